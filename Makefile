@@ -1,0 +1,59 @@
+# Two commands matter: `make demo` shows a kernel running, `make test` proves the whole. Both set up what they need.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+VENV   := .venv
+PYTHON := $(VENV)/bin/python
+JOBS   ?= $(shell nproc)
+BUILD  := build/dev
+# The GPU machine has no network and no LLVM headers: build with what its own python3 offers.
+GPU_PYTHON ?= python3
+GPU_BUILD  := build/gpu
+GPU_ENV     = CUCORE_DEVICE=gpu PYTHONPATH=$(CURDIR)/$(GPU_BUILD)/site
+
+.PHONY: help setup build demo test test-cpp test-python lint bench gpu-build gpu-test gpu-bench docs wheel clean
+help:            ## list the targets
+	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
+
+setup:           ## system packages (as root) and the Python environment of this checkout
+	@tools/setup
+
+build: setup     ## configure, compile, install into .venv
+	@tools/build $(BUILD) $(JOBS)
+
+demo: build      ## compile a CUDA C++ kernel, run it, check it
+	@$(PYTHON) -m cucore demo
+
+test: build      ## every suite on the CPU device
+	@tools/test $(BUILD)
+
+test-cpp: build  ## the C++ suites only
+	@tools/test $(BUILD) cpp
+
+test-python: build ## the Python suites only
+	@tools/test $(BUILD) python
+
+lint: setup      ## ruff, mypy, clang-format
+	@tools/lint
+
+bench: build     ## benchmarks on the CPU device
+	@CUCORE_DEVICE=cpu $(PYTHON) bench/run.py
+
+gpu-build:
+	cmake -S . --preset gpu -DPython_EXECUTABLE=$$(command -v $(GPU_PYTHON)) > /dev/null
+	cmake --build $(GPU_BUILD) -j $(JOBS)
+	cmake --install $(GPU_BUILD) --prefix $(GPU_BUILD)/site > /dev/null
+
+gpu-test: gpu-build ## every suite on the GPU
+	@CUCORE_DEVICE=gpu tools/test $(GPU_BUILD)
+
+gpu-bench: gpu-build ## overhead benchmarks on the GPU
+	$(GPU_ENV) $(GPU_PYTHON) bench/run.py
+
+docs: build      ## build the documentation, warnings are errors
+	@tools/docs
+
+wheel: setup     ## a self-contained wheel in dist/
+	@tools/wheel
+
+clean:           ## remove what was built here
+	rm -rf build dist
