@@ -1,0 +1,15 @@
+"""cucore: CUDA Python, rebuilt in C++. The packages users import are `cuda.core`, `cuda.bindings` and `cuda.pathfinder`.
+
+This package holds the shared libraries, the C++ headers and the `cucore` command.
+"""
+
+from pathlib import Path
+
+__version__ = "0.1.0"
+
+#: Folder of libcucore.so and libcucore_cpu.so.
+LIBRARY_FOLDER = Path(__file__).parent / "lib"
+#: Folder that holds the CPU device under the name `libcuda.so.1`, for programs that load the driver by that name.
+CPU_DRIVER_FOLDER = LIBRARY_FOLDER / "cpu"
+#: Folder of the C++ headers (`#include <cucore/device.hpp>`).
+INCLUDE_FOLDER = Path(__file__).parent / "include"

@@ -1,0 +1,56 @@
+"""The `cucore` command: what is here, run a program on the CPU device, how much of each API works, a demo."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from . import __version__
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(prog="cucore", description=__doc__)
+    top.add_argument("--version", action="version", version=f"cucore {__version__}")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+
+    info = commands.add_parser("info", help="driver, devices and toolkit libraries, and why something was not found")
+    info.add_argument("--why", metavar="NAME", help="list every place looked at for one library")
+    info.add_argument("--json", action="store_true", help="print JSON for programs")
+
+    run = commands.add_parser("run", help="run any program with the CPU device in place of libcuda.so.1")
+    where = run.add_mutually_exclusive_group()
+    where.add_argument("--cpu", action="store_const", dest="device", const="cpu", default="cpu", help="(default)")
+    where.add_argument("--gpu", action="store_const", dest="device", const="gpu", help="insist on the GPU")
+    run.add_argument("--devices", type=int, metavar="N", help="present N CPU devices")
+    run.add_argument("program", nargs=argparse.REMAINDER, metavar="PROGRAM ...", help="a .py file or any executable")
+
+    coverage = commands.add_parser("coverage", help="how much of each API works on the CPU device")
+    coverage.add_argument("--missing", action="store_true", help="name the functions that are not there, with the reason")
+    coverage.add_argument("--json", action="store_true", help="print JSON for programs")
+
+    commands.add_parser("demo", help="compile a CUDA C++ kernel, run it, check it")
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = parser().parse_args(argv)
+    if arguments.command == "info":
+        from .info import info
+
+        return info(why=arguments.why, as_json=arguments.json)
+    if arguments.command == "run":
+        from .run import run
+
+        return run(arguments.program, device=arguments.device, devices=arguments.devices)
+    if arguments.command == "coverage":
+        from .coverage import coverage
+
+        return coverage(missing=arguments.missing, as_json=arguments.json)
+    from .demo import demo
+
+    return demo()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,33 @@
+"""`cucore coverage`: how many functions of each API work on the CPU device. The facts are rendered when the package is built."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def facts() -> dict[str, Any]:
+    """The rendered table: API name -> {"implemented": [...], "missing": {name: reason}}."""
+    result: dict[str, Any] = json.loads((Path(__file__).parent / "coverage.json").read_text())
+    return result
+
+
+def coverage(missing: bool = False, as_json: bool = False) -> int:
+    try:
+        table = facts()
+    except FileNotFoundError:
+        print("cucore coverage: this build has no CPU device, so there is nothing to count", file=sys.stderr)
+        return 1
+    if as_json:
+        print(json.dumps(table, indent=2))
+        return 0
+    for name, api in table.items():
+        there, absent = len(api["implemented"]), api["missing"]
+        total = there + len(absent)
+        print(f"{name:<12} {there:4d} of {total:4d}  {100 * there / total:5.1f} %")
+        if missing:
+            for function, reason in sorted(absent.items()):
+                print(f"    {function:<48} {reason or 'not written yet'}")
+    return 0

@@ -1,0 +1,107 @@
+"""`cucore info`: which driver serves this process, its devices, the toolkit libraries, and why something was not found."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import warnings
+from typing import Any
+
+from . import __version__
+
+LIBRARIES = ("nvrtc", "nvJitLink", "nvvm", "nvfatbin", "nvml", "cufile")
+
+
+def driver_facts() -> dict[str, Any]:
+    try:
+        from cuda.core import _core
+
+        return dict(_core.driver_info())
+    except Exception as error:  # the reason is the answer here
+        return {"error": f"{type(error).__name__}: {error}"}
+
+
+def device_facts() -> list[dict[str, Any]]:
+    from cuda.core import Device
+
+    rows = []
+    for device in Device.get_all_devices():
+        rows.append(
+            {
+                "id": device.device_id,
+                "name": device.name,
+                "compute_capability": ".".join(map(str, device.compute_capability)),
+                "memory": device.total_memory,
+                "multiprocessors": device.properties.multiprocessor_count,
+                "uuid": device.uuid,
+                "pci_bus_id": device.pci_bus_id,
+            }
+        )
+    return rows
+
+
+def library_facts() -> dict[str, dict[str, Any]]:
+    from cuda import pathfinder
+
+    result: dict[str, dict[str, Any]] = {}
+    for name in LIBRARIES:
+        try:
+            loaded = pathfinder.load_nvidia_dynamic_lib(name)
+            result[name] = {"path": loaded.abs_path, "found_via": loaded.found_via}
+        except Exception as error:
+            result[name] = {"error": str(error).splitlines()[0]}
+    return result
+
+
+def collect() -> dict[str, Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the choice of device is part of the answer
+        driver = driver_facts()
+        devices = [] if "error" in driver else device_facts()
+    return {
+        "cucore": __version__,
+        "python": sys.version.split()[0],
+        "driver": driver,
+        "devices": devices,
+        "libraries": library_facts(),
+        "environment": {k: v for k, v in sorted(os.environ.items()) if k.startswith(("CUCORE_", "CUDA_"))},
+    }
+
+
+def show(facts: dict[str, Any]) -> None:
+    print(f"cucore {facts['cucore']}, Python {facts['python']}")
+    driver = facts["driver"]
+    if "error" in driver:
+        print(f"driver      not available: {driver['error']}")
+    else:
+        print(f"driver      {driver['kind']}: {driver['path']} (CUDA {driver['version'][0]}.{driver['version'][1]})")
+        if driver.get("reason"):
+            print(f"            {driver['reason']}")
+    for device in facts["devices"]:
+        print(
+            f"device {device['id']}    {device['name']}, {device['compute_capability']}, "
+            f"{device['memory'] / 2**30:.1f} GiB, {device['multiprocessors']} multiprocessors"
+        )
+    for name, library in facts["libraries"].items():
+        if "path" in library:
+            print(f"{name:<11} {library['path']} ({library['found_via']})")
+        else:
+            print(f"{name:<11} not found; `cucore info --why {name}` lists the places tried")
+    for name, value in facts["environment"].items():
+        print(f"{name}={value}")
+
+
+def info(why: str | None = None, as_json: bool = False) -> int:
+    if why is not None:
+        from cuda import pathfinder
+
+        report = pathfinder.explain(why)
+        print(json.dumps({"library": why, "search": str(report)}) if as_json else report)
+        return 0
+    facts = collect()
+    if as_json:
+        print(json.dumps(facts, indent=2))
+    else:
+        show(facts)
+    return 1 if "error" in facts["driver"] else 0

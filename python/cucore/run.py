@@ -1,0 +1,42 @@
+"""`cucore run`: start a program so that whoever loads `libcuda.so.1` gets the CPU device."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+
+from . import CPU_DRIVER_FOLDER
+
+
+def environment(device: str, devices: int | None = None) -> dict[str, str]:
+    """The child's environment: ours, with the device chosen and the CPU driver first on the library path."""
+    result = dict(os.environ, CUCORE_DEVICE=device)
+    if device == "cpu":
+        folders = [str(CPU_DRIVER_FOLDER), *filter(None, [result.get("LD_LIBRARY_PATH")])]
+        result["LD_LIBRARY_PATH"] = os.pathsep.join(folders)
+    if devices is not None:
+        result["CUCORE_CPU_DEVICES"] = str(devices)
+    return result
+
+
+def run(program: Sequence[str], device: str = "cpu", devices: int | None = None) -> int:
+    """Replaces this process by the program; returns only when it cannot be started."""
+    command = list(program)
+    if command[:1] == ["--"]:
+        del command[0]
+    if not command:
+        print("cucore run: name a program, as in `cucore run --cpu script.py`", file=sys.stderr)
+        return 2
+    if device == "cpu" and not (CPU_DRIVER_FOLDER / "libcuda.so.1").exists():
+        print("cucore run: this build has no CPU device (it was configured with CUCORE_CPU_DEVICE=OFF)", file=sys.stderr)
+        return 1
+    if command[0].endswith(".py") or command[0] in ("-c", "-m"):
+        command.insert(0, sys.executable)
+    executable = shutil.which(command[0])
+    if executable is None:
+        print(f"cucore run: {command[0]}: no such program", file=sys.stderr)
+        return 127
+    sys.stdout.flush()
+    os.execve(executable, command, environment(device, devices))
