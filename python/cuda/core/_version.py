@@ -1,0 +1,3 @@
+"""The version of the cuda.core API that this package implements."""
+
+__version__ = "1.2.2"

@@ -1,0 +1,27 @@
+// module.cpp: the entry point of cuda.core._core; runs what the other files registered.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "binding.hpp"
+
+namespace cucore::python {
+
+static std::vector<std::pair<int, BindFunction>>& registrations() {
+  static std::vector<std::pair<int, BindFunction>> list;
+  return list;
+}
+
+Registration::Registration(int order, BindFunction function) {
+  registrations().emplace_back(order, function);
+}
+
+}  // namespace cucore::python
+
+NB_MODULE(_core, m) {
+  m.doc() = "The C++ half of cuda.core.";
+  auto list = cucore::python::registrations();
+  std::stable_sort(list.begin(), list.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [order, bind] : list) bind(m);
+}
