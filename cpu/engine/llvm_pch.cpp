@@ -1,0 +1,1 @@
+// cpu/engine/llvm_pch.cpp: the translation unit that owns the precompiled LLVM headers; it holds no code.
