@@ -1,0 +1,70 @@
+// cucore/error.hpp: failed calls as exceptions that keep the result code as a value.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "cucore/abi/driver.h"
+#include "cucore/export.hpp"
+
+namespace cucore {
+
+/// A call into CUDA failed. `code()` is the library's result code (a CUresult for the driver), `name()` its symbol.
+class CUCORE_EXPORT CUDAError : public std::runtime_error {
+ public:
+  CUDAError(int code, std::string name, const std::string& text);
+  ~CUDAError() override;
+  [[nodiscard]] int code() const noexcept { return code_; }
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+
+ private:
+  int code_;
+  std::string name_;
+};
+
+/// The device has no room for an allocation (CUDA_ERROR_OUT_OF_MEMORY). The context stays usable.
+class CUCORE_EXPORT OutOfMemoryError : public CUDAError {
+ public:
+  using CUDAError::CUDAError;
+  ~OutOfMemoryError() override;
+};
+
+/// The runtime compiler failed; the text carries its log.
+class CUCORE_EXPORT NVRTCError : public CUDAError {
+ public:
+  using CUDAError::CUDAError;
+  ~NVRTCError() override;
+};
+
+/// The driver library, or a function of it, is not there. The text lists what was tried.
+class CUCORE_EXPORT DriverNotFoundError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+  ~DriverNotFoundError() override;
+};
+
+/// An object was used after close(), or a call came in a state that does not allow it.
+class CUCORE_EXPORT InvalidStateError : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
+  ~InvalidStateError() override;
+};
+
+/// The symbol of a driver result, "CUDA_ERROR_INVALID_VALUE"; never null. Needs no driver.
+[[nodiscard]] CUCORE_EXPORT const char* result_name(CUresult code) noexcept;
+/// One sentence about a driver result; never null. The driver's own words where one is loaded.
+[[nodiscard]] CUCORE_EXPORT const char* result_text(CUresult code) noexcept;
+
+/// Throws the exception for a failed call. Cold: picks the class and builds the text, with the CPU device's fault
+/// report where there is one. `call` is the function's name.
+[[noreturn]] CUCORE_EXPORT void fail(CUresult code, const char* call);
+
+inline void check(CUresult code, const char* call) {
+  if (code != CUDA_SUCCESS) [[unlikely]] fail(code, call);
+}
+
+}  // namespace cucore
+
+/// Calls a driver function and throws on failure: CUCORE_CALL(cuStreamSynchronize(stream))
+#define CUCORE_CALL(call) ::cucore::check(::cucore::driver().call, #call)

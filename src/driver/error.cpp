@@ -1,0 +1,102 @@
+// error.cpp: result codes as names, sentences and exceptions.
+#include "cucore/error.hpp"
+
+#include <utility>
+
+#include "cucore/driver.hpp"
+#include "driver/state.hpp"
+
+namespace cucore {
+
+CUDAError::CUDAError(int code, std::string name, const std::string& text)
+    : std::runtime_error{text}, code_{code}, name_{std::move(name)} {}
+CUDAError::~CUDAError() = default;
+OutOfMemoryError::~OutOfMemoryError() = default;
+NVRTCError::~NVRTCError() = default;
+DriverNotFoundError::~DriverNotFoundError() = default;
+InvalidStateError::~InvalidStateError() = default;
+
+const char* result_name(CUresult code) noexcept {
+  switch (static_cast<int>(code)) {
+#define CUCORE_RESULT(name, value, text) \
+  case value:                            \
+    return #name;
+#include "cucore/abi/driver_results.inc"
+#undef CUCORE_RESULT
+    default:
+      return "CUDA_ERROR_UNKNOWN_CODE";
+  }
+}
+
+static const char* our_text(CUresult code) noexcept {
+  switch (static_cast<int>(code)) {
+#define CUCORE_RESULT(name, value, text) \
+  case value:                            \
+    return text;
+#include "cucore/abi/driver_results.inc"
+#undef CUCORE_RESULT
+    default:
+      return "a result this version does not know";
+  }
+}
+
+const char* result_text(CUresult code) noexcept {
+  const char* text = nullptr;
+  if (const DriverTable* table = detail::loaded_table.load(std::memory_order_acquire)) {
+    if (table->cuGetErrorString(code, &text) == CUDA_SUCCESS && text != nullptr) return text;
+  }
+  return our_text(code);
+}
+
+/// What the user can do next; empty where the name says it all.
+static const char* advice(CUresult code) noexcept {
+  switch (code) {
+    case CUDA_ERROR_INVALID_CONTEXT:
+      return "this thread has no current context: call Device(...).set_current() first";
+    case CUDA_ERROR_NOT_INITIALIZED:
+      return "call Device(...).set_current(), or cuInit(0), first";
+    case CUDA_ERROR_NO_BINARY_FOR_GPU:
+      return "the code was built for another architecture: compile for this device's, or to PTX";
+    case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
+      return "the PTX is newer than this driver: compile with an older toolkit, or to cubin";
+    case CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES:
+      return "use fewer threads per block or less shared memory";
+    case CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED:
+      return "the call is not allowed while a stream is being captured into a graph";
+    default:
+      return "";
+  }
+}
+
+static bool comes_from_a_kernel(CUresult code) noexcept {
+  switch (static_cast<int>(code)) {
+    case 700: case 702: case 710: case 714: case 715: case 716: case 717: case 718: case 719:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void fail(CUresult code, const char* call) {
+  std::string function{call};
+  function = function.substr(0, function.find('('));
+  std::string text = result_name(code);
+  if (const char* missing = std::exchange(detail::missing_function, nullptr);
+      missing != nullptr && code == CUDA_ERROR_NOT_SUPPORTED && function == missing) {
+    const DriverInfo& info = driver_info();
+    text += ": " + std::string{missing} + " is not in this driver (" + info.path + ", version " +
+            std::to_string(info.version / 1000) + "." + std::to_string(info.version % 1000 / 10) + ")";
+    throw CUDAError{static_cast<int>(code), result_name(code), text};
+  }
+  text += ": ";
+  text += result_text(code);
+  text += " (" + function + ")";
+  if (const char* hint = advice(code); *hint != '\0') text += std::string{"; "} + hint;
+  if (comes_from_a_kernel(code)) {
+    if (const std::string report = detail::last_fault_report(); !report.empty()) text += "\n" + report;
+  }
+  if (code == CUDA_ERROR_OUT_OF_MEMORY) throw OutOfMemoryError{static_cast<int>(code), result_name(code), text};
+  throw CUDAError{static_cast<int>(code), result_name(code), text};
+}
+
+}  // namespace cucore

@@ -1,0 +1,212 @@
+// table.cpp: chooses the driver library and fills the table of its functions.
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+#include "cucore/driver.hpp"
+#include "cucore/error.hpp"
+#include "driver/library.hpp"
+#include "driver/state.hpp"
+
+namespace cucore {
+namespace detail {
+
+std::atomic<const DriverTable*> loaded_table{nullptr};
+thread_local const char* missing_function = nullptr;
+
+namespace {
+
+/// Row numbers of the table: one constant per function, so that each gets a stand-in of its own.
+enum Row : int {
+#define CUCORE_FN(name, ...) row_##name,
+#include "cucore/abi/driver_functions.inc"
+#undef CUCORE_FN
+  kRows
+};
+
+constexpr const char* kNames[] = {
+#define CUCORE_FN(name, ...) #name,
+#include "cucore/abi/driver_functions.inc"
+#undef CUCORE_FN
+};
+
+/// Stands in for a function the driver lacks: says so at the call, not at import.
+template <int row, class Signature>
+struct StandIn;
+template <int row, class... Args>
+struct StandIn<row, CUresult (*)(Args...)> {
+  static CUresult call(Args...) {
+    missing_function = kNames[row];
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
+};
+
+constexpr DriverTable stand_ins() {
+  DriverTable table;
+#define CUCORE_FN(name, ...) table.name = &StandIn<row_##name, decltype(&::name)>::call;
+#include "cucore/abi/driver_functions.inc"
+#undef CUCORE_FN
+  return table;
+}
+
+struct State {
+  std::mutex mutex;
+  DriverTable table = stand_ins();
+  DriverInfo info;
+  std::atomic<void (*)(const char*)> fallback_handler{nullptr};
+  const char* (*fault_report)() = nullptr;
+};
+
+State& state() {  // never destroyed: threads may call the driver while the process exits
+  static State* const instance = new State;
+  return *instance;
+}
+
+bool flag(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value != nullptr && std::strcmp(value, "1") == 0;
+}
+
+enum class Choice { automatic, gpu, cpu };
+
+Choice choice() {
+  const char* value = std::getenv("CUCORE_DEVICE");
+  const std::string_view text{value != nullptr ? value : ""};
+  if (text.empty() || text == "auto") return Choice::automatic;
+  if (text == "gpu") return Choice::gpu;
+  if (text == "cpu") return Choice::cpu;
+  throw DriverNotFoundError("CUCORE_DEVICE=" + std::string{text} +
+                            " is not known: the environment variable CUCORE_DEVICE must be auto, gpu or cpu");
+}
+
+std::string lines(const std::vector<std::string>& tried) {
+  std::string text;
+  for (const std::string& line : tried) text += "\n  " + line;
+  return text;
+}
+
+/// The driver's answer to "how many devices", or -1 with the reason added to `tried`.
+int device_count(const Library& library, std::vector<std::string>& tried) {
+  const auto init = reinterpret_cast<decltype(&::cuInit)>(library.symbol("cuInit"));
+  const auto count = reinterpret_cast<decltype(&::cuDeviceGetCount)>(library.symbol("cuDeviceGetCount"));
+  if (init == nullptr || count == nullptr) {
+    tried.push_back(library.path + ": is not a CUDA driver (cuInit is missing)");
+    return -1;
+  }
+  if (const CUresult code = init(0); code != CUDA_SUCCESS) {
+    tried.push_back(library.path + ": cuInit returned " + result_name(code) + " (" + std::to_string(code) + ")");
+    return -1;
+  }
+  int n = 0;
+  if (const CUresult code = count(&n); code != CUDA_SUCCESS) {
+    tried.push_back(library.path + ": cuDeviceGetCount returned " + result_name(code));
+    return -1;
+  }
+  if (n == 0) tried.push_back(library.path + ": loaded, but it has no device");
+  return n;
+}
+
+/// Fills the table from a library; what is not found keeps its stand-in.
+void fill(State& s, const Library& library) {
+  using Find = CUresult (*)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*);
+  const auto find = reinterpret_cast<Find>(library.symbol("cuGetProcAddress_v2"));
+  s.info.per_thread_stream = flag("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM");
+  const cuuint64_t flags = s.info.per_thread_stream ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
+                                                    : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
+  const auto lookup = [&](const char* name, const char* symbol, int since) -> void* {
+    void* address = nullptr;
+    if (find != nullptr && find(name, &address, since, flags, nullptr) == CUDA_SUCCESS && address != nullptr) {
+      return address;
+    }
+    return library.symbol(symbol);
+  };
+  // since: the version in which the function got this signature; symbol: its versioned name.
+#define CUCORE_FN(name, since, symbol, ...)              \
+  if (void* found = lookup(#name, #symbol, since)) {     \
+    s.table.name = reinterpret_cast<decltype(&::name)>(found); \
+  }
+#include "cucore/abi/driver_functions.inc"
+#undef CUCORE_FN
+  s.fault_report = reinterpret_cast<const char* (*)()>(library.symbol("cucoreGetLastFaultReport"));
+  s.info.kind = s.fault_report != nullptr ? DeviceKind::cpu : DeviceKind::gpu;
+  s.info.path = library.path;
+  s.table.cuDriverGetVersion(&s.info.version);
+}
+
+/// Opens what CUCORE_DEVICE asks for, or throws with what was tried. Called with the lock held.
+void load(State& s) {
+  const Choice wanted = choice();
+  std::vector<std::string> tried;
+  Library library;
+  if (wanted != Choice::cpu) {
+    library = open_gpu_library(tried);
+    if (library && device_count(library, tried) <= 0) library = {};
+    if (!library && wanted == Choice::gpu) {
+      throw DriverNotFoundError("CUCORE_DEVICE=gpu, but no GPU can be used. Tried:" + lines(tried) +
+                                "\nSet CUCORE_DEVICE=cpu to run on the CPU device.");
+    }
+  }
+  if (!library) {
+    library = open_cpu_library(tried);
+    if (library && device_count(library, tried) < 0) library = {};
+    if (!library) {
+      throw DriverNotFoundError("no CUDA driver and no CPU device can be used. Tried:" + lines(tried));
+    }
+    s.info.fell_back_to_cpu = wanted == Choice::automatic;
+  }
+  fill(s, library);
+  s.info.why = lines(tried);
+}
+
+constexpr const char* kFallbackText =
+    "no usable GPU was found, so CUDA runs on the CPU device; set CUCORE_DEVICE=cpu to choose it and silence this "
+    "warning, or CUCORE_DEVICE=gpu to make a missing GPU an error";
+
+}  // namespace
+
+const DriverTable& load_driver() {
+  State& s = state();
+  bool notify = false;
+  {
+    const std::lock_guard lock{s.mutex};
+    if (loaded_table.load(std::memory_order_relaxed) == nullptr) {
+      load(s);
+      notify = s.info.fell_back_to_cpu;
+      loaded_table.store(&s.table, std::memory_order_release);
+    }
+  }
+  if (notify) {
+    if (auto* handler = s.fallback_handler.load()) handler(kFallbackText);
+  }
+  return s.table;
+}
+
+std::string last_fault_report() {
+  State& s = state();
+  if (!driver_is_loaded() || s.fault_report == nullptr) return {};
+  const char* text = s.fault_report();
+  return text != nullptr ? text : "";
+}
+
+}  // namespace detail
+
+const DriverInfo& driver_info() {
+  driver();
+  return detail::state().info;
+}
+
+bool driver_has(const char* function) {
+  const DriverTable& table = driver();
+  static constexpr DriverTable empty = detail::stand_ins();
+#define CUCORE_FN(name, ...) \
+  if (std::strcmp(function, #name) == 0) return table.name != empty.name;
+#include "cucore/abi/driver_functions.inc"
+#undef CUCORE_FN
+  return false;
+}
+
+void on_cpu_fallback(void (*handler)(const char*)) { detail::state().fallback_handler.store(handler); }
+
+}  // namespace cucore
