@@ -1,0 +1,102 @@
+// cucore/kernel.hpp: a device function that can be launched, and what is known about it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cucore/abi/driver.h"
+#include "cucore/export.hpp"
+
+namespace cucore {
+
+class ObjectCode;
+
+/// Where one parameter lies in the kernel's parameter block.
+struct ParamInfo {
+  std::size_t offset;
+  std::size_t size;
+  friend bool operator==(const ParamInfo&, const ParamInfo&) = default;
+};
+
+namespace detail {
+class Library;      // a loaded CUlibrary; unloaded with its last user
+struct KernelState;  // what all copies of one Kernel share
+}  // namespace detail
+
+/// What the compiler and the driver know about a kernel on one device. Values are read when asked for; the fixed ones
+/// are cached. A plain `device` of -1 means the current device (device 0 where the thread has none).
+class CUCORE_EXPORT KernelAttributes {
+ public:
+  explicit KernelAttributes(std::shared_ptr<detail::KernelState> state, int device = -1)
+      : state_{std::move(state)}, device_{device} {}
+
+  [[nodiscard]] KernelAttributes on(int device) const { return KernelAttributes{state_, device}; }
+  [[nodiscard]] int get(CUfunction_attribute attribute) const;
+  void set(CUfunction_attribute attribute, int value) const;
+
+ private:
+  std::shared_ptr<detail::KernelState> state_;
+  int device_;
+};
+
+/// The block size that fills the device, and the grid that gives every multiprocessor work.
+struct MaxPotentialBlockSize {
+  int min_grid_size;
+  int max_block_size;
+};
+
+/// How many blocks or clusters of a kernel fit on the current device.
+class CUCORE_EXPORT KernelOccupancy {
+ public:
+  explicit KernelOccupancy(std::shared_ptr<detail::KernelState> state) : state_{std::move(state)} {}
+
+  [[nodiscard]] int max_active_blocks_per_multiprocessor(int block_size, std::size_t dynamic_shared_memory_size) const;
+  [[nodiscard]] MaxPotentialBlockSize max_potential_block_size(std::size_t dynamic_shared_memory_needed,
+                                                               int block_size_limit = 0) const;
+  /// `shared_memory_of` answers how much dynamic shared memory a block of the given size needs.
+  [[nodiscard]] MaxPotentialBlockSize max_potential_block_size(CUoccupancyB2DSize shared_memory_of,
+                                                               int block_size_limit = 0) const;
+  [[nodiscard]] std::size_t available_dynamic_shared_memory_per_block(int num_blocks_per_multiprocessor,
+                                                                      int block_size) const;
+  [[nodiscard]] int max_potential_cluster_size(const CUlaunchConfig& config) const;
+  [[nodiscard]] int max_active_clusters(const CUlaunchConfig& config) const;
+
+ private:
+  std::shared_ptr<detail::KernelState> state_;
+};
+
+/// A kernel of a loaded library. Copies are cheap and share one state, which keeps the library loaded.
+/// Safe to use from several threads.
+class CUCORE_EXPORT Kernel {
+ public:
+  /// Wraps a handle made elsewhere; the caller keeps its library loaded, unless `owner` does.
+  static Kernel from_handle(CUkernel handle, const ObjectCode* owner = nullptr);
+  explicit Kernel(std::shared_ptr<detail::KernelState> state) : state_{std::move(state)} {}
+
+  [[nodiscard]] CUkernel handle() const noexcept;
+  /// The symbol's name in the library (mangled for C++), empty when the driver cannot say.
+  [[nodiscard]] const std::string& name() const noexcept;
+
+  /// The parameter table, read from the driver once and cached; what launches check their arguments against.
+  /// Lives as long as any copy of this kernel. Throws CUDAError.
+  [[nodiscard]] std::span<const ParamInfo> params() const;
+  /// Size of the parameter block: end of the last parameter.
+  [[nodiscard]] std::size_t params_size() const;
+
+  [[nodiscard]] std::size_t num_arguments() const { return params().size(); }
+  [[nodiscard]] std::span<const ParamInfo> arguments_info() const { return params(); }
+  [[nodiscard]] KernelAttributes attributes() const { return KernelAttributes{state_}; }
+  [[nodiscard]] KernelOccupancy occupancy() const { return KernelOccupancy{state_}; }
+
+  friend bool operator==(const Kernel& a, const Kernel& b) noexcept { return a.handle() == b.handle(); }
+  [[nodiscard]] const std::shared_ptr<detail::KernelState>& state() const noexcept { return state_; }
+
+ private:
+  std::shared_ptr<detail::KernelState> state_;
+};
+
+}  // namespace cucore
