@@ -1,0 +1,196 @@
+"""The facts of one library as typed objects: api/<library>.json with api/overlay/<library>.json laid over it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from factfile import read_facts
+
+API = Path(__file__).resolve().parent.parent / "api"
+
+
+@dataclass(frozen=True)
+class Param:
+    """One parameter. `role` says what a caller hands over; see codegen/README.md for the words."""
+
+    name: str
+    type: str
+    role: str = "in"
+    count: str = ""  # the parameter that holds the length of this array
+
+
+@dataclass(frozen=True)
+class Function:
+    name: str  # what programs call it
+    symbol: str  # what the library exports
+    returns: str
+    params: tuple[Param, ...]
+    since: int = 0  # CUDA version it appeared in, as cuGetProcAddress counts: 12040
+    entry: str = ""  # name to hand to cuGetProcAddress
+    per_thread: str = ""  # symbol of the per-thread default stream variant, or ""
+    per_thread_since: int = 0
+    blocks: bool = False  # may wait for the device, for a lock, or run a callback
+    deprecated: bool = False
+
+
+@dataclass(frozen=True)
+class Field:
+    name: str  # "" for an anonymous member
+    offset: int
+    type: str = ""
+    record: Record | None = None  # the member's own struct or union, defined in place
+    array: tuple[int, ...] = ()  # extents when such a member is an array
+    bits: int = 0
+    bit_offset: int = 0
+
+
+@dataclass(frozen=True)
+class Record:
+    name: str
+    kind: str  # "struct" or "union"
+    size: int
+    align: int
+    fields: tuple[Field, ...]
+    alignas: int = 0  # explicit alignment, beyond what the fields ask for
+    typedef_only: bool = False  # has no tag: written as a typedef of an unnamed record
+    older: bool = False
+
+
+@dataclass(frozen=True)
+class Enum:
+    name: str
+    values: tuple[tuple[str, int], ...]
+    typedef_only: bool = False
+
+
+@dataclass(frozen=True)
+class Typedef:
+    name: str
+    type: str
+    params: tuple[str, ...] = ()  # parameter names when it is a function pointer
+    older: bool = False
+
+
+@dataclass(frozen=True)
+class Constant:
+    name: str
+    value: int | str
+    type: str = ""
+
+
+@dataclass(frozen=True)
+class Library:
+    name: str
+    version: int
+    functions: dict[str, Function]
+    older: dict[str, Function]  # by symbol: versions a driver still exports
+    records: dict[str, Record]
+    enums: dict[str, Enum]
+    typedefs: dict[str, Typedef]
+    constants: dict[str, Constant]
+    guards: dict[str, str]  # type -> macro under which another header may already have defined it
+
+    def symbols(self) -> dict[str, Function]:
+        """Every exported symbol except the per-thread variants, current and older."""
+        return {**self.older, **{f.symbol: f for f in self.functions.values()}}
+
+
+def load(name: str, api: Path = API) -> Library:
+    facts = read_facts(api / f"{name}.json")
+    overlay_path = api / "overlay" / f"{name}.json"
+    overlay = read_facts(overlay_path) if overlay_path.exists() else {}
+    merge(facts, overlay)
+    default = facts["returns"]
+    return Library(
+        name=name,
+        version=facts["version"],
+        functions={n: function(n, row, default) for n, row in sorted(facts["functions"].items())},
+        older={n: function(n, row, default) for n, row in sorted(facts.get("older", {}).items())},
+        records={n: record(n, row) for n, row in sorted(facts["structs"].items())},
+        enums={
+            n: Enum(n, tuple((k, v) for k, v in row["values"]), row.get("typedef_only", False))
+            for n, row in sorted(facts["enums"].items())
+        },
+        typedefs={
+            n: Typedef(n, row["type"], tuple(row.get("params", ())), row.get("older", False))
+            for n, row in sorted(facts["typedefs"].items())
+        },
+        constants={
+            n: Constant(n, row["value"] if "value" in row else row["text"], row.get("type", ""))
+            for n, row in sorted(facts["constants"].items())
+        },
+        guards=dict(facts.get("guards", {})),
+    )
+
+
+def merge(facts: dict[str, Any], overlay: dict[str, Any]) -> None:
+    """Overlay rows update rows of the same section and name; a row for something unknown is a mistake."""
+    for section, rows in overlay.items():
+        if section == "guards":
+            facts[section] = rows
+        elif section == "roles":
+            merge_roles(facts, rows)
+        elif section == "blocks":
+            for name in rows:
+                facts["functions"][name]["blocks"] = True
+        else:
+            for name, row in rows.items():
+                facts[section].setdefault(name, {}).update(row)
+
+
+def merge_roles(facts: dict[str, Any], rows: dict[str, Any]) -> None:
+    """{"cuFoo": {"param": "role"}}: the hand-written roles of parameters."""
+    for name, roles in rows.items():
+        params = facts["functions"][name]["params"]
+        known = {p[0]: p for p in params}
+        for param, role in roles.items():
+            known[param][2:] = role.split()
+
+
+def function(name: str, row: dict[str, Any], default_return: str) -> Function:
+    symbol = row.get("symbol", name)
+    flavour, per_thread_since = row.get("per_thread", ("", 0))
+    return Function(
+        name=name,
+        symbol=symbol,
+        returns=row.get("returns", default_return),
+        params=tuple(param(p) for p in row["params"]),
+        since=row.get("since", 0),
+        entry=row.get("entry", name),
+        per_thread=f"{symbol}_{flavour}" if flavour else "",
+        per_thread_since=per_thread_since,
+        blocks=row.get("blocks", False),
+        deprecated=row.get("deprecated", False),
+    )
+
+
+def param(row: list[str]) -> Param:
+    name, type_, *rest = row
+    return Param(name, type_, *rest)
+
+
+def record(name: str, row: dict[str, Any]) -> Record:
+    return Record(
+        name=name,
+        kind=row["kind"],
+        size=row["size"],
+        align=row["align"],
+        fields=tuple(field(f) for f in row["fields"]),
+        alignas=row.get("alignas", 0),
+        typedef_only=row.get("typedef_only", False),
+        older=row.get("older", False),
+    )
+
+
+def field(row: dict[str, Any]) -> Field:
+    return Field(
+        name=row["name"],
+        offset=row["offset"],
+        type=row.get("type", ""),
+        record=record(row["record"].get("tag", ""), row["record"]) if "record" in row else None,
+        array=tuple(row.get("array", ())),
+        bits=row.get("bits", 0),
+        bit_offset=row.get("bit_offset", 0),
+    )

@@ -1,0 +1,63 @@
+"""Renders api/ into the build folder. Standard library only; run by CMake, or by hand:
+
+    python codegen/render.py --out DIR [--only NAME ...]     writes what changed
+    python codegen/render.py --list                          names the outputs
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import abi_header  # noqa: E402
+import cpu_exports  # noqa: E402
+import driver_table  # noqa: E402
+import facts  # noqa: E402
+
+
+def driver_header() -> str:
+    return abi_header.render_header(
+        facts.load("driver"),
+        guard="__cuda_cuda_h__",
+        includes=("<stddef.h>", "<stdint.h>", "<stdlib.h>"),
+        extra=("#define CUDAAPI", "#define CUDA_CB"),
+    )
+
+
+OUTPUTS: dict[str, Callable[[], str]] = {
+    "include/cucore/abi/driver.h": driver_header,
+    "driver/driver_functions.inc": lambda: driver_table.render_table(facts.load("driver")),
+    "cpu/cucpu/exports.hpp": lambda: cpu_exports.render_exports_hpp(facts.load("driver")),
+    "cpu/exports.cpp": lambda: cpu_exports.render_exports_cpp(facts.load("driver")),
+}
+
+
+def write_if_changed(path: Path, text: str) -> None:
+    """An unchanged file keeps its time, so nothing that includes it is rebuilt."""
+    if path.exists() and path.read_text(encoding="utf-8") == text:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Renders api/ into the build folder.")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--list", action="store_true")
+    args = parser.parse_args()
+    if args.list or args.out is None:
+        print("\n".join(OUTPUTS))
+        return 0
+    for name, render in OUTPUTS.items():
+        if not args.only or name in args.only:
+            write_if_changed(args.out / name, render())
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

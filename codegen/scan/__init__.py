@@ -1,0 +1,1 @@
+"""The libclang side of codegen: everything that reads real headers. Nothing here runs at build time."""

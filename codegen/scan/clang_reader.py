@@ -1,0 +1,221 @@
+"""Reads declarations of one translation unit into plain dictionaries."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from clang import cindex
+from clang.cindex import Cursor, CursorKind, TypeKind
+
+Row = dict[str, Any]
+
+
+@lru_cache
+def system_includes() -> tuple[str, ...]:
+    """The C compiler's own include folders: the libclang wheel has no stddef.h."""
+    text = subprocess.run(
+        ["gcc", "-E", "-xc", "-v", "/dev/null"], capture_output=True, text=True, check=True
+    ).stderr
+    found = text.split("#include <...> search starts here:")[1].split("End of search list.")[0]
+    return tuple(f"-isystem{line.strip()}" for line in found.splitlines() if line.strip())
+
+
+@dataclass
+class Unit:
+    """What one parse saw."""
+
+    functions: dict[str, Row] = field(default_factory=dict)
+    structs: dict[str, Row] = field(default_factory=dict)
+    enums: dict[str, Row] = field(default_factory=dict)
+    typedefs: dict[str, Row] = field(default_factory=dict)
+    macros: dict[str, list[str]] = field(default_factory=dict)
+
+
+def tidy(spelling: str) -> str:
+    """One spelling per type: 'T *', 'const T *', 'T[4]', 'R (*)(A, B)'."""
+    spelling = re.sub(r"\s+", " ", spelling)
+    return spelling.replace("_Bool", "bool").strip()
+
+
+class Reader:
+    def __init__(self, source: str, arguments: list[str], wanted: set[str]) -> None:
+        self.wanted = wanted
+        index = cindex.Index.create()
+        options = cindex.TranslationUnit.PARSE_DETAILED_PROCESSING_RECORD
+        self.tu = index.parse(
+            "scan.c", args=[*arguments, *system_includes()], unsaved_files=[("scan.c", source)], options=options
+        )
+        errors = [d for d in self.tu.diagnostics if d.severity >= cindex.Diagnostic.Error]
+        if errors:
+            raise RuntimeError("\n".join(str(e) for e in errors))
+
+    def read(self) -> Unit:
+        unit = Unit()
+        for cursor in self.tu.cursor.get_children():
+            if cursor.location.file is None or Path(cursor.location.file.name).name not in self.wanted:
+                continue
+            self._take(unit, cursor)
+        return unit
+
+    def _take(self, unit: Unit, cursor: Cursor) -> None:
+        kind = cursor.kind
+        if kind == CursorKind.FUNCTION_DECL:
+            if not cursor.is_definition():
+                unit.functions[cursor.spelling] = function_row(cursor)
+        elif kind in (CursorKind.STRUCT_DECL, CursorKind.UNION_DECL):
+            if cursor.is_definition() and not is_unnamed(cursor):
+                unit.structs[cursor.spelling] = record_row(cursor)
+        elif kind == CursorKind.ENUM_DECL:
+            if cursor.is_definition() and not is_unnamed(cursor):
+                unit.enums[cursor.spelling] = enum_row(cursor)
+            elif cursor.is_definition() and "unnamed" in cursor.type.spelling:
+                for value in enum_row(cursor)["values"]:
+                    unit.enums.setdefault("", {"values": []})["values"].append(value)
+        elif kind == CursorKind.TYPEDEF_DECL:
+            self._take_typedef(unit, cursor)
+        elif kind == CursorKind.MACRO_DEFINITION:
+            tokens = [t.spelling for t in cursor.get_tokens()]
+            if len(tokens) > 1 and not conf_is_function_like(cursor):
+                unit.macros[tokens[0]] = tokens[1:]
+
+    def _take_typedef(self, unit: Unit, cursor: Cursor) -> None:
+        """A typedef that names an unnamed struct, union or enum defines it under that name."""
+        underlying = cursor.underlying_typedef_type
+        declaration = underlying.get_declaration()
+        if is_unnamed(declaration) and underlying.kind in (TypeKind.ELABORATED, TypeKind.RECORD, TypeKind.ENUM):
+            if declaration.kind == CursorKind.ENUM_DECL:
+                row = enum_row(declaration)
+                unit.enums[cursor.spelling] = {**row, "typedef_only": True}
+                anonymous = unit.enums.get("", {"values": []})["values"]
+                for value in row["values"]:
+                    if value in anonymous:
+                        anonymous.remove(value)
+            else:
+                unit.structs[cursor.spelling] = {**record_row(declaration), "typedef_only": True}
+            return
+        row = {"type": tidy(underlying.spelling)}
+        names = callback_names(cursor)
+        if names:
+            row["params"] = names
+        unit.typedefs[cursor.spelling] = row
+
+
+def conf_is_function_like(cursor: Cursor) -> bool:
+    return bool(cindex.conf.lib.clang_Cursor_isMacroFunctionLike(cursor))
+
+
+def is_unnamed(cursor: Cursor) -> bool:
+    spelling = cursor.spelling
+    return not spelling or "(unnamed" in spelling or "(anonymous" in spelling or cursor.is_anonymous()
+
+
+def callback_names(cursor: Cursor) -> list[str]:
+    """Parameter names of a function pointer typedef: nothing else tells a reader what a callback gets."""
+    if "(*" not in cursor.underlying_typedef_type.spelling:
+        return []
+    return [c.spelling for c in cursor.get_children() if c.kind == CursorKind.PARM_DECL]
+
+
+def function_row(cursor: Cursor) -> Row:
+    row: Row = {}
+    if cursor.result_type.spelling != "CUresult":
+        row["returns"] = tidy(cursor.result_type.spelling)
+    row["params"] = [[a.spelling, tidy(a.type.spelling)] for a in cursor.get_arguments()]
+    if cursor.availability == cindex.AvailabilityKind.DEPRECATED:
+        row["deprecated"] = True
+    return row
+
+
+def enum_row(cursor: Cursor) -> Row:
+    values = [[c.spelling, c.enum_value] for c in cursor.get_children() if c.kind == CursorKind.ENUM_CONSTANT_DECL]
+    unsigned = cursor.enum_type.spelling == "unsigned int" and any(v > 0x7FFFFFFF for _, v in values)
+    row: Row = {"values": values}
+    if unsigned:
+        row["unsigned"] = True
+    return row
+
+
+def record_row(cursor: Cursor) -> Row:
+    record_type = cursor.type
+    row: Row = {
+        "kind": "union" if cursor.kind == CursorKind.UNION_DECL else "struct",
+        "size": record_type.get_size(),
+        "align": record_type.get_align(),
+    }
+    explicit = explicit_alignment(cursor)
+    if explicit:
+        row["alignas"] = explicit
+    row["fields"] = fields_of(cursor)
+    return row
+
+
+def explicit_alignment(cursor: Cursor) -> int:
+    natural = 1
+    for item in cursor.type.get_fields():
+        natural = max(natural, item.type.get_align())
+    return int(cursor.type.get_align()) if cursor.type.get_align() > natural else 0
+
+
+def fields_of(cursor: Cursor) -> list[Row]:
+    """Fields in order. A member whose record is defined in place carries it; an anonymous member has the name ''."""
+    rows: list[Row] = []
+    base = cursor.type
+    for item in cursor.type.get_fields():
+        declaration = element_declaration(item)
+        nested = (
+            declaration.kind in (CursorKind.STRUCT_DECL, CursorKind.UNION_DECL)
+            and declaration.is_definition()
+            and declaration.lexical_parent == cursor
+        )
+        name = "" if "(" in item.spelling else item.spelling
+        row: Row = {"name": name, "offset": item.get_field_offsetof() // 8}
+        if nested:
+            row["record"] = record_row(declaration)
+            if not is_unnamed(declaration):
+                row["record"] = {"tag": declaration.spelling, **row["record"]}
+            suffix = re.findall(r"\[\d+\]", item.type.spelling)
+            if suffix:
+                row["array"] = [int(s[1:-1]) for s in suffix]
+        else:
+            row["type"] = tidy(item.type.spelling)
+        if item.is_bitfield():
+            row["bits"] = item.get_bitfield_width()
+            row["bit_offset"] = item.get_field_offsetof() % 8
+        if row["offset"] < 0:
+            raise RuntimeError(f"no offset for {base.spelling}.{name}")
+        rows.append(row)
+    return rows
+
+
+def element_declaration(item: Cursor) -> Cursor:
+    item_type = item.type
+    while item_type.kind in (TypeKind.CONSTANTARRAY,):
+        item_type = item_type.element_type
+    return item_type.get_declaration()
+
+
+def evaluate_macros(names: list[str], headers: str, arguments: list[str]) -> dict[str, int]:
+    """Integer value of each macro that has one: asked of the compiler, as enumerators."""
+    known: dict[str, int] = {}
+    index = cindex.Index.create()
+    lines = headers.splitlines()
+    first = len(lines)
+    source = "\n".join([*lines, *(f"enum {{ cucore_value_{n} = (long long)({n}) }};" for n in names)])
+    tu = index.parse("scan.c", args=[*arguments, *system_includes()], unsaved_files=[("scan.c", source)])
+    bad = {
+        d.location.line - first - 1 for d in tu.diagnostics if d.severity >= cindex.Diagnostic.Error
+    }
+    good = [n for i, n in enumerate(names) if i not in bad]
+    if len(good) < len(names):
+        return evaluate_macros(good, headers, arguments) if good else {}
+    for cursor in tu.cursor.get_children():
+        if cursor.kind == CursorKind.ENUM_DECL:
+            for value in cursor.get_children():
+                if value.spelling.startswith("cucore_value_"):
+                    known[value.spelling.removeprefix("cucore_value_")] = value.enum_value
+    return known
