@@ -1,0 +1,65 @@
+// cucore/event.hpp: a point in the work queued on a stream.
+#pragma once
+
+#include <memory>
+
+#include "cucore/abi/driver.h"
+#include "cucore/context.hpp"
+#include "cucore/export.hpp"
+
+namespace cucore {
+
+struct EventOptions {
+  bool timing_enabled = false;  ///< events can be subtracted
+  bool blocking_sync = false;   ///< sync() sleeps instead of spinning
+  bool ipc_enabled = false;     ///< other processes can open it; excludes timing
+};
+
+/// Names an event without owning it. Pass by value; must not outlive the event.
+class CUCORE_EXPORT EventRef {
+ public:
+  constexpr explicit EventRef(CUevent raw = nullptr) noexcept : raw_{raw} {}
+  [[nodiscard]] constexpr CUevent handle() const noexcept { return raw_; }
+  void sync() const;                   ///< Blocks until the work before it is done.
+  [[nodiscard]] bool is_done() const;  ///< False while work is pending: pending is an answer, not an error.
+
+ protected:
+  CUevent raw_;
+};
+
+namespace detail {
+struct EventBox {
+  CUevent handle = nullptr;
+  Context context;
+  EventOptions options;
+  bool imported = false;
+  bool owned = true;
+  ~EventBox();
+};
+}  // namespace detail
+
+/// An event; copies share it, the last one destroys it.
+class CUCORE_EXPORT Event : public EventRef {
+ public:
+  Event() = default;
+  static Event create(const Context& context, const EventOptions& options = {});
+  /// Opens another process's event. Timing is never available on it.
+  static Event from_ipc_handle(const Context& context, const CUipcEventHandle& handle);
+  static Event view(CUevent raw, const Context& context, const EventOptions& options);
+
+  [[nodiscard]] const Context& context() const noexcept { return box_->context; }
+  [[nodiscard]] const EventOptions& options() const noexcept { return box_->options; }
+  [[nodiscard]] bool is_imported() const noexcept { return box_->imported; }
+  [[nodiscard]] CUipcEventHandle ipc_handle() const;
+  [[nodiscard]] bool is_closed() const noexcept { return box_ == nullptr; }
+  void close() noexcept;
+
+  /// Milliseconds from `start` to `end`. Both need `timing_enabled` and must be done; the exception says which is not.
+  static float elapsed_ms(const Event& start, const Event& end);
+
+ private:
+  explicit Event(std::shared_ptr<detail::EventBox> box) : EventRef{box->handle}, box_{std::move(box)} {}
+  std::shared_ptr<detail::EventBox> box_;
+};
+
+}  // namespace cucore

@@ -1,0 +1,74 @@
+// cucore/stream.hpp: a queue of device work that runs in order.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "cucore/abi/driver.h"
+#include "cucore/context.hpp"
+#include "cucore/event.hpp"
+#include "cucore/export.hpp"
+
+namespace cucore {
+
+struct StreamOptions {
+  bool nonblocking = true;      ///< does not wait for the legacy default stream
+  std::optional<int> priority;  ///< lower numbers go first; none: the default
+};
+
+/// Names a stream without owning it. Pass by value; must not outlive the stream.
+class CUCORE_EXPORT StreamRef {
+ public:
+  constexpr explicit StreamRef(CUstream raw = nullptr) noexcept : raw_{raw} {}
+  [[nodiscard]] constexpr CUstream handle() const noexcept { return raw_; }
+
+  void sync() const;                   ///< Blocks until queued work is done.
+  [[nodiscard]] bool is_done() const;  ///< False while work is pending: pending is an answer, not an error.
+  void record(EventRef event) const;   ///< Marks this point of the queue in `event`.
+  void wait(EventRef event) const;     ///< Later work here starts after `event`.
+  void wait(StreamRef other) const;    ///< Later work here starts after what `other` has queued by now.
+  [[nodiscard]] bool is_capturing() const;
+
+ protected:
+  CUstream raw_;
+};
+
+namespace detail {
+struct StreamBox {
+  CUstream handle = nullptr;
+  Context context;             // a stream keeps its context alive
+  std::shared_ptr<void> owner;  // what a foreign stream belongs to
+  bool owned = false;
+  ~StreamBox();
+};
+}  // namespace detail
+
+/// A stream; copies share it, the last one destroys it. Work still queued then runs to its end.
+class CUCORE_EXPORT Stream : public StreamRef {
+ public:
+  Stream() = default;
+  static Stream create(const Context& context, const StreamOptions& options = {});
+  /// Names a stream that somebody else owns; `owner` is kept as long as this.
+  static Stream view(CUstream raw, std::shared_ptr<void> owner = nullptr);
+  static Stream legacy_default();
+  static Stream per_thread_default();
+
+  [[nodiscard]] bool is_closed() const noexcept { return box_ == nullptr; }
+  void close() noexcept;
+
+  [[nodiscard]] bool is_nonblocking() const;
+  [[nodiscard]] int priority() const;
+  /// The context it was made in; asks the driver for streams made elsewhere.
+  [[nodiscard]] Context context() const;
+  [[nodiscard]] int device() const;
+
+  using StreamRef::record;
+  /// Makes an event and records it here.
+  [[nodiscard]] Event record(const EventOptions& options = {}) const;
+
+ private:
+  explicit Stream(std::shared_ptr<detail::StreamBox> box) : StreamRef{box->handle}, box_{std::move(box)} {}
+  std::shared_ptr<detail::StreamBox> box_;
+};
+
+}  // namespace cucore

@@ -1,0 +1,115 @@
+// stream.cpp: queues of device work.
+#include "cucore/stream.hpp"
+
+#include "cucore/driver.hpp"
+#include "cucore/error.hpp"
+
+namespace cucore {
+
+detail::StreamBox::~StreamBox() {
+  if (owned && handle != nullptr && driver_is_loaded()) driver().cuStreamDestroy(handle);
+}
+
+void StreamRef::sync() const { CUCORE_CALL(cuStreamSynchronize(raw_)); }
+
+bool StreamRef::is_done() const {
+  const CUresult code = driver().cuStreamQuery(raw_);
+  if (code == CUDA_ERROR_NOT_READY) return false;
+  check(code, "cuStreamQuery");
+  return true;
+}
+
+void StreamRef::record(EventRef event) const { CUCORE_CALL(cuEventRecord(event.handle(), raw_)); }
+
+void StreamRef::wait(EventRef event) const {
+  CUCORE_CALL(cuStreamWaitEvent(raw_, event.handle(), CU_EVENT_WAIT_DEFAULT));
+}
+
+void StreamRef::wait(StreamRef other) const {
+  CUcontext context = nullptr;
+  CUCORE_CALL(cuStreamGetCtx(other.raw_, &context));
+  const ScopedContext scope{context};
+  CUevent event = nullptr;
+  CUCORE_CALL(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  const CUresult recorded = driver().cuEventRecord(event, other.raw_);
+  const CUresult waited =
+      recorded == CUDA_SUCCESS ? driver().cuStreamWaitEvent(raw_, event, CU_EVENT_WAIT_DEFAULT) : CUDA_SUCCESS;
+  driver().cuEventDestroy(event);  // the wait keeps what it needs
+  check(recorded, "cuEventRecord");
+  check(waited, "cuStreamWaitEvent");
+}
+
+bool StreamRef::is_capturing() const {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  CUCORE_CALL(cuStreamIsCapturing(raw_, &status));
+  return status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+}
+
+Stream Stream::create(const Context& context, const StreamOptions& options) {
+  auto box = std::make_shared<detail::StreamBox>();
+  box->context = context;
+  const unsigned flags = options.nonblocking ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT;
+  const ScopedContext scope{context};
+  int priority = 0;
+  if (options.priority) {
+    int least = 0;
+    int greatest = 0;
+    CUCORE_CALL(cuCtxGetStreamPriorityRange(&least, &greatest));
+    priority = *options.priority;
+    if (priority < greatest || priority > least) {
+      throw std::invalid_argument("priority " + std::to_string(priority) + " is out of range: this device takes " +
+                                  std::to_string(greatest) + " (first) to " + std::to_string(least) + " (last)");
+    }
+  }
+  if (context.is_green()) {
+    CUCORE_CALL(cuGreenCtxStreamCreate(&box->handle, context.green_handle(), CU_STREAM_NON_BLOCKING, priority));
+  } else {
+    CUCORE_CALL(cuStreamCreateWithPriority(&box->handle, flags, priority));
+  }
+  box->owned = true;
+  return Stream{std::move(box)};
+}
+
+Stream Stream::view(CUstream raw, std::shared_ptr<void> owner) {
+  auto box = std::make_shared<detail::StreamBox>();
+  box->handle = raw;
+  box->owner = std::move(owner);
+  return Stream{std::move(box)};
+}
+
+Stream Stream::legacy_default() { return view(CU_STREAM_LEGACY); }
+Stream Stream::per_thread_default() { return view(CU_STREAM_PER_THREAD); }
+
+void Stream::close() noexcept {
+  box_.reset();
+  raw_ = nullptr;
+}
+
+bool Stream::is_nonblocking() const {
+  unsigned flags = 0;
+  CUCORE_CALL(cuStreamGetFlags(raw_, &flags));
+  return (flags & CU_STREAM_NON_BLOCKING) != 0;
+}
+
+int Stream::priority() const {
+  int value = 0;
+  CUCORE_CALL(cuStreamGetPriority(raw_, &value));
+  return value;
+}
+
+Context Stream::context() const {
+  if (box_ && box_->context) return box_->context;
+  CUcontext handle = nullptr;
+  CUCORE_CALL(cuStreamGetCtx(raw_, &handle));
+  return Context::view(handle);
+}
+
+int Stream::device() const { return context().device(); }
+
+Event Stream::record(const EventOptions& options) const {
+  Event event = Event::create(context(), options);
+  StreamRef::record(event);
+  return event;
+}
+
+}  // namespace cucore
