@@ -15,22 +15,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import abi_header  # noqa: E402
 import cpu_exports  # noqa: E402
+import driver_results  # noqa: E402
 import driver_table  # noqa: E402
 import facts  # noqa: E402
 
 
-def driver_header() -> str:
-    return abi_header.render_header(
-        facts.load("driver"),
-        guard="__cuda_cuda_h__",
-        includes=("<stddef.h>", "<stdint.h>", "<stdlib.h>"),
-        extra=("#define CUDAAPI", "#define CUDA_CB"),
-    )
-
-
 OUTPUTS: dict[str, Callable[[], str]] = {
-    "include/cucore/abi/driver.h": driver_header,
+    **{
+        f"include/cucore/abi/{name}.h": lambda name=name: abi_header.render_header(facts.load(name))  # type: ignore[misc]
+        for name in abi_header.HEADERS
+    },
     "driver/driver_functions.inc": lambda: driver_table.render_table(facts.load("driver")),
+    "driver/driver_results.inc": lambda: driver_results.render_results(facts.load("driver")),
     "cpu/cucpu/exports.hpp": lambda: cpu_exports.render_exports_hpp(facts.load("driver")),
     "cpu/exports.cpp": lambda: cpu_exports.render_exports_cpp(facts.load("driver")),
 }

@@ -13,7 +13,7 @@ namespace cucore {
 /// CUDA_ERROR_NOT_SUPPORTED; check() then says which function is missing and what the driver's version is.
 struct DriverTable {
 #define CUCORE_FN(name, ...) decltype(&::name) name = nullptr;
-#include "cucore/abi/driver_functions.inc"
+#include "driver_functions.inc"
 #undef CUCORE_FN
 };
 

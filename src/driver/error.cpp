@@ -21,7 +21,7 @@ const char* result_name(CUresult code) noexcept {
 #define CUCORE_RESULT(name, value, text) \
   case value:                            \
     return #name;
-#include "cucore/abi/driver_results.inc"
+#include "driver_results.inc"
 #undef CUCORE_RESULT
     default:
       return "CUDA_ERROR_UNKNOWN_CODE";
@@ -33,7 +33,7 @@ static const char* our_text(CUresult code) noexcept {
 #define CUCORE_RESULT(name, value, text) \
   case value:                            \
     return text;
-#include "cucore/abi/driver_results.inc"
+#include "driver_results.inc"
 #undef CUCORE_RESULT
     default:
       return "a result this version does not know";

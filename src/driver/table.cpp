@@ -21,14 +21,14 @@ namespace {
 /// Row numbers of the table: one constant per function, so that each gets a stand-in of its own.
 enum Row : int {
 #define CUCORE_FN(name, ...) row_##name,
-#include "cucore/abi/driver_functions.inc"
+#include "driver_functions.inc"
 #undef CUCORE_FN
   kRows
 };
 
 constexpr const char* kNames[] = {
 #define CUCORE_FN(name, ...) #name,
-#include "cucore/abi/driver_functions.inc"
+#include "driver_functions.inc"
 #undef CUCORE_FN
 };
 
@@ -46,7 +46,7 @@ struct StandIn<row, CUresult (*)(Args...)> {
 constexpr DriverTable stand_ins() {
   DriverTable table;
 #define CUCORE_FN(name, ...) table.name = &StandIn<row_##name, decltype(&::name)>::call;
-#include "cucore/abi/driver_functions.inc"
+#include "driver_functions.inc"
 #undef CUCORE_FN
   return table;
 }
@@ -115,19 +115,21 @@ void fill(State& s, const Library& library) {
   s.info.per_thread_stream = flag("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM");
   const cuuint64_t flags = s.info.per_thread_stream ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
                                                     : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
-  const auto lookup = [&](const char* name, const char* symbol, int since) -> void* {
+  const auto lookup = [&](const char* entry, const char* symbol, int since, int per_thread_since) -> void* {
     void* address = nullptr;
-    if (find != nullptr && find(name, &address, since, flags, nullptr) == CUDA_SUCCESS && address != nullptr) {
+    const int version = s.info.per_thread_stream && per_thread_since != 0 ? per_thread_since : since;
+    if (find != nullptr && find(entry, &address, version, flags, nullptr) == CUDA_SUCCESS && address != nullptr) {
       return address;
     }
     return library.symbol(symbol);
   };
-  // since: the version in which the function got this signature; symbol: its versioned name.
-#define CUCORE_FN(name, since, symbol, ...)              \
-  if (void* found = lookup(#name, #symbol, since)) {     \
-    s.table.name = reinterpret_cast<decltype(&::name)>(found); \
+#define CUCORE_SYMBOL_TEXT(symbol) #symbol
+#define CUCORE_SYMBOL(name) CUCORE_SYMBOL_TEXT(name)  // the versioned symbol the header maps the name to
+#define CUCORE_FN(name, entry, since, per_thread_since)                                  \
+  if (void* found = lookup(entry, CUCORE_SYMBOL(name), since, per_thread_since)) {       \
+    s.table.name = reinterpret_cast<decltype(&::name)>(found);                           \
   }
-#include "cucore/abi/driver_functions.inc"
+#include "driver_functions.inc"
 #undef CUCORE_FN
   s.fault_report = reinterpret_cast<const char* (*)()>(library.symbol("cucoreGetLastFaultReport"));
   s.info.kind = s.fault_report != nullptr ? DeviceKind::cpu : DeviceKind::gpu;
@@ -202,7 +204,7 @@ bool driver_has(const char* function) {
   static constexpr DriverTable empty = detail::stand_ins();
 #define CUCORE_FN(name, ...) \
   if (std::strcmp(function, #name) == 0) return table.name != empty.name;
-#include "cucore/abi/driver_functions.inc"
+#include "driver_functions.inc"
 #undef CUCORE_FN
   return false;
 }
