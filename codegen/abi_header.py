@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from c_types import declare, in_order, record_lines
 from facts import Constant, Enum, Function, Library, Record, Typedef
@@ -17,7 +18,8 @@ def render_type(item: Record | Enum | Typedef) -> Iterator[str]:
     if isinstance(item, Typedef):
         yield f"typedef {declare(item.type, item.name)};"
     elif isinstance(item, Enum):
-        yield "typedef enum {" if item.typedef_only else f"enum {item.name} {{"
+        wide = "__extension__ " if any(value > 0x7FFFFFFF for _, value in item.values) else ""  # for -Wpedantic in C
+        yield wide + ("typedef enum {" if item.typedef_only else f"enum {item.name} {{")
         yield from (f"  {name} = {enumerator(value)}," for name, value in item.values)
         yield f"}} {item.name};" if item.typedef_only else "};"
     else:
@@ -29,6 +31,8 @@ def render_type(item: Record | Enum | Typedef) -> Iterator[str]:
 def enumerator(value: int) -> str:
     if value == -(1 << 31):
         return "-2147483647 - 1"
+    if value > 0xFFFFFFFF:
+        return f"{value}ull"
     return f"{value}u" if value > 0x7FFFFFFF else str(value)
 
 
@@ -41,9 +45,11 @@ def render_constant(constant: Constant) -> str:
     return f"#define {constant.name} {f'({value})' if value.startswith('-') else value}"
 
 
-def render_guarded_types(library: Library) -> Iterator[str]:
+def render_guarded_types(library: Library, group: str) -> Iterator[str]:
     """Types in order; one that another CUDA header may already hold stays under that header's guard."""
     for item in in_order(library):
+        if item.group != group:
+            continue
         guard = library.guards.get(item.name)
         if guard:
             yield f"#ifndef {guard}"
@@ -54,29 +60,30 @@ def render_guarded_types(library: Library) -> Iterator[str]:
             yield "#endif"
 
 
-def render_mapping(library: Library) -> Iterator[str]:
+def render_mapping(library: Library, group: str) -> Iterator[str]:
     """Names to symbols, as cuda.h maps them; CUDA_API_PER_THREAD_DEFAULT_STREAM picks the other variant."""
-    yield "#if !defined(CUCORE_ABI_ALL_VERSIONS)"
-    yield "#if defined(CUDA_API_PER_THREAD_DEFAULT_STREAM)"
-    for function in library.functions.values():
-        if function.per_thread:
-            yield f"#define {function.name} {function.per_thread}"
-    yield "#else"
-    for function in library.functions.values():
-        if function.per_thread and function.symbol != function.name:
-            yield f"#define {function.name} {function.symbol}"
-    yield "#endif"
-    for function in library.functions.values():
-        if not function.per_thread and function.symbol != function.name:
-            yield f"#define {function.name} {function.symbol}"
-    yield "#endif"
+    functions = [f for f in library.functions.values() if f.group == group]
+    both = [f for f in functions if f.per_thread]
+    lines = [f"#define {f.name} {f.symbol}" for f in functions if not f.per_thread and f.symbol != f.name]
+    if both:
+        lines += ["#if defined(CUDA_API_PER_THREAD_DEFAULT_STREAM)"]
+        lines += [f"#define {f.name} {f.per_thread}" for f in both]
+        lines += ["#else"]
+        lines += [f"#define {f.name} {f.symbol}" for f in both if f.symbol != f.name]
+        lines += ["#endif"]
+    if lines:
+        yield "#if !defined(CUCORE_ABI_ALL_VERSIONS)"
+        yield from lines
+        yield "#endif"
 
 
-def render_functions(library: Library) -> Iterator[str]:
+def render_functions(library: Library, group: str) -> Iterator[str]:
     """Prototypes of every symbol. A first version whose name now means a newer symbol needs CUCORE_ABI_ALL_VERSIONS."""
     mapped = {f.name for f in library.functions.values() if f.symbol != f.name}
     hidden: list[str] = []
     for symbol, function in library.symbols().items():
+        if function.group != group:
+            continue
         lines = [f"{prototype(s, function)};" for s in (symbol, function.per_thread) if s]
         if symbol in mapped:
             hidden += lines
@@ -88,16 +95,90 @@ def render_functions(library: Library) -> Iterator[str]:
         yield "#endif"
 
 
-def render_header(library: Library, *, guard: str, includes: tuple[str, ...], extra: tuple[str, ...] = ()) -> str:
-    """The whole header. `guard` is the real header's include guard: whichever comes first wins."""
+def render_part(library: Library, group: str, guards: tuple[str, ...], extra: tuple[str, ...]) -> Iterator[str]:
+    """What one real header declares, under that header's include guard: whichever comes first wins."""
+    yield f"#ifndef {guards[0]}  // else the real header came first and has declared all this"
+    yield from (f"#define {g}" for g in guards)
+    yield from extra
+    yield from (render_constant(c) for c in library.constants.values() if c.group == group)
+    yield from render_mapping(library, group)
+    yield "#ifdef __cplusplus"
+    yield 'extern "C" {'
+    yield "#endif"
+    yield from render_guarded_types(library, group)
+    yield "#ifdef __GNUC__"
+    yield "#pragma GCC visibility push(default)"
+    yield "#endif"
+    yield from render_functions(library, group)
+    yield "#ifdef __GNUC__"
+    yield "#pragma GCC visibility pop"
+    yield "#endif"
+    yield "#ifdef __cplusplus"
+    yield "}"
+    yield "#endif"
+    yield f"#endif  // {guards[0]}"
+
+
+@dataclass(frozen=True)
+class Header:
+    """How one library's header is put together."""
+
+    guards: tuple[str, ...]  # include guards of the real headers; the first decides
+    includes: tuple[str, ...]
+    extra: tuple[str, ...] = ()
+    group_guards: tuple[tuple[str, str], ...] = ()  # (group, guard of its real header)
+
+
+HEADERS = {
+    "driver": Header(
+        guards=("__cuda_cuda_h__",),
+        includes=("<stddef.h>", "<stdint.h>", "<stdlib.h>"),
+        extra=("#define CUDAAPI", "#define CUDA_CB"),
+        group_guards=(
+            ("egl", "CUDAEGL_H"),
+            ("gl", "CUDAGL_H"),
+            ("profiler", "cuda_profiler_H"),
+            ("vdpau", "CUDAVDPAU_H"),
+        ),
+    ),
+    "runtime": Header(
+        guards=(
+            "__CUDA_RUNTIME_API_H__",
+            "__DRIVER_TYPES_H__",
+            "__VECTOR_TYPES_H__",
+            "__SURFACE_TYPES_H__",
+            "__TEXTURE_TYPES_H__",
+            "__LIBRARY_TYPES_H__",
+            "__DEVICE_TYPES_H__",
+        ),
+        includes=("<stddef.h>", "<stdint.h>"),
+        group_guards=(
+            ("egl", "__CUDA_EGL_INTEROP_H__"),
+            ("gl", "__CUDA_GL_INTEROP_H__"),
+            ("profiler", "__CUDA_PROFILER_API_H__"),
+            ("vdpau", "__CUDA_VDPAU_INTEROP_H__"),
+        ),
+    ),
+    "nvrtc": Header(guards=("__NVRTC_H__",), includes=("<stddef.h>",)),
+    "nvjitlink": Header(guards=("nvJitLink_INCLUDED",), includes=("<stddef.h>", "<stdint.h>")),
+    "nvvm": Header(guards=("NVVM_H",), includes=("<stddef.h>",)),
+    "nvfatbin": Header(guards=("nvFatbin_INCLUDED",), includes=("<stddef.h>",)),
+    "nvml": Header(guards=("__nvml_nvml_h__",), includes=()),
+    "cufile": Header(
+        guards=("__CUFILE_H_",),
+        includes=("<stdbool.h>", "<stdint.h>", "<sys/socket.h>", "<sys/types.h>", "<time.h>", '"cucore/abi/driver.h"'),
+    ),
+}
+
+
+def render_header(library: Library) -> str:
+    header = HEADERS[library.name]
     own = f"CUCORE_ABI_{library.name.upper()}_H"
     lines = [
-        f"// cucore/abi/{library.name}.h: the C ABI, version {library.version}. Rendered from api/{library.name}.json.",
+        f"// cucore/abi/{library.name}.h: the C ABI of the {library.name} library. Rendered from api/{library.name}.json.",
         f"#ifndef {own}",
         f"#define {own}",
-        *(f"#include {i}" for i in includes),
-        f"#ifndef {guard}  // the real header came first: it has declared everything",
-        f"#define {guard}",
+        *(f"#include {i}" for i in header.includes),
         "#ifndef CUCORE_ABI_ALIGNAS",
         "#ifdef __cplusplus",
         "#define CUCORE_ABI_ALIGNAS(n) alignas(n)",
@@ -105,24 +186,9 @@ def render_header(library: Library, *, guard: str, includes: tuple[str, ...], ex
         "#define CUCORE_ABI_ALIGNAS(n) _Alignas(n)",
         "#endif",
         "#endif",
-        *extra,
-        *(render_constant(c) for c in library.constants.values()),
-        *render_mapping(library),
-        "#ifdef __cplusplus",
-        'extern "C" {',
-        "#endif",
-        *render_guarded_types(library),
-        "#ifdef __GNUC__",
-        "#pragma GCC visibility push(default)",
-        "#endif",
-        *render_functions(library),
-        "#ifdef __GNUC__",
-        "#pragma GCC visibility pop",
-        "#endif",
-        "#ifdef __cplusplus",
-        "}",
-        "#endif",
-        f"#endif  // {guard}",
-        f"#endif  // {own}",
+        *render_part(library, "", header.guards, header.extra),
     ]
+    for group, guard in header.group_guards:
+        lines += render_part(library, group, (guard,), ())
+    lines.append(f"#endif  // {own}")
     return "\n".join(lines) + "\n"

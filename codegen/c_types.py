@@ -15,6 +15,9 @@ def declare(type_: str, name: str) -> str:
     if "(*" in type_:  # a function pointer, or an array or pointer of them
         head, tail = type_.split("(*", 1)
         return f"{head}(*{name}{tail}" if not tail.startswith("const)") else f"{head}(*const {name}{tail[5:]}"
+    match = re.fullmatch(r"(.*?) ?(\([^*].*\))", type_)
+    if match:  # a function type, as typedefs of functions have
+        return f"{match[1]} {name}{match[2]}"
     match = re.search(r"\s*((?:\[\d*\])+)$", type_)
     if match:
         return f"{declare(type_[: match.start()], name)}{match[1]}"

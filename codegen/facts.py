@@ -33,6 +33,7 @@ class Function:
     per_thread_since: int = 0
     blocks: bool = False  # may wait for the device, for a lock, or run a callback
     deprecated: bool = False
+    group: str = ""  # an interop header of its own: "gl", "egl", "vdpau", "profiler"
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ class Record:
     alignas: int = 0  # explicit alignment, beyond what the fields ask for
     typedef_only: bool = False  # has no tag: written as a typedef of an unnamed record
     older: bool = False
+    group: str = ""
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class Enum:
     name: str
     values: tuple[tuple[str, int], ...]
     typedef_only: bool = False
+    group: str = ""
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,7 @@ class Typedef:
     type: str
     params: tuple[str, ...] = ()  # parameter names when it is a function pointer
     older: bool = False
+    group: str = ""
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,7 @@ class Constant:
     name: str
     value: int | str
     type: str = ""
+    group: str = ""
 
 
 @dataclass(frozen=True)
@@ -96,6 +101,10 @@ class Library:
         """Every exported symbol except the per-thread variants, current and older."""
         return {**self.older, **{f.symbol: f for f in self.functions.values()}}
 
+    def groups(self) -> list[str]:
+        """The interop groups that have functions, sorted; the library's main header is not one."""
+        return sorted({f.group for f in self.functions.values()} - {""})
+
 
 def load(name: str, api: Path = API) -> Library:
     facts = read_facts(api / f"{name}.json")
@@ -110,15 +119,15 @@ def load(name: str, api: Path = API) -> Library:
         older={n: function(n, row, default) for n, row in sorted(facts.get("older", {}).items())},
         records={n: record(n, row) for n, row in sorted(facts["structs"].items())},
         enums={
-            n: Enum(n, tuple((k, v) for k, v in row["values"]), row.get("typedef_only", False))
+            n: Enum(n, tuple((k, v) for k, v in row["values"]), row.get("typedef_only", False), row.get("group", ""))
             for n, row in sorted(facts["enums"].items())
         },
         typedefs={
-            n: Typedef(n, row["type"], tuple(row.get("params", ())), row.get("older", False))
+            n: Typedef(n, row["type"], tuple(row.get("params", ())), row.get("older", False), row.get("group", ""))
             for n, row in sorted(facts["typedefs"].items())
         },
         constants={
-            n: Constant(n, row["value"] if "value" in row else row["text"], row.get("type", ""))
+            n: Constant(n, row["value"] if "value" in row else row["text"], row.get("type", ""), row.get("group", ""))
             for n, row in sorted(facts["constants"].items())
         },
         guards=dict(facts.get("guards", {})),
@@ -163,6 +172,7 @@ def function(name: str, row: dict[str, Any], default_return: str) -> Function:
         per_thread_since=per_thread_since,
         blocks=row.get("blocks", False),
         deprecated=row.get("deprecated", False),
+        group=row.get("group", ""),
     )
 
 
@@ -181,6 +191,7 @@ def record(name: str, row: dict[str, Any]) -> Record:
         alignas=row.get("alignas", 0),
         typedef_only=row.get("typedef_only", False),
         older=row.get("older", False),
+        group=row.get("group", ""),
     )
 
 

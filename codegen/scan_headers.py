@@ -32,7 +32,7 @@ def main() -> int:
     parser.add_argument("libraries", nargs="*", default=sorted(LIBRARIES), metavar="LIBRARY")
     args = parser.parse_args()
     for name in args.libraries:
-        facts = scan_library(name, args.include, args.out)
+        facts = scan_library(name, args.include)
         path = args.out / f"{name}.json"
         write_facts(path, facts)
         counts = ", ".join(f"{len(facts[k])} {k}" for k in ("functions", "structs", "enums", "typedefs", "constants"))

@@ -34,11 +34,16 @@ class Unit:
     enums: dict[str, Row] = field(default_factory=dict)
     typedefs: dict[str, Row] = field(default_factory=dict)
     macros: dict[str, list[str]] = field(default_factory=dict)
+    header_of: dict[str, str] = field(default_factory=dict)  # name -> header that declares it
+
+    def sections(self) -> list[dict[str, Any]]:
+        return [self.functions, self.structs, self.enums, self.typedefs, self.macros]
 
 
 def tidy(spelling: str) -> str:
     """One spelling per type: 'T *', 'const T *', 'T[4]', 'R (*)(A, B)'."""
     spelling = re.sub(r"\s+", " ", spelling)
+    spelling = re.sub(r"\bloff_t\b", "int64_t", spelling)  # a name strict C does not have
     return spelling.replace("_Bool", "bool").strip()
 
 
@@ -57,9 +62,15 @@ class Reader:
     def read(self) -> Unit:
         unit = Unit()
         for cursor in self.tu.cursor.get_children():
-            if cursor.location.file is None or Path(cursor.location.file.name).name not in self.wanted:
+            if cursor.location.file is None:
                 continue
-            self._take(unit, cursor)
+            header = Path(cursor.location.file.name).name
+            if header in self.wanted:
+                before = {id(s): set(s) for s in unit.sections()}
+                self._take(unit, cursor)
+                for section in unit.sections():
+                    for name in set(section) - before[id(section)]:
+                        unit.header_of[name] = header
         return unit
 
     def _take(self, unit: Unit, cursor: Cursor) -> None:
@@ -200,19 +211,27 @@ def element_declaration(item: Cursor) -> Cursor:
 
 
 def evaluate_macros(names: list[str], headers: str, arguments: list[str]) -> dict[str, int]:
-    """Integer value of each macro that has one: asked of the compiler, as enumerators."""
-    known: dict[str, int] = {}
+    """Integer value of each macro that has one, asked of the compiler; unsigned where the macro is unsigned."""
+    values = evaluate({n: f"(long long)({n})" for n in names}, headers, arguments)
+    signed = evaluate({n: f"({n}) < 0" for n, v in values.items() if v < 0}, headers, arguments)
+    return {n: v + (1 << 64) if signed.get(n) == 0 else v for n, v in values.items()}
+
+
+def evaluate(expressions: dict[str, str], headers: str, arguments: list[str]) -> dict[str, int]:
+    """Values of integer constant expressions, as enumerators. What does not compile is left out."""
+    if not expressions:
+        return {}
     index = cindex.Index.create()
+    names = list(expressions)
     lines = headers.splitlines()
-    first = len(lines)
-    source = "\n".join([*lines, *(f"enum {{ cucore_value_{n} = (long long)({n}) }};" for n in names)])
+    source = "\n".join([*lines, *(f"enum {{ cucore_value_{n} = {expressions[n]} }};" for n in names)])
     tu = index.parse("scan.c", args=[*arguments, *system_includes()], unsaved_files=[("scan.c", source)])
     bad = {
-        d.location.line - first - 1 for d in tu.diagnostics if d.severity >= cindex.Diagnostic.Error
+        d.location.line - len(lines) - 1 for d in tu.diagnostics if d.severity >= cindex.Diagnostic.Error
     }
-    good = [n for i, n in enumerate(names) if i not in bad]
-    if len(good) < len(names):
-        return evaluate_macros(good, headers, arguments) if good else {}
+    if bad:
+        return evaluate({n: expressions[n] for i, n in enumerate(names) if i not in bad}, headers, arguments)
+    known: dict[str, int] = {}
     for cursor in tu.cursor.get_children():
         if cursor.kind == CursorKind.ENUM_DECL:
             for value in cursor.get_children():

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import tempfile
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -12,52 +13,131 @@ from scan import versions
 from scan.clang_reader import Reader, Row, Unit, evaluate_macros
 
 Facts = dict[str, Any]
-NOT_CONSTANTS = re.compile(r"__.*|.*_H_?|.*_H_INCLUDED|CUDAAPI|CUDA_CB|.*_HAS_BEEN_DEFINED|PFN_.*|DECLDIR|NVML_INTERNAL.*")
+NOT_CONSTANTS = re.compile(r"__.*|.*_H_?|.*_H_INCLUDED|CUDAAPI|CUDA_CB|.*_HAS_BEEN_DEFINED|PFN_.*|DECLDIR|NVML_INTERNAL.*|GL_VERSION")
 
 
 @dataclass(frozen=True)
 class Library:
+    """Headers of one library. A group is an interop header of its own (GL, EGL ...), which programs may not have."""
+
     headers: tuple[str, ...]
-    version_macro: str = ""
-    own: tuple[str, ...] = ()  # headers whose declarations count; default: all of `headers`
-    arguments: tuple[str, ...] = ()
-    prelude: str = ""
     returns: str = "CUresult"
-    finish: Callable[[Library, Facts, Path], None] | None = field(default=None, compare=False)
+    version_macro: str = ""
+    types: tuple[str, ...] = ()  # further headers whose declarations count
+    arguments: tuple[str, ...] = ()
+    groups: dict[str, str] = field(default_factory=dict)  # header -> group
 
     def source(self) -> str:
-        return self.prelude + "".join(f"#include <{h}>\n" for h in self.headers)
+        headers = [*self.headers, *(h for h in self.groups if "/" not in h)]
+        return "".join(f"#include <{h}>\n" for h in headers)
+
+    def wanted(self) -> set[str]:
+        return {Path(h).name for h in (*self.headers, *self.types, *self.groups)}
 
     def read(self, include: Path, *extra: str) -> Unit:
-        arguments = self.all_arguments(include, *extra)
-        return Reader(self.source(), arguments, set(self.own or self.headers)).read()
+        return Reader(self.source(), self.all_arguments(include, *extra), self.wanted()).read()
 
     def all_arguments(self, include: Path, *extra: str) -> list[str]:
-        return ["-std=c11", f"-I{include}", *self.arguments, *extra]
+        return ["-std=c11", f"-I{include}", f"-I{foreign_headers()}", *self.arguments, *extra]
+
+    def group_of(self, header: str) -> str:
+        return next((g for h, g in self.groups.items() if Path(h).name == header), "")
 
 
-def scan_library(name: str, include: Path, api: Path) -> Facts:
+def scan_library(name: str, include: Path) -> Facts:
     library = LIBRARIES[name]
     unit = library.read(include)
     facts: Facts = {
         "library": name,
         "version": 0,
-        "headers": " ".join(library.own or library.headers),
+        "headers": " ".join([*library.headers, *library.types]),
         "returns": library.returns,
-        "functions": {n: function_facts(library, n, row) for n, row in unit.functions.items()},
+        "functions": {n: function_facts(library, row) for n, row in unit.functions.items() if n[0] != "_"},
         "structs": unit.structs,
         "enums": {n: row for n, row in unit.enums.items() if n},
         "typedefs": {n: row for n, row in unit.typedefs.items() if not n.startswith("PFN_")},
         "constants": constants(library, include, unit),
     }
+    add_type_macros(unit, facts)
     if library.version_macro:
         facts["version"] = facts["constants"][library.version_macro]["value"]
     if name == "driver":
         add_driver_versions(library, include, unit, facts)
+    elif name == "runtime":
+        add_runtime_variants(library, include, facts)
+    elif name == "nvml":
+        add_nvml_versions(library, include, unit, facts)
+    add_groups(library, unit, facts)
     return facts
 
 
-def function_facts(library: Library, name: str, row: Row) -> Row:
+def add_groups(library: Library, unit: Unit, facts: Facts) -> None:
+    for section in ("functions", "older", "structs", "enums", "typedefs", "constants"):
+        for name, row in facts.get(section, {}).items():
+            group = library.group_of(unit.header_of.get(name, "") or unit.header_of.get(row.get("symbol", ""), ""))
+            if group:
+                row["group"] = group
+
+
+def add_type_macros(unit: Unit, facts: Facts) -> None:
+    """'#define cudaStreamAttrID cudaLaunchAttributeID' names a type: it becomes a typedef."""
+    for name, tokens in unit.macros.items():
+        if len(tokens) != 1 or name in facts["typedefs"]:
+            continue
+        target = tokens[0]
+        if target in facts["typedefs"] or facts["structs"].get(target, facts["enums"].get(target, {})).get("typedef_only"):
+            facts["typedefs"][name] = {"type": target}
+        elif target in facts["enums"]:
+            facts["typedefs"][name] = {"type": f"enum {target}"}
+        elif target in facts["structs"]:
+            facts["typedefs"][name] = {"type": f"{facts['structs'][target]['kind']} {target}"}
+
+
+def add_runtime_variants(library: Library, include: Path, facts: Facts) -> None:
+    per_thread = library.read(include, "-DCUDA_API_PER_THREAD_DEFAULT_STREAM")
+    for symbol in per_thread.functions:
+        base, number, flavour = versions.split_symbol(symbol)
+        name = base if number == 1 else f"{base}_v{number}"
+        if flavour:
+            facts["functions"][name]["per_thread"] = [flavour, 0]
+
+
+def add_nvml_versions(library: Library, include: Path, unit: Unit, facts: Facts) -> None:
+    """nvmlInit is nvmlInit_v2 and so on; first versions go to the section 'older'."""
+    every = library.read(include, "-DNVML_NO_UNVERSIONED_FUNC_DEFS")
+    names = {
+        symbol: name
+        for symbol, name in versions.name_of_symbol(unit.macros, set(unit.functions)).items()
+        if versions.split_symbol(symbol)[0] == name
+    }
+    facts["functions"] = {
+        names.get(symbol, symbol): {"symbol": symbol, **row} if symbol in names else row
+        for symbol, row in facts["functions"].items()
+    }
+    facts["older"] = {
+        n: function_facts(library, row) for n, row in every.functions.items() if n not in unit.functions
+    }
+
+
+@lru_cache
+def foreign_headers() -> Path:
+    """Just enough of GL, EGL and VDPAU to parse CUDA's interop headers: their ABI types, which are public facts."""
+    folder = Path(tempfile.mkdtemp(prefix="cucore-scan-"))
+    files = {
+        "GL/gl.h": "#define GL_VERSION 0x1F02\ntypedef unsigned int GLuint; typedef unsigned int GLenum;",
+        "EGL/egl.h": "typedef int EGLint;",
+        "EGL/eglext.h": "typedef void *EGLStreamKHR; typedef void *EGLImageKHR; typedef void *EGLSyncKHR;",
+        "vdpau/vdpau.h": "#include <stdint.h>\ntypedef uint32_t VdpDevice; typedef uint32_t VdpVideoSurface;"
+        "typedef uint32_t VdpOutputSurface; typedef int VdpStatus; typedef uint32_t VdpFuncId;"
+        "typedef VdpStatus VdpGetProcAddress(VdpDevice device, VdpFuncId function_id, void **function_pointer);",
+    }
+    for name, text in files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(f"#pragma once\n{text}\n")
+    return folder
+
+
+def function_facts(library: Library, row: Row) -> Row:
     result = dict(row)
     if result.get("returns") == library.returns:
         del result["returns"]
@@ -101,7 +181,7 @@ def add_driver_versions(library: Library, include: Path, unit: Unit, facts: Fact
         base, _, flavour = versions.split_symbol(symbol)
         if flavour:
             continue
-        row = function_facts(library, symbol, unit.functions.get(symbol) or internal.functions[symbol])
+        row = function_facts(library, unit.functions.get(symbol) or internal.functions[symbol])
         row = {"since": since[symbol], **row}
         for variant in ("ptds", "ptsz"):
             if f"{symbol}_{variant}" in symbols:
@@ -125,6 +205,7 @@ def add_driver_versions(library: Library, include: Path, unit: Unit, facts: Fact
         raise RuntimeError(f"per-thread symbols without a base: {sorted(missing)}")
     facts["functions"] = functions
     facts["older"] = older
+    unit.header_of = {**internal.header_of, **unit.header_of}
     for section in ("structs", "typedefs"):
         theirs = getattr(internal, section)
         mine = facts[section]
@@ -133,6 +214,56 @@ def add_driver_versions(library: Library, include: Path, unit: Unit, facts: Fact
                 mine[key] = {**row, "older": True}
 
 
+RUNTIME_TYPES = (
+    "driver_types.h",
+    "vector_types.h",
+    "surface_types.h",
+    "texture_types.h",
+    "library_types.h",
+    "device_types.h",
+)
+INTEROP_TYPES = {
+    "GL/gl.h": "gl",
+    "EGL/egl.h": "egl",
+    "EGL/eglext.h": "egl",
+    "vdpau/vdpau.h": "vdpau",
+}
+
 LIBRARIES = {
-    "driver": Library(headers=("cuda.h", "cudaTypedefs.h"), version_macro="CUDA_VERSION"),
+    "driver": Library(
+        headers=("cuda.h", "cudaTypedefs.h"),
+        version_macro="CUDA_VERSION",
+        arguments=("-include", "vdpau/vdpau.h"),
+        groups={
+            **INTEROP_TYPES,
+            "cudaGL.h": "gl",
+            "cudaEGL.h": "egl",
+            "cudaVDPAU.h": "vdpau",
+            "cudaProfiler.h": "profiler",
+            "cudaGLTypedefs.h": "gl",
+            "cudaEGLTypedefs.h": "egl",
+            "cudaVDPAUTypedefs.h": "vdpau",
+            "cudaProfilerTypedefs.h": "profiler",
+        },
+    ),
+    "runtime": Library(
+        headers=("cuda_runtime_api.h",),
+        returns="cudaError_t",
+        version_macro="CUDART_VERSION",
+        types=RUNTIME_TYPES,
+        arguments=("-include", "GL/gl.h"),
+        groups={
+            **INTEROP_TYPES,
+            "cuda_gl_interop.h": "gl",
+            "cuda_egl_interop.h": "egl",
+            "cuda_vdpau_interop.h": "vdpau",
+            "cuda_profiler_api.h": "profiler",
+        },
+    ),
+    "nvrtc": Library(headers=("nvrtc.h",), returns="nvrtcResult"),
+    "nvjitlink": Library(headers=("nvJitLink.h",), returns="nvJitLinkResult", arguments=("-DNVJITLINK_NO_INLINE",)),
+    "nvvm": Library(headers=("nvvm.h",), returns="nvvmResult"),
+    "nvfatbin": Library(headers=("nvFatbin.h",), returns="nvFatbinResult"),
+    "nvml": Library(headers=("nvml.h",), returns="nvmlReturn_t", version_macro="NVML_API_VERSION"),
+    "cufile": Library(headers=("cufile.h",), returns="CUfileError_t", arguments=("-D_GNU_SOURCE",)),
 }
