@@ -1,0 +1,88 @@
+"""Find CUDA components in the user's environment, and say why when they are not there.
+
+    >>> from cuda.pathfinder import explain, load_nvidia_dynamic_lib
+    >>> load_nvidia_dynamic_lib("nvrtc").found_via
+    'site-packages'
+    >>> print(explain("nvrtc"))  # every place that is looked at, in order, and what is there
+
+The search itself is C++ (``cucore/pathfinder.hpp``); this package adds Python's own folders and the classes its users know.
+"""
+
+from ._dynamic import LoadedDL, load_nvidia_dynamic_lib
+from ._environment import get_cuda_path_or_home
+from ._explain import SearchAttempt, SearchReport, explain
+from ._located import (
+    LocatedBitcodeLib,
+    LocatedHeaderDir,
+    LocatedStaticLib,
+    find_bitcode_lib,
+    find_nvidia_binary_utility,
+    find_nvidia_header_directory,
+    find_static_lib,
+    locate_bitcode_lib,
+    locate_nvidia_header_directory,
+    locate_static_lib,
+)
+from ._pathfinder import (
+    BitcodeLibNotFoundError,
+    DynamicLibNotAvailableError,
+    DynamicLibNotFoundError,
+    DynamicLibUnknownError,
+    StaticLibNotFoundError,
+    UnsupportedBinaryError,
+    header_of,
+    supported,
+)
+
+__version__ = "1.8.6"
+
+#: Short names of the toolkit's dynamic libraries.
+SUPPORTED_NVIDIA_LIBNAMES = supported("library", True)
+#: Short names of the toolkit's sets of headers, each with the header that proves a folder.
+SUPPORTED_HEADERS_CTK = {name: header_of(name) for name in supported("headers", True)}
+SUPPORTED_STATIC_LIBS = supported("static", False)
+SUPPORTED_BITCODE_LIBS = supported("bitcode", False)
+SUPPORTED_BINARY_UTILITIES = supported("binary", False)
+
+
+class UnsupportedArchError(RuntimeError):
+    """Raised when Python reports an unsupported Windows architecture."""
+
+    def __init__(self, platform_tag: "str") -> "None":
+        self.platform_tag = platform_tag
+        super().__init__(f"Unsupported Windows architecture: {platform_tag}")
+
+
+__all__ = [
+    "SUPPORTED_BINARY_UTILITIES",
+    "SUPPORTED_BITCODE_LIBS",
+    "SUPPORTED_HEADERS_CTK",
+    "SUPPORTED_NVIDIA_LIBNAMES",
+    "SUPPORTED_STATIC_LIBS",
+    "BitcodeLibNotFoundError",
+    "DynamicLibNotAvailableError",
+    "DynamicLibNotFoundError",
+    "DynamicLibUnknownError",
+    "LoadedDL",
+    "LocatedBitcodeLib",
+    "LocatedHeaderDir",
+    "LocatedStaticLib",
+    "SearchAttempt",
+    "SearchReport",
+    "StaticLibNotFoundError",
+    "UnsupportedArchError",
+    "UnsupportedBinaryError",
+    "__version__",
+    "explain",
+    "find_bitcode_lib",
+    "find_nvidia_binary_utility",
+    "find_nvidia_header_directory",
+    "find_static_lib",
+    "get_cuda_path_or_home",
+    "load_nvidia_dynamic_lib",
+    "locate_bitcode_lib",
+    "locate_nvidia_header_directory",
+    "locate_static_lib",
+]
+
+del header_of, supported

@@ -1,0 +1,124 @@
+"""Files and folders that are found but not loaded: headers, static and bitcode libraries, programs."""
+
+from typing import Any
+
+from . import _environment, _pathfinder
+
+_located: dict[tuple[str, str], Any] = {}
+
+
+def _locate(kind: str, name: str) -> Any:
+    """(name, abs_path, filename, found_via); None is not kept, so that an installation made later is seen."""
+    found = _located.get((kind, name))
+    if found is None:
+        _environment.refresh()
+        found = _pathfinder.locate(kind, name)
+        if found is not None:
+            _located[kind, name] = found
+    return found
+
+
+class LocatedHeaderDir:
+    """A folder of headers and how it was found."""
+
+    __slots__ = ("__weakref__", "abs_path", "found_via")
+
+    def __init__(self, abs_path: "str | None", found_via: "str") -> "None":
+        self.abs_path = abs_path
+        self.found_via = found_via
+
+    def __eq__(self, other):  # type: ignore[no-untyped-def]
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        return (self.abs_path, self.found_via) == (other.abs_path, other.found_via)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"LocatedHeaderDir(abs_path={self.abs_path!r}, found_via={self.found_via!r})"
+
+
+class _LocatedFile:
+    __slots__ = ("__weakref__", "abs_path", "filename", "found_via", "name")
+
+    name: str
+    abs_path: str
+    filename: str
+    found_via: str
+
+    def __init__(self, name: str, abs_path: str, filename: str, found_via: str) -> None:
+        for field, value in (("name", name), ("abs_path", abs_path), ("filename", filename), ("found_via", found_via)):
+            object.__setattr__(self, field, value)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"cannot assign to field {name!r}")
+
+    def _values(self) -> tuple[str, str, str, str]:
+        return (self.name, self.abs_path, self.filename, self.found_via)
+
+    def __eq__(self, other):  # type: ignore[no-untyped-def]
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        return self._values() == other._values()
+
+    def __hash__(self) -> int:
+        return hash(self._values())
+
+    def __reduce__(self) -> tuple[type, tuple[str, str, str, str]]:
+        return (type(self), self._values())
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(name={self.name!r}, abs_path={self.abs_path!r}, "
+            f"filename={self.filename!r}, found_via={self.found_via!r})"
+        )
+
+
+class LocatedStaticLib(_LocatedFile):
+    """A static library and how it was found."""
+
+    __slots__ = ()
+
+
+class LocatedBitcodeLib(_LocatedFile):
+    """A bitcode library and how it was found."""
+
+    __slots__ = ()
+
+
+def locate_nvidia_header_directory(libname: "str") -> "LocatedHeaderDir | None":
+    """The folder that holds a library's headers, or None. An unknown name is a RuntimeError."""
+    found = _locate("headers", libname)
+    return None if found is None else LocatedHeaderDir(found[1], found[3])
+
+
+def find_nvidia_header_directory(libname: "str") -> "str | None":
+    """The folder that holds a library's headers as a path, or None."""
+    found = locate_nvidia_header_directory(libname)
+    return None if found is None else found.abs_path
+
+
+def locate_static_lib(name: str) -> LocatedStaticLib:
+    """A static library of the toolkit. Raises StaticLibNotFoundError with the places tried."""
+    return LocatedStaticLib(*_locate("static", name))
+
+
+def find_static_lib(name: str) -> str:
+    """The path of a static library of the toolkit."""
+    return locate_static_lib(name).abs_path
+
+
+def locate_bitcode_lib(name: str) -> LocatedBitcodeLib:
+    """A bitcode library, ``"device"`` for libdevice. Raises BitcodeLibNotFoundError with the places tried."""
+    return LocatedBitcodeLib(*_locate("bitcode", name))
+
+
+def find_bitcode_lib(name: str) -> str:
+    """The path of a bitcode library."""
+    return locate_bitcode_lib(name).abs_path
+
+
+def find_nvidia_binary_utility(utility_name: str) -> str | None:
+    """The path of a program of the toolkit, or None. An unknown name raises UnsupportedBinaryError."""
+    found = _locate("binary", utility_name)
+    return None if found is None else found[1]

@@ -1,0 +1,148 @@
+// The order of the search, on trees built here.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "cucore/pathfinder.hpp"
+#include "pathfinder/catalogue.hpp"
+#include "pathfinder/places.hpp"
+
+namespace cucore::pathfinder {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Search : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "pathfinder-XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    root_ = pattern;
+    unsetenv("CONDA_PREFIX");
+    unsetenv("CUDNN_PATH");
+    set_site_packages({});
+  }
+  void TearDown() override {
+    unsetenv("CONDA_PREFIX");
+    unsetenv("CUDNN_PATH");
+    fs::remove_all(root_);
+  }
+  std::string plant(const std::string& path) {
+    fs::create_directories((root_ / path).parent_path());
+    std::ofstream{root_ / path} << "planted";
+    return (root_ / path).string();
+  }
+  fs::path root_;
+};
+
+TEST_F(Search, WheelsOfBothLayoutsAreFoundNewestFirst) {
+  const auto old_lib = plant("site/nvidia/cuda_nvrtc/lib/libnvrtc.so.12");
+  set_site_packages({root_ / "site"});
+  auto report = explain("nvrtc");
+  EXPECT_EQ(report.abs_path, old_lib);
+  EXPECT_EQ(report.found_via, "site-packages");
+  const auto new_lib = plant("site/nvidia/cu13/lib/libnvrtc.so.13");
+  report = explain("nvrtc");
+  EXPECT_EQ(report.abs_path, new_lib);
+  EXPECT_TRUE(std::ranges::find(report.attempts, Attempt{"site-packages", old_lib, "also there, not used"}) != report.attempts.end());
+}
+
+TEST_F(Search, WheelsComeBeforeConda) {
+  plant("conda/lib/libnvjpeg.so.13");
+  setenv("CONDA_PREFIX", (root_ / "conda").c_str(), 1);
+  EXPECT_EQ(explain("nvjpeg").found_via, "conda");
+  const auto wheel = plant("site/nvidia/nvjpeg/lib/libnvjpeg.so.12");
+  set_site_packages({root_ / "site"});
+  EXPECT_EQ(explain("nvjpeg").abs_path, wheel);
+}
+
+TEST_F(Search, AnEarlierFolderOfPackagesWins) {
+  plant("second/nvidia/cu13/lib/libnvjpeg.so.13");
+  const auto first = plant("first/nvidia/nvjpeg/lib/libnvjpeg.so.12");
+  set_site_packages({root_ / "first", root_ / "second"});
+  EXPECT_EQ(explain("nvjpeg").abs_path, first);
+}
+
+TEST_F(Search, HeadersAreAFolderAndUseTheProductsVariable) {
+  plant("product/include/cudnn.h");
+  setenv("CUDNN_PATH", (root_ / "product").c_str(), 1);
+  const auto report = explain("cudnn", Kind::headers);
+  EXPECT_EQ(report.abs_path, (root_ / "product/include").string());
+  EXPECT_EQ(report.found_via, "CUDNN_PATH");
+}
+
+TEST_F(Search, CondaHeadersMayLieUnderTheTargetsFolder) {
+  const std::string folder = "conda/targets/" + std::string{target_name()} + "/include";
+  plant(folder + "/nvFatbin.h");
+  setenv("CONDA_PREFIX", (root_ / "conda").c_str(), 1);
+  EXPECT_EQ(explain("nvfatbin", Kind::headers).abs_path, (root_ / folder).string());
+}
+
+TEST_F(Search, AProgramMustBeExecutable) {
+  const auto program = plant("conda/bin/cuda-gdbserver");
+  setenv("CONDA_PREFIX", (root_ / "conda").c_str(), 1);
+  EXPECT_NE(explain("cuda-gdbserver").abs_path, program);
+  fs::permissions(program, fs::perms::owner_exec, fs::perm_options::add);
+  EXPECT_EQ(explain("cuda-gdbserver").abs_path, program);
+}
+
+TEST_F(Search, RelativePlacesAreNeverTried) {
+  plant("nvidia/cu13/lib/libnvjpeg.so.13");
+  plant("lib/libnvjpeg.so.13");
+  const auto before = fs::current_path();
+  fs::current_path(root_);
+  setenv("CONDA_PREFIX", ".", 1);
+  set_site_packages({"", ".", "nvidia"});
+  const auto report = explain("nvjpeg");
+  fs::current_path(before);
+  EXPECT_FALSE(report.abs_path.starts_with(root_.string())) << report.str();
+  for (const auto& attempt : report.attempts) EXPECT_EQ(attempt.place.find("./"), std::string::npos) << attempt.place;
+}
+
+TEST_F(Search, DriverLibrariesComeFromTheSystemOnly) {
+  plant("site/nvidia/cu13/lib/libcuda.so.1");
+  plant("conda/lib/libcuda.so.1");
+  setenv("CONDA_PREFIX", (root_ / "conda").c_str(), 1);
+  set_site_packages({root_ / "site"});
+  for (const auto& attempt : explain("cuda").attempts) {
+    EXPECT_TRUE(attempt.step == "system-search" || attempt.step == "already-loaded") << attempt.step;
+  }
+}
+
+TEST_F(Search, AMissListsEveryPlace) {
+  set_site_packages({root_ / "site"});
+  try {
+    locate_bitcode_lib("nvshmem_device");
+    FAIL() << "it cannot be there";
+  } catch (const NotFoundError& error) {
+    EXPECT_FALSE(error.report().attempts.empty());
+    EXPECT_NE(std::string{error.what()}.find((root_ / "site/nvidia/nvshmem/lib/libnvshmem_device.bc").string()), std::string::npos);
+  }
+}
+
+TEST_F(Search, AFileThatIsNoLibraryIsNamedInTheError) {
+  const auto broken = plant("site/nvidia/npp/lib/libnppc.so.12");
+  set_site_packages({root_ / "site"});
+  try {
+    load_nvidia_dynamic_lib("nppc");
+    GTEST_SKIP() << "this system has the library elsewhere";
+  } catch (const NotFoundError& error) {
+    const auto& attempts = error.report().attempts;
+    const auto row = std::ranges::find(attempts, broken, &Attempt::place);
+    ASSERT_NE(row, attempts.end());
+    EXPECT_TRUE(row->outcome.starts_with("could not be loaded")) << row->outcome;
+  }
+}
+
+TEST_F(Search, UnknownNamesAreRefused) {
+  EXPECT_THROW(load_nvidia_dynamic_lib("nothing"), UnknownNameError);
+  EXPECT_THROW(locate_static_lib("nothing"), UnknownNameError);
+  EXPECT_THROW(explain("nothing"), UnknownNameError);
+}
+
+}  // namespace
+}  // namespace cucore::pathfinder

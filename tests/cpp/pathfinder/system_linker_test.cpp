@@ -1,0 +1,60 @@
+// The linker's cache is read from bytes that may be anything, and the candidates agree with what dlopen does.
+#include "pathfinder/system_linker.hpp"
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <link.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "pathfinder/places.hpp"
+
+namespace cucore::pathfinder {
+namespace {
+
+TEST(SystemLinker, FindsTheMathLibraryWhereDlopenFindsIt) {
+  void* handle = dlopen("libm.so.6", RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(handle, nullptr);
+  link_map* map = nullptr;
+  ASSERT_EQ(dlinfo(handle, RTLD_DI_LINKMAP, static_cast<void*>(&map)), 0);
+  const auto real = std::filesystem::canonical(map->l_name);
+  const auto candidates = linker_candidates("libm.so.6");
+  const auto first = std::ranges::find_if(candidates, [](const std::string& path) { return is_file(path); });
+  ASSERT_NE(first, candidates.end());
+  EXPECT_EQ(std::filesystem::canonical(*first), real);
+  dlclose(handle);
+}
+
+TEST(SystemLinker, CandidatesAreAbsolute) {
+  for (const auto& path : linker_candidates("libnothing.so.1")) EXPECT_EQ(path.front(), '/');
+}
+
+TEST(SystemLinker, GarbageAndTruncatedCachesGiveNothing) {
+  EXPECT_TRUE(paths_in_linker_cache("", "libm.so.6").empty());
+  EXPECT_TRUE(paths_in_linker_cache("glibc-ld.so.cache1.1", "libm.so.6").empty());
+  std::string lying = "glibc-ld.so.cache1.1";
+  lying.resize(48, '\xff');  // four thousand million entries, none of them there
+  EXPECT_TRUE(paths_in_linker_cache(lying, "libm.so.6").empty());
+
+  std::ifstream file{"/etc/ld.so.cache", std::ios::binary};
+  if (!file) GTEST_SKIP() << "this system has no linker cache";
+  const std::string bytes{std::istreambuf_iterator<char>{file}, {}};
+  for (std::size_t size = 0; size < bytes.size(); size += 97) {
+    paths_in_linker_cache(std::string_view{bytes}.substr(0, size), "libm.so.6");  // must not read past the end
+  }
+}
+
+TEST(Places, ToolkitRootIsDerivedFromTheRuntimesFolder) {
+  EXPECT_EQ(toolkit_root_of("/usr/local/cuda/lib64/libcudart.so.13"), "/usr/local/cuda");
+  EXPECT_EQ(toolkit_root_of("/opt/x/lib/libcudart.so.12"), "/opt/x");
+  EXPECT_EQ(toolkit_root_of("/usr/local/cuda-13.0/targets/x86_64-linux/lib/libcudart.so.13"), "/usr/local/cuda-13.0");
+  EXPECT_EQ(toolkit_root_of("/usr/lib/x86_64-linux-gnu/libcudart.so.12"), "");
+  EXPECT_EQ(toolkit_root_of("libcudart.so.12"), "");
+}
+
+}  // namespace
+}  // namespace cucore::pathfinder
