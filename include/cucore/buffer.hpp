@@ -1,0 +1,74 @@
+// cucore/buffer.hpp: a piece of memory that a device can use, freed when its owner goes.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <type_traits>
+
+#include "cucore/abi/driver.h"
+#include "cucore/export.hpp"
+#include "cucore/memory_resource.hpp"
+#include "cucore/stream.hpp"
+
+namespace cucore {
+
+/// Owns (or, made with view(), names) memory. Moves, never copies. The memory goes back to its resource on the stream
+/// it was allocated on, or the one given to close(), so that work queued there before still finds it.
+class CUCORE_EXPORT Buffer {
+ public:
+  Buffer() = default;
+  Buffer(Buffer&& other) noexcept;
+  Buffer& operator=(Buffer&& other) noexcept;
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer();
+
+  static Buffer allocate(std::shared_ptr<MemoryResource> resource, std::size_t size, const Stream& stream);
+  /// Takes over memory that `resource` will take back.
+  static Buffer adopt(CUdeviceptr ptr, std::size_t size, std::shared_ptr<MemoryResource> resource,
+                      const Stream& stream);
+  /// Names memory somebody else owns; `owner` is kept as long as this.
+  static Buffer view(CUdeviceptr ptr, std::size_t size, std::shared_ptr<void> owner = nullptr);
+
+  [[nodiscard]] CUdeviceptr handle() const noexcept { return ptr_; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] const std::shared_ptr<MemoryResource>& memory_resource() const noexcept { return resource_; }
+  [[nodiscard]] const Stream& deallocation_stream() const noexcept { return stream_; }
+  void set_deallocation_stream(const Stream& stream) { stream_ = stream; }
+  [[nodiscard]] bool is_closed() const noexcept { return closed_; }
+
+  /// Gives the memory back, on the deallocation stream. Does nothing the second time. Throws when the driver refuses.
+  void close();
+  void close(const Stream& stream);
+
+  void copy_from(const Buffer& source, StreamRef stream);
+  /// Copies host bytes to the head of the buffer. Pageable memory may be reused when this returns.
+  void copy_from(std::span<const std::byte> source, StreamRef stream);
+  void copy_to(Buffer& destination, StreamRef stream) const { destination.copy_from(*this, stream); }
+  /// Copies the head of the buffer to host memory; done when the stream has got there.
+  void copy_to(std::span<std::byte> destination, StreamRef stream) const;
+  template <class T>
+    requires std::is_trivially_copyable_v<T>
+  void copy_from(std::span<T> source, StreamRef stream) {
+    copy_from(std::as_bytes(source), stream);
+  }
+  template <class T>
+    requires(std::is_trivially_copyable_v<T> && !std::is_const_v<T>)
+  void copy_to(std::span<T> destination, StreamRef stream) const {
+    copy_to(std::as_writable_bytes(destination), stream);
+  }
+  /// Repeats a pattern of 1, 2 or 4 bytes; the size must be a multiple of the pattern's.
+  void fill(std::span<const std::byte> pattern, StreamRef stream);
+  void fill(unsigned char value, StreamRef stream) { fill(std::as_bytes(std::span{&value, 1}), stream); }
+
+ private:
+  CUdeviceptr ptr_ = 0;
+  std::size_t size_ = 0;
+  std::shared_ptr<MemoryResource> resource_;
+  std::shared_ptr<void> owner_;
+  Stream stream_;
+  bool closed_ = true;
+};
+
+}  // namespace cucore

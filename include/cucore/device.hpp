@@ -1,0 +1,62 @@
+// cucore/device.hpp: a device, what it can do, and what is made on it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cucore/abi/driver.h"
+#include "cucore/buffer.hpp"
+#include "cucore/context.hpp"
+#include "cucore/event.hpp"
+#include "cucore/export.hpp"
+#include "cucore/memory_resource.hpp"
+#include "cucore/stream.hpp"
+
+namespace cucore {
+
+struct ComputeCapability {
+  int major;
+  int minor;
+  friend bool operator==(const ComputeCapability&, const ComputeCapability&) = default;
+};
+
+/// A device by number. A value: copies are the same device. Making one creates no context; methods act on this device
+/// whatever is current and leave the caller's context as it was.
+class CUCORE_EXPORT Device {
+ public:
+  explicit Device(int device_id = 0);  ///< Throws std::out_of_range when there is no such device.
+  static int count();
+  static std::vector<Device> all();
+  /// The device of this thread's context, or device 0 when it has none.
+  static Device current();
+
+  [[nodiscard]] int device_id() const noexcept { return id_; }
+  [[nodiscard]] std::string name() const;
+  [[nodiscard]] std::array<unsigned char, 16> uuid_bytes() const;
+  [[nodiscard]] std::string uuid() const;  ///< 8-4-4-4-12 hexadecimal digits
+  [[nodiscard]] std::string pci_bus_id() const;
+  [[nodiscard]] std::size_t total_memory() const;
+  [[nodiscard]] ComputeCapability compute_capability() const;
+  [[nodiscard]] std::string arch() const;  ///< "90" for 9.0
+  [[nodiscard]] int attribute(CUdevice_attribute attribute) const;
+  [[nodiscard]] bool can_access_peer(Device peer) const;
+
+  [[nodiscard]] Context primary_context() const { return Context::primary(id_); }
+  void set_current() const { primary_context().set_current(); }
+  void sync() const { primary_context().sync(); }
+  [[nodiscard]] Stream create_stream(const StreamOptions& options = {}) const;
+  [[nodiscard]] Event create_event(const EventOptions& options = {}) const;
+  /// Where allocate() gets memory: the device's current pool, or plain allocations where it has no pools.
+  [[nodiscard]] std::shared_ptr<MemoryResource> memory_resource() const;
+  [[nodiscard]] Buffer allocate(std::size_t size, const Stream& stream) const;
+
+  friend bool operator==(const Device&, const Device&) = default;
+
+ private:
+  int id_;
+};
+
+}  // namespace cucore

@@ -1,0 +1,124 @@
+// cucore/memory_resource.hpp: where buffers get their memory from.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "cucore/abi/driver.h"
+#include "cucore/export.hpp"
+#include "cucore/stream.hpp"
+
+namespace cucore {
+
+/// Hands out and takes back memory, ordered on a stream where the kind of memory allows it. Derive from it to give
+/// buffers memory of your own. Must be safe to use from several threads.
+class CUCORE_EXPORT MemoryResource {
+ public:
+  virtual ~MemoryResource();
+  [[nodiscard]] virtual CUdeviceptr allocate(std::size_t size, StreamRef stream) = 0;
+  virtual void deallocate(CUdeviceptr ptr, std::size_t size, StreamRef stream) = 0;
+  [[nodiscard]] virtual bool is_device_accessible() const noexcept = 0;
+  [[nodiscard]] virtual bool is_host_accessible() const noexcept = 0;
+  [[nodiscard]] virtual bool is_managed() const noexcept { return false; }
+  [[nodiscard]] virtual int device_id() const noexcept = 0;  ///< -1: no device of its own
+};
+
+/// What a pool's memory is and where it lies.
+struct PoolOptions {
+  CUmemAllocationType type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  CUmemLocation location{CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  bool ipc_enabled = false;   ///< the pool can be exported as a file descriptor
+  std::size_t max_size = 0;   ///< 0: the driver's own limit
+};
+
+/// A pool of the driver: allocation and release are ordered on streams and reuse memory.
+class CUCORE_EXPORT MemoryPool final : public MemoryResource {
+ public:
+  /// The pool cuMemAllocAsync uses on a device now. Not ours: never destroyed.
+  static std::shared_ptr<MemoryPool> current_of(int device);
+  /// The driver's default pool for a kind and place of memory.
+  static std::shared_ptr<MemoryPool> default_of(const CUmemLocation& location, CUmemAllocationType type);
+  static std::shared_ptr<MemoryPool> create(const PoolOptions& options);
+  /// Opens a pool that another process exported. The file descriptor stays the caller's.
+  static std::shared_ptr<MemoryPool> from_file_descriptor(int fd, const PoolOptions& options);
+  ~MemoryPool() override;
+
+  [[nodiscard]] CUdeviceptr allocate(std::size_t size, StreamRef stream) override;
+  void deallocate(CUdeviceptr ptr, std::size_t size, StreamRef stream) override;
+  [[nodiscard]] bool is_device_accessible() const noexcept override;
+  [[nodiscard]] bool is_host_accessible() const noexcept override;
+  [[nodiscard]] bool is_managed() const noexcept override { return options_.type == CU_MEM_ALLOCATION_TYPE_MANAGED; }
+  [[nodiscard]] int device_id() const noexcept override;
+
+  [[nodiscard]] CUmemoryPool handle() const noexcept { return handle_; }
+  [[nodiscard]] bool is_handle_owned() const noexcept { return owned_; }
+  [[nodiscard]] bool is_ipc_enabled() const noexcept { return options_.ipc_enabled; }
+  [[nodiscard]] bool is_mapped() const noexcept { return mapped_; }  ///< came from another process
+  [[nodiscard]] const PoolOptions& options() const noexcept { return options_; }
+
+  [[nodiscard]] std::size_t attribute(CUmemPool_attribute attribute) const;
+  void set_attribute(CUmemPool_attribute attribute, std::size_t value);
+  void trim_to(std::size_t keep_bytes);
+
+  /// A new file descriptor that names the pool; the caller closes it.
+  [[nodiscard]] int export_file_descriptor() const;
+  [[nodiscard]] CUmemPoolPtrExportData export_pointer(CUdeviceptr ptr) const;
+  [[nodiscard]] CUdeviceptr import_pointer(const CUmemPoolPtrExportData& data) const;
+
+  void set_access(int device, CUmemAccess_flags flags);
+  [[nodiscard]] CUmemAccess_flags access(int device) const;
+
+ private:
+  MemoryPool(CUmemoryPool handle, const PoolOptions& options, bool owned, bool mapped);
+  [[nodiscard]] const Context& home() const;  ///< the context calls are made in
+
+  CUmemoryPool handle_;
+  PoolOptions options_;
+  bool owned_;
+  bool mapped_;
+  Context context_;
+};
+
+/// Page-locked host memory from cuMemAllocHost. Release waits for the given stream; needs no pool support.
+class CUCORE_EXPORT LegacyPinnedMemory final : public MemoryResource {
+ public:
+  [[nodiscard]] CUdeviceptr allocate(std::size_t size, StreamRef stream) override;
+  void deallocate(CUdeviceptr ptr, std::size_t size, StreamRef stream) override;
+  [[nodiscard]] bool is_device_accessible() const noexcept override { return true; }
+  [[nodiscard]] bool is_host_accessible() const noexcept override { return true; }
+  [[nodiscard]] int device_id() const noexcept override { return -1; }
+};
+
+/// Device memory from cuMemAlloc, for devices without pools. Release waits for the given stream.
+class CUCORE_EXPORT SynchronousMemory final : public MemoryResource {
+ public:
+  explicit SynchronousMemory(int device) : device_{device} {}
+  [[nodiscard]] CUdeviceptr allocate(std::size_t size, StreamRef stream) override;
+  void deallocate(CUdeviceptr ptr, std::size_t size, StreamRef stream) override;
+  [[nodiscard]] bool is_device_accessible() const noexcept override { return true; }
+  [[nodiscard]] bool is_host_accessible() const noexcept override { return false; }
+  [[nodiscard]] int device_id() const noexcept override { return device_; }
+
+ private:
+  int device_;
+};
+
+/// Memory that belongs to a graph being captured; allocate() takes capturing streams only.
+class CUCORE_EXPORT GraphMemory final : public MemoryResource {
+ public:
+  explicit GraphMemory(int device) : device_{device} {}
+  [[nodiscard]] CUdeviceptr allocate(std::size_t size, StreamRef stream) override;
+  void deallocate(CUdeviceptr ptr, std::size_t size, StreamRef stream) override;
+  [[nodiscard]] bool is_device_accessible() const noexcept override { return true; }
+  [[nodiscard]] bool is_host_accessible() const noexcept override { return false; }
+  [[nodiscard]] int device_id() const noexcept override { return device_; }
+
+  [[nodiscard]] std::size_t attribute(CUgraphMem_attribute attribute) const;
+  void reset_attribute(CUgraphMem_attribute attribute);
+  void trim();
+
+ private:
+  int device_;
+};
+
+}  // namespace cucore

@@ -1,0 +1,154 @@
+// buffer.cpp: memory with an owner.
+#include "cucore/buffer.hpp"
+
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "cucore/driver.hpp"
+#include "cucore/error.hpp"
+
+namespace cucore {
+
+Buffer::Buffer(Buffer&& other) noexcept
+    : ptr_{std::exchange(other.ptr_, 0)},
+      size_{std::exchange(other.size_, 0)},
+      resource_{std::move(other.resource_)},
+      owner_{std::move(other.owner_)},
+      stream_{std::move(other.stream_)},
+      closed_{std::exchange(other.closed_, true)} {}
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  if (this != &other) {
+    Buffer old{std::move(*this)};
+    ptr_ = std::exchange(other.ptr_, 0);
+    size_ = std::exchange(other.size_, 0);
+    resource_ = std::move(other.resource_);
+    owner_ = std::move(other.owner_);
+    stream_ = std::move(other.stream_);
+    closed_ = std::exchange(other.closed_, true);
+  }
+  return *this;
+}
+
+Buffer::~Buffer() {
+  try {
+    close();
+  } catch (...) {  // a destructor stays silent; close() is for those who want to know
+  }
+}
+
+Buffer Buffer::allocate(std::shared_ptr<MemoryResource> resource, std::size_t size, const Stream& stream) {
+  const CUdeviceptr ptr = resource->allocate(size, stream);
+  return adopt(ptr, size, std::move(resource), stream);
+}
+
+Buffer Buffer::adopt(CUdeviceptr ptr, std::size_t size, std::shared_ptr<MemoryResource> resource,
+                     const Stream& stream) {
+  Buffer buffer;
+  buffer.ptr_ = ptr;
+  buffer.size_ = size;
+  buffer.resource_ = std::move(resource);
+  buffer.stream_ = stream;
+  buffer.closed_ = false;
+  return buffer;
+}
+
+Buffer Buffer::view(CUdeviceptr ptr, std::size_t size, std::shared_ptr<void> owner) {
+  Buffer buffer;
+  buffer.ptr_ = ptr;
+  buffer.size_ = size;
+  buffer.owner_ = std::move(owner);
+  buffer.closed_ = false;
+  return buffer;
+}
+
+void Buffer::close() {
+  if (closed_) return;
+  closed_ = true;
+  const CUdeviceptr ptr = std::exchange(ptr_, 0);
+  const std::size_t size = std::exchange(size_, 0);
+  const auto resource = std::exchange(resource_, nullptr);
+  const auto owner = std::exchange(owner_, nullptr);
+  const Stream stream = std::exchange(stream_, Stream{});
+  if (resource != nullptr) resource->deallocate(ptr, size, stream);
+}
+
+void Buffer::close(const Stream& stream) {
+  if (!closed_) stream_ = stream;
+  close();
+}
+
+static void check_open(const Buffer& buffer) {
+  if (buffer.is_closed()) throw InvalidStateError("the buffer is closed");
+}
+
+/// The context a transfer is made in: the stream's own, unless the stream is one of the thread's default streams.
+static CUcontext context_of(StreamRef stream) {
+  const auto value = reinterpret_cast<std::uintptr_t>(stream.handle());
+  if (value <= 2) return nullptr;
+  CUcontext context = nullptr;
+  CUCORE_CALL(cuStreamGetCtx(stream.handle(), &context));
+  return context;
+}
+
+void Buffer::copy_from(const Buffer& source, StreamRef stream) {
+  check_open(*this);
+  check_open(source);
+  if (source.size_ != size_) {
+    throw std::invalid_argument("buffers of different sizes cannot be copied: the source has " +
+                                std::to_string(source.size_) + " bytes, the destination " + std::to_string(size_));
+  }
+  if (size_ == 0) return;
+  const ScopedContext scope{context_of(stream)};
+  CUCORE_CALL(cuMemcpyAsync(ptr_, source.ptr_, size_, stream.handle()));
+}
+
+void Buffer::copy_from(std::span<const std::byte> source, StreamRef stream) {
+  check_open(*this);
+  if (source.size() > size_) {
+    throw std::invalid_argument("the source has " + std::to_string(source.size()) + " bytes, more than the buffer's " +
+                                std::to_string(size_));
+  }
+  if (source.empty()) return;
+  const ScopedContext scope{context_of(stream)};
+  CUCORE_CALL(cuMemcpyHtoDAsync(ptr_, source.data(), source.size(), stream.handle()));
+}
+
+void Buffer::copy_to(std::span<std::byte> destination, StreamRef stream) const {
+  check_open(*this);
+  if (destination.size() > size_) {
+    throw std::invalid_argument("the destination has " + std::to_string(destination.size()) +
+                                " bytes, more than the buffer's " + std::to_string(size_));
+  }
+  if (destination.empty()) return;
+  const ScopedContext scope{context_of(stream)};
+  CUCORE_CALL(cuMemcpyDtoHAsync(destination.data(), ptr_, destination.size(), stream.handle()));
+}
+
+void Buffer::fill(std::span<const std::byte> pattern, StreamRef stream) {
+  check_open(*this);
+  const std::size_t width = pattern.size();
+  if (width != 1 && width != 2 && width != 4) {
+    throw std::invalid_argument("a fill pattern has 1, 2 or 4 bytes, not " + std::to_string(width));
+  }
+  if (size_ % width != 0) {
+    throw std::invalid_argument("the buffer's size, " + std::to_string(size_) + " bytes, is not a multiple of the " +
+                                std::to_string(width) + "-byte pattern");
+  }
+  if (size_ == 0) return;
+  const ScopedContext scope{context_of(stream)};
+  if (width == 1) {
+    CUCORE_CALL(cuMemsetD8Async(ptr_, std::to_integer<unsigned char>(pattern[0]), size_, stream.handle()));
+  } else if (width == 2) {
+    unsigned short value = 0;
+    std::memcpy(&value, pattern.data(), sizeof value);
+    CUCORE_CALL(cuMemsetD16Async(ptr_, value, size_ / 2, stream.handle()));
+  } else {
+    unsigned value = 0;
+    std::memcpy(&value, pattern.data(), sizeof value);
+    CUCORE_CALL(cuMemsetD32Async(ptr_, value, size_ / 4, stream.handle()));
+  }
+}
+
+}  // namespace cucore

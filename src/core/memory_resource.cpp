@@ -1,0 +1,209 @@
+// memory_resource.cpp: the driver's kinds of memory.
+#include "cucore/memory_resource.hpp"
+
+#include <unistd.h>
+
+#include "cucore/driver.hpp"
+#include "cucore/error.hpp"
+
+namespace cucore {
+
+MemoryResource::~MemoryResource() = default;
+
+// ---- pools
+
+static CUmemPoolProps properties_of(const PoolOptions& options) {
+  CUmemPoolProps properties{};
+  properties.allocType = options.type;
+  properties.handleTypes =
+      options.ipc_enabled ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE;
+  properties.location = options.location;
+  properties.maxSize = options.max_size;
+  return properties;
+}
+
+MemoryPool::MemoryPool(CUmemoryPool handle, const PoolOptions& options, bool owned, bool mapped)
+    : handle_{handle}, options_{options}, owned_{owned}, mapped_{mapped} {
+  if (device_id() >= 0) context_ = Context::primary(device_id());
+}
+
+MemoryPool::~MemoryPool() {
+  if (owned_ && driver_is_loaded()) driver().cuMemPoolDestroy(handle_);
+}
+
+const Context& MemoryPool::home() const { return context_; }
+
+std::shared_ptr<MemoryPool> MemoryPool::current_of(int device) {
+  CUdevice handle = 0;
+  CUCORE_CALL(cuDeviceGet(&handle, device));
+  CUmemoryPool pool = nullptr;
+  CUCORE_CALL(cuDeviceGetMemPool(&pool, handle));
+  PoolOptions options;
+  options.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device}};
+  return std::shared_ptr<MemoryPool>{new MemoryPool{pool, options, false, false}};
+}
+
+std::shared_ptr<MemoryPool> MemoryPool::default_of(const CUmemLocation& location, CUmemAllocationType type) {
+  CUmemoryPool pool = nullptr;
+  CUmemLocation where = location;
+  CUCORE_CALL(cuMemGetDefaultMemPool(&pool, &where, type));
+  PoolOptions options;
+  options.location = location;
+  options.type = type;
+  return std::shared_ptr<MemoryPool>{new MemoryPool{pool, options, false, false}};
+}
+
+std::shared_ptr<MemoryPool> MemoryPool::create(const PoolOptions& options) {
+  const CUmemPoolProps properties = properties_of(options);
+  CUmemoryPool pool = nullptr;
+  CUCORE_CALL(cuMemPoolCreate(&pool, &properties));
+  return std::shared_ptr<MemoryPool>{new MemoryPool{pool, options, true, false}};
+}
+
+std::shared_ptr<MemoryPool> MemoryPool::from_file_descriptor(int fd, const PoolOptions& options) {
+  CUmemoryPool pool = nullptr;
+  CUCORE_CALL(cuMemPoolImportFromShareableHandle(&pool, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)),
+                                                 CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+  PoolOptions shared = options;
+  shared.ipc_enabled = true;
+  return std::shared_ptr<MemoryPool>{new MemoryPool{pool, shared, true, true}};
+}
+
+bool MemoryPool::is_device_accessible() const noexcept { return true; }
+
+bool MemoryPool::is_host_accessible() const noexcept {
+  return is_managed() || options_.location.type != CU_MEM_LOCATION_TYPE_DEVICE;
+}
+
+int MemoryPool::device_id() const noexcept {
+  return options_.location.type == CU_MEM_LOCATION_TYPE_DEVICE ? options_.location.id : -1;
+}
+
+CUdeviceptr MemoryPool::allocate(std::size_t size, StreamRef stream) {
+  if (mapped_) {
+    throw InvalidStateError("a memory resource that came from another process cannot allocate: it only maps the "
+                            "buffers that process shares");
+  }
+  CUdeviceptr ptr = 0;
+  if (size == 0) return ptr;
+  const ScopedContext scope{home()};
+  CUCORE_CALL(cuMemAllocFromPoolAsync(&ptr, size, handle_, stream.handle()));
+  return ptr;
+}
+
+void MemoryPool::deallocate(CUdeviceptr ptr, std::size_t, StreamRef stream) {
+  if (ptr == 0) return;
+  const ScopedContext scope{home()};
+  CUCORE_CALL(cuMemFreeAsync(ptr, stream.handle()));
+}
+
+std::size_t MemoryPool::attribute(CUmemPool_attribute attribute) const {
+  cuuint64_t value = 0;  // the reuse attributes are ints: they fill the low half
+  CUCORE_CALL(cuMemPoolGetAttribute(handle_, attribute, &value));
+  return static_cast<std::size_t>(value);
+}
+
+void MemoryPool::set_attribute(CUmemPool_attribute attribute, std::size_t value) {
+  cuuint64_t stored = value;
+  CUCORE_CALL(cuMemPoolSetAttribute(handle_, attribute, &stored));
+}
+
+void MemoryPool::trim_to(std::size_t keep_bytes) { CUCORE_CALL(cuMemPoolTrimTo(handle_, keep_bytes)); }
+
+int MemoryPool::export_file_descriptor() const {
+  int fd = -1;
+  CUCORE_CALL(cuMemPoolExportToShareableHandle(&fd, handle_, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+  return fd;
+}
+
+CUmemPoolPtrExportData MemoryPool::export_pointer(CUdeviceptr ptr) const {
+  CUmemPoolPtrExportData data{};
+  CUCORE_CALL(cuMemPoolExportPointer(&data, ptr));
+  return data;
+}
+
+CUdeviceptr MemoryPool::import_pointer(const CUmemPoolPtrExportData& data) const {
+  CUmemPoolPtrExportData copy = data;
+  CUdeviceptr ptr = 0;
+  CUCORE_CALL(cuMemPoolImportPointer(&ptr, handle_, &copy));
+  return ptr;
+}
+
+void MemoryPool::set_access(int device, CUmemAccess_flags flags) {
+  CUmemAccessDesc descriptor{};
+  descriptor.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device}};
+  descriptor.flags = flags;
+  CUCORE_CALL(cuMemPoolSetAccess(handle_, &descriptor, 1));
+}
+
+CUmemAccess_flags MemoryPool::access(int device) const {
+  CUmemLocation location{CU_MEM_LOCATION_TYPE_DEVICE, {device}};
+  CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  CUCORE_CALL(cuMemPoolGetAccess(&flags, handle_, &location));
+  return flags;
+}
+
+// ---- memory without pools
+
+CUdeviceptr LegacyPinnedMemory::allocate(std::size_t size, StreamRef) {
+  if (size == 0) return 0;
+  void* ptr = nullptr;
+  CUCORE_CALL(cuMemAllocHost(&ptr, size));
+  return reinterpret_cast<CUdeviceptr>(ptr);
+}
+
+void LegacyPinnedMemory::deallocate(CUdeviceptr ptr, std::size_t, StreamRef stream) {
+  if (ptr == 0) return;
+  if (stream.handle() != nullptr) stream.sync();
+  CUCORE_CALL(cuMemFreeHost(reinterpret_cast<void*>(ptr)));
+}
+
+CUdeviceptr SynchronousMemory::allocate(std::size_t size, StreamRef) {
+  CUdeviceptr ptr = 0;
+  if (size == 0) return ptr;
+  const ScopedContext scope{Context::primary(device_)};
+  CUCORE_CALL(cuMemAlloc(&ptr, size));
+  return ptr;
+}
+
+void SynchronousMemory::deallocate(CUdeviceptr ptr, std::size_t, StreamRef stream) {
+  if (ptr == 0) return;
+  const ScopedContext scope{Context::primary(device_)};
+  if (stream.handle() != nullptr) stream.sync();
+  CUCORE_CALL(cuMemFree(ptr));
+}
+
+// ---- graphs
+
+CUdeviceptr GraphMemory::allocate(std::size_t size, StreamRef stream) {
+  if (!stream.is_capturing()) {
+    throw InvalidStateError("a GraphMemoryResource allocates on a stream that is being captured: pass a GraphBuilder "
+                            "between begin_building() and end_building()");
+  }
+  CUdeviceptr ptr = 0;
+  if (size == 0) return ptr;
+  const ScopedContext scope{Context::primary(device_)};
+  CUCORE_CALL(cuMemAllocAsync(&ptr, size, stream.handle()));
+  return ptr;
+}
+
+void GraphMemory::deallocate(CUdeviceptr ptr, std::size_t, StreamRef stream) {
+  if (ptr == 0) return;
+  const ScopedContext scope{Context::primary(device_)};
+  CUCORE_CALL(cuMemFreeAsync(ptr, stream.handle()));
+}
+
+std::size_t GraphMemory::attribute(CUgraphMem_attribute attribute) const {
+  cuuint64_t value = 0;
+  CUCORE_CALL(cuDeviceGetGraphMemAttribute(device_, attribute, &value));
+  return static_cast<std::size_t>(value);
+}
+
+void GraphMemory::reset_attribute(CUgraphMem_attribute attribute) {
+  cuuint64_t zero = 0;
+  CUCORE_CALL(cuDeviceSetGraphMemAttribute(device_, attribute, &zero));
+}
+
+void GraphMemory::trim() { CUCORE_CALL(cuDeviceGraphMemTrim(device_)); }
+
+}  // namespace cucore
