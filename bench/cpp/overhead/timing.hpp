@@ -1,0 +1,42 @@
+// timing.hpp: how a call is timed: many calls per sample, many samples; nanoseconds per call, as JSON on standard output.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace bench {
+
+class Suite {
+ public:
+  /// `drain` runs between samples, outside the clock (a sync, say).
+  template <typename Call, typename Drain>
+  void run(const std::string& name, Call call, Drain drain, int batch = 1000, int samples = 15) {
+    for (int i = 0; i < std::min(batch, 50); ++i) call();
+    drain();
+    std::vector<double> result;
+    for (int s = 0; s < samples; ++s) {
+      const auto start = std::chrono::steady_clock::now();
+      for (int i = 0; i < batch; ++i) call();
+      const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - start;
+      result.push_back(spent.count() / batch);
+      drain();
+    }
+    std::printf("%s\"%s\": [", first_ ? "{\"results\": {" : ", ", name.c_str());
+    for (std::size_t i = 0; i < result.size(); ++i) std::printf("%s%.1f", i ? ", " : "", result[i]);
+    std::printf("]");
+    first_ = false;
+  }
+  template <typename Call>
+  void run(const std::string& name, Call call, int batch = 1000) {
+    run(name, call, [] {}, batch);
+  }
+  ~Suite() { std::printf("%s}, \"skipped\": {}}\n", first_ ? "{\"results\": {" : ""); }
+
+ private:
+  bool first_ = true;
+};
+
+}  // namespace bench
