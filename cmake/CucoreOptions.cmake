@@ -18,6 +18,9 @@ endif()
 
 add_library(cucore_options INTERFACE)
 target_compile_options(cucore_options INTERFACE -Wall -Wextra -Wpedantic -Wno-missing-field-initializers)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 14)
+  target_compile_options(cucore_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)  # false: GCC bug 105651
+endif()
 if(CUCORE_WERROR)
   target_compile_options(cucore_options INTERFACE -Werror)
 endif()

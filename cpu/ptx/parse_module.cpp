@@ -1,0 +1,267 @@
+// cpu/ptx/parse_module.cpp: module-level directives, and the parser's way with tokens.
+#include "cpu/ptx/parser.hpp"
+#include "cpu/ptx/parser_impl.hpp"
+
+namespace cucpu::ptx {
+
+Parsed parse(std::string text, Diagnostics& diagnostics) {
+  auto module = std::make_unique<Module>();
+  module->name = diagnostics.file();
+  module->text = std::move(text);
+  Parser parser{*module, diagnostics};
+  int code = parser.run();
+  if (code == 0 && diagnostics.failed()) code = 218;
+  if (code != 0) module.reset();
+  return {std::move(module), code};
+}
+
+Parser::Parser(Module& module, Diagnostics& diagnostics)
+    : module_{module}, diagnostics_{diagnostics}, lexer_{module.text} {
+  token_ = lexer_.next();
+  ahead_ = lexer_.next();
+}
+
+void Parser::advance() {
+  token_ = ahead_;
+  ahead_ = lexer_.next();
+}
+
+bool Parser::accept(std::string_view punct) {
+  if (!token_.is(punct)) return false;
+  advance();
+  return true;
+}
+
+bool Parser::accept_dot(std::string_view word) {
+  if (!token_.is_dot(word)) return false;
+  advance();
+  return true;
+}
+
+std::string Parser::found() const {
+  if (token_.kind == Token::Kind::end) return "the end of the text";
+  const std::string_view text = token_.text.substr(0, 60);
+  if (token_.kind == Token::Kind::dotted) return "'." + std::string{text} + "'";
+  if (token_.kind == Token::Kind::string) return "\"" + std::string{text} + "\"";
+  if (token_.kind == Token::Kind::invalid && text.size() == 1 && (text[0] < ' ' || text[0] > '~')) {
+    return "byte " + std::to_string(static_cast<unsigned char>(text[0]));
+  }
+  return "'" + std::string{text} + "'";
+}
+
+bool Parser::expect(std::string_view punct, std::string_view where) {
+  if (accept(punct)) return true;
+  error("expected '" + std::string{punct} + "' " + std::string{where} + ", found " + found());
+  return false;
+}
+
+std::string_view Parser::name(std::string_view what) {
+  if (token_.kind != Token::Kind::identifier) {
+    error("expected the name of a " + std::string{what} + ", found " + found());
+    return {};
+  }
+  const std::string_view text = token_.text;
+  advance();
+  return text;
+}
+
+void Parser::skip_statement() {
+  int depth = 0;
+  while (token_.kind != Token::Kind::end) {
+    if (token_.is("{")) {
+      ++depth;
+    } else if (token_.is("}")) {
+      if (depth == 0) return;
+      if (--depth == 0) {
+        advance();
+        if (token_.is(";")) advance();
+        return;
+      }
+    } else if (token_.is(";") && depth == 0) {
+      advance();
+      return;
+    }
+    advance();
+  }
+}
+
+int Parser::run() {
+  if (token_.kind == Token::Kind::end) {
+    error("the text is empty: expected .version");
+    return 218;
+  }
+  if (!token_.is_dot("version")) {
+    error("expected .version at the start of a PTX module, found " + found());
+    return 218;
+  }
+  if (!parse_version()) return 222;
+  while (token_.kind != Token::Kind::end && !diagnostics_.full()) parse_top();
+  if (!diagnostics_.failed() && module_.target == 0) error("the module has no .target");
+  return diagnostics_.failed() ? 218 : 0;
+}
+
+bool Parser::parse_version() {
+  advance();
+  const Location where = token_.where;
+  const std::string_view text = token_.text;
+  const std::size_t dot = text.find('.');
+  const bool good = token_.kind == Token::Kind::f64 && dot != text.npos && dot + 2 == text.size() &&
+                    dot >= 1 && dot <= 3;
+  if (!good) {
+    error("expected a version such as 8.5 after .version, found " + found());
+    return true;
+  }
+  std::uint32_t major = 0;
+  for (char c : text.substr(0, dot)) major = major * 10 + static_cast<std::uint32_t>(c - '0');
+  module_.version = major * 10 + static_cast<std::uint32_t>(text[dot + 1] - '0');
+  advance();
+  if (module_.version > kNewestVersion) {
+    error_at(where, "PTX .version " + std::string{text} + " is newer than 9.4, the newest this device compiles");
+    return false;
+  }
+  return true;
+}
+
+void Parser::parse_target() {
+  advance();
+  do {
+    const Location where = token_.where;
+    const std::string_view word = name("target, such as sm_90");
+    if (word.empty()) return skip_statement();
+    if (word.starts_with("sm_") || word.starts_with("compute_")) {
+      std::uint32_t number = 0;
+      std::size_t i = word.find('_') + 1;
+      const std::size_t digits = i;
+      for (; i < word.size() && word[i] >= '0' && word[i] <= '9' && i < digits + 4; ++i) {
+        number = number * 10 + static_cast<std::uint32_t>(word[i] - '0');
+      }
+      const bool suffix = i + 1 == word.size() && (word[i] == 'a' || word[i] == 'f');
+      if (i == digits || (i != word.size() && !suffix)) {
+        error_at(where, "unknown target '" + std::string{word} + "'");
+      }
+      module_.target = number;
+      module_.target_suffix = suffix ? word[i] : '\0';
+    } else if (word == "texmode_unified" || word == "texmode_independent" || word == "debug" ||
+               word == "map_f64_to_f32") {
+      module_.target_options.push_back(word);
+    } else {
+      error_at(where, "unknown target '" + std::string{word} + "': expected sm_<number>, texmode_unified, "
+                      "texmode_independent or debug");
+    }
+  } while (accept(","));
+}
+
+void Parser::parse_top() {
+  if (accept(";")) return;
+  if (token_.kind != Token::Kind::dotted) {
+    error("expected a directive such as .visible or .global, found " + found());
+    advance();
+    return skip_statement();
+  }
+  const std::string_view word = token_.text;
+  if (word == "target") return parse_target();
+  if (word == "version") {
+    error(".version was already given");
+    return skip_statement();
+  }
+  if (word == "address_size") {
+    advance();
+    const Location where = token_.where;
+    const auto size = parse_count("the address size");
+    if (size && *size != 64) error_at(where, "only .address_size 64 is supported");
+    return;
+  }
+  if (word == "file") return parse_file();
+  if (word == "section") return parse_section();
+  if (word == "alias") return parse_alias();
+  if (word == "loc") return parse_loc();
+  if (word == "pragma") {
+    advance();
+    do {
+      if (token_.kind != Token::Kind::string) {
+        error("expected a string after .pragma, found " + found());
+        return skip_statement();
+      }
+      module_.pragmas.push_back(token_.text);
+      advance();
+    } while (accept(","));
+    (void)expect(";", "after .pragma");
+    return;
+  }
+  const Linkage linkage = accept_linkage().value_or(Linkage::internal);
+  if (token_.is_dot("entry") || token_.is_dot("func")) {
+    const bool entry = token_.text == "entry";
+    advance();
+    return parse_function(linkage, entry);
+  }
+  parse_module_variables(linkage);
+}
+
+std::optional<Linkage> Parser::accept_linkage() {
+  if (accept_dot("visible")) return Linkage::visible;
+  if (accept_dot("extern")) return Linkage::external;
+  if (accept_dot("weak")) return Linkage::weak;
+  if (accept_dot("common")) return Linkage::common;
+  return std::nullopt;
+}
+
+void Parser::parse_file() {
+  advance();
+  const auto number = parse_count("a file number");
+  if (!number) return skip_statement();
+  if (token_.kind != Token::Kind::string) {
+    error("expected a file name in quotes, found " + found());
+    return;
+  }
+  module_.files.push_back({static_cast<std::uint32_t>(*number), token_.text});
+  advance();
+  while (accept(",")) (void)parse_count("a time or size of the file");
+  (void)accept(";");
+}
+
+// DWARF is data for debuggers; it is checked to be well formed and not kept.
+void Parser::parse_section() {
+  advance();
+  if (token_.kind != Token::Kind::dotted) {
+    error("expected the name of a section, found " + found());
+    return skip_statement();
+  }
+  advance();
+  if (!expect("{", "at the start of a section")) return skip_statement();
+  while (!token_.is("}")) {
+    const bool known = token_.kind == Token::Kind::identifier || token_.kind == Token::Kind::integer ||
+                       token_.kind == Token::Kind::dotted || token_.is(":") || token_.is(",") ||
+                       token_.is("+") || token_.is("-") || token_.is(";");
+    if (!known) {
+      error("expected data or '}' in a section, found " + found());
+      return skip_statement();
+    }
+    advance();
+  }
+  advance();
+}
+
+void Parser::parse_alias() {
+  advance();
+  const Location where = token_.where;
+  const std::string_view alias = name("function");
+  if (alias.empty() || !expect(",", "after the alias")) return skip_statement();
+  const std::string_view target = name("function");
+  if (target.empty()) return skip_statement();
+  (void)expect(";", "after .alias");
+  const auto a = module_.symbols.find(alias), t = module_.symbols.find(target);
+  if (a == module_.symbols.end() || !a->second.function || t == module_.symbols.end() ||
+      !t->second.function) {
+    return error_at(where, ".alias needs two declared functions");
+  }
+  module_.functions[a->second.index].alias = target;
+}
+
+void Parser::declare(std::string_view name, Symbol symbol, Location where) {
+  const auto [at, fresh] = module_.symbols.try_emplace(name, symbol);
+  if (!fresh && (at->second.function != symbol.function || at->second.index != symbol.index)) {
+    error_at(where, "'" + std::string{name} + "' is already declared");
+  }
+}
+
+}  // namespace cucpu::ptx
