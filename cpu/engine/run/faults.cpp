@@ -1,0 +1,196 @@
+// cpu/engine/run/faults.cpp: a fault in kernel code ends the fiber, never the process; and the report that names it.
+#include <signal.h>
+#include <ucontext.h>
+
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "cpu/engine/run/worker.hpp"
+
+namespace cucpu {
+namespace {
+
+constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+struct sigaction g_previous[NSIG];
+std::mutex g_mutex;
+__attribute__((tls_model("initial-exec"))) thread_local bool t_chaining = false;
+
+/// Somebody else's signal: what would have happened without us.
+void chain(int signal, siginfo_t* info, void* context) {
+  const struct sigaction& previous = g_previous[signal];
+  if (!t_chaining && (previous.sa_flags & SA_SIGINFO) != 0 && previous.sa_sigaction) {
+    t_chaining = true;  // a handler that hands the signal back to us must not go round in circles
+    previous.sa_sigaction(signal, info, context);
+    t_chaining = false;
+    return;
+  }
+  if (!t_chaining && (previous.sa_flags & SA_SIGINFO) == 0 && previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
+    t_chaining = true;
+    previous.sa_handler(signal);
+    t_chaining = false;
+    return;
+  }
+  // Ignoring a fault means running into it for ever; the system ends the process instead, as it does without us.
+  struct sigaction fallback {};
+  fallback.sa_handler = SIG_DFL;
+  sigaction(signal, &fallback, nullptr);
+  if (info->si_code <= 0) raise(signal);  // sent by someone: does not happen again by itself
+}
+
+void handle(int signal, siginfo_t* info, void* context) {
+  Worker* worker = Worker::running();
+  if (!worker || worker->in_host_call || info->si_code <= 0) return chain(signal, info, context);
+
+  auto* machine = &static_cast<ucontext_t*>(context)->uc_mcontext;
+  FiberFault& fault = worker->current_fault();
+  fault.signal = signal;
+  fault.signal_code = info->si_code;
+  fault.address = reinterpret_cast<std::uintptr_t>(info->si_addr);
+#if defined(__aarch64__)
+  fault.pc = machine->pc;
+#else
+  fault.pc = static_cast<std::uintptr_t>(machine->gregs[REG_RIP]);
+#endif
+  fault.has_address = signal == SIGSEGV || signal == SIGBUS;
+  switch (signal) {
+    case SIGILL: fault.code = 715; break;
+    case SIGFPE: fault.code = 719; break;
+    case SIGBUS: fault.code = info->si_code == BUS_ADRALN ? 716 : 700; break;
+    default:
+      fault.code = 700;
+      fault.stack_overflow = worker->current().stack.guard_contains(fault.address, page_size());
+#if defined(__x86_64__)
+      // A misaligned vector access is a general protection fault, which names no address.
+      if (info->si_code == SI_KERNEL) fault.has_address = false;
+#endif
+  }
+  // Continue in the scheduler, as if the fiber had switched to it. The fiber is never entered again.
+#if defined(__aarch64__)
+  machine->regs[1] = reinterpret_cast<std::uintptr_t>(worker->scheduler_context());
+  machine->pc = reinterpret_cast<std::uintptr_t>(&cucpu_fiber_land);
+#else
+  machine->gregs[REG_RSI] = reinterpret_cast<greg_t>(worker->scheduler_context());
+  machine->gregs[REG_RIP] = reinterpret_cast<greg_t>(&cucpu_fiber_land);
+  machine->gregs[REG_EFL] &= ~greg_t{0x400};  // the direction flag is clear at every call
+#endif
+}
+
+bool ours(const struct sigaction& action) {
+  return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == &handle;
+}
+
+std::string text_of(const char* format, auto... values) {
+  char buffer[256];
+  std::snprintf(buffer, sizeof buffer, format, values...);
+  return buffer;
+}
+
+std::string name_of_fault(const FiberFault& fault) {
+  if (fault.stack_overflow) return "stack overflow";
+  switch (fault.code) {
+    case 700: return "illegal memory access";
+    case 710: return "device-side assertion failed";
+    case 715: return "illegal instruction";
+    case 716: return "misaligned address";
+    case 719: return fault.signal == SIGFPE ? "arithmetic fault" : "trap";
+    default: return "fault " + std::to_string(fault.code);
+  }
+}
+
+std::string three(const std::uint32_t (&v)[3]) { return text_of("(%u, %u, %u)", v[0], v[1], v[2]); }
+
+std::string describe_thread(const Fiber& fiber, bool block_code) {
+  const BlockContext& context = fiber.block->context;
+  std::string text = "block " + three(context.index);
+  if (!block_code) return text + ", thread " + three(fiber.thread.tid);
+  const auto tid = [&](std::uint32_t n) {
+    return text_of("(%u, %u, %u)", n % context.block[0], n / context.block[0] % context.block[1],
+                   n / (context.block[0] * context.block[1]));
+  };
+  const std::uint32_t first = context.current_thread;
+  if (context.current_lanes <= 1) return text + ", thread " + tid(first);
+  const std::uint32_t last = std::min(first + context.current_lanes, context.block_threads) - 1;
+  return text + ", one of the threads " + tid(first) + " to " + tid(last);
+}
+
+}  // namespace
+
+void ensure_fault_handlers() {
+  // One system call when nothing has changed. SIGSEGV stands for all: whoever replaces handlers replaces that one.
+  struct sigaction now {};
+  sigaction(SIGSEGV, nullptr, &now);
+  if (ours(now)) return;
+  const std::lock_guard lock{g_mutex};
+  for (const int signal : kSignals) {
+    sigaction(signal, nullptr, &now);
+    if (ours(now)) continue;
+    g_previous[signal] = now;
+    struct sigaction mine {};
+    mine.sa_sigaction = &handle;
+    mine.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+    sigemptyset(&mine.sa_mask);
+    sigaction(signal, &mine, nullptr);
+  }
+}
+
+void Worker::report_fault() {
+  const FiberFault fault = std::exchange(fault_, FiberFault{});
+  in_host_call = false;
+  if (fault.cancelled) return;  // whoever asked has said why
+  const Code& code = grid_->code();
+  std::string text = "kernel " + code.kernel + ": " + name_of_fault(fault);
+  if (fault.has_address && !fault.stack_overflow) text += text_of(" at 0x%llx", static_cast<unsigned long long>(fault.address));
+  if (!fault.text.empty()) text += ": " + fault.text;
+  if (fault.pc && code.line_of) {
+    if (const std::string line = code.line_of(fault.pc); !line.empty()) text += ", " + line;
+  }
+  text += ", " + describe_thread(*current_, code.block != nullptr);
+  if (fault.has_address && !fault.stack_overflow && hooks().describe_address) {
+    if (const std::string what = hooks().describe_address(fault.address); !what.empty()) text += "; " + what;
+  }
+  grid_->fail(fault.code, std::move(text));
+}
+
+void Worker::report_deadlock() {
+  const Code& code = grid_->code();
+  std::string text = "kernel " + code.kernel + ": barrier deadlock";
+  const auto say = [&](const Block& block, std::uint32_t first, std::uint32_t last) {
+    const Fiber& fiber = block.fibers[first];
+    text += first == last ? text_of("; thread %u", first) : text_of("; threads %u to %u", first, last);
+    switch (fiber.wait) {
+      case Wait::kBarrier: {
+        const Barrier& barrier = block.barriers[fiber.barrier];
+        text += text_of(" at barrier %u (%u of %u arrived)", fiber.barrier, barrier.arrived,
+                        barrier.expected ? barrier.expected : block.live);
+        break;
+      }
+      case Wait::kWarp: text += text_of(" in a warp operation of lanes 0x%08x", fiber.mask); break;
+      case Wait::kCluster: text += " at the cluster barrier"; break;
+      case Wait::kDone: text += " exited"; break;
+      default: text += " ready"; break;
+    }
+  };
+  for (const Cluster* cluster : residents_) {
+    for (const Block* block : cluster->blocks) {
+      if (block->live == 0) continue;
+      text += "; block " + three(block->context.index);
+      const std::uint32_t count = code.block ? 1 : block->context.block_threads;
+      for (std::uint32_t first = 0, i = 1; i <= count; ++i) {
+        const Fiber& a = block->fibers[first];
+        if (i < count && block->fibers[i].wait == a.wait && block->fibers[i].barrier == a.barrier && block->fibers[i].mask == a.mask) continue;
+        say(*block, first, i - 1);
+        first = i;
+        if (text.size() > 2000) break;
+      }
+      if (text.size() > 2000) {
+        text += "; …";
+        break;
+      }
+    }
+  }
+  grid_->fail(719, std::move(text));
+}
+
+}  // namespace cucpu

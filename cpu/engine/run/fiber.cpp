@@ -1,0 +1,86 @@
+// cpu/engine/run/fiber.cpp
+#include "cpu/engine/run/fiber.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <new>
+
+namespace cucpu {
+
+std::size_t page_size() {
+  static const auto size = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return size;
+}
+
+void* prepare_fiber(const Stack& stack, FiberEntry* entry, void* argument, unsigned color) {
+  auto top = reinterpret_cast<std::uintptr_t>(stack.base + stack.size);
+  top -= 64 + (color % 16) * 192;
+  top &= ~std::uintptr_t{63};
+#if defined(__aarch64__)
+  constexpr std::size_t kFrame = 160;
+  auto* frame = reinterpret_cast<std::uint64_t*>(top - kFrame);
+  std::memset(frame, 0, kFrame);
+  frame[0] = reinterpret_cast<std::uint64_t>(entry);
+  frame[1] = reinterpret_cast<std::uint64_t>(argument);
+  frame[11] = reinterpret_cast<std::uint64_t>(&cucpu_fiber_entry);
+#else
+  constexpr std::size_t kFrame = 7 * 8;  // r15 r14 r13 r12 rbx rbp return; the entry runs with a 16-byte aligned stack
+  auto* frame = reinterpret_cast<std::uint64_t*>(top - kFrame);
+  std::memset(frame, 0, kFrame);
+  frame[2] = reinterpret_cast<std::uint64_t>(argument);
+  frame[3] = reinterpret_cast<std::uint64_t>(entry);
+  frame[6] = reinterpret_cast<std::uint64_t>(&cucpu_fiber_entry);
+#endif
+  return frame;
+}
+
+StackPool::~StackPool() { release_all(); }
+
+void StackPool::release_all() noexcept {
+  for (const Slab& slab : slabs_) munmap(slab.address, slab.bytes);
+  slabs_.clear();
+  free_.clear();
+}
+
+void StackPool::configure(std::size_t size, bool guarded) {
+  size = std::bit_ceil(std::max<std::size_t>(size, 64 * 1024));
+  if (size <= size_ && size_ <= 4 * size && (guarded_ || !guarded)) return;  // close enough: keep what is mapped
+  release_all();
+  size_ = size;
+  guarded_ = guarded;
+}
+
+void StackPool::trim() {
+  constexpr std::size_t kKeep = std::size_t{256} << 20;
+  std::size_t held = 0;
+  for (const Slab& slab : slabs_) held += slab.bytes;
+  if (held > kKeep) release_all();
+}
+
+Stack StackPool::take() {
+  if (free_.empty()) {
+    const std::size_t stride = size_ + page_size();
+    const std::size_t count = std::clamp<std::size_t>((std::size_t{4} << 20) / stride, 1, 32);
+    void* memory = mmap(nullptr, stride * count, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc{};
+    auto* base = static_cast<std::byte*>(memory);
+    slabs_.push_back({base, stride * count});
+    for (std::size_t i = count; i-- > 0;) {
+      // A system out of mappings must not cost us the guard silently.
+      if ((guarded_ || i == 0) && mprotect(base + i * stride, page_size(), PROT_NONE) != 0) throw std::bad_alloc{};
+      free_.push_back(base + i * stride + page_size());
+    }
+  }
+  Stack stack{free_.back(), size_};
+  free_.pop_back();
+  return stack;
+}
+
+void StackPool::give(Stack stack) { free_.push_back(stack.base); }
+
+}  // namespace cucpu

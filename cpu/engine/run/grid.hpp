@@ -1,0 +1,73 @@
+// cpu/engine/run/grid.hpp: one launched grid, shared by the host threads that work on it. No LLVM: code comes as function pointers.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "cpu/engine/engine.hpp"
+#include "cpu/engine/run/block_context.hpp"
+
+namespace cucpu {
+
+/// Compiled code of a kernel, ready to run. Exactly one of `block` and `thread` is set.
+struct Code {
+  std::string kernel;  ///< for reports
+  BlockFunction* block = nullptr;
+  ThreadFunction* thread = nullptr;
+  std::uint32_t static_shared_bytes = 0;
+  std::uint32_t scratch_bytes = 0;
+  std::uint32_t stack_bytes = 64 * 1024;
+  bool recursive = false;        ///< stack use has no bound: guard pages
+  bool waits_for_blocks = false; ///< spins on memory: blocks are started one by one
+  /// "file:line" of a machine address inside the code; empty when unknown. May be slow.
+  std::function<std::string(std::uintptr_t)> line_of;
+};
+
+class Worker;
+
+class Grid {
+ public:
+  /// `params` must outlive the grid.
+  Grid(std::shared_ptr<const Code>, const LaunchShape&, const std::byte* params);
+
+  bool work() noexcept;  ///< as Launch::work
+  void cancel(int code) noexcept;
+  [[nodiscard]] std::uint64_t parallelism() const noexcept { return clusters_; }
+  [[nodiscard]] const Fault* fault() const noexcept {
+    return stopped() && fault_ ? &*fault_ : nullptr;
+  }
+
+  [[nodiscard]] const Code& code() const { return *code_; }
+  [[nodiscard]] const LaunchShape& shape() const { return shape_; }
+  [[nodiscard]] bool stopped() const { return cancel_.load(std::memory_order_relaxed) != 0; }
+
+ private:
+  friend class Worker;
+  /// Takes the next clusters in linear order: [first, last); empty when none is left.
+  bool claim(std::uint64_t& first, std::uint64_t& last);
+  /// The first fault wins; asks everyone to stop.
+  void fail(int code, std::string report) noexcept;
+  /// True for the caller that accounts for the last cluster.
+  bool finish(std::uint64_t clusters) noexcept;
+  std::uint64_t drop_rest() noexcept;  ///< Takes what nobody has started; how many clusters.
+
+  std::shared_ptr<const Code> code_;
+  LaunchShape shape_;
+  const std::byte* params_;
+  std::uint64_t clusters_;
+  std::uint64_t chunk_;
+  std::uint64_t id_;
+  std::uint32_t workspace_[2] = {8, 0};
+  alignas(64) std::atomic<std::uint64_t> next_{0};
+  alignas(64) std::atomic<std::uint64_t> left_;
+  std::atomic<std::uint32_t> cancel_{0};
+  std::mutex mutex_;
+  std::optional<Fault> fault_;
+};
+
+}  // namespace cucpu

@@ -1,0 +1,46 @@
+// cpu/engine/run/routines.hpp: the routines by which generated code meets other threads. All act on the fiber that runs.
+#pragma once
+
+#include <cstdint>
+
+#include "cpu/engine/run/block_context.hpp"
+
+extern "C" {
+
+// Barriers: `threads` = 0 means every thread of the block that has not exited.
+void cucpu_rt_barrier_sync(std::uint32_t id, std::uint32_t threads);
+void cucpu_rt_barrier_arrive(std::uint32_t id, std::uint32_t threads);
+std::uint32_t cucpu_rt_barrier_red_popc(std::uint32_t id, std::uint32_t threads, bool predicate);
+bool cucpu_rt_barrier_red_and(std::uint32_t id, std::uint32_t threads, bool predicate);
+bool cucpu_rt_barrier_red_or(std::uint32_t id, std::uint32_t threads, bool predicate);
+void cucpu_rt_cluster_arrive();
+void cucpu_rt_cluster_wait();
+void cucpu_rt_block_cluster_arrive(cucpu::BlockContext*);
+void cucpu_rt_block_cluster_wait(cucpu::BlockContext*);
+
+/// Any warp operation: `kind` is a cucpu::WarpOp. The value in the low half, a predicate in bit 32 where there is one.
+std::uint64_t cucpu_rt_warp(std::uint32_t kind, std::uint32_t mask, std::uint64_t a, std::uint32_t b, std::uint32_t c);
+std::uint32_t cucpu_rt_activemask();
+
+/// A collective routine over whole warps: in[lane] points to the operands, out[lane] to the result; lanes not in `lanes` are absent.
+using cucpu_warp_routine = void(std::uint32_t lanes, const void* const* in, void* const* out);
+void cucpu_rt_warp_call(cucpu_warp_routine*, const void* in, void* out);
+
+void cucpu_rt_yield();
+[[noreturn]] void cucpu_rt_exit();
+[[noreturn]] void cucpu_rt_trap(std::uint32_t code);
+[[noreturn]] void cucpu_rt_cancelled();
+cucpu::ThreadContext* cucpu_rt_thread();
+
+}  // extern "C"
+
+namespace cucpu {
+
+enum class WarpOp : std::uint32_t {
+  kSync, kShflUp, kShflDown, kShflBfly, kShflIdx, kVoteAll, kVoteAny, kVoteUni, kVoteBallot,
+  kMatchAny, kMatchAll, kReduxAdd, kReduxUMin, kReduxUMax, kReduxSMin, kReduxSMax, kReduxAnd, kReduxOr, kReduxXor,
+  kReduxFMin, kReduxFMax, kReduxFMinAbs, kReduxFMaxAbs, kReduxFMinNan, kReduxFMaxNan, kReduxFMinAbsNan, kReduxFMaxAbsNan,
+  kElect, kCall,
+};
+
+}  // namespace cucpu

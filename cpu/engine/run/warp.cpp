@@ -1,0 +1,271 @@
+// cpu/engine/run/warp.cpp: warp operations for fibers: the lanes of a mask gather, the last one to come computes for all.
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "cpu/engine/run/routines.hpp"
+#include "cpu/engine/run/worker.hpp"
+
+namespace cucpu {
+namespace {
+
+template <typename F>
+void for_lanes(std::uint32_t lanes, F&& f) {
+  for (; lanes; lanes &= lanes - 1) f(static_cast<std::uint32_t>(std::countr_zero(lanes)));
+}
+
+/// shfl.sync of the PTX manual: c packs the clamp in bits 0-4 and the segment mask in bits 8-12.
+std::uint64_t shuffle(const Rendezvous& r, std::uint32_t lane) {
+  const std::uint32_t clamp = r.c[lane] & 31, segment = r.c[lane] >> 8 & 31, b = r.b[lane] & 31;
+  const std::uint32_t max_lane = (lane & segment) | (clamp & ~segment), min_lane = lane & segment;
+  std::uint32_t from = lane;
+  bool in_range = false;
+  switch (static_cast<WarpOp>(r.kind)) {
+    case WarpOp::kShflUp:
+      from = lane - b;
+      in_range = static_cast<std::int32_t>(from) >= static_cast<std::int32_t>(max_lane);
+      break;
+    case WarpOp::kShflDown:
+      from = lane + b;
+      in_range = from <= max_lane;
+      break;
+    case WarpOp::kShflBfly:
+      from = lane ^ b;
+      in_range = from <= max_lane;
+      break;
+    default:
+      from = min_lane | (b & ~segment);
+      in_range = from <= max_lane;
+      break;
+  }
+  if (!in_range) from = lane;
+  if (!(r.arrived >> from & 1)) from = lane;  // undefined in CUDA: the lane is not there
+  return (r.a[from] & 0xffffffffU) | std::uint64_t{in_range} << 32;
+}
+
+float as_float(std::uint64_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits)); }
+
+std::uint32_t reduce_float(const Rendezvous& r, bool minimum, bool abs, bool nan) {
+  bool have = false, saw_nan = false;
+  float best = 0;
+  for_lanes(r.arrived, [&](std::uint32_t lane) {
+    float value = as_float(r.a[lane]);
+    if (abs) value = std::fabs(value);
+    if (std::isnan(value)) {
+      saw_nan = true;
+      return;
+    }
+    // -0 counts as less than +0, as in min and max
+    const bool better = minimum ? value < best || (value == best && std::signbit(value))
+                                : value > best || (value == best && !std::signbit(value));
+    if (!have || better) best = value;
+    have = true;
+  });
+  if (!have || (nan && saw_nan)) return 0x7fffffff;
+  return std::bit_cast<std::uint32_t>(best);
+}
+
+std::uint32_t reduce(const Rendezvous& r) {
+  const auto fold = [&](std::uint32_t start, auto f) {
+    for_lanes(r.arrived, [&](std::uint32_t lane) { start = f(start, static_cast<std::uint32_t>(r.a[lane])); });
+    return start;
+  };
+  using U = std::uint32_t;
+  const auto s = [](U v) { return static_cast<std::int32_t>(v); };
+  switch (static_cast<WarpOp>(r.kind)) {
+    case WarpOp::kReduxAdd: return fold(0, [](U a, U b) { return a + b; });
+    case WarpOp::kReduxUMin: return fold(~0U, [](U a, U b) { return a < b ? a : b; });
+    case WarpOp::kReduxUMax: return fold(0, [](U a, U b) { return a > b ? a : b; });
+    case WarpOp::kReduxSMin: return fold(0x7fffffffU, [s](U a, U b) { return s(a) < s(b) ? a : b; });
+    case WarpOp::kReduxSMax: return fold(0x80000000U, [s](U a, U b) { return s(a) > s(b) ? a : b; });
+    case WarpOp::kReduxAnd: return fold(~0U, [](U a, U b) { return a & b; });
+    case WarpOp::kReduxOr: return fold(0, [](U a, U b) { return a | b; });
+    case WarpOp::kReduxXor: return fold(0, [](U a, U b) { return a ^ b; });
+    default: {
+      const auto which = r.kind - static_cast<U>(WarpOp::kReduxFMin);
+      return reduce_float(r, (which & 1) == 0, (which & 2) != 0, which >= 4);
+    }
+  }
+}
+
+/// The result of every lane. `call` is set for collective routines only.
+void compute(Rendezvous& r, std::uint64_t (&result)[32]) {
+  const std::uint32_t lanes = r.arrived;
+  const auto all = [&](std::uint64_t value) { for_lanes(lanes, [&](std::uint32_t l) { result[l] = value; }); };
+  std::uint32_t set = 0;
+  for_lanes(lanes, [&](std::uint32_t l) { set |= (r.a[l] & 1) << l; });
+  switch (static_cast<WarpOp>(r.kind)) {
+    case WarpOp::kSync: return;
+    case WarpOp::kShflUp:
+    case WarpOp::kShflDown:
+    case WarpOp::kShflBfly:
+    case WarpOp::kShflIdx: return for_lanes(lanes, [&](std::uint32_t l) { result[l] = shuffle(r, l); });
+    case WarpOp::kVoteAll: return all(set == lanes);
+    case WarpOp::kVoteAny: return all(set != 0);
+    case WarpOp::kVoteUni: return all(set == 0 || set == lanes);
+    case WarpOp::kVoteBallot: return all(set);
+    case WarpOp::kMatchAny:
+      return for_lanes(lanes, [&](std::uint32_t l) {
+        std::uint32_t same = 0;
+        for_lanes(lanes, [&](std::uint32_t k) { same |= std::uint32_t{r.a[k] == r.a[l]} << k; });
+        result[l] = same;
+      });
+    case WarpOp::kMatchAll: {
+      bool same = true;
+      const std::uint64_t first = r.a[std::countr_zero(lanes)];
+      for_lanes(lanes, [&](std::uint32_t l) { same &= r.a[l] == first; });
+      return all(same ? lanes | std::uint64_t{1} << 32 : 0);
+    }
+    case WarpOp::kElect: {
+      const auto leader = static_cast<std::uint32_t>(std::countr_zero(lanes));
+      return for_lanes(lanes, [&](std::uint32_t l) { result[l] = leader | std::uint64_t{l == leader} << 32; });
+    }
+    case WarpOp::kCall: {
+      const void* in[32] = {};
+      void* out[32] = {};
+      for_lanes(lanes, [&](std::uint32_t l) {
+        const auto* operands = reinterpret_cast<const void* const*>(r.a[l]);
+        in[l] = operands[0];
+        out[l] = const_cast<void*>(operands[1]);
+      });
+      const auto first = static_cast<std::uint32_t>(std::countr_zero(lanes));
+      const auto routine = std::uint64_t{r.b[first]} | std::uint64_t{r.c[first]} << 32;
+      return reinterpret_cast<cucpu_warp_routine*>(routine)(lanes, in, out);
+    }
+    default: return all(reduce(r));
+  }
+}
+
+}  // namespace
+
+bool Worker::try_rendezvous(Block& block, std::uint32_t w, std::uint32_t slot) {
+  Warp& warp = block.warps[w];
+  Rendezvous& r = *warp.open[slot];
+  if ((r.mask & warp.live & ~r.arrived) != 0 || r.arrived == 0) return false;
+  std::uint64_t result[32];
+  compute(r, result);
+  for_lanes(r.arrived, [&](std::uint32_t lane) {
+    Fiber& fiber = block.fibers[w * 32 + lane];
+    fiber.result = result[lane];
+    if (&fiber != current_) make_ready(&fiber);
+  });
+  r.arrived = 0;
+  std::swap(warp.open[slot], warp.open[--warp.used]);
+  return true;
+}
+
+void Worker::leave_warp(Fiber& fiber) {
+  const std::uint32_t w = fiber.thread.linear / 32;
+  Warp& warp = fiber.block->warps[w];
+  warp.live &= ~(1U << fiber.thread.linear % 32);
+  for (std::uint32_t slot = 0; slot < warp.used;) {
+    if (!try_rendezvous(*fiber.block, w, slot)) ++slot;
+  }
+  if (warp.polling) {
+    fiber.wait = Wait::kDone;
+    try_activemask(*fiber.block, warp, w);
+  }
+}
+
+void Worker::try_activemask(Block& block, Warp& warp, std::uint32_t w) {
+  bool busy = false;
+  for_lanes(warp.live, [&](std::uint32_t lane) {
+    const Wait state = block.fibers[w * 32 + lane].wait;
+    busy |= state == Wait::kUnstarted || state == Wait::kRunning || state == Wait::kReady;
+  });
+  if (busy) return;
+  const void* site = block.fibers[w * 32 + std::countr_zero(warp.polling)].site;
+  std::uint32_t together = 0;
+  for_lanes(warp.polling, [&](std::uint32_t lane) {
+    together |= std::uint32_t{block.fibers[w * 32 + lane].site == site} << lane;
+  });
+  warp.polling &= ~together;
+  for_lanes(together, [&](std::uint32_t lane) {
+    Fiber& fiber = block.fibers[w * 32 + lane];
+    fiber.result = together;
+    make_ready(&fiber);
+  });
+}
+
+/// Lanes that only yield do not hold back those that ask who is with them. True when some go on.
+bool Worker::force_activemasks() {
+  bool any = false;
+  for (Cluster* cluster : residents_) {
+    for (Block* block : cluster->blocks) {
+      if (!grid_->code().thread || block->live == 0) continue;
+      const std::uint32_t warps = (block->context.block_threads + 31) / 32;
+      for (std::uint32_t w = 0; w < warps; ++w) {
+        Warp& warp = block->warps[w];
+        if (!warp.polling) continue;
+        const void* site = block->fibers[w * 32 + std::countr_zero(warp.polling)].site;
+        std::uint32_t together = 0;
+        for_lanes(warp.polling, [&](std::uint32_t lane) {
+          together |= std::uint32_t{block->fibers[w * 32 + lane].site == site} << lane;
+        });
+        warp.polling &= ~together;
+        for_lanes(together, [&](std::uint32_t lane) {
+          Fiber& fiber = block->fibers[w * 32 + lane];
+          fiber.result = together;
+          make_ready(&fiber);
+        });
+        any = true;
+      }
+    }
+  }
+  return any;
+}
+
+}  // namespace cucpu
+
+using namespace cucpu;
+
+extern "C" {
+
+std::uint64_t cucpu_rt_warp(std::uint32_t kind, std::uint32_t mask, std::uint64_t a, std::uint32_t b, std::uint32_t c) {
+  Worker& worker = *Worker::running();
+  Fiber& self = worker.current();
+  const std::uint32_t w = self.thread.linear / 32, lane = self.thread.linear % 32, bit = 1U << lane;
+  Warp& warp = self.block->warps[w];
+  mask |= bit;
+  std::uint32_t slot = 0;
+  for (; slot < warp.used; ++slot) {
+    const Rendezvous& r = *warp.open[slot];
+    if (r.mask == mask && r.kind == kind && !(r.arrived & bit)) break;
+  }
+  if (slot == warp.used) {
+    if (slot == warp.open.size()) warp.open.push_back(std::make_unique<Rendezvous>());
+    ++warp.used;
+    warp.open[slot]->mask = mask;
+    warp.open[slot]->kind = kind;
+    warp.open[slot]->arrived = 0;
+  }
+  Rendezvous& r = *warp.open[slot];
+  r.a[lane] = a;
+  r.b[lane] = b;
+  r.c[lane] = c;
+  r.arrived |= bit;
+  if (!worker.try_rendezvous(*self.block, w, slot)) {
+    self.mask = mask;
+    worker.wait(Wait::kWarp);
+  }
+  return self.result;
+}
+
+std::uint32_t cucpu_rt_activemask() {
+  Worker& worker = *Worker::running();
+  Fiber& self = worker.current();
+  Warp& warp = self.block->warps[self.thread.linear / 32];
+  self.site = __builtin_return_address(0);
+  warp.polling |= 1U << self.thread.linear % 32;
+  worker.wait(Wait::kActiveMask);
+  return static_cast<std::uint32_t>(self.result);
+}
+
+void cucpu_rt_warp_call(cucpu_warp_routine* routine, const void* in, void* out) {
+  const void* operands[2] = {in, out};
+  const auto address = reinterpret_cast<std::uint64_t>(routine);
+  cucpu_rt_warp(static_cast<std::uint32_t>(WarpOp::kCall), ~0U, reinterpret_cast<std::uint64_t>(operands),
+                static_cast<std::uint32_t>(address), static_cast<std::uint32_t>(address >> 32));
+}
+
+}  // extern "C"

@@ -1,0 +1,485 @@
+// cpu/engine/run/worker.cpp: the scheduler of one host thread.
+#include "cpu/engine/run/worker.hpp"
+
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+#include <utility>
+
+#include "cpu/engine/run/float_state.hpp"
+
+namespace cucpu {
+namespace {
+
+// Read by signal handlers on any thread: the initial-exec model needs no allocation when first touched.
+__attribute__((tls_model("initial-exec"))) thread_local Worker* t_running = nullptr;
+
+constexpr std::size_t kAlign = 1024;
+constexpr std::size_t kReserved = 1024;  // %reserved_smem_offset_1
+constexpr std::size_t kMaxFibers = 32768;
+
+constexpr std::size_t round_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
+
+std::atomic<std::uint32_t> g_workers{0};
+
+}  // namespace
+
+std::uint32_t nsmid() { return g_workers.load(std::memory_order_relaxed); }
+
+Worker::Worker() : smid_{g_workers.fetch_add(1, std::memory_order_relaxed)} {
+  stack_t old{};
+  if (sigaltstack(nullptr, &old) == 0 && (old.ss_flags & SS_DISABLE)) {
+    constexpr std::size_t kBytes = 64 * 1024;
+    signal_stack_ = std::make_unique<std::byte[]>(kBytes);
+    stack_t mine{};
+    mine.ss_sp = signal_stack_.get();
+    mine.ss_size = kBytes;
+    sigaltstack(&mine, nullptr);
+  }
+}
+
+Worker::~Worker() {
+  if (signal_stack_) {
+    stack_t old{};
+    if (sigaltstack(nullptr, &old) == 0 && old.ss_sp == signal_stack_.get()) {
+      stack_t none{};
+      none.ss_flags = SS_DISABLE;
+      sigaltstack(&none, nullptr);
+    }
+  }
+  for (auto& cluster : clusters_)
+    if (cluster->arena) munmap(cluster->arena, cluster->arena_bytes);
+  for (auto& block : blocks_) std::free(block->scratch);
+}
+
+Worker& Worker::of_this_thread() {
+  static thread_local Worker worker;
+  return worker;
+}
+
+Worker* Worker::running() noexcept { return t_running; }
+
+bool Worker::runner_mode() const {
+  return grid_->code().block != nullptr && grid_->shape().cluster.volume() == 1;
+}
+
+// ---- the scheduler, on the host thread's own stack ----
+
+bool Worker::run(Grid& grid) noexcept {
+  const FloatState float_state;  // kernels start from the default rounding and denormal modes
+  grid_ = &grid;
+  const Code& code = grid.code();
+  stacks_ = code.block ? &block_stacks_ : &thread_stacks_;
+  stacks_->configure(code.block ? std::max<std::size_t>(code.stack_bytes, 256 * 1024) : code.stack_bytes,
+                     code.block || code.recursive);
+  claimed_ = {};
+  done_ = yields_ = 0;
+  idle_rounds_ = 0;
+  out_of_memory_ = false;
+  try {
+    for (;;) {
+      if (grid.stopped()) {
+        drop_residents();
+        done_ += claimed_.last - claimed_.next + grid.drop_rest();
+        break;
+      }
+      if (yields_ > 2 * ready_.size() + 8) relax();
+      Fiber* next = pick();
+      if (!next) {
+        if (force_activemasks()) continue;
+        if (residents_.empty()) {
+          if (start()) continue;
+          break;
+        }
+        if (out_of_memory_) {
+          grid.fail(2, "kernel " + code.kernel + ": no memory for the stacks of a block's threads");
+        } else {
+          report_deadlock();
+        }
+        continue;
+      }
+      enter(next);
+      if (fault_.code != 0 || fault_.cancelled) report_fault();
+      if (ended_) recycle(std::exchange(ended_, nullptr));
+    }
+  } catch (const std::bad_alloc&) {
+    grid.fail(2, "out of memory while starting a block of kernel " + code.kernel);
+    drop_residents();
+    done_ += claimed_.last - claimed_.next + grid.drop_rest();
+  }
+  if (zombie_) stacks_->give(std::exchange(zombie_, {}));
+  stacks_->trim();
+  grid_ = nullptr;
+  return grid.finish(done_);
+}
+
+void Worker::enter(Fiber* next) {
+  current_ = next;
+  next->wait = Wait::kRunning;
+  t_running = this;
+  cucpu_fiber_switch(&scheduler_sp_, next->sp);
+  t_running = nullptr;
+}
+
+Fiber* Worker::pick() {
+  if (Fiber* next = ready_.pop()) return next;
+  return spawn();
+}
+
+void Worker::relax() {
+  yields_ = 0;
+  if (force_activemasks()) return;
+  std::size_t fibers = 0;
+  for (const Cluster* cluster : residents_) fibers += cluster->blocks.size() * cluster->blocks[0]->fibers.size();
+  if (fibers < kMaxFibers && start()) return;
+  // Another host thread has to do something first.
+  if (++idle_rounds_ < 64) {
+    sched_yield();
+  } else {
+    const timespec pause{0, idle_rounds_ < 1024 ? 20'000 : 200'000};
+    nanosleep(&pause, nullptr);
+  }
+}
+
+bool Worker::next_cluster(std::uint64_t& index) {
+  if (claimed_.next == claimed_.last && !grid_->claim(claimed_.next, claimed_.last)) {
+    claimed_ = {};
+    return false;
+  }
+  index = claimed_.next++;
+  return true;
+}
+
+bool Worker::start() {
+  const Code& code = grid_->code();
+  const LaunchShape& shape = grid_->shape();
+  std::uint64_t index = 0;
+  if (!next_cluster(index)) return false;
+  try {
+    const auto count = static_cast<std::uint32_t>(shape.cluster.volume());
+    Cluster* cluster = take_cluster(count);
+    for (std::uint32_t rank = 0; rank < count; ++rank) {
+      Block& block = *cluster->blocks[rank];
+      place(block, index, rank);
+      const std::uint32_t threads = block.context.block_threads;
+      block.started = 0;
+      block.live = code.block ? 1 : threads;
+      block.pending_barriers = 0;
+      for (Barrier& barrier : block.barriers) barrier = Barrier{};
+      if (block.fibers.size() < block.live) block.fibers = std::vector<Fiber>(block.live);
+      for (std::uint32_t i = 0; i < block.live; ++i) block.fibers[i].wait = Wait::kUnstarted;
+      if (code.thread) {
+        const std::uint32_t warps = (threads + 31) / 32;
+        if (block.warps.size() < warps) block.warps.resize(warps);
+        for (std::uint32_t w = 0; w < warps; ++w) {
+          Warp& warp = block.warps[w];
+          const std::uint32_t lanes = std::min(threads - w * 32, 32U);
+          warp.live = lanes == 32 ? ~0U : (1U << lanes) - 1;
+          warp.polling = warp.used = 0;
+        }
+      }
+      spawning_.push_back(&block);
+    }
+    cluster->blocks_left = count;
+    cluster->live = std::uint64_t{count} * shape.block.volume();
+    cluster->arrived = 0;
+    cluster->phase = 0;
+    cluster->waiters.clear();
+    residents_.push_back(cluster);
+  } catch (...) {
+    --claimed_.next;  // not started: whoever drops the rest counts it
+    throw;
+  }
+  idle_rounds_ = 0;
+  return true;
+}
+
+Cluster* Worker::take_cluster(std::uint32_t count) {
+  const Code& code = grid_->code();
+  if (free_clusters_.empty()) {
+    clusters_.push_back(std::make_unique<Cluster>());
+    free_clusters_.push_back(clusters_.back().get());
+  }
+  Cluster* cluster = free_clusters_.back();
+  while (cluster->blocks.size() > count) {
+    free_blocks_.push_back(cluster->blocks.back());
+    cluster->blocks.pop_back();
+  }
+  while (cluster->blocks.size() < count) {
+    if (free_blocks_.empty()) {
+      blocks_.push_back(std::make_unique<Block>());
+      free_blocks_.push_back(blocks_.back().get());
+    }
+    cluster->blocks.push_back(free_blocks_.back());
+    free_blocks_.pop_back();
+  }
+  // Shared memory ends close to a guard page, so that running far off its end is a fault.
+  const std::uint32_t own = code.static_shared_bytes + grid_->shape().dynamic_shared_bytes;
+  const std::size_t stride = round_up(own, 128) + kReserved + 2 * kSharedPadding;
+  const std::size_t bytes = round_up(stride, kAlign) * count;
+  const std::size_t guard = std::max<std::size_t>(page_size(), 65536);
+  const std::size_t mapped = round_up(bytes, page_size()) + 2 * guard;
+  if (cluster->arena_bytes < mapped) {
+    if (cluster->arena) munmap(cluster->arena, cluster->arena_bytes);
+    cluster->arena = nullptr;
+    cluster->arena_bytes = 0;
+    void* memory = mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc{};
+    cluster->arena = static_cast<std::byte*>(memory);
+    cluster->arena_bytes = mapped;
+    if (mprotect(cluster->arena + guard, mapped - 2 * guard, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc{};
+  }
+  std::byte* base = cluster->arena + cluster->arena_bytes - guard - bytes;
+  cluster->shared.resize(count);
+  for (std::uint32_t rank = 0; rank < count; ++rank) {
+    Block& block = *cluster->blocks[rank];
+    block.cluster = cluster;
+    cluster->shared[rank] = base + rank * round_up(stride, kAlign) + kSharedPadding;
+    if (block.scratch_bytes < code.scratch_bytes) {
+      std::free(block.scratch);
+      block.scratch_bytes = 0;
+      block.scratch = static_cast<std::byte*>(std::aligned_alloc(64, round_up(code.scratch_bytes, 64)));
+      if (!block.scratch) throw std::bad_alloc{};
+      block.scratch_bytes = code.scratch_bytes;
+    }
+  }
+  free_clusters_.pop_back();
+  return cluster;
+}
+
+void Worker::place(Block& block, std::uint64_t index, std::uint32_t rank) {
+  const LaunchShape& shape = grid_->shape();
+  const Code& code = grid_->code();
+  BlockContext& context = block.context;
+  const Dim3 c = shape.cluster;
+  const Dim3 in{rank % c.x, rank / c.x % c.y, rank / (c.x * c.y)};
+  const std::uint64_t gx = shape.grid.x / c.x, gy = shape.grid.y / c.y;
+  context = {
+      .grid = {shape.grid.x, shape.grid.y, shape.grid.z},
+      .block = {shape.block.x, shape.block.y, shape.block.z},
+      .index = {static_cast<std::uint32_t>(index % gx) * c.x + in.x,
+                static_cast<std::uint32_t>(index / gx % gy) * c.y + in.y,
+                static_cast<std::uint32_t>(index / gx / gy) * c.z + in.z},
+      .cluster = {c.x, c.y, c.z},
+      .cluster_index = {in.x, in.y, in.z},
+      .cluster_rank = rank,
+      .params = grid_->params_,
+      .shared = block.cluster->shared[rank],
+      .shared_bytes = code.static_shared_bytes + shape.dynamic_shared_bytes,
+      .dynamic_shared_bytes = shape.dynamic_shared_bytes,
+      .reserved_shared_offset =
+          static_cast<std::uint32_t>(round_up(code.static_shared_bytes + shape.dynamic_shared_bytes, 128)),
+      .block_threads = static_cast<std::uint32_t>(shape.block.volume()),
+      .cancel = reinterpret_cast<const std::uint32_t*>(&grid_->cancel_),
+      .scratch = block.scratch,
+      .grid_workspace = grid_->workspace_,
+      .grid_id = grid_->id_,
+      .cluster_shared = block.cluster->shared.data(),
+      .smid = smid_,
+      .nsmid = nsmid(),
+      .current_thread = 0,
+      .current_lanes = 1,
+  };
+  block.linear = index;
+}
+
+void Worker::step(Block& block, std::uint64_t index) {
+  BlockContext& context = block.context;
+  if (index == block.linear) return;
+  if (index != block.linear + 1) return place(block, index, 0);
+  block.linear = index;
+  if (++context.index[0] == context.grid[0]) {
+    context.index[0] = 0;
+    if (++context.index[1] == context.grid[1]) {
+      context.index[1] = 0;
+      ++context.index[2];
+    }
+  }
+}
+
+void Worker::recycle(Cluster* cluster) {
+  std::erase(residents_, cluster);
+  free_clusters_.push_back(cluster);
+  idle_rounds_ = 0;
+}
+
+void Worker::drop_residents() {
+  ready_.clear();
+  spawning_.clear();
+  ended_ = nullptr;
+  for (Cluster* cluster : residents_) {
+    for (Block* block : cluster->blocks) {
+      for (std::uint32_t i = 0; i < block->started; ++i) {
+        if (block->fibers[i].stack) stacks_->give(std::exchange(block->fibers[i].stack, {}));
+      }
+    }
+    free_clusters_.push_back(cluster);
+    ++done_;
+  }
+  residents_.clear();
+}
+
+// ---- fibers ----
+
+Fiber* Worker::spawn() {
+  if (spawning_.empty()) return nullptr;
+  try {
+    const Stack stack = stacks_->take();
+    Fiber* fiber = next_thread(stack);
+    fiber->sp = prepare_fiber(stack, grid_->code().block ? block_main : thread_main, this, fiber->thread.linear);
+    return fiber;
+  } catch (const std::bad_alloc&) {
+    out_of_memory_ = true;  // others may end and give theirs back
+    return nullptr;
+  }
+}
+
+Fiber* Worker::next_thread(Stack stack) {
+  Block& block = *spawning_.front();
+  const std::uint32_t linear = block.started++;
+  const bool is_block = grid_->code().block != nullptr;
+  if (is_block || block.started == block.context.block_threads) spawning_.erase(spawning_.begin());
+  Fiber& fiber = block.fibers[linear];
+  fiber.block = &block;
+  fiber.stack = stack;
+  const Dim3 d = grid_->shape().block;
+  fiber.thread = {&block.context, {linear % d.x, linear / d.x % d.y, linear / (d.x * d.y)}, linear};
+  yields_ = 0;
+  return &fiber;
+}
+
+void Worker::switch_to(Fiber* from, Fiber* to) {
+  if (from == to) {  // what it waited for has happened already
+    from->wait = Wait::kRunning;
+    return;
+  }
+  current_ = to;
+  to->wait = Wait::kRunning;
+  cucpu_fiber_switch(&from->sp, to->sp);
+}
+
+void Worker::to_scheduler(Fiber* from) { cucpu_fiber_switch(&from->sp, scheduler_sp_); }
+
+void Worker::wait(Wait why) {
+  Fiber* self = current_;
+  self->wait = why;
+  if (grid_->code().thread) {
+    const std::uint32_t w = self->thread.linear / 32;
+    if (self->block->warps[w].polling) try_activemask(*self->block, self->block->warps[w], w);
+  }
+  if (Fiber* next = pick()) {
+    switch_to(self, next);
+  } else {
+    to_scheduler(self);
+  }
+}
+
+void Worker::yield() {
+  Fiber* self = current_;
+  if (grid_->stopped()) {
+    fault_.cancelled = true;
+    abandon();
+  }
+  ++yields_;
+  Fiber* next = nullptr;
+  if (yields_ <= 2 * ready_.size() + 8) {
+    const std::uint64_t yields = yields_;
+    next = spawn();  // a thread that has not started may be the one it waits for
+    if (next) yields_ = yields;
+    if (!next) next = ready_.pop();
+    if (!next) return;
+  }
+  self->wait = Wait::kReady;
+  ready_.push(self);
+  if (next) {
+    switch_to(self, next);
+  } else {
+    to_scheduler(self);
+  }
+}
+
+void Worker::exit_thread() {
+  Fiber* self = current_;
+  retire(*self);
+  self->wait = Wait::kDone;
+  if (zombie_) stacks_->give(zombie_);
+  zombie_ = std::exchange(self->stack, {});
+  Fiber* next = ended_ ? nullptr : pick();
+  if (next) {
+    switch_to(self, next);
+  } else {
+    to_scheduler(self);
+  }
+  __builtin_unreachable();
+}
+
+void Worker::abandon() {
+  to_scheduler(current_);
+  __builtin_unreachable();
+}
+
+void Worker::thread_main(void* argument) {
+  auto& self = *static_cast<Worker*>(argument);
+  ThreadFunction* code = self.grid_->code().thread;
+  for (;;) {
+    code(&self.current_->thread);
+    // A thread that has not started yet goes on on this stack, unless another one is waiting its turn.
+    Fiber* done = self.current_;
+    if (!self.ready_.empty() || self.spawning_.empty()) self.exit_thread();
+    self.retire(*done);
+    done->wait = Wait::kDone;
+    const Stack stack = std::exchange(done->stack, {});
+    if (self.ended_ || !self.ready_.empty() || self.spawning_.empty()) {
+      if (self.zombie_) self.stacks_->give(self.zombie_);
+      self.zombie_ = stack;
+      if (Fiber* next = self.ended_ ? nullptr : self.ready_.pop()) {
+        self.switch_to(done, next);
+      } else {
+        self.to_scheduler(done);
+      }
+      __builtin_unreachable();
+    }
+    Fiber* next = self.next_thread(stack);
+    next->wait = Wait::kRunning;
+    self.current_ = next;
+  }
+}
+
+void Worker::block_main(void* argument) {
+  auto& self = *static_cast<Worker*>(argument);
+  BlockFunction* code = self.grid_->code().block;
+  Block& block = *self.current_->block;
+  code(&block.context);
+  if (self.runner_mode()) {  // the fast path: block after block on this fiber
+    std::uint64_t index = 0;
+    while (!self.grid_->stopped() && self.next_cluster(index)) {
+      ++self.done_;
+      self.step(block, index);
+      code(&block.context);
+    }
+  }
+  self.exit_thread();
+}
+
+void Worker::retire(Fiber& fiber) {
+  Block& block = *fiber.block;
+  --block.live;
+  if (grid_->code().thread) {
+    leave_barriers(block);
+    leave_warp(fiber);
+    leave_cluster(*block.cluster, 1);
+  } else {
+    leave_cluster(*block.cluster, block.context.block_threads);
+  }
+  if (block.live == 0 && --block.cluster->blocks_left == 0) {
+    ended_ = block.cluster;
+    ++done_;
+  }
+}
+
+}  // namespace cucpu

@@ -1,0 +1,124 @@
+// cpu/engine/run/worker.hpp: a host thread that runs blocks: its fibers, ready queue, stacks and shared memory, kept from grid to grid.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cpu/engine/run/block.hpp"
+#include "cpu/engine/run/grid.hpp"
+
+namespace cucpu {
+
+/// Why the fiber that ran was left for good. Filled where it happens (in a signal handler too), turned into text by the scheduler.
+struct FiberFault {
+  int code = 0;  ///< CUresult; 0: none
+  int signal = 0, signal_code = 0;
+  std::uintptr_t address = 0, pc = 0;
+  bool has_address = false, stack_overflow = false, cancelled = false;
+  std::string text;  ///< set outside handlers only (assert messages)
+};
+
+class Worker {
+ public:
+  Worker();
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  /// The worker of this host thread, made when first asked for.
+  static Worker& of_this_thread();
+  /// The worker whose fiber runs right now on this host thread; nullptr outside kernels. Safe in signal handlers.
+  static Worker* running() noexcept;
+
+  bool run(Grid&) noexcept;
+
+  // For the routines that generated code calls: all on the running fiber.
+  [[nodiscard]] Fiber& current() { return *current_; }
+  [[nodiscard]] Grid& grid() { return *grid_; }
+  void make_ready(Fiber* fiber) {
+    fiber->wait = Wait::kReady;
+    ready_.push(fiber);
+    yields_ = 0;
+  }
+  void wait(Wait why);  ///< Switches away; returns when made ready.
+  void yield();         ///< Lets every other fiber run first.
+  [[noreturn]] void exit_thread();
+  /// Leaves the fiber for good; `current_fault()` says why.
+  [[noreturn]] void abandon();
+  FiberFault& current_fault() { return fault_; }
+  /// Stops a thread from being counted: barriers, warps and the cluster stop waiting for it.
+  void retire(Fiber&);
+
+  void complete(Block&, Barrier&);
+  bool complete_cluster(Cluster&);
+  bool try_rendezvous(Block&, std::uint32_t warp, std::uint32_t slot);
+  void try_activemask(Block&, Warp&, std::uint32_t warp);
+  [[nodiscard]] void* scheduler_context() const { return scheduler_sp_; }
+  std::string& print_buffer() { return print_buffer_; }
+  bool in_host_call = false;  ///< a hook runs: a fault here is the host's
+
+ private:
+  struct Claimed {
+    std::uint64_t next = 0, last = 0;
+  };
+  static void thread_main(void*);
+  static void block_main(void*);
+
+  bool next_cluster(std::uint64_t& index);
+  bool start();  ///< Makes one more cluster resident; false when none is left.
+  Cluster* take_cluster(std::uint32_t blocks);
+  void place(Block&, std::uint64_t cluster, std::uint32_t rank);
+  void step(Block&, std::uint64_t index);
+  void recycle(Cluster*);
+  void drop_residents();
+  Fiber* pick();
+  Fiber* spawn();
+  Fiber* next_thread(Stack);  ///< The next thread that has not started, on this stack.
+  void enter(Fiber*);
+  void switch_to(Fiber* from, Fiber* to);
+  void to_scheduler(Fiber* from);
+  void relax();  ///< Every fiber only yields: start another block, or let other host threads run.
+  void leave_barriers(Block&);
+  void leave_warp(Fiber&);
+  void leave_cluster(Cluster&, std::uint32_t threads);
+  bool force_activemasks();
+  void report_deadlock();
+  void report_fault();
+  [[nodiscard]] bool runner_mode() const;
+
+  Grid* grid_ = nullptr;
+  void* scheduler_sp_ = nullptr;
+  Fiber* current_ = nullptr;
+  FiberQueue ready_;
+  StackPool block_stacks_, thread_stacks_;
+  StackPool* stacks_ = nullptr;  ///< the one this grid uses
+  Stack zombie_;  ///< stack of the fiber that ended last; still under our feet while we leave it
+  std::vector<Cluster*> residents_;
+  std::vector<std::unique_ptr<Cluster>> clusters_;      ///< all, and
+  std::vector<Cluster*> free_clusters_;                 ///< those without work
+  std::vector<std::unique_ptr<Block>> blocks_;
+  std::vector<Block*> free_blocks_;
+  std::vector<Block*> spawning_;  ///< blocks with threads that have not started
+  Claimed claimed_;
+  std::uint64_t done_ = 0;    ///< clusters finished and not yet reported to the grid
+  std::uint64_t yields_ = 0;  ///< since anything else happened
+  std::uint32_t idle_rounds_ = 0;
+  Cluster* ended_ = nullptr;       ///< its last block has ended; the scheduler puts it away
+  bool out_of_memory_ = false;     ///< a fiber could not get a stack
+  std::uint32_t smid_;
+  FiberFault fault_;
+  std::string print_buffer_;
+  std::unique_ptr<std::byte[]> signal_stack_;
+};
+
+std::uint32_t nsmid();  ///< How many host threads have run blocks so far.
+
+/// Installs the signal handlers (once, and again when someone has replaced them).
+void ensure_fault_handlers();
+
+/// The hooks set by the driver layer.
+const Hooks& hooks();
+
+}  // namespace cucpu
