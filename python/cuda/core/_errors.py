@@ -1,0 +1,32 @@
+"""What failed calls raise."""
+
+from __future__ import annotations
+
+
+class CUDAError(Exception):
+    """A call into CUDA failed. ``code`` is the result as an int, ``name`` its symbol."""
+
+    __module__ = "cuda.core"
+
+    code: int | None
+    name: str | None
+
+    def __init__(self, message: str = "", code: int | None = None, name: str | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.name = name
+
+    def __reduce__(self) -> tuple[type, tuple[str, int | None, str | None]]:
+        return type(self), (str(self), self.code, self.name)
+
+
+class OutOfMemoryError(CUDAError, MemoryError):
+    """The device has no room for an allocation; the context stays usable."""
+
+    __module__ = "cuda.core"
+
+
+class NVRTCError(CUDAError):
+    """The runtime compiler failed; the text carries its log."""
+
+    __module__ = "cuda.core"

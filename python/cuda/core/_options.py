@@ -1,0 +1,160 @@
+"""Options of streams, events and memory resources. Plain classes: importing dataclasses would cost more than all of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class _Options:
+    """Equality, hashing and printing by field, in the order of ``__slots__``."""
+
+    __slots__ = ()
+
+    def _values(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, name) for name in self.__slots__)
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return self._values() == other._values()
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._values()))
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
+        return f"{type(self).__name__}({fields})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self._values())
+
+
+def _rebuild(cls: type, values: tuple[Any, ...]) -> Any:
+    self = cls.__new__(cls)
+    for name, value in zip(cls.__slots__, values):  # type: ignore[attr-defined]
+        setattr(self, name, value)
+    return self
+
+
+_UNSET: Any = object()
+
+
+class EventOptions(_Options):
+    """How an event is made: ``EventOptions(timing_enabled=True)``.
+
+    Older spellings are understood too: ``enable_timing``, and ``busy_waited_sync``, which asks for a spinning wait.
+    """
+
+    __module__ = "cuda.core"
+    __slots__ = ("timing_enabled", "blocking_sync", "ipc_enabled")
+
+    def __init__(
+        self,
+        timing_enabled: bool | None = False,
+        blocking_sync: bool | None = False,
+        ipc_enabled: bool | None = False,
+        **older: Any,
+    ) -> None:
+        if older:
+            if "enable_timing" in older:
+                timing_enabled = older.pop("enable_timing")
+            if "busy_waited_sync" in older and older.pop("busy_waited_sync"):
+                blocking_sync = False
+            if older:
+                raise TypeError(f"EventOptions() got an unexpected keyword argument {next(iter(older))!r}")
+        self.timing_enabled = timing_enabled
+        self.blocking_sync = blocking_sync
+        self.ipc_enabled = ipc_enabled
+
+    @property
+    def enable_timing(self) -> bool | None:
+        return self.timing_enabled
+
+    @property
+    def busy_waited_sync(self) -> bool:
+        return not self.blocking_sync
+
+
+class StreamOptions(_Options):
+    """How a stream is made: ``nonblocking`` streams ignore the legacy default stream; a lower ``priority`` goes first."""
+
+    __module__ = "cuda.core"
+    __slots__ = ("nonblocking", "priority")
+
+    def __init__(self, nonblocking: bool = True, priority: int | None = None) -> None:
+        self.nonblocking = nonblocking
+        self.priority = priority
+
+
+class ContextOptions(_Options):
+    """What a context runs on: the device resources (SMs, work queues) it is given."""
+
+    __module__ = "cuda.core"
+    __slots__ = ("resources",)
+
+    def __init__(self, resources: Any) -> None:
+        self.resources = resources
+
+
+class DeviceMemoryResourceOptions(_Options):
+    """``ipc_enabled``: other processes can open its buffers; ``max_size``: limit in bytes, 0 for none."""
+
+    __module__ = "cuda.core"
+    __slots__ = ("ipc_enabled", "max_size")
+
+    def __init__(self, ipc_enabled: bool = False, max_size: int = 0) -> None:
+        self.ipc_enabled = ipc_enabled
+        self.max_size = max_size
+
+
+class PinnedMemoryResourceOptions(_Options):
+    """``numa_id``: the NUMA node the memory lies on, None for wherever the host likes."""
+
+    __module__ = "cuda.core"
+    __slots__ = ("ipc_enabled", "max_size", "numa_id")
+
+    def __init__(self, ipc_enabled: bool = False, max_size: int = 0, numa_id: int | None = None) -> None:
+        self.ipc_enabled = ipc_enabled
+        self.max_size = max_size
+        self.numa_id = numa_id
+
+
+class ManagedMemoryResourceOptions(_Options):
+    """Where managed memory prefers to live: a device number, a NUMA node or the host."""
+
+    __module__ = "cuda.core"
+    __slots__ = ("preferred_location", "preferred_location_type")
+
+    def __init__(self, preferred_location: int | None = None, preferred_location_type: str | None = None) -> None:
+        self.preferred_location = preferred_location
+        self.preferred_location_type = preferred_location_type
+
+
+class SMResourceOptions(_Options):
+    """How multiprocessors are divided: one count per group, or sequences of equal length."""
+
+    __module__ = "cuda.core"
+    __slots__ = ("count", "coscheduled_sm_count", "preferred_coscheduled_sm_count", "backfill")
+
+    def __init__(
+        self,
+        count: Any = None,
+        coscheduled_sm_count: Any = None,
+        preferred_coscheduled_sm_count: Any = None,
+        backfill: Any = None,
+    ) -> None:
+        self.count = count
+        self.coscheduled_sm_count = coscheduled_sm_count
+        self.preferred_coscheduled_sm_count = preferred_coscheduled_sm_count
+        self.backfill = backfill
+
+
+class WorkqueueResourceOptions(_Options):
+    """How work queues are shared: ``sharing_scope`` is "device_ctx" or "green_ctx_balanced"."""
+
+    __module__ = "cuda.core"
+    __slots__ = ("sharing_scope", "concurrency_limit")
+
+    def __init__(self, sharing_scope: str | None = None, concurrency_limit: int | None = None) -> None:
+        self.sharing_scope = sharing_scope
+        self.concurrency_limit = concurrency_limit

@@ -1,0 +1,81 @@
+// errors.cpp: C++ exceptions as Python ones, and the notice that the CPU device is in use.
+#include "support.hpp"
+
+namespace cucore::python {
+
+/// The classes live in cuda/core/_errors.py, so that they pickle and read well; fetched once.
+static PyObject* error_class(const char* name) {
+  nb::object module = nb::module_::import_("cuda.core._errors");
+  return module.attr(name).release().ptr();
+}
+
+static void raise_cuda_error(const CUDAError& error, const char* class_name) {
+  nb::object type = nb::steal(error_class(class_name));
+  nb::object value = type(error.what(), error.code(), error.name().c_str());
+  PyErr_SetObject(type.ptr(), value.ptr());
+}
+
+static void translate(const std::exception_ptr& pointer) {
+  try {
+    std::rethrow_exception(pointer);
+  } catch (const NVRTCError& error) {
+    raise_cuda_error(error, "NVRTCError");
+  } catch (const OutOfMemoryError& error) {
+    raise_cuda_error(error, "OutOfMemoryError");
+  } catch (const CUDAError& error) {
+    raise_cuda_error(error, "CUDAError");
+  } catch (const DriverNotFoundError& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  } catch (const InvalidStateError& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  }
+}
+
+void set_python_error() noexcept {
+  try {
+    try {
+      throw;
+    } catch (nb::python_error& error) {
+      error.restore();
+    } catch (nb::builtin_exception& error) {
+      PyObject* type = error.type() == nb::exception_type::value_error  ? PyExc_ValueError
+                       : error.type() == nb::exception_type::type_error ? PyExc_TypeError
+                       : error.type() == nb::exception_type::index_error ? PyExc_IndexError
+                                                                         : PyExc_RuntimeError;
+      PyErr_SetString(type, error.what());
+    } catch (const CUDAError&) {
+      translate(std::current_exception());
+    } catch (const DriverNotFoundError&) {
+      translate(std::current_exception());
+    } catch (const InvalidStateError&) {
+      translate(std::current_exception());
+    } catch (const std::invalid_argument& error) {
+      PyErr_SetString(PyExc_ValueError, error.what());
+    } catch (const std::out_of_range& error) {
+      PyErr_SetString(PyExc_ValueError, error.what());
+    } catch (const std::bad_alloc&) {
+      PyErr_NoMemory();
+    } catch (const std::exception& error) {
+      PyErr_SetString(PyExc_RuntimeError, error.what());
+    }
+  } catch (nb::python_error& error) {  // importing the classes failed: that error is the one to show
+    error.restore();
+  } catch (...) {
+    PyErr_SetString(PyExc_RuntimeError, "unknown error");
+  }
+}
+
+static void warn_about_cpu(const char* text) {
+  nb::gil_scoped_acquire gil;
+  if (PyErr_WarnEx(PyExc_RuntimeWarning, text, 1) < 0) throw nb::python_error();
+}
+
+void bind_errors(nb::module_& m) {
+  nb::register_exception_translator([](const std::exception_ptr& p, void*) { translate(p); });
+  on_cpu_fallback(&warn_about_cpu);
+  m.def("result_name", [](int code) { return result_name(static_cast<CUresult>(code)); });
+  m.def("result_text", [](int code) { return result_text(static_cast<CUresult>(code)); });
+}
+CUCORE_BIND(kBindErrors, bind_errors)
+
+}  // namespace cucore::python

@@ -1,0 +1,301 @@
+// support.cpp: the C API half of the bindings.
+#include "support.hpp"
+
+#include <pthread.h>
+#include <time.h>
+
+#include <cstring>
+#include <stdexcept>
+
+namespace cucore::python {
+
+// ---- methods and functions
+
+static PyMethodDef* new_method(const char* name, FastFunction function, const char* doc) {
+  // Lives as long as the type or module, which is as long as the process.
+  return new PyMethodDef{name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)),
+                         METH_FASTCALL | METH_KEYWORDS, doc};
+}
+
+void add_method(nb::handle type, const char* name, FastFunction function, const char* doc) {
+  PyObject* method =
+      PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(type.ptr()), new_method(name, function, doc));
+  if (method == nullptr) throw nb::python_error();
+  nb::object held = nb::steal(method);
+  nb::setattr(type, name, held);
+}
+
+void add_function(nb::module_& m, const char* name, FastFunction function, const char* doc) {
+  nb::object module_name = m.attr("__name__");
+  PyObject* made = PyCFunction_NewEx(new_method(name, function, doc), nullptr, module_name.ptr());
+  if (made == nullptr) throw nb::python_error();
+  m.attr(name) = nb::steal(made);
+}
+
+void set_type_call(nb::handle type, TypeCall call) {
+  reinterpret_cast<PyTypeObject*>(type.ptr())->tp_vectorcall = call;
+}
+
+void parse_arguments(const char* function, PyObject* const* names, std::size_t count, std::size_t max_positional,
+                     std::size_t required, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
+                     PyObject** out) {
+  if (static_cast<std::size_t>(nargs) > max_positional) {
+    PyErr_Format(PyExc_TypeError, "%s() takes at most %zu positional arguments (%zd given)", function, max_positional,
+                 nargs);
+    throw nb::python_error();
+  }
+  for (Py_ssize_t i = 0; i < nargs; ++i) out[i] = args[i];
+  const Py_ssize_t n_keywords = kwnames != nullptr ? PyTuple_GET_SIZE(kwnames) : 0;
+  for (Py_ssize_t k = 0; k < n_keywords; ++k) {
+    PyObject* keyword = PyTuple_GET_ITEM(kwnames, k);
+    std::size_t found = count;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (names[i] == keyword) {
+        found = i;
+        break;
+      }
+    }
+    if (found == count) {  // not interned: compare the text
+      for (std::size_t i = 0; i < count; ++i) {
+        if (PyUnicode_Compare(names[i], keyword) == 0) {
+          found = i;
+          break;
+        }
+      }
+    }
+    if (found == count) {
+      PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'", function, keyword);
+      throw nb::python_error();
+    }
+    if (out[found] != nullptr) {
+      PyErr_Format(PyExc_TypeError, "%s() got multiple values for argument '%U'", function, keyword);
+      throw nb::python_error();
+    }
+    out[found] = args[nargs + k];
+  }
+  for (std::size_t i = 0; i < required; ++i) {
+    if (out[i] == nullptr) {
+      PyErr_Format(PyExc_TypeError, "%s() missing required argument: '%U'", function, names[i]);
+      throw nb::python_error();
+    }
+  }
+}
+
+// ---- lifetimes
+
+std::shared_ptr<void> keep_alive(nb::object object) {
+  PyObject* raw = object.release().ptr();
+  return std::shared_ptr<void>{static_cast<void*>(raw), [](void* held) {
+                                 if (held == nullptr || !Py_IsInitialized()) return;  // leak rather than crash
+                                 const PyGILState_STATE state = PyGILState_Ensure();
+                                 Py_DECREF(static_cast<PyObject*>(held));
+                                 PyGILState_Release(state);
+                               }};
+}
+
+// ---- arguments
+
+CUstream default_stream_handle() {
+  return driver_info().per_thread_stream ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+}
+
+Stream foreign_stream(nb::handle object) {
+  nb::object protocol = nb::getattr(object, "__cuda_stream__", nb::handle());
+  if (!protocol.is_valid()) return Stream{};
+  nb::object answer = PyCallable_Check(protocol.ptr()) != 0 ? protocol() : protocol;
+  if (PyTuple_Check(answer.ptr()) == 0 || PyTuple_GET_SIZE(answer.ptr()) != 2) {
+    PyErr_Format(PyExc_RuntimeError, "__cuda_stream__ of %T must be a method that returns (version, address)",
+                 object.ptr());
+    throw nb::python_error();
+  }
+  const long version = PyLong_AsLong(PyTuple_GET_ITEM(answer.ptr(), 0));
+  if (version == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+  if (version != 0) {
+    PyErr_Format(PyExc_RuntimeError, "__cuda_stream__ protocol version %ld is not known; version 0 is", version);
+    throw nb::python_error();
+  }
+  nb::object number = nb::steal(PyNumber_Long(PyTuple_GET_ITEM(answer.ptr(), 1)));
+  if (!number.is_valid()) throw nb::python_error();
+  void* raw = PyLong_AsVoidPtr(number.ptr());
+  if (raw == nullptr && PyErr_Occurred() != nullptr) throw nb::python_error();
+  return Stream::view(static_cast<CUstream>(raw), keep_alive(nb::borrow(object)));
+}
+
+const Stream& stream_argument(PyObject* object, const char* function, Stream& storage) {
+  static PyTypeObject* const type = reinterpret_cast<PyTypeObject*>(nb::type<Stream>().ptr());
+  if (Py_TYPE(object) == type || PyObject_TypeCheck(object, type)) {
+    const Stream& stream = self_of<Stream>(object);
+    if (stream.is_closed()) throw InvalidStateError(std::string{function} + "(): the stream is closed");
+    return stream;
+  }
+  static PyObject* const inner = PyUnicode_InternFromString("_cucore_stream");
+  if (PyObject* held = PyObject_GetAttr(object, inner)) {  // a GraphBuilder
+    nb::object owner = nb::steal(held);
+    return storage = stream_argument(held, function, storage);
+  }
+  PyErr_Clear();
+  Stream foreign = foreign_stream(nb::handle{object});
+  if (foreign.is_closed()) {
+    PyErr_Format(PyExc_TypeError,
+                 "%s(): stream must be a Stream, a GraphBuilder or an object with __cuda_stream__, not %s", function,
+                 Py_TYPE(object)->tp_name);
+    throw nb::python_error();
+  }
+  return storage = foreign;
+}
+
+Stream stream_argument(PyObject* object, const char* function) {
+  Stream storage;
+  return stream_argument(object, function, storage);
+}
+
+std::size_t size_argument(PyObject* object, const char* name) {
+  nb::object number = nb::steal(PyNumber_Index(object));
+  if (!number.is_valid()) {
+    PyErr_Clear();
+    PyErr_Format(PyExc_TypeError, "%s must be an int, not %s", name, Py_TYPE(object)->tp_name);
+    throw nb::python_error();
+  }
+  const std::size_t value = PyLong_AsSize_t(number.ptr());
+  if (value == static_cast<std::size_t>(-1) && PyErr_Occurred() != nullptr) {
+    PyErr_Clear();
+    PyErr_Format(PyExc_ValueError, "%s must be at least 0 and fit in 64 bits, not %R", name, number.ptr());
+    throw nb::python_error();
+  }
+  return value;
+}
+
+nb::object driver_object(const char* type, std::uintptr_t value) {
+  static nb::object* bindings = nullptr;  // cuda.bindings.driver, or None where it cannot be imported
+  if (bindings == nullptr) {
+    PyObject* module = PyImport_ImportModule("cuda.bindings.driver");
+    if (module == nullptr) {
+      PyErr_Clear();
+      module = Py_NewRef(Py_None);
+    }
+    bindings = new nb::object(nb::steal(module));
+  }
+  nb::object number = nb::steal(PyLong_FromSize_t(value));
+  if (bindings->is_none()) return number;
+  return bindings->attr(type)(number);
+}
+
+// ---- options: a class, a dict, or None
+
+/// Reads one truth value. `second` is another spelling of the same name.
+static bool flag_of(nb::handle options, const char* name, bool fallback) {
+  nb::object value = nb::getattr(options, name, nb::handle());
+  if (!value.is_valid() || value.is_none()) return fallback;
+  const int truth = PyObject_IsTrue(value.ptr());
+  if (truth < 0) throw nb::python_error();
+  return truth != 0;
+}
+
+/// A dict becomes the options class, which refuses unknown keys.
+static nb::object as_options(PyObject* object, const char* type) {
+  nb::handle given{object};
+  nb::object cls = nb::module_::import_("cuda.core._options").attr(type);
+  if (PyDict_Check(object) != 0) {
+    nb::object empty = nb::steal(PyTuple_New(0));
+    nb::object made = nb::steal(PyObject_Call(cls.ptr(), empty.ptr(), object));
+    if (!made.is_valid()) throw nb::python_error();
+    return made;
+  }
+  const int is = PyObject_IsInstance(object, cls.ptr());
+  if (is < 0) throw nb::python_error();
+  if (is == 0) {
+    PyErr_Format(PyExc_TypeError, "options must be a %s, a dict of its fields or None, not %s", type,
+                 Py_TYPE(object)->tp_name);
+    throw nb::python_error();
+  }
+  return nb::borrow(given);
+}
+
+EventOptions event_options(PyObject* object) {
+  EventOptions options;
+  if (object == nullptr || object == Py_None) return options;
+  nb::object given = as_options(object, "EventOptions");
+  options.timing_enabled = flag_of(given, "timing_enabled", false);
+  options.blocking_sync = flag_of(given, "blocking_sync", false);
+  options.ipc_enabled = flag_of(given, "ipc_enabled", false);
+  return options;
+}
+
+StreamOptions stream_options(PyObject* object) {
+  StreamOptions options;
+  if (object == nullptr || object == Py_None) return options;
+  nb::object given = as_options(object, "StreamOptions");
+  options.nonblocking = flag_of(given, "nonblocking", true);
+  nb::object priority = nb::getattr(given, "priority", nb::none());
+  if (!priority.is_none()) {
+    const long value = PyLong_AsLong(priority.ptr());
+    if (value == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+    options.priority = static_cast<int>(value);
+  }
+  return options;
+}
+
+// ---- waiting
+
+static bool signals_arrive_here() {
+  static const unsigned long main_thread = [] {
+    nb::object threading = nb::module_::import_("_thread");
+    return nb::cast<unsigned long>(nb::module_::import_("threading").attr("main_thread")().attr("ident"));
+  }();
+  return PyThread_get_thread_ident() == main_thread;
+}
+
+void wait_interruptible(CUresult (*query)(void*), CUresult (*block)(void*), void* what, const char* call) {
+  CUresult code = query(what);
+  if (code == CUDA_SUCCESS) return;
+  if (code != CUDA_ERROR_NOT_READY) fail(code, call);
+  if (!signals_arrive_here()) {
+    {
+      nb::gil_scoped_release release;
+      code = block(what);
+    }
+    check(code, call);
+    return;
+  }
+  // Ask often at first, then after pauses of about a sixteenth of the time waited so far, at most a millisecond.
+  constexpr long kSignalPeriodNs = 20'000'000;
+  const auto now_ns = [] {
+    timespec t{};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1'000'000'000L + t.tv_nsec;
+  };
+  const long start = now_ns();
+  while (true) {
+    {
+      nb::gil_scoped_release release;
+      const long until = now_ns() + kSignalPeriodNs;
+      while ((code = query(what)) == CUDA_ERROR_NOT_READY) {
+        const long now = now_ns();
+        if (now >= until) break;
+        const long waited = now - start;
+        if (waited > 50'000) {
+          const long pause = std::min(std::max(waited / 16, 5'000L), 1'000'000L);
+          const timespec t{0, pause};
+          nanosleep(&t, nullptr);
+        }
+      }
+    }
+    if (code == CUDA_SUCCESS) return;
+    if (code != CUDA_ERROR_NOT_READY) fail(code, call);
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+}
+
+void sync_stream(CUstream stream) {
+  wait_interruptible([](void* s) { return driver().cuStreamQuery(static_cast<CUstream>(s)); },
+                     [](void* s) { return driver().cuStreamSynchronize(static_cast<CUstream>(s)); }, stream,
+                     "cuStreamSynchronize");
+}
+
+void sync_event(CUevent event) {
+  wait_interruptible([](void* e) { return driver().cuEventQuery(static_cast<CUevent>(e)); },
+                     [](void* e) { return driver().cuEventSynchronize(static_cast<CUevent>(e)); }, event,
+                     "cuEventSynchronize");
+}
+
+}  // namespace cucore::python

@@ -1,0 +1,121 @@
+// support.hpp: methods written against the C API where a call must cost little, and conversions all files share.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "binding.hpp"
+#include "cucore/context.hpp"
+#include "cucore/driver.hpp"
+#include "cucore/error.hpp"
+#include "cucore/event.hpp"
+#include "cucore/stream.hpp"
+
+namespace cucore::python {
+
+/// Turns the exception in flight into a Python error. Call inside catch (...).
+void set_python_error() noexcept;
+
+using FastFunction = PyObject* (*)(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
+
+/// A C function for a method table; no C++ exception leaves it.
+template <FastFunction function>
+PyObject* guarded(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) noexcept {
+  try {
+    return function(self, args, nargs, kwnames);
+  } catch (...) {
+    set_python_error();
+    return nullptr;
+  }
+}
+
+/// Adds a method that takes its arguments by the fast convention. `doc` starts with "name($self, ...)\n--\n\n", which
+/// is where inspect.signature() looks. The strings must live as long as the process.
+void add_method(nb::handle type, const char* name, FastFunction guarded_function, const char* doc);
+template <FastFunction function>
+void def_fast(nb::handle type, const char* name, const char* doc) {
+  add_method(type, name, &guarded<function>, doc);
+}
+/// A function of a module, by the same convention.
+void add_function(nb::module_& m, const char* name, FastFunction guarded_function, const char* doc);
+
+/// Replaces what calling the type does. The function returns a new reference.
+using TypeCall = PyObject* (*)(PyObject* type, PyObject* const* args, size_t nargsf, PyObject* kwnames);
+void set_type_call(nb::handle type, TypeCall call);
+
+/// Parameter names of a fast function; made once, kept for ever.
+template <std::size_t N>
+struct Names {
+  std::array<PyObject*, N> objects{};
+  template <class... T>
+  explicit Names(T... names) : objects{PyUnicode_InternFromString(names)...} {}
+};
+
+/// Sorts positional and keyword arguments into `out` (null: not given). Throws TypeError as Python would.
+void parse_arguments(const char* function, PyObject* const* names, std::size_t count, std::size_t max_positional,
+                     std::size_t required, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
+                     PyObject** out);
+template <std::size_t N>
+void parse(const char* function, const Names<N>& names, std::size_t max_positional, std::size_t required,
+           PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, std::array<PyObject*, N>& out) {
+  out.fill(nullptr);
+  parse_arguments(function, names.objects.data(), N, max_positional, required, args, nargs, kwnames, out.data());
+}
+
+/// The C++ object inside a Python object of a known type.
+template <class T>
+T& self_of(PyObject* object) noexcept {
+  return *nb::inst_ptr<T>(nb::handle{object});
+}
+
+/// A new Python object of `type` (T's own, or derived from it) around a C++ value.
+template <class T>
+nb::object wrap(nb::handle type, T&& value) {
+  nb::object object = nb::inst_alloc(type);
+  new (nb::inst_ptr<std::remove_cvref_t<T>>(object)) std::remove_cvref_t<T>(std::forward<T>(value));
+  nb::inst_mark_ready(object);
+  return object;
+}
+template <class T>
+nb::object wrap(T&& value) {
+  static const nb::handle type = nb::type<std::remove_cvref_t<T>>();
+  return wrap(type, std::forward<T>(value));
+}
+
+/// Keeps a Python object alive from C++; lets go of it safely on any thread, and not at all once Python is gone.
+std::shared_ptr<void> keep_alive(nb::object object);
+
+/// The stream an argument names: a Stream, a GraphBuilder, or any object with __cuda_stream__. The second tells whether
+/// None stands for the default stream. Throws TypeError.
+Stream stream_argument(PyObject* object, const char* function);
+/// The same, borrowing where it is a Stream object (no reference counting).
+const Stream& stream_argument(PyObject* object, const char* function, Stream& storage);
+/// The stream `__cuda_stream__` answers; `object` is kept alive by it.
+Stream foreign_stream(nb::handle object);
+/// This process's default stream: per-thread when CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM=1.
+CUstream default_stream_handle();
+
+/// A cuda.bindings.driver object ("CUstream") for a handle, so that it can be passed to the bindings.
+nb::object driver_object(const char* type, std::uintptr_t value);
+
+/// The Device singleton of this thread (src/python/core/device.cpp).
+nb::object device_object(int device_id);
+/// The number of a Device, an int, or an object with __index__.
+int device_number(nb::handle device);
+/// The size of an allocation; TypeError or ValueError that name the argument.
+std::size_t size_argument(PyObject* object, const char* name);
+
+EventOptions event_options(PyObject* object);
+StreamOptions stream_options(PyObject* object);
+
+/// Waits without the GIL until `is_done` says so; Ctrl-C gets out within a few milliseconds. `block` waits for good and is
+/// used where no signal can arrive.
+void wait_interruptible(CUresult (*query)(void*), CUresult (*block)(void*), void* what, const char* call);
+void sync_stream(CUstream stream);
+void sync_event(CUevent event);
+
+inline nb::object none() { return nb::none(); }
+
+}  // namespace cucore::python
