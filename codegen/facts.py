@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +32,11 @@ class Function:
     entry: str = ""  # name to hand to cuGetProcAddress
     per_thread: str = ""  # symbol of the per-thread default stream variant, or ""
     per_thread_since: int = 0
-    blocks: bool = False  # may wait for the device, for a lock, or run a callback
+    blocks: bool = True  # may wait for the device, for a lock, or run a callback
     deprecated: bool = False
     group: str = ""  # an interop header of its own: "gl", "egl", "vdpau", "profiler"
+    python: str = ""  # its name in a Python module that renames (NVML and so on)
+    python_args: tuple[str, ...] = ()  # that function's arguments, where they are not the C ones but fields of a struct
 
 
 @dataclass(frozen=True)
@@ -141,9 +144,9 @@ def merge(facts: dict[str, Any], overlay: dict[str, Any]) -> None:
             facts[section] = rows
         elif section == "roles":
             merge_roles(facts, rows)
-        elif section == "blocks":
-            for name in rows:
-                facts["functions"][name]["blocks"] = True
+        elif section == "quick":
+            for name, row in facts["functions"].items():
+                row["blocks"] = not any(fnmatchcase(name, pattern) for pattern in rows)
         else:
             for name, row in rows.items():
                 facts[section].setdefault(name, {}).update(row)
@@ -170,9 +173,11 @@ def function(name: str, row: dict[str, Any], default_return: str) -> Function:
         entry=row.get("entry", name),
         per_thread=f"{symbol}_{flavour}" if flavour else "",
         per_thread_since=per_thread_since,
-        blocks=row.get("blocks", False),
+        blocks=row.get("blocks", True),
         deprecated=row.get("deprecated", False),
         group=row.get("group", ""),
+        python=row.get("python", ""),
+        python_args=tuple(row.get("python_args", ())),
     )
 
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from scan import versions
+from scan import roles, surface, versions
 from scan.clang_reader import Reader, Row, Unit, evaluate_macros
 
 Facts = dict[str, Any]
@@ -26,6 +26,7 @@ class Library:
     types: tuple[str, ...] = ()  # further headers whose declarations count
     arguments: tuple[str, ...] = ()
     groups: dict[str, str] = field(default_factory=dict)  # header -> group
+    prefix: str = ""  # what the Python module drops from C names, where it renames at all
 
     def source(self) -> str:
         headers = [*self.headers, *(h for h in self.groups if "/" not in h)]
@@ -68,7 +69,24 @@ def scan_library(name: str, include: Path) -> Facts:
     elif name == "nvml":
         add_nvml_versions(library, include, unit, facts)
     add_groups(library, unit, facts)
+    add_roles(name, library, facts)
     return facts
+
+
+def add_roles(name: str, library: Library, facts: Facts) -> None:
+    """Roles from the Python signatures; functions those do not have get roles by their types."""
+    python = surface.read_surface(name)
+    symbols = [row.get("symbol", n) for n, row in facts["functions"].items()]
+    renamed = surface.python_names(symbols, library.prefix, python) if library.prefix else {}
+    assigner = roles.Assigner(facts, addresses=bool(library.prefix))
+    for function, row in facts["functions"].items():
+        symbol = row.get("symbol", function)
+        python_name = renamed.get(symbol, symbol if symbol in python["functions"] else function)
+        signature = python["functions"].get(python_name)
+        if library.prefix and signature is not None:
+            row["python"] = python_name
+        if not assigner.assign(row, signature):
+            row["python_args"] = [a.name for a in surface.parse_signature(signature or "()")]
 
 
 def add_groups(library: Library, unit: Unit, facts: Facts) -> None:
@@ -261,9 +279,9 @@ LIBRARIES = {
         },
     ),
     "nvrtc": Library(headers=("nvrtc.h",), returns="nvrtcResult"),
-    "nvjitlink": Library(headers=("nvJitLink.h",), returns="nvJitLinkResult", arguments=("-DNVJITLINK_NO_INLINE",)),
-    "nvvm": Library(headers=("nvvm.h",), returns="nvvmResult"),
-    "nvfatbin": Library(headers=("nvFatbin.h",), returns="nvFatbinResult"),
-    "nvml": Library(headers=("nvml.h",), returns="nvmlReturn_t", version_macro="NVML_API_VERSION"),
-    "cufile": Library(headers=("cufile.h",), returns="CUfileError_t", arguments=("-D_GNU_SOURCE",)),
+    "nvjitlink": Library(prefix="nvJitLink", headers=("nvJitLink.h",), returns="nvJitLinkResult", arguments=("-DNVJITLINK_NO_INLINE",)),
+    "nvvm": Library(prefix="nvvm", headers=("nvvm.h",), returns="nvvmResult"),
+    "nvfatbin": Library(prefix="nvFatbin", headers=("nvFatbin.h",), returns="nvFatbinResult"),
+    "nvml": Library(prefix="nvml", headers=("nvml.h",), returns="nvmlReturn_t", version_macro="NVML_API_VERSION"),
+    "cufile": Library(prefix="cuFile", headers=("cufile.h",), returns="CUfileError_t", arguments=("-D_GNU_SOURCE",)),
 }
