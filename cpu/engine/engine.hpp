@@ -139,4 +139,9 @@ struct Hooks {
 };
 void set_hooks(Hooks);
 
+/// The heap of malloc and free inside kernels (CU_LIMIT_MALLOC_HEAP_SIZE); 8 MiB at first. Reset frees all: only when no kernel runs.
+void set_device_heap_limit(std::size_t bytes);
+std::size_t device_heap_limit();
+void reset_device_heap();
+
 }  // namespace cucpu
