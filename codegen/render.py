@@ -13,6 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import abi_checks  # noqa: E402
 import abi_header  # noqa: E402
 import cpu_exports  # noqa: E402
 import driver_results  # noqa: E402
@@ -23,6 +24,10 @@ import facts  # noqa: E402
 OUTPUTS: dict[str, Callable[[], str]] = {
     **{
         f"include/cucore/abi/{name}.h": lambda name=name: abi_header.render_header(facts.load(name))  # type: ignore[misc]
+        for name in abi_header.HEADERS
+    },
+    **{
+        f"tests/abi/{name}_facts.inc": lambda name=name: abi_checks.render_facts(facts.load(name))  # type: ignore[misc]
         for name in abi_header.HEADERS
     },
     "driver/driver_functions.inc": lambda: driver_table.render_table(facts.load("driver")),

@@ -1,0 +1,13 @@
+// A program that includes our header and then <cuda.h>.
+#include "cucore/abi/driver.h"
+#ifdef CUCORE_HAVE_CUDA_HEADERS
+#include <cuda.h>
+#include <cudaTypedefs.h>
+static_assert(sizeof(PFN_cuMemAlloc_v3020) == sizeof(void*));  // cudaTypedefs.h finds the types it needs in ours
+#endif
+#include "cucore/abi/runtime.h"
+
+int coexist_after() {
+  static_assert(sizeof(CUuuid) == 16);
+  return CUDA_VERSION == CUDART_VERSION;
+}
