@@ -65,11 +65,12 @@ def render_facts(library: Library) -> str:
         rows = list(record_rows(name, record))
         (interop if record.group else older if record.older else plain).extend(rows)
     for enum in library.enums.values():
-        rows = [fact(name, value, name) for name, value in enum.values]
-        rows.append(fact(f"sizeof({enum.name})", 4, f"sizeof({enum.name})"))
+        rows = [fact(name, value, name) for name, value in enum.values if name not in enum.later]
+        if rows:
+            rows.append(fact(f"sizeof({enum.name})", 4, f"sizeof({enum.name})"))
         (interop if enum.group else plain).extend(rows)
     for constant in library.constants.values():
-        if isinstance(constant.value, int):
+        if isinstance(constant.value, int) and not constant.later:
             (interop if constant.group else plain).append(fact(constant.name, constant.value, constant.name))
     for symbol, function in library.symbols().items():
         current = symbol not in library.older

@@ -69,6 +69,7 @@ class Enum:
     values: tuple[tuple[str, int], ...]
     typedef_only: bool = False
     group: str = ""
+    later: tuple[str, ...] = ()  # enumerators that are newer than the scanned headers
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,15 @@ class Constant:
     value: int | str
     type: str = ""
     group: str = ""
+    later: bool = False  # newer than the scanned headers
+
+
+@dataclass(frozen=True)
+class PythonStruct:
+    """A struct class of a Python module that renames."""
+
+    type: str  # the C type, or 'Record.member' for a record written in place
+    fields: dict[str, str]  # Python field -> C field, where they differ
 
 
 @dataclass(frozen=True)
@@ -99,10 +109,31 @@ class Library:
     typedefs: dict[str, Typedef]
     constants: dict[str, Constant]
     guards: dict[str, str]  # type -> macro under which another header may already have defined it
+    anonymous: dict[str, str]  # Python's name of a record written in place -> 'Record.member'
+    python_enums: dict[str, tuple[tuple[str, str], ...]]  # Python enum -> (member, C name), in modules that rename
+    python_structs: dict[str, PythonStruct]
 
     def symbols(self) -> dict[str, Function]:
         """Every exported symbol except the per-thread variants, current and older."""
         return {**self.older, **{f.symbol: f for f in self.functions.values()}}
+
+    def resolve(self, type_: str) -> str:
+        """The name at the end of a chain of typedefs, without 'struct' and the like: CUuuid is CUuuid_st."""
+        name = type_.replace("const ", "").split(" ", 1)[1] if type_.startswith(("struct ", "union ", "enum ")) else type_
+        seen: set[str] = set()
+        while name in self.typedefs and name not in seen:
+            seen.add(name)
+            target = self.typedefs[name].type
+            if name in self.records or name in self.enums or target.endswith("*") or "(" in target:
+                break
+            name = target.split(" ", 1)[1] if target.startswith(("struct ", "union ", "enum ")) else target
+        return name
+
+    def record_of(self, type_: str) -> Record | None:
+        return self.records.get(self.resolve(type_))
+
+    def enum_of(self, type_: str) -> Enum | None:
+        return self.enums.get(self.resolve(type_))
 
     def groups(self) -> list[str]:
         """The interop groups that have functions, sorted; the library's main header is not one."""
@@ -122,7 +153,13 @@ def load(name: str, api: Path = API) -> Library:
         older={n: function(n, row, default) for n, row in sorted(facts.get("older", {}).items())},
         records={n: record(n, row) for n, row in sorted(facts["structs"].items())},
         enums={
-            n: Enum(n, tuple((k, v) for k, v in row["values"]), row.get("typedef_only", False), row.get("group", ""))
+            n: Enum(
+                n,
+                tuple((k, v) for k, v in row["values"]),
+                row.get("typedef_only", False),
+                row.get("group", ""),
+                tuple(row.get("later", ())),
+            )
             for n, row in sorted(facts["enums"].items())
         },
         typedefs={
@@ -130,10 +167,24 @@ def load(name: str, api: Path = API) -> Library:
             for n, row in sorted(facts["typedefs"].items())
         },
         constants={
-            n: Constant(n, row["value"] if "value" in row else row["text"], row.get("type", ""), row.get("group", ""))
+            n: Constant(
+                n,
+                row["value"] if "value" in row else row["text"],
+                row.get("type", ""),
+                row.get("group", ""),
+                row.get("later", False),
+            )
             for n, row in sorted(facts["constants"].items())
         },
         guards=dict(facts.get("guards", {})),
+        anonymous=dict(facts.get("anonymous", {})),
+        python_enums={
+            n: tuple((member, c_name) for member, c_name in rows)
+            for n, rows in sorted(facts.get("python_enums", {}).items())
+        },
+        python_structs={
+            n: PythonStruct(row["type"], row["fields"]) for n, row in sorted(facts.get("python_structs", {}).items())
+        },
     )
 
 
@@ -144,12 +195,24 @@ def merge(facts: dict[str, Any], overlay: dict[str, Any]) -> None:
             facts[section] = rows
         elif section == "roles":
             merge_roles(facts, rows)
+        elif section == "python_enums":
+            for name, members in rows.items():
+                facts[section].setdefault(name, []).extend(members)
+        elif section == "later":
+            add_later(facts, rows)
         elif section == "quick":
             for name, row in facts["functions"].items():
                 row["blocks"] = not any(fnmatchcase(name, pattern) for pattern in rows)
         else:
             for name, row in rows.items():
                 facts[section].setdefault(name, {}).update(row)
+
+
+def add_later(facts: dict[str, Any], rows: dict[str, Any]) -> None:
+    """Enumerators of a CUDA version newer than the scanned headers, known from elsewhere."""
+    for name, values in rows.items():
+        facts["enums"].setdefault(name, {"values": [], "typedef_only": True})["values"] += values
+        facts["enums"][name]["later"] = [n for n, _ in values]
 
 
 def merge_roles(facts: dict[str, Any], rows: dict[str, Any]) -> None:

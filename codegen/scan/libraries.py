@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from scan import roles, surface, versions
+from scan import pythonic, roles, surface, versions
 from scan.clang_reader import Reader, Row, Unit, evaluate_macros
 
 Facts = dict[str, Any]
@@ -87,6 +87,11 @@ def add_roles(name: str, library: Library, facts: Facts) -> None:
             row["python"] = python_name
         if not assigner.assign(row, signature):
             row["python_args"] = [a.name for a in surface.parse_signature(signature or "()")]
+    if library.prefix:
+        facts["python_enums"] = pythonic.python_enums(facts, python, library.prefix)
+        facts["python_structs"] = pythonic.python_structs(facts, python, library.prefix)
+    else:
+        facts["anonymous"] = pythonic.anonymous_classes(facts, python)
 
 
 def add_groups(library: Library, unit: Unit, facts: Facts) -> None:
@@ -164,7 +169,7 @@ def function_facts(library: Library, row: Row) -> Row:
 
 def constants(library: Library, include: Path, unit: Unit) -> dict[str, Row]:
     names = [
-        n for n, tokens in unit.macros.items() if not NOT_CONSTANTS.fullmatch(n) and not is_function_alias(n, tokens)
+        n for n, tokens in unit.macros.items() if not NOT_CONSTANTS.fullmatch(n) and not is_function_alias(tokens, set(unit.functions))
     ]
     values = evaluate_macros(names, library.source(), library.all_arguments(include))
     result: dict[str, Row] = {}
@@ -181,10 +186,8 @@ def constants(library: Library, include: Path, unit: Unit) -> dict[str, Row]:
     return result
 
 
-def is_function_alias(name: str, tokens: list[str]) -> bool:
-    return bool(re.match(r"(cu|nvml|nvrtc|cuda|nvJitLink|nvFatbin)[A-Z]\w+$", name)) and bool(
-        re.match(r"[A-Za-z_]", tokens[0])
-    )
+def is_function_alias(tokens: list[str], functions: set[str]) -> bool:
+    return any(t in functions or re.match(r"__CUDA(RT)?_API_PT", t) for t in tokens)
 
 
 def add_driver_versions(library: Library, include: Path, unit: Unit, facts: Facts) -> None:
