@@ -1,0 +1,117 @@
+"""Counts what works on the CPU device and renders it as JSON (for `cucore coverage`) and as a page.
+
+A driver function counts as implemented when the library defines its symbol strongly: the rendered stubs are weak. What
+cannot make sense without a GPU is named, with the reason, in api/coverage_reasons.json.
+
+    python codegen/coverage.py --driver libcucore_cpu.so [--runtime libcucore.so] --json FILE --page FILE
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import facts  # noqa: E402
+from elf_symbols import defined_symbols  # noqa: E402
+from factfile import read_facts  # noqa: E402
+
+FAMILIES = (
+    "Array", "Checkpoint", "Coredump", "Ctx", "Dev", "EGL", "Event", "External", "Func", "GL", "Graphics", "Graph",
+    "GreenCtx", "Host", "Ipc", "Kernel", "Launch", "Library", "Link", "LogicalEndpoint", "Logs", "Malloc", "Memcpy",
+    "Memset", "MemPool", "Mem", "Mipmapped", "Module", "Multicast", "Occupancy", "Param", "Pointer", "Profiler",
+    "Stream", "Surf", "TensorMap", "Tex", "UserObject", "VDPAU",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Coverage:
+    implemented: tuple[str, ...]
+    missing: dict[str, str]  # function -> why it cannot be there, or "" when it is only not written yet
+
+    @property
+    def total(self) -> int:
+        return len(self.implemented) + len(self.missing)
+
+    def applicable(self) -> int:
+        """How many of them can make sense on a CPU."""
+        return self.total - sum(1 for reason in self.missing.values() if reason)
+
+
+def reason_for(name: str, reasons: dict[str, str]) -> str:
+    return next((text for pattern, text in reasons.items() if fnmatchcase(name, pattern)), "")
+
+
+def measure(library: facts.Library, defined: dict[str, bool], reasons: dict[str, str]) -> Coverage:
+    implemented = [f.name for f in library.functions.values() if defined.get(f.symbol)]
+    missing = {n: reason_for(n, reasons) for n in library.functions if n not in set(implemented)}
+    return Coverage(tuple(sorted(implemented)), dict(sorted(missing.items())))
+
+
+def family_of(name: str) -> str:
+    rest = name.removeprefix("cuda") if name.startswith("cuda") else name.removeprefix("cu")
+    return next((f for f in FAMILIES if rest.startswith(f)), "other")
+
+
+def families(coverage: Coverage) -> dict[str, tuple[list[str], list[str]]]:
+    """Group of functions (Stream, Memory ...) -> what is there, what is not."""
+    result: dict[str, tuple[list[str], list[str]]] = {}
+    for name in sorted([*coverage.implemented, *coverage.missing]):
+        group = result.setdefault(family_of(name), ([], []))
+        group[1 if name in coverage.missing else 0].append(name)
+    return dict(sorted(result.items()))
+
+
+def render_json(coverages: dict[str, Coverage]) -> str:
+    table = {n: {"implemented": list(c.implemented), "missing": c.missing} for n, c in coverages.items()}
+    return json.dumps(table, indent=1) + "\n"
+
+
+def render_page(coverages: dict[str, Coverage]) -> str:
+    lines = ["# What works on the CPU device", "", "Rendered from the built library by `codegen/coverage.py`.", ""]
+    lines += ["| API | functions | work | make no sense without a GPU | not written yet |", "|---|---|---|---|---|"]
+    for name, c in coverages.items():
+        senseless = c.total - c.applicable()
+        lines.append(f"| {name} | {c.total} | {len(c.implemented)} | {senseless} | {len(c.missing) - senseless} |")
+    for name, c in coverages.items():
+        lines += ["", f"## {name}", "", "| family | work | of | missing |", "|---|---|---|---|"]
+        for family, (there, absent) in families(c).items():
+            names = ", ".join(f"`{n}`" for n in absent if not c.missing[n])
+            lines.append(f"| {family} | {len(there)} | {len(there) + len(absent)} | {names} |")
+        reasons = sorted({r for r in c.missing.values() if r})
+        if reasons:
+            lines += ["", "Not there on purpose:", ""]
+            for reason in reasons:
+                names = ", ".join(f"`{n}`" for n, r in c.missing.items() if r == reason)
+                lines.append(f"- {reason}: {names}")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Counts what works on the CPU device.")
+    parser.add_argument("--driver", type=Path, help="libcucore_cpu.so")
+    parser.add_argument("--runtime", type=Path, help="libcucore.so, when it exports the runtime API")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--page", type=Path)
+    args = parser.parse_args()
+    reasons = read_facts(facts.API / "coverage_reasons.json")
+    coverages: dict[str, Coverage] = {}
+    for name, path in (("driver", args.driver), ("runtime", args.runtime)):
+        if path is not None:
+            coverages[name] = measure(facts.load(name), defined_symbols(path), reasons.get(name, {}))
+    if args.json:
+        args.json.write_text(render_json(coverages), encoding="utf-8")
+    if args.page:
+        args.page.write_text(render_page(coverages), encoding="utf-8")
+    for name, c in coverages.items():
+        print(f"{name}: {len(c.implemented)} of {c.total} functions work on the CPU device")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
