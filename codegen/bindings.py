@@ -1,0 +1,426 @@
+"""Renders the rows that src/python/bindings reads (rows.hpp): functions, parameters, classes, fields, enum members.
+
+Data only: how a role is carried out is written once, in C++. The words for roles are those of codegen/README.md.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from bindings_facts import ATTRIBUTES, CALLBACKS, FILL_SIZES, PYTHON_STYLE, SIZED_BUFFERS, module_name
+from bindings_types import ANONYMOUS, Types, Value, split_pointer
+from facts import Function, Library, Param
+
+APIS = ("driver", "runtime", "nvrtc", "nvjitlink", "nvvm", "nvfatbin", "nvml", "cufile")
+RENAMED = {"type": "typename", "input": "input_", "len": "length", "format": "pformat", "bytes": "numbytes"}
+RESULTS = {
+    "driver": "CUresult", "runtime": "cudaError_t", "nvrtc": "nvrtcResult", "nvjitlink": "nvJitLinkResult",
+    "nvvm": "nvvmResult", "nvfatbin": "nvFatbinResult", "nvml": "nvmlReturn_t",
+}  # fmt: skip
+IMAGES = {"image", "fatCubin", "code"}
+
+
+def python_name(name: str) -> str:
+    renamed = RENAMED.get(name, name)
+    return renamed + "_" if keyword.iskeyword(renamed) else renamed
+
+
+@dataclass
+class ParamRow:
+    name: str
+    role: str
+    value: Value
+    argument: int = -1
+    link: int = -1
+    extra: str = "0"
+
+
+@dataclass
+class FunctionRow:
+    function: Function
+    params: list[ParamRow]
+    arguments: int
+    required: int
+    flags: list[str] = field(default_factory=list)
+
+
+class Text:
+    """One block of NUL-separated strings; asking for a string gives its offset."""
+
+    def __init__(self) -> None:
+        self.offsets: dict[str, int] = {}
+        self.size = 0
+
+    def __call__(self, text: str) -> int:
+        if text not in self.offsets:
+            self.offsets[text] = self.size
+            self.size += len(text) + 1
+        return self.offsets[text]
+
+    def render(self) -> str:
+        return "\n".join(f'  "{t}\\0"' for t in self.offsets)
+
+
+def element(types: Types, spelling: str, stars: int) -> Value:
+    """What a pointer with this many stars points to."""
+    base, have = split_pointer(spelling)
+    if have > stars:
+        return Value("text" if base == "char" else "address")
+    if base == "void":
+        return Value("address")
+    if base == "char":
+        return Value("chars")
+    return types.value(base)
+
+
+def param_row(types: Types, function: Function, index: int) -> ParamRow:
+    p = function.params[index]
+    names = [q.name for q in function.params]
+    base, stars = split_pointer(p.type)
+    link = names.index(p.count) if p.count in names else -1
+    if link < 0 and "-" in p.count and p.count.split("-")[0] in names:
+        link = names.index(p.count.split("-")[0])  # at most one element less than the count says: checked as the count
+    fixed = p.count if p.count.isdigit() else "0"
+    name = python_name(p.name)
+
+    def row(role: str, value: Value, extra: str = "0") -> ParamRow:
+        return ParamRow(name, role, value, -1, link, extra)
+
+    return special_row(types, function, p, names, row) or plain_row(types, p, base, stars, fixed, row)
+
+
+def special_row(types, function: Function, p: Param, names: list[str], row) -> ParamRow | None:  # noqa: ANN001
+    """Roles that need to know the function or another parameter."""
+    key = f"{function.name}.{p.name}"
+    if p.role in ("in_attribute", "out_attribute", "out_attributes", "option_values"):
+        key_type = function.params[names.index(p.count)].type if p.count in names else ""
+        enum = split_pointer(key_type)[0]
+        role = {"in_attribute": "attribute_in", "out_attribute": "attribute_out", "out_attributes": "attributes_out",
+                "option_values": "options"}[p.role]  # fmt: skip
+        return row(role, Value("address"), f"{attribute_table(types.library.name, enum)}")
+    if p.role == "callback":
+        value = Value("handle", split_pointer(p.type)[0]) if types.find(p.type) else Value("address")
+        shape = CALLBACKS.get(key) or CALLBACKS.get(p.type, "other")
+        return row("callback", value, f"shape(CallbackShape::{shape})")
+    if p.role == "user_data" or key in ("cuUserObjectCreate.ptr", "cudaUserObjectCreate.ptr"):
+        return row("user_data", Value("address"))
+    if key in FILL_SIZES:
+        return row("fill", Value("chars"), f"F_{FILL_SIZES[key]}")
+    if p.role == "implied" and any(q.role.endswith("attribute") for q in function.params):
+        made = row("size_of", Value("u64"))
+        made.link = next(i for i, q in enumerate(function.params) if q.role.endswith("attribute"))
+        return made
+    if key in SIZED_BUFFERS:
+        made = row("in_void" if p.type.startswith("const") or p.role == "in_buffer" else "out_void", Value("address"))
+        made.link = names.index(SIZED_BUFFERS[key])
+        return made
+    return None
+
+
+def plain_row(types, p: Param, base: str, stars: int, fixed: str, row) -> ParamRow:  # noqa: ANN001, PLR0911, PLR0912
+    match p.role:
+        case "in":
+            if stars and base == "char":
+                return row("text", Value("chars"))
+            return row("in", types.value(p.type) if not stars else Value("address"))
+        case "in_string":
+            return row("text", Value("chars"))
+        case "in_buffer":
+            return row("image" if p.name in IMAGES else "in_void", Value("address"))
+        case "fill_buffer":
+            return row("out_void", Value("address"))
+        case "in_struct" | "inout_struct" | "in_ref":
+            return row("in_pointer", element(types, p.type, 1))
+        case "in_array":
+            if base == "char" and stars == 2:
+                return row("text_array", Value("text"))
+            return row("in_array", element(types, p.type, 1), fixed)
+        case "kernel_params":
+            return row("kernel", Value("kernel"))
+        case "out":
+            return row("out", element(types, p.type, 1))
+        case "out_string":
+            if stars == 2:
+                return row("out", Value("text"))
+            return row("out_chars", Value("bytes" if fixed != "0" else "chars"), fixed)
+        case "out_buffer":
+            return row("out", Value("u64") if base == "void" else element(types, p.type, 1))
+        case "out_array":
+            return row("out_owned" if stars == 2 and base != "void" else "out_array", element(types, p.type, 1), fixed)
+        case "inout":
+            return row("in_pointer" if base != "void" else "in_void", element(types, p.type, 1))
+        case "inout_count":
+            return row("count", element(types, p.type, 1))
+        case "address" | "struct_address":
+            return row("in_void", Value("address"))
+        case "implied":
+            return row("null", Value("none"))
+    raise ValueError(f"{p.name}: unknown role {p.role!r}")
+
+
+OUTPUT_ROLES = {"out", "out_chars", "out_array", "out_counted", "out_owned", "attribute_out", "attributes_out", "null", "size_of"}
+RETURNED_INOUT = {"cuThreadExchangeStreamCaptureMode.mode", "cudaThreadExchangeStreamCaptureMode.mode",
+                  "cuLogsDumpToFile.iterator", "cudaLogsDumpToFile.iterator", "cuLogsDumpToMemory.iterator",
+                  "cudaLogsDumpToMemory.iterator"}  # fmt: skip
+
+
+def function_row(types: Types, function: Function) -> FunctionRow:
+    params = [param_row(types, function, i) for i in range(len(function.params))]
+    names = [p.name for p in function.params]
+    for p, c in zip(params, function.params, strict=True):
+        if c.role == "out_array" and c.count in names and params[names.index(c.count)].role == "count":
+            counter = function.params[names.index(c.count)]
+            required = counter.name in required_counts(function)
+            p.role = p.role if p.role == "out_owned" else "out_counted"
+            if p.role == "out_owned":
+                params[names.index(c.count)].role = "out"
+            elif required:
+                params[names.index(c.count)].role = "in_out"
+        if f"{function.name}.{c.name}" in RETURNED_INOUT:
+            p.role = "in_out"
+    arguments = [p for p in params if p.role not in OUTPUT_ROLES]
+    for position, p in enumerate(arguments):
+        p.argument = position
+    optional = 0
+    for p in reversed(arguments):
+        if p.role != "count":
+            break
+        optional += 1
+    row = FunctionRow(function, params, len(arguments), len(arguments) - optional)
+    if function.blocks:
+        row.flags.append("kBlocking")
+    if function.name == "cuCtxCreate":
+        row.flags.append("kLegacyContext")
+    if function.returns not in RESULTS.values() and types.library.name in RESULTS:
+        row.flags.append("kNoResult")
+    return row
+
+
+def required_counts(function: Function) -> set[str]:
+    return {"nbGroups", "count"} & {p.name for p in function.params if p.role == "inout_count"}
+
+
+def attribute_table(library: str, enum: str) -> int:
+    tables = sorted(ATTRIBUTES.get(library, {}))
+    return tables.index(enum) + 1 if enum in tables else 0
+
+
+class Renderer:
+    """The rows of one library."""
+
+    def __init__(self, library: Library, types: Types, all_types: dict[str, Types]) -> None:
+        self.library = library
+        self.name = library.name
+        self.types = types
+        self.all_types = all_types
+        self.text = Text()
+        self.text("")
+        self.functions = [function_row(types, f) for f in self.chosen_functions()]
+        self.class_names = list(types.classes)
+        self.python_names = PYTHON_STYLE.get(self.name)
+
+    def chosen_functions(self) -> Iterable[Function]:
+        return [f for f in self.library.functions.values()]
+
+    def type_id(self, cls: str) -> str:
+        if not cls:
+            return "kNoType"
+        for name, types in self.all_types.items():
+            if cls in types.classes and (name == self.name or cls not in self.types.classes):
+                return str((list(self.all_types).index(name) << 12) | list(types.classes).index(cls))
+        raise KeyError(f"{self.name}: {cls}")
+
+    def cls(self, name: str) -> str:
+        return name
+
+    def prototype(self, f: Function) -> str:
+        return f"{f.returns} {f.name}({', '.join(declare(p.type, p.name) for p in f.params) or 'void'})"
+
+    def render(self) -> str:
+        param_lines: list[str] = []
+        function_lines: list[str] = []
+        for row in self.functions:
+            f = row.function
+            first = len(param_lines)
+            for p in row.params:
+                param_lines.append(
+                    f"  {{{self.text(p.name)}, Role::{p.role}, Kind::{p.value.kind}, {self.type_id(p.value.cls)}, "
+                    f"{p.argument}, {p.link}, {p.extra}}},  // {f.name}.{p.name}"
+                )
+            returns, returns_type = "none", "kNoType"
+            if "kNoResult" in row.flags:
+                value = Value("none") if f.returns == "void" else self.types.value(f.returns)
+                returns, returns_type = value.kind, self.type_id(value.cls)
+            function_lines.append(
+                f"  {{{self.text(f.name)}, {self.text(f.name)}, {self.text(self.prototype(f))}, {first}, {len(row.params)}, "
+                f"{row.arguments}, {row.required}, {' | '.join(row.flags) or '0'}, SLOT({f.name}), Kind::{returns}, "
+                f"{returns_type}, &Caller<std::remove_pointer_t<decltype(&{f.name})>>::invoke}},"
+            )
+        type_lines, field_lines, member_lines = self.type_rows()
+        constants = self.constant_rows()
+        attributes = self.attribute_rows()
+        names = self.name_rows()
+        fills = "".join(f"constexpr std::uint16_t F_{n} = {i};\n" for i, n in enumerate(r.function.name for r in self.functions)
+                        if n in FILL_SIZES.values())  # fmt: skip
+        result = RESULTS.get(self.name, "")
+        title = self.name.capitalize()
+        sections = [
+            f"// {self.name}_rows.cpp: rows of {module_name(self.name)}. Rendered from api/{self.name}.json.",
+            f'#include "{self.name}_entry.hpp"',
+            "",
+            '#pragma GCC diagnostic ignored "-Woverlength-strings"',
+            "#pragma GCC diagnostic ignored \"-Wdeprecated-declarations\"",
+            "namespace cucore::bindings {\nnamespace {",
+            fills,
+            table("ParamRow kParams", param_lines),
+            table("FunctionRow kFunctions", function_lines),
+            table("FieldRow kFields", field_lines),
+            table("MemberRow kMembers", member_lines),
+            table("TypeRow kTypes", type_lines),
+            table("ConstantRow kConstants", constants),
+            table("AttributeRow kAttributes", attributes),
+            table("NameRow kNames", names),
+            f"constexpr char kText[] =\n{self.text.render()};",
+            "}  // namespace\n",
+            f"extern const Api k{title}Api = {{",
+            f'  "{module_name(self.name)}", kText, kFunctions, kParams, kTypes, kFields, kMembers, kConstants, kAttributes, kNames,',
+            f"  {len(function_lines)}, {len(type_lines)}, {len(constants)}, {len(attributes)}, {len(names)}, "
+            f"{self.type_id(result)}, {int(self.name in PYTHON_STYLE)}, resolve}};",
+            "}  // namespace cucore::bindings\n",
+        ]
+        return "\n".join(sections)
+
+    def type_rows(self) -> tuple[list[str], list[str], list[str]]:
+        types: list[str] = []
+        fields: list[str] = []
+        members: list[str] = []
+        for name in self.class_names:
+            c = self.types.classes[name]
+            owner = c
+            while owner.base and owner.kind == "record":
+                owner = self.types.classes[owner.base]
+            if c.kind == "enumeration":
+                first, count = len(members), len(c.members)
+                members += [f"  {{{self.text(n)}, {v}}}," for n, v in c.members]
+            elif owner is not c:
+                first, count = -1, 0
+            else:
+                first, count = len(fields), len(c.fields)
+                names = [f.name for f in c.fields]
+                for f in c.fields:
+                    fields.append(self.field_row(c.name, f, names, c.fields))
+            types.append([name, c, first, count, owner])  # type: ignore[arg-type]
+        firsts = {row[0]: (row[2], row[3]) for row in types}
+        lines = []
+        for name, c, first, count, owner in types:  # type: ignore[misc]
+            if first < 0:
+                first, count = firsts[owner.name]
+            lines.append(
+                f"  {{{self.text(name)}, TypeClass::{c.kind}, {int(c.hidden)}, {c.size}, {self.type_id(c.base)}, "
+                f"{self.type_id(c.root)}, {first}, {count}}},  // {name}"
+            )
+        return lines, fields, members
+
+    def field_row(self, owner: str, f, names: list[str], fields) -> str:  # noqa: ANN001
+        flags = "0"
+        link = -1
+        if f.value.kind == "array":
+            assert f.element is not None
+            flags = f"static_cast<unsigned>(Kind::{f.element.kind}) << 3"
+            link = names.index(f.count) if f.count in names else -1
+        elif f.callback:
+            flags, link = "kCallback", names.index(f.callback)
+        elif f.user_data:
+            flags = "kUserData"
+        elif any(o.count == f.name for o in fields):
+            flags = "kCountsArray"
+        return (
+            f"  {{{self.text(f.name)}, {f.offset}, Kind::{f.value.kind}, {flags}, {self.type_id(f.value.cls)}, "
+            f"{f.value.length}, {link}}},  // {owner}.{f.name}"
+        )
+
+    def constant_rows(self) -> list[str]:
+        rows = []
+        for constant in self.library.constants.values():
+            value = constant.value
+            if isinstance(value, str):
+                match = re.search(r"0[xX][0-9a-fA-F]+|-?\d+", value)
+                if not match:
+                    continue
+                value = int(match[0], 0)
+            suffix = "ULL" if value > 0x7FFFFFFFFFFFFFFF else "LL"
+            rows.append(f"  {{{self.text(constant.name)}, static_cast<std::int64_t>({value}{suffix}), kNoType}},")
+        return rows
+
+    def attribute_rows(self) -> list[str]:
+        rows = []
+        for table_index, enum in enumerate(sorted(ATTRIBUTES.get(self.name, {})), start=1):
+            cls = self.types.classes[self.types.enum_names.get(enum, enum)]
+            values = dict(self.types.classes[cls.root].members)
+            entries = []
+            for member, spelling in ATTRIBUTES[self.name][enum].items():
+                length = 0
+                if spelling.startswith("char["):
+                    length = int(spelling[5:-1])
+                    value = Value("chars")
+                elif spelling == "bool":
+                    value = Value("boolean")
+                elif spelling == "void *":
+                    value = Value("address")
+                else:
+                    value = self.types.value(spelling)
+                if member in values:
+                    entries.append((values[member], value, length, member))
+            for number, value, length, member in sorted(entries, key=lambda e: e[0]):
+                rows.append(
+                    f"  {{{table_index}, Kind::{value.kind}, {self.type_id(value.cls)}, {number}, {length}}},  // {member}"
+                )
+        return rows
+
+    def name_rows(self) -> list[str]:
+        entries: dict[str, tuple[str, int]] = {}
+        for i, constant in enumerate(self.constant_names()):
+            entries[constant] = ("constant", i)
+        for i, name in enumerate(self.class_names):
+            if not self.types.classes[name].hidden:
+                entries[name] = ("type", i)
+        for i, row in enumerate(self.functions):
+            entries[row.function.name] = ("function", i)
+        return [f"  {{{self.text(n)}, Entry::{e}, {i}}}," for n, (e, i) in sorted(entries.items(), key=lambda x: x[0].encode())]
+
+    def constant_names(self) -> list[str]:
+        names = []
+        for constant in self.library.constants.values():
+            if isinstance(constant.value, str) and not re.search(r"0[xX][0-9a-fA-F]+|-?\d+", constant.value):
+                continue
+            names.append(constant.name)
+        return names
+
+
+def declare(type_: str, name: str) -> str:
+    return f"{type_}{name}" if type_.endswith("*") else f"{type_} {name}"
+
+
+def table(declaration: str, rows: list[str]) -> str:
+    kind, name = declaration.split()
+    body = "\n".join(rows) if rows else "  {}"
+    return f"constexpr {kind} {name}[] = {{\n{body}\n}};\n"
+
+
+def all_types(libraries: dict[str, Library]) -> dict[str, Types]:
+    types: dict[str, Types] = {}
+    for name in APIS:
+        if name in libraries:
+            types[name] = Types(libraries[name], types.get("driver"))
+    return types
+
+
+def render_rows(libraries: dict[str, Library], name: str) -> str:
+    types = all_types(libraries)
+    return Renderer(libraries[name], types[name], types).render()
+
+
+__all__ = ["ANONYMOUS", "APIS", "render_rows"]

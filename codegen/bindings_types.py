@@ -1,0 +1,276 @@
+"""Which Python class stands for which C type: the class names of one library and how each is laid out.
+
+A class comes from an enum, from a struct or union (and from each typedef of it, as a derived class), from a typedef of a
+pointer to an opaque struct (a handle), of an integer (CUdevice) or of a function pointer (CUhostFn).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from facts import Field, Library, Record
+
+BUILTIN = {
+    "char": "i8", "signed char": "i8", "unsigned char": "u8", "short": "i16", "unsigned short": "u16",
+    "int": "i32", "unsigned int": "u32", "unsigned": "u32", "long": "i64", "unsigned long": "u64",
+    "long long": "i64", "unsigned long long": "u64", "size_t": "u64", "ssize_t": "i64", "off_t": "i64",
+    "int8_t": "i8", "uint8_t": "u8", "int16_t": "i16", "uint16_t": "u16", "int32_t": "i32", "uint32_t": "u32",
+    "int64_t": "i64", "uint64_t": "u64", "float": "f32", "double": "f64", "bool": "u8", "_Bool": "u8", "loff_t": "i64",
+}  # fmt: skip
+SIZES = {"i8": 1, "u8": 1, "i16": 2, "u16": 2, "i32": 4, "u32": 4, "f32": 4, "i64": 8, "u64": 8, "f64": 8}
+HIDDEN_FIELD = re.compile(r"reserved\w*|padding\w*|_\w+|unused|rsvd\w*")
+ANONYMOUS = re.compile(r"anon_(struct|union)\d+")
+
+
+@dataclass(frozen=True)
+class Value:
+    """A C value as the engine sees it: a Kind, and the class where the kind needs one."""
+
+    kind: str
+    cls: str = ""
+    length: int = 0
+
+
+@dataclass
+class FieldFacts:
+    name: str
+    offset: int
+    value: Value
+    element: Value | None = None  # of a pointer to elements
+    count: str = ""  # the field with their number
+    callback: str = ""  # the field with the user data of this function pointer
+    user_data: bool = False
+
+
+@dataclass
+class ClassFacts:
+    name: str
+    kind: str  # enumeration, handle, record, integer, function
+    size: int = 8
+    base: str = ""
+    root: str = ""
+    fields: list[FieldFacts] = field(default_factory=list)
+    members: tuple[tuple[str, int], ...] = ()
+    hidden: bool = False
+
+
+def strip(spelling: str) -> str:
+    """A type without const, struct, enum and union."""
+    return " ".join(w for w in spelling.split() if w not in ("const", "struct", "enum", "union", "volatile"))
+
+
+def split_pointer(spelling: str) -> tuple[str, int]:
+    text = strip(spelling.replace("*", " * "))
+    return text.replace("*", "").strip(), text.count("*")
+
+
+class Types:
+    """The classes of one library. `other` is the library whose classes it may build on (runtime on driver)."""
+
+    def __init__(self, library: Library, other: Types | None = None, renames: dict[str, str] | None = None) -> None:
+        self.library = library
+        self.other = other
+        self.renames = renames or {}
+        self.classes: dict[str, ClassFacts] = {}
+        self.enum_names: dict[str, str] = {}  # tag -> class
+        self.anonymous = {"struct": 0, "union": 0}
+        self._make_enums()
+        self._make_typedefs()
+        self._make_records()
+
+    # ---- lookup -----------------------------------------------------------------------------------------------------------
+
+    def value(self, spelling: str) -> Value:
+        """The value a plain (non-pointer) type spelling stands for."""
+        name, stars = split_pointer(spelling)
+        if "(*" in spelling:
+            return Value("address")
+        if stars:
+            if name == "char" and stars == 1:
+                return Value("text")
+            return Value("address")
+        if name in BUILTIN:
+            return Value(BUILTIN[name])
+        name = self.enum_names.get(name, name)
+        found = self.find(name)
+        if found is None:
+            raise KeyError(f"{self.library.name}: no class for {spelling!r}")
+        kind = {"enumeration": "enumeration", "record": "record"}.get(found.kind, "handle")
+        return Value(kind, name)
+
+    def find(self, name: str) -> ClassFacts | None:
+        if name in self.classes:
+            return self.classes[name]
+        return self.other.find(name) if self.other else None
+
+    def size(self, value: Value) -> int:
+        if value.kind in ("handle", "record"):
+            found = self.find(value.cls)
+            assert found is not None
+            return found.size
+        return SIZES.get(value.kind, 4 if value.kind in ("enumeration", "boolean") else 8)
+
+    # ---- making -----------------------------------------------------------------------------------------------------------
+
+    def _make_enums(self) -> None:
+        names = {}
+        for typedef in self.library.typedefs.values():
+            match = re.fullmatch(r"enum (\w+)", typedef.type)
+            if match:
+                names.setdefault(match[1], typedef.name)
+        for enum in self.library.enums.values():
+            name = names.get(enum.name, enum.name)
+            self.enum_names[enum.name] = name
+            self.classes[name] = ClassFacts(name, "enumeration", 4, root=name, members=enum.values)
+
+    def _make_typedefs(self) -> None:
+        tags = self._handle_tags(self.other) if self.other else {}
+        pending = [t for t in self.library.typedefs.values() if t.name not in self.classes and not t.older]
+        while pending:
+            later = [t for t in pending if not self._make_typedef(t.name, t.type, tags)]
+            if len(later) == len(pending):
+                break  # typedefs of records, and of types nobody here needs
+            pending = later
+
+    @staticmethod
+    def _handle_tags(types: Types) -> dict[str, str]:
+        """Opaque struct -> handle class."""
+        tags: dict[str, str] = {}
+        for typedef in types.library.typedefs.values():
+            match = re.fullmatch(r"struct (\w+) \*", typedef.type)
+            if match and typedef.name in types.classes:
+                tags.setdefault(match[1], typedef.name)
+        return tags
+
+    def _make_typedef(self, name: str, type_: str, tags: dict[str, str]) -> bool:
+        if "(*" in type_:
+            self.classes[name] = ClassFacts(name, "function", 8, root=name)
+            return True
+        target, stars = split_pointer(type_)
+        if stars == 1 and target not in self.library.records:
+            base = tags.get(target, "")
+            found = self.other.find(base) if base and self.other else None
+            self.classes[name] = ClassFacts(name, "handle", 8, base, found.root if found else name)
+            return True
+        if stars:
+            self.classes[name] = ClassFacts(name, "handle", 8, "", name)
+            return True
+        if target in BUILTIN:
+            size = SIZES[BUILTIN[target]]
+            self.classes[name] = ClassFacts(name, "integer", size, root=name)
+            return True
+        if type_.startswith("enum ") or target in self.enum_names:
+            enum = self.enum_names.get(target, target)
+            if enum != name:
+                self.classes[name] = ClassFacts(name, "enumeration", 4, base=enum, root=enum)
+            return True
+        found = self.classes.get(target)
+        if found is None or found.kind == "record":
+            return False
+        if found.kind == "enumeration":
+            self.classes[name] = ClassFacts(name, "enumeration", 4, base=target, root=found.root)
+        else:  # CUdevice is an int of its own, not a CUdevice_v1; both mean the same
+            self.classes[name] = ClassFacts(name, found.kind, found.size, root=found.root)
+        return True
+
+    def _make_records(self) -> None:
+        chain: dict[str, str] = {}
+        for typedef in self.library.typedefs.values():
+            target, stars = split_pointer(typedef.type)
+            if not stars and "(*" not in typedef.type and target not in BUILTIN and typedef.name != target:
+                chain[typedef.name] = target
+        for record in self.library.records.values():
+            if not record.older:
+                self.classes[record.name] = ClassFacts(record.name, "record", record.size, root=record.name)
+        grew = True
+        while grew:
+            grew = False
+            for name, target in chain.items():
+                found = self.classes.get(target)
+                if name not in self.classes and found is not None and found.kind == "record":
+                    self.classes[name] = ClassFacts(name, "record", found.size, base=target, root=found.root)
+                    grew = True
+        for record in self.library.records.values():
+            if not record.older:
+                self.classes[record.name].fields = self._fields(record.fields, 0, record.name)
+
+    def _fields(self, fields: tuple[Field, ...], shift: int, owner: str) -> list[FieldFacts]:
+        made: list[FieldFacts] = []
+        for item in fields:
+            if not item.name:  # members of an anonymous union are members of the record
+                if item.record is not None:
+                    made += self._fields(item.record.fields, shift + item.offset, owner)
+                continue
+            if HIDDEN_FIELD.fullmatch(item.name) or (item.name == "pad" and owner.lower().endswith("launchattribute_st")):
+                continue
+            if item.bits:
+                continue
+            made.append(self._field(item, shift, owner))
+        self._link(made)
+        return made
+
+    def _field(self, item: Field, shift: int, owner: str) -> FieldFacts:
+        offset = shift + item.offset
+        if item.record is not None:
+            name = self._record_class(item.record)
+            length = 1
+            for n in item.array:
+                length *= n
+            return FieldFacts(item.name, offset, Value("record", name, length if item.array else 0))
+        if "(*" in item.type:
+            return FieldFacts(item.name, offset, Value("address"))
+        spelling, length = item.type, 1
+        extents = re.search(r"((?:\[\d+\])+)$", spelling)
+        if extents:
+            for n in re.findall(r"\d+", extents[1]):
+                length *= int(n)
+            spelling = spelling[: extents.start()].strip()
+        base, stars = split_pointer(spelling)
+        if extents and not stars and base in ("char", "signed char", "unsigned char"):
+            text = base == "char" and length >= 32 and item.name not in ("data", "opaque")
+            return FieldFacts(item.name, offset, Value("chars" if text else "bytes", "", length))
+        if stars:
+            return self._pointer_field(item.name, offset, base, stars, length if extents else 0)
+        value = self.value(base)
+        return FieldFacts(item.name, offset, Value(value.kind, value.cls, length if extents else 0))
+
+    def _pointer_field(self, name: str, offset: int, base: str, stars: int, length: int) -> FieldFacts:
+        if base == "void" and stars == 2 and name == "kernelParams":
+            return FieldFacts(name, offset, Value("kernel"))
+        if base == "char" and stars == 1 and not length:
+            return FieldFacts(name, offset, Value("text"))
+        if base != "void" and stars == 1 and not length:
+            try:
+                element = self.value(base)
+            except KeyError:
+                return FieldFacts(name, offset, Value("address"))
+            return FieldFacts(name, offset, Value("array", element.cls), element)
+        return FieldFacts(name, offset, Value("address", "", length))
+
+    def _record_class(self, record: Record) -> str:
+        if record.name:
+            name = record.name
+        else:
+            name = f"anon_{record.kind}{self.anonymous[record.kind]}"
+            self.anonymous[record.kind] += 1
+        if name not in self.classes:
+            self.classes[name] = ClassFacts(name, "record", record.size, root=name)
+            self.classes[name].fields = self._fields(record.fields, 0, name)
+        return name
+
+    def _link(self, fields: list[FieldFacts]) -> None:
+        """Finds the count of each pointer to elements, and the user data of each callback."""
+        names = {f.name for f in fields}
+        for item in fields:
+            if item.value.kind == "array":
+                short = item.name.lower()
+                wanted = ("numAttrs", "numParams", "numExtSems", "count", "accessDescCount", "numExecAffinityParams",
+                          "gpuPairsCount", "size", "numCigParams")  # fmt: skip
+                options = [w for w in wanted if w in names]
+                options += [n for n in names if n.lower() in (f"num{short}", f"{short}count", f"n{short}")]
+                if options and item.name not in ("nextResource", "cigParams", "dstActBytes", "streamCigParams"):
+                    item.count = next((o for o in options if o == "numAttrs" and item.name == "attrs"), options[0])
+            if item.value.cls in ("CUhostFn", "cudaHostFn_t") and "userData" in names:
+                item.callback = "userData"
+            item.user_data = item.name == "userData"

@@ -1,0 +1,33 @@
+"""Renders what cuda.bindings needs into a folder: the rows of each API for the extension module, and the type stubs.
+
+    python codegen/render_bindings.py --out DIR [--apis driver nvrtc ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import bindings  # noqa: E402
+import facts  # noqa: E402
+from render import write_if_changed  # noqa: E402
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--apis", nargs="*", default=list(bindings.APIS))
+    args = parser.parse_args()
+    libraries = {name: facts.load(name) for name in bindings.APIS if name in args.apis}
+    for name in libraries:
+        write_if_changed(args.out / f"{name}_rows.cpp", bindings.render_rows(libraries, name))
+    rows = "".join(f"CUCORE_API({name.capitalize()})\n" for name in libraries)
+    write_if_changed(args.out / "apis.inc", "// apis.inc: the rendered APIs, in the order of their type numbers.\n" + rows)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

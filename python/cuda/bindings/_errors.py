@@ -1,0 +1,43 @@
+"""Exceptions for result codes: the `raising` modules, and the modules in the Pythonic style."""
+
+from __future__ import annotations
+
+from cuda.bindings import _bindings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+
+class CUDABindingsError(RuntimeError):
+    """A C function returned an error. `code` is the member of its result enum, `function` the function's name."""
+
+    def __init__(self, code: Any, function: str, text: str = "") -> None:
+        super().__init__(f"{function}: {code.name} ({code.value})" + (f": {text}" if text else ""))
+        self.code = code
+        self.function = function
+        self.text = text
+
+    def __reduce__(self) -> Any:
+        return (CUDABindingsError, (self.code, self.function, self.text))
+
+
+def _text(module: str, code: Any) -> str:
+    import importlib
+
+    name = {
+        "cuda.bindings.driver": "cuGetErrorString",
+        "cuda.bindings.runtime": "cudaGetErrorString",
+        "cuda.bindings.nvrtc": "nvrtcGetErrorString",
+    }.get(module)
+    if name is None:
+        return ""
+    text = getattr(importlib.import_module(module), name)(code)[1]
+    return text.decode() if text else ""
+
+
+def raise_status(module: str, code: Any, function: str) -> NoReturn:
+    raise CUDABindingsError(code, function, _text(module, code))
+
+
+_bindings.set_raise_status(raise_status)

@@ -1,0 +1,100 @@
+"""Enums of the C APIs: ints with names. Made from the rendered facts when a name is first touched, which must be cheap,
+so this is not `enum.IntEnum`; it behaves like one where programs look."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MappingProxyType = type(type.__dict__)
+
+
+class FastEnumMetaclass(type):
+    """The class of enum classes: they are called with a value, iterated and asked for members."""
+
+    _by_value: dict[int, Any]
+    __members__: Any
+
+    def __call__(cls, value: Any, *args: Any) -> Any:
+        if cls is FastEnum:
+            raise TypeError("FastEnum has no members")
+        try:
+            return cls._by_value[value]
+        except (KeyError, TypeError):
+            raise ValueError(f"{value!r} is not a valid {cls.__name__}") from None
+
+    def __iter__(cls) -> Any:
+        return iter(cls._by_value.values())
+
+    def __len__(cls) -> int:
+        return len(cls._by_value)
+
+    def __contains__(cls, value: object) -> bool:
+        try:
+            return value in cls._by_value
+        except TypeError:
+            return False
+
+    def __getitem__(cls, name: str) -> Any:
+        return cls.__members__[name]
+
+    def __repr__(cls) -> str:
+        return f"<enum '{cls.__name__}'>"
+
+    def __setattr__(cls, name: str, value: Any) -> None:
+        raise AttributeError(f"{cls.__name__} cannot be changed")
+
+
+class FastEnum(int, metaclass=FastEnumMetaclass):
+    """A value of a C enum. Equal to its int; `name`, `value` and the class's `__members__` work as for `enum.IntEnum`."""
+
+    name: str
+
+    @property
+    def value(self) -> int:
+        return int(self)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}.{self.name}: {int(self)}>"
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return int.__format__(self, spec) if spec else repr(self)
+
+    def __reduce__(self) -> Any:
+        return (type(self), (int(self),))
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+
+def _member(cls: type, value: int, name: str) -> Any:
+    member = int.__new__(cls, value)
+    member.__dict__["name"] = name
+    return member
+
+
+def make_enum(name: str, module: str, members: dict[str, int]) -> Any:
+    """The class of an enum. Of names with one value the first is the member, the others are aliases."""
+    by_value: dict[int, Any] = {}
+    cls = type.__new__(FastEnumMetaclass, name, (FastEnum,), {"__module__": module, "__qualname__": name})
+    by_name: dict[str, Any] = {}
+    for member_name, value in members.items():
+        member = by_value.get(value)
+        if member is None:
+            member = by_value[value] = _member(cls, value, member_name)
+        by_name[member_name] = member
+        type.__setattr__(cls, member_name, member)
+    type.__setattr__(cls, "_by_value", by_value)
+    type.__setattr__(cls, "__members__", MappingProxyType(by_name))
+    return cls
+
+
+def unknown_member(cls: type, value: int) -> Any:
+    """A value the facts do not know, from a newer library: named after its number, not listed among the members."""
+    return _member(cls, value, f"UNKNOWN_{value}")

@@ -1,0 +1,35 @@
+"""Modules whose names are made when first touched: importing one costs next to nothing."""
+
+from __future__ import annotations
+
+import sys
+
+from cuda.bindings import _bindings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+
+def lazy(module: str, api: str, *, raising: bool = False) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` for a module that shows the rendered API `api`."""
+    namespace = sys.modules[module].__dict__
+
+    def __getattr__(name: str) -> Any:
+        if name == "__all__":
+            value: Any = _bindings.names(api)
+        elif name.startswith("__"):
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        else:
+            try:
+                value = _bindings.attribute(api, name, raising)
+            except AttributeError:
+                raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name, obj=sys.modules[module]) from None
+        namespace[name] = value
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*namespace, *_bindings.names(api)})
+
+    return __getattr__, __dir__

@@ -1,0 +1,3 @@
+"""The version of NVIDIA's cuda.bindings whose interface this is."""
+
+__version__ = "13.5.0"

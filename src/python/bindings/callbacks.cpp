@@ -1,0 +1,214 @@
+// callbacks.cpp: Python callables as C callbacks. Each has a record that keeps callable and user data alive until the library
+// has run it for the last time; records that belong to a graph or a struct live as long as the process.
+#include <mutex>
+#include <unordered_set>
+
+#include "cucore/driver.hpp"
+#include "engine.hpp"
+
+namespace cucore::bindings {
+
+struct HostCall {
+  PyObject* callable;
+  PyObject* user;
+  CallbackShape shape;
+  bool once = false;
+};
+
+std::atomic<long> pending_host_calls{0};
+
+namespace {
+
+struct Live {
+  std::mutex mutex;
+  std::unordered_set<void*> calls;
+};
+
+Live& live() {
+  static Live* const instance = new Live;
+  return *instance;
+}
+
+bool is_live(void* pointer) {
+  Live& l = live();
+  const std::lock_guard lock{l.mutex};
+  return l.calls.contains(pointer);
+}
+
+/// Holds the GIL on a thread of the library; false once the interpreter is on its way out.
+class Interpreter {
+ public:
+  Interpreter() {
+    if (!Py_IsInitialized()) return;
+#if PY_VERSION_HEX >= 0x030D0000
+    if (Py_IsFinalizing()) return;
+#else
+    if (_Py_IsFinalizing()) return;
+#endif
+    state_ = PyGILState_Ensure();
+    alive_ = true;
+  }
+  Interpreter(const Interpreter&) = delete;
+  Interpreter& operator=(const Interpreter&) = delete;
+  ~Interpreter() {
+    if (alive_) PyGILState_Release(state_);
+  }
+  explicit operator bool() const { return alive_; }
+
+ private:
+  PyGILState_STATE state_{};
+  bool alive_ = false;
+};
+
+/// Runs the callable; an exception cannot go anywhere, so it is printed as Python does for destructors.
+template <class... Arguments>
+PyObject* run(HostCall* call, const char* format, Arguments... arguments) {
+  Ref args{Py_BuildValue(format, arguments...)};
+  PyObject* result = args ? PyObject_CallObject(call->callable, args.get()) : nullptr;
+  if (result == nullptr) PyErr_WriteUnraisable(call->callable);
+  return result;
+}
+
+void finished(HostCall* call) {
+  if (!call->once) return;
+  pending_host_calls.fetch_sub(1);
+  drop(call);
+}
+
+void host(void* pointer) {
+  if (Interpreter python; python) {
+    auto* call = static_cast<HostCall*>(pointer);
+    Py_XDECREF(run(call, "(O)", call->user));
+    finished(call);
+  }
+}
+
+void stream(CUstream handle, CUresult status, void* pointer) {
+  if (Interpreter python; python) {
+    auto* call = static_cast<HostCall*>(pointer);
+    Ref args{Py_BuildValue("(KiO)", reinterpret_cast<unsigned long long>(handle), static_cast<int>(status), call->user)};
+    Ref result{args ? PyObject_CallObject(call->callable, args.get()) : nullptr};
+    if (!result) PyErr_WriteUnraisable(call->callable);
+    finished(call);
+  }
+}
+
+void destroy(void* pointer) { host(pointer); }
+
+void logs(void* pointer, int level, char* message, std::size_t length) {
+  if (Interpreter python; python) {
+    auto* call = static_cast<HostCall*>(pointer);
+    Ref args{Py_BuildValue("(Oiy#)", call->user, level, message, static_cast<Py_ssize_t>(length))};
+    Ref result{args ? PyObject_CallObject(call->callable, args.get()) : nullptr};
+    if (!result) PyErr_WriteUnraisable(call->callable);
+  }
+}
+
+// cuOccupancyMaxPotentialBlockSize calls back on the same thread, before it returns, and has no user data.
+thread_local HostCall* occupancy_call = nullptr;
+
+std::size_t occupancy(int block_size) {
+  Interpreter python;
+  if (!python || occupancy_call == nullptr) return 0;
+  Ref result{run(occupancy_call, "(i)", block_size)};
+  if (!result) return 0;
+  const std::size_t bytes = PyLong_AsSize_t(result.get());
+  if (PyErr_Occurred()) PyErr_WriteUnraisable(occupancy_call->callable);
+  return bytes == static_cast<std::size_t>(-1) ? 0 : bytes;
+}
+
+void* trampoline(CallbackShape shape) {
+  switch (shape) {
+    case CallbackShape::host: return reinterpret_cast<void*>(host);
+    case CallbackShape::stream: return reinterpret_cast<void*>(stream);
+    case CallbackShape::occupancy: return reinterpret_cast<void*>(occupancy);
+    case CallbackShape::destroy: return reinterpret_cast<void*>(destroy);
+    case CallbackShape::logs: return reinterpret_cast<void*>(logs);
+    default: return nullptr;
+  }
+}
+
+/// The address a ctypes function object holds, or null.
+void* ctypes_function(PyObject* value) {
+  static PyObject* type = nullptr;
+  if (type == nullptr) {
+    Ref modules = Ref::borrow(PyImport_GetModuleDict());
+    PyObject* low = PyDict_GetItemString(modules.get(), "_ctypes");  // not loaded: nobody can hold such an object
+    if (low == nullptr) return nullptr;
+    type = PyObject_GetAttrString(low, "CFuncPtr");
+    if (type == nullptr) return PyErr_Clear(), nullptr;
+  }
+  if (PyObject_IsInstance(value, type) != 1) return nullptr;
+  Py_buffer view;
+  if (PyObject_GetBuffer(value, &view, PyBUF_SIMPLE) < 0) return PyErr_Clear(), nullptr;
+  void* function = nullptr;
+  if (view.len >= static_cast<Py_ssize_t>(sizeof function)) std::memcpy(&function, view.buf, sizeof function);
+  PyBuffer_Release(&view);
+  return function;
+}
+
+}  // namespace
+
+bool to_callback(PyObject* value, CallbackShape shape, const Where& where, Slot* out, HostCall** call) {
+  if (PyLong_Check(value)) return to_integer(value, Kind::u64, where, out);
+  if (Py_IsNone(value)) {
+    out->u = 0;
+    return true;
+  }
+  if (is_handle(value)) {
+    out->u = handle_value(reinterpret_cast<HandleObject*>(value));
+    return true;
+  }
+  if (void* function = ctypes_function(value)) {
+    out->p = function;
+    if (shape != CallbackShape::occupancy) Py_INCREF(value);  // the library may call it at any time from now on
+    return true;
+  }
+  if (PyCallable_Check(value)) {
+    void* function = trampoline(shape);
+    if (function == nullptr || call == nullptr) {
+      PyErr_Format(PyExc_TypeError, "%s%s%s must be the address of a C function (a ctypes function, for example), not %s",
+                   where.owner, where.joint, where.name, Py_TYPE(value)->tp_name);
+      return false;
+    }
+    *call = new HostCall{Py_NewRef(value), Py_NewRef(Py_None), shape};
+    Live& l = live();
+    const std::lock_guard lock{l.mutex};
+    l.calls.insert(*call);
+    if (shape == CallbackShape::occupancy) occupancy_call = *call;
+    out->p = function;
+    return true;
+  }
+  PyErr_Format(PyExc_TypeError, "%s%s%s must be a callable, a function address or None, not %s", where.owner, where.joint,
+               where.name, Py_TYPE(value)->tp_name);
+  return false;
+}
+
+void set_user_data(HostCall* call, PyObject* user) { Py_SETREF(call->user, Py_NewRef(user)); }
+
+void* user_pointer(HostCall* call) { return call; }
+
+void commit(HostCall* call, bool once) {
+  if (call->shape == CallbackShape::occupancy) return drop(call);  // it has run by now
+  call->once = once;
+  pending_host_calls.fetch_add(1);
+}
+
+void drop(HostCall* call) {
+  if (occupancy_call == call) occupancy_call = nullptr;
+  {
+    Live& l = live();
+    const std::lock_guard lock{l.mutex};
+    l.calls.erase(call);
+  }
+  Py_DECREF(call->callable);
+  Py_DECREF(call->user);
+  delete call;
+}
+
+PyObject* user_data_of(void* pointer) {
+  if (pointer == nullptr || !is_live(pointer)) return nullptr;
+  return Py_NewRef(static_cast<HostCall*>(pointer)->user);
+}
+
+}  // namespace cucore::bindings

@@ -1,0 +1,17 @@
+// driver_entry.hpp: where the driver's functions come from.
+#pragma once
+#include "cucore/driver.hpp"
+#include "rows.hpp"
+
+#define SLOT(name) static_cast<std::uint16_t>(offsetof(cucore::DriverTable, name) / sizeof(void*))
+
+namespace cucore::bindings {
+
+/// Entry of the driver table; null for a function this driver lacks. Throws when there is no driver.
+inline void* resolve(const Api& api, const FunctionRow& row) {
+  const DriverTable& table = driver();
+  if (!driver_has(api.text + row.symbol)) return nullptr;
+  return reinterpret_cast<void* const*>(&table)[row.slot];
+}
+
+}  // namespace cucore::bindings

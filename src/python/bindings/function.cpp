@@ -1,0 +1,190 @@
+// function.cpp: rendered functions as Python built-ins: argument binding, help text, pickling, the address of the C function.
+#include "function.hpp"
+
+#include <exception>
+
+namespace cucore::bindings {
+namespace {
+
+PyTypeObject* function_type = nullptr;
+
+FunctionObject& self_of(PyObject* o) { return *reinterpret_cast<FunctionObject*>(o); }
+
+const char* argument_name(const FunctionObject& f, int argument) {
+  for (int i = 0; i < f.row->parameters; ++i) {
+    if (f.params[i].argument == argument) return f.api->text + f.params[i].name;
+  }
+  return "?";
+}
+
+/// Keyword arguments, defaults and arity errors: everything but the plain positional call.
+bool bind(const FunctionObject& f, PyObject* const* args, Py_ssize_t given, PyObject* names, PyObject** bound) {
+  const int wanted = f.row->arguments;
+  const Py_ssize_t named = names != nullptr ? PyTuple_GET_SIZE(names) : 0;
+  const bool legacy = (f.row->flags & kLegacyContext) != 0 && given + named == wanted - 1;
+  const int shift = legacy && given == wanted - 1 ? 1 : 0;  // cuCtxCreate(flags, dev)
+  if (given + shift > wanted) {
+    PyErr_Format(PyExc_TypeError, "%s() takes %d arguments (%zd given)", f.name, wanted, given + named);
+    return false;
+  }
+  for (int i = 0; i < wanted; ++i) bound[i] = nullptr;
+  if (shift != 0) bound[0] = Py_None;
+  for (Py_ssize_t i = 0; i < given; ++i) bound[i + shift] = args[i];
+  for (Py_ssize_t k = 0; k < named; ++k) {
+    PyObject* name = PyTuple_GET_ITEM(names, k);
+    int at = 0;
+    while (at < wanted && f.keywords[at] != name && PyUnicode_Compare(f.keywords[at], name) != 0) ++at;
+    if (at == wanted) {
+      PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'", f.name, name);
+      return false;
+    }
+    if (bound[at] != nullptr) {
+      PyErr_Format(PyExc_TypeError, "%s() got multiple values for argument '%U'", f.name, name);
+      return false;
+    }
+    bound[at] = args[given + k];
+  }
+  for (int i = 0; i < wanted; ++i) {
+    if (bound[i] != nullptr) continue;
+    if (legacy && i == 0) {
+      bound[i] = Py_None;
+    } else if (i < f.row->required) {
+      PyErr_Format(PyExc_TypeError, "%s() missing required argument '%U'", f.name, f.keywords[i]);
+      return false;
+    }
+  }
+  return true;
+}
+
+PyObject* entry(PyObject* self, PyObject* const* args, Py_ssize_t given, PyObject* names) {
+  FunctionObject& f = self_of(self);
+  PyObject* bound[32];
+  if (names != nullptr || given != f.row->arguments) [[unlikely]] {
+    if (!bind(f, args, given, names, bound)) return nullptr;
+    args = bound;
+  }
+  return call_function(f, args);
+}
+
+const char* role_text(Role role) {
+  switch (role) {
+    case Role::in_array: case Role::text_array: return "sequence";
+    case Role::in_void: return "address or buffer";
+    case Role::out_void: return "address or writable buffer";
+    case Role::image: return "address, buffer or text";
+    case Role::text: return "bytes or str";
+    case Role::kernel: return "address, buffer of addresses, or (values, ctypes types)";
+    case Role::callback: return "callable, ctypes function or address";
+    case Role::user_data: return "any object for a Python callable, else an address";
+    case Role::options: return "sequence of option values";
+    case Role::attribute_in: return "value of the attribute's type";
+    case Role::count: return "room for results";
+    default: return "";
+  }
+}
+
+std::string documentation(const FunctionObject& f) {
+  const Api& api = *f.api;
+  std::string text = std::string{f.name} + "(";
+  std::string arguments, results;
+  for (int a = 0; a < f.row->arguments; ++a) {
+    if (a != 0) text += ", ";
+    text += argument_name(f, a);
+    if (a >= f.row->required) text += "=0";
+  }
+  text += ")\n--\n\n";
+  text += api.text + f.row->prototype;
+  for (int i = 0; i < f.row->parameters; ++i) {
+    const ParamRow& p = f.params[i];
+    const std::string type = p.type != kNoType ? name_of(p.type) : "";
+    if (p.argument >= 0) {
+      std::string role = role_text(p.role);
+      if (!type.empty()) role = role.empty() ? type : role + " of " + type;
+      arguments += std::string{"\n  "} + (api.text + p.name) + (role.empty() ? "" : ": " + role);
+    } else if (p.role != Role::null && p.role != Role::size_of) {
+      results += std::string{"\n  "} + (api.text + p.name) + (type.empty() ? "" : ": " + type);
+    }
+  }
+  if (!arguments.empty()) text += "\n\nArguments:" + arguments;
+  if (!results.empty()) text += std::string{"\n\nReturns"} + (f.raising ? ":" : " after the result code:") + results;
+  return text;
+}
+
+PyObject* reduce(PyObject* self, PyObject*) {
+  const FunctionObject& f = self_of(self);
+  Ref importlib{PyImport_ImportModule("importlib")};
+  Ref import_module{importlib ? PyObject_GetAttrString(importlib.get(), "import_module") : nullptr};
+  if (!import_module) return nullptr;
+  const std::string module = std::string{f.api->module} + (f.raising && !f.api->raises ? ".raising" : "");
+  return Py_BuildValue("(O(s))", import_module.get(), module.c_str());
+}
+
+void dealloc(PyObject* o) {
+  FunctionObject& f = self_of(o);
+  Py_XDECREF(f.success);
+  for (int i = 0; f.keywords != nullptr && i < f.row->arguments; ++i) Py_XDECREF(f.keywords[i]);
+  delete[] f.keywords;
+  delete f.doc;
+  PyTypeObject* type = Py_TYPE(o);
+  type->tp_free(o);
+  Py_DECREF(type);
+}
+
+PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, nullptr}, {}};
+
+}  // namespace
+
+bool resolve(FunctionObject& f) {
+  try {
+    f.address = f.api->resolve(*f.api, *f.row);
+  } catch (const std::exception& error) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, error.what());
+    return false;
+  }
+  if (PyErr_Occurred()) return false;  // a warning turned into an error while the library was loaded
+  if (f.address == nullptr) {
+    PyErr_Format(PyExc_RuntimeError, "Function \"%s\" not found", f.api->text + f.row->symbol);
+    return false;
+  }
+  return true;
+}
+
+PyObject* make_function(const Api& api, const FunctionRow& row, bool raising) {
+  auto* f = PyObject_New(FunctionObject, function_type);
+  if (f == nullptr) return nullptr;
+  Ref owner{reinterpret_cast<PyObject*>(f)};
+  f->api = &api;
+  f->row = &row;
+  f->params = api.params + row.first;
+  f->name = api.text + row.name;
+  f->address = nullptr;
+  f->success = nullptr;
+  f->keywords = new PyObject*[row.arguments + 1]();
+  f->outs = count_outputs(row, f->params);
+  f->raising = raising || api.raises != 0;
+  f->doc = new std::string{documentation(*f)};
+  f->method = {f->name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(entry)), METH_FASTCALL | METH_KEYWORDS,
+               f->doc->c_str()};
+  for (int i = 0; i < row.arguments; ++i) {
+    f->keywords[i] = PyUnicode_InternFromString(argument_name(*f, i));
+    if (f->keywords[i] == nullptr) return nullptr;
+  }
+  if (api.result != kNoType) {
+    f->success = enum_member(api.result, 0);
+    if (f->success == nullptr) return nullptr;
+  }
+  const std::string module_name = std::string{api.module} + (raising && api.raises == 0 ? ".raising" : "");
+  Ref module{PyUnicode_FromString(module_name.c_str())};
+  return module ? PyCFunction_NewEx(&f->method, owner.get(), module.get()) : nullptr;
+}
+
+bool init_functions() {
+  PyType_Slot slots[] = {
+      {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)}, {Py_tp_methods, methods}, {0, nullptr}};
+  PyType_Spec spec{"cuda.bindings._bindings.Entry", sizeof(FunctionObject), 0,
+                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  function_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  return function_type != nullptr;
+}
+
+}  // namespace cucore::bindings

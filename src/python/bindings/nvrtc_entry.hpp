@@ -1,0 +1,8 @@
+// nvrtc_entry.hpp: where NVRTC's functions come from.
+#pragma once
+#include "cucore/abi/nvrtc.h"
+#include "library.hpp"
+
+namespace cucore::bindings {
+inline void* resolve(const Api& api, const FunctionRow& row) { return library_symbol("nvrtc", api.text + row.symbol); }
+}  // namespace cucore::bindings
