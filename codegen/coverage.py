@@ -17,9 +17,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-import facts  # noqa: E402
-from elf_symbols import defined_symbols  # noqa: E402
-from factfile import read_facts  # noqa: E402
+import facts
+from elf_symbols import defined_symbols
+from factfile import read_facts
 
 FAMILIES = (
     "Array", "Checkpoint", "Coredump", "Ctx", "Dev", "EGL", "Event", "External", "Func", "GL", "Graphics", "Graph",

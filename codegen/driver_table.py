@@ -20,7 +20,5 @@ HEADER = """\
 
 
 def render_table(library: Library) -> str:
-    rows = (
-        f'CUCORE_FN({f.name}, "{f.entry}", {f.since}, {f.per_thread_since})\n' for f in library.functions.values()
-    )
+    rows = (f'CUCORE_FN({f.name}, "{f.entry}", {f.since}, {f.per_thread_since})\n' for f in library.functions.values())
     return HEADER + "".join(rows)

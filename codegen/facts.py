@@ -119,7 +119,9 @@ class Library:
 
     def resolve(self, type_: str) -> str:
         """The name at the end of a chain of typedefs, without 'struct' and the like: CUuuid is CUuuid_st."""
-        name = type_.replace("const ", "").split(" ", 1)[1] if type_.startswith(("struct ", "union ", "enum ")) else type_
+        name = (
+            type_.replace("const ", "").split(" ", 1)[1] if type_.startswith(("struct ", "union ", "enum ")) else type_
+        )
         seen: set[str] = set()
         while name in self.typedefs and name not in seen:
             seen.add(name)

@@ -15,8 +15,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from factfile import write_facts  # noqa: E402
-from scan.libraries import LIBRARIES, scan_library  # noqa: E402
+from factfile import write_facts
+from scan.libraries import LIBRARIES, scan_library
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -9,8 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from clang import cindex
-from clang.cindex import Cursor, CursorKind, TypeKind
+from clang import cindex  # type: ignore[import-untyped]
+from clang.cindex import Cursor, CursorKind, TypeKind  # type: ignore[import-untyped]
 
 Row = dict[str, Any]
 
@@ -18,9 +18,7 @@ Row = dict[str, Any]
 @lru_cache
 def system_includes() -> tuple[str, ...]:
     """The C compiler's own include folders: the libclang wheel has no stddef.h."""
-    text = subprocess.run(
-        ["gcc", "-E", "-xc", "-v", "/dev/null"], capture_output=True, text=True, check=True
-    ).stderr
+    text = subprocess.run(["gcc", "-E", "-xc", "-v", "/dev/null"], capture_output=True, text=True, check=True).stderr
     found = text.split("#include <...> search starts here:")[1].split("End of search list.")[0]
     return tuple(f"-isystem{line.strip()}" for line in found.splitlines() if line.strip())
 
@@ -226,9 +224,7 @@ def evaluate(expressions: dict[str, str], headers: str, arguments: list[str]) ->
     lines = headers.splitlines()
     source = "\n".join([*lines, *(f"enum {{ cucore_value_{n} = {expressions[n]} }};" for n in names)])
     tu = index.parse("scan.c", args=[*arguments, *system_includes()], unsaved_files=[("scan.c", source)])
-    bad = {
-        d.location.line - len(lines) - 1 for d in tu.diagnostics if d.severity >= cindex.Diagnostic.Error
-    }
+    bad = {d.location.line - len(lines) - 1 for d in tu.diagnostics if d.severity >= cindex.Diagnostic.Error}
     if bad:
         return evaluate({n: expressions[n] for i, n in enumerate(names) if i not in bad}, headers, arguments)
     known: dict[str, int] = {}

@@ -13,7 +13,9 @@ from scan import pythonic, roles, surface, versions
 from scan.clang_reader import Reader, Row, Unit, evaluate_macros
 
 Facts = dict[str, Any]
-NOT_CONSTANTS = re.compile(r"__.*|.*_H_?|.*_H_INCLUDED|CUDAAPI|CUDA_CB|.*_HAS_BEEN_DEFINED|PFN_.*|DECLDIR|NVML_INTERNAL.*|GL_VERSION")
+NOT_CONSTANTS = re.compile(
+    r"__.*|.*_H_?|.*_H_INCLUDED|CUDAAPI|CUDA_CB|.*_HAS_BEEN_DEFINED|PFN_.*|DECLDIR|NVML_INTERNAL.*|GL_VERSION"
+)
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,9 @@ def add_type_macros(unit: Unit, facts: Facts) -> None:
         if len(tokens) != 1 or name in facts["typedefs"]:
             continue
         target = tokens[0]
-        if target in facts["typedefs"] or facts["structs"].get(target, facts["enums"].get(target, {})).get("typedef_only"):
+        if target in facts["typedefs"] or facts["structs"].get(target, facts["enums"].get(target, {})).get(
+            "typedef_only"
+        ):
             facts["typedefs"][name] = {"type": target}
         elif target in facts["enums"]:
             facts["typedefs"][name] = {"type": f"enum {target}"}
@@ -137,9 +141,7 @@ def add_nvml_versions(library: Library, include: Path, unit: Unit, facts: Facts)
         names.get(symbol, symbol): {"symbol": symbol, **row} if symbol in names else row
         for symbol, row in facts["functions"].items()
     }
-    facts["older"] = {
-        n: function_facts(library, row) for n, row in every.functions.items() if n not in unit.functions
-    }
+    facts["older"] = {n: function_facts(library, row) for n, row in every.functions.items() if n not in unit.functions}
 
 
 @lru_cache
@@ -169,7 +171,9 @@ def function_facts(library: Library, row: Row) -> Row:
 
 def constants(library: Library, include: Path, unit: Unit) -> dict[str, Row]:
     names = [
-        n for n, tokens in unit.macros.items() if not NOT_CONSTANTS.fullmatch(n) and not is_function_alias(tokens, set(unit.functions))
+        n
+        for n, tokens in unit.macros.items()
+        if not NOT_CONSTANTS.fullmatch(n) and not is_function_alias(tokens, set(unit.functions))
     ]
     values = evaluate_macros(names, library.source(), library.all_arguments(include))
     result: dict[str, Row] = {}
@@ -282,7 +286,9 @@ LIBRARIES = {
         },
     ),
     "nvrtc": Library(headers=("nvrtc.h",), returns="nvrtcResult"),
-    "nvjitlink": Library(prefix="nvJitLink", headers=("nvJitLink.h",), returns="nvJitLinkResult", arguments=("-DNVJITLINK_NO_INLINE",)),
+    "nvjitlink": Library(
+        prefix="nvJitLink", headers=("nvJitLink.h",), returns="nvJitLinkResult", arguments=("-DNVJITLINK_NO_INLINE",)
+    ),
     "nvvm": Library(prefix="nvvm", headers=("nvvm.h",), returns="nvvmResult"),
     "nvfatbin": Library(prefix="nvFatbin", headers=("nvFatbin.h",), returns="nvFatbinResult"),
     "nvml": Library(prefix="nvml", headers=("nvml.h",), returns="nvmlReturn_t", version_macro="NVML_API_VERSION"),

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from factfile import Facts
+
 from scan.surface import plain
 
 Row = dict[str, Any]

@@ -92,9 +92,7 @@ class Assigner:
             return ["in_array", self.count_of(param, params)]
         return ["address"] if self.addresses else ["inout"]
 
-    def returned(
-        self, param: list[str], params: list[list[str]], given: dict[str, Argument], sized: str
-    ) -> list[str]:
+    def returned(self, param: list[str], params: list[list[str]], given: dict[str, Argument], sized: str) -> list[str]:
         """A pointer the Python function does not take. `sized`: the count all arrays of this function share, if any."""
         name, type_ = param[0], param[1]
         if not is_pointer(type_):
@@ -113,7 +111,9 @@ class Assigner:
             return ["out_array", count] if count else ["out"]
         if is_const(type_):
             return ["in_array", count] if count else ["in_struct"]
-        plural = re.search(r"(s|List|Array)$", name) and not re.search(r"(ss|bytes|[sS]tatus|[eE]xists|Flags|flags)$", name)
+        plural = re.search(r"(s|List|Array)$", name) and not re.search(
+            r"(ss|bytes|[sS]tatus|[eE]xists|Flags|flags)$", name
+        )
         if plural and count and count != name and not COUNT_NAME.match(name):
             taken_count = count in given and not is_pointer(dict(p[:2] for p in params)[count])
             returned_count = count not in given and is_pointer(dict(p[:2] for p in params)[count])
