@@ -1,0 +1,59 @@
+// kernel.cpp: kernels, their parameters and attributes.
+#include "cucore/kernel.hpp"
+
+#include "core/library.hpp"
+#include "cucore/driver.hpp"
+#include "cucore/error.hpp"
+#include "cucore/object_code.hpp"
+
+namespace cucore {
+
+Kernel Kernel::from_handle(CUkernel handle, const ObjectCode* owner) {
+  if (handle == nullptr) throw std::invalid_argument{"a kernel handle cannot be null"};
+  const char* name = nullptr;
+  if (driver().cuKernelGetName(&name, handle) != CUDA_SUCCESS || name == nullptr) name = "";
+  return Kernel{std::make_shared<detail::KernelState>(handle, owner != nullptr ? owner->library() : nullptr, name)};
+}
+
+CUkernel Kernel::handle() const noexcept { return state_->handle; }
+const std::string& Kernel::name() const noexcept { return state_->name; }
+
+std::span<const ParamInfo> Kernel::params() const {
+  detail::KernelState& state = *state_;
+  if (!state.params_read.load(std::memory_order_acquire)) [[unlikely]] {
+    const std::lock_guard lock{state.mutex};
+    if (!state.params_read.load(std::memory_order_relaxed)) {
+      std::vector<ParamInfo> params;
+      for (std::size_t i = 0;; ++i) {
+        ParamInfo info{};
+        const CUresult code = driver().cuKernelGetParamInfo(state.handle, i, &info.offset, &info.size);
+        if (code == CUDA_ERROR_INVALID_VALUE) break;  // one past the last
+        check(code, "cuKernelGetParamInfo");
+        params.push_back(info);
+      }
+      state.params_size = params.empty() ? 0 : params.back().offset + params.back().size;
+      state.params = std::move(params);
+      state.params_read.store(true, std::memory_order_release);
+    }
+  }
+  return state.params;
+}
+
+std::size_t Kernel::params_size() const {
+  static_cast<void>(params());
+  return state_->params_size;
+}
+
+int KernelAttributes::get(CUfunction_attribute attribute) const {
+  int value = 0;
+  const CUdevice device = device_ >= 0 ? device_ : detail::current_device_or_first();
+  CUCORE_CALL(cuKernelGetAttribute(&value, attribute, state_->handle, device));
+  return value;
+}
+
+void KernelAttributes::set(CUfunction_attribute attribute, int value) const {
+  const CUdevice device = device_ >= 0 ? device_ : detail::current_device_or_first();
+  CUCORE_CALL(cuKernelSetAttribute(attribute, value, state_->handle, device));
+}
+
+}  // namespace cucore

@@ -1,0 +1,191 @@
+// object_code.cpp: compiled code, loaded once and when needed.
+#include "cucore/object_code.hpp"
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <mutex>
+#include <stdexcept>
+#include <system_error>
+
+#include "core/library.hpp"
+#include "cucore/driver.hpp"
+#include "cucore/error.hpp"
+
+namespace cucore {
+namespace {
+
+constexpr std::array<const char*, 6> kNames{"ptx", "cubin", "ltoir", "fatbin", "object", "library"};
+
+std::string read_file(const std::filesystem::path& path) {
+  std::ifstream file{path, std::ios::binary};
+  if (!file) throw std::system_error{errno, std::generic_category(), "cannot read " + path.string()};
+  return {std::istreambuf_iterator<char>{file}, {}};
+}
+
+/// What the driver can load directly; a library or object may hold any of these.
+bool is_loadable(CodeType type, std::string_view code) {
+  if (type == CodeType::ptx || type == CodeType::cubin || type == CodeType::fatbin) return true;
+  if (type == CodeType::ltoir) return false;
+  constexpr std::string_view kElf{"\x7f" "ELF", 4};
+  constexpr std::string_view kFatbin{"\x50\xed\x55\xba", 4};
+  return code.starts_with(kElf) || code.starts_with(kFatbin) || code.find(".version") < 4096;
+}
+
+}  // namespace
+
+const char* code_type_name(CodeType type) noexcept { return kNames[static_cast<std::size_t>(type)]; }
+
+CodeType code_type_of(std::string_view name) {
+  std::string known;
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    if (name == kNames[i]) return static_cast<CodeType>(i);
+    known += (i == 0 ? "'" : ", '") + std::string{kNames[i]} + "'";
+  }
+  throw std::invalid_argument{"'" + std::string{name} + "' is no code type; known are " + known};
+}
+
+struct ObjectCode::State {
+  CodeType type;
+  std::string name;
+  SymbolMapping symbol_mapping;
+  std::optional<std::filesystem::path> file;
+
+  std::mutex mutex;  // guards all below
+  bool code_read = true;
+  std::string code;
+  std::atomic<bool> loaded{false};
+  std::shared_ptr<detail::Library> library;
+  std::map<std::string, std::shared_ptr<detail::KernelState>, std::less<>> kernels;  // by the name that was asked for
+
+  const std::string& read_code() {  // the lock is held
+    if (!code_read) {
+      code = read_file(*file);
+      code_read = true;
+    }
+    return code;
+  }
+
+  std::string description() const {
+    std::string text = code_type_name(type);
+    if (file) return text + " file " + file->string();
+    return name.empty() ? text + " code" : text + " code '" + name + "'";
+  }
+
+  const std::shared_ptr<detail::Library>& load() {  // the lock is held
+    if (library == nullptr) {
+      const std::string& bytes = read_code();
+      if (!is_loadable(type, bytes)) {
+        throw std::runtime_error{description() + " cannot be loaded as it is: link it first, Linker(code).link(\"cubin\")"};
+      }
+      library = detail::Library::load(bytes, description());
+      loaded.store(true, std::memory_order_release);
+    }
+    return library;
+  }
+};
+
+ObjectCode::ObjectCode(CodeType type, std::string code, std::string name, SymbolMapping symbol_mapping)
+    : state_{std::make_shared<State>()} {
+  state_->type = type;
+  state_->code = std::move(code);
+  state_->name = std::move(name);
+  state_->symbol_mapping = std::move(symbol_mapping);
+}
+
+ObjectCode::ObjectCode(CodeType type, const std::filesystem::path& file, std::string name, SymbolMapping symbol_mapping)
+    : ObjectCode{type, std::string{}, std::move(name), std::move(symbol_mapping)} {
+  state_->file = file;
+  state_->code_read = false;
+}
+
+ObjectCode ObjectCode::from_ptx(std::string code, std::string name, SymbolMapping map) {
+  return {CodeType::ptx, std::move(code), std::move(name), std::move(map)};
+}
+ObjectCode ObjectCode::from_cubin(std::string code, std::string name, SymbolMapping map) {
+  return {CodeType::cubin, std::move(code), std::move(name), std::move(map)};
+}
+ObjectCode ObjectCode::from_ltoir(std::string code, std::string name, SymbolMapping map) {
+  return {CodeType::ltoir, std::move(code), std::move(name), std::move(map)};
+}
+ObjectCode ObjectCode::from_fatbin(std::string code, std::string name, SymbolMapping map) {
+  return {CodeType::fatbin, std::move(code), std::move(name), std::move(map)};
+}
+ObjectCode ObjectCode::from_object(std::string code, std::string name, SymbolMapping map) {
+  return {CodeType::object, std::move(code), std::move(name), std::move(map)};
+}
+ObjectCode ObjectCode::from_library(std::string code, std::string name, SymbolMapping map) {
+  return {CodeType::library, std::move(code), std::move(name), std::move(map)};
+}
+
+CodeType ObjectCode::code_type() const noexcept { return state_->type; }
+const std::string& ObjectCode::name() const noexcept { return state_->name; }
+const SymbolMapping& ObjectCode::symbol_mapping() const noexcept { return state_->symbol_mapping; }
+const std::optional<std::filesystem::path>& ObjectCode::file() const noexcept { return state_->file; }
+bool ObjectCode::is_loaded() const noexcept { return state_->loaded.load(std::memory_order_acquire); }
+
+const std::string& ObjectCode::code() const {
+  const std::lock_guard lock{state_->mutex};
+  return state_->read_code();  // final once read, so the reference may leave the lock
+}
+
+std::shared_ptr<detail::Library> ObjectCode::library() const {
+  const std::lock_guard lock{state_->mutex};
+  return state_->load();
+}
+
+CUlibrary ObjectCode::handle() const { return library()->handle(); }
+
+CUmodule ObjectCode::get_module() const {
+  CUmodule module = nullptr;
+  CUCORE_CALL(cuLibraryGetModule(&module, handle()));
+  return module;
+}
+
+Kernel ObjectCode::get_kernel(std::string_view name) const {
+  CUresult code = CUDA_SUCCESS;
+  std::string symbol;
+  {
+    const std::lock_guard lock{state_->mutex};
+    if (const auto known = state_->kernels.find(name); known != state_->kernels.end()) return Kernel{known->second};
+    const auto& library = state_->load();
+    const auto mapped = state_->symbol_mapping.find(name);
+    symbol = mapped != state_->symbol_mapping.end() ? mapped->second : std::string{name};
+    CUkernel kernel = nullptr;
+    code = driver().cuLibraryGetKernel(&kernel, library->handle(), symbol.c_str());
+    if (code == CUDA_SUCCESS) {
+      auto state = std::make_shared<detail::KernelState>(kernel, library, symbol);
+      state_->kernels.emplace(name, state);
+      return Kernel{std::move(state)};
+    }
+  }
+  if (code != CUDA_ERROR_NOT_FOUND) fail(code, "cuLibraryGetKernel");
+  std::string text = std::string{result_name(code)} + ": there is no kernel '" + symbol + "' in the " + state_->description();
+  if (symbol != name) text += " (asked for as '" + std::string{name} + "')";
+  text += "; it has";
+  const auto names = kernel_names();
+  if (names.empty()) text += " no kernels";
+  for (std::size_t i = 0; i < names.size() && i < 20; ++i) text += (i == 0 ? " '" : ", '") + names[i] + "'";
+  if (names.size() > 20) text += ", ...";
+  if (!names.empty()) text += ". C++ names are mangled: declare the kernel extern \"C\", or compile with name_expressions";
+  throw CUDAError{static_cast<int>(code), result_name(code), text};
+}
+
+std::vector<std::string> ObjectCode::kernel_names() const {
+  const auto library = this->library();
+  unsigned count = 0;
+  CUCORE_CALL(cuLibraryGetKernelCount(&count, library->handle()));
+  std::vector<CUkernel> kernels(count);
+  if (count != 0) CUCORE_CALL(cuLibraryEnumerateKernels(kernels.data(), count, library->handle()));
+  std::vector<std::string> names;
+  for (const CUkernel kernel : kernels) {
+    const char* name = nullptr;
+    CUCORE_CALL(cuKernelGetName(&name, kernel));
+    names.emplace_back(name);
+  }
+  return names;
+}
+
+}  // namespace cucore
