@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 
 namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace cucore::python {
 

@@ -6,7 +6,7 @@ namespace cucore::python {
 /// The classes live in cuda/core/_errors.py, so that they pickle and read well; fetched once.
 static PyObject* error_class(const char* name) {
   nb::object module = nb::module_::import_("cuda.core._errors");
-  return module.attr(name).release().ptr();
+  return nb::object(module.attr(name)).release().ptr();
 }
 
 static void raise_cuda_error(const CUDAError& error, const char* class_name) {

@@ -1,9 +1,11 @@
 // support.cpp: the C API half of the bindings.
 #include "support.hpp"
 
-#include <pthread.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 
@@ -31,6 +33,25 @@ void add_function(nb::module_& m, const char* name, FastFunction function, const
   if (made == nullptr) throw nb::python_error();
   m.attr(name) = nb::steal(made);
 }
+
+static PyObject* get_guarded(PyObject* self, void* closure) noexcept {
+  try {
+    return reinterpret_cast<Getter>(closure)(self);
+  } catch (...) {
+    set_python_error();
+    return nullptr;
+  }
+}
+
+void def_get(nb::handle type, const char* name, Getter getter, const char* doc) {
+  auto* definition = new PyGetSetDef{name, &get_guarded, nullptr, doc, reinterpret_cast<void*>(getter)};
+  PyObject* made = PyDescr_NewGetSet(reinterpret_cast<PyTypeObject*>(type.ptr()), definition);
+  if (made == nullptr) throw nb::python_error();
+  nb::object held = nb::steal(made);
+  nb::setattr(type, name, held);
+}
+
+void set_module(nb::handle type) { nb::setattr(type, "__module__", nb::str("cuda.core")); }
 
 void set_type_call(nb::handle type, TypeCall call) {
   reinterpret_cast<PyTypeObject*>(type.ptr())->tp_vectorcall = call;
@@ -104,8 +125,8 @@ Stream foreign_stream(nb::handle object) {
   if (!protocol.is_valid()) return Stream{};
   nb::object answer = PyCallable_Check(protocol.ptr()) != 0 ? protocol() : protocol;
   if (PyTuple_Check(answer.ptr()) == 0 || PyTuple_GET_SIZE(answer.ptr()) != 2) {
-    PyErr_Format(PyExc_RuntimeError, "__cuda_stream__ of %T must be a method that returns (version, address)",
-                 object.ptr());
+    PyErr_Format(PyExc_RuntimeError, "__cuda_stream__ of %s must be a method that returns (version, address)",
+                 Py_TYPE(object.ptr())->tp_name);
     throw nb::python_error();
   }
   const long version = PyLong_AsLong(PyTuple_GET_ITEM(answer.ptr(), 0));
@@ -237,13 +258,8 @@ StreamOptions stream_options(PyObject* object) {
 
 // ---- waiting
 
-static bool signals_arrive_here() {
-  static const unsigned long main_thread = [] {
-    nb::object threading = nb::module_::import_("_thread");
-    return nb::cast<unsigned long>(nb::module_::import_("threading").attr("main_thread")().attr("ident"));
-  }();
-  return PyThread_get_thread_ident() == main_thread;
-}
+/// Python handles signals on the main thread only, which on Linux is the one that has the process's number.
+static bool signals_arrive_here() { return syscall(SYS_gettid) == getpid(); }
 
 void wait_interruptible(CUresult (*query)(void*), CUresult (*block)(void*), void* what, const char* call) {
   CUresult code = query(what);

@@ -41,6 +41,12 @@ void def_fast(nb::handle type, const char* name, const char* doc) {
 /// A function of a module, by the same convention.
 void add_function(nb::module_& m, const char* name, FastFunction guarded_function, const char* doc);
 
+/// A read-only property. The getter returns a new reference and may throw.
+using Getter = PyObject* (*)(PyObject* self);
+void def_get(nb::handle type, const char* name, Getter getter, const char* doc);
+/// Makes the class say it lives in cuda.core, where users import it from.
+void set_module(nb::handle type);
+
 /// Replaces what calling the type does. The function returns a new reference.
 using TypeCall = PyObject* (*)(PyObject* type, PyObject* const* args, size_t nargsf, PyObject* kwnames);
 void set_type_call(nb::handle type, TypeCall call);

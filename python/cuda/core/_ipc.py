@@ -1,0 +1,131 @@
+"""What processes hand each other to share events and memory. Each pickles; none touches the driver when unpickled."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+
+class IPCEventDescriptor:
+    """Names an event of another process: pass it to ``Event.from_ipc_descriptor``."""
+
+    __slots__ = ("_handle", "_blocking_sync")
+
+    def __init__(self, *arg: Any, **kwargs: Any) -> None:
+        raise RuntimeError("IPCEventDescriptor comes from Event.ipc_descriptor; it cannot be made directly")
+
+    @classmethod
+    def _make(cls, handle: bytes, blocking_sync: bool) -> IPCEventDescriptor:
+        if len(handle) != 64:
+            raise ValueError("an IPC event handle has 64 bytes")
+        self = cls.__new__(cls)
+        self._handle = bytes(handle)
+        self._blocking_sync = bool(blocking_sync)
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, IPCEventDescriptor) and other._handle == self._handle
+
+    def __hash__(self) -> int:
+        return hash(self._handle)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return IPCEventDescriptor._make, (self._handle, self._blocking_sync)
+
+
+class IPCBufferDescriptor:
+    """Names a buffer of another process: pass it to ``Buffer.from_ipc_descriptor``."""
+
+    __slots__ = ("_payload", "_size", "_kind")
+
+    def __init__(self, *arg: Any, **kwargs: Any) -> None:
+        raise RuntimeError("IPCBufferDescriptor comes from Buffer.ipc_descriptor; it cannot be made directly")
+
+    @classmethod
+    def _make(cls, payload: bytes, size: int, kind: str = "pool") -> IPCBufferDescriptor:
+        if len(payload) != 64:
+            raise ValueError("an IPC buffer handle has 64 bytes")
+        if kind not in ("pool", "memory"):
+            raise ValueError(f"unknown kind of IPC buffer: {kind!r}")
+        if size < 0:
+            raise ValueError("the size of a buffer cannot be negative")
+        self = cls.__new__(cls)
+        self._payload = bytes(payload)
+        self._size = int(size)
+        self._kind = kind
+        return self
+
+    @property
+    def size(self) -> int:
+        """The size of the buffer in bytes."""
+        return self._size
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return IPCBufferDescriptor._make, (self._payload, self._size, self._kind)
+
+
+class IPCAllocationHandle:
+    """A file descriptor that names a memory resource, for sending to another process. Closes itself."""
+
+    __slots__ = ("_fd", "_uuid", "__weakref__")
+
+    def __init__(self, *arg: Any, **kwargs: Any) -> None:
+        raise RuntimeError("IPCAllocationHandle comes from a memory resource's allocation_handle; it cannot be made directly")
+
+    @classmethod
+    def _make(cls, fd: int, uuid: Any) -> IPCAllocationHandle:
+        if fd < 0:
+            raise ValueError("a file descriptor cannot be negative")
+        self = cls.__new__(cls)
+        self._fd = fd
+        self._uuid = uuid
+        return self
+
+    @property
+    def handle(self) -> int:
+        """The file descriptor, -1 after close()."""
+        return self._fd
+
+    @property
+    def uuid(self) -> Any:
+        """What the memory resource is registered as."""
+        return self._uuid
+
+    @property
+    def is_closed(self) -> bool:
+        return self._fd < 0
+
+    def close(self) -> None:
+        """Close the file descriptor; does nothing the second time."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __int__(self) -> int:
+        if self._fd < 0:
+            raise ValueError("the handle is closed")
+        return self._fd
+
+    def __del__(self) -> None:
+        try:
+            self.close()
+        except (OSError, AttributeError):
+            pass
+
+
+def _rebuild_allocation_handle(duplicate: Any, uuid: Any) -> IPCAllocationHandle:
+    return IPCAllocationHandle._make(duplicate.detach(), uuid)
+
+
+def reduce_allocation_handle(handle: IPCAllocationHandle) -> tuple[Any, ...]:
+    """How multiprocessing sends a handle: the file descriptor is duplicated into the other process."""
+    from multiprocessing import reduction
+
+    return _rebuild_allocation_handle, (reduction.DupFd(int(handle)), handle.uuid)
+
+
+def install_reducers() -> None:
+    """Teach multiprocessing to send allocation handles between processes."""
+    from multiprocessing import reduction
+
+    reduction.ForkingPickler.register(IPCAllocationHandle, reduce_allocation_handle)

@@ -1,0 +1,341 @@
+// arguments.cpp: Python values as the parameter block of a kernel.
+#include "arguments.hpp"
+
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+#include <unordered_map>
+
+#include "cucore/driver.hpp"
+#include "py_buffer.hpp"
+
+namespace cucore::python {
+namespace {
+
+/// What is known of a Python type whose instances go by value.
+struct ValueType {
+  enum Kind : std::uint8_t { unknown, in_object, by_buffer, by_int, by_handle, by_ptr, by_address } kind = unknown;
+  bool is_integer = false;
+  bool is_signed = false;
+  std::uint16_t offset = 0;  // in_object: where the value lies in the instance
+  std::uint16_t size = 0;
+};
+
+struct TypeCache {
+  std::mutex mutex;
+  std::unordered_map<PyTypeObject*, ValueType> types;  // types are kept alive by a reference
+};
+TypeCache& cache() {
+  static TypeCache* const instance = new TypeCache;
+  return *instance;
+}
+
+bool name_starts_with(const PyTypeObject* type, const char* prefix) {
+  return std::strncmp(type->tp_name, prefix, std::strlen(prefix)) == 0;
+}
+
+/// NumPy's scalars hold their value right behind the object's head (its public ABI); checked against what the buffer
+/// protocol says of the first instance seen, so that nothing is assumed.
+ValueType inspect_numpy(PyObject* value) {
+  ValueType out;
+  Py_buffer view{};
+  if (PyObject_GetBuffer(value, &view, PyBUF_CONTIG_RO | PyBUF_FORMAT) < 0) {
+    PyErr_Clear();
+    return out;
+  }
+  const auto size = static_cast<std::size_t>(view.len);
+  const char code = view.format != nullptr && view.format[0] != '\0' ? view.format[std::strlen(view.format) - 1] : 'B';
+  out.kind = ValueType::by_buffer;
+  out.size = static_cast<std::uint16_t>(size);
+  out.is_integer = std::strchr("bBhHiIlLqQnN", code) != nullptr && std::strlen(view.format ? view.format : "B") == 1;
+  out.is_signed = std::strchr("bhilqn", code) != nullptr;
+  if (size == 1 || size == 2 || size == 4 || size == 8 || size == 16) {
+    const std::size_t align = size == 16 ? 8 : size;
+    const std::size_t offset = (sizeof(PyObject) + align - 1) / align * align;
+    if (static_cast<std::size_t>(Py_TYPE(value)->tp_basicsize) >= offset + size &&
+        Py_TYPE(value)->tp_itemsize == 0 &&
+        std::memcmp(reinterpret_cast<const char*>(value) + offset, view.buf, size) == 0 &&
+        std::strstr(Py_TYPE(value)->tp_name, "void") == nullptr) {
+      out.kind = ValueType::in_object;
+      out.offset = static_cast<std::uint16_t>(offset);
+    }
+  }
+  PyBuffer_Release(&view);
+  return out;
+}
+
+bool derives_from(PyTypeObject* type, const char* name) {
+  PyObject* mro = type->tp_mro;
+  for (Py_ssize_t i = 0; mro != nullptr && i < PyTuple_GET_SIZE(mro); ++i) {
+    const auto* base = reinterpret_cast<const PyTypeObject*>(PyTuple_GET_ITEM(mro, i));
+    if (std::strcmp(base->tp_name, name) == 0) return true;
+  }
+  return false;
+}
+
+ValueType inspect(PyObject* value) {
+  PyTypeObject* type = Py_TYPE(value);
+  ValueType out;
+  if (derives_from(type, "numpy.generic")) return inspect_numpy(value);
+  const PyTypeObject* meta = Py_TYPE(reinterpret_cast<PyObject*>(type));
+  if (name_starts_with(meta, "_ctypes.") || derives_from(type, "_ctypes._SimpleCData") ||
+      derives_from(type, "_ctypes.Structure") || derives_from(type, "_ctypes.Union")) {
+    out.kind = ValueType::by_buffer;
+    if (derives_from(type, "_ctypes._SimpleCData")) {
+      if (PyObject* code = PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "_type_")) {
+        const char* text = PyUnicode_Check(code) ? PyUnicode_AsUTF8(code) : "";
+        out.is_integer = text != nullptr && *text != '\0' && std::strchr("bBhHiIlLqQ", *text) != nullptr;
+        out.is_signed = out.is_integer && std::strchr("bhilq", *text) != nullptr;
+        Py_DECREF(code);
+      }
+      PyErr_Clear();
+    }
+    return out;
+  }
+  const auto has = [&](const char* attribute) {
+    const int found = PyObject_HasAttrString(reinterpret_cast<PyObject*>(type), attribute);
+    return found == 1;
+  };
+  if (has("_kernel_argument_address")) {  // tensor maps: a block of bytes that goes by value
+    out.kind = ValueType::by_address;
+  } else if (has("_kernel_argument")) {  // textures, surfaces, graph conditions, strided views: a number of 64 bits
+    out.kind = ValueType::by_handle;
+  } else if (type->tp_as_number != nullptr &&
+             (type->tp_as_number->nb_index != nullptr || type->tp_as_number->nb_int != nullptr) &&
+             std::strstr(type->tp_name, "numpy") == nullptr && !PyUnicode_Check(value) && !PyFloat_Check(value)) {
+    out.kind = ValueType::by_int;  // handles of cuda.bindings, enums, int subclasses
+  }
+  return out;
+}
+
+ValueType value_type(PyObject* value) {
+  TypeCache& all = cache();
+  PyTypeObject* type = Py_TYPE(value);
+  {
+    const std::lock_guard lock{all.mutex};
+    if (const auto found = all.types.find(type); found != all.types.end()) return found->second;
+  }
+  const ValueType made = inspect(value);
+  const std::lock_guard lock{all.mutex};
+  if (all.types.emplace(type, made).second) Py_INCREF(type);
+  return made;
+}
+
+std::string where(const Kernel& kernel, std::size_t index) {
+  return "argument " + std::to_string(index) + " of kernel " + (kernel.name().empty() ? "?" : kernel.name());
+}
+
+[[noreturn]] void wrong_size(const Kernel& kernel, std::size_t index, PyObject* value, std::size_t has,
+                             std::size_t wants) {
+  const std::string text = where(kernel, index) + ": " + Py_TYPE(value)->tp_name + " has " + std::to_string(has) +
+                           " bytes, but the kernel's parameter has " + std::to_string(wants);
+  PyErr_SetString(PyExc_TypeError, text.c_str());
+  throw nb::python_error();
+}
+
+/// Writes an integer of any width; true when it fits, signed or unsigned.
+bool store_integer(void* out, std::size_t size, bool negative, std::uint64_t bits) {
+  if (size < 8) {
+    const unsigned width = static_cast<unsigned>(size) * 8;
+    if (negative) {
+      const auto value = static_cast<std::int64_t>(bits);
+      if (value < -(std::int64_t{1} << (width - 1))) return false;
+    } else if ((bits >> width) != 0) {
+      return false;
+    }
+  }
+  std::memcpy(out, &bits, size);  // little endian: the low bytes come first
+  return true;
+}
+
+}  // namespace
+
+PackedArguments::~PackedArguments() {
+  for (Py_buffer& view : views_) PyBuffer_Release(&view);
+}
+
+void* PackedArguments::room(std::size_t size) {
+  const std::size_t rounded = (size + 15) / 16 * 16;
+  if (used_ + rounded <= sizeof few_bytes_) {
+    void* place = few_bytes_ + used_;
+    used_ += rounded;
+    return place;
+  }
+  more_.push_back(std::make_unique<std::byte[]>(rounded));
+  return more_.back().get();
+}
+
+void PackedArguments::pack(const Kernel& kernel, PyObject* const* args, std::size_t count) {
+  const std::span<const ParamInfo> params = kernel.params();
+  if (params.size() != count) {
+    std::string text = "kernel " + (kernel.name().empty() ? std::string{"?"} : kernel.name()) + " takes " +
+                       std::to_string(params.size()) + (params.size() == 1 ? " argument, " : " arguments, ") +
+                       std::to_string(count) + (count == 1 ? " was given" : " were given");
+    if (count < params.size()) {
+      text += ": argument " + std::to_string(count) + " (" + std::to_string(params[count].size) + " bytes) is missing";
+    }
+    PyErr_SetString(PyExc_TypeError, text.c_str());
+    throw nb::python_error();
+  }
+  if (count > kFew) {
+    many_pointers_.resize(count);
+    pointers_ = many_pointers_.data();
+  }
+  for (std::size_t i = 0; i < count; ++i) pack_one(kernel, i, args[i], params[i].size);
+}
+
+void PackedArguments::pack_one(const Kernel& kernel, std::size_t index, PyObject* value, std::size_t size) {
+  if (const PyBuffer* buffer = buffer_of(value)) {
+    if (buffer->buffer.is_closed()) throw InvalidStateError(where(kernel, index) + ": the buffer is closed");
+    if (size != sizeof(CUdeviceptr)) wrong_size(kernel, index, value, sizeof(CUdeviceptr), size);
+    auto* place = static_cast<CUdeviceptr*>(room(size));
+    *place = buffer->buffer.handle();
+    pointers_[index] = place;
+    return;
+  }
+  if (PyLong_CheckExact(value)) {
+    if (size > 8) wrong_size(kernel, index, value, 8, size);
+    int overflow = 0;
+    const long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
+    bool negative = number < 0 && overflow == 0;
+    std::uint64_t bits = static_cast<std::uint64_t>(number);
+    if (overflow > 0) {
+      bits = PyLong_AsUnsignedLongLong(value);
+      if (PyErr_Occurred() != nullptr) {
+        PyErr_Clear();
+        overflow = -1;
+      }
+    }
+    void* place = room(size);
+    if (overflow < 0 || !store_integer(place, size, negative, bits)) {
+      const std::string text =
+          where(kernel, index) + ": the int does not fit in the kernel's parameter of " + std::to_string(size) + " bytes";
+      PyErr_SetString(PyExc_OverflowError, text.c_str());
+      throw nb::python_error();
+    }
+    pointers_[index] = place;
+    return;
+  }
+  pack_slow(kernel, index, value, size);
+}
+
+void PackedArguments::pack_slow(const Kernel& kernel, std::size_t index, PyObject* value, std::size_t size) {
+  if (PyFloat_CheckExact(value)) {
+    const double number = PyFloat_AS_DOUBLE(value);
+    void* place = room(size);
+    if (size == sizeof(double)) {
+      std::memcpy(place, &number, size);
+    } else if (size == sizeof(float)) {
+      const auto narrow = static_cast<float>(number);
+      std::memcpy(place, &narrow, size);
+    } else {
+      wrong_size(kernel, index, value, sizeof(double), size);
+    }
+    pointers_[index] = place;
+    return;
+  }
+  if (PyBool_Check(value)) {
+    if (size > 8) wrong_size(kernel, index, value, 1, size);
+    void* place = room(size);
+    store_integer(place, size, false, value == Py_True ? 1 : 0);
+    pointers_[index] = place;
+    return;
+  }
+  if (PyComplex_CheckExact(value)) {
+    const Py_complex number = PyComplex_AsCComplex(value);
+    void* place = room(size);
+    if (size == 2 * sizeof(double)) {
+      const double both[2] = {number.real, number.imag};
+      std::memcpy(place, both, size);
+    } else if (size == 2 * sizeof(float)) {
+      const float both[2] = {static_cast<float>(number.real), static_cast<float>(number.imag)};
+      std::memcpy(place, both, size);
+    } else {
+      wrong_size(kernel, index, value, 2 * sizeof(double), size);
+    }
+    pointers_[index] = place;
+    return;
+  }
+  if (value == Py_None) {  // a null pointer
+    if (size != 8) wrong_size(kernel, index, value, 8, size);
+    pointers_[index] = std::memset(room(size), 0, size);
+    return;
+  }
+  const ValueType type = value_type(value);
+  const void* source = nullptr;
+  std::size_t has = 0;
+  switch (type.kind) {
+    case ValueType::in_object:
+      source = reinterpret_cast<const char*>(value) + type.offset;
+      has = type.size;
+      break;
+    case ValueType::by_buffer: {
+      Py_buffer view{};
+      if (PyObject_GetBuffer(value, &view, PyBUF_CONTIG_RO) < 0) throw nb::python_error();
+      views_.push_back(view);
+      source = view.buf;
+      has = static_cast<std::size_t>(view.len);
+      break;
+    }
+    case ValueType::by_int: {
+      nb::object number = nb::steal(PyNumber_Long(value));
+      if (!number.is_valid()) throw nb::python_error();
+      pack_one(kernel, index, number.ptr(), size);
+      return;
+    }
+    case ValueType::by_handle: {
+      nb::object number = nb::handle{value}.attr("_kernel_argument");
+      if (size != 8) wrong_size(kernel, index, value, 8, size);
+      pack_one(kernel, index, number.ptr(), size);
+      return;
+    }
+    case ValueType::by_address: {
+      nb::object pair = nb::handle{value}.attr("_kernel_argument_address");
+      unsigned long long address = 0;
+      unsigned long long bytes = 0;
+      if (!PyArg_ParseTuple(pair.ptr(), "KK", &address, &bytes)) throw nb::python_error();
+      if (bytes != size) wrong_size(kernel, index, value, bytes, size);
+      pointers_[index] = reinterpret_cast<void*>(address);
+      return;
+    }
+    default: {
+      const std::string text = where(kernel, index) + ": a " + Py_TYPE(value)->tp_name +
+                               " cannot be passed; give a Buffer, an address (int), a NumPy or ctypes scalar or "
+                               "structure, or a bool, int, float or complex";
+      PyErr_SetString(PyExc_TypeError, text.c_str());
+      throw nb::python_error();
+    }
+  }
+  if (has == size) {
+    pointers_[index] = const_cast<void*>(source);
+    return;
+  }
+  if (type.is_integer && size <= 8 && has <= 8) {  // the value counts, not the width it came in
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, source, has);
+    bool negative = false;
+    if (type.is_signed && has < 8 && ((bits >> (has * 8 - 1)) & 1) != 0) bits |= ~std::uint64_t{0} << (has * 8);
+    if (type.is_signed) negative = static_cast<std::int64_t>(bits) < 0;
+    void* place = room(size);
+    if (store_integer(place, size, negative, bits)) {
+      pointers_[index] = place;
+      return;
+    }
+  }
+  wrong_size(kernel, index, value, has, size);
+}
+
+void retain_in_graph(PyObject* builder, PyObject* const* objects, Py_ssize_t count) {
+  static PyObject* const name = PyUnicode_InternFromString("_retain");
+  PyObject* method = PyObject_GetAttr(builder, name);
+  if (method == nullptr) {  // a foreign stream: nothing is captured through it
+    PyErr_Clear();
+    return;
+  }
+  nb::object held = nb::steal(method);
+  nb::object tuple = nb::steal(PyTuple_New(count));
+  for (Py_ssize_t i = 0; i < count; ++i) PyTuple_SET_ITEM(tuple.ptr(), i, Py_NewRef(objects[i]));
+  held(tuple);
+}
+
+}  // namespace cucore::python

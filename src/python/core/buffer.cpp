@@ -1,0 +1,471 @@
+// buffer.cpp: cuda.core.Buffer.
+#include <cstring>
+
+#include "dlpack.hpp"
+#include "py_buffer.hpp"
+
+namespace cucore::python {
+
+/// A memory resource that a user wrote in Python.
+namespace {
+class PythonResource final : public MemoryResource {
+ public:
+  explicit PythonResource(nb::object object) : object_{keep_alive(std::move(object))} {}
+  CUdeviceptr allocate(std::size_t, StreamRef) override {
+    throw InvalidStateError("a Python memory resource allocates in Python");
+  }
+  void deallocate(CUdeviceptr ptr, std::size_t size, StreamRef stream) override {
+    if (!Py_IsInitialized()) return;
+    nb::gil_scoped_acquire gil;
+    nb::object stream_object = stream.handle() != nullptr ? wrap(Stream::view(stream.handle())) : nb::none();
+    object().attr("deallocate")(static_cast<std::uintptr_t>(ptr), size, nb::arg("stream") = stream_object);
+  }
+  bool is_device_accessible() const noexcept override { return flag("is_device_accessible"); }
+  bool is_host_accessible() const noexcept override { return flag("is_host_accessible"); }
+  bool is_managed() const noexcept override { return flag("is_managed"); }
+  int device_id() const noexcept override {
+    PyObject* value = PyObject_GetAttrString(static_cast<PyObject*>(object_.get()), "device_id");
+    const long id = value != nullptr ? PyLong_AsLong(value) : -1;
+    Py_XDECREF(value);
+    PyErr_Clear();
+    return static_cast<int>(id);
+  }
+
+ private:
+  nb::handle object() const { return nb::handle{static_cast<PyObject*>(object_.get())}; }
+  bool flag(const char* name) const noexcept {
+    PyObject* value = PyObject_GetAttrString(static_cast<PyObject*>(object_.get()), name);
+    const bool answer = value != nullptr && PyObject_IsTrue(value) == 1;
+    Py_XDECREF(value);
+    PyErr_Clear();
+    return answer;
+  }
+  std::shared_ptr<void> object_;
+};
+
+nb::object managed_buffer_type() { return nb::module_::import_("cuda.core._managed").attr("ManagedBuffer"); }
+
+std::shared_ptr<MemoryResource> native_of(nb::handle resource) {
+  static PyObject* const name = PyUnicode_InternFromString("_native");
+  PyObject* found = PyObject_GetAttr(resource.ptr(), name);
+  if (found == nullptr) {
+    PyErr_Clear();
+    return nullptr;
+  }
+  nb::object held = nb::steal(found);
+  if (!nb::isinstance<Native>(held)) return nullptr;
+  const Native& native = nb::cast<const Native&>(held);
+  if (native.resource == nullptr) throw InvalidStateError("the memory resource is closed");
+  return native.resource;
+}
+
+std::shared_ptr<MemoryResource> resource_of(nb::handle resource) {
+  if (auto native = native_of(resource)) return native;
+  return std::make_shared<PythonResource>(nb::borrow(resource));
+}
+
+}  // namespace
+
+MemoryPool& Native::pool() const {
+  if (resource == nullptr) throw InvalidStateError("the memory resource is closed");
+  auto* pool = dynamic_cast<MemoryPool*>(resource.get());
+  if (pool == nullptr) throw InvalidStateError("the memory resource has no pool");
+  return *pool;
+}
+
+PyBuffer* buffer_of(PyObject* object) noexcept {
+  static PyTypeObject* const type = reinterpret_cast<PyTypeObject*>(nb::type<PyBuffer>().ptr());
+  if (Py_TYPE(object) == type || PyType_IsSubtype(Py_TYPE(object), type) != 0) return &self_of<PyBuffer>(object);
+  return nullptr;
+}
+
+PyBuffer& open_buffer(PyObject* object) {
+  PyBuffer* buffer = buffer_of(object);
+  if (buffer == nullptr) {
+    PyErr_Format(PyExc_TypeError, "expected a Buffer, not %s", Py_TYPE(object)->tp_name);
+    throw nb::python_error();
+  }
+  if (buffer->buffer.is_closed()) throw InvalidStateError("the buffer is closed");
+  return *buffer;
+}
+
+nb::object make_buffer(PyBuffer&& value, bool managed) {
+  if (managed) return wrap(nb::handle{managed_buffer_type()}, std::move(value));
+  return wrap(std::move(value));
+}
+
+nb::object allocate_from(nb::handle resource, PyObject* size, PyObject* stream, const char* function) {
+  Stream storage;
+  const Stream* on = nullptr;
+  if (stream == nullptr || stream == Py_None) {
+    storage = Stream::view(default_stream_handle());
+    on = &storage;
+  } else {
+    on = &stream_argument(stream, function, storage);
+  }
+  if (auto native = native_of(resource)) {
+    const std::size_t bytes = size_argument(size, "size");
+    const bool managed = native->is_managed();
+    PyBuffer value;
+    value.buffer = Buffer::allocate(std::move(native), bytes, *on);
+    value.resource = nb::borrow(resource);
+    return make_buffer(std::move(value), managed);
+  }
+  nb::object stream_object = stream == nullptr || stream == Py_None ? wrap(*on) : nb::borrow(stream);
+  return resource.attr("allocate")(nb::handle{size}, nb::arg("stream") = stream_object);
+}
+
+CUdeviceptr pointer_argument(PyObject* object) {
+  if (object == nullptr || object == Py_None) return 0;
+  nb::object number = nb::steal(PyNumber_Long(object));
+  if (!number.is_valid()) throw nb::python_error();
+  const unsigned long long value = PyLong_AsUnsignedLongLong(number.ptr());
+  if (PyErr_Occurred() != nullptr) throw nb::python_error();
+  return static_cast<CUdeviceptr>(value);
+}
+
+MemoryTraits traits_of(const PyBuffer& buffer) {
+  if (const auto& resource = buffer.buffer.memory_resource()) {
+    return {resource->is_device_accessible(), resource->is_host_accessible(), resource->is_managed(),
+            resource->device_id()};
+  }
+  // Foreign memory: ask the driver.
+  MemoryTraits traits;
+  unsigned type = 0;
+  int ordinal = -1;
+  unsigned managed = 0;
+  CUpointer_attribute wanted[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                                  CU_POINTER_ATTRIBUTE_IS_MANAGED};
+  void* answers[] = {&type, &ordinal, &managed};
+  const CUresult code = driver().cuPointerGetAttributes(3, wanted, answers, buffer.buffer.handle());
+  if (code != CUDA_SUCCESS || type == 0) {  // memory the driver does not know: the host's own
+    traits.host = true;
+    return traits;
+  }
+  traits.device = true;
+  traits.managed = managed != 0;
+  traits.host = type == CU_MEMORYTYPE_HOST || traits.managed;
+  traits.device_id = type == CU_MEMORYTYPE_HOST && !traits.managed ? -1 : ordinal;
+  return traits;
+}
+
+namespace {
+
+/// A view of a host object's bytes for as long as this lives.
+class HostView {
+ public:
+  HostView(PyObject* object, bool writable, const char* function) {
+    if (PyObject_GetBuffer(object, &view_, writable ? PyBUF_CONTIG : PyBUF_CONTIG_RO) < 0) {
+      if (PyErr_ExceptionMatches(PyExc_TypeError) != 0) {
+        PyErr_Clear();
+        PyErr_Format(PyExc_TypeError, "%s(): expected a Buffer or an object with the buffer protocol, not %s", function,
+                     Py_TYPE(object)->tp_name);
+      }
+      throw nb::python_error();
+    }
+  }
+  ~HostView() { PyBuffer_Release(&view_); }
+  HostView(const HostView&) = delete;
+  HostView& operator=(const HostView&) = delete;
+  [[nodiscard]] std::span<std::byte> bytes() const {
+    return {static_cast<std::byte*>(view_.buf), static_cast<std::size_t>(view_.len)};
+  }
+
+ private:
+  Py_buffer view_{};
+};
+
+bool is_pageable(const void* address) {
+  unsigned type = 0;
+  return driver().cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                        reinterpret_cast<CUdeviceptr>(address)) != CUDA_SUCCESS ||
+         type == 0;
+}
+
+/// copy_batch() with one pair, for CopyOptions.
+bool copy_with_options(PyObject* self, PyObject* other, PyObject* stream, PyObject* options, bool to) {
+  if (options == nullptr || options == Py_None) return false;
+  nb::object batch = nb::module_::import_("cuda.core._copy").attr("copy_batch");
+  nb::list from;
+  nb::list into;
+  from.append(nb::handle{to ? self : other});
+  into.append(nb::handle{to ? other : self});
+  batch(nb::handle{stream}, from, into, nb::arg("options") = nb::handle{options});
+  return true;
+}
+
+PyObject* buffer_copy_from(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  static const Names<3> names{"src", "stream", "options"};
+  std::array<PyObject*, 3> given;
+  parse("copy_from", names, 1, 2, args, nargs, kwnames, given);
+  PyBuffer& target = open_buffer(self);
+  Stream storage;
+  const Stream& stream = stream_argument(given[1], "copy_from", storage);
+  if (buffer_of(given[0]) != nullptr) {
+    PyBuffer& source = open_buffer(given[0]);
+    if (!copy_with_options(self, given[0], given[1], given[2], false)) target.buffer.copy_from(source.buffer, stream);
+    Py_RETURN_NONE;
+  }
+  const HostView view{given[0], false, "copy_from"};
+  const std::span<const std::byte> bytes = view.bytes();
+  if (bytes.size() > target.buffer.size()) {
+    target.buffer.copy_from(bytes, stream);  // throws
+  }
+  {
+    nb::gil_scoped_release release;  // a pageable source is read before the call returns
+    target.buffer.copy_from(bytes, stream);
+  }
+  Py_RETURN_NONE;
+}
+
+PyObject* buffer_copy_to(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  static const Names<3> names{"dst", "stream", "options"};
+  std::array<PyObject*, 3> given;
+  parse("copy_to", names, 1, 0, args, nargs, kwnames, given);
+  if (given[1] == nullptr) {
+    PyErr_SetString(PyExc_TypeError, "copy_to() missing required keyword-only argument: 'stream'");
+    throw nb::python_error();
+  }
+  PyBuffer& source = open_buffer(self);
+  Stream storage;
+  const Stream& stream = stream_argument(given[1], "copy_to", storage);
+  nb::object target;
+  if (given[0] == nullptr || given[0] == Py_None) {
+    if (!source.resource.is_valid()) {
+      throw nb::value_error("copy_to(): give a destination: this buffer has no memory resource to allocate one from");
+    }
+    nb::object size = nb::steal(PyLong_FromSize_t(source.buffer.size()));
+    target = allocate_from(source.resource, size.ptr(), given[1], "copy_to");
+  } else {
+    target = nb::borrow(given[0]);
+  }
+  if (buffer_of(target.ptr()) != nullptr) {
+    PyBuffer& into = open_buffer(target.ptr());
+    if (!copy_with_options(self, target.ptr(), given[1], given[2], true)) {
+      into.buffer.copy_from(source.buffer, stream);
+    }
+    return target.release().ptr();
+  }
+  const HostView view{target.ptr(), true, "copy_to"};
+  const std::span<std::byte> bytes = view.bytes();
+  {
+    nb::gil_scoped_release release;
+    source.buffer.copy_to(bytes, stream);
+  }
+  // Pageable memory has no owner the device could wait for: it is filled when this returns.
+  if (!stream.is_capturing() && is_pageable(bytes.data())) sync_stream(stream.handle());
+  return target.release().ptr();
+}
+
+PyObject* buffer_fill(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  static const Names<2> names{"value", "stream"};
+  std::array<PyObject*, 2> given;
+  parse("fill", names, 1, 2, args, nargs, kwnames, given);
+  PyBuffer& target = open_buffer(self);
+  Stream storage;
+  const Stream& stream = stream_argument(given[1], "fill", storage);
+  if (PyLong_Check(given[0]) != 0 && !PyObject_CheckBuffer(given[0])) {
+    const long value = PyLong_AsLong(given[0]);
+    if ((value == -1 && PyErr_Occurred() != nullptr) || value < 0 || value > 255) {
+      PyErr_Clear();
+      PyErr_Format(PyExc_OverflowError, "fill(): an int must be in 0..255, not %R; give bytes for a wider pattern",
+                   given[0]);
+      throw nb::python_error();
+    }
+    target.buffer.fill(static_cast<unsigned char>(value), stream);
+    Py_RETURN_NONE;
+  }
+  if (PyObject_CheckBuffer(given[0]) == 0) {
+    PyErr_Format(PyExc_TypeError, "fill(): value must be an int or 1, 2 or 4 bytes, not %s",
+                 Py_TYPE(given[0])->tp_name);
+    throw nb::python_error();
+  }
+  const HostView view{given[0], false, "fill"};
+  target.buffer.fill(view.bytes(), stream);
+  Py_RETURN_NONE;
+}
+
+PyObject* buffer_close(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  static const Names<1> names{"stream"};
+  std::array<PyObject*, 1> given;
+  parse("close", names, 1, 0, args, nargs, kwnames, given);
+  PyBuffer& value = self_of<PyBuffer>(self);
+  if (given[0] != nullptr && given[0] != Py_None) {
+    Stream storage;
+    value.buffer.close(stream_argument(given[0], "close", storage));
+  } else {
+    value.buffer.close();
+  }
+  value.owner.reset();
+  Py_RETURN_NONE;
+}
+
+PyObject* buffer_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  static const Names<4> names{"stream", "max_version", "dl_device", "copy"};
+  std::array<PyObject*, 4> given;
+  parse("__dlpack__", names, 0, 0, args, nargs, kwnames, given);
+  const PyBuffer& value = open_buffer(self);
+  const MemoryTraits traits = traits_of(value);
+  const DLDevice device = dl_device_of(traits);
+  check_dlpack_request(device, given[2], given[3]);
+  DLTensor tensor{};
+  tensor.data = reinterpret_cast<void*>(value.buffer.handle());
+  tensor.device = device;
+  tensor.ndim = 1;
+  tensor.dtype = {kDLInt, 8, 1};
+  std::int64_t shape = static_cast<std::int64_t>(value.buffer.size());
+  std::int64_t stride = 1;
+  tensor.shape = &shape;
+  tensor.strides = &stride;
+  return make_dlpack_capsule(tensor, wants_versioned(given[1]), false, nb::borrow(self)).release().ptr();
+}
+
+PyObject* buffer_dlpack_device(PyObject* self, PyObject* const*, Py_ssize_t, PyObject*) {
+  const DLDevice device = dl_device_of(traits_of(open_buffer(self)));
+  return Py_BuildValue("(ii)", static_cast<int>(device.device_type), device.device_id);
+}
+
+/// The buffer protocol, for memory the host can reach.
+int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+  try {
+    const PyBuffer& value = open_buffer(self);
+    if (!traits_of(value).host) {
+      PyErr_SetString(PyExc_BufferError, "the buffer lies in device memory, which the host cannot reach: copy it to "
+                                         "host memory with copy_to()");
+      return -1;
+    }
+    return PyBuffer_FillInfo(view, self, reinterpret_cast<void*>(value.buffer.handle()),
+                             static_cast<Py_ssize_t>(value.buffer.size()), 0, flags);
+  } catch (...) {
+    set_python_error();
+    return -1;
+  }
+}
+
+nb::object from_handle(nb::handle type, nb::handle ptr, nb::handle size, nb::handle resource, nb::handle owner,
+                       nb::handle stream) {
+  if (!resource.is_none() && !owner.is_none()) {
+    throw nb::value_error("from_handle(): give a memory resource or an owner, not both");
+  }
+  const CUdeviceptr address = pointer_argument(ptr.ptr());
+  const std::size_t bytes = size_argument(size.ptr(), "size");
+  PyBuffer value;
+  if (!resource.is_none()) {
+    Stream storage;
+    if (!stream.is_none()) storage = stream_argument(stream.ptr(), "from_handle");
+    value.buffer = Buffer::adopt(address, bytes, resource_of(resource), storage);
+    value.resource = nb::borrow(resource);
+  } else {
+    value.buffer = Buffer::view(address, bytes);
+    if (!owner.is_none()) value.owner = nb::borrow(owner);
+  }
+  return wrap(type, std::move(value));
+}
+
+}  // namespace
+
+void bind_buffer(nb::module_& m) {
+  static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_buffer)}, {0, nullptr}};
+  nb::class_<PyBuffer> cls(m, "Buffer", nb::is_weak_referenceable(), nb::type_slots(slots),
+                           "Memory that a device can use: made by Device.allocate() or a memory resource.\n\n"
+                           "Freed when closed or forgotten, on the stream it was allocated on; a context manager that "
+                           "closes itself.");
+  set_module(cls);
+  set_type_call(cls, [](PyObject*, PyObject* const*, size_t, PyObject*) -> PyObject* {
+    PyErr_SetString(PyExc_RuntimeError, "a Buffer comes from Device.allocate(), a memory resource or "
+                                        "Buffer.from_handle(); it cannot be made directly");
+    return nullptr;
+  });
+  def_fast<buffer_copy_from>(cls, "copy_from",
+                             "copy_from($self, src, *, stream, options=None)\n--\n\nCopy from a Buffer of the same "
+                             "size, or from any host object with the buffer protocol (to the head of the buffer).");
+  def_fast<buffer_copy_to>(cls, "copy_to",
+                           "copy_to($self, dst=None, *, stream, options=None)\n--\n\nCopy to a Buffer of the same "
+                           "size (a new one when none is given) or to a writable host object; return it.");
+  def_fast<buffer_fill>(cls, "fill",
+                        "fill($self, value, *, stream)\n--\n\nRepeat a byte (an int in 0..255) or a pattern of 1, 2 "
+                        "or 4 bytes.");
+  def_fast<buffer_close>(cls, "close",
+                         "close($self, stream=None)\n--\n\nGive the memory back, on this stream or the one it was "
+                         "allocated on. Does nothing the second time.");
+  def_fast<buffer_dlpack>(cls, "__dlpack__",
+                          "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
+                          "Export the bytes (as int8) to a library that understands DLPack.");
+  def_fast<buffer_dlpack_device>(cls, "__dlpack_device__",
+                                 "__dlpack_device__($self)\n--\n\nThe kind and number of the device the memory is on.");
+  cls.def("__buffer__", [](nb::handle self, int) {
+    nb::object view = nb::steal(PyMemoryView_FromObject(self.ptr()));
+    if (!view.is_valid()) throw nb::python_error();
+    return view;
+  }, nb::arg("flags"));
+  cls.def("__enter__", [](nb::object self) { return self; });
+  cls.def("__exit__", [](PyBuffer& b, nb::handle, nb::handle, nb::handle) { b.buffer.close(); }, nb::arg("exc_type").none(),
+          nb::arg("exc_val").none(), nb::arg("exc_tb").none());
+  cls.def("__eq__", [](const PyBuffer& a, nb::handle other) -> nb::object {
+    PyBuffer* b = buffer_of(other.ptr());
+    if (b == nullptr) return nb::steal(Py_NewRef(Py_NotImplemented));
+    return nb::bool_(a.buffer.handle() == b->buffer.handle() && a.buffer.size() == b->buffer.size());
+  });
+  cls.def("__hash__", [](const PyBuffer& b) {
+    return std::hash<std::size_t>{}(static_cast<std::size_t>(b.buffer.handle())) ^ b.buffer.size();
+  });
+  cls.def("__repr__", [](nb::handle self) {
+    const PyBuffer& b = self_of<PyBuffer>(self.ptr());
+    const char* name = std::strrchr(Py_TYPE(self.ptr())->tp_name, '.');
+    const std::string type = name != nullptr ? name + 1 : Py_TYPE(self.ptr())->tp_name;
+    if (b.buffer.is_closed()) return "<" + type + " closed>";
+    char text[96];
+    std::snprintf(text, sizeof text, " ptr=%#zx size=%zu>", static_cast<std::size_t>(b.buffer.handle()),
+                  b.buffer.size());
+    return "<" + type + text;
+  });
+  cls.def("__reduce__", [](nb::handle self) {
+    return nb::module_::import_("cuda.core._memory").attr("_reduce_buffer")(self);
+  });
+  cls.def_prop_ro("handle", [](const PyBuffer& b) -> nb::object {
+    if (b.buffer.is_closed()) return nb::int_(0);
+    return nb::steal(PyLong_FromUnsignedLongLong(b.buffer.handle()));
+  }, "The address, as an int.");
+  cls.def_prop_ro("size", [](const PyBuffer& b) { return b.buffer.size(); }, "The size in bytes.");
+  cls.def_prop_ro("is_closed", [](const PyBuffer& b) { return b.buffer.is_closed(); }, "True after close().");
+  cls.def_prop_ro("memory_resource", [](const PyBuffer& b) -> nb::object {
+    return b.resource.is_valid() ? b.resource : nb::none();
+  }, "Where the memory came from; None when it is somebody else's.");
+  cls.def_prop_ro("owner", [](const PyBuffer& b) -> nb::object { return b.owner.is_valid() ? b.owner : nb::none(); },
+                  "What keeps the memory alive when it is somebody else's.");
+  cls.def_prop_ro("device_id", [](nb::handle s) { return traits_of(open_buffer(s.ptr())).device_id; },
+                  "The number of the device the memory is on, -1 for host memory.");
+  cls.def_prop_ro("is_device_accessible", [](nb::handle s) { return traits_of(open_buffer(s.ptr())).device; },
+                  "True when kernels can use the memory.");
+  cls.def_prop_ro("is_host_accessible", [](nb::handle s) { return traits_of(open_buffer(s.ptr())).host; },
+                  "True when the host can read and write it directly.");
+  cls.def_prop_ro("is_managed", [](nb::handle s) { return traits_of(open_buffer(s.ptr())).managed; },
+                  "True when it moves between host and device by itself.");
+  cls.def_prop_ro("is_mapped", [](const PyBuffer& b) { return b.mapped; }, "True when it came from another process.");
+  cls.def("set_deallocation_stream", [](nb::handle s, nb::handle stream) {
+    open_buffer(s.ptr()).buffer.set_deallocation_stream(stream_argument(stream.ptr(), "set_deallocation_stream"));
+  }, nb::arg("stream"), "Choose the stream the memory goes back on.");
+  const auto descriptor = [](nb::handle s) {
+    open_buffer(s.ptr());
+    return nb::module_::import_("cuda.core._memory").attr("_export_buffer")(s);
+  };
+  cls.def_prop_ro("ipc_descriptor", descriptor, "What another process needs to open the buffer; can be pickled.");
+  cls.def("get_ipc_descriptor", descriptor, "The same as ipc_descriptor.");
+  cls.def_static("from_handle", [](nb::handle ptr, nb::handle size, nb::handle mr, nb::handle owner, nb::handle stream) {
+    return from_handle(nb::type<PyBuffer>(), ptr, size, mr, owner, stream);
+  }, nb::arg("ptr").none(), nb::arg("size"), nb::arg("mr") = nb::none(), nb::arg("owner") = nb::none(), nb::kw_only(),
+     nb::arg("stream") = nb::none(),
+     "Use memory by its address: mr takes it back when the buffer goes, or owner is kept alive meanwhile.");
+  cls.def_static("from_ipc_descriptor", [](nb::handle mr, nb::handle ipc_descriptor, nb::handle stream) {
+    return nb::module_::import_("cuda.core._memory").attr("_import_buffer")(mr, ipc_descriptor, stream);
+  }, nb::arg("mr"), nb::arg("ipc_descriptor"), nb::arg("stream") = nb::none(), "Open a buffer of another process.");
+  m.def("buffer_from_handle", &from_handle, "type"_a, "ptr"_a.none(), "size"_a, "mr"_a.none(), "owner"_a.none(),
+        "stream"_a.none());
+  m.def("mark_mapped", [](nb::handle buffer) { self_of<PyBuffer>(buffer.ptr()).mapped = true; });
+  m.def("allocate", [](nb::handle resource, nb::handle size, nb::handle stream) {
+    return allocate_from(resource, size.ptr(), stream.ptr(), "allocate");
+  });
+}
+CUCORE_BIND(kBindMemory, bind_buffer)
+
+}  // namespace cucore::python

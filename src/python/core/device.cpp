@@ -1,0 +1,322 @@
+// device.cpp: cuda.core.Device, one object per device and thread.
+#include "cucore/device.hpp"
+
+#include <vector>
+
+#include "device_properties.hpp"
+#include "py_buffer.hpp"
+#include "support.hpp"
+
+namespace cucore::python {
+namespace {
+
+/// What the Python object holds. `context` is empty until set_current().
+struct PyDevice {
+  int id;
+  Context context;
+  nb::object memory_resource;
+  nb::object properties;
+};
+
+/// Borrowed from the thread's dictionary, which drops the objects when the thread ends.
+thread_local std::vector<PyObject*> devices_of_thread;
+int known_count = -1;  // devices never come or go while a process runs
+
+int device_count() {
+  if (known_count < 0) known_count = Device::count();
+  return known_count;
+}
+
+PyObject* make_singletons(int id) {
+  const int count = device_count();
+  if (id < 0 || id >= count) {
+    if (count == 0) throw nb::value_error("this process sees no device (is CUDA_VISIBLE_DEVICES set?)");
+    throw nb::value_error(("device_id must be at least 0 and below " + std::to_string(count) + ", the number of devices, not " +
+                           std::to_string(id)).c_str());
+  }
+  PyObject* dictionary = PyThreadState_GetDict();  // borrowed
+  if (dictionary == nullptr) throw std::runtime_error("this thread has no Python state");
+  nb::list objects;
+  for (int i = 0; i < count; ++i) objects.append(wrap(PyDevice{i, {}, {}, {}}));
+  if (PyDict_SetItemString(dictionary, "cuda.core.devices", objects.ptr()) < 0) throw nb::python_error();
+  std::vector<PyObject*> borrowed;
+  for (nb::handle object : objects) borrowed.push_back(object.ptr());
+  devices_of_thread = std::move(borrowed);
+  return devices_of_thread[static_cast<std::size_t>(id)];
+}
+
+PyObject* singleton(int id) {
+  if (static_cast<std::size_t>(id) < devices_of_thread.size()) [[likely]] {
+    return devices_of_thread[static_cast<std::size_t>(id)];
+  }
+  return make_singletons(id);
+}
+
+int current_or_zero() {
+  CUdevice handle = 0;
+  const CUresult code = driver().cuCtxGetDevice(&handle);
+  if (code == CUDA_SUCCESS) [[likely]] return handle;
+  if (code == CUDA_ERROR_INVALID_CONTEXT || code == CUDA_ERROR_NOT_INITIALIZED) return 0;
+  fail(code, "cuCtxGetDevice");
+}
+
+PyObject* device_call(PyObject*, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  try {
+    const Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
+    PyObject* given = nullptr;
+    if (kwnames == nullptr && nargs <= 1) {
+      if (nargs == 1) given = args[0];
+    } else {
+      static const Names<1> names{"device_id"};
+      std::array<PyObject*, 1> out;
+      parse("Device", names, 1, 0, args, nargs, kwnames, out);
+      given = out[0];
+    }
+    const int id = given == nullptr || given == Py_None ? current_or_zero() : device_number(given);
+    return Py_NewRef(singleton(id));
+  } catch (...) {
+    set_python_error();
+    return nullptr;
+  }
+}
+
+PyDevice& device_of(PyObject* self) { return self_of<PyDevice>(self); }
+
+const Context& bound_context(const PyDevice& device) {
+  if (!device.context) {
+    throw InvalidStateError("Device " + std::to_string(device.id) +
+                            " is not initialised on this thread: call Device(" + std::to_string(device.id) +
+                            ").set_current() first");
+  }
+  return device.context;
+}
+
+PyObject* device_set_current(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  static const Names<1> names{"ctx"};
+  std::array<PyObject*, 1> given;
+  parse("set_current", names, 1, 0, args, nargs, kwnames, given);
+  PyDevice& device = device_of(self);
+  if (given[0] == nullptr || given[0] == Py_None) {
+    if (!device.context || device.context.is_green()) device.context = Context::primary(device.id);
+    device.context.set_current();
+    Py_RETURN_NONE;
+  }
+  if (!nb::isinstance<Context>(nb::handle{given[0]})) {
+    PyErr_Format(PyExc_TypeError, "set_current(): ctx must be a Context or None, not %s", Py_TYPE(given[0])->tp_name);
+    throw nb::python_error();
+  }
+  const Context& context = self_of<Context>(given[0]);
+  if (!context) throw InvalidStateError("set_current(): the context is closed");
+  if (context.device() != device.id) {
+    throw InvalidStateError("set_current(): the context belongs to device " + std::to_string(context.device()) +
+                            ", not to device " + std::to_string(device.id));
+  }
+  CUcontext previous = nullptr;
+  CUCORE_CALL(cuCtxGetCurrent(&previous));
+  Context old = previous != nullptr ? (device.context.handle() == previous ? device.context : Context::view(previous))
+                                    : Context{};
+  context.set_current();
+  device.context = context;
+  if (!old) Py_RETURN_NONE;
+  return wrap(std::move(old)).release().ptr();
+}
+
+nb::object default_resource(PyDevice& device) {
+  if (!device.memory_resource.is_valid()) {
+    device.memory_resource =
+        nb::module_::import_("cuda.core._memory").attr("_default_device_resource")(device.id);
+  }
+  return device.memory_resource;
+}
+
+PyObject* device_allocate(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  static const Names<2> names{"size", "stream"};
+  std::array<PyObject*, 2> given;
+  parse("allocate", names, 2, 1, args, nargs, kwnames, given);
+  PyDevice& device = device_of(self);
+  bound_context(device);
+  return allocate_from(default_resource(device), given[0], given[1], "allocate").release().ptr();
+}
+
+PyObject* device_sync(PyObject* self, PyObject* const*, Py_ssize_t, PyObject*) {
+  const Context& context = bound_context(device_of(self));
+  const ScopedContext scope{context};
+  // An event over all work of the context can be asked about, so that Ctrl-C gets out of the wait.
+  static const bool has_event = driver_has("cuCtxRecordEvent");
+  if (has_event) {
+    const Event event = Event::create(context);
+    if (driver().cuCtxRecordEvent(context.handle(), event.handle()) == CUDA_SUCCESS) {
+      sync_event(event.handle());
+      Py_RETURN_NONE;
+    }
+  }
+  CUresult code = CUDA_SUCCESS;
+  {
+    nb::gil_scoped_release release;
+    code = driver().cuCtxSynchronize();
+  }
+  check(code, "cuCtxSynchronize");
+  Py_RETURN_NONE;
+}
+
+PyObject* device_create_stream(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  static const Names<2> names{"obj", "options"};
+  std::array<PyObject*, 2> given;
+  parse("create_stream", names, 2, 0, args, nargs, kwnames, given);
+  const Context& context = bound_context(device_of(self));
+  if (given[0] != nullptr && given[0] != Py_None) {
+    if (given[1] != nullptr && given[1] != Py_None) {
+      throw nb::value_error("create_stream(): a foreign stream takes no options");
+    }
+    Stream foreign = foreign_stream(nb::handle{given[0]});
+    if (foreign.is_closed()) {
+      PyErr_Format(PyExc_TypeError, "create_stream(): obj must have __cuda_stream__; %s has not",
+                   Py_TYPE(given[0])->tp_name);
+      throw nb::python_error();
+    }
+    return wrap(std::move(foreign)).release().ptr();
+  }
+  return wrap(Stream::create(context, stream_options(given[1]))).release().ptr();
+}
+
+PyObject* device_create_event(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  static const Names<1> names{"options"};
+  std::array<PyObject*, 1> given;
+  parse("create_event", names, 1, 0, args, nargs, kwnames, given);
+  return wrap(Event::create(bound_context(device_of(self)), event_options(given[0]))).release().ptr();
+}
+
+PyObject* device_id(PyObject* self) { return PyLong_FromLong(device_of(self).id); }
+
+PyObject* compute_capability(PyObject* self) {
+  const ComputeCapability cc = Device{device_of(self).id}.compute_capability();
+  return nb::module_::import_("cuda.core._device").attr("ComputeCapability")(cc.major, cc.minor).release().ptr();
+}
+
+nb::object helper(const char* module, const char* function) {
+  return nb::module_::import_(module).attr(function);
+}
+
+}  // namespace
+
+nb::object device_object(int id) { return nb::borrow(singleton(id)); }
+
+int device_number(nb::handle object) {
+  static PyTypeObject* const type = reinterpret_cast<PyTypeObject*>(nb::type<PyDevice>().ptr());
+  if (Py_TYPE(object.ptr()) == type) return self_of<PyDevice>(object.ptr()).id;
+  nb::object number = nb::steal(PyNumber_Index(object.ptr()));
+  if (!number.is_valid()) {
+    PyErr_Clear();
+    PyErr_Format(PyExc_TypeError, "a device must be a Device, an int or None, not %s",
+                 Py_TYPE(object.ptr())->tp_name);
+    throw nb::python_error();
+  }
+  const long value = PyLong_AsLong(number.ptr());
+  if (value == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+  if (value < 0 || value >= device_count()) make_singletons(static_cast<int>(value));  // throws the right error
+  return static_cast<int>(value);
+}
+
+Context device_context(nb::handle device) { return bound_context(device_of(device.ptr())); }
+
+void bind_device(nb::module_& m) {
+  nb::class_<PyDevice> cls(m, "Device", nb::is_weak_referenceable(),
+                           "A device: Device() is the current one (or device 0), Device(1) another.\n\n"
+                           "For one device a thread always gets the same object. Call set_current() before making "
+                           "streams or allocating;\nfrom then on methods act on this device whatever is current.");
+  set_module(cls);
+  set_type_call(cls, device_call);
+  def_fast<device_set_current>(cls, "set_current",
+                               "set_current($self, ctx=None)\n--\n\nMake this device current on this thread, in its "
+                               "primary context or in ctx; with ctx, return the context that was current before.");
+  def_fast<device_allocate>(cls, "allocate",
+                            "allocate($self, size, *, stream=None)\n--\n\nAllocate size bytes from the device's "
+                            "memory resource, ordered on a stream.");
+  def_fast<device_sync>(cls, "sync", "sync($self)\n--\n\nWait until all work of the device is done. Ctrl-C gets out.");
+  def_fast<device_create_stream>(cls, "create_stream",
+                                 "create_stream($self, obj=None, options=None)\n--\n\nMake a stream, or use the "
+                                 "stream of an object with __cuda_stream__.");
+  def_fast<device_create_event>(cls, "create_event",
+                                "create_event($self, options=None)\n--\n\nMake an event; see EventOptions.");
+  def_get(cls, "device_id", device_id, "The device's number.");
+  def_get(cls, "compute_capability", compute_capability, "ComputeCapability(major, minor).");
+  cls.def("__int__", [](const PyDevice& d) { return d.id; });
+  cls.def("__index__", [](const PyDevice& d) { return d.id; });
+  cls.def("__eq__", [](const PyDevice& d, nb::handle other) -> nb::object {
+    if (!nb::isinstance<PyDevice>(other)) return nb::steal(Py_NewRef(Py_NotImplemented));
+    return nb::bool_(d.id == nb::cast<const PyDevice&>(other).id);
+  });
+  cls.def("__hash__", [](const PyDevice& d) { return std::hash<int>{}(d.id) ^ 0xde71ce; });
+  cls.def("__repr__", [](const PyDevice& d) {
+    return "<Device " + std::to_string(d.id) + " (" + Device{d.id}.name() + ")>";
+  });
+  cls.def("__reduce__", [](const PyDevice& d) {
+    return nb::make_tuple(nb::module_::import_("cuda.core").attr("Device"), nb::make_tuple(d.id));
+  });
+  cls.def_prop_ro("name", [](const PyDevice& d) { return nb::str(Device{d.id}.name().c_str()); }, "The device's name.");
+  cls.def_prop_ro("uuid", [](const PyDevice& d) { return nb::str(Device{d.id}.uuid().c_str()); },
+                  "The same for this device in every process.");
+  cls.def_prop_ro("pci_bus_id", [](const PyDevice& d) { return nb::str(Device{d.id}.pci_bus_id().c_str()); },
+                  "domain:bus:device.function");
+  cls.def_prop_ro("arch", [](const PyDevice& d) { return nb::str(Device{d.id}.arch().c_str()); },
+                  "The compute capability as compilers want it: '90'.");
+  cls.def_prop_ro("total_memory", [](const PyDevice& d) { return Device{d.id}.total_memory(); },
+                  "The device's memory in bytes.");
+  cls.def_prop_ro("properties", [](PyDevice& d) {
+    if (!d.properties.is_valid()) d.properties = wrap(DeviceProperties{d.id});
+    return d.properties;
+  }, "What the device can do.");
+  cls.def_prop_rw("memory_resource", [](PyDevice& d) {
+    bound_context(d);
+    return default_resource(d);
+  }, [](PyDevice& d, nb::object resource) {
+    nb::object base = helper("cuda.core._memory", "MemoryResource");
+    if (PyObject_IsInstance(resource.ptr(), base.ptr()) != 1) {
+      throw nb::type_error("memory_resource must be a MemoryResource");
+    }
+    d.memory_resource = std::move(resource);
+  }, "Where allocate() gets memory.");
+  cls.def_prop_ro("context", [](const PyDevice& d) { return wrap(Context{bound_context(d)}); },
+                  "The context methods of this device work in.");
+  cls.def_prop_ro("default_stream", [](const PyDevice&) -> nb::object {
+    return nb::module_::import_("cuda.core._core")
+        .attr(driver_info().per_thread_stream ? "PER_THREAD_DEFAULT_STREAM" : "LEGACY_DEFAULT_STREAM");
+  }, "The stream that stands for 'no stream': the legacy one, or the thread's own.");
+  cls.def_prop_ro("resources", [](nb::handle d) {
+    bound_context(device_of(d.ptr()));
+    return helper("cuda.core._resources", "DeviceResources").attr("_of_device")(d);
+  }, "The device's resources (SMs, work queues) that contexts can be given.");
+  cls.def("can_access_peer", [](const PyDevice& d, nb::handle peer) {
+    return Device{d.id}.can_access_peer(Device{device_number(peer)});
+  }, nb::arg("peer"), "True when this device can read and write the other's memory.");
+  cls.def("create_context", [](nb::handle d, nb::handle options) {
+    return helper("cuda.core._resources", "create_context")(d, options);
+  }, nb::arg("options") = nb::none(), "Make a context that runs on the resources the options name.");
+  cls.def("create_graph_builder", [](nb::handle d) {
+    const Context& context = bound_context(device_of(d.ptr()));
+    return helper("cuda.core.graph", "GraphBuilder").attr("_init")(wrap(Stream::create(context)), true);
+  }, "Start capturing work into a graph.");
+  cls.def("create_opaque_array", [](nb::handle d, nb::handle options) {
+    return helper("cuda.core.texture", "OpaqueArray").attr("_create")(d, options);
+  }, nb::arg("options"), "Make an array that textures and surfaces read.");
+  cls.def("create_mipmapped_array", [](nb::handle d, nb::handle options) {
+    return helper("cuda.core.texture", "MipmappedArray").attr("_create")(d, options);
+  }, nb::arg("options"), "Make an array with smaller copies of itself.");
+  cls.def("create_texture_object", [](nb::handle d, nb::handle resource, nb::handle options) {
+    return helper("cuda.core.texture", "TextureObject").attr("_create")(d, resource, options);
+  }, nb::kw_only(), nb::arg("resource"), nb::arg("options") = nb::none(), "Make a texture over a resource.");
+  cls.def("create_surface_object", [](nb::handle d, nb::handle resource) {
+    return helper("cuda.core.texture", "SurfaceObject").attr("_create")(d, resource);
+  }, nb::kw_only(), nb::arg("resource"), "Make a surface over a resource.");
+  cls.def("to_system_device", [](const PyDevice& d) {
+    return helper("cuda.core.system", "Device").attr("_of_cuda")(d.id, Device{d.id}.uuid().c_str());
+  }, "The same device as cuda.core.system (NVML) sees it.");
+  cls.def_static("get_all_devices", [] {
+    nb::list all;
+    for (int i = 0, n = device_count(); i < n; ++i) all.append(device_object(i));
+    return nb::tuple(all);
+  }, "A tuple with every device.");
+}
+CUCORE_BIND(kBindDevice, bind_device)
+
+}  // namespace cucore::python

@@ -1,0 +1,188 @@
+// launch.cpp: cuda.core.LaunchConfig and cuda.core.launch.
+#include "cucore/launch.hpp"
+
+#include "arguments.hpp"
+#include "support.hpp"
+
+namespace cucore::python {
+namespace {
+
+/// An int, or a tuple of one to three ints; missing ones are 1.
+Dim3 dim3_argument(PyObject* object, const char* name) {
+  unsigned values[3] = {1, 1, 1};
+  const auto read = [&](PyObject* item, unsigned& out) {
+    const long long value = PyLong_Check(item) != 0 ? PyLong_AsLongLong(item) : [&] {
+      nb::object number = nb::steal(PyNumber_Index(item));
+      if (!number.is_valid()) {
+        PyErr_Clear();
+        PyErr_Format(PyExc_TypeError, "LaunchConfig: %s must be an int or a tuple of one to three ints, not %s", name,
+                     Py_TYPE(object)->tp_name);
+        throw nb::python_error();
+      }
+      return PyLong_AsLongLong(number.ptr());
+    }();
+    if (value == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+    if (value < 1 || value > 0x7fffffffLL) {
+      PyErr_Format(PyExc_ValueError, "LaunchConfig: %s must have values of at least 1 that fit in 31 bits, not %lld",
+                   name, value);
+      throw nb::python_error();
+    }
+    out = static_cast<unsigned>(value);
+  };
+  if (PyTuple_Check(object) != 0 || PyList_Check(object) != 0) {
+    const bool is_tuple = PyTuple_Check(object) != 0;
+    const Py_ssize_t n = is_tuple ? PyTuple_GET_SIZE(object) : PyList_GET_SIZE(object);
+    if (n < 1 || n > 3) {
+      PyErr_Format(PyExc_ValueError, "LaunchConfig: %s takes one to three dimensions, not %zd", name, n);
+      throw nb::python_error();
+    }
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      read(is_tuple ? PyTuple_GET_ITEM(object, i) : PyList_GET_ITEM(object, i), values[i]);
+    }
+  } else {
+    read(object, values[0]);
+  }
+  return {values[0], values[1], values[2]};
+}
+
+bool truth(PyObject* object, bool fallback) {
+  if (object == nullptr || object == Py_None) return fallback;
+  const int value = PyObject_IsTrue(object);
+  if (value < 0) throw nb::python_error();
+  return value != 0;
+}
+
+LaunchConfig parse_config(PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  static const Names<7> names{"grid", "cluster", "block", "shmem_size", "is_cooperative",
+                              "programmatic_stream_serialization", "cooperative_launch"};
+  std::array<PyObject*, 7> given;
+  parse("LaunchConfig", names, 6, 0, args, nargs, kwnames, given);
+  LaunchConfig config;
+  if (given[0] == nullptr || given[0] == Py_None || given[2] == nullptr || given[2] == Py_None) {
+    throw nb::value_error("LaunchConfig: grid and block are needed: LaunchConfig(grid=..., block=...)");
+  }
+  config.grid = dim3_argument(given[0], "grid");
+  config.block = dim3_argument(given[2], "block");
+  if (given[1] != nullptr && given[1] != Py_None) config.cluster = dim3_argument(given[1], "cluster");
+  if (given[3] != nullptr && given[3] != Py_None) {
+    const std::size_t bytes = size_argument(given[3], "shmem_size");
+    if (bytes > 0xffffffffu) throw nb::value_error("LaunchConfig: shmem_size must fit in 32 bits");
+    config.shmem_size = static_cast<unsigned>(bytes);
+  }
+  config.is_cooperative = truth(given[4], false) || truth(given[6], false);
+  config.programmatic_stream_serialization = truth(given[5], false);
+  if (config.is_cooperative && config.cluster) {
+    throw nb::value_error("LaunchConfig: a cooperative launch cannot have clusters");
+  }
+  return config;
+}
+
+PyObject* config_call(PyObject* type, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  try {
+    return wrap(nb::handle{type}, parse_config(args, PyVectorcall_NARGS(nargsf), kwnames)).release().ptr();
+  } catch (...) {
+    set_python_error();
+    return nullptr;
+  }
+}
+
+nb::object tuple_of(const Dim3& d) { return nb::make_tuple(d.x, d.y, d.z); }
+
+PyObject* config_reduce(const LaunchConfig& c) {
+  nb::object cluster = c.cluster ? tuple_of(*c.cluster) : nb::none();
+  return nb::make_tuple(nb::module_::import_("cuda.core").attr("LaunchConfig"),
+                        nb::make_tuple(tuple_of(c.grid), cluster, tuple_of(c.block), c.shmem_size, c.is_cooperative,
+                                       c.programmatic_stream_serialization))
+      .release()
+      .ptr();
+}
+
+/// launch(stream, config, kernel, *kernel_args)
+PyObject* launch_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  if (kwnames != nullptr && PyTuple_GET_SIZE(kwnames) != 0) {
+    PyErr_SetString(PyExc_TypeError, "launch() takes no keyword arguments: launch(stream, config, kernel, *kernel_args)");
+    return nullptr;
+  }
+  if (nargs < 3) {
+    PyErr_Format(PyExc_TypeError, "launch() needs a stream, a LaunchConfig and a kernel; %zd given", nargs);
+    return nullptr;
+  }
+  static PyTypeObject* const config_type = reinterpret_cast<PyTypeObject*>(nb::type<LaunchConfig>().ptr());
+  if (Py_TYPE(args[1]) != config_type) {
+    PyErr_Format(PyExc_TypeError, "launch(): config must be a LaunchConfig, not %s", Py_TYPE(args[1])->tp_name);
+    return nullptr;
+  }
+  static PyTypeObject* const kernel_type = reinterpret_cast<PyTypeObject*>(nb::type<Kernel>().ptr());
+  if (!PyObject_TypeCheck(args[2], kernel_type)) {
+    PyErr_Format(PyExc_TypeError, "launch(): kernel must be a Kernel, not %s", Py_TYPE(args[2])->tp_name);
+    return nullptr;
+  }
+  Stream storage;
+  const Stream& stream = stream_argument(args[0], "launch", storage);
+  const Kernel& kernel = self_of<Kernel>(args[2]);
+  PackedArguments packed;
+  packed.pack(kernel, args + 3, static_cast<std::size_t>(nargs - 3));
+  const LaunchConfig& config = self_of<LaunchConfig>(args[1]);
+  {
+    nb::gil_scoped_release release;  // a full queue waits for the device, whose host callbacks need the GIL
+    launch_raw(stream, config, kernel, packed.pointers());
+  }
+  static PyTypeObject* const stream_type = reinterpret_cast<PyTypeObject*>(nb::type<Stream>().ptr());
+  if (Py_TYPE(args[0]) != stream_type) retain_in_graph(args[0], args + 2, nargs - 2);
+  Py_RETURN_NONE;
+}
+
+}  // namespace
+
+void bind_launch(nb::module_& m) {
+  nb::class_<LaunchConfig> cls(m, "LaunchConfig", nb::is_weak_referenceable(),
+                               "How many threads run a kernel: LaunchConfig(grid=..., block=...), ints or tuples.\n\n"
+                               "With a cluster, the grid counts clusters, a cluster blocks and a block threads.");
+  set_module(cls);
+  set_type_call(cls, config_call);
+  cls.def_prop_ro("grid", [](const LaunchConfig& c) { return tuple_of(c.grid); });
+  cls.def_prop_ro("block", [](const LaunchConfig& c) { return tuple_of(c.block); });
+  cls.def_prop_ro("cluster", [](const LaunchConfig& c) -> nb::object {
+    return c.cluster ? tuple_of(*c.cluster) : nb::none();
+  });
+  cls.def_ro("shmem_size", &LaunchConfig::shmem_size);
+  cls.def_ro("is_cooperative", &LaunchConfig::is_cooperative);
+  cls.def_ro("cooperative_launch", &LaunchConfig::is_cooperative);
+  cls.def_ro("programmatic_stream_serialization", &LaunchConfig::programmatic_stream_serialization);
+  cls.def("__eq__", [](const LaunchConfig& a, nb::handle other) -> nb::object {
+    if (!nb::isinstance<LaunchConfig>(other)) return nb::steal(Py_NewRef(Py_NotImplemented));
+    return nb::bool_(a == nb::cast<const LaunchConfig&>(other));
+  });
+  cls.def("__hash__", [](const LaunchConfig& c) {
+    std::size_t h = 17;
+    const auto mix = [&](std::size_t v) { h = h * 1000003 ^ v; };
+    for (const Dim3& d : {c.grid, c.block, c.cluster.value_or(Dim3{0, 0, 0})}) {
+      mix(d.x);
+      mix(d.y);
+      mix(d.z);
+    }
+    mix(c.shmem_size);
+    mix(c.is_cooperative * 2u + c.programmatic_stream_serialization);
+    return static_cast<Py_hash_t>(h >> 1);
+  });
+  cls.def("__repr__", [](const LaunchConfig& c) {
+    const auto text = [](const Dim3& d) {
+      return "(" + std::to_string(d.x) + ", " + std::to_string(d.y) + ", " + std::to_string(d.z) + ")";
+    };
+    std::string out = "LaunchConfig(grid=" + text(c.grid);
+    if (c.cluster) out += ", cluster=" + text(*c.cluster);
+    out += ", block=" + text(c.block) + ", shmem_size=" + std::to_string(c.shmem_size);
+    out += std::string{", is_cooperative="} + (c.is_cooperative ? "True" : "False");
+    if (c.programmatic_stream_serialization) out += ", programmatic_stream_serialization=True";
+    return nb::str((out + ")").c_str());
+  });
+  cls.def("__reduce__", [](const LaunchConfig& c) { return nb::steal(config_reduce(c)); });
+  add_function(m, "launch", &guarded<launch_function>,
+               "launch($module, stream, config, kernel, /, *kernel_args)\n--\n\n"
+               "Start a kernel on a stream, or record it in a graph through a GraphBuilder.\n\n"
+               "Arguments are checked against the kernel's parameters: buffers and ints are addresses, NumPy and ctypes\n"
+               "scalars and structures go by value, bool, int, float and complex where the parameter's size fits them.");
+}
+CUCORE_BIND(kBindLaunch, bind_launch)
+
+}  // namespace cucore::python

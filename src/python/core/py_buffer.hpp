@@ -1,0 +1,44 @@
+// py_buffer.hpp: what a cuda.core.Buffer object holds.
+#pragma once
+
+#include "cucore/buffer.hpp"
+#include "support.hpp"
+
+namespace cucore::python {
+
+struct PyBuffer {
+  Buffer buffer;
+  nb::object resource;  ///< the Python memory resource; invalid when the memory is somebody else's
+  nb::object owner;     ///< what from_handle() was told to keep alive
+  bool mapped = false;  ///< came from another process
+};
+
+/// A C++ memory resource as an attribute (`_native`) of the Python class around it.
+struct Native {
+  std::shared_ptr<MemoryResource> resource;
+  [[nodiscard]] MemoryPool& pool() const;  ///< throws when it is closed or no pool
+};
+
+/// What `resource.allocate(size, stream=stream)` returns; calls a built-in resource without going through Python.
+nb::object allocate_from(nb::handle resource, PyObject* size, PyObject* stream, const char* function);
+
+/// A new Buffer around memory: a ManagedBuffer when the memory is managed.
+nb::object make_buffer(PyBuffer&& value, bool managed);
+
+/// The Python object of a Buffer argument, or null when it is none.
+PyBuffer* buffer_of(PyObject* object) noexcept;
+PyBuffer& open_buffer(PyObject* object);
+
+/// The address an int, a CUdeviceptr or None stands for.
+CUdeviceptr pointer_argument(PyObject* object);
+
+/// Where memory can be used from, and where it lies.
+struct MemoryTraits {
+  bool device = false;
+  bool host = false;
+  bool managed = false;
+  int device_id = -1;
+};
+MemoryTraits traits_of(const PyBuffer& buffer);
+
+}  // namespace cucore::python
