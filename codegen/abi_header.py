@@ -95,6 +95,18 @@ def render_functions(library: Library, group: str) -> Iterator[str]:
         yield "#endif"
 
 
+def push_visibility(library: Library) -> Iterator[str]:
+    """The CPU device exports the driver's functions; our runtime keeps its own inside libcucore (CUCORE_ABI_HIDDEN)."""
+    if library.name == "runtime":
+        yield "#ifdef CUCORE_ABI_HIDDEN"
+        yield "#pragma GCC visibility push(hidden)"
+        yield "#else"
+    else:
+        yield "#ifdef __GNUC__"
+    yield "#pragma GCC visibility push(default)"
+    yield "#endif"
+
+
 def render_part(library: Library, group: str, guards: tuple[str, ...], extra: tuple[str, ...]) -> Iterator[str]:
     """What one real header declares, under that header's include guard: whichever comes first wins."""
     yield f"#ifndef {guards[0]}  // else the real header came first and has declared all this"
@@ -106,9 +118,7 @@ def render_part(library: Library, group: str, guards: tuple[str, ...], extra: tu
     yield 'extern "C" {'
     yield "#endif"
     yield from render_guarded_types(library, group)
-    yield "#ifdef __GNUC__"
-    yield "#pragma GCC visibility push(default)"
-    yield "#endif"
+    yield from push_visibility(library)
     yield from render_functions(library, group)
     yield "#ifdef __GNUC__"
     yield "#pragma GCC visibility pop"

@@ -1,7 +1,7 @@
 """Renders api/ into the build folder. Standard library only; run by CMake, or by hand:
 
-    python codegen/render.py --out DIR [--only NAME ...]     writes what changed
-    python codegen/render.py --list                          names the outputs
+python codegen/render.py --out DIR [--only NAME ...]     writes what changed
+python codegen/render.py --list                          names the outputs
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-import abi_checks  # noqa: E402
-import abi_header  # noqa: E402
-import cpu_exports  # noqa: E402
-import driver_results  # noqa: E402
-import driver_table  # noqa: E402
-import facts  # noqa: E402
-
+import abi_checks
+import abi_header
+import cpu_exports
+import driver_results
+import driver_table
+import facts
+import runtime_stubs
 
 OUTPUTS: dict[str, Callable[[], str]] = {
     **{
@@ -32,6 +32,8 @@ OUTPUTS: dict[str, Callable[[], str]] = {
     },
     "driver/driver_functions.inc": lambda: driver_table.render_table(facts.load("driver")),
     "driver/driver_results.inc": lambda: driver_results.render_results(facts.load("driver")),
+    "runtime/runtime_functions.inc": lambda: runtime_stubs.render_rows(facts.load("runtime")),
+    "runtime/runtime_stubs.cpp": lambda: runtime_stubs.render_stubs(facts.load("runtime")),
     "cpu/cucpu/exports.hpp": lambda: cpu_exports.render_exports_hpp(facts.load("driver")),
     "cpu/exports.cpp": lambda: cpu_exports.render_exports_cpp(facts.load("driver")),
 }

@@ -129,3 +129,13 @@ def test_coverage_counts_strong_definitions_only(driver: facts.Library, library:
     assert measured.total == len(driver.functions)
     page = coverage.render_page({"driver": measured})
     assert f"| driver | {len(driver.functions)} | 2 |" in page
+
+
+def test_functions_of_the_runtime_are_counted_where_they_are_written(tmp_path: Path) -> None:
+    (tmp_path / "memory.cpp").write_text(
+        'extern "C" cudaError_t cudaMalloc(void** p, size_t n) {\n  return cudaFree(p);\n}\n'
+        "cudaError_t cudaHostAlloc(\n    void** p, size_t n, unsigned f) noexcept {\n  return {};\n}\n"
+        "cudaError_t cudaFree(void*);  // declared, not written\n"
+    )
+    names = ["cudaMalloc", "cudaHostAlloc", "cudaFree"]
+    assert sorted(coverage.defined_in_sources(tmp_path, names)) == ["cudaHostAlloc", "cudaMalloc"]
