@@ -12,13 +12,52 @@ from ._version import __version__
 
 # Where each public name lives. A name is imported from its module at first use and then kept.
 _HOMES = {
+    # devices, streams, events
+    "Context": "_core",
+    "Device": "_core",
+    "Event": "_core",
+    "LEGACY_DEFAULT_STREAM": "_core",
+    "PER_THREAD_DEFAULT_STREAM": "_core",
+    "Stream": "_core",
+    "ContextOptions": "_options",
+    "EventOptions": "_options",
+    "StreamOptions": "_options",
+    "DeviceResources": "_resources",
+    "SMResource": "_resources",
+    "SMResourceOptions": "_options",
+    "WorkqueueResource": "_resources",
+    "WorkqueueResourceOptions": "_options",
+    # memory
+    "Buffer": "_core",
+    "DeviceMemoryResource": "_memory",
+    "DeviceMemoryResourceOptions": "_options",
+    "GraphMemoryResource": "_memory",
+    "GraphicsResource": "_graphics",
+    "Host": "_managed",
+    "LegacyPinnedMemoryResource": "_memory",
+    "ManagedBuffer": "_managed",
+    "ManagedMemoryResource": "_memory",
+    "ManagedMemoryResourceOptions": "_options",
+    "MemoryResource": "_memory",
+    "PinnedMemoryResource": "_memory",
+    "PinnedMemoryResourceOptions": "_options",
+    "TensorMapDescriptor": "_tensor_map",
+    "TensorMapDescriptorOptions": "_tensor_map",
+    "VirtualMemoryResource": "_virtual_memory",
+    "VirtualMemoryResourceOptions": "_virtual_memory",
     # compilation
-    "Program": "_program",
-    "ProgramOptions": "_program",
-    "ObjectCode": "_module",
     "Kernel": "_module",
     "Linker": "_linker",
     "LinkerOptions": "_linker",
+    "ObjectCode": "_module",
+    "Program": "_program",
+    "ProgramOptions": "_program",
+    # launch
+    "LaunchConfig": "_core",
+    "launch": "_core",
+    # errors
+    "CUDAError": "_errors",
+    "NVRTCError": "_errors",
 }
 
 _SUBMODULES = frozenset({"checkpoint", "experimental", "graph", "system", "texture", "typing", "utils"})

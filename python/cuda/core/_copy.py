@@ -1,0 +1,138 @@
+"""Copies, prefetches and discards of many buffers in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from . import _core
+from ._managed import location_of
+from ._strenum import StrEnum
+
+
+class MemcpySrcAccessOrder(StrEnum):
+    """When the source of a copy is read."""
+
+    STREAM = "stream"
+    DURING_API_CALL = "during_api_call"
+    ANY = "any"
+
+
+class MemcpyOverlapMode(StrEnum):
+    """Whether a copy may give way to kernels."""
+
+    DEFAULT = "default"
+    PREFER_OVERLAP_WITH_COMPUTE = "prefer_overlap_with_compute"
+
+
+class CopyOptions:
+    """How a copy is made: when its source is read, where its ends lie, and whether it gives way to kernels."""
+
+    __slots__ = ("src_access_order", "src_location_hint", "dst_location_hint", "overlap_mode")
+
+    def __init__(
+        self,
+        src_access_order: MemcpySrcAccessOrder | str = "stream",
+        src_location_hint: Any = None,
+        dst_location_hint: Any = None,
+        overlap_mode: MemcpyOverlapMode | str = "default",
+    ) -> None:
+        self.src_access_order = MemcpySrcAccessOrder(src_access_order)
+        self.src_location_hint = src_location_hint
+        self.dst_location_hint = dst_location_hint
+        self.overlap_mode = MemcpyOverlapMode(overlap_mode)
+        for hint in (src_location_hint, dst_location_hint):
+            if hint is not None:
+                location_of(hint)
+
+    def _values(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, name) for name in self.__slots__)
+
+    def __eq__(self, other: object) -> bool:
+        return self._values() == other._values() if isinstance(other, CopyOptions) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"CopyOptions({', '.join(f'{n}={getattr(self, n)!r}' for n in self.__slots__)})"
+
+    def _numbers(self) -> list[int]:
+        order = {"stream": 1, "during_api_call": 2, "any": 3}[self.src_access_order.value]
+        src = (0, 0) if self.src_location_hint is None else location_of(self.src_location_hint)
+        dst = (0, 0) if self.dst_location_hint is None else location_of(self.dst_location_hint)
+        return [order, *src, *dst, 1 if self.overlap_mode is MemcpyOverlapMode.PREFER_OVERLAP_WITH_COMPUTE else 0]
+
+
+def _buffers(buffers: Any, name: str) -> list[Any]:
+    if isinstance(buffers, _core.Buffer):
+        raise TypeError(f"{name} must be a sequence of Buffers, not one Buffer")
+    result = list(buffers)
+    for buffer in result:
+        if not isinstance(buffer, _core.Buffer):
+            raise TypeError(f"{name} must hold Buffers, not {type(buffer).__name__}")
+        if buffer.is_closed:
+            raise RuntimeError(f"{name} holds a closed buffer")
+    return result
+
+
+def copy_batch(stream: Any, srcs: Sequence[Any], dsts: Sequence[Any], *, options: Any = None) -> None:
+    """Copy each source to the destination at the same place, in one call."""
+    sources, targets = _buffers(srcs, "srcs"), _buffers(dsts, "dsts")
+    if len(sources) != len(targets):
+        raise ValueError(f"there are {len(sources)} sources but {len(targets)} destinations")
+    for src, dst in zip(sources, targets):
+        if src.size != dst.size:
+            raise ValueError(f"a source has {src.size} bytes, its destination {dst.size}")
+    if not sources:
+        return
+    if options is None or isinstance(options, CopyOptions):
+        every = [options or CopyOptions()] * len(sources)
+    else:
+        every = list(options)
+        if len(every) != len(sources):
+            raise ValueError(f"there are {len(sources)} copies but {len(every)} options")
+    _core.memcpy_batch(
+        [d.handle for d in targets], [s.handle for s in sources], [s.size for s in sources],
+        [o._numbers() for o in every], stream,
+    )  # fmt: skip
+
+
+def _managed(buffers: Any) -> list[Any]:
+    result = _buffers(buffers, "buffers")
+    for buffer in result:
+        if not buffer.is_managed:
+            raise ValueError("only managed buffers can be prefetched or discarded")
+    return result
+
+
+def _locations(locations: Any, count: int) -> tuple[list[int], list[int]]:
+    if isinstance(locations, Sequence):
+        if len(locations) != count:
+            raise ValueError(f"there are {count} buffers but {len(locations)} locations")
+        places = [location_of(place) for place in locations]
+    else:
+        places = [location_of(locations)] * count
+    return [kind for kind, _ in places], [number for _, number in places]
+
+
+def prefetch_batch(stream: Any, buffers: Sequence[Any], locations: Any) -> None:
+    """Move managed buffers to a place (one for all, or one each) before they are used there."""
+    found = _managed(buffers)
+    kinds, numbers = _locations(locations, len(found))
+    if found:
+        _core.mem_batch(0, [b.handle for b in found], [b.size for b in found], kinds, numbers, stream)
+
+
+def discard_batch(stream: Any, buffers: Sequence[Any]) -> None:
+    """Say that the contents of managed buffers are not needed any more."""
+    found = _managed(buffers)
+    if found:
+        _core.mem_batch(1, [b.handle for b in found], [b.size for b in found], [], [], stream)
+
+
+def discard_prefetch_batch(stream: Any, buffers: Sequence[Any], locations: Any) -> None:
+    """Move managed buffers without their contents."""
+    found = _managed(buffers)
+    kinds, numbers = _locations(locations, len(found))
+    if found:
+        _core.mem_batch(2, [b.handle for b in found], [b.size for b in found], kinds, numbers, stream)

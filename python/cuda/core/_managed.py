@@ -1,0 +1,203 @@
+"""Managed memory: places it can live, and buffers of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableSet
+from typing import Any
+
+from . import _core
+
+Buffer = _core.Buffer
+Device = _core.Device
+
+# The driver's numbers: places, advice, attributes of a range.
+_DEVICE, _HOST, _HOST_NUMA, _HOST_NUMA_CURRENT = 1, 2, 3, 4
+_SET_READ_MOSTLY, _UNSET_READ_MOSTLY, _SET_PREFERRED, _UNSET_PREFERRED, _SET_ACCESSED, _UNSET_ACCESSED = range(1, 7)
+_ATTR_READ_MOSTLY, _ATTR_PREFERRED, _ATTR_PREFERRED_TYPE, _ATTR_PREFERRED_ID = 1, 2, 5, 6
+_DEVICE_CPU, _DEVICE_INVALID = -1, -2
+
+
+class Host:
+    """Host memory as a place: ``Host()``, ``Host(numa_id=1)``, or ``Host.numa_current()``. Equal ones are one object."""
+
+    __module__ = "cuda.core"
+    __slots__ = ("_numa_id", "_is_numa_current", "__weakref__")
+    _instances: dict[Any, Host] = {}
+    _numa_id: int | None
+    _is_numa_current: bool
+
+    def __new__(cls, numa_id: int | None = None, *, is_numa_current: bool = False) -> Host:
+        if is_numa_current and numa_id is not None:
+            raise ValueError("Host: give numa_id or is_numa_current, not both")
+        if numa_id is not None:
+            if isinstance(numa_id, bool) or not isinstance(numa_id, int):
+                raise TypeError(f"Host: numa_id must be an int or None, not {type(numa_id).__name__}")
+            if numa_id < 0:
+                raise ValueError(f"Host: numa_id must be at least 0, not {numa_id}")
+        key = (numa_id, bool(is_numa_current))
+        self = cls._instances.get(key)
+        if self is None:
+            self = object.__new__(cls)
+            self._numa_id = numa_id
+            self._is_numa_current = bool(is_numa_current)
+            self = cls._instances.setdefault(key, self)
+        return self
+
+    @classmethod
+    def numa_current(cls) -> Host:
+        """The NUMA node of the thread that uses it."""
+        return cls(is_numa_current=True)
+
+    @property
+    def numa_id(self) -> int | None:
+        return self._numa_id
+
+    @property
+    def is_numa_current(self) -> bool:
+        return self._is_numa_current
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Host):
+            return NotImplemented
+        return (self._numa_id, self._is_numa_current) == (other._numa_id, other._is_numa_current)
+
+    def __hash__(self) -> int:
+        return hash((Host, self._numa_id, self._is_numa_current))
+
+    def __repr__(self) -> str:
+        if self._is_numa_current:
+            return "Host.numa_current()"
+        return "Host()" if self._numa_id is None else f"Host(numa_id={self._numa_id})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Host.numa_current, ()) if self._is_numa_current else (Host, (self._numa_id,))
+
+
+def location_of(place: Any) -> tuple[int, int]:
+    """A Device or Host as the driver's (kind, number)."""
+    if isinstance(place, Host):
+        if place.is_numa_current:
+            return _HOST_NUMA_CURRENT, 0
+        return (_HOST, 0) if place.numa_id is None else (_HOST_NUMA, place.numa_id)
+    if isinstance(place, Device) or (isinstance(place, int) and not isinstance(place, bool)):
+        if isinstance(place, int) and place == -1:
+            return _HOST, 0
+        return _DEVICE, int(Device(place))
+    raise TypeError(f"a location must be a Device or a Host, not {type(place).__name__}")
+
+
+class AccessedBySetProxy(MutableSet):  # type: ignore[type-arg]
+    """The devices (and the host) that keep a mapping of a managed buffer. Live: looks ask, changes act at once."""
+
+    def __init__(self, buf: ManagedBuffer) -> None:
+        self._buffer = buf
+
+    @classmethod
+    def _from_iterable(cls, it: Any) -> set[Any]:  # type: ignore[override]
+        return set(it)
+
+    def _members(self) -> list[Any]:
+        buffer = self._buffer
+        room = len(Device.get_all_devices()) + 1
+        numbers = _core.mem_range_accessed_by(buffer.handle, buffer.size, room)
+        return [Host() if n == _DEVICE_CPU else Device(n) for n in numbers if n != _DEVICE_INVALID]
+
+    def __contains__(self, location: object) -> bool:
+        return location in self._members()
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._members())
+
+    def __len__(self) -> int:
+        return len(self._members())
+
+    def add(self, location: Any) -> None:
+        kind, number = location_of(location)
+        _core.mem_advise(self._buffer.handle, self._buffer.size, _SET_ACCESSED, kind, number)
+
+    def discard(self, location: Any) -> None:
+        kind, number = location_of(location)
+        _core.mem_advise(self._buffer.handle, self._buffer.size, _UNSET_ACCESSED, kind, number)
+
+    def clear(self) -> None:
+        for member in self._members():
+            self.discard(member)
+
+    def __repr__(self) -> str:
+        return f"{{{', '.join(repr(m) for m in self)}}}"
+
+
+class ManagedBuffer(Buffer):  # type: ignore[misc, valid-type]
+    """A buffer that moves between host and devices by itself: made by ManagedMemoryResource."""
+
+    __module__ = "cuda.core"
+    __slots__ = ()
+
+    @classmethod
+    def from_handle(
+        cls, ptr: Any, size: int, mr: Any = None, owner: object | None = None, *, stream: Any = None
+    ) -> Buffer:
+        """Use managed memory by its address: mr takes it back when the buffer goes, or owner is kept alive meanwhile."""
+        return _core.buffer_from_handle(cls, ptr, size, mr, owner, stream)
+
+    @property
+    def read_mostly(self) -> bool:
+        """True when readers are given copies of their own."""
+        return bool(_core.mem_range_attribute(self.handle, self.size, _ATTR_READ_MOSTLY))
+
+    @read_mostly.setter
+    def read_mostly(self, value: bool) -> None:
+        advice = _SET_READ_MOSTLY if value else _UNSET_READ_MOSTLY
+        _core.mem_advise(self.handle, self.size, advice, _HOST, 0)
+
+    @property
+    def preferred_location(self) -> Any:
+        """The Device or Host the memory likes to be on, or None."""
+        kind = _core.mem_range_attribute(self.handle, self.size, _ATTR_PREFERRED_TYPE)
+        number = _core.mem_range_attribute(self.handle, self.size, _ATTR_PREFERRED_ID)
+        if kind == _DEVICE:
+            return Device(number)
+        if kind == _HOST:
+            return Host()
+        if kind == _HOST_NUMA:
+            return Host(numa_id=number)
+        return Host.numa_current() if kind == _HOST_NUMA_CURRENT else None
+
+    @preferred_location.setter
+    def preferred_location(self, place: Any) -> None:
+        if place is None:
+            _core.mem_advise(self.handle, self.size, _UNSET_PREFERRED, _HOST, 0)
+            return
+        kind, number = location_of(place)
+        _core.mem_advise(self.handle, self.size, _SET_PREFERRED, kind, number)
+
+    @property
+    def accessed_by(self) -> AccessedBySetProxy:
+        """The set of devices that keep a mapping; change it in place or assign to it."""
+        return AccessedBySetProxy(self)
+
+    @accessed_by.setter
+    def accessed_by(self, places: Any) -> None:
+        proxy = AccessedBySetProxy(self)
+        wanted = set(places)
+        for member in set(proxy) - wanted:
+            proxy.discard(member)
+        for member in wanted - set(proxy):
+            proxy.add(member)
+
+    def prefetch(self, location: Any, *, stream: Any) -> None:
+        """Move the memory to a device or the host before it is used there."""
+        kind, number = location_of(location)
+        _core.mem_prefetch(self.handle, self.size, kind, number, stream)
+
+    def discard(self, *, stream: Any) -> None:
+        """Say that the contents are not needed any more."""
+        from ._copy import discard_batch
+
+        discard_batch(stream, [self])
+
+    def discard_prefetch(self, location: Any, *, stream: Any) -> None:
+        """Move the memory without its contents."""
+        from ._copy import discard_prefetch_batch
+
+        discard_prefetch_batch(stream, [self], location)

@@ -1,0 +1,667 @@
+"""Memory resources: where buffers get their memory from."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from . import _core
+from ._ipc import IPCAllocationHandle, IPCBufferDescriptor
+from ._options import DeviceMemoryResourceOptions, ManagedMemoryResourceOptions, PinnedMemoryResourceOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+Buffer = _core.Buffer
+
+# The driver's numbers for kinds and places of memory.
+_PINNED, _MANAGED = 1, 2
+_INVALID, _DEVICE, _HOST, _HOST_NUMA, _HOST_NUMA_CURRENT = 0, 1, 2, 3, 4
+
+
+def _options(given: Any, cls: type) -> Any:
+    """An options argument: the class, a dict of its fields, or None."""
+    if given is None:
+        return None
+    if isinstance(given, dict):
+        return cls(**given)
+    if not isinstance(given, cls):
+        raise TypeError(f"options must be a {cls.__name__}, a dict of its fields or None, not {type(given).__name__}")
+    return given
+
+
+class MemoryResource:
+    """Hands out buffers. Derive from it, with ``allocate`` and ``deallocate``, to give buffers memory of your own."""
+
+    __module__ = "cuda.core"
+
+    def allocate(self, size: int, *, stream: Any) -> Buffer:
+        """Return a Buffer of ``size`` bytes, usable by work queued on ``stream`` from now on."""
+        raise NotImplementedError(f"{type(self).__name__}.allocate")
+
+    def deallocate(self, ptr: Any, size: int, *, stream: Any) -> None:
+        """Take memory back once the work queued on ``stream`` by now is done."""
+        raise NotImplementedError(f"{type(self).__name__}.deallocate")
+
+    @property
+    def is_device_accessible(self) -> bool:
+        """True when kernels can use the memory."""
+        raise NotImplementedError(f"{type(self).__name__}.is_device_accessible")
+
+    @property
+    def is_host_accessible(self) -> bool:
+        """True when the host can read and write it directly."""
+        raise NotImplementedError(f"{type(self).__name__}.is_host_accessible")
+
+    @property
+    def is_managed(self) -> bool:
+        """True when it moves between host and device by itself."""
+        return False
+
+    @property
+    def device_id(self) -> int:
+        """The number of the device the memory is on."""
+        raise NotImplementedError(f"{type(self).__name__}.device_id")
+
+
+class _PoolAttribute:
+    """One attribute of a pool, by the driver's number; ``reset`` allows writing zero to it."""
+
+    def __init__(self, number: int, kind: type = int, writable: bool = False) -> None:
+        self.number = number
+        self.kind = kind
+        self.writable = writable
+
+    def __get__(self, owner: Any, cls: type) -> Any:
+        if owner is None:
+            return self
+        return self.kind(owner._pool().attribute(self.number))
+
+    def __set__(self, owner: Any, value: Any) -> None:
+        if not self.writable:
+            raise AttributeError("this attribute cannot be set")
+        owner._pool().set_attribute(self.number, int(value))
+
+
+class MemPoolAttributes:
+    """What a pool does and how much it holds."""
+
+    __slots__ = ("_resource",)
+
+    def __init__(self, *arg: Any, **kwargs: Any) -> None:
+        raise RuntimeError("comes from a memory resource's attributes; cannot be made directly")
+
+    @classmethod
+    def _of(cls, resource: Any) -> MemPoolAttributes:
+        self = cls.__new__(cls)
+        self._resource = weakref.ref(resource)
+        return self
+
+    def _pool(self) -> Any:
+        resource = self._resource()
+        if resource is None:
+            raise RuntimeError("the memory resource is gone")
+        return resource._native
+
+    reuse_follow_event_dependencies = _PoolAttribute(1, bool, True)
+    reuse_allow_opportunistic = _PoolAttribute(2, bool, True)
+    reuse_allow_internal_dependencies = _PoolAttribute(3, bool, True)
+    release_threshold = _PoolAttribute(4, int, True)
+    reserved_mem_current = _PoolAttribute(5)
+    reserved_mem_high = _PoolAttribute(6, int, True)
+    used_mem_current = _PoolAttribute(7)
+    used_mem_high = _PoolAttribute(8, int, True)
+
+    def __repr__(self) -> str:
+        names = [name for name, value in vars(MemPoolAttributes).items() if isinstance(value, _PoolAttribute)]
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)}' for name in names)})"
+
+
+class _MemPool:
+    """What the resources that use a driver's pool have in common."""
+
+    _native: Any
+    _uuid: Any = None
+
+    def allocate(self, size: int, *, stream: Any) -> Buffer:
+        """Return a Buffer of ``size`` bytes, usable by work queued on ``stream`` from now on."""
+        return _core.allocate(self, size, stream)
+
+    def deallocate(self, ptr: Any, size: int, *, stream: Any) -> None:
+        """Take memory back once the work queued on ``stream`` by now is done."""
+        self._native.deallocate(ptr, size, stream)
+
+    def close(self) -> None:
+        """Give the pool up; buffers made from it stay valid. Does nothing the second time."""
+        self._native.close()
+
+    @property
+    def attributes(self) -> MemPoolAttributes:
+        """What the pool does and how much it holds."""
+        return MemPoolAttributes._of(self)
+
+    @property
+    def handle(self) -> Any:
+        """The driver's handle of the pool, for cuda.bindings."""
+        return None if self._native.is_closed else self._native.handle
+
+    @property
+    def is_closed(self) -> bool:
+        return self._native.is_closed
+
+    @property
+    def is_handle_owned(self) -> bool:
+        """True when the pool goes with this object; False for the driver's own pools."""
+        return not self._native.is_closed and self._native.is_handle_owned
+
+    @property
+    def is_ipc_enabled(self) -> bool:
+        """True when other processes can open its buffers."""
+        return not self._native.is_closed and self._native.is_ipc_enabled
+
+    @property
+    def is_mapped(self) -> bool:
+        """True when the pool belongs to another process."""
+        return not self._native.is_closed and self._native.is_mapped
+
+    @property
+    def uuid(self) -> Any:
+        """What the resource is registered as, or None."""
+        return self._uuid
+
+    # Sharing between processes.
+
+    @property
+    def _allocation_handle(self) -> IPCAllocationHandle:
+        if not self.is_ipc_enabled:
+            raise RuntimeError(
+                f"this {type(self).__name__} cannot be shared: make it with options that say ipc_enabled=True"
+            )
+        if self._uuid is None:
+            import uuid
+
+            self.register(uuid.uuid4())  # type: ignore[attr-defined]
+        from ._ipc import install_reducers
+
+        install_reducers()
+        return IPCAllocationHandle._make(self._native.export_fd(), self._uuid)
+
+
+_registry: weakref.WeakValueDictionary[Any, Any] = weakref.WeakValueDictionary()
+
+
+def _register(resource: Any, uuid: Any) -> Any:
+    """Record a resource under a name both processes know; the one that was there first wins."""
+    known = _registry.setdefault(uuid, resource)
+    if known is resource:
+        if resource._uuid is not None and resource._uuid != uuid:
+            raise RuntimeError(f"the memory resource is registered as {resource._uuid} already")
+        resource._uuid = uuid
+    return known
+
+
+def _from_registry(uuid: Any) -> Any:
+    try:
+        return _registry[uuid]
+    except KeyError:
+        raise RuntimeError(f"no memory resource is registered as {uuid} in this process") from None
+
+
+def _rebuild_resource(cls: Any, uuid: Any, device_id: int, handle: Any) -> Any:
+    known = _registry.get(uuid)
+    if known is not None:
+        return known
+    if handle is None:
+        return cls.from_registry(uuid)
+    return cls.from_allocation_handle(device_id, handle) if device_id >= 0 else cls.from_allocation_handle(handle)
+
+
+def _reduce_resource(resource: Any) -> tuple[Any, ...]:
+    if resource.is_mapped:
+        return _rebuild_resource, (type(resource), resource.uuid, resource.device_id, None)
+    handle = resource.allocation_handle
+    return _rebuild_resource, (type(resource), resource.uuid, resource.device_id, handle)
+
+
+class DeviceMemoryResource(_MemPool, MemoryResource):
+    """Device memory from a pool, ordered on streams.
+
+    Without options it is the device's current pool, which other libraries may share; with options a new one.
+    """
+
+    __module__ = "cuda.core"
+
+    def __init__(self, device_id: Any, options: DeviceMemoryResourceOptions | None = None) -> None:
+        device = int(_core.Device(device_id))
+        options = _options(options, DeviceMemoryResourceOptions)
+        if options is None:
+            self._native = _core._Native.current_pool(device)
+        else:
+            self._native = _core._Native.create_pool(_PINNED, _DEVICE, device, bool(options.ipc_enabled), options.max_size)
+        self._device_id = device
+
+    @property
+    def device_id(self) -> int:
+        return self._device_id
+
+    @property
+    def is_device_accessible(self) -> bool:
+        return True
+
+    @property
+    def is_host_accessible(self) -> bool:
+        return False
+
+    @property
+    def is_managed(self) -> bool:
+        return False
+
+    @property
+    def peer_accessible_by(self) -> Any:
+        """The set of devices that can use this resource's memory; assign to it or change it in place."""
+        from ._peers import PeerAccessibleBySetProxy
+
+        return PeerAccessibleBySetProxy(self)
+
+    @peer_accessible_by.setter
+    def peer_accessible_by(self, devices: Iterable[Any]) -> None:
+        from ._peers import PeerAccessibleBySetProxy
+
+        PeerAccessibleBySetProxy(self)._assign(devices)
+
+    @property
+    def allocation_handle(self) -> IPCAllocationHandle:
+        """A handle to send to another process, for ``from_allocation_handle``."""
+        return self._allocation_handle
+
+    @classmethod
+    def from_allocation_handle(cls, device_id: Any, alloc_handle: Any) -> DeviceMemoryResource:
+        """Open another process's resource. Its buffers can be opened; nothing can be allocated."""
+        device = int(_core.Device(device_id))
+        uuid = getattr(alloc_handle, "uuid", None)
+        if uuid is not None and uuid in _registry:
+            return _registry[uuid]
+        self = cls.__new__(cls)
+        self._native = _core._Native.import_pool(int(alloc_handle), _PINNED, _DEVICE, device)
+        self._device_id = device
+        return _register(self, uuid) if uuid is not None else self
+
+    @staticmethod
+    def from_registry(uuid: Any) -> DeviceMemoryResource:
+        """The resource registered under a name in this process."""
+        return _from_registry(uuid)
+
+    def register(self, uuid: Any) -> DeviceMemoryResource:
+        """Record this resource under a name; returns the one already there if there is one."""
+        return _register(self, uuid)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reduce_resource(self)
+
+    def __repr__(self) -> str:
+        return f"<DeviceMemoryResource device={self._device_id}{' closed' if self.is_closed else ''}>"
+
+
+class PinnedMemoryResource(_MemPool, MemoryResource):
+    """Page-locked host memory from a pool, ordered on streams; host and devices both use it in place."""
+
+    __module__ = "cuda.core"
+
+    def __init__(self, options: PinnedMemoryResourceOptions | None = None) -> None:
+        options = _options(options, PinnedMemoryResourceOptions)
+        self._numa_id = -1
+        if options is None:
+            self._native = _core._Native.default_pool(_PINNED, _HOST, 0)
+            return
+        numa = options.numa_id
+        if numa is None and options.ipc_enabled:  # only memory of a NUMA node can be shared between processes
+            numa = max(_core.Device().properties.host_numa_id, 0)
+        if numa is not None:
+            if numa < 0:
+                raise ValueError(f"numa_id must be at least 0, not {numa}")
+            self._numa_id = numa
+            self._native = _core._Native.create_pool(_PINNED, _HOST_NUMA, numa, bool(options.ipc_enabled), options.max_size)
+        else:
+            self._native = _core._Native.create_pool(_PINNED, _HOST, 0, False, options.max_size)
+
+    @property
+    def device_id(self) -> int:
+        return -1
+
+    @property
+    def numa_id(self) -> int:
+        """The NUMA node the memory lies on, -1 for wherever the host likes."""
+        return self._numa_id
+
+    @property
+    def is_device_accessible(self) -> bool:
+        return True
+
+    @property
+    def is_host_accessible(self) -> bool:
+        return True
+
+    @property
+    def is_managed(self) -> bool:
+        return False
+
+    @property
+    def allocation_handle(self) -> IPCAllocationHandle:
+        """A handle to send to another process, for ``from_allocation_handle``."""
+        return self._allocation_handle
+
+    @classmethod
+    def from_allocation_handle(cls, alloc_handle: Any) -> PinnedMemoryResource:
+        """Open another process's resource. Its buffers can be opened; nothing can be allocated."""
+        uuid = getattr(alloc_handle, "uuid", None)
+        if uuid is not None and uuid in _registry:
+            return _registry[uuid]
+        self = cls.__new__(cls)
+        self._numa_id = max(_core.Device().properties.host_numa_id, 0)
+        self._native = _core._Native.import_pool(int(alloc_handle), _PINNED, _HOST_NUMA, self._numa_id)
+        return _register(self, uuid) if uuid is not None else self
+
+    @staticmethod
+    def from_registry(uuid: Any) -> PinnedMemoryResource:
+        """The resource registered under a name in this process."""
+        return _from_registry(uuid)
+
+    def register(self, uuid: Any) -> PinnedMemoryResource:
+        """Record this resource under a name; returns the one already there if there is one."""
+        return _register(self, uuid)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reduce_resource(self)
+
+    def __repr__(self) -> str:
+        return f"<PinnedMemoryResource{' closed' if self.is_closed else ''}>"
+
+
+class ManagedMemoryResource(_MemPool, MemoryResource):
+    """Memory that moves between host and devices by itself, from a pool."""
+
+    __module__ = "cuda.core"
+
+    def __init__(self, options: ManagedMemoryResourceOptions | None = None) -> None:
+        options = _options(options, ManagedMemoryResourceOptions) or ManagedMemoryResourceOptions()
+        where, kind = options.preferred_location, options.preferred_location_type
+        kind = None if kind is None else str(kind)
+        if kind not in (None, "device", "host", "host_numa"):
+            raise ValueError(f"preferred_location_type must be 'device', 'host' or 'host_numa', not {kind!r}")
+        if kind is None and where is not None:
+            kind = "host" if where == -1 else "device"
+        self._preferred: tuple[str, int | None] | None = None
+        if kind is None:
+            self._native = _core._Native.default_pool(_MANAGED, _INVALID, 0)
+        elif kind == "device":
+            if where is None or where < 0:
+                raise ValueError("preferred_location must be a device number of at least 0")
+            self._native = _core._Native.create_pool(_MANAGED, _DEVICE, where, False, 0)
+            self._preferred = ("device", where)
+        elif kind == "host":
+            if where not in (None, -1):
+                raise ValueError("preferred_location must be None or -1 for the host")
+            self._native = _core._Native.create_pool(_MANAGED, _HOST, 0, False, 0)
+            self._preferred = ("host", None)
+        else:
+            numa = max(_core.Device().properties.host_numa_id, 0) if where is None else where
+            self._native = _core._Native.create_pool(_MANAGED, _HOST_NUMA, numa, False, 0)
+            self._preferred = ("host_numa", numa)
+
+    @property
+    def device_id(self) -> int:
+        """The preferred device, -1 when there is none."""
+        return self._preferred[1] if self._preferred and self._preferred[0] == "device" else -1  # type: ignore[return-value]
+
+    @property
+    def preferred_location(self) -> tuple[str, int | None] | None:
+        """Where memory prefers to live: ("device", 0), ("host", None), ("host_numa", 1), or None."""
+        return self._preferred
+
+    @property
+    def is_device_accessible(self) -> bool:
+        return True
+
+    @property
+    def is_host_accessible(self) -> bool:
+        return True
+
+    @property
+    def is_managed(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        return f"<ManagedMemoryResource{' closed' if self.is_closed else ''}>"
+
+
+class LegacyPinnedMemoryResource(MemoryResource):
+    """Page-locked host memory, allocated at once; taking it back waits for the stream."""
+
+    __module__ = "cuda.core"
+
+    def __init__(self) -> None:
+        self._native = _core._Native.legacy_pinned()
+
+    def allocate(self, size: int, *, stream: Any = None) -> Buffer:
+        """Return a Buffer of ``size`` bytes, usable at once."""
+        return _core.allocate(self, size, stream)
+
+    def deallocate(self, ptr: Any, size: int, *, stream: Any = None) -> None:
+        """Wait for the stream, if one is given, and free the memory."""
+        self._native.deallocate(ptr, size, stream)
+
+    @property
+    def is_device_accessible(self) -> bool:
+        return True
+
+    @property
+    def is_host_accessible(self) -> bool:
+        return True
+
+    @property
+    def is_managed(self) -> bool:
+        return False
+
+    @property
+    def device_id(self) -> int:
+        return -1
+
+
+class _SynchronousMemoryResource(MemoryResource):
+    """Device memory for devices without pools."""
+
+    def __init__(self, device_id: Any) -> None:
+        self._device_id = int(_core.Device(device_id))
+        self._native = _core._Native.synchronous(self._device_id)
+
+    def allocate(self, size: int, *, stream: Any = None) -> Buffer:
+        return _core.allocate(self, size, stream)
+
+    def deallocate(self, ptr: Any, size: int, *, stream: Any = None) -> None:
+        self._native.deallocate(ptr, size, stream)
+
+    @property
+    def is_device_accessible(self) -> bool:
+        return True
+
+    @property
+    def is_host_accessible(self) -> bool:
+        return False
+
+    @property
+    def device_id(self) -> int:
+        return self._device_id
+
+
+class GraphMemoryResourceAttributes:
+    """How much memory the graphs of a device hold. The high marks can be set to zero."""
+
+    __slots__ = ("_native",)
+
+    def __init__(self, *arg: Any, **kwargs: Any) -> None:
+        raise RuntimeError("comes from GraphMemoryResource.attributes; cannot be made directly")
+
+    def _reset(self, number: int, value: int) -> None:
+        if value != 0:
+            raise AttributeError("a high mark can only be set to zero")
+        self._native.reset_graph_attribute(number)
+
+    @property
+    def used_mem_current(self) -> int:
+        return self._native.graph_attribute(0)
+
+    @property
+    def used_mem_high(self) -> int:
+        return self._native.graph_attribute(1)
+
+    @used_mem_high.setter
+    def used_mem_high(self, value: int) -> None:
+        self._reset(1, value)
+
+    @property
+    def reserved_mem_current(self) -> int:
+        return self._native.graph_attribute(2)
+
+    @property
+    def reserved_mem_high(self) -> int:
+        return self._native.graph_attribute(3)
+
+    @reserved_mem_high.setter
+    def reserved_mem_high(self, value: int) -> None:
+        self._reset(3, value)
+
+    def __repr__(self) -> str:
+        return (
+            f"GraphMemoryResourceAttributes(used_mem_current={self.used_mem_current}, used_mem_high={self.used_mem_high}, "
+            f"reserved_mem_current={self.reserved_mem_current}, reserved_mem_high={self.reserved_mem_high})"
+        )
+
+
+class cyGraphMemoryResource:
+    """What GraphMemoryResource is made of; there for isinstance checks."""
+
+
+class GraphMemoryResource(cyGraphMemoryResource, MemoryResource):
+    """Memory that belongs to graphs: allocates while a GraphBuilder is building. One object per device."""
+
+    __module__ = "cuda.core"
+    _instances: dict[int, GraphMemoryResource] = {}
+
+    def __new__(cls, device_id: Any) -> GraphMemoryResource:
+        device = int(_core.Device(device_id))
+        self = cls._instances.get(device)
+        if self is None:
+            self = object.__new__(cls)
+            self._device_id = device
+            self._native = _core._Native.graph(device)
+            self = cls._instances.setdefault(device, self)
+        return self
+
+    def allocate(self, size: int, *, stream: Any) -> Buffer:
+        """Return a Buffer whose memory exists while the graph runs."""
+        return _core.allocate(self, size, stream)
+
+    def deallocate(self, ptr: Any, size: int, *, stream: Any) -> None:
+        """Take memory back, in the graph or after it."""
+        self._native.deallocate(ptr, size, stream)
+
+    def close(self) -> None:
+        """Does nothing: the resource stays for the process."""
+
+    def trim(self) -> None:
+        """Give memory that no graph uses now back to the device."""
+        self._native.trim_graph()
+
+    @property
+    def attributes(self) -> GraphMemoryResourceAttributes:
+        """How much memory the graphs of the device hold."""
+        attributes = GraphMemoryResourceAttributes.__new__(GraphMemoryResourceAttributes)
+        attributes._native = self._native
+        return attributes
+
+    @property
+    def device_id(self) -> int:
+        return self._device_id
+
+    @property
+    def is_device_accessible(self) -> bool:
+        return True
+
+    @property
+    def is_host_accessible(self) -> bool:
+        return False
+
+    @property
+    def is_managed(self) -> bool:
+        return False
+
+
+_default_resources: dict[int, Any] = {}
+
+
+def _default_device_resource(device_id: int) -> Any:
+    """What Device.allocate() uses: one object per device, shared by all threads."""
+    resource = _default_resources.get(device_id)
+    if resource is None:
+        if _core.Device(device_id).properties.memory_pools_supported:
+            resource = DeviceMemoryResource(device_id)
+        else:
+            resource = _SynchronousMemoryResource(device_id)
+        resource = _default_resources.setdefault(device_id, resource)
+    return resource
+
+
+# ---- buffers between processes
+
+
+def _export_buffer(buffer: Any) -> IPCBufferDescriptor:
+    resource = buffer.memory_resource
+    if isinstance(resource, _MemPool):
+        if not resource.is_ipc_enabled:
+            raise RuntimeError("the buffer cannot be shared: its memory resource was made without ipc_enabled=True")
+        return IPCBufferDescriptor._make(resource._native.export_pointer(buffer.handle), buffer.size)
+    return IPCBufferDescriptor._make(_core.ipc_get_mem_handle(buffer.handle), buffer.size, "memory")
+
+
+class _OpenedMemory(MemoryResource):
+    """Closes another process's plain allocation when the buffer goes."""
+
+    def __init__(self, device_id: int) -> None:
+        self._device_id = device_id
+
+    def deallocate(self, ptr: Any, size: int, *, stream: Any = None) -> None:
+        if stream is not None:
+            stream.sync()
+        _core.ipc_close_mem_handle(ptr)
+
+    is_device_accessible = True
+    is_host_accessible = False
+
+    @property
+    def device_id(self) -> int:
+        return self._device_id
+
+
+def _import_buffer(mr: Any, descriptor: IPCBufferDescriptor, stream: Any) -> Any:
+    if not isinstance(descriptor, IPCBufferDescriptor):
+        raise TypeError(f"ipc_descriptor must be an IPCBufferDescriptor, not {type(descriptor).__name__}")
+    if descriptor._kind == "memory":
+        ptr = _core.ipc_open_mem_handle(descriptor._payload)
+        owner = _OpenedMemory(getattr(mr, "device_id", 0))
+    else:
+        if not isinstance(mr, _MemPool) or not mr.is_ipc_enabled:
+            raise RuntimeError("the buffer needs its own memory resource, opened with from_allocation_handle()")
+        ptr = mr._native.import_pointer(descriptor._payload)
+        owner = mr
+    buffer = Buffer.from_handle(ptr, descriptor.size, owner, stream=stream)
+    _core.mark_mapped(buffer)
+    return buffer
+
+
+def _rebuild_buffer(mr: Any, descriptor: IPCBufferDescriptor) -> Any:
+    return _import_buffer(mr, descriptor, _core.Device().default_stream)
+
+
+def _reduce_buffer(buffer: Any) -> tuple[Any, ...]:
+    descriptor = buffer.ipc_descriptor
+    return _rebuild_buffer, (buffer.memory_resource if descriptor._kind == "pool" else None, descriptor)
