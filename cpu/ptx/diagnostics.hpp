@@ -13,6 +13,14 @@ struct Location {
   std::uint32_t line = 0, column = 0;
 };
 
+/// The parts, one after the other.
+template <typename... Parts>
+[[nodiscard]] std::string cat(const Parts&... parts) {
+  std::string out;
+  (out.append(std::string_view{parts}), ...);
+  return out;
+}
+
 struct Diagnostic {
   Location where;
   std::string text;

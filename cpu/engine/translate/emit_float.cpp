@@ -1,0 +1,221 @@
+// cpu/engine/translate/emit_float.cpp: f32 and f64 arithmetic.
+#include <llvm/IR/Intrinsics.h>
+
+#include "cpu/engine/translate/function_translator.hpp"
+
+namespace cucpu::ir {
+
+namespace Intrinsic = llvm::Intrinsic;
+
+namespace {
+
+constexpr const char* kRoundNames[] = {"rn", "rz", "rm", "rp"};
+
+}  // namespace
+
+void FunctionTranslator::emit_add_float(const Instruction& i) {
+  const Type t = i.types[0];
+  Value *x = flush_if(i, read(i.operands[1], t)), *y = flush_if(i, read(i.operands[2], t));
+  if (i.row->op == "sub") y = b.CreateFNeg(y);
+  const Round mode = round_of(i);
+  Value* r = nullptr;
+  if (mode == Round::rn) {
+    r = b.CreateFAdd(x, y);
+  } else if (t == Type::f32) {
+    r = sum_directed(extend(x), extend(y), mode);
+  } else {
+    r = call_routine(llvm::Twine("add_f64_").concat(kRoundNames[static_cast<int>(mode)]).str(), x->getType(), {x, y});
+  }
+  write(i.operands[0], finish_float(i, r));
+}
+
+void FunctionTranslator::emit_sub_float(const Instruction& i) { emit_add_float(i); }
+
+void FunctionTranslator::emit_mul_float(const Instruction& i) {
+  const Type t = i.types[0];
+  Value *x = flush_if(i, read(i.operands[1], t)), *y = flush_if(i, read(i.operands[2], t));
+  const Round mode = round_of(i);
+  Value* r = nullptr;
+  if (mode == Round::rn) {
+    r = b.CreateFMul(x, y);
+  } else if (t == Type::f32) {
+    r = round_to_float(b.CreateFMul(extend(x), extend(y)), nullptr, mode);
+  } else {
+    r = call_routine(llvm::Twine("mul_f64_").concat(kRoundNames[static_cast<int>(mode)]).str(), x->getType(), {x, y});
+  }
+  write(i.operands[0], finish_float(i, r));
+}
+
+void FunctionTranslator::emit_fma_float(const Instruction& i) {
+  const Type t = i.types[0];
+  Value *x = flush_if(i, read(i.operands[1], t)), *y = flush_if(i, read(i.operands[2], t));
+  Value* z = flush_if(i, read(i.operands[3], t));
+  const Round mode = round_of(i);
+  Value* r = nullptr;
+  if (mode == Round::rn) {
+    r = intrinsic(Intrinsic::fma, {x, y, z});
+  } else if (t == Type::f32) {
+    r = sum_directed(b.CreateFMul(extend(x), extend(y)), extend(z), mode);  // the product of two floats is exact in double
+  } else {
+    r = call_routine(llvm::Twine("fma_f64_").concat(kRoundNames[static_cast<int>(mode)]).str(), x->getType(), {x, y, z});
+  }
+  write(i.operands[0], finish_float(i, r));
+}
+
+void FunctionTranslator::emit_div_float(const Instruction& i) {
+  const Type t = i.types[0];
+  Value *x = flush_if(i, read(i.operands[1], t)), *y = flush_if(i, read(i.operands[2], t));
+  const Round mode = round_of(i);
+  Value* r = nullptr;
+  if (i.has(Mod::approx)) {
+    r = b.CreateFDiv(x, y);
+    // The GPU multiplies by a reciprocal, which is 0 for divisors above 2^126.
+    Value* size = intrinsic(Intrinsic::fabs, {y});
+    Value* large = b.CreateFCmpOGT(size, float_constant(y->getType(), 0x1p126));
+    Value* zero = b.CreateIntrinsic(Intrinsic::copysign, {y->getType()}, {float_constant(y->getType(), 0.0), y});
+    r = b.CreateSelect(large, b.CreateFMul(x, zero), r);
+  } else if (mode == Round::rn) {
+    r = b.CreateFDiv(x, y);
+  } else if (t == Type::f32) {
+    // A quotient of floats is either a float or further from every float than double's rounding reaches.
+    r = round_to_float(b.CreateFDiv(extend(x), extend(y)), nullptr, mode);
+  } else {
+    r = call_routine(llvm::Twine("div_f64_").concat(kRoundNames[static_cast<int>(mode)]).str(), x->getType(), {x, y});
+  }
+  write(i.operands[0], finish_float(i, r));
+}
+
+void FunctionTranslator::emit_abs_float(const Instruction& i) {
+  write(i.operands[0], flush_if(i, intrinsic(Intrinsic::fabs, {read(i.operands[1], i.types[0])})));
+}
+
+void FunctionTranslator::emit_neg_float(const Instruction& i) {
+  write(i.operands[0], flush_if(i, b.CreateFNeg(read(i.operands[1], i.types[0]))));
+}
+
+void FunctionTranslator::emit_minmax_float(const Instruction& i) {
+  const Type t = i.types[0];
+  const bool max = i.row->op == "max";
+  std::vector<Value*> v;
+  for (std::size_t k = 1; k < i.operands.size(); ++k) v.push_back(flush_if(i, read(i.operands[k], t)));
+  Value* sign = nullptr;
+  if (i.has(Mod::xorsign)) {
+    sign = as_bits(v[0]);
+    for (std::size_t k = 1; k < v.size(); ++k) sign = b.CreateXor(sign, as_bits(v[k]));
+  }
+  if (i.has(Mod::xorsign) || i.has(Mod::abs)) {
+    for (Value*& x : v) x = intrinsic(Intrinsic::fabs, {x});
+  }
+  Value* r = v[0];
+  for (std::size_t k = 1; k < v.size(); ++k) r = fmin_ieee(r, v[k], max, i.has(Mod::NaN));
+  if (sign != nullptr) {
+    Value* with = b.CreateIntrinsic(Intrinsic::copysign, {r->getType()}, {r, as_type(sign, r->getType())});
+    r = b.CreateSelect(is_nan(r), r, with);
+  }
+  write(i.operands[0], r);
+}
+
+// copysign.f32 d, a, b: the sign of a, the magnitude of b.
+void FunctionTranslator::emit_copysign(const Instruction& i) {
+  const Type t = i.types[0];
+  Value *x = read(i.operands[1], t), *y = read(i.operands[2], t);
+  write(i.operands[0], b.CreateIntrinsic(Intrinsic::copysign, {x->getType()}, {y, x}));
+}
+
+void FunctionTranslator::emit_testp(const Instruction& i) {
+  Value* x = read(i.operands[1], i.types[0]);
+  llvm::Type* t = x->getType();
+  const bool wide = i.types[0] == Type::f64;
+  Value* size = intrinsic(Intrinsic::fabs, {x});
+  Value* inf = llvm::ConstantFP::getInfinity(t);
+  Value* least = float_constant(t, wide ? 0x1p-1022 : 0x1p-126);
+  Value* r = nullptr;
+  if (i.has(Mod::finite)) r = b.CreateFCmpOLT(size, inf);
+  else if (i.has(Mod::infinite)) r = b.CreateFCmpOEQ(size, inf);
+  else if (i.has(Mod::number)) r = b.CreateFCmpORD(x, x);
+  else if (i.has(Mod::notanumber)) r = b.CreateFCmpUNO(x, x);
+  else if (i.has(Mod::normal)) r = b.CreateAnd(b.CreateFCmpOGE(size, least), b.CreateFCmpOLT(size, inf));
+  else r = b.CreateAnd(b.CreateFCmpOLT(size, least), b.CreateFCmpOGT(size, float_constant(t, 0.0)));
+  write(i.operands[0], r);
+}
+
+void FunctionTranslator::emit_rcp(const Instruction& i) {
+  const Type t = i.types[0];
+  Value* x = flush_if(i, read(i.operands[1], t));
+  Value* one = float_constant(x->getType(), 1.0);
+  const Round mode = round_of(i);
+  Value* r = nullptr;
+  if (t == Type::f64 && i.has(Mod::approx)) return write(i.operands[0], coarse_f64(b.CreateFDiv(one, coarse_f64(x))));
+  if (mode == Round::rn || i.has(Mod::approx)) {
+    r = b.CreateFDiv(one, x);
+  } else if (t == Type::f32) {
+    r = round_to_float(b.CreateFDiv(extend(one), extend(x)), nullptr, mode);
+  } else {
+    r = call_routine(llvm::Twine("div_f64_").concat(kRoundNames[static_cast<int>(mode)]).str(), x->getType(), {one, x});
+  }
+  write(i.operands[0], finish_float(i, r));
+}
+
+// rcp and rsqrt .approx.ftz.f64 see and give the high word only; subnormals count as zero.
+Value* FunctionTranslator::coarse_f64(Value* v) {
+  Value* bits = b.CreateAnd(as_bits(v), b.getInt64(0xffffffff00000000));
+  Value* small = b.CreateICmpEQ(b.CreateAnd(bits, b.getInt64(0x7ff0000000000000)), b.getInt64(0));
+  bits = b.CreateSelect(small, b.CreateAnd(bits, b.getInt64(0x8000000000000000)), bits);
+  return as_type(b.CreateSelect(is_nan(v), as_bits(v), bits), b.getDoubleTy());
+}
+
+void FunctionTranslator::emit_sqrt(const Instruction& i) {
+  const Type t = i.types[0];
+  Value* x = flush_if(i, read(i.operands[1], t));
+  const Round mode = round_of(i);
+  Value* r = nullptr;
+  if (mode == Round::rn || i.has(Mod::approx)) {
+    r = intrinsic(Intrinsic::sqrt, {x});
+  } else if (t == Type::f32) {
+    r = round_to_float(intrinsic(Intrinsic::sqrt, {extend(x)}), nullptr, mode);
+  } else {
+    r = call_routine(llvm::Twine("sqrt_f64_").concat(kRoundNames[static_cast<int>(mode)]).str(), x->getType(), {x});
+  }
+  write(i.operands[0], finish_float(i, r));
+}
+
+void FunctionTranslator::emit_rsqrt(const Instruction& i) {
+  const Type t = i.types[0];
+  Value* x = flush_if(i, read(i.operands[1], t));
+  Value* one = float_constant(x->getType(), 1.0);
+  if (t == Type::f64 && i.has(Mod::ftz)) {
+    Value* r = b.CreateFDiv(one, intrinsic(Intrinsic::sqrt, {coarse_f64(x)}));
+    return write(i.operands[0], coarse_f64(r));
+  }
+  write(i.operands[0], finish_float(i, b.CreateFDiv(one, intrinsic(Intrinsic::sqrt, {x}))));
+}
+
+void FunctionTranslator::emit_sin_cos(const Instruction& i) {
+  Value* x = flush_if(i, read(i.operands[1], Type::f32));
+  write(i.operands[0], flush_if(i, sin_turns(x, i.row->op == "cos")));
+}
+
+void FunctionTranslator::emit_lg2(const Instruction& i) {
+  write(i.operands[0], flush_if(i, log2_approx(flush_if(i, read(i.operands[1], Type::f32)))));
+}
+
+void FunctionTranslator::emit_ex2(const Instruction& i) {
+  write(i.operands[0], flush_if(i, exp2_approx(flush_if(i, read(i.operands[1], Type::f32)))));
+}
+
+Value* FunctionTranslator::tanh_approx(Value* x) {
+  llvm::Type* t = x->getType();
+  Value* size = intrinsic(Intrinsic::fabs, {x});
+  Value* z = b.CreateFMul(x, x);
+  Value* near = b.CreateFMul(x, polynomial(z, {0.9999951124191284, -0.33298036456108093, 0.12927420437335968,
+                                               -0.03836090490221977}));
+  Value* e = exp2_approx(b.CreateFMul(size, float_constant(t, 2.885390043258667)));  // e^(2|x|)
+  Value* one = float_constant(t, 1.0);
+  Value* far = b.CreateFSub(one, b.CreateFDiv(float_constant(t, 2.0), b.CreateFAdd(e, one)));
+  far = b.CreateIntrinsic(Intrinsic::copysign, {t}, {far, x});
+  return b.CreateSelect(b.CreateFCmpOLT(size, float_constant(t, 0.65)), near, far);
+}
+
+void FunctionTranslator::emit_tanh(const Instruction& i) { write(i.operands[0], tanh_approx(read(i.operands[1], Type::f32))); }
+
+}  // namespace cucpu::ir

@@ -1,0 +1,141 @@
+// cpu/engine/translate/function_translator.hpp: one PTX function to one LLVM function. Registers are allocas until promote() makes
+// them values. Every emitter of api/ptx.json is a member `emit_<name>`, in the emit_*.cpp file of its family.
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+
+#include <optional>
+#include <vector>
+
+#include "cpu/engine/translate/module_translator.hpp"
+
+namespace cucpu::ir {
+
+using llvm::Value;
+using ptx::Instruction;
+using ptx::Mod;
+using ptx::Operand;
+using ptx::Space;
+using ptx::Type;
+
+class FunctionTranslator {
+ public:
+  FunctionTranslator(ModuleTranslator& module, const ptx::Function& source, llvm::Function& out);
+  void run();
+
+  std::uint64_t static_shared_bytes = 0;
+  std::uint64_t local_bytes = 0;
+  std::vector<Param> params;  ///< of a kernel
+  std::uint32_t param_bytes = 0;
+
+ private:
+  // function_translator.cpp: set-up and the walk over statements
+  void choose_register_types();
+  void create_registers();
+  void layout_params();
+  void layout_variables();
+  void receive_arguments();
+  void statement(const Instruction& i);
+  void start_block(llvm::BasicBlock* block);
+  void finish();
+  void set_line(const ptx::SourceLine& line);
+
+  // values.cpp: operands to values and back
+  llvm::Type* type_of(Type type);
+  llvm::IntegerType* int_type(unsigned bits) { return b.getIntNTy(bits); }
+  Value* constant(const Operand& o, Type type);
+  Value* special(std::uint32_t index);
+  Value* read_register(std::uint32_t reg);
+  Value* read(const Operand& o, Type type, bool narrow = false);  ///< `narrow`: a wider register is cut
+  Value* read_bits(const Operand& o, unsigned bits);
+  Value* read_pred(const Operand& o);
+  Value* address_of(const Operand& o);  ///< of a variable or function, as mov gives it: i64
+  void write(const Operand& o, Value* value, bool is_signed = false);  ///< a wider register is filled by extension
+  void write_register(std::uint32_t reg, Value* value, bool is_signed, ptx::Location where);
+  Value* as_bits(Value* v);                ///< floats and vectors become integers
+  Value* as_type(Value* v, llvm::Type* t);  ///< same size, other type
+  void error(ptx::Location where, std::string text) { module.diagnostics.error(where, std::move(text)); }
+
+  // memory.cpp
+  Space space_of(const Instruction& i);
+  Value* pointer(const Operand& address, Space space, bool cluster = false);
+  Value* shared_base();
+  Value* params_base();
+  std::uint64_t shared_offset(const Operand& o, bool& dynamic);
+  void mark(llvm::Instruction* access, Space space);
+  Value* load(llvm::Type* type, Value* ptr, unsigned align, Space space, const Instruction& i);
+  void store(Value* value, Value* ptr, unsigned align, Space space, const Instruction& i);
+  Value* offset_pointer(Value* ptr, std::uint64_t bytes);
+
+  // float helpers (float_math.cpp): straight-line code only, so that it can be widened
+  enum class Round { rn, rz, rm, rp };
+  static Round round_of(const Instruction& i);
+  Value* flush(Value* v);                       ///< subnormal -> zero of the same sign
+  Value* flush_if(const Instruction& i, Value* v) { return i.has(Mod::ftz) ? flush(v) : v; }
+  Value* saturate(Value* v);                    ///< clamp to [0, 1], NaN -> 0
+  Value* finish_float(const Instruction& i, Value* v);  ///< .sat and .ftz of a result
+  Value* intrinsic(llvm::Intrinsic::ID id, llvm::ArrayRef<Value*> args);
+  Value* nudge(Value* v, Value* up, Value* down);             ///< to the next value up or down, or not at all
+  Value* correct(Value* v, Value* high, Value* low, Value* negative, Round mode);
+  Value* round_to_float(Value* d, Value* error, Round mode);  ///< d + error, both double
+  Value* round_to_odd_float(Value* d, Value* error);          ///< for a second rounding to 16 bits
+  Value* round_to_half(Value* f, Round mode);                 ///< float -> half
+  Value* round_to_bf16(Value* f, Round mode);                 ///< float -> i16
+  Value* round_double(Value* d, Value* error, Round mode);
+  Value* bf16_to_float(Value* bits);
+  struct Sum { Value *value, *error; };
+  Sum exact_sum(Value* x, Value* y);  ///< value + error = x + y exactly
+  Value* sum_directed(Value* x, Value* y, Round mode);  ///< float of two doubles
+  Value* extend(Value* v) { return b.CreateFPExt(v, b.getDoubleTy()); }
+  Value* polynomial(Value* x, llvm::ArrayRef<double> coefficients);  ///< lowest first
+  Value* exp2_approx(Value* x);
+  Value* tanh_approx(Value* x);
+  Value* coarse_f64(Value* v);
+  Value* saturate_int(Value* v, Type from, Type to);
+  Value* round_to_integral(const Instruction& i, Value* v);
+  Value* float_to_int(const Instruction& i, Value* v, Type from, Type to);
+  Value* int_to_float(const Instruction& i, Value* v, Type from, Type to);
+  Value* float_to_float(const Instruction& i, Value* v, Type from, Type to);
+  Value* relu(Value* v);
+  Value* log2_approx(Value* x);
+  Value* sin_turns(Value* x, bool cosine);
+  Value* fmin_ieee(Value* a, Value* b, bool max, bool nan);
+  Value* is_nan(Value* v) { return b.CreateFCmpUNO(v, v); }
+  Value* sign_bit(Value* v);
+  Value* float_constant(llvm::Type* t, double v) { return llvm::ConstantFP::get(t, v); }
+  Value* call_routine(llvm::StringRef name, llvm::Type* result, llvm::ArrayRef<Value*> args, bool pure = true);
+  Value* call_marker(llvm::StringRef name, llvm::Type* result, llvm::ArrayRef<Value*> args,
+                     ModuleTranslator::Effect effect);
+  Value* compare(const Instruction& i, Value* x, Value* y, Type type);
+  Value* combine(const Instruction& i, Value* p, std::size_t operand);
+
+  // integer helpers (emit_integer.cpp)
+  static bool is_signed(Type t) { return ptx::class_of(t) == ptx::Class::signed_int; }
+  Value* multiply(const Instruction& i, Value* x, Value* y, Type type);
+  Value* clamped_shift(llvm::Instruction::BinaryOps op, Value* v, Value* amount);
+  void carry_out(Value* c);
+
+#define CUCPU_PTX_EMIT(name) void emit_##name(const Instruction& i);
+#include "ptx_emits.inc"
+#undef CUCPU_PTX_EMIT
+
+  ModuleTranslator& module;
+  const ptx::Function& source;
+  llvm::Function& out;
+  llvm::IRBuilder<> b;
+  std::vector<llvm::AllocaInst*> registers_;
+  std::vector<char> float_votes_;        ///< by register: float instructions touch it
+  std::vector<llvm::BasicBlock*> labels_;
+  std::vector<Value*> variable_ptr_;     ///< .local, call .param and function parameters: their alloca
+  std::vector<std::uint64_t> variable_offset_;  ///< kernel parameters and .shared
+  std::vector<std::int64_t> module_shared_;     ///< by module variable: its offset here, -1 not placed, -2 dynamic
+  llvm::AllocaInst* carry_ = nullptr;
+  Value* select_guard_ = nullptr;        ///< the guard of the instruction at hand: written values are selected by it
+  Value* shared_base_ = nullptr;
+  Value* params_base_ = nullptr;
+  llvm::BasicBlock* entry_ = nullptr;
+  llvm::DISubprogram* subprogram_ = nullptr;
+  std::uint64_t dynamic_shared_offset_ = 0;
+};
+
+}  // namespace cucpu::ir

@@ -1,0 +1,271 @@
+// cpu/engine/translate/module_translator.cpp: symbols, signatures, shared layout, and the public translate().
+#include "cpu/engine/translate/module_translator.hpp"
+
+#include <llvm/IR/Verifier.h>
+#include <llvm/Support/raw_ostream.h>
+
+#include <algorithm>
+
+#include "cpu/engine/translate/function_translator.hpp"
+
+namespace cucpu::ir {
+namespace {
+
+llvm::StringRef ref(std::string_view s) { return {s.data(), s.size()}; }
+
+/// Functions the device runtime provides; the rest must come from a linked module.
+std::string_view runtime_routine(std::string_view name) {
+  if (name == "vprintf") return "cucpu_rt_vprintf";
+  if (name == "__assertfail") return "cucpu_rt_assertfail";
+  if (name == "malloc") return "cucpu_rt_malloc";
+  if (name == "free") return "cucpu_rt_free";
+  return {};
+}
+
+}  // namespace
+
+Signature ModuleTranslator::signature(const std::vector<const ptx::Variable*>& returns,
+                                      const std::vector<const ptx::Variable*>& params) const {
+  llvm::LLVMContext& c = out.getContext();
+  Signature s;
+  llvm::SmallVector<llvm::Type*, 8> types;
+  llvm::Type* result = llvm::Type::getVoidTy(c);
+  s.result_by_value = returns.empty() || (returns.size() == 1 && is_by_value(*returns[0]));
+  const auto integer = [&](const ptx::Variable& v) { return llvm::IntegerType::get(c, std::max(ptx::bits_of(v.type), 1u)); };
+  if (!s.result_by_value) {
+    types.append(returns.size(), llvm::PointerType::get(c, 0));
+  } else if (!returns.empty()) {
+    result = integer(*returns[0]);
+  }
+  for (const ptx::Variable* v : params) {
+    s.by_value.push_back(is_by_value(*v));
+    types.push_back(is_by_value(*v) ? static_cast<llvm::Type*>(integer(*v)) : llvm::PointerType::get(c, 0));
+  }
+  s.type = llvm::FunctionType::get(result, types, false);
+  return s;
+}
+
+Signature ModuleTranslator::signature(const ptx::Function& f) const {
+  std::vector<const ptx::Variable*> returns, params;
+  for (std::uint32_t r : f.returns) returns.push_back(&f.variables[r]);
+  for (std::uint32_t p : f.params) params.push_back(&f.variables[p]);
+  return signature(returns, params);
+}
+
+llvm::FunctionCallee ModuleTranslator::marker(llvm::StringRef name, llvm::Type* result,
+                                              llvm::ArrayRef<llvm::Type*> params, Effect effect) {
+  if (llvm::Function* f = out.getFunction(name)) return f;
+  auto* f = llvm::Function::Create(llvm::FunctionType::get(result, params, false),
+                                   llvm::GlobalValue::ExternalLinkage, name, out);
+  f->setDoesNotThrow();
+  if (effect == Effect::none) {
+    f->setDoesNotAccessMemory();
+    f->setWillReturn();
+    f->addFnAttr(llvm::Attribute::Speculatable);
+  } else if (effect == Effect::reads) {
+    f->setOnlyReadsMemory();
+  } else if (effect == Effect::convergent) {
+    f->setConvergent();
+  }
+  return f;
+}
+
+llvm::Function* ModuleTranslator::function(std::uint32_t index, ptx::Location where) {
+  if (functions[index] != nullptr) return functions[index];
+  const ptx::Function& f = source.functions[index];
+  diagnostics.error(where, ptx::cat("function '", f.name, "' is declared but not defined in this or a linked module"));
+  return nullptr;
+}
+
+void ModuleTranslator::declare_symbols(std::unordered_map<std::string, std::string>& linked) {
+  const auto symbol = [&](std::string_view name, ptx::Linkage linkage) {
+    std::string s{name};
+    if (linkage != ptx::Linkage::internal) return s;
+    if (number != 0 || out.getNamedValue(s) != nullptr) s.append(".").append(std::to_string(number));
+    return s;
+  };
+  for (const ptx::Variable& v : source.variables) {
+    llvm::GlobalVariable* g = nullptr;
+    if (v.space != Space::shared) {
+      const std::string name = symbol(v.name, v.linkage);
+      g = out.getGlobalVariable(name, true);
+      if (g == nullptr) {
+        auto* t = llvm::ArrayType::get(llvm::Type::getInt8Ty(out.getContext()), std::max<std::uint64_t>(v.size, 1));
+        g = new llvm::GlobalVariable(out, t, false, llvm::GlobalValue::ExternalLinkage, nullptr, name);
+        g->setAlignment(llvm::Align(std::max<std::uint32_t>(v.align, 1)));
+      }
+    }
+    variables.push_back(g);
+  }
+  layout_common_shared();
+  for (const ptx::Function& f : source.functions) {
+    llvm::Function* fn = nullptr;
+    const bool defined = f.defined || !f.alias.empty();
+    if (f.entry) {
+      if (f.defined) {
+        fn = llvm::Function::Create(llvm::FunctionType::get(llvm::Type::getVoidTy(out.getContext()), false),
+                                    llvm::GlobalValue::ExternalLinkage, ref(f.name), out);
+        fn->addFnAttr("cucpu.kernel");
+      }
+    } else if (const auto routine = runtime_routine(f.name); !defined && !routine.empty()) {
+      fn = llvm::cast<llvm::Function>(
+          marker(ref(routine), signature(f).type->getReturnType(), signature(f).type->params(), Effect::any).getCallee());
+    } else if (f.alias.empty()) {
+      const std::string name = ptx::cat("fn.", symbol(f.name, f.linkage));
+      fn = out.getFunction(name);
+      if (fn == nullptr) {
+        fn = llvm::Function::Create(signature(f).type, llvm::GlobalValue::InternalLinkage, name, out);
+      } else if (fn->getFunctionType() != signature(f).type) {
+        diagnostics.error(f.where, ptx::cat("'", f.name, "' is declared differently in another module"));
+      }
+      if (f.defined && f.linkage != ptx::Linkage::internal) {
+        const auto [at, fresh] = linked.try_emplace(name, source.name);
+        if (!fresh && f.linkage == ptx::Linkage::visible) {
+          diagnostics.error(f.where, ptx::cat("'", f.name, "' is already defined in ", at->second));
+        }
+      }
+    }
+    if (fn != nullptr) {
+      fn->setDoesNotThrow();
+      fn->addFnAttr("no-builtins");
+    }
+    functions.push_back(fn);
+  }
+  for (std::size_t i = 0; i < source.functions.size(); ++i) {
+    const ptx::Function& f = source.functions[i];
+    if (!f.alias.empty()) functions[i] = functions[source.symbols.at(f.alias).index];
+  }
+}
+
+// Device functions are compiled once, so the shared variables they name lie at the same offsets in every kernel.
+void ModuleTranslator::layout_common_shared() {
+  common_shared.assign(source.variables.size(), UINT64_MAX);
+  const auto visit = [&](const auto& self, const Operand& o) -> void {
+    if (o.kind == Operand::Kind::global) {
+      const ptx::Variable& v = source.variables[o.index];
+      if (v.space == Space::shared && !v.unsized && common_shared[o.index] == UINT64_MAX) {
+        common_shared_bytes = (common_shared_bytes + v.align - 1) / v.align * v.align;
+        common_shared[o.index] = common_shared_bytes;
+        common_shared_bytes += v.size;
+      }
+    }
+    for (const Operand& p : o.parts) self(self, p);
+  };
+  for (const ptx::Function& f : source.functions) {
+    if (f.entry) continue;
+    for (const ptx::Statement& s : f.body) {
+      if (const auto* i = std::get_if<Instruction>(&s)) {
+        for (const Operand& o : i->operands) visit(visit, o);
+      }
+    }
+  }
+}
+
+void ModuleTranslator::translate_functions(Translation& result) {
+  for (std::size_t i = 0; i < source.functions.size(); ++i) {
+    const ptx::Function& f = source.functions[i];
+    if (!f.defined || functions[i] == nullptr || !functions[i]->empty()) continue;
+    FunctionTranslator t{*this, f, *functions[i]};
+    t.run();
+    if (!f.entry) continue;
+    KernelInfo info;
+    info.name = f.name;
+    info.params = t.params;
+    info.param_bytes = t.param_bytes;
+    info.static_shared_bytes = static_cast<std::uint32_t>(t.static_shared_bytes);
+    info.local_bytes = static_cast<std::uint32_t>(t.local_bytes);
+    info.registers = static_cast<std::uint32_t>(std::min<std::size_t>(255, 10 + f.registers.size() / 8));
+    if (f.maxnreg != 0) info.registers = std::min(info.registers, f.maxnreg);
+    const auto dim = [](const std::array<std::uint32_t, 3>& d) { return Dim3{d[0], d[1], d[2]}; };
+    if (f.maxntid) info.max_threads = static_cast<std::uint32_t>(std::min<std::uint64_t>(dim(*f.maxntid).volume(), 1024));
+    if (f.reqntid) {
+      info.required_block = dim(*f.reqntid);
+      info.max_threads = static_cast<std::uint32_t>(std::min<std::uint64_t>(info.required_block->volume(), 1024));
+    }
+    info.min_blocks_per_sm = f.minnctapersm;
+    if (f.reqnctapercluster) info.required_cluster = dim(*f.reqnctapercluster);
+    info.explicit_cluster = f.explicitcluster;
+    info.ptx_version = source.version;
+    info.target = source.target;
+    result.kernels.push_back(std::move(info));
+  }
+}
+
+void ModuleTranslator::describe_variables(Translation& result) {
+  for (std::size_t i = 0; i < source.variables.size(); ++i) {
+    const ptx::Variable& v = source.variables[i];
+    if (v.space == Space::shared || variables[i] == nullptr) continue;
+    const std::string symbol = variables[i]->getName().str();
+    const auto known = std::ranges::find(result.variables, symbol, &ModuleVariable::symbol);
+    if (known != result.variables.end() || v.linkage == ptx::Linkage::external) continue;
+    ModuleVariable m;
+    m.name = v.name;
+    m.symbol = symbol;
+    m.size = v.size;
+    m.align = v.align;
+    m.constant = v.space == Space::constant;
+    m.managed = v.managed;
+    m.visible = v.linkage != ptx::Linkage::internal || number == 0;
+    m.data = v.data;
+    for (const ptx::Relocation& r : v.relocations) {
+      std::string target;
+      if (r.function) {
+        if (llvm::Function* f = function(r.symbol, v.where)) target = f->getName().str();
+      } else if (variables[r.symbol] != nullptr) {
+        target = variables[r.symbol]->getName().str();
+      } else {
+        diagnostics.error(v.where, "the address of a .shared variable is not an initial value");
+      }
+      m.relocations.push_back({r.offset, r.width, r.shift, r.function, std::move(target), r.addend});
+    }
+    result.variables.push_back(std::move(m));
+  }
+}
+
+}  // namespace cucpu::ir
+
+namespace cucpu {
+
+Translation translate(std::span<const ptx::Module* const> modules, llvm::LLVMContext& context,
+                      const TranslateOptions& options) {
+  Translation result;
+  result.module = std::make_unique<llvm::Module>("ptx", context);
+  std::vector<std::unique_ptr<ir::ModuleTranslator>> parts;
+  std::vector<std::unique_ptr<ptx::Diagnostics>> diagnostics;
+  std::unordered_map<std::string, std::string> linked;
+  for (const ptx::Module* m : modules) {
+    diagnostics.push_back(std::make_unique<ptx::Diagnostics>(m->name));
+    parts.push_back(std::make_unique<ir::ModuleTranslator>(
+        *result.module, *m, static_cast<unsigned>(parts.size()), *diagnostics.back(), options));
+    parts.back()->declare_symbols(linked);
+  }
+  for (auto& part : parts) part->translate_functions(result);
+  for (auto& part : parts) part->describe_variables(result);
+  std::string log;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    // A function another module was to define, and did not, is only a declaration now.
+    const ptx::Module& m = *modules[i];
+    for (std::size_t f = 0; f < m.functions.size(); ++f) {
+      llvm::Function* fn = parts[i]->functions[f];
+      if (fn != nullptr && fn->empty() && fn->getName().starts_with("fn.") && !fn->use_empty() &&
+          !diagnostics[i]->failed()) {
+        diagnostics[i]->error(m.functions[f].where, ptx::cat("function '", m.functions[f].name,
+                                                                  "' is not defined in this or a linked module"));
+      }
+    }
+    log += diagnostics[i]->log();
+  }
+  for (const ptx::Module* m : modules) {
+    for (const ptx::Variable& v : m->variables) {
+      if (v.linkage != ptx::Linkage::external || v.space == ptx::Space::shared) continue;
+      const auto known = std::ranges::find(result.variables, std::string{v.name}, &ModuleVariable::symbol);
+      if (known == result.variables.end() && !result.module->getNamedValue(std::string{v.name})->use_empty()) {
+        log += ptx::cat(m->name, ": error: variable '", v.name, "' is not defined in this or a linked module\n");
+      }
+    }
+  }
+  if (!log.empty()) throw LoadError{218, log};
+  return result;
+}
+
+}  // namespace cucpu

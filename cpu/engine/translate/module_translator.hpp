@@ -1,0 +1,63 @@
+// cpu/engine/translate/module_translator.hpp: what the functions of one translation share: symbols, layouts, markers.
+#pragma once
+
+#include <llvm/IR/DerivedTypes.h>
+#include <llvm/IR/Module.h>
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "cpu/engine/translate/translate.hpp"
+#include "cpu/ptx/diagnostics.hpp"
+
+namespace cucpu::ir {
+
+/// How a PTX function is called: scalars by value as integers, arrays by the address of the caller's copy.
+/// One scalar result is the LLVM result; anything else is written through pointers that come before the arguments.
+struct Signature {
+  llvm::FunctionType* type = nullptr;
+  bool result_by_value = false;
+  std::vector<bool> by_value;  ///< of the parameters
+};
+
+class ModuleTranslator {
+ public:
+  ModuleTranslator(llvm::Module& out, const ptx::Module& source, unsigned number, ptx::Diagnostics& diagnostics,
+                   const TranslateOptions& options)
+      : out{out}, source{source}, number{number}, diagnostics{diagnostics}, options{options} {}
+
+  void declare_symbols(std::unordered_map<std::string, std::string>& linked);
+  void translate_functions(Translation& result);
+  void describe_variables(Translation& result);
+
+  [[nodiscard]] bool is_by_value(const ptx::Variable& v) const {
+    return !v.array && v.vector == 1 && v.type != ptx::Type::b128;
+  }
+  [[nodiscard]] Signature signature(const std::vector<const ptx::Variable*>& returns,
+                                    const std::vector<const ptx::Variable*>& params) const;
+  [[nodiscard]] Signature signature(const ptx::Function& f) const;
+
+  /// The LLVM function behind a PTX function; null after an error was reported.
+  llvm::Function* function(std::uint32_t index, ptx::Location where);
+
+  /// A marker or a runtime routine. `pure`: its result depends on nothing but its arguments (and the thread).
+  enum class Effect { none, reads, any, convergent };
+  llvm::FunctionCallee marker(llvm::StringRef name, llvm::Type* result, llvm::ArrayRef<llvm::Type*> params, Effect effect);
+
+  llvm::Module& out;
+  const ptx::Module& source;
+  const unsigned number;  ///< of the linked module; 0 is the first
+  ptx::Diagnostics& diagnostics;
+  const TranslateOptions& options;
+  std::vector<llvm::Function*> functions;         ///< by index in source.functions; null for externs
+  std::vector<llvm::GlobalVariable*> variables;   ///< by index in source.variables; null for .shared
+  std::vector<std::uint64_t> common_shared;       ///< offsets of .shared variables that device functions use
+  std::uint64_t common_shared_bytes = 0;
+
+ private:
+  void layout_common_shared();
+};
+
+}  // namespace cucpu::ir

@@ -1,0 +1,302 @@
+// cpu/engine/translate/passes.cpp: registers to SSA, address roots, canonical NaNs.
+#include "cpu/engine/translate/passes.hpp"
+
+#include <llvm/ADT/DenseMap.h>
+#include <llvm/ADT/SmallPtrSet.h>
+#include <llvm/IR/Dominators.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/Transforms/Utils/PromoteMemToReg.h>
+
+namespace cucpu::ir {
+
+using namespace llvm;
+
+void promote_registers(Function& f) {
+  std::vector<AllocaInst*> slots;
+  for (llvm::Instruction& i : f.getEntryBlock()) {
+    if (auto* a = dyn_cast<AllocaInst>(&i); a != nullptr && isAllocaPromotable(a)) slots.push_back(a);
+  }
+  DominatorTree tree{f};
+  PromoteMemToReg(slots, tree);
+}
+
+namespace {
+
+/// The variable an address is made from: an alloca, a global, or the call of cucpu.shared / cucpu.params.
+class Roots {
+ public:
+  Value* root_of(Value* v, int depth = 0) {
+    if (const auto known = roots_.find(v); known != roots_.end()) return known->second;
+    if (depth > 64) return nullptr;
+    roots_[v] = nullptr;  // a cycle of phis is decided by its other inputs
+    Value* r = nullptr;
+    if (auto* p = dyn_cast<PtrToIntOperator>(v)) {
+      r = underlying(p->getPointerOperand());
+    } else if (auto* op = dyn_cast<BinaryOperator>(v)) {
+      Value *x = root_of(op->getOperand(0), depth + 1), *y = root_of(op->getOperand(1), depth + 1);
+      if (op->getOpcode() == llvm::Instruction::Add && (x == nullptr) != (y == nullptr)) r = x != nullptr ? x : y;
+      if (op->getOpcode() == llvm::Instruction::Sub && y == nullptr) r = x;
+    } else if (auto* phi = dyn_cast<PHINode>(v)) {
+      for (Value* in : phi->incoming_values()) {
+        Value* one = root_of(in, depth + 1);
+        if (one == nullptr && !isa<PHINode>(in) && !depends_on(in, phi, 0)) {
+          r = nullptr;
+          break;
+        }
+        if (one != nullptr && r != nullptr && one != r) {
+          r = nullptr;
+          break;
+        }
+        if (one != nullptr) r = one;
+      }
+      if (r != nullptr && !all_agree(phi, r)) r = nullptr;
+    }
+    roots_[v] = r;
+    return r;
+  }
+
+  /// v - root, as an i64 computed where v is.
+  Value* offset_of(Value* v, Value* root) {
+    if (const auto known = offsets_.find(v); known != offsets_.end()) return known->second;
+    Value* o = nullptr;
+    if (auto* p = dyn_cast<PtrToIntOperator>(v)) {
+      o = pointer_offset(p, root);
+    } else if (auto* phi = dyn_cast<PHINode>(v)) {
+      auto* fresh = PHINode::Create(phi->getType(), phi->getNumIncomingValues(), "", phi->getIterator());
+      offsets_[v] = fresh;
+      for (unsigned k = 0; k < phi->getNumIncomingValues(); ++k) {
+        fresh->addIncoming(offset_of(phi->getIncomingValue(k), root), phi->getIncomingBlock(k));
+      }
+      return fresh;
+    } else {
+      auto* op = cast<BinaryOperator>(v);
+      IRBuilder<> b{op};
+      const bool left = rooted(op->getOperand(0), root);
+      Value* x = left ? offset_of(op->getOperand(0), root) : op->getOperand(0);
+      Value* y = left ? op->getOperand(1) : offset_of(op->getOperand(1), root);
+      o = b.CreateBinOp(op->getOpcode(), x, y);
+    }
+    offsets_[v] = o;
+    return o;
+  }
+
+ private:
+  static Value* underlying(Value* p) {
+    while (auto* gep = dyn_cast<GEPOperator>(p)) p = gep->getPointerOperand();
+    if (isa<AllocaInst>(p) || isa<GlobalVariable>(p)) return p;
+    if (auto* call = dyn_cast<CallInst>(p); call != nullptr && call->getCalledFunction() != nullptr &&
+                                            call->getCalledFunction()->getName().starts_with("cucpu.")) {
+      return p;
+    }
+    return nullptr;
+  }
+
+  static Value* pointer_offset(PtrToIntOperator* p, Value* root) {
+    // Every gep here is an i8 gep with one index (offset_pointer and pointer() make no others).
+    Value* ptr = p->getPointerOperand();
+    Value* sum = nullptr;
+    auto* at = dyn_cast<llvm::Instruction>(p);
+    while (ptr != root) {
+      auto* gep = cast<GEPOperator>(ptr);
+      Value* index = gep->getOperand(1);
+      if (sum == nullptr) {
+        sum = index;
+      } else if (auto *c = dyn_cast<ConstantInt>(sum), *d = dyn_cast<ConstantInt>(index); c != nullptr && d != nullptr) {
+        sum = ConstantInt::get(c->getType(), c->getValue() + d->getValue());
+      } else {
+        sum = IRBuilder<>{at}.CreateAdd(sum, index);
+      }
+      ptr = gep->getPointerOperand();
+    }
+    return sum != nullptr ? sum : ConstantInt::get(p->getType(), 0);
+  }
+
+  bool rooted(Value* v, Value* root) { return root_of(v) == root; }
+
+  static bool depends_on(Value* v, PHINode* phi, int depth) {
+    if (v == phi) return true;
+    auto* op = dyn_cast<BinaryOperator>(v);
+    if (op == nullptr || depth > 8) return false;
+    return depends_on(op->getOperand(0), phi, depth + 1) || depends_on(op->getOperand(1), phi, depth + 1);
+  }
+
+  /// With `r` assumed for the phi, do all its inputs have that root? (Loops: p = phi [start], [p + step].)
+  bool all_agree(PHINode* phi, Value* r) {
+    const auto saved = roots_;
+    roots_[phi] = r;
+    bool good = true;
+    for (Value* in : phi->incoming_values()) {
+      if (in == phi) continue;
+      for (auto& [k, known] : saved) {
+        if (known == nullptr && k != phi && isa<BinaryOperator>(k)) roots_.erase(k);
+      }
+      if (root_of(in) != r) good = false;
+    }
+    if (!good) roots_ = saved;
+    return good;
+  }
+
+  DenseMap<Value*, Value*> roots_, offsets_;
+};
+
+}  // namespace
+
+void recover_roots(Function& f) {
+  Roots roots;
+  SmallVector<IntToPtrInst*, 32> casts;
+  for (llvm::Instruction& i : instructions(f)) {
+    if (auto* c = dyn_cast<IntToPtrInst>(&i)) casts.push_back(c);
+  }
+  for (IntToPtrInst* c : casts) {
+    Value* root = roots.root_of(c->getOperand(0));
+    if (root == nullptr) continue;
+    Value* offset = roots.offset_of(c->getOperand(0), root);
+    IRBuilder<> b{c};
+    c->replaceAllUsesWith(b.CreateGEP(b.getInt8Ty(), root, offset));
+    c->eraseFromParent();
+  }
+}
+
+namespace {
+
+/// Does this instruction make NaNs of its own (rather than pass bits on)?
+bool is_arithmetic(const Value* v) {
+  const auto* i = dyn_cast<llvm::Instruction>(v);
+  if (i == nullptr || !i->getType()->isFloatingPointTy()) return false;
+  switch (i->getOpcode()) {
+    case llvm::Instruction::FAdd:
+    case llvm::Instruction::FSub:
+    case llvm::Instruction::FMul:
+    case llvm::Instruction::FDiv:
+    case llvm::Instruction::FPExt:
+    case llvm::Instruction::FPTrunc:
+      return true;
+    case llvm::Instruction::Call:
+      return isa<IntrinsicInst>(i);
+    default:
+      return false;
+  }
+}
+
+enum class Origin { arithmetic, other, mixed };
+
+/// Where the bits of v come from, through phis, selects and sign changes.
+Origin origin_of(Value* v, SmallPtrSetImpl<Value*>& seen, SmallVectorImpl<llvm::Instruction*>& makers) {
+  if (!seen.insert(v).second) return Origin::other;
+  if (is_arithmetic(v)) {
+    makers.push_back(cast<llvm::Instruction>(v));
+    return Origin::arithmetic;
+  }
+  SmallVector<Value*, 4> inputs;
+  if (auto* phi = dyn_cast<PHINode>(v)) {
+    inputs.append(phi->incoming_values().begin(), phi->incoming_values().end());
+  } else if (auto* s = dyn_cast<SelectInst>(v)) {
+    inputs.append({s->getTrueValue(), s->getFalseValue()});
+  } else if (auto* c = dyn_cast<BitCastInst>(v)) {
+    auto* back = dyn_cast<BitCastInst>(c->getOperand(0));
+    if (back == nullptr || back->getSrcTy() != c->getType()) return Origin::mixed;
+    inputs.push_back(back->getOperand(0));
+  } else if (auto* c = dyn_cast<ConstantFP>(v)) {
+    return c->isNaN() ? Origin::mixed : Origin::other;
+  } else if (isa<UndefValue>(v)) {
+    return Origin::other;
+  } else {
+    return Origin::mixed;  // a load, an argument, bits of an integer: to be kept as they are
+  }
+  Origin all = Origin::other;
+  for (Value* in : inputs) {
+    const Origin one = origin_of(in, seen, makers);
+    if (one == Origin::mixed) all = Origin::mixed;
+    if (one == Origin::arithmetic && all == Origin::other) all = Origin::arithmetic;
+  }
+  return all;
+}
+
+class NanFixer {
+ public:
+  /// The canonical form of v for a use before `at`.
+  void fix(llvm::Instruction* at, unsigned operand) {
+    Value* v = at->getOperand(operand);
+    if (!v->getType()->isFloatingPointTy()) return;
+    SmallPtrSet<Value*, 16> seen;
+    SmallVector<llvm::Instruction*, 8> makers;
+    const Origin origin = origin_of(v, seen, makers);
+    if (makers.empty()) return;
+    if (origin == Origin::arithmetic) {
+      if (Value*& known = at_use_[v]; known == nullptr || isa<PHINode>(v) || isa<SelectInst>(v)) {
+        if (is_arithmetic(v)) {
+          known = canonical(cast<llvm::Instruction>(v));
+          at->setOperand(operand, known);
+        } else {
+          IRBuilder<> b{at};
+          at->setOperand(operand, select_canonical(b, v));
+        }
+      } else {
+        at->setOperand(operand, known);
+      }
+      return;
+    }
+    // Mixed with bits that must stay: make the arithmetic results canonical where they are made, for this and all their uses.
+    for (llvm::Instruction* m : makers) {
+      if (!replaced_.insert(m).second) continue;
+      Value* c = canonical(m);
+      at_use_[m] = c;
+      m->replaceUsesWithIf(c, [&](Use& use) { return !own_.contains(cast<llvm::Instruction>(use.getUser())); });
+    }
+  }
+
+ private:
+  Value* canonical(llvm::Instruction* v) {
+    auto at = v->getInsertionPointAfterDef();
+    IRBuilder<> b{(*at)->getParent(), *at};
+    return select_canonical(b, v);
+  }
+
+  // The choice is made between integers: LLVM may treat all NaNs of a float select as equal.
+  Value* select_canonical(IRBuilder<>& b, Value* v) {
+    const unsigned bits = static_cast<unsigned>(v->getType()->getPrimitiveSizeInBits());
+    const std::uint64_t nan = bits == 16 ? 0x7fff : bits == 32 ? 0x7fffffff : 0x7ff8000000000000;
+    Value* test = b.CreateFCmpUNO(v, v);
+    Value* raw = b.CreateBitCast(v, b.getIntNTy(bits));
+    Value* chosen = b.CreateSelect(test, b.getIntN(bits, nan), raw);
+    Value* back = b.CreateBitCast(chosen, v->getType());
+    for (Value* made : {test, raw, chosen, back}) {
+      if (auto* i = dyn_cast<llvm::Instruction>(made)) own_.insert(i);
+    }
+    return back;
+  }
+
+  DenseMap<Value*, Value*> at_use_;
+  SmallPtrSet<llvm::Instruction*, 32> own_, replaced_;
+};
+
+bool only_read_as_float(BitCastInst* c) {
+  for (User* u : c->users()) {
+    auto* back = dyn_cast<BitCastInst>(u);
+    if (back == nullptr || back->getDestTy() != c->getSrcTy()) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void canonicalize_nans(Function& f) {
+  SmallVector<std::pair<llvm::Instruction*, unsigned>, 32> seen;
+  for (llvm::Instruction& i : instructions(f)) {
+    if (isa<StoreInst>(i)) {
+      seen.push_back({&i, 0});
+    } else if (auto* c = dyn_cast<BitCastInst>(&i)) {
+      if (c->getSrcTy()->isFloatingPointTy() && !only_read_as_float(c)) seen.push_back({&i, 0});
+    } else if (auto* call = dyn_cast<CallInst>(&i); call != nullptr && !isa<IntrinsicInst>(call)) {
+      for (unsigned k = 0; k < call->arg_size(); ++k) seen.push_back({&i, k});
+    } else if (isa<AtomicRMWInst>(i)) {
+      seen.push_back({&i, 1});
+    }
+  }
+  NanFixer fixer;
+  for (const auto& [i, k] : seen) fixer.fix(i, k);
+}
+
+}  // namespace cucpu::ir

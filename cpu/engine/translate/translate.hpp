@@ -1,0 +1,55 @@
+// cpu/engine/translate/translate.hpp: syntax trees to thread code (scalar LLVM IR, see docs/design/engine.md).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cpu/engine/engine.hpp"
+#include "cpu/ptx/ast.hpp"
+
+namespace llvm {
+class LLVMContext;
+class Module;
+}  // namespace llvm
+
+namespace cucpu {
+
+/// An address the loader writes into a variable: `width` bytes at `offset` become (address of symbol + addend) >> shift.
+struct VariableRelocation {
+  std::uint64_t offset;
+  std::uint8_t width, shift;
+  bool function;       ///< symbol names a function of the LLVM module
+  std::string symbol;  ///< its name in the LLVM module
+  std::int64_t addend;
+};
+
+/// A .global or .const variable to be placed before the code can be linked.
+struct ModuleVariable {
+  std::string name;    ///< as in the PTX text
+  std::string symbol;  ///< the external global of the LLVM module that stands for it
+  std::uint64_t size = 0;
+  std::uint32_t align = 1;
+  bool constant = false, managed = false;
+  bool visible = false;  ///< found by name through the driver API (everything but internal symbols of linked-in modules)
+  std::vector<std::uint8_t> data;  ///< initial value, `size` bytes; empty: zeros
+  std::vector<VariableRelocation> relocations;
+};
+
+struct Translation {
+  std::unique_ptr<llvm::Module> module;
+  std::vector<KernelInfo> kernels;  ///< info.name is also the name of the LLVM function
+  std::vector<ModuleVariable> variables;
+};
+
+struct TranslateOptions {
+  bool line_info = true;  ///< turn .loc into !dbg
+};
+
+/// Links the modules (in order) into one. Throws LoadError (218, or 209 for what needs a device linker) with all diagnostics.
+[[nodiscard]] Translation translate(std::span<const ptx::Module* const> modules, llvm::LLVMContext& context,
+                                    const TranslateOptions& options = {});
+
+}  // namespace cucpu
