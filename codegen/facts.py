@@ -28,7 +28,7 @@ class Function:
     symbol: str  # what the library exports
     returns: str
     params: tuple[Param, ...]
-    since: int = 0  # CUDA version it appeared in, as cuGetProcAddress counts: 12040
+    since: int = 0  # CUDA version it appeared in, as cuGetProcAddress counts: 12040; 0: before any header looked at
     entry: str = ""  # name to hand to cuGetProcAddress
     per_thread: str = ""  # symbol of the per-thread default stream variant, or ""
     per_thread_since: int = 0
@@ -147,6 +147,7 @@ def load(name: str, api: Path = API) -> Library:
     overlay_path = api / "overlay" / f"{name}.json"
     overlay = read_facts(overlay_path) if overlay_path.exists() else {}
     merge(facts, overlay)
+    add_history(facts, name, api)
     default = facts["returns"]
     return Library(
         name=name,
@@ -208,6 +209,15 @@ def merge(facts: dict[str, Any], overlay: dict[str, Any]) -> None:
         else:
             for name, row in rows.items():
                 facts[section].setdefault(name, {}).update(row)
+
+
+def add_history(facts: dict[str, Any], name: str, api: Path) -> None:
+    """The release a function appeared in, where headers of older releases told it (codegen/scan_history.py)."""
+    path = api / "history.json"
+    rows = read_facts(path).get(name, {}) if path.exists() else {}
+    for function, since in rows.items():
+        if function in facts["functions"]:
+            facts["functions"][function].setdefault("since", since)
 
 
 def add_later(facts: dict[str, Any], rows: dict[str, Any]) -> None:

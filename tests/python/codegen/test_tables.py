@@ -93,3 +93,10 @@ def test_an_overlay_role_replaces_the_scanned_one() -> None:
 def test_an_overlay_for_something_unknown_is_an_error() -> None:
     with pytest.raises(KeyError):
         facts.merge({"functions": {}}, {"roles": {"cuMadeUp": {"x": "out"}}})
+
+
+def test_functions_of_other_libraries_know_the_release_they_came_with() -> None:
+    runtime = facts.load("runtime").functions
+    assert runtime["cudaGetKernel"].since == 12010
+    assert runtime["cudaGraphConditionalHandleCreate"].since == 12030
+    assert runtime["cudaMalloc"].since == 0  # older than any header looked at
