@@ -100,8 +100,8 @@ void FunctionTranslator::emit_minmax_float(const Instruction& i) {
   for (std::size_t k = 1; k < i.operands.size(); ++k) v.push_back(flush_if(i, read(i.operands[k], t)));
   Value* sign = nullptr;
   if (i.has(Mod::xorsign)) {
-    sign = as_bits(v[0]);
-    for (std::size_t k = 1; k < v.size(); ++k) sign = b.CreateXor(sign, as_bits(v[k]));
+    sign = raw_bits(v[0]);
+    for (std::size_t k = 1; k < v.size(); ++k) sign = b.CreateXor(sign, raw_bits(v[k]));
   }
   if (i.has(Mod::xorsign) || i.has(Mod::abs)) {
     for (Value*& x : v) x = intrinsic(Intrinsic::fabs, {x});
@@ -158,10 +158,10 @@ void FunctionTranslator::emit_rcp(const Instruction& i) {
 
 // rcp and rsqrt .approx.ftz.f64 see and give the high word only; subnormals count as zero.
 Value* FunctionTranslator::coarse_f64(Value* v) {
-  Value* bits = b.CreateAnd(as_bits(v), b.getInt64(0xffffffff00000000));
+  Value* bits = b.CreateAnd(raw_bits(v), b.getInt64(0xffffffff00000000));
   Value* small = b.CreateICmpEQ(b.CreateAnd(bits, b.getInt64(0x7ff0000000000000)), b.getInt64(0));
   bits = b.CreateSelect(small, b.CreateAnd(bits, b.getInt64(0x8000000000000000)), bits);
-  return as_type(b.CreateSelect(is_nan(v), as_bits(v), bits), b.getDoubleTy());
+  return made_float(b.CreateSelect(is_nan(v), raw_bits(v), bits), b.getDoubleTy());
 }
 
 void FunctionTranslator::emit_sqrt(const Instruction& i) {

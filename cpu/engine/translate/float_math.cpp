@@ -17,7 +17,7 @@ FunctionTranslator::Round FunctionTranslator::round_of(const Instruction& i) {
 }
 
 Value* FunctionTranslator::sign_bit(Value* v) {
-  Value* bits = as_bits(v);
+  Value* bits = raw_bits(v);
   return b.CreateICmpSLT(bits, llvm::Constant::getNullValue(bits->getType()));
 }
 
@@ -41,7 +41,7 @@ Value* FunctionTranslator::finish_float(const Instruction& i, Value* v) {
 }
 
 Value* FunctionTranslator::nudge(Value* v, Value* up, Value* down) {
-  Value* bits = as_bits(v);
+  Value* bits = raw_bits(v);
   llvm::Type* t = bits->getType();
   Value* negative = b.CreateICmpSLT(bits, llvm::ConstantInt::get(t, 0));
   Value* one = llvm::ConstantInt::get(t, 1);
@@ -49,7 +49,7 @@ Value* FunctionTranslator::nudge(Value* v, Value* up, Value* down) {
   Value* zero = llvm::ConstantInt::get(t, 0);
   Value* step = b.CreateSelect(up, b.CreateSelect(negative, minus, one),
                                b.CreateSelect(down, b.CreateSelect(negative, one, minus), zero));
-  return as_type(b.CreateAdd(bits, step), v->getType());
+  return made_float(b.CreateAdd(bits, step), v->getType());
 }
 
 /// v is next to the exact result, `high` above or `low` below it; `negative` is the sign of the exact result.
@@ -92,7 +92,7 @@ Value* FunctionTranslator::round_to_odd_float(Value* d, Value* error) {
   Value *high = b.CreateFCmpOGT(off, e), *low = b.CreateFCmpOLT(off, e);
   Value* cut = correct(f, high, low, sign_bit(d), Round::rz);
   Value* inexact = b.CreateOr(high, low);
-  return as_type(b.CreateOr(as_bits(cut), b.CreateZExt(inexact, b.getInt32Ty())), b.getFloatTy());
+  return made_float(b.CreateOr(raw_bits(cut), b.CreateZExt(inexact, b.getInt32Ty())), b.getFloatTy());
 }
 
 Value* FunctionTranslator::round_to_half(Value* f, Round mode) {
@@ -103,11 +103,11 @@ Value* FunctionTranslator::round_to_half(Value* f, Round mode) {
 }
 
 Value* FunctionTranslator::bf16_to_float(Value* bits) {
-  return as_type(b.CreateShl(b.CreateZExt(as_bits(bits), b.getInt32Ty()), 16), b.getFloatTy());
+  return made_float(b.CreateShl(b.CreateZExt(as_bits(bits), b.getInt32Ty()), 16), b.getFloatTy());
 }
 
 Value* FunctionTranslator::round_to_bf16(Value* f, Round mode) {
-  Value* bits = as_bits(f);
+  Value* bits = raw_bits(f);
   Value* add = nullptr;
   Value* negative = sign_bit(f);
   switch (mode) {
@@ -175,7 +175,7 @@ Value* FunctionTranslator::exp2_approx(Value* x) {
   clamped = b.CreateSelect(b.CreateFCmpOLT(clamped, float_constant(t, -151.0)), float_constant(t, -151.0), clamped);
   Value* magic = float_constant(t, 12582912.0);  // 1.5 * 2^23: adding it rounds to an integer, held in the low bits
   Value* shifted = b.CreateFAdd(clamped, magic);
-  Value* n = b.CreateSub(as_bits(shifted), b.getInt32(0x4b400000));
+  Value* n = b.CreateSub(raw_bits(shifted), b.getInt32(0x4b400000));
   Value* f = b.CreateFSub(clamped, b.CreateFSub(shifted, magic));
   Value* p = polynomial(f, {1.0, 0.6931471824645996, 0.24022646248340607, 0.05550328642129898, 0.009618489071726799,
                             0.0013399930903688073, 0.0001534580806037411});
@@ -189,7 +189,7 @@ Value* FunctionTranslator::log2_approx(Value* x) {
   llvm::Type* t = x->getType();
   Value* small = b.CreateFCmpOLT(x, float_constant(t, 0x1p-126));
   Value* scaled = b.CreateSelect(small, b.CreateFMul(x, float_constant(t, 0x1p24)), x);
-  Value* bits = as_bits(scaled);
+  Value* bits = raw_bits(scaled);
   Value* e = b.CreateAShr(b.CreateSub(bits, b.getInt32(0x3f3504f3)), 23);
   Value* m = as_type(b.CreateSub(bits, b.CreateShl(e, 23)), t);
   e = b.CreateSub(e, b.CreateSelect(small, b.getInt32(24), b.getInt32(0)));

@@ -54,6 +54,8 @@ class FunctionTranslator {
   void write_register(std::uint32_t reg, Value* value, bool is_signed, ptx::Location where);
   Value* as_bits(Value* v);                ///< floats and vectors become integers
   Value* as_type(Value* v, llvm::Type* t);  ///< same size, other type
+  Value* raw_bits(Value* v);               ///< inside arithmetic: a NaN may have any bits here
+  Value* made_float(Value* bits, llvm::Type* t);  ///< the result of arithmetic on bits: its NaNs are not canonical yet
   void error(ptx::Location where, std::string text) { module.diagnostics.error(where, std::move(text)); }
 
   // memory.cpp

@@ -173,6 +173,10 @@ bool is_arithmetic(const Value* v) {
     case llvm::Instruction::FPExt:
     case llvm::Instruction::FPTrunc:
       return true;
+    case llvm::Instruction::FNeg:
+      return true;
+    case llvm::Instruction::BitCast:
+      return i->hasMetadata("cucpu.made");
     case llvm::Instruction::Call:
       return isa<IntrinsicInst>(i);
     default:
@@ -288,7 +292,7 @@ void canonicalize_nans(Function& f) {
     if (isa<StoreInst>(i)) {
       seen.push_back({&i, 0});
     } else if (auto* c = dyn_cast<BitCastInst>(&i)) {
-      if (c->getSrcTy()->isFloatingPointTy() && !only_read_as_float(c)) seen.push_back({&i, 0});
+      if (c->getSrcTy()->isFloatingPointTy() && !c->hasMetadata("cucpu.raw") && !only_read_as_float(c)) seen.push_back({&i, 0});
     } else if (auto* call = dyn_cast<CallInst>(&i); call != nullptr && !isa<IntrinsicInst>(call)) {
       for (unsigned k = 0; k < call->arg_size(); ++k) seen.push_back({&i, k});
     } else if (isa<AtomicRMWInst>(i)) {

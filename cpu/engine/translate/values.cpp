@@ -33,6 +33,18 @@ Value* FunctionTranslator::as_bits(Value* v) {
 
 Value* FunctionTranslator::as_type(Value* v, llvm::Type* t) { return v->getType() == t ? v : b.CreateBitCast(v, t); }
 
+Value* FunctionTranslator::raw_bits(Value* v) {
+  Value* bits = as_bits(v);
+  if (auto* i = llvm::dyn_cast<llvm::BitCastInst>(bits)) i->setMetadata("cucpu.raw", llvm::MDNode::get(out.getContext(), {}));
+  return bits;
+}
+
+Value* FunctionTranslator::made_float(Value* bits, llvm::Type* t) {
+  Value* v = b.CreateBitCast(bits, t);
+  if (auto* i = llvm::dyn_cast<llvm::BitCastInst>(v)) i->setMetadata("cucpu.made", llvm::MDNode::get(out.getContext(), {}));
+  return v;
+}
+
 Value* FunctionTranslator::constant(const Operand& o, Type type) {
   llvm::Type* t = type_of(type);
   std::uint64_t bits = o.value;
