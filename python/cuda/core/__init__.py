@@ -5,10 +5,11 @@ Every name is looked up when it is first used, so that importing the package sta
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
-
 from ._version import __version__
+
+TYPE_CHECKING = False  # importing typing would cost more than this package
+if TYPE_CHECKING:
+    from typing import Any
 
 # Where each public name lives. A name is imported from its module at first use and then kept.
 _HOMES = {
@@ -68,11 +69,11 @@ __all__ = ["__version__", *sorted(_HOMES)]
 def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is not None:
-        value = getattr(importlib.import_module(f"{__name__}.{home}"), name)
+        value = getattr(__import__(f"{__name__}.{home}", fromlist=(name,)), name)
         globals()[name] = value
         return value
     if name in _SUBMODULES:
-        return importlib.import_module(f"{__name__}.{name}")
+        return __import__(f"{__name__}.{name}", fromlist=(name,))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

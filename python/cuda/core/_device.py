@@ -1,12 +1,11 @@
 """Small types that Device hands back."""
 
-from __future__ import annotations
-
-from typing import NamedTuple
+from collections import namedtuple
 
 
-class ComputeCapability(NamedTuple):
+class ComputeCapability(namedtuple("ComputeCapability", ("major", "minor"))):
     """The generation of a device: ``ComputeCapability(major=9, minor=0)``."""
 
+    __slots__ = ()
     major: int
     minor: int

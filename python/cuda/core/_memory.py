@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._ipc import IPCAllocationHandle, IPCBufferDescriptor
 from ._options import DeviceMemoryResourceOptions, ManagedMemoryResourceOptions, PinnedMemoryResourceOptions
 
+TYPE_CHECKING = False  # importing typing would cost more than this module
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
+    from typing import Any
 
 Buffer = _core.Buffer
 

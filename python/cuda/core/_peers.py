@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, MutableSet
-from typing import TYPE_CHECKING, Any
 
 from . import _core
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ._memory import DeviceMemoryResource
 
 Device = _core.Device

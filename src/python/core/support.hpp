@@ -6,6 +6,8 @@
 #include <memory>
 #include <string>
 
+#include <nanobind/stl/string.h>
+
 #include "binding.hpp"
 #include "cucore/context.hpp"
 #include "cucore/driver.hpp"
