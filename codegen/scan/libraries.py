@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -47,8 +47,9 @@ class Library:
         return next((g for h, g in self.groups.items() if Path(h).name == header), "")
 
 
-def scan_library(name: str, include: Path) -> Facts:
-    library = LIBRARIES[name]
+def scan_library(name: str, include: Path, *extra: str) -> Facts:
+    """All facts of one library. `extra` goes to the compiler: another target, say."""
+    library = replace(LIBRARIES[name], arguments=(*LIBRARIES[name].arguments, *extra))
     unit = library.read(include)
     facts: Facts = {
         "library": name,

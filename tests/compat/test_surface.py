@@ -1,0 +1,57 @@
+"""The installed packages have the names, arguments, values and members that NVIDIA's have."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import installed
+import pytest
+from factfile import Facts, read_facts
+
+HERE = Path(__file__).resolve().parent
+DEVIATIONS = read_facts(HERE.parent.parent / "api" / "deviations.json")  # where we mean to differ
+PENDING = read_facts(HERE / "pending.json")  # what is still to be written
+
+
+def excused(module: str) -> Facts:
+    return {**DEVIATIONS.get(module, {}), **PENDING.get(module, {})}
+
+
+@pytest.mark.parametrize("module", installed.modules())
+def test_the_module_has_everything_its_users_know(module: str) -> None:
+    known = excused(module)
+    if module in known:
+        pytest.skip(f"{module}: {known[module]}")
+    absent = installed.absent(module)
+    for name in absent:
+        if name in known:
+            print(f"{module}: {name}: {known[name]}")
+    unexcused = [name for name in absent if name not in known]
+    assert unexcused == [], f"{len(unexcused)} names of {module} are missing: {', '.join(unexcused[:20])}"
+    stale = sorted(set(PENDING.get(module, {})) - set(absent))
+    if stale:
+        warnings.warn(f"{module} has {', '.join(stale[:5])}: no longer pending", stacklevel=1)
+
+
+def test_a_missing_name_is_noticed() -> None:
+    class Module:
+        class Color:
+            RED = 1
+
+        @staticmethod
+        def paint(wall: str) -> None: ...
+
+    facts = {
+        "functions": {"paint": "(wall, color)", "wash": "()"},
+        "enums": {"Color": {"RED": 1, "BLUE": 2}},
+        "classes": {
+            "Brush": {"properties": ["width"], "methods": []},
+            "Color": {"properties": ["name"], "methods": []},
+        },
+        "constants": {"COATS": 2},
+    }
+    assert list(installed.functions(Module, facts)) == ["paint(color)", "wash"]
+    assert list(installed.enums(Module, facts)) == ["Color.BLUE"]
+    assert list(installed.classes(Module, facts)) == ["Brush", "Color.name"]
+    assert list(installed.constants(Module, facts)) == ["COATS"]
