@@ -1,0 +1,208 @@
+// cpu/engine/jit/compile.cpp
+#include "cpu/engine/jit/compile.hpp"
+
+#include <dlfcn.h>
+#include <llvm/Bitcode/BitcodeReader.h>
+#include <llvm/Support/MemoryBuffer.h>
+#include <llvm/Config/llvm-config.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/Transforms/IPO/GlobalDCE.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <cstring>
+
+#include "cpu/engine/jit/dump.hpp"
+#include "cpu/engine/jit/host.hpp"
+#include "cpu/engine/jit/lower.hpp"
+#include "cpu/engine/jit/optimize.hpp"
+#ifdef CUCPU_SIMT
+#include "cpu/engine/simt/vectorize.hpp"
+#endif
+
+namespace cucpu {
+namespace {
+
+using namespace llvm;
+
+std::unique_ptr<llvm::Module> parse(std::string_view bitcode, LLVMContext& context, TargetMachine& target) {
+  auto module = parseBitcodeFile(MemoryBufferRef{StringRef{bitcode.data(), bitcode.size()}, "thread code"}, context);
+  if (!module) throw LoadError{999, "thread code cannot be read back: " + toString(module.takeError())};
+  (*module)->setTargetTriple(host().triple);
+  (*module)->setDataLayout(target.createDataLayout());
+  return std::move(*module);
+}
+
+/// Stack a call of the code needs, generously: what is allocated by name, and room for spills and routines.
+std::uint32_t stack_need(llvm::Module& module) {
+  std::uint64_t bytes = 0;
+  const DataLayout& layout = module.getDataLayout();
+  for (Function& function : module)
+    for (Instruction& instruction : instructions(function))
+      if (const auto* local = dyn_cast<AllocaInst>(&instruction))
+        if (const auto size = local->getAllocationSize(layout)) bytes += *size;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(48 * 1024 + bytes + bytes / 4, 1U << 30));
+}
+
+class Stopwatch {
+ public:
+  double lap() {
+    const auto now = std::chrono::steady_clock::now();
+    const double ms = std::chrono::duration<double, std::milli>(now - last_).count();
+    last_ = now;
+    return ms;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+int level_of(int optimization) { return optimization <= 0 ? 0 : optimization == 1 ? 1 : 2; }
+
+}  // namespace
+
+std::optional<ObjectCode> compile_kernel(const CompileJob& job, const Settings& settings) try {
+  Stopwatch watch;
+  LLVMContext context;
+  const auto target = make_target_machine(job.optimization);
+  const auto module = parse(job.bitcode, context, *target);
+  Function* kernel = module->getFunction(job.kernel);
+  if (!kernel) throw LoadError{500, "no thread code for kernel " + job.kernel};
+  isolate(*kernel);
+  kernel = module->getFunction(job.kernel);
+  dump(settings.dump_thread, settings, job.kernel + ".thread.ll", *module);
+  const double prepared = watch.lap();
+
+  ObjectCode code;
+  Function* entry = nullptr;
+  std::string path;
+  if (job.block) {
+#ifdef CUCPU_SIMT
+    simt::Options options;
+    options.block = *job.block;
+    options.width = settings.width;
+    options.small_grid = job.small_grid;
+    options.target = target.get();
+    const ThreadNeeds needs = find_needs(*kernel);
+    simt::BlockCode block;
+    if (needs.recursive || needs.spins) {
+      block.report.refusal = needs.spins ? "spins on memory" : "calls functions that are not inlined";
+    } else {
+      block = simt::vectorize(*kernel, options);
+    }
+    if (!block.function) {
+      report(settings, "kernel " + job.kernel + ": not vectorized: " + block.report.refusal);
+      return std::nullopt;
+    }
+    entry = block.function;
+    for (Function& other : *module)
+      if (!other.isDeclaration() && &other != entry) other.setLinkage(GlobalValue::InternalLinkage);
+    entry->setLinkage(GlobalValue::ExternalLinkage);
+    run_module_passes(*module, nullptr, [](ModulePassManager& passes) { passes.addPass(GlobalDCEPass()); });
+    entry->setName(kEntry);
+    verify(*module, "vectorization");
+    code.width = block.report.width;
+    code.scratch_bytes = static_cast<std::uint32_t>(block.scratch_bytes);
+    path = "vector: " + simt::to_string(block.report);
+    simt::optimize(*entry, target.get());
+#else
+    return std::nullopt;
+#endif
+  } else {
+    const ThreadNeeds needs = find_needs(*kernel);
+    code.fibers = needs.fibers;
+    code.recursive = needs.recursive;
+    code.waits_for_blocks = needs.spins;
+    entry = needs.fibers ? lower_to_fiber(*kernel, kEntry) : lower_to_loop(*kernel, kEntry);
+    path = needs.fibers ? needs.spins ? "scalar, fibers, spins" : "scalar, fibers" : "scalar, loop over threads";
+    verify(*module, "lowering");
+    optimize_module(*module, target.get(), level_of(job.optimization));
+  }
+  const double optimized = watch.lap();
+  insert_polls(*module, entry, code.fibers);
+  verify(*module, "inserting polls");
+  code.stack_bytes = stack_need(*module) + (code.recursive ? 256 * 1024 : 0);
+  dump(settings.dump_block, settings, job.kernel + ".block.ll", *module);
+  if (settings.dump_assembly) dump_text(settings, job.kernel + ".s", emit_assembly(*module, target.get()));
+  code.object = emit_object(*module, target.get());
+  if (settings.report) {
+    char times[160];
+    std::snprintf(times, sizeof times, " [prepare %.1f ms, passes %.1f ms, code %.1f ms, %zu bytes]", prepared, optimized, watch.lap(),
+                  code.object.size());
+    report(settings, "kernel " + job.kernel + ": " + path + times);
+  }
+  return code;
+} catch (const LoadError&) {
+  throw;
+} catch (const std::exception& error) {
+  throw LoadError{218, "kernel " + job.kernel + ": " + error.what()};
+}
+
+FunctionsObject compile_functions(std::string_view bitcode, std::span<const std::string> also, int optimization) try {
+  LLVMContext context;
+  const auto target = make_target_machine(optimization);
+  const auto module = parse(bitcode, context, *target);
+  FunctionsObject result;
+  result.names = isolate_functions(*module, also);
+  if (result.names.empty()) return result;
+  lower_functions(*module);
+  verify(*module, "lowering");
+  optimize_module(*module, target.get(), level_of(optimization));
+  insert_polls(*module, nullptr, false);
+  result.object = emit_object(*module, target.get());
+  return result;
+} catch (const LoadError&) {
+  throw;
+} catch (const std::exception& error) {
+  throw LoadError{218, std::string{"device functions: "} + error.what()};
+}
+
+// ---- the form on disk ----
+
+namespace {
+struct Header {
+  std::uint32_t version, fibers, width, scratch, stack, recursive, waits, reserved;
+};
+constexpr std::uint32_t kVersion = 1;
+}  // namespace
+
+std::string ObjectCode::pack() const {
+  const Header header{kVersion, fibers, width, scratch_bytes, stack_bytes, recursive, waits_for_blocks, 0};
+  std::string text(reinterpret_cast<const char*>(&header), sizeof header);
+  return text += object;
+}
+
+std::optional<ObjectCode> ObjectCode::unpack(std::string_view text) {
+  Header header{};
+  if (text.size() <= sizeof header) return std::nullopt;
+  std::memcpy(&header, text.data(), sizeof header);
+  if (header.version != kVersion) return std::nullopt;
+  ObjectCode code;
+  code.object = text.substr(sizeof header);
+  code.fibers = header.fibers;
+  code.width = header.width;
+  code.scratch_bytes = header.scratch;
+  code.stack_bytes = header.stack;
+  code.recursive = header.recursive;
+  code.waits_for_blocks = header.waits;
+  return code;
+}
+
+const std::string& compiler_identity() {
+  static const auto* const identity = [] {
+    const Host& h = host();
+    auto* text = new std::string{"cucore 0.1 " LLVM_VERSION_STRING};
+    for (const std::string* part : {&h.triple, &h.cpu, &h.features}) text->append(" ").append(*part);
+    // A new build of this library may generate other code for the same source.
+    Dl_info where{};
+    struct stat info {};
+    if (dladdr(reinterpret_cast<const void*>(&compiler_identity), &where) && where.dli_fname && stat(where.dli_fname, &info) == 0) {
+      for (const long number : {static_cast<long>(info.st_size), static_cast<long>(info.st_mtim.tv_sec), static_cast<long>(info.st_mtim.tv_nsec)})
+        text->append(" ").append(std::to_string(number));
+    }
+    return text;
+  }();
+  return *identity;
+}
+
+}  // namespace cucpu

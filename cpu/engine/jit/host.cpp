@@ -1,0 +1,83 @@
+// cpu/engine/jit/host.cpp
+#include "cpu/engine/jit/host.hpp"
+
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/TargetParser/Host.h>
+#include <llvm/TargetParser/Triple.h>
+#include <sys/auxv.h>
+
+#include <stdexcept>
+
+namespace cucpu {
+namespace {
+
+#if defined(__aarch64__)
+/// A CPU name implies features the system may hide (virtual machines hide SVE), and the list LLVM reads from the system is short.
+/// So every feature that matters for code is stated, on or off, from the system's own words.
+void add_system_features(std::string& out) {
+  struct Bit {
+    unsigned long word, mask;
+    const char* feature;
+  };
+  constexpr unsigned long k1 = AT_HWCAP, k2 = AT_HWCAP2;
+  static constexpr Bit kBits[] = {
+      {k1, 1UL << 8, "lse"},       {k1, 1UL << 10, "fullfp16"}, {k1, 1UL << 12, "rdm"},       {k1, 1UL << 13, "jsconv"},
+      {k1, 1UL << 14, "complxnum"}, {k1, 1UL << 15, "rcpc"},     {k1, 1UL << 20, "dotprod"},   {k1, 1UL << 22, "sve"},
+      {k1, 1UL << 23, "fp16fml"},  {k1, 1UL << 25, "lse2"},     {k1, 1UL << 26, "rcpc-immo"}, {k1, 1UL << 27, "flagm"},
+      {k2, 1UL << 1, "sve2"},      {k2, 1UL << 7, "altnzcv"},   {k2, 1UL << 8, "fptoint"},    {k2, 1UL << 13, "i8mm"},
+      {k2, 1UL << 14, "bf16"},     {k2, 1UL << 18, "mte"},      {k2, 1UL << 23, "sme"},
+  };
+  for (const Bit& bit : kBits) {
+    if (!out.empty()) out += ',';
+    out += (getauxval(bit.word) & bit.mask) ? '+' : '-';
+    out += bit.feature;
+  }
+}
+#endif
+
+Host find_host() {
+  llvm::InitializeNativeTarget();
+  llvm::InitializeNativeTargetAsmPrinter();
+  llvm::InitializeNativeTargetAsmParser();
+  Host host;
+  host.triple = llvm::sys::getProcessTriple();
+  host.cpu = llvm::sys::getHostCPUName().str();
+#if defined(__aarch64__)
+  add_system_features(host.features);
+#else
+  // On x86 the list is complete and heeds what the operating system saves.
+  for (const auto& feature : llvm::sys::getHostCPUFeatures()) {
+    if (!host.features.empty()) host.features += ',';
+    host.features += feature.getValue() ? '+' : '-';
+    host.features += feature.getKey();
+  }
+#endif
+  return host;
+}
+
+}  // namespace
+
+const Host& host() {
+  static const Host* const found = new Host{find_host()};
+  return *found;
+}
+
+std::unique_ptr<llvm::TargetMachine> make_target_machine(int optimization) {
+  const Host& h = host();
+  std::string error;
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(h.triple, error);
+  if (!target) throw std::runtime_error{"no code generator for " + h.triple + ": " + error};
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;  // PTX says which operations are fused
+  options.NoTrapAfterNoreturn = true;
+  options.TrapUnreachable = true;
+  const auto level = optimization <= 0   ? llvm::CodeGenOptLevel::None
+                     : optimization == 1 ? llvm::CodeGenOptLevel::Less
+                                         : llvm::CodeGenOptLevel::Default;
+  return std::unique_ptr<llvm::TargetMachine>{target->createTargetMachine(
+      h.triple, h.cpu, h.features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small, level, true)};
+}
+
+}  // namespace cucpu

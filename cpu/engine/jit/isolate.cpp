@@ -1,0 +1,161 @@
+// cpu/engine/jit/isolate.cpp: one kernel alone in its module, with its calls inlined; and what its threads need of each other.
+#include <llvm/ADT/SCCIterator.h>
+#include <llvm/ADT/SetVector.h>
+#include <llvm/Analysis/CallGraph.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Transforms/IPO/AlwaysInliner.h>
+#include <llvm/Transforms/IPO/GlobalDCE.h>
+#include <llvm/Transforms/Scalar/SROA.h>
+#include <llvm/Transforms/Scalar/SimplifyCFG.h>
+
+#include "cpu/engine/jit/lower.hpp"
+#include "cpu/engine/jit/optimize.hpp"
+
+namespace cucpu {
+namespace {
+
+using namespace llvm;
+
+bool address_taken(const Function& function) { return function.hasAddressTaken(nullptr, false, true, true); }
+
+/// Functions that may call themselves, directly or through others.
+SmallPtrSet<Function*, 8> recursive_functions(Module& module) {
+  SmallPtrSet<Function*, 8> found;
+  CallGraph graph{module};
+  for (auto scc = scc_begin(&graph); !scc.isAtEnd(); ++scc) {
+    if (!scc.hasCycle()) continue;
+    for (CallGraphNode* node : *scc)
+      if (node->getFunction()) found.insert(node->getFunction());
+  }
+  return found;
+}
+
+/// Whether a value computed inside the loop depends on memory that other threads may write: what a spinning thread looks at.
+bool depends_on_shared_state(Value* value, const Loop& loop, SmallPtrSetImpl<Value*>& seen) {
+  auto* instruction = dyn_cast<Instruction>(value);
+  if (!instruction || !loop.contains(instruction) || !seen.insert(instruction).second) return false;
+  if (isa<AtomicRMWInst, AtomicCmpXchgInst>(instruction)) return true;
+  if (const auto* load = dyn_cast<LoadInst>(instruction)) {
+    if (load->isVolatile() || load->isAtomic()) return true;
+  }
+  for (Value* operand : instruction->operands()) {
+    if (depends_on_shared_state(operand, loop, seen)) return true;
+  }
+  return false;
+}
+
+bool spins(const Loop& loop) {
+  SmallVector<BasicBlock*, 4> exiting;
+  loop.getExitingBlocks(exiting);
+  for (BasicBlock* block : exiting) {
+    Value* condition = nullptr;
+    if (auto* branch = dyn_cast<BranchInst>(block->getTerminator())) condition = branch->isConditional() ? branch->getCondition() : nullptr;
+    if (auto* choice = dyn_cast<SwitchInst>(block->getTerminator())) condition = choice->getCondition();
+    SmallPtrSet<Value*, 16> seen;
+    if (condition && depends_on_shared_state(condition, loop, seen)) return true;
+  }
+  return false;
+}
+
+/// Puts a yield on the back edges of spin loops; true when there are any.
+bool mark_spins(Function& function) {
+  DominatorTree dominators{function};
+  LoopInfo loops{dominators};
+  SmallVector<Instruction*, 8> points;
+  for (Loop* loop : loops.getLoopsInPreorder()) {
+    if (!spins(*loop)) continue;
+    SmallVector<BasicBlock*, 4> latches;
+    loop->getLoopLatches(latches);
+    for (BasicBlock* latch : latches) points.push_back(latch->getTerminator());
+  }
+  if (points.empty()) return false;
+  Module& module = *function.getParent();
+  FunctionCallee yield = module.getOrInsertFunction("cucpu.yield", Type::getVoidTy(module.getContext()));
+  for (Instruction* point : points) {
+    auto* call = CallInst::Create(yield, "", point->getIterator());
+    call->setDebugLoc(point->getDebugLoc());
+  }
+  return true;
+}
+
+}  // namespace
+
+void isolate(Function& kernel) {
+  Module& module = *kernel.getParent();
+  const auto recursive = recursive_functions(module);
+  for (Function& function : module) {
+    if (function.isDeclaration()) continue;
+    if (&function == &kernel) {
+      function.setLinkage(GlobalValue::ExternalLinkage);
+    } else if (function.hasFnAttribute("cucpu.kernel")) {
+      function.setLinkage(GlobalValue::InternalLinkage);
+    } else if (address_taken(function)) {
+      // One copy for the whole module, so that a pointer means the same in every kernel. Its direct calls go there too.
+      function.deleteBody();
+      function.setComdat(nullptr);
+    } else {
+      function.setLinkage(GlobalValue::InternalLinkage);
+      function.removeFnAttr(Attribute::NoInline);
+      function.removeFnAttr(Attribute::OptimizeNone);
+      if (!recursive.contains(&function)) function.addFnAttr(Attribute::AlwaysInline);
+    }
+  }
+  run_module_passes(module, nullptr, [](ModulePassManager& passes) {
+    passes.addPass(AlwaysInlinerPass(false));
+    passes.addPass(GlobalDCEPass());
+    passes.addPass(createModuleToFunctionPassAdaptor(SROAPass(SROAOptions::ModifyCFG)));
+    passes.addPass(createModuleToFunctionPassAdaptor(SimplifyCFGPass()));
+  });
+}
+
+std::vector<std::string> isolate_functions(Module& module, std::span<const std::string> also) {
+  SmallPtrSet<Function*, 8> keep;
+  for (Function& function : module) {
+    if (!function.isDeclaration() && !function.hasFnAttribute("cucpu.kernel") && address_taken(function)) keep.insert(&function);
+  }
+  for (const std::string& name : also) {
+    Function* function = module.getFunction(name);
+    if (function && !function->isDeclaration()) keep.insert(function);
+  }
+  std::vector<std::string> names;
+  for (Function& function : module) {
+    if (function.isDeclaration()) continue;
+    const bool kept = keep.contains(&function);
+    function.setLinkage(kept ? GlobalValue::ExternalLinkage : GlobalValue::InternalLinkage);
+    if (kept) names.push_back(function.getName().str());
+  }
+  run_module_passes(module, nullptr, [](ModulePassManager& passes) { passes.addPass(GlobalDCEPass()); });
+  for (Function& function : module)
+    if (!function.isDeclaration()) mark_spins(function);
+  return names;
+}
+
+ThreadNeeds find_needs(Function& kernel) {
+  ThreadNeeds needs;
+  Module& module = *kernel.getParent();
+  for (Function& function : module) {
+    if (function.isDeclaration()) continue;
+    if (&function != &kernel) needs.fibers = needs.recursive = true;
+    for (Instruction& instruction : instructions(function)) {
+      const auto* call = dyn_cast<CallBase>(&instruction);
+      if (!call) continue;
+      const Function* callee = call->getCalledFunction();
+      if (!callee) {
+        needs.fibers = needs.recursive = true;
+        continue;
+      }
+      StringRef name = callee->getName();
+      if (!name.consume_front("cucpu.")) {
+        if (callee->isDeclaration() && !callee->isIntrinsic() && !name.starts_with("cucpu_rt_")) needs.fibers = needs.recursive = true;
+        continue;
+      }
+      if (name == "yield") needs.spins = true;
+      if (name.starts_with("sreg.") || name == "params" || name == "shared" || name == "trap" || name == "exit") continue;
+      needs.fibers = true;
+    }
+    if (mark_spins(function)) needs.fibers = needs.spins = true;
+  }
+  return needs;
+}
+
+}  // namespace cucpu

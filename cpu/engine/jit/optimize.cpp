@@ -1,0 +1,70 @@
+// cpu/engine/jit/optimize.cpp
+#include "cpu/engine/jit/optimize.hpp"
+
+#include <llvm/Analysis/TargetLibraryInfo.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include <stdexcept>
+
+namespace cucpu {
+
+using namespace llvm;
+
+void run_module_passes(Module& module, TargetMachine* target, const std::function<void(ModulePassManager&)>& add) {
+  LoopAnalysisManager loops;
+  FunctionAnalysisManager functions;
+  CGSCCAnalysisManager sccs;
+  ModuleAnalysisManager modules;
+  PipelineTuningOptions tuning;
+  PassBuilder builder{target, tuning};
+  TargetLibraryInfoImpl library{Triple{module.getTargetTriple()}};
+  library.disableAllFunctions();
+  for (const LibFunc f : {LibFunc_memcpy, LibFunc_memmove, LibFunc_memset}) library.setAvailable(f);
+  functions.registerPass([&] { return TargetLibraryAnalysis{library}; });
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(sccs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, sccs, modules);
+  ModulePassManager passes;
+  add(passes);
+  passes.run(module, modules);
+}
+
+void optimize_module(Module& module, TargetMachine* target, int level) {
+  const OptimizationLevel o = level <= 0 ? OptimizationLevel::O0 : level == 1 ? OptimizationLevel::O1 : OptimizationLevel::O2;
+  PassBuilder builder{target};
+  run_module_passes(module, target, [&](ModulePassManager& passes) {
+    passes = o == OptimizationLevel::O0 ? builder.buildO0DefaultPipeline(o) : builder.buildPerModuleDefaultPipeline(o);
+  });
+}
+
+namespace {
+
+std::string emit(Module& module, TargetMachine* target, CodeGenFileType type) {
+  SmallString<0> text;
+  raw_svector_ostream out{text};
+  legacy::PassManager passes;
+  if (target->addPassesToEmitFile(passes, out, nullptr, type)) throw std::runtime_error{"this host's code generator cannot write objects"};
+  passes.run(module);
+  return text.str().str();
+}
+
+}  // namespace
+
+std::string emit_object(Module& module, TargetMachine* target) { return emit(module, target, CodeGenFileType::ObjectFile); }
+
+std::string emit_assembly(Module& module, TargetMachine* target) {
+  const std::unique_ptr<Module> copy = CloneModule(module);  // code generation changes what it reads
+  return emit(*copy, target, CodeGenFileType::AssemblyFile);
+}
+
+void verify(Module& module, const char* stage) {
+  std::string text;
+  raw_string_ostream out{text};
+  if (verifyModule(module, &out)) throw std::runtime_error{std::string{"invalid code after "} + stage + ": " + out.str()};
+}
+
+}  // namespace cucpu

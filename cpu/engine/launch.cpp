@@ -1,0 +1,104 @@
+// cpu/engine/launch.cpp: the code a launch needs, and the grid that runs it.
+#include <algorithm>
+#include <cstring>
+
+#include "cpu/engine/loaded_module.hpp"
+#include "cpu/engine/run/time_limit.hpp"
+#include "cpu/engine/run/worker.hpp"
+
+namespace cucpu {
+namespace {
+
+bool is_small(const LaunchShape& shape) {
+  const auto fits = [](std::uint32_t a, std::uint32_t b) { return std::uint64_t{a} * b < 1ULL << 31; };
+  return fits(shape.grid.x, shape.block.x) && fits(shape.grid.y, shape.block.y) && fits(shape.grid.z, shape.block.z);
+}
+
+}  // namespace
+
+std::shared_ptr<const Code> LoadedKernel::code(const LaunchShape& shape) const {
+  const bool small = is_small(shape);
+  const std::lock_guard lock{mutex_};
+  for (const Variant& variant : variants_)
+    if (variant.block == shape.block && variant.small_grid == small) return variant.code;
+  auto code = compile(shape, small);
+  variants_.push_back({shape.block, small, code});
+  return code;
+}
+
+std::shared_ptr<const Code> LoadedKernel::compile(const LaunchShape& shape, bool small) const {
+  CompileJob job;
+  job.bitcode = module_.bitcode();
+  job.kernel = info_.name;
+  job.small_grid = small;
+  job.optimization = module_.optimization();
+  std::optional<ObjectCode> object;
+  if (module_.settings().width != 1 && job.optimization > 0) {
+    job.block = shape.block;
+    object = module_.object(job);
+  }
+  if (!object) {
+    if (scalar_) return scalar_;
+    job.block.reset();
+    job.small_grid = true;
+    object = module_.object(job);
+  }
+
+  auto code = std::make_shared<LoadedCode>();
+  const std::string wanted[] = {kEntry};
+  try {
+    code->linked = LinkedCode::link(object->object, module_.symbols(), wanted);
+  } catch (const std::exception& error) {
+    throw LoadError{218, "kernel " + info_.name + ": " + error.what()};
+  }
+  code->functions = module_.functions();
+  code->object = std::move(object->object);
+  code->kernel = info_.name;
+  void* const entry = code->linked->address(0);
+  (object->fibers ? reinterpret_cast<void*&>(code->thread) : reinterpret_cast<void*&>(code->block)) = entry;
+  code->static_shared_bytes = info_.static_shared_bytes;
+  code->scratch_bytes = object->scratch_bytes;
+  code->stack_bytes = object->stack_bytes;
+  code->recursive = object->recursive;
+  code->waits_for_blocks = object->waits_for_blocks;
+  code->line_of = [raw = code.get(), start = reinterpret_cast<std::uintptr_t>(entry)](std::uintptr_t pc) -> std::string {
+    if (pc < start || pc - start > raw->object.size()) return {};
+    return line_of(raw->object, kEntry, pc - start);
+  };
+  if (!job.block) scalar_ = code;
+  return code;
+}
+
+namespace {
+
+class GridLaunch final : public Launch {
+ public:
+  GridLaunch(std::shared_ptr<const Code> code, const LaunchShape& shape, const std::byte* params, std::size_t bytes, double limit)
+      : params_(params, params + bytes), grid_{std::move(code), shape, params_.data()}, limit_{limit} {}
+
+  bool work() noexcept override {
+    if (limit_ > 0) limit_guard_.start(grid_, limit_);
+    const bool last = grid_.work();
+    if (last) limit_guard_.stop();
+    return last;
+  }
+  std::uint64_t parallelism() const noexcept override { return grid_.parallelism(); }
+  void cancel(int code) noexcept override { grid_.cancel(code); }
+  const Fault* fault() const noexcept override { return grid_.fault(); }
+
+ private:
+  std::vector<std::byte> params_;
+  Grid grid_;
+  double limit_;
+  TimeLimit limit_guard_;
+};
+
+}  // namespace
+
+std::unique_ptr<Launch> Launch::make(const Kernel& kernel, const LaunchShape& shape, const std::byte* params) {
+  ensure_fault_handlers();
+  const auto& loaded = static_cast<const LoadedKernel&>(kernel);
+  return std::make_unique<GridLaunch>(loaded.code(shape), shape, params, kernel.info().param_bytes, loaded.module().settings().time_limit);
+}
+
+}  // namespace cucpu

@@ -1,0 +1,80 @@
+// cpu/engine/loaded_module.hpp: a Module with its thread code, and the compiled code of its kernels.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "cpu/engine/engine.hpp"
+#include "cpu/engine/jit/compile.hpp"
+#include "cpu/engine/jit/disk_cache.hpp"
+#include "cpu/engine/jit/link.hpp"
+#include "cpu/engine/run/grid.hpp"
+#include "cpu/engine/settings.hpp"
+
+namespace cucpu {
+
+class LoadedModule;
+
+/// Code that holds on to its machine code; grids hold on to the code, so a module may go while its last grid ends.
+struct LoadedCode : Code {
+  std::shared_ptr<LinkedCode> functions;  ///< called through pointers
+  std::unique_ptr<LinkedCode> linked;
+  std::string object;  ///< for line numbers in reports
+};
+
+class LoadedKernel final : public Kernel {
+ public:
+  LoadedKernel(LoadedModule& module, KernelInfo info) : module_{module} { info_ = std::move(info); }
+
+  /// The code for a launch of this shape; compiles it when it is the first. Throws LoadError.
+  std::shared_ptr<const Code> code(const LaunchShape&) const;
+  [[nodiscard]] const LoadedModule& module() const { return module_; }
+
+ private:
+  std::shared_ptr<const Code> compile(const LaunchShape&, bool small_grid) const;
+
+  struct Variant {
+    Dim3 block;
+    bool small_grid;
+    std::shared_ptr<const Code> code;
+  };
+  LoadedModule& module_;
+  mutable std::mutex mutex_;
+  mutable std::vector<Variant> variants_;         ///< vector code, and shapes that take the scalar code
+  mutable std::shared_ptr<const Code> scalar_;    ///< for every shape
+};
+
+class LoadedModule final : public Module {
+ public:
+  LoadedModule(std::span<const std::string_view> ptx, const LoadOptions&, VariableMemory&);
+  ~LoadedModule() override;
+  [[nodiscard]] std::span<const Kernel* const> kernels() const override { return kernel_pointers_; }
+  [[nodiscard]] std::span<const Variable> variables() const override { return variables_; }
+
+  /// From the disk cache or the compiler. nullopt: cannot be vectorized.
+  std::optional<ObjectCode> object(const CompileJob&) const;
+  [[nodiscard]] const Settings& settings() const { return settings_; }
+  [[nodiscard]] int optimization() const { return optimization_; }
+  [[nodiscard]] std::string_view bitcode() const { return bitcode_; }
+  [[nodiscard]] std::span<const SymbolAddress> symbols() const { return symbols_; }
+  std::shared_ptr<LinkedCode> functions() const;  ///< Null when no function is called through a pointer.
+
+ private:
+  Settings settings_;
+  int optimization_;
+  VariableMemory& memory_;
+  std::string source_digest_;
+  std::string bitcode_;
+  std::vector<Variable> variables_;
+  std::vector<void*> allocations_;
+  std::vector<SymbolAddress> symbols_;  ///< variables, and functions called through pointers
+  std::shared_ptr<LinkedCode> functions_;
+  std::vector<std::unique_ptr<LoadedKernel>> kernels_;
+  std::vector<const Kernel*> kernel_pointers_;
+  mutable DiskCache cache_;
+};
+
+}  // namespace cucpu

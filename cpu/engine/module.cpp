@@ -1,0 +1,155 @@
+// cpu/engine/module.cpp: PTX texts become a module: parsed, translated, variables placed. Kernels are compiled when launched.
+#include <llvm/Bitcode/BitcodeWriter.h>
+
+#include <cstring>
+
+#include "cpu/engine/jit/dump.hpp"
+#include "cpu/engine/loaded_module.hpp"
+#include "cpu/engine/translate/translate.hpp"
+#include "cpu/ptx/parser.hpp"
+
+namespace cucpu {
+
+std::unique_ptr<Module> Module::load(std::span<const std::string_view> ptx, const LoadOptions& options, VariableMemory& memory) {
+  return std::make_unique<LoadedModule>(ptx, options, memory);
+}
+
+const Kernel* Module::find_kernel(std::string_view name) const {
+  for (const Kernel* kernel : kernels())
+    if (kernel->info().name == name) return kernel;
+  return nullptr;
+}
+
+const Variable* Module::find_variable(std::string_view name) const {
+  for (const Variable& variable : variables())
+    if (variable.name == name) return &variable;
+  return nullptr;
+}
+
+namespace {
+
+std::vector<std::unique_ptr<ptx::Module>> parse(std::span<const std::string_view> texts, const LoadOptions& options) {
+  std::vector<std::unique_ptr<ptx::Module>> modules;
+  std::string log;
+  int code = 0;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    ptx::Diagnostics diagnostics{texts.size() == 1 ? options.name : options.name + "." + std::to_string(i)};
+    ptx::Parsed parsed = ptx::parse(std::string{texts[i]}, diagnostics);
+    if (diagnostics.failed() || !parsed.module) {
+      log += diagnostics.log();
+      if (code == 0) code = parsed.code ? parsed.code : 218;
+      continue;
+    }
+    modules.push_back(std::move(parsed.module));
+  }
+  if (code != 0) throw LoadError{code, log};
+  return modules;
+}
+
+/// Frees what has been placed when loading fails half-way.
+class Placed {
+ public:
+  Placed(VariableMemory& memory, std::vector<void*>& allocations) : memory_{memory}, allocations_{allocations} {}
+  ~Placed() {
+    if (keep) return;
+    for (void* address : allocations_) memory_.free(address);
+  }
+  bool keep = false;
+
+ private:
+  VariableMemory& memory_;
+  std::vector<void*>& allocations_;
+};
+
+}  // namespace
+
+LoadedModule::LoadedModule(std::span<const std::string_view> ptx, const LoadOptions& options, VariableMemory& memory)
+    : settings_{Settings::from_environment()},
+      optimization_{options.optimization},
+      memory_{memory},
+      cache_{settings_.cache ? settings_.cache_folder : "", settings_.cache_limit} {
+  const auto modules = parse(ptx, options);
+  std::string source;
+  for (const std::string_view text : ptx) source += std::to_string(text.size()) + ":" + std::string{text};
+  source_digest_ = digest(source);
+  if (settings_.dump_ptx) dump_text(settings_, source_digest_.substr(0, 16) + ".ptx", source);
+
+  llvm::LLVMContext context;
+  std::vector<const ptx::Module*> pointers;
+  for (const auto& module : modules) pointers.push_back(module.get());
+  Translation translation = translate(pointers, context);
+  {
+    llvm::raw_string_ostream out{bitcode_};
+    llvm::WriteBitcodeToFile(*translation.module, out);
+  }
+
+  Placed placed{memory_, allocations_};
+  for (const ModuleVariable& variable : translation.variables) {
+    allocations_.reserve(allocations_.size() + 1);
+    void* address = memory_.allocate(std::max<std::size_t>(variable.size, 1), variable.align, variable.managed);
+    allocations_.push_back(address);
+    symbols_.push_back({variable.symbol, reinterpret_cast<std::uint64_t>(address)});
+    if (!variable.data.empty()) std::memcpy(address, variable.data.data(), std::min<std::size_t>(variable.data.size(), variable.size));
+    if (variable.visible) variables_.push_back({variable.name, address, variable.size, variable.constant, variable.managed});
+  }
+
+  // Functions whose address is taken exist once, before any kernel: an address in a variable must be the address kernels see.
+  std::vector<std::string> wanted;
+  for (const ModuleVariable& variable : translation.variables)
+    for (const VariableRelocation& relocation : variable.relocations)
+      if (relocation.function) wanted.push_back(relocation.symbol);
+  bool taken = !wanted.empty();
+  for (const llvm::Function& function : *translation.module)
+    taken |= !function.isDeclaration() && !function.hasFnAttribute("cucpu.kernel") && function.hasAddressTaken(nullptr, false, true, true);
+  if (taken) {
+    const FunctionsObject functions = compile_functions(bitcode_, wanted, optimization_);
+    if (!functions.names.empty()) {
+      functions_ = LinkedCode::link(functions.object, symbols_, functions.names);
+      for (std::size_t i = 0; i < functions.names.size(); ++i)
+        symbols_.push_back({functions.names[i], reinterpret_cast<std::uint64_t>(functions_->address(i))});
+    }
+  }
+  for (std::size_t i = 0; i < translation.variables.size(); ++i) {
+    for (const VariableRelocation& relocation : translation.variables[i].relocations) {
+      const auto symbol = std::find_if(symbols_.begin(), symbols_.end(), [&](const SymbolAddress& s) { return s.name == relocation.symbol; });
+      if (symbol == symbols_.end()) throw LoadError{218, "the initial value of " + translation.variables[i].name + " names " + relocation.symbol + ", which is not defined"};
+      const std::uint64_t value = (symbol->address + static_cast<std::uint64_t>(relocation.addend)) >> relocation.shift;
+      if (relocation.offset + relocation.width > translation.variables[i].size || relocation.width > 8)
+        throw LoadError{218, "the initial value of " + translation.variables[i].name + " is longer than the variable"};
+      std::memcpy(static_cast<std::byte*>(allocations_[i]) + relocation.offset, &value, relocation.width);
+    }
+  }
+  for (KernelInfo& info : translation.kernels) {
+    kernels_.push_back(std::make_unique<LoadedKernel>(*this, std::move(info)));
+    kernel_pointers_.push_back(kernels_.back().get());
+  }
+  placed.keep = true;
+}
+
+LoadedModule::~LoadedModule() {
+  for (void* address : allocations_) memory_.free(address);
+}
+
+std::shared_ptr<LinkedCode> LoadedModule::functions() const { return functions_; }
+
+std::optional<ObjectCode> LoadedModule::object(const CompileJob& job) const {
+  std::string key = compiler_identity() + "\n" + source_digest_ + "\n" + job.kernel + "\n" + std::to_string(job.optimization) + "\n" +
+                    std::to_string(settings_.width) + "\n" + (job.small_grid ? "small" : "large");
+  if (job.block) key += "\n" + std::to_string(job.block->x) + "x" + std::to_string(job.block->y) + "x" + std::to_string(job.block->z);
+  key = digest(key);
+  const bool dumping = settings_.dump_thread || settings_.dump_block || settings_.dump_assembly;
+  if (cache_.usable() && !dumping) {
+    if (const auto found = cache_.get(key)) {
+      if (*found == "refused") return std::nullopt;
+      if (auto code = ObjectCode::unpack(*found)) {
+        report(settings_, "kernel " + job.kernel + ": from the cache on disk");
+        return code;
+      }
+    }
+  }
+  std::optional<ObjectCode> code = compile_kernel(job, settings_);
+  cache_.put(key, code ? code->pack() : "refused");
+  return code;
+}
+
+}  // namespace cucpu

@@ -1,0 +1,78 @@
+// cpu/engine/run/time_limit.cpp
+#include "cpu/engine/run/time_limit.hpp"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "cpu/engine/run/grid.hpp"
+
+namespace cucpu {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Never destroyed: its thread may outlive main.
+struct Watch {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::multimap<Clock::time_point, Grid*> deadlines;
+  bool running = false;
+
+  static Watch& get() {
+    static auto* const watch = new Watch;
+    return *watch;
+  }
+
+  void loop() {
+    std::unique_lock lock{mutex};
+    for (;;) {
+      if (deadlines.empty()) {
+        changed.wait(lock);
+        continue;
+      }
+      const auto first = deadlines.begin();
+      if (Clock::now() < first->first) {
+        changed.wait_until(lock, Clock::time_point{first->first});
+        continue;
+      }
+      first->second->cancel(702);  // under the lock: stop() waits for it, so the grid is still there
+      deadlines.erase(first);
+    }
+  }
+};
+
+}  // namespace
+
+void TimeLimit::start(Grid& grid, double seconds) noexcept try {
+  if (started_.exchange(true)) return;
+  Watch& watch = Watch::get();
+  const std::lock_guard lock{watch.mutex};
+  grid_ = &grid;
+  watch.deadlines.emplace(Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)), &grid);
+  if (!watch.running) {
+    // Signals are for the program's own threads.
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    std::thread{[&watch] { watch.loop(); }}.detach();
+    pthread_sigmask(SIG_SETMASK, &old, nullptr);
+    watch.running = true;
+  }
+  watch.changed.notify_one();
+} catch (...) {
+}
+
+void TimeLimit::stop() noexcept {
+  if (!started_) return;
+  Watch& watch = Watch::get();
+  const std::lock_guard lock{watch.mutex};
+  std::erase_if(watch.deadlines, [&](const auto& entry) { return entry.second == grid_; });
+}
+
+}  // namespace cucpu

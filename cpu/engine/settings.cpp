@@ -1,0 +1,76 @@
+// cpu/engine/settings.cpp
+#include "cpu/engine/settings.hpp"
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+
+#include "cpu/engine/engine.hpp"
+
+namespace cucpu {
+namespace {
+
+[[noreturn]] void refuse(const char* name, const char* value, const char* expected) {
+  throw LoadError{1, std::string{name} + "=" + value + ": expected " + expected};
+}
+
+bool flag(const char* name, bool otherwise) {
+  const char* value = std::getenv(name);
+  if (!value || !*value) return otherwise;
+  if (!std::strcmp(value, "0")) return false;
+  if (!std::strcmp(value, "1")) return true;
+  refuse(name, value, "0 or 1");
+}
+
+double number(const char* name, double otherwise, const char* expected) {
+  const char* value = std::getenv(name);
+  if (!value || !*value) return otherwise;
+  char* end = nullptr;
+  const double parsed = std::strtod(value, &end);
+  if (*end || !std::isfinite(parsed) || parsed < 0) refuse(name, value, expected);
+  return parsed;
+}
+
+std::string default_cache_folder() {
+  if (const char* folder = std::getenv("CUCORE_CACHE_DIR"); folder && *folder) return folder;
+  if (const char* folder = std::getenv("XDG_CACHE_HOME"); folder && *folder == '/') return std::string{folder} + "/cucore";
+  if (const char* home = std::getenv("HOME"); home && *home == '/') return std::string{home} + "/.cache/cucore";
+  return {};
+}
+
+}  // namespace
+
+Settings Settings::from_environment() {
+  Settings s;
+  if (const char* value = std::getenv("CUCORE_CPU_W"); value && *value) {
+    const char* const expected = "1, 4, 8, 16 or 32";
+    char* end = nullptr;
+    const unsigned long width = std::strtoul(value, &end, 10);
+    if (*end || (width != 1 && width != 4 && width != 8 && width != 16 && width != 32)) refuse("CUCORE_CPU_W", value, expected);
+    s.width = static_cast<unsigned>(width);
+  }
+  s.report = flag("CUCORE_CPU_REPORT", false);
+  if (const char* value = std::getenv("CUCORE_CPU_DUMP"); value && *value) {
+    std::string rest = value;
+    while (!rest.empty()) {
+      const auto comma = rest.find(',');
+      const std::string what = rest.substr(0, comma);
+      rest = comma == std::string::npos ? "" : rest.substr(comma + 1);
+      bool* const wanted = what == "ptx"      ? &s.dump_ptx
+                           : what == "thread" ? &s.dump_thread
+                           : what == "block"  ? &s.dump_block
+                           : what == "asm"    ? &s.dump_assembly
+                                              : nullptr;
+      if (!wanted) refuse("CUCORE_CPU_DUMP", value, "a list of ptx, thread, block, asm");
+      *wanted = true;
+    }
+  }
+  if (const char* value = std::getenv("CUCORE_CPU_DUMP_DIR"); value && *value) s.dump_folder = value;
+  s.cache = flag("CUCORE_CPU_CACHE", true);
+  s.cache_folder = default_cache_folder();
+  s.cache_limit = static_cast<std::uint64_t>(number("CUCORE_CACHE_SIZE", 512, "a number of MiB") * 1048576.0);
+  s.time_limit = number("CUCORE_CPU_TIMEOUT", 0, "seconds, 0 for none");
+  return s;
+}
+
+}  // namespace cucpu
