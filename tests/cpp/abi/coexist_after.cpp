@@ -3,7 +3,8 @@
 #ifdef CUCORE_HAVE_CUDA_HEADERS
 #include <cuda.h>
 #include <cudaTypedefs.h>
-static_assert(sizeof(PFN_cuMemAlloc_v3020) == sizeof(void*));  // cudaTypedefs.h finds the types it needs in ours
+static_assert(sizeof(PFN_cuMemAlloc_v3020) ==
+              sizeof(void*));  // cudaTypedefs.h finds the types it needs in ours
 #endif
 #include "cucore/abi/runtime.h"
 

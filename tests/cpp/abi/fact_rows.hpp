@@ -1,4 +1,5 @@
-// One row per fact of api/, compiled against one header: what the table says and what the compiler says.
+// One row per fact of api/, compiled against one header: what the table says and what the compiler
+// says.
 #pragma once
 #include <span>
 

@@ -25,7 +25,8 @@ bool is_ours(const FactTable& table) {
 void expect_all_rows_agree(const FactTable& table) {
   EXPECT_GT(table.rows.size(), 10u) << table.library << " has hardly any facts";
   for (const FactRow& row : table.rows) {
-    EXPECT_EQ(row.expected, row.actual) << table.library << ": " << row.text << " in <" << table.header << ">";
+    EXPECT_EQ(row.expected, row.actual)
+        << table.library << ": " << row.text << " in <" << table.header << ">";
   }
 }
 
@@ -37,7 +38,8 @@ TEST(Abi, OurHeadersSayWhatTheTablesSay) {
 
 TEST(Abi, RealHeadersSayWhatTheTablesSay) {
 #ifndef CUCORE_HAVE_CUDA_HEADERS
-  GTEST_SKIP() << "CUDA headers of the tables' version are not installed: pip install -r tools/requirements.txt";
+  GTEST_SKIP() << "CUDA headers of the tables' version are not installed: pip install -r "
+                  "tools/requirements.txt";
 #endif
   int compared = 0;
   for (const FactTable* table : kTables) {
