@@ -1,0 +1,356 @@
+// cpu/engine/simt/emit_flow.cpp: blocks, branches and edges, in full and in masked code, and the ways between the two.
+#include <llvm/IR/CFG.h>
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/PatternMatch.h>
+#include <llvm/Transforms/Utils/Local.h>
+
+#include "cpu/engine/simt/emitter.hpp"
+#include "cpu/engine/simt/markers.hpp"
+
+namespace cucpu::simt {
+
+using namespace llvm;
+
+BasicBlock* Emitter::full_block(BasicBlock* block) {
+  BasicBlock*& copy = region_->full[block];
+  if (!copy) {
+    copy = new_block(block->getName() + ".full");
+    region_->work.push_back({Full, block});
+  }
+  return copy;
+}
+
+// Masked blocks have two entries: one that looks whether any lane is on (or all are), one for those who know.
+BasicBlock* Emitter::masked_block(BasicBlock* block, bool known_active) {
+  BasicBlock*& guard = region_->guard[block];
+  if (!guard) {
+    guard = new_block(block->getName() + ".look");
+    region_->body[block] = new_block(block->getName() + ".masked");
+    region_->work.push_back({Masked, block});
+    ++report_.masked_blocks;
+  }
+  return known_active ? region_->body[block] : guard;
+}
+
+// Such a block may run with no lane on: nothing it does can be seen, and nothing in it can fail.
+bool Emitter::harmless_without_lanes(BasicBlock* block) const {
+  if (barrier_at_end(*block) || isa<ReturnInst>(block->getTerminator())) return false;
+  if (block->size() > 24) return false;
+  auto* branch = dyn_cast<BranchInst>(block->getTerminator());
+  if (!branch) return false;
+  if (branch->isConditional() && !plan_.masked.diverges(block)) return false;
+  for (BasicBlock* next : successors(block)) {
+    if (plan_.flow.is_back_edge(block, next) && !branch->isConditional()) return false;
+    for (PHINode& phi : next->phis())
+      if (plan_.masked[&phi].scalar()) return false;
+  }
+  for (Instruction& inst : *block) {
+    if (isa<PHINode>(inst) || inst.isTerminator()) continue;
+    if (inst.mayReadOrWriteMemory() || inst.isIntDivRem()) return false;
+    if (isa<CallInst>(inst) && !isa<IntrinsicInst>(inst)) return false;
+  }
+  return true;
+}
+
+void Emitter::emit_full(BasicBlock* block) {
+  b_.SetInsertPoint(region_->full[block]);
+  begin_block(Full);
+  for (Instruction& inst : *block)
+    if (!inst.isTerminator()) emit(inst);
+  full_branch(block);
+}
+
+void Emitter::emit_masked(BasicBlock* block) {
+  BasicBlock* body = region_->body[block];
+  b_.SetInsertPoint(region_->guard[block]);
+  begin_block(Masked);
+  const auto& pending = plan_.linear.pending(block);
+  bool region_start = region_->id != 0 && region_->start == block;
+  if (!pending.empty() && !isa<ReturnInst>(block->getTerminator()) && !harmless_without_lanes(block)) {
+    BasicBlock* skip = masked_block(plan_.flow.order[*pending.begin()]);
+    b_.CreateCondBr(b_.CreateOrReduce(load_mask(block)), body, skip);
+  } else if (pending.empty() && (plan_.linear.reconverges(block) || region_start) && !isa<ReturnInst>(block->getTerminator())) {
+    BasicBlock* together = new_block(block->getName() + ".together");
+    Value* all = b_.CreateAndReduce(load_mask(block));
+    if (!plan_.guards.empty()) all = b_.CreateAnd(all, b_.CreateNot(b_.CreateLoad(b_.getInt1Ty(), deoptimised_)));
+    b_.CreateCondBr(all, together, body);
+    b_.SetInsertPoint(together);
+    convert_to_full(block);
+    b_.CreateStore(Constant::getNullValue(mask_slot(block)->getAllocatedType()), mask_slot(block));
+    b_.CreateBr(full_block(block));
+  } else {
+    b_.CreateBr(body);
+  }
+  b_.SetInsertPoint(body);
+  begin_block(Masked);
+  mask_ = load_mask(block);
+  b_.CreateStore(Constant::getNullValue(mask_slot(block)->getAllocatedType()), mask_slot(block));
+  if (auto guard = plan_.guards.find(block); guard != plan_.guards.end()) {
+    Value* wrapped = plan_.masked[guard->second->getOperand(0)].kind == Shape::Strided ? wraps(*guard->second) : b_.getTrue();
+    b_.CreateStore(b_.CreateOr(b_.CreateLoad(b_.getInt1Ty(), deoptimised_), wrapped), deoptimised_);
+  }
+  for (Instruction& inst : *block)
+    if (!inst.isTerminator()) emit(inst);
+  masked_branch(block);
+}
+
+void Emitter::assign_phis(BasicBlock* from, BasicBlock* to, Mode target, Value* mask) {
+  const Shapes& shapes = target == Full ? plan_.full : plan_.masked;
+  SmallVector<std::tuple<PHINode*, bool, Value*>> values;
+  for (PHINode& phi : to->phis()) {
+    Value* incoming = phi.getIncomingValueForBlock(from);
+    if (isa<UndefValue>(incoming)) continue;
+    bool vector = !shapes[&phi].scalar();
+    Value* value = vector ? vec(incoming) : scalar(incoming);
+    values.push_back({&phi, vector, value});
+  }
+  bool blend = mask && needs_blend(from, to);
+  for (auto [phi, vector, value] : values) {
+    if (vector && blend) {
+      AllocaInst* into = slot(phi, true);
+      Value* old = b_.CreateLoad(into->getAllocatedType(), into);
+      b_.CreateStore(b_.CreateSelect(mask, to_slot_form(value), old), into);
+    } else {
+      store_slot(phi, vector, value);
+    }
+  }
+}
+
+// Lanes already waiting at `to` keep their values, unless there cannot be any: a loop header has none, nor has a join before
+// the first of its edges.
+bool Emitter::needs_blend(BasicBlock* from, BasicBlock* to) const {
+  Loop* loop = plan_.flow.loop_of(to);
+  if (loop && loop->getHeader() == to) return false;
+  if (plan_.flow.loop_of(from) != loop) return true;
+  for (BasicBlock* other : predecessors(to))
+    if (plan_.flow.at(other) < plan_.flow.at(from)) return true;
+  return false;
+}
+
+void Emitter::full_edge(BasicBlock* from, BasicBlock* to) {
+  assign_phis(from, to, Full, nullptr);
+  b_.CreateBr(full_block(to));
+}
+
+void Emitter::masked_edge(BasicBlock* from, BasicBlock* to, Value* mask) {
+  assign_phis(from, to, Masked, mask);
+  add_to_mask(to, mask);
+}
+
+void Emitter::convert_to_masked(BasicBlock* to) {
+  for (Value* v : plan_.flow.live_in(to))
+    if (plan_.full[v].scalar() && !plan_.masked[v].scalar()) store_slot(v, true, vec(v));
+}
+
+void Emitter::convert_to_full(BasicBlock* to) {
+  auto convert = [&](Value* v) {
+    if (plan_.full[v].scalar() && !plan_.masked[v].scalar())
+      store_slot(v, false, b_.CreateExtractElement(vec(v), std::uint64_t{0}));
+  };
+  for (Value* v : plan_.flow.live_in(to)) convert(v);
+  for (PHINode& phi : to->phis()) convert(&phi);
+}
+
+// Does base + (W - 1) * stride leave the range of the narrow type?
+Value* Emitter::wraps(Instruction& extension) {
+  Value* narrow = extension.getOperand(0);
+  Shape s = shape(narrow);
+  std::int64_t span = s.stride * static_cast<std::int64_t>(width_ - 1);
+  bool is_signed = isa<SExtInst>(extension);
+  Value* base = scalar(narrow);
+  bool down = span < 0;
+  Intrinsic::ID id = is_signed ? (down ? Intrinsic::ssub_with_overflow : Intrinsic::sadd_with_overflow)
+                               : (down ? Intrinsic::usub_with_overflow : Intrinsic::uadd_with_overflow);
+  Value* pair = b_.CreateBinaryIntrinsic(id, base, ConstantInt::get(narrow->getType(), static_cast<std::uint64_t>(down ? -span : span)));
+  return b_.CreateExtractValue(pair, 1);
+}
+
+// Scalar tests for a comparison of a strided with a uniform value: the first and the last lane decide.
+std::optional<Emitter::Tests> Emitter::strided_tests(ICmpInst& compare) {
+  Value *left = compare.getOperand(0), *right = compare.getOperand(1);
+  CmpInst::Predicate predicate = compare.getPredicate();
+  if (shape(left).kind == Shape::Uniform || isa<Constant>(left)) {
+    std::swap(left, right);
+    predicate = CmpInst::getSwappedPredicate(predicate);
+  }
+  Shape s = shape(left);
+  if (s.kind != Shape::Strided || shape(right).kind > Shape::Uniform || !left->getType()->isIntegerTy()) return {};
+  Type* type = left->getType();
+  Value *first = scalar(left), *bound = scalar(right);
+  std::int64_t span = s.stride * static_cast<std::int64_t>(width_ - 1);
+  if (compare.isEquality()) {
+    if (s.stride != 1 && s.stride != -1) return {};
+    Value* distance = s.stride == 1 ? b_.CreateSub(bound, first) : b_.CreateSub(first, bound);
+    Value* hit = b_.CreateICmpULT(distance, ConstantInt::get(type, width_));
+    if (predicate == CmpInst::ICMP_EQ) return Tests{b_.getFalse(), b_.CreateNot(hit)};
+    return Tests{b_.CreateNot(hit), b_.getFalse()};
+  }
+  bool is_signed = CmpInst::isSigned(predicate);
+  Value* last = b_.CreateAdd(first, ConstantInt::get(type, static_cast<std::uint64_t>(span), true));
+  Value* low = b_.CreateICmp(predicate, first, bound);
+  Value* high = b_.CreateICmp(predicate, last, bound);
+  // The ends stand for all lanes only if the lanes do not wrap around between them.
+  bool less = predicate == CmpInst::ICMP_SLT || predicate == CmpInst::ICMP_SLE || predicate == CmpInst::ICMP_ULT ||
+              predicate == CmpInst::ICMP_ULE;
+  bool exact = is_signed ? s.no_signed_wrap : s.no_unsigned_wrap;
+  bool up = span > 0;
+  if (exact) {
+    Value* all = less == up ? high : low;
+    Value* none = b_.CreateNot(less == up ? low : high);
+    return Tests{all, none};
+  }
+  Intrinsic::ID id = is_signed ? (up ? Intrinsic::sadd_with_overflow : Intrinsic::ssub_with_overflow)
+                               : (up ? Intrinsic::uadd_with_overflow : Intrinsic::usub_with_overflow);
+  Value* pair = b_.CreateBinaryIntrinsic(id, first, ConstantInt::get(type, static_cast<std::uint64_t>(up ? span : -span)));
+  Value* fine = b_.CreateNot(b_.CreateExtractValue(pair, 1));
+  return Tests{b_.CreateAnd(fine, less == up ? high : low), b_.CreateAnd(fine, b_.CreateNot(less == up ? low : high))};
+}
+
+Emitter::Tests Emitter::tests_of(Value* condition) {
+  using namespace PatternMatch;
+  if (shape(condition).scalar()) {
+    Value* c = scalar(condition);
+    return {c, b_.CreateNot(c)};
+  }
+  Value *a, *c;
+  auto* inst = dyn_cast<Instruction>(condition);
+  if (inst && is_lazy(inst)) {
+    if (auto* compare = dyn_cast<ICmpInst>(inst))
+      if (auto tests = strided_tests(*compare)) return *tests;
+    if (match(inst, m_Not(m_Value(a)))) {
+      Tests inner = tests_of(a);
+      return {inner.none, inner.all};
+    }
+    if (match(inst, m_LogicalAnd(m_Value(a), m_Value(c)))) {
+      Tests left = tests_of(a), right = tests_of(c);
+      return {b_.CreateAnd(left.all, right.all), b_.CreateOr(left.none, right.none)};
+    }
+    if (match(inst, m_LogicalOr(m_Value(a), m_Value(c)))) {
+      Tests left = tests_of(a), right = tests_of(c);
+      return {b_.CreateOr(left.all, right.all), b_.CreateAnd(left.none, right.none)};
+    }
+  }
+  Value* lanes = vec(condition);
+  return {b_.CreateAndReduce(lanes), b_.CreateNot(b_.CreateOrReduce(lanes))};
+}
+
+void Emitter::full_branch(BasicBlock* block) {
+  Instruction* last = block->getTerminator();
+  if (isa<ReturnInst>(last)) return leave_region(nullptr);
+  if (CallInst* barrier = barrier_at_end(*block)) {
+    for (Region* to : region_->exits)
+      if (to->start == block->getSingleSuccessor()) return leave_region(to);
+    (void)barrier;
+  }
+  auto* branch = cast<BranchInst>(last);
+  auto saved_scalars = scalars_;
+  auto saved_vectors = vectors_;
+  auto in = [&](BasicBlock* at) {
+    b_.SetInsertPoint(at);
+    scalars_ = saved_scalars;
+    vectors_ = saved_vectors;
+  };
+  if (branch->isUnconditional() || branch->getSuccessor(0) == branch->getSuccessor(1)) {
+    BasicBlock* to = branch->getSuccessor(0);
+    auto guard = plan_.guards.find(to);
+    if (guard == plan_.guards.end()) return full_edge(block, to);
+    BasicBlock* fine = new_block(block->getName() + ".fine");
+    BasicBlock* wrapped = new_block(block->getName() + ".wrapped");
+    b_.CreateCondBr(wraps(*guard->second), wrapped, fine);
+    in(fine);
+    full_edge(block, to);
+    in(wrapped);
+    convert_to_masked(to);
+    b_.CreateStore(b_.getTrue(), deoptimised_);
+    masked_edge(block, to, all_lanes());
+    b_.CreateBr(masked_block(to, true));
+    return;
+  }
+  BasicBlock *yes = branch->getSuccessor(0), *no = branch->getSuccessor(1);
+  BasicBlock* take_yes = new_block(block->getName() + ".yes");
+  BasicBlock* take_no = new_block(block->getName() + ".no");
+  if (!plan_.full.diverges(block)) {
+    b_.CreateCondBr(scalar(branch->getCondition()), take_yes, take_no);
+    in(take_yes);
+    full_edge(block, yes);
+    in(take_no);
+    full_edge(block, no);
+    return;
+  }
+  Tests tests = tests_of(branch->getCondition());
+  BasicBlock* second = new_block(block->getName() + ".second");
+  BasicBlock* mixed = new_block(block->getName() + ".mixed");
+  // The side that stays in the loop is looked at first: it decides on every iteration.
+  Loop* loop = plan_.flow.loop_of(block);
+  bool no_first = loop && !loop->contains(yes) && loop->contains(no);
+  b_.CreateCondBr(no_first ? tests.none : tests.all, no_first ? take_no : take_yes, second);
+  b_.SetInsertPoint(second);
+  b_.CreateCondBr(no_first ? tests.all : tests.none, no_first ? take_yes : take_no, mixed);
+  in(take_yes);
+  full_edge(block, yes);
+  in(take_no);
+  full_edge(block, no);
+  in(mixed);
+  Value* lanes = vec(branch->getCondition());
+  convert_to_masked(yes);
+  convert_to_masked(no);
+  masked_edge(block, yes, lanes);
+  masked_edge(block, no, b_.CreateNot(lanes));
+  BasicBlock* next = plan_.flow.order[std::min(plan_.flow.at(yes), plan_.flow.at(no))];
+  // Tests of a conjunction are not exact: "mixed" may hold though one side has no lanes.
+  b_.CreateBr(masked_block(next));
+}
+
+void Emitter::masked_branch(BasicBlock* block) {
+  Instruction* last = block->getTerminator();
+  if (isa<ReturnInst>(last)) return leave_region(nullptr);
+  if (barrier_at_end(*block)) {
+    for (Region* to : region_->exits)
+      if (to->start == block->getSingleSuccessor()) return leave_region(to);
+  }
+  auto* branch = cast<BranchInst>(last);
+  const Linear& linear = plan_.linear;
+  auto saved_scalars = scalars_;
+  auto saved_vectors = vectors_;
+  auto in = [&](BasicBlock* at) {
+    b_.SetInsertPoint(at);
+    scalars_ = saved_scalars;
+    vectors_ = saved_vectors;
+  };
+  bool active = !harmless_without_lanes(block) || linear.pending(block).empty();
+  auto go_on = [&](BasicBlock* to) {
+    masked_edge(block, to, mask_);
+    BasicBlock* next = linear.next(plan_.flow.is_back_edge(block, to) ? nullptr : block, {to});
+    b_.CreateBr(masked_block(next, next == to && active && !linear.reconverges(to)));
+  };
+  if (branch->isUnconditional() || branch->getSuccessor(0) == branch->getSuccessor(1)) return go_on(branch->getSuccessor(0));
+  BasicBlock *yes = branch->getSuccessor(0), *no = branch->getSuccessor(1);
+  if (!plan_.masked.diverges(block)) {
+    BasicBlock* take_yes = new_block(block->getName() + ".yes");
+    BasicBlock* take_no = new_block(block->getName() + ".no");
+    b_.CreateCondBr(scalar(branch->getCondition()), take_yes, take_no);
+    in(take_yes);
+    go_on(yes);
+    in(take_no);
+    go_on(no);
+    return;
+  }
+  // Lanes that are off may hold poison: a logical and, not a bitwise one.
+  Value* condition = vec(branch->getCondition());
+  Constant* none = Constant::getNullValue(condition->getType());
+  Value* go_yes = b_.CreateSelect(mask_, condition, none);
+  Value* go_no = b_.CreateSelect(mask_, b_.CreateNot(condition), none);
+  masked_edge(block, yes, go_yes);
+  masked_edge(block, no, go_no);
+  bool back_yes = plan_.flow.is_back_edge(block, yes), back_no = plan_.flow.is_back_edge(block, no);
+  if (back_yes || back_no) {
+    BasicBlock* header = back_yes ? yes : no;
+    BasicBlock* out = linear.next(block, {back_yes ? no : yes});
+    b_.CreateCondBr(b_.CreateOrReduce(back_yes ? go_yes : go_no), masked_block(header, true), masked_block(out));
+    return;
+  }
+  b_.CreateBr(masked_block(linear.next(block, {yes, no})));
+}
+
+}  // namespace cucpu::simt

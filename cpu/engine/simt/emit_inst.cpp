@@ -1,0 +1,338 @@
+// cpu/engine/simt/emit_inst.cpp: arithmetic, calls, special registers.
+#include <llvm/Analysis/VectorUtils.h>
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Operator.h>
+
+#include "cpu/engine/run/block_context.hpp"
+#include "cpu/engine/simt/emitter.hpp"
+#include "cpu/engine/simt/markers.hpp"
+
+namespace cucpu::simt {
+
+using namespace llvm;
+
+void Emitter::emit(Instruction& inst) {
+  if (isa<PHINode>(inst) || is_lazy(&inst)) return;
+  if (auto* load = dyn_cast<LoadInst>(&inst)) return emit_load(*load);
+  if (auto* store = dyn_cast<StoreInst>(&inst)) return emit_store(*store);
+  if (auto* alloca = dyn_cast<AllocaInst>(&inst)) return emit_alloca(*alloca);
+  if (isa<AtomicRMWInst, AtomicCmpXchgInst>(inst)) return emit_atomic(inst);
+  if (auto* call = dyn_cast<CallInst>(&inst)) return emit_call(*call);
+  if (isa<FenceInst>(inst)) {
+    b_.Insert(inst.clone());
+    return;
+  }
+  Shape s = shape(&inst);
+  if (!s.scalar()) return emit_vector(inst);
+  Instruction* copy = inst.clone();
+  copy->setName(inst.getName());
+  for (Use& operand : copy->operands()) operand.set(scalar(operand.get()));
+  copy->dropUnknownNonDebugMetadata();
+  copy->setDebugLoc({});
+  // The base of a strided value belongs to lane 0, which may be off: what held for the thread need not hold for it.
+  if (s.kind == Shape::Strided) copy->dropPoisonGeneratingFlags();
+  b_.Insert(copy);
+  define(&inst, copy);
+}
+
+void Emitter::emit_vector(Instruction& inst) {
+  auto operand = [&](unsigned i) { return vec(inst.getOperand(i)); };
+  Value* result = nullptr;
+  if (auto* binary = dyn_cast<BinaryOperator>(&inst)) {
+    Value* right = operand(1);
+    // Lanes that are off must not divide by zero.
+    if (inst.isIntDivRem() && mask_) right = b_.CreateSelect(mask_, right, ConstantInt::get(right->getType(), 1));
+    Value* left = operand(0);
+    if (inst.isIntDivRem() && mask_) left = b_.CreateSelect(mask_, left, ConstantInt::get(left->getType(), 0));
+    result = b_.CreateBinOp(binary->getOpcode(), left, right, inst.getName());
+    if (auto* made = dyn_cast<Instruction>(result)) made->copyIRFlags(&inst);
+  } else if (auto* unary = dyn_cast<UnaryOperator>(&inst)) {
+    result = b_.CreateUnOp(unary->getOpcode(), operand(0), inst.getName());
+    if (auto* made = dyn_cast<Instruction>(result)) made->copyIRFlags(&inst);
+  } else if (auto* cast = dyn_cast<CastInst>(&inst)) {
+    result = b_.CreateCast(cast->getOpcode(), operand(0), vector_type(inst.getType()), inst.getName());
+    if (auto* made = dyn_cast<Instruction>(result)) made->copyIRFlags(&inst);
+  } else if (auto* compare = dyn_cast<CmpInst>(&inst)) {
+    result = b_.CreateCmp(compare->getPredicate(), operand(0), operand(1), inst.getName());
+    if (auto* made = dyn_cast<Instruction>(result); made && isa<FCmpInst>(inst)) made->copyIRFlags(&inst);
+  } else if (auto* select = dyn_cast<SelectInst>(&inst)) {
+    bool uniform = shape(select->getCondition()).scalar();
+    result = b_.CreateSelect(uniform ? scalar(select->getCondition()) : operand(0), operand(1), operand(2), inst.getName());
+    if (auto* made = dyn_cast<Instruction>(result); made && isa<FPMathOperator>(inst)) made->copyIRFlags(&inst);
+  } else if (auto* gep = dyn_cast<GetElementPtrInst>(&inst)) {
+    auto part = [&](Value* v) { return shape(v).kind <= Shape::Uniform ? scalar(v) : vec(v); };
+    SmallVector<Value*> indices;
+    for (Value* index : gep->indices()) indices.push_back(part(index));
+    result = b_.CreateGEP(gep->getSourceElementType(), part(gep->getPointerOperand()), indices, inst.getName());
+    if (!result->getType()->isVectorTy()) result = splat(result);
+  } else if (isa<FreezeInst>(inst)) {
+    result = b_.CreateFreeze(operand(0), inst.getName());
+  } else if (auto* extract = dyn_cast<ExtractValueInst>(&inst)) {
+    result = b_.CreateExtractValue(operand(0), extract->getIndices(), inst.getName());
+  } else if (auto* insert = dyn_cast<InsertValueInst>(&inst)) {
+    result = b_.CreateInsertValue(operand(0), operand(1), insert->getIndices(), inst.getName());
+  } else {
+    refuse(Twine{"instruction "} + inst.getOpcodeName());
+    result = PoisonValue::get(vector_type(inst.getType()));
+  }
+  define(&inst, result);
+}
+
+void Emitter::emit_call(CallInst& call) {
+  StringRef name = marker_name(&call);
+  if (!name.empty()) return emit_marker(call, name);
+  if (auto* intrinsic = dyn_cast<IntrinsicInst>(&call)) return emit_intrinsic(call, intrinsic->getIntrinsicID());
+  if (call.isInlineAsm()) return refuse("inline assembly");
+  if (shape(&call).scalar() && !call.getType()->isVoidTy()) {
+    auto* copy = cast<CallInst>(call.clone());
+    for (Use& operand : copy->args()) operand.set(scalar(operand.get()));
+    copy->setDebugLoc({});
+    b_.Insert(copy);
+    return define(&call, copy);
+  }
+  ++report_.lane_calls;
+  call_per_lane(call);
+}
+
+void Emitter::emit_intrinsic(CallInst& call, unsigned number) {
+  auto id = static_cast<Intrinsic::ID>(number);
+  switch (id) {
+    case Intrinsic::assume:
+    case Intrinsic::donothing:
+    case Intrinsic::sideeffect:
+    case Intrinsic::lifetime_start:
+    case Intrinsic::lifetime_end:
+    case Intrinsic::experimental_noalias_scope_decl:
+    case Intrinsic::dbg_value:
+    case Intrinsic::dbg_declare:
+    case Intrinsic::prefetch: return;
+    default: break;
+  }
+  if (!call.getType()->isVoidTy() && shape(&call).scalar()) {
+    auto* copy = cast<CallInst>(call.clone());
+    for (Use& operand : copy->args())
+      if (!isa<MetadataAsValue>(operand.get())) operand.set(scalar(operand.get()));
+    copy->setDebugLoc({});
+    b_.Insert(copy);
+    return define(&call, copy);
+  }
+  bool overflow = isa<WithOverflowInst>(call);
+  if (!overflow && !isTriviallyVectorizable(id)) {
+    ++report_.lane_calls;
+    return call_per_lane(call);
+  }
+  SmallVector<Value*> arguments;
+  SmallVector<Type*> types;
+  if (overflow) types.push_back(vector_type(call.getArgOperand(0)->getType()));
+  else if (isVectorIntrinsicWithOverloadTypeAtArg(id, -1)) types.push_back(vector_type(call.getType()));
+  for (unsigned i = 0; i < call.arg_size(); ++i) {
+    Value* argument = call.getArgOperand(i);
+    Value* value = isVectorIntrinsicWithScalarOpAtArg(id, i) ? scalar(argument) : vec(argument);
+    arguments.push_back(value);
+    if (!overflow && isVectorIntrinsicWithOverloadTypeAtArg(id, static_cast<int>(i))) types.push_back(value->getType());
+  }
+  Function* declaration = Intrinsic::getDeclaration(&module_, id, types);
+  CallInst* made = b_.CreateCall(declaration, arguments, call.getName());
+  if (isa<FPMathOperator>(made)) made->copyIRFlags(&call);
+  define(&call, made);
+}
+
+Value* Emitter::spill(Value* vector, const Twine& name) {
+  Value* form = to_slot_form(vector);
+  AllocaInst* memory = temporary(form->getType(), name);
+  b_.CreateStore(form, memory);
+  return memory;
+}
+
+Value* Emitter::lane_of(Value* spilled, Value* lane, Type* type) {
+  bool flag = type->isIntegerTy(1);
+  Type* element = flag ? b_.getInt32Ty() : type;
+  Value* value = b_.CreateLoad(element, b_.CreateInBoundsGEP(element, spilled, lane));
+  return flag ? b_.CreateICmpNE(value, b_.getInt32(0)) : value;
+}
+
+void Emitter::for_each_lane(const std::function<void(Value* lane)>& body) {
+  BasicBlock* before = b_.GetInsertBlock();
+  BasicBlock* loop = new_block("lane");
+  BasicBlock* after = new_block("lanes.done");
+  Type* number = b_.getInt64Ty();
+  Value* on = mask_ ? b_.CreateZExt(bits(mask_), number) : nullptr;
+  b_.CreateBr(loop);
+  b_.SetInsertPoint(loop);
+  PHINode* at = b_.CreatePHI(number, 2);
+  Value* lane = at;
+  if (mask_) {
+    at->addIncoming(on, before);
+    lane = b_.CreateBinaryIntrinsic(Intrinsic::cttz, at, b_.getTrue());
+  } else {
+    at->addIncoming(b_.getInt64(0), before);
+  }
+  body(lane);
+  Value *following, *more;
+  if (mask_) {
+    following = b_.CreateAnd(at, b_.CreateSub(at, b_.getInt64(1)));
+    more = b_.CreateICmpNE(following, b_.getInt64(0));
+  } else {
+    following = b_.CreateAdd(at, b_.getInt64(1));
+    more = b_.CreateICmpNE(following, b_.getInt64(width_));
+  }
+  at->addIncoming(following, b_.GetInsertBlock());
+  b_.CreateCondBr(more, loop, after);
+  b_.SetInsertPoint(after);
+}
+
+void Emitter::call_per_lane(CallInst& call) {
+  SmallVector<std::pair<Value*, bool>> arguments;
+  for (Value* argument : call.args()) {
+    bool one = isa<Constant>(argument) || shape(argument).kind <= Shape::Uniform;
+    arguments.push_back({one ? scalar(argument) : spill(vec(argument), "argument"), one});
+  }
+  bool yields = !call.getType()->isVoidTy() && !call.use_empty();
+  if (yields && call.getType()->isStructTy()) return refuse("call that returns a structure");
+  AllocaInst* results = yields ? temporary(slot_type(call.getType()), "results") : nullptr;
+  for_each_lane([&](Value* lane) {
+    auto* copy = cast<CallInst>(call.clone());
+    for (unsigned i = 0; i < arguments.size(); ++i) {
+      auto [value, one] = arguments[i];
+      copy->setArgOperand(i, one ? value : lane_of(value, lane, call.getArgOperand(i)->getType()));
+    }
+    copy->setDebugLoc({});
+    b_.Insert(copy);
+    if (!yields) return;
+    Value* value = copy;
+    if (value->getType()->isIntegerTy(1)) value = b_.CreateSExt(value, b_.getInt32Ty());
+    b_.CreateStore(value, b_.CreateInBoundsGEP(value->getType(), results, lane));
+  });
+  if (yields) define(&call, from_slot_form(b_.CreateLoad(results->getAllocatedType(), results), call.getType()));
+}
+
+// Registers that are uniform over the block are loaded once, in the entry block.
+Value* Emitter::special_register(StringRef name, Type* type) {
+  if (Value* known = registers_.lookup(name)) return known;
+  struct Row {
+    StringRef name;
+    std::size_t offset;
+  };
+  static constexpr Row kRows[] = {
+      {"sreg.ctaid.x", offsetof(BlockContext, index)},
+      {"sreg.ctaid.y", offsetof(BlockContext, index) + 4},
+      {"sreg.ctaid.z", offsetof(BlockContext, index) + 8},
+      {"sreg.nctaid.x", offsetof(BlockContext, grid)},
+      {"sreg.nctaid.y", offsetof(BlockContext, grid) + 4},
+      {"sreg.nctaid.z", offsetof(BlockContext, grid) + 8},
+      {"sreg.cluster_ctaid.x", offsetof(BlockContext, cluster_index)},
+      {"sreg.cluster_ctaid.y", offsetof(BlockContext, cluster_index) + 4},
+      {"sreg.cluster_ctaid.z", offsetof(BlockContext, cluster_index) + 8},
+      {"sreg.cluster_nctaid.x", offsetof(BlockContext, cluster)},
+      {"sreg.cluster_nctaid.y", offsetof(BlockContext, cluster) + 4},
+      {"sreg.cluster_nctaid.z", offsetof(BlockContext, cluster) + 8},
+      {"sreg.cluster_ctarank", offsetof(BlockContext, cluster_rank)},
+      {"sreg.dynamic_smem_size", offsetof(BlockContext, dynamic_shared_bytes)},
+      {"sreg.total_smem_size", offsetof(BlockContext, shared_bytes)},
+      {"sreg.reserved_smem_offset_1", offsetof(BlockContext, reserved_shared_offset)},
+      {"sreg.smid", offsetof(BlockContext, smid)},
+      {"sreg.nsmid", offsetof(BlockContext, nsmid)},
+      {"sreg.gridid", offsetof(BlockContext, grid_id)},
+      {"params", offsetof(BlockContext, params)},
+      {"shared", offsetof(BlockContext, shared)},
+  };
+  for (const Row& row : kRows)
+    if (row.name == name) return registers_[name] = context_field(type, row.offset, name);
+  StringRef cluster = name;
+  if (cluster.consume_front("sreg.clusterid.") || cluster.consume_front("sreg.nclusterid.")) {
+    bool count = name.starts_with("sreg.n");
+    Value* blocks = special_register((Twine{count ? "sreg.nctaid." : "sreg.ctaid."} + cluster).str(), type);
+    Value* size = special_register(("sreg.cluster_nctaid." + cluster).str(), type);
+    return registers_[name] = entry_.CreateUDiv(blocks, size);
+  }
+  if (name == "sreg.cluster_nctarank") {
+    Value* volume = special_register("sreg.cluster_nctaid.x", type);
+    for (const char* other : {"sreg.cluster_nctaid.y", "sreg.cluster_nctaid.z"})
+      volume = entry_.CreateMul(volume, special_register(other, type));
+    return registers_[name] = volume;
+  }
+  if (name == "sreg.envreg1" || name == "sreg.envreg2") {
+    Value* whole = context_field(entry_.getInt64Ty(), offsetof(BlockContext, grid_workspace), "workspace");
+    if (name.ends_with("1")) whole = entry_.CreateLShr(whole, 32);
+    return registers_[name] = entry_.CreateTrunc(whole, type);
+  }
+  return nullptr;
+}
+
+void Emitter::emit_marker(CallInst& call, StringRef name) {
+  auto first_thread = [&] {
+    return b_.CreateMul(b_.CreateLoad(b_.getInt32Ty(), group_), b_.getInt32(width_), "", true, true);
+  };
+  StringRef which = name;
+  if (which.consume_front("sreg.tid.")) {
+    unsigned d = static_cast<unsigned>(which[0] - 'x');
+    const std::uint32_t size[3] = {plan_.lanes.block.x, plan_.lanes.block.y, plan_.lanes.block.z};
+    std::uint32_t below = 1;
+    for (unsigned i = 0; i < d; ++i) below *= size[i];
+    Value* linear = first_thread();
+    if (!shape(&call).scalar()) linear = b_.CreateAdd(splat(linear), lane_numbers(b_.getInt32Ty()), "", true, true);
+    Type* type = linear->getType();
+    Value* index = below == 1 ? linear : b_.CreateUDiv(linear, ConstantInt::get(type, below));
+    if (plan_.lanes.threads() > below * size[d]) index = b_.CreateURem(index, ConstantInt::get(type, size[d]));
+    return define(&call, index);
+  }
+  if (name == "sreg.laneid") return define(&call, b_.CreateAnd(first_thread(), b_.getInt32(31)));
+  if (name == "sreg.warpid") return define(&call, b_.CreateLShr(first_thread(), b_.getInt32(5)));
+  if (name.starts_with("sreg.lanemask_")) {
+    Value* lane = b_.CreateAdd(splat(b_.CreateAnd(first_thread(), b_.getInt32(31))), lane_numbers(b_.getInt32Ty()));
+    Value* one = splat(b_.getInt32(1));
+    Value* eq = b_.CreateShl(one, lane);
+    Value* lt = b_.CreateSub(eq, one);
+    Value* result = name.ends_with("eq")   ? eq
+                    : name.ends_with("lt") ? lt
+                    : name.ends_with("le") ? b_.CreateOr(lt, eq)
+                    : name.ends_with("ge") ? b_.CreateNot(lt)
+                                           : b_.CreateNot(b_.CreateOr(lt, eq));
+    return define(&call, result);
+  }
+  if (Value* known = special_register(name, call.getType())) return define(&call, known);
+  if (name.starts_with("sreg.clock") || name.starts_with("sreg.globaltimer")) {
+    const char* routine = name.starts_with("sreg.clock") ? "cucpu_rt_clock64" : "cucpu_rt_globaltimer";
+    Value* now = b_.CreateCall(module_.getOrInsertFunction(routine, b_.getInt64Ty()));
+    if (name.ends_with("_hi")) now = b_.CreateLShr(now, 32);
+    return define(&call, b_.CreateZExtOrTrunc(now, call.getType()));
+  }
+  if (name == "trap") {
+    if (mask_) {
+      Value* lane = b_.CreateZExtOrTrunc(b_.CreateBinaryIntrinsic(Intrinsic::cttz, bits(mask_), b_.getTrue()), b_.getInt32Ty());
+      b_.CreateStore(b_.CreateAdd(first_thread(), lane),
+                     b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), block_context_, offsetof(BlockContext, current_thread)), true);
+    }
+    FunctionCallee trap = module_.getOrInsertFunction("cucpu_rt_trap", b_.getVoidTy(), b_.getInt32Ty());
+    Value* code = call.getArgOperand(0);
+    b_.CreateCall(trap, {isa<Constant>(code) ? code : last_lane(code)});
+    return;
+  }
+  if (is_barrier(name)) {
+    if (name == "barrier.sync") return;  // the end of a region
+    if (!plan_.groups_agree) return refuse("barrier with a reduction that not all groups provably reach");
+    AllocaInst*& sum = accumulators_[&call];
+    if (!sum) {
+      sum = temporary(b_.getInt32Ty(), "accumulator");
+      entry_.CreateStore(entry_.getInt32(0), sum);
+    }
+    Value* p = vec(call.getArgOperand(3));
+    if (name.ends_with(".and")) p = b_.CreateNot(p);
+    if (mask_) p = b_.CreateSelect(mask_, p, Constant::getNullValue(p->getType()));
+    Value* count = b_.CreateZExtOrTrunc(b_.CreateUnaryIntrinsic(Intrinsic::ctpop, b_.CreateZExt(bits(p), b_.getInt64Ty())),
+                                        b_.getInt32Ty());
+    b_.CreateStore(b_.CreateAdd(b_.CreateLoad(b_.getInt32Ty(), sum), count), sum);
+    return;
+  }
+  if (is_warp_operation(name)) return emit_warp(call, name);
+  refuse("cucpu." + name);
+  if (!call.getType()->isVoidTy()) {
+    Type* type = shape(&call).scalar() ? call.getType() : vector_type(call.getType());
+    define(&call, PoisonValue::get(type));
+  }
+}
+
+}  // namespace cucpu::simt

@@ -1,0 +1,287 @@
+// cpu/engine/simt/emit_memory.cpp: loads, stores, atomics and private memory.
+#include <llvm/Analysis/ValueTracking.h>
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Operator.h>
+#include <llvm/Transforms/Utils/LowerAtomic.h>
+
+#include "cpu/engine/simt/emitter.hpp"
+#include "cpu/engine/simt/markers.hpp"
+
+namespace cucpu::simt {
+
+using namespace llvm;
+
+namespace {
+
+bool is_shared(const Instruction& access, const Value* pointer) {
+  if (const MDNode* space = access.getMetadata("cucpu.space"); space && space->getNumOperands() > 0)
+    if (auto* text = dyn_cast<MDString>(space->getOperand(0)); text && text->getString() == "shared") return true;
+  return marker_name(getUnderlyingObject(pointer)) == "shared";
+}
+
+constexpr std::size_t kUnrolledLanes = 32;
+
+}  // namespace
+
+bool Emitter::is_parameter_load(LoadInst& load) const {
+  if (!load.isSimple()) return false;
+  APInt offset{64, 0};
+  const Value* base =
+      load.getPointerOperand()->stripAndAccumulateConstantOffsets(module_.getDataLayout(), offset, /*AllowNonInbounds=*/true);
+  return marker_name(base) == "params";
+}
+
+Value* Emitter::active_pointers(Value* pointer) {
+  Value* pointers = vec(pointer);
+  // The block's own context stands in for lanes that are off: it can always be read.
+  return mask_ ? b_.CreateSelect(mask_, pointers, splat(block_context_)) : pointers;
+}
+
+Value* Emitter::lane_pointer(Value* base, unsigned lane, std::int64_t stride) {
+  return b_.CreateGEP(b_.getInt8Ty(), base, b_.getInt64(static_cast<std::uint64_t>(stride * static_cast<std::int64_t>(lane))));
+}
+
+Value* Emitter::last_lane(Value* v) {
+  if (shape(v).kind <= Shape::Uniform) return scalar(v);
+  if (!mask_) return b_.CreateExtractElement(vec(v), width_ - 1);
+  Value* on = bits(mask_);
+  Value* leading = b_.CreateBinaryIntrinsic(Intrinsic::ctlz, on, b_.getTrue());
+  Value* lane = b_.CreateSub(ConstantInt::get(on->getType(), width_ - 1), leading);
+  return b_.CreateExtractElement(vec(v), b_.CreateZExt(lane, b_.getInt64Ty()));
+}
+
+void Emitter::emit_load(LoadInst& load) {
+  Type* type = load.getType();
+  Value* pointer = load.getPointerOperand();
+  Shape where = shape(pointer);
+  Align align = load.getAlign();
+  auto copy_attributes = [&](LoadInst* made) {
+    made->setVolatile(load.isVolatile());
+    if (load.isAtomic()) made->setAtomic(load.getOrdering(), load.getSyncScopeID());
+    return made;
+  };
+  if (where.kind <= Shape::Uniform) {
+    ++report_.loads_uniform;
+    if (is_parameter_load(load)) {
+      APInt offset{64, 0};
+      pointer->stripAndAccumulateConstantOffsets(module_.getDataLayout(), offset, true);
+      Value*& known = parameters_[{offset.getZExtValue(), type}];
+      if (!known) {
+        Value* base = special_register("params", entry_.getPtrTy());
+        known = entry_.CreateAlignedLoad(
+            type, entry_.CreateConstInBoundsGEP1_64(entry_.getInt8Ty(), base, offset.getZExtValue()), align, "param");
+      }
+      return define(&load, known);
+    }
+    LoadInst* made = copy_attributes(b_.CreateAlignedLoad(type, scalar(pointer), align, load.getName()));
+    return define(&load, made);
+  }
+  std::int64_t size = static_cast<std::int64_t>(module_.getDataLayout().getTypeStoreSize(type));
+  bool shared = is_shared(load, pointer);
+  if (load.isAtomic() || type->isIntegerTy(1)) {
+    ++report_.gathers;
+    Value* addresses = spill(vec(pointer), "addresses");
+    AllocaInst* results = temporary(slot_type(type), "loaded");
+    for_each_lane([&](Value* lane) {
+      Value* value = copy_attributes(b_.CreateAlignedLoad(type, lane_of(addresses, lane, pointer->getType()), align));
+      if (type->isIntegerTy(1)) value = b_.CreateSExt(value, b_.getInt32Ty());
+      b_.CreateStore(value, b_.CreateInBoundsGEP(value->getType(), results, lane));
+    });
+    return define(&load, from_slot_form(b_.CreateLoad(results->getAllocatedType(), results), type));
+  }
+  if (where.kind == Shape::Strided && where.stride == size && (!mask_ || shared)) {
+    ++report_.loads_contiguous;
+    LoadInst* made = b_.CreateAlignedLoad(vector_type(type), scalar(pointer), align, load.getName());
+    made->setVolatile(load.isVolatile());
+    return define(&load, made);
+  }
+  if (where.kind == Shape::Strided && !mask_) {
+    ++report_.loads_strided;
+    Value* base = scalar(pointer);
+    Value* result = PoisonValue::get(vector_type(type));
+    for (unsigned i = 0; i < width_; ++i) {
+      LoadInst* one = b_.CreateAlignedLoad(type, lane_pointer(base, i, where.stride), align);
+      one->setVolatile(load.isVolatile());
+      result = b_.CreateInsertElement(result, one, i);
+    }
+    return define(&load, result);
+  }
+  ++report_.gathers;
+  Value* pointers = active_pointers(pointer);
+  define(&load, b_.CreateMaskedGather(vector_type(type), pointers, align, all_lanes(), nullptr, load.getName()));
+}
+
+void Emitter::emit_store(StoreInst& store) {
+  Value *pointer = store.getPointerOperand(), *value = store.getValueOperand();
+  Type* type = value->getType();
+  Shape where = shape(pointer);
+  Align align = store.getAlign();
+  auto copy_attributes = [&](StoreInst* made) {
+    made->setVolatile(store.isVolatile());
+    if (store.isAtomic()) made->setAtomic(store.getOrdering(), store.getSyncScopeID());
+  };
+  if (where.kind <= Shape::Uniform) {
+    ++report_.stores_uniform;  // lanes write one after the other; the last stays
+    return copy_attributes(b_.CreateAlignedStore(last_lane(value), scalar(pointer), align));
+  }
+  std::int64_t size = static_cast<std::int64_t>(module_.getDataLayout().getTypeStoreSize(type));
+  if (store.isAtomic() || type->isIntegerTy(1)) {
+    ++report_.scatters;
+    Value* addresses = spill(vec(pointer), "addresses");
+    Value* values = spill(vec(value), "values");
+    for_each_lane([&](Value* lane) {
+      Value* address = lane_of(addresses, lane, pointer->getType());
+      copy_attributes(b_.CreateAlignedStore(lane_of(values, lane, type), address, align));
+    });
+    return;
+  }
+  if (where.kind == Shape::Strided && where.stride == size && (!mask_ || is_shared(store, pointer))) {
+    ++report_.stores_contiguous;
+    Value* base = scalar(pointer);
+    Value* all = vec(value);
+    // Nobody else writes this block's shared memory: lanes that are off write back what they find.
+    if (mask_) all = b_.CreateSelect(mask_, all, b_.CreateAlignedLoad(all->getType(), base, align));
+    b_.CreateAlignedStore(all, base, align)->setVolatile(store.isVolatile());
+    return;
+  }
+  if (where.kind == Shape::Strided && !mask_) {
+    ++report_.stores_strided;
+    Value* base = scalar(pointer);
+    Value* all = vec(value);
+    for (unsigned i = 0; i < width_; ++i)
+      b_.CreateAlignedStore(b_.CreateExtractElement(all, i), lane_pointer(base, i, where.stride), align)
+          ->setVolatile(store.isVolatile());
+    return;
+  }
+  ++report_.scatters;
+  Value* pointers = vec(pointer);
+  if (mask_) {  // lanes that are off write into a place nobody reads
+    Value*& sink = registers_["sink"];
+    if (!sink) {
+      auto* memory = temporary(ArrayType::get(b_.getInt64Ty(), 4), "sink");
+      memory->setAlignment(Align{32});
+      sink = memory;
+    }
+    pointers = b_.CreateSelect(mask_, pointers, splat(sink));
+  }
+  b_.CreateMaskedScatter(vec(value), pointers, align, all_lanes());
+}
+
+void Emitter::emit_alloca(AllocaInst& alloca) {
+  Value*& memory = private_memory_[&alloca];
+  std::size_t size = alignTo(alloca.getAllocationSize(module_.getDataLayout())->getFixedValue(), 16);
+  if (!memory) {
+    std::size_t at = alignTo(scratch_bytes_, 64);
+    scratch_bytes_ = at + size * plan_.lanes.groups() * width_;
+    memory = entry_.CreateConstInBoundsGEP1_64(entry_.getInt8Ty(), registers_["scratch"], at);
+  }
+  Value* group = b_.CreateZExt(b_.CreateLoad(b_.getInt32Ty(), group_), b_.getInt64Ty());
+  define(&alloca, b_.CreateGEP(b_.getInt8Ty(), memory, b_.CreateMul(group, b_.getInt64(size * width_))));
+}
+
+void Emitter::emit_atomic(Instruction& inst) {
+  ++report_.atomics;
+  auto* rmw = dyn_cast<AtomicRMWInst>(&inst);
+  auto* cas = dyn_cast<AtomicCmpXchgInst>(&inst);
+  Value* pointer = inst.getOperand(0);
+  bool shared = is_shared(inst, pointer);
+  // A block runs on one host thread, so its shared memory needs no atomic instructions.
+  auto perform = [&](Value* address, Value* first, Value* second) -> Value* {
+    if (shared) {
+      Align align = rmw ? rmw->getAlign() : cas->getAlign();
+      Value* old = b_.CreateAlignedLoad(first->getType(), address, align);
+      if (rmw) {
+        b_.CreateAlignedStore(buildAtomicRMWValue(rmw->getOperation(), b_, old, first), address, align);
+        return old;
+      }
+      Value* equal = b_.CreateICmpEQ(old, first);
+      b_.CreateAlignedStore(b_.CreateSelect(equal, second, old), address, align);
+      return b_.CreateInsertValue(b_.CreateInsertValue(PoisonValue::get(inst.getType()), old, 0), equal, 1);
+    }
+    Instruction* copy = inst.clone();
+    copy->setDebugLoc({});
+    copy->dropUnknownNonDebugMetadata();
+    copy->setOperand(0, address);
+    copy->setOperand(1, first);
+    if (second) copy->setOperand(2, second);
+    return b_.Insert(copy);
+  };
+  if (rmw && inst.use_empty() && shape(pointer).kind <= Shape::Uniform) {
+    Value* value = vec(rmw->getValOperand());
+    Type* type = rmw->getType();
+    Value *total = nullptr, *off = nullptr;
+    switch (rmw->getOperation()) {
+      case AtomicRMWInst::Add: off = ConstantInt::get(type, 0); break;
+      case AtomicRMWInst::Or:
+      case AtomicRMWInst::Xor: off = ConstantInt::get(type, 0); break;
+      case AtomicRMWInst::And: off = Constant::getAllOnesValue(type); break;
+      case AtomicRMWInst::UMax: off = ConstantInt::get(type, 0); break;
+      case AtomicRMWInst::UMin: off = Constant::getAllOnesValue(type); break;
+      case AtomicRMWInst::Max: off = ConstantInt::get(type, APInt::getSignedMinValue(type->getIntegerBitWidth())); break;
+      case AtomicRMWInst::Min: off = ConstantInt::get(type, APInt::getSignedMaxValue(type->getIntegerBitWidth())); break;
+      case AtomicRMWInst::FAdd: off = ConstantFP::getNegativeZero(type); break;
+      default: break;
+    }
+    if (off) {
+      if (mask_) value = b_.CreateSelect(mask_, value, splat(off));
+      switch (rmw->getOperation()) {
+        case AtomicRMWInst::Add: total = b_.CreateAddReduce(value); break;
+        case AtomicRMWInst::Or: total = b_.CreateOrReduce(value); break;
+        case AtomicRMWInst::Xor: total = b_.CreateXorReduce(value); break;
+        case AtomicRMWInst::And: total = b_.CreateAndReduce(value); break;
+        case AtomicRMWInst::UMax: total = b_.CreateIntMaxReduce(value, false); break;
+        case AtomicRMWInst::UMin: total = b_.CreateIntMinReduce(value, false); break;
+        case AtomicRMWInst::Max: total = b_.CreateIntMaxReduce(value, true); break;
+        case AtomicRMWInst::Min: total = b_.CreateIntMinReduce(value, true); break;
+        default: {
+          // The order of atomic additions is not defined: lanes are summed as a tree.
+          auto* sum = cast<CallInst>(b_.CreateFAddReduce(off, value));
+          sum->setHasAllowReassoc(true);
+          total = sum;
+        }
+      }
+      perform(scalar(pointer), total, nullptr);
+      return;
+    }
+  }
+  Value* first = inst.getOperand(1);
+  Value* second = cas ? inst.getOperand(2) : nullptr;
+  if (shared && !mask_ && inst.use_empty() && rmw && width_ <= kUnrolledLanes) {
+    Value *pointers = vec(pointer), *values = vec(first);
+    for (unsigned i = 0; i < width_; ++i)
+      perform(b_.CreateExtractElement(pointers, i), b_.CreateExtractElement(values, i), nullptr);
+    return;
+  }
+  auto prepared = [&](Value* v) -> Value* {
+    return shape(v).kind <= Shape::Uniform ? scalar(v) : spill(vec(v), "operand");
+  };
+  auto lane_value = [&](Value* v, Value* from, Value* lane) {
+    return shape(v).kind <= Shape::Uniform ? from : lane_of(from, lane, v->getType());
+  };
+  Value *addresses = prepared(pointer), *firsts = prepared(first), *seconds = second ? prepared(second) : nullptr;
+  Type* old_type = rmw ? rmw->getType() : cas->getCompareOperand()->getType();
+  AllocaInst* olds = temporary(vector_type(old_type), "old");
+  AllocaInst* swapped = cas ? temporary(slot_type(b_.getInt1Ty()), "swapped") : nullptr;
+  for_each_lane([&](Value* lane) {
+    Value* old = perform(lane_value(pointer, addresses, lane), lane_value(first, firsts, lane),
+                         second ? lane_value(second, seconds, lane) : nullptr);
+    if (cas) {
+      b_.CreateStore(b_.CreateSExt(b_.CreateExtractValue(old, 1), b_.getInt32Ty()),
+                     b_.CreateInBoundsGEP(b_.getInt32Ty(), swapped, lane));
+      old = b_.CreateExtractValue(old, 0);
+    }
+    b_.CreateStore(old, b_.CreateInBoundsGEP(old_type, olds, lane));
+  });
+  Value* result = b_.CreateLoad(olds->getAllocatedType(), olds);
+  if (cas) {
+    Value* pair = PoisonValue::get(vector_type(inst.getType()));
+    pair = b_.CreateInsertValue(pair, result, 0);
+    Value* flags = from_slot_form(b_.CreateLoad(swapped->getAllocatedType(), swapped), b_.getInt1Ty());
+    result = b_.CreateInsertValue(pair, flags, 1);
+  }
+  define(&inst, result);
+}
+
+}  // namespace cucpu::simt

@@ -1,0 +1,252 @@
+// cpu/engine/simt/emit_warp.cpp: warp operations. A group is a whole warp here: 32 lanes of one vector.
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/Module.h>
+
+#include "cpu/engine/simt/emitter.hpp"
+#include "cpu/engine/simt/markers.hpp"
+
+namespace cucpu::simt {
+
+using namespace llvm;
+
+namespace {
+
+/// shfl.sync of the PTX manual for one lane: which lane it reads, and whether that lies in range.
+struct Source {
+  std::uint32_t lane;
+  bool in_range;
+};
+
+Source shuffle_source(StringRef kind, std::uint32_t lane, std::uint32_t b, std::uint32_t c) {
+  std::uint32_t clamp = c & 31, segment = c >> 8 & 31, highest = (lane & segment) | (clamp & ~segment);
+  b &= 31;
+  Source source{};
+  if (kind == "up") {
+    source.lane = lane - b;
+    source.in_range = static_cast<std::int32_t>(source.lane) >= static_cast<std::int32_t>(highest);
+  } else {
+    source.lane = kind == "down" ? lane + b : kind == "bfly" ? lane ^ b : (lane & segment) | (b & ~segment);
+    source.in_range = source.lane <= highest;
+  }
+  if (!source.in_range) source.lane = lane;
+  return source;
+}
+
+}  // namespace
+
+void Emitter::emit_warp(CallInst& call, StringRef name) {
+  ++report_.warp_operations;
+  if (name == "warp.sync") return;  // lanes of a group run in step
+  if (width_ != 32) return refuse("warp operation in groups smaller than a warp");
+  Value* active = mask_ ? bits(mask_) : b_.getInt32(~0u);
+  if (name == "activemask") return define(&call, active);
+  if (name.consume_front("shfl.")) return emit_shuffle(call, name);
+  if (name.consume_front("vote.")) return emit_vote(call, name);
+  if (name.consume_front("match.")) return emit_match(call, name);
+  if (name.consume_front("redux.")) return emit_reduction(call, name);
+  if (name == "elect") {
+    Value* members = b_.CreateAnd(vec(call.getArgOperand(0)), splat(active));
+    Value* leader = b_.CreateBinaryIntrinsic(Intrinsic::cttz, members, b_.getFalse());
+    Value* pair = b_.CreateInsertValue(PoisonValue::get(vector_type(call.getType())), leader, 0);
+    return define(&call, b_.CreateInsertValue(pair, b_.CreateICmpEQ(leader, lane_numbers(b_.getInt32Ty())), 1));
+  }
+  name.consume_front("warp.");
+  emit_collective(call, name);
+}
+
+void Emitter::emit_shuffle(CallInst& call, StringRef kind) {
+  if (!kind.starts_with("up") && !kind.starts_with("down") && !kind.starts_with("bfly") && !kind.starts_with("idx"))
+    return refuse("cucpu.shfl." + kind);
+  kind = kind.take_while([](char c) { return c != '.'; });
+  Value* a = vec(call.getArgOperand(0));
+  if (mask_) a = b_.CreateFreeze(a);  // what a lane that is off holds is undefined, but it is something
+  auto* b = dyn_cast<ConstantInt>(call.getArgOperand(1));
+  auto* c = dyn_cast<ConstantInt>(call.getArgOperand(2));
+  Value *moved, *valid;
+  if (b && c) {
+    SmallVector<int> lanes;
+    SmallVector<Constant*> flags;
+    for (std::uint32_t lane = 0; lane < 32; ++lane) {
+      Source source = shuffle_source(kind, lane, static_cast<std::uint32_t>(b->getZExtValue()),
+                                     static_cast<std::uint32_t>(c->getZExtValue()));
+      lanes.push_back(static_cast<int>(source.lane));
+      flags.push_back(b_.getInt1(source.in_range));
+    }
+    moved = b_.CreateShuffleVector(a, lanes);
+    valid = ConstantVector::get(flags);
+  } else {
+    Value* lane = lane_numbers(b_.getInt32Ty());
+    Value* limits = vec(call.getArgOperand(2));
+    Value* clamp = b_.CreateAnd(limits, splat(b_.getInt32(31)));
+    Value* segment = b_.CreateAnd(b_.CreateLShr(limits, splat(b_.getInt32(8))), splat(b_.getInt32(31)));
+    Value* distance = b_.CreateAnd(vec(call.getArgOperand(1)), splat(b_.getInt32(31)));
+    Value* lowest = b_.CreateAnd(lane, segment);
+    Value* highest = b_.CreateOr(lowest, b_.CreateAnd(clamp, b_.CreateNot(segment)));
+    Value* from = kind == "up"     ? b_.CreateSub(lane, distance)
+                  : kind == "down" ? b_.CreateAdd(lane, distance)
+                  : kind == "bfly" ? b_.CreateXor(lane, distance)
+                                   : b_.CreateOr(lowest, b_.CreateAnd(distance, b_.CreateNot(segment)));
+    valid = kind == "up" ? b_.CreateICmpSGE(from, highest) : b_.CreateICmpULE(from, highest);
+    from = b_.CreateSelect(valid, from, lane);
+    if (mask_) from = b_.CreateAnd(b_.CreateFreeze(from), splat(b_.getInt32(31)));
+    Value* memory = spill(a, "shuffled");
+    Type* element = cast<VectorType>(a->getType())->getElementType();
+    Value* pointers = b_.CreateGEP(element, memory, from);
+    moved = b_.CreateMaskedGather(a->getType(), pointers, Align{4}, all_lanes());
+  }
+  Value* pair = b_.CreateInsertValue(PoisonValue::get(vector_type(call.getType())), moved, 0);
+  define(&call, b_.CreateInsertValue(pair, valid, 1));
+}
+
+void Emitter::emit_vote(CallInst& call, StringRef kind) {
+  Value* p = vec(call.getArgOperand(0));
+  if (mask_) p = b_.CreateSelect(mask_, p, Constant::getNullValue(p->getType()));
+  bool one = shape(&call).scalar();
+  auto spread = [&](Value* v) { return one ? v : splat(v); };
+  Value* members = one ? scalar(call.getArgOperand(1)) : vec(call.getArgOperand(1));
+  Value* present = b_.CreateAnd(members, spread(mask_ ? bits(mask_) : b_.getInt32(~0u)));
+  Value* set = b_.CreateAnd(spread(bits(p)), members);
+  Constant* zero = Constant::getNullValue(set->getType());
+  Value* result = set;
+  if (kind == "all") result = b_.CreateICmpEQ(set, present);
+  else if (kind == "any") result = b_.CreateICmpNE(set, zero);
+  else if (kind == "uni") result = b_.CreateOr(b_.CreateICmpEQ(set, present), b_.CreateICmpEQ(set, zero));
+  else if (kind != "ballot") return refuse("cucpu.vote." + kind);
+  define(&call, result);
+}
+
+void Emitter::emit_match(CallInst& call, StringRef kind) {
+  Value* key = vec(call.getArgOperand(0));
+  if (mask_) key = b_.CreateFreeze(key);
+  Type* type = call.getArgOperand(0)->getType();
+  Value* keys = spill(key, "keys");
+  Type* words = vector_type(b_.getInt32Ty());
+  AllocaInst* same = temporary(words, "same");
+  b_.CreateStore(Constant::getNullValue(words), same);
+  for_each_lane([&](Value* lane) {
+    Value* equal = b_.CreateICmpEQ(key, splat(lane_of(keys, lane, type)));
+    Value* bit = b_.CreateTrunc(b_.CreateShl(b_.getInt64(1), lane), b_.getInt32Ty());
+    Value* add = b_.CreateSelect(equal, splat(bit), Constant::getNullValue(words));
+    b_.CreateStore(b_.CreateOr(b_.CreateLoad(words, same), add), same);
+  });
+  Value* members = b_.CreateAnd(vec(call.getArgOperand(1)), splat(mask_ ? bits(mask_) : b_.getInt32(~0u)));
+  Value* matching = b_.CreateAnd(b_.CreateLoad(words, same), members);
+  if (kind.starts_with("any")) return define(&call, matching);
+  Value* all = b_.CreateICmpEQ(matching, members);
+  Value* pair = PoisonValue::get(vector_type(call.getType()));
+  pair = b_.CreateInsertValue(pair, b_.CreateSelect(all, members, Constant::getNullValue(words)), 0);
+  define(&call, b_.CreateInsertValue(pair, all, 1));
+}
+
+void Emitter::emit_reduction(CallInst& call, StringRef kind) {
+  Value* a = vec(call.getArgOperand(0));
+  Type* type = call.getArgOperand(0)->getType();
+  bool on_floats = kind.starts_with("f");
+  bool minimum = kind.contains("min"), absolute = kind.contains(".abs"), nan = kind.contains(".nan");
+  Constant* neutral;
+  if (on_floats) {
+    if (type->isIntegerTy()) a = b_.CreateBitCast(a, vector_type(b_.getFloatTy()));
+    if (absolute) a = b_.CreateUnaryIntrinsic(Intrinsic::fabs, a);
+    neutral = ConstantFP::getInfinity(b_.getFloatTy(), !minimum);
+  } else if (kind == "and" || kind == "umin") {
+    neutral = b_.getInt32(~0u);
+  } else if (kind == "smin") {
+    neutral = b_.getInt32(0x7fffffffu);
+  } else if (kind == "smax") {
+    neutral = b_.getInt32(0x80000000u);
+  } else if (kind == "add" || kind == "or" || kind == "xor" || kind == "umax") {
+    neutral = b_.getInt32(0);
+  } else {
+    return refuse("cucpu.redux." + kind);
+  }
+  auto fold = [&](Value* included) -> Value* {  // included: i1 vector, or null for all lanes
+    Value* lanes = included ? b_.CreateSelect(included, a, splat(neutral)) : a;
+    if (kind == "add") return b_.CreateAddReduce(lanes);
+    if (kind == "and") return b_.CreateAndReduce(lanes);
+    if (kind == "or") return b_.CreateOrReduce(lanes);
+    if (kind == "xor") return b_.CreateXorReduce(lanes);
+    if (kind == "umin" || kind == "smin") return b_.CreateIntMinReduce(lanes, kind == "smin");
+    if (kind == "umax" || kind == "smax") return b_.CreateIntMaxReduce(lanes, kind == "smax");
+    Value* is_nan = b_.CreateFCmpUNO(lanes, lanes);
+    Value* numbers = b_.CreateSelect(is_nan, splat(neutral), lanes);
+    Value* best = minimum ? b_.CreateFPMinimumReduce(numbers) : b_.CreateFPMaximumReduce(numbers);
+    Value* some = included ? included : all_lanes();
+    Value* quiet = nan ? b_.CreateOrReduce(b_.CreateAnd(is_nan, some))
+                       : b_.CreateAndReduce(b_.CreateOr(is_nan, b_.CreateNot(some)));
+    Value* canonical = b_.CreateBitCast(b_.getInt32(0x7fffffffu), b_.getFloatTy());
+    Value* result = b_.CreateSelect(quiet, canonical, best);
+    return call.getType()->isIntegerTy() ? b_.CreateBitCast(result, b_.getInt32Ty()) : result;
+  };
+  auto lanes_of = [&](Value* members) -> Value* {
+    Value* present = mask_ ? b_.CreateAnd(members, bits(mask_)) : members;
+    if (auto* constant = dyn_cast<ConstantInt>(present); constant && constant->isMinusOne()) return nullptr;
+    return b_.CreateBitCast(present, all_lanes()->getType());
+  };
+  if (shape(&call).scalar()) return define(&call, fold(lanes_of(scalar(call.getArgOperand(1)))));
+  Value* members = spill(vec(call.getArgOperand(1)), "members");
+  AllocaInst* results = temporary(vector_type(call.getType()), "reduced");
+  for_each_lane([&](Value* lane) {
+    Value* result = fold(lanes_of(lane_of(members, lane, b_.getInt32Ty())));
+    b_.CreateStore(result, b_.CreateInBoundsGEP(call.getType(), results, lane));
+  });
+  define(&call, b_.CreateLoad(results->getAllocatedType(), results));
+}
+
+// Any other collective: a routine of the runtime that finds the lanes' operands in memory and leaves the results there.
+void Emitter::emit_collective(CallInst& call, StringRef name) {
+  SmallVector<Type*> types;
+  for (Value* argument : call.args()) types.push_back(argument->getType());
+  auto* operands = StructType::get(context_, types);
+  Type* result = call.getType()->isVoidTy() ? b_.getInt8Ty() : call.getType();
+  const DataLayout& layout = module_.getDataLayout();
+  auto make = [&](Type* type, const Twine& label) {
+    auto bytes = static_cast<std::uint64_t>(alignTo(layout.getTypeAllocSize(type), 16));
+    AllocaInst* memory = temporary(ArrayType::get(b_.getInt8Ty(), bytes * width_), label);
+    memory->setAlignment(Align{16});
+    AllocaInst* table = temporary(ArrayType::get(b_.getPtrTy(), width_), label + ".table");
+    for (unsigned i = 0; i < width_; ++i)
+      entry_.CreateStore(entry_.CreateConstInBoundsGEP1_64(entry_.getInt8Ty(), memory, bytes * i),
+                         entry_.CreateConstInBoundsGEP1_64(entry_.getPtrTy(), table, i));
+    return std::tuple{memory, table, bytes};
+  };
+  auto [in, in_table, in_bytes] = make(operands, "operands");
+  auto [out, out_table, out_bytes] = make(result, "results");
+  SmallVector<Value*> spilled;
+  for (Value* argument : call.args()) spilled.push_back(spill(vec(argument), "operand"));
+  for_each_lane([&, in = in, in_bytes = in_bytes](Value* lane) {
+    Value* place = b_.CreateGEP(b_.getInt8Ty(), in, b_.CreateMul(lane, b_.getInt64(in_bytes)));
+    for (unsigned i = 0; i < types.size(); ++i)
+      b_.CreateStore(lane_of(spilled[i], lane, types[i]), b_.CreateStructGEP(operands, place, i));
+  });
+  std::string routine = "cucpu_rt_warp_" + name.str();
+  for (char& c : routine)
+    if (c == '.') c = '_';
+  FunctionCallee callee =
+      module_.getOrInsertFunction(routine, FunctionType::get(b_.getVoidTy(), {b_.getInt32Ty(), b_.getPtrTy(), b_.getPtrTy()}, false));
+  b_.CreateCall(callee, {mask_ ? bits(mask_) : b_.getInt32(~0u), in_table, out_table});
+  if (call.getType()->isVoidTy()) return;
+  auto* structure = dyn_cast<StructType>(result);
+  unsigned members = structure ? structure->getNumElements() : 1;
+  SmallVector<AllocaInst*> columns;
+  for (unsigned i = 0; i < members; ++i)
+    columns.push_back(temporary(slot_type(structure ? structure->getElementType(i) : result), "column"));
+  for_each_lane([&, out = out, out_bytes = out_bytes](Value* lane) {
+    Value* place = b_.CreateGEP(b_.getInt8Ty(), out, b_.CreateMul(lane, b_.getInt64(out_bytes)));
+    for (unsigned i = 0; i < members; ++i) {
+      Type* type = structure ? structure->getElementType(i) : result;
+      Value* value = b_.CreateLoad(type, structure ? b_.CreateStructGEP(structure, place, i) : place);
+      if (type->isIntegerTy(1)) value = b_.CreateSExt(value, b_.getInt32Ty());
+      b_.CreateStore(value, b_.CreateInBoundsGEP(value->getType(), columns[i], lane));
+    }
+  });
+  if (!structure) return define(&call, from_slot_form(b_.CreateLoad(columns[0]->getAllocatedType(), columns[0]), result));
+  Value* all = PoisonValue::get(vector_type(result));
+  for (unsigned i = 0; i < members; ++i) {
+    Value* column = from_slot_form(b_.CreateLoad(columns[i]->getAllocatedType(), columns[i]), structure->getElementType(i));
+    all = b_.CreateInsertValue(all, column, i);
+  }
+  define(&call, all);
+}
+
+}  // namespace cucpu::simt

@@ -1,0 +1,184 @@
+// cpu/engine/simt/emitter.hpp: writes block code. Every thread value has a slot (an alloca that mem2reg removes again), every
+// thread block up to two copies: full code, in which all lanes are on and no mask exists, and masked code.
+#pragma once
+
+#include <llvm/ADT/MapVector.h>
+#include <llvm/ADT/StringMap.h>
+#include <llvm/IR/IRBuilder.h>
+
+#include <functional>
+#include <optional>
+
+#include "cpu/engine/simt/linearize.hpp"
+#include "cpu/engine/simt/prepare.hpp"
+#include "cpu/engine/simt/shape.hpp"
+#include "cpu/engine/simt/vectorize.hpp"
+
+namespace cucpu::simt {
+
+/// All analyses of one kernel at one width.
+struct Plan {
+  const Flow& flow;
+  const Shapes& full;
+  const Shapes& masked;
+  const Shapes& block;
+  const Linear& linear;
+  Lanes lanes;
+  bool groups_agree;  ///< all groups of a block take the same barriers
+  llvm::DenseMap<const llvm::BasicBlock*, llvm::Instruction*> guards{};  ///< blocks that begin with a guarded extension
+};
+
+class Emitter {
+ public:
+  Emitter(const Plan&, llvm::Function& thread, Report&);
+
+  /// The block function, or null when something cannot be expressed (Report::refusal).
+  llvm::Function* run();
+
+ private:
+  using Value = llvm::Value;
+  using BasicBlock = llvm::BasicBlock;
+  using Instruction = llvm::Instruction;
+  enum Mode : std::uint8_t { Full, Masked };
+
+  /// Code from a barrier (or the start) to the next barriers, run for one lane group after the other.
+  struct Region {
+    unsigned id;
+    BasicBlock* start;                                       // of thread code
+    BasicBlock *head, *next;                                 // of block code: the loop over groups
+    llvm::SmallPtrSet<BasicBlock*, 16> blocks;               // of thread code
+    llvm::DenseMap<BasicBlock*, BasicBlock*> full, guard, body;
+    std::vector<std::pair<Mode, BasicBlock*>> work;
+    llvm::SmallVector<Region*> exits;
+    bool ends = false;                                       // some group may return from here
+    Instruction* reset_point = nullptr;                      // where slots are made undefined for a new group
+  };
+
+  // regions.cpp: the frame of the function
+  void find_regions();
+  void emit_region(Region&);
+  void enter_region(Region&, Mode);
+  void leave_region(Region* to);
+  void finish_region(Region&);
+  bool rematerialisable(Value*, unsigned depth = 0) const;
+  void rematerialise(Value*);
+  Value* array_element(Value* v, bool vector);
+
+  // emit_flow.cpp: blocks and edges
+  BasicBlock* full_block(BasicBlock*);
+  BasicBlock* masked_block(BasicBlock*, bool known_active = false);
+  void emit_full(BasicBlock*);
+  void emit_masked(BasicBlock*);
+  void full_branch(BasicBlock*);
+  void masked_branch(BasicBlock*);
+  void full_edge(BasicBlock* from, BasicBlock* to);
+  void masked_edge(BasicBlock* from, BasicBlock* to, Value* mask);
+  void assign_phis(BasicBlock* from, BasicBlock* to, Mode target, Value* mask);
+  void convert_to_masked(BasicBlock* to);
+  void convert_to_full(BasicBlock* to);
+  bool needs_blend(BasicBlock* from, BasicBlock* to) const;
+  bool harmless_without_lanes(BasicBlock*) const;
+  struct Tests {
+    Value *all, *none;
+  };
+  Tests tests_of(Value* condition);
+  std::optional<Tests> strided_tests(llvm::ICmpInst&);
+  Value* wraps(Instruction& extension);
+
+  // emitter.cpp: values and slots
+  void begin_block(Mode);
+  Shape shape(const Value* v) const { return mode_ == Full ? plan_.full[v] : plan_.masked[v]; }
+  Value* scalar(Value*);  // a uniform value, or the base of a strided one
+  Value* vec(Value*);
+  Value* component(Value* v) { return shape(v).scalar() ? scalar(v) : vec(v); }
+  void define(Instruction*, Value*);
+  bool is_lazy(const Instruction*) const;
+  bool needs_slot(const Instruction*) const;
+  llvm::AllocaInst* slot(Value*, bool vector);
+  llvm::AllocaInst* temporary(llvm::Type*, const llvm::Twine& name);
+  Value* load_slot(Value*, bool vector);
+  void store_slot(Value*, bool vector, Value*);
+  llvm::Type* vector_type(llvm::Type*) const;
+  llvm::Type* slot_type(llvm::Type*) const;
+  llvm::AllocaInst* mask_slot(BasicBlock*);
+  Value* to_slot_form(Value*);
+  Value* from_slot_form(Value*, llvm::Type*);
+  Value* load_mask(BasicBlock*);
+  void add_to_mask(BasicBlock*, Value* lanes);
+  Value* all_lanes() const;
+  Value* splat(Value* v) { return b_.CreateVectorSplat(width_, v); }
+  Value* bits(Value* mask);  // i1 vector to an integer of W bits
+  Value* lane_numbers(llvm::Type*) const;
+  Value* context_field(llvm::Type*, std::size_t offset, const llvm::Twine& name);
+
+  // emit_inst.cpp
+  void emit(Instruction&);
+  void emit_vector(Instruction&);
+  void emit_call(llvm::CallInst&);
+  void emit_intrinsic(llvm::CallInst&, unsigned id);
+  void emit_marker(llvm::CallInst&, llvm::StringRef name);
+  Value* special_register(llvm::StringRef name, llvm::Type*);
+  void call_per_lane(llvm::CallInst&);
+  /// Runs `body` once per lane that is on, in a loop; operands come from memory.
+  void for_each_lane(const std::function<void(Value* lane)>& body);
+  Value* spill(Value* vector, const llvm::Twine& name);  // to memory, for dynamic lane access
+  Value* lane_of(Value* spilled, Value* lane, llvm::Type*);
+
+  // emit_memory.cpp
+  void emit_load(llvm::LoadInst&);
+  void emit_store(llvm::StoreInst&);
+  void emit_atomic(Instruction&);
+  void emit_alloca(llvm::AllocaInst&);
+  bool is_parameter_load(llvm::LoadInst&) const;
+  Value* active_pointers(Value* pointer);  // lanes that are off point where a lane that is on points
+  Value* lane_pointer(Value* base, unsigned lane, std::int64_t stride);
+  Value* last_lane(Value* v);              // the value in the highest lane that is on
+
+  // emit_warp.cpp: 32 lanes, whole warps
+  void emit_warp(llvm::CallInst&, llvm::StringRef name);
+  void emit_shuffle(llvm::CallInst&, llvm::StringRef kind);
+  void emit_vote(llvm::CallInst&, llvm::StringRef kind);
+  void emit_match(llvm::CallInst&, llvm::StringRef kind);
+  void emit_reduction(llvm::CallInst&, llvm::StringRef kind);
+  void emit_collective(llvm::CallInst&, llvm::StringRef name);
+  Value* constant_shuffle(Value* a, llvm::StringRef kind, std::uint32_t b, std::uint32_t c, Value*& valid);
+
+  void refuse(const llvm::Twine& why) {
+    if (report_.refusal.empty()) report_.refusal = why.str();
+  }
+  BasicBlock* new_block(const llvm::Twine& name) { return BasicBlock::Create(context_, name, function_); }
+
+  const Plan& plan_;
+  llvm::Function& thread_;
+  Report& report_;
+  llvm::LLVMContext& context_;
+  llvm::Module& module_;
+  llvm::Function* function_ = nullptr;
+  llvm::IRBuilder<> b_;
+  llvm::IRBuilder<> entry_;  // appends to the entry block, before its branch
+  unsigned width_;
+  Value* block_context_ = nullptr;
+
+  Mode mode_ = Full;
+  Value* mask_ = nullptr;  // i1 vector while emitting masked code
+  llvm::DenseMap<const Value*, Value*> scalars_, vectors_;  // of the block being emitted
+
+  llvm::MapVector<std::pair<Value*, unsigned>, llvm::AllocaInst*> slots_;
+  llvm::MapVector<BasicBlock*, llvm::AllocaInst*> mask_slots_;
+  llvm::DenseMap<Value*, Value*> private_memory_;  // thread allocas
+  llvm::StringMap<Value*> registers_;
+  llvm::DenseMap<std::pair<std::uint64_t, llvm::Type*>, Value*> parameters_;
+  llvm::AllocaInst *group_ = nullptr, *deoptimised_ = nullptr, *exit_state_ = nullptr;
+
+  std::vector<std::unique_ptr<Region>> regions_;
+  Region* region_ = nullptr;
+  BasicBlock* done_ = nullptr;
+  bool masks_cross_barriers_ = false;
+  llvm::DenseMap<std::pair<Value*, unsigned>, std::size_t> arrays_;  // offsets of per-group arrays in scratch
+  std::size_t scratch_bytes_ = 0;
+  llvm::DenseMap<Value*, std::pair<llvm::AllocaInst*, llvm::AllocaInst*>> block_values_;  // uniform over the block: kept once
+  llvm::DenseMap<llvm::CallInst*, llvm::AllocaInst*> accumulators_;
+  Value *modes_ = nullptr, *masks_ = nullptr, *states_ = nullptr, *next_states_ = nullptr;
+};
+
+}  // namespace cucpu::simt

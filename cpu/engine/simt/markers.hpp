@@ -1,0 +1,32 @@
+// cpu/engine/simt/markers.hpp: recognising calls of cucpu.* markers in thread code.
+#pragma once
+
+#include <llvm/ADT/StringRef.h>
+#include <llvm/IR/Instructions.h>
+
+namespace cucpu::simt {
+
+/// The marker's name without "cucpu.", or an empty string when the value is no call of a marker.
+inline llvm::StringRef marker_name(const llvm::Value* value) {
+  const auto* call = llvm::dyn_cast<llvm::CallInst>(value);
+  if (!call || !call->getCalledFunction()) return {};
+  llvm::StringRef name = call->getCalledFunction()->getName();
+  return name.consume_front("cucpu.") ? name : llvm::StringRef{};
+}
+
+inline bool is_barrier(llvm::StringRef marker) { return marker.starts_with("barrier."); }
+
+/// Operations whose result depends on the other lanes of a warp.
+inline bool is_warp_operation(llvm::StringRef marker) {
+  for (llvm::StringRef prefix : {"shfl.", "vote.", "match.", "redux.", "warp.", "activemask", "elect"})
+    if (marker.starts_with(prefix)) return true;
+  return false;
+}
+
+/// The barrier that ends this block (prepare() splits blocks after barriers), or null.
+inline llvm::CallInst* barrier_at_end(llvm::BasicBlock& block) {
+  llvm::Instruction* last = block.getTerminator()->getPrevNode();
+  return last && is_barrier(marker_name(last)) ? llvm::cast<llvm::CallInst>(last) : nullptr;
+}
+
+}  // namespace cucpu::simt

@@ -1,0 +1,243 @@
+// cpu/engine/simt/prepare.cpp: inlining, specialisation on the block shape, LLVM's scalar clean-up, and what is refused.
+#include "cpu/engine/simt/prepare.hpp"
+
+#include <llvm/ADT/PostOrderIterator.h>
+#include <llvm/Analysis/CFG.h>
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/IR/Dominators.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Module.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Transforms/Scalar/Scalarizer.h>
+#include <llvm/Transforms/Utils/BasicBlockUtils.h>
+#include <llvm/Transforms/Utils/Cloning.h>
+#include <llvm/Transforms/Utils/Local.h>
+
+#include "cpu/engine/simt/markers.hpp"
+
+namespace cucpu::simt {
+
+using namespace llvm;
+
+namespace {
+
+constexpr unsigned kMaxInlinedCalls = 20'000;
+
+std::string inline_calls(Function& thread) {
+  SmallVector<CallInst*> work;
+  auto collect = [&](BasicBlock* from = nullptr) {
+    (void)from;
+    work.clear();
+    for (Instruction& inst : instructions(thread))
+      if (auto* call = dyn_cast<CallInst>(&inst)) work.push_back(call);
+  };
+  unsigned inlined = 0;
+  for (bool again = true; again;) {
+    again = false;
+    collect();
+    for (CallInst* call : work) {
+      if (call->isInlineAsm()) continue;
+      Function* callee = call->getCalledFunction();
+      if (!callee) return "indirect call";
+      if (callee->isDeclaration()) continue;
+      if (callee == &thread || ++inlined > kMaxInlinedCalls) return "recursion";
+      InlineFunctionInfo info;
+      if (!InlineFunction(*call, info).isSuccess()) return "call that cannot be inlined";
+      again = true;
+    }
+  }
+  return {};
+}
+
+void set_range(CallInst& call, std::uint64_t low, std::uint64_t high) {
+  unsigned bits = call.getType()->getIntegerBitWidth();
+  call.addRangeRetAttr(ConstantRange::getNonEmpty(APInt{bits, low}, APInt{bits, high}));
+}
+
+void specialise(Function& thread, const Options& options) {
+  const std::uint32_t size[3] = {options.block.x, options.block.y, options.block.z};
+  std::uint64_t threads = options.block.volume();
+  for (Instruction& inst : make_early_inc_range(instructions(thread))) {
+    StringRef name = marker_name(&inst);
+    if (!name.consume_front("sreg.")) continue;
+    auto& call = cast<CallInst>(inst);
+    auto replace = [&](std::uint64_t value) {
+      call.replaceAllUsesWith(ConstantInt::get(call.getType(), value));
+      call.eraseFromParent();
+    };
+    unsigned d = name.empty() ? 0 : static_cast<unsigned>(name.back() - 'x');
+    std::uint64_t most_blocks = options.small_grid && d < 3 ? 0x7fffffffu / size[d] : 0x7fffffffu;
+    if (name.starts_with("ntid.") && d < 3) {
+      replace(size[d]);
+    } else if (name.starts_with("tid.") && d < 3) {
+      if (size[d] == 1) replace(0);
+      else set_range(call, 0, size[d]);
+    } else if (name.starts_with("ctaid.")) {
+      set_range(call, 0, most_blocks);
+    } else if (name.starts_with("nctaid.")) {
+      set_range(call, 1, most_blocks + 1);
+    } else if (name == "laneid") {
+      set_range(call, 0, 32);
+    } else if (name == "warpid") {
+      if (threads <= 32) replace(0);
+      else set_range(call, 0, (threads + 31) / 32);
+    } else if (name == "nwarpid") {
+      replace((threads + 31) / 32);
+    }
+  }
+}
+
+// One return; a thread that exits or traps goes there. (A trap does not come back, but flow with one end is simpler.)
+void unify_ends(Function& thread) {
+  unsigned ends = 0, dead = 0;
+  for (BasicBlock& block : thread) {
+    ends += isa<ReturnInst>(block.getTerminator());
+    dead += isa<UnreachableInst>(block.getTerminator());
+  }
+  if (ends == 1 && dead == 0) return;
+  BasicBlock* end = BasicBlock::Create(thread.getContext(), "end", &thread);
+  ReturnInst::Create(thread.getContext(), end);
+  for (BasicBlock& block : thread) {
+    Instruction* last = block.getTerminator();
+    if (&block == end || !isa<ReturnInst, UnreachableInst>(last)) continue;
+    if (last->getPrevNode() && marker_name(last->getPrevNode()) == "exit") last->getPrevNode()->eraseFromParent();
+    for (Instruction& inst : block)
+      if (auto* call = dyn_cast<CallInst>(&inst)) call->removeFnAttr(Attribute::NoReturn);
+    BranchInst::Create(end, last);
+    last->eraseFromParent();
+  }
+  if (pred_empty(end)) end->eraseFromParent();
+}
+
+void run_passes(Function& thread, StringRef pipeline, bool split_vectors = false) {
+  LoopAnalysisManager loops;
+  FunctionAnalysisManager functions;
+  CGSCCAnalysisManager sccs;
+  ModuleAnalysisManager modules;
+  PassBuilder builder;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(sccs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, sccs, modules);
+  FunctionPassManager passes;
+  if (split_vectors) {
+    ScalarizerPassOptions options;
+    options.ScalarizeLoadStore = true;
+    passes.addPass(ScalarizerPass{options});
+  }
+  if (auto error = builder.parsePassPipeline(passes, pipeline)) report_fatal_error(std::move(error));
+  passes.run(thread, functions);
+}
+
+constexpr StringRef kCleanUp =
+    "sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,"
+    "simplifycfg<no-switch-to-lookup;no-hoist-common-insts;no-sink-common-insts>,"
+    "correlated-propagation,instcombine<no-verify-fixpoint>,early-cse<memssa>,adce,"
+    "lower-switch,simplifycfg<no-switch-to-lookup;no-switch-range-to-icmp;no-hoist-common-insts>";
+
+bool irreducible(Function& thread) {
+  DominatorTree tree{thread};
+  LoopInfo loops{tree};
+  ReversePostOrderTraversal<const Function*> rpo{&thread};
+  return containsIrreducibleCFG<const BasicBlock*>(rpo, loops);
+}
+
+// A loop that waits for a value another lane has yet to write would wait for ever: lanes of a group run in step.
+std::string find_spin_loop(Function& thread) {
+  DominatorTree tree{thread};
+  LoopInfo loops{tree};
+  for (Loop* loop : loops.getLoopsInPreorder()) {
+    SmallVector<BasicBlock*> exiting;
+    loop->getExitingBlocks(exiting);
+    SmallVector<Value*> work;
+    SmallPtrSet<Value*, 32> seen;
+    for (BasicBlock* block : exiting)
+      if (auto* branch = dyn_cast<BranchInst>(block->getTerminator()); branch && branch->isConditional())
+        work.push_back(branch->getCondition());
+    while (!work.empty()) {
+      auto* inst = dyn_cast<Instruction>(work.pop_back_val());
+      if (!inst || !loop->contains(inst) || !seen.insert(inst).second) continue;
+      if (auto* load = dyn_cast<LoadInst>(inst); load && !load->isSimple()) return "loop that waits for another thread";
+      if (auto* cas = dyn_cast<AtomicCmpXchgInst>(inst)) {
+        if (loop->isLoopInvariant(cas->getCompareOperand())) return "loop that takes a lock";
+        continue;  // a retry loop: some lane always succeeds
+      }
+      if (auto* rmw = dyn_cast<AtomicRMWInst>(inst)) {
+        if (rmw->getOperation() == AtomicRMWInst::Xchg) return "loop that takes a lock";
+        continue;
+      }
+      for (Value* operand : inst->operands()) work.push_back(operand);
+    }
+  }
+  return {};
+}
+
+std::string find_unsupported(Function& thread, const Options& options) {
+  for (Instruction& inst : instructions(thread)) {
+    if (inst.getType()->isVectorTy()) return "vector value in thread code";
+    for (Value* operand : inst.operands())
+      if (operand->getType()->isVectorTy()) return "vector value in thread code";
+    if (isa<InvokeInst, CallBrInst, IndirectBrInst, SwitchInst, VAArgInst>(inst)) return "unsupported flow";
+    if (auto* call = dyn_cast<CallInst>(&inst); call && call->isInlineAsm()) return "inline assembly";
+    if (auto* alloca = dyn_cast<AllocaInst>(&inst); alloca && !alloca->isStaticAlloca()) return "dynamic stack allocation";
+    StringRef name = marker_name(&inst);
+    if (name.empty()) continue;
+    auto& call = cast<CallInst>(inst);
+    if (name == "yield") return "waits for another thread";
+    if (name.starts_with("cluster.")) return "cluster barrier";
+    if (name == "barrier.arrive") return "barrier.arrive";
+    if (is_barrier(name)) {
+      auto* id = dyn_cast<ConstantInt>(call.getArgOperand(0));
+      auto* count = dyn_cast<ConstantInt>(call.getArgOperand(1));
+      if (!id || !count || (!count->isZero() && count->getZExtValue() != options.block.volume()))
+        return "barrier of part of the block";
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+void split_before(ArrayRef<Instruction*> points) {
+  for (Instruction* point : points) SplitBlock(point->getParent(), point);
+}
+
+std::string prepare(Function& thread, const Options& options) {
+  if (auto why = inline_calls(thread); !why.empty()) return why;
+  specialise(thread, options);
+  unify_ends(thread);
+  removeUnreachableBlocks(thread);
+  run_passes(thread, kCleanUp, true);
+  if (irreducible(thread)) {
+    run_passes(thread, "fix-irreducible");
+    if (irreducible(thread)) return "irreducible flow";
+  }
+  if (auto why = find_spin_loop(thread); !why.empty()) return why;
+  run_passes(thread, "loop-simplify,lcssa");
+  unify_ends(thread);
+  removeUnreachableBlocks(thread);
+  SmallVector<Instruction*> after;
+  for (BasicBlock& block : thread)  // lanes that are done wait at a block that does nothing
+    if (isa<ReturnInst>(block.getTerminator()) && block.size() > 1) after.push_back(block.getTerminator());
+  for (Instruction& inst : instructions(thread))
+    if (is_barrier(marker_name(&inst)) && !isa<ReturnInst>(inst.getNextNode())) after.push_back(inst.getNextNode());
+  split_before(after);
+  bool ends = false;
+  for (BasicBlock& block : thread) ends |= isa<ReturnInst>(block.getTerminator());
+  if (!ends) return "endless loop";
+  return find_unsupported(thread, options);
+}
+
+Needs needs_of(Function& thread) {
+  Needs needs;
+  for (Instruction& inst : instructions(thread)) {
+    StringRef name = marker_name(&inst);
+    needs.whole_warps |= is_warp_operation(name);
+    needs.barriers |= is_barrier(name);
+    if (auto* load = dyn_cast<LoadInst>(&inst); load && load->isVolatile()) needs.whole_warps = true;
+  }
+  return needs;
+}
+
+}  // namespace cucpu::simt

@@ -1,0 +1,369 @@
+// cpu/engine/simt/regions.cpp: the frame of block code: regions between barriers, loops over lane groups, and what lives across.
+#include <llvm/IR/CFG.h>
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Support/Alignment.h>
+
+#include "cpu/engine/run/block_context.hpp"
+#include "cpu/engine/simt/emitter.hpp"
+#include "cpu/engine/simt/markers.hpp"
+
+namespace cucpu::simt {
+
+using namespace llvm;
+
+namespace {
+
+constexpr unsigned kDone = 0xffff;
+constexpr unsigned kRematerialisationDepth = 8;
+
+enum GroupMode : std::uint32_t { kFull = 0, kMasked = 1, kDeoptimised = 2 };
+
+}  // namespace
+
+void Emitter::find_regions() {
+  auto add = [&](BasicBlock* start) {
+    auto region = std::make_unique<Region>();
+    region->id = static_cast<unsigned>(regions_.size());
+    region->start = start;
+    regions_.push_back(std::move(region));
+  };
+  add(plan_.flow.order.front());
+  for (BasicBlock* block : plan_.flow.order)
+    if (barrier_at_end(*block)) add(block->getSingleSuccessor());
+  for (auto& region : regions_) {
+    SmallVector<BasicBlock*> work{region->start};
+    while (!work.empty()) {
+      BasicBlock* block = work.pop_back_val();
+      if (!region->blocks.insert(block).second) continue;
+      if (barrier_at_end(*block)) {
+        for (auto& other : regions_)
+          if (other->start == block->getSingleSuccessor()) region->exits.push_back(other.get());
+        continue;
+      }
+      if (isa<ReturnInst>(block->getTerminator())) region->ends = true;
+      append_range(work, successors(block));
+    }
+  }
+}
+
+Function* Emitter::run() {
+  Type* pointer = PointerType::getUnqual(context_);
+  function_ = Function::Create(FunctionType::get(Type::getVoidTy(context_), {pointer}, false), GlobalValue::ExternalLinkage,
+                               thread_.getName() + ".block", module_);
+  function_->addFnAttr(Attribute::NoUnwind);
+  for (const char* name : {"target-cpu", "target-features"})
+    if (thread_.hasFnAttribute(name)) function_->addFnAttr(thread_.getFnAttribute(name));
+  block_context_ = function_->getArg(0);
+  function_->getArg(0)->setName("context");
+  function_->addParamAttr(0, Attribute::getWithDereferenceableBytes(context_, sizeof(BlockContext)));
+  function_->addParamAttr(0, Attribute::getWithAlignment(context_, Align{8}));
+  BasicBlock* entry = new_block("entry");
+  entry_.SetInsertPoint(entry);
+  find_regions();
+  unsigned groups = plan_.lanes.groups();
+  group_ = temporary(entry_.getInt32Ty(), "group");
+  deoptimised_ = temporary(entry_.getInt1Ty(), "deoptimised");
+  exit_state_ = temporary(entry_.getInt32Ty(), "exit.state");
+  done_ = new_block("done");
+  ReturnInst::Create(context_, done_);
+  for (BasicBlock* block : plan_.flow.order)
+    if (barrier_at_end(*block) && !plan_.linear.pending(block).empty()) masks_cross_barriers_ = true;
+  if (!plan_.guards.empty()) masks_cross_barriers_ = true;
+  if (plan_.lanes.threads() % width_ != 0) masks_cross_barriers_ = true;
+  if (regions_.size() == 1) masks_cross_barriers_ = false;
+  auto reserve = [&](std::size_t bytes) {
+    std::size_t at = alignTo(scratch_bytes_, 64);
+    scratch_bytes_ = at + bytes;
+    return at;
+  };
+  Value* scratch = context_field(pointer, offsetof(BlockContext, scratch), "scratch");
+  registers_["scratch"] = scratch;
+  auto scratch_array = [&](std::size_t element) {
+    return entry_.CreateConstInBoundsGEP1_64(entry_.getInt8Ty(), scratch, reserve(element * groups));
+  };
+  if (masks_cross_barriers_) {
+    modes_ = scratch_array(4);
+    masks_ = scratch_array(4);
+  }
+  for (auto& region : regions_) {
+    region->head = new_block("region" + Twine{region->id});
+    region->next = new_block("region" + Twine{region->id} + ".next");
+  }
+  if (!plan_.groups_agree) {
+    states_ = scratch_array(4);
+    next_states_ = scratch_array(4);
+    entry_.CreateMemSet(states_, entry_.getInt8(0), groups * 4, Align{4});
+    entry_.CreateMemSet(next_states_, entry_.getInt8(0xff), groups * 4, Align{4});
+  }
+  entry_.CreateStore(entry_.getInt32(width_),
+                     entry_.CreateConstInBoundsGEP1_64(entry_.getInt8Ty(), block_context_, offsetof(BlockContext, current_lanes)),
+                     true);
+  for (auto& region : regions_) {
+    emit_region(*region);
+    if (!report_.refusal.empty()) break;
+  }
+  if (report_.refusal.empty()) {
+    for (auto& region : regions_) finish_region(*region);
+    entry_.CreateStore(entry_.getInt32(0), group_);
+    entry_.CreateBr(regions_.front()->head);
+    // A new group starts with no lanes waiting and no values.
+    for (auto& region : regions_) {
+      b_.SetInsertPoint(region->reset_point);
+      for (auto& [key, alloca] : slots_) b_.CreateStore(PoisonValue::get(alloca->getAllocatedType()), alloca);
+      for (auto& [block, alloca] : mask_slots_) b_.CreateStore(Constant::getNullValue(alloca->getAllocatedType()), alloca);
+    }
+  }
+  report_.scratch_bytes = scratch_bytes_;
+  report_.regions = static_cast<unsigned>(regions_.size());
+  if (!report_.refusal.empty()) {
+    function_->deleteBody();
+    function_->eraseFromParent();
+    return nullptr;
+  }
+  return function_;
+}
+
+void Emitter::emit_region(Region& region) {
+  region_ = &region;
+  BasicBlock* start = new_block("region" + Twine{region.id} + ".group");
+  b_.SetInsertPoint(region.head);
+  Value* group = b_.CreateLoad(b_.getInt32Ty(), group_, "group");
+  if (!plan_.groups_agree) {
+    Value* state = b_.CreateLoad(b_.getInt32Ty(), b_.CreateGEP(b_.getInt32Ty(), states_, group));
+    b_.CreateCondBr(b_.CreateICmpEQ(state, b_.getInt32(region.id)), start, region.next);
+  } else {
+    b_.CreateBr(start);
+  }
+  b_.SetInsertPoint(start);
+  Value* first = b_.CreateMul(group, b_.getInt32(width_), "first.thread", true, true);
+  region.reset_point = b_.CreateStore(
+      first, b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), block_context_, offsetof(BlockContext, current_thread)), true);
+  Value* mode = nullptr;
+  unsigned rest = plan_.lanes.threads() % width_, full_groups = plan_.lanes.threads() / width_;
+  if (modes_ && region.id != 0) {
+    mode = b_.CreateLoad(b_.getInt32Ty(), b_.CreateGEP(b_.getInt32Ty(), modes_, group), "mode");
+    b_.CreateStore(b_.CreateICmpEQ(mode, b_.getInt32(kDeoptimised)), deoptimised_);
+  } else {
+    b_.CreateStore(b_.getFalse(), deoptimised_);
+  }
+  BasicBlock* full = new_block("enter.full");
+  if (mode || rest != 0) {
+    BasicBlock* masked = new_block("enter.masked");
+    Value* is_full = mode ? b_.CreateICmpEQ(mode, b_.getInt32(kFull)) : b_.CreateICmpULT(group, b_.getInt32(full_groups));
+    b_.CreateCondBr(is_full, full, masked);
+    b_.SetInsertPoint(masked);
+    begin_block(Masked);
+    if (region.id == 0) {
+      Value* lanes = b_.CreateICmpULT(lane_numbers(b_.getInt32Ty()), splat(b_.getInt32(rest)));
+      add_to_mask(region.start, lanes);
+    } else {
+      Value* saved = b_.CreateLoad(b_.getInt32Ty(), b_.CreateGEP(b_.getInt32Ty(), masks_, group), "mask.bits");
+      Value* narrow = b_.CreateTrunc(saved, IntegerType::get(context_, width_));
+      add_to_mask(region.start, b_.CreateBitCast(narrow, all_lanes()->getType()));
+    }
+    mask_ = load_mask(region.start);
+    enter_region(region, Masked);
+    b_.CreateBr(masked_block(region.start));
+  } else {
+    b_.CreateBr(full);
+  }
+  b_.SetInsertPoint(full);
+  begin_block(Full);
+  enter_region(region, Full);
+  b_.CreateBr(full_block(region.start));
+  while (!region.work.empty() && report_.refusal.empty()) {
+    auto [copy, block] = region.work.back();
+    region.work.pop_back();
+    if (copy == Full) emit_full(block);
+    else emit_masked(block);
+  }
+}
+
+// Where a value that lives across barriers waits: an element per group in scratch.
+Value* Emitter::array_element(Value* v, bool vector) {
+  Type* type = slot(v, vector)->getAllocatedType();
+  std::size_t size = module_.getDataLayout().getTypeAllocSize(type);
+  auto [it, fresh] = arrays_.try_emplace({v, vector}, 0);
+  if (fresh) {
+    it->second = alignTo(scratch_bytes_, 64);
+    scratch_bytes_ = it->second + size * plan_.lanes.groups();
+  }
+  Value* base = b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), registers_["scratch"], it->second);
+  Value* group = b_.CreateZExt(b_.CreateLoad(b_.getInt32Ty(), group_), b_.getInt64Ty());
+  return b_.CreateInBoundsGEP(b_.getInt8Ty(), base, b_.CreateMul(group, b_.getInt64(size)));
+}
+
+bool Emitter::rematerialisable(Value* v, unsigned depth) const {
+  auto* inst = dyn_cast<Instruction>(v);
+  if (!inst) return true;
+  if (depth > kRematerialisationDepth || isa<PHINode>(inst)) return false;
+  if (isa<AllocaInst>(inst)) return true;
+  if (auto* load = dyn_cast<LoadInst>(inst)) {
+    if (!is_parameter_load(*load)) return false;
+  } else if (auto* call = dyn_cast<CallInst>(inst)) {
+    StringRef name = marker_name(call);
+    return name.starts_with("sreg.") || name == "params" || name == "shared";
+  } else if (inst->mayReadOrWriteMemory() || !isa<BinaryOperator, CastInst, GetElementPtrInst, ICmpInst>(inst)) {
+    return false;
+  }
+  if (!shape(inst).scalar()) return false;
+  for (Value* operand : inst->operands())
+    if (!rematerialisable(operand, depth + 1)) return false;
+  return true;
+}
+
+void Emitter::rematerialise(Value* v) {
+  auto* inst = dyn_cast<Instruction>(v);
+  if (!inst || scalars_.count(inst) || vectors_.count(inst)) return;
+  for (Value* operand : inst->operands()) rematerialise(operand);
+  emit(*inst);
+}
+
+void Emitter::enter_region(Region& region, Mode mode) {
+  if (region.id == 0) return;
+  for (Value* v : plan_.flow.live_in(region.start)) {
+    auto* inst = cast<Instruction>(v);
+    bool vector = !shape(v).scalar();
+    bool used = false;
+    for (User* user : v->users()) {
+      auto* where = cast<Instruction>(user)->getParent();
+      used |= region.blocks.contains(where);
+      if (auto* phi = dyn_cast<PHINode>(user))
+        for (BasicBlock* from : phi->blocks()) used |= region.blocks.contains(from);
+    }
+    bool rewritten = region.blocks.contains(inst->getParent());
+    if (auto* call = dyn_cast<CallInst>(inst); call && accumulators_.count(call)) used = true;
+    if (!used && !rewritten) continue;
+    if (rematerialisable(v)) {
+      rematerialise(v);
+    } else if (plan_.groups_agree && plan_.block[v].kind == Shape::Uniform && !vector) {
+      auto& [kept, leaving] = block_values_[v];
+      if (!kept) {
+        kept = temporary(v->getType(), v->getName() + ".kept");
+        leaving = temporary(v->getType(), v->getName() + ".leaving");
+      }
+      store_slot(v, false, b_.CreateLoad(v->getType(), kept));
+    } else {
+      AllocaInst* into = slot(v, vector);
+      b_.CreateStore(b_.CreateLoad(into->getAllocatedType(), array_element(v, vector)), into);
+    }
+  }
+  (void)mode;
+}
+
+// The current group stops at a barrier (or returns: null). What it needs behind the barrier is put away.
+void Emitter::leave_region(Region* to) {
+  b_.CreateStore(b_.getInt32(to ? to->id : kDone), exit_state_);
+  if (to) {
+    for (Value* v : plan_.flow.live_in(to->start)) {
+      auto* inst = cast<Instruction>(v);
+      if (rematerialisable(v)) continue;
+      if (!region_->blocks.contains(inst->getParent())) continue;  // it lies there already
+      bool vector = !shape(v).scalar();
+      if (plan_.groups_agree && plan_.block[v].kind == Shape::Uniform && !vector) {
+        auto& [kept, leaving] = block_values_[v];
+        if (!kept) {
+          kept = temporary(v->getType(), v->getName() + ".kept");
+          leaving = temporary(v->getType(), v->getName() + ".leaving");
+        }
+        if (auto* call = dyn_cast<CallInst>(inst); call && is_barrier(marker_name(call))) continue;  // see finish_region
+        b_.CreateStore(scalar(v), leaving);
+      } else {
+        b_.CreateStore(vector ? to_slot_form(vec(v)) : scalar(v), array_element(v, vector));
+      }
+    }
+    if (modes_) {
+      Value* group = b_.CreateLoad(b_.getInt32Ty(), group_);
+      Value* mode = b_.getInt32(kFull);
+      if (mode_ == Masked) {
+        mode = b_.CreateSelect(b_.CreateLoad(b_.getInt1Ty(), deoptimised_), b_.getInt32(kDeoptimised), b_.getInt32(kMasked));
+        b_.CreateStore(b_.CreateZExt(bits(mask_), b_.getInt32Ty()), b_.CreateGEP(b_.getInt32Ty(), masks_, group));
+      }
+      b_.CreateStore(mode, b_.CreateGEP(b_.getInt32Ty(), modes_, group));
+    }
+  }
+  if (!plan_.groups_agree) {
+    Value* group = b_.CreateLoad(b_.getInt32Ty(), group_);
+    b_.CreateStore(b_.getInt32(to ? to->id : kDone), b_.CreateGEP(b_.getInt32Ty(), next_states_, group));
+  }
+  b_.CreateBr(region_->next);
+}
+
+// Behind the loop over groups: on to the region the groups stopped before.
+void Emitter::finish_region(Region& region) {
+  unsigned groups = plan_.lanes.groups();
+  BasicBlock* after = new_block("region" + Twine{region.id} + ".after");
+  b_.SetInsertPoint(region.next);
+  Value* group = b_.CreateAdd(b_.CreateLoad(b_.getInt32Ty(), group_), b_.getInt32(1), "", true, true);
+  b_.CreateStore(group, group_);
+  b_.CreateCondBr(b_.CreateICmpULT(group, b_.getInt32(groups)), region.head, after);
+  b_.SetInsertPoint(after);
+  b_.CreateStore(b_.getInt32(0), group_);
+  if (plan_.groups_agree) {
+    BasicBlock* last = region.ends ? done_ : nullptr;
+    SmallVector<std::pair<Region*, BasicBlock*>> ways;
+    for (Region* to : region.exits) {
+      BasicBlock* way = new_block("region" + Twine{region.id} + ".to." + Twine{to->id});
+      ways.push_back({to, way});
+    }
+    if (ways.empty()) {
+      b_.CreateBr(done_);
+    } else {
+      Value* state = b_.CreateLoad(b_.getInt32Ty(), exit_state_);
+      if (!last) last = ways.back().second;
+      SwitchInst* choice = b_.CreateSwitch(state, last);
+      for (auto [to, way] : ways)
+        if (way != last) choice->addCase(b_.getInt32(to->id), way);
+    }
+    for (auto [to, way] : ways) {
+      b_.SetInsertPoint(way);
+      for (Value* v : plan_.flow.live_in(to->start)) {
+        auto found = block_values_.find(v);
+        if (found == block_values_.end() || !region.blocks.contains(cast<Instruction>(v)->getParent())) continue;
+        auto* call = dyn_cast<CallInst>(v);
+        if (call && is_barrier(marker_name(call))) continue;
+        b_.CreateStore(b_.CreateLoad(v->getType(), found->second.second), found->second.first);
+      }
+      if (CallInst* barrier = barrier_at_end(*to->start->getSinglePredecessor()); accumulators_.count(barrier)) {
+        AllocaInst* sum = accumulators_[barrier];
+        Value* total = b_.CreateLoad(b_.getInt32Ty(), sum);
+        StringRef name = marker_name(barrier);
+        if (auto kept = block_values_.find(barrier); kept != block_values_.end()) {
+          Value* result = total;
+          if (name.ends_with(".or")) result = b_.CreateICmpNE(total, b_.getInt32(0));
+          if (name.ends_with(".and")) result = b_.CreateICmpEQ(total, b_.getInt32(0));
+          b_.CreateStore(result, kept->second.first);
+        }
+        b_.CreateStore(b_.getInt32(0), sum);
+      }
+      b_.CreateBr(to->head);
+    }
+    return;
+  }
+  // Groups may be at different barriers: every region runs the groups that wait before it; when all have moved, a new round.
+  if (&region != regions_.back().get()) {
+    b_.CreateBr(regions_[region.id + 1]->head);
+    return;
+  }
+  BasicBlock* scan = new_block("round.scan");
+  BasicBlock* again = new_block("round.again");
+  AllocaInst* alive = temporary(b_.getInt1Ty(), "alive");
+  b_.CreateStore(b_.getFalse(), alive);
+  b_.CreateBr(scan);
+  b_.SetInsertPoint(scan);
+  Value* at = b_.CreateLoad(b_.getInt32Ty(), group_);
+  Value* state = b_.CreateLoad(b_.getInt32Ty(), b_.CreateGEP(b_.getInt32Ty(), next_states_, at));
+  b_.CreateStore(state, b_.CreateGEP(b_.getInt32Ty(), states_, at));
+  b_.CreateStore(b_.CreateOr(b_.CreateLoad(b_.getInt1Ty(), alive), b_.CreateICmpNE(state, b_.getInt32(kDone))), alive);
+  Value* following = b_.CreateAdd(at, b_.getInt32(1));
+  b_.CreateStore(following, group_);
+  b_.CreateCondBr(b_.CreateICmpULT(following, b_.getInt32(groups)), scan, again);
+  b_.SetInsertPoint(again);
+  b_.CreateStore(b_.getInt32(0), group_);
+  b_.CreateCondBr(b_.CreateLoad(b_.getInt1Ty(), alive), regions_.front()->head, done_);
+}
+
+}  // namespace cucpu::simt

@@ -1,0 +1,326 @@
+// cpu/engine/simt/shape.cpp: the shape analysis: data flow over the lattice None < Uniform, Strided < Varying, together with
+// which branches, joins and loops the lanes of a group may pass apart.
+#include "cpu/engine/simt/shape.hpp"
+
+#include <llvm/IR/CFG.h>
+#include <llvm/IR/DataLayout.h>
+#include <llvm/IR/GetElementPtrTypeIterator.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Operator.h>
+#include <llvm/Support/MathExtras.h>
+
+#include "cpu/engine/simt/markers.hpp"
+
+namespace cucpu::simt {
+
+using namespace llvm;
+
+namespace {
+
+constexpr Shape kUniform{Shape::Uniform};
+constexpr Shape kVarying{Shape::Varying};
+
+Shape strided(std::int64_t stride, bool nsw, bool nuw, unsigned align) {
+  if (stride == 0) return kUniform;
+  return {Shape::Strided, nsw, nuw, static_cast<std::uint8_t>(std::min(align, 63u)), stride};
+}
+
+Shape join(Shape a, Shape b) {
+  if (a.kind == Shape::None) return b;
+  if (b.kind == Shape::None) return a;
+  if (a.kind == Shape::Uniform && b.kind == Shape::Uniform) return kUniform;
+  if (a.kind == Shape::Strided && b.kind == Shape::Strided && a.stride == b.stride)
+    return strided(a.stride, a.no_signed_wrap && b.no_signed_wrap, a.no_unsigned_wrap && b.no_unsigned_wrap,
+                   std::min(a.align, b.align));
+  return kVarying;
+}
+
+// Strides are kept modulo the value's width, as signed numbers.
+std::int64_t wrap(std::int64_t stride, const Type* type) {
+  unsigned bits = type->isIntegerTy() ? type->getIntegerBitWidth() : 64;
+  return bits >= 64 ? stride : SignExtend64(static_cast<std::uint64_t>(stride), bits);
+}
+
+}  // namespace
+
+Shape thread_index_shape(const Lanes& lanes, unsigned dimension) {
+  const std::uint32_t size[3] = {lanes.block.x, lanes.block.y, lanes.block.z};
+  if (size[dimension] == 1) return kUniform;
+  unsigned first = 0;  // the first dimension that is not 1 runs with the lanes
+  while (first < 3 && size[first] == 1) ++first;
+  bool only = true;
+  for (unsigned d = 0; d < 3; ++d) only &= d == first || size[d] == 1;
+  if (!only && size[first] % lanes.width != 0) return kVarying;
+  return dimension == first ? strided(1, true, true, Log2_32(lanes.width)) : kUniform;
+}
+
+Shapes::Shapes(const Flow& flow, const Lanes& lanes, Scope scope) : flow_{flow}, lanes_{lanes}, scope_{scope} {
+  bool changed = true;
+  while (changed) {
+    changed = false;
+    for (BasicBlock* block : flow_.order) {
+      for (Instruction& inst : *block) {
+        if (inst.getType()->isVoidTy()) continue;
+        Shape& known = shapes_[&inst];
+        Shape next = join(known, transfer(inst));
+        if (next == known) continue;
+        shapes_[&inst] = next;
+        changed = true;
+      }
+      auto* branch = dyn_cast<BranchInst>(block->getTerminator());
+      if (!branch || !branch->isConditional() || branch->getSuccessor(0) == branch->getSuccessor(1)) continue;
+      Shape condition = (*this)[branch->getCondition()];
+      if (condition.kind <= Shape::Uniform || !divergent_branches_.insert(block).second) continue;
+      spread({{block, branch->getSuccessor(0)}, {block, branch->getSuccessor(1)}}, flow_.loop_of(block));
+      changed = true;
+    }
+  }
+}
+
+Shape Shapes::operator[](const Value* value) const {
+  if (isa<UndefValue>(value)) return {};
+  if (!isa<Instruction>(value)) return kUniform;
+  return shapes_.lookup(value);
+}
+
+bool Shapes::needs_guard(const Instruction* inst) const {
+  if (scope_ != Scope::FullGroup || !isa<SExtInst, ZExtInst>(inst)) return false;
+  if ((*this)[inst].kind != Shape::Strided) return false;
+  Shape from = (*this)[inst->getOperand(0)];
+  if (isa<SExtInst>(inst)) return !from.no_signed_wrap;
+  return !from.no_unsigned_wrap && !(inst->hasNonNeg() && from.no_signed_wrap);
+}
+
+// From where lanes part, every edge carries a label; a block that two labels reach is a join: its phis vary. A loop that some
+// lanes leave while others go on (two labels on its exits and its back edge) diverges, and its exits part lanes again.
+void Shapes::spread(ArrayRef<std::pair<BasicBlock*, BasicBlock*>> edges, Loop* inside) {
+  constexpr int kNone = -1;
+  std::vector<int> label(flow_.size(), kNone);
+  DenseMap<std::pair<BasicBlock*, BasicBlock*>, int> edge_label;
+  unsigned start = flow_.size();
+  auto reach = [&](BasicBlock* from, BasicBlock* to, int with) {
+    edge_label[{from, to}] = with;
+    if (flow_.is_back_edge(from, to)) return;
+    unsigned i = flow_.at(to);
+    start = std::min(start, i);
+    if (label[i] == kNone) {
+      label[i] = with;
+    } else if (label[i] != with) {
+      joins_.insert(to);
+      label[i] = static_cast<int>(i);
+    }
+  };
+  int fresh = static_cast<int>(flow_.size());
+  for (auto [from, to] : edges) reach(from, to, flow_.is_back_edge(from, to) ? fresh++ : static_cast<int>(flow_.at(to)));
+  for (unsigned i = start; i < flow_.size(); ++i) {
+    if (label[i] == kNone) continue;
+    for (BasicBlock* next : successors(flow_.order[i]))
+      if (!edge_label.count({flow_.order[i], next})) reach(flow_.order[i], next, label[i]);
+  }
+  for (Loop* loop = inside; loop; loop = loop->getParentLoop()) {
+    SmallVector<std::pair<BasicBlock*, BasicBlock*>> exits;
+    for (BasicBlock* block : loop->blocks())
+      for (BasicBlock* next : successors(block))
+        if (!loop->contains(next)) exits.push_back({block, next});
+    int seen = kNone;
+    bool diverges = false;
+    auto look = [&](BasicBlock* from, BasicBlock* to) {
+      auto it = edge_label.find({from, to});
+      if (it == edge_label.end()) return;
+      diverges |= seen != kNone && seen != it->second;
+      seen = it->second;
+    };
+    for (auto [from, to] : exits) look(from, to);
+    for (BasicBlock* from : predecessors(loop->getHeader()))
+      if (loop->contains(from)) look(from, loop->getHeader());
+    if (diverges && divergent_loops_.insert(loop).second) spread(exits, loop->getParentLoop());
+  }
+}
+
+Shape Shapes::transfer(Instruction& inst) {
+  if (auto* phi = dyn_cast<PHINode>(&inst)) return transfer_phi(*phi);
+  if (auto* call = dyn_cast<CallInst>(&inst)) return transfer_call(*call);
+  bool uniform = true;
+  for (Value* operand : inst.operands()) {
+    if (isa<BasicBlock>(operand)) continue;
+    Shape s = (*this)[operand];
+    if (s.kind == Shape::None && isa<Instruction>(operand)) return {};
+    uniform &= s.kind <= Shape::Uniform;
+  }
+  if (auto* alloca = dyn_cast<AllocaInst>(&inst)) {
+    auto size = alloca->getAllocationSize(inst.getModule()->getDataLayout());
+    if (scope_ == Scope::Block || !size || size->isScalable()) return kVarying;
+    return strided(static_cast<std::int64_t>(alignTo(size->getFixedValue(), 16)), false, false, 4);
+  }
+  if (isa<AtomicRMWInst, AtomicCmpXchgInst>(inst)) return kVarying;
+  if (auto* load = dyn_cast<LoadInst>(&inst))
+    return uniform && !(scope_ == Scope::Block && !load->isSimple()) ? kUniform : kVarying;
+  if (uniform) return kUniform;
+  if (scope_ == Scope::Block) return kVarying;
+  if (inst.isCast()) return transfer_cast(inst);
+  if (isa<GetElementPtrInst>(inst)) {
+    auto& gep = cast<GEPOperator>(inst);
+    Shape sum = (*this)[gep.getPointerOperand()];
+    const DataLayout& layout = inst.getModule()->getDataLayout();
+    for (auto it = gep_type_begin(gep), end = gep_type_end(gep); it != end; ++it) {
+      Shape index = (*this)[it.getOperand()];
+      if (index.kind == Shape::Varying || sum.kind == Shape::Varying) return kVarying;
+      if (index.kind == Shape::Uniform) continue;
+      if (it.isStruct()) return kVarying;
+      if (it.getOperand()->getType() != layout.getIndexType(gep.getType())) return kVarying;
+      std::int64_t size = static_cast<std::int64_t>(layout.getTypeAllocSize(it.getIndexedType()));
+      sum = strided((sum.kind == Shape::Strided ? sum.stride : 0) + index.stride * size, false, false, 0);
+    }
+    return sum;
+  }
+  if (auto* select = dyn_cast<SelectInst>(&inst)) {
+    if (select->getTrueValue() == select->getFalseValue()) return (*this)[select->getTrueValue()];
+    if ((*this)[select->getCondition()].kind > Shape::Uniform) return kVarying;
+    return join((*this)[select->getTrueValue()], (*this)[select->getFalseValue()]);
+  }
+  if (isa<FreezeInst>(inst)) return (*this)[inst.getOperand(0)];
+  if (inst.isBinaryOp() && inst.getType()->isIntegerTy()) return transfer_binary(inst);
+  return kVarying;
+}
+
+Shape Shapes::transfer_binary(Instruction& inst) {
+  Shape a = (*this)[inst.getOperand(0)], b = (*this)[inst.getOperand(1)];
+  if (a.kind == Shape::Varying || b.kind == Shape::Varying) return kVarying;
+  auto uniform_align = [](const Value* v) -> unsigned {
+    auto* c = dyn_cast<ConstantInt>(v);
+    return c ? (c->isZero() ? 63 : c->getValue().countr_zero()) : 0;
+  };
+  if (a.kind == Shape::Uniform) a = {Shape::Uniform, true, true, static_cast<std::uint8_t>(uniform_align(inst.getOperand(0))), 0};
+  if (b.kind == Shape::Uniform) b = {Shape::Uniform, true, true, static_cast<std::uint8_t>(uniform_align(inst.getOperand(1))), 0};
+  // A flag on the instruction holds only for lanes that are on.
+  bool trust = scope_ == Scope::FullGroup;
+  auto* overflowing = dyn_cast<OverflowingBinaryOperator>(&inst);
+  bool nsw = trust && overflowing && overflowing->hasNoSignedWrap() && a.no_signed_wrap && b.no_signed_wrap;
+  bool nuw = trust && overflowing && overflowing->hasNoUnsignedWrap() && a.no_unsigned_wrap && b.no_unsigned_wrap;
+  unsigned align = std::min(a.align, b.align);
+  auto* constant = dyn_cast<ConstantInt>(inst.getOperand(1));
+  Type* type = inst.getType();
+  // Lanes that stay below the alignment of the base never carry into its bits.
+  bool contained = a.kind == Shape::Strided && a.stride > 0 && a.align < 63 &&
+                   a.stride * static_cast<std::int64_t>(lanes_.width - 1) < (std::int64_t{1} << a.align);
+  switch (inst.getOpcode()) {
+    case Instruction::Add: return strided(wrap(a.stride + b.stride, type), nsw, nuw, align);
+    case Instruction::Sub: return strided(wrap(a.stride - b.stride, type), nsw, nuw && b.stride == 0, align);
+    case Instruction::Or:
+      if (cast<PossiblyDisjointInst>(inst).isDisjoint() && trust) {
+        bool flags = a.no_signed_wrap && b.no_signed_wrap;
+        return strided(wrap(a.stride + b.stride, type), flags, a.no_unsigned_wrap && b.no_unsigned_wrap, align);
+      }
+      return kVarying;
+    case Instruction::Mul:
+      if (!constant || constant->getValue().getSignificantBits() > 63) return kVarying;
+      return strided(wrap(a.stride * constant->getSExtValue(), type), nsw, nuw && constant->getSExtValue() > 0,
+                     a.align + constant->getValue().countr_zero());
+    case Instruction::Shl:
+      if (!constant || constant->getZExtValue() > 40) return kVarying;
+      return strided(wrap(a.stride << constant->getZExtValue(), type), nsw, nuw,
+                     a.align + static_cast<unsigned>(constant->getZExtValue()));
+    case Instruction::LShr:
+    case Instruction::AShr:
+      if (constant && contained && constant->getZExtValue() >= a.align) return kUniform;
+      return kVarying;
+    case Instruction::And: {
+      if (!constant || !contained) return kVarying;
+      const APInt& mask = constant->getValue();
+      if (mask.countr_one() >= a.align) return strided(a.stride, true, true, a.align);
+      if (mask.countr_zero() >= a.align) return kUniform;
+      return kVarying;
+    }
+    default: return kVarying;
+  }
+}
+
+Shape Shapes::transfer_cast(Instruction& inst) {
+  Shape from = (*this)[inst.getOperand(0)];
+  if (from.kind != Shape::Strided) return from;
+  switch (inst.getOpcode()) {
+    case Instruction::Trunc: {
+      std::int64_t stride = wrap(from.stride, inst.getType());
+      if (inst.getType()->isIntegerTy(1)) return kVarying;
+      return strided(stride, false, false, std::min<unsigned>(from.align, inst.getType()->getIntegerBitWidth()));
+    }
+    case Instruction::SExt:
+    case Instruction::ZExt: {
+      if (inst.getOperand(0)->getType()->isIntegerTy(1)) return kVarying;
+      bool is_signed = isa<SExtInst>(inst);
+      bool exact = is_signed ? from.no_signed_wrap : from.no_unsigned_wrap;
+      // Both flags together: a strided value known to stay within [0, 2^(n-1)) extends alike either way.
+      if (scope_ == Scope::FullGroup || exact)
+        return strided(from.stride, true, !is_signed || from.no_unsigned_wrap, from.align);
+      return kVarying;
+    }
+    case Instruction::PtrToInt:
+    case Instruction::IntToPtr:
+      return inst.getType()->isPointerTy() || inst.getType()->isIntegerTy(64) ? strided(from.stride, false, false, from.align)
+                                                                               : kVarying;
+    case Instruction::BitCast: return inst.getType()->isIntOrPtrTy() ? from : kVarying;
+    default: return kVarying;
+  }
+}
+
+Shape Shapes::transfer_call(CallInst& call) {
+  StringRef name = marker_name(&call);
+  bool block_scope = scope_ == Scope::Block;
+  auto lane_shape = [&](unsigned dimension) -> Shape {
+    Shape s = thread_index_shape(lanes_, dimension);
+    const std::uint32_t size[3] = {lanes_.block.x, lanes_.block.y, lanes_.block.z};
+    return block_scope && size[dimension] > 1 ? kVarying : s;
+  };
+  if (name.consume_front("sreg.")) {
+    if (name.consume_front("tid.")) return lane_shape(static_cast<unsigned>(name[0] - 'x'));
+    if (name == "laneid") return block_scope ? kVarying : strided(1, true, true, Log2_32(lanes_.width));
+    if (name == "warpid") return block_scope ? kVarying : kUniform;
+    if (name.starts_with("lanemask")) return kVarying;
+    return kUniform;
+  }
+  if (name == "params" || name == "shared") return kUniform;
+  if (is_barrier(name)) return kUniform;  // a reduction over the block
+  bool uniform = true;
+  for (Value* operand : call.args()) {
+    Shape s = (*this)[operand];
+    if (s.kind == Shape::None && isa<Instruction>(operand)) return {};
+    uniform &= s.kind <= Shape::Uniform;
+  }
+  if (!name.empty()) {
+    if (block_scope) return kVarying;
+    if (name == "activemask") return kUniform;
+    auto uniform_mask = [&] { return (*this)[call.getArgOperand(call.arg_size() - 1)].kind <= Shape::Uniform; };
+    if (name.starts_with("vote.") || name.starts_with("redux.")) return uniform_mask() ? kUniform : kVarying;
+    return kVarying;
+  }
+  if (isa<IntrinsicInst>(call)) return uniform && !call.mayHaveSideEffects() ? kUniform : kVarying;
+  return uniform && call.doesNotAccessMemory() ? kUniform : kVarying;
+}
+
+Shape Shapes::transfer_phi(PHINode& phi) {
+  if (Value* same = phi.hasConstantValue(); same && isa<Constant>(same)) return kUniform;
+  // What a loop that lanes leave one by one hands out differs from lane to lane.
+  for (unsigned i = 0; i < phi.getNumIncomingValues(); ++i) {
+    auto* value = dyn_cast<Instruction>(phi.getIncomingValue(i));
+    if (!value) continue;
+    for (Loop* loop = flow_.loop_of(value->getParent()); loop && !loop->contains(phi.getParent()); loop = loop->getParentLoop())
+      if (divergent_loops_.contains(loop) && (*this)[value].kind != Shape::None) return kVarying;
+  }
+  if (joins_.contains(phi.getParent())) {
+    Value* only = nullptr;
+    bool same = true;
+    for (Value* value : phi.incoming_values()) {
+      if (isa<UndefValue>(value)) continue;
+      same &= !only || only == value;
+      only = value;
+    }
+    if (!same) return kVarying;
+  }
+  Shape sum;
+  for (Value* value : phi.incoming_values()) sum = join(sum, (*this)[value]);
+  return sum;
+}
+
+}  // namespace cucpu::simt

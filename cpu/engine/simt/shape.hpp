@@ -1,0 +1,67 @@
+// cpu/engine/simt/shape.hpp: how a thread value varies over the lanes of a group.
+#pragma once
+
+#include <llvm/ADT/DenseMap.h>
+#include <llvm/ADT/DenseSet.h>
+
+#include "cpu/engine/engine.hpp"
+#include "cpu/engine/simt/flow.hpp"
+
+namespace cucpu::simt {
+
+/// Uniform: one scalar. Strided: lane l holds base + l * stride (modulo 2^bits), kept as the scalar base. Varying: a vector.
+struct Shape {
+  enum Kind : std::uint8_t { None, Uniform, Strided, Varying };
+  Kind kind = None;
+  bool no_signed_wrap = false, no_unsigned_wrap = false;  ///< of base + l * stride, for all lanes of a full group
+  std::uint8_t align = 0;                                 ///< log2 of a power of two that divides the base
+  std::int64_t stride = 0;
+
+  [[nodiscard]] bool scalar() const { return kind != Varying; }
+  friend bool operator==(const Shape&, const Shape&) = default;
+};
+
+struct Lanes {
+  unsigned width = 1;
+  Dim3 block;
+  [[nodiscard]] unsigned threads() const { return static_cast<unsigned>(block.volume()); }
+  [[nodiscard]] unsigned groups() const { return (threads() + width - 1) / width; }
+};
+
+/// The shape of a thread index (dimension 0..2) for groups of neighbouring threads.
+Shape thread_index_shape(const Lanes&, unsigned dimension);
+
+class Shapes {
+ public:
+  enum class Scope {
+    FullGroup,    ///< all lanes of a group are on; extensions are guarded at run time against wrapping
+    MaskedGroup,  ///< some lanes are off, lane 0 may be: nothing may be concluded from what only holds for lanes that are on
+    Block,        ///< uniform means: over the whole block; nothing is strided
+  };
+
+  Shapes(const Flow&, const Lanes&, Scope);
+
+  [[nodiscard]] Shape operator[](const llvm::Value*) const;
+  [[nodiscard]] bool diverges(const llvm::BasicBlock* block) const { return divergent_branches_.contains(block); }
+  [[nodiscard]] bool diverges(const llvm::Loop* loop) const { return divergent_loops_.contains(loop); }
+
+  /// Extensions that are strided only if base + l * stride does not wrap, which code must check (FullGroup only).
+  [[nodiscard]] bool needs_guard(const llvm::Instruction*) const;
+
+ private:
+  Shape transfer(llvm::Instruction&);
+  Shape transfer_binary(llvm::Instruction&);
+  Shape transfer_cast(llvm::Instruction&);
+  Shape transfer_call(llvm::CallInst&);
+  Shape transfer_phi(llvm::PHINode&);
+  void spread(llvm::ArrayRef<std::pair<llvm::BasicBlock*, llvm::BasicBlock*>> edges, llvm::Loop* inside);
+
+  const Flow& flow_;
+  Lanes lanes_;
+  Scope scope_;
+  llvm::DenseMap<const llvm::Value*, Shape> shapes_;
+  llvm::DenseSet<const llvm::BasicBlock*> divergent_branches_, joins_;
+  llvm::DenseSet<const llvm::Loop*> divergent_loops_;
+};
+
+}  // namespace cucpu::simt

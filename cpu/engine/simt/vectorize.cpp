@@ -1,0 +1,172 @@
+// cpu/engine/simt/vectorize.cpp: the order of things, from thread code to block code.
+#include "cpu/engine/simt/vectorize.hpp"
+
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/Transforms/Utils/Cloning.h>
+
+#include "cpu/engine/simt/emitter.hpp"
+#include "cpu/engine/simt/markers.hpp"
+
+namespace cucpu::simt {
+
+using namespace llvm;
+
+namespace {
+
+// Lanes that stay in one row of the block keep addresses contiguous, so a width that divides the row is worth more than a wide one.
+unsigned choose_width(const Options& options, const Needs& needs) {
+  if (needs.whole_warps) return 32;
+  if (options.width) return options.width;
+  constexpr unsigned kPreferred = 16;
+  unsigned threads = static_cast<unsigned>(options.block.volume());
+  unsigned row = options.block.x > 1 ? options.block.x : options.block.y > 1 ? options.block.y : options.block.z;
+  unsigned width = kPreferred;
+  while (width > 4 && width / 2 >= threads) width /= 2;
+  if (row != threads)
+    for (unsigned narrow = width; narrow >= 4; narrow /= 2)
+      if (row % narrow == 0) return narrow;
+  return width;
+}
+
+// Whether every group takes the same barriers in the same order: no branch that differs between threads decides about one.
+bool groups_agree(const Flow& flow, const Shapes& block) {
+  for (BasicBlock* from : flow.order) {
+    if (!block.diverges(from)) continue;
+    auto* node = flow.post_dominators.getNode(from);
+    BasicBlock* meet = node && node->getIDom() ? node->getIDom()->getBlock() : nullptr;
+    SmallVector<BasicBlock*> work(successors(from));
+    SmallPtrSet<BasicBlock*, 32> seen;
+    while (!work.empty()) {
+      BasicBlock* at = work.pop_back_val();
+      if (at == meet || !seen.insert(at).second) continue;
+      if (barrier_at_end(*at)) return false;
+      append_range(work, successors(at));
+    }
+  }
+  return true;
+}
+
+// Lanes that wait there have nothing left to do.
+bool only_returns(const BasicBlock* block) {
+  while (block->size() == 1 && isa<BranchInst>(block->front()) && block->getSingleSuccessor()) block = block->getSingleSuccessor();
+  return isa<ReturnInst>(block->front());
+}
+
+std::string check(const Flow& flow, const Linear& linear) {
+  if (!isa<ReturnInst>(flow.order.back()->getTerminator())) return "endless loop";
+  for (BasicBlock* block : flow.order) {
+    bool apart = false;
+    for (unsigned waiting : linear.pending(block)) apart |= !only_returns(flow.order[waiting]);
+    if (!apart) continue;
+    if (barrier_at_end(*block)) return "barrier where lanes may be apart";
+    for (Instruction& inst : *block)
+      if (marker_name(&inst) == "warp.sync") return "warp barrier where lanes may be apart";
+  }
+  return {};
+}
+
+void count(const Flow& flow, const Shapes& shapes, Report& report) {
+  for (BasicBlock* block : flow.order) {
+    report.divergent_branches += shapes.diverges(block);
+    for (Instruction& inst : *block) {
+      ++report.instructions;
+      if (inst.getType()->isVoidTy()) continue;
+      Shape::Kind kind = shapes[&inst].kind;
+      (kind == Shape::Varying ? report.varying : kind == Shape::Strided ? report.strided : report.uniform) += 1;
+    }
+  }
+  for (Loop* loop : flow.loops.getLoopsInPreorder()) report.divergent_loops += shapes.diverges(loop);
+}
+
+}  // namespace
+
+BlockCode vectorize(Function& original, const Options& options) {
+  BlockCode code;
+  Report& report = code.report;
+  ValueToValueMapTy map;
+  Function* thread = CloneFunction(&original, map);
+  thread->setName(original.getName());
+  auto finish = [&] {
+    code.scratch_bytes = report.scratch_bytes;
+    thread->eraseFromParent();
+    return std::move(code);
+  };
+  report.refusal = prepare(*thread, options);
+  if (!report.refusal.empty()) return finish();
+  Lanes lanes{choose_width(options, needs_of(*thread)), options.block};
+  report.width = lanes.width;
+  report.groups = lanes.groups();
+  bool partial = lanes.threads() % lanes.width != 0;
+  {
+    // Where indices may wrap inside a group, control must be able to leave: split there, then analyse for good.
+    Flow flow{*thread};
+    Shapes shapes{flow, lanes, Shapes::Scope::FullGroup};
+    SmallVector<Instruction*> points;
+    for (BasicBlock* block : flow.order)
+      for (Instruction& inst : *block)
+        if (shapes.needs_guard(&inst)) points.push_back(&inst);
+    report.wrap_guards = static_cast<unsigned>(points.size());
+    split_before(points);
+  }
+  Flow flow{*thread};
+  Shapes full{flow, lanes, Shapes::Scope::FullGroup};
+  Shapes masked{flow, lanes, Shapes::Scope::MaskedGroup};
+  Shapes block{flow, lanes, Shapes::Scope::Block};
+  Linear linear{flow, masked, partial};
+  report.refusal = check(flow, linear);
+  if (!report.refusal.empty()) return finish();
+  Plan plan{flow, full, masked, block, linear, lanes, groups_agree(flow, block)};
+  for (BasicBlock* at : flow.order)
+    if (!isa<PHINode>(at->front()) && full.needs_guard(&at->front())) plan.guards[at] = &at->front();
+  report.groups_agree = plan.groups_agree;
+  count(flow, full, report);
+  code.function = Emitter{plan, *thread, report}.run();
+  return finish();
+}
+
+void optimize(Function& block, TargetMachine* target) {
+  LoopAnalysisManager loops;
+  FunctionAnalysisManager functions;
+  CGSCCAnalysisManager sccs;
+  ModuleAnalysisManager modules;
+  PipelineTuningOptions tuning;
+  tuning.LoopVectorization = false;  // it is vectors already
+  tuning.LoopInterleaving = false;
+  PassBuilder builder{target, tuning};
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(sccs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, sccs, modules);
+  ModulePassManager passes = builder.buildPerModuleDefaultPipeline(OptimizationLevel::O2);
+  passes.run(*block.getParent(), modules);
+}
+
+std::string to_string(const Report& r) {
+  std::string text;
+  raw_string_ostream out{text};
+  if (!r.refusal.empty()) {
+    out << "not vectorized: " << r.refusal;
+    return out.str();
+  }
+  auto share = [](unsigned part, unsigned whole) { return whole ? 100 * part / whole : 0; };
+  unsigned values = r.uniform + r.strided + r.varying;
+  unsigned loads = r.loads_uniform + r.loads_contiguous + r.loads_strided + r.gathers;
+  unsigned stores = r.stores_uniform + r.stores_contiguous + r.stores_strided + r.scatters;
+  out << "W=" << r.width << " groups=" << r.groups << " regions=" << r.regions << (r.groups_agree ? "" : " (groups may differ)")
+      << " instructions=" << r.instructions << " uniform=" << share(r.uniform, values) << "% strided=" << share(r.strided, values)
+      << "% loads=" << loads << " (uniform " << r.loads_uniform << ", contiguous " << r.loads_contiguous << ", strided "
+      << r.loads_strided << ", gathers " << r.gathers << ") stores=" << stores << " (uniform " << r.stores_uniform
+      << ", contiguous " << r.stores_contiguous << ", strided " << r.stores_strided << ", scatters " << r.scatters
+      << ") atomics=" << r.atomics << " warp=" << r.warp_operations << " lane-calls=" << r.lane_calls
+      << " divergent branches=" << r.divergent_branches << " loops=" << r.divergent_loops << " masked blocks=" << r.masked_blocks
+      << " guards=" << r.wrap_guards << " scratch=" << r.scratch_bytes;
+  return out.str();
+}
+
+}  // namespace cucpu::simt

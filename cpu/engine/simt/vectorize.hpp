@@ -1,0 +1,58 @@
+// cpu/engine/simt/vectorize.hpp: scalar thread code becomes block code in which W neighbouring threads are one vector.
+// The whole stage is these functions; docs/design/simt.md explains how it works.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "cpu/engine/engine.hpp"
+
+namespace llvm {
+class Function;
+class TargetMachine;
+class raw_ostream;
+}  // namespace llvm
+
+namespace cucpu::simt {
+
+struct Options {
+  Dim3 block;          ///< the code is specialised on it
+  unsigned width = 0;  ///< 4, 8, 16 or 32 lanes; 0: chosen from the kernel and the block shape
+  /// Promise of the launch: nctaid * ntid < 2^31 in every dimension. Code made without it is slower, not different.
+  bool small_grid = true;
+  llvm::TargetMachine* target = nullptr;  ///< for the cost models of LLVM's passes; may be null
+};
+
+/// What became of a kernel, for CUCORE_CPU_REPORT. Counts are static: instructions of the thread code.
+struct Report {
+  std::string refusal;  ///< why there is no block code; empty when there is
+  unsigned width = 0;
+  unsigned groups = 0;        ///< lane groups of a block
+  unsigned regions = 0;       ///< pieces between barriers, 1 without barriers
+  bool groups_agree = true;   ///< all groups provably take the same barriers
+  unsigned instructions = 0;  ///< of the cleaned thread code
+  unsigned uniform = 0, strided = 0, varying = 0;
+  unsigned loads_uniform = 0, loads_contiguous = 0, loads_strided = 0, gathers = 0;
+  unsigned stores_uniform = 0, stores_contiguous = 0, stores_strided = 0, scatters = 0;
+  unsigned atomics = 0, warp_operations = 0, lane_calls = 0;
+  unsigned divergent_branches = 0, divergent_loops = 0, masked_blocks = 0;
+  unsigned wrap_guards = 0;  ///< run-time checks that an index does not wrap inside a group
+  std::size_t scratch_bytes = 0;
+};
+
+struct BlockCode {
+  llvm::Function* function = nullptr;  ///< void(BlockContext*), in the module of the thread code; null: see report.refusal
+  std::size_t scratch_bytes = 0;       ///< what BlockContext::scratch must offer
+  Report report;
+};
+
+/// Makes block code from thread code (docs/design/engine.md), which stays as it is. Never throws for what it cannot do: it refuses.
+BlockCode vectorize(llvm::Function& thread, const Options&);
+
+/// LLVM's passes over block code, before code generation.
+void optimize(llvm::Function& block, llvm::TargetMachine*);
+
+std::string to_string(const Report&);
+
+}  // namespace cucpu::simt
