@@ -133,9 +133,15 @@ LoadedModule::~LoadedModule() {
 std::shared_ptr<LinkedCode> LoadedModule::functions() const { return functions_; }
 
 std::optional<ObjectCode> LoadedModule::object(const CompileJob& job) const {
-  std::string key = compiler_identity() + "\n" + source_digest_ + "\n" + job.kernel + "\n" + std::to_string(job.optimization) + "\n" +
-                    std::to_string(settings_.width) + "\n" + (job.small_grid ? "small" : "large");
-  if (job.block) key += "\n" + std::to_string(job.block->x) + "x" + std::to_string(job.block->y) + "x" + std::to_string(job.block->z);
+  std::string key;
+  const auto add = [&key](std::string_view part) { key.append(part).append("\n"); };
+  add(compiler_identity());
+  add(source_digest_);
+  add(job.kernel);
+  add(job.small_grid ? "small" : "large");
+  std::vector<std::uint64_t> numbers{static_cast<std::uint64_t>(job.optimization), settings_.width};
+  if (job.block) numbers.insert(numbers.end(), {job.block->x, job.block->y, job.block->z});
+  for (const std::uint64_t number : numbers) add(std::to_string(number));
   key = digest(key);
   const bool dumping = settings_.dump_thread || settings_.dump_block || settings_.dump_assembly;
   if (cache_.usable() && !dumping) {

@@ -138,6 +138,10 @@ class Lowering {
     if (name == "nsmid") return block(offsetof(BlockContext, nsmid));
     if (name == "gridid") return load(place_.block, offsetof(BlockContext, grid_id), i64());
     if (name == "dynamic_smem_size") return block(offsetof(BlockContext, dynamic_shared_bytes));
+    if (name == "dynamic_smem_offset") {
+      Value* bytes = b_.CreateSub(block(offsetof(BlockContext, shared_bytes)), block(offsetof(BlockContext, dynamic_shared_bytes)));
+      return b_.CreateAnd(b_.CreateAdd(bytes, b_.getInt32(15)), b_.getInt32(-16));
+    }
     if (name == "total_smem_size" || name == "aggr_smem_size") return block(offsetof(BlockContext, shared_bytes));
     if (name == "reserved_smem_offset_begin" || name == "reserved_smem_offset_0" || name == "reserved_smem_offset_1")
       return block(offsetof(BlockContext, reserved_shared_offset));
@@ -192,24 +196,12 @@ class Lowering {
     throw std::runtime_error{"unknown reduction cucpu.redux." + name.str()};
   }
 
-  /// A collective routine: operands and result go through memory, one structure per lane.
-  Value* collective(CallInst& marker, StringRef name) {
-    SmallVector<Type*, 8> types;
-    for (Value* argument : marker.args()) types.push_back(argument->getType());
-    auto* operands = StructType::get(module_.getContext(), types);
-    Type* result = marker.getType();
-    IRBuilder<> entry{&function_.getEntryBlock(), function_.getEntryBlock().getFirstInsertionPt()};
-    AllocaInst* in = entry.CreateAlloca(operands);
-    AllocaInst* out = entry.CreateAlloca(result->isVoidTy() ? b_.getInt8Ty() : result);
-    in->setAlignment(Align(16));
-    out->setAlignment(Align(16));
-    for (unsigned i = 0; i < types.size(); ++i) b_.CreateStore(marker.getArgOperand(i), b_.CreateStructGEP(operands, in, i));
+  /// A collective routine, called once for a warp: this lane's operands lie at one pointer, its result goes to the other.
+  void collective(CallInst& marker, StringRef name) {
     std::string routine = "cucpu_rt_warp_" + name.str();
-    for (char& c : routine)
-      if (c == '.') c = '_';
+    std::replace(routine.begin(), routine.end(), '.', '_');
     FunctionCallee callee = module_.getOrInsertFunction(routine, Type::getVoidTy(module_.getContext()));
-    call("cucpu_rt_warp_call", b_.getVoidTy(), {callee.getCallee(), in, out});
-    return result->isVoidTy() ? nullptr : b_.CreateLoad(result, out);
+    call("cucpu_rt_warp_call", b_.getVoidTy(), {callee.getCallee(), marker.getArgOperand(0), marker.getArgOperand(1)});
   }
 
   Value* lower(CallInst& marker, StringRef name) {
@@ -252,7 +244,7 @@ class Lowering {
     if (name.starts_with("match.any.")) return unpack(warp(WarpOp::kMatchAny, argument(1), argument(0)), type);
     if (name.starts_with("match.all.")) return unpack(warp(WarpOp::kMatchAll, argument(1), argument(0)), type);
     if (name.consume_front("redux.")) return unpack(warp(redux(name), argument(1), argument(0)), type);
-    if (name.consume_front("warp.")) return collective(marker, name);
+    if (name.consume_front("warp.")) return collective(marker, name), nullptr;
     throw std::runtime_error{"unknown marker cucpu." + name.str()};
   }
 

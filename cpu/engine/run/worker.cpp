@@ -25,6 +25,11 @@ constexpr std::size_t kMaxFibers = 32768;
 
 constexpr std::size_t round_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
 
+/// Room for the block's own bytes: dynamic memory may start at a rounded-up offset.
+std::uint32_t own_shared(const Code& code, const LaunchShape& shape) {
+  return static_cast<std::uint32_t>(round_up(round_up(code.static_shared_bytes, kAlign) + shape.dynamic_shared_bytes, 128));
+}
+
 std::atomic<std::uint32_t> g_workers{0};
 
 }  // namespace
@@ -219,8 +224,7 @@ Cluster* Worker::take_cluster(std::uint32_t count) {
     free_blocks_.pop_back();
   }
   // Shared memory ends close to a guard page, so that running far off its end is a fault.
-  const std::uint32_t own = code.static_shared_bytes + grid_->shape().dynamic_shared_bytes;
-  const std::size_t stride = round_up(own, 128) + kReserved + 2 * kSharedPadding;
+  const std::size_t stride = own_shared(code, grid_->shape()) + kReserved + 2 * kSharedPadding;
   const std::size_t bytes = round_up(stride, kAlign) * count;
   const std::size_t guard = std::max<std::size_t>(page_size(), 65536);
   const std::size_t mapped = round_up(bytes, page_size()) + 2 * guard;
@@ -272,8 +276,7 @@ void Worker::place(Block& block, std::uint64_t index, std::uint32_t rank) {
       .shared = block.cluster->shared[rank],
       .shared_bytes = code.static_shared_bytes + shape.dynamic_shared_bytes,
       .dynamic_shared_bytes = shape.dynamic_shared_bytes,
-      .reserved_shared_offset =
-          static_cast<std::uint32_t>(round_up(code.static_shared_bytes + shape.dynamic_shared_bytes, 128)),
+      .reserved_shared_offset = own_shared(code, shape),
       .block_threads = static_cast<std::uint32_t>(shape.block.volume()),
       .cancel = reinterpret_cast<const std::uint32_t*>(&grid_->cancel_),
       .scratch = block.scratch,
