@@ -1,0 +1,126 @@
+// cucore/graph.hpp: work described once and launched many times.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cucore/abi/driver.h"
+#include "cucore/context.hpp"
+#include "cucore/event.hpp"
+#include "cucore/export.hpp"
+#include "cucore/kernel.hpp"
+#include "cucore/launch.hpp"
+#include "cucore/stream.hpp"
+
+namespace cucore {
+
+struct GraphCompleteOptions {
+  bool auto_free_on_launch = false;  ///< frees what the last launch allocated and did not free
+  StreamRef upload_stream{};         ///< uploads the graph to the device there and then
+  bool upload = false;
+  bool device_launch = false;      ///< kernels may launch it
+  bool use_node_priority = false;  ///< nodes keep the priority of the stream they were captured from
+};
+
+/// A 1-D copy or fill inside a graph.
+struct MemsetParams {
+  CUdeviceptr dst = 0;
+  std::size_t pitch = 0;
+  unsigned value = 0;
+  unsigned element_size = 1;
+  std::size_t width = 0;
+  std::size_t height = 1;
+};
+
+namespace detail {
+struct GraphBox {
+  CUgraph handle = nullptr;
+  bool owned = false;
+  std::shared_ptr<void> parent;  // a body of a conditional node, or a child graph, lives in its parent
+  ~GraphBox();
+};
+struct ExecBox {
+  CUgraphExec handle = nullptr;
+  ~ExecBox();
+};
+}  // namespace detail
+
+class Graph;
+
+/// A graph that can still be changed. Copies share it. Nodes are the driver's handles, valid as long as the graph.
+class CUCORE_EXPORT GraphDefinition {
+ public:
+  GraphDefinition() = default;
+  static GraphDefinition create();
+  static GraphDefinition adopt(CUgraph handle);
+  static GraphDefinition view(CUgraph handle, const GraphDefinition& parent);
+
+  [[nodiscard]] CUgraph handle() const noexcept { return box_ ? box_->handle : nullptr; }
+  [[nodiscard]] bool is_valid() const noexcept { return handle() != nullptr; }
+
+  using Nodes = std::span<const CUgraphNode>;
+  CUgraphNode add_empty(Nodes after);
+  CUgraphNode add_kernel(Nodes after, const LaunchConfig& config, const Kernel& kernel, void** arguments);
+  CUgraphNode add_memcpy(Nodes after, CUdeviceptr dst, CUdeviceptr src, std::size_t size);
+  CUgraphNode add_memset(Nodes after, const MemsetParams& params);
+  CUgraphNode add_host(Nodes after, CUhostFn function, void* data);
+  CUgraphNode add_child(Nodes after, const GraphDefinition& child);
+  CUgraphNode add_event_record(Nodes after, EventRef event);
+  CUgraphNode add_event_wait(Nodes after, EventRef event);
+  CUgraphNode add_alloc(Nodes after, CUDA_MEM_ALLOC_NODE_PARAMS& params);
+  CUgraphNode add_free(Nodes after, CUdeviceptr ptr);
+  /// Adds an if, while or switch node with `count` bodies, which it returns.
+  CUgraphNode add_conditional(Nodes after, CUgraphConditionalHandle condition, CUgraphConditionalNodeType type,
+                              unsigned count, std::vector<CUgraph>& bodies);
+  [[nodiscard]] CUgraphConditionalHandle create_condition(unsigned default_value, bool assign_default);
+  void remove(CUgraphNode node);
+
+  [[nodiscard]] std::vector<CUgraphNode> nodes() const;
+  [[nodiscard]] std::vector<std::pair<CUgraphNode, CUgraphNode>> edges() const;
+  void add_edges(Nodes from, Nodes to);
+  void remove_edges(Nodes from, Nodes to);
+  /// True when a node allocates memory that no node of the graph frees.
+  [[nodiscard]] bool leaves_allocations() const;
+
+  [[nodiscard]] Graph instantiate(const GraphCompleteOptions& options = {}) const;
+  void debug_dot_print(const std::string& path, unsigned flags = 0) const;
+
+ private:
+  explicit GraphDefinition(std::shared_ptr<detail::GraphBox> box) : box_{std::move(box)} {}
+  std::shared_ptr<detail::GraphBox> box_;
+};
+
+/// A graph ready to launch. Copies share it.
+class CUCORE_EXPORT Graph {
+ public:
+  Graph() = default;
+  explicit Graph(std::shared_ptr<detail::ExecBox> box) : box_{std::move(box)} {}
+  [[nodiscard]] CUgraphExec handle() const noexcept { return box_ ? box_->handle : nullptr; }
+  void launch(StreamRef stream) const;
+  void upload(StreamRef stream) const;
+  /// Takes the parameters of a graph of the same shape over; throws with the reason when it cannot.
+  void update(const GraphDefinition& source) const;
+  void close() noexcept { box_.reset(); }
+
+ private:
+  std::shared_ptr<detail::ExecBox> box_;
+};
+
+/// The parameters of a kernel node; `native.kernelParams` is `arguments`.
+CUCORE_EXPORT CUDA_KERNEL_NODE_PARAMS kernel_node_params(const LaunchConfig& config, const Kernel& kernel,
+                                                         void** arguments);
+/// The parameters of a copy of `size` bytes between any two places.
+CUCORE_EXPORT CUDA_MEMCPY3D memcpy_params(CUdeviceptr dst, CUdeviceptr src, std::size_t size);
+CUCORE_EXPORT CUDA_MEMSET_NODE_PARAMS memset_params(const MemsetParams& params);
+/// Sets what a launch config says beyond grid and block (cluster, cooperation) on a kernel node.
+CUCORE_EXPORT void set_kernel_node_attributes(CUgraphNode node, const LaunchConfig& config);
+
+/// Captures what `work` queues on `stream` into a graph instead of running it.
+CUCORE_EXPORT GraphDefinition capture(StreamRef stream, const std::function<void()>& work);
+
+}  // namespace cucore

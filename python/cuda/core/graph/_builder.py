@@ -1,0 +1,295 @@
+"""Capturing work into a graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _core
+from .._core import Graph
+from ._definition import GraphCondition, GraphDefinition, _definition_of, _State, host_function
+from ._options import GraphCompleteOptions, GraphDebugPrintOptions
+
+_MODES = {"global": 0, "thread_local": 1, "relaxed": 2}
+_IF, _WHILE, _SWITCH = 0, 1, 2
+
+
+class GraphBuilder:
+    """Turns calls into nodes: between ``begin_building`` and ``end_building`` pass it where a stream is expected.
+
+    ::
+
+        builder = stream.create_graph_builder().begin_building()
+        launch(builder, config, kernel, buffer)
+        graph = builder.end_building().complete()
+        graph.launch(stream)
+    """
+
+    __slots__ = ("_stream", "_owns_stream", "_kind", "_body", "_definition", "_state", "_phase", "_parent", "__weakref__")
+
+    def __init__(self) -> None:
+        raise RuntimeError("a GraphBuilder comes from create_graph_builder() of a Device or a Stream")
+
+    @classmethod
+    def _init(cls, stream: Any, owns_stream: bool = False) -> GraphBuilder:
+        return cls._make(stream, owns_stream, "primary")
+
+    @classmethod
+    def _make(cls, stream: Any, owns_stream: bool, kind: str, parent: Any = None, body: Any = None) -> GraphBuilder:
+        self = cls.__new__(cls)
+        self._stream = stream
+        self._owns_stream = owns_stream
+        self._kind = kind  # primary, forked (from split) or body (of a conditional node)
+        self._parent = parent
+        self._body = body
+        self._definition = None
+        self._state = body._state if body is not None else parent._state if kind == "forked" else _State()
+        self._phase = "building" if kind == "forked" else "new"
+        return self
+
+    # ---- what other calls need
+
+    @property
+    def _cucore_stream(self) -> Any:
+        self._check_open()
+        return self._stream
+
+    def _retain(self, things: Any) -> None:
+        """Keep what a captured call used as long as the graph."""
+        if self._phase == "building":
+            self._state.extra.append(things)
+
+    def _check_open(self) -> None:
+        if self._phase == "closed":
+            raise RuntimeError("the graph builder is closed")
+
+    def _check_building(self) -> None:
+        self._check_open()
+        if self._phase != "building":
+            raise RuntimeError("the graph builder is not building: call begin_building() first")
+
+    def _built(self) -> GraphDefinition:
+        self._check_open()
+        if self._phase == "building":
+            raise RuntimeError("the graph is still being built: call end_building() first")
+        if self._definition is None:
+            raise RuntimeError("nothing was built: call begin_building(), queue work, and call end_building()")
+        return self._definition
+
+    @property
+    def stream(self) -> Any:
+        """The stream that work is captured from."""
+        return self._stream
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        """The protocol by which libraries share streams."""
+        return self._cucore_stream.__cuda_stream__()
+
+    @property
+    def is_building(self) -> bool:
+        """True between begin_building() and end_building()."""
+        return self._phase == "building"
+
+    @property
+    def is_closed(self) -> bool:
+        """True after close()."""
+        return self._phase == "closed"
+
+    @property
+    def is_join_required(self) -> bool:
+        """True for a builder that split() made, until it is joined."""
+        return self._kind == "forked" and self._phase == "building"
+
+    @property
+    def graph_definition(self) -> GraphDefinition:
+        """The graph as nodes; while building, what has been captured so far."""
+        if self._phase == "building":
+            if self._body is not None:
+                return self._body
+            handle = _core.capture_info(self._stream)[2]
+            return GraphDefinition._wrap(_core._GraphDef.borrow(handle), self._state)
+        return self._built()
+
+    # ---- building
+
+    def begin_building(self, mode: str | None = "relaxed") -> GraphBuilder:
+        """Start: from now on calls with this builder become nodes."""
+        self._check_open()
+        if self._kind == "forked":
+            raise RuntimeError("a builder that split() made is building already")
+        if self._phase == "building":
+            raise RuntimeError("the graph builder is building already")
+        if self._phase == "ended" and self._kind == "body":
+            raise RuntimeError("the body of a conditional node can be built once only")
+        number = _MODES.get("relaxed" if mode is None else str(mode))
+        if number is None:
+            raise ValueError(f"mode must be one of {', '.join(_MODES)}, not {mode!r}")
+        if self._body is not None:
+            _core.capture_begin_to(self._stream, self._body._def.handle, number)
+        else:
+            self._state = _State()
+            self._definition = None
+            _core.capture_begin(self._stream, number)
+        self._phase = "building"
+        return self
+
+    def end_building(self) -> GraphBuilder:
+        """Stop; then ``complete()`` gives a graph to launch."""
+        self._check_building()
+        if self._kind == "forked":
+            raise RuntimeError("a builder that split() made ends by GraphBuilder.join()")
+        self._phase = "ended"
+        try:
+            handle = _core.capture_end(self._stream)
+        except Exception:
+            self._phase = "new" if self._kind == "primary" else "closed"
+            raise
+        if self._body is not None:
+            self._definition = self._body
+        else:
+            self._definition = GraphDefinition._wrap(_core._GraphDef.adopt(handle), self._state)
+        return self
+
+    def complete(self, options: GraphCompleteOptions | None = None) -> Graph:
+        """Make the graph ready to launch. It keeps what its nodes use."""
+        if self._kind != "primary":
+            raise RuntimeError("only the builder that began the graph can complete it")
+        return self._built().instantiate(options)
+
+    def callback(self, fn: Any, *, user_data: Any = None) -> None:
+        """Call a function on the host at this point: a Python callable, or a C function of ctypes."""
+        self._check_building()
+        function, address, data, keep = host_function(fn, user_data)
+        _core.launch_host(self._stream, function, address, data)
+        self._retain(keep)
+
+    def embed(self, child: Any) -> None:
+        """Run a copy of another graph at this point."""
+        self._check_building()
+        definition = _definition_of(child)
+        graph, after = self._captured()
+        node = graph.add_child(after, definition._def)
+        _core.capture_continue_after(self._stream, [node])
+        self._retain((definition._state, tuple(definition._state.keep.values())))
+
+    add_child = embed
+
+    def _captured(self) -> tuple[Any, list[int]]:
+        """The graph of the driver that is being captured, and the nodes that come before what is next."""
+        _, _, handle, after = _core.capture_info(self._stream)
+        return _core._GraphDef.borrow(handle), after
+
+    # ---- branches
+
+    def split(self, count: int) -> tuple[GraphBuilder, ...]:
+        """Go on in ``count`` branches that may run at once; this builder is the first."""
+        self._check_building()
+        if count < 2:
+            raise ValueError(f"split() needs at least 2 branches, not {count}")
+        event = self._stream.record()
+        branches = [self]
+        for _ in range(count - 1):
+            stream = self._stream.context.create_stream()
+            stream.wait(event)
+            branches.append(GraphBuilder._make(stream, True, "forked", parent=self))
+        return tuple(branches)
+
+    @staticmethod
+    def join(*graph_builders: GraphBuilder) -> GraphBuilder:
+        """Go on in one branch after all of these; the builders that split() made are closed."""
+        if len(graph_builders) < 2:
+            raise ValueError("join() needs at least 2 builders")
+        for builder in graph_builders:
+            builder._check_building()
+        root = next((b for b in graph_builders if b._kind != "forked"), graph_builders[0])
+        for builder in graph_builders:
+            if builder is not root:
+                root._stream.wait(builder._stream)
+                builder._finish_branch()
+        return root
+
+    def _finish_branch(self) -> None:
+        self._phase = "closed"
+        if self._owns_stream:
+            self._state.extra.append(self._stream)  # stays until the capture has ended
+        self._stream = None
+
+    # ---- conditions
+
+    def create_condition(self, default_value: int | None = None) -> GraphCondition:
+        """Make what a conditional node decides by; it starts every launch at the default, if one is given."""
+        self._check_building()
+        graph, _ = self._captured()
+        value = graph.create_condition(default_value or 0, default_value is not None)
+        return GraphCondition._make(value, self._state)
+
+    create_conditional_handle = create_condition
+
+    def _conditional(self, condition: Any, kind: int, count: int) -> tuple[GraphBuilder, ...]:
+        self._check_building()
+        if not isinstance(condition, GraphCondition):
+            raise TypeError(f"condition must be a GraphCondition, not {type(condition).__name__}")
+        graph, after = self._captured()
+        node, bodies = graph.add_conditional(after, condition.handle, kind, count)
+        _core.capture_continue_after(self._stream, [node])
+        builders = []
+        for handle in bodies:
+            body = GraphDefinition._wrap(_core._GraphDef.borrow(handle))
+            self._state.extra.append(body._state)
+            stream = self._stream.context.create_stream()
+            builders.append(GraphBuilder._make(stream, True, "body", parent=self, body=body))
+        return tuple(builders)
+
+    def if_then(self, condition: GraphCondition) -> GraphBuilder:
+        """A builder for what runs when the condition is not zero."""
+        return self._conditional(condition, _IF, 1)[0]
+
+    if_cond = if_then
+
+    def if_else(self, condition: GraphCondition) -> tuple[GraphBuilder, GraphBuilder]:
+        """Builders for what runs when the condition is not zero, and when it is."""
+        return self._conditional(condition, _IF, 2)  # type: ignore[return-value]
+
+    def while_loop(self, condition: GraphCondition) -> GraphBuilder:
+        """A builder for what runs as long as the condition is not zero."""
+        return self._conditional(condition, _WHILE, 1)[0]
+
+    def switch(self, condition: GraphCondition, count: int) -> tuple[GraphBuilder, ...]:
+        """Builders for ``count`` branches; the condition's value names the one that runs."""
+        return self._conditional(condition, _SWITCH, count)
+
+    # ---- looking and ending
+
+    def debug_dot_print(self, path: str, options: GraphDebugPrintOptions | None = None) -> None:
+        """Write the graph in the DOT language."""
+        self._built().debug_dot_print(path, options)
+
+    def debug_print(self, path: str | None = None, options: GraphDebugPrintOptions | None = None) -> None:
+        """Write the graph in the DOT language to a file, or to standard output."""
+        self._built().debug_print(path, options)
+
+    def _repr_svg_(self) -> str | None:
+        return self._definition._repr_svg_() if self._definition is not None else None
+
+    def close(self) -> None:
+        """End a capture that is still going on and forget the graph. Does nothing the second time."""
+        if self._phase == "closed":
+            return
+        phase, self._phase = self._phase, "closed"
+        if phase == "building" and self._kind != "forked":
+            try:
+                handle = _core.capture_end(self._stream)
+                if self._body is None and handle:
+                    _core._GraphDef.adopt(handle)  # owned by nobody from here: destroyed at once
+            except Exception:  # noqa: S110  the capture was invalidated; ending it is all that was wanted
+                pass
+        self._definition = None
+        self._stream = None
+
+    def __del__(self) -> None:
+        try:
+            self.close()
+        except Exception:  # noqa: S110  nothing can be reported from here
+            pass
+
+    def __repr__(self) -> str:
+        return f"<GraphBuilder {self._phase}>"

@@ -1,0 +1,383 @@
+"""Graphs that can still be changed, and how nodes are added to them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .. import _core
+from .._core import Graph
+from ..typing import GraphMemoryType
+from ._options import GraphCompleteOptions, GraphDebugPrintOptions, options_of
+
+if TYPE_CHECKING:
+    from .._core import Buffer, Device, Event, Kernel, LaunchConfig
+    from ._nodes import (
+        AllocNode,
+        ChildGraphNode,
+        EmptyNode,
+        EventRecordNode,
+        EventWaitNode,
+        FreeNode,
+        GraphNode,
+        HostCallbackNode,
+        IfElseNode,
+        IfNode,
+        KernelNode,
+        MemcpyNode,
+        MemsetNode,
+        SwitchNode,
+        WhileNode,
+    )
+
+_PINNED, _MANAGED = 1, 2
+_DEVICE, _HOST = 1, 2
+_IF, _WHILE, _SWITCH = 0, 1, 2
+
+
+class _State:
+    """What belongs to one graph of the driver: its known nodes, and what they keep alive."""
+
+    __slots__ = ("nodes", "keep", "extra", "__weakref__")
+
+    def __init__(self) -> None:
+        self.nodes: dict[int, Any] = {}
+        self.keep: dict[int, Any] = {}
+        self.extra: list[Any] = []
+
+
+def address_of(place: Any) -> int:
+    """A Buffer or an int as an address."""
+    if isinstance(place, _core.Buffer):
+        if place.is_closed:
+            raise RuntimeError("the buffer is closed")
+        return place.handle
+    return int(place)
+
+
+def host_function(fn: Any, user_data: Any) -> tuple[Any, int, int, Any]:
+    """(callable, address, data, what to keep): a Python callable, or a C function of ctypes with its data."""
+    import ctypes
+
+    if isinstance(fn, ctypes._CFuncPtr):
+        address = ctypes.cast(fn, ctypes.c_void_p).value or 0
+        if user_data is None:
+            return None, address, 0, fn
+        if isinstance(user_data, int):
+            return None, address, user_data, fn
+        held = ctypes.create_string_buffer(bytes(user_data), len(bytes(user_data)))
+        return None, address, ctypes.addressof(held), (fn, held)
+    if not callable(fn):
+        raise TypeError(f"fn must be callable, not {type(fn).__name__}")
+    if user_data is not None:
+        raise ValueError("user_data goes with C functions only; a Python callable can carry its own")
+    return fn, 0, 0, fn
+
+
+def memset_pattern(value: Any) -> tuple[int, int]:
+    """(value, element size) of an int in 0..255 or of 1, 2 or 4 bytes."""
+    if isinstance(value, int):
+        if not 0 <= value <= 255:
+            raise OverflowError(f"an int must be in 0..255, not {value}; give bytes for a wider pattern")
+        return value, 1
+    data = bytes(value)
+    if len(data) not in (1, 2, 4):
+        raise ValueError(f"a pattern has 1, 2 or 4 bytes, not {len(data)}")
+    return int.from_bytes(data, "little"), len(data)
+
+
+class GraphCondition:
+    """What a conditional node decides by; pass it to a kernel, which sets it."""
+
+    __slots__ = ("_handle", "_state")
+
+    def __init__(self, *arg: Any, **kwargs: Any) -> None:
+        raise RuntimeError("a GraphCondition comes from create_condition(); it cannot be made directly")
+
+    @classmethod
+    def _make(cls, handle: int, state: _State) -> GraphCondition:
+        self = cls.__new__(cls)
+        self._handle = handle
+        self._state = state
+        return self
+
+    @property
+    def handle(self) -> int:
+        """The driver's handle, an int."""
+        return self._handle
+
+    @property
+    def _kernel_argument(self) -> int:
+        return self._handle
+
+    def __int__(self) -> int:
+        return self._handle
+
+    def __eq__(self, other: object) -> bool:
+        return self._handle == other._handle if isinstance(other, GraphCondition) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((GraphCondition, self._handle))
+
+    def __repr__(self) -> str:
+        return f"<GraphCondition handle={self._handle:#x}>"
+
+
+class _Adder:
+    """Adds nodes: a definition adds them with no dependency, a node adds them after itself."""
+
+    __slots__ = ()
+
+    def _home(self) -> GraphDefinition:
+        raise NotImplementedError
+
+    def _after(self) -> list[int]:
+        return []
+
+    def allocate(
+        self,
+        size: int,
+        *,
+        device: Device | int | None = None,
+        memory_type: GraphMemoryType = GraphMemoryType.DEVICE,
+        peer_access: list[Device | int] | None = None,
+    ) -> AllocNode:
+        """Add a node that allocates memory; its ``dptr`` is known at once."""
+        home = self._home()
+        number = int(_core.Device(device))
+        kind = GraphMemoryType(memory_type)
+        peers = sorted({int(_core.Device(peer)) for peer in peer_access or ()} - {number})
+        alloc, place, where = {
+            GraphMemoryType.DEVICE: (_PINNED, _DEVICE, number),
+            GraphMemoryType.HOST: (_PINNED, _HOST, 0),
+            GraphMemoryType.MANAGED: (_MANAGED, _DEVICE, number),
+        }[kind]
+        handle, _ = home._def.add_alloc(self._after(), size, alloc, place, where, peers)
+        return home._node(handle)
+
+    def deallocate(self, dptr: int) -> FreeNode:
+        """Add a node that frees what an AllocNode allocated."""
+        home = self._home()
+        return home._node(home._def.add_free(self._after(), address_of(dptr)))
+
+    def launch(self, config: LaunchConfig, kernel: Kernel, *args: Any) -> KernelNode:
+        """Add a node that runs a kernel; arguments as for ``cuda.core.launch``."""
+        home = self._home()
+        handle = home._def.add_kernel(self._after(), config, kernel, args)
+        node = home._node(handle, keep=(kernel, args))
+        node._kernel, node._config, node._args = kernel, config, args
+        return node
+
+    def memcpy(
+        self, dst: Buffer | int, src: Buffer | int, size: int, *, dst_owner: Any = None, src_owner: Any = None
+    ) -> MemcpyNode:
+        """Add a node that copies ``size`` bytes; addresses can name owners to keep alive."""
+        home = self._home()
+        handle = home._def.add_memcpy(self._after(), address_of(dst), address_of(src), size)
+        return home._node(handle, keep=(dst, src, dst_owner, src_owner))
+
+    def memset(
+        self, dst: Buffer | int, value: Any, width: int, height: int = 1, pitch: int = 0, *, dst_owner: Any = None
+    ) -> MemsetNode:
+        """Add a node that repeats a pattern: rows of ``width`` elements, ``pitch`` bytes apart."""
+        home = self._home()
+        pattern, element = memset_pattern(value)
+        handle = home._def.add_memset(self._after(), address_of(dst), pattern, element, width, height, pitch)
+        return home._node(handle, keep=(dst, dst_owner))
+
+    def _callback(self, fn: Any, user_data: Any) -> HostCallbackNode:
+        home = self._home()
+        function, address, data, keep = host_function(fn, user_data)
+        return home._node(home._def.add_host(self._after(), function, address, data), keep=keep)
+
+    def embed(self, child: GraphDefinition) -> ChildGraphNode:
+        """Add a node that runs a copy of another graph."""
+        home = self._home()
+        child = _definition_of(child)
+        return home._node(home._def.add_child(self._after(), child._def), keep=child._state)
+
+    def record(self, event: Event) -> EventRecordNode:
+        """Add a node that records an event."""
+        home = self._home()
+        node = home._node(home._def.add_event_record(self._after(), event), keep=event)
+        node._event = event
+        return node
+
+    def wait(self, event: Event) -> EventWaitNode:
+        """Add a node that waits for an event."""
+        home = self._home()
+        node = home._node(home._def.add_event_wait(self._after(), event), keep=event)
+        node._event = event
+        return node
+
+    def join(self, *nodes: GraphNode) -> EmptyNode:
+        """Add a node that does nothing after all these."""
+        home = self._home()
+        return home._node(home._def.add_empty(self._after() + [node._handle for node in nodes]))
+
+    def _conditional(self, condition: GraphCondition, kind: int, count: int, cls: Any) -> Any:
+        if not isinstance(condition, GraphCondition):
+            raise TypeError(f"condition must be a GraphCondition, not {type(condition).__name__}")
+        home = self._home()
+        handle, bodies = home._def.add_conditional(self._after(), condition.handle, kind, count)
+        node = cls._make(home, handle)
+        node._condition = condition
+        node._branches = tuple(home._body(body) for body in bodies)
+        home._state.nodes[handle] = node
+        home._state.keep[handle] = tuple(branch._state for branch in node._branches)
+        return node
+
+    def if_then(self, condition: GraphCondition) -> IfNode:
+        """Add a node whose body (``then``) runs when the condition is not zero."""
+        from ._nodes import IfNode
+
+        return self._conditional(condition, _IF, 1, IfNode)
+
+    def if_else(self, condition: GraphCondition) -> IfElseNode:
+        """Add a node with two bodies, ``then`` and ``else_``."""
+        from ._nodes import IfElseNode
+
+        return self._conditional(condition, _IF, 2, IfElseNode)
+
+    def while_loop(self, condition: GraphCondition) -> WhileNode:
+        """Add a node whose ``body`` runs as long as the condition is not zero."""
+        from ._nodes import WhileNode
+
+        return self._conditional(condition, _WHILE, 1, WhileNode)
+
+    def switch(self, condition: GraphCondition, count: int) -> SwitchNode:
+        """Add a node that runs the branch the condition's value names, or none."""
+        from ._nodes import SwitchNode
+
+        return self._conditional(condition, _SWITCH, count, SwitchNode)
+
+
+class GraphDefinition(_Adder):
+    """A graph that can still be changed. Methods add nodes that start at once; nodes add what comes after them."""
+
+    __slots__ = ("_def", "_state", "__weakref__")
+
+    def __init__(self) -> None:
+        self._def = _core._GraphDef.create()
+        self._state = _State()
+
+    @classmethod
+    def _wrap(cls, definition: Any, state: _State | None = None) -> GraphDefinition:
+        self = cls.__new__(cls)
+        self._def = definition
+        self._state = state or _State()
+        return self
+
+    def _home(self) -> GraphDefinition:
+        return self
+
+    def _body(self, handle: int) -> GraphDefinition:
+        return GraphDefinition._wrap(_core._GraphDef.view(handle, self._def))
+
+    def _node(self, handle: int, keep: Any = None) -> Any:
+        node = self._state.nodes.get(handle)
+        if node is None:
+            from ._nodes import node_class
+
+            node = node_class(_core.node_type(handle))._make(self, handle)
+            self._state.nodes[handle] = node
+        if keep is not None:
+            self._state.keep[handle] = keep
+        return node
+
+    @property
+    def handle(self) -> Any:
+        """The driver's handle, for cuda.bindings."""
+        return _handle("CUgraph", self._def.handle)
+
+    @property
+    def is_valid(self) -> bool:
+        return self._def.handle != 0
+
+    def callback(self, fn: Any, *, user_data: Any = None) -> HostCallbackNode:
+        """Add a node that calls a function on the host: a Python callable, or a C function of ctypes."""
+        return self._callback(fn, user_data)
+
+    def empty(self) -> EmptyNode:
+        """Add a node that does nothing."""
+        return self._node(self._def.add_empty([]))
+
+    def create_condition(self, default_value: int | None = None) -> GraphCondition:
+        """Make what a conditional node decides by; it starts every launch at the default, if one is given."""
+        value = self._def.create_condition(default_value or 0, default_value is not None)
+        return GraphCondition._make(value, self._state)
+
+    def nodes(self) -> set[GraphNode]:
+        """All nodes."""
+        return {self._node(handle) for handle in self._def.nodes()}
+
+    def edges(self) -> set[tuple[GraphNode, GraphNode]]:
+        """All pairs of nodes where the second waits for the first."""
+        return {(self._node(a), self._node(b)) for a, b in self._def.edges()}
+
+    def instantiate(self, options: GraphCompleteOptions | None = None) -> Graph:
+        """Make the graph ready to launch. It keeps what its nodes use."""
+        o = options_of(options, GraphCompleteOptions)
+        # The nodes may change afterwards: what is used now is what this launch needs.
+        keep = (self._state, tuple(self._state.keep.values()), tuple(self._state.extra))
+        return self._def.instantiate(
+            o.auto_free_on_launch, o.upload_stream, o.device_launch, o.use_node_priority, keep
+        )
+
+    complete = instantiate
+
+    def debug_dot_print(self, path: str, options: GraphDebugPrintOptions | None = None) -> None:
+        """Write the graph in the DOT language."""
+        self._def.debug_dot_print(str(path), options_of(options, GraphDebugPrintOptions)._flags())
+
+    def debug_print(self, path: str | None = None, options: GraphDebugPrintOptions | None = None) -> None:
+        """Write the graph in the DOT language to a file, or to standard output."""
+        if path is not None:
+            self.debug_dot_print(path, options)
+            return
+        print(self._dot(options), end="")
+
+    def _dot(self, options: GraphDebugPrintOptions | None = None) -> str:
+        import tempfile
+
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/graph.dot"
+            self.debug_dot_print(path, options)
+            with open(path, encoding="utf-8", errors="replace") as file:
+                return file.read()
+
+    def _repr_svg_(self) -> str | None:
+        """A picture for notebooks, where the program ``dot`` is installed."""
+        import shutil
+        import subprocess
+
+        dot = shutil.which("dot")
+        if dot is None:
+            return None
+        done = subprocess.run([dot, "-Tsvg"], input=self._dot(), capture_output=True, text=True, check=False)
+        return done.stdout if done.returncode == 0 else None
+
+    def __eq__(self, other: object) -> bool:
+        return self._def.handle == other._def.handle if isinstance(other, GraphDefinition) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((GraphDefinition, self._def.handle))
+
+    def __repr__(self) -> str:
+        return f"<GraphDefinition handle={self._def.handle:#x}>"
+
+
+def _handle(kind: str, value: int) -> Any:
+    from cuda.bindings import driver
+
+    return getattr(driver, kind)(value)
+
+
+def _definition_of(source: Any) -> GraphDefinition:
+    """A GraphDefinition, or the one a GraphBuilder has built."""
+    if isinstance(source, GraphDefinition):
+        return source
+    from ._builder import GraphBuilder
+
+    if isinstance(source, GraphBuilder):
+        return source._built()
+    raise TypeError(f"expected a GraphDefinition or a GraphBuilder, not {type(source).__name__}")

@@ -1,0 +1,152 @@
+"""Nodes of a graph that is ready to launch: ``graph[node]`` changes what the next launches do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._core import Graph
+from ._definition import _definition_of, address_of, host_function, memset_pattern
+from ._nodes import (
+    ChildGraphNode,
+    EventRecordNode,
+    EventWaitNode,
+    GraphNode,
+    HostCallbackNode,
+    KernelNode,
+    MemcpyNode,
+    MemsetNode,
+)
+
+
+class ExecutableGraphNode:
+    """A node of a Graph."""
+
+    __slots__ = ("_graph", "_node")
+
+    def __init__(self, *arg: Any, **kwargs: Any) -> None:
+        raise RuntimeError("comes from graph[node]; cannot be made directly")
+
+    @classmethod
+    def _make(cls, graph: Graph, node: GraphNode) -> Any:
+        self = cls.__new__(cls)
+        self._graph = graph
+        self._node = node
+        return self
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._node!r}>"
+
+
+class _Switchable(ExecutableGraphNode):
+    __slots__ = ()
+
+    @property
+    def is_enabled(self) -> bool:
+        """False when launches skip the node."""
+        return self._graph._is_enabled(self._node._handle)
+
+    def enable(self) -> None:
+        """Let launches run the node again."""
+        self._graph._set_enabled(self._node._handle, True)
+
+    def disable(self) -> None:
+        """Let launches skip the node."""
+        self._graph._set_enabled(self._node._handle, False)
+
+
+class ExecutableKernelNode(_Switchable):
+    """A node that runs a kernel."""
+
+    __slots__ = ()
+
+    def update(self, *, config: Any, kernel: Any, args: Any) -> None:
+        """Launch this kernel, this way, with these arguments from now on."""
+        args = tuple(args)
+        self._graph._set_kernel(self._node._handle, config, kernel, args)
+        self._graph._also_keep((kernel, args))
+
+
+class ExecutableMemcpyNode(_Switchable):
+    """A node that copies bytes."""
+
+    __slots__ = ()
+
+    def update(self, *, dst: Any, src: Any, size: int) -> None:
+        """Copy this there from now on."""
+        self._graph._set_memcpy(self._node._handle, address_of(dst), address_of(src), size)
+        self._graph._also_keep((dst, src))
+
+
+class ExecutableMemsetNode(_Switchable):
+    """A node that repeats a pattern."""
+
+    __slots__ = ()
+
+    def update(self, *, dst: Any, value: Any, width: int, height: int = 1, pitch: int = 0) -> None:
+        """Fill this with that from now on."""
+        pattern, element = memset_pattern(value)
+        self._graph._set_memset(self._node._handle, address_of(dst), pattern, element, width, height, pitch)
+        self._graph._also_keep(dst)
+
+
+class ExecutableHostCallbackNode(ExecutableGraphNode):
+    """A node that calls a function on the host."""
+
+    __slots__ = ()
+
+    def update(self, fn: Any, *, user_data: Any = None) -> None:
+        """Call this function from now on."""
+        function, address, data, keep = host_function(fn, user_data)
+        self._graph._set_host(self._node._handle, function, address, data)
+        self._graph._also_keep(keep)
+
+
+class ExecutableChildGraphNode(ExecutableGraphNode):
+    """A node that runs another graph."""
+
+    __slots__ = ()
+
+    def update(self, child: Any) -> None:
+        """Run a copy of this graph, of the same shape, from now on."""
+        child = _definition_of(child)
+        self._graph._set_child(self._node._handle, child._def)
+        self._graph._also_keep((child._state, tuple(child._state.keep.values())))
+
+
+class ExecutableEventRecordNode(ExecutableGraphNode):
+    """A node that records an event."""
+
+    __slots__ = ()
+
+    def update(self, event: Any) -> None:
+        """Record this event from now on."""
+        self._graph._set_event(self._node._handle, True, event)
+        self._graph._also_keep(event)
+
+
+class ExecutableEventWaitNode(ExecutableGraphNode):
+    """A node that waits for an event."""
+
+    __slots__ = ()
+
+    def update(self, event: Any) -> None:
+        """Wait for this event from now on."""
+        self._graph._set_event(self._node._handle, False, event)
+        self._graph._also_keep(event)
+
+
+_CLASSES = {
+    KernelNode: ExecutableKernelNode,
+    MemcpyNode: ExecutableMemcpyNode,
+    MemsetNode: ExecutableMemsetNode,
+    HostCallbackNode: ExecutableHostCallbackNode,
+    ChildGraphNode: ExecutableChildGraphNode,
+    EventRecordNode: ExecutableEventRecordNode,
+    EventWaitNode: ExecutableEventWaitNode,
+}
+
+
+def _executable_node(graph: Graph, node: Any) -> ExecutableGraphNode:
+    if not isinstance(node, GraphNode):
+        raise TypeError(f"a graph is indexed with a GraphNode of its definition, not {type(node).__name__}")
+    return _CLASSES.get(type(node), ExecutableGraphNode)._make(graph, node)

@@ -1,0 +1,509 @@
+"""The nodes of a graph, a class per kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, MutableSet
+from typing import TYPE_CHECKING, Any
+
+from .. import _core
+from ..typing import GraphConditionalType, GraphMemoryType
+from ._definition import GraphCondition, GraphDefinition, _Adder, _handle, address_of, host_function, memset_pattern
+
+if TYPE_CHECKING:
+    from .._core import Event, Kernel, LaunchConfig
+
+_MANAGED, _DEVICE = 2, 1
+
+
+class AdjacencySetProxy(MutableSet):  # type: ignore[type-arg]
+    """The nodes before or after one. Live: looks ask the driver, changes act at once."""
+
+    def __init__(self, node: GraphNode, is_fwd: bool) -> None:
+        self._node = node
+        self._is_fwd = bool(is_fwd)
+
+    @classmethod
+    def _from_iterable(cls, it: Iterable[Any]) -> set[Any]:  # type: ignore[override]
+        return set(it)
+
+    def _handles(self) -> list[int]:
+        return (_core.node_succ if self._is_fwd else _core.node_pred)(self._node._handle)
+
+    def _edge(self, other: GraphNode) -> tuple[list[int], list[int]]:
+        a, b = [self._node._handle], [other._handle]
+        return (a, b) if self._is_fwd else (b, a)
+
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, GraphNode) and value._handle in self._handles()
+
+    def __iter__(self) -> Iterator[GraphNode]:
+        home = self._node._graph
+        return iter([home._node(handle) for handle in self._handles()])
+
+    def __len__(self) -> int:
+        return len(self._handles())
+
+    def add(self, value: GraphNode) -> None:
+        if not isinstance(value, GraphNode):
+            raise TypeError(f"expected a GraphNode, not {type(value).__name__}")
+        if value not in self:
+            self._node._graph._def.add_edges(*self._edge(value))
+
+    def discard(self, value: GraphNode) -> None:
+        if value in self:
+            self._node._graph._def.remove_edges(*self._edge(value))
+
+    def clear(self) -> None:
+        for node in list(self):
+            self.discard(node)
+
+    def update(self, *others: Any) -> None:
+        for other in others:
+            for node in [other] if isinstance(other, GraphNode) else other:
+                self.add(node)
+
+    def __repr__(self) -> str:
+        return f"{{{', '.join(repr(node) for node in self)}}}"
+
+
+class GraphNode(_Adder):
+    """A node of a graph. Methods add nodes that come after it."""
+
+    __slots__ = ("_graph", "_handle", "_valid", "__weakref__")
+
+    def __init__(self, *arg: Any, **kwargs: Any) -> None:
+        raise RuntimeError("nodes come from the methods of a GraphDefinition or of other nodes")
+
+    @classmethod
+    def _make(cls, graph: GraphDefinition, handle: int) -> Any:
+        self = cls.__new__(cls)
+        self._graph = graph
+        self._handle = handle
+        self._valid = True
+        return self
+
+    def _home(self) -> GraphDefinition:
+        if not self._valid:
+            raise RuntimeError("the node was destroyed")
+        return self._graph
+
+    def _after(self) -> list[int]:
+        return [self._handle]
+
+    def _keep(self, *things: Any) -> None:
+        """What the node uses from now on; what it used before stays for graphs already instantiated."""
+        self._graph._state.keep[self._handle] = things
+
+    @property
+    def graph(self) -> GraphDefinition:
+        """The graph it belongs to."""
+        return self._graph
+
+    @property
+    def handle(self) -> Any:
+        """The driver's handle, for cuda.bindings."""
+        return _handle("CUgraphNode", self._handle)
+
+    @property
+    def is_valid(self) -> bool:
+        """False after destroy()."""
+        return self._valid
+
+    @property
+    def type(self) -> Any:
+        """The driver's type of the node."""
+        return _handle("CUgraphNodeType", _core.node_type(self._handle))
+
+    @property
+    def pred(self) -> AdjacencySetProxy:
+        """The nodes it waits for; change the set in place or assign to it."""
+        return AdjacencySetProxy(self, False)
+
+    @pred.setter
+    def pred(self, nodes: Iterable[GraphNode]) -> None:
+        self._set_neighbours(AdjacencySetProxy(self, False), set(nodes))
+
+    @property
+    def succ(self) -> AdjacencySetProxy:
+        """The nodes that wait for it; change the set in place or assign to it."""
+        return AdjacencySetProxy(self, True)
+
+    @succ.setter
+    def succ(self, nodes: Iterable[GraphNode]) -> None:
+        self._set_neighbours(AdjacencySetProxy(self, True), set(nodes))
+
+    @staticmethod
+    def _set_neighbours(proxy: AdjacencySetProxy, wanted: set[GraphNode]) -> None:
+        have = set(proxy)
+        for node in have - wanted:
+            proxy.discard(node)
+        for node in wanted - have:
+            proxy.add(node)
+
+    def callback(self, fn: Any, *, user_data: Any = None) -> object:
+        """Add a node that calls a function on the host: a Python callable, or a C function of ctypes."""
+        return self._callback(fn, user_data)
+
+    def destroy(self) -> None:
+        """Remove the node and its edges from the graph. Does nothing the second time."""
+        if not self._valid:
+            return
+        self._graph._def.remove(self._handle)
+        self._valid = False
+        self._graph._state.nodes.pop(self._handle, None)
+        self._graph._state.keep.pop(self._handle, None)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, GraphNode):
+            return NotImplemented
+        return (self._handle, self._valid) == (other._handle, other._valid)
+
+    def __hash__(self) -> int:
+        return hash((GraphNode, self._handle))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} handle={self._handle:#x}{'' if self._valid else ' destroyed'}>"
+
+
+class EmptyNode(GraphNode):
+    """Does nothing; joins others."""
+
+    __slots__ = ()
+
+
+class KernelNode(GraphNode):
+    """Runs a kernel."""
+
+    __slots__ = ("_kernel", "_config", "_args")
+
+    @property
+    def grid(self) -> tuple[int, int, int]:
+        return _core.kernel_node_get(self._handle)[0]
+
+    @property
+    def block(self) -> tuple[int, int, int]:
+        return _core.kernel_node_get(self._handle)[1]
+
+    @property
+    def shmem_size(self) -> int:
+        return _core.kernel_node_get(self._handle)[2]
+
+    @property
+    def kernel(self) -> Kernel:
+        known = getattr(self, "_kernel", None)
+        if known is not None:
+            return known
+        from cuda.core import Kernel
+
+        return Kernel.from_handle(_core.kernel_node_get(self._handle)[3])
+
+    @property
+    def config(self) -> LaunchConfig:
+        known = getattr(self, "_config", None)
+        if known is not None:
+            return known
+        grid, block, shmem, _ = _core.kernel_node_get(self._handle)
+        return _core.LaunchConfig(grid=grid, block=block, shmem_size=shmem)
+
+    def update(self, *, config: LaunchConfig | None = None, kernel: Kernel | None = None, args: Any = None) -> None:
+        """Change how the kernel is launched, which one, or with what; graphs already instantiated stay as they are."""
+        new_config = self.config if config is None else config
+        new_kernel = self.kernel if kernel is None else kernel
+        if args is None:
+            args = getattr(self, "_args", None)
+            if args is None:
+                raise ValueError("update(): give args: this node was captured, so its arguments are not known")
+        _core.kernel_node_set(self._home() and self._handle, new_config, new_kernel, tuple(args))
+        self._kernel, self._config, self._args = new_kernel, new_config, tuple(args)
+        self._keep(new_kernel, self._args)
+
+
+class MemcpyNode(GraphNode):
+    """Copies bytes."""
+
+    __slots__ = ()
+
+    @property
+    def dst(self) -> int:
+        return _core.memcpy_node_get(self._handle)[0]
+
+    @property
+    def src(self) -> int:
+        return _core.memcpy_node_get(self._handle)[1]
+
+    @property
+    def size(self) -> int:
+        return _core.memcpy_node_get(self._handle)[2]
+
+    def update(
+        self, *, dst: Any = None, src: Any = None, size: int | None = None, dst_owner: Any = None, src_owner: Any = None
+    ) -> None:
+        """Change what is copied where; graphs already instantiated stay as they are."""
+        old_dst, old_src, old_size = _core.memcpy_node_get(self._handle)
+        before = self._graph._state.keep.get(self._handle)
+        _core.memcpy_node_set(
+            self._handle,
+            old_dst if dst is None else address_of(dst),
+            old_src if src is None else address_of(src),
+            old_size if size is None else size,
+        )
+        self._keep(before if dst is None or src is None else None, dst, src, dst_owner, src_owner)
+
+
+class MemsetNode(GraphNode):
+    """Repeats a pattern."""
+
+    __slots__ = ()
+
+    @property
+    def dptr(self) -> int:
+        return _core.memset_node_get(self._handle)[0]
+
+    @property
+    def value(self) -> int:
+        return _core.memset_node_get(self._handle)[1]
+
+    @property
+    def element_size(self) -> int:
+        return _core.memset_node_get(self._handle)[2]
+
+    @property
+    def width(self) -> int:
+        return _core.memset_node_get(self._handle)[3]
+
+    @property
+    def height(self) -> int:
+        return _core.memset_node_get(self._handle)[4]
+
+    @property
+    def pitch(self) -> int:
+        return _core.memset_node_get(self._handle)[5]
+
+    def update(
+        self,
+        *,
+        dst: Any = None,
+        value: Any = None,
+        width: int | None = None,
+        height: int | None = None,
+        pitch: int | None = None,
+        dst_owner: Any = None,
+    ) -> None:
+        """Change what is filled with what; graphs already instantiated stay as they are."""
+        old = _core.memset_node_get(self._handle)
+        pattern, element = (old[1], old[2]) if value is None else memset_pattern(value)
+        before = self._graph._state.keep.get(self._handle)
+        _core.memset_node_set(
+            self._handle,
+            old[0] if dst is None else address_of(dst),
+            pattern,
+            element,
+            old[3] if width is None else width,
+            old[4] if height is None else height,
+            old[5] if pitch is None else pitch,
+        )
+        self._keep(before if dst is None else None, dst, dst_owner)
+
+
+class AllocNode(GraphNode):
+    """Allocates memory that lives until a FreeNode, or until it is freed outside the graph."""
+
+    __slots__ = ()
+
+    @property
+    def dptr(self) -> int:
+        """The address, known before the graph runs."""
+        return _core.alloc_node_get(self._handle)[0]
+
+    @property
+    def bytesize(self) -> int:
+        return _core.alloc_node_get(self._handle)[1]
+
+    @property
+    def device_id(self) -> int:
+        return _core.alloc_node_get(self._handle)[4]
+
+    @property
+    def memory_type(self) -> GraphMemoryType:
+        _, _, kind, place, _, _ = _core.alloc_node_get(self._handle)
+        if kind == _MANAGED:
+            return GraphMemoryType.MANAGED
+        return GraphMemoryType.DEVICE if place == _DEVICE else GraphMemoryType.HOST
+
+    @property
+    def peer_access(self) -> tuple[int, ...]:
+        """The numbers of the other devices that can use the memory."""
+        return tuple(_core.alloc_node_get(self._handle)[5])
+
+
+class FreeNode(GraphNode):
+    """Frees what an AllocNode allocated."""
+
+    __slots__ = ()
+
+    @property
+    def dptr(self) -> int:
+        return _core.free_node_get(self._handle)
+
+
+class ChildGraphNode(GraphNode):
+    """Runs a copy of another graph."""
+
+    __slots__ = ()
+
+    @property
+    def child_graph(self) -> GraphDefinition:
+        """The copy the node runs."""
+        state = self._graph._state.keep.get(self._handle)
+        body = self._graph._body(_core.child_node_graph(self._handle))
+        body._state.extra.append(state)
+        return body
+
+    def update(self, child: GraphDefinition) -> None:
+        """Run a copy of another graph of the same shape."""
+        from ._definition import _definition_of
+
+        child = _definition_of(child)
+        _core.child_node_set(self._handle, child._def)
+        self._keep(child._state)
+
+
+class _EventNode(GraphNode):
+    __slots__ = ("_event",)
+    _is_record = False
+
+    @property
+    def event(self) -> Event:
+        known = getattr(self, "_event", None)
+        return known if known is not None else _core.event_node_get(self._handle, self._is_record)
+
+    def update(self, event: Event) -> None:
+        """Use another event; graphs already instantiated stay as they are."""
+        _core.event_node_set(self._handle, self._is_record, event)
+        self._event = event
+        self._keep(event)
+
+
+class EventRecordNode(_EventNode):
+    """Records an event."""
+
+    __slots__ = ()
+    _is_record = True
+
+
+class EventWaitNode(_EventNode):
+    """Waits for an event."""
+
+    __slots__ = ()
+
+
+class HostCallbackNode(GraphNode):
+    """Calls a function on the host."""
+
+    __slots__ = ()
+
+    @property
+    def callback(self) -> Any:  # type: ignore[override]
+        """The Python callable, or None where a C function is called."""
+        return _core.host_node_get(self._handle)
+
+    def update(self, fn: Any, *, user_data: Any = None) -> None:
+        """Call another function; graphs already instantiated stay as they are."""
+        function, address, data, keep = host_function(fn, user_data)
+        _core.host_node_set(self._handle, function, address, data)
+        self._keep(keep)
+
+
+class ConditionalNode(GraphNode):
+    """Runs one of its bodies, or none, or one over and over, as its condition says."""
+
+    __slots__ = ("_condition", "_branches")
+
+    @property
+    def condition(self) -> GraphCondition | None:
+        return getattr(self, "_condition", None)
+
+    @property
+    def cond_type(self) -> GraphConditionalType | None:
+        return None
+
+    @property
+    def branches(self) -> tuple[GraphDefinition, ...]:
+        """The bodies, as graphs to add nodes to."""
+        return getattr(self, "_branches", ())
+
+
+class IfNode(ConditionalNode):
+    """Runs ``then`` when the condition is not zero."""
+
+    __slots__ = ()
+
+    @property
+    def cond_type(self) -> GraphConditionalType:
+        return GraphConditionalType.IF
+
+    @property
+    def then(self) -> GraphDefinition:
+        return self._branches[0]
+
+
+class IfElseNode(ConditionalNode):
+    """Runs ``then`` or ``else_``."""
+
+    __slots__ = ()
+
+    @property
+    def cond_type(self) -> GraphConditionalType:
+        return GraphConditionalType.IF
+
+    @property
+    def then(self) -> GraphDefinition:
+        return self._branches[0]
+
+    @property
+    def else_(self) -> GraphDefinition:
+        return self._branches[1]
+
+
+class WhileNode(ConditionalNode):
+    """Runs ``body`` as long as the condition is not zero."""
+
+    __slots__ = ()
+
+    @property
+    def cond_type(self) -> GraphConditionalType:
+        return GraphConditionalType.WHILE
+
+    @property
+    def body(self) -> GraphDefinition:
+        return self._branches[0]
+
+
+class SwitchNode(ConditionalNode):
+    """Runs the branch the condition's value names, or none."""
+
+    __slots__ = ()
+
+    @property
+    def cond_type(self) -> GraphConditionalType:
+        return GraphConditionalType.SWITCH
+
+
+# By the driver's number of a node's type.
+_CLASSES: dict[int, type[GraphNode]] = {
+    0: KernelNode,
+    1: MemcpyNode,
+    2: MemsetNode,
+    3: HostCallbackNode,
+    4: ChildGraphNode,
+    5: EmptyNode,
+    6: EventWaitNode,
+    7: EventRecordNode,
+    10: AllocNode,
+    11: FreeNode,
+    13: ConditionalNode,
+}
+
+
+def node_class(number: int) -> type[GraphNode]:
+    return _CLASSES.get(number, GraphNode)

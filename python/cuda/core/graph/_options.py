@@ -1,0 +1,53 @@
+"""Options of graphs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+
+@dataclass
+class GraphCompleteOptions:
+    """How a graph is made ready to launch."""
+
+    auto_free_on_launch: bool = False
+    upload_stream: Any = None
+    device_launch: bool = False
+    use_node_priority: bool = False
+
+
+@dataclass
+class GraphDebugPrintOptions:
+    """What a printed graph shows of its nodes; ``verbose`` is everything."""
+
+    verbose: bool = False
+    runtime_types: bool = False
+    kernel_node_params: bool = False
+    memcpy_node_params: bool = False
+    memset_node_params: bool = False
+    host_node_params: bool = False
+    event_node_params: bool = False
+    ext_semas_signal_node_params: bool = False
+    ext_semas_wait_node_params: bool = False
+    kernel_node_attributes: bool = False
+    handles: bool = False
+    mem_alloc_node_params: bool = False
+    mem_free_node_params: bool = False
+    batch_mem_op_node_params: bool = False
+    extra_topo_info: bool = False
+    conditional_node_params: bool = False
+
+    def _flags(self) -> int:
+        """The driver's flags: one bit per field, in this order."""
+        return sum(1 << bit for bit, field in enumerate(fields(self)) if getattr(self, field.name))
+
+
+def options_of(given: Any, cls: Any) -> Any:
+    """An options argument: the class, a dict of its fields, or None for the defaults."""
+    if given is None:
+        return cls()
+    if isinstance(given, dict):
+        return cls(**given)
+    if not isinstance(given, cls):
+        raise TypeError(f"options must be a {cls.__name__}, a dict of its fields or None, not {type(given).__name__}")
+    return given

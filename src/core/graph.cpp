@@ -1,0 +1,338 @@
+// graph.cpp: work described once and launched many times.
+#include "cucore/graph.hpp"
+
+#include <set>
+#include <stdexcept>
+
+#include "cucore/driver.hpp"
+#include "cucore/error.hpp"
+
+namespace cucore {
+
+detail::GraphBox::~GraphBox() {
+  if (owned && handle != nullptr && driver_is_loaded()) driver().cuGraphDestroy(handle);
+}
+
+detail::ExecBox::~ExecBox() {
+  if (handle != nullptr && driver_is_loaded()) driver().cuGraphExecDestroy(handle);
+}
+
+GraphDefinition GraphDefinition::create() {
+  CUgraph handle = nullptr;
+  CUCORE_CALL(cuGraphCreate(&handle, 0));
+  return adopt(handle);
+}
+
+GraphDefinition GraphDefinition::adopt(CUgraph handle) {
+  auto box = std::make_shared<detail::GraphBox>();
+  box->handle = handle;
+  box->owned = true;
+  return GraphDefinition{std::move(box)};
+}
+
+GraphDefinition GraphDefinition::view(CUgraph handle, const GraphDefinition& parent) {
+  auto box = std::make_shared<detail::GraphBox>();
+  box->handle = handle;
+  box->parent = parent.box_;
+  return GraphDefinition{std::move(box)};
+}
+
+static CUcontext current_context() {
+  CUcontext context = nullptr;
+  CUCORE_CALL(cuCtxGetCurrent(&context));
+  if (context == nullptr) throw InvalidStateError("no device is current: call Device(...).set_current() first");
+  return context;
+}
+
+// ---- nodes
+
+CUgraphNode GraphDefinition::add_empty(Nodes after) {
+  CUgraphNode node = nullptr;
+  CUCORE_CALL(cuGraphAddEmptyNode(&node, handle(), after.data(), after.size()));
+  return node;
+}
+
+CUDA_KERNEL_NODE_PARAMS kernel_node_params(const LaunchConfig& config, const Kernel& kernel, void** arguments) {
+  std::array<CUlaunchAttribute, 4> attributes;
+  const CUlaunchConfig native = to_driver(config, nullptr, attributes);
+  CUDA_KERNEL_NODE_PARAMS params{};
+  params.kern = kernel.handle();
+  params.ctx = current_context();
+  params.gridDimX = native.gridDimX;
+  params.gridDimY = native.gridDimY;
+  params.gridDimZ = native.gridDimZ;
+  params.blockDimX = native.blockDimX;
+  params.blockDimY = native.blockDimY;
+  params.blockDimZ = native.blockDimZ;
+  params.sharedMemBytes = native.sharedMemBytes;
+  params.kernelParams = arguments;
+  return params;
+}
+
+void set_kernel_node_attributes(CUgraphNode node, const LaunchConfig& config) {
+  std::array<CUlaunchAttribute, 4> attributes;
+  const CUlaunchConfig native = to_driver(config, nullptr, attributes);
+  for (unsigned i = 0; i < native.numAttrs; ++i) {
+    if (attributes[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION) continue;  // edges say that here
+    CUCORE_CALL(cuGraphKernelNodeSetAttribute(node, attributes[i].id, &attributes[i].value));
+  }
+}
+
+CUgraphNode GraphDefinition::add_kernel(Nodes after, const LaunchConfig& config, const Kernel& kernel,
+                                        void** arguments) {
+  const CUDA_KERNEL_NODE_PARAMS params = kernel_node_params(config, kernel, arguments);
+  CUgraphNode node = nullptr;
+  CUCORE_CALL(cuGraphAddKernelNode(&node, handle(), after.data(), after.size(), &params));
+  set_kernel_node_attributes(node, config);
+  return node;
+}
+
+CUDA_MEMCPY3D memcpy_params(CUdeviceptr dst, CUdeviceptr src, std::size_t size) {
+  CUDA_MEMCPY3D params{};
+  params.srcMemoryType = CU_MEMORYTYPE_UNIFIED;
+  params.srcDevice = src;
+  params.srcPitch = size;
+  params.srcHeight = 1;
+  params.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+  params.dstDevice = dst;
+  params.dstPitch = size;
+  params.dstHeight = 1;
+  params.WidthInBytes = size;
+  params.Height = 1;
+  params.Depth = 1;
+  return params;
+}
+
+CUgraphNode GraphDefinition::add_memcpy(Nodes after, CUdeviceptr dst, CUdeviceptr src, std::size_t size) {
+  const CUDA_MEMCPY3D params = memcpy_params(dst, src, size);
+  CUgraphNode node = nullptr;
+  CUCORE_CALL(cuGraphAddMemcpyNode(&node, handle(), after.data(), after.size(), &params, current_context()));
+  return node;
+}
+
+CUDA_MEMSET_NODE_PARAMS memset_params(const MemsetParams& p) {
+  CUDA_MEMSET_NODE_PARAMS params{};
+  params.dst = p.dst;
+  params.pitch = p.pitch;
+  params.value = p.value;
+  params.elementSize = p.element_size;
+  params.width = p.width;
+  params.height = p.height;
+  return params;
+}
+
+CUgraphNode GraphDefinition::add_memset(Nodes after, const MemsetParams& p) {
+  const CUDA_MEMSET_NODE_PARAMS params = memset_params(p);
+  CUgraphNode node = nullptr;
+  CUCORE_CALL(cuGraphAddMemsetNode(&node, handle(), after.data(), after.size(), &params, current_context()));
+  return node;
+}
+
+CUgraphNode GraphDefinition::add_host(Nodes after, CUhostFn function, void* data) {
+  CUDA_HOST_NODE_PARAMS params{};
+  params.fn = function;
+  params.userData = data;
+  CUgraphNode node = nullptr;
+  CUCORE_CALL(cuGraphAddHostNode(&node, handle(), after.data(), after.size(), &params));
+  return node;
+}
+
+CUgraphNode GraphDefinition::add_child(Nodes after, const GraphDefinition& child) {
+  CUgraphNode node = nullptr;
+  CUCORE_CALL(cuGraphAddChildGraphNode(&node, handle(), after.data(), after.size(), child.handle()));
+  return node;
+}
+
+CUgraphNode GraphDefinition::add_event_record(Nodes after, EventRef event) {
+  CUgraphNode node = nullptr;
+  CUCORE_CALL(cuGraphAddEventRecordNode(&node, handle(), after.data(), after.size(), event.handle()));
+  return node;
+}
+
+CUgraphNode GraphDefinition::add_event_wait(Nodes after, EventRef event) {
+  CUgraphNode node = nullptr;
+  CUCORE_CALL(cuGraphAddEventWaitNode(&node, handle(), after.data(), after.size(), event.handle()));
+  return node;
+}
+
+CUgraphNode GraphDefinition::add_alloc(Nodes after, CUDA_MEM_ALLOC_NODE_PARAMS& params) {
+  CUgraphNode node = nullptr;
+  CUCORE_CALL(cuGraphAddMemAllocNode(&node, handle(), after.data(), after.size(), &params));
+  return node;
+}
+
+CUgraphNode GraphDefinition::add_free(Nodes after, CUdeviceptr ptr) {
+  CUgraphNode node = nullptr;
+  CUCORE_CALL(cuGraphAddMemFreeNode(&node, handle(), after.data(), after.size(), ptr));
+  return node;
+}
+
+CUgraphConditionalHandle GraphDefinition::create_condition(unsigned default_value, bool assign_default) {
+  CUgraphConditionalHandle condition = 0;
+  CUCORE_CALL(cuGraphConditionalHandleCreate(&condition, handle(), current_context(), default_value,
+                                             assign_default ? CU_GRAPH_COND_ASSIGN_DEFAULT : 0));
+  return condition;
+}
+
+CUgraphNode GraphDefinition::add_conditional(Nodes after, CUgraphConditionalHandle condition,
+                                             CUgraphConditionalNodeType type, unsigned count,
+                                             std::vector<CUgraph>& bodies) {
+  CUgraphNodeParams params{};
+  params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+  params.conditional.handle = condition;
+  params.conditional.type = type;
+  params.conditional.size = count;
+  params.conditional.ctx = current_context();
+  CUgraphNode node = nullptr;
+  CUCORE_CALL(cuGraphAddNode(&node, handle(), after.data(), nullptr, after.size(), &params));
+  bodies.assign(params.conditional.phGraph_out, params.conditional.phGraph_out + count);
+  return node;
+}
+
+void GraphDefinition::remove(CUgraphNode node) { CUCORE_CALL(cuGraphDestroyNode(node)); }
+
+// ---- structure
+
+std::vector<CUgraphNode> GraphDefinition::nodes() const {
+  std::size_t count = 0;
+  CUCORE_CALL(cuGraphGetNodes(handle(), nullptr, &count));
+  std::vector<CUgraphNode> list(count);
+  if (count != 0) CUCORE_CALL(cuGraphGetNodes(handle(), list.data(), &count));
+  list.resize(count);
+  return list;
+}
+
+std::vector<std::pair<CUgraphNode, CUgraphNode>> GraphDefinition::edges() const {
+  std::size_t count = 0;
+  CUCORE_CALL(cuGraphGetEdges(handle(), nullptr, nullptr, nullptr, &count));
+  std::vector<CUgraphNode> from(count);
+  std::vector<CUgraphNode> to(count);
+  std::vector<CUgraphEdgeData> data(count);
+  if (count != 0) CUCORE_CALL(cuGraphGetEdges(handle(), from.data(), to.data(), data.data(), &count));
+  std::vector<std::pair<CUgraphNode, CUgraphNode>> list;
+  for (std::size_t i = 0; i < count; ++i) list.emplace_back(from[i], to[i]);
+  return list;
+}
+
+void GraphDefinition::add_edges(Nodes from, Nodes to) {
+  CUCORE_CALL(cuGraphAddDependencies(handle(), from.data(), to.data(), nullptr, from.size()));
+}
+
+void GraphDefinition::remove_edges(Nodes from, Nodes to) {
+  CUCORE_CALL(cuGraphRemoveDependencies(handle(), from.data(), to.data(), nullptr, from.size()));
+}
+
+bool GraphDefinition::leaves_allocations() const {
+  std::set<CUdeviceptr> open;
+  std::set<CUdeviceptr> freed;
+  for (const CUgraphNode node : nodes()) {
+    CUgraphNodeType type{};
+    if (driver().cuGraphNodeGetType(node, &type) != CUDA_SUCCESS) continue;
+    if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
+      CUDA_MEM_ALLOC_NODE_PARAMS params{};
+      if (driver().cuGraphMemAllocNodeGetParams(node, &params) == CUDA_SUCCESS) open.insert(params.dptr);
+    } else if (type == CU_GRAPH_NODE_TYPE_MEM_FREE) {
+      CUdeviceptr ptr = 0;
+      if (driver().cuGraphMemFreeNodeGetParams(node, &ptr) == CUDA_SUCCESS) freed.insert(ptr);
+    }
+  }
+  for (const CUdeviceptr ptr : open) {
+    if (freed.count(ptr) == 0) return true;
+  }
+  return false;
+}
+
+static const char* reason(CUgraphInstantiateResult result) {
+  switch (result) {
+    case CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE:
+      return "its structure is invalid, for example a cycle";
+    case CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED:
+      return "a device-launched graph has a node of a kind that is not allowed there";
+    case CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED:
+      return "its nodes use more than one context";
+    default:
+      return nullptr;
+  }
+}
+
+Graph GraphDefinition::instantiate(const GraphCompleteOptions& options) const {
+  CUDA_GRAPH_INSTANTIATE_PARAMS params{};
+  // A graph that leaves memory allocated could otherwise be launched once only.
+  if (options.auto_free_on_launch || leaves_allocations()) params.flags |= CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+  if (options.upload) {
+    params.flags |= CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
+    params.hUploadStream = options.upload_stream.handle();
+  }
+  if (options.device_launch) params.flags |= CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH;
+  if (options.use_node_priority) params.flags |= CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
+  auto box = std::make_shared<detail::ExecBox>();
+  const CUresult code = driver().cuGraphInstantiateWithParams(&box->handle, handle(), &params);
+  if (const char* why = code != CUDA_SUCCESS ? reason(params.result_out) : nullptr) {
+    throw CUDAError{static_cast<int>(code), result_name(code),
+                    std::string{result_name(code)} + ": the graph cannot be instantiated: " + why};
+  }
+  check(code, "cuGraphInstantiateWithParams");
+  return Graph{std::move(box)};
+}
+
+void GraphDefinition::debug_dot_print(const std::string& path, unsigned flags) const {
+  CUCORE_CALL(cuGraphDebugDotPrint(handle(), path.c_str(), flags));
+}
+
+// ---- ready to launch
+
+static CUgraphExec open_exec(const Graph& graph) {
+  if (graph.handle() == nullptr) [[unlikely]] throw InvalidStateError("the graph is closed");
+  return graph.handle();
+}
+
+void Graph::launch(StreamRef stream) const { CUCORE_CALL(cuGraphLaunch(open_exec(*this), stream.handle())); }
+void Graph::upload(StreamRef stream) const { CUCORE_CALL(cuGraphUpload(open_exec(*this), stream.handle())); }
+
+void Graph::update(const GraphDefinition& source) const {
+  CUgraphExecUpdateResultInfo info{};
+  const CUresult code = driver().cuGraphExecUpdate(open_exec(*this), source.handle(), &info);
+  if (code == CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE) {
+    const char* why = "the graphs differ in a way that cannot be updated";
+    switch (info.result) {
+      case CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED:
+        why = "the graphs have different nodes or edges";
+        break;
+      case CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED:
+        why = "a node has another type";
+        break;
+      case CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED:
+      case CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE:
+        why = "a kernel node has another function";
+        break;
+      case CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED:
+        why = "a node's parameters changed in a way that cannot be updated";
+        break;
+      case CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED:
+        why = "a node's attributes changed in a way that cannot be updated";
+        break;
+      default:
+        break;
+    }
+    throw CUDAError{static_cast<int>(code), result_name(code),
+                    std::string{result_name(code)} + ": the graph cannot be updated: " + why};
+  }
+  check(code, "cuGraphExecUpdate");
+}
+
+GraphDefinition capture(StreamRef stream, const std::function<void()>& work) {
+  CUCORE_CALL(cuStreamBeginCapture(stream.handle(), CU_STREAM_CAPTURE_MODE_RELAXED));
+  CUgraph handle = nullptr;
+  try {
+    work();
+  } catch (...) {
+    if (driver().cuStreamEndCapture(stream.handle(), &handle) == CUDA_SUCCESS && handle != nullptr) {
+      driver().cuGraphDestroy(handle);
+    }
+    throw;
+  }
+  CUCORE_CALL(cuStreamEndCapture(stream.handle(), &handle));
+  return GraphDefinition::adopt(handle);
+}
+
+}  // namespace cucore
