@@ -99,6 +99,22 @@ class FunctionTranslator {
   Value* int_to_float(const Instruction& i, Value* v, Type from, Type to);
   Value* float_to_float(const Instruction& i, Value* v, Type from, Type to);
   Value* relu(Value* v);
+
+  // 16-bit floats (emit_half.cpp)
+  Value* half_operation(const Instruction& i, llvm::ArrayRef<Value*> v, bool bf16);  ///< values are half, or i16 for bf16
+  Value* half_fma(const Instruction& i, Value* x, Value* y, Value* z, bool bf16);
+  Value* widen_half(Value* v, bool bf16) { return bf16 ? bf16_to_float(v) : b.CreateFPExt(v, b.getFloatTy()); }
+  Value* half_part(Value* packed, unsigned k, bool bf16);
+  Value* join_halves(Value* low, Value* high);
+  Value* small_to_half(Value* bits, Type element);
+  Value* half_of(Value* f, const Instruction& i, bool bf16, Value* random = nullptr);
+
+  // threads of a warp and a block (emit_warp.cpp, emit_async.cpp)
+  Value* barrier_threads(const Instruction& i, std::size_t operand);
+  void write_pair(const Operand& d, Value* pair);
+  Value* warp_call(llvm::StringRef name, llvm::ArrayRef<Value*> in, llvm::Type* result);
+  Value* atomic(const Instruction& i, Value* ptr, Value* x, Value* y, Type type);
+  Value* atomic_all(const Instruction& i, const Operand& address, const Operand& x, const Operand* y, const Operand* d);
   Value* log2_approx(Value* x);
   Value* sin_turns(Value* x, bool cosine);
   Value* fmin_ieee(Value* a, Value* b, bool max, bool nan);

@@ -8,6 +8,11 @@
 
 #include "cpu/engine/translate/function_translator.hpp"
 
+#if defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+
 namespace cucpu::ir {
 namespace {
 
@@ -225,6 +230,14 @@ void ModuleTranslator::describe_variables(Translation& result) {
 }  // namespace cucpu::ir
 
 namespace cucpu {
+
+bool TranslateOptions::host_has_half() {
+#if defined(__aarch64__) && defined(__linux__)
+  return (getauxval(AT_HWCAP) & HWCAP_ASIMDHP) != 0;
+#else
+  return false;
+#endif
+}
 
 Translation translate(std::span<const ptx::Module* const> modules, llvm::LLVMContext& context,
                       const TranslateOptions& options) {

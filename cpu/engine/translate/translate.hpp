@@ -46,6 +46,9 @@ struct Translation {
 
 struct TranslateOptions {
   bool line_info = true;  ///< turn .loc into !dbg
+  bool native_half = host_has_half();  ///< the host multiplies and adds halves with one rounding
+
+  static bool host_has_half();
 };
 
 /// Links the modules (in order) into one. Throws LoadError (218, or 209 for what needs a device linker) with all diagnostics.

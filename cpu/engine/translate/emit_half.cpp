@@ -1,0 +1,167 @@
+// cpu/engine/translate/emit_half.cpp: f16 and bf16, one or two to a register; pairs of f32.
+#include <llvm/IR/Intrinsics.h>
+
+#include "cpu/engine/translate/function_translator.hpp"
+
+namespace cucpu::ir {
+
+namespace Intrinsic = llvm::Intrinsic;
+
+Value* FunctionTranslator::half_part(Value* packed, unsigned k, bool bf16) {
+  Value* v = b.CreateTrunc(k == 0 ? packed : b.CreateLShr(packed, 16), b.getInt16Ty());
+  return bf16 ? v : as_type(v, b.getHalfTy());
+}
+
+Value* FunctionTranslator::join_halves(Value* low, Value* high) {
+  Value* l = b.CreateZExt(as_bits(low), b.getInt32Ty());
+  Value* h = b.CreateZExt(as_bits(high), b.getInt32Ty());
+  return b.CreateOr(l, b.CreateShl(h, 16));
+}
+
+// Rounded once: the exact sum goes to odd-rounded float first, which leaves room for the rounding to 16 bits.
+Value* FunctionTranslator::half_fma(const Instruction& i, Value* x, Value* y, Value* z, bool bf16) {
+  Value* r = nullptr;
+  if (!bf16 && module.options.native_half) {
+    r = intrinsic(Intrinsic::fma, {x, y, z});
+  } else {
+    Value *dx = extend(widen_half(x, bf16)), *dy = extend(widen_half(y, bf16)), *dz = extend(widen_half(z, bf16));
+    const Sum s = exact_sum(b.CreateFMul(dx, dy), dz);
+    // Infinities: their error term is NaN, and nothing is to be corrected.
+    Value* error = b.CreateSelect(is_nan(s.error), float_constant(b.getDoubleTy(), 0.0), s.error);
+    Value* f = round_to_odd_float(s.value, error);
+    r = bf16 ? round_to_bf16(f, Round::rn) : round_to_half(f, Round::rn);
+  }
+  if (!i.has(Mod::relu) && !i.has(Mod::sat)) return r;
+  if (!bf16) return i.has(Mod::relu) ? relu(r) : r;
+  return round_to_bf16(relu(bf16_to_float(r)), Round::rn);
+}
+
+Value* FunctionTranslator::half_operation(const Instruction& i, llvm::ArrayRef<Value*> in, bool bf16) {
+  llvm::SmallVector<Value*, 3> v{in.begin(), in.end()};
+  if (!bf16 && i.has(Mod::ftz)) {
+    for (Value*& x : v) x = flush(x);
+  }
+  const std::string_view op = i.row->op;
+  const auto done = [&](Value* r) {
+    if (bf16) return r;
+    if (i.has(Mod::ftz)) r = flush(r);
+    return i.has(Mod::sat) ? saturate(r) : r;
+  };
+  if (op == "neg" || op == "abs") {
+    Value* bits = as_bits(v[0]);
+    bits = op == "neg" ? b.CreateXor(bits, b.getInt16(0x8000)) : b.CreateAnd(bits, b.getInt16(0x7fff));
+    return done(as_type(bits, v[0]->getType()));
+  }
+  if (op == "fma") return done(half_fma(i, v[0], v[1], v[2], bf16));
+  if (op == "add" || op == "sub" || op == "mul") {
+    Value *x = bf16 ? bf16_to_float(v[0]) : v[0], *y = bf16 ? bf16_to_float(v[1]) : v[1];
+    Value* r = op == "add" ? b.CreateFAdd(x, y) : op == "sub" ? b.CreateFSub(x, y) : b.CreateFMul(x, y);
+    return done(bf16 ? round_to_bf16(r, Round::rn) : r);
+  }
+  if (op == "min" || op == "max") {
+    Value* sign = nullptr;
+    if (i.has(Mod::xorsign)) sign = b.CreateAnd(b.CreateXor(as_bits(v[0]), as_bits(v[1])), b.getInt16(0x8000));
+    Value* r = nullptr;
+    for (std::size_t k = 0; k < v.size(); ++k) {
+      Value* f = widen_half(v[k], bf16);
+      if (i.has(Mod::abs)) f = intrinsic(Intrinsic::fabs, {f});
+      r = k == 0 ? f : fmin_ieee(r, f, op == "max", i.has(Mod::NaN));
+    }
+    Value* h = bf16 ? round_to_bf16(r, Round::rn) : round_to_half(r, Round::rn);
+    if (sign == nullptr) return h;
+    Value* with = b.CreateOr(b.CreateAnd(as_bits(h), b.getInt16(0x7fff)), sign);
+    return as_type(b.CreateSelect(is_nan(r), b.getInt16(0x7fff), with), h->getType());
+  }
+  Value* f = widen_half(v[0], bf16);
+  f = op == "ex2" ? exp2_approx(f) : tanh_approx(f);
+  Value* r = bf16 ? round_to_bf16(i.has(Mod::ftz) ? flush(f) : f, Round::rn) : round_to_half(f, Round::rn);
+  return done(r);
+}
+
+void FunctionTranslator::emit_half_arith(const Instruction& i) {
+  const Type t = i.types[0];
+  const bool bf16 = t == Type::bf16 || t == Type::bf16x2;
+  const bool packed = t == Type::f16x2 || t == Type::bf16x2;
+  llvm::SmallVector<Value*, 3> v;
+  for (std::size_t k = 1; k < i.operands.size(); ++k) v.push_back(read(i.operands[k], t));
+  if (!packed) return write(i.operands[0], half_operation(i, v, bf16));
+  Value* parts[2];
+  for (unsigned k = 0; k < 2; ++k) {
+    llvm::SmallVector<Value*, 3> p;
+    for (Value* x : v) p.push_back(half_part(x, k, bf16));
+    parts[k] = half_operation(i, p, bf16);
+  }
+  write(i.operands[0], join_halves(parts[0], parts[1]));
+}
+
+void FunctionTranslator::emit_setp_packed(const Instruction& i) {
+  const bool bf16 = i.types[0] == Type::bf16x2;
+  const Type element = bf16 ? Type::bf16 : Type::f16;
+  Value *x = read(i.operands[1], i.types[0]), *y = read(i.operands[2], i.types[0]);
+  Value* p[2];
+  for (unsigned k = 0; k < 2; ++k) {
+    p[k] = combine(i, compare(i, half_part(x, k, bf16), half_part(y, k, bf16), element), 3);
+  }
+  const Operand& d = i.operands[0];
+  if (d.kind != Operand::Kind::pair) return write(d, p[0]);
+  write(d.parts[0], p[0]);
+  write(d.parts[1], p[1]);
+}
+
+void FunctionTranslator::emit_set_packed(const Instruction& i) {
+  const Type to = i.types[0];
+  const bool bf16 = i.types[1] == Type::bf16x2;
+  const Type element = bf16 ? Type::bf16 : Type::f16;
+  Value *x = read(i.operands[1], i.types[1]), *y = read(i.operands[2], i.types[1]);
+  Value* parts[2];
+  const std::uint16_t one = to == Type::f16x2 ? 0x3c00 : to == Type::bf16x2 ? 0x3f80 : 0xffff;
+  for (unsigned k = 0; k < 2; ++k) {
+    Value* p = combine(i, compare(i, half_part(x, k, bf16), half_part(y, k, bf16), element), 3);
+    parts[k] = b.CreateSelect(p, b.getInt16(one), b.getInt16(0));
+  }
+  write(i.operands[0], join_halves(parts[0], parts[1]));
+}
+
+// Two f32 in 64 bits, each treated alone.
+void FunctionTranslator::emit_pair_arith(const Instruction& i) {
+  llvm::SmallVector<Value*, 3> v;
+  for (std::size_t k = 1; k < i.operands.size(); ++k) v.push_back(read(i.operands[k], Type::b64));
+  const Round mode = round_of(i);
+  Value* all = nullptr;
+  for (unsigned k = 0; k < 2; ++k) {
+    llvm::SmallVector<Value*, 3> p;
+    for (Value* x : v) {
+      p.push_back(flush_if(i, as_type(b.CreateTrunc(b.CreateLShr(x, k * 32), b.getInt32Ty()), b.getFloatTy())));
+    }
+    Value* r = nullptr;
+    if (i.row->op == "sub") p[1] = b.CreateFNeg(p[1]);
+    if (i.row->op == "fma") {
+      r = mode == Round::rn ? intrinsic(Intrinsic::fma, {p[0], p[1], p[2]})
+                            : sum_directed(b.CreateFMul(extend(p[0]), extend(p[1])), extend(p[2]), mode);
+    } else if (i.row->op == "mul") {
+      r = mode == Round::rn ? b.CreateFMul(p[0], p[1])
+                            : round_to_float(b.CreateFMul(extend(p[0]), extend(p[1])), nullptr, mode);
+    } else {
+      r = mode == Round::rn ? b.CreateFAdd(p[0], p[1]) : sum_directed(extend(p[0]), extend(p[1]), mode);
+    }
+    Value* bits = b.CreateZExt(as_bits(flush_if(i, r)), b.getInt64Ty());
+    all = k == 0 ? bits : b.CreateOr(all, b.CreateShl(bits, 32));
+  }
+  write(i.operands[0], all);
+}
+
+// add.f32.f16 d, a, c: a has 16 bits, c and the result 32.
+void FunctionTranslator::emit_mixed_arith(const Instruction& i) {
+  const bool bf16 = i.types[1] == Type::bf16;
+  const Round mode = round_of(i);
+  Value* x = widen_half(read(i.operands[1], i.types[1]), bf16);
+  const bool fma = i.row->op == "fma";
+  Value* y = fma ? widen_half(read(i.operands[2], i.types[1]), bf16) : float_constant(b.getFloatTy(), 1.0);
+  Value* z = read(i.operands[fma ? 3 : 2], Type::f32);
+  if (i.row->op == "sub") z = b.CreateFNeg(z);
+  Value* r = mode == Round::rn ? intrinsic(Intrinsic::fma, {x, y, z})
+                               : sum_directed(b.CreateFMul(extend(x), extend(y)), extend(z), mode);
+  write(i.operands[0], i.has(Mod::sat) ? saturate(r) : r);
+}
+
+}  // namespace cucpu::ir

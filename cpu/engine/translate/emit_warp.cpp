@@ -1,0 +1,134 @@
+// cpu/engine/translate/emit_warp.cpp: everything that waits for or talks to other threads.
+#include "cpu/engine/translate/function_translator.hpp"
+
+namespace cucpu::ir {
+
+using Effect = ModuleTranslator::Effect;
+using Kind = Operand::Kind;
+
+Value* FunctionTranslator::barrier_threads(const Instruction& i, std::size_t operand) {
+  return operand < i.operands.size() ? read(i.operands[operand], Type::b32) : b.getInt32(0);
+}
+
+void FunctionTranslator::emit_bar(const Instruction& i) {
+  const bool aligned = i.row->op == "bar" || i.has(Mod::aligned);
+  Value* id = read(i.operands[0], Type::b32);
+  call_marker(i.has(Mod::arrive) ? "barrier.arrive" : "barrier.sync", b.getVoidTy(),
+              {id, barrier_threads(i, 1), b.getInt1(aligned)}, Effect::convergent);
+}
+
+void FunctionTranslator::emit_bar_red(const Instruction& i) {
+  const bool aligned = i.row->op == "bar" || i.has(Mod::aligned);
+  Value* id = read(i.operands[1], Type::b32);
+  const bool counted = i.operands.size() == 4;
+  Value* threads = counted ? read(i.operands[2], Type::b32) : b.getInt32(0);
+  Value* p = read_pred(i.operands[counted ? 3 : 2]);
+  const llvm::StringRef name = i.has(Mod::popc)   ? "barrier.red.popc"
+                               : i.has(Mod::and_) ? "barrier.red.and"
+                                                  : "barrier.red.or";
+  llvm::Type* t = i.has(Mod::popc) ? static_cast<llvm::Type*>(b.getInt32Ty()) : b.getInt1Ty();
+  write(i.operands[0], call_marker(name, t, {id, threads, b.getInt1(aligned), p}, Effect::convergent));
+}
+
+void FunctionTranslator::emit_bar_warp(const Instruction& i) {
+  call_marker("warp.sync", b.getVoidTy(), {read(i.operands[0], Type::b32)}, Effect::convergent);
+}
+
+void FunctionTranslator::emit_barrier_cluster(const Instruction& i) {
+  call_marker(i.has(Mod::arrive) ? "cluster.arrive" : "cluster.wait", b.getVoidTy(), {b.getInt1(i.has(Mod::aligned))},
+              Effect::convergent);
+}
+
+// A block runs on one host thread: a fence for the block orders the compiler only.
+void FunctionTranslator::emit_fence(const Instruction& i) {
+  const bool block = i.has(Mod::cta) || i.has(Mod::proxy) || i.has(Mod::mbarrier_init);
+  auto order = llvm::AtomicOrdering::SequentiallyConsistent;
+  if (i.has(Mod::acq_rel)) order = llvm::AtomicOrdering::AcquireRelease;
+  if (i.has(Mod::acquire)) order = llvm::AtomicOrdering::Acquire;
+  if (i.has(Mod::release)) order = llvm::AtomicOrdering::Release;
+  b.CreateFence(order, block ? llvm::SyncScope::SingleThread : llvm::SyncScope::System);
+}
+
+void FunctionTranslator::write_pair(const Operand& d, Value* pair) {
+  const Operand& first = d.kind == Kind::pair ? d.parts[0] : d;
+  write(first, b.CreateExtractValue(pair, 0));
+  if (d.kind == Kind::pair) write(d.parts[1], b.CreateExtractValue(pair, 1));
+}
+
+void FunctionTranslator::emit_activemask(const Instruction& i) {
+  write(i.operands[0], call_marker("activemask", b.getInt32Ty(), {}, Effect::convergent));
+}
+
+void FunctionTranslator::emit_shfl(const Instruction& i) {
+  const llvm::StringRef name = i.has(Mod::up) ? "shfl.up" : i.has(Mod::down) ? "shfl.down" : i.has(Mod::bfly) ? "shfl.bfly" : "shfl.idx";
+  auto* t = llvm::StructType::get(b.getInt32Ty(), b.getInt1Ty());
+  write_pair(i.operands[0], call_marker(name, t,
+                                        {read(i.operands[1], Type::b32), read(i.operands[2], Type::b32),
+                                         read(i.operands[3], Type::b32), read(i.operands[4], Type::b32)},
+                                        Effect::convergent));
+}
+
+void FunctionTranslator::emit_vote(const Instruction& i) {
+  const bool ballot = i.has(Mod::ballot);
+  const llvm::StringRef name = ballot            ? "vote.ballot"
+                               : i.has(Mod::all) ? "vote.all"
+                               : i.has(Mod::any) ? "vote.any"
+                                                 : "vote.uni";
+  llvm::Type* t = ballot ? static_cast<llvm::Type*>(b.getInt32Ty()) : b.getInt1Ty();
+  write(i.operands[0], call_marker(name, t, {read_pred(i.operands[1]), read(i.operands[2], Type::b32)}, Effect::convergent));
+}
+
+void FunctionTranslator::emit_match(const Instruction& i) {
+  const bool wide = i.types[0] == Type::b64;
+  Value *a = read(i.operands[1], i.types[0]), *mask = read(i.operands[2], Type::b32);
+  if (i.has(Mod::any)) {
+    return write(i.operands[0],
+                 call_marker(wide ? "match.any.i64" : "match.any.i32", b.getInt32Ty(), {a, mask}, Effect::convergent));
+  }
+  auto* t = llvm::StructType::get(b.getInt32Ty(), b.getInt1Ty());
+  write_pair(i.operands[0], call_marker(wide ? "match.all.i64" : "match.all.i32", t, {a, mask}, Effect::convergent));
+}
+
+void FunctionTranslator::emit_redux(const Instruction& i) {
+  const Type t = i.types[0];
+  const bool max = i.has(Mod::max_);
+  std::string name = "redux.";
+  if (t == Type::f32) {
+    name += max ? "fmax" : "fmin";
+    if (i.has(Mod::abs)) name += ".abs";
+    if (i.has(Mod::NaN)) name += ".nan";
+  } else if (i.has(Mod::min_) || max) {
+    name += is_signed(t) ? "s" : "u";
+    name += max ? "max" : "min";
+  } else {
+    name += i.has(Mod::add) ? "add" : i.has(Mod::and_) ? "and" : i.has(Mod::or_) ? "or" : "xor";
+  }
+  Value* a = read(i.operands[1], t);
+  write(i.operands[0], call_marker(name, a->getType(), {a, read(i.operands[2], Type::b32)}, Effect::convergent));
+}
+
+void FunctionTranslator::emit_elect(const Instruction& i) {
+  auto* t = llvm::StructType::get(b.getInt32Ty(), b.getInt1Ty());
+  write_pair(i.operands[0], call_marker("elect", t, {read(i.operands[1], Type::b32)}, Effect::convergent));
+}
+
+/// A collective routine: this lane's operands and result go through memory, one after the other, each at its own alignment.
+Value* FunctionTranslator::warp_call(llvm::StringRef name, llvm::ArrayRef<Value*> in, llvm::Type* result) {
+  llvm::SmallVector<llvm::Type*, 16> types;
+  for (Value* v : in) types.push_back(v->getType());
+  auto* in_type = llvm::StructType::get(out.getContext(), types);
+  llvm::AllocaInst *in_slot = nullptr, *out_slot = nullptr;
+  {
+    const llvm::IRBuilder<>::InsertPointGuard guard{b};
+    b.SetInsertPoint(entry_, entry_->getFirstInsertionPt());
+    in_slot = b.CreateAlloca(in_type);
+    out_slot = b.CreateAlloca(result->isVoidTy() ? b.getInt64Ty() : result);
+    in_slot->setAlignment(llvm::Align(16));
+    out_slot->setAlignment(llvm::Align(16));
+  }
+  for (unsigned k = 0; k < in.size(); ++k) b.CreateStore(in[k], b.CreateStructGEP(in_type, in_slot, k));
+  call_marker(("warp." + name).str(), b.getVoidTy(), {in_slot, out_slot}, Effect::convergent);
+  return result->isVoidTy() ? nullptr : b.CreateLoad(result, out_slot);
+}
+
+}  // namespace cucpu::ir
