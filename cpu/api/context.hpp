@@ -1,0 +1,117 @@
+// cpu/api/context.hpp: a context: what a program has on one device, and the thread's stack of current contexts.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "api/device.hpp"
+#include "api/object.hpp"
+#include "exec/stream.hpp"
+
+namespace cucpu::driver {
+
+class GridRun;
+
+/// Whatever a context takes with it when it ends.
+class ContextResource {
+ public:
+  virtual void context_gone() noexcept = 0;
+
+ protected:
+  ~ContextResource() = default;
+};
+
+class Context final : public Handled<Context, CUcontext, Kind::context> {
+ public:
+  Context(Device& device, unsigned flags, bool is_primary);
+  ~Context() override;
+
+  Device& device;
+  const bool is_primary;
+  const std::uint64_t id;
+  std::atomic<unsigned> flags;
+  std::atomic<bool> is_live{true};  ///< false once destroyed, or while a primary context is inactive
+  Ref<Object> green;                ///< keeps a green context's resources; null for others
+
+  // -- errors -----------------------------------------------------------------------------------------------------------
+  [[nodiscard]] bool is_broken() const noexcept { return error_.load(std::memory_order_acquire) != CUDA_SUCCESS; }
+  [[nodiscard]] CUresult error() const noexcept { return error_.load(std::memory_order_acquire); }
+  /// The first error of a kernel stays until the context ends.
+  void break_with(CUresult code, std::string report) noexcept;
+  void add_running(GridRun& run);
+  void settle(GridRun& run) noexcept;  ///< a grid has ended: keeps its fault, forgets the run
+
+  // -- streams ----------------------------------------------------------------------------------------------------------
+  Stream& legacy_stream() const noexcept { return *legacy_; }
+  Ref<Stream> per_thread_stream();
+  Ref<Stream> create_stream(unsigned stream_flags, int priority);
+  void forget_stream(Stream& stream);
+  std::vector<Ref<Stream>> streams() const;
+  std::vector<Ref<Stream>> blocking_streams_with_work() const;
+  void synchronize();
+
+  // -- everything else it owns --------------------------------------------------------------------------------------------
+  void adopt(ContextResource& resource);
+  void disown(ContextResource& resource) noexcept;
+
+  /// Stops running work, frees everything. Afterwards is_live is false.
+  void tear_down();
+  void activate();  ///< a primary context comes (back) to life
+
+  std::atomic<std::size_t> limits[CU_LIMIT_MAX];
+  std::atomic<CUfunc_cache> cache_config{CU_FUNC_CACHE_PREFER_NONE};
+  std::atomic<CUsharedconfig> shared_config{CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE};
+  std::mutex peers_mutex;
+  std::set<std::uint64_t> peers;  ///< ids of contexts whose memory this one may reach
+
+ private:
+  void reset_limits();
+  std::atomic<CUresult> error_{CUDA_SUCCESS};
+  mutable std::mutex mutex_;
+  Stream* legacy_;  // not counted: the stream holds the context; released in tear-down of the object
+  std::vector<Stream*> streams_;  // every live stream but the legacy one
+  std::unordered_map<std::uint64_t, Ref<Stream>> per_thread_;
+  std::set<ContextResource*> resources_;
+  std::vector<GridRun*> running_;
+};
+
+/// The calling thread's current context; fails with 201 when there is none, 709 when it is gone, or the sticky error.
+Context& current_context();
+/// As above, but a broken context is fine: for calls that only look.
+Context& current_context_even_broken();
+/// The current context or nullptr; no check at all.
+Context* peek_context() noexcept;
+/// A live context by its number, or nullptr.
+Context* find_context(std::uint64_t id);
+
+/// A context handle given by the caller; null means the current one where `null_is_current`.
+Context& context_of(CUcontext handle);
+Context& usable(Context& context);  ///< fails as current_context() does
+
+void push_context(Context& context);
+Ref<Context> pop_context();          ///< fails with 201 when the stack is empty
+void set_context(Context* context);  ///< replaces the top; null removes it
+
+/// Makes a context current for a scope, for calls that name their context.
+class ScopedContext {
+ public:
+  explicit ScopedContext(Context& context);
+  ~ScopedContext();
+  ScopedContext(const ScopedContext&) = delete;
+  ScopedContext& operator=(const ScopedContext&) = delete;
+};
+
+/// The stream a caller's handle means: null, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD, or a created one. Its context is usable.
+Ref<Stream> stream_of(CUstream handle);
+Ref<Stream> stream_even_broken(CUstream handle);
+Ref<Stream> default_stream();  ///< what a synchronous call uses
+
+/// What the last kernel fault of the process said; empty when there was none.
+std::string last_fault_report();
+
+}  // namespace cucpu::driver

@@ -1,0 +1,466 @@
+// cuMemcpy*: every combination of host, device and array; in one stream, across devices, in batches.
+#include "api/copy.hpp"
+
+#include <algorithm>
+
+#include "api/array.hpp"
+#include "api/capture.hpp"
+#include "api/guard.hpp"
+#include "api/memory.hpp"
+
+namespace cucpu::driver {
+namespace {
+
+/// One end of a 3-D copy.
+struct End {
+  char* start;
+  std::size_t pitch, slice;
+};
+
+/// Resolves one end; `keep` receives what must live as long as the copy.
+End resolve(CUmemorytype kind, const void* host, CUdeviceptr device, CUarray array_handle, std::size_t x, std::size_t y,
+            std::size_t z, std::size_t pitch, std::size_t rows, const CUDA_MEMCPY3D& p, std::vector<Ref<Object>>& keep) {
+  const std::size_t width = p.WidthInBytes, height = p.Height, depth = p.Depth;
+  if (kind == CU_MEMORYTYPE_ARRAY) {
+    Array& array = object_of<Array>(array_handle);
+    require(x + width <= array.width * array.element && y + height <= array.height && z + depth <= array.slices);
+    keep.emplace_back(&array);
+    return {array.data + z * array.slice_bytes + y * array.pitch + x, array.pitch, array.slice_bytes};
+  }
+  require(kind == CU_MEMORYTYPE_HOST || kind == CU_MEMORYTYPE_DEVICE || kind == CU_MEMORYTYPE_UNIFIED);
+  if (pitch == 0) pitch = x + width;
+  require(pitch >= x + width);
+  if (rows == 0) rows = y + height;
+  require(rows >= y + height || depth <= 1);
+  const std::size_t slice = pitch * rows;
+  const std::size_t offset = z * slice + y * pitch + x;
+  const std::size_t bytes = (depth - 1) * slice + (height - 1) * pitch + width;
+  const CUdeviceptr base = kind == CU_MEMORYTYPE_HOST ? reinterpret_cast<CUdeviceptr>(host) : device;
+  require(base != 0);
+  if (kind == CU_MEMORYTYPE_DEVICE)
+    require_device_range(base + offset, bytes);
+  else
+    require_any_range(base + offset, bytes);
+  return {reinterpret_cast<char*>(base + offset), pitch, slice};
+}
+
+}  // namespace
+
+Ref<CopyOp> make_copy(const CUDA_MEMCPY3D& p, CUcontext context) {
+  require(p.srcLOD == 0 && p.dstLOD == 0);
+  auto op = make_object<CopyOp>(BoxCopy{});
+  op->params = p;
+  op->context_handle = context;
+  if (p.WidthInBytes == 0 || p.Height == 0 || p.Depth == 0) return op;
+  const End dst = resolve(p.dstMemoryType, p.dstHost, p.dstDevice, p.dstArray, p.dstXInBytes, p.dstY, p.dstZ,
+                          p.dstPitch, p.dstHeight, p, op->keep);
+  const End src = resolve(p.srcMemoryType, p.srcHost, p.srcDevice, p.srcArray, p.srcXInBytes, p.srcY, p.srcZ,
+                          p.srcPitch, p.srcHeight, p, op->keep);
+  op->box = {dst.start, src.start, dst.pitch, dst.slice, src.pitch, src.slice, p.WidthInBytes, p.Height, p.Depth};
+  return op;
+}
+
+Ref<CopyOp> make_copy(CUdeviceptr dst, CUmemorytype dst_kind, CUdeviceptr src, CUmemorytype src_kind,
+                      std::size_t bytes) {
+  const auto check = [&](CUdeviceptr address, CUmemorytype kind) {
+    if (bytes == 0) return;
+    require(address != 0);
+    if (kind == CU_MEMORYTYPE_DEVICE)
+      require_device_range(address, bytes);
+    else
+      require_any_range(address, bytes);
+  };
+  check(dst, dst_kind);
+  check(src, src_kind);
+  BoxCopy box;
+  box.dst = reinterpret_cast<char*>(dst);
+  box.src = reinterpret_cast<const char*>(src);
+  box.width = bytes;
+  box.dst_pitch = box.src_pitch = box.dst_slice = box.src_slice = bytes;
+  auto op = make_object<CopyOp>(box);
+  CUDA_MEMCPY3D& p = op->params;
+  p.dstMemoryType = dst_kind;
+  p.srcMemoryType = src_kind;
+  if (dst_kind == CU_MEMORYTYPE_HOST) p.dstHost = box.dst;
+  else p.dstDevice = dst;
+  if (src_kind == CU_MEMORYTYPE_HOST) p.srcHost = box.src;
+  else p.srcDevice = src;
+  p.WidthInBytes = bytes;
+  p.Height = p.Depth = 1;
+  return op;
+}
+
+void submit_copy(Stream& stream, Ref<CopyOp> op) {
+  if (stream.capture.load(std::memory_order_acquire)) {
+    submit(stream, std::move(op));
+    return;
+  }
+  const bool from_pageable = op->box.src && op->keep.empty() && is_pageable(reinterpret_cast<CUdeviceptr>(op->box.src));
+  const bool to_pageable = op->box.dst && op->keep.empty() && is_pageable(reinterpret_cast<CUdeviceptr>(op->box.dst));
+  if (from_pageable && !to_pageable && !stream.drained()) {
+    BoxCopy take = op->box;
+    op->staged.resize(take.width * take.height * take.depth);
+    take.dst = op->staged.data();
+    take.dst_pitch = take.width;
+    take.dst_slice = take.width * take.height;
+    take.execute();
+    op->box.src = op->staged.data();
+    op->box.src_pitch = take.dst_pitch;
+    op->box.src_slice = take.dst_slice;
+    submit(stream, std::move(op));
+    return;
+  }
+  const std::uint64_t number = submit(stream, std::move(op));
+  if (from_pageable || to_pageable) stream.wait(number);
+}
+
+}  // namespace cucpu::driver
+
+using namespace cucpu::driver;
+
+namespace {
+
+constexpr auto kHost = CU_MEMORYTYPE_HOST, kDevice = CU_MEMORYTYPE_DEVICE, kUnified = CU_MEMORYTYPE_UNIFIED;
+
+CUdeviceptr address_of(const void* p) { return reinterpret_cast<CUdeviceptr>(p); }
+
+CUDA_MEMCPY3D widen(const CUDA_MEMCPY2D& p) {
+  CUDA_MEMCPY3D w{};
+  w.srcXInBytes = p.srcXInBytes;
+  w.srcY = p.srcY;
+  w.srcMemoryType = p.srcMemoryType;
+  w.srcHost = p.srcHost;
+  w.srcDevice = p.srcDevice;
+  w.srcArray = p.srcArray;
+  w.srcPitch = p.srcPitch;
+  w.dstXInBytes = p.dstXInBytes;
+  w.dstY = p.dstY;
+  w.dstMemoryType = p.dstMemoryType;
+  w.dstHost = p.dstHost;
+  w.dstDevice = p.dstDevice;
+  w.dstArray = p.dstArray;
+  w.dstPitch = p.dstPitch;
+  w.WidthInBytes = p.WidthInBytes;
+  w.Height = p.Height;
+  w.Depth = 1;
+  return w;
+}
+
+CUDA_MEMCPY3D without_peers(const CUDA_MEMCPY3D_PEER& p) {
+  CUDA_MEMCPY3D w{};
+  w.srcXInBytes = p.srcXInBytes, w.srcY = p.srcY, w.srcZ = p.srcZ, w.srcLOD = p.srcLOD;
+  w.srcMemoryType = p.srcMemoryType, w.srcHost = p.srcHost, w.srcDevice = p.srcDevice, w.srcArray = p.srcArray;
+  w.srcPitch = p.srcPitch, w.srcHeight = p.srcHeight;
+  w.dstXInBytes = p.dstXInBytes, w.dstY = p.dstY, w.dstZ = p.dstZ, w.dstLOD = p.dstLOD;
+  w.dstMemoryType = p.dstMemoryType, w.dstHost = p.dstHost, w.dstDevice = p.dstDevice, w.dstArray = p.dstArray;
+  w.dstPitch = p.dstPitch, w.dstHeight = p.dstHeight;
+  w.WidthInBytes = p.WidthInBytes, w.Height = p.Height, w.Depth = p.Depth;
+  return w;
+}
+
+/// The 1-D array forms: bytes from an offset on, in rows.
+CUDA_MEMCPY3D to_array(CUarray array, std::size_t offset, std::size_t bytes) {
+  CUDA_MEMCPY3D p{};
+  const Array& a = object_of<Array>(array);
+  require(a.height == 1 && a.slices == 1);
+  p.dstMemoryType = CU_MEMORYTYPE_ARRAY;
+  p.dstArray = array;
+  p.dstXInBytes = offset;
+  p.WidthInBytes = bytes;
+  p.Height = p.Depth = 1;
+  return p;
+}
+
+void from_array(CUDA_MEMCPY3D& p, CUarray array, std::size_t offset) {
+  const Array& a = object_of<Array>(array);
+  require(a.height == 1 && a.slices == 1);
+  p.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+  p.srcArray = array;
+  p.srcXInBytes = offset;
+}
+
+CUresult now(CUdeviceptr dst, CUmemorytype dst_kind, CUdeviceptr src, CUmemorytype src_kind, std::size_t bytes) {
+  return guarded([&] {
+    current_context();
+    run_synchronously(make_copy(dst, dst_kind, src, src_kind, bytes));
+  });
+}
+
+CUresult later(CUstream handle, CUdeviceptr dst, CUmemorytype dst_kind, CUdeviceptr src, CUmemorytype src_kind,
+               std::size_t bytes) {
+  return guarded([&] {
+    const Ref<Stream> stream = stream_of(handle);
+    submit_copy(*stream, make_copy(dst, dst_kind, src, src_kind, bytes));
+  });
+}
+
+void check_batch_attributes(const CUmemcpyAttributes* attrs, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    require(attrs[i].srcAccessOrder >= CU_MEMCPY_SRC_ACCESS_ORDER_STREAM &&
+            attrs[i].srcAccessOrder <= CU_MEMCPY_SRC_ACCESS_ORDER_ANY);
+    require(attrs[i].flags <= CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE);
+  }
+}
+
+/// Batches do not go to the legacy default stream.
+Ref<Stream> batch_stream(CUstream handle) {
+  Ref<Stream> stream = stream_of(handle);
+  require(stream->role() != StreamRole::legacy);
+  return stream;
+}
+
+CUDA_MEMCPY3D batch_op(const CUDA_MEMCPY3D_BATCH_OP& op) {
+  CUDA_MEMCPY3D p{};
+  const auto element = [&](const CUmemcpy3DOperand& side) -> std::size_t {
+    return side.type == CU_MEMCPY_OPERAND_TYPE_ARRAY ? object_of<Array>(side.op.array.array).element : 0;
+  };
+  const std::size_t size = std::max<std::size_t>({element(op.src), element(op.dst), 1});
+  p.WidthInBytes = op.extent.width * size;
+  p.Height = op.extent.height;
+  p.Depth = op.extent.depth;
+  const auto end = [&](const CUmemcpy3DOperand& side, CUmemorytype& type, CUdeviceptr& device, CUarray& array,
+                       std::size_t& x, std::size_t& y, std::size_t& z, std::size_t& pitch, std::size_t& rows) {
+    if (side.type == CU_MEMCPY_OPERAND_TYPE_ARRAY) {
+      type = CU_MEMORYTYPE_ARRAY;
+      array = side.op.array.array;
+      x = side.op.array.offset.x * size;
+      y = side.op.array.offset.y;
+      z = side.op.array.offset.z;
+      return;
+    }
+    require(side.type == CU_MEMCPY_OPERAND_TYPE_POINTER);
+    type = CU_MEMORYTYPE_UNIFIED;
+    device = side.op.ptr.ptr;
+    pitch = side.op.ptr.rowLength * size;
+    rows = side.op.ptr.layerHeight;
+  };
+  end(op.src, p.srcMemoryType, p.srcDevice, p.srcArray, p.srcXInBytes, p.srcY, p.srcZ, p.srcPitch, p.srcHeight);
+  end(op.dst, p.dstMemoryType, p.dstDevice, p.dstArray, p.dstXInBytes, p.dstY, p.dstZ, p.dstPitch, p.dstHeight);
+  return p;
+}
+
+}  // namespace
+
+extern "C" {
+
+CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t bytes) { return now(dst, kUnified, src, kUnified, bytes); }
+
+CUresult cuMemcpyHtoD(CUdeviceptr dst, const void* src, size_t bytes) {
+  return now(dst, kDevice, address_of(src), kHost, bytes);
+}
+
+CUresult cuMemcpyDtoH(void* dst, CUdeviceptr src, size_t bytes) {
+  return now(address_of(dst), kHost, src, kDevice, bytes);
+}
+
+CUresult cuMemcpyDtoD(CUdeviceptr dst, CUdeviceptr src, size_t bytes) { return now(dst, kDevice, src, kDevice, bytes); }
+
+CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context, size_t bytes) {
+  return guarded([&] {
+    usable(context_of(dst_context));
+    usable(context_of(src_context)).synchronize();  // serialised with what both contexts are doing
+    context_of(dst_context).synchronize();
+    const ScopedContext scope{context_of(dst_context)};
+    run_synchronously(make_copy(dst, kDevice, src, kDevice, bytes));
+  });
+}
+
+CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream) {
+  return later(stream, dst, kUnified, src, kUnified, bytes);
+}
+
+CUresult cuMemcpyHtoDAsync(CUdeviceptr dst, const void* src, size_t bytes, CUstream stream) {
+  return later(stream, dst, kDevice, address_of(src), kHost, bytes);
+}
+
+CUresult cuMemcpyDtoHAsync(void* dst, CUdeviceptr src, size_t bytes, CUstream stream) {
+  return later(stream, address_of(dst), kHost, src, kDevice, bytes);
+}
+
+CUresult cuMemcpyDtoDAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream) {
+  return later(stream, dst, kDevice, src, kDevice, bytes);
+}
+
+CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context, size_t bytes,
+                           CUstream stream) {
+  return guarded([&] {
+    usable(context_of(dst_context));
+    usable(context_of(src_context));
+    return later(stream, dst, kDevice, src, kDevice, bytes);
+  });
+}
+
+CUresult cuMemcpyDtoA(CUarray array, size_t offset, CUdeviceptr src, size_t bytes) {
+  return guarded([&] {
+    current_context();
+    CUDA_MEMCPY3D p = to_array(array, offset, bytes);
+    p.srcMemoryType = kDevice;
+    p.srcDevice = src;
+    run_synchronously(make_copy(p));
+  });
+}
+
+CUresult cuMemcpyAtoD(CUdeviceptr dst, CUarray array, size_t offset, size_t bytes) {
+  return guarded([&] {
+    current_context();
+    CUDA_MEMCPY3D p{};
+    from_array(p, array, offset);
+    p.dstMemoryType = kDevice;
+    p.dstDevice = dst;
+    p.WidthInBytes = bytes;
+    p.Height = p.Depth = 1;
+    run_synchronously(make_copy(p));
+  });
+}
+
+CUresult cuMemcpyHtoA(CUarray array, size_t offset, const void* src, size_t bytes) {
+  return guarded([&] {
+    current_context();
+    CUDA_MEMCPY3D p = to_array(array, offset, bytes);
+    p.srcMemoryType = kHost;
+    p.srcHost = src;
+    run_synchronously(make_copy(p));
+  });
+}
+
+CUresult cuMemcpyAtoH(void* dst, CUarray array, size_t offset, size_t bytes) {
+  return guarded([&] {
+    current_context();
+    CUDA_MEMCPY3D p{};
+    from_array(p, array, offset);
+    p.dstMemoryType = kHost;
+    p.dstHost = dst;
+    p.WidthInBytes = bytes;
+    p.Height = p.Depth = 1;
+    run_synchronously(make_copy(p));
+  });
+}
+
+CUresult cuMemcpyAtoA(CUarray dst, size_t dst_offset, CUarray src, size_t src_offset, size_t bytes) {
+  return guarded([&] {
+    current_context();
+    CUDA_MEMCPY3D p = to_array(dst, dst_offset, bytes);
+    from_array(p, src, src_offset);
+    run_synchronously(make_copy(p));
+  });
+}
+
+CUresult cuMemcpyHtoAAsync(CUarray array, size_t offset, const void* src, size_t bytes, CUstream handle) {
+  return guarded([&] {
+    const Ref<Stream> stream = stream_of(handle);
+    CUDA_MEMCPY3D p = to_array(array, offset, bytes);
+    p.srcMemoryType = kHost;
+    p.srcHost = src;
+    submit_copy(*stream, make_copy(p));
+  });
+}
+
+CUresult cuMemcpyAtoHAsync(void* dst, CUarray array, size_t offset, size_t bytes, CUstream handle) {
+  return guarded([&] {
+    const Ref<Stream> stream = stream_of(handle);
+    CUDA_MEMCPY3D p{};
+    from_array(p, array, offset);
+    p.dstMemoryType = kHost;
+    p.dstHost = dst;
+    p.WidthInBytes = bytes;
+    p.Height = p.Depth = 1;
+    submit_copy(*stream, make_copy(p));
+  });
+}
+
+CUresult cuMemcpy2D(const CUDA_MEMCPY2D* p) {
+  return guarded([&] {
+    current_context();
+    require(p != nullptr);
+    run_synchronously(make_copy(widen(*p)));
+  });
+}
+
+CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D* p) { return cuMemcpy2D(p); }
+
+CUresult cuMemcpy3D(const CUDA_MEMCPY3D* p) {
+  return guarded([&] {
+    current_context();
+    require(p != nullptr);
+    run_synchronously(make_copy(*p));
+  });
+}
+
+CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER* p) {
+  return guarded([&] {
+    current_context();
+    require(p != nullptr);
+    run_synchronously(make_copy(without_peers(*p)));
+  });
+}
+
+CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D* p, CUstream handle) {
+  return guarded([&] {
+    const Ref<Stream> stream = stream_of(handle);
+    require(p != nullptr);
+    submit_copy(*stream, make_copy(widen(*p)));
+  });
+}
+
+CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D* p, CUstream handle) {
+  return guarded([&] {
+    const Ref<Stream> stream = stream_of(handle);
+    require(p != nullptr);
+    submit_copy(*stream, make_copy(*p));
+  });
+}
+
+CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* p, CUstream handle) {
+  return guarded([&] {
+    const Ref<Stream> stream = stream_of(handle);
+    require(p != nullptr);
+    submit_copy(*stream, make_copy(without_peers(*p)));
+  });
+}
+
+CUresult cuMemcpyBatchAsync(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes, size_t count, CUmemcpyAttributes* attrs,
+                            size_t* attr_starts, size_t attr_count, CUstream handle) {
+  return guarded([&] {
+    const Ref<Stream> stream = batch_stream(handle);
+    require(dsts && srcs && sizes && count > 0 && attrs && attr_starts && attr_count > 0 && attr_count <= count);
+    require(attr_starts[0] == 0);
+    for (std::size_t i = 1; i < attr_count; ++i) require(attr_starts[i] > attr_starts[i - 1] && attr_starts[i] < count);
+    check_batch_attributes(attrs, attr_count);
+    std::vector<Ref<CopyOp>> ops;
+    for (std::size_t i = 0; i < count; ++i) {
+      require(sizes[i] > 0);
+      ops.push_back(make_copy(dsts[i], kUnified, srcs[i], kUnified, sizes[i]));
+    }
+    for (auto& op : ops) submit_copy(*stream, op);
+  });
+}
+
+CUresult cuMemcpy3DBatchAsync(size_t count, CUDA_MEMCPY3D_BATCH_OP* list, unsigned long long flags, CUstream handle) {
+  return guarded([&] {
+    const Ref<Stream> stream = batch_stream(handle);
+    require(list && count > 0 && flags == 0);
+    std::vector<Ref<CopyOp>> ops;
+    for (std::size_t i = 0; i < count; ++i) ops.push_back(make_copy(batch_op(list[i])));
+    for (auto& op : ops) submit_copy(*stream, op);
+  });
+}
+
+CUresult cuMemcpyWithAttributesAsync(CUdeviceptr dst, CUdeviceptr src, size_t size, CUmemcpyAttributes* attr,
+                                     CUstream handle) {
+  return guarded([&] {
+    const Ref<Stream> stream = batch_stream(handle);
+    require(attr != nullptr);
+    check_batch_attributes(attr, 1);
+    submit_copy(*stream, make_copy(dst, kUnified, src, kUnified, size));
+  });
+}
+
+CUresult cuMemcpy3DWithAttributesAsync(CUDA_MEMCPY3D_BATCH_OP* op, unsigned long long flags, CUstream handle) {
+  return guarded([&] {
+    const Ref<Stream> stream = batch_stream(handle);
+    require(op && flags == 0);
+    submit_copy(*stream, make_copy(batch_op(*op)));
+  });
+}
+
+}  // extern "C"

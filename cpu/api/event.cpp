@@ -1,0 +1,166 @@
+// cuEvent*.
+#include "api/event.hpp"
+
+#include "api/capture.hpp"
+#include "api/graph_capture.hpp"
+#include "api/guard.hpp"
+#include "api/ipc.hpp"
+#include "exec/ops.hpp"
+
+namespace cucpu::driver {
+
+Event::Event(Context& context, unsigned flags) : flags{flags}, context_{&context} { context.adopt(*this); }
+Event::~Event() { context_->disown(*this); }
+
+Ref<Point> Event::point() const {
+  const std::lock_guard lock{mutex_};
+  return point_;
+}
+
+void Event::set_point(Ref<Point> point) {
+  const std::lock_guard lock{mutex_};
+  point_ = std::move(point);
+  captured_ = nullptr;
+}
+
+Ref<Object> Event::captured() const {
+  const std::lock_guard lock{mutex_};
+  return captured_;
+}
+
+void Event::set_captured(Ref<Object> mark) {
+  const std::lock_guard lock{mutex_};
+  captured_ = std::move(mark);
+}
+
+void Event::record(Stream& stream) {
+  auto point = make_object<Point>();
+  const bool idle = stream.drained() && (stream.role() == StreamRole::legacy
+                                             ? stream.context().blocking_streams_with_work().empty()
+                                             : !stream.is_blocking() || stream.context().legacy_stream().drained());
+  if (idle) {
+    point->nanoseconds = now_ns();  // nothing to wait for: over at once
+  } else {
+    point->stream = Ref<Stream>{&stream};
+    point->number = stream.submit(make_object<RecordOp>(point));
+  }
+  set_point(std::move(point));
+}
+
+}  // namespace cucpu::driver
+
+using namespace cucpu::driver;
+
+namespace {
+
+void record(CUevent event_handle, CUstream stream_handle, unsigned flags) {
+  Event& event = object_of<Event>(event_handle);
+  const Ref<Stream> stream = stream_of(stream_handle);
+  require(flags <= CU_EVENT_RECORD_EXTERNAL);
+  if (capture_record(*stream, event, flags & CU_EVENT_RECORD_EXTERNAL)) return;
+  require(!(flags & CU_EVENT_RECORD_EXTERNAL));
+  require(&event.context() == &stream->context(), CUDA_ERROR_INVALID_HANDLE);
+  event.record(*stream);
+  if (event.flags & CU_EVENT_INTERPROCESS) publish_ipc_record(event, *stream);
+}
+
+CUresult query(CUevent handle) {
+  Event& event = object_of<Event>(handle);
+  require(!event.captured(), CUDA_ERROR_CAPTURED_EVENT);
+  usable(event.context());
+  if (event.flags & CU_EVENT_INTERPROCESS) return ipc_event_is_over(event) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  const Ref<Point> point = event.point();
+  if (point && !point->is_over()) return CUDA_ERROR_NOT_READY;
+  usable(event.context());
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+extern "C" {
+
+CUresult cuEventCreate(CUevent* out, unsigned int flags) {
+  return guarded([&] {
+    Context& context = current_context();
+    constexpr unsigned kKnown = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+    require(out && (flags & ~kKnown) == 0);
+    require(!(flags & CU_EVENT_INTERPROCESS) || (flags & CU_EVENT_DISABLE_TIMING));
+    *out = make_object<Event>(context, flags)->publish();
+  });
+}
+
+CUresult cuEventDestroy(CUevent handle) {
+  return guarded([&] {
+    Ref<Event> event{&object_of<Event>(handle)};
+    require(event->retire(), CUDA_ERROR_INVALID_HANDLE);
+    forget_ipc_event(*event);
+  });
+}
+
+CUresult cuEventRecord(CUevent event, CUstream stream) {
+  return guarded([&] { record(event, stream, CU_EVENT_RECORD_DEFAULT); });
+}
+
+CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags) {
+  return guarded([&] { record(event, stream, flags); });
+}
+
+CUresult cuEventQuery(CUevent event) {
+  return guarded([&] {
+    require_capture_safe();
+    return query(event);
+  });
+}
+
+CUresult cuEventSynchronize(CUevent handle) {
+  return guarded([&] {
+    Event& event = object_of<Event>(handle);
+    require_capture_safe();
+    require(!event.captured(), CUDA_ERROR_CAPTURED_EVENT);
+    usable(event.context());
+    if (event.flags & CU_EVENT_INTERPROCESS) wait_for_ipc_event(event);
+    if (const Ref<Point> point = event.point(); point && point->stream) point->stream->wait(point->number);
+    usable(event.context());
+  });
+}
+
+CUresult cuEventElapsedTime(float* out, CUevent start_handle, CUevent end_handle) {
+  return guarded([&] {
+    require(out != nullptr);
+    Event& start = object_of<Event>(start_handle);
+    Event& end = object_of<Event>(end_handle);
+    require(start.has_timing() && end.has_timing(), CUDA_ERROR_INVALID_HANDLE);
+    require(&start.context() == &end.context(), CUDA_ERROR_INVALID_HANDLE);
+    const Ref<Point> from = start.point(), to = end.point();
+    require(from && to, CUDA_ERROR_INVALID_HANDLE);
+    if (!from->is_over() || !to->is_over()) return CUDA_ERROR_NOT_READY;
+    usable(start.context());
+    *out = static_cast<float>(static_cast<double>(to->nanoseconds.load() - from->nanoseconds.load()) * 1e-6);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxRecordEvent(CUcontext context_handle, CUevent event_handle) {
+  return guarded([&] {
+    Context& context = usable(context_of(context_handle));
+    Event& event = object_of<Event>(event_handle);
+    require(&event.context() == &context, CUDA_ERROR_INVALID_HANDLE);
+    require_not_capturing(context);
+    // All the context's streams: a stream of its own waits for each of them.
+    auto all = make_object<Stream>(context, StreamRole::created, unsigned{CU_STREAM_NON_BLOCKING}, 0);
+    for (auto& stream : context.streams()) all->submit(make_object<WaitOp>(stream, stream->submitted()));
+    event.record(*all);
+  });
+}
+
+CUresult cuCtxWaitEvent(CUcontext context_handle, CUevent event_handle) {
+  return guarded([&] {
+    Context& context = usable(context_of(context_handle));
+    Event& event = object_of<Event>(event_handle);
+    require_not_capturing(context);
+    if (const Ref<Point> point = event.point(); point && !point->is_over())
+      for (auto& stream : context.streams()) stream->submit(make_object<WaitOp>(point->stream, point->number));
+  });
+}
+
+}  // extern "C"

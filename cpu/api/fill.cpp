@@ -1,0 +1,78 @@
+// cuMemset*.
+#include "api/fill.hpp"
+
+#include "api/context.hpp"
+#include "api/guard.hpp"
+#include "api/memory.hpp"
+
+namespace cucpu::driver {
+
+Ref<FillOp> make_fill(const CUDA_MEMSET_NODE_PARAMS& given, CUcontext context) {
+  CUDA_MEMSET_NODE_PARAMS p = given;
+  require(p.elementSize == 1 || p.elementSize == 2 || p.elementSize == 4);
+  require(p.width <= (std::size_t{1} << 46));
+  const std::size_t row = p.width * p.elementSize;
+  if (p.width > 0 && p.height > 0) {
+    require(p.dst % p.elementSize == 0);
+    if (p.height > 1) {
+      require(p.pitch >= row && p.pitch % p.elementSize == 0);
+      require(p.height <= (std::size_t{1} << 46) / p.pitch);
+    }
+    require_device_range(p.dst, (p.height - 1) * p.pitch + row);
+  }
+  return make_object<FillOp>(p, context);
+}
+
+}  // namespace cucpu::driver
+
+using namespace cucpu::driver;
+
+namespace {
+
+CUresult now(CUdeviceptr dst, std::size_t pitch, unsigned value, unsigned element, std::size_t width, std::size_t height) {
+  return guarded([&] {
+    current_context();
+    run_synchronously(make_fill({dst, pitch, value, element, width, height}));
+  });
+}
+
+CUresult later(CUdeviceptr dst, std::size_t pitch, unsigned value, unsigned element, std::size_t width,
+               std::size_t height, CUstream handle) {
+  return guarded([&] {
+    const Ref<Stream> stream = stream_of(handle);
+    submit(*stream, make_fill({dst, pitch, value, element, width, height}));
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+CUresult cuMemsetD8(CUdeviceptr dst, unsigned char v, size_t n) { return now(dst, 0, v, 1, n, 1); }
+CUresult cuMemsetD16(CUdeviceptr dst, unsigned short v, size_t n) { return now(dst, 0, v, 2, n, 1); }
+CUresult cuMemsetD32(CUdeviceptr dst, unsigned int v, size_t n) { return now(dst, 0, v, 4, n, 1); }
+CUresult cuMemsetD2D8(CUdeviceptr dst, size_t pitch, unsigned char v, size_t w, size_t h) {
+  return now(dst, pitch, v, 1, w, h);
+}
+CUresult cuMemsetD2D16(CUdeviceptr dst, size_t pitch, unsigned short v, size_t w, size_t h) {
+  return now(dst, pitch, v, 2, w, h);
+}
+CUresult cuMemsetD2D32(CUdeviceptr dst, size_t pitch, unsigned int v, size_t w, size_t h) {
+  return now(dst, pitch, v, 4, w, h);
+}
+CUresult cuMemsetD8Async(CUdeviceptr dst, unsigned char v, size_t n, CUstream s) { return later(dst, 0, v, 1, n, 1, s); }
+CUresult cuMemsetD16Async(CUdeviceptr dst, unsigned short v, size_t n, CUstream s) {
+  return later(dst, 0, v, 2, n, 1, s);
+}
+CUresult cuMemsetD32Async(CUdeviceptr dst, unsigned int v, size_t n, CUstream s) { return later(dst, 0, v, 4, n, 1, s); }
+CUresult cuMemsetD2D8Async(CUdeviceptr dst, size_t pitch, unsigned char v, size_t w, size_t h, CUstream s) {
+  return later(dst, pitch, v, 1, w, h, s);
+}
+CUresult cuMemsetD2D16Async(CUdeviceptr dst, size_t pitch, unsigned short v, size_t w, size_t h, CUstream s) {
+  return later(dst, pitch, v, 2, w, h, s);
+}
+CUresult cuMemsetD2D32Async(CUdeviceptr dst, size_t pitch, unsigned int v, size_t w, size_t h, CUstream s) {
+  return later(dst, pitch, v, 4, w, h, s);
+}
+
+}  // extern "C"

@@ -1,0 +1,192 @@
+// cuInit, versions, symbol lookup, names of results.
+#include <pthread.h>
+
+#include <mutex>
+#include <string>
+
+#include "api/context.hpp"
+#include "api/device.hpp"
+#include "api/guard.hpp"
+#include "api/log.hpp"
+#include "cucpu/exports.hpp"
+#include "engine/engine.hpp"
+#include "exec/pool.hpp"
+#include "mem/allocation.hpp"
+
+namespace cucpu::driver {
+
+std::atomic<ProcessState> g_process_state{ProcessState::not_initialized};
+thread_local bool t_in_callback = false;
+
+}  // namespace cucpu::driver
+
+void cucpu::on_unsupported(const char* function) noexcept {
+  try {
+    driver::log_message(CU_LOG_LEVEL_ERROR, std::string{function} + " is not there on the CPU device yet");
+  } catch (...) {
+  }
+}
+
+using namespace cucpu::driver;
+using cucpu::Export;
+using cucpu::find_export;
+
+namespace {
+
+struct Result {
+  CUresult code;
+  const char *name, *text;
+};
+
+/// Texts programs print and search for, where the plain words of the name differ.
+constexpr Result kTexts[] = {
+    {CUDA_SUCCESS, "", "no error"},
+    {CUDA_ERROR_INVALID_VALUE, "", "invalid argument"},
+    {CUDA_ERROR_NOT_INITIALIZED, "", "initialization error"},
+    {CUDA_ERROR_DEINITIALIZED, "", "driver shutting down"},
+    {CUDA_ERROR_NO_DEVICE, "", "no CUDA-capable device is detected"},
+    {CUDA_ERROR_INVALID_DEVICE, "", "invalid device ordinal"},
+    {CUDA_ERROR_INVALID_IMAGE, "", "device kernel image is invalid"},
+    {CUDA_ERROR_INVALID_CONTEXT, "", "invalid device context"},
+    {CUDA_ERROR_NO_BINARY_FOR_GPU, "", "no kernel image is available for execution on the device"},
+    {CUDA_ERROR_INVALID_PTX, "", "a PTX JIT compilation failed"},
+    {CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "", "the provided PTX was compiled with an unsupported toolchain."},
+    {CUDA_ERROR_FILE_NOT_FOUND, "", "file not found"},
+    {CUDA_ERROR_OPERATING_SYSTEM, "", "OS call failed or operation not supported on this OS"},
+    {CUDA_ERROR_INVALID_HANDLE, "", "invalid resource handle"},
+    {CUDA_ERROR_NOT_FOUND, "", "named symbol not found"},
+    {CUDA_ERROR_NOT_READY, "", "device not ready"},
+    {CUDA_ERROR_ILLEGAL_ADDRESS, "", "an illegal memory access was encountered"},
+    {CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "", "too many resources requested for launch"},
+    {CUDA_ERROR_LAUNCH_TIMEOUT, "", "the launch timed out and was terminated"},
+    {CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, "", "peer access is already enabled"},
+    {CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, "", "peer access has not been enabled"},
+    {CUDA_ERROR_CONTEXT_IS_DESTROYED, "", "context is destroyed"},
+    {CUDA_ERROR_ASSERT, "", "device-side assert triggered"},
+    {CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "", "part or all of the requested memory range is already mapped"},
+    {CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, "", "pointer does not correspond to a registered memory region"},
+    {CUDA_ERROR_ILLEGAL_INSTRUCTION, "", "an illegal instruction was encountered"},
+    {CUDA_ERROR_MISALIGNED_ADDRESS, "", "misaligned address"},
+    {CUDA_ERROR_LAUNCH_FAILED, "", "unspecified launch failure"},
+    {CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, "", "too many blocks in cooperative launch"},
+    {CUDA_ERROR_NOT_PERMITTED, "", "operation not permitted"},
+    {CUDA_ERROR_NOT_SUPPORTED, "", "operation not supported"},
+    {CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "", "operation not permitted when stream is capturing"},
+    {CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "", "operation failed due to a previous error during capture"},
+    {CUDA_ERROR_UNKNOWN, "", "unknown error"},
+};
+
+constexpr Result kResults[] = {
+#define CUCORE_RESULT(name, value, text) {name, #name, text},
+#include "driver_results.inc"
+#undef CUCORE_RESULT
+};
+
+const Result* find_result(CUresult code) {
+  for (const Result& result : kResults)
+    if (result.code == code) return &result;
+  return nullptr;
+}
+
+const char* text_of(const Result& result) {
+  for (const Result& better : kTexts)
+    if (better.code == result.code) return better.text;
+  return result.text;
+}
+
+void in_forked_child() {
+  if (g_process_state.load() == ProcessState::ready) g_process_state = ProcessState::forked;
+}
+
+void initialize() {
+  initialize_process();
+  handles::reserve();
+  Pool::instance().configure(settings().threads);
+  cucpu::Hooks hooks;
+  hooks.describe_address = [](std::uintptr_t address) { return MemoryMap::instance().describe(address); };
+  cucpu::set_hooks(std::move(hooks));
+  pthread_atfork(nullptr, nullptr, in_forked_child);
+}
+
+}  // namespace
+
+extern "C" {
+
+CUresult cuInit(unsigned int flags) {
+  static std::mutex& mutex = *new std::mutex;
+  static CUresult result = CUDA_ERROR_NOT_INITIALIZED;  // a failure is final: the environment does not change
+  static bool tried = false;
+  return guarded_without_init([&] {
+    require(flags == 0);
+    if (g_process_state.load() == ProcessState::forked)
+      fail(CUDA_ERROR_NOT_INITIALIZED,
+           "the CPU device was in use before fork(); start the process with `spawn` instead");
+    require(!t_in_callback, CUDA_ERROR_NOT_PERMITTED);
+    const std::lock_guard lock{mutex};
+    if (!tried) {
+      tried = true;
+      result = guarded_without_init(initialize);
+      if (result == CUDA_SUCCESS) g_process_state = ProcessState::ready;
+    }
+    return result;
+  });
+}
+
+CUresult cuDriverGetVersion(int* out) {
+  return guarded_without_init([&] {
+    require(out != nullptr);
+    *out = kDriverVersion;
+  });
+}
+
+CUresult cuGetErrorName(CUresult error, const char** out) {
+  return guarded_without_init([&] {
+    require(out != nullptr);
+    const Result* result = find_result(error);
+    *out = result ? result->name : nullptr;
+    require(result != nullptr);
+  });
+}
+
+CUresult cuGetErrorString(CUresult error, const char** out) {
+  return guarded_without_init([&] {
+    require(out != nullptr);
+    const Result* result = find_result(error);
+    *out = result ? text_of(*result) : nullptr;
+    require(result != nullptr);
+  });
+}
+
+CUresult cuGetProcAddress(const char* symbol, void** out, int version, cuuint64_t flags,
+                          CUdriverProcAddressQueryResult* status) {
+  return guarded_without_init([&] {
+    require(symbol && out);
+    require(flags <= CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
+    *out = nullptr;
+    bool known = false;
+    const std::string_view name{symbol};
+    const Export* found = find_export(name, version, &known);
+    if (!found) {
+      if (status) {
+        *status = known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+        return CUDA_SUCCESS;  // the status carries the answer
+      }
+      return CUDA_ERROR_NOT_FOUND;
+    }
+    const bool per_thread = flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM && found->per_thread &&
+                            found->per_thread_since <= version;
+    *out = reinterpret_cast<void*>(per_thread ? found->per_thread : found->address);
+    if (status) *status = CU_GET_PROC_ADDRESS_SUCCESS;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuGetExportTable(const void** out, const CUuuid* id) {
+  return guarded_without_init([&] {
+    require(out && id);
+    *out = nullptr;
+    return CUDA_ERROR_NOT_SUPPORTED;  // NVIDIA's private tables: there is no public description of them
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,50 @@
+// JIT options.
+#include "api/jit_options.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace cucpu::driver {
+
+JitOptions::JitOptions(unsigned count, const CUjit_option* options, void** values)
+    : count_{count}, options_{options}, values_{values} {
+  require(count == 0 || (options && values));
+  load.info_log = &info;
+  for (unsigned i = 0; i < count; ++i) {
+    require(options[i] >= 0 && options[i] < CU_JIT_NUM_OPTIONS);
+    const auto number = reinterpret_cast<std::uintptr_t>(values[i]);
+    if (options[i] == CU_JIT_OPTIMIZATION_LEVEL) {
+      require(number <= 4);
+      load.optimization = static_cast<int>(number);
+    }
+  }
+}
+
+void JitOptions::report() {
+  const auto value_of = [&](CUjit_option option) -> void** {
+    for (unsigned i = 0; i < count_; ++i)
+      if (options_[i] == option) return &values_[i];
+    return nullptr;
+  };
+  const auto write = [&](CUjit_option buffer, CUjit_option size, const std::string& text) {
+    void** bytes = value_of(size);
+    void** to = value_of(buffer);
+    if (!bytes) return;
+    const auto room = static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(*bytes));
+    std::size_t used = 0;
+    if (to && *to && room > 0) {
+      used = std::min<std::size_t>(text.size(), room - 1);
+      std::memcpy(*to, text.data(), used);
+      static_cast<char*>(*to)[used] = '\0';
+    }
+    *bytes = reinterpret_cast<void*>(used);
+  };
+  write(CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, info);
+  write(CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, error);
+  if (void** wall = value_of(CU_JIT_WALL_TIME)) {
+    const float ms = std::chrono::duration<float, std::milli>(std::chrono::steady_clock::now() - start_).count();
+    std::memcpy(wall, &ms, sizeof ms);
+  }
+}
+
+}  // namespace cucpu::driver

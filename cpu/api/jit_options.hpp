@@ -1,0 +1,44 @@
+// cpu/api/jit_options.hpp: CU_JIT_* options: read before a load, written after it (logs, time).
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "api/error.hpp"
+#include "engine/engine.hpp"
+
+namespace cucpu::driver {
+
+class JitOptions {
+ public:
+  /// Fails with 1 on an unknown option or a null list. The lists must outlive this object.
+  JitOptions(unsigned count, const CUjit_option* options, void** values);
+
+  cucpu::LoadOptions load;  ///< its info_log points into this object
+  std::string info, error;
+
+  /// Writes logs and times to the caller's buffers.
+  void report();
+
+  /// Runs `f`; a LoadError goes to the error log before it goes on.
+  template <class F>
+  auto logged(F&& f) {
+    try {
+      auto result = f();
+      report();
+      return result;
+    } catch (const LoadError& e) {
+      error += e.what();
+      report();
+      throw;
+    }
+  }
+
+ private:
+  unsigned count_;
+  const CUjit_option* options_;
+  void** values_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace cucpu::driver

@@ -1,0 +1,36 @@
+// cpu/api/kernel_op.hpp: a launch as a stream runs it and a graph keeps it.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "api/module.hpp"
+#include "exec/ops.hpp"
+
+namespace cucpu::driver {
+
+class KernelOp final : public NodeOp {
+ public:
+  CUgraphNodeType type() const noexcept override { return CU_GRAPH_NODE_TYPE_KERNEL; }
+  Progress run(Task& task) override;
+
+  Ref<LoadedModule> module;  ///< keeps the code while the launch is queued or the node exists
+  Function* function = nullptr;
+  cucpu::LaunchShape shape;
+  std::vector<std::byte> params;
+  std::vector<CUlaunchAttribute> attributes;
+  /// Made at the call so that a stream's launch reports compile errors there; a graph makes one per run.
+  std::unique_ptr<cucpu::Launch> ready;
+};
+
+/// Everything a launch needs to be checked: exact codes for bad shapes, sizes, handles and parameters.
+Ref<KernelOp> make_kernel(CUfunction handle, const CUlaunchConfig& config, void** kernel_params, void** extra,
+                          bool cooperative);
+
+/// The limit of blocks that a cooperative launch may have.
+std::uint64_t cooperative_limit(const Function& function, const cucpu::LaunchShape& shape);
+
+/// cuOccupancyMaxActiveBlocksPerMultiprocessor's answer.
+unsigned blocks_per_sm(const cucpu::KernelInfo& info, unsigned threads, std::size_t dynamic_shared);
+
+}  // namespace cucpu::driver

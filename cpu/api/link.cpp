@@ -1,0 +1,88 @@
+// cuLink*: PTX and our containers become one container.
+#include <memory>
+
+#include "api/context.hpp"
+#include "api/guard.hpp"
+#include "api/image.hpp"
+#include "api/jit_options.hpp"
+#include "api/module.hpp"
+
+namespace cucpu::driver {
+
+class LinkState final : public Handled<LinkState, CUlinkState, Kind::link> {
+ public:
+  LinkState(unsigned count, CUjit_option* options, void** values) : options{count, options, values} {
+    this->options.load.info_log = &this->options.info;
+  }
+  JitOptions options;  // the caller keeps its lists and buffers until cuLinkDestroy
+  std::vector<std::string> texts;
+  std::string output;
+};
+
+}  // namespace cucpu::driver
+
+using namespace cucpu::driver;
+
+namespace {
+
+void add(LinkState& state, CUjitInputType type, const void* data, std::size_t size) {
+  require(data && size > 0);
+  require(type >= 0 && type < CU_JIT_NUM_INPUT_TYPES);
+  if (type == CU_JIT_INPUT_LIBRARY || type == CU_JIT_INPUT_NVVM)
+    throw cucpu::LoadError{CUDA_ERROR_NOT_SUPPORTED,
+                           "error: archives and LTO IR are not linked on the CPU device; turn them into PTX first (nvJitLink "
+                           "with -ptx does that for LTO IR)"};
+  state.options.logged([&] {
+    for (std::string& text : ptx_of_image(data, size)) state.texts.push_back(std::move(text));
+    return 0;
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+CUresult cuLinkCreate(unsigned int count, CUjit_option* options, void** values, CUlinkState* out) {
+  return guarded([&] {
+    require(out != nullptr);
+    current_context();
+    *out = make_object<LinkState>(count, options, values)->publish();
+  });
+}
+
+CUresult cuLinkAddData(CUlinkState handle, CUjitInputType type, void* data, size_t size, const char*, unsigned int count,
+                       CUjit_option* options, void** values) {
+  return guarded([&] {
+    LinkState& state = object_of<LinkState>(handle);
+    const JitOptions checked{count, options, values};
+    add(state, type, data, size);
+  });
+}
+
+CUresult cuLinkAddFile(CUlinkState handle, CUjitInputType type, const char* path, unsigned int count,
+                       CUjit_option* options, void** values) {
+  return guarded([&] {
+    LinkState& state = object_of<LinkState>(handle);
+    const JitOptions checked{count, options, values};
+    const std::string bytes = read_image_file(path);
+    add(state, type, bytes.data(), bytes.size());
+  });
+}
+
+CUresult cuLinkComplete(CUlinkState handle, void** out, size_t* size) {
+  return guarded([&] {
+    LinkState& state = object_of<LinkState>(handle);
+    require(out && !state.texts.empty());
+    // A look at the whole: symbols nobody defines are errors now, not at load time.
+    state.options.logged([&] { return make_object<LoadedModule>(nullptr, state.texts, state.options.load); });
+    state.output = make_container(state.texts);
+    *out = state.output.data();
+    if (size) *size = state.output.size();
+  });
+}
+
+CUresult cuLinkDestroy(CUlinkState handle) {
+  return guarded([&] { require(object_of<LinkState>(handle).retire(), CUDA_ERROR_INVALID_HANDLE); });
+}
+
+}  // extern "C"

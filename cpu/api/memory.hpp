@@ -1,0 +1,21 @@
+// cpu/api/memory.hpp: helpers that entry points taking addresses share.
+#pragma once
+
+#include "api/context.hpp"
+#include "mem/allocation.hpp"
+
+namespace cucpu::driver {
+
+/// Device memory of a context, zeroed, in the map. Fails with code 2 over the device's limit.
+AllocationRef allocate_device(Context& context, std::size_t bytes, std::size_t align, MemoryKind kind, unsigned flags = 0);
+
+/// Fails unless [address, address + bytes) lies in memory a device can reach.
+void require_device_range(CUdeviceptr address, std::size_t bytes);
+
+/// As above; ordinary host memory is fine too.
+void require_any_range(CUdeviceptr address, std::size_t bytes);
+
+/// Ordinary host memory: neither allocated by nor registered with the driver.
+bool is_pageable(CUdeviceptr address);
+
+}  // namespace cucpu::driver

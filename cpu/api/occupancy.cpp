@@ -1,0 +1,133 @@
+// cuOccupancy*: how many blocks a multiprocessor of a compute capability 9.0 device would hold.
+#include <algorithm>
+#include <climits>
+
+#include "api/guard.hpp"
+#include "api/kernel_op.hpp"
+
+namespace cucpu::driver {
+namespace {
+constexpr unsigned kWarp = 32, kWarpsPerSm = kMaxThreadsPerSm / kWarp, kRegisterUnit = 256, kSharedUnit = 128;
+unsigned round_up(unsigned value, unsigned unit) { return (value + unit - 1) / unit * unit; }
+}  // namespace
+
+unsigned blocks_per_sm(const cucpu::KernelInfo& info, unsigned threads, std::size_t dynamic_shared) {
+  if (threads == 0 || threads > info.max_threads) return 0;
+  const unsigned warps = (threads + kWarp - 1) / kWarp;
+  unsigned blocks = std::min(kMaxBlocksPerSm, kWarpsPerSm / warps);
+  if (info.registers > 0) {
+    const unsigned per_warp = round_up(info.registers * kWarp, kRegisterUnit);
+    const unsigned warps_by_registers = kRegistersPerSm / per_warp / 4 * 4;  // warps come in fours
+    blocks = std::min(blocks, warps_by_registers / warps);
+  }
+  const std::size_t asked = info.static_shared_bytes + dynamic_shared;
+  if (asked > kSharedPerBlockOptIn) return 0;
+  const unsigned shared = round_up(static_cast<unsigned>(asked + kSharedReserved), kSharedUnit);
+  return std::min(blocks, static_cast<unsigned>(kSharedPerSm) / shared);
+}
+
+}  // namespace cucpu::driver
+
+using namespace cucpu::driver;
+
+namespace {
+
+constexpr unsigned kWarpThreads = 32;
+
+void potential(int* min_grid, int* block_size, CUfunction handle, CUoccupancyB2DSize shared_of, std::size_t shared,
+               int limit, unsigned flags) {
+  require(min_grid && block_size && flags <= CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE && limit >= 0);
+  const cucpu::KernelInfo& info = function_of(handle).kernel.info();
+  const unsigned most = std::min(info.max_threads, limit == 0 ? info.max_threads : static_cast<unsigned>(limit));
+  unsigned best_threads = 0, best_total = 0, best_blocks = 0;
+  for (unsigned threads = most; threads > 0; threads = threads % kWarpThreads ? threads / kWarpThreads * kWarpThreads : threads - kWarpThreads) {
+    const unsigned blocks = blocks_per_sm(info, threads, shared_of ? shared_of(static_cast<int>(threads)) : shared);
+    if (blocks * threads > best_total) {
+      best_total = blocks * threads;
+      best_threads = threads;
+      best_blocks = blocks;
+    }
+    if (best_total == kMaxThreadsPerSm || threads <= kWarpThreads) break;
+  }
+  *block_size = static_cast<int>(best_threads);
+  *min_grid = static_cast<int>(best_blocks * settings().threads);
+}
+
+cucpu::LaunchShape shape_of(const CUlaunchConfig& config) {
+  cucpu::LaunchShape shape;
+  shape.grid = {config.gridDimX, config.gridDimY, config.gridDimZ};
+  shape.block = {config.blockDimX, config.blockDimY, config.blockDimZ};
+  shape.dynamic_shared_bytes = config.sharedMemBytes;
+  require(config.numAttrs == 0 || config.attrs);
+  for (unsigned i = 0; i < config.numAttrs; ++i)
+    if (const auto& a = config.attrs[i]; a.id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+      shape.cluster = {a.value.clusterDim.x, a.value.clusterDim.y, a.value.clusterDim.z};
+  return shape;
+}
+
+}  // namespace
+
+extern "C" {
+
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* out, CUfunction handle, int threads, size_t shared) {
+  return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(out, handle, threads, shared, 0);
+}
+
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* out, CUfunction handle, int threads, size_t shared,
+                                                              unsigned int flags) {
+  return guarded([&] {
+    require(out && threads > 0 && flags <= CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE);
+    *out = static_cast<int>(blocks_per_sm(function_of(handle).kernel.info(), static_cast<unsigned>(threads), shared));
+  });
+}
+
+CUresult cuOccupancyMaxPotentialBlockSize(int* min_grid, int* block_size, CUfunction handle, CUoccupancyB2DSize shared_of,
+                                          size_t shared, int limit) {
+  return guarded([&] { potential(min_grid, block_size, handle, shared_of, shared, limit, 0); });
+}
+
+CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* min_grid, int* block_size, CUfunction handle,
+                                                   CUoccupancyB2DSize shared_of, size_t shared, int limit,
+                                                   unsigned int flags) {
+  return guarded([&] { potential(min_grid, block_size, handle, shared_of, shared, limit, flags); });
+}
+
+CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* out, CUfunction handle, int blocks, int threads) {
+  return guarded([&] {
+    require(out && blocks > 0 && threads > 0);
+    const cucpu::KernelInfo& info = function_of(handle).kernel.info();
+    require(static_cast<unsigned>(blocks) <= blocks_per_sm(info, static_cast<unsigned>(threads), 0));
+    const std::size_t each = kSharedPerSm / static_cast<unsigned>(blocks) / 128 * 128;
+    const std::size_t used = info.static_shared_bytes + kSharedReserved;
+    *out = std::min(each > used ? each - used : 0, kSharedPerBlockOptIn - info.static_shared_bytes);
+  });
+}
+
+CUresult cuOccupancyMaxPotentialClusterSize(int* out, CUfunction handle, const CUlaunchConfig* config) {
+  return guarded([&] {
+    require(out && config);
+    const Function& function = function_of(handle);
+    const auto shape = shape_of(*config);
+    const auto blocks = blocks_per_sm(function.kernel.info(), static_cast<unsigned>(shape.block.volume()),
+                                      shape.dynamic_shared_bytes);
+    *out = blocks == 0 ? 0 : static_cast<int>(function.settings.non_portable_cluster ? kMaxCluster : kMaxClusterPortable);
+  });
+}
+
+CUresult cuOccupancyMaxActiveClusters(int* out, CUfunction handle, const CUlaunchConfig* config) {
+  return guarded([&] {
+    require(out && config);
+    const Function& function = function_of(handle);
+    const auto shape = shape_of(*config);
+    require(shape.cluster.volume() > 0);
+    require(shape.cluster.volume() <= (function.settings.non_portable_cluster ? kMaxCluster : kMaxClusterPortable),
+            CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    const std::uint64_t blocks = std::uint64_t{blocks_per_sm(function.kernel.info(),
+                                                             static_cast<unsigned>(shape.block.volume()),
+                                                             shape.dynamic_shared_bytes)} *
+                                 settings().threads;
+    *out = static_cast<int>(std::min<std::uint64_t>(blocks / shape.cluster.volume(), INT_MAX));
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,279 @@
+// cuStream*: creation, queries, waits, callbacks, attributes.
+#include <algorithm>
+
+#include "api/capture.hpp"
+#include "api/context.hpp"
+#include "api/event.hpp"
+#include "api/graph_capture.hpp"
+#include "api/guard.hpp"
+#include "api/ipc.hpp"
+#include "exec/ops.hpp"
+
+using namespace cucpu::driver;
+
+namespace {
+
+CUresult query(CUstream handle) {
+  const Ref<Stream> stream = stream_of(handle);
+  require_not_capturing(*stream);
+  const bool drained = stream->drained() && (stream->role() != StreamRole::legacy ||
+                                             stream->context().blocking_streams_with_work().empty());
+  usable(stream->context());
+  return drained ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+void synchronize(CUstream handle) {
+  const Ref<Stream> stream = stream_of(handle);
+  require_not_capturing(*stream);
+  if (stream->role() == StreamRole::legacy)
+    for (auto& other : stream->context().blocking_streams_with_work()) other->wait(other->submitted());
+  stream->wait(stream->submitted());
+  usable(stream->context());
+}
+
+void wait_event(CUstream stream_handle, CUevent event_handle, unsigned flags) {
+  const Ref<Stream> stream = stream_of(stream_handle);
+  Event& event = object_of<Event>(event_handle);
+  require(flags <= CU_EVENT_WAIT_EXTERNAL);
+  if (capture_wait(*stream, event, flags & CU_EVENT_WAIT_EXTERNAL)) return;
+  if (event.flags & CU_EVENT_INTERPROCESS) {
+    submit_ipc_wait(event, *stream);
+    return;
+  }
+  const Ref<Point> point = event.point();
+  if (!point || point->is_over()) return;
+  stream->submit(make_object<WaitOp>(point->stream, point->number));
+}
+
+void launch_host_function(CUstream handle, CUhostFn fn, void* data) {
+  const Ref<Stream> stream = stream_of(handle);
+  require(fn != nullptr);
+  submit(*stream, make_object<HostOp>(fn, data));
+}
+
+void check_memory_op(const CUstreamBatchMemOpParams& op) {
+  const auto check_word = [](CUdeviceptr address, std::size_t bytes) {
+    require(address % bytes == 0);
+    const AllocationRef a = MemoryMap::instance().find(address);
+    require(a && address + bytes <= a->end());
+  };
+  switch (op.operation) {
+    case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+    case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+      require((op.waitValue.flags & ~(3u | CU_STREAM_WAIT_VALUE_FLUSH)) == 0);
+      check_word(op.waitValue.address, op.operation == CU_STREAM_MEM_OP_WAIT_VALUE_64 ? 8 : 4);
+      break;
+    case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+    case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+      require(op.writeValue.flags <= CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER);
+      check_word(op.writeValue.address, op.operation == CU_STREAM_MEM_OP_WRITE_VALUE_64 ? 8 : 4);
+      break;
+    case CU_STREAM_MEM_OP_BARRIER: require(op.memoryBarrier.flags <= CU_STREAM_MEMORY_BARRIER_TYPE_GPU); break;
+    case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES: require(op.flushRemoteWrites.flags == 0); break;
+    case CU_STREAM_MEM_OP_ATOMIC_REDUCTION:
+      require(op.atomicReduction.dataType == CU_STREAM_ATOMIC_REDUCTION_UNSIGNED_32 ||
+              op.atomicReduction.dataType == CU_STREAM_ATOMIC_REDUCTION_UNSIGNED_64);
+      check_word(op.atomicReduction.address,
+                 op.atomicReduction.dataType == CU_STREAM_ATOMIC_REDUCTION_UNSIGNED_64 ? 8 : 4);
+      break;
+    default: fail(CUDA_ERROR_INVALID_VALUE);
+  }
+}
+
+CUresult memory_ops(CUstream handle, const CUstreamBatchMemOpParams* list, unsigned count, unsigned flags) {
+  return guarded([&] {
+    const Ref<Stream> stream = stream_of(handle);
+    require((list || count == 0) && count <= 256 && flags == 0);
+    if (count == 0) return;
+    for (unsigned i = 0; i < count; ++i) check_memory_op(list[i]);
+    submit(*stream, make_object<MemoryOpsOp>(std::vector(list, list + count)));
+  });
+}
+
+CUstreamBatchMemOpParams one_op(CUstreamBatchMemOpType type, CUdeviceptr address, cuuint64_t value, unsigned flags) {
+  CUstreamBatchMemOpParams op{};
+  op.waitValue.operation = type;  // waitValue and writeValue share their layout
+  op.waitValue.address = address;
+  op.waitValue.value64 = value;
+  op.waitValue.flags = flags;
+  return op;
+}
+
+bool is_stream_attribute(CUstreamAttrID id) {
+  switch (id) {
+    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+    case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+CUresult cuStreamCreateWithPriority(CUstream* out, unsigned int flags, int priority) {
+  return guarded([&] {
+    Context& context = current_context();
+    require(out && flags <= CU_STREAM_NON_BLOCKING);
+    *out = context.create_stream(flags, std::clamp(priority, -5, 0))->handle();
+  });
+}
+
+CUresult cuStreamCreate(CUstream* out, unsigned int flags) { return cuStreamCreateWithPriority(out, flags, 0); }
+
+CUresult cuStreamDestroy(CUstream handle) {
+  return guarded([&] {
+    Ref<Stream> stream{&object_of<Stream>(handle)};  // default streams cannot be destroyed
+    abandon_capture(*stream);
+    require(stream->retire(), CUDA_ERROR_INVALID_HANDLE);
+    Context& context = stream->context();
+    if (stream->drained()) {
+      context.forget_stream(*stream);
+      return;
+    }
+    // Work already queued goes on, and the context still waits for it; the stream leaves with its last operation.
+    stream->submit(make_object<CallOp>([raw = stream.get()] { raw->context().forget_stream(*raw); }, true));
+  });
+}
+
+CUresult cuStreamQuery(CUstream handle) {
+  return guarded([&] { return query(handle); });
+}
+
+CUresult cuStreamSynchronize(CUstream handle) {
+  return guarded([&] { synchronize(handle); });
+}
+
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
+  return guarded([&] { wait_event(stream, event, flags); });
+}
+
+CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback callback, void* data, unsigned int flags) {
+  return guarded([&] {
+    const Ref<Stream> stream = stream_of(handle);
+    require(callback && flags == 0);
+    require_not_capturing(*stream);
+    stream->submit(make_object<CallbackOp>(callback, handle, data));
+  });
+}
+
+CUresult cuLaunchHostFunc(CUstream stream, CUhostFn fn, void* data) {
+  return guarded([&] { launch_host_function(stream, fn, data); });
+}
+
+CUresult cuLaunchHostFunc_v2(CUstream stream, CUhostFn fn, void* data, unsigned int mode) {
+  return guarded([&] {
+    require(mode <= CU_HOST_TASK_SPINWAIT);
+    launch_host_function(stream, fn, data);
+  });
+}
+
+CUresult cuStreamGetPriority(CUstream handle, int* out) {
+  return guarded([&] {
+    require(out != nullptr);
+    *out = stream_of(handle)->priority();
+  });
+}
+
+CUresult cuStreamGetDevice(CUstream handle, CUdevice* out) {
+  return guarded([&] {
+    require(out != nullptr);
+    *out = stream_even_broken(handle)->context().device.ordinal;
+  });
+}
+
+CUresult cuStreamGetFlags(CUstream handle, unsigned int* out) {
+  return guarded([&] {
+    require(out != nullptr);
+    *out = stream_of(handle)->flags();
+  });
+}
+
+CUresult cuStreamGetId(CUstream handle, unsigned long long* out) {
+  return guarded([&] {
+    require(out != nullptr);
+    *out = stream_even_broken(handle)->id();
+  });
+}
+
+CUresult cuStreamGetCtx(CUstream handle, CUcontext* out) {
+  return guarded([&] {
+    require(out != nullptr);
+    *out = stream_even_broken(handle)->context().handle();
+  });
+}
+
+CUresult cuStreamCopyAttributes(CUstream to_handle, CUstream from_handle) {
+  return guarded([&] {
+    const Ref<Stream> to = stream_of(to_handle), from = stream_of(from_handle);
+    if (to == from) return;
+    to->sync_policy = from->sync_policy.load();
+    const std::scoped_lock lock{to->attributes_mutex, from->attributes_mutex};
+    to->attributes = from->attributes;
+  });
+}
+
+CUresult cuStreamGetAttribute(CUstream handle, CUstreamAttrID id, CUstreamAttrValue* out) {
+  return guarded([&] {
+    require(out && is_stream_attribute(id));
+    const Ref<Stream> stream = stream_of(handle);
+    *out = {};
+    switch (id) {
+      case CU_LAUNCH_ATTRIBUTE_PRIORITY: out->priority = stream->priority(); return;
+      case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY: out->syncPolicy = stream->sync_policy; return;
+      case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP: out->memSyncDomainMap = {0, 1}; break;
+      default: break;
+    }
+    const std::lock_guard lock{stream->attributes_mutex};
+    for (const auto& [key, value] : stream->attributes)
+      if (key == id) *out = value;
+  });
+}
+
+CUresult cuStreamSetAttribute(CUstream handle, CUstreamAttrID id, const CUstreamAttrValue* value) {
+  return guarded([&] {
+    require(value && is_stream_attribute(id));
+    const Ref<Stream> stream = stream_of(handle);
+    if (id == CU_LAUNCH_ATTRIBUTE_PRIORITY) {
+      require(value->priority == stream->priority(), CUDA_ERROR_NOT_SUPPORTED);  // fixed when the stream was made
+      return;
+    }
+    if (id == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY) {
+      require(value->syncPolicy >= CU_SYNC_POLICY_AUTO && value->syncPolicy <= CU_SYNC_POLICY_BLOCKING_SYNC);
+      stream->sync_policy = value->syncPolicy;
+      return;
+    }
+    const std::lock_guard lock{stream->attributes_mutex};
+    for (auto& [key, kept] : stream->attributes)
+      if (key == id) {
+        kept = *value;
+        return;
+      }
+    stream->attributes.emplace_back(id, *value);
+  });
+}
+
+CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags) {
+  const auto op = one_op(CU_STREAM_MEM_OP_WAIT_VALUE_32, address, value, flags);
+  return memory_ops(stream, &op, 1, 0);
+}
+CUresult cuStreamWaitValue64(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags) {
+  const auto op = one_op(CU_STREAM_MEM_OP_WAIT_VALUE_64, address, value, flags);
+  return memory_ops(stream, &op, 1, 0);
+}
+CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags) {
+  const auto op = one_op(CU_STREAM_MEM_OP_WRITE_VALUE_32, address, value, flags);
+  return memory_ops(stream, &op, 1, 0);
+}
+CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags) {
+  const auto op = one_op(CU_STREAM_MEM_OP_WRITE_VALUE_64, address, value, flags);
+  return memory_ops(stream, &op, 1, 0);
+}
+CUresult cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMemOpParams* list, unsigned int flags) {
+  return memory_ops(stream, list, count, flags);
+}
+
+}  // extern "C"

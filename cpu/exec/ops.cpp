@@ -1,0 +1,191 @@
+// Operations.
+#include "exec/ops.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "api/capture.hpp"
+#include "api/context.hpp"
+#include "api/guard.hpp"
+#include "exec/pool.hpp"
+
+namespace cucpu::driver {
+namespace {
+
+/// A worker inside a function of the program.
+class CallbackScope {
+ public:
+  CallbackScope() {
+    Pool::instance().enter_blocking();
+    t_in_callback = true;
+  }
+  ~CallbackScope() {
+    t_in_callback = false;
+    Pool::instance().leave_blocking();
+  }
+};
+
+template <class T>
+void fill_row(char* row, T value, std::size_t count) {
+  std::fill_n(reinterpret_cast<T*>(row), count, value);
+}
+
+template <class T>
+std::atomic_ref<T> word(CUdeviceptr address) {
+  return std::atomic_ref<T>{*reinterpret_cast<T*>(address)};
+}
+
+template <class T>
+bool satisfied(T now, T wanted, unsigned flags) {
+  switch (flags & 3u) {
+    case CU_STREAM_WAIT_VALUE_GEQ: return static_cast<std::make_signed_t<T>>(now - wanted) >= 0;
+    case CU_STREAM_WAIT_VALUE_EQ: return now == wanted;
+    case CU_STREAM_WAIT_VALUE_AND: return (now & wanted) != 0;
+    default: return static_cast<T>(~(now | wanted)) != 0;  // NOR
+  }
+}
+
+bool is_satisfied(const CUstreamBatchMemOpParams& op) {
+  const auto& wait = op.waitValue;
+  if (op.operation == CU_STREAM_MEM_OP_WAIT_VALUE_64)
+    return satisfied<std::uint64_t>(word<std::uint64_t>(wait.address).load(), wait.value64, wait.flags);
+  return satisfied<std::uint32_t>(word<std::uint32_t>(wait.address).load(), wait.value, wait.flags);
+}
+
+template <class T>
+void reduce(CUdeviceptr address, T value, CUstreamAtomicReductionOpType op) {
+  switch (op) {
+    case CU_STREAM_ATOMIC_REDUCTION_OP_OR: word<T>(address).fetch_or(value); break;
+    case CU_STREAM_ATOMIC_REDUCTION_OP_AND: word<T>(address).fetch_and(value); break;
+    default: word<T>(address).fetch_add(value); break;
+  }
+}
+
+void perform(const CUstreamBatchMemOpParams& op) {
+  switch (op.operation) {
+    case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+      word<std::uint32_t>(op.writeValue.address).store(op.writeValue.value);
+      break;
+    case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+      word<std::uint64_t>(op.writeValue.address).store(op.writeValue.value64);
+      break;
+    case CU_STREAM_MEM_OP_ATOMIC_REDUCTION:
+      if (op.atomicReduction.dataType == CU_STREAM_ATOMIC_REDUCTION_UNSIGNED_64)
+        reduce<std::uint64_t>(op.atomicReduction.address, op.atomicReduction.value, op.atomicReduction.reductionOp);
+      else
+        reduce<std::uint32_t>(op.atomicReduction.address, static_cast<std::uint32_t>(op.atomicReduction.value),
+                              op.atomicReduction.reductionOp);
+      break;
+    default: std::atomic_thread_fence(std::memory_order_seq_cst); break;
+  }
+}
+
+/// A list of memory operations on its way; waits hand it to the poller in between.
+class MemoryOpsRun final : public Object, public Task {
+ public:
+  MemoryOpsRun(Ref<MemoryOpsOp> op, Task& parent) : op_{std::move(op)}, parent_{&parent} {}
+
+  /// True when the list is through; otherwise the poller has it.
+  bool advance() {
+    for (; at_ < op_->list.size(); ++at_) {
+      const auto& op = op_->list[at_];
+      const bool waits =
+          op.operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 || op.operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
+      if (!waits) {
+        perform(op);
+      } else if (!is_satisfied(op)) {
+        retain();
+        Context& context = parent_->context();
+        Pool::instance().poll([&context, &op] { return context.is_broken() || is_satisfied(op); }, *this);
+        return false;
+      }
+    }
+    return true;
+  }
+  void drive() noexcept override {
+    const Ref<MemoryOpsRun> self{this};
+    release();
+    Task& parent = *parent_;
+    if (parent.context().is_broken()) at_ = op_->list.size();
+    if (advance()) parent.drive();
+  }
+  Context& context() const noexcept override { return parent_->context(); }
+
+ private:
+  Ref<MemoryOpsOp> op_;
+  Task* parent_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace
+
+void BoxCopy::execute() const {
+  if (width == 0 || height == 0 || depth == 0) return;
+  const bool rows_touch = (dst_pitch == width && src_pitch == width) || height == 1;
+  const bool slices_touch =
+      rows_touch && ((dst_slice == width * height && src_slice == width * height) || depth == 1);
+  if (slices_touch) {
+    std::memmove(dst, src, width * height * depth);
+    return;
+  }
+  for (std::size_t z = 0; z < depth; ++z) {
+    char* to = dst + z * dst_slice;
+    const char* from = src + z * src_slice;
+    if (rows_touch) {
+      std::memmove(to, from, width * height);
+      continue;
+    }
+    for (std::size_t y = 0; y < height; ++y) std::memmove(to + y * dst_pitch, from + y * src_pitch, width);
+  }
+}
+
+void FillOp::execute() const {
+  for (std::size_t y = 0; y < params.height; ++y) {
+    char* row = reinterpret_cast<char*>(params.dst) + y * params.pitch;
+    switch (params.elementSize) {
+      case 1: std::memset(row, static_cast<int>(params.value & 0xff), params.width); break;
+      case 2: fill_row(row, static_cast<std::uint16_t>(params.value), params.width); break;
+      default: fill_row(row, static_cast<std::uint32_t>(params.value), params.width); break;
+    }
+  }
+}
+
+Progress HostOp::run(Task&) {
+  const CallbackScope scope;
+  params.fn(params.userData);
+  return Progress::done;
+}
+
+Progress CallbackOp::run(Task& task) {
+  const CallbackScope scope;
+  function_(stream_, task.context().error(), data_);
+  return Progress::done;
+}
+
+Progress MemoryOpsOp::run(Task& task) {
+  const auto run = make_object<MemoryOpsRun>(Ref<MemoryOpsOp>{this}, task);
+  return run->advance() ? Progress::done : Progress::pending;
+}
+
+std::uint64_t submit(Stream& stream, Ref<NodeOp> op) {
+  if (capture_node(stream, op)) return 0;
+  return stream.submit(std::move(op));
+}
+
+void run_synchronously(const Ref<InstantOp>& op) {
+  const Ref<Stream> stream = default_stream();
+  Context& context = stream->context();
+  require_capture_safe();
+  const bool idle = stream->drained() && (stream->role() == StreamRole::legacy
+                                              ? context.blocking_streams_with_work().empty()
+                                              : context.legacy_stream().drained());
+  if (idle) {
+    op->execute();
+  } else {
+    stream->wait(stream->submit(op));
+  }
+  usable(context);
+}
+
+}  // namespace cucpu::driver

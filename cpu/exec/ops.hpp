@@ -1,0 +1,138 @@
+// cpu/exec/ops.hpp: what streams do and graph nodes hold: copies, fills, host functions, memory operations, marks.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "api/abi.hpp"
+#include "exec/stream.hpp"
+#include "exec/task.hpp"
+
+namespace cucpu::driver {
+
+/// An operation that can be a graph node. Immutable: changing a node gives it another operation.
+class NodeOp : public Op {
+ public:
+  [[nodiscard]] virtual CUgraphNodeType type() const noexcept = 0;
+};
+
+/// One that needs no other thread and never waits: may also run in the calling thread.
+class InstantOp : public NodeOp {
+ public:
+  virtual void execute() const = 0;
+  Progress run(Task&) final {
+    execute();
+    return Progress::done;
+  }
+};
+
+/// A box of bytes from one place to another.
+struct BoxCopy {
+  char* dst = nullptr;
+  const char* src = nullptr;
+  std::size_t dst_pitch = 0, dst_slice = 0, src_pitch = 0, src_slice = 0;
+  std::size_t width = 0, height = 1, depth = 1;
+  void execute() const;
+};
+
+class CopyOp final : public InstantOp {
+ public:
+  explicit CopyOp(const BoxCopy& box) : box{box} {}
+  CUgraphNodeType type() const noexcept override { return CU_GRAPH_NODE_TYPE_MEMCPY; }
+  void execute() const override { box.execute(); }
+
+  BoxCopy box;
+  CUDA_MEMCPY3D params{};           ///< as a graph reports it
+  CUcontext context_handle = nullptr;
+  std::vector<char> staged;         ///< pageable source, taken at the call
+  std::vector<Ref<Object>> keep;    ///< arrays
+};
+
+class FillOp final : public InstantOp {
+ public:
+  FillOp(const CUDA_MEMSET_NODE_PARAMS& params, CUcontext context) : params{params}, context_handle{context} {}
+  CUgraphNodeType type() const noexcept override { return CU_GRAPH_NODE_TYPE_MEMSET; }
+  void execute() const override;
+
+  CUDA_MEMSET_NODE_PARAMS params;
+  CUcontext context_handle;
+};
+
+class EmptyOp final : public InstantOp {
+ public:
+  CUgraphNodeType type() const noexcept override { return CU_GRAPH_NODE_TYPE_EMPTY; }
+  void execute() const override {}
+};
+
+/// Runs a function of the program on a worker; CUDA calls inside it are refused.
+class HostOp final : public NodeOp {
+ public:
+  HostOp(CUhostFn function, void* data) : params{function, data} {}
+  CUgraphNodeType type() const noexcept override { return CU_GRAPH_NODE_TYPE_HOST; }
+  Progress run(Task&) override;
+
+  CUDA_HOST_NODE_PARAMS params;
+};
+
+/// cuStreamAddCallback: hears of an error too.
+class CallbackOp final : public Op {
+ public:
+  CallbackOp(CUstreamCallback function, CUstream stream, void* data)
+      : function_{function}, stream_{stream}, data_{data} {}
+  bool runs_after_error() const noexcept override { return true; }
+  Progress run(Task& task) override;
+
+ private:
+  CUstreamCallback function_;
+  CUstream stream_;
+  void* data_;
+};
+
+/// Marks a point in a stream for an event.
+class RecordOp final : public Op {
+ public:
+  explicit RecordOp(Ref<Point> point) : point_{std::move(point)} {}
+  bool runs_after_error() const noexcept override { return true; }
+  Progress run(Task&) override {
+    point_->nanoseconds.store(now_ns(), std::memory_order_relaxed);
+    return Progress::done;
+  }
+
+ private:
+  Ref<Point> point_;
+};
+
+/// cuStreamWaitValue, cuStreamWriteValue and friends.
+class MemoryOpsOp final : public NodeOp {
+ public:
+  explicit MemoryOpsOp(std::vector<CUstreamBatchMemOpParams> list) : list{std::move(list)} {}
+  CUgraphNodeType type() const noexcept override { return CU_GRAPH_NODE_TYPE_BATCH_MEM_OP; }
+  Progress run(Task& task) override;
+
+  std::vector<CUstreamBatchMemOpParams> list;
+  CUcontext context_handle = nullptr;
+  unsigned flags = 0;
+};
+
+/// Any piece of work of the driver's own, in stream order.
+class CallOp final : public Op {
+ public:
+  explicit CallOp(std::function<void()> f, bool always = false) : f_{std::move(f)}, always_{always} {}
+  bool runs_after_error() const noexcept override { return always_; }
+  Progress run(Task&) override {
+    f_();
+    return Progress::done;
+  }
+
+ private:
+  std::function<void()> f_;
+  bool always_;
+};
+
+/// Queues an operation, or adds it to the graph the stream is capturing. Returns the stream's number (0 when captured).
+std::uint64_t submit(Stream& stream, Ref<NodeOp> op);
+
+/// Runs an operation as a synchronous call does: after the default stream's work, over when this returns.
+void run_synchronously(const Ref<InstantOp>& op);
+
+}  // namespace cucpu::driver

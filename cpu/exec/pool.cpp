@@ -1,0 +1,276 @@
+// Workers, the sharing of grids among them, and the monitor that polls and rescues.
+#include "exec/pool.hpp"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <csignal>
+#include <thread>
+
+#include "api/context.hpp"
+
+namespace cucpu::driver {
+namespace {
+
+thread_local bool t_worker = false;
+
+// How long one idle worker looks for work before it sleeps: longer than a program takes from one launch to the next.
+constexpr auto kSpin = std::chrono::microseconds{40};
+// A worker busy for this long while other work waits gets a companion, so that a kernel that waits for another stream
+// (as a GPU with room for both would allow) does not hang.
+constexpr auto kStarved = std::chrono::milliseconds{5};
+constexpr unsigned kExtraMax = 256;
+
+void relax() noexcept {
+#if defined(__aarch64__)
+  asm volatile("yield");
+#elif defined(__x86_64__)
+  asm volatile("pause");
+#endif
+}
+
+/// A thread with all signals blocked (they belong to the program's own threads), save those that report a fault here.
+template <class F>
+void start_thread(const char* name, F f) {
+  sigset_t none, before;
+  sigfillset(&none);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) sigdelset(&none, fault);
+  pthread_sigmask(SIG_SETMASK, &none, &before);
+  try {
+    std::thread thread{[f, name] {
+      pthread_setname_np(pthread_self(), name);
+      f();
+    }};
+    thread.detach();
+  } catch (...) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+}  // namespace
+
+Pool& Pool::instance() {
+  static Pool& pool = *new Pool;  // leaked: its threads are never joined
+  return pool;
+}
+
+bool Pool::on_worker() noexcept { return t_worker; }
+
+void Pool::configure(unsigned threads) {
+  const std::lock_guard lock{mutex_};
+  target_ = std::max(1u, threads);
+}
+
+void Pool::spawn(bool extra) {
+  start_thread("cucore-worker", [this, extra] { worker(extra); });
+  ++alive_;
+}
+
+void Pool::ensure_workers() {
+  while (alive_ < target_ && alive_ - blocked_ < target_) {
+    try {
+      spawn(false);
+    } catch (...) {
+      if (alive_ > 0) return;  // fewer threads than wished, but work goes on
+      throw;
+    }
+  }
+}
+
+void Pool::wake_one(std::unique_lock<std::mutex>&) {
+  if (spinning_ == 0 && sleeping_ > 0) sleep_.notify_one();
+}
+
+void Pool::kick_monitor(std::unique_lock<std::mutex>&) {
+  if (!monitor_alive_) {
+    start_thread("cucore-monitor", [this] { monitor(); });
+    monitor_alive_ = true;
+  }
+  if (!monitor_awake_) {
+    monitor_awake_ = true;
+    monitor_sleep_.notify_one();
+  }
+}
+
+void Pool::post(Task& task) {
+  std::unique_lock lock{mutex_};
+  if (alive_ == 0) [[unlikely]] ensure_workers();
+  ready_[std::clamp(task.priority() + kLevels - 1, 0, kLevels - 1)].push_back(&task);
+  ++ready_count_;
+  work_.fetch_add(1, std::memory_order_release);
+  if (spinning_ == 0) {
+    if (sleeping_ > 0)
+      sleep_.notify_one();
+    else if (alive_ > 0 && ready_count_ > 0)
+      kick_monitor(lock);  // everybody is busy
+  }
+}
+
+bool Pool::take_work(std::unique_lock<std::mutex>& lock, Task*& task, Ref<GridRun>& grid) {
+  if (ready_count_ > 0) {
+    for (auto& level : ready_) {
+      if (level.empty()) continue;
+      task = level.front();
+      level.pop_front();
+      --ready_count_;
+      break;
+    }
+    work_.fetch_sub(1, std::memory_order_relaxed);
+    if (ready_count_ > 0 || !shared_.empty()) wake_one(lock);
+    return true;
+  }
+  if (!shared_.empty()) {
+    grid = shared_.front();
+    shared_.splice(shared_.end(), shared_, shared_.begin());  // helpers spread over all grids
+    return true;
+  }
+  return false;
+}
+
+void Pool::worker(bool extra) noexcept {
+  t_worker = true;
+  std::unique_lock lock{mutex_};
+  for (;;) {
+    Task* task = nullptr;
+    Ref<GridRun> grid;
+    if (take_work(lock, task, grid)) {
+      lock.unlock();
+      if (task)
+        task->drive();
+      else
+        help(grid);
+      grid = nullptr;
+      lock.lock();
+      continue;
+    }
+    if (extra && alive_ - blocked_ > target_) {
+      --alive_;
+      return;
+    }
+    if (spinning_ == 0) {  // one looks, the others sleep
+      ++spinning_;
+      lock.unlock();
+      const auto until = std::chrono::steady_clock::now() + kSpin;
+      bool found = false;
+      while (!(found = work_.load(std::memory_order_acquire) != 0)) {
+        for (int i = 0; i < 32; ++i) relax();
+        if (std::chrono::steady_clock::now() >= until) break;
+      }
+      lock.lock();
+      --spinning_;
+      if (found || work_.load(std::memory_order_relaxed) != 0) continue;
+    }
+    ++sleeping_;
+    sleep_.wait(lock, [&] { return work_.load(std::memory_order_relaxed) != 0; });
+    --sleeping_;
+  }
+}
+
+Progress Pool::run_grid(const Ref<GridRun>& run) {
+  const bool share = target_ > 1 && run->launch().parallelism() > 1;
+  if (share) {
+    std::unique_lock lock{mutex_};
+    ensure_workers();
+    shared_.push_back(run);
+    work_.fetch_add(1, std::memory_order_release);
+    if (sleeping_ > 0) {
+      if (run->launch().parallelism() > 2)
+        sleep_.notify_all();
+      else
+        wake_one(lock);
+    }
+  }
+  const bool last = run->launch().work();
+  if (share) stop_sharing(run.get());
+  if (!last) return Progress::pending;
+  run->task().context().settle(*run);
+  return Progress::done;
+}
+
+void Pool::help(const Ref<GridRun>& run) noexcept {
+  const bool last = run->launch().work();
+  stop_sharing(run.get());
+  if (!last) return;
+  Task& task = run->task();
+  task.context().settle(*run);
+  task.drive();
+}
+
+void Pool::stop_sharing(const GridRun* run) noexcept {
+  const std::lock_guard lock{mutex_};
+  const auto at = std::find_if(shared_.begin(), shared_.end(), [&](const auto& r) { return r.get() == run; });
+  if (at == shared_.end()) return;
+  shared_.erase(at);
+  work_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void Pool::poll(std::function<bool()> ready, Task& task) {
+  std::unique_lock lock{mutex_};
+  pollers_.push_back({std::move(ready), &task});
+  kick_monitor(lock);
+}
+
+void Pool::enter_blocking() {
+  if (!t_worker) return;
+  std::unique_lock lock{mutex_};
+  ++blocked_;
+  if (alive_ - blocked_ < target_ && sleeping_ + spinning_ == 0 && alive_ < target_ + kExtraMax) {
+    try {
+      spawn(true);
+    } catch (...) {  // goes on with fewer
+    }
+  }
+}
+
+void Pool::leave_blocking() noexcept {
+  if (!t_worker) return;
+  const std::lock_guard lock{mutex_};
+  --blocked_;
+}
+
+void Pool::monitor() noexcept {
+  std::unique_lock lock{mutex_};
+  std::chrono::microseconds nap{20};
+  std::chrono::steady_clock::time_point starved_since{};  // the epoch: not starved
+  for (;;) {
+    const auto now = std::chrono::steady_clock::now();
+    std::vector<Task*> woken;
+    std::erase_if(pollers_, [&](const Poller& p) {
+      if (!p.ready()) return false;
+      woken.push_back(p.task);
+      return true;
+    });
+    if (!woken.empty()) {
+      nap = std::chrono::microseconds{20};
+      lock.unlock();
+      for (Task* task : woken) post(*task);
+      lock.lock();
+      continue;
+    }
+    // Nobody sleeps, work waits, and that for a while: one more worker.
+    if (ready_count_ > 0 && sleeping_ + spinning_ == 0) {
+      if (starved_since == decltype(starved_since){}) starved_since = now;
+      if (now - starved_since >= kStarved && alive_ < target_ + kExtraMax) {
+        starved_since = {};
+        try {
+          spawn(true);
+        } catch (...) {  // tries again later
+        }
+      }
+    } else {
+      starved_since = {};
+    }
+    if (pollers_.empty() && ready_count_ == 0) {
+      monitor_awake_ = false;
+      monitor_sleep_.wait(lock, [&] { return monitor_awake_; });
+      nap = std::chrono::microseconds{20};
+      continue;
+    }
+    monitor_sleep_.wait_for(lock, nap);
+    nap = std::min(nap * 2, std::chrono::microseconds{1000});
+  }
+}
+
+}  // namespace cucpu::driver

@@ -1,0 +1,88 @@
+// cpu/exec/pool.hpp: the host threads that run everything.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "engine/engine.hpp"
+#include "exec/task.hpp"
+
+namespace cucpu::driver {
+
+/// A grid that several threads may work on. `finish` runs in the thread that ended the last block.
+class GridRun : public Object {
+ public:
+  GridRun(std::unique_ptr<Launch> launch, Task& task) : launch_{std::move(launch)}, task_{&task} {}
+  Launch& launch() noexcept { return *launch_; }
+  Task& task() noexcept { return *task_; }
+  void keep(Ref<Object> object) { kept_ = std::move(object); }  ///< the code it runs
+
+ private:
+  Ref<Object> kept_;  // goes after the launch
+  std::unique_ptr<Launch> launch_;
+  Task* task_;
+};
+
+/// Host threads, made when first needed and never joined: a process may end at any time without waiting for them.
+class Pool {
+ public:
+  static Pool& instance();
+  void configure(unsigned threads);
+  [[nodiscard]] unsigned threads() const noexcept { return target_; }
+
+  /// Some worker will call task.drive() soon. The caller gives up ownership of the task.
+  void post(Task& task);
+
+  /// Runs a grid with as many workers as help; done when it has ended in this thread. Otherwise another thread ends it,
+  /// settles its fault and drives the task.
+  Progress run_grid(const Ref<GridRun>& run);
+
+  /// Calls task.drive() once `ready` says yes; asked by a thread of its own every few microseconds to a millisecond.
+  void poll(std::function<bool()> ready, Task& task);
+
+  /// Around code on a worker that may wait for other work (host functions): another worker takes this one's place.
+  void enter_blocking();
+  void leave_blocking() noexcept;
+
+  /// True in a thread of the pool.
+  static bool on_worker() noexcept;
+
+ private:
+  struct Poller {
+    std::function<bool()> ready;
+    Task* task;
+  };
+  static constexpr int kLevels = 6;  // priorities -5..0
+
+  void worker(bool extra) noexcept;
+  void monitor() noexcept;
+  bool take_work(std::unique_lock<std::mutex>& lock, Task*& task, Ref<GridRun>& grid);
+  void help(const Ref<GridRun>& run) noexcept;
+  void stop_sharing(const GridRun* run) noexcept;
+  void spawn(bool extra);
+  void ensure_workers();
+  void wake_one(std::unique_lock<std::mutex>& lock);
+  void kick_monitor(std::unique_lock<std::mutex>& lock);
+
+  std::mutex mutex_;
+  std::condition_variable sleep_;
+  std::deque<Task*> ready_[kLevels];
+  std::list<Ref<GridRun>> shared_;
+  std::atomic<std::uint32_t> work_{0};  // ready tasks + shared grids; what spinners look at
+  std::size_t ready_count_ = 0;
+  unsigned target_ = 1, alive_ = 0, sleeping_ = 0, spinning_ = 0, blocked_ = 0;
+
+  std::condition_variable monitor_sleep_;
+  bool monitor_alive_ = false, monitor_awake_ = false;
+  std::vector<Poller> pollers_;
+};
+
+}  // namespace cucpu::driver

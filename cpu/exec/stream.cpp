@@ -1,0 +1,150 @@
+// Stream queues.
+#include "exec/stream.hpp"
+
+#include <chrono>
+
+#include "api/context.hpp"
+#include "exec/pool.hpp"
+
+namespace cucpu::driver {
+namespace {
+std::atomic<std::uint64_t> g_next_stream_id{1};
+// What a waiting host thread spends looking before it sleeps: about the time two context switches take.
+constexpr auto kSpin = std::chrono::microseconds{20};
+}  // namespace
+
+std::int64_t now_ns() noexcept {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+Progress WaitOp::run(Task& task) { return stream_->wake_when(number_, task) ? Progress::pending : Progress::done; }
+
+Stream::Stream(Context& context, StreamRole role, unsigned flags, int priority)
+    : context_{&context}, role_{role}, flags_{flags}, id_{g_next_stream_id.fetch_add(1, std::memory_order_relaxed)} {
+  priority_ = priority;
+}
+
+Stream::~Stream() = default;
+
+bool Stream::is_blocking() const noexcept { return role_ != StreamRole::legacy && !(flags_ & CU_STREAM_NON_BLOCKING); }
+
+std::uint64_t Stream::push(Ref<Op> op) {
+  bool idle = false;
+  std::uint64_t number;
+  {
+    const std::lock_guard lock{mutex_};
+    queue_.push_back(std::move(op));
+    number = submitted_.load(std::memory_order_relaxed) + 1;
+    submitted_.store(number, std::memory_order_release);
+    if (!active_) {
+      active_ = idle = true;
+      retain();  // given back when the queue runs empty
+    }
+  }
+  if (idle) Pool::instance().post(*this);
+  return number;
+}
+
+std::uint64_t Stream::submit(Ref<Op> op) {
+  if (role_ == StreamRole::legacy) {
+    for (auto& stream : context_->blocking_streams_with_work())
+      push(make_object<WaitOp>(stream, stream->submitted()));
+  } else if (is_blocking()) {
+    Stream& legacy = context_->legacy_stream();
+    const std::uint64_t number = legacy.submitted();
+    if (legacy.completed() < number) {
+      bool fresh;
+      {
+        const std::lock_guard lock{mutex_};
+        fresh = legacy_seen_ < number;
+        legacy_seen_ = std::max(legacy_seen_, number);
+      }
+      if (fresh) push(make_object<WaitOp>(Ref<Stream>{&legacy}, number));
+    }
+  }
+  return push(std::move(op));
+}
+
+void Stream::wait(std::uint64_t number) {
+  if (completed() >= number) return;
+  if (sync_policy.load(std::memory_order_relaxed) != CU_SYNC_POLICY_BLOCKING_SYNC) {
+    const auto until = std::chrono::steady_clock::now() + kSpin;
+    do {
+      for (int i = 0; i < 64; ++i) {
+        if (completed() >= number) return;
+#if defined(__aarch64__)
+        asm volatile("yield");
+#elif defined(__x86_64__)
+        asm volatile("pause");
+#endif
+      }
+    } while (std::chrono::steady_clock::now() < until);
+  }
+  std::unique_lock lock{mutex_};
+  waiting_.fetch_add(1);
+  over_.wait(lock, [&] { return completed_.load() >= number; });
+  waiting_.fetch_sub(1);
+}
+
+bool Stream::wake_when(std::uint64_t number, Task& task) {
+  if (completed() >= number) return false;
+  const std::lock_guard lock{mutex_};
+  waiting_.fetch_add(1);
+  if (completed_.load() >= number) {
+    waiting_.fetch_sub(1);
+    return false;
+  }
+  waiters_.emplace_back(number, &task);
+  return true;
+}
+
+void Stream::finish_op() noexcept {
+  in_op_ = false;
+  const std::uint64_t number = completed_.load(std::memory_order_relaxed) + 1;
+  completed_.store(number);  // sequentially consistent with waiting_: one side always sees the other
+  if (waiting_.load() == 0) [[likely]] return;
+  std::vector<Task*> woken;
+  {
+    const std::lock_guard lock{mutex_};
+    std::erase_if(waiters_, [&](const auto& waiter) {
+      if (waiter.first > number) return false;
+      woken.push_back(waiter.second);
+      waiting_.fetch_sub(1);
+      return true;
+    });
+  }
+  over_.notify_all();
+  for (Task* task : woken) Pool::instance().post(*task);
+}
+
+void Stream::drive() noexcept {
+  if (in_op_) finish_op();
+  for (;;) {
+    Ref<Op> op;
+    {
+      const std::lock_guard lock{mutex_};
+      if (queue_.empty()) {
+        active_ = false;
+        break;
+      }
+      op = std::move(queue_.front());
+      queue_.pop_front();
+    }
+    in_op_ = true;
+    Progress progress = Progress::done;
+    if (!context_->is_broken() || op->runs_after_error()) {
+      try {
+        progress = op->run(*this);
+      } catch (...) {
+        context_->break_with(code_of_current_exception(), {});
+      }
+    }
+    if (progress == Progress::pending) return;  // not ours any more
+    op = nullptr;  // what it kept alive goes before anybody hears that it is over
+    finish_op();
+  }
+  release();
+}
+
+}  // namespace cucpu::driver

@@ -1,0 +1,97 @@
+// cpu/exec/stream.hpp: a stream: operations in order, at most one of them running.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <vector>
+
+#include "api/object.hpp"
+#include "exec/task.hpp"
+
+namespace cucpu::driver {
+
+class Capture;
+class GreenContext;
+
+enum class StreamRole { created, legacy, per_thread };
+
+class Stream final : public Handled<Stream, CUstream, Kind::stream>, public Task {
+ public:
+  Stream(Context& context, StreamRole role, unsigned flags, int priority);
+  ~Stream() override;
+
+  /// Queues an operation behind everything queued before, with the implicit waits of the legacy default stream.
+  /// Returns its number: the operation is over once completed() has reached it.
+  std::uint64_t submit(Ref<Op> op);
+
+  [[nodiscard]] std::uint64_t submitted() const noexcept { return submitted_.load(std::memory_order_acquire); }
+  [[nodiscard]] std::uint64_t completed() const noexcept { return completed_.load(std::memory_order_acquire); }
+  [[nodiscard]] bool drained() const noexcept { return completed() >= submitted(); }
+
+  /// Waits in the calling thread: looks briefly, then sleeps.
+  void wait(std::uint64_t number);
+
+  /// Arranges for `task` to be posted when `number` is over; false when it already is (and nothing was arranged).
+  bool wake_when(std::uint64_t number, Task& task);
+
+  [[nodiscard]] Context& context() const noexcept override { return *context_; }
+  [[nodiscard]] StreamRole role() const noexcept { return role_; }
+  [[nodiscard]] unsigned flags() const noexcept { return flags_; }
+  [[nodiscard]] bool is_blocking() const noexcept;  ///< takes part in the legacy stream's implicit waits
+  [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
+  void drive() noexcept override;
+
+  std::atomic<CUsynchronizationPolicy> sync_policy{CU_SYNC_POLICY_AUTO};
+  Ref<Object> green_context;  ///< the GreenContext it was made from, if any
+  std::atomic<Capture*> capture{nullptr};  ///< set while operations are recorded instead of run; owned by the capture
+
+  /// Attribute values that only have to be kept. Guarded by attributes_mutex.
+  std::mutex attributes_mutex;
+  std::vector<std::pair<int, CUlaunchAttributeValue>> attributes;
+
+ private:
+  std::uint64_t push(Ref<Op> op);
+  void finish_op() noexcept;
+
+  Ref<Context> context_;
+  const StreamRole role_;
+  const unsigned flags_;
+  const std::uint64_t id_;
+
+  std::mutex mutex_;
+  std::condition_variable over_;
+  std::deque<Ref<Op>> queue_;
+  bool active_ = false;  // some thread owns the task, or it is posted
+  bool in_op_ = false;   // touched by the owner only
+  std::atomic<std::uint64_t> submitted_{0}, completed_{0};
+  std::atomic<std::uint32_t> waiting_{0};  // host threads and tasks that want to hear of completions
+  std::vector<std::pair<std::uint64_t, Task*>> waiters_;
+  std::uint64_t legacy_seen_ = 0;  // the legacy stream's number this stream already waits for
+};
+
+/// The end of an operation in a stream, as an event keeps it.
+class Point : public Object {
+ public:
+  Ref<Stream> stream;  ///< null: over from the start
+  std::uint64_t number = 0;
+  std::atomic<std::int64_t> nanoseconds{0};  ///< when it happened, on the steady clock
+  [[nodiscard]] bool is_over() const noexcept { return !stream || stream->completed() >= number; }
+};
+
+std::int64_t now_ns() noexcept;
+
+/// Waits for a number in another stream.
+class WaitOp final : public Op {
+ public:
+  WaitOp(Ref<Stream> stream, std::uint64_t number) : stream_{std::move(stream)}, number_{number} {}
+  Progress run(Task& task) override;
+
+ private:
+  Ref<Stream> stream_;
+  std::uint64_t number_;
+};
+
+}  // namespace cucpu::driver

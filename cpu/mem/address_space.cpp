@@ -1,0 +1,99 @@
+// The reserved range.
+#include "mem/address_space.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <new>
+
+namespace cucpu::driver {
+namespace {
+constexpr std::uintptr_t align_up(std::uintptr_t value, std::size_t align) {
+  return (value + align - 1) & ~static_cast<std::uintptr_t>(align - 1);
+}
+void* reserve(std::size_t bytes) {
+  return mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+}  // namespace
+
+AddressSpace& AddressSpace::instance() {
+  static AddressSpace& space = *new AddressSpace;  // leaked: memory outlives every static destructor
+  return space;
+}
+
+AddressSpace::AddressSpace() : page_{static_cast<std::size_t>(sysconf(_SC_PAGESIZE))} {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  std::size_t bytes = std::size_t{1} << 38;  // shadow memory is proportional
+#else
+  std::size_t bytes = std::size_t{1} << 44;
+#endif
+  void* p = reserve(bytes);
+  while (p == MAP_FAILED && bytes > (std::size_t{1} << 30)) p = reserve(bytes /= 2);  // a limit on address space
+  if (p == MAP_FAILED) throw std::bad_alloc{};
+  base_ = next_ = reinterpret_cast<std::uintptr_t>(p);
+  bytes_ = bytes;
+}
+
+std::uintptr_t AddressSpace::take(std::size_t bytes, std::size_t align, std::uintptr_t wished) {
+  align = std::max(align, page_);
+  const std::lock_guard lock{mutex_};
+  const std::uintptr_t end = base_ + bytes_;
+  const auto carve = [&](std::map<std::uintptr_t, std::size_t>::iterator at, std::uintptr_t start) {
+    const auto [from, size] = *at;
+    free_.erase(at);
+    if (start > from) free_.emplace(from, start - from);
+    if (start + bytes < from + size) free_.emplace(start + bytes, from + size - (start + bytes));
+    return start;
+  };
+  if (wished != 0 && wished % align == 0 && contains(wished)) {
+    if (wished >= next_ && bytes <= end - wished) {
+      if (wished > next_) free_.emplace(next_, wished - next_);
+      next_ = wished + bytes;
+      return wished;
+    }
+    auto at = free_.upper_bound(wished);
+    if (at != free_.begin() && (--at)->first + at->second >= wished + bytes) return carve(at, wished);
+  }
+  if (const std::uintptr_t start = align_up(next_, align); start < end && bytes <= end - start) {
+    if (start > next_) free_.emplace(next_, start - next_);
+    next_ = start + bytes;
+    return start;
+  }
+  for (auto at = free_.begin(); at != free_.end(); ++at) {
+    const std::uintptr_t start = align_up(at->first, align);
+    if (start + bytes <= at->first + at->second) return carve(at, start);
+  }
+  throw std::bad_alloc{};
+}
+
+void AddressSpace::give(std::uintptr_t start, std::size_t bytes) noexcept {
+  decommit(start, bytes);
+  const std::lock_guard lock{mutex_};
+  auto next = free_.lower_bound(start);
+  if (next != free_.end() && start + bytes == next->first) {
+    bytes += next->second;
+    next = free_.erase(next);
+  }
+  if (next != free_.begin()) {
+    if (auto before = std::prev(next); before->first + before->second == start) {
+      before->second += bytes;
+      return;
+    }
+  }
+  free_.emplace(start, bytes);
+}
+
+void AddressSpace::commit(std::uintptr_t start, std::size_t bytes) {
+  if (mprotect(reinterpret_cast<void*>(start), bytes, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc{};
+#ifdef MADV_HUGEPAGE
+  if (bytes >= (std::size_t{2} << 20)) madvise(reinterpret_cast<void*>(start), bytes, MADV_HUGEPAGE);
+#endif
+}
+
+void AddressSpace::decommit(std::uintptr_t start, std::size_t bytes) noexcept {
+  mmap(reinterpret_cast<void*>(start), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+       0);
+}
+
+}  // namespace cucpu::driver

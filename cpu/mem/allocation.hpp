@@ -1,0 +1,107 @@
+// cpu/mem/allocation.hpp: what is known about a piece of memory, found by any address inside it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <shared_mutex>
+#include <string>
+
+namespace cucpu::driver {
+
+/// How much memory a device may hand out. One per device, never destroyed.
+class Budget {
+ public:
+  std::size_t limit = 0;
+  [[nodiscard]] bool take(std::size_t bytes) noexcept {
+    std::size_t used = used_.load(std::memory_order_relaxed);
+    do {
+      if (bytes > limit || used > limit - bytes) return false;
+    } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
+    return true;
+  }
+  void give(std::size_t bytes) noexcept { used_.fetch_sub(bytes, std::memory_order_relaxed); }
+  [[nodiscard]] std::size_t used() const noexcept { return used_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::size_t> used_{0};
+};
+
+enum class MemoryKind { device, host, registered, managed, pool, mapped, imported, variable };
+
+/// A place managed memory may prefer or be sent to: CUmemLocation's type and id, type 0 for none.
+struct MemoryPlace {
+  int type = 0, id = 0;
+};
+
+struct Allocation {
+  std::uintptr_t base = 0;
+  std::size_t size = 0;
+  MemoryKind kind = MemoryKind::device;
+  int device = -1;               ///< ordinal; -1 when the memory belongs to the host
+  std::uint64_t context_id = 0;  ///< 0 when no context owns it
+  std::uint64_t id = 0;          ///< unique in this process, never used again
+  unsigned flags = 0;            ///< of cuMemHostAlloc, cuMemHostRegister or cuMemAllocManaged
+  void* pool = nullptr;          ///< the MemPool it came from
+  unsigned handle_types = 0;     ///< CUmemAllocationHandleType bits it can be exported as
+  int shared_fd = -1;            ///< memfd behind it once it has been exported
+  std::atomic<bool> sync_memops{false};
+  /// Read or written only with the map's lock held (managed memory calls are rare).
+  bool read_mostly = false;
+  MemoryPlace preferred, prefetched;
+  std::uint64_t accessed_by = 0;  ///< a bit per device; bit 63: the host
+  /// Undoes what made the memory; runs once, after the record left the map.
+  std::function<void(Allocation&)> release;
+
+  [[nodiscard]] std::uintptr_t end() const noexcept { return base + size; }
+};
+using AllocationRef = std::shared_ptr<Allocation>;
+
+/// All memory the driver knows about. Thread-safe.
+class MemoryMap {
+ public:
+  static MemoryMap& instance();
+
+  void insert(const AllocationRef& allocation);
+
+  /// The allocation that holds `address`, if any. An address one past the end is outside.
+  [[nodiscard]] AllocationRef find(std::uintptr_t address) const;
+
+  /// Takes out the allocation that begins at `base` (and, if given, satisfies `only`); the caller then calls drop().
+  AllocationRef take_out(std::uintptr_t base, const std::function<bool(const Allocation&)>& only = {});
+
+  /// Takes out everything a context owns.
+  void release_context(std::uint64_t context_id);
+
+  /// True when [address, address+bytes) lies inside one allocation, or outside all memory of ours (host memory).
+  [[nodiscard]] bool covers(std::uintptr_t address, std::size_t bytes) const;
+
+  /// A sentence for fault reports: the allocation at or nearest to the address. Works on freed memory too.
+  [[nodiscard]] std::string describe(std::uintptr_t address) const;
+
+  void with_lock(const std::function<void()>& f);
+  void for_each(const std::function<void(const Allocation&)>& f) const;
+
+  static void drop(const AllocationRef& allocation);
+
+ private:
+  mutable std::shared_mutex mutex_;
+  std::map<std::uintptr_t, AllocationRef> by_base_;
+  struct Freed {
+    std::uintptr_t base;
+    std::size_t size;
+    std::uint64_t id;
+  };
+  std::map<std::uintptr_t, Freed> freed_;  // the newest ones, for reports
+  void remember_freed(const Allocation&);
+};
+
+/// Memory of a device (or of the host, when `budget` is null), in a piece of its own that ends at a guard page while that
+/// is cheap, in shared chunks once there are very many. Aligned to 512 bytes or more, zeroed. The record is not in the map yet.
+/// Throws std::bad_alloc when the budget or the machine has no more.
+AllocationRef allocate_memory(std::size_t size, std::size_t align, Budget* budget);
+
+}  // namespace cucpu::driver
