@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from bindings_facts import ATTRIBUTES, CALLBACKS, FILL_SIZES, PYTHON_STYLE, SIZED_BUFFERS, module_name
+from bindings_facts import ASKED_COUNTS, ATTRIBUTES, CALLBACKS, FILL_SIZES, PYTHON_STYLE, SIZED_BUFFERS, module_name
 from bindings_types import ANONYMOUS, Types, Value, split_pointer
 from facts import Function, Library, Param
 
@@ -68,6 +68,8 @@ def element(types: Types, spelling: str, stars: int) -> Value:
     """What a pointer with this many stars points to."""
     base, have = split_pointer(spelling)
     if have > stars:
+        if types.find(f"{base}_t") is not None and base not in types.classes:
+            return Value("handle", f"{base}_t")  # cudaGraphicsResource **
         return Value("text" if base == "char" else "address")
     if base == "void":
         return Value("address")
@@ -95,6 +97,10 @@ def param_row(types: Types, function: Function, index: int) -> ParamRow:
 def special_row(types, function: Function, p: Param, names: list[str], row) -> ParamRow | None:  # noqa: ANN001
     """Roles that need to know the function or another parameter."""
     key = f"{function.name}.{p.name}"
+    if p.role == "out_attribute" and p.count not in names:
+        return row("out", Value("address"))
+    if p.role == "out_array" and key in ASKED_COUNTS:
+        return row("out_asked", element(types, p.type, 1), f"F_{ASKED_COUNTS[key]}")
     if p.role in ("in_attribute", "out_attribute", "out_attributes", "option_values"):
         key_type = function.params[names.index(p.count)].type if p.count in names else ""
         enum = split_pointer(key_type)[0]
@@ -161,7 +167,7 @@ def plain_row(types, p: Param, base: str, stars: int, fixed: str, row) -> ParamR
     raise ValueError(f"{p.name}: unknown role {p.role!r}")
 
 
-OUTPUT_ROLES = {"out", "out_chars", "out_array", "out_counted", "out_owned", "attribute_out", "attributes_out", "null", "size_of"}
+OUTPUT_ROLES = {"out", "out_asked", "out_chars", "out_array", "out_counted", "out_owned", "attribute_out", "attributes_out", "null", "size_of"}
 RETURNED_INOUT = {"cuThreadExchangeStreamCaptureMode.mode", "cudaThreadExchangeStreamCaptureMode.mode",
                   "cuLogsDumpToFile.iterator", "cudaLogsDumpToFile.iterator", "cuLogsDumpToMemory.iterator",
                   "cudaLogsDumpToMemory.iterator"}  # fmt: skip
@@ -264,7 +270,7 @@ class Renderer:
         attributes = self.attribute_rows()
         names = self.name_rows()
         fills = "".join(f"constexpr std::uint16_t F_{n} = {i};\n" for i, n in enumerate(r.function.name for r in self.functions)
-                        if n in FILL_SIZES.values())  # fmt: skip
+                        if n in (*FILL_SIZES.values(), *ASKED_COUNTS.values()))  # fmt: skip
         result = RESULTS.get(self.name, "")
         title = self.name.capitalize()
         sections = [

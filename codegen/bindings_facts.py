@@ -30,6 +30,9 @@ FILL_SIZES = {
     "nvrtcGetProgramLog.log": "nvrtcGetProgramLogSize", "nvrtcGetTileIR.TileIR": "nvrtcGetTileIRSize",
 }  # fmt: skip
 
+# An array that comes back, and the function that says how many elements it has.
+ASKED_COUNTS = {"nvrtcGetSupportedArchs.supportedArchs": "nvrtcGetNumSupportedArchs"}
+
 # Shapes of callbacks that a Python callable may stand for (CallbackShape in engine.hpp), by parameter or by type.
 CALLBACKS = {
     "CUhostFn": "host", "cudaHostFn_t": "host", "CUstreamCallback": "stream", "cudaStreamCallback_t": "stream",

@@ -12,13 +12,15 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def lazy(module: str, api: str, *, raising: bool = False) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` for a module that shows the rendered API `api`."""
+def lazy(
+    module: str, api: str, *, raising: bool = False, more: tuple[str, ...] = ()
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` for a module that shows the rendered API `api` and `more` names of its own."""
     namespace = sys.modules[module].__dict__
 
     def __getattr__(name: str) -> Any:
         if name == "__all__":
-            value: Any = _bindings.names(api)
+            value: Any = [*_bindings.names(api), *more]
         elif name.startswith("__"):
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         else:

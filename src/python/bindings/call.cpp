@@ -155,6 +155,12 @@ class Call {
         return fetch_void(slot, frame_.take(row != nullptr && row->length > 256 ? row->length : 256)) && preset_size(i);
       }
       case Role::fill: return fill(i, value);
+      case Role::out_asked: {
+        std::uint64_t count = 0;
+        if (!ask(f_.api->functions[p.extra], 0, &count)) return false;
+        counts_[i] = static_cast<std::uint32_t>(count);
+        return fetch_void(slot, frame_.take(size_of(p.kind, p.type) * (count + 1)));
+      }
       case Role::attributes_out: return attributes_out(i);
       case Role::options: return options(i, value);
       default: PyErr_Format(PyExc_SystemError, "%s(): %s has no conversion", f_.name, where(i).name); return false;
@@ -252,15 +258,21 @@ class Call {
     return true;
   }
 
+  /// Calls a function that tells a size, with this call's leading arguments; 0 when it fails: the call itself will say why.
+  bool ask(const FunctionRow& sizer, int arguments, std::uint64_t* answer) {
+    if (f_.address == nullptr && !resolve(f_)) return false;  // the library is there from here on
+    void* function = f_.api->resolve(*f_.api, sizer);
+    Slot slots[4] = {};
+    for (int k = 0; k < arguments; ++k) slots[k] = slots_[k];
+    slots[arguments].p = answer;
+    if (function == nullptr || sizer.invoke(function, slots) != 0) *answer = 0;
+    return true;
+  }
+
   /// nvrtcGetPTX(prog, buffer) fills the buffer; nvrtcGetPTX(prog, size) makes one and returns it.
   bool fill(int i, PyObject* value) {
-    const FunctionRow& sizer = f_.api->functions[params_[i].extra];
-    if (f_.address == nullptr && !resolve(f_)) return false;  // the library is there from here on
-    void* ask = f_.api->resolve(*f_.api, sizer);
-    std::size_t needed = 0;
-    Slot slots[2] = {slots_[0], {}};
-    slots[1].p = &needed;
-    if (ask != nullptr && sizer.invoke(ask, slots) != 0) needed = 0;  // the call itself will say what is wrong
+    std::uint64_t needed = 0;
+    if (!ask(f_.api->functions[params_[i].extra], 1, &needed)) return false;
     if (!PyLong_Check(value)) return to_address(value, where(i), frame_, needed, true, &slots_[i]);
     Slot size{};
     if (!to_integer(value, Kind::u64, where(i), &size)) return false;
@@ -269,8 +281,8 @@ class Call {
       return true;
     }
     if (size.u < needed) {
-      PyErr_Format(PyExc_ValueError, "%s(): %s is %llu, but %zu bytes are needed", f_.name, where(i).name,
-                   static_cast<unsigned long long>(size.u), needed);
+      PyErr_Format(PyExc_ValueError, "%s(): %s is %llu, but %llu bytes are needed", f_.name, where(i).name,
+                   static_cast<unsigned long long>(size.u), static_cast<unsigned long long>(needed));
       return false;
     }
     filled_ = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size.u));
@@ -440,7 +452,7 @@ class Call {
   bool returned(const ParamRow& p) const {
     switch (p.role) {
       case Role::out: case Role::out_chars: case Role::out_array: case Role::out_counted: case Role::out_owned:
-      case Role::count: case Role::in_out: case Role::attribute_out: case Role::attributes_out:
+      case Role::count: case Role::in_out: case Role::attribute_out: case Role::attributes_out: case Role::out_asked:
         return true;
       case Role::size_of: return p.extra != 0;
       default: return false;
@@ -459,6 +471,7 @@ class Call {
         if (p.kind == Kind::bytes) return PyBytes_FromStringAndSize(text, counts_[i]);
         return PyBytes_FromStringAndSize(text, static_cast<Py_ssize_t>(strnlen(text, counts_[i])));
       }
+      case Role::out_asked:
       case Role::out_array: return list_of(p, static_cast<const char*>(slots_[i].p), counts_[i]);
       case Role::out_counted: {
         const std::uint64_t have = number(p.link);
@@ -572,7 +585,7 @@ int count_outputs(const FunctionRow& row, const ParamRow* params) {
   for (int i = 0; i < row.parameters; ++i) {
     switch (params[i].role) {
       case Role::out: case Role::out_chars: case Role::out_array: case Role::out_counted: case Role::out_owned:
-      case Role::count: case Role::in_out: case Role::attribute_out: case Role::attributes_out:
+      case Role::count: case Role::in_out: case Role::attribute_out: case Role::attributes_out: case Role::out_asked:
         ++outs;
         break;
       case Role::size_of: outs += params[i].extra != 0; break;

@@ -8,7 +8,7 @@
 namespace cucore::bindings {
 
 /// Entry of the driver table; null for a function this driver lacks. Throws when there is no driver.
-inline void* resolve(const Api& api, const FunctionRow& row) {
+static void* resolve(const Api& api, const FunctionRow& row) {
   const DriverTable& table = driver();
   if (!driver_has(api.text + row.symbol)) return nullptr;
   return reinterpret_cast<void* const*>(&table)[row.slot];

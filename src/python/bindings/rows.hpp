@@ -54,6 +54,7 @@ enum class Role : std::uint8_t {
   count,         // T*: in/out count, optional, returned
   in_out,        // T*: in and returned
   size_of,       // size_t*: size of the attribute value in `link`
+  out_asked,     // T*: as many elements as the function `extra` says, returned as a list
   fill,          // char*: a buffer to fill, or a size to get bytes; `extra` is the function that tells the size
   null,          // always NULL
 };

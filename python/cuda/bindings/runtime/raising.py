@@ -1,0 +1,8 @@
+"""The functions of `cuda.bindings.runtime` in the style Python expects: errors raise, values come back bare."""
+
+from __future__ import annotations
+
+from cuda.bindings import _errors, _lazy
+
+CUDABindingsError = _errors.CUDABindingsError
+__getattr__, __dir__ = _lazy.lazy(__name__, "cuda.bindings.runtime", raising=True)

@@ -1,0 +1,94 @@
+// error.cpp: the thread's last error, names and texts of errors, versions.
+#include <cstring>
+#include <string>
+
+#include "runtime/state.hpp"
+
+namespace cucore {
+namespace rt {
+namespace {
+
+thread_local cudaError_t last = cudaSuccess;
+
+std::string& detail() {
+  thread_local std::string text;
+  return text;
+}
+
+struct Name {
+  cudaError_t code;
+  const char* name;
+};
+constexpr Name kNames[] = {
+#define CUCORE_RT_ERROR(name, value) {static_cast<cudaError_t>(value), #name},
+#include "runtime_errors.inc"
+#undef CUCORE_RT_ERROR
+};
+
+const char* get_error_name(cudaError_t code) {
+  for (const Name& row : kNames) {
+    if (row.code == code) return row.name;
+  }
+  return "unrecognized error code";
+}
+
+const char* get_error_string(cudaError_t code) {
+  try {
+    const char* text = nullptr;
+    if (driver().cuGetErrorString(static_cast<CUresult>(code), &text) == CUDA_SUCCESS && text != nullptr) return text;
+  } catch (const std::exception&) {  // names need no driver
+  }
+  return code == cudaSuccess ? "no error" : get_error_name(code);
+}
+
+cudaError_t get_last_error() { return last_error(true); }
+cudaError_t peek_at_last_error() { return last_error(false); }
+
+cudaError_t runtime_get_version(int* version) {
+  if (version == nullptr) return note(cudaErrorInvalidValue);
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
+
+/// Without a driver the version is 0, and that is a success.
+cudaError_t driver_get_version(int* version) {
+  if (version == nullptr) return note(cudaErrorInvalidValue);
+  try {
+    return note(from(driver().cuDriverGetVersion(version)));
+  } catch (const std::exception&) {
+    *version = 0;
+    return cudaSuccess;
+  }
+}
+
+}  // namespace
+
+cudaError_t note(cudaError_t code) noexcept {
+  if (code != cudaSuccess) [[unlikely]] last = code;
+  return code;
+}
+
+cudaError_t last_error(bool clear) noexcept { return clear ? std::exchange(last, cudaSuccess) : last; }
+
+cudaError_t no_driver(const std::exception& reason) noexcept {
+  try {
+    detail() = reason.what();
+  } catch (...) {  // out of memory: the code alone must do
+  }
+  return cudaErrorInsufficientDriver;
+}
+
+void install_errors(RuntimeTable& t) {
+  t.cudaGetErrorName = get_error_name;
+  t.cudaGetErrorString = get_error_string;
+  t.cudaGetLastError = get_last_error;
+  t.cudaPeekAtLastError = peek_at_last_error;
+  t.cudaRuntimeGetVersion = runtime_get_version;
+  t.cudaDriverGetVersion = driver_get_version;
+}
+
+}  // namespace rt
+
+const char* runtime_error_detail() noexcept { return rt::detail().c_str(); }
+
+}  // namespace cucore

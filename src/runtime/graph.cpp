@@ -1,0 +1,243 @@
+// graph.cpp: graph nodes whose parameters differ between the two APIs: kernels, copies, sets, conditionals.
+#include <cstring>
+
+#include "runtime/format.hpp"
+
+namespace cucore::rt {
+namespace {
+
+CUresult to_kernel(const cudaKernelNodeParams& in, CUDA_KERNEL_NODE_PARAMS* out) {
+  *out = {};
+  if (const CUresult code = function_of(in.func, &out->func); code != CUDA_SUCCESS) return code;
+  out->gridDimX = in.gridDim.x;
+  out->gridDimY = in.gridDim.y;
+  out->gridDimZ = in.gridDim.z;
+  out->blockDimX = in.blockDim.x;
+  out->blockDimY = in.blockDim.y;
+  out->blockDimZ = in.blockDim.z;
+  out->sharedMemBytes = in.sharedMemBytes;
+  out->kernelParams = in.kernelParams;
+  out->extra = in.extra;
+  return CUDA_SUCCESS;
+}
+
+cudaError_t add_kernel(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies, std::size_t count,
+                       const cudaKernelNodeParams* params) {
+  return run([=](const DriverTable& d) {
+    CUDA_KERNEL_NODE_PARAMS p{};
+    if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const CUresult code = to_kernel(*params, &p);
+    return code != CUDA_SUCCESS ? code : d.cuGraphAddKernelNode(node, graph, dependencies, count, &p);
+  });
+}
+
+cudaError_t get_kernel(cudaGraphNode_t node, cudaKernelNodeParams* out) {
+  return run([=](const DriverTable& d) {
+    CUDA_KERNEL_NODE_PARAMS p{};
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult code = d.cuGraphKernelNodeGetParams(node, &p); code != CUDA_SUCCESS) return code;
+    *out = {};
+    out->func = p.func != nullptr ? static_cast<void*>(p.func) : static_cast<void*>(p.kern);
+    out->gridDim = {p.gridDimX, p.gridDimY, p.gridDimZ};
+    out->blockDim = {p.blockDimX, p.blockDimY, p.blockDimZ};
+    out->sharedMemBytes = p.sharedMemBytes;
+    out->kernelParams = p.kernelParams;
+    out->extra = p.extra;
+    return CUDA_SUCCESS;
+  });
+}
+
+cudaError_t set_kernel(cudaGraphNode_t node, const cudaKernelNodeParams* params) {
+  return run([=](const DriverTable& d) {
+    CUDA_KERNEL_NODE_PARAMS p{};
+    if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const CUresult code = to_kernel(*params, &p);
+    return code != CUDA_SUCCESS ? code : d.cuGraphKernelNodeSetParams(node, &p);
+  });
+}
+
+cudaError_t exec_set_kernel(cudaGraphExec_t exec, cudaGraphNode_t node, const cudaKernelNodeParams* params) {
+  return run([=](const DriverTable& d) {
+    CUDA_KERNEL_NODE_PARAMS p{};
+    if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const CUresult code = to_kernel(*params, &p);
+    return code != CUDA_SUCCESS ? code : d.cuGraphExecKernelNodeSetParams(exec, node, &p);
+  });
+}
+
+// ---- copies: the driver wants the context as well -----------------------------------------------------------------------------
+
+CUcontext context(const DriverTable& d) {
+  CUcontext current = nullptr;
+  d.cuCtxGetCurrent(&current);
+  return current;
+}
+
+/// Runs `body` with the driver's form of a copy.
+template <class Body>
+cudaError_t with_copy(const cudaMemcpy3DParms* params, Body&& body) {
+  return run([&](const DriverTable& d) {
+    CUDA_MEMCPY3D c{};
+    if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const CUresult code = to_copy_3d(d, *params, &c);
+    return code != CUDA_SUCCESS ? code : body(d, &c);
+  });
+}
+
+cudaError_t add_copy(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies, std::size_t count,
+                     const cudaMemcpy3DParms* params) {
+  return with_copy(params, [=](const DriverTable& d, const CUDA_MEMCPY3D* c) {
+    return d.cuGraphAddMemcpyNode(node, graph, dependencies, count, c, context(d));
+  });
+}
+cudaError_t add_copy_1d(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies, std::size_t count,
+                        void* dst, const void* src, std::size_t bytes, cudaMemcpyKind kind) {
+  return run([=](const DriverTable& d) {
+    const CUDA_MEMCPY3D c = flat_copy(dst, src, bytes, kind);
+    return d.cuGraphAddMemcpyNode(node, graph, dependencies, count, &c, context(d));
+  });
+}
+cudaError_t get_copy(cudaGraphNode_t node, cudaMemcpy3DParms* out) {
+  return run([=](const DriverTable& d) {
+    CUDA_MEMCPY3D c{};
+    const CUresult code = d.cuGraphMemcpyNodeGetParams(node, &c);
+    if (code == CUDA_SUCCESS) from_copy_3d(d, c, out);
+    return code;
+  });
+}
+cudaError_t set_copy(cudaGraphNode_t node, const cudaMemcpy3DParms* params) {
+  return with_copy(params, [=](const DriverTable& d, const CUDA_MEMCPY3D* c) { return d.cuGraphMemcpyNodeSetParams(node, c); });
+}
+cudaError_t set_copy_1d(cudaGraphNode_t node, void* dst, const void* src, std::size_t bytes, cudaMemcpyKind kind) {
+  return run([=](const DriverTable& d) {
+    const CUDA_MEMCPY3D c = flat_copy(dst, src, bytes, kind);
+    return d.cuGraphMemcpyNodeSetParams(node, &c);
+  });
+}
+cudaError_t exec_set_copy(cudaGraphExec_t exec, cudaGraphNode_t node, const cudaMemcpy3DParms* params) {
+  return with_copy(params, [=](const DriverTable& d, const CUDA_MEMCPY3D* c) {
+    return d.cuGraphExecMemcpyNodeSetParams(exec, node, c, context(d));
+  });
+}
+cudaError_t exec_set_copy_1d(cudaGraphExec_t exec, cudaGraphNode_t node, void* dst, const void* src, std::size_t bytes,
+                             cudaMemcpyKind kind) {
+  return run([=](const DriverTable& d) {
+    const CUDA_MEMCPY3D c = flat_copy(dst, src, bytes, kind);
+    return d.cuGraphExecMemcpyNodeSetParams(exec, node, &c, context(d));
+  });
+}
+
+// ---- sets -----------------------------------------------------------------------------------------------------------------
+
+static_assert(sizeof(cudaMemsetParams) == sizeof(CUDA_MEMSET_NODE_PARAMS));
+const CUDA_MEMSET_NODE_PARAMS* as_set(const cudaMemsetParams* p) { return reinterpret_cast<const CUDA_MEMSET_NODE_PARAMS*>(p); }
+
+cudaError_t add_set(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies, std::size_t count,
+                    const cudaMemsetParams* params) {
+  return run([=](const DriverTable& d) {
+    return d.cuGraphAddMemsetNode(node, graph, dependencies, count, as_set(params), context(d));
+  });
+}
+cudaError_t exec_set_set(cudaGraphExec_t exec, cudaGraphNode_t node, const cudaMemsetParams* params) {
+  return run([=](const DriverTable& d) { return d.cuGraphExecMemsetNodeSetParams(exec, node, as_set(params), context(d)); });
+}
+
+// ---- nodes with a tagged union of parameters --------------------------------------------------------------------------------
+
+/// Most members have the driver's layout; kernels and copies are converted.
+CUresult to_node(const DriverTable& d, const cudaGraphNodeParams& in, CUgraphNodeParams* out) {
+  static_assert(sizeof(cudaGraphNodeParams) == sizeof(CUgraphNodeParams));
+  std::memcpy(static_cast<void*>(out), &in, sizeof *out);
+  switch (in.type) {
+    case cudaGraphNodeTypeKernel: {
+      const cudaKernelNodeParamsV2& k = in.kernel;
+      cudaKernelNodeParams plain{};
+      plain.func = k.func;
+      plain.gridDim = k.gridDim;
+      plain.blockDim = k.blockDim;
+      plain.sharedMemBytes = k.sharedMemBytes;
+      plain.kernelParams = k.kernelParams;
+      plain.extra = k.extra;
+      CUDA_KERNEL_NODE_PARAMS p{};
+      if (const CUresult code = to_kernel(plain, &p); code != CUDA_SUCCESS) return code;
+      static_assert(sizeof p == sizeof out->kernel);
+      std::memcpy(static_cast<void*>(&out->kernel), &p, sizeof p);
+      return CUDA_SUCCESS;
+    }
+    case cudaGraphNodeTypeMemcpy: {
+      out->memcpy = {};
+      out->memcpy.flags = in.memcpy.flags;
+      out->memcpy.copyCtx = context(d);
+      return to_copy_3d(d, in.memcpy.copyParams, &out->memcpy.copyParams);
+    }
+    case cudaGraphNodeTypeMemset: out->memset.ctx = context(d); return CUDA_SUCCESS;
+    case cudaGraphNodeTypeConditional: out->conditional.ctx = context(d); return CUDA_SUCCESS;
+    default: return CUDA_SUCCESS;
+  }
+}
+
+cudaError_t add_node(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
+                     const cudaGraphEdgeData* edges, std::size_t count, cudaGraphNodeParams* params) {
+  return run([=](const DriverTable& d) {
+    if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    CUgraphNodeParams p{};
+    if (const CUresult code = to_node(d, *params, &p); code != CUDA_SUCCESS) return code;
+    const CUresult code =
+        d.cuGraphAddNode(node, graph, dependencies, reinterpret_cast<const CUgraphEdgeData*>(edges), count, &p);
+    if (code == CUDA_SUCCESS && params->type == cudaGraphNodeTypeMemAlloc) {
+      params->alloc.dptr = reinterpret_cast<void*>(p.alloc.dptr);
+    }
+    if (code == CUDA_SUCCESS && params->type == cudaGraphNodeTypeConditional) {
+      params->conditional.phGraph_out = p.conditional.phGraph_out;
+    }
+    return code;
+  });
+}
+
+cudaError_t set_node(cudaGraphNode_t node, cudaGraphNodeParams* params) {
+  return run([=](const DriverTable& d) {
+    if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    CUgraphNodeParams p{};
+    const CUresult code = to_node(d, *params, &p);
+    return code != CUDA_SUCCESS ? code : d.cuGraphNodeSetParams(node, &p);
+  });
+}
+
+cudaError_t exec_set_node(cudaGraphExec_t exec, cudaGraphNode_t node, cudaGraphNodeParams* params) {
+  return run([=](const DriverTable& d) {
+    if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    CUgraphNodeParams p{};
+    const CUresult code = to_node(d, *params, &p);
+    return code != CUDA_SUCCESS ? code : d.cuGraphExecNodeSetParams(exec, node, &p);
+  });
+}
+
+cudaError_t conditional_handle(cudaGraphConditionalHandle* handle, cudaGraph_t graph, unsigned value, unsigned flags) {
+  return run([=](const DriverTable& d) {
+    return d.cuGraphConditionalHandleCreate(reinterpret_cast<CUgraphConditionalHandle*>(handle), graph, context(d), value, flags);
+  });
+}
+
+}  // namespace
+
+void install_graphs(RuntimeTable& t) {
+  t.cudaGraphAddKernelNode = add_kernel;
+  t.cudaGraphKernelNodeGetParams = get_kernel;
+  t.cudaGraphKernelNodeSetParams = set_kernel;
+  t.cudaGraphExecKernelNodeSetParams = exec_set_kernel;
+  t.cudaGraphAddMemcpyNode = add_copy;
+  t.cudaGraphAddMemcpyNode1D = add_copy_1d;
+  t.cudaGraphMemcpyNodeGetParams = get_copy;
+  t.cudaGraphMemcpyNodeSetParams = set_copy;
+  t.cudaGraphMemcpyNodeSetParams1D = set_copy_1d;
+  t.cudaGraphExecMemcpyNodeSetParams = exec_set_copy;
+  t.cudaGraphExecMemcpyNodeSetParams1D = exec_set_copy_1d;
+  t.cudaGraphAddMemsetNode = add_set;
+  t.cudaGraphExecMemsetNodeSetParams = exec_set_set;
+  t.cudaGraphAddNode = add_node;
+  t.cudaGraphNodeSetParams = set_node;
+  t.cudaGraphExecNodeSetParams = exec_set_node;
+  t.cudaGraphConditionalHandleCreate = conditional_handle;
+}
+
+}  // namespace cucore::rt
