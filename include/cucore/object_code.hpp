@@ -41,6 +41,9 @@ class CUCORE_EXPORT ObjectCode {
   static ObjectCode from_object(std::string code, std::string name = {}, SymbolMapping symbol_mapping = {});
   static ObjectCode from_library(std::string code, std::string name = {}, SymbolMapping symbol_mapping = {});
 
+  /// The code a kernel came from; nothing for a handle made elsewhere.
+  static std::optional<ObjectCode> of(const Kernel& kernel);
+
   [[nodiscard]] CodeType code_type() const noexcept;
   [[nodiscard]] const std::string& name() const noexcept;
   [[nodiscard]] const SymbolMapping& symbol_mapping() const noexcept;

@@ -2,14 +2,17 @@
 #pragma once
 
 #include <atomic>
+#include <filesystem>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "cucore/driver.hpp"
 #include "cucore/kernel.hpp"
+#include "cucore/object_code.hpp"
 
 namespace cucore::detail {
 
@@ -29,12 +32,28 @@ class Library {
   CUlibrary handle_;
 };
 
+/// Code before it is loaded. Immutable but for the bytes of a file, which are read once.
+struct CodeImage {
+  CodeType type{};
+  std::string name;
+  SymbolMapping symbol_mapping;
+  std::optional<std::filesystem::path> file;
+
+  const std::string& code() const;     ///< reads the file at first
+  std::string description() const;     ///< "cubin code 'name'", for messages
+
+  mutable std::mutex mutex;  // guards what follows
+  mutable bool code_read = true;
+  mutable std::string bytes;
+};
+
 struct KernelState {
-  KernelState(CUkernel kernel, std::shared_ptr<Library> owner, std::string symbol)
-      : handle{kernel}, library{std::move(owner)}, name{std::move(symbol)} {}
+  KernelState(CUkernel kernel, std::shared_ptr<Library> owner, std::string symbol, std::shared_ptr<const CodeImage> source = nullptr)
+      : handle{kernel}, library{std::move(owner)}, image{std::move(source)}, name{std::move(symbol)} {}
 
   const CUkernel handle;
-  const std::shared_ptr<Library> library;  // null for a handle made elsewhere
+  const std::shared_ptr<Library> library;       // null for a handle made elsewhere
+  const std::shared_ptr<const CodeImage> image;  // where it was compiled from; null for a handle made elsewhere
   const std::string name;
 
   std::mutex mutex;                      // guards the first read of what follows

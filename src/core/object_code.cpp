@@ -47,40 +47,36 @@ CodeType code_type_of(std::string_view name) {
   throw std::invalid_argument{"'" + std::string{name} + "' is no code type; known are " + known};
 }
 
+const std::string& detail::CodeImage::code() const {
+  const std::lock_guard lock{mutex};
+  if (!code_read) {
+    bytes = read_file(*file);
+    code_read = true;
+  }
+  return bytes;  // final from now on, so the reference may leave the lock
+}
+
+std::string detail::CodeImage::description() const {
+  std::string text = code_type_name(type);
+  if (file) return text + " file " + file->string();
+  return name.empty() ? text + " code" : text + " code '" + name + "'";
+}
+
 struct ObjectCode::State {
-  CodeType type;
-  std::string name;
-  SymbolMapping symbol_mapping;
-  std::optional<std::filesystem::path> file;
+  std::shared_ptr<detail::CodeImage> image = std::make_shared<detail::CodeImage>();
 
   std::mutex mutex;  // guards all below
-  bool code_read = true;
-  std::string code;
   std::atomic<bool> loaded{false};
   std::shared_ptr<detail::Library> library;
   std::map<std::string, std::shared_ptr<detail::KernelState>, std::less<>> kernels;  // by the name that was asked for
 
-  const std::string& read_code() {  // the lock is held
-    if (!code_read) {
-      code = read_file(*file);
-      code_read = true;
-    }
-    return code;
-  }
-
-  std::string description() const {
-    std::string text = code_type_name(type);
-    if (file) return text + " file " + file->string();
-    return name.empty() ? text + " code" : text + " code '" + name + "'";
-  }
-
   const std::shared_ptr<detail::Library>& load() {  // the lock is held
     if (library == nullptr) {
-      const std::string& bytes = read_code();
-      if (!is_loadable(type, bytes)) {
-        throw std::runtime_error{description() + " cannot be loaded as it is: link it first, Linker(code).link(\"cubin\")"};
+      const std::string& bytes = image->code();
+      if (!is_loadable(image->type, bytes)) {
+        throw std::runtime_error{image->description() + " cannot be loaded as it is: link it first, Linker(code).link(\"cubin\")"};
       }
-      library = detail::Library::load(bytes, description());
+      library = detail::Library::load(bytes, image->description());
       loaded.store(true, std::memory_order_release);
     }
     return library;
@@ -89,16 +85,25 @@ struct ObjectCode::State {
 
 ObjectCode::ObjectCode(CodeType type, std::string code, std::string name, SymbolMapping symbol_mapping)
     : state_{std::make_shared<State>()} {
-  state_->type = type;
-  state_->code = std::move(code);
-  state_->name = std::move(name);
-  state_->symbol_mapping = std::move(symbol_mapping);
+  state_->image->type = type;
+  state_->image->bytes = std::move(code);
+  state_->image->name = std::move(name);
+  state_->image->symbol_mapping = std::move(symbol_mapping);
 }
 
 ObjectCode::ObjectCode(CodeType type, const std::filesystem::path& file, std::string name, SymbolMapping symbol_mapping)
     : ObjectCode{type, std::string{}, std::move(name), std::move(symbol_mapping)} {
-  state_->file = file;
-  state_->code_read = false;
+  state_->image->file = file;
+  state_->image->code_read = false;
+}
+
+std::optional<ObjectCode> ObjectCode::of(const Kernel& kernel) {
+  if (kernel.state()->image == nullptr) return std::nullopt;
+  ObjectCode code{CodeType::ptx, std::string{}};
+  code.state_->image = std::const_pointer_cast<detail::CodeImage>(kernel.state()->image);
+  code.state_->library = kernel.state()->library;
+  code.state_->loaded = true;
+  return code;
 }
 
 ObjectCode ObjectCode::from_ptx(std::string code, std::string name, SymbolMapping map) {
@@ -120,16 +125,12 @@ ObjectCode ObjectCode::from_library(std::string code, std::string name, SymbolMa
   return {CodeType::library, std::move(code), std::move(name), std::move(map)};
 }
 
-CodeType ObjectCode::code_type() const noexcept { return state_->type; }
-const std::string& ObjectCode::name() const noexcept { return state_->name; }
-const SymbolMapping& ObjectCode::symbol_mapping() const noexcept { return state_->symbol_mapping; }
-const std::optional<std::filesystem::path>& ObjectCode::file() const noexcept { return state_->file; }
+CodeType ObjectCode::code_type() const noexcept { return state_->image->type; }
+const std::string& ObjectCode::name() const noexcept { return state_->image->name; }
+const SymbolMapping& ObjectCode::symbol_mapping() const noexcept { return state_->image->symbol_mapping; }
+const std::optional<std::filesystem::path>& ObjectCode::file() const noexcept { return state_->image->file; }
+const std::string& ObjectCode::code() const { return state_->image->code(); }
 bool ObjectCode::is_loaded() const noexcept { return state_->loaded.load(std::memory_order_acquire); }
-
-const std::string& ObjectCode::code() const {
-  const std::lock_guard lock{state_->mutex};
-  return state_->read_code();  // final once read, so the reference may leave the lock
-}
 
 std::shared_ptr<detail::Library> ObjectCode::library() const {
   const std::lock_guard lock{state_->mutex};
@@ -151,18 +152,18 @@ Kernel ObjectCode::get_kernel(std::string_view name) const {
     const std::lock_guard lock{state_->mutex};
     if (const auto known = state_->kernels.find(name); known != state_->kernels.end()) return Kernel{known->second};
     const auto& library = state_->load();
-    const auto mapped = state_->symbol_mapping.find(name);
-    symbol = mapped != state_->symbol_mapping.end() ? mapped->second : std::string{name};
+    const auto mapped = symbol_mapping().find(name);
+    symbol = mapped != symbol_mapping().end() ? mapped->second : std::string{name};
     CUkernel kernel = nullptr;
     code = driver().cuLibraryGetKernel(&kernel, library->handle(), symbol.c_str());
     if (code == CUDA_SUCCESS) {
-      auto state = std::make_shared<detail::KernelState>(kernel, library, symbol);
+      auto state = std::make_shared<detail::KernelState>(kernel, library, symbol, state_->image);
       state_->kernels.emplace(name, state);
       return Kernel{std::move(state)};
     }
   }
   if (code != CUDA_ERROR_NOT_FOUND) fail(code, "cuLibraryGetKernel");
-  std::string text = std::string{result_name(code)} + ": there is no kernel '" + symbol + "' in the " + state_->description();
+  std::string text = std::string{result_name(code)} + ": there is no kernel '" + symbol + "' in the " + state_->image->description();
   if (symbol != name) text += " (asked for as '" + std::string{name} + "')";
   text += "; it has";
   const auto names = kernel_names();

@@ -102,7 +102,7 @@ void bind_kernel(nb::module_& m) {
                  const Kernel* that = nullptr;
                  if (!nb::try_cast(other, that) || that == nullptr) return nb::borrow(Py_NotImplemented);
                  return nb::bool_(k == *that);
-               })
+               }, nb::arg("other").none(), nb::is_operator())
           .def("__hash__", [](const Kernel& k) { return std::hash<const void*>{}(k.handle()); })
           .def("__reduce__", &reduce)
           .def("__repr__", [](const Kernel& k) { return "<Kernel " + (k.name().empty() ? std::string{"?"} : k.name()) + ">"; });

@@ -144,7 +144,7 @@ void bind_object_code(nb::module_& m) {
     const ObjectCode* that = nullptr;
     if (!nb::try_cast(other, that) || that == nullptr) return nb::borrow(Py_NotImplemented);
     return nb::bool_(code == *that);
-  });
+  }, nb::arg("other").none(), nb::is_operator());
   c.def("__hash__", [](const ObjectCode& code) { return std::hash<const void*>{}(code.identity()); });
   c.def("__reduce__", &reduce);
   c.def("__repr__", [](const ObjectCode& code) {

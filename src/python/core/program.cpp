@@ -170,7 +170,7 @@ void bind_program(nb::module_& m) {
     std::optional<CodeType> type;
     if (!target.is_none()) type = target_argument(target);
     return bytes_list(program_options_argument(options).flags(backend_argument(backend), type));
-  });
+  }, nb::arg("options"), nb::arg("backend"), nb::arg("target").none());
   m.def("_linker_flags", [](nb::handle options) { return bytes_list(linker_options_argument(options).flags()); });
 }
 CUCORE_BIND(kBindCode + 2, bind_program)

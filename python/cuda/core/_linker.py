@@ -1,0 +1,113 @@
+"""Linking pieces of compiled code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import cuda.pathfinder  # noqa: F401  tells the C++ side where Python packages live
+
+from . import _core
+from ._module import ObjectCode
+from ._program import _options
+
+if TYPE_CHECKING:
+    from .typing import CompilerBackendType, ObjectCodeFormatType
+
+
+@dataclass
+class LinkerOptions:
+    """How code is linked. What is left at None takes the linker's default; :meth:`as_bytes` shows what is passed on."""
+
+    __module__ = "cuda.core"
+
+    name: str | None = "<default linker>"
+    arch: str | None = None
+    max_register_count: int | None = None
+    time: bool | None = None
+    verbose: bool | None = None
+    link_time_optimization: bool | None = None
+    ptx: bool | None = None
+    optimization_level: int | None = None
+    debug: bool | None = None
+    lineinfo: bool | None = None
+    ftz: bool | None = None
+    prec_div: bool | None = None
+    prec_sqrt: bool | None = None
+    fma: bool | None = None
+    kernels_used: str | tuple[str] | list[str] | None = None
+    variables_used: str | tuple[str] | list[str] | None = None
+    optimize_unused_variables: bool | None = None
+    ptxas_options: str | tuple[str] | list[str] | None = None
+    split_compile: int | None = None
+    split_compile_extended: int | None = None
+    no_cache: bool | None = None
+    numba_debug: bool | None = None
+
+    def as_bytes(self, backend: str = "nvjitlink") -> list[bytes]:
+        """The linker's command line."""
+        if backend.lower() != "nvjitlink":
+            raise ValueError(f"as_bytes() only supports 'nvjitlink' backend, got {backend!r}")
+        return _core._linker_flags(self)
+
+
+class Linker:
+    """Joins object codes into one: ``Linker(a, b, options=LinkerOptions(arch="sm_90")).link("cubin")``.
+
+    nvJitLink does it where it is installed, else the driver. On the CPU device PTX modules are merged by the driver, and
+    LTO-IR goes through nvJitLink to PTX first.
+    """
+
+    __module__ = "cuda.core"
+    __slots__ = ("__weakref__", "_native", "_options")
+
+    def __init__(self, *object_codes: ObjectCode, options: LinkerOptions | dict[str, Any] | None = None) -> None:
+        if object_codes and isinstance(object_codes[0], (LinkerOptions, type(None))) and options is None:
+            options, object_codes = object_codes[0], object_codes[1:]  # type: ignore[assignment]
+        if not object_codes:
+            raise ValueError("At least one ObjectCode object must be provided")
+        for code in object_codes:
+            if not isinstance(code, ObjectCode):
+                raise TypeError(f"Expected ObjectCode, but got {type(code).__name__}")
+        self._options = _options(options, LinkerOptions)
+        self._native = _core._Linker(list(object_codes), self._options)
+
+    def link(self, target_type: ObjectCodeFormatType | str) -> ObjectCode:
+        """Link to ``"cubin"`` or, from LTO-IR, to ``"ptx"``. A linker links once."""
+        return self._native.link(target_type)
+
+    def get_error_log(self) -> str:
+        return self._native.get_error_log()
+
+    def get_info_log(self) -> str:
+        return self._native.get_info_log()
+
+    def close(self) -> None:
+        """Free what the linker holds. May be called again."""
+        self._native.close()
+
+    @property
+    def is_closed(self) -> bool:
+        return self._native.is_closed
+
+    @property
+    def handle(self) -> Any:
+        """The linker's handle: an int, 0 before linking and once closed."""
+        return self._native.handle
+
+    @property
+    def backend(self) -> CompilerBackendType:
+        """What this linker used, or would use: ``"nvJitLink"`` or ``"driver"``."""
+        from .typing import CompilerBackendType
+
+        return CompilerBackendType(self._native.backend)
+
+    @classmethod
+    def which_backend(cls) -> CompilerBackendType:
+        """``"nvJitLink"`` where it is installed, else ``"driver"``."""
+        from .typing import CompilerBackendType
+
+        return CompilerBackendType(_core._linker_backend())
+
+    def __repr__(self) -> str:
+        return f"<Linker {self._options.name!r} ({self._native.backend})>"

@@ -1,0 +1,92 @@
+"""Compiled code and kernels: what of it is Python."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from typing import Any
+
+import cuda.pathfinder  # noqa: F401  tells the C++ side where Python packages live
+
+from ._core import Kernel, KernelOccupancy, ObjectCode
+
+ParamInfo = namedtuple("ParamInfo", ("offset", "size"))
+ParamInfo.__doc__ = "Where one argument lies in a kernel's parameter block."
+ParamInfo.__module__ = "cuda.core"
+
+MaxPotentialBlockSizeOccupancyResult = namedtuple(
+    "MaxPotentialBlockSizeOccupancyResult", ("min_grid_size", "max_block_size")
+)
+MaxPotentialBlockSizeOccupancyResult.__doc__ = "The block size that fills the device, and the least grid that does."
+MaxPotentialBlockSizeOccupancyResult.__module__ = "cuda.core"
+
+
+class AttributeValue(int):
+    """An int that may also be called, as older programs do; called with a device it is the value there."""
+
+    _query: Any
+
+    def __call__(self, device_id: Any = None) -> int:
+        return int(self) if device_id is None else int(self._query(device_id))
+
+
+def _attribute(number: int, doc: str, settable: bool = False) -> Any:
+    """A property for one CUfunction_attribute."""
+
+    def get(self: KernelAttributes) -> int:
+        value = AttributeValue(self._kernel._attribute(number, self._device))
+        value._query = lambda device: self._kernel._attribute(number, _device_number(device))
+        return value
+
+    def put(self: KernelAttributes, value: int) -> None:
+        self._kernel._set_attribute(number, self._device, int(value))
+
+    return property(get, put if settable else None, doc=doc)
+
+
+def _device_number(device: Any) -> int:
+    return device if type(device) is int else int(getattr(device, "device_id", device))
+
+
+class KernelAttributes:
+    """What the compiler and the driver know about a kernel on the current device; ``attributes[device]`` on another.
+
+    Each is an int that may also be called: ``kernel.attributes.num_regs`` and ``kernel.attributes.num_regs()``.
+    """
+
+    __module__ = "cuda.core"
+    __slots__ = ("_device", "_kernel")
+
+    def __init__(self, kernel: Kernel, device: int = -1) -> None:
+        self._kernel = kernel
+        self._device = device
+
+    def __getitem__(self, device: Any) -> KernelAttributes:
+        return KernelAttributes(self._kernel, _device_number(device))
+
+    def __repr__(self) -> str:
+        return f"<KernelAttributes of {self._kernel!r}>"
+
+    max_threads_per_block = _attribute(0, "The most threads a block may have.")
+    shared_size_bytes = _attribute(1, "Static shared memory per block.")
+    const_size_bytes = _attribute(2, "Constant memory the kernel uses.")
+    local_size_bytes = _attribute(3, "Local memory per thread.")
+    num_regs = _attribute(4, "Registers per thread.")
+    ptx_version = _attribute(5, "The PTX version it was compiled from, ten times the number.")
+    binary_version = _attribute(6, "The architecture it was compiled for, ten times the number.")
+    cache_mode_ca = _attribute(7, "Whether it was compiled to cache global loads.")
+    max_dynamic_shared_size_bytes = _attribute(8, "Dynamic shared memory a launch may ask for; may be raised.", True)
+    preferred_shared_memory_carveout = _attribute(9, "Share of the L1 cache to use as shared memory, in percent.", True)
+    cluster_size_must_be_set = _attribute(10, "Whether a launch must name a cluster size.")
+    required_cluster_width = _attribute(11, "The cluster width it was compiled for; 0 is any.", True)
+    required_cluster_height = _attribute(12, "The cluster height it was compiled for; 0 is any.", True)
+    required_cluster_depth = _attribute(13, "The cluster depth it was compiled for; 0 is any.", True)
+    non_portable_cluster_size_allowed = _attribute(14, "Whether clusters of more than eight blocks may be used.", True)
+    cluster_scheduling_policy_preference = _attribute(15, "How blocks of a cluster are spread.", True)
+
+
+def _kernel_of(code: ObjectCode, symbol: str) -> Kernel:
+    """Rebuilds a pickled kernel."""
+    return code.get_kernel(symbol)
+
+
+__all__ = ["Kernel", "KernelAttributes", "KernelOccupancy", "ObjectCode"]

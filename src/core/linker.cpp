@@ -1,0 +1,112 @@
+// linker.cpp: which back end links what.
+#include "cucore/linker.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "core/linker_implementation.hpp"
+#include "core/nvjitlink.hpp"
+#include "core/program_implementation.hpp"
+#include "cucore/container.hpp"
+#include "cucore/error.hpp"
+
+namespace cucore {
+namespace {
+
+/// On the CPU device LTO-IR becomes PTX first, with nvJitLink; the rest is merged by the driver there.
+std::string link_for_cpu_device(Linker::Implementation& job, CodeType target) {
+  std::vector<ObjectCode> lto;
+  std::vector<ObjectCode> rest;
+  for (const ObjectCode& input : job.inputs) (input.code_type() == CodeType::ltoir ? lto : rest).push_back(input);
+  if (lto.empty()) {
+    if (target == CodeType::ptx) return detail::link_with_nvjitlink(job, rest, target);
+    return detail::link_with_driver(job, rest, target);
+  }
+  std::string ptx = detail::link_with_nvjitlink(job, lto, CodeType::ptx);
+  if (!rest.empty()) {
+    rest.emplace_back(CodeType::ptx, std::move(ptx), "linked LTO-IR");
+    auto options = std::exchange(job.options, {});
+    job.options.name = options.name;
+    job.options.arch = options.arch;
+    std::string merged = detail::link_with_driver(job, rest, CodeType::cubin);
+    job.options = std::move(options);
+    if (target == CodeType::cubin) return merged;
+    if (const auto text = ptx_of_container(merged)) return std::string{*text};
+    return merged;
+  }
+  return target == CodeType::ptx ? ptx : make_container({}, ptx);
+}
+
+}  // namespace
+
+void detail::fail_link(int code, const std::string& what, const Linker::Implementation& job) {
+  std::string text = what + " while linking " + job.options.name;
+  if (!job.error_log.empty()) text += "\n\nLinker error log: " + job.error_log;
+  throw CUDAError{code, what.substr(0, what.find_first_of(" :")), text};
+}
+
+Linker::Linker(std::vector<ObjectCode> inputs, LinkerOptions options) : implementation_{std::make_shared<Implementation>()} {
+  if (inputs.empty()) throw std::invalid_argument{"a linker needs at least one ObjectCode"};
+  implementation_->inputs = std::move(inputs);
+  implementation_->options = std::move(options);
+  implementation_->backend = which_backend();
+}
+
+CompilerBackend Linker::which_backend() {
+  return detail::NvJitLink::is_available() ? CompilerBackend::nvjitlink : CompilerBackend::driver;
+}
+
+ObjectCode Linker::link(CodeType target) {
+  Implementation& job = *implementation_;
+  const std::lock_guard lock{job.mutex};
+  if (job.closed) throw InvalidStateError{"this Linker is closed"};
+  if (job.linked) throw InvalidStateError{"this Linker has linked already: make a new one"};
+  if (target != CodeType::cubin && target != CodeType::ptx) {
+    throw std::invalid_argument{std::string{"Unsupported target type: "} + code_type_name(target) + "; it must be 'cubin' or 'ptx'"};
+  }
+  job.linked = true;
+  std::string bytes;
+  if (detail::code_runs_on_the_cpu_device()) {
+    bytes = link_for_cpu_device(job, target);
+  } else if (which_backend() == CompilerBackend::nvjitlink) {
+    bytes = detail::link_with_nvjitlink(job, job.inputs, target);
+  } else {
+    bytes = detail::link_with_driver(job, job.inputs, target);
+  }
+  SymbolMapping mapping;
+  for (const ObjectCode& input : job.inputs) mapping.insert(input.symbol_mapping().begin(), input.symbol_mapping().end());
+  return {target, std::move(bytes), job.options.name, std::move(mapping)};
+}
+
+std::string Linker::get_error_log() const {
+  const std::lock_guard lock{implementation_->mutex};
+  return implementation_->error_log;
+}
+
+std::string Linker::get_info_log() const {
+  const std::lock_guard lock{implementation_->mutex};
+  return implementation_->info_log;
+}
+
+void* Linker::handle() const noexcept {
+  const std::lock_guard lock{implementation_->mutex};
+  return implementation_->state.get();
+}
+
+CompilerBackend Linker::backend() const noexcept {
+  const std::lock_guard lock{implementation_->mutex};
+  return implementation_->backend;
+}
+
+bool Linker::is_closed() const noexcept {
+  const std::lock_guard lock{implementation_->mutex};
+  return implementation_->closed;
+}
+
+void Linker::close() noexcept {
+  const std::lock_guard lock{implementation_->mutex};
+  implementation_->closed = true;
+  implementation_->state.reset();
+}
+
+}  // namespace cucore

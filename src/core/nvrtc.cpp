@@ -1,0 +1,109 @@
+// nvrtc.cpp: the table of NVRTC's functions, its errors and its headers.
+#include "core/nvrtc.hpp"
+
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "cucore/error.hpp"
+
+namespace cucore::detail {
+namespace {
+
+Nvrtc load() {
+  const ToolLibrary library{"nvrtc"};
+  Nvrtc t;
+#define CUCORE_LOAD(name) library.required(t.name, #name);
+#define CUCORE_TRY(name) library.optional(t.name, #name);
+  CUCORE_NVRTC(CUCORE_LOAD)
+  CUCORE_NVRTC_NEW(CUCORE_TRY)
+#undef CUCORE_LOAD
+#undef CUCORE_TRY
+  t.nvrtcVersion(&t.major, &t.minor);
+  return t;
+}
+
+/// XDG_CACHE_HOME, else ~/.cache, else the temporary folder.
+std::filesystem::path cache_folder() {
+  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg != nullptr && xdg[0] == '/') return xdg;
+  if (const char* home = std::getenv("HOME"); home != nullptr && home[0] == '/') return std::filesystem::path{home} / ".cache";
+  return std::filesystem::temp_directory_path();
+}
+
+}  // namespace
+
+const Nvrtc& Nvrtc::get() {
+  static const Nvrtc table = load();
+  return table;
+}
+
+const char* nvrtc_result_name(nvrtcResult code) noexcept {
+  switch (code) {
+#define CUCORE_NAME(name) \
+  case name:              \
+    return #name;
+    CUCORE_NAME(NVRTC_SUCCESS)
+    CUCORE_NAME(NVRTC_ERROR_OUT_OF_MEMORY)
+    CUCORE_NAME(NVRTC_ERROR_PROGRAM_CREATION_FAILURE)
+    CUCORE_NAME(NVRTC_ERROR_INVALID_INPUT)
+    CUCORE_NAME(NVRTC_ERROR_INVALID_PROGRAM)
+    CUCORE_NAME(NVRTC_ERROR_INVALID_OPTION)
+    CUCORE_NAME(NVRTC_ERROR_COMPILATION)
+    CUCORE_NAME(NVRTC_ERROR_BUILTIN_OPERATION_FAILURE)
+    CUCORE_NAME(NVRTC_ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION)
+    CUCORE_NAME(NVRTC_ERROR_NO_LOWERED_NAMES_BEFORE_COMPILATION)
+    CUCORE_NAME(NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID)
+    CUCORE_NAME(NVRTC_ERROR_INTERNAL_ERROR)
+    CUCORE_NAME(NVRTC_ERROR_TIME_FILE_WRITE_FAILED)
+    CUCORE_NAME(NVRTC_ERROR_NO_PCH_CREATE_ATTEMPTED)
+    CUCORE_NAME(NVRTC_ERROR_PCH_CREATE_HEAP_EXHAUSTED)
+    CUCORE_NAME(NVRTC_ERROR_PCH_CREATE)
+    CUCORE_NAME(NVRTC_ERROR_CANCELLED)
+    CUCORE_NAME(NVRTC_ERROR_TIME_TRACE_FILE_WRITE_FAILED)
+    CUCORE_NAME(NVRTC_ERROR_BUSY)
+#undef CUCORE_NAME
+  }
+  return "NVRTC_ERROR_UNKNOWN_CODE";
+}
+
+void fail_nvrtc(nvrtcResult code, const char* call, const std::string& log) {
+  const char* name = nvrtc_result_name(code);
+  std::string text = std::string{name} + " (" + call + ")";
+  if (!log.empty()) text += ", compilation log:\n\n" + log;
+  throw NVRTCError{static_cast<int>(code), name, text};
+}
+
+std::string nvrtc_log(nvrtcProgram program) {
+  const Nvrtc& nvrtc = Nvrtc::get();
+  std::size_t size = 0;
+  if (nvrtc.nvrtcGetProgramLogSize(program, &size) != NVRTC_SUCCESS || size <= 1) return {};
+  std::string log(size, '\0');
+  if (nvrtc.nvrtcGetProgramLog(program, log.data()) != NVRTC_SUCCESS) return {};
+  while (!log.empty() && log.back() == '\0') log.pop_back();
+  return log;
+}
+
+std::vector<std::string> bundled_header_folders() {
+  const Nvrtc& nvrtc = Nvrtc::get();
+  if (nvrtc.nvrtcInstallBundledHeaders != nullptr) {
+    const auto folder = cache_folder() / "cucore" / ("nvrtc-headers-" + std::to_string(nvrtc.major) + "." + std::to_string(nvrtc.minor));
+    std::filesystem::create_directories(folder.parent_path());
+    ::chmod(folder.parent_path().c_str(), S_IRWXU);  // what is compiled from here must not be another user's
+    const char* log = nullptr;
+    const nvrtcResult code = nvrtc.nvrtcInstallBundledHeaders(folder.c_str(), NVRTC_INSTALL_HEADERS_SKIP_IF_EXISTS, &log);
+    if (code != NVRTC_SUCCESS) fail_nvrtc(code, "nvrtcInstallBundledHeaders", log != nullptr ? log : "");
+    return {folder.string(), (folder / "cccl").string()};
+  }
+  std::vector<std::string> folders;
+  for (const char* name : {"cudart", "cccl"}) {
+    if (const auto found = pathfinder::locate_nvidia_header_directory(name)) folders.push_back(found->abs_path);
+  }
+  if (folders.empty()) {
+    throw std::runtime_error{"use_bundled_headers needs NVRTC 13.3 or later, or the toolkit's headers; found NVRTC " +
+                             std::to_string(nvrtc.major) + "." + std::to_string(nvrtc.minor) + " and no headers"};
+  }
+  return folders;
+}
+
+}  // namespace cucore::detail

@@ -1,0 +1,20 @@
+// libNVVM, NVIDIA's compiler for LLVM IR.
+#pragma once
+
+#include "core/tool_library.hpp"
+#include "cucore/abi/nvvm.h"
+
+namespace cucore::detail {
+
+struct Nvvm {
+#define CUCORE_NVVM(X)                                                                                          \
+  X(nvvmVersion) X(nvvmGetErrorString) X(nvvmCreateProgram) X(nvvmDestroyProgram) X(nvvmAddModuleToProgram)      \
+  X(nvvmLazyAddModuleToProgram) X(nvvmCompileProgram) X(nvvmVerifyProgram) X(nvvmGetCompiledResultSize)          \
+  X(nvvmGetCompiledResult) X(nvvmGetProgramLogSize) X(nvvmGetProgramLog)
+  CUCORE_NVVM(CUCORE_TOOL_MEMBER)
+
+  /// Loads the library at the first call. Throws pathfinder::NotFoundError; a later call tries again.
+  static const Nvvm& get();
+};
+
+}  // namespace cucore::detail

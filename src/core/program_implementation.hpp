@@ -1,0 +1,45 @@
+// What the three kinds of programs share.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+
+#include "cucore/program.hpp"
+
+namespace cucore {
+
+class Program::Implementation {
+ public:
+  Implementation(std::string code, ProgramOptions options) : code_{std::move(code)}, options_{std::move(options)} {}
+  virtual ~Implementation() = default;
+
+  /// The lock is held and the program is open.
+  virtual ObjectCode compile(CodeType target, std::span<const std::string> name_expressions, std::string& log) = 0;
+  virtual CompilerBackend backend() const noexcept = 0;
+  virtual SourceType source_type() const noexcept = 0;
+  virtual void release() noexcept = 0;  ///< frees the compiler's state; the lock is held
+  virtual void* handle() const noexcept = 0;
+
+  std::mutex mutex;  ///< calls on one program take turns
+  std::atomic<bool> closed{false};
+  std::optional<PCHStatus> pch_status;
+
+  const ProgramOptions& options() const noexcept { return options_; }
+
+ protected:
+  std::string code_;
+  ProgramOptions options_;
+};
+
+namespace detail {
+
+std::shared_ptr<Program::Implementation> make_nvrtc_program(std::string code, ProgramOptions options);
+std::shared_ptr<Program::Implementation> make_nvvm_program(std::string code, ProgramOptions options);
+std::shared_ptr<Program::Implementation> make_ptx_program(std::string code, ProgramOptions options);
+
+/// True when the CPU device runs the code. Loads the driver; false where no driver can be loaded.
+bool code_runs_on_the_cpu_device();
+[[noreturn]] void refuse_target(CodeType target, SourceType source, const char* supported);
+
+}  // namespace detail
+}  // namespace cucore

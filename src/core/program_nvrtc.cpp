@@ -1,0 +1,128 @@
+// program_nvrtc.cpp: C++ programs, compiled by NVRTC.
+#include "core/nvrtc.hpp"
+#include "core/program_implementation.hpp"
+#include "core/program_options.hpp"
+#include "cucore/container.hpp"
+#include "cucore/error.hpp"
+
+namespace cucore::detail {
+namespace {
+
+class NvrtcProgram final : public Program::Implementation {
+ public:
+  NvrtcProgram(std::string code, ProgramOptions options) : Implementation{std::move(code), std::move(options)} { create(); }
+  ~NvrtcProgram() override { NvrtcProgram::release(); }
+
+  ObjectCode compile(CodeType target, std::span<const std::string> name_expressions, std::string& log) override;
+  CompilerBackend backend() const noexcept override { return CompilerBackend::nvrtc; }
+  SourceType source_type() const noexcept override { return SourceType::cxx; }
+  void* handle() const noexcept override { return program_; }
+  void release() noexcept override {
+    if (program_ != nullptr) nvrtc_.nvrtcDestroyProgram(&program_);
+    program_ = nullptr;
+  }
+
+ private:
+  void create() {
+    std::vector<const char*> headers;
+    std::vector<const char*> names;
+    for (const auto& [name, text] : options_.extra_sources) {
+      names.push_back(name.c_str());
+      headers.push_back(text.c_str());
+    }
+    check_nvrtc(nvrtc_.nvrtcCreateProgram(&program_, code_.c_str(), options_.name.c_str(), static_cast<int>(headers.size()),
+                                          headers.data(), names.data()),
+                "nvrtcCreateProgram");
+  }
+  void run(CodeType target, std::span<const std::string> name_expressions, std::string& log);
+  bool wants_pch() const { return options_.pch.value_or(false) || options_.create_pch.has_value(); }
+  nvrtcResult read_pch_status();
+
+  using SizeFunction = decltype(Nvrtc::nvrtcGetPTXSize);
+  using DataFunction = decltype(Nvrtc::nvrtcGetPTX);
+  std::string result(SizeFunction size_of, DataFunction get, const char* call) const {
+    std::size_t size = 0;
+    check_nvrtc(size_of(program_, &size), call);
+    std::string bytes(size, '\0');
+    check_nvrtc(get(program_, bytes.data()), call);
+    return bytes;
+  }
+  std::string ptx() const {
+    std::string text = result(nvrtc_.nvrtcGetPTXSize, nvrtc_.nvrtcGetPTX, "nvrtcGetPTX");
+    while (text.ends_with('\0')) text.pop_back();
+    return text;
+  }
+  std::string cubin() const;
+
+  const Nvrtc& nvrtc_ = Nvrtc::get();
+  nvrtcProgram program_ = nullptr;
+  bool compiled_ = false;
+};
+
+void NvrtcProgram::run(CodeType target, std::span<const std::string> name_expressions, std::string& log) {
+  if (compiled_) {  // name expressions cannot be added to a compiled program, and its results belong to its last flags
+    release();
+    create();
+  }
+  compiled_ = true;
+  for (const auto& name : name_expressions) {
+    check_nvrtc(nvrtc_.nvrtcAddNameExpression(program_, name.c_str()), "nvrtcAddNameExpression");
+  }
+  auto flags = options_.flags(CompilerBackend::nvrtc, target);
+  if (target == CodeType::ltoir && !options_.link_time_optimization.value_or(false)) flags.emplace_back("--dlink-time-opt");
+  std::vector<const char*> pointers;
+  for (const auto& flag : flags) pointers.push_back(flag.c_str());
+  const nvrtcResult code = nvrtc_.nvrtcCompileProgram(program_, static_cast<int>(pointers.size()), pointers.data());
+  log = nvrtc_log(program_);
+  if (code != NVRTC_SUCCESS) fail_nvrtc(code, "nvrtcCompileProgram", log);
+}
+
+nvrtcResult NvrtcProgram::read_pch_status() {
+  if (!wants_pch() || nvrtc_.nvrtcGetPCHCreateStatus == nullptr) return NVRTC_SUCCESS;
+  const nvrtcResult code = nvrtc_.nvrtcGetPCHCreateStatus(program_);
+  pch_status = code == NVRTC_SUCCESS                           ? PCHStatus::created
+               : code == NVRTC_ERROR_NO_PCH_CREATE_ATTEMPTED ? PCHStatus::not_attempted
+                                                               : PCHStatus::failed;
+  return code;
+}
+
+std::string NvrtcProgram::cubin() const {
+  std::string bytes = result(nvrtc_.nvrtcGetCUBINSize, nvrtc_.nvrtcGetCUBIN, "nvrtcGetCUBIN");
+  if (!code_runs_on_the_cpu_device()) return bytes;
+  return make_container(bytes, ptx());
+}
+
+ObjectCode NvrtcProgram::compile(CodeType target, std::span<const std::string> name_expressions, std::string& log) {
+  if (target != CodeType::ptx && target != CodeType::cubin && target != CodeType::ltoir) {
+    refuse_target(target, SourceType::cxx, "'ptx', 'cubin' or 'ltoir'");
+  }
+  if (!options_.arch) options_.arch = arch_of_current_device();
+  pch_status.reset();
+  run(target, name_expressions, log);
+  if (read_pch_status() == NVRTC_ERROR_PCH_CREATE_HEAP_EXHAUSTED) {
+    // The heap for precompiled headers is fixed beforehand; NVRTC says how large it should have been.
+    std::size_t needed = 0;
+    check_nvrtc(nvrtc_.nvrtcGetPCHHeapSizeRequired(program_, &needed), "nvrtcGetPCHHeapSizeRequired");
+    check_nvrtc(nvrtc_.nvrtcSetPCHHeapSize(needed), "nvrtcSetPCHHeapSize");
+    run(target, name_expressions, log);
+    read_pch_status();
+  }
+  SymbolMapping mapping;
+  for (const auto& name : name_expressions) {
+    const char* lowered = nullptr;
+    check_nvrtc(nvrtc_.nvrtcGetLoweredName(program_, name.c_str(), &lowered), "nvrtcGetLoweredName");
+    mapping.emplace(name, lowered);
+  }
+  std::string bytes = target == CodeType::ptx     ? ptx()
+                      : target == CodeType::cubin ? cubin()
+                                                  : result(nvrtc_.nvrtcGetLTOIRSize, nvrtc_.nvrtcGetLTOIR, "nvrtcGetLTOIR");
+  return {target, std::move(bytes), options_.name, std::move(mapping)};
+}
+
+}  // namespace
+
+std::shared_ptr<Program::Implementation> make_nvrtc_program(std::string code, ProgramOptions options) {
+  return std::make_shared<NvrtcProgram>(std::move(code), std::move(options));
+}
+
+}  // namespace cucore::detail

@@ -1,0 +1,34 @@
+// Function tables of the compiler libraries (NVRTC, nvJitLink, libNVVM), filled when first used.
+#pragma once
+
+#include <dlfcn.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "cucore/pathfinder.hpp"
+
+namespace cucore::detail {
+
+/// Looks functions up in one library. A function may be missing in an older release of it.
+class ToolLibrary {
+ public:
+  explicit ToolLibrary(const char* name) : library_{pathfinder::load_nvidia_dynamic_lib(name)} {}
+
+  template <typename Function>
+  void optional(Function& slot, const char* symbol) const {
+    slot = reinterpret_cast<Function>(dlsym(library_.handle, symbol));
+  }
+  template <typename Function>
+  void required(Function& slot, const char* symbol) const {
+    optional(slot, symbol);
+    if (slot == nullptr) throw std::runtime_error{std::string{symbol} + " is missing in " + library_.abs_path};
+  }
+
+ private:
+  const pathfinder::LoadedDL& library_;
+};
+
+}  // namespace cucore::detail
+
+#define CUCORE_TOOL_MEMBER(name) decltype(&::name) name = nullptr;
