@@ -1,7 +1,9 @@
 // cpu/engine/run/faults.cpp: a fault in kernel code ends the fiber, never the process; and the report that names it.
 #include <signal.h>
+#include <time.h>
 #include <ucontext.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <mutex>
@@ -117,11 +119,17 @@ std::string describe_thread(const Fiber& fiber, bool block_code) {
 
 }  // namespace
 
-void ensure_fault_handlers() {
-  // One system call when nothing has changed. SIGSEGV stands for all: whoever replaces handlers replaces that one.
+void ensure_fault_handlers(bool look) {
+  // Looking costs a system call, and handlers are replaced seldom: look again after 20 ms at the earliest.
+  static std::atomic<std::int64_t> looked{-1'000'000'000};
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+  const std::int64_t ms = time.tv_sec * 1000 + time.tv_nsec / 1'000'000;
+  if (!look && ms - looked.load(std::memory_order_acquire) < 20) return;
+  // SIGSEGV stands for all: whoever replaces handlers replaces that one.
   struct sigaction now {};
   sigaction(SIGSEGV, nullptr, &now);
-  if (ours(now)) return;
+  if (ours(now)) return looked.store(ms, std::memory_order_release);
   const std::lock_guard lock{g_mutex};
   for (const int signal : kSignals) {
     sigaction(signal, nullptr, &now);
@@ -133,6 +141,7 @@ void ensure_fault_handlers() {
     sigemptyset(&mine.sa_mask);
     sigaction(signal, &mine, nullptr);
   }
+  looked.store(ms, std::memory_order_release);
 }
 
 void Worker::report_fault() {

@@ -115,8 +115,8 @@ class Worker {
 
 std::uint32_t nsmid();  ///< How many host threads have run blocks so far.
 
-/// Installs the signal handlers (once, and again when someone has replaced them).
-void ensure_fault_handlers();
+/// Installs the signal handlers (once, and again when someone has replaced them). `look`: see whether they are there in any case.
+void ensure_fault_handlers(bool look = false);
 
 /// The hooks set by the driver layer.
 const Hooks& hooks();

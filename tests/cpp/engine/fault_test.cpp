@@ -131,14 +131,14 @@ TEST(FaultsDeathTest, AFaultOfTheHostGoesToTheHandlerThatWasThereBefore) {
   EXPECT_EXIT(
       {
         std::signal(SIGSEGV, [](int) { std::_Exit(42); });
-        ensure_fault_handlers();
+        ensure_fault_handlers(true);
         poke(4);
       },
       ::testing::ExitedWithCode(42), "");
   EXPECT_EXIT(
       {
         std::signal(SIGSEGV, SIG_DFL);
-        ensure_fault_handlers();
+        ensure_fault_handlers(true);
         poke(4);
       },
       ::testing::KilledBySignal(SIGSEGV), "");
