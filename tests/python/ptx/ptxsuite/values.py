@@ -1,0 +1,239 @@
+"""Operand values: the edge values of each type, mixed with seeded random ones; the same everywhere."""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+
+from .forms import Form, Operand
+
+
+class Random:
+    """SplitMix64: its numbers depend on the seed alone, whatever the NumPy version."""
+
+    def __init__(self, seed: int) -> None:
+        self._state = (seed * 0x9E3779B97F4A7C15 + 1) % (1 << 64)
+
+    def bits(self, count: int, width: int = 64) -> np.ndarray:
+        """`count` numbers of `width` random bits."""
+        gamma = 0x9E3779B97F4A7C15
+        steps = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(gamma)
+        z = np.uint64(self._state) + steps
+        self._state = (self._state + count * gamma) % (1 << 64)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return (z ^ (z >> np.uint64(31))) >> np.uint64(64 - width)
+
+    def random(self, count: int) -> np.ndarray:
+        """`count` numbers from 0 to below 1."""
+        return self.bits(count, 53).astype(np.float64) / (1 << 53)
+
+    def integers(self, low: int, high: int, count: int) -> np.ndarray:
+        """`count` whole numbers, `low` to below `high`."""
+        return (self.bits(count, 32) % np.uint64(high - low)).astype(np.int64) + low
+
+
+def _float_edges(exponent: int, mantissa: int) -> list[int]:
+    """Bit patterns worth trying of a binary float with these field widths; the same with the sign set."""
+    bias = (1 << (exponent - 1)) - 1
+    one = bias << mantissa
+    infinity = ((1 << exponent) - 1) << mantissa
+    smallest = 1 << mantissa
+    positive = [0, 1, 2, 3, smallest // 2, smallest - 1, smallest, smallest + 1, 2 * smallest]
+    positive += [one - 1, one, one + 1, one - smallest, one + smallest, one + smallest // 2]
+    positive += [infinity - 1, infinity - 2, infinity, infinity + 1, infinity + smallest // 2, infinity + smallest - 1]
+    for power in (7, 8, 15, 16, 23, 24, 31, 32, 52, 53, 63, 64, -7, -8, -10, -14, -24, -25, -126, -149):
+        if 0 < power + bias < (1 << exponent) - 1:
+            base = (power + bias) << mantissa
+            positive += [base, base - 1, base + 1]
+    for value in (1.5, 2.5, 3.5, 0.25, 0.75, 10.0, 3.0, 127.5, 255.5, 448.0, 480.0, 57344.0, 65504.0, 65520.0):
+        positive.append(_encode(value, exponent, mantissa))
+    sign = 1 << (exponent + mantissa)
+    return [bits for value in dict.fromkeys(positive) if value is not None for bits in (value, value | sign)]
+
+
+def _encode(value: float, exponent: int, mantissa: int) -> int | None:
+    bits = int(np.float64(value).view(np.uint64))
+    e = (bits >> 52) - 1023 + (1 << (exponent - 1)) - 1
+    if not 0 < e < (1 << exponent) - 1:
+        return None
+    return (e << mantissa) | ((bits & ((1 << 52) - 1)) >> (52 - mantissa))
+
+
+def _int_edges(bits: int) -> list[int]:
+    top = 1 << (bits - 1)
+    full = (1 << bits) - 1
+    edges = [0, 1, 2, 3, 7, 8, full, full - 1, top, top - 1, top + 1, top >> 1, 0x55, 0xAA, 10, full - 9]
+    edges += [(1 << (bits // 2)) - 1, 1 << (bits // 2), full ^ ((1 << (bits // 2)) - 1)]
+    edges += [int("5" * (bits // 4), 16), int("a" * (bits // 4), 16), 0x80, 0x7F, 0xFF, full ^ 0x7F]
+    edges += [0x8000 & full, 0x7FFF & full, full ^ 0x7FFF]
+    return list(dict.fromkeys(edges))
+
+
+FLOATS = {"f16": (5, 10), "bf16": (8, 7), "f32": (8, 23), "f64": (11, 52), "tf32": (8, 23)}
+PACKED = {
+    "f16x2": ("f16", 16),
+    "bf16x2": ("bf16", 16),
+    "u16x2": ("u16", 16),
+    "s16x2": ("s16", 16),
+    "f32x2": ("f32", 32),
+}
+WIDTHS = {
+    "u8": 8,
+    "s8": 8,
+    "b16": 16,
+    "u16": 16,
+    "s16": 16,
+    "e4m3x2": 16,
+    "e5m2x2": 16,
+    "b32": 32,
+    "u32": 32,
+    "s32": 32,
+    "b64": 64,
+    "u64": 64,
+    "s64": 64,
+}
+
+
+def _pick(rng: Random, count: int, choices: list[int]) -> np.ndarray:
+    return np.array(choices, dtype=np.uint64)[rng.integers(0, len(choices), count)]
+
+
+def _ordinary_float(rng: Random, count: int, exponent: int, mantissa: int, spread: int) -> np.ndarray:
+    """Floats with random sign and fraction whose exponent is near that of 1."""
+    bias = (1 << (exponent - 1)) - 1
+    spread = min(spread, bias - 1)
+    e = rng.integers(bias - spread, bias + spread + 1, count).astype(np.uint64)
+    sign = rng.integers(0, 2, count).astype(np.uint64)
+    return (sign << np.uint64(exponent + mantissa)) | (e << np.uint64(mantissa)) | rng.bits(count, mantissa)
+
+
+def _scalar(rng: Random, count: int, type_: str, edges: float) -> np.ndarray:
+    """`count` values of a scalar type; the share `edges` of them are edge values."""
+    if type_ in FLOATS:
+        exponent, mantissa = FLOATS[type_]
+        width = 1 + exponent + mantissa
+        values = np.where(
+            rng.random(count) < 0.6,
+            _ordinary_float(rng, count, exponent, mantissa, 12),
+            rng.bits(count, width),
+        )
+        special = _pick(rng, count, _float_edges(exponent, mantissa))
+    else:
+        width = WIDTHS[type_]
+        values = rng.bits(count, width)
+        short = values >> rng.integers(0, width, count).astype(np.uint64)
+        negative = ~short & np.uint64((1 << width) - 1)
+        how = rng.random(count)
+        values = np.where(how < 0.4, values, np.where(how < 0.7, short, negative))
+        special = _pick(rng, count, _int_edges(width))
+    values = np.where(rng.random(count) < edges, special, values)
+    if type_ in ("u8", "s8"):  # an 8-bit operand is the low byte of its register
+        values |= rng.bits(count, 24) << np.uint64(8)
+    return values
+
+
+def edges_of(type_: str) -> list[int]:
+    """The edge values of a type, as bit patterns."""
+    if type_ in PACKED:
+        part, width = PACKED[type_]
+        inner = edges_of(part)
+        return [a | (inner[(k * 7 + 3) % len(inner)] << width) for k, a in enumerate(inner)]
+    if type_ in FLOATS:
+        return _float_edges(*FLOATS[type_])
+    return _int_edges(WIDTHS[type_])
+
+
+def _small(rng: Random, count: int, type_: str, low: int, high: int) -> np.ndarray:
+    """Whole numbers in a range, as values of a float or integer type."""
+    if type_ in PACKED:
+        part, width = PACKED[type_]
+        return _small(rng, count, part, low, high) | (_small(rng, count, part, low, high) << np.uint64(width))
+    whole = rng.integers(low, high + 1, count)
+    if type_ == "f64":
+        return whole.astype(np.float64).view(np.uint64)
+    if type_ in ("f32", "tf32"):
+        return whole.astype(np.float32).view(np.uint32).astype(np.uint64)
+    if type_ == "bf16":
+        return (whole.astype(np.float32).view(np.uint32) >> 16).astype(np.uint64)
+    if type_ == "f16":
+        return whole.astype(np.float16).view(np.uint16).astype(np.uint64)
+    return whole.astype(np.int64).view(np.uint64)
+
+
+def _real(rng: Random, count: int, low: float, high: float) -> np.ndarray:
+    return (low + (high - low) * rng.random(count)).astype(np.float32).view(np.uint32).astype(np.uint64)
+
+
+def _column(rng: Random, count: int, operand: Operand, arity: int) -> np.ndarray:
+    type_, kind = operand.type, operand.kind
+    if kind.startswith("<"):  # u32:<32 below a bound
+        return rng.integers(0, int(kind[1:]), count).astype(np.uint64)
+    if kind.startswith("="):  # always this value
+        return np.full(count, int(kind[1:], 0), dtype=np.uint64)
+    if kind.startswith("small"):  # small9: whole numbers -9 .. 9
+        bound = int(kind[5:] or 8)
+        return _small(rng, count, type_, -bound, bound)
+    if kind == "shift":  # counts around the widths, and huge ones
+        near = rng.integers(0, 70, count).astype(np.uint64)
+        return np.where(rng.random(count) < 0.9, near, _scalar(rng, count, "u32", 0.5))
+    if kind == "ordinary":  # no special values, exponents near zero
+        if type_ in PACKED:
+            part, width = PACKED[type_]
+            low, high = (_ordinary_float(rng, count, *FLOATS[part], 3) for _ in range(2))
+            return low | (high << np.uint64(width))
+        return _ordinary_float(rng, count, *FLOATS[type_], 3)
+    if kind == "few":  # a handful of different values, so that lanes match
+        return _pick(rng, count, [3, 5, 0xFFFFFFFF, 0])
+    if kind == "angle":  # what sin and cos are for, and their range's end
+        return np.where(rng.random(count) < 0.9, _real(rng, count, -3.2, 3.2), _pick(rng, count, edges_of("f32")))
+    if kind == "exponent":
+        return np.where(rng.random(count) < 0.7, _real(rng, count, -20, 20), _column(rng, count, Operand(type_), 1))
+    if kind == "every":
+        return np.arange(count, dtype=np.uint64) | (np.arange(count, dtype=np.uint64)[::-1] << np.uint64(8))
+    if kind == "fp8":  # four of e4m3's or e5m2's moderate values
+        return rng.bits(count, 32) & np.uint64(0xBFBFBFBF) | np.uint64(0x20202020)
+    if kind == "mask":
+        return rng.bits(count, 32)
+    if kind:
+        raise ValueError(f"no such kind of values: {kind}")
+    if type_ == "pred":
+        return rng.integers(0, 2, count).astype(np.uint64)
+    share = 0.5 if arity > 1 else 0.0
+    if type_ in PACKED:
+        part, width = PACKED[type_]
+        values = _scalar(rng, count, part, 0.5) | (_scalar(rng, count, part, 0.5) << np.uint64(width))
+    else:
+        values = _scalar(rng, count, type_, share)
+    special = np.array(edges_of(type_), dtype=np.uint64)
+    if arity == 1:
+        values[: len(special)] = special[:count]
+    elif arity == 2:
+        place = np.arange(0, count, 4)
+        values[place] = special[(place // 4 + rng.integers(0, 99, 1)) % len(special)]
+    return values
+
+
+def inputs(form: Form) -> np.ndarray:
+    """The operand cells of a form: one row per operand, one 64-bit cell per thread."""
+    count = form.cases
+    columns = []
+    for k, operand in enumerate(form.operands):
+        # The same types give the same values whatever the instruction, so that forms compare with each other.
+        seed = zlib.crc32(f"{k} {operand.type}:{operand.kind} of {len(form.operands)}".encode())
+        column = _column(Random(seed), count, operand, len(form.operands))
+        if k and not operand.kind and operand.type == form.operands[0].type and operand.type in FLOATS:
+            _relate(Random(seed + 1), column, columns[0], operand.type)
+        columns.append(column)
+    return np.array(columns, dtype=np.uint64).reshape(len(columns), count)
+
+
+def _relate(rng: Random, column: np.ndarray, first: np.ndarray, type_: str) -> None:
+    """Makes some values close to the first operand, or to its negative: cancellation and equal comparisons."""
+    exponent, mantissa = FLOATS[type_]
+    sign = np.uint64(1 << (exponent + mantissa))
+    near = rng.random(len(column)) < 0.12
+    change = rng.integers(0, 3, len(column)).astype(np.uint64)
+    flip = np.where(rng.random(len(column)) < 0.5, sign, np.uint64(0))
+    column[near] = ((first ^ change) ^ flip)[near]
