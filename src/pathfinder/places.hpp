@@ -25,6 +25,7 @@ std::string toolkit_root_of(std::string_view library_path);
 /// What the toolkit calls this machine in ROOT/targets/.
 std::string_view target_name();
 
+bool is_folder(const std::string& path);
 bool is_file(const std::string& path);
 bool is_executable(const std::string& path);
 

@@ -18,6 +18,10 @@ class Walk {
     for (const auto folder : split(folders)) {
       std::string path = root + "/" + std::string{folder};
       if (const auto at = path.find('@'); at != std::string::npos) path.replace(at, 1, target_name());
+      if (!is_folder(path)) {
+        note(step, path, "no such folder");
+        continue;
+      }
       for (const auto file : files_) {
         const std::string full = path + "/" + std::string{file};
         if (visit_({step, kind_ == Kind::headers ? path : full, full, std::string{file}})) return true;
@@ -84,6 +88,7 @@ void walk(Kind kind, const Entry& entry, SearchReport& report, const std::functi
     w.note("CUDA_PATH", root ? "CUDA_PATH/CUDA_HOME is not an absolute path" : "CUDA_PATH and CUDA_HOME are not set", "skipped");
   }
   for (const auto& root : toolkit_roots()) {
+    if (root == cuda_path_or_home()) continue;  // looked at above
     if (w.under("system-ctk-root", root, entry.root)) return;
   }
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import cuda.pathfinder  # noqa: F401  tells the C++ side where Python packages live
 
@@ -11,7 +10,10 @@ from . import _core
 from ._module import ObjectCode
 from ._program import _options
 
+TYPE_CHECKING = False  # importing typing would cost more than this module
 if TYPE_CHECKING:
+    from typing import Any
+
     from .typing import CompilerBackendType, ObjectCodeFormatType
 
 

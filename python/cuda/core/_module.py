@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import namedtuple
-from typing import Any
 
 import cuda.pathfinder  # noqa: F401  tells the C++ side where Python packages live
 
 from ._core import Kernel, KernelOccupancy, ObjectCode
+
+TYPE_CHECKING = False  # importing typing would cost more than this module
+if TYPE_CHECKING:
+    from typing import Any
 
 ParamInfo = namedtuple("ParamInfo", ("offset", "size"))
 ParamInfo.__doc__ = "Where one argument lies in a kernel's parameter block."

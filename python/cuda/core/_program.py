@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import cuda.pathfinder  # noqa: F401  tells the C++ side where Python packages live
 
 from . import _core
 
+TYPE_CHECKING = False  # importing typing would cost more than this module
 if TYPE_CHECKING:
+    from typing import Any
+
     from ._module import ObjectCode
     from ._program_cache import ProgramCacheResource
     from .typing import CompilerBackendType, ObjectCodeFormatType, PCHStatusType, SourceCodeType
@@ -77,7 +79,9 @@ class ProgramOptions:
     pch_verbose: bool | None = None
     pch_messages: bool | None = None
     instantiate_templates_in_pch: bool | None = None
-    extra_sources: list[tuple[str, str | bytes | bytearray]] | tuple[tuple[str, str | bytes | bytearray], ...] | None = None
+    extra_sources: (
+        list[tuple[str, str | bytes | bytearray]] | tuple[tuple[str, str | bytes | bytearray], ...] | None
+    ) = None
     use_libdevice: bool | None = None
     numba_debug: bool | None = None
 

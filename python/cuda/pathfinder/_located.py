@@ -1,13 +1,15 @@
 """Files and folders that are found but not loaded: headers, static and bitcode libraries, programs."""
 
-from typing import Any
-
 from . import _environment, _pathfinder
 
-_located: dict[tuple[str, str], Any] = {}
+TYPE_CHECKING = False  # importing typing would cost more than all of this package
+if TYPE_CHECKING:
+    from typing import Any
+
+_located: "dict[tuple[str, str], Any]" = {}
 
 
-def _locate(kind: str, name: str) -> Any:
+def _locate(kind: str, name: str) -> "Any":
     """(name, abs_path, filename, found_via); None is not kept, so that an installation made later is seen."""
     found = _located.get((kind, name))
     if found is None:

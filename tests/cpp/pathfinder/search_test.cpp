@@ -114,6 +114,7 @@ TEST_F(Search, DriverLibrariesComeFromTheSystemOnly) {
 }
 
 TEST_F(Search, AMissListsEveryPlace) {
+  plant("site/nvidia/nvshmem/lib/something_else");
   set_site_packages({root_ / "site"});
   try {
     locate_bitcode_lib("nvshmem_device");
@@ -121,6 +122,7 @@ TEST_F(Search, AMissListsEveryPlace) {
   } catch (const NotFoundError& error) {
     EXPECT_FALSE(error.report().attempts.empty());
     EXPECT_NE(std::string{error.what()}.find((root_ / "site/nvidia/nvshmem/lib/libnvshmem_device.bc").string()), std::string::npos);
+    EXPECT_TRUE(error.report().abs_path.empty());
   }
 }
 
