@@ -74,6 +74,7 @@ void Parser::skip_statement() {
       if (depth == 0) return;
       if (--depth == 0) {
         advance();
+        if (token_.is(",") || token_.is("]") || token_.is("|") || token_.is(")")) continue;  // a vector operand
         if (token_.is(";")) advance();
         return;
       }

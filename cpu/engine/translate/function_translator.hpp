@@ -113,6 +113,11 @@ class FunctionTranslator {
   Value* barrier_threads(const Instruction& i, std::size_t operand);
   void write_pair(const Operand& d, Value* pair);
   Value* warp_call(llvm::StringRef name, llvm::ArrayRef<Value*> in, llvm::Type* result);
+  void fragment_words(const Operand& o, llvm::SmallVectorImpl<Value*>& words);
+  void write_fragment(const Operand& o, Value* words);
+  void matrix_product(const Instruction& i, Type a, Type bt, Type c, bool wmma);
+  void wmma_elements(const Instruction& i, char which, std::size_t stride_operand, unsigned word, unsigned per_word,
+                     llvm::function_ref<void(unsigned, Value*)> visit);
   Value* atomic(const Instruction& i, Value* ptr, Value* x, Value* y, Type type);
   Value* atomic_all(const Instruction& i, const Operand& address, const Operand& x, const Operand* y, const Operand* d);
   Value* log2_approx(Value* x);

@@ -1,0 +1,65 @@
+// cpu/engine/runtime/half_atomics.cpp: read-modify-write of 16-bit floats, alone or in pairs, by compare and swap.
+#include <atomic>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+#include "cpu/engine/runtime/small_floats.hpp"
+
+namespace {
+
+struct Half {
+  static float decode(std::uint16_t v) { return cucpu::half_to_float(v); }
+  static std::uint16_t encode(float v) { return cucpu::float_to_half(v); }
+};
+
+struct Brain {
+  static float decode(std::uint16_t v) { return std::bit_cast<float>(std::uint32_t{v} << 16); }
+  static std::uint16_t encode(float v) {
+    if (std::isnan(v)) return 0x7fff;
+    const auto bits = std::bit_cast<std::uint32_t>(v);
+    return static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+  }
+};
+
+float add(float a, float b) { return a + b; }
+float least(float a, float b) { return a == b ? (std::signbit(a) ? a : b) : std::fmin(a, b); }
+float most(float a, float b) { return a == b ? (std::signbit(a) ? b : a) : std::fmax(a, b); }
+
+template <typename Format, float (*Op)(float, float)>
+std::uint16_t one(std::uint16_t a, std::uint16_t b) {
+  return Format::encode(Op(Format::decode(a), Format::decode(b)));
+}
+
+template <typename Word, typename Change>
+Word exchange(void* address, Change change) {
+  std::atomic_ref<Word> cell{*static_cast<Word*>(address)};
+  Word old = cell.load(std::memory_order_relaxed);
+  while (!cell.compare_exchange_weak(old, change(old), std::memory_order_acq_rel, std::memory_order_relaxed)) {
+  }
+  return old;
+}
+
+template <typename Format, float (*Op)(float, float)>
+std::uint32_t both(void* address, std::uint32_t x) {
+  return exchange<std::uint32_t>(address, [x](std::uint32_t old) {
+    const std::uint32_t low = one<Format, Op>(static_cast<std::uint16_t>(old), static_cast<std::uint16_t>(x));
+    const std::uint32_t high = one<Format, Op>(static_cast<std::uint16_t>(old >> 16), static_cast<std::uint16_t>(x >> 16));
+    return low | high << 16;
+  });
+}
+
+}  // namespace
+
+#define CUCPU_HALF_ATOMICS(name, op)                                                                          \
+  extern "C" std::uint16_t cucpu_rt_atom_##name##_f16(void* p, std::uint16_t x) {                             \
+    return exchange<std::uint16_t>(p, [x](std::uint16_t old) { return one<Half, op>(old, x); });              \
+  }                                                                                                           \
+  extern "C" std::uint16_t cucpu_rt_atom_##name##_bf16(void* p, std::uint16_t x) {                            \
+    return exchange<std::uint16_t>(p, [x](std::uint16_t old) { return one<Brain, op>(old, x); });             \
+  }                                                                                                           \
+  extern "C" std::uint32_t cucpu_rt_atom_##name##_f16x2(void* p, std::uint32_t x) { return both<Half, op>(p, x); } \
+  extern "C" std::uint32_t cucpu_rt_atom_##name##_bf16x2(void* p, std::uint32_t x) { return both<Brain, op>(p, x); }
+CUCPU_HALF_ATOMICS(add, add)
+CUCPU_HALF_ATOMICS(min, least)
+CUCPU_HALF_ATOMICS(max, most)

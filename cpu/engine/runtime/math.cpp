@@ -1,0 +1,93 @@
+// cpu/engine/runtime/math.cpp: arithmetic too rare or too awkward for straight-line code: f64 with directed rounding, fns, small formats.
+#include <bit>
+#include <cfenv>
+#include <cmath>
+#include <cstdint>
+
+#include "cpu/engine/runtime/small_floats.hpp"
+
+namespace {
+
+/// Sets the rounding mode for a scope. The operands are volatile, so that nothing moves out of it.
+class Rounding {
+ public:
+  explicit Rounding(int mode) : old_{std::fegetround()} { std::fesetround(mode); }
+  ~Rounding() { std::fesetround(old_); }
+  Rounding(const Rounding&) = delete;
+  Rounding& operator=(const Rounding&) = delete;
+
+ private:
+  int old_;
+};
+
+}  // namespace
+
+#define CUCPU_DIRECTED(suffix, mode)                                     \
+  extern "C" double cucpu_rt_add_f64_##suffix(double a, double b) {      \
+    const Rounding rounding{mode};                                       \
+    volatile double x = a, y = b, r = x + y;                             \
+    return r;                                                            \
+  }                                                                      \
+  extern "C" double cucpu_rt_mul_f64_##suffix(double a, double b) {      \
+    const Rounding rounding{mode};                                       \
+    volatile double x = a, y = b, r = x * y;                             \
+    return r;                                                            \
+  }                                                                      \
+  extern "C" double cucpu_rt_div_f64_##suffix(double a, double b) {      \
+    const Rounding rounding{mode};                                       \
+    volatile double x = a, y = b, r = x / y;                             \
+    return r;                                                            \
+  }                                                                      \
+  extern "C" double cucpu_rt_fma_f64_##suffix(double a, double b, double c) { \
+    const Rounding rounding{mode};                                       \
+    volatile double x = a, y = b, z = c, r = std::fma(x, y, z);          \
+    return r;                                                            \
+  }                                                                      \
+  extern "C" double cucpu_rt_sqrt_f64_##suffix(double a) {               \
+    const Rounding rounding{mode};                                       \
+    volatile double x = a, r = std::sqrt(x);                             \
+    return r;                                                            \
+  }
+CUCPU_DIRECTED(rz, FE_TOWARDZERO)
+CUCPU_DIRECTED(rm, FE_DOWNWARD)
+CUCPU_DIRECTED(rp, FE_UPWARD)
+
+/// The n-th set bit of mask from `base` on: upwards for n > 0, downwards for n < 0; n = 0 asks for bit `base` itself.
+extern "C" std::uint32_t cucpu_rt_fns(std::uint32_t mask, std::uint32_t base, std::uint32_t offset) {
+  const auto n = static_cast<std::int32_t>(offset);
+  if (base > 31) return 0xffffffff;
+  if (n == 0) return (mask >> base & 1) != 0 ? base : 0xffffffff;
+  const int step = n > 0 ? 1 : -1;
+  std::int64_t left = n > 0 ? n : -static_cast<std::int64_t>(n);
+  for (int at = static_cast<int>(base); at >= 0 && at < 32; at += step) {
+    if ((mask >> at & 1) != 0 && --left == 0) return static_cast<std::uint32_t>(at);
+  }
+  return 0xffffffff;
+}
+
+extern "C" std::uint32_t cucpu_rt_cvt_e4m3(float v) { return std::isnan(v) ? 0x7f : cucpu::encode_small(v, 4, 3, 0x7e); }
+extern "C" std::uint32_t cucpu_rt_cvt_e5m2(float v) { return std::isnan(v) ? 0x7f : cucpu::encode_small(v, 5, 2, 0x7b); }
+extern "C" std::uint32_t cucpu_rt_cvt_e2m1(float v) { return std::isnan(v) ? 0x7 : cucpu::encode_small(v, 2, 1, 0x7); }
+extern "C" std::uint32_t cucpu_rt_cvt_e2m3(float v) { return std::isnan(v) ? 0x1f : cucpu::encode_small(v, 2, 3, 0x1f); }
+extern "C" std::uint32_t cucpu_rt_cvt_e3m2(float v) { return std::isnan(v) ? 0x1f : cucpu::encode_small(v, 3, 2, 0x1f); }
+
+namespace {
+
+/// The exponent of |v| alone; zero and what lies below 2^-127 give 0.
+std::uint32_t to_ue8m0(float v, bool up) {
+  if (std::isnan(v)) return 0xff;
+  const std::uint32_t size = std::bit_cast<std::uint32_t>(v) & 0x7fffffff;
+  if (size == 0x7f800000) return 0xfe;
+  std::uint32_t exponent = size >> 23;
+  const std::uint32_t mantissa = size & 0x7fffff;
+  if (up) {
+    if (exponent == 0) return mantissa > 0x400000 ? 1 : 0;  // 2^-127 is half the least normal
+    if (mantissa != 0) ++exponent;
+  }
+  return exponent > 0xfe ? 0xfe : exponent;
+}
+
+}  // namespace
+
+extern "C" std::uint32_t cucpu_rt_cvt_ue8m0_rp(float v) { return to_ue8m0(v, true); }
+extern "C" std::uint32_t cucpu_rt_cvt_ue8m0_rz(float v) { return to_ue8m0(v, false); }

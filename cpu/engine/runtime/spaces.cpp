@@ -1,0 +1,47 @@
+// cpu/engine/runtime/spaces.cpp: which memory an address lies in (isspacep, getctarank).
+#include <cstdint>
+
+#include "cpu/engine/run/worker.hpp"
+
+using namespace cucpu;
+
+namespace {
+
+/// Which block of the running cluster has `address` in its shared memory; -1: none.
+int shared_rank(std::uint64_t address) {
+  const Worker* worker = Worker::running();
+  if (worker == nullptr) return -1;
+  const Block& block = *const_cast<Worker*>(worker)->current().block;
+  const auto inside = [&](const std::byte* base) {
+    return address - reinterpret_cast<std::uintptr_t>(base) < block.context.shared_bytes + std::uint64_t{kSharedPadding};
+  };
+  if (block.cluster == nullptr) return inside(block.context.shared) ? 0 : -1;
+  for (std::size_t rank = 0; rank < block.cluster->shared.size(); ++rank) {
+    if (inside(block.cluster->shared[rank])) return static_cast<int>(rank);
+  }
+  return -1;
+}
+
+}  // namespace
+
+extern "C" {
+
+bool cucpu_rt_is_cluster_shared(std::uint64_t address) { return shared_rank(address) >= 0; }
+
+std::uint32_t cucpu_rt_cluster_rank_of(std::uint64_t address) {
+  const int rank = shared_rank(address);
+  return rank < 0 ? 0 : static_cast<std::uint32_t>(rank);
+}
+
+/// Local variables live on the stack of the fiber that runs.
+bool cucpu_rt_is_local(std::uint64_t address) {
+  Worker* worker = Worker::running();
+  if (worker == nullptr) return false;
+  const Stack& stack = worker->current().stack;
+  return address - reinterpret_cast<std::uintptr_t>(stack.base) < stack.size;
+}
+
+/// Constant memory is ordinary memory here, and generic addresses of it count as global.
+bool cucpu_rt_is_constant(std::uint64_t) { return false; }
+
+}  // extern "C"
