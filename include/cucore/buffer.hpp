@@ -41,6 +41,8 @@ class CUCORE_EXPORT Buffer {
   /// Gives the memory back, on the deallocation stream. Does nothing the second time. Throws when the driver refuses.
   void close();
   void close(const Stream& stream);
+  /// Lets go of the memory without giving it back; the caller owns it from here.
+  CUdeviceptr release() noexcept;
 
   void copy_from(const Buffer& source, StreamRef stream);
   /// Copies host bytes to the head of the buffer. Pageable memory may be reused when this returns.

@@ -79,6 +79,15 @@ void Buffer::close(const Stream& stream) {
   close();
 }
 
+CUdeviceptr Buffer::release() noexcept {
+  closed_ = true;
+  size_ = 0;
+  resource_.reset();
+  owner_.reset();
+  stream_.close();
+  return std::exchange(ptr_, 0);
+}
+
 static void check_open(const Buffer& buffer) {
   if (buffer.is_closed()) throw InvalidStateError("the buffer is closed");
 }

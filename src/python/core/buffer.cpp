@@ -461,6 +461,12 @@ void bind_buffer(nb::module_& m) {
   }, nb::arg("mr"), nb::arg("ipc_descriptor"), nb::arg("stream") = nb::none(), "Open a buffer of another process.");
   m.def("buffer_from_handle", &from_handle, "type"_a, "ptr"_a.none(), "size"_a, "mr"_a.none(), "owner"_a.none(),
         "stream"_a.none());
+  // Closes a buffer without giving its memory back: something else has taken it over.
+  m.def("forget_buffer", [](nb::handle buffer) {
+    PyBuffer& b = open_buffer(buffer.ptr());
+    b.buffer.release();
+    b.resource.reset();
+  });
   m.def("mark_mapped", [](nb::handle buffer) { self_of<PyBuffer>(buffer.ptr()).mapped = true; });
   m.def("allocate", [](nb::handle resource, nb::handle size, nb::handle stream) {
     return allocate_from(resource, size.ptr(), stream.ptr(), "allocate");

@@ -1,0 +1,113 @@
+"""Memory of OpenGL that CUDA uses in place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _core
+
+_FLAGS = {"none": 0, "read_only": 1, "write_discard": 2, "surface_load_store": 4, "texture_gather": 8}
+
+
+def _flags(flags: Any) -> int:
+    names = () if flags is None else (flags,) if isinstance(flags, str) else tuple(flags)
+    bits = 0
+    for name in names:
+        if name not in _FLAGS:
+            raise ValueError(f"unknown flag {name!r}: use {', '.join(_FLAGS)}")
+        bits |= _FLAGS[name]
+    return bits
+
+
+class GraphicsResource:
+    """A buffer or image of OpenGL: map it for CUDA, unmap it for OpenGL. A context manager that does both."""
+
+    __module__ = "cuda.core"
+    __slots__ = ("_handle", "_buffer", "_stream", "__weakref__")
+
+    def __init__(self) -> None:
+        raise RuntimeError("a GraphicsResource comes from from_gl_buffer() or from_gl_image()")
+
+    @classmethod
+    def _make(cls, handle: int, stream: Any) -> GraphicsResource:
+        self = cls.__new__(cls)
+        self._handle = handle
+        self._buffer = None
+        self._stream = stream
+        return self
+
+    @classmethod
+    def from_gl_buffer(cls, gl_buffer: int, *, flags: Any = None, stream: Any = None) -> GraphicsResource:
+        """Register a buffer object; with a stream it is mapped by ``with``."""
+        return cls._make(_core.graphics_register_gl_buffer(gl_buffer, _flags(flags)), stream)
+
+    @classmethod
+    def from_gl_image(cls, image: int, target: int, *, flags: Any = None) -> GraphicsResource:
+        """Register a texture or renderbuffer object."""
+        return cls._make(_core.graphics_register_gl_image(image, target, _flags(flags)), None)
+
+    @property
+    def handle(self) -> int:
+        """The address of the mapped memory; needs map()."""
+        if self._buffer is None:
+            raise RuntimeError("the resource is not mapped: call map() first")
+        return self._buffer.handle
+
+    @property
+    def resource_handle(self) -> Any:
+        """The driver's handle, for cuda.bindings."""
+        from cuda.bindings import driver
+
+        return driver.CUgraphicsResource(self._handle)
+
+    @property
+    def is_mapped(self) -> bool:
+        return self._buffer is not None
+
+    @property
+    def is_closed(self) -> bool:
+        return self._handle == 0
+
+    def map(self, *, stream: Any) -> Any:
+        """Hand the memory to CUDA until unmap(); returns it as a Buffer."""
+        if self.is_closed:
+            raise RuntimeError("the resource is closed")
+        if self._buffer is not None:
+            raise RuntimeError("the resource is mapped already")
+        ptr, size = _core.graphics_map(self._handle, stream)
+        self._buffer = _core.Buffer.from_handle(ptr, size, owner=self)
+        self._stream = stream
+        return self._buffer
+
+    def unmap(self, *, stream: Any = None) -> None:
+        """Hand the memory back to OpenGL."""
+        if self._buffer is None:
+            raise RuntimeError("the resource is not mapped")
+        _core.graphics_unmap(self._handle, self._stream if stream is None else stream)
+        self._buffer.close()
+        self._buffer = None
+
+    def close(self, stream: Any = None) -> None:
+        """Unmap and unregister; does nothing the second time."""
+        if self._handle == 0:
+            return
+        if self._buffer is not None:
+            self.unmap(stream=stream)
+        handle, self._handle = self._handle, 0
+        _core.graphics_unregister(handle)
+
+    def __enter__(self) -> object:
+        if self._stream is None:
+            raise RuntimeError("give a stream to from_gl_buffer() to use the resource in a with statement")
+        return self.map(stream=self._stream)
+
+    def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> bool:
+        if self._buffer is not None:
+            self.unmap()
+        return False
+
+    def __del__(self) -> None:
+        try:
+            self.close()
+        except Exception:  # noqa: S110  nothing can be reported from here
+            pass

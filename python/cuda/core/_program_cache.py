@@ -1,0 +1,177 @@
+"""Compiled code kept for the next time, in memory or on disk."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+
+import cuda.pathfinder  # noqa: F401  tells the C++ side where Python packages live
+
+from . import _core
+from ._module import ObjectCode
+
+TYPE_CHECKING = False  # importing typing would cost more than this module
+if TYPE_CHECKING:
+    import collections.abc
+    import os
+    from collections.abc import Sequence
+    from typing import Any
+
+    from ._program import Program, ProgramOptions
+
+
+class ProgramCacheResource(ABC):
+    """A store of compiled code by key. Subclass it to keep code elsewhere: ``get`` and ``__setitem__`` are what
+    :meth:`Program.compile` needs."""
+
+    __module__ = "cuda.core.utils"
+
+    @abstractmethod
+    def __getitem__(self, key: bytes | str) -> bytes:
+        """The code of a key; KeyError when there is none."""
+
+    @abstractmethod
+    def __setitem__(self, key: bytes | str, value: bytes | bytearray | memoryview | ObjectCode) -> None:
+        """Keep code under a key."""
+
+    @abstractmethod
+    def __delitem__(self, key: bytes | str) -> None:
+        """Forget a key; KeyError when it is not there."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """How many entries there are."""
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Forget everything."""
+
+    def get(self, key: bytes | str, default: bytes | None = None) -> bytes | None:
+        """The code of a key, or the default."""
+        try:
+            return self[key]
+        except KeyError:
+            return default
+
+    def update(
+        self,
+        items: collections.abc.Mapping[bytes | str, bytes | bytearray | memoryview | ObjectCode]
+        | collections.abc.Iterable[tuple[bytes | str, bytes | bytearray | memoryview | ObjectCode]],
+        /,
+    ) -> None:
+        """Keep several entries, of a mapping or of pairs."""
+        pairs = items.items() if hasattr(items, "items") else items
+        for key, value in pairs:
+            self[key] = value
+
+    def close(self) -> None:  # noqa: B027  nothing to do is a fine default
+        """Let go of what the cache holds. May be called again."""
+
+    def __enter__(self) -> ProgramCacheResource:
+        return self
+
+    def __exit__(self, exc_type, exc_value, traceback) -> None:  # type: ignore[no-untyped-def]
+        self.close()
+
+
+class _NativeCache(ProgramCacheResource):
+    _native: Any
+
+    def _open(self) -> Any:
+        if self._native is None:
+            raise RuntimeError(f"this {type(self).__name__} is closed")
+        return self._native
+
+    def __getitem__(self, key: bytes | str) -> bytes:
+        code = self._open().get(key)
+        if code is None:
+            raise KeyError(key)
+        return code  # type: ignore[no-any-return]
+
+    def __setitem__(self, key: bytes | str, value: bytes | bytearray | memoryview | ObjectCode) -> None:
+        self._open().put(key, value)
+
+    def __delitem__(self, key: bytes | str) -> None:
+        if not self._open().erase(key):
+            raise KeyError(key)
+
+    def __len__(self) -> int:
+        return len(self._open())
+
+    def get(self, key: bytes | str, default: bytes | None = None) -> bytes | None:
+        code = self._open().get(key)
+        return default if code is None else code
+
+    def clear(self) -> None:
+        self._open().clear()
+
+    def close(self) -> None:
+        self._native = None
+
+
+def _limit(max_size_bytes: int | None) -> int | None:
+    if max_size_bytes is not None and max_size_bytes < 0:
+        raise ValueError("max_size_bytes must be None or at least 0")
+    return max_size_bytes
+
+
+class InMemoryProgramCache(_NativeCache):
+    """Keeps code in this process; with a limit, the least recently used goes first."""
+
+    __module__ = "cuda.core.utils"
+
+    def __init__(self, *, max_size_bytes: int | None = None) -> None:
+        self._native = _core._InMemoryProgramCache(_limit(max_size_bytes))
+
+
+class FileStreamProgramCache(_NativeCache):
+    """Keeps code in a folder, for all processes of this user; without a path in the user's cache folder.
+
+    The folder is closed to others, files appear whole or not at all, and what is damaged counts as a miss.
+    """
+
+    __module__ = "cuda.core.utils"
+
+    def __init__(self, path: str | os.PathLike[str] | None = None, *, max_size_bytes: int | None = None) -> None:
+        self._native = _core._FileStreamProgramCache(path, _limit(max_size_bytes))
+
+
+def make_program_cache_key(
+    *,
+    code: str | bytes,
+    code_type: str,
+    options: ProgramOptions,
+    target_type: str,
+    name_expressions: Sequence[str | bytes | bytearray] = (),
+    extra_digest: bytes | None = None,
+) -> bytes:
+    """A digest of all that decides the result: source, options, compiler, target and kind of device.
+
+    Files that the compiler reads (``include_path``, a quoted ``#include``) cannot be seen from here: with such options
+    pass ``extra_digest``, a digest of their contents; without it a ValueError names them.
+    """
+    names = [n if isinstance(n, str) else bytes(n).decode() for n in name_expressions]
+    return _core._program_cache_key(code, str(code_type), options, target_type, names, extra_digest)  # type: ignore[no-any-return]
+
+
+def compile_with_cache(
+    program: Program, target_type: str, names: list[str], logs: Any, cache: ProgramCacheResource
+) -> ObjectCode:
+    """What ``Program.compile(cache=...)`` does. The symbols of name expressions are an entry beside the code."""
+    key = make_program_cache_key(
+        code=program._code,  # type: ignore[arg-type]
+        code_type=program._code_type,
+        options=program._options,
+        target_type=target_type,
+        name_expressions=names,
+    )
+    code = cache.get(key)
+    if code is not None:
+        symbols = json.loads(cache.get(key + b"/symbols") or b"null") if names else {}
+        if symbols is not None:
+            return ObjectCode._restore(target_type.lower(), bytes(code), program._options.name or "", symbols)
+    result = program._compile(target_type, names, logs)
+    if names:
+        cache[key + b"/symbols"] = json.dumps(result.symbol_mapping).encode()
+    cache[key] = result
+    return result

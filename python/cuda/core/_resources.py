@@ -1,0 +1,188 @@
+"""Parts of a device that contexts can be given: multiprocessors and work queues."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from . import _core
+from ._options import ContextOptions, SMResourceOptions, WorkqueueResourceOptions
+from .typing import WorkqueueSharingScopeType
+
+_SM, _WORKQUEUE_CONFIG = 1, 1000
+_BACKFILL = 1
+_SCOPES = [WorkqueueSharingScopeType.DEVICE_CTX, WorkqueueSharingScopeType.GREEN_CTX_BALANCED]
+
+
+class SMResource:
+    """Some of a device's multiprocessors."""
+
+    __module__ = "cuda.core"
+    __slots__ = ("_raw",)
+
+    def __init__(self, *arg: Any, **kwargs: Any) -> None:
+        raise RuntimeError("an SMResource comes from resources.sm or split(); it cannot be made directly")
+
+    @classmethod
+    def _make(cls, raw: Any) -> SMResource:
+        self = cls.__new__(cls)
+        self._raw = raw
+        return self
+
+    @property
+    def handle(self) -> int:
+        """The address of the driver's description."""
+        return self._raw.address
+
+    @property
+    def sm_count(self) -> int:
+        return self._raw.sm_count
+
+    @property
+    def min_partition_size(self) -> int:
+        """The fewest multiprocessors a part can have."""
+        return self._raw.min_partition_size
+
+    @property
+    def coscheduled_alignment(self) -> int:
+        """Counts are rounded up to a multiple of this."""
+        return self._raw.coscheduled_alignment
+
+    @property
+    def flags(self) -> int:
+        return self._raw.flags
+
+    def split(self, options: SMResourceOptions, *, dry_run: bool = False) -> tuple[list[SMResource], SMResource]:
+        """Divide into groups and what is left over. A dry run only says how many multiprocessors each would get."""
+        if isinstance(options, dict):
+            options = SMResourceOptions(**options)
+        if not isinstance(options, SMResourceOptions):
+            raise TypeError(f"options must be SMResourceOptions, not {type(options).__name__}")
+        fields = (options.count, options.coscheduled_sm_count, options.preferred_coscheduled_sm_count, options.backfill)
+        lengths = {len(f) for f in fields if isinstance(f, Sequence)}
+        if len(lengths) > 1:
+            raise ValueError("the sequences of SMResourceOptions must have equal lengths")
+        groups = lengths.pop() if lengths else 1
+
+        def each(field: Any) -> list[int]:
+            if field is None:
+                return [0] * groups
+            return [int(v or 0) for v in field] if isinstance(field, Sequence) else [int(field)] * groups
+
+        rows = list(zip(*(each(f) for f in fields)))
+        params = [[n, co, pref, _BACKFILL if fill else 0] for n, co, pref, fill in rows]
+        if any(n < 0 for row in params for n in row):
+            raise ValueError("counts cannot be negative")
+        counts = {row[0] for row in params}
+        plain = all(row[1:] == [0, 0, 0] for row in params) and len(counts) == 1
+        if plain and _core.driver_version() < (13, 1):
+            parts, rest = self._raw.split_by_count(groups, counts.pop())
+        else:
+            parts, rest = self._raw.split(params)
+        return [SMResource._make(part) for part in parts], SMResource._make(rest)
+
+    def __repr__(self) -> str:
+        return f"<SMResource sm_count={self.sm_count}>"
+
+
+class WorkqueueResource:
+    """How many pieces of work can be in flight, and who shares the queues."""
+
+    __module__ = "cuda.core"
+    __slots__ = ("_raw",)
+
+    def __init__(self, *arg: Any, **kwargs: Any) -> None:
+        raise RuntimeError("a WorkqueueResource comes from resources.workqueue; it cannot be made directly")
+
+    @classmethod
+    def _make(cls, raw: Any) -> WorkqueueResource:
+        self = cls.__new__(cls)
+        self._raw = raw
+        return self
+
+    @property
+    def handle(self) -> int:
+        """The address of the driver's description."""
+        return self._raw.address
+
+    @property
+    def device(self) -> Any:
+        return _core.Device(self._raw.device)
+
+    @property
+    def concurrency_limit(self) -> int:
+        return self._raw.concurrency_limit
+
+    @property
+    def sharing_scope(self) -> WorkqueueSharingScopeType:
+        return _SCOPES[self._raw.sharing_scope]
+
+    def configure(self, options: WorkqueueResourceOptions) -> None:
+        """Ask for another sharing or limit in the contexts made with this."""
+        if isinstance(options, dict):
+            options = WorkqueueResourceOptions(**options)
+        if options.sharing_scope is not None:
+            self._raw.sharing_scope = _SCOPES.index(WorkqueueSharingScopeType(options.sharing_scope))
+        if options.concurrency_limit is not None:
+            if options.concurrency_limit < 1:
+                raise ValueError(f"concurrency_limit must be at least 1, not {options.concurrency_limit}")
+            self._raw.concurrency_limit = options.concurrency_limit
+
+
+class DeviceResources:
+    """What a device, a context or a stream has of a device."""
+
+    __module__ = "cuda.core"
+    __slots__ = ("_get",)
+
+    def __init__(self, *arg: Any, **kwargs: Any) -> None:
+        raise RuntimeError("DeviceResources comes from the property resources; it cannot be made directly")
+
+    @classmethod
+    def _make(cls, get: Any) -> DeviceResources:
+        self = cls.__new__(cls)
+        self._get = get
+        return self
+
+    @classmethod
+    def _of_device(cls, device: Any) -> DeviceResources:
+        return cls._make(lambda kind: _core._DevResource.of_device(int(device), kind))
+
+    @classmethod
+    def _of_context(cls, context: Any) -> DeviceResources:
+        return cls._make(lambda kind: _core._DevResource.of_context(context, kind))
+
+    @classmethod
+    def _of_stream(cls, stream: Any) -> DeviceResources:
+        return cls._make(lambda kind: _core._DevResource.of_stream(stream, kind))
+
+    @property
+    def sm(self) -> SMResource:
+        """The multiprocessors."""
+        return SMResource._make(self._get(_SM))
+
+    @property
+    def workqueue(self) -> WorkqueueResource:
+        """The work queues."""
+        return WorkqueueResource._make(self._get(_WORKQUEUE_CONFIG))
+
+
+def create_context(device: Any, options: Any) -> Any:
+    """What Device.create_context() does."""
+    device.context  # noqa: B018  raises, and says what to do, before set_current()
+    if isinstance(options, dict):
+        options = ContextOptions(**options)
+    if options is None:
+        raise ValueError("create_context() needs ContextOptions(resources=...) that say what the context runs on")
+    if not isinstance(options, ContextOptions):
+        raise TypeError(f"options must be ContextOptions, not {type(options).__name__}")
+    resources = options.resources
+    if isinstance(resources, (SMResource, WorkqueueResource)):
+        resources = [resources]
+    resources = list(resources)
+    for resource in resources:
+        if not isinstance(resource, (SMResource, WorkqueueResource)):
+            raise TypeError(f"resources must hold SMResource or WorkqueueResource, not {type(resource).__name__}")
+    if not resources:
+        raise ValueError("resources must not be empty")
+    return _core.create_green_context(int(device), [resource._raw for resource in resources])

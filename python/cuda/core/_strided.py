@@ -1,0 +1,399 @@
+"""Views of other libraries' arrays."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from . import _core
+
+_INT, _UINT, _FLOAT, _BFLOAT, _COMPLEX, _BOOL = 0, 1, 2, 4, 5, 6
+_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13
+_KIND_CODES = {"i": _INT, "u": _UINT, "f": _FLOAT, "c": _COMPLEX, "b": _BOOL}
+_CODE_KINDS = {code: kind for kind, code in _KIND_CODES.items()}
+
+
+def _parse_typestr(typestr: str) -> tuple[int, int, int]:
+    """ "<f4" as DLPack's (code, bits, lanes)."""
+    if typestr[0] == ">":
+        raise BufferError(f"big-endian elements ({typestr}) are not supported")
+    code = _KIND_CODES.get(typestr[1])
+    if code is None:
+        raise BufferError(f"elements of type {typestr} are not supported")
+    return code, int(typestr[2:]) * 8, 1
+
+
+def _numpy_dtype(dl_type: tuple[int, int, int]) -> Any:
+    import numpy
+
+    code, bits, lanes = dl_type
+    if lanes != 1:
+        raise BufferError(f"elements of {lanes} lanes have no NumPy type")
+    if code == _BFLOAT:
+        try:
+            import ml_dtypes
+        except ImportError:
+            raise NotImplementedError("bfloat16 needs the package ml_dtypes to have a NumPy type") from None
+        return numpy.dtype(ml_dtypes.bfloat16)
+    if code == _BOOL:
+        return numpy.dtype(numpy.bool_)
+    return numpy.dtype(f"{_CODE_KINDS[code]}{bits // 8}")
+
+
+def _dl_type_of(dtype: Any) -> tuple[int, int, int]:
+    """A NumPy type, or what can become one, as DLPack's (code, bits, lanes)."""
+    if not hasattr(dtype, "str"):
+        import numpy
+
+        dtype = numpy.dtype(dtype)
+    if getattr(dtype, "name", "") == "bfloat16":
+        return _BFLOAT, 16, 1
+    return _parse_typestr(dtype.str.replace("=", "<"))
+
+
+def _dense(shape: tuple[int, ...]) -> tuple[int, ...]:
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return tuple(reversed(strides))
+
+
+def _address(stream_ptr: Any) -> int:
+    """A stream's address: an int, a CUstream, a Stream, anything with __cuda_stream__."""
+    protocol = getattr(stream_ptr, "__cuda_stream__", None)
+    if protocol is not None and not isinstance(stream_ptr, int):
+        return int(protocol()[1]) if callable(protocol) else int(protocol[1])
+    return int(stream_ptr)
+
+
+class StridedMemoryView:
+    """Where an array lies and how it is laid out, whoever made it.
+
+    ``ptr``, ``shape``, ``strides`` (in elements; None when packed in C order), ``dtype``, ``device_id``,
+    ``is_device_accessible``, ``readonly`` and ``exporting_obj``, which is kept alive.
+    """
+
+    __slots__ = (
+        "ptr", "shape", "strides", "device_id", "is_device_accessible", "readonly", "exporting_obj",
+        "_dl_type", "_dl_device", "_owner", "_dtype", "__weakref__",
+    )  # fmt: skip
+
+    def __init__(self, obj: object = None, stream_ptr: int | None = None) -> None:
+        if obj is not None:
+            self._assign(StridedMemoryView.from_any_interface(obj, stream_ptr))
+
+    def _assign(self, other: StridedMemoryView) -> None:
+        for name in self.__slots__[:-1]:
+            setattr(self, name, getattr(other, name))
+
+    @classmethod
+    def _make(
+        cls, ptr: int, shape: Any, strides: Any, dl_type: Any, dl_device: Any, readonly: bool, obj: Any, owner: Any
+    ) -> StridedMemoryView:
+        self = cls.__new__(cls)
+        self.ptr = ptr
+        self.shape = tuple(shape)
+        self.strides = None if strides is None or tuple(strides) == _dense(self.shape) else tuple(strides)
+        self._dl_type = dl_type
+        self._dl_device = dl_device
+        kind, number = dl_device
+        self.device_id = number if kind in (_CUDA, _CUDA_MANAGED) else -1
+        self.is_device_accessible = kind != _CPU
+        self.readonly = readonly
+        self.exporting_obj = obj
+        self._owner = owner
+        self._dtype = None
+        return self
+
+    # ---- from other libraries' objects
+
+    @classmethod
+    def from_any_interface(cls, obj: object, stream_ptr: int | None = None) -> StridedMemoryView:
+        """From DLPack or the CUDA array interface, whichever the object has."""
+        if hasattr(obj, "__dlpack__") and hasattr(obj, "__dlpack_device__"):
+            return cls.from_dlpack(obj, stream_ptr)
+        if hasattr(obj, "__cuda_array_interface__"):
+            return cls.from_cuda_array_interface(obj, stream_ptr)
+        if hasattr(obj, "__array_interface__"):
+            return cls.from_array_interface(obj)
+        raise RuntimeError(
+            f"{type(obj).__name__} has no interface that can be viewed: neither __dlpack__ nor __cuda_array_interface__"
+        )
+
+    @classmethod
+    def from_dlpack(cls, obj: object, stream_ptr: int | None = None) -> StridedMemoryView:
+        """From an object with ``__dlpack__``; device memory is ready for work on the stream, -1 for no ordering."""
+        kind, _ = obj.__dlpack_device__()  # type: ignore[attr-defined]
+        keywords: dict[str, Any] = {}
+        if kind in (_CUDA, _CUDA_MANAGED):
+            if stream_ptr is None:
+                raise BufferError("say which stream will use the memory: stream_ptr (-1 for no ordering)")
+            address = _address(stream_ptr)
+            keywords["stream"] = 1 if address == 0 else address  # 1 is the legacy default stream there
+        try:
+            capsule = obj.__dlpack__(max_version=(1, 0), **keywords)  # type: ignore[attr-defined]
+        except TypeError:  # a producer from before versions
+            capsule = obj.__dlpack__(**keywords)  # type: ignore[attr-defined]
+        ptr, shape, strides, dl_type, device, readonly, owner = _core.import_dlpack(capsule)
+        return cls._make(ptr, shape, strides, dl_type, device, readonly, obj, owner)
+
+    @classmethod
+    def from_cuda_array_interface(cls, obj: object, stream_ptr: int | None = None) -> StridedMemoryView:
+        """From an object with ``__cuda_array_interface__``; the stream waits for the one the object names."""
+        facts = obj.__cuda_array_interface__  # type: ignore[attr-defined]
+        if facts["version"] < 3:
+            raise BufferError("only version 3 or later of __cuda_array_interface__ is supported")
+        if facts.get("mask") is not None:
+            raise BufferError("masked arrays are not supported")
+        if stream_ptr is None:
+            raise BufferError("say which stream will use the memory: stream_ptr (-1 for no ordering)")
+        dl_type = _parse_typestr(facts["typestr"])
+        strides = facts.get("strides")
+        if strides is not None:
+            strides = [s // (dl_type[1] // 8) for s in strides]
+        ptr, readonly = facts["data"]
+        consumer, producer = _address(stream_ptr), facts.get("stream")
+        if consumer != -1 and producer is not None:
+            _core.order_streams(int(producer), 1 if consumer == 0 else consumer)
+        _, host, managed, number = _core.pointer_traits(ptr) if ptr else (True, False, False, 0)
+        kind = _CUDA_MANAGED if managed else _CUDA_HOST if host else _CUDA
+        return cls._make(ptr, facts["shape"], strides, dl_type, (kind, max(number, 0)), bool(readonly), obj, None)
+
+    @classmethod
+    def from_array_interface(cls, obj: object) -> StridedMemoryView:
+        """From a host object with ``__array_interface__``."""
+        facts = obj.__array_interface__  # type: ignore[attr-defined]
+        if facts["version"] < 3:
+            raise BufferError("only version 3 or later of __array_interface__ is supported")
+        if facts.get("mask") is not None:
+            raise BufferError("masked arrays are not supported")
+        dl_type = _parse_typestr(facts["typestr"])
+        strides = facts.get("strides")
+        if strides is not None:
+            strides = [s // (dl_type[1] // 8) for s in strides]
+        ptr, readonly = facts["data"]
+        return cls._make(ptr, facts["shape"], strides, dl_type, (_CPU, 0), bool(readonly), obj, None)
+
+    @classmethod
+    def from_buffer(
+        cls,
+        buffer: Any,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...] | None = None,
+        *,
+        itemsize: int | None = None,
+        dtype: Any = None,
+        is_readonly: bool = False,
+    ) -> StridedMemoryView:
+        """From a Buffer; give ``dtype``, or ``itemsize`` for elements of no particular type."""
+        if dtype is not None:
+            dl_type = _dl_type_of(dtype)
+            if itemsize is not None and itemsize * 8 != dl_type[1]:
+                raise ValueError(f"itemsize is {itemsize}, but the dtype has {dl_type[1] // 8} bytes")
+        elif itemsize is None:
+            raise ValueError("from_buffer(): give dtype or itemsize")
+        else:
+            dl_type = (_UINT, itemsize * 8, 1)
+        shape = tuple(int(n) for n in shape)
+        steps = _dense(shape) if strides is None else tuple(int(n) for n in strides)
+        if any(n < 0 for n in shape) or len(steps) != len(shape):
+            raise ValueError("shape must not be negative, and strides must have one value per dimension")
+        if all(shape):
+            low = sum((n - 1) * s for n, s in zip(shape, steps) if s < 0)
+            high = sum((n - 1) * s for n, s in zip(shape, steps) if s > 0) + 1
+            if low < 0 or high * (dl_type[1] // 8) > buffer.size:
+                raise ValueError(f"the view reaches outside the buffer, which has {buffer.size} bytes")
+        view = cls._make(
+            buffer.handle, shape, strides, dl_type, buffer.__dlpack_device__(), is_readonly, buffer, None
+        )
+        view._dtype = dtype if dtype is not None and hasattr(dtype, "itemsize") and not isinstance(dtype, type) else None
+        return view
+
+    # ---- what is known
+
+    @property
+    def dtype(self) -> Any:
+        """The elements' type, as NumPy names it."""
+        if self._dtype is None:
+            self._dtype = _numpy_dtype(self._dl_type)
+        return self._dtype
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        total = 1
+        for extent in self.shape:
+            total *= extent
+        return total
+
+    def _itemsize(self) -> int:
+        return self._dl_type[1] * self._dl_type[2] // 8
+
+    def _dense_strides(self) -> tuple[int, ...]:
+        return _dense(self.shape) if self.strides is None else self.strides
+
+    @property
+    def _kernel_argument(self) -> int:
+        return self.ptr
+
+    def view(self, layout: Any = None, dtype: Any = None) -> StridedMemoryView:
+        """The same memory with another layout (an object with shape and strides) or another type."""
+        dl_type = self._dl_type if dtype is None else _dl_type_of(dtype)
+        if layout is None and dl_type[1] != self._dl_type[1]:
+            raise ValueError("view(): a type of another size needs a layout")
+        shape = self.shape if layout is None else tuple(layout.shape)
+        strides = self.strides if layout is None else layout.strides
+        other = StridedMemoryView._make(
+            self.ptr, shape, strides, dl_type, self._dl_device, self.readonly, self.exporting_obj, self._owner
+        )
+        other._dtype = dtype
+        return other
+
+    # ---- to other libraries
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._dl_device
+
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> object:
+        """Export to a library that understands DLPack. Ordering between streams is the caller's."""
+        strides = None if self.strides is None else list(self.strides)
+        return _core.export_dlpack(
+            self.ptr, list(self.shape), strides, *self._dl_type, *self._dl_device, self.readonly, max_version,
+            dl_device, copy, self,
+        )  # fmt: skip
+
+    def as_tensor_map(
+        self,
+        box_dim: tuple[int, ...] | None = None,
+        *,
+        options: Any = None,
+        element_strides: tuple[int, ...] | None = None,
+        data_type: object = None,
+        interleave: object = None,
+        swizzle: object = None,
+        l2_promotion: object = None,
+        oob_fill: object = None,
+    ) -> object:
+        """A descriptor by which kernels move tiles of this tensor."""
+        from ._tensor_map import TensorMapDescriptor, TensorMapDescriptorOptions
+
+        given = {
+            "element_strides": element_strides,
+            "data_type": data_type,
+            "interleave": interleave,
+            "swizzle": swizzle,
+            "l2_promotion": l2_promotion,
+            "oob_fill": oob_fill,
+        }
+        given = {name: value for name, value in given.items() if value is not None}
+        if options is not None:
+            if box_dim is not None or given:
+                raise TypeError("as_tensor_map(): give options or single values, not both")
+            if isinstance(options, dict):
+                options = TensorMapDescriptorOptions(**options)
+        elif box_dim is None:
+            raise TypeError("as_tensor_map(): box_dim is needed")
+        else:
+            options = TensorMapDescriptorOptions(box_dim=tuple(box_dim), **given)  # type: ignore[arg-type]
+        if not self.is_device_accessible:
+            raise ValueError("as_tensor_map(): the view is of host memory")
+        return TensorMapDescriptor._from_view(self, options)
+
+    # ---- copies
+
+    def copy_from(
+        self, other: StridedMemoryView, stream: Any, allocator: object = None, blocking: bool | None = None
+    ) -> None:
+        """Copy the elements of a view of the same shape and type; waits when either side is plain host memory."""
+        if self.readonly:
+            raise ValueError("copy_from(): this view is read-only")
+        if other.shape != self.shape or other._dl_type != self._dl_type:
+            raise ValueError("copy_from(): shapes and types must be equal")
+        if stream is None:
+            raise ValueError("copy_from(): a stream is needed")
+        _copy_elements(self, other, stream)
+        if blocking or (blocking is None and _CPU in (self._dl_device[0], other._dl_device[0])):
+            stream.sync()
+
+    def copy_to(
+        self, other: StridedMemoryView, stream: Any = None, allocator: object = None, blocking: bool | None = None
+    ) -> None:
+        """Copy the elements to a view of the same shape and type."""
+        other.copy_from(self, stream, allocator, blocking)
+
+    def __repr__(self) -> str:
+        return (
+            f"StridedMemoryView(ptr={self.ptr:#x}, shape={self.shape}, strides={self.strides}, "
+            f"device_id={self.device_id}, is_device_accessible={self.is_device_accessible}, readonly={self.readonly})"
+        )
+
+
+def _copy_elements(dst: StridedMemoryView, src: StridedMemoryView, stream: Any) -> None:
+    """Copies of packed runs: neighbouring dimensions that are packed on both sides are one run."""
+    item = dst._itemsize()
+    dims = [
+        (n, d, s) for n, d, s in zip(dst.shape, dst._dense_strides(), src._dense_strides()) if n != 1
+    ]
+    if any(n == 0 for n, _, _ in dims):
+        return
+    dims.sort(key=lambda x: x[1], reverse=True)  # the order of the destination's memory
+    run = 1
+    while dims and dims[-1][1] == dims[-1][2] == run:
+        run *= dims.pop()[0]
+    if run == 1 and item < 1:
+        raise NotImplementedError("elements smaller than a byte cannot be copied one by one")
+    if not dims:
+        _core.memcpy_async(dst.ptr, src.ptr, run * item, stream)
+        return
+    rows, d_step, s_step = dims.pop()
+    width = run * item
+    if d_step * item < width or s_step * item < width:
+        raise NotImplementedError("views that overlap themselves or run backwards cannot be copied")
+
+    def walk(level: int, d_ptr: int, s_ptr: int) -> None:
+        if level == len(dims):
+            _core.memcpy_2d_async(d_ptr, d_step * item, s_ptr, s_step * item, width, rows, stream)
+            return
+        count, d, s = dims[level]
+        for i in range(count):
+            walk(level + 1, d_ptr + i * d * item, s_ptr + i * s * item)
+
+    walk(0, dst.ptr, src.ptr)
+
+
+class _StridedMemoryViewProxy:
+    """An argument before it is known which stream will use it."""
+
+    __slots__ = ("obj",)
+
+    def __init__(self, obj: object) -> None:
+        self.obj = obj
+
+    def view(self, stream_ptr: Any = None) -> StridedMemoryView:
+        """The argument as a StridedMemoryView, ready for work on the stream."""
+        return StridedMemoryView.from_any_interface(self.obj, stream_ptr)
+
+
+def args_viewable_as_strided_memory(arg_indices: tuple[int, ...]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorate a function so that these arguments have ``view(stream)``, whichever library they come from."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            found = list(args)
+            for index in arg_indices:
+                found[index] = _StridedMemoryViewProxy(found[index])
+            return function(*found, **kwargs)
+
+        return call
+
+    return decorate

@@ -1,0 +1,170 @@
+"""Descriptors by which the tensor memory accelerator (compute capability 9.0 and later) moves tiles of a tensor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from . import _core
+
+
+class TensorMapDataType(IntEnum):
+    UINT8 = 0
+    UINT16 = 1
+    UINT32 = 2
+    INT32 = 3
+    UINT64 = 4
+    INT64 = 5
+    FLOAT16 = 6
+    FLOAT32 = 7
+    FLOAT64 = 8
+    BFLOAT16 = 9
+    FLOAT32_FTZ = 10
+    TFLOAT32 = 11
+    TFLOAT32_FTZ = 12
+
+
+class TensorMapInterleave(IntEnum):
+    NONE = 0
+    INTERLEAVE_16B = 1
+    INTERLEAVE_32B = 2
+
+
+class TensorMapSwizzle(IntEnum):
+    NONE = 0
+    SWIZZLE_32B = 1
+    SWIZZLE_64B = 2
+    SWIZZLE_128B = 3
+
+
+class TensorMapL2Promotion(IntEnum):
+    NONE = 0
+    L2_64B = 1
+    L2_128B = 2
+    L2_256B = 3
+
+
+class TensorMapOOBFill(IntEnum):
+    NONE = 0
+    NAN_REQUEST_ZERO_FMA = 1
+
+
+class TensorMapIm2ColWideMode(IntEnum):
+    W = 0
+    W128 = 1
+
+
+# What a view's elements are: (DLPack code, bits) to the descriptor's type.
+_TYPES = {
+    (1, 8): TensorMapDataType.UINT8,
+    (1, 16): TensorMapDataType.UINT16,
+    (1, 32): TensorMapDataType.UINT32,
+    (1, 64): TensorMapDataType.UINT64,
+    (0, 32): TensorMapDataType.INT32,
+    (0, 64): TensorMapDataType.INT64,
+    (2, 16): TensorMapDataType.FLOAT16,
+    (2, 32): TensorMapDataType.FLOAT32,
+    (2, 64): TensorMapDataType.FLOAT64,
+    (4, 16): TensorMapDataType.BFLOAT16,
+}
+_BYTES = {0: 1, 1: 2, 2: 4, 3: 4, 4: 8, 5: 8, 6: 2, 7: 4, 8: 8, 9: 2, 10: 4, 11: 4, 12: 4}
+
+
+@dataclass
+class TensorMapDescriptorOptions:
+    """``box_dim``: the tile's extents, outermost first, as in the view's shape."""
+
+    box_dim: tuple[int, ...]
+    element_strides: tuple[int, ...] | None = None
+    data_type: object = None
+    interleave: TensorMapInterleave = TensorMapInterleave.NONE
+    swizzle: TensorMapSwizzle = TensorMapSwizzle.NONE
+    l2_promotion: TensorMapL2Promotion = TensorMapL2Promotion.NONE
+    oob_fill: TensorMapOOBFill = TensorMapOOBFill.NONE
+
+
+class TensorMapDescriptor:
+    """Made by ``StridedMemoryView.as_tensor_map()``; pass it to a kernel's ``__grid_constant__ CUtensorMap``."""
+
+    __slots__ = ("_map", "_view", "_rank", "__weakref__")
+
+    def __init__(self) -> None:
+        raise RuntimeError("a TensorMapDescriptor comes from StridedMemoryView.as_tensor_map()")
+
+    @classmethod
+    def _from_view(cls, view: Any, options: TensorMapDescriptorOptions) -> TensorMapDescriptor:
+        rank = len(view.shape)
+        if not 1 <= rank <= 5:
+            raise ValueError(f"a tensor map has 1 to 5 dimensions, not {rank}")
+        box = tuple(int(n) for n in options.box_dim)
+        steps = options.element_strides
+        steps = (1,) * rank if steps is None else tuple(int(n) for n in steps)
+        for name, value in (("box_dim", box), ("element_strides", steps)):
+            if len(value) != rank:
+                raise ValueError(f"{name} has {len(value)} values, the view {rank} dimensions")
+        if any(not 1 <= n <= 256 for n in box):
+            raise ValueError(f"box_dim must have values in 1..256, not {box}")
+        if any(not 1 <= n <= 8 for n in steps):
+            raise ValueError(f"element_strides must have values in 1..8, not {steps}")
+        kind = _data_type(view, options.data_type)
+        size = _BYTES[kind]
+        if view.ptr % 16:
+            raise ValueError("the address must be a multiple of 16")
+        strides = view._dense_strides()
+        if strides[-1] != 1:
+            raise ValueError("the last dimension must be contiguous")
+        outer = [s * size for s in strides[:-1]]
+        if any(s % 16 or s >= 1 << 40 for s in outer):
+            raise ValueError("strides must be multiples of 16 bytes, below 2**40")
+        self = cls.__new__(cls)
+        self._view, self._rank = view, rank
+        self._map = _core._TensorMap.tiled(
+            kind, view.ptr, list(reversed(view.shape)), list(reversed(outer)), list(reversed(box)),
+            list(reversed(steps)), int(options.interleave), int(options.swizzle), int(options.l2_promotion),
+            int(options.oob_fill),
+        )  # fmt: skip
+        return self
+
+    @property
+    def device(self) -> Any:
+        """The device the tensor is on."""
+        return _core.Device(self._view.device_id)
+
+    @property
+    def _kernel_argument_address(self) -> tuple[int, int]:
+        return self._map.address, 128
+
+    def replace_address(self, tensor: Any) -> None:
+        """Use another tensor of the same shape and type."""
+        from .utils import StridedMemoryView
+
+        view = tensor if isinstance(tensor, StridedMemoryView) else StridedMemoryView.from_any_interface(tensor, -1)
+        if view.shape != self._view.shape or view._dense_strides() != self._view._dense_strides():
+            raise ValueError("replace_address(): the tensor must have the same shape and strides")
+        if view.device_id != self._view.device_id:
+            raise ValueError("replace_address(): the tensor is on another device")
+        self._map.replace_address(view.ptr)
+        self._view = view
+
+    def __repr__(self) -> str:
+        return f"<TensorMapDescriptor rank={self._rank}>"
+
+
+TensorMapDescriptor.__module__ = TensorMapDescriptorOptions.__module__ = "cuda.core"
+
+
+def _data_type(view: Any, asked: Any) -> int:
+    if isinstance(asked, TensorMapDataType):
+        return int(asked)
+    if asked is not None:
+        name = getattr(asked, "name", None) or getattr(asked, "__name__", None) or str(asked)
+        try:
+            return int(TensorMapDataType[str(name).upper()])
+        except KeyError:
+            raise ValueError(f"a tensor map cannot hold {asked!r}") from None
+    code, bits, _ = view._dl_type
+    try:
+        return int(_TYPES[code, bits])
+    except KeyError:
+        raise ValueError(f"a tensor map cannot hold elements of type {view.dtype}") from None

@@ -1,0 +1,196 @@
+"""Memory whose addresses are reserved apart from what is behind them, so that it can grow in place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import _core
+from ._memory import Buffer, MemoryResource
+from .typing import (
+    VirtualMemoryAccessType,
+    VirtualMemoryAllocationType,
+    VirtualMemoryGranularityType,
+    VirtualMemoryHandleType,
+    VirtualMemoryLocationType,
+)
+
+# The driver's numbers.
+_ALLOCATION = {VirtualMemoryAllocationType.PINNED: 1, VirtualMemoryAllocationType.MANAGED: 2}
+_LOCATION = {
+    VirtualMemoryLocationType.DEVICE: 1,
+    VirtualMemoryLocationType.HOST: 2,
+    VirtualMemoryLocationType.HOST_NUMA: 3,
+    VirtualMemoryLocationType.HOST_NUMA_CURRENT: 4,
+}
+_HANDLE = {
+    None: 0,
+    VirtualMemoryHandleType.POSIX_FD: 1,
+    VirtualMemoryHandleType.WIN32_KMT: 4,
+    VirtualMemoryHandleType.FABRIC: 8,
+}
+_GRANULARITY = {VirtualMemoryGranularityType.MINIMUM: 0, VirtualMemoryGranularityType.RECOMMENDED: 1}
+_ACCESS = {VirtualMemoryAccessType.READ: 1, VirtualMemoryAccessType.READ_WRITE: 3}
+
+
+@dataclass
+class VirtualMemoryResourceOptions:
+    """Where memory lies, who may use it, and how sizes are rounded."""
+
+    allocation_type: VirtualMemoryAllocationType = VirtualMemoryAllocationType.PINNED
+    location_type: VirtualMemoryLocationType = VirtualMemoryLocationType.DEVICE
+    handle_type: VirtualMemoryHandleType = VirtualMemoryHandleType.POSIX_FD
+    granularity: VirtualMemoryGranularityType = VirtualMemoryGranularityType.RECOMMENDED
+    gpu_direct_rdma: bool = False
+    addr_hint: int | None = 0
+    addr_align: int | None = None
+    peers: Iterable[int] = field(default_factory=tuple)
+    self_access: VirtualMemoryAccessType = VirtualMemoryAccessType.READ_WRITE
+    peer_access: VirtualMemoryAccessType = VirtualMemoryAccessType.READ_WRITE
+
+
+VirtualMemoryResourceOptions.__module__ = "cuda.core"
+
+
+class VirtualMemoryResource(MemoryResource):
+    """Allocates by reserving addresses and mapping memory to them; ``modify_allocation`` makes a buffer larger."""
+
+    __module__ = "cuda.core"
+
+    def __init__(self, device_id: Any, config: VirtualMemoryResourceOptions | None = None) -> None:
+        self._device_id = int(_core.Device(device_id))
+        if isinstance(config, dict):
+            config = VirtualMemoryResourceOptions(**config)
+        self.config = config or VirtualMemoryResourceOptions()
+        if VirtualMemoryHandleType(self.config.handle_type) is VirtualMemoryHandleType.WIN32_KMT:
+            raise NotImplementedError("win32_kmt handles are for Windows")
+        if not _core.Device(self._device_id).properties.virtual_memory_management_supported:
+            raise RuntimeError(f"device {self._device_id} has no virtual memory management")
+        self._parts: dict[int, list[tuple[int, int]]] = {}  # address: (size, handle) of each mapped piece
+
+    # ---- what the options say, in the driver's numbers
+
+    def _properties(self, config: Any) -> tuple[int, int, int, int, bool]:
+        place = VirtualMemoryLocationType(config.location_type)
+        number = self._device_id if place is VirtualMemoryLocationType.DEVICE else 0
+        handle = None if config.handle_type is None else VirtualMemoryHandleType(config.handle_type)
+        return (
+            _ALLOCATION[VirtualMemoryAllocationType(config.allocation_type)],
+            _LOCATION[place],
+            number,
+            _HANDLE[handle],
+            bool(config.gpu_direct_rdma),
+        )
+
+    def _round(self, size: int, config: Any) -> int:
+        step = _core.vmm_granularity(
+            *self._properties(config), _GRANULARITY[VirtualMemoryGranularityType(config.granularity)]
+        )
+        return -(-size // step) * step
+
+    def _grant(self, ptr: int, size: int, config: Any) -> None:
+        places = [[1, self._device_id, _ACCESS[VirtualMemoryAccessType(config.self_access)]]]
+        for peer in config.peers:
+            if int(peer) != self._device_id:
+                places.append([1, int(peer), _ACCESS[VirtualMemoryAccessType(config.peer_access)]])
+        if VirtualMemoryLocationType(config.location_type) is not VirtualMemoryLocationType.DEVICE:
+            places.append([2, 0, _ACCESS[VirtualMemoryAccessType.READ_WRITE]])
+        _core.vmm_set_access(ptr, size, places)
+
+    def _map(self, ptr: int, size: int, config: Any) -> None:
+        """Put new memory behind reserved addresses; takes back what it made when a step fails."""
+        handle = _core.vmm_create(size, *self._properties(config))
+        try:
+            _core.vmm_map(ptr, size, handle)
+            try:
+                self._grant(ptr, size, config)
+            except Exception:
+                _core.vmm_unmap(ptr, size)
+                raise
+        except Exception:
+            _core.vmm_release(handle)
+            raise
+        self._parts.setdefault(ptr, []).append((size, handle))
+
+    # ---- the interface
+
+    def allocate(self, size: int, *, stream: Any = None) -> Buffer:
+        """Return a Buffer of at least ``size`` bytes (rounded up), usable at once; the stream is not needed."""
+        if size <= 0:
+            raise ValueError(f"size must be positive, not {size}")
+        rounded = self._round(size, self.config)
+        ptr = _core.vmm_reserve(rounded, self.config.addr_align or 0, self.config.addr_hint or 0)
+        try:
+            self._map(ptr, rounded, self.config)
+        except Exception:
+            _core.vmm_free(ptr, rounded)
+            raise
+        return Buffer.from_handle(ptr, rounded, self)
+
+    def deallocate(self, ptr: Any, size: int, *, stream: Any = None) -> None:
+        """Wait for the stream, if one is given, and give memory and addresses back."""
+        if stream is not None:
+            stream.sync()
+        address = int(ptr)
+        offset = 0
+        for part, handle in self._parts.pop(address, ()):
+            _core.vmm_unmap(address + offset, part)
+            _core.vmm_release(handle)
+            offset += part
+        _core.vmm_free(address, size)
+
+    def modify_allocation(
+        self, buf: Buffer, new_size: int, config: VirtualMemoryResourceOptions | None = None
+    ) -> Buffer:
+        """Return a larger Buffer with the same contents, at the same address where there is room; ``buf`` is closed."""
+        if buf.memory_resource is not self:
+            raise ValueError("modify_allocation(): the buffer belongs to another memory resource")
+        config = config or self.config
+        old_ptr, old_size = buf.handle, buf.size
+        rounded = self._round(new_size, config)
+        if rounded <= old_size:
+            self._grant(old_ptr, old_size, config)
+            return buf
+        extra = rounded - old_size
+        grown = _core.vmm_reserve(extra, 0, old_ptr + old_size)
+        if grown == old_ptr + old_size:
+            try:
+                self._map(grown, extra, config)
+            except Exception:
+                _core.vmm_free(grown, extra)
+                raise
+            self._parts[old_ptr] += self._parts.pop(grown)
+            ptr = old_ptr
+        else:  # no room there: map the same memory, and some more, at new addresses
+            _core.vmm_free(grown, extra)
+            ptr = _core.vmm_reserve(rounded, config.addr_align or 0, 0)
+            offset = 0
+            moved = self._parts.pop(old_ptr)
+            for part, handle in moved:
+                _core.vmm_unmap(old_ptr + offset, part)
+                _core.vmm_map(ptr + offset, part, handle)
+                offset += part
+            self._parts[ptr] = moved
+            self._map(ptr + offset, extra, config)
+            self._parts[ptr] += self._parts.pop(ptr + offset)
+            _core.vmm_free(old_ptr, old_size)
+        self._grant(ptr, rounded, config)
+        _core.forget_buffer(buf)
+        return Buffer.from_handle(ptr, rounded, self)
+
+    @property
+    def is_device_accessible(self) -> bool:
+        return True
+
+    @property
+    def is_host_accessible(self) -> bool:
+        return VirtualMemoryLocationType(self.config.location_type) is not VirtualMemoryLocationType.DEVICE
+
+    @property
+    def is_managed(self) -> bool:
+        return VirtualMemoryAllocationType(self.config.allocation_type) is VirtualMemoryAllocationType.MANAGED
+
+    @property
+    def device_id(self) -> int:
+        return self._device_id if not self.is_host_accessible else -1

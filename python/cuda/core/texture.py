@@ -1,0 +1,503 @@
+"""Arrays, textures and surfaces."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from . import _core
+from .typing import AddressModeType, ArrayFormatType, FilterModeType, ReadModeType
+
+__all__ = [
+    "MipmappedArray",
+    "MipmappedArrayOptions",
+    "OpaqueArray",
+    "OpaqueArrayOptions",
+    "ResourceDescriptor",
+    "SurfaceObject",
+    "TextureObject",
+    "TextureObjectOptions",
+]
+
+# The driver's numbers: (format, bytes).
+_FORMATS = {
+    ArrayFormatType.UINT8: (0x01, 1),
+    ArrayFormatType.UINT16: (0x02, 2),
+    ArrayFormatType.UINT32: (0x03, 4),
+    ArrayFormatType.INT8: (0x08, 1),
+    ArrayFormatType.INT16: (0x09, 2),
+    ArrayFormatType.INT32: (0x0A, 4),
+    ArrayFormatType.FLOAT16: (0x10, 2),
+    ArrayFormatType.FLOAT32: (0x20, 4),
+}
+_SURFACE_LDST = 0x02
+_ADDRESS = {AddressModeType.WRAP: 0, AddressModeType.CLAMP: 1, AddressModeType.MIRROR: 2, AddressModeType.BORDER: 3}
+_FILTER = {FilterModeType.POINT: 0, FilterModeType.LINEAR: 1}
+_READ_AS_INTEGER, _NORMALIZED, _SRGB, _NO_TRILINEAR, _SEAMLESS = 0x01, 0x02, 0x10, 0x20, 0x40
+_ARRAY, _MIPMAP, _LINEAR, _PITCH2D = 0, 1, 2, 3
+_KINDS = ("opaque_array", "mipmapped_array", "linear", "pitch2d")
+
+
+def _format(value: Any) -> ArrayFormatType:
+    """An ArrayFormatType, its name, or anything whose ``dtype`` or ``name`` is one (np.float32, np.dtype)."""
+    try:
+        return ArrayFormatType(value)
+    except ValueError:
+        name = getattr(value, "name", None) or getattr(value, "__name__", None)
+        try:
+            return ArrayFormatType(name)
+        except ValueError:
+            known = ", ".join(f.value for f in ArrayFormatType)
+            raise ValueError(f"unknown format {value!r}: use one of {known}") from None
+
+
+def _channels(n: Any) -> int:
+    if n not in (1, 2, 4):
+        raise ValueError(f"num_channels must be 1, 2 or 4, not {n!r}")
+    return int(n)
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    dims = tuple(int(d) for d in shape)
+    if not 1 <= len(dims) <= 3 or any(d < 1 for d in dims):
+        raise ValueError(f"shape must be one to three positive ints (width, height, depth), not {shape!r}")
+    return dims
+
+
+@dataclass
+class OpaqueArrayOptions:
+    """An array: ``shape`` is (width,), (width, height) or (width, height, depth)."""
+
+    shape: tuple[int, ...]
+    format: object
+    num_channels: int
+    is_surface_load_store: bool = False
+
+
+@dataclass
+class MipmappedArrayOptions:
+    """An array with ``num_levels`` sizes of itself."""
+
+    shape: tuple[int, ...]
+    format: object
+    num_channels: int
+    num_levels: int
+    is_surface_load_store: bool = False
+
+
+@dataclass
+class TextureObjectOptions:
+    """How a texture is read."""
+
+    address_mode: AddressModeType | str | tuple[AddressModeType | str, ...] = AddressModeType.CLAMP
+    filter_mode: FilterModeType | str = FilterModeType.POINT
+    read_mode: ReadModeType | str = ReadModeType.ELEMENT_TYPE
+    normalized_coords: bool = False
+    srgb: bool = False
+    disable_trilinear_optimization: bool = False
+    seamless_cubemap: bool = False
+    max_anisotropy: int = 0
+    mipmap_filter_mode: FilterModeType | str = FilterModeType.POINT
+    mipmap_level_bias: float = 0.0
+    min_mipmap_level_clamp: float = 0.0
+    max_mipmap_level_clamp: float = 0.0
+    border_color: tuple[float, ...] | None = None
+
+
+def _options(given: Any, cls: Any) -> Any:
+    if isinstance(given, dict):
+        return cls(**given)
+    if not isinstance(given, cls):
+        raise TypeError(f"options must be {cls.__name__}, not {type(given).__name__}")
+    return given
+
+
+class _Closable:
+    __slots__ = ("_handle", "_device", "__weakref__")
+
+    def _destroy(self, handle: int) -> None:
+        raise NotImplementedError
+
+    @property
+    def device(self) -> Any:
+        """The device it is on."""
+        return self._device
+
+    @property
+    def is_closed(self) -> bool:
+        return self._handle == 0
+
+    def close(self) -> None:
+        """Give it back; does nothing the second time."""
+        handle, self._handle = self._handle, 0
+        if handle:
+            self._destroy(handle)
+
+    def _open(self) -> int:
+        if self._handle == 0:
+            raise RuntimeError(f"the {type(self).__name__} is closed")
+        return self._handle
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, exc_type: Any, exc: Any, tb: Any) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        try:
+            self.close()
+        except Exception:  # noqa: S110  nothing can be reported from here
+            pass
+
+
+def _bound(device: Any) -> Any:
+    """Raises, and says what to do, before set_current()."""
+    device.context  # noqa: B018
+    return device
+
+
+class OpaqueArray(_Closable):
+    """An array in a layout of the device's own, read through textures and surfaces: ``Device.create_opaque_array``."""
+
+    __slots__ = ("_shape", "_format", "_channels", "_ldst", "_owner")
+
+    def __init__(self, *arg: Any, **kwargs: Any) -> None:
+        raise RuntimeError("an OpaqueArray comes from Device.create_opaque_array()")
+
+    @classmethod
+    def _wrap(cls, device: Any, handle: int, shape: Any, fmt: Any, channels: int, ldst: bool, owner: Any) -> OpaqueArray:
+        self = cls.__new__(cls)
+        self._handle, self._device, self._owner = handle, device, owner
+        self._shape, self._format, self._channels, self._ldst = shape, fmt, channels, ldst
+        return self
+
+    @classmethod
+    def _create(cls, device: Any, options: Any) -> OpaqueArray:
+        options = _options(options, OpaqueArrayOptions)
+        shape, fmt, channels = _shape(options.shape), _format(options.format), _channels(options.num_channels)
+        flags = _SURFACE_LDST if options.is_surface_load_store else 0
+        handle = _core.array_create(list(shape), _FORMATS[fmt][0], channels, flags) if _bound(device) else 0
+        return cls._wrap(device, handle, shape, fmt, channels, bool(options.is_surface_load_store), None)
+
+    def _destroy(self, handle: int) -> None:
+        if self._owner is None:  # a level of a mipmapped array goes with it
+            _core.array_destroy(handle)
+
+    @property
+    def handle(self) -> Any:
+        """The driver's handle, for cuda.bindings."""
+        from cuda.bindings import driver
+
+        return driver.CUarray(self._handle)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._shape
+
+    @property
+    def format(self) -> ArrayFormatType:
+        return self._format
+
+    @property
+    def num_channels(self) -> int:
+        return self._channels
+
+    @property
+    def is_surface_load_store(self) -> bool:
+        """True when surfaces can write it."""
+        return self._ldst
+
+    @property
+    def element_bytes(self) -> int:
+        return _FORMATS[self._format][1] * self._channels
+
+    @property
+    def size_bytes(self) -> int:
+        total = self.element_bytes
+        for extent in self._shape:
+            total *= extent
+        return total
+
+    def _copy(self, other: Any, to_array: bool, stream: Any) -> None:
+        address, size, keep = _linear(other, not to_array)
+        if size != self.size_bytes:
+            raise ValueError(f"the array has {self.size_bytes} bytes, the other side {size}")
+        width, height, depth = (*self._shape, 1, 1)[:3]
+        _core.array_copy(self._open(), address, width * self.element_bytes, height, depth, to_array, stream)
+        if keep is not None:  # host memory with no stream-ordered owner: wait, so that it can be let go
+            stream.sync()
+
+    def copy_from(self, src: Any, *, stream: Any) -> None:
+        """Fill the array from a Buffer or a host object with the buffer protocol, rows packed."""
+        self._copy(src, True, stream)
+
+    def copy_to(self, dst: Any, *, stream: Any) -> Any:
+        """Copy the array to a Buffer or a writable host object, rows packed; returns it."""
+        self._copy(dst, False, stream)
+        return dst
+
+    def __repr__(self) -> str:
+        return f"<OpaqueArray shape={self._shape} format={self._format.value} num_channels={self._channels}>"
+
+
+def _linear(thing: Any, writable: bool) -> tuple[int, int, Any]:
+    """(address, size, what to keep until the copy is done) of a Buffer or host object."""
+    if isinstance(thing, _core.Buffer):
+        return thing.handle, thing.size, None
+    view = memoryview(thing)
+    if writable and view.readonly:
+        raise TypeError("the destination is read-only")
+    if not view.c_contiguous:
+        raise ValueError("host memory must be contiguous")
+    return _core.host_address(thing, writable), view.nbytes, thing
+
+
+class MipmappedArray(_Closable):
+    """An array and smaller sizes of it: ``Device.create_mipmapped_array``."""
+
+    __slots__ = ("_shape", "_format", "_channels", "_ldst", "_levels")
+
+    def __init__(self, *arg: Any, **kwargs: Any) -> None:
+        raise RuntimeError("a MipmappedArray comes from Device.create_mipmapped_array()")
+
+    @classmethod
+    def _create(cls, device: Any, options: Any) -> MipmappedArray:
+        options = _options(options, MipmappedArrayOptions)
+        self = cls.__new__(cls)
+        self._handle, self._device = 0, _bound(device)
+        self._shape, self._format = _shape(options.shape), _format(options.format)
+        self._channels, self._levels = _channels(options.num_channels), int(options.num_levels)
+        self._ldst = bool(options.is_surface_load_store)
+        most = max(self._shape).bit_length()
+        if not 1 <= self._levels <= most:
+            raise ValueError(f"num_levels must be in 1..{most} for this shape, not {self._levels}")
+        flags = _SURFACE_LDST if self._ldst else 0
+        number = _FORMATS[self._format][0]
+        self._handle = _core.mipmapped_create(list(self._shape), number, self._channels, flags, self._levels)
+        return self
+
+    def _destroy(self, handle: int) -> None:
+        _core.mipmapped_destroy(handle)
+
+    @property
+    def handle(self) -> Any:
+        """The driver's handle, for cuda.bindings."""
+        from cuda.bindings import driver
+
+        return driver.CUmipmappedArray(self._handle)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._shape
+
+    @property
+    def format(self) -> ArrayFormatType:
+        return self._format
+
+    @property
+    def num_channels(self) -> int:
+        return self._channels
+
+    @property
+    def num_levels(self) -> int:
+        return self._levels
+
+    @property
+    def is_surface_load_store(self) -> bool:
+        return self._ldst
+
+    def get_level(self, level: int) -> OpaqueArray:
+        """One size of it, 0 the largest, as an array that lives in this one."""
+        if not 0 <= level < self._levels:
+            raise ValueError(f"level must be in 0..{self._levels - 1}, not {level}")
+        shape = tuple(max(1, extent >> level) for extent in self._shape)
+        handle = _core.mipmapped_level(self._open(), level)
+        return OpaqueArray._wrap(self._device, handle, shape, self._format, self._channels, self._ldst, self)
+
+
+class ResourceDescriptor:
+    """What a texture or surface reads: an array, or memory of a Buffer."""
+
+    __slots__ = ("_kind", "_source", "_format", "_channels", "_width", "_height", "_pitch", "_size")
+
+    def __init__(self) -> None:
+        raise RuntimeError("a ResourceDescriptor comes from one of its from_... methods")
+
+    @classmethod
+    def _make(cls, kind: int, source: Any, fmt: Any = None, channels: Any = None) -> ResourceDescriptor:
+        self = cls.__new__(cls)
+        self._kind, self._source, self._format, self._channels = kind, source, fmt, channels
+        self._width = self._height = self._pitch = self._size = None
+        return self
+
+    @classmethod
+    def from_opaque_array(cls, array: OpaqueArray) -> ResourceDescriptor:
+        if not isinstance(array, OpaqueArray):
+            raise TypeError(f"array must be an OpaqueArray, not {type(array).__name__}")
+        return cls._make(_ARRAY, array, array.format, array.num_channels)
+
+    @classmethod
+    def from_mipmapped_array(cls, mipmapped_array: MipmappedArray) -> ResourceDescriptor:
+        if not isinstance(mipmapped_array, MipmappedArray):
+            raise TypeError(f"mipmapped_array must be a MipmappedArray, not {type(mipmapped_array).__name__}")
+        return cls._make(_MIPMAP, mipmapped_array, mipmapped_array.format, mipmapped_array.num_channels)
+
+    @classmethod
+    def from_linear(
+        cls, buffer: Any, *, format: Any, num_channels: int, size_bytes: int | None = None
+    ) -> ResourceDescriptor:
+        """A buffer as elements in a row."""
+        self = cls._make(_LINEAR, buffer, _format(format), _channels(num_channels))
+        self._size = buffer.size if size_bytes is None else int(size_bytes)
+        if self._size > buffer.size:
+            raise ValueError(f"size_bytes is {self._size}, more than the buffer's {buffer.size}")
+        return self
+
+    @classmethod
+    def from_pitch2d(
+        cls, buffer: Any, *, format: Any, num_channels: int, width: int, height: int, pitch_bytes: int
+    ) -> ResourceDescriptor:
+        """A buffer as rows that are ``pitch_bytes`` apart."""
+        self = cls._make(_PITCH2D, buffer, _format(format), _channels(num_channels))
+        self._width, self._height, self._pitch = int(width), int(height), int(pitch_bytes)
+        if self._pitch < self._width * _FORMATS[self._format][1] * self._channels:
+            raise ValueError("pitch_bytes is smaller than a row")
+        if self._pitch * self._height > buffer.size:
+            raise ValueError("the buffer is smaller than height rows")
+        return self
+
+    @property
+    def kind(self) -> str:
+        return _KINDS[self._kind]
+
+    @property
+    def source(self) -> Any:
+        return self._source
+
+    @property
+    def format(self) -> ArrayFormatType:
+        return self._format
+
+    @property
+    def num_channels(self) -> int:
+        return self._channels
+
+    @property
+    def width(self) -> int | None:
+        return self._width
+
+    @property
+    def height(self) -> int | None:
+        return self._height
+
+    @property
+    def pitch_bytes(self) -> int | None:
+        return self._pitch
+
+    @property
+    def size_bytes(self) -> int | None:
+        return self._size
+
+    def _numbers(self) -> tuple[int, ...]:
+        """As the driver's description wants it."""
+        source = self._source
+        handle = source._open() if self._kind in (_ARRAY, _MIPMAP) else source.handle
+        width = self._size if self._kind == _LINEAR else self._width or 0
+        return self._kind, handle, _FORMATS[self._format][0], self._channels, width, self._height or 0, self._pitch or 0
+
+    def __repr__(self) -> str:
+        return f"<ResourceDescriptor {self.kind} format={self._format.value} num_channels={self._channels}>"
+
+
+class TextureObject(_Closable):
+    """A texture to pass to a kernel: ``Device.create_texture_object``. Keeps what it reads."""
+
+    __slots__ = ("_resource", "_options")
+
+    def __init__(self, *arg: Any, **kwargs: Any) -> None:
+        raise RuntimeError("a TextureObject comes from Device.create_texture_object()")
+
+    @classmethod
+    def _create(cls, device: Any, resource: Any, options: Any) -> TextureObject:
+        if not isinstance(resource, ResourceDescriptor):
+            raise TypeError(f"resource must be a ResourceDescriptor, not {type(resource).__name__}")
+        o = TextureObjectOptions() if options is None else _options(options, TextureObjectOptions)
+        modes = o.address_mode if isinstance(o.address_mode, (tuple, list)) else (o.address_mode,) * 3
+        address = [_ADDRESS[AddressModeType(mode)] for mode in modes]
+        address += [address[-1]] * (3 - len(address))
+        flags = 0
+        is_float = resource.format in (ArrayFormatType.FLOAT16, ArrayFormatType.FLOAT32)
+        if ReadModeType(o.read_mode) is ReadModeType.ELEMENT_TYPE and not is_float:
+            flags |= _READ_AS_INTEGER
+        for wanted, bit in (
+            (o.normalized_coords, _NORMALIZED),
+            (o.srgb, _SRGB),
+            (o.disable_trilinear_optimization, _NO_TRILINEAR),
+            (o.seamless_cubemap, _SEAMLESS),
+        ):
+            flags |= bit if wanted else 0
+        self = cls.__new__(cls)
+        self._handle, self._device, self._resource, self._options = 0, _bound(device), resource, o
+        self._handle = _core.texture_create(
+            *resource._numbers(), address, _FILTER[FilterModeType(o.filter_mode)], flags, o.max_anisotropy,
+            _FILTER[FilterModeType(o.mipmap_filter_mode)], o.mipmap_level_bias, o.min_mipmap_level_clamp,
+            o.max_mipmap_level_clamp, list(o.border_color or ()),
+        )  # fmt: skip
+        return self
+
+    def _destroy(self, handle: int) -> None:
+        _core.texture_destroy(handle)
+
+    @property
+    def handle(self) -> int:
+        """The driver's handle, an int."""
+        return self._handle
+
+    @property
+    def _kernel_argument(self) -> int:
+        return self._open()
+
+    @property
+    def resource(self) -> ResourceDescriptor:
+        return self._resource
+
+    @property
+    def options(self) -> TextureObjectOptions:
+        return self._options
+
+
+class SurfaceObject(_Closable):
+    """A surface to pass to a kernel: ``Device.create_surface_object``. Keeps what it reads and writes."""
+
+    __slots__ = ("_resource",)
+
+    def __init__(self, *arg: Any, **kwargs: Any) -> None:
+        raise RuntimeError("a SurfaceObject comes from Device.create_surface_object()")
+
+    @classmethod
+    def _create(cls, device: Any, resource: Any) -> SurfaceObject:
+        if not isinstance(resource, ResourceDescriptor) or resource._kind != _ARRAY:
+            raise TypeError("a surface reads an array: ResourceDescriptor.from_opaque_array(...)")
+        if not resource.source.is_surface_load_store:
+            raise ValueError("a surface needs an array made with is_surface_load_store=True")
+        self = cls.__new__(cls)
+        self._handle, self._device, self._resource = 0, _bound(device), resource
+        self._handle = _core.surface_create(resource.source._open())
+        return self
+
+    def _destroy(self, handle: int) -> None:
+        _core.surface_destroy(handle)
+
+    @property
+    def handle(self) -> int:
+        """The driver's handle, an int."""
+        return self._handle
+
+    @property
+    def _kernel_argument(self) -> int:
+        return self._open()
+
+    @property
+    def resource(self) -> ResourceDescriptor:
+        return self._resource
