@@ -1,0 +1,124 @@
+// program_cache.cpp: the cache in memory, and compiling through a cache.
+#include "cucore/program_cache.hpp"
+
+#include <list>
+#include <map>
+#include <mutex>
+
+#include "core/sha256.hpp"
+
+namespace cucore {
+
+ProgramCache::~ProgramCache() = default;
+
+struct InMemoryProgramCache::State {
+  struct Entry {
+    std::string key;
+    std::string code;
+  };
+  mutable std::mutex mutex;
+  std::optional<std::uint64_t> limit;
+  std::uint64_t bytes = 0;
+  std::list<Entry> entries;  // most recently used first
+  std::map<std::string, std::list<Entry>::iterator, std::less<>> index;
+
+  void remove(std::list<Entry>::iterator entry) {
+    bytes -= entry->code.size();
+    index.erase(entry->key);
+    entries.erase(entry);
+  }
+};
+
+InMemoryProgramCache::InMemoryProgramCache(std::optional<std::uint64_t> max_size_bytes) : state_{std::make_unique<State>()} {
+  state_->limit = max_size_bytes;
+}
+InMemoryProgramCache::~InMemoryProgramCache() = default;
+
+std::optional<std::string> InMemoryProgramCache::get(std::string_view key) {
+  const std::lock_guard lock{state_->mutex};
+  const auto found = state_->index.find(key);
+  if (found == state_->index.end()) return std::nullopt;
+  state_->entries.splice(state_->entries.begin(), state_->entries, found->second);
+  return found->second->code;
+}
+
+void InMemoryProgramCache::put(std::string_view key, std::string_view code) {
+  const std::lock_guard lock{state_->mutex};
+  if (const auto old = state_->index.find(key); old != state_->index.end()) state_->remove(old->second);
+  if (state_->limit && code.size() > *state_->limit) return;  // would push out everything and still not fit
+  state_->entries.push_front({std::string{key}, std::string{code}});
+  state_->index.emplace(key, state_->entries.begin());
+  state_->bytes += code.size();
+  while (state_->limit && state_->bytes > *state_->limit) state_->remove(std::prev(state_->entries.end()));
+}
+
+bool InMemoryProgramCache::erase(std::string_view key) {
+  const std::lock_guard lock{state_->mutex};
+  const auto found = state_->index.find(key);
+  if (found == state_->index.end()) return false;
+  state_->remove(found->second);
+  return true;
+}
+
+void InMemoryProgramCache::clear() {
+  const std::lock_guard lock{state_->mutex};
+  state_->index.clear();
+  state_->entries.clear();
+  state_->bytes = 0;
+}
+
+std::size_t InMemoryProgramCache::size() const {
+  const std::lock_guard lock{state_->mutex};
+  return state_->entries.size();
+}
+
+namespace {
+
+/// The symbols of a result, as an entry of their own: name, zero, symbol, zero, ...
+std::string pack(const SymbolMapping& mapping) {
+  std::string text;
+  for (const auto& [name, symbol] : mapping) text += name + '\0' + symbol + '\0';
+  return text;
+}
+
+std::optional<SymbolMapping> unpack(std::string_view text) {
+  SymbolMapping mapping;
+  const auto next = [&text]() -> std::optional<std::string> {
+    const auto end = text.find('\0');
+    if (end == std::string_view::npos) return std::nullopt;
+    std::string word{text.substr(0, end)};
+    text.remove_prefix(end + 1);
+    return word;
+  };
+  while (!text.empty()) {
+    auto name = next();
+    auto symbol = next();
+    if (!name || !symbol) return std::nullopt;
+    mapping.emplace(*std::move(name), *std::move(symbol));
+  }
+  return mapping;
+}
+
+}  // namespace
+
+ObjectCode compile_cached(ProgramCache& cache, Program& program, std::string_view key, CodeType target,
+                          std::span<const std::string> name_expressions, std::string* log) {
+  const std::string symbols_key = detail::sha256(std::string{key} + "/symbols");
+  if (auto code = cache.get(key)) {
+    std::optional<SymbolMapping> mapping = SymbolMapping{};
+    if (!name_expressions.empty()) {
+      const auto symbols = cache.get(symbols_key);
+      mapping = symbols ? unpack(*symbols) : std::nullopt;
+    }
+    if (mapping) {
+      if (log != nullptr) log->clear();
+      return {target, *std::move(code), program.options().name, *std::move(mapping)};
+    }
+  }
+  ObjectCode code = program.compile(target, name_expressions, log);
+  if (!name_expressions.empty()) cache.put(symbols_key, pack(code.symbol_mapping()));  // before the code: a hit needs both
+  cache.put(key, code.code());
+  return code;
+}
+
+}  // namespace cucore

@@ -1,0 +1,207 @@
+// program_cache_file.cpp: the cache on disk. Everything goes through a descriptor of its folder, so that the folder that was
+// checked is the folder that is used; no link is followed.
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <stdexcept>
+#include <system_error>
+#include <vector>
+
+#include "core/sha256.hpp"
+#include "cucore/program_cache.hpp"
+
+namespace cucore {
+namespace {
+
+constexpr std::string_view kMagic = "cucore program cache 1\n";
+constexpr std::size_t kDigestBytes = 32;
+constexpr std::size_t kNameLength = 64;  // hexadecimal SHA-256
+
+class Descriptor {
+ public:
+  explicit Descriptor(int value) : value_{value} {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (value_ >= 0) ::close(value_);
+  }
+  [[nodiscard]] int get() const { return value_; }
+
+ private:
+  int value_;
+};
+
+[[noreturn]] void fail_system(const std::string& what) { throw std::system_error{errno, std::generic_category(), what}; }
+
+std::filesystem::path default_folder() {
+  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg != nullptr && xdg[0] == '/') return std::filesystem::path{xdg} / "cucore/programs";
+  if (const char* home = std::getenv("HOME"); home != nullptr && home[0] == '/') {
+    return std::filesystem::path{home} / ".cache/cucore/programs";
+  }
+  throw std::runtime_error{"a program cache needs a folder: neither XDG_CACHE_HOME nor HOME is set"};
+}
+
+std::string file_name(std::string_view key) { return detail::hex(detail::sha256(key)); }
+
+bool is_entry(std::string_view name) {
+  return name.size() == kNameLength && std::ranges::all_of(name, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+}
+
+std::optional<std::string> read_all(int file, std::size_t size) {
+  std::string bytes(size, '\0');
+  std::size_t done = 0;
+  while (done < size) {
+    const ssize_t n = ::read(file, bytes.data() + done, size - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return std::nullopt;
+    done += static_cast<std::size_t>(n);
+  }
+  return bytes;
+}
+
+void write_all(int file, std::string_view bytes, const std::string& what) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(file, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail_system(what);
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+  }
+}
+
+}  // namespace
+
+struct FileStreamProgramCache::State {
+  std::filesystem::path path;
+  std::optional<std::uint64_t> limit;
+  int folder = -1;
+
+  ~State() {
+    if (folder >= 0) ::close(folder);
+  }
+
+  struct Entry {
+    std::string name;
+    timespec used;
+    std::uint64_t bytes;
+  };
+  std::vector<Entry> entries() const {
+    std::vector<Entry> list;
+    const int copy = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (copy < 0) fail_system("cannot list " + path.string());
+    DIR* stream = ::fdopendir(copy);
+    if (stream == nullptr) {
+      ::close(copy);
+      fail_system("cannot list " + path.string());
+    }
+    while (const dirent* row = ::readdir(stream)) {
+      struct stat status;
+      if (!is_entry(row->d_name) || ::fstatat(folder, row->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+      list.push_back({row->d_name, status.st_mtim, static_cast<std::uint64_t>(status.st_size)});
+    }
+    ::closedir(stream);
+    return list;
+  }
+
+  /// Oldest use first, until the rest fits. Other processes may do the same: a file that is gone is no error.
+  void trim() const {
+    if (!limit) return;
+    auto list = entries();
+    std::uint64_t total = 0;
+    for (const Entry& entry : list) total += entry.bytes;
+    std::ranges::sort(list, [](const Entry& a, const Entry& b) {
+      return std::pair{a.used.tv_sec, a.used.tv_nsec} < std::pair{b.used.tv_sec, b.used.tv_nsec};
+    });
+    for (const Entry& entry : list) {
+      if (total <= *limit) break;
+      ::unlinkat(folder, entry.name.c_str(), 0);
+      total -= entry.bytes;
+    }
+  }
+};
+
+FileStreamProgramCache::FileStreamProgramCache(std::optional<std::filesystem::path> folder, std::optional<std::uint64_t> max_size_bytes)
+    : state_{std::make_unique<State>()} {
+  State& s = *state_;
+  s.path = std::filesystem::absolute(folder ? *folder : default_folder());
+  s.limit = max_size_bytes;
+  std::filesystem::create_directories(s.path.parent_path());
+  if (::mkdir(s.path.c_str(), S_IRWXU) != 0 && errno != EEXIST) fail_system("cannot make the cache folder " + s.path.string());
+  s.folder = ::open(s.path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (s.folder < 0) {
+    if (errno == ELOOP || errno == ENOTDIR) throw std::runtime_error{"the cache folder " + s.path.string() + " is a link or no folder"};
+    fail_system("cannot open the cache folder " + s.path.string());
+  }
+  struct stat status;
+  if (::fstat(s.folder, &status) != 0) fail_system("cannot look at the cache folder " + s.path.string());
+  if (status.st_uid != ::geteuid()) throw std::runtime_error{"the cache folder " + s.path.string() + " belongs to another user"};
+  if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    throw std::runtime_error{"others may write to the cache folder " + s.path.string() + ": chmod 700 it, or name another"};
+  }
+  if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0) ::fchmod(s.folder, S_IRWXU);
+}
+FileStreamProgramCache::~FileStreamProgramCache() = default;
+
+const std::filesystem::path& FileStreamProgramCache::folder() const noexcept { return state_->path; }
+
+std::optional<std::string> FileStreamProgramCache::get(std::string_view key) {
+  const std::string name = file_name(key);
+  const Descriptor file{::openat(state_->folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC)};
+  if (file.get() < 0) return std::nullopt;
+  struct stat status;
+  if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != ::geteuid() ||
+      (status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return std::nullopt;
+  }
+  const auto bytes = read_all(file.get(), static_cast<std::size_t>(status.st_size));
+  const std::size_t head = kMagic.size() + kDigestBytes;
+  if (bytes && bytes->size() >= head && bytes->starts_with(kMagic)) {
+    const std::string_view code = std::string_view{*bytes}.substr(head);
+    // The name is in the digest: a file moved to another entry's place is damage too.
+    if (std::string_view{*bytes}.substr(kMagic.size(), kDigestBytes) == detail::Sha256{}.add_field(name).add_field(code).digest()) {
+      ::futimens(file.get(), nullptr);  // used now
+      return std::string{code};
+    }
+  }
+  ::unlinkat(state_->folder, name.c_str(), 0);
+  return std::nullopt;
+}
+
+void FileStreamProgramCache::put(std::string_view key, std::string_view code) {
+  static std::atomic<unsigned> counter{0};
+  const std::string name = file_name(key);
+  const std::string temporary = ".new-" + std::to_string(::getpid()) + "-" + std::to_string(counter.fetch_add(1));
+  {
+    ::unlinkat(state_->folder, temporary.c_str(), 0);  // left by a dead process of the same number
+    const Descriptor file{::openat(state_->folder, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR)};
+    if (file.get() < 0) fail_system("cannot write to " + state_->path.string());
+    try {
+      write_all(file.get(), kMagic, "cannot write to " + state_->path.string());
+      write_all(file.get(), detail::Sha256{}.add_field(name).add_field(code).digest(), "cannot write to " + state_->path.string());
+      write_all(file.get(), code, "cannot write to " + state_->path.string());
+    } catch (...) {
+      ::unlinkat(state_->folder, temporary.c_str(), 0);
+      throw;
+    }
+  }
+  if (::renameat(state_->folder, temporary.c_str(), state_->folder, name.c_str()) != 0) {
+    ::unlinkat(state_->folder, temporary.c_str(), 0);
+    fail_system("cannot write to " + state_->path.string());
+  }
+  state_->trim();
+}
+
+bool FileStreamProgramCache::erase(std::string_view key) { return ::unlinkat(state_->folder, file_name(key).c_str(), 0) == 0; }
+
+void FileStreamProgramCache::clear() {
+  for (const auto& entry : state_->entries()) ::unlinkat(state_->folder, entry.name.c_str(), 0);
+}
+
+std::size_t FileStreamProgramCache::size() const { return state_->entries().size(); }
+
+}  // namespace cucore
