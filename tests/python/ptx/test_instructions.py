@@ -1,102 +1,72 @@
-"""Every instruction form of tests/ptx gives the results a GPU gave, and those an exact model gives.
+"""Every PTX instruction, one case each: known results, and the answers an H200 gave to the same inputs (tests/ptx/h200.bin).
 
-CUCORE_DEVICE=gpu runs the same on the GPU; CUCORE_DRIVER names another driver library.
-"""
+Runs on the device CUCORE_DEVICE names. `python tests/python/ptx/test_instructions.py --record FILE` writes a GPU's answers."""
 
 from __future__ import annotations
 
-import functools
+import importlib.util
 import os
+import sys
+from pathlib import Path
 
-import numpy as np
-import pytest
-from ptxsuite import recording, reference
-from ptxsuite.compare import mismatches
-from ptxsuite.device import Device, run_batch
-from ptxsuite.forms import Form, batches, families
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-FAMILIES = families()
-BATCHES = {form.id: (family, k) for family, forms in FAMILIES.items() for k, b in enumerate(batches(forms)) for form in b}
+import instructions  # noqa: E402
 
 
-@functools.cache
-def device() -> Device:
-    return Device()
+def library() -> str:
+    if os.environ.get("CUCORE_DEVICE", "cpu") == "gpu":
+        return "libcuda.so.1"
+    if "CUCORE_CPU_LIBRARY" in os.environ:
+        return os.environ["CUCORE_CPU_LIBRARY"]
+    package = importlib.util.find_spec("cucore")
+    if package is None or not package.submodule_search_locations:
+        raise FileNotFoundError("the CPU device is not installed: set CUCORE_CPU_LIBRARY")
+    return str(Path(package.submodule_search_locations[0], "lib", "libcucore_cpu.so"))
 
 
-@functools.cache
-def recorded(family: str) -> dict[str, bytes | str]:
-    return recording.read(family, FAMILIES[family])
+def record(path: str) -> None:
+    driver = instructions.Driver(library())
+    answers, errors = {}, {}
+    for case in instructions.all_cases():
+        if case.target > driver.capability:
+            continue
+        try:
+            answers[case.name] = instructions.pack(case, driver.run(case))
+        except RuntimeError as error:
+            errors[case.name] = str(error)
+            print(f"{case.name}: {error}")
+    Path(path).write_bytes(instructions.save(answers, errors))
+    print(f"{len(answers)} recorded, {len(errors)} failed")
 
 
-@functools.cache
-def results(family: str, batch: int) -> dict[str, bytes | str]:
-    return run_batch(device(), batches(FAMILIES[family])[batch])
+if __name__ == "__main__":
+    if len(sys.argv) == 3 and sys.argv[1] == "--record":
+        record(sys.argv[2])
+    else:
+        sys.exit("usage: test_instructions.py --record FILE")
+else:
+    import pytest
 
+    CASES = instructions.all_cases()
+    ANSWERS = instructions.load_recorded()
 
-def expectations(form: Form) -> list[tuple[str, bytes]]:
-    """Who says what the results must be: the GPU, the exact model, or both."""
-    found = []
-    gpu = recorded(form.family).get(form.id)
-    if isinstance(gpu, bytes):
-        found.append(("the GPU's", gpu))
-    if (model := reference.results(form)) is not None:
-        found.append(("the model's", model))
-    return found
+    @pytest.fixture(scope="module")
+    def driver() -> instructions.Driver:
+        return instructions.Driver(library())
 
+    @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+    def test_instruction_gives_the_known_result(case: instructions.Case, driver: instructions.Driver) -> None:
+        if case.target > driver.capability and os.environ.get("CUCORE_DEVICE") == "gpu":
+            pytest.skip(f"needs sm_{case.target}")
+        results = driver.run(case)
+        for given, wanted in case.examples:
+            row = instructions.inputs_of(case).index(given)
+            assert results[row] == wanted, f"{case.body} with {[hex(g) for g in given]}"
+        if case.name in ANSWERS:
+            wrong = instructions.differences(case, results, instructions.unpack(case, ANSWERS[case.name]))
+            assert not wrong, "\n".join(wrong[:8])
 
-@pytest.mark.parametrize("form", [pytest.param(f, id=f.id) for forms in FAMILIES.values() for f in forms])
-def test_instruction(form: Form) -> None:
-    expected = expectations(form)
-    if isinstance(recorded(form.family).get(form.id), str):
-        pytest.skip("the GPU has no such form")
-    got = results(*BATCHES[form.id])[form.id]
-    assert isinstance(got, bytes), got
-    if not expected:
-        pytest.skip("runs, but nothing is recorded for it yet and it has no model")
-    for whose, data in expected:
-        wrong = mismatches(form, data, got)
-        assert not wrong, f"not {whose} results\n{wrong}"
-
-
-@pytest.mark.parametrize("family", sorted(FAMILIES))
-def test_the_models_agree_with_the_gpu(family: str) -> None:
-    """No device: the recorded results against the exact models."""
-    gpu = recorded(family)
-    if not gpu:
-        pytest.skip("nothing recorded")
-    wrong = []
-    for form in FAMILIES[family]:
-        model, data = reference.results(form), gpu.get(form.id)
-        if model is not None and isinstance(data, bytes):
-            wrong.append(mismatches(form, data, model))
-    assert not any(wrong), "\n".join(filter(None, wrong))
-
-
-@pytest.mark.parametrize("family", sorted(FAMILIES))
-def test_every_form_is_recorded(family: str) -> None:
-    """A row that was changed needs record.py on the GPU again."""
-    if not (recording.FOLDER / f"{family}.xz").exists():
-        pytest.skip("nothing recorded")
-    missing = [form.id for form in FAMILIES[family] if form.id not in recorded(family)]
-    assert not missing
-
-
-def test_the_comparison_notices_a_wrong_bit() -> None:
-    form = FAMILIES["float"][0]
-    good = reference.results(form)
-    assert good is not None
-    assert not mismatches(form, good, good)
-    bad = bytearray(good)
-    bad[9] ^= 1
-    assert "1 of" in mismatches(form, good, bytes(bad))
-
-
-def test_values_do_not_depend_on_the_machine() -> None:
-    """The seeds give these values everywhere, or the recorded results would mean nothing."""
-    form = next(form for form in FAMILIES["float"] if form.id == "fma.rn.f32")
-    assert recording.digest(form) == os.environ.get("CUCORE_NO_SUCH", recording.digest(form))
-    from ptxsuite.values import Random
-
-    assert [hex(int(x)) for x in Random(1).bits(2)] == ["0xbeeb8da1658eec67", "0xf893a2eefb32555e"]
-    assert np.array_equal(Random(5).integers(0, 10, 4), Random(5).integers(0, 10, 4))
+    def test_every_case_has_an_example_or_a_recorded_answer() -> None:
+        bare = [case.name for case in CASES if not case.examples and case.name not in ANSWERS and case.target <= 90]
+        assert not bare, f"{len(bare)} cases check nothing: {bare[:5]}"

@@ -6,7 +6,7 @@ import numpy as np
 
 from . import truth
 from .forms import Form, Operand
-from .values import PACKED, inputs
+from .values import FLOATS, PACKED, inputs
 
 _VIEWS = {2: np.uint16, 4: np.uint32, 8: np.uint64}
 TOLERANCES = ("ulp", "abs", "rel", "mix", "sum")
@@ -47,7 +47,9 @@ def _power(text: str) -> float:
 
 def _last_place(value: np.ndarray, type_: str) -> np.ndarray:
     """The distance between neighbours at a value."""
-    mantissa, least = {"f16": (10, -24), "bf16": (7, -133), "f64": (52, -1074)}.get(PACKED.get(type_, (type_,))[0], (23, -149))
+    mantissa, least = {"f16": (10, -24), "bf16": (7, -133), "f64": (52, -1074)}.get(
+        PACKED.get(type_, (type_,))[0], (23, -149)
+    )
     with np.errstate(all="ignore"):
         exponent = np.floor(np.log2(np.abs(value)))
     exponent = np.where(np.isfinite(exponent), exponent, least)
@@ -84,15 +86,34 @@ def _near(form: Form, expected: np.ndarray, got: np.ndarray, type_: str, flushes
     return good.all(axis=0) if good.ndim == 2 else good
 
 
-def mismatches(form: Form, expected: bytes, got: bytes) -> str:
+def one_nan(bits: np.ndarray, type_: str) -> np.ndarray:
+    """The same bit patterns with every NaN made the same."""
+    if type_ in PACKED and PACKED[type_][0] in FLOATS:
+        part, width = PACKED[type_]
+        wide = bits.astype(np.uint64)
+        low = one_nan(wide & np.uint64((1 << width) - 1), part)
+        return low | (one_nan(wide >> np.uint64(width), part) << np.uint64(width))
+    if type_ not in FLOATS:
+        return bits
+    exponent, mantissa = FLOATS[type_]
+    quiet = np.uint64((1 << (exponent + mantissa)) - 1)
+    infinity = np.uint64(((1 << exponent) - 1) << mantissa)
+    wide = bits.astype(np.uint64)
+    return np.where((wide & quiet) > infinity, quiet, wide)
+
+
+def mismatches(form: Form, expected: bytes, got: bytes, any_nan: bool = False) -> str:
     """What differs, with the operands of the first few cases; empty when all is well.
 
     A result within its bound of the true value passes, and so does the very result expected.
+    `any_nan`: the expectation does not know which NaN.
     """
     given = inputs(form)
     reports = []
     for k, (want, have) in enumerate(zip(columns(form, expected), columns(form, got), strict=True)):
         wrong = want != have
+        if any_nan and k < len(form.results):
+            wrong &= one_nan(want, form.results[k].type) != one_nan(have, form.results[k].type)
         if k < len(form.results) and (name := form.results[k].type) and any(t in form.options for t in TOLERANCES):
             target = truth.approximated(form, given)
             wanted = as_float(want, name) if target is None else target

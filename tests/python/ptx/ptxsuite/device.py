@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 from pathlib import Path
@@ -155,10 +156,8 @@ def run_form(device: Device, function: ctypes.c_void_p, form: Form) -> bytes:
         return b"".join(parts) + scratch.read(np.uint8, form.scratch).tobytes()
     finally:
         for memory in (given, outputs, scratch):
-            try:
+            with contextlib.suppress(DriverError):  # the context may be gone
                 memory.free()
-            except DriverError:
-                pass  # the context is gone
 
 
 def run_batch(device: Device, forms: list[Form]) -> dict[str, bytes | str]:

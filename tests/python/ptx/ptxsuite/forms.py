@@ -192,8 +192,9 @@ def expand(family: str, row: str, body: str, defaults: dict[str, str]) -> list[F
     groups = [group.split(",") for group in _BRACES.findall(head)]
     forms = []
     for chosen in itertools.product(*groups):
-        parts = iter(chosen)
-        name = _BRACES.sub(lambda _: next(parts), head).strip()
+        name = head.strip()
+        for part in chosen:
+            name = _BRACES.sub(part, name, count=1)
         left, _, right = _substitute(signature, chosen).partition("=")
         results, operands = _operands(left), _operands(right)
         text = _substitute(body, chosen) if body else _instruction(name, len(results), len(operands))

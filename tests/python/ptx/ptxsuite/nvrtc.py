@@ -1,0 +1,54 @@
+"""CUDA C++ to PTX through NVRTC, by ctypes; the library and headers come from NVIDIA's wheels or from a toolkit."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import glob
+import os
+import sys
+from pathlib import Path
+
+
+class CompileError(Exception):
+    """The program does not compile; the text is NVRTC's log."""
+
+
+def _candidates() -> list[Path]:
+    """Folders that hold include/ and lib/ or lib64/ of a toolkit, the wheels first."""
+    roots = [Path(entry) / "nvidia" / name for entry in sys.path for name in ("cu13", "cuda_nvrtc")]
+    roots += [Path(p) for p in (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda") if p]
+    return [root for root in roots if root.is_dir()]
+
+
+@functools.cache
+def library() -> tuple[ctypes.CDLL, list[str]]:
+    """NVRTC and the include options that go with it; raises OSError when there is none."""
+    for root in _candidates():
+        found = sorted(glob.glob(str(root / "lib*" / "libnvrtc.so.*")))
+        headers = root / "include"
+        if found and (headers / "cuda_fp16.h").exists():
+            options = [f"-I{headers}"] + ([f"-I{headers / 'cccl'}"] if (headers / "cccl").is_dir() else [])
+            return ctypes.CDLL(found[0]), options
+    raise OSError("no NVRTC with headers found")
+
+
+def compile_ptx(source: str, *options: str) -> bytes:
+    """PTX text of a CUDA C++ program, for compute_90."""
+    lib, includes = library()
+    program = ctypes.c_void_p()
+    if lib.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"program.cu", 0, None, None):
+        raise CompileError("nvrtcCreateProgram failed")
+    words = [b"-arch=compute_90", b"-std=c++17", *(o.encode() for o in (*includes, *options))]
+    code = lib.nvrtcCompileProgram(program, len(words), (ctypes.c_char_p * len(words))(*words))
+    size = ctypes.c_size_t()
+    if code:
+        lib.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+        log = ctypes.create_string_buffer(size.value)
+        lib.nvrtcGetProgramLog(program, log)
+        raise CompileError(log.value.decode())
+    lib.nvrtcGetPTXSize(program, ctypes.byref(size))
+    text = ctypes.create_string_buffer(size.value)
+    lib.nvrtcGetPTX(program, text)
+    lib.nvrtcDestroyProgram(ctypes.byref(program))
+    return text.value
