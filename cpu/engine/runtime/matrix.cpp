@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <memory>
 
 #include "cpu/engine/runtime/small_floats.hpp"
 #include "cpu/ptx/types.hpp"
@@ -118,8 +119,13 @@ extern "C" void cucpu_rt_warp_mma(std::uint32_t, const void* const* in, void* co
   job.c = static_cast<Type>(head[1] >> 16 & 0xff), job.d = static_cast<Type>(head[1] >> 24);
   job.flags = head[2];
   job.na = head[3] & 0xff, job.nb = head[3] >> 8 & 0xff, job.nc = head[3] >> 16 & 0xff, job.nd = head[3] >> 24;
-  // The largest shapes: 16 x 256 (b1) and 32 x 16.
-  static thread_local double a[32 * 256], b[32 * 256], c[32 * 32];
+  // The largest shapes: 16 x 256 (b1) and 32 x 16. On the heap: thread-local arrays of this size would keep the whole library
+  // from being loaded into a running program, whose room for thread-local variables is small.
+  struct Scratch {
+    double a[32 * 256], b[32 * 256], c[32 * 32];
+  };
+  static thread_local const std::unique_ptr<Scratch> scratch = std::make_unique<Scratch>();
+  auto& [a, b, c] = *scratch;
   for_elements(job, 'a', job.a, job.na, [&](unsigned lane, unsigned e, unsigned bits, Place p) {
     a[p.row * job.k + p.col] = decode(job.a, element(words[lane] + 4, bits, e));
   });
