@@ -10,12 +10,13 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from bindings_facts import ASKED_COUNTS, ATTRIBUTES, CALLBACKS, FILL_SIZES, PYTHON_STYLE, SIZED_BUFFERS, module_name
-from bindings_types import ANONYMOUS, Types, Value, split_pointer
+from bindings_facts import ASKED_COUNTS, ATTRIBUTES, CALLBACKS, FIELD_ALIASES, FILL_SIZES, RESULT_FIELDS, SIZED_BUFFERS, module_name
+from bindings_types import PythonicTypes, Types, Value, snake, split_pointer
 from facts import Function, Library, Param
 
 APIS = ("driver", "runtime", "nvrtc", "nvjitlink", "nvvm", "nvfatbin", "nvml", "cufile")
 RENAMED = {"type": "typename", "input": "input_", "len": "length", "format": "pformat", "bytes": "numbytes"}
+RESULT_CLASSES = {"nvjitlink": "Result", "nvvm": "Result", "nvfatbin": "Result", "nvml": "Return", "cufile": "OpError"}
 RESULTS = {
     "driver": "CUresult", "runtime": "cudaError_t", "nvrtc": "nvrtcResult", "nvjitlink": "nvJitLinkResult",
     "nvvm": "nvvmResult", "nvfatbin": "nvFatbinResult", "nvml": "nvmlReturn_t",
@@ -45,6 +46,7 @@ class FunctionRow:
     arguments: int
     required: int
     flags: list[str] = field(default_factory=list)
+    extras: int = 0
 
 
 class Text:
@@ -78,6 +80,10 @@ def element(types: Types, spelling: str, stars: int) -> Value:
     return types.value(base)
 
 
+def argument_name(types: Types, name: str) -> str:
+    return snake(name) if isinstance(types, PythonicTypes) else python_name(name)
+
+
 def param_row(types: Types, function: Function, index: int) -> ParamRow:
     p = function.params[index]
     names = [q.name for q in function.params]
@@ -86,12 +92,15 @@ def param_row(types: Types, function: Function, index: int) -> ParamRow:
     if link < 0 and "-" in p.count and p.count.split("-")[0] in names:
         link = names.index(p.count.split("-")[0])  # at most one element less than the count says: checked as the count
     fixed = p.count if p.count.isdigit() else "0"
-    name = python_name(p.name)
+    name = argument_name(types, p.name)
 
     def row(role: str, value: Value, extra: str = "0") -> ParamRow:
         return ParamRow(name, role, value, -1, link, extra)
 
-    return special_row(types, function, p, names, row) or plain_row(types, p, base, stars, fixed, row)
+    made = special_row(types, function, p, names, row)
+    if made is None and isinstance(types, PythonicTypes):
+        made = pythonic_row(types, function, p, names, row)
+    return made or plain_row(types, p, base, stars, fixed, row)
 
 
 def special_row(types, function: Function, p: Param, names: list[str], row) -> ParamRow | None:  # noqa: ANN001
@@ -115,15 +124,79 @@ def special_row(types, function: Function, p: Param, names: list[str], row) -> P
         return row("user_data", Value("address"))
     if key in FILL_SIZES:
         return row("fill", Value("chars"), f"F_{FILL_SIZES[key]}")
+    if p.role == "in_string" and key in SIZED_BUFFERS:
+        made = row("image", Value("address"))
+        made.link = names.index(SIZED_BUFFERS[key])
+        return made
     if p.role == "implied" and any(q.role.endswith("attribute") for q in function.params):
         made = row("size_of", Value("u64"))
         made.link = next(i for i, q in enumerate(function.params) if q.role.endswith("attribute"))
         return made
     if key in SIZED_BUFFERS:
-        made = row("in_void" if p.type.startswith("const") or p.role == "in_buffer" else "out_void", Value("address"))
+        image = p.name in IMAGES or types.library.name in RESULT_CLASSES
+        made = row("image" if image else "in_void" if p.type.startswith("const") or p.role == "in_buffer" else "out_void", Value("address"))
         made.link = names.index(SIZED_BUFFERS[key])
         return made
     return None
+
+
+ROOM = 256  # for strings whose length NVML wants to be told
+
+
+def pythonic_row(types: PythonicTypes, function: Function, p: Param, names: list[str], row) -> ParamRow | None:  # noqa: ANN001
+    """Modules that rename: what is implied is worked out, strings are str, structs may be made of arguments."""
+    base, stars = split_pointer(p.type)
+    if p.role == "out_string" and stars == 1:
+        made = row("out_chars", Value("string"), p.count if p.count.isdigit() else str(ROOM))
+        made.link = names.index(p.count) if p.count in names and function.params[names.index(p.count)].role == "in" else -1
+        return made
+    if p.role == "implied":
+        target = next((i for i, q in enumerate(function.params) if q.role == "struct_address"), -1)
+        if target >= 0:
+            made = row("elements", Value("u64"))
+            made.link = target
+            return made
+        return row("constant", Value("u64"), "16" if function.python.endswith("performance_states") else str(ROOM))
+    if p.role == "out_array" and function.params[names.index(p.count)].role == "implied":
+        made = row("out_array", types.value(base), "16")
+        made.link = -1
+        return made
+    if p.role == "in_ref":
+        return row("in_pointer", Value("u64"))
+    if p.role == "in_array" and base != "char":
+        return row("in_array", types.value(base))
+    if stars == 1 and base not in ("void", "char") and p.role in ("out", "in_struct"):
+        value = types.value(base)
+        if value.kind == "record" and (function.python_args or RESULT_FIELDS.get(function.python)):
+            returned = function.python not in RESULT_FIELDS and p.role == "out" and "_get_" in function.python
+            return row("out" if returned else "compose", value)
+    return None
+
+
+def composed_rows(types: PythonicTypes, function: Function, params: list[ParamRow]) -> list[ParamRow]:
+    """Arguments that are fields of a struct, and the field that is the result."""
+    index = next((i for i, p in enumerate(params) if p.value.kind == "record" and p.role in ("compose", "out")), -1)
+    if index < 0:
+        return []
+    struct = types.classes[params[index].value.cls]
+    by_name = {plain(f.name): f for f in struct.fields}
+    rows = []
+    for argument in function.python_args:
+        if any(p.name == argument for p in params):
+            continue
+        f = by_name.get(plain(argument)) or by_name.get(plain(FIELD_ALIASES.get(f"{function.python}.{argument}", "")))
+        if f is None:
+            raise ValueError(f"{function.python}: no field for {argument}")
+        rows.append(ParamRow(argument, "field", f.value, 0, index, str(f.offset)))
+    wanted = RESULT_FIELDS.get(function.python)
+    if wanted:
+        f = by_name[plain(wanted)]
+        rows.append(ParamRow(wanted, "result_field", f.value, -1, index, str(f.offset)))
+    return rows
+
+
+def plain(name: str) -> str:
+    return name.replace("_", "").lower()
 
 
 def plain_row(types, p: Param, base: str, stars: int, fixed: str, row) -> ParamRow:  # noqa: ANN001, PLR0911, PLR0912
@@ -167,7 +240,7 @@ def plain_row(types, p: Param, base: str, stars: int, fixed: str, row) -> ParamR
     raise ValueError(f"{p.name}: unknown role {p.role!r}")
 
 
-OUTPUT_ROLES = {"out", "out_asked", "out_chars", "out_array", "out_counted", "out_owned", "attribute_out", "attributes_out", "null", "size_of"}
+OUTPUT_ROLES = {"asked", "constant", "elements", "compose", "result_field", "out", "out_asked", "out_chars", "out_array", "out_counted", "out_owned", "attribute_out", "attributes_out", "null", "size_of"}
 RETURNED_INOUT = {"cuThreadExchangeStreamCaptureMode.mode", "cudaThreadExchangeStreamCaptureMode.mode",
                   "cuLogsDumpToFile.iterator", "cudaLogsDumpToFile.iterator", "cuLogsDumpToMemory.iterator",
                   "cudaLogsDumpToMemory.iterator"}  # fmt: skip
@@ -187,6 +260,18 @@ def function_row(types: Types, function: Function) -> FunctionRow:
                 params[names.index(c.count)].role = "in_out"
         if f"{function.name}.{c.name}" in RETURNED_INOUT:
             p.role = "in_out"
+    extras: list[ParamRow] = []
+    ask_twice = False
+    if isinstance(types, PythonicTypes):
+        extras = composed_rows(types, function, params)
+        for p in params:
+            if p.role == "count":
+                p.role = "asked"
+                ask_twice = True
+        if function.python_args and len(function.python_args) == sum(p.role not in OUTPUT_ROLES for p in params):
+            for p, wanted in zip((p for p in params if p.role not in OUTPUT_ROLES), function.python_args, strict=True):
+                p.name = wanted
+    params += extras
     arguments = [p for p in params if p.role not in OUTPUT_ROLES]
     for position, p in enumerate(arguments):
         p.argument = position
@@ -195,12 +280,16 @@ def function_row(types: Types, function: Function) -> FunctionRow:
         if p.role != "count":
             break
         optional += 1
-    row = FunctionRow(function, params, len(arguments), len(arguments) - optional)
+    row = FunctionRow(function, params, len(arguments), len(arguments) - optional, extras=len(extras))
+    if ask_twice:
+        row.flags.append("kAskTwice")
     if function.blocks:
         row.flags.append("kBlocking")
     if function.name == "cuCtxCreate":
         row.flags.append("kLegacyContext")
-    if function.returns not in RESULTS.values() and types.library.name in RESULTS:
+    if function.returns == "CUfileError_t":
+        row.flags.append("kStatusRecord")
+    elif function.returns not in RESULTS.values():
         row.flags.append("kNoResult")
     return row
 
@@ -226,10 +315,10 @@ class Renderer:
         self.text("")
         self.functions = [function_row(types, f) for f in self.chosen_functions()]
         self.class_names = list(types.classes)
-        self.python_names = PYTHON_STYLE.get(self.name)
 
     def chosen_functions(self) -> Iterable[Function]:
-        return [f for f in self.library.functions.values()]
+        renames = isinstance(self.types, PythonicTypes)
+        return [f for f in self.library.functions.values() if f.python or not renames]
 
     def type_id(self, cls: str) -> str:
         if not cls:
@@ -255,13 +344,17 @@ class Renderer:
                 param_lines.append(
                     f"  {{{self.text(p.name)}, Role::{p.role}, Kind::{p.value.kind}, {self.type_id(p.value.cls)}, "
                     f"{p.argument}, {p.link}, {p.extra}}},  // {f.name}.{p.name}"
+                    if p.role not in ("field", "result_field") or p.value.kind != "string"
+                    else f"  {{{self.text(p.name)}, Role::{p.role}, Kind::string, {p.value.length}, {p.argument}, {p.link}, {p.extra}}},"
                 )
             returns, returns_type = "none", "kNoType"
             if "kNoResult" in row.flags:
                 value = Value("none") if f.returns == "void" else self.types.value(f.returns)
+                if value.kind == "text" and isinstance(self.types, PythonicTypes):
+                    value = Value("cstring")
                 returns, returns_type = value.kind, self.type_id(value.cls)
             function_lines.append(
-                f"  {{{self.text(f.name)}, {self.text(f.name)}, {self.text(self.prototype(f))}, {first}, {len(row.params)}, "
+                f"  {{{self.text(f.python or f.name)}, {self.text(f.symbol if f.python else f.name)}, {self.text(self.prototype(f))}, {first}, {len(row.params) - row.extras}, {row.extras}, "
                 f"{row.arguments}, {row.required}, {' | '.join(row.flags) or '0'}, SLOT({f.name}), Kind::{returns}, "
                 f"{returns_type}, &Caller<std::remove_pointer_t<decltype(&{f.name})>>::invoke}},"
             )
@@ -271,7 +364,7 @@ class Renderer:
         names = self.name_rows()
         fills = "".join(f"constexpr std::uint16_t F_{n} = {i};\n" for i, n in enumerate(r.function.name for r in self.functions)
                         if n in (*FILL_SIZES.values(), *ASKED_COUNTS.values()))  # fmt: skip
-        result = RESULTS.get(self.name, "")
+        result = RESULT_CLASSES.get(self.name) or RESULTS[self.name]
         title = self.name.capitalize()
         sections = [
             f"// {self.name}_rows.cpp: rows of {module_name(self.name)}. Rendered from api/{self.name}.json.",
@@ -294,7 +387,7 @@ class Renderer:
             f"extern const Api k{title}Api = {{",
             f'  "{module_name(self.name)}", kText, kFunctions, kParams, kTypes, kFields, kMembers, kConstants, kAttributes, kNames,',
             f"  {len(function_lines)}, {len(type_lines)}, {len(constants)}, {len(attributes)}, {len(names)}, "
-            f"{self.type_id(result)}, {int(self.name in PYTHON_STYLE)}, resolve}};",
+            f"{self.type_id(result)}, {int(self.name in RESULT_CLASSES)}, resolve}};",
             "}  // namespace cucore::bindings\n",
         ]
         return "\n".join(sections)
@@ -310,7 +403,7 @@ class Renderer:
                 owner = self.types.classes[owner.base]
             if c.kind == "enumeration":
                 first, count = len(members), len(c.members)
-                members += [f"  {{{self.text(n)}, {v}}}," for n, v in c.members]
+                members += [f"  {{{self.text(n)}, {signed(v)}}}," for n, v in c.members]
             elif owner is not c:
                 first, count = -1, 0
             else:
@@ -325,7 +418,7 @@ class Renderer:
             if first < 0:
                 first, count = firsts[owner.name]
             lines.append(
-                f"  {{{self.text(name)}, TypeClass::{c.kind}, {int(c.hidden)}, {c.size}, {self.type_id(c.base)}, "
+                f"  {{{self.text(name)}, TypeClass::{c.kind}, {c.version}, {c.size}, {self.type_id(c.base)}, "
                 f"{self.type_id(c.root)}, {first}, {count}}},  // {name}"
             )
         return lines, fields, members
@@ -348,17 +441,22 @@ class Renderer:
             f"{f.value.length}, {link}}},  // {owner}.{f.name}"
         )
 
+    def constants(self) -> Iterable[tuple[str, int]]:
+        """Names and numbers; a pointer constant ((CUstream)0x1) is its number, a text is left out."""
+        for constant in self.library.constants.values():
+            name = constant.name
+            if isinstance(self.types, PythonicTypes):
+                name = re.sub(r"^(NVML|CUFILE|NVJITLINK)_", "", name)
+            if isinstance(constant.value, int):
+                yield name, constant.value
+            elif match := re.fullmatch(r"\(?\((?:\w+ ?\*?)\)\s*(0[xX][0-9a-fA-F]+|\d+)\)?", constant.value.strip()):
+                yield name, int(match[1], 0)
+
     def constant_rows(self) -> list[str]:
         rows = []
-        for constant in self.library.constants.values():
-            value = constant.value
-            if isinstance(value, str):
-                match = re.search(r"0[xX][0-9a-fA-F]+|-?\d+", value)
-                if not match:
-                    continue
-                value = int(match[0], 0)
+        for name, value in self.constants():
             suffix = "ULL" if value > 0x7FFFFFFFFFFFFFFF else "LL"
-            rows.append(f"  {{{self.text(constant.name)}, static_cast<std::int64_t>({value}{suffix}), kNoType}},")
+            rows.append(f"  {{{self.text(name)}, static_cast<std::int64_t>({value}{suffix}), kNoType}},")
         return rows
 
     def attribute_rows(self) -> list[str]:
@@ -388,22 +486,17 @@ class Renderer:
 
     def name_rows(self) -> list[str]:
         entries: dict[str, tuple[str, int]] = {}
-        for i, constant in enumerate(self.constant_names()):
+        for i, (constant, _) in enumerate(self.constants()):
             entries[constant] = ("constant", i)
         for i, name in enumerate(self.class_names):
-            if not self.types.classes[name].hidden:
-                entries[name] = ("type", i)
+            entries[name] = ("type", i)
         for i, row in enumerate(self.functions):
-            entries[row.function.name] = ("function", i)
+            entries[row.function.python or row.function.name] = ("function", i)
         return [f"  {{{self.text(n)}, Entry::{e}, {i}}}," for n, (e, i) in sorted(entries.items(), key=lambda x: x[0].encode())]
 
-    def constant_names(self) -> list[str]:
-        names = []
-        for constant in self.library.constants.values():
-            if isinstance(constant.value, str) and not re.search(r"0[xX][0-9a-fA-F]+|-?\d+", constant.value):
-                continue
-            names.append(constant.name)
-        return names
+
+def signed(value: int) -> int:
+    return value - (1 << 64) if value >= 1 << 63 else value
 
 
 def declare(type_: str, name: str) -> str:
@@ -420,7 +513,8 @@ def all_types(libraries: dict[str, Library]) -> dict[str, Types]:
     types: dict[str, Types] = {}
     for name in APIS:
         if name in libraries:
-            types[name] = Types(libraries[name], types.get("driver"))
+            kind = PythonicTypes if name in RESULT_CLASSES else Types
+            types[name] = kind(libraries[name], types.get("driver"))
     return types
 
 
@@ -429,4 +523,4 @@ def render_rows(libraries: dict[str, Library], name: str) -> str:
     return Renderer(libraries[name], types[name], types).render()
 
 
-__all__ = ["ANONYMOUS", "APIS", "render_rows"]
+__all__ = ["APIS", "render_rows"]

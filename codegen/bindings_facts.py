@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-# Modules that return bare values and raise: prefix of their C names.
-PYTHON_STYLE: dict[str, str] = {}
-
-
 def module_name(library: str) -> str:
     return f"cuda.bindings.{library}"
 
@@ -17,6 +13,9 @@ SIZED_BUFFERS = {
     "cuMemcpyHtoA.srcHost": "ByteCount", "cuMemcpyHtoAAsync.srcHost": "ByteCount",
     "cuMemcpyAtoH.dstHost": "ByteCount", "cuMemcpyAtoHAsync.dstHost": "ByteCount",
     "cuMemHostRegister.p": "bytesize", "cuLinkAddData.data": "size", "cuParamSetv.ptr": "numbytes",
+    "nvJitLinkAddData.data": "size", "nvvmAddModuleToProgram.buffer": "size", "nvvmLazyAddModuleToProgram.buffer": "size",
+    "nvFatbinAddCubin.code": "size", "nvFatbinAddIndex.code": "size", "nvFatbinAddLTOIR.code": "size",
+    "nvFatbinAddPTX.code": "size", "nvFatbinAddReloc.code": "size", "nvFatbinAddTileIR.code": "size",
     "cuLogsDumpToMemory.buffer": "size", "cudaLogsDumpToMemory.buffer": "size",
     "cudaMemcpy.src": "count", "cudaMemcpy.dst": "count",
     "cudaMemcpyAsync.src": "count", "cudaMemcpyAsync.dst": "count",
@@ -28,6 +27,21 @@ FILL_SIZES = {
     "nvrtcGetPTX.ptx": "nvrtcGetPTXSize", "nvrtcGetCUBIN.cubin": "nvrtcGetCUBINSize",
     "nvrtcGetLTOIR.LTOIR": "nvrtcGetLTOIRSize", "nvrtcGetOptiXIR.optixir": "nvrtcGetOptiXIRSize",
     "nvrtcGetProgramLog.log": "nvrtcGetProgramLogSize", "nvrtcGetTileIR.TileIR": "nvrtcGetTileIRSize",
+    "nvJitLinkGetErrorLog.log": "nvJitLinkGetErrorLogSize", "nvJitLinkGetInfoLog.log": "nvJitLinkGetInfoLogSize",
+    "nvJitLinkGetLinkedCubin.cubin": "nvJitLinkGetLinkedCubinSize", "nvJitLinkGetLinkedPtx.ptx": "nvJitLinkGetLinkedPtxSize",
+    "nvJitLinkGetLinkedLTOIR.ltoir": "nvJitLinkGetLinkedLTOIRSize", "nvFatbinGet.buffer": "nvFatbinSize",
+    "nvvmGetCompiledResult.buffer": "nvvmGetCompiledResultSize", "nvvmGetProgramLog.buffer": "nvvmGetProgramLogSize",
+}  # fmt: skip
+
+# NVML: functions that hand back one field of the struct they fill, and arguments named unlike the field they set.
+RESULT_FIELDS = {
+    "device_get_fan_speed_rpm": "speed", "device_get_temperature_v": "temperature",
+    "vgpu_type_get_max_instances_per_gpu_instance": "maxInstancePerGI", "system_get_driver_branch": "branch",
+}  # fmt: skip
+FIELD_ALIASES = {
+    "device_get_clock_offsets.clock_type": "type", "device_set_nvlink_device_low_power_threshold.threshold": "low_pwr_threshold",
+    "system_event_set_free.event_set": "set", "system_event_set_wait.event_set": "set",
+    "system_event_set_wait.buffer_size": "data_size", "system_register_events.event_set": "set",
 }  # fmt: skip
 
 # An array that comes back, and the function that says how many elements it has.
@@ -118,3 +132,87 @@ ATTRIBUTES: dict[str, dict[str, dict[str, str]]] = {
         },
     },
 }  # fmt: skip
+
+# Names of the records that have none in C, as the released bindings number them, found by their fields.
+ANONYMOUS_NAMES: dict[str, dict[str, str]] = {
+    "driver": {
+        "anon_struct0": "bytesOverBudget",
+        "anon_struct1": "x y z",
+        "anon_struct2": "event flags triggerAtBlockStart",
+        "anon_struct3": "event flags",
+        "anon_struct4": "x y z",
+        "anon_struct5": "devNode deviceUpdatable",
+        "anon_struct6": "depth height width",
+        "anon_struct7": "hArray",
+        "anon_struct8": "hMipmappedArray",
+        "anon_struct9": "devPtr format numChannels sizeInBytes",
+        "anon_struct10": "devPtr format height numChannels pitchInBytes width",
+        "anon_struct11": "",
+        "anon_struct12": "handle name",
+        "anon_struct13": "handle name",
+        "anon_struct14": "value",
+        "anon_struct15": "key",
+        "anon_struct16": "fence keyedMutex nvSciSync",
+        "anon_struct17": "value",
+        "anon_struct18": "key timeoutMs",
+        "anon_struct19": "fence keyedMutex nvSciSync",
+        "anon_struct20": "extentDepth extentHeight extentWidth layer level offsetX offsetY offsetZ",
+        "anon_struct21": "layer offset size",
+        "anon_struct22": "deviceId localityDomainId",
+        "anon_struct23": "compressionType gpuDirectRDMACapable usage",
+        "anon_struct24": "layerHeight locHint ptr rowLength",
+        "anon_struct25": "array offset",
+        "anon_struct26": "device",
+        "anon_struct27": "numDevices",
+        "anon_struct28": "locHint ptr",
+        "anon_struct29": "id offset",
+        "anon_union2": "overBudget",
+        "anon_union4": "smCount",
+        "anon_union5": "array linear mipmap pitch2D",
+        "anon_union6": "fd nvSciBufObject win32",
+        "anon_union7": "fd nvSciSyncObj win32",
+        "anon_union8": "fence",
+        "anon_union9": "fence",
+        "anon_union12": "array mipmap",
+        "anon_union13": "miptail sparseLevel",
+        "anon_union14": "memHandle",
+        "anon_union16": "array ptr",
+        "anon_union22": "le ptr",
+        "anon_union24": "pArray pPitch",
+    },
+    "runtime": {
+        "anon_struct0": "depth height width",
+        "anon_struct1": "array",
+        "anon_struct2": "mipmap",
+        "anon_struct3": "desc devPtr sizeInBytes",
+        "anon_struct4": "desc devPtr height pitchInBytes width",
+        "anon_struct5": "",
+        "anon_struct6": "deviceId localityDomainId",
+        "anon_struct7": "layerHeight locHint ptr rowLength",
+        "anon_struct8": "array offset",
+        "anon_struct9": "handle name",
+        "anon_struct10": "handle name",
+        "anon_struct11": "value",
+        "anon_struct12": "key",
+        "anon_struct13": "fence keyedMutex nvSciSync",
+        "anon_struct14": "value",
+        "anon_struct15": "key timeoutMs",
+        "anon_struct16": "fence keyedMutex nvSciSync",
+        "anon_struct17": "offset pValue size",
+        "anon_struct18": "x y z",
+        "anon_struct19": "event flags triggerAtBlockStart",
+        "anon_struct20": "x y z",
+        "anon_struct21": "event flags",
+        "anon_struct22": "devNode deviceUpdatable",
+        "anon_struct23": "bytesOverBudget",
+        "anon_union0": "array linear mipmap pitch2D",
+        "anon_union3": "array ptr",
+        "anon_union4": "fd nvSciBufObject win32",
+        "anon_union5": "fd nvSciSyncObj win32",
+        "anon_union6": "fence",
+        "anon_union7": "fence",
+        "anon_union11": "gridDim isEnabled param",
+        "anon_union12": "overBudget",
+        "anon_union13": "pArray pPitch",
+    },
+}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from bindings_facts import ANONYMOUS_NAMES
 from facts import Field, Library, Record
 
 BUILTIN = {
@@ -19,7 +20,7 @@ BUILTIN = {
     "int64_t": "i64", "uint64_t": "u64", "float": "f32", "double": "f64", "bool": "u8", "_Bool": "u8", "loff_t": "i64",
 }  # fmt: skip
 SIZES = {"i8": 1, "u8": 1, "i16": 2, "u16": 2, "i32": 4, "u32": 4, "f32": 4, "i64": 8, "u64": 8, "f64": 8}
-HIDDEN_FIELD = re.compile(r"reserved\w*|padding\w*|_\w+|unused|rsvd\w*")
+HIDDEN_FIELD = re.compile(r"reserved\d*|padding\d*|_\w+|unused|rsvd\d*")
 ANONYMOUS = re.compile(r"anon_(struct|union)\d+")
 
 
@@ -52,7 +53,7 @@ class ClassFacts:
     root: str = ""
     fields: list[FieldFacts] = field(default_factory=list)
     members: tuple[tuple[str, int], ...] = ()
-    hidden: bool = False
+    version: int = 0  # NVML: the version number a new record carries in its first field
 
 
 def strip(spelling: str) -> str:
@@ -252,12 +253,20 @@ class Types:
         if record.name:
             name = record.name
         else:
-            name = f"anon_{record.kind}{self.anonymous[record.kind]}"
-            self.anonymous[record.kind] += 1
+            name = self._anonymous_name(record)
         if name not in self.classes:
             self.classes[name] = ClassFacts(name, "record", record.size, root=name)
             self.classes[name].fields = self._fields(record.fields, 0, name)
         return name
+
+    def _anonymous_name(self, record: Record) -> str:
+        """The released name of a record with these fields that is not taken yet, else a number of our own."""
+        fields = " ".join(sorted(f.name for f in record.fields if f.name and not HIDDEN_FIELD.fullmatch(f.name)))
+        for name, known in ANONYMOUS_NAMES.get(self.library.name, {}).items():
+            if name not in self.classes and name.startswith(f"anon_{record.kind}") and " ".join(sorted(known.split())) == fields:
+                return name
+        self.anonymous[record.kind] += 1
+        return f"anon_{record.kind}{100 + self.anonymous[record.kind]}"
 
     def _link(self, fields: list[FieldFacts]) -> None:
         """Finds the count of each pointer to elements, and the user data of each callback."""
@@ -274,3 +283,88 @@ class Types:
             if item.value.cls in ("CUhostFn", "cudaHostFn_t") and "userData" in names:
                 item.callback = "userData"
             item.user_data = item.name == "userData"
+
+
+def snake(name: str) -> str:
+    """pciInfo -> pci_info, gpuIndex -> gpu_index."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
+class PythonicTypes(Types):
+    """The classes of a module that renames (NVML and so on): enums and handles are plain ints in its functions."""
+
+    def __init__(self, library: Library, driver: Types | None = None) -> None:
+        self.inner = Types(library, driver)
+        self.library = library
+        self.other = None
+        self.enum_names = {}
+        self.classes = {}
+        self.records = self._record_names()
+        self._make_python_enums()
+        self._make_python_records()
+
+    def value(self, spelling: str) -> Value:
+        return self._translate(self.inner.value(spelling))
+
+    def _translate(self, value: Value) -> Value:
+        if value.kind == "enumeration":
+            return Value("i32", "", value.length)
+        if value.kind == "handle":
+            found = self.inner.find(value.cls)
+            assert found is not None
+            return Value("u64" if found.size == 8 else "u32", "", value.length)
+        if value.kind == "record":
+            found = self.inner.find(value.cls)
+            assert found is not None
+            return Value("record", self.records.get(found.root, found.root), value.length)
+        if value.kind == "chars":
+            return Value("string", "", value.length)
+        if value.kind == "text":
+            return Value("cstring")
+        return value
+
+    def _record_names(self) -> dict[str, str]:
+        """Class of the inner types -> Python name."""
+        names: dict[str, str] = {}
+        for python, struct in self.library.python_structs.items():
+            first, *members = struct.type.split(".")
+            found = self.inner.find(first)
+            for member in members:
+                inner = next((f for f in found.fields if f.name == member), None) if found else None
+                found = self.inner.find(inner.value.cls) if inner and inner.value.kind == "record" else None
+            if found is not None:
+                names.setdefault(found.root, python)
+        return names
+
+    def _make_python_enums(self) -> None:
+        values = {n: v for e in self.library.enums.values() for n, v in e.values}
+        values.update({c.name: c.value for c in self.library.constants.values() if isinstance(c.value, int)})
+        for name, members in self.library.python_enums.items():
+            pairs = tuple((m, int(values[c])) for m, c in members if c in values)
+            self.classes[name] = ClassFacts(name, "enumeration", 4, root=name, members=pairs)
+
+    def _make_python_records(self) -> None:
+        used = [c for c in self.inner.classes.values() if c.kind == "record" and c.root == c.name]
+        for c in used:
+            name = self.records.get(c.name, c.name)
+            self.classes[name] = ClassFacts(name, "record", c.size, root=name, version=version_of(name, c))
+        for c in used:
+            name = self.records.get(c.name, c.name)
+            struct = self.library.python_structs.get(name)
+            renamed = {v: k for k, v in struct.fields.items()} if struct else {}
+            fields = [self._python_field(f, renamed) for f in c.fields]
+            self.classes[name].fields = [f for f in fields if f is not None]
+
+    def _python_field(self, item: FieldFacts, renamed: dict[str, str]) -> FieldFacts | None:
+        value = Value("address") if item.value.kind in ("array", "kernel") else self._translate(item.value)
+        if value.kind == "bytes" and value.length > 1:
+            value = Value("string" if value.length >= 8 and "uuid" not in item.name.lower() else "bytes", "", value.length)
+        return FieldFacts(renamed.get(item.name, snake(item.name)), item.offset, value)
+
+
+def version_of(name: str, c: ClassFacts) -> int:
+    """NVML structs that start with `version` carry size and version there; the version is part of their name."""
+    if not c.fields or c.fields[0].name != "version" or c.fields[0].offset != 0:
+        return 0
+    match = re.search(r"_v(\d+)(?:_t|_st)?$", name) or re.search(r"_v(\d+)(?:_t|_st)?$", c.name)
+    return int(match[1]) if match else 1

@@ -36,7 +36,21 @@ def _text(module: str, code: Any) -> str:
     return text.decode() if text else ""
 
 
+_FACTORIES: dict[str, Any] = {}
+
+
+def register(module: str, factory: Any) -> None:
+    """`factory(code)` makes the exception of a module in the Pythonic style."""
+    _FACTORIES[module] = factory
+
+
+def status_text(code: Any) -> str:
+    return f"{code.name} ({code.value})"
+
+
 def raise_status(module: str, code: Any, function: str) -> NoReturn:
+    if module in _FACTORIES:
+        raise _FACTORIES[module](code)
     raise CUDABindingsError(code, function, _text(module, code))
 
 

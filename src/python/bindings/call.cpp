@@ -28,6 +28,9 @@ class Call {
     for (int i = 0; i < row_.parameters; ++i) {
       if (!simple(i, args)) return nullptr;
     }
+    for (int i = row_.parameters; i < row_.parameters + row_.extras; ++i) {
+      if (params_[i].role == Role::field && !set_field(i, args)) return nullptr;
+    }
     if (deferred_) {
       for (int i = 0; i < row_.parameters; ++i) {
         if (((deferred_ >> i) & 1) != 0 && !linked(i, args)) return nullptr;
@@ -35,7 +38,8 @@ class Call {
     }
     if (f_.address == nullptr && !resolve(f_)) [[unlikely]] return nullptr;
     if (row_.flags & kNoResult) return plain();
-    const auto code = static_cast<int>(invoke());
+    const int code = (row_.flags & kAskTwice) != 0 ? ask_twice() : status();
+    if ((row_.flags & kAskTwice) != 0 && PyErr_Occurred()) return nullptr;
     if (host_call_ != nullptr) settle(code);
     return result(code);
   }
@@ -64,7 +68,8 @@ class Call {
           return true;
         }
         [[fallthrough]];
-      case Role::size_of: return fetch_void(slot, frame_.take(8));
+      case Role::size_of:
+      case Role::asked: return fetch_void(slot, frame_.take(8));
       case Role::in_pointer: {
         PyObject* value = args[p.argument];
         if (Py_IsNone(value)) {
@@ -91,7 +96,12 @@ class Call {
         PyObject* value = p.argument < 0 ? nullptr : args[p.argument];
         return value == nullptr || store(value, p.kind, p.type, where(i), slot.p, nullptr);
       }
-      case Role::image: return to_image(args[p.argument], where(i), frame_, &slot);
+      case Role::image:
+        if (p.link >= 0) {
+          deferred_ |= 1u << i;
+          return true;
+        }
+        return to_image(args[p.argument], where(i), frame_, &slot);
       case Role::text: {
         const char* text = nullptr;
         if (!to_text(args[p.argument], where(i), frame_, &text)) return false;
@@ -103,6 +113,19 @@ class Call {
         return to_callback(args[p.argument], static_cast<CallbackShape>(p.extra), where(i), &slot, &host_call_);
       case Role::out_owned: return fetch_void(slot, frame_.take(8));
       case Role::null: slot.u = 0; return true;
+      case Role::constant: slot.u = p.extra; return true;
+      case Role::elements: {
+        PyObject* value = args[params_[p.link].argument];
+        slot.u = is_record(value) ? reinterpret_cast<RecordObject*>(value)->count : 1;
+        return true;
+      }
+      case Role::compose: {
+        RecordObject* record = new_record(p.type);
+        if (record == nullptr) return false;
+        fresh_[fresh_count_++] = reinterpret_cast<PyObject*>(record);
+        slot.p = record->place;
+        return true;
+      }
       default: deferred_ |= 1u << i; return true;
     }
   }
@@ -124,6 +147,25 @@ class Call {
     switch (p.role) {
       case Role::in_void: return to_address(value, where(i), frame_, p.link >= 0 ? wanted : 0, false, &slot);
       case Role::out_void: return to_address(value, where(i), frame_, p.link >= 0 ? wanted : 0, true, &slot);
+      case Role::image: {
+        const Py_ssize_t have = PyUnicode_Check(value) || PyLong_Check(value) || !PyObject_CheckBuffer(value) ? -1 : PyObject_Size(value);
+        if (PyErr_Occurred()) PyErr_Clear();
+        if (have >= 0 && static_cast<std::uint64_t>(have) + 1 < wanted) {  // the terminating NUL may be counted
+          PyErr_Format(PyExc_ValueError, "%s(): %s has %zd bytes, but the call uses %llu", f_.name, where(i).name, have,
+                       static_cast<unsigned long long>(wanted));
+          return false;
+        }
+        if (PyUnicode_Check(value)) {
+          Py_ssize_t length = 0;
+          if (PyUnicode_AsUTF8AndSize(value, &length) == nullptr) return false;
+          if (static_cast<std::uint64_t>(length) + 1 < wanted) {
+            PyErr_Format(PyExc_ValueError, "%s(): %s has %zd bytes, but the call uses %llu", f_.name, where(i).name, length,
+                         static_cast<unsigned long long>(wanted));
+            return false;
+          }
+        }
+        return to_image(value, where(i), frame_, &slot);
+      }
       case Role::in_array: return sequence(i, value, p.link >= 0 ? wanted : UINT64_MAX);
       case Role::text_array: return texts(i, value, p.link >= 0 ? wanted : UINT64_MAX);
       case Role::user_data:
@@ -423,6 +465,22 @@ class Call {
     return true;
   }
 
+  /// An argument that is a field of a composed record.
+  bool set_field(int i, PyObject* const* args) {
+    const ParamRow& p = params_[i];
+    char* place = static_cast<char*>(slots_[p.link].p) + p.extra;
+    PyObject* value = args[p.argument];
+    if (p.kind != Kind::string) return store(value, p.kind, p.type, where(i), place, nullptr);
+    const char* text = nullptr;  // `type` is the room
+    if (!to_text(value, where(i), frame_, &text)) return false;
+    if (text != nullptr && std::strlen(text) >= p.type) {
+      PyErr_Format(PyExc_ValueError, "%s(): %s is too long", f_.name, where(i).name);
+      return false;
+    }
+    if (text != nullptr) std::strcpy(place, text);
+    return true;
+  }
+
   // ---- the call and its results -------------------------------------------------------------------------------------------
 
   std::uint64_t invoke() {
@@ -432,6 +490,36 @@ class Call {
     const std::uint64_t value = row_.invoke(f_.address, slots_);
     PyEval_RestoreThread(state);
     return value;
+  }
+
+  int status() {
+    if ((row_.flags & kStatusRecord) == 0) return static_cast<int>(invoke());
+    int pair[4] = {};  // CUfileError_t: the operation's error, then the driver's
+    slots_[row_.parameters].p = pair;
+    invoke();
+    return pair[0];
+  }
+
+  /// Asks for the number of elements first, then for the elements; a list that grew in between is asked for again.
+  int ask_twice() {
+    int code = status();
+    for (int attempt = 0; attempt < 8 && (code == 0 || code == 7); ++attempt) {  // 7: NVML_ERROR_INSUFFICIENT_SIZE
+      bool fits = true;
+      for (int i = 0; i < row_.parameters; ++i) {
+        const ParamRow& p = params_[i];
+        if (p.role != Role::out_counted) continue;
+        const std::uint64_t wanted = number(p.link);
+        if (wanted <= counts_[i]) continue;
+        fits = false;
+        counts_[i] = static_cast<std::uint32_t>(wanted + 4);
+        if (!fetch_void(slots_[i], frame_.take(size_of(p.kind, p.type) * counts_[i]))) return code;
+        const std::uint32_t room = counts_[i];
+        std::memcpy(slots_[p.link].p, &room, sizeof room);
+      }
+      if (fits) return code;
+      code = status();
+    }
+    return code;
   }
 
   /// After the library took (or refused) a Python callback: on a capturing stream it belongs to the graph from now on.
@@ -455,6 +543,7 @@ class Call {
       case Role::count: case Role::in_out: case Role::attribute_out: case Role::attributes_out: case Role::out_asked:
         return true;
       case Role::size_of: return p.extra != 0;
+      case Role::result_field: return true;
       default: return false;
     }
   }
@@ -469,6 +558,7 @@ class Call {
       case Role::out_chars: {
         const auto* text = static_cast<const char*>(slots_[i].p);
         if (p.kind == Kind::bytes) return PyBytes_FromStringAndSize(text, counts_[i]);
+        if (p.kind == Kind::string) return load(Kind::string, kNoType, text, nullptr, counts_[i]);
         return PyBytes_FromStringAndSize(text, static_cast<Py_ssize_t>(strnlen(text, counts_[i])));
       }
       case Role::out_asked:
@@ -488,11 +578,21 @@ class Call {
         return load(row->kind, row->type, slots_[i].p, nullptr, row->length);
       }
       case Role::attributes_out: return attribute_list(i);
+      case Role::result_field: {
+        const std::size_t room = p.kind == Kind::string ? p.type : 0;
+        return load(p.kind, p.type, static_cast<char*>(slots_[p.link].p) + p.extra, nullptr, room);
+      }
       default: Py_RETURN_NONE;
     }
   }
 
-  static PyObject* list_of(const ParamRow& p, const char* data, std::uint64_t n) {
+  PyObject* list_of(const ParamRow& p, const char* data, std::uint64_t n) {
+    if (p.kind == Kind::record && f_.api->raises != 0) {  // one object with n elements
+      if (n == 0) return PyList_New(0);
+      RecordObject* array = new_record(p.type, static_cast<std::uint32_t>(n));
+      if (array != nullptr) std::memcpy(array->place, data, n * size_of(p.kind, p.type));
+      return reinterpret_cast<PyObject*>(array);
+    }
     Ref list{PyList_New(static_cast<Py_ssize_t>(n))};
     for (std::uint64_t k = 0; list && k < n; ++k) {
       PyObject* item = load(p.kind, p.type, data + k * size_of(p.kind, p.type), nullptr);
@@ -536,7 +636,7 @@ class Call {
     Ref tuple{f_.outs > 1 ? PyTuple_New(f_.outs) : nullptr};
     if (f_.outs > 1 && !tuple) return nullptr;
     int k = 0;
-    for (int i = 0; i < row_.parameters; ++i) {
+    for (int i = 0; i < row_.parameters + row_.extras; ++i) {
       if (!returned(params_[i])) continue;
       PyObject* value = value_of(i);
       if (value == nullptr || f_.outs == 1) return value;
@@ -555,6 +655,10 @@ class Call {
       slots_[row_.parameters].p = record->place;
     }
     std::uint64_t raw = invoke();
+    if (f_.raising && row_.returns == Kind::i64 && static_cast<std::int64_t>(raw) < 0) {  // cuFileRead: minus an error
+      Ref member{enum_member(f_.api->result, -static_cast<std::int64_t>(raw))};
+      return member ? PyObject_CallFunction(raise_status, "sOs", f_.api->module, member.get(), f_.name) : nullptr;
+    }
     PyObject* value = record != nullptr ? std::exchange(fresh_[fresh_count_ - 1], nullptr)
                                         : load(row_.returns, row_.returns_type, &raw, nullptr);
     if (value == nullptr || f_.raising) return value;
@@ -582,13 +686,14 @@ PyObject* call_function(FunctionObject& function, PyObject* const* args) { retur
 
 int count_outputs(const FunctionRow& row, const ParamRow* params) {
   int outs = 0;
-  for (int i = 0; i < row.parameters; ++i) {
+  for (int i = 0; i < row.parameters + row.extras; ++i) {
     switch (params[i].role) {
       case Role::out: case Role::out_chars: case Role::out_array: case Role::out_counted: case Role::out_owned:
       case Role::count: case Role::in_out: case Role::attribute_out: case Role::attributes_out: case Role::out_asked:
         ++outs;
         break;
       case Role::size_of: outs += params[i].extra != 0; break;
+      case Role::result_field: ++outs; break;
       default: break;
     }
   }

@@ -158,7 +158,7 @@ bool to_slot(PyObject* value, Kind kind, TypeId type, const Where& where, Slot* 
       out->p = record->place;
       return true;
     }
-    case Kind::address: case Kind::text: case Kind::kernel: case Kind::array: {
+    case Kind::address: case Kind::text: case Kind::cstring: case Kind::kernel: case Kind::array: {
       Frame frame;  // callers that must keep a buffer alive use to_address
       return to_address(value, where, frame, 0, false, out);
     }
@@ -243,6 +243,15 @@ PyObject* load(Kind kind, TypeId type, const void* place, PyObject* owner, std::
     case Kind::chars: {
       const auto* text = static_cast<const char*>(place);
       return PyBytes_FromStringAndSize(text, static_cast<Py_ssize_t>(strnlen(text, length)));
+    }
+    case Kind::string: {
+      const auto* text = static_cast<const char*>(place);
+      return PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(strnlen(text, length)), "replace");
+    }
+    case Kind::cstring: {
+      const char* text = read(static_cast<const char*>(nullptr));
+      if (text == nullptr) Py_RETURN_NONE;
+      return PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(std::strlen(text)), "replace");
     }
     case Kind::bytes: return PyBytes_FromStringAndSize(static_cast<const char*>(place), static_cast<Py_ssize_t>(length));
     default: Py_RETURN_NONE;

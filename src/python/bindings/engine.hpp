@@ -79,10 +79,11 @@ struct RecordObject {
   PyObject* owner;  // the record this one is a part of, or null
   PyObject* keep;   // dict: address of a pointer field -> what it points to; on the outermost record only
   TypeId type;
-  bool owns;        // place was allocated for this object
+  bool owns;            // place was allocated for this object
+  std::uint32_t count;  // elements: more than one in the Pythonic modules only
 };
 extern PyTypeObject* record_base;
-RecordObject* new_record(TypeId id);                                    // zeroed, owns its memory
+RecordObject* new_record(TypeId id, std::uint32_t count = 1);           // zeroed, owns its memory
 RecordObject* view_record(TypeId id, void* place, PyObject* owner);
 inline bool is_record(PyObject* o) { return PyObject_TypeCheck(o, record_base); }
 /// The record behind a Python argument for a parameter of type `id`; null with an exception set.

@@ -100,9 +100,10 @@ bool to_address(PyObject* value, const Where& where, Frame& frame, std::uint64_t
   }
   if (is_record(value)) {
     auto* record = reinterpret_cast<RecordObject*>(value);
-    if (row_of(record->type).size < needed) {
-      PyErr_Format(PyExc_ValueError, "%s%s%s has %d bytes, but the call uses %llu", where.owner, where.joint, where.name,
-                   row_of(record->type).size, static_cast<unsigned long long>(needed));
+    const std::uint64_t have = std::uint64_t{row_of(record->type).size} * record->count;
+    if (have < needed) {
+      PyErr_Format(PyExc_ValueError, "%s%s%s has %llu bytes, but the call uses %llu", where.owner, where.joint, where.name,
+                   static_cast<unsigned long long>(have), static_cast<unsigned long long>(needed));
       return false;
     }
     out->p = record->place;

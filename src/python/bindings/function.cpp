@@ -11,7 +11,7 @@ PyTypeObject* function_type = nullptr;
 FunctionObject& self_of(PyObject* o) { return *reinterpret_cast<FunctionObject*>(o); }
 
 const char* argument_name(const FunctionObject& f, int argument) {
-  for (int i = 0; i < f.row->parameters; ++i) {
+  for (int i = 0; i < f.row->parameters + f.row->extras; ++i) {
     if (f.params[i].argument == argument) return f.api->text + f.params[i].name;
   }
   return "?";
@@ -94,14 +94,16 @@ std::string documentation(const FunctionObject& f) {
   }
   text += ")\n--\n\n";
   text += api.text + f.row->prototype;
-  for (int i = 0; i < f.row->parameters; ++i) {
+  for (int i = 0; i < f.row->parameters + f.row->extras; ++i) {
     const ParamRow& p = f.params[i];
-    const std::string type = p.type != kNoType ? name_of(p.type) : "";
+    const bool typed = p.kind == Kind::enumeration || p.kind == Kind::handle || p.kind == Kind::record;
+    const std::string type = typed ? name_of(p.type) : "";
     if (p.argument >= 0) {
       std::string role = role_text(p.role);
       if (!type.empty()) role = role.empty() ? type : role + " of " + type;
       arguments += std::string{"\n  "} + (api.text + p.name) + (role.empty() ? "" : ": " + role);
-    } else if (p.role != Role::null && p.role != Role::size_of) {
+    } else if (p.role != Role::null && p.role != Role::size_of && p.role != Role::constant && p.role != Role::elements && p.role != Role::asked &&
+               p.role != Role::compose) {
       results += std::string{"\n  "} + (api.text + p.name) + (type.empty() ? "" : ": " + type);
     }
   }

@@ -3,11 +3,27 @@
 
 #include <dlfcn.h>
 
+#include <stdexcept>
+
 #include "cucore/pathfinder.hpp"
+#include "engine.hpp"
 
 namespace cucore::bindings {
+namespace {
+
+/// Tells the search where Python's packages are: cuda.pathfinder does it when it is asked for anything. Once per process.
+void prepare_search() {
+  static std::atomic<bool> done{false};
+  if (done.exchange(true)) return;
+  Ref environment{PyImport_ImportModule("cuda.pathfinder._environment")};
+  Ref result{environment ? PyObject_CallMethod(environment.get(), "refresh", nullptr) : nullptr};
+  if (!result) PyErr_Clear();  // the search then relies on the environment's variables
+}
+
+}  // namespace
 
 void* library_symbol(const char* library, const char* symbol) {
+  prepare_search();
   return ::dlsym(pathfinder::load_nvidia_dynamic_lib(library).handle, symbol);
 }
 

@@ -85,7 +85,26 @@ PyObject* driver_report(PyObject*, PyObject*) {
   }
 }
 
-/// Reference counts of a row for tests: how a function is described, as Python data.
+/// layout(class): size and (name, offset, kind, class or None, length) per field, for NumPy dtypes.
+PyObject* layout(PyObject*, PyObject* type) {
+  const TypeId id = PyType_Check(type) ? type_of(reinterpret_cast<PyTypeObject*>(type)) : kNoType;
+  if (id == kNoType || row_of(id).kind != TypeClass::record) return PyErr_Format(PyExc_TypeError, "not a struct: %R", type);
+  const Api& api = api_of(id);
+  const TypeRow& row = row_of(id);
+  Ref list{PyList_New(row.count)};
+  for (int i = 0; list && i < row.count; ++i) {
+    const FieldRow& f = api.fields[row.first + i];
+    PyObject* inner = f.kind == Kind::record ? class_of(f.type) : Py_None;
+    PyObject* item = inner == nullptr ? nullptr
+                                      : Py_BuildValue("(siiOi)", api.text + f.name, static_cast<int>(f.offset),
+                                                      static_cast<int>(f.kind), inner, static_cast<int>(f.length));
+    if (item == nullptr) return nullptr;
+    PyList_SET_ITEM(list.get(), i, item);
+  }
+  return list ? Py_BuildValue("(iN)", static_cast<int>(row.size), list.release()) : nullptr;
+}
+
+/// How a function is described, as Python data.
 PyObject* describe(PyObject*, PyObject* args) {
   const char *module = nullptr, *name = nullptr;
   if (!PyArg_ParseTuple(args, "ss", &module, &name)) return nullptr;
@@ -119,6 +138,7 @@ PyMethodDef methods[] = {
     {"sizeof", size_of_class, METH_O, "sizeof(objType)\n--\n\nSize of a C type in bytes."},
     {"set_raise_status", set_raise_status, METH_O, "the function that turns a result code into an exception"},
     {"driver_report", driver_report, METH_NOARGS, "which driver library is in use"},
+    {"layout", layout, METH_O, "layout(class): size and fields of a struct"},
     {"describe", describe, METH_VARARGS, "describe(module, function): its parameter rows"},
     {},
 };

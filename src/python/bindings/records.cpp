@@ -35,14 +35,20 @@ RecordObject* allocate(PyTypeObject* type, TypeId id) {
   record->keep = nullptr;
   record->type = id;
   record->owns = false;
+  record->count = 1;
   return record;
 }
 
 bool own_memory(RecordObject* record) {
-  const std::size_t size = (row_of(record->type).size + std::size_t{63}) & ~std::size_t{63};
+  const TypeRow& row = row_of(record->type);
+  const std::size_t size = (std::size_t{row.size} * record->count + 63) & ~std::size_t{63};
   record->place = std::aligned_alloc(64, size == 0 ? 64 : size);  // CUtensorMap asks for 64
   if (record->place == nullptr) return PyErr_NoMemory(), false;
   std::memset(record->place, 0, size == 0 ? 64 : size);
+  for (std::uint32_t i = 0; row.version != 0 && i < record->count; ++i) {
+    const std::uint32_t version = row.size | std::uint32_t{row.version} << 24;
+    std::memcpy(static_cast<char*>(record->place) + std::size_t{row.size} * i, &version, sizeof version);
+  }
   record->owns = true;
   return true;
 }
@@ -51,12 +57,25 @@ PyObject* record_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   const TypeId id = type_of(type);
   if (id == kNoType) return PyErr_Format(PyExc_TypeError, "%s cannot be made directly", type->tp_name), nullptr;
   static const char* keywords[] = {"_ptr", nullptr};
+  static const char* array_keywords[] = {"size", nullptr};
   PyObject* place = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O", const_cast<char**>(keywords), &place)) return nullptr;
-  Slot address{};
+  const bool pythonic = api_of(id).raises != 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O", const_cast<char**>(pythonic ? array_keywords : keywords), &place)) {
+    return nullptr;
+  }
+  Slot address{}, count{};
+  count.u = 1;
+  if (pythonic) {
+    if (place != nullptr && !to_integer(place, Kind::u32, Where{name_of(id), "(): ", "size"}, &count)) return nullptr;
+    if (count.u == 0 || count.u > 1 << 20) {
+      return PyErr_Format(PyExc_ValueError, "%s(): size must be between 1 and 1048576", name_of(id)), nullptr;
+    }
+    place = nullptr;
+  }
   if (place != nullptr && !to_integer(place, Kind::u64, Where{name_of(id), "(): ", "_ptr"}, &address)) return nullptr;
   RecordObject* record = allocate(type, id);
   if (record == nullptr) return nullptr;
+  record->count = static_cast<std::uint32_t>(count.u);
   if (address.p != nullptr) {
     record->place = address.p;
   } else if (!own_memory(record)) {
@@ -106,11 +125,11 @@ PyObject* record_repr(PyObject* o) {
       std::snprintf(hex, sizeof hex, "%llx", PyLong_AsUnsignedLongLongMask(value.get()));
       PyErr_Clear();
       line = Ref{PyUnicode_FromFormat("%s : 0x%s", name, hex)};
-    } else if (field.kind == Kind::bytes) {
+    } else if (field.kind == Kind::bytes && PyBytes_Check(value.get())) {
       Ref hex{PyObject_CallMethod(value.get(), "hex", nullptr)};
       if (!hex) return nullptr;
       line = Ref{PyUnicode_FromFormat("%s : %U", name, hex.get())};
-    } else if (field.kind == Kind::chars) {
+    } else if (field.kind == Kind::chars && PyBytes_Check(value.get())) {
       Ref text{PyUnicode_DecodeUTF8(PyBytes_AS_STRING(value.get()), PyBytes_GET_SIZE(value.get()), "replace")};
       if (!text) return nullptr;
       line = Ref{PyUnicode_FromFormat("%s : %U", name, text.get())};
@@ -124,10 +143,13 @@ PyObject* record_repr(PyObject* o) {
 }
 
 int record_buffer(PyObject* o, Py_buffer* view, int flags) {
-  return PyBuffer_FillInfo(view, o, self_of(o)->place, row_of(self_of(o)->type).size, 0, flags);
+  return PyBuffer_FillInfo(view, o, self_of(o)->place,
+                           static_cast<Py_ssize_t>(row_of(self_of(o)->type).size) * self_of(o)->count, 0, flags);
 }
 
 // ---- fields ---------------------------------------------------------------------------------------------------------------
+
+bool is_text(Kind kind) { return kind == Kind::chars || kind == Kind::bytes || kind == Kind::string; }
 
 std::uint64_t element_count(RecordObject* record, const FieldObject& field) {
   if (field.row->link < 0) return 0;
@@ -154,11 +176,26 @@ PyObject* load_array(RecordObject* record, const FieldObject& field, void** plac
   return list.release();
 }
 
+PyObject* element_view(RecordObject* record, std::uint32_t index) {
+  char* place = static_cast<char*>(record->place) + std::size_t{row_of(record->type).size} * index;
+  return reinterpret_cast<PyObject*>(view_record(record->type, place, reinterpret_cast<PyObject*>(record)));
+}
+
 PyObject* field_get(PyObject* self, PyObject* object, PyObject*) {
   if (object == nullptr || Py_IsNone(object)) return Py_NewRef(self);
   const auto& field = *reinterpret_cast<FieldObject*>(self);
   if (!is_record(object)) return PyErr_Format(PyExc_TypeError, "not a record"), nullptr;
   RecordObject* record = self_of(object);
+  if (record->count > 1) [[unlikely]] {  // a column: one value per element
+    Ref column{PyList_New(record->count)};
+    for (std::uint32_t i = 0; column && i < record->count; ++i) {
+      Ref element{element_view(record, i)};
+      PyObject* value = element ? field_get(self, element.get(), nullptr) : nullptr;
+      if (value == nullptr) return nullptr;
+      PyList_SET_ITEM(column.get(), i, value);
+    }
+    return column.release();
+  }
   const FieldRow& row = *field.row;
   char* place = static_cast<char*>(record->place) + row.offset;
   if (row.kind == Kind::array) return load_array(record, field, reinterpret_cast<void**>(place));
@@ -167,7 +204,7 @@ PyObject* field_get(PyObject* self, PyObject* object, PyObject*) {
     std::memcpy(&pointer, place, sizeof pointer);
     if (PyObject* user = user_data_of(pointer)) return user;
   }
-  if (row.length == 0 || row.kind == Kind::chars || row.kind == Kind::bytes) {
+  if (row.length == 0 || is_text(row.kind)) {
     return load(row.kind, row.type, place, object, row.length);
   }
   Ref list{PyList_New(row.length)};
@@ -285,7 +322,7 @@ int field_set(PyObject* self, PyObject* object, PyObject* value) {
     if (Ref mine{user_data_of(pointer)}; mine) return set_user_data(static_cast<HostCall*>(pointer), value), 0;
   }
   if ((row.flags & kCountsArray) != 0 && !count_fits(record, field, value, where)) return -1;
-  if (row.kind == Kind::chars || row.kind == Kind::bytes) {
+  if (is_text(row.kind)) {
     Frame frame;
     const char* text = nullptr;
     Py_ssize_t size = 0;
@@ -357,6 +394,74 @@ void field_dealloc(PyObject* o) {
 
 void* as_slot(auto* function) { return reinterpret_cast<void*>(function); }
 
+// ---- records of the Pythonic modules: arrays, made from memory, compared by content -----------------------------------------
+
+Py_ssize_t record_length(PyObject* o) { return self_of(o)->count; }
+
+PyObject* record_item(PyObject* o, Py_ssize_t index) {
+  RecordObject* record = self_of(o);
+  if (index < 0 || index >= record->count) return PyErr_SetString(PyExc_IndexError, "index out of range"), nullptr;
+  return element_view(record, static_cast<std::uint32_t>(index));
+}
+
+PyObject* record_int(PyObject* o) { return PyLong_FromVoidPtr(self_of(o)->place); }
+PyObject* record_ptr(PyObject* o, void*) { return record_int(o); }
+
+PyObject* record_compare(PyObject* a, PyObject* b, int op) {
+  if ((op != Py_EQ && op != Py_NE) || !is_record(b)) Py_RETURN_NOTIMPLEMENTED;
+  const RecordObject *x = self_of(a), *y = self_of(b);
+  const bool same = x->type == y->type && x->count == y->count &&
+                    std::memcmp(x->place, y->place, std::size_t{row_of(x->type).size} * x->count) == 0;
+  return PyBool_FromLong(same == (op == Py_EQ));
+}
+
+/// from_ptr(ptr, size=1, readonly=False, owner=None): a view of memory the caller answers for.
+PyObject* from_ptr(PyObject* cls, PyObject* args, PyObject* kwargs) {
+  static const char* keywords[] = {"ptr", "size", "readonly", "owner", nullptr};
+  PyObject *pointer = nullptr, *size = nullptr, *owner = nullptr;
+  int readonly = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OpO", const_cast<char**>(keywords), &pointer, &size, &readonly, &owner)) {
+    return nullptr;
+  }
+  const TypeId id = type_of(reinterpret_cast<PyTypeObject*>(cls));
+  Slot address{}, count{};
+  count.u = 1;
+  if (!to_integer(pointer, Kind::u64, Where{name_of(id), ".from_ptr(): ", "ptr"}, &address)) return nullptr;
+  if (size != nullptr && !to_integer(size, Kind::u32, Where{name_of(id), ".from_ptr(): ", "size"}, &count)) return nullptr;
+  if (address.p == nullptr) return PyErr_SetString(PyExc_ValueError, "ptr must not be null (0)"), nullptr;
+  RecordObject* record = view_record(id, address.p, owner != nullptr && !Py_IsNone(owner) ? owner : nullptr);
+  if (record != nullptr) record->count = static_cast<std::uint32_t>(count.u);
+  return reinterpret_cast<PyObject*>(record);
+}
+
+/// from_buffer(buffer) and from_data(array): a copy of the bytes, whose length must be a multiple of the struct's.
+PyObject* from_buffer(PyObject* cls, PyObject* object) {
+  const TypeId id = type_of(reinterpret_cast<PyTypeObject*>(cls));
+  Frame frame;
+  Py_buffer* view = frame.buffer(object, PyBUF_ANY_CONTIGUOUS);
+  if (view == nullptr) return nullptr;
+  const std::size_t each = row_of(id).size, size = static_cast<std::size_t>(view->len);
+  if (size == 0 || size % each != 0) {
+    return PyErr_Format(PyExc_ValueError, "%s has %zu bytes, the buffer %zd", name_of(id), each, view->len), nullptr;
+  }
+  RecordObject* record = new_record(id, static_cast<std::uint32_t>(size / each));
+  if (record != nullptr) std::memcpy(record->place, view->buf, size);
+  return reinterpret_cast<PyObject*>(record);
+}
+
+PyMethodDef pythonic_methods[] = {
+    {"from_ptr", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(from_ptr)), METH_VARARGS | METH_KEYWORDS | METH_CLASS,
+     "from_ptr(ptr, size=1, readonly=False, owner=None): a view of the memory at ptr"},
+    {"from_buffer", from_buffer, METH_O | METH_CLASS, "from_buffer(buffer): a copy of a buffer's bytes"},
+    {"from_data", from_buffer, METH_O | METH_CLASS, "from_data(data): a copy of a NumPy array of this struct's dtype"},
+    {},
+};
+
+PyGetSetDef pythonic_getset[] = {
+    {"ptr", record_ptr, nullptr, "address of the first element", nullptr},
+    {},
+};
+
 PyMethodDef methods[] = {
     {"getPtr", get_ptr, METH_NOARGS, "getPtr()\n--\n\nAddress of the C struct."},
     {},
@@ -387,10 +492,11 @@ PyObject* kept(RecordObject* record, const void* field) {
   return key ? PyDict_GetItem(record->keep, key.get()) : nullptr;
 }
 
-RecordObject* new_record(TypeId id) {
+RecordObject* new_record(TypeId id, std::uint32_t count) {
   PyObject* type = class_of(id);
   if (type == nullptr) return nullptr;
   RecordObject* record = allocate(reinterpret_cast<PyTypeObject*>(type), id);
+  if (record != nullptr) record->count = count;
   if (record != nullptr && !own_memory(record)) {
     Py_DECREF(record);
     return nullptr;
@@ -418,7 +524,14 @@ RecordObject* expect_record(PyObject* value, TypeId id, const Where& where) {
 PyObject* make_record_class(TypeId id, PyObject* base) {
   const Api& api = api_of(id);
   const TypeRow& row = row_of(id);
-  PyType_Slot slots[] = {{Py_tp_dealloc, as_slot(record_dealloc)}, {0, nullptr}};
+  PyType_Slot plain_slots[] = {{Py_tp_dealloc, as_slot(record_dealloc)}, {0, nullptr}};
+  PyType_Slot pythonic_slots[] = {
+      {Py_tp_dealloc, as_slot(record_dealloc)}, {Py_sq_length, as_slot(record_length)},
+      {Py_sq_item, as_slot(record_item)},       {Py_nb_int, as_slot(record_int)},
+      {Py_tp_richcompare, as_slot(record_compare)}, {Py_tp_hash, as_slot(PyObject_HashNotImplemented)},
+      {Py_tp_methods, pythonic_methods},        {Py_tp_getset, pythonic_getset}, {0, nullptr},
+  };
+  PyType_Slot* slots = api.raises != 0 ? pythonic_slots : plain_slots;
   auto* name = new std::string{std::string{api.module} + "." + (api.text + row.name)};  // lives as long as the type
   PyType_Spec spec{name->c_str(), sizeof(RecordObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
   Ref type{PyType_FromSpecWithBases(&spec, base)};

@@ -25,6 +25,8 @@ enum class Kind : std::uint8_t {
   text,                                  // const char*: bytes
   chars,                                 // char[n]: bytes up to the first NUL
   bytes,                                 // char[n]: all n bytes
+  string,                                // char[n]: str up to the first NUL
+  cstring,                               // const char*: str
   array,                                 // pointer to elements of `type`, length in a sibling field
   kernel,                                // void** of kernel arguments
 };
@@ -57,6 +59,12 @@ enum class Role : std::uint8_t {
   out_asked,     // T*: as many elements as the function `extra` says, returned as a list
   fill,          // char*: a buffer to fill, or a size to get bytes; `extra` is the function that tells the size
   null,          // always NULL
+  asked,         // T*: number of elements, learnt by asking; neither given nor returned
+  constant,      // the number in `extra`
+  elements,      // how many elements the record in `link` has
+  compose,       // T*: a record made of the `field` rows that follow the C parameters
+  field,         // not a C parameter: an argument stored in the record of `link`, at offset `extra`
+  result_field,  // not a C parameter: a value returned from the record of `link`, at offset `extra`
 };
 
 /// The C signatures that a Python callable can stand for.
@@ -86,6 +94,8 @@ enum FunctionFlags : std::uint8_t {
   kBlocking = 1,       // may wait, or run a callback: the GIL is released around the call
   kLegacyContext = 2,  // cuCtxCreate: the form without its first argument is taken too
   kNoResult = 4,       // does not return a result code
+  kAskTwice = 8,       // called with no room first, to learn how much is needed
+  kStatusRecord = 16,  // returns a struct whose first member is the result code
 };
 
 struct FunctionRow {
@@ -94,6 +104,7 @@ struct FunctionRow {
   std::uint32_t prototype;  // C signature, for help()
   std::uint16_t first;      // first parameter row
   std::uint8_t parameters;  // C parameters
+  std::uint8_t extras;      // rows after them that are not C parameters
   std::uint8_t arguments;   // Python arguments
   std::uint8_t required;    // ... of which without a default
   std::uint8_t flags;
@@ -108,8 +119,8 @@ enum class TypeClass : std::uint8_t { enumeration, handle, record, integer, func
 struct TypeRow {
   std::uint32_t name;
   TypeClass kind;
-  std::uint8_t hidden;   // not a module attribute
-  std::uint16_t size;    // bytes (structs), or bytes of the integer
+  std::uint8_t version;  // NVML: written into the first field of a new record, 0: none
+  std::uint32_t size;    // bytes (structs), or bytes of the integer
   TypeId base;           // class it derives from
   TypeId root;           // what it stands for: aliases of one C type share it
   std::uint16_t first;   // fields or members
@@ -118,7 +129,7 @@ struct TypeRow {
 
 struct FieldRow {
   std::uint32_t name;
-  std::uint16_t offset;
+  std::uint32_t offset;
   Kind kind;
   std::uint8_t flags;     // kCountsArray...
   TypeId type;
@@ -167,7 +178,7 @@ struct Api {
   const NameRow* names;
   std::uint16_t function_count, type_count, constant_count, attribute_count, name_count;
   TypeId result;        // the enum of result codes
-  std::uint8_t raises;  // Pythonic modules: errors raise and values come back bare
+  std::uint8_t raises;  // Pythonic modules: errors raise, values come back bare, records may be arrays
   void* (*resolve)(const Api&, const FunctionRow&);  // address of the C function, null when missing
 };
 

@@ -1,0 +1,49 @@
+"""cuFile, direct storage access. Functions return bare values; an error raises `cuFileError`."""
+
+from __future__ import annotations
+
+from cuda.bindings import _dtypes, _errors, _lazy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_rendered, __dir__ = _lazy.lazy(__name__, "cuda.bindings.cufile", more=("cuFileError", "check_status", "op_status_error"))
+
+
+class cuFileError(Exception):
+    """A function failed; `status` is the member of `OpError`."""
+
+    def __init__(self, status: Any, cu_err: Any = None) -> None:
+        self.status = _rendered("OpError")(status)
+        self.cu_err = cu_err
+        super().__init__(_errors.status_text(self.status))
+
+    def __reduce__(self) -> Any:
+        return (type(self), (int(self.status), self.cu_err))
+
+
+def check_status(status: int) -> None:
+    """Raises for any status but success; results of read and write are negative when they are errors."""
+    if status < 0:
+        raise cuFileError(-status)
+    if status:
+        raise cuFileError(status)
+
+
+def op_status_error(status: int) -> str:
+    """The name of an operation's error."""
+    return str(_rendered("OpError")(status).name)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "pyCUresult":
+        from cuda.bindings import driver
+
+        return driver.CUresult
+    if name.endswith("_dtype"):
+        return _dtypes.find(__name__, name)
+    return _rendered(name)
+
+
+_errors.register(__name__, cuFileError)

@@ -1,0 +1,65 @@
+"""NVML, the management library. Functions return bare values; an error raises the exception of its code, an `NvmlError`."""
+
+from __future__ import annotations
+
+from cuda.bindings import _dtypes, _errors, _lazy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_rendered, __dir__ = _lazy.lazy(__name__, "cuda.bindings.nvml", more=("NvmlError", "check_status", "check_status_size"))
+_ALIASES = {"NvmlMemoryError": "MemoryError", "NvmlTimeoutError": "TimeoutError"}
+
+
+class NvmlError(Exception):
+    """A function failed; `status` is the member of `Return`. Each code has a class of its own below this one."""
+
+    def __init__(self, status: Any) -> None:
+        self.status = _rendered("Return")(status)
+        super().__init__(_errors.status_text(self.status))
+
+    def __reduce__(self) -> Any:
+        return (_exception, (int(self.status),))
+
+
+def _class_name(member: str) -> str:
+    return "".join(word.capitalize() for word in member.removeprefix("ERROR_").split("_")) + "Error"
+
+
+def _class_of(code: Any) -> type[NvmlError]:
+    name = _class_name(code.name)
+    if name not in globals():
+        globals()[name] = type(name, (NvmlError,), {"__module__": __name__, "__doc__": f"{code.name} ({code.value})"})
+    return globals()[name]  # type: ignore[no-any-return]
+
+
+def _exception(status: int) -> NvmlError:
+    code = _rendered("Return")(status)
+    return _class_of(code)(code)
+
+
+def check_status(status: int) -> None:
+    """Raises for any status but success."""
+    if status:
+        raise _exception(status)
+
+
+def check_status_size(status: int) -> None:
+    """Like check_status, but too small a buffer is an answer, not an error."""
+    if status != 7:
+        check_status(status)
+
+
+def __getattr__(name: str) -> Any:
+    if name.endswith("Error"):
+        wanted = _ALIASES.get(name, name)
+        for code in _rendered("Return"):
+            if code and _class_name(code.name) == wanted:
+                return _class_of(code)
+    if name.endswith("_dtype"):
+        return _dtypes.find(__name__, name)
+    return _rendered(name)
+
+
+_errors.register(__name__, _exception)

@@ -1,0 +1,8 @@
+// nvfatbin_entry.hpp: where nvFatbin's functions come from.
+#pragma once
+#include "cucore/abi/nvfatbin.h"
+#include "library.hpp"
+
+namespace cucore::bindings {
+static void* resolve(const Api& api, const FunctionRow& row) { return library_symbol("nvfatbin", api.text + row.symbol); }
+}  // namespace cucore::bindings

@@ -1,0 +1,8 @@
+// nvjitlink_entry.hpp: where nvJitLink's functions come from.
+#pragma once
+#include "cucore/abi/nvjitlink.h"
+#include "library.hpp"
+
+namespace cucore::bindings {
+static void* resolve(const Api& api, const FunctionRow& row) { return library_symbol("nvjitlink", api.text + row.symbol); }
+}  // namespace cucore::bindings

@@ -1,0 +1,8 @@
+// nvml_entry.hpp: where NVML's functions come from.
+#pragma once
+#include "cucore/abi/nvml.h"
+#include "library.hpp"
+
+namespace cucore::bindings {
+static void* resolve(const Api& api, const FunctionRow& row) { return library_symbol("nvml", api.text + row.symbol); }
+}  // namespace cucore::bindings

@@ -1,0 +1,8 @@
+// nvvm_entry.hpp: where NVVM's functions come from.
+#pragma once
+#include "cucore/abi/nvvm.h"
+#include "library.hpp"
+
+namespace cucore::bindings {
+static void* resolve(const Api& api, const FunctionRow& row) { return library_symbol("nvvm", api.text + row.symbol); }
+}  // namespace cucore::bindings
