@@ -63,6 +63,7 @@ class Emitter {
   bool rematerialisable(Value*, unsigned depth = 0) const;
   void rematerialise(Value*);
   Value* array_element(Value* v, bool vector);
+  bool changes_form(const Value* v) const { return plan_.full[v].scalar() != plan_.masked[v].scalar(); }
 
   // emit_flow.cpp: blocks and edges
   BasicBlock* full_block(BasicBlock*);

@@ -236,7 +236,7 @@ void Emitter::enter_region(Region& region, Mode mode) {
     }
     bool rewritten = region.blocks.contains(inst->getParent());
     if (auto* call = dyn_cast<CallInst>(inst); call && accumulators_.count(call)) used = true;
-    if (!used && !rewritten) continue;
+    if (!used && !rewritten && !changes_form(v)) continue;
     if (rematerialisable(v)) {
       rematerialise(v);
     } else if (plan_.groups_agree && plan_.block[v].kind == Shape::Uniform && !vector) {
@@ -261,7 +261,8 @@ void Emitter::leave_region(Region* to) {
     for (Value* v : plan_.flow.live_in(to->start)) {
       auto* inst = cast<Instruction>(v);
       if (rematerialisable(v)) continue;
-      if (!region_->blocks.contains(inst->getParent())) continue;  // it lies there already
+      // Unless the group came in another mode than it leaves, the value lies there already.
+      if (!region_->blocks.contains(inst->getParent()) && !changes_form(v)) continue;
       bool vector = !shape(v).scalar();
       if (plan_.groups_agree && plan_.block[v].kind == Shape::Uniform && !vector) {
         auto& [kept, leaving] = block_values_[v];

@@ -14,6 +14,7 @@
 
 #include <array>
 #include <barrier>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <thread>
@@ -315,6 +316,7 @@ cucpu::simt::Report run_vectorized(const Build& build, Work& work, unsigned widt
   options.block = work.block;
   options.width = width;
   auto made = cucpu::simt::vectorize(*module->getFunction("kernel"), options);
+  if (std::getenv("SIMT_CODE")) module->print(errs(), nullptr);
   if (!made.function) return made.report;
   std::string broken;
   raw_string_ostream out{broken};
