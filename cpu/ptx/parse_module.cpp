@@ -117,7 +117,7 @@ bool Parser::parse_version() {
   module_.version = major * 10 + static_cast<std::uint32_t>(text[dot + 1] - '0');
   advance();
   if (module_.version > kNewestVersion) {
-    error_at(where, "PTX .version " + std::string{text} + " is newer than 9.4, the newest this device compiles");
+    error_at(where, "PTX .version " + std::string{text} + " is newer than 9.5, the newest this device compiles");
     return false;
   }
   return true;

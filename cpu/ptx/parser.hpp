@@ -8,7 +8,7 @@
 
 namespace cucpu::ptx {
 
-inline constexpr std::uint32_t kNewestVersion = 94;  ///< .version 9.4
+inline constexpr std::uint32_t kNewestVersion = 95;  ///< .version 9.5, what nvJitLink 13.5 writes
 
 struct Parsed {
   std::unique_ptr<Module> module;  ///< null when there are errors
