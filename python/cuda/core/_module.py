@@ -87,6 +87,11 @@ class KernelAttributes:
     cluster_scheduling_policy_preference = _attribute(15, "How blocks of a cluster are spread.", True)
 
 
+def _object_code(code_type: str, code: Any, name: str, symbol_mapping: dict[str, str]) -> ObjectCode:
+    """Rebuilds pickled code."""
+    return ObjectCode._restore(code_type, code, name, symbol_mapping)
+
+
 def _kernel_of(code: ObjectCode, symbol: str) -> Kernel:
     """Rebuilds a pickled kernel."""
     return code.get_kernel(symbol)

@@ -93,7 +93,8 @@ nb::object restore(const std::string& type, nb::handle code, const std::string& 
 }
 
 nb::object reduce(const ObjectCode& code) {
-  nb::object restore = nb::type<ObjectCode>().attr("_restore");
+  // A function of a Python module: pickle writes its name.
+  nb::object restore = nb::module_::import_("cuda.core._module").attr("_object_code");
   return nb::make_tuple(restore, nb::make_tuple(code_type_name(code.code_type()), code_object(code), code.name(), mapping_object(code)));
 }
 
