@@ -41,7 +41,9 @@ void StreamRef::wait(StreamRef other) const {
 
 bool StreamRef::is_capturing() const {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  CUCORE_CALL(cuStreamIsCapturing(raw_, &status));
+  const CUresult code = driver().cuStreamIsCapturing(raw_, &status);
+  if (code == CUDA_ERROR_NOT_SUPPORTED) return false;  // a driver without graphs captures nothing
+  check(code, "cuStreamIsCapturing");
   return status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
