@@ -17,6 +17,8 @@ JitOptions::JitOptions(unsigned count, const CUjit_option* options, void** value
       require(number <= 4);
       load.optimization = static_cast<int>(number);
     }
+    if (options[i] == CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES) info_room_ = static_cast<unsigned>(number);
+    if (options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES) error_room_ = static_cast<unsigned>(number);
   }
 }
 
@@ -26,11 +28,10 @@ void JitOptions::report() {
       if (options_[i] == option) return &values_[i];
     return nullptr;
   };
-  const auto write = [&](CUjit_option buffer, CUjit_option size, const std::string& text) {
+  const auto write = [&](CUjit_option buffer, CUjit_option size, unsigned room, const std::string& text) {
     void** bytes = value_of(size);
     void** to = value_of(buffer);
     if (!bytes) return;
-    const auto room = static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(*bytes));
     std::size_t used = 0;
     if (to && *to && room > 0) {
       used = std::min<std::size_t>(text.size(), room - 1);
@@ -39,8 +40,8 @@ void JitOptions::report() {
     }
     *bytes = reinterpret_cast<void*>(used);
   };
-  write(CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, info);
-  write(CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, error);
+  write(CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, info_room_, info);
+  write(CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, error_room_, error);
   if (void** wall = value_of(CU_JIT_WALL_TIME)) {
     const float ms = std::chrono::duration<float, std::milli>(std::chrono::steady_clock::now() - start_).count();
     std::memcpy(wall, &ms, sizeof ms);
