@@ -1,0 +1,126 @@
+"""Kernels: parameters, attributes, occupancy, handles."""
+
+import pickle
+import weakref
+
+import pytest
+from cuda.core import Device, Kernel, LaunchConfig, ObjectCode, Program, ProgramOptions
+
+SOURCE = """
+struct Triple { char c; double d; short s; };
+extern "C" __global__ void mixed(char a, double b, short c, Triple t, float* p) { *p = a + b + c + t.d; }
+extern "C" __global__ void none() {}
+extern "C" __global__ void __launch_bounds__(128) bounded(float* p) {
+  __shared__ float tile[256];
+  tile[threadIdx.x] = p[threadIdx.x];
+  __syncthreads();
+  p[threadIdx.x] = tile[127 - threadIdx.x];
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def code():
+    device = Device()
+    device.set_current()
+    return Program(SOURCE, "c++", ProgramOptions(arch=f"sm_{device.arch}")).compile("cubin")
+
+
+@pytest.fixture(autouse=True)
+def current():
+    Device().set_current()
+
+
+def test_parameters_have_offsets_and_sizes(code):
+    kernel = code.get_kernel("mixed")
+    assert kernel.num_arguments == 5
+    assert [tuple(info) for info in kernel.arguments_info] == [(0, 1), (8, 8), (16, 2), (24, 24), (48, 8)]
+    assert kernel.arguments_info[3].offset == 24
+    assert code.get_kernel("none").arguments_info == []
+
+
+def test_attributes_are_ints_that_may_be_called(code):
+    attributes = code.get_kernel("bounded").attributes
+    assert attributes.max_threads_per_block == 128
+    assert attributes.max_threads_per_block() == 128
+    assert attributes.shared_size_bytes() == 1024
+    assert attributes.num_regs() == attributes.num_regs
+    assert attributes.local_size_bytes() >= 0
+    assert attributes.max_threads_per_block(0) == 128
+    assert attributes[0].shared_size_bytes == 1024
+    assert attributes[Device(0)].shared_size_bytes == 1024
+
+
+def test_all_attributes_can_be_read(code):
+    attributes = code.get_kernel("none").attributes
+    names = [name for name in dir(type(attributes)) if isinstance(getattr(type(attributes), name), property)]
+    assert len(names) == 16
+    for name in names:
+        assert isinstance(getattr(attributes, name), int), name
+
+
+def test_the_dynamic_shared_memory_limit_can_be_raised(code):
+    attributes = code.get_kernel("bounded").attributes
+    attributes.max_dynamic_shared_size_bytes = 65536
+    assert attributes.max_dynamic_shared_size_bytes == 65536
+    with pytest.raises(AttributeError):
+        attributes.num_regs = 3
+
+
+def test_occupancy(code):
+    occupancy = code.get_kernel("bounded").occupancy
+    blocks = occupancy.max_active_blocks_per_multiprocessor(block_size=128, dynamic_shared_memory_size=0)
+    assert blocks >= 1
+    result = occupancy.max_potential_block_size(dynamic_shared_memory_needed=0, block_size_limit=0)
+    assert 1 <= result.max_block_size <= 128
+    assert result.min_grid_size >= 1
+    assert occupancy.max_potential_block_size(0, 64).max_block_size <= 64
+    assert occupancy.available_dynamic_shared_memory_per_block(1, 128) > 0
+
+
+def test_clusters(code):
+    device = Device()
+    stream = device.create_stream()
+    config = LaunchConfig(grid=2, cluster=2, block=64)
+    occupancy = code.get_kernel("none").occupancy
+    assert occupancy.max_active_clusters(config, stream=stream) >= 1
+    assert occupancy.max_potential_cluster_size(config, stream=stream) >= 2
+
+
+def test_a_handle_made_elsewhere(code):
+    kernel = code.get_kernel("mixed")
+    same = Kernel.from_handle(kernel.handle, code)
+    assert same == kernel
+    assert hash(same) == hash(kernel)
+    assert same.num_arguments == 5
+    assert same.name == "mixed"
+    assert Kernel.from_handle(int(kernel.handle)) == kernel
+    with pytest.raises(TypeError):
+        Kernel.from_handle("mixed")
+    with pytest.raises(ValueError):
+        Kernel.from_handle(0)
+    with pytest.raises(TypeError, match="pickle"):
+        pickle.dumps(Kernel.from_handle(int(kernel.handle)))
+
+
+def test_kernels_compare_by_handle(code):
+    assert code.get_kernel("mixed") == code.get_kernel("mixed")
+    assert code.get_kernel("mixed") != code.get_kernel("none")
+    assert code.get_kernel("mixed") != None  # noqa: E711
+
+
+def test_a_kernel_can_be_pickled_without_its_code_at_hand():
+    kernel = ObjectCode.from_ptx(
+        ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u32 n) { ret; }\n"
+    ).get_kernel("k")
+    copy = pickle.loads(pickle.dumps(kernel))
+    assert copy.name == "k"
+    assert copy.num_arguments == 1
+
+
+def test_weak_references_and_repr(code):
+    kernel = code.get_kernel("mixed")
+    assert weakref.ref(kernel)() is kernel
+    assert repr(kernel) == "<Kernel mixed>"
+    with pytest.raises(TypeError):
+        Kernel()

@@ -1,0 +1,170 @@
+"""Linking relocatable code and LTO-IR."""
+
+import ctypes
+
+import pytest
+from cuda.core import (
+    CUDAError,
+    Device,
+    LaunchConfig,
+    Linker,
+    LinkerOptions,
+    ObjectCode,
+    Program,
+    ProgramOptions,
+    launch,
+)
+
+HELPER = 'extern "C" __device__ float helper_func(float x) { return x * x; }'
+MAIN = """
+extern "C" __device__ float helper_func(float x);
+extern "C" __global__ void main_kernel(float* data, size_t N) {
+  unsigned int tid = threadIdx.x + blockIdx.x * blockDim.x;
+  if (tid < N) data[tid] = helper_func(data[tid]);
+}
+"""
+
+
+@pytest.fixture
+def device():
+    dev = Device()
+    dev.set_current()
+    return dev
+
+
+def pieces(target, arch):
+    options = ProgramOptions(arch=arch, relocatable_device_code=True)
+    return [Program(source, "c++", options).compile(target) for source in (HELPER, MAIN)]
+
+
+def squares(device, code):
+    stream = device.create_stream()
+    buffer = device.allocate(12, stream=stream)
+    buffer.copy_from((ctypes.c_float * 3)(1, 2, 3), stream=stream)
+    launch(stream, LaunchConfig(grid=1, block=32), code.get_kernel("main_kernel"), buffer, ctypes.c_size_t(3))
+    host = (ctypes.c_float * 3)()
+    buffer.copy_to(host, stream=stream)
+    stream.sync()
+    return list(host)
+
+
+@pytest.mark.parametrize("target", ["cubin", "ptx"])
+def test_relocatable_code_links_and_runs(device, target):
+    arch = f"sm_{device.arch}"
+    linker = Linker(*pieces(target, arch), options=LinkerOptions(name="linked_program", arch=arch))
+    code = linker.link(target_type="cubin")
+    assert code.name == "linked_program"
+    assert squares(device, code) == [1, 4, 9]
+    assert linker.get_error_log() == ""
+    assert isinstance(linker.get_info_log(), str)
+    assert linker.backend in ("nvJitLink", "driver")
+    linker.close()
+
+
+def test_ltoir_links_and_runs(device):
+    if Linker.which_backend() != "nvJitLink":
+        pytest.skip("LTO-IR needs nvJitLink")
+    arch = f"sm_{device.arch}"
+    options = LinkerOptions(arch=arch, link_time_optimization=True)
+    assert squares(device, Linker(*pieces("ltoir", arch), options=options).link("cubin")) == [1, 4, 9]
+    ptx = Linker(*pieces("ltoir", arch), options=LinkerOptions(arch=arch, link_time_optimization=True, ptx=True)).link(
+        "ptx"
+    )
+    assert b".entry main_kernel(" in ptx.code
+    assert squares(device, ptx) == [1, 4, 9]
+
+
+def test_ltoir_links_with_other_code(device):
+    if Linker.which_backend() != "nvJitLink":
+        pytest.skip("LTO-IR needs nvJitLink")
+    arch = f"sm_{device.arch}"
+    lto = Program(MAIN, "c++", ProgramOptions(arch=arch, relocatable_device_code=True)).compile("ltoir")
+    cubin = Program(HELPER, "c++", ProgramOptions(arch=arch, relocatable_device_code=True)).compile("cubin")
+    linker = Linker(lto, cubin, options=LinkerOptions(arch=arch, link_time_optimization=True))
+    assert squares(device, linker.link("cubin")) == [1, 4, 9]
+
+
+def test_symbol_mappings_survive(device):
+    arch = f"sm_{device.arch}"
+    source = HELPER + "template <class T> __global__ void k(T* p) { *p = 1; }"
+    options = ProgramOptions(arch=arch, relocatable_device_code=True)
+    code = Program(source, "c++", options).compile("cubin", name_expressions=("k<int>",))
+    linked = Linker(code, options=LinkerOptions(arch=arch)).link("cubin")
+    assert linked.get_kernel("k<int>").num_arguments == 1
+
+
+def test_an_unresolved_symbol_is_named(device):
+    arch = f"sm_{device.arch}"
+    main = pieces("cubin", arch)[1]
+    with pytest.raises(CUDAError, match="helper_func"):
+        Linker(main, options=LinkerOptions(arch=arch)).link("cubin").get_kernel("main_kernel")
+
+
+def test_a_linker_links_once_and_can_be_closed(device):
+    arch = f"sm_{device.arch}"
+    linker = Linker(*pieces("ptx", arch), options=LinkerOptions(arch=arch))
+    assert not linker.is_closed
+    linker.link("cubin")
+    with pytest.raises(RuntimeError, match="already"):
+        linker.link("cubin")
+    linker.close()
+    linker.close()
+    assert linker.is_closed
+    assert linker.handle == 0
+    with pytest.raises(RuntimeError, match="closed"):
+        linker.link("cubin")
+
+
+def test_arguments_are_checked():
+    with pytest.raises(ValueError, match="At least one"):
+        Linker()
+    with pytest.raises(TypeError, match="ObjectCode"):
+        Linker("code")
+    code = ObjectCode.from_ptx(b".version 8.0")
+    with pytest.raises(ValueError, match="ltoir"):
+        Linker(code).link("ltoir")
+    with pytest.raises(TypeError):
+        Linker(code, options=3)
+    assert Linker(code, options={"name": "mine"}).backend == Linker.which_backend()
+
+
+FLAGS = [
+    ({"max_register_count": 32}, ["-maxrregcount=32"]),
+    ({"time": True}, ["-time"]),
+    ({"verbose": True}, ["-verbose"]),
+    ({"verbose": False}, []),
+    ({"link_time_optimization": True}, ["-lto"]),
+    ({"ptx": True}, ["-ptx"]),
+    ({"optimization_level": 2}, ["-O2"]),
+    ({"debug": True}, ["-g"]),
+    ({"lineinfo": True}, ["-lineinfo"]),
+    ({"ftz": False}, ["-ftz=false"]),
+    ({"prec_div": True}, ["-prec-div=true"]),
+    ({"prec_sqrt": False}, ["-prec-sqrt=false"]),
+    ({"fma": True}, ["-fma=true"]),
+    ({"kernels_used": ["a", "b"]}, ["-kernels-used=a", "-kernels-used=b"]),
+    ({"variables_used": "v"}, ["-variables-used=v"]),
+    ({"optimize_unused_variables": True}, ["-optimize-unused-variables"]),
+    ({"ptxas_options": ("-v",)}, ["-Xptxas=-v"]),
+    ({"split_compile": 0}, ["-split-compile=0"]),
+    ({"split_compile_extended": 2}, ["-split-compile-extended=2"]),
+    ({"no_cache": True}, ["-no-cache"]),
+    ({"numba_debug": True}, ["-numba-debug"]),
+]
+
+
+@pytest.mark.parametrize(("fields", "flags"), FLAGS, ids=lambda v: next(iter(v)) if isinstance(v, dict) else None)
+def test_each_option_becomes_its_flag(fields, flags):
+    assert LinkerOptions(arch="sm_90", **fields).as_bytes() == [b"-arch=sm_90", *(f.encode() for f in flags)]
+
+
+def test_every_field_is_covered_above():
+    import dataclasses
+
+    covered = {name for fields, _ in FLAGS for name in fields} | {"name", "arch"}
+    assert {field.name for field in dataclasses.fields(LinkerOptions)} == covered
+
+
+def test_the_command_line_is_nvjitlinks():
+    with pytest.raises(ValueError, match="nvjitlink"):
+        LinkerOptions(arch="sm_90").as_bytes("driver")

@@ -1,0 +1,181 @@
+"""ObjectCode: bytes, text and files; loading, unloading, pickling."""
+
+import gc
+import pathlib
+import pickle
+import threading
+import weakref
+
+import pytest
+from cuda.core import CUDAError, Device, ObjectCode, Program, ProgramOptions
+
+PTX = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry _Z11kernel_namePf(.param .u64 p) { ret; }
+.visible .entry other(.param .u32 n, .param .u64 p) { ret; }
+"""
+
+
+@pytest.fixture(autouse=True)
+def device():
+    dev = Device()
+    dev.set_current()
+    return dev
+
+
+def test_bytes_are_code():
+    code = ObjectCode.from_ptx(PTX.encode(), name="mine")
+    assert code.code == PTX.encode()
+    assert code.code_type == "ptx"
+    assert code.name == "mine"
+    assert code.symbol_mapping == {}
+    assert code.get_kernel("other").num_arguments == 2
+
+
+def test_ptx_text_is_code_and_any_other_str_a_path(tmp_path):
+    assert ObjectCode.from_ptx(PTX).get_kernel("other").num_arguments == 2
+    file = tmp_path / "code.ptx"
+    file.write_text(PTX)
+    for path in (str(file), file):
+        code = ObjectCode.from_ptx(path)
+        assert code.code == str(file)
+        assert code.get_kernel("other").num_arguments == 2
+    with pytest.raises(FileNotFoundError, match=r"missing\.ptx"):
+        ObjectCode.from_ptx(str(tmp_path / "missing.ptx"))
+    with pytest.raises(FileNotFoundError):
+        ObjectCode.from_cubin(pathlib.Path("missing.cubin"))
+
+
+@pytest.mark.parametrize(
+    "mapping",
+    [
+        {"kernel_name": "_Z11kernel_namePf"},
+        {b"kernel_name": b"_Z11kernel_namePf"},
+        {"kernel_name": b"_Z11kernel_namePf"},
+    ],
+)
+def test_symbol_mappings_of_str_and_bytes(mapping):
+    code = ObjectCode.from_ptx(PTX, symbol_mapping=mapping)
+    kernel = code.get_kernel("kernel_name")
+    assert kernel.name == "_Z11kernel_namePf"
+    assert code.get_kernel(b"kernel_name") == kernel
+    assert code.get_kernel("_Z11kernel_namePf") == kernel
+    assert code.symbol_mapping == {"kernel_name": "_Z11kernel_namePf"}
+
+
+def test_a_missing_kernel_is_named_with_those_that_are_there():
+    with pytest.raises(CUDAError, match=r"no kernel 'absent'.*'other'") as caught:
+        ObjectCode.from_ptx(PTX, name="mine").get_kernel("absent")
+    assert "mine" in str(caught.value)
+    assert caught.value.name == "CUDA_ERROR_NOT_FOUND"
+
+
+def test_a_library_image_that_can_be_loaded_is():
+    cubin = Program('extern "C" __global__ void k() {}', "c++", ProgramOptions()).compile("cubin")
+    for image in (cubin.code, PTX.encode()):
+        code = ObjectCode.from_library(image)
+        assert code.code_type == "library"
+    assert ObjectCode.from_library(cubin.code).get_kernel("k").num_arguments == 0
+
+
+def test_what_must_be_linked_first_says_so():
+    code = Program("__device__ int f() { return 1; }", "c++", ProgramOptions()).compile("ltoir")
+    with pytest.raises(RuntimeError, match="link it first"):
+        code.get_kernel("f")
+    assert ObjectCode.from_ltoir(code.code).code_type == "ltoir"
+    assert ObjectCode.from_object(b"\x7fELF").code_type == "object"
+    assert ObjectCode.from_fatbin(b"x").code_type == "fatbin"
+
+
+def test_bad_code_is_an_error_not_a_crash():
+    for make, image in (
+        (ObjectCode.from_cubin, b"not a cubin"),
+        (ObjectCode.from_cubin, b"\x7fELF" + b"\xff" * 100),
+        (ObjectCode.from_fatbin, b"\x50\xed\x55\xba" + b"\xff" * 60),
+        (ObjectCode.from_ptx, b".version 8.0\n.target sm_90\n.address_size 64\n.entry k( { }"),
+    ):
+        with pytest.raises(CUDAError):
+            make(image).get_kernel("k")
+
+
+def test_ptx_that_does_not_compile_shows_the_log():
+    with pytest.raises(CUDAError, match="mine") as caught:
+        ObjectCode.from_ptx(PTX.replace("ret;", "fly.s32 %r1;"), name="mine").get_kernel("other")
+    assert "fly" in str(caught.value)
+
+
+def test_arguments_of_the_wrong_type():
+    with pytest.raises(TypeError, match="module"):
+        ObjectCode.from_ptx(3)
+    with pytest.raises(TypeError, match="symbol_mapping"):
+        ObjectCode.from_ptx(PTX, symbol_mapping=[1])
+    with pytest.raises(TypeError):
+        ObjectCode()
+    with pytest.raises(TypeError):
+        ObjectCode.from_ptx(PTX, "positional name")
+
+
+def test_pickling_keeps_everything(tmp_path):
+    code = ObjectCode.from_ptx(PTX, name="mine", symbol_mapping={"a": "other"})
+    code.get_kernel("a")
+    copy = pickle.loads(pickle.dumps(code))
+    assert (copy.code, copy.code_type, copy.name, copy.symbol_mapping) == (
+        code.code,
+        "ptx",
+        "mine",
+        {"a": "other"},
+    )
+    assert copy.get_kernel("a").num_arguments == 2
+    assert copy != code
+    file = tmp_path / "code.ptx"
+    file.write_text(PTX)
+    assert pickle.loads(pickle.dumps(ObjectCode.from_ptx(file))).code == str(file)
+
+
+def test_equality_and_hash_are_the_objects():
+    one, two = ObjectCode.from_ptx(PTX), ObjectCode.from_ptx(PTX)
+    assert one == one
+    assert one != two
+    assert one != None  # noqa: E711
+    assert one != 3
+    assert len({one, two, one}) == 2
+
+
+def test_handle_and_module():
+    code = ObjectCode.from_ptx(PTX)
+    assert int(code.handle) != 0
+    assert int(code.get_module()) != 0
+
+
+def test_a_kernel_keeps_its_code_loaded():
+    kernel = ObjectCode.from_ptx(PTX).get_kernel("other")
+    gc.collect()
+    assert kernel.num_arguments == 2
+    assert kernel.attributes.max_threads_per_block > 0
+
+
+def test_weak_references():
+    code = ObjectCode.from_ptx(PTX)
+    reference = weakref.ref(code)
+    del code
+    gc.collect()
+    assert reference() is None
+
+
+def test_threads_load_it_once():
+    code = ObjectCode.from_ptx(PTX)
+    kernels = []
+    gate = threading.Barrier(8)
+
+    def work():
+        gate.wait()
+        kernels.append(code.get_kernel("other"))
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({int(kernel.handle) for kernel in kernels}) == 1
