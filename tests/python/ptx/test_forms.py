@@ -1,0 +1,93 @@
+"""Every instruction form of tests/ptx gives the results a GPU gave; where none is recorded, those of an exact model.
+
+CUCORE_DEVICE=gpu runs the same on the GPU; CUCORE_DRIVER names another driver library.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+
+import pytest
+from ptxsuite import recording, reference
+from ptxsuite.compare import mismatches
+from ptxsuite.device import Device, run_batch
+from ptxsuite.forms import Form, Operand, batches, families
+from ptxsuite.values import Random, inputs
+
+FAMILIES = families()
+BATCHES = {
+    f.id: (family, k) for family, forms in FAMILIES.items() for k, batch in enumerate(batches(forms)) for f in batch
+}
+
+
+@functools.cache
+def device() -> Device:
+    return Device()
+
+
+@functools.cache
+def recorded(family: str) -> dict[str, bytes | str]:
+    return recording.read(family, FAMILIES[family])
+
+
+@functools.cache
+def results(family: str, batch: int) -> dict[str, bytes | str]:
+    return run_batch(device(), batches(FAMILIES[family])[batch])
+
+
+@pytest.mark.parametrize("form", [pytest.param(f, id=f.id) for forms in FAMILIES.values() for f in forms])
+def test_form(form: Form) -> None:
+    gpu = recorded(form.family).get(form.id)
+    if isinstance(gpu, str):
+        pytest.skip("the GPU has no such form")
+    got = results(*BATCHES[form.id])[form.id]
+    assert isinstance(got, bytes), got
+    if gpu is not None:
+        wrong = mismatches(form, gpu, got)
+        assert not wrong, f"not the GPU's results\n{wrong}"
+    elif (model := reference.results(form)) is not None:
+        wrong = mismatches(form, model, got, any_nan=True)
+        assert not wrong, f"not the model's results\n{wrong}"
+    else:
+        pytest.skip("it runs, but nothing is recorded for it and it has no model")
+
+
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_the_models_agree_with_the_gpu(family: str) -> None:
+    """No device: the recorded results against the exact models, which do not know which NaN."""
+    gpu = recorded(family)
+    if not gpu:
+        pytest.skip("nothing recorded")
+    wrong = []
+    for form in FAMILIES[family]:
+        model, data = reference.results(form), gpu.get(form.id)
+        if model is not None and isinstance(data, bytes):
+            wrong.append(mismatches(form, model, data, any_nan=True))
+    assert not any(wrong), "\n".join(filter(None, wrong))
+
+
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_every_form_is_recorded(family: str) -> None:
+    """A row that was changed needs record.py on the GPU again."""
+    if not (recording.FOLDER / f"{family}.xz").exists():
+        pytest.skip("nothing recorded")
+    missing = [form.id for form in FAMILIES[family] if form.id not in recorded(family)]
+    assert not missing
+
+
+def test_the_comparison_notices_a_wrong_bit() -> None:
+    form = FAMILIES["float"][0]
+    good = reference.results(form)
+    assert good is not None
+    assert not mismatches(form, good, good)
+    bad = bytearray(good)
+    bad[9] ^= 1
+    assert "1 of" in mismatches(form, good, bytes(bad))
+
+
+def test_values_do_not_depend_on_the_machine() -> None:
+    """The seeds give these values everywhere, or the recorded results would mean nothing."""
+    assert [hex(int(x)) for x in Random(1).bits(2)] == ["0xbeeb8da1658eec67", "0xf893a2eefb32555e"]
+    form = Form("", "", [], [Operand("f32"), Operand("s64"), Operand("f16x2"), Operand("u32", "shift")], "")
+    assert hashlib.sha256(inputs(form).tobytes()).hexdigest()[:16] == "d3c2b3df6c472afa"
