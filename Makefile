@@ -40,7 +40,7 @@ bench: build     ## benchmarks on the CPU device
 
 gpu-build:
 	cmake -S . --preset gpu -DPython_EXECUTABLE=$$(command -v $(GPU_PYTHON)) > /dev/null
-	cmake --build $(GPU_BUILD) -j $(JOBS)
+	cmake --build $(GPU_BUILD) -j $(JOBS) -- -k 0
 	cmake --install $(GPU_BUILD) --prefix $(GPU_BUILD)/site > /dev/null
 
 gpu-test: gpu-build ## every suite on the GPU

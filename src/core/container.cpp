@@ -1,9 +1,13 @@
 // container.cpp: appends a section to an ELF file, and finds it again. Bytes may come from anywhere: every offset is checked.
 #include "cucore/container.hpp"
 
+#include <cstdint>
 #include <elf.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
+#include <optional>
 #include <stdexcept>
 #include <vector>
 
@@ -118,23 +122,23 @@ std::string make_container(std::string_view cubin, std::string_view ptx) {
   return file;
 }
 
-std::optional<std::string_view> ptx_of_container(std::string_view file) noexcept {
-  try {
-    const auto elf = parse(file);
-    if (!elf) return std::nullopt;
-    const Elf64_Shdr& names = elf->sections[elf->header.e_shstrndx];
-    const auto table = file.substr(names.sh_offset, names.sh_size);
-    for (const Elf64_Shdr& section : elf->sections) {
-      if (section.sh_name >= table.size() || !fits(file, section.sh_offset, section.sh_size)) continue;
-      const auto name = table.substr(section.sh_name, table.find('\0', section.sh_name) - section.sh_name);
-      if (name != kContainerSection || section.sh_type != SHT_PROGBITS) continue;
-      auto ptx = file.substr(section.sh_offset, section.sh_size);
-      while (ptx.ends_with('\0')) ptx.remove_suffix(1);
-      return ptx;
+std::vector<std::string_view> ptx_of_container(std::string_view file) {
+  std::vector<std::string_view> modules;
+  const auto elf = parse(file);
+  if (!elf) return modules;
+  const Elf64_Shdr& names = elf->sections[elf->header.e_shstrndx];
+  const auto table = file.substr(names.sh_offset, names.sh_size);
+  for (const Elf64_Shdr& section : elf->sections) {
+    if (section.sh_name >= table.size() || section.sh_type != SHT_PROGBITS || !fits(file, section.sh_offset, section.sh_size)) continue;
+    const auto name = table.substr(section.sh_name, table.find('\0', section.sh_name) - section.sh_name);
+    if (name != kContainerSection) continue;
+    for (auto rest = file.substr(section.sh_offset, section.sh_size); !rest.empty();) {
+      const auto end = std::min(rest.find('\0'), rest.size());
+      if (end != 0) modules.push_back(rest.substr(0, end));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
     }
-  } catch (const std::bad_alloc&) {
   }
-  return std::nullopt;
+  return modules;
 }
 
 }  // namespace cucore
