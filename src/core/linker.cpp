@@ -22,6 +22,9 @@ std::string link_for_cpu_device(Linker::Implementation& job, CodeType target) {
     if (target == CodeType::ptx) return detail::link_with_nvjitlink(job, rest, target);
     return detail::link_with_driver(job, rest, target);
   }
+  if (!rest.empty() && target == CodeType::ptx) {
+    throw std::invalid_argument{"the CPU device cannot make one PTX text of LTO-IR and other code: link to 'cubin'"};
+  }
   std::string ptx = detail::link_with_nvjitlink(job, lto, CodeType::ptx);
   if (!rest.empty()) {
     rest.emplace_back(CodeType::ptx, std::move(ptx), "linked LTO-IR");
@@ -30,8 +33,6 @@ std::string link_for_cpu_device(Linker::Implementation& job, CodeType target) {
     job.options.arch = options.arch;
     std::string merged = detail::link_with_driver(job, rest, CodeType::cubin);
     job.options = std::move(options);
-    if (target == CodeType::cubin) return merged;
-    if (const auto text = ptx_of_container(merged)) return std::string{*text};
     return merged;
   }
   return target == CodeType::ptx ? ptx : make_container({}, ptx);

@@ -1,10 +1,9 @@
 // linker_driver.cpp: linking with the driver, which on the CPU device merges PTX modules.
-#include <array>
 #include <cstdint>
+#include <cstdlib>
+#include <stdexcept>
 
 #include "core/linker_implementation.hpp"
-#include "core/program_implementation.hpp"
-#include "cucore/container.hpp"
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
 
@@ -127,13 +126,9 @@ std::string link_with_driver(Linker::Implementation& job, const std::vector<Obje
   CUlinkState state = nullptr;
   check_link(driver().cuLinkCreate(options.size(), options.names(), options.values(), &state), "cuLinkCreate");
   const std::shared_ptr<void> owner{state, [](void* raw) { driver().cuLinkDestroy(static_cast<CUlinkState>(raw)); }};
-  const bool on_cpu = code_runs_on_the_cpu_device();
   for (const ObjectCode& input : inputs) {
-    // The PTX of a container is what the CPU device links.
-    const std::string& bytes = input.code();
-    const auto ptx = on_cpu ? ptx_of_container(bytes) : std::nullopt;
-    std::string data = ptx ? std::string{*ptx} : bytes;
-    const CUjitInputType type = ptx ? CU_JIT_INPUT_PTX : input_type(input);
+    std::string data = input.code();  // a copy: the driver takes it as writable
+    const CUjitInputType type = input_type(input);
     if (type == CU_JIT_INPUT_PTX) data.push_back('\0');
     check_link(driver().cuLinkAddData(state, type, data.data(), data.size(), input.name().c_str(), 0, nullptr, nullptr),
                "cuLinkAddData");
