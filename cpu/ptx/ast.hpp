@@ -79,6 +79,7 @@ struct Operand {
   bool minus = false;    ///< -reg: texture and video operands only
   std::uint32_t index = 0;
   std::uint64_t value = 0;
+  std::string_view selector;  ///< b0, h1, h10, b3210 …: video instructions only
   Location where;
   std::vector<Operand> parts;
 

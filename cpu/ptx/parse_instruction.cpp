@@ -306,6 +306,12 @@ std::optional<Operand> Parser::parse_name(bool label) {
       part.where = where;
       return part;
     }
+    if (reg->kind == Operand::Kind::reg && token_.kind == Token::Kind::dotted &&
+        (token_.text[0] == 'b' || token_.text[0] == 'h') && token_.text.size() <= 5 &&
+        token_.text.find_first_not_of("01234567", 1) == token_.text.npos && token_.text.size() > 1) {
+      reg->selector = token_.text;
+      advance();
+    }
     return reg;
   }
   for (std::size_t s = scopes_.size(); s-- > 0;) {

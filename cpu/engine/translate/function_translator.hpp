@@ -113,6 +113,11 @@ class FunctionTranslator {
   Value* barrier_threads(const Instruction& i, std::size_t operand);
   void write_pair(const Operand& d, Value* pair);
   Value* warp_call(llvm::StringRef name, llvm::ArrayRef<Value*> in, llvm::Type* result);
+  // video instructions: operands are widened to i64
+  Value* video_part(const Operand& o, Type type);
+  Value* video_clamp(Value* v, bool sign, unsigned bits);
+  Value* video_operation(std::string_view op, const Instruction& i, Value* x, Value* y);
+  void video_finish(const Instruction& i, Value* v, Type d);
   void fragment_words(const Operand& o, llvm::SmallVectorImpl<Value*>& words);
   void write_fragment(const Operand& o, Value* words);
   void matrix_product(const Instruction& i, Type a, Type bt, Type c, bool wmma);

@@ -12,14 +12,19 @@
 
 #include "cpu/engine/translate/translate.hpp"
 #include "cpu/ptx/parser.hpp"
+#include "cpu/ptx/printer.hpp"
 
 int main(int argc, char** argv) {
-  bool ir = false;
+  bool ir = false, print = false;
   int failures = 0;
   for (int a = 1; a < argc; ++a) {
     const std::string name = argv[a];
     if (name == "--ir") {
       ir = true;
+      continue;
+    }
+    if (name == "--print") {
+      print = true;
       continue;
     }
     std::ifstream file{name, std::ios::binary};
@@ -31,6 +36,15 @@ int main(int argc, char** argv) {
       std::cout << diagnostics.log();
       ++failures;
       continue;
+    }
+    // What is printed must parse again, and print the same.
+    const std::string printed = cucpu::ptx::print(*parsed.module);
+    if (print) std::cout << printed;
+    cucpu::ptx::Diagnostics again{name + " (printed)"};
+    const cucpu::ptx::Parsed reparsed = cucpu::ptx::parse(printed, again);
+    if (!reparsed.module || cucpu::ptx::print(*reparsed.module) != printed) {
+      std::cout << name << ": does not survive printing\n" << again.log();
+      ++failures;
     }
     llvm::LLVMContext context;
     try {

@@ -24,16 +24,18 @@ import random
 import re
 import struct
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Iterator
 
 THREADS = 256
 FOLDER = Path(__file__).resolve().parents[2] / "ptx"
 RECORDED = FOLDER / "h200.bin"
 
 WIDTH = {"pred": 8, "u8": 8, "s8": 8, "b8": 8, "u16": 16, "s16": 16, "b16": 16, "f16": 16, "bf16": 16, "b128": 128}
-WIDTH |= {t: 32 for t in ("u32", "s32", "b32", "f32", "f16x2", "bf16x2", "shift", "sel", "u16x2", "s16x2", "index", "digit")}
+WIDTH |= {
+    t: 32 for t in ("u32", "s32", "b32", "f32", "f16x2", "bf16x2", "shift", "sel", "u16x2", "s16x2", "index", "digit")
+}
 WIDTH |= {t: 64 for t in ("u64", "s64", "b64", "f64", "f32x2")}
 
 
@@ -54,7 +56,9 @@ def parse_number(text: str) -> int:
     return int(text, 0)
 
 
-LINE = re.compile(r"//\s*EXEC(?:\[(\w+)=([^\]]*)\])?(?:\[(\w+)=([^\]]*)\])?:\s*(.*?)\s*=\s*(.*?)(?:\s*@\s*sm_(\d+))?\s*:\s(.*)$")
+LINE = re.compile(
+    r"//\s*EXEC(?:\[(\w+)=([^\]]*)\])?(?:\[(\w+)=([^\]]*)\])?:\s*(.*?)\s*=\s*(.*?)(?:\s*@\s*sm_(\d+))?\s*:\s(.*)$"
+)
 
 
 def read_cases(path: Path) -> Iterator[Case]:
@@ -70,15 +74,25 @@ def read_cases(path: Path) -> Iterator[Case]:
         for x, y in itertools.product(l1.split(",") if l1 else [""], l2.split(",") if l2 else [""]):
 
             def put(text: str) -> str:
-                if v2:
-                    text = text.replace("$" + v2, y)
-                return text.replace("$" + v1, x) if v1 else text
+                for variable, value in ((v1, x), (v2, y)):
+                    if variable:
+                        text = text.replace("${" + variable + "}", value).replace("$" + variable, value)
+                return text
 
             body = put(rest).strip()
-            case = Case(f"{path.stem}: {body}", put(outs).split(), put(ins).split(), body, int(target or 90), put(tolerance).strip())
+            case = Case(
+                f"{path.stem}: {body}",
+                put(outs).split(),
+                put(ins).split(),
+                body,
+                int(target or 90),
+                put(tolerance).strip(),
+            )
             for example in filter(None, (e.strip() for e in examples.split(","))):
                 given, _, result = example.partition("->")
-                case.examples.append(([parse_number(n) for n in given.split()], [parse_number(n) for n in result.split()]))
+                case.examples.append(
+                    ([parse_number(n) for n in given.split()], [parse_number(n) for n in result.split()])
+                )
             yield case
 
 
@@ -91,22 +105,142 @@ def all_cases() -> list[Case]:
 
 def int_edges(bits: int) -> list[int]:
     top = 1 << (bits - 1)
-    edges = [0, 1, 2, 3, 7, top - 1, top, top + 1, 2 * top - 1, 2 * top - 2, top >> 1, 0x55555555AAAAAAAA, 100, bits - 1, bits]
+    edges = [
+        0,
+        1,
+        2,
+        3,
+        7,
+        top - 1,
+        top,
+        top + 1,
+        2 * top - 1,
+        2 * top - 2,
+        top >> 1,
+        0x55555555AAAAAAAA,
+        100,
+        bits - 1,
+        bits,
+    ]
     return [e & (2 * top - 1) for e in edges]
 
 
-F32 = [0x00000000, 0x80000000, 0x3F800000, 0xBF800000, 0x3F000000, 0x7F800000, 0xFF800000, 0x7FC00000, 0x7F800001, 0xFFC12345,
-       0x00000001, 0x80000001, 0x007FFFFF, 0x00800000, 0x7F7FFFFF, 0xFF7FFFFF, 0x3F7FFFFF, 0x3F800001, 0x4B000001, 0x4B7FFFFF,
-       0x4EFFFFFF, 0x4F000000, 0xCF000000, 0x4F800000, 0x5F000000, 0x3FC00000, 0x40200000, 0xC0200000, 0x40490FDB, 0x00000003]
-F64 = [0x0, 0x8000000000000000, 0x3FF0000000000000, 0xBFF0000000000000, 0x3FE0000000000000, 0x7FF0000000000000,
-       0xFFF0000000000000, 0x7FF8000000000000, 0x7FF0000000000001, 0xFFF8000012345678, 0x1, 0x8000000000000001,
-       0x000FFFFFFFFFFFFF, 0x0010000000000000, 0x7FEFFFFFFFFFFFFF, 0xFFEFFFFFFFFFFFFF, 0x3FEFFFFFFFFFFFFF, 0x3FF0000000000001,
-       0x41DFFFFFFFC00000, 0x41E0000000000000, 0xC1E0000000000000, 0x43E0000000000000, 0x4004000000000000, 0x3FF8000000000000,
-       0xC004000000000000, 0x47EFFFFFE0000000, 0x47EFFFFFF0000000, 0x36A0000000000000, 0x3690000000000000, 0x400921FB54442D18]
-F16 = [0x0000, 0x8000, 0x3C00, 0xBC00, 0x3800, 0x7C00, 0xFC00, 0x7E00, 0x7C01, 0xFE12, 0x0001, 0x8001, 0x03FF, 0x0400, 0x7BFF,
-       0xFBFF, 0x3BFF, 0x3C01, 0x3E00, 0x4100, 0xC100, 0x4248, 0x6800, 0x0003]
-BF16 = [0x0000, 0x8000, 0x3F80, 0xBF80, 0x3F00, 0x7F80, 0xFF80, 0x7FC0, 0x7F81, 0xFFC1, 0x0001, 0x8001, 0x007F, 0x0080, 0x7F7F,
-        0xFF7F, 0x3F7F, 0x3F81, 0x3FC0, 0x4020, 0xC020, 0x4049, 0x4300, 0x0003]
+F32 = [
+    0x00000000,
+    0x80000000,
+    0x3F800000,
+    0xBF800000,
+    0x3F000000,
+    0x7F800000,
+    0xFF800000,
+    0x7FC00000,
+    0x7F800001,
+    0xFFC12345,
+    0x00000001,
+    0x80000001,
+    0x007FFFFF,
+    0x00800000,
+    0x7F7FFFFF,
+    0xFF7FFFFF,
+    0x3F7FFFFF,
+    0x3F800001,
+    0x4B000001,
+    0x4B7FFFFF,
+    0x4EFFFFFF,
+    0x4F000000,
+    0xCF000000,
+    0x4F800000,
+    0x5F000000,
+    0x3FC00000,
+    0x40200000,
+    0xC0200000,
+    0x40490FDB,
+    0x00000003,
+]
+F64 = [
+    0x0,
+    0x8000000000000000,
+    0x3FF0000000000000,
+    0xBFF0000000000000,
+    0x3FE0000000000000,
+    0x7FF0000000000000,
+    0xFFF0000000000000,
+    0x7FF8000000000000,
+    0x7FF0000000000001,
+    0xFFF8000012345678,
+    0x1,
+    0x8000000000000001,
+    0x000FFFFFFFFFFFFF,
+    0x0010000000000000,
+    0x7FEFFFFFFFFFFFFF,
+    0xFFEFFFFFFFFFFFFF,
+    0x3FEFFFFFFFFFFFFF,
+    0x3FF0000000000001,
+    0x41DFFFFFFFC00000,
+    0x41E0000000000000,
+    0xC1E0000000000000,
+    0x43E0000000000000,
+    0x4004000000000000,
+    0x3FF8000000000000,
+    0xC004000000000000,
+    0x47EFFFFFE0000000,
+    0x47EFFFFFF0000000,
+    0x36A0000000000000,
+    0x3690000000000000,
+    0x400921FB54442D18,
+]
+F16 = [
+    0x0000,
+    0x8000,
+    0x3C00,
+    0xBC00,
+    0x3800,
+    0x7C00,
+    0xFC00,
+    0x7E00,
+    0x7C01,
+    0xFE12,
+    0x0001,
+    0x8001,
+    0x03FF,
+    0x0400,
+    0x7BFF,
+    0xFBFF,
+    0x3BFF,
+    0x3C01,
+    0x3E00,
+    0x4100,
+    0xC100,
+    0x4248,
+    0x6800,
+    0x0003,
+]
+BF16 = [
+    0x0000,
+    0x8000,
+    0x3F80,
+    0xBF80,
+    0x3F00,
+    0x7F80,
+    0xFF80,
+    0x7FC0,
+    0x7F81,
+    0xFFC1,
+    0x0001,
+    0x8001,
+    0x007F,
+    0x0080,
+    0x7F7F,
+    0xFF7F,
+    0x3F7F,
+    0x3F81,
+    0x3FC0,
+    0x4020,
+    0xC020,
+    0x4049,
+    0x4300,
+    0x0003,
+]
 
 
 def edges(kind: str) -> list[int]:
@@ -140,7 +274,9 @@ def sample(kind: str, rng: random.Random) -> int:
         return rng.randrange(32)
     if kind == "digit":
         return rng.randrange(4)
-    if kind in ("f32", "f64", "f16", "bf16") and rng.random() < 0.7:  # near 1, where results are not all zero or infinite
+    if (
+        kind in ("f32", "f64", "f16", "bf16") and rng.random() < 0.7
+    ):  # near 1, where results are not all zero or infinite
         value = math.ldexp(rng.uniform(-2, 2), rng.randrange(-12, 13))
         if kind == "f64":
             return struct.unpack("<Q", struct.pack("<d", value))[0]
@@ -198,9 +334,11 @@ def kernel(case: Case, name: str) -> str:
         lines.append(f"  .reg .{register_type(kind)} {reg};")
     for reg, kind in zip(outs, case.outputs):
         lines.append(f"  .reg .{register_type(kind)} {reg};")
-    lines += ["  ld.param.u64 IN, [P0]; ld.param.u64 OUT, [P1]; ld.param.u64 scratch, [P2];",
-              "  mov.u32 T0, %ctaid.x; mov.u32 T1, %ntid.x; mov.u32 tid, %tid.x; mad.lo.u32 tid, T0, T1, tid;",
-              "  mov.u32 lane, %laneid; mul.wide.u32 OFF, tid, 32; add.u64 scratch, scratch, OFF;"]
+    lines += [
+        "  ld.param.u64 IN, [P0]; ld.param.u64 OUT, [P1]; ld.param.u64 scratch, [P2];",
+        "  mov.u32 T0, %ctaid.x; mov.u32 T1, %ntid.x; mov.u32 tid, %tid.x; mad.lo.u32 tid, T0, T1, tid;",
+        "  mov.u32 lane, %laneid; mul.wide.u32 OFF, tid, 32; add.u64 scratch, scratch, OFF;",
+    ]
     at = 0
     for reg, kind in zip(["a", "b", "c", "e"], case.inputs):
         step = size_of(kind)
@@ -354,7 +492,9 @@ def record_size(kind: str) -> int:
 
 
 def pack(case: Case, results: list[list[int]]) -> bytes:
-    return b"".join(row[k].to_bytes(record_size(kind), "little") for k, kind in enumerate(case.outputs) for row in results)
+    return b"".join(
+        row[k].to_bytes(record_size(kind), "little") for k, kind in enumerate(case.outputs) for row in results
+    )
 
 
 def unpack(case: Case, data: bytes) -> list[list[int]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-import instructions  # noqa: E402
+import instructions
 
 
 def library() -> str:

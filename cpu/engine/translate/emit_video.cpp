@@ -1,0 +1,163 @@
+// cpu/engine/translate/emit_video.cpp: video instructions: parts of words, widened to 64 bits, with an optional second operation.
+#include <llvm/IR/Intrinsics.h>
+
+#include "cpu/engine/translate/function_translator.hpp"
+
+namespace cucpu::ir {
+
+namespace Intrinsic = llvm::Intrinsic;
+
+/// Byte or half of a register (or all of it), extended by its type.
+Value* FunctionTranslator::video_part(const Operand& o, Type type) {
+  Value* v = read(o, Type::b32);
+  const bool sign = is_signed(type);
+  unsigned bits = 32, shift = 0;
+  if (!o.selector.empty()) {
+    bits = o.selector[0] == 'b' ? 8 : 16;
+    shift = static_cast<unsigned>(o.selector[1] - '0') * bits;
+    if (o.selector.size() != 2 || shift >= 32) error(o.where, "a selector is one of .b0 .b1 .b2 .b3 .h0 .h1");
+    shift %= 32;
+  }
+  v = b.CreateTrunc(b.CreateLShr(v, shift), int_type(bits));
+  return sign ? b.CreateSExt(v, b.getInt64Ty()) : b.CreateZExt(v, b.getInt64Ty());
+}
+
+Value* FunctionTranslator::video_clamp(Value* v, bool sign, unsigned bits) {
+  const std::int64_t low = sign ? -(std::int64_t{1} << (bits - 1)) : 0;
+  const std::int64_t high = sign ? (std::int64_t{1} << (bits - 1)) - 1 : (std::int64_t{1} << bits) - 1;
+  v = b.CreateBinaryIntrinsic(Intrinsic::smax, v, b.getInt64(static_cast<std::uint64_t>(low)));
+  return b.CreateBinaryIntrinsic(Intrinsic::smin, v, b.getInt64(static_cast<std::uint64_t>(high)));
+}
+
+Value* FunctionTranslator::video_operation(std::string_view op, const Instruction& i, Value* x, Value* y) {
+  if (op == "vadd") return b.CreateAdd(x, y);
+  if (op == "vsub") return b.CreateSub(x, y);
+  if (op == "vabsdiff") {
+    Value* d = b.CreateSub(x, y);
+    return b.CreateIntrinsic(Intrinsic::abs, {d->getType()}, {d, b.getFalse()});
+  }
+  if (op == "vmin") return b.CreateBinaryIntrinsic(Intrinsic::smin, x, y);
+  if (op == "vmax") return b.CreateBinaryIntrinsic(Intrinsic::smax, x, y);
+  if (op == "vavrg") {  // rounded away from zero
+    Value* sum = b.CreateAdd(x, y);
+    Value* up = b.CreateZExt(b.CreateICmpSGE(sum, b.getInt64(0)), b.getInt64Ty());
+    return b.CreateAShr(b.CreateAdd(sum, up), 1);
+  }
+  if (op == "vset") {
+    llvm::CmpInst::Predicate p = llvm::CmpInst::ICMP_EQ;
+    if (i.has(Mod::ne)) p = llvm::CmpInst::ICMP_NE;
+    if (i.has(Mod::lt)) p = llvm::CmpInst::ICMP_SLT;
+    if (i.has(Mod::le)) p = llvm::CmpInst::ICMP_SLE;
+    if (i.has(Mod::gt)) p = llvm::CmpInst::ICMP_SGT;
+    if (i.has(Mod::ge)) p = llvm::CmpInst::ICMP_SGE;
+    return b.CreateZExt(b.CreateICmp(p, x, y), b.getInt64Ty());
+  }
+  Value* n = i.has(Mod::wrap) ? b.CreateAnd(y, b.getInt64(31)) : b.CreateBinaryIntrinsic(Intrinsic::umin, y, b.getInt64(32));
+  return op == "vshl" ? b.CreateShl(x, n) : b.CreateAShr(x, n);
+}
+
+/// Saturates, then merges into c or combines with it, then writes.
+void FunctionTranslator::video_finish(const Instruction& i, Value* v, Type d) {
+  const Operand& to = i.operands[0];
+  const bool sign = is_signed(d);
+  const unsigned bits = to.selector.empty() ? 32 : to.selector[0] == 'b' ? 8 : 16;
+  if (i.has(Mod::sat)) v = video_clamp(v, sign, bits);
+  Value* r = b.CreateTrunc(v, b.getInt32Ty());
+  if (i.operands.size() > 3) {
+    Value* c = read(i.operands[3], Type::b32);
+    if (!to.selector.empty()) {
+      const unsigned shift = static_cast<unsigned>(to.selector[1] - '0') * bits % 32;
+      const std::uint32_t mask = ((1u << bits) - 1) << shift;
+      r = b.CreateOr(b.CreateAnd(b.CreateShl(r, shift), b.getInt32(mask)), b.CreateAnd(c, b.getInt32(~mask)));
+    } else if (i.has(Mod::add)) {
+      r = b.CreateAdd(r, c);
+    } else if (i.has(Mod::min_)) {
+      r = b.CreateBinaryIntrinsic(sign ? Intrinsic::smin : Intrinsic::umin, r, c);
+    } else if (i.has(Mod::max_)) {
+      r = b.CreateBinaryIntrinsic(sign ? Intrinsic::smax : Intrinsic::umax, r, c);
+    }
+  }
+  write(to, r);
+}
+
+void FunctionTranslator::emit_video(const Instruction& i) {
+  Value *x = video_part(i.operands[1], i.types[1]), *y = video_part(i.operands[2], i.types[2]);
+  video_finish(i, video_operation(i.row->op, i, x, y), i.types[0]);
+}
+
+void FunctionTranslator::emit_video_set(const Instruction& i) {
+  Value *x = video_part(i.operands[1], i.types[0]), *y = video_part(i.operands[2], i.types[1]);
+  video_finish(i, video_operation("vset", i, x, y), Type::u32);
+}
+
+// vmad: a product of up to 64 bits plus c, in 128 bits; negations act on the bits, with a one added.
+void FunctionTranslator::emit_video_mad(const Instruction& i) {
+  llvm::Type* wide = int_type(128);
+  const Operand &a = i.operands[1], &bo = i.operands[2], &co = i.operands[3];
+  const bool product_negated = a.minus != bo.minus;
+  const bool sign = is_signed(i.types[1]) || is_signed(i.types[2]) || product_negated || co.minus;
+  Value* p = b.CreateMul(b.CreateSExt(video_part(a, i.types[1]), wide), b.CreateSExt(video_part(bo, i.types[2]), wide));
+  Value* c = read(co, Type::b32);
+  std::uint64_t one = 0;
+  if (i.has(Mod::po)) {
+    one = 1;
+  } else if (product_negated) {
+    p = b.CreateNot(p);
+    one = 1;
+  } else if (co.minus) {
+    c = b.CreateNot(c);
+    one = 1;
+  }
+  c = sign ? b.CreateSExt(c, wide) : b.CreateZExt(c, wide);
+  Value* sum = b.CreateAdd(b.CreateAdd(p, c), llvm::ConstantInt::get(wide, one));
+  if (i.has(Mod::shr7)) sum = b.CreateAShr(sum, 7);
+  if (i.has(Mod::shr15)) sum = b.CreateAShr(sum, 15);
+  Value* r = b.CreateTrunc(sum, b.getInt64Ty());
+  if (i.has(Mod::sat)) r = video_clamp(r, sign, 32);
+  write(i.operands[0], b.CreateTrunc(r, b.getInt32Ty()));
+}
+
+// vadd2, vadd4, …: each half or byte alone. d keeps those of c that its mask leaves out; .add sums them all onto c.
+void FunctionTranslator::emit_video_simd(const Instruction& i) {
+  const unsigned lanes = i.row->op.ends_with('2') ? 2 : 4, bits = 32 / lanes;
+  const std::string_view op = i.row->op.substr(0, i.row->op.size() - 1);
+  const bool set = op == "vset";
+  const Type at = i.types[set ? 0 : 1], bt = i.types[set ? 1 : 2];
+  const bool sign = !set && is_signed(i.types[0]);
+  Value *x = read(i.operands[1], Type::b32), *y = read(i.operands[2], Type::b32), *c = read(i.operands[3], Type::b32);
+  Value* both = b.CreateOr(b.CreateZExt(x, b.getInt64Ty()), b.CreateShl(b.CreateZExt(y, b.getInt64Ty()), 32));
+  // Selectors count the parts of a, then those of b; written highest first.
+  const auto part = [&](const Operand& o, unsigned lane, Type type, unsigned otherwise) {
+    unsigned index = otherwise + lane;
+    if (!o.selector.empty()) {
+      if (o.selector.size() != lanes + 1) error(o.where, "the selector must name every part");
+      else index = static_cast<unsigned>(o.selector[lanes - lane] - '0') % (2 * lanes);
+    }
+    Value* v = b.CreateTrunc(b.CreateLShr(both, index * bits), int_type(bits));
+    return is_signed(type) ? b.CreateSExt(v, b.getInt64Ty()) : b.CreateZExt(v, b.getInt64Ty());
+  };
+  const Operand& d = i.operands[0];
+  const auto masked = [&](unsigned lane) {
+    return d.selector.empty() || d.selector.find(static_cast<char>('0' + lane), 1) != d.selector.npos;
+  };
+  Value* sum = c;
+  Value* r = b.getInt32(0);
+  for (unsigned lane = 0; lane < lanes; ++lane) {
+    Value* v = video_operation(op, i, part(i.operands[1], lane, at, 0), part(i.operands[2], lane, bt, lanes));
+    if (i.has(Mod::sat)) v = video_clamp(v, sign, bits);
+    const std::uint32_t mask = (bits == 32 ? 0 : (1u << bits)) - 1;
+    if (i.has(Mod::add)) {
+      if (!masked(lane)) continue;
+      // Without saturation the part wraps to its size before it is added.
+      Value* cut = b.CreateTrunc(v, int_type(bits));
+      sum = b.CreateAdd(sum, sign ? b.CreateSExt(cut, b.getInt32Ty()) : b.CreateZExt(cut, b.getInt32Ty()));
+      continue;
+    }
+    Value* word = masked(lane) ? b.CreateAnd(b.CreateTrunc(v, b.getInt32Ty()), b.getInt32(mask))
+                               : b.CreateAnd(b.CreateLShr(c, lane * bits), b.getInt32(mask));
+    r = b.CreateOr(r, b.CreateShl(word, lane * bits));
+  }
+  write(d, i.has(Mod::add) ? sum : r);
+}
+
+}  // namespace cucpu::ir
