@@ -42,6 +42,7 @@ gpu-build:
 	cmake -S . --preset gpu -DPython_EXECUTABLE=$$(command -v $(GPU_PYTHON)) > /dev/null
 	cmake --build $(GPU_BUILD) -j $(JOBS) -- -k 0
 	cmake --install $(GPU_BUILD) --prefix $(GPU_BUILD)/site > /dev/null
+	$(GPU_PYTHON) tools/dist_info.py $(GPU_BUILD)/site
 
 gpu-test: gpu-build ## every suite on the GPU
 	@CUCORE_DEVICE=gpu tools/test $(GPU_BUILD)

@@ -82,7 +82,7 @@ ObjectCode NvvmProgram::compile(CodeType target, std::span<const std::string> na
   std::vector<const char*> pointers;
   for (const auto& flag : flags) pointers.push_back(flag.c_str());
   const auto count = static_cast<int>(pointers.size());
-  check(nvvm_.nvvmVerifyProgram(program_, count, pointers.data()), "nvvmVerifyProgram");
+  // nvvmVerifyProgram is not asked first: some malformed modules make it end the process, where compiling reports them.
   check(nvvm_.nvvmCompileProgram(program_, count, pointers.data()), "nvvmCompileProgram");
   log = this->log();
   std::size_t size = 0;

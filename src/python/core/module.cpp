@@ -1,5 +1,6 @@
 // module.cpp: the entry point of cuda.core._core; runs what the other files registered.
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,8 @@ Registration::Registration(int order, BindFunction function) {
 
 NB_MODULE(_core, m) {
   m.doc() = "The C++ half of cuda.core.";
+  // Objects that live until the interpreter ends are the user's business; our own tests ask for the report.
+  nb::set_leak_warnings(std::getenv("CUCORE_LEAK_WARNINGS") != nullptr);
   auto list = cucore::python::registrations();
   std::stable_sort(list.begin(), list.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
