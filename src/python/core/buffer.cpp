@@ -405,7 +405,7 @@ void bind_buffer(nb::module_& m) {
     PyBuffer* b = buffer_of(other.ptr());
     if (b == nullptr) return nb::steal(Py_NewRef(Py_NotImplemented));
     return nb::bool_(a.buffer.handle() == b->buffer.handle() && a.buffer.size() == b->buffer.size());
-  });
+  }, "other"_a.none());
   cls.def("__hash__", [](const PyBuffer& b) {
     return std::hash<std::size_t>{}(static_cast<std::size_t>(b.buffer.handle())) ^ b.buffer.size();
   });
@@ -470,7 +470,7 @@ void bind_buffer(nb::module_& m) {
   m.def("mark_mapped", [](nb::handle buffer) { self_of<PyBuffer>(buffer.ptr()).mapped = true; });
   m.def("allocate", [](nb::handle resource, nb::handle size, nb::handle stream) {
     return allocate_from(resource, size.ptr(), stream.ptr(), "allocate");
-  });
+  }, "resource"_a, "size"_a.none(), "stream"_a.none());
 }
 CUCORE_BIND(kBindMemory, bind_buffer)
 

@@ -29,7 +29,7 @@ void bind_context(nb::module_& m) {
   cls.def("__eq__", [](const Context& a, nb::handle other) -> nb::object {
     if (!nb::isinstance<Context>(other)) return nb::steal(Py_NewRef(Py_NotImplemented));
     return nb::bool_(a == nb::cast<const Context&>(other));
-  });
+  }, "other"_a.none());
   cls.def("__hash__", [](const Context& c) { return std::hash<void*>{}(c.handle()) ^ 0x43; });
   cls.def("__repr__", [](const Context& c) {
     if (!c) return std::string{"<Context closed>"};

@@ -82,7 +82,11 @@ PyObject* device_call(PyObject*, PyObject* const* args, size_t nargsf, PyObject*
 
 PyDevice& device_of(PyObject* self) { return self_of<PyDevice>(self); }
 
-const Context& bound_context(const PyDevice& device) {
+const Context& bound_context(PyDevice& device) {
+  if (!device.context) {  // somebody else (another library, Stream()) may have made the device current
+    const Context current = Context::current();
+    if (current && current.device() == device.id) device.context = current;
+  }
   if (!device.context) {
     throw InvalidStateError("Device " + std::to_string(device.id) +
                             " is not initialised on this thread: call Device(" + std::to_string(device.id) +
@@ -134,6 +138,10 @@ PyObject* device_allocate(PyObject* self, PyObject* const* args, Py_ssize_t narg
   std::array<PyObject*, 2> given;
   parse("allocate", names, 2, 1, args, nargs, kwnames, given);
   PyDevice& device = device_of(self);
+  if (!device.context && !Context::current()) {  // memory may be the first thing a program asks for
+    device.context = Context::primary(device.id);
+    device.context.set_current();
+  }
   bound_context(device);
   return allocate_from(default_resource(device), given[0], given[1], "allocate").release().ptr();
 }
@@ -245,7 +253,7 @@ void bind_device(nb::module_& m) {
   cls.def("__eq__", [](const PyDevice& d, nb::handle other) -> nb::object {
     if (!nb::isinstance<PyDevice>(other)) return nb::steal(Py_NewRef(Py_NotImplemented));
     return nb::bool_(d.id == nb::cast<const PyDevice&>(other).id);
-  });
+  }, "other"_a.none());
   cls.def("__hash__", [](const PyDevice& d) { return std::hash<int>{}(d.id) ^ 0xde71ce; });
   cls.def("__repr__", [](const PyDevice& d) {
     return "<Device " + std::to_string(d.id) + " (" + Device{d.id}.name() + ")>";
@@ -276,7 +284,7 @@ void bind_device(nb::module_& m) {
     }
     d.memory_resource = std::move(resource);
   }, "Where allocate() gets memory.");
-  cls.def_prop_ro("context", [](const PyDevice& d) { return wrap(Context{bound_context(d)}); },
+  cls.def_prop_ro("context", [](PyDevice& d) { return wrap(Context{bound_context(d)}); },
                   "The context methods of this device work in.");
   cls.def_prop_ro("default_stream", [](const PyDevice&) -> nb::object {
     return nb::module_::import_("cuda.core._core")

@@ -47,11 +47,11 @@ void bind_event(nb::module_& m) {
     const Event& start = nb::cast<const Event&>(other);
     if (end.is_closed() || start.is_closed()) throw InvalidStateError("the event is closed");
     return nb::float_(static_cast<double>(Event::elapsed_ms(start, end)));
-  });
+  }, "other"_a.none());
   cls.def("__eq__", [](const Event& a, nb::handle other) -> nb::object {
     if (!nb::isinstance<Event>(other)) return nb::steal(Py_NewRef(Py_NotImplemented));
     return nb::bool_(a.handle() == nb::cast<const Event&>(other).handle());
-  });
+  }, "other"_a.none());
   cls.def("__hash__", [](const Event& e) { return std::hash<void*>{}(e.handle()) ^ 0x45; });
   cls.def("__repr__", [](const Event& e) {
     if (e.is_closed()) return std::string{"<Event closed>"};

@@ -406,7 +406,7 @@ void bind_exec(nb::module_& m) {
   cls.def("__eq__", [](const PyGraph& a, nb::handle other) -> nb::object {
     if (!nb::isinstance<PyGraph>(other)) return nb::steal(Py_NewRef(Py_NotImplemented));
     return nb::bool_(a.graph.handle() == nb::cast<const PyGraph&>(other).graph.handle());
-  });
+  }, "other"_a.none());
   cls.def("__hash__", [](const PyGraph& g) { return std::hash<void*>{}(g.graph.handle()) ^ 0x47; });
   cls.def("__repr__", [](const PyGraph& g) {
     if (g.graph.handle() == nullptr) return std::string{"<Graph closed>"};

@@ -152,7 +152,7 @@ void bind_launch(nb::module_& m) {
   cls.def("__eq__", [](const LaunchConfig& a, nb::handle other) -> nb::object {
     if (!nb::isinstance<LaunchConfig>(other)) return nb::steal(Py_NewRef(Py_NotImplemented));
     return nb::bool_(a == nb::cast<const LaunchConfig&>(other));
-  });
+  }, "other"_a.none());
   cls.def("__hash__", [](const LaunchConfig& c) {
     std::size_t h = 17;
     const auto mix = [&](std::size_t v) { h = h * 1000003 ^ v; };

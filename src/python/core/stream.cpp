@@ -122,7 +122,7 @@ void bind_stream(nb::module_& m) {
     if (!nb::isinstance<Stream>(other)) return nb::steal(Py_NewRef(Py_NotImplemented));
     const Stream& b = nb::cast<const Stream&>(other);
     return nb::bool_(a.is_closed() == b.is_closed() && a.handle() == b.handle());
-  });
+  }, "other"_a.none());
   cls.def("__hash__", [](const Stream& s) { return std::hash<void*>{}(s.handle()) ^ 0x53; });
   cls.def("__repr__", [](const Stream& s) {
     if (s.is_closed()) return std::string{"<Stream closed>"};

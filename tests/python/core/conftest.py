@@ -1,0 +1,57 @@
+"""A device, a stream, and kernels to launch, on whatever CUCORE_DEVICE selects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any
+
+import pytest
+
+from cuda.core import Device, Kernel, Program, ProgramOptions, Stream
+
+SOURCE = r"""
+extern "C" __global__ void scale(float* data, float factor, size_t n) {
+  size_t i = threadIdx.x + blockIdx.x * size_t(blockDim.x);
+  if (i < n) data[i] *= factor;
+}
+extern "C" __global__ void add_one(int* data, int n) {
+  int i = threadIdx.x + blockIdx.x * blockDim.x;
+  if (i < n) data[i] += 1;
+}
+struct Pair { int a; double b; };
+extern "C" __global__ void unpack(double* out, Pair p, bool flag, double2 c, signed char small, unsigned short mid) {
+  out[0] = p.a; out[1] = p.b; out[2] = flag; out[3] = c.x; out[4] = c.y; out[5] = small; out[6] = mid;
+}
+extern "C" __global__ void widths(long long* out, int a, unsigned long long b, long long c) {
+  out[0] = a; out[1] = (long long)b; out[2] = c;
+}
+extern "C" __global__ void nothing() {}
+extern "C" __global__ void spin(int* flag) { while (atomicAdd(flag, 0) == 0) {} }
+"""
+
+
+@lru_cache(maxsize=1)
+def compiled() -> Any:
+    return Program(SOURCE, "c++", ProgramOptions(arch=f"sm_{Device(0).arch}")).compile("cubin")
+
+
+@pytest.fixture
+def device() -> Device:
+    device = Device(0)
+    device.set_current()
+    return device
+
+
+@pytest.fixture
+def stream(device: Device) -> Iterator[Stream]:
+    stream = device.create_stream()
+    yield stream
+    if not stream.is_closed:
+        stream.sync()
+    stream.close()
+
+
+@pytest.fixture
+def kernel(device: Device) -> Callable[[str], Kernel]:
+    return lambda name: compiled().get_kernel(name)

@@ -1,0 +1,206 @@
+"""Buffer: copies, fills, lifetimes, foreign memory."""
+
+import ctypes
+import gc
+import weakref
+
+import pytest
+
+from cuda.core import Buffer, DeviceMemoryResource, LegacyPinnedMemoryResource, MemoryResource, PinnedMemoryResource
+
+
+def test_bytes_go_there_and_back(device, stream):
+    data = bytes(range(256)) * 4
+    buffer = device.allocate(len(data), stream=stream)
+    buffer.copy_from(data, stream=stream)
+    back = bytearray(len(data))
+    assert buffer.copy_to(back, stream=stream) is back
+    assert back == data
+    buffer.close(stream)
+
+
+def test_a_short_source_fills_the_head_and_a_long_one_is_refused(device, stream):
+    buffer = device.allocate(8, stream=stream)
+    buffer.fill(0, stream=stream)
+    buffer.copy_from(b"abc", stream=stream)
+    back = bytearray(8)
+    buffer.copy_to(back, stream=stream)
+    assert back == b"abc\0\0\0\0\0"
+    with pytest.raises(ValueError, match="more than the buffer"):
+        buffer.copy_from(bytes(9), stream=stream)
+    with pytest.raises(TypeError):
+        buffer.copy_from(3, stream=stream)
+    with pytest.raises(TypeError, match="stream"):
+        buffer.copy_from(b"abc")
+
+
+def test_copies_between_buffers_need_equal_sizes(device, stream):
+    a, b = device.allocate(64, stream=stream), device.allocate(64, stream=stream)
+    a.fill(7, stream=stream)
+    a.copy_to(b, stream=stream)
+    c = b.copy_to(stream=stream)
+    assert isinstance(c, Buffer) and c.memory_resource is b.memory_resource
+    back = bytearray(64)
+    c.copy_to(back, stream=stream)
+    assert back == b"\7" * 64
+    with pytest.raises(ValueError, match="different sizes"):
+        a.copy_from(device.allocate(32, stream=stream), stream=stream)
+
+
+@pytest.mark.parametrize("pattern", [0, 255, b"\xab", b"\1\2", b"\1\2\3\4"])
+def test_fill_repeats_the_pattern(device, stream, pattern):
+    buffer = device.allocate(32, stream=stream)
+    buffer.fill(pattern, stream=stream)
+    back = bytearray(32)
+    buffer.copy_to(back, stream=stream)
+    unit = bytes([pattern]) if isinstance(pattern, int) else pattern
+    assert back == unit * (32 // len(unit))
+
+
+def test_fill_refuses_what_does_not_fit(device, stream):
+    buffer = device.allocate(6, stream=stream)
+    with pytest.raises(OverflowError):
+        buffer.fill(256, stream=stream)
+    with pytest.raises(OverflowError):
+        buffer.fill(-1, stream=stream)
+    with pytest.raises(ValueError, match="1, 2 or 4"):
+        buffer.fill(b"abc", stream=stream)
+    with pytest.raises(ValueError, match="multiple"):
+        buffer.fill(b"abcd", stream=stream)
+    with pytest.raises(TypeError):
+        buffer.fill("a", stream=stream)
+
+
+def test_close_is_idempotent_and_final(device, stream):
+    buffer = device.allocate(16, stream=stream)
+    buffer.close(stream)
+    buffer.close()
+    assert buffer.is_closed and buffer.size == 0
+    with pytest.raises(RuntimeError, match="closed"):
+        buffer.fill(0, stream=stream)
+    with device.allocate(16, stream=stream) as scoped:
+        assert not scoped.is_closed
+    assert scoped.is_closed
+
+
+def test_a_buffer_outlives_its_closed_stream(device):
+    stream = device.create_stream()
+    buffer = device.allocate(1 << 16, stream=stream)
+    buffer.fill(1, stream=stream)
+    stream.close()
+    buffer.close()
+
+
+def test_size_zero_and_nonsense_sizes(device, stream):
+    empty = device.allocate(0, stream=stream)
+    assert empty.size == 0
+    empty.close()
+    with pytest.raises(ValueError):
+        device.allocate(-1, stream=stream)
+    with pytest.raises(TypeError):
+        device.allocate("many", stream=stream)
+
+
+def test_out_of_memory_is_a_memory_error_and_the_next_call_works(device, stream):
+    from cuda.core import CUDAError
+
+    with pytest.raises(MemoryError) as caught:
+        device.allocate(1 << 60, stream=stream)
+    assert isinstance(caught.value, CUDAError) and caught.value.code == 2
+    device.allocate(16, stream=stream).close()
+
+
+def test_foreign_memory_is_named_not_owned(device, stream):
+    original = device.allocate(64, stream=stream)
+
+    class Owner:
+        pass
+
+    owner = Owner()
+    ref = weakref.ref(owner)
+    view = Buffer.from_handle(ptr=original.handle, size=64, owner=owner)
+    del owner
+    gc.collect()
+    assert ref() is not None and view.owner is ref() and view.memory_resource is None
+    assert view.is_device_accessible and not view.is_host_accessible and view.device_id == 0
+    view.fill(9, stream=stream)
+    view.close()
+    gc.collect()
+    assert ref() is None
+    back = bytearray(64)
+    original.copy_to(back, stream=stream)
+    assert back == b"\11" * 64
+    with pytest.raises(ValueError):
+        Buffer.from_handle(1, 1, mr=DeviceMemoryResource(device), owner=object())
+
+
+def test_a_resource_written_in_python_gets_its_memory_back(device, stream):
+    class Counting(MemoryResource):
+        def __init__(self):
+            self.inner = DeviceMemoryResource(0)
+            self.returned = []
+
+        def allocate(self, size, *, stream):
+            buffer = self.inner.allocate(size, stream=stream)
+            self.keep = buffer
+            return Buffer.from_handle(buffer.handle, size, mr=self, stream=stream)
+
+        def deallocate(self, ptr, size, *, stream):
+            self.returned.append((int(ptr), size, stream))
+
+        is_device_accessible = True
+        is_host_accessible = False
+        device_id = 0
+
+    mr = Counting()
+    buffer = mr.allocate(128, stream=stream)
+    address = buffer.handle
+    buffer.fill(1, stream=stream)
+    buffer.close()
+    assert mr.returned[0][:2] == (address, 128) and mr.returned[0][2] == stream
+
+
+def test_host_memory_has_the_buffer_protocol_and_device_memory_says_why_not(device, stream):
+    host = LegacyPinnedMemoryResource().allocate(16)
+    view = memoryview(host)
+    view[:4] = b"\1\2\3\4"
+    assert bytes(memoryview(host)[:4]) == b"\1\2\3\4"
+    assert host.is_host_accessible and host.is_device_accessible and host.device_id == -1
+    del view
+    host.close()
+    with pytest.raises(BufferError, match="device memory"):
+        memoryview(device.allocate(16, stream=stream))
+
+
+def test_pinned_memory_round_trip(device, stream):
+    pinned = PinnedMemoryResource()
+    host = pinned.allocate(1024, stream=stream)
+    stream.sync()
+    memoryview(host)[:] = b"\5" * 1024
+    dev = device.allocate(1024, stream=stream)
+    dev.copy_from(host, stream=stream)
+    host2 = pinned.allocate(1024, stream=stream)
+    dev.copy_to(host2, stream=stream)
+    stream.sync()
+    assert bytes(memoryview(host2)) == b"\5" * 1024
+    for buffer in (host, host2, dev):
+        buffer.close(stream)
+
+
+def test_equality_and_hash_follow_the_memory(device, stream):
+    buffer = device.allocate(16, stream=stream)
+    view = Buffer.from_handle(buffer.handle, 16)
+    assert view == buffer and hash(view) == hash(buffer)
+    assert buffer != device.allocate(16, stream=stream)
+    assert weakref.ref(buffer)() is buffer
+    with pytest.raises(RuntimeError):
+        Buffer()
+
+
+def test_ctypes_arrays_are_host_objects_too(device, stream):
+    data = (ctypes.c_int * 4)(1, 2, 3, 4)
+    buffer = device.allocate(16, stream=stream)
+    buffer.copy_from(data, stream=stream)
+    back = (ctypes.c_int * 4)()
+    buffer.copy_to(back, stream=stream)
+    assert list(back) == [1, 2, 3, 4]

@@ -1,0 +1,150 @@
+"""launch and LaunchConfig: shapes, arguments, errors that name the argument."""
+
+import ctypes
+import pickle
+
+import pytest
+
+from cuda.core import CUDAError, LaunchConfig, launch
+
+np = pytest.importorskip("numpy")
+
+
+def test_shapes_are_filled_up_with_ones():
+    config = LaunchConfig(grid=4, block=(2, 3))
+    assert config.grid == (4, 1, 1) and config.block == (2, 3, 1) and config.cluster is None
+    assert config.shmem_size == 0 and not config.is_cooperative and not config.cooperative_launch
+    assert LaunchConfig(4, None, 8, 16, True).is_cooperative
+    assert LaunchConfig(grid=1, block=1, cooperative_launch=True) == LaunchConfig(grid=1, block=1, is_cooperative=True)
+    assert LaunchConfig(grid=(2, 2), cluster=2, block=1).cluster == (2, 1, 1)
+    assert pickle.loads(pickle.dumps(config)) == config and len({config, LaunchConfig(grid=4, block=(2, 3))}) == 1
+
+
+@pytest.mark.parametrize("bad", [{"grid": 0, "block": 1}, {"grid": 1}, {"grid": (1, 2, 3, 4), "block": 1}, {}])
+def test_shapes_that_make_no_sense_are_refused(bad):
+    with pytest.raises(ValueError, match="LaunchConfig"):
+        LaunchConfig(**bad)
+
+
+def test_types_that_make_no_sense_are_refused():
+    with pytest.raises(TypeError):
+        LaunchConfig(grid="many", block=1)
+    with pytest.raises(TypeError, match="colour"):
+        LaunchConfig(grid=1, block=1, colour=2)
+
+
+def run(stream, kernel, buffer, *args, grid=4, block=256):
+    launch(stream, LaunchConfig(grid=grid, block=block), kernel, buffer, *args)
+
+
+@pytest.mark.parametrize(
+    "factor, n",
+    [
+        (np.float32(3), np.uint64(1000)),
+        (ctypes.c_float(3), ctypes.c_size_t(1000)),
+        (3.0, 1000),
+        (np.float32(3), np.int32(1000)),  # an integer counts by its value
+    ],
+)
+def test_scalars_of_numpy_ctypes_and_python(device, stream, kernel, factor, n):
+    data = np.arange(1024, dtype=np.float32)
+    buffer = device.allocate(data.nbytes, stream=stream)
+    buffer.copy_from(data, stream=stream)
+    run(stream, kernel("scale"), buffer, factor, n)
+    back = np.empty_like(data)
+    buffer.copy_to(back, stream=stream)
+    data[:1000] *= 3
+    assert np.array_equal(back, data)
+
+
+def test_pointers_as_ints_and_as_cuda_bindings_objects(device, stream, kernel):
+    driver = pytest.importorskip("cuda.bindings.driver")
+    buffer = device.allocate(4, stream=stream)
+    buffer.fill(0, stream=stream)
+    run(stream, kernel("add_one"), buffer.handle, np.int32(1), grid=1, block=1)
+    run(stream, kernel("add_one"), driver.CUdeviceptr(buffer.handle), ctypes.c_int(1), grid=1, block=1)
+    back = np.zeros(1, np.int32)
+    buffer.copy_to(back, stream=stream)
+    assert back[0] == 2
+
+
+class Pair(ctypes.Structure):
+    _fields_ = [("a", ctypes.c_int), ("b", ctypes.c_double)]
+
+
+@pytest.mark.parametrize("kind", ["ctypes", "numpy"])
+def test_structures_go_by_value(device, stream, kernel, kind):
+    out = np.zeros(7)
+    buffer = device.allocate(out.nbytes, stream=stream)
+    if kind == "ctypes":
+        args = (Pair(3, 4.5), True, 1 + 2j, -5, 65535)
+    else:
+        pair = np.array((3, 4.5), np.dtype([("a", np.int32), ("b", np.float64)], align=True))[()]
+        args = (pair, np.bool_(True), np.complex128(1 + 2j), np.int8(-5), np.uint16(65535))
+    run(stream, kernel("unpack"), buffer, *args, grid=1, block=1)
+    buffer.copy_to(out, stream=stream)
+    assert out.tolist() == [3, 4.5, 1, 1, 2, -5, 65535]
+
+
+def test_integers_keep_their_value_whatever_their_width(device, stream, kernel):
+    out = np.zeros(3, np.int64)
+    buffer = device.allocate(out.nbytes, stream=stream)
+    run(stream, kernel("widths"), buffer, np.int64(-7), 2**64 - 1, np.int8(-1), grid=1, block=1)
+    buffer.copy_to(out, stream=stream)
+    assert out.tolist() == [-7, -1, -1]
+
+
+@pytest.mark.parametrize(
+    "args, error, words",
+    [
+        ((1.0,), TypeError, "argument 2 .* is missing"),
+        ((1.0, 5, 6), TypeError, "takes 3 arguments, 4 were given"),
+        ((np.float64(1), 5), TypeError, "argument 1 of kernel scale: .*8 bytes.*4"),
+        ((1.0, "x"), TypeError, "argument 2 of kernel scale: a str"),
+        ((1.0, 2**64), OverflowError, "argument 2 of kernel scale"),
+        ((object(), 5), TypeError, "argument 1 of kernel scale"),
+    ],
+)
+def test_wrong_arguments_are_named(device, stream, kernel, args, error, words):
+    buffer = device.allocate(16, stream=stream)
+    with pytest.raises(error, match=words):
+        run(stream, kernel("scale"), buffer, *args)
+
+
+def test_a_closed_buffer_is_named(device, stream, kernel):
+    buffer = device.allocate(16, stream=stream)
+    buffer.close()
+    with pytest.raises(RuntimeError, match="argument 0 of kernel scale: the buffer is closed"):
+        run(stream, kernel("scale"), buffer, 1.0, 4)
+
+
+def test_a_refused_launch_says_which_kernel_and_shape(stream, kernel):
+    with pytest.raises(CUDAError, match=r"kernel nothing, grid \(1, 1, 1\), block \(4096, 1, 1\)") as caught:
+        launch(stream, LaunchConfig(grid=1, block=4096), kernel("nothing"))
+    assert caught.value.code in (1, 701)
+    launch(stream, LaunchConfig(grid=1, block=32), kernel("nothing"))
+
+
+def test_what_is_no_stream_config_or_kernel_is_refused(stream, kernel):
+    config = LaunchConfig(grid=1, block=1)
+    with pytest.raises(TypeError, match="LaunchConfig"):
+        launch(stream, 3, kernel("nothing"))
+    with pytest.raises(TypeError, match="Kernel"):
+        launch(stream, config, 3)
+    with pytest.raises(TypeError, match="stream"):
+        launch(object(), config, kernel("nothing"))
+    with pytest.raises(TypeError):
+        launch(stream, config)
+
+
+def test_launch_on_a_foreign_stream(device, stream, kernel):
+    class Foreign:
+        def __cuda_stream__(self):
+            return (0, int(stream.handle))
+
+    buffer = device.allocate(4, stream=stream)
+    buffer.fill(0, stream=stream)
+    run(Foreign(), kernel("add_one"), buffer, 1, grid=1, block=1)
+    back = np.zeros(1, np.int32)
+    buffer.copy_to(back, stream=stream)
+    assert back[0] == 1
