@@ -1,0 +1,347 @@
+"""Caches of compiled programs, in memory and on disk."""
+
+import concurrent.futures
+import multiprocessing
+import os
+import pathlib
+import stat
+
+import pytest
+from cuda.core import ObjectCode, Program, ProgramOptions
+from cuda.core.utils import (
+    FileStreamProgramCache,
+    InMemoryProgramCache,
+    ProgramCacheResource,
+    make_program_cache_key,
+)
+
+SOURCE = "template <class T> __global__ void k(T* p) { *p = 1; }"
+
+
+def options(**kwargs):
+    return ProgramOptions(arch="sm_90", **kwargs)
+
+
+@pytest.fixture(params=["memory", "file"])
+def cache(request, tmp_path):
+    if request.param == "memory":
+        return InMemoryProgramCache()
+    return FileStreamProgramCache(tmp_path / "cache")
+
+
+def test_it_is_a_mapping_of_keys_to_bytes(cache):
+    assert isinstance(cache, ProgramCacheResource)
+    assert len(cache) == 0
+    cache["a"] = b"one"
+    cache[b"b"] = bytearray(b"two")
+    cache["c"] = memoryview(b"three")
+    cache["d"] = ObjectCode.from_ptx(b"four")
+    assert [cache[key] for key in ("a", b"b", "c", "d")] == [b"one", b"two", b"three", b"four"]
+    assert cache[b"a"] == b"one"  # a str is its UTF-8 bytes
+    assert len(cache) == 4
+    assert cache.get("missing") is None
+    assert cache.get("missing", b"x") == b"x"
+    with pytest.raises(KeyError):
+        cache["missing"]
+    del cache["a"]
+    with pytest.raises(KeyError):
+        del cache["a"]
+    cache.update({"e": b"5"})
+    cache.update([("f", b"6")])
+    assert cache["e"] + cache["f"] == b"56"
+    cache["e"] = b""
+    assert cache["e"] == b""
+    cache.clear()
+    assert len(cache) == 0
+
+
+def test_closing_is_idempotent_and_final(cache):
+    with cache as same:
+        assert same is cache
+        cache["a"] = b"1"
+    cache.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        cache.get("a")
+
+
+def test_wrong_types_are_refused(cache):
+    with pytest.raises(TypeError):
+        cache[3] = b"x"
+    with pytest.raises(TypeError):
+        cache["a"] = 3
+
+
+class Counting(InMemoryProgramCache):
+    def __init__(self):
+        super().__init__()
+        self.stored = []
+
+    def __setitem__(self, key, value):
+        self.stored.append(key)
+        super().__setitem__(key, value)
+
+
+def test_compile_stores_once_and_then_takes_from_the_cache():
+    cache = Counting()
+    first = Program(SOURCE, "c++", options()).compile("ptx", ("k<int>",), cache=cache)
+    stored = len(cache.stored)
+    second = Program(SOURCE, "c++", options()).compile("ptx", ("k<int>",), cache=cache)
+    assert len(cache.stored) == stored
+    assert second.code == first.code
+    assert second.symbol_mapping == first.symbol_mapping
+    assert second.name == first.name
+    Program(SOURCE, "c++", options(ftz=True)).compile("ptx", ("k<int>",), cache=cache)
+    assert len(cache.stored) > stored
+
+
+def test_a_hit_without_its_symbols_is_compiled_again():
+    cache = InMemoryProgramCache()
+    program = Program(SOURCE, "c++", options())
+    program.compile("ptx", ("k<int>",), cache=cache)
+    key = make_program_cache_key(
+        code=SOURCE, code_type="c++", options=options(), target_type="ptx", name_expressions=("k<int>",)
+    )
+    del cache[key + b"/symbols"]
+    assert program.compile("ptx", ("k<int>",), cache=cache).symbol_mapping == {"k<int>": "_Z1kIiEvPT_"}
+
+
+def test_a_cache_of_ones_own():
+    class Mine(ProgramCacheResource):
+        def __init__(self):
+            self.rows = {}
+
+        def __getitem__(self, key):
+            return self.rows[key]
+
+        def __setitem__(self, key, value):
+            self.rows[key] = value.code if isinstance(value, ObjectCode) else bytes(value)
+
+        def __delitem__(self, key):
+            del self.rows[key]
+
+        def __len__(self):
+            return len(self.rows)
+
+        def clear(self):
+            self.rows.clear()
+
+    cache = Mine()
+    program = Program('extern "C" __global__ void f() {}', "c++", options())
+    first = program.compile("ptx", cache=cache)
+    assert len(cache) == 1
+    assert program.compile("ptx", cache=cache).code == first.code
+    with pytest.raises(TypeError):
+        ProgramCacheResource()
+
+
+def key(**changes):
+    arguments = {"code": SOURCE, "code_type": "c++", "options": options(), "target_type": "ptx"} | changes
+    return make_program_cache_key(**arguments)
+
+
+def test_keys_tell_everything_apart():
+    keys = [
+        key(),
+        key(code=SOURCE + " "),
+        key(target_type="cubin"),
+        key(options=options(ftz=True)),
+        key(options=options(name="other")),
+        key(options=ProgramOptions(arch="sm_80")),
+        key(options=options(define_macro=["AB", "C"])),
+        key(options=options(define_macro=["A", "BC"])),
+        key(options=options(extra_sources=[("h", "1")])),
+        key(options=options(extra_sources=[("h", "2")])),
+        key(name_expressions=("k<int>",)),
+        key(name_expressions=("k<float>",)),
+        key(extra_digest=b"1"),
+        key(extra_digest=b"2"),
+    ]
+    assert len(set(keys)) == len(keys)
+    assert all(isinstance(k, bytes) for k in keys)
+
+
+def test_keys_are_stable():
+    assert key() == key()
+    assert key(code=SOURCE.encode()) == key()
+    assert key(name_expressions=[b"k<int>"]) == key(name_expressions=("k<int>",))
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"options": ProgramOptions(arch="sm_90", include_path="/x")}, "include_path"),
+        ({"options": ProgramOptions(arch="sm_90", pre_include="x.h")}, "pre_include"),
+        ({"options": ProgramOptions(arch="sm_90", use_pch="x")}, "use_pch"),
+        ({"code": '#  include "mine.h"\n'}, "mine.h"),
+    ],
+)
+def test_files_a_key_cannot_see_need_a_digest(changes, name):
+    with pytest.raises(ValueError, match=name):
+        key(**changes)
+    assert key(**changes, extra_digest=b"digest of the files")
+
+
+def test_a_header_given_as_source_is_seen():
+    assert key(code='#include "mine.h"\n', options=options(extra_sources=[("mine.h", "")]))
+
+
+def test_the_least_recently_used_goes_first():
+    cache = InMemoryProgramCache(max_size_bytes=10)
+    cache["a"] = b"1234"
+    cache["b"] = b"1234"
+    assert cache["a"]
+    cache["c"] = b"1234"
+    assert cache.get("b") is None
+    assert cache.get("a") and cache.get("c")
+    cache["huge"] = b"x" * 11
+    assert cache.get("huge") is None
+    assert len(cache) == 2
+    with pytest.raises(ValueError):
+        InMemoryProgramCache(max_size_bytes=-1)
+
+
+def test_a_limit_on_disk(tmp_path):
+    folder = tmp_path / "c"
+    cache = FileStreamProgramCache(folder, max_size_bytes=4000)
+    seen = set()
+    for number in range(8):
+        cache[str(number)] = bytes(1000)
+        for path in set(folder.iterdir()) - seen:
+            os.utime(path, (number, number))  # files written in one instant would have no order
+            seen.add(path)
+    assert len(cache) == 3
+    assert cache.get("7") is not None
+    assert cache.get("0") is None
+
+
+# --- on disk ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "cache"
+
+
+def entries(folder):
+    return sorted(path for path in folder.iterdir())
+
+
+def test_entries_outlive_the_object(folder):
+    FileStreamProgramCache(folder)["a"] = b"code"
+    assert FileStreamProgramCache(str(folder))["a"] == b"code"
+
+
+def test_only_the_owner_can_read_or_write(folder):
+    cache = FileStreamProgramCache(folder)
+    cache["a"] = b"code"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert [stat.S_IMODE(path.stat().st_mode) for path in entries(folder)] == [0o600]
+
+
+def test_a_folder_open_to_others_is_closed_or_refused(folder):
+    folder.mkdir(mode=0o755)
+    folder.chmod(0o755)
+    FileStreamProgramCache(folder)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    folder.chmod(0o777)
+    with pytest.raises(RuntimeError, match="others may write"):
+        FileStreamProgramCache(folder)
+
+
+def test_a_link_is_no_cache_folder(folder, tmp_path):
+    (tmp_path / "real").mkdir(mode=0o700)
+    folder.symlink_to(tmp_path / "real")
+    with pytest.raises(RuntimeError, match="link"):
+        FileStreamProgramCache(folder)
+
+
+def test_a_planted_link_is_not_followed(folder, tmp_path):
+    cache = FileStreamProgramCache(folder)
+    cache["a"] = b"code"
+    (path,) = entries(folder)
+    copy = tmp_path / "planted"
+    copy.write_bytes(path.read_bytes())
+    path.unlink()
+    path.symlink_to(copy)
+    assert cache.get("a") is None
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "empty", "garbage"])
+def test_damage_is_a_miss_and_is_thrown_away(folder, damage):
+    cache = FileStreamProgramCache(folder)
+    cache["a"] = b"some code"
+    (path,) = entries(folder)
+    data = bytearray(path.read_bytes())
+    if damage == "flip":
+        data[-1] ^= 1
+    elif damage == "cut":
+        data = data[:-3]
+    elif damage == "empty":
+        data = b""
+    else:
+        data = b"\0" * 500
+    path.write_bytes(data)
+    assert cache.get("a") is None
+    assert entries(folder) == []
+    cache["a"] = b"again"
+    assert cache["a"] == b"again"
+
+
+def test_an_entry_moved_to_another_key_is_damage(folder):
+    cache = FileStreamProgramCache(folder)
+    cache["a"] = b"code of a"
+    (of_a,) = entries(folder)
+    cache["b"] = b"code of b"
+    (of_b,) = [path for path in entries(folder) if path != of_a]
+    of_b.write_bytes(of_a.read_bytes())
+    assert cache.get("b") is None
+    assert cache["a"] == b"code of a"
+
+
+def test_files_of_others_are_left_alone(folder):
+    cache = FileStreamProgramCache(folder)
+    stranger = folder / "README"
+    stranger.write_text("hello")
+    cache["a"] = b"x"
+    assert len(cache) == 1
+    cache.clear()
+    assert entries(folder) == [stranger]
+
+
+def test_keys_never_become_paths(folder):
+    cache = FileStreamProgramCache(folder)
+    for key in ("../../etc/passwd", "/etc/passwd", "a/b", "", "\0", "x" * 5000):
+        cache[key] = b"code"
+        assert cache[key] == b"code"
+    assert all(len(path.name) == 64 for path in entries(folder))
+
+
+def test_the_default_folder_is_in_the_users_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    FileStreamProgramCache()["a"] = b"x"
+    assert len(list(pathlib.Path(tmp_path, "cucore", "programs").iterdir())) == 1
+
+
+def _hammer(folder, seed):
+    cache = FileStreamProgramCache(folder)
+    for turn in range(100):
+        name = str((turn * 7 + seed) % 5)
+        value = cache.get(name)
+        assert value is None or value == name.encode() * 1000
+        cache[name] = name.encode() * 1000
+        if turn % 31 == 0:
+            cache.clear()
+    return True
+
+
+def test_processes_and_threads_share_it(folder):
+    FileStreamProgramCache(folder)
+    context = multiprocessing.get_context("spawn")
+    with (
+        concurrent.futures.ProcessPoolExecutor(2, mp_context=context) as processes,
+        concurrent.futures.ThreadPoolExecutor(4) as threads,
+    ):
+        jobs = [processes.submit(_hammer, folder, n) for n in range(2)]
+        jobs += [threads.submit(_hammer, folder, n) for n in range(4)]
+        assert all(job.result() for job in jobs)
+    assert not [path for path in entries(folder) if path.name.startswith(".new")]
