@@ -4,6 +4,7 @@
 #include "api/context.hpp"
 #include "api/capture.hpp"
 #include "api/guard.hpp"
+#include "api/pool.hpp"
 
 using namespace cucpu::driver;
 
@@ -195,6 +196,7 @@ CUresult cuCtxSynchronize_v2(CUcontext handle) {
     Context& context = handle ? usable(context_of(handle)) : current_context();
     require_not_capturing(context);
     context.synchronize();
+    trim_pools_after_wait();
     usable(context);
   });
 }

@@ -4,6 +4,7 @@
 #include "api/capture.hpp"
 #include "api/graph_capture.hpp"
 #include "api/guard.hpp"
+#include "api/pool.hpp"
 #include "api/ipc.hpp"
 #include "exec/ops.hpp"
 
@@ -120,6 +121,7 @@ CUresult cuEventSynchronize(CUevent handle) {
     usable(event.context());
     if (event.flags & CU_EVENT_INTERPROCESS) wait_for_ipc_event(event);
     if (const Ref<Point> point = event.point(); point && point->stream) point->stream->wait(point->number);
+    trim_pools_after_wait();
     usable(event.context());
   });
 }

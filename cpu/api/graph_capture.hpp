@@ -9,4 +9,9 @@ namespace cucpu::driver {
 bool capture_record(Stream& stream, Event& event, bool external);
 bool capture_wait(Stream& stream, Event& event, bool external);
 
+/// A captured cuMemAllocAsync: an allocation node. 0 when the stream is not capturing.
+CUdeviceptr capture_alloc(Stream& stream, std::size_t bytes, const CUmemPoolProps& pool);
+/// A captured cuMemFreeAsync: a free node. False when the stream is not capturing.
+bool capture_free(Stream& stream, CUdeviceptr address);
+
 }  // namespace cucpu::driver

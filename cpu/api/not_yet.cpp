@@ -16,6 +16,6 @@ bool ipc_event_is_over(Event&) { return true; }
 void wait_for_ipc_event(Event&) {}
 void forget_ipc_event(Event&) noexcept {}
 void submit_ipc_wait(Event&, Stream&) {}
-void free_pool_memory(CUdeviceptr) {}
-CUmemoryPool pool_handle(const Allocation&) { return nullptr; }
+CUdeviceptr capture_alloc(Stream&, std::size_t, const CUmemPoolProps&) { return 0; }
+bool capture_free(Stream&, CUdeviceptr) { return false; }
 }

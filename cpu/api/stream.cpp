@@ -7,6 +7,7 @@
 #include "api/graph_capture.hpp"
 #include "api/guard.hpp"
 #include "api/ipc.hpp"
+#include "api/pool.hpp"
 #include "exec/ops.hpp"
 
 using namespace cucpu::driver;
@@ -28,6 +29,7 @@ void synchronize(CUstream handle) {
   if (stream->role() == StreamRole::legacy)
     for (auto& other : stream->context().blocking_streams_with_work()) other->wait(other->submitted());
   stream->wait(stream->submitted());
+  trim_pools_after_wait();
   usable(stream->context());
 }
 

@@ -119,6 +119,7 @@ bool Pool::take_work(std::unique_lock<std::mutex>& lock, Task*& task, Ref<GridRu
     }
     work_.fetch_sub(1, std::memory_order_relaxed);
     if (ready_count_ > 0 || !shared_.empty()) wake_one(lock);
+    if (ready_count_ > 0 && sleeping_ + spinning_ == 0) kick_monitor(lock);
     return true;
   }
   if (!shared_.empty()) {

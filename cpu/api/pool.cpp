@@ -1,0 +1,354 @@
+// Memory pools.
+#include "api/pool.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <set>
+#include <stdexcept>
+
+#include "api/capture.hpp"
+#include "api/memory.hpp"
+#include "mem/address_space.hpp"
+
+namespace cucpu::driver {
+namespace {
+
+/// Sizes come in steps of an eighth, so that a freed block fits the next request of about its size.
+std::size_t size_class(std::size_t bytes) {
+  std::size_t step = 512;
+  while (step * 16 < bytes) step *= 2;
+  return (bytes + step - 1) / step * step;
+}
+
+std::atomic<std::size_t> g_trimmable{0};  // bytes held free in all pools
+
+struct Registry {
+  std::mutex mutex;
+  std::set<MemPool*> pools;
+};
+Registry& registry() {
+  static Registry& r = *new Registry;
+  return r;
+}
+
+void enter(MemPool& pool) {
+  Registry& r = registry();
+  const std::lock_guard lock{r.mutex};
+  r.pools.insert(&pool);
+}
+
+MemPool& made_pool(Device& device, Ref<Object>& place, bool is_default) {
+  if (!place) {
+    CUmemPoolProps props{};
+    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    props.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device.ordinal}};
+    auto pool = make_object<MemPool>(props, is_default);
+    pool->publish();
+    place = pool;
+  }
+  return static_cast<MemPool&>(*place);
+}
+
+}  // namespace
+
+MemPool::MemPool(const CUmemPoolProps& props, bool is_default) : props{props}, is_default{is_default} {
+  if (props.handleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
+    const std::size_t limit = device() >= 0 ? device_of(device()).budget.limit : host_memory_bytes();
+    arena_ = std::make_shared<SharedArena>(std::max(props.maxSize, limit) * 2);
+  }
+  enter(*this);
+}
+
+MemPool::MemPool(const CUmemPoolProps& props, std::shared_ptr<SharedArena> imported)
+    : props{props}, is_default{false}, imported_{true}, arena_{std::move(imported)} {
+  enter(*this);
+}
+
+MemPool::~MemPool() {
+  {
+    Registry& r = registry();
+    const std::lock_guard lock{r.mutex};
+    r.pools.erase(this);
+  }
+  for (Block& block : free_) {
+    g_trimmable -= block.bytes;
+    if (block.stream) block.stream->wait(block.number);
+    MemoryMap::drop(block.memory);
+  }
+}
+
+AllocationRef MemPool::new_block(std::size_t bytes) {
+  Budget* budget = device() >= 0 ? &device_of(device()).budget : nullptr;
+  if (!arena_) return allocate_memory(bytes, 512, budget);
+  if (budget && !budget->take(bytes)) throw std::bad_alloc{};
+  auto memory = std::make_shared<Allocation>();
+  std::size_t offset;
+  try {
+    offset = arena_->take(bytes);
+  } catch (...) {
+    if (budget) budget->give(bytes);
+    throw;
+  }
+  memory->base = arena_->base() + offset;
+  memory->size = bytes;
+  memory->release = [arena = arena_, offset, bytes, budget](Allocation&) {
+    arena->give(offset, bytes);
+    if (budget) budget->give(bytes);
+  };
+  return memory;
+}
+
+bool MemPool::take_free(std::size_t bytes, Stream& stream, Block& out) {
+  const auto take = [&](std::vector<Block>::iterator at) {
+    out = std::move(*at);
+    *at = std::move(free_.back());
+    free_.pop_back();
+    g_trimmable -= out.bytes;
+    return true;
+  };
+  const auto fits = [&](const Block& block) { return block.bytes == bytes; };
+  for (auto at = free_.begin(); at != free_.end(); ++at)
+    if (fits(*at) && at->stream.get() == &stream) return take(at);
+  for (auto at = free_.begin(); at != free_.end(); ++at)
+    if (fits(*at) && at->is_over() && (opportunistic_ || !at->stream)) return take(at);
+  if (!internal_dependencies_) return false;
+  for (auto at = free_.begin(); at != free_.end(); ++at)
+    if (fits(*at)) return take(at);
+  return false;
+}
+
+CUdeviceptr MemPool::allocate(std::size_t bytes, Stream& stream) {
+  const std::size_t rounded = size_class(bytes);
+  Block block;
+  std::unique_lock lock{mutex_};
+  if (props.maxSize && in_use_ + rounded > props.maxSize) fail(CUDA_ERROR_OUT_OF_MEMORY);
+  if (!take_free(rounded, stream, block)) {
+    lock.unlock();
+    try {
+      block.memory = new_block(rounded);
+    } catch (const std::bad_alloc&) {  // what pools hold free may make room
+      Registry& r = registry();
+      {
+        const std::lock_guard all{r.mutex};
+        for (MemPool* pool : r.pools) pool->trim(0);
+      }
+      block.memory = new_block(rounded);
+    }
+    block.bytes = rounded;
+    lock.lock();
+    reserved_ += rounded;
+    reserved_high_ = std::max(reserved_high_, reserved_);
+  }
+  const bool must_wait = block.stream && block.stream.get() != &stream && !block.is_over();
+  const Ref<Stream> earlier = block.stream;
+  const std::uint64_t number = block.number;
+  block.stream = nullptr;
+  auto record = std::make_shared<Allocation>();
+  record->base = block.memory->base;
+  record->size = bytes;
+  record->kind = MemoryKind::pool;
+  record->device = device();
+  record->pool = this;
+  record->handle_types = props.handleTypes;
+  retain();  // until it is freed
+  in_use_ += rounded;
+  in_use_high_ = std::max(in_use_high_, in_use_);
+  const std::uintptr_t base = record->base;
+  used_[base] = std::move(block);
+  lock.unlock();
+  MemoryMap::instance().insert(record);
+  if (must_wait) stream.submit(make_object<WaitOp>(earlier, number));
+  return base;
+}
+
+void MemPool::free(const AllocationRef& record, Stream* stream) {
+  {
+    const std::lock_guard lock{mutex_};
+    const auto at = used_.find(record->base);
+    if (at == used_.end()) return;
+    Block block = std::move(at->second);
+    used_.erase(at);
+    in_use_ -= std::min<std::uint64_t>(in_use_, block.bytes);
+    if (imported_) {
+      MemoryMap::drop(block.memory);
+    } else {
+      if (stream && !stream->drained()) {
+        block.stream = Ref<Stream>{stream};
+        block.number = stream->submitted();
+      }
+      g_trimmable += block.bytes;
+      free_.push_back(std::move(block));
+    }
+  }
+  release();
+}
+
+void MemPool::trim(std::size_t keep) {
+  std::vector<AllocationRef> gone;
+  {
+    const std::lock_guard lock{mutex_};
+    std::erase_if(free_, [&](Block& block) {
+      if (reserved_ <= keep || !block.is_over()) return false;
+      reserved_ -= block.bytes;
+      g_trimmable -= block.bytes;
+      gone.push_back(std::move(block.memory));
+      return true;
+    });
+  }
+  for (const auto& memory : gone) MemoryMap::drop(memory);
+}
+
+void MemPool::trim_to_threshold() {
+  std::uint64_t threshold;
+  {
+    const std::lock_guard lock{mutex_};
+    threshold = threshold_;
+  }
+  trim(threshold);
+}
+
+void MemPool::get_attribute(CUmemPool_attribute attribute, void* value) {
+  const std::lock_guard lock{mutex_};
+  const auto put_int = [&](int v) { std::memcpy(value, &v, sizeof v); };
+  const auto put = [&](std::uint64_t v) { std::memcpy(value, &v, sizeof v); };
+  switch (attribute) {
+    case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES: put_int(follow_events_); break;
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC: put_int(opportunistic_); break;
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES: put_int(internal_dependencies_); break;
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: put(threshold_); break;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: put(reserved_); break;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: put(reserved_high_); break;
+    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: put(in_use_); break;
+    case CU_MEMPOOL_ATTR_USED_MEM_HIGH: put(in_use_high_); break;
+    case CU_MEMPOOL_ATTR_ALLOCATION_TYPE: put_int(props.allocType); break;
+    case CU_MEMPOOL_ATTR_EXPORT_HANDLE_TYPES: put_int(props.handleTypes); break;
+    case CU_MEMPOOL_ATTR_LOCATION_ID: put_int(props.location.id); break;
+    case CU_MEMPOOL_ATTR_LOCATION_TYPE: put_int(props.location.type); break;
+    case CU_MEMPOOL_ATTR_MAX_POOL_SIZE: put(props.maxSize); break;
+    case CU_MEMPOOL_ATTR_HW_DECOMPRESS_ENABLED: put_int(0); break;
+    case CU_MEMPOOL_ATTR_LOCALITY_DOMAIN_ID: put_int(0); break;
+    default: fail(CUDA_ERROR_INVALID_VALUE);
+  }
+}
+
+void MemPool::set_attribute(CUmemPool_attribute attribute, const void* value) {
+  const std::lock_guard lock{mutex_};
+  const auto get_flag = [&] {
+    int v;
+    std::memcpy(&v, value, sizeof v);
+    require(v == 0 || v == 1);
+    return v;
+  };
+  std::uint64_t number = 0;
+  switch (attribute) {
+    case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES: follow_events_ = get_flag(); break;
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC: opportunistic_ = get_flag(); break;
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES: internal_dependencies_ = get_flag(); break;
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: std::memcpy(&threshold_, value, sizeof threshold_); break;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+      std::memcpy(&number, value, sizeof number);
+      require(number == 0);  // only a reset
+      reserved_high_ = reserved_;
+      break;
+    case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+      std::memcpy(&number, value, sizeof number);
+      require(number == 0);
+      in_use_high_ = in_use_;
+      break;
+    default: fail(CUDA_ERROR_INVALID_VALUE);
+  }
+}
+
+void MemPool::set_access(const CUmemAccessDesc& access) {
+  require(access.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE || access.flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
+          access.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  require(access.location.type == CU_MEM_LOCATION_TYPE_DEVICE);
+  device_of(access.location.id);
+  if (access.location.id == device()) {
+    require(access.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);  // its own device keeps access
+    return;
+  }
+  const std::lock_guard lock{mutex_};
+  access_[access.location.id] = access.flags;
+}
+
+CUmemAccess_flags MemPool::access_of(const CUmemLocation& location) {
+  if (location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
+    require(location.type == CU_MEM_LOCATION_TYPE_HOST || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
+            location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT);
+    return device() < 0 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  }
+  device_of(location.id);
+  if (location.id == device()) return CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  const std::lock_guard lock{mutex_};
+  const auto at = access_.find(location.id);
+  return at == access_.end() ? CU_MEM_ACCESS_FLAGS_PROT_NONE : at->second;
+}
+
+CUdeviceptr MemPool::import_block(std::size_t offset, std::size_t bytes) {
+  require(imported_);
+  const std::uintptr_t base = arena_->base() + offset;
+  const std::lock_guard lock{mutex_};
+  require(!used_.contains(base), CUDA_ERROR_ALREADY_MAPPED);
+  try {
+    arena_->map(offset, bytes);
+  } catch (const std::invalid_argument&) {
+    fail(CUDA_ERROR_INVALID_VALUE);
+  }
+  auto memory = std::make_shared<Allocation>();
+  memory->base = base;
+  memory->size = bytes;
+  memory->release = [arena = arena_, base, bytes](Allocation&) {
+    AddressSpace::instance().decommit(base, AddressSpace::instance().round_to_pages(bytes));
+  };
+  Block block;
+  block.memory = memory;
+  block.bytes = bytes;
+  used_[base] = std::move(block);
+  in_use_ += bytes;
+  auto record = std::make_shared<Allocation>();
+  record->base = base;
+  record->size = bytes;
+  record->kind = MemoryKind::pool;
+  record->device = device();
+  record->pool = this;
+  retain();
+  MemoryMap::instance().insert(record);
+  return base;
+}
+
+void free_pool_memory(CUdeviceptr address) {
+  const AllocationRef record = MemoryMap::instance().take_out(address, [](const Allocation& a) { return a.kind == MemoryKind::pool; });
+  require(record != nullptr);
+  static_cast<MemPool*>(record->pool)->free(record, nullptr);
+}
+
+CUmemoryPool pool_handle(const Allocation& a) {
+  return a.kind == MemoryKind::pool && a.pool ? static_cast<MemPool*>(a.pool)->handle() : nullptr;
+}
+
+MemPool& default_pool(Device& device) {
+  const std::lock_guard lock{device.pool_mutex};
+  return made_pool(device, device.default_pool, true);
+}
+
+MemPool& current_pool(Device& device) {
+  const std::lock_guard lock{device.pool_mutex};
+  MemPool& standard = made_pool(device, device.default_pool, true);
+  return device.current_pool ? static_cast<MemPool&>(*device.current_pool) : standard;
+}
+
+MemPool& graph_pool(Device& device) {
+  const std::lock_guard lock{device.pool_mutex};
+  return made_pool(device, device.graph_pool, true);
+}
+
+void trim_pools_after_wait() noexcept {
+  if (g_trimmable.load(std::memory_order_relaxed) == 0) return;
+  Registry& r = registry();
+  const std::lock_guard lock{r.mutex};
+  for (MemPool* pool : r.pools) pool->trim_to_threshold();
+}
+
+}  // namespace cucpu::driver

@@ -1,0 +1,106 @@
+// Memory behind memfd.
+#include "mem/shared_arena.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <iterator>
+#include <new>
+#include <stdexcept>
+
+#include "mem/address_space.hpp"
+
+namespace cucpu::driver {
+namespace {
+constexpr std::size_t kUnit = 64 << 10;
+constexpr std::size_t round_up(std::size_t bytes) { return (bytes + kUnit - 1) / kUnit * kUnit; }
+}  // namespace
+
+SharedArena::SharedArena(int fd, std::size_t capacity)
+    : fd_{fd}, base_{AddressSpace::instance().take(capacity, kUnit)}, capacity_{capacity} {}
+
+SharedArena::SharedArena(std::size_t capacity) : SharedArena{memfd_create("cucore-pool", MFD_CLOEXEC), round_up(capacity)} {
+  if (fd_ < 0) {
+    AddressSpace::instance().give(base_, capacity_);
+    throw std::bad_alloc{};
+  }
+}
+
+SharedArena* SharedArena::adopt(int given) {
+  struct stat info;
+  if (fstat(given, &info) != 0 || !S_ISREG(info.st_mode)) throw std::invalid_argument{"not a shared memory file"};
+  const int fd = fcntl(given, F_DUPFD_CLOEXEC, 3);
+  if (fd < 0) throw std::bad_alloc{};
+  try {
+    return new SharedArena{fd, std::size_t{1} << 40};  // addresses only; the exporter's limits bound the memory
+  } catch (...) {
+    close(fd);
+    throw;
+  }
+}
+
+SharedArena::~SharedArena() {
+  if (fd_ >= 0) {
+    AddressSpace::instance().give(base_, capacity_);
+    close(fd_);
+  }
+}
+
+std::size_t SharedArena::take(std::size_t bytes) {
+  bytes = round_up(bytes);
+  const std::lock_guard lock{mutex_};
+  std::size_t offset = end_;
+  for (auto at = free_.begin(); at != free_.end(); ++at)
+    if (at->second >= bytes) {
+      offset = at->first;
+      const std::size_t left = at->second - bytes;
+      free_.erase(at);
+      if (left) free_.emplace(offset + bytes, left);
+      break;
+    }
+  if (offset == end_) {
+    if (bytes > capacity_ - end_ || ftruncate(fd_, static_cast<off_t>(end_ + bytes)) != 0) throw std::bad_alloc{};
+    end_ += bytes;
+  }
+  if (mmap(reinterpret_cast<void*>(base_ + offset), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd_,
+           static_cast<off_t>(offset)) == MAP_FAILED) {
+    free_.emplace(offset, bytes);
+    throw std::bad_alloc{};
+  }
+  return offset;
+}
+
+void SharedArena::give(std::size_t offset, std::size_t bytes) noexcept {
+  bytes = round_up(bytes);
+  AddressSpace::instance().decommit(base_ + offset, bytes);
+  const std::lock_guard lock{mutex_};
+  // The pages go back to the system; the file keeps its length.
+  if (fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(bytes)) != 0) {
+  }
+  auto next = free_.lower_bound(offset);
+  if (next != free_.end() && next->first == offset + bytes) {
+    bytes += next->second;
+    next = free_.erase(next);
+  }
+  if (next != free_.begin())
+    if (auto before = std::prev(next); before->first + before->second == offset) {
+      before->second += bytes;
+      return;
+    }
+  free_.emplace(offset, bytes);
+}
+
+void SharedArena::map(std::size_t offset, std::size_t bytes) {
+  bytes = round_up(bytes);
+  struct stat info;
+  if (offset % kUnit != 0 || fstat(fd_, &info) != 0 || offset > static_cast<std::size_t>(info.st_size) ||
+      bytes > static_cast<std::size_t>(info.st_size) - offset || bytes > capacity_ - offset)
+    throw std::invalid_argument{"outside the shared file"};
+  if (mmap(reinterpret_cast<void*>(base_ + offset), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd_,
+           static_cast<off_t>(offset)) == MAP_FAILED)
+    throw std::bad_alloc{};
+}
+
+}  // namespace cucpu::driver
