@@ -1,0 +1,101 @@
+// Programs and linkers, as C++ programs use them.
+#include "cucore/program.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "cucore/error.hpp"
+#include "cucore/linker.hpp"
+#include "cucore/pathfinder.hpp"
+#include "cucore/program_cache.hpp"
+
+namespace cucore {
+namespace {
+
+class Compile : public testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      pathfinder::load_nvidia_dynamic_lib("nvrtc");
+    } catch (const pathfinder::NotFoundError&) {
+      GTEST_SKIP() << "NVRTC is not installed";
+    }
+    options_.arch = "sm_90";
+  }
+  ProgramOptions options_;
+};
+
+TEST_F(Compile, TemplatesGetTheirSymbols) {
+  Program program{"template <class T> __global__ void k(T*) {}", SourceType::cxx, options_};
+  const std::array<std::string, 2> names{"k<int>", "k<float>"};
+  const ObjectCode code = program.compile(CodeType::ptx, names);
+  EXPECT_EQ(code.symbol_mapping().at("k<int>"), "_Z1kIiEvPT_");
+  EXPECT_NE(code.code().find(".entry _Z1kIfEvPT_"), std::string::npos);
+}
+
+TEST_F(Compile, ErrorsCarryTheLogAndTheCode) {
+  options_.name = "mine.cu";
+  Program program{"__global__ void k() { bad; }", SourceType::cxx, options_};
+  try {
+    static_cast<void>(program.compile(CodeType::cubin));
+    FAIL();
+  } catch (const NVRTCError& error) {
+    EXPECT_EQ(error.name(), "NVRTC_ERROR_COMPILATION");
+    EXPECT_NE(std::string{error.what()}.find("mine.cu(1): error: identifier \"bad\" is undefined"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(Compile, TheLogIsHandedOutAfterSuccess) {
+  std::string log;
+  Program program{"__global__ void k() { int unused; }", SourceType::cxx, options_};
+  static_cast<void>(program.compile(CodeType::ptx, {}, &log));
+  EXPECT_NE(log.find("unused"), std::string::npos);
+}
+
+TEST_F(Compile, AClosedProgramSaysSo) {
+  Program program{"", SourceType::cxx, options_};
+  program.close();
+  program.close();
+  EXPECT_TRUE(program.is_closed());
+  EXPECT_THROW(static_cast<void>(program.compile(CodeType::ptx)), InvalidStateError);
+}
+
+TEST_F(Compile, ThroughACacheTheSecondTimeIsTheSame) {
+  InMemoryProgramCache cache;
+  const std::string source = "template <class T> __global__ void k(T*) {}";
+  const std::array<std::string, 1> names{"k<int>"};
+  const std::string key = make_program_cache_key(source, SourceType::cxx, options_, CodeType::ptx, names);
+  Program program{source, SourceType::cxx, options_};
+  const ObjectCode first = compile_cached(cache, program, key, CodeType::ptx, names);
+  program.close();  // so that only the cache can answer
+  const ObjectCode second = compile_cached(cache, program, key, CodeType::ptx, names);
+  EXPECT_EQ(first.code(), second.code());
+  EXPECT_EQ(first.symbol_mapping(), second.symbol_mapping());
+}
+
+TEST_F(Compile, LinkTimeCodeBecomesPtx) {
+  if (Linker::which_backend() != CompilerBackend::nvjitlink) GTEST_SKIP() << "nvJitLink is not installed";
+  options_.relocatable_device_code = true;
+  Program a{"__device__ int f(int x) { return x + 41; }", SourceType::cxx, options_};
+  Program b{"__device__ int f(int); extern \"C\" __global__ void k(int* p) { *p = f(1); }", SourceType::cxx, options_};
+  LinkerOptions options;
+  options.arch = "sm_90";
+  options.link_time_optimization = true;
+  Linker linker{{a.compile(CodeType::ltoir), b.compile(CodeType::ltoir)}, options};
+  const ObjectCode code = linker.link(CodeType::ptx);
+  EXPECT_NE(code.code().find("42"), std::string::npos) << "the call was not inlined";
+  EXPECT_THROW(static_cast<void>(linker.link(CodeType::ptx)), InvalidStateError);
+}
+
+TEST(Names, GoBothWays) {
+  for (const CodeType type : {CodeType::ptx, CodeType::cubin, CodeType::ltoir, CodeType::fatbin, CodeType::object, CodeType::library}) {
+    EXPECT_EQ(code_type_of(code_type_name(type)), type);
+  }
+  EXPECT_THROW(static_cast<void>(code_type_of("exe")), std::invalid_argument);
+  EXPECT_EQ(source_type_of("C++"), SourceType::cxx);
+  EXPECT_THROW(static_cast<void>(source_type_of("ada")), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace cucore
