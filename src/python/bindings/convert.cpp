@@ -1,5 +1,6 @@
 // convert.cpp: single values between Python and C: integers, floats, enums, handles, records, text, addresses.
 #include <algorithm>
+#include <cmath>
 
 #include "engine.hpp"
 
@@ -101,8 +102,14 @@ std::size_t size_of(Kind kind, TypeId type) {
 
 bool to_integer(PyObject* value, Kind kind, const Where& where, Slot* out) {
   if (PyLong_Check(value)) [[likely]] return exact_integer(value, kind, where, out);
-  // NumPy scalars and zero-dimensional arrays, handles: __index__ first, then __int__; a float is not an integer.
-  if (PyFloat_Check(value) || PyUnicode_Check(value) || PyBytes_Check(value) || PyByteArray_Check(value)) {
+  // NumPy scalars and zero-dimensional arrays, handles: __index__ first, then __int__. A float must be a whole number.
+  if (PyFloat_Check(value)) {
+    const double number = PyFloat_AS_DOUBLE(value);
+    if (number != std::floor(number) || std::isinf(number)) return wrong_type(value, "an integer", where);
+    Ref whole{PyLong_FromDouble(number)};
+    return whole && exact_integer(whole.get(), kind, where, out);
+  }
+  if (PyUnicode_Check(value) || PyBytes_Check(value) || PyByteArray_Check(value)) {
     return wrong_type(value, "an integer", where);
   }
   const PyNumberMethods* number = Py_TYPE(value)->tp_as_number;

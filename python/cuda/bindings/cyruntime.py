@@ -1,0 +1,12 @@
+"""Importable where programs look for NVIDIA's Cython layer; C++ programs use the headers of cucore instead.
+
+Names that exist in Python are those of `cuda.bindings.runtime`.
+"""
+
+from __future__ import annotations
+
+from cuda.bindings import runtime as _python
+
+
+def __getattr__(name: str) -> object:
+    return getattr(_python, name)
