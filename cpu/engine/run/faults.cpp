@@ -68,12 +68,14 @@ void handle(int signal, siginfo_t* info, void* context) {
       if (info->si_code == SI_KERNEL) fault.has_address = false;
 #endif
   }
+  void* fake = nullptr;
+  announce_host(worker->host_stack(), &fake);
   // Continue in the scheduler, as if the fiber had switched to it. The fiber is never entered again.
 #if defined(__aarch64__)
-  machine->regs[1] = reinterpret_cast<std::uintptr_t>(worker->scheduler_context());
+  machine->regs[1] = reinterpret_cast<std::uintptr_t>(worker->host_stack().sp);
   machine->pc = reinterpret_cast<std::uintptr_t>(&cucpu_fiber_land);
 #else
-  machine->gregs[REG_RSI] = reinterpret_cast<greg_t>(worker->scheduler_context());
+  machine->gregs[REG_RSI] = reinterpret_cast<greg_t>(worker->host_stack().sp);
   machine->gregs[REG_RIP] = reinterpret_cast<greg_t>(&cucpu_fiber_land);
   machine->gregs[REG_EFL] &= ~greg_t{0x400};  // the direction flag is clear at every call
 #endif

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <new>
 
+#include "cpu/engine/run/switch.hpp"
+
 namespace cucpu {
 
 std::size_t page_size() {
@@ -73,14 +75,15 @@ Stack StackPool::take() {
     for (std::size_t i = count; i-- > 0;) {
       // A system out of mappings must not cost us the guard silently.
       if ((guarded_ || i == 0) && mprotect(base + i * stride, page_size(), PROT_NONE) != 0) throw std::bad_alloc{};
-      free_.push_back(base + i * stride + page_size());
+      free_.push_back({base + i * stride + page_size(), size_});
     }
   }
-  Stack stack{free_.back(), size_};
+  Stack stack = free_.back();
   free_.pop_back();
+  clean_stack(stack);
   return stack;
 }
 
-void StackPool::give(Stack stack) { free_.push_back(stack.base); }
+void StackPool::give(Stack stack) { free_.push_back(stack); }
 
 }  // namespace cucpu

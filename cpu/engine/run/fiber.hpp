@@ -54,7 +54,7 @@ class StackPool {
   std::size_t size_ = 0;
   bool guarded_ = false;
   std::vector<Slab> slabs_;
-  std::vector<std::byte*> free_;
+  std::vector<Stack> free_;
 };
 
 std::size_t page_size();

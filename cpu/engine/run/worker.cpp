@@ -127,7 +127,7 @@ void Worker::enter(Fiber* next) {
   current_ = next;
   next->wait = Wait::kRunning;
   t_running = this;
-  cucpu_fiber_switch(&scheduler_sp_, next->sp);
+  enter_fiber(host_, next->sp, next->stack);
   t_running = nullptr;
 }
 
@@ -363,10 +363,10 @@ void Worker::switch_to(Fiber* from, Fiber* to) {
   }
   current_ = to;
   to->wait = Wait::kRunning;
-  cucpu_fiber_switch(&from->sp, to->sp);
+  switch_fiber(&from->sp, to->sp, to->stack);
 }
 
-void Worker::to_scheduler(Fiber* from) { cucpu_fiber_switch(&from->sp, scheduler_sp_); }
+void Worker::to_scheduler(Fiber* from) { leave_fiber(&from->sp, host_); }
 
 void Worker::wait(Wait why) {
   Fiber* self = current_;
@@ -428,6 +428,7 @@ void Worker::abandon() {
 
 void Worker::thread_main(void* argument) {
   auto& self = *static_cast<Worker*>(argument);
+  fiber_begins(self.host_);
   ThreadFunction* code = self.grid_->code().thread;
   for (;;) {
     code(&self.current_->thread);
@@ -455,6 +456,7 @@ void Worker::thread_main(void* argument) {
 
 void Worker::block_main(void* argument) {
   auto& self = *static_cast<Worker*>(argument);
+  fiber_begins(self.host_);
   BlockFunction* code = self.grid_->code().block;
   Block& block = *self.current_->block;
   code(&block.context);

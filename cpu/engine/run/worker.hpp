@@ -8,6 +8,7 @@
 
 #include "cpu/engine/run/block.hpp"
 #include "cpu/engine/run/grid.hpp"
+#include "cpu/engine/run/switch.hpp"
 
 namespace cucpu {
 
@@ -55,7 +56,7 @@ class Worker {
   bool complete_cluster(Cluster&);
   bool try_rendezvous(Block&, std::uint32_t warp, std::uint32_t slot);
   void try_activemask(Block&, Warp&, std::uint32_t warp);
-  [[nodiscard]] void* scheduler_context() const { return scheduler_sp_; }
+  [[nodiscard]] HostStack& host_stack() { return host_; }
   std::string& print_buffer() { return print_buffer_; }
   bool in_host_call = false;  ///< a hook runs: a fault here is the host's
 
@@ -89,7 +90,7 @@ class Worker {
   [[nodiscard]] bool runner_mode() const;
 
   Grid* grid_ = nullptr;
-  void* scheduler_sp_ = nullptr;
+  HostStack host_;
   Fiber* current_ = nullptr;
   FiberQueue ready_;
   StackPool block_stacks_, thread_stacks_;

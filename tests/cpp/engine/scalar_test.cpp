@@ -211,6 +211,29 @@ ok:
   EXPECT_NE(outcome.report.find("block (1, 0, 0), thread (8, 0, 0)"), std::string::npos) << outcome.report;
 }
 
+TEST(Scalar, LineTablesLeadFromMachineCodeToSource) {
+  Compiled kernel{R"(define void @k() "cucpu.kernel" !dbg !4 {
+  store volatile i32 1, ptr inttoptr (i64 64 to ptr), !dbg !6
+  ret void, !dbg !7
+}
+!llvm.dbg.cu = !{!0}
+!llvm.module.flags = !{!2, !3}
+!0 = distinct !DICompileUnit(language: DW_LANG_C, file: !1, emissionKind: LineTablesOnly, runtimeVersion: 0)
+!1 = !DIFile(filename: "a.cu", directory: "")
+!2 = !{i32 2, !"Debug Info Version", i32 3}
+!3 = !{i32 7, !"Dwarf Version", i32 4}
+!4 = distinct !DISubprogram(name: "k", file: !1, line: 1, type: !5, unit: !0, spFlags: DISPFlagDefinition)
+!5 = !DISubroutineType(types: !{})
+!6 = !DILocation(line: 42, column: 3, scope: !4)
+!7 = !DILocation(line: 43, column: 3, scope: !4)
+)"};
+  const auto start = reinterpret_cast<std::uintptr_t>(kernel.linked->address(0));
+  kernel.code.line_of = [&](std::uintptr_t pc) { return line_of(kernel.object.object, kEntry, pc - start); };
+  const auto outcome = kernel.run({1}, {32}, nullptr);
+  EXPECT_EQ(outcome.code, 700);
+  EXPECT_NE(outcome.report.find("a.cu:42"), std::string::npos) << outcome.report;
+}
+
 TEST(Scalar, ASymbolNobodyGaveIsNamed) {
   EXPECT_THROW(
       {

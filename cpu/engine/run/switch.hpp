@@ -1,0 +1,91 @@
+// cpu/engine/run/switch.hpp: the one way from stack to stack, told to the address sanitizer, which follows stacks.
+// The thread sanitizer is not told: fibers of one host thread are one thread to it (it has no room for thousands of fibers).
+#pragma once
+
+#include "cpu/engine/run/fiber.hpp"
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#define CUCPU_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#define CUCPU_ASAN 1
+#endif
+#endif
+
+namespace cucpu {
+
+/// The scheduler's stack: that of the host thread.
+struct HostStack {
+  void* sp = nullptr;
+#if defined(CUCPU_ASAN)
+  const void* bottom = nullptr;
+  std::size_t size = 0;
+#endif
+};
+
+/// From the scheduler into a fiber; returns when a fiber comes back, or is abandoned by a fault.
+inline void enter_fiber(HostStack& host, void* to, [[maybe_unused]] const Stack& stack) {
+#if defined(CUCPU_ASAN)
+  void* fake = nullptr;
+  __sanitizer_start_switch_fiber(&fake, stack.base, stack.size);
+#endif
+  cucpu_fiber_switch(&host.sp, to);
+#if defined(CUCPU_ASAN)
+  __sanitizer_finish_switch_fiber(fake, nullptr, nullptr);
+#endif
+}
+
+/// From a fiber to another one.
+inline void switch_fiber(void** save, void* to, [[maybe_unused]] const Stack& stack) {
+#if defined(CUCPU_ASAN)
+  void* fake = nullptr;
+  __sanitizer_start_switch_fiber(&fake, stack.base, stack.size);
+#endif
+  cucpu_fiber_switch(save, to);
+#if defined(CUCPU_ASAN)
+  __sanitizer_finish_switch_fiber(fake, nullptr, nullptr);
+#endif
+}
+
+/// What a signal handler, or a fiber about to switch, says before control goes to the host's stack.
+inline void announce_host([[maybe_unused]] HostStack& host, [[maybe_unused]] void** fake) {
+#if defined(CUCPU_ASAN)
+  __sanitizer_start_switch_fiber(fake, host.bottom, host.size);
+#endif
+}
+
+/// From a fiber to the scheduler.
+inline void leave_fiber(void** save, HostStack& host) {
+  void* fake = nullptr;
+  announce_host(host, &fake);
+  cucpu_fiber_switch(save, host.sp);
+#if defined(CUCPU_ASAN)
+  __sanitizer_finish_switch_fiber(fake, nullptr, nullptr);
+#endif
+}
+
+/// First thing a fresh fiber does.
+inline void fiber_begins([[maybe_unused]] HostStack& host) {
+#if defined(CUCPU_ASAN)
+  const void* bottom = nullptr;
+  std::size_t size = 0;
+  __sanitizer_finish_switch_fiber(nullptr, &bottom, &size);
+  if (!host.bottom) {  // the first fiber of all is always entered from the scheduler
+    host.bottom = bottom;
+    host.size = size;
+  }
+#endif
+}
+
+/// A stack goes to a new fiber: what the last one left behind (it may have been abandoned) means nothing.
+inline void clean_stack([[maybe_unused]] Stack& stack) {
+#if defined(CUCPU_ASAN)
+  __asan_unpoison_memory_region(stack.base, stack.size);
+#endif
+}
+
+}  // namespace cucpu
