@@ -67,6 +67,10 @@ class CUCORE_EXPORT ObjectCode {
   [[nodiscard]] const void* identity() const noexcept { return state_.get(); }
   /// Keeps the loaded code in the driver for as long as it is held.
   [[nodiscard]] std::shared_ptr<detail::Library> library() const;
+  /// A slot for a binding to another language, for what it keeps per object code; let go with the last copy. The first to
+  /// attach wins. Null when nothing is attached.
+  [[nodiscard]] void* attachment() const noexcept;
+  void attach(std::shared_ptr<void> attachment) const;
 
  private:
   struct State;

@@ -70,6 +70,9 @@ struct ObjectCode::State {
   std::shared_ptr<detail::Library> library;
   std::map<std::string, std::shared_ptr<detail::KernelState>, std::less<>> kernels;  // by the name that was asked for
 
+  std::atomic<void*> attached{nullptr};
+  std::shared_ptr<void> attachment;
+
   const std::shared_ptr<detail::Library>& load() {  // the lock is held
     if (library == nullptr) {
       const std::string& bytes = image->code();
@@ -135,6 +138,15 @@ bool ObjectCode::is_loaded() const noexcept { return state_->loaded.load(std::me
 std::shared_ptr<detail::Library> ObjectCode::library() const {
   const std::lock_guard lock{state_->mutex};
   return state_->load();
+}
+
+void* ObjectCode::attachment() const noexcept { return state_->attached.load(std::memory_order_acquire); }
+
+void ObjectCode::attach(std::shared_ptr<void> attachment) const {
+  const std::lock_guard lock{state_->mutex};
+  if (state_->attachment != nullptr) return;
+  state_->attachment = std::move(attachment);
+  state_->attached.store(state_->attachment.get(), std::memory_order_release);
 }
 
 CUlibrary ObjectCode::handle() const { return library()->handle(); }

@@ -8,6 +8,7 @@ from . import _environment, _pathfinder
 class LoadedDL:
     """A library that is loaded and stays so. Never close the handle: it is shared by the whole process."""
 
+    __module__ = "cuda.pathfinder"
     __slots__ = ("__weakref__", "_handle_uint", "abs_path", "found_via", "was_already_loaded_from_elsewhere")
 
     abs_path: str | None

@@ -8,6 +8,7 @@ from . import _environment, _pathfinder
 class SearchAttempt(tuple):  # type: ignore[type-arg]
     """One place: ``step`` of the search, ``place`` looked at, ``outcome``."""
 
+    __module__ = "cuda.pathfinder"
     __slots__ = ()
 
     @property
@@ -26,6 +27,7 @@ class SearchAttempt(tuple):  # type: ignore[type-arg]
 class SearchReport:
     """What a search looked at. ``abs_path`` and ``found_via`` are None when nothing was found."""
 
+    __module__ = "cuda.pathfinder"
     __slots__ = ("abs_path", "attempts", "found_via", "kind", "name")
 
     def __init__(

@@ -23,6 +23,7 @@ def _locate(kind: str, name: str) -> "Any":
 class LocatedHeaderDir:
     """A folder of headers and how it was found."""
 
+    __module__ = "cuda.pathfinder"
     __slots__ = ("__weakref__", "abs_path", "found_via")
 
     def __init__(self, abs_path: "str | None", found_via: "str") -> "None":
@@ -79,12 +80,14 @@ class _LocatedFile:
 class LocatedStaticLib(_LocatedFile):
     """A static library and how it was found."""
 
+    __module__ = "cuda.pathfinder"
     __slots__ = ()
 
 
 class LocatedBitcodeLib(_LocatedFile):
     """A bitcode library and how it was found."""
 
+    __module__ = "cuda.pathfinder"
     __slots__ = ()
 
 

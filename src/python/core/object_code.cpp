@@ -3,6 +3,9 @@
 
 #include <nanobind/stl/string.h>
 
+#include <array>
+#include <optional>
+
 #include "code_arguments.hpp"
 #include "support.hpp"
 
@@ -75,17 +78,51 @@ nb::object code_object(const ObjectCode& code) {
   return nb::bytes(bytes.data(), bytes.size());
 }
 
+PyObject* code_type(PyObject* self) { return PyUnicode_InternFromString(code_type_name(self_of<ObjectCode>(self).code_type())); }
+
 nb::dict mapping_object(const ObjectCode& code) {
   nb::dict mapping;
   for (const auto& [name, symbol] : code.symbol_mapping()) mapping[name.c_str()] = symbol.c_str();
   return mapping;
 }
 
-Kernel get_kernel(const ObjectCode& code, nb::handle name) {
+/// The kernel of this name if Python has asked for it before: a new reference, or null.
+PyObject* known_kernel(const ObjectCode& code, PyObject* name) {
+  auto* dict = static_cast<PyObject*>(code.attachment());
+  if (dict == nullptr) return nullptr;
+  PyObject* found = nullptr;
+#if PY_VERSION_HEX >= 0x030D0000
+  if (PyDict_GetItemRef(dict, name, &found) < 0) throw nb::python_error();
+#else
+  found = PyDict_GetItemWithError(dict, name);
+  if (found == nullptr && PyErr_Occurred() != nullptr) throw nb::python_error();
+  Py_XINCREF(found);
+#endif
+  return found;
+}
+
+/// get_kernel(name): the same Kernel object for the same name, kept with the code.
+PyObject* get_kernel(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  static const Names<1> names{"name"};
+  std::array<PyObject*, 1> given;
+  parse("get_kernel", names, 1, 1, args, nargs, kwnames, given);
+  PyObject* name = given[0];
+  if (PyUnicode_Check(name) == 0 && PyBytes_Check(name) == 0) {
+    PyErr_Format(PyExc_TypeError, "name must be str or bytes, not %s", Py_TYPE(name)->tp_name);
+    throw nb::python_error();
+  }
+  const ObjectCode& code = self_of<ObjectCode>(self);
+  if (PyObject* kernel = known_kernel(code, name)) return kernel;
   const std::string wanted = text_argument(name, "name");
-  if (code.is_loaded()) return code.get_kernel(wanted);
-  nb::gil_scoped_release unlocked;  // the first kernel loads, and may compile, the code
-  return code.get_kernel(wanted);
+  std::optional<Kernel> kernel;
+  {
+    nb::gil_scoped_release unlocked;  // the first kernel loads, and may compile, the code
+    kernel = code.get_kernel(wanted);
+  }
+  nb::object made = wrap(*std::move(kernel));
+  if (code.attachment() == nullptr) code.attach(keep_alive(nb::dict()));
+  if (PyDict_SetItem(static_cast<PyObject*>(code.attachment()), name, made.ptr()) < 0) throw nb::python_error();
+  return made.release().ptr();
 }
 
 nb::object restore(const std::string& type, nb::handle code, const std::string& name, nb::handle mapping) {
@@ -114,7 +151,8 @@ void bind_object_code(nb::module_& m) {
   add("from_object", &from<CodeType::object>, "A host object file with device code, to be linked: bytes, or the path of a file.");
   add("from_library", &from<CodeType::library>, "A library of device code: bytes, or the path of a file. Loadable images load as they are.");
   c.def_static("_restore", &restore);
-  c.def("get_kernel", &get_kernel, nb::arg("name"), "The kernel of this name; a name expression of the compilation, or the symbol itself.");
+  def_fast<get_kernel>(c, "get_kernel",
+                       "get_kernel($self, name)\n--\n\nThe kernel of this name; a name expression of the compilation, or the symbol itself.");
   c.def(
       "get_module",
       [](const ObjectCode& code) {
@@ -127,7 +165,7 @@ void bind_object_code(nb::module_& m) {
       },
       "The CUmodule of this code in the current context.");
   c.def_prop_ro("code", &code_object, "The code as bytes, or the path it was given as.");
-  c.def_prop_ro("code_type", [](const ObjectCode& code) { return code_type_name(code.code_type()); }, "\"ptx\", \"cubin\", \"ltoir\", ...");
+  def_get(c, "code_type", code_type, "\"ptx\", \"cubin\", \"ltoir\", ...");
   c.def_prop_ro("name", &ObjectCode::name, "The name given to it.");
   c.def_prop_ro("symbol_mapping", &mapping_object, "Names of the source, each with its symbol in the code.");
   c.def_prop_ro(
