@@ -1,0 +1,45 @@
+// error_test.cpp: results have names without a driver, and failures keep their code.
+#include "cucore/error.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace cucore {
+namespace {
+
+TEST(Error, ResultsHaveNamesAndTextsWithoutADriver) {
+  EXPECT_STREQ(result_name(CUDA_SUCCESS), "CUDA_SUCCESS");
+  EXPECT_STREQ(result_name(CUDA_ERROR_ILLEGAL_ADDRESS), "CUDA_ERROR_ILLEGAL_ADDRESS");
+  EXPECT_STREQ(result_text(CUDA_ERROR_INVALID_VALUE), "invalid value");
+  EXPECT_STREQ(result_name(static_cast<CUresult>(123456)), "CUDA_ERROR_UNKNOWN_CODE");
+}
+
+TEST(Error, AFailureKeepsItsCodeNameAndCall) {
+  try {
+    check(CUDA_ERROR_INVALID_VALUE, "cuMemcpyAsync(dst, src, n, stream)");
+    FAIL() << "check() did not throw";
+  } catch (const CUDAError& error) {
+    EXPECT_EQ(error.code(), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(error.name(), "CUDA_ERROR_INVALID_VALUE");
+    EXPECT_NE(std::string{error.what()}.find("(cuMemcpyAsync)"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Error, OutOfMemoryHasATypeOfItsOwn) {
+  EXPECT_THROW(check(CUDA_ERROR_OUT_OF_MEMORY, "cuMemAlloc"), OutOfMemoryError);
+}
+
+TEST(Error, SuccessThrowsNothing) { EXPECT_NO_THROW(check(CUDA_SUCCESS, "cuInit")); }
+
+TEST(Error, AMissingContextSaysWhatToDo) {
+  try {
+    check(CUDA_ERROR_INVALID_CONTEXT, "cuStreamCreate");
+    FAIL();
+  } catch (const CUDAError& error) {
+    EXPECT_NE(std::string{error.what()}.find("set_current()"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace cucore

@@ -1,0 +1,50 @@
+"""A stranger's program builds against the installed package, by find_package and by pkg-config, and runs."""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+
+
+@pytest.fixture(scope="module")
+def package() -> Path:
+    """The folder the C++ library was installed in: <site-packages>/cucore."""
+    spec = importlib.util.find_spec("cucore")
+    if spec is None or not (Path(spec.submodule_search_locations[0]) / "lib" / "cmake").exists():
+        pytest.skip("the C++ library is not installed with the Python package")
+    return Path(spec.submodule_search_locations[0])
+
+
+def run(*command: object, **more: str) -> str:
+    done = subprocess.run(
+        [str(c) for c in command], capture_output=True, text=True, check=False, env={**os.environ, **more}
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_find_package(package: Path, tmp_path: Path) -> None:
+    if shutil.which("cmake") is None:
+        pytest.skip("needs cmake")
+    run("cmake", "-S", HERE, "-B", tmp_path, f"-DCMAKE_PREFIX_PATH={package / 'lib' / 'cmake'}")
+    run("cmake", "--build", tmp_path)
+    assert "ok" in run(tmp_path / "stranger")
+
+
+def test_pkg_config(package: Path, tmp_path: Path) -> None:
+    compiler = shutil.which("c++")
+    if shutil.which("pkg-config") is None or compiler is None:
+        pytest.skip("needs pkg-config and a C++ compiler")
+    flags = run("pkg-config", "--cflags", "--libs", "cucore", PKG_CONFIG_PATH=str(package / "lib" / "pkgconfig"))
+    run(compiler, "-std=c++20", HERE / "main.cpp", "-o", tmp_path / "stranger", *flags.split())
+    assert "ok" in run(tmp_path / "stranger")
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__]))
