@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from bindings_facts import ASKED_COUNTS, ATTRIBUTES, CALLBACKS, FIELD_ALIASES, FILL_SIZES, RESULT_FIELDS, SIZED_BUFFERS, module_name
+from bindings_facts import ASKED_COUNTS, ATTRIBUTES, CALLBACKS, FIELD_ALIASES, FILL_SIZES, RECTANGLES, RESULT_FIELDS, SIZED_BUFFERS, module_name
 from bindings_types import PythonicTypes, Types, Value, snake, split_pointer
 from facts import Function, Library, Param
 
@@ -132,6 +132,9 @@ def special_row(types, function: Function, p: Param, names: list[str], row) -> P
         made = row("size_of", Value("u64"))
         made.link = next(i for i, q in enumerate(function.params) if q.role.endswith("attribute"))
         return made
+    if key in RECTANGLES:
+        pitch, width, height = (names.index(n) for n in RECTANGLES[key].split())
+        return row("in_void", Value("address"), str(1 | pitch << 1 | width << 6 | height << 11))
     if key in SIZED_BUFFERS:
         image = p.name in IMAGES or types.library.name in RESULT_CLASSES
         made = row("image" if image else "in_void" if p.type.startswith("const") or p.role == "in_buffer" else "out_void", Value("address"))

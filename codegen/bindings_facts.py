@@ -20,6 +20,15 @@ SIZED_BUFFERS = {
     "cudaMemcpy.src": "count", "cudaMemcpy.dst": "count",
     "cudaMemcpyAsync.src": "count", "cudaMemcpyAsync.dst": "count",
     "cudaHostRegister.ptr": "size", "cudaMemcpyToArray.src": "count", "cudaMemcpyFromArray.dst": "count",
+    "cudaMemcpyToArrayAsync.src": "count", "cudaMemcpyFromArrayAsync.dst": "count",
+}  # fmt: skip
+
+# A buffer that holds rows: its pitch, the width and the height of the rectangle.
+RECTANGLES = {
+    "cudaMemcpy2D.dst": "dpitch width height", "cudaMemcpy2D.src": "spitch width height",
+    "cudaMemcpy2DAsync.dst": "dpitch width height", "cudaMemcpy2DAsync.src": "spitch width height",
+    "cudaMemcpy2DToArray.src": "spitch width height", "cudaMemcpy2DToArrayAsync.src": "spitch width height",
+    "cudaMemcpy2DFromArray.dst": "dpitch width height", "cudaMemcpy2DFromArrayAsync.dst": "dpitch width height",
 }  # fmt: skip
 
 # A buffer that is filled, and the function that says how large it must be.

@@ -133,6 +133,21 @@ class Types:
             if len(later) == len(pending):
                 break  # typedefs of records, and of types nobody here needs
             pending = later
+        self._share_roots()
+
+    def _share_roots(self) -> None:
+        """Handles of one opaque struct mean the same: cudaArray_const_t is a cudaArray_t."""
+        groups: dict[str, list[ClassFacts]] = {}
+        for typedef in self.library.typedefs.values():
+            target, stars = split_pointer(typedef.type)
+            found = self.classes.get(typedef.name)
+            if stars == 1 and found is not None and found.kind == "handle" and target != "void":
+                groups.setdefault(target, []).append(found)
+        for group in groups.values():
+            root = next((c.root for c in group if c.root != c.name), None)
+            root = root or next((c.name for c in group if "const" not in c.name), group[0].name)
+            for c in group:
+                c.root = root
 
     @staticmethod
     def _handle_tags(types: Types) -> dict[str, str]:

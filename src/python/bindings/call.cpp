@@ -145,7 +145,7 @@ class Call {
     PyObject* value = p.argument < 0 ? nullptr : args[p.argument];
     const std::uint64_t wanted = p.link >= 0 && p.role != Role::user_data ? linked_number(p) : p.extra;
     switch (p.role) {
-      case Role::in_void: return to_address(value, where(i), frame_, p.link >= 0 ? wanted : 0, false, &slot);
+      case Role::in_void: return to_address(value, where(i), frame_, p.link >= 0 ? wanted : rectangle(p.extra), false, &slot);
       case Role::out_void: return to_address(value, where(i), frame_, p.link >= 0 ? wanted : 0, true, &slot);
       case Role::image: {
         const Py_ssize_t have = PyUnicode_Check(value) || PyLong_Check(value) || !PyObject_CheckBuffer(value) ? -1 : PyObject_Size(value);
@@ -217,6 +217,16 @@ class Call {
         return slots_[p.link].p != nullptr ? number(p.link) : 0;
       default: return 0;
     }
+  }
+
+  /// Bytes of a rectangle of rows; 0 when the parameter is none.
+  std::uint64_t rectangle(unsigned packed) const {
+    if ((packed & 1) == 0) return 0;
+    const std::uint64_t pitch = slots_[packed >> 1 & 31].u, width = slots_[packed >> 6 & 31].u, height = slots_[packed >> 11 & 31].u;
+    if (width == 0 || height == 0) return 0;
+    std::uint64_t bytes = 0;
+    if (__builtin_mul_overflow(pitch, height - 1, &bytes) || __builtin_add_overflow(bytes, width, &bytes)) return UINT64_MAX;
+    return bytes;
   }
 
   bool sequence(int i, PyObject* value, std::uint64_t count) {

@@ -77,6 +77,7 @@ bool handle_argument(PyObject* value, TypeId type, const Where& where, Slot* out
     return true;
   }
   const TypeRow& row = row_of(type);
+  if (PyBool_Check(value) && row.kind != TypeClass::integer) return wrong_type(value, name_of(type), where);
   if (PyLong_Check(value)) return exact_integer(value, row.size == 4 ? Kind::none : Kind::u64, where, out);
   if (std::strcmp(name_of(row.root), "CUstream") == 0 && PyObject_HasAttrString(value, "__cuda_stream__")) {
     Ref protocol{PyObject_GetAttrString(value, "__cuda_stream__")};

@@ -36,7 +36,8 @@ enum class Role : std::uint8_t {
   in,            // by value
   in_pointer,    // address of one value; None is NULL
   in_array,      // sequence, copied; `link` holds the count
-  in_void,       // any address or buffer; `link` is the parameter with its size
+  in_void,       // any address or buffer; `link` is the parameter with its size, or `extra` has bit 0 set and the
+                 // indices of pitch, width and height in five bits each
   out_void,      // buffer the library writes; `link` is the parameter with its size
   image,         // code image: buffer or text, NUL-terminated for the callee
   text,          // bytes or str

@@ -1,0 +1,63 @@
+"""A current context, a compiler and a checker for the tests of cuda.bindings. The device is what CUCORE_DEVICE says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from cuda.bindings import driver, nvrtc
+
+
+def checked(result: tuple[Any, ...]) -> Any:
+    """The values of a result tuple; an error fails the test."""
+    code, *values = result
+    assert code == 0, f"{code!r}"
+    if not values:
+        return None
+    return values[0] if len(values) == 1 else tuple(values)
+
+
+@pytest.fixture
+def check() -> Callable[[tuple[Any, ...]], Any]:
+    return checked
+
+
+@pytest.fixture
+def device() -> Any:
+    checked(driver.cuInit(0))
+    return checked(driver.cuDeviceGet(0))
+
+
+@pytest.fixture
+def context(device: Any) -> Iterator[Any]:
+    made = checked(driver.cuDevicePrimaryCtxRetain(device))
+    checked(driver.cuCtxSetCurrent(made))
+    yield made
+    checked(driver.cuCtxSynchronize())
+    checked(driver.cuDevicePrimaryCtxRelease(device))
+
+
+@pytest.fixture
+def stream(context: Any) -> Iterator[Any]:
+    made = checked(driver.cuStreamCreate(0))
+    yield made
+    checked(driver.cuStreamDestroy(made))
+
+
+@pytest.fixture
+def compile_kernel(context: Any, device: Any) -> Callable[[str, str], Any]:
+    """compile_kernel(source, name): the CUfunction."""
+    attribute = driver.CUdevice_attribute
+
+    def build(source: str, name: str) -> Any:
+        major = checked(driver.cuDeviceGetAttribute(attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device))
+        minor = checked(driver.cuDeviceGetAttribute(attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device))
+        program = checked(nvrtc.nvrtcCreateProgram(source.encode(), b"test.cu", 0, [], []))
+        checked(nvrtc.nvrtcCompileProgram(program, 1, [f"--gpu-architecture=compute_{major}{minor}"]))
+        ptx = checked(nvrtc.nvrtcGetPTX(program, checked(nvrtc.nvrtcGetPTXSize(program))))
+        checked(nvrtc.nvrtcDestroyProgram(program))
+        return checked(driver.cuModuleGetFunction(checked(driver.cuModuleLoadData(ptx)), name.encode()))
+
+    return build

@@ -1,0 +1,49 @@
+"""Enums are ints with names."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+
+from cuda.bindings import driver, nvrtc
+
+
+def test_a_member_is_its_number() -> None:
+    member = driver.CUresult.CUDA_ERROR_INVALID_VALUE
+    assert member == 1
+    assert isinstance(member, int)
+    assert (member.name, member.value) == ("CUDA_ERROR_INVALID_VALUE", 1)
+    assert type(member.value) is int
+    assert repr(member) == "<CUresult.CUDA_ERROR_INVALID_VALUE: 1>"
+
+
+def test_a_value_finds_its_member() -> None:
+    assert driver.CUresult(2) is driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY
+    assert driver.CUresult["CUDA_SUCCESS"] is driver.CUresult(0)
+    assert 700 in driver.CUresult
+    assert 123456 not in driver.CUresult
+
+
+def test_an_unknown_value_is_refused() -> None:
+    with pytest.raises(ValueError, match="123456 is not a valid CUresult"):
+        driver.CUresult(123456)
+
+
+def test_aliases_are_one_member() -> None:
+    assert driver.CUdevice_P2PAttribute(4) is driver.CUdevice_P2PAttribute.CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED
+    names = driver.CUdevice_P2PAttribute.__members__
+    assert names["CU_DEVICE_P2P_ATTRIBUTE_ACCESS_ACCESS_SUPPORTED"] is driver.CUdevice_P2PAttribute(4)
+
+
+def test_enums_iterate_and_pickle() -> None:
+    assert len(list(driver.CUlimit)) == len(driver.CUlimit)
+    member = nvrtc.nvrtcResult.NVRTC_ERROR_COMPILATION
+    assert pickle.loads(pickle.dumps(member)) is member
+    assert copy.deepcopy(member) is member
+
+
+def test_members_cannot_be_changed() -> None:
+    with pytest.raises(AttributeError):
+        driver.CUresult.CUDA_SUCCESS = 5

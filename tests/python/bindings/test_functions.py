@@ -1,0 +1,114 @@
+"""Functions: what they say about themselves, how arguments are given, what comes back."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import pydoc
+import subprocess
+import sys
+
+import pytest
+
+from cuda.bindings import driver, nvrtc, runtime
+from cuda.bindings.driver import raising
+
+
+def test_help_shows_the_c_signature_and_the_roles() -> None:
+    text = pydoc.render_doc(driver.cuLaunchKernel, renderer=pydoc.plaintext)
+    assert "CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX" in text
+    assert "kernelParams: address, buffer of addresses, or (values, ctypes types)" in text
+
+
+def test_signatures_have_the_documented_names() -> None:
+    assert str(inspect.signature(driver.cuGraphGetEdges)) == "(hGraph, numEdges=0)"
+    assert list(inspect.signature(driver.cuLinkAddData).parameters)[:2] == ["state", "typename"]
+
+
+def test_functions_pickle_by_name() -> None:
+    assert pickle.loads(pickle.dumps(driver.cuInit)).__name__ == "cuInit"
+    again = pickle.loads(pickle.dumps(raising.cuDeviceGetCount))
+    assert again is raising.cuDeviceGetCount
+
+
+def test_keywords_and_mistakes(device: object) -> None:
+    assert driver.cuDeviceGet(ordinal=0)[0] == 0
+    with pytest.raises(TypeError, match="missing required argument 'bytesize'"):
+        driver.cuMemAlloc()
+    with pytest.raises(TypeError, match="takes 1 arguments"):
+        driver.cuMemAlloc(1, 2)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'size'"):
+        driver.cuMemAlloc(size=1)
+    with pytest.raises(TypeError, match="multiple values"):
+        driver.cuMemAlloc(1, bytesize=1)
+
+
+def test_errors_come_back_with_none_for_values(device: object) -> None:
+    assert driver.cuDeviceGet(9999) == (driver.CUresult.CUDA_ERROR_INVALID_DEVICE, None)
+    assert driver.cuDeviceGetName(256, 9999) == (driver.CUresult.CUDA_ERROR_INVALID_DEVICE, None)
+
+
+@pytest.mark.parametrize("size", [-1, 1 << 64])
+def test_a_size_out_of_range_names_its_parameter(size: int) -> None:
+    with pytest.raises(OverflowError, match=r"cuMemAlloc\(\): bytesize must be between 0 and"):
+        driver.cuMemAlloc(size)
+
+
+@pytest.mark.parametrize("size", ["16", 1.5, None, [16]])
+def test_a_size_of_the_wrong_type_names_its_parameter(size: object) -> None:
+    with pytest.raises(TypeError, match=r"cuMemAlloc\(\): bytesize must be an integer"):
+        driver.cuMemAlloc(size)
+
+
+def test_sizes_may_be_anything_that_is_a_whole_number(context: object) -> None:
+    numpy = pytest.importorskip("numpy")
+    for size in (numpy.uint32(64), numpy.array(64), 64.0):
+        code, pointer = driver.cuMemAlloc(size)
+        assert code == 0
+        assert driver.cuMemFree(pointer) == (0,)
+
+
+def test_a_context_is_created_with_two_arguments_or_three(device: object) -> None:
+    for arguments in ((0, device), (None, 0, device)):
+        code, context = driver.cuCtxCreate(*arguments)
+        assert code == 0
+        assert driver.cuCtxDestroy(context) == (0,)
+
+
+def test_the_raising_style_raises_and_returns_bare_values(context: object) -> None:
+    assert raising.cuDeviceGetCount() >= 1
+    free, total = raising.cuMemGetInfo()
+    assert 0 < free <= total
+    with pytest.raises(raising.CUDABindingsError, match=r"cuMemFree: CUDA_ERROR_INVALID_VALUE \(1\)") as caught:
+        raising.cuMemFree(3)
+    assert caught.value.code is driver.CUresult.CUDA_ERROR_INVALID_VALUE
+    assert pickle.loads(pickle.dumps(caught.value)).code is caught.value.code
+
+
+def test_a_short_list_is_noticed() -> None:
+    with pytest.raises(ValueError, match="options has 1 elements, but numOptions is 2"):
+        nvrtc.nvrtcCompileProgram(0, 2, [b"-G"])
+
+
+def test_every_name_of_a_module_can_be_made() -> None:
+    for module in (driver, runtime, nvrtc):
+        for name in module.__all__:
+            assert getattr(module, name) is not None
+    with pytest.raises(AttributeError, match="has no attribute 'cuNothing'"):
+        driver.cuNothing
+
+
+def test_importing_makes_no_class_and_loads_no_library() -> None:
+    code = (
+        "import sys; from cuda.bindings import driver, runtime, nvrtc;"
+        "assert not [n for n in vars(driver) if n.startswith('CU')];"
+        "assert 'numpy' not in sys.modules and 'typing' not in sys.modules and 'enum' not in sys.modules;"
+        "print(open('/proc/self/maps').read().count('libcucore_cpu') + open('/proc/self/maps').read().count('nvrtc.so'))"
+    )
+    done = subprocess.run([sys.executable, "-S", "-c", _with_path(code)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "0"
+
+
+def _with_path(code: str) -> str:
+    return f"import sys; sys.path[:0] = {[p for p in sys.path if p]!r}; " + code

@@ -1,0 +1,69 @@
+"""Handles, None and integers interchange; handles of another kind do not."""
+
+from __future__ import annotations
+
+import ctypes
+import pickle
+
+import pytest
+
+from cuda.bindings import driver, runtime
+
+
+def test_a_handle_is_a_number_with_a_type() -> None:
+    handle = driver.CUstream(7)
+    assert int(handle) == 7
+    assert handle == driver.CUstream(7)
+    assert handle != 7
+    assert hash(handle) == hash(7)
+    assert repr(handle) == "<CUstream 0x7>"
+    assert repr(driver.CUdevice(3)) == "<CUdevice 3>"
+
+
+def test_get_ptr_is_where_the_value_lies() -> None:
+    handle = driver.CUdeviceptr(0x1234)
+    assert ctypes.c_uint64.from_address(handle.getPtr()).value == 0x1234
+
+
+def test_ptr_names_memory_to_look_at() -> None:
+    memory = ctypes.c_uint64(99)
+    handle = driver.CUevent(_ptr=ctypes.addressof(memory))
+    memory.value = 100
+    assert int(handle) == 100
+
+
+def test_runtime_handles_are_the_drivers() -> None:
+    assert issubclass(runtime.cudaStream_t, driver.CUstream)
+    assert runtime.cudaStream_t(5) == driver.CUstream(5)
+
+
+def test_streams_speak_the_stream_protocol() -> None:
+    assert driver.CUstream(9).__cuda_stream__() == (0, 9)
+
+
+def test_handles_pickle() -> None:
+    assert pickle.loads(pickle.dumps(driver.CUstream(3))) == driver.CUstream(3)
+
+
+def test_none_zero_and_handle_mean_the_same_stream(context: object) -> None:
+    for stream in (None, 0, driver.CUstream(0), driver.CUstream(), runtime.cudaStream_t(0)):
+        assert driver.cuStreamSynchronize(stream) == (0,)
+
+
+def test_another_kind_of_handle_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"cuStreamQuery\(\): hStream must be CUstream, not .*CUevent"):
+        driver.cuStreamQuery(driver.CUevent(0))
+
+
+def test_an_object_with_the_stream_protocol_is_a_stream(context: object) -> None:
+    class Stream:
+        def __cuda_stream__(self) -> tuple[int, int]:
+            return (0, 0)
+
+    assert driver.cuStreamSynchronize(Stream()) == (0,)
+
+
+@pytest.mark.parametrize("value", [-1, 1 << 64])
+def test_a_handle_must_fit(value: int) -> None:
+    with pytest.raises(OverflowError, match="init_value"):
+        driver.CUstream(value)

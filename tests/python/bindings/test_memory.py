@@ -1,0 +1,78 @@
+"""Memory through the driver: buffers of any kind, checked lengths, attributes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cuda.bindings import driver
+
+
+@pytest.fixture
+def buffer(context: Any, check: Any) -> Any:
+    pointer = check(driver.cuMemAlloc(64))
+    assert isinstance(pointer, driver.CUdeviceptr)
+    yield pointer
+    check(driver.cuMemFree(pointer))
+
+
+def test_bytes_go_there_and_back(buffer: Any, check: Any) -> None:
+    check(driver.cuMemcpyHtoD(buffer, bytes(range(64)), 64))
+    back = bytearray(64)
+    check(driver.cuMemcpyDtoH(back, buffer, 64))
+    assert back == bytes(range(64))
+
+
+def test_numpy_arrays_are_buffers(buffer: Any, check: Any) -> None:
+    np = pytest.importorskip("numpy")
+    there = np.arange(16, dtype=np.float32)
+    back = np.zeros_like(there)
+    check(driver.cuMemcpyHtoD(buffer, there, there.nbytes))
+    check(driver.cuMemcpyDtoH(back.ctypes.data, buffer, back.nbytes))
+    assert (there == back).all()
+
+
+def test_a_buffer_that_is_too_small_is_refused(buffer: Any) -> None:
+    with pytest.raises(ValueError, match=r"srcHost has 3 bytes, but the call uses 64"):
+        driver.cuMemcpyHtoD(buffer, b"abc", 64)
+    with pytest.raises(ValueError, match=r"dstHost has 8 bytes, but the call uses 64"):
+        driver.cuMemcpyDtoH(bytearray(8), buffer, 64)
+
+
+def test_shared_bytes_objects_are_never_written(buffer: Any) -> None:
+    with pytest.raises(ValueError, match="dstHost must be a contiguous writable buffer"):
+        driver.cuMemcpyDtoH(b"x", buffer, 1)
+
+
+def test_a_buffer_that_is_not_contiguous_is_refused(buffer: Any) -> None:
+    with pytest.raises(BufferError, match="srcHost must be a contiguous buffer"):
+        driver.cuMemcpyHtoD(buffer, memoryview(bytes(128))[::2], 64)
+
+
+def test_pointer_attributes_have_their_types(buffer: Any, check: Any) -> None:
+    attribute = driver.CUpointer_attribute
+    kind = check(driver.cuPointerGetAttribute(attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, buffer))
+    assert kind is driver.CUmemorytype.CU_MEMORYTYPE_DEVICE
+    assert check(driver.cuPointerGetAttribute(attribute.CU_POINTER_ATTRIBUTE_IS_MANAGED, buffer)) is False
+    wanted = [attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL]
+    assert check(driver.cuPointerGetAttributes(2, wanted, buffer)) == [kind, 0]
+
+
+def test_pool_attributes_are_read_and_written(device: Any, context: Any, check: Any) -> None:
+    pool = check(driver.cuDeviceGetDefaultMemPool(device))
+    threshold = driver.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+    before = check(driver.cuMemPoolGetAttribute(pool, threshold))
+    assert isinstance(before, driver.cuuint64_t)
+    for value in (driver.cuuint64_t(1 << 20), 1 << 21):
+        check(driver.cuMemPoolSetAttribute(pool, threshold, value))
+        assert int(check(driver.cuMemPoolGetAttribute(pool, threshold))) == int(value)
+    check(driver.cuMemPoolSetAttribute(pool, threshold, before))
+
+
+def test_names_come_back_as_bytes(device: Any, check: Any) -> None:
+    assert isinstance(check(driver.cuDeviceGetName(256, device)), bytes)
+    assert check(driver.cuGetErrorName(driver.CUresult.CUDA_ERROR_NOT_FOUND)) == b"CUDA_ERROR_NOT_FOUND"
+    assert len(check(driver.cuDeviceGetUuid(device)).bytes) == 16
+    with pytest.raises(ValueError, match="length is too large"):
+        driver.cuDeviceGetName(1 << 30, device)

@@ -1,0 +1,114 @@
+"""Structs are classes with properties; nested structs are views, pointers keep what they point to alive."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+
+import pytest
+
+from cuda.bindings import driver, runtime
+
+
+def test_fields_are_properties() -> None:
+    copy = driver.CUDA_MEMCPY3D()
+    copy.WidthInBytes = 64
+    copy.srcMemoryType = driver.CUmemorytype.CU_MEMORYTYPE_DEVICE
+    copy.srcDevice = 0x1000
+    assert copy.WidthInBytes == 64
+    assert copy.srcMemoryType is driver.CUmemorytype.CU_MEMORYTYPE_DEVICE
+    assert copy.srcDevice == driver.CUdeviceptr(0x1000)
+
+
+def test_nested_structs_and_unions_are_views() -> None:
+    desc = driver.CUDA_RESOURCE_DESC()
+    desc.res.pitch2D.width = 17
+    linear = desc.res.linear
+    linear.sizeInBytes = 80
+    assert desc.res.pitch2D.width == 80  # the same bytes: it is a union
+    del desc
+    gc.collect()
+    assert linear.sizeInBytes == 80
+
+
+def test_a_struct_field_is_assigned_by_value() -> None:
+    window = driver.CUaccessPolicyWindow()
+    window.num_bytes = 512
+    value = driver.CUlaunchAttributeValue()
+    value.accessPolicyWindow = window
+    window.num_bytes = 1
+    assert value.accessPolicyWindow.num_bytes == 512
+
+
+def test_an_alias_derives_from_what_it_means() -> None:
+    assert driver.CUDA_ARRAY3D_DESCRIPTOR.__mro__[1:3] == (driver.CUDA_ARRAY3D_DESCRIPTOR_v2, driver.CUDA_ARRAY3D_DESCRIPTOR_st)
+
+
+def test_an_array_of_structs_sets_its_count() -> None:
+    config = driver.CUlaunchConfig()
+    attribute = driver.CUlaunchAttribute()
+    attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PRIORITY
+    attribute.value.priority = -2
+    config.attrs = [attribute, attribute]
+    del attribute
+    gc.collect()
+    assert config.numAttrs == 2
+    assert [a.value.priority for a in config.attrs] == [-2, -2]
+    with pytest.raises(ValueError, match="numAttrs is 3, but attrs has 2 elements"):
+        config.numAttrs = 3
+
+
+def test_bytes_and_text() -> None:
+    uuid = driver.CUuuid()
+    uuid.bytes = bytes(range(16))
+    assert uuid.bytes == bytes(range(16))
+    with pytest.raises(ValueError, match="CUuuid.bytes holds 16 bytes, got 17"):
+        uuid.bytes = bytes(17)
+    assert runtime.cudaDeviceProp().name == b""
+
+
+def test_fixed_arrays_are_lists() -> None:
+    prop = driver.CUdevprop()
+    prop.maxThreadsDim = [1, 2, 3]
+    assert prop.maxThreadsDim == [1, 2, 3]
+    with pytest.raises(ValueError, match="takes 3 values, got 2"):
+        prop.maxThreadsDim = [1, 2]
+
+
+def test_get_ptr_is_the_struct() -> None:
+    extent = runtime.make_cudaExtent(2, 3, 4)
+    assert list((ctypes.c_size_t * 3).from_address(extent.getPtr())) == [2, 3, 4]
+    assert bytes(memoryview(extent)[:8]) == (2).to_bytes(8, "little")
+    view = runtime.cudaExtent(extent.getPtr())
+    view.width = 9
+    assert extent.width == 9
+
+
+def test_a_wrong_value_names_the_field() -> None:
+    copy = driver.CUDA_MEMCPY3D()
+    with pytest.raises(TypeError, match="CUDA_MEMCPY3D.Height must be an integer, not str"):
+        copy.Height = "tall"
+    with pytest.raises(OverflowError, match="CUDA_MEMCPY3D.Height must be between 0 and"):
+        copy.Height = -1
+    with pytest.raises(AttributeError):
+        del copy.Height
+    with pytest.raises(AttributeError):
+        copy.Hight = 1
+
+
+def test_structs_print_their_fields() -> None:
+    text = str(runtime.make_cudaPos(1, 2, 3))
+    assert text == "x : 1\ny : 2\nz : 3"
+
+
+def test_dim3_is_one_by_one_by_one() -> None:
+    dim = runtime.dim3()
+    assert (dim.x, dim.y, dim.z) == (1, 1, 1)
+
+
+def test_sizeof_knows_structs_and_handles() -> None:
+    assert driver.sizeof(driver.CUDA_MEMCPY3D) == 200
+    assert driver.sizeof(driver.CUstream) == 8
+    assert driver.sizeof(driver.CUdevice) == 4
+    with pytest.raises(TypeError):
+        driver.sizeof(int)

@@ -1,0 +1,25 @@
+"""Nothing that is passed as a Python object can crash the interpreter: the worst is an exception."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("module", ["driver", "runtime", "nvrtc", "driver.raising"])
+def test_wrong_types_raise_and_never_crash(module: str, seed: int) -> None:
+    done = subprocess.run(
+        [sys.executable, str(HERE / "wrong_types.py"), f"cuda.bindings.{module}", str(seed)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0, f"{lines[-1] if lines else 'nothing'} ended the process ({done.returncode}):\n{done.stderr[-2000:]}"
+    _, called, raised = lines[-1].split()
+    assert int(called) > 20
+    assert int(raised) > int(called) // 2

@@ -1,0 +1,81 @@
+"""Calls every function of a module with arguments of wrong types, in a process of its own; see test_wrong_types.py.
+
+    python wrong_types.py MODULE SEED
+
+Writes the function's name to standard output before each call, so that a crash names its function. Only objects are
+passed, never integers that could be taken for addresses.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import random
+import sys
+import warnings
+
+# These end or block the process by design.
+LEFT_OUT = {
+    "cuEGLStreamConsumerAcquireFrame", "cudaEGLStreamConsumerAcquireFrame", "cuCheckpointProcessLock",
+    "cuCheckpointProcessCheckpoint", "cuCheckpointProcessRestore", "cuCheckpointProcessUnlock",
+    "cuCoredumpSetAttribute", "cuCoredumpSetAttributeGlobal", "cuCtxDestroy", "cudaDeviceReset", "cuDevicePrimaryCtxReset",
+}  # fmt: skip
+
+
+class Odd:
+    """Claims to be a number and is not."""
+
+    def __index__(self) -> int:
+        raise ValueError("no number")
+
+
+class Short:
+    """A sequence whose length lies."""
+
+    def __len__(self) -> int:
+        return 3
+
+    def __getitem__(self, index: int) -> object:
+        raise IndexError(index)
+
+
+def candidates(module: object) -> list[object]:
+    made = [
+        "text", b"bytes", bytearray(b"four"), 1.5, float("nan"), object(), Odd(), Short(), [], [object()], ["a", 2.5], (), {},
+        -1, 1 << 70, -(1 << 70), lambda *args: None, type, Ellipsis, True, memoryview(b"12345678")[::2], (1, 2, 3),
+        ((1,), (None,)), (("a",), (int,)),
+    ]  # fmt: skip
+    for name in ("CUstream", "CUevent", "CUDA_MEMCPY3D", "CUuuid", "cudaMemcpy3DParms", "cudaEvent_t", "nvrtcProgram"):
+        if hasattr(module, name):
+            made.append(getattr(module, name)())
+    return made
+
+
+def main() -> int:
+    module = importlib.import_module(sys.argv[1])
+    choose = random.Random(int(sys.argv[2]))
+    warnings.simplefilter("ignore")
+    values = candidates(module)
+    called = raised = 0
+    for name in sorted(module.__all__):
+        function = getattr(module, name)
+        if not callable(function) or inspect.isclass(function) or name in LEFT_OUT:
+            continue
+        arity = len(inspect.signature(function).parameters)
+        for _ in range(6 if arity else 1):
+            count = arity if choose.random() < 0.9 else choose.randrange(arity + 3)
+            arguments = [choose.choice(values) for _ in range(count)]
+            print(name, flush=True)
+            called += 1
+            try:
+                function(*arguments)
+            except Exception as error:
+                raised += 1
+                text = str(error)
+                assert text, f"{name} raised {type(error).__name__} without a word"
+    print(f"done {called} {raised}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
