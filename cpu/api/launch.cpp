@@ -86,6 +86,40 @@ Progress KernelOp::run(Task& task) {
   return Pool::instance().run_grid(run);
 }
 
+CUDA_KERNEL_NODE_PARAMS KernelOp::node_params() {
+  CUDA_KERNEL_NODE_PARAMS p{};
+  p.func = given_kernel ? nullptr : function->handle();
+  p.kern = given_kernel;
+  p.gridDimX = shape.grid.x, p.gridDimY = shape.grid.y, p.gridDimZ = shape.grid.z;
+  p.blockDimX = shape.block.x, p.blockDimY = shape.block.y, p.blockDimZ = shape.block.z;
+  p.sharedMemBytes = shape.dynamic_shared_bytes;
+  if (pointers_.empty())
+    for (const cucpu::Param& param : function->kernel.info().params) pointers_.push_back(params.data() + param.offset);
+  p.kernelParams = pointers_.empty() ? nullptr : pointers_.data();
+  p.ctx = module->context() ? module->context()->handle() : nullptr;
+  return p;
+}
+
+Ref<KernelOp> make_kernel(const CUDA_KERNEL_NODE_PARAMS& p, std::vector<CUlaunchAttribute> attributes) {
+  CUlaunchConfig config{};
+  config.gridDimX = p.gridDimX, config.gridDimY = p.gridDimY, config.gridDimZ = p.gridDimZ;
+  config.blockDimX = p.blockDimX, config.blockDimY = p.blockDimY, config.blockDimZ = p.blockDimZ;
+  config.sharedMemBytes = p.sharedMemBytes;
+  config.attrs = attributes.empty() ? nullptr : attributes.data();
+  config.numAttrs = static_cast<unsigned>(attributes.size());
+  require(!(p.func && p.kern));
+  const CUfunction handle = p.func ? p.func : reinterpret_cast<CUfunction>(p.kern);
+  Ref<KernelOp> op;
+  if (p.ctx) {
+    const ScopedContext scope{usable(context_of(p.ctx))};
+    op = make_kernel(handle, config, p.kernelParams, p.extra, false);
+  } else {
+    op = make_kernel(handle, config, p.kernelParams, p.extra, false);
+  }
+  op->given_kernel = p.kern;
+  return op;
+}
+
 std::uint64_t cooperative_limit(const Function& function, const cucpu::LaunchShape& shape) {
   return std::uint64_t{blocks_per_sm(function.kernel.info(), static_cast<unsigned>(shape.block.volume()),
                                      shape.dynamic_shared_bytes)} *

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "api/capture.hpp"
+#include "api/graph.hpp"
 #include "api/guard.hpp"
 #include "api/pool.hpp"
 #include "mem/address_space.hpp"
@@ -118,6 +119,7 @@ CUresult cuMemFree(CUdeviceptr address) {
     current_context();
     if (address == 0) return;
     const AllocationRef a = MemoryMap::instance().find(address);
+    if (free_graph_memory(address)) return;
     if (a && a->base == address && a->kind == MemoryKind::pool) {
       require_capture_safe();
       current_context().synchronize();

@@ -50,6 +50,17 @@ Slot* publish(Object* object, Kind kind) {
   return slot;
 }
 
+void abandon(Slot* slot) noexcept {
+  slot->kind.store(Kind::none, std::memory_order_release);
+  slot->object.store(nullptr, std::memory_order_relaxed);
+  FreeList& list = free_list();
+  const std::lock_guard lock{list.mutex};
+  try {
+    list.slots.push_back(slot);
+  } catch (...) {  // the slot is lost, nothing else
+  }
+}
+
 bool retire(Slot* slot, Kind kind) noexcept {
   if (!slot->kind.compare_exchange_strong(kind, Kind::none, std::memory_order_acq_rel)) return false;
   Object* object = slot->object.exchange(nullptr, std::memory_order_acq_rel);

@@ -84,6 +84,7 @@ inline constexpr std::size_t kRegionBytes = std::size_t{1} << 30;
 extern Slot* g_region;
 void reserve();                                ///< once, at cuInit
 Slot* publish(Object* object, Kind kind);      ///< takes one reference
+void abandon(Slot* slot) noexcept;             ///< ends a handle that holds no reference
 bool retire(Slot* slot, Kind kind) noexcept;   ///< true for the one caller that ended the handle; drops its reference
 inline Slot* slot_of(const void* handle) noexcept {
   const auto offset = reinterpret_cast<std::uintptr_t>(handle) - reinterpret_cast<std::uintptr_t>(g_region);
@@ -118,6 +119,15 @@ class Handled : public Object {
     return handle();
   }
   bool retire() noexcept { return slot_ && handles::retire(slot_, K); }
+  /// For objects that live by counted use alone: the handle keeps naming them but holds no reference.
+  Handle publish_unowned() {
+    publish();
+    this->release();
+    return handle();
+  }
+  void abandon() noexcept {
+    if (slot_) handles::abandon(slot_);
+  }
   bool is_published() const noexcept {
     return slot_ && slot_->object.load(std::memory_order_relaxed) == this &&
            slot_->kind.load(std::memory_order_acquire) == K;

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "api/capture.hpp"
+#include "api/graph.hpp"
 #include "api/graph_capture.hpp"
 #include "api/guard.hpp"
 #include "api/memory.hpp"
@@ -65,7 +66,7 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
   return guarded([&] {
     const Ref<Stream> stream = stream_of(handle);
     if (address == 0) return;
-    if (capture_free(*stream, address)) return;
+    if (capture_free(*stream, address) || free_graph_memory(address)) return;
     const auto is_mine = [](const Allocation& a) { return a.kind == MemoryKind::pool; };
     const AllocationRef found = MemoryMap::instance().find(address);
     require(found && found->base == address);

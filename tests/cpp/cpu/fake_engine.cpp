@@ -78,6 +78,9 @@ class FakeLaunch final : public Launch {
     } else if (name_ == "spin") {
       const std::atomic_ref<unsigned> flag{*param<unsigned*>(0)};
       while (flag.load() == 0 && !stop_) std::this_thread::yield();
+    } else if (name_ == "countdown") {
+      unsigned* left = param<unsigned*>(0);
+      std::atomic_ref<unsigned>{*param<unsigned*>(8)}.store(--*left != 0);
     } else if (name_ == "fault") {
       fault_ = {static_cast<int>(param<unsigned>(0)), "kernel fault: told to fail"};
       stop_ = true;

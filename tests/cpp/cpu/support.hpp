@@ -22,6 +22,7 @@ inline constexpr char kKernels[] = R"(
 .visible .entry spin(.param .u64 flag) { ret; }
 .visible .entry fault(.param .u32 code) { ret; }
 .visible .entry bounded() { ret; }
+.visible .entry countdown(.param .u64 p, .param .u64 condition) { ret; }
 )";
 
 /// A created context of its own for every test, gone afterwards, so that errors of one test never reach the next.

@@ -1,0 +1,167 @@
+// cpu/api/graph.hpp: graphs of operations, and the flat plans that replay them.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "api/event.hpp"
+#include "exec/ops.hpp"
+
+namespace cucpu::driver {
+
+class Graph;
+class GraphNode;
+
+/// One lock for the structure of all graphs: edits are rare and short. Recursive, for a node may own graphs.
+std::recursive_mutex& graph_mutex();
+
+struct Edge {
+  GraphNode* from;
+  CUgraphEdgeData data;
+};
+
+class GraphNode final : public Handled<GraphNode, CUgraphNode, Kind::node> {
+ public:
+  GraphNode(Graph& graph, Ref<NodeOp> op, unsigned local_id) : graph{graph}, op{std::move(op)}, local_id{local_id} {}
+  Graph& graph;
+  Ref<NodeOp> op;
+  std::vector<Edge> dependencies;
+  std::vector<GraphNode*> dependents;
+  const unsigned local_id;
+  CUgraphNode cloned_from = nullptr;
+};
+
+class UserObject final : public Handled<UserObject, CUuserObject, Kind::user_object> {
+ public:
+  UserObject(void* data, CUhostFn destroy) : data_{data}, destroy_{destroy} {}
+  ~UserObject() override;
+
+ private:
+  void* data_;
+  CUhostFn destroy_;
+};
+
+class Graph final : public Handled<Graph, CUgraph, Kind::graph> {
+ public:
+  Graph();
+  ~Graph() override;
+  const unsigned id;
+  std::vector<Ref<GraphNode>> nodes;  ///< in the order they were added
+  std::vector<Ref<UserObject>> user_objects;  ///< one entry per reference
+  bool is_body = false;               ///< owned by a node: cannot be destroyed by the program
+
+  GraphNode& add(Ref<NodeOp> op, const CUgraphNode* dependencies, const CUgraphEdgeData* data, std::size_t count);
+  GraphNode& add(Ref<NodeOp> op, const std::vector<Edge>& dependencies);
+  void connect(GraphNode& from, GraphNode& to, const CUgraphEdgeData& data);
+  void disconnect(GraphNode& from, GraphNode& to);
+  void destroy(GraphNode& node);
+  /// A copy with copies of all child graphs. Nodes remember what they were copied from.
+  Ref<Graph> clone() const;
+  /// Ends the handles of the graph, its nodes and the graphs they own.
+  void retire_all() noexcept;
+  /// Dependencies first; empty when there is a cycle.
+  std::vector<GraphNode*> in_order() const;
+
+ private:
+  unsigned next_local_ = 0;
+};
+
+Graph& graph_of(CUgraph handle);
+GraphNode& node_of(CUgraphNode handle);
+
+/// A graph ready to run: operations in an order that respects all dependencies. Shared by runs in flight; an update
+/// makes a copy when one is.
+struct Plan {
+  struct Step {
+    Ref<NodeOp> op;
+    CUgraphNode node = nullptr;  ///< what programs name it by
+    bool enabled = true;
+    std::vector<std::shared_ptr<Plan>> bodies;  ///< of child graphs and conditionals
+  };
+  std::vector<Step> steps;
+  std::vector<std::vector<unsigned>> shape;  ///< for updates: each step's dependencies, as indices
+  std::vector<Ref<UserObject>> user_objects;
+};
+
+/// Fails with 1 when there is a cycle.
+std::shared_ptr<Plan> make_plan(const Graph& graph);
+std::shared_ptr<Plan> copy_plan(const Plan& plan);
+
+/// Runs a plan for `parent`; done when it ended at once.
+Progress run_plan(std::shared_ptr<const Plan> plan, Task& parent);
+
+// -- operations only graphs have ------------------------------------------------------------------------------------------
+
+/// A condition that device code sets: its handle is the address of the value.
+struct Condition {
+  std::atomic<unsigned> value;
+  unsigned initial;
+  bool assign_initial;
+};
+
+class ChildGraphOp final : public NodeOp {
+ public:
+  explicit ChildGraphOp(Ref<Graph> graph) : graph{std::move(graph)} { this->graph->is_body = true; }
+  CUgraphNodeType type() const noexcept override { return CU_GRAPH_NODE_TYPE_GRAPH; }
+  Progress run(Task&) override { return Progress::done; }  // the plan holds the child's plan and runs that
+  Ref<Graph> graph;
+};
+
+class ConditionalOp final : public NodeOp {
+ public:
+  CUgraphNodeType type() const noexcept override { return CU_GRAPH_NODE_TYPE_CONDITIONAL; }
+  Progress run(Task&) override { return Progress::done; }
+  CUDA_CONDITIONAL_NODE_PARAMS params{};
+  std::vector<Ref<Graph>> bodies;
+  std::vector<CUgraph> body_handles;
+  Condition& condition() const { return *reinterpret_cast<Condition*>(params.handle); }
+};
+
+class EventRecordOp final : public NodeOp {
+ public:
+  explicit EventRecordOp(Ref<Event> event) : event{std::move(event)} {}
+  CUgraphNodeType type() const noexcept override { return CU_GRAPH_NODE_TYPE_EVENT_RECORD; }
+  Progress run(Task& task) override;
+  Ref<Event> event;
+};
+
+class EventWaitOp final : public NodeOp {
+ public:
+  explicit EventWaitOp(Ref<Event> event) : event{std::move(event)} {}
+  CUgraphNodeType type() const noexcept override { return CU_GRAPH_NODE_TYPE_WAIT_EVENT; }
+  Progress run(Task& task) override;
+  Ref<Event> event;
+};
+
+/// Memory of an allocation node: its address is fixed when the node is made.
+class AllocOp final : public InstantOp {
+ public:
+  AllocOp(Device& device, const CUDA_MEM_ALLOC_NODE_PARAMS& params);
+  ~AllocOp() override;
+  CUgraphNodeType type() const noexcept override { return CU_GRAPH_NODE_TYPE_MEM_ALLOC; }
+  void execute() const override;
+  CUDA_MEM_ALLOC_NODE_PARAMS params;
+  std::vector<CUmemAccessDesc> access;
+
+ private:
+  AllocationRef memory_;
+};
+
+class FreeOp final : public InstantOp {
+ public:
+  explicit FreeOp(CUdeviceptr address) : address{address} {}
+  CUgraphNodeType type() const noexcept override { return CU_GRAPH_NODE_TYPE_MEM_FREE; }
+  void execute() const override;
+  CUdeviceptr address;
+};
+
+/// Graph memory outside its graph: cuMemFree and cuMemFreeAsync end an allocation a graph made. False for other memory.
+bool free_graph_memory(CUdeviceptr address);
+bool is_graph_memory_live(CUdeviceptr address);
+
+/// The operation that a node description asks for. Conditional nodes need the graph they go into.
+Ref<NodeOp> make_node_op(CUgraphNodeParams& params);
+
+}  // namespace cucpu::driver

@@ -1,0 +1,385 @@
+// Stream capture: operations become nodes instead of work.
+#include "api/graph_capture.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "api/capture.hpp"
+#include "api/graph.hpp"
+#include "api/guard.hpp"
+
+namespace cucpu::driver {
+
+/// One capture: a graph that grows, and the streams that feed it. Guarded by graph_mutex().
+class Capture final : public Object {
+ public:
+  struct Tail {
+    std::vector<Edge> edges;
+    std::vector<CUgraphNode> listed;          // what cuStreamGetCaptureInfo last handed out
+    std::vector<CUgraphEdgeData> listed_data;
+  };
+  std::uint64_t id = 0;
+  Ref<Graph> graph;
+  bool owns_graph = true;
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  std::uint64_t thread = 0;
+  Stream* origin = nullptr;
+  bool broken = false;
+  std::map<Stream*, Tail> tails;
+  std::vector<Ref<Stream>> streams;
+};
+
+namespace {
+
+std::atomic<int> g_active{0};  // captures under way; 0 makes every check one load
+std::atomic<std::uint64_t> g_next_id{1};
+
+struct State {
+  std::set<Ref<Capture>, decltype([](const Ref<Capture>& a, const Ref<Capture>& b) { return a.get() < b.get(); })> captures;
+};
+State& state() {
+  static State& s = *new State;
+  return s;
+}
+
+thread_local CUstreamCaptureMode t_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+
+std::uint64_t this_thread() {
+  static std::atomic<std::uint64_t> next{1};
+  static thread_local const std::uint64_t id = next.fetch_add(1);
+  return id;
+}
+
+/// What an event recorded in a capture stands for.
+class Mark final : public Object {
+ public:
+  Ref<Capture> capture;
+  std::vector<Edge> edges;
+};
+
+Capture& of(Stream& stream) { return *stream.capture.load(std::memory_order_acquire); }
+bool is_capturing(Stream& stream) { return stream.capture.load(std::memory_order_acquire) != nullptr; }
+
+void require_whole(Capture& capture) { require(!capture.broken, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED); }
+
+void add_edge(std::vector<Edge>& edges, const Edge& edge) {
+  if (std::none_of(edges.begin(), edges.end(), [&](const Edge& e) { return e.from == edge.from; })) edges.push_back(edge);
+}
+
+GraphNode& append(Capture& capture, Stream& stream, Ref<NodeOp> op) {
+  Capture::Tail& tail = capture.tails[&stream];
+  GraphNode& node = capture.graph->add(std::move(op), tail.edges);
+  tail.edges = {{&node, {}}};
+  return node;
+}
+
+void begin(Stream& stream, CUstreamCaptureMode mode, Ref<Graph> graph, std::vector<Edge> edges, bool owns) {
+  require(mode >= CU_STREAM_CAPTURE_MODE_GLOBAL && mode <= CU_STREAM_CAPTURE_MODE_RELAXED);
+  require(stream.role() != StreamRole::legacy, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  const std::lock_guard lock{graph_mutex()};
+  require(!is_capturing(stream), CUDA_ERROR_ILLEGAL_STATE);
+  auto capture = make_object<Capture>();
+  capture->id = g_next_id.fetch_add(1);
+  capture->graph = std::move(graph);
+  capture->owns_graph = owns;
+  capture->mode = mode;
+  capture->thread = this_thread();
+  capture->origin = &stream;
+  capture->tails[&stream].edges = std::move(edges);
+  capture->streams.emplace_back(&stream);
+  state().captures.insert(capture);
+  ++g_active;
+  stream.capture.store(capture.get(), std::memory_order_release);
+}
+
+/// Takes all streams out of the capture.
+void finish(Capture& capture) {
+  const Ref<Capture> keep{&capture};
+  for (auto& stream : capture.streams) stream->capture.store(nullptr, std::memory_order_release);
+  capture.streams.clear();
+  if (state().captures.erase(keep)) --g_active;
+}
+
+/// True when every node a stream ended in leads to the origin's end.
+bool is_joined(Capture& capture) {
+  std::set<const GraphNode*> reached;
+  std::vector<const GraphNode*> open;
+  for (const Edge& edge : capture.tails[capture.origin].edges) open.push_back(edge.from);
+  while (!open.empty()) {
+    const GraphNode* node = open.back();
+    open.pop_back();
+    if (!reached.insert(node).second) continue;
+    for (const Edge& edge : node->dependencies) open.push_back(edge.from);
+  }
+  for (const auto& [stream, tail] : capture.tails)
+    for (const Edge& edge : tail.edges)
+      if (!reached.contains(edge.from)) return false;
+  return true;
+}
+
+}  // namespace
+
+bool capture_node(Stream& stream, const Ref<NodeOp>& op) {
+  if (g_active.load(std::memory_order_acquire) == 0) [[likely]] return false;
+  const std::lock_guard lock{graph_mutex()};
+  if (is_capturing(stream)) {
+    require_whole(of(stream));
+    append(of(stream), stream, op);
+    return true;
+  }
+  if (stream.role() == StreamRole::legacy)
+    for (const auto& capture : state().captures)
+      if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED)
+        for (const auto& other : capture->streams)
+          if (&other->context() == &stream.context() && other->is_blocking()) {
+            capture->broken = true;
+            fail(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+          }
+  return false;
+}
+
+void require_capture_safe() {
+  if (g_active.load(std::memory_order_acquire) == 0 || t_mode == CU_STREAM_CAPTURE_MODE_RELAXED) [[likely]] return;
+  const std::lock_guard lock{graph_mutex()};
+  for (const auto& capture : state().captures) {
+    if (capture->mode == CU_STREAM_CAPTURE_MODE_RELAXED) continue;
+    const bool mine = capture->thread == this_thread();
+    const bool others_count = t_mode == CU_STREAM_CAPTURE_MODE_GLOBAL && capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+    if (!mine && !others_count) continue;
+    if (mine) capture->broken = true;
+    fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  }
+}
+
+void require_not_capturing(Stream& stream) {
+  if (g_active.load(std::memory_order_acquire) == 0) [[likely]] return;
+  const std::lock_guard lock{graph_mutex()};
+  if (is_capturing(stream)) {
+    of(stream).broken = true;
+    fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  }
+  if (stream.role() == StreamRole::legacy)
+    for (const auto& capture : state().captures)
+      for (const auto& other : capture->streams)
+        if (&other->context() == &stream.context() && other->is_blocking()) {
+          capture->broken = true;
+          fail(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+        }
+}
+
+void require_not_capturing(Context& context) {
+  if (g_active.load(std::memory_order_acquire) == 0) [[likely]] return;
+  const std::lock_guard lock{graph_mutex()};
+  for (const auto& capture : state().captures)
+    for (const auto& stream : capture->streams)
+      if (&stream->context() == &context) {
+        capture->broken = true;
+        fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+      }
+}
+
+void abandon_capture(Stream& stream) noexcept {
+  if (g_active.load(std::memory_order_acquire) == 0) [[likely]] return;
+  const std::lock_guard lock{graph_mutex()};
+  if (!is_capturing(stream)) return;
+  Capture& capture = of(stream);
+  capture.broken = true;
+  if (capture.origin == &stream) finish(capture);
+}
+
+bool capture_record(Stream& stream, Event& event, bool external) {
+  if (g_active.load(std::memory_order_acquire) == 0) [[likely]] return false;
+  const std::lock_guard lock{graph_mutex()};
+  if (!is_capturing(stream)) return false;
+  Capture& capture = of(stream);
+  require_whole(capture);
+  if (external) {
+    append(capture, stream, make_object<EventRecordOp>(Ref<Event>{&event}));
+    return true;
+  }
+  auto mark = make_object<Mark>();
+  mark->capture = Ref<Capture>{&capture};
+  mark->edges = capture.tails[&stream].edges;
+  event.set_captured(mark);
+  return true;
+}
+
+bool capture_wait(Stream& stream, Event& event, bool external) {
+  if (g_active.load(std::memory_order_acquire) == 0 && !event.captured()) [[likely]] return false;
+  const std::lock_guard lock{graph_mutex()};
+  const bool capturing = is_capturing(stream);
+  if (external) {
+    require(capturing);
+    require_whole(of(stream));
+    append(of(stream), stream, make_object<EventWaitOp>(Ref<Event>{&event}));
+    return true;
+  }
+  const Ref<Object> kept = event.captured();
+  const auto* mark = static_cast<const Mark*>(kept.get());
+  if (!mark) {
+    if (!capturing) return false;
+    of(stream).broken = true;
+    fail(CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+  }
+  Capture& capture = *mark->capture;
+  require(!capture.streams.empty(), CUDA_ERROR_CAPTURED_EVENT);  // that capture is over
+  require_whole(capture);
+  if (capturing && &of(stream) != &capture) {
+    of(stream).broken = capture.broken = true;
+    fail(CUDA_ERROR_STREAM_CAPTURE_MERGE);
+  }
+  if (!capturing) {
+    if (stream.role() == StreamRole::legacy) {
+      capture.broken = true;
+      fail(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    }
+    capture.streams.emplace_back(&stream);
+    capture.tails[&stream].edges.clear();
+    stream.capture.store(&capture, std::memory_order_release);
+  }
+  for (const Edge& edge : mark->edges) add_edge(capture.tails[&stream].edges, edge);
+  return true;
+}
+
+CUdeviceptr capture_alloc(Stream& stream, std::size_t bytes, const CUmemPoolProps& pool) {
+  if (g_active.load(std::memory_order_acquire) == 0) [[likely]] return 0;
+  const std::lock_guard lock{graph_mutex()};
+  if (!is_capturing(stream)) return 0;
+  require_whole(of(stream));
+  CUgraphNodeParams p{};
+  p.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+  p.alloc.poolProps = pool;
+  p.alloc.poolProps.handleTypes = CU_MEM_HANDLE_TYPE_NONE;
+  p.alloc.bytesize = bytes;
+  append(of(stream), stream, make_node_op(p));
+  return p.alloc.dptr;
+}
+
+bool capture_free(Stream& stream, CUdeviceptr address) {
+  if (g_active.load(std::memory_order_acquire) == 0) [[likely]] return false;
+  const std::lock_guard lock{graph_mutex()};
+  if (!is_capturing(stream)) return false;
+  require_whole(of(stream));
+  append(of(stream), stream, make_object<FreeOp>(address));
+  return true;
+}
+
+}  // namespace cucpu::driver
+
+using namespace cucpu::driver;
+
+namespace {
+
+CUstreamCaptureStatus status_of(Stream& stream) {
+  if (!stream.capture.load(std::memory_order_acquire)) return CU_STREAM_CAPTURE_STATUS_NONE;
+  return stream.capture.load()->broken ? CU_STREAM_CAPTURE_STATUS_INVALIDATED : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+}
+
+/// Queries about the legacy stream are refused while a blocking stream is capturing.
+Ref<Stream> asked_stream(CUstream handle) { return stream_of(handle); }
+
+}  // namespace
+
+extern "C" {
+
+CUresult cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode) {
+  return guarded([&] { begin(*stream_of(handle), mode, make_object<Graph>(), {}, true); });
+}
+
+CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph, const CUgraphNode* dependencies,
+                                     const CUgraphEdgeData* data, size_t count, CUstreamCaptureMode mode) {
+  return guarded([&] {
+    require(dependencies || count == 0);
+    const Ref<Stream> stream = stream_of(handle);
+    Graph& g = graph_of(graph);
+    std::vector<Edge> edges;
+    for (std::size_t i = 0; i < count; ++i) {
+      GraphNode& node = node_of(dependencies[i]);
+      require(&node.graph == &g);
+      edges.push_back({&node, data ? data[i] : CUgraphEdgeData{}});
+    }
+    begin(*stream, mode, Ref<Graph>{&g}, std::move(edges), false);
+  });
+}
+
+CUresult cuStreamEndCapture(CUstream handle, CUgraph* out) {
+  return guarded([&] {
+    require(out != nullptr);
+    *out = nullptr;
+    const Ref<Stream> stream = stream_of(handle);
+    const std::lock_guard lock{graph_mutex()};
+    require(stream->capture.load() != nullptr, CUDA_ERROR_ILLEGAL_STATE);
+    const Ref<Capture> capture{stream->capture.load()};
+    require(capture->origin == stream.get(), CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+    if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED)
+      require(capture->thread == this_thread(), CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+    const bool broken = capture->broken, joined = broken || is_joined(*capture);
+    finish(*capture);
+    require(!broken, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    require(joined, CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+    *out = capture->owns_graph && !capture->graph->is_published() ? capture->graph->publish() : capture->graph->handle();
+  });
+}
+
+CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* out) {
+  return guarded([&] {
+    require(out != nullptr);
+    const Ref<Stream> stream = asked_stream(handle);
+    const std::lock_guard lock{graph_mutex()};
+    *out = status_of(*stream);
+  });
+}
+
+CUresult cuStreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
+                                const CUgraphNode** dependencies, const CUgraphEdgeData** data, size_t* count) {
+  return guarded([&] {
+    require(status != nullptr);
+    const Ref<Stream> stream = asked_stream(handle);
+    const std::lock_guard lock{graph_mutex()};
+    *status = status_of(*stream);
+    if (*status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return;
+    Capture& capture = *stream->capture.load();
+    if (id) *id = capture.id;
+    if (graph) *graph = capture.graph->is_published() ? capture.graph->handle() : capture.graph->publish();
+    Capture::Tail& tail = capture.tails[stream.get()];
+    tail.listed.clear();
+    tail.listed_data.clear();
+    for (const Edge& edge : tail.edges) {
+      tail.listed.push_back(edge.from->handle());
+      tail.listed_data.push_back(edge.data);
+    }
+    if (dependencies) *dependencies = tail.listed.data();
+    if (data) *data = tail.listed_data.data();
+    if (count) *count = tail.listed.size();
+  });
+}
+
+CUresult cuStreamUpdateCaptureDependencies(CUstream handle, CUgraphNode* dependencies, const CUgraphEdgeData* data,
+                                           size_t count, unsigned int flags) {
+  return guarded([&] {
+    require((dependencies || count == 0) && flags <= CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+    const Ref<Stream> stream = stream_of(handle);
+    const std::lock_guard lock{graph_mutex()};
+    require(stream->capture.load() != nullptr, CUDA_ERROR_ILLEGAL_STATE);
+    Capture& capture = *stream->capture.load();
+    require_whole(capture);
+    std::vector<Edge> edges;
+    if (flags == CU_STREAM_ADD_CAPTURE_DEPENDENCIES) edges = capture.tails[stream.get()].edges;
+    for (std::size_t i = 0; i < count; ++i) {
+      GraphNode& node = node_of(dependencies[i]);
+      require(&node.graph == capture.graph.get());
+      add_edge(edges, {&node, data ? data[i] : CUgraphEdgeData{}});
+    }
+    capture.tails[stream.get()].edges = std::move(edges);
+  });
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+  return guarded([&] {
+    require(mode && *mode >= CU_STREAM_CAPTURE_MODE_GLOBAL && *mode <= CU_STREAM_CAPTURE_MODE_RELAXED);
+    std::swap(*mode, t_mode);
+  });
+}
+
+}  // extern "C"

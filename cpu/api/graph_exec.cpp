@@ -1,0 +1,310 @@
+// cuGraphInstantiate*, cuGraphLaunch, cuGraphExec*: executable graphs.
+#include "api/graph_exec.hpp"
+
+#include <cstring>
+
+#include "api/capture.hpp"
+#include "api/copy.hpp"
+#include "api/fill.hpp"
+#include "api/guard.hpp"
+#include "api/kernel_op.hpp"
+
+namespace cucpu::driver {
+namespace {
+
+/// A graph launch in a stream. Also what a stream that is being captured keeps: the launched graph as a child.
+class GraphLaunchOp final : public Op {
+ public:
+  explicit GraphLaunchOp(std::shared_ptr<const Plan> plan) : plan_{std::move(plan)} {}
+  Progress run(Task& task) override {
+    reset_conditions(*plan_);
+    return run_plan(plan_, task);
+  }
+
+ private:
+  static void reset_conditions(const Plan& plan) {
+    for (const Plan::Step& step : plan.steps) {
+      if (const auto* op = dynamic_cast<const ConditionalOp*>(step.op.get()); op && op->condition().assign_initial)
+        op->condition().value.store(op->condition().initial);
+      for (const auto& body : step.bodies) reset_conditions(*body);
+    }
+  }
+  std::shared_ptr<const Plan> plan_;
+};
+
+Plan::Step* find_step(Plan& plan, CUgraphNode node) {
+  for (Plan::Step& step : plan.steps) {
+    if (step.node == node) return &step;
+    for (auto& body : step.bodies)
+      if (Plan::Step* found = find_step(*body, node)) return found;
+  }
+  return nullptr;
+}
+
+/// Where two plans differ in a way an update cannot follow; SUCCESS when they do not.
+CUgraphExecUpdateResult difference(const Plan& now, const Plan& next, CUgraphNode* node) {
+  if (now.steps.size() != next.steps.size() || now.shape != next.shape) return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
+  for (std::size_t i = 0; i < now.steps.size(); ++i) {
+    const Plan::Step &a = now.steps[i], &b = next.steps[i];
+    *node = b.node;
+    if (a.op->type() != b.op->type()) return CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;
+    if (a.bodies.size() != b.bodies.size()) return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
+    if (a.op->type() == CU_GRAPH_NODE_TYPE_KERNEL) {
+      const auto &k = static_cast<const KernelOp&>(*a.op), &l = static_cast<const KernelOp&>(*b.op);
+      if (k.module->context() != l.module->context()) return CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED;
+    }
+    if (a.op->type() == CU_GRAPH_NODE_TYPE_MEM_ALLOC && a.op.get() != b.op.get())
+      return CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
+    for (std::size_t k = 0; k < a.bodies.size(); ++k)
+      if (const auto inner = difference(*a.bodies[k], *b.bodies[k], node); inner != CU_GRAPH_EXEC_UPDATE_SUCCESS) return inner;
+  }
+  *node = nullptr;
+  return CU_GRAPH_EXEC_UPDATE_SUCCESS;
+}
+
+void take_over(Plan& now, const Plan& next) {
+  for (std::size_t i = 0; i < now.steps.size(); ++i) {
+    now.steps[i].op = next.steps[i].op;
+    for (std::size_t k = 0; k < now.steps[i].bodies.size(); ++k) take_over(*now.steps[i].bodies[k], *next.steps[i].bodies[k]);
+  }
+}
+
+void check_memory_nodes(const Plan& plan, bool auto_free) {
+  for (const Plan::Step& step : plan.steps)
+    if (const auto* alloc = dynamic_cast<const AllocOp*>(step.op.get())) {
+      if (!is_graph_memory_live(alloc->params.dptr)) continue;
+      require(auto_free);  // the last launch's memory was never freed
+      free_graph_memory(alloc->params.dptr);
+    }
+}
+
+}  // namespace
+
+unsigned GraphExec::next_id() {
+  static std::atomic<unsigned> next{1};
+  return next.fetch_add(1);
+}
+
+std::shared_ptr<const Plan> GraphExec::plan() const {
+  const std::lock_guard lock{mutex_};
+  return plan_;
+}
+
+void GraphExec::change(CUgraphNode node, const std::function<void(Plan::Step&)>& edit) {
+  const std::lock_guard lock{mutex_};
+  if (plan_.use_count() > 1) plan_ = copy_plan(*plan_);
+  Plan::Step* step = find_step(*plan_, node);
+  require(step != nullptr);
+  edit(*step);
+}
+
+CUgraphExecUpdateResultInfo GraphExec::update(const Graph& graph) {
+  CUgraphExecUpdateResultInfo info{};
+  const auto next = make_plan(graph);
+  const std::lock_guard lock{mutex_};
+  info.result = difference(*plan_, *next, &info.errorNode);
+  if (info.result != CU_GRAPH_EXEC_UPDATE_SUCCESS) return info;
+  if (plan_.use_count() > 1) plan_ = copy_plan(*plan_);
+  take_over(*plan_, *next);
+  plan_->user_objects.insert(plan_->user_objects.end(), next->user_objects.begin(), next->user_objects.end());
+  return info;
+}
+
+}  // namespace cucpu::driver
+
+using namespace cucpu::driver;
+
+namespace {
+
+constexpr unsigned long long kFlags = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
+                                      CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH |
+                                      CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
+
+GraphExec& exec_of(CUgraphExec handle) { return object_of<GraphExec>(handle, CUDA_ERROR_INVALID_VALUE); }
+
+CUgraphExec instantiate(CUgraph handle, unsigned long long flags) {
+  require((flags & ~kFlags) == 0);
+  require(!(flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH), CUDA_ERROR_NOT_SUPPORTED);
+  Graph& graph = graph_of(handle);
+  return make_object<GraphExec>(make_plan(graph), Ref<Graph>{&graph}, flags)->publish();
+}
+
+void set_exec_op(CUgraphExec exec, CUgraphNode node, Ref<NodeOp> op) {
+  exec_of(exec).change(node, [&](Plan::Step& step) {
+    require(step.op->type() == op->type());
+    step.op = op;
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+CUresult cuGraphInstantiateWithFlags(CUgraphExec* out, CUgraph graph, unsigned long long flags) {
+  return guarded([&] {
+    require(out && !(flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD));
+    *out = instantiate(graph, flags);
+  });
+}
+
+CUresult cuGraphInstantiateWithParams(CUgraphExec* out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS* params) {
+  return guarded([&] {
+    require(out && params);
+    params->hErrNode_out = nullptr;
+    params->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
+    if (params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) stream_of(params->hUploadStream);
+    try {
+      *out = instantiate(graph, params->flags);
+    } catch (const Error& e) {
+      const std::lock_guard lock{graph_mutex()};
+      Graph* g = find_object<Graph>(graph);
+      if (g && e.code == CUDA_ERROR_INVALID_VALUE && g->in_order().size() != g->nodes.size())
+        params->result_out = CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
+      throw;
+    }
+    params->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
+  });
+}
+
+CUresult cuGraphExecGetFlags(CUgraphExec exec, cuuint64_t* out) {
+  return guarded([&] {
+    require(out != nullptr);
+    *out = exec_of(exec).flags;
+  });
+}
+
+CUresult cuGraphExecGetId(CUgraphExec exec, unsigned int* out) {
+  return guarded([&] {
+    require(out != nullptr);
+    *out = exec_of(exec).id;
+  });
+}
+
+CUresult cuGraphExecDestroy(CUgraphExec exec) {
+  return guarded([&] { require(exec_of(exec).retire()); });
+}
+
+CUresult cuGraphUpload(CUgraphExec exec, CUstream stream) {
+  return guarded([&] {
+    exec_of(exec);
+    stream_of(stream);  // nothing is moved: a plan is ready where it is
+  });
+}
+
+CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {
+  return guarded([&] {
+    GraphExec& exec = exec_of(handle);
+    const Ref<Stream> stream = stream_of(stream_handle);
+    if (stream->capture.load(std::memory_order_acquire)) {  // becomes a child graph of what is captured
+      Ref<Graph> copy = exec.source().clone();
+      copy->publish();
+      submit(*stream, make_object<ChildGraphOp>(copy));
+      return;
+    }
+    auto plan = exec.plan();
+    check_memory_nodes(*plan, exec.flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
+    stream->submit(make_object<GraphLaunchOp>(std::move(plan)));
+  });
+}
+
+CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo* info) {
+  return guarded([&] {
+    const CUgraphExecUpdateResultInfo result = exec_of(exec).update(graph_of(graph));
+    if (info) *info = result;
+    return result.result == CU_GRAPH_EXEC_UPDATE_SUCCESS ? CUDA_SUCCESS : CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+  });
+}
+
+CUresult cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode node, unsigned int enabled) {
+  return guarded([&] {
+    require(enabled <= 1);
+    exec_of(exec).change(node, [&](Plan::Step& step) {
+      const CUgraphNodeType type = step.op->type();
+      require(type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY || type == CU_GRAPH_NODE_TYPE_MEMSET);
+      step.enabled = enabled != 0;
+    });
+  });
+}
+
+CUresult cuGraphNodeGetEnabled(CUgraphExec exec, CUgraphNode node, unsigned int* out) {
+  return guarded([&] {
+    require(out != nullptr);
+    exec_of(exec).change(node, [&](Plan::Step& step) { *out = step.enabled; });
+  });
+}
+
+CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS* params) {
+  return guarded([&] {
+    require(params != nullptr);
+    exec_of(exec).change(node, [&](Plan::Step& step) {
+      auto* op = dynamic_cast<KernelOp*>(step.op.get());
+      require(op != nullptr);
+      step.op = make_kernel(*params, op->attributes);
+    });
+  });
+}
+
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D* params, CUcontext context) {
+  return guarded([&] {
+    require(params != nullptr);
+    set_exec_op(exec, node, make_copy(*params, context));
+  });
+}
+
+CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS* params,
+                                        CUcontext context) {
+  return guarded([&] {
+    require(params != nullptr);
+    set_exec_op(exec, node, make_fill(*params, context));
+  });
+}
+
+CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS* params) {
+  return guarded([&] {
+    require(params && params->fn);
+    set_exec_op(exec, node, make_object<HostOp>(params->fn, params->userData));
+  });
+}
+
+CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraph child) {
+  return guarded([&] {
+    const auto next = make_plan(graph_of(child));
+    exec_of(exec).change(node, [&](Plan::Step& step) {
+      require(step.op->type() == CU_GRAPH_NODE_TYPE_GRAPH);
+      CUgraphNode differs = nullptr;
+      require(difference(*step.bodies[0], *next, &differs) == CU_GRAPH_EXEC_UPDATE_SUCCESS);
+      take_over(*step.bodies[0], *next);
+    });
+  });
+}
+
+CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event) {
+  return guarded([&] { set_exec_op(exec, node, make_object<EventRecordOp>(Ref<Event>{&object_of<Event>(event)})); });
+}
+
+CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event) {
+  return guarded([&] { set_exec_op(exec, node, make_object<EventWaitOp>(Ref<Event>{&object_of<Event>(event)})); });
+}
+
+CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS* params) {
+  return guarded([&] {
+    require(params != nullptr);
+    CUgraphNodeParams p{};
+    p.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
+    std::memcpy(&p.memOp, params, sizeof *params);
+    set_exec_op(exec, node, make_node_op(p));
+  });
+}
+
+CUresult cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams* params) {
+  return guarded([&] {
+    require(params != nullptr);
+    if (params->type == CU_GRAPH_NODE_TYPE_GRAPH) return cuGraphExecChildGraphNodeSetParams(exec, node, params->graph.graph);
+    require(params->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC && params->type != CU_GRAPH_NODE_TYPE_MEM_FREE &&
+            params->type != CU_GRAPH_NODE_TYPE_CONDITIONAL);
+    set_exec_op(exec, node, make_node_op(*params));
+    return CUDA_SUCCESS;
+  });
+}
+
+}  // extern "C"

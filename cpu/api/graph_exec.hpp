@@ -1,0 +1,32 @@
+// cpu/api/graph_exec.hpp: executable graphs.
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "api/graph.hpp"
+
+namespace cucpu::driver {
+
+class GraphExec final : public Handled<GraphExec, CUgraphExec, Kind::graph_exec> {
+ public:
+  GraphExec(std::shared_ptr<Plan> plan, Ref<Graph> source, unsigned long long flags)
+      : id{next_id()}, flags{flags}, plan_{std::move(plan)}, source_{std::move(source)} {}
+  const unsigned id;
+  const unsigned long long flags;
+
+  std::shared_ptr<const Plan> plan() const;
+  const Graph& source() const { return *source_; }
+  /// Changes one step (found at any depth by its node) without disturbing runs in flight. Fails with 1 when there is none.
+  void change(CUgraphNode node, const std::function<void(Plan::Step&)>& edit);
+  /// Replaces operations after checking that the shape is the same; otherwise says what differs.
+  CUgraphExecUpdateResultInfo update(const Graph& graph);
+
+ private:
+  static unsigned next_id();
+  mutable std::mutex mutex_;
+  std::shared_ptr<Plan> plan_;
+  Ref<Graph> source_;  // keeps nodes' operations that the plan shares
+};
+
+}  // namespace cucpu::driver

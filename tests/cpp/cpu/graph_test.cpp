@@ -1,0 +1,295 @@
+// Graphs: built by hand, captured, launched, changed.
+#include <atomic>
+#include <cstdio>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "support.hpp"
+
+namespace {
+
+class Graphs : public DriverTest {
+ protected:
+  void SetUp() override {
+    DriverTest::SetUp();
+    ASSERT_OK(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING));
+    ASSERT_OK(cuGraphCreate(&graph_, 0));
+    log_ = words(64);
+  }
+  CUDA_KERNEL_NODE_PARAMS append_params(void** args) {
+    CUDA_KERNEL_NODE_PARAMS p{};
+    p.func = kernel("append");
+    p.gridDimX = p.gridDimY = p.gridDimZ = p.blockDimX = p.blockDimY = p.blockDimZ = 1;
+    p.kernelParams = args;
+    return p;
+  }
+  CUgraphNode append_node(CUgraph graph, std::vector<CUgraphNode> after, unsigned value) {
+    void* args[] = {&log_, &value};
+    const auto params = append_params(args);
+    CUgraphNode node = nullptr;
+    EXPECT_OK(cuGraphAddKernelNode(&node, graph, after.data(), after.size(), &params));
+    return node;
+  }
+  void run(CUgraphExec exec) {
+    log_[0] = 0;
+    ASSERT_OK(cuGraphLaunch(exec, stream_));
+    ASSERT_OK(cuStreamSynchronize(stream_));
+  }
+  std::vector<unsigned> logged() const { return {log_ + 1, log_ + 1 + log_[0]}; }
+
+  CUstream stream_ = nullptr;
+  CUgraph graph_ = nullptr;
+  unsigned* log_ = nullptr;
+};
+using List = std::vector<unsigned>;
+
+TEST_F(Graphs, RunNodesAfterTheirDependencies) {
+  const CUgraphNode a = append_node(graph_, {}, 1), b = append_node(graph_, {a}, 2);
+  append_node(graph_, {b}, 3);
+  CUgraphExec exec = nullptr;
+  ASSERT_OK(cuGraphInstantiate(&exec, graph_, 0));
+  for (int i = 0; i < 3; ++i) {
+    run(exec);
+    EXPECT_EQ((List{1, 2, 3}), logged());
+  }
+  std::size_t count = 0;
+  ASSERT_OK(cuGraphGetNodes(graph_, nullptr, &count));
+  EXPECT_EQ(3u, count);
+  ASSERT_OK(cuGraphGetEdges(graph_, nullptr, nullptr, nullptr, &count));
+  EXPECT_EQ(2u, count);
+  ASSERT_OK(cuGraphExecDestroy(exec));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuGraphLaunch(exec, stream_));
+}
+
+TEST_F(Graphs, RefuseCycles) {
+  const CUgraphNode a = append_node(graph_, {}, 1), b = append_node(graph_, {a}, 2);
+  ASSERT_OK(cuGraphAddDependencies(graph_, &b, &a, nullptr, 1));
+  CUgraphExec exec = nullptr;
+  CUDA_GRAPH_INSTANTIATE_PARAMS params{};
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuGraphInstantiateWithParams(&exec, graph_, &params));
+  EXPECT_EQ(CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE, params.result_out);
+}
+
+TEST_F(Graphs, CaptureForksAndJoins) {
+  CUstream side = nullptr;
+  CUevent fork = nullptr, join = nullptr;
+  ASSERT_OK(cuStreamCreate(&side, CU_STREAM_NON_BLOCKING));
+  ASSERT_OK(cuEventCreate(&fork, CU_EVENT_DISABLE_TIMING));
+  ASSERT_OK(cuEventCreate(&join, CU_EVENT_DISABLE_TIMING));
+  kernel("append");
+  ASSERT_OK(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  ASSERT_OK(launch(kernel("append"), 1, stream_, log_, 1u));
+  ASSERT_OK(cuEventRecord(fork, stream_));
+  ASSERT_OK(cuStreamWaitEvent(side, fork, 0));
+  CUstreamCaptureStatus status{};
+  ASSERT_OK(cuStreamIsCapturing(side, &status));
+  EXPECT_EQ(CU_STREAM_CAPTURE_STATUS_ACTIVE, status);
+  ASSERT_OK(launch(kernel("append"), 1, side, log_, 2u));
+  ASSERT_OK(launch(kernel("append"), 1, stream_, log_, 2u));
+  ASSERT_OK(cuEventRecord(join, side));
+  EXPECT_EQ(CUDA_ERROR_CAPTURED_EVENT, [&] {
+    CUstreamCaptureMode relaxed = CU_STREAM_CAPTURE_MODE_RELAXED;
+    EXPECT_OK(cuThreadExchangeStreamCaptureMode(&relaxed));
+    const CUresult result = cuEventQuery(join);
+    EXPECT_OK(cuThreadExchangeStreamCaptureMode(&relaxed));
+    return result;
+  }());
+  ASSERT_OK(cuStreamWaitEvent(stream_, join, 0));
+  ASSERT_OK(launch(kernel("append"), 1, stream_, log_, 3u));
+  EXPECT_EQ(0u, log_[0]);  // nothing has run
+  CUgraph captured = nullptr;
+  ASSERT_OK(cuStreamEndCapture(stream_, &captured));
+  std::size_t nodes = 0, edges = 0;
+  ASSERT_OK(cuGraphGetNodes(captured, nullptr, &nodes));
+  ASSERT_OK(cuGraphGetEdges(captured, nullptr, nullptr, nullptr, &edges));
+  EXPECT_EQ(4u, nodes);
+  EXPECT_EQ(4u, edges);
+  CUgraphExec exec = nullptr;
+  ASSERT_OK(cuGraphInstantiate(&exec, captured, 0));
+  run(exec);
+  EXPECT_EQ((List{1, 2, 2, 3}), logged());
+}
+
+TEST_F(Graphs, CaptureErrorsHaveTheirCodes) {
+  CUstream side = nullptr, blocking = nullptr;
+  CUevent event = nullptr, outside = nullptr;
+  ASSERT_OK(cuStreamCreate(&side, CU_STREAM_NON_BLOCKING));
+  ASSERT_OK(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+  ASSERT_OK(cuEventCreate(&event, 0));
+  ASSERT_OK(cuEventCreate(&outside, 0));
+  const CUfunction noop = kernel("noop");
+  CUgraph captured = nullptr;
+  CUdeviceptr p = 0;
+
+  EXPECT_EQ(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuStreamBeginCapture(nullptr, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  EXPECT_EQ(CUDA_ERROR_ILLEGAL_STATE, cuStreamEndCapture(stream_, &captured));
+
+  ASSERT_OK(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  EXPECT_EQ(CUDA_ERROR_ILLEGAL_STATE, cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  EXPECT_EQ(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuMemAlloc(&p, 16));
+  EXPECT_EQ(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, launch(noop, 1, stream_));
+  EXPECT_EQ(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(stream_, &captured));
+  EXPECT_EQ(nullptr, captured);
+
+  ASSERT_OK(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED));
+  EXPECT_OK(cuMemAlloc(&p, 16));
+  EXPECT_EQ(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuStreamSynchronize(stream_));
+  EXPECT_EQ(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(stream_, &captured));
+
+  ASSERT_OK(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  ASSERT_OK(launch(noop, 1, stream_));
+  ASSERT_OK(cuEventRecord(event, stream_));
+  ASSERT_OK(cuStreamWaitEvent(side, event, 0));
+  ASSERT_OK(launch(noop, 1, side));
+  EXPECT_EQ(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, cuStreamEndCapture(side, &captured));
+  std::thread{[&] {
+    ASSERT_OK(cuCtxSetCurrent(context_));
+    EXPECT_EQ(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, cuStreamEndCapture(stream_, &captured));
+    EXPECT_OK(cuMemAlloc(&p, 16));  // thread-local captures do not bind other threads
+  }}.join();
+  EXPECT_EQ(CUDA_ERROR_STREAM_CAPTURE_UNJOINED, cuStreamEndCapture(stream_, &captured));
+
+  ASSERT_OK(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  EXPECT_EQ(CUDA_ERROR_STREAM_CAPTURE_ISOLATION, cuStreamWaitEvent(stream_, outside, 0));
+  EXPECT_EQ(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(stream_, &captured));
+
+  ASSERT_OK(cuStreamBeginCapture(blocking, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  EXPECT_EQ(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, launch(noop, 1, nullptr));
+  EXPECT_EQ(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(blocking, &captured));
+}
+
+TEST_F(Graphs, ParametersAreTakenWhenTheNodeIsMade) {
+  unsigned value = 5;
+  void* args[] = {&log_, &value};
+  auto params = append_params(args);
+  CUgraphNode node = nullptr;
+  ASSERT_OK(cuGraphAddKernelNode(&node, graph_, nullptr, 0, &params));
+  value = 6;
+  CUgraphExec exec = nullptr;
+  ASSERT_OK(cuGraphInstantiate(&exec, graph_, 0));
+  run(exec);
+  EXPECT_EQ((List{5}), logged());
+  ASSERT_OK(cuGraphExecKernelNodeSetParams(exec, node, &params));
+  run(exec);
+  EXPECT_EQ((List{6}), logged());
+  CUDA_KERNEL_NODE_PARAMS read{};
+  ASSERT_OK(cuGraphKernelNodeGetParams(node, &read));
+  EXPECT_EQ(5u, *static_cast<unsigned*>(read.kernelParams[1]));
+  ASSERT_OK(cuGraphNodeSetEnabled(exec, node, 0));
+  run(exec);
+  EXPECT_EQ((List{}), logged());
+}
+
+TEST_F(Graphs, UpdatesFollowOnlyTheSameShape) {
+  append_node(graph_, {append_node(graph_, {}, 1)}, 2);
+  CUgraphExec exec = nullptr;
+  ASSERT_OK(cuGraphInstantiate(&exec, graph_, 0));
+  CUgraph other = nullptr;
+  ASSERT_OK(cuGraphCreate(&other, 0));
+  append_node(other, {append_node(other, {}, 7)}, 8);
+  CUgraphExecUpdateResultInfo info{};
+  ASSERT_OK(cuGraphExecUpdate(exec, other, &info));
+  run(exec);
+  EXPECT_EQ((List{7, 8}), logged());
+  append_node(other, {}, 9);
+  EXPECT_EQ(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, cuGraphExecUpdate(exec, other, &info));
+  EXPECT_EQ(CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, info.result);
+}
+
+TEST_F(Graphs, ChildGraphsAreCopies) {
+  CUgraph child = nullptr;
+  ASSERT_OK(cuGraphCreate(&child, 0));
+  append_node(child, {}, 2);
+  const CUgraphNode first = append_node(graph_, {}, 1);
+  CUgraphNode node = nullptr;
+  ASSERT_OK(cuGraphAddChildGraphNode(&node, graph_, &first, 1, child));
+  append_node(graph_, {node}, 3);
+  append_node(child, {}, 99);
+  CUgraph clone = nullptr;
+  ASSERT_OK(cuGraphClone(&clone, graph_));
+  CUgraphNode twin = nullptr;
+  ASSERT_OK(cuGraphNodeFindInClone(&twin, first, clone));
+  ASSERT_OK(cuGraphDestroy(child));
+  CUgraphExec exec = nullptr;
+  ASSERT_OK(cuGraphInstantiate(&exec, clone, 0));
+  run(exec);
+  EXPECT_EQ((List{1, 2, 3}), logged());
+}
+
+TEST_F(Graphs, WhileNodesLoopUntilDeviceCodeSaysStop) {
+  unsigned* left = words(1);
+  CUgraphConditionalHandle handle = 0;
+  ASSERT_OK(cuGraphConditionalHandleCreate(&handle, graph_, context_, 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
+  CUgraphNodeParams params{};
+  params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+  params.conditional.handle = handle;
+  params.conditional.type = CU_GRAPH_COND_TYPE_WHILE;
+  params.conditional.size = 1;
+  params.conditional.ctx = context_;
+  CUgraphNode loop = nullptr;
+  ASSERT_OK(cuGraphAddNode(&loop, graph_, nullptr, nullptr, 0, &params));
+  const CUgraph body = params.conditional.phGraph_out[0];
+  const CUgraphNode step = append_node(body, {}, 4);
+  void* args[] = {&left, &handle};
+  auto countdown = append_params(args);
+  countdown.func = kernel("countdown");
+  CUgraphNode node = nullptr;
+  ASSERT_OK(cuGraphAddKernelNode(&node, body, &step, 1, &countdown));
+  append_node(graph_, {loop}, 5);
+  CUgraphExec exec = nullptr;
+  ASSERT_OK(cuGraphInstantiate(&exec, graph_, 0));
+  for (int i = 0; i < 2; ++i) {
+    *left = 3;
+    run(exec);
+    EXPECT_EQ((List{4, 4, 4, 5}), logged());
+  }
+}
+
+TEST_F(Graphs, CapturedAllocationsAreNodes) {
+  ASSERT_OK(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  CUdeviceptr p = 0;
+  ASSERT_OK(cuMemAllocAsync(&p, 64, stream_));
+  ASSERT_OK(cuMemsetD32Async(p, 17, 16, stream_));
+  ASSERT_OK(cuMemcpyDtoHAsync(log_, p, 64, stream_));
+  ASSERT_OK(cuMemFreeAsync(p, stream_));
+  CUgraph captured = nullptr;
+  ASSERT_OK(cuStreamEndCapture(stream_, &captured));
+  CUgraphExec exec = nullptr;
+  ASSERT_OK(cuGraphInstantiate(&exec, captured, 0));
+  for (int i = 0; i < 2; ++i) {
+    log_[15] = 0;
+    ASSERT_OK(cuGraphLaunch(exec, stream_));
+    ASSERT_OK(cuStreamSynchronize(stream_));
+    EXPECT_EQ(17u, log_[15]);
+  }
+}
+
+TEST_F(Graphs, UserObjectsGoWithTheLastReference) {
+  static int destroyed;
+  destroyed = 0;
+  CUuserObject object = nullptr;
+  ASSERT_OK(cuUserObjectCreate(&object, nullptr, [](void*) { ++destroyed; }, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+  ASSERT_OK(cuGraphRetainUserObject(graph_, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
+  CUgraphExec exec = nullptr;
+  ASSERT_OK(cuGraphInstantiate(&exec, graph_, 0));
+  ASSERT_OK(cuGraphDestroy(graph_));
+  EXPECT_EQ(0, destroyed);
+  ASSERT_OK(cuGraphExecDestroy(exec));
+  EXPECT_EQ(1, destroyed);
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuUserObjectRelease(object, 1));
+}
+
+TEST_F(Graphs, PrintThemselves) {
+  append_node(graph_, {append_node(graph_, {}, 1)}, 2);
+  const std::string path = testing::TempDir() + "cucore_graph.dot";
+  ASSERT_OK(cuGraphDebugDotPrint(graph_, path.c_str(), CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE));
+  std::ifstream file{path};
+  const std::string text{std::istreambuf_iterator<char>{file}, {}};
+  EXPECT_NE(std::string::npos, text.find("digraph"));
+  EXPECT_NE(std::string::npos, text.find("append"));
+  EXPECT_NE(std::string::npos, text.find("->"));
+  std::remove(path.c_str());
+}
+
+}  // namespace

@@ -1,0 +1,113 @@
+// Memory pools: order, reuse and what they count.
+#include <atomic>
+
+#include "support.hpp"
+
+namespace {
+
+class Pools : public DriverTest {
+ protected:
+  void SetUp() override {
+    DriverTest::SetUp();
+    ASSERT_OK(cuStreamCreate(&a_, CU_STREAM_NON_BLOCKING));
+    ASSERT_OK(cuStreamCreate(&b_, CU_STREAM_NON_BLOCKING));
+    CUmemPoolProps props{};
+    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    props.location.id = 0;
+    ASSERT_OK(cuMemPoolCreate(&pool_, &props));
+  }
+  std::uint64_t attribute(CUmemPool_attribute id) {
+    std::uint64_t value = 0;
+    EXPECT_OK(cuMemPoolGetAttribute(pool_, id, &value));
+    return value;
+  }
+  CUstream a_ = nullptr, b_ = nullptr;
+  CUmemoryPool pool_ = nullptr;
+};
+
+TEST_F(Pools, SameStreamReusesAtOnce) {
+  unsigned* flag = words(1);
+  CUdeviceptr p = 0, q = 0, r = 0;
+  ASSERT_OK(cuMemAllocFromPoolAsync(&p, 1000, pool_, a_));
+  ASSERT_OK(launch(kernel("spin"), 1, a_, flag));
+  ASSERT_OK(cuMemFreeAsync(p, a_));
+  ASSERT_OK(cuMemAllocFromPoolAsync(&q, 1000, pool_, a_));
+  EXPECT_EQ(p, q);
+  ASSERT_OK(cuMemFreeAsync(q, a_));
+  int off = 0;
+  ASSERT_OK(cuMemPoolSetAttribute(pool_, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &off));
+  ASSERT_OK(cuMemAllocFromPoolAsync(&r, 1000, pool_, b_));
+  EXPECT_NE(p, r);  // the free in the other stream is not over
+  std::atomic_ref{*flag} = 1u;
+  ASSERT_OK(cuMemFreeAsync(r, b_));
+}
+
+TEST_F(Pools, AnotherStreamWaitsForTheFree) {
+  unsigned* flag = words(1);
+  CUdeviceptr p = 0, q = 0;
+  ASSERT_OK(cuMemAllocFromPoolAsync(&p, 1000, pool_, a_));
+  ASSERT_OK(launch(kernel("spin"), 1, a_, flag));
+  ASSERT_OK(cuMemFreeAsync(p, a_));
+  ASSERT_OK(cuMemAllocFromPoolAsync(&q, 1000, pool_, b_));
+  EXPECT_EQ(p, q);
+  EXPECT_EQ(CUDA_ERROR_NOT_READY, cuStreamQuery(b_));
+  std::atomic_ref{*flag} = 1u;
+  ASSERT_OK(cuStreamSynchronize(b_));
+  ASSERT_OK(cuMemFreeAsync(q, b_));
+}
+
+TEST_F(Pools, CountWhatTheyHold) {
+  std::uint64_t keep = UINT64_MAX;
+  ASSERT_OK(cuMemPoolSetAttribute(pool_, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep));
+  CUdeviceptr p = 0;
+  ASSERT_OK(cuMemAllocFromPoolAsync(&p, 1 << 20, pool_, a_));
+  EXPECT_EQ(1u << 20, attribute(CU_MEMPOOL_ATTR_USED_MEM_CURRENT));
+  CUmemoryPool found = nullptr;
+  EXPECT_OK(cuPointerGetAttribute(&found, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, p));
+  EXPECT_EQ(pool_, found);
+  ASSERT_OK(cuMemFreeAsync(p, a_));
+  ASSERT_OK(cuStreamSynchronize(a_));
+  EXPECT_EQ(0u, attribute(CU_MEMPOOL_ATTR_USED_MEM_CURRENT));
+  EXPECT_EQ(1u << 20, attribute(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT));
+  ASSERT_OK(cuMemPoolTrimTo(pool_, 0));
+  EXPECT_EQ(0u, attribute(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT));
+  EXPECT_EQ(1u << 20, attribute(CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH));
+  keep = 0;
+  ASSERT_OK(cuMemPoolSetAttribute(pool_, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep));
+  ASSERT_OK(cuMemAllocFromPoolAsync(&p, 1 << 20, pool_, a_));
+  ASSERT_OK(cuMemFreeAsync(p, a_));
+  ASSERT_OK(cuStreamSynchronize(a_));  // a wait gives back what is over the threshold
+  EXPECT_EQ(0u, attribute(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT));
+}
+
+TEST_F(Pools, DefaultPoolBelongsToTheDevice) {
+  CUmemoryPool standard = nullptr, current = nullptr;
+  ASSERT_OK(cuDeviceGetDefaultMemPool(&standard, 0));
+  ASSERT_OK(cuDeviceGetMemPool(&current, 0));
+  EXPECT_EQ(standard, current);
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemPoolDestroy(standard));
+  ASSERT_OK(cuDeviceSetMemPool(0, pool_));
+  CUdeviceptr p = 0;
+  ASSERT_OK(cuMemAllocAsync(&p, 100, nullptr));
+  CUmemoryPool found = nullptr;
+  ASSERT_OK(cuPointerGetAttribute(&found, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, p));
+  EXPECT_EQ(pool_, found);
+  ASSERT_OK(cuMemPoolDestroy(pool_));  // its memory stays until it is freed
+  ASSERT_OK(cuMemsetD8(p, 1, 100));
+  ASSERT_OK(cuMemFreeAsync(p, nullptr));
+  ASSERT_OK(cuDeviceGetMemPool(&current, 0));
+  EXPECT_EQ(standard, current);
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemPoolTrimTo(pool_, 0));
+}
+
+TEST_F(Pools, OverTheLimitIsCodeTwo) {
+  CUdeviceptr p = 0;
+  std::size_t free = 0, total = 0;
+  ASSERT_OK(cuMemGetInfo(&free, &total));
+  EXPECT_EQ(CUDA_ERROR_OUT_OF_MEMORY, cuMemAllocFromPoolAsync(&p, total * 2, pool_, a_));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemAllocFromPoolAsync(&p, 0, pool_, a_));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemFreeAsync(12345, a_));
+}
+
+}  // namespace
