@@ -1,4 +1,4 @@
-// cpu/engine/runtime/half_atomics.cpp: read-modify-write of 16-bit floats, alone or in pairs, by compare and swap.
+// cpu/engine/runtime/half_atomics.cpp: read-modify-write that hosts lack, by compare and swap: 16-bit floats, alone or in pairs; inc, dec.
 #include <atomic>
 #include <bit>
 #include <cmath>
@@ -63,3 +63,13 @@ std::uint32_t both(void* address, std::uint32_t x) {
 CUCPU_HALF_ATOMICS(add, add)
 CUCPU_HALF_ATOMICS(min, least)
 CUCPU_HALF_ATOMICS(max, most)
+
+#define CUCPU_COUNTERS(bits)                                                                              \
+  extern "C" std::uint##bits##_t cucpu_rt_atom_inc_u##bits(void* p, std::uint##bits##_t x) {               \
+    return exchange<std::uint##bits##_t>(p, [x](std::uint##bits##_t old) { return old >= x ? 0 : old + 1; }); \
+  }                                                                                                       \
+  extern "C" std::uint##bits##_t cucpu_rt_atom_dec_u##bits(void* p, std::uint##bits##_t x) {               \
+    return exchange<std::uint##bits##_t>(p, [x](std::uint##bits##_t old) { return old == 0 || old > x ? x : old - 1; }); \
+  }
+CUCPU_COUNTERS(32)
+CUCPU_COUNTERS(64)

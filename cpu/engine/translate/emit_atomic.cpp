@@ -35,13 +35,15 @@ Value* FunctionTranslator::atomic(const Instruction& i, Value* ptr, Value* x, Va
     llvm::Type* t = x->getType();
     return as_type(call_routine(name, as_bits(x)->getType(), {ptr, as_bits(x)}, false), t);
   }
+  if (i.has(Mod::inc) || i.has(Mod::dec)) {  // LLVM 19 cannot select uinc_wrap and udec_wrap on AArch64
+    return call_routine(ptx::cat("atom_", i.has(Mod::inc) ? "inc_u" : "dec_u", ptx::bits_of(type) == 32 ? "32" : "64"),
+                        x->getType(), {ptr, x}, false);
+  }
   AtomicRMWInst::BinOp op = AtomicRMWInst::Xchg;
   const bool sign = is_signed(type);
   if (i.has(Mod::add)) op = floating ? AtomicRMWInst::FAdd : AtomicRMWInst::Add;
   else if (i.has(Mod::min_)) op = sign ? AtomicRMWInst::Min : AtomicRMWInst::UMin;
   else if (i.has(Mod::max_)) op = sign ? AtomicRMWInst::Max : AtomicRMWInst::UMax;
-  else if (i.has(Mod::inc)) op = AtomicRMWInst::UIncWrap;
-  else if (i.has(Mod::dec)) op = AtomicRMWInst::UDecWrap;
   else if (i.has(Mod::and_)) op = AtomicRMWInst::And;
   else if (i.has(Mod::or_)) op = AtomicRMWInst::Or;
   else if (i.has(Mod::xor_)) op = AtomicRMWInst::Xor;

@@ -84,26 +84,61 @@ Value* FunctionTranslator::float_to_float(const Instruction& i, Value* v, Type f
       if (i.has(Mod::sat)) f = saturate(f);
       return round_to_bf16(f, Round::rn);
     }
+    if (to == Type::f32 && i.has(Mod::ftz)) v = canonical_nan(v);
+    if (to == Type::f16) v = as_type(canonical_half(as_bits(v)), v->getType());
     v = round_to_integral(i, flush_if(i, v));
     return finish_float(i, v);
   }
-  if (from == Type::bf16) v = bf16_to_float(v);
+  const bool to_half = to == Type::f16 || to == Type::bf16;
+  if (from == Type::bf16) {  // a shift: NaNs stay what they are, unless .ftz makes this arithmetic
+    v = i.has(Mod::ftz) || to_half ? bf16_to_float(v)
+                                   : as_type(b.CreateShl(b.CreateZExt(as_bits(v), b.getInt32Ty()), 16), b.getFloatTy());
+  }
   if (from == Type::f16) v = b.CreateFPExt(v, b.getFloatTy());
-  if (from == Type::f32) v = flush_if(i, v);
+  if (from == Type::f32 && !to_half) v = flush_if(i, v);  // to f16, .ftz changes nothing
   Value* r = nullptr;
   switch (to) {
-    case Type::f64:
-      return i.has(Mod::sat) ? saturate(extend(v)) : extend(v);
+    case Type::f64: {
+      if (from == Type::f32 && i.has(Mod::ftz)) v = canonical_nan(v);
+      Value* d = extend(v);
+      if (auto* e = llvm::dyn_cast<llvm::FPExtInst>(d); e != nullptr && from == Type::f32) {
+        e->setMetadata("cucpu.seen", llvm::MDNode::get(out.getContext(), {}));  // an f32 NaN shows its bits here
+      }
+      return i.has(Mod::sat) ? saturate(d) : d;
+    }
     case Type::f32:
-      r = from == Type::f64 ? round_to_float(v, nullptr, mode) : v;
+      r = v;
+      if (from == Type::f64) {
+        r = round_to_float(v, nullptr, mode);
+        if (mode != Round::rn) r = b.CreateSelect(is_nan(v), b.CreateFPTrunc(v, b.getFloatTy()), r);
+      }
       return finish_float(i, r);
     default:
       break;
   }
+  Value* wide = v;
   if (from == Type::f64) v = round_to_odd_float(v, nullptr);
   if (i.has(Mod::sat)) v = saturate(v);
   if (i.has(Mod::relu)) v = relu(v);
-  return to == Type::bf16 ? round_to_bf16(v, mode) : round_to_half(v, mode);
+  r = to == Type::bf16 ? round_to_bf16(v, mode) : round_to_half(v, mode);
+  if (from != Type::f64 || i.has(Mod::sat)) return r;
+  // An f64 NaN keeps its sign and the top of its payload.
+  Value* bits = raw_bits(wide);
+  Value* sign = b.CreateAnd(b.CreateLShr(bits, 48), 0x8000);
+  Value* payload = to == Type::bf16 ? b.CreateOr(b.CreateAnd(b.CreateLShr(bits, 45), 0x7f), 0x7fc0)
+                                    : b.CreateOr(b.CreateAnd(b.CreateLShr(bits, 42), 0x3ff), 0x7e00);
+  Value* nan = b.CreateTrunc(b.CreateOr(sign, payload), b.getInt16Ty());
+  return as_type(b.CreateSelect(is_nan(wide), nan, as_bits(r)), r->getType());
+}
+
+/// v, or the f32 NaN a GPU makes.
+Value* FunctionTranslator::canonical_nan(Value* v) {
+  return b.CreateBitCast(b.CreateSelect(is_nan(v), b.getInt32(0x7fffffff), raw_bits(v)), b.getFloatTy());
+}
+
+Value* FunctionTranslator::canonical_half(Value* bits) {
+  Value* nan = b.CreateICmpUGT(b.CreateAnd(bits, b.getInt16(0x7fff)), b.getInt16(0x7c00));
+  return b.CreateSelect(nan, b.getInt16(0x7fff), bits);
 }
 
 /// max(v, 0), NaN stays.

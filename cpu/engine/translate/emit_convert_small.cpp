@@ -74,13 +74,12 @@ void FunctionTranslator::emit_cvt_tf32(const Instruction& i) {
   if (i.has(Mod::rna)) add = b.getInt32(0x1000);
   if (i.has(Mod::rn)) add = b.CreateAdd(b.getInt32(0xfff), b.CreateAnd(b.CreateLShr(bits, 13), 1));
   Value* r = b.CreateAnd(b.CreateAdd(bits, add), b.getInt32(0xffffe000));
-  Value* inf = b.CreateICmpEQ(b.CreateAnd(bits, b.getInt32(0x7fffffff)), b.getInt32(0x7f800000));
-  r = b.CreateSelect(inf, bits, r);
-  if (i.has(Mod::satfinite)) {
-    Value* over = b.CreateICmpUGE(b.CreateAnd(r, b.getInt32(0x7fffffff)), b.getInt32(0x7f800000));
-    r = b.CreateSelect(over, b.CreateOr(b.CreateAnd(r, b.getInt32(0x80000000)), b.getInt32(0x7f7fe000)), r);
-  }
-  write(i.operands[0], b.CreateSelect(is_nan(f), b.getInt32(0x7fffffff), r));
+  const auto top = [&](Value* v) { return b.CreateICmpUGE(b.CreateAnd(v, b.getInt32(0x7fffffff)), b.getInt32(0x7f800000)); };
+  r = b.CreateSelect(top(bits), b.CreateAnd(bits, b.getInt32(0xffffe000)), r);
+  // .rna cuts a NaN's payload like a number's, whatever that makes of it, and .satfinite takes one step down from there.
+  if (i.has(Mod::satfinite)) r = b.CreateSelect(top(r), b.CreateSub(r, b.getInt32(0x2000)), r);
+  if (!i.has(Mod::rna)) r = b.CreateSelect(is_nan(f), b.getInt32(0x7fffe000), r);
+  write(i.operands[0], r);
 }
 
 void FunctionTranslator::emit_cvt_to_small(const Instruction& i) {

@@ -16,11 +16,12 @@ constexpr const char* kRoundNames[] = {"rn", "rz", "rm", "rp"};
 void FunctionTranslator::emit_add_float(const Instruction& i) {
   const Type t = i.types[0];
   Value *x = flush_if(i, read(i.operands[1], t)), *y = flush_if(i, read(i.operands[2], t));
-  if (i.row->op == "sub") y = b.CreateFNeg(y);
+  const bool minus = i.row->op == "sub";
   const Round mode = round_of(i);
+  if (minus && mode != Round::rn) y = negated(y);
   Value* r = nullptr;
   if (mode == Round::rn) {
-    r = b.CreateFAdd(x, y);
+    r = minus ? b.CreateFSub(x, y) : b.CreateFAdd(x, y);
   } else if (t == Type::f32) {
     r = sum_directed(extend(x), extend(y), mode);
   } else {
@@ -85,12 +86,25 @@ void FunctionTranslator::emit_div_float(const Instruction& i) {
   write(i.operands[0], finish_float(i, r));
 }
 
+/// -v; an f64 NaN keeps its sign.
+Value* FunctionTranslator::negated(Value* v) {
+  Value* r = b.CreateFNeg(v);
+  return v->getType()->isDoubleTy() ? b.CreateSelect(is_nan(v), quieted(v), r) : r;
+}
+
+Value* FunctionTranslator::quieted(Value* v) {
+  return b.CreateBitCast(b.CreateOr(raw_bits(v), b.getInt64(0x0008000000000000)), b.getDoubleTy());
+}
+
 void FunctionTranslator::emit_abs_float(const Instruction& i) {
-  write(i.operands[0], flush_if(i, intrinsic(Intrinsic::fabs, {read(i.operands[1], i.types[0])})));
+  Value* v = read(i.operands[1], i.types[0]);
+  Value* r = intrinsic(Intrinsic::fabs, {v});
+  if (i.types[0] == Type::f64) r = b.CreateSelect(is_nan(v), quieted(v), r);
+  write(i.operands[0], flush_if(i, r));
 }
 
 void FunctionTranslator::emit_neg_float(const Instruction& i) {
-  write(i.operands[0], flush_if(i, b.CreateFNeg(read(i.operands[1], i.types[0]))));
+  write(i.operands[0], flush_if(i, negated(read(i.operands[1], i.types[0]))));
 }
 
 void FunctionTranslator::emit_minmax_float(const Instruction& i) {
@@ -119,7 +133,12 @@ void FunctionTranslator::emit_minmax_float(const Instruction& i) {
 void FunctionTranslator::emit_copysign(const Instruction& i) {
   const Type t = i.types[0];
   Value *x = read(i.operands[1], t), *y = read(i.operands[2], t);
-  write(i.operands[0], b.CreateIntrinsic(Intrinsic::copysign, {x->getType()}, {y, x}));
+  // On bits: a NaN's stay what they are.
+  Value *sign = as_bits(x), *size = as_bits(y);
+  llvm::Type* word = sign->getType();
+  const llvm::APInt top = llvm::APInt::getSignMask(word->getIntegerBitWidth());
+  Value* r = b.CreateOr(b.CreateAnd(sign, llvm::ConstantInt::get(word, top)), b.CreateAnd(size, llvm::ConstantInt::get(word, ~top)));
+  write(i.operands[0], as_type(r, x->getType()));
 }
 
 void FunctionTranslator::emit_testp(const Instruction& i) {
@@ -134,7 +153,10 @@ void FunctionTranslator::emit_testp(const Instruction& i) {
   else if (i.has(Mod::infinite)) r = b.CreateFCmpOEQ(size, inf);
   else if (i.has(Mod::number)) r = b.CreateFCmpORD(x, x);
   else if (i.has(Mod::notanumber)) r = b.CreateFCmpUNO(x, x);
-  else if (i.has(Mod::normal)) r = b.CreateAnd(b.CreateFCmpOGE(size, least), b.CreateFCmpOLT(size, inf));
+  else if (i.has(Mod::normal)) {  // zero counts
+    Value* subnormal = b.CreateAnd(b.CreateFCmpOLT(size, least), b.CreateFCmpOGT(size, float_constant(t, 0.0)));
+    r = b.CreateAnd(b.CreateNot(subnormal), b.CreateFCmpOLT(size, inf));
+  }
   else r = b.CreateAnd(b.CreateFCmpOLT(size, least), b.CreateFCmpOGT(size, float_constant(t, 0.0)));
   write(i.operands[0], r);
 }

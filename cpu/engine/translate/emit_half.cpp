@@ -49,7 +49,9 @@ Value* FunctionTranslator::half_operation(const Instruction& i, llvm::ArrayRef<V
   };
   if (op == "neg" || op == "abs") {
     Value* bits = as_bits(v[0]);
-    bits = op == "neg" ? b.CreateXor(bits, b.getInt16(0x8000)) : b.CreateAnd(bits, b.getInt16(0x7fff));
+    Value* size = b.CreateAnd(bits, b.getInt16(0x7fff));
+    Value* nan = b.CreateICmpUGT(size, b.getInt16(bf16 ? 0x7f80 : 0x7c00));
+    bits = b.CreateSelect(nan, b.getInt16(0x7fff), op == "neg" ? b.CreateXor(bits, b.getInt16(0x8000)) : size);
     return done(as_type(bits, v[0]->getType()));
   }
   if (op == "fma") return done(half_fma(i, v[0], v[1], v[2], bf16));

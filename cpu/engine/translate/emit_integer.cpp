@@ -256,8 +256,10 @@ void FunctionTranslator::emit_bfe(const Instruction& i) {
   const unsigned bits = ptx::bits_of(t);
   Value* x = read(i.operands[1], t);
   llvm::Type* ty = x->getType();
-  Value* pos = b.CreateAnd(read(i.operands[2], Type::b32), b.getInt32(0xff));
-  Value* len = b.CreateAnd(read(i.operands[3], Type::b32), b.getInt32(0xff));
+  // 32-bit fields take the low byte of position and length, 64-bit ones all of it: so does a GPU.
+  const std::uint32_t low = bits == 32 ? 0xff : 0xffffffff;
+  Value* pos = b.CreateAnd(read(i.operands[2], Type::b32), b.getInt32(low));
+  Value* len = b.CreateAnd(read(i.operands[3], Type::b32), b.getInt32(low));
   const auto wide = [&](Value* v) { return b.CreateZExtOrTrunc(v, ty); };
   Value* len_zero = b.CreateICmpEQ(len, b.getInt32(0));
   // Keep `len` bits of x >> pos: shift them to the top and back down.
@@ -274,8 +276,9 @@ void FunctionTranslator::emit_bfi(const Instruction& i) {
   const unsigned bits = ptx::bits_of(t);
   Value *x = read(i.operands[1], t), *y = read(i.operands[2], t);
   llvm::Type* ty = x->getType();
-  Value* pos = b.CreateAnd(read(i.operands[3], Type::b32), b.getInt32(0xff));
-  Value* len = b.CreateAnd(read(i.operands[4], Type::b32), b.getInt32(0xff));
+  const std::uint32_t low = bits == 32 ? 0xff : 0xffffffff;  // as in bfe
+  Value* pos = b.CreateAnd(read(i.operands[3], Type::b32), b.getInt32(low));
+  Value* len = b.CreateAnd(read(i.operands[4], Type::b32), b.getInt32(low));
   Value* ones = b.CreateSelect(b.CreateICmpUGE(len, b.getInt32(bits)), all_ones(ty),
                                b.CreateSub(b.CreateShl(ConstantInt::get(ty, 1),
                                                        b.CreateAnd(b.CreateZExtOrTrunc(len, ty), bits - 1)),

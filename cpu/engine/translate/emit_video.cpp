@@ -148,9 +148,7 @@ void FunctionTranslator::emit_video_simd(const Instruction& i) {
     const std::uint32_t mask = (bits == 32 ? 0 : (1u << bits)) - 1;
     if (i.has(Mod::add)) {
       if (!masked(lane)) continue;
-      // Without saturation the part wraps to its size before it is added.
-      Value* cut = b.CreateTrunc(v, int_type(bits));
-      sum = b.CreateAdd(sum, sign ? b.CreateSExt(cut, b.getInt32Ty()) : b.CreateZExt(cut, b.getInt32Ty()));
+      sum = b.CreateAdd(sum, b.CreateTrunc(v, b.getInt32Ty()));  // the part does not wrap to its size before it is added
       continue;
     }
     Value* word = masked(lane) ? b.CreateAnd(b.CreateTrunc(v, b.getInt32Ty()), b.getInt32(mask))

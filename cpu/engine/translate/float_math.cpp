@@ -31,8 +31,9 @@ Value* FunctionTranslator::flush(Value* v) {
 
 Value* FunctionTranslator::saturate(Value* v) {
   Value *zero = float_constant(v->getType(), 0.0), *one = float_constant(v->getType(), 1.0);
-  v = b.CreateSelect(b.CreateFCmpOGT(v, zero), v, zero);
-  return b.CreateSelect(b.CreateFCmpOLT(v, one), v, one);
+  Value* r = b.CreateSelect(b.CreateFCmpOGT(v, zero), v, zero);
+  r = b.CreateSelect(b.CreateFCmpOLT(r, one), r, one);
+  return b.CreateSelect(is_nan(v), zero, r);  // the host's minimum and maximum may pass signalling NaNs on
 }
 
 Value* FunctionTranslator::finish_float(const Instruction& i, Value* v) {

@@ -23,6 +23,7 @@ void FunctionTranslator::run() {
   entry_ = llvm::BasicBlock::Create(out.getContext(), "entry", &out);
   auto* body = llvm::BasicBlock::Create(out.getContext(), "body", &out);
   b.SetInsertPoint(entry_);
+  start_debug();
   choose_register_types();
   create_registers();
   layout_params();
@@ -235,6 +236,29 @@ void FunctionTranslator::finish() {
   canonicalize_nans(out);
 }
 
-void FunctionTranslator::set_line(const ptx::SourceLine&) {}
+// The first .loc of a function makes its subprogram; what comes before has line 0.
+void FunctionTranslator::set_line(const ptx::SourceLine& line) {
+  if (subprogram_ == nullptr) return;
+  llvm::DIFile* file = module.debug_file(line.file);
+  llvm::DIScope* scope = subprogram_;
+  if (file != subprogram_->getFile()) scope = module.debug.createLexicalBlockFile(subprogram_, file);
+  b.SetCurrentDebugLocation(llvm::DILocation::get(out.getContext(), line.line, line.column, scope));
+}
+
+void FunctionTranslator::start_debug() {
+  if (!module.options.line_info) return;
+  for (const ptx::Statement& s : source.body) {
+    const auto* line = std::get_if<ptx::SourceLine>(&s);
+    if (line == nullptr) continue;
+    llvm::DIFile* file = module.debug_file(line->file);
+    auto* type = module.debug.createSubroutineType(module.debug.getOrCreateTypeArray({}));
+    const llvm::StringRef name{source.name.data(), source.name.size()};
+    subprogram_ = module.debug.createFunction(file, name, out.getName(), file, line->line, type, line->line,
+                                              llvm::DINode::FlagZero, llvm::DISubprogram::SPFlagDefinition);
+    out.setSubprogram(subprogram_);
+    b.SetCurrentDebugLocation(llvm::DILocation::get(out.getContext(), 0, 0, subprogram_));
+    return;
+  }
+}
 
 }  // namespace cucpu::ir

@@ -39,6 +39,7 @@ class FunctionTranslator {
   void start_block(llvm::BasicBlock* block);
   void finish();
   void set_line(const ptx::SourceLine& line);
+  void start_debug();
 
   // values.cpp: operands to values and back
   llvm::Type* type_of(Type type);
@@ -74,6 +75,10 @@ class FunctionTranslator {
   static Round round_of(const Instruction& i);
   Value* flush(Value* v);                       ///< subnormal -> zero of the same sign
   Value* flush_if(const Instruction& i, Value* v) { return i.has(Mod::ftz) ? flush(v) : v; }
+  Value* negated(Value* v);
+  Value* canonical_nan(Value* v);
+  Value* canonical_half(Value* bits);
+  Value* quieted(Value* v);                     ///< an f64 NaN with its quiet bit set
   Value* saturate(Value* v);                    ///< clamp to [0, 1], NaN -> 0
   Value* finish_float(const Instruction& i, Value* v);  ///< .sat and .ftz of a result
   Value* intrinsic(llvm::Intrinsic::ID id, llvm::ArrayRef<Value*> args);

@@ -142,6 +142,29 @@ void ModuleTranslator::declare_symbols(std::unordered_map<std::string, std::stri
   }
 }
 
+llvm::DIFile* ModuleTranslator::debug_file(std::uint32_t wanted) {
+  std::string_view path = "ptx";
+  for (const ptx::File& f : source.files) {
+    if (f.number == wanted) path = f.name;
+  }
+  const std::size_t slash = path.rfind('/');
+  const std::string_view folder = slash == path.npos ? std::string_view{} : path.substr(0, slash);
+  llvm::DIFile* file = debug.createFile(ref(slash == path.npos ? path : path.substr(slash + 1)), ref(folder));
+  if (!has_debug_) {
+    has_debug_ = true;
+    debug.createCompileUnit(llvm::dwarf::DW_LANG_C_plus_plus, file, "ptx", true, "", 0, "",
+                            llvm::DICompileUnit::LineTablesOnly);
+    if (out.getModuleFlag("Debug Info Version") == nullptr) {
+      out.addModuleFlag(llvm::Module::Warning, "Debug Info Version", llvm::DEBUG_METADATA_VERSION);
+    }
+  }
+  return file;
+}
+
+void ModuleTranslator::finish_debug() {
+  if (has_debug_) debug.finalize();
+}
+
 // Device functions are compiled once, so the shared variables they name lie at the same offsets in every kernel.
 void ModuleTranslator::layout_common_shared() {
   common_shared.assign(source.variables.size(), UINT64_MAX);
@@ -253,6 +276,7 @@ Translation translate(std::span<const ptx::Module* const> modules, llvm::LLVMCon
     parts.back()->declare_symbols(linked);
   }
   for (auto& part : parts) part->translate_functions(result);
+  for (auto& part : parts) part->finish_debug();
   for (auto& part : parts) part->describe_variables(result);
   std::string log;
   for (std::size_t i = 0; i < parts.size(); ++i) {

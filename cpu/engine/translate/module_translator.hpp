@@ -1,6 +1,7 @@
 // cpu/engine/translate/module_translator.hpp: what the functions of one translation share: symbols, layouts, markers.
 #pragma once
 
+#include <llvm/IR/DIBuilder.h>
 #include <llvm/IR/DerivedTypes.h>
 #include <llvm/IR/Module.h>
 
@@ -26,7 +27,7 @@ class ModuleTranslator {
  public:
   ModuleTranslator(llvm::Module& out, const ptx::Module& source, unsigned number, ptx::Diagnostics& diagnostics,
                    const TranslateOptions& options)
-      : out{out}, source{source}, number{number}, diagnostics{diagnostics}, options{options} {}
+      : out{out}, source{source}, number{number}, diagnostics{diagnostics}, options{options}, debug{out} {}
 
   void declare_symbols(std::unordered_map<std::string, std::string>& linked);
   void translate_functions(Translation& result);
@@ -46,11 +47,16 @@ class ModuleTranslator {
   enum class Effect { none, reads, any, convergent };
   llvm::FunctionCallee marker(llvm::StringRef name, llvm::Type* result, llvm::ArrayRef<llvm::Type*> params, Effect effect);
 
+  /// The .file with this number; makes the compile unit when first asked.
+  llvm::DIFile* debug_file(std::uint32_t number);
+  void finish_debug();
+
   llvm::Module& out;
   const ptx::Module& source;
   const unsigned number;  ///< of the linked module; 0 is the first
   ptx::Diagnostics& diagnostics;
   const TranslateOptions& options;
+  llvm::DIBuilder debug;
   std::vector<llvm::Function*> functions;         ///< by index in source.functions; null for externs
   std::vector<llvm::GlobalVariable*> variables;   ///< by index in source.variables; null for .shared
   std::vector<std::uint64_t> common_shared;       ///< offsets of .shared variables that device functions use
@@ -58,6 +64,7 @@ class ModuleTranslator {
 
  private:
   void layout_common_shared();
+  bool has_debug_ = false;
 };
 
 }  // namespace cucpu::ir

@@ -162,17 +162,19 @@ void recover_roots(Function& f) {
 namespace {
 
 /// Does this instruction make NaNs of its own (rather than pass bits on)?
+/// f64 does not: a GPU passes f64 NaNs on as IEEE hosts do, and so do conversions from f64.
 bool is_arithmetic(const Value* v) {
   const auto* i = dyn_cast<llvm::Instruction>(v);
-  if (i == nullptr || !i->getType()->isFloatingPointTy()) return false;
+  if (i == nullptr || !i->getType()->isFloatingPointTy() || i->getType()->isDoubleTy()) return false;
   switch (i->getOpcode()) {
     case llvm::Instruction::FAdd:
     case llvm::Instruction::FSub:
     case llvm::Instruction::FMul:
     case llvm::Instruction::FDiv:
     case llvm::Instruction::FPExt:
-    case llvm::Instruction::FPTrunc:
       return true;
+    case llvm::Instruction::FPTrunc:
+      return !i->getOperand(0)->getType()->isDoubleTy();
     case llvm::Instruction::FNeg:
       return true;
     case llvm::Instruction::BitCast:
@@ -261,7 +263,7 @@ class NanFixer {
   // The choice is made between integers: LLVM may treat all NaNs of a float select as equal.
   Value* select_canonical(IRBuilder<>& b, Value* v) {
     const unsigned bits = static_cast<unsigned>(v->getType()->getPrimitiveSizeInBits());
-    const std::uint64_t nan = bits == 16 ? 0x7fff : bits == 32 ? 0x7fffffff : 0x7ff8000000000000;
+    const std::uint64_t nan = bits == 16 ? 0x7fff : 0x7fffffff;
     Value* test = b.CreateFCmpUNO(v, v);
     Value* raw = b.CreateBitCast(v, b.getIntNTy(bits));
     Value* chosen = b.CreateSelect(test, b.getIntN(bits, nan), raw);
@@ -297,6 +299,8 @@ void canonicalize_nans(Function& f) {
       for (unsigned k = 0; k < call->arg_size(); ++k) seen.push_back({&i, k});
     } else if (isa<AtomicRMWInst>(i)) {
       seen.push_back({&i, 1});
+    } else if (isa<FPExtInst>(i) && i.hasMetadata("cucpu.seen")) {
+      seen.push_back({&i, 0});
     }
   }
   NanFixer fixer;

@@ -1,0 +1,127 @@
+// cpu/engine/translate/emit_texture.cpp: textures and surfaces, through routines that read a TextureObject.
+#include "cpu/engine/runtime/texture.hpp"
+#include "cpu/engine/translate/function_translator.hpp"
+
+namespace cucpu::ir {
+
+using Effect = ModuleTranslator::Effect;
+using Kind = Operand::Kind;
+
+namespace {
+
+std::uint32_t shape_config(const Instruction& i) {
+  if (i.has(Mod::m_1d)) return kTexture1D;
+  if (i.has(Mod::m_2d)) return kTexture2D;
+  if (i.has(Mod::m_3d)) return kTexture3D;
+  if (i.has(Mod::a1d)) return kTexture1D | kTextureLayered;
+  if (i.has(Mod::a2d)) return kTexture2D | kTextureLayered;
+  if (i.has(Mod::acube)) return kTextureCube | kTextureLayered;
+  return kTextureCube;
+}
+
+}  // namespace
+
+/// Handle, layer and three coordinates of `[handle, {coordinates}]`.
+FunctionTranslator::Coordinates FunctionTranslator::coordinates(const Operand& address, std::uint32_t config) {
+  Coordinates c{};
+  const Operand& handle = address.parts[0];
+  if (handle.kind != Kind::reg && handle.kind != Kind::integer) {
+    error(handle.where, "texture and surface references are not supported: use objects (64-bit handles)");
+    c.object = b.getInt64(0);
+  } else {
+    c.object = read(handle, Type::b64);
+  }
+  const Operand& last = address.parts.back();
+  std::vector<Value*> v;
+  if (address.parts.size() < 2) {
+    error(address.where, "expected coordinates");
+  } else if (last.kind == Kind::vector) {
+    for (const Operand& p : last.parts) v.push_back(read(p, Type::b32));
+  } else {
+    v.push_back(read(last, Type::b32));
+  }
+  std::size_t next = 0;
+  const auto take = [&]() -> Value* { return next < v.size() ? v[next++] : b.getInt32(0); };
+  c.layer = (config & kTextureLayered) != 0 ? take() : b.getInt32(0);
+  c.x = take();
+  c.y = take();
+  c.z = take();
+  return c;
+}
+
+void FunctionTranslator::texture_fetch(const Instruction& i, std::uint32_t config) {
+  if (i.types[1] == Type::s32) config |= kTextureIntegerCoordinates;
+  const Coordinates c = coordinates(i.operands[1], config);
+  const Operand& d = i.operands[0];
+  if (d.kind != Kind::vector || d.parts.size() != 4 || i.types[0] == Type::f16x2) {
+    return error(d.where, "only fetches of four 32-bit components are supported");
+  }
+  for (unsigned half = 0; half < 2; ++half) {
+    const std::uint32_t flags = config | (half == 1 ? kTextureHigh : 0);
+    llvm::SmallVector<Value*, 6> args{c.object, b.getInt32(flags), c.layer, c.x, c.y, c.z};
+    llvm::SmallVector<llvm::Type*, 6> types;
+    for (Value* a : args) types.push_back(a->getType());
+    Value* pair = b.CreateCall(module.marker("cucpu_rt_texture", b.getInt64Ty(), types, Effect::reads), args);
+    write(d.parts[2 * half], b.CreateTrunc(pair, b.getInt32Ty()));
+    write(d.parts[2 * half + 1], b.CreateTrunc(b.CreateLShr(pair, 32), b.getInt32Ty()));
+  }
+}
+
+// Levels are taken as level 0: mipmapped textures are not there yet.
+void FunctionTranslator::emit_tex(const Instruction& i) { texture_fetch(i, shape_config(i)); }
+
+void FunctionTranslator::emit_tld4(const Instruction& i) {
+  const unsigned component = i.has(Mod::r) ? 0 : i.has(Mod::g) ? 1 : i.has(Mod::b) ? 2 : 3;
+  texture_fetch(i, shape_config(i) | kTextureGather | component << 8);
+}
+
+Value* FunctionTranslator::surface_pointer(const Instruction& i, const Operand& address, unsigned bytes, bool store) {
+  std::uint32_t config = shape_config(i) | (store ? kSurfaceStore : 0);
+  if (i.has(Mod::clamp)) config |= kSurfaceClamp;
+  if (i.has(Mod::zero)) config |= kSurfaceZero;
+  const Coordinates c = coordinates(address, config);
+  Value* at = call_routine("surface", b.getInt64Ty(), {c.object, b.getInt32(config), c.layer, c.x, c.y, c.z, b.getInt32(bytes)}, false);
+  return b.CreateIntToPtr(at, b.getPtrTy());
+}
+
+void FunctionTranslator::emit_suld(const Instruction& i) {
+  const Type t = i.types[0];
+  const Operand& d = i.operands[0];
+  const unsigned n = d.kind == Kind::vector ? static_cast<unsigned>(d.parts.size()) : 1, bytes = ptx::bytes_of(t);
+  Value* p = surface_pointer(i, i.operands[1], n * bytes, false);
+  for (unsigned k = 0; k < n; ++k) {
+    auto* l = b.CreateAlignedLoad(int_type(bytes * 8), offset_pointer(p, std::uint64_t{k} * bytes), llvm::Align(bytes));
+    mark(l, Space::global);
+    write(d.kind == Kind::vector ? d.parts[k] : d, l);
+  }
+}
+
+void FunctionTranslator::emit_sust(const Instruction& i) {
+  const Type t = i.types[0];
+  const Operand& a = i.operands[1];
+  const unsigned n = a.kind == Kind::vector ? static_cast<unsigned>(a.parts.size()) : 1, bytes = ptx::bytes_of(t);
+  Value* p = surface_pointer(i, i.operands[0], n * bytes, true);
+  for (unsigned k = 0; k < n; ++k) {
+    Value* v = read(a.kind == Kind::vector ? a.parts[k] : a, t, true);
+    auto* s = b.CreateAlignedStore(v, offset_pointer(p, std::uint64_t{k} * bytes), llvm::Align(bytes));
+    mark(s, Space::global);
+  }
+}
+
+void FunctionTranslator::emit_texture_query(const Instruction& i) {
+  const unsigned which = i.has(Mod::width)           ? 0
+                         : i.has(Mod::height)        ? 1
+                         : i.has(Mod::depth)         ? 2
+                         : i.has(Mod::array_size)    ? 3
+                         : i.has(Mod::normalized_coords) ? 4
+                                                     : 7;
+  if (which == 7) return error(i.where, "this query is not supported");
+  Value* object = read(i.operands[1].parts[0], Type::b64);
+  write(i.operands[0], call_routine("texture_query", b.getInt32Ty(), {object, b.getInt32(which)}, false));
+}
+
+void FunctionTranslator::emit_unsupported(const Instruction& i) {
+  error(i.where, ptx::cat("'", i.row->op, "' in this form is not supported by the CPU device"));
+}
+
+}  // namespace cucpu::ir

@@ -1,0 +1,57 @@
+// tests/cpp/ptx/table_test.cpp: the rendered instruction table is consistent.
+#include "cpu/ptx/table.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+namespace cucpu::ptx {
+namespace {
+
+TEST(Table, FindsEveryRowByItsOpcode) {
+  ASSERT_GT(all_rows().size(), 150u);
+  for (const Row& row : all_rows()) {
+    bool found = false;
+    for (const Row& other : find_rows(row.op)) found = found || &other == &row;
+    EXPECT_TRUE(found) << row.op;
+  }
+  EXPECT_TRUE(find_rows("frob").empty());
+}
+
+TEST(Table, FindsEveryWord) {
+  for (const Row& row : all_rows()) {
+    for (const Slot& slot : row.slots) {
+      ASSERT_FALSE(slot.words.empty()) << row.op;
+      for (Mod m : slot.words) {
+        EXPECT_EQ(find_mod(text_of(m)), m);
+        EXPECT_TRUE(!slot.type || type_of(m) != Type::none) << row.op << " ." << text_of(m);
+      }
+    }
+  }
+  EXPECT_FALSE(find_mod("frob"));
+}
+
+// Words go to the first free slot that takes them: two slots must not share a word unless they are types, or meant in order.
+TEST(Table, HasNoWordWithTwoMeanings) {
+  const std::set<std::string_view> ordered = {"cp", "wmma", "createpolicy"};
+  for (const Row& row : all_rows()) {
+    if (ordered.contains(row.op)) continue;
+    std::set<Mod> seen;
+    for (const Slot& slot : row.slots) {
+      if (slot.type) continue;
+      for (Mod m : slot.words) EXPECT_TRUE(seen.insert(m).second) << row.op << " ." << text_of(m);
+    }
+  }
+}
+
+TEST(Table, KnowsSpecialRegisters) {
+  ASSERT_TRUE(find_special("tid.x"));
+  EXPECT_EQ(all_specials()[*find_special("clock64")].type, Type::u64);
+  EXPECT_TRUE(find_special("envreg31"));
+  EXPECT_FALSE(find_special("tid"));
+  EXPECT_FALSE(find_special("tid.w"));
+}
+
+}  // namespace
+}  // namespace cucpu::ptx

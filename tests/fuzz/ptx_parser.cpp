@@ -1,0 +1,24 @@
+// tests/fuzz/ptx_parser.cpp: libFuzzer harness: any bytes parse to a tree or to diagnostics; a tree prints to text that parses to itself.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "cpu/ptx/parser.hpp"
+#include "cpu/ptx/printer.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace cucpu::ptx;
+  Diagnostics diagnostics;
+  const Parsed parsed = parse(std::string{reinterpret_cast<const char*>(data), size}, diagnostics);
+  if ((parsed.module == nullptr) != diagnostics.failed()) std::abort();
+  if (parsed.module == nullptr) {
+    if (parsed.code != 218 && parsed.code != 222) std::abort();
+    return 0;
+  }
+  const std::string printed = print(*parsed.module);
+  Diagnostics again;
+  const Parsed reparsed = parse(printed, again);
+  if (reparsed.module == nullptr || print(*reparsed.module) != printed) std::abort();
+  return 0;
+}
