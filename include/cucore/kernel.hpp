@@ -23,12 +23,13 @@ struct ParamInfo {
 };
 
 namespace detail {
-class Library;      // a loaded CUlibrary; unloaded with its last user
+class Library;       // a loaded CUlibrary; unloaded with its last user
 struct KernelState;  // what all copies of one Kernel share
 }  // namespace detail
 
-/// What the compiler and the driver know about a kernel on one device. Values are read when asked for; the fixed ones
-/// are cached. A plain `device` of -1 means the current device (device 0 where the thread has none).
+/// What the compiler and the driver know about a kernel on one device. Values are read when asked
+/// for; the fixed ones are cached. A plain `device` of -1 means the current device (device 0 where
+/// the thread has none).
 class CUCORE_EXPORT KernelAttributes {
  public:
   explicit KernelAttributes(std::shared_ptr<detail::KernelState> state, int device = -1)
@@ -54,14 +55,15 @@ class CUCORE_EXPORT KernelOccupancy {
  public:
   explicit KernelOccupancy(std::shared_ptr<detail::KernelState> state) : state_{std::move(state)} {}
 
-  [[nodiscard]] int max_active_blocks_per_multiprocessor(int block_size, std::size_t dynamic_shared_memory_size) const;
-  [[nodiscard]] MaxPotentialBlockSize max_potential_block_size(std::size_t dynamic_shared_memory_needed,
-                                                               int block_size_limit = 0) const;
+  [[nodiscard]] int max_active_blocks_per_multiprocessor(
+      int block_size, std::size_t dynamic_shared_memory_size) const;
+  [[nodiscard]] MaxPotentialBlockSize max_potential_block_size(
+      std::size_t dynamic_shared_memory_needed, int block_size_limit = 0) const;
   /// `shared_memory_of` answers how much dynamic shared memory a block of the given size needs.
   [[nodiscard]] MaxPotentialBlockSize max_potential_block_size(CUoccupancyB2DSize shared_memory_of,
                                                                int block_size_limit = 0) const;
-  [[nodiscard]] std::size_t available_dynamic_shared_memory_per_block(int num_blocks_per_multiprocessor,
-                                                                      int block_size) const;
+  [[nodiscard]] std::size_t available_dynamic_shared_memory_per_block(
+      int num_blocks_per_multiprocessor, int block_size) const;
   [[nodiscard]] int max_potential_cluster_size(const CUlaunchConfig& config) const;
   [[nodiscard]] int max_active_clusters(const CUlaunchConfig& config) const;
 
@@ -69,8 +71,8 @@ class CUCORE_EXPORT KernelOccupancy {
   std::shared_ptr<detail::KernelState> state_;
 };
 
-/// A kernel of a loaded library. Copies are cheap and share one state, which keeps the library loaded.
-/// Safe to use from several threads.
+/// A kernel of a loaded library. Copies are cheap and share one state, which keeps the library
+/// loaded. Safe to use from several threads.
 class CUCORE_EXPORT Kernel {
  public:
   /// Wraps a handle made elsewhere; the caller keeps its library loaded, unless `owner` does.
@@ -81,8 +83,8 @@ class CUCORE_EXPORT Kernel {
   /// The symbol's name in the library (mangled for C++), empty when the driver cannot say.
   [[nodiscard]] const std::string& name() const noexcept;
 
-  /// The parameter table, read from the driver once and cached; what launches check their arguments against.
-  /// Lives as long as any copy of this kernel. Throws CUDAError.
+  /// The parameter table, read from the driver once and cached; what launches check their arguments
+  /// against. Lives as long as any copy of this kernel. Throws CUDAError.
   [[nodiscard]] std::span<const ParamInfo> params() const;
   /// Size of the parameter block: end of the last parameter.
   [[nodiscard]] std::size_t params_size() const;
@@ -92,8 +94,12 @@ class CUCORE_EXPORT Kernel {
   [[nodiscard]] KernelAttributes attributes() const { return KernelAttributes{state_}; }
   [[nodiscard]] KernelOccupancy occupancy() const { return KernelOccupancy{state_}; }
 
-  friend bool operator==(const Kernel& a, const Kernel& b) noexcept { return a.handle() == b.handle(); }
-  [[nodiscard]] const std::shared_ptr<detail::KernelState>& state() const noexcept { return state_; }
+  friend bool operator==(const Kernel& a, const Kernel& b) noexcept {
+    return a.handle() == b.handle();
+  }
+  [[nodiscard]] const std::shared_ptr<detail::KernelState>& state() const noexcept {
+    return state_;
+  }
 
  private:
   std::shared_ptr<detail::KernelState> state_;

@@ -45,13 +45,15 @@ struct CUCORE_EXPORT LinkerOptions {
   [[nodiscard]] std::vector<std::string> flags() const;
 };
 
-/// Links object codes. nvJitLink does it where it is installed, else the driver; what nvJitLink cannot make for the CPU device
-/// the driver links there. A linker is used once: after link() only its logs and close() are of use.
+/// Links object codes. nvJitLink does it where it is installed, else the driver; what nvJitLink
+/// cannot make for the CPU device the driver links there. A linker is used once: after link() only
+/// its logs and close() are of use.
 class CUCORE_EXPORT Linker {
  public:
   Linker(std::vector<ObjectCode> inputs, LinkerOptions options = {});
 
-  /// Makes "cubin" or "ptx" (the latter needs LTO-IR inputs). Throws CUDAError with the linker's log.
+  /// Makes "cubin" or "ptx" (the latter needs LTO-IR inputs). Throws CUDAError with the linker's
+  /// log.
   [[nodiscard]] ObjectCode link(CodeType target);
   /// What the linker said; empty before link().
   [[nodiscard]] std::string get_error_log() const;

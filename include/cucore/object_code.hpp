@@ -1,4 +1,5 @@
-// cucore/object_code.hpp: compiled device code, in memory or in a file, loaded when a kernel is asked for.
+// cucore/object_code.hpp: compiled device code, in memory or in a file, loaded when a kernel is
+// asked for.
 #pragma once
 
 #include <filesystem>
@@ -24,22 +25,30 @@ enum class CodeType { ptx, cubin, ltoir, fatbin, object, library };
 /// Names a program uses for its symbols, each with the symbol's name in the code (mangled for C++).
 using SymbolMapping = std::map<std::string, std::string, std::less<>>;
 
-/// Compiled code. Making one neither reads its file nor touches the driver. Copies are cheap and share one state; the code is
-/// loaded into the driver once, by whoever asks first, and unloaded when the last ObjectCode and Kernel of it are gone.
-/// Safe to use from several threads.
+/// Compiled code. Making one neither reads its file nor touches the driver. Copies are cheap and
+/// share one state; the code is loaded into the driver once, by whoever asks first, and unloaded
+/// when the last ObjectCode and Kernel of it are gone. Safe to use from several threads.
 class CUCORE_EXPORT ObjectCode {
  public:
   /// Code in memory. PTX is text; everything else bytes.
-  ObjectCode(CodeType type, std::string code, std::string name = {}, SymbolMapping symbol_mapping = {});
+  ObjectCode(CodeType type, std::string code, std::string name = {},
+             SymbolMapping symbol_mapping = {});
   /// Code in a file, read when it is needed.
-  ObjectCode(CodeType type, const std::filesystem::path& file, std::string name = {}, SymbolMapping symbol_mapping = {});
+  ObjectCode(CodeType type, const std::filesystem::path& file, std::string name = {},
+             SymbolMapping symbol_mapping = {});
 
-  static ObjectCode from_ptx(std::string code, std::string name = {}, SymbolMapping symbol_mapping = {});
-  static ObjectCode from_cubin(std::string code, std::string name = {}, SymbolMapping symbol_mapping = {});
-  static ObjectCode from_ltoir(std::string code, std::string name = {}, SymbolMapping symbol_mapping = {});
-  static ObjectCode from_fatbin(std::string code, std::string name = {}, SymbolMapping symbol_mapping = {});
-  static ObjectCode from_object(std::string code, std::string name = {}, SymbolMapping symbol_mapping = {});
-  static ObjectCode from_library(std::string code, std::string name = {}, SymbolMapping symbol_mapping = {});
+  static ObjectCode from_ptx(std::string code, std::string name = {},
+                             SymbolMapping symbol_mapping = {});
+  static ObjectCode from_cubin(std::string code, std::string name = {},
+                               SymbolMapping symbol_mapping = {});
+  static ObjectCode from_ltoir(std::string code, std::string name = {},
+                               SymbolMapping symbol_mapping = {});
+  static ObjectCode from_fatbin(std::string code, std::string name = {},
+                                SymbolMapping symbol_mapping = {});
+  static ObjectCode from_object(std::string code, std::string name = {},
+                                SymbolMapping symbol_mapping = {});
+  static ObjectCode from_library(std::string code, std::string name = {},
+                                 SymbolMapping symbol_mapping = {});
 
   /// The code a kernel came from; nothing for a handle made elsewhere.
   static std::optional<ObjectCode> of(const Kernel& kernel);
@@ -49,11 +58,12 @@ class CUCORE_EXPORT ObjectCode {
   [[nodiscard]] const SymbolMapping& symbol_mapping() const noexcept;
   /// The file this code comes from, where it does.
   [[nodiscard]] const std::optional<std::filesystem::path>& file() const noexcept;
-  /// The code itself; reads the file at first. Throws std::system_error when the file cannot be read.
+  /// The code itself; reads the file at first. Throws std::system_error when the file cannot be
+  /// read.
   [[nodiscard]] const std::string& code() const;
 
-  /// The kernel of this name, as in the source where the symbol mapping knows it, else as in the code. Loads the code.
-  /// Throws CUDAError; a name that is not there lists those that are.
+  /// The kernel of this name, as in the source where the symbol mapping knows it, else as in the
+  /// code. Loads the code. Throws CUDAError; a name that is not there lists those that are.
   [[nodiscard]] Kernel get_kernel(std::string_view name) const;
   /// All kernels of the code, by their names in it. Loads the code.
   [[nodiscard]] std::vector<std::string> kernel_names() const;
@@ -63,12 +73,14 @@ class CUCORE_EXPORT ObjectCode {
   [[nodiscard]] bool is_loaded() const noexcept;
 
   /// The same object, not equal bytes.
-  friend bool operator==(const ObjectCode& a, const ObjectCode& b) noexcept { return a.state_ == b.state_; }
+  friend bool operator==(const ObjectCode& a, const ObjectCode& b) noexcept {
+    return a.state_ == b.state_;
+  }
   [[nodiscard]] const void* identity() const noexcept { return state_.get(); }
   /// Keeps the loaded code in the driver for as long as it is held.
   [[nodiscard]] std::shared_ptr<detail::Library> library() const;
-  /// A slot for a binding to another language, for what it keeps per object code; let go with the last copy. The first to
-  /// attach wins. Null when nothing is attached.
+  /// A slot for a binding to another language, for what it keeps per object code; let go with the
+  /// last copy. The first to attach wins. Null when nothing is attached.
   [[nodiscard]] void* attachment() const noexcept;
   void attach(std::shared_ptr<void> attachment) const;
 

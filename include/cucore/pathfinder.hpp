@@ -1,4 +1,5 @@
-// cucore/pathfinder.hpp: finds CUDA components in the user's environment, and says why when they are not there.
+// cucore/pathfinder.hpp: finds CUDA components in the user's environment, and says why when they
+// are not there.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +13,18 @@
 
 namespace cucore::pathfinder {
 
-/// What is looked for. One name may exist in several kinds ("nvrtc" is a library and a set of headers).
+/// What is looked for. One name may exist in several kinds ("nvrtc" is a library and a set of
+/// headers).
 enum class Kind { dynamic_lib, headers, static_lib, bitcode_lib, binary };
 
-/// One place that was looked at: which step of the search, which file or folder, and what was there.
+/// One place that was looked at: which step of the search, which file or folder, and what was
+/// there.
 struct Attempt {
-  std::string step;     ///< "site-packages", "conda", "system-search", "CUDA_PATH", "system-ctk-root", ...
+  std::string
+      step;  ///< "site-packages", "conda", "system-search", "CUDA_PATH", "system-ctk-root", ...
   std::string place;    ///< the file tried, or why the step was skipped
-  std::string outcome;  ///< "found", "not there", "could not be loaded: ...", "also there, not used", "skipped"
+  std::string outcome;  ///< "found", "not there", "could not be loaded: ...", "also there, not
+                        ///< used", "skipped"
   friend bool operator==(const Attempt&, const Attempt&) = default;
 };
 
@@ -71,12 +76,14 @@ class CUCORE_EXPORT NotAvailableError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Where Python packages are installed; NVIDIA's wheels are looked for under these folders, in this order. Python passes its
-/// own; without Python they come from CUCORE_SITE_PACKAGES (colon-separated), else from VIRTUAL_ENV. Relative paths are dropped.
+/// Where Python packages are installed; NVIDIA's wheels are looked for under these folders, in this
+/// order. Python passes its own; without Python they come from CUCORE_SITE_PACKAGES
+/// (colon-separated), else from VIRTUAL_ENV. Relative paths are dropped.
 CUCORE_EXPORT void set_site_packages(std::vector<std::string> folders);
 
-/// Loads a library by its short name ("nvrtc"), its dependencies first. The answer is found once per process, whatever
-/// thread asks first. Throws UnknownNameError, NotAvailableError, NotFoundError.
+/// Loads a library by its short name ("nvrtc"), its dependencies first. The answer is found once
+/// per process, whatever thread asks first. Throws UnknownNameError, NotAvailableError,
+/// NotFoundError.
 CUCORE_EXPORT const LoadedDL& load_nvidia_dynamic_lib(std::string_view libname);
 
 /// The folder of a library's headers; nothing when there are none. Throws UnknownNameError.
@@ -91,10 +98,12 @@ CUCORE_EXPORT std::optional<Located> locate_binary_utility(std::string_view name
 CUCORE_EXPORT std::optional<std::string> cuda_path_or_home();
 
 /// The whole search for a component, every place in order, without loading anything.
-/// Without a kind: the first kind that knows the name, in the order of Kind. Throws UnknownNameError.
+/// Without a kind: the first kind that knows the name, in the order of Kind. Throws
+/// UnknownNameError.
 CUCORE_EXPORT SearchReport explain(std::string_view name, std::optional<Kind> kind = std::nullopt);
 
-/// Names of the catalogue, in its order. `toolkit_only` leaves out what is not part of the CUDA Toolkit.
+/// Names of the catalogue, in its order. `toolkit_only` leaves out what is not part of the CUDA
+/// Toolkit.
 CUCORE_EXPORT std::vector<std::string> supported(Kind kind, bool toolkit_only = false);
 /// The header whose presence proves that a folder holds the headers of `libname`.
 CUCORE_EXPORT std::string header_of(std::string_view libname);

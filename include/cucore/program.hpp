@@ -23,8 +23,9 @@ enum class PCHStatus { created, not_attempted, failed };
 [[nodiscard]] CUCORE_EXPORT SourceType source_type_of(std::string_view name);
 [[nodiscard]] CUCORE_EXPORT const char* backend_name(CompilerBackend backend) noexcept;
 
-/// How a program is compiled. An option that is not set takes the compiler's default. Names and meanings are the compiler's
-/// (NVRTC's user guide describes each); `flags()` shows what they become.
+/// How a program is compiled. An option that is not set takes the compiler's default. Names and
+/// meanings are the compiler's (NVRTC's user guide describes each); `flags()` shows what they
+/// become.
 struct CUCORE_EXPORT ProgramOptions {
   using Flag = std::optional<bool>;
   using Number = std::optional<int>;
@@ -84,34 +85,43 @@ struct CUCORE_EXPORT ProgramOptions {
   Flag pch_verbose;
   Flag pch_messages;
   Flag instantiate_templates_in_pch;
-  std::vector<std::pair<std::string, std::string>> extra_sources;  ///< (name, text): NVVM modules; headers of C++
-  Flag use_libdevice;                                              ///< NVVM: link NVIDIA's math library
+  std::vector<std::pair<std::string, std::string>>
+      extra_sources;   ///< (name, text): NVVM modules; headers of C++
+  Flag use_libdevice;  ///< NVVM: link NVIDIA's math library
   Flag numba_debug;
 
-  /// The compiler's command line. `target` matters to NVVM ("ltoir"). An unset `arch` is the current device's, or none when
-  /// there is no device. Throws std::invalid_argument when a set option means nothing to the back end.
-  [[nodiscard]] std::vector<std::string> flags(CompilerBackend backend, std::optional<CodeType> target = std::nullopt) const;
+  /// The compiler's command line. `target` matters to NVVM ("ltoir"). An unset `arch` is the
+  /// current device's, or none when there is no device. Throws std::invalid_argument when a set
+  /// option means nothing to the back end.
+  [[nodiscard]] std::vector<std::string> flags(CompilerBackend backend,
+                                               std::optional<CodeType> target = std::nullopt) const;
 };
 
-/// A program in source form. Compiling creates no context and may run on several threads for different programs; calls on
-/// one program take turns.
+/// A program in source form. Compiling creates no context and may run on several threads for
+/// different programs; calls on one program take turns.
 class CUCORE_EXPORT Program {
  public:
   Program(std::string code, SourceType type, ProgramOptions options = {});
 
-  /// Compiles to PTX, cubin or LTO-IR. `name_expressions` are C++ names ("add<float>") that must be compiled and found again
-  /// by get_kernel. `log` receives what the compiler says, also after success. Throws NVRTCError or CUDAError with the log.
-  /// On the CPU device a cubin is a container (cucore/container.hpp): it also holds the PTX that runs there.
-  [[nodiscard]] ObjectCode compile(CodeType target, std::span<const std::string> name_expressions = {}, std::string* log = nullptr);
+  /// Compiles to PTX, cubin or LTO-IR. `name_expressions` are C++ names ("add<float>") that must be
+  /// compiled and found again by get_kernel. `log` receives what the compiler says, also after
+  /// success. Throws NVRTCError or CUDAError with the log. On the CPU device a cubin is a container
+  /// (cucore/container.hpp): it also holds the PTX that runs there.
+  [[nodiscard]] ObjectCode compile(CodeType target,
+                                   std::span<const std::string> name_expressions = {},
+                                   std::string* log = nullptr);
   /// The same for PTX programs, under the name that fits.
-  [[nodiscard]] ObjectCode link(CodeType target, std::string* log = nullptr) { return compile(target, {}, log); }
+  [[nodiscard]] ObjectCode link(CodeType target, std::string* log = nullptr) {
+    return compile(target, {}, log);
+  }
 
   [[nodiscard]] CompilerBackend backend() const noexcept;
   [[nodiscard]] SourceType source_type() const noexcept;
   [[nodiscard]] const ProgramOptions& options() const noexcept;
   /// The compiler's handle (nvrtcProgram, nvvmProgram); null once closed, and for PTX.
   [[nodiscard]] void* handle() const noexcept;
-  /// What became of the precompiled header of the last compilation; nothing when none was asked for.
+  /// What became of the precompiled header of the last compilation; nothing when none was asked
+  /// for.
   [[nodiscard]] std::optional<PCHStatus> pch_status() const noexcept;
   /// Frees the compiler's state. Idempotent; compile() then throws InvalidStateError.
   void close() noexcept;

@@ -41,13 +41,14 @@ class CUCORE_EXPORT InMemoryProgramCache final : public ProgramCache {
   std::unique_ptr<State> state_;
 };
 
-/// Keeps code in a folder, a file per entry, for this user's processes. The folder must be the user's own and closed to
-/// others: code that others could have written is not loaded. Files appear whole or not at all, links are not followed, and what
-/// fails its digest is thrown away and counts as a miss.
+/// Keeps code in a folder, a file per entry, for this user's processes. The folder must be the
+/// user's own and closed to others: code that others could have written is not loaded. Files appear
+/// whole or not at all, links are not followed, and what fails its digest is thrown away and counts
+/// as a miss.
 class CUCORE_EXPORT FileStreamProgramCache final : public ProgramCache {
  public:
-  /// Without a folder: cucore/programs in the user's cache folder. Throws std::system_error, or std::runtime_error when the
-  /// folder belongs to another user, is a link, or is open to others.
+  /// Without a folder: cucore/programs in the user's cache folder. Throws std::system_error, or
+  /// std::runtime_error when the folder belongs to another user, is a link, or is open to others.
   explicit FileStreamProgramCache(std::optional<std::filesystem::path> folder = std::nullopt,
                                   std::optional<std::uint64_t> max_size_bytes = std::nullopt);
   ~FileStreamProgramCache() override;
@@ -63,15 +64,19 @@ class CUCORE_EXPORT FileStreamProgramCache final : public ProgramCache {
   std::unique_ptr<State> state_;
 };
 
-/// A digest of all that decides the result of a compilation: source, options, compiler and its version, target, kind of device.
-/// Files the compiler would read (include_path, a quoted #include, ...) cannot be seen from here: such options need `extra_digest`,
-/// a digest of those files by the caller. Throws std::invalid_argument that names them.
-[[nodiscard]] CUCORE_EXPORT std::string make_program_cache_key(std::string_view code, SourceType type, const ProgramOptions& options,
-                                                               CodeType target, std::span<const std::string> name_expressions = {},
-                                                               std::optional<std::string_view> extra_digest = std::nullopt);
+/// A digest of all that decides the result of a compilation: source, options, compiler and its
+/// version, target, kind of device. Files the compiler would read (include_path, a quoted #include,
+/// ...) cannot be seen from here: such options need `extra_digest`, a digest of those files by the
+/// caller. Throws std::invalid_argument that names them.
+[[nodiscard]] CUCORE_EXPORT std::string make_program_cache_key(
+    std::string_view code, SourceType type, const ProgramOptions& options, CodeType target,
+    std::span<const std::string> name_expressions = {},
+    std::optional<std::string_view> extra_digest = std::nullopt);
 
-/// Compiles, or takes the result from the cache. The symbols of name expressions are kept beside the code.
-[[nodiscard]] CUCORE_EXPORT ObjectCode compile_cached(ProgramCache& cache, Program& program, std::string_view key, CodeType target,
-                                                      std::span<const std::string> name_expressions = {}, std::string* log = nullptr);
+/// Compiles, or takes the result from the cache. The symbols of name expressions are kept beside
+/// the code.
+[[nodiscard]] CUCORE_EXPORT ObjectCode
+compile_cached(ProgramCache& cache, Program& program, std::string_view key, CodeType target,
+               std::span<const std::string> name_expressions = {}, std::string* log = nullptr);
 
 }  // namespace cucore

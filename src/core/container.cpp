@@ -1,7 +1,7 @@
-// container.cpp: appends a section to an ELF file, and finds it again. Bytes may come from anywhere: every offset is checked.
+// container.cpp: appends a section to an ELF file, and finds it again. Bytes may come from
+// anywhere: every offset is checked.
 #include "cucore/container.hpp"
 
-#include <cstdint>
 #include <elf.h>
 
 #include <algorithm>
@@ -42,10 +42,12 @@ std::optional<Elf> parse(std::string_view file) {
   if (file.size() < sizeof(Elf64_Ehdr)) return std::nullopt;
   Elf elf{read_at<Elf64_Ehdr>(file, 0), {}};
   const Elf64_Ehdr& h = elf.header;
-  if (std::memcmp(h.e_ident, ELFMAG, SELFMAG) != 0 || h.e_ident[EI_CLASS] != ELFCLASS64 || h.e_ident[EI_DATA] != ELFDATA2LSB) {
+  if (std::memcmp(h.e_ident, ELFMAG, SELFMAG) != 0 || h.e_ident[EI_CLASS] != ELFCLASS64 ||
+      h.e_ident[EI_DATA] != ELFDATA2LSB) {
     return std::nullopt;
   }
-  if (h.e_shnum == 0 || h.e_shentsize != sizeof(Elf64_Shdr) || h.e_shstrndx >= h.e_shnum) return std::nullopt;
+  if (h.e_shnum == 0 || h.e_shentsize != sizeof(Elf64_Shdr) || h.e_shstrndx >= h.e_shnum)
+    return std::nullopt;
   if (!fits(file, h.e_shoff, std::uint64_t{h.e_shnum} * sizeof(Elf64_Shdr))) return std::nullopt;
   for (std::size_t i = 0; i < h.e_shnum; ++i) {
     elf.sections.push_back(read_at<Elf64_Shdr>(file, h.e_shoff + i * sizeof(Elf64_Shdr)));
@@ -55,7 +57,9 @@ std::optional<Elf> parse(std::string_view file) {
   return elf;
 }
 
-void align(std::string& bytes, std::size_t alignment) { bytes.resize((bytes.size() + alignment - 1) / alignment * alignment); }
+void align(std::string& bytes, std::size_t alignment) {
+  bytes.resize((bytes.size() + alignment - 1) / alignment * alignment);
+}
 
 /// A file with nothing but a table of section names.
 std::string empty_file() {
@@ -129,8 +133,11 @@ std::vector<std::string_view> ptx_of_container(std::string_view file) {
   const Elf64_Shdr& names = elf->sections[elf->header.e_shstrndx];
   const auto table = file.substr(names.sh_offset, names.sh_size);
   for (const Elf64_Shdr& section : elf->sections) {
-    if (section.sh_name >= table.size() || section.sh_type != SHT_PROGBITS || !fits(file, section.sh_offset, section.sh_size)) continue;
-    const auto name = table.substr(section.sh_name, table.find('\0', section.sh_name) - section.sh_name);
+    if (section.sh_name >= table.size() || section.sh_type != SHT_PROGBITS ||
+        !fits(file, section.sh_offset, section.sh_size))
+      continue;
+    const auto name =
+        table.substr(section.sh_name, table.find('\0', section.sh_name) - section.sh_name);
     if (name != kContainerSection) continue;
     for (auto rest = file.substr(section.sh_offset, section.sh_size); !rest.empty();) {
       const auto end = std::min(rest.find('\0'), rest.size());

@@ -12,7 +12,8 @@ Kernel Kernel::from_handle(CUkernel handle, const ObjectCode* owner) {
   if (handle == nullptr) throw std::invalid_argument{"a kernel handle cannot be null"};
   const char* name = nullptr;
   if (driver().cuKernelGetName(&name, handle) != CUDA_SUCCESS || name == nullptr) name = "";
-  return Kernel{std::make_shared<detail::KernelState>(handle, owner != nullptr ? owner->library() : nullptr, name)};
+  return Kernel{std::make_shared<detail::KernelState>(
+      handle, owner != nullptr ? owner->library() : nullptr, name)};
 }
 
 CUkernel Kernel::handle() const noexcept { return state_->handle; }
@@ -26,7 +27,8 @@ std::span<const ParamInfo> Kernel::params() const {
       std::vector<ParamInfo> params;
       for (std::size_t i = 0;; ++i) {
         ParamInfo info{};
-        const CUresult code = driver().cuKernelGetParamInfo(state.handle, i, &info.offset, &info.size);
+        const CUresult code =
+            driver().cuKernelGetParamInfo(state.handle, i, &info.offset, &info.size);
         if (code == CUDA_ERROR_INVALID_VALUE) break;  // one past the last
         check(code, "cuKernelGetParamInfo");
         params.push_back(info);

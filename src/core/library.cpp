@@ -14,7 +14,8 @@ class JitLog {
  public:
   static constexpr std::size_t kBytes = 8192;
   std::array<CUjit_option, 2> options{CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-  std::array<void*, 2> values{text_.data(), reinterpret_cast<void*>(static_cast<std::uintptr_t>(kBytes))};
+  std::array<void*, 2> values{text_.data(),
+                              reinterpret_cast<void*>(static_cast<std::uintptr_t>(kBytes))};
   [[nodiscard]] const char* text() const { return text_.data(); }
 
  private:
@@ -26,8 +27,9 @@ class JitLog {
 std::shared_ptr<Library> Library::load(const std::string& code, std::string_view what) {
   JitLog log;
   CUlibrary handle = nullptr;
-  const CUresult result = driver().cuLibraryLoadData(&handle, code.data(), log.options.data(), log.values.data(),
-                                                     static_cast<unsigned>(log.options.size()), nullptr, nullptr, 0);
+  const CUresult result =
+      driver().cuLibraryLoadData(&handle, code.data(), log.options.data(), log.values.data(),
+                                 static_cast<unsigned>(log.options.size()), nullptr, nullptr, 0);
   if (result != CUDA_SUCCESS) {
     try {
       fail(result, "cuLibraryLoadData");

@@ -16,7 +16,8 @@
 
 namespace cucore::detail {
 
-/// Owns a CUlibrary: unloaded with its last user. Quiet at the end of the process, when the driver may be gone.
+/// Owns a CUlibrary: unloaded with its last user. Quiet at the end of the process, when the driver
+/// may be gone.
 class Library {
  public:
   /// Loads code; `what` names it in errors, which carry the driver's compile log.
@@ -39,8 +40,8 @@ struct CodeImage {
   SymbolMapping symbol_mapping;
   std::optional<std::filesystem::path> file;
 
-  const std::string& code() const;     ///< reads the file at first
-  std::string description() const;     ///< "cubin code 'name'", for messages
+  const std::string& code() const;  ///< reads the file at first
+  std::string description() const;  ///< "cubin code 'name'", for messages
 
   mutable std::mutex mutex;  // guards what follows
   mutable bool code_read = true;
@@ -48,12 +49,17 @@ struct CodeImage {
 };
 
 struct KernelState {
-  KernelState(CUkernel kernel, std::shared_ptr<Library> owner, std::string symbol, std::shared_ptr<const CodeImage> source = nullptr)
-      : handle{kernel}, library{std::move(owner)}, image{std::move(source)}, name{std::move(symbol)} {}
+  KernelState(CUkernel kernel, std::shared_ptr<Library> owner, std::string symbol,
+              std::shared_ptr<const CodeImage> source = nullptr)
+      : handle{kernel},
+        library{std::move(owner)},
+        image{std::move(source)},
+        name{std::move(symbol)} {}
 
   const CUkernel handle;
-  const std::shared_ptr<Library> library;       // null for a handle made elsewhere
-  const std::shared_ptr<const CodeImage> image;  // where it was compiled from; null for a handle made elsewhere
+  const std::shared_ptr<Library> library;  // null for a handle made elsewhere
+  const std::shared_ptr<const CodeImage>
+      image;  // where it was compiled from; null for a handle made elsewhere
   const std::string name;
 
   std::mutex mutex;                      // guards the first read of what follows

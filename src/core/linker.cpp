@@ -13,17 +13,20 @@
 namespace cucore {
 namespace {
 
-/// On the CPU device LTO-IR becomes PTX first, with nvJitLink; the rest is merged by the driver there.
+/// On the CPU device LTO-IR becomes PTX first, with nvJitLink; the rest is merged by the driver
+/// there.
 std::string link_for_cpu_device(Linker::Implementation& job, CodeType target) {
   std::vector<ObjectCode> lto;
   std::vector<ObjectCode> rest;
-  for (const ObjectCode& input : job.inputs) (input.code_type() == CodeType::ltoir ? lto : rest).push_back(input);
+  for (const ObjectCode& input : job.inputs)
+    (input.code_type() == CodeType::ltoir ? lto : rest).push_back(input);
   if (lto.empty()) {
     if (target == CodeType::ptx) return detail::link_with_nvjitlink(job, rest, target);
     return detail::link_with_driver(job, rest, target);
   }
   if (!rest.empty() && target == CodeType::ptx) {
-    throw std::invalid_argument{"the CPU device cannot make one PTX text of LTO-IR and other code: link to 'cubin'"};
+    throw std::invalid_argument{
+        "the CPU device cannot make one PTX text of LTO-IR and other code: link to 'cubin'"};
   }
   std::string ptx = detail::link_with_nvjitlink(job, lto, CodeType::ptx);
   if (!rest.empty()) {
@@ -46,7 +49,8 @@ void detail::fail_link(int code, const std::string& what, const Linker::Implemen
   throw CUDAError{code, what.substr(0, what.find_first_of(" :")), text};
 }
 
-Linker::Linker(std::vector<ObjectCode> inputs, LinkerOptions options) : implementation_{std::make_shared<Implementation>()} {
+Linker::Linker(std::vector<ObjectCode> inputs, LinkerOptions options)
+    : implementation_{std::make_shared<Implementation>()} {
   if (inputs.empty()) throw std::invalid_argument{"a linker needs at least one ObjectCode"};
   implementation_->inputs = std::move(inputs);
   implementation_->options = std::move(options);
@@ -63,7 +67,8 @@ ObjectCode Linker::link(CodeType target) {
   if (job.closed) throw InvalidStateError{"this Linker is closed"};
   if (job.linked) throw InvalidStateError{"this Linker has linked already: make a new one"};
   if (target != CodeType::cubin && target != CodeType::ptx) {
-    throw std::invalid_argument{std::string{"Unsupported target type: "} + code_type_name(target) + "; it must be 'cubin' or 'ptx'"};
+    throw std::invalid_argument{std::string{"Unsupported target type: "} + code_type_name(target) +
+                                "; it must be 'cubin' or 'ptx'"};
   }
   job.linked = true;
   std::string bytes;
@@ -75,7 +80,8 @@ ObjectCode Linker::link(CodeType target) {
     bytes = detail::link_with_driver(job, job.inputs, target);
   }
   SymbolMapping mapping;
-  for (const ObjectCode& input : job.inputs) mapping.insert(input.symbol_mapping().begin(), input.symbol_mapping().end());
+  for (const ObjectCode& input : job.inputs)
+    mapping.insert(input.symbol_mapping().begin(), input.symbol_mapping().end());
   return {target, std::move(bytes), job.options.name, std::move(mapping)};
 }
 

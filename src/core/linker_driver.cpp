@@ -14,14 +14,21 @@ constexpr std::size_t kLogBytes = 16384;
 
 CUjitInputType input_type(const ObjectCode& code) {
   switch (code.code_type()) {
-    case CodeType::ptx: return CU_JIT_INPUT_PTX;
-    case CodeType::cubin: return CU_JIT_INPUT_CUBIN;
-    case CodeType::fatbin: return CU_JIT_INPUT_FATBINARY;
-    case CodeType::object: return CU_JIT_INPUT_OBJECT;
-    case CodeType::library: return CU_JIT_INPUT_LIBRARY;
-    case CodeType::ltoir: break;
+    case CodeType::ptx:
+      return CU_JIT_INPUT_PTX;
+    case CodeType::cubin:
+      return CU_JIT_INPUT_CUBIN;
+    case CodeType::fatbin:
+      return CU_JIT_INPUT_FATBINARY;
+    case CodeType::object:
+      return CU_JIT_INPUT_OBJECT;
+    case CodeType::library:
+      return CU_JIT_INPUT_LIBRARY;
+    case CodeType::ltoir:
+      break;
   }
-  throw std::invalid_argument{"the driver cannot link LTO-IR: install nvJitLink (pip install nvidia-nvjitlink)"};
+  throw std::invalid_argument{
+      "the driver cannot link LTO-IR: install nvJitLink (pip install nvidia-nvjitlink)"};
 }
 
 /// The option list of cuLinkCreate: two parallel arrays.
@@ -56,10 +63,13 @@ void refuse_unsupported(const LinkerOptions& o) {
   refuse(!o.ptxas_options.empty(), "ptxas_options");
   refuse(o.split_compile.has_value(), "split_compile");
   refuse(o.split_compile_extended.has_value(), "split_compile_extended");
-  if (!names.empty()) throw std::invalid_argument{"these options need nvJitLink, the driver's linker does not have them: " + names};
+  if (!names.empty())
+    throw std::invalid_argument{
+        "these options need nvJitLink, the driver's linker does not have them: " + names};
 }
 
-/// A context must be current for the driver's linker; the first device's primary one serves where there is none.
+/// A context must be current for the driver's linker; the first device's primary one serves where
+/// there is none.
 class BorrowedContext {
  public:
   BorrowedContext() {
@@ -90,9 +100,11 @@ class BorrowedContext {
 
 }  // namespace
 
-std::string link_with_driver(Linker::Implementation& job, const std::vector<ObjectCode>& inputs, CodeType target) {
+std::string link_with_driver(Linker::Implementation& job, const std::vector<ObjectCode>& inputs,
+                             CodeType target) {
   job.backend = CompilerBackend::driver;
-  if (target != CodeType::cubin) throw std::invalid_argument{"the driver's linker makes cubins only"};
+  if (target != CodeType::cubin)
+    throw std::invalid_argument{"the driver's linker makes cubins only"};
   const LinkerOptions& o = job.options;
   refuse_unsupported(o);
 
@@ -104,14 +116,18 @@ std::string link_with_driver(Linker::Implementation& job, const std::vector<Obje
   options.add(CU_JIT_ERROR_LOG_BUFFER, reinterpret_cast<std::uintptr_t>(error.data()));
   options.add(CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, kLogBytes);
   if (o.arch && o.arch->starts_with("sm_")) {
-    options.add(CU_JIT_TARGET, static_cast<std::uintptr_t>(std::strtoul(o.arch->c_str() + 3, nullptr, 10)));
+    options.add(CU_JIT_TARGET,
+                static_cast<std::uintptr_t>(std::strtoul(o.arch->c_str() + 3, nullptr, 10)));
   }
-  if (o.max_register_count) options.add(CU_JIT_MAX_REGISTERS, static_cast<std::uintptr_t>(*o.max_register_count));
-  if (o.optimization_level) options.add(CU_JIT_OPTIMIZATION_LEVEL, static_cast<std::uintptr_t>(*o.optimization_level));
+  if (o.max_register_count)
+    options.add(CU_JIT_MAX_REGISTERS, static_cast<std::uintptr_t>(*o.max_register_count));
+  if (o.optimization_level)
+    options.add(CU_JIT_OPTIMIZATION_LEVEL, static_cast<std::uintptr_t>(*o.optimization_level));
   options.add(CU_JIT_LOG_VERBOSE, o.verbose);
   options.add(CU_JIT_GENERATE_DEBUG_INFO, o.debug);
   options.add(CU_JIT_GENERATE_LINE_INFO, o.lineinfo);
-  if (o.no_cache.value_or(false)) options.add(CU_JIT_CACHE_MODE, static_cast<std::uintptr_t>(CU_JIT_CACHE_OPTION_NONE));
+  if (o.no_cache.value_or(false))
+    options.add(CU_JIT_CACHE_MODE, static_cast<std::uintptr_t>(CU_JIT_CACHE_OPTION_NONE));
 
   const BorrowedContext context;
   const auto keep_logs = [&] {
@@ -121,16 +137,20 @@ std::string link_with_driver(Linker::Implementation& job, const std::vector<Obje
   const auto check_link = [&](CUresult code, const char* call) {
     if (code == CUDA_SUCCESS) return;
     keep_logs();
-    fail_link(static_cast<int>(code), std::string{result_name(code)} + ": " + result_text(code) + " (" + call + ")", job);
+    fail_link(static_cast<int>(code),
+              std::string{result_name(code)} + ": " + result_text(code) + " (" + call + ")", job);
   };
   CUlinkState state = nullptr;
-  check_link(driver().cuLinkCreate(options.size(), options.names(), options.values(), &state), "cuLinkCreate");
-  const std::shared_ptr<void> owner{state, [](void* raw) { driver().cuLinkDestroy(static_cast<CUlinkState>(raw)); }};
+  check_link(driver().cuLinkCreate(options.size(), options.names(), options.values(), &state),
+             "cuLinkCreate");
+  const std::shared_ptr<void> owner{
+      state, [](void* raw) { driver().cuLinkDestroy(static_cast<CUlinkState>(raw)); }};
   for (const ObjectCode& input : inputs) {
     std::string data = input.code();  // a copy: the driver takes it as writable
     const CUjitInputType type = input_type(input);
     if (type == CU_JIT_INPUT_PTX) data.push_back('\0');
-    check_link(driver().cuLinkAddData(state, type, data.data(), data.size(), input.name().c_str(), 0, nullptr, nullptr),
+    check_link(driver().cuLinkAddData(state, type, data.data(), data.size(), input.name().c_str(),
+                                      0, nullptr, nullptr),
                "cuLinkAddData");
   }
   void* cubin = nullptr;

@@ -24,8 +24,10 @@ class Linker::Implementation {
 namespace detail {
 
 /// Both fill the logs of `job` and throw CUDAError with them on failure. The result's bytes.
-std::string link_with_nvjitlink(Linker::Implementation& job, const std::vector<ObjectCode>& inputs, CodeType target);
-std::string link_with_driver(Linker::Implementation& job, const std::vector<ObjectCode>& inputs, CodeType target);
+std::string link_with_nvjitlink(Linker::Implementation& job, const std::vector<ObjectCode>& inputs,
+                                CodeType target);
+std::string link_with_driver(Linker::Implementation& job, const std::vector<ObjectCode>& inputs,
+                             CodeType target);
 
 /// The first fault wins: `what` is the library's own name for it.
 [[noreturn]] void fail_link(int code, const std::string& what, const Linker::Implementation& job);

@@ -9,12 +9,18 @@ namespace {
 
 nvJitLinkInputType input_type(CodeType type) {
   switch (type) {
-    case CodeType::ptx: return NVJITLINK_INPUT_PTX;
-    case CodeType::cubin: return NVJITLINK_INPUT_CUBIN;
-    case CodeType::ltoir: return NVJITLINK_INPUT_LTOIR;
-    case CodeType::fatbin: return NVJITLINK_INPUT_FATBIN;
-    case CodeType::object: return NVJITLINK_INPUT_OBJECT;
-    case CodeType::library: return NVJITLINK_INPUT_LIBRARY;
+    case CodeType::ptx:
+      return NVJITLINK_INPUT_PTX;
+    case CodeType::cubin:
+      return NVJITLINK_INPUT_CUBIN;
+    case CodeType::ltoir:
+      return NVJITLINK_INPUT_LTOIR;
+    case CodeType::fatbin:
+      return NVJITLINK_INPUT_FATBIN;
+    case CodeType::object:
+      return NVJITLINK_INPUT_OBJECT;
+    case CodeType::library:
+      return NVJITLINK_INPUT_LIBRARY;
   }
   return NVJITLINK_INPUT_NONE;
 }
@@ -52,11 +58,13 @@ class Session {
  public:
   explicit Session(Linker::Implementation& job) : job_{job} {}
 
-  std::string run(const std::vector<ObjectCode>& inputs, const std::vector<std::string>& flags, CodeType target) {
+  std::string run(const std::vector<ObjectCode>& inputs, const std::vector<std::string>& flags,
+                  CodeType target) {
     std::vector<const char*> pointers;
     for (const auto& flag : flags) pointers.push_back(flag.c_str());
     nvJitLinkHandle created = nullptr;
-    const nvJitLinkResult code = table_.nvJitLinkCreate(&created, static_cast<std::uint32_t>(pointers.size()), pointers.data());
+    const nvJitLinkResult code = table_.nvJitLinkCreate(
+        &created, static_cast<std::uint32_t>(pointers.size()), pointers.data());
     if (created != nullptr) {
       handle_ = created;
       job_.state = std::shared_ptr<void>{created, [](void* raw) {
@@ -66,11 +74,15 @@ class Session {
     }
     check(code, "nvJitLinkCreate");
     for (const ObjectCode& input : inputs) {
-      std::string name = input.name().empty() ? std::string{"unnamed "} + code_type_name(input.code_type()) : input.name();
+      std::string name = input.name().empty()
+                             ? std::string{"unnamed "} + code_type_name(input.code_type())
+                             : input.name();
       const std::string& bytes = input.code();
       // PTX is text: nvJitLink wants its terminating zero counted.
       const std::size_t size = bytes.size() + (input.code_type() == CodeType::ptx ? 1 : 0);
-      check(table_.nvJitLinkAddData(handle_, input_type(input.code_type()), bytes.c_str(), size, name.c_str()), "nvJitLinkAddData");
+      check(table_.nvJitLinkAddData(handle_, input_type(input.code_type()), bytes.c_str(), size,
+                                    name.c_str()),
+            "nvJitLinkAddData");
     }
     check(table_.nvJitLinkComplete(handle_), "nvJitLinkComplete");
     std::size_t size = 0;
@@ -118,13 +130,15 @@ class Session {
 
 }  // namespace
 
-std::string link_with_nvjitlink(Linker::Implementation& job, const std::vector<ObjectCode>& inputs, CodeType target) {
+std::string link_with_nvjitlink(Linker::Implementation& job, const std::vector<ObjectCode>& inputs,
+                                CodeType target) {
   job.backend = CompilerBackend::nvjitlink;
   auto flags = job.options.flags();
   const auto add = [&flags](const char* flag) {
     if (std::ranges::find(flags, flag) == flags.end()) flags.emplace_back(flag);
   };
-  if (std::ranges::find(inputs, CodeType::ltoir, &ObjectCode::code_type) != inputs.end()) add("-lto");
+  if (std::ranges::find(inputs, CodeType::ltoir, &ObjectCode::code_type) != inputs.end())
+    add("-lto");
   if (target == CodeType::ptx) add("-ptx");
   return Session{job}.run(inputs, flags, target);
 }

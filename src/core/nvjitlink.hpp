@@ -7,13 +7,16 @@
 namespace cucore::detail {
 
 struct NvJitLink {
-#define CUCORE_NVJITLINK(X)                                                                                             \
-  X(nvJitLinkCreate) X(nvJitLinkDestroy) X(nvJitLinkAddData) X(nvJitLinkComplete) X(nvJitLinkGetLinkedCubinSize)         \
-  X(nvJitLinkGetLinkedCubin) X(nvJitLinkGetLinkedPtxSize) X(nvJitLinkGetLinkedPtx) X(nvJitLinkGetErrorLogSize)           \
-  X(nvJitLinkGetErrorLog) X(nvJitLinkGetInfoLogSize) X(nvJitLinkGetInfoLog)
+#define CUCORE_NVJITLINK(X)                                                                   \
+  X(nvJitLinkCreate)                                                                          \
+  X(nvJitLinkDestroy) X(nvJitLinkAddData) X(nvJitLinkComplete) X(nvJitLinkGetLinkedCubinSize) \
+      X(nvJitLinkGetLinkedCubin) X(nvJitLinkGetLinkedPtxSize) X(nvJitLinkGetLinkedPtx)        \
+          X(nvJitLinkGetErrorLogSize) X(nvJitLinkGetErrorLog) X(nvJitLinkGetInfoLogSize)      \
+              X(nvJitLinkGetInfoLog)
   CUCORE_NVJITLINK(CUCORE_TOOL_MEMBER)
 
-  /// Loads the library at the first call. Throws pathfinder::NotFoundError; a later call tries again.
+  /// Loads the library at the first call. Throws pathfinder::NotFoundError; a later call tries
+  /// again.
   static const NvJitLink& get();
   /// False where it is not installed; asked once.
   static bool is_available();

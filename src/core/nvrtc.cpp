@@ -27,7 +27,8 @@ Nvrtc load() {
 /// XDG_CACHE_HOME, else ~/.cache, else the temporary folder.
 std::filesystem::path cache_folder() {
   if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg != nullptr && xdg[0] == '/') return xdg;
-  if (const char* home = std::getenv("HOME"); home != nullptr && home[0] == '/') return std::filesystem::path{home} / ".cache";
+  if (const char* home = std::getenv("HOME"); home != nullptr && home[0] == '/')
+    return std::filesystem::path{home} / ".cache";
   return std::filesystem::temp_directory_path();
 }
 
@@ -87,21 +88,28 @@ std::string nvrtc_log(nvrtcProgram program) {
 std::vector<std::string> bundled_header_folders() {
   const Nvrtc& nvrtc = Nvrtc::get();
   if (nvrtc.nvrtcInstallBundledHeaders != nullptr) {
-    const auto folder = cache_folder() / "cucore" / ("nvrtc-headers-" + std::to_string(nvrtc.major) + "." + std::to_string(nvrtc.minor));
+    const auto folder =
+        cache_folder() / "cucore" /
+        ("nvrtc-headers-" + std::to_string(nvrtc.major) + "." + std::to_string(nvrtc.minor));
     std::filesystem::create_directories(folder.parent_path());
-    ::chmod(folder.parent_path().c_str(), S_IRWXU);  // what is compiled from here must not be another user's
+    ::chmod(folder.parent_path().c_str(),
+            S_IRWXU);  // what is compiled from here must not be another user's
     const char* log = nullptr;
-    const nvrtcResult code = nvrtc.nvrtcInstallBundledHeaders(folder.c_str(), NVRTC_INSTALL_HEADERS_SKIP_IF_EXISTS, &log);
-    if (code != NVRTC_SUCCESS) fail_nvrtc(code, "nvrtcInstallBundledHeaders", log != nullptr ? log : "");
+    const nvrtcResult code = nvrtc.nvrtcInstallBundledHeaders(
+        folder.c_str(), NVRTC_INSTALL_HEADERS_SKIP_IF_EXISTS, &log);
+    if (code != NVRTC_SUCCESS)
+      fail_nvrtc(code, "nvrtcInstallBundledHeaders", log != nullptr ? log : "");
     return {folder.string(), (folder / "cccl").string()};
   }
   std::vector<std::string> folders;
   for (const char* name : {"cudart", "cccl"}) {
-    if (const auto found = pathfinder::locate_nvidia_header_directory(name)) folders.push_back(found->abs_path);
+    if (const auto found = pathfinder::locate_nvidia_header_directory(name))
+      folders.push_back(found->abs_path);
   }
   if (folders.empty()) {
-    throw std::runtime_error{"use_bundled_headers needs NVRTC 13.3 or later, or the toolkit's headers; found NVRTC " +
-                             std::to_string(nvrtc.major) + "." + std::to_string(nvrtc.minor) + " and no headers"};
+    throw std::runtime_error{
+        "use_bundled_headers needs NVRTC 13.3 or later, or the toolkit's headers; found NVRTC " +
+        std::to_string(nvrtc.major) + "." + std::to_string(nvrtc.minor) + " and no headers"};
   }
   return folders;
 }

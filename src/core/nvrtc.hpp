@@ -9,18 +9,22 @@
 namespace cucore::detail {
 
 struct Nvrtc {
-#define CUCORE_NVRTC(X)                                                                                             \
-  X(nvrtcVersion) X(nvrtcGetErrorString) X(nvrtcCreateProgram) X(nvrtcDestroyProgram) X(nvrtcCompileProgram)         \
-  X(nvrtcAddNameExpression) X(nvrtcGetLoweredName) X(nvrtcGetPTXSize) X(nvrtcGetPTX) X(nvrtcGetCUBINSize)            \
-  X(nvrtcGetCUBIN) X(nvrtcGetLTOIRSize) X(nvrtcGetLTOIR) X(nvrtcGetProgramLogSize) X(nvrtcGetProgramLog)
-#define CUCORE_NVRTC_NEW(X)                                                                                         \
-  X(nvrtcGetPCHCreateStatus) X(nvrtcGetPCHHeapSizeRequired) X(nvrtcSetPCHHeapSize) X(nvrtcInstallBundledHeaders)
+#define CUCORE_NVRTC(X)                                                                      \
+  X(nvrtcVersion)                                                                            \
+  X(nvrtcGetErrorString) X(nvrtcCreateProgram) X(nvrtcDestroyProgram) X(nvrtcCompileProgram) \
+      X(nvrtcAddNameExpression) X(nvrtcGetLoweredName) X(nvrtcGetPTXSize) X(nvrtcGetPTX)     \
+          X(nvrtcGetCUBINSize) X(nvrtcGetCUBIN) X(nvrtcGetLTOIRSize) X(nvrtcGetLTOIR)        \
+              X(nvrtcGetProgramLogSize) X(nvrtcGetProgramLog)
+#define CUCORE_NVRTC_NEW(X)  \
+  X(nvrtcGetPCHCreateStatus) \
+  X(nvrtcGetPCHHeapSizeRequired) X(nvrtcSetPCHHeapSize) X(nvrtcInstallBundledHeaders)
   CUCORE_NVRTC(CUCORE_TOOL_MEMBER)
   CUCORE_NVRTC_NEW(CUCORE_TOOL_MEMBER)
   int major = 0;
   int minor = 0;
 
-  /// Loads the library at the first call. Throws pathfinder::NotFoundError; a later call tries again.
+  /// Loads the library at the first call. Throws pathfinder::NotFoundError; a later call tries
+  /// again.
   static const Nvrtc& get();
 };
 
@@ -33,7 +37,8 @@ inline void check_nvrtc(nvrtcResult code, const char* call) {
 }
 /// What the compiler said so far.
 std::string nvrtc_log(nvrtcProgram program);
-/// Where the headers that come with NVRTC 13.3 and later are unpacked (once per user); older releases: the toolkit's headers.
+/// Where the headers that come with NVRTC 13.3 and later are unpacked (once per user); older
+/// releases: the toolkit's headers.
 std::vector<std::string> bundled_header_folders();
 
 }  // namespace cucore::detail

@@ -7,13 +7,16 @@
 namespace cucore::detail {
 
 struct Nvvm {
-#define CUCORE_NVVM(X)                                                                                          \
-  X(nvvmVersion) X(nvvmGetErrorString) X(nvvmCreateProgram) X(nvvmDestroyProgram) X(nvvmAddModuleToProgram)      \
-  X(nvvmLazyAddModuleToProgram) X(nvvmCompileProgram) X(nvvmVerifyProgram) X(nvvmGetCompiledResultSize)          \
-  X(nvvmGetCompiledResult) X(nvvmGetProgramLogSize) X(nvvmGetProgramLog)
+#define CUCORE_NVVM(X)                                                                       \
+  X(nvvmVersion)                                                                             \
+  X(nvvmGetErrorString) X(nvvmCreateProgram) X(nvvmDestroyProgram) X(nvvmAddModuleToProgram) \
+      X(nvvmLazyAddModuleToProgram) X(nvvmCompileProgram) X(nvvmVerifyProgram)               \
+          X(nvvmGetCompiledResultSize) X(nvvmGetCompiledResult) X(nvvmGetProgramLogSize)     \
+              X(nvvmGetProgramLog)
   CUCORE_NVVM(CUCORE_TOOL_MEMBER)
 
-  /// Loads the library at the first call. Throws pathfinder::NotFoundError; a later call tries again.
+  /// Loads the library at the first call. Throws pathfinder::NotFoundError; a later call tries
+  /// again.
   static const Nvvm& get();
 };
 

@@ -21,7 +21,8 @@ constexpr std::array<const char*, 6> kNames{"ptx", "cubin", "ltoir", "fatbin", "
 
 std::string read_file(const std::filesystem::path& path) {
   std::ifstream file{path, std::ios::binary};
-  if (!file) throw std::system_error{errno, std::generic_category(), "cannot read " + path.string()};
+  if (!file)
+    throw std::system_error{errno, std::generic_category(), "cannot read " + path.string()};
   return {std::istreambuf_iterator<char>{file}, {}};
 }
 
@@ -29,14 +30,19 @@ std::string read_file(const std::filesystem::path& path) {
 bool is_loadable(CodeType type, std::string_view code) {
   if (type == CodeType::ptx || type == CodeType::cubin || type == CodeType::fatbin) return true;
   if (type == CodeType::ltoir) return false;
-  constexpr std::string_view kElf{"\x7f" "ELF", 4};
+  constexpr std::string_view kElf{
+      "\x7f"
+      "ELF",
+      4};
   constexpr std::string_view kFatbin{"\x50\xed\x55\xba", 4};
   return code.starts_with(kElf) || code.starts_with(kFatbin) || code.find(".version") < 4096;
 }
 
 }  // namespace
 
-const char* code_type_name(CodeType type) noexcept { return kNames[static_cast<std::size_t>(type)]; }
+const char* code_type_name(CodeType type) noexcept {
+  return kNames[static_cast<std::size_t>(type)];
+}
 
 CodeType code_type_of(std::string_view name) {
   std::string known;
@@ -68,7 +74,8 @@ struct ObjectCode::State {
   std::mutex mutex;  // guards all below
   std::atomic<bool> loaded{false};
   std::shared_ptr<detail::Library> library;
-  std::map<std::string, std::shared_ptr<detail::KernelState>, std::less<>> kernels;  // by the name that was asked for
+  std::map<std::string, std::shared_ptr<detail::KernelState>, std::less<>>
+      kernels;  // by the name that was asked for
 
   std::atomic<void*> attached{nullptr};
   std::shared_ptr<void> attachment;
@@ -77,7 +84,9 @@ struct ObjectCode::State {
     if (library == nullptr) {
       const std::string& bytes = image->code();
       if (!is_loadable(image->type, bytes)) {
-        throw std::runtime_error{image->description() + " cannot be loaded as it is: link it first, Linker(code).link(\"cubin\")"};
+        throw std::runtime_error{
+            image->description() +
+            " cannot be loaded as it is: link it first, Linker(code).link(\"cubin\")"};
       }
       library = detail::Library::load(bytes, image->description());
       loaded.store(true, std::memory_order_release);
@@ -86,7 +95,8 @@ struct ObjectCode::State {
   }
 };
 
-ObjectCode::ObjectCode(CodeType type, std::string code, std::string name, SymbolMapping symbol_mapping)
+ObjectCode::ObjectCode(CodeType type, std::string code, std::string name,
+                       SymbolMapping symbol_mapping)
     : state_{std::make_shared<State>()} {
   state_->image->type = type;
   state_->image->bytes = std::move(code);
@@ -94,7 +104,8 @@ ObjectCode::ObjectCode(CodeType type, std::string code, std::string name, Symbol
   state_->image->symbol_mapping = std::move(symbol_mapping);
 }
 
-ObjectCode::ObjectCode(CodeType type, const std::filesystem::path& file, std::string name, SymbolMapping symbol_mapping)
+ObjectCode::ObjectCode(CodeType type, const std::filesystem::path& file, std::string name,
+                       SymbolMapping symbol_mapping)
     : ObjectCode{type, std::string{}, std::move(name), std::move(symbol_mapping)} {
   state_->image->file = file;
   state_->image->code_read = false;
@@ -130,17 +141,25 @@ ObjectCode ObjectCode::from_library(std::string code, std::string name, SymbolMa
 
 CodeType ObjectCode::code_type() const noexcept { return state_->image->type; }
 const std::string& ObjectCode::name() const noexcept { return state_->image->name; }
-const SymbolMapping& ObjectCode::symbol_mapping() const noexcept { return state_->image->symbol_mapping; }
-const std::optional<std::filesystem::path>& ObjectCode::file() const noexcept { return state_->image->file; }
+const SymbolMapping& ObjectCode::symbol_mapping() const noexcept {
+  return state_->image->symbol_mapping;
+}
+const std::optional<std::filesystem::path>& ObjectCode::file() const noexcept {
+  return state_->image->file;
+}
 const std::string& ObjectCode::code() const { return state_->image->code(); }
-bool ObjectCode::is_loaded() const noexcept { return state_->loaded.load(std::memory_order_acquire); }
+bool ObjectCode::is_loaded() const noexcept {
+  return state_->loaded.load(std::memory_order_acquire);
+}
 
 std::shared_ptr<detail::Library> ObjectCode::library() const {
   const std::lock_guard lock{state_->mutex};
   return state_->load();
 }
 
-void* ObjectCode::attachment() const noexcept { return state_->attached.load(std::memory_order_acquire); }
+void* ObjectCode::attachment() const noexcept {
+  return state_->attached.load(std::memory_order_acquire);
+}
 
 void ObjectCode::attach(std::shared_ptr<void> attachment) const {
   const std::lock_guard lock{state_->mutex};
@@ -162,7 +181,8 @@ Kernel ObjectCode::get_kernel(std::string_view name) const {
   std::string symbol;
   {
     const std::lock_guard lock{state_->mutex};
-    if (const auto known = state_->kernels.find(name); known != state_->kernels.end()) return Kernel{known->second};
+    if (const auto known = state_->kernels.find(name); known != state_->kernels.end())
+      return Kernel{known->second};
     const auto& library = state_->load();
     const auto mapped = symbol_mapping().find(name);
     symbol = mapped != symbol_mapping().end() ? mapped->second : std::string{name};
@@ -175,14 +195,19 @@ Kernel ObjectCode::get_kernel(std::string_view name) const {
     }
   }
   if (code != CUDA_ERROR_NOT_FOUND) fail(code, "cuLibraryGetKernel");
-  std::string text = std::string{result_name(code)} + ": there is no kernel '" + symbol + "' in the " + state_->image->description();
+  std::string text = std::string{result_name(code)} + ": there is no kernel '" + symbol +
+                     "' in the " + state_->image->description();
   if (symbol != name) text += " (asked for as '" + std::string{name} + "')";
   text += "; it has";
   const auto names = kernel_names();
   if (names.empty()) text += " no kernels";
-  for (std::size_t i = 0; i < names.size() && i < 20; ++i) text += (i == 0 ? " '" : ", '") + names[i] + "'";
+  for (std::size_t i = 0; i < names.size() && i < 20; ++i)
+    text += (i == 0 ? " '" : ", '") + names[i] + "'";
   if (names.size() > 20) text += ", ...";
-  if (!names.empty()) text += ". C++ names are mangled: declare the kernel extern \"C\", or compile with name_expressions";
+  if (!names.empty())
+    text +=
+        ". C++ names are mangled: declare the kernel extern \"C\", or compile with "
+        "name_expressions";
   throw CUDAError{static_cast<int>(code), result_name(code), text};
 }
 

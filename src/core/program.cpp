@@ -1,4 +1,5 @@
-// program.cpp: programs of every source language; the compilers are in program_nvrtc.cpp, program_nvvm.cpp and program_ptx.cpp.
+// program.cpp: programs of every source language; the compilers are in program_nvrtc.cpp,
+// program_nvvm.cpp and program_ptx.cpp.
 #include "cucore/program.hpp"
 
 #include <algorithm>
@@ -13,19 +14,25 @@ namespace cucore {
 
 SourceType source_type_of(std::string_view name) {
   std::string lower{name};
-  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::ranges::transform(lower, lower.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   if (lower == "c++") return SourceType::cxx;
   if (lower == "ptx") return SourceType::ptx;
   if (lower == "nvvm") return SourceType::nvvm;
-  throw std::invalid_argument{"Unsupported code_type '" + std::string{name} + "': it must be 'c++', 'ptx' or 'nvvm'"};
+  throw std::invalid_argument{"Unsupported code_type '" + std::string{name} +
+                              "': it must be 'c++', 'ptx' or 'nvvm'"};
 }
 
 const char* backend_name(CompilerBackend backend) noexcept {
   switch (backend) {
-    case CompilerBackend::nvrtc: return "NVRTC";
-    case CompilerBackend::nvvm: return "NVVM";
-    case CompilerBackend::nvjitlink: return "nvJitLink";
-    case CompilerBackend::driver: return "driver";
+    case CompilerBackend::nvrtc:
+      return "NVRTC";
+    case CompilerBackend::nvvm:
+      return "NVVM";
+    case CompilerBackend::nvjitlink:
+      return "nvJitLink";
+    case CompilerBackend::driver:
+      return "driver";
   }
   return "";
 }
@@ -42,19 +49,27 @@ bool detail::code_runs_on_the_cpu_device() {
 
 void detail::refuse_target(CodeType target, SourceType source, const char* supported) {
   const char* names[] = {"c++", "ptx", "nvvm"};
-  throw std::invalid_argument{std::string{"Unsupported target_type '"} + code_type_name(target) + "' for " +
-                              names[static_cast<int>(source)] + " code: it must be " + supported};
+  throw std::invalid_argument{std::string{"Unsupported target_type '"} + code_type_name(target) +
+                              "' for " + names[static_cast<int>(source)] + " code: it must be " +
+                              supported};
 }
 
 Program::Program(std::string code, SourceType type, ProgramOptions options) {
   switch (type) {
-    case SourceType::cxx: implementation_ = detail::make_nvrtc_program(std::move(code), std::move(options)); break;
-    case SourceType::ptx: implementation_ = detail::make_ptx_program(std::move(code), std::move(options)); break;
-    case SourceType::nvvm: implementation_ = detail::make_nvvm_program(std::move(code), std::move(options)); break;
+    case SourceType::cxx:
+      implementation_ = detail::make_nvrtc_program(std::move(code), std::move(options));
+      break;
+    case SourceType::ptx:
+      implementation_ = detail::make_ptx_program(std::move(code), std::move(options));
+      break;
+    case SourceType::nvvm:
+      implementation_ = detail::make_nvvm_program(std::move(code), std::move(options));
+      break;
   }
 }
 
-ObjectCode Program::compile(CodeType target, std::span<const std::string> name_expressions, std::string* log) {
+ObjectCode Program::compile(CodeType target, std::span<const std::string> name_expressions,
+                            std::string* log) {
   const std::lock_guard lock{implementation_->mutex};
   if (implementation_->closed) throw InvalidStateError{"this Program is closed"};
   std::string said;

@@ -29,7 +29,8 @@ struct InMemoryProgramCache::State {
   }
 };
 
-InMemoryProgramCache::InMemoryProgramCache(std::optional<std::uint64_t> max_size_bytes) : state_{std::make_unique<State>()} {
+InMemoryProgramCache::InMemoryProgramCache(std::optional<std::uint64_t> max_size_bytes)
+    : state_{std::make_unique<State>()} {
   state_->limit = max_size_bytes;
 }
 InMemoryProgramCache::~InMemoryProgramCache() = default;
@@ -44,12 +45,15 @@ std::optional<std::string> InMemoryProgramCache::get(std::string_view key) {
 
 void InMemoryProgramCache::put(std::string_view key, std::string_view code) {
   const std::lock_guard lock{state_->mutex};
-  if (const auto old = state_->index.find(key); old != state_->index.end()) state_->remove(old->second);
-  if (state_->limit && code.size() > *state_->limit) return;  // would push out everything and still not fit
+  if (const auto old = state_->index.find(key); old != state_->index.end())
+    state_->remove(old->second);
+  if (state_->limit && code.size() > *state_->limit)
+    return;  // would push out everything and still not fit
   state_->entries.push_front({std::string{key}, std::string{code}});
   state_->index.emplace(key, state_->entries.begin());
   state_->bytes += code.size();
-  while (state_->limit && state_->bytes > *state_->limit) state_->remove(std::prev(state_->entries.end()));
+  while (state_->limit && state_->bytes > *state_->limit)
+    state_->remove(std::prev(state_->entries.end()));
 }
 
 bool InMemoryProgramCache::erase(std::string_view key) {
@@ -101,8 +105,9 @@ std::optional<SymbolMapping> unpack(std::string_view text) {
 
 }  // namespace
 
-ObjectCode compile_cached(ProgramCache& cache, Program& program, std::string_view key, CodeType target,
-                          std::span<const std::string> name_expressions, std::string* log) {
+ObjectCode compile_cached(ProgramCache& cache, Program& program, std::string_view key,
+                          CodeType target, std::span<const std::string> name_expressions,
+                          std::string* log) {
   const std::string symbols_key = detail::sha256(std::string{key} + "/symbols");
   if (auto code = cache.get(key)) {
     std::optional<SymbolMapping> mapping = SymbolMapping{};
@@ -116,7 +121,8 @@ ObjectCode compile_cached(ProgramCache& cache, Program& program, std::string_vie
     }
   }
   ObjectCode code = program.compile(target, name_expressions, log);
-  if (!name_expressions.empty()) cache.put(symbols_key, pack(code.symbol_mapping()));  // before the code: a hit needs both
+  if (!name_expressions.empty())
+    cache.put(symbols_key, pack(code.symbol_mapping()));  // before the code: a hit needs both
   cache.put(key, code.code());
   return code;
 }

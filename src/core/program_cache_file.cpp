@@ -1,5 +1,5 @@
-// program_cache_file.cpp: the cache on disk. Everything goes through a descriptor of its folder, so that the folder that was
-// checked is the folder that is used; no link is followed.
+// program_cache_file.cpp: the cache on disk. Everything goes through a descriptor of its folder, so
+// that the folder that was checked is the folder that is used; no link is followed.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -37,20 +37,26 @@ class Descriptor {
   int value_;
 };
 
-[[noreturn]] void fail_system(const std::string& what) { throw std::system_error{errno, std::generic_category(), what}; }
+[[noreturn]] void fail_system(const std::string& what) {
+  throw std::system_error{errno, std::generic_category(), what};
+}
 
 std::filesystem::path default_folder() {
-  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg != nullptr && xdg[0] == '/') return std::filesystem::path{xdg} / "cucore/programs";
+  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg != nullptr && xdg[0] == '/')
+    return std::filesystem::path{xdg} / "cucore/programs";
   if (const char* home = std::getenv("HOME"); home != nullptr && home[0] == '/') {
     return std::filesystem::path{home} / ".cache/cucore/programs";
   }
-  throw std::runtime_error{"a program cache needs a folder: neither XDG_CACHE_HOME nor HOME is set"};
+  throw std::runtime_error{
+      "a program cache needs a folder: neither XDG_CACHE_HOME nor HOME is set"};
 }
 
 std::string file_name(std::string_view key) { return detail::hex(detail::sha256(key)); }
 
 bool is_entry(std::string_view name) {
-  return name.size() == kNameLength && std::ranges::all_of(name, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+  return name.size() == kNameLength && std::ranges::all_of(name, [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+         });
 }
 
 std::optional<std::string> read_all(int file, std::size_t size) {
@@ -101,14 +107,17 @@ struct FileStreamProgramCache::State {
     }
     while (const dirent* row = ::readdir(stream)) {
       struct stat status;
-      if (!is_entry(row->d_name) || ::fstatat(folder, row->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+      if (!is_entry(row->d_name) ||
+          ::fstatat(folder, row->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+        continue;
       list.push_back({row->d_name, status.st_mtim, static_cast<std::uint64_t>(status.st_size)});
     }
     ::closedir(stream);
     return list;
   }
 
-  /// Oldest use first, until the rest fits. Other processes may do the same: a file that is gone is no error.
+  /// Oldest use first, until the rest fits. Other processes may do the same: a file that is gone is
+  /// no error.
   void trim() const {
     if (!limit) return;
     auto list = entries();
@@ -125,37 +134,45 @@ struct FileStreamProgramCache::State {
   }
 };
 
-FileStreamProgramCache::FileStreamProgramCache(std::optional<std::filesystem::path> folder, std::optional<std::uint64_t> max_size_bytes)
+FileStreamProgramCache::FileStreamProgramCache(std::optional<std::filesystem::path> folder,
+                                               std::optional<std::uint64_t> max_size_bytes)
     : state_{std::make_unique<State>()} {
   State& s = *state_;
   s.path = std::filesystem::absolute(folder ? *folder : default_folder());
   s.limit = max_size_bytes;
   std::filesystem::create_directories(s.path.parent_path());
-  if (::mkdir(s.path.c_str(), S_IRWXU) != 0 && errno != EEXIST) fail_system("cannot make the cache folder " + s.path.string());
+  if (::mkdir(s.path.c_str(), S_IRWXU) != 0 && errno != EEXIST)
+    fail_system("cannot make the cache folder " + s.path.string());
   s.folder = ::open(s.path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (s.folder < 0) {
-    if (errno == ELOOP || errno == ENOTDIR) throw std::runtime_error{"the cache folder " + s.path.string() + " is a link or no folder"};
+    if (errno == ELOOP || errno == ENOTDIR)
+      throw std::runtime_error{"the cache folder " + s.path.string() + " is a link or no folder"};
     fail_system("cannot open the cache folder " + s.path.string());
   }
   struct stat status;
-  if (::fstat(s.folder, &status) != 0) fail_system("cannot look at the cache folder " + s.path.string());
-  if (status.st_uid != ::geteuid()) throw std::runtime_error{"the cache folder " + s.path.string() + " belongs to another user"};
+  if (::fstat(s.folder, &status) != 0)
+    fail_system("cannot look at the cache folder " + s.path.string());
+  if (status.st_uid != ::geteuid())
+    throw std::runtime_error{"the cache folder " + s.path.string() + " belongs to another user"};
   if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    throw std::runtime_error{"others may write to the cache folder " + s.path.string() + ": chmod 700 it, or name another"};
+    throw std::runtime_error{"others may write to the cache folder " + s.path.string() +
+                             ": chmod 700 it, or name another"};
   }
   if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0) ::fchmod(s.folder, S_IRWXU);
 }
 FileStreamProgramCache::~FileStreamProgramCache() = default;
 
-const std::filesystem::path& FileStreamProgramCache::folder() const noexcept { return state_->path; }
+const std::filesystem::path& FileStreamProgramCache::folder() const noexcept {
+  return state_->path;
+}
 
 std::optional<std::string> FileStreamProgramCache::get(std::string_view key) {
   const std::string name = file_name(key);
   const Descriptor file{::openat(state_->folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC)};
   if (file.get() < 0) return std::nullopt;
   struct stat status;
-  if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != ::geteuid() ||
-      (status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+  if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
+      status.st_uid != ::geteuid() || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     return std::nullopt;
   }
   const auto bytes = read_all(file.get(), static_cast<std::size_t>(status.st_size));
@@ -163,7 +180,8 @@ std::optional<std::string> FileStreamProgramCache::get(std::string_view key) {
   if (bytes && bytes->size() >= head && bytes->starts_with(kMagic)) {
     const std::string_view code = std::string_view{*bytes}.substr(head);
     // The name is in the digest: a file moved to another entry's place is damage too.
-    if (std::string_view{*bytes}.substr(kMagic.size(), kDigestBytes) == detail::Sha256{}.add_field(name).add_field(code).digest()) {
+    if (std::string_view{*bytes}.substr(kMagic.size(), kDigestBytes) ==
+        detail::Sha256{}.add_field(name).add_field(code).digest()) {
       ::futimens(file.get(), nullptr);  // used now
       return std::string{code};
     }
@@ -175,14 +193,18 @@ std::optional<std::string> FileStreamProgramCache::get(std::string_view key) {
 void FileStreamProgramCache::put(std::string_view key, std::string_view code) {
   static std::atomic<unsigned> counter{0};
   const std::string name = file_name(key);
-  const std::string temporary = ".new-" + std::to_string(::getpid()) + "-" + std::to_string(counter.fetch_add(1));
+  const std::string temporary =
+      ".new-" + std::to_string(::getpid()) + "-" + std::to_string(counter.fetch_add(1));
   {
     ::unlinkat(state_->folder, temporary.c_str(), 0);  // left by a dead process of the same number
-    const Descriptor file{::openat(state_->folder, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR)};
+    const Descriptor file{::openat(state_->folder, temporary.c_str(),
+                                   O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                                   S_IRUSR | S_IWUSR)};
     if (file.get() < 0) fail_system("cannot write to " + state_->path.string());
     try {
       write_all(file.get(), kMagic, "cannot write to " + state_->path.string());
-      write_all(file.get(), detail::Sha256{}.add_field(name).add_field(code).digest(), "cannot write to " + state_->path.string());
+      write_all(file.get(), detail::Sha256{}.add_field(name).add_field(code).digest(),
+                "cannot write to " + state_->path.string());
       write_all(file.get(), code, "cannot write to " + state_->path.string());
     } catch (...) {
       ::unlinkat(state_->folder, temporary.c_str(), 0);
@@ -196,7 +218,9 @@ void FileStreamProgramCache::put(std::string_view key, std::string_view code) {
   state_->trim();
 }
 
-bool FileStreamProgramCache::erase(std::string_view key) { return ::unlinkat(state_->folder, file_name(key).c_str(), 0) == 0; }
+bool FileStreamProgramCache::erase(std::string_view key) {
+  return ::unlinkat(state_->folder, file_name(key).c_str(), 0) == 0;
+}
 
 void FileStreamProgramCache::clear() {
   for (const auto& entry : state_->entries()) ::unlinkat(state_->folder, entry.name.c_str(), 0);

@@ -16,10 +16,13 @@ namespace {
 
 constexpr std::string_view kFormat = "cucore program 1";
 
-/// Files named by #include "file"; the compiler looks for them in folders that are not part of the options.
+/// Files named by #include "file"; the compiler looks for them in folders that are not part of the
+/// options.
 std::vector<std::string> quoted_includes(std::string_view code) {
   std::vector<std::string> files;
-  const auto skip_blanks = [&code] { code.remove_prefix(std::min(code.find_first_not_of(" \t"), code.size())); };
+  const auto skip_blanks = [&code] {
+    code.remove_prefix(std::min(code.find_first_not_of(" \t"), code.size()));
+  };
   constexpr std::string_view kWord = "include";
   for (auto at = code.find('#'); at != code.npos; at = code.find('#')) {
     code.remove_prefix(at + 1);
@@ -47,7 +50,8 @@ std::string unseen_inputs(std::string_view code, SourceType type, const ProgramO
   add(o.use_pch.has_value(), "use_pch");
   add(o.create_pch.has_value(), "create_pch");
   for (const std::string& file : quoted_includes(code)) {
-    const bool given = std::ranges::any_of(o.extra_sources, [&](const auto& source) { return source.first == file; });
+    const bool given = std::ranges::any_of(
+        o.extra_sources, [&](const auto& source) { return source.first == file; });
     add(!given, ("#include \"" + file + "\"").c_str());
   }
   return names;
@@ -65,15 +69,20 @@ std::string compiler_version(SourceType type) {
       detail::Nvvm::get().nvvmVersion(&major, &minor);
       return "nvvm " + std::to_string(major) + "." + std::to_string(minor);
     }
-    case SourceType::ptx: break;
+    case SourceType::ptx:
+      break;
   }
-  return std::string{"linker "} + (detail::NvJitLink::is_available() ? pathfinder::load_nvidia_dynamic_lib("nvJitLink").abs_path : "driver");
+  return std::string{"linker "} + (detail::NvJitLink::is_available()
+                                       ? pathfinder::load_nvidia_dynamic_lib("nvJitLink").abs_path
+                                       : "driver");
 }
 
 }  // namespace
 
-std::string make_program_cache_key(std::string_view code, SourceType type, const ProgramOptions& options, CodeType target,
-                                   std::span<const std::string> name_expressions, std::optional<std::string_view> extra_digest) {
+std::string make_program_cache_key(std::string_view code, SourceType type,
+                                   const ProgramOptions& options, CodeType target,
+                                   std::span<const std::string> name_expressions,
+                                   std::optional<std::string_view> extra_digest) {
   if (!extra_digest) {
     if (const std::string unseen = unseen_inputs(code, type, options); !unseen.empty()) {
       throw std::invalid_argument{"a cache key cannot see the files behind " + unseen +
@@ -81,13 +90,20 @@ std::string make_program_cache_key(std::string_view code, SourceType type, const
     }
   }
   detail::Sha256 hash;
-  hash.add_field(kFormat).add_field(code).add_field(std::to_string(static_cast<int>(type))).add_field(code_type_name(target));
-  hash.add_field(compiler_version(type)).add_field(detail::code_runs_on_the_cpu_device() ? "cpu" : "gpu").add_field(options.name);
+  hash.add_field(kFormat)
+      .add_field(code)
+      .add_field(std::to_string(static_cast<int>(type)))
+      .add_field(code_type_name(target));
+  hash.add_field(compiler_version(type))
+      .add_field(detail::code_runs_on_the_cpu_device() ? "cpu" : "gpu")
+      .add_field(options.name);
   // For PTX the compiler flags stand for the linker's: both are made from the same fields.
-  const auto flags = options.flags(type == SourceType::nvvm ? CompilerBackend::nvvm : CompilerBackend::nvrtc, target);
+  const auto flags = options.flags(
+      type == SourceType::nvvm ? CompilerBackend::nvvm : CompilerBackend::nvrtc, target);
   hash.add_field(std::to_string(flags.size()));
   for (const auto& flag : flags) hash.add_field(flag);
-  for (const auto& [name, text] : options.extra_sources) hash.add_field("source").add_field(name).add_field(text);
+  for (const auto& [name, text] : options.extra_sources)
+    hash.add_field("source").add_field(name).add_field(text);
   hash.add_field(options.use_libdevice.value_or(false) ? "libdevice" : "");
   for (const auto& name : name_expressions) hash.add_field("name").add_field(name);
   if (extra_digest) hash.add_field("extra").add_field(*extra_digest);

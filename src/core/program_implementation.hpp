@@ -10,11 +10,13 @@ namespace cucore {
 
 class Program::Implementation {
  public:
-  Implementation(std::string code, ProgramOptions options) : code_{std::move(code)}, options_{std::move(options)} {}
+  Implementation(std::string code, ProgramOptions options)
+      : code_{std::move(code)}, options_{std::move(options)} {}
   virtual ~Implementation() = default;
 
   /// The lock is held and the program is open.
-  virtual ObjectCode compile(CodeType target, std::span<const std::string> name_expressions, std::string& log) = 0;
+  virtual ObjectCode compile(CodeType target, std::span<const std::string> name_expressions,
+                             std::string& log) = 0;
   virtual CompilerBackend backend() const noexcept = 0;
   virtual SourceType source_type() const noexcept = 0;
   virtual void release() noexcept = 0;  ///< frees the compiler's state; the lock is held
@@ -33,8 +35,10 @@ class Program::Implementation {
 
 namespace detail {
 
-std::shared_ptr<Program::Implementation> make_nvrtc_program(std::string code, ProgramOptions options);
-std::shared_ptr<Program::Implementation> make_nvvm_program(std::string code, ProgramOptions options);
+std::shared_ptr<Program::Implementation> make_nvrtc_program(std::string code,
+                                                            ProgramOptions options);
+std::shared_ptr<Program::Implementation> make_nvvm_program(std::string code,
+                                                           ProgramOptions options);
 std::shared_ptr<Program::Implementation> make_ptx_program(std::string code, ProgramOptions options);
 
 /// True when the CPU device runs the code. Loads the driver; false where no driver can be loaded.

@@ -10,10 +10,14 @@ namespace {
 
 class NvrtcProgram final : public Program::Implementation {
  public:
-  NvrtcProgram(std::string code, ProgramOptions options) : Implementation{std::move(code), std::move(options)} { create(); }
+  NvrtcProgram(std::string code, ProgramOptions options)
+      : Implementation{std::move(code), std::move(options)} {
+    create();
+  }
   ~NvrtcProgram() override { NvrtcProgram::release(); }
 
-  ObjectCode compile(CodeType target, std::span<const std::string> name_expressions, std::string& log) override;
+  ObjectCode compile(CodeType target, std::span<const std::string> name_expressions,
+                     std::string& log) override;
   CompilerBackend backend() const noexcept override { return CompilerBackend::nvrtc; }
   SourceType source_type() const noexcept override { return SourceType::cxx; }
   void* handle() const noexcept override { return program_; }
@@ -30,9 +34,10 @@ class NvrtcProgram final : public Program::Implementation {
       names.push_back(name.c_str());
       headers.push_back(text.c_str());
     }
-    check_nvrtc(nvrtc_.nvrtcCreateProgram(&program_, code_.c_str(), options_.name.c_str(), static_cast<int>(headers.size()),
-                                          headers.data(), names.data()),
-                "nvrtcCreateProgram");
+    check_nvrtc(
+        nvrtc_.nvrtcCreateProgram(&program_, code_.c_str(), options_.name.c_str(),
+                                  static_cast<int>(headers.size()), headers.data(), names.data()),
+        "nvrtcCreateProgram");
   }
   void run(CodeType target, std::span<const std::string> name_expressions, std::string& log);
   bool wants_pch() const { return options_.pch.value_or(false) || options_.create_pch.has_value(); }
@@ -59,8 +64,10 @@ class NvrtcProgram final : public Program::Implementation {
   bool compiled_ = false;
 };
 
-void NvrtcProgram::run(CodeType target, std::span<const std::string> name_expressions, std::string& log) {
-  if (compiled_) {  // name expressions cannot be added to a compiled program, and its results belong to its last flags
+void NvrtcProgram::run(CodeType target, std::span<const std::string> name_expressions,
+                       std::string& log) {
+  if (compiled_) {  // name expressions cannot be added to a compiled program, and its results
+                    // belong to its last flags
     release();
     create();
   }
@@ -69,10 +76,12 @@ void NvrtcProgram::run(CodeType target, std::span<const std::string> name_expres
     check_nvrtc(nvrtc_.nvrtcAddNameExpression(program_, name.c_str()), "nvrtcAddNameExpression");
   }
   auto flags = options_.flags(CompilerBackend::nvrtc, target);
-  if (target == CodeType::ltoir && !options_.link_time_optimization.value_or(false)) flags.emplace_back("--dlink-time-opt");
+  if (target == CodeType::ltoir && !options_.link_time_optimization.value_or(false))
+    flags.emplace_back("--dlink-time-opt");
   std::vector<const char*> pointers;
   for (const auto& flag : flags) pointers.push_back(flag.c_str());
-  const nvrtcResult code = nvrtc_.nvrtcCompileProgram(program_, static_cast<int>(pointers.size()), pointers.data());
+  const nvrtcResult code =
+      nvrtc_.nvrtcCompileProgram(program_, static_cast<int>(pointers.size()), pointers.data());
   log = nvrtc_log(program_);
   if (code != NVRTC_SUCCESS) fail_nvrtc(code, "nvrtcCompileProgram", log);
 }
@@ -80,9 +89,9 @@ void NvrtcProgram::run(CodeType target, std::span<const std::string> name_expres
 nvrtcResult NvrtcProgram::read_pch_status() {
   if (!wants_pch() || nvrtc_.nvrtcGetPCHCreateStatus == nullptr) return NVRTC_SUCCESS;
   const nvrtcResult code = nvrtc_.nvrtcGetPCHCreateStatus(program_);
-  pch_status = code == NVRTC_SUCCESS                           ? PCHStatus::created
+  pch_status = code == NVRTC_SUCCESS                         ? PCHStatus::created
                : code == NVRTC_ERROR_NO_PCH_CREATE_ATTEMPTED ? PCHStatus::not_attempted
-                                                               : PCHStatus::failed;
+                                                             : PCHStatus::failed;
   return code;
 }
 
@@ -92,7 +101,8 @@ std::string NvrtcProgram::cubin() const {
   return make_container(bytes, ptx());
 }
 
-ObjectCode NvrtcProgram::compile(CodeType target, std::span<const std::string> name_expressions, std::string& log) {
+ObjectCode NvrtcProgram::compile(CodeType target, std::span<const std::string> name_expressions,
+                                 std::string& log) {
   if (target != CodeType::ptx && target != CodeType::cubin && target != CodeType::ltoir) {
     refuse_target(target, SourceType::cxx, "'ptx', 'cubin' or 'ltoir'");
   }
@@ -100,9 +110,11 @@ ObjectCode NvrtcProgram::compile(CodeType target, std::span<const std::string> n
   pch_status.reset();
   run(target, name_expressions, log);
   if (read_pch_status() == NVRTC_ERROR_PCH_CREATE_HEAP_EXHAUSTED) {
-    // The heap for precompiled headers is fixed beforehand; NVRTC says how large it should have been.
+    // The heap for precompiled headers is fixed beforehand; NVRTC says how large it should have
+    // been.
     std::size_t needed = 0;
-    check_nvrtc(nvrtc_.nvrtcGetPCHHeapSizeRequired(program_, &needed), "nvrtcGetPCHHeapSizeRequired");
+    check_nvrtc(nvrtc_.nvrtcGetPCHHeapSizeRequired(program_, &needed),
+                "nvrtcGetPCHHeapSizeRequired");
     check_nvrtc(nvrtc_.nvrtcSetPCHHeapSize(needed), "nvrtcSetPCHHeapSize");
     run(target, name_expressions, log);
     read_pch_status();
@@ -110,18 +122,21 @@ ObjectCode NvrtcProgram::compile(CodeType target, std::span<const std::string> n
   SymbolMapping mapping;
   for (const auto& name : name_expressions) {
     const char* lowered = nullptr;
-    check_nvrtc(nvrtc_.nvrtcGetLoweredName(program_, name.c_str(), &lowered), "nvrtcGetLoweredName");
+    check_nvrtc(nvrtc_.nvrtcGetLoweredName(program_, name.c_str(), &lowered),
+                "nvrtcGetLoweredName");
     mapping.emplace(name, lowered);
   }
-  std::string bytes = target == CodeType::ptx     ? ptx()
-                      : target == CodeType::cubin ? cubin()
-                                                  : result(nvrtc_.nvrtcGetLTOIRSize, nvrtc_.nvrtcGetLTOIR, "nvrtcGetLTOIR");
+  std::string bytes = target == CodeType::ptx ? ptx()
+                      : target == CodeType::cubin
+                          ? cubin()
+                          : result(nvrtc_.nvrtcGetLTOIRSize, nvrtc_.nvrtcGetLTOIR, "nvrtcGetLTOIR");
   return {target, std::move(bytes), options_.name, std::move(mapping)};
 }
 
 }  // namespace
 
-std::shared_ptr<Program::Implementation> make_nvrtc_program(std::string code, ProgramOptions options) {
+std::shared_ptr<Program::Implementation> make_nvrtc_program(std::string code,
+                                                            ProgramOptions options) {
   return std::make_shared<NvrtcProgram>(std::move(code), std::move(options));
 }
 

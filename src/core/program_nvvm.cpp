@@ -1,4 +1,5 @@
-// program_nvvm.cpp: NVVM IR programs, compiled by libNVVM, with NVIDIA's math library where asked for.
+// program_nvvm.cpp: NVVM IR programs, compiled by libNVVM, with NVIDIA's math library where asked
+// for.
 #include "core/nvvm.hpp"
 #include "core/program_implementation.hpp"
 #include "core/program_options.hpp"
@@ -22,10 +23,14 @@ namespace {
 
 class NvvmProgram final : public Program::Implementation {
  public:
-  NvvmProgram(std::string code, ProgramOptions options) : Implementation{std::move(code), std::move(options)} { create(); }
+  NvvmProgram(std::string code, ProgramOptions options)
+      : Implementation{std::move(code), std::move(options)} {
+    create();
+  }
   ~NvvmProgram() override { NvvmProgram::release(); }
 
-  ObjectCode compile(CodeType target, std::span<const std::string> name_expressions, std::string& log) override;
+  ObjectCode compile(CodeType target, std::span<const std::string> name_expressions,
+                     std::string& log) override;
   CompilerBackend backend() const noexcept override { return CompilerBackend::nvvm; }
   SourceType source_type() const noexcept override { return SourceType::nvvm; }
   void* handle() const noexcept override { return program_; }
@@ -43,7 +48,9 @@ class NvvmProgram final : public Program::Implementation {
   }
   std::string log() const {
     std::size_t size = 0;
-    if (program_ == nullptr || nvvm_.nvvmGetProgramLogSize(program_, &size) != NVVM_SUCCESS || size <= 1) return {};
+    if (program_ == nullptr || nvvm_.nvvmGetProgramLogSize(program_, &size) != NVVM_SUCCESS ||
+        size <= 1)
+      return {};
     std::string text(size, '\0');
     if (nvvm_.nvvmGetProgramLog(program_, text.data()) != NVVM_SUCCESS) return {};
     while (text.ends_with('\0')) text.pop_back();
@@ -51,14 +58,19 @@ class NvvmProgram final : public Program::Implementation {
   }
   void create() {
     check(nvvm_.nvvmCreateProgram(&program_), "nvvmCreateProgram");
-    check(nvvm_.nvvmAddModuleToProgram(program_, code_.data(), code_.size(), options_.name.c_str()), "nvvmAddModuleToProgram");
+    check(nvvm_.nvvmAddModuleToProgram(program_, code_.data(), code_.size(), options_.name.c_str()),
+          "nvvmAddModuleToProgram");
     for (const auto& [name, text] : options_.extra_sources) {
-      check(nvvm_.nvvmAddModuleToProgram(program_, text.data(), text.size(), name.c_str()), "nvvmAddModuleToProgram");
+      check(nvvm_.nvvmAddModuleToProgram(program_, text.data(), text.size(), name.c_str()),
+            "nvvmAddModuleToProgram");
     }
     if (options_.use_libdevice.value_or(false)) {
-      const ObjectCode libdevice{CodeType::library, std::filesystem::path{pathfinder::locate_bitcode_lib("device").abs_path}};
+      const ObjectCode libdevice{
+          CodeType::library,
+          std::filesystem::path{pathfinder::locate_bitcode_lib("device").abs_path}};
       const std::string& bitcode = libdevice.code();
-      check(nvvm_.nvvmLazyAddModuleToProgram(program_, bitcode.data(), bitcode.size(), "libdevice"), "nvvmLazyAddModuleToProgram");
+      check(nvvm_.nvvmLazyAddModuleToProgram(program_, bitcode.data(), bitcode.size(), "libdevice"),
+            "nvvmLazyAddModuleToProgram");
     }
   }
 
@@ -67,11 +79,13 @@ class NvvmProgram final : public Program::Implementation {
   bool compiled_ = false;
 };
 
-ObjectCode NvvmProgram::compile(CodeType target, std::span<const std::string> name_expressions, std::string& log) {
+ObjectCode NvvmProgram::compile(CodeType target, std::span<const std::string> name_expressions,
+                                std::string& log) {
   if (target != CodeType::ptx && target != CodeType::ltoir && target != CodeType::cubin) {
     refuse_target(target, SourceType::nvvm, "'ptx', 'ltoir' or 'cubin'");
   }
-  if (!name_expressions.empty()) throw std::invalid_argument{"name_expressions are for C++ code; IR names its kernels itself"};
+  if (!name_expressions.empty())
+    throw std::invalid_argument{"name_expressions are for C++ code; IR names its kernels itself"};
   if (!options_.arch) options_.arch = arch_of_current_device();
   if (compiled_) {
     release();
@@ -82,7 +96,8 @@ ObjectCode NvvmProgram::compile(CodeType target, std::span<const std::string> na
   std::vector<const char*> pointers;
   for (const auto& flag : flags) pointers.push_back(flag.c_str());
   const auto count = static_cast<int>(pointers.size());
-  // nvvmVerifyProgram is not asked first: some malformed modules make it end the process, where compiling reports them.
+  // nvvmVerifyProgram is not asked first: some malformed modules make it end the process, where
+  // compiling reports them.
   check(nvvm_.nvvmCompileProgram(program_, count, pointers.data()), "nvvmCompileProgram");
   log = this->log();
   std::size_t size = 0;
@@ -107,7 +122,8 @@ ObjectCode NvvmProgram::compile(CodeType target, std::span<const std::string> na
 
 }  // namespace
 
-std::shared_ptr<Program::Implementation> make_nvvm_program(std::string code, ProgramOptions options) {
+std::shared_ptr<Program::Implementation> make_nvvm_program(std::string code,
+                                                           ProgramOptions options) {
   return std::make_shared<NvvmProgram>(std::move(code), std::move(options));
 }
 

@@ -85,7 +85,8 @@ std::vector<std::string> nvrtc_flags(const OptionField& field, const ProgramOpti
           if (!v || field.form == none) return;
           if (field.form == boolean) flags.push_back(flag + (*v ? "=true" : "=false"));
           if (field.form == when_true && *v) flags.push_back(flag);
-        } else if constexpr (std::is_same_v<Value, ProgramOptions::Number> || std::is_same_v<Value, ProgramOptions::Text>) {
+        } else if constexpr (std::is_same_v<Value, ProgramOptions::Number> ||
+                             std::is_same_v<Value, ProgramOptions::Text>) {
           if (v) flags.push_back(flag + "=" + text_of(*v));
         } else {
           for (const auto& one : v) flags.push_back(flag + "=" + text_of(one));
@@ -100,7 +101,8 @@ bool flag_is(const OptionField& field, const ProgramOptions& options, std::optio
   return value.has_value();
 }
 
-std::vector<std::string> nvvm_flags(const ProgramOptions& options, std::optional<CodeType> target, const std::string& arch) {
+std::vector<std::string> nvvm_flags(const ProgramOptions& options, std::optional<CodeType> target,
+                                    const std::string& arch) {
   std::vector<std::string> flags;
   std::string refused;
   if (!arch.empty()) {
@@ -112,22 +114,27 @@ std::vector<std::string> nvvm_flags(const ProgramOptions& options, std::optional
     std::optional<bool> value;
     switch (field.nvvm) {
       case NvvmForm::refused:
-        if (!nvrtc_flags(field, options).empty()) refused += (refused.empty() ? "" : ", ") + std::string{field.name};
+        if (!nvrtc_flags(field, options).empty())
+          refused += (refused.empty() ? "" : ", ") + std::string{field.name};
         break;
-      case NvvmForm::ignored: break;
+      case NvvmForm::ignored:
+        break;
       case NvvmForm::number:
-        if (flag_is(field, options, value)) flags.push_back(std::string{field.nvvm_flag} + (*value ? "=1" : "=0"));
+        if (flag_is(field, options, value))
+          flags.push_back(std::string{field.nvvm_flag} + (*value ? "=1" : "=0"));
         break;
       case NvvmForm::when_true:
         if (flag_is(field, options, value) && *value) flags.emplace_back(field.nvvm_flag);
         break;
       case NvvmForm::opt:
-        if (flag_is(field, options, value)) flags.push_back(std::string{field.nvvm_flag} + (*value ? "=3" : "=0"));
+        if (flag_is(field, options, value))
+          flags.push_back(std::string{field.nvvm_flag} + (*value ? "=3" : "=0"));
         break;
     }
   }
   if (!refused.empty()) {
-    throw CUDAError{0, "NVVM", "The following options are not supported by NVVM backend: " + refused};
+    throw CUDAError{0, "NVVM",
+                    "The following options are not supported by NVVM backend: " + refused};
   }
   if (target == CodeType::ltoir) flags.emplace_back("-gen-lto");
   return flags;
@@ -158,11 +165,13 @@ std::optional<std::string> arch_if_any() {
 
 }  // namespace detail
 
-std::vector<std::string> ProgramOptions::flags(CompilerBackend backend, std::optional<CodeType> target) const {
+std::vector<std::string> ProgramOptions::flags(CompilerBackend backend,
+                                               std::optional<CodeType> target) const {
   const std::string target_arch = arch ? *arch : detail::arch_if_any().value_or("");
   if (backend == CompilerBackend::nvvm) return detail::nvvm_flags(*this, target, target_arch);
   if (backend != CompilerBackend::nvrtc) {
-    throw std::invalid_argument{std::string{"a program has flags for NVRTC and NVVM, not for "} + backend_name(backend)};
+    throw std::invalid_argument{std::string{"a program has flags for NVRTC and NVVM, not for "} +
+                                backend_name(backend)};
   }
   std::vector<std::string> flags;
   if (!target_arch.empty()) flags.push_back("-arch=" + target_arch);
@@ -170,7 +179,8 @@ std::vector<std::string> ProgramOptions::flags(CompilerBackend backend, std::opt
     for (auto& flag : detail::nvrtc_flags(field, *this)) flags.push_back(std::move(flag));
   }
   if (use_bundled_headers.value_or(false)) {
-    for (const auto& folder : detail::bundled_header_folders()) flags.push_back("--include-path=" + folder);
+    for (const auto& folder : detail::bundled_header_folders())
+      flags.push_back("--include-path=" + folder);
   }
   return flags;
 }

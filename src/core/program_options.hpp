@@ -26,8 +26,9 @@ enum class NvvmForm {
 };
 
 using OptionMember =
-    std::variant<ProgramOptions::Flag ProgramOptions::*, ProgramOptions::Number ProgramOptions::*, ProgramOptions::Text ProgramOptions::*,
-                 ProgramOptions::Texts ProgramOptions::*, ProgramOptions::Numbers ProgramOptions::*>;
+    std::variant<ProgramOptions::Flag ProgramOptions::*, ProgramOptions::Number ProgramOptions::*,
+                 ProgramOptions::Text ProgramOptions::*, ProgramOptions::Texts ProgramOptions::*,
+                 ProgramOptions::Numbers ProgramOptions::*>;
 
 struct OptionField {
   const char* name;  ///< in Python

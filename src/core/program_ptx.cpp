@@ -33,9 +33,13 @@ class PtxProgram final : public Program::Implementation {
   PtxProgram(std::string code, ProgramOptions options)
       : Implementation{std::move(code), std::move(options)}, backend_{Linker::which_backend()} {}
 
-  ObjectCode compile(CodeType target, std::span<const std::string> name_expressions, std::string& log) override {
-    if (target != CodeType::cubin && target != CodeType::ptx) refuse_target(target, SourceType::ptx, "'cubin' or 'ptx'");
-    if (!name_expressions.empty()) throw std::invalid_argument{"name_expressions are for C++ code; PTX names its kernels itself"};
+  ObjectCode compile(CodeType target, std::span<const std::string> name_expressions,
+                     std::string& log) override {
+    if (target != CodeType::cubin && target != CodeType::ptx)
+      refuse_target(target, SourceType::ptx, "'cubin' or 'ptx'");
+    if (!name_expressions.empty())
+      throw std::invalid_argument{
+          "name_expressions are for C++ code; PTX names its kernels itself"};
     const ObjectCode ptx{CodeType::ptx, code_, options_.name};
     if (target == CodeType::ptx) return ptx;
     Linker linker{{ptx}, linker_options(options_)};
@@ -55,7 +59,8 @@ class PtxProgram final : public Program::Implementation {
 
 }  // namespace
 
-std::shared_ptr<Program::Implementation> make_ptx_program(std::string code, ProgramOptions options) {
+std::shared_ptr<Program::Implementation> make_ptx_program(std::string code,
+                                                          ProgramOptions options) {
   return std::make_shared<PtxProgram>(std::move(code), std::move(options));
 }
 

@@ -22,7 +22,8 @@ class ToolLibrary {
   template <typename Function>
   void required(Function& slot, const char* symbol) const {
     optional(slot, symbol);
-    if (slot == nullptr) throw std::runtime_error{std::string{symbol} + " is missing in " + library_.abs_path};
+    if (slot == nullptr)
+      throw std::runtime_error{std::string{symbol} + " is missing in " + library_.abs_path};
   }
 
  private:

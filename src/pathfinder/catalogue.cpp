@@ -145,11 +145,16 @@ constexpr Entry kBinaries[] = {
 
 std::span<const Entry> entries(Kind kind) {
   switch (kind) {
-    case Kind::dynamic_lib: return kDynamicLibs;
-    case Kind::headers: return kHeaders;
-    case Kind::static_lib: return kStaticLibs;
-    case Kind::bitcode_lib: return kBitcodeLibs;
-    case Kind::binary: return kBinaries;
+    case Kind::dynamic_lib:
+      return kDynamicLibs;
+    case Kind::headers:
+      return kHeaders;
+    case Kind::static_lib:
+      return kStaticLibs;
+    case Kind::bitcode_lib:
+      return kBitcodeLibs;
+    case Kind::binary:
+      return kBinaries;
   }
   return {};
 }

@@ -1,4 +1,5 @@
-// The catalogue: what NVIDIA ships, under which names, and where installers put it. Facts only; catalogue.cpp holds the rows.
+// The catalogue: what NVIDIA ships, under which names, and where installers put it. Facts only;
+// catalogue.cpp holds the rows.
 #pragma once
 
 #include <span>
@@ -9,12 +10,15 @@
 
 namespace cucore::pathfinder {
 
-/// Who installs a component: it decides which places are searched, and which SUPPORTED_* table shows it.
+/// Who installs a component: it decides which places are searched, and which SUPPORTED_* table
+/// shows it.
 enum class Origin { toolkit, other, driver };
 
-/// Lists are separated by blanks and are in the order in which they are tried. Folders are relative to what they hang from:
-/// `wheel` to a site-packages folder, `conda` to CONDA_PREFIX, `root` to a toolkit root (CUDA_PATH) or a product's own root.
-/// "@" in a folder stands for the toolkit's target name of this machine ("x86_64-linux", "sbsa-linux").
+/// Lists are separated by blanks and are in the order in which they are tried. Folders are relative
+/// to what they hang from: `wheel` to a site-packages folder, `conda` to CONDA_PREFIX, `root` to a
+/// toolkit root (CUDA_PATH) or a product's own root.
+/// "@" in a folder stands for the toolkit's target name of this machine ("x86_64-linux",
+/// "sbsa-linux").
 struct Entry {
   std::string_view name;
   Origin origin;

@@ -17,22 +17,29 @@ namespace cucore::pathfinder {
 namespace {
 
 constexpr const char* kLoadedElsewhere = "was-already-loaded-from-elsewhere";
-constexpr Kind kKinds[] = {Kind::dynamic_lib, Kind::headers, Kind::static_lib, Kind::bitcode_lib, Kind::binary};
+constexpr Kind kKinds[] = {Kind::dynamic_lib, Kind::headers, Kind::static_lib, Kind::bitcode_lib,
+                           Kind::binary};
 
 const char* kind_name(Kind kind) {
   switch (kind) {
-    case Kind::dynamic_lib: return "dynamic library";
-    case Kind::headers: return "headers";
-    case Kind::static_lib: return "static library";
-    case Kind::bitcode_lib: return "bitcode library";
-    case Kind::binary: return "program";
+    case Kind::dynamic_lib:
+      return "dynamic library";
+    case Kind::headers:
+      return "headers";
+    case Kind::static_lib:
+      return "static library";
+    case Kind::bitcode_lib:
+      return "bitcode library";
+    case Kind::binary:
+      return "program";
   }
   return "component";
 }
 
 std::string quoted_files(const Entry& entry) {
   std::string text;
-  for (const auto file : split(entry.files)) text += (text.empty() ? "" : " or ") + std::string{file};
+  for (const auto file : split(entry.files))
+    text += (text.empty() ? "" : " or ") + std::string{file};
   return text;
 }
 
@@ -44,13 +51,14 @@ std::string names_of(Kind kind) {
 
 const Entry& entry_of(Kind kind, std::string_view name) {
   if (const Entry* entry = find_entry(kind, name)) return *entry;
-  throw UnknownNameError{"Unknown " + std::string{kind_name(kind)} + " name: '" + std::string{name} +
-                         "'. Known names: " + names_of(kind)};
+  throw UnknownNameError{"Unknown " + std::string{kind_name(kind)} + " name: '" +
+                         std::string{name} + "'. Known names: " + names_of(kind)};
 }
 
 std::string path_of(void* handle, const std::string& fallback) {
   link_map* map = nullptr;
-  if (dlinfo(handle, RTLD_DI_LINKMAP, static_cast<void*>(&map)) == 0 && map != nullptr && map->l_name[0] == '/') {
+  if (dlinfo(handle, RTLD_DI_LINKMAP, static_cast<void*>(&map)) == 0 && map != nullptr &&
+      map->l_name[0] == '/') {
     return map->l_name;
   }
   return fallback;
@@ -84,8 +92,10 @@ SearchReport look(Kind kind, const Entry& entry, bool all, std::string* filename
   walk(kind, entry, report, [&](const Candidate& candidate) {
     const bool there = is_there(kind, candidate);
     const bool first = there && report.abs_path.empty();
-    report.attempts.push_back(
-        {candidate.step, candidate.file, !there ? "not there" : first ? "found" : "also there, not used"});
+    report.attempts.push_back({candidate.step, candidate.file,
+                               !there  ? "not there"
+                               : first ? "found"
+                                       : "also there, not used"});
     if (first) {
       report.abs_path = candidate.path;
       report.found_via = candidate.step;
@@ -104,7 +114,8 @@ class LocateCache {
     const unsigned generation = site_packages_generation();
     const auto key = std::pair{kind, entry.name};
     auto found = rows_.find(key);
-    if (found == rows_.end() || (found->second.report.abs_path.empty() && found->second.generation != generation)) {
+    if (found == rows_.end() ||
+        (found->second.report.abs_path.empty() && found->second.generation != generation)) {
       Row row;
       row.generation = generation;
       row.report = look(kind, entry, false, &row.filename);
@@ -148,13 +159,15 @@ struct Loaded {
 };
 
 Loaded& loaded() {
-  static auto* state = new Loaded;  // outlives every static destructor: libraries are never unloaded
+  static auto* state =
+      new Loaded;  // outlives every static destructor: libraries are never unloaded
   return *state;
 }
 
 LoadedDL load(const Entry& entry) {
   if (!made_for_this_machine(entry)) {
-    throw NotAvailableError{"'" + std::string{entry.name} + "' is not made for this machine, only for " +
+    throw NotAvailableError{"'" + std::string{entry.name} +
+                            "' is not made for this machine, only for " +
                             std::string{entry.machine}};
   }
   for (const auto dependency : split(entry.needs)) load_nvidia_dynamic_lib(dependency);
@@ -170,7 +183,8 @@ LoadedDL load(const Entry& entry) {
         return true;
       }
       const char* reason = dlerror();
-      outcome = std::string{"could not be loaded: "} + (reason != nullptr ? reason : "no reason given");
+      outcome =
+          std::string{"could not be loaded: "} + (reason != nullptr ? reason : "no reason given");
     }
     report.attempts.push_back({candidate.step, candidate.file, std::move(outcome)});
     return false;
@@ -184,7 +198,8 @@ std::string headline(const SearchReport& report) {
   if (entry == nullptr) return "Failure finding \"" + report.name + "\"";
   if (entry->origin == Origin::driver) {
     return "\"" + report.name +
-           "\" is an NVIDIA driver library and can only be found via system search. Ensure the NVIDIA display driver is "
+           "\" is an NVIDIA driver library and can only be found via system search. Ensure the "
+           "NVIDIA display driver is "
            "installed.";
   }
   return "Failure finding \"" + quoted_files(*entry) + "\"";
@@ -192,14 +207,16 @@ std::string headline(const SearchReport& report) {
 
 std::string lines_of(const SearchReport& report) {
   std::string text;
-  for (const auto& attempt : report.attempts) text += "\n  " + attempt.step + ": " + attempt.place + ": " + attempt.outcome;
+  for (const auto& attempt : report.attempts)
+    text += "\n  " + attempt.step + ": " + attempt.place + ": " + attempt.outcome;
   return text;
 }
 
 }  // namespace
 
 NotFoundError::NotFoundError(SearchReport report)
-    : std::runtime_error{headline(report) + " Places tried, in order:" + lines_of(report)}, report_{std::move(report)} {}
+    : std::runtime_error{headline(report) + " Places tried, in order:" + lines_of(report)},
+      report_{std::move(report)} {}
 
 std::string SearchReport::str() const {
   std::string text = name + " (" + kind_name(kind) + "): ";
@@ -215,10 +232,16 @@ const LoadedDL& load_nvidia_dynamic_lib(std::string_view libname) {
   return state.rows.emplace(entry.name, load(entry)).first->second;
 }
 
-std::optional<Located> locate_nvidia_header_directory(std::string_view libname) { return locate(Kind::headers, libname); }
+std::optional<Located> locate_nvidia_header_directory(std::string_view libname) {
+  return locate(Kind::headers, libname);
+}
 Located locate_static_lib(std::string_view name) { return locate_or_throw(Kind::static_lib, name); }
-Located locate_bitcode_lib(std::string_view name) { return locate_or_throw(Kind::bitcode_lib, name); }
-std::optional<Located> locate_binary_utility(std::string_view name) { return locate(Kind::binary, name); }
+Located locate_bitcode_lib(std::string_view name) {
+  return locate_or_throw(Kind::bitcode_lib, name);
+}
+std::optional<Located> locate_binary_utility(std::string_view name) {
+  return locate(Kind::binary, name);
+}
 
 std::optional<std::string> cuda_path_or_home() {
   static const std::optional<std::string> value = []() -> std::optional<std::string> {
@@ -239,7 +262,9 @@ SearchReport explain(std::string_view name, std::optional<Kind> kind) {
       }
     }
   }
-  if (!kind) throw UnknownNameError{"Unknown name: '" + std::string{name} + "' is no library, header set or program of the catalogue"};
+  if (!kind)
+    throw UnknownNameError{"Unknown name: '" + std::string{name} +
+                           "' is no library, header set or program of the catalogue"};
   const Entry& entry = entry_of(*kind, name);
   SearchReport report = look(*kind, entry, true);
   if (*kind != Kind::dynamic_lib) return report;
@@ -249,16 +274,20 @@ SearchReport explain(std::string_view name, std::optional<Kind> kind) {
     {
       auto& state = loaded();
       const std::lock_guard lock{state.mutex};
-      if (const auto row = state.rows.find(entry.name); row != state.rows.end()) via = row->second.found_via;
+      if (const auto row = state.rows.find(entry.name); row != state.rows.end())
+        via = row->second.found_via;
     }
     for (auto& attempt : report.attempts) {
-      if (attempt.outcome == "found") attempt.outcome = attempt.place == there->abs_path ? "there, loaded from here" : "also there, not used";
+      if (attempt.outcome == "found")
+        attempt.outcome =
+            attempt.place == there->abs_path ? "there, loaded from here" : "also there, not used";
     }
     report.attempts.insert(report.attempts.begin(), {"already-loaded", there->abs_path, "found"});
     report.abs_path = there->abs_path;
     report.found_via = via;
   } else {
-    report.attempts.insert(report.attempts.begin(), {"already-loaded", quoted_files(entry), "not loaded in this process"});
+    report.attempts.insert(report.attempts.begin(),
+                           {"already-loaded", quoted_files(entry), "not loaded in this process"});
   }
   return report;
 }
@@ -271,6 +300,8 @@ std::vector<std::string> supported(Kind kind, bool toolkit_only) {
   return names;
 }
 
-std::string header_of(std::string_view libname) { return std::string{entry_of(Kind::headers, libname).files}; }
+std::string header_of(std::string_view libname) {
+  return std::string{entry_of(Kind::headers, libname).files};
+}
 
 }  // namespace cucore::pathfinder

@@ -44,7 +44,8 @@ std::vector<std::string> site_packages_of_environment() {
     if (DIR* lib = opendir((*venv + "/lib").c_str())) {
       while (const dirent* entry = readdir(lib)) {
         const std::string_view name = entry->d_name;
-        if (name.starts_with("python3")) folders.push_back(*venv + "/lib/" + std::string{name} + "/site-packages");
+        if (name.starts_with("python3"))
+          folders.push_back(*venv + "/lib/" + std::string{name} + "/site-packages");
       }
       closedir(lib);
       std::ranges::sort(folders);
@@ -110,7 +111,8 @@ std::string toolkit_root_of(std::string_view library_path) {
 std::vector<std::string> toolkit_roots() {
   std::vector<std::string> roots;
   const auto add = [&roots](std::string root) {
-    if (!root.empty() && std::ranges::find(roots, root) == roots.end()) roots.push_back(std::move(root));
+    if (!root.empty() && std::ranges::find(roots, root) == roots.end())
+      roots.push_back(std::move(root));
   };
   for (const auto soname : split(find_entry(Kind::dynamic_lib, "cudart")->files)) {
     for (const auto& path : linker_candidates(soname)) {
@@ -135,6 +137,8 @@ bool is_file(const std::string& path) {
   return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
 }
 
-bool is_executable(const std::string& path) { return is_file(path) && access(path.c_str(), X_OK) == 0; }
+bool is_executable(const std::string& path) {
+  return is_file(path) && access(path.c_str(), X_OK) == 0;
+}
 
 }  // namespace cucore::pathfinder

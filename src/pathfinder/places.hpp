@@ -1,4 +1,5 @@
-// The roots under which components are looked for: environment variables, Python's folders, toolkits of the system.
+// The roots under which components are looked for: environment variables, Python's folders,
+// toolkits of the system.
 #pragma once
 
 #include <optional>
@@ -16,10 +17,12 @@ std::vector<std::string> site_packages();
 /// Changes with every set_site_packages, so that cached misses are asked again.
 unsigned site_packages_generation();
 
-/// Toolkit roots of the system: derived from where the linker finds the CUDA runtime, then the usual places.
+/// Toolkit roots of the system: derived from where the linker finds the CUDA runtime, then the
+/// usual places.
 std::vector<std::string> toolkit_roots();
 
-/// The toolkit root a runtime library belongs to: ROOT/lib64/x, ROOT/lib/x or ROOT/targets/T/lib/x; empty otherwise.
+/// The toolkit root a runtime library belongs to: ROOT/lib64/x, ROOT/lib/x or ROOT/targets/T/lib/x;
+/// empty otherwise.
 std::string toolkit_root_of(std::string_view library_path);
 
 /// What the toolkit calls this machine in ROOT/targets/.

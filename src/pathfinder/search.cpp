@@ -1,5 +1,6 @@
-// The documented order of cuda.pathfinder 1.8: wheels, conda, the system's linker (libraries), the product's own variable,
-// CUDA_PATH or CUDA_HOME, toolkits of the system. Driver libraries come from the system's linker only.
+// The documented order of cuda.pathfinder 1.8: wheels, conda, the system's linker (libraries), the
+// product's own variable, CUDA_PATH or CUDA_HOME, toolkits of the system. Driver libraries come
+// from the system's linker only.
 #include "pathfinder/search.hpp"
 
 #include "pathfinder/places.hpp"
@@ -10,21 +11,24 @@ namespace {
 
 class Walk {
  public:
-  Walk(Kind kind, const Entry& entry, SearchReport& report, const std::function<bool(const Candidate&)>& visit)
+  Walk(Kind kind, const Entry& entry, SearchReport& report,
+       const std::function<bool(const Candidate&)>& visit)
       : kind_{kind}, files_{split(entry.files)}, report_{report}, visit_{visit} {}
 
   /// Newest file first within a folder, folders in their order.
   bool under(const std::string& step, const std::string& root, std::string_view folders) {
     for (const auto folder : split(folders)) {
       std::string path = root + "/" + std::string{folder};
-      if (const auto at = path.find('@'); at != std::string::npos) path.replace(at, 1, target_name());
+      if (const auto at = path.find('@'); at != std::string::npos)
+        path.replace(at, 1, target_name());
       if (!is_folder(path)) {
         note(step, path, "no such folder");
         continue;
       }
       for (const auto file : files_) {
         const std::string full = path + "/" + std::string{file};
-        if (visit_({step, kind_ == Kind::headers ? path : full, full, std::string{file}})) return true;
+        if (visit_({step, kind_ == Kind::headers ? path : full, full, std::string{file}}))
+          return true;
       }
     }
     return false;
@@ -35,11 +39,14 @@ class Walk {
       const auto candidates = linker_candidates(file);
       bool any = false;
       for (const auto& path : candidates) {
-        if (!is_file(path)) continue;  // the linker's folders are many; only what is there is worth a line
+        if (!is_file(path))
+          continue;  // the linker's folders are many; only what is there is worth a line
         any = true;
         if (visit_({"system-search", path, path, std::string{file}})) return true;
       }
-      if (!any) note("system-search", std::string{file}, "not there (linker's folders, LD_LIBRARY_PATH and cache)");
+      if (!any)
+        note("system-search", std::string{file},
+             "not there (linker's folders, LD_LIBRARY_PATH and cache)");
     }
     return false;
   }
@@ -57,14 +64,16 @@ class Walk {
 
 }  // namespace
 
-void walk(Kind kind, const Entry& entry, SearchReport& report, const std::function<bool(const Candidate&)>& visit) {
+void walk(Kind kind, const Entry& entry, SearchReport& report,
+          const std::function<bool(const Candidate&)>& visit) {
   Walk w{kind, entry, report, visit};
   if (entry.origin == Origin::driver) {
     w.linker();
     return;
   }
   const auto folders = site_packages();
-  if (folders.empty()) w.note("site-packages", "no folders of Python packages are known", "skipped");
+  if (folders.empty())
+    w.note("site-packages", "no folders of Python packages are known", "skipped");
   for (const auto& folder : folders) {
     if (w.under("site-packages", folder, entry.wheel)) return;
   }
@@ -85,7 +94,10 @@ void walk(Kind kind, const Entry& entry, SearchReport& report, const std::functi
   if (const auto root = cuda_path_or_home(); root && root->starts_with('/')) {
     if (w.under("CUDA_PATH", *root, entry.root)) return;
   } else {
-    w.note("CUDA_PATH", root ? "CUDA_PATH/CUDA_HOME is not an absolute path" : "CUDA_PATH and CUDA_HOME are not set", "skipped");
+    w.note("CUDA_PATH",
+           root ? "CUDA_PATH/CUDA_HOME is not an absolute path"
+                : "CUDA_PATH and CUDA_HOME are not set",
+           "skipped");
   }
   for (const auto& root : toolkit_roots()) {
     if (root == cuda_path_or_home()) continue;  // looked at above

@@ -10,7 +10,8 @@
 
 namespace cucore::pathfinder {
 
-/// A place to try: `file` must be there, `path` is the answer (the folder for headers, else the file).
+/// A place to try: `file` must be there, `path` is the answer (the folder for headers, else the
+/// file).
 struct Candidate {
   std::string step;
   std::string path;
@@ -18,9 +19,11 @@ struct Candidate {
   std::string filename;
 };
 
-/// Calls `visit` for every place of the documented order until it answers true; steps that do not apply are noted in `report`.
-/// Already loaded libraries are not part of it: the loader asks for them first.
-void walk(Kind kind, const Entry& entry, SearchReport& report, const std::function<bool(const Candidate&)>& visit);
+/// Calls `visit` for every place of the documented order until it answers true; steps that do not
+/// apply are noted in `report`. Already loaded libraries are not part of it: the loader asks for
+/// them first.
+void walk(Kind kind, const Entry& entry, SearchReport& report,
+          const std::function<bool(const Candidate&)>& visit);
 
 /// True when the component is there, without loading it.
 bool is_there(Kind kind, const Candidate& candidate);

@@ -1,4 +1,5 @@
-// The dynamic linker's search path and cache, read rather than run: a search must not execute a library's constructors.
+// The dynamic linker's search path and cache, read rather than run: a search must not execute a
+// library's constructors.
 #include "pathfinder/system_linker.hpp"
 
 #include <dlfcn.h>
@@ -45,7 +46,8 @@ constexpr std::int32_t kMachineFlags = 0x0303;
 #elif defined(__aarch64__)
 constexpr std::int32_t kMachineFlags = 0x0a03;
 #else
-constexpr std::int32_t kMachineFlags = -1;  // unknown: accept every entry, dlopen refuses a foreign file
+constexpr std::int32_t kMachineFlags =
+    -1;  // unknown: accept every entry, dlopen refuses a foreign file
 #endif
 
 std::string_view string_at(std::string_view bytes, std::size_t offset) {
@@ -73,7 +75,8 @@ Folders read_folders() {
       for (unsigned i = 0; i < info->dls_cnt; ++i) {
         const Dl_serpath& path = info->dls_serpath[i];
         if (path.dls_name == nullptr || path.dls_name[0] != '/') continue;
-        ((path.dls_flags & LA_SER_DEFAULT) != 0 ? folders.defaults : folders.first).emplace_back(path.dls_name);
+        ((path.dls_flags & LA_SER_DEFAULT) != 0 ? folders.defaults : folders.first)
+            .emplace_back(path.dls_name);
       }
     }
   }
@@ -126,7 +129,8 @@ std::vector<std::string> linker_candidates(std::string_view soname) {
   std::vector<std::string> candidates;
   for (const auto& folder : folders.first) candidates.push_back(folder + "/" + std::string{soname});
   for (auto& path : cached_paths(soname)) candidates.push_back(std::move(path));
-  for (const auto& folder : folders.defaults) candidates.push_back(folder + "/" + std::string{soname});
+  for (const auto& folder : folders.defaults)
+    candidates.push_back(folder + "/" + std::string{soname});
   return candidates;
 }
 

@@ -14,7 +14,8 @@ namespace cucore::python {
 std::string text_argument(nb::handle object, const char* what);
 SymbolMapping mapping_argument(nb::handle object);
 
-/// A ProgramOptions or LinkerOptions object of Python (or None) as C++ ones. TypeError names the field.
+/// A ProgramOptions or LinkerOptions object of Python (or None) as C++ ones. TypeError names the
+/// field.
 ProgramOptions program_options_argument(nb::handle options);
 LinkerOptions linker_options_argument(nb::handle options);
 /// "cubin", or a member of ObjectCodeFormatType.

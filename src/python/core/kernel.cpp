@@ -10,7 +10,9 @@
 namespace cucore::python {
 namespace {
 
-nb::object of_module(const char* name) { return nb::module_::import_("cuda.core._module").attr(name); }
+nb::object of_module(const char* name) {
+  return nb::module_::import_("cuda.core._module").attr(name);
+}
 
 /// A handle as an int or an object of cuda.bindings that knows its int.
 std::uintptr_t handle_argument(nb::handle object, const char* what) {
@@ -29,7 +31,8 @@ nb::object arguments_info(const Kernel& kernel) {
   return list;
 }
 
-nb::object max_potential_block_size(const KernelOccupancy& occupancy, nb::handle shared_memory, int limit) {
+nb::object max_potential_block_size(const KernelOccupancy& occupancy, nb::handle shared_memory,
+                                    int limit) {
   MaxPotentialBlockSize best{};
   if (PyLong_Check(shared_memory.ptr()) != 0) {
     best = occupancy.max_potential_block_size(nb::cast<std::size_t>(shared_memory), limit);
@@ -43,52 +46,74 @@ nb::object max_potential_block_size(const KernelOccupancy& occupancy, nb::handle
 template <int (KernelOccupancy::*query)(const CUlaunchConfig&) const>
 int cluster_query(const KernelOccupancy& occupancy, const LaunchConfig& config, nb::handle stream) {
   std::array<CUlaunchAttribute, 4> attributes;
-  const CUlaunchConfig native = to_driver(config, stream_argument(stream.ptr(), "KernelOccupancy").handle(), attributes);
+  const CUlaunchConfig native =
+      to_driver(config, stream_argument(stream.ptr(), "KernelOccupancy").handle(), attributes);
   return (occupancy.*query)(native);
 }
 
 nb::object reduce(const Kernel& kernel) {
   const auto code = ObjectCode::of(kernel);
-  if (!code) throw nb::type_error("a Kernel made from a handle cannot be pickled: the code it belongs to is not known");
-  return nb::make_tuple(of_module("_kernel_of"), nb::make_tuple(wrap(ObjectCode{*code}), kernel.name().c_str()));
+  if (!code)
+    throw nb::type_error(
+        "a Kernel made from a handle cannot be pickled: the code it belongs to is not known");
+  return nb::make_tuple(of_module("_kernel_of"),
+                        nb::make_tuple(wrap(ObjectCode{*code}), kernel.name().c_str()));
 }
 
 }  // namespace
 
 void bind_kernel(nb::module_& m) {
   auto occupancy =
-      nb::class_<KernelOccupancy>(m, "KernelOccupancy", "How much of a kernel fits on the current device.")
-          .def("max_active_blocks_per_multiprocessor", &KernelOccupancy::max_active_blocks_per_multiprocessor, nb::arg("block_size"),
-               nb::arg("dynamic_shared_memory_size"), "How many blocks of this size run on one multiprocessor at a time.")
-          .def("max_potential_block_size", &max_potential_block_size, nb::arg("dynamic_shared_memory_needed"),
-               nb::arg("block_size_limit"), "The block size that fills the device, and the least grid that does. A limit of 0 is none.")
-          .def("available_dynamic_shared_memory_per_block", &KernelOccupancy::available_dynamic_shared_memory_per_block,
+      nb::class_<KernelOccupancy>(m, "KernelOccupancy",
+                                  "How much of a kernel fits on the current device.")
+          .def("max_active_blocks_per_multiprocessor",
+               &KernelOccupancy::max_active_blocks_per_multiprocessor, nb::arg("block_size"),
+               nb::arg("dynamic_shared_memory_size"),
+               "How many blocks of this size run on one multiprocessor at a time.")
+          .def("max_potential_block_size", &max_potential_block_size,
+               nb::arg("dynamic_shared_memory_needed"), nb::arg("block_size_limit"),
+               "The block size that fills the device, and the least grid that does. A limit of 0 "
+               "is none.")
+          .def("available_dynamic_shared_memory_per_block",
+               &KernelOccupancy::available_dynamic_shared_memory_per_block,
                nb::arg("num_blocks_per_multiprocessor"), nb::arg("block_size"),
                "Dynamic shared memory a block may use when so many blocks share a multiprocessor.")
-          .def("max_potential_cluster_size", &cluster_query<&KernelOccupancy::max_potential_cluster_size>, nb::arg("config"),
+          .def("max_potential_cluster_size",
+               &cluster_query<&KernelOccupancy::max_potential_cluster_size>, nb::arg("config"),
                nb::kw_only(), nb::arg("stream"), "The largest cluster that this launch could have.")
-          .def("max_active_clusters", &cluster_query<&KernelOccupancy::max_active_clusters>, nb::arg("config"), nb::kw_only(),
-               nb::arg("stream"), "How many clusters of this launch run on the device at a time.");
+          .def("max_active_clusters", &cluster_query<&KernelOccupancy::max_active_clusters>,
+               nb::arg("config"), nb::kw_only(), nb::arg("stream"),
+               "How many clusters of this launch run on the device at a time.");
   set_module(occupancy);
 
   auto kernel =
       nb::class_<Kernel>(m, "Kernel", nb::is_weak_referenceable(),
-                         "A device function that can be launched. Comes from ObjectCode.get_kernel(), and keeps its code loaded.")
+                         "A device function that can be launched. Comes from "
+                         "ObjectCode.get_kernel(), and keeps its code loaded.")
           .def_static(
               "from_handle",
               [](nb::handle handle, const ObjectCode* mod) {
-                return Kernel::from_handle(reinterpret_cast<CUkernel>(handle_argument(handle, "handle")), mod);
+                return Kernel::from_handle(
+                    reinterpret_cast<CUkernel>(handle_argument(handle, "handle")), mod);
               },
               nb::arg("handle"), nb::arg("mod").none() = nb::none(),
               "Wrap a CUkernel made elsewhere; `mod` is kept loaded as long as the Kernel lives.")
-          .def_prop_ro("handle", [](const Kernel& k) { return driver_object("CUkernel", reinterpret_cast<std::uintptr_t>(k.handle())); },
-                       "The CUkernel.")
+          .def_prop_ro(
+              "handle",
+              [](const Kernel& k) {
+                return driver_object("CUkernel", reinterpret_cast<std::uintptr_t>(k.handle()));
+              },
+              "The CUkernel.")
           .def_prop_ro("name", &Kernel::name, "The kernel's symbol in its code (mangled for C++).")
-          .def_prop_ro("num_arguments", &Kernel::num_arguments, "How many arguments a launch takes.")
-          .def_prop_ro("arguments_info", &arguments_info, "Offset and size of each argument in the parameter block.")
-          .def_prop_ro("attributes", [](nb::handle self) { return of_module("KernelAttributes")(self); },
-                       "What the compiler and the driver know about the kernel.")
-          .def_prop_ro("occupancy", &Kernel::occupancy, "How much of the kernel fits on the current device.")
+          .def_prop_ro("num_arguments", &Kernel::num_arguments,
+                       "How many arguments a launch takes.")
+          .def_prop_ro("arguments_info", &arguments_info,
+                       "Offset and size of each argument in the parameter block.")
+          .def_prop_ro(
+              "attributes", [](nb::handle self) { return of_module("KernelAttributes")(self); },
+              "What the compiler and the driver know about the kernel.")
+          .def_prop_ro("occupancy", &Kernel::occupancy,
+                       "How much of the kernel fits on the current device.")
           .def("_attribute",
                [](const Kernel& k, int attribute, int device) {
                  return k.attributes().on(device).get(static_cast<CUfunction_attribute>(attribute));
@@ -97,15 +122,20 @@ void bind_kernel(nb::module_& m) {
                [](const Kernel& k, int attribute, int device, int value) {
                  k.attributes().on(device).set(static_cast<CUfunction_attribute>(attribute), value);
                })
-          .def("__eq__",
-               [](const Kernel& k, nb::handle other) -> nb::object {
-                 const Kernel* that = nullptr;
-                 if (!nb::try_cast(other, that) || that == nullptr) return nb::borrow(Py_NotImplemented);
-                 return nb::bool_(k == *that);
-               }, nb::arg("other").none(), nb::is_operator())
+          .def(
+              "__eq__",
+              [](const Kernel& k, nb::handle other) -> nb::object {
+                const Kernel* that = nullptr;
+                if (!nb::try_cast(other, that) || that == nullptr)
+                  return nb::borrow(Py_NotImplemented);
+                return nb::bool_(k == *that);
+              },
+              nb::arg("other").none(), nb::is_operator())
           .def("__hash__", [](const Kernel& k) { return std::hash<const void*>{}(k.handle()); })
           .def("__reduce__", &reduce)
-          .def("__repr__", [](const Kernel& k) { return "<Kernel " + (k.name().empty() ? std::string{"?"} : k.name()) + ">"; });
+          .def("__repr__", [](const Kernel& k) {
+            return "<Kernel " + (k.name().empty() ? std::string{"?"} : k.name()) + ">";
+          });
   set_module(kernel);
 }
 CUCORE_BIND(kBindCode + 1, bind_kernel)

@@ -1,4 +1,5 @@
-// linker.cpp: the C++ side of cuda.core.Linker and LinkerOptions; their Python classes are in cuda/core/_linker.py.
+// linker.cpp: the C++ side of cuda.core.Linker and LinkerOptions; their Python classes are in
+// cuda/core/_linker.py.
 #include "cucore/linker.hpp"
 
 #include <nanobind/stl/string.h>
@@ -30,10 +31,12 @@ class Reader {
     }
   }
   void get(const char* name, std::string& out) const {
-    if (const nb::object value = object_.attr(name); !value.is_none()) out = text_argument(value, name);
+    if (const nb::object value = object_.attr(name); !value.is_none())
+      out = text_argument(value, name);
   }
   void get(const char* name, std::optional<std::string>& out) const {
-    if (const nb::object value = object_.attr(name); !value.is_none()) out = text_argument(value, name);
+    if (const nb::object value = object_.attr(name); !value.is_none())
+      out = text_argument(value, name);
   }
   void get(const char* name, std::vector<std::string>& out) const {
     const nb::object value = object_.attr(name);
@@ -102,7 +105,8 @@ void bind_linker(nb::module_& m) {
            })
       .def("get_error_log", &Linker::get_error_log)
       .def("get_info_log", &Linker::get_info_log)
-      .def_prop_ro("handle", [](const Linker& l) { return reinterpret_cast<std::uintptr_t>(l.handle()); })
+      .def_prop_ro("handle",
+                   [](const Linker& l) { return reinterpret_cast<std::uintptr_t>(l.handle()); })
       .def_prop_ro("backend", [](const Linker& l) { return backend_name(l.backend()); })
       .def_prop_ro("is_closed", &Linker::is_closed)
       .def("close", &Linker::close, nb::call_guard<nb::gil_scoped_release>());

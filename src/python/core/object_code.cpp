@@ -21,7 +21,8 @@ std::string text_argument(nb::handle object, const char* what) {
   Py_buffer view;
   if (PyObject_GetBuffer(object.ptr(), &view, PyBUF_SIMPLE) != 0) {
     PyErr_Clear();
-    PyErr_Format(PyExc_TypeError, "%s must be str or bytes, not %s", what, Py_TYPE(object.ptr())->tp_name);
+    PyErr_Format(PyExc_TypeError, "%s must be str or bytes, not %s", what,
+                 Py_TYPE(object.ptr())->tp_name);
     throw nb::python_error();
   }
   std::string bytes{static_cast<const char*>(view.buf), static_cast<std::size_t>(view.len)};
@@ -32,9 +33,11 @@ std::string text_argument(nb::handle object, const char* what) {
 SymbolMapping mapping_argument(nb::handle object) {
   SymbolMapping mapping;
   if (object.is_none()) return mapping;
-  if (PyDict_Check(object.ptr()) == 0) throw nb::type_error("symbol_mapping must be a dict of names");
+  if (PyDict_Check(object.ptr()) == 0)
+    throw nb::type_error("symbol_mapping must be a dict of names");
   for (auto [key, value] : nb::borrow<nb::dict>(object)) {
-    mapping.emplace(text_argument(key, "a name in symbol_mapping"), text_argument(value, "a symbol in symbol_mapping"));
+    mapping.emplace(text_argument(key, "a name in symbol_mapping"),
+                    text_argument(value, "a symbol in symbol_mapping"));
   }
   return mapping;
 }
@@ -42,9 +45,12 @@ SymbolMapping mapping_argument(nb::handle object) {
 namespace {
 
 /// PTX source given as str is told from a path by its .version line.
-bool is_ptx_text(std::string_view text) { return text.find(".version") != text.npos && text.find('\n') != text.npos; }
+bool is_ptx_text(std::string_view text) {
+  return text.find(".version") != text.npos && text.find('\n') != text.npos;
+}
 
-ObjectCode from_module(CodeType type, nb::handle module, const std::string& name, nb::handle symbol_mapping) {
+ObjectCode from_module(CodeType type, nb::handle module, const std::string& name,
+                       nb::handle symbol_mapping) {
   SymbolMapping mapping = mapping_argument(symbol_mapping);
   const bool is_text = PyUnicode_Check(module.ptr()) != 0;
   if (is_text || PyObject_HasAttrString(module.ptr(), "__fspath__") != 0) {
@@ -54,12 +60,14 @@ ObjectCode from_module(CodeType type, nb::handle module, const std::string& name
     }
     nb::object path = nb::steal(PyOS_FSPath(module.ptr()));
     if (!path.is_valid()) throw nb::python_error();
-    nb::object bytes = PyUnicode_Check(path.ptr()) != 0 ? nb::steal(PyUnicode_EncodeFSDefault(path.ptr())) : path;
+    nb::object bytes =
+        PyUnicode_Check(path.ptr()) != 0 ? nb::steal(PyUnicode_EncodeFSDefault(path.ptr())) : path;
     if (!bytes.is_valid()) throw nb::python_error();
     std::filesystem::path file{std::string{PyBytes_AS_STRING(bytes.ptr())}};
     if (!std::filesystem::exists(file)) {
       PyErr_Format(PyExc_FileNotFoundError, "there is no file '%s'%s", file.c_str(),
-                   type == CodeType::ptx ? " (a str is a path, or PTX source with a .version line)" : " (a str is a path; pass code as bytes)");
+                   type == CodeType::ptx ? " (a str is a path, or PTX source with a .version line)"
+                                         : " (a str is a path; pass code as bytes)");
       throw nb::python_error();
     }
     return {type, file, name, std::move(mapping)};
@@ -78,7 +86,9 @@ nb::object code_object(const ObjectCode& code) {
   return nb::bytes(bytes.data(), bytes.size());
 }
 
-PyObject* code_type(PyObject* self) { return PyUnicode_InternFromString(code_type_name(self_of<ObjectCode>(self).code_type())); }
+PyObject* code_type(PyObject* self) {
+  return PyUnicode_InternFromString(code_type_name(self_of<ObjectCode>(self).code_type()));
+}
 
 nb::dict mapping_object(const ObjectCode& code) {
   nb::dict mapping;
@@ -121,38 +131,47 @@ PyObject* get_kernel(PyObject* self, PyObject* const* args, Py_ssize_t nargs, Py
   }
   nb::object made = wrap(*std::move(kernel));
   if (code.attachment() == nullptr) code.attach(keep_alive(nb::dict()));
-  if (PyDict_SetItem(static_cast<PyObject*>(code.attachment()), name, made.ptr()) < 0) throw nb::python_error();
+  if (PyDict_SetItem(static_cast<PyObject*>(code.attachment()), name, made.ptr()) < 0)
+    throw nb::python_error();
   return made.release().ptr();
 }
 
-nb::object restore(const std::string& type, nb::handle code, const std::string& name, nb::handle mapping) {
+nb::object restore(const std::string& type, nb::handle code, const std::string& name,
+                   nb::handle mapping) {
   return wrap(from_module(code_type_of(type), code, name, mapping));
 }
 
 nb::object reduce(const ObjectCode& code) {
   // A function of a Python module: pickle writes its name.
   nb::object restore = nb::module_::import_("cuda.core._module").attr("_object_code");
-  return nb::make_tuple(restore, nb::make_tuple(code_type_name(code.code_type()), code_object(code), code.name(), mapping_object(code)));
+  return nb::make_tuple(restore, nb::make_tuple(code_type_name(code.code_type()), code_object(code),
+                                                code.name(), mapping_object(code)));
 }
 
 }  // namespace
 
 void bind_object_code(nb::module_& m) {
   auto c = nb::class_<ObjectCode>(m, "ObjectCode", nb::is_weak_referenceable(),
-                                  "Compiled device code. It is loaded when a kernel is first asked for, and unloaded when the last "
+                                  "Compiled device code. It is loaded when a kernel is first asked "
+                                  "for, and unloaded when the last "
                                   "ObjectCode and Kernel of it are gone.");
   const auto add = [&c](const char* name, auto function, const char* doc) {
-    c.def_static(name, function, nb::arg("module"), nb::kw_only(), nb::arg("name") = "", nb::arg("symbol_mapping").none() = nb::none(), doc);
+    c.def_static(name, function, nb::arg("module"), nb::kw_only(), nb::arg("name") = "",
+                 nb::arg("symbol_mapping").none() = nb::none(), doc);
   };
-  add("from_ptx", &from<CodeType::ptx>, "PTX: bytes, source text with a .version line, or the path of a file.");
+  add("from_ptx", &from<CodeType::ptx>,
+      "PTX: bytes, source text with a .version line, or the path of a file.");
   add("from_cubin", &from<CodeType::cubin>, "A cubin: bytes, or the path of a file.");
   add("from_ltoir", &from<CodeType::ltoir>, "LTO-IR, to be linked: bytes, or the path of a file.");
   add("from_fatbin", &from<CodeType::fatbin>, "A fat binary: bytes, or the path of a file.");
-  add("from_object", &from<CodeType::object>, "A host object file with device code, to be linked: bytes, or the path of a file.");
-  add("from_library", &from<CodeType::library>, "A library of device code: bytes, or the path of a file. Loadable images load as they are.");
+  add("from_object", &from<CodeType::object>,
+      "A host object file with device code, to be linked: bytes, or the path of a file.");
+  add("from_library", &from<CodeType::library>,
+      "A library of device code: bytes, or the path of a file. Loadable images load as they are.");
   c.def_static("_restore", &restore);
   def_fast<get_kernel>(c, "get_kernel",
-                       "get_kernel($self, name)\n--\n\nThe kernel of this name; a name expression of the compilation, or the symbol itself.");
+                       "get_kernel($self, name)\n--\n\nThe kernel of this name; a name expression "
+                       "of the compilation, or the symbol itself.");
   c.def(
       "get_module",
       [](const ObjectCode& code) {
@@ -167,7 +186,8 @@ void bind_object_code(nb::module_& m) {
   c.def_prop_ro("code", &code_object, "The code as bytes, or the path it was given as.");
   def_get(c, "code_type", code_type, "\"ptx\", \"cubin\", \"ltoir\", ...");
   c.def_prop_ro("name", &ObjectCode::name, "The name given to it.");
-  c.def_prop_ro("symbol_mapping", &mapping_object, "Names of the source, each with its symbol in the code.");
+  c.def_prop_ro("symbol_mapping", &mapping_object,
+                "Names of the source, each with its symbol in the code.");
   c.def_prop_ro(
       "handle",
       [](const ObjectCode& code) {
@@ -179,15 +199,20 @@ void bind_object_code(nb::module_& m) {
         return driver_object("CUlibrary", reinterpret_cast<std::uintptr_t>(library));
       },
       "The CUlibrary; loads the code.");
-  c.def("__eq__", [](const ObjectCode& code, nb::handle other) -> nb::object {
-    const ObjectCode* that = nullptr;
-    if (!nb::try_cast(other, that) || that == nullptr) return nb::borrow(Py_NotImplemented);
-    return nb::bool_(code == *that);
-  }, nb::arg("other").none(), nb::is_operator());
-  c.def("__hash__", [](const ObjectCode& code) { return std::hash<const void*>{}(code.identity()); });
+  c.def(
+      "__eq__",
+      [](const ObjectCode& code, nb::handle other) -> nb::object {
+        const ObjectCode* that = nullptr;
+        if (!nb::try_cast(other, that) || that == nullptr) return nb::borrow(Py_NotImplemented);
+        return nb::bool_(code == *that);
+      },
+      nb::arg("other").none(), nb::is_operator());
+  c.def("__hash__",
+        [](const ObjectCode& code) { return std::hash<const void*>{}(code.identity()); });
   c.def("__reduce__", &reduce);
   c.def("__repr__", [](const ObjectCode& code) {
-    return std::string{"<ObjectCode "} + code_type_name(code.code_type()) + (code.name().empty() ? "" : " '" + code.name() + "'") + ">";
+    return std::string{"<ObjectCode "} + code_type_name(code.code_type()) +
+           (code.name().empty() ? "" : " '" + code.name() + "'") + ">";
   });
   set_module(c);
 }

@@ -1,4 +1,5 @@
-// program.cpp: the C++ side of cuda.core.Program and ProgramOptions; their Python classes are in cuda/core/_program.py.
+// program.cpp: the C++ side of cuda.core.Program and ProgramOptions; their Python classes are in
+// cuda/core/_program.py.
 #include "cucore/program.hpp"
 
 #include <nanobind/stl/string.h>
@@ -12,11 +13,14 @@ namespace cucore::python {
 namespace {
 
 [[noreturn]] void wrong_type(const char* field, nb::handle value, const char* wanted) {
-  PyErr_Format(PyExc_TypeError, "option %s must be %s, not %s", field, wanted, Py_TYPE(value.ptr())->tp_name);
+  PyErr_Format(PyExc_TypeError, "option %s must be %s, not %s", field, wanted,
+               Py_TYPE(value.ptr())->tp_name);
   throw nb::python_error();
 }
 
-bool is_sequence(nb::handle value) { return PyList_Check(value.ptr()) != 0 || PyTuple_Check(value.ptr()) != 0; }
+bool is_sequence(nb::handle value) {
+  return PyList_Check(value.ptr()) != 0 || PyTuple_Check(value.ptr()) != 0;
+}
 
 int int_of(const char* field, nb::handle value) {
   const nb::object number = nb::steal(PyNumber_Index(value.ptr()));
@@ -28,14 +32,16 @@ int int_of(const char* field, nb::handle value) {
 }
 
 std::string str_of(const char* field, nb::handle value) {
-  if (PyUnicode_Check(value.ptr()) == 0 && PyObject_HasAttrString(value.ptr(), "__fspath__") == 0) wrong_type(field, value, "a str");
+  if (PyUnicode_Check(value.ptr()) == 0 && PyObject_HasAttrString(value.ptr(), "__fspath__") == 0)
+    wrong_type(field, value, "a str");
   return text_argument(nb::steal(PyOS_FSPath(value.ptr())), field);
 }
 
 /// A macro is "NAME", "NAME=VALUE" or (NAME, VALUE).
 std::string macro_of(nb::handle value) {
   if (PyTuple_Check(value.ptr()) != 0 && PyTuple_GET_SIZE(value.ptr()) == 2) {
-    return str_of("define_macro", PyTuple_GET_ITEM(value.ptr(), 0)) + "=" + nb::cast<std::string>(nb::str(nb::handle{PyTuple_GET_ITEM(value.ptr(), 1)}));
+    return str_of("define_macro", PyTuple_GET_ITEM(value.ptr(), 0)) + "=" +
+           nb::cast<std::string>(nb::str(nb::handle{PyTuple_GET_ITEM(value.ptr(), 1)}));
   }
   return str_of("define_macro", value);
 }
@@ -44,7 +50,8 @@ std::vector<std::string> macros_of(nb::handle value) {
   std::vector<std::string> macros;
   // A tuple of two strings is one macro with its value; any other sequence is a list of macros.
   const bool is_pair = PyTuple_Check(value.ptr()) != 0 && PyTuple_GET_SIZE(value.ptr()) == 2 &&
-                       PyTuple_Check(PyTuple_GET_ITEM(value.ptr(), 0)) == 0 && PyTuple_Check(PyTuple_GET_ITEM(value.ptr(), 1)) == 0;
+                       PyTuple_Check(PyTuple_GET_ITEM(value.ptr(), 0)) == 0 &&
+                       PyTuple_Check(PyTuple_GET_ITEM(value.ptr(), 1)) == 0;
   if (!is_sequence(value) || is_pair) {
     macros.push_back(macro_of(value));
   } else {
@@ -59,14 +66,18 @@ struct Assign {
   const char* name;
   nb::handle value;
 
-  void operator()(ProgramOptions::Flag ProgramOptions::* member) const {
+  void operator()(ProgramOptions::Flag ProgramOptions::*member) const {
     const int truth = PyObject_IsTrue(value.ptr());
     if (truth < 0) throw nb::python_error();
     options.*member = truth != 0;
   }
-  void operator()(ProgramOptions::Number ProgramOptions::* member) const { options.*member = int_of(name, value); }
-  void operator()(ProgramOptions::Text ProgramOptions::* member) const { options.*member = str_of(name, value); }
-  void operator()(ProgramOptions::Texts ProgramOptions::* member) const {
+  void operator()(ProgramOptions::Number ProgramOptions::*member) const {
+    options.*member = int_of(name, value);
+  }
+  void operator()(ProgramOptions::Text ProgramOptions::*member) const {
+    options.*member = str_of(name, value);
+  }
+  void operator()(ProgramOptions::Texts ProgramOptions::*member) const {
     if (member == &ProgramOptions::define_macro) {
       options.*member = macros_of(value);
     } else if (is_sequence(value)) {
@@ -75,7 +86,7 @@ struct Assign {
       options.*member = {str_of(name, value)};
     }
   }
-  void operator()(ProgramOptions::Numbers ProgramOptions::* member) const {
+  void operator()(ProgramOptions::Numbers ProgramOptions::*member) const {
     if (is_sequence(value)) {
       for (nb::handle one : value) (options.*member).push_back(int_of(name, one));
     } else {
@@ -88,7 +99,8 @@ CompilerBackend backend_argument(const std::string& name) {
   for (const CompilerBackend backend : {CompilerBackend::nvrtc, CompilerBackend::nvvm}) {
     if (PyOS_stricmp(name.c_str(), backend_name(backend)) == 0) return backend;
   }
-  throw nb::value_error(("Unknown backend '" + name + "'. Must be one of: 'nvrtc', 'nvvm'").c_str());
+  throw nb::value_error(
+      ("Unknown backend '" + name + "'. Must be one of: 'nvrtc', 'nvvm'").c_str());
 }
 
 nb::list bytes_list(const std::vector<std::string>& flags) {
@@ -98,7 +110,8 @@ nb::list bytes_list(const std::vector<std::string>& flags) {
 }
 
 /// compile(target, name_expressions) -> (ObjectCode, log), without the GIL.
-nb::object compile(Program& program, nb::handle target, const std::vector<std::string>& name_expressions) {
+nb::object compile(Program& program, nb::handle target,
+                   const std::vector<std::string>& name_expressions) {
   const CodeType type = target_argument(target);
   std::string log;
   std::optional<ObjectCode> code;
@@ -107,15 +120,17 @@ nb::object compile(Program& program, nb::handle target, const std::vector<std::s
     code = program.compile(type, name_expressions, &log);
   }
   // A compiler's message may quote source bytes that are not UTF-8.
-  return nb::make_tuple(wrap(*std::move(code)),
-                        nb::steal(PyUnicode_DecodeUTF8(log.data(), static_cast<Py_ssize_t>(log.size()), "replace")));
+  return nb::make_tuple(
+      wrap(*std::move(code)),
+      nb::steal(PyUnicode_DecodeUTF8(log.data(), static_cast<Py_ssize_t>(log.size()), "replace")));
 }
 
 }  // namespace
 
 CodeType target_argument(nb::handle target) {
   if (PyUnicode_Check(target.ptr()) == 0) {
-    PyErr_Format(PyExc_TypeError, "target_type must be a str, not %s", Py_TYPE(target.ptr())->tp_name);
+    PyErr_Format(PyExc_TypeError, "target_type must be a str, not %s",
+                 Py_TYPE(target.ptr())->tp_name);
     throw nb::python_error();
   }
   const std::string name = text_argument(target, "target_type");
@@ -131,12 +146,16 @@ ProgramOptions program_options_argument(nb::handle object) {
     const nb::object value = object.attr(field.name);
     if (!value.is_none()) std::visit(Assign{options, field.name, value}, field.member);
   }
-  if (const nb::object name = object.attr("name"); !name.is_none()) options.name = str_of("name", name);
-  if (const nb::object arch = object.attr("arch"); !arch.is_none()) options.arch = str_of("arch", arch);
+  if (const nb::object name = object.attr("name"); !name.is_none())
+    options.name = str_of("name", name);
+  if (const nb::object arch = object.attr("arch"); !arch.is_none())
+    options.arch = str_of("arch", arch);
   if (const nb::object sources = object.attr("extra_sources"); !sources.is_none()) {
     for (nb::handle source : sources) {
-      if (!is_sequence(source) || nb::len(source) != 2) wrong_type("extra_sources", source, "a list of (name, source) pairs");
-      options.extra_sources.emplace_back(str_of("extra_sources", source[0]), text_argument(source[1], "extra_sources"));
+      if (!is_sequence(source) || nb::len(source) != 2)
+        wrong_type("extra_sources", source, "a list of (name, source) pairs");
+      options.extra_sources.emplace_back(str_of("extra_sources", source[0]),
+                                         text_argument(source[1], "extra_sources"));
     }
   }
   return options;
@@ -147,7 +166,8 @@ void bind_program(nb::module_& m) {
       .def("__init__",
            [](Program* self, nb::handle code, const std::string& type, nb::handle options) {
              const SourceType source = source_type_of(type);
-             if (source != SourceType::nvvm && PyUnicode_Check(code.ptr()) == 0 && PyBytes_Check(code.ptr()) == 0 && PyByteArray_Check(code.ptr()) == 0) {
+             if (source != SourceType::nvvm && PyUnicode_Check(code.ptr()) == 0 &&
+                 PyBytes_Check(code.ptr()) == 0 && PyByteArray_Check(code.ptr()) == 0) {
                wrong_type("code", code, "str or bytes");
              }
              std::string text = text_argument(code, "code");
@@ -159,19 +179,24 @@ void bind_program(nb::module_& m) {
       .def("close", &Program::close, nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("is_closed", &Program::is_closed)
       .def_prop_ro("backend", [](const Program& p) { return backend_name(p.backend()); })
-      .def_prop_ro("handle", [](const Program& p) { return reinterpret_cast<std::uintptr_t>(p.handle()); })
+      .def_prop_ro("handle",
+                   [](const Program& p) { return reinterpret_cast<std::uintptr_t>(p.handle()); })
       .def_prop_ro("pch_status", [](const Program& p) -> nb::object {
         const auto status = p.pch_status();
         if (!status) return nb::none();
         const char* names[] = {"created", "not_attempted", "failed"};
         return nb::str(names[static_cast<int>(*status)]);
       });
-  m.def("_program_flags", [](nb::handle options, const std::string& backend, nb::handle target) {
-    std::optional<CodeType> type;
-    if (!target.is_none()) type = target_argument(target);
-    return bytes_list(program_options_argument(options).flags(backend_argument(backend), type));
-  }, nb::arg("options"), nb::arg("backend"), nb::arg("target").none());
-  m.def("_linker_flags", [](nb::handle options) { return bytes_list(linker_options_argument(options).flags()); });
+  m.def(
+      "_program_flags",
+      [](nb::handle options, const std::string& backend, nb::handle target) {
+        std::optional<CodeType> type;
+        if (!target.is_none()) type = target_argument(target);
+        return bytes_list(program_options_argument(options).flags(backend_argument(backend), type));
+      },
+      nb::arg("options"), nb::arg("backend"), nb::arg("target").none());
+  m.def("_linker_flags",
+        [](nb::handle options) { return bytes_list(linker_options_argument(options).flags()); });
 }
 CUCORE_BIND(kBindCode + 2, bind_program)
 

@@ -1,4 +1,5 @@
-// program_cache.cpp: the C++ side of the program caches; their Python classes are in cuda/core/_program_cache.py.
+// program_cache.cpp: the C++ side of the program caches; their Python classes are in
+// cuda/core/_program_cache.py.
 #include "cucore/program_cache.hpp"
 
 #include <nanobind/stl/filesystem.h>
@@ -32,29 +33,34 @@ void bind_program_cache(nb::module_& m) {
            [](ProgramCache& cache, nb::handle key, nb::handle code) {
              const std::string name = text_argument(key, "key");
              const ObjectCode* object = nullptr;
-             const std::string bytes = nb::try_cast(code, object) && object != nullptr ? object->code() : text_argument(code, "value");
+             const std::string bytes = nb::try_cast(code, object) && object != nullptr
+                                           ? object->code()
+                                           : text_argument(code, "value");
              nb::gil_scoped_release unlocked;
              cache.put(name, bytes);
            })
-      .def("erase", [](ProgramCache& cache, nb::handle key) { return cache.erase(text_argument(key, "key")); })
+      .def("erase", [](ProgramCache& cache,
+                       nb::handle key) { return cache.erase(text_argument(key, "key")); })
       .def("clear", &ProgramCache::clear, nb::call_guard<nb::gil_scoped_release>())
       .def("__len__", &ProgramCache::size);
   nb::class_<InMemoryProgramCache, ProgramCache>(m, "_InMemoryProgramCache")
       .def(nb::init<std::optional<std::uint64_t>>(), nb::arg("max_size_bytes").none());
   nb::class_<FileStreamProgramCache, ProgramCache>(m, "_FileStreamProgramCache")
-      .def(nb::init<std::optional<std::filesystem::path>, std::optional<std::uint64_t>>(), nb::arg("path").none(), nb::arg("max_size_bytes").none())
+      .def(nb::init<std::optional<std::filesystem::path>, std::optional<std::uint64_t>>(),
+           nb::arg("path").none(), nb::arg("max_size_bytes").none())
       .def_prop_ro("folder", &FileStreamProgramCache::folder);
   m.def(
       "_program_cache_key",
-      [](nb::handle code, const std::string& type, nb::handle options, nb::handle target, const std::vector<std::string>& names,
-         nb::handle extra) {
+      [](nb::handle code, const std::string& type, nb::handle options, nb::handle target,
+         const std::vector<std::string>& names, nb::handle extra) {
         std::optional<std::string> digest;
         if (!extra.is_none()) digest = text_argument(extra, "extra_digest");
-        return to_bytes(make_program_cache_key(text_argument(code, "code"), source_type_of(type), program_options_argument(options),
+        return to_bytes(make_program_cache_key(text_argument(code, "code"), source_type_of(type),
+                                               program_options_argument(options),
                                                target_argument(target), names, digest));
       },
-      nb::arg("code"), nb::arg("code_type"), nb::arg("options"), nb::arg("target_type"), nb::arg("name_expressions"),
-      nb::arg("extra_digest").none());
+      nb::arg("code"), nb::arg("code_type"), nb::arg("options"), nb::arg("target_type"),
+      nb::arg("name_expressions"), nb::arg("extra_digest").none());
 }
 CUCORE_BIND(kBindCode + 4, bind_program_cache)
 

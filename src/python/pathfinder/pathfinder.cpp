@@ -1,5 +1,7 @@
 // cuda.pathfinder._pathfinder: conversion between Python and cucore/pathfinder.hpp, nothing else.
 #define PY_SSIZE_T_CLEAN
+#include "cucore/pathfinder.hpp"
+
 #include <Python.h>
 
 #include <cstdint>
@@ -7,15 +9,13 @@
 #include <string>
 #include <utility>
 
-#include "cucore/pathfinder.hpp"
-
 namespace pf = cucore::pathfinder;
 
 namespace {
 
 constexpr const char* kKindNames[] = {"library", "headers", "static", "bitcode", "binary"};
-constexpr pf::Kind kKinds[] = {pf::Kind::dynamic_lib, pf::Kind::headers, pf::Kind::static_lib, pf::Kind::bitcode_lib,
-                               pf::Kind::binary};
+constexpr pf::Kind kKinds[] = {pf::Kind::dynamic_lib, pf::Kind::headers, pf::Kind::static_lib,
+                               pf::Kind::bitcode_lib, pf::Kind::binary};
 
 struct State {
   PyObject* dynamic_not_found;
@@ -51,12 +51,17 @@ bool to_kind(const char* name, pf::Kind& kind) {
       return true;
     }
   }
-  PyErr_Format(PyExc_ValueError, "kind must be one of library, headers, static, bitcode, binary; not '%s'", name);
+  PyErr_Format(PyExc_ValueError,
+               "kind must be one of library, headers, static, bitcode, binary; not '%s'", name);
   return false;
 }
 
-PyObject* text(const std::string& value) { return PyUnicode_DecodeFSDefaultAndSize(value.data(), static_cast<Py_ssize_t>(value.size())); }
-PyObject* text_or_none(const std::string& value) { return value.empty() ? Py_NewRef(Py_None) : text(value); }
+PyObject* text(const std::string& value) {
+  return PyUnicode_DecodeFSDefaultAndSize(value.data(), static_cast<Py_ssize_t>(value.size()));
+}
+PyObject* text_or_none(const std::string& value) {
+  return value.empty() ? Py_NewRef(Py_None) : text(value);
+}
 
 /// (kind, name, abs_path or None, found_via or None, ((step, place, outcome), ...))
 PyObject* report_tuple(const pf::SearchReport& report) {
@@ -68,8 +73,9 @@ PyObject* report_tuple(const pf::SearchReport& report) {
     if (row == nullptr) return nullptr;
     PyTuple_SET_ITEM(attempts.get(), static_cast<Py_ssize_t>(i), row);
   }
-  return Py_BuildValue("(sNNNO)", kind_name(report.kind), text(report.name), text_or_none(report.abs_path),
-                       text_or_none(report.found_via), attempts.get());
+  return Py_BuildValue("(sNNNO)", kind_name(report.kind), text(report.name),
+                       text_or_none(report.abs_path), text_or_none(report.found_via),
+                       attempts.get());
 }
 
 void raise_not_found(const State& state, const pf::NotFoundError& error) {
@@ -80,7 +86,8 @@ void raise_not_found(const State& state, const pf::NotFoundError& error) {
   Ref exception{message ? PyObject_CallOneArg(type, message.get()) : nullptr};
   Ref report{exception ? report_tuple(error.report()) : nullptr};
   if (!report) return;
-  if (PyObject_SetAttrString(exception.get(), "attempts", PyTuple_GET_ITEM(report.get(), 4)) < 0) return;
+  if (PyObject_SetAttrString(exception.get(), "attempts", PyTuple_GET_ITEM(report.get(), 4)) < 0)
+    return;
   PyErr_SetObject(type, exception.get());
 }
 
@@ -119,10 +126,14 @@ bool unlocked(const State& state, PyObject* unknown_type, Body&& body) {
 
 PyObject* unknown_type(const State& state, pf::Kind kind) {
   switch (kind) {
-    case pf::Kind::dynamic_lib: return state.dynamic_unknown;
-    case pf::Kind::headers: return PyExc_RuntimeError;
-    case pf::Kind::binary: return state.unsupported_binary;
-    default: return PyExc_ValueError;
+    case pf::Kind::dynamic_lib:
+      return state.dynamic_unknown;
+    case pf::Kind::headers:
+      return PyExc_RuntimeError;
+    case pf::Kind::binary:
+      return state.unsupported_binary;
+    default:
+      return PyExc_ValueError;
   }
 }
 
@@ -145,8 +156,10 @@ PyObject* load(PyObject* module, PyObject* name) {
   if (libname == nullptr) return nullptr;
   const State& state = *state_of(module);
   const pf::LoadedDL* dl = nullptr;
-  if (!unlocked(state, state.dynamic_unknown, [&] { dl = &pf::load_nvidia_dynamic_lib(libname); })) return nullptr;
-  return Py_BuildValue("(NNNN)", text_or_none(dl->abs_path), PyBool_FromLong(dl->was_already_loaded_from_elsewhere),
+  if (!unlocked(state, state.dynamic_unknown, [&] { dl = &pf::load_nvidia_dynamic_lib(libname); }))
+    return nullptr;
+  return Py_BuildValue("(NNNN)", text_or_none(dl->abs_path),
+                       PyBool_FromLong(dl->was_already_loaded_from_elsewhere),
                        PyLong_FromVoidPtr(dl->handle), text(dl->found_via));
 }
 
@@ -160,16 +173,26 @@ PyObject* locate(PyObject* module, PyObject* args) {
   std::optional<pf::Located> found;
   const bool ok = unlocked(state, unknown_type(state, kind), [&] {
     switch (kind) {
-      case pf::Kind::headers: found = pf::locate_nvidia_header_directory(name); break;
-      case pf::Kind::static_lib: found = pf::locate_static_lib(name); break;
-      case pf::Kind::bitcode_lib: found = pf::locate_bitcode_lib(name); break;
-      case pf::Kind::binary: found = pf::locate_binary_utility(name); break;
-      case pf::Kind::dynamic_lib: throw std::invalid_argument{"dynamic libraries are loaded, not located"};
+      case pf::Kind::headers:
+        found = pf::locate_nvidia_header_directory(name);
+        break;
+      case pf::Kind::static_lib:
+        found = pf::locate_static_lib(name);
+        break;
+      case pf::Kind::bitcode_lib:
+        found = pf::locate_bitcode_lib(name);
+        break;
+      case pf::Kind::binary:
+        found = pf::locate_binary_utility(name);
+        break;
+      case pf::Kind::dynamic_lib:
+        throw std::invalid_argument{"dynamic libraries are loaded, not located"};
     }
   });
   if (!ok) return nullptr;
   if (!found) Py_RETURN_NONE;
-  return Py_BuildValue("(NNNN)", text(found->name), text(found->abs_path), text(found->filename), text(found->found_via));
+  return Py_BuildValue("(NNNN)", text(found->name), text(found->abs_path), text(found->filename),
+                       text(found->found_via));
 }
 
 /// explain(name, kind or None) -> report tuple
@@ -181,7 +204,8 @@ PyObject* explain(PyObject* module, PyObject* args) {
   if (kind_text != nullptr && !to_kind(kind_text, kind.emplace())) return nullptr;
   const State& state = *state_of(module);
   pf::SearchReport report;
-  if (!unlocked(state, state.dynamic_unknown, [&] { report = pf::explain(name, kind); })) return nullptr;
+  if (!unlocked(state, state.dynamic_unknown, [&] { report = pf::explain(name, kind); }))
+    return nullptr;
   return report_tuple(report);
 }
 
@@ -190,11 +214,13 @@ PyObject* supported(PyObject*, PyObject* args) {
   const char* kind_text = nullptr;
   int toolkit_only = 0;
   pf::Kind kind{};
-  if (!PyArg_ParseTuple(args, "sp", &kind_text, &toolkit_only) || !to_kind(kind_text, kind)) return nullptr;
+  if (!PyArg_ParseTuple(args, "sp", &kind_text, &toolkit_only) || !to_kind(kind_text, kind))
+    return nullptr;
   const auto names = pf::supported(kind, toolkit_only != 0);
   Ref tuple{PyTuple_New(static_cast<Py_ssize_t>(names.size()))};
   if (!tuple) return nullptr;
-  for (std::size_t i = 0; i < names.size(); ++i) PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), text(names[i]));
+  for (std::size_t i = 0; i < names.size(); ++i)
+    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), text(names[i]));
   return tuple.release();
 }
 
@@ -202,16 +228,21 @@ PyObject* header_of(PyObject* module, PyObject* name) {
   const char* libname = PyUnicode_AsUTF8(name);
   if (libname == nullptr) return nullptr;
   std::string header;
-  if (!unlocked(*state_of(module), PyExc_RuntimeError, [&] { header = pf::header_of(libname); })) return nullptr;
+  if (!unlocked(*state_of(module), PyExc_RuntimeError, [&] { header = pf::header_of(libname); }))
+    return nullptr;
   return text(header);
 }
 
-PyObject* cuda_path_or_home(PyObject*, PyObject*) { return text_or_none(pf::cuda_path_or_home().value_or("")); }
+PyObject* cuda_path_or_home(PyObject*, PyObject*) {
+  return text_or_none(pf::cuda_path_or_home().value_or(""));
+}
 
 PyMethodDef kMethods[] = {
     {"set_site_packages", set_site_packages, METH_O, "Where Python packages are installed."},
-    {"load", load, METH_O, "Load a library: (abs_path, was_already_loaded_from_elsewhere, handle, found_via)."},
-    {"locate", locate, METH_VARARGS, "Locate by kind and name: (name, abs_path, filename, found_via) or None."},
+    {"load", load, METH_O,
+     "Load a library: (abs_path, was_already_loaded_from_elsewhere, handle, found_via)."},
+    {"locate", locate, METH_VARARGS,
+     "Locate by kind and name: (name, abs_path, filename, found_via) or None."},
     {"explain", explain, METH_VARARGS, "The report of a search as a tuple."},
     {"supported", supported, METH_VARARGS, "Names of the catalogue of one kind."},
     {"header_of", header_of, METH_O, "The header that proves a folder."},
@@ -219,7 +250,8 @@ PyMethodDef kMethods[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
-bool add_exception(PyObject* module, const char* name, const char* doc, PyObject* base, PyObject*& slot) {
+bool add_exception(PyObject* module, const char* name, const char* doc, PyObject* base,
+                   PyObject*& slot) {
   const std::string qualified = std::string{"cuda.pathfinder."} + name;
   slot = PyErr_NewExceptionWithDoc(qualified.c_str(), doc, base, nullptr);
   return slot != nullptr && PyModule_AddObjectRef(module, name, slot) == 0;
@@ -228,29 +260,31 @@ bool add_exception(PyObject* module, const char* name, const char* doc, PyObject
 int exec_module(PyObject* module) {
   State& s = *state_of(module);
   const bool ok =
-      add_exception(module, "DynamicLibNotFoundError",
-                    "A library is nowhere. `attempts` lists every place tried as (step, place, outcome).",
-                    PyExc_RuntimeError, s.dynamic_not_found) &&
-      add_exception(module, "DynamicLibNotAvailableError", "A known library that is not made for this platform.",
-                    s.dynamic_not_found, s.dynamic_not_available) &&
-      add_exception(module, "DynamicLibUnknownError", "A name that is no library of the catalogue.", s.dynamic_not_found,
-                    s.dynamic_unknown) &&
+      add_exception(
+          module, "DynamicLibNotFoundError",
+          "A library is nowhere. `attempts` lists every place tried as (step, place, outcome).",
+          PyExc_RuntimeError, s.dynamic_not_found) &&
+      add_exception(module, "DynamicLibNotAvailableError",
+                    "A known library that is not made for this platform.", s.dynamic_not_found,
+                    s.dynamic_not_available) &&
+      add_exception(module, "DynamicLibUnknownError", "A name that is no library of the catalogue.",
+                    s.dynamic_not_found, s.dynamic_unknown) &&
       add_exception(module, "StaticLibNotFoundError",
-                    "A static library is nowhere. `attempts` lists every place tried.", PyExc_RuntimeError,
-                    s.static_not_found) &&
+                    "A static library is nowhere. `attempts` lists every place tried.",
+                    PyExc_RuntimeError, s.static_not_found) &&
       add_exception(module, "BitcodeLibNotFoundError",
-                    "A bitcode library is nowhere. `attempts` lists every place tried.", PyExc_RuntimeError,
-                    s.bitcode_not_found) &&
-      add_exception(module, "UnsupportedBinaryError", "A name that is no program of the catalogue.", PyExc_Exception,
-                    s.unsupported_binary);
+                    "A bitcode library is nowhere. `attempts` lists every place tried.",
+                    PyExc_RuntimeError, s.bitcode_not_found) &&
+      add_exception(module, "UnsupportedBinaryError", "A name that is no program of the catalogue.",
+                    PyExc_Exception, s.unsupported_binary);
   return ok ? 0 : -1;
 }
 
 int traverse(PyObject* module, visitproc visit, void* arg) {
   State* s = state_of(module);
   if (s == nullptr) return 0;
-  for (PyObject* object : {s->dynamic_not_found, s->dynamic_not_available, s->dynamic_unknown, s->static_not_found,
-                           s->bitcode_not_found, s->unsupported_binary}) {
+  for (PyObject* object : {s->dynamic_not_found, s->dynamic_not_available, s->dynamic_unknown,
+                           s->static_not_found, s->bitcode_not_found, s->unsupported_binary}) {
     Py_VISIT(object);
   }
   return 0;
@@ -277,7 +311,14 @@ PyModuleDef_Slot kSlots[] = {
 };
 
 PyModuleDef kModule = {
-    PyModuleDef_HEAD_INIT, "_pathfinder", "The C++ half of cuda.pathfinder.", sizeof(State), kMethods, kSlots, traverse, clear,
+    PyModuleDef_HEAD_INIT,
+    "_pathfinder",
+    "The C++ half of cuda.pathfinder.",
+    sizeof(State),
+    kMethods,
+    kSlots,
+    traverse,
+    clear,
     nullptr,
 };
 

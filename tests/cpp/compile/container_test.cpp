@@ -32,18 +32,22 @@ TEST(Container, KeepsEverySectionOfTheCubin) {
 
 TEST(Container, RefusesWhatIsNoCubin) {
   EXPECT_THROW(static_cast<void>(make_container("no ELF file", kPtx)), std::invalid_argument);
-  EXPECT_THROW(static_cast<void>(make_container(std::string(64, '\0'), kPtx)), std::invalid_argument);
+  EXPECT_THROW(static_cast<void>(make_container(std::string(64, '\0'), kPtx)),
+               std::invalid_argument);
 }
 
 TEST(Container, FindsNothingInOtherBytes) {
   EXPECT_TRUE(ptx_of_container("").empty());
-  EXPECT_TRUE(ptx_of_container("\x7f" "ELF").empty());
+  EXPECT_TRUE(ptx_of_container("\x7f"
+                               "ELF")
+                  .empty());
   EXPECT_TRUE(ptx_of_container(std::string(1000, '\xff')).empty());
 }
 
 TEST(Container, SurvivesDamage) {
   const std::string file = make_container(make_container({}, kPtx), kPtx);
-  for (std::size_t size = 0; size < file.size(); ++size) static_cast<void>(ptx_of_container(std::string_view{file}.substr(0, size)));
+  for (std::size_t size = 0; size < file.size(); ++size)
+    static_cast<void>(ptx_of_container(std::string_view{file}.substr(0, size)));
   std::mt19937 random{1};
   for (int turn = 0; turn < 20000; ++turn) {
     std::string damaged = file;

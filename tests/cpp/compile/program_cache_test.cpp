@@ -21,7 +21,9 @@ class OnDisk : public testing::Test {
     root_ = pattern;
   }
   void TearDown() override { fs::remove_all(root_); }
-  fs::path only_file() const { return fs::directory_iterator{root_ / "c"}->path(); }
+  fs::path only_file() const {
+    return fs::directory_iterator { root_ / "c" } -> path();
+  }
   fs::path root_;
 };
 
@@ -88,7 +90,8 @@ TEST(Key, NamesTheFilesItCannotSee) {
   options.arch = "sm_90";
   options.include_path = {"/somewhere"};
   try {
-    static_cast<void>(make_program_cache_key("#include \"mine.h\"\n", SourceType::cxx, options, CodeType::ptx));
+    static_cast<void>(
+        make_program_cache_key("#include \"mine.h\"\n", SourceType::cxx, options, CodeType::ptx));
     FAIL();
   } catch (const std::invalid_argument& error) {
     EXPECT_NE(std::string{error.what()}.find("include_path"), std::string::npos);

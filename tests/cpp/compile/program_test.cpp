@@ -42,7 +42,9 @@ TEST_F(Compile, ErrorsCarryTheLogAndTheCode) {
     FAIL();
   } catch (const NVRTCError& error) {
     EXPECT_EQ(error.name(), "NVRTC_ERROR_COMPILATION");
-    EXPECT_NE(std::string{error.what()}.find("mine.cu(1): error: identifier \"bad\" is undefined"), std::string::npos) << error.what();
+    EXPECT_NE(std::string{error.what()}.find("mine.cu(1): error: identifier \"bad\" is undefined"),
+              std::string::npos)
+        << error.what();
   }
 }
 
@@ -65,7 +67,8 @@ TEST_F(Compile, ThroughACacheTheSecondTimeIsTheSame) {
   InMemoryProgramCache cache;
   const std::string source = "template <class T> __global__ void k(T*) {}";
   const std::array<std::string, 1> names{"k<int>"};
-  const std::string key = make_program_cache_key(source, SourceType::cxx, options_, CodeType::ptx, names);
+  const std::string key =
+      make_program_cache_key(source, SourceType::cxx, options_, CodeType::ptx, names);
   Program program{source, SourceType::cxx, options_};
   const ObjectCode first = compile_cached(cache, program, key, CodeType::ptx, names);
   program.close();  // so that only the cache can answer
@@ -75,10 +78,12 @@ TEST_F(Compile, ThroughACacheTheSecondTimeIsTheSame) {
 }
 
 TEST_F(Compile, LinkTimeCodeBecomesPtx) {
-  if (Linker::which_backend() != CompilerBackend::nvjitlink) GTEST_SKIP() << "nvJitLink is not installed";
+  if (Linker::which_backend() != CompilerBackend::nvjitlink)
+    GTEST_SKIP() << "nvJitLink is not installed";
   options_.relocatable_device_code = true;
   Program a{"__device__ int f(int x) { return x + 41; }", SourceType::cxx, options_};
-  Program b{"__device__ int f(int); extern \"C\" __global__ void k(int* p) { *p = f(1); }", SourceType::cxx, options_};
+  Program b{"__device__ int f(int); extern \"C\" __global__ void k(int* p) { *p = f(1); }",
+            SourceType::cxx, options_};
   LinkerOptions options;
   options.arch = "sm_90";
   options.link_time_optimization = true;
@@ -89,7 +94,8 @@ TEST_F(Compile, LinkTimeCodeBecomesPtx) {
 }
 
 TEST(Names, GoBothWays) {
-  for (const CodeType type : {CodeType::ptx, CodeType::cubin, CodeType::ltoir, CodeType::fatbin, CodeType::object, CodeType::library}) {
+  for (const CodeType type : {CodeType::ptx, CodeType::cubin, CodeType::ltoir, CodeType::fatbin,
+                              CodeType::object, CodeType::library}) {
     EXPECT_EQ(code_type_of(code_type_name(type)), type);
   }
   EXPECT_THROW(static_cast<void>(code_type_of("exe")), std::invalid_argument);

@@ -1,4 +1,5 @@
-// Every row of the catalogue is well-formed: names are unique, files look like what they are, dependencies exist.
+// Every row of the catalogue is well-formed: names are unique, files look like what they are,
+// dependencies exist.
 #include "pathfinder/catalogue.hpp"
 
 #include <gtest/gtest.h>
@@ -10,11 +11,14 @@
 namespace cucore::pathfinder {
 namespace {
 
-constexpr Kind kAll[] = {Kind::dynamic_lib, Kind::headers, Kind::static_lib, Kind::bitcode_lib, Kind::binary};
+constexpr Kind kAll[] = {Kind::dynamic_lib, Kind::headers, Kind::static_lib, Kind::bitcode_lib,
+                         Kind::binary};
 
 bool is_variable(std::string_view name) {
   for (const char c : name) {
-    if (!std::isupper(static_cast<unsigned char>(c)) && !std::isdigit(static_cast<unsigned char>(c)) && c != '_') return false;
+    if (!std::isupper(static_cast<unsigned char>(c)) &&
+        !std::isdigit(static_cast<unsigned char>(c)) && c != '_')
+      return false;
   }
   return !name.empty();
 }
@@ -38,7 +42,8 @@ TEST(Catalogue, FoldersAreRelativeAndStayBelowTheirRoot) {
         }
       }
       if (row.origin == Origin::driver) {
-        EXPECT_TRUE(row.wheel.empty() && row.conda.empty() && row.root.empty()) << row.name << " comes from the system only";
+        EXPECT_TRUE(row.wheel.empty() && row.conda.empty() && row.root.empty())
+            << row.name << " comes from the system only";
       } else {
         EXPECT_FALSE(row.wheel.empty() || row.conda.empty() || row.root.empty()) << row.name;
       }
@@ -54,7 +59,8 @@ TEST(Catalogue, FilesLookLikeTheirKind) {
       for (const auto file : files) EXPECT_TRUE(good(file)) << row.name << ": " << file;
     }
   };
-  each_file(Kind::dynamic_lib, [](auto f) { return f.starts_with("lib") && f.find(".so") != f.npos; });
+  each_file(Kind::dynamic_lib,
+            [](auto f) { return f.starts_with("lib") && f.find(".so") != f.npos; });
   each_file(Kind::static_lib, [](auto f) { return f.starts_with("lib") && f.ends_with(".a"); });
   each_file(Kind::bitcode_lib, [](auto f) { return f.ends_with(".bc"); });
   each_file(Kind::binary, [](auto f) { return f.find('/') == f.npos; });
@@ -63,20 +69,22 @@ TEST(Catalogue, FilesLookLikeTheirKind) {
 TEST(Catalogue, ProductVariablesAreVariables) {
   for (const Kind kind : kAll) {
     for (const auto& row : entries(kind)) {
-      for (const auto variable : split(row.variables)) EXPECT_TRUE(is_variable(variable)) << row.name << ": " << variable;
+      for (const auto variable : split(row.variables))
+        EXPECT_TRUE(is_variable(variable)) << row.name << ": " << variable;
     }
   }
 }
 
 TEST(Catalogue, DependenciesAreLibrariesAndHaveNoCycle) {
-  const std::function<void(const Entry&, std::set<std::string_view>)> visit = [&](const Entry& row, std::set<std::string_view> above) {
-    ASSERT_TRUE(above.insert(row.name).second) << "cycle through " << row.name;
-    for (const auto name : split(row.needs)) {
-      const Entry* dependency = find_entry(Kind::dynamic_lib, name);
-      ASSERT_NE(dependency, nullptr) << row.name << " needs " << name;
-      visit(*dependency, above);
-    }
-  };
+  const std::function<void(const Entry&, std::set<std::string_view>)> visit =
+      [&](const Entry& row, std::set<std::string_view> above) {
+        ASSERT_TRUE(above.insert(row.name).second) << "cycle through " << row.name;
+        for (const auto name : split(row.needs)) {
+          const Entry* dependency = find_entry(Kind::dynamic_lib, name);
+          ASSERT_NE(dependency, nullptr) << row.name << " needs " << name;
+          visit(*dependency, above);
+        }
+      };
   for (const auto& row : entries(Kind::dynamic_lib)) visit(row, {});
 }
 

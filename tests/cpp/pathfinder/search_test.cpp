@@ -48,7 +48,9 @@ TEST_F(Search, WheelsOfBothLayoutsAreFoundNewestFirst) {
   const auto new_lib = plant("site/nvidia/cu13/lib/libnvrtc.so.13");
   report = explain("nvrtc");
   EXPECT_EQ(report.abs_path, new_lib);
-  EXPECT_TRUE(std::ranges::find(report.attempts, Attempt{"site-packages", old_lib, "also there, not used"}) != report.attempts.end());
+  EXPECT_TRUE(std::ranges::find(report.attempts,
+                                Attempt{"site-packages", old_lib, "also there, not used"}) !=
+              report.attempts.end());
 }
 
 TEST_F(Search, WheelsComeBeforeConda) {
@@ -100,7 +102,8 @@ TEST_F(Search, RelativePlacesAreNeverTried) {
   const auto report = explain("nvjpeg");
   fs::current_path(before);
   EXPECT_FALSE(report.abs_path.starts_with(root_.string())) << report.str();
-  for (const auto& attempt : report.attempts) EXPECT_EQ(attempt.place.find("./"), std::string::npos) << attempt.place;
+  for (const auto& attempt : report.attempts)
+    EXPECT_EQ(attempt.place.find("./"), std::string::npos) << attempt.place;
 }
 
 TEST_F(Search, DriverLibrariesComeFromTheSystemOnly) {
@@ -109,7 +112,8 @@ TEST_F(Search, DriverLibrariesComeFromTheSystemOnly) {
   setenv("CONDA_PREFIX", (root_ / "conda").c_str(), 1);
   set_site_packages({root_ / "site"});
   for (const auto& attempt : explain("cuda").attempts) {
-    EXPECT_TRUE(attempt.step == "system-search" || attempt.step == "already-loaded") << attempt.step;
+    EXPECT_TRUE(attempt.step == "system-search" || attempt.step == "already-loaded")
+        << attempt.step;
   }
 }
 
@@ -121,7 +125,9 @@ TEST_F(Search, AMissListsEveryPlace) {
     FAIL() << "it cannot be there";
   } catch (const NotFoundError& error) {
     EXPECT_FALSE(error.report().attempts.empty());
-    EXPECT_NE(std::string{error.what()}.find((root_ / "site/nvidia/nvshmem/lib/libnvshmem_device.bc").string()), std::string::npos);
+    EXPECT_NE(std::string{error.what()}.find(
+                  (root_ / "site/nvidia/nvshmem/lib/libnvshmem_device.bc").string()),
+              std::string::npos);
     EXPECT_TRUE(error.report().abs_path.empty());
   }
 }

@@ -1,4 +1,5 @@
-// The linker's cache is read from bytes that may be anything, and the candidates agree with what dlopen does.
+// The linker's cache is read from bytes that may be anything, and the candidates agree with what
+// dlopen does.
 #include "pathfinder/system_linker.hpp"
 
 #include <dlfcn.h>
@@ -23,7 +24,8 @@ TEST(SystemLinker, FindsTheMathLibraryWhereDlopenFindsIt) {
   ASSERT_EQ(dlinfo(handle, RTLD_DI_LINKMAP, static_cast<void*>(&map)), 0);
   const auto real = std::filesystem::canonical(map->l_name);
   const auto candidates = linker_candidates("libm.so.6");
-  const auto first = std::ranges::find_if(candidates, [](const std::string& path) { return is_file(path); });
+  const auto first =
+      std::ranges::find_if(candidates, [](const std::string& path) { return is_file(path); });
   ASSERT_NE(first, candidates.end());
   EXPECT_EQ(std::filesystem::canonical(*first), real);
   dlclose(handle);
@@ -44,14 +46,16 @@ TEST(SystemLinker, GarbageAndTruncatedCachesGiveNothing) {
   if (!file) GTEST_SKIP() << "this system has no linker cache";
   const std::string bytes{std::istreambuf_iterator<char>{file}, {}};
   for (std::size_t size = 0; size < bytes.size(); size += 97) {
-    paths_in_linker_cache(std::string_view{bytes}.substr(0, size), "libm.so.6");  // must not read past the end
+    paths_in_linker_cache(std::string_view{bytes}.substr(0, size),
+                          "libm.so.6");  // must not read past the end
   }
 }
 
 TEST(Places, ToolkitRootIsDerivedFromTheRuntimesFolder) {
   EXPECT_EQ(toolkit_root_of("/usr/local/cuda/lib64/libcudart.so.13"), "/usr/local/cuda");
   EXPECT_EQ(toolkit_root_of("/opt/x/lib/libcudart.so.12"), "/opt/x");
-  EXPECT_EQ(toolkit_root_of("/usr/local/cuda-13.0/targets/x86_64-linux/lib/libcudart.so.13"), "/usr/local/cuda-13.0");
+  EXPECT_EQ(toolkit_root_of("/usr/local/cuda-13.0/targets/x86_64-linux/lib/libcudart.so.13"),
+            "/usr/local/cuda-13.0");
   EXPECT_EQ(toolkit_root_of("/usr/lib/x86_64-linux-gnu/libcudart.so.12"), "");
   EXPECT_EQ(toolkit_root_of("libcudart.so.12"), "");
 }
