@@ -1,0 +1,102 @@
+"""The system's GPUs as NVML sees them, whether or not this process uses CUDA on them.
+
+``driver_version`` is the CUDA driver's (major, minor).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _core
+from ._nvml import initialized
+
+CUDA_BINDINGS_NVML_IS_COMPATIBLE = True
+
+_HOMES = {
+    "Device": "_device",
+    "NvlinkInfo": "_parts",
+    "register_events": "_events",
+}
+_FUNCTIONS = [
+    "get_driver_branch",
+    "get_kernel_mode_driver_version",
+    "get_num_devices",
+    "get_nvml_version",
+    "get_p2p_status",
+    "get_process_name",
+    "get_topology_common_ancestor",
+    "get_user_mode_driver_version",
+]
+
+__all__ = ["CUDA_BINDINGS_NVML_IS_COMPATIBLE", *_HOMES, *_FUNCTIONS]  # noqa: PLE0604
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(".") if part.isdigit())
+
+
+def get_user_mode_driver_version() -> tuple[int, ...]:
+    """The CUDA version of the driver in use: (13, 0)."""
+    return _core.driver_version()
+
+
+def get_kernel_mode_driver_version() -> tuple[int, ...]:
+    """The version of the kernel's driver: (580, 65, 6)."""
+    return _numbers(initialized().system_get_driver_version())
+
+
+def get_nvml_version() -> tuple[int, ...]:
+    """The version of NVML."""
+    return _numbers(initialized().system_get_nvml_version())
+
+
+def get_driver_branch() -> str:
+    """The branch the driver was built from."""
+    return initialized().system_get_driver_branch()
+
+
+def get_num_devices() -> int:
+    """How many GPUs the system has; the devices of the CPU device where there is no NVML."""
+    if _core.is_cpu_device():
+        return _core.device_count()
+    return initialized().device_get_count_v2()
+
+
+def get_process_name(pid: int) -> str:
+    """The name of a process that uses a GPU."""
+    return initialized().system_get_process_name(pid)
+
+
+def get_p2p_status(device1: Any, device2: Any, index: Any) -> Any:
+    """Whether one GPU can do something with another, and if not, why."""
+    from .typing import GpuP2PCapsIndex, GpuP2PStatus, member_of, number_of
+
+    number = number_of(GpuP2PCapsIndex, index)
+    return member_of(GpuP2PStatus, int(initialized().device_get_p2p_status(device1._handle, device2._handle, number)))
+
+
+def get_topology_common_ancestor(device1: Any, device2: Any) -> Any:
+    """What lies between two GPUs."""
+    from .typing import GpuTopologyLevel, member_of
+
+    return member_of(
+        GpuTopologyLevel, int(initialized().device_get_topology_common_ancestor(device1._handle, device2._handle))
+    )
+
+
+def __getattr__(name: str) -> Any:
+    if name == "driver_version":
+        return _core.driver_version()
+    home = _HOMES.get(name)
+    if home is not None:
+        value = getattr(__import__(f"{__name__}.{home}", fromlist=(name,)), name)
+    elif name in ("exceptions", "typing"):
+        return __import__(f"{__name__}.{name}", fromlist=(name,))
+    elif name.endswith("Error"):
+        from . import exceptions
+
+        value = getattr(exceptions, name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value

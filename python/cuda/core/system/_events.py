@@ -1,0 +1,135 @@
+"""Waiting for what happens to GPUs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._nvml import initialized
+from .typing import EventType, SystemEventType, member_of, number_of
+
+
+def _mask(cls: Any, events: Any) -> int:
+    if isinstance(events, str):
+        events = [events]
+    mask = 0
+    for event in events:
+        mask |= number_of(cls, event)
+    return mask
+
+
+class EventData:
+    """What happened to a device."""
+
+    __slots__ = ("_raw",)
+
+    def __init__(self, event_data: Any) -> None:
+        self._raw = event_data
+
+    @property
+    def device(self) -> Any:
+        from ._device import Device
+
+        return Device._of_handle(self._raw.device_)
+
+    @property
+    def event_type(self) -> EventType:
+        return member_of(EventType, int(self._raw.event_type))
+
+    @property
+    def event_data(self) -> int:
+        """The number of a XID error; 0 for other events."""
+        return self._raw.event_data
+
+    @property
+    def gpu_instance_id(self) -> int:
+        return self._raw.gpu_instance_id
+
+    @property
+    def compute_instance_id(self) -> int:
+        return self._raw.compute_instance_id
+
+
+class DeviceEvents:
+    """Collects events of a device."""
+
+    __slots__ = ("_set", "__weakref__")
+
+    def __init__(self, device_handle: int, events: Any) -> None:
+        nvml = initialized()
+        self._set = nvml.event_set_create()
+        nvml.device_register_events(device_handle, _mask(EventType, events), self._set)
+
+    def wait(self, timeout_ms: int = 0) -> EventData:
+        """Wait for the next event; raises TimeoutError (NVML's) when none comes in time."""
+        return EventData(initialized().event_set_wait_v2(self._set, timeout_ms))
+
+    def __del__(self) -> None:
+        try:
+            initialized().event_set_free(self._set)
+        except Exception:  # noqa: S110  nothing can be reported from here
+            pass
+
+
+class SystemEvent:
+    """A GPU came or went."""
+
+    __slots__ = ("_raw",)
+
+    def __init__(self, event_data: Any) -> None:
+        self._raw = event_data
+
+    @property
+    def event_type(self) -> SystemEventType:
+        return member_of(SystemEventType, int(self._raw.event_type))
+
+    @property
+    def gpu_id(self) -> int:
+        return self._raw.gpu_id
+
+    @property
+    def device(self) -> Any:
+        from ._device import Device
+
+        bus = self._raw.gpu_id
+        return Device(pci_bus_id=f"{bus >> 16:04x}:{bus >> 8 & 0xFF:02x}:{bus & 0xFF:02x}.0")
+
+
+class SystemEvents:
+    """What happened while waiting."""
+
+    __slots__ = ("_raw",)
+
+    def __init__(self, event_data: Any) -> None:
+        self._raw = event_data
+
+    def __len__(self) -> int:
+        return len(self._raw)
+
+    def __getitem__(self, index: int) -> SystemEvent:
+        return SystemEvent(self._raw[index])
+
+
+class RegisteredSystemEvents:
+    """Collects events of the system."""
+
+    __slots__ = ("_set", "__weakref__")
+
+    def __init__(self, events: Any) -> None:
+        nvml = initialized()
+        self._set = nvml.system_event_set_create()
+        nvml.system_register_events(_mask(SystemEventType, events), self._set)
+
+    def wait(self, timeout_ms: int = 0, buffer_size: int = 1) -> SystemEvents:
+        """Wait for events, at most buffer_size of them."""
+        return SystemEvents(initialized().system_event_set_wait(self._set, timeout_ms, buffer_size))
+
+    def __del__(self) -> None:
+        try:
+            initialized().system_event_set_free(self._set)
+        except Exception:  # noqa: S110  nothing can be reported from here
+            pass
+
+
+def register_events(events: Any) -> RegisteredSystemEvents:
+    """Collect the coming and going of GPUs from now on; ``wait`` on what is returned."""
+    return RegisteredSystemEvents(events)

@@ -1,0 +1,274 @@
+"""Names for annotations of cuda.core.system: enums whose members are strings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._strenum import StrEnum
+
+__all__ = [
+    "AddressingMode",
+    "AffinityScope",
+    "ClockId",
+    "ClockType",
+    "ClocksEventReasons",
+    "CoolerControl",
+    "CoolerTarget",
+    "DeviceArch",
+    "EventType",
+    "FanControlPolicy",
+    "FieldId",
+    "GpuP2PCapsIndex",
+    "GpuP2PStatus",
+    "GpuTopologyLevel",
+    "InforomObject",
+    "SystemEventType",
+    "TemperatureThresholds",
+    "ThermalController",
+    "ThermalTarget",
+]
+
+
+class AddressingMode(StrEnum):
+    """How a GPU reaches host memory."""
+
+    HMM = "hmm"
+    ATS = "ats"
+
+
+class AffinityScope(StrEnum):
+    """How near is near."""
+
+    NODE = "node"
+    SOCKET = "socket"
+
+
+class ClockId(StrEnum):
+    """Which of a clock's rates."""
+
+    CURRENT = "current"
+    CUSTOMER_BOOST_MAX = "customer_boost_max"
+
+
+class ClockType(StrEnum):
+    """What a clock drives."""
+
+    GRAPHICS = "graphics"
+    SM = "sm"
+    MEMORY = "memory"
+    VIDEO = "video"
+
+
+class ClocksEventReasons(StrEnum):
+    """Why clocks are not at their highest."""
+
+    NONE = "none"
+    GPU_IDLE = "gpu_idle"
+    APPLICATIONS_CLOCKS_SETTING = "applications_clocks_setting"
+    SW_POWER_CAP = "sw_power_cap"
+    HW_SLOWDOWN = "hw_slowdown"
+    SYNC_BOOST = "sync_boost"
+    SW_THERMAL_SLOWDOWN = "sw_thermal_slowdown"
+    HW_THERMAL_SLOWDOWN = "hw_thermal_slowdown"
+    HW_POWER_BRAKE_SLOWDOWN = "hw_power_brake_slowdown"
+    DISPLAY_CLOCK_SETTING = "display_clock_setting"
+    BOARD_LIMIT = "board_limit"
+    RELIABILITY = "reliability"
+
+
+class CoolerControl(StrEnum):
+    """How a cooler is controlled."""
+
+    TOGGLE = "toggle"
+    VARIABLE = "variable"
+
+
+class CoolerTarget(StrEnum):
+    """What a cooler cools."""
+
+    NONE = "none"
+    GPU = "gpu"
+    MEMORY = "memory"
+    POWER_SUPPLY = "power_supply"
+
+
+class EventType(StrEnum):
+    """What can happen to a device."""
+
+    NONE = "none"
+    SINGLE_BIT_ECC_ERROR = "single_bit_ecc_error"
+    DOUBLE_BIT_ECC_ERROR = "double_bit_ecc_error"
+    PSTATE = "pstate"
+    XID_CRITICAL_ERROR = "xid_critical_error"
+    CLOCK = "clock"
+    POWER_SOURCE_CHANGE = "power_source_change"
+    MIG_CONFIG_CHANGE = "mig_config_change"
+    SINGLE_BIT_ECC_ERROR_STORM = "single_bit_ecc_error_storm"
+    DRAM_RETIREMENT_EVENT = "dram_retirement_event"
+    DRAM_RETIREMENT_FAILURE = "dram_retirement_failure"
+    NON_FATAL_POISON_ERROR = "non_fatal_poison_error"
+    FATAL_POISON_ERROR = "fatal_poison_error"
+    GPU_UNAVAILABLE_ERROR = "gpu_unavailable_error"
+    GPU_RECOVERY_ACTION = "gpu_recovery_action"
+
+
+class FanControlPolicy(StrEnum):
+    """Who controls a fan."""
+
+    TEMPERATURE_CONTROLLED = "temperature_controlled"
+    MANUAL = "manual"
+
+
+class GpuP2PCapsIndex(StrEnum):
+    """What one GPU can do with another."""
+
+    READ = "read"
+    WRITE = "write"
+    NVLINK = "nvlink"
+    ATOMICS = "atomics"
+    PROP = "prop"
+    PCI = "pci"
+    UNKNOWN = "unknown"
+
+
+class GpuP2PStatus(StrEnum):
+    """Whether it can, and why not."""
+
+    OK = "ok"
+    CHIPSET_NOT_SUPPORTED = "chipset not supported"
+    GPU_NOT_SUPPORTED = "GPU not supported"
+    IOH_TOPOLOGY_NOT_SUPPORTED = "IOH topology not supported"
+    DISABLED_BY_REGKEY = "disabled by regkey"
+    NOT_SUPPORTED = "not supported"
+    UNKNOWN = "unknown"
+
+
+class GpuTopologyLevel(StrEnum):
+    """What lies between two GPUs."""
+
+    INTERNAL = "internal"
+    SINGLE = "single"
+    MULTIPLE = "multiple"
+    HOSTBRIDGE = "hostbridge"
+    NODE = "node"
+    SYSTEM = "system"
+
+
+class InforomObject(StrEnum):
+    """A part of the inforom."""
+
+    OEM = "oem"
+    ECC = "ecc"
+    POWER = "power"
+    DEN = "den"
+
+
+class SystemEventType(StrEnum):
+    """What can happen to the system's GPUs."""
+
+    UNBIND = "unbind"
+    BIND = "bind"
+
+
+class TemperatureThresholds(StrEnum):
+    """A temperature at which something happens."""
+
+    SHUTDOWN = "shutdown"
+    SLOWDOWN = "slowdown"
+    MEM_MAX = "mem_max"
+    GPU_MAX = "gpu_max"
+    ACOUSTIC_MIN = "acoustic_min"
+    ACOUSTIC_CURR = "acoustic_curr"
+    ACOUSTIC_MAX = "acoustic_max"
+    GPS_CURR = "gps_curr"
+
+
+class ThermalController(StrEnum):
+    """The chip a sensor is read by."""
+
+    UNKNOWN = "unknown"
+    GPU_INTERNAL = "gpu_internal"
+    ADM1032 = "adm1032"
+    ADT7461 = "adt7461"
+    MAX6649 = "max6649"
+    MAX1617 = "max1617"
+    LM99 = "lm99"
+    LM89 = "lm89"
+    LM64 = "lm64"
+    G781 = "g781"
+    ADT7473 = "adt7473"
+    SBMAX6649 = "sbmax6649"
+    VBIOSEVT = "vbiosevt"
+    OS = "os"
+    NVSYSCON_CANOAS = "nvsyscon_canoas"
+    NVSYSCON_E551 = "nvsyscon_e551"
+    MAX6649R = "max6649r"
+    ADT7473S = "adt7473s"
+
+
+class ThermalTarget(StrEnum):
+    """What a sensor measures."""
+
+    NONE = "none"
+    GPU = "gpu"
+    MEMORY = "memory"
+    POWER_SUPPLY = "power_supply"
+    BOARD = "board"
+    VCD_BOARD = "vcd_board"
+    VCD_INLET = "vcd_inlet"
+    VCD_OUTLET = "vcd_outlet"
+    ALL = "all"
+
+
+# NVML's numbers.
+_NUMBERS: dict[type[StrEnum], dict[Any, int]] = {
+    AddressingMode: dict(zip(AddressingMode, (1, 2))),
+    AffinityScope: dict(zip(AffinityScope, (0, 1))),
+    ClockId: dict(zip(ClockId, (0, 3))),
+    ClockType: dict(zip(ClockType, (0, 1, 2, 3))),
+    ClocksEventReasons: dict(zip(ClocksEventReasons, (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024))),
+    CoolerControl: dict(zip(CoolerControl, (1, 2))),
+    CoolerTarget: dict(zip(CoolerTarget, (1, 2, 4, 8))),
+    EventType: dict(zip(EventType, (0, 1, 2, 4, 8, 16, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768))),
+    FanControlPolicy: dict(zip(FanControlPolicy, (0, 1))),
+    GpuP2PCapsIndex: dict(zip(GpuP2PCapsIndex, (0, 1, 2, 3, 4, 4, 5))),
+    GpuP2PStatus: dict(zip(GpuP2PStatus, (0, 1, 2, 3, 4, 5, 6))),
+    GpuTopologyLevel: dict(zip(GpuTopologyLevel, (0, 10, 20, 30, 40, 50))),
+    InforomObject: dict(zip(InforomObject, (0, 1, 2, 3))),
+    SystemEventType: dict(zip(SystemEventType, (1, 2))),
+    TemperatureThresholds: dict(zip(TemperatureThresholds, (0, 1, 2, 3, 4, 5, 6, 7))),
+    ThermalController: dict(zip(ThermalController, (-1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17))),
+    ThermalTarget: dict(zip(ThermalTarget, (0, 1, 2, 4, 8, 9, 10, 11, 15))),
+}
+
+
+def number_of(cls: Any, member: Any) -> int:
+    """A member, or its string, as NVML's number."""
+    try:
+        return _NUMBERS[cls][cls(member)]
+    except ValueError:
+        known = ", ".join(repr(m.value) for m in cls)
+        raise ValueError(f"{member!r} is not a {cls.__name__}: use one of {known}") from None
+
+
+def member_of(cls: Any, number: int) -> Any:
+    """NVML's number as a member; the number itself where it has no name here."""
+    for member, value in _NUMBERS[cls].items():
+        if value == number:
+            return member
+    return getattr(cls, "UNKNOWN", number)
+
+
+def members_of(cls: Any, mask: int) -> list[Any]:
+    """The members whose bits are set."""
+    return [member for member, value in _NUMBERS[cls].items() if value and mask & value == value]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("DeviceArch", "FieldId"):  # NVML's own enums
+        from cuda.bindings import nvml
+
+        value = getattr(nvml, name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
