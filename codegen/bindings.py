@@ -231,7 +231,8 @@ def plain_row(types, p: Param, base: str, stars: int, fixed: str, row) -> ParamR
         case "out_buffer":
             return row("out", Value("u64") if base == "void" else element(types, p.type, 1))
         case "out_array":
-            return row("out_owned" if stars == 2 and base != "void" else "out_array", element(types, p.type, 1), fixed)
+            owned = stars == 2 and base != "void"
+            return row("out_owned" if owned else "out_array", element(types, p.type, 2 if owned else 1), fixed)
         case "inout":
             return row("in_pointer" if base != "void" else "in_void", element(types, p.type, 1))
         case "inout_count":
@@ -449,7 +450,8 @@ class Renderer:
         for constant in self.library.constants.values():
             name = constant.name
             if isinstance(self.types, PythonicTypes):
-                name = re.sub(r"^(NVML|CUFILE|NVJITLINK)_", "", name)
+                short = re.sub(r"^(NVML|CUFILE|NVJITLINK)_", "", name)
+                name = short if short.isidentifier() else name
             if isinstance(constant.value, int):
                 yield name, constant.value
             elif match := re.fullmatch(r"\(?\((?:\w+ ?\*?)\)\s*(0[xX][0-9a-fA-F]+|\d+)\)?", constant.value.strip()):

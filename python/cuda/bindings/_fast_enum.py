@@ -74,7 +74,7 @@ class FastEnum(int, metaclass=FastEnumMetaclass):
 
 
 def _member(cls: type, value: int, name: str) -> Any:
-    member = int.__new__(cls, value)
+    member: Any = int.__new__(cls, value)
     member.__dict__["name"] = name
     return member
 
