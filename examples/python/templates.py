@@ -6,6 +6,7 @@ python examples/python/templates.py          # with a GPU, or with no GPU on the
 from __future__ import annotations
 
 import ctypes
+from typing import Any
 
 from cuda.core import Device, LaunchConfig, Program, ProgramOptions, launch
 
@@ -23,7 +24,7 @@ def main() -> None:
     device.set_current()
     stream = device.create_stream()
 
-    names = {"axpy<float>": ctypes.c_float, "axpy<double>": ctypes.c_double, "axpy<int>": ctypes.c_int}
+    names: dict[str, Any] = {"axpy<float>": ctypes.c_float, "axpy<double>": ctypes.c_double, "axpy<int>": ctypes.c_int}
     program = Program(SOURCE, "c++", ProgramOptions(std="c++17", arch=f"sm_{device.arch}"))
     code = program.compile("cubin", name_expressions=tuple(names))
 

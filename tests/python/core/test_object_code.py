@@ -7,7 +7,7 @@ import threading
 import weakref
 
 import pytest
-from cuda.core import CUDAError, Device, ObjectCode, Program, ProgramOptions
+from cuda.core import CUDAError, Device, Kernel, ObjectCode, Program, ProgramOptions
 
 PTX = """
 .version 8.0
@@ -154,6 +154,18 @@ def test_a_kernel_keeps_its_code_loaded():
     gc.collect()
     assert kernel.num_arguments == 2
     assert kernel.attributes.max_threads_per_block > 0
+
+
+@pytest.mark.cpu_only
+def test_code_is_unloaded_with_its_last_user():
+    kernel = ObjectCode.from_ptx(PTX).get_kernel("other")
+    handle = int(kernel.handle)
+    gc.collect()
+    assert Kernel.from_handle(handle).num_arguments == 2
+    del kernel
+    gc.collect()
+    with pytest.raises(CUDAError, match="INVALID_HANDLE"):  # a GPU's driver does not check
+        _ = Kernel.from_handle(handle).num_arguments
 
 
 def test_weak_references():
