@@ -178,7 +178,7 @@ void bind_launch(nb::module_& m) {
   });
   cls.def("__reduce__", [](const LaunchConfig& c) { return nb::steal(config_reduce(c)); });
   add_function(m, "launch", &guarded<launch_function>,
-               "launch($module, stream, config, kernel, /, *kernel_args)\n--\n\n"
+               "launch(stream, config, kernel, /, *kernel_args)\n--\n\n"
                "Start a kernel on a stream, or record it in a graph through a GraphBuilder.\n\n"
                "Arguments are checked against the kernel's parameters: buffers and ints are addresses, NumPy and ctypes\n"
                "scalars and structures go by value, bool, int, float and complex where the parameter's size fits them.");
