@@ -78,6 +78,8 @@ void Emitter::emit_vector(Instruction& inst) {
     refuse(Twine{"instruction "} + inst.getOpcodeName());
     result = PoisonValue::get(vector_type(inst.getType()));
   }
+  // Lane 0 of a chain that is strided for full groups is looked at even when it is off.
+  if (auto* made = dyn_cast<Instruction>(result); made && mask_ && plan_.full[&inst].scalar()) made->dropPoisonGeneratingFlags();
   define(&inst, result);
 }
 

@@ -108,9 +108,105 @@ void Emitter::emit_load(LoadInst& load) {
     }
     return define(&load, result);
   }
+  if (mask_ && !load.isVolatile() && plan_.full[pointer].kind == Shape::Strided && plan_.full[pointer].stride == size) {
+    // Lane 0 may be off, so the address is strided only if it turns out to be. Then one load serves all lanes, where it stays on
+    // a page some lane is known to touch.
+    if (Value* together = contiguous(pointer, size, !shared)) {
+      ++report_.loads_contiguous;
+      BasicBlock *fast = new_block("contiguous"), *slow = new_block("apart"), *after = new_block("loaded");
+      Value* first = lane_value(pointer, 0);
+      auto saved_scalars = scalars_;
+      auto saved_vectors = vectors_;
+      b_.CreateCondBr(together, fast, slow);
+      b_.SetInsertPoint(fast);
+      Value* whole = b_.CreateAlignedLoad(vector_type(type), first, align);
+      b_.CreateBr(after);
+      b_.SetInsertPoint(slow);
+      Value* parts = gather(load, type, align);
+      BasicBlock* slow_end = b_.GetInsertBlock();
+      b_.CreateBr(after);
+      scalars_ = saved_scalars;
+      vectors_ = saved_vectors;
+      b_.SetInsertPoint(after);
+      PHINode* result = b_.CreatePHI(vector_type(type), 2);
+      result->addIncoming(whole, fast);
+      result->addIncoming(parts, slow_end);
+      return define(&load, result);
+    }
+  }
   ++report_.gathers;
+  define(&load, gather(load, type, align));
+}
+
+Value* Emitter::gather(LoadInst& load, Type* type, Align align) {
+  Value* pointer = load.getPointerOperand();
+  if (mask_ && masks_are_rare_) {
+    Value* addresses = spill(vec(pointer), "addresses");
+    AllocaInst* results = temporary(slot_type(type), "loaded");
+    for_each_lane([&](Value* lane) {
+      Value* value = b_.CreateAlignedLoad(type, lane_of(addresses, lane, pointer->getType()), align, load.isVolatile());
+      b_.CreateStore(value, b_.CreateInBoundsGEP(type, results, lane));
+    });
+    return b_.CreateLoad(results->getAllocatedType(), results);
+  }
   Value* pointers = active_pointers(pointer);
-  define(&load, b_.CreateMaskedGather(vector_type(type), pointers, align, all_lanes(), nullptr, load.getName()));
+  return b_.CreateMaskedGather(vector_type(type), pointers, align, all_lanes(), nullptr, load.getName());
+}
+
+// The value of one lane, computed with scalar instructions where the chain allows.
+Value* Emitter::lane_value(Value* v, unsigned lane) {
+  Shape s = shape(v);
+  if (isa<Constant>(v) || s.kind <= Shape::Uniform) return scalar(v);
+  if (s.kind == Shape::Strided) {
+    auto offset = static_cast<std::uint64_t>(s.stride * static_cast<std::int64_t>(lane));
+    if (v->getType()->isPointerTy()) return b_.CreateGEP(b_.getInt8Ty(), scalar(v), b_.getInt64(offset));
+    return b_.CreateAdd(scalar(v), ConstantInt::get(v->getType(), offset, true));
+  }
+  auto* inst = cast<Instruction>(v);
+  bool here = vectors_.count(v) || is_lazy(inst);
+  if (here && isa<BinaryOperator, CastInst, GetElementPtrInst>(inst) && !inst->isIntDivRem()) {
+    SmallVector<Value*> operands;
+    for (Value* operand : inst->operands()) {
+      if (auto* other = dyn_cast<Instruction>(operand); other && shape(other).kind == Shape::Varying && !vectors_.count(other)) {
+        operands.clear();
+        break;
+      }
+      operands.push_back(lane_value(operand, lane));
+    }
+    if (!operands.empty()) {
+      Instruction* copy = inst->clone();
+      for (unsigned i = 0; i < operands.size(); ++i) copy->setOperand(i, operands[i]);
+      copy->dropUnknownNonDebugMetadata();
+      copy->setDebugLoc({});
+      copy->dropPoisonGeneratingFlags();
+      return b_.Insert(copy);
+    }
+  }
+  return b_.CreateFreeze(b_.CreateExtractElement(vec(v), lane));
+}
+
+// How many extensions stand between a value and what is strided whatever lanes are on. One can wrap once; two could hide each other.
+unsigned Emitter::extensions_in(Value* v, unsigned depth) const {
+  auto* inst = dyn_cast<Instruction>(v);
+  if (!inst || shape(inst).scalar()) return 0;
+  if (depth > 12 || isa<PHINode>(inst)) return 2;
+  if (isa<SExtInst, ZExtInst>(inst)) return shape(inst->getOperand(0)).scalar() ? 1 : 2;
+  if (!isa<BinaryOperator, CastInst, GetElementPtrInst>(inst)) return 2;
+  unsigned sum = 0;
+  for (Value* operand : inst->operands()) sum += extensions_in(operand, depth + 1);
+  return sum;
+}
+
+Value* Emitter::contiguous(Value* pointer, std::int64_t size, bool check_page) {
+  if (extensions_in(pointer) > 1) return nullptr;
+  Value* first = b_.CreatePtrToInt(lane_value(pointer, 0), b_.getInt64Ty());
+  Value* last = b_.CreatePtrToInt(lane_value(pointer, width_ - 1), b_.getInt64Ty());
+  auto span = static_cast<std::uint64_t>(size) * (width_ - 1);
+  Value* together = b_.CreateICmpEQ(b_.CreateSub(last, first), b_.getInt64(span));
+  if (!check_page) return together;
+  constexpr std::uint64_t kPage = 4096;
+  Value* end = b_.CreateAdd(first, b_.getInt64(span + static_cast<std::uint64_t>(size) - 1));
+  return b_.CreateAnd(together, b_.CreateICmpULT(b_.CreateXor(first, end), b_.getInt64(kPage)));
 }
 
 void Emitter::emit_store(StoreInst& store) {
@@ -155,7 +251,42 @@ void Emitter::emit_store(StoreInst& store) {
           ->setVolatile(store.isVolatile());
     return;
   }
+  bool shared_contiguous = mask_ && is_shared(store, pointer) && !store.isVolatile() &&
+                           plan_.full[pointer].kind == Shape::Strided && plan_.full[pointer].stride == size;
+  if (Value* together = shared_contiguous ? contiguous(pointer, size, false) : nullptr) {
+    ++report_.stores_contiguous;
+    BasicBlock *fast = new_block("contiguous"), *slow = new_block("apart"), *after = new_block("stored");
+    Value* base = lane_value(pointer, 0);
+    Value* all = vec(value);
+    auto saved_scalars = scalars_;
+    auto saved_vectors = vectors_;
+    b_.CreateCondBr(together, fast, slow);
+    b_.SetInsertPoint(fast);
+    b_.CreateAlignedStore(b_.CreateSelect(mask_, all, b_.CreateAlignedLoad(all->getType(), base, align)), base, align);
+    b_.CreateBr(after);
+    b_.SetInsertPoint(slow);
+    scatter(store, align);
+    b_.CreateBr(after);
+    scalars_ = saved_scalars;
+    vectors_ = saved_vectors;
+    b_.SetInsertPoint(after);
+    return;
+  }
   ++report_.scatters;
+  scatter(store, align);
+}
+
+void Emitter::scatter(StoreInst& store, Align align) {
+  Value *pointer = store.getPointerOperand(), *value = store.getValueOperand();
+  if (mask_ && masks_are_rare_) {
+    Value* addresses = spill(vec(pointer), "addresses");
+    Value* values = spill(vec(value), "values");
+    for_each_lane([&](Value* lane) {
+      Value* address = lane_of(addresses, lane, pointer->getType());
+      b_.CreateAlignedStore(lane_of(values, lane, value->getType()), address, align, store.isVolatile());
+    });
+    return;
+  }
   Value* pointers = vec(pointer);
   if (mask_) {  // lanes that are off write into a place nobody reads
     Value*& sink = registers_["sink"];
@@ -208,7 +339,8 @@ void Emitter::emit_atomic(Instruction& inst) {
     if (second) copy->setOperand(2, second);
     return b_.Insert(copy);
   };
-  if (rmw && inst.use_empty() && shape(pointer).kind <= Shape::Uniform) {
+  bool one_value = shape(inst.getOperand(1)).kind <= Shape::Uniform;
+  if (rmw && inst.use_empty() && shape(pointer).kind <= Shape::Uniform && !(one_value && rmw->isFloatingPointOperation())) {
     Value* value = vec(rmw->getValOperand());
     Type* type = rmw->getType();
     Value *total = nullptr, *off = nullptr;

@@ -133,6 +133,11 @@ class Emitter {
   bool is_parameter_load(llvm::LoadInst&) const;
   Value* active_pointers(Value* pointer);  // lanes that are off point where a lane that is on points
   Value* lane_pointer(Value* base, unsigned lane, std::int64_t stride);
+  Value* gather(llvm::LoadInst&, llvm::Type*, llvm::Align);
+  void scatter(llvm::StoreInst&, llvm::Align);
+  Value* lane_value(Value* v, unsigned lane);
+  unsigned extensions_in(Value* v, unsigned depth = 0) const;
+  Value* contiguous(Value* pointer, std::int64_t size, bool check_page);
   Value* last_lane(Value* v);              // the value in the highest lane that is on
 
   // emit_warp.cpp: 32 lanes, whole warps
@@ -175,6 +180,7 @@ class Emitter {
   Region* region_ = nullptr;
   BasicBlock* done_ = nullptr;
   bool masks_cross_barriers_ = false;
+  bool masks_are_rare_ = false;  // only guards lead to masked code: keep it small
   llvm::DenseMap<std::pair<Value*, unsigned>, std::size_t> arrays_;  // offsets of per-group arrays in scratch
   std::size_t scratch_bytes_ = 0;
   llvm::DenseMap<Value*, std::pair<llvm::AllocaInst*, llvm::AllocaInst*>> block_values_;  // uniform over the block: kept once
