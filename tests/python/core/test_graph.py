@@ -1,0 +1,249 @@
+"""Graphs: capture, definitions, nodes, updates, lifetimes."""
+
+import gc
+import weakref
+
+import pytest
+
+from cuda.core import CUDAError, LaunchConfig, launch
+from cuda.core.graph import (
+    AllocNode,
+    EmptyNode,
+    Graph,
+    GraphBuilder,
+    GraphCompleteOptions,
+    GraphDebugPrintOptions,
+    GraphDefinition,
+    KernelNode,
+    MemcpyNode,
+    MemsetNode,
+)
+
+ONE = LaunchConfig(grid=1, block=1)
+
+
+@pytest.fixture
+def cell(device, stream):
+    """An int on the device, zero to begin with, and how to read it."""
+    buffer = device.allocate(4, stream=stream)
+    buffer.fill(0, stream=stream)
+    stream.sync()
+    return buffer
+
+
+def read(buffer, stream):
+    back = bytearray(4)
+    buffer.copy_to(back, stream=stream)
+    return int.from_bytes(back, "little", signed=True)
+
+
+def test_captured_launches_run_at_each_launch(stream, kernel, cell):
+    builder = stream.create_graph_builder()
+    assert builder.begin_building() is builder and builder.is_building
+    for _ in range(3):
+        launch(builder, ONE, kernel("add_one"), cell, 1)
+    graph = builder.end_building().complete()
+    assert isinstance(graph, Graph) and not builder.is_building
+    assert read(cell, stream) == 0
+    graph.upload(stream)
+    for _ in range(5):
+        graph.launch(stream)
+    assert read(cell, stream) == 15
+    graph.close()
+    graph.close()
+    assert graph.is_closed
+    with pytest.raises(RuntimeError, match="closed"):
+        graph.launch(stream)
+    builder.close()
+
+
+def test_states_that_make_no_sense_are_refused(stream):
+    with pytest.raises(RuntimeError):
+        GraphBuilder()
+    builder = stream.create_graph_builder()
+    with pytest.raises(RuntimeError, match="begin_building"):
+        builder.end_building()
+    with pytest.raises(RuntimeError, match="begin_building"):
+        builder.complete()
+    with pytest.raises(ValueError, match="mode"):
+        builder.begin_building(mode="sideways")
+    builder.begin_building()
+    with pytest.raises(RuntimeError, match="already"):
+        builder.begin_building()
+    with pytest.raises(RuntimeError, match="end_building"):
+        builder.complete()
+    builder.close()
+    assert builder.is_closed
+    stream.sync()  # the capture has ended: the stream can be used again
+
+
+def test_memory_operations_are_captured_and_repeated(device, stream, kernel):
+    builder = device.create_graph_builder().begin_building()
+    buffer = device.allocate(4, stream=builder)
+    buffer.fill(0, stream=builder)
+    launch(builder, ONE, kernel("add_one"), buffer, 1)
+    graph = builder.end_building().complete()
+    for _ in range(10):  # frees on launch what the graph leaves allocated
+        graph.launch(stream)
+    stream.sync()
+    assert read(buffer, stream) == 1
+    buffer.close(stream)
+    stream.sync()
+
+
+def test_branches_join(device, stream, kernel, cell):
+    other = device.allocate(4, stream=stream)
+    other.fill(0, stream=stream)
+    stream.sync()
+    builder = device.create_graph_builder().begin_building()
+    left, right = builder.split(2)
+    assert left is builder and right.is_join_required
+    launch(left, ONE, kernel("add_one"), cell, 1)
+    launch(right, ONE, kernel("add_one"), other, 1)
+    joined = GraphBuilder.join(left, right)
+    launch(joined, ONE, kernel("add_one"), cell, 1)
+    graph = joined.end_building().complete()
+    graph.launch(stream)
+    assert read(cell, stream) == 2 and read(other, stream) == 1
+
+
+def test_callbacks_run_in_order_and_their_errors_are_reported(stream, kernel, cell, monkeypatch):
+    seen = []
+    reported = []
+    monkeypatch.setattr("sys.unraisablehook", lambda args: reported.append(args.exc_type))
+    builder = stream.create_graph_builder().begin_building()
+    builder.callback(lambda: seen.append("first"))
+    launch(builder, ONE, kernel("add_one"), cell, 1)
+    builder.callback(lambda: seen.append("second"))
+    builder.callback(lambda: 1 / 0)
+    graph = builder.end_building().complete()
+    graph.launch(stream)
+    graph.launch(stream)
+    stream.sync()
+    assert seen == ["first", "second"] * 2
+    assert reported == [ZeroDivisionError] * 2
+    with pytest.raises(TypeError):
+        stream.create_graph_builder().begin_building().callback(3)
+
+
+def test_nodes_by_hand(device, stream, kernel, cell):
+    definition = GraphDefinition()
+    other = device.allocate(4, stream=stream)
+    fill = definition.memset(cell, b"\5\0\0\0", 1)
+    add = fill.launch(ONE, kernel("add_one"), cell, 1)
+    copy = add.memcpy(other, cell, 4)
+    done = definition.join(copy)
+    assert [type(n) for n in (fill, add, copy, done)] == [MemsetNode, KernelNode, MemcpyNode, EmptyNode]
+    assert definition.nodes() == {fill, add, copy, done}
+    assert definition.edges() == {(fill, add), (add, copy), (copy, done)}
+    assert add.pred == {fill} and add.succ == {copy} and len(done.succ) == 0
+    assert add.grid == (1, 1, 1) and add.kernel == kernel("add_one") and add.config == ONE
+    assert (fill.element_size, fill.width, fill.value, fill.dptr) == (4, 1, 5, cell.handle)
+    assert (copy.dst, copy.src, copy.size) == (other.handle, cell.handle, 4)
+    graph = definition.instantiate()
+    graph.launch(stream)
+    assert read(other, stream) == 6
+
+
+def test_edges_change_in_place(stream):
+    definition = GraphDefinition()
+    a, b, c = definition.empty(), definition.empty(), definition.empty()
+    a.succ.add(b)
+    c.pred = {a, b}
+    assert definition.edges() == {(a, b), (a, c), (b, c)}
+    c.pred.discard(a)
+    assert definition.edges() == {(a, b), (b, c)}
+    b.destroy()
+    b.destroy()
+    assert not b.is_valid and definition.nodes() == {a, c} and definition.edges() == set()
+    with pytest.raises(RuntimeError, match="destroyed"):
+        b.join()
+
+
+def test_graph_memory(device, stream, kernel):
+    definition = GraphDefinition()
+    alloc = definition.allocate(64)
+    assert isinstance(alloc, AllocNode) and alloc.bytesize == 64 and alloc.dptr and alloc.device_id == 0
+    fill = alloc.memset(alloc.dptr, 0, 64)
+    add = fill.launch(ONE, kernel("add_one"), alloc.dptr, 1)
+    free = add.deallocate(alloc.dptr)
+    assert free.dptr == alloc.dptr
+    graph = definition.instantiate()
+    graph.launch(stream)
+    graph.launch(stream)
+    stream.sync()
+
+
+def test_updates_of_nodes_and_of_graphs(stream, kernel, cell):
+    definition = GraphDefinition()
+    node = definition.launch(ONE, kernel("add_one"), cell, 1)
+    graph = definition.instantiate()
+    graph.launch(stream)
+    assert read(cell, stream) == 1
+    view = graph[node]
+    assert view.is_enabled
+    view.disable()
+    graph.launch(stream)
+    assert read(cell, stream) == 1
+    view.enable()
+    view.update(config=ONE, kernel=kernel("add_one"), args=(cell, 0))  # n = 0: nothing to do
+    graph.launch(stream)
+    assert read(cell, stream) == 1
+    node.update(args=(cell, 1))
+    graph.update(definition)
+    graph.launch(stream)
+    assert read(cell, stream) == 2
+
+
+def test_an_update_with_another_shape_says_why(stream, kernel, cell):
+    one, two = GraphDefinition(), GraphDefinition()
+    one.launch(ONE, kernel("add_one"), cell, 1)
+    two.launch(ONE, kernel("add_one"), cell, 1).launch(ONE, kernel("add_one"), cell, 1)
+    graph = one.instantiate()
+    with pytest.raises(CUDAError, match="cannot be updated"):
+        graph.update(two)
+
+
+def test_child_graphs(stream, kernel, cell):
+    child = GraphDefinition()
+    child.launch(ONE, kernel("add_one"), cell, 1)
+    parent = GraphDefinition()
+    node = parent.embed(child)
+    node.embed(child)
+    assert len(node.child_graph.nodes()) == 1
+    parent.instantiate().launch(stream)
+    assert read(cell, stream) == 2
+    builder = stream.create_graph_builder().begin_building()
+    builder.embed(child)
+    builder.end_building().complete().launch(stream)
+    assert read(cell, stream) == 3
+
+
+def test_a_graph_keeps_what_its_nodes_use(device, stream, kernel):
+    buffer = device.allocate(4, stream=stream)
+    buffer.fill(0, stream=stream)
+    ref = weakref.ref(buffer)
+    definition = GraphDefinition()
+    definition.launch(ONE, kernel("add_one"), buffer, 1)
+    graph = definition.instantiate()
+    address = buffer.handle
+    del buffer, definition
+    gc.collect()
+    assert ref() is not None and ref().handle == address
+    graph.launch(stream)
+    assert read(ref(), stream) == 1
+    graph.close()
+    gc.collect()
+    assert ref() is None
+
+
+def test_the_graph_prints_itself(tmp_path, stream, kernel, cell, capsys):
+    definition = GraphDefinition()
+    definition.launch(ONE, kernel("add_one"), cell, 1)
+    path = tmp_path / "graph.dot"
+    definition.debug_dot_print(str(path), GraphDebugPrintOptions(verbose=True))
+    assert "digraph" in path.read_text()
+    definition.debug_print(options=GraphDebugPrintOptions(kernel_node_params=True))
+    assert "digraph" in capsys.readouterr().out
+    assert GraphDebugPrintOptions(verbose=True, handles=True)._flags() == 1 | 1 << 10
+    assert GraphCompleteOptions().auto_free_on_launch is False

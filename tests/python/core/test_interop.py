@@ -1,0 +1,109 @@
+"""DLPack, the array interfaces and StridedMemoryView."""
+
+import gc
+import weakref
+
+import pytest
+
+from cuda.core import LegacyPinnedMemoryResource
+from cuda.core.utils import StridedMemoryView, args_viewable_as_strided_memory
+
+np = pytest.importorskip("numpy")
+
+
+def test_numpy_reads_and_writes_pinned_buffers_in_place(device):
+    buffer = LegacyPinnedMemoryResource().allocate(64)
+    array = np.from_dlpack(buffer)
+    assert array.dtype == np.int8 and array.shape == (64,)
+    array.view(np.float32)[:] = np.arange(16)
+    assert np.array_equal(np.from_dlpack(buffer).view(np.float32), np.arange(16, dtype=np.float32))
+
+
+def test_the_consumer_keeps_the_buffer(device):
+    buffer = LegacyPinnedMemoryResource().allocate(64)
+    ref = weakref.ref(buffer)
+    array = np.from_dlpack(buffer)
+    del buffer
+    gc.collect()
+    assert ref() is not None
+    array[0] = 3
+    del array
+    gc.collect()
+    assert ref() is None
+
+
+def test_device_buffers_say_where_they_are(device, stream):
+    buffer = device.allocate(64, stream=stream)
+    assert buffer.__dlpack_device__() == (2, 0)
+    capsule = buffer.__dlpack__()
+    assert "dltensor" in repr(capsule)
+    assert "dltensor_versioned" in repr(buffer.__dlpack__(max_version=(1, 0)))
+    with pytest.raises(BufferError):
+        buffer.__dlpack__(dl_device=(1, 0))
+    with pytest.raises(BufferError):
+        buffer.__dlpack__(copy=True)
+    with pytest.raises(BufferError, match="stream"):
+        StridedMemoryView.from_dlpack(buffer)
+    view = StridedMemoryView.from_dlpack(buffer, stream.handle)
+    assert view.ptr == buffer.handle and view.is_device_accessible and view.device_id == 0
+
+
+def test_views_of_numpy_arrays():
+    array = np.arange(12, dtype=np.float32).reshape(3, 4)
+    for view in (StridedMemoryView.from_dlpack(array), StridedMemoryView.from_array_interface(array)):
+        assert view.ptr == array.ctypes.data and view.shape == (3, 4) and view.strides is None
+        assert view.dtype == np.float32 and view.size == 12 and not view.is_device_accessible
+        assert view.device_id == -1 and view.exporting_obj is array
+    turned = StridedMemoryView.from_any_interface(array.T, -1)
+    assert turned.shape == (4, 3) and turned.strides == (1, 4)
+    fixed = np.arange(3)
+    fixed.flags.writeable = False
+    assert StridedMemoryView.from_array_interface(fixed).readonly
+    assert np.array_equal(np.from_dlpack(StridedMemoryView.from_any_interface(array, -1)), array)
+    with pytest.raises(RuntimeError, match="no interface"):
+        StridedMemoryView.from_any_interface(3)
+
+
+def test_the_cuda_array_interface(device, stream):
+    buffer = device.allocate(64, stream=stream)
+
+    class Array:
+        __cuda_array_interface__ = {
+            "shape": (2, 8), "typestr": "<f4", "data": (buffer.handle, True), "version": 3,
+            "strides": (32, 4), "stream": int(stream.handle),
+        }  # fmt: skip
+
+    view = StridedMemoryView.from_cuda_array_interface(Array(), int(stream.handle))
+    assert view.ptr == buffer.handle and view.shape == (2, 8) and view.readonly and view.dtype == np.float32
+    assert StridedMemoryView.from_any_interface(Array(), -1).device_id == 0
+
+
+def test_views_of_buffers_are_checked(device, stream):
+    buffer = device.allocate(64, stream=stream)
+    view = StridedMemoryView.from_buffer(buffer, (4, 4), dtype=np.dtype(np.float32))
+    assert view.size == 16 and view.dtype == np.float32 and view.exporting_obj is buffer
+    assert view.view(dtype=np.dtype(np.int32)).dtype == np.int32
+    with pytest.raises(ValueError, match="outside"):
+        StridedMemoryView.from_buffer(buffer, (5, 4), dtype=np.dtype(np.float32))
+    with pytest.raises(ValueError, match="dtype or itemsize"):
+        StridedMemoryView.from_buffer(buffer, (4,))
+
+
+def test_strided_copies_go_both_ways(device, stream):
+    source = np.arange(24, dtype=np.int32).reshape(4, 6)
+    buffer = device.allocate(source.nbytes, stream=stream)
+    middle = StridedMemoryView.from_buffer(buffer, (4, 6), dtype=source.dtype)
+    middle.copy_from(StridedMemoryView.from_array_interface(source), stream)
+    target = np.zeros((4, 8), np.int32)
+    StridedMemoryView.from_array_interface(target[:, 1:7]).copy_from(middle, stream)
+    assert np.array_equal(target[:, 1:7], source) and not target[:, 0].any() and not target[:, 7].any()
+
+
+def test_decorated_arguments_have_view():
+    @args_viewable_as_strided_memory((1,))
+    def function(a, b):
+        return a, b.view(-1)
+
+    array = np.zeros(3)
+    first, view = function(1, array)
+    assert first == 1 and isinstance(view, StridedMemoryView) and view.ptr == array.ctypes.data

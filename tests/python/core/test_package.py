@@ -1,0 +1,134 @@
+"""The package: what importing costs, older names, errors, behaviour without NumPy, at exit and on Ctrl-C."""
+
+import os
+import pickle
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import cuda.core
+import cuda.core.experimental
+from cuda.core import CUDAError, NVRTCError
+
+
+def run(code, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True, text=True, check=False, env={**os.environ, **environment},
+    )  # fmt: skip
+
+
+def test_experimental_has_the_same_objects():
+    for name in ("Device", "launch", "LaunchConfig", "Stream", "Program"):
+        assert getattr(cuda.core.experimental, name) is getattr(cuda.core, name)
+    from cuda.core.experimental import Device
+
+    assert Device is cuda.core.Device
+    with pytest.raises(AttributeError):
+        cuda.core.nonsense  # noqa: B018
+
+
+def test_importing_is_light_and_touches_no_driver():
+    code = """
+        import sys
+        import cuda.core
+        cuda.core.Device, cuda.core.launch, cuda.core.Stream
+        heavy = {"numpy", "typing", "dataclasses", "asyncio", "ctypes", "cuda.bindings.driver"} & set(sys.modules)
+        assert not heavy, heavy
+    """
+    done = run(code, CUCORE_DEVICE="nonsense")
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_public_name_is_there():
+    assert all(hasattr(cuda.core, name) for name in cuda.core.__all__)
+    assert set(cuda.core.__all__) <= set(dir(cuda.core))
+
+
+def test_errors_keep_their_code_and_pickle():
+    error = CUDAError("CUDA_ERROR_X: text", 700, "CUDA_ERROR_X")
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.code, again.name) == (str(error), 700, "CUDA_ERROR_X")
+    assert issubclass(NVRTCError, CUDAError)
+
+
+def test_an_unknown_device_choice_is_an_error_that_names_the_variable():
+    done = run("from cuda.core import Device; Device()", CUCORE_DEVICE="abacus")
+    assert done.returncode == 1 and "CUCORE_DEVICE=abacus" in done.stderr
+
+
+def test_everything_works_without_numpy():
+    code = """
+        import sys
+        sys.modules["numpy"] = None
+        import ctypes
+        from cuda.core import Device, LaunchConfig, Program, ProgramOptions, launch
+        device = Device()
+        device.set_current()
+        stream = device.create_stream()
+        source = 'extern "C" __global__ void f(int* p, int n) { p[threadIdx.x] = n; }'
+        kernel = Program(source, "c++", ProgramOptions(arch=f"sm_{device.arch}")).compile("ptx").get_kernel("f")
+        buffer = device.allocate(16, stream=stream)
+        launch(stream, LaunchConfig(grid=1, block=4), kernel, buffer, ctypes.c_int(7))
+        back = (ctypes.c_int * 4)()
+        buffer.copy_to(back, stream=stream)
+        assert list(back) == [7] * 4
+    """
+    done = run(code)
+    assert done.returncode == 0, done.stderr
+
+
+def test_objects_left_alive_end_quietly():
+    code = """
+        from cuda.core import Device, LaunchConfig, PinnedMemoryResource
+        import threading
+        device = Device()
+        device.set_current()
+        stream = device.create_stream()
+        buffer = device.allocate(1 << 20, stream=stream)
+        buffer.fill(1, stream=stream)
+        event = stream.record()
+        builder = stream.create_graph_builder()
+        pinned = PinnedMemoryResource().allocate(64, stream=stream)
+        cycle = [buffer]; cycle.append(cycle)
+        kept = []
+        def work():
+            Device(0).set_current()
+            kept.append(Device(0).create_stream())
+        thread = threading.Thread(target=work); thread.start(); thread.join()
+    """
+    done = run(code)
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+
+
+def test_ctrl_c_gets_out_of_sync():
+    code = """
+        import os, signal, threading, time
+        from cuda.core import Device, LaunchConfig, LegacyPinnedMemoryResource, Program, ProgramOptions, launch
+        device = Device()
+        device.set_current()
+        stream = device.create_stream()
+        source = 'extern "C" __global__ void spin(volatile int* flag) { while (*flag == 0) {} }'
+        kernel = Program(source, "c++", ProgramOptions(arch=f"sm_{device.arch}")).compile("cubin").get_kernel("spin")
+        flag = LegacyPinnedMemoryResource().allocate(4)
+        memoryview(flag)[:] = bytes(4)
+        launch(stream, LaunchConfig(grid=1, block=1), kernel, flag)
+        pressed = []
+        def press():
+            time.sleep(0.5)
+            pressed.append(time.monotonic())
+            os.kill(os.getpid(), signal.SIGINT)
+        threading.Thread(target=press).start()
+        try:
+            stream.sync()
+        except KeyboardInterrupt:
+            print("out after", time.monotonic() - pressed[0])
+        memoryview(flag)[:] = b"\\1\\0\\0\\0"
+        stream.sync()
+        print("and usable")
+    """
+    done = run(code)
+    assert "out after" in done.stdout and "and usable" in done.stdout, done.stdout + done.stderr
+    assert float(done.stdout.split("out after ")[1].split()[0]) < 5
