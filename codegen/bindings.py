@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from bindings_facts import ASKED_COUNTS, ATTRIBUTES, CALLBACKS, FIELD_ALIASES, FILL_SIZES, RECTANGLES, RESULT_FIELDS, SIZED_BUFFERS, module_name
+from bindings_facts import ASKED_COUNTS, ATTRIBUTES, CALLBACKS, FIELD_ALIASES, FILL_SIZES, OPTIONAL_ARGUMENTS, RECTANGLES, RESULT_FIELDS, SIZED_BUFFERS, module_name
 from bindings_types import PythonicTypes, Types, Value, snake, split_pointer
 from facts import Function, Library, Param
 
@@ -185,12 +185,13 @@ def composed_rows(types: PythonicTypes, function: Function, params: list[ParamRo
     by_name = {plain(f.name): f for f in struct.fields}
     rows = []
     for argument in function.python_args:
-        if any(p.name == argument for p in params):
+        if any(p.name == argument and p.role not in OUTPUT_ROLES for p in params):
             continue
         f = by_name.get(plain(argument)) or by_name.get(plain(FIELD_ALIASES.get(f"{function.python}.{argument}", "")))
         if f is None:
             raise ValueError(f"{function.python}: no field for {argument}")
-        rows.append(ParamRow(argument, "field", f.value, 0, index, str(f.offset)))
+        value = Value("string", "", 41) if f.value.kind == "record" else f.value  # nvmlUUID_t: its text
+        rows.append(ParamRow(argument, "field", value, 0, index, str(f.offset)))
     wanted = RESULT_FIELDS.get(function.python)
     if wanted:
         f = by_name[plain(wanted)]
@@ -256,7 +257,7 @@ def function_row(types: Types, function: Function) -> FunctionRow:
     for p, c in zip(params, function.params, strict=True):
         if c.role == "out_array" and c.count in names and params[names.index(c.count)].role == "count":
             counter = function.params[names.index(c.count)]
-            required = counter.name in required_counts(function)
+            required = not isinstance(types, PythonicTypes) and counter.name in required_counts(function)
             p.role = p.role if p.role == "out_owned" else "out_counted"
             if p.role == "out_owned":
                 params[names.index(c.count)].role = "out"
@@ -284,6 +285,7 @@ def function_row(types: Types, function: Function) -> FunctionRow:
         if p.role != "count":
             break
         optional += 1
+    optional = OPTIONAL_ARGUMENTS.get(function.python, optional)
     row = FunctionRow(function, params, len(arguments), len(arguments) - optional, extras=len(extras))
     if ask_twice:
         row.flags.append("kAskTwice")

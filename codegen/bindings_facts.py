@@ -49,9 +49,12 @@ RESULT_FIELDS = {
 }  # fmt: skip
 FIELD_ALIASES = {
     "device_get_clock_offsets.clock_type": "type", "device_set_nvlink_device_low_power_threshold.threshold": "low_pwr_threshold",
-    "system_event_set_free.event_set": "set", "system_event_set_wait.event_set": "set",
+    "device_get_handle_by_uuidv.uuid": "value", "system_event_set_free.event_set": "set", "system_event_set_wait.event_set": "set",
     "system_event_set_wait.buffer_size": "data_size", "system_register_events.event_set": "set",
 }  # fmt: skip
+
+# How many of the last arguments may be left out (they are 0 then).
+OPTIONAL_ARGUMENTS = {"readv": 1, "writev": 1}
 
 # An array that comes back, and the function that says how many elements it has.
 ASKED_COUNTS = {"nvrtcGetSupportedArchs.supportedArchs": "nvrtcGetNumSupportedArchs"}

@@ -218,7 +218,7 @@ class Types:
                 if item.record is not None:
                     made += self._fields(item.record.fields, shift + item.offset, owner)
                 continue
-            if HIDDEN_FIELD.fullmatch(item.name) or (item.name == "pad" and owner.lower().endswith("launchattribute_st")):
+            if (HIDDEN_FIELD.fullmatch(item.name) and owner != "nvmlMemory_v2_st") or (item.name == "pad" and owner.lower().endswith("launchattribute_st")):
                 continue
             if item.bits:
                 continue

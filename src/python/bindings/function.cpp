@@ -51,6 +51,9 @@ bool bind(const FunctionObject& f, PyObject* const* args, Py_ssize_t given, PyOb
     } else if (i < f.row->required) {
       PyErr_Format(PyExc_TypeError, "%s() missing required argument '%U'", f.name, f.keywords[i]);
       return false;
+    } else {
+      static PyObject* const zero = PyLong_FromLong(0);
+      bound[i] = zero;
     }
   }
   return true;

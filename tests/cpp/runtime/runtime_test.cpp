@@ -1,0 +1,110 @@
+// runtime_test.cpp: the runtime API as C++ programs see it: contexts on demand, errors per thread, memory, copies, arrays.
+#include "cucore/runtime.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+#include "cucore/driver.hpp"
+
+namespace {
+
+const cucore::RuntimeTable& rt = cucore::runtime();
+
+TEST(Runtime, HasAnEntryForEveryFunction) {
+#define CUCORE_RT(name) EXPECT_NE(rt.name, nullptr) << #name;
+#include "runtime_table.inc"
+#undef CUCORE_RT
+}
+
+TEST(Runtime, AFunctionThatIsNotThereSaysNotSupported) {
+  rt.cudaGetLastError();
+  EXPECT_EQ(rt.cudaSetValidDevices(nullptr, 0), cudaErrorNotSupported);
+  EXPECT_EQ(rt.cudaGetLastError(), cudaErrorNotSupported);
+}
+
+TEST(Runtime, NamesErrorsWithoutADriver) {
+  EXPECT_STREQ(rt.cudaGetErrorName(cudaErrorInvalidValue), "cudaErrorInvalidValue");
+  EXPECT_STREQ(rt.cudaGetErrorName(static_cast<cudaError_t>(98765)), "unrecognized error code");
+}
+
+TEST(Runtime, MakesThePrimaryContextCurrentOnDemand) {
+  std::thread([] {
+    CUcontext before = nullptr, after = nullptr;
+    ASSERT_EQ(cucore::driver().cuCtxGetCurrent(&before), CUDA_SUCCESS);
+    EXPECT_EQ(before, nullptr);
+    ASSERT_EQ(rt.cudaFree(nullptr), cudaSuccess);
+    ASSERT_EQ(cucore::driver().cuCtxGetCurrent(&after), CUDA_SUCCESS);
+    EXPECT_NE(after, nullptr);
+  }).join();
+}
+
+TEST(Runtime, KeepsTheLastErrorPerThreadUntilItIsRead) {
+  rt.cudaGetLastError();
+  EXPECT_EQ(rt.cudaSetDevice(-1), cudaErrorInvalidDevice);
+  std::thread([] { EXPECT_EQ(rt.cudaPeekAtLastError(), cudaSuccess); }).join();
+  EXPECT_EQ(rt.cudaPeekAtLastError(), cudaErrorInvalidDevice);
+  EXPECT_EQ(rt.cudaGetLastError(), cudaErrorInvalidDevice);
+  EXPECT_EQ(rt.cudaGetLastError(), cudaSuccess);
+}
+
+TEST(Runtime, CopiesThereAndBackInEveryDirection) {
+  std::array<unsigned char, 64> there{}, back{};
+  std::iota(there.begin(), there.end(), static_cast<unsigned char>(1));
+  void *a = nullptr, *b = nullptr;
+  ASSERT_EQ(rt.cudaMalloc(&a, 64), cudaSuccess);
+  ASSERT_EQ(rt.cudaMalloc(&b, 64), cudaSuccess);
+  EXPECT_EQ(rt.cudaMemcpy(a, there.data(), 64, cudaMemcpyHostToDevice), cudaSuccess);
+  EXPECT_EQ(rt.cudaMemcpy(b, a, 64, cudaMemcpyDeviceToDevice), cudaSuccess);
+  EXPECT_EQ(rt.cudaMemcpy(back.data(), b, 64, cudaMemcpyDeviceToHost), cudaSuccess);
+  EXPECT_EQ(there, back);
+  EXPECT_EQ(rt.cudaMemcpy(a, b, 64, static_cast<cudaMemcpyKind>(9)), cudaErrorInvalidMemcpyDirection);
+  EXPECT_EQ(rt.cudaFree(a), cudaSuccess);
+  EXPECT_EQ(rt.cudaFree(b), cudaSuccess);
+  rt.cudaGetLastError();
+}
+
+TEST(Runtime, ARowNarrowerThanTheRectangleIsABadPitch) {
+  std::array<char, 64> host{};
+  EXPECT_EQ(rt.cudaMemcpy2D(host.data(), 4, host.data() + 32, 4, 8, 2, cudaMemcpyHostToHost), cudaErrorInvalidPitchValue);
+  rt.cudaGetLastError();
+}
+
+TEST(Runtime, AChannelDescriptionThatNoArrayCanHaveIsRefused) {
+  cudaArray_t array = nullptr;
+  const cudaChannelFormatDesc three{8, 8, 8, 0, cudaChannelFormatKindUnsigned};
+  EXPECT_EQ(rt.cudaMallocArray(&array, &three, 4, 4, 0), cudaErrorInvalidValue);
+  const cudaChannelFormatDesc mixed{8, 16, 0, 0, cudaChannelFormatKindUnsigned};
+  EXPECT_EQ(rt.cudaMallocArray(&array, &mixed, 4, 4, 0), cudaErrorInvalidValue);
+  rt.cudaGetLastError();
+}
+
+TEST(Runtime, ArraysRememberTheirShape) {
+  cudaArray_t array = nullptr;
+  const cudaChannelFormatDesc desc = rt.cudaCreateChannelDesc(16, 16, 0, 0, cudaChannelFormatKindFloat);
+  ASSERT_EQ(rt.cudaMalloc3DArray(&array, &desc, {4, 3, 2}, 0), cudaSuccess);
+  cudaChannelFormatDesc got{};
+  cudaExtent extent{};
+  unsigned flags = 1;
+  ASSERT_EQ(rt.cudaArrayGetInfo(&got, &extent, &flags, array), cudaSuccess);
+  EXPECT_EQ(std::memcmp(&got, &desc, sizeof got), 0);
+  EXPECT_EQ(extent.width * 100 + extent.height * 10 + extent.depth, 432u);
+  EXPECT_EQ(flags, 0u);
+  EXPECT_EQ(rt.cudaFreeArray(array), cudaSuccess);
+}
+
+TEST(Runtime, PropertiesAreTheAttributes) {
+  cudaDeviceProp prop{};
+  ASSERT_EQ(rt.cudaGetDeviceProperties(&prop, 0), cudaSuccess);
+  int warp = 0;
+  ASSERT_EQ(rt.cudaDeviceGetAttribute(&warp, cudaDevAttrWarpSize, 0), cudaSuccess);
+  EXPECT_EQ(prop.warpSize, warp);
+  EXPECT_GT(std::strlen(prop.name), 0u);
+  EXPECT_GE(prop.maxGridSize[0], 65535);
+}
+
+}  // namespace
