@@ -3,6 +3,9 @@
 
 #include <dlfcn.h>
 #include <llvm/Bitcode/BitcodeReader.h>
+#include <llvm/IR/DiagnosticInfo.h>
+#include <llvm/IR/DiagnosticPrinter.h>
+#include <llvm/Support/ErrorHandling.h>
 #include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Config/llvm-config.h>
 #include <llvm/Target/TargetMachine.h>
@@ -25,12 +28,80 @@ namespace {
 
 using namespace llvm;
 
-std::unique_ptr<llvm::Module> parse(std::string_view bitcode, LLVMContext& context, TargetMachine& target) {
-  auto module = parseBitcodeFile(MemoryBufferRef{StringRef{bitcode.data(), bitcode.size()}, "thread code"}, context);
-  if (!module) throw LoadError{999, "thread code cannot be read back: " + toString(module.takeError())};
-  (*module)->setTargetTriple(host().triple);
-  (*module)->setDataLayout(target.createDataLayout());
-  return std::move(*module);
+/// Errors of LLVM become exceptions; left alone, it prints them and ends the process.
+class Guarded {
+ public:
+  explicit Guarded(LLVMContext& context) : context_{context} {
+    static const bool installed = [] {
+      // Another user of the same LLVM in this process keeps LLVM's own behaviour: returning from here ends the process.
+      install_fatal_error_handler([](void*, const char* reason, bool) {
+        if (depth() > 0) throw std::runtime_error{std::string{"code generation failed: "} + reason};
+        std::fprintf(stderr, "LLVM ERROR: %s\n", reason);
+      });
+      return true;
+    }();
+    static_cast<void>(installed);
+    ++depth();
+    context_.setDiagnosticHandlerCallBack(
+        [](const DiagnosticInfo* info, void* text) {
+          if (info->getSeverity() != DS_Error) return;
+          raw_string_ostream out{*static_cast<std::string*>(text)};
+          DiagnosticPrinterRawOStream printer{out};
+          info->print(printer);
+          out << "\n";
+        },
+        &errors_);
+  }
+  ~Guarded() { --depth(); }
+  Guarded(const Guarded&) = delete;
+  Guarded& operator=(const Guarded&) = delete;
+  void check() const {
+    if (!errors_.empty()) throw std::runtime_error{errors_};
+  }
+
+ private:
+  static int& depth() {
+    static thread_local int depth = 0;
+    return depth;
+  }
+  LLVMContext& context_;
+  std::string errors_;
+};
+
+/// The thread code; with `kernel`, only that kernel and what it reaches: other kernels are not even read.
+std::unique_ptr<llvm::Module> parse(std::string_view bitcode, LLVMContext& context, TargetMachine& target, const std::string& kernel = {}) {
+  const MemoryBufferRef buffer{StringRef{bitcode.data(), bitcode.size()}, "thread code"};
+  auto parsed = kernel.empty() ? parseBitcodeFile(buffer, context) : getLazyBitcodeModule(buffer, context);
+  if (!parsed) throw LoadError{999, "thread code cannot be read back: " + toString(parsed.takeError())};
+  llvm::Module& module = **parsed;
+  if (Function* root = kernel.empty() ? nullptr : module.getFunction(kernel)) {
+    const auto read = [](Error error) {
+      if (error) throw LoadError{999, "thread code cannot be read back: " + toString(std::move(error))};
+    };
+    SmallPtrSet<Function*, 16> reached{root};
+    SmallVector<Function*, 16> work{root};
+    while (!work.empty()) {
+      Function* function = work.pop_back_val();
+      read(function->materialize());
+      for (Instruction& instruction : instructions(*function)) {
+        SmallVector<Value*, 8> operands(instruction.operands());
+        while (!operands.empty()) {
+          Value* operand = operands.pop_back_val();
+          if (auto* other = dyn_cast<Function>(operand)) {
+            if (reached.insert(other).second) work.push_back(other);
+          } else if (auto* expression = dyn_cast<ConstantExpr>(operand)) {
+            operands.append(expression->op_begin(), expression->op_end());
+          }
+        }
+      }
+    }
+    for (Function& function : module)
+      if (!reached.contains(&function) && !function.isDeclaration()) function.deleteBody();
+    read(module.materializeAll());
+  }
+  module.setTargetTriple(host().triple);
+  module.setDataLayout(target.createDataLayout());
+  return std::move(*parsed);
 }
 
 /// Stack a call of the code needs, generously: what is allocated by name, and room for spills and routines.
@@ -64,8 +135,9 @@ int level_of(int optimization) { return optimization <= 0 ? 0 : optimization == 
 std::optional<ObjectCode> compile_kernel(const CompileJob& job, const Settings& settings) try {
   Stopwatch watch;
   LLVMContext context;
+  const Guarded guarded{context};
   const auto target = make_target_machine(job.optimization);
-  const auto module = parse(job.bitcode, context, *target);
+  const auto module = parse(job.bitcode, context, *target, job.kernel);
   Function* kernel = module->getFunction(job.kernel);
   if (!kernel) throw LoadError{500, "no thread code for kernel " + job.kernel};
   isolate(*kernel);
@@ -100,7 +172,12 @@ std::optional<ObjectCode> compile_kernel(const CompileJob& job, const Settings& 
     entry->setLinkage(GlobalValue::ExternalLinkage);
     run_module_passes(*module, nullptr, [](ModulePassManager& passes) { passes.addPass(GlobalDCEPass()); });
     entry->setName(kEntry);
-    verify(*module, "vectorization");
+    try {
+      verify(*module, "vectorization");
+    } catch (const std::exception& error) {  // a mistake of ours must not cost the user the kernel: the scalar path is always there
+      report(settings, "kernel " + job.kernel + ": not vectorized: " + error.what());
+      return std::nullopt;
+    }
     code.width = block.report.width;
     code.scratch_bytes = static_cast<std::uint32_t>(block.scratch_bytes);
     path = "vector: " + simt::to_string(block.report);
@@ -125,6 +202,7 @@ std::optional<ObjectCode> compile_kernel(const CompileJob& job, const Settings& 
   dump(settings.dump_block, settings, job.kernel + ".block.ll", *module);
   if (settings.dump_assembly) dump_text(settings, job.kernel + ".s", emit_assembly(*module, target.get()));
   code.object = emit_object(*module, target.get());
+  guarded.check();
   if (settings.report) {
     char times[160];
     std::snprintf(times, sizeof times, " [prepare %.1f ms, passes %.1f ms, code %.1f ms, %zu bytes]", prepared, optimized, watch.lap(),
@@ -140,6 +218,7 @@ std::optional<ObjectCode> compile_kernel(const CompileJob& job, const Settings& 
 
 FunctionsObject compile_functions(std::string_view bitcode, std::span<const std::string> also, int optimization) try {
   LLVMContext context;
+  const Guarded guarded{context};
   const auto target = make_target_machine(optimization);
   const auto module = parse(bitcode, context, *target);
   FunctionsObject result;
@@ -150,6 +229,7 @@ FunctionsObject compile_functions(std::string_view bitcode, std::span<const std:
   optimize_module(*module, target.get(), level_of(optimization));
   insert_polls(*module, nullptr, false);
   result.object = emit_object(*module, target.get());
+  guarded.check();
   return result;
 } catch (const LoadError&) {
   throw;
