@@ -31,16 +31,18 @@ def test_methods_before_set_current_say_what_to_do():
 
     def work():
         fresh = Device(0)
-        for call in (fresh.create_stream, fresh.create_event, fresh.sync, lambda: fresh.allocate(16)):
+        for call in (fresh.create_stream, fresh.create_event, fresh.sync):
             try:
                 call()
             except RuntimeError as error:
                 errors.append(str(error))
+        fresh.allocate(16).close()  # memory may be the first thing a program asks for
+        fresh.create_stream().close()
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert len(errors) == 4 and all("set_current()" in text for text in errors)
+    assert len(errors) == 3 and all("set_current()" in text for text in errors)
 
 
 def test_facts_of_the_device(device):

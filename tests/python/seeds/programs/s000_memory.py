@@ -53,7 +53,7 @@ stream.sync()
 assert np.from_dlpack(check).view(np.float32)[:4].tolist() == [1.0, 2.0, 3.0, 4.0]
 buf.copy_to(check, stream=stream)
 stream.sync()
-assert (np.from_dlpack(check) == 0xFF).all()
+assert (np.from_dlpack(check).view(np.uint8) == 0xFF).all()
 # Create buffer from existing pointer (non-owning)
 plain = DeviceMemoryResource(dev)
 some_library = SimpleNamespace(get_gpu_pointer=lambda: int(device_buf.handle))

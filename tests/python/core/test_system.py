@@ -1,0 +1,43 @@
+"""cuda.core.system: versions and devices, with NVML and without."""
+
+import pytest
+
+from cuda.core import Device, system
+from cuda.core.system.typing import ClocksEventReasons, ClockType, GpuP2PCapsIndex, member_of, members_of, number_of
+
+
+def test_versions_and_counts():
+    major, minor = system.get_user_mode_driver_version()
+    assert major >= 12 and minor >= 0 and system.driver_version == (major, minor)
+    assert system.get_num_devices() >= len(Device.get_all_devices()) > 0
+
+
+def test_a_device_goes_there_and_back(device):
+    other = device.to_system_device()
+    assert isinstance(other, system.Device)
+    assert other.name and other.uuid_without_prefix.lower() == device.uuid
+    assert other.to_cuda_device() == device
+    assert tuple(other.cuda_compute_capability) == tuple(device.compute_capability)
+    assert other.memory_info.total > 0
+    assert system.Device(uuid=other.uuid).uuid == other.uuid
+    with pytest.raises(ValueError, match="one of"):
+        system.Device()
+
+
+def test_names_and_numbers_of_enums():
+    assert number_of(ClockType, "sm") == 1 and number_of(ClockType, ClockType.MEMORY) == 2
+    assert member_of(ClockType, 3) is ClockType.VIDEO
+    assert members_of(ClocksEventReasons, 5) == [ClocksEventReasons.GPU_IDLE, ClocksEventReasons.SW_POWER_CAP]
+    assert number_of(GpuP2PCapsIndex, "nvlink") == 2
+    with pytest.raises(ValueError, match="'graphics'"):
+        number_of(ClockType, "grandfather")
+
+
+@pytest.mark.gpu_only
+def test_nvml_answers():
+    device = next(iter(system.Device.get_all_devices()))
+    assert system.get_nvml_version() and system.get_kernel_mode_driver_version()
+    assert device.utilization.gpu <= 100 and device.memory_info.used <= device.memory_info.total
+    assert device.pci_info.bus_id and device.get_clock("sm").get_max_mhz() > 0
+    assert device.temperature.get_sensor() > 0 and device.performance_state >= 0
+    assert device.get_cpu_affinity()
