@@ -393,11 +393,13 @@ void bind_buffer(nb::module_& m) {
                           "Export the bytes (as int8) to a library that understands DLPack.");
   def_fast<buffer_dlpack_device>(cls, "__dlpack_device__",
                                  "__dlpack_device__($self)\n--\n\nThe kind and number of the device the memory is on.");
+#if PY_VERSION_HEX < 0x030C0000  // from 3.12 on the slot above gives the type a __buffer__, and this one would replace the slot
   cls.def("__buffer__", [](nb::handle self, int) {
     nb::object view = nb::steal(PyMemoryView_FromObject(self.ptr()));
     if (!view.is_valid()) throw nb::python_error();
     return view;
   }, nb::arg("flags"));
+#endif
   cls.def("__enter__", [](nb::object self) { return self; });
   cls.def("__exit__", [](PyBuffer& b, nb::handle, nb::handle, nb::handle) { b.buffer.close(); }, nb::arg("exc_type").none(),
           nb::arg("exc_val").none(), nb::arg("exc_tb").none());
