@@ -7,6 +7,7 @@
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Module.h>
+#include <llvm/IR/PatternMatch.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Transforms/Scalar/Scalarizer.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
@@ -136,6 +137,42 @@ constexpr StringRef kCleanUp =
     "correlated-propagation,instcombine<no-verify-fixpoint>,early-cse<memssa>,adce,"
     "lower-switch,simplifycfg<no-switch-to-lookup;no-switch-range-to-icmp;no-hoist-common-insts>";
 
+// (x >> k) & c becomes (x & c << k) >> k: cutting off the low bits first is what makes a thread index uniform.
+void mask_before_shift(Function& thread) {
+  using namespace PatternMatch;
+  for (Instruction& inst : make_early_inc_range(instructions(thread))) {
+    Value* x;
+    const APInt *shift, *mask;
+    if (!match(&inst, m_And(m_OneUse(m_LShr(m_Value(x), m_APInt(shift))), m_APInt(mask)))) continue;
+    if (shift->uge(mask->getBitWidth()) || mask->countl_zero() < shift->getZExtValue() || mask->countr_zero() == 0) continue;
+    IRBuilder<> b{&inst};
+    Value* cut = b.CreateAnd(x, ConstantInt::get(inst.getType(), mask->shl(*shift)));
+    inst.replaceAllUsesWith(b.CreateLShr(cut, ConstantInt::get(inst.getType(), *shift)));
+    inst.eraseFromParent();
+  }
+}
+
+// A comparison is made again in every block that uses it: it may need no more than a scalar test there, and is not kept.
+void repeat_comparisons(Function& thread) {
+  SmallVector<ICmpInst*> comparisons;
+  for (Instruction& inst : instructions(thread))
+    if (auto* compare = dyn_cast<ICmpInst>(&inst)) comparisons.push_back(compare);
+  for (ICmpInst* compare : comparisons) {
+    DenseMap<BasicBlock*, Instruction*> copies;
+    for (Use& use : make_early_inc_range(compare->uses())) {
+      auto* user = cast<Instruction>(use.getUser());
+      if (isa<PHINode>(user) || user->getParent() == compare->getParent()) continue;
+      Instruction*& copy = copies[user->getParent()];
+      if (!copy) {
+        copy = compare->clone();
+        copy->insertBefore(&*user->getParent()->getFirstInsertionPt());
+      }
+      use.set(copy);
+    }
+    if (compare->use_empty()) compare->eraseFromParent();
+  }
+}
+
 bool irreducible(Function& thread) {
   DominatorTree tree{thread};
   LoopInfo loops{tree};
@@ -214,7 +251,10 @@ std::string prepare(Function& thread, const Options& options) {
     if (irreducible(thread)) return "irreducible flow";
   }
   if (auto why = find_spin_loop(thread); !why.empty()) return why;
+  mask_before_shift(thread);
   run_passes(thread, "loop-simplify,lcssa");
+  repeat_comparisons(thread);
+  run_passes(thread, "lcssa");
   unify_ends(thread);
   removeUnreachableBlocks(thread);
   SmallVector<Instruction*> after;

@@ -2,6 +2,9 @@
 // which branches, joins and loops the lanes of a group may pass apart.
 #include "cpu/engine/simt/shape.hpp"
 
+#include <llvm/Analysis/SimplifyQuery.h>
+#include <llvm/Analysis/ValueTracking.h>
+#include <llvm/Analysis/WithCache.h>
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/DataLayout.h>
 #include <llvm/IR/GetElementPtrTypeIterator.h>
@@ -9,6 +12,7 @@
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Operator.h>
+#include <llvm/Support/KnownBits.h>
 #include <llvm/Support/MathExtras.h>
 
 #include "cpu/engine/simt/markers.hpp"
@@ -35,6 +39,38 @@ Shape join(Shape a, Shape b) {
     return strided(a.stride, a.no_signed_wrap && b.no_signed_wrap, a.no_unsigned_wrap && b.no_unsigned_wrap,
                    std::min(a.align, b.align));
   return kVarying;
+}
+
+struct NoWrap {
+  bool is_signed = false, is_unsigned = false;
+};
+
+// What holds for every thread, wherever it stands: no branch is taken into account.
+NoWrap never_wraps(const Instruction& inst) {
+  SimplifyQuery facts{inst.getModule()->getDataLayout()};
+  const Value *a = inst.getOperand(0), *b = inst.getOperand(1);
+  constexpr auto kNever = OverflowResult::NeverOverflows;
+  switch (inst.getOpcode()) {
+    case Instruction::Add:
+      return {computeOverflowForSignedAdd(a, b, facts) == kNever, computeOverflowForUnsignedAdd(a, b, facts) == kNever};
+    case Instruction::Sub: {
+      auto range = [&](const Value* v, bool is_signed) { return computeConstantRangeIncludingKnownBits(v, is_signed, facts); };
+      return {range(a, true).signedSubMayOverflow(range(b, true)) == ConstantRange::OverflowResult::NeverOverflows,
+              range(a, false).unsignedSubMayOverflow(range(b, false)) == ConstantRange::OverflowResult::NeverOverflows};
+    }
+    case Instruction::Mul:
+      return {computeOverflowForSignedMul(a, b, facts) == kNever, computeOverflowForUnsignedMul(a, b, facts) == kNever};
+    case Instruction::Shl: {
+      auto* by = dyn_cast<ConstantInt>(b);
+      bool fits = by && computeKnownBits(a, facts.DL).countMinLeadingZeros() > by->getZExtValue();
+      return {fits, fits};
+    }
+    case Instruction::Or: {  // an addition when no bit is set in both
+      bool apart = KnownBits::haveNoCommonBitsSet(computeKnownBits(a, facts.DL), computeKnownBits(b, facts.DL));
+      return {apart, apart};
+    }
+    default: return {};
+  }
 }
 
 // Strides are kept modulo the value's width, as signed numbers.
@@ -197,8 +233,11 @@ Shape Shapes::transfer_binary(Instruction& inst) {
   // A flag on the instruction holds only for lanes that are on.
   bool trust = scope_ == Scope::FullGroup;
   auto* overflowing = dyn_cast<OverflowingBinaryOperator>(&inst);
-  bool nsw = trust && overflowing && overflowing->hasNoSignedWrap() && a.no_signed_wrap && b.no_signed_wrap;
-  bool nuw = trust && overflowing && overflowing->hasNoUnsignedWrap() && a.no_unsigned_wrap && b.no_unsigned_wrap;
+  NoWrap holds;
+  if (trust && overflowing) holds = {overflowing->hasNoSignedWrap(), overflowing->hasNoUnsignedWrap()};
+  else holds = never_wraps(inst);
+  bool nsw = holds.is_signed && a.no_signed_wrap && b.no_signed_wrap;
+  bool nuw = holds.is_unsigned && a.no_unsigned_wrap && b.no_unsigned_wrap;
   unsigned align = std::min(a.align, b.align);
   auto* constant = dyn_cast<ConstantInt>(inst.getOperand(1));
   Type* type = inst.getType();
@@ -209,11 +248,9 @@ Shape Shapes::transfer_binary(Instruction& inst) {
     case Instruction::Add: return strided(wrap(a.stride + b.stride, type), nsw, nuw, align);
     case Instruction::Sub: return strided(wrap(a.stride - b.stride, type), nsw, nuw && b.stride == 0, align);
     case Instruction::Or:
-      if (cast<PossiblyDisjointInst>(inst).isDisjoint() && trust) {
-        bool flags = a.no_signed_wrap && b.no_signed_wrap;
-        return strided(wrap(a.stride + b.stride, type), flags, a.no_unsigned_wrap && b.no_unsigned_wrap, align);
-      }
-      return kVarying;
+      if (!holds.is_signed && !(trust && cast<PossiblyDisjointInst>(inst).isDisjoint())) return kVarying;
+      return strided(wrap(a.stride + b.stride, type), a.no_signed_wrap && b.no_signed_wrap, a.no_unsigned_wrap && b.no_unsigned_wrap,
+                     align);
     case Instruction::Mul:
       if (!constant || constant->getValue().getSignificantBits() > 63) return kVarying;
       return strided(wrap(a.stride * constant->getSExtValue(), type), nsw, nuw && constant->getSExtValue() > 0,
@@ -228,9 +265,12 @@ Shape Shapes::transfer_binary(Instruction& inst) {
       return kVarying;
     case Instruction::And: {
       if (!constant || !contained) return kVarying;
-      const APInt& mask = constant->getValue();
+      // Low bits that are zero in every lane do not matter.
+      unsigned low = std::min<unsigned>(static_cast<unsigned>(countr_zero(static_cast<std::uint64_t>(a.stride))), a.align);
+      APInt mask = constant->getValue();
+      mask.setLowBits(std::min(low, mask.getBitWidth()));
       if (mask.countr_one() >= a.align) return strided(a.stride, true, true, a.align);
-      if (mask.countr_zero() >= a.align) return kUniform;
+      if (constant->getValue().countr_zero() >= a.align) return kUniform;
       return kVarying;
     }
     default: return kVarying;
