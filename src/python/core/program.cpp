@@ -7,6 +7,7 @@
 
 #include "code_arguments.hpp"
 #include "core/program_options.hpp"
+#include "cucore/pathfinder.hpp"
 #include "support.hpp"
 
 namespace cucore::python {
@@ -161,7 +162,24 @@ ProgramOptions program_options_argument(nb::handle object) {
   return options;
 }
 
+/// A compiler that is not installed is pathfinder's own exception, with the places tried.
+static void translate_not_found(const std::exception_ptr& pointer, void*) {
+  try {
+    std::rethrow_exception(pointer);
+  } catch (const pathfinder::NotFoundError& error) {
+    nb::object type = nb::module_::import_("cuda.pathfinder").attr("DynamicLibNotFoundError");
+    nb::object value = type(error.what());
+    nb::list attempts;
+    for (const auto& a : error.report().attempts) {
+      attempts.append(nb::make_tuple(a.step.c_str(), a.place.c_str(), a.outcome.c_str()));
+    }
+    value.attr("attempts") = nb::tuple(attempts);
+    PyErr_SetObject(type.ptr(), value.ptr());
+  }
+}
+
 void bind_program(nb::module_& m) {
+  nb::register_exception_translator(&translate_not_found);
   nb::class_<Program>(m, "_Program")
       .def("__init__",
            [](Program* self, nb::handle code, const std::string& type, nb::handle options) {

@@ -2,7 +2,10 @@
 
 import ctypes
 import io
+import os
 import pathlib
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -323,8 +326,27 @@ def test_broken_nvvm_ir_gives_the_compilers_own_words():
         Program("this is no IR", "nvvm", options()).compile("ptx")
 
 
+def test_a_compiler_that_is_not_installed_is_named_with_the_places_tried(tmp_path):
+    snippet = """
+import sys, cuda.core, cuda.pathfinder
+sys.path[:] = [p for p in sys.path if not p.endswith("-packages")]
+cuda.pathfinder._environment.refresh()
+try:
+    cuda.core.Program("", "nvvm", {"arch": "sm_90"})
+except cuda.pathfinder.DynamicLibNotFoundError as error:
+    assert error.attempts and "libnvvm" in str(error)
+    print("named")
+else:
+    print("found")  # this system has it elsewhere
+"""
+    paths = [os.path.abspath(p) for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p]
+    environment = {"PATH": "/nonexistent", "HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(paths)}
+    done = subprocess.run([sys.executable, "-c", snippet], env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.strip() in ("named", "found"), done.stderr
+
+
 def test_programs_compile_at_the_same_time():
-    """Sixteen threads, and the interpreter is free meanwhile: a counter goes on."""
+    """Eight threads, and the interpreter is free meanwhile: a counter goes on."""
     results = {}
     gate = threading.Barrier(9)
 
