@@ -7,11 +7,22 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from bindings_facts import ASKED_COUNTS, ATTRIBUTES, CALLBACKS, FIELD_ALIASES, FILL_SIZES, OPTIONAL_ARGUMENTS, RECTANGLES, RESULT_FIELDS, SIZED_BUFFERS, module_name
-from bindings_types import PythonicTypes, Types, Value, snake, split_pointer
+from bindings_facts import (
+    ASKED_COUNTS,
+    ATTRIBUTES,
+    CALLBACKS,
+    FIELD_ALIASES,
+    FILL_SIZES,
+    OPTIONAL_ARGUMENTS,
+    RECTANGLES,
+    RESULT_FIELDS,
+    SIZED_BUFFERS,
+    module_name,
+)
+from bindings_types import ClassFacts, FieldFacts, PythonicTypes, Types, Value, snake, split_pointer
 from facts import Function, Library, Param
 
 APIS = ("driver", "runtime", "nvrtc", "nvjitlink", "nvvm", "nvfatbin", "nvml", "cufile")
@@ -47,6 +58,9 @@ class FunctionRow:
     required: int
     flags: list[str] = field(default_factory=list)
     extras: int = 0
+
+
+MakeRow = Callable[..., ParamRow]
 
 
 class Text:
@@ -103,7 +117,7 @@ def param_row(types: Types, function: Function, index: int) -> ParamRow:
     return made or plain_row(types, p, base, stars, fixed, row)
 
 
-def special_row(types, function: Function, p: Param, names: list[str], row) -> ParamRow | None:  # noqa: ANN001
+def special_row(types: Types, function: Function, p: Param, names: list[str], row: MakeRow) -> ParamRow | None:
     """Roles that need to know the function or another parameter."""
     key = f"{function.name}.{p.name}"
     if p.role == "out_attribute" and p.count not in names:
@@ -137,7 +151,10 @@ def special_row(types, function: Function, p: Param, names: list[str], row) -> P
         return row("in_void", Value("address"), str(1 | pitch << 1 | width << 6 | height << 11))
     if key in SIZED_BUFFERS:
         image = p.name in IMAGES or types.library.name in RESULT_CLASSES
-        made = row("image" if image else "in_void" if p.type.startswith("const") or p.role == "in_buffer" else "out_void", Value("address"))
+        made = row(
+            "image" if image else "in_void" if p.type.startswith("const") or p.role == "in_buffer" else "out_void",
+            Value("address"),
+        )
         made.link = names.index(SIZED_BUFFERS[key])
         return made
     return None
@@ -146,12 +163,14 @@ def special_row(types, function: Function, p: Param, names: list[str], row) -> P
 ROOM = 256  # for strings whose length NVML wants to be told
 
 
-def pythonic_row(types: PythonicTypes, function: Function, p: Param, names: list[str], row) -> ParamRow | None:  # noqa: ANN001
+def pythonic_row(types: PythonicTypes, function: Function, p: Param, names: list[str], row: MakeRow) -> ParamRow | None:
     """Modules that rename: what is implied is worked out, strings are str, structs may be made of arguments."""
     base, stars = split_pointer(p.type)
     if p.role == "out_string" and stars == 1:
         made = row("out_chars", Value("string"), p.count if p.count.isdigit() else str(ROOM))
-        made.link = names.index(p.count) if p.count in names and function.params[names.index(p.count)].role == "in" else -1
+        made.link = (
+            names.index(p.count) if p.count in names and function.params[names.index(p.count)].role == "in" else -1
+        )
         return made
     if p.role == "implied":
         target = next((i for i, q in enumerate(function.params) if q.role == "struct_address"), -1)
@@ -203,7 +222,7 @@ def plain(name: str) -> str:
     return name.replace("_", "").lower()
 
 
-def plain_row(types, p: Param, base: str, stars: int, fixed: str, row) -> ParamRow:  # noqa: ANN001, PLR0911, PLR0912
+def plain_row(types: Types, p: Param, base: str, stars: int, fixed: str, row: MakeRow) -> ParamRow:
     match p.role:
         case "in":
             if stars and base == "char":
@@ -245,7 +264,23 @@ def plain_row(types, p: Param, base: str, stars: int, fixed: str, row) -> ParamR
     raise ValueError(f"{p.name}: unknown role {p.role!r}")
 
 
-OUTPUT_ROLES = {"asked", "constant", "elements", "compose", "result_field", "out", "out_asked", "out_chars", "out_array", "out_counted", "out_owned", "attribute_out", "attributes_out", "null", "size_of"}
+OUTPUT_ROLES = {
+    "asked",
+    "constant",
+    "elements",
+    "compose",
+    "result_field",
+    "out",
+    "out_asked",
+    "out_chars",
+    "out_array",
+    "out_counted",
+    "out_owned",
+    "attribute_out",
+    "attributes_out",
+    "null",
+    "size_of",
+}
 RETURNED_INOUT = {"cuThreadExchangeStreamCaptureMode.mode", "cudaThreadExchangeStreamCaptureMode.mode",
                   "cuLogsDumpToFile.iterator", "cudaLogsDumpToFile.iterator", "cuLogsDumpToMemory.iterator",
                   "cudaLogsDumpToMemory.iterator"}  # fmt: skip
@@ -334,9 +369,6 @@ class Renderer:
                 return str((list(self.all_types).index(name) << 12) | list(types.classes).index(cls))
         raise KeyError(f"{self.name}: {cls}")
 
-    def cls(self, name: str) -> str:
-        return name
-
     def prototype(self, f: Function) -> str:
         return f"{f.returns} {f.name}({', '.join(declare(p.type, p.name) for p in f.params) or 'void'})"
 
@@ -377,7 +409,7 @@ class Renderer:
             f'#include "{self.name}_entry.hpp"',
             "",
             '#pragma GCC diagnostic ignored "-Woverlength-strings"',
-            "#pragma GCC diagnostic ignored \"-Wdeprecated-declarations\"",
+            '#pragma GCC diagnostic ignored "-Wdeprecated-declarations"',
             "namespace cucore::bindings {\nnamespace {",
             fills,
             table("ParamRow kParams", param_lines),
@@ -399,37 +431,35 @@ class Renderer:
         return "\n".join(sections)
 
     def type_rows(self) -> tuple[list[str], list[str], list[str]]:
-        types: list[str] = []
         fields: list[str] = []
         members: list[str] = []
+        spans: dict[str, tuple[int, int]] = {}  # class -> its first field or member, and how many
         for name in self.class_names:
             c = self.types.classes[name]
-            owner = c
-            while owner.base and owner.kind == "record":
-                owner = self.types.classes[owner.base]
             if c.kind == "enumeration":
-                first, count = len(members), len(c.members)
+                spans[name] = (len(members), len(c.members))
                 members += [f"  {{{self.text(n)}, {signed(v)}}}," for n, v in c.members]
-            elif owner is not c:
-                first, count = -1, 0
-            else:
-                first, count = len(fields), len(c.fields)
+            elif self.owner(c) is c:
+                spans[name] = (len(fields), len(c.fields))
                 names = [f.name for f in c.fields]
-                for f in c.fields:
-                    fields.append(self.field_row(c.name, f, names, c.fields))
-            types.append([name, c, first, count, owner])  # type: ignore[arg-type]
-        firsts = {row[0]: (row[2], row[3]) for row in types}
+                fields += [self.field_row(c.name, f, names, c.fields) for f in c.fields]
         lines = []
-        for name, c, first, count, owner in types:  # type: ignore[misc]
-            if first < 0:
-                first, count = firsts[owner.name]
+        for name in self.class_names:
+            c = self.types.classes[name]
+            first, count = spans[name] if name in spans else spans[self.owner(c).name]
             lines.append(
                 f"  {{{self.text(name)}, TypeClass::{c.kind}, {c.version}, {c.size}, {self.type_id(c.base)}, "
                 f"{self.type_id(c.root)}, {first}, {count}}},  // {name}"
             )
         return lines, fields, members
 
-    def field_row(self, owner: str, f, names: list[str], fields) -> str:  # noqa: ANN001
+    def owner(self, c: ClassFacts) -> ClassFacts:
+        """The class whose fields an alias has."""
+        while c.base and c.kind == "record":
+            c = self.types.classes[c.base]
+        return c
+
+    def field_row(self, owner: str, f: FieldFacts, names: list[str], fields: list[FieldFacts]) -> str:
         flags = "0"
         link = -1
         if f.value.kind == "array":
@@ -499,7 +529,10 @@ class Renderer:
             entries[name] = ("type", i)
         for i, row in enumerate(self.functions):
             entries[row.function.python or row.function.name] = ("function", i)
-        return [f"  {{{self.text(n)}, Entry::{e}, {i}}}," for n, (e, i) in sorted(entries.items(), key=lambda x: x[0].encode())]
+        return [
+            f"  {{{self.text(n)}, Entry::{e}, {i}}},"
+            for n, (e, i) in sorted(entries.items(), key=lambda x: x[0].encode())
+        ]
 
 
 def signed(value: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+
 def module_name(library: str) -> str:
     return f"cuda.bindings.{library}"
 

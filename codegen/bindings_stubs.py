@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from bindings import RESULT_CLASSES, RESULTS, FunctionRow, ParamRow, Renderer
 from bindings_types import ClassFacts, FieldFacts, PythonicTypes, Value
 
-HEAD = '''\
+HEAD = """\
 # Rendered from api/{library}.json: the types of {module}.
 from typing import Any, ClassVar, SupportsIndex, SupportsInt
 {imports}
 _Int = SupportsInt | SupportsIndex
 
-'''
+"""
 HANDLE_METHODS = """\
     def __init__(self, init_value: Any = ..., _ptr: int = ...) -> None: ...
     def __int__(self) -> int: ...
@@ -83,9 +83,7 @@ class Stubs:
     def function(self, row: FunctionRow, raising: bool) -> str:
         f = row.function
         arguments = sorted((p for p in row.params if p.argument >= 0), key=lambda p: p.argument)
-        texts = [
-            f"{p.name}: {self.given(p)}" + (" = ..." if p.argument >= row.required else "") for p in arguments
-        ]
+        texts = [f"{p.name}: {self.given(p)}" + (" = ..." if p.argument >= row.required else "") for p in arguments]
         outs = self.outputs(row)
         if "kNoResult" in row.flags:
             outs = [] if f.returns == "void" else [self.returned(self.types.value(f.returns))]
@@ -105,14 +103,18 @@ class Stubs:
         if c.kind == "enumeration":
             if c.base:
                 return f"{c.name} = {self.cls(c.base)}\n"
-            members = "".join(f"    {name}: ClassVar[{c.name}]\n" for name, _ in c.members if not keyword.iskeyword(name))
+            members = "".join(
+                f"    {name}: ClassVar[{c.name}]\n" for name, _ in c.members if not keyword.iskeyword(name)
+            )
             return f"class {c.name}(FastEnum):\n{members or '    ...'}\n"
         base = f"({self.cls(c.base)})" if c.base else ""
         if c.kind != "record":
             return f"class {c.name}{base}:\n{HANDLE_METHODS}"
         body = "" if c.base else "".join(self.field(f) for f in c.fields)
         if self.pythonic:
-            init = "    def __init__(self, size: int = ...) -> None: ...\n    @property\n    def ptr(self) -> int: ...\n"
+            init = (
+                "    def __init__(self, size: int = ...) -> None: ...\n    @property\n    def ptr(self) -> int: ...\n"
+            )
             init += "    def __len__(self) -> int: ...\n    def __getitem__(self, index: int) -> Any: ...\n"
             init += "    @classmethod\n    def from_ptr(cls, ptr: int, size: int = ..., readonly: bool = ..., owner: Any = ...) -> Any: ...\n"
             init += "    @classmethod\n    def from_buffer(cls, buffer: Any) -> Any: ...\n"
@@ -153,8 +155,10 @@ class Stubs:
         if self.rows.name != "driver":
             imports += "from cuda.bindings import driver as _driver\n"
         head = HEAD.format(library=self.rows.name, module=f"{module}.raising", imports=imports)
-        return head + "class CUDABindingsError(RuntimeError):\n    code: Any\n    function: str\n    text: str\n\n" + "".join(
-            self.function(row, raising=True) for row in self.rows.functions
+        return (
+            head
+            + "class CUDABindingsError(RuntimeError):\n    code: Any\n    function: str\n    text: str\n\n"
+            + "".join(self.function(row, raising=True) for row in self.rows.functions)
         )
 
     def ordered(self) -> Iterator[ClassFacts]:

@@ -115,7 +115,7 @@ class Types:
     # ---- making -----------------------------------------------------------------------------------------------------------
 
     def _make_enums(self) -> None:
-        names = {}
+        names: dict[str, str] = {}
         for typedef in self.library.typedefs.values():
             match = re.fullmatch(r"enum (\w+)", typedef.type)
             if match:
@@ -218,7 +218,9 @@ class Types:
                 if item.record is not None:
                     made += self._fields(item.record.fields, shift + item.offset, owner)
                 continue
-            if (HIDDEN_FIELD.fullmatch(item.name) and owner != "nvmlMemory_v2_st") or (item.name == "pad" and owner.lower().endswith("launchattribute_st")):
+            if (HIDDEN_FIELD.fullmatch(item.name) and owner != "nvmlMemory_v2_st") or (
+                item.name == "pad" and owner.lower().endswith("launchattribute_st")
+            ):
                 continue
             if item.bits:
                 continue
@@ -278,7 +280,11 @@ class Types:
         """The released name of a record with these fields that is not taken yet, else a number of our own."""
         fields = " ".join(sorted(f.name for f in record.fields if f.name and not HIDDEN_FIELD.fullmatch(f.name)))
         for name, known in ANONYMOUS_NAMES.get(self.library.name, {}).items():
-            if name not in self.classes and name.startswith(f"anon_{record.kind}") and " ".join(sorted(known.split())) == fields:
+            if (
+                name not in self.classes
+                and name.startswith(f"anon_{record.kind}")
+                and " ".join(sorted(known.split())) == fields
+            ):
                 return name
         self.anonymous[record.kind] += 1
         return f"anon_{record.kind}{100 + self.anonymous[record.kind]}"
@@ -373,7 +379,9 @@ class PythonicTypes(Types):
     def _python_field(self, item: FieldFacts, renamed: dict[str, str]) -> FieldFacts | None:
         value = Value("address") if item.value.kind in ("array", "kernel") else self._translate(item.value)
         if value.kind == "bytes" and value.length > 1:
-            value = Value("string" if value.length >= 8 and "uuid" not in item.name.lower() else "bytes", "", value.length)
+            value = Value(
+                "string" if value.length >= 8 and "uuid" not in item.name.lower() else "bytes", "", value.length
+            )
         return FieldFacts(renamed.get(item.name, snake(item.name)), item.offset, value)
 
 

@@ -1,6 +1,6 @@
 """Renders what cuda.bindings needs into a folder: the rows of each API for the extension module, and the type stubs.
 
-    python codegen/render_bindings.py --out DIR [--apis driver nvrtc ...]
+python codegen/render_bindings.py --out DIR [--apis driver nvrtc ...]
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-import bindings  # noqa: E402
-import bindings_stubs  # noqa: E402
-import facts  # noqa: E402
-from render import write_if_changed  # noqa: E402
+import bindings
+import bindings_stubs
+import facts
+from render import write_if_changed
 
 
 def main() -> int:
@@ -27,7 +27,9 @@ def main() -> int:
     for name in libraries:
         write_if_changed(args.out / f"{name}_rows.cpp", bindings.render_rows(libraries, name))
     rows = "".join(f"CUCORE_API({name.capitalize()})\n" for name in libraries)
-    write_if_changed(args.out / "apis.inc", "// apis.inc: the rendered APIs, in the order of their type numbers.\n" + rows)
+    write_if_changed(
+        args.out / "apis.inc", "// apis.inc: the rendered APIs, in the order of their type numbers.\n" + rows
+    )
     if args.stubs:
         write_stubs(libraries, args.stubs)
     return 0

@@ -8,8 +8,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-import facts  # noqa: E402
-from render import write_if_changed  # noqa: E402
+import facts
+from render import write_if_changed
 
 
 def render_functions(library: facts.Library) -> str:

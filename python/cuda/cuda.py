@@ -7,9 +7,7 @@ import warnings
 
 from cuda.bindings import driver
 
-warnings.warn(
-    "the module cuda.cuda has moved: import cuda.bindings.driver instead", DeprecationWarning, stacklevel=2
-)
+warnings.warn("the module cuda.cuda has moved: import cuda.bindings.driver instead", DeprecationWarning, stacklevel=2)
 __version__ = "13.5.0"
 sizeof = driver.sizeof
 

@@ -7,9 +7,7 @@ import warnings
 
 from cuda.bindings import nvrtc
 
-warnings.warn(
-    "the module cuda.nvrtc has moved: import cuda.bindings.nvrtc instead", DeprecationWarning, stacklevel=2
-)
+warnings.warn("the module cuda.nvrtc has moved: import cuda.bindings.nvrtc instead", DeprecationWarning, stacklevel=2)
 __version__ = "13.5.0"
 sizeof = nvrtc.sizeof
 

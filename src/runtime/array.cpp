@@ -15,7 +15,9 @@ bool to_format(const cudaChannelFormatDesc& desc, Format* out) {
   out->channels = channels;
   switch (desc.f) {
     case cudaChannelFormatKindSigned:
-      out->format = bits == 8 ? CU_AD_FORMAT_SIGNED_INT8 : bits == 16 ? CU_AD_FORMAT_SIGNED_INT16 : CU_AD_FORMAT_SIGNED_INT32;
+      out->format = bits == 8    ? CU_AD_FORMAT_SIGNED_INT8
+                    : bits == 16 ? CU_AD_FORMAT_SIGNED_INT16
+                                 : CU_AD_FORMAT_SIGNED_INT32;
       return bits == 8 || bits == 16 || bits == 32;
     case cudaChannelFormatKindUnsigned:
       out->format = bits == 8    ? CU_AD_FORMAT_UNSIGNED_INT8
@@ -25,15 +27,22 @@ bool to_format(const cudaChannelFormatDesc& desc, Format* out) {
     case cudaChannelFormatKindFloat:
       out->format = bits == 16 ? CU_AD_FORMAT_HALF : CU_AD_FORMAT_FLOAT;
       return bits == 16 || bits == 32;
-    default: return false;
+    default:
+      return false;
   }
 }
 
 std::size_t format_bytes(CUarray_format format) {
   switch (format) {
-    case CU_AD_FORMAT_UNSIGNED_INT8: case CU_AD_FORMAT_SIGNED_INT8: return 1;
-    case CU_AD_FORMAT_UNSIGNED_INT16: case CU_AD_FORMAT_SIGNED_INT16: case CU_AD_FORMAT_HALF: return 2;
-    default: return 4;
+    case CU_AD_FORMAT_UNSIGNED_INT8:
+    case CU_AD_FORMAT_SIGNED_INT8:
+      return 1;
+    case CU_AD_FORMAT_UNSIGNED_INT16:
+    case CU_AD_FORMAT_SIGNED_INT16:
+    case CU_AD_FORMAT_HALF:
+      return 2;
+    default:
+      return 4;
   }
 }
 
@@ -43,14 +52,22 @@ cudaChannelFormatDesc from_format(CUarray_format format, unsigned channels) {
   int* const width[] = {&desc.x, &desc.y, &desc.z, &desc.w};
   for (unsigned i = 0; i < channels && i < 4; ++i) *width[i] = bits;
   switch (format) {
-    case CU_AD_FORMAT_HALF: case CU_AD_FORMAT_FLOAT: desc.f = cudaChannelFormatKindFloat; break;
-    case CU_AD_FORMAT_SIGNED_INT8: case CU_AD_FORMAT_SIGNED_INT16: case CU_AD_FORMAT_SIGNED_INT32:
+    case CU_AD_FORMAT_HALF:
+    case CU_AD_FORMAT_FLOAT:
+      desc.f = cudaChannelFormatKindFloat;
+      break;
+    case CU_AD_FORMAT_SIGNED_INT8:
+    case CU_AD_FORMAT_SIGNED_INT16:
+    case CU_AD_FORMAT_SIGNED_INT32:
       desc.f = cudaChannelFormatKindSigned;
       break;
-    case CU_AD_FORMAT_UNSIGNED_INT8: case CU_AD_FORMAT_UNSIGNED_INT16: case CU_AD_FORMAT_UNSIGNED_INT32:
+    case CU_AD_FORMAT_UNSIGNED_INT8:
+    case CU_AD_FORMAT_UNSIGNED_INT16:
+    case CU_AD_FORMAT_UNSIGNED_INT32:
       desc.f = cudaChannelFormatKindUnsigned;
       break;
-    default: desc.f = cudaChannelFormatKindNone;
+    default:
+      desc.f = cudaChannelFormatKindNone;
   }
   return desc;
 }
@@ -64,51 +81,63 @@ CUresult element_bytes(const DriverTable& d, CUarray array, std::size_t* bytes) 
 
 namespace {
 
-cudaChannelFormatDesc create_channel_desc(int x, int y, int z, int w, cudaChannelFormatKind f) { return {x, y, z, w, f}; }
+cudaChannelFormatDesc create_channel_desc(int x, int y, int z, int w, cudaChannelFormatKind f) {
+  return {x, y, z, w, f};
+}
 
-bool descriptor(const cudaChannelFormatDesc* desc, const cudaExtent& extent, unsigned flags, CUDA_ARRAY3D_DESCRIPTOR* out) {
+bool descriptor(const cudaChannelFormatDesc* desc, const cudaExtent& extent, unsigned flags,
+                CUDA_ARRAY3D_DESCRIPTOR* out) {
   Format format{};
   if (desc == nullptr || !to_format(*desc, &format)) return false;
   *out = {extent.width, extent.height, extent.depth, format.format, format.channels, flags};
   return true;
 }
 
-cudaError_t malloc_3d_array(cudaArray_t* array, const cudaChannelFormatDesc* desc, cudaExtent extent, unsigned flags) {
+cudaError_t malloc_3d_array(cudaArray_t* array, const cudaChannelFormatDesc* desc,
+                            cudaExtent extent, unsigned flags) {
   return run([=](const DriverTable& d) {
     CUDA_ARRAY3D_DESCRIPTOR shape{};
-    if (array == nullptr || !descriptor(desc, extent, flags, &shape)) return CUDA_ERROR_INVALID_VALUE;
+    if (array == nullptr || !descriptor(desc, extent, flags, &shape))
+      return CUDA_ERROR_INVALID_VALUE;
     return d.cuArray3DCreate(reinterpret_cast<CUarray*>(array), &shape);
   });
 }
 
-cudaError_t malloc_array(cudaArray_t* array, const cudaChannelFormatDesc* desc, std::size_t width, std::size_t height,
-                         unsigned flags) {
+cudaError_t malloc_array(cudaArray_t* array, const cudaChannelFormatDesc* desc, std::size_t width,
+                         std::size_t height, unsigned flags) {
   return malloc_3d_array(array, desc, {width, height, 0}, flags);
 }
 
-cudaError_t malloc_mipmapped(cudaMipmappedArray_t* array, const cudaChannelFormatDesc* desc, cudaExtent extent,
-                             unsigned levels, unsigned flags) {
+cudaError_t malloc_mipmapped(cudaMipmappedArray_t* array, const cudaChannelFormatDesc* desc,
+                             cudaExtent extent, unsigned levels, unsigned flags) {
   return run([=](const DriverTable& d) {
     CUDA_ARRAY3D_DESCRIPTOR shape{};
-    if (array == nullptr || !descriptor(desc, extent, flags, &shape)) return CUDA_ERROR_INVALID_VALUE;
+    if (array == nullptr || !descriptor(desc, extent, flags, &shape))
+      return CUDA_ERROR_INVALID_VALUE;
     return d.cuMipmappedArrayCreate(reinterpret_cast<CUmipmappedArray*>(array), &shape, levels);
   });
 }
 
 cudaError_t free_array(cudaArray_t array) {
-  return run([=](const DriverTable& d) { return array == nullptr ? CUDA_SUCCESS : d.cuArrayDestroy(as_array(array)); });
+  return run([=](const DriverTable& d) {
+    return array == nullptr ? CUDA_SUCCESS : d.cuArrayDestroy(as_array(array));
+  });
 }
 
 cudaError_t free_mipmapped(cudaMipmappedArray_t array) {
   return run([=](const DriverTable& d) {
-    return array == nullptr ? CUDA_SUCCESS : d.cuMipmappedArrayDestroy(reinterpret_cast<CUmipmappedArray>(array));
+    return array == nullptr ? CUDA_SUCCESS
+                            : d.cuMipmappedArrayDestroy(reinterpret_cast<CUmipmappedArray>(array));
   });
 }
 
-cudaError_t array_info(cudaChannelFormatDesc* desc, cudaExtent* extent, unsigned* flags, cudaArray_t array) {
+cudaError_t array_info(cudaChannelFormatDesc* desc, cudaExtent* extent, unsigned* flags,
+                       cudaArray_t array) {
   return run([=](const DriverTable& d) {
     CUDA_ARRAY3D_DESCRIPTOR shape{};
-    if (const CUresult code = d.cuArray3DGetDescriptor(&shape, as_array(array)); code != CUDA_SUCCESS) return code;
+    if (const CUresult code = d.cuArray3DGetDescriptor(&shape, as_array(array));
+        code != CUDA_SUCCESS)
+      return code;
     if (desc != nullptr) *desc = from_format(shape.Format, shape.NumChannels);
     if (extent != nullptr) *extent = {shape.Width, shape.Height, shape.Depth};
     if (flags != nullptr) *flags = shape.Flags;
@@ -124,7 +153,8 @@ cudaError_t channel_desc(cudaChannelFormatDesc* desc, cudaArray_const_t array) {
 cudaError_t linear_max_width(std::size_t* width, const cudaChannelFormatDesc* desc, int device) {
   return query([=](const DriverTable& d) {
     Format format{};
-    if (width == nullptr || desc == nullptr || !to_format(*desc, &format)) return CUDA_ERROR_INVALID_VALUE;
+    if (width == nullptr || desc == nullptr || !to_format(*desc, &format))
+      return CUDA_ERROR_INVALID_VALUE;
     return d.cuDeviceGetTexture1DLinearMaxWidth(width, format.format, format.channels, device);
   });
 }

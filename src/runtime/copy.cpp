@@ -1,4 +1,5 @@
-// copy.cpp: copies in one, two and three dimensions, between memory and arrays, and between devices.
+// copy.cpp: copies in one, two and three dimensions, between memory and arrays, and between
+// devices.
 #include <algorithm>
 
 #include "runtime/format.hpp"
@@ -10,14 +11,25 @@ struct Sides {
   CUmemorytype source, destination;
 };
 
-/// Where the ends of a copy are; cudaMemcpyDefault leaves it to unified addressing. False for an unknown kind.
+/// Where the ends of a copy are; cudaMemcpyDefault leaves it to unified addressing. False for an
+/// unknown kind.
 bool sides(cudaMemcpyKind kind, Sides* out) {
   switch (kind) {
-    case cudaMemcpyHostToHost: *out = {CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_HOST}; return true;
-    case cudaMemcpyHostToDevice: *out = {CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_DEVICE}; return true;
-    case cudaMemcpyDeviceToHost: *out = {CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_HOST}; return true;
-    case cudaMemcpyDeviceToDevice: *out = {CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_DEVICE}; return true;
-    case cudaMemcpyDefault: *out = {CU_MEMORYTYPE_UNIFIED, CU_MEMORYTYPE_UNIFIED}; return true;
+    case cudaMemcpyHostToHost:
+      *out = {CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_HOST};
+      return true;
+    case cudaMemcpyHostToDevice:
+      *out = {CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_DEVICE};
+      return true;
+    case cudaMemcpyDeviceToHost:
+      *out = {CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_HOST};
+      return true;
+    case cudaMemcpyDeviceToDevice:
+      *out = {CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_DEVICE};
+      return true;
+    case cudaMemcpyDefault:
+      *out = {CU_MEMORYTYPE_UNIFIED, CU_MEMORYTYPE_UNIFIED};
+      return true;
   }
   return false;
 }
@@ -28,29 +40,39 @@ cudaError_t copy(void* dst, const void* src, std::size_t count, cudaMemcpyKind k
     if (!sides(kind, &ends)) return static_cast<CUresult>(cudaErrorInvalidMemcpyDirection);
     if (count == 0) return CUDA_SUCCESS;
     switch (kind) {
-      case cudaMemcpyHostToDevice: return d.cuMemcpyHtoD(device_pointer(dst), src, count);
-      case cudaMemcpyDeviceToHost: return d.cuMemcpyDtoH(dst, device_pointer(src), count);
-      case cudaMemcpyDeviceToDevice: return d.cuMemcpyDtoD(device_pointer(dst), device_pointer(src), count);
-      default: return d.cuMemcpy(device_pointer(dst), device_pointer(src), count);
+      case cudaMemcpyHostToDevice:
+        return d.cuMemcpyHtoD(device_pointer(dst), src, count);
+      case cudaMemcpyDeviceToHost:
+        return d.cuMemcpyDtoH(dst, device_pointer(src), count);
+      case cudaMemcpyDeviceToDevice:
+        return d.cuMemcpyDtoD(device_pointer(dst), device_pointer(src), count);
+      default:
+        return d.cuMemcpy(device_pointer(dst), device_pointer(src), count);
     }
   });
 }
 
-cudaError_t copy_async(void* dst, const void* src, std::size_t count, cudaMemcpyKind kind, cudaStream_t stream) {
+cudaError_t copy_async(void* dst, const void* src, std::size_t count, cudaMemcpyKind kind,
+                       cudaStream_t stream) {
   return run([=](const DriverTable& d) -> CUresult {
     Sides ends{};
     if (!sides(kind, &ends)) return static_cast<CUresult>(cudaErrorInvalidMemcpyDirection);
     if (count == 0) return CUDA_SUCCESS;
     switch (kind) {
-      case cudaMemcpyHostToDevice: return d.cuMemcpyHtoDAsync(device_pointer(dst), src, count, stream);
-      case cudaMemcpyDeviceToHost: return d.cuMemcpyDtoHAsync(dst, device_pointer(src), count, stream);
-      case cudaMemcpyDeviceToDevice: return d.cuMemcpyDtoDAsync(device_pointer(dst), device_pointer(src), count, stream);
-      default: return d.cuMemcpyAsync(device_pointer(dst), device_pointer(src), count, stream);
+      case cudaMemcpyHostToDevice:
+        return d.cuMemcpyHtoDAsync(device_pointer(dst), src, count, stream);
+      case cudaMemcpyDeviceToHost:
+        return d.cuMemcpyDtoHAsync(dst, device_pointer(src), count, stream);
+      case cudaMemcpyDeviceToDevice:
+        return d.cuMemcpyDtoDAsync(device_pointer(dst), device_pointer(src), count, stream);
+      default:
+        return d.cuMemcpyAsync(device_pointer(dst), device_pointer(src), count, stream);
     }
   });
 }
 
-// ---- two dimensions ---------------------------------------------------------------------------------------------------------
+// ---- two dimensions
+// ---------------------------------------------------------------------------------------------------------
 
 /// One end of a rectangle: memory with a pitch, or an array with an offset in bytes.
 struct End {
@@ -60,10 +82,15 @@ struct End {
   std::size_t x = 0, y = 0;
 };
 
-End memory_end(const void* p, std::size_t pitch) { return {const_cast<void*>(p), pitch, nullptr, 0, 0}; }
-End array_end(cudaArray_const_t a, std::size_t x, std::size_t y) { return {nullptr, 0, as_array(a), x, y}; }
+End memory_end(const void* p, std::size_t pitch) {
+  return {const_cast<void*>(p), pitch, nullptr, 0, 0};
+}
+End array_end(cudaArray_const_t a, std::size_t x, std::size_t y) {
+  return {nullptr, 0, as_array(a), x, y};
+}
 
-CUDA_MEMCPY2D rectangle(const End& dst, const End& src, std::size_t width, std::size_t height, const Sides& ends) {
+CUDA_MEMCPY2D rectangle(const End& dst, const End& src, std::size_t width, std::size_t height,
+                        const Sides& ends) {
   CUDA_MEMCPY2D c{};
   c.srcXInBytes = src.x;
   c.srcY = src.y;
@@ -84,8 +111,8 @@ CUDA_MEMCPY2D rectangle(const End& dst, const End& src, std::size_t width, std::
   return c;
 }
 
-cudaError_t copy_rectangle(const End& dst, const End& src, std::size_t width, std::size_t height, cudaMemcpyKind kind,
-                           bool async, cudaStream_t stream) {
+cudaError_t copy_rectangle(const End& dst, const End& src, std::size_t width, std::size_t height,
+                           cudaMemcpyKind kind, bool async, cudaStream_t stream) {
   return run([&](const DriverTable& d) -> CUresult {
     Sides ends{};
     if (!sides(kind, &ends)) return static_cast<CUresult>(cudaErrorInvalidMemcpyDirection);
@@ -98,39 +125,54 @@ cudaError_t copy_rectangle(const End& dst, const End& src, std::size_t width, st
   });
 }
 
-cudaError_t copy_2d(void* dst, std::size_t dpitch, const void* src, std::size_t spitch, std::size_t width,
-                    std::size_t height, cudaMemcpyKind kind) {
-  return copy_rectangle(memory_end(dst, dpitch), memory_end(src, spitch), width, height, kind, false, nullptr);
+cudaError_t copy_2d(void* dst, std::size_t dpitch, const void* src, std::size_t spitch,
+                    std::size_t width, std::size_t height, cudaMemcpyKind kind) {
+  return copy_rectangle(memory_end(dst, dpitch), memory_end(src, spitch), width, height, kind,
+                        false, nullptr);
 }
-cudaError_t copy_2d_async(void* dst, std::size_t dpitch, const void* src, std::size_t spitch, std::size_t width,
-                          std::size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
-  return copy_rectangle(memory_end(dst, dpitch), memory_end(src, spitch), width, height, kind, true, stream);
+cudaError_t copy_2d_async(void* dst, std::size_t dpitch, const void* src, std::size_t spitch,
+                          std::size_t width, std::size_t height, cudaMemcpyKind kind,
+                          cudaStream_t stream) {
+  return copy_rectangle(memory_end(dst, dpitch), memory_end(src, spitch), width, height, kind, true,
+                        stream);
 }
-cudaError_t copy_2d_to_array(cudaArray_t dst, std::size_t x, std::size_t y, const void* src, std::size_t spitch,
-                             std::size_t width, std::size_t height, cudaMemcpyKind kind) {
-  return copy_rectangle(array_end(dst, x, y), memory_end(src, spitch), width, height, kind, false, nullptr);
+cudaError_t copy_2d_to_array(cudaArray_t dst, std::size_t x, std::size_t y, const void* src,
+                             std::size_t spitch, std::size_t width, std::size_t height,
+                             cudaMemcpyKind kind) {
+  return copy_rectangle(array_end(dst, x, y), memory_end(src, spitch), width, height, kind, false,
+                        nullptr);
 }
-cudaError_t copy_2d_to_array_async(cudaArray_t dst, std::size_t x, std::size_t y, const void* src, std::size_t spitch,
-                                   std::size_t width, std::size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
-  return copy_rectangle(array_end(dst, x, y), memory_end(src, spitch), width, height, kind, true, stream);
+cudaError_t copy_2d_to_array_async(cudaArray_t dst, std::size_t x, std::size_t y, const void* src,
+                                   std::size_t spitch, std::size_t width, std::size_t height,
+                                   cudaMemcpyKind kind, cudaStream_t stream) {
+  return copy_rectangle(array_end(dst, x, y), memory_end(src, spitch), width, height, kind, true,
+                        stream);
 }
-cudaError_t copy_2d_from_array(void* dst, std::size_t dpitch, cudaArray_const_t src, std::size_t x, std::size_t y,
-                               std::size_t width, std::size_t height, cudaMemcpyKind kind) {
-  return copy_rectangle(memory_end(dst, dpitch), array_end(src, x, y), width, height, kind, false, nullptr);
+cudaError_t copy_2d_from_array(void* dst, std::size_t dpitch, cudaArray_const_t src, std::size_t x,
+                               std::size_t y, std::size_t width, std::size_t height,
+                               cudaMemcpyKind kind) {
+  return copy_rectangle(memory_end(dst, dpitch), array_end(src, x, y), width, height, kind, false,
+                        nullptr);
 }
-cudaError_t copy_2d_from_array_async(void* dst, std::size_t dpitch, cudaArray_const_t src, std::size_t x, std::size_t y,
-                                     std::size_t width, std::size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
-  return copy_rectangle(memory_end(dst, dpitch), array_end(src, x, y), width, height, kind, true, stream);
+cudaError_t copy_2d_from_array_async(void* dst, std::size_t dpitch, cudaArray_const_t src,
+                                     std::size_t x, std::size_t y, std::size_t width,
+                                     std::size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
+  return copy_rectangle(memory_end(dst, dpitch), array_end(src, x, y), width, height, kind, true,
+                        stream);
 }
-cudaError_t copy_2d_arrays(cudaArray_t dst, std::size_t dx, std::size_t dy, cudaArray_const_t src, std::size_t sx,
-                           std::size_t sy, std::size_t width, std::size_t height, cudaMemcpyKind kind) {
-  return copy_rectangle(array_end(dst, dx, dy), array_end(src, sx, sy), width, height, kind, false, nullptr);
+cudaError_t copy_2d_arrays(cudaArray_t dst, std::size_t dx, std::size_t dy, cudaArray_const_t src,
+                           std::size_t sx, std::size_t sy, std::size_t width, std::size_t height,
+                           cudaMemcpyKind kind) {
+  return copy_rectangle(array_end(dst, dx, dy), array_end(src, sx, sy), width, height, kind, false,
+                        nullptr);
 }
 
-// ---- a run of bytes to or from an array: whole rows, with a ragged first and last one -------------------------------------
+// ---- a run of bytes to or from an array: whole rows, with a ragged first and last one
+// -------------------------------------
 
-cudaError_t copy_run(cudaArray_const_t array, std::size_t x, std::size_t y, char* memory, std::size_t count, bool to_array,
-                     cudaMemcpyKind kind, bool async, cudaStream_t stream) {
+cudaError_t copy_run(cudaArray_const_t array, std::size_t x, std::size_t y, char* memory,
+                     std::size_t count, bool to_array, cudaMemcpyKind kind, bool async,
+                     cudaStream_t stream) {
   std::size_t row = 0;
   const cudaError_t asked = run([&](const DriverTable& d) {
     CUDA_ARRAY3D_DESCRIPTOR shape{};
@@ -145,8 +187,9 @@ cudaError_t copy_run(cudaArray_const_t array, std::size_t x, std::size_t y, char
     const std::size_t width = whole ? row : std::min(count, row - x);
     const std::size_t height = whole ? count / row : 1;
     const End there = array_end(array, x, y), here = memory_end(memory, width);
-    const cudaError_t code = to_array ? copy_rectangle(there, here, width, height, kind, async, stream)
-                                      : copy_rectangle(here, there, width, height, kind, async, stream);
+    const cudaError_t code = to_array
+                                 ? copy_rectangle(there, here, width, height, kind, async, stream)
+                                 : copy_rectangle(here, there, width, height, kind, async, stream);
     if (code != cudaSuccess) return code;
     memory += width * height;
     count -= width * height;
@@ -156,34 +199,38 @@ cudaError_t copy_run(cudaArray_const_t array, std::size_t x, std::size_t y, char
   return cudaSuccess;
 }
 
-cudaError_t copy_to_array(cudaArray_t dst, std::size_t x, std::size_t y, const void* src, std::size_t count,
-                          cudaMemcpyKind kind) {
-  return copy_run(dst, x, y, static_cast<char*>(const_cast<void*>(src)), count, true, kind, false, nullptr);
+cudaError_t copy_to_array(cudaArray_t dst, std::size_t x, std::size_t y, const void* src,
+                          std::size_t count, cudaMemcpyKind kind) {
+  return copy_run(dst, x, y, static_cast<char*>(const_cast<void*>(src)), count, true, kind, false,
+                  nullptr);
 }
-cudaError_t copy_to_array_async(cudaArray_t dst, std::size_t x, std::size_t y, const void* src, std::size_t count,
-                                cudaMemcpyKind kind, cudaStream_t stream) {
-  return copy_run(dst, x, y, static_cast<char*>(const_cast<void*>(src)), count, true, kind, true, stream);
+cudaError_t copy_to_array_async(cudaArray_t dst, std::size_t x, std::size_t y, const void* src,
+                                std::size_t count, cudaMemcpyKind kind, cudaStream_t stream) {
+  return copy_run(dst, x, y, static_cast<char*>(const_cast<void*>(src)), count, true, kind, true,
+                  stream);
 }
-cudaError_t copy_from_array(void* dst, cudaArray_const_t src, std::size_t x, std::size_t y, std::size_t count,
-                            cudaMemcpyKind kind) {
+cudaError_t copy_from_array(void* dst, cudaArray_const_t src, std::size_t x, std::size_t y,
+                            std::size_t count, cudaMemcpyKind kind) {
   return copy_run(src, x, y, static_cast<char*>(dst), count, false, kind, false, nullptr);
 }
-cudaError_t copy_from_array_async(void* dst, cudaArray_const_t src, std::size_t x, std::size_t y, std::size_t count,
-                                  cudaMemcpyKind kind, cudaStream_t stream) {
+cudaError_t copy_from_array_async(void* dst, cudaArray_const_t src, std::size_t x, std::size_t y,
+                                  std::size_t count, cudaMemcpyKind kind, cudaStream_t stream) {
   return copy_run(src, x, y, static_cast<char*>(dst), count, false, kind, true, stream);
 }
-cudaError_t copy_arrays(cudaArray_t dst, std::size_t dx, std::size_t dy, cudaArray_const_t src, std::size_t sx,
-                        std::size_t sy, std::size_t count, cudaMemcpyKind) {
+cudaError_t copy_arrays(cudaArray_t dst, std::size_t dx, std::size_t dy, cudaArray_const_t src,
+                        std::size_t sx, std::size_t sy, std::size_t count, cudaMemcpyKind) {
   return run([=](const DriverTable& d) {
     std::size_t width = 0;
     CUDA_ARRAY3D_DESCRIPTOR shape{};
-    if (const CUresult code = d.cuArray3DGetDescriptor(&shape, as_array(src)); code != CUDA_SUCCESS) return code;
+    if (const CUresult code = d.cuArray3DGetDescriptor(&shape, as_array(src)); code != CUDA_SUCCESS)
+      return code;
     width = shape.Width * format_bytes(shape.Format) * shape.NumChannels;
     return d.cuMemcpyAtoA(as_array(dst), dy * width + dx, as_array(src), sy * width + sx, count);
   });
 }
 
-// ---- three dimensions and peers ---------------------------------------------------------------------------------------------
+// ---- three dimensions and peers
+// ---------------------------------------------------------------------------------------------
 
 cudaError_t copy_3d(const cudaMemcpy3DParms* p) {
   return run([=](const DriverTable& d) {
@@ -203,7 +250,8 @@ cudaError_t copy_3d_async(const cudaMemcpy3DParms* p, cudaStream_t stream) {
   });
 }
 
-CUresult to_peer_copy(const DriverTable& d, const cudaMemcpy3DPeerParms& p, CUDA_MEMCPY3D_PEER* out) {
+CUresult to_peer_copy(const DriverTable& d, const cudaMemcpy3DPeerParms& p,
+                      CUDA_MEMCPY3D_PEER* out) {
   cudaMemcpy3DParms plain{};
   plain.srcArray = p.srcArray;
   plain.srcPos = p.srcPos;
@@ -235,7 +283,8 @@ CUresult to_peer_copy(const DriverTable& d, const cudaMemcpy3DPeerParms& p, CUDA
   out->WidthInBytes = c.WidthInBytes;
   out->Height = c.Height;
   out->Depth = c.Depth;
-  if (const CUresult code = primary_context(p.srcDevice, &out->srcContext); code != CUDA_SUCCESS) return code;
+  if (const CUresult code = primary_context(p.srcDevice, &out->srcContext); code != CUDA_SUCCESS)
+    return code;
   return primary_context(p.dstDevice, &out->dstContext);
 }
 
@@ -267,16 +316,20 @@ cudaError_t with_both(int dst_device, int src_device, Body body) {
   });
 }
 
-cudaError_t copy_peer(void* dst, int dst_device, const void* src, int src_device, std::size_t count) {
+cudaError_t copy_peer(void* dst, int dst_device, const void* src, int src_device,
+                      std::size_t count) {
   return with_both(dst_device, src_device, [=](const DriverTable& d, CUcontext to, CUcontext from) {
-    return count == 0 ? CUDA_SUCCESS : d.cuMemcpyPeer(device_pointer(dst), to, device_pointer(src), from, count);
+    return count == 0 ? CUDA_SUCCESS
+                      : d.cuMemcpyPeer(device_pointer(dst), to, device_pointer(src), from, count);
   });
 }
 
-cudaError_t copy_peer_async(void* dst, int dst_device, const void* src, int src_device, std::size_t count,
-                            cudaStream_t stream) {
+cudaError_t copy_peer_async(void* dst, int dst_device, const void* src, int src_device,
+                            std::size_t count, cudaStream_t stream) {
   return with_both(dst_device, src_device, [=](const DriverTable& d, CUcontext to, CUcontext from) {
-    return count == 0 ? CUDA_SUCCESS : d.cuMemcpyPeerAsync(device_pointer(dst), to, device_pointer(src), from, count, stream);
+    return count == 0 ? CUDA_SUCCESS
+                      : d.cuMemcpyPeerAsync(device_pointer(dst), to, device_pointer(src), from,
+                                            count, stream);
   });
 }
 
@@ -291,12 +344,17 @@ CUresult to_copy_3d(const DriverTable& d, const cudaMemcpy3DParms& p, CUDA_MEMCP
   if ((p.dstArray != nullptr) == (p.dstPtr.ptr != nullptr)) return CUDA_ERROR_INVALID_VALUE;
   std::size_t src_element = 1, dst_element = 1;
   if (p.srcArray != nullptr) {
-    if (const CUresult code = element_bytes(d, as_array(p.srcArray), &src_element); code != CUDA_SUCCESS) return code;
+    if (const CUresult code = element_bytes(d, as_array(p.srcArray), &src_element);
+        code != CUDA_SUCCESS)
+      return code;
   }
   if (p.dstArray != nullptr) {
-    if (const CUresult code = element_bytes(d, as_array(p.dstArray), &dst_element); code != CUDA_SUCCESS) return code;
+    if (const CUresult code = element_bytes(d, as_array(p.dstArray), &dst_element);
+        code != CUDA_SUCCESS)
+      return code;
   }
-  if (p.srcArray != nullptr && p.dstArray != nullptr && src_element != dst_element) return CUDA_ERROR_INVALID_VALUE;
+  if (p.srcArray != nullptr && p.dstArray != nullptr && src_element != dst_element)
+    return CUDA_ERROR_INVALID_VALUE;
   const std::size_t element = p.srcArray != nullptr ? src_element : dst_element;
   out->srcXInBytes = p.srcPos.x * src_element;
   out->srcY = p.srcPos.y;
@@ -325,26 +383,35 @@ CUresult to_copy_3d(const DriverTable& d, const cudaMemcpy3DParms& p, CUDA_MEMCP
 void from_copy_3d(const DriverTable& d, const CUDA_MEMCPY3D& c, cudaMemcpy3DParms* out) {
   *out = {};
   std::size_t src_element = 1, dst_element = 1;
-  const bool src_array = c.srcMemoryType == CU_MEMORYTYPE_ARRAY, dst_array = c.dstMemoryType == CU_MEMORYTYPE_ARRAY;
+  const bool src_array = c.srcMemoryType == CU_MEMORYTYPE_ARRAY,
+             dst_array = c.dstMemoryType == CU_MEMORYTYPE_ARRAY;
   if (src_array) element_bytes(d, c.srcArray, &src_element);
   if (dst_array) element_bytes(d, c.dstArray, &dst_element);
   const auto memory = [](CUmemorytype type, const void* host, CUdeviceptr device) {
     return type == CU_MEMORYTYPE_HOST ? const_cast<void*>(host) : reinterpret_cast<void*>(device);
   };
-  if (src_array) out->srcArray = reinterpret_cast<cudaArray_t>(c.srcArray);
-  else out->srcPtr = {memory(c.srcMemoryType, c.srcHost, c.srcDevice), c.srcPitch, c.WidthInBytes, c.srcHeight};
-  if (dst_array) out->dstArray = reinterpret_cast<cudaArray_t>(c.dstArray);
-  else out->dstPtr = {memory(c.dstMemoryType, c.dstHost, c.dstDevice), c.dstPitch, c.WidthInBytes, c.dstHeight};
+  if (src_array)
+    out->srcArray = reinterpret_cast<cudaArray_t>(c.srcArray);
+  else
+    out->srcPtr = {memory(c.srcMemoryType, c.srcHost, c.srcDevice), c.srcPitch, c.WidthInBytes,
+                   c.srcHeight};
+  if (dst_array)
+    out->dstArray = reinterpret_cast<cudaArray_t>(c.dstArray);
+  else
+    out->dstPtr = {memory(c.dstMemoryType, c.dstHost, c.dstDevice), c.dstPitch, c.WidthInBytes,
+                   c.dstHeight};
   out->srcPos = {c.srcXInBytes / src_element, c.srcY, c.srcZ};
   out->dstPos = {c.dstXInBytes / dst_element, c.dstY, c.dstZ};
   out->extent = {c.WidthInBytes / (src_array ? src_element : dst_element), c.Height, c.Depth};
-  const bool from_host = c.srcMemoryType == CU_MEMORYTYPE_HOST, to_host = c.dstMemoryType == CU_MEMORYTYPE_HOST;
-  const bool unified = c.srcMemoryType == CU_MEMORYTYPE_UNIFIED || c.dstMemoryType == CU_MEMORYTYPE_UNIFIED;
-  out->kind = unified             ? cudaMemcpyDefault
+  const bool from_host = c.srcMemoryType == CU_MEMORYTYPE_HOST,
+             to_host = c.dstMemoryType == CU_MEMORYTYPE_HOST;
+  const bool unified =
+      c.srcMemoryType == CU_MEMORYTYPE_UNIFIED || c.dstMemoryType == CU_MEMORYTYPE_UNIFIED;
+  out->kind = unified                ? cudaMemcpyDefault
               : from_host && to_host ? cudaMemcpyHostToHost
-              : from_host         ? cudaMemcpyHostToDevice
-              : to_host           ? cudaMemcpyDeviceToHost
-                                  : cudaMemcpyDeviceToDevice;
+              : from_host            ? cudaMemcpyHostToDevice
+              : to_host              ? cudaMemcpyDeviceToHost
+                                     : cudaMemcpyDeviceToDevice;
 }
 
 CUDA_MEMCPY3D flat_copy(void* dst, const void* src, std::size_t count, cudaMemcpyKind kind) {

@@ -11,7 +11,8 @@ thread_local CUdevice chosen = 0;
 
 struct Primaries {
   std::mutex mutex;
-  std::vector<CUcontext> contexts;  // by device; retained for the life of the process, or until cudaDeviceReset
+  std::vector<CUcontext>
+      contexts;  // by device; retained for the life of the process, or until cudaDeviceReset
 };
 
 Primaries& primaries() {
@@ -26,7 +27,9 @@ CUresult check_ordinal(const DriverTable& d, int device) {
 }
 
 cudaError_t get_device_count(int* count) {
-  return query([=](const DriverTable& d) { return count == nullptr ? CUDA_ERROR_INVALID_VALUE : d.cuDeviceGetCount(count); });
+  return query([=](const DriverTable& d) {
+    return count == nullptr ? CUDA_ERROR_INVALID_VALUE : d.cuDeviceGetCount(count);
+  });
 }
 
 cudaError_t set_device(int device) {
@@ -41,14 +44,17 @@ cudaError_t set_device(int device) {
 }
 
 cudaError_t get_device(int* device) {
-  return query([=](const DriverTable&) { return device == nullptr ? CUDA_ERROR_INVALID_VALUE : current_device(device); });
+  return query([=](const DriverTable&) {
+    return device == nullptr ? CUDA_ERROR_INVALID_VALUE : current_device(device);
+  });
 }
 
 cudaError_t init_device(int device, unsigned flags, unsigned use_flags) {
   return query([=](const DriverTable& d) {
     if (const CUresult code = check_ordinal(d, device); code != CUDA_SUCCESS) return code;
     if ((use_flags & cudaInitDeviceFlagsAreValid) != 0) {
-      if (const CUresult code = d.cuDevicePrimaryCtxSetFlags(device, flags); code != CUDA_SUCCESS) return code;
+      if (const CUresult code = d.cuDevicePrimaryCtxSetFlags(device, flags); code != CUDA_SUCCESS)
+        return code;
     }
     CUcontext context = nullptr;
     return primary_context(device, &context);
@@ -101,10 +107,12 @@ cudaError_t with_peer(int peer, Body body) {
 }
 
 cudaError_t enable_peer(int peer, unsigned flags) {
-  return with_peer(peer, [=](const DriverTable& d, CUcontext c) { return d.cuCtxEnablePeerAccess(c, flags); });
+  return with_peer(
+      peer, [=](const DriverTable& d, CUcontext c) { return d.cuCtxEnablePeerAccess(c, flags); });
 }
 cudaError_t disable_peer(int peer) {
-  return with_peer(peer, [](const DriverTable& d, CUcontext c) { return d.cuCtxDisablePeerAccess(c); });
+  return with_peer(peer,
+                   [](const DriverTable& d, CUcontext c) { return d.cuCtxDisablePeerAccess(c); });
 }
 
 cudaError_t choose(int* device, const cudaDeviceProp* wanted) {
@@ -119,7 +127,8 @@ cudaError_t choose(int* device, const cudaDeviceProp* wanted) {
       d.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, i);
       d.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, i);
       d.cuDeviceTotalMem(&memory, i);
-      const int score = (wanted->major == 0 || major == wanted->major) + (wanted->minor == 0 || minor == wanted->minor) +
+      const int score = (wanted->major == 0 || major == wanted->major) +
+                        (wanted->minor == 0 || minor == wanted->minor) +
                         (memory >= wanted->totalGlobalMem);
       if (score > best_score) best = i, best_score = score;
     }
@@ -143,10 +152,13 @@ void choose_device(CUdevice device) noexcept { chosen = device; }
 CUresult primary_context(CUdevice device, CUcontext* context) {
   Primaries& p = primaries();
   const std::lock_guard lock{p.mutex};
-  if (p.contexts.size() <= static_cast<std::size_t>(device)) p.contexts.resize(static_cast<std::size_t>(device) + 1);
+  if (p.contexts.size() <= static_cast<std::size_t>(device))
+    p.contexts.resize(static_cast<std::size_t>(device) + 1);
   CUcontext& known = p.contexts[static_cast<std::size_t>(device)];
   if (known == nullptr) {
-    if (const CUresult code = driver().cuDevicePrimaryCtxRetain(&known, device); code != CUDA_SUCCESS) return code;
+    if (const CUresult code = driver().cuDevicePrimaryCtxRetain(&known, device);
+        code != CUDA_SUCCESS)
+      return code;
   }
   *context = known;
   return CUDA_SUCCESS;
@@ -155,7 +167,8 @@ CUresult primary_context(CUdevice device, CUcontext* context) {
 void forget_primary(CUdevice device) {
   Primaries& p = primaries();
   const std::lock_guard lock{p.mutex};
-  if (static_cast<std::size_t>(device) < p.contexts.size() && p.contexts[static_cast<std::size_t>(device)] != nullptr) {
+  if (static_cast<std::size_t>(device) < p.contexts.size() &&
+      p.contexts[static_cast<std::size_t>(device)] != nullptr) {
     driver().cuDevicePrimaryCtxRelease(device);
     p.contexts[static_cast<std::size_t>(device)] = nullptr;
   }
@@ -165,7 +178,8 @@ CUresult ensure_context() {
   const DriverTable& d = driver();
   CUcontext context = nullptr;
   if (const CUresult code = d.cuCtxGetCurrent(&context); code != CUDA_SUCCESS) return code;
-  if (context != nullptr) [[likely]] return CUDA_SUCCESS;
+  if (context != nullptr) [[likely]]
+    return CUDA_SUCCESS;
   if (const CUresult code = primary_context(chosen, &context); code != CUDA_SUCCESS) return code;
   return d.cuCtxSetCurrent(context);
 }

@@ -35,7 +35,9 @@ const char* get_error_name(cudaError_t code) {
 const char* get_error_string(cudaError_t code) {
   try {
     const char* text = nullptr;
-    if (driver().cuGetErrorString(static_cast<CUresult>(code), &text) == CUDA_SUCCESS && text != nullptr) return text;
+    if (driver().cuGetErrorString(static_cast<CUresult>(code), &text) == CUDA_SUCCESS &&
+        text != nullptr)
+      return text;
   } catch (const std::exception&) {  // names need no driver
   }
   return code == cudaSuccess ? "no error" : get_error_name(code);
@@ -64,11 +66,14 @@ cudaError_t driver_get_version(int* version) {
 }  // namespace
 
 cudaError_t note(cudaError_t code) noexcept {
-  if (code != cudaSuccess) [[unlikely]] last = code;
+  if (code != cudaSuccess) [[unlikely]]
+    last = code;
   return code;
 }
 
-cudaError_t last_error(bool clear) noexcept { return clear ? std::exchange(last, cudaSuccess) : last; }
+cudaError_t last_error(bool clear) noexcept {
+  return clear ? std::exchange(last, cudaSuccess) : last;
+}
 
 cudaError_t no_driver(const std::exception& reason) noexcept {
   try {

@@ -20,7 +20,8 @@ inline CUarray as_array(cudaArray_const_t array) noexcept {
   return reinterpret_cast<CUarray>(const_cast<cudaArray*>(array));
 }
 
-/// A runtime 3D copy as the driver's. Positions and widths count elements when an array takes part, else bytes.
+/// A runtime 3D copy as the driver's. Positions and widths count elements when an array takes part,
+/// else bytes.
 CUresult to_copy_3d(const DriverTable& d, const cudaMemcpy3DParms& p, CUDA_MEMCPY3D* out);
 void from_copy_3d(const DriverTable& d, const CUDA_MEMCPY3D& copy, cudaMemcpy3DParms* out);
 /// A flat copy as a 3D copy of one row.

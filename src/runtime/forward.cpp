@@ -1,4 +1,5 @@
-// forward.cpp: runtime functions that are the driver's under another name: same parameters, same numbers, same structs.
+// forward.cpp: runtime functions that are the driver's under another name: same parameters, same
+// numbers, same structs.
 #include "runtime/state.hpp"
 
 namespace cucore::rt {
@@ -29,7 +30,8 @@ constexpr Runtime forward() {
 }  // namespace
 
 // NEEDS_CONTEXT: the driver function works on the current context. QUERY: it does not.
-#define NEEDS_CONTEXT(name, target) t.name = forward<&DriverTable::target, true, decltype(t.name)>();
+#define NEEDS_CONTEXT(name, target) \
+  t.name = forward<&DriverTable::target, true, decltype(t.name)>();
 #define QUERY(name, target) t.name = forward<&DriverTable::target, false, decltype(t.name)>();
 
 void install_forwards(RuntimeTable& t) {
@@ -103,7 +105,8 @@ void install_forwards(RuntimeTable& t) {
   NEEDS_CONTEXT(cudaGraphicsUnmapResources, cuGraphicsUnmapResources)
   NEEDS_CONTEXT(cudaGraphicsUnregisterResource, cuGraphicsUnregisterResource)
   NEEDS_CONTEXT(cudaGraphicsResourceGetMappedPointer, cuGraphicsResourceGetMappedPointer)
-  NEEDS_CONTEXT(cudaGraphicsResourceGetMappedMipmappedArray, cuGraphicsResourceGetMappedMipmappedArray)
+  NEEDS_CONTEXT(cudaGraphicsResourceGetMappedMipmappedArray,
+                cuGraphicsResourceGetMappedMipmappedArray)
   NEEDS_CONTEXT(cudaGraphicsResourceSetMapFlags, cuGraphicsResourceSetMapFlags)
   NEEDS_CONTEXT(cudaGraphicsSubResourceGetMappedArray, cuGraphicsSubResourceGetMappedArray)
   NEEDS_CONTEXT(cudaGraphicsGLRegisterBuffer, cuGraphicsGLRegisterBuffer)
@@ -193,10 +196,14 @@ void install_forwards(RuntimeTable& t) {
   NEEDS_CONTEXT(cudaGraphEventRecordNodeSetEvent, cuGraphEventRecordNodeSetEvent)
   NEEDS_CONTEXT(cudaGraphEventWaitNodeGetEvent, cuGraphEventWaitNodeGetEvent)
   NEEDS_CONTEXT(cudaGraphEventWaitNodeSetEvent, cuGraphEventWaitNodeSetEvent)
-  NEEDS_CONTEXT(cudaGraphExternalSemaphoresSignalNodeGetParams, cuGraphExternalSemaphoresSignalNodeGetParams)
-  NEEDS_CONTEXT(cudaGraphExternalSemaphoresSignalNodeSetParams, cuGraphExternalSemaphoresSignalNodeSetParams)
-  NEEDS_CONTEXT(cudaGraphExternalSemaphoresWaitNodeGetParams, cuGraphExternalSemaphoresWaitNodeGetParams)
-  NEEDS_CONTEXT(cudaGraphExternalSemaphoresWaitNodeSetParams, cuGraphExternalSemaphoresWaitNodeSetParams)
+  NEEDS_CONTEXT(cudaGraphExternalSemaphoresSignalNodeGetParams,
+                cuGraphExternalSemaphoresSignalNodeGetParams)
+  NEEDS_CONTEXT(cudaGraphExternalSemaphoresSignalNodeSetParams,
+                cuGraphExternalSemaphoresSignalNodeSetParams)
+  NEEDS_CONTEXT(cudaGraphExternalSemaphoresWaitNodeGetParams,
+                cuGraphExternalSemaphoresWaitNodeGetParams)
+  NEEDS_CONTEXT(cudaGraphExternalSemaphoresWaitNodeSetParams,
+                cuGraphExternalSemaphoresWaitNodeSetParams)
   NEEDS_CONTEXT(cudaGraphHostNodeGetParams, cuGraphHostNodeGetParams)
   NEEDS_CONTEXT(cudaGraphHostNodeSetParams, cuGraphHostNodeSetParams)
   NEEDS_CONTEXT(cudaGraphKernelNodeCopyAttributes, cuGraphKernelNodeCopyAttributes)
@@ -219,8 +226,10 @@ void install_forwards(RuntimeTable& t) {
   NEEDS_CONTEXT(cudaGraphExecDestroy, cuGraphExecDestroy)
   NEEDS_CONTEXT(cudaGraphExecEventRecordNodeSetEvent, cuGraphExecEventRecordNodeSetEvent)
   NEEDS_CONTEXT(cudaGraphExecEventWaitNodeSetEvent, cuGraphExecEventWaitNodeSetEvent)
-  NEEDS_CONTEXT(cudaGraphExecExternalSemaphoresSignalNodeSetParams, cuGraphExecExternalSemaphoresSignalNodeSetParams)
-  NEEDS_CONTEXT(cudaGraphExecExternalSemaphoresWaitNodeSetParams, cuGraphExecExternalSemaphoresWaitNodeSetParams)
+  NEEDS_CONTEXT(cudaGraphExecExternalSemaphoresSignalNodeSetParams,
+                cuGraphExecExternalSemaphoresSignalNodeSetParams)
+  NEEDS_CONTEXT(cudaGraphExecExternalSemaphoresWaitNodeSetParams,
+                cuGraphExecExternalSemaphoresWaitNodeSetParams)
   NEEDS_CONTEXT(cudaGraphExecGetFlags, cuGraphExecGetFlags)
   NEEDS_CONTEXT(cudaGraphExecGetId, cuGraphExecGetId)
   NEEDS_CONTEXT(cudaGraphExecHostNodeSetParams, cuGraphExecHostNodeSetParams)

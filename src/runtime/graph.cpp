@@ -1,4 +1,5 @@
-// graph.cpp: graph nodes whose parameters differ between the two APIs: kernels, copies, sets, conditionals.
+// graph.cpp: graph nodes whose parameters differ between the two APIs: kernels, copies, sets,
+// conditionals.
 #include <cstring>
 
 #include "runtime/format.hpp"
@@ -21,13 +22,15 @@ CUresult to_kernel(const cudaKernelNodeParams& in, CUDA_KERNEL_NODE_PARAMS* out)
   return CUDA_SUCCESS;
 }
 
-cudaError_t add_kernel(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies, std::size_t count,
+cudaError_t add_kernel(cudaGraphNode_t* node, cudaGraph_t graph,
+                       const cudaGraphNode_t* dependencies, std::size_t count,
                        const cudaKernelNodeParams* params) {
   return run([=](const DriverTable& d) {
     CUDA_KERNEL_NODE_PARAMS p{};
     if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const CUresult code = to_kernel(*params, &p);
-    return code != CUDA_SUCCESS ? code : d.cuGraphAddKernelNode(node, graph, dependencies, count, &p);
+    return code != CUDA_SUCCESS ? code
+                                : d.cuGraphAddKernelNode(node, graph, dependencies, count, &p);
   });
 }
 
@@ -35,7 +38,8 @@ cudaError_t get_kernel(cudaGraphNode_t node, cudaKernelNodeParams* out) {
   return run([=](const DriverTable& d) {
     CUDA_KERNEL_NODE_PARAMS p{};
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult code = d.cuGraphKernelNodeGetParams(node, &p); code != CUDA_SUCCESS) return code;
+    if (const CUresult code = d.cuGraphKernelNodeGetParams(node, &p); code != CUDA_SUCCESS)
+      return code;
     *out = {};
     out->func = p.func != nullptr ? static_cast<void*>(p.func) : static_cast<void*>(p.kern);
     out->gridDim = {p.gridDimX, p.gridDimY, p.gridDimZ};
@@ -56,7 +60,8 @@ cudaError_t set_kernel(cudaGraphNode_t node, const cudaKernelNodeParams* params)
   });
 }
 
-cudaError_t exec_set_kernel(cudaGraphExec_t exec, cudaGraphNode_t node, const cudaKernelNodeParams* params) {
+cudaError_t exec_set_kernel(cudaGraphExec_t exec, cudaGraphNode_t node,
+                            const cudaKernelNodeParams* params) {
   return run([=](const DriverTable& d) {
     CUDA_KERNEL_NODE_PARAMS p{};
     if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -65,7 +70,8 @@ cudaError_t exec_set_kernel(cudaGraphExec_t exec, cudaGraphNode_t node, const cu
   });
 }
 
-// ---- copies: the driver wants the context as well -----------------------------------------------------------------------------
+// ---- copies: the driver wants the context as well
+// -----------------------------------------------------------------------------
 
 CUcontext context(const DriverTable& d) {
   CUcontext current = nullptr;
@@ -84,14 +90,15 @@ cudaError_t with_copy(const cudaMemcpy3DParms* params, Body&& body) {
   });
 }
 
-cudaError_t add_copy(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies, std::size_t count,
-                     const cudaMemcpy3DParms* params) {
+cudaError_t add_copy(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
+                     std::size_t count, const cudaMemcpy3DParms* params) {
   return with_copy(params, [=](const DriverTable& d, const CUDA_MEMCPY3D* c) {
     return d.cuGraphAddMemcpyNode(node, graph, dependencies, count, c, context(d));
   });
 }
-cudaError_t add_copy_1d(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies, std::size_t count,
-                        void* dst, const void* src, std::size_t bytes, cudaMemcpyKind kind) {
+cudaError_t add_copy_1d(cudaGraphNode_t* node, cudaGraph_t graph,
+                        const cudaGraphNode_t* dependencies, std::size_t count, void* dst,
+                        const void* src, std::size_t bytes, cudaMemcpyKind kind) {
   return run([=](const DriverTable& d) {
     const CUDA_MEMCPY3D c = flat_copy(dst, src, bytes, kind);
     return d.cuGraphAddMemcpyNode(node, graph, dependencies, count, &c, context(d));
@@ -106,43 +113,54 @@ cudaError_t get_copy(cudaGraphNode_t node, cudaMemcpy3DParms* out) {
   });
 }
 cudaError_t set_copy(cudaGraphNode_t node, const cudaMemcpy3DParms* params) {
-  return with_copy(params, [=](const DriverTable& d, const CUDA_MEMCPY3D* c) { return d.cuGraphMemcpyNodeSetParams(node, c); });
+  return with_copy(params, [=](const DriverTable& d, const CUDA_MEMCPY3D* c) {
+    return d.cuGraphMemcpyNodeSetParams(node, c);
+  });
 }
-cudaError_t set_copy_1d(cudaGraphNode_t node, void* dst, const void* src, std::size_t bytes, cudaMemcpyKind kind) {
+cudaError_t set_copy_1d(cudaGraphNode_t node, void* dst, const void* src, std::size_t bytes,
+                        cudaMemcpyKind kind) {
   return run([=](const DriverTable& d) {
     const CUDA_MEMCPY3D c = flat_copy(dst, src, bytes, kind);
     return d.cuGraphMemcpyNodeSetParams(node, &c);
   });
 }
-cudaError_t exec_set_copy(cudaGraphExec_t exec, cudaGraphNode_t node, const cudaMemcpy3DParms* params) {
+cudaError_t exec_set_copy(cudaGraphExec_t exec, cudaGraphNode_t node,
+                          const cudaMemcpy3DParms* params) {
   return with_copy(params, [=](const DriverTable& d, const CUDA_MEMCPY3D* c) {
     return d.cuGraphExecMemcpyNodeSetParams(exec, node, c, context(d));
   });
 }
-cudaError_t exec_set_copy_1d(cudaGraphExec_t exec, cudaGraphNode_t node, void* dst, const void* src, std::size_t bytes,
-                             cudaMemcpyKind kind) {
+cudaError_t exec_set_copy_1d(cudaGraphExec_t exec, cudaGraphNode_t node, void* dst, const void* src,
+                             std::size_t bytes, cudaMemcpyKind kind) {
   return run([=](const DriverTable& d) {
     const CUDA_MEMCPY3D c = flat_copy(dst, src, bytes, kind);
     return d.cuGraphExecMemcpyNodeSetParams(exec, node, &c, context(d));
   });
 }
 
-// ---- sets -----------------------------------------------------------------------------------------------------------------
+// ---- sets
+// -----------------------------------------------------------------------------------------------------------------
 
 static_assert(sizeof(cudaMemsetParams) == sizeof(CUDA_MEMSET_NODE_PARAMS));
-const CUDA_MEMSET_NODE_PARAMS* as_set(const cudaMemsetParams* p) { return reinterpret_cast<const CUDA_MEMSET_NODE_PARAMS*>(p); }
+const CUDA_MEMSET_NODE_PARAMS* as_set(const cudaMemsetParams* p) {
+  return reinterpret_cast<const CUDA_MEMSET_NODE_PARAMS*>(p);
+}
 
-cudaError_t add_set(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies, std::size_t count,
-                    const cudaMemsetParams* params) {
+cudaError_t add_set(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
+                    std::size_t count, const cudaMemsetParams* params) {
   return run([=](const DriverTable& d) {
     return d.cuGraphAddMemsetNode(node, graph, dependencies, count, as_set(params), context(d));
   });
 }
-cudaError_t exec_set_set(cudaGraphExec_t exec, cudaGraphNode_t node, const cudaMemsetParams* params) {
-  return run([=](const DriverTable& d) { return d.cuGraphExecMemsetNodeSetParams(exec, node, as_set(params), context(d)); });
+cudaError_t exec_set_set(cudaGraphExec_t exec, cudaGraphNode_t node,
+                         const cudaMemsetParams* params) {
+  return run([=](const DriverTable& d) {
+    return d.cuGraphExecMemsetNodeSetParams(exec, node, as_set(params), context(d));
+  });
 }
 
-// ---- nodes with a tagged union of parameters --------------------------------------------------------------------------------
+// ---- nodes with a tagged union of parameters
+// --------------------------------------------------------------------------------
 
 /// Most members have the driver's layout; kernels and copies are converted.
 CUresult to_node(const DriverTable& d, const cudaGraphNodeParams& in, CUgraphNodeParams* out) {
@@ -170,20 +188,26 @@ CUresult to_node(const DriverTable& d, const cudaGraphNodeParams& in, CUgraphNod
       out->memcpy.copyCtx = context(d);
       return to_copy_3d(d, in.memcpy.copyParams, &out->memcpy.copyParams);
     }
-    case cudaGraphNodeTypeMemset: out->memset.ctx = context(d); return CUDA_SUCCESS;
-    case cudaGraphNodeTypeConditional: out->conditional.ctx = context(d); return CUDA_SUCCESS;
-    default: return CUDA_SUCCESS;
+    case cudaGraphNodeTypeMemset:
+      out->memset.ctx = context(d);
+      return CUDA_SUCCESS;
+    case cudaGraphNodeTypeConditional:
+      out->conditional.ctx = context(d);
+      return CUDA_SUCCESS;
+    default:
+      return CUDA_SUCCESS;
   }
 }
 
 cudaError_t add_node(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
-                     const cudaGraphEdgeData* edges, std::size_t count, cudaGraphNodeParams* params) {
+                     const cudaGraphEdgeData* edges, std::size_t count,
+                     cudaGraphNodeParams* params) {
   return run([=](const DriverTable& d) {
     if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUgraphNodeParams p{};
     if (const CUresult code = to_node(d, *params, &p); code != CUDA_SUCCESS) return code;
-    const CUresult code =
-        d.cuGraphAddNode(node, graph, dependencies, reinterpret_cast<const CUgraphEdgeData*>(edges), count, &p);
+    const CUresult code = d.cuGraphAddNode(
+        node, graph, dependencies, reinterpret_cast<const CUgraphEdgeData*>(edges), count, &p);
     if (code == CUDA_SUCCESS && params->type == cudaGraphNodeTypeMemAlloc) {
       params->alloc.dptr = reinterpret_cast<void*>(p.alloc.dptr);
     }
@@ -212,9 +236,11 @@ cudaError_t exec_set_node(cudaGraphExec_t exec, cudaGraphNode_t node, cudaGraphN
   });
 }
 
-cudaError_t conditional_handle(cudaGraphConditionalHandle* handle, cudaGraph_t graph, unsigned value, unsigned flags) {
+cudaError_t conditional_handle(cudaGraphConditionalHandle* handle, cudaGraph_t graph,
+                               unsigned value, unsigned flags) {
   return run([=](const DriverTable& d) {
-    return d.cuGraphConditionalHandleCreate(reinterpret_cast<CUgraphConditionalHandle*>(handle), graph, context(d), value, flags);
+    return d.cuGraphConditionalHandleCreate(reinterpret_cast<CUgraphConditionalHandle*>(handle),
+                                            graph, context(d), value, flags);
   });
 }
 

@@ -1,4 +1,5 @@
-// kernel.cpp: kernels: libraries hand them out, launches take them, attributes and occupancy describe them.
+// kernel.cpp: kernels: libraries hand them out, launches take them, attributes and occupancy
+// describe them.
 #include <mutex>
 #include <unordered_set>
 
@@ -57,7 +58,8 @@ cudaError_t get_kernel(cudaKernel_t* kernel, const void* entry) {
 }
 
 cudaError_t get_function(cudaFunction_t* function, const void* symbol) {
-  return with_function(symbol, [=](const DriverTable&, CUfunction f) { return *function = f, CUDA_SUCCESS; });
+  return with_function(
+      symbol, [=](const DriverTable&, CUfunction f) { return *function = f, CUDA_SUCCESS; });
 }
 
 cudaError_t attributes(cudaFuncAttributes* out, const void* func) {
@@ -69,7 +71,9 @@ cudaError_t attributes(cudaFuncAttributes* out, const void* func) {
       return d.cuFuncGetAttribute(&value, which, f) == CUDA_SUCCESS ? value : 0;
     };
     int threads = 0;
-    if (const CUresult code = d.cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, f); code != CUDA_SUCCESS) {
+    if (const CUresult code =
+            d.cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, f);
+        code != CUDA_SUCCESS) {
       return code;
     }
     out->maxThreadsPerBlock = threads;
@@ -86,7 +90,8 @@ cudaError_t attributes(cudaFuncAttributes* out, const void* func) {
     out->requiredClusterWidth = get(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH);
     out->requiredClusterHeight = get(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT);
     out->requiredClusterDepth = get(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH);
-    out->clusterSchedulingPolicyPreference = get(CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE);
+    out->clusterSchedulingPolicyPreference =
+        get(CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE);
     out->nonPortableClusterSizeAllowed = get(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED);
     return CUDA_SUCCESS;
   });
@@ -98,9 +103,11 @@ cudaError_t set_attribute(const void* func, cudaFuncAttribute attribute, int val
   });
 }
 
-cudaError_t set_kernel_attribute(cudaKernel_t kernel, cudaFuncAttribute attribute, int value, int device) {
+cudaError_t set_kernel_attribute(cudaKernel_t kernel, cudaFuncAttribute attribute, int value,
+                                 int device) {
   return run([=](const DriverTable& d) {
-    return d.cuKernelSetAttribute(static_cast<CUfunction_attribute>(attribute), value, kernel, device);
+    return d.cuKernelSetAttribute(static_cast<CUfunction_attribute>(attribute), value, kernel,
+                                  device);
   });
 }
 
@@ -110,35 +117,44 @@ cudaError_t set_cache(const void* func, cudaFuncCache config) {
   });
 }
 
-cudaError_t set_shared_config(const void* func, cudaSharedMemConfig) {  // retired: checked, then ignored
+cudaError_t set_shared_config(const void* func,
+                              cudaSharedMemConfig) {  // retired: checked, then ignored
   return with_function(func, [](const DriverTable&, CUfunction) { return CUDA_SUCCESS; });
 }
 
 cudaError_t name(const char** out, const void* func) {
-  return with_function(func, [=](const DriverTable& d, CUfunction f) { return d.cuFuncGetName(out, f); });
+  return with_function(func,
+                       [=](const DriverTable& d, CUfunction f) { return d.cuFuncGetName(out, f); });
 }
 
-cudaError_t param_info(const void* func, std::size_t index, std::size_t* offset, std::size_t* size) {
-  return with_function(func, [=](const DriverTable& d, CUfunction f) { return d.cuFuncGetParamInfo(f, index, offset, size); });
-}
-
-cudaError_t param_count(const void* func, std::size_t* count) {
-  return with_function(func, [=](const DriverTable& d, CUfunction f) { return d.cuFuncGetParamCount(f, count); });
-}
-
-// ---- launches ---------------------------------------------------------------------------------------------------------------
-
-cudaError_t launch(const void* func, dim3 grid, dim3 block, void** args, std::size_t shared, cudaStream_t stream) {
+cudaError_t param_info(const void* func, std::size_t index, std::size_t* offset,
+                       std::size_t* size) {
   return with_function(func, [=](const DriverTable& d, CUfunction f) {
-    return d.cuLaunchKernel(f, grid.x, grid.y, grid.z, block.x, block.y, block.z, static_cast<unsigned>(shared), stream, args,
-                            nullptr);
+    return d.cuFuncGetParamInfo(f, index, offset, size);
   });
 }
 
-cudaError_t launch_cooperative(const void* func, dim3 grid, dim3 block, void** args, std::size_t shared, cudaStream_t stream) {
+cudaError_t param_count(const void* func, std::size_t* count) {
+  return with_function(
+      func, [=](const DriverTable& d, CUfunction f) { return d.cuFuncGetParamCount(f, count); });
+}
+
+// ---- launches
+// ---------------------------------------------------------------------------------------------------------------
+
+cudaError_t launch(const void* func, dim3 grid, dim3 block, void** args, std::size_t shared,
+                   cudaStream_t stream) {
   return with_function(func, [=](const DriverTable& d, CUfunction f) {
-    return d.cuLaunchCooperativeKernel(f, grid.x, grid.y, grid.z, block.x, block.y, block.z, static_cast<unsigned>(shared),
-                                       stream, args);
+    return d.cuLaunchKernel(f, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+                            static_cast<unsigned>(shared), stream, args, nullptr);
+  });
+}
+
+cudaError_t launch_cooperative(const void* func, dim3 grid, dim3 block, void** args,
+                               std::size_t shared, cudaStream_t stream) {
+  return with_function(func, [=](const DriverTable& d, CUfunction f) {
+    return d.cuLaunchCooperativeKernel(f, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+                                       static_cast<unsigned>(shared), stream, args);
   });
 }
 
@@ -166,9 +182,11 @@ cudaError_t launch_ex(const cudaLaunchConfig_t* config, const void* func, void**
   });
 }
 
-// ---- occupancy --------------------------------------------------------------------------------------------------------------
+// ---- occupancy
+// --------------------------------------------------------------------------------------------------------------
 
-cudaError_t active_blocks_flags(int* blocks, const void* func, int size, std::size_t shared, unsigned flags) {
+cudaError_t active_blocks_flags(int* blocks, const void* func, int size, std::size_t shared,
+                                unsigned flags) {
   return with_function(func, [=](const DriverTable& d, CUfunction f) {
     return d.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, f, size, shared, flags);
   });
@@ -210,7 +228,8 @@ void remember_kernel(CUkernel kernel) {
 
 CUresult function_of(const void* func, CUfunction* function) {
   if (func == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  if (is_kernel(func)) return driver().cuKernelGetFunction(function, static_cast<CUkernel>(const_cast<void*>(func)));
+  if (is_kernel(func))
+    return driver().cuKernelGetFunction(function, static_cast<CUkernel>(const_cast<void*>(func)));
   *function = static_cast<CUfunction>(const_cast<void*>(func));
   return CUDA_SUCCESS;
 }

@@ -14,7 +14,9 @@ cudaError_t allocate(void** pointer, std::size_t size) {
 }
 
 cudaError_t release(void* pointer) {
-  return run([=](const DriverTable& d) { return pointer == nullptr ? CUDA_SUCCESS : d.cuMemFree(device_pointer(pointer)); });
+  return run([=](const DriverTable& d) {
+    return pointer == nullptr ? CUDA_SUCCESS : d.cuMemFree(device_pointer(pointer));
+  });
 }
 
 cudaError_t host_alloc(void** pointer, std::size_t size, unsigned flags) {
@@ -29,7 +31,9 @@ cudaError_t host_alloc(void** pointer, std::size_t size, unsigned flags) {
 cudaError_t malloc_host(void** pointer, std::size_t size) { return host_alloc(pointer, size, 0); }
 
 cudaError_t free_host(void* pointer) {
-  return run([=](const DriverTable& d) { return pointer == nullptr ? CUDA_SUCCESS : d.cuMemFreeHost(pointer); });
+  return run([=](const DriverTable& d) {
+    return pointer == nullptr ? CUDA_SUCCESS : d.cuMemFreeHost(pointer);
+  });
 }
 
 cudaError_t malloc_managed(void** pointer, std::size_t size, unsigned flags) {
@@ -39,7 +43,8 @@ cudaError_t malloc_managed(void** pointer, std::size_t size, unsigned flags) {
   });
 }
 
-CUresult pitched(const DriverTable& d, void** pointer, std::size_t* pitch, std::size_t width, std::size_t rows) {
+CUresult pitched(const DriverTable& d, void** pointer, std::size_t* pitch, std::size_t width,
+                 std::size_t rows) {
   if (width == 0 || rows == 0) {
     *pointer = nullptr;
     *pitch = 0;
@@ -48,7 +53,8 @@ CUresult pitched(const DriverTable& d, void** pointer, std::size_t* pitch, std::
   return d.cuMemAllocPitch(reinterpret_cast<CUdeviceptr*>(pointer), pitch, width, rows, 4);
 }
 
-cudaError_t malloc_pitch(void** pointer, std::size_t* pitch, std::size_t width, std::size_t height) {
+cudaError_t malloc_pitch(void** pointer, std::size_t* pitch, std::size_t width,
+                         std::size_t height) {
   return run([=](const DriverTable& d) {
     if (pointer == nullptr || pitch == nullptr) return CUDA_ERROR_INVALID_VALUE;
     return pitched(d, pointer, pitch, width, height);
@@ -64,34 +70,39 @@ cudaError_t malloc_3d(cudaPitchedPtr* out, cudaExtent extent) {
   });
 }
 
-// ---- sets -----------------------------------------------------------------------------------------------------------------
+// ---- sets
+// -----------------------------------------------------------------------------------------------------------------
 
 unsigned char low_byte(int value) { return static_cast<unsigned char>(value); }
 
 cudaError_t set(void* pointer, int value, std::size_t count) {
   return run([=](const DriverTable& d) {
-    return count == 0 ? CUDA_SUCCESS : d.cuMemsetD8(device_pointer(pointer), low_byte(value), count);
+    return count == 0 ? CUDA_SUCCESS
+                      : d.cuMemsetD8(device_pointer(pointer), low_byte(value), count);
   });
 }
 
 cudaError_t set_async(void* pointer, int value, std::size_t count, cudaStream_t stream) {
   return run([=](const DriverTable& d) {
-    return count == 0 ? CUDA_SUCCESS : d.cuMemsetD8Async(device_pointer(pointer), low_byte(value), count, stream);
+    return count == 0 ? CUDA_SUCCESS
+                      : d.cuMemsetD8Async(device_pointer(pointer), low_byte(value), count, stream);
   });
 }
 
-cudaError_t set_2d(void* pointer, std::size_t pitch, int value, std::size_t width, std::size_t height) {
+cudaError_t set_2d(void* pointer, std::size_t pitch, int value, std::size_t width,
+                   std::size_t height) {
   return run([=](const DriverTable& d) {
     if (width == 0 || height == 0) return CUDA_SUCCESS;
     return d.cuMemsetD2D8(device_pointer(pointer), pitch, low_byte(value), width, height);
   });
 }
 
-cudaError_t set_2d_async(void* pointer, std::size_t pitch, int value, std::size_t width, std::size_t height,
-                         cudaStream_t stream) {
+cudaError_t set_2d_async(void* pointer, std::size_t pitch, int value, std::size_t width,
+                         std::size_t height, cudaStream_t stream) {
   return run([=](const DriverTable& d) {
     if (width == 0 || height == 0) return CUDA_SUCCESS;
-    return d.cuMemsetD2D8Async(device_pointer(pointer), pitch, low_byte(value), width, height, stream);
+    return d.cuMemsetD2D8Async(device_pointer(pointer), pitch, low_byte(value), width, height,
+                               stream);
   });
 }
 
@@ -99,7 +110,8 @@ cudaError_t set_2d_async(void* pointer, std::size_t pitch, int value, std::size_
 template <class Set>
 CUresult set_slices(const cudaPitchedPtr& p, const cudaExtent& extent, Set&& rectangle) {
   if (extent.width == 0 || extent.height == 0 || extent.depth == 0) return CUDA_SUCCESS;
-  if (extent.height == p.ysize) return rectangle(device_pointer(p.ptr), extent.height * extent.depth);
+  if (extent.height == p.ysize)
+    return rectangle(device_pointer(p.ptr), extent.height * extent.depth);
   for (std::size_t z = 0; z < extent.depth; ++z) {
     const CUresult code = rectangle(device_pointer(p.ptr) + z * p.pitch * p.ysize, extent.height);
     if (code != CUDA_SUCCESS) return code;
@@ -123,7 +135,8 @@ cudaError_t set_3d_async(cudaPitchedPtr p, int value, cudaExtent extent, cudaStr
   });
 }
 
-// ---- what a pointer is ------------------------------------------------------------------------------------------------------
+// ---- what a pointer is
+// ------------------------------------------------------------------------------------------------------
 
 cudaError_t pointer_attributes(cudaPointerAttributes* out, const void* pointer) {
   return run([=](const DriverTable& d) {
@@ -133,9 +146,10 @@ cudaError_t pointer_attributes(cudaPointerAttributes* out, const void* pointer) 
     int ordinal = -2;
     CUdeviceptr device = 0;
     void* host = nullptr;
-    CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
-                                   CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
-                                   CU_POINTER_ATTRIBUTE_HOST_POINTER};
+    CUpointer_attribute which[] = {
+        CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+        CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
+        CU_POINTER_ATTRIBUTE_HOST_POINTER};
     void* data[] = {&type, &managed, &ordinal, &device, &host};
     const CUresult code = d.cuPointerGetAttributes(5, which, data, device_pointer(pointer));
     if (code != CUDA_SUCCESS) return code;
@@ -145,9 +159,9 @@ cudaError_t pointer_attributes(cudaPointerAttributes* out, const void* pointer) 
       out->hostPointer = const_cast<void*>(pointer);
       return CUDA_SUCCESS;
     }
-    out->type = managed != 0                    ? cudaMemoryTypeManaged
-                : type == CU_MEMORYTYPE_HOST    ? cudaMemoryTypeHost
-                                                : cudaMemoryTypeDevice;
+    out->type = managed != 0                 ? cudaMemoryTypeManaged
+                : type == CU_MEMORYTYPE_HOST ? cudaMemoryTypeHost
+                                             : cudaMemoryTypeDevice;
     out->device = ordinal;
     out->devicePointer = reinterpret_cast<void*>(device);
     out->hostPointer = host;

@@ -8,14 +8,15 @@ namespace {
 
 struct IntField {
   CUdevice_attribute attribute;
-  int cudaDeviceProp::* field;
+  int cudaDeviceProp::*field;
 };
 struct SizeField {
   CUdevice_attribute attribute;
-  std::size_t cudaDeviceProp::* field;
+  std::size_t cudaDeviceProp::*field;
 };
 
-#define ATTRIBUTE(name, field) {CU_DEVICE_ATTRIBUTE_##name, &cudaDeviceProp::field}
+#define ATTRIBUTE(name, field) \
+  { CU_DEVICE_ATTRIBUTE_##name, &cudaDeviceProp::field }
 
 constexpr IntField kInts[] = {
     ATTRIBUTE(MAX_REGISTERS_PER_BLOCK, regsPerBlock),
@@ -103,26 +104,32 @@ struct Pairs {
 
 constexpr Extents kExtents[] = {
     {&cudaDeviceProp::maxThreadsDim,
-     {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z}},
+     {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y,
+      CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z}},
     {&cudaDeviceProp::maxGridSize,
-     {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z}},
+     {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,
+      CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z}},
     {&cudaDeviceProp::maxTexture2DLinear,
-     {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_WIDTH, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_HEIGHT,
+     {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_WIDTH,
+      CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_HEIGHT,
       CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_PITCH}},
     {&cudaDeviceProp::maxTexture3D,
      {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_WIDTH, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_HEIGHT,
       CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_DEPTH}},
     {&cudaDeviceProp::maxTexture3DAlt,
-     {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_WIDTH_ALTERNATE, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_HEIGHT_ALTERNATE,
+     {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_WIDTH_ALTERNATE,
+      CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_HEIGHT_ALTERNATE,
       CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_DEPTH_ALTERNATE}},
     {&cudaDeviceProp::maxTexture2DLayered,
-     {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_WIDTH, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_HEIGHT,
+     {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_WIDTH,
+      CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_HEIGHT,
       CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_LAYERS}},
     {&cudaDeviceProp::maxSurface3D,
      {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_WIDTH, CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_HEIGHT,
       CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_DEPTH}},
     {&cudaDeviceProp::maxSurface2DLayered,
-     {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_WIDTH, CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_HEIGHT,
+     {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_WIDTH,
+      CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_HEIGHT,
       CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_LAYERS}},
 };
 
@@ -130,19 +137,25 @@ constexpr Pairs kPairs[] = {
     {&cudaDeviceProp::maxTexture2D,
      {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_WIDTH, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_HEIGHT}},
     {&cudaDeviceProp::maxTexture2DMipmap,
-     {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_MIPMAPPED_WIDTH, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_MIPMAPPED_HEIGHT}},
+     {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_MIPMAPPED_WIDTH,
+      CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_MIPMAPPED_HEIGHT}},
     {&cudaDeviceProp::maxTexture2DGather,
-     {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_GATHER_WIDTH, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_GATHER_HEIGHT}},
+     {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_GATHER_WIDTH,
+      CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_GATHER_HEIGHT}},
     {&cudaDeviceProp::maxTexture1DLayered,
-     {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LAYERED_WIDTH, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LAYERED_LAYERS}},
+     {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LAYERED_WIDTH,
+      CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LAYERED_LAYERS}},
     {&cudaDeviceProp::maxTextureCubemapLayered,
-     {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_LAYERED_WIDTH, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_LAYERED_LAYERS}},
+     {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_LAYERED_WIDTH,
+      CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_LAYERED_LAYERS}},
     {&cudaDeviceProp::maxSurface2D,
      {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_WIDTH, CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_HEIGHT}},
     {&cudaDeviceProp::maxSurface1DLayered,
-     {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_LAYERED_WIDTH, CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_LAYERED_LAYERS}},
+     {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_LAYERED_WIDTH,
+      CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_LAYERED_LAYERS}},
     {&cudaDeviceProp::maxSurfaceCubemapLayered,
-     {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_LAYERED_WIDTH, CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_LAYERED_LAYERS}},
+     {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_LAYERED_WIDTH,
+      CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_LAYERED_LAYERS}},
 };
 
 /// An attribute, or 0 where this driver does not know it.
@@ -162,19 +175,22 @@ cudaError_t get_properties(cudaDeviceProp* prop, int ordinal) {
     d.cuDeviceGetLuid(prop->luid, &prop->luidDeviceNodeMask, device);  // Windows only
     d.cuDeviceTotalMem(&prop->totalGlobalMem, device);
     for (const IntField& f : kInts) prop->*f.field = attribute(d, device, f.attribute);
-    for (const SizeField& f : kSizes) prop->*f.field = static_cast<std::size_t>(attribute(d, device, f.attribute));
+    for (const SizeField& f : kSizes)
+      prop->*f.field = static_cast<std::size_t>(attribute(d, device, f.attribute));
     for (const Extents& f : kExtents) {
       for (int i = 0; i < 3; ++i) (prop->*f.field)[i] = attribute(d, device, f.attribute[i]);
     }
     for (const Pairs& f : kPairs) {
       for (int i = 0; i < 2; ++i) (prop->*f.field)[i] = attribute(d, device, f.attribute[i]);
     }
-    prop->gpuDirectRDMAFlushWritesOptions =
-        static_cast<unsigned>(attribute(d, device, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS));
-    prop->memoryPoolSupportedHandleTypes =
-        static_cast<unsigned>(attribute(d, device, CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES));
-    prop->gpuPciDeviceID = static_cast<unsigned>(attribute(d, device, CU_DEVICE_ATTRIBUTE_GPU_PCI_DEVICE_ID));
-    prop->gpuPciSubsystemID = static_cast<unsigned>(attribute(d, device, CU_DEVICE_ATTRIBUTE_GPU_PCI_SUBSYSTEM_ID));
+    prop->gpuDirectRDMAFlushWritesOptions = static_cast<unsigned>(
+        attribute(d, device, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS));
+    prop->memoryPoolSupportedHandleTypes = static_cast<unsigned>(
+        attribute(d, device, CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES));
+    prop->gpuPciDeviceID =
+        static_cast<unsigned>(attribute(d, device, CU_DEVICE_ATTRIBUTE_GPU_PCI_DEVICE_ID));
+    prop->gpuPciSubsystemID =
+        static_cast<unsigned>(attribute(d, device, CU_DEVICE_ATTRIBUTE_GPU_PCI_SUBSYSTEM_ID));
     return CUDA_SUCCESS;
   });
 }

@@ -1,4 +1,5 @@
-// state.hpp: what every runtime function goes through: the driver, a current context, the thread's last error.
+// state.hpp: what every runtime function goes through: the driver, a current context, the thread's
+// last error.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -20,7 +21,8 @@ cudaError_t no_driver(const std::exception& reason) noexcept;
 /// Result codes have the same numbers in both APIs.
 constexpr cudaError_t from(CUresult code) noexcept { return static_cast<cudaError_t>(code); }
 
-/// Makes a context current on this thread if there is none: the primary context of the thread's device.
+/// Makes a context current on this thread if there is none: the primary context of the thread's
+/// device.
 CUresult ensure_context();
 /// The thread's device: that of the current context, else what cudaSetDevice chose, else 0.
 CUresult current_device(CUdevice* device);
@@ -53,8 +55,8 @@ cudaError_t run(Body&& body) noexcept {
   });
 }
 
-/// A runtime argument as the driver's: handles, pointers and enums have the same representation, and so do the structs
-/// (checked where both are known).
+/// A runtime argument as the driver's: handles, pointers and enums have the same representation,
+/// and so do the structs (checked where both are known).
 template <class To, class From>
 To cast(From value) noexcept {
   if constexpr (std::is_same_v<To, From>) {
@@ -62,7 +64,11 @@ To cast(From value) noexcept {
   } else if constexpr (std::is_pointer_v<To> && std::is_pointer_v<From>) {
     using T = std::remove_cv_t<std::remove_pointer_t<To>>;
     using F = std::remove_cv_t<std::remove_pointer_t<From>>;
-    if constexpr (requires { sizeof(T); sizeof(F); } && std::is_class_v<T> && std::is_class_v<F>) {
+    if constexpr (requires {
+                    sizeof(T);
+                    sizeof(F);
+                  } &&
+                  std::is_class_v<T> && std::is_class_v<F>) {
       static_assert(sizeof(T) == sizeof(F), "the structs of the two APIs differ: convert them");
     }
     if constexpr (std::is_function_v<F>) {
@@ -81,7 +87,9 @@ To cast(From value) noexcept {
   }
 }
 
-inline CUdeviceptr device_pointer(const void* p) noexcept { return reinterpret_cast<CUdeviceptr>(p); }
+inline CUdeviceptr device_pointer(const void* p) noexcept {
+  return reinterpret_cast<CUdeviceptr>(p);
+}
 
 // One function per concept file: puts its functions into the table.
 void install_forwards(RuntimeTable& table);

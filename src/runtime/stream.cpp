@@ -1,4 +1,5 @@
-// stream.cpp: streams and events with default flags, entry points of the driver, callbacks of recaptures.
+// stream.cpp: streams and events with default flags, entry points of the driver, callbacks of
+// recaptures.
 #include "runtime/state.hpp"
 
 namespace cucore::rt {
@@ -12,12 +13,14 @@ cudaError_t create_event(cudaEvent_t* event) {
   return run([=](const DriverTable& d) { return d.cuEventCreate(event, CU_EVENT_DEFAULT); });
 }
 
-cudaError_t entry_point_by_version(const char* symbol, void** function, unsigned version, unsigned long long flags,
+cudaError_t entry_point_by_version(const char* symbol, void** function, unsigned version,
+                                   unsigned long long flags,
                                    cudaDriverEntryPointQueryResult* status) {
   return query([=](const DriverTable& d) {
     if (symbol == nullptr || function == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUdriverProcAddressQueryResult found{};
-    const CUresult code = d.cuGetProcAddress(symbol, function, static_cast<int>(version), flags, &found);
+    const CUresult code =
+        d.cuGetProcAddress(symbol, function, static_cast<int>(version), flags, &found);
     if (status != nullptr) *status = static_cast<cudaDriverEntryPointQueryResult>(found);
     return code == CUDA_ERROR_NOT_FOUND && status != nullptr ? CUDA_SUCCESS : code;
   });

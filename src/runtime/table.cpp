@@ -1,4 +1,5 @@
-// table.cpp: the table of runtime functions: stand-ins first, then what forwards to the driver, then what is written here.
+// table.cpp: the table of runtime functions: stand-ins first, then what forwards to the driver,
+// then what is written here.
 #include "runtime/state.hpp"
 
 namespace cucore {

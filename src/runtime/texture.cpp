@@ -1,4 +1,5 @@
-// texture.cpp: texture and surface objects: descriptions of the runtime API and those of the driver.
+// texture.cpp: texture and surface objects: descriptions of the runtime API and those of the
+// driver.
 #include "runtime/format.hpp"
 
 namespace cucore::rt {
@@ -49,7 +50,8 @@ void from_resource(const CUDA_RESOURCE_DESC& in, cudaResourceDesc* out) {
       break;
     case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
       out->resType = cudaResourceTypeMipmappedArray;
-      out->res.mipmap.mipmap = reinterpret_cast<cudaMipmappedArray_t>(in.res.mipmap.hMipmappedArray);
+      out->res.mipmap.mipmap =
+          reinterpret_cast<cudaMipmappedArray_t>(in.res.mipmap.hMipmappedArray);
       break;
     case CU_RESOURCE_TYPE_LINEAR:
       out->resType = cudaResourceTypeLinear;
@@ -72,7 +74,8 @@ CUDA_TEXTURE_DESC to_texture(const cudaTextureDesc& in) {
   for (int i = 0; i < 3; ++i) out.addressMode[i] = static_cast<CUaddress_mode>(in.addressMode[i]);
   out.filterMode = static_cast<CUfilter_mode>(in.filterMode);
   out.flags = (in.readMode == cudaReadModeElementType ? CU_TRSF_READ_AS_INTEGER : 0u) |
-              (in.normalizedCoords != 0 ? CU_TRSF_NORMALIZED_COORDINATES : 0u) | (in.sRGB != 0 ? CU_TRSF_SRGB : 0u) |
+              (in.normalizedCoords != 0 ? CU_TRSF_NORMALIZED_COORDINATES : 0u) |
+              (in.sRGB != 0 ? CU_TRSF_SRGB : 0u) |
               (in.disableTrilinearOptimization != 0 ? CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION : 0u) |
               (in.seamlessCubemap != 0 ? CU_TRSF_SEAMLESS_CUBEMAP : 0u);
   out.maxAnisotropy = in.maxAnisotropy;
@@ -86,9 +89,11 @@ CUDA_TEXTURE_DESC to_texture(const cudaTextureDesc& in) {
 
 void from_texture(const CUDA_TEXTURE_DESC& in, cudaTextureDesc* out) {
   *out = {};
-  for (int i = 0; i < 3; ++i) out->addressMode[i] = static_cast<cudaTextureAddressMode>(in.addressMode[i]);
+  for (int i = 0; i < 3; ++i)
+    out->addressMode[i] = static_cast<cudaTextureAddressMode>(in.addressMode[i]);
   out->filterMode = static_cast<cudaTextureFilterMode>(in.filterMode);
-  out->readMode = (in.flags & CU_TRSF_READ_AS_INTEGER) != 0 ? cudaReadModeElementType : cudaReadModeNormalizedFloat;
+  out->readMode = (in.flags & CU_TRSF_READ_AS_INTEGER) != 0 ? cudaReadModeElementType
+                                                            : cudaReadModeNormalizedFloat;
   out->normalizedCoords = (in.flags & CU_TRSF_NORMALIZED_COORDINATES) != 0;
   out->sRGB = (in.flags & CU_TRSF_SRGB) != 0;
   out->disableTrilinearOptimization = (in.flags & CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION) != 0;
@@ -101,15 +106,17 @@ void from_texture(const CUDA_TEXTURE_DESC& in, cudaTextureDesc* out) {
   for (int i = 0; i < 4; ++i) out->borderColor[i] = in.borderColor[i];
 }
 
-cudaError_t create_texture(cudaTextureObject_t* object, const cudaResourceDesc* resource, const cudaTextureDesc* texture,
-                           const cudaResourceViewDesc* view) {
+cudaError_t create_texture(cudaTextureObject_t* object, const cudaResourceDesc* resource,
+                           const cudaTextureDesc* texture, const cudaResourceViewDesc* view) {
   return run([=](const DriverTable& d) {
-    if (object == nullptr || resource == nullptr || texture == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (object == nullptr || resource == nullptr || texture == nullptr)
+      return CUDA_ERROR_INVALID_VALUE;
     CUDA_RESOURCE_DESC what{};
     if (const CUresult code = to_resource(*resource, &what); code != CUDA_SUCCESS) return code;
     const CUDA_TEXTURE_DESC how = to_texture(*texture);
     static_assert(sizeof(CUDA_RESOURCE_VIEW_DESC) == sizeof(cudaResourceViewDesc));
-    return d.cuTexObjectCreate(object, &what, &how, reinterpret_cast<const CUDA_RESOURCE_VIEW_DESC*>(view));
+    return d.cuTexObjectCreate(object, &what, &how,
+                               reinterpret_cast<const CUDA_RESOURCE_VIEW_DESC*>(view));
   });
 }
 
@@ -142,7 +149,8 @@ cudaError_t surface_resource(cudaResourceDesc* out, cudaSurfaceObject_t object) 
 
 cudaError_t texture_view(cudaResourceViewDesc* out, cudaTextureObject_t object) {
   return run([=](const DriverTable& d) {
-    return d.cuTexObjectGetResourceViewDesc(reinterpret_cast<CUDA_RESOURCE_VIEW_DESC*>(out), object);
+    return d.cuTexObjectGetResourceViewDesc(reinterpret_cast<CUDA_RESOURCE_VIEW_DESC*>(out),
+                                            object);
   });
 }
 
@@ -159,13 +167,16 @@ cudaError_t mapped_mipmap(cudaMipmappedArray_t* out, cudaExternalMemory_t memory
                           const cudaExternalMemoryMipmappedArrayDesc* desc) {
   return run([=](const DriverTable& d) {
     Format format{};
-    if (out == nullptr || desc == nullptr || !to_format(desc->formatDesc, &format)) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || desc == nullptr || !to_format(desc->formatDesc, &format))
+      return CUDA_ERROR_INVALID_VALUE;
     CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC what{};
     what.offset = desc->offset;
-    what.arrayDesc = {desc->extent.width, desc->extent.height, desc->extent.depth, format.format, format.channels, desc->flags};
+    what.arrayDesc = {desc->extent.width, desc->extent.height, desc->extent.depth,
+                      format.format,      format.channels,     desc->flags};
     what.numLevels = desc->numLevels;
     return d.cuExternalMemoryGetMappedMipmappedArray(reinterpret_cast<CUmipmappedArray*>(out),
-                                                     reinterpret_cast<CUexternalMemory>(memory), &what);
+                                                     reinterpret_cast<CUexternalMemory>(memory),
+                                                     &what);
   });
 }
 

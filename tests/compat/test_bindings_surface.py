@@ -61,7 +61,11 @@ def test_enums_have_no_other_value_for_a_known_name(pair: tuple[Any, Facts, Fact
 @pytest.mark.parametrize("library", C_STYLE)
 def test_classes_derive_as_in_the_original(library: str) -> None:
     name = f"cuda.bindings.{library}"
-    module, facts, known = importlib.import_module(name), read_facts(HERE / "facts" / f"{name}.json"), DEVIATIONS.get(name, {})
+    module, facts, known = (
+        importlib.import_module(name),
+        read_facts(HERE / "facts" / f"{name}.json"),
+        DEVIATIONS.get(name, {}),
+    )
     wrong = []
     for cls, row in facts["classes"].items():
         if cls in known:
@@ -75,7 +79,11 @@ def test_classes_derive_as_in_the_original(library: str) -> None:
 def test_every_field_can_be_read_and_written_back(library: str) -> None:
     """Fields that were read can be assigned again, and then read the same."""
     name = f"cuda.bindings.{library}"
-    module, facts, known = importlib.import_module(name), read_facts(HERE / "facts" / f"{name}.json"), DEVIATIONS.get(name, {})
+    module, facts, known = (
+        importlib.import_module(name),
+        read_facts(HERE / "facts" / f"{name}.json"),
+        DEVIATIONS.get(name, {}),
+    )
     for cls, row in facts["classes"].items():
         if cls in known or not row["properties"] or not hasattr(module, cls):
             continue

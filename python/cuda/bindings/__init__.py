@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cuda.bindings._version import __version__
+from cuda.bindings._version import __version__ as __version__
 
 TYPE_CHECKING = False  # importing typing would take longer than everything else here
 if TYPE_CHECKING:

@@ -9,7 +9,20 @@ if TYPE_CHECKING:
     from typing import Any
 
 # Kind (rows.hpp) -> NumPy type
-_NUMBERS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "i8", 8: "u8", 9: "f4", 10: "f8", 11: "i4", 12: "i4"}
+_NUMBERS = {
+    1: "i1",
+    2: "u1",
+    3: "i2",
+    4: "u2",
+    5: "i4",
+    6: "u4",
+    7: "i8",
+    8: "u8",
+    9: "f4",
+    10: "f8",
+    11: "i4",
+    12: "i4",
+}
 _RECORD, _TEXTS = 14, (17, 18, 19)
 
 

@@ -27,7 +27,9 @@ def lazy(
             try:
                 value = _bindings.attribute(api, name, raising)
             except AttributeError:
-                raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name, obj=sys.modules[module]) from None
+                raise AttributeError(
+                    f"module {module!r} has no attribute {name!r}", name=name, obj=sys.modules[module]
+                ) from None
         namespace[name] = value
         return value
 

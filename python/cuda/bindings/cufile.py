@@ -8,7 +8,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_rendered, __dir__ = _lazy.lazy(__name__, "cuda.bindings.cufile", more=("cuFileError", "check_status", "op_status_error"))
+_rendered, __dir__ = _lazy.lazy(
+    __name__, "cuda.bindings.cufile", more=("cuFileError", "check_status", "op_status_error")
+)
 
 
 class cuFileError(Exception):

@@ -1,4 +1,5 @@
-// call.cpp: one call of a rendered function: Python arguments to C arguments, the call, the result tuple.
+// call.cpp: one call of a rendered function: Python arguments to C arguments, the call, the result
+// tuple.
 #include <string>
 
 #include "cucore/driver.hpp"
@@ -16,7 +17,8 @@ constexpr int kMost = 32;  // parameters of one function
 /// One call in progress.
 class Call {
  public:
-  explicit Call(FunctionObject& function) : f_{function}, row_{*function.row}, params_{function.params} {}
+  explicit Call(FunctionObject& function)
+      : f_{function}, row_{*function.row}, params_{function.params} {}
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
   ~Call() {
@@ -36,7 +38,8 @@ class Call {
         if (((deferred_ >> i) & 1) != 0 && !linked(i, args)) return nullptr;
       }
     }
-    if (f_.address == nullptr && !resolve(f_)) [[unlikely]] return nullptr;
+    if (f_.address == nullptr && !resolve(f_)) [[unlikely]]
+      return nullptr;
     if (row_.flags & kNoResult) return plain();
     const int code = (row_.flags & kAskTwice) != 0 ? ask_twice() : status();
     if ((row_.flags & kAskTwice) != 0 && PyErr_Occurred()) return nullptr;
@@ -57,7 +60,8 @@ class Call {
     const ParamRow& p = params_[i];
     Slot& slot = slots_[i];
     switch (p.role) {
-      case Role::in: return to_slot(args[p.argument], p.kind, p.type, where(i), &slot);
+      case Role::in:
+        return to_slot(args[p.argument], p.kind, p.type, where(i), &slot);
       case Role::out:
         if (p.kind == Kind::record) {
           RecordObject* record = new_record(p.type);
@@ -69,7 +73,8 @@ class Call {
         }
         [[fallthrough]];
       case Role::size_of:
-      case Role::asked: return fetch_void(slot, frame_.take(8));
+      case Role::asked:
+        return fetch_void(slot, frame_.take(8));
       case Role::in_pointer: {
         PyObject* value = args[p.argument];
         if (Py_IsNone(value)) {
@@ -87,8 +92,10 @@ class Call {
           Slot ignored{};
           return to_slot(value, p.kind, p.type, where(i), &ignored);
         }
-        if (PySequence_Check(value) && p.kind != Kind::handle) return sequence(i, value, UINT64_MAX);
-        return fetch_void(slot, frame_.take(8)) && store(value, p.kind, p.type, where(i), slot.p, nullptr);
+        if (PySequence_Check(value) && p.kind != Kind::handle)
+          return sequence(i, value, UINT64_MAX);
+        return fetch_void(slot, frame_.take(8)) &&
+               store(value, p.kind, p.type, where(i), slot.p, nullptr);
       }
       case Role::in_out:
       case Role::count: {
@@ -108,12 +115,19 @@ class Call {
         slot.p = const_cast<char*>(text);
         return true;
       }
-      case Role::kernel: return to_kernel_params(args[p.argument], where(i), frame_, &slot);
+      case Role::kernel:
+        return to_kernel_params(args[p.argument], where(i), frame_, &slot);
       case Role::callback:
-        return to_callback(args[p.argument], static_cast<CallbackShape>(p.extra), where(i), &slot, &host_call_);
-      case Role::out_owned: return fetch_void(slot, frame_.take(8));
-      case Role::null: slot.u = 0; return true;
-      case Role::constant: slot.u = p.extra; return true;
+        return to_callback(args[p.argument], static_cast<CallbackShape>(p.extra), where(i), &slot,
+                           &host_call_);
+      case Role::out_owned:
+        return fetch_void(slot, frame_.take(8));
+      case Role::null:
+        slot.u = 0;
+        return true;
+      case Role::constant:
+        slot.u = p.extra;
+        return true;
       case Role::elements: {
         PyObject* value = args[params_[p.link].argument];
         slot.u = is_record(value) ? reinterpret_cast<RecordObject*>(value)->count : 1;
@@ -126,7 +140,9 @@ class Call {
         slot.p = record->place;
         return true;
       }
-      default: deferred_ |= 1u << i; return true;
+      default:
+        deferred_ |= 1u << i;
+        return true;
     }
   }
 
@@ -143,31 +159,41 @@ class Call {
     const ParamRow& p = params_[i];
     Slot& slot = slots_[i];
     PyObject* value = p.argument < 0 ? nullptr : args[p.argument];
-    const std::uint64_t wanted = p.link >= 0 && p.role != Role::user_data ? linked_number(p) : p.extra;
+    const std::uint64_t wanted =
+        p.link >= 0 && p.role != Role::user_data ? linked_number(p) : p.extra;
     switch (p.role) {
-      case Role::in_void: return to_address(value, where(i), frame_, p.link >= 0 ? wanted : rectangle(p.extra), false, &slot);
-      case Role::out_void: return to_address(value, where(i), frame_, p.link >= 0 ? wanted : 0, true, &slot);
+      case Role::in_void:
+        return to_address(value, where(i), frame_, p.link >= 0 ? wanted : rectangle(p.extra), false,
+                          &slot);
+      case Role::out_void:
+        return to_address(value, where(i), frame_, p.link >= 0 ? wanted : 0, true, &slot);
       case Role::image: {
-        const Py_ssize_t have = PyUnicode_Check(value) || PyLong_Check(value) || !PyObject_CheckBuffer(value) ? -1 : PyObject_Size(value);
+        const Py_ssize_t have =
+            PyUnicode_Check(value) || PyLong_Check(value) || !PyObject_CheckBuffer(value)
+                ? -1
+                : PyObject_Size(value);
         if (PyErr_Occurred()) PyErr_Clear();
-        if (have >= 0 && static_cast<std::uint64_t>(have) + 1 < wanted) {  // the terminating NUL may be counted
-          PyErr_Format(PyExc_ValueError, "%s(): %s has %zd bytes, but the call uses %llu", f_.name, where(i).name, have,
-                       static_cast<unsigned long long>(wanted));
+        if (have >= 0 &&
+            static_cast<std::uint64_t>(have) + 1 < wanted) {  // the terminating NUL may be counted
+          PyErr_Format(PyExc_ValueError, "%s(): %s has %zd bytes, but the call uses %llu", f_.name,
+                       where(i).name, have, static_cast<unsigned long long>(wanted));
           return false;
         }
         if (PyUnicode_Check(value)) {
           Py_ssize_t length = 0;
           if (PyUnicode_AsUTF8AndSize(value, &length) == nullptr) return false;
           if (static_cast<std::uint64_t>(length) + 1 < wanted) {
-            PyErr_Format(PyExc_ValueError, "%s(): %s has %zd bytes, but the call uses %llu", f_.name, where(i).name, length,
-                         static_cast<unsigned long long>(wanted));
+            PyErr_Format(PyExc_ValueError, "%s(): %s has %zd bytes, but the call uses %llu",
+                         f_.name, where(i).name, length, static_cast<unsigned long long>(wanted));
             return false;
           }
         }
         return to_image(value, where(i), frame_, &slot);
       }
-      case Role::in_array: return sequence(i, value, p.link >= 0 ? wanted : UINT64_MAX);
-      case Role::text_array: return texts(i, value, p.link >= 0 ? wanted : UINT64_MAX);
+      case Role::in_array:
+        return sequence(i, value, p.link >= 0 ? wanted : UINT64_MAX);
+      case Role::text_array:
+        return texts(i, value, p.link >= 0 ? wanted : UINT64_MAX);
       case Role::user_data:
         if (host_call_ != nullptr) {
           set_user_data(host_call_, value);
@@ -181,7 +207,8 @@ class Call {
         const std::size_t each = p.role == Role::out_chars ? 1 : size_of(p.kind, p.type);
         if (wanted > (std::uint64_t{1} << 28) / (each == 0 ? 1 : each)) {
           PyErr_Format(PyExc_ValueError, "%s(): %s is too large: %llu", f_.name,
-                       f_.api->text + params_[p.link >= 0 ? p.link : i].name, static_cast<unsigned long long>(wanted));
+                       f_.api->text + params_[p.link >= 0 ? p.link : i].name,
+                       static_cast<unsigned long long>(wanted));
           return false;
         }
         counts_[i] = static_cast<std::uint32_t>(wanted);
@@ -191,41 +218,56 @@ class Call {
         }
         return fetch_void(slot, frame_.take(each * (wanted == 0 ? 1 : wanted) + 1));
       }
-      case Role::attribute_in: return attribute_in(i, value);
+      case Role::attribute_in:
+        return attribute_in(i, value);
       case Role::attribute_out: {
         const AttributeRow* row = attribute(i);
-        return fetch_void(slot, frame_.take(row != nullptr && row->length > 256 ? row->length : 256)) && preset_size(i);
+        return fetch_void(slot,
+                          frame_.take(row != nullptr && row->length > 256 ? row->length : 256)) &&
+               preset_size(i);
       }
-      case Role::fill: return fill(i, value);
+      case Role::fill:
+        return fill(i, value);
       case Role::out_asked: {
         std::uint64_t count = 0;
         if (!ask(f_.api->functions[p.extra], 0, &count)) return false;
         counts_[i] = static_cast<std::uint32_t>(count);
         return fetch_void(slot, frame_.take(size_of(p.kind, p.type) * (count + 1)));
       }
-      case Role::attributes_out: return attributes_out(i);
-      case Role::options: return options(i, value);
-      default: PyErr_Format(PyExc_SystemError, "%s(): %s has no conversion", f_.name, where(i).name); return false;
+      case Role::attributes_out:
+        return attributes_out(i);
+      case Role::options:
+        return options(i, value);
+      default:
+        PyErr_Format(PyExc_SystemError, "%s(): %s has no conversion", f_.name, where(i).name);
+        return false;
     }
   }
 
   std::uint64_t linked_number(const ParamRow& p) const {
     const ParamRow& other = params_[p.link];
     switch (other.role) {
-      case Role::in: return slots_[p.link].u;
-      case Role::in_out: case Role::count: case Role::in_pointer:
+      case Role::in:
+        return slots_[p.link].u;
+      case Role::in_out:
+      case Role::count:
+      case Role::in_pointer:
         return slots_[p.link].p != nullptr ? number(p.link) : 0;
-      default: return 0;
+      default:
+        return 0;
     }
   }
 
   /// Bytes of a rectangle of rows; 0 when the parameter is none.
   std::uint64_t rectangle(unsigned packed) const {
     if ((packed & 1) == 0) return 0;
-    const std::uint64_t pitch = slots_[packed >> 1 & 31].u, width = slots_[packed >> 6 & 31].u, height = slots_[packed >> 11 & 31].u;
+    const std::uint64_t pitch = slots_[packed >> 1 & 31].u, width = slots_[packed >> 6 & 31].u,
+                        height = slots_[packed >> 11 & 31].u;
     if (width == 0 || height == 0) return 0;
     std::uint64_t bytes = 0;
-    if (__builtin_mul_overflow(pitch, height - 1, &bytes) || __builtin_add_overflow(bytes, width, &bytes)) return UINT64_MAX;
+    if (__builtin_mul_overflow(pitch, height - 1, &bytes) ||
+        __builtin_add_overflow(bytes, width, &bytes))
+      return UINT64_MAX;
     return bytes;
   }
 
@@ -233,14 +275,16 @@ class Call {
     const ParamRow& p = params_[i];
     if (value == nullptr || Py_IsNone(value)) {
       if (count != 0 && count != UINT64_MAX && p.extra == 0) {
-        // None with a count: allowed where the API gives NULL a meaning (edge data); otherwise a mistake
+        // None with a count: allowed where the API gives NULL a meaning (edge data); otherwise a
+        // mistake
         slots_[i].p = nullptr;
         return true;
       }
       slots_[i].p = nullptr;
       return true;
     }
-    if (PyLong_Check(value) || is_handle(value) || is_record(value)) {  // one element stands for a list of one
+    if (PyLong_Check(value) || is_handle(value) ||
+        is_record(value)) {  // one element stands for a list of one
       if (is_record(value) || is_handle(value)) {
         if (count > 1 && count != UINT64_MAX) return short_list(i, 1, count);
         if (!fetch_void(slots_[i], frame_.take(size_of(p.kind, p.type)))) return false;
@@ -253,8 +297,10 @@ class Call {
       }
       PyErr_Clear();
     }
-    if (PyUnicode_Check(value) || PyBytes_Check(value) || !(PyList_Check(value) || PyTuple_Check(value) || PySequence_Check(value))) {
-      PyErr_Format(PyExc_TypeError, "%s(): %s must be a list or tuple, not %s", f_.name, where(i).name, Py_TYPE(value)->tp_name);
+    if (PyUnicode_Check(value) || PyBytes_Check(value) ||
+        !(PyList_Check(value) || PyTuple_Check(value) || PySequence_Check(value))) {
+      PyErr_Format(PyExc_TypeError, "%s(): %s must be a list or tuple, not %s", f_.name,
+                   where(i).name, Py_TYPE(value)->tp_name);
       return false;
     }
     Ref items{PySequence_Fast(value, "a list or tuple is needed")};
@@ -265,14 +311,17 @@ class Call {
     if (!fetch_void(slots_[i], frame_.take(each * (n == 0 ? 1 : n)))) return false;
     for (std::uint64_t k = 0; k < n; ++k) {
       PyObject* item = PySequence_Fast_GET_ITEM(items.get(), static_cast<Py_ssize_t>(k));
-      if (!store(item, p.kind, p.type, where(i), static_cast<char*>(slots_[i].p) + k * each, nullptr)) return false;
+      if (!store(item, p.kind, p.type, where(i), static_cast<char*>(slots_[i].p) + k * each,
+                 nullptr))
+        return false;
     }
     return frame_.hold(items.get());
   }
 
   bool short_list(int i, std::uint64_t have, std::uint64_t count) {
-    PyErr_Format(PyExc_ValueError, "%s(): %s has %llu elements, but %s is %llu", f_.name, where(i).name,
-                 static_cast<unsigned long long>(have), f_.api->text + params_[params_[i].link].name,
+    PyErr_Format(PyExc_ValueError, "%s(): %s has %llu elements, but %s is %llu", f_.name,
+                 where(i).name, static_cast<unsigned long long>(have),
+                 f_.api->text + params_[params_[i].link].name,
                  static_cast<unsigned long long>(count));
     return false;
   }
@@ -284,13 +333,14 @@ class Call {
       return true;
     }
     if (PyUnicode_Check(value) || PyBytes_Check(value) || PyLong_Check(value)) {
-      PyErr_Format(PyExc_TypeError, "%s(): %s must be a list or tuple of bytes or str, not %s", f_.name, where(i).name,
-                   Py_TYPE(value)->tp_name);
+      PyErr_Format(PyExc_TypeError, "%s(): %s must be a list or tuple of bytes or str, not %s",
+                   f_.name, where(i).name, Py_TYPE(value)->tp_name);
       return false;
     }
     Ref items{PySequence_Fast(value, "a list or tuple is needed")};
     if (!items) {
-      PyErr_Format(PyExc_TypeError, "%s(): %s must be a list or tuple, not %s", f_.name, where(i).name, Py_TYPE(value)->tp_name);
+      PyErr_Format(PyExc_TypeError, "%s(): %s must be a list or tuple, not %s", f_.name,
+                   where(i).name, Py_TYPE(value)->tp_name);
       return false;
     }
     const auto n = static_cast<std::uint64_t>(PySequence_Fast_GET_SIZE(items.get()));
@@ -300,8 +350,8 @@ class Call {
     for (std::uint64_t k = 0; k < n; ++k) {
       PyObject* item = PySequence_Fast_GET_ITEM(items.get(), static_cast<Py_ssize_t>(k));
       if (Py_IsNone(item)) {
-        PyErr_Format(PyExc_TypeError, "%s(): %s[%llu] must be bytes or str, not None", f_.name, where(i).name,
-                     static_cast<unsigned long long>(k));
+        PyErr_Format(PyExc_TypeError, "%s(): %s[%llu] must be bytes or str, not None", f_.name,
+                     where(i).name, static_cast<unsigned long long>(k));
         return false;
       }
       if (!to_text(item, where(i), frame_, &list[k])) return false;
@@ -310,7 +360,8 @@ class Call {
     return true;
   }
 
-  /// Calls a function that tells a size, with this call's leading arguments; 0 when it fails: the call itself will say why.
+  /// Calls a function that tells a size, with this call's leading arguments; 0 when it fails: the
+  /// call itself will say why.
   bool ask(const FunctionRow& sizer, int arguments, std::uint64_t* answer) {
     if (f_.address == nullptr && !resolve(f_)) return false;  // the library is there from here on
     void* function = f_.api->resolve(*f_.api, sizer);
@@ -333,8 +384,9 @@ class Call {
       return true;
     }
     if (size.u < needed) {
-      PyErr_Format(PyExc_ValueError, "%s(): %s is %llu, but %llu bytes are needed", f_.name, where(i).name,
-                   static_cast<unsigned long long>(size.u), static_cast<unsigned long long>(needed));
+      PyErr_Format(PyExc_ValueError, "%s(): %s is %llu, but %llu bytes are needed", f_.name,
+                   where(i).name, static_cast<unsigned long long>(size.u),
+                   static_cast<unsigned long long>(needed));
       return false;
     }
     filled_ = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size.u));
@@ -345,18 +397,23 @@ class Call {
     return true;
   }
 
-  // ---- values whose type depends on an attribute ----------------------------------------------------------------------
+  // ---- values whose type depends on an attribute
+  // ----------------------------------------------------------------------
 
   const AttributeRow* attribute(int i) const {
     const ParamRow& p = params_[i];
-    return attribute_row(*f_.api, p.extra, static_cast<std::int64_t>(static_cast<std::int32_t>(slots_[p.link].u)));
+    return attribute_row(*f_.api, p.extra,
+                         static_cast<std::int64_t>(static_cast<std::int32_t>(slots_[p.link].u)));
   }
 
   bool preset_size(int i) {
     const AttributeRow* row = attribute(i);
-    const std::uint64_t size = row == nullptr ? 8 : row->length != 0 ? row->length : size_of(row->kind, row->type);
+    const std::uint64_t size = row == nullptr     ? 8
+                               : row->length != 0 ? row->length
+                                                  : size_of(row->kind, row->type);
     for (int k = 0; k < row_.parameters; ++k) {
-      if (params_[k].role == Role::size_of && params_[k].link == i) std::memcpy(slots_[k].p, &size, sizeof size);
+      if (params_[k].role == Role::size_of && params_[k].link == i)
+        std::memcpy(slots_[k].p, &size, sizeof size);
     }
     return true;
   }
@@ -371,7 +428,8 @@ class Call {
       slot.p = const_cast<char*>(text);
       const std::uint64_t size = text != nullptr ? std::strlen(text) + 1 : 0;
       for (int k = 0; k < row_.parameters; ++k) {
-        if (params_[k].role == Role::size_of && params_[k].link == i) std::memcpy(slots_[k].p, &size, sizeof size);
+        if (params_[k].role == Role::size_of && params_[k].link == i)
+          std::memcpy(slots_[k].p, &size, sizeof size);
       }
       return true;
     }
@@ -384,7 +442,8 @@ class Call {
     const ParamRow& keys = params_[p.link];
     const std::uint64_t n = keys.link >= 0 ? linked_number(keys) : 0;
     if (n > 4096 || (n != 0 && slots_[p.link].p == nullptr)) {
-      PyErr_Format(PyExc_ValueError, "%s(): %s is missing or too long", f_.name, where(p.link).name);
+      PyErr_Format(PyExc_ValueError, "%s(): %s is missing or too long", f_.name,
+                   where(p.link).name);
       return false;
     }
     auto** list = static_cast<void**>(frame_.take(sizeof(void*) * (n + 1)));
@@ -405,14 +464,16 @@ class Call {
       const auto key = static_cast<const std::int32_t*>(slots_[p.link].p)[k];
       const AttributeRow* row = attribute_row(*f_.api, p.extra, key);
       const void* place = static_cast<void**>(slots_[i].p)[k];
-      PyObject* item = row != nullptr ? load(row->kind, row->type, place, nullptr, row->length) : load(Kind::u64, kNoType, place, nullptr);
+      PyObject* item = row != nullptr ? load(row->kind, row->type, place, nullptr, row->length)
+                                      : load(Kind::u64, kNoType, place, nullptr);
       if (item == nullptr) return nullptr;
       PyList_SET_ITEM(list.get(), k, item);
     }
     return list.release();
   }
 
-  /// Option values (CUjit_option): numbers are stored in the pointer itself, text and buffers by address.
+  /// Option values (CUjit_option): numbers are stored in the pointer itself, text and buffers by
+  /// address.
   bool options(int i, PyObject* value) {
     const ParamRow& p = params_[i];
     if (value == nullptr || Py_IsNone(value)) {
@@ -429,7 +490,8 @@ class Call {
     if (list == nullptr) return false;
     for (std::uint64_t k = 0; k < n && k < count; ++k) {
       PyObject* item = PySequence_Fast_GET_ITEM(items.get(), static_cast<Py_ssize_t>(k));
-      const AttributeRow* row = keys != nullptr ? attribute_row(*f_.api, p.extra, keys[k]) : nullptr;
+      const AttributeRow* row =
+          keys != nullptr ? attribute_row(*f_.api, p.extra, keys[k]) : nullptr;
       Slot slot{};
       if (row != nullptr && row->kind == Kind::f32) {
         if (!to_slot(item, Kind::f32, kNoType, where(i), &slot)) return false;
@@ -491,10 +553,12 @@ class Call {
     return true;
   }
 
-  // ---- the call and its results -------------------------------------------------------------------------------------------
+  // ---- the call and its results
+  // -------------------------------------------------------------------------------------------
 
   std::uint64_t invoke() {
-    const bool release = (row_.flags & kBlocking) != 0 || pending_host_calls.load(std::memory_order_relaxed) != 0;
+    const bool release =
+        (row_.flags & kBlocking) != 0 || pending_host_calls.load(std::memory_order_relaxed) != 0;
     if (!release) return row_.invoke(f_.address, slots_);
     PyThreadState* state = PyEval_SaveThread();
     const std::uint64_t value = row_.invoke(f_.address, slots_);
@@ -510,10 +574,12 @@ class Call {
     return pair[0];
   }
 
-  /// Asks for the number of elements first, then for the elements; a list that grew in between is asked for again.
+  /// Asks for the number of elements first, then for the elements; a list that grew in between is
+  /// asked for again.
   int ask_twice() {
     int code = status();
-    for (int attempt = 0; attempt < 8 && (code == 0 || code == 7); ++attempt) {  // 7: NVML_ERROR_INSUFFICIENT_SIZE
+    for (int attempt = 0; attempt < 8 && (code == 0 || code == 7);
+         ++attempt) {  // 7: NVML_ERROR_INSUFFICIENT_SIZE
       bool fits = true;
       for (int i = 0; i < row_.parameters; ++i) {
         const ParamRow& p = params_[i];
@@ -532,16 +598,20 @@ class Call {
     return code;
   }
 
-  /// After the library took (or refused) a Python callback: on a capturing stream it belongs to the graph from now on.
+  /// After the library took (or refused) a Python callback: on a capturing stream it belongs to the
+  /// graph from now on.
   void settle(int code) {
     HostCall* call = std::exchange(host_call_, nullptr);
     if (code != 0) return drop(call);
     bool once = false;
     for (int i = 0; i < row_.parameters; ++i) {
       const ParamRow& p = params_[i];
-      if (p.role != Role::in || p.kind != Kind::handle || std::strcmp(name_of(row_of(p.type).root), "CUstream") != 0) continue;
+      if (p.role != Role::in || p.kind != Kind::handle ||
+          std::strcmp(name_of(row_of(p.type).root), "CUstream") != 0)
+        continue;
       CUstreamCaptureStatus status{};
-      once = driver().cuStreamIsCapturing(static_cast<CUstream>(slots_[i].p), &status) == CUDA_SUCCESS &&
+      once = driver().cuStreamIsCapturing(static_cast<CUstream>(slots_[i].p), &status) ==
+                 CUDA_SUCCESS &&
              status == CU_STREAM_CAPTURE_STATUS_NONE;
     }
     commit(call, once);
@@ -549,12 +619,23 @@ class Call {
 
   bool returned(const ParamRow& p) const {
     switch (p.role) {
-      case Role::out: case Role::out_chars: case Role::out_array: case Role::out_counted: case Role::out_owned:
-      case Role::count: case Role::in_out: case Role::attribute_out: case Role::attributes_out: case Role::out_asked:
+      case Role::out:
+      case Role::out_chars:
+      case Role::out_array:
+      case Role::out_counted:
+      case Role::out_owned:
+      case Role::count:
+      case Role::in_out:
+      case Role::attribute_out:
+      case Role::attributes_out:
+      case Role::out_asked:
         return true;
-      case Role::size_of: return p.extra != 0;
-      case Role::result_field: return true;
-      default: return false;
+      case Role::size_of:
+        return p.extra != 0;
+      case Role::result_field:
+        return true;
+      default:
+        return false;
     }
   }
 
@@ -564,7 +645,10 @@ class Call {
       case Role::out:
         if (p.kind == Kind::record) return std::exchange(fresh_[index_[i]], nullptr);
         [[fallthrough]];
-      case Role::in_out: case Role::count: case Role::size_of: return load(p.kind, p.type, slots_[i].p, nullptr);
+      case Role::in_out:
+      case Role::count:
+      case Role::size_of:
+        return load(p.kind, p.type, slots_[i].p, nullptr);
       case Role::out_chars: {
         const auto* text = static_cast<const char*>(slots_[i].p);
         if (p.kind == Kind::bytes) return PyBytes_FromStringAndSize(text, counts_[i]);
@@ -572,10 +656,12 @@ class Call {
         return PyBytes_FromStringAndSize(text, static_cast<Py_ssize_t>(strnlen(text, counts_[i])));
       }
       case Role::out_asked:
-      case Role::out_array: return list_of(p, static_cast<const char*>(slots_[i].p), counts_[i]);
+      case Role::out_array:
+        return list_of(p, static_cast<const char*>(slots_[i].p), counts_[i]);
       case Role::out_counted: {
         const std::uint64_t have = number(p.link);
-        return list_of(p, static_cast<const char*>(slots_[i].p), have < counts_[i] ? have : counts_[i]);
+        return list_of(p, static_cast<const char*>(slots_[i].p),
+                       have < counts_[i] ? have : counts_[i]);
       }
       case Role::out_owned: {
         const char* data = nullptr;
@@ -587,12 +673,14 @@ class Call {
         if (row == nullptr) return load(Kind::u64, kNoType, slots_[i].p, nullptr);
         return load(row->kind, row->type, slots_[i].p, nullptr, row->length);
       }
-      case Role::attributes_out: return attribute_list(i);
+      case Role::attributes_out:
+        return attribute_list(i);
       case Role::result_field: {
         const std::size_t room = p.kind == Kind::string ? p.type : 0;
         return load(p.kind, p.type, static_cast<char*>(slots_[p.link].p) + p.extra, nullptr, room);
       }
-      default: Py_RETURN_NONE;
+      default:
+        Py_RETURN_NONE;
     }
   }
 
@@ -665,9 +753,12 @@ class Call {
       slots_[row_.parameters].p = record->place;
     }
     std::uint64_t raw = invoke();
-    if (f_.raising && row_.returns == Kind::i64 && static_cast<std::int64_t>(raw) < 0) {  // cuFileRead: minus an error
+    if (f_.raising && row_.returns == Kind::i64 &&
+        static_cast<std::int64_t>(raw) < 0) {  // cuFileRead: minus an error
       Ref member{enum_member(f_.api->result, -static_cast<std::int64_t>(raw))};
-      return member ? PyObject_CallFunction(raise_status, "sOs", f_.api->module, member.get(), f_.name) : nullptr;
+      return member
+                 ? PyObject_CallFunction(raise_status, "sOs", f_.api->module, member.get(), f_.name)
+                 : nullptr;
     }
     PyObject* value = record != nullptr ? std::exchange(fresh_[fresh_count_ - 1], nullptr)
                                         : load(row_.returns, row_.returns_type, &raw, nullptr);
@@ -692,19 +783,34 @@ class Call {
 
 }  // namespace
 
-PyObject* call_function(FunctionObject& function, PyObject* const* args) { return Call{function}(args); }
+PyObject* call_function(FunctionObject& function, PyObject* const* args) {
+  return Call{function}(args);
+}
 
 int count_outputs(const FunctionRow& row, const ParamRow* params) {
   int outs = 0;
   for (int i = 0; i < row.parameters + row.extras; ++i) {
     switch (params[i].role) {
-      case Role::out: case Role::out_chars: case Role::out_array: case Role::out_counted: case Role::out_owned:
-      case Role::count: case Role::in_out: case Role::attribute_out: case Role::attributes_out: case Role::out_asked:
+      case Role::out:
+      case Role::out_chars:
+      case Role::out_array:
+      case Role::out_counted:
+      case Role::out_owned:
+      case Role::count:
+      case Role::in_out:
+      case Role::attribute_out:
+      case Role::attributes_out:
+      case Role::out_asked:
         ++outs;
         break;
-      case Role::size_of: outs += params[i].extra != 0; break;
-      case Role::result_field: ++outs; break;
-      default: break;
+      case Role::size_of:
+        outs += params[i].extra != 0;
+        break;
+      case Role::result_field:
+        ++outs;
+        break;
+      default:
+        break;
     }
   }
   return outs;

@@ -1,5 +1,6 @@
-// callbacks.cpp: Python callables as C callbacks. Each has a record that keeps callable and user data alive until the library
-// has run it for the last time; records that belong to a graph or a struct live as long as the process.
+// callbacks.cpp: Python callables as C callbacks. Each has a record that keeps callable and user
+// data alive until the library has run it for the last time; records that belong to a graph or a
+// struct live as long as the process.
 #include <mutex>
 #include <unordered_set>
 
@@ -60,7 +61,8 @@ class Interpreter {
   bool alive_ = false;
 };
 
-/// Runs the callable; an exception cannot go anywhere, so it is printed as Python does for destructors.
+/// Runs the callable; an exception cannot go anywhere, so it is printed as Python does for
+/// destructors.
 template <class... Arguments>
 PyObject* run(HostCall* call, const char* format, Arguments... arguments) {
   Ref args{Py_BuildValue(format, arguments...)};
@@ -86,7 +88,8 @@ void host(void* pointer) {
 void stream(CUstream handle, CUresult status, void* pointer) {
   if (Interpreter python; python) {
     auto* call = static_cast<HostCall*>(pointer);
-    Ref args{Py_BuildValue("(KiO)", reinterpret_cast<unsigned long long>(handle), static_cast<int>(status), call->user)};
+    Ref args{Py_BuildValue("(KiO)", reinterpret_cast<unsigned long long>(handle),
+                           static_cast<int>(status), call->user)};
     Ref result{args ? PyObject_CallObject(call->callable, args.get()) : nullptr};
     if (!result) PyErr_WriteUnraisable(call->callable);
     finished(call);
@@ -104,7 +107,8 @@ void logs(void* pointer, int level, char* message, std::size_t length) {
   }
 }
 
-// cuOccupancyMaxPotentialBlockSize calls back on the same thread, before it returns, and has no user data.
+// cuOccupancyMaxPotentialBlockSize calls back on the same thread, before it returns, and has no
+// user data.
 thread_local HostCall* occupancy_call = nullptr;
 
 std::size_t occupancy(int block_size) {
@@ -119,12 +123,18 @@ std::size_t occupancy(int block_size) {
 
 void* trampoline(CallbackShape shape) {
   switch (shape) {
-    case CallbackShape::host: return reinterpret_cast<void*>(host);
-    case CallbackShape::stream: return reinterpret_cast<void*>(stream);
-    case CallbackShape::occupancy: return reinterpret_cast<void*>(occupancy);
-    case CallbackShape::destroy: return reinterpret_cast<void*>(destroy);
-    case CallbackShape::logs: return reinterpret_cast<void*>(logs);
-    default: return nullptr;
+    case CallbackShape::host:
+      return reinterpret_cast<void*>(host);
+    case CallbackShape::stream:
+      return reinterpret_cast<void*>(stream);
+    case CallbackShape::occupancy:
+      return reinterpret_cast<void*>(occupancy);
+    case CallbackShape::destroy:
+      return reinterpret_cast<void*>(destroy);
+    case CallbackShape::logs:
+      return reinterpret_cast<void*>(logs);
+    default:
+      return nullptr;
   }
 }
 
@@ -133,7 +143,8 @@ void* ctypes_function(PyObject* value) {
   static PyObject* type = nullptr;
   if (type == nullptr) {
     Ref modules = Ref::borrow(PyImport_GetModuleDict());
-    PyObject* low = PyDict_GetItemString(modules.get(), "_ctypes");  // not loaded: nobody can hold such an object
+    PyObject* low = PyDict_GetItemString(modules.get(),
+                                         "_ctypes");  // not loaded: nobody can hold such an object
     if (low == nullptr) return nullptr;
     type = PyObject_GetAttrString(low, "CFuncPtr");
     if (type == nullptr) return PyErr_Clear(), nullptr;
@@ -142,14 +153,16 @@ void* ctypes_function(PyObject* value) {
   Py_buffer view;
   if (PyObject_GetBuffer(value, &view, PyBUF_SIMPLE) < 0) return PyErr_Clear(), nullptr;
   void* function = nullptr;
-  if (view.len >= static_cast<Py_ssize_t>(sizeof function)) std::memcpy(&function, view.buf, sizeof function);
+  if (view.len >= static_cast<Py_ssize_t>(sizeof function))
+    std::memcpy(&function, view.buf, sizeof function);
   PyBuffer_Release(&view);
   return function;
 }
 
 }  // namespace
 
-bool to_callback(PyObject* value, CallbackShape shape, const Where& where, Slot* out, HostCall** call) {
+bool to_callback(PyObject* value, CallbackShape shape, const Where& where, Slot* out,
+                 HostCall** call) {
   if (PyLong_Check(value)) return to_integer(value, Kind::u64, where, out);
   if (Py_IsNone(value)) {
     out->u = 0;
@@ -161,14 +174,17 @@ bool to_callback(PyObject* value, CallbackShape shape, const Where& where, Slot*
   }
   if (void* function = ctypes_function(value)) {
     out->p = function;
-    if (shape != CallbackShape::occupancy) Py_INCREF(value);  // the library may call it at any time from now on
+    if (shape != CallbackShape::occupancy)
+      Py_INCREF(value);  // the library may call it at any time from now on
     return true;
   }
   if (PyCallable_Check(value)) {
     void* function = trampoline(shape);
     if (function == nullptr || call == nullptr) {
-      PyErr_Format(PyExc_TypeError, "%s%s%s must be the address of a C function (a ctypes function, for example), not %s",
-                   where.owner, where.joint, where.name, Py_TYPE(value)->tp_name);
+      PyErr_Format(
+          PyExc_TypeError,
+          "%s%s%s must be the address of a C function (a ctypes function, for example), not %s",
+          where.owner, where.joint, where.name, Py_TYPE(value)->tp_name);
       return false;
     }
     *call = new HostCall{Py_NewRef(value), Py_NewRef(Py_None), shape};
@@ -179,8 +195,8 @@ bool to_callback(PyObject* value, CallbackShape shape, const Where& where, Slot*
     out->p = function;
     return true;
   }
-  PyErr_Format(PyExc_TypeError, "%s%s%s must be a callable, a function address or None, not %s", where.owner, where.joint,
-               where.name, Py_TYPE(value)->tp_name);
+  PyErr_Format(PyExc_TypeError, "%s%s%s must be a callable, a function address or None, not %s",
+               where.owner, where.joint, where.name, Py_TYPE(value)->tp_name);
   return false;
 }
 

@@ -7,7 +7,8 @@
 
 namespace cucore::bindings {
 
-/// Entry of the driver table; null for a function this driver lacks. Throws when there is no driver.
+/// Entry of the driver table; null for a function this driver lacks. Throws when there is no
+/// driver.
 static void* resolve(const Api& api, const FunctionRow& row) {
   const DriverTable& table = driver();
   if (!driver_has(api.text + row.symbol)) return nullptr;

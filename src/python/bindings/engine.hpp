@@ -1,4 +1,5 @@
-// engine.hpp: what the parts of the binding engine share. See docs/design/bindings.md for how they fit together.
+// engine.hpp: what the parts of the binding engine share. See docs/design/bindings.md for how they
+// fit together.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -31,7 +32,8 @@ class Ref {
   PyObject* object_ = nullptr;
 };
 
-// ---- the rendered APIs ------------------------------------------------------------------------------------------------
+// ---- the rendered APIs
+// ------------------------------------------------------------------------------------------------
 
 const Api& api_of(TypeId id);
 inline const TypeRow& row_of(TypeId id) { return api_of(id).types[id & 0x0FFF]; }
@@ -45,7 +47,8 @@ struct Where {
   const char* name;
 };
 
-// ---- types (types.cpp, enums.cpp, handles.cpp, records.cpp) -----------------------------------------------------------
+// ---- types (types.cpp, enums.cpp, handles.cpp, records.cpp)
+// -----------------------------------------------------------
 
 /// The class of a rendered type, made when first asked for. Borrowed; null with an exception set.
 PyObject* class_of(TypeId id);
@@ -61,8 +64,7 @@ bool init_records();
 PyObject* enum_member(TypeId id, std::int64_t value);
 
 struct HandleObject {
-  PyObject_HEAD
-  std::uint64_t* place;  // &value, or memory the caller named with _ptr
+  PyObject_HEAD std::uint64_t* place;  // &value, or memory the caller named with _ptr
   std::uint64_t value;
   TypeId type;
   TypeId root;
@@ -74,16 +76,16 @@ std::uint64_t handle_value(const HandleObject* handle);
 inline bool is_handle(PyObject* o) { return PyObject_TypeCheck(o, handle_base); }
 
 struct RecordObject {
-  PyObject_HEAD
-  void* place;
+  PyObject_HEAD void* place;
   PyObject* owner;  // the record this one is a part of, or null
-  PyObject* keep;   // dict: address of a pointer field -> what it points to; on the outermost record only
+  PyObject*
+      keep;  // dict: address of a pointer field -> what it points to; on the outermost record only
   TypeId type;
   bool owns;            // place was allocated for this object
   std::uint32_t count;  // elements: more than one in the Pythonic modules only
 };
 extern PyTypeObject* record_base;
-RecordObject* new_record(TypeId id, std::uint32_t count = 1);           // zeroed, owns its memory
+RecordObject* new_record(TypeId id, std::uint32_t count = 1);  // zeroed, owns its memory
 RecordObject* view_record(TypeId id, void* place, PyObject* owner);
 inline bool is_record(PyObject* o) { return PyObject_TypeCheck(o, record_base); }
 /// The record behind a Python argument for a parameter of type `id`; null with an exception set.
@@ -93,15 +95,18 @@ bool keep_alive(RecordObject* record, const void* field, PyObject* what);
 /// What `field` points to for as long as the record keeps it, or null. Borrowed.
 PyObject* kept(RecordObject* record, const void* field);
 
-// ---- values (convert.cpp) ---------------------------------------------------------------------------------------------
+// ---- values (convert.cpp)
+// ---------------------------------------------------------------------------------------------
 
 std::size_t size_of(Kind kind, TypeId type);
 /// A Python value as a C value; false with an exception that names `where`.
 bool to_slot(PyObject* value, Kind kind, TypeId type, const Where& where, Slot* out);
 /// Writes a slot to memory as the C type.
 void put(const Slot& slot, Kind kind, TypeId type, void* place);
-/// Python value -> memory; records are copied, their keep-alives taken over by `into` (may be null).
-bool store(PyObject* value, Kind kind, TypeId type, const Where& where, void* place, RecordObject* into);
+/// Python value -> memory; records are copied, their keep-alives taken over by `into` (may be
+/// null).
+bool store(PyObject* value, Kind kind, TypeId type, const Where& where, void* place,
+           RecordObject* into);
 /// Memory -> Python value. `owner` keeps the memory alive for records; null: records are copied.
 PyObject* load(Kind kind, TypeId type, const void* place, PyObject* owner, std::size_t length = 0);
 bool to_integer(PyObject* value, Kind kind, const Where& where, Slot* out);
@@ -116,7 +121,8 @@ class Frame {
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
   ~Frame() {
-    if (first_ != nullptr) [[unlikely]] clear();
+    if (first_ != nullptr) [[unlikely]]
+      clear();
   }
   /// Zeroed memory; null with MemoryError set.
   void* take(std::size_t bytes) {
@@ -129,8 +135,8 @@ class Frame {
     }
     return take_heap(bytes);
   }
-  bool hold(PyObject* object);                                 // a borrowed object, until the call is over
-  Py_buffer* buffer(PyObject* object, int flags);              // released when the call is over
+  bool hold(PyObject* object);                     // a borrowed object, until the call is over
+  Py_buffer* buffer(PyObject* object, int flags);  // released when the call is over
  private:
   struct Node;
   void* take_heap(std::size_t bytes);
@@ -140,34 +146,44 @@ class Frame {
   alignas(16) char inline_[496];
 };
 
-/// void*: None, integers, handles, records, buffers (of at least `needed` bytes). `writes`: the callee writes there.
-bool to_address(PyObject* value, const Where& where, Frame& frame, std::uint64_t needed, bool writes, Slot* out);
+/// void*: None, integers, handles, records, buffers (of at least `needed` bytes). `writes`: the
+/// callee writes there.
+bool to_address(PyObject* value, const Where& where, Frame& frame, std::uint64_t needed,
+                bool writes, Slot* out);
 bool to_text(PyObject* value, const Where& where, Frame& frame, const char** out);
-/// A code image: like to_address, but text, and anything not NUL-terminated, is copied with a NUL after it.
+/// A code image: like to_address, but text, and anything not NUL-terminated, is copied with a NUL
+/// after it.
 bool to_image(PyObject* value, const Where& where, Frame& frame, Slot* out);
 
-// ---- kernel arguments (kernel_params.cpp) -----------------------------------------------------------------------------
+// ---- kernel arguments (kernel_params.cpp)
+// -----------------------------------------------------------------------------
 
 /// Every documented form of `kernelParams` as a void**; temporary memory lives in the frame.
 bool to_kernel_params(PyObject* value, const Where& where, Frame& frame, Slot* out);
-/// The same for a field of a record that outlives the call: what must stay alive comes back as an object.
+/// The same for a field of a record that outlives the call: what must stay alive comes back as an
+/// object.
 PyObject* kernel_params_object(PyObject* value, const Where& where, void** address);
 
-// ---- callbacks (callbacks.cpp) ----------------------------------------------------------------------------------------
+// ---- callbacks (callbacks.cpp)
+// ----------------------------------------------------------------------------------------
 
 struct HostCall;  // a Python callable the library will call
-/// Python callables that the library has yet to call: while there are some, submitting work must not hold the GIL.
+/// Python callables that the library has yet to call: while there are some, submitting work must
+/// not hold the GIL.
 extern std::atomic<long> pending_host_calls;
-/// A function pointer from a handle, an address, a ctypes function or a Python callable. For a callable `call` is set and
-/// must be given its user data and then be committed or dropped.
-bool to_callback(PyObject* value, CallbackShape shape, const Where& where, Slot* out, HostCall** call);
+/// A function pointer from a handle, an address, a ctypes function or a Python callable. For a
+/// callable `call` is set and must be given its user data and then be committed or dropped.
+bool to_callback(PyObject* value, CallbackShape shape, const Where& where, Slot* out,
+                 HostCall** call);
 void set_user_data(HostCall* call, PyObject* user);
 void* user_pointer(HostCall* call);
-void commit(HostCall* call, bool once);  // the library took it; `once`: it is freed after its first run
-void drop(HostCall* call);               // the library did not take it
-PyObject* user_data_of(void* pointer);   // of a committed call, or null
+void commit(HostCall* call,
+            bool once);     // the library took it; `once`: it is freed after its first run
+void drop(HostCall* call);  // the library did not take it
+PyObject* user_data_of(void* pointer);  // of a committed call, or null
 
-// ---- calls (call.cpp) -------------------------------------------------------------------------------------------------
+// ---- calls (call.cpp)
+// -------------------------------------------------------------------------------------------------
 
 /// The Python function of a row. `raising`: errors raise, values come back bare.
 PyObject* make_function(const Api& api, const FunctionRow& row, bool raising);
@@ -176,6 +192,7 @@ bool init_functions();
 PyObject* make_attribute(const Api& api, const char* name, bool raising);
 [[noreturn]] void unreachable_kind();
 
-extern PyObject* raise_status;  // Python callable: (module, result member, function name) -> exception to raise
+extern PyObject*
+    raise_status;  // Python callable: (module, result member, function name) -> exception to raise
 
 }  // namespace cucore::bindings

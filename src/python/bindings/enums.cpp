@@ -1,5 +1,5 @@
-// enums.cpp: enum classes and their members. The class itself is written in Python (cuda/bindings/_fast_enum.py);
-// here is the quick way from a value to its member.
+// enums.cpp: enum classes and their members. The class itself is written in Python
+// (cuda/bindings/_fast_enum.py); here is the quick way from a value to its member.
 #include <atomic>
 #include <unordered_map>
 
@@ -32,7 +32,8 @@ Members* load_members(TypeId id) {
   while (PyDict_Next(values.get(), &position, &key, &value)) {
     members->by_value.emplace(PyLong_AsLongLong(key), Py_NewRef(value));
   }
-  if (const auto zero = members->by_value.find(0); zero != members->by_value.end()) members->zero = zero->second;
+  if (const auto zero = members->by_value.find(0); zero != members->by_value.end())
+    members->zero = zero->second;
   return members;
 }
 
@@ -48,7 +49,8 @@ PyObject* make_enum(TypeId id) {
   for (int i = 0; i < row.count; ++i) {
     const MemberRow& member = api.members[row.first + i];
     Ref value{PyLong_FromLongLong(member.value)};
-    if (!value || PyDict_SetItemString(members.get(), api.text + member.name, value.get()) < 0) return nullptr;
+    if (!value || PyDict_SetItemString(members.get(), api.text + member.name, value.get()) < 0)
+      return nullptr;
   }
   return PyObject_CallFunction(make.get(), "ssO", api.text + row.name, api.module, members.get());
 }
@@ -61,10 +63,12 @@ PyObject* enum_member(TypeId id, std::int64_t value) {
     members = load_members(id);
     if (members == nullptr) return nullptr;
     Members* first = nullptr;
-    if (!tables[id].compare_exchange_strong(first, members)) members = first;  // another thread was faster
+    if (!tables[id].compare_exchange_strong(first, members))
+      members = first;  // another thread was faster
   }
   if (value == 0 && members->zero != nullptr) return Py_NewRef(members->zero);
-  if (const auto found = members->by_value.find(value); found != members->by_value.end()) return Py_NewRef(found->second);
+  if (const auto found = members->by_value.find(value); found != members->by_value.end())
+    return Py_NewRef(found->second);
   Ref make{fast_enum("unknown_member")};  // a newer library may know more values than the facts
   if (!make) return nullptr;
   return PyObject_CallFunction(make.get(), "OL", class_of(id), static_cast<long long>(value));

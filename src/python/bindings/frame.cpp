@@ -1,4 +1,5 @@
-// frame.cpp: what lives as long as one call (memory, references, buffers), and arguments that need it: addresses and text.
+// frame.cpp: what lives as long as one call (memory, references, buffers), and arguments that need
+// it: addresses and text.
 #include <cstdlib>
 #include <new>
 
@@ -17,7 +18,8 @@ void* Frame::take_heap(std::size_t bytes) {
   void* memory = std::calloc(1, sizeof(Node) + 16 + bytes);
   if (memory == nullptr) return PyErr_NoMemory(), nullptr;
   first_ = new (memory) Node{Node::What::memory, first_, nullptr, {}};
-  const auto after = (reinterpret_cast<std::uintptr_t>(memory) + sizeof(Node) + 15) & ~std::uintptr_t{15};
+  const auto after =
+      (reinterpret_cast<std::uintptr_t>(memory) + sizeof(Node) + 15) & ~std::uintptr_t{15};
   return reinterpret_cast<void*>(after);
 }
 
@@ -52,8 +54,8 @@ void Frame::clear() {
 namespace {
 
 bool wrong_type(PyObject* value, const char* expected, const Where& where) {
-  PyErr_Format(PyExc_TypeError, "%s%s%s must be %s, not %s", where.owner, where.joint, where.name, expected,
-               Py_TYPE(value)->tp_name);
+  PyErr_Format(PyExc_TypeError, "%s%s%s must be %s, not %s", where.owner, where.joint, where.name,
+               expected, Py_TYPE(value)->tp_name);
   return false;
 }
 
@@ -63,23 +65,26 @@ bool has_index(PyObject* value) {
 }
 
 /// The bytes of a buffer object, contiguous.
-bool buffer_address(PyObject* value, const Where& where, Frame& frame, std::uint64_t needed, bool writes, Slot* out) {
+bool buffer_address(PyObject* value, const Where& where, Frame& frame, std::uint64_t needed,
+                    bool writes, Slot* out) {
   Py_buffer* view = frame.buffer(value, PyBUF_ANY_CONTIGUOUS | (writes ? PyBUF_WRITABLE : 0));
   if (view == nullptr && writes && PyBytes_Check(value) && PyBytes_GET_SIZE(value) > 1) {
-    // A bytes object made to be filled (b" " * size): the documented way of this API, though bytes should not change.
-    // Empty and one-byte objects are shared by the whole interpreter, so those are refused.
+    // A bytes object made to be filled (b" " * size): the documented way of this API, though bytes
+    // should not change. Empty and one-byte objects are shared by the whole interpreter, so those
+    // are refused.
     PyErr_Clear();
     view = frame.buffer(value, PyBUF_ANY_CONTIGUOUS);
   }
   if (view == nullptr) {
     PyErr_Clear();
-    PyErr_Format(writes ? PyExc_ValueError : PyExc_BufferError, "%s%s%s must be a contiguous%s buffer", where.owner,
-                 where.joint, where.name, writes ? " writable" : "");
+    PyErr_Format(writes ? PyExc_ValueError : PyExc_BufferError,
+                 "%s%s%s must be a contiguous%s buffer", where.owner, where.joint, where.name,
+                 writes ? " writable" : "");
     return false;
   }
   if (static_cast<std::uint64_t>(view->len) < needed) {
-    PyErr_Format(PyExc_ValueError, "%s%s%s has %zd bytes, but the call uses %llu", where.owner, where.joint, where.name,
-                 view->len, static_cast<unsigned long long>(needed));
+    PyErr_Format(PyExc_ValueError, "%s%s%s has %zd bytes, but the call uses %llu", where.owner,
+                 where.joint, where.name, view->len, static_cast<unsigned long long>(needed));
     return false;
   }
   out->p = view->buf;
@@ -88,8 +93,10 @@ bool buffer_address(PyObject* value, const Where& where, Frame& frame, std::uint
 
 }  // namespace
 
-bool to_address(PyObject* value, const Where& where, Frame& frame, std::uint64_t needed, bool writes, Slot* out) {
-  if (PyLong_Check(value)) [[likely]] return to_integer(value, Kind::u64, where, out);
+bool to_address(PyObject* value, const Where& where, Frame& frame, std::uint64_t needed,
+                bool writes, Slot* out) {
+  if (PyLong_Check(value)) [[likely]]
+    return to_integer(value, Kind::u64, where, out);
   if (Py_IsNone(value)) {
     out->u = 0;
     return true;
@@ -102,8 +109,9 @@ bool to_address(PyObject* value, const Where& where, Frame& frame, std::uint64_t
     auto* record = reinterpret_cast<RecordObject*>(value);
     const std::uint64_t have = std::uint64_t{row_of(record->type).size} * record->count;
     if (have < needed) {
-      PyErr_Format(PyExc_ValueError, "%s%s%s has %llu bytes, but the call uses %llu", where.owner, where.joint, where.name,
-                   static_cast<unsigned long long>(have), static_cast<unsigned long long>(needed));
+      PyErr_Format(PyExc_ValueError, "%s%s%s has %llu bytes, but the call uses %llu", where.owner,
+                   where.joint, where.name, static_cast<unsigned long long>(have),
+                   static_cast<unsigned long long>(needed));
       return false;
     }
     out->p = record->place;
@@ -126,7 +134,8 @@ bool to_address(PyObject* value, const Where& where, Frame& frame, std::uint64_t
     return pointer && to_integer(pointer.get(), Kind::u64, where, out);
   }
   const PyNumberMethods* number = Py_TYPE(value)->tp_as_number;
-  if (number == nullptr || (number->nb_index == nullptr && number->nb_int == nullptr) || PyFloat_Check(value)) {
+  if (number == nullptr || (number->nb_index == nullptr && number->nb_int == nullptr) ||
+      PyFloat_Check(value)) {
     return wrong_type(value, "an address (int), a buffer or None", where);
   }
   return to_integer(value, Kind::u64, where, out);

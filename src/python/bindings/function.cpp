@@ -1,4 +1,5 @@
-// function.cpp: rendered functions as Python built-ins: argument binding, help text, pickling, the address of the C function.
+// function.cpp: rendered functions as Python built-ins: argument binding, help text, pickling, the
+// address of the C function.
 #include "function.hpp"
 
 #include <exception>
@@ -18,13 +19,15 @@ const char* argument_name(const FunctionObject& f, int argument) {
 }
 
 /// Keyword arguments, defaults and arity errors: everything but the plain positional call.
-bool bind(const FunctionObject& f, PyObject* const* args, Py_ssize_t given, PyObject* names, PyObject** bound) {
+bool bind(const FunctionObject& f, PyObject* const* args, Py_ssize_t given, PyObject* names,
+          PyObject** bound) {
   const int wanted = f.row->arguments;
   const Py_ssize_t named = names != nullptr ? PyTuple_GET_SIZE(names) : 0;
   const bool legacy = (f.row->flags & kLegacyContext) != 0 && given + named == wanted - 1;
   const int shift = legacy && given == wanted - 1 ? 1 : 0;  // cuCtxCreate(flags, dev)
   if (given + shift > wanted) {
-    PyErr_Format(PyExc_TypeError, "%s() takes %d arguments (%zd given)", f.name, wanted, given + named);
+    PyErr_Format(PyExc_TypeError, "%s() takes %d arguments (%zd given)", f.name, wanted,
+                 given + named);
     return false;
   }
   for (int i = 0; i < wanted; ++i) bound[i] = nullptr;
@@ -33,7 +36,8 @@ bool bind(const FunctionObject& f, PyObject* const* args, Py_ssize_t given, PyOb
   for (Py_ssize_t k = 0; k < named; ++k) {
     PyObject* name = PyTuple_GET_ITEM(names, k);
     int at = 0;
-    while (at < wanted && f.keywords[at] != name && PyUnicode_Compare(f.keywords[at], name) != 0) ++at;
+    while (at < wanted && f.keywords[at] != name && PyUnicode_Compare(f.keywords[at], name) != 0)
+      ++at;
     if (at == wanted) {
       PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'", f.name, name);
       return false;
@@ -71,18 +75,31 @@ PyObject* entry(PyObject* self, PyObject* const* args, Py_ssize_t given, PyObjec
 
 const char* role_text(Role role) {
   switch (role) {
-    case Role::in_array: case Role::text_array: return "sequence";
-    case Role::in_void: return "address or buffer";
-    case Role::out_void: return "address or writable buffer";
-    case Role::image: return "address, buffer or text";
-    case Role::text: return "bytes or str";
-    case Role::kernel: return "address, buffer of addresses, or (values, ctypes types)";
-    case Role::callback: return "callable, ctypes function or address";
-    case Role::user_data: return "any object for a Python callable, else an address";
-    case Role::options: return "sequence of option values";
-    case Role::attribute_in: return "value of the attribute's type";
-    case Role::count: return "room for results";
-    default: return "";
+    case Role::in_array:
+    case Role::text_array:
+      return "sequence";
+    case Role::in_void:
+      return "address or buffer";
+    case Role::out_void:
+      return "address or writable buffer";
+    case Role::image:
+      return "address, buffer or text";
+    case Role::text:
+      return "bytes or str";
+    case Role::kernel:
+      return "address, buffer of addresses, or (values, ctypes types)";
+    case Role::callback:
+      return "callable, ctypes function or address";
+    case Role::user_data:
+      return "any object for a Python callable, else an address";
+    case Role::options:
+      return "sequence of option values";
+    case Role::attribute_in:
+      return "value of the attribute's type";
+    case Role::count:
+      return "room for results";
+    default:
+      return "";
   }
 }
 
@@ -99,19 +116,21 @@ std::string documentation(const FunctionObject& f) {
   text += api.text + f.row->prototype;
   for (int i = 0; i < f.row->parameters + f.row->extras; ++i) {
     const ParamRow& p = f.params[i];
-    const bool typed = p.kind == Kind::enumeration || p.kind == Kind::handle || p.kind == Kind::record;
+    const bool typed =
+        p.kind == Kind::enumeration || p.kind == Kind::handle || p.kind == Kind::record;
     const std::string type = typed ? name_of(p.type) : "";
     if (p.argument >= 0) {
       std::string role = role_text(p.role);
       if (!type.empty()) role = role.empty() ? type : role + " of " + type;
       arguments += std::string{"\n  "} + (api.text + p.name) + (role.empty() ? "" : ": " + role);
-    } else if (p.role != Role::null && p.role != Role::size_of && p.role != Role::constant && p.role != Role::elements && p.role != Role::asked &&
-               p.role != Role::compose) {
+    } else if (p.role != Role::null && p.role != Role::size_of && p.role != Role::constant &&
+               p.role != Role::elements && p.role != Role::asked && p.role != Role::compose) {
       results += std::string{"\n  "} + (api.text + p.name) + (type.empty() ? "" : ": " + type);
     }
   }
   if (!arguments.empty()) text += "\n\nArguments:" + arguments;
-  if (!results.empty()) text += std::string{"\n\nReturns"} + (f.raising ? ":" : " after the result code:") + results;
+  if (!results.empty())
+    text += std::string{"\n\nReturns"} + (f.raising ? ":" : " after the result code:") + results;
   return text;
 }
 
@@ -120,7 +139,8 @@ PyObject* reduce(PyObject* self, PyObject*) {
   Ref importlib{PyImport_ImportModule("importlib")};
   Ref import_module{importlib ? PyObject_GetAttrString(importlib.get(), "import_module") : nullptr};
   if (!import_module) return nullptr;
-  const std::string module = std::string{f.api->module} + (f.raising && !f.api->raises ? ".raising" : "");
+  const std::string module =
+      std::string{f.api->module} + (f.raising && !f.api->raises ? ".raising" : "");
   return Py_BuildValue("(O(s))", import_module.get(), module.c_str());
 }
 
@@ -146,7 +166,8 @@ bool resolve(FunctionObject& f) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, error.what());
     return false;
   }
-  if (PyErr_Occurred()) return false;  // a warning turned into an error while the library was loaded
+  if (PyErr_Occurred())
+    return false;  // a warning turned into an error while the library was loaded
   if (f.address == nullptr) {
     PyErr_Format(PyExc_RuntimeError, "Function \"%s\" not found", f.api->text + f.row->symbol);
     return false;
@@ -168,8 +189,8 @@ PyObject* make_function(const Api& api, const FunctionRow& row, bool raising) {
   f->outs = count_outputs(row, f->params);
   f->raising = raising || api.raises != 0;
   f->doc = new std::string{documentation(*f)};
-  f->method = {f->name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(entry)), METH_FASTCALL | METH_KEYWORDS,
-               f->doc->c_str()};
+  f->method = {f->name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(entry)),
+               METH_FASTCALL | METH_KEYWORDS, f->doc->c_str()};
   for (int i = 0; i < row.arguments; ++i) {
     f->keywords[i] = PyUnicode_InternFromString(argument_name(*f, i));
     if (f->keywords[i] == nullptr) return nullptr;
@@ -178,7 +199,8 @@ PyObject* make_function(const Api& api, const FunctionRow& row, bool raising) {
     f->success = enum_member(api.result, 0);
     if (f->success == nullptr) return nullptr;
   }
-  const std::string module_name = std::string{api.module} + (raising && api.raises == 0 ? ".raising" : "");
+  const std::string module_name =
+      std::string{api.module} + (raising && api.raises == 0 ? ".raising" : "");
   Ref module{PyUnicode_FromString(module_name.c_str())};
   return module ? PyCFunction_NewEx(&f->method, owner.get(), module.get()) : nullptr;
 }

@@ -6,17 +6,17 @@
 
 namespace cucore::bindings {
 
-/// The `self` of the built-in function Python sees. One per function and style, for the life of the process.
+/// The `self` of the built-in function Python sees. One per function and style, for the life of the
+/// process.
 struct FunctionObject {
-  PyObject_HEAD
-  const Api* api;
+  PyObject_HEAD const Api* api;
   const FunctionRow* row;
   const ParamRow* params;
   const char* name;
-  void* address;       // of the C function, once resolved
-  PyObject* success;   // the member for 0 of the result enum
-  PyObject** keywords; // interned argument names
-  int outs;            // values returned besides the result code
+  void* address;        // of the C function, once resolved
+  PyObject* success;    // the member for 0 of the result enum
+  PyObject** keywords;  // interned argument names
+  int outs;             // values returned besides the result code
   bool raising;
   std::string* doc;
   PyMethodDef method;

@@ -1,4 +1,5 @@
-// handles.cpp: handles (CUstream), integers with a class of their own (CUdevice, CUdeviceptr) and function pointers (CUhostFn).
+// handles.cpp: handles (CUstream), integers with a class of their own (CUdevice, CUdeviceptr) and
+// function pointers (CUhostFn).
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -41,24 +42,30 @@ bool is_pointer(const HandleObject* h) {
 
 PyObject* handle_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   const TypeId id = type_of(type);
-  if (id == kNoType) return PyErr_Format(PyExc_TypeError, "%s cannot be made directly", type->tp_name), nullptr;
+  if (id == kNoType)
+    return PyErr_Format(PyExc_TypeError, "%s cannot be made directly", type->tp_name), nullptr;
   static const char* keywords[] = {"init_value", "_ptr", nullptr};
   PyObject *value = nullptr, *place = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO", const_cast<char**>(keywords), &value, &place)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO", const_cast<char**>(keywords), &value,
+                                   &place))
+    return nullptr;
   const TypeRow& row = row_of(id);
   Slot slot{};
   if (value != nullptr && !Py_IsNone(value)) {
     const Where where{name_of(id), "(): ", "init_value"};
     if (is_handle(value)) {
       slot.u = handle_value(self_of(value));
-    } else if (row.kind == TypeClass::function && PyCallable_Check(value) && !PyIndex_Check(value)) {
+    } else if (row.kind == TypeClass::function && PyCallable_Check(value) &&
+               !PyIndex_Check(value)) {
       if (!to_callback(value, CallbackShape::other, where, &slot, nullptr)) return nullptr;
     } else if (!to_integer(value, row.size == 4 ? Kind::none : Kind::u64, where, &slot)) {
       return nullptr;
     }
   }
   Slot address{};
-  if (place != nullptr && !to_integer(place, Kind::u64, Where{name_of(id), "(): ", "_ptr"}, &address)) return nullptr;
+  if (place != nullptr &&
+      !to_integer(place, Kind::u64, Where{name_of(id), "(): ", "_ptr"}, &address))
+    return nullptr;
   auto* handle = self_of(type->tp_alloc(type, 0));
   if (handle == nullptr) return nullptr;
   handle->value = slot.u;
@@ -95,7 +102,8 @@ PyObject* handle_repr(PyObject* o) {
 }
 
 PyObject* handle_compare(PyObject* a, PyObject* b, int op) {
-  if ((op != Py_EQ && op != Py_NE) || !is_handle(b) || self_of(a)->root != self_of(b)->root) Py_RETURN_NOTIMPLEMENTED;
+  if ((op != Py_EQ && op != Py_NE) || !is_handle(b) || self_of(a)->root != self_of(b)->root)
+    Py_RETURN_NOTIMPLEMENTED;
   return PyBool_FromLong((handle_value(self_of(a)) == handle_value(self_of(b))) == (op == Py_EQ));
 }
 
@@ -104,9 +112,7 @@ Py_hash_t handle_hash(PyObject* o) {
   return number ? PyObject_Hash(number.get()) : -1;
 }
 
-PyObject* get_ptr(PyObject* o, PyObject*) {
-  return PyLong_FromVoidPtr(self_of(o)->place);
-}
+PyObject* get_ptr(PyObject* o, PyObject*) { return PyLong_FromVoidPtr(self_of(o)->place); }
 
 PyObject* cuda_stream(PyObject* o, PyObject*) {
   return Py_BuildValue("(iK)", 0, static_cast<unsigned long long>(handle_value(self_of(o))));
@@ -114,7 +120,8 @@ PyObject* cuda_stream(PyObject* o, PyObject*) {
 
 PyObject* reduce(PyObject* o, PyObject*) {
   Ref number{handle_int(o)};
-  return number ? Py_BuildValue("(O(O))", reinterpret_cast<PyObject*>(Py_TYPE(o)), number.get()) : nullptr;
+  return number ? Py_BuildValue("(O(O))", reinterpret_cast<PyObject*>(Py_TYPE(o)), number.get())
+                : nullptr;
 }
 
 PyMethodDef methods[] = {
@@ -124,7 +131,8 @@ PyMethodDef methods[] = {
 };
 
 PyMethodDef stream_methods[] = {
-    {"__cuda_stream__", cuda_stream, METH_NOARGS, "__cuda_stream__()\n--\n\nThe CUDA stream protocol: (version, handle)."},
+    {"__cuda_stream__", cuda_stream, METH_NOARGS,
+     "__cuda_stream__()\n--\n\nThe CUDA stream protocol: (version, handle)."},
     {},
 };
 
@@ -143,20 +151,25 @@ PyObject* make_handle_class(TypeId id, PyObject* base) {
   };
   // tp_name must live as long as the type.
   auto* name = new std::string{std::string{api.module} + "." + std::string{text}};
-  PyType_Spec spec{name->c_str(), sizeof(HandleObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+  PyType_Spec spec{name->c_str(), sizeof(HandleObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+                   slots};
   return PyType_FromSpecWithBases(&spec, base);
 }
 
 bool init_handles() {
   PyType_Slot slots[] = {
-      {Py_tp_new, as_slot(handle_new)},         {Py_tp_dealloc, as_slot(handle_dealloc)},
-      {Py_tp_repr, as_slot(handle_repr)},       {Py_tp_richcompare, as_slot(handle_compare)},
-      {Py_tp_hash, as_slot(handle_hash)},       {Py_nb_int, as_slot(handle_int)},
-      {Py_nb_index, as_slot(handle_int)},       {Py_tp_methods, methods},
+      {Py_tp_new, as_slot(handle_new)},
+      {Py_tp_dealloc, as_slot(handle_dealloc)},
+      {Py_tp_repr, as_slot(handle_repr)},
+      {Py_tp_richcompare, as_slot(handle_compare)},
+      {Py_tp_hash, as_slot(handle_hash)},
+      {Py_nb_int, as_slot(handle_int)},
+      {Py_nb_index, as_slot(handle_int)},
+      {Py_tp_methods, methods},
       {0, nullptr},
   };
-  PyType_Spec spec{"cuda.bindings._bindings.Handle", sizeof(HandleObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
-                   slots};
+  PyType_Spec spec{"cuda.bindings._bindings.Handle", sizeof(HandleObject), 0,
+                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
   handle_base = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   return handle_base != nullptr;
 }

@@ -1,5 +1,5 @@
-// kernel_params.cpp: the forms in which Python hands over kernel arguments: an address, a buffer of addresses, or
-// (values, types) with ctypes types or None.
+// kernel_params.cpp: the forms in which Python hands over kernel arguments: an address, a buffer of
+// addresses, or (values, types) with ctypes types or None.
 #include "engine.hpp"
 
 namespace cucore::bindings {
@@ -14,39 +14,49 @@ const CTypes* ctypes() {
   if (loaded != nullptr) return loaded;
   Ref module{PyImport_ImportModule("ctypes")}, low{PyImport_ImportModule("_ctypes")};
   if (!module || !low) return nullptr;
-  auto* made = new CTypes{PyObject_GetAttrString(module.get(), "Structure"), PyObject_GetAttrString(module.get(), "Union"),
+  auto* made = new CTypes{PyObject_GetAttrString(module.get(), "Structure"),
+                          PyObject_GetAttrString(module.get(), "Union"),
                           PyObject_GetAttrString(module.get(), "_SimpleCData"),
-                          PyObject_GetAttrString(module.get(), "_Pointer"),  PyObject_GetAttrString(module.get(), "sizeof"),
-                          PyObject_GetAttrString(module.get(), "addressof"), PyObject_GetAttrString(module.get(), "Array"),
+                          PyObject_GetAttrString(module.get(), "_Pointer"),
+                          PyObject_GetAttrString(module.get(), "sizeof"),
+                          PyObject_GetAttrString(module.get(), "addressof"),
+                          PyObject_GetAttrString(module.get(), "Array"),
                           PyObject_GetAttrString(low.get(), "CFuncPtr")};
   if (PyErr_Occurred()) return nullptr;
   return loaded = made;
 }
 
-/// Where the bytes of the arguments and what keeps them alive go: the frame of a call, or an object of a record.
+/// Where the bytes of the arguments and what keeps them alive go: the frame of a call, or an object
+/// of a record.
 struct Sink {
   Frame* frame = nullptr;
   PyObject* list = nullptr;
   void* take(std::size_t bytes) {
     if (frame != nullptr) return frame->take(bytes);
-    Ref memory{PyByteArray_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(bytes == 0 ? 1 : bytes))};
+    Ref memory{
+        PyByteArray_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(bytes == 0 ? 1 : bytes))};
     if (!memory || PyList_Append(list, memory.get()) < 0) return nullptr;
     void* data = PyByteArray_AS_STRING(memory.get());
     std::memset(data, 0, bytes);
     return data;
   }
-  bool hold(PyObject* object) { return frame != nullptr ? frame->hold(object) : PyList_Append(list, object) == 0; }
+  bool hold(PyObject* object) {
+    return frame != nullptr ? frame->hold(object) : PyList_Append(list, object) == 0;
+  }
 };
 
 bool fail(const Where& where, Py_ssize_t index, const char* text, PyObject* value) {
-  PyErr_Format(PyExc_TypeError, "%s%s%s[%zd]: %s, got %s", where.owner, where.joint, where.name, index, text,
-               Py_TYPE(value)->tp_name);
+  PyErr_Format(PyExc_TypeError, "%s%s%s[%zd]: %s, got %s", where.owner, where.joint, where.name,
+               index, text, Py_TYPE(value)->tp_name);
   return false;
 }
 
 /// The one-character code of a simple ctypes type ("i", "Q", "f", ...), or 0.
 char simple_code(PyObject* type) {
-  struct Entry { PyObject* type; char code; };
+  struct Entry {
+    PyObject* type;
+    char code;
+  };
   thread_local Entry cache[32];  // per thread: no lock, and a reference keeps each type alive
   thread_local int used = 0;
   for (int i = 0; i < used; ++i) {
@@ -67,19 +77,35 @@ char simple_code(PyObject* type) {
 
 constexpr Kind kind_of_code(char code) {
   switch (code) {
-    case '?': return Kind::boolean;
-    case 'b': case 'c': return Kind::i8;
-    case 'B': return Kind::u8;
-    case 'h': return Kind::i16;
-    case 'H': return Kind::u16;
-    case 'i': return Kind::i32;
-    case 'I': return Kind::u32;
-    case 'l': case 'q': return Kind::i64;
-    case 'L': case 'Q': return Kind::u64;
-    case 'f': return Kind::f32;
-    case 'd': return Kind::f64;
-    case 'P': return Kind::address;
-    default: return Kind::none;
+    case '?':
+      return Kind::boolean;
+    case 'b':
+    case 'c':
+      return Kind::i8;
+    case 'B':
+      return Kind::u8;
+    case 'h':
+      return Kind::i16;
+    case 'H':
+      return Kind::u16;
+    case 'i':
+      return Kind::i32;
+    case 'I':
+      return Kind::u32;
+    case 'l':
+    case 'q':
+      return Kind::i64;
+    case 'L':
+    case 'Q':
+      return Kind::u64;
+    case 'f':
+      return Kind::f32;
+    case 'd':
+      return Kind::f64;
+    case 'P':
+      return Kind::address;
+    default:
+      return Kind::none;
   }
 }
 
@@ -101,7 +127,8 @@ bool untyped(PyObject* value, Py_ssize_t index, const Where& where, Sink& sink, 
     *out = reinterpret_cast<RecordObject*>(value)->place;
     return true;
   }
-  if (PyLong_Check(value) && !PyLong_CheckExact(value)) {  // an enum of the bindings, or an IntEnum: a C int
+  if (PyLong_Check(value) &&
+      !PyLong_CheckExact(value)) {  // an enum of the bindings, or an IntEnum: a C int
     auto* place = static_cast<std::int32_t*>(sink.take(8));
     Slot slot{};
     if (place == nullptr || !to_integer(value, Kind::none, where, &slot)) return false;
@@ -121,22 +148,27 @@ bool untyped(PyObject* value, Py_ssize_t index, const Where& where, Sink& sink, 
   for (PyObject* base : {c->structure, c->union_, c->simple, c->data, c->pointer}) {
     if (PyObject_IsInstance(value, base) == 1) return (*out = data_of(value)) != nullptr;
   }
-  if (PyObject_HasAttrString(value, "value") && PyObject_HasAttrString(value, "name")) {  // Python's enum.Enum
+  if (PyObject_HasAttrString(value, "value") &&
+      PyObject_HasAttrString(value, "name")) {  // Python's enum.Enum
     Ref inner{PyObject_GetAttrString(value, "value")};
     Slot slot{};
     auto* place = static_cast<std::int32_t*>(sink.take(8));
-    if (!inner || place == nullptr || !to_integer(inner.get(), Kind::none, where, &slot)) return false;
+    if (!inner || place == nullptr || !to_integer(inner.get(), Kind::none, where, &slot))
+      return false;
     *place = static_cast<std::int32_t>(slot.i);
     *out = place;
     return true;
   }
-  return fail(where, index, "type None needs an object with getPtr(), a ctypes instance or an enum", value);
+  return fail(where, index, "type None needs an object with getPtr(), a ctypes instance or an enum",
+              value);
 }
 
-bool typed(PyObject* value, PyObject* type, Py_ssize_t index, const Where& where, Sink& sink, void** out) {
+bool typed(PyObject* value, PyObject* type, Py_ssize_t index, const Where& where, Sink& sink,
+           void** out) {
   const CTypes* c = ctypes();
   if (c == nullptr) return false;
-  if (!PyType_Check(type)) return fail(where, index, "the type must be a ctypes type or None", type);
+  if (!PyType_Check(type))
+    return fail(where, index, "the type must be a ctypes type or None", type);
   if (PyObject_IsInstance(value, type) == 1) {  // already of that type
     if (!sink.hold(value)) return false;
     return (*out = data_of(value)) != nullptr;
@@ -166,9 +198,12 @@ bool typed(PyObject* value, PyObject* type, Py_ssize_t index, const Where& where
       *static_cast<char*>(place) = PyBytes_AS_STRING(number)[0];
     } else if (kind == Kind::address) {
       // c_void_p: the address itself, not the memory behind it
-      if (Py_IsNone(number)) slot.u = 0;
-      else if (is_handle(number)) slot.u = handle_value(reinterpret_cast<HandleObject*>(number));
-      else if (!to_integer(number, Kind::u64, where, &slot)) return false;
+      if (Py_IsNone(number))
+        slot.u = 0;
+      else if (is_handle(number))
+        slot.u = handle_value(reinterpret_cast<HandleObject*>(number));
+      else if (!to_integer(number, Kind::u64, where, &slot))
+        return false;
       put(slot, Kind::u64, kNoType, place);
     } else {
       // ctypes integers do not check for overflow: they keep the low bits
@@ -184,7 +219,8 @@ bool typed(PyObject* value, PyObject* type, Py_ssize_t index, const Where& where
     *out = place;
     return true;
   }
-  Ref instance{PyObject_CallOneArg(type, value)};  // a structure, pointer or other ctypes type makes its own value
+  Ref instance{PyObject_CallOneArg(
+      type, value)};  // a structure, pointer or other ctypes type makes its own value
   if (!instance) return false;
   if (!sink.hold(instance.get())) return false;
   return (*out = data_of(instance.get())) != nullptr;
@@ -192,18 +228,20 @@ bool typed(PyObject* value, PyObject* type, Py_ssize_t index, const Where& where
 
 bool fill(PyObject* value, const Where& where, Sink& sink, Slot* out) {
   if (PyTuple_GET_SIZE(value) != 2) {
-    PyErr_Format(PyExc_TypeError, "%s%s%s must be a pair (values, types), got a tuple of %zd", where.owner, where.joint,
-                 where.name, PyTuple_GET_SIZE(value));
+    PyErr_Format(PyExc_TypeError, "%s%s%s must be a pair (values, types), got a tuple of %zd",
+                 where.owner, where.joint, where.name, PyTuple_GET_SIZE(value));
     return false;
   }
-  Ref values{PySequence_Fast(PyTuple_GET_ITEM(value, 0), "kernelParams: the values must be a sequence")};
+  Ref values{
+      PySequence_Fast(PyTuple_GET_ITEM(value, 0), "kernelParams: the values must be a sequence")};
   if (!values) return false;
-  Ref types{PySequence_Fast(PyTuple_GET_ITEM(value, 1), "kernelParams: the types must be a sequence")};
+  Ref types{
+      PySequence_Fast(PyTuple_GET_ITEM(value, 1), "kernelParams: the types must be a sequence")};
   if (!types) return false;
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(values.get());
   if (PySequence_Fast_GET_SIZE(types.get()) != n) {
-    PyErr_Format(PyExc_TypeError, "%s%s%s: %zd values but %zd types", where.owner, where.joint, where.name, n,
-                 PySequence_Fast_GET_SIZE(types.get()));
+    PyErr_Format(PyExc_TypeError, "%s%s%s: %zd values but %zd types", where.owner, where.joint,
+                 where.name, n, PySequence_Fast_GET_SIZE(types.get()));
     return false;
   }
   auto** pointers = static_cast<void**>(sink.take(sizeof(void*) * static_cast<std::size_t>(n + 1)));
@@ -214,7 +252,9 @@ bool fill(PyObject* value, const Where& where, Sink& sink, Slot* out) {
     const bool done = Py_IsNone(type) ? untyped(item, i, where, sink, &pointers[i])
                                       : typed(item, type, i, where, sink, &pointers[i]);
     if (!done) {
-      if (!PyErr_Occurred()) PyErr_Format(PyExc_TypeError, "%s%s%s[%zd] cannot be used", where.owner, where.joint, where.name, i);
+      if (!PyErr_Occurred())
+        PyErr_Format(PyExc_TypeError, "%s%s%s[%zd] cannot be used", where.owner, where.joint,
+                     where.name, i);
       return false;
     }
   }

@@ -11,7 +11,8 @@
 namespace cucore::bindings {
 namespace {
 
-/// Tells the search where Python's packages are: cuda.pathfinder does it when it is asked for anything. Once per process.
+/// Tells the search where Python's packages are: cuda.pathfinder does it when it is asked for
+/// anything. Once per process.
 void prepare_search() {
   static std::atomic<bool> done{false};
   if (done.exchange(true)) return;

@@ -1,4 +1,5 @@
-// library.hpp: functions of libraries that pathfinder finds (NVRTC, nvJitLink, NVVM, nvFatbin, NVML, cuFile).
+// library.hpp: functions of libraries that pathfinder finds (NVRTC, nvJitLink, NVVM, nvFatbin,
+// NVML, cuFile).
 #pragma once
 #include "rows.hpp"
 
@@ -6,8 +7,8 @@
 
 namespace cucore::bindings {
 
-/// Address of a function in a library that is loaded when first used; null when the library lacks the function.
-/// Throws when the library is nowhere.
+/// Address of a function in a library that is loaded when first used; null when the library lacks
+/// the function. Throws when the library is nowhere.
 void* library_symbol(const char* library, const char* symbol);
 
 }  // namespace cucore::bindings

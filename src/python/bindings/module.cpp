@@ -1,4 +1,5 @@
-// module.cpp: cuda.bindings._bindings, the one extension module behind all modules of cuda.bindings.
+// module.cpp: cuda.bindings._bindings, the one extension module behind all modules of
+// cuda.bindings.
 #include <cstring>
 
 #include "cucore/driver.hpp"
@@ -78,8 +79,8 @@ PyObject* set_raise_status(PyObject*, PyObject* function) {
 PyObject* driver_report(PyObject*, PyObject*) {
   try {
     const DriverInfo& info = driver_info();
-    return Py_BuildValue("{s:s,s:i,s:s}", "device", info.kind == DeviceKind::cpu ? "cpu" : "gpu", "version", info.version,
-                         "path", info.path.c_str());
+    return Py_BuildValue("{s:s,s:i,s:s}", "device", info.kind == DeviceKind::cpu ? "cpu" : "gpu",
+                         "version", info.version, "path", info.path.c_str());
   } catch (const std::exception& error) {
     return PyErr_Format(PyExc_RuntimeError, "%s", error.what());
   }
@@ -88,16 +89,19 @@ PyObject* driver_report(PyObject*, PyObject*) {
 /// layout(class): size and (name, offset, kind, class or None, length) per field, for NumPy dtypes.
 PyObject* layout(PyObject*, PyObject* type) {
   const TypeId id = PyType_Check(type) ? type_of(reinterpret_cast<PyTypeObject*>(type)) : kNoType;
-  if (id == kNoType || row_of(id).kind != TypeClass::record) return PyErr_Format(PyExc_TypeError, "not a struct: %R", type);
+  if (id == kNoType || row_of(id).kind != TypeClass::record)
+    return PyErr_Format(PyExc_TypeError, "not a struct: %R", type);
   const Api& api = api_of(id);
   const TypeRow& row = row_of(id);
   Ref list{PyList_New(row.count)};
   for (int i = 0; list && i < row.count; ++i) {
     const FieldRow& f = api.fields[row.first + i];
     PyObject* inner = f.kind == Kind::record ? class_of(f.type) : Py_None;
-    PyObject* item = inner == nullptr ? nullptr
-                                      : Py_BuildValue("(siiOi)", api.text + f.name, static_cast<int>(f.offset),
-                                                      static_cast<int>(f.kind), inner, static_cast<int>(f.length));
+    PyObject* item =
+        inner == nullptr
+            ? nullptr
+            : Py_BuildValue("(siiOi)", api.text + f.name, static_cast<int>(f.offset),
+                            static_cast<int>(f.kind), inner, static_cast<int>(f.length));
     if (item == nullptr) return nullptr;
     PyList_SET_ITEM(list.get(), i, item);
   }
@@ -111,40 +115,53 @@ PyObject* describe(PyObject*, PyObject* args) {
   const Api* api = api_argument(module);
   if (api == nullptr) return nullptr;
   const NameRow* row = find_name(*api, name);
-  if (row == nullptr || row->entry != Entry::function) return PyErr_Format(PyExc_ValueError, "no function %s", name);
+  if (row == nullptr || row->entry != Entry::function)
+    return PyErr_Format(PyExc_ValueError, "no function %s", name);
   const FunctionRow& f = api->functions[row->index];
   Ref list{PyList_New(f.parameters)};
   for (int i = 0; list && i < f.parameters; ++i) {
     const ParamRow& p = api->params[f.first + i];
-    PyObject* item = Py_BuildValue("(siiii)", api->text + p.name, static_cast<int>(p.role), static_cast<int>(p.kind),
-                                   static_cast<int>(p.argument), static_cast<int>(p.link));
+    PyObject* item = Py_BuildValue("(siiii)", api->text + p.name, static_cast<int>(p.role),
+                                   static_cast<int>(p.kind), static_cast<int>(p.argument),
+                                   static_cast<int>(p.link));
     if (item == nullptr) return nullptr;
     PyList_SET_ITEM(list.get(), i, item);
   }
   return list.release();
 }
 
-/// CUCORE_DEVICE=auto found no GPU: said once, as a Python warning. Runs on the thread that loads the driver.
+/// CUCORE_DEVICE=auto found no GPU: said once, as a Python warning. Runs on the thread that loads
+/// the driver.
 void warn_fallback(const char* text) {
   const PyGILState_STATE state = PyGILState_Ensure();
   const int failed = PyErr_WarnEx(PyExc_UserWarning, text, 2);
   PyGILState_Release(state);
-  if (failed != 0) throw std::runtime_error("the warning about the CPU device was turned into an error");
+  if (failed != 0)
+    throw std::runtime_error("the warning about the CPU device was turned into an error");
 }
 
 PyMethodDef methods[] = {
-    {"attribute", attribute, METH_VARARGS, "attribute(module, name, raising=False): makes what module.name is"},
+    {"attribute", attribute, METH_VARARGS,
+     "attribute(module, name, raising=False): makes what module.name is"},
     {"names", names, METH_VARARGS, "names(module): all rendered names, sorted"},
     {"sizeof", size_of_class, METH_O, "sizeof(objType)\n--\n\nSize of a C type in bytes."},
-    {"set_raise_status", set_raise_status, METH_O, "the function that turns a result code into an exception"},
+    {"set_raise_status", set_raise_status, METH_O,
+     "the function that turns a result code into an exception"},
     {"driver_report", driver_report, METH_NOARGS, "which driver library is in use"},
     {"layout", layout, METH_O, "layout(class): size and fields of a struct"},
     {"describe", describe, METH_VARARGS, "describe(module, function): its parameter rows"},
     {},
 };
 
-PyModuleDef definition = {PyModuleDef_HEAD_INIT, "cuda.bindings._bindings", "The engine of cuda.bindings.", -1, methods,
-                          nullptr, nullptr, nullptr, nullptr};
+PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                          "cuda.bindings._bindings",
+                          "The engine of cuda.bindings.",
+                          -1,
+                          methods,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr};
 
 }  // namespace
 
@@ -161,8 +178,10 @@ PyObject* make_attribute(const Api& api, const char* name, bool raising) {
   const NameRow* row = find_name(api, name);
   if (row == nullptr) return nullptr;
   switch (row->entry) {
-    case Entry::function: return make_function(api, api.functions[row->index], raising);
-    case Entry::constant: return PyLong_FromLongLong(api.constants[row->index].value);
+    case Entry::function:
+      return make_function(api, api.functions[row->index], raising);
+    case Entry::constant:
+      return PyLong_FromLongLong(api.constants[row->index].value);
     default: {
       int index = 0;
       while (kApis[index] != &api) ++index;

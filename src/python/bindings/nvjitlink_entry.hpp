@@ -4,5 +4,7 @@
 #include "library.hpp"
 
 namespace cucore::bindings {
-static void* resolve(const Api& api, const FunctionRow& row) { return library_symbol("nvJitLink", api.text + row.symbol); }
+static void* resolve(const Api& api, const FunctionRow& row) {
+  return library_symbol("nvJitLink", api.text + row.symbol);
+}
 }  // namespace cucore::bindings

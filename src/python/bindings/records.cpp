@@ -1,4 +1,5 @@
-// records.cpp: structs and unions. A record object is a place in memory; its fields are descriptors over the rendered rows.
+// records.cpp: structs and unions. A record object is a place in memory; its fields are descriptors
+// over the rendered rows.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -14,8 +15,7 @@ namespace {
 PyTypeObject* field_type = nullptr;
 
 struct FieldObject {
-  PyObject_HEAD
-  const FieldRow* row;
+  PyObject_HEAD const FieldRow* row;
   TypeId record;  // the struct the row belongs to
   std::uint16_t index;
 };
@@ -47,7 +47,8 @@ bool own_memory(RecordObject* record) {
   std::memset(record->place, 0, size == 0 ? 64 : size);
   for (std::uint32_t i = 0; row.version != 0 && i < record->count; ++i) {
     const std::uint32_t version = row.size | std::uint32_t{row.version} << 24;
-    std::memcpy(static_cast<char*>(record->place) + std::size_t{row.size} * i, &version, sizeof version);
+    std::memcpy(static_cast<char*>(record->place) + std::size_t{row.size} * i, &version,
+                sizeof version);
   }
   record->owns = true;
   return true;
@@ -55,24 +56,32 @@ bool own_memory(RecordObject* record) {
 
 PyObject* record_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   const TypeId id = type_of(type);
-  if (id == kNoType) return PyErr_Format(PyExc_TypeError, "%s cannot be made directly", type->tp_name), nullptr;
+  if (id == kNoType)
+    return PyErr_Format(PyExc_TypeError, "%s cannot be made directly", type->tp_name), nullptr;
   static const char* keywords[] = {"_ptr", nullptr};
   static const char* array_keywords[] = {"size", nullptr};
   PyObject* place = nullptr;
   const bool pythonic = api_of(id).raises != 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O", const_cast<char**>(pythonic ? array_keywords : keywords), &place)) {
+  if (!PyArg_ParseTupleAndKeywords(
+          args, kwargs, "|O", const_cast<char**>(pythonic ? array_keywords : keywords), &place)) {
     return nullptr;
   }
   Slot address{}, count{};
   count.u = 1;
   if (pythonic) {
-    if (place != nullptr && !to_integer(place, Kind::u32, Where{name_of(id), "(): ", "size"}, &count)) return nullptr;
+    if (place != nullptr &&
+        !to_integer(place, Kind::u32, Where{name_of(id), "(): ", "size"}, &count))
+      return nullptr;
     if (count.u == 0 || count.u > 1 << 20) {
-      return PyErr_Format(PyExc_ValueError, "%s(): size must be between 1 and 1048576", name_of(id)), nullptr;
+      return PyErr_Format(PyExc_ValueError, "%s(): size must be between 1 and 1048576",
+                          name_of(id)),
+             nullptr;
     }
     place = nullptr;
   }
-  if (place != nullptr && !to_integer(place, Kind::u64, Where{name_of(id), "(): ", "_ptr"}, &address)) return nullptr;
+  if (place != nullptr &&
+      !to_integer(place, Kind::u64, Where{name_of(id), "(): ", "_ptr"}, &address))
+    return nullptr;
   RecordObject* record = allocate(type, id);
   if (record == nullptr) return nullptr;
   record->count = static_cast<std::uint32_t>(count.u);
@@ -130,7 +139,8 @@ PyObject* record_repr(PyObject* o) {
       if (!hex) return nullptr;
       line = Ref{PyUnicode_FromFormat("%s : %U", name, hex.get())};
     } else if (field.kind == Kind::chars && PyBytes_Check(value.get())) {
-      Ref text{PyUnicode_DecodeUTF8(PyBytes_AS_STRING(value.get()), PyBytes_GET_SIZE(value.get()), "replace")};
+      Ref text{PyUnicode_DecodeUTF8(PyBytes_AS_STRING(value.get()), PyBytes_GET_SIZE(value.get()),
+                                    "replace")};
       if (!text) return nullptr;
       line = Ref{PyUnicode_FromFormat("%s : %U", name, text.get())};
     } else {
@@ -143,19 +153,24 @@ PyObject* record_repr(PyObject* o) {
 }
 
 int record_buffer(PyObject* o, Py_buffer* view, int flags) {
-  return PyBuffer_FillInfo(view, o, self_of(o)->place,
-                           static_cast<Py_ssize_t>(row_of(self_of(o)->type).size) * self_of(o)->count, 0, flags);
+  return PyBuffer_FillInfo(
+      view, o, self_of(o)->place,
+      static_cast<Py_ssize_t>(row_of(self_of(o)->type).size) * self_of(o)->count, 0, flags);
 }
 
-// ---- fields ---------------------------------------------------------------------------------------------------------------
+// ---- fields
+// ---------------------------------------------------------------------------------------------------------------
 
-bool is_text(Kind kind) { return kind == Kind::chars || kind == Kind::bytes || kind == Kind::string; }
+bool is_text(Kind kind) {
+  return kind == Kind::chars || kind == Kind::bytes || kind == Kind::string;
+}
 
 std::uint64_t element_count(RecordObject* record, const FieldObject& field) {
   if (field.row->link < 0) return 0;
   const Api& api = api_of(field.record);
   const FieldRow& count = api.fields[row_of(field.record).first + field.row->link];
-  Ref number{load(count.kind, count.type, static_cast<char*>(record->place) + count.offset, nullptr)};
+  Ref number{
+      load(count.kind, count.type, static_cast<char*>(record->place) + count.offset, nullptr)};
   const std::uint64_t n = number ? PyLong_AsUnsignedLongLongMask(number.get()) : 0;
   PyErr_Clear();
   return n;
@@ -169,7 +184,8 @@ PyObject* load_array(RecordObject* record, const FieldObject& field, void** plac
   if (n > 1 << 20) return PyList_New(0);
   Ref list{PyList_New(static_cast<Py_ssize_t>(n))};
   for (std::uint64_t i = 0; list && i < n; ++i) {
-    PyObject* item = load(kind, type, data + i * size_of(kind, type), reinterpret_cast<PyObject*>(record));
+    PyObject* item =
+        load(kind, type, data + i * size_of(kind, type), reinterpret_cast<PyObject*>(record));
     if (item == nullptr) return nullptr;
     PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), item);
   }
@@ -178,7 +194,8 @@ PyObject* load_array(RecordObject* record, const FieldObject& field, void** plac
 
 PyObject* element_view(RecordObject* record, std::uint32_t index) {
   char* place = static_cast<char*>(record->place) + std::size_t{row_of(record->type).size} * index;
-  return reinterpret_cast<PyObject*>(view_record(record->type, place, reinterpret_cast<PyObject*>(record)));
+  return reinterpret_cast<PyObject*>(
+      view_record(record->type, place, reinterpret_cast<PyObject*>(record)));
 }
 
 PyObject* field_get(PyObject* self, PyObject* object, PyObject*) {
@@ -216,8 +233,10 @@ PyObject* field_get(PyObject* self, PyObject* object, PyObject*) {
   return list.release();
 }
 
-/// A pointer field set to a sequence: a copy that lives as long as the record, and the count field set to its length.
-int store_array(RecordObject* record, const FieldObject& field, PyObject* value, char* place, const Where& where) {
+/// A pointer field set to a sequence: a copy that lives as long as the record, and the count field
+/// set to its length.
+int store_array(RecordObject* record, const FieldObject& field, PyObject* value, char* place,
+                const Where& where) {
   const Api& api = api_of(field.record);
   const Kind kind = static_cast<Kind>(field.row->flags >> 3);
   const std::size_t size = size_of(kind, field.row->type);
@@ -232,8 +251,8 @@ int store_array(RecordObject* record, const FieldObject& field, PyObject* value,
   if (!Py_IsNone(value)) {
     Ref items{PySequence_Fast(value, "")};
     if (!items) {
-      PyErr_Format(PyExc_TypeError, "%s%s%s must be a list or tuple, not %s", where.owner, where.joint, where.name,
-                   Py_TYPE(value)->tp_name);
+      PyErr_Format(PyExc_TypeError, "%s%s%s must be a list or tuple, not %s", where.owner,
+                   where.joint, where.name, Py_TYPE(value)->tp_name);
       return -1;
     }
     n = PySequence_Fast_GET_SIZE(items.get());
@@ -262,7 +281,8 @@ int store_array(RecordObject* record, const FieldObject& field, PyObject* value,
 }
 
 /// A count may not promise more elements than the array that was set has.
-bool count_fits(RecordObject* record, const FieldObject& field, PyObject* value, const Where& where) {
+bool count_fits(RecordObject* record, const FieldObject& field, PyObject* value,
+                const Where& where) {
   const Api& api = api_of(field.record);
   const TypeRow& type = row_of(field.record);
   for (int i = 0; i < type.count; ++i) {
@@ -274,22 +294,28 @@ bool count_fits(RecordObject* record, const FieldObject& field, PyObject* value,
     Slot slot{};
     if (!to_integer(value, Kind::u64, where, &slot)) return false;
     if (slot.u > static_cast<std::uint64_t>(have)) {
-      PyErr_Format(PyExc_ValueError, "%s%s%s is %llu, but %s has %zd elements", where.owner, where.joint, where.name,
-                   static_cast<unsigned long long>(slot.u), api.text + other.name, have);
+      PyErr_Format(PyExc_ValueError, "%s%s%s is %llu, but %s has %zd elements", where.owner,
+                   where.joint, where.name, static_cast<unsigned long long>(slot.u),
+                   api.text + other.name, have);
       return false;
     }
   }
   return true;
 }
 
-/// A Python callable as function pointer of a record (CUDA_HOST_NODE_PARAMS.fn): its user data goes where the C API has it.
-int store_callback(RecordObject* record, const FieldObject& field, PyObject* value, char* place, const Where& where) {
+/// A Python callable as function pointer of a record (CUDA_HOST_NODE_PARAMS.fn): its user data goes
+/// where the C API has it.
+int store_callback(RecordObject* record, const FieldObject& field, PyObject* value, char* place,
+                   const Where& where) {
   Slot slot{};
   HostCall* call = nullptr;
-  if (!to_callback(value, CallbackShape::host, where, &slot, field.row->link >= 0 ? &call : nullptr)) return -1;
+  if (!to_callback(value, CallbackShape::host, where, &slot,
+                   field.row->link >= 0 ? &call : nullptr))
+    return -1;
   std::memcpy(place, &slot.p, sizeof slot.p);
   if (call != nullptr) {
-    const FieldRow& user = api_of(field.record).fields[row_of(field.record).first + field.row->link];
+    const FieldRow& user =
+        api_of(field.record).fields[row_of(field.record).first + field.row->link];
     void* pointer = user_pointer(call);
     std::memcpy(static_cast<char*>(record->place) + user.offset, &pointer, sizeof pointer);
     commit(call, false);
@@ -319,7 +345,8 @@ int field_set(PyObject* self, PyObject* object, PyObject* value) {
   if ((row.flags & kUserData) != 0) {
     void* pointer = nullptr;
     std::memcpy(&pointer, place, sizeof pointer);
-    if (Ref mine{user_data_of(pointer)}; mine) return set_user_data(static_cast<HostCall*>(pointer), value), 0;
+    if (Ref mine{user_data_of(pointer)}; mine)
+      return set_user_data(static_cast<HostCall*>(pointer), value), 0;
   }
   if ((row.flags & kCountsArray) != 0 && !count_fits(record, field, value, where)) return -1;
   if (is_text(row.kind)) {
@@ -336,7 +363,8 @@ int field_set(PyObject* self, PyObject* object, PyObject* value) {
       size = static_cast<Py_ssize_t>(std::strlen(text));
     }
     if (size > row.length) {
-      PyErr_Format(PyExc_ValueError, "%s.%s holds %d bytes, got %zd", where.owner, where.name, row.length, size);
+      PyErr_Format(PyExc_ValueError, "%s.%s holds %d bytes, got %zd", where.owner, where.name,
+                   row.length, size);
       return -1;
     }
     std::memset(place, 0, row.length);
@@ -344,7 +372,8 @@ int field_set(PyObject* self, PyObject* object, PyObject* value) {
     return 0;
   }
   if (row.length == 0) {
-    if (row.kind == Kind::address) {  // a buffer assigned to a pointer field must stay alive with the record
+    if (row.kind ==
+        Kind::address) {  // a buffer assigned to a pointer field must stay alive with the record
       Frame frame;
       Slot slot{};
       if (!to_address(value, where, frame, 0, false, &slot)) return -1;
@@ -365,18 +394,19 @@ int field_set(PyObject* self, PyObject* object, PyObject* value) {
   }
   Ref items{PySequence_Fast(value, "")};
   if (!items) {
-    PyErr_Format(PyExc_TypeError, "%s.%s must be a sequence of %d values, not %s", where.owner, where.name, row.length,
-                 Py_TYPE(value)->tp_name);
+    PyErr_Format(PyExc_TypeError, "%s.%s must be a sequence of %d values, not %s", where.owner,
+                 where.name, row.length, Py_TYPE(value)->tp_name);
     return -1;
   }
   if (PySequence_Fast_GET_SIZE(items.get()) != row.length) {
-    PyErr_Format(PyExc_ValueError, "%s.%s takes %d values, got %zd", where.owner, where.name, row.length,
-                 PySequence_Fast_GET_SIZE(items.get()));
+    PyErr_Format(PyExc_ValueError, "%s.%s takes %d values, got %zd", where.owner, where.name,
+                 row.length, PySequence_Fast_GET_SIZE(items.get()));
     return -1;
   }
   for (int i = 0; i < row.length; ++i) {
     PyObject* item = PySequence_Fast_GET_ITEM(items.get(), i);
-    if (!store(item, row.kind, row.type, where, place + i * size_of(row.kind, row.type), record)) return -1;
+    if (!store(item, row.kind, row.type, where, place + i * size_of(row.kind, row.type), record))
+      return -1;
   }
   return 0;
 }
@@ -394,13 +424,15 @@ void field_dealloc(PyObject* o) {
 
 void* as_slot(auto* function) { return reinterpret_cast<void*>(function); }
 
-// ---- records of the Pythonic modules: arrays, made from memory, compared by content -----------------------------------------
+// ---- records of the Pythonic modules: arrays, made from memory, compared by content
+// -----------------------------------------
 
 Py_ssize_t record_length(PyObject* o) { return self_of(o)->count; }
 
 PyObject* record_item(PyObject* o, Py_ssize_t index) {
   RecordObject* record = self_of(o);
-  if (index < 0 || index >= record->count) return PyErr_SetString(PyExc_IndexError, "index out of range"), nullptr;
+  if (index < 0 || index >= record->count)
+    return PyErr_SetString(PyExc_IndexError, "index out of range"), nullptr;
   return element_view(record, static_cast<std::uint32_t>(index));
 }
 
@@ -410,8 +442,9 @@ PyObject* record_ptr(PyObject* o, void*) { return record_int(o); }
 PyObject* record_compare(PyObject* a, PyObject* b, int op) {
   if ((op != Py_EQ && op != Py_NE) || !is_record(b)) Py_RETURN_NOTIMPLEMENTED;
   const RecordObject *x = self_of(a), *y = self_of(b);
-  const bool same = x->type == y->type && x->count == y->count &&
-                    std::memcmp(x->place, y->place, std::size_t{row_of(x->type).size} * x->count) == 0;
+  const bool same =
+      x->type == y->type && x->count == y->count &&
+      std::memcmp(x->place, y->place, std::size_t{row_of(x->type).size} * x->count) == 0;
   return PyBool_FromLong(same == (op == Py_EQ));
 }
 
@@ -420,21 +453,28 @@ PyObject* from_ptr(PyObject* cls, PyObject* args, PyObject* kwargs) {
   static const char* keywords[] = {"ptr", "size", "readonly", "owner", nullptr};
   PyObject *pointer = nullptr, *size = nullptr, *owner = nullptr;
   int readonly = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OpO", const_cast<char**>(keywords), &pointer, &size, &readonly, &owner)) {
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OpO", const_cast<char**>(keywords), &pointer,
+                                   &size, &readonly, &owner)) {
     return nullptr;
   }
   const TypeId id = type_of(reinterpret_cast<PyTypeObject*>(cls));
   Slot address{}, count{};
   count.u = 1;
-  if (!to_integer(pointer, Kind::u64, Where{name_of(id), ".from_ptr(): ", "ptr"}, &address)) return nullptr;
-  if (size != nullptr && !to_integer(size, Kind::u32, Where{name_of(id), ".from_ptr(): ", "size"}, &count)) return nullptr;
-  if (address.p == nullptr) return PyErr_SetString(PyExc_ValueError, "ptr must not be null (0)"), nullptr;
-  RecordObject* record = view_record(id, address.p, owner != nullptr && !Py_IsNone(owner) ? owner : nullptr);
+  if (!to_integer(pointer, Kind::u64, Where{name_of(id), ".from_ptr(): ", "ptr"}, &address))
+    return nullptr;
+  if (size != nullptr &&
+      !to_integer(size, Kind::u32, Where{name_of(id), ".from_ptr(): ", "size"}, &count))
+    return nullptr;
+  if (address.p == nullptr)
+    return PyErr_SetString(PyExc_ValueError, "ptr must not be null (0)"), nullptr;
+  RecordObject* record =
+      view_record(id, address.p, owner != nullptr && !Py_IsNone(owner) ? owner : nullptr);
   if (record != nullptr) record->count = static_cast<std::uint32_t>(count.u);
   return reinterpret_cast<PyObject*>(record);
 }
 
-/// from_buffer(buffer) and from_data(array): a copy of the bytes, whose length must be a multiple of the struct's.
+/// from_buffer(buffer) and from_data(array): a copy of the bytes, whose length must be a multiple
+/// of the struct's.
 PyObject* from_buffer(PyObject* cls, PyObject* object) {
   const TypeId id = type_of(reinterpret_cast<PyTypeObject*>(cls));
   Frame frame;
@@ -442,7 +482,9 @@ PyObject* from_buffer(PyObject* cls, PyObject* object) {
   if (view == nullptr) return nullptr;
   const std::size_t each = row_of(id).size, size = static_cast<std::size_t>(view->len);
   if (size == 0 || size % each != 0) {
-    return PyErr_Format(PyExc_ValueError, "%s has %zu bytes, the buffer %zd", name_of(id), each, view->len), nullptr;
+    return PyErr_Format(PyExc_ValueError, "%s has %zu bytes, the buffer %zd", name_of(id), each,
+                        view->len),
+           nullptr;
   }
   RecordObject* record = new_record(id, static_cast<std::uint32_t>(size / each));
   if (record != nullptr) std::memcpy(record->place, view->buf, size);
@@ -450,10 +492,13 @@ PyObject* from_buffer(PyObject* cls, PyObject* object) {
 }
 
 PyMethodDef pythonic_methods[] = {
-    {"from_ptr", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(from_ptr)), METH_VARARGS | METH_KEYWORDS | METH_CLASS,
+    {"from_ptr", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(from_ptr)),
+     METH_VARARGS | METH_KEYWORDS | METH_CLASS,
      "from_ptr(ptr, size=1, readonly=False, owner=None): a view of the memory at ptr"},
-    {"from_buffer", from_buffer, METH_O | METH_CLASS, "from_buffer(buffer): a copy of a buffer's bytes"},
-    {"from_data", from_buffer, METH_O | METH_CLASS, "from_data(data): a copy of a NumPy array of this struct's dtype"},
+    {"from_buffer", from_buffer, METH_O | METH_CLASS,
+     "from_buffer(buffer): a copy of a buffer's bytes"},
+    {"from_data", from_buffer, METH_O | METH_CLASS,
+     "from_data(data): a copy of a NumPy array of this struct's dtype"},
     {},
 };
 
@@ -515,9 +560,10 @@ RecordObject* view_record(TypeId id, void* place, PyObject* owner) {
 }
 
 RecordObject* expect_record(PyObject* value, TypeId id, const Where& where) {
-  if (is_record(value) && row_of(self_of(value)->type).root == row_of(id).root) [[likely]] return self_of(value);
-  PyErr_Format(PyExc_TypeError, "%s%s%s must be %s, not %s", where.owner, where.joint, where.name, name_of(id),
-               Py_TYPE(value)->tp_name);
+  if (is_record(value) && row_of(self_of(value)->type).root == row_of(id).root) [[likely]]
+    return self_of(value);
+  PyErr_Format(PyExc_TypeError, "%s%s%s must be %s, not %s", where.owner, where.joint, where.name,
+               name_of(id), Py_TYPE(value)->tp_name);
   return nullptr;
 }
 
@@ -526,14 +572,21 @@ PyObject* make_record_class(TypeId id, PyObject* base) {
   const TypeRow& row = row_of(id);
   PyType_Slot plain_slots[] = {{Py_tp_dealloc, as_slot(record_dealloc)}, {0, nullptr}};
   PyType_Slot pythonic_slots[] = {
-      {Py_tp_dealloc, as_slot(record_dealloc)}, {Py_sq_length, as_slot(record_length)},
-      {Py_sq_item, as_slot(record_item)},       {Py_nb_int, as_slot(record_int)},
-      {Py_tp_richcompare, as_slot(record_compare)}, {Py_tp_hash, as_slot(PyObject_HashNotImplemented)},
-      {Py_tp_methods, pythonic_methods},        {Py_tp_getset, pythonic_getset}, {0, nullptr},
+      {Py_tp_dealloc, as_slot(record_dealloc)},
+      {Py_sq_length, as_slot(record_length)},
+      {Py_sq_item, as_slot(record_item)},
+      {Py_nb_int, as_slot(record_int)},
+      {Py_tp_richcompare, as_slot(record_compare)},
+      {Py_tp_hash, as_slot(PyObject_HashNotImplemented)},
+      {Py_tp_methods, pythonic_methods},
+      {Py_tp_getset, pythonic_getset},
+      {0, nullptr},
   };
   PyType_Slot* slots = api.raises != 0 ? pythonic_slots : plain_slots;
-  auto* name = new std::string{std::string{api.module} + "." + (api.text + row.name)};  // lives as long as the type
-  PyType_Spec spec{name->c_str(), sizeof(RecordObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+  auto* name = new std::string{std::string{api.module} + "." +
+                               (api.text + row.name)};  // lives as long as the type
+  PyType_Spec spec{name->c_str(), sizeof(RecordObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+                   slots};
   Ref type{PyType_FromSpecWithBases(&spec, base)};
   if (!type || row.base != kNoType) return type.release();  // an alias inherits its fields
   for (int i = 0; i < row.count; ++i) {
@@ -543,25 +596,30 @@ PyObject* make_record_class(TypeId id, PyObject* base) {
     field->row = &api.fields[row.first + i];
     field->record = id;
     field->index = static_cast<std::uint16_t>(i);
-    if (PyObject_SetAttrString(type.get(), api.text + field->row->name, owner.get()) < 0) return nullptr;
+    if (PyObject_SetAttrString(type.get(), api.text + field->row->name, owner.get()) < 0)
+      return nullptr;
   }
   return type.release();
 }
 
 bool init_records() {
   PyType_Slot slots[] = {
-      {Py_tp_new, as_slot(record_new)},   {Py_tp_dealloc, as_slot(record_dealloc)},
-      {Py_tp_repr, as_slot(record_repr)}, {Py_tp_methods, methods},
+      {Py_tp_new, as_slot(record_new)},          {Py_tp_dealloc, as_slot(record_dealloc)},
+      {Py_tp_repr, as_slot(record_repr)},        {Py_tp_methods, methods},
       {Py_bf_getbuffer, as_slot(record_buffer)}, {0, nullptr},
   };
-  PyType_Spec spec{"cuda.bindings._bindings.Record", sizeof(RecordObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
-                   slots};
+  PyType_Spec spec{"cuda.bindings._bindings.Record", sizeof(RecordObject), 0,
+                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
   record_base = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   PyType_Slot field_slots[] = {
-      {Py_tp_descr_get, as_slot(field_get)}, {Py_tp_descr_set, as_slot(field_set)},
-      {Py_tp_dealloc, as_slot(field_dealloc)}, {Py_tp_getset, field_getset}, {0, nullptr},
+      {Py_tp_descr_get, as_slot(field_get)},
+      {Py_tp_descr_set, as_slot(field_set)},
+      {Py_tp_dealloc, as_slot(field_dealloc)},
+      {Py_tp_getset, field_getset},
+      {0, nullptr},
   };
-  PyType_Spec field_spec{"cuda.bindings._bindings.Field", sizeof(FieldObject), 0, Py_TPFLAGS_DEFAULT, field_slots};
+  PyType_Spec field_spec{"cuda.bindings._bindings.Field", sizeof(FieldObject), 0,
+                         Py_TPFLAGS_DEFAULT, field_slots};
   field_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&field_spec));
   return record_base != nullptr && field_type != nullptr;
 }

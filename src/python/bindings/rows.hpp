@@ -1,5 +1,6 @@
-// rows.hpp: the rendered facts that the binding engine reads. One row per function, parameter, type, field and
-// enum member; strings are offsets into one text block, so the tables need (almost) no relocation when loaded.
+// rows.hpp: the rendered facts that the binding engine reads. One row per function, parameter,
+// type, field and enum member; strings are offsets into one text block, so the tables need (almost)
+// no relocation when loaded.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -15,29 +16,37 @@ inline constexpr TypeId kNoType = 0xFFFF;
 /// How one C value looks in memory and which Python object stands for it.
 enum class Kind : std::uint8_t {
   none,
-  i8, u8, i16, u16, i32, u32, i64, u64,  // Python int
-  f32, f64,                              // Python float
-  boolean,                               // a C int that is a truth value
-  enumeration,                           // member of an enum type
-  handle,                                // pointer, integer or function pointer with its own class
-  record,                                // struct or union with its own class
-  address,                               // void*: int
-  text,                                  // const char*: bytes
-  chars,                                 // char[n]: bytes up to the first NUL
-  bytes,                                 // char[n]: all n bytes
-  string,                                // char[n]: str up to the first NUL
-  cstring,                               // const char*: str
-  array,                                 // pointer to elements of `type`, length in a sibling field
-  kernel,                                // void** of kernel arguments
+  i8,
+  u8,
+  i16,
+  u16,
+  i32,
+  u32,
+  i64,
+  u64,  // Python int
+  f32,
+  f64,          // Python float
+  boolean,      // a C int that is a truth value
+  enumeration,  // member of an enum type
+  handle,       // pointer, integer or function pointer with its own class
+  record,       // struct or union with its own class
+  address,      // void*: int
+  text,         // const char*: bytes
+  chars,        // char[n]: bytes up to the first NUL
+  bytes,        // char[n]: all n bytes
+  string,       // char[n]: str up to the first NUL
+  cstring,      // const char*: str
+  array,        // pointer to elements of `type`, length in a sibling field
+  kernel,       // void** of kernel arguments
 };
 
 /// What a C parameter means to the Python caller.
 enum class Role : std::uint8_t {
-  in,            // by value
-  in_pointer,    // address of one value; None is NULL
-  in_array,      // sequence, copied; `link` holds the count
-  in_void,       // any address or buffer; `link` is the parameter with its size, or `extra` has bit 0 set and the
-                 // indices of pitch, width and height in five bits each
+  in,          // by value
+  in_pointer,  // address of one value; None is NULL
+  in_array,    // sequence, copied; `link` holds the count
+  in_void,     // any address or buffer; `link` is the parameter with its size, or `extra` has bit 0
+            // set and the indices of pitch, width and height in five bits each
   out_void,      // buffer the library writes; `link` is the parameter with its size
   image,         // code image: buffer or text, NUL-terminated for the callee
   text,          // bytes or str
@@ -48,19 +57,20 @@ enum class Role : std::uint8_t {
   options,       // void* values that belong to the option keys in `link`
   attribute_in,  // void* whose type depends on the value of `link`
   attribute_out,
-  attributes_out,   // void**: one value per attribute of the array in `link`
-  out,           // T*: one value, returned
-  out_chars,     // char*: `link` (or `extra`) is its room; bytes, returned
-  out_array,     // T*: `link` (or `extra`) elements, returned as a list
-  out_counted,   // T*: as many as the in/out count in `link`, returned as a list
-  out_owned,     // T**: the callee's array, as many as the out count in `link`
-  count,         // T*: in/out count, optional, returned
-  in_out,        // T*: in and returned
-  size_of,       // size_t*: size of the attribute value in `link`
-  out_asked,     // T*: as many elements as the function `extra` says, returned as a list
-  fill,          // char*: a buffer to fill, or a size to get bytes; `extra` is the function that tells the size
-  null,          // always NULL
-  asked,         // T*: number of elements, learnt by asking; neither given nor returned
+  attributes_out,  // void**: one value per attribute of the array in `link`
+  out,             // T*: one value, returned
+  out_chars,       // char*: `link` (or `extra`) is its room; bytes, returned
+  out_array,       // T*: `link` (or `extra`) elements, returned as a list
+  out_counted,     // T*: as many as the in/out count in `link`, returned as a list
+  out_owned,       // T**: the callee's array, as many as the out count in `link`
+  count,           // T*: in/out count, optional, returned
+  in_out,          // T*: in and returned
+  size_of,         // size_t*: size of the attribute value in `link`
+  out_asked,       // T*: as many elements as the function `extra` says, returned as a list
+  fill,   // char*: a buffer to fill, or a size to get bytes; `extra` is the function that tells the
+          // size
+  null,   // always NULL
+  asked,  // T*: number of elements, learnt by asking; neither given nor returned
   constant,      // the number in `extra`
   elements,      // how many elements the record in `link` has
   compose,       // T*: a record made of the `field` rows that follow the C parameters
@@ -109,8 +119,8 @@ struct FunctionRow {
   std::uint8_t arguments;   // Python arguments
   std::uint8_t required;    // ... of which without a default
   std::uint8_t flags;
-  std::uint16_t slot;       // index of its entry, see Api::resolve
-  Kind returns;             // with kNoResult: what the function returns
+  std::uint16_t slot;  // index of its entry, see Api::resolve
+  Kind returns;        // with kNoResult: what the function returns
   TypeId returns_type;
   Invoke invoke;
 };
@@ -132,10 +142,11 @@ struct FieldRow {
   std::uint32_t name;
   std::uint32_t offset;
   Kind kind;
-  std::uint8_t flags;     // kCountsArray...
+  std::uint8_t flags;  // kCountsArray...
   TypeId type;
-  std::uint16_t length;   // fixed arrays and chars: elements; 0: a single value
-  std::int16_t link;      // array: index of the count field; count: of the array field; callback: of the user data
+  std::uint16_t length;  // fixed arrays and chars: elements; 0: a single value
+  std::int16_t link;     // array: index of the count field; count: of the array field; callback: of
+                         // the user data
 };
 enum FieldFlags : std::uint8_t { kCountsArray = 1, kCallback = 2, kUserData = 4 };
 
@@ -178,8 +189,9 @@ struct Api {
   const AttributeRow* attributes;
   const NameRow* names;
   std::uint16_t function_count, type_count, constant_count, attribute_count, name_count;
-  TypeId result;        // the enum of result codes
-  std::uint8_t raises;  // Pythonic modules: errors raise, values come back bare, records may be arrays
+  TypeId result;  // the enum of result codes
+  std::uint8_t
+      raises;  // Pythonic modules: errors raise, values come back bare, records may be arrays
   void* (*resolve)(const Api&, const FunctionRow&);  // address of the C function, null when missing
 };
 
@@ -199,7 +211,8 @@ T from_slot(const Slot& slot) {
 template <class Function>
 struct Caller;
 
-/// Calls a C function of this type with its arguments from slots. Functions of one type share the code.
+/// Calls a C function of this type with its arguments from slots. Functions of one type share the
+/// code.
 template <class R, class... A>
 struct Caller<R(A...)> {
   static std::uint64_t invoke(void* function, const Slot* slots) {
@@ -208,14 +221,16 @@ struct Caller<R(A...)> {
 
  private:
   template <std::size_t... I>
-  static std::uint64_t call(R (*function)(A...), [[maybe_unused]] const Slot* slots, std::index_sequence<I...>) {
+  static std::uint64_t call(R (*function)(A...), [[maybe_unused]] const Slot* slots,
+                            std::index_sequence<I...>) {
     if constexpr (std::is_void_v<R>) {
       function(from_slot<A>(slots[I])...);
       return 0;
     } else if constexpr (std::is_pointer_v<R>) {
       return reinterpret_cast<std::uint64_t>(function(from_slot<A>(slots[I])...));
     } else if constexpr (std::is_integral_v<R> || std::is_enum_v<R>) {
-      return static_cast<std::uint64_t>(static_cast<std::int64_t>(function(from_slot<A>(slots[I])...)));
+      return static_cast<std::uint64_t>(
+          static_cast<std::int64_t>(function(from_slot<A>(slots[I])...)));
     } else {  // a record by value: written where the slot after the last argument says
       *static_cast<R*>(slots[sizeof...(A)].p) = function(from_slot<A>(slots[I])...);
       return 0;

@@ -1,4 +1,5 @@
-// types.cpp: classes of the rendered types, made when first touched, and the way back from a class to its row.
+// types.cpp: classes of the rendered types, made when first touched, and the way back from a class
+// to its row.
 #include <atomic>
 #include <mutex>
 #include <unordered_map>
@@ -16,17 +17,18 @@ struct Registry {
 std::atomic<PyObject*> classes[0x10000];  // by TypeId; owned for the life of the process
 
 Registry& registry() {
-  static Registry* const instance = new Registry;  // never destroyed: classes outlive static destructors
+  static Registry* const instance =
+      new Registry;  // never destroyed: classes outlive static destructors
   return *instance;
 }
 
-/// Locks without ever waiting for the mutex and holding the GIL at once: making a class runs Python code.
+/// Locks without ever waiting for the mutex and holding the GIL at once: making a class runs Python
+/// code.
 class Lock {
  public:
   explicit Lock(std::recursive_mutex& mutex) : mutex_{mutex} {
     if (mutex_.try_lock()) return;
-    Py_BEGIN_ALLOW_THREADS
-    mutex_.lock();
+    Py_BEGIN_ALLOW_THREADS mutex_.lock();
     Py_END_ALLOW_THREADS
   }
   Lock(const Lock&) = delete;
@@ -45,16 +47,22 @@ PyObject* make_class(TypeId id) {
     if (base == nullptr) return nullptr;
   }
   switch (row.kind) {
-    case TypeClass::enumeration: return make_enum(id);
-    case TypeClass::record: return make_record_class(id, base != nullptr ? base : reinterpret_cast<PyObject*>(record_base));
-    default: return make_handle_class(id, base != nullptr ? base : reinterpret_cast<PyObject*>(handle_base));
+    case TypeClass::enumeration:
+      return make_enum(id);
+    case TypeClass::record:
+      return make_record_class(id,
+                               base != nullptr ? base : reinterpret_cast<PyObject*>(record_base));
+    default:
+      return make_handle_class(id,
+                               base != nullptr ? base : reinterpret_cast<PyObject*>(handle_base));
   }
 }
 
 }  // namespace
 
 PyObject* class_of(TypeId id) {
-  if (PyObject* known = classes[id].load(std::memory_order_acquire)) [[likely]] return known;
+  if (PyObject* known = classes[id].load(std::memory_order_acquire)) [[likely]]
+    return known;
   Registry& r = registry();
   const Lock lock{r.mutex};
   if (PyObject* known = classes[id].load(std::memory_order_acquire)) return known;

@@ -1,4 +1,5 @@
-// runtime_test.cpp: the runtime API as C++ programs see it: contexts on demand, errors per thread, memory, copies, arrays.
+// runtime_test.cpp: the runtime API as C++ programs see it: contexts on demand, errors per thread,
+// memory, copies, arrays.
 #include "cucore/runtime.hpp"
 
 #include <gtest/gtest.h>
@@ -62,7 +63,8 @@ TEST(Runtime, CopiesThereAndBackInEveryDirection) {
   EXPECT_EQ(rt.cudaMemcpy(b, a, 64, cudaMemcpyDeviceToDevice), cudaSuccess);
   EXPECT_EQ(rt.cudaMemcpy(back.data(), b, 64, cudaMemcpyDeviceToHost), cudaSuccess);
   EXPECT_EQ(there, back);
-  EXPECT_EQ(rt.cudaMemcpy(a, b, 64, static_cast<cudaMemcpyKind>(9)), cudaErrorInvalidMemcpyDirection);
+  EXPECT_EQ(rt.cudaMemcpy(a, b, 64, static_cast<cudaMemcpyKind>(9)),
+            cudaErrorInvalidMemcpyDirection);
   EXPECT_EQ(rt.cudaFree(a), cudaSuccess);
   EXPECT_EQ(rt.cudaFree(b), cudaSuccess);
   rt.cudaGetLastError();
@@ -70,7 +72,8 @@ TEST(Runtime, CopiesThereAndBackInEveryDirection) {
 
 TEST(Runtime, ARowNarrowerThanTheRectangleIsABadPitch) {
   std::array<char, 64> host{};
-  EXPECT_EQ(rt.cudaMemcpy2D(host.data(), 4, host.data() + 32, 4, 8, 2, cudaMemcpyHostToHost), cudaErrorInvalidPitchValue);
+  EXPECT_EQ(rt.cudaMemcpy2D(host.data(), 4, host.data() + 32, 4, 8, 2, cudaMemcpyHostToHost),
+            cudaErrorInvalidPitchValue);
   rt.cudaGetLastError();
 }
 
@@ -85,7 +88,8 @@ TEST(Runtime, AChannelDescriptionThatNoArrayCanHaveIsRefused) {
 
 TEST(Runtime, ArraysRememberTheirShape) {
   cudaArray_t array = nullptr;
-  const cudaChannelFormatDesc desc = rt.cudaCreateChannelDesc(16, 16, 0, 0, cudaChannelFormatKindFloat);
+  const cudaChannelFormatDesc desc =
+      rt.cudaCreateChannelDesc(16, 16, 0, 0, cudaChannelFormatKindFloat);
   ASSERT_EQ(rt.cudaMalloc3DArray(&array, &desc, {4, 3, 2}, 0), cudaSuccess);
   cudaChannelFormatDesc got{};
   cudaExtent extent{};

@@ -6,7 +6,6 @@ import copy
 import pickle
 
 import pytest
-
 from cuda.bindings import driver, nvrtc
 
 
@@ -32,7 +31,10 @@ def test_an_unknown_value_is_refused() -> None:
 
 
 def test_aliases_are_one_member() -> None:
-    assert driver.CUdevice_P2PAttribute(4) is driver.CUdevice_P2PAttribute.CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED
+    assert (
+        driver.CUdevice_P2PAttribute(4)
+        is driver.CUdevice_P2PAttribute.CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED
+    )
     names = driver.CUdevice_P2PAttribute.__members__
     assert names["CU_DEVICE_P2P_ATTRIBUTE_ACCESS_ACCESS_SUPPORTED"] is driver.CUdevice_P2PAttribute(4)
 

@@ -9,7 +9,6 @@ import subprocess
 import sys
 
 import pytest
-
 from cuda.bindings import driver, nvrtc, runtime
 from cuda.bindings.driver import raising
 
@@ -95,7 +94,7 @@ def test_every_name_of_a_module_can_be_made() -> None:
         for name in module.__all__:
             assert getattr(module, name) is not None
     with pytest.raises(AttributeError, match="has no attribute 'cuNothing'"):
-        driver.cuNothing
+        _ = driver.cuNothing
 
 
 def test_importing_makes_no_class_and_loads_no_library() -> None:

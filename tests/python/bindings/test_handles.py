@@ -6,7 +6,6 @@ import ctypes
 import pickle
 
 import pytest
-
 from cuda.bindings import driver, runtime
 
 

@@ -8,7 +8,6 @@ import threading
 from typing import Any
 
 import pytest
-
 from cuda.bindings import driver, runtime
 
 SOURCE = """

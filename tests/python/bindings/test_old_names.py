@@ -6,7 +6,6 @@ import importlib
 import sys
 
 import pytest
-
 from cuda.bindings import driver, utils
 
 
@@ -29,9 +28,9 @@ def test_the_cython_modules_can_be_imported(name: str) -> None:
 def test_ptx_versions() -> None:
     assert utils.get_ptx_ver("//\n.version 8.4\n.target sm_90\n") == "8.4"
     assert utils.get_minimal_required_cuda_ver_from_ptx_ver("8.4") == 12040
-    with pytest.raises(ValueError, match="no .version line"):
+    with pytest.raises(ValueError, match=r"no \.version line"):
         utils.get_ptx_ver("int main() {}")
-    with pytest.raises(ValueError, match="99.9 is not known"):
+    with pytest.raises(ValueError, match=r"99\.9 is not known"):
         utils.get_minimal_required_cuda_ver_from_ptx_ver("99.9")
 
 

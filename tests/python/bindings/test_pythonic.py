@@ -6,7 +6,6 @@ import pickle
 from typing import Any
 
 import pytest
-
 from cuda.bindings import cufile, nvfatbin, nvjitlink, nvml, nvvm
 
 PTX = b".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() { ret; }\n"

@@ -57,7 +57,10 @@ def test_names_are_sorted_for_the_search(rows: Any) -> None:
     text = rows["driver"].render()
     block = re.search(r"kText\[\] =\n(.*?);\n", text, re.S)
     assert block is not None
-    joined = "".join(re.findall(r'"(.*?)\\0"', block[1], re.S)[:0]) or "\0".join(re.findall(r'  "(.*?)\\0"', block[1])) + "\0"
+    joined = (
+        "".join(re.findall(r'"(.*?)\\0"', block[1], re.S)[:0])
+        or "\0".join(re.findall(r'  "(.*?)\\0"', block[1])) + "\0"
+    )
     offsets = [int(n) for n in re.findall(r"\{(\d+), Entry::", text)]
     names = [joined[o : joined.index("\0", o)] for o in offsets]
     assert names == sorted(names, key=str.encode)

@@ -6,8 +6,6 @@ import ctypes
 import threading
 from typing import Any
 
-import pytest
-
 from cuda.bindings import driver, nvrtc, runtime
 
 KIND = runtime.cudaMemcpyKind
@@ -107,7 +105,11 @@ def test_pointers_say_what_they_are(check: Any) -> None:
 
 
 def test_streams_and_events(check: Any) -> None:
-    stream, start, end = check(runtime.cudaStreamCreate()), check(runtime.cudaEventCreate()), check(runtime.cudaEventCreate())
+    stream, start, end = (
+        check(runtime.cudaStreamCreate()),
+        check(runtime.cudaEventCreate()),
+        check(runtime.cudaEventCreate()),
+    )
     assert isinstance(stream, runtime.cudaStream_t)
     check(runtime.cudaEventRecord(start, stream))
     pointer = check(runtime.cudaMallocAsync(64, stream))

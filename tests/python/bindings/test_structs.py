@@ -6,7 +6,6 @@ import ctypes
 import gc
 
 import pytest
-
 from cuda.bindings import driver, runtime
 
 
@@ -41,7 +40,10 @@ def test_a_struct_field_is_assigned_by_value() -> None:
 
 
 def test_an_alias_derives_from_what_it_means() -> None:
-    assert driver.CUDA_ARRAY3D_DESCRIPTOR.__mro__[1:3] == (driver.CUDA_ARRAY3D_DESCRIPTOR_v2, driver.CUDA_ARRAY3D_DESCRIPTOR_st)
+    assert driver.CUDA_ARRAY3D_DESCRIPTOR.__mro__[1:3] == (
+        driver.CUDA_ARRAY3D_DESCRIPTOR_v2,
+        driver.CUDA_ARRAY3D_DESCRIPTOR_st,
+    )
 
 
 def test_an_array_of_structs_sets_its_count() -> None:
@@ -62,7 +64,7 @@ def test_bytes_and_text() -> None:
     uuid = driver.CUuuid()
     uuid.bytes = bytes(range(16))
     assert uuid.bytes == bytes(range(16))
-    with pytest.raises(ValueError, match="CUuuid.bytes holds 16 bytes, got 17"):
+    with pytest.raises(ValueError, match=r"CUuuid\.bytes holds 16 bytes, got 17"):
         uuid.bytes = bytes(17)
     assert runtime.cudaDeviceProp().name == b""
 
@@ -86,9 +88,9 @@ def test_get_ptr_is_the_struct() -> None:
 
 def test_a_wrong_value_names_the_field() -> None:
     copy = driver.CUDA_MEMCPY3D()
-    with pytest.raises(TypeError, match="CUDA_MEMCPY3D.Height must be an integer, not str"):
+    with pytest.raises(TypeError, match=r"CUDA_MEMCPY3D\.Height must be an integer, not str"):
         copy.Height = "tall"
-    with pytest.raises(OverflowError, match="CUDA_MEMCPY3D.Height must be between 0 and"):
+    with pytest.raises(OverflowError, match=r"CUDA_MEMCPY3D\.Height must be between 0 and"):
         copy.Height = -1
     with pytest.raises(AttributeError):
         del copy.Height

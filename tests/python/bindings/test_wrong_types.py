@@ -19,7 +19,9 @@ def test_wrong_types_raise_and_never_crash(module: str, seed: int) -> None:
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     lines = done.stdout.splitlines()
-    assert done.returncode == 0, f"{lines[-1] if lines else 'nothing'} ended the process ({done.returncode}):\n{done.stderr[-2000:]}"
+    assert done.returncode == 0, (
+        f"{lines[-1] if lines else 'nothing'} ended the process ({done.returncode}):\n{done.stderr[-2000:]}"
+    )
     _, called, raised = lines[-1].split()
     assert int(called) > 20
     assert int(raised) > int(called) // 2

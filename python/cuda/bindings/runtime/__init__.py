@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 __getattr__, __dir__ = _lazy.lazy(
-    __name__, "cuda.bindings.runtime", more=("getLocalRuntimeVersion", "make_cudaExtent", "make_cudaPitchedPtr", "make_cudaPos")
+    __name__,
+    "cuda.bindings.runtime",
+    more=("getLocalRuntimeVersion", "make_cudaExtent", "make_cudaPitchedPtr", "make_cudaPos"),
 )
 sizeof = _bindings.sizeof
 
