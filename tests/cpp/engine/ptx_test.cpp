@@ -50,6 +50,34 @@ TEST_P(Ptx, ABarrierSeparatesSharedWritesFromReads) {
   for (std::uint32_t i = 0; i < out.size(); ++i) ASSERT_EQ(out[i], i / 256 * 256 + 255 - i % 256);
 }
 
+TEST_P(Ptx, AGridStrideLoopAndATreeOverSharedMemoryReduce) {
+  const auto module = load(kernel("k", ".param .u64 in, .param .u64 out, .param .u32 n", R"(
+    .shared .align 4 .b8 s[512];
+    ld.param.u64 %rd0, [in]; ld.param.u64 %rd5, [out]; ld.param.u32 %r4, [n];
+    mov.u32 %r5, %nctaid.x; mul.lo.s32 %r6, %r5, %r1; mov.u32 %r7, 0; mov.u32 %r8, %r3;
+    setp.ge.s32 %p1, %r8, %r4; @%p1 bra SUMMED;
+  NEXT:
+    mul.wide.s32 %rd1, %r8, 4; add.s64 %rd2, %rd0, %rd1; ld.global.u32 %r9, [%rd2]; add.s32 %r7, %r7, %r9; add.s32 %r8, %r8, %r6;
+    setp.lt.s32 %p2, %r8, %r4; @%p2 bra NEXT;
+  SUMMED:
+    mov.u32 %r10, s; shl.b32 %r11, %r2, 2; add.s32 %r12, %r10, %r11; st.shared.u32 [%r12], %r7;
+    bar.sync 0; mov.u32 %r13, 64;
+  TREE:
+    setp.ge.s32 %p3, %r2, %r13; @%p3 bra SKIP;
+    shl.b32 %r14, %r13, 2; add.s32 %r15, %r12, %r14; ld.shared.u32 %r16, [%r15]; ld.shared.u32 %r17, [%r12]; add.s32 %r17, %r17, %r16; st.shared.u32 [%r12], %r17;
+  SKIP:
+    bar.sync 0; shr.u32 %r13, %r13, 1; setp.ne.s32 %p4, %r13, 0; @%p4 bra TREE;
+    setp.ne.s32 %p5, %r2, 0; @%p5 bra END;
+    ld.shared.u32 %r18, [s]; red.global.add.u32 [%rd5], %r18;
+  END:)"), memory_);
+  std::vector<std::uint32_t> in(10'000);
+  std::uint32_t expected = 0, out = 0;
+  for (std::uint32_t i = 0; i < in.size(); ++i) expected += in[i] = i * 7919 % 1009;
+  const Ended ended = launch(*module, "k", shape_of({9}, {128}), in.data(), &out, static_cast<std::uint32_t>(in.size()));
+  EXPECT_EQ(ended.code, 0) << ended.report;
+  EXPECT_EQ(out, expected);
+}
+
 TEST_P(Ptx, WarpReductionsByShuffle) {
   const auto module = load(kernel("k", ".param .u64 out", std::string{kOut} + R"(
     mov.u32 %r9, %r2;
