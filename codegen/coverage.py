@@ -58,10 +58,11 @@ def measure(library: facts.Library, defined: dict[str, bool], reasons: dict[str,
 
 
 def defined_in_sources(folder: Path, names: Iterable[str]) -> dict[str, bool]:
-    """Functions that the C++ files of a folder define at the beginning of a line."""
+    """Functions that the C++ files of a folder define at the beginning of a line, or put into the runtime's table."""
     text = "\n".join(path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*.cpp")))
     starts = re.compile(r'^(?:extern "C" )?[\w ]+[ *]+(\w+)\([^;{}]*\)\s*(?:noexcept\s*)?\{', re.MULTILINE)
-    return dict.fromkeys(set(starts.findall(text)) & set(names), True)
+    entries = re.compile(r"^\s*(?:t\.(?=\w+ = )|(?:NEEDS_CONTEXT|QUERY)\((?=\w+, ))(\w+)", re.MULTILINE)
+    return dict.fromkeys({*starts.findall(text), *entries.findall(text)} & set(names), True)
 
 
 def family_of(name: str) -> str:
