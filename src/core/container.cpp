@@ -46,7 +46,10 @@ std::optional<Elf> parse(std::string_view file) {
       h.e_ident[EI_DATA] != ELFDATA2LSB) {
     return std::nullopt;
   }
-  if (h.e_shnum == 0 || h.e_shentsize != sizeof(Elf64_Shdr) || h.e_shstrndx >= h.e_shnum)
+  // More sections than SHN_LORESERVE would be counted elsewhere; no compiler of device code makes
+  // so many.
+  if (h.e_shnum == 0 || h.e_shnum >= SHN_LORESERVE - 1 || h.e_shentsize != sizeof(Elf64_Shdr) ||
+      h.e_shstrndx >= h.e_shnum)
     return std::nullopt;
   if (!fits(file, h.e_shoff, std::uint64_t{h.e_shnum} * sizeof(Elf64_Shdr))) return std::nullopt;
   for (std::size_t i = 0; i < h.e_shnum; ++i) {
