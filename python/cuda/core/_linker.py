@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import cuda.pathfinder  # noqa: F401  tells the C++ side where Python packages live
 
 from . import _core
+from ._dataclass import fields_of_init, keep_arguments
 from ._module import ObjectCode
 from ._program import _options
 
@@ -17,34 +16,38 @@ if TYPE_CHECKING:
     from .typing import CompilerBackendType, ObjectCodeFormatType
 
 
-@dataclass
+@fields_of_init
 class LinkerOptions:
     """How code is linked. What is left at None takes the linker's default; :meth:`as_bytes` shows what is passed on."""
 
     __module__ = "cuda.core"
 
-    name: str | None = "<default linker>"
-    arch: str | None = None
-    max_register_count: int | None = None
-    time: bool | None = None
-    verbose: bool | None = None
-    link_time_optimization: bool | None = None
-    ptx: bool | None = None
-    optimization_level: int | None = None
-    debug: bool | None = None
-    lineinfo: bool | None = None
-    ftz: bool | None = None
-    prec_div: bool | None = None
-    prec_sqrt: bool | None = None
-    fma: bool | None = None
-    kernels_used: str | tuple[str] | list[str] | None = None
-    variables_used: str | tuple[str] | list[str] | None = None
-    optimize_unused_variables: bool | None = None
-    ptxas_options: str | tuple[str] | list[str] | None = None
-    split_compile: int | None = None
-    split_compile_extended: int | None = None
-    no_cache: bool | None = None
-    numba_debug: bool | None = None
+    def __init__(
+        self,
+        name: str | None = "<default linker>",
+        arch: str | None = None,
+        max_register_count: int | None = None,
+        time: bool | None = None,
+        verbose: bool | None = None,
+        link_time_optimization: bool | None = None,
+        ptx: bool | None = None,
+        optimization_level: int | None = None,
+        debug: bool | None = None,
+        lineinfo: bool | None = None,
+        ftz: bool | None = None,
+        prec_div: bool | None = None,
+        prec_sqrt: bool | None = None,
+        fma: bool | None = None,
+        kernels_used: str | tuple[str] | list[str] | None = None,
+        variables_used: str | tuple[str] | list[str] | None = None,
+        optimize_unused_variables: bool | None = None,
+        ptxas_options: str | tuple[str] | list[str] | None = None,
+        split_compile: int | None = None,
+        split_compile_extended: int | None = None,
+        no_cache: bool | None = None,
+        numba_debug: bool | None = None,
+    ) -> None:
+        keep_arguments(self, locals())
 
     def as_bytes(self, backend: str = "nvjitlink") -> list[bytes]:
         """The linker's command line."""

@@ -388,3 +388,23 @@ def test_a_cubin_of_the_cpu_device_holds_its_ptx_and_the_gpus_code():
     assert b".entry k(" in code
     assert b".text.k" in code  # the section of GPU code is still there
     assert ObjectCode.from_cubin(code).get_kernel("k").num_arguments == 1
+
+
+def test_options_behave_as_the_dataclass_their_users_know():
+    import dataclasses
+    import pickle
+
+    one = options(std="c++17")
+    assert one == options(std="c++17")
+    assert one != options(std="c++20")
+    assert one != 3
+    assert "std='c++17'" in repr(one)
+    assert dataclasses.is_dataclass(one)
+    assert dataclasses.replace(one, std="c++20") == options(std="c++20")
+    assert dataclasses.asdict(one)["std"] == "c++17"
+    assert pickle.loads(pickle.dumps(one)) == one
+    assert ProgramOptions.name == "default_program"
+    with pytest.raises(TypeError):
+        hash(one)
+    one.std = "c++20"
+    assert one == options(std="c++20")
