@@ -123,6 +123,7 @@ class _MemPool:
 
     _native: Any
     _uuid: Any = None
+    _shared: IPCAllocationHandle | None = None
 
     def allocate(self, size: int, *, stream: Any) -> Buffer:
         """Return a Buffer of ``size`` bytes, usable by work queued on ``stream`` from now on."""
@@ -182,10 +183,13 @@ class _MemPool:
             import uuid
 
             self.register(uuid.uuid4())  # type: ignore[attr-defined]
-        from ._ipc import install_reducers
+        # Kept: a process that is being started inherits the file descriptor after everything was pickled.
+        if self._shared is None or self._shared.is_closed:
+            from ._ipc import install_reducers
 
-        install_reducers()
-        return IPCAllocationHandle._make(self._native.export_fd(), self._uuid)
+            install_reducers()
+            self._shared = IPCAllocationHandle._make(self._native.export_fd(), self._uuid)
+        return self._shared
 
 
 _registry: weakref.WeakValueDictionary[Any, Any] = weakref.WeakValueDictionary()
@@ -624,6 +628,9 @@ def _export_buffer(buffer: Any) -> IPCBufferDescriptor:
     return IPCBufferDescriptor._make(_core.ipc_get_mem_handle(buffer.handle), buffer.size, "memory")
 
 
+_mappings: weakref.WeakValueDictionary[bytes, Any] = weakref.WeakValueDictionary()
+
+
 class _OpenedMemory(MemoryResource):
     """Closes another process's plain allocation when the buffer goes."""
 
@@ -646,16 +653,23 @@ class _OpenedMemory(MemoryResource):
 def _import_buffer(mr: Any, descriptor: IPCBufferDescriptor, stream: Any) -> Any:
     if not isinstance(descriptor, IPCBufferDescriptor):
         raise TypeError(f"ipc_descriptor must be an IPCBufferDescriptor, not {type(descriptor).__name__}")
-    if descriptor._kind == "memory":
-        ptr = _core.ipc_open_mem_handle(descriptor._payload)
-        owner = _OpenedMemory(getattr(mr, "device_id", 0))
-    else:
-        if not isinstance(mr, _MemPool) or not mr.is_ipc_enabled:
-            raise RuntimeError("the buffer needs its own memory resource, opened with from_allocation_handle()")
-        ptr = mr._native.import_pointer(descriptor._payload)
-        owner = mr
-    buffer = Buffer.from_handle(ptr, descriptor.size, owner, stream=stream)
-    _core.mark_mapped(buffer)
+    pooled = descriptor._kind == "pool"
+    if pooled and (not isinstance(mr, _MemPool) or not mr.is_ipc_enabled):
+        raise RuntimeError("the buffer needs its own memory resource, opened with from_allocation_handle()")
+    # The driver maps an allocation once per process: those who open it again share the first mapping.
+    mapping = _mappings.get(descriptor._payload)
+    if mapping is None or mapping.is_closed:
+        if pooled:
+            ptr = mr._native.import_pointer(descriptor._payload)
+            mapping = Buffer.from_handle(ptr, descriptor.size, mr, stream=stream)
+        else:
+            ptr = _core.ipc_open_mem_handle(descriptor._payload)
+            mapping = Buffer.from_handle(ptr, descriptor.size, _OpenedMemory(_core.Device().device_id), stream=stream)
+        _mappings[descriptor._payload] = mapping
+    if descriptor.size > mapping.size:
+        raise ValueError(f"the descriptor says {descriptor.size} bytes, more than the {mapping.size} that are mapped")
+    buffer = Buffer.from_handle(mapping.handle, descriptor.size, owner=mapping)
+    _core.mark_mapped(buffer, mr)
     return buffer
 
 

@@ -469,7 +469,12 @@ void bind_buffer(nb::module_& m) {
     b.buffer.release();
     b.resource.reset();
   });
-  m.def("mark_mapped", [](nb::handle buffer) { self_of<PyBuffer>(buffer.ptr()).mapped = true; });
+  // Says that a buffer came from another process, by way of a memory resource.
+  m.def("mark_mapped", [](nb::handle buffer, nb::object resource) {
+    PyBuffer& b = open_buffer(buffer.ptr());
+    b.mapped = true;
+    if (!resource.is_none()) b.resource = std::move(resource);
+  }, "buffer"_a, "resource"_a.none());
   m.def("allocate", [](nb::handle resource, nb::handle size, nb::handle stream) {
     return allocate_from(resource, size.ptr(), stream.ptr(), "allocate");
   }, "resource"_a, "size"_a.none(), "stream"_a.none());

@@ -16,6 +16,7 @@ struct PyDevice {
   Context context;
   nb::object memory_resource;
   nb::object properties;
+  nb::object capability;
 };
 
 /// Borrowed from the thread's dictionary, which drops the objects when the thread ends.
@@ -37,7 +38,7 @@ PyObject* make_singletons(int id) {
   PyObject* dictionary = PyThreadState_GetDict();  // borrowed
   if (dictionary == nullptr) throw std::runtime_error("this thread has no Python state");
   nb::list objects;
-  for (int i = 0; i < count; ++i) objects.append(wrap(PyDevice{i, {}, {}, {}}));
+  for (int i = 0; i < count; ++i) objects.append(wrap(PyDevice{i, {}, {}, {}, {}}));
   if (PyDict_SetItemString(dictionary, "cuda.core.devices", objects.ptr()) < 0) throw nb::python_error();
   std::vector<PyObject*> borrowed;
   for (nb::handle object : objects) borrowed.push_back(object.ptr());
@@ -197,8 +198,12 @@ PyObject* device_create_event(PyObject* self, PyObject* const* args, Py_ssize_t 
 PyObject* device_id(PyObject* self) { return PyLong_FromLong(device_of(self).id); }
 
 PyObject* compute_capability(PyObject* self) {
-  const ComputeCapability cc = Device{device_of(self).id}.compute_capability();
-  return nb::module_::import_("cuda.core._device").attr("ComputeCapability")(cc.major, cc.minor).release().ptr();
+  PyDevice& device = device_of(self);
+  if (!device.capability.is_valid()) {
+    const ComputeCapability cc = Device{device.id}.compute_capability();
+    device.capability = nb::module_::import_("cuda.core._device").attr("ComputeCapability")(cc.major, cc.minor);
+  }
+  return nb::object(device.capability).release().ptr();
 }
 
 nb::object helper(const char* module, const char* function) {

@@ -1,0 +1,218 @@
+"""Memory resources: pools, pinned, managed, graph and virtual memory, sharing between processes."""
+
+import contextlib
+import multiprocessing
+import pickle
+
+import pytest
+
+from cuda.core import (
+    Buffer,
+    CUDAError,
+    Device,
+    DeviceMemoryResource,
+    DeviceMemoryResourceOptions,
+    GraphMemoryResource,
+    Host,
+    ManagedBuffer,
+    ManagedMemoryResource,
+    ManagedMemoryResourceOptions,
+    PinnedMemoryResource,
+    PinnedMemoryResourceOptions,
+    VirtualMemoryResource,
+)
+from cuda.core.utils import CopyOptions, copy_batch
+
+NOT_SUPPORTED = 801
+
+
+@contextlib.contextmanager
+def unsupported_is_skipped():
+    """What the device in use does not have is reported as skipped, by its error code."""
+    try:
+        yield
+    except CUDAError as error:
+        if error.code != NOT_SUPPORTED:
+            raise
+        pytest.skip(str(error))
+
+
+def content(buffer, stream):
+    back = bytearray(buffer.size)
+    buffer.copy_to(back, stream=stream)
+    return bytes(back)
+
+
+def test_a_pool_of_ones_own(device, stream):
+    mr = DeviceMemoryResource(device, DeviceMemoryResourceOptions(max_size=1 << 20))
+    assert mr.is_handle_owned and not mr.is_ipc_enabled and not mr.is_mapped and mr.device_id == 0
+    buffer = mr.allocate(1000, stream=stream)
+    assert buffer.memory_resource is mr and buffer.is_device_accessible and not buffer.is_host_accessible
+    attributes = mr.attributes
+    assert attributes.used_mem_current >= 1000
+    attributes.release_threshold = 4096
+    assert attributes.release_threshold == 4096
+    with pytest.raises(AttributeError):
+        attributes.used_mem_current = 0
+    mr.close()
+    mr.close()
+    assert mr.is_closed
+    with pytest.raises(RuntimeError, match="closed"):
+        mr.allocate(16, stream=stream)
+    buffer.fill(1, stream=stream)  # buffers keep their pool
+    buffer.close(stream)
+
+
+def test_the_current_pool_is_shared_and_never_destroyed(device, stream):
+    mr = DeviceMemoryResource(0)
+    assert not mr.is_handle_owned
+    mr.close()
+    device.allocate(16, stream=stream).close()
+
+
+def test_options_are_checked(device):
+    assert DeviceMemoryResource(0, {"max_size": 0}).is_handle_owned
+    with pytest.raises(TypeError):
+        DeviceMemoryResource(0, {"size": 0})
+    with pytest.raises(TypeError):
+        DeviceMemoryResource(0, 3)
+    with pytest.raises(ValueError):
+        PinnedMemoryResource(PinnedMemoryResourceOptions(numa_id=-1))
+    with pytest.raises(ValueError):
+        ManagedMemoryResource(ManagedMemoryResourceOptions(preferred_location_type="moon"))
+
+
+def test_managed_memory_is_used_from_both_sides(device, stream, kernel):
+    from cuda.core import LaunchConfig, launch
+
+    mr = ManagedMemoryResource()
+    buffer = mr.allocate(4, stream=stream)
+    stream.sync()
+    assert isinstance(buffer, ManagedBuffer) and buffer.is_managed and buffer.is_host_accessible
+    memoryview(buffer)[:] = b"\5\0\0\0"
+    launch(stream, LaunchConfig(grid=1, block=1), kernel("add_one"), buffer, 1)
+    stream.sync()
+    assert bytes(memoryview(buffer)) == b"\6\0\0\0"
+    buffer.close(stream)
+
+
+def test_places_are_one_object_each():
+    assert Host() is Host() and Host(numa_id=1) is Host(1) and Host() != Host(1)
+    assert Host.numa_current().is_numa_current and Host.numa_current().numa_id is None
+    assert pickle.loads(pickle.dumps(Host(1))) is Host(1)
+    with pytest.raises(ValueError):
+        Host(-1)
+    with pytest.raises(TypeError):
+        Host("zero")
+    with pytest.raises(ValueError):
+        Host(1, is_numa_current=True)
+
+
+def test_graph_memory_wants_a_graph(device, stream):
+    mr = GraphMemoryResource(device)
+    assert mr is GraphMemoryResource(0)
+    with pytest.raises(RuntimeError, match="GraphBuilder"):
+        mr.allocate(16, stream=stream)
+    builder = device.create_graph_builder().begin_building()
+    buffer = mr.allocate(64, stream=builder)
+    buffer.fill(1, stream=builder)
+    buffer.close(builder)
+    graph = builder.end_building().complete()
+    graph.launch(stream)
+    stream.sync()
+    assert mr.attributes.used_mem_high >= 0
+    mr.trim()
+
+
+def test_virtual_memory_grows_and_keeps_its_contents(device, stream):
+    mr = VirtualMemoryResource(device)
+    with unsupported_is_skipped():
+        buffer = mr.allocate(1000)
+    assert buffer.size >= 1000 and buffer.memory_resource is mr
+    buffer.fill(3, stream=stream)
+    stream.sync()
+    larger = mr.modify_allocation(buffer, buffer.size + 1)
+    assert buffer.is_closed and content(larger, stream)[:1000] == b"\3" * 1000
+    larger.fill(4, stream=stream)
+    assert content(larger, stream) == b"\4" * larger.size
+    larger.close(stream)
+    with pytest.raises(ValueError):
+        mr.allocate(0)
+
+
+def test_batches_copy_pair_by_pair(device, stream):
+    sources = [device.allocate(64, stream=stream) for _ in range(3)]
+    targets = [device.allocate(64, stream=stream) for _ in range(3)]
+    for i, buffer in enumerate(sources):
+        buffer.fill(i + 1, stream=stream)
+    copy_batch(stream, sources, targets)
+    assert [content(t, stream)[0] for t in targets] == [1, 2, 3]
+    targets[0].copy_from(sources[2], stream=stream, options=CopyOptions(src_location_hint=device))
+    assert content(targets[0], stream) == b"\3" * 64
+    with pytest.raises(ValueError, match="3 sources but 2"):
+        copy_batch(stream, sources, targets[:2])
+    with pytest.raises(ValueError):
+        CopyOptions(src_access_order="sideways")
+
+
+def test_peer_access_is_a_set(device):
+    mr = DeviceMemoryResource(0, DeviceMemoryResourceOptions())
+    assert set(mr.peer_accessible_by) == set() and len(mr.peer_accessible_by) == 0
+    mr.peer_accessible_by = []
+    mr.peer_accessible_by.add(0)  # a device always reaches its own memory
+    assert device not in mr.peer_accessible_by
+    others = [d for d in Device.get_all_devices() if d != device and d.can_access_peer(device)]
+    mr.peer_accessible_by = others
+    assert set(mr.peer_accessible_by) == set(others)
+
+
+def child(mr, descriptor, buffer, answer):
+    """In another process: open a buffer both ways, change it."""
+    device = Device(0)
+    device.set_current()
+    stream = device.create_stream()
+    opened = Buffer.from_ipc_descriptor(mr, descriptor, stream=stream)
+    first = content(opened, stream)
+    buffer.fill(9, stream=stream)
+    stream.sync()
+    try:
+        mr.allocate(16, stream=stream)
+        refused = False
+    except RuntimeError:
+        refused = True
+    answer.put((first, opened.is_mapped, mr.is_mapped, refused))
+    opened.close(stream)
+    buffer.close(stream)
+    stream.sync()
+
+
+def test_buffers_are_shared_with_another_process(device, stream):
+    with unsupported_is_skipped():
+        mr = DeviceMemoryResource(device, DeviceMemoryResourceOptions(ipc_enabled=True))
+    buffer = mr.allocate(64, stream=stream)
+    buffer.fill(7, stream=stream)
+    stream.sync()
+    descriptor = buffer.ipc_descriptor
+    assert descriptor.size == 64 and pickle.loads(pickle.dumps(descriptor)).size == 64
+    handle = mr.allocation_handle
+    assert int(handle) == handle.handle > 0 and handle.uuid == mr.uuid
+    handle.close()
+    assert handle.is_closed and mr.from_registry(mr.uuid) is mr
+    context = multiprocessing.get_context("spawn")
+    answer = context.Queue()
+    process = context.Process(target=child, args=(mr, descriptor, buffer, answer))
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+    assert answer.get() == (b"\7" * 64, True, True, True)
+    assert content(buffer, stream) == b"\11" * 64
+
+
+def test_what_cannot_be_shared_says_so(device, stream):
+    mr = DeviceMemoryResource(device, DeviceMemoryResourceOptions())
+    with pytest.raises(RuntimeError, match="ipc_enabled"):
+        mr.allocation_handle  # noqa: B018
+    with pytest.raises(RuntimeError, match="ipc_enabled"):
+        mr.allocate(16, stream=stream).ipc_descriptor  # noqa: B018
+    with pytest.raises(TypeError):
+        Buffer.from_ipc_descriptor(mr, object(), stream=stream)
