@@ -61,7 +61,7 @@ def defined_in_sources(folder: Path, names: Iterable[str]) -> dict[str, bool]:
     """Functions that the C++ files of a folder define at the beginning of a line, or put into the runtime's table."""
     text = "\n".join(path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*.cpp")))
     starts = re.compile(r'^(?:extern "C" )?[\w ]+[ *]+(\w+)\([^;{}]*\)\s*(?:noexcept\s*)?\{', re.MULTILINE)
-    entries = re.compile(r"^\s*(?:t\.(?=\w+ = )|(?:NEEDS_CONTEXT|QUERY)\((?=\w+, ))(\w+)", re.MULTILINE)
+    entries = re.compile(r"(?:\bt\.(?=\w+ = )|\b(?:NEEDS_CONTEXT|QUERY)\((?=\w+,\s))(\w+)")
     return dict.fromkeys({*starts.findall(text), *entries.findall(text)} & set(names), True)
 
 

@@ -104,5 +104,6 @@ void install_kernels(RuntimeTable& table);
 void install_streams(RuntimeTable& table);
 void install_graphs(RuntimeTable& table);
 void install_pools(RuntimeTable& table);
+void install_executions(RuntimeTable& table);
 
 }  // namespace cucore::rt

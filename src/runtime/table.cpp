@@ -40,6 +40,7 @@ RuntimeTable make_table() {
   install_streams(table);
   install_graphs(table);
   install_pools(table);
+  install_executions(table);
   return table;
 }
 
