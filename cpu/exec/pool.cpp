@@ -108,6 +108,18 @@ void Pool::post(Task& task) {
   }
 }
 
+bool Pool::take_back(Task& task) {
+  if (work_.load(std::memory_order_relaxed) == 0) return false;
+  const std::lock_guard lock{mutex_};
+  auto& level = ready_[std::clamp(task.priority() + kLevels - 1, 0, kLevels - 1)];
+  const auto at = std::find(level.begin(), level.end(), &task);
+  if (at == level.end()) return false;
+  level.erase(at);
+  --ready_count_;
+  work_.fetch_sub(1, std::memory_order_relaxed);
+  return true;
+}
+
 bool Pool::take_work(std::unique_lock<std::mutex>& lock, Task*& task, Ref<GridRun>& grid) {
   if (ready_count_ > 0) {
     for (auto& level : ready_) {

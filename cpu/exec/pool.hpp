@@ -41,6 +41,9 @@ class Pool {
   /// Some worker will call task.drive() soon. The caller gives up ownership of the task.
   void post(Task& task);
 
+  /// Takes a posted task out again if no worker has it yet: the caller owns it then, and drives it itself.
+  bool take_back(Task& task);
+
   /// Runs a grid with as many workers as help; done when it has ended in this thread. Otherwise another thread ends it,
   /// settles its fault and drives the task.
   Progress run_grid(const Ref<GridRun>& run);

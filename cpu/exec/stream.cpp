@@ -2,6 +2,7 @@
 #include "exec/stream.hpp"
 
 #include <chrono>
+#include <limits>
 
 #include "api/context.hpp"
 #include "exec/pool.hpp"
@@ -68,6 +69,12 @@ std::uint64_t Stream::submit(Ref<Op> op) {
 
 void Stream::wait(std::uint64_t number) {
   if (completed() >= number) return;
+  // The shortest way for a small kernel: no other thread has to wake up for it.
+  if (Pool::instance().take_back(*this)) {
+    const Ref<Stream> keep{this};
+    advance(number);
+    if (completed() >= number) return;
+  }
   if (sync_policy.load(std::memory_order_relaxed) != CU_SYNC_POLICY_BLOCKING_SYNC) {
     const auto until = std::chrono::steady_clock::now() + kSpin;
     do {
@@ -118,9 +125,16 @@ void Stream::finish_op() noexcept {
   for (Task* task : woken) Pool::instance().post(*task);
 }
 
-void Stream::drive() noexcept {
+void Stream::drive() noexcept { advance(std::numeric_limits<std::uint64_t>::max()); }
+
+/// Runs operations until the queue is empty; past `until` the rest is left to the workers.
+void Stream::advance(std::uint64_t until) noexcept {
   if (in_op_) finish_op();
   for (;;) {
+    if (completed_.load(std::memory_order_relaxed) >= until) {
+      Pool::instance().post(*this);
+      return;
+    }
     Ref<Op> op;
     {
       const std::lock_guard lock{mutex_};

@@ -31,7 +31,7 @@ class Stream final : public Handled<Stream, CUstream, Kind::stream>, public Task
   [[nodiscard]] std::uint64_t completed() const noexcept { return completed_.load(std::memory_order_acquire); }
   [[nodiscard]] bool drained() const noexcept { return completed() >= submitted(); }
 
-  /// Waits in the calling thread: looks briefly, then sleeps.
+  /// Waits in the calling thread: does the work itself when no worker has begun it, looks briefly, then sleeps.
   void wait(std::uint64_t number);
 
   /// Arranges for `task` to be posted when `number` is over; false when it already is (and nothing was arranged).
@@ -55,6 +55,7 @@ class Stream final : public Handled<Stream, CUstream, Kind::stream>, public Task
  private:
   std::uint64_t push(Ref<Op> op);
   void finish_op() noexcept;
+  void advance(std::uint64_t until) noexcept;
 
   Ref<Context> context_;
   const StreamRole role_;

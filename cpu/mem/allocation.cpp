@@ -104,6 +104,7 @@ AllocationRef allocate_memory(std::size_t size, std::size_t align, Budget* budge
     }
     // The last byte touches the guard page as nearly as the alignment allows.
     record->base = align > space.page() ? start : (start + pages - rounded) & ~static_cast<std::uintptr_t>(align - 1);
+    record->own_pages = true;
     g_guarded.fetch_add(1, std::memory_order_relaxed);
     record->release = [budget, rounded, start, pages](Allocation&) {
       auto& s = AddressSpace::instance();

@@ -48,6 +48,7 @@ struct Allocation {
   void* pool = nullptr;          ///< the MemPool it came from
   unsigned handle_types = 0;     ///< CUmemAllocationHandleType bits it can be exported as
   int shared_fd = -1;            ///< memfd behind it once it has been exported
+  bool own_pages = false;        ///< no other allocation shares its pages, so they can be remapped
   std::atomic<bool> sync_memops{false};
   /// Read or written only with the map's lock held (managed memory calls are rare).
   bool read_mostly = false;

@@ -1,0 +1,221 @@
+// Green contexts: shares of the host's cores. A share is recorded and reported; the pool itself is not divided.
+#include <algorithm>
+#include <cstring>
+
+#include "api/context.hpp"
+#include "api/event.hpp"
+#include "api/guard.hpp"
+
+namespace cucpu::driver {
+
+class ResourceDesc final : public Handled<ResourceDesc, CUdevResourceDesc, Kind::resource_desc> {
+ public:
+  std::vector<CUdevResource> resources;
+};
+
+class GreenContext final : public Handled<GreenContext, CUgreenCtx, Kind::green_context> {
+ public:
+  std::vector<CUdevResource> resources;
+  Ref<Context> context;
+};
+
+}  // namespace cucpu::driver
+
+using namespace cucpu::driver;
+
+namespace {
+
+CUdevResource all_cores(const Device&) {
+  CUdevResource r{};
+  r.type = CU_DEV_RESOURCE_TYPE_SM;
+  r.sm.smCount = settings().threads;
+  r.sm.minSmPartitionSize = 1;
+  r.sm.smCoscheduledAlignment = 1;
+  return r;
+}
+
+void give(CUdevResource* out, CUdevResourceType type, const std::vector<CUdevResource>& list) {
+  require(out != nullptr);
+  for (const CUdevResource& r : list)
+    if (r.type == type) {
+      *out = r;
+      return;
+    }
+  fail(type == CU_DEV_RESOURCE_TYPE_SM || type == CU_DEV_RESOURCE_TYPE_WORKQUEUE || type == CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG
+           ? CUDA_ERROR_INVALID_RESOURCE_TYPE
+           : CUDA_ERROR_INVALID_VALUE);
+}
+
+GreenContext& green_of(CUgreenCtx handle) { return object_of<GreenContext>(handle); }
+
+}  // namespace
+
+extern "C" {
+
+CUresult cuDeviceGetDevResource(CUdevice dev, CUdevResource* out, CUdevResourceType type) {
+  return guarded([&] { give(out, type, {all_cores(device_of(dev))}); });
+}
+
+CUresult cuCtxGetDevResource(CUcontext handle, CUdevResource* out, CUdevResourceType type) {
+  return guarded([&] {
+    Context& context = context_of(handle);
+    if (context.green)
+      give(out, type, static_cast<GreenContext&>(*context.green).resources);
+    else
+      give(out, type, {all_cores(context.device)});
+  });
+}
+
+CUresult cuGreenCtxGetDevResource(CUgreenCtx handle, CUdevResource* out, CUdevResourceType type) {
+  return guarded([&] { give(out, type, green_of(handle).resources); });
+}
+
+CUresult cuDevSmResourceSplitByCount(CUdevResource* result, unsigned int* groups, const CUdevResource* input,
+                                     CUdevResource* remainder, unsigned int flags, unsigned int min_count) {
+  return guarded([&] {
+    require(groups && input && input->type == CU_DEV_RESOURCE_TYPE_SM);
+    require(flags <= (CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING | CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE));
+    const unsigned each = std::max(1u, min_count);
+    require(each <= input->sm.smCount, CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    const unsigned possible = input->sm.smCount / each;
+    if (!result) {
+      *groups = possible;
+      return;
+    }
+    *groups = std::min(*groups, possible);
+    for (unsigned i = 0; i < *groups; ++i) {
+      result[i] = *input;
+      result[i].sm.smCount = each;
+    }
+    if (remainder) {
+      *remainder = *input;
+      remainder->sm.smCount = input->sm.smCount - *groups * each;
+      if (remainder->sm.smCount == 0) remainder->type = CU_DEV_RESOURCE_TYPE_INVALID;
+    }
+  });
+}
+
+CUresult cuDevSmResourceSplit(CUdevResource* result, unsigned int groups, const CUdevResource* input, CUdevResource* remainder,
+                              unsigned int flags, CU_DEV_SM_RESOURCE_GROUP_PARAMS* params) {
+  return guarded([&] {
+    require(result && groups > 0 && input && params && flags == 0 && input->type == CU_DEV_RESOURCE_TYPE_SM);
+    unsigned left = input->sm.smCount;
+    for (unsigned i = 0; i < groups; ++i) {
+      require(params[i].smCount <= left, CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+      if (params[i].smCount == 0) params[i].smCount = left;  // as many as there are
+      result[i] = *input;
+      result[i].sm.smCount = params[i].smCount;
+      left -= params[i].smCount;
+    }
+    if (remainder) {
+      *remainder = *input;
+      remainder->sm.smCount = left;
+      if (left == 0) remainder->type = CU_DEV_RESOURCE_TYPE_INVALID;
+    }
+  });
+}
+
+CUresult cuDevResourceGenerateDesc(CUdevResourceDesc* out, CUdevResource* resources, unsigned int count) {
+  return guarded([&] {
+    require(out && resources && count > 0);
+    auto desc = make_object<ResourceDesc>();
+    unsigned cores = 0;
+    for (unsigned i = 0; i < count; ++i) {
+      require(resources[i].type == CU_DEV_RESOURCE_TYPE_SM, CUDA_ERROR_INVALID_RESOURCE_TYPE);
+      cores += resources[i].sm.smCount;
+    }
+    require(cores > 0 && cores <= settings().threads, CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    desc->resources.push_back(resources[0]);
+    desc->resources[0].sm.smCount = cores;
+    *out = desc->publish();  // descriptions are never destroyed, as the API has no call for it
+  });
+}
+
+CUresult cuGreenCtxCreate(CUgreenCtx* out, CUdevResourceDesc desc, CUdevice dev, unsigned int flags) {
+  return guarded([&] {
+    require(out && (flags & ~CU_GREEN_CTX_DEFAULT_STREAM) == 0);
+    Device& device = device_of(dev);
+    auto green = make_object<GreenContext>();
+    green->resources = object_of<ResourceDesc>(desc).resources;
+    green->context = make_object<Context>(device, 0u, false);
+    green->context->publish();
+    green->context->green = green;
+    *out = green->publish();
+  });
+}
+
+CUresult cuGreenCtxDestroy(CUgreenCtx handle) {
+  return guarded([&] {
+    Ref<GreenContext> green{&green_of(handle)};
+    require(green->retire(), CUDA_ERROR_INVALID_HANDLE);
+    const Ref<Context> context = green->context;
+    context->retire();
+    context->tear_down();
+    context->green = nullptr;
+    green->context = nullptr;
+  });
+}
+
+CUresult cuCtxFromGreenCtx(CUcontext* out, CUgreenCtx handle) {
+  return guarded([&] {
+    require(out != nullptr);
+    *out = green_of(handle).context->handle();
+  });
+}
+
+CUresult cuGreenCtxGetId(CUgreenCtx handle, unsigned long long* out) {
+  return guarded([&] {
+    require(out != nullptr);
+    *out = green_of(handle).context->id;
+  });
+}
+
+CUresult cuGreenCtxStreamCreate(CUstream* out, CUgreenCtx handle, unsigned int flags, int priority) {
+  return guarded([&] {
+    require(out && flags == CU_STREAM_NON_BLOCKING);
+    GreenContext& green = green_of(handle);
+    const Ref<Stream> stream = usable(*green.context).create_stream(flags, std::clamp(priority, -5, 0));
+    stream->green_context = Ref<Object>{&green};
+    *out = stream->handle();
+  });
+}
+
+CUresult cuGreenCtxRecordEvent(CUgreenCtx handle, CUevent event) {
+  return guarded([&] { return cuCtxRecordEvent(green_of(handle).context->handle(), event); });
+}
+
+CUresult cuGreenCtxWaitEvent(CUgreenCtx handle, CUevent event) {
+  return guarded([&] { return cuCtxWaitEvent(green_of(handle).context->handle(), event); });
+}
+
+CUresult cuStreamGetGreenCtx(CUstream handle, CUgreenCtx* out) {
+  return guarded([&] {
+    require(out != nullptr);
+    const Ref<Stream> stream = stream_of(handle);
+    const Ref<Object> green = stream->green_context ? stream->green_context : stream->context().green;
+    *out = green ? static_cast<GreenContext&>(*green).handle() : nullptr;
+  });
+}
+
+CUresult cuStreamGetCtx_v2(CUstream handle, CUcontext* context, CUgreenCtx* green_out) {
+  return guarded([&] {
+    require(context && green_out);
+    const Ref<Stream> stream = stream_even_broken(handle);
+    const Ref<Object> green = stream->context().green;
+    *context = green ? nullptr : stream->context().handle();
+    *green_out = green ? static_cast<GreenContext&>(*green).handle() : nullptr;
+  });
+}
+
+CUresult cuStreamGetDevResource(CUstream handle, CUdevResource* out, CUdevResourceType type) {
+  return guarded([&] {
+    const Ref<Stream> stream = stream_of(handle);
+    const Ref<Object> green = stream->context().green;
+    if (green)
+      give(out, type, static_cast<GreenContext&>(*green).resources);
+    else
+      give(out, type, {all_cores(stream->context().device)});
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,172 @@
+// Managed memory: advice, prefetches and what is remembered of them. There is one memory, so nothing moves.
+#include <algorithm>
+#include <cstring>
+
+#include "api/capture.hpp"
+#include "api/context.hpp"
+#include "api/guard.hpp"
+#include "api/memory.hpp"
+#include "exec/ops.hpp"
+
+using namespace cucpu::driver;
+
+namespace {
+
+constexpr int kCpu = -1, kInvalid = -2;
+constexpr std::uint64_t kHostBit = std::uint64_t{1} << 63;
+
+AllocationRef managed_at(CUdeviceptr address, std::size_t bytes) {
+  require(bytes > 0);
+  const AllocationRef a = MemoryMap::instance().find(address);
+  require(a && a->kind == MemoryKind::managed && bytes <= a->end() - address);
+  return a;
+}
+
+void check_location(const CUmemLocation& location) {
+  switch (location.type) {
+    case CU_MEM_LOCATION_TYPE_DEVICE: device_of(location.id); break;
+    case CU_MEM_LOCATION_TYPE_HOST:
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT: break;
+    default: fail(CUDA_ERROR_INVALID_VALUE);
+  }
+}
+
+std::uint64_t bit_of(const CUmemLocation& location) {
+  return location.type == CU_MEM_LOCATION_TYPE_DEVICE ? std::uint64_t{1} << location.id : kHostBit;
+}
+
+/// Prefetch in stream order: the location is the last one when the stream gets there.
+void prefetch(CUdeviceptr address, std::size_t bytes, const CUmemLocation& location, Stream& stream) {
+  const AllocationRef a = managed_at(address, bytes);
+  check_location(location);
+  require_not_capturing(stream);
+  stream.submit(make_object<CallOp>([a, location] {
+    MemoryMap::instance().with_lock([&] { a->prefetched = {location.type, location.id}; });
+  }));
+}
+
+int old_id(const MemoryPlace& place) {
+  if (place.type == CU_MEM_LOCATION_TYPE_DEVICE) return place.id;
+  return place.type == 0 ? kInvalid : kCpu;
+}
+
+void range_attribute(void* data, std::size_t size, CUmem_range_attribute attribute, const Allocation& a) {
+  require(data && size >= sizeof(int) && size % sizeof(int) == 0);
+  const auto put = [&](int value) {
+    require(size == sizeof(int));
+    std::memcpy(data, &value, sizeof value);
+  };
+  switch (attribute) {
+    case CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY: return put(a.read_mostly);
+    case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION: return put(old_id(a.preferred));
+    case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION: return put(old_id(a.prefetched));
+    case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE: return put(a.preferred.type);
+    case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID: return put(a.preferred.id);
+    case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE: return put(a.prefetched.type);
+    case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID: return put(a.prefetched.id);
+    case CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY: {
+      std::vector<int> list;
+      for (int i = 0; i < 63; ++i)
+        if (a.accessed_by >> i & 1) list.push_back(i);
+      if (a.accessed_by & kHostBit) list.push_back(kCpu);
+      list.resize(size / sizeof(int), kInvalid);
+      std::memcpy(data, list.data(), size);
+      return;
+    }
+    default: fail(CUDA_ERROR_INVALID_VALUE);
+  }
+}
+
+void prefetch_batch(CUdeviceptr* addresses, std::size_t* sizes, std::size_t count, CUmemLocation* locations,
+                    std::size_t* starts, std::size_t location_count, unsigned long long flags, CUstream handle) {
+  require(addresses && sizes && count > 0 && locations && starts && location_count > 0 && location_count <= count && flags == 0);
+  require(starts[0] == 0);
+  const Ref<Stream> stream = stream_of(handle);
+  for (std::size_t i = 0, k = 0; i < count; ++i) {
+    if (k + 1 < location_count && starts[k + 1] == i) ++k;
+    prefetch(addresses[i], sizes[i], locations[k], *stream);
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+CUresult cuMemPrefetchAsync(CUdeviceptr address, size_t bytes, CUmemLocation location, unsigned int flags, CUstream handle) {
+  return guarded([&] {
+    require(flags == 0);
+    const Ref<Stream> stream = stream_of(handle);
+    prefetch(address, bytes, location, *stream);
+  });
+}
+
+CUresult cuMemPrefetchBatchAsync(CUdeviceptr* addresses, size_t* sizes, size_t count, CUmemLocation* locations,
+                                 size_t* starts, size_t location_count, unsigned long long flags, CUstream stream) {
+  return guarded([&] { prefetch_batch(addresses, sizes, count, locations, starts, location_count, flags, stream); });
+}
+
+CUresult cuMemDiscardBatchAsync(CUdeviceptr* addresses, size_t* sizes, size_t count, unsigned long long flags, CUstream handle) {
+  return guarded([&] {
+    require(addresses && sizes && count > 0 && flags == 0);
+    stream_of(handle);
+    for (std::size_t i = 0; i < count; ++i) managed_at(addresses[i], sizes[i]);  // contents may be kept: nothing to do
+  });
+}
+
+CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr* addresses, size_t* sizes, size_t count, CUmemLocation* locations,
+                                           size_t* starts, size_t location_count, unsigned long long flags, CUstream stream) {
+  return guarded([&] { prefetch_batch(addresses, sizes, count, locations, starts, location_count, flags, stream); });
+}
+
+CUresult cuMemAdvise(CUdeviceptr address, size_t bytes, CUmem_advise advice, CUmemLocation location) {
+  return guarded([&] {
+    current_context();
+    const AllocationRef a = managed_at(address, bytes);
+    const bool needs_place = advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION || advice == CU_MEM_ADVISE_SET_ACCESSED_BY ||
+                             advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
+    if (needs_place) check_location(location);
+    MemoryMap::instance().with_lock([&] {
+      switch (advice) {
+        case CU_MEM_ADVISE_SET_READ_MOSTLY: a->read_mostly = true; break;
+        case CU_MEM_ADVISE_UNSET_READ_MOSTLY: a->read_mostly = false; break;
+        case CU_MEM_ADVISE_SET_PREFERRED_LOCATION: a->preferred = {location.type, location.id}; break;
+        case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION: a->preferred = {}; break;
+        case CU_MEM_ADVISE_SET_ACCESSED_BY: a->accessed_by |= bit_of(location); break;
+        case CU_MEM_ADVISE_UNSET_ACCESSED_BY: a->accessed_by &= ~bit_of(location); break;
+        default: fail(CUDA_ERROR_INVALID_VALUE);
+      }
+    });
+  });
+}
+
+CUresult cuMemRangeGetAttribute(void* data, size_t size, CUmem_range_attribute attribute, CUdeviceptr address, size_t bytes) {
+  return guarded([&] {
+    const AllocationRef a = managed_at(address, bytes);
+    MemoryMap::instance().with_lock([&] { range_attribute(data, size, attribute, *a); });
+  });
+}
+
+CUresult cuMemRangeGetAttributes(void** data, size_t* sizes, CUmem_range_attribute* attributes, size_t count,
+                                 CUdeviceptr address, size_t bytes) {
+  return guarded([&] {
+    require(data && sizes && attributes && count > 0);
+    const AllocationRef a = managed_at(address, bytes);
+    MemoryMap::instance().with_lock([&] {
+      for (std::size_t i = 0; i < count; ++i) range_attribute(data[i], sizes[i], attributes[i], *a);
+    });
+  });
+}
+
+CUresult cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, size_t length, unsigned int flags) {
+  return guarded([&] {
+    const Ref<Stream> stream = stream_of(handle);
+    require(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE);
+    const AllocationRef a = MemoryMap::instance().find(address);
+    require(a && a->kind == MemoryKind::managed && a->base == address && (length == 0 || length == a->size));
+    require(flags != CU_MEM_ATTACH_SINGLE || stream->role() == StreamRole::created);
+    stream->submit(make_object<CallOp>([] {}));
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,138 @@
+// cuTensorMap*: descriptors of tensors for bulk tensor copies. The 128 opaque bytes are ours; layout: TensorMap.
+#include "api/tensor_map.hpp"
+
+#include <cstring>
+
+#include "api/guard.hpp"
+
+namespace cucpu::driver {
+namespace {
+
+constexpr std::uint64_t kMaxDim = std::uint64_t{1} << 32, kMaxStride = std::uint64_t{1} << 40;
+
+std::uint32_t element_bytes(CUtensorMapDataType type) {
+  switch (type) {
+    case CU_TENSOR_MAP_DATA_TYPE_UINT8: return 1;
+    case CU_TENSOR_MAP_DATA_TYPE_UINT16:
+    case CU_TENSOR_MAP_DATA_TYPE_FLOAT16:
+    case CU_TENSOR_MAP_DATA_TYPE_BFLOAT16: return 2;
+    case CU_TENSOR_MAP_DATA_TYPE_UINT32:
+    case CU_TENSOR_MAP_DATA_TYPE_INT32:
+    case CU_TENSOR_MAP_DATA_TYPE_FLOAT32:
+    case CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ:
+    case CU_TENSOR_MAP_DATA_TYPE_TFLOAT32:
+    case CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ: return 4;
+    case CU_TENSOR_MAP_DATA_TYPE_UINT64:
+    case CU_TENSOR_MAP_DATA_TYPE_INT64:
+    case CU_TENSOR_MAP_DATA_TYPE_FLOAT64: return 8;
+    default: fail(CUDA_ERROR_INVALID_VALUE);  // packed 4- and 6-bit types came after compute capability 9.0
+  }
+}
+
+}  // namespace
+
+void write_tensor_map(CUtensorMap* out, const TensorMap& map) {
+  static_assert(sizeof(TensorMap) <= sizeof(CUtensorMap));
+  std::memset(out, 0, sizeof *out);
+  std::memcpy(out, &map, sizeof map);
+}
+
+}  // namespace cucpu::driver
+
+using namespace cucpu::driver;
+
+namespace {
+
+/// What tiled and im2col maps share, checked as the documentation says.
+TensorMap common(CUtensorMap* out, CUtensorMapDataType type, cuuint32_t rank, void* address, const cuuint64_t* dims,
+                 const cuuint64_t* strides, const cuuint32_t* steps, CUtensorMapInterleave interleave,
+                 CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
+  require(out && reinterpret_cast<std::uintptr_t>(out) % 64 == 0);
+  require(rank >= 1 && rank <= 5 && dims && steps && (strides || rank == 1));
+  require(interleave >= CU_TENSOR_MAP_INTERLEAVE_NONE && interleave <= CU_TENSOR_MAP_INTERLEAVE_32B);
+  require(interleave == CU_TENSOR_MAP_INTERLEAVE_NONE || rank >= 3);
+  require(swizzle >= CU_TENSOR_MAP_SWIZZLE_NONE && swizzle <= CU_TENSOR_MAP_SWIZZLE_128B);
+  require(promotion >= CU_TENSOR_MAP_L2_PROMOTION_NONE && promotion <= CU_TENSOR_MAP_L2_PROMOTION_L2_256B);
+  require(fill >= CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE && fill <= CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA);
+  const std::uint64_t align = interleave == CU_TENSOR_MAP_INTERLEAVE_32B ? 32 : 16;
+  require(reinterpret_cast<std::uintptr_t>(address) % align == 0 && address);
+  TensorMap map{};
+  std::memcpy(map.magic, kTensorMapMagic, sizeof map.magic);
+  map.address = reinterpret_cast<std::uint64_t>(address);
+  map.rank = static_cast<std::uint8_t>(rank);
+  map.element = static_cast<std::uint8_t>(element_bytes(type));
+  map.type = static_cast<std::uint8_t>(type);
+  map.interleave = static_cast<std::uint8_t>(interleave);
+  map.swizzle = static_cast<std::uint8_t>(swizzle);
+  map.fill = static_cast<std::uint8_t>(fill);
+  for (cuuint32_t i = 0; i < rank; ++i) {
+    require(dims[i] >= 1 && dims[i] <= kMaxDim);
+    require(steps[i] >= 1 && steps[i] <= 8);
+    map.dims[i] = static_cast<std::uint32_t>(dims[i] - 1);
+    map.steps[i] = static_cast<std::uint8_t>(steps[i]);
+    if (i + 1 < rank) {
+      require(strides[i] % align == 0 && strides[i] < kMaxStride);
+      map.strides[i] = strides[i];
+    }
+  }
+  return map;
+}
+
+}  // namespace
+
+extern "C" {
+
+CUresult cuTensorMapEncodeTiled(CUtensorMap* out, CUtensorMapDataType type, cuuint32_t rank, void* address,
+                                const cuuint64_t* dims, const cuuint64_t* strides, const cuuint32_t* box,
+                                const cuuint32_t* steps, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+                                CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
+  return guarded([&] {
+    require(box != nullptr);
+    TensorMap map = common(out, type, rank, address, dims, strides, steps, interleave, swizzle, promotion, fill);
+    map.mode = TensorMap::tiled;
+    for (cuuint32_t i = 0; i < rank; ++i) {
+      require(box[i] >= 1 && box[i] <= 256);
+      map.box[i] = static_cast<std::uint16_t>(box[i]);
+    }
+    const std::uint32_t inner = box[0] * map.element;
+    if (interleave == CU_TENSOR_MAP_INTERLEAVE_NONE) {
+      require(inner % 16 == 0);
+      const std::uint32_t spans[] = {0, 32, 64, 128};
+      if (swizzle != CU_TENSOR_MAP_SWIZZLE_NONE) require(inner <= spans[swizzle]);
+    }
+    write_tensor_map(out, map);
+  });
+}
+
+CUresult cuTensorMapEncodeIm2col(CUtensorMap* out, CUtensorMapDataType type, cuuint32_t rank, void* address,
+                                 const cuuint64_t* dims, const cuuint64_t* strides, const int* lower, const int* upper,
+                                 cuuint32_t channels, cuuint32_t pixels, const cuuint32_t* steps,
+                                 CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+                                 CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
+  return guarded([&] {
+    require(rank >= 3 && lower && upper && channels <= 256 && pixels <= 1024);
+    TensorMap map = common(out, type, rank, address, dims, strides, steps, interleave, swizzle, promotion, fill);
+    map.mode = TensorMap::im2col;
+    map.box[0] = static_cast<std::uint16_t>(channels);
+    map.box[1] = static_cast<std::uint16_t>(pixels);
+    for (cuuint32_t i = 0; i + 2 < rank; ++i) {
+      map.lower[i] = static_cast<std::int16_t>(lower[i]);
+      map.upper[i] = static_cast<std::int16_t>(upper[i]);
+    }
+    write_tensor_map(out, map);
+  });
+}
+
+CUresult cuTensorMapReplaceAddress(CUtensorMap* map, void* address) {
+  return guarded([&] {
+    require(map && address);
+    TensorMap inside;
+    std::memcpy(&inside, map, sizeof inside);
+    require(std::memcmp(inside.magic, kTensorMapMagic, sizeof inside.magic) == 0);
+    require(reinterpret_cast<std::uintptr_t>(address) % (inside.interleave == CU_TENSOR_MAP_INTERLEAVE_32B ? 32 : 16) == 0);
+    inside.address = reinterpret_cast<std::uint64_t>(address);
+    write_tensor_map(map, inside);
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,287 @@
+// cuMemAddressReserve, cuMemCreate, cuMemMap, cuMemSetAccess: addresses and memory apart. Memory is a memfd, so that its
+// handle can go to another process.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "api/capture.hpp"
+#include "api/context.hpp"
+#include "api/guard.hpp"
+#include "mem/address_space.hpp"
+
+namespace cucpu::driver {
+namespace {
+
+constexpr std::size_t kGranularity = std::size_t{2} << 20;
+
+class PhysicalMemory final : public Handled<PhysicalMemory, void*, Kind::physical_memory> {
+ public:
+  PhysicalMemory(int fd, std::size_t size, const CUmemAllocationProp& prop, Budget* budget)
+      : fd{fd}, size{size}, prop{prop}, budget_{budget} {}
+  ~PhysicalMemory() override {
+    close(fd);
+    if (budget_) budget_->give(size);
+  }
+  CUmemGenericAllocationHandle publish_number() { return reinterpret_cast<CUmemGenericAllocationHandle>(publish()); }
+  const int fd;
+  const std::size_t size;
+  const CUmemAllocationProp prop;
+
+ private:
+  Budget* budget_;
+};
+
+struct Mapping {
+  std::size_t size;
+  Ref<PhysicalMemory> memory;
+  std::map<int, CUmemAccess_flags> access;  // by device; -1: the host
+};
+
+struct State {
+  std::mutex mutex;
+  std::map<std::uintptr_t, std::size_t> reserved;
+  std::map<std::uintptr_t, Mapping> mapped;
+};
+State& state() {
+  static State& s = *new State;
+  return s;
+}
+
+PhysicalMemory& memory_of(CUmemGenericAllocationHandle handle) {
+  return object_of<PhysicalMemory>(reinterpret_cast<const void*>(handle), CUDA_ERROR_INVALID_VALUE);
+}
+
+void check(const CUmemAllocationProp& prop) {
+  require(prop.type == CU_MEM_ALLOCATION_TYPE_PINNED);
+  if (prop.location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+    device_of(prop.location.id);
+  else
+    require(prop.location.type == CU_MEM_LOCATION_TYPE_HOST || prop.location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
+            prop.location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT);
+  require((prop.requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == 0, CUDA_ERROR_NOT_SUPPORTED);
+}
+
+int place_of(const CUmemLocation& location) {
+  if (location.type == CU_MEM_LOCATION_TYPE_DEVICE) return device_of(location.id).ordinal;
+  require(location.type == CU_MEM_LOCATION_TYPE_HOST || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
+          location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT);
+  return -1;
+}
+
+/// The mappings that make up [address, address + bytes) exactly. Call with the lock held.
+std::vector<std::map<std::uintptr_t, Mapping>::iterator> mappings(State& s, std::uintptr_t address, std::size_t bytes) {
+  std::vector<std::map<std::uintptr_t, Mapping>::iterator> found;
+  const std::uintptr_t end = address + bytes;
+  while (address < end) {
+    const auto at = s.mapped.find(address);
+    require(at != s.mapped.end() && at->second.size <= end - address);
+    found.push_back(at);
+    address += at->second.size;
+  }
+  require(!found.empty());
+  return found;
+}
+
+void protect(std::uintptr_t base, const Mapping& mapping) {
+  int protection = PROT_NONE;
+  for (const auto& [place, flags] : mapping.access) {
+    if (flags & CU_MEM_ACCESS_FLAGS_PROT_READ) protection |= PROT_READ;
+    if (flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE) protection |= PROT_WRITE;
+  }
+  require(mprotect(reinterpret_cast<void*>(base), mapping.size, protection) == 0, CUDA_ERROR_OPERATING_SYSTEM);
+}
+
+}  // namespace
+}  // namespace cucpu::driver
+
+using namespace cucpu::driver;
+
+extern "C" {
+
+CUresult cuMemGetAllocationGranularity(size_t* out, const CUmemAllocationProp* prop, CUmemAllocationGranularity_flags option) {
+  return guarded([&] {
+    require(out && prop && (option == CU_MEM_ALLOC_GRANULARITY_MINIMUM || option == CU_MEM_ALLOC_GRANULARITY_RECOMMENDED));
+    check(*prop);
+    *out = kGranularity;
+  });
+}
+
+CUresult cuMemAddressReserve(CUdeviceptr* out, size_t size, size_t alignment, CUdeviceptr wished, unsigned long long flags) {
+  return guarded([&] {
+    require(out && size > 0 && size % kGranularity == 0 && flags == 0);
+    require((alignment & (alignment - 1)) == 0 && size < (std::size_t{1} << 44));
+    State& s = state();
+    const std::lock_guard lock{s.mutex};
+    const std::uintptr_t base = AddressSpace::instance().take(size, std::max(alignment, kGranularity), wished);
+    s.reserved.emplace(base, size);
+    *out = base;
+  });
+}
+
+CUresult cuMemAddressFree(CUdeviceptr address, size_t size) {
+  return guarded([&] {
+    State& s = state();
+    const std::lock_guard lock{s.mutex};
+    const auto at = s.reserved.find(address);
+    require(at != s.reserved.end() && at->second == size);
+    const auto mapped = s.mapped.lower_bound(address);
+    require(mapped == s.mapped.end() || mapped->first >= address + size);  // unmap first
+    s.reserved.erase(at);
+    AddressSpace::instance().give(address, size);
+  });
+}
+
+CUresult cuMemCreate(CUmemGenericAllocationHandle* out, size_t size, const CUmemAllocationProp* prop, unsigned long long flags) {
+  return guarded([&] {
+    require(out && prop && flags == 0 && size > 0 && size % kGranularity == 0);
+    check(*prop);
+    Budget* budget = prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? &device_of(prop->location.id).budget : nullptr;
+    require(!budget || budget->take(size), CUDA_ERROR_OUT_OF_MEMORY);
+    const int fd = memfd_create("cucore-memory", MFD_CLOEXEC);
+    if (fd < 0 || ftruncate(fd, static_cast<off_t>(size)) != 0) {
+      if (fd >= 0) close(fd);
+      if (budget) budget->give(size);
+      fail(CUDA_ERROR_OUT_OF_MEMORY);
+    }
+    *out = make_object<PhysicalMemory>(fd, size, *prop, budget)->publish_number();
+  });
+}
+
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+  return guarded([&] { require(memory_of(handle).retire()); });
+}
+
+CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags) {
+  return guarded([&] {
+    Ref<PhysicalMemory> memory{&memory_of(handle)};
+    require(flags == 0 && offset == 0 && size > 0 && size % kGranularity == 0 && address % kGranularity == 0);
+    require(size <= memory->size);
+    State& s = state();
+    const std::lock_guard lock{s.mutex};
+    auto range = s.reserved.upper_bound(address);
+    require(range != s.reserved.begin());
+    --range;
+    require(address - range->first < range->second && size <= range->second - (address - range->first));
+    const auto next = s.mapped.lower_bound(address);
+    require(next == s.mapped.end() || next->first >= address + size);
+    if (next != s.mapped.begin()) require(std::prev(next)->first + std::prev(next)->second.size <= address);
+    require(mmap(reinterpret_cast<void*>(address), size, PROT_NONE, MAP_SHARED | MAP_FIXED, memory->fd,
+                 static_cast<off_t>(offset)) != MAP_FAILED,
+            CUDA_ERROR_OUT_OF_MEMORY);
+    auto record = std::make_shared<Allocation>();
+    record->base = address;
+    record->size = size;
+    record->kind = MemoryKind::mapped;
+    record->device = memory->prop.location.type == CU_MEM_LOCATION_TYPE_DEVICE ? memory->prop.location.id : -1;
+    record->handle_types = memory->prop.requestedHandleTypes;
+    MemoryMap::instance().insert(record);
+    s.mapped.emplace(address, Mapping{size, std::move(memory), {}});
+  });
+}
+
+CUresult cuMemUnmap(CUdeviceptr address, size_t size) {
+  return guarded([&] {
+    if (Context* context = peek_context(); context && context->is_live) context->synchronize();
+    State& s = state();
+    const std::lock_guard lock{s.mutex};
+    for (const auto& at : mappings(s, address, size)) {
+      MemoryMap::instance().take_out(at->first);
+      AddressSpace::instance().decommit(at->first, at->second.size);
+      s.mapped.erase(at);
+    }
+  });
+}
+
+CUresult cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc* list, size_t count) {
+  return guarded([&] {
+    require(list && count > 0 && size > 0);
+    for (std::size_t i = 0; i < count; ++i) {
+      place_of(list[i].location);
+      require(list[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE || list[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
+              list[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    }
+    State& s = state();
+    const std::lock_guard lock{s.mutex};
+    for (const auto& at : mappings(s, address, size)) {
+      for (std::size_t i = 0; i < count; ++i) at->second.access[place_of(list[i].location)] = list[i].flags;
+      protect(at->first, at->second);
+    }
+  });
+}
+
+CUresult cuMemGetAccess(unsigned long long* out, const CUmemLocation* location, CUdeviceptr address) {
+  return guarded([&] {
+    require(out && location);
+    const int place = place_of(*location);
+    State& s = state();
+    const std::lock_guard lock{s.mutex};
+    auto at = s.mapped.upper_bound(address);
+    require(at != s.mapped.begin());
+    --at;
+    require(address - at->first < at->second.size);
+    const auto flags = at->second.access.find(place);
+    *out = flags == at->second.access.end() ? CU_MEM_ACCESS_FLAGS_PROT_NONE : flags->second;
+  });
+}
+
+CUresult cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
+                                      unsigned long long flags) {
+  return guarded([&] {
+    PhysicalMemory& memory = memory_of(handle);
+    require(out && flags == 0 && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    require(memory.prop.requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    const int fd = fcntl(memory.fd, F_DUPFD, 3);
+    require(fd >= 0, CUDA_ERROR_OPERATING_SYSTEM);
+    std::memcpy(out, &fd, sizeof fd);
+  });
+}
+
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* out, void* handle, CUmemAllocationHandleType type) {
+  return guarded([&] {
+    require(out && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    const int given = static_cast<int>(reinterpret_cast<std::intptr_t>(handle));
+    struct stat info;
+    require(fstat(given, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0 &&
+            static_cast<std::size_t>(info.st_size) % kGranularity == 0);
+    const int fd = fcntl(given, F_DUPFD_CLOEXEC, 3);
+    require(fd >= 0, CUDA_ERROR_OPERATING_SYSTEM);
+    CUmemAllocationProp prop{};
+    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    Context* context = peek_context();
+    prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, {context ? context->device.ordinal : 0}};
+    *out = make_object<PhysicalMemory>(fd, static_cast<std::size_t>(info.st_size), prop, nullptr)->publish_number();
+  });
+}
+
+CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* out, CUmemGenericAllocationHandle handle) {
+  return guarded([&] {
+    require(out != nullptr);
+    *out = memory_of(handle).prop;
+  });
+}
+
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* out, void* address) {
+  return guarded([&] {
+    require(out && address);
+    State& s = state();
+    const std::lock_guard lock{s.mutex};
+    auto at = s.mapped.upper_bound(reinterpret_cast<std::uintptr_t>(address));
+    require(at != s.mapped.begin());
+    --at;
+    require(reinterpret_cast<std::uintptr_t>(address) - at->first < at->second.size);
+    PhysicalMemory& memory = *at->second.memory;
+    // A handle of its own, on the same file: each handle is released once.
+    const int fd = fcntl(memory.fd, F_DUPFD_CLOEXEC, 3);
+    require(fd >= 0, CUDA_ERROR_OPERATING_SYSTEM);
+    *out = make_object<PhysicalMemory>(fd, memory.size, memory.prop, nullptr)->publish_number();
+  });
+}
+
+}  // extern "C"
