@@ -10,8 +10,11 @@ namespace cucpu {
 namespace {
 
 bool is_small(const LaunchShape& shape) {
-  const auto fits = [](std::uint32_t a, std::uint32_t b) { return std::uint64_t{a} * b < 1ULL << 31; };
-  return fits(shape.grid.x, shape.block.x) && fits(shape.grid.y, shape.block.y) && fits(shape.grid.z, shape.block.z);
+  const auto fits = [](std::uint32_t a, std::uint32_t b) {
+    return std::uint64_t{a} * b < 1ULL << 31;
+  };
+  return fits(shape.grid.x, shape.block.x) && fits(shape.grid.y, shape.block.y) &&
+         fits(shape.grid.z, shape.block.z);
 }
 
 }  // namespace
@@ -55,13 +58,15 @@ std::shared_ptr<const Code> LoadedKernel::compile(const LaunchShape& shape, bool
   code->object = std::move(object->object);
   code->kernel = info_.name;
   void* const entry = code->linked->address(0);
-  (object->fibers ? reinterpret_cast<void*&>(code->thread) : reinterpret_cast<void*&>(code->block)) = entry;
+  (object->fibers ? reinterpret_cast<void*&>(code->thread)
+                  : reinterpret_cast<void*&>(code->block)) = entry;
   code->static_shared_bytes = info_.static_shared_bytes;
   code->scratch_bytes = object->scratch_bytes;
   code->stack_bytes = object->stack_bytes;
   code->recursive = object->recursive;
   code->waits_for_blocks = object->waits_for_blocks;
-  code->line_of = [raw = code.get(), start = reinterpret_cast<std::uintptr_t>(entry)](std::uintptr_t pc) -> std::string {
+  code->line_of = [raw = code.get(), start = reinterpret_cast<std::uintptr_t>(entry)](
+                      std::uintptr_t pc) -> std::string {
     if (pc < start || pc - start > raw->object.size()) return {};
     return line_of(raw->object, kEntry, pc - start);
   };
@@ -73,8 +78,11 @@ namespace {
 
 class GridLaunch final : public Launch {
  public:
-  GridLaunch(std::shared_ptr<const Code> code, const LaunchShape& shape, const std::byte* params, std::size_t bytes, double limit)
-      : params_(params, params + bytes), grid_{std::move(code), shape, params_.data()}, limit_{limit} {}
+  GridLaunch(std::shared_ptr<const Code> code, const LaunchShape& shape, const std::byte* params,
+             std::size_t bytes, double limit)
+      : params_(params, params + bytes),
+        grid_{std::move(code), shape, params_.data()},
+        limit_{limit} {}
 
   bool work() noexcept override {
     if (limit_ > 0) limit_guard_.start(grid_, limit_);
@@ -95,10 +103,12 @@ class GridLaunch final : public Launch {
 
 }  // namespace
 
-std::unique_ptr<Launch> Launch::make(const Kernel& kernel, const LaunchShape& shape, const std::byte* params) {
+std::unique_ptr<Launch> Launch::make(const Kernel& kernel, const LaunchShape& shape,
+                                     const std::byte* params) {
   ensure_fault_handlers();
   const auto& loaded = static_cast<const LoadedKernel&>(kernel);
-  return std::make_unique<GridLaunch>(loaded.code(shape), shape, params, kernel.info().param_bytes, loaded.module().settings().time_limit);
+  return std::make_unique<GridLaunch>(loaded.code(shape), shape, params, kernel.info().param_bytes,
+                                      loaded.module().settings().time_limit);
 }
 
 }  // namespace cucpu

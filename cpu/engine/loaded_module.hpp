@@ -1,4 +1,5 @@
-// cpu/engine/loaded_module.hpp: a Module with its thread code, and the compiled code of its kernels.
+// cpu/engine/loaded_module.hpp: a Module with its thread code, and the compiled code of its
+// kernels.
 #pragma once
 
 #include <atomic>
@@ -18,7 +19,8 @@ namespace cucpu {
 
 class LoadedModule;
 
-/// Code that holds on to its machine code; grids hold on to the code, so a module may go while its last grid ends.
+/// Code that holds on to its machine code; grids hold on to the code, so a module may go while its
+/// last grid ends.
 struct LoadedCode : Code {
   std::shared_ptr<LinkedCode> functions;  ///< called through pointers
   std::unique_ptr<LinkedCode> linked;
@@ -43,8 +45,8 @@ class LoadedKernel final : public Kernel {
   };
   LoadedModule& module_;
   mutable std::mutex mutex_;
-  mutable std::vector<Variant> variants_;         ///< vector code, and shapes that take the scalar code
-  mutable std::shared_ptr<const Code> scalar_;    ///< for every shape
+  mutable std::vector<Variant> variants_;  ///< vector code, and shapes that take the scalar code
+  mutable std::shared_ptr<const Code> scalar_;  ///< for every shape
 };
 
 class LoadedModule final : public Module {
@@ -60,7 +62,8 @@ class LoadedModule final : public Module {
   [[nodiscard]] int optimization() const { return optimization_; }
   [[nodiscard]] std::string_view bitcode() const { return bitcode_; }
   [[nodiscard]] std::span<const SymbolAddress> symbols() const { return symbols_; }
-  std::shared_ptr<LinkedCode> functions() const;  ///< Null when no function is called through a pointer.
+  std::shared_ptr<LinkedCode> functions()
+      const;  ///< Null when no function is called through a pointer.
 
  private:
   Settings settings_;

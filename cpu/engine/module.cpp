@@ -1,4 +1,5 @@
-// cpu/engine/module.cpp: PTX texts become a module: parsed, translated, variables placed. Kernels are compiled when launched.
+// cpu/engine/module.cpp: PTX texts become a module: parsed, translated, variables placed. Kernels
+// are compiled when launched.
 #include <llvm/Bitcode/BitcodeWriter.h>
 
 #include <cstring>
@@ -10,7 +11,8 @@
 
 namespace cucpu {
 
-std::unique_ptr<Module> Module::load(std::span<const std::string_view> ptx, const LoadOptions& options, VariableMemory& memory) {
+std::unique_ptr<Module> Module::load(std::span<const std::string_view> ptx,
+                                     const LoadOptions& options, VariableMemory& memory) {
   return std::make_unique<LoadedModule>(ptx, options, memory);
 }
 
@@ -28,12 +30,14 @@ const Variable* Module::find_variable(std::string_view name) const {
 
 namespace {
 
-std::vector<std::unique_ptr<ptx::Module>> parse(std::span<const std::string_view> texts, const LoadOptions& options) {
+std::vector<std::unique_ptr<ptx::Module>> parse(std::span<const std::string_view> texts,
+                                                const LoadOptions& options) {
   std::vector<std::unique_ptr<ptx::Module>> modules;
   std::string log;
   int code = 0;
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    ptx::Diagnostics diagnostics{texts.size() == 1 ? options.name : options.name + "." + std::to_string(i)};
+    ptx::Diagnostics diagnostics{texts.size() == 1 ? options.name
+                                                   : options.name + "." + std::to_string(i)};
     ptx::Parsed parsed = ptx::parse(std::string{texts[i]}, diagnostics);
     if (diagnostics.failed() || !parsed.module) {
       log += diagnostics.log();
@@ -49,7 +53,8 @@ std::vector<std::unique_ptr<ptx::Module>> parse(std::span<const std::string_view
 /// Frees what has been placed when loading fails half-way.
 class Placed {
  public:
-  Placed(VariableMemory& memory, std::vector<void*>& allocations) : memory_{memory}, allocations_{allocations} {}
+  Placed(VariableMemory& memory, std::vector<void*>& allocations)
+      : memory_{memory}, allocations_{allocations} {}
   ~Placed() {
     if (keep) return;
     for (void* address : allocations_) memory_.free(address);
@@ -63,14 +68,16 @@ class Placed {
 
 }  // namespace
 
-LoadedModule::LoadedModule(std::span<const std::string_view> ptx, const LoadOptions& options, VariableMemory& memory)
+LoadedModule::LoadedModule(std::span<const std::string_view> ptx, const LoadOptions& options,
+                           VariableMemory& memory)
     : settings_{Settings::from_environment()},
       optimization_{options.optimization},
       memory_{memory},
       cache_{settings_.cache ? settings_.cache_folder : "", settings_.cache_limit} {
   const auto modules = parse(ptx, options);
   std::string source;
-  for (const std::string_view text : ptx) source += std::to_string(text.size()) + ":" + std::string{text};
+  for (const std::string_view text : ptx)
+    source += std::to_string(text.size()) + ":" + std::string{text};
   source_digest_ = digest(source);
   if (settings_.dump_ptx) dump_text(settings_, source_digest_.substr(0, 16) + ".ptx", source);
 
@@ -86,37 +93,53 @@ LoadedModule::LoadedModule(std::span<const std::string_view> ptx, const LoadOpti
   Placed placed{memory_, allocations_};
   for (const ModuleVariable& variable : translation.variables) {
     allocations_.reserve(allocations_.size() + 1);
-    void* address = memory_.allocate(std::max<std::size_t>(variable.size, 1), variable.align, variable.managed);
+    void* address =
+        memory_.allocate(std::max<std::size_t>(variable.size, 1), variable.align, variable.managed);
     allocations_.push_back(address);
     symbols_.push_back({variable.symbol, reinterpret_cast<std::uint64_t>(address)});
-    if (!variable.data.empty()) std::memcpy(address, variable.data.data(), std::min<std::size_t>(variable.data.size(), variable.size));
-    if (variable.visible) variables_.push_back({variable.name, address, variable.size, variable.constant, variable.managed});
+    if (!variable.data.empty())
+      std::memcpy(address, variable.data.data(),
+                  std::min<std::size_t>(variable.data.size(), variable.size));
+    if (variable.visible)
+      variables_.push_back(
+          {variable.name, address, variable.size, variable.constant, variable.managed});
   }
 
-  // Functions whose address is taken exist once, before any kernel: an address in a variable must be the address kernels see.
+  // Functions whose address is taken exist once, before any kernel: an address in a variable must
+  // be the address kernels see.
   std::vector<std::string> wanted;
   for (const ModuleVariable& variable : translation.variables)
     for (const VariableRelocation& relocation : variable.relocations)
       if (relocation.function) wanted.push_back(relocation.symbol);
   bool taken = !wanted.empty();
   for (const llvm::Function& function : *translation.module)
-    taken |= !function.isDeclaration() && !function.hasFnAttribute("cucpu.kernel") && function.hasAddressTaken(nullptr, false, true, true);
+    taken |= !function.isDeclaration() && !function.hasFnAttribute("cucpu.kernel") &&
+             function.hasAddressTaken(nullptr, false, true, true);
   if (taken) {
     const FunctionsObject functions = compile_functions(bitcode_, wanted, optimization_);
     if (!functions.names.empty()) {
       functions_ = LinkedCode::link(functions.object, symbols_, functions.names);
       for (std::size_t i = 0; i < functions.names.size(); ++i)
-        symbols_.push_back({functions.names[i], reinterpret_cast<std::uint64_t>(functions_->address(i))});
+        symbols_.push_back(
+            {functions.names[i], reinterpret_cast<std::uint64_t>(functions_->address(i))});
     }
   }
   for (std::size_t i = 0; i < translation.variables.size(); ++i) {
     for (const VariableRelocation& relocation : translation.variables[i].relocations) {
-      const auto symbol = std::find_if(symbols_.begin(), symbols_.end(), [&](const SymbolAddress& s) { return s.name == relocation.symbol; });
-      if (symbol == symbols_.end()) throw LoadError{218, "the initial value of " + translation.variables[i].name + " names " + relocation.symbol + ", which is not defined"};
-      const std::uint64_t value = (symbol->address + static_cast<std::uint64_t>(relocation.addend)) >> relocation.shift;
-      if (relocation.offset + relocation.width > translation.variables[i].size || relocation.width > 8)
-        throw LoadError{218, "the initial value of " + translation.variables[i].name + " is longer than the variable"};
-      std::memcpy(static_cast<std::byte*>(allocations_[i]) + relocation.offset, &value, relocation.width);
+      const auto symbol =
+          std::find_if(symbols_.begin(), symbols_.end(),
+                       [&](const SymbolAddress& s) { return s.name == relocation.symbol; });
+      if (symbol == symbols_.end())
+        throw LoadError{218, "the initial value of " + translation.variables[i].name + " names " +
+                                 relocation.symbol + ", which is not defined"};
+      const std::uint64_t value =
+          (symbol->address + static_cast<std::uint64_t>(relocation.addend)) >> relocation.shift;
+      if (relocation.offset + relocation.width > translation.variables[i].size ||
+          relocation.width > 8)
+        throw LoadError{218, "the initial value of " + translation.variables[i].name +
+                                 " is longer than the variable"};
+      std::memcpy(static_cast<std::byte*>(allocations_[i]) + relocation.offset, &value,
+                  relocation.width);
     }
   }
   for (KernelInfo& info : translation.kernels) {

@@ -33,8 +33,10 @@ double number(const char* name, double otherwise, const char* expected) {
 
 std::string default_cache_folder() {
   if (const char* folder = std::getenv("CUCORE_CACHE_DIR"); folder && *folder) return folder;
-  if (const char* folder = std::getenv("XDG_CACHE_HOME"); folder && *folder == '/') return std::string{folder} + "/cucore";
-  if (const char* home = std::getenv("HOME"); home && *home == '/') return std::string{home} + "/.cache/cucore";
+  if (const char* folder = std::getenv("XDG_CACHE_HOME"); folder && *folder == '/')
+    return std::string{folder} + "/cucore";
+  if (const char* home = std::getenv("HOME"); home && *home == '/')
+    return std::string{home} + "/.cache/cucore";
   return {};
 }
 
@@ -46,7 +48,8 @@ Settings Settings::from_environment() {
     const char* const expected = "1, 4, 8, 16 or 32";
     char* end = nullptr;
     const unsigned long width = std::strtoul(value, &end, 10);
-    if (*end || (width != 1 && width != 4 && width != 8 && width != 16 && width != 32)) refuse("CUCORE_CPU_W", value, expected);
+    if (*end || (width != 1 && width != 4 && width != 8 && width != 16 && width != 32))
+      refuse("CUCORE_CPU_W", value, expected);
     s.width = static_cast<unsigned>(width);
   }
   s.report = flag("CUCORE_CPU_REPORT", false);
@@ -65,10 +68,12 @@ Settings Settings::from_environment() {
       *wanted = true;
     }
   }
-  if (const char* value = std::getenv("CUCORE_CPU_DUMP_DIR"); value && *value) s.dump_folder = value;
+  if (const char* value = std::getenv("CUCORE_CPU_DUMP_DIR"); value && *value)
+    s.dump_folder = value;
   s.cache = flag("CUCORE_CPU_CACHE", true);
   s.cache_folder = default_cache_folder();
-  s.cache_limit = static_cast<std::uint64_t>(number("CUCORE_CACHE_SIZE", 512, "a number of MiB") * 1048576.0);
+  s.cache_limit =
+      static_cast<std::uint64_t>(number("CUCORE_CACHE_SIZE", 512, "a number of MiB") * 1048576.0);
   s.time_limit = number("CUCORE_CPU_TIMEOUT", 0, "seconds, 0 for none");
   return s;
 }

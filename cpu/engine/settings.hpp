@@ -7,14 +7,15 @@
 namespace cucpu {
 
 struct Settings {
-  unsigned width = 0;             ///< CUCORE_CPU_W: 1, 4, 8, 16 or 32 lanes; 0: chosen per kernel
-  bool report = false;            ///< CUCORE_CPU_REPORT=1: a line per compiled kernel on standard error
-  bool dump_ptx = false, dump_thread = false, dump_block = false, dump_assembly = false;  ///< CUCORE_CPU_DUMP=ptx,thread,block,asm
-  std::string dump_folder = "cucore_dump";        ///< CUCORE_CPU_DUMP_DIR
-  bool cache = true;                              ///< CUCORE_CPU_CACHE=0: nothing is read from or written to disk
-  std::string cache_folder;                       ///< CUCORE_CACHE_DIR, else the user's cache folder; empty: none
-  std::uint64_t cache_limit = 512ULL << 20;       ///< CUCORE_CACHE_SIZE, in MiB
-  double time_limit = 0;                          ///< CUCORE_CPU_TIMEOUT, seconds per grid; 0: none
+  unsigned width = 0;   ///< CUCORE_CPU_W: 1, 4, 8, 16 or 32 lanes; 0: chosen per kernel
+  bool report = false;  ///< CUCORE_CPU_REPORT=1: a line per compiled kernel on standard error
+  bool dump_ptx = false, dump_thread = false, dump_block = false,
+       dump_assembly = false;               ///< CUCORE_CPU_DUMP=ptx,thread,block,asm
+  std::string dump_folder = "cucore_dump";  ///< CUCORE_CPU_DUMP_DIR
+  bool cache = true;         ///< CUCORE_CPU_CACHE=0: nothing is read from or written to disk
+  std::string cache_folder;  ///< CUCORE_CACHE_DIR, else the user's cache folder; empty: none
+  std::uint64_t cache_limit = 512ULL << 20;  ///< CUCORE_CACHE_SIZE, in MiB
+  double time_limit = 0;                     ///< CUCORE_CPU_TIMEOUT, seconds per grid; 0: none
 
   /// Throws LoadError (1) that names the variable, its value and what was expected.
   static Settings from_environment();

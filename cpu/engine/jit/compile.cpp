@@ -3,11 +3,11 @@
 
 #include <dlfcn.h>
 #include <llvm/Bitcode/BitcodeReader.h>
+#include <llvm/Config/llvm-config.h>
 #include <llvm/IR/DiagnosticInfo.h>
 #include <llvm/IR/DiagnosticPrinter.h>
 #include <llvm/Support/ErrorHandling.h>
 #include <llvm/Support/MemoryBuffer.h>
-#include <llvm/Config/llvm-config.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/Transforms/IPO/GlobalDCE.h>
 #include <sys/stat.h>
@@ -33,7 +33,8 @@ class Guarded {
  public:
   explicit Guarded(LLVMContext& context) : context_{context} {
     static const bool installed = [] {
-      // Another user of the same LLVM in this process keeps LLVM's own behaviour: returning from here ends the process.
+      // Another user of the same LLVM in this process keeps LLVM's own behaviour: returning from
+      // here ends the process.
       install_fatal_error_handler([](void*, const char* reason, bool) {
         if (depth() > 0) throw std::runtime_error{std::string{"code generation failed: "} + reason};
         std::fprintf(stderr, "LLVM ERROR: %s\n", reason);
@@ -68,15 +69,20 @@ class Guarded {
   std::string errors_;
 };
 
-/// The thread code; with `kernel`, only that kernel and what it reaches: other kernels are not even read.
-std::unique_ptr<llvm::Module> parse(std::string_view bitcode, LLVMContext& context, TargetMachine& target, const std::string& kernel = {}) {
+/// The thread code; with `kernel`, only that kernel and what it reaches: other kernels are not even
+/// read.
+std::unique_ptr<llvm::Module> parse(std::string_view bitcode, LLVMContext& context,
+                                    TargetMachine& target, const std::string& kernel = {}) {
   const MemoryBufferRef buffer{StringRef{bitcode.data(), bitcode.size()}, "thread code"};
-  auto parsed = kernel.empty() ? parseBitcodeFile(buffer, context) : getLazyBitcodeModule(buffer, context);
-  if (!parsed) throw LoadError{999, "thread code cannot be read back: " + toString(parsed.takeError())};
+  auto parsed =
+      kernel.empty() ? parseBitcodeFile(buffer, context) : getLazyBitcodeModule(buffer, context);
+  if (!parsed)
+    throw LoadError{999, "thread code cannot be read back: " + toString(parsed.takeError())};
   llvm::Module& module = **parsed;
   if (Function* root = kernel.empty() ? nullptr : module.getFunction(kernel)) {
     const auto read = [](Error error) {
-      if (error) throw LoadError{999, "thread code cannot be read back: " + toString(std::move(error))};
+      if (error)
+        throw LoadError{999, "thread code cannot be read back: " + toString(std::move(error))};
     };
     SmallPtrSet<Function*, 16> reached{root};
     SmallVector<Function*, 16> work{root};
@@ -104,7 +110,8 @@ std::unique_ptr<llvm::Module> parse(std::string_view bitcode, LLVMContext& conte
   return std::move(*parsed);
 }
 
-/// Stack a call of the code needs, generously: what is allocated by name, and room for spills and routines.
+/// Stack a call of the code needs, generously: what is allocated by name, and room for spills and
+/// routines.
 std::uint32_t stack_need(llvm::Module& module) {
   std::uint64_t bytes = 0;
   const DataLayout& layout = module.getDataLayout();
@@ -112,7 +119,8 @@ std::uint32_t stack_need(llvm::Module& module) {
     for (Instruction& instruction : instructions(function))
       if (const auto* local = dyn_cast<AllocaInst>(&instruction))
         if (const auto size = local->getAllocationSize(layout)) bytes += *size;
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(48 * 1024 + bytes + bytes / 4, 1U << 30));
+  return static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(48 * 1024 + bytes + bytes / 4, 1U << 30));
 }
 
 class Stopwatch {
@@ -158,7 +166,8 @@ std::optional<ObjectCode> compile_kernel(const CompileJob& job, const Settings& 
     const ThreadNeeds needs = find_needs(*kernel);
     simt::BlockCode block;
     if (needs.recursive || needs.spins) {
-      block.report.refusal = needs.spins ? "spins on memory" : "calls functions that are not inlined";
+      block.report.refusal =
+          needs.spins ? "spins on memory" : "calls functions that are not inlined";
     } else {
       block = simt::vectorize(*kernel, options);
     }
@@ -170,11 +179,13 @@ std::optional<ObjectCode> compile_kernel(const CompileJob& job, const Settings& 
     for (Function& other : *module)
       if (!other.isDeclaration() && &other != entry) other.setLinkage(GlobalValue::InternalLinkage);
     entry->setLinkage(GlobalValue::ExternalLinkage);
-    run_module_passes(*module, nullptr, [](ModulePassManager& passes) { passes.addPass(GlobalDCEPass()); });
+    run_module_passes(*module, nullptr,
+                      [](ModulePassManager& passes) { passes.addPass(GlobalDCEPass()); });
     entry->setName(kEntry);
     try {
       verify(*module, "vectorization");
-    } catch (const std::exception& error) {  // a mistake of ours must not cost the user the kernel: the scalar path is always there
+    } catch (const std::exception& error) {  // a mistake of ours must not cost the user the kernel:
+                                             // the scalar path is always there
       report(settings, "kernel " + job.kernel + ": not vectorized: " + error.what());
       return std::nullopt;
     }
@@ -191,7 +202,8 @@ std::optional<ObjectCode> compile_kernel(const CompileJob& job, const Settings& 
     code.recursive = needs.recursive;
     code.waits_for_blocks = needs.spins;
     entry = needs.fibers ? lower_to_fiber(*kernel, kEntry) : lower_to_loop(*kernel, kEntry);
-    path = needs.fibers ? needs.spins ? "scalar, fibers, spins" : "scalar, fibers" : "scalar, loop over threads";
+    path = needs.fibers ? needs.spins ? "scalar, fibers, spins" : "scalar, fibers"
+                        : "scalar, loop over threads";
     verify(*module, "lowering");
     optimize_module(*module, target.get(), level_of(job.optimization));
   }
@@ -200,13 +212,15 @@ std::optional<ObjectCode> compile_kernel(const CompileJob& job, const Settings& 
   verify(*module, "inserting polls");
   code.stack_bytes = stack_need(*module) + (code.recursive ? 256 * 1024 : 0);
   dump(settings.dump_block, settings, job.kernel + ".block.ll", *module);
-  if (settings.dump_assembly) dump_text(settings, job.kernel + ".s", emit_assembly(*module, target.get()));
+  if (settings.dump_assembly)
+    dump_text(settings, job.kernel + ".s", emit_assembly(*module, target.get()));
   code.object = emit_object(*module, target.get());
   guarded.check();
   if (settings.report) {
     char times[160];
-    std::snprintf(times, sizeof times, " [prepare %.1f ms, passes %.1f ms, code %.1f ms, %zu bytes]", prepared, optimized, watch.lap(),
-                  code.object.size());
+    std::snprintf(times, sizeof times,
+                  " [prepare %.1f ms, passes %.1f ms, code %.1f ms, %zu bytes]", prepared,
+                  optimized, watch.lap(), code.object.size());
     report(settings, "kernel " + job.kernel + ": " + path + times);
   }
   return code;
@@ -216,7 +230,8 @@ std::optional<ObjectCode> compile_kernel(const CompileJob& job, const Settings& 
   throw LoadError{218, "kernel " + job.kernel + ": " + error.what()};
 }
 
-FunctionsObject compile_functions(std::string_view bitcode, std::span<const std::string> also, int optimization) try {
+FunctionsObject compile_functions(std::string_view bitcode, std::span<const std::string> also,
+                                  int optimization) try {
   LLVMContext context;
   const Guarded guarded{context};
   const auto target = make_target_machine(optimization);
@@ -247,7 +262,8 @@ constexpr std::uint32_t kVersion = 1;
 }  // namespace
 
 std::string ObjectCode::pack() const {
-  const Header header{kVersion, fibers, width, scratch_bytes, stack_bytes, recursive, waits_for_blocks, 0};
+  const Header header{kVersion,  fibers,           width, scratch_bytes, stack_bytes,
+                      recursive, waits_for_blocks, 0};
   std::string text(reinterpret_cast<const char*>(&header), sizeof header);
   return text += object;
 }
@@ -272,12 +288,16 @@ const std::string& compiler_identity() {
   static const auto* const identity = [] {
     const Host& h = host();
     auto* text = new std::string{"cucore 0.1 " LLVM_VERSION_STRING};
-    for (const std::string* part : {&h.triple, &h.cpu, &h.features}) text->append(" ").append(*part);
+    for (const std::string* part : {&h.triple, &h.cpu, &h.features})
+      text->append(" ").append(*part);
     // A new build of this library may generate other code for the same source.
     Dl_info where{};
     struct stat info {};
-    if (dladdr(reinterpret_cast<const void*>(&compiler_identity), &where) && where.dli_fname && stat(where.dli_fname, &info) == 0) {
-      for (const long number : {static_cast<long>(info.st_size), static_cast<long>(info.st_mtim.tv_sec), static_cast<long>(info.st_mtim.tv_nsec)})
+    if (dladdr(reinterpret_cast<const void*>(&compiler_identity), &where) && where.dli_fname &&
+        stat(where.dli_fname, &info) == 0) {
+      for (const long number :
+           {static_cast<long>(info.st_size), static_cast<long>(info.st_mtim.tv_sec),
+            static_cast<long>(info.st_mtim.tv_nsec)})
         text->append(" ").append(std::to_string(number));
     }
     return text;

@@ -14,8 +14,9 @@ namespace cucpu {
 struct CompileJob {
   std::string_view bitcode;  ///< the thread code of a whole module
   std::string kernel;
-  std::optional<Dim3> block;  ///< vector code for this block shape; none: scalar code for every shape
-  bool small_grid = true;     ///< nctaid * ntid < 2^31 in every dimension
+  std::optional<Dim3>
+      block;               ///< vector code for this block shape; none: scalar code for every shape
+  bool small_grid = true;  ///< nctaid * ntid < 2^31 in every dimension
   int optimization = 4;
 };
 
@@ -35,12 +36,14 @@ inline constexpr const char* kEntry = "cucpu_entry";
 /// Throws LoadError. With a block shape: nullopt when the kernel cannot be vectorized.
 std::optional<ObjectCode> compile_kernel(const CompileJob&, const Settings&);
 
-/// The functions of a module that are called through pointers (or are named by `also`), and their names.
+/// The functions of a module that are called through pointers (or are named by `also`), and their
+/// names.
 struct FunctionsObject {
   std::string object;
   std::vector<std::string> names;
 };
-FunctionsObject compile_functions(std::string_view bitcode, std::span<const std::string> also, int optimization);
+FunctionsObject compile_functions(std::string_view bitcode, std::span<const std::string> also,
+                                  int optimization);
 
 /// What objects depend on besides their source: this library's build and the host's CPU.
 const std::string& compiler_identity();

@@ -35,14 +35,16 @@ class File {
 };
 
 void make_folders(const std::string& path) {
-  for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1))
+  for (std::size_t slash = path.find('/', 1); slash != std::string::npos;
+       slash = path.find('/', slash + 1))
     mkdir(path.substr(0, slash).c_str(), 0700);
   mkdir(path.c_str(), 0700);
 }
 
 bool ours(int fd, mode_t kind) {
   struct stat info {};
-  return fstat(fd, &info) == 0 && (info.st_mode & S_IFMT) == kind && info.st_uid == geteuid() && (info.st_mode & 022) == 0;
+  return fstat(fd, &info) == 0 && (info.st_mode & S_IFMT) == kind && info.st_uid == geteuid() &&
+         (info.st_mode & 022) == 0;
 }
 
 bool write_all(int fd, std::string_view text) {
@@ -56,13 +58,15 @@ bool write_all(int fd, std::string_view text) {
 }
 
 bool is_entry(std::string_view name) {
-  return name.size() == 66 && name.ends_with(".o") && name.find_first_not_of("0123456789abcdef") == 64;
+  return name.size() == 66 && name.ends_with(".o") &&
+         name.find_first_not_of("0123456789abcdef") == 64;
 }
 
 }  // namespace
 
 std::string digest(std::string_view text) {
-  const auto bytes = llvm::SHA256::hash(llvm::ArrayRef{reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
+  const auto bytes = llvm::SHA256::hash(
+      llvm::ArrayRef{reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
   std::string hex;
   for (const std::uint8_t byte : bytes) {
     hex += "0123456789abcdef"[byte >> 4];
@@ -90,7 +94,8 @@ DiskCache::~DiskCache() {
 
 std::optional<std::string> DiskCache::get(const std::string& key) const {
   if (!usable()) return std::nullopt;
-  const File file{openat(folder_, (key + ".o").c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)};
+  const File file{
+      openat(folder_, (key + ".o").c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)};
   if (!file || !ours(file.get(), S_IFREG)) return std::nullopt;
   struct stat info {};
   fstat(file.get(), &info);
@@ -115,18 +120,22 @@ std::optional<std::string> DiskCache::get(const std::string& key) const {
 void DiskCache::put(const std::string& key, std::string_view content) noexcept try {
   if (!usable()) return;
   static std::atomic<unsigned> count{0};
-  const std::string temporary = "tmp." + std::to_string(getpid()) + "." + std::to_string(count.fetch_add(1));
+  const std::string temporary =
+      "tmp." + std::to_string(getpid()) + "." + std::to_string(count.fetch_add(1));
   {
-    const File file{openat(folder_, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)};
+    const File file{openat(folder_, temporary.c_str(),
+                           O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)};
     if (!file) return;
     std::string covered = key;
     covered.append(content);
-    if (!write_all(file.get(), kMagic) || !write_all(file.get(), digest(covered)) || !write_all(file.get(), content)) {
+    if (!write_all(file.get(), kMagic) || !write_all(file.get(), digest(covered)) ||
+        !write_all(file.get(), content)) {
       unlinkat(folder_, temporary.c_str(), 0);
       return;
     }
   }
-  if (renameat(folder_, temporary.c_str(), folder_, (key + ".o").c_str()) != 0) unlinkat(folder_, temporary.c_str(), 0);
+  if (renameat(folder_, temporary.c_str(), folder_, (key + ".o").c_str()) != 0)
+    unlinkat(folder_, temporary.c_str(), 0);
   evict();
 } catch (...) {
 }
@@ -148,7 +157,8 @@ void DiskCache::evict() {
   std::uint64_t total = 0;
   while (const dirent* item = readdir(folder)) {
     struct stat info {};
-    if (!is_entry(item->d_name) || fstatat(folder_, item->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (!is_entry(item->d_name) || fstatat(folder_, item->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0)
+      continue;
     const auto bytes = static_cast<std::uint64_t>(info.st_size);
     entries.push_back({item->d_name, bytes, info.st_mtim});
     total += bytes;
@@ -156,7 +166,8 @@ void DiskCache::evict() {
   closedir(folder);
   if (total <= limit_) return;
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
-    return a.used.tv_sec != b.used.tv_sec ? a.used.tv_sec < b.used.tv_sec : a.used.tv_nsec < b.used.tv_nsec;
+    return a.used.tv_sec != b.used.tv_sec ? a.used.tv_sec < b.used.tv_sec
+                                          : a.used.tv_nsec < b.used.tv_nsec;
   });
   for (const Entry& entry : entries) {
     if (total <= limit_ - limit_ / 4) break;

@@ -12,12 +12,14 @@ namespace cucpu {
 /// SHA-256 as 64 hexadecimal digits.
 std::string digest(std::string_view);
 
-/// Entries are named by their key and carry a digest of their content; anything suspicious (a link, a foreign owner, a wrong
-/// digest) counts as absent. Failures are silent: a cache that does not work costs time, never correctness. Thread-safe, and
-/// safe among processes: entries appear whole or not at all.
+/// Entries are named by their key and carry a digest of their content; anything suspicious (a link,
+/// a foreign owner, a wrong digest) counts as absent. Failures are silent: a cache that does not
+/// work costs time, never correctness. Thread-safe, and safe among processes: entries appear whole
+/// or not at all.
 class DiskCache {
  public:
-  /// Makes the folder (0700) when it is missing. `usable()` is false when it is not ours, open to others, or a link.
+  /// Makes the folder (0700) when it is missing. `usable()` is false when it is not ours, open to
+  /// others, or a link.
   DiskCache(const std::string& folder, std::uint64_t limit_bytes);
   ~DiskCache();
   DiskCache(const DiskCache&) = delete;

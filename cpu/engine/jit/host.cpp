@@ -14,8 +14,9 @@ namespace cucpu {
 namespace {
 
 #if defined(__aarch64__)
-/// A CPU name implies features the system may hide (virtual machines hide SVE), and the list LLVM reads from the system is short.
-/// So every feature that matters for code is stated, on or off, from the system's own words.
+/// A CPU name implies features the system may hide (virtual machines hide SVE), and the list LLVM
+/// reads from the system is short. So every feature that matters for code is stated, on or off,
+/// from the system's own words.
 void add_system_features(std::string& out) {
   struct Bit {
     unsigned long word, mask;
@@ -23,11 +24,13 @@ void add_system_features(std::string& out) {
   };
   constexpr unsigned long k1 = AT_HWCAP, k2 = AT_HWCAP2;
   static constexpr Bit kBits[] = {
-      {k1, 1UL << 8, "lse"},       {k1, 1UL << 10, "fullfp16"}, {k1, 1UL << 12, "rdm"},       {k1, 1UL << 13, "jsconv"},
-      {k1, 1UL << 14, "complxnum"}, {k1, 1UL << 15, "rcpc"},     {k1, 1UL << 20, "dotprod"},   {k1, 1UL << 22, "sve"},
-      {k1, 1UL << 23, "fp16fml"},  {k1, 1UL << 25, "lse2"},     {k1, 1UL << 26, "rcpc-immo"}, {k1, 1UL << 27, "flagm"},
-      {k2, 1UL << 1, "sve2"},      {k2, 1UL << 7, "altnzcv"},   {k2, 1UL << 8, "fptoint"},    {k2, 1UL << 13, "i8mm"},
-      {k2, 1UL << 14, "bf16"},     {k2, 1UL << 18, "mte"},      {k2, 1UL << 23, "sme"},
+      {k1, 1UL << 8, "lse"},      {k1, 1UL << 10, "fullfp16"},  {k1, 1UL << 12, "rdm"},
+      {k1, 1UL << 13, "jsconv"},  {k1, 1UL << 14, "complxnum"}, {k1, 1UL << 15, "rcpc"},
+      {k1, 1UL << 20, "dotprod"}, {k1, 1UL << 22, "sve"},       {k1, 1UL << 23, "fp16fml"},
+      {k1, 1UL << 25, "lse2"},    {k1, 1UL << 26, "rcpc-immo"}, {k1, 1UL << 27, "flagm"},
+      {k2, 1UL << 1, "sve2"},     {k2, 1UL << 7, "altnzcv"},    {k2, 1UL << 8, "fptoint"},
+      {k2, 1UL << 13, "i8mm"},    {k2, 1UL << 14, "bf16"},      {k2, 1UL << 18, "mte"},
+      {k2, 1UL << 23, "sme"},
   };
   for (const Bit& bit : kBits) {
     if (!out.empty()) out += ',';
@@ -76,8 +79,9 @@ std::unique_ptr<llvm::TargetMachine> make_target_machine(int optimization) {
   const auto level = optimization <= 0   ? llvm::CodeGenOptLevel::None
                      : optimization == 1 ? llvm::CodeGenOptLevel::Less
                                          : llvm::CodeGenOptLevel::Default;
-  return std::unique_ptr<llvm::TargetMachine>{target->createTargetMachine(
-      h.triple, h.cpu, h.features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small, level, true)};
+  return std::unique_ptr<llvm::TargetMachine>{
+      target->createTargetMachine(h.triple, h.cpu, h.features, options, llvm::Reloc::PIC_,
+                                  llvm::CodeModel::Small, level, true)};
 }
 
 }  // namespace cucpu

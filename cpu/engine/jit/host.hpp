@@ -11,7 +11,8 @@ class TargetMachine;
 namespace cucpu {
 
 struct Host {
-  std::string triple, cpu, features;  ///< features: "+a,-b", corrected by what the system really exposes
+  std::string triple, cpu,
+      features;  ///< features: "+a,-b", corrected by what the system really exposes
 };
 
 /// The host, found once. Registers LLVM's native target.

@@ -1,4 +1,5 @@
-// cpu/engine/jit/isolate.cpp: one kernel alone in its module, with its calls inlined; and what its threads need of each other.
+// cpu/engine/jit/isolate.cpp: one kernel alone in its module, with its calls inlined; and what its
+// threads need of each other.
 #include <llvm/ADT/SCCIterator.h>
 #include <llvm/ADT/SetVector.h>
 #include <llvm/Analysis/CallGraph.h>
@@ -16,7 +17,9 @@ namespace {
 
 using namespace llvm;
 
-bool address_taken(const Function& function) { return function.hasAddressTaken(nullptr, false, true, true); }
+bool address_taken(const Function& function) {
+  return function.hasAddressTaken(nullptr, false, true, true);
+}
 
 /// Functions that may call themselves, directly or through others.
 SmallPtrSet<Function*, 8> recursive_functions(Module& module) {
@@ -30,7 +33,8 @@ SmallPtrSet<Function*, 8> recursive_functions(Module& module) {
   return found;
 }
 
-/// Whether a value computed inside the loop depends on memory that other threads may write: what a spinning thread looks at.
+/// Whether a value computed inside the loop depends on memory that other threads may write: what a
+/// spinning thread looks at.
 bool depends_on_shared_state(Value* value, const Loop& loop, SmallPtrSetImpl<Value*>& seen) {
   auto* instruction = dyn_cast<Instruction>(value);
   if (!instruction || !loop.contains(instruction) || !seen.insert(instruction).second) return false;
@@ -49,8 +53,10 @@ bool spins(const Loop& loop) {
   loop.getExitingBlocks(exiting);
   for (BasicBlock* block : exiting) {
     Value* condition = nullptr;
-    if (auto* branch = dyn_cast<BranchInst>(block->getTerminator())) condition = branch->isConditional() ? branch->getCondition() : nullptr;
-    if (auto* choice = dyn_cast<SwitchInst>(block->getTerminator())) condition = choice->getCondition();
+    if (auto* branch = dyn_cast<BranchInst>(block->getTerminator()))
+      condition = branch->isConditional() ? branch->getCondition() : nullptr;
+    if (auto* choice = dyn_cast<SwitchInst>(block->getTerminator()))
+      condition = choice->getCondition();
     SmallPtrSet<Value*, 16> seen;
     if (condition && depends_on_shared_state(condition, loop, seen)) return true;
   }
@@ -70,7 +76,8 @@ bool mark_spins(Function& function) {
   }
   if (points.empty()) return false;
   Module& module = *function.getParent();
-  FunctionCallee yield = module.getOrInsertFunction("cucpu.yield", Type::getVoidTy(module.getContext()));
+  FunctionCallee yield =
+      module.getOrInsertFunction("cucpu.yield", Type::getVoidTy(module.getContext()));
   for (Instruction* point : points) {
     auto* call = CallInst::Create(yield, "", point->getIterator());
     call->setDebugLoc(point->getDebugLoc());
@@ -90,7 +97,8 @@ void isolate(Function& kernel) {
     } else if (function.hasFnAttribute("cucpu.kernel")) {
       function.setLinkage(GlobalValue::InternalLinkage);
     } else if (address_taken(function)) {
-      // One copy for the whole module, so that a pointer means the same in every kernel. Its direct calls go there too.
+      // One copy for the whole module, so that a pointer means the same in every kernel. Its direct
+      // calls go there too.
       function.deleteBody();
       function.setComdat(nullptr);
     } else {
@@ -111,7 +119,9 @@ void isolate(Function& kernel) {
 std::vector<std::string> isolate_functions(Module& module, std::span<const std::string> also) {
   SmallPtrSet<Function*, 8> keep;
   for (Function& function : module) {
-    if (!function.isDeclaration() && !function.hasFnAttribute("cucpu.kernel") && address_taken(function)) keep.insert(&function);
+    if (!function.isDeclaration() && !function.hasFnAttribute("cucpu.kernel") &&
+        address_taken(function))
+      keep.insert(&function);
   }
   for (const std::string& name : also) {
     Function* function = module.getFunction(name);
@@ -124,7 +134,8 @@ std::vector<std::string> isolate_functions(Module& module, std::span<const std::
     function.setLinkage(kept ? GlobalValue::ExternalLinkage : GlobalValue::InternalLinkage);
     if (kept) names.push_back(function.getName().str());
   }
-  run_module_passes(module, nullptr, [](ModulePassManager& passes) { passes.addPass(GlobalDCEPass()); });
+  run_module_passes(module, nullptr,
+                    [](ModulePassManager& passes) { passes.addPass(GlobalDCEPass()); });
   for (Function& function : module)
     if (!function.isDeclaration()) mark_spins(function);
   return names;
@@ -146,11 +157,14 @@ ThreadNeeds find_needs(Function& kernel) {
       }
       StringRef name = callee->getName();
       if (!name.consume_front("cucpu.")) {
-        if (callee->isDeclaration() && !callee->isIntrinsic() && !name.starts_with("cucpu_rt_")) needs.fibers = needs.recursive = true;
+        if (callee->isDeclaration() && !callee->isIntrinsic() && !name.starts_with("cucpu_rt_"))
+          needs.fibers = needs.recursive = true;
         continue;
       }
       if (name == "yield") needs.spins = true;
-      if (name.starts_with("sreg.") || name == "params" || name == "shared" || name == "trap" || name == "exit") continue;
+      if (name.starts_with("sreg.") || name == "params" || name == "shared" || name == "trap" ||
+          name == "exit")
+        continue;
       needs.fibers = true;
     }
     if (mark_spins(function)) needs.fibers = needs.spins = true;

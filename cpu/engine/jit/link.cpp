@@ -18,7 +18,8 @@ namespace {
 
 using namespace llvm;
 
-/// What the session reported on this thread since the last link began: the reason behind a failed lookup.
+/// What the session reported on this thread since the last link began: the reason behind a failed
+/// lookup.
 std::string& reported() {
   static thread_local std::string text;
   return text;
@@ -57,7 +58,8 @@ class Session {
         routines_dylib{session.createBareJITDylib("routines")} {
     session.setErrorReporter([](Error error) { reported() += toString(std::move(error)); });
     orc::SymbolMap map;
-    for (const Routine& routine : routines()) map[session.intern(routine.name)] = absolute(routine.address);
+    for (const Routine& routine : routines())
+      map[session.intern(routine.name)] = absolute(routine.address);
     check(routines_dylib.define(orc::absoluteSymbols(std::move(map))));
   }
 
@@ -69,19 +71,23 @@ class Session {
 
 class Linked final : public LinkedCode {
  public:
-  Linked(std::string_view object, std::span<const SymbolAddress> symbols, std::span<const std::string> wanted) {
+  Linked(std::string_view object, std::span<const SymbolAddress> symbols,
+         std::span<const std::string> wanted) {
     Session& s = Session::get();
     reported().clear();
     dylib_ = &s.session.createBareJITDylib("code" + std::to_string(s.count.fetch_add(1)));
     try {
       orc::SymbolMap map;
       for (const SymbolAddress& symbol : symbols)
-        map[s.session.intern(symbol.name)] = absolute(reinterpret_cast<const void*>(symbol.address));
+        map[s.session.intern(symbol.name)] =
+            absolute(reinterpret_cast<const void*>(symbol.address));
       if (!map.empty()) check(dylib_->define(orc::absoluteSymbols(std::move(map))));
       dylib_->addToLinkOrder(s.routines_dylib);
-      check(s.layer.add(*dylib_, MemoryBuffer::getMemBufferCopy(StringRef{object.data(), object.size()}, "kernel")));
+      check(s.layer.add(*dylib_, MemoryBuffer::getMemBufferCopy(
+                                     StringRef{object.data(), object.size()}, "kernel")));
       for (const std::string& name : wanted) {
-        const orc::ExecutorSymbolDef found = check(s.session.lookup({dylib_}, s.session.intern(name)));
+        const orc::ExecutorSymbolDef found =
+            check(s.session.lookup({dylib_}, s.session.intern(name)));
         addresses_.push_back(found.getAddress().toPtr<void*>());
       }
     } catch (...) {
@@ -97,14 +103,16 @@ class Linked final : public LinkedCode {
 
 }  // namespace
 
-std::unique_ptr<LinkedCode> LinkedCode::link(std::string_view object, std::span<const SymbolAddress> symbols,
+std::unique_ptr<LinkedCode> LinkedCode::link(std::string_view object,
+                                             std::span<const SymbolAddress> symbols,
                                              std::span<const std::string> wanted) {
   host();  // registers the target
   return std::make_unique<Linked>(object, symbols, wanted);
 }
 
 std::string line_of(std::string_view object, std::string_view symbol, std::uint64_t offset) {
-  auto file = object::ObjectFile::createObjectFile(MemoryBufferRef{StringRef{object.data(), object.size()}, "kernel"});
+  auto file = object::ObjectFile::createObjectFile(
+      MemoryBufferRef{StringRef{object.data(), object.size()}, "kernel"});
   if (!file) {
     consumeError(file.takeError());
     return {};
@@ -119,9 +127,11 @@ std::string line_of(std::string_view object, std::string_view symbol, std::uint6
       consumeError(section.takeError());
       continue;
     }
-    if (*name != StringRef{symbol.data(), symbol.size()} || *section == (*file)->section_end()) continue;
+    if (*name != StringRef{symbol.data(), symbol.size()} || *section == (*file)->section_end())
+      continue;
     const auto context = DWARFContext::create(**file);
-    const DILineInfo line = context->getLineInfoForAddress({*address + offset, (*section)->getIndex()});
+    const DILineInfo line =
+        context->getLineInfoForAddress({*address + offset, (*section)->getIndex()});
     if (line.Line == 0 || line.FileName == DILineInfo::BadString) return {};
     return line.FileName + ":" + std::to_string(line.Line);
   }

@@ -18,9 +18,10 @@ struct SymbolAddress {
 /// Linked code; its memory is freed with the object.
 class LinkedCode {
  public:
-  /// `object` is an ELF file. It may refer to `symbols` and to the routines of runtime/table.hpp, to nothing else.
-  /// Throws std::runtime_error, naming what is missing. Thread-safe.
-  static std::unique_ptr<LinkedCode> link(std::string_view object, std::span<const SymbolAddress> symbols,
+  /// `object` is an ELF file. It may refer to `symbols` and to the routines of runtime/table.hpp,
+  /// to nothing else. Throws std::runtime_error, naming what is missing. Thread-safe.
+  static std::unique_ptr<LinkedCode> link(std::string_view object,
+                                          std::span<const SymbolAddress> symbols,
                                           std::span<const std::string> wanted);
   virtual ~LinkedCode() = default;
   [[nodiscard]] void* address(std::size_t wanted) const { return addresses_[wanted]; }
@@ -29,8 +30,8 @@ class LinkedCode {
   std::vector<void*> addresses_;
 };
 
-/// "file:line" for an address inside a function of an object; `offset` counts from the start of `symbol`.
-/// Empty without line tables.
+/// "file:line" for an address inside a function of an object; `offset` counts from the start of
+/// `symbol`. Empty without line tables.
 std::string line_of(std::string_view object, std::string_view symbol, std::uint64_t offset);
 
 }  // namespace cucpu

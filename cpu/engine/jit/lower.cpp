@@ -28,13 +28,19 @@ struct Place {
 
 class Lowering {
  public:
-  Lowering(Function& function, Place place) : function_{function}, module_{*function.getParent()}, place_{place}, b_{module_.getContext()} {}
+  Lowering(Function& function, Place place)
+      : function_{function},
+        module_{*function.getParent()},
+        place_{place},
+        b_{module_.getContext()} {}
 
   void run() {
     SmallVector<CallInst*, 32> markers;
     for (Instruction& instruction : instructions(function_)) {
       auto* call = dyn_cast<CallInst>(&instruction);
-      if (call && call->getCalledFunction() && call->getCalledFunction()->getName().starts_with("cucpu.")) markers.push_back(call);
+      if (call && call->getCalledFunction() &&
+          call->getCalledFunction()->getName().starts_with("cucpu."))
+        markers.push_back(call);
     }
     for (CallInst* marker : markers) {
       if (!marker->getParent()) continue;
@@ -56,12 +62,14 @@ class Lowering {
   Type* i32() { return b_.getInt32Ty(); }
   Type* i64() { return b_.getInt64Ty(); }
 
-  /// The thread ends in the loop form: on to the next one. What follows the marker is unreachable and goes.
+  /// The thread ends in the loop form: on to the next one. What follows the marker is unreachable
+  /// and goes.
   void leave(CallInst* marker) {
     BasicBlock* block = marker->getParent();
     for (BasicBlock* next : successors(block)) next->removePredecessor(block);
     while (&block->back() != marker) {
-      if (!block->back().use_empty()) block->back().replaceAllUsesWith(PoisonValue::get(block->back().getType()));
+      if (!block->back().use_empty())
+        block->back().replaceAllUsesWith(PoisonValue::get(block->back().getType()));
       block->back().eraseFromParent();
     }
     marker->eraseFromParent();
@@ -71,7 +79,8 @@ class Lowering {
   Value* call(StringRef name, Type* result, ArrayRef<Value*> arguments, bool noreturn = false) {
     SmallVector<Type*, 6> types;
     for (Value* argument : arguments) types.push_back(argument->getType());
-    FunctionCallee callee = module_.getOrInsertFunction(name, FunctionType::get(result, types, false));
+    FunctionCallee callee =
+        module_.getOrInsertFunction(name, FunctionType::get(result, types, false));
     if (auto* function = dyn_cast<Function>(callee.getCallee())) {
       function->setDoesNotThrow();
       if (noreturn) function->setDoesNotReturn();
@@ -85,17 +94,25 @@ class Lowering {
   }
 
   Value* load(Value* base, std::size_t offset, Type* type) {
-    LoadInst* load = b_.CreateAlignedLoad(type, b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), base, offset), Align(type->isIntegerTy(32) ? 4 : 8));
+    LoadInst* load =
+        b_.CreateAlignedLoad(type, b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), base, offset),
+                             Align(type->isIntegerTy(32) ? 4 : 8));
     load->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(module_.getContext(), {}));
     return load;
   }
   Value* block(std::size_t offset) { return load(place_.block, offset, i32()); }
-  Value* block_dim(std::size_t offset, StringRef name) { return block(offset + 4 * static_cast<std::size_t>(name.back() - 'x')); }
+  Value* block_dim(std::size_t offset, StringRef name) {
+    return block(offset + 4 * static_cast<std::size_t>(name.back() - 'x'));
+  }
 
   Value* tid(unsigned d) {
-    return place_.thread ? load(place_.thread, offsetof(ThreadContext, tid) + 4 * d, i32()) : place_.tid[d];
+    return place_.thread ? load(place_.thread, offsetof(ThreadContext, tid) + 4 * d, i32())
+                         : place_.tid[d];
   }
-  Value* linear() { return place_.thread ? load(place_.thread, offsetof(ThreadContext, linear), i32()) : place_.linear; }
+  Value* linear() {
+    return place_.thread ? load(place_.thread, offsetof(ThreadContext, linear), i32())
+                         : place_.linear;
+  }
   Value* lane() { return b_.CreateAnd(linear(), 31); }
 
   Value* sreg(StringRef name, Type* type) {
@@ -113,13 +130,16 @@ class Lowering {
     if (family == "cluster_ctaid") return block_dim(offsetof(BlockContext, cluster_index), name);
     if (family == "cluster_nctaid") return block_dim(offsetof(BlockContext, cluster), name);
     if (family == "clusterid")
-      return b_.CreateUDiv(block_dim(offsetof(BlockContext, index), name), block_dim(offsetof(BlockContext, cluster), name));
+      return b_.CreateUDiv(block_dim(offsetof(BlockContext, index), name),
+                           block_dim(offsetof(BlockContext, cluster), name));
     if (family == "nclusterid")
-      return b_.CreateUDiv(block_dim(offsetof(BlockContext, grid), name), block_dim(offsetof(BlockContext, cluster), name));
+      return b_.CreateUDiv(block_dim(offsetof(BlockContext, grid), name),
+                           block_dim(offsetof(BlockContext, cluster), name));
     if (name == "cluster_ctarank") return block(offsetof(BlockContext, cluster_rank));
     if (name == "cluster_nctarank") {
       Value* volume = block(offsetof(BlockContext, cluster));
-      for (int d = 1; d < 3; ++d) volume = b_.CreateMul(volume, block(offsetof(BlockContext, cluster) + 4 * d));
+      for (int d = 1; d < 3; ++d)
+        volume = b_.CreateMul(volume, block(offsetof(BlockContext, cluster) + 4 * d));
       return volume;
     }
     if (name == "is_explicit_cluster") {
@@ -128,9 +148,12 @@ class Lowering {
     }
     if (name == "laneid") return lane();
     if (name == "warpid") return b_.CreateLShr(linear(), 5);
-    if (name == "nwarpid") return b_.CreateLShr(b_.CreateAdd(block(offsetof(BlockContext, block_threads)), b_.getInt32(31)), 5);
+    if (name == "nwarpid")
+      return b_.CreateLShr(
+          b_.CreateAdd(block(offsetof(BlockContext, block_threads)), b_.getInt32(31)), 5);
     if (name == "lanemask_eq") return b_.CreateShl(b_.getInt32(1), lane());
-    if (name == "lanemask_lt") return b_.CreateSub(b_.CreateShl(b_.getInt32(1), lane()), b_.getInt32(1));
+    if (name == "lanemask_lt")
+      return b_.CreateSub(b_.CreateShl(b_.getInt32(1), lane()), b_.getInt32(1));
     if (name == "lanemask_le") return b_.CreateNot(b_.CreateShl(b_.getInt32(-2), lane()));
     if (name == "lanemask_ge") return b_.CreateShl(b_.getInt32(-1), lane());
     if (name == "lanemask_gt") return b_.CreateShl(b_.getInt32(-2), lane());
@@ -139,11 +162,14 @@ class Lowering {
     if (name == "gridid") return load(place_.block, offsetof(BlockContext, grid_id), i64());
     if (name == "dynamic_smem_size") return block(offsetof(BlockContext, dynamic_shared_bytes));
     if (name == "dynamic_smem_offset") {
-      Value* bytes = b_.CreateSub(block(offsetof(BlockContext, shared_bytes)), block(offsetof(BlockContext, dynamic_shared_bytes)));
+      Value* bytes = b_.CreateSub(block(offsetof(BlockContext, shared_bytes)),
+                                  block(offsetof(BlockContext, dynamic_shared_bytes)));
       return b_.CreateAnd(b_.CreateAdd(bytes, b_.getInt32(15)), b_.getInt32(-16));
     }
-    if (name == "total_smem_size" || name == "aggr_smem_size") return block(offsetof(BlockContext, shared_bytes));
-    if (name == "reserved_smem_offset_begin" || name == "reserved_smem_offset_0" || name == "reserved_smem_offset_1")
+    if (name == "total_smem_size" || name == "aggr_smem_size")
+      return block(offsetof(BlockContext, shared_bytes));
+    if (name == "reserved_smem_offset_begin" || name == "reserved_smem_offset_0" ||
+        name == "reserved_smem_offset_1")
       return block(offsetof(BlockContext, reserved_shared_offset));
     if (name == "reserved_smem_offset_end")
       return b_.CreateAdd(block(offsetof(BlockContext, reserved_shared_offset)), b_.getInt32(1024));
@@ -151,20 +177,26 @@ class Lowering {
     if (name == "clock64") return call("cucpu_rt_clock64", i64(), {});
     if (name == "clock") return call("cucpu_rt_clock64", i64(), {});
     if (name == "clock_hi") return b_.CreateLShr(call("cucpu_rt_clock64", i64(), {}), 32);
-    if (name == "globaltimer" || name == "globaltimer_lo") return call("cucpu_rt_globaltimer", i64(), {});
+    if (name == "globaltimer" || name == "globaltimer_lo")
+      return call("cucpu_rt_globaltimer", i64(), {});
     if (name == "globaltimer_hi") return b_.CreateLShr(call("cucpu_rt_globaltimer", i64(), {}), 32);
     if (name == "envreg1" || name == "envreg2") {
       Value* address = load(place_.block, offsetof(BlockContext, grid_workspace), i64());
       return name == "envreg1" ? b_.CreateLShr(address, 32) : address;
     }
-    if (name.starts_with("envreg") || name.starts_with("pm") || name == "current_graph_exec") return b_.getInt64(0);
-    throw std::runtime_error{"special register %" + name.str() + " is not known to the scalar path"};
+    if (name.starts_with("envreg") || name.starts_with("pm") || name == "current_graph_exec")
+      return b_.getInt64(0);
+    throw std::runtime_error{"special register %" + name.str() +
+                             " is not known to the scalar path"};
   }
 
   Value* warp(WarpOp kind, Value* mask, Value* a, Value* b = nullptr, Value* c = nullptr) {
-    a = a->getType()->isIntegerTy() ? b_.CreateZExt(a, i64()) : b_.CreateZExt(b_.CreateBitCast(a, i32()), i64());
+    a = a->getType()->isIntegerTy() ? b_.CreateZExt(a, i64())
+                                    : b_.CreateZExt(b_.CreateBitCast(a, i32()), i64());
     Value* zero = b_.getInt32(0);
-    return call("cucpu_rt_warp", i64(), {b_.getInt32(static_cast<std::uint32_t>(kind)), mask, a, b ? b : zero, c ? c : zero});
+    return call(
+        "cucpu_rt_warp", i64(),
+        {b_.getInt32(static_cast<std::uint32_t>(kind)), mask, a, b ? b : zero, c ? c : zero});
   }
 
   /// Takes a routine's 64-bit answer apart: the value, or {value, predicate}.
@@ -172,7 +204,8 @@ class Lowering {
     if (auto* pair = dyn_cast<StructType>(type)) {
       Value* result = PoisonValue::get(type);
       result = b_.CreateInsertValue(result, b_.CreateTrunc(word, pair->getElementType(0)), 0);
-      return b_.CreateInsertValue(result, b_.CreateTrunc(b_.CreateLShr(word, 32), pair->getElementType(1)), 1);
+      return b_.CreateInsertValue(
+          result, b_.CreateTrunc(b_.CreateLShr(word, 32), pair->getElementType(1)), 1);
     }
     if (type->isFloatTy()) return b_.CreateBitCast(b_.CreateTrunc(word, i32()), type);
     return b_.CreateTrunc(word, type);
@@ -184,24 +217,37 @@ class Lowering {
       WarpOp op;
     };
     static constexpr Name kNames[] = {
-        {"add", WarpOp::kReduxAdd},   {"umin", WarpOp::kReduxUMin}, {"umax", WarpOp::kReduxUMax},
-        {"smin", WarpOp::kReduxSMin}, {"smax", WarpOp::kReduxSMax}, {"and", WarpOp::kReduxAnd},
-        {"or", WarpOp::kReduxOr},     {"xor", WarpOp::kReduxXor},   {"fmin", WarpOp::kReduxFMin},
-        {"fmax", WarpOp::kReduxFMax}, {"fmin.abs", WarpOp::kReduxFMinAbs}, {"fmax.abs", WarpOp::kReduxFMaxAbs},
-        {"fmin.nan", WarpOp::kReduxFMinNan}, {"fmax.nan", WarpOp::kReduxFMaxNan},
-        {"fmin.abs.nan", WarpOp::kReduxFMinAbsNan}, {"fmax.abs.nan", WarpOp::kReduxFMaxAbsNan},
+        {"add", WarpOp::kReduxAdd},
+        {"umin", WarpOp::kReduxUMin},
+        {"umax", WarpOp::kReduxUMax},
+        {"smin", WarpOp::kReduxSMin},
+        {"smax", WarpOp::kReduxSMax},
+        {"and", WarpOp::kReduxAnd},
+        {"or", WarpOp::kReduxOr},
+        {"xor", WarpOp::kReduxXor},
+        {"fmin", WarpOp::kReduxFMin},
+        {"fmax", WarpOp::kReduxFMax},
+        {"fmin.abs", WarpOp::kReduxFMinAbs},
+        {"fmax.abs", WarpOp::kReduxFMaxAbs},
+        {"fmin.nan", WarpOp::kReduxFMinNan},
+        {"fmax.nan", WarpOp::kReduxFMaxNan},
+        {"fmin.abs.nan", WarpOp::kReduxFMinAbsNan},
+        {"fmax.abs.nan", WarpOp::kReduxFMaxAbsNan},
     };
     for (const Name& row : kNames)
       if (name == row.text) return row.op;
     throw std::runtime_error{"unknown reduction cucpu.redux." + name.str()};
   }
 
-  /// A collective routine, called once for a warp: this lane's operands lie at one pointer, its result goes to the other.
+  /// A collective routine, called once for a warp: this lane's operands lie at one pointer, its
+  /// result goes to the other.
   void collective(CallInst& marker, StringRef name) {
     std::string routine = "cucpu_rt_warp_" + name.str();
     std::replace(routine.begin(), routine.end(), '.', '_');
-    FunctionCallee callee = module_.getOrInsertFunction(routine, Type::getVoidTy(module_.getContext()));
-    call("cucpu_rt_warp_call", b_.getVoidTy(), {callee.getCallee(), marker.getArgOperand(0), marker.getArgOperand(1)});
+    FunctionCallee callee =
+        module_.getOrInsertFunction(routine, Type::getVoidTy(module_.getContext()));
+    call("cucpu_rt_warp_call", b_.getVoidTy(),
+         {callee.getCallee(), marker.getArgOperand(0), marker.getArgOperand(1)});
   }
 
   Value* lower(CallInst& marker, StringRef name) {
@@ -213,15 +259,19 @@ class Lowering {
     if (name == "shared") return load(place_.block, offsetof(BlockContext, shared), b_.getPtrTy());
     if (name == "cluster.shared") {  // ptr(i32 rank)
       Value* table = load(place_.block, offsetof(BlockContext, cluster_shared), b_.getPtrTy());
-      return b_.CreateLoad(b_.getPtrTy(), b_.CreateGEP(b_.getPtrTy(), table, b_.CreateZExt(argument(0), i64())));
+      return b_.CreateLoad(b_.getPtrTy(),
+                           b_.CreateGEP(b_.getPtrTy(), table, b_.CreateZExt(argument(0), i64())));
     }
     if (name == "exit") return call("cucpu_rt_exit", none, {}, true), nullptr;
     if (name == "trap") return call("cucpu_rt_trap", none, {argument(0)}, true), nullptr;
     if (name == "yield") return call("cucpu_rt_yield", none, {}), nullptr;
-    if (name == "barrier.sync") return call("cucpu_rt_barrier_sync", none, {argument(0), argument(1)}), nullptr;
-    if (name == "barrier.arrive") return call("cucpu_rt_barrier_arrive", none, {argument(0), argument(1)}), nullptr;
+    if (name == "barrier.sync")
+      return call("cucpu_rt_barrier_sync", none, {argument(0), argument(1)}), nullptr;
+    if (name == "barrier.arrive")
+      return call("cucpu_rt_barrier_arrive", none, {argument(0), argument(1)}), nullptr;
     if (name.consume_front("barrier.red."))
-      return call(("cucpu_rt_barrier_red_" + name).str(), type, {argument(0), argument(1), argument(3)});
+      return call(("cucpu_rt_barrier_red_" + name).str(), type,
+                  {argument(0), argument(1), argument(3)});
     if (name == "cluster.arrive") return call("cucpu_rt_cluster_arrive", none, {}), nullptr;
     if (name == "cluster.wait") return call("cucpu_rt_cluster_wait", none, {}), nullptr;
     if (name == "warp.sync") return warp(WarpOp::kSync, argument(0), b_.getInt32(0)), nullptr;
@@ -241,9 +291,12 @@ class Lowering {
                                         : WarpOp::kVoteBallot;
       return unpack(warp(op, argument(1), argument(0)), type);
     }
-    if (name.starts_with("match.any.")) return unpack(warp(WarpOp::kMatchAny, argument(1), argument(0)), type);
-    if (name.starts_with("match.all.")) return unpack(warp(WarpOp::kMatchAll, argument(1), argument(0)), type);
-    if (name.consume_front("redux.")) return unpack(warp(redux(name), argument(1), argument(0)), type);
+    if (name.starts_with("match.any."))
+      return unpack(warp(WarpOp::kMatchAny, argument(1), argument(0)), type);
+    if (name.starts_with("match.all."))
+      return unpack(warp(WarpOp::kMatchAll, argument(1), argument(0)), type);
+    if (name.consume_front("redux."))
+      return unpack(warp(redux(name), argument(1), argument(0)), type);
     if (name.consume_front("warp.")) return collective(marker, name), nullptr;
     throw std::runtime_error{"unknown marker cucpu." + name.str()};
   }
@@ -257,7 +310,8 @@ class Lowering {
 /// Moves the body of `from` into a new function of one pointer argument.
 Function* take_body(Function& from, const std::string& name) {
   Module& module = *from.getParent();
-  auto* type = FunctionType::get(Type::getVoidTy(module.getContext()), {PointerType::getUnqual(module.getContext())}, false);
+  auto* type = FunctionType::get(Type::getVoidTy(module.getContext()),
+                                 {PointerType::getUnqual(module.getContext())}, false);
   Function* to = Function::Create(type, GlobalValue::ExternalLinkage, name, module);
   to->setSubprogram(from.getSubprogram());
   from.setSubprogram(nullptr);
@@ -281,7 +335,9 @@ Place fiber_place(IRBuilder<>& b, Value* thread) {
 bool has_markers(Function& function) {
   for (Instruction& instruction : instructions(function)) {
     const auto* call = dyn_cast<CallInst>(&instruction);
-    if (call && call->getCalledFunction() && call->getCalledFunction()->getName().starts_with("cucpu.")) return true;
+    if (call && call->getCalledFunction() &&
+        call->getCalledFunction()->getName().starts_with("cucpu."))
+      return true;
   }
   return false;
 }
@@ -323,7 +379,9 @@ Function* lower_to_loop(Function& kernel, const std::string& name) {
   // One set of local variables serves all threads, one after the other.
   for (BasicBlock& block : *function)
     for (Instruction& instruction : make_early_inc_range(block))
-      if (auto* local = dyn_cast<AllocaInst>(&instruction); local && isa<ConstantInt>(local->getArraySize())) local->moveBefore(*entry, entry->end());
+      if (auto* local = dyn_cast<AllocaInst>(&instruction);
+          local && isa<ConstantInt>(local->getArraySize()))
+        local->moveBefore(*entry, entry->end());
   for (BasicBlock& block : *function) {
     if (auto* ret = dyn_cast_or_null<ReturnInst>(block.getTerminator())) {
       BranchInst::Create(latch, ret->getIterator());
@@ -333,15 +391,19 @@ Function* lower_to_loop(Function& kernel, const std::string& name) {
 
   IRBuilder<> b{entry};
   Value* const ctx = function->getArg(0);
-  const auto field = [&](std::size_t offset) { return b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), ctx, offset); };
+  const auto field = [&](std::size_t offset) {
+    return b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), ctx, offset);
+  };
   const auto dim = [&](int d) {
-    LoadInst* load = b.CreateAlignedLoad(b.getInt32Ty(), field(offsetof(BlockContext, block) + 4 * d), Align(4));
+    LoadInst* load =
+        b.CreateAlignedLoad(b.getInt32Ty(), field(offsetof(BlockContext, block) + 4 * d), Align(4));
     load->setMetadata(LLVMContext::MD_invariant_load, MDNode::get(context, {}));
     return load;
   };
   Value* const nx = dim(0);
   Value* const ny = dim(1);
-  Value* const threads = b.CreateAlignedLoad(b.getInt32Ty(), field(offsetof(BlockContext, block_threads)), Align(4));
+  Value* const threads =
+      b.CreateAlignedLoad(b.getInt32Ty(), field(offsetof(BlockContext, block_threads)), Align(4));
   b.CreateAlignedStore(b.getInt32(1), field(offsetof(BlockContext, current_lanes)), Align(4));
   b.CreateBr(header);
 
@@ -382,7 +444,8 @@ Function* lower_to_loop(Function& kernel, const std::string& name) {
 
 void insert_polls(Module& module, Function* entry, bool entry_is_fiber) {
   LLVMContext& context = module.getContext();
-  FunctionCallee cancelled = module.getOrInsertFunction("cucpu_rt_cancelled", Type::getVoidTy(context));
+  FunctionCallee cancelled =
+      module.getOrInsertFunction("cucpu_rt_cancelled", Type::getVoidTy(context));
   if (auto* callee = dyn_cast<Function>(cancelled.getCallee())) {
     callee->setDoesNotReturn();
     callee->setDoesNotThrow();
@@ -407,25 +470,32 @@ void insert_polls(Module& module, Function* entry, bool entry_is_fiber) {
       latches.append(found);
     }
     if (latches.empty()) continue;
-    IRBuilder<> b{&function.getEntryBlock(), function.getEntryBlock().getFirstNonPHIOrDbgOrAlloca()};
+    IRBuilder<> b{&function.getEntryBlock(),
+                  function.getEntryBlock().getFirstNonPHIOrDbgOrAlloca()};
     Value* block = nullptr;
     if (&function == entry && !entry_is_fiber) {
       block = function.getArg(0);
     } else {
-      block = b.CreateLoad(b.getPtrTy(), &function == entry ? function.getArg(0) : thread_of_call(b, module));
+      block = b.CreateLoad(b.getPtrTy(),
+                           &function == entry ? function.getArg(0) : thread_of_call(b, module));
     }
-    Value* const flag = b.CreateLoad(b.getPtrTy(), b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), block, offsetof(BlockContext, cancel)));
+    Value* const flag = b.CreateLoad(
+        b.getPtrTy(),
+        b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), block, offsetof(BlockContext, cancel)));
     for (BasicBlock* latch : latches) {
       Instruction* terminator = latch->getTerminator();
       b.SetInsertPoint(terminator);
       LoadInst* state = b.CreateAlignedLoad(b.getInt32Ty(), flag, Align(4));
       state->setAtomic(AtomicOrdering::Monotonic);
       Value* stop = b.CreateICmpNE(state, b.getInt32(0));
-      Instruction* then = SplitBlockAndInsertIfThen(stop, terminator->getIterator(), true, MDBuilder{context}.createBranchWeights(1, 1 << 20));
+      Instruction* then =
+          SplitBlockAndInsertIfThen(stop, terminator->getIterator(), true,
+                                    MDBuilder{context}.createBranchWeights(1, 1 << 20));
       b.SetInsertPoint(then);
       auto* call = b.CreateCall(cancelled);
       call->setDoesNotReturn();
-      if (DISubprogram* scope = function.getSubprogram()) call->setDebugLoc(DILocation::get(context, 0, 0, scope));
+      if (DISubprogram* scope = function.getSubprogram())
+        call->setDebugLoc(DILocation::get(context, 0, 0, scope));
     }
   }
 }

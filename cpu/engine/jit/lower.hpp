@@ -1,4 +1,5 @@
-// cpu/engine/jit/lower.hpp: the scalar way from thread code to machine code (W = 1): markers become loads and calls.
+// cpu/engine/jit/lower.hpp: the scalar way from thread code to machine code (W = 1): markers become
+// loads and calls.
 #pragma once
 
 #include <span>
@@ -19,11 +20,13 @@ struct ThreadNeeds {
   bool recursive = false;  ///< the depth of the stack is not known
 };
 
-/// Leaves only what `kernel` reaches, and inlines every function that is neither recursive nor called through a pointer.
-/// Functions whose address is taken become declarations: the module has one copy of them (isolate_functions), linked in.
+/// Leaves only what `kernel` reaches, and inlines every function that is neither recursive nor
+/// called through a pointer. Functions whose address is taken become declarations: the module has
+/// one copy of them (isolate_functions), linked in.
 void isolate(llvm::Function& kernel);
 
-/// Leaves only the functions whose address is taken, or that `also` names, and what they call. Their names.
+/// Leaves only the functions whose address is taken, or that `also` names, and what they call.
+/// Their names.
 std::vector<std::string> isolate_functions(llvm::Module&, std::span<const std::string> also);
 
 /// Of an isolated kernel. Marks spin loops by a cucpu.yield on their back edges.
@@ -32,13 +35,15 @@ ThreadNeeds find_needs(llvm::Function& kernel);
 /// void(BlockContext*): a loop over the threads. Only without fibers. Replaces `kernel`.
 llvm::Function* lower_to_loop(llvm::Function& kernel, const std::string& name);
 
-/// void(ThreadContext*): one thread on a fiber. Replaces `kernel`; lowers the functions it calls as well.
+/// void(ThreadContext*): one thread on a fiber. Replaces `kernel`; lowers the functions it calls as
+/// well.
 llvm::Function* lower_to_fiber(llvm::Function& kernel, const std::string& name);
 
 /// Lowers the markers of functions that are called through pointers.
 void lower_functions(llvm::Module&);
 
-/// Lets every loop that may run long notice that the grid is cancelled. After optimization; `entry` is the function lowered above or block code.
+/// Lets every loop that may run long notice that the grid is cancelled. After optimization; `entry`
+/// is the function lowered above or block code.
 void insert_polls(llvm::Module&, llvm::Function* entry, bool entry_is_fiber);
 
 }  // namespace cucpu

@@ -12,7 +12,8 @@ namespace cucpu {
 
 using namespace llvm;
 
-void run_module_passes(Module& module, TargetMachine* target, const std::function<void(ModulePassManager&)>& add) {
+void run_module_passes(Module& module, TargetMachine* target,
+                       const std::function<void(ModulePassManager&)>& add) {
   LoopAnalysisManager loops;
   FunctionAnalysisManager functions;
   CGSCCAnalysisManager sccs;
@@ -34,10 +35,13 @@ void run_module_passes(Module& module, TargetMachine* target, const std::functio
 }
 
 void optimize_module(Module& module, TargetMachine* target, int level) {
-  const OptimizationLevel o = level <= 0 ? OptimizationLevel::O0 : level == 1 ? OptimizationLevel::O1 : OptimizationLevel::O2;
+  const OptimizationLevel o = level <= 0   ? OptimizationLevel::O0
+                              : level == 1 ? OptimizationLevel::O1
+                                           : OptimizationLevel::O2;
   PassBuilder builder{target};
   run_module_passes(module, target, [&](ModulePassManager& passes) {
-    passes = o == OptimizationLevel::O0 ? builder.buildO0DefaultPipeline(o) : builder.buildPerModuleDefaultPipeline(o);
+    passes = o == OptimizationLevel::O0 ? builder.buildO0DefaultPipeline(o)
+                                        : builder.buildPerModuleDefaultPipeline(o);
   });
 }
 
@@ -47,24 +51,29 @@ std::string emit(Module& module, TargetMachine* target, CodeGenFileType type) {
   SmallString<0> text;
   raw_svector_ostream out{text};
   legacy::PassManager passes;
-  if (target->addPassesToEmitFile(passes, out, nullptr, type)) throw std::runtime_error{"this host's code generator cannot write objects"};
+  if (target->addPassesToEmitFile(passes, out, nullptr, type))
+    throw std::runtime_error{"this host's code generator cannot write objects"};
   passes.run(module);
   return text.str().str();
 }
 
 }  // namespace
 
-std::string emit_object(Module& module, TargetMachine* target) { return emit(module, target, CodeGenFileType::ObjectFile); }
+std::string emit_object(Module& module, TargetMachine* target) {
+  return emit(module, target, CodeGenFileType::ObjectFile);
+}
 
 std::string emit_assembly(Module& module, TargetMachine* target) {
-  const std::unique_ptr<Module> copy = CloneModule(module);  // code generation changes what it reads
+  const std::unique_ptr<Module> copy =
+      CloneModule(module);  // code generation changes what it reads
   return emit(*copy, target, CodeGenFileType::AssemblyFile);
 }
 
 void verify(Module& module, const char* stage) {
   std::string text;
   raw_string_ostream out{text};
-  if (verifyModule(module, &out)) throw std::runtime_error{std::string{"invalid code after "} + stage + ": " + out.str()};
+  if (verifyModule(module, &out))
+    throw std::runtime_error{std::string{"invalid code after "} + stage + ": " + out.str()};
 }
 
 }  // namespace cucpu

@@ -12,8 +12,10 @@ class TargetMachine;
 
 namespace cucpu {
 
-/// Runs passes with all analyses at hand. Names of C library functions mean nothing special: a device function may be called `sin`.
-void run_module_passes(llvm::Module&, llvm::TargetMachine*, const std::function<void(llvm::ModulePassManager&)>& add);
+/// Runs passes with all analyses at hand. Names of C library functions mean nothing special: a
+/// device function may be called `sin`.
+void run_module_passes(llvm::Module&, llvm::TargetMachine*,
+                       const std::function<void(llvm::ModulePassManager&)>& add);
 
 /// The -O<level> pipeline, level 0..2.
 void optimize_module(llvm::Module&, llvm::TargetMachine*, int level);
@@ -21,7 +23,8 @@ void optimize_module(llvm::Module&, llvm::TargetMachine*, int level);
 std::string emit_object(llvm::Module&, llvm::TargetMachine*);
 std::string emit_assembly(llvm::Module&, llvm::TargetMachine*);
 
-/// Throws std::runtime_error with the verifier's words when the module is broken; `stage` names who broke it.
+/// Throws std::runtime_error with the verifier's words when the module is broken; `stage` names who
+/// broke it.
 void verify(llvm::Module&, const char* stage);
 
 }  // namespace cucpu

@@ -17,7 +17,8 @@ void Worker::complete(Block& block, Barrier& barrier) {
 void Worker::leave_barriers(Block& block) {
   if (block.pending_barriers == 0) return;
   for (Barrier& barrier : block.barriers) {
-    if (barrier.arrived != 0 && barrier.expected == 0 && barrier.arrived >= block.live) complete(block, barrier);
+    if (barrier.arrived != 0 && barrier.expected == 0 && barrier.arrived >= block.live)
+      complete(block, barrier);
   }
 }
 
@@ -36,8 +37,8 @@ void Worker::leave_cluster(Cluster& cluster, std::uint32_t threads) {
 
 namespace {
 
-/// Arrives at a barrier; the running fiber waits unless it is the last. The popcount of the predicates, and the
-/// number of participants in the upper half.
+/// Arrives at a barrier; the running fiber waits unless it is the last. The popcount of the
+/// predicates, and the number of participants in the upper half.
 std::uint64_t arrive(std::uint32_t id, std::uint32_t threads, bool predicate, bool waits) {
   Worker& worker = *Worker::running();
   Fiber& self = worker.current();
@@ -71,9 +72,13 @@ using namespace cucpu;
 
 extern "C" {
 
-void cucpu_rt_barrier_sync(std::uint32_t id, std::uint32_t threads) { arrive(id, threads, false, true); }
+void cucpu_rt_barrier_sync(std::uint32_t id, std::uint32_t threads) {
+  arrive(id, threads, false, true);
+}
 
-void cucpu_rt_barrier_arrive(std::uint32_t id, std::uint32_t threads) { arrive(id, threads, false, false); }
+void cucpu_rt_barrier_arrive(std::uint32_t id, std::uint32_t threads) {
+  arrive(id, threads, false, false);
+}
 
 std::uint32_t cucpu_rt_barrier_red_popc(std::uint32_t id, std::uint32_t threads, bool predicate) {
   return static_cast<std::uint32_t>(arrive(id, threads, predicate, true));
@@ -109,7 +114,9 @@ static void cluster_wait() {
 
 void cucpu_rt_cluster_arrive() { cluster_arrive(1); }
 void cucpu_rt_cluster_wait() { cluster_wait(); }
-void cucpu_rt_block_cluster_arrive(BlockContext* context) { cluster_arrive(context->block_threads); }
+void cucpu_rt_block_cluster_arrive(BlockContext* context) {
+  cluster_arrive(context->block_threads);
+}
 void cucpu_rt_block_cluster_wait(BlockContext*) { cluster_wait(); }
 
 void cucpu_rt_yield() { Worker::running()->yield(); }

@@ -1,4 +1,5 @@
-// cpu/engine/run/block.hpp: the state of one resident block: its threads, barriers and warps. Touched only by the host thread that runs it.
+// cpu/engine/run/block.hpp: the state of one resident block: its threads, barriers and warps.
+// Touched only by the host thread that runs it.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,16 @@ struct Block;
 struct Cluster;
 
 /// What a fiber is doing; everything but kReady and kRunning names what it waits for.
-enum class Wait : std::uint8_t { kUnstarted, kRunning, kReady, kBarrier, kWarp, kActiveMask, kCluster, kDone };
+enum class Wait : std::uint8_t {
+  kUnstarted,
+  kRunning,
+  kReady,
+  kBarrier,
+  kWarp,
+  kActiveMask,
+  kCluster,
+  kDone
+};
 
 /// One thread of a block (or a whole block, when its code is block code).
 struct Fiber {
@@ -91,9 +101,9 @@ struct Block {
   std::vector<Warp> warps;
   Barrier barriers[16];
   std::uint32_t pending_barriers = 0;  ///< barriers some thread has arrived at
-  std::uint64_t linear = 0;   ///< linear index of the block in the grid (without clusters)
-  std::uint32_t started = 0;  ///< fibers[0, started) have run
-  std::uint32_t live = 0;     ///< threads that have not exited
+  std::uint64_t linear = 0;            ///< linear index of the block in the grid (without clusters)
+  std::uint32_t started = 0;           ///< fibers[0, started) have run
+  std::uint32_t live = 0;              ///< threads that have not exited
   std::byte* scratch = nullptr;
   std::size_t scratch_bytes = 0;
 };

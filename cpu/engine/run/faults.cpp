@@ -1,4 +1,5 @@
-// cpu/engine/run/faults.cpp: a fault in kernel code ends the fiber, never the process; and the report that names it.
+// cpu/engine/run/faults.cpp: a fault in kernel code ends the fiber, never the process; and the
+// report that names it.
 #include <signal.h>
 #include <time.h>
 #include <ucontext.h>
@@ -28,13 +29,15 @@ void chain(int signal, siginfo_t* info, void* context) {
     t_chaining = false;
     return;
   }
-  if (!t_chaining && (previous.sa_flags & SA_SIGINFO) == 0 && previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
+  if (!t_chaining && (previous.sa_flags & SA_SIGINFO) == 0 && previous.sa_handler != SIG_DFL &&
+      previous.sa_handler != SIG_IGN) {
     t_chaining = true;
     previous.sa_handler(signal);
     t_chaining = false;
     return;
   }
-  // Ignoring a fault means running into it for ever; the system ends the process instead, as it does without us.
+  // Ignoring a fault means running into it for ever; the system ends the process instead, as it
+  // does without us.
   struct sigaction fallback {};
   fallback.sa_handler = SIG_DFL;
   sigaction(signal, &fallback, nullptr);
@@ -57,9 +60,15 @@ void handle(int signal, siginfo_t* info, void* context) {
 #endif
   fault.has_address = signal == SIGSEGV || signal == SIGBUS;
   switch (signal) {
-    case SIGILL: fault.code = 715; break;
-    case SIGFPE: fault.code = 719; break;
-    case SIGBUS: fault.code = info->si_code == BUS_ADRALN ? 716 : 700; break;
+    case SIGILL:
+      fault.code = 715;
+      break;
+    case SIGFPE:
+      fault.code = 719;
+      break;
+    case SIGBUS:
+      fault.code = info->si_code == BUS_ADRALN ? 716 : 700;
+      break;
     default:
       fault.code = 700;
       fault.stack_overflow = worker->current().stack.guard_contains(fault.address, page_size());
@@ -70,7 +79,8 @@ void handle(int signal, siginfo_t* info, void* context) {
   }
   void* fake = nullptr;
   announce_host(worker->host_stack(), &fake);
-  // Continue in the scheduler, as if the fiber had switched to it. The fiber is never entered again.
+  // Continue in the scheduler, as if the fiber had switched to it. The fiber is never entered
+  // again.
 #if defined(__aarch64__)
   machine->regs[1] = reinterpret_cast<std::uintptr_t>(worker->host_stack().sp);
   machine->pc = reinterpret_cast<std::uintptr_t>(&cucpu_fiber_land);
@@ -94,12 +104,18 @@ std::string text_of(const char* format, auto... values) {
 std::string name_of_fault(const FiberFault& fault) {
   if (fault.stack_overflow) return "stack overflow";
   switch (fault.code) {
-    case 700: return "illegal memory access";
-    case 710: return "device-side assertion failed";
-    case 715: return "illegal instruction";
-    case 716: return "misaligned address";
-    case 719: return fault.signal == SIGFPE ? "arithmetic fault" : "trap";
-    default: return "fault " + std::to_string(fault.code);
+    case 700:
+      return "illegal memory access";
+    case 710:
+      return "device-side assertion failed";
+    case 715:
+      return "illegal instruction";
+    case 716:
+      return "misaligned address";
+    case 719:
+      return fault.signal == SIGFPE ? "arithmetic fault" : "trap";
+    default:
+      return "fault " + std::to_string(fault.code);
   }
 }
 
@@ -122,7 +138,8 @@ std::string describe_thread(const Fiber& fiber, bool block_code) {
 }  // namespace
 
 void ensure_fault_handlers(bool look) {
-  // Looking costs a system call, and handlers are replaced seldom: look again after 20 ms at the earliest.
+  // Looking costs a system call, and handlers are replaced seldom: look again after 20 ms at the
+  // earliest.
   static std::atomic<std::int64_t> looked{-1'000'000'000};
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
@@ -152,14 +169,16 @@ void Worker::report_fault() {
   if (fault.cancelled) return;  // whoever asked has said why
   const Code& code = grid_->code();
   std::string text = "kernel " + code.kernel + ": " + name_of_fault(fault);
-  if (fault.has_address && !fault.stack_overflow) text += text_of(" at 0x%llx", static_cast<unsigned long long>(fault.address));
+  if (fault.has_address && !fault.stack_overflow)
+    text += text_of(" at 0x%llx", static_cast<unsigned long long>(fault.address));
   if (!fault.text.empty()) text += ": " + fault.text;
   if (fault.pc && code.line_of) {
     if (const std::string line = code.line_of(fault.pc); !line.empty()) text += ", " + line;
   }
   text += ", " + describe_thread(*current_, code.block != nullptr);
   if (fault.has_address && !fault.stack_overflow && hooks().describe_address) {
-    if (const std::string what = hooks().describe_address(fault.address); !what.empty()) text += "; " + what;
+    if (const std::string what = hooks().describe_address(fault.address); !what.empty())
+      text += "; " + what;
   }
   grid_->fail(fault.code, std::move(text));
 }
@@ -169,7 +188,8 @@ void Worker::report_deadlock() {
   std::string text = "kernel " + code.kernel + ": barrier deadlock";
   const auto say = [&](const Block& block, std::uint32_t first, std::uint32_t last) {
     const Fiber& fiber = block.fibers[first];
-    text += first == last ? text_of("; thread %u", first) : text_of("; threads %u to %u", first, last);
+    text +=
+        first == last ? text_of("; thread %u", first) : text_of("; threads %u to %u", first, last);
     switch (fiber.wait) {
       case Wait::kBarrier: {
         const Barrier& barrier = block.barriers[fiber.barrier];
@@ -177,10 +197,18 @@ void Worker::report_deadlock() {
                         barrier.expected ? barrier.expected : block.live);
         break;
       }
-      case Wait::kWarp: text += text_of(" in a warp operation of lanes 0x%08x", fiber.mask); break;
-      case Wait::kCluster: text += " at the cluster barrier"; break;
-      case Wait::kDone: text += " exited"; break;
-      default: text += " ready"; break;
+      case Wait::kWarp:
+        text += text_of(" in a warp operation of lanes 0x%08x", fiber.mask);
+        break;
+      case Wait::kCluster:
+        text += " at the cluster barrier";
+        break;
+      case Wait::kDone:
+        text += " exited";
+        break;
+      default:
+        text += " ready";
+        break;
     }
   };
   for (const Cluster* cluster : residents_) {
@@ -190,7 +218,9 @@ void Worker::report_deadlock() {
       const std::uint32_t count = code.block ? 1 : block->context.block_threads;
       for (std::uint32_t first = 0, i = 1; i <= count; ++i) {
         const Fiber& a = block->fibers[first];
-        if (i < count && block->fibers[i].wait == a.wait && block->fibers[i].barrier == a.barrier && block->fibers[i].mask == a.mask) continue;
+        if (i < count && block->fibers[i].wait == a.wait && block->fibers[i].barrier == a.barrier &&
+            block->fibers[i].mask == a.mask)
+          continue;
         say(*block, first, i - 1);
         first = i;
         if (text.size() > 2000) break;

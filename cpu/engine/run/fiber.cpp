@@ -30,7 +30,8 @@ void* prepare_fiber(const Stack& stack, FiberEntry* entry, void* argument, unsig
   frame[1] = reinterpret_cast<std::uint64_t>(argument);
   frame[11] = reinterpret_cast<std::uint64_t>(&cucpu_fiber_entry);
 #else
-  constexpr std::size_t kFrame = 7 * 8;  // r15 r14 r13 r12 rbx rbp return; the entry runs with a 16-byte aligned stack
+  constexpr std::size_t kFrame =
+      7 * 8;  // r15 r14 r13 r12 rbx rbp return; the entry runs with a 16-byte aligned stack
   auto* frame = reinterpret_cast<std::uint64_t*>(top - kFrame);
   std::memset(frame, 0, kFrame);
   frame[2] = reinterpret_cast<std::uint64_t>(argument);
@@ -50,7 +51,8 @@ void StackPool::release_all() noexcept {
 
 void StackPool::configure(std::size_t size, bool guarded) {
   size = std::bit_ceil(std::max<std::size_t>(size, 64 * 1024));
-  if (size <= size_ && size_ <= 4 * size && (guarded_ || !guarded)) return;  // close enough: keep what is mapped
+  if (size <= size_ && size_ <= 4 * size && (guarded_ || !guarded))
+    return;  // close enough: keep what is mapped
   release_all();
   size_ = size;
   guarded_ = guarded;
@@ -74,7 +76,8 @@ Stack StackPool::take() {
     slabs_.push_back({base, stride * count});
     for (std::size_t i = count; i-- > 0;) {
       // A system out of mappings must not cost us the guard silently.
-      if ((guarded_ || i == 0) && mprotect(base + i * stride, page_size(), PROT_NONE) != 0) throw std::bad_alloc{};
+      if ((guarded_ || i == 0) && mprotect(base + i * stride, page_size(), PROT_NONE) != 0)
+        throw std::bad_alloc{};
       free_.push_back({base + i * stride + page_size(), size_});
     }
   }

@@ -1,4 +1,5 @@
-// cpu/engine/run/fiber.hpp: stacks and the switch between them. Fibers stay on the host thread that started them.
+// cpu/engine/run/fiber.hpp: stacks and the switch between them. Fibers stay on the host thread that
+// started them.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,8 @@ void cucpu_fiber_entry();
 
 namespace cucpu {
 
-/// Memory for one fiber's stack: [base, base + size), growing down; below it an inaccessible page, if the pool is guarded.
+/// Memory for one fiber's stack: [base, base + size), growing down; below it an inaccessible page,
+/// if the pool is guarded.
 struct Stack {
   std::byte* base = nullptr;
   std::size_t size = 0;
@@ -26,8 +28,8 @@ struct Stack {
 
 using FiberEntry = void(void*);  ///< must not return
 
-/// Writes the first frame of a fiber and gives the value to switch to. `color` spreads the hot frames of neighbouring
-/// fibers over cache sets (stacks are equally aligned otherwise).
+/// Writes the first frame of a fiber and gives the value to switch to. `color` spreads the hot
+/// frames of neighbouring fibers over cache sets (stacks are equally aligned otherwise).
 void* prepare_fiber(const Stack&, FiberEntry*, void* argument, unsigned color);
 
 /// The stacks of one host thread, all of one size at a time; last used first. Not thread-safe.
@@ -38,8 +40,9 @@ class StackPool {
   StackPool& operator=(const StackPool&) = delete;
   ~StackPool();
 
-  /// Stacks taken from now on hold at least `size` bytes. Only when none is in use. Guarded: every stack has its own guard page, for
-  /// code that may recurse. A guard costs two of the system's limited mappings, so stacks with a known bound go without.
+  /// Stacks taken from now on hold at least `size` bytes. Only when none is in use. Guarded: every
+  /// stack has its own guard page, for code that may recurse. A guard costs two of the system's
+  /// limited mappings, so stacks with a known bound go without.
   void configure(std::size_t size, bool guarded);
   [[nodiscard]] Stack take();  ///< throws std::bad_alloc
   void give(Stack);

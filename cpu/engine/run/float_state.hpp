@@ -1,4 +1,5 @@
-// cpu/engine/run/float_state.hpp: default rounding and denormal modes while kernels run, the caller's afterwards.
+// cpu/engine/run/float_state.hpp: default rounding and denormal modes while kernels run, the
+// caller's afterwards.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,9 @@ class FloatState {
 #else
   using Word = std::uint32_t;
   static constexpr Word kDefault = 0x1f80;
-  static Word read() noexcept { return __builtin_ia32_stmxcsr() & ~Word{0x3f}; }  // without the sticky flags
+  static Word read() noexcept {
+    return __builtin_ia32_stmxcsr() & ~Word{0x3f};
+  }  // without the sticky flags
   static void write(Word value) noexcept { __builtin_ia32_ldmxcsr(value); }
 #endif
   Word saved_;

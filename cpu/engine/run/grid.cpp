@@ -48,7 +48,8 @@ void Grid::fail(int code, std::string report) noexcept {
 
 void Grid::cancel(int code) noexcept {
   try {
-    fail(code, "kernel " + code_->kernel + (code == 702 ? " ran over the time limit" : " was cancelled"));
+    fail(code,
+         "kernel " + code_->kernel + (code == 702 ? " ran over the time limit" : " was cancelled"));
   } catch (...) {
     fail(code, {});
   }

@@ -1,4 +1,5 @@
-// cpu/engine/run/grid.hpp: one launched grid, shared by the host threads that work on it. No LLVM: code comes as function pointers.
+// cpu/engine/run/grid.hpp: one launched grid, shared by the host threads that work on it. No LLVM:
+// code comes as function pointers.
 #pragma once
 
 #include <atomic>
@@ -22,8 +23,8 @@ struct Code {
   std::uint32_t static_shared_bytes = 0;
   std::uint32_t scratch_bytes = 0;
   std::uint32_t stack_bytes = 64 * 1024;
-  bool recursive = false;        ///< stack use has no bound: guard pages
-  bool waits_for_blocks = false; ///< spins on memory: blocks are started one by one
+  bool recursive = false;         ///< stack use has no bound: guard pages
+  bool waits_for_blocks = false;  ///< spins on memory: blocks are started one by one
   /// "file:line" of a machine address inside the code; empty when unknown. May be slow.
   std::function<std::string(std::uintptr_t)> line_of;
 };

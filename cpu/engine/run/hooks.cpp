@@ -7,10 +7,11 @@ namespace cucpu {
 namespace {
 
 Hooks& storage() {
-  static Hooks* const hooks = new Hooks{{}, [](std::string_view text) {  // never destroyed: kernels may run at exit
-                                          std::fwrite(text.data(), 1, text.size(), stdout);
-                                          std::fflush(stdout);
-                                        }};
+  static Hooks* const hooks =
+      new Hooks{{}, [](std::string_view text) {  // never destroyed: kernels may run at exit
+                  std::fwrite(text.data(), 1, text.size(), stdout);
+                  std::fflush(stdout);
+                }};
   return *hooks;
 }
 

@@ -1,4 +1,5 @@
-// cpu/engine/run/routines.hpp: the routines by which generated code meets other threads. All act on the fiber that runs.
+// cpu/engine/run/routines.hpp: the routines by which generated code meets other threads. All act on
+// the fiber that runs.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +19,14 @@ void cucpu_rt_cluster_wait();
 void cucpu_rt_block_cluster_arrive(cucpu::BlockContext*);
 void cucpu_rt_block_cluster_wait(cucpu::BlockContext*);
 
-/// Any warp operation: `kind` is a cucpu::WarpOp. The value in the low half, a predicate in bit 32 where there is one.
-std::uint64_t cucpu_rt_warp(std::uint32_t kind, std::uint32_t mask, std::uint64_t a, std::uint32_t b, std::uint32_t c);
+/// Any warp operation: `kind` is a cucpu::WarpOp. The value in the low half, a predicate in bit 32
+/// where there is one.
+std::uint64_t cucpu_rt_warp(std::uint32_t kind, std::uint32_t mask, std::uint64_t a,
+                            std::uint32_t b, std::uint32_t c);
 std::uint32_t cucpu_rt_activemask();
 
-/// A collective routine over whole warps: in[lane] points to the operands, out[lane] to the result; lanes not in `lanes` are absent.
+/// A collective routine over whole warps: in[lane] points to the operands, out[lane] to the result;
+/// lanes not in `lanes` are absent.
 using cucpu_warp_routine = void(std::uint32_t lanes, const void* const* in, void* const* out);
 void cucpu_rt_warp_call(cucpu_warp_routine*, const void* in, void* out);
 
@@ -37,10 +41,35 @@ cucpu::ThreadContext* cucpu_rt_thread();
 namespace cucpu {
 
 enum class WarpOp : std::uint32_t {
-  kSync, kShflUp, kShflDown, kShflBfly, kShflIdx, kVoteAll, kVoteAny, kVoteUni, kVoteBallot,
-  kMatchAny, kMatchAll, kReduxAdd, kReduxUMin, kReduxUMax, kReduxSMin, kReduxSMax, kReduxAnd, kReduxOr, kReduxXor,
-  kReduxFMin, kReduxFMax, kReduxFMinAbs, kReduxFMaxAbs, kReduxFMinNan, kReduxFMaxNan, kReduxFMinAbsNan, kReduxFMaxAbsNan,
-  kElect, kCall,
+  kSync,
+  kShflUp,
+  kShflDown,
+  kShflBfly,
+  kShflIdx,
+  kVoteAll,
+  kVoteAny,
+  kVoteUni,
+  kVoteBallot,
+  kMatchAny,
+  kMatchAll,
+  kReduxAdd,
+  kReduxUMin,
+  kReduxUMax,
+  kReduxSMin,
+  kReduxSMax,
+  kReduxAnd,
+  kReduxOr,
+  kReduxXor,
+  kReduxFMin,
+  kReduxFMax,
+  kReduxFMinAbs,
+  kReduxFMaxAbs,
+  kReduxFMinNan,
+  kReduxFMaxNan,
+  kReduxFMinAbsNan,
+  kReduxFMaxAbsNan,
+  kElect,
+  kCall,
 };
 
 }  // namespace cucpu

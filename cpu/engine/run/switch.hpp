@@ -1,5 +1,6 @@
-// cpu/engine/run/switch.hpp: the one way from stack to stack, told to the address sanitizer, which follows stacks.
-// The thread sanitizer is not told: fibers of one host thread are one thread to it (it has no room for thousands of fibers).
+// cpu/engine/run/switch.hpp: the one way from stack to stack, told to the address sanitizer, which
+// follows stacks. The thread sanitizer is not told: fibers of one host thread are one thread to it
+// (it has no room for thousands of fibers).
 #pragma once
 
 #include "cpu/engine/run/fiber.hpp"
@@ -81,7 +82,8 @@ inline void fiber_begins([[maybe_unused]] HostStack& host) {
 #endif
 }
 
-/// A stack goes to a new fiber: what the last one left behind (it may have been abandoned) means nothing.
+/// A stack goes to a new fiber: what the last one left behind (it may have been abandoned) means
+/// nothing.
 inline void clean_stack([[maybe_unused]] Stack& stack) {
 #if defined(CUCPU_ASAN)
   __asan_unpoison_memory_region(stack.base, stack.size);

@@ -41,7 +41,8 @@ struct Watch {
         changed.wait_until(lock, Clock::time_point{first->first});
         continue;
       }
-      first->second->cancel(702);  // under the lock: stop() waits for it, so the grid is still there
+      first->second->cancel(
+          702);  // under the lock: stop() waits for it, so the grid is still there
       deadlines.erase(first);
     }
   }
@@ -54,7 +55,9 @@ void TimeLimit::start(Grid& grid, double seconds) noexcept try {
   Watch& watch = Watch::get();
   const std::lock_guard lock{watch.mutex};
   grid_ = &grid;
-  watch.deadlines.emplace(Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)), &grid);
+  watch.deadlines.emplace(Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                             std::chrono::duration<double>(seconds)),
+                          &grid);
   if (!watch.running) {
     // Signals are for the program's own threads.
     sigset_t all, old;

@@ -1,4 +1,5 @@
-// cpu/engine/run/time_limit.hpp: cancels grids that run too long. One host thread watches all of them, and exists only when needed.
+// cpu/engine/run/time_limit.hpp: cancels grids that run too long. One host thread watches all of
+// them, and exists only when needed.
 #pragma once
 
 #include <atomic>

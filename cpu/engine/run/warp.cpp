@@ -1,4 +1,5 @@
-// cpu/engine/run/warp.cpp: warp operations for fibers: the lanes of a mask gather, the last one to come computes for all.
+// cpu/engine/run/warp.cpp: warp operations for fibers: the lanes of a mask gather, the last one to
+// come computes for all.
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -43,7 +44,9 @@ std::uint64_t shuffle(const Rendezvous& r, std::uint32_t lane) {
   return (r.a[from] & 0xffffffffU) | std::uint64_t{in_range} << 32;
 }
 
-float as_float(std::uint64_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits)); }
+float as_float(std::uint64_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits));
+}
 
 std::uint32_t reduce_float(const Rendezvous& r, bool minimum, bool abs, bool nan) {
   bool have = false, saw_nan = false;
@@ -67,20 +70,29 @@ std::uint32_t reduce_float(const Rendezvous& r, bool minimum, bool abs, bool nan
 
 std::uint32_t reduce(const Rendezvous& r) {
   const auto fold = [&](std::uint32_t start, auto f) {
-    for_lanes(r.arrived, [&](std::uint32_t lane) { start = f(start, static_cast<std::uint32_t>(r.a[lane])); });
+    for_lanes(r.arrived,
+              [&](std::uint32_t lane) { start = f(start, static_cast<std::uint32_t>(r.a[lane])); });
     return start;
   };
   using U = std::uint32_t;
   const auto s = [](U v) { return static_cast<std::int32_t>(v); };
   switch (static_cast<WarpOp>(r.kind)) {
-    case WarpOp::kReduxAdd: return fold(0, [](U a, U b) { return a + b; });
-    case WarpOp::kReduxUMin: return fold(~0U, [](U a, U b) { return a < b ? a : b; });
-    case WarpOp::kReduxUMax: return fold(0, [](U a, U b) { return a > b ? a : b; });
-    case WarpOp::kReduxSMin: return fold(0x7fffffffU, [s](U a, U b) { return s(a) < s(b) ? a : b; });
-    case WarpOp::kReduxSMax: return fold(0x80000000U, [s](U a, U b) { return s(a) > s(b) ? a : b; });
-    case WarpOp::kReduxAnd: return fold(~0U, [](U a, U b) { return a & b; });
-    case WarpOp::kReduxOr: return fold(0, [](U a, U b) { return a | b; });
-    case WarpOp::kReduxXor: return fold(0, [](U a, U b) { return a ^ b; });
+    case WarpOp::kReduxAdd:
+      return fold(0, [](U a, U b) { return a + b; });
+    case WarpOp::kReduxUMin:
+      return fold(~0U, [](U a, U b) { return a < b ? a : b; });
+    case WarpOp::kReduxUMax:
+      return fold(0, [](U a, U b) { return a > b ? a : b; });
+    case WarpOp::kReduxSMin:
+      return fold(0x7fffffffU, [s](U a, U b) { return s(a) < s(b) ? a : b; });
+    case WarpOp::kReduxSMax:
+      return fold(0x80000000U, [s](U a, U b) { return s(a) > s(b) ? a : b; });
+    case WarpOp::kReduxAnd:
+      return fold(~0U, [](U a, U b) { return a & b; });
+    case WarpOp::kReduxOr:
+      return fold(0, [](U a, U b) { return a | b; });
+    case WarpOp::kReduxXor:
+      return fold(0, [](U a, U b) { return a ^ b; });
     default: {
       const auto which = r.kind - static_cast<U>(WarpOp::kReduxFMin);
       return reduce_float(r, (which & 1) == 0, (which & 2) != 0, which >= 4);
@@ -91,19 +103,27 @@ std::uint32_t reduce(const Rendezvous& r) {
 /// The result of every lane. `call` is set for collective routines only.
 void compute(Rendezvous& r, std::uint64_t (&result)[32]) {
   const std::uint32_t lanes = r.arrived;
-  const auto all = [&](std::uint64_t value) { for_lanes(lanes, [&](std::uint32_t l) { result[l] = value; }); };
+  const auto all = [&](std::uint64_t value) {
+    for_lanes(lanes, [&](std::uint32_t l) { result[l] = value; });
+  };
   std::uint32_t set = 0;
   for_lanes(lanes, [&](std::uint32_t l) { set |= (r.a[l] & 1) << l; });
   switch (static_cast<WarpOp>(r.kind)) {
-    case WarpOp::kSync: return;
+    case WarpOp::kSync:
+      return;
     case WarpOp::kShflUp:
     case WarpOp::kShflDown:
     case WarpOp::kShflBfly:
-    case WarpOp::kShflIdx: return for_lanes(lanes, [&](std::uint32_t l) { result[l] = shuffle(r, l); });
-    case WarpOp::kVoteAll: return all(set == lanes);
-    case WarpOp::kVoteAny: return all(set != 0);
-    case WarpOp::kVoteUni: return all(set == 0 || set == lanes);
-    case WarpOp::kVoteBallot: return all(set);
+    case WarpOp::kShflIdx:
+      return for_lanes(lanes, [&](std::uint32_t l) { result[l] = shuffle(r, l); });
+    case WarpOp::kVoteAll:
+      return all(set == lanes);
+    case WarpOp::kVoteAny:
+      return all(set != 0);
+    case WarpOp::kVoteUni:
+      return all(set == 0 || set == lanes);
+    case WarpOp::kVoteBallot:
+      return all(set);
     case WarpOp::kMatchAny:
       return for_lanes(lanes, [&](std::uint32_t l) {
         std::uint32_t same = 0;
@@ -118,7 +138,8 @@ void compute(Rendezvous& r, std::uint64_t (&result)[32]) {
     }
     case WarpOp::kElect: {
       const auto leader = static_cast<std::uint32_t>(std::countr_zero(lanes));
-      return for_lanes(lanes, [&](std::uint32_t l) { result[l] = leader | std::uint64_t{l == leader} << 32; });
+      return for_lanes(
+          lanes, [&](std::uint32_t l) { result[l] = leader | std::uint64_t{l == leader} << 32; });
     }
     case WarpOp::kCall: {
       const void* in[32] = {};
@@ -132,7 +153,8 @@ void compute(Rendezvous& r, std::uint64_t (&result)[32]) {
       const auto routine = std::uint64_t{r.b[first]} | std::uint64_t{r.c[first]} << 32;
       return reinterpret_cast<cucpu_warp_routine*>(routine)(lanes, in, out);
     }
-    default: return all(reduce(r));
+    default:
+      return all(reduce(r));
   }
 }
 
@@ -221,7 +243,8 @@ using namespace cucpu;
 
 extern "C" {
 
-std::uint64_t cucpu_rt_warp(std::uint32_t kind, std::uint32_t mask, std::uint64_t a, std::uint32_t b, std::uint32_t c) {
+std::uint64_t cucpu_rt_warp(std::uint32_t kind, std::uint32_t mask, std::uint64_t a,
+                            std::uint32_t b, std::uint32_t c) {
   Worker& worker = *Worker::running();
   Fiber& self = worker.current();
   const std::uint32_t w = self.thread.linear / 32, lane = self.thread.linear % 32, bit = 1U << lane;
@@ -264,8 +287,9 @@ std::uint32_t cucpu_rt_activemask() {
 void cucpu_rt_warp_call(cucpu_warp_routine* routine, const void* in, void* out) {
   const void* operands[2] = {in, out};
   const auto address = reinterpret_cast<std::uint64_t>(routine);
-  cucpu_rt_warp(static_cast<std::uint32_t>(WarpOp::kCall), ~0U, reinterpret_cast<std::uint64_t>(operands),
-                static_cast<std::uint32_t>(address), static_cast<std::uint32_t>(address >> 32));
+  cucpu_rt_warp(static_cast<std::uint32_t>(WarpOp::kCall), ~0U,
+                reinterpret_cast<std::uint64_t>(operands), static_cast<std::uint32_t>(address),
+                static_cast<std::uint32_t>(address >> 32));
 }
 
 }  // extern "C"

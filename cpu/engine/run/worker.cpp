@@ -16,7 +16,8 @@
 namespace cucpu {
 namespace {
 
-// Read by signal handlers on any thread: the initial-exec model needs no allocation when first touched.
+// Read by signal handlers on any thread: the initial-exec model needs no allocation when first
+// touched.
 __attribute__((tls_model("initial-exec"))) thread_local Worker* t_running = nullptr;
 
 constexpr std::size_t kAlign = 1024;
@@ -27,7 +28,8 @@ constexpr std::size_t round_up(std::size_t n, std::size_t to) { return (n + to -
 
 /// Room for the block's own bytes: dynamic memory may start at a rounded-up offset.
 std::uint32_t own_shared(const Code& code, const LaunchShape& shape) {
-  return static_cast<std::uint32_t>(round_up(round_up(code.static_shared_bytes, kAlign) + shape.dynamic_shared_bytes, 128));
+  return static_cast<std::uint32_t>(
+      round_up(round_up(code.static_shared_bytes, kAlign) + shape.dynamic_shared_bytes, 128));
 }
 
 std::atomic<std::uint32_t> g_workers{0};
@@ -80,8 +82,9 @@ bool Worker::run(Grid& grid) noexcept {
   grid_ = &grid;
   const Code& code = grid.code();
   stacks_ = code.block ? &block_stacks_ : &thread_stacks_;
-  stacks_->configure(code.block ? std::max<std::size_t>(code.stack_bytes, 256 * 1024) : code.stack_bytes,
-                     code.block || code.recursive);
+  stacks_->configure(
+      code.block ? std::max<std::size_t>(code.stack_bytes, 256 * 1024) : code.stack_bytes,
+      code.block || code.recursive);
   claimed_ = {};
   done_ = yields_ = 0;
   idle_rounds_ = 0;
@@ -140,7 +143,8 @@ void Worker::relax() {
   yields_ = 0;
   if (force_activemasks()) return;
   std::size_t fibers = 0;
-  for (const Cluster* cluster : residents_) fibers += cluster->blocks.size() * cluster->blocks[0]->fibers.size();
+  for (const Cluster* cluster : residents_)
+    fibers += cluster->blocks.size() * cluster->blocks[0]->fibers.size();
   if (fibers < kMaxFibers && start()) return;
   // Another host thread has to do something first.
   if (++idle_rounds_ < 64) {
@@ -232,11 +236,13 @@ Cluster* Worker::take_cluster(std::uint32_t count) {
     if (cluster->arena) munmap(cluster->arena, cluster->arena_bytes);
     cluster->arena = nullptr;
     cluster->arena_bytes = 0;
-    void* memory = mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* memory =
+        mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc{};
     cluster->arena = static_cast<std::byte*>(memory);
     cluster->arena_bytes = mapped;
-    if (mprotect(cluster->arena + guard, mapped - 2 * guard, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc{};
+    if (mprotect(cluster->arena + guard, mapped - 2 * guard, PROT_READ | PROT_WRITE) != 0)
+      throw std::bad_alloc{};
   }
   std::byte* base = cluster->arena + cluster->arena_bytes - guard - bytes;
   cluster->shared.resize(count);
@@ -247,7 +253,8 @@ Cluster* Worker::take_cluster(std::uint32_t count) {
     if (block.scratch_bytes < code.scratch_bytes) {
       std::free(block.scratch);
       block.scratch_bytes = 0;
-      block.scratch = static_cast<std::byte*>(std::aligned_alloc(64, round_up(code.scratch_bytes, 64)));
+      block.scratch =
+          static_cast<std::byte*>(std::aligned_alloc(64, round_up(code.scratch_bytes, 64)));
       if (!block.scratch) throw std::bad_alloc{};
       block.scratch_bytes = code.scratch_bytes;
     }
@@ -334,7 +341,8 @@ Fiber* Worker::spawn() {
   try {
     const Stack stack = stacks_->take();
     Fiber* fiber = next_thread(stack);
-    fiber->sp = prepare_fiber(stack, grid_->code().block ? block_main : thread_main, this, fiber->thread.linear);
+    fiber->sp = prepare_fiber(stack, grid_->code().block ? block_main : thread_main, this,
+                              fiber->thread.linear);
     return fiber;
   } catch (const std::bad_alloc&) {
     out_of_memory_ = true;  // others may end and give theirs back
@@ -432,7 +440,8 @@ void Worker::thread_main(void* argument) {
   ThreadFunction* code = self.grid_->code().thread;
   for (;;) {
     code(&self.current_->thread);
-    // A thread that has not started yet goes on on this stack, unless another one is waiting its turn.
+    // A thread that has not started yet goes on on this stack, unless another one is waiting its
+    // turn.
     Fiber* done = self.current_;
     if (!self.ready_.empty() || self.spawning_.empty()) self.exit_thread();
     self.retire(*done);

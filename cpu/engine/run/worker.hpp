@@ -1,4 +1,5 @@
-// cpu/engine/run/worker.hpp: a host thread that runs blocks: its fibers, ready queue, stacks and shared memory, kept from grid to grid.
+// cpu/engine/run/worker.hpp: a host thread that runs blocks: its fibers, ready queue, stacks and
+// shared memory, kept from grid to grid.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,8 @@
 
 namespace cucpu {
 
-/// Why the fiber that ran was left for good. Filled where it happens (in a signal handler too), turned into text by the scheduler.
+/// Why the fiber that ran was left for good. Filled where it happens (in a signal handler too),
+/// turned into text by the scheduler.
 struct FiberFault {
   int code = 0;  ///< CUresult; 0: none
   int signal = 0, signal_code = 0;
@@ -30,7 +32,8 @@ class Worker {
 
   /// The worker of this host thread, made when first asked for.
   static Worker& of_this_thread();
-  /// The worker whose fiber runs right now on this host thread; nullptr outside kernels. Safe in signal handlers.
+  /// The worker whose fiber runs right now on this host thread; nullptr outside kernels. Safe in
+  /// signal handlers.
   static Worker* running() noexcept;
 
   bool run(Grid&) noexcept;
@@ -97,8 +100,8 @@ class Worker {
   StackPool* stacks_ = nullptr;  ///< the one this grid uses
   Stack zombie_;  ///< stack of the fiber that ended last; still under our feet while we leave it
   std::vector<Cluster*> residents_;
-  std::vector<std::unique_ptr<Cluster>> clusters_;      ///< all, and
-  std::vector<Cluster*> free_clusters_;                 ///< those without work
+  std::vector<std::unique_ptr<Cluster>> clusters_;  ///< all, and
+  std::vector<Cluster*> free_clusters_;             ///< those without work
   std::vector<std::unique_ptr<Block>> blocks_;
   std::vector<Block*> free_blocks_;
   std::vector<Block*> spawning_;  ///< blocks with threads that have not started
@@ -106,8 +109,8 @@ class Worker {
   std::uint64_t done_ = 0;    ///< clusters finished and not yet reported to the grid
   std::uint64_t yields_ = 0;  ///< since anything else happened
   std::uint32_t idle_rounds_ = 0;
-  Cluster* ended_ = nullptr;       ///< its last block has ended; the scheduler puts it away
-  bool out_of_memory_ = false;     ///< a fiber could not get a stack
+  Cluster* ended_ = nullptr;    ///< its last block has ended; the scheduler puts it away
+  bool out_of_memory_ = false;  ///< a fiber could not get a stack
   std::uint32_t smid_;
   FiberFault fault_;
   std::string print_buffer_;
@@ -116,7 +119,8 @@ class Worker {
 
 std::uint32_t nsmid();  ///< How many host threads have run blocks so far.
 
-/// Installs the signal handlers (once, and again when someone has replaced them). `look`: see whether they are there in any case.
+/// Installs the signal handlers (once, and again when someone has replaced them). `look`: see
+/// whether they are there in any case.
 void ensure_fault_handlers(bool look = false);
 
 /// The hooks set by the driver layer.

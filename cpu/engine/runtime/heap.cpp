@@ -75,7 +75,8 @@ void cucpu_rt_free(std::uint64_t address) {
     }
   }
   if (!known) {
-    Worker::running()->current_fault().text = "free of an address that malloc did not give, or twice";
+    Worker::running()->current_fault().text =
+        "free of an address that malloc did not give, or twice";
     cucpu_rt_trap(719);
   }
 }

@@ -69,7 +69,8 @@ const char* convert(std::string& out, const char* at, Arguments& arguments) {
   number();
   if (*at == '.') {
     put(*at++);
-    if (*at == '-') {  // "%.*" never leaves this here: only a literal minus, which printf takes as zero
+    if (*at ==
+        '-') {  // "%.*" never leaves this here: only a literal minus, which printf takes as zero
       ++at;
     }
     number();
@@ -92,7 +93,12 @@ const char* convert(std::string& out, const char* at, Arguments& arguments) {
     spec[n] = '\0';
   };
   switch (conversion) {
-    case 'd': case 'i': case 'u': case 'o': case 'x': case 'X':
+    case 'd':
+    case 'i':
+    case 'u':
+    case 'o':
+    case 'x':
+    case 'X':
       if (wide) {
         while (n > 1 && spec[n - 1] == 'h') --n;
         finish("ll");
@@ -102,7 +108,14 @@ const char* convert(std::string& out, const char* at, Arguments& arguments) {
         append(out, spec, arguments.take<std::int32_t>());
       }
       break;
-    case 'f': case 'F': case 'e': case 'E': case 'g': case 'G': case 'a': case 'A':
+    case 'f':
+    case 'F':
+    case 'e':
+    case 'E':
+    case 'g':
+    case 'G':
+    case 'a':
+    case 'A':
       finish("");
       append(out, spec, arguments.take<double>());
       break;
@@ -120,9 +133,15 @@ const char* convert(std::string& out, const char* at, Arguments& arguments) {
       append(out, spec, text ? text : "(null)");
       break;
     }
-    case '%': out += '%'; break;
-    case '\0': out.append("%").append(start, at); return at;
-    default: out.append("%").append(start, at + 1); break;
+    case '%':
+      out += '%';
+      break;
+    case '\0':
+      out.append("%").append(start, at);
+      return at;
+    default:
+      out.append("%").append(start, at + 1);
+      break;
   }
   return at + 1;
 }

@@ -14,12 +14,14 @@ namespace {
 std::uint64_t now(clockid_t clock) {
   timespec t{};
   clock_gettime(clock, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(t.tv_nsec);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000U +
+         static_cast<std::uint64_t>(t.tv_nsec);
 }
 
 }  // namespace
 
-void cucpu_rt_assertfail(std::uint64_t message, std::uint64_t file, std::uint32_t line, std::uint64_t function, std::uint64_t) {
+void cucpu_rt_assertfail(std::uint64_t message, std::uint64_t file, std::uint32_t line,
+                         std::uint64_t function, std::uint64_t) {
   Worker& worker = *Worker::running();
   // In the worker's string, so that a bad pointer loses nothing.
   std::string& text = worker.print_buffer();
@@ -41,4 +43,6 @@ std::uint64_t cucpu_rt_clock64() { return now(CLOCK_MONOTONIC); }
 
 std::uint64_t cucpu_rt_globaltimer() { return now(CLOCK_REALTIME); }
 
-void cucpu_rt_nanosleep(std::uint32_t) { cucpu_rt_yield(); }  // the manual allows any duration up to twice what was asked, zero too
+void cucpu_rt_nanosleep(std::uint32_t) {
+  cucpu_rt_yield();
+}  // the manual allows any duration up to twice what was asked, zero too

@@ -1,4 +1,5 @@
-// cpu/engine/runtime/table.hpp: the row type alone; routines.cpp must not see the routines' real signatures.
+// cpu/engine/runtime/table.hpp: the row type alone; routines.cpp must not see the routines' real
+// signatures.
 #pragma once
 
 #include <span>

@@ -1,4 +1,5 @@
-// tests/cpp/engine/fault_test.cpp: faults end the grid with a code and a report, and the process goes on.
+// tests/cpp/engine/fault_test.cpp: faults end the grid with a code and a report, and the process
+// goes on.
 #include <csignal>
 #include <cstdlib>
 
@@ -40,7 +41,9 @@ TEST(Faults, AnIllegalAddressNamesKernelBlockThreadAndAddress) {
                            shape({4}, {64, 2}), nullptr, 2);
   EXPECT_EQ(outcome.finishers, 1);
   EXPECT_EQ(outcome.code, 700);
-  EXPECT_NE(outcome.report.find("kernel k: illegal memory access at 0x1238, block (1, 0, 0), thread (37, 0, 0)"), std::string::npos)
+  EXPECT_NE(outcome.report.find(
+                "kernel k: illegal memory access at 0x1238, block (1, 0, 0), thread (37, 0, 0)"),
+            std::string::npos)
       << outcome.report;
   healthy();
 }
@@ -53,7 +56,9 @@ TEST(Faults, BlockCodeReportsTheLaneGroup) {
                            }),
                            shape({4, 4}, {40}));
   EXPECT_EQ(outcome.code, 700);
-  EXPECT_NE(outcome.report.find("block (0, 2, 0), one of the threads (16, 0, 0) to (31, 0, 0)"), std::string::npos) << outcome.report;
+  EXPECT_NE(outcome.report.find("block (0, 2, 0), one of the threads (16, 0, 0) to (31, 0, 0)"),
+            std::string::npos)
+      << outcome.report;
   healthy();
 }
 
@@ -83,7 +88,8 @@ TEST(Faults, ATrapCarriesItsCode) {
                            }),
                            shape({1}, {32}));
   EXPECT_EQ(outcome.code, 719);
-  EXPECT_NE(outcome.report.find("trap, block (0, 0, 0), thread (3, 0, 0)"), std::string::npos) << outcome.report;
+  EXPECT_NE(outcome.report.find("trap, block (0, 0, 0), thread (3, 0, 0)"), std::string::npos)
+      << outcome.report;
   healthy();
 }
 

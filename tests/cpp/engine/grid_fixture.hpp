@@ -33,7 +33,8 @@ inline Code block_code(BlockFunction* f) {
   return code;
 }
 
-inline Outcome run(const Code& code, const LaunchShape& shape, const void* params = nullptr, int threads = 1) {
+inline Outcome run(const Code& code, const LaunchShape& shape, const void* params = nullptr,
+                   int threads = 1) {
   ensure_fault_handlers();
   Grid grid{std::make_shared<Code>(code), shape, static_cast<const std::byte*>(params)};
   std::atomic<int> finishers{0};

@@ -27,10 +27,11 @@ Outcome run_with(const Code& code, const LaunchShape& s, Data& data, int threads
 
 TEST(Grid, BlockCodeSeesEveryBlockOnce) {
   Data data{7 * 5 * 3};
-  const auto outcome = run_with(block_code([](BlockContext* c) {
-                                  ++param<Data>(*c).out[c->index[0] + 7 * (c->index[1] + 5 * c->index[2])];
-                                }),
-                                shape({7, 5, 3}, {64}), data, 3);
+  const auto outcome =
+      run_with(block_code([](BlockContext* c) {
+                 ++param<Data>(*c).out[c->index[0] + 7 * (c->index[1] + 5 * c->index[2])];
+               }),
+               shape({7, 5, 3}, {64}), data, 3);
   EXPECT_EQ(outcome.finishers, 1);
   EXPECT_EQ(outcome.code, 0);
   for (auto& n : data.out) EXPECT_EQ(n, 1);
@@ -52,18 +53,19 @@ TEST(Grid, ABarrierSeparatesWritesFromReads) {
   Data data{256 * 20};
   LaunchShape s = shape({20}, {256});
   s.dynamic_shared_bytes = 1024;
-  const auto outcome = run_with(thread_code([](ThreadContext* t) {
-                                  auto* shared = reinterpret_cast<std::uint32_t*>(t->block->shared);
-                                  for (std::uint32_t round = 0; round < 5; ++round) {
-                                    shared[t->linear] = t->linear * (round + 1);
-                                    cucpu_rt_barrier_sync(0, 0);
-                                    const std::uint32_t seen = shared[255 - t->linear];
-                                    if (seen == (255 - t->linear) * (round + 1))
-                                      ++param<Data>(*t->block).out[t->block->index[0] * 256 + t->linear];
-                                    cucpu_rt_barrier_sync(0, 0);
-                                  }
-                                }),
-                                s, data, 2);
+  const auto outcome =
+      run_with(thread_code([](ThreadContext* t) {
+                 auto* shared = reinterpret_cast<std::uint32_t*>(t->block->shared);
+                 for (std::uint32_t round = 0; round < 5; ++round) {
+                   shared[t->linear] = t->linear * (round + 1);
+                   cucpu_rt_barrier_sync(0, 0);
+                   const std::uint32_t seen = shared[255 - t->linear];
+                   if (seen == (255 - t->linear) * (round + 1))
+                     ++param<Data>(*t->block).out[t->block->index[0] * 256 + t->linear];
+                   cucpu_rt_barrier_sync(0, 0);
+                 }
+               }),
+               s, data, 2);
   EXPECT_EQ(outcome.code, 0) << outcome.report;
   for (auto& n : data.out) EXPECT_EQ(n, 5);
 }
@@ -104,14 +106,15 @@ TEST(Grid, ProducersArriveAndConsumersWait) {
 
 TEST(Grid, ThreadsThatExitedAreNotWaitedFor) {
   Data data{64};
-  const auto outcome = run_with(thread_code([](ThreadContext* t) {
-                                  if (t->linear % 4 == 0) return;
-                                  cucpu_rt_barrier_sync(0, 0);
-                                  const auto kBallot = static_cast<std::uint32_t>(WarpOp::kVoteBallot);
-                                  param<Data>(*t->block).out[t->linear] =
-                                      static_cast<std::uint32_t>(cucpu_rt_warp(kBallot, ~0U, 1, 0, 0));
-                                }),
-                                shape({1}, {64}), data);
+  const auto outcome =
+      run_with(thread_code([](ThreadContext* t) {
+                 if (t->linear % 4 == 0) return;
+                 cucpu_rt_barrier_sync(0, 0);
+                 const auto kBallot = static_cast<std::uint32_t>(WarpOp::kVoteBallot);
+                 param<Data>(*t->block).out[t->linear] =
+                     static_cast<std::uint32_t>(cucpu_rt_warp(kBallot, ~0U, 1, 0, 0));
+               }),
+               shape({1}, {64}), data);
   EXPECT_EQ(outcome.code, 0) << outcome.report;
   for (int i = 0; i < 64; ++i) EXPECT_EQ(data.out[i], i % 4 ? 0xeeeeeeeeU : 0U);
 }
@@ -121,7 +124,8 @@ TEST(Grid, ShufflesFollowTheManual) {
   run_with(thread_code([](ThreadContext* t) {
              auto& out = param<Data>(*t->block).out;
              const auto op = [&](WarpOp kind, std::uint32_t b, std::uint32_t c) {
-               return static_cast<std::uint32_t>(cucpu_rt_warp(static_cast<std::uint32_t>(kind), ~0U, t->linear + 100, b, c));
+               return static_cast<std::uint32_t>(
+                   cucpu_rt_warp(static_cast<std::uint32_t>(kind), ~0U, t->linear + 100, b, c));
              };
              out[t->linear] = op(WarpOp::kShflUp, 1, 0);
              out[32 + t->linear] = op(WarpOp::kShflDown, 2, 0x1f);
@@ -143,8 +147,8 @@ TEST(Grid, WarpOperationsOfDisjointMasksDoNotMix) {
              const std::uint32_t mask = t->linear % 2 ? 0xaaaaaaaaU : 0x55555555U;
              std::uint32_t sum = 0;
              for (std::uint32_t i = 0; i <= t->linear % 2; ++i)
-               sum += static_cast<std::uint32_t>(
-                   cucpu_rt_warp(static_cast<std::uint32_t>(WarpOp::kReduxAdd), mask, t->linear, 0, 0));
+               sum += static_cast<std::uint32_t>(cucpu_rt_warp(
+                   static_cast<std::uint32_t>(WarpOp::kReduxAdd), mask, t->linear, 0, 0));
              param<Data>(*t->block).out[t->linear] = sum;
            }),
            shape({1}, {32}), data);
@@ -204,14 +208,18 @@ TEST(Grid, BlocksOfAClusterMeetAndSeeEachOthersSharedMemory) {
   s.dynamic_shared_bytes = 16;
   const auto outcome = run_with(thread_code([](ThreadContext* t) {
                                   const BlockContext& b = *t->block;
-                                  if (t->linear == 0) *reinterpret_cast<std::uint32_t*>(b.shared) = b.cluster_rank + 1;
+                                  if (t->linear == 0)
+                                    *reinterpret_cast<std::uint32_t*>(b.shared) =
+                                        b.cluster_rank + 1;
                                   cucpu_rt_cluster_arrive();
                                   cucpu_rt_cluster_wait();
                                   std::uint32_t sum = 0;
-                                  for (int r = 0; r < 6; ++r) sum += *reinterpret_cast<std::uint32_t*>(b.cluster_shared[r]);
+                                  for (int r = 0; r < 6; ++r)
+                                    sum += *reinterpret_cast<std::uint32_t*>(b.cluster_shared[r]);
                                   cucpu_rt_cluster_arrive();
                                   cucpu_rt_cluster_wait();
-                                  if (t->linear == 31) param<Data>(b).out[b.index[0] + 6 * b.index[1]] = sum;
+                                  if (t->linear == 31)
+                                    param<Data>(b).out[b.index[0] + 6 * b.index[1]] = sum;
                                 }),
                                 s, data, 2);
   EXPECT_EQ(outcome.code, 0) << outcome.report;
@@ -231,14 +239,17 @@ TEST(Grid, ABarrierNotEveryThreadReachesIsNamed) {
   EXPECT_EQ(outcome.finishers, 1);
   EXPECT_EQ(outcome.code, 719);
   EXPECT_NE(outcome.report.find("barrier deadlock"), std::string::npos);
-  EXPECT_NE(outcome.report.find("threads 0 to 31 at barrier 2 (32 of 64 arrived)"), std::string::npos) << outcome.report;
+  EXPECT_NE(outcome.report.find("threads 0 to 31 at barrier 2 (32 of 64 arrived)"),
+            std::string::npos)
+      << outcome.report;
   EXPECT_NE(outcome.report.find("barrier 5"), std::string::npos);
 }
 
 TEST(Grid, ManyHostThreadsFinishAGridExactlyOnce) {
   for (int round = 0; round < 50; ++round) {
     Data data{1};
-    const auto outcome = run_with(block_code([](BlockContext* c) { ++param<Data>(*c).out[0]; }), shape({1000}, {32}), data, 4);
+    const auto outcome = run_with(block_code([](BlockContext* c) { ++param<Data>(*c).out[0]; }),
+                                  shape({1000}, {32}), data, 4);
     EXPECT_EQ(outcome.finishers, 1);
     EXPECT_EQ(data.out[0], 1000);
   }

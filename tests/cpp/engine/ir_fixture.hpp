@@ -18,7 +18,9 @@ inline std::string bitcode_of(const std::string& text) {
   llvm::LLVMContext context;
   llvm::SMDiagnostic problem;
   const auto module = llvm::parseAssemblyString(text, problem, context);
-  if (!module) throw std::runtime_error{problem.getMessage().str() + " in line " + std::to_string(problem.getLineNo())};
+  if (!module)
+    throw std::runtime_error{problem.getMessage().str() + " in line " +
+                             std::to_string(problem.getLineNo())};
   std::string bitcode;
   llvm::raw_string_ostream out{bitcode};
   llvm::WriteBitcodeToFile(*module, out);
@@ -33,7 +35,8 @@ struct Compiled {
     if (!pointed_at.names.empty()) {
       functions = LinkedCode::link(pointed_at.object, symbols, pointed_at.names);
       for (std::size_t i = 0; i < pointed_at.names.size(); ++i)
-        symbols.push_back({pointed_at.names[i], reinterpret_cast<std::uint64_t>(functions->address(i))});
+        symbols.push_back(
+            {pointed_at.names[i], reinterpret_cast<std::uint64_t>(functions->address(i))});
     }
     CompileJob job;
     job.bitcode = bitcode;
@@ -43,12 +46,14 @@ struct Compiled {
     linked = LinkedCode::link(object.object, symbols, wanted);
     code.kernel = "k";
     void* entry = linked->address(0);
-    (object.fibers ? reinterpret_cast<void*&>(code.thread) : reinterpret_cast<void*&>(code.block)) = entry;
+    (object.fibers ? reinterpret_cast<void*&>(code.thread) : reinterpret_cast<void*&>(code.block)) =
+        entry;
     code.stack_bytes = object.stack_bytes;
     code.recursive = object.recursive;
     code.waits_for_blocks = object.waits_for_blocks;
   }
-  Outcome run(Dim3 grid, Dim3 block, const void* params, int threads = 1, std::uint32_t shared = 0) {
+  Outcome run(Dim3 grid, Dim3 block, const void* params, int threads = 1,
+              std::uint32_t shared = 0) {
     LaunchShape shape;
     shape.grid = grid;
     shape.block = block;

@@ -33,7 +33,9 @@ struct TestMemory final : VariableMemory {
 /// Sets an environment variable for the length of a scope.
 class Environment {
  public:
-  Environment(const char* name, const std::string& value) : name_{name} { setenv(name, value.c_str(), 1); }
+  Environment(const char* name, const std::string& value) : name_{name} {
+    setenv(name, value.c_str(), 1);
+  }
   ~Environment() { unsetenv(name_); }
   Environment(const Environment&) = delete;
   Environment& operator=(const Environment&) = delete;

@@ -1,4 +1,5 @@
-// tests/cpp/engine/ptx_test.cpp: PTX end to end, on the scalar path and on whatever the engine chooses.
+// tests/cpp/engine/ptx_test.cpp: PTX end to end, on the scalar path and on whatever the engine
+// chooses.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,7 +21,8 @@ std::string kernel(const std::string& name, const std::string& params, const std
 }
 
 /// Loads the parameter `out` and points %rd1 at out[global thread index].
-const char* const kOut = "ld.param.u64 %rd0, [out]; mul.wide.s32 %rd1, %r3, 4; add.s64 %rd1, %rd0, %rd1;";
+const char* const kOut =
+    "ld.param.u64 %rd0, [out]; mul.wide.s32 %rd1, %r3, 4; add.s64 %rd1, %rd0, %rd1;";
 
 class Ptx : public ::testing::TestWithParam<const char*> {
  protected:
@@ -28,10 +30,14 @@ class Ptx : public ::testing::TestWithParam<const char*> {
   Environment cache_{"CUCORE_CPU_CACHE", "0"};
   TestMemory memory_;
 };
-INSTANTIATE_TEST_SUITE_P(Width, Ptx, ::testing::Values("1", ""), [](const auto& info) { return *info.param ? "scalar" : "chosen"; });
+INSTANTIATE_TEST_SUITE_P(Width, Ptx, ::testing::Values("1", ""),
+                         [](const auto& info) { return *info.param ? "scalar" : "chosen"; });
 
 TEST_P(Ptx, EveryThreadRunsOnce) {
-  const auto module = load(kernel("k", ".param .u64 out", std::string{kOut} + "red.global.add.u32 [%rd1], %r3; red.global.add.u32 [%rd1], 1;"), memory_);
+  const auto module = load(
+      kernel("k", ".param .u64 out",
+             std::string{kOut} + "red.global.add.u32 [%rd1], %r3; red.global.add.u32 [%rd1], 1;"),
+      memory_);
   std::vector<std::uint32_t> out(5 * 77);
   EXPECT_EQ(launch(*module, "k", shape_of({5}, {77}), out.data()).code, 0);
   for (std::uint32_t i = 0; i < out.size(); ++i) EXPECT_EQ(out[i], i + 1);
@@ -43,7 +49,8 @@ TEST_P(Ptx, ABarrierSeparatesSharedWritesFromReads) {
     mov.u32 %r4, s; mad.lo.s32 %r5, %r2, 4, %r4; st.shared.u32 [%r5], %r3;
     bar.sync 0;
     sub.s32 %r6, %r1, %r2; sub.s32 %r6, %r6, 1; mad.lo.s32 %r7, %r6, 4, %r4; ld.shared.u32 %r8, [%r7];
-    st.global.u32 [%rd1], %r8;)"), memory_);
+    st.global.u32 [%rd1], %r8;)"),
+                           memory_);
   std::vector<std::uint32_t> out(6 * 256);
   const Ended ended = launch(*module, "k", shape_of({6}, {256}), out.data());
   EXPECT_EQ(ended.code, 0) << ended.report;
@@ -69,11 +76,13 @@ TEST_P(Ptx, AGridStrideLoopAndATreeOverSharedMemoryReduce) {
     bar.sync 0; shr.u32 %r13, %r13, 1; setp.ne.s32 %p4, %r13, 0; @%p4 bra TREE;
     setp.ne.s32 %p5, %r2, 0; @%p5 bra END;
     ld.shared.u32 %r18, [s]; red.global.add.u32 [%rd5], %r18;
-  END:)"), memory_);
+  END:)"),
+                           memory_);
   std::vector<std::uint32_t> in(10'000);
   std::uint32_t expected = 0, out = 0;
   for (std::uint32_t i = 0; i < in.size(); ++i) expected += in[i] = i * 7919 % 1009;
-  const Ended ended = launch(*module, "k", shape_of({9}, {128}), in.data(), &out, static_cast<std::uint32_t>(in.size()));
+  const Ended ended = launch(*module, "k", shape_of({9}, {128}), in.data(), &out,
+                             static_cast<std::uint32_t>(in.size()));
   EXPECT_EQ(ended.code, 0) << ended.report;
   EXPECT_EQ(out, expected);
 }
@@ -86,16 +95,19 @@ TEST_P(Ptx, WarpReductionsByShuffle) {
     shfl.sync.bfly.b32 %r10, %r9, 4, 31, -1; add.s32 %r9, %r9, %r10;
     shfl.sync.bfly.b32 %r10, %r9, 2, 31, -1; add.s32 %r9, %r9, %r10;
     shfl.sync.bfly.b32 %r10, %r9, 1, 31, -1; add.s32 %r9, %r9, %r10;
-    st.global.u32 [%rd1], %r9;)"), memory_);
+    st.global.u32 [%rd1], %r9;)"),
+                           memory_);
   std::vector<std::uint32_t> out(128);
   EXPECT_EQ(launch(*module, "k", shape_of({1}, {128}), out.data()).code, 0);
   for (std::uint32_t i = 0; i < 128; ++i) EXPECT_EQ(out[i], i / 32 * 1024 + 496);
 }
 
 TEST_P(Ptx, VariablesAreFoundAndShared) {
-  const auto module = load(".visible .global .align 4 .u32 counter = 5;\n.visible .const .align 4 .u32 step = 3;\n" +
-                               kernel("k", ".param .u64 out", "ld.const.u32 %r4, [step]; red.global.add.u32 [counter], %r4;"),
-                           memory_);
+  const auto module = load(
+      ".visible .global .align 4 .u32 counter = 5;\n.visible .const .align 4 .u32 step = 3;\n" +
+          kernel("k", ".param .u64 out",
+                 "ld.const.u32 %r4, [step]; red.global.add.u32 [counter], %r4;"),
+      memory_);
   const Variable* counter = module->find_variable("counter");
   ASSERT_NE(counter, nullptr);
   EXPECT_EQ(counter->size, 4);
@@ -112,7 +124,8 @@ TEST_P(Ptx, ASpinLockIsFair) {
     setp.ne.s32 %p1, %r4, 0;
     @%p1 bra TRY;
     ld.volatile.global.u32 %r5, [%rd0+4]; add.s32 %r5, %r5, 1; st.volatile.global.u32 [%rd0+4], %r5;
-    atom.global.release.gpu.exch.b32 %r6, [%rd0], 0;)"), memory_);
+    atom.global.release.gpu.exch.b32 %r6, [%rd0], 0;)"),
+                           memory_);
   std::uint32_t state[2] = {0, 0};
   EXPECT_EQ(launch(*module, "k", shape_of({4}, {64}), &state[0]).code, 0);
   EXPECT_EQ(state[1], 256);
@@ -120,11 +133,13 @@ TEST_P(Ptx, ASpinLockIsFair) {
 
 TEST_P(Ptx, AnIllegalStoreIsAFaultAndTheNextLaunchWorks) {
   const auto module = load(kernel("k", ".param .u64 out, .param .u32 who", std::string{kOut} + R"(
-    ld.param.u32 %r4, [who]; setp.eq.s32 %p1, %r3, %r4; @%p1 st.global.u32 [64], %r3; st.global.u32 [%rd1], %r3;)"), memory_);
+    ld.param.u32 %r4, [who]; setp.eq.s32 %p1, %r3, %r4; @%p1 st.global.u32 [64], %r3; st.global.u32 [%rd1], %r3;)"),
+                           memory_);
   std::vector<std::uint32_t> out(256);
   const Ended bad = launch(*module, "k", shape_of({4}, {64}), out.data(), std::uint32_t{70});
   EXPECT_EQ(bad.code, 700);
-  EXPECT_NE(bad.report.find("kernel k: illegal memory access at 0x40"), std::string::npos) << bad.report;
+  EXPECT_NE(bad.report.find("kernel k: illegal memory access at 0x40"), std::string::npos)
+      << bad.report;
   EXPECT_NE(bad.report.find("block (1, 0, 0)"), std::string::npos) << bad.report;
   EXPECT_EQ(launch(*module, "k", shape_of({4}, {64}), out.data(), ~0U).code, 0);
   EXPECT_EQ(out[255], 255);
@@ -140,11 +155,13 @@ TEST_P(Ptx, TrapAndAssertHaveTheirCodes) {
     mov.u64 %rd1, what; cvta.global.u64 %rd1, %rd1; mov.u64 %rd2, where; cvta.global.u64 %rd2, %rd2; mov.u64 %rd3, who; cvta.global.u64 %rd3, %rd3;
     mov.u32 %r4, 12; mov.u64 %rd4, 1;
     { .param .b64 p0; st.param.b64 [p0], %rd1; .param .b64 p1; st.param.b64 [p1], %rd2; .param .b32 p2; st.param.b32 [p2], %r4;
-      .param .b64 p3; st.param.b64 [p3], %rd3; .param .b64 p4; st.param.b64 [p4], %rd4; call.uni __assertfail, (p0, p1, p2, p3, p4); })"), memory_);
+      .param .b64 p3; st.param.b64 [p3], %rd3; .param .b64 p4; st.param.b64 [p4], %rd4; call.uni __assertfail, (p0, p1, p2, p3, p4); })"),
+                           memory_);
   EXPECT_EQ(launch(*module, "t", shape_of({1}, {32})).code, 719);
   const Ended failed = launch(*module, "a", shape_of({1}, {32}));
   EXPECT_EQ(failed.code, 710);
-  EXPECT_NE(failed.report.find("a.cu:12: f: Assertion `x>0` failed"), std::string::npos) << failed.report;
+  EXPECT_NE(failed.report.find("a.cu:12: f: Assertion `x>0` failed"), std::string::npos)
+      << failed.report;
 }
 
 TEST_P(Ptx, PrintfFormatsItsArguments) {
@@ -155,7 +172,8 @@ TEST_P(Ptx, PrintfFormatsItsArguments) {
   for (const char c : format) bytes += std::to_string(static_cast<int>(c)) + ", ";
   const auto module = load(R"(
 .extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);
-.global .align 1 .b8 fmt[)" + std::to_string(format.size() + 1) + "] = {" + bytes + R"(0};
+.global .align 1 .b8 fmt[)" + std::to_string(format.size() + 1) +
+                               "] = {" + bytes + R"(0};
 .global .align 1 .b8 str[3] = {104, 105, 0};
 )" + kernel("k", ".param .u64 out", R"(
     .local .align 8 .b8 buf[72];
@@ -166,7 +184,8 @@ TEST_P(Ptx, PrintfFormatsItsArguments) {
     mov.u64 %rd5, 4096; st.local.u64 [%rd9+48], %rd5; mov.u32 %r7, 6; st.local.u32 [%rd9+56], %r7; st.local.u32 [%rd9+60], %r6;
     mov.u64 %rd6, fmt; cvta.global.u64 %rd6, %rd6;
     { .param .b64 p0; st.param.b64 [p0], %rd6; .param .b64 p1; st.param.b64 [p1], %rd8; .param .b32 q; call.uni (q), vprintf, (p0, p1); ld.param.b32 %r8, [q]; }
-    ld.param.u64 %rd0, [out]; st.global.u32 [%rd0], %r8;)"), memory_);
+    ld.param.u64 %rd0, [out]; st.global.u32 [%rd0], %r8;)"),
+                           memory_);
   std::uint32_t count = 0;
   EXPECT_EQ(launch(*module, "k", shape_of({1}, {1}), &count).code, 0);
   EXPECT_EQ(printed, "-7| 3.14|hi|A|-1234567890123|%|ff  |0x1000|   255\n");
@@ -217,13 +236,16 @@ class DiskCacheTest : public ::testing::Test {
     char name[] = "/tmp/cucore-cache-XXXXXX";
     return std::string{mkdtemp(name)} + "/c";
   }();
-  ~DiskCacheTest() override { std::filesystem::remove_all(std::filesystem::path{folder_}.parent_path()); }
+  ~DiskCacheTest() override {
+    std::filesystem::remove_all(std::filesystem::path{folder_}.parent_path());
+  }
 
   /// One launch in a fresh module; how many entries the folder then holds.
   std::size_t run_once() {
     TestMemory memory;
     const Environment folder{"CUCORE_CACHE_DIR", folder_};
-    const auto module = load(kernel("k", ".param .u64 out", std::string{kOut} + "st.global.u32 [%rd1], %r3;"), memory);
+    const auto module = load(
+        kernel("k", ".param .u64 out", std::string{kOut} + "st.global.u32 [%rd1], %r3;"), memory);
     std::vector<std::uint32_t> out(64);
     EXPECT_EQ(launch(*module, "k", shape_of({2}, {32}), out.data()).code, 0);
     for (std::uint32_t i = 0; i < 64; ++i) EXPECT_EQ(out[i], i);
@@ -232,7 +254,8 @@ class DiskCacheTest : public ::testing::Test {
   std::vector<std::filesystem::path> entries() const {
     std::vector<std::filesystem::path> found;
     std::error_code none;
-    for (const auto& entry : std::filesystem::directory_iterator{folder_, none}) found.push_back(entry.path());
+    for (const auto& entry : std::filesystem::directory_iterator{folder_, none})
+      found.push_back(entry.path());
     return found;
   }
 };
@@ -264,13 +287,15 @@ TEST_F(DiskCacheTest, AnEntrySwappedForAnotherIsNotRun) {
   {
     TestMemory memory;
     const Environment folder{"CUCORE_CACHE_DIR", folder_};
-    const auto other = load(kernel("k", ".param .u64 out", std::string{kOut} + "st.global.u32 [%rd1], 7;"), memory);
+    const auto other = load(
+        kernel("k", ".param .u64 out", std::string{kOut} + "st.global.u32 [%rd1], 7;"), memory);
     std::vector<std::uint32_t> out(64);
     launch(*other, "k", shape_of({2}, {32}), out.data());
   }
   for (const auto& path : entries())
     if (std::find(mine.begin(), mine.end(), path) == mine.end())
-      for (const auto& target : mine) std::filesystem::copy_file(path, target, std::filesystem::copy_options::overwrite_existing);
+      for (const auto& target : mine)
+        std::filesystem::copy_file(path, target, std::filesystem::copy_options::overwrite_existing);
   run_once();
 }
 

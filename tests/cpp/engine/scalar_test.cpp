@@ -1,4 +1,5 @@
-// tests/cpp/engine/scalar_test.cpp: thread code through the scalar path: markers, forms, spin loops, cancel.
+// tests/cpp/engine/scalar_test.cpp: thread code through the scalar path: markers, forms, spin
+// loops, cancel.
 #include <numeric>
 
 #include "ir_fixture.hpp"
@@ -89,7 +90,8 @@ TEST(Scalar, WarpMarkersGiveTheirResults) {
   std::vector<std::uint32_t> out(32);
   void* params = out.data();
   EXPECT_EQ(kernel.run({1}, {32}, &params).code, 0);
-  for (std::uint32_t i = 0; i < 32; ++i) EXPECT_EQ(out[i], ((i < 28 ? i + 4 : i) ^ 0x0fffffffU) + 1);
+  for (std::uint32_t i = 0; i < 32; ++i)
+    EXPECT_EQ(out[i], ((i < 28 ? i + 4 : i) ^ 0x0fffffffU) + 1);
 }
 
 TEST(Scalar, DeviceFunctionsAreInlinedAndRecursionRuns) {
@@ -111,7 +113,8 @@ more:
   %z = add i32 %r, %d
   ret i32 %z
 }
-define void @k() "cucpu.kernel" {)" + kStore + R"(
+define void @k() "cucpu.kernel" {)" +
+                  kStore + R"(
   %v = call i32 @sum(i32 100)
   store i32 %v, ptr %slot
   ret void
@@ -135,7 +138,8 @@ define i32 @two(i32 %x) {
   %r = mul i32 %x, 3
   ret i32 %r
 }
-define void @k() "cucpu.kernel" {)" + kStore + R"(
+define void @k() "cucpu.kernel" {)" +
+                  kStore + R"(
   %odd = trunc i32 %t to i1
   %f = select i1 %odd, ptr @one, ptr @two
   %v = call i32 %f(i32 1000)
@@ -167,7 +171,8 @@ done:
   EXPECT_TRUE(kernel.object.waits_for_blocks);
   std::vector<std::uint32_t> out(513);
   void* params = out.data();
-  EXPECT_EQ(kernel.run({8}, {64}, &params, 1).code, 0);  // the last thread of the last block goes first
+  EXPECT_EQ(kernel.run({8}, {64}, &params, 1).code,
+            0);  // the last thread of the last block goes first
   for (std::uint32_t i = 0; i < 512; ++i) EXPECT_EQ(out[i], 511 - i);
 }
 
@@ -184,7 +189,8 @@ loop:
   const volatile void* params = &started;
   LaunchShape shape;
   shape.block = {32};
-  Grid grid{std::make_shared<Code>(kernel.code), shape, reinterpret_cast<const std::byte*>(&params)};
+  Grid grid{std::make_shared<Code>(kernel.code), shape,
+            reinterpret_cast<const std::byte*>(&params)};
   std::thread worker{[&] { EXPECT_TRUE(grid.work()); }};
   while (!started) std::this_thread::yield();
   grid.cancel(719);
@@ -208,7 +214,8 @@ ok:
   void* params = out.data();
   const auto outcome = kernel.run({2}, {32}, &params);
   EXPECT_EQ(outcome.code, 719);
-  EXPECT_NE(outcome.report.find("block (1, 0, 0), thread (8, 0, 0)"), std::string::npos) << outcome.report;
+  EXPECT_NE(outcome.report.find("block (1, 0, 0), thread (8, 0, 0)"), std::string::npos)
+      << outcome.report;
 }
 
 TEST(Scalar, LineTablesLeadFromMachineCodeToSource) {
@@ -228,7 +235,9 @@ TEST(Scalar, LineTablesLeadFromMachineCodeToSource) {
 !7 = !DILocation(line: 43, column: 3, scope: !4)
 )"};
   const auto start = reinterpret_cast<std::uintptr_t>(kernel.linked->address(0));
-  kernel.code.line_of = [&](std::uintptr_t pc) { return line_of(kernel.object.object, kEntry, pc - start); };
+  kernel.code.line_of = [&](std::uintptr_t pc) {
+    return line_of(kernel.object.object, kEntry, pc - start);
+  };
   const auto outcome = kernel.run({1}, {32}, nullptr);
   EXPECT_EQ(outcome.code, 700);
   EXPECT_NE(outcome.report.find("a.cu:42"), std::string::npos) << outcome.report;
@@ -250,7 +259,9 @@ define void @k() "cucpu.kernel" { call void @getpid() ret void })"};
 
 TEST(Scalar, ModuleVariablesAreReachedByTheirAddress) {
   std::uint32_t variable = 5;
-  Compiled kernel{kDeclarations + "@counter = external global i32\ndefine void @k() \"cucpu.kernel\" {" + kStore + R"(
+  Compiled kernel{kDeclarations +
+                      "@counter = external global i32\ndefine void @k() \"cucpu.kernel\" {" +
+                      kStore + R"(
   %old = atomicrmw add ptr @counter, i32 1 seq_cst
   store i32 %old, ptr %slot
   ret void
