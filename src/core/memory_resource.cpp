@@ -3,6 +3,9 @@
 
 #include <unistd.h>
 
+#include <vector>
+
+#include "cucore/device.hpp"
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
 
@@ -43,10 +46,27 @@ std::shared_ptr<MemoryPool> MemoryPool::current_of(int device) {
   return std::shared_ptr<MemoryPool>{new MemoryPool{pool, options, false, false}};
 }
 
-std::shared_ptr<MemoryPool> MemoryPool::default_of(const CUmemLocation& location, CUmemAllocationType type) {
+namespace {
+/// Kernels of every device may use the memory of a host pool; the driver leaves it out of their reach until told.
+/// A driver that refuses keeps the pool usable for copies.
+void let_devices_in(CUmemoryPool pool, const CUmemLocation& location, CUmemAllocationType type) {
+  if (location.type == CU_MEM_LOCATION_TYPE_DEVICE || type != CU_MEM_ALLOCATION_TYPE_PINNED) return;
+  std::vector<CUmemAccessDesc> access(static_cast<std::size_t>(Device::count()));
+  for (std::size_t i = 0; i < access.size(); ++i) {
+    access[i].location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    access[i].location.id = static_cast<int>(i);
+    access[i].flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  }
+  (void)driver().cuMemPoolSetAccess(pool, access.data(), access.size());
+}
+}  // namespace
+
+std::shared_ptr<MemoryPool> MemoryPool::default_of(const CUmemLocation& location,
+                                                   CUmemAllocationType type) {
   CUmemoryPool pool = nullptr;
   CUmemLocation where = location;
   CUCORE_CALL(cuMemGetDefaultMemPool(&pool, &where, type));
+  let_devices_in(pool, location, type);
   PoolOptions options;
   options.location = location;
   options.type = type;
@@ -57,13 +77,15 @@ std::shared_ptr<MemoryPool> MemoryPool::create(const PoolOptions& options) {
   const CUmemPoolProps properties = properties_of(options);
   CUmemoryPool pool = nullptr;
   CUCORE_CALL(cuMemPoolCreate(&pool, &properties));
+  let_devices_in(pool, options.location, options.type);
   return std::shared_ptr<MemoryPool>{new MemoryPool{pool, options, true, false}};
 }
 
 std::shared_ptr<MemoryPool> MemoryPool::from_file_descriptor(int fd, const PoolOptions& options) {
   CUmemoryPool pool = nullptr;
-  CUCORE_CALL(cuMemPoolImportFromShareableHandle(&pool, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)),
-                                                 CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+  CUCORE_CALL(cuMemPoolImportFromShareableHandle(
+      &pool, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)),
+      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
   PoolOptions shared = options;
   shared.ipc_enabled = true;
   return std::shared_ptr<MemoryPool>{new MemoryPool{pool, shared, true, true}};
@@ -81,8 +103,9 @@ int MemoryPool::device_id() const noexcept {
 
 CUdeviceptr MemoryPool::allocate(std::size_t size, StreamRef stream) {
   if (mapped_) {
-    throw InvalidStateError("a memory resource that came from another process cannot allocate: it only maps the "
-                            "buffers that process shares");
+    throw InvalidStateError(
+        "a memory resource that came from another process cannot allocate: it only maps the "
+        "buffers that process shares");
   }
   CUdeviceptr ptr = 0;
   if (size == 0) return ptr;
@@ -108,11 +131,14 @@ void MemoryPool::set_attribute(CUmemPool_attribute attribute, std::size_t value)
   CUCORE_CALL(cuMemPoolSetAttribute(handle_, attribute, &stored));
 }
 
-void MemoryPool::trim_to(std::size_t keep_bytes) { CUCORE_CALL(cuMemPoolTrimTo(handle_, keep_bytes)); }
+void MemoryPool::trim_to(std::size_t keep_bytes) {
+  CUCORE_CALL(cuMemPoolTrimTo(handle_, keep_bytes));
+}
 
 int MemoryPool::export_file_descriptor() const {
   int fd = -1;
-  CUCORE_CALL(cuMemPoolExportToShareableHandle(&fd, handle_, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+  CUCORE_CALL(
+      cuMemPoolExportToShareableHandle(&fd, handle_, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
   return fd;
 }
 
@@ -177,8 +203,9 @@ void SynchronousMemory::deallocate(CUdeviceptr ptr, std::size_t, StreamRef strea
 
 CUdeviceptr GraphMemory::allocate(std::size_t size, StreamRef stream) {
   if (!stream.is_capturing()) {
-    throw InvalidStateError("a GraphMemoryResource allocates on a stream that is being captured: pass a GraphBuilder "
-                            "between begin_building() and end_building()");
+    throw InvalidStateError(
+        "a GraphMemoryResource allocates on a stream that is being captured: pass a GraphBuilder "
+        "between begin_building() and end_building()");
   }
   CUdeviceptr ptr = 0;
   if (size == 0) return ptr;

@@ -43,7 +43,7 @@ def ask(tmp_path):
     def run(snippet, *, cwd=None, python=sys.executable, **environment):
         clean = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": package_root}
         clean.update({key: str(value) for key, value in environment.items()})
-        text = "import json, sys\nfrom cuda import pathfinder\n" + snippet
+        text = "import json, sys\nbefore = set(sys.modules)\nfrom cuda import pathfinder\n" + snippet
         done = subprocess.run(
             [python, "-c", text], env=clean, cwd=cwd or tmp_path, capture_output=True, text=True, check=False
         )

@@ -34,7 +34,8 @@ def _ask(function: str, doc: str, convert: Any = None) -> property:
 
 
 def _bits(words: Any) -> list[int]:
-    """The numbers of the bits set in a list of 64-bit words."""
+    """The numbers of the bits set in 64-bit words; one word alone comes as an int."""
+    words = [words] if isinstance(words, int) else words
     return [64 * i + bit for i, word in enumerate(words) for bit in range(64) if int(word) >> bit & 1]
 
 
@@ -42,7 +43,7 @@ class Device:
     """A GPU by index, UUID or PCI bus id. Indices are NVML's: CUDA_VISIBLE_DEVICES does not change them."""
 
     __module__ = "cuda.core.system"
-    __slots__ = ("_handle", "__weakref__")
+    __slots__ = ("__weakref__", "_handle")
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         from .. import _core
