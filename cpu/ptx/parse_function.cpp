@@ -93,6 +93,10 @@ void Parser::parse_function(Linkage linkage, bool entry) {
   f.linkage = linkage;
   f.entry = entry;
   function_ = &f;
+  struct Reset {  // f goes with this call, whichever way it ends
+    Function*& function;
+    ~Reset() { function = nullptr; }
+  } const reset{function_};
   scopes_.clear();
   scopes_.emplace_back();
   label_alias_.clear();
@@ -143,7 +147,6 @@ void Parser::parse_function(Linkage linkage, bool entry) {
       error_at(f.where, "'" + std::string{f.name} + "' is already declared");
     }
   }
-  function_ = nullptr;
 }
 
 void Parser::parse_body() {

@@ -75,6 +75,10 @@ bool Parser::match(Instruction& inst, std::string_view op, const std::vector<Tok
         if (used[s] >= 0) continue;
         bool takes = false;
         for (Mod m : row.slots[s].words) takes = takes || m == *mod;
+        // Types are the exception: set.lt.u16.f16 is not set.lt.f16.u16.
+        for (std::size_t t = s + 1; row.slots[s].type && t < row.slots.size(); ++t) {
+          if (row.slots[t].type && used[t] >= 0) takes = false;
+        }
         if (takes) break;
       }
       if (s == row.slots.size()) break;

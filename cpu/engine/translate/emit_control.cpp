@@ -79,6 +79,7 @@ void FunctionTranslator::emit_call(const Instruction& i) {
   std::vector<const ptx::Variable*> declared_params;
   if (callee.kind == Kind::function) {
     const ptx::Function& f = module.source.functions[callee.index];
+    if (f.entry) return error(callee.where, "a kernel cannot be called");
     sig = module.signature(f);
     target = module.function(callee.index, callee.where);
     noreturn = f.noreturn;

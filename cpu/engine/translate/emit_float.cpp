@@ -32,6 +32,12 @@ void FunctionTranslator::emit_add_float(const Instruction& i) {
 
 void FunctionTranslator::emit_sub_float(const Instruction& i) { emit_add_float(i); }
 
+/// r, or a zero with its sign where the condition holds.
+Value* FunctionTranslator::zero_where(Value* condition, Value* r) {
+  Value* zero = b.CreateIntrinsic(Intrinsic::copysign, {r->getType()}, {float_constant(r->getType(), 0.0), r});
+  return b.CreateSelect(condition, zero, r);
+}
+
 void FunctionTranslator::emit_mul_float(const Instruction& i) {
   const Type t = i.types[0];
   Value *x = flush_if(i, read(i.operands[1], t)), *y = flush_if(i, read(i.operands[2], t));
@@ -39,8 +45,18 @@ void FunctionTranslator::emit_mul_float(const Instruction& i) {
   Value* r = nullptr;
   if (mode == Round::rn) {
     r = b.CreateFMul(x, y);
+    if (t == Type::f32 && i.has(Mod::ftz)) {
+      // Flushed is what is below the least normal when rounded to 24 bits, before the subnormal range takes bits away.
+      Value* scaled = b.CreateFMul(b.CreateFMul(x, float_constant(x->getType(), 0x1p24)), y);
+      r = zero_where(b.CreateFCmpOLT(intrinsic(Intrinsic::fabs, {scaled}), float_constant(x->getType(), 0x1p-102)), r);
+    }
   } else if (t == Type::f32) {
-    r = round_to_float(b.CreateFMul(extend(x), extend(y)), nullptr, mode);
+    Value* exact = b.CreateFMul(extend(x), extend(y));
+    r = round_to_float(exact, nullptr, mode);
+    if (i.has(Mod::ftz)) {
+      Value* size = intrinsic(Intrinsic::fabs, {exact});
+      r = zero_where(b.CreateFCmpOLE(size, float_constant(size->getType(), 0x1.fffffep-127)), r);
+    }
   } else {
     r = call_routine(llvm::Twine("mul_f64_").concat(kRoundNames[static_cast<int>(mode)]).str(), x->getType(), {x, y});
   }

@@ -76,6 +76,7 @@ class FunctionTranslator {
   Value* flush(Value* v);                       ///< subnormal -> zero of the same sign
   Value* flush_if(const Instruction& i, Value* v) { return i.has(Mod::ftz) ? flush(v) : v; }
   Value* negated(Value* v);
+  Value* zero_where(Value* condition, Value* r);
   Value* canonical_nan(Value* v);
   Value* canonical_half(Value* bits);
   Value* quieted(Value* v);                     ///< an f64 NaN with its quiet bit set
@@ -118,6 +119,12 @@ class FunctionTranslator {
   Value* barrier_threads(const Instruction& i, std::size_t operand);
   void write_pair(const Operand& d, Value* pair);
   Value* warp_call(llvm::StringRef name, llvm::ArrayRef<Value*> in, llvm::Type* result);
+  // textures and surfaces
+  struct Coordinates { Value *object, *layer, *x, *y, *z; };
+  Coordinates coordinates(const Operand& address, std::uint32_t config);
+  void texture_fetch(const Instruction& i, std::uint32_t config);
+  Value* surface_pointer(const Instruction& i, const Operand& address, unsigned bytes, bool store);
+
   // video instructions: operands are widened to i64
   Value* video_part(const Operand& o, Type type);
   Value* video_clamp(Value* v, bool sign, unsigned bits);

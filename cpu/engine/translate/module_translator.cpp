@@ -69,6 +69,7 @@ llvm::FunctionCallee ModuleTranslator::marker(llvm::StringRef name, llvm::Type* 
     f->addFnAttr(llvm::Attribute::Speculatable);
   } else if (effect == Effect::reads) {
     f->setOnlyReadsMemory();
+    f->setWillReturn();
   } else if (effect == Effect::convergent) {
     f->setConvergent();
   }

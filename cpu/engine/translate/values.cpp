@@ -195,6 +195,7 @@ void FunctionTranslator::write(const Operand& o, Value* value, bool is_signed) {
     Value* bits = as_bits(value);
     const unsigned width = bits->getType()->getIntegerBitWidth();
     const auto part = static_cast<unsigned>(width / o.parts.size());
+    if (part * o.parts.size() != width || part < 8) return error(o.where, "the vector does not divide the value evenly");
     for (std::size_t k = 0; k < o.parts.size(); ++k) {
       Value* p = k == 0 ? bits : b.CreateLShr(bits, k * part);
       write(o.parts[k], b.CreateTrunc(p, int_type(part)));
