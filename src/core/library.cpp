@@ -7,7 +7,6 @@
 #include "cucore/error.hpp"
 
 namespace cucore::detail {
-namespace {
 
 /// The driver keeps its complaints in a buffer that it must be given beforehand.
 class JitLog {
@@ -22,24 +21,33 @@ class JitLog {
   std::array<char, kBytes + 1> text_{};
 };
 
+namespace {
+[[noreturn]] void fail_with(const JitLog& log, CUresult code, const char* call, std::string_view what) {
+  try {
+    fail(code, call);
+  } catch (const CUDAError& error) {
+    std::string text = std::string{error.what()} + "\n  while loading " + std::string{what};
+    if (*log.text() != '\0') text += std::string{"\n"} + log.text();
+    throw CUDAError{error.code(), error.name(), text};
+  }
+}
 }  // namespace
 
+Library::Library(CUlibrary handle, std::unique_ptr<JitLog> log) noexcept
+    : handle_{handle}, log_{std::move(log)} {}
+
 std::shared_ptr<Library> Library::load(const std::string& code, std::string_view what) {
-  JitLog log;
+  auto log = std::make_unique<JitLog>();
   CUlibrary handle = nullptr;
   const CUresult result =
-      driver().cuLibraryLoadData(&handle, code.data(), log.options.data(), log.values.data(),
-                                 static_cast<unsigned>(log.options.size()), nullptr, nullptr, 0);
-  if (result != CUDA_SUCCESS) {
-    try {
-      fail(result, "cuLibraryLoadData");
-    } catch (const CUDAError& error) {
-      std::string text = std::string{error.what()} + "\n  while loading " + std::string{what};
-      if (*log.text() != '\0') text += std::string{"\n"} + log.text();
-      throw CUDAError{error.code(), error.name(), text};
-    }
-  }
-  return std::make_shared<Library>(handle);
+      driver().cuLibraryLoadData(&handle, code.data(), log->options.data(), log->values.data(),
+                                 static_cast<unsigned>(log->options.size()), nullptr, nullptr, 0);
+  if (result != CUDA_SUCCESS) fail_with(*log, result, "cuLibraryLoadData", what);
+  return std::make_shared<Library>(handle, std::move(log));
+}
+
+void Library::fail_with_log(CUresult code, const char* call, std::string_view what) const {
+  fail_with(*log_, code, call, what);
 }
 
 Library::~Library() {

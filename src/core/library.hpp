@@ -16,21 +16,27 @@
 
 namespace cucore::detail {
 
+class JitLog;
+
 /// Owns a CUlibrary: unloaded with its last user. Quiet at the end of the process, when the driver
 /// may be gone.
 class Library {
  public:
   /// Loads code; `what` names it in errors, which carry the driver's compile log.
   static std::shared_ptr<Library> load(const std::string& code, std::string_view what);
-  explicit Library(CUlibrary handle) noexcept : handle_{handle} {}
+  Library(CUlibrary handle, std::unique_ptr<JitLog> log) noexcept;
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
   ~Library();
 
   [[nodiscard]] CUlibrary handle() const noexcept { return handle_; }
+  /// Throws what `fail` throws, with the name of the code and the driver's compile log: a driver may compile PTX only when a
+  /// kernel of it is first asked for.
+  [[noreturn]] void fail_with_log(CUresult code, const char* call, std::string_view what) const;
 
  private:
   CUlibrary handle_;
+  std::unique_ptr<JitLog> log_;  // the driver may write to it until the library is unloaded
 };
 
 /// Code before it is loaded. Immutable but for the bytes of a file, which are read once.

@@ -193,8 +193,10 @@ Kernel ObjectCode::get_kernel(std::string_view name) const {
       state_->kernels.emplace(name, state);
       return Kernel{std::move(state)};
     }
+    if (code != CUDA_ERROR_NOT_FOUND) {
+      library->fail_with_log(code, "cuLibraryGetKernel", state_->image->description());
+    }
   }
-  if (code != CUDA_ERROR_NOT_FOUND) fail(code, "cuLibraryGetKernel");
   std::string text = std::string{result_name(code)} + ": there is no kernel '" + symbol +
                      "' in the " + state_->image->description();
   if (symbol != name) text += " (asked for as '" + std::string{name} + "')";
