@@ -10,7 +10,7 @@ GPU_PYTHON ?= python3
 GPU_BUILD  := build/gpu
 GPU_ENV     = CUCORE_DEVICE=gpu PYTHONPATH=$(CURDIR)/$(GPU_BUILD)/site
 
-.PHONY: help setup build demo test test-cpp test-python lint bench gpu-build gpu-test gpu-bench docs wheel clean
+.PHONY: help setup build demo test test-cpp test-python lint bench gpu-build gpu-test gpu-bench clean
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
 
@@ -49,12 +49,6 @@ gpu-test: gpu-build ## every suite on the GPU
 
 gpu-bench: gpu-build ## overhead benchmarks on the GPU
 	$(GPU_ENV) $(GPU_PYTHON) bench/run.py
-
-docs: build      ## build the documentation, warnings are errors
-	@tools/docs
-
-wheel: setup     ## a self-contained wheel in dist/
-	@tools/wheel
 
 clean:           ## remove what was built here
 	rm -rf build dist
