@@ -145,7 +145,11 @@ void Worker::relax() {
   std::size_t fibers = 0;
   for (const Cluster* cluster : residents_)
     fibers += cluster->blocks.size() * cluster->blocks[0]->fibers.size();
-  if (fibers < kMaxFibers && start()) return;
+  // Blocks of a cooperative grid wait for each other by design. Otherwise the block waited for is
+  // more likely running on another host thread: give it some time before taking on one more.
+  constexpr std::uint32_t kPatience = 16;
+  const bool take = grid_->shape().cooperative || idle_rounds_ >= kPatience;
+  if (take && fibers < kMaxFibers && start()) return;
   // Another host thread has to do something first.
   if (++idle_rounds_ < 64) {
     sched_yield();

@@ -1,7 +1,10 @@
 // tests/cpp/engine/scalar_test.cpp: thread code through the scalar path: markers, forms, spin
 // loops, cancel.
+#include <sys/auxv.h>
+
 #include <numeric>
 
+#include "cpu/engine/jit/host.hpp"
 #include "ir_fixture.hpp"
 
 namespace cucpu::test {
@@ -242,6 +245,13 @@ TEST(Scalar, LineTablesLeadFromMachineCodeToSource) {
   EXPECT_EQ(outcome.code, 700);
   EXPECT_NE(outcome.report.find("a.cu:42"), std::string::npos) << outcome.report;
 }
+
+#if defined(__aarch64__)
+TEST(Host, FeaturesAreWhatTheSystemExposesNotWhatTheNameImplies) {
+  const bool sve = (getauxval(AT_HWCAP) & (1UL << 22)) != 0;
+  EXPECT_NE(host().features.find(sve ? "+sve," : "-sve,"), std::string::npos) << host().features;
+}
+#endif
 
 TEST(Scalar, ASymbolNobodyGaveIsNamed) {
   EXPECT_THROW(
