@@ -59,7 +59,8 @@ void StackPool::configure(std::size_t size, bool guarded) {
 }
 
 void StackPool::trim() {
-  constexpr std::size_t kKeep = std::size_t{1} << 30;  // of address space; a stack holds a page or two
+  constexpr std::size_t kKeep = std::size_t{1}
+                                << 30;  // of address space; a stack holds a page or two
   std::size_t held = 0;
   for (const Slab& slab : slabs_) held += slab.bytes;
   if (held > kKeep) release_all();
