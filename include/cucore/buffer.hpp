@@ -13,8 +13,9 @@
 
 namespace cucore {
 
-/// Owns (or, made with view(), names) memory. Moves, never copies. The memory goes back to its resource on the stream
-/// it was allocated on, or the one given to close(), so that work queued there before still finds it.
+/// Owns (or, made with view(), names) memory. Moves, never copies. The memory goes back to its
+/// resource on the stream it was allocated on, or the one given to close(), so that work queued
+/// there before still finds it.
 class CUCORE_EXPORT Buffer {
  public:
   Buffer() = default;
@@ -24,7 +25,8 @@ class CUCORE_EXPORT Buffer {
   Buffer& operator=(const Buffer&) = delete;
   ~Buffer();
 
-  static Buffer allocate(std::shared_ptr<MemoryResource> resource, std::size_t size, const Stream& stream);
+  static Buffer allocate(std::shared_ptr<MemoryResource> resource, std::size_t size,
+                         const Stream& stream);
   /// Takes over memory that `resource` will take back.
   static Buffer adopt(CUdeviceptr ptr, std::size_t size, std::shared_ptr<MemoryResource> resource,
                       const Stream& stream);
@@ -33,12 +35,15 @@ class CUCORE_EXPORT Buffer {
 
   [[nodiscard]] CUdeviceptr handle() const noexcept { return ptr_; }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
-  [[nodiscard]] const std::shared_ptr<MemoryResource>& memory_resource() const noexcept { return resource_; }
+  [[nodiscard]] const std::shared_ptr<MemoryResource>& memory_resource() const noexcept {
+    return resource_;
+  }
   [[nodiscard]] const Stream& deallocation_stream() const noexcept { return stream_; }
   void set_deallocation_stream(const Stream& stream) { stream_ = stream; }
   [[nodiscard]] bool is_closed() const noexcept { return closed_; }
 
-  /// Gives the memory back, on the deallocation stream. Does nothing the second time. Throws when the driver refuses.
+  /// Gives the memory back, on the deallocation stream. Does nothing the second time. Throws when
+  /// the driver refuses.
   void close();
   void close(const Stream& stream);
   /// Lets go of the memory without giving it back; the caller owns it from here.
@@ -47,22 +52,26 @@ class CUCORE_EXPORT Buffer {
   void copy_from(const Buffer& source, StreamRef stream);
   /// Copies host bytes to the head of the buffer. Pageable memory may be reused when this returns.
   void copy_from(std::span<const std::byte> source, StreamRef stream);
-  void copy_to(Buffer& destination, StreamRef stream) const { destination.copy_from(*this, stream); }
+  void copy_to(Buffer& destination, StreamRef stream) const {
+    destination.copy_from(*this, stream);
+  }
   /// Copies the head of the buffer to host memory; done when the stream has got there.
   void copy_to(std::span<std::byte> destination, StreamRef stream) const;
   template <class T>
-    requires std::is_trivially_copyable_v<T>
+  requires std::is_trivially_copyable_v<T>
   void copy_from(std::span<T> source, StreamRef stream) {
     copy_from(std::as_bytes(source), stream);
   }
   template <class T>
-    requires(std::is_trivially_copyable_v<T> && !std::is_const_v<T>)
-  void copy_to(std::span<T> destination, StreamRef stream) const {
+  requires(std::is_trivially_copyable_v<T> &&
+           !std::is_const_v<T>) void copy_to(std::span<T> destination, StreamRef stream) const {
     copy_to(std::as_writable_bytes(destination), stream);
   }
   /// Repeats a pattern of 1, 2 or 4 bytes; the size must be a multiple of the pattern's.
   void fill(std::span<const std::byte> pattern, StreamRef stream);
-  void fill(unsigned char value, StreamRef stream) { fill(std::as_bytes(std::span{&value, 1}), stream); }
+  void fill(unsigned char value, StreamRef stream) {
+    fill(std::as_bytes(std::span{&value, 1}), stream);
+  }
 
  private:
   CUdeviceptr ptr_ = 0;

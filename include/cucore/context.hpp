@@ -19,8 +19,8 @@ struct ContextBox {
 };
 }  // namespace detail
 
-/// A context; copies share it, the last one frees it. Primary contexts are retained once and stay until the process
-/// ends, so that objects made in them are never left without one.
+/// A context; copies share it, the last one frees it. Primary contexts are retained once and stay
+/// until the process ends, so that objects made in them are never left without one.
 class CUCORE_EXPORT Context {
  public:
   Context() = default;
@@ -44,14 +44,17 @@ class CUCORE_EXPORT Context {
   /// Blocks until all work of the context is done.
   void sync() const;
 
-  friend bool operator==(const Context& a, const Context& b) noexcept { return a.handle() == b.handle(); }
+  friend bool operator==(const Context& a, const Context& b) noexcept {
+    return a.handle() == b.handle();
+  }
 
  private:
   explicit Context(std::shared_ptr<detail::ContextBox> box) : box_{std::move(box)} {}
   std::shared_ptr<detail::ContextBox> box_;
 };
 
-/// Makes a context current for a scope and leaves the caller's as it was. Costs one query when it already is.
+/// Makes a context current for a scope and leaves the caller's as it was. Costs one query when it
+/// already is.
 class CUCORE_EXPORT ScopedContext {
  public:
   explicit ScopedContext(CUcontext context);

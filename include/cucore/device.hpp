@@ -23,8 +23,8 @@ struct ComputeCapability {
   friend bool operator==(const ComputeCapability&, const ComputeCapability&) = default;
 };
 
-/// A device by number. A value: copies are the same device. Making one creates no context; methods act on this device
-/// whatever is current and leave the caller's context as it was.
+/// A device by number. A value: copies are the same device. Making one creates no context; methods
+/// act on this device whatever is current and leave the caller's context as it was.
 class CUCORE_EXPORT Device {
  public:
   explicit Device(int device_id = 0);  ///< Throws std::out_of_range when there is no such device.
@@ -49,7 +49,8 @@ class CUCORE_EXPORT Device {
   void sync() const { primary_context().sync(); }
   [[nodiscard]] Stream create_stream(const StreamOptions& options = {}) const;
   [[nodiscard]] Event create_event(const EventOptions& options = {}) const;
-  /// Where allocate() gets memory: the device's current pool, or plain allocations where it has no pools.
+  /// Where allocate() gets memory: the device's current pool, or plain allocations where it has no
+  /// pools.
   [[nodiscard]] std::shared_ptr<MemoryResource> memory_resource() const;
   [[nodiscard]] Buffer allocate(std::size_t size, const Stream& stream) const;
 

@@ -10,7 +10,8 @@
 
 namespace cucore {
 
-/// A call into CUDA failed. `code()` is the library's result code (a CUresult for the driver), `name()` its symbol.
+/// A call into CUDA failed. `code()` is the library's result code (a CUresult for the driver),
+/// `name()` its symbol.
 class CUCORE_EXPORT CUDAError : public std::runtime_error {
  public:
   CUDAError(int code, std::string name, const std::string& text);
@@ -56,12 +57,13 @@ class CUCORE_EXPORT InvalidStateError : public std::logic_error {
 /// One sentence about a driver result; never null. The driver's own words where one is loaded.
 [[nodiscard]] CUCORE_EXPORT const char* result_text(CUresult code) noexcept;
 
-/// Throws the exception for a failed call. Cold: picks the class and builds the text, with the CPU device's fault
-/// report where there is one. `call` is the function's name.
+/// Throws the exception for a failed call. Cold: picks the class and builds the text, with the CPU
+/// device's fault report where there is one. `call` is the function's name.
 [[noreturn]] CUCORE_EXPORT void fail(CUresult code, const char* call);
 
 inline void check(CUresult code, const char* call) {
-  if (code != CUDA_SUCCESS) [[unlikely]] fail(code, call);
+  if (code != CUDA_SUCCESS) [[unlikely]]
+    fail(code, call);
 }
 
 }  // namespace cucore

@@ -20,8 +20,9 @@ class CUCORE_EXPORT EventRef {
  public:
   constexpr explicit EventRef(CUevent raw = nullptr) noexcept : raw_{raw} {}
   [[nodiscard]] constexpr CUevent handle() const noexcept { return raw_; }
-  void sync() const;                   ///< Blocks until the work before it is done.
-  [[nodiscard]] bool is_done() const;  ///< False while work is pending: pending is an answer, not an error.
+  void sync() const;  ///< Blocks until the work before it is done.
+  [[nodiscard]] bool is_done()
+      const;  ///< False while work is pending: pending is an answer, not an error.
 
  protected:
   CUevent raw_;
@@ -54,11 +55,13 @@ class CUCORE_EXPORT Event : public EventRef {
   [[nodiscard]] bool is_closed() const noexcept { return box_ == nullptr; }
   void close() noexcept;
 
-  /// Milliseconds from `start` to `end`. Both need `timing_enabled` and must be done; the exception says which is not.
+  /// Milliseconds from `start` to `end`. Both need `timing_enabled` and must be done; the exception
+  /// says which is not.
   static float elapsed_ms(const Event& start, const Event& end);
 
  private:
-  explicit Event(std::shared_ptr<detail::EventBox> box) : EventRef{box->handle}, box_{std::move(box)} {}
+  explicit Event(std::shared_ptr<detail::EventBox> box)
+      : EventRef{box->handle}, box_{std::move(box)} {}
   std::shared_ptr<detail::EventBox> box_;
 };
 

@@ -23,8 +23,9 @@ struct GraphCompleteOptions {
   bool auto_free_on_launch = false;  ///< frees what the last launch allocated and did not free
   StreamRef upload_stream{};         ///< uploads the graph to the device there and then
   bool upload = false;
-  bool device_launch = false;      ///< kernels may launch it
-  bool use_node_priority = false;  ///< nodes keep the priority of the stream they were captured from
+  bool device_launch = false;  ///< kernels may launch it
+  bool use_node_priority =
+      false;  ///< nodes keep the priority of the stream they were captured from
 };
 
 /// A 1-D copy or fill inside a graph.
@@ -41,7 +42,8 @@ namespace detail {
 struct GraphBox {
   CUgraph handle = nullptr;
   bool owned = false;
-  std::shared_ptr<void> parent;  // a body of a conditional node, or a child graph, lives in its parent
+  std::shared_ptr<void>
+      parent;  // a body of a conditional node, or a child graph, lives in its parent
   ~GraphBox();
 };
 struct ExecBox {
@@ -52,7 +54,8 @@ struct ExecBox {
 
 class Graph;
 
-/// A graph that can still be changed. Copies share it. Nodes are the driver's handles, valid as long as the graph.
+/// A graph that can still be changed. Copies share it. Nodes are the driver's handles, valid as
+/// long as the graph.
 class CUCORE_EXPORT GraphDefinition {
  public:
   GraphDefinition() = default;
@@ -65,7 +68,8 @@ class CUCORE_EXPORT GraphDefinition {
 
   using Nodes = std::span<const CUgraphNode>;
   CUgraphNode add_empty(Nodes after);
-  CUgraphNode add_kernel(Nodes after, const LaunchConfig& config, const Kernel& kernel, void** arguments);
+  CUgraphNode add_kernel(Nodes after, const LaunchConfig& config, const Kernel& kernel,
+                         void** arguments);
   CUgraphNode add_memcpy(Nodes after, CUdeviceptr dst, CUdeviceptr src, std::size_t size);
   CUgraphNode add_memset(Nodes after, const MemsetParams& params);
   CUgraphNode add_host(Nodes after, CUhostFn function, void* data);
@@ -75,9 +79,11 @@ class CUCORE_EXPORT GraphDefinition {
   CUgraphNode add_alloc(Nodes after, CUDA_MEM_ALLOC_NODE_PARAMS& params);
   CUgraphNode add_free(Nodes after, CUdeviceptr ptr);
   /// Adds an if, while or switch node with `count` bodies, which it returns.
-  CUgraphNode add_conditional(Nodes after, CUgraphConditionalHandle condition, CUgraphConditionalNodeType type,
-                              unsigned count, std::vector<CUgraph>& bodies);
-  [[nodiscard]] CUgraphConditionalHandle create_condition(unsigned default_value, bool assign_default);
+  CUgraphNode add_conditional(Nodes after, CUgraphConditionalHandle condition,
+                              CUgraphConditionalNodeType type, unsigned count,
+                              std::vector<CUgraph>& bodies);
+  [[nodiscard]] CUgraphConditionalHandle create_condition(unsigned default_value,
+                                                          bool assign_default);
   void remove(CUgraphNode node);
 
   [[nodiscard]] std::vector<CUgraphNode> nodes() const;
@@ -112,8 +118,8 @@ class CUCORE_EXPORT Graph {
 };
 
 /// The parameters of a kernel node; `native.kernelParams` is `arguments`.
-CUCORE_EXPORT CUDA_KERNEL_NODE_PARAMS kernel_node_params(const LaunchConfig& config, const Kernel& kernel,
-                                                         void** arguments);
+CUCORE_EXPORT CUDA_KERNEL_NODE_PARAMS kernel_node_params(const LaunchConfig& config,
+                                                         const Kernel& kernel, void** arguments);
 /// The parameters of a copy of `size` bytes between any two places.
 CUCORE_EXPORT CUDA_MEMCPY3D memcpy_params(CUdeviceptr dst, CUdeviceptr src, std::size_t size);
 CUCORE_EXPORT CUDA_MEMSET_NODE_PARAMS memset_params(const MemsetParams& params);

@@ -22,14 +22,16 @@ struct Dim3 {
   friend bool operator==(const Dim3&, const Dim3&) = default;
 };
 
-/// The shape of a launch. With a cluster, the grid counts clusters, a cluster counts blocks and a block threads.
+/// The shape of a launch. With a cluster, the grid counts clusters, a cluster counts blocks and a
+/// block threads.
 struct LaunchConfig {
   Dim3 grid;
   Dim3 block;
   std::optional<Dim3> cluster;
-  unsigned shmem_size = 0;                         ///< dynamic shared memory per block, in bytes
-  bool is_cooperative = false;                     ///< all blocks run at once, so that the grid can synchronise
-  bool programmatic_stream_serialization = false;  ///< may start before the kernel ahead of it has ended
+  unsigned shmem_size = 0;      ///< dynamic shared memory per block, in bytes
+  bool is_cooperative = false;  ///< all blocks run at once, so that the grid can synchronise
+  bool programmatic_stream_serialization =
+      false;  ///< may start before the kernel ahead of it has ended
   friend bool operator==(const LaunchConfig&, const LaunchConfig&) = default;
 };
 
@@ -37,18 +39,22 @@ struct LaunchConfig {
 CUCORE_EXPORT CUlaunchConfig to_driver(const LaunchConfig& config, CUstream stream,
                                        std::array<CUlaunchAttribute, 4>& attributes);
 
-/// Starts a kernel; `arguments[i]` points to the i-th argument, as large as the kernel's parameter table says.
-CUCORE_EXPORT void launch_raw(StreamRef stream, const LaunchConfig& config, const Kernel& kernel, void** arguments);
+/// Starts a kernel; `arguments[i]` points to the i-th argument, as large as the kernel's parameter
+/// table says.
+CUCORE_EXPORT void launch_raw(StreamRef stream, const LaunchConfig& config, const Kernel& kernel,
+                              void** arguments);
 
-/// What can be handed to a kernel: a Buffer (its address), or a value that can be copied byte by byte.
+/// What can be handed to a kernel: a Buffer (its address), or a value that can be copied byte by
+/// byte.
 template <class T>
-concept KernelArgument =
-    std::same_as<std::remove_cvref_t<T>, Buffer> ||
-    (std::is_trivially_copyable_v<std::remove_cvref_t<T>> && !std::is_array_v<std::remove_reference_t<T>>);
+concept KernelArgument = std::same_as<std::remove_cvref_t<T>, Buffer> ||
+    (std::is_trivially_copyable_v<std::remove_cvref_t<T>> &&
+     !std::is_array_v<std::remove_reference_t<T>>);
 
 namespace detail {
 /// Throws std::invalid_argument that names the argument when the kernel's parameters differ.
-CUCORE_EXPORT void check_arguments(const Kernel& kernel, const std::size_t* sizes, std::size_t count);
+CUCORE_EXPORT void check_arguments(const Kernel& kernel, const std::size_t* sizes,
+                                   std::size_t count);
 
 template <class T>
 struct Argument {
@@ -57,15 +63,14 @@ struct Argument {
 };
 inline Argument<CUdeviceptr> as_argument(const Buffer& buffer) { return {buffer.handle()}; }
 template <class T>
-  requires(!std::same_as<T, Buffer>)
-Argument<T> as_argument(const T& value) {
-  return {value};
-}
+requires(!std::same_as<T, Buffer>) Argument<T> as_argument(const T& value) { return {value}; }
 }  // namespace detail
 
-/// Starts a kernel with these arguments, after checking their number and sizes against the kernel's parameters.
+/// Starts a kernel with these arguments, after checking their number and sizes against the kernel's
+/// parameters.
 template <KernelArgument... Args>
-void launch(StreamRef stream, const LaunchConfig& config, const Kernel& kernel, const Args&... args) {
+void launch(StreamRef stream, const LaunchConfig& config, const Kernel& kernel,
+            const Args&... args) {
   const auto run = [&](auto... held) {
     const std::array<std::size_t, sizeof...(held)> sizes{held.size...};
     detail::check_arguments(kernel, sizes.data(), sizes.size());

@@ -10,8 +10,8 @@
 
 namespace cucore {
 
-/// Hands out and takes back memory, ordered on a stream where the kind of memory allows it. Derive from it to give
-/// buffers memory of your own. Must be safe to use from several threads.
+/// Hands out and takes back memory, ordered on a stream where the kind of memory allows it. Derive
+/// from it to give buffers memory of your own. Must be safe to use from several threads.
 class CUCORE_EXPORT MemoryResource {
  public:
   virtual ~MemoryResource();
@@ -27,8 +27,8 @@ class CUCORE_EXPORT MemoryResource {
 struct PoolOptions {
   CUmemAllocationType type = CU_MEM_ALLOCATION_TYPE_PINNED;
   CUmemLocation location{CU_MEM_LOCATION_TYPE_DEVICE, 0};
-  bool ipc_enabled = false;   ///< the pool can be exported as a file descriptor
-  std::size_t max_size = 0;   ///< 0: the driver's own limit
+  bool ipc_enabled = false;  ///< the pool can be exported as a file descriptor
+  std::size_t max_size = 0;  ///< 0: the driver's own limit
 };
 
 /// A pool of the driver: allocation and release are ordered on streams and reuse memory.
@@ -37,7 +37,8 @@ class CUCORE_EXPORT MemoryPool final : public MemoryResource {
   /// The pool cuMemAllocAsync uses on a device now. Not ours: never destroyed.
   static std::shared_ptr<MemoryPool> current_of(int device);
   /// The driver's default pool for a kind and place of memory.
-  static std::shared_ptr<MemoryPool> default_of(const CUmemLocation& location, CUmemAllocationType type);
+  static std::shared_ptr<MemoryPool> default_of(const CUmemLocation& location,
+                                                CUmemAllocationType type);
   static std::shared_ptr<MemoryPool> create(const PoolOptions& options);
   /// Opens a pool that another process exported. The file descriptor stays the caller's.
   static std::shared_ptr<MemoryPool> from_file_descriptor(int fd, const PoolOptions& options);
@@ -47,7 +48,9 @@ class CUCORE_EXPORT MemoryPool final : public MemoryResource {
   void deallocate(CUdeviceptr ptr, std::size_t size, StreamRef stream) override;
   [[nodiscard]] bool is_device_accessible() const noexcept override;
   [[nodiscard]] bool is_host_accessible() const noexcept override;
-  [[nodiscard]] bool is_managed() const noexcept override { return options_.type == CU_MEM_ALLOCATION_TYPE_MANAGED; }
+  [[nodiscard]] bool is_managed() const noexcept override {
+    return options_.type == CU_MEM_ALLOCATION_TYPE_MANAGED;
+  }
   [[nodiscard]] int device_id() const noexcept override;
 
   [[nodiscard]] CUmemoryPool handle() const noexcept { return handle_; }
@@ -79,7 +82,8 @@ class CUCORE_EXPORT MemoryPool final : public MemoryResource {
   Context context_;
 };
 
-/// Page-locked host memory from cuMemAllocHost. Release waits for the given stream; needs no pool support.
+/// Page-locked host memory from cuMemAllocHost. Release waits for the given stream; needs no pool
+/// support.
 class CUCORE_EXPORT LegacyPinnedMemory final : public MemoryResource {
  public:
   [[nodiscard]] CUdeviceptr allocate(std::size_t size, StreamRef stream) override;

@@ -22,11 +22,13 @@ class CUCORE_EXPORT StreamRef {
   constexpr explicit StreamRef(CUstream raw = nullptr) noexcept : raw_{raw} {}
   [[nodiscard]] constexpr CUstream handle() const noexcept { return raw_; }
 
-  void sync() const;                   ///< Blocks until queued work is done.
-  [[nodiscard]] bool is_done() const;  ///< False while work is pending: pending is an answer, not an error.
-  void record(EventRef event) const;   ///< Marks this point of the queue in `event`.
-  void wait(EventRef event) const;     ///< Later work here starts after `event`.
-  void wait(StreamRef other) const;    ///< Later work here starts after what `other` has queued by now.
+  void sync() const;  ///< Blocks until queued work is done.
+  [[nodiscard]] bool is_done()
+      const;  ///< False while work is pending: pending is an answer, not an error.
+  void record(EventRef event) const;  ///< Marks this point of the queue in `event`.
+  void wait(EventRef event) const;    ///< Later work here starts after `event`.
+  void wait(
+      StreamRef other) const;  ///< Later work here starts after what `other` has queued by now.
   [[nodiscard]] bool is_capturing() const;
 
  protected:
@@ -36,7 +38,7 @@ class CUCORE_EXPORT StreamRef {
 namespace detail {
 struct StreamBox {
   CUstream handle = nullptr;
-  Context context;             // a stream keeps its context alive
+  Context context;              // a stream keeps its context alive
   std::shared_ptr<void> owner;  // what a foreign stream belongs to
   bool owned = false;
   ~StreamBox();
@@ -67,7 +69,8 @@ class CUCORE_EXPORT Stream : public StreamRef {
   [[nodiscard]] Event record(const EventOptions& options = {}) const;
 
  private:
-  explicit Stream(std::shared_ptr<detail::StreamBox> box) : StreamRef{box->handle}, box_{std::move(box)} {}
+  explicit Stream(std::shared_ptr<detail::StreamBox> box)
+      : StreamRef{box->handle}, box_{std::move(box)} {}
   std::shared_ptr<detail::StreamBox> box_;
 };
 

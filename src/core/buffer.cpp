@@ -38,7 +38,8 @@ Buffer::~Buffer() {
   }
 }
 
-Buffer Buffer::allocate(std::shared_ptr<MemoryResource> resource, std::size_t size, const Stream& stream) {
+Buffer Buffer::allocate(std::shared_ptr<MemoryResource> resource, std::size_t size,
+                        const Stream& stream) {
   const CUdeviceptr ptr = resource->allocate(size, stream);
   return adopt(ptr, size, std::move(resource), stream);
 }
@@ -92,7 +93,8 @@ static void check_open(const Buffer& buffer) {
   if (buffer.is_closed()) throw InvalidStateError("the buffer is closed");
 }
 
-/// The context a transfer is made in: the stream's own, unless the stream is one of the thread's default streams.
+/// The context a transfer is made in: the stream's own, unless the stream is one of the thread's
+/// default streams.
 static CUcontext context_of(StreamRef stream) {
   const auto value = reinterpret_cast<std::uintptr_t>(stream.handle());
   if (value <= 2) return nullptr;
@@ -106,7 +108,8 @@ void Buffer::copy_from(const Buffer& source, StreamRef stream) {
   check_open(source);
   if (source.size_ != size_) {
     throw std::invalid_argument("buffers of different sizes cannot be copied: the source has " +
-                                std::to_string(source.size_) + " bytes, the destination " + std::to_string(size_));
+                                std::to_string(source.size_) + " bytes, the destination " +
+                                std::to_string(size_));
   }
   if (size_ == 0) return;
   const ScopedContext scope{context_of(stream)};
@@ -116,8 +119,8 @@ void Buffer::copy_from(const Buffer& source, StreamRef stream) {
 void Buffer::copy_from(std::span<const std::byte> source, StreamRef stream) {
   check_open(*this);
   if (source.size() > size_) {
-    throw std::invalid_argument("the source has " + std::to_string(source.size()) + " bytes, more than the buffer's " +
-                                std::to_string(size_));
+    throw std::invalid_argument("the source has " + std::to_string(source.size()) +
+                                " bytes, more than the buffer's " + std::to_string(size_));
   }
   if (source.empty()) return;
   const ScopedContext scope{context_of(stream)};
@@ -142,13 +145,15 @@ void Buffer::fill(std::span<const std::byte> pattern, StreamRef stream) {
     throw std::invalid_argument("a fill pattern has 1, 2 or 4 bytes, not " + std::to_string(width));
   }
   if (size_ % width != 0) {
-    throw std::invalid_argument("the buffer's size, " + std::to_string(size_) + " bytes, is not a multiple of the " +
-                                std::to_string(width) + "-byte pattern");
+    throw std::invalid_argument("the buffer's size, " + std::to_string(size_) +
+                                " bytes, is not a multiple of the " + std::to_string(width) +
+                                "-byte pattern");
   }
   if (size_ == 0) return;
   const ScopedContext scope{context_of(stream)};
   if (width == 1) {
-    CUCORE_CALL(cuMemsetD8Async(ptr_, std::to_integer<unsigned char>(pattern[0]), size_, stream.handle()));
+    CUCORE_CALL(
+        cuMemsetD8Async(ptr_, std::to_integer<unsigned char>(pattern[0]), size_, stream.handle()));
   } else if (width == 2) {
     unsigned short value = 0;
     std::memcpy(&value, pattern.data(), sizeof value);

@@ -18,7 +18,8 @@ struct PrimaryContexts {
   std::mutex mutex;
   std::unordered_map<int, Context> by_device;
 };
-PrimaryContexts& primary_contexts() {  // never destroyed: streams and buffers may be freed while the process exits
+PrimaryContexts&
+primary_contexts() {  // never destroyed: streams and buffers may be freed while the process exits
   static PrimaryContexts* const instance = new PrimaryContexts;
   return *instance;
 }
@@ -27,7 +28,8 @@ PrimaryContexts& primary_contexts() {  // never destroyed: streams and buffers m
 Context Context::primary(int device) {
   PrimaryContexts& all = primary_contexts();
   const std::lock_guard lock{all.mutex};
-  if (const auto found = all.by_device.find(device); found != all.by_device.end()) return found->second;
+  if (const auto found = all.by_device.find(device); found != all.by_device.end())
+    return found->second;
   CUdevice handle = 0;
   CUCORE_CALL(cuDeviceGet(&handle, device));
   auto box = std::make_shared<detail::ContextBox>();

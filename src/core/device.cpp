@@ -18,8 +18,9 @@ int Device::count() {
 
 Device::Device(int device_id) : id_{device_id} {
   if (const int n = count(); device_id < 0 || device_id >= n) {
-    throw std::out_of_range("there is no device " + std::to_string(device_id) + ": this process sees " +
-                            std::to_string(n) + (n == 1 ? " device" : " devices") +
+    throw std::out_of_range("there is no device " + std::to_string(device_id) +
+                            ": this process sees " + std::to_string(n) +
+                            (n == 1 ? " device" : " devices") +
                             (n == 0 ? " (is CUDA_VISIBLE_DEVICES set?)" : ", numbered from 0"));
   }
 }
@@ -54,7 +55,8 @@ std::array<unsigned char, 16> Device::uuid_bytes() const {
   CUuuid raw{};
   CUCORE_CALL(cuDeviceGetUuid(&raw, handle_of(id_)));
   std::array<unsigned char, 16> bytes{};
-  for (int i = 0; i < 16; ++i) bytes[static_cast<std::size_t>(i)] = static_cast<unsigned char>(raw.bytes[i]);
+  for (int i = 0; i < 16; ++i)
+    bytes[static_cast<std::size_t>(i)] = static_cast<unsigned char>(raw.bytes[i]);
   return bytes;
 }
 
@@ -105,8 +107,12 @@ bool Device::can_access_peer(Device peer) const {
   return answer != 0;
 }
 
-Stream Device::create_stream(const StreamOptions& options) const { return Stream::create(primary_context(), options); }
-Event Device::create_event(const EventOptions& options) const { return Event::create(primary_context(), options); }
+Stream Device::create_stream(const StreamOptions& options) const {
+  return Stream::create(primary_context(), options);
+}
+Event Device::create_event(const EventOptions& options) const {
+  return Event::create(primary_context(), options);
+}
 
 std::shared_ptr<MemoryResource> Device::memory_resource() const {
   static std::mutex mutex;

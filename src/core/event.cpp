@@ -21,7 +21,8 @@ bool EventRef::is_done() const {
 
 Event Event::create(const Context& context, const EventOptions& options) {
   if (options.ipc_enabled && options.timing_enabled) {
-    throw std::invalid_argument("an event with ipc_enabled cannot have timing_enabled: ask for one of them");
+    throw std::invalid_argument(
+        "an event with ipc_enabled cannot have timing_enabled: ask for one of them");
   }
   unsigned flags = CU_EVENT_DEFAULT;
   if (!options.timing_enabled) flags |= CU_EVENT_DISABLE_TIMING;
@@ -56,7 +57,8 @@ Event Event::view(CUevent raw, const Context& context, const EventOptions& optio
 
 CUipcEventHandle Event::ipc_handle() const {
   if (!options().ipc_enabled) {
-    throw InvalidStateError("the event cannot be shared: create it with EventOptions(ipc_enabled=True)");
+    throw InvalidStateError(
+        "the event cannot be shared: create it with EventOptions(ipc_enabled=True)");
   }
   CUipcEventHandle handle{};
   CUCORE_CALL(cuIpcGetEventHandle(&handle, raw_));
@@ -73,15 +75,18 @@ float Event::elapsed_ms(const Event& start, const Event& end) {
   const CUresult code = driver().cuEventElapsedTime(&ms, start.handle(), end.handle());
   if (code == CUDA_SUCCESS) return ms;
   if (!start.options().timing_enabled || !end.options().timing_enabled) {
-    throw InvalidStateError(std::string{!end.options().timing_enabled ? "the left event" : "the right event"} +
-                            " has no timing data: create both with EventOptions(timing_enabled=True) to subtract them");
+    throw InvalidStateError(
+        std::string{!end.options().timing_enabled ? "the left event" : "the right event"} +
+        " has no timing data: create both with EventOptions(timing_enabled=True) to subtract them");
   }
   if (code == CUDA_ERROR_NOT_READY) {
-    throw InvalidStateError("one or both events have not completed: call sync() on the later one, or check is_done, "
-                            "before subtracting them");
+    throw InvalidStateError(
+        "one or both events have not completed: call sync() on the later one, or check is_done, "
+        "before subtracting them");
   }
   if (code == CUDA_ERROR_INVALID_HANDLE) {
-    throw InvalidStateError("both events must be recorded, on streams of one device, before they can be subtracted");
+    throw InvalidStateError(
+        "both events must be recorded, on streams of one device, before they can be subtracted");
   }
   fail(code, "cuEventElapsedTime");
 }

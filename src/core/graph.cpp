@@ -40,7 +40,8 @@ GraphDefinition GraphDefinition::view(CUgraph handle, const GraphDefinition& par
 static CUcontext current_context() {
   CUcontext context = nullptr;
   CUCORE_CALL(cuCtxGetCurrent(&context));
-  if (context == nullptr) throw InvalidStateError("no device is current: call Device(...).set_current() first");
+  if (context == nullptr)
+    throw InvalidStateError("no device is current: call Device(...).set_current() first");
   return context;
 }
 
@@ -52,7 +53,8 @@ CUgraphNode GraphDefinition::add_empty(Nodes after) {
   return node;
 }
 
-CUDA_KERNEL_NODE_PARAMS kernel_node_params(const LaunchConfig& config, const Kernel& kernel, void** arguments) {
+CUDA_KERNEL_NODE_PARAMS kernel_node_params(const LaunchConfig& config, const Kernel& kernel,
+                                           void** arguments) {
   std::array<CUlaunchAttribute, 4> attributes;
   const CUlaunchConfig native = to_driver(config, nullptr, attributes);
   CUDA_KERNEL_NODE_PARAMS params{};
@@ -73,13 +75,14 @@ void set_kernel_node_attributes(CUgraphNode node, const LaunchConfig& config) {
   std::array<CUlaunchAttribute, 4> attributes;
   const CUlaunchConfig native = to_driver(config, nullptr, attributes);
   for (unsigned i = 0; i < native.numAttrs; ++i) {
-    if (attributes[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION) continue;  // edges say that here
+    if (attributes[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
+      continue;  // edges say that here
     CUCORE_CALL(cuGraphKernelNodeSetAttribute(node, attributes[i].id, &attributes[i].value));
   }
 }
 
-CUgraphNode GraphDefinition::add_kernel(Nodes after, const LaunchConfig& config, const Kernel& kernel,
-                                        void** arguments) {
+CUgraphNode GraphDefinition::add_kernel(Nodes after, const LaunchConfig& config,
+                                        const Kernel& kernel, void** arguments) {
   const CUDA_KERNEL_NODE_PARAMS params = kernel_node_params(config, kernel, arguments);
   CUgraphNode node = nullptr;
   CUCORE_CALL(cuGraphAddKernelNode(&node, handle(), after.data(), after.size(), &params));
@@ -103,10 +106,12 @@ CUDA_MEMCPY3D memcpy_params(CUdeviceptr dst, CUdeviceptr src, std::size_t size) 
   return params;
 }
 
-CUgraphNode GraphDefinition::add_memcpy(Nodes after, CUdeviceptr dst, CUdeviceptr src, std::size_t size) {
+CUgraphNode GraphDefinition::add_memcpy(Nodes after, CUdeviceptr dst, CUdeviceptr src,
+                                        std::size_t size) {
   const CUDA_MEMCPY3D params = memcpy_params(dst, src, size);
   CUgraphNode node = nullptr;
-  CUCORE_CALL(cuGraphAddMemcpyNode(&node, handle(), after.data(), after.size(), &params, current_context()));
+  CUCORE_CALL(cuGraphAddMemcpyNode(&node, handle(), after.data(), after.size(), &params,
+                                   current_context()));
   return node;
 }
 
@@ -124,7 +129,8 @@ CUDA_MEMSET_NODE_PARAMS memset_params(const MemsetParams& p) {
 CUgraphNode GraphDefinition::add_memset(Nodes after, const MemsetParams& p) {
   const CUDA_MEMSET_NODE_PARAMS params = memset_params(p);
   CUgraphNode node = nullptr;
-  CUCORE_CALL(cuGraphAddMemsetNode(&node, handle(), after.data(), after.size(), &params, current_context()));
+  CUCORE_CALL(cuGraphAddMemsetNode(&node, handle(), after.data(), after.size(), &params,
+                                   current_context()));
   return node;
 }
 
@@ -139,13 +145,15 @@ CUgraphNode GraphDefinition::add_host(Nodes after, CUhostFn function, void* data
 
 CUgraphNode GraphDefinition::add_child(Nodes after, const GraphDefinition& child) {
   CUgraphNode node = nullptr;
-  CUCORE_CALL(cuGraphAddChildGraphNode(&node, handle(), after.data(), after.size(), child.handle()));
+  CUCORE_CALL(
+      cuGraphAddChildGraphNode(&node, handle(), after.data(), after.size(), child.handle()));
   return node;
 }
 
 CUgraphNode GraphDefinition::add_event_record(Nodes after, EventRef event) {
   CUgraphNode node = nullptr;
-  CUCORE_CALL(cuGraphAddEventRecordNode(&node, handle(), after.data(), after.size(), event.handle()));
+  CUCORE_CALL(
+      cuGraphAddEventRecordNode(&node, handle(), after.data(), after.size(), event.handle()));
   return node;
 }
 
@@ -167,7 +175,8 @@ CUgraphNode GraphDefinition::add_free(Nodes after, CUdeviceptr ptr) {
   return node;
 }
 
-CUgraphConditionalHandle GraphDefinition::create_condition(unsigned default_value, bool assign_default) {
+CUgraphConditionalHandle GraphDefinition::create_condition(unsigned default_value,
+                                                           bool assign_default) {
   CUgraphConditionalHandle condition = 0;
   CUCORE_CALL(cuGraphConditionalHandleCreate(&condition, handle(), current_context(), default_value,
                                              assign_default ? CU_GRAPH_COND_ASSIGN_DEFAULT : 0));
@@ -208,7 +217,8 @@ std::vector<std::pair<CUgraphNode, CUgraphNode>> GraphDefinition::edges() const 
   std::vector<CUgraphNode> from(count);
   std::vector<CUgraphNode> to(count);
   std::vector<CUgraphEdgeData> data(count);
-  if (count != 0) CUCORE_CALL(cuGraphGetEdges(handle(), from.data(), to.data(), data.data(), &count));
+  if (count != 0)
+    CUCORE_CALL(cuGraphGetEdges(handle(), from.data(), to.data(), data.data(), &count));
   std::vector<std::pair<CUgraphNode, CUgraphNode>> list;
   for (std::size_t i = 0; i < count; ++i) list.emplace_back(from[i], to[i]);
   return list;
@@ -230,7 +240,8 @@ bool GraphDefinition::leaves_allocations() const {
     if (driver().cuGraphNodeGetType(node, &type) != CUDA_SUCCESS) continue;
     if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
       CUDA_MEM_ALLOC_NODE_PARAMS params{};
-      if (driver().cuGraphMemAllocNodeGetParams(node, &params) == CUDA_SUCCESS) open.insert(params.dptr);
+      if (driver().cuGraphMemAllocNodeGetParams(node, &params) == CUDA_SUCCESS)
+        open.insert(params.dptr);
     } else if (type == CU_GRAPH_NODE_TYPE_MEM_FREE) {
       CUdeviceptr ptr = 0;
       if (driver().cuGraphMemFreeNodeGetParams(node, &ptr) == CUDA_SUCCESS) freed.insert(ptr);
@@ -258,7 +269,8 @@ static const char* reason(CUgraphInstantiateResult result) {
 Graph GraphDefinition::instantiate(const GraphCompleteOptions& options) const {
   CUDA_GRAPH_INSTANTIATE_PARAMS params{};
   // A graph that leaves memory allocated could otherwise be launched once only.
-  if (options.auto_free_on_launch || leaves_allocations()) params.flags |= CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+  if (options.auto_free_on_launch || leaves_allocations())
+    params.flags |= CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
   if (options.upload) {
     params.flags |= CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
     params.hUploadStream = options.upload_stream.handle();
@@ -282,12 +294,17 @@ void GraphDefinition::debug_dot_print(const std::string& path, unsigned flags) c
 // ---- ready to launch
 
 static CUgraphExec open_exec(const Graph& graph) {
-  if (graph.handle() == nullptr) [[unlikely]] throw InvalidStateError("the graph is closed");
+  if (graph.handle() == nullptr) [[unlikely]]
+    throw InvalidStateError("the graph is closed");
   return graph.handle();
 }
 
-void Graph::launch(StreamRef stream) const { CUCORE_CALL(cuGraphLaunch(open_exec(*this), stream.handle())); }
-void Graph::upload(StreamRef stream) const { CUCORE_CALL(cuGraphUpload(open_exec(*this), stream.handle())); }
+void Graph::launch(StreamRef stream) const {
+  CUCORE_CALL(cuGraphLaunch(open_exec(*this), stream.handle()));
+}
+void Graph::upload(StreamRef stream) const {
+  CUCORE_CALL(cuGraphUpload(open_exec(*this), stream.handle()));
+}
 
 void Graph::update(const GraphDefinition& source) const {
   CUgraphExecUpdateResultInfo info{};
@@ -326,7 +343,8 @@ GraphDefinition capture(StreamRef stream, const std::function<void()>& work) {
   try {
     work();
   } catch (...) {
-    if (driver().cuStreamEndCapture(stream.handle(), &handle) == CUDA_SUCCESS && handle != nullptr) {
+    if (driver().cuStreamEndCapture(stream.handle(), &handle) == CUDA_SUCCESS &&
+        handle != nullptr) {
       driver().cuGraphDestroy(handle);
     }
     throw;

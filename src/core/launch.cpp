@@ -9,7 +9,8 @@
 
 namespace cucore {
 
-CUlaunchConfig to_driver(const LaunchConfig& config, CUstream stream, std::array<CUlaunchAttribute, 4>& attributes) {
+CUlaunchConfig to_driver(const LaunchConfig& config, CUstream stream,
+                         std::array<CUlaunchAttribute, 4>& attributes) {
   CUlaunchConfig out{};
   out.gridDimX = config.grid.x;
   out.gridDimY = config.grid.y;
@@ -49,38 +50,45 @@ CUlaunchConfig to_driver(const LaunchConfig& config, CUstream stream, std::array
 }
 
 /// Says more about a refused launch than the code alone.
-[[noreturn]] static void explain(CUresult code, const LaunchConfig& config, const Kernel& kernel, const char* call) {
+[[noreturn]] static void explain(CUresult code, const LaunchConfig& config, const Kernel& kernel,
+                                 const char* call) {
   try {
     fail(code, call);
   } catch (const CUDAError& error) {
     const auto dims = [](const Dim3& d) {
-      return "(" + std::to_string(d.x) + ", " + std::to_string(d.y) + ", " + std::to_string(d.z) + ")";
+      return "(" + std::to_string(d.x) + ", " + std::to_string(d.y) + ", " + std::to_string(d.z) +
+             ")";
     };
     std::string text = std::string{error.what()} + "\n  kernel " +
-                       (kernel.name().empty() ? "?" : kernel.name()) + ", grid " + dims(config.grid) + ", block " +
-                       dims(config.block);
+                       (kernel.name().empty() ? "?" : kernel.name()) + ", grid " +
+                       dims(config.grid) + ", block " + dims(config.block);
     if (config.cluster) text += ", cluster " + dims(*config.cluster);
-    if (config.shmem_size != 0) text += ", " + std::to_string(config.shmem_size) + " bytes of dynamic shared memory";
+    if (config.shmem_size != 0)
+      text += ", " + std::to_string(config.shmem_size) + " bytes of dynamic shared memory";
     if (config.is_cooperative) text += ", cooperative";
     throw CUDAError{error.code(), error.name(), text};
   }
 }
 
-static CUresult try_launch(StreamRef stream, const LaunchConfig& config, const Kernel& kernel, void** arguments) {
+static CUresult try_launch(StreamRef stream, const LaunchConfig& config, const Kernel& kernel,
+                           void** arguments) {
   const auto function = reinterpret_cast<CUfunction>(kernel.handle());
   const DriverTable& table = driver();
   if (!config.cluster && !config.is_cooperative && !config.programmatic_stream_serialization) {
-    return table.cuLaunchKernel(function, config.grid.x, config.grid.y, config.grid.z, config.block.x, config.block.y,
-                                config.block.z, config.shmem_size, stream.handle(), arguments, nullptr);
+    return table.cuLaunchKernel(function, config.grid.x, config.grid.y, config.grid.z,
+                                config.block.x, config.block.y, config.block.z, config.shmem_size,
+                                stream.handle(), arguments, nullptr);
   }
   std::array<CUlaunchAttribute, 4> attributes;
   const CUlaunchConfig native = to_driver(config, stream.handle(), attributes);
   return table.cuLaunchKernelEx(&native, function, arguments, nullptr);
 }
 
-void launch_raw(StreamRef stream, const LaunchConfig& config, const Kernel& kernel, void** arguments) {
+void launch_raw(StreamRef stream, const LaunchConfig& config, const Kernel& kernel,
+                void** arguments) {
   CUresult code = try_launch(stream, config, kernel, arguments);
-  if (code == CUDA_SUCCESS) [[likely]] return;
+  if (code == CUDA_SUCCESS) [[likely]]
+    return;
   if (code == CUDA_ERROR_INVALID_CONTEXT || code == CUDA_ERROR_INVALID_HANDLE) {
     // Another device is current, or none: a launch belongs to the stream's device.
     CUcontext home = nullptr;
@@ -96,13 +104,15 @@ void launch_raw(StreamRef stream, const LaunchConfig& config, const Kernel& kern
 void detail::check_arguments(const Kernel& kernel, const std::size_t* sizes, std::size_t count) {
   const auto params = kernel.params();
   if (params.size() != count) {
-    throw std::invalid_argument("kernel " + kernel.name() + " takes " + std::to_string(params.size()) +
-                                " arguments, but " + std::to_string(count) + " were given");
+    throw std::invalid_argument("kernel " + kernel.name() + " takes " +
+                                std::to_string(params.size()) + " arguments, but " +
+                                std::to_string(count) + " were given");
   }
   for (std::size_t i = 0; i < count; ++i) {
     if (params[i].size != sizes[i]) {
-      throw std::invalid_argument("argument " + std::to_string(i) + " of kernel " + kernel.name() + " has " +
-                                  std::to_string(sizes[i]) + " bytes, but the kernel's parameter has " +
+      throw std::invalid_argument("argument " + std::to_string(i) + " of kernel " + kernel.name() +
+                                  " has " + std::to_string(sizes[i]) +
+                                  " bytes, but the kernel's parameter has " +
                                   std::to_string(params[i].size));
     }
   }

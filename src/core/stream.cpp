@@ -32,8 +32,9 @@ void StreamRef::wait(StreamRef other) const {
   CUevent event = nullptr;
   CUCORE_CALL(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
   const CUresult recorded = driver().cuEventRecord(event, other.raw_);
-  const CUresult waited =
-      recorded == CUDA_SUCCESS ? driver().cuStreamWaitEvent(raw_, event, CU_EVENT_WAIT_DEFAULT) : CUDA_SUCCESS;
+  const CUresult waited = recorded == CUDA_SUCCESS
+                              ? driver().cuStreamWaitEvent(raw_, event, CU_EVENT_WAIT_DEFAULT)
+                              : CUDA_SUCCESS;
   driver().cuEventDestroy(event);  // the wait keeps what it needs
   check(recorded, "cuEventRecord");
   check(waited, "cuStreamWaitEvent");
@@ -59,12 +60,14 @@ Stream Stream::create(const Context& context, const StreamOptions& options) {
     CUCORE_CALL(cuCtxGetStreamPriorityRange(&least, &greatest));
     priority = *options.priority;
     if (priority < greatest || priority > least) {
-      throw std::invalid_argument("priority " + std::to_string(priority) + " is out of range: this device takes " +
-                                  std::to_string(greatest) + " (first) to " + std::to_string(least) + " (last)");
+      throw std::invalid_argument(
+          "priority " + std::to_string(priority) + " is out of range: this device takes " +
+          std::to_string(greatest) + " (first) to " + std::to_string(least) + " (last)");
     }
   }
   if (context.is_green()) {
-    CUCORE_CALL(cuGreenCtxStreamCreate(&box->handle, context.green_handle(), CU_STREAM_NON_BLOCKING, priority));
+    CUCORE_CALL(cuGreenCtxStreamCreate(&box->handle, context.green_handle(), CU_STREAM_NON_BLOCKING,
+                                       priority));
   } else {
     CUCORE_CALL(cuStreamCreateWithPriority(&box->handle, flags, priority));
   }

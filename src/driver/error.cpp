@@ -70,7 +70,15 @@ static const char* advice(CUresult code) noexcept {
 
 static bool comes_from_a_kernel(CUresult code) noexcept {
   switch (static_cast<int>(code)) {
-    case 700: case 702: case 710: case 714: case 715: case 716: case 717: case 718: case 719:
+    case 700:
+    case 702:
+    case 710:
+    case 714:
+    case 715:
+    case 716:
+    case 717:
+    case 718:
+    case 719:
       return true;
     default:
       return false;
@@ -85,7 +93,8 @@ void fail(CUresult code, const char* call) {
       missing != nullptr && code == CUDA_ERROR_NOT_SUPPORTED && function == missing) {
     const DriverInfo& info = driver_info();
     text += ": " + std::string{missing} + " is not in this driver (" + info.path + ", version " +
-            std::to_string(info.version / 1000) + "." + std::to_string(info.version % 1000 / 10) + ")";
+            std::to_string(info.version / 1000) + "." + std::to_string(info.version % 1000 / 10) +
+            ")";
     throw CUDAError{static_cast<int>(code), result_name(code), text};
   }
   text += ": ";
@@ -93,9 +102,11 @@ void fail(CUresult code, const char* call) {
   text += " (" + function + ")";
   if (const char* hint = advice(code); *hint != '\0') text += std::string{"; "} + hint;
   if (comes_from_a_kernel(code)) {
-    if (const std::string report = detail::last_fault_report(); !report.empty()) text += "\n" + report;
+    if (const std::string report = detail::last_fault_report(); !report.empty())
+      text += "\n" + report;
   }
-  if (code == CUDA_ERROR_OUT_OF_MEMORY) throw OutOfMemoryError{static_cast<int>(code), result_name(code), text};
+  if (code == CUDA_ERROR_OUT_OF_MEMORY)
+    throw OutOfMemoryError{static_cast<int>(code), result_name(code), text};
   throw CUDAError{static_cast<int>(code), result_name(code), text};
 }
 

@@ -14,10 +14,15 @@ namespace {
 constexpr const char* kDriverName = "libcuda.so.1";
 constexpr const char* kCpuName = "libcucore_cpu.so";
 
-/// Where distributions and containers put the driver; used when the loader's own path cannot be trusted.
+/// Where distributions and containers put the driver; used when the loader's own path cannot be
+/// trusted.
 constexpr const char* kSystemFolders[] = {
-    "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64",
-    "/usr/lib",                  "/usr/lib/wsl/lib",           "/usr/local/nvidia/lib64",
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib/aarch64-linux-gnu",
+    "/usr/lib64",
+    "/usr/lib",
+    "/usr/lib/wsl/lib",
+    "/usr/local/nvidia/lib64",
     "/usr/local/cuda/compat",
 };
 
@@ -25,7 +30,8 @@ bool exists(const std::string& path) { return access(path.c_str(), R_OK) == 0; }
 
 std::string path_of(void* handle, const std::string& fallback) {
   link_map* map = nullptr;
-  if (dlinfo(handle, RTLD_DI_LINKMAP, static_cast<void*>(&map)) == 0 && map && map->l_name[0] != '\0') {
+  if (dlinfo(handle, RTLD_DI_LINKMAP, static_cast<void*>(&map)) == 0 && map &&
+      map->l_name[0] != '\0') {
     return map->l_name;
   }
   return fallback;
@@ -41,7 +47,8 @@ Library open(const std::string& name, std::vector<std::string>& tried) {
   return {handle, path_of(handle, name)};
 }
 
-/// The loader reads an empty or relative entry of LD_LIBRARY_PATH as a place under the working directory.
+/// The loader reads an empty or relative entry of LD_LIBRARY_PATH as a place under the working
+/// directory.
 bool search_path_reaches_working_directory() {
   const char* value = std::getenv("LD_LIBRARY_PATH");
   if (value == nullptr || *value == '\0') return false;
@@ -60,7 +67,8 @@ bool search_path_reaches_working_directory() {
 
 std::string folder_of_this_library() {
   Dl_info info{};
-  if (dladdr(reinterpret_cast<void*>(&open_cpu_library), &info) == 0 || info.dli_fname == nullptr) return {};
+  if (dladdr(reinterpret_cast<void*>(&open_cpu_library), &info) == 0 || info.dli_fname == nullptr)
+    return {};
   char resolved[4096];
   const char* path = realpath(info.dli_fname, resolved);
   if (path == nullptr) return {};
@@ -74,7 +82,9 @@ void* Library::symbol(const char* name) const noexcept { return dlsym(handle, na
 
 Library open_gpu_library(std::vector<std::string>& tried) {
   if (!search_path_reaches_working_directory()) return open(kDriverName, tried);
-  tried.push_back("LD_LIBRARY_PATH: has an entry that is not an absolute path; only the system's folders were searched");
+  tried.push_back(
+      "LD_LIBRARY_PATH: has an entry that is not an absolute path; only the system's folders were "
+      "searched");
   for (const char* folder : kSystemFolders) {
     const std::string path = std::string{folder} + "/" + kDriverName;
     if (!exists(path)) continue;

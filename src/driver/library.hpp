@@ -14,10 +14,12 @@ struct Library {
   [[nodiscard]] void* symbol(const char* name) const noexcept;
 };
 
-/// Opens NVIDIA's libcuda.so.1 through the system's search, never from the working directory. Appends what it tried.
+/// Opens NVIDIA's libcuda.so.1 through the system's search, never from the working directory.
+/// Appends what it tried.
 Library open_gpu_library(std::vector<std::string>& tried);
 
-/// Opens libcucore_cpu.so beside libcucore.so (or at CUCORE_CPU_LIBRARY, an absolute path). Appends what it tried.
+/// Opens libcucore_cpu.so beside libcucore.so (or at CUCORE_CPU_LIBRARY, an absolute path). Appends
+/// what it tried.
 Library open_cpu_library(std::vector<std::string>& tried);
 
 }  // namespace cucore::detail

@@ -5,7 +5,8 @@
 
 namespace cucore::detail {
 
-/// The function a stand-in was called for, on this thread; null when the last failure was a real answer.
+/// The function a stand-in was called for, on this thread; null when the last failure was a real
+/// answer.
 extern thread_local const char* missing_function;
 
 /// The CPU device's report about the last kernel fault; empty on a GPU.

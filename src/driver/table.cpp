@@ -77,8 +77,9 @@ Choice choice() {
   if (text.empty() || text == "auto") return Choice::automatic;
   if (text == "gpu") return Choice::gpu;
   if (text == "cpu") return Choice::cpu;
-  throw DriverNotFoundError("CUCORE_DEVICE=" + std::string{text} +
-                            " is not known: the environment variable CUCORE_DEVICE must be auto, gpu or cpu");
+  throw DriverNotFoundError(
+      "CUCORE_DEVICE=" + std::string{text} +
+      " is not known: the environment variable CUCORE_DEVICE must be auto, gpu or cpu");
 }
 
 std::string lines(const std::vector<std::string>& tried) {
@@ -90,13 +91,15 @@ std::string lines(const std::vector<std::string>& tried) {
 /// The driver's answer to "how many devices", or -1 with the reason added to `tried`.
 int device_count(const Library& library, std::vector<std::string>& tried) {
   const auto init = reinterpret_cast<decltype(&::cuInit)>(library.symbol("cuInit"));
-  const auto count = reinterpret_cast<decltype(&::cuDeviceGetCount)>(library.symbol("cuDeviceGetCount"));
+  const auto count =
+      reinterpret_cast<decltype(&::cuDeviceGetCount)>(library.symbol("cuDeviceGetCount"));
   if (init == nullptr || count == nullptr) {
     tried.push_back(library.path + ": is not a CUDA driver (cuInit is missing)");
     return -1;
   }
   if (const CUresult code = init(0); code != CUDA_SUCCESS) {
-    tried.push_back(library.path + ": cuInit returned " + result_name(code) + " (" + std::to_string(code) + ")");
+    tried.push_back(library.path + ": cuInit returned " + result_name(code) + " (" +
+                    std::to_string(code) + ")");
     return -1;
   }
   int n = 0;
@@ -115,19 +118,23 @@ void fill(State& s, const Library& library) {
   s.info.per_thread_stream = flag("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM");
   const cuuint64_t flags = s.info.per_thread_stream ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
                                                     : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
-  const auto lookup = [&](const char* entry, const char* symbol, int since, int per_thread_since) -> void* {
+  const auto lookup = [&](const char* entry, const char* symbol, int since,
+                          int per_thread_since) -> void* {
     void* address = nullptr;
-    const int version = s.info.per_thread_stream && per_thread_since != 0 ? per_thread_since : since;
-    if (find != nullptr && find(entry, &address, version, flags, nullptr) == CUDA_SUCCESS && address != nullptr) {
+    const int version =
+        s.info.per_thread_stream && per_thread_since != 0 ? per_thread_since : since;
+    if (find != nullptr && find(entry, &address, version, flags, nullptr) == CUDA_SUCCESS &&
+        address != nullptr) {
       return address;
     }
     return library.symbol(symbol);
   };
 #define CUCORE_SYMBOL_TEXT(symbol) #symbol
-#define CUCORE_SYMBOL(name) CUCORE_SYMBOL_TEXT(name)  // the versioned symbol the header maps the name to
-#define CUCORE_FN(name, entry, since, per_thread_since)                                  \
-  if (void* found = lookup(entry, CUCORE_SYMBOL(name), since, per_thread_since)) {       \
-    s.table.name = reinterpret_cast<decltype(&::name)>(found);                           \
+#define CUCORE_SYMBOL(name) \
+  CUCORE_SYMBOL_TEXT(name)  // the versioned symbol the header maps the name to
+#define CUCORE_FN(name, entry, since, per_thread_since)                            \
+  if (void* found = lookup(entry, CUCORE_SYMBOL(name), since, per_thread_since)) { \
+    s.table.name = reinterpret_cast<decltype(&::name)>(found);                     \
   }
 #include "driver_functions.inc"
 #undef CUCORE_FN
@@ -154,7 +161,8 @@ void load(State& s) {
     library = open_cpu_library(tried);
     if (library && device_count(library, tried) < 0) library = {};
     if (!library) {
-      throw DriverNotFoundError("no CUDA driver and no CPU device can be used. Tried:" + lines(tried));
+      throw DriverNotFoundError("no CUDA driver and no CPU device can be used. Tried:" +
+                                lines(tried));
     }
     s.info.fell_back_to_cpu = wanted == Choice::automatic;
   }
@@ -163,7 +171,8 @@ void load(State& s) {
 }
 
 constexpr const char* kFallbackText =
-    "no usable GPU was found, so CUDA runs on the CPU device; set CUCORE_DEVICE=cpu to choose it and silence this "
+    "no usable GPU was found, so CUDA runs on the CPU device; set CUCORE_DEVICE=cpu to choose it "
+    "and silence this "
     "warning, or CUCORE_DEVICE=gpu to make a missing GPU an error";
 
 }  // namespace
@@ -209,6 +218,8 @@ bool driver_has(const char* function) {
   return false;
 }
 
-void on_cpu_fallback(void (*handler)(const char*)) { detail::state().fallback_handler.store(handler); }
+void on_cpu_fallback(void (*handler)(const char*)) {
+  detail::state().fallback_handler.store(handler);
+}
 
 }  // namespace cucore

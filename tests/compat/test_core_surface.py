@@ -64,7 +64,7 @@ def parameters(signature: str) -> list[tuple[str, bool, bool]]:
     places = [*a.posonlyargs, *a.args]
     first_default = len(places) - len(a.defaults)
     rows = [(arg.arg, False, i >= first_default) for i, arg in enumerate(places)]
-    rows += [(arg.arg, True, default is not None) for arg, default in zip(a.kwonlyargs, a.kw_defaults)]
+    rows += [(arg.arg, True, default is not None) for arg, default in zip(a.kwonlyargs, a.kw_defaults, strict=True)]
     if a.vararg is not None:
         rows.append((f"*{a.vararg.arg}", False, False))
     return [row for row in rows if row[0] not in ("self", "cls")]

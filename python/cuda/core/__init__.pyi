@@ -7,13 +7,13 @@ from . import system as system
 from . import texture as texture
 from . import typing as typing
 from . import utils as utils
+from ._core import LEGACY_DEFAULT_STREAM as LEGACY_DEFAULT_STREAM
+from ._core import PER_THREAD_DEFAULT_STREAM as PER_THREAD_DEFAULT_STREAM
 from ._core import Buffer as Buffer
 from ._core import Context as Context
 from ._core import Device as Device
 from ._core import Event as Event
-from ._core import LEGACY_DEFAULT_STREAM as LEGACY_DEFAULT_STREAM
 from ._core import LaunchConfig as LaunchConfig
-from ._core import PER_THREAD_DEFAULT_STREAM as PER_THREAD_DEFAULT_STREAM
 from ._core import Stream as Stream
 from ._core import launch as launch
 from ._errors import CUDAError as CUDAError
@@ -46,6 +46,6 @@ from ._resources import SMResource as SMResource
 from ._resources import WorkqueueResource as WorkqueueResource
 from ._tensor_map import TensorMapDescriptor as TensorMapDescriptor
 from ._tensor_map import TensorMapDescriptorOptions as TensorMapDescriptorOptions
+from ._version import __version__ as __version__
 from ._virtual_memory import VirtualMemoryResource as VirtualMemoryResource
 from ._virtual_memory import VirtualMemoryResourceOptions as VirtualMemoryResourceOptions
-from ._version import __version__ as __version__

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-TYPE_CHECKING = False  # importing typing would cost more than this module
-if TYPE_CHECKING:
-    from typing import Any
 
 from . import _core
 from ._managed import location_of
 from ._strenum import StrEnum
+
+TYPE_CHECKING = False  # importing typing would cost more than this module
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class MemcpySrcAccessOrder(StrEnum):
@@ -30,7 +31,7 @@ class MemcpyOverlapMode(StrEnum):
 class CopyOptions:
     """How a copy is made: when its source is read, where its ends lie, and whether it gives way to kernels."""
 
-    __slots__ = ("src_access_order", "src_location_hint", "dst_location_hint", "overlap_mode")
+    __slots__ = ("dst_location_hint", "overlap_mode", "src_access_order", "src_location_hint")
 
     def __init__(
         self,
@@ -82,7 +83,7 @@ def copy_batch(stream: Any, srcs: Sequence[Any], dsts: Sequence[Any], *, options
     sources, targets = _buffers(srcs, "srcs"), _buffers(dsts, "dsts")
     if len(sources) != len(targets):
         raise ValueError(f"there are {len(sources)} sources but {len(targets)} destinations")
-    for src, dst in zip(sources, targets):
+    for src, dst in zip(sources, targets, strict=True):
         if src.size != dst.size:
             raise ValueError(f"a source has {src.size} bytes, its destination {dst.size}")
     if not sources:

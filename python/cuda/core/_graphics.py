@@ -23,7 +23,7 @@ class GraphicsResource:
     """A buffer or image of OpenGL: map it for CUDA, unmap it for OpenGL. A context manager that does both."""
 
     __module__ = "cuda.core"
-    __slots__ = ("_handle", "_buffer", "_stream", "__weakref__")
+    __slots__ = ("__weakref__", "_buffer", "_handle", "_stream")
 
     def __init__(self) -> None:
         raise RuntimeError("a GraphicsResource comes from from_gl_buffer() or from_gl_image()")
@@ -107,7 +107,7 @@ class GraphicsResource:
         return False
 
     def __del__(self) -> None:
-        try:
+        try:  # noqa: SIM105
             self.close()
-        except Exception:  # noqa: S110  nothing can be reported from here
+        except Exception:
             pass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+
 TYPE_CHECKING = False  # importing typing would cost more than this module
 if TYPE_CHECKING:
     from typing import Any
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
 class IPCEventDescriptor:
     """Names an event of another process: pass it to ``Event.from_ipc_descriptor``."""
 
-    __slots__ = ("_handle", "_blocking_sync")
+    __slots__ = ("_blocking_sync", "_handle")
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
         raise RuntimeError("IPCEventDescriptor comes from Event.ipc_descriptor; it cannot be made directly")
@@ -38,7 +39,7 @@ class IPCEventDescriptor:
 class IPCBufferDescriptor:
     """Names a buffer of another process: pass it to ``Buffer.from_ipc_descriptor``."""
 
-    __slots__ = ("_payload", "_size", "_kind")
+    __slots__ = ("_kind", "_payload", "_size")
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
         raise RuntimeError("IPCBufferDescriptor comes from Buffer.ipc_descriptor; it cannot be made directly")
@@ -69,10 +70,12 @@ class IPCBufferDescriptor:
 class IPCAllocationHandle:
     """A file descriptor that names a memory resource, for sending to another process. Closes itself."""
 
-    __slots__ = ("_fd", "_uuid", "__weakref__")
+    __slots__ = ("__weakref__", "_fd", "_uuid")
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
-        raise RuntimeError("IPCAllocationHandle comes from a memory resource's allocation_handle; it cannot be made directly")
+        raise RuntimeError(
+            "IPCAllocationHandle comes from a memory resource's allocation_handle; it cannot be made directly"
+        )
 
     @classmethod
     def _make(cls, fd: int, uuid: Any) -> IPCAllocationHandle:
@@ -109,7 +112,7 @@ class IPCAllocationHandle:
         return self._fd
 
     def __del__(self) -> None:
-        try:
+        try:  # noqa: SIM105
             self.close()
         except (OSError, AttributeError):
             pass

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, MutableSet
+
+from . import _core
+
 TYPE_CHECKING = False  # importing typing would cost more than this module
 if TYPE_CHECKING:
     from typing import Any
-
-from . import _core
 
 Buffer = _core.Buffer
 Device = _core.Device
@@ -23,7 +24,7 @@ class Host:
     """Host memory as a place: ``Host()``, ``Host(numa_id=1)``, or ``Host.numa_current()``. Equal ones are one object."""
 
     __module__ = "cuda.core"
-    __slots__ = ("_numa_id", "_is_numa_current", "__weakref__")
+    __slots__ = ("__weakref__", "_is_numa_current", "_numa_id")
     _instances: dict[Any, Host] = {}
     _numa_id: int | None
     _is_numa_current: bool

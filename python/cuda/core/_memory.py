@@ -242,7 +242,9 @@ class DeviceMemoryResource(_MemPool, MemoryResource):
         if options is None:
             self._native = _core._Native.current_pool(device)
         else:
-            self._native = _core._Native.create_pool(_PINNED, _DEVICE, device, bool(options.ipc_enabled), options.max_size)
+            self._native = _core._Native.create_pool(
+                _PINNED, _DEVICE, device, bool(options.ipc_enabled), options.max_size
+            )
         self._device_id = device
 
     @property
@@ -325,7 +327,9 @@ class PinnedMemoryResource(_MemPool, MemoryResource):
             if numa < 0:
                 raise ValueError(f"numa_id must be at least 0, not {numa}")
             self._numa_id = numa
-            self._native = _core._Native.create_pool(_PINNED, _HOST_NUMA, numa, bool(options.ipc_enabled), options.max_size)
+            self._native = _core._Native.create_pool(
+                _PINNED, _HOST_NUMA, numa, bool(options.ipc_enabled), options.max_size
+            )
         else:
             self._native = _core._Native.create_pool(_PINNED, _HOST, 0, False, options.max_size)
 

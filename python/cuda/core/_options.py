@@ -33,7 +33,7 @@ class _Options:
 
 def _rebuild(cls: type, values: tuple[Any, ...]) -> Any:
     self = cls.__new__(cls)
-    for name, value in zip(cls.__slots__, values):  # type: ignore[attr-defined]
+    for name, value in zip(cls.__slots__, values, strict=True):  # type: ignore[attr-defined]
         setattr(self, name, value)
     return self
 
@@ -48,7 +48,7 @@ class EventOptions(_Options):
     """
 
     __module__ = "cuda.core"
-    __slots__ = ("timing_enabled", "blocking_sync", "ipc_enabled")
+    __slots__ = ("blocking_sync", "ipc_enabled", "timing_enabled")
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class SMResourceOptions(_Options):
     """How multiprocessors are divided: one count per group, or sequences of equal length."""
 
     __module__ = "cuda.core"
-    __slots__ = ("count", "coscheduled_sm_count", "preferred_coscheduled_sm_count", "backfill")
+    __slots__ = ("backfill", "coscheduled_sm_count", "count", "preferred_coscheduled_sm_count")
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class WorkqueueResourceOptions(_Options):
     """How work queues are shared: ``sharing_scope`` is "device_ctx" or "green_ctx_balanced"."""
 
     __module__ = "cuda.core"
-    __slots__ = ("sharing_scope", "concurrency_limit")
+    __slots__ = ("concurrency_limit", "sharing_scope")
 
     def __init__(self, sharing_scope: str | None = None, concurrency_limit: int | None = None) -> None:
         self.sharing_scope = sharing_scope

@@ -69,7 +69,7 @@ class SMResource:
                 return [0] * groups
             return [int(v or 0) for v in field] if isinstance(field, Sequence) else [int(field)] * groups
 
-        rows = list(zip(*(each(f) for f in fields)))
+        rows = list(zip(*(each(f) for f in fields), strict=True))
         params = [[n, co, pref, _BACKFILL if fill else 0] for n, co, pref, fill in rows]
         if any(n < 0 for row in params for n in row):
             raise ValueError("counts cannot be negative")

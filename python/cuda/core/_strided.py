@@ -76,8 +76,18 @@ class StridedMemoryView:
     """
 
     __slots__ = (
-        "ptr", "shape", "strides", "device_id", "is_device_accessible", "readonly", "exporting_obj",
-        "_dl_type", "_dl_device", "_owner", "_dtype", "__weakref__",
+        "__weakref__",
+        "_dl_device",
+        "_dl_type",
+        "_dtype",
+        "_owner",
+        "device_id",
+        "exporting_obj",
+        "is_device_accessible",
+        "ptr",
+        "readonly",
+        "shape",
+        "strides",
     )  # fmt: skip
 
     def __init__(self, obj: object = None, stream_ptr: int | None = None) -> None:
@@ -201,14 +211,14 @@ class StridedMemoryView:
         if any(n < 0 for n in shape) or len(steps) != len(shape):
             raise ValueError("shape must not be negative, and strides must have one value per dimension")
         if all(shape):
-            low = sum((n - 1) * s for n, s in zip(shape, steps) if s < 0)
-            high = sum((n - 1) * s for n, s in zip(shape, steps) if s > 0) + 1
+            low = sum((n - 1) * s for n, s in zip(shape, steps, strict=True) if s < 0)
+            high = sum((n - 1) * s for n, s in zip(shape, steps, strict=True) if s > 0) + 1
             if low < 0 or high * (dl_type[1] // 8) > buffer.size:
                 raise ValueError(f"the view reaches outside the buffer, which has {buffer.size} bytes")
-        view = cls._make(
-            buffer.handle, shape, strides, dl_type, buffer.__dlpack_device__(), is_readonly, buffer, None
+        view = cls._make(buffer.handle, shape, strides, dl_type, buffer.__dlpack_device__(), is_readonly, buffer, None)
+        view._dtype = (
+            dtype if dtype is not None and hasattr(dtype, "itemsize") and not isinstance(dtype, type) else None
         )
-        view._dtype = dtype if dtype is not None and hasattr(dtype, "itemsize") and not isinstance(dtype, type) else None
         return view
 
     # ---- what is known
@@ -340,9 +350,7 @@ class StridedMemoryView:
 def _copy_elements(dst: StridedMemoryView, src: StridedMemoryView, stream: Any) -> None:
     """Copies of packed runs: neighbouring dimensions that are packed on both sides are one run."""
     item = dst._itemsize()
-    dims = [
-        (n, d, s) for n, d, s in zip(dst.shape, dst._dense_strides(), src._dense_strides()) if n != 1
-    ]
+    dims = [(n, d, s) for n, d, s in zip(dst.shape, dst._dense_strides(), src._dense_strides(), strict=True) if n != 1]
     if any(n == 0 for n, _, _ in dims):
         return
     dims.sort(key=lambda x: x[1], reverse=True)  # the order of the destination's memory

@@ -87,7 +87,7 @@ class TensorMapDescriptorOptions:
 class TensorMapDescriptor:
     """Made by ``StridedMemoryView.as_tensor_map()``; pass it to a kernel's ``__grid_constant__ CUtensorMap``."""
 
-    __slots__ = ("_map", "_view", "_rank", "__weakref__")
+    __slots__ = ("__weakref__", "_map", "_rank", "_view")
 
     def __init__(self) -> None:
         raise RuntimeError("a TensorMapDescriptor comes from StridedMemoryView.as_tensor_map()")

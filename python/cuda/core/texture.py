@@ -113,7 +113,7 @@ def _options(given: Any, cls: Any) -> Any:
 
 
 class _Closable:
-    __slots__ = ("_handle", "_device", "__weakref__")
+    __slots__ = ("__weakref__", "_device", "_handle")
 
     def _destroy(self, handle: int) -> None:
         raise NotImplementedError
@@ -145,9 +145,9 @@ class _Closable:
         self.close()
 
     def __del__(self) -> None:
-        try:
+        try:  # noqa: SIM105
             self.close()
-        except Exception:  # noqa: S110  nothing can be reported from here
+        except Exception:
             pass
 
 
@@ -160,13 +160,15 @@ def _bound(device: Any) -> Any:
 class OpaqueArray(_Closable):
     """An array in a layout of the device's own, read through textures and surfaces: ``Device.create_opaque_array``."""
 
-    __slots__ = ("_shape", "_format", "_channels", "_ldst", "_owner")
+    __slots__ = ("_channels", "_format", "_ldst", "_owner", "_shape")
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
         raise RuntimeError("an OpaqueArray comes from Device.create_opaque_array()")
 
     @classmethod
-    def _wrap(cls, device: Any, handle: int, shape: Any, fmt: Any, channels: int, ldst: bool, owner: Any) -> OpaqueArray:
+    def _wrap(
+        cls, device: Any, handle: int, shape: Any, fmt: Any, channels: int, ldst: bool, owner: Any
+    ) -> OpaqueArray:
         self = cls.__new__(cls)
         self._handle, self._device, self._owner = handle, device, owner
         self._shape, self._format, self._channels, self._ldst = shape, fmt, channels, ldst
@@ -256,7 +258,7 @@ def _linear(thing: Any, writable: bool) -> tuple[int, int, Any]:
 class MipmappedArray(_Closable):
     """An array and smaller sizes of it: ``Device.create_mipmapped_array``."""
 
-    __slots__ = ("_shape", "_format", "_channels", "_ldst", "_levels")
+    __slots__ = ("_channels", "_format", "_ldst", "_levels", "_shape")
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
         raise RuntimeError("a MipmappedArray comes from Device.create_mipmapped_array()")
@@ -319,7 +321,7 @@ class MipmappedArray(_Closable):
 class ResourceDescriptor:
     """What a texture or surface reads: an array, or memory of a Buffer."""
 
-    __slots__ = ("_kind", "_source", "_format", "_channels", "_width", "_height", "_pitch", "_size")
+    __slots__ = ("_channels", "_format", "_height", "_kind", "_pitch", "_size", "_source", "_width")
 
     def __init__(self) -> None:
         raise RuntimeError("a ResourceDescriptor comes from one of its from_... methods")
@@ -413,7 +415,7 @@ class ResourceDescriptor:
 class TextureObject(_Closable):
     """A texture to pass to a kernel: ``Device.create_texture_object``. Keeps what it reads."""
 
-    __slots__ = ("_resource", "_options")
+    __slots__ = ("_options", "_resource")
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
         raise RuntimeError("a TextureObject comes from Device.create_texture_object()")

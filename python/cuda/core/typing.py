@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Union, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from ._strenum import StrEnum
 
 if TYPE_CHECKING:
-    from cuda.bindings import driver
+    pass
 
 __all__ = [
     "AddressModeType",
     "ArrayFormatType",
     "CompilerBackendType",
-    "DevicePointerType",
-    "DeviceResourcesType",
+    "DevicePointerType",  # noqa: F822
+    "DeviceResourcesType",  # noqa: F822
     "FilterModeType",
     "GraphConditionalType",
     "GraphMemoryType",
@@ -191,13 +191,13 @@ def __getattr__(name: str) -> Any:
     if name == "DevicePointerType":  # needs the bindings, which are imported only for this
         from cuda.bindings import driver
 
-        value: Any = Union[driver.CUdeviceptr, int, None]
+        value: Any = driver.CUdeviceptr | int | None
     elif name == "DeviceResourcesType":
         from collections.abc import Sequence
 
         from ._resources import SMResource, WorkqueueResource
 
-        value = Sequence[Union[SMResource, WorkqueueResource]]
+        value = Sequence[SMResource | WorkqueueResource]
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value

@@ -23,17 +23,17 @@ _CACHES = ("FileStreamProgramCache", "InMemoryProgramCache", "ProgramCacheResour
 
 __all__ = [
     "CopyOptions",
-    "FileStreamProgramCache",
-    "InMemoryProgramCache",
+    "FileStreamProgramCache",  # noqa: F822
+    "InMemoryProgramCache",  # noqa: F822
     "MemcpyOverlapMode",
     "MemcpySrcAccessOrder",
-    "ProgramCacheResource",
+    "ProgramCacheResource",  # noqa: F822
     "StridedMemoryView",
     "args_viewable_as_strided_memory",
     "copy_batch",
     "discard_batch",
     "discard_prefetch_batch",
-    "make_program_cache_key",
+    "make_program_cache_key",  # noqa: F822
     "prefetch_batch",
 ]
 

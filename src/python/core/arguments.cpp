@@ -14,7 +14,15 @@ namespace {
 
 /// What is known of a Python type whose instances go by value.
 struct ValueType {
-  enum Kind : std::uint8_t { unknown, in_object, by_buffer, by_int, by_handle, by_ptr, by_address } kind = unknown;
+  enum Kind : std::uint8_t {
+    unknown,
+    in_object,
+    by_buffer,
+    by_int,
+    by_handle,
+    by_ptr,
+    by_address
+  } kind = unknown;
   bool is_integer = false;
   bool is_signed = false;
   std::uint16_t offset = 0;  // in_object: where the value lies in the instance
@@ -34,8 +42,8 @@ bool name_starts_with(const PyTypeObject* type, const char* prefix) {
   return std::strncmp(type->tp_name, prefix, std::strlen(prefix)) == 0;
 }
 
-/// NumPy's scalars hold their value right behind the object's head (its public ABI); checked against what the buffer
-/// protocol says of the first instance seen, so that nothing is assumed.
+/// NumPy's scalars hold their value right behind the object's head (its public ABI); checked
+/// against what the buffer protocol says of the first instance seen, so that nothing is assumed.
 ValueType inspect_numpy(PyObject* value) {
   ValueType out;
   Py_buffer view{};
@@ -44,10 +52,13 @@ ValueType inspect_numpy(PyObject* value) {
     return out;
   }
   const auto size = static_cast<std::size_t>(view.len);
-  const char code = view.format != nullptr && view.format[0] != '\0' ? view.format[std::strlen(view.format) - 1] : 'B';
+  const char code = view.format != nullptr && view.format[0] != '\0'
+                        ? view.format[std::strlen(view.format) - 1]
+                        : 'B';
   out.kind = ValueType::by_buffer;
   out.size = static_cast<std::uint16_t>(size);
-  out.is_integer = std::strchr("bBhHiIlLqQnN", code) != nullptr && std::strlen(view.format ? view.format : "B") == 1;
+  out.is_integer = std::strchr("bBhHiIlLqQnN", code) != nullptr &&
+                   std::strlen(view.format ? view.format : "B") == 1;
   out.is_signed = std::strchr("bhilqn", code) != nullptr;
   if (size == 1 || size == 2 || size == 4 || size == 8 || size == 16) {
     const std::size_t align = size == 16 ? 8 : size;
@@ -84,7 +95,8 @@ ValueType inspect(PyObject* value) {
     if (derives_from(type, "_ctypes._SimpleCData")) {
       if (PyObject* code = PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "_type_")) {
         const char* text = PyUnicode_Check(code) ? PyUnicode_AsUTF8(code) : "";
-        out.is_integer = text != nullptr && *text != '\0' && std::strchr("bBhHiIlLqQ", *text) != nullptr;
+        out.is_integer =
+            text != nullptr && *text != '\0' && std::strchr("bBhHiIlLqQ", *text) != nullptr;
         out.is_signed = out.is_integer && std::strchr("bhilq", *text) != nullptr;
         Py_DECREF(code);
       }
@@ -98,11 +110,13 @@ ValueType inspect(PyObject* value) {
   };
   if (has("_kernel_argument_address")) {  // tensor maps: a block of bytes that goes by value
     out.kind = ValueType::by_address;
-  } else if (has("_kernel_argument")) {  // textures, surfaces, graph conditions, strided views: a number of 64 bits
+  } else if (has("_kernel_argument")) {  // textures, surfaces, graph conditions, strided views: a
+                                         // number of 64 bits
     out.kind = ValueType::by_handle;
   } else if (type->tp_as_number != nullptr &&
              (type->tp_as_number->nb_index != nullptr || type->tp_as_number->nb_int != nullptr) &&
-             std::strstr(type->tp_name, "numpy") == nullptr && !PyUnicode_Check(value) && !PyFloat_Check(value)) {
+             std::strstr(type->tp_name, "numpy") == nullptr && !PyUnicode_Check(value) &&
+             !PyFloat_Check(value)) {
     out.kind = ValueType::by_int;  // handles of cuda.bindings, enums, int subclasses
   }
   return out;
@@ -122,13 +136,15 @@ ValueType value_type(PyObject* value) {
 }
 
 std::string where(const Kernel& kernel, std::size_t index) {
-  return "argument " + std::to_string(index) + " of kernel " + (kernel.name().empty() ? "?" : kernel.name());
+  return "argument " + std::to_string(index) + " of kernel " +
+         (kernel.name().empty() ? "?" : kernel.name());
 }
 
-[[noreturn]] void wrong_size(const Kernel& kernel, std::size_t index, PyObject* value, std::size_t has,
-                             std::size_t wants) {
-  const std::string text = where(kernel, index) + ": " + Py_TYPE(value)->tp_name + " has " + std::to_string(has) +
-                           " bytes, but the kernel's parameter has " + std::to_string(wants);
+[[noreturn]] void wrong_size(const Kernel& kernel, std::size_t index, PyObject* value,
+                             std::size_t has, std::size_t wants) {
+  const std::string text = where(kernel, index) + ": " + Py_TYPE(value)->tp_name + " has " +
+                           std::to_string(has) + " bytes, but the kernel's parameter has " +
+                           std::to_string(wants);
   PyErr_SetString(PyExc_TypeError, text.c_str());
   throw nb::python_error();
 }
@@ -168,11 +184,13 @@ void* PackedArguments::room(std::size_t size) {
 void PackedArguments::pack(const Kernel& kernel, PyObject* const* args, std::size_t count) {
   const std::span<const ParamInfo> params = kernel.params();
   if (params.size() != count) {
-    std::string text = "kernel " + (kernel.name().empty() ? std::string{"?"} : kernel.name()) + " takes " +
-                       std::to_string(params.size()) + (params.size() == 1 ? " argument, " : " arguments, ") +
+    std::string text = "kernel " + (kernel.name().empty() ? std::string{"?"} : kernel.name()) +
+                       " takes " + std::to_string(params.size()) +
+                       (params.size() == 1 ? " argument, " : " arguments, ") +
                        std::to_string(count) + (count == 1 ? " was given" : " were given");
     if (count < params.size()) {
-      text += ": argument " + std::to_string(count) + " (" + std::to_string(params[count].size) + " bytes) is missing";
+      text += ": argument " + std::to_string(count) + " (" + std::to_string(params[count].size) +
+              " bytes) is missing";
     }
     PyErr_SetString(PyExc_TypeError, text.c_str());
     throw nb::python_error();
@@ -184,9 +202,11 @@ void PackedArguments::pack(const Kernel& kernel, PyObject* const* args, std::siz
   for (std::size_t i = 0; i < count; ++i) pack_one(kernel, i, args[i], params[i].size);
 }
 
-void PackedArguments::pack_one(const Kernel& kernel, std::size_t index, PyObject* value, std::size_t size) {
+void PackedArguments::pack_one(const Kernel& kernel, std::size_t index, PyObject* value,
+                               std::size_t size) {
   if (const PyBuffer* buffer = buffer_of(value)) {
-    if (buffer->buffer.is_closed()) throw InvalidStateError(where(kernel, index) + ": the buffer is closed");
+    if (buffer->buffer.is_closed())
+      throw InvalidStateError(where(kernel, index) + ": the buffer is closed");
     if (size != sizeof(CUdeviceptr)) wrong_size(kernel, index, value, sizeof(CUdeviceptr), size);
     auto* place = static_cast<CUdeviceptr*>(room(size));
     *place = buffer->buffer.handle();
@@ -208,8 +228,9 @@ void PackedArguments::pack_one(const Kernel& kernel, std::size_t index, PyObject
     }
     void* place = room(size);
     if (overflow < 0 || !store_integer(place, size, negative, bits)) {
-      const std::string text =
-          where(kernel, index) + ": the int does not fit in the kernel's parameter of " + std::to_string(size) + " bytes";
+      const std::string text = where(kernel, index) +
+                               ": the int does not fit in the kernel's parameter of " +
+                               std::to_string(size) + " bytes";
       PyErr_SetString(PyExc_OverflowError, text.c_str());
       throw nb::python_error();
     }
@@ -219,7 +240,8 @@ void PackedArguments::pack_one(const Kernel& kernel, std::size_t index, PyObject
   pack_slow(kernel, index, value, size);
 }
 
-void PackedArguments::pack_slow(const Kernel& kernel, std::size_t index, PyObject* value, std::size_t size) {
+void PackedArguments::pack_slow(const Kernel& kernel, std::size_t index, PyObject* value,
+                                std::size_t size) {
   if (PyFloat_CheckExact(value)) {
     const double number = PyFloat_AS_DOUBLE(value);
     void* place = room(size);
@@ -299,9 +321,10 @@ void PackedArguments::pack_slow(const Kernel& kernel, std::size_t index, PyObjec
       return;
     }
     default: {
-      const std::string text = where(kernel, index) + ": a " + Py_TYPE(value)->tp_name +
-                               " cannot be passed; give a Buffer, an address (int), a NumPy or ctypes scalar or "
-                               "structure, or a bool, int, float or complex";
+      const std::string text =
+          where(kernel, index) + ": a " + Py_TYPE(value)->tp_name +
+          " cannot be passed; give a Buffer, an address (int), a NumPy or ctypes scalar or "
+          "structure, or a bool, int, float or complex";
       PyErr_SetString(PyExc_TypeError, text.c_str());
       throw nb::python_error();
     }
@@ -314,7 +337,8 @@ void PackedArguments::pack_slow(const Kernel& kernel, std::size_t index, PyObjec
     std::uint64_t bits = 0;
     std::memcpy(&bits, source, has);
     bool negative = false;
-    if (type.is_signed && has < 8 && ((bits >> (has * 8 - 1)) & 1) != 0) bits |= ~std::uint64_t{0} << (has * 8);
+    if (type.is_signed && has < 8 && ((bits >> (has * 8 - 1)) & 1) != 0)
+      bits |= ~std::uint64_t{0} << (has * 8);
     if (type.is_signed) negative = static_cast<std::int64_t>(bits) < 0;
     void* place = room(size);
     if (store_integer(place, size, negative, bits)) {

@@ -11,7 +11,8 @@
 
 namespace cucore::python {
 
-/// Holds the values of one launch. pointers() is valid as long as this and the Python arguments live.
+/// Holds the values of one launch. pointers() is valid as long as this and the Python arguments
+/// live.
 class PackedArguments {
  public:
   PackedArguments() = default;

@@ -1,4 +1,5 @@
-// binding.hpp: what every file of the cuda.core._core extension shares: how a class registers itself.
+// binding.hpp: what every file of the cuda.core._core extension shares: how a class registers
+// itself.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -15,7 +16,8 @@ struct Registration {
   Registration(int order, BindFunction function);
 };
 
-/// Order of registration: a base class before what derives from it, a type before signatures that name it.
+/// Order of registration: a base class before what derives from it, a type before signatures that
+/// name it.
 enum BindOrder : int {
   kBindErrors = 0,
   kBindDriver = 5,

@@ -17,8 +17,10 @@ class PythonResource final : public MemoryResource {
   void deallocate(CUdeviceptr ptr, std::size_t size, StreamRef stream) override {
     if (!Py_IsInitialized()) return;
     nb::gil_scoped_acquire gil;
-    nb::object stream_object = stream.handle() != nullptr ? wrap(Stream::view(stream.handle())) : nb::none();
-    object().attr("deallocate")(static_cast<std::uintptr_t>(ptr), size, nb::arg("stream") = stream_object);
+    nb::object stream_object =
+        stream.handle() != nullptr ? wrap(Stream::view(stream.handle())) : nb::none();
+    object().attr("deallocate")(static_cast<std::uintptr_t>(ptr), size,
+                                nb::arg("stream") = stream_object);
   }
   bool is_device_accessible() const noexcept override { return flag("is_device_accessible"); }
   bool is_host_accessible() const noexcept override { return flag("is_host_accessible"); }
@@ -43,7 +45,9 @@ class PythonResource final : public MemoryResource {
   std::shared_ptr<void> object_;
 };
 
-nb::object managed_buffer_type() { return nb::module_::import_("cuda.core._managed").attr("ManagedBuffer"); }
+nb::object managed_buffer_type() {
+  return nb::module_::import_("cuda.core._managed").attr("ManagedBuffer");
+}
 
 std::shared_ptr<MemoryResource> native_of(nb::handle resource) {
   static PyObject* const name = PyUnicode_InternFromString("_native");
@@ -75,7 +79,8 @@ MemoryPool& Native::pool() const {
 
 PyBuffer* buffer_of(PyObject* object) noexcept {
   static PyTypeObject* const type = reinterpret_cast<PyTypeObject*>(nb::type<PyBuffer>().ptr());
-  if (Py_TYPE(object) == type || PyType_IsSubtype(Py_TYPE(object), type) != 0) return &self_of<PyBuffer>(object);
+  if (Py_TYPE(object) == type || PyType_IsSubtype(Py_TYPE(object), type) != 0)
+    return &self_of<PyBuffer>(object);
   return nullptr;
 }
 
@@ -94,7 +99,8 @@ nb::object make_buffer(PyBuffer&& value, bool managed) {
   return wrap(std::move(value));
 }
 
-nb::object allocate_from(nb::handle resource, PyObject* size, PyObject* stream, const char* function) {
+nb::object allocate_from(nb::handle resource, PyObject* size, PyObject* stream,
+                         const char* function) {
   Stream storage;
   const Stream* on = nullptr;
   if (stream == nullptr || stream == Py_None) {
@@ -111,7 +117,8 @@ nb::object allocate_from(nb::handle resource, PyObject* size, PyObject* stream, 
     value.resource = nb::borrow(resource);
     return make_buffer(std::move(value), managed);
   }
-  nb::object stream_object = stream == nullptr || stream == Py_None ? wrap(*on) : nb::borrow(stream);
+  nb::object stream_object =
+      stream == nullptr || stream == Py_None ? wrap(*on) : nb::borrow(stream);
   return resource.attr("allocate")(nb::handle{size}, nb::arg("stream") = stream_object);
 }
 
@@ -126,15 +133,16 @@ CUdeviceptr pointer_argument(PyObject* object) {
 
 MemoryTraits traits_of(const PyBuffer& buffer) {
   if (const auto& resource = buffer.buffer.memory_resource()) {
-    return {resource->is_device_accessible(), resource->is_host_accessible(), resource->is_managed(),
-            resource->device_id()};
+    return {resource->is_device_accessible(), resource->is_host_accessible(),
+            resource->is_managed(), resource->device_id()};
   }
   // Foreign memory: ask the driver.
   MemoryTraits traits;
   unsigned type = 0;
   int ordinal = -1;
   unsigned managed = 0;
-  CUpointer_attribute wanted[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+  CUpointer_attribute wanted[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                  CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
                                   CU_POINTER_ATTRIBUTE_IS_MANAGED};
   void* answers[] = {&type, &ordinal, &managed};
   const CUresult code = driver().cuPointerGetAttributes(3, wanted, answers, buffer.buffer.handle());
@@ -158,8 +166,9 @@ class HostView {
     if (PyObject_GetBuffer(object, &view_, writable ? PyBUF_CONTIG : PyBUF_CONTIG_RO) < 0) {
       if (PyErr_ExceptionMatches(PyExc_TypeError) != 0) {
         PyErr_Clear();
-        PyErr_Format(PyExc_TypeError, "%s(): expected a Buffer or an object with the buffer protocol, not %s", function,
-                     Py_TYPE(object)->tp_name);
+        PyErr_Format(PyExc_TypeError,
+                     "%s(): expected a Buffer or an object with the buffer protocol, not %s",
+                     function, Py_TYPE(object)->tp_name);
       }
       throw nb::python_error();
     }
@@ -183,7 +192,8 @@ bool is_pageable(const void* address) {
 }
 
 /// copy_batch() with one pair, for CopyOptions.
-bool copy_with_options(PyObject* self, PyObject* other, PyObject* stream, PyObject* options, bool to) {
+bool copy_with_options(PyObject* self, PyObject* other, PyObject* stream, PyObject* options,
+                       bool to) {
   if (options == nullptr || options == Py_None) return false;
   nb::object batch = nb::module_::import_("cuda.core._copy").attr("copy_batch");
   nb::list from;
@@ -194,7 +204,8 @@ bool copy_with_options(PyObject* self, PyObject* other, PyObject* stream, PyObje
   return true;
 }
 
-PyObject* buffer_copy_from(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+PyObject* buffer_copy_from(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                           PyObject* kwnames) {
   static const Names<3> names{"src", "stream", "options"};
   std::array<PyObject*, 3> given;
   parse("copy_from", names, 1, 2, args, nargs, kwnames, given);
@@ -203,7 +214,8 @@ PyObject* buffer_copy_from(PyObject* self, PyObject* const* args, Py_ssize_t nar
   const Stream& stream = stream_argument(given[1], "copy_from", storage);
   if (buffer_of(given[0]) != nullptr) {
     PyBuffer& source = open_buffer(given[0]);
-    if (!copy_with_options(self, given[0], given[1], given[2], false)) target.buffer.copy_from(source.buffer, stream);
+    if (!copy_with_options(self, given[0], given[1], given[2], false))
+      target.buffer.copy_from(source.buffer, stream);
     Py_RETURN_NONE;
   }
   const HostView view{given[0], false, "copy_from"};
@@ -218,7 +230,8 @@ PyObject* buffer_copy_from(PyObject* self, PyObject* const* args, Py_ssize_t nar
   Py_RETURN_NONE;
 }
 
-PyObject* buffer_copy_to(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+PyObject* buffer_copy_to(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                         PyObject* kwnames) {
   static const Names<3> names{"dst", "stream", "options"};
   std::array<PyObject*, 3> given;
   parse("copy_to", names, 1, 0, args, nargs, kwnames, given);
@@ -232,7 +245,8 @@ PyObject* buffer_copy_to(PyObject* self, PyObject* const* args, Py_ssize_t nargs
   nb::object target;
   if (given[0] == nullptr || given[0] == Py_None) {
     if (!source.resource.is_valid()) {
-      throw nb::value_error("copy_to(): give a destination: this buffer has no memory resource to allocate one from");
+      throw nb::value_error(
+          "copy_to(): give a destination: this buffer has no memory resource to allocate one from");
     }
     nb::object size = nb::steal(PyLong_FromSize_t(source.buffer.size()));
     target = allocate_from(source.resource, size.ptr(), given[1], "copy_to");
@@ -268,7 +282,8 @@ PyObject* buffer_fill(PyObject* self, PyObject* const* args, Py_ssize_t nargs, P
     const long value = PyLong_AsLong(given[0]);
     if ((value == -1 && PyErr_Occurred() != nullptr) || value < 0 || value > 255) {
       PyErr_Clear();
-      PyErr_Format(PyExc_OverflowError, "fill(): an int must be in 0..255, not %R; give bytes for a wider pattern",
+      PyErr_Format(PyExc_OverflowError,
+                   "fill(): an int must be in 0..255, not %R; give bytes for a wider pattern",
                    given[0]);
       throw nb::python_error();
     }
@@ -300,7 +315,8 @@ PyObject* buffer_close(PyObject* self, PyObject* const* args, Py_ssize_t nargs, 
   Py_RETURN_NONE;
 }
 
-PyObject* buffer_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+PyObject* buffer_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                        PyObject* kwnames) {
   static const Names<4> names{"stream", "max_version", "dl_device", "copy"};
   std::array<PyObject*, 4> given;
   parse("__dlpack__", names, 0, 0, args, nargs, kwnames, given);
@@ -317,7 +333,9 @@ PyObject* buffer_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
   std::int64_t stride = 1;
   tensor.shape = &shape;
   tensor.strides = &stride;
-  return make_dlpack_capsule(tensor, wants_versioned(given[1]), false, nb::borrow(self)).release().ptr();
+  return make_dlpack_capsule(tensor, wants_versioned(given[1]), false, nb::borrow(self))
+      .release()
+      .ptr();
 }
 
 PyObject* buffer_dlpack_device(PyObject* self, PyObject* const*, Py_ssize_t, PyObject*) {
@@ -330,8 +348,9 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   try {
     const PyBuffer& value = open_buffer(self);
     if (!traits_of(value).host) {
-      PyErr_SetString(PyExc_BufferError, "the buffer lies in device memory, which the host cannot reach: copy it to "
-                                         "host memory with copy_to()");
+      PyErr_SetString(PyExc_BufferError,
+                      "the buffer lies in device memory, which the host cannot reach: copy it to "
+                      "host memory with copy_to()");
       return -1;
     }
     return PyBuffer_FillInfo(view, self, reinterpret_cast<void*>(value.buffer.handle()),
@@ -342,8 +361,8 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   }
 }
 
-nb::object from_handle(nb::handle type, nb::handle ptr, nb::handle size, nb::handle resource, nb::handle owner,
-                       nb::handle stream) {
+nb::object from_handle(nb::handle type, nb::handle ptr, nb::handle size, nb::handle resource,
+                       nb::handle owner, nb::handle stream) {
   if (!resource.is_none() && !owner.is_none()) {
     throw nb::value_error("from_handle(): give a memory resource or an owner, not both");
   }
@@ -365,49 +384,67 @@ nb::object from_handle(nb::handle type, nb::handle ptr, nb::handle size, nb::han
 }  // namespace
 
 void bind_buffer(nb::module_& m) {
-  static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_buffer)}, {0, nullptr}};
-  nb::class_<PyBuffer> cls(m, "Buffer", nb::is_weak_referenceable(), nb::type_slots(slots),
-                           "Memory that a device can use: made by Device.allocate() or a memory resource.\n\n"
-                           "Freed when closed or forgotten, on the stream it was allocated on; a context manager that "
-                           "closes itself.");
+  static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_buffer)},
+                                {0, nullptr}};
+  nb::class_<PyBuffer> cls(
+      m, "Buffer", nb::is_weak_referenceable(), nb::type_slots(slots),
+      "Memory that a device can use: made by Device.allocate() or a memory resource.\n\n"
+      "Freed when closed or forgotten, on the stream it was allocated on; a context manager that "
+      "closes itself.");
   set_module(cls);
   set_type_call(cls, [](PyObject*, PyObject* const*, size_t, PyObject*) -> PyObject* {
-    PyErr_SetString(PyExc_RuntimeError, "a Buffer comes from Device.allocate(), a memory resource or "
-                                        "Buffer.from_handle(); it cannot be made directly");
+    PyErr_SetString(PyExc_RuntimeError,
+                    "a Buffer comes from Device.allocate(), a memory resource or "
+                    "Buffer.from_handle(); it cannot be made directly");
     return nullptr;
   });
-  def_fast<buffer_copy_from>(cls, "copy_from",
-                             "copy_from($self, src, *, stream, options=None)\n--\n\nCopy from a Buffer of the same "
-                             "size, or from any host object with the buffer protocol (to the head of the buffer).");
-  def_fast<buffer_copy_to>(cls, "copy_to",
-                           "copy_to($self, dst=None, *, stream, options=None)\n--\n\nCopy to a Buffer of the same "
-                           "size (a new one when none is given) or to a writable host object; return it.");
-  def_fast<buffer_fill>(cls, "fill",
-                        "fill($self, value, *, stream)\n--\n\nRepeat a byte (an int in 0..255) or a pattern of 1, 2 "
-                        "or 4 bytes.");
-  def_fast<buffer_close>(cls, "close",
-                         "close($self, stream=None)\n--\n\nGive the memory back, on this stream or the one it was "
-                         "allocated on. Does nothing the second time.");
-  def_fast<buffer_dlpack>(cls, "__dlpack__",
-                          "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
-                          "Export the bytes (as int8) to a library that understands DLPack.");
-  def_fast<buffer_dlpack_device>(cls, "__dlpack_device__",
-                                 "__dlpack_device__($self)\n--\n\nThe kind and number of the device the memory is on.");
-#if PY_VERSION_HEX < 0x030C0000  // from 3.12 on the slot above gives the type a __buffer__, and this one would replace the slot
-  cls.def("__buffer__", [](nb::handle self, int) {
-    nb::object view = nb::steal(PyMemoryView_FromObject(self.ptr()));
-    if (!view.is_valid()) throw nb::python_error();
-    return view;
-  }, nb::arg("flags"));
+  def_fast<buffer_copy_from>(
+      cls, "copy_from",
+      "copy_from($self, src, *, stream, options=None)\n--\n\nCopy from a Buffer of the same "
+      "size, or from any host object with the buffer protocol (to the head of the buffer).");
+  def_fast<buffer_copy_to>(
+      cls, "copy_to",
+      "copy_to($self, dst=None, *, stream, options=None)\n--\n\nCopy to a Buffer of the same "
+      "size (a new one when none is given) or to a writable host object; return it.");
+  def_fast<buffer_fill>(
+      cls, "fill",
+      "fill($self, value, *, stream)\n--\n\nRepeat a byte (an int in 0..255) or a pattern of 1, 2 "
+      "or 4 bytes.");
+  def_fast<buffer_close>(
+      cls, "close",
+      "close($self, stream=None)\n--\n\nGive the memory back, on this stream or the one it was "
+      "allocated on. Does nothing the second time.");
+  def_fast<buffer_dlpack>(
+      cls, "__dlpack__",
+      "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
+      "Export the bytes (as int8) to a library that understands DLPack.");
+  def_fast<buffer_dlpack_device>(
+      cls, "__dlpack_device__",
+      "__dlpack_device__($self)\n--\n\nThe kind and number of the device the memory is on.");
+#if PY_VERSION_HEX < 0x030C0000  // from 3.12 on the slot above gives the type a __buffer__, and
+                                 // this one would replace the slot
+  cls.def(
+      "__buffer__",
+      [](nb::handle self, int) {
+        nb::object view = nb::steal(PyMemoryView_FromObject(self.ptr()));
+        if (!view.is_valid()) throw nb::python_error();
+        return view;
+      },
+      nb::arg("flags"));
 #endif
   cls.def("__enter__", [](nb::object self) { return self; });
-  cls.def("__exit__", [](PyBuffer& b, nb::handle, nb::handle, nb::handle) { b.buffer.close(); }, nb::arg("exc_type").none(),
-          nb::arg("exc_val").none(), nb::arg("exc_tb").none());
-  cls.def("__eq__", [](const PyBuffer& a, nb::handle other) -> nb::object {
-    PyBuffer* b = buffer_of(other.ptr());
-    if (b == nullptr) return nb::steal(Py_NewRef(Py_NotImplemented));
-    return nb::bool_(a.buffer.handle() == b->buffer.handle() && a.buffer.size() == b->buffer.size());
-  }, "other"_a.none());
+  cls.def(
+      "__exit__", [](PyBuffer& b, nb::handle, nb::handle, nb::handle) { b.buffer.close(); },
+      nb::arg("exc_type").none(), nb::arg("exc_val").none(), nb::arg("exc_tb").none());
+  cls.def(
+      "__eq__",
+      [](const PyBuffer& a, nb::handle other) -> nb::object {
+        PyBuffer* b = buffer_of(other.ptr());
+        if (b == nullptr) return nb::steal(Py_NewRef(Py_NotImplemented));
+        return nb::bool_(a.buffer.handle() == b->buffer.handle() &&
+                         a.buffer.size() == b->buffer.size());
+      },
+      "other"_a.none());
   cls.def("__hash__", [](const PyBuffer& b) {
     return std::hash<std::size_t>{}(static_cast<std::size_t>(b.buffer.handle())) ^ b.buffer.size();
   });
@@ -417,52 +454,82 @@ void bind_buffer(nb::module_& m) {
     const std::string type = name != nullptr ? name + 1 : Py_TYPE(self.ptr())->tp_name;
     if (b.buffer.is_closed()) return "<" + type + " closed>";
     char text[96];
-    std::snprintf(text, sizeof text, " ptr=%#zx size=%zu>", static_cast<std::size_t>(b.buffer.handle()),
-                  b.buffer.size());
+    std::snprintf(text, sizeof text, " ptr=%#zx size=%zu>",
+                  static_cast<std::size_t>(b.buffer.handle()), b.buffer.size());
     return "<" + type + text;
   });
   cls.def("__reduce__", [](nb::handle self) {
     return nb::module_::import_("cuda.core._memory").attr("_reduce_buffer")(self);
   });
-  cls.def_prop_ro("handle", [](const PyBuffer& b) -> nb::object {
-    if (b.buffer.is_closed()) return nb::int_(0);
-    return nb::steal(PyLong_FromUnsignedLongLong(b.buffer.handle()));
-  }, "The address, as an int.");
-  cls.def_prop_ro("size", [](const PyBuffer& b) { return b.buffer.size(); }, "The size in bytes.");
-  cls.def_prop_ro("is_closed", [](const PyBuffer& b) { return b.buffer.is_closed(); }, "True after close().");
-  cls.def_prop_ro("memory_resource", [](const PyBuffer& b) -> nb::object {
-    return b.resource.is_valid() ? b.resource : nb::none();
-  }, "Where the memory came from; None when it is somebody else's.");
-  cls.def_prop_ro("owner", [](const PyBuffer& b) -> nb::object { return b.owner.is_valid() ? b.owner : nb::none(); },
-                  "What keeps the memory alive when it is somebody else's.");
-  cls.def_prop_ro("device_id", [](nb::handle s) { return traits_of(open_buffer(s.ptr())).device_id; },
-                  "The number of the device the memory is on, -1 for host memory.");
-  cls.def_prop_ro("is_device_accessible", [](nb::handle s) { return traits_of(open_buffer(s.ptr())).device; },
-                  "True when kernels can use the memory.");
-  cls.def_prop_ro("is_host_accessible", [](nb::handle s) { return traits_of(open_buffer(s.ptr())).host; },
-                  "True when the host can read and write it directly.");
-  cls.def_prop_ro("is_managed", [](nb::handle s) { return traits_of(open_buffer(s.ptr())).managed; },
-                  "True when it moves between host and device by itself.");
-  cls.def_prop_ro("is_mapped", [](const PyBuffer& b) { return b.mapped; }, "True when it came from another process.");
-  cls.def("set_deallocation_stream", [](nb::handle s, nb::handle stream) {
-    open_buffer(s.ptr()).buffer.set_deallocation_stream(stream_argument(stream.ptr(), "set_deallocation_stream"));
-  }, nb::arg("stream"), "Choose the stream the memory goes back on.");
+  cls.def_prop_ro(
+      "handle",
+      [](const PyBuffer& b) -> nb::object {
+        if (b.buffer.is_closed()) return nb::int_(0);
+        return nb::steal(PyLong_FromUnsignedLongLong(b.buffer.handle()));
+      },
+      "The address, as an int.");
+  cls.def_prop_ro(
+      "size", [](const PyBuffer& b) { return b.buffer.size(); }, "The size in bytes.");
+  cls.def_prop_ro(
+      "is_closed", [](const PyBuffer& b) { return b.buffer.is_closed(); }, "True after close().");
+  cls.def_prop_ro(
+      "memory_resource",
+      [](const PyBuffer& b) -> nb::object {
+        return b.resource.is_valid() ? b.resource : nb::none();
+      },
+      "Where the memory came from; None when it is somebody else's.");
+  cls.def_prop_ro(
+      "owner",
+      [](const PyBuffer& b) -> nb::object { return b.owner.is_valid() ? b.owner : nb::none(); },
+      "What keeps the memory alive when it is somebody else's.");
+  cls.def_prop_ro(
+      "device_id", [](nb::handle s) { return traits_of(open_buffer(s.ptr())).device_id; },
+      "The number of the device the memory is on, -1 for host memory.");
+  cls.def_prop_ro(
+      "is_device_accessible", [](nb::handle s) { return traits_of(open_buffer(s.ptr())).device; },
+      "True when kernels can use the memory.");
+  cls.def_prop_ro(
+      "is_host_accessible", [](nb::handle s) { return traits_of(open_buffer(s.ptr())).host; },
+      "True when the host can read and write it directly.");
+  cls.def_prop_ro(
+      "is_managed", [](nb::handle s) { return traits_of(open_buffer(s.ptr())).managed; },
+      "True when it moves between host and device by itself.");
+  cls.def_prop_ro(
+      "is_mapped", [](const PyBuffer& b) { return b.mapped; },
+      "True when it came from another process.");
+  cls.def(
+      "set_deallocation_stream",
+      [](nb::handle s, nb::handle stream) {
+        open_buffer(s.ptr()).buffer.set_deallocation_stream(
+            stream_argument(stream.ptr(), "set_deallocation_stream"));
+      },
+      nb::arg("stream"), "Choose the stream the memory goes back on.");
   const auto descriptor = [](nb::handle s) {
     open_buffer(s.ptr());
     return nb::module_::import_("cuda.core._memory").attr("_export_buffer")(s);
   };
-  cls.def_prop_ro("ipc_descriptor", descriptor, "What another process needs to open the buffer; can be pickled.");
+  cls.def_prop_ro("ipc_descriptor", descriptor,
+                  "What another process needs to open the buffer; can be pickled.");
   cls.def("get_ipc_descriptor", descriptor, "The same as ipc_descriptor.");
-  cls.def_static("from_handle", [](nb::handle ptr, nb::handle size, nb::handle mr, nb::handle owner, nb::handle stream) {
-    return from_handle(nb::type<PyBuffer>(), ptr, size, mr, owner, stream);
-  }, nb::arg("ptr").none(), nb::arg("size"), nb::arg("mr") = nb::none(), nb::arg("owner") = nb::none(), nb::kw_only(),
-     nb::arg("stream") = nb::none(),
-     "Use memory by its address: mr takes it back when the buffer goes, or owner is kept alive meanwhile.");
-  cls.def_static("from_ipc_descriptor", [](nb::handle mr, nb::handle ipc_descriptor, nb::handle stream) {
-    return nb::module_::import_("cuda.core._memory").attr("_import_buffer")(mr, ipc_descriptor, stream);
-  }, nb::arg("mr"), nb::arg("ipc_descriptor"), nb::arg("stream") = nb::none(), "Open a buffer of another process.");
-  m.def("buffer_from_handle", &from_handle, "type"_a, "ptr"_a.none(), "size"_a, "mr"_a.none(), "owner"_a.none(),
-        "stream"_a.none());
+  cls.def_static(
+      "from_handle",
+      [](nb::handle ptr, nb::handle size, nb::handle mr, nb::handle owner, nb::handle stream) {
+        return from_handle(nb::type<PyBuffer>(), ptr, size, mr, owner, stream);
+      },
+      nb::arg("ptr").none(), nb::arg("size"), nb::arg("mr") = nb::none(),
+      nb::arg("owner") = nb::none(), nb::kw_only(), nb::arg("stream") = nb::none(),
+      "Use memory by its address: mr takes it back when the buffer goes, or owner is kept alive "
+      "meanwhile.");
+  cls.def_static(
+      "from_ipc_descriptor",
+      [](nb::handle mr, nb::handle ipc_descriptor, nb::handle stream) {
+        return nb::module_::import_("cuda.core._memory")
+            .attr("_import_buffer")(mr, ipc_descriptor, stream);
+      },
+      nb::arg("mr"), nb::arg("ipc_descriptor"), nb::arg("stream") = nb::none(),
+      "Open a buffer of another process.");
+  m.def("buffer_from_handle", &from_handle, "type"_a, "ptr"_a.none(), "size"_a, "mr"_a.none(),
+        "owner"_a.none(), "stream"_a.none());
   // Closes a buffer without giving its memory back: something else has taken it over.
   m.def("forget_buffer", [](nb::handle buffer) {
     PyBuffer& b = open_buffer(buffer.ptr());
@@ -470,14 +537,20 @@ void bind_buffer(nb::module_& m) {
     b.resource.reset();
   });
   // Says that a buffer came from another process, by way of a memory resource.
-  m.def("mark_mapped", [](nb::handle buffer, nb::object resource) {
-    PyBuffer& b = open_buffer(buffer.ptr());
-    b.mapped = true;
-    if (!resource.is_none()) b.resource = std::move(resource);
-  }, "buffer"_a, "resource"_a.none());
-  m.def("allocate", [](nb::handle resource, nb::handle size, nb::handle stream) {
-    return allocate_from(resource, size.ptr(), stream.ptr(), "allocate");
-  }, "resource"_a, "size"_a.none(), "stream"_a.none());
+  m.def(
+      "mark_mapped",
+      [](nb::handle buffer, nb::object resource) {
+        PyBuffer& b = open_buffer(buffer.ptr());
+        b.mapped = true;
+        if (!resource.is_none()) b.resource = std::move(resource);
+      },
+      "buffer"_a, "resource"_a.none());
+  m.def(
+      "allocate",
+      [](nb::handle resource, nb::handle size, nb::handle stream) {
+        return allocate_from(resource, size.ptr(), stream.ptr(), "allocate");
+      },
+      "resource"_a, "size"_a.none(), "stream"_a.none());
 }
 CUCORE_BIND(kBindMemory, bind_buffer)
 

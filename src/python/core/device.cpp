@@ -31,15 +31,18 @@ int device_count() {
 PyObject* make_singletons(int id) {
   const int count = device_count();
   if (id < 0 || id >= count) {
-    if (count == 0) throw nb::value_error("this process sees no device (is CUDA_VISIBLE_DEVICES set?)");
-    throw nb::value_error(("device_id must be at least 0 and below " + std::to_string(count) + ", the number of devices, not " +
-                           std::to_string(id)).c_str());
+    if (count == 0)
+      throw nb::value_error("this process sees no device (is CUDA_VISIBLE_DEVICES set?)");
+    throw nb::value_error(("device_id must be at least 0 and below " + std::to_string(count) +
+                           ", the number of devices, not " + std::to_string(id))
+                              .c_str());
   }
   PyObject* dictionary = PyThreadState_GetDict();  // borrowed
   if (dictionary == nullptr) throw std::runtime_error("this thread has no Python state");
   nb::list objects;
   for (int i = 0; i < count; ++i) objects.append(wrap(PyDevice{i, {}, {}, {}, {}}));
-  if (PyDict_SetItemString(dictionary, "cuda.core.devices", objects.ptr()) < 0) throw nb::python_error();
+  if (PyDict_SetItemString(dictionary, "cuda.core.devices", objects.ptr()) < 0)
+    throw nb::python_error();
   std::vector<PyObject*> borrowed;
   for (nb::handle object : objects) borrowed.push_back(object.ptr());
   devices_of_thread = std::move(borrowed);
@@ -56,7 +59,8 @@ PyObject* singleton(int id) {
 int current_or_zero() {
   CUdevice handle = 0;
   const CUresult code = driver().cuCtxGetDevice(&handle);
-  if (code == CUDA_SUCCESS) [[likely]] return handle;
+  if (code == CUDA_SUCCESS) [[likely]]
+    return handle;
   if (code == CUDA_ERROR_INVALID_CONTEXT || code == CUDA_ERROR_NOT_INITIALIZED) return 0;
   fail(code, "cuCtxGetDevice");
 }
@@ -84,19 +88,21 @@ PyObject* device_call(PyObject*, PyObject* const* args, size_t nargsf, PyObject*
 PyDevice& device_of(PyObject* self) { return self_of<PyDevice>(self); }
 
 const Context& bound_context(PyDevice& device) {
-  if (!device.context) {  // somebody else (another library, Stream()) may have made the device current
+  if (!device.context) {  // somebody else (another library, Stream()) may have made the device
+                          // current
     const Context current = Context::current();
     if (current && current.device() == device.id) device.context = current;
   }
   if (!device.context) {
     throw InvalidStateError("Device " + std::to_string(device.id) +
-                            " is not initialised on this thread: call Device(" + std::to_string(device.id) +
-                            ").set_current() first");
+                            " is not initialised on this thread: call Device(" +
+                            std::to_string(device.id) + ").set_current() first");
   }
   return device.context;
 }
 
-PyObject* device_set_current(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+PyObject* device_set_current(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                             PyObject* kwnames) {
   static const Names<1> names{"ctx"};
   std::array<PyObject*, 1> given;
   parse("set_current", names, 1, 0, args, nargs, kwnames, given);
@@ -107,19 +113,23 @@ PyObject* device_set_current(PyObject* self, PyObject* const* args, Py_ssize_t n
     Py_RETURN_NONE;
   }
   if (!nb::isinstance<Context>(nb::handle{given[0]})) {
-    PyErr_Format(PyExc_TypeError, "set_current(): ctx must be a Context or None, not %s", Py_TYPE(given[0])->tp_name);
+    PyErr_Format(PyExc_TypeError, "set_current(): ctx must be a Context or None, not %s",
+                 Py_TYPE(given[0])->tp_name);
     throw nb::python_error();
   }
   const Context& context = self_of<Context>(given[0]);
   if (!context) throw InvalidStateError("set_current(): the context is closed");
   if (context.device() != device.id) {
-    throw InvalidStateError("set_current(): the context belongs to device " + std::to_string(context.device()) +
-                            ", not to device " + std::to_string(device.id));
+    throw InvalidStateError("set_current(): the context belongs to device " +
+                            std::to_string(context.device()) + ", not to device " +
+                            std::to_string(device.id));
   }
   CUcontext previous = nullptr;
   CUCORE_CALL(cuCtxGetCurrent(&previous));
-  Context old = previous != nullptr ? (device.context.handle() == previous ? device.context : Context::view(previous))
-                                    : Context{};
+  Context old =
+      previous != nullptr
+          ? (device.context.handle() == previous ? device.context : Context::view(previous))
+          : Context{};
   context.set_current();
   device.context = context;
   if (!old) Py_RETURN_NONE;
@@ -134,7 +144,8 @@ nb::object default_resource(PyDevice& device) {
   return device.memory_resource;
 }
 
-PyObject* device_allocate(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+PyObject* device_allocate(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                          PyObject* kwnames) {
   static const Names<2> names{"size", "stream"};
   std::array<PyObject*, 2> given;
   parse("allocate", names, 2, 1, args, nargs, kwnames, given);
@@ -168,7 +179,8 @@ PyObject* device_sync(PyObject* self, PyObject* const*, Py_ssize_t, PyObject*) {
   Py_RETURN_NONE;
 }
 
-PyObject* device_create_stream(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+PyObject* device_create_stream(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                               PyObject* kwnames) {
   static const Names<2> names{"obj", "options"};
   std::array<PyObject*, 2> given;
   parse("create_stream", names, 2, 0, args, nargs, kwnames, given);
@@ -188,11 +200,14 @@ PyObject* device_create_stream(PyObject* self, PyObject* const* args, Py_ssize_t
   return wrap(Stream::create(context, stream_options(given[1]))).release().ptr();
 }
 
-PyObject* device_create_event(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+PyObject* device_create_event(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                              PyObject* kwnames) {
   static const Names<1> names{"options"};
   std::array<PyObject*, 1> given;
   parse("create_event", names, 1, 0, args, nargs, kwnames, given);
-  return wrap(Event::create(bound_context(device_of(self)), event_options(given[0]))).release().ptr();
+  return wrap(Event::create(bound_context(device_of(self)), event_options(given[0])))
+      .release()
+      .ptr();
 }
 
 PyObject* device_id(PyObject* self) { return PyLong_FromLong(device_of(self).id); }
@@ -201,7 +216,8 @@ PyObject* compute_capability(PyObject* self) {
   PyDevice& device = device_of(self);
   if (!device.capability.is_valid()) {
     const ComputeCapability cc = Device{device.id}.compute_capability();
-    device.capability = nb::module_::import_("cuda.core._device").attr("ComputeCapability")(cc.major, cc.minor);
+    device.capability =
+        nb::module_::import_("cuda.core._device").attr("ComputeCapability")(cc.major, cc.minor);
   }
   return nb::object(device.capability).release().ptr();
 }
@@ -226,39 +242,50 @@ int device_number(nb::handle object) {
   }
   const long value = PyLong_AsLong(number.ptr());
   if (value == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
-  if (value < 0 || value >= device_count()) make_singletons(static_cast<int>(value));  // throws the right error
+  if (value < 0 || value >= device_count())
+    make_singletons(static_cast<int>(value));  // throws the right error
   return static_cast<int>(value);
 }
 
 Context device_context(nb::handle device) { return bound_context(device_of(device.ptr())); }
 
 void bind_device(nb::module_& m) {
-  nb::class_<PyDevice> cls(m, "Device", nb::is_weak_referenceable(),
-                           "A device: Device() is the current one (or device 0), Device(1) another.\n\n"
-                           "For one device a thread always gets the same object. Call set_current() before making "
-                           "streams or allocating;\nfrom then on methods act on this device whatever is current.");
+  nb::class_<PyDevice> cls(
+      m, "Device", nb::is_weak_referenceable(),
+      "A device: Device() is the current one (or device 0), Device(1) another.\n\n"
+      "For one device a thread always gets the same object. Call set_current() before making "
+      "streams or allocating;\nfrom then on methods act on this device whatever is current.");
   set_module(cls);
   set_type_call(cls, device_call);
-  def_fast<device_set_current>(cls, "set_current",
-                               "set_current($self, ctx=None)\n--\n\nMake this device current on this thread, in its "
-                               "primary context or in ctx; with ctx, return the context that was current before.");
-  def_fast<device_allocate>(cls, "allocate",
-                            "allocate($self, size, *, stream=None)\n--\n\nAllocate size bytes from the device's "
-                            "memory resource, ordered on a stream.");
-  def_fast<device_sync>(cls, "sync", "sync($self)\n--\n\nWait until all work of the device is done. Ctrl-C gets out.");
-  def_fast<device_create_stream>(cls, "create_stream",
-                                 "create_stream($self, obj=None, options=None)\n--\n\nMake a stream, or use the "
-                                 "stream of an object with __cuda_stream__.");
-  def_fast<device_create_event>(cls, "create_event",
-                                "create_event($self, options=None)\n--\n\nMake an event; see EventOptions.");
+  def_fast<device_set_current>(
+      cls, "set_current",
+      "set_current($self, ctx=None)\n--\n\nMake this device current on this thread, in its "
+      "primary context or in ctx; with ctx, return the context that was current before.");
+  def_fast<device_allocate>(
+      cls, "allocate",
+      "allocate($self, size, *, stream=None)\n--\n\nAllocate size bytes from the device's "
+      "memory resource, ordered on a stream.");
+  def_fast<device_sync>(
+      cls, "sync",
+      "sync($self)\n--\n\nWait until all work of the device is done. Ctrl-C gets out.");
+  def_fast<device_create_stream>(
+      cls, "create_stream",
+      "create_stream($self, obj=None, options=None)\n--\n\nMake a stream, or use the "
+      "stream of an object with __cuda_stream__.");
+  def_fast<device_create_event>(
+      cls, "create_event",
+      "create_event($self, options=None)\n--\n\nMake an event; see EventOptions.");
   def_get(cls, "device_id", device_id, "The device's number.");
   def_get(cls, "compute_capability", compute_capability, "ComputeCapability(major, minor).");
   cls.def("__int__", [](const PyDevice& d) { return d.id; });
   cls.def("__index__", [](const PyDevice& d) { return d.id; });
-  cls.def("__eq__", [](const PyDevice& d, nb::handle other) -> nb::object {
-    if (!nb::isinstance<PyDevice>(other)) return nb::steal(Py_NewRef(Py_NotImplemented));
-    return nb::bool_(d.id == nb::cast<const PyDevice&>(other).id);
-  }, "other"_a.none());
+  cls.def(
+      "__eq__",
+      [](const PyDevice& d, nb::handle other) -> nb::object {
+        if (!nb::isinstance<PyDevice>(other)) return nb::steal(Py_NewRef(Py_NotImplemented));
+        return nb::bool_(d.id == nb::cast<const PyDevice&>(other).id);
+      },
+      "other"_a.none());
   cls.def("__hash__", [](const PyDevice& d) { return std::hash<int>{}(d.id) ^ 0xde71ce; });
   cls.def("__repr__", [](const PyDevice& d) {
     return "<Device " + std::to_string(d.id) + " (" + Device{d.id}.name() + ")>";
@@ -266,69 +293,121 @@ void bind_device(nb::module_& m) {
   cls.def("__reduce__", [](const PyDevice& d) {
     return nb::make_tuple(nb::module_::import_("cuda.core").attr("Device"), nb::make_tuple(d.id));
   });
-  cls.def_prop_ro("name", [](const PyDevice& d) { return nb::str(Device{d.id}.name().c_str()); }, "The device's name.");
-  cls.def_prop_ro("uuid", [](const PyDevice& d) { return nb::str(Device{d.id}.uuid().c_str()); },
-                  "The same for this device in every process.");
-  cls.def_prop_ro("pci_bus_id", [](const PyDevice& d) { return nb::str(Device{d.id}.pci_bus_id().c_str()); },
-                  "domain:bus:device.function");
-  cls.def_prop_ro("arch", [](const PyDevice& d) { return nb::str(Device{d.id}.arch().c_str()); },
-                  "The compute capability as compilers want it: '90'.");
-  cls.def_prop_ro("total_memory", [](const PyDevice& d) { return Device{d.id}.total_memory(); },
-                  "The device's memory in bytes.");
-  cls.def_prop_ro("properties", [](PyDevice& d) {
-    if (!d.properties.is_valid()) d.properties = wrap(DeviceProperties{d.id});
-    return d.properties;
-  }, "What the device can do.");
-  cls.def_prop_rw("memory_resource", [](PyDevice& d) {
-    bound_context(d);
-    return default_resource(d);
-  }, [](PyDevice& d, nb::object resource) {
-    nb::object base = helper("cuda.core._memory", "MemoryResource");
-    if (PyObject_IsInstance(resource.ptr(), base.ptr()) != 1) {
-      throw nb::type_error("memory_resource must be a MemoryResource");
-    }
-    d.memory_resource = std::move(resource);
-  }, "Where allocate() gets memory.");
-  cls.def_prop_ro("context", [](PyDevice& d) { return wrap(Context{bound_context(d)}); },
-                  "The context methods of this device work in.");
-  cls.def_prop_ro("default_stream", [](const PyDevice&) -> nb::object {
-    return nb::module_::import_("cuda.core._core")
-        .attr(driver_info().per_thread_stream ? "PER_THREAD_DEFAULT_STREAM" : "LEGACY_DEFAULT_STREAM");
-  }, "The stream that stands for 'no stream': the legacy one, or the thread's own.");
-  cls.def_prop_ro("resources", [](nb::handle d) {
-    bound_context(device_of(d.ptr()));
-    return helper("cuda.core._resources", "DeviceResources").attr("_of_device")(d);
-  }, "The device's resources (SMs, work queues) that contexts can be given.");
-  cls.def("can_access_peer", [](const PyDevice& d, nb::handle peer) {
-    return Device{d.id}.can_access_peer(Device{device_number(peer)});
-  }, nb::arg("peer"), "True when this device can read and write the other's memory.");
-  cls.def("create_context", [](nb::handle d, nb::handle options) {
-    return helper("cuda.core._resources", "create_context")(d, options);
-  }, nb::arg("options") = nb::none(), "Make a context that runs on the resources the options name.");
-  cls.def("create_graph_builder", [](nb::handle d) {
-    const Context& context = bound_context(device_of(d.ptr()));
-    return helper("cuda.core.graph", "GraphBuilder").attr("_init")(wrap(Stream::create(context)), true);
-  }, "Start capturing work into a graph.");
-  cls.def("create_opaque_array", [](nb::handle d, nb::handle options) {
-    return helper("cuda.core.texture", "OpaqueArray").attr("_create")(d, options);
-  }, nb::arg("options"), "Make an array that textures and surfaces read.");
-  cls.def("create_mipmapped_array", [](nb::handle d, nb::handle options) {
-    return helper("cuda.core.texture", "MipmappedArray").attr("_create")(d, options);
-  }, nb::arg("options"), "Make an array with smaller copies of itself.");
-  cls.def("create_texture_object", [](nb::handle d, nb::handle resource, nb::handle options) {
-    return helper("cuda.core.texture", "TextureObject").attr("_create")(d, resource, options);
-  }, nb::kw_only(), nb::arg("resource"), nb::arg("options") = nb::none(), "Make a texture over a resource.");
-  cls.def("create_surface_object", [](nb::handle d, nb::handle resource) {
-    return helper("cuda.core.texture", "SurfaceObject").attr("_create")(d, resource);
-  }, nb::kw_only(), nb::arg("resource"), "Make a surface over a resource.");
-  cls.def("to_system_device", [](const PyDevice& d) {
-    return helper("cuda.core.system", "Device").attr("_of_cuda")(d.id, Device{d.id}.uuid().c_str());
-  }, "The same device as cuda.core.system (NVML) sees it.");
-  cls.def_static("get_all_devices", [] {
-    nb::list all;
-    for (int i = 0, n = device_count(); i < n; ++i) all.append(device_object(i));
-    return nb::tuple(all);
-  }, "A tuple with every device.");
+  cls.def_prop_ro(
+      "name", [](const PyDevice& d) { return nb::str(Device{d.id}.name().c_str()); },
+      "The device's name.");
+  cls.def_prop_ro(
+      "uuid", [](const PyDevice& d) { return nb::str(Device{d.id}.uuid().c_str()); },
+      "The same for this device in every process.");
+  cls.def_prop_ro(
+      "pci_bus_id", [](const PyDevice& d) { return nb::str(Device{d.id}.pci_bus_id().c_str()); },
+      "domain:bus:device.function");
+  cls.def_prop_ro(
+      "arch", [](const PyDevice& d) { return nb::str(Device{d.id}.arch().c_str()); },
+      "The compute capability as compilers want it: '90'.");
+  cls.def_prop_ro(
+      "total_memory", [](const PyDevice& d) { return Device{d.id}.total_memory(); },
+      "The device's memory in bytes.");
+  cls.def_prop_ro(
+      "properties",
+      [](PyDevice& d) {
+        if (!d.properties.is_valid()) d.properties = wrap(DeviceProperties{d.id});
+        return d.properties;
+      },
+      "What the device can do.");
+  cls.def_prop_rw(
+      "memory_resource",
+      [](PyDevice& d) {
+        bound_context(d);
+        return default_resource(d);
+      },
+      [](PyDevice& d, nb::object resource) {
+        nb::object base = helper("cuda.core._memory", "MemoryResource");
+        if (PyObject_IsInstance(resource.ptr(), base.ptr()) != 1) {
+          throw nb::type_error("memory_resource must be a MemoryResource");
+        }
+        d.memory_resource = std::move(resource);
+      },
+      "Where allocate() gets memory.");
+  cls.def_prop_ro(
+      "context", [](PyDevice& d) { return wrap(Context{bound_context(d)}); },
+      "The context methods of this device work in.");
+  cls.def_prop_ro(
+      "default_stream",
+      [](const PyDevice&) -> nb::object {
+        return nb::module_::import_("cuda.core._core")
+            .attr(driver_info().per_thread_stream ? "PER_THREAD_DEFAULT_STREAM"
+                                                  : "LEGACY_DEFAULT_STREAM");
+      },
+      "The stream that stands for 'no stream': the legacy one, or the thread's own.");
+  cls.def_prop_ro(
+      "resources",
+      [](nb::handle d) {
+        bound_context(device_of(d.ptr()));
+        return helper("cuda.core._resources", "DeviceResources").attr("_of_device")(d);
+      },
+      "The device's resources (SMs, work queues) that contexts can be given.");
+  cls.def(
+      "can_access_peer",
+      [](const PyDevice& d, nb::handle peer) {
+        return Device{d.id}.can_access_peer(Device{device_number(peer)});
+      },
+      nb::arg("peer"), "True when this device can read and write the other's memory.");
+  cls.def(
+      "create_context",
+      [](nb::handle d, nb::handle options) {
+        return helper("cuda.core._resources", "create_context")(d, options);
+      },
+      nb::arg("options") = nb::none(),
+      "Make a context that runs on the resources the options name.");
+  cls.def(
+      "create_graph_builder",
+      [](nb::handle d) {
+        const Context& context = bound_context(device_of(d.ptr()));
+        return helper("cuda.core.graph", "GraphBuilder")
+            .attr("_init")(wrap(Stream::create(context)), true);
+      },
+      "Start capturing work into a graph.");
+  cls.def(
+      "create_opaque_array",
+      [](nb::handle d, nb::handle options) {
+        return helper("cuda.core.texture", "OpaqueArray").attr("_create")(d, options);
+      },
+      nb::arg("options"), "Make an array that textures and surfaces read.");
+  cls.def(
+      "create_mipmapped_array",
+      [](nb::handle d, nb::handle options) {
+        return helper("cuda.core.texture", "MipmappedArray").attr("_create")(d, options);
+      },
+      nb::arg("options"), "Make an array with smaller copies of itself.");
+  cls.def(
+      "create_texture_object",
+      [](nb::handle d, nb::handle resource, nb::handle options) {
+        return helper("cuda.core.texture", "TextureObject").attr("_create")(d, resource, options);
+      },
+      nb::kw_only(), nb::arg("resource"), nb::arg("options") = nb::none(),
+      "Make a texture over a resource.");
+  cls.def(
+      "create_surface_object",
+      [](nb::handle d, nb::handle resource) {
+        return helper("cuda.core.texture", "SurfaceObject").attr("_create")(d, resource);
+      },
+      nb::kw_only(), nb::arg("resource"), "Make a surface over a resource.");
+  cls.def(
+      "to_system_device",
+      [](const PyDevice& d) {
+        return helper("cuda.core.system", "Device")
+            .attr("_of_cuda")(d.id, Device{d.id}.uuid().c_str());
+      },
+      "The same device as cuda.core.system (NVML) sees it.");
+  cls.def_static(
+      "get_all_devices",
+      [] {
+        nb::list all;
+        for (int i = 0, n = device_count(); i < n; ++i) all.append(device_object(i));
+        return nb::tuple(all);
+      },
+      "A tuple with every device.");
 }
 CUCORE_BIND(kBindDevice, bind_device)
 

@@ -42,10 +42,12 @@ Managed* new_export(const DLTensor& tensor, nb::object keep) {
   auto* self = new Export<Managed>;
   const auto rank = static_cast<std::size_t>(tensor.ndim);
   self->extents.assign(tensor.shape, tensor.shape + rank);
-  if (tensor.strides != nullptr) self->extents.insert(self->extents.end(), tensor.strides, tensor.strides + rank);
+  if (tensor.strides != nullptr)
+    self->extents.insert(self->extents.end(), tensor.strides, tensor.strides + rank);
   self->managed.dl_tensor = tensor;
   self->managed.dl_tensor.shape = self->extents.data();
-  self->managed.dl_tensor.strides = tensor.strides != nullptr ? self->extents.data() + rank : nullptr;
+  self->managed.dl_tensor.strides =
+      tensor.strides != nullptr ? self->extents.data() + rank : nullptr;
   self->managed.manager_ctx = self;
   self->managed.deleter = &Export<Managed>::release;
   self->keep = keep.release().ptr();
@@ -73,12 +75,13 @@ void check_dlpack_request(const DLDevice& device, PyObject* dl_device, PyObject*
   int type = 0;
   int id = 0;
   if (PyTuple_Check(dl_device) == 0 || PyArg_ParseTuple(dl_device, "ii", &type, &id) == 0) {
-    if (PyErr_Occurred() == nullptr) PyErr_SetString(PyExc_BufferError, "dl_device must be a tuple of two ints");
+    if (PyErr_Occurred() == nullptr)
+      PyErr_SetString(PyExc_BufferError, "dl_device must be a tuple of two ints");
     throw nb::python_error();
   }
   if (type != device.device_type || id != device.device_id) {
-    PyErr_Format(PyExc_BufferError, "the memory is on device (%d, %d), not on (%d, %d)", static_cast<int>(device.device_type),
-                 device.device_id, type, id);
+    PyErr_Format(PyExc_BufferError, "the memory is on device (%d, %d), not on (%d, %d)",
+                 static_cast<int>(device.device_type), device.device_id, type, id);
     throw nb::python_error();
   }
 }
@@ -94,22 +97,26 @@ bool wants_versioned(PyObject* max_version) {
   return major >= 1;
 }
 
-nb::object make_dlpack_capsule(const DLTensor& tensor, bool versioned, bool readonly, nb::object keep) {
+nb::object make_dlpack_capsule(const DLTensor& tensor, bool versioned, bool readonly,
+                               nb::object keep) {
   PyObject* capsule = nullptr;
   if (versioned) {
     auto* managed = new_export<DLManagedTensorVersioned>(tensor, std::move(keep));
     managed->version = kDLPackVersion;
     managed->flags = readonly ? kDLFlagReadOnly : 0;
-    capsule = PyCapsule_New(managed, kVersioned,
-                            [](PyObject* c) { drop_capsule<DLManagedTensorVersioned>(c, kVersioned); });
+    capsule = PyCapsule_New(managed, kVersioned, [](PyObject* c) {
+      drop_capsule<DLManagedTensorVersioned>(c, kVersioned);
+    });
     if (capsule == nullptr) managed->deleter(managed);
   } else {
     if (readonly) {
-      PyErr_SetString(PyExc_BufferError, "read-only memory needs DLPack 1.0: ask with max_version=(1, 0)");
+      PyErr_SetString(PyExc_BufferError,
+                      "read-only memory needs DLPack 1.0: ask with max_version=(1, 0)");
       throw nb::python_error();
     }
     auto* managed = new_export<DLManagedTensor>(tensor, std::move(keep));
-    capsule = PyCapsule_New(managed, kLegacy, [](PyObject* c) { drop_capsule<DLManagedTensor>(c, kLegacy); });
+    capsule = PyCapsule_New(managed, kLegacy,
+                            [](PyObject* c) { drop_capsule<DLManagedTensor>(c, kLegacy); });
     if (capsule == nullptr) managed->deleter(managed);
   }
   if (capsule == nullptr) throw nb::python_error();
@@ -118,9 +125,11 @@ nb::object make_dlpack_capsule(const DLTensor& tensor, bool versioned, bool read
 
 ImportedTensor import_dlpack(nb::handle capsule) {
   if (PyCapsule_IsValid(capsule.ptr(), kVersioned) != 0) {
-    auto* managed = static_cast<DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule.ptr(), kVersioned));
+    auto* managed =
+        static_cast<DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule.ptr(), kVersioned));
     if (managed->version.major != 1) {
-      PyErr_Format(PyExc_BufferError, "DLPack version %u.%u is not known", managed->version.major, managed->version.minor);
+      PyErr_Format(PyExc_BufferError, "DLPack version %u.%u is not known", managed->version.major,
+                   managed->version.minor);
       throw nb::python_error();
     }
     if (PyCapsule_SetName(capsule.ptr(), "used_dltensor_versioned") != 0) throw nb::python_error();
@@ -133,10 +142,11 @@ ImportedTensor import_dlpack(nb::handle capsule) {
   if (PyCapsule_IsValid(capsule.ptr(), kLegacy) != 0) {
     auto* managed = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), kLegacy));
     if (PyCapsule_SetName(capsule.ptr(), "used_dltensor") != 0) throw nb::python_error();
-    return {managed->dl_tensor, false, std::shared_ptr<void>{static_cast<void*>(managed), [](void* p) {
-                                                               auto* m = static_cast<DLManagedTensor*>(p);
-                                                               if (m->deleter != nullptr) m->deleter(m);
-                                                             }}};
+    return {managed->dl_tensor, false,
+            std::shared_ptr<void>{static_cast<void*>(managed), [](void* p) {
+                                    auto* m = static_cast<DLManagedTensor*>(p);
+                                    if (m->deleter != nullptr) m->deleter(m);
+                                  }}};
   }
   PyErr_SetString(PyExc_BufferError, "not a DLPack capsule, or one that was used already");
   throw nb::python_error();

@@ -14,7 +14,14 @@ struct DLDevice {
   DLDeviceType device_type;
   std::int32_t device_id;
 };
-enum DLDataTypeCode : std::uint8_t { kDLInt = 0, kDLUInt = 1, kDLFloat = 2, kDLBfloat = 4, kDLComplex = 5, kDLBool = 6 };
+enum DLDataTypeCode : std::uint8_t {
+  kDLInt = 0,
+  kDLUInt = 1,
+  kDLFloat = 2,
+  kDLBfloat = 4,
+  kDLComplex = 5,
+  kDLBool = 6
+};
 struct DLDataType {
   std::uint8_t code;
   std::uint8_t bits;
@@ -53,8 +60,10 @@ DLDevice dl_device_of(const MemoryTraits& traits);
 void check_dlpack_request(const DLDevice& device, PyObject* dl_device, PyObject* copy);
 /// True when the consumer's max_version is (1, 0) or newer.
 bool wants_versioned(PyObject* max_version);
-/// A capsule around a tensor; shape and strides are copied, `keep` lives as long as the consumer needs it.
-nb::object make_dlpack_capsule(const DLTensor& tensor, bool versioned, bool readonly, nb::object keep);
+/// A capsule around a tensor; shape and strides are copied, `keep` lives as long as the consumer
+/// needs it.
+nb::object make_dlpack_capsule(const DLTensor& tensor, bool versioned, bool readonly,
+                               nb::object keep);
 
 /// A tensor somebody exported, and what keeps it alive.
 struct ImportedTensor {

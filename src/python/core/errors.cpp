@@ -38,8 +38,8 @@ void set_python_error() noexcept {
     } catch (nb::python_error& error) {
       error.restore();
     } catch (nb::builtin_exception& error) {
-      PyObject* type = error.type() == nb::exception_type::value_error  ? PyExc_ValueError
-                       : error.type() == nb::exception_type::type_error ? PyExc_TypeError
+      PyObject* type = error.type() == nb::exception_type::value_error   ? PyExc_ValueError
+                       : error.type() == nb::exception_type::type_error  ? PyExc_TypeError
                        : error.type() == nb::exception_type::index_error ? PyExc_IndexError
                                                                          : PyExc_RuntimeError;
       PyErr_SetString(type, error.what());
@@ -58,7 +58,8 @@ void set_python_error() noexcept {
     } catch (const std::exception& error) {
       PyErr_SetString(PyExc_RuntimeError, error.what());
     }
-  } catch (nb::python_error& error) {  // importing the classes failed: that error is the one to show
+  } catch (
+      nb::python_error& error) {  // importing the classes failed: that error is the one to show
     error.restore();
   } catch (...) {
     PyErr_SetString(PyExc_RuntimeError, "unknown error");

@@ -30,7 +30,8 @@ nb::object event_from_ipc(nb::bytes handle, bool blocking_sync) {
   if (handle.size() != sizeof raw) throw nb::value_error("an IPC event handle has 64 bytes");
   std::memcpy(&raw, handle.c_str(), sizeof raw);
   Context context = Context::current();
-  if (!context) throw InvalidStateError("no device is current: call Device(...).set_current() first");
+  if (!context)
+    throw InvalidStateError("no device is current: call Device(...).set_current() first");
   (void)blocking_sync;
   return wrap(Event::from_ipc_handle(context, raw));
 }
@@ -38,62 +39,88 @@ nb::object event_from_ipc(nb::bytes handle, bool blocking_sync) {
 }  // namespace
 
 void bind_event(nb::module_& m) {
-  nb::class_<Event> cls(m, "Event", nb::is_weak_referenceable(),
-                        "A point in the work queued on a stream: made by Device.create_event() or Stream.record().\n\n"
-                        "Subtract two events for the milliseconds between them; await one in asyncio code.");
+  nb::class_<Event> cls(
+      m, "Event", nb::is_weak_referenceable(),
+      "A point in the work queued on a stream: made by Device.create_event() or "
+      "Stream.record().\n\n"
+      "Subtract two events for the milliseconds between them; await one in asyncio code.");
   set_module(cls);
-  cls.def("__sub__", [](const Event& end, nb::handle other) -> nb::object {
-    if (!nb::isinstance<Event>(other)) return nb::steal(Py_NewRef(Py_NotImplemented));
-    const Event& start = nb::cast<const Event&>(other);
-    if (end.is_closed() || start.is_closed()) throw InvalidStateError("the event is closed");
-    return nb::float_(static_cast<double>(Event::elapsed_ms(start, end)));
-  }, "other"_a.none());
-  cls.def("__eq__", [](const Event& a, nb::handle other) -> nb::object {
-    if (!nb::isinstance<Event>(other)) return nb::steal(Py_NewRef(Py_NotImplemented));
-    return nb::bool_(a.handle() == nb::cast<const Event&>(other).handle());
-  }, "other"_a.none());
+  cls.def(
+      "__sub__",
+      [](const Event& end, nb::handle other) -> nb::object {
+        if (!nb::isinstance<Event>(other)) return nb::steal(Py_NewRef(Py_NotImplemented));
+        const Event& start = nb::cast<const Event&>(other);
+        if (end.is_closed() || start.is_closed()) throw InvalidStateError("the event is closed");
+        return nb::float_(static_cast<double>(Event::elapsed_ms(start, end)));
+      },
+      "other"_a.none());
+  cls.def(
+      "__eq__",
+      [](const Event& a, nb::handle other) -> nb::object {
+        if (!nb::isinstance<Event>(other)) return nb::steal(Py_NewRef(Py_NotImplemented));
+        return nb::bool_(a.handle() == nb::cast<const Event&>(other).handle());
+      },
+      "other"_a.none());
   cls.def("__hash__", [](const Event& e) { return std::hash<void*>{}(e.handle()) ^ 0x45; });
   cls.def("__repr__", [](const Event& e) {
     if (e.is_closed()) return std::string{"<Event closed>"};
     char text[64];
-    std::snprintf(text, sizeof text, "<Event handle=%#zx device=%d>", reinterpret_cast<std::size_t>(e.handle()),
-                  e.context().device());
+    std::snprintf(text, sizeof text, "<Event handle=%#zx device=%d>",
+                  reinterpret_cast<std::size_t>(e.handle()), e.context().device());
     return std::string{text};
   });
   cls.def("__await__", [](nb::handle self) {
     return nb::module_::import_("cuda.core._wait").attr("wait")(self).attr("__await__")();
   });
-  def_fast<event_sync>(cls, "sync", "sync($self)\n--\n\nWait until the work before the event is done. Ctrl-C gets out.");
-  def_fast<event_close>(cls, "close", "close($self)\n--\n\nDestroy the event; does nothing the second time.");
+  def_fast<event_sync>(
+      cls, "sync",
+      "sync($self)\n--\n\nWait until the work before the event is done. Ctrl-C gets out.");
+  def_fast<event_close>(cls, "close",
+                        "close($self)\n--\n\nDestroy the event; does nothing the second time.");
   def_get(cls, "is_done", event_is_done, "True once the work before the event is done.");
   cls.def_prop_ro("is_closed", &Event::is_closed, "True after close().");
-  cls.def_prop_ro("is_timing_enabled", [](nb::handle s) { return open_event(s.ptr()).options().timing_enabled; },
-                  "True when events like this one can be subtracted.");
-  cls.def_prop_ro("is_blocking_sync", [](nb::handle s) { return open_event(s.ptr()).options().blocking_sync; },
-                  "True when waiting for it sleeps instead of spinning.");
-  cls.def_prop_ro("is_sync_busy_waited", [](nb::handle s) { return !open_event(s.ptr()).options().blocking_sync; });
-  cls.def_prop_ro("is_ipc_enabled", [](nb::handle s) { return open_event(s.ptr()).options().ipc_enabled; },
-                  "True when other processes can open it.");
-  cls.def_prop_ro("device", [](nb::handle s) { return device_object(open_event(s.ptr()).context().device()); },
-                  "The device it was made on.");
-  cls.def_prop_ro("context", [](nb::handle s) { return wrap(Context{open_event(s.ptr()).context()}); },
-                  "The context it was made in.");
-  cls.def_prop_ro("handle", [](const Event& e) {
-    return driver_object("CUevent", reinterpret_cast<std::uintptr_t>(e.handle()));
-  }, "The driver's handle, for cuda.bindings; int() gives its address.");
+  cls.def_prop_ro(
+      "is_timing_enabled",
+      [](nb::handle s) { return open_event(s.ptr()).options().timing_enabled; },
+      "True when events like this one can be subtracted.");
+  cls.def_prop_ro(
+      "is_blocking_sync", [](nb::handle s) { return open_event(s.ptr()).options().blocking_sync; },
+      "True when waiting for it sleeps instead of spinning.");
+  cls.def_prop_ro("is_sync_busy_waited",
+                  [](nb::handle s) { return !open_event(s.ptr()).options().blocking_sync; });
+  cls.def_prop_ro(
+      "is_ipc_enabled", [](nb::handle s) { return open_event(s.ptr()).options().ipc_enabled; },
+      "True when other processes can open it.");
+  cls.def_prop_ro(
+      "device", [](nb::handle s) { return device_object(open_event(s.ptr()).context().device()); },
+      "The device it was made on.");
+  cls.def_prop_ro(
+      "context", [](nb::handle s) { return wrap(Context{open_event(s.ptr()).context()}); },
+      "The context it was made in.");
+  cls.def_prop_ro(
+      "handle",
+      [](const Event& e) {
+        return driver_object("CUevent", reinterpret_cast<std::uintptr_t>(e.handle()));
+      },
+      "The driver's handle, for cuda.bindings; int() gives its address.");
   const auto descriptor = [](nb::handle s) {
     const Event& event = open_event(s.ptr());
     const CUipcEventHandle raw = event.ipc_handle();
     nb::bytes bytes(reinterpret_cast<const char*>(&raw), sizeof raw);
-    return nb::module_::import_("cuda.core._ipc").attr("IPCEventDescriptor").attr("_make")(
-        bytes, event.options().blocking_sync);
+    return nb::module_::import_("cuda.core._ipc")
+        .attr("IPCEventDescriptor")
+        .attr("_make")(bytes, event.options().blocking_sync);
   };
-  cls.def_prop_ro("ipc_descriptor", descriptor, "What another process needs to open the event; can be pickled.");
+  cls.def_prop_ro("ipc_descriptor", descriptor,
+                  "What another process needs to open the event; can be pickled.");
   cls.def("get_ipc_descriptor", descriptor, "The same as ipc_descriptor.");
-  cls.def_static("from_ipc_descriptor", [](nb::handle descriptor_object) {
-    nb::bytes handle = nb::cast<nb::bytes>(descriptor_object.attr("_handle"));
-    return event_from_ipc(handle, nb::cast<bool>(descriptor_object.attr("_blocking_sync")));
-  }, nb::arg("ipc_descriptor"), "Open an event of another process.");
+  cls.def_static(
+      "from_ipc_descriptor",
+      [](nb::handle descriptor_object) {
+        nb::bytes handle = nb::cast<nb::bytes>(descriptor_object.attr("_handle"));
+        return event_from_ipc(handle, nb::cast<bool>(descriptor_object.attr("_blocking_sync")));
+      },
+      nb::arg("ipc_descriptor"), "Open an event of another process.");
 }
 CUCORE_BIND(kBindStream, bind_event)
 

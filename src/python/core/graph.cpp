@@ -1,4 +1,5 @@
-// graph.cpp: graphs for cuda.core.graph: definitions by handle (the typed nodes are Python), and Graph itself.
+// graph.cpp: graphs for cuda.core.graph: definitions by handle (the typed nodes are Python), and
+// Graph itself.
 #include "cucore/graph.hpp"
 
 #include <nanobind/stl/pair.h>
@@ -66,8 +67,8 @@ auto with_arguments(nb::handle kernel, nb::handle args, Use use) {
   return use(k, packed.pointers());
 }
 
-MemsetParams memset_of(std::size_t dst, unsigned value, unsigned element_size, std::size_t width, std::size_t height,
-                       std::size_t pitch) {
+MemsetParams memset_of(std::size_t dst, unsigned value, unsigned element_size, std::size_t width,
+                       std::size_t height, std::size_t pitch) {
   return {dst, pitch, value, element_size, width, height};
 }
 
@@ -106,26 +107,37 @@ void bind_definition(nb::module_& m) {
   nb::class_<D> cls(m, "_GraphDef", nb::is_weak_referenceable());
   cls.def_static("create", &D::create);
   cls.def_static("adopt", [](std::size_t h) { return D::adopt(reinterpret_cast<CUgraph>(h)); });
-  cls.def_static("view", [](std::size_t h, const D& parent) { return D::view(reinterpret_cast<CUgraph>(h), parent); });
-  cls.def_static("borrow", [](std::size_t h) { return D::view(reinterpret_cast<CUgraph>(h), D{}); });
+  cls.def_static("view", [](std::size_t h, const D& parent) {
+    return D::view(reinterpret_cast<CUgraph>(h), parent);
+  });
+  cls.def_static("borrow",
+                 [](std::size_t h) { return D::view(reinterpret_cast<CUgraph>(h), D{}); });
   cls.def_prop_ro("handle", [](const D& d) { return number(d.handle()); });
-  cls.def("add_empty", [](D& d, const Handles& after) { return number(d.add_empty(nodes_of(after))); });
-  cls.def("add_kernel", [](D& d, const Handles& after, const LaunchConfig& config, nb::handle kernel, nb::handle args) {
+  cls.def("add_empty",
+          [](D& d, const Handles& after) { return number(d.add_empty(nodes_of(after))); });
+  cls.def("add_kernel", [](D& d, const Handles& after, const LaunchConfig& config,
+                           nb::handle kernel, nb::handle args) {
     return with_arguments(kernel, args, [&](const Kernel& k, void** pointers) {
       return number(d.add_kernel(nodes_of(after), config, k, pointers));
     });
   });
-  cls.def("add_memcpy", [](D& d, const Handles& after, std::size_t dst, std::size_t src, std::size_t size) {
-    return number(d.add_memcpy(nodes_of(after), dst, src, size));
-  });
-  cls.def("add_memset", [](D& d, const Handles& after, std::size_t dst, unsigned value, unsigned element_size,
-                           std::size_t width, std::size_t height, std::size_t pitch) {
-    return number(d.add_memset(nodes_of(after), memset_of(dst, value, element_size, width, height, pitch)));
-  });
-  cls.def("add_host", [](D& d, const Handles& after, nb::handle callable, std::size_t address, std::size_t data) {
-    const HostCall call = host_call(callable, address, data);
-    return number(d.add_host(nodes_of(after), call.function, call.data));
-  }, "after"_a, "callable"_a.none(), "address"_a, "data"_a);
+  cls.def("add_memcpy",
+          [](D& d, const Handles& after, std::size_t dst, std::size_t src, std::size_t size) {
+            return number(d.add_memcpy(nodes_of(after), dst, src, size));
+          });
+  cls.def("add_memset",
+          [](D& d, const Handles& after, std::size_t dst, unsigned value, unsigned element_size,
+             std::size_t width, std::size_t height, std::size_t pitch) {
+            return number(d.add_memset(nodes_of(after),
+                                       memset_of(dst, value, element_size, width, height, pitch)));
+          });
+  cls.def(
+      "add_host",
+      [](D& d, const Handles& after, nb::handle callable, std::size_t address, std::size_t data) {
+        const HostCall call = host_call(callable, address, data);
+        return number(d.add_host(nodes_of(after), call.function, call.data));
+      },
+      "after"_a, "callable"_a.none(), "address"_a, "data"_a);
   cls.def("add_child", [](D& d, const Handles& after, const D& child) {
     return number(d.add_child(nodes_of(after), child));
   });
@@ -135,8 +147,8 @@ void bind_definition(nb::module_& m) {
   cls.def("add_event_wait", [](D& d, const Handles& after, const Event& event) {
     return number(d.add_event_wait(nodes_of(after), event));
   });
-  cls.def("add_alloc", [](D& d, const Handles& after, std::size_t size, int type, int location_type, int location_id,
-                          const std::vector<int>& peers) {
+  cls.def("add_alloc", [](D& d, const Handles& after, std::size_t size, int type, int location_type,
+                          int location_id, const std::vector<int>& peers) {
     CUDA_MEM_ALLOC_NODE_PARAMS params{};
     params.poolProps.allocType = static_cast<CUmemAllocationType>(type);
     params.poolProps.location = {static_cast<CUmemLocationType>(location_type), {location_id}};
@@ -153,14 +165,17 @@ void bind_definition(nb::module_& m) {
     const std::size_t node = number(d.add_alloc(nodes_of(after), params));
     return std::make_pair(node, static_cast<std::size_t>(params.dptr));
   });
-  cls.def("add_free", [](D& d, const Handles& after, std::size_t ptr) { return number(d.add_free(nodes_of(after), ptr)); });
+  cls.def("add_free", [](D& d, const Handles& after, std::size_t ptr) {
+    return number(d.add_free(nodes_of(after), ptr));
+  });
   cls.def("create_condition", [](D& d, unsigned value, bool assign) {
     return static_cast<unsigned long long>(d.create_condition(value, assign));
   });
-  cls.def("add_conditional", [](D& d, const Handles& after, unsigned long long condition, int type, unsigned count) {
+  cls.def("add_conditional", [](D& d, const Handles& after, unsigned long long condition, int type,
+                                unsigned count) {
     std::vector<CUgraph> bodies;
-    const CUgraphNode node =
-        d.add_conditional(nodes_of(after), condition, static_cast<CUgraphConditionalNodeType>(type), count, bodies);
+    const CUgraphNode node = d.add_conditional(
+        nodes_of(after), condition, static_cast<CUgraphConditionalNodeType>(type), count, bodies);
     Handles handles;
     for (const CUgraph body : bodies) handles.push_back(number(body));
     return std::make_pair(number(node), handles);
@@ -172,23 +187,28 @@ void bind_definition(nb::module_& m) {
     for (const auto& [from, to] : d.edges()) list.emplace_back(number(from), number(to));
     return list;
   });
-  cls.def("add_edges", [](D& d, const Handles& from, const Handles& to) { d.add_edges(nodes_of(from), nodes_of(to)); });
+  cls.def("add_edges", [](D& d, const Handles& from, const Handles& to) {
+    d.add_edges(nodes_of(from), nodes_of(to));
+  });
   cls.def("remove_edges", [](D& d, const Handles& from, const Handles& to) {
     d.remove_edges(nodes_of(from), nodes_of(to));
   });
-  cls.def("instantiate", [](const D& d, bool auto_free, nb::handle upload, bool device_launch, bool priority,
-                            nb::object keep) {
-    GraphCompleteOptions options;
-    options.auto_free_on_launch = auto_free;
-    Stream storage;
-    if (!upload.is_none()) {
-      options.upload_stream = stream_argument(upload.ptr(), "complete", storage);
-      options.upload = true;
-    }
-    options.device_launch = device_launch;
-    options.use_node_priority = priority;
-    return wrap(PyGraph{d.instantiate(options), std::move(keep)});
-  }, "auto_free"_a, "upload"_a.none(), "device_launch"_a, "priority"_a, "keep"_a);
+  cls.def(
+      "instantiate",
+      [](const D& d, bool auto_free, nb::handle upload, bool device_launch, bool priority,
+         nb::object keep) {
+        GraphCompleteOptions options;
+        options.auto_free_on_launch = auto_free;
+        Stream storage;
+        if (!upload.is_none()) {
+          options.upload_stream = stream_argument(upload.ptr(), "complete", storage);
+          options.upload = true;
+        }
+        options.device_launch = device_launch;
+        options.use_node_priority = priority;
+        return wrap(PyGraph{d.instantiate(options), std::move(keep)});
+      },
+      "auto_free"_a, "upload"_a.none(), "device_launch"_a, "priority"_a, "keep"_a);
   cls.def("debug_dot_print", &D::debug_dot_print);
 }
 
@@ -204,7 +224,8 @@ void bind_nodes(nb::module_& m) {
     CUCORE_CALL(cuGraphNodeGetDependencies(node(n), nullptr, nullptr, &count));
     std::vector<CUgraphNode> list(count);
     std::vector<CUgraphEdgeData> data(count);
-    if (count != 0) CUCORE_CALL(cuGraphNodeGetDependencies(node(n), list.data(), data.data(), &count));
+    if (count != 0)
+      CUCORE_CALL(cuGraphNodeGetDependencies(node(n), list.data(), data.data(), &count));
     return handles_of(list);
   });
   m.def("node_succ", [=](std::size_t n) {
@@ -212,7 +233,8 @@ void bind_nodes(nb::module_& m) {
     CUCORE_CALL(cuGraphNodeGetDependentNodes(node(n), nullptr, nullptr, &count));
     std::vector<CUgraphNode> list(count);
     std::vector<CUgraphEdgeData> data(count);
-    if (count != 0) CUCORE_CALL(cuGraphNodeGetDependentNodes(node(n), list.data(), data.data(), &count));
+    if (count != 0)
+      CUCORE_CALL(cuGraphNodeGetDependentNodes(node(n), list.data(), data.data(), &count));
     return handles_of(list);
   });
   m.def("kernel_node_get", [=](std::size_t n) {
@@ -220,21 +242,24 @@ void bind_nodes(nb::module_& m) {
     CUCORE_CALL(cuGraphKernelNodeGetParams(node(n), &p));
     const std::size_t kernel = p.kern != nullptr ? number(p.kern) : number(p.func);
     return nb::make_tuple(nb::make_tuple(p.gridDimX, p.gridDimY, p.gridDimZ),
-                          nb::make_tuple(p.blockDimX, p.blockDimY, p.blockDimZ), p.sharedMemBytes, kernel);
+                          nb::make_tuple(p.blockDimX, p.blockDimY, p.blockDimZ), p.sharedMemBytes,
+                          kernel);
   });
-  m.def("kernel_node_set", [=](std::size_t n, const LaunchConfig& config, nb::handle kernel, nb::handle args) {
-    with_arguments(kernel, args, [&](const Kernel& k, void** pointers) {
-      const CUDA_KERNEL_NODE_PARAMS params = kernel_node_params(config, k, pointers);
-      CUCORE_CALL(cuGraphKernelNodeSetParams(node(n), &params));
-      set_kernel_node_attributes(node(n), config);
-    });
-  });
+  m.def("kernel_node_set",
+        [=](std::size_t n, const LaunchConfig& config, nb::handle kernel, nb::handle args) {
+          with_arguments(kernel, args, [&](const Kernel& k, void** pointers) {
+            const CUDA_KERNEL_NODE_PARAMS params = kernel_node_params(config, k, pointers);
+            CUCORE_CALL(cuGraphKernelNodeSetParams(node(n), &params));
+            set_kernel_node_attributes(node(n), config);
+          });
+        });
   m.def("memcpy_node_get", [=](std::size_t n) {
     CUDA_MEMCPY3D p{};
     CUCORE_CALL(cuGraphMemcpyNodeGetParams(node(n), &p));
     const std::size_t src = p.srcMemoryType == CU_MEMORYTYPE_HOST ? number(p.srcHost) : p.srcDevice;
     const std::size_t dst = p.dstMemoryType == CU_MEMORYTYPE_HOST ? number(p.dstHost) : p.dstDevice;
-    return nb::make_tuple(dst, src, p.WidthInBytes * (p.Height != 0 ? p.Height : 1) * (p.Depth != 0 ? p.Depth : 1));
+    return nb::make_tuple(
+        dst, src, p.WidthInBytes * (p.Height != 0 ? p.Height : 1) * (p.Depth != 0 ? p.Depth : 1));
   });
   m.def("memcpy_node_set", [=](std::size_t n, std::size_t dst, std::size_t src, std::size_t size) {
     const CUDA_MEMCPY3D params = memcpy_params(dst, src, size);
@@ -243,26 +268,32 @@ void bind_nodes(nb::module_& m) {
   m.def("memset_node_get", [=](std::size_t n) {
     CUDA_MEMSET_NODE_PARAMS p{};
     CUCORE_CALL(cuGraphMemsetNodeGetParams(node(n), &p));
-    return nb::make_tuple(static_cast<std::size_t>(p.dst), p.value, p.elementSize, p.width, p.height, p.pitch);
+    return nb::make_tuple(static_cast<std::size_t>(p.dst), p.value, p.elementSize, p.width,
+                          p.height, p.pitch);
   });
-  m.def("memset_node_set", [=](std::size_t n, std::size_t dst, unsigned value, unsigned element_size, std::size_t width,
-                               std::size_t height, std::size_t pitch) {
-    const CUDA_MEMSET_NODE_PARAMS params = memset_params(memset_of(dst, value, element_size, width, height, pitch));
-    CUCORE_CALL(cuGraphMemsetNodeSetParams(node(n), &params));
-  });
+  m.def("memset_node_set",
+        [=](std::size_t n, std::size_t dst, unsigned value, unsigned element_size,
+            std::size_t width, std::size_t height, std::size_t pitch) {
+          const CUDA_MEMSET_NODE_PARAMS params =
+              memset_params(memset_of(dst, value, element_size, width, height, pitch));
+          CUCORE_CALL(cuGraphMemsetNodeSetParams(node(n), &params));
+        });
   m.def("host_node_get", [=](std::size_t n) -> nb::object {
     CUDA_HOST_NODE_PARAMS p{};
     CUCORE_CALL(cuGraphHostNodeGetParams(node(n), &p));
     if (p.fn == &call_python) return nb::borrow(static_cast<PyObject*>(p.userData));
     return nb::none();
   });
-  m.def("host_node_set", [=](std::size_t n, nb::handle callable, std::size_t address, std::size_t data) {
-    const HostCall call = host_call(callable, address, data);
-    CUDA_HOST_NODE_PARAMS params{};
-    params.fn = call.function;
-    params.userData = call.data;
-    CUCORE_CALL(cuGraphHostNodeSetParams(node(n), &params));
-  }, "node"_a, "callable"_a.none(), "address"_a, "data"_a);
+  m.def(
+      "host_node_set",
+      [=](std::size_t n, nb::handle callable, std::size_t address, std::size_t data) {
+        const HostCall call = host_call(callable, address, data);
+        CUDA_HOST_NODE_PARAMS params{};
+        params.fn = call.function;
+        params.userData = call.data;
+        CUCORE_CALL(cuGraphHostNodeSetParams(node(n), &params));
+      },
+      "node"_a, "callable"_a.none(), "address"_a, "data"_a);
   m.def("child_node_graph", [=](std::size_t n) {
     CUgraph graph = nullptr;
     CUCORE_CALL(cuGraphChildGraphNodeGetGraph(node(n), &graph));
@@ -276,21 +307,27 @@ void bind_nodes(nb::module_& m) {
   });
   m.def("event_node_get", [=](std::size_t n, bool record) {
     CUevent event = nullptr;
-    if (record) CUCORE_CALL(cuGraphEventRecordNodeGetEvent(node(n), &event));
-    else CUCORE_CALL(cuGraphEventWaitNodeGetEvent(node(n), &event));
+    if (record)
+      CUCORE_CALL(cuGraphEventRecordNodeGetEvent(node(n), &event));
+    else
+      CUCORE_CALL(cuGraphEventWaitNodeGetEvent(node(n), &event));
     return wrap(Event::view(event, Context::current(), {}));
   });
   m.def("event_node_set", [=](std::size_t n, bool record, const Event& event) {
-    if (record) CUCORE_CALL(cuGraphEventRecordNodeSetEvent(node(n), event.handle()));
-    else CUCORE_CALL(cuGraphEventWaitNodeSetEvent(node(n), event.handle()));
+    if (record)
+      CUCORE_CALL(cuGraphEventRecordNodeSetEvent(node(n), event.handle()));
+    else
+      CUCORE_CALL(cuGraphEventWaitNodeSetEvent(node(n), event.handle()));
   });
   m.def("alloc_node_get", [=](std::size_t n) {
     CUDA_MEM_ALLOC_NODE_PARAMS p{};
     CUCORE_CALL(cuGraphMemAllocNodeGetParams(node(n), &p));
     std::vector<int> peers;
-    for (std::size_t i = 0; i < p.accessDescCount; ++i) peers.push_back(p.accessDescs[i].location.id);
-    return nb::make_tuple(static_cast<std::size_t>(p.dptr), p.bytesize, static_cast<int>(p.poolProps.allocType),
-                          static_cast<int>(p.poolProps.location.type), p.poolProps.location.id, peers);
+    for (std::size_t i = 0; i < p.accessDescCount; ++i)
+      peers.push_back(p.accessDescs[i].location.id);
+    return nb::make_tuple(
+        static_cast<std::size_t>(p.dptr), p.bytesize, static_cast<int>(p.poolProps.allocType),
+        static_cast<int>(p.poolProps.location.type), p.poolProps.location.id, peers);
   });
   m.def("free_node_get", [=](std::size_t n) {
     CUdeviceptr ptr = 0;
@@ -304,7 +341,8 @@ void bind_capture(nb::module_& m) {
     CUCORE_CALL(cuStreamBeginCapture(stream.handle(), static_cast<CUstreamCaptureMode>(mode)));
   });
   m.def("capture_begin_to", [](const Stream& stream, std::size_t graph, int mode) {
-    CUCORE_CALL(cuStreamBeginCaptureToGraph(stream.handle(), reinterpret_cast<CUgraph>(graph), nullptr, nullptr, 0,
+    CUCORE_CALL(cuStreamBeginCaptureToGraph(stream.handle(), reinterpret_cast<CUgraph>(graph),
+                                            nullptr, nullptr, 0,
                                             static_cast<CUstreamCaptureMode>(mode)));
   });
   m.def("capture_end", [](const Stream& stream) {
@@ -319,80 +357,112 @@ void bind_capture(nb::module_& m) {
     const CUgraphNode* nodes = nullptr;
     const CUgraphEdgeData* data = nullptr;
     std::size_t count = 0;
-    CUCORE_CALL(cuStreamGetCaptureInfo(stream.handle(), &status, &id, &graph, &nodes, &data, &count));
-    return nb::make_tuple(static_cast<int>(status), static_cast<unsigned long long>(id), number(graph),
+    CUCORE_CALL(
+        cuStreamGetCaptureInfo(stream.handle(), &status, &id, &graph, &nodes, &data, &count));
+    return nb::make_tuple(static_cast<int>(status), static_cast<unsigned long long>(id),
+                          number(graph),
                           handles_of(std::vector<CUgraphNode>(nodes, nodes + count)));
   });
   m.def("capture_continue_after", [](const Stream& stream, const Handles& nodes) {
     std::vector<CUgraphNode> list = nodes_of(nodes);
-    CUCORE_CALL(cuStreamUpdateCaptureDependencies(stream.handle(), list.data(), nullptr, list.size(),
-                                                  CU_STREAM_SET_CAPTURE_DEPENDENCIES));
+    CUCORE_CALL(cuStreamUpdateCaptureDependencies(stream.handle(), list.data(), nullptr,
+                                                  list.size(), CU_STREAM_SET_CAPTURE_DEPENDENCIES));
   });
-  m.def("launch_host", [](const Stream& stream, nb::handle callable, std::size_t address, std::size_t data) {
-    const HostCall call = host_call(callable, address, data);
-    CUCORE_CALL(cuLaunchHostFunc(stream.handle(), call.function, call.data));
-  }, "stream"_a, "callable"_a.none(), "address"_a, "data"_a);
+  m.def(
+      "launch_host",
+      [](const Stream& stream, nb::handle callable, std::size_t address, std::size_t data) {
+        const HostCall call = host_call(callable, address, data);
+        CUCORE_CALL(cuLaunchHostFunc(stream.handle(), call.function, call.data));
+      },
+      "stream"_a, "callable"_a.none(), "address"_a, "data"_a);
 }
 
 void bind_exec(nb::module_& m) {
-  nb::class_<PyGraph> cls(m, "Graph", nb::is_weak_referenceable(),
-                          "A graph ready to launch: made by GraphBuilder.complete() or GraphDefinition.instantiate().");
+  nb::class_<PyGraph> cls(
+      m, "Graph", nb::is_weak_referenceable(),
+      "A graph ready to launch: made by GraphBuilder.complete() or GraphDefinition.instantiate().");
   nb::setattr(cls, "__module__", nb::str("cuda.core.graph"));
-  def_fast<graph_launch>(cls, "launch", "launch($self, stream)\n--\n\nRun the whole graph, ordered on a stream.");
-  def_fast<graph_upload>(cls, "upload",
-                         "upload($self, stream)\n--\n\nMake the device ready, so that the first launch is as fast as "
-                         "the others.");
-  cls.def("close", [](PyGraph& g) {
-    g.graph.close();
-    g.keep.reset();
-  }, "Give the graph up; does nothing the second time.");
-  cls.def_prop_ro("is_closed", [](const PyGraph& g) { return g.graph.handle() == nullptr; }, "True after close().");
-  cls.def_prop_ro("handle", [](const PyGraph& g) {
-    return driver_object("CUgraphExec", number(g.graph.handle()));
-  }, "The driver's handle, for cuda.bindings.");
-  cls.def_prop_ro("_keep", [](const PyGraph& g) -> nb::object { return g.keep.is_valid() ? g.keep : nb::none(); });
-  cls.def("update", [](PyGraph& g, nb::handle source) {
-    nb::object definition = nb::module_::import_("cuda.core.graph").attr("_definition_of")(source);
-    g.graph.update(nb::cast<const GraphDefinition&>(definition.attr("_def")));
-    g.keep = nb::make_tuple(g.keep, definition.attr("_state"));
-  }, "source"_a, "Take the parameters of a graph of the same shape over.");
-  cls.def("__getitem__", [](nb::handle self, nb::handle node) {
-    return nb::module_::import_("cuda.core.graph").attr("_executable_node")(self, node);
-  }, "node"_a);
+  def_fast<graph_launch>(cls, "launch",
+                         "launch($self, stream)\n--\n\nRun the whole graph, ordered on a stream.");
+  def_fast<graph_upload>(
+      cls, "upload",
+      "upload($self, stream)\n--\n\nMake the device ready, so that the first launch is as fast as "
+      "the others.");
+  cls.def(
+      "close",
+      [](PyGraph& g) {
+        g.graph.close();
+        g.keep.reset();
+      },
+      "Give the graph up; does nothing the second time.");
+  cls.def_prop_ro(
+      "is_closed", [](const PyGraph& g) { return g.graph.handle() == nullptr; },
+      "True after close().");
+  cls.def_prop_ro(
+      "handle",
+      [](const PyGraph& g) { return driver_object("CUgraphExec", number(g.graph.handle())); },
+      "The driver's handle, for cuda.bindings.");
+  cls.def_prop_ro("_keep", [](const PyGraph& g) -> nb::object {
+    return g.keep.is_valid() ? g.keep : nb::none();
+  });
+  cls.def(
+      "update",
+      [](PyGraph& g, nb::handle source) {
+        nb::object definition =
+            nb::module_::import_("cuda.core.graph").attr("_definition_of")(source);
+        g.graph.update(nb::cast<const GraphDefinition&>(definition.attr("_def")));
+        g.keep = nb::make_tuple(g.keep, definition.attr("_state"));
+      },
+      "source"_a, "Take the parameters of a graph of the same shape over.");
+  cls.def(
+      "__getitem__",
+      [](nb::handle self, nb::handle node) {
+        return nb::module_::import_("cuda.core.graph").attr("_executable_node")(self, node);
+      },
+      "node"_a);
   const auto node = [](std::size_t h) { return reinterpret_cast<CUgraphNode>(h); };
-  cls.def("_set_kernel", [=](const PyGraph& g, std::size_t n, const LaunchConfig& config, nb::handle kernel,
-                             nb::handle args) {
+  cls.def("_set_kernel", [=](const PyGraph& g, std::size_t n, const LaunchConfig& config,
+                             nb::handle kernel, nb::handle args) {
     with_arguments(kernel, args, [&](const Kernel& k, void** pointers) {
       const CUDA_KERNEL_NODE_PARAMS params = kernel_node_params(config, k, pointers);
       CUCORE_CALL(cuGraphExecKernelNodeSetParams(exec_of(g), node(n), &params));
     });
   });
-  cls.def("_set_memcpy", [=](const PyGraph& g, std::size_t n, std::size_t dst, std::size_t src, std::size_t size) {
-    const CUDA_MEMCPY3D params = memcpy_params(dst, src, size);
-    CUcontext context = nullptr;
-    CUCORE_CALL(cuCtxGetCurrent(&context));
-    CUCORE_CALL(cuGraphExecMemcpyNodeSetParams(exec_of(g), node(n), &params, context));
-  });
-  cls.def("_set_memset", [=](const PyGraph& g, std::size_t n, std::size_t dst, unsigned value, unsigned element_size,
-                             std::size_t width, std::size_t height, std::size_t pitch) {
-    const CUDA_MEMSET_NODE_PARAMS params = memset_params(memset_of(dst, value, element_size, width, height, pitch));
-    CUcontext context = nullptr;
-    CUCORE_CALL(cuCtxGetCurrent(&context));
-    CUCORE_CALL(cuGraphExecMemsetNodeSetParams(exec_of(g), node(n), &params, context));
-  });
-  cls.def("_set_host", [=](const PyGraph& g, std::size_t n, nb::handle callable, std::size_t address, std::size_t data) {
-    const HostCall call = host_call(callable, address, data);
-    CUDA_HOST_NODE_PARAMS params{};
-    params.fn = call.function;
-    params.userData = call.data;
-    CUCORE_CALL(cuGraphExecHostNodeSetParams(exec_of(g), node(n), &params));
-  }, "node"_a, "callable"_a.none(), "address"_a, "data"_a);
+  cls.def("_set_memcpy",
+          [=](const PyGraph& g, std::size_t n, std::size_t dst, std::size_t src, std::size_t size) {
+            const CUDA_MEMCPY3D params = memcpy_params(dst, src, size);
+            CUcontext context = nullptr;
+            CUCORE_CALL(cuCtxGetCurrent(&context));
+            CUCORE_CALL(cuGraphExecMemcpyNodeSetParams(exec_of(g), node(n), &params, context));
+          });
+  cls.def("_set_memset",
+          [=](const PyGraph& g, std::size_t n, std::size_t dst, unsigned value,
+              unsigned element_size, std::size_t width, std::size_t height, std::size_t pitch) {
+            const CUDA_MEMSET_NODE_PARAMS params =
+                memset_params(memset_of(dst, value, element_size, width, height, pitch));
+            CUcontext context = nullptr;
+            CUCORE_CALL(cuCtxGetCurrent(&context));
+            CUCORE_CALL(cuGraphExecMemsetNodeSetParams(exec_of(g), node(n), &params, context));
+          });
+  cls.def(
+      "_set_host",
+      [=](const PyGraph& g, std::size_t n, nb::handle callable, std::size_t address,
+          std::size_t data) {
+        const HostCall call = host_call(callable, address, data);
+        CUDA_HOST_NODE_PARAMS params{};
+        params.fn = call.function;
+        params.userData = call.data;
+        CUCORE_CALL(cuGraphExecHostNodeSetParams(exec_of(g), node(n), &params));
+      },
+      "node"_a, "callable"_a.none(), "address"_a, "data"_a);
   cls.def("_set_child", [=](const PyGraph& g, std::size_t n, const GraphDefinition& child) {
     CUCORE_CALL(cuGraphExecChildGraphNodeSetParams(exec_of(g), node(n), child.handle()));
   });
   cls.def("_set_event", [=](const PyGraph& g, std::size_t n, bool record, const Event& event) {
-    if (record) CUCORE_CALL(cuGraphExecEventRecordNodeSetEvent(exec_of(g), node(n), event.handle()));
-    else CUCORE_CALL(cuGraphExecEventWaitNodeSetEvent(exec_of(g), node(n), event.handle()));
+    if (record)
+      CUCORE_CALL(cuGraphExecEventRecordNodeSetEvent(exec_of(g), node(n), event.handle()));
+    else
+      CUCORE_CALL(cuGraphExecEventWaitNodeSetEvent(exec_of(g), node(n), event.handle()));
   });
   cls.def("_set_enabled", [=](const PyGraph& g, std::size_t n, bool on) {
     CUCORE_CALL(cuGraphNodeSetEnabled(exec_of(g), node(n), on ? 1 : 0));
@@ -402,11 +472,15 @@ void bind_exec(nb::module_& m) {
     CUCORE_CALL(cuGraphNodeGetEnabled(exec_of(g), node(n), &on));
     return on != 0;
   });
-  cls.def("_also_keep", [](PyGraph& g, nb::object more) { g.keep = nb::make_tuple(g.keep, std::move(more)); });
-  cls.def("__eq__", [](const PyGraph& a, nb::handle other) -> nb::object {
-    if (!nb::isinstance<PyGraph>(other)) return nb::steal(Py_NewRef(Py_NotImplemented));
-    return nb::bool_(a.graph.handle() == nb::cast<const PyGraph&>(other).graph.handle());
-  }, "other"_a.none());
+  cls.def("_also_keep",
+          [](PyGraph& g, nb::object more) { g.keep = nb::make_tuple(g.keep, std::move(more)); });
+  cls.def(
+      "__eq__",
+      [](const PyGraph& a, nb::handle other) -> nb::object {
+        if (!nb::isinstance<PyGraph>(other)) return nb::steal(Py_NewRef(Py_NotImplemented));
+        return nb::bool_(a.graph.handle() == nb::cast<const PyGraph&>(other).graph.handle());
+      },
+      "other"_a.none());
   cls.def("__hash__", [](const PyGraph& g) { return std::hash<void*>{}(g.graph.handle()) ^ 0x47; });
   cls.def("__repr__", [](const PyGraph& g) {
     if (g.graph.handle() == nullptr) return std::string{"<Graph closed>"};

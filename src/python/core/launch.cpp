@@ -15,15 +15,17 @@ Dim3 dim3_argument(PyObject* object, const char* name) {
       nb::object number = nb::steal(PyNumber_Index(item));
       if (!number.is_valid()) {
         PyErr_Clear();
-        PyErr_Format(PyExc_TypeError, "LaunchConfig: %s must be an int or a tuple of one to three ints, not %s", name,
-                     Py_TYPE(object)->tp_name);
+        PyErr_Format(PyExc_TypeError,
+                     "LaunchConfig: %s must be an int or a tuple of one to three ints, not %s",
+                     name, Py_TYPE(object)->tp_name);
         throw nb::python_error();
       }
       return PyLong_AsLongLong(number.ptr());
     }();
     if (value == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
     if (value < 1 || value > 0x7fffffffLL) {
-      PyErr_Format(PyExc_ValueError, "LaunchConfig: %s must have values of at least 1 that fit in 31 bits, not %lld",
+      PyErr_Format(PyExc_ValueError,
+                   "LaunchConfig: %s must have values of at least 1 that fit in 31 bits, not %lld",
                    name, value);
       throw nb::python_error();
     }
@@ -33,7 +35,8 @@ Dim3 dim3_argument(PyObject* object, const char* name) {
     const bool is_tuple = PyTuple_Check(object) != 0;
     const Py_ssize_t n = is_tuple ? PyTuple_GET_SIZE(object) : PyList_GET_SIZE(object);
     if (n < 1 || n > 3) {
-      PyErr_Format(PyExc_ValueError, "LaunchConfig: %s takes one to three dimensions, not %zd", name, n);
+      PyErr_Format(PyExc_ValueError, "LaunchConfig: %s takes one to three dimensions, not %zd",
+                   name, n);
       throw nb::python_error();
     }
     for (Py_ssize_t i = 0; i < n; ++i) {
@@ -53,17 +56,24 @@ bool truth(PyObject* object, bool fallback) {
 }
 
 LaunchConfig parse_config(PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-  static const Names<7> names{"grid", "cluster", "block", "shmem_size", "is_cooperative",
-                              "programmatic_stream_serialization", "cooperative_launch"};
+  static const Names<7> names{"grid",
+                              "cluster",
+                              "block",
+                              "shmem_size",
+                              "is_cooperative",
+                              "programmatic_stream_serialization",
+                              "cooperative_launch"};
   std::array<PyObject*, 7> given;
   parse("LaunchConfig", names, 6, 0, args, nargs, kwnames, given);
   LaunchConfig config;
   if (given[0] == nullptr || given[0] == Py_None || given[2] == nullptr || given[2] == Py_None) {
-    throw nb::value_error("LaunchConfig: grid and block are needed: LaunchConfig(grid=..., block=...)");
+    throw nb::value_error(
+        "LaunchConfig: grid and block are needed: LaunchConfig(grid=..., block=...)");
   }
   config.grid = dim3_argument(given[0], "grid");
   config.block = dim3_argument(given[2], "block");
-  if (given[1] != nullptr && given[1] != Py_None) config.cluster = dim3_argument(given[1], "cluster");
+  if (given[1] != nullptr && given[1] != Py_None)
+    config.cluster = dim3_argument(given[1], "cluster");
   if (given[3] != nullptr && given[3] != Py_None) {
     const std::size_t bytes = size_argument(given[3], "shmem_size");
     if (bytes > 0xffffffffu) throw nb::value_error("LaunchConfig: shmem_size must fit in 32 bits");
@@ -79,7 +89,9 @@ LaunchConfig parse_config(PyObject* const* args, Py_ssize_t nargs, PyObject* kwn
 
 PyObject* config_call(PyObject* type, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   try {
-    return wrap(nb::handle{type}, parse_config(args, PyVectorcall_NARGS(nargsf), kwnames)).release().ptr();
+    return wrap(nb::handle{type}, parse_config(args, PyVectorcall_NARGS(nargsf), kwnames))
+        .release()
+        .ptr();
   } catch (...) {
     set_python_error();
     return nullptr;
@@ -91,8 +103,8 @@ nb::object tuple_of(const Dim3& d) { return nb::make_tuple(d.x, d.y, d.z); }
 PyObject* config_reduce(const LaunchConfig& c) {
   nb::object cluster = c.cluster ? tuple_of(*c.cluster) : nb::none();
   return nb::make_tuple(nb::module_::import_("cuda.core").attr("LaunchConfig"),
-                        nb::make_tuple(tuple_of(c.grid), cluster, tuple_of(c.block), c.shmem_size, c.is_cooperative,
-                                       c.programmatic_stream_serialization))
+                        nb::make_tuple(tuple_of(c.grid), cluster, tuple_of(c.block), c.shmem_size,
+                                       c.is_cooperative, c.programmatic_stream_serialization))
       .release()
       .ptr();
 }
@@ -100,21 +112,28 @@ PyObject* config_reduce(const LaunchConfig& c) {
 /// launch(stream, config, kernel, *kernel_args)
 PyObject* launch_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   if (kwnames != nullptr && PyTuple_GET_SIZE(kwnames) != 0) {
-    PyErr_SetString(PyExc_TypeError, "launch() takes no keyword arguments: launch(stream, config, kernel, *kernel_args)");
+    PyErr_SetString(
+        PyExc_TypeError,
+        "launch() takes no keyword arguments: launch(stream, config, kernel, *kernel_args)");
     return nullptr;
   }
   if (nargs < 3) {
-    PyErr_Format(PyExc_TypeError, "launch() needs a stream, a LaunchConfig and a kernel; %zd given", nargs);
+    PyErr_Format(PyExc_TypeError, "launch() needs a stream, a LaunchConfig and a kernel; %zd given",
+                 nargs);
     return nullptr;
   }
-  static PyTypeObject* const config_type = reinterpret_cast<PyTypeObject*>(nb::type<LaunchConfig>().ptr());
+  static PyTypeObject* const config_type =
+      reinterpret_cast<PyTypeObject*>(nb::type<LaunchConfig>().ptr());
   if (Py_TYPE(args[1]) != config_type) {
-    PyErr_Format(PyExc_TypeError, "launch(): config must be a LaunchConfig, not %s", Py_TYPE(args[1])->tp_name);
+    PyErr_Format(PyExc_TypeError, "launch(): config must be a LaunchConfig, not %s",
+                 Py_TYPE(args[1])->tp_name);
     return nullptr;
   }
-  static PyTypeObject* const kernel_type = reinterpret_cast<PyTypeObject*>(nb::type<Kernel>().ptr());
+  static PyTypeObject* const kernel_type =
+      reinterpret_cast<PyTypeObject*>(nb::type<Kernel>().ptr());
   if (!PyObject_TypeCheck(args[2], kernel_type)) {
-    PyErr_Format(PyExc_TypeError, "launch(): kernel must be a Kernel, not %s", Py_TYPE(args[2])->tp_name);
+    PyErr_Format(PyExc_TypeError, "launch(): kernel must be a Kernel, not %s",
+                 Py_TYPE(args[2])->tp_name);
     return nullptr;
   }
   Stream storage;
@@ -124,10 +143,12 @@ PyObject* launch_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, Py
   packed.pack(kernel, args + 3, static_cast<std::size_t>(nargs - 3));
   const LaunchConfig& config = self_of<LaunchConfig>(args[1]);
   {
-    nb::gil_scoped_release release;  // a full queue waits for the device, whose host callbacks need the GIL
+    nb::gil_scoped_release
+        release;  // a full queue waits for the device, whose host callbacks need the GIL
     launch_raw(stream, config, kernel, packed.pointers());
   }
-  static PyTypeObject* const stream_type = reinterpret_cast<PyTypeObject*>(nb::type<Stream>().ptr());
+  static PyTypeObject* const stream_type =
+      reinterpret_cast<PyTypeObject*>(nb::type<Stream>().ptr());
   if (Py_TYPE(args[0]) != stream_type) retain_in_graph(args[0], args + 2, nargs - 2);
   Py_RETURN_NONE;
 }
@@ -135,9 +156,10 @@ PyObject* launch_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, Py
 }  // namespace
 
 void bind_launch(nb::module_& m) {
-  nb::class_<LaunchConfig> cls(m, "LaunchConfig", nb::is_weak_referenceable(),
-                               "How many threads run a kernel: LaunchConfig(grid=..., block=...), ints or tuples.\n\n"
-                               "With a cluster, the grid counts clusters, a cluster blocks and a block threads.");
+  nb::class_<LaunchConfig> cls(
+      m, "LaunchConfig", nb::is_weak_referenceable(),
+      "How many threads run a kernel: LaunchConfig(grid=..., block=...), ints or tuples.\n\n"
+      "With a cluster, the grid counts clusters, a cluster blocks and a block threads.");
   set_module(cls);
   set_type_call(cls, config_call);
   cls.def_prop_ro("grid", [](const LaunchConfig& c) { return tuple_of(c.grid); });
@@ -149,10 +171,13 @@ void bind_launch(nb::module_& m) {
   cls.def_ro("is_cooperative", &LaunchConfig::is_cooperative);
   cls.def_ro("cooperative_launch", &LaunchConfig::is_cooperative);
   cls.def_ro("programmatic_stream_serialization", &LaunchConfig::programmatic_stream_serialization);
-  cls.def("__eq__", [](const LaunchConfig& a, nb::handle other) -> nb::object {
-    if (!nb::isinstance<LaunchConfig>(other)) return nb::steal(Py_NewRef(Py_NotImplemented));
-    return nb::bool_(a == nb::cast<const LaunchConfig&>(other));
-  }, "other"_a.none());
+  cls.def(
+      "__eq__",
+      [](const LaunchConfig& a, nb::handle other) -> nb::object {
+        if (!nb::isinstance<LaunchConfig>(other)) return nb::steal(Py_NewRef(Py_NotImplemented));
+        return nb::bool_(a == nb::cast<const LaunchConfig&>(other));
+      },
+      "other"_a.none());
   cls.def("__hash__", [](const LaunchConfig& c) {
     std::size_t h = 17;
     const auto mix = [&](std::size_t v) { h = h * 1000003 ^ v; };
@@ -167,7 +192,8 @@ void bind_launch(nb::module_& m) {
   });
   cls.def("__repr__", [](const LaunchConfig& c) {
     const auto text = [](const Dim3& d) {
-      return "(" + std::to_string(d.x) + ", " + std::to_string(d.y) + ", " + std::to_string(d.z) + ")";
+      return "(" + std::to_string(d.x) + ", " + std::to_string(d.y) + ", " + std::to_string(d.z) +
+             ")";
     };
     std::string out = "LaunchConfig(grid=" + text(c.grid);
     if (c.cluster) out += ", cluster=" + text(*c.cluster);
@@ -180,8 +206,10 @@ void bind_launch(nb::module_& m) {
   add_function(m, "launch", &guarded<launch_function>,
                "launch(stream, config, kernel, /, *kernel_args)\n--\n\n"
                "Start a kernel on a stream, or record it in a graph through a GraphBuilder.\n\n"
-               "Arguments are checked against the kernel's parameters: buffers and ints are addresses, NumPy and ctypes\n"
-               "scalars and structures go by value, bool, int, float and complex where the parameter's size fits them.");
+               "Arguments are checked against the kernel's parameters: buffers and ints are "
+               "addresses, NumPy and ctypes\n"
+               "scalars and structures go by value, bool, int, float and complex where the "
+               "parameter's size fits them.");
 }
 CUCORE_BIND(kBindLaunch, bind_launch)
 

@@ -13,7 +13,8 @@ namespace {
 
 CUmemLocation location(int type, int id) { return {static_cast<CUmemLocationType>(type), {id}}; }
 
-PoolOptions pool_options(int type, int location_type, int location_id, bool ipc_enabled, std::size_t max_size) {
+PoolOptions pool_options(int type, int location_type, int location_id, bool ipc_enabled,
+                         std::size_t max_size) {
   PoolOptions options;
   options.type = static_cast<CUmemAllocationType>(type);
   options.location = location(location_type, location_id);
@@ -37,14 +38,18 @@ void bind_native_memory(nb::module_& m) {
     return Native{MemoryPool::default_of(location(location_type, location_id),
                                          static_cast<CUmemAllocationType>(type))};
   });
-  cls.def_static("create_pool", [](int type, int location_type, int location_id, bool ipc, std::size_t max_size) {
-    return Native{MemoryPool::create(pool_options(type, location_type, location_id, ipc, max_size))};
-  });
+  cls.def_static("create_pool",
+                 [](int type, int location_type, int location_id, bool ipc, std::size_t max_size) {
+                   return Native{MemoryPool::create(
+                       pool_options(type, location_type, location_id, ipc, max_size))};
+                 });
   cls.def_static("import_pool", [](int fd, int type, int location_type, int location_id) {
-    return Native{MemoryPool::from_file_descriptor(fd, pool_options(type, location_type, location_id, true, 0))};
+    return Native{MemoryPool::from_file_descriptor(
+        fd, pool_options(type, location_type, location_id, true, 0))};
   });
   cls.def_static("legacy_pinned", [] { return Native{std::make_shared<LegacyPinnedMemory>()}; });
-  cls.def_static("synchronous", [](int device) { return Native{std::make_shared<SynchronousMemory>(device)}; });
+  cls.def_static("synchronous",
+                 [](int device) { return Native{std::make_shared<SynchronousMemory>(device)}; });
   cls.def_static("graph", [](int device) { return Native{std::make_shared<GraphMemory>(device)}; });
   cls.def("close", [](Native& n) { n.resource.reset(); });
   cls.def_prop_ro("is_closed", [](const Native& n) { return n.resource == nullptr; });
@@ -54,7 +59,8 @@ void bind_native_memory(nb::module_& m) {
   cls.def_prop_ro("is_handle_owned", [](const Native& n) { return n.pool().is_handle_owned(); });
   cls.def_prop_ro("is_ipc_enabled", [](const Native& n) { return n.pool().is_ipc_enabled(); });
   cls.def_prop_ro("is_mapped", [](const Native& n) { return n.pool().is_mapped(); });
-  cls.def_prop_ro("device_id", [](const Native& n) { return n.resource ? n.resource->device_id() : -1; });
+  cls.def_prop_ro("device_id",
+                  [](const Native& n) { return n.resource ? n.resource->device_id() : -1; });
   cls.def("attribute", [](const Native& n, int attribute) {
     return n.pool().attribute(static_cast<CUmemPool_attribute>(attribute));
   });
@@ -76,7 +82,8 @@ void bind_native_memory(nb::module_& m) {
   cls.def("set_access", [](const Native& n, int device, int flags) {
     n.pool().set_access(device, static_cast<CUmemAccess_flags>(flags));
   });
-  cls.def("access", [](const Native& n, int device) { return static_cast<int>(n.pool().access(device)); });
+  cls.def("access",
+          [](const Native& n, int device) { return static_cast<int>(n.pool().access(device)); });
   cls.def("graph_attribute", [](const Native& n, int attribute) {
     return graph_memory(n).attribute(static_cast<CUgraphMem_attribute>(attribute));
   });
@@ -84,11 +91,15 @@ void bind_native_memory(nb::module_& m) {
     graph_memory(n).reset_attribute(static_cast<CUgraphMem_attribute>(attribute));
   });
   cls.def("trim_graph", [](const Native& n) { graph_memory(n).trim(); });
-  cls.def("deallocate", [](const Native& n, nb::handle ptr, std::size_t size, nb::handle stream) {
-    if (n.resource == nullptr) throw InvalidStateError("the memory resource is closed");
-    Stream on = stream.is_none() ? Stream::view(default_stream_handle()) : stream_argument(stream.ptr(), "deallocate");
-    n.resource->deallocate(pointer_argument(ptr.ptr()), size, on);
-  }, "ptr"_a.none(), "size"_a, "stream"_a.none());
+  cls.def(
+      "deallocate",
+      [](const Native& n, nb::handle ptr, std::size_t size, nb::handle stream) {
+        if (n.resource == nullptr) throw InvalidStateError("the memory resource is closed");
+        Stream on = stream.is_none() ? Stream::view(default_stream_handle())
+                                     : stream_argument(stream.ptr(), "deallocate");
+        n.resource->deallocate(pointer_argument(ptr.ptr()), size, on);
+      },
+      "ptr"_a.none(), "size"_a, "stream"_a.none());
 
   // Plain device allocations shared between processes.
   m.def("ipc_get_mem_handle", [](std::size_t ptr) {
@@ -107,48 +118,56 @@ void bind_native_memory(nb::module_& m) {
   m.def("ipc_close_mem_handle", [](std::size_t ptr) { CUCORE_CALL(cuIpcCloseMemHandle(ptr)); });
 
   // Managed memory: advice, prefetch, ranges.
-  m.def("mem_advise", [](std::size_t ptr, std::size_t size, int advice, int location_type, int location_id) {
-    CUCORE_CALL(cuMemAdvise(ptr, size, static_cast<CUmem_advise>(advice), location(location_type, location_id)));
-  });
+  m.def("mem_advise",
+        [](std::size_t ptr, std::size_t size, int advice, int location_type, int location_id) {
+          CUCORE_CALL(cuMemAdvise(ptr, size, static_cast<CUmem_advise>(advice),
+                                  location(location_type, location_id)));
+        });
   m.def("mem_range_attribute", [](std::size_t ptr, std::size_t size, int attribute) {
     int value = 0;
-    CUCORE_CALL(cuMemRangeGetAttribute(&value, sizeof value, static_cast<CUmem_range_attribute>(attribute), ptr, size));
+    CUCORE_CALL(cuMemRangeGetAttribute(&value, sizeof value,
+                                       static_cast<CUmem_range_attribute>(attribute), ptr, size));
     return value;
   });
   m.def("mem_range_accessed_by", [](std::size_t ptr, std::size_t size, int count) {
     std::vector<int> ids(static_cast<std::size_t>(count), -2);
-    CUCORE_CALL(cuMemRangeGetAttribute(ids.data(), ids.size() * sizeof(int), CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, ptr,
-                                       size));
+    CUCORE_CALL(cuMemRangeGetAttribute(ids.data(), ids.size() * sizeof(int),
+                                       CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, ptr, size));
     return ids;
   });
-  m.def("mem_prefetch", [](std::size_t ptr, std::size_t size, int location_type, int location_id, nb::handle stream) {
+  m.def("mem_prefetch", [](std::size_t ptr, std::size_t size, int location_type, int location_id,
+                           nb::handle stream) {
     const Stream on = stream_argument(stream.ptr(), "prefetch");
-    CUCORE_CALL(cuMemPrefetchAsync(ptr, size, location(location_type, location_id), 0, on.handle()));
+    CUCORE_CALL(
+        cuMemPrefetchAsync(ptr, size, location(location_type, location_id), 0, on.handle()));
   });
-  m.def("mem_batch", [](int what, std::vector<std::size_t> ptrs, std::vector<std::size_t> sizes,
-                        std::vector<int> location_types, std::vector<int> location_ids, nb::handle stream) {
-    const Stream on = stream_argument(stream.ptr(), "batch");
-    std::vector<CUdeviceptr> addresses(ptrs.begin(), ptrs.end());
-    std::vector<CUmemLocation> locations;
-    std::vector<std::size_t> indices;
-    for (std::size_t i = 0; i < location_types.size(); ++i) {
-      locations.push_back(location(location_types[i], location_ids[i]));
-      indices.push_back(i);
-    }
-    const std::size_t n = addresses.size();
-    if (what == 0) {
-      CUCORE_CALL(cuMemPrefetchBatchAsync(addresses.data(), sizes.data(), n, locations.data(), indices.data(),
-                                          locations.size(), 0, on.handle()));
-    } else if (what == 1) {
-      CUCORE_CALL(cuMemDiscardBatchAsync(addresses.data(), sizes.data(), n, 0, on.handle()));
-    } else {
-      CUCORE_CALL(cuMemDiscardAndPrefetchBatchAsync(addresses.data(), sizes.data(), n, locations.data(),
-                                                    indices.data(), locations.size(), 0, on.handle()));
-    }
-  });
+  m.def("mem_batch",
+        [](int what, std::vector<std::size_t> ptrs, std::vector<std::size_t> sizes,
+           std::vector<int> location_types, std::vector<int> location_ids, nb::handle stream) {
+          const Stream on = stream_argument(stream.ptr(), "batch");
+          std::vector<CUdeviceptr> addresses(ptrs.begin(), ptrs.end());
+          std::vector<CUmemLocation> locations;
+          std::vector<std::size_t> indices;
+          for (std::size_t i = 0; i < location_types.size(); ++i) {
+            locations.push_back(location(location_types[i], location_ids[i]));
+            indices.push_back(i);
+          }
+          const std::size_t n = addresses.size();
+          if (what == 0) {
+            CUCORE_CALL(cuMemPrefetchBatchAsync(addresses.data(), sizes.data(), n, locations.data(),
+                                                indices.data(), locations.size(), 0, on.handle()));
+          } else if (what == 1) {
+            CUCORE_CALL(cuMemDiscardBatchAsync(addresses.data(), sizes.data(), n, 0, on.handle()));
+          } else {
+            CUCORE_CALL(cuMemDiscardAndPrefetchBatchAsync(addresses.data(), sizes.data(), n,
+                                                          locations.data(), indices.data(),
+                                                          locations.size(), 0, on.handle()));
+          }
+        });
   // One attribute set per copy: (order, src location, dst location, flags)
-  m.def("memcpy_batch", [](std::vector<std::size_t> dsts, std::vector<std::size_t> srcs, std::vector<std::size_t> sizes,
-                           std::vector<std::vector<int>> attributes, nb::handle stream) {
+  m.def("memcpy_batch", [](std::vector<std::size_t> dsts, std::vector<std::size_t> srcs,
+                           std::vector<std::size_t> sizes, std::vector<std::vector<int>> attributes,
+                           nb::handle stream) {
     const Stream on = stream_argument(stream.ptr(), "copy_batch");
     std::vector<CUdeviceptr> into(dsts.begin(), dsts.end());
     std::vector<CUdeviceptr> from(srcs.begin(), srcs.end());
@@ -163,8 +182,8 @@ void bind_native_memory(nb::module_& m) {
       attrs.push_back(a);
       indices.push_back(i);
     }
-    CUCORE_CALL(cuMemcpyBatchAsync(into.data(), from.data(), sizes.data(), into.size(), attrs.data(), indices.data(),
-                                   attrs.size(), on.handle()));
+    CUCORE_CALL(cuMemcpyBatchAsync(into.data(), from.data(), sizes.data(), into.size(),
+                                   attrs.data(), indices.data(), attrs.size(), on.handle()));
   });
 }
 CUCORE_BIND(kBindMemory, bind_native_memory)

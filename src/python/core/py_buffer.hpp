@@ -19,8 +19,10 @@ struct Native {
   [[nodiscard]] MemoryPool& pool() const;  ///< throws when it is closed or no pool
 };
 
-/// What `resource.allocate(size, stream=stream)` returns; calls a built-in resource without going through Python.
-nb::object allocate_from(nb::handle resource, PyObject* size, PyObject* stream, const char* function);
+/// What `resource.allocate(size, stream=stream)` returns; calls a built-in resource without going
+/// through Python.
+nb::object allocate_from(nb::handle resource, PyObject* size, PyObject* stream,
+                         const char* function);
 
 /// A new Buffer around memory: a ManagedBuffer when the memory is managed.
 nb::object make_buffer(PyBuffer&& value, bool managed);

@@ -1,4 +1,5 @@
-// resources.cpp: parts of a device (multiprocessors, work queues), contexts on them, checkpoints, graphics.
+// resources.cpp: parts of a device (multiprocessors, work queues), contexts on them, checkpoints,
+// graphics.
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -26,30 +27,39 @@ void bind_resource(nb::module_& m) {
   cls.def_static("of_context", [](const Context& context, int type) {
     Resource r;
     if (context.is_green()) {
-      CUCORE_CALL(cuGreenCtxGetDevResource(context.green_handle(), &r.raw, static_cast<CUdevResourceType>(type)));
+      CUCORE_CALL(cuGreenCtxGetDevResource(context.green_handle(), &r.raw,
+                                           static_cast<CUdevResourceType>(type)));
     } else {
-      CUCORE_CALL(cuCtxGetDevResource(context.handle(), &r.raw, static_cast<CUdevResourceType>(type)));
+      CUCORE_CALL(
+          cuCtxGetDevResource(context.handle(), &r.raw, static_cast<CUdevResourceType>(type)));
     }
     return r;
   });
   cls.def_static("of_stream", [](const Stream& stream, int type) {
     Resource r;
-    CUCORE_CALL(cuStreamGetDevResource(stream.handle(), &r.raw, static_cast<CUdevResourceType>(type)));
+    CUCORE_CALL(
+        cuStreamGetDevResource(stream.handle(), &r.raw, static_cast<CUdevResourceType>(type)));
     return r;
   });
-  cls.def_prop_ro("address", [](const Resource& r) { return reinterpret_cast<std::uintptr_t>(&r.raw); });
+  cls.def_prop_ro("address",
+                  [](const Resource& r) { return reinterpret_cast<std::uintptr_t>(&r.raw); });
   cls.def_prop_ro("type", [](const Resource& r) { return static_cast<int>(r.raw.type); });
   cls.def_prop_ro("sm_count", [](const Resource& r) { return r.raw.sm.smCount; });
-  cls.def_prop_ro("min_partition_size", [](const Resource& r) { return r.raw.sm.minSmPartitionSize; });
-  cls.def_prop_ro("coscheduled_alignment", [](const Resource& r) { return r.raw.sm.smCoscheduledAlignment; });
+  cls.def_prop_ro("min_partition_size",
+                  [](const Resource& r) { return r.raw.sm.minSmPartitionSize; });
+  cls.def_prop_ro("coscheduled_alignment",
+                  [](const Resource& r) { return r.raw.sm.smCoscheduledAlignment; });
   cls.def_prop_ro("flags", [](const Resource& r) { return r.raw.sm.flags; });
   cls.def_prop_ro("device", [](const Resource& r) { return r.raw.wqConfig.device; });
-  cls.def_prop_rw("concurrency_limit", [](const Resource& r) { return r.raw.wqConfig.wqConcurrencyLimit; },
-                  [](Resource& r, unsigned limit) { r.raw.wqConfig.wqConcurrencyLimit = limit; });
-  cls.def_prop_rw("sharing_scope", [](const Resource& r) { return static_cast<int>(r.raw.wqConfig.sharingScope); },
-                  [](Resource& r, int scope) {
-                    r.raw.wqConfig.sharingScope = static_cast<CUdevWorkqueueConfigScope>(scope);
-                  });
+  cls.def_prop_rw(
+      "concurrency_limit", [](const Resource& r) { return r.raw.wqConfig.wqConcurrencyLimit; },
+      [](Resource& r, unsigned limit) { r.raw.wqConfig.wqConcurrencyLimit = limit; });
+  cls.def_prop_rw(
+      "sharing_scope",
+      [](const Resource& r) { return static_cast<int>(r.raw.wqConfig.sharingScope); },
+      [](Resource& r, int scope) {
+        r.raw.wqConfig.sharingScope = static_cast<CUdevWorkqueueConfigScope>(scope);
+      });
   // Groups of (sms, coscheduled, preferred coscheduled, flags); sms of 0 lets the driver choose.
   cls.def("split", [](const Resource& r, std::vector<std::vector<unsigned>> groups) {
     std::vector<CU_DEV_SM_RESOURCE_GROUP_PARAMS> params;
@@ -63,8 +73,8 @@ void bind_resource(nb::module_& m) {
     }
     std::vector<CUdevResource> made(groups.size());
     Resource rest;
-    CUCORE_CALL(cuDevSmResourceSplit(made.data(), static_cast<unsigned>(made.size()), &r.raw, &rest.raw, 0,
-                                     params.data()));
+    CUCORE_CALL(cuDevSmResourceSplit(made.data(), static_cast<unsigned>(made.size()), &r.raw,
+                                     &rest.raw, 0, params.data()));
     std::vector<Resource> parts;
     for (const CUdevResource& part : made) parts.push_back({part});
     return std::make_pair(parts, rest);
@@ -82,7 +92,8 @@ void bind_resource(nb::module_& m) {
     std::vector<CUdevResource> raw;
     for (const Resource& r : resources) raw.push_back(r.raw);
     CUdevResourceDesc descriptor = nullptr;
-    CUCORE_CALL(cuDevResourceGenerateDesc(&descriptor, raw.data(), static_cast<unsigned>(raw.size())));
+    CUCORE_CALL(
+        cuDevResourceGenerateDesc(&descriptor, raw.data(), static_cast<unsigned>(raw.size())));
     return Context::create_green(device, descriptor);
   });
 }

@@ -6,7 +6,8 @@ namespace {
 
 const Stream& open_stream(PyObject* self) {
   const Stream& stream = self_of<Stream>(self);
-  if (stream.is_closed()) [[unlikely]] throw InvalidStateError("the stream is closed");
+  if (stream.is_closed()) [[unlikely]]
+    throw InvalidStateError("the stream is closed");
   return stream;
 }
 
@@ -20,7 +21,8 @@ PyObject* stream_close(PyObject* self, PyObject* const*, Py_ssize_t, PyObject*) 
   Py_RETURN_NONE;
 }
 
-PyObject* stream_record(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+PyObject* stream_record(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                        PyObject* kwnames) {
   const Stream& stream = open_stream(self);
   static PyTypeObject* const event_type = reinterpret_cast<PyTypeObject*>(nb::type<Event>().ptr());
   PyObject* event = nullptr;
@@ -36,7 +38,8 @@ PyObject* stream_record(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
   }
   if (event != nullptr && event != Py_None) {
     if (Py_TYPE(event) != event_type) {
-      PyErr_Format(PyExc_TypeError, "record(): event must be an Event or None, not %s", Py_TYPE(event)->tp_name);
+      PyErr_Format(PyExc_TypeError, "record(): event must be an Event or None, not %s",
+                   Py_TYPE(event)->tp_name);
       throw nb::python_error();
     }
     const Event& target = self_of<Event>(event);
@@ -64,7 +67,8 @@ PyObject* stream_wait(PyObject* self, PyObject* const* args, Py_ssize_t nargs, P
     stream.wait(static_cast<StreamRef>(stream_argument(given[0], "wait", storage)));
   } catch (nb::python_error& error) {
     if (!error.matches(PyExc_TypeError)) throw;
-    PyErr_Format(PyExc_ValueError, "wait() takes an Event, a Stream or an object with __cuda_stream__, not %s",
+    PyErr_Format(PyExc_ValueError,
+                 "wait() takes an Event, a Stream or an object with __cuda_stream__, not %s",
                  Py_TYPE(given[0])->tp_name);
     throw nb::python_error();
   }
@@ -75,7 +79,8 @@ PyObject* stream_protocol(PyObject* self, PyObject* const*, Py_ssize_t, PyObject
   return Py_BuildValue("(iK)", 0, reinterpret_cast<unsigned long long>(open_stream(self).handle()));
 }
 
-/// Stream(): a new non-blocking stream on the current device, which is device 0 where nothing is current.
+/// Stream(): a new non-blocking stream on the current device, which is device 0 where nothing is
+/// current.
 PyObject* stream_call(PyObject* type, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   try {
     static const Names<1> names{"options"};
@@ -86,7 +91,9 @@ PyObject* stream_call(PyObject* type, PyObject* const* args, size_t nargsf, PyOb
       context = Context::primary(0);
       context.set_current();
     }
-    return wrap(nb::handle{type}, Stream::create(context, stream_options(given[0]))).release().ptr();
+    return wrap(nb::handle{type}, Stream::create(context, stream_options(given[0])))
+        .release()
+        .ptr();
   } catch (...) {
     set_python_error();
     return nullptr;
@@ -96,68 +103,98 @@ PyObject* stream_call(PyObject* type, PyObject* const* args, size_t nargsf, PyOb
 }  // namespace
 
 void bind_stream(nb::module_& m) {
-  nb::class_<Stream> cls(m, "Stream", nb::is_weak_referenceable(),
-                         "A queue of device work that runs in order: made by Device.create_stream().\n\n"
-                         "A context manager that closes itself; await one in asyncio code.");
+  nb::class_<Stream> cls(
+      m, "Stream", nb::is_weak_referenceable(),
+      "A queue of device work that runs in order: made by Device.create_stream().\n\n"
+      "A context manager that closes itself; await one in asyncio code.");
   set_module(cls);
   set_type_call(cls, stream_call);
-  def_fast<stream_sync>(cls, "sync", "sync($self)\n--\n\nWait until all queued work is done. Ctrl-C gets out.");
-  def_fast<stream_close>(cls, "close",
-                         "close($self)\n--\n\nDestroy the stream; work already queued still runs. Does nothing the "
-                         "second time.");
-  def_fast<stream_record>(cls, "record",
-                          "record($self, event=None, options=None)\n--\n\nMark this point of the queue in an event "
-                          "(a new one when none is given) and return it.");
-  def_fast<stream_wait>(cls, "wait",
-                        "wait($self, event_or_stream)\n--\n\nMake later work here wait for an event, or for what "
-                        "another stream has queued by now.");
-  def_fast<stream_protocol>(cls, "__cuda_stream__",
-                            "__cuda_stream__($self)\n--\n\nThe protocol by which libraries share streams.");
+  def_fast<stream_sync>(cls, "sync",
+                        "sync($self)\n--\n\nWait until all queued work is done. Ctrl-C gets out.");
+  def_fast<stream_close>(
+      cls, "close",
+      "close($self)\n--\n\nDestroy the stream; work already queued still runs. Does nothing the "
+      "second time.");
+  def_fast<stream_record>(
+      cls, "record",
+      "record($self, event=None, options=None)\n--\n\nMark this point of the queue in an event "
+      "(a new one when none is given) and return it.");
+  def_fast<stream_wait>(
+      cls, "wait",
+      "wait($self, event_or_stream)\n--\n\nMake later work here wait for an event, or for what "
+      "another stream has queued by now.");
+  def_fast<stream_protocol>(
+      cls, "__cuda_stream__",
+      "__cuda_stream__($self)\n--\n\nThe protocol by which libraries share streams.");
   cls.def("__enter__", [](nb::object self) { return self; });
   cls.def("__exit__", [](Stream& s, nb::args) { s.close(); });
   cls.def("__await__", [](nb::handle self) {
     return nb::module_::import_("cuda.core._wait").attr("wait")(self).attr("__await__")();
   });
-  cls.def("__eq__", [](const Stream& a, nb::handle other) -> nb::object {
-    if (!nb::isinstance<Stream>(other)) return nb::steal(Py_NewRef(Py_NotImplemented));
-    const Stream& b = nb::cast<const Stream&>(other);
-    return nb::bool_(a.is_closed() == b.is_closed() && a.handle() == b.handle());
-  }, "other"_a.none());
+  cls.def(
+      "__eq__",
+      [](const Stream& a, nb::handle other) -> nb::object {
+        if (!nb::isinstance<Stream>(other)) return nb::steal(Py_NewRef(Py_NotImplemented));
+        const Stream& b = nb::cast<const Stream&>(other);
+        return nb::bool_(a.is_closed() == b.is_closed() && a.handle() == b.handle());
+      },
+      "other"_a.none());
   cls.def("__hash__", [](const Stream& s) { return std::hash<void*>{}(s.handle()) ^ 0x53; });
   cls.def("__repr__", [](const Stream& s) {
     if (s.is_closed()) return std::string{"<Stream closed>"};
     char text[64];
-    std::snprintf(text, sizeof text, "<Stream handle=%#zx>", reinterpret_cast<std::size_t>(s.handle()));
+    std::snprintf(text, sizeof text, "<Stream handle=%#zx>",
+                  reinterpret_cast<std::size_t>(s.handle()));
     return std::string{text};
   });
-  cls.def_prop_ro("is_done", [](nb::handle s) { return open_stream(s.ptr()).is_done(); },
-                  "True when no queued work is left.");
+  cls.def_prop_ro(
+      "is_done", [](nb::handle s) { return open_stream(s.ptr()).is_done(); },
+      "True when no queued work is left.");
   cls.def_prop_ro("is_closed", &Stream::is_closed, "True after close().");
-  cls.def_prop_ro("is_nonblocking", [](nb::handle s) { return open_stream(s.ptr()).is_nonblocking(); },
-                  "True when it does not wait for the legacy default stream.");
-  cls.def_prop_ro("priority", [](nb::handle s) { return open_stream(s.ptr()).priority(); },
-                  "Lower numbers go first.");
-  cls.def_prop_ro("handle", [](const Stream& s) {
-    return driver_object("CUstream", reinterpret_cast<std::uintptr_t>(s.handle()));
-  }, "The driver's handle, for cuda.bindings; int() gives its address.");
-  cls.def_prop_ro("device", [](nb::handle s) { return device_object(open_stream(s.ptr()).device()); },
-                  "The device its work runs on.");
-  cls.def_prop_ro("context", [](nb::handle s) { return wrap(open_stream(s.ptr()).context()); },
-                  "The context it was made in.");
-  cls.def_prop_ro("resources", [](nb::handle s) {
-    return nb::module_::import_("cuda.core._resources").attr("DeviceResources").attr("_of_stream")(s);
-  }, "The device resources its work runs on.");
-  cls.def("create_graph_builder", [](nb::handle s) {
-    open_stream(s.ptr());
-    return nb::module_::import_("cuda.core.graph").attr("GraphBuilder").attr("_init")(s);
-  }, "Start capturing work into a graph through this stream.");
-  cls.def_static("from_handle", [](nb::handle handle) {
-    nb::object number = nb::steal(PyNumber_Long(handle.ptr()));
-    if (!number.is_valid()) throw nb::python_error();
-    void* raw = PyLong_AsVoidPtr(number.ptr());
-    if (raw == nullptr && PyErr_Occurred() != nullptr) throw nb::python_error();
-    return wrap(Stream::view(static_cast<CUstream>(raw)));
-  }, nb::arg("handle"), "Use a stream that somebody else owns, by its address. It must outlive this object.");
+  cls.def_prop_ro(
+      "is_nonblocking", [](nb::handle s) { return open_stream(s.ptr()).is_nonblocking(); },
+      "True when it does not wait for the legacy default stream.");
+  cls.def_prop_ro(
+      "priority", [](nb::handle s) { return open_stream(s.ptr()).priority(); },
+      "Lower numbers go first.");
+  cls.def_prop_ro(
+      "handle",
+      [](const Stream& s) {
+        return driver_object("CUstream", reinterpret_cast<std::uintptr_t>(s.handle()));
+      },
+      "The driver's handle, for cuda.bindings; int() gives its address.");
+  cls.def_prop_ro(
+      "device", [](nb::handle s) { return device_object(open_stream(s.ptr()).device()); },
+      "The device its work runs on.");
+  cls.def_prop_ro(
+      "context", [](nb::handle s) { return wrap(open_stream(s.ptr()).context()); },
+      "The context it was made in.");
+  cls.def_prop_ro(
+      "resources",
+      [](nb::handle s) {
+        return nb::module_::import_("cuda.core._resources")
+            .attr("DeviceResources")
+            .attr("_of_stream")(s);
+      },
+      "The device resources its work runs on.");
+  cls.def(
+      "create_graph_builder",
+      [](nb::handle s) {
+        open_stream(s.ptr());
+        return nb::module_::import_("cuda.core.graph").attr("GraphBuilder").attr("_init")(s);
+      },
+      "Start capturing work into a graph through this stream.");
+  cls.def_static(
+      "from_handle",
+      [](nb::handle handle) {
+        nb::object number = nb::steal(PyNumber_Long(handle.ptr()));
+        if (!number.is_valid()) throw nb::python_error();
+        void* raw = PyLong_AsVoidPtr(number.ptr());
+        if (raw == nullptr && PyErr_Occurred() != nullptr) throw nb::python_error();
+        return wrap(Stream::view(static_cast<CUstream>(raw)));
+      },
+      nb::arg("handle"),
+      "Use a stream that somebody else owns, by its address. It must outlive this object.");
   m.attr("LEGACY_DEFAULT_STREAM") = wrap(Stream::legacy_default());
   m.attr("PER_THREAD_DEFAULT_STREAM") = wrap(Stream::per_thread_default());
 }

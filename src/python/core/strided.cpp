@@ -8,40 +8,51 @@
 namespace cucore::python {
 
 void bind_strided(nb::module_& m) {
-  // capsule -> (ptr, shape, strides or None, (code, bits, lanes), (device type, id), readonly, owner)
+  // capsule -> (ptr, shape, strides or None, (code, bits, lanes), (device type, id), readonly,
+  // owner)
   m.def("import_dlpack", [](nb::handle capsule) {
     ImportedTensor imported = import_dlpack(capsule);
     const DLTensor& t = imported.tensor;
     nb::object shape = nb::steal(PyTuple_New(t.ndim));
-    nb::object strides = t.strides != nullptr ? nb::object(nb::steal(PyTuple_New(t.ndim))) : nb::none();
+    nb::object strides =
+        t.strides != nullptr ? nb::object(nb::steal(PyTuple_New(t.ndim))) : nb::none();
     for (std::int32_t i = 0; i < t.ndim; ++i) {
       PyTuple_SET_ITEM(shape.ptr(), i, PyLong_FromLongLong(t.shape[i]));
-      if (t.strides != nullptr) PyTuple_SET_ITEM(strides.ptr(), i, PyLong_FromLongLong(t.strides[i]));
+      if (t.strides != nullptr)
+        PyTuple_SET_ITEM(strides.ptr(), i, PyLong_FromLongLong(t.strides[i]));
     }
     const std::uintptr_t ptr = reinterpret_cast<std::uintptr_t>(t.data) + t.byte_offset;
     auto* owner = new std::shared_ptr<void>(std::move(imported.owner));
-    nb::capsule held(owner, [](void* p) noexcept { delete static_cast<std::shared_ptr<void>*>(p); });
-    return nb::make_tuple(ptr, shape, strides, nb::make_tuple(t.dtype.code, t.dtype.bits, t.dtype.lanes),
-                          nb::make_tuple(static_cast<int>(t.device.device_type), t.device.device_id),
-                          imported.readonly, held);
+    nb::capsule held(owner,
+                     [](void* p) noexcept { delete static_cast<std::shared_ptr<void>*>(p); });
+    return nb::make_tuple(
+        ptr, shape, strides, nb::make_tuple(t.dtype.code, t.dtype.bits, t.dtype.lanes),
+        nb::make_tuple(static_cast<int>(t.device.device_type), t.device.device_id),
+        imported.readonly, held);
   });
-  m.def("export_dlpack", [](std::uintptr_t ptr, std::vector<std::int64_t> shape,
-                            std::optional<std::vector<std::int64_t>> strides, int code, int bits, int lanes,
-                            int device_type, int device_id, bool readonly, nb::handle max_version, nb::handle dl_device,
-                            nb::handle copy, nb::object keep) {
-    DLTensor t{};
-    t.data = reinterpret_cast<void*>(ptr);
-    t.device = {static_cast<DLDeviceType>(device_type), device_id};
-    t.ndim = static_cast<std::int32_t>(shape.size());
-    t.dtype = {static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(bits), static_cast<std::uint16_t>(lanes)};
-    std::vector<std::int64_t> dense(shape.size(), 1);
-    for (std::size_t i = shape.size(); i > 1; --i) dense[i - 2] = dense[i - 1] * shape[i - 1];
-    t.shape = shape.data();
-    t.strides = strides ? strides->data() : dense.data();
-    check_dlpack_request(t.device, dl_device.ptr(), copy.ptr());
-    return make_dlpack_capsule(t, wants_versioned(max_version.ptr()), readonly, std::move(keep));
-  }, "ptr"_a, "shape"_a, "strides"_a.none(), "code"_a, "bits"_a, "lanes"_a, "device_type"_a, "device_id"_a,
-     "readonly"_a, "max_version"_a.none(), "dl_device"_a.none(), "copy"_a.none(), "keep"_a);
+  m.def(
+      "export_dlpack",
+      [](std::uintptr_t ptr, std::vector<std::int64_t> shape,
+         std::optional<std::vector<std::int64_t>> strides, int code, int bits, int lanes,
+         int device_type, int device_id, bool readonly, nb::handle max_version,
+         nb::handle dl_device, nb::handle copy, nb::object keep) {
+        DLTensor t{};
+        t.data = reinterpret_cast<void*>(ptr);
+        t.device = {static_cast<DLDeviceType>(device_type), device_id};
+        t.ndim = static_cast<std::int32_t>(shape.size());
+        t.dtype = {static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(bits),
+                   static_cast<std::uint16_t>(lanes)};
+        std::vector<std::int64_t> dense(shape.size(), 1);
+        for (std::size_t i = shape.size(); i > 1; --i) dense[i - 2] = dense[i - 1] * shape[i - 1];
+        t.shape = shape.data();
+        t.strides = strides ? strides->data() : dense.data();
+        check_dlpack_request(t.device, dl_device.ptr(), copy.ptr());
+        return make_dlpack_capsule(t, wants_versioned(max_version.ptr()), readonly,
+                                   std::move(keep));
+      },
+      "ptr"_a, "shape"_a, "strides"_a.none(), "code"_a, "bits"_a, "lanes"_a, "device_type"_a,
+      "device_id"_a, "readonly"_a, "max_version"_a.none(), "dl_device"_a.none(), "copy"_a.none(),
+      "keep"_a);
   // (device accessible, host accessible, managed, device id) of any address
   m.def("pointer_traits", [](std::size_t ptr) {
     PyBuffer probe;
@@ -65,26 +76,28 @@ void bind_strided(nb::module_& m) {
     CUCORE_CALL(cuMemcpyAsync(dst, src, size, on.handle()));
   });
   // Rows of `width` bytes, `height` of them, at their own distances.
-  m.def("memcpy_2d_async", [](std::size_t dst, std::size_t dst_pitch, std::size_t src, std::size_t src_pitch,
-                              std::size_t width, std::size_t height, nb::handle stream) {
-    Stream storage;
-    const Stream& on = stream_argument(stream.ptr(), "copy", storage);
-    CUDA_MEMCPY2D p{};
-    p.srcMemoryType = CU_MEMORYTYPE_UNIFIED;
-    p.srcDevice = src;
-    p.srcPitch = src_pitch;
-    p.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
-    p.dstDevice = dst;
-    p.dstPitch = dst_pitch;
-    p.WidthInBytes = width;
-    p.Height = height;
-    nb::gil_scoped_release release;
-    CUCORE_CALL(cuMemcpy2DAsync(&p, on.handle()));
-  });
+  m.def("memcpy_2d_async",
+        [](std::size_t dst, std::size_t dst_pitch, std::size_t src, std::size_t src_pitch,
+           std::size_t width, std::size_t height, nb::handle stream) {
+          Stream storage;
+          const Stream& on = stream_argument(stream.ptr(), "copy", storage);
+          CUDA_MEMCPY2D p{};
+          p.srcMemoryType = CU_MEMORYTYPE_UNIFIED;
+          p.srcDevice = src;
+          p.srcPitch = src_pitch;
+          p.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+          p.dstDevice = dst;
+          p.dstPitch = dst_pitch;
+          p.WidthInBytes = width;
+          p.Height = height;
+          nb::gil_scoped_release release;
+          CUCORE_CALL(cuMemcpy2DAsync(&p, on.handle()));
+        });
   // Makes the consumer's stream wait for the producer's; both by address.
   m.def("order_streams", [](std::size_t producer, std::size_t consumer) {
     if (producer == consumer) return;
-    StreamRef{reinterpret_cast<CUstream>(consumer)}.wait(StreamRef{reinterpret_cast<CUstream>(producer)});
+    StreamRef{reinterpret_cast<CUstream>(consumer)}.wait(
+        StreamRef{reinterpret_cast<CUstream>(producer)});
   });
 }
 CUCORE_BIND(kBindRest, bind_strided)

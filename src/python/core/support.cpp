@@ -15,13 +15,14 @@ namespace cucore::python {
 
 static PyMethodDef* new_method(const char* name, FastFunction function, const char* doc) {
   // Lives as long as the type or module, which is as long as the process.
-  return new PyMethodDef{name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)),
+  return new PyMethodDef{name,
+                         reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)),
                          METH_FASTCALL | METH_KEYWORDS, doc};
 }
 
 void add_method(nb::handle type, const char* name, FastFunction function, const char* doc) {
-  PyObject* method =
-      PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(type.ptr()), new_method(name, function, doc));
+  PyObject* method = PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(type.ptr()),
+                                       new_method(name, function, doc));
   if (method == nullptr) throw nb::python_error();
   nb::object held = nb::steal(method);
   nb::setattr(type, name, held);
@@ -44,7 +45,8 @@ static PyObject* get_guarded(PyObject* self, void* closure) noexcept {
 }
 
 void def_get(nb::handle type, const char* name, Getter getter, const char* doc) {
-  auto* definition = new PyGetSetDef{name, &get_guarded, nullptr, doc, reinterpret_cast<void*>(getter)};
+  auto* definition =
+      new PyGetSetDef{name, &get_guarded, nullptr, doc, reinterpret_cast<void*>(getter)};
   PyObject* made = PyDescr_NewGetSet(reinterpret_cast<PyTypeObject*>(type.ptr()), definition);
   if (made == nullptr) throw nb::python_error();
   nb::object held = nb::steal(made);
@@ -57,12 +59,12 @@ void set_type_call(nb::handle type, TypeCall call) {
   reinterpret_cast<PyTypeObject*>(type.ptr())->tp_vectorcall = call;
 }
 
-void parse_arguments(const char* function, PyObject* const* names, std::size_t count, std::size_t max_positional,
-                     std::size_t required, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
-                     PyObject** out) {
+void parse_arguments(const char* function, PyObject* const* names, std::size_t count,
+                     std::size_t max_positional, std::size_t required, PyObject* const* args,
+                     Py_ssize_t nargs, PyObject* kwnames, PyObject** out) {
   if (static_cast<std::size_t>(nargs) > max_positional) {
-    PyErr_Format(PyExc_TypeError, "%s() takes at most %zu positional arguments (%zd given)", function, max_positional,
-                 nargs);
+    PyErr_Format(PyExc_TypeError, "%s() takes at most %zu positional arguments (%zd given)",
+                 function, max_positional, nargs);
     throw nb::python_error();
   }
   for (Py_ssize_t i = 0; i < nargs; ++i) out[i] = args[i];
@@ -85,11 +87,13 @@ void parse_arguments(const char* function, PyObject* const* names, std::size_t c
       }
     }
     if (found == count) {
-      PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'", function, keyword);
+      PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'", function,
+                   keyword);
       throw nb::python_error();
     }
     if (out[found] != nullptr) {
-      PyErr_Format(PyExc_TypeError, "%s() got multiple values for argument '%U'", function, keyword);
+      PyErr_Format(PyExc_TypeError, "%s() got multiple values for argument '%U'", function,
+                   keyword);
       throw nb::python_error();
     }
     out[found] = args[nargs + k];
@@ -107,7 +111,8 @@ void parse_arguments(const char* function, PyObject* const* names, std::size_t c
 std::shared_ptr<void> keep_alive(nb::object object) {
   PyObject* raw = object.release().ptr();
   return std::shared_ptr<void>{static_cast<void*>(raw), [](void* held) {
-                                 if (held == nullptr || !Py_IsInitialized()) return;  // leak rather than crash
+                                 if (held == nullptr || !Py_IsInitialized())
+                                   return;  // leak rather than crash
                                  const PyGILState_STATE state = PyGILState_Ensure();
                                  Py_DECREF(static_cast<PyObject*>(held));
                                  PyGILState_Release(state);
@@ -125,14 +130,16 @@ Stream foreign_stream(nb::handle object) {
   if (!protocol.is_valid()) return Stream{};
   nb::object answer = PyCallable_Check(protocol.ptr()) != 0 ? protocol() : protocol;
   if (PyTuple_Check(answer.ptr()) == 0 || PyTuple_GET_SIZE(answer.ptr()) != 2) {
-    PyErr_Format(PyExc_RuntimeError, "__cuda_stream__ of %s must be a method that returns (version, address)",
+    PyErr_Format(PyExc_RuntimeError,
+                 "__cuda_stream__ of %s must be a method that returns (version, address)",
                  Py_TYPE(object.ptr())->tp_name);
     throw nb::python_error();
   }
   const long version = PyLong_AsLong(PyTuple_GET_ITEM(answer.ptr(), 0));
   if (version == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
   if (version != 0) {
-    PyErr_Format(PyExc_RuntimeError, "__cuda_stream__ protocol version %ld is not known; version 0 is", version);
+    PyErr_Format(PyExc_RuntimeError,
+                 "__cuda_stream__ protocol version %ld is not known; version 0 is", version);
     throw nb::python_error();
   }
   nb::object number = nb::steal(PyNumber_Long(PyTuple_GET_ITEM(answer.ptr(), 1)));
@@ -146,7 +153,8 @@ const Stream& stream_argument(PyObject* object, const char* function, Stream& st
   static PyTypeObject* const type = reinterpret_cast<PyTypeObject*>(nb::type<Stream>().ptr());
   if (Py_TYPE(object) == type || PyObject_TypeCheck(object, type)) {
     const Stream& stream = self_of<Stream>(object);
-    if (stream.is_closed()) throw InvalidStateError(std::string{function} + "(): the stream is closed");
+    if (stream.is_closed())
+      throw InvalidStateError(std::string{function} + "(): the stream is closed");
     return stream;
   }
   static PyObject* const inner = PyUnicode_InternFromString("_cucore_stream");
@@ -157,9 +165,10 @@ const Stream& stream_argument(PyObject* object, const char* function, Stream& st
   PyErr_Clear();
   Stream foreign = foreign_stream(nb::handle{object});
   if (foreign.is_closed()) {
-    PyErr_Format(PyExc_TypeError,
-                 "%s(): stream must be a Stream, a GraphBuilder or an object with __cuda_stream__, not %s", function,
-                 Py_TYPE(object)->tp_name);
+    PyErr_Format(
+        PyExc_TypeError,
+        "%s(): stream must be a Stream, a GraphBuilder or an object with __cuda_stream__, not %s",
+        function, Py_TYPE(object)->tp_name);
     throw nb::python_error();
   }
   return storage = foreign;
@@ -180,14 +189,16 @@ std::size_t size_argument(PyObject* object, const char* name) {
   const std::size_t value = PyLong_AsSize_t(number.ptr());
   if (value == static_cast<std::size_t>(-1) && PyErr_Occurred() != nullptr) {
     PyErr_Clear();
-    PyErr_Format(PyExc_ValueError, "%s must be at least 0 and fit in 64 bits, not %R", name, number.ptr());
+    PyErr_Format(PyExc_ValueError, "%s must be at least 0 and fit in 64 bits, not %R", name,
+                 number.ptr());
     throw nb::python_error();
   }
   return value;
 }
 
 nb::object driver_object(const char* type, std::uintptr_t value) {
-  static nb::object* bindings = nullptr;  // cuda.bindings.driver, or None where it cannot be imported
+  static nb::object* bindings =
+      nullptr;  // cuda.bindings.driver, or None where it cannot be imported
   if (bindings == nullptr) {
     PyObject* module = PyImport_ImportModule("cuda.bindings.driver");
     if (module == nullptr) {
@@ -225,8 +236,8 @@ static nb::object as_options(PyObject* object, const char* type) {
   const int is = PyObject_IsInstance(object, cls.ptr());
   if (is < 0) throw nb::python_error();
   if (is == 0) {
-    PyErr_Format(PyExc_TypeError, "options must be a %s, a dict of its fields or None, not %s", type,
-                 Py_TYPE(object)->tp_name);
+    PyErr_Format(PyExc_TypeError, "options must be a %s, a dict of its fields or None, not %s",
+                 type, Py_TYPE(object)->tp_name);
     throw nb::python_error();
   }
   return nb::borrow(given);
@@ -258,10 +269,12 @@ StreamOptions stream_options(PyObject* object) {
 
 // ---- waiting
 
-/// Python handles signals on the main thread only, which on Linux is the one that has the process's number.
+/// Python handles signals on the main thread only, which on Linux is the one that has the process's
+/// number.
 static bool signals_arrive_here() { return syscall(SYS_gettid) == getpid(); }
 
-void wait_interruptible(CUresult (*query)(void*), CUresult (*block)(void*), void* what, const char* call) {
+void wait_interruptible(CUresult (*query)(void*), CUresult (*block)(void*), void* what,
+                        const char* call) {
   CUresult code = query(what);
   if (code == CUDA_SUCCESS) return;
   if (code != CUDA_ERROR_NOT_READY) fail(code, call);
@@ -273,7 +286,8 @@ void wait_interruptible(CUresult (*query)(void*), CUresult (*block)(void*), void
     check(code, call);
     return;
   }
-  // Ask often at first, then after pauses of about a sixteenth of the time waited so far, at most a millisecond.
+  // Ask often at first, then after pauses of about a sixteenth of the time waited so far, at most a
+  // millisecond.
   constexpr long kSignalPeriodNs = 20'000'000;
   const auto now_ns = [] {
     timespec t{};
@@ -304,14 +318,14 @@ void wait_interruptible(CUresult (*query)(void*), CUresult (*block)(void*), void
 
 void sync_stream(CUstream stream) {
   wait_interruptible([](void* s) { return driver().cuStreamQuery(static_cast<CUstream>(s)); },
-                     [](void* s) { return driver().cuStreamSynchronize(static_cast<CUstream>(s)); }, stream,
-                     "cuStreamSynchronize");
+                     [](void* s) { return driver().cuStreamSynchronize(static_cast<CUstream>(s)); },
+                     stream, "cuStreamSynchronize");
 }
 
 void sync_event(CUevent event) {
   wait_interruptible([](void* e) { return driver().cuEventQuery(static_cast<CUevent>(e)); },
-                     [](void* e) { return driver().cuEventSynchronize(static_cast<CUevent>(e)); }, event,
-                     "cuEventSynchronize");
+                     [](void* e) { return driver().cuEventSynchronize(static_cast<CUevent>(e)); },
+                     event, "cuEventSynchronize");
 }
 
 }  // namespace cucore::python

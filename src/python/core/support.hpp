@@ -1,12 +1,13 @@
-// support.hpp: methods written against the C API where a call must cost little, and conversions all files share.
+// support.hpp: methods written against the C API where a call must cost little, and conversions all
+// files share.
 #pragma once
+
+#include <nanobind/stl/string.h>
 
 #include <array>
 #include <cstddef>
 #include <memory>
 #include <string>
-
-#include <nanobind/stl/string.h>
 
 #include "binding.hpp"
 #include "cucore/context.hpp"
@@ -20,11 +21,13 @@ namespace cucore::python {
 /// Turns the exception in flight into a Python error. Call inside catch (...).
 void set_python_error() noexcept;
 
-using FastFunction = PyObject* (*)(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
+using FastFunction = PyObject* (*)(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                                   PyObject* kwnames);
 
 /// A C function for a method table; no C++ exception leaves it.
 template <FastFunction function>
-PyObject* guarded(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) noexcept {
+PyObject* guarded(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                  PyObject* kwnames) noexcept {
   try {
     return function(self, args, nargs, kwnames);
   } catch (...) {
@@ -33,8 +36,9 @@ PyObject* guarded(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObj
   }
 }
 
-/// Adds a method that takes its arguments by the fast convention. `doc` starts with "name($self, ...)\n--\n\n", which
-/// is where inspect.signature() looks. The strings must live as long as the process.
+/// Adds a method that takes its arguments by the fast convention. `doc` starts with "name($self,
+/// ...)\n--\n\n", which is where inspect.signature() looks. The strings must live as long as the
+/// process.
 void add_method(nb::handle type, const char* name, FastFunction guarded_function, const char* doc);
 template <FastFunction function>
 void def_fast(nb::handle type, const char* name, const char* doc) {
@@ -50,7 +54,8 @@ void def_get(nb::handle type, const char* name, Getter getter, const char* doc);
 void set_module(nb::handle type);
 
 /// Replaces what calling the type does. The function returns a new reference.
-using TypeCall = PyObject* (*)(PyObject* type, PyObject* const* args, size_t nargsf, PyObject* kwnames);
+using TypeCall = PyObject* (*)(PyObject* type, PyObject* const* args, size_t nargsf,
+                               PyObject* kwnames);
 void set_type_call(nb::handle type, TypeCall call);
 
 /// Parameter names of a fast function; made once, kept for ever.
@@ -61,15 +66,18 @@ struct Names {
   explicit Names(T... names) : objects{PyUnicode_InternFromString(names)...} {}
 };
 
-/// Sorts positional and keyword arguments into `out` (null: not given). Throws TypeError as Python would.
-void parse_arguments(const char* function, PyObject* const* names, std::size_t count, std::size_t max_positional,
-                     std::size_t required, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
-                     PyObject** out);
+/// Sorts positional and keyword arguments into `out` (null: not given). Throws TypeError as Python
+/// would.
+void parse_arguments(const char* function, PyObject* const* names, std::size_t count,
+                     std::size_t max_positional, std::size_t required, PyObject* const* args,
+                     Py_ssize_t nargs, PyObject* kwnames, PyObject** out);
 template <std::size_t N>
-void parse(const char* function, const Names<N>& names, std::size_t max_positional, std::size_t required,
-           PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, std::array<PyObject*, N>& out) {
+void parse(const char* function, const Names<N>& names, std::size_t max_positional,
+           std::size_t required, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
+           std::array<PyObject*, N>& out) {
   out.fill(nullptr);
-  parse_arguments(function, names.objects.data(), N, max_positional, required, args, nargs, kwnames, out.data());
+  parse_arguments(function, names.objects.data(), N, max_positional, required, args, nargs, kwnames,
+                  out.data());
 }
 
 /// The C++ object inside a Python object of a known type.
@@ -92,11 +100,12 @@ nb::object wrap(T&& value) {
   return wrap(type, std::forward<T>(value));
 }
 
-/// Keeps a Python object alive from C++; lets go of it safely on any thread, and not at all once Python is gone.
+/// Keeps a Python object alive from C++; lets go of it safely on any thread, and not at all once
+/// Python is gone.
 std::shared_ptr<void> keep_alive(nb::object object);
 
-/// The stream an argument names: a Stream, a GraphBuilder, or any object with __cuda_stream__. The second tells whether
-/// None stands for the default stream. Throws TypeError.
+/// The stream an argument names: a Stream, a GraphBuilder, or any object with __cuda_stream__. The
+/// second tells whether None stands for the default stream. Throws TypeError.
 Stream stream_argument(PyObject* object, const char* function);
 /// The same, borrowing where it is a Stream object (no reference counting).
 const Stream& stream_argument(PyObject* object, const char* function, Stream& storage);
@@ -105,7 +114,8 @@ Stream foreign_stream(nb::handle object);
 /// This process's default stream: per-thread when CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM=1.
 CUstream default_stream_handle();
 
-/// A cuda.bindings.driver object ("CUstream") for a handle, so that it can be passed to the bindings.
+/// A cuda.bindings.driver object ("CUstream") for a handle, so that it can be passed to the
+/// bindings.
 nb::object driver_object(const char* type, std::uintptr_t value);
 
 /// The Device singleton of this thread (src/python/core/device.cpp).
@@ -118,9 +128,10 @@ std::size_t size_argument(PyObject* object, const char* name);
 EventOptions event_options(PyObject* object);
 StreamOptions stream_options(PyObject* object);
 
-/// Waits without the GIL until `is_done` says so; Ctrl-C gets out within a few milliseconds. `block` waits for good and is
-/// used where no signal can arrive.
-void wait_interruptible(CUresult (*query)(void*), CUresult (*block)(void*), void* what, const char* call);
+/// Waits without the GIL until `is_done` says so; Ctrl-C gets out within a few milliseconds.
+/// `block` waits for good and is used where no signal can arrive.
+void wait_interruptible(CUresult (*query)(void*), CUresult (*block)(void*), void* what,
+                        const char* call);
 void sync_stream(CUstream stream);
 void sync_event(CUevent event);
 

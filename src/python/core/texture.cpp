@@ -8,8 +8,8 @@ namespace {
 
 std::size_t number(const void* handle) { return reinterpret_cast<std::size_t>(handle); }
 
-CUDA_ARRAY3D_DESCRIPTOR descriptor(const std::vector<std::size_t>& shape, int format, unsigned channels,
-                                   unsigned flags) {
+CUDA_ARRAY3D_DESCRIPTOR descriptor(const std::vector<std::size_t>& shape, int format,
+                                   unsigned channels, unsigned flags) {
   CUDA_ARRAY3D_DESCRIPTOR d{};
   d.Width = shape.size() > 0 ? shape[0] : 0;
   d.Height = shape.size() > 1 ? shape[1] : 0;
@@ -20,9 +20,10 @@ CUDA_ARRAY3D_DESCRIPTOR descriptor(const std::vector<std::size_t>& shape, int fo
   return d;
 }
 
-/// (kind, handle or address, format, channels, width, height, pitch) as cuda.core.texture builds it.
-CUDA_RESOURCE_DESC resource(int kind, std::size_t handle, int format, unsigned channels, std::size_t width,
-                            std::size_t height, std::size_t pitch) {
+/// (kind, handle or address, format, channels, width, height, pitch) as cuda.core.texture builds
+/// it.
+CUDA_RESOURCE_DESC resource(int kind, std::size_t handle, int format, unsigned channels,
+                            std::size_t width, std::size_t height, std::size_t pitch) {
   CUDA_RESOURCE_DESC d{};
   d.resType = static_cast<CUresourcetype>(kind);
   switch (d.resType) {
@@ -52,15 +53,17 @@ CUDA_RESOURCE_DESC resource(int kind, std::size_t handle, int format, unsigned c
 }  // namespace
 
 void bind_texture(nb::module_& m) {
-  m.def("array_create", [](std::vector<std::size_t> shape, int format, unsigned channels, unsigned flags) {
-    const CUDA_ARRAY3D_DESCRIPTOR d = descriptor(shape, format, channels, flags);
-    CUarray array = nullptr;
-    CUCORE_CALL(cuArray3DCreate(&array, &d));
-    return number(array);
-  });
-  m.def("array_destroy", [](std::size_t h) { CUCORE_CALL(cuArrayDestroy(reinterpret_cast<CUarray>(h))); });
-  m.def("mipmapped_create", [](std::vector<std::size_t> shape, int format, unsigned channels, unsigned flags,
-                               unsigned levels) {
+  m.def("array_create",
+        [](std::vector<std::size_t> shape, int format, unsigned channels, unsigned flags) {
+          const CUDA_ARRAY3D_DESCRIPTOR d = descriptor(shape, format, channels, flags);
+          CUarray array = nullptr;
+          CUCORE_CALL(cuArray3DCreate(&array, &d));
+          return number(array);
+        });
+  m.def("array_destroy",
+        [](std::size_t h) { CUCORE_CALL(cuArrayDestroy(reinterpret_cast<CUarray>(h))); });
+  m.def("mipmapped_create", [](std::vector<std::size_t> shape, int format, unsigned channels,
+                               unsigned flags, unsigned levels) {
     const CUDA_ARRAY3D_DESCRIPTOR d = descriptor(shape, format, channels, flags);
     CUmipmappedArray array = nullptr;
     CUCORE_CALL(cuMipmappedArrayCreate(&array, &d, levels));
@@ -75,8 +78,8 @@ void bind_texture(nb::module_& m) {
     CUCORE_CALL(cuMipmappedArrayDestroy(reinterpret_cast<CUmipmappedArray>(h)));
   });
   // Rows are `pitch` bytes apart in linear memory; to_array says which way.
-  m.def("array_copy", [](std::size_t array, std::size_t ptr, std::size_t width_bytes, std::size_t height,
-                         std::size_t depth, bool to_array, nb::handle stream) {
+  m.def("array_copy", [](std::size_t array, std::size_t ptr, std::size_t width_bytes,
+                         std::size_t height, std::size_t depth, bool to_array, nb::handle stream) {
     const Stream on = stream_argument(stream.ptr(), "copy");
     CUDA_MEMCPY3D p{};
     if (to_array) {
@@ -100,13 +103,15 @@ void bind_texture(nb::module_& m) {
     nb::gil_scoped_release release;
     CUCORE_CALL(cuMemcpy3DAsync(&p, on.handle()));
   });
-  m.def("texture_create", [](int kind, std::size_t handle, int format, unsigned channels, std::size_t width,
-                             std::size_t height, std::size_t pitch, std::vector<int> address_modes, int filter,
-                             unsigned flags, unsigned anisotropy, int mip_filter, float bias, float min_clamp,
+  m.def("texture_create", [](int kind, std::size_t handle, int format, unsigned channels,
+                             std::size_t width, std::size_t height, std::size_t pitch,
+                             std::vector<int> address_modes, int filter, unsigned flags,
+                             unsigned anisotropy, int mip_filter, float bias, float min_clamp,
                              float max_clamp, std::vector<float> border) {
     const CUDA_RESOURCE_DESC d = resource(kind, handle, format, channels, width, height, pitch);
     CUDA_TEXTURE_DESC t{};
-    for (std::size_t i = 0; i < 3; ++i) t.addressMode[i] = static_cast<CUaddress_mode>(address_modes[i]);
+    for (std::size_t i = 0; i < 3; ++i)
+      t.addressMode[i] = static_cast<CUaddress_mode>(address_modes[i]);
     t.filterMode = static_cast<CUfilter_mode>(filter);
     t.flags = flags;
     t.maxAnisotropy = anisotropy;

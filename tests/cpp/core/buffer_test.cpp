@@ -34,7 +34,8 @@ TEST_F(BufferTest, WrongSizesAreRefused) {
   EXPECT_THROW(small.copy_from(large, stream_), std::invalid_argument);
   std::vector<std::byte> host(16);
   EXPECT_THROW(small.copy_from(std::span<const std::byte>{host}, stream_), std::invalid_argument);
-  EXPECT_THROW(small.fill(std::span<const std::byte>{host}.first(3), stream_), std::invalid_argument);
+  EXPECT_THROW(small.fill(std::span<const std::byte>{host}.first(3), stream_),
+               std::invalid_argument);
 }
 
 /// Counts what it is given back.

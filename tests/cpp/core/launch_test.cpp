@@ -41,7 +41,8 @@ TEST_F(LaunchTest, WrongArgumentsAreNamed) {
     launch(stream_, config, kernel, buffer, 5.0, 1u);
     FAIL();
   } catch (const std::invalid_argument& error) {
-    EXPECT_NE(std::string{error.what()}.find("argument 1 of kernel add_value"), std::string::npos) << error.what();
+    EXPECT_NE(std::string{error.what()}.find("argument 1 of kernel add_value"), std::string::npos)
+        << error.what();
   }
 }
 
@@ -52,7 +53,8 @@ TEST_F(LaunchTest, ARefusedShapeIsDescribed) {
     launch(stream_, LaunchConfig{.grid = {1}, .block = {4096}}, kernel, buffer, 1, 1u);
     FAIL();
   } catch (const CUDAError& error) {
-    EXPECT_NE(std::string{error.what()}.find("block (4096, 1, 1)"), std::string::npos) << error.what();
+    EXPECT_NE(std::string{error.what()}.find("block (4096, 1, 1)"), std::string::npos)
+        << error.what();
   }
 }
 

@@ -70,7 +70,8 @@ TEST(Table, ARelativeCpuLibraryIsRefused) {
 
 TEST(Table, NothingIsLoadedFromTheWorkingDirectory) {
   EXPECT_TRUE(in_child([] {
-    const auto folder = std::filesystem::temp_directory_path() / ("cucore-table-" + std::to_string(getpid()));
+    const auto folder =
+        std::filesystem::temp_directory_path() / ("cucore-table-" + std::to_string(getpid()));
     std::filesystem::create_directories(folder);
     std::filesystem::current_path(folder);
     std::ofstream{"libcuda.so.1"} << "not a library";
@@ -79,7 +80,8 @@ TEST(Table, NothingIsLoadedFromTheWorkingDirectory) {
     bool good = false;
     try {
       driver();
-      good = driver_info().path.find(folder.string()) == std::string::npos;  // a machine with a real driver
+      good = driver_info().path.find(folder.string()) ==
+             std::string::npos;  // a machine with a real driver
     } catch (const DriverNotFoundError& error) {
       good = std::string{error.what()}.find("not an absolute path") != std::string::npos;
     }
@@ -102,7 +104,8 @@ TEST(Table, ADriverLoadsOnceWhoeverAsks) {
     }
     int count = 0;
     return driver().cuDeviceGetCount(&count) == CUDA_SUCCESS && count >= 1 &&
-           driver_info().kind == DeviceKind::cpu && driver_info().version >= 12000 && driver_has("cuLaunchKernel");
+           driver_info().kind == DeviceKind::cpu && driver_info().version >= 12000 &&
+           driver_has("cuLaunchKernel");
   }));
 }
 

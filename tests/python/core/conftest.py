@@ -7,7 +7,6 @@ from functools import lru_cache
 from typing import Any
 
 import pytest
-
 from cuda.core import Device, Kernel, Program, ProgramOptions, Stream
 
 SOURCE = r"""

@@ -5,7 +5,6 @@ import gc
 import weakref
 
 import pytest
-
 from cuda.core import Buffer, DeviceMemoryResource, LegacyPinnedMemoryResource, MemoryResource, PinnedMemoryResource
 
 

@@ -4,7 +4,6 @@ import pickle
 import threading
 
 import pytest
-
 from cuda.core import Context, Device, MemoryResource
 
 

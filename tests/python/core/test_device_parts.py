@@ -3,7 +3,6 @@
 import os
 
 import pytest
-
 from cuda.core import ContextOptions, CUDAError, Device, SMResourceOptions
 from cuda.core.checkpoint import Process
 from cuda.core.texture import (

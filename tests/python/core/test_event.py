@@ -3,7 +3,6 @@
 import pickle
 
 import pytest
-
 from cuda.core import EventOptions
 
 
@@ -32,12 +31,12 @@ def test_subtraction_names_what_is_missing(device, stream):
     plain = stream.record()
     plain.sync()
     with pytest.raises(RuntimeError, match="timing_enabled"):
-        timed - plain  # noqa: B018
+        timed - plain
     never = device.create_event(EventOptions(timing_enabled=True))
     with pytest.raises(RuntimeError, match="recorded"):
-        never - timed  # noqa: B018
+        never - timed
     with pytest.raises(TypeError):
-        timed - 3  # noqa: B018
+        timed - 3
 
 
 def test_record_into_an_event_returns_it(device, stream):

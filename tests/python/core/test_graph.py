@@ -4,7 +4,6 @@ import gc
 import weakref
 
 import pytest
-
 from cuda.core import CUDAError, LaunchConfig, launch
 from cuda.core.graph import (
     AllocNode,

@@ -4,7 +4,6 @@ import gc
 import weakref
 
 import pytest
-
 from cuda.core import LegacyPinnedMemoryResource
 from cuda.core.utils import StridedMemoryView, args_viewable_as_strided_memory
 

@@ -4,7 +4,6 @@ import ctypes
 import pickle
 
 import pytest
-
 from cuda.core import CUDAError, LaunchConfig, launch
 
 np = pytest.importorskip("numpy")

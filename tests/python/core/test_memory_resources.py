@@ -5,7 +5,6 @@ import multiprocessing
 import pickle
 
 import pytest
-
 from cuda.core import (
     Buffer,
     CUDAError,

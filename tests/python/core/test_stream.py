@@ -5,7 +5,6 @@ import gc
 import weakref
 
 import pytest
-
 from cuda.core import LEGACY_DEFAULT_STREAM, PER_THREAD_DEFAULT_STREAM, Stream, StreamOptions
 
 

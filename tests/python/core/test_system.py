@@ -1,7 +1,6 @@
 """cuda.core.system: versions and devices, with NVML and without."""
 
 import pytest
-
 from cuda.core import Device, system
 from cuda.core.system.typing import ClocksEventReasons, ClockType, GpuP2PCapsIndex, member_of, members_of, number_of
 

@@ -6,7 +6,7 @@ Capture it with a ``GraphBuilder`` (``stream.create_graph_builder()``), or spell
 
 from .._core import Graph
 from ._builder import GraphBuilder
-from ._definition import GraphCondition, GraphDefinition, _definition_of
+from ._definition import GraphCondition, GraphDefinition, _definition_of  # noqa: F401
 from ._executable import (
     ExecutableChildGraphNode,
     ExecutableEventRecordNode,
@@ -16,7 +16,7 @@ from ._executable import (
     ExecutableKernelNode,
     ExecutableMemcpyNode,
     ExecutableMemsetNode,
-    _executable_node,
+    _executable_node,  # noqa: F401
 )
 from ._nodes import (
     AllocNode,

@@ -24,7 +24,17 @@ class GraphBuilder:
         graph.launch(stream)
     """
 
-    __slots__ = ("_stream", "_owns_stream", "_kind", "_body", "_definition", "_state", "_phase", "_parent", "__weakref__")
+    __slots__ = (
+        "__weakref__",
+        "_body",
+        "_definition",
+        "_kind",
+        "_owns_stream",
+        "_parent",
+        "_phase",
+        "_state",
+        "_stream",
+    )
 
     def __init__(self) -> None:
         raise RuntimeError("a GraphBuilder comes from create_graph_builder() of a Device or a Stream")
@@ -280,15 +290,15 @@ class GraphBuilder:
                 handle = _core.capture_end(self._stream)
                 if self._body is None and handle:
                     _core._GraphDef.adopt(handle)  # owned by nobody from here: destroyed at once
-            except Exception:  # noqa: S110  the capture was invalidated; ending it is all that was wanted
+            except Exception:
                 pass
         self._definition = None
         self._stream = None
 
     def __del__(self) -> None:
-        try:
+        try:  # noqa: SIM105
             self.close()
-        except Exception:  # noqa: S110  nothing can be reported from here
+        except Exception:
             pass
 
     def __repr__(self) -> str:

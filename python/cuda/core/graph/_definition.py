@@ -37,7 +37,7 @@ _IF, _WHILE, _SWITCH = 0, 1, 2
 class _State:
     """What belongs to one graph of the driver: its known nodes, and what they keep alive."""
 
-    __slots__ = ("nodes", "keep", "extra", "__weakref__")
+    __slots__ = ("__weakref__", "extra", "keep", "nodes")
 
     def __init__(self) -> None:
         self.nodes: dict[int, Any] = {}
@@ -254,7 +254,7 @@ class _Adder:
 class GraphDefinition(_Adder):
     """A graph that can still be changed. Methods add nodes that start at once; nodes add what comes after them."""
 
-    __slots__ = ("_def", "_state", "__weakref__")
+    __slots__ = ("__weakref__", "_def", "_state")
 
     def __init__(self) -> None:
         self._def = _core._GraphDef.create()
@@ -319,9 +319,7 @@ class GraphDefinition(_Adder):
         o = options_of(options, GraphCompleteOptions)
         # The nodes may change afterwards: what is used now is what this launch needs.
         keep = (self._state, tuple(self._state.keep.values()), tuple(self._state.extra))
-        return self._def.instantiate(
-            o.auto_free_on_launch, o.upload_stream, o.device_launch, o.use_node_priority, keep
-        )
+        return self._def.instantiate(o.auto_free_on_launch, o.upload_stream, o.device_launch, o.use_node_priority, keep)
 
     complete = instantiate
 

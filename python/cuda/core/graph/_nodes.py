@@ -69,7 +69,7 @@ class AdjacencySetProxy(MutableSet):  # type: ignore[type-arg]
 class GraphNode(_Adder):
     """A node of a graph. Methods add nodes that come after it."""
 
-    __slots__ = ("_graph", "_handle", "_valid", "__weakref__")
+    __slots__ = ("__weakref__", "_graph", "_handle", "_valid")
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
         raise RuntimeError("nodes come from the methods of a GraphDefinition or of other nodes")
@@ -174,7 +174,7 @@ class EmptyNode(GraphNode):
 class KernelNode(GraphNode):
     """Runs a kernel."""
 
-    __slots__ = ("_kernel", "_config", "_args")
+    __slots__ = ("_args", "_config", "_kernel")
 
     @property
     def grid(self) -> tuple[int, int, int]:
@@ -417,7 +417,7 @@ class HostCallbackNode(GraphNode):
 class ConditionalNode(GraphNode):
     """Runs one of its bodies, or none, or one over and over, as its condition says."""
 
-    __slots__ = ("_condition", "_branches")
+    __slots__ = ("_branches", "_condition")
 
     @property
     def condition(self) -> GraphCondition | None:

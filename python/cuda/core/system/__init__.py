@@ -28,7 +28,7 @@ _FUNCTIONS = [
     "get_user_mode_driver_version",
 ]
 
-__all__ = ["CUDA_BINDINGS_NVML_IS_COMPATIBLE", *_HOMES, *_FUNCTIONS]  # noqa: PLE0604
+__all__ = ["CUDA_BINDINGS_NVML_IS_COMPATIBLE", *_HOMES, *_FUNCTIONS]
 
 
 def _numbers(text: str) -> tuple[int, ...]:

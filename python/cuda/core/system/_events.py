@@ -52,7 +52,7 @@ class EventData:
 class DeviceEvents:
     """Collects events of a device."""
 
-    __slots__ = ("_set", "__weakref__")
+    __slots__ = ("__weakref__", "_set")
 
     def __init__(self, device_handle: int, events: Any) -> None:
         nvml = initialized()
@@ -64,9 +64,9 @@ class DeviceEvents:
         return EventData(initialized().event_set_wait_v2(self._set, timeout_ms))
 
     def __del__(self) -> None:
-        try:
+        try:  # noqa: SIM105
             initialized().event_set_free(self._set)
-        except Exception:  # noqa: S110  nothing can be reported from here
+        except Exception:
             pass
 
 
@@ -112,7 +112,7 @@ class SystemEvents:
 class RegisteredSystemEvents:
     """Collects events of the system."""
 
-    __slots__ = ("_set", "__weakref__")
+    __slots__ = ("__weakref__", "_set")
 
     def __init__(self, events: Any) -> None:
         nvml = initialized()
@@ -124,9 +124,9 @@ class RegisteredSystemEvents:
         return SystemEvents(initialized().system_event_set_wait(self._set, timeout_ms, buffer_size))
 
     def __del__(self) -> None:
-        try:
+        try:  # noqa: SIM105
             initialized().system_event_set_free(self._set)
-        except Exception:  # noqa: S110  nothing can be reported from here
+        except Exception:
             pass
 
 

@@ -41,4 +41,4 @@ for _name in _NAMES:
     globals()[_name] = getattr(nvml, _name)
 del _name
 
-__all__ = ["NvmlError", *_NAMES]  # noqa: PLE0604
+__all__ = ["NvmlError", *_NAMES]

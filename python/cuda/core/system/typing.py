@@ -14,10 +14,10 @@ __all__ = [
     "ClocksEventReasons",
     "CoolerControl",
     "CoolerTarget",
-    "DeviceArch",
+    "DeviceArch",  # noqa: F822
     "EventType",
     "FanControlPolicy",
-    "FieldId",
+    "FieldId",  # noqa: F822
     "GpuP2PCapsIndex",
     "GpuP2PStatus",
     "GpuTopologyLevel",
@@ -222,23 +222,27 @@ class ThermalTarget(StrEnum):
 
 # NVML's numbers.
 _NUMBERS: dict[type[StrEnum], dict[Any, int]] = {
-    AddressingMode: dict(zip(AddressingMode, (1, 2))),
-    AffinityScope: dict(zip(AffinityScope, (0, 1))),
-    ClockId: dict(zip(ClockId, (0, 3))),
-    ClockType: dict(zip(ClockType, (0, 1, 2, 3))),
-    ClocksEventReasons: dict(zip(ClocksEventReasons, (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024))),
-    CoolerControl: dict(zip(CoolerControl, (1, 2))),
-    CoolerTarget: dict(zip(CoolerTarget, (1, 2, 4, 8))),
-    EventType: dict(zip(EventType, (0, 1, 2, 4, 8, 16, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768))),
-    FanControlPolicy: dict(zip(FanControlPolicy, (0, 1))),
-    GpuP2PCapsIndex: dict(zip(GpuP2PCapsIndex, (0, 1, 2, 3, 4, 4, 5))),
-    GpuP2PStatus: dict(zip(GpuP2PStatus, (0, 1, 2, 3, 4, 5, 6))),
-    GpuTopologyLevel: dict(zip(GpuTopologyLevel, (0, 10, 20, 30, 40, 50))),
-    InforomObject: dict(zip(InforomObject, (0, 1, 2, 3))),
-    SystemEventType: dict(zip(SystemEventType, (1, 2))),
-    TemperatureThresholds: dict(zip(TemperatureThresholds, (0, 1, 2, 3, 4, 5, 6, 7))),
-    ThermalController: dict(zip(ThermalController, (-1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17))),
-    ThermalTarget: dict(zip(ThermalTarget, (0, 1, 2, 4, 8, 9, 10, 11, 15))),
+    AddressingMode: dict(zip(AddressingMode, (1, 2), strict=True)),
+    AffinityScope: dict(zip(AffinityScope, (0, 1), strict=True)),
+    ClockId: dict(zip(ClockId, (0, 3), strict=True)),
+    ClockType: dict(zip(ClockType, (0, 1, 2, 3), strict=True)),
+    ClocksEventReasons: dict(zip(ClocksEventReasons, (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024), strict=True)),
+    CoolerControl: dict(zip(CoolerControl, (1, 2), strict=True)),
+    CoolerTarget: dict(zip(CoolerTarget, (1, 2, 4, 8), strict=True)),
+    EventType: dict(
+        zip(EventType, (0, 1, 2, 4, 8, 16, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768), strict=True)
+    ),
+    FanControlPolicy: dict(zip(FanControlPolicy, (0, 1), strict=True)),
+    GpuP2PCapsIndex: dict(zip(GpuP2PCapsIndex, (0, 1, 2, 3, 4, 4, 5), strict=True)),
+    GpuP2PStatus: dict(zip(GpuP2PStatus, (0, 1, 2, 3, 4, 5, 6), strict=True)),
+    GpuTopologyLevel: dict(zip(GpuTopologyLevel, (0, 10, 20, 30, 40, 50), strict=True)),
+    InforomObject: dict(zip(InforomObject, (0, 1, 2, 3), strict=True)),
+    SystemEventType: dict(zip(SystemEventType, (1, 2), strict=True)),
+    TemperatureThresholds: dict(zip(TemperatureThresholds, (0, 1, 2, 3, 4, 5, 6, 7), strict=True)),
+    ThermalController: dict(
+        zip(ThermalController, (-1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17), strict=True)
+    ),
+    ThermalTarget: dict(zip(ThermalTarget, (0, 1, 2, 4, 8, 9, 10, 11, 15), strict=True)),
 }
 
 
