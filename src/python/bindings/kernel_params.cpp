@@ -111,6 +111,13 @@ constexpr Kind kind_of_code(char code) {
 
 bool has_value_method(PyObject* value) { return PyObject_HasAttrString(value, "getPtr"); }
 
+/// isinstance that cannot fail: an object whose class lies about itself is no instance.
+bool is_instance(PyObject* value, PyObject* type) {
+  const int answer = PyObject_IsInstance(value, type);
+  if (answer < 0) PyErr_Clear();
+  return answer == 1;
+}
+
 /// The bytes of a ctypes instance.
 void* data_of(PyObject* instance) {
   Ref address{PyObject_CallOneArg(ctypes()->addressof, instance)};
@@ -146,7 +153,7 @@ bool untyped(PyObject* value, Py_ssize_t index, const Where& where, Sink& sink, 
   const CTypes* c = ctypes();
   if (c == nullptr) return false;
   for (PyObject* base : {c->structure, c->union_, c->simple, c->data, c->pointer}) {
-    if (PyObject_IsInstance(value, base) == 1) return (*out = data_of(value)) != nullptr;
+    if (is_instance(value, base)) return (*out = data_of(value)) != nullptr;
   }
   if (PyObject_HasAttrString(value, "value") &&
       PyObject_HasAttrString(value, "name")) {  // Python's enum.Enum
@@ -169,7 +176,9 @@ bool typed(PyObject* value, PyObject* type, Py_ssize_t index, const Where& where
   if (c == nullptr) return false;
   if (!PyType_Check(type))
     return fail(where, index, "the type must be a ctypes type or None", type);
-  if (PyObject_IsInstance(value, type) == 1) {  // already of that type
+  const bool number_itself =
+      PyLong_CheckExact(value) || PyFloat_CheckExact(value);  // the usual case, and quick
+  if (!number_itself && is_instance(value, type)) {           // already of that type
     if (!sink.hold(value)) return false;
     return (*out = data_of(value)) != nullptr;
   }
@@ -181,7 +190,7 @@ bool typed(PyObject* value, PyObject* type, Py_ssize_t index, const Where& where
     Slot slot{};
     PyObject* number = value;
     Ref inner;
-    if (PyObject_IsInstance(value, c->simple) == 1) {  // another simple ctypes value
+    if (!number_itself && is_instance(value, c->simple)) {  // another simple ctypes value
       inner = Ref{PyObject_GetAttrString(value, "value")};
       if (!inner) return false;
       number = inner.get();
