@@ -10,6 +10,11 @@
 #define ASSERT_OK(call) ASSERT_EQ(CUDA_SUCCESS, (call))
 #define EXPECT_OK(call) EXPECT_EQ(CUDA_SUCCESS, (call))
 
+/// For tests that fork a process which then starts the driver: ctest runs each test in a process of its own.
+#define NEEDS_FRESH_PROCESS()                                                                                      \
+  if (int devices = 0; cuDeviceGetCount(&devices) != CUDA_ERROR_NOT_INITIALIZED)                                    \
+  GTEST_SKIP() << "the driver is in use in this process; run this test alone"
+
 inline constexpr char kKernels[] = R"(
 .version 9.0
 .target sm_90

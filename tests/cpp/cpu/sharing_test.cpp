@@ -1,0 +1,230 @@
+// Virtual memory and sharing between processes: a child process of this test sees and changes the parent's bytes.
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <functional>
+
+#include "support.hpp"
+
+namespace {
+
+constexpr std::size_t kUnit = std::size_t{2} << 20;
+
+/// Runs `child` in a process that has never used the driver: forked before cuInit. Each test here starts with it.
+class Peer {
+ public:
+  explicit Peer(const std::function<bool(Peer&)>& child) {
+    int ends[2];
+    EXPECT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, ends));
+    pid_ = fork();
+    socket_ = ends[pid_ == 0];
+    close(ends[pid_ != 0]);
+    if (pid_ == 0) _exit(child(*this) ? 0 : 1);
+  }
+  ~Peer() {
+    close(socket_);
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    EXPECT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(0, WEXITSTATUS(status));
+  }
+  void send(const void* data, std::size_t bytes, int fd = -1) {
+    iovec part{const_cast<void*>(data), bytes};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof fd)] = {};
+    if (fd >= 0) {
+      message.msg_control = control;
+      message.msg_controllen = sizeof control;
+      cmsghdr* header = CMSG_FIRSTHDR(&message);
+      header->cmsg_level = SOL_SOCKET;
+      header->cmsg_type = SCM_RIGHTS;
+      header->cmsg_len = CMSG_LEN(sizeof fd);
+      std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+    }
+    ASSERT_EQ(static_cast<ssize_t>(bytes), sendmsg(socket_, &message, MSG_NOSIGNAL));
+  }
+  bool receive(void* data, std::size_t bytes, int* fd = nullptr) {
+    iovec part{data, bytes};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    if (recvmsg(socket_, &message, MSG_WAITALL) != static_cast<ssize_t>(bytes)) return false;
+    if (const cmsghdr* header = CMSG_FIRSTHDR(&message); fd && header) std::memcpy(fd, CMSG_DATA(header), sizeof *fd);
+    return true;
+  }
+
+ private:
+  pid_t pid_ = -1;
+  int socket_ = -1;
+};
+
+bool ok(CUresult result) { return result == CUDA_SUCCESS; }
+bool start_driver() {
+  CUcontext context;
+  return ok(cuInit(0)) && ok(cuCtxCreate(&context, nullptr, 0, 0));
+}
+
+TEST(Sharing, MemoryHandlesReachTheSameBytes) {
+  NEEDS_FRESH_PROCESS();
+  Peer peer{[](Peer& parent) {
+    CUipcMemHandle handle;
+    CUdeviceptr p = 0;
+    int value = 0;
+    char done = 1;
+    if (!parent.receive(&handle, sizeof handle) || !start_driver()) return false;
+    if (!ok(cuIpcOpenMemHandle(&p, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS))) return false;
+    if (!ok(cuMemcpyDtoH(&value, p + 400, 4)) || value != 77) return false;
+    if (!ok(cuMemsetD32(p, 88, 1)) || !ok(cuIpcCloseMemHandle(p))) return false;
+    if (cuMemsetD32(p, 1, 1) != CUDA_ERROR_INVALID_VALUE) return false;
+    parent.send(&done, 1);
+    return true;
+  }};
+  ASSERT_TRUE(start_driver());
+  CUdeviceptr p = 0;
+  ASSERT_OK(cuMemAlloc(&p, 1000));
+  ASSERT_OK(cuMemsetD32(p, 77, 250));
+  CUipcMemHandle handle;
+  ASSERT_OK(cuIpcGetMemHandle(&handle, p));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuIpcGetMemHandle(&handle, p + 4));
+  CUdeviceptr same = 0;
+  EXPECT_EQ(CUDA_ERROR_INVALID_CONTEXT, cuIpcOpenMemHandle(&same, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+  peer.send(&handle, sizeof handle);
+  char done = 0;
+  ASSERT_TRUE(peer.receive(&done, 1));
+  int value = 0;
+  ASSERT_OK(cuMemcpyDtoH(&value, p, 4));
+  EXPECT_EQ(88, value);
+  ASSERT_OK(cuMemFree(p));
+}
+
+TEST(Sharing, PoolsTravelByFileDescriptor) {
+  NEEDS_FRESH_PROCESS();
+  Peer peer{[](Peer& parent) {
+    CUmemPoolPtrExportData data;
+    int fd = -1;
+    CUmemoryPool pool = nullptr;
+    CUdeviceptr p = 0;
+    int value = 0;
+    if (!parent.receive(&data, sizeof data, &fd) || fd < 0 || !start_driver()) return false;
+    if (!ok(cuMemPoolImportFromShareableHandle(&pool, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)),
+                                               CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0)))
+      return false;
+    if (!ok(cuMemPoolImportPointer(&p, pool, &data)) || !ok(cuMemcpyDtoH(&value, p, 4)) || value != 5) return false;
+    CUmemPoolPtrExportData bad = data;
+    bad.reserved[9] = 0xff;  // an offset outside the file
+    CUdeviceptr q = 0;
+    if (cuMemPoolImportPointer(&q, pool, &bad) == CUDA_SUCCESS) return false;
+    return ok(cuMemFreeAsync(p, nullptr));
+  }};
+  ASSERT_TRUE(start_driver());
+  CUmemPoolProps props{};
+  props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  CUmemoryPool pool = nullptr;
+  ASSERT_OK(cuMemPoolCreate(&pool, &props));
+  CUdeviceptr p = 0;
+  ASSERT_OK(cuMemAllocFromPoolAsync(&p, 100, pool, nullptr));
+  ASSERT_OK(cuMemsetD32(p, 5, 25));
+  int fd = -1;
+  ASSERT_OK(cuMemPoolExportToShareableHandle(&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+  CUmemPoolPtrExportData data;
+  ASSERT_OK(cuMemPoolExportPointer(&data, p));
+  peer.send(&data, sizeof data, fd);
+  close(fd);
+}
+
+TEST(Sharing, EventsCrossProcesses) {
+  NEEDS_FRESH_PROCESS();
+  Peer peer{[](Peer& parent) {
+    CUipcEventHandle handle;
+    CUevent event = nullptr;
+    char byte = 1;
+    if (!parent.receive(&handle, sizeof handle) || !start_driver()) return false;
+    if (!ok(cuIpcOpenEventHandle(&event, handle)) || cuEventQuery(event) != CUDA_ERROR_NOT_READY) return false;
+    parent.send(&byte, 1);  // let it finish
+    return ok(cuEventSynchronize(event)) && ok(cuEventQuery(event));
+  }};
+  ASSERT_TRUE(start_driver());
+  CUevent event = nullptr;
+  CUstream stream = nullptr;
+  CUdeviceptr flag = 0;
+  ASSERT_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  ASSERT_OK(cuEventCreate(&event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
+  ASSERT_OK(cuMemAlloc(&flag, 4));
+  ASSERT_OK(cuStreamWaitValue32(stream, flag, 1, CU_STREAM_WAIT_VALUE_EQ));
+  ASSERT_OK(cuEventRecord(event, stream));
+  CUipcEventHandle handle;
+  ASSERT_OK(cuIpcGetEventHandle(&handle, event));
+  peer.send(&handle, sizeof handle);
+  char byte = 0;
+  ASSERT_TRUE(peer.receive(&byte, 1));
+  ASSERT_OK(cuMemsetD32(flag, 1, 1));
+  ASSERT_OK(cuStreamSynchronize(stream));
+}
+
+TEST(Sharing, AForkedChildIsToldSo) {
+  ASSERT_TRUE(start_driver());
+  const pid_t pid = fork();
+  if (pid == 0) {
+    int count = 0;
+    _exit(cuDeviceGetCount(&count) == CUDA_ERROR_NOT_INITIALIZED && cuInit(0) == CUDA_ERROR_NOT_INITIALIZED ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(pid, &status, 0);
+  EXPECT_EQ(0, status);
+  EXPECT_OK(cuCtxSynchronize());  // the parent goes on
+}
+
+class VirtualMemory : public DriverTest {};
+
+TEST_F(VirtualMemory, MapsMemoryWhereItIsAsked) {
+  CUmemAllocationProp prop{};
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  std::size_t granularity = 0;
+  ASSERT_OK(cuMemGetAllocationGranularity(&granularity, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+  EXPECT_EQ(kUnit, granularity);
+  CUdeviceptr range = 0;
+  ASSERT_OK(cuMemAddressReserve(&range, 2 * kUnit, 0, 0, 0));
+  CUmemGenericAllocationHandle memory = 0;
+  ASSERT_OK(cuMemCreate(&memory, kUnit, &prop, 0));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemCreate(&memory, kUnit + 1, &prop, 0));
+  ASSERT_OK(cuMemMap(range, kUnit, 0, memory, 0));
+  ASSERT_OK(cuMemMap(range + kUnit, kUnit, 0, memory, 0));  // the same bytes twice
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemMap(range, kUnit, 0, memory, 0));
+  CUmemAccessDesc access{};
+  access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  unsigned long long flags = 1;
+  ASSERT_OK(cuMemGetAccess(&flags, &access.location, range));
+  EXPECT_EQ(0u, flags);
+  ASSERT_OK(cuMemSetAccess(range, 2 * kUnit, &access, 1));
+  ASSERT_OK(cuMemsetD32(range, 9, 4));
+  int value = 0;
+  ASSERT_OK(cuMemcpyDtoH(&value, range + kUnit + 12, 4));
+  EXPECT_EQ(9, value);
+  int fd = -1;
+  ASSERT_OK(cuMemExportToShareableHandle(&fd, memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+  CUmemGenericAllocationHandle again = 0;
+  ASSERT_OK(cuMemImportFromShareableHandle(&again, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)),
+                                           CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+  close(fd);
+  ASSERT_OK(cuMemRelease(again));
+  ASSERT_OK(cuMemRelease(memory));
+  ASSERT_OK(cuMemcpyDtoH(&value, range, 4));  // mapped memory outlives its handle
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemAddressFree(range, 2 * kUnit));
+  ASSERT_OK(cuMemUnmap(range, 2 * kUnit));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemcpyDtoH(&value, range, 4));
+  ASSERT_OK(cuMemAddressFree(range, 2 * kUnit));
+}
+
+}  // namespace
