@@ -39,7 +39,9 @@ def _equal(self: Any, other: Any) -> bool:
 
 
 def _show(self: Any) -> str:
-    return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self._fields)})"
+    """The fields that are set; most are not."""
+    fields = [name for name in self._fields if getattr(self, name) is not None]
+    return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in fields)})"
 
 
 def fields_of_init(cls: type[T]) -> type[T]:

@@ -181,8 +181,15 @@ class Program:
 
     @property
     def handle(self) -> Any:
-        """The compiler's program: an int, 0 once closed and for PTX."""
-        return self._native.handle
+        """The compiler's program: an ``nvrtcProgram`` of cuda.bindings, for NVVM an int; 0 once closed and for PTX."""
+        value = self._native.handle
+        if self._native.backend != "NVRTC":
+            return value
+        try:
+            from cuda.bindings import nvrtc
+        except ImportError:  # cuda.core works without the bindings
+            return value
+        return nvrtc.nvrtcProgram(value)
 
     @property
     def pch_status(self) -> PCHStatusType | None:
@@ -195,4 +202,4 @@ class Program:
         return PCHStatusType(status)
 
     def __repr__(self) -> str:
-        return f"<Program {self._options.name!r} ({self._code_type})>"
+        return f"<Program backend={self._native.backend!r} name={self._options.name!r}>"

@@ -3,6 +3,8 @@
 
 #include <nanobind/stl/string.h>
 
+#include <stdexcept>
+
 #include "cucore/launch.hpp"
 #include "cucore/object_code.hpp"
 #include "support.hpp"
@@ -90,6 +92,13 @@ void bind_kernel(nb::module_& m) {
       nb::class_<Kernel>(m, "Kernel", nb::is_weak_referenceable(),
                          "A device function that can be launched. Comes from "
                          "ObjectCode.get_kernel(), and keeps its code loaded.")
+          .def("__init__",
+               [](Kernel*, const nb::args&, const nb::kwargs&) {
+                 throw std::runtime_error{
+                     "Kernel objects cannot be instantiated directly. Please use "
+                     "ObjectCode.get_kernel, or "
+                     "Kernel.from_handle."};
+               })
           .def_static(
               "from_handle",
               [](nb::handle handle, const ObjectCode* mod) {

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <optional>
+#include <stdexcept>
 
 #include "code_arguments.hpp"
 #include "support.hpp"
@@ -155,6 +156,12 @@ void bind_object_code(nb::module_& m) {
                                   "Compiled device code. It is loaded when a kernel is first asked "
                                   "for, and unloaded when the last "
                                   "ObjectCode and Kernel of it are gone.");
+  c.def("__init__", [](ObjectCode*, const nb::args&, const nb::kwargs&) {
+    throw std::runtime_error{
+        "ObjectCode objects cannot be instantiated directly. Please use ObjectCode.from_cubin, "
+        "from_ptx and the like, "
+        "or Program.compile."};
+  });
   const auto add = [&c](const char* name, auto function, const char* doc) {
     c.def_static(name, function, nb::arg("module"), nb::kw_only(), nb::arg("name") = "",
                  nb::arg("symbol_mapping").none() = nb::none(), doc);

@@ -122,5 +122,5 @@ def test_weak_references_and_repr(code):
     kernel = code.get_kernel("mixed")
     assert weakref.ref(kernel)() is kernel
     assert repr(kernel) == "<Kernel mixed>"
-    with pytest.raises(TypeError):
+    with pytest.raises(RuntimeError, match="cannot be instantiated directly"):
         Kernel()

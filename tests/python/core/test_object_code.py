@@ -111,7 +111,7 @@ def test_arguments_of_the_wrong_type():
         ObjectCode.from_ptx(3)
     with pytest.raises(TypeError, match="symbol_mapping"):
         ObjectCode.from_ptx(PTX, symbol_mapping=[1])
-    with pytest.raises(TypeError):
+    with pytest.raises(RuntimeError, match="cannot be instantiated directly"):
         ObjectCode()
     with pytest.raises(TypeError):
         ObjectCode.from_ptx(PTX, "positional name")

@@ -261,12 +261,12 @@ def test_unknown_languages_and_targets_are_refused():
 
 def test_close_is_idempotent_and_final():
     program = Program("", "c++", options())
-    assert program.handle != 0
+    assert int(program.handle) != 0
     assert not program.is_closed
     program.close()
     program.close()
     assert program.is_closed
-    assert program.handle == 0
+    assert int(program.handle) == 0
     with pytest.raises(RuntimeError, match="closed"):
         program.compile("ptx")
 
@@ -398,7 +398,7 @@ def test_options_behave_as_the_dataclass_their_users_know():
     assert one == options(std="c++17")
     assert one != options(std="c++20")
     assert one != 3
-    assert "std='c++17'" in repr(one)
+    assert repr(one) == "ProgramOptions(name='default_program', arch='sm_90', std='c++17')"
     assert dataclasses.is_dataclass(one)
     assert dataclasses.replace(one, std="c++20") == options(std="c++20")
     assert dataclasses.asdict(one)["std"] == "c++17"
