@@ -43,7 +43,7 @@ def test_form(form: Form) -> None:
         pytest.skip("the GPU has no such form")
     got = results(*BATCHES[form.id])[form.id]
     assert isinstance(got, bytes), got
-    if gpu is not None:
+    if gpu is not None and "manual" not in form.options:
         wrong = mismatches(form, gpu, got)
         assert not wrong, f"not the GPU's results\n{wrong}"
     elif (model := reference.results(form)) is not None:
@@ -62,17 +62,17 @@ def test_the_models_agree_with_the_gpu(family: str) -> None:
     wrong = []
     for form in FAMILIES[family]:
         model, data = reference.results(form), gpu.get(form.id)
-        if model is not None and isinstance(data, bytes):
+        if model is not None and isinstance(data, bytes) and "manual" not in form.options:
             wrong.append(mismatches(form, model, data, any_nan=True))
     assert not any(wrong), "\n".join(filter(None, wrong))
 
 
 @pytest.mark.parametrize("family", sorted(FAMILIES))
-def test_every_form_is_recorded(family: str) -> None:
+def test_every_form_is_recorded_or_has_a_model(family: str) -> None:
     """A row that was changed needs record.py on the GPU again."""
     if not (recording.FOLDER / f"{family}.xz").exists():
         pytest.skip("nothing recorded")
-    missing = [form.id for form in FAMILIES[family] if form.id not in recorded(family)]
+    missing = [f.id for f in FAMILIES[family] if f.id not in recorded(family) and reference.results(f) is None]
     assert not missing
 
 

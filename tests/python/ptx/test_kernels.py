@@ -768,7 +768,7 @@ def test_structures_constants_and_module_variables() -> None:
         _fields_ = [
             ("scale", ctypes.c_double),
             ("shift", ctypes.c_int),
-            ("tag", ctypes.c_char * 5),
+            ("tag", ctypes.c_char * 8),  # with the padding before a short2
             ("x", ctypes.c_short),
             ("y", ctypes.c_short),
             ("weights", ctypes.c_float * 7),

@@ -17,6 +17,7 @@ from .softfloat import FORMATS, NAN, Number, decode, encode
 from .values import PACKED, WIDTHS, inputs
 
 Model = Callable[..., tuple[int, ...]]
+U32 = (1 << 32) - 1
 MODELS: list[tuple[re.Pattern[str], Callable[[re.Match[str]], Model | None]]] = []
 
 
@@ -43,6 +44,8 @@ def _results(family: str, name: str, form: Form) -> bytes | None:
 
 
 def _compute(form: Form) -> bytes | None:
+    if form.id.startswith("wmma.m16n16"):
+        return _wmma(form)
     compute = _find(form.id)
     if compute is None:
         return None
@@ -262,8 +265,10 @@ def _(m: re.Match[str]) -> Model:
 def _(m: re.Match[str]) -> Model:
     width = int(m[2])
 
+    low = 0xFF if width == 32 else U32  # 64-bit fields take all of the position and length
+
     def compute(a: int, b: int, c: int) -> tuple[int, ...]:
-        start, length = b & 0xFF, c & 0xFF
+        start, length = b & low, min(c & low, 256)
         last = min(start + length - 1, width - 1)
         fill = (a >> last) & 1 if m[1] == "s" and length else 0
         field = (a >> start) & ((1 << min(length, max(0, width - start))) - 1)
@@ -277,9 +282,10 @@ def _(m: re.Match[str]) -> Model:
 @model(r"bfi\.b(32|64)(-wild)?")
 def _(m: re.Match[str]) -> Model:
     width = int(m[1])
+    low = 0xFF if width == 32 else U32
 
     def compute(a: int, b: int, c: int, e: int) -> tuple[int, ...]:
-        start, length = c & 0xFF, e & 0xFF
+        start, length = min(c & low, 256), min(e & low, 256)
         mask = ((1 << length) - 1) << start & ((1 << width) - 1)
         return (b & ~mask | a << start & mask,)
 
@@ -447,6 +453,10 @@ def _(m: re.Match[str]) -> Model:
             if m[1] in ("fma", "mad"):
                 value = sf.add(value, z, rounding)
         bits = encode(value, form, rounding, flush)
+        if flush and bits & (form.sign - 1) == 1 << form.mantissa:
+            # Tiny is judged after rounding to full precision, before the subnormal range takes bits away.
+            large = encode(Number(value.negative, value.mantissa, value.exponent + 24), form, rounding)
+            bits = bits if large & (form.sign - 1) >= 25 << form.mantissa else bits & form.sign
         if m[4] == ".relu" and not value.nan and bits & form.sign:
             bits = 0
         return _finish(bits, form, m[4] == ".sat")
@@ -489,7 +499,7 @@ def _(m: re.Match[str]) -> Model:
                     "infinite": x.infinite,
                     "number": not x.nan,
                     "notanumber": x.nan,
-                    "normal": normal,
+                    "normal": normal or x.zero,
                     "subnormal": not (x.nan or x.infinite or normal or x.zero),
                 }[m[1]]
             ),
@@ -574,7 +584,7 @@ def _(m: re.Match[str]) -> Model:
 
     def compute(a: int) -> tuple[int, ...]:
         flush = bool(m[2])
-        x = decode(a, source, flush and m[5] == "f32")
+        x = decode(a, source, flush and m[5] == "f32" and m[4] != "f16")  # to f16, .ftz changes nothing
         return (_finish(encode(x, to, m[1] or "rn", flush and m[4] == "f32"), to, bool(m[3])),)
 
     return compute
@@ -612,3 +622,91 @@ def _(m: re.Match[str]) -> Model:
 @model(r"cvt\.pack\.sat\.(u16|s16)\.s32")
 def _(m: re.Match[str]) -> Model:
     return lambda a, b: (clamp(wide(b, "s32"), m[1]) & 0xFFFF | (clamp(wide(a, "s32"), m[1]) & 0xFFFF) << 16,)
+
+
+# Video instructions, by the manual: parts of words, an exact result, saturation, then a merge or a second operation.
+_VIDEO: dict[str, Callable[[int, int], int]] = {
+    "vadd": lambda a, b: a + b,
+    "vsub": lambda a, b: a - b,
+    "vabsdiff": lambda a, b: abs(a - b),
+    "vmin": min,
+    "vmax": max,
+}
+
+
+@model(
+    r"(vadd|vsub|vabsdiff|vmin|vmax)\.(u32|s32)\.(u32|s32)\.(u32|s32)(\.sat)?(?:\.(add|min|max))?(-bytes|-halves|-merge)?"
+)
+def _(m: re.Match[str]) -> Model:
+    def part(value: int, type_: str, first: bool) -> int:
+        if m[7] == "-bytes":
+            return wide(value >> (8 if first else 24), type_[0] + "8")
+        if m[7] == "-halves":
+            return wide(value >> (16 if first else 0), type_[0] + "16")
+        return wide(value, type_)
+
+    def compute(a: int, b: int, c: int = 0) -> tuple[int, ...]:
+        value = _VIDEO[m[1]](part(a, m[3], True), part(b, m[4], False))
+        if m[7] == "-merge":
+            bits, place = (8, 16) if m[2] == "s32" else (16, 16)
+            value = clamp(value, f"{m[2][0]}{bits}") & ((1 << bits) - 1)
+            return (c & ~(((1 << bits) - 1) << place) | value << place,)
+        if m[5]:
+            value = clamp(value, m[2])
+        if m[6]:
+            value = {"add": lambda x, y: x + y, "min": min, "max": max}[m[6]](wide(value, m[2]), wide(c, m[2]))
+        return (value,)
+
+    return compute
+
+
+@model(r"(vshl|vshr)\.(u32|s32)\.(u32|s32)\.u32(\.sat)?\.(clamp|wrap)")
+def _(m: re.Match[str]) -> Model:
+    def compute(a: int, b: int) -> tuple[int, ...]:
+        count = min(b, 32) if m[5] == "clamp" else b & 31
+        value = wide(a, m[3]) << count if m[1] == "vshl" else wide(a, m[3]) >> count
+        return (clamp(value, m[2]) if m[4] else value,)
+
+    return compute
+
+
+@model(r"vmad\.(u32|s32)\.(u32|s32)\.(u32|s32)\.sat\.shr(7|15)")
+def _(m: re.Match[str]) -> Model:
+    signed = "s32" in (m[2], m[3])
+
+    def compute(a: int, b: int, c: int) -> tuple[int, ...]:
+        product = wide(a, m[2][0] + "16") * wide(b >> 16, m[3][0] + "16")
+        total = (product + wide(c, "s32" if signed else "u32")) >> int(m[4])
+        return (clamp(total, "s32" if signed else "u32"),)
+
+    return compute
+
+
+@model(r"vset\.(u32|s32)\.(u32|s32)\.(eq|ne|lt|le|gt|ge)(?:\.(add|min|max))?")
+def _(m: re.Match[str]) -> Model:
+    def compute(a: int, b: int, c: int = 0) -> tuple[int, ...]:
+        value = int(_COMPARE[m[3]](wide(a, m[1]), wide(b, m[2])))
+        return ({"add": lambda x, y: x + y, "min": min, "max": max}[m[4]](value, c) if m[4] else value,)
+
+    return compute
+
+
+def _wmma(form: Form) -> bytes:
+    """The products of the wmma forms, a warp at a time: each lane gives some elements of a and of b, and reads some of d."""
+    cells = inputs(form).astype(np.uint32)
+    half = len(form.operands) // 2
+    parts = form.id.split(".")
+    kind, depth, plus = (np.float16, 16, 1) if parts[-1] == "f16" else (np.float32, 8, 1)
+    if parts[2] == "s32":
+        kind, depth, plus = (np.uint8 if parts[-1] == "u8" else np.int8), 16, -3
+    layout_a, layout_b = (parts[2], parts[3]) if parts[-1] == "f16" else ("row", "col")
+    result = np.int32 if parts[2] == "s32" else np.float32
+    rows = []
+    for warp in range(0, form.cases, 32):
+        a, b = (cells[k : k + half, warp : warp + 32].T.copy().view(kind).astype(np.int64) for k in (0, half))
+        a = a.reshape(16, depth) if layout_a == "row" else a.reshape(depth, 16).T
+        b = b.reshape(depth, 16) if layout_b == "row" else b.reshape(16, depth).T
+        d = a @ b + plus
+        rows.append((d if layout_a == "row" else d.T).astype(result).reshape(32, 8))
+    lanes = np.concatenate(rows)[:, 8 - len(form.results) :]
+    return b"".join(np.ascontiguousarray(lanes[:, k]).tobytes() for k in range(len(form.results)))
