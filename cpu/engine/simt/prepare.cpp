@@ -212,9 +212,10 @@ std::string find_spin_loop(Function& thread) {
 
 std::string find_unsupported(Function& thread, const Options& options) {
   for (Instruction& inst : instructions(thread)) {
-    if (inst.getType()->isVectorTy()) return "vector value in thread code";
-    for (Value* operand : inst.operands())
-      if (operand->getType()->isVectorTy()) return "vector value in thread code";
+    auto fits = [](const Type* type) { return !type->isVectorTy() && !type->isArrayTy(); };
+    bool all_fit = fits(inst.getType());
+    for (Value* operand : inst.operands()) all_fit &= fits(operand->getType());
+    if (!all_fit) return "vector or array value in thread code";  // what matrix operations hand out
     if (isa<InvokeInst, CallBrInst, IndirectBrInst, SwitchInst, VAArgInst>(inst)) return "unsupported flow";
     if (auto* call = dyn_cast<CallInst>(&inst); call && call->isInlineAsm()) return "inline assembly";
     if (auto* alloca = dyn_cast<AllocaInst>(&inst); alloca && !alloca->isStaticAlloca()) return "dynamic stack allocation";
