@@ -71,6 +71,17 @@ bool start_driver() {
   return ok(cuInit(0)) && ok(cuCtxCreate(&context, nullptr, 0, 0));
 }
 
+/// The parent's context, gone at the end of the test.
+class Started {
+ public:
+  Started() { EXPECT_TRUE(start_driver()); }
+  ~Started() {
+    CUcontext context = nullptr;
+    EXPECT_OK(cuCtxGetCurrent(&context));
+    EXPECT_OK(cuCtxDestroy(context));
+  }
+};
+
 TEST(Sharing, MemoryHandlesReachTheSameBytes) {
   NEEDS_FRESH_PROCESS();
   Peer peer{[](Peer& parent) {
@@ -86,7 +97,7 @@ TEST(Sharing, MemoryHandlesReachTheSameBytes) {
     parent.send(&done, 1);
     return true;
   }};
-  ASSERT_TRUE(start_driver());
+  const Started driver;
   CUdeviceptr p = 0;
   ASSERT_OK(cuMemAlloc(&p, 1000));
   ASSERT_OK(cuMemsetD32(p, 77, 250));
@@ -123,7 +134,7 @@ TEST(Sharing, PoolsTravelByFileDescriptor) {
     if (cuMemPoolImportPointer(&q, pool, &bad) == CUDA_SUCCESS) return false;
     return ok(cuMemFreeAsync(p, nullptr));
   }};
-  ASSERT_TRUE(start_driver());
+  const Started driver;
   CUmemPoolProps props{};
   props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
   props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
@@ -152,7 +163,7 @@ TEST(Sharing, EventsCrossProcesses) {
     parent.send(&byte, 1);  // let it finish
     return ok(cuEventSynchronize(event)) && ok(cuEventQuery(event));
   }};
-  ASSERT_TRUE(start_driver());
+  const Started driver;
   CUevent event = nullptr;
   CUstream stream = nullptr;
   CUdeviceptr flag = 0;
@@ -171,7 +182,7 @@ TEST(Sharing, EventsCrossProcesses) {
 }
 
 TEST(Sharing, AForkedChildIsToldSo) {
-  ASSERT_TRUE(start_driver());
+  const Started driver;
   const pid_t pid = fork();
   if (pid == 0) {
     int count = 0;
