@@ -47,8 +47,8 @@ std::shared_ptr<MemoryPool> MemoryPool::current_of(int device) {
 }
 
 namespace {
-/// Kernels of every device may use the memory of a host pool; the driver leaves it out of their reach until told.
-/// A driver that refuses keeps the pool usable for copies.
+/// Kernels of every device may use the memory of a host pool; the driver leaves it out of their
+/// reach until told. A driver that refuses keeps the pool usable for copies.
 void let_devices_in(CUmemoryPool pool, const CUmemLocation& location, CUmemAllocationType type) {
   if (location.type == CU_MEM_LOCATION_TYPE_DEVICE || type != CU_MEM_ALLOCATION_TYPE_PINNED) return;
   std::vector<CUmemAccessDesc> access(static_cast<std::size_t>(Device::count()));
@@ -82,6 +82,9 @@ std::shared_ptr<MemoryPool> MemoryPool::create(const PoolOptions& options) {
 }
 
 std::shared_ptr<MemoryPool> MemoryPool::from_file_descriptor(int fd, const PoolOptions& options) {
+  // The driver maps the pool for a device: another process may not have made one current yet.
+  const bool on_device = options.location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+  const ScopedContext scope{Context::primary(on_device ? options.location.id : 0)};
   CUmemoryPool pool = nullptr;
   CUCORE_CALL(cuMemPoolImportFromShareableHandle(
       &pool, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)),
@@ -149,6 +152,7 @@ CUmemPoolPtrExportData MemoryPool::export_pointer(CUdeviceptr ptr) const {
 }
 
 CUdeviceptr MemoryPool::import_pointer(const CUmemPoolPtrExportData& data) const {
+  const ScopedContext scope{context_ ? context_ : Context::primary(0)};
   CUmemPoolPtrExportData copy = data;
   CUdeviceptr ptr = 0;
   CUCORE_CALL(cuMemPoolImportPointer(&ptr, handle_, &copy));

@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 
 from . import _core
+from ._errors import CUDAError
 from ._ipc import IPCAllocationHandle, IPCBufferDescriptor
 from ._options import DeviceMemoryResourceOptions, ManagedMemoryResourceOptions, PinnedMemoryResourceOptions
 
@@ -18,6 +19,8 @@ Buffer = _core.Buffer
 # The driver's numbers for kinds and places of memory.
 _PINNED, _MANAGED = 1, 2
 _INVALID, _DEVICE, _HOST, _HOST_NUMA, _HOST_NUMA_CURRENT = 0, 1, 2, 3, 4
+_READ_WRITE = 3
+_NOT_SUPPORTED = 801
 
 
 def _options(given: Any, cls: type) -> Any:
@@ -309,6 +312,25 @@ class DeviceMemoryResource(_MemPool, MemoryResource):
         return f"<DeviceMemoryResource device={self._device_id}{' closed' if self.is_closed else ''}>"
 
 
+def _default_host_pool() -> Any:
+    """The driver's own pool of host memory; a new one where the driver (before CUDA 13) has none."""
+    try:
+        return _core._Native.default_pool(_PINNED, _HOST, 0)
+    except CUDAError as error:
+        if error.code != _NOT_SUPPORTED:
+            raise
+        return _core._Native.create_pool(_PINNED, _HOST, 0, False, 0)
+
+
+def _let_devices_use(pool: Any) -> None:
+    """A pool of host memory is the host's alone until devices are let in."""
+    for device in _core.Device.get_all_devices():
+        try:
+            pool.set_access(int(device), _READ_WRITE)
+        except CUDAError:
+            continue
+
+
 class PinnedMemoryResource(_MemPool, MemoryResource):
     """Page-locked host memory from a pool, ordered on streams; host and devices both use it in place."""
 
@@ -318,7 +340,8 @@ class PinnedMemoryResource(_MemPool, MemoryResource):
         options = _options(options, PinnedMemoryResourceOptions)
         self._numa_id = -1
         if options is None:
-            self._native = _core._Native.default_pool(_PINNED, _HOST, 0)
+            self._native = _default_host_pool()
+            _let_devices_use(self._native)
             return
         numa = options.numa_id
         if numa is None and options.ipc_enabled:  # only memory of a NUMA node can be shared between processes
@@ -332,6 +355,7 @@ class PinnedMemoryResource(_MemPool, MemoryResource):
             )
         else:
             self._native = _core._Native.create_pool(_PINNED, _HOST, 0, False, options.max_size)
+        _let_devices_use(self._native)
 
     @property
     def device_id(self) -> int:
