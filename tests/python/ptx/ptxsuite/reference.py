@@ -573,8 +573,8 @@ def _(m: re.Match[str]) -> Model | None:
 
 def nan_as_int(integer: str, source: str) -> int:
     """What a NaN becomes: 0, but the highest bit alone when either side has 64 bits."""
-    if (source == "f64" and integer in ("u32", "s32")) or integer in ("u64", "s64"):
-        return 1 << (WIDTHS[integer] - 1)
+    if source == "f64" or integer in ("u64", "s64"):
+        return wide(1 << (WIDTHS[integer] - 1), integer)
     return 0
 
 
