@@ -1,5 +1,6 @@
-// cpu/ptx/ast.hpp: the syntax tree of a PTX module. Names are resolved: operands hold indices, not text.
-// All string_views point into Module::text, so a Module is moved as a whole (by pointer) or not at all.
+// cpu/ptx/ast.hpp: the syntax tree of a PTX module. Names are resolved: operands hold indices, not
+// text. All string_views point into Module::text, so a Module is moved as a whole (by pointer) or
+// not at all.
 #pragma once
 
 #include <array>
@@ -23,9 +24,9 @@ enum class Linkage : std::uint8_t { internal, visible, external, weak, common };
 struct Relocation {
   std::uint64_t offset;
   std::uint8_t width;
-  std::uint8_t shift;   ///< mask(): which byte of the address
-  bool function;        ///< symbol indexes Module::functions, else Module::variables
-  bool generic;         ///< written as generic(symbol)
+  std::uint8_t shift;  ///< mask(): which byte of the address
+  bool function;       ///< symbol indexes Module::functions, else Module::variables
+  bool generic;        ///< written as generic(symbol)
   std::uint32_t symbol;
   std::int64_t addend;
 };
@@ -36,14 +37,14 @@ struct Variable {
   Space space = Space::generic;
   Linkage linkage = Linkage::internal;
   Type type = Type::b8;
-  std::uint8_t vector = 1;          ///< 2, 4 or 8 for .v2 .v4 .v8
+  std::uint8_t vector = 1;  ///< 2, 4 or 8 for .v2 .v4 .v8
   bool array = false;
-  bool unsized = false;             ///< `x[]`: extern shared memory, or an extern array
+  bool unsized = false;  ///< `x[]`: extern shared memory, or an extern array
   bool managed = false, unified = false;
   std::uint32_t align = 1;
-  std::uint64_t size = 0;           ///< in bytes
-  std::uint32_t reg = 0;            ///< a .reg parameter: its register
-  bool pointer = false;             ///< .ptr on a kernel parameter
+  std::uint64_t size = 0;  ///< in bytes
+  std::uint32_t reg = 0;   ///< a .reg parameter: its register
+  bool pointer = false;    ///< .ptr on a kernel parameter
   Space pointer_space = Space::generic;
   std::uint32_t pointer_align = 0;
   std::vector<std::uint64_t> dims;  ///< as written, for the printer
@@ -52,19 +53,20 @@ struct Variable {
 };
 
 struct Register {
-  std::string_view name;   ///< declared name, without the number of a `%r<10>` family
-  std::int32_t number;     ///< number in the family, -1 for a plain name
-  std::int8_t component;   ///< 0..3 of a vector register, -1 for scalars
+  std::string_view name;  ///< declared name, without the number of a `%r<10>` family
+  std::int32_t number;    ///< number in the family, -1 for a plain name
+  std::int8_t component;  ///< 0..3 of a vector register, -1 for scalars
   Type type;
 };
 
 struct Operand {
   enum class Kind : std::uint8_t {
-    sink,      ///< _
-    reg,       ///< index: Function::registers
-    special,   ///< index: all_specials()
-    integer,   ///< value
-    f32, f64,  ///< value: the bits
+    sink,     ///< _
+    reg,      ///< index: Function::registers
+    special,  ///< index: all_specials()
+    integer,  ///< value
+    f32,
+    f64,       ///< value: the bits
     local,     ///< index: Function::variables; value: byte offset
     global,    ///< index: Module::variables; value: byte offset
     function,  ///< index: Module::functions
@@ -97,8 +99,8 @@ struct Guard {
 struct Instruction {
   Location where;
   const Row* row = nullptr;
-  std::vector<Mod> mods;          ///< as written, types included
-  std::array<Type, 8> types{};    ///< in the order of the row's type slots
+  std::vector<Mod> mods;        ///< as written, types included
+  std::array<Type, 8> types{};  ///< in the order of the row's type slots
   std::optional<Guard> guard;
   std::vector<Operand> operands;
 
@@ -119,19 +121,31 @@ struct Label {
   std::string_view name;
   Location where;
   bool defined = false;
-  enum class Kind : std::uint8_t { code, branch_targets, call_targets, prototype } kind = Kind::code;
-  std::vector<Operand> targets;    ///< of .branchtargets and .calltargets
-  std::vector<Variable> returns;   ///< of .callprototype
+  enum class Kind : std::uint8_t {
+    code,
+    branch_targets,
+    call_targets,
+    prototype
+  } kind = Kind::code;
+  std::vector<Operand> targets;   ///< of .branchtargets and .calltargets
+  std::vector<Variable> returns;  ///< of .callprototype
   std::vector<Variable> params;
   bool noreturn = false;
 };
 
-struct LabelMark { std::uint32_t label; };
+struct LabelMark {
+  std::uint32_t label;
+};
 struct ScopeBegin {};
 struct ScopeEnd {};
-struct Pragma { std::string_view text; };
+struct Pragma {
+  std::string_view text;
+};
 /// Where a scope declares something; printing needs it, translation does not.
-struct Declaration { bool is_register; std::uint32_t first, count; };
+struct Declaration {
+  bool is_register;
+  std::uint32_t first, count;
+};
 
 using Statement =
     std::variant<Instruction, LabelMark, SourceLine, ScopeBegin, ScopeEnd, Pragma, Declaration>;
@@ -150,10 +164,10 @@ struct Function {
   bool entry = false;
   bool defined = false;
   bool noreturn = false;
-  std::string_view alias;             ///< .alias: the function this one stands for
-  std::vector<std::uint32_t> returns; ///< indices into variables
+  std::string_view alias;              ///< .alias: the function this one stands for
+  std::vector<std::uint32_t> returns;  ///< indices into variables
   std::vector<std::uint32_t> params;
-  std::vector<Variable> variables;    ///< parameters first, then the variables of all scopes
+  std::vector<Variable> variables;  ///< parameters first, then the variables of all scopes
   std::vector<RegisterDecl> register_decls;
   std::vector<Register> registers;
   std::vector<Label> labels;
@@ -175,11 +189,11 @@ struct Symbol {
 };
 
 struct Module {
-  std::string name;             ///< in diagnostics
+  std::string name;  ///< in diagnostics
   std::string text;
-  std::uint32_t version = 0;    ///< 94 for .version 9.4
-  std::uint32_t target = 0;     ///< 90 for .target sm_90a
-  char target_suffix = 0;       ///< 'a', 'f' or 0
+  std::uint32_t version = 0;  ///< 94 for .version 9.4
+  std::uint32_t target = 0;   ///< 90 for .target sm_90a
+  char target_suffix = 0;     ///< 'a', 'f' or 0
   std::vector<std::string_view> target_options;
   std::uint32_t address_size = 64;
   std::vector<Variable> variables;

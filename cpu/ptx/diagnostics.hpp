@@ -26,7 +26,8 @@ struct Diagnostic {
   std::string text;
 };
 
-/// Collects errors; parsing goes on after one. Keeps the first `limit` of them: the rest are usually echoes.
+/// Collects errors; parsing goes on after one. Keeps the first `limit` of them: the rest are
+/// usually echoes.
 class Diagnostics {
  public:
   explicit Diagnostics(std::string file = "ptx", std::size_t limit = 50)

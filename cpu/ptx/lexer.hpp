@@ -1,4 +1,5 @@
-// cpu/ptx/lexer.hpp: PTX text to tokens. Accepts any bytes; what is no token becomes an `invalid` one.
+// cpu/ptx/lexer.hpp: PTX text to tokens. Accepts any bytes; what is no token becomes an `invalid`
+// one.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +15,10 @@ struct Token {
     identifier,  ///< name, %name, $name, _name
     dotted,      ///< .word; `text` is without the dot
     integer,     ///< value
-    f32, f64,    ///< value: the bits
-    string,      ///< `text` is without the quotes, escapes kept
-    punct,       ///< one character, or one of << >> <= >= == != && ||
+    f32,
+    f64,     ///< value: the bits
+    string,  ///< `text` is without the quotes, escapes kept
+    punct,   ///< one character, or one of << >> <= >= == != && ||
     invalid,
   };
   Kind kind = Kind::end;

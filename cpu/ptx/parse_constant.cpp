@@ -1,4 +1,5 @@
-// cpu/ptx/parse_constant.cpp: constant expressions, with C's operators and precedence; depth is bounded.
+// cpu/ptx/parse_constant.cpp: constant expressions, with C's operators and precedence; depth is
+// bounded.
 #include <bit>
 #include <limits>
 
@@ -10,8 +11,8 @@ namespace {
 int level_of(const Token& t) {
   if (t.kind != Token::Kind::punct) return -1;
   constexpr std::string_view kLevels[][4] = {
-      {"||"}, {"&&"}, {"|"}, {"^"}, {"&"}, {"==", "!="}, {"<", ">", "<=", ">="}, {"<<", ">>"},
-      {"+", "-"}, {"*", "/", "%"}};
+      {"||"},       {"&&"},     {"|"},          {"^"}, {"&"}, {"==", "!="}, {"<", ">", "<=", ">="},
+      {"<<", ">>"}, {"+", "-"}, {"*", "/", "%"}};
   for (int level = 0; level < 10; ++level) {
     for (std::string_view op : kLevels[level]) {
       if (!op.empty() && op == t.text) return level;
@@ -22,8 +23,10 @@ int level_of(const Token& t) {
 
 double as_double(const Constant& c) {
   if (c.kind == Constant::Kind::f64) return std::bit_cast<double>(c.value);
-  if (c.kind == Constant::Kind::f32) return std::bit_cast<float>(static_cast<std::uint32_t>(c.value));
-  return c.is_unsigned ? static_cast<double>(c.value) : static_cast<double>(static_cast<std::int64_t>(c.value));
+  if (c.kind == Constant::Kind::f32)
+    return std::bit_cast<float>(static_cast<std::uint32_t>(c.value));
+  return c.is_unsigned ? static_cast<double>(c.value)
+                       : static_cast<double>(static_cast<std::int64_t>(c.value));
 }
 
 std::optional<Constant> apply(std::string_view op, const Constant& a, const Constant& b) {
@@ -31,11 +34,16 @@ std::optional<Constant> apply(std::string_view op, const Constant& a, const Cons
   if (a.kind != Constant::Kind::integer || b.kind != Constant::Kind::integer) {
     const double x = as_double(a), y = as_double(b);
     double z = 0;
-    if (op == "+") z = x + y;
-    else if (op == "-") z = x - y;
-    else if (op == "*") z = x * y;
-    else if (op == "/") z = x / y;
-    else return std::nullopt;
+    if (op == "+")
+      z = x + y;
+    else if (op == "-")
+      z = x - y;
+    else if (op == "*")
+      z = x * y;
+    else if (op == "/")
+      z = x / y;
+    else
+      return std::nullopt;
     r.kind = Constant::Kind::f64;
     r.value = std::bit_cast<std::uint64_t>(z);
     return r;
@@ -44,28 +52,46 @@ std::optional<Constant> apply(std::string_view op, const Constant& a, const Cons
   const std::uint64_t x = a.value, y = b.value;
   const auto sx = static_cast<std::int64_t>(x), sy = static_cast<std::int64_t>(y);
   const bool u = r.is_unsigned;
-  if (op == "+") r.value = x + y;
-  else if (op == "-") r.value = x - y;
-  else if (op == "*") r.value = x * y;
+  if (op == "+")
+    r.value = x + y;
+  else if (op == "-")
+    r.value = x - y;
+  else if (op == "*")
+    r.value = x * y;
   else if (op == "/" || op == "%") {
     if (y == 0) return std::nullopt;
-    if (u) r.value = op == "/" ? x / y : x % y;
-    else if (sy == -1) r.value = op == "/" ? 0 - x : 0;
-    else r.value = static_cast<std::uint64_t>(op == "/" ? sx / sy : sx % sy);
-  }
-  else if (op == "<<") r.value = y < 64 ? x << y : 0;
-  else if (op == ">>") r.value = y < 64 ? (u ? x >> y : static_cast<std::uint64_t>(sx >> y)) : 0;
-  else if (op == "&") r.value = x & y;
-  else if (op == "|") r.value = x | y;
-  else if (op == "^") r.value = x ^ y;
-  else if (op == "==") r.value = x == y;
-  else if (op == "!=") r.value = x != y;
-  else if (op == "<") r.value = u ? x < y : sx < sy;
-  else if (op == ">") r.value = u ? x > y : sx > sy;
-  else if (op == "<=") r.value = u ? x <= y : sx <= sy;
-  else if (op == ">=") r.value = u ? x >= y : sx >= sy;
-  else if (op == "&&") r.value = x != 0 && y != 0;
-  else r.value = x != 0 || y != 0;
+    if (u)
+      r.value = op == "/" ? x / y : x % y;
+    else if (sy == -1)
+      r.value = op == "/" ? 0 - x : 0;
+    else
+      r.value = static_cast<std::uint64_t>(op == "/" ? sx / sy : sx % sy);
+  } else if (op == "<<")
+    r.value = y < 64 ? x << y : 0;
+  else if (op == ">>")
+    r.value = y < 64 ? (u ? x >> y : static_cast<std::uint64_t>(sx >> y)) : 0;
+  else if (op == "&")
+    r.value = x & y;
+  else if (op == "|")
+    r.value = x | y;
+  else if (op == "^")
+    r.value = x ^ y;
+  else if (op == "==")
+    r.value = x == y;
+  else if (op == "!=")
+    r.value = x != y;
+  else if (op == "<")
+    r.value = u ? x < y : sx < sy;
+  else if (op == ">")
+    r.value = u ? x > y : sx > sy;
+  else if (op == "<=")
+    r.value = u ? x <= y : sx <= sy;
+  else if (op == ">=")
+    r.value = u ? x >= y : sx >= sy;
+  else if (op == "&&")
+    r.value = x != 0 && y != 0;
+  else
+    r.value = x != 0 || y != 0;
   return r;
 }
 
@@ -75,8 +101,9 @@ std::optional<Constant> Parser::parse_constant() { return parse_binary(0, 0); }
 
 std::optional<Constant> Parser::parse_binary(int level, int depth) {
   std::optional<Constant> left = parse_unary(depth + 1);
-  // `d|p` and `%r<n>` never come here, but a '|' or '>' after a constant could belong to others: only the expression's own
-  // parentheses make those two operators unambiguous, which is how compilers write them.
+  // `d|p` and `%r<n>` never come here, but a '|' or '>' after a constant could belong to others:
+  // only the expression's own parentheses make those two operators unambiguous, which is how
+  // compilers write them.
   while (left) {
     const int found_level = level_of(token_);
     if (found_level < level || found_level < 0) return left;
@@ -106,7 +133,8 @@ std::optional<Constant> Parser::parse_unary(int depth) {
     case Token::Kind::integer:
       advance();
       c.value = t.value;
-      c.is_unsigned = t.is_unsigned || t.value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+      c.is_unsigned = t.is_unsigned || t.value > static_cast<std::uint64_t>(
+                                                     std::numeric_limits<std::int64_t>::max());
       return c;
     case Token::Kind::f32:
     case Token::Kind::f64:
@@ -174,7 +202,8 @@ std::optional<std::uint64_t> Parser::parse_count(std::string_view what) {
   const Location where = token_.where;
   const auto c = parse_constant();
   if (!c) return std::nullopt;
-  if (c->kind != Constant::Kind::integer || (!c->is_unsigned && static_cast<std::int64_t>(c->value) < 0)) {
+  if (c->kind != Constant::Kind::integer ||
+      (!c->is_unsigned && static_cast<std::int64_t>(c->value) < 0)) {
     error_at(where, "expected " + std::string{what} + " that is not negative");
     return std::nullopt;
   }

@@ -60,17 +60,28 @@ void Parser::parse_directives(Function& f) {
       if (const auto n = parse_count("a number")) into = static_cast<std::uint32_t>(*n);
     };
     advance();
-    if (word == "maxntid") f.maxntid = parse_dim3("the number of threads");
-    else if (word == "reqntid") f.reqntid = parse_dim3("the number of threads");
-    else if (word == "minnctapersm") number(f.minnctapersm);
-    else if (word == "maxnctapersm") number(f.maxnctapersm);
-    else if (word == "maxnreg") number(f.maxnreg);
-    else if (word == "maxclusterrank") number(f.maxclusterrank);
-    else if (word == "reqnctapercluster") f.reqnctapercluster = parse_dim3("the number of blocks");
-    else if (word == "explicitcluster") f.explicitcluster = true;
-    else if (word == "blocksareclusters") f.blocks_are_clusters = true;
-    else if (word == "noreturn") f.noreturn = true;
-    else if (word == "abi_preserve" || word == "abi_preserve_control") (void)parse_count("a number");
+    if (word == "maxntid")
+      f.maxntid = parse_dim3("the number of threads");
+    else if (word == "reqntid")
+      f.reqntid = parse_dim3("the number of threads");
+    else if (word == "minnctapersm")
+      number(f.minnctapersm);
+    else if (word == "maxnctapersm")
+      number(f.maxnctapersm);
+    else if (word == "maxnreg")
+      number(f.maxnreg);
+    else if (word == "maxclusterrank")
+      number(f.maxclusterrank);
+    else if (word == "reqnctapercluster")
+      f.reqnctapercluster = parse_dim3("the number of blocks");
+    else if (word == "explicitcluster")
+      f.explicitcluster = true;
+    else if (word == "blocksareclusters")
+      f.blocks_are_clusters = true;
+    else if (word == "noreturn")
+      f.noreturn = true;
+    else if (word == "abi_preserve" || word == "abi_preserve_control")
+      (void)parse_count("a number");
     else if (word == "pragma") {
       do {
         if (token_.kind != Token::Kind::string) {
@@ -131,7 +142,8 @@ void Parser::parse_function(Linkage linkage, bool entry) {
         error_at(f.where, "'" + std::string{f.name} + "' is already declared");
         index = static_cast<std::uint32_t>(module_.functions.size());
         module_.functions.emplace_back();
-      } else if (module_.functions[index].linkage != Linkage::external && f.linkage == Linkage::internal) {
+      } else if (module_.functions[index].linkage != Linkage::external &&
+                 f.linkage == Linkage::internal) {
         f.linkage = module_.functions[index].linkage;
       }
     }
@@ -195,7 +207,8 @@ void Parser::close_scope() {
 void Parser::finish_labels() {
   Function& f = *function_;
   const auto root = [&](std::uint32_t label) {
-    while (label_alias_[label] != label) label = label_alias_[label] = label_alias_[label_alias_[label]];
+    while (label_alias_[label] != label)
+      label = label_alias_[label] = label_alias_[label_alias_[label]];
     return label;
   };
   for (std::uint32_t i = 0; i < f.labels.size(); ++i) {
@@ -358,7 +371,9 @@ void Parser::parse_local_variables() {
       return skip_statement();
     }
     const auto index = static_cast<std::uint32_t>(function_->variables.size());
-    if (!scopes_.back().names.try_emplace(v->name, ScopeEntry{ScopeEntry::Kind::variable, index}).second) {
+    if (!scopes_.back()
+             .names.try_emplace(v->name, ScopeEntry{ScopeEntry::Kind::variable, index})
+             .second) {
       error_at(v->where, "'" + std::string{v->name} + "' is already declared");
     }
     function_->variables.push_back(std::move(*v));
@@ -400,7 +415,9 @@ void Parser::parse_registers() {
         const std::uint32_t r = add_register(text, -1, i, head.type);
         if (i == 0) first = r;
       }
-      fresh = scopes_.back().names.try_emplace(text, ScopeEntry{ScopeEntry::Kind::vector_reg, first}).second;
+      fresh = scopes_.back()
+                  .names.try_emplace(text, ScopeEntry{ScopeEntry::Kind::vector_reg, first})
+                  .second;
     } else {
       const std::uint32_t r = add_register(text, -1, -1, head.type);
       fresh = scopes_.back().names.try_emplace(text, ScopeEntry{ScopeEntry::Kind::reg, r}).second;
@@ -428,8 +445,10 @@ void Parser::parse_loc() {
     advance();
     const std::string_view word = name("attribute of .loc");
     if (word == "function_name") {
-      if (token_.kind == Token::Kind::dotted) advance();
-      else (void)name("label");
+      if (token_.kind == Token::Kind::dotted)
+        advance();
+      else
+        (void)name("label");
       if (accept("+")) (void)parse_count("an offset");
     } else if (word == "inlined_at") {
       for (int i = 0; i < 3 && token_.kind == Token::Kind::integer; ++i) advance();

@@ -52,8 +52,9 @@ void Parser::parse_instruction(std::optional<Guard> guard) {
   if (check_operands(inst)) function_->body.emplace_back(std::move(inst));
 }
 
-// Each word goes to the first free slot that takes it: compilers and inline assembly do not agree on one order
-// (vote.sync.ballot, vote.ballot.sync), and no instruction gives two meanings to one set of words.
+// Each word goes to the first free slot that takes it: compilers and inline assembly do not agree
+// on one order (vote.sync.ballot, vote.ballot.sync), and no instruction gives two meanings to one
+// set of words.
 bool Parser::match(Instruction& inst, std::string_view op, const std::vector<Token>& words) {
   const auto rows = find_rows(op);
   if (rows.empty()) {
@@ -92,16 +93,18 @@ bool Parser::match(Instruction& inst, std::string_view op, const std::vector<Tok
     } else {
       for (std::size_t s = 0; s < row.slots.size() && reason.empty(); ++s) {
         if (used[s] < 0 && !row.slots[s].optional) {
-          reason = "'" + std::string{op} + "' needs " + (row.slots[s].words.size() > 1 ? "one of " : "") +
-                   words_of(row.slots[s]);
+          reason = "'" + std::string{op} + "' needs " +
+                   (row.slots[s].words.size() > 1 ? "one of " : "") + words_of(row.slots[s]);
         }
       }
       if (reason.empty() && row.version > module_.version) {
-        reason = "this form of '" + std::string{op} + "' needs .version " + std::to_string(row.version / 10) +
-                 "." + std::to_string(row.version % 10) + " or later";
+        reason = "this form of '" + std::string{op} + "' needs .version " +
+                 std::to_string(row.version / 10) + "." + std::to_string(row.version % 10) +
+                 " or later";
       }
       if (reason.empty() && row.target > module_.target && module_.target != 0) {
-        reason = "this form of '" + std::string{op} + "' needs .target sm_" + std::to_string(row.target) + " or later";
+        reason = "this form of '" + std::string{op} + "' needs .target sm_" +
+                 std::to_string(row.target) + " or later";
       }
     }
     if (reason.empty()) {
@@ -109,7 +112,8 @@ bool Parser::match(Instruction& inst, std::string_view op, const std::vector<Tok
       std::size_t types = 0;
       for (std::size_t s = 0; s < row.slots.size(); ++s) {
         if (!row.slots[s].type) continue;
-        if (used[s] >= 0) inst.types[types] = type_of(*find_mod(words[static_cast<std::size_t>(used[s])].text));
+        if (used[s] >= 0)
+          inst.types[types] = type_of(*find_mod(words[static_cast<std::size_t>(used[s])].text));
         ++types;
       }
       for (const Token& t : words) {
@@ -196,7 +200,8 @@ std::optional<Operand> Parser::parse_group(std::string_view close, Operand::Kind
   do {
     auto part = parse_operand(false, depth + 1);
     if (!part) return std::nullopt;
-    if (part->kind == Operand::Kind::vector && kind == Operand::Kind::vector && part->parts.size() > 1) {
+    if (part->kind == Operand::Kind::vector && kind == Operand::Kind::vector &&
+        part->parts.size() > 1) {
       for (Operand& p : part->parts) o.parts.push_back(std::move(p));  // a vector register
     } else {
       o.parts.push_back(std::move(*part));
@@ -254,7 +259,8 @@ std::optional<Operand> Parser::find_register(std::string_view text) {
         o.kind = Operand::Kind::vector;
         o.index = at->second.index;
         for (std::uint32_t r = o.index; r < function_->registers.size(); ++r) {
-          if (function_->registers[r].name.data() != function_->registers[o.index].name.data()) break;
+          if (function_->registers[r].name.data() != function_->registers[o.index].name.data())
+            break;
           Operand part;
           part.kind = Operand::Kind::reg;
           part.index = r;
@@ -265,17 +271,19 @@ std::optional<Operand> Parser::find_register(std::string_view text) {
       return std::nullopt;
     }
     if (scope.families.empty()) continue;
-    for (std::size_t split = text.size(); split-- > 1 && text[split] >= '0' && text[split] <= '9';) {
+    for (std::size_t split = text.size();
+         split-- > 1 && text[split] >= '0' && text[split] <= '9';) {
       if (text[split] == '0' && split + 1 != text.size()) continue;  // no leading zeros
       const auto family = scope.families.find(text.substr(0, split));
       if (family == scope.families.end()) continue;
       std::uint32_t number = 0;
       const auto r = std::from_chars(text.data() + split, text.data() + text.size(), number);
-      if (r.ec != std::errc{} || number >= static_cast<std::uint64_t>(family->second.decl.count)) continue;
+      if (r.ec != std::errc{} || number >= static_cast<std::uint64_t>(family->second.decl.count))
+        continue;
       const auto [member, fresh] = family->second.members.try_emplace(number, 0);
       if (fresh) {
-        member->second = add_register(family->second.decl.name, static_cast<std::int32_t>(number), -1,
-                                      family->second.decl.type);
+        member->second = add_register(family->second.decl.name, static_cast<std::int32_t>(number),
+                                      -1, family->second.decl.type);
       }
       o.index = member->second;
       return o;
@@ -312,7 +320,8 @@ std::optional<Operand> Parser::parse_name(bool label) {
     }
     if (reg->kind == Operand::Kind::reg && token_.kind == Token::Kind::dotted &&
         (token_.text[0] == 'b' || token_.text[0] == 'h') && token_.text.size() <= 5 &&
-        token_.text.find_first_not_of("01234567", 1) == token_.text.npos && token_.text.size() > 1) {
+        token_.text.find_first_not_of("01234567", 1) == token_.text.npos &&
+        token_.text.size() > 1) {
       reg->selector = token_.text;
       advance();
     }
@@ -363,11 +372,13 @@ std::optional<Operand> Parser::parse_name(bool label) {
     if (!symbol->second.function && !offset_after(o)) return std::nullopt;
     return o;
   }
-  error_at(where, (text.starts_with('%') ? "register '" : "'") + std::string{text} + "' is not declared");
+  error_at(where,
+           (text.starts_with('%') ? "register '" : "'") + std::string{text} + "' is not declared");
   return std::nullopt;
 }
 
-// call{.uni} [(returns),] callee [, (arguments)] [, prototype or targets]; becomes four operands, lists first.
+// call{.uni} [(returns),] callee [, (arguments)] [, prototype or targets]; becomes four operands,
+// lists first.
 void Parser::parse_call(Instruction& inst) {
   Operand returns, arguments;
   returns.kind = arguments.kind = Operand::Kind::list;
@@ -377,7 +388,8 @@ void Parser::parse_call(Instruction& inst) {
     if (!list || !expect(",", "after the return values of a call")) return;
     returns = std::move(*list);
   }
-  if (token_.kind != Token::Kind::identifier) return error("expected the function to call, found " + found());
+  if (token_.kind != Token::Kind::identifier)
+    return error("expected the function to call, found " + found());
   auto callee = parse_name(false);
   if (!callee) return;
   if (callee->kind != Operand::Kind::function && callee->kind != Operand::Kind::reg) {
@@ -409,8 +421,8 @@ bool Parser::check_operands(const Instruction& inst) {
   Patterns patterns{inst.row->args};
   std::size_t i = 0;
   const auto fail = [&](Location where, std::string_view what) {
-    error_at(where, "operand " + std::to_string(i + 1) + " of '" + std::string{inst.row->op} + "' must be " +
-                        std::string{what});
+    error_at(where, "operand " + std::to_string(i + 1) + " of '" + std::string{inst.row->op} +
+                        "' must be " + std::string{what});
     return false;
   };
   while (!patterns.rest.empty()) {
@@ -420,7 +432,8 @@ bool Parser::check_operands(const Instruction& inst) {
     if (optional) pattern.remove_prefix(1);
     if (i == inst.operands.size()) {
       if (optional) continue;
-      error_at(inst.where, "'" + std::string{inst.row->op} + "' needs more operands: " + std::string{inst.row->args});
+      error_at(inst.where, "'" + std::string{inst.row->op} +
+                               "' needs more operands: " + std::string{inst.row->args});
       return false;
     }
     const Operand& o = inst.operands[i];
@@ -443,7 +456,8 @@ bool Parser::check_operands(const Instruction& inst) {
         return fail(o.where, "a register");
       }
     } else if (pattern.starts_with('p')) {
-      const bool pred = o.kind == Kind::sink || (o.kind == Kind::reg && function_->registers[o.index].type == Type::pred);
+      const bool pred = o.kind == Kind::sink ||
+                        (o.kind == Kind::reg && function_->registers[o.index].type == Type::pred);
       if (!pred) return fail(o.where, "a predicate register");
     } else if (o.kind == Kind::address || o.kind == Kind::pair || o.kind == Kind::list) {
       return fail(o.where, "a register or a constant");
@@ -451,8 +465,8 @@ bool Parser::check_operands(const Instruction& inst) {
     ++i;
   }
   if (i < inst.operands.size()) {
-    error_at(inst.operands[i].where, "'" + std::string{inst.row->op} + "' takes fewer operands: " +
-                                         std::string{inst.row->args});
+    error_at(inst.operands[i].where, "'" + std::string{inst.row->op} +
+                                         "' takes fewer operands: " + std::string{inst.row->args});
     return false;
   }
   return true;

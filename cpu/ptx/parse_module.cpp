@@ -74,7 +74,8 @@ void Parser::skip_statement() {
       if (depth == 0) return;
       if (--depth == 0) {
         advance();
-        if (token_.is(",") || token_.is("]") || token_.is("|") || token_.is(")")) continue;  // a vector operand
+        if (token_.is(",") || token_.is("]") || token_.is("|") || token_.is(")"))
+          continue;  // a vector operand
         if (token_.is(";")) advance();
         return;
       }
@@ -117,7 +118,8 @@ bool Parser::parse_version() {
   module_.version = major * 10 + static_cast<std::uint32_t>(text[dot + 1] - '0');
   advance();
   if (module_.version > kNewestVersion) {
-    error_at(where, "PTX .version " + std::string{text} + " is newer than 9.5, the newest this device compiles");
+    error_at(where, "PTX .version " + std::string{text} +
+                        " is newer than 9.5, the newest this device compiles");
     return false;
   }
   return true;
@@ -146,8 +148,9 @@ void Parser::parse_target() {
                word == "map_f64_to_f32") {
       module_.target_options.push_back(word);
     } else {
-      error_at(where, "unknown target '" + std::string{word} + "': expected sm_<number>, texmode_unified, "
-                      "texmode_independent or debug");
+      error_at(where, "unknown target '" + std::string{word} +
+                          "': expected sm_<number>, texmode_unified, "
+                          "texmode_independent or debug");
     }
   } while (accept(","));
 }
@@ -230,9 +233,10 @@ void Parser::parse_section() {
   advance();
   if (!expect("{", "at the start of a section")) return skip_statement();
   while (!token_.is("}")) {
-    const bool known = token_.kind == Token::Kind::identifier || token_.kind == Token::Kind::integer ||
-                       token_.kind == Token::Kind::dotted || token_.is(":") || token_.is(",") ||
-                       token_.is("+") || token_.is("-") || token_.is(";");
+    const bool known = token_.kind == Token::Kind::identifier ||
+                       token_.kind == Token::Kind::integer || token_.kind == Token::Kind::dotted ||
+                       token_.is(":") || token_.is(",") || token_.is("+") || token_.is("-") ||
+                       token_.is(";");
     if (!known) {
       error("expected data or '}' in a section, found " + found());
       return skip_statement();

@@ -27,7 +27,8 @@ std::uint16_t half_bits(double value) {
   const double magnitude = std::bit_cast<double>(bits & 0x7fffffffffffffff);
   if (magnitude != magnitude) return 0x7fff;
   if (magnitude >= 65520.0) return static_cast<std::uint16_t>(sign | 0x7c00);
-  const double scale = magnitude < 0x1p-14 ? 0x1p-24 : std::bit_cast<double>((((bits >> 52) & 0x7ff) - 10) << 52);
+  const double scale =
+      magnitude < 0x1p-14 ? 0x1p-24 : std::bit_cast<double>((((bits >> 52) & 0x7ff) - 10) << 52);
   const double units = magnitude / scale;
   auto whole = static_cast<std::uint64_t>(units);
   const double rest = units - static_cast<double>(whole);
@@ -41,10 +42,12 @@ std::uint64_t element_bits(Type type, const Constant& c) {
   const bool floating = class_of(type) == Class::floating;
   double value = 0;
   if (c.kind == Constant::Kind::f64) value = std::bit_cast<double>(c.value);
-  if (c.kind == Constant::Kind::f32) value = std::bit_cast<float>(static_cast<std::uint32_t>(c.value));
+  if (c.kind == Constant::Kind::f32)
+    value = std::bit_cast<float>(static_cast<std::uint32_t>(c.value));
   if (c.kind == Constant::Kind::integer) {
     if (!floating) return c.value;
-    value = c.is_unsigned ? static_cast<double>(c.value) : static_cast<double>(static_cast<std::int64_t>(c.value));
+    value = c.is_unsigned ? static_cast<double>(c.value)
+                          : static_cast<double>(static_cast<std::int64_t>(c.value));
   }
   switch (type) {
     case Type::f64:
@@ -203,7 +206,8 @@ std::optional<Variable> Parser::parse_declarator(const Head& head) {
   return v;
 }
 
-// Nested braces follow the dimensions; `at` is where the next element goes. No recursion: the stack is `ends`.
+// Nested braces follow the dimensions; `at` is where the next element goes. No recursion: the stack
+// is `ends`.
 void Parser::parse_initializer(Variable& v) {
   const std::uint64_t element = bytes_of(v.type);
   if (!token_.is("{")) return parse_element(v, 0);
@@ -221,7 +225,8 @@ void Parser::parse_initializer(Variable& v) {
   bool first = true;
   do {
     if (token_.is("{")) {
-      if (depth == sizes.size()) return error("the initial value is nested more deeply than the array");
+      if (depth == sizes.size())
+        return error("the initial value is nested more deeply than the array");
       advance();
       ends.push_back(at + sizes[sizes.size() - 1 - depth]);
       ++depth;
@@ -314,7 +319,8 @@ void Parser::parse_module_variables(Linkage linkage) {
     const auto found = module_.symbols.find(v->name);
     if (found != module_.symbols.end() && !found->second.function) {
       Variable& old = module_.variables[found->second.index];
-      const bool declared_only = old.linkage == Linkage::external || v->linkage == Linkage::external;
+      const bool declared_only =
+          old.linkage == Linkage::external || v->linkage == Linkage::external;
       if (!declared_only) error_at(v->where, "'" + std::string{v->name} + "' is already declared");
       if (v->linkage != Linkage::external) old = std::move(*v);
       continue;

@@ -1,5 +1,5 @@
-// cpu/ptx/parser_impl.hpp: the parser's state; its parts are parse_module.cpp, parse_variable.cpp, parse_function.cpp,
-// parse_instruction.cpp and parse_constant.cpp.
+// cpu/ptx/parser_impl.hpp: the parser's state; its parts are parse_module.cpp, parse_variable.cpp,
+// parse_function.cpp, parse_instruction.cpp and parse_constant.cpp.
 #pragma once
 
 #include <memory>
@@ -130,7 +130,8 @@ class Parser {
   Token token_, ahead_;
   Function* function_ = nullptr;  ///< whose body is being read
   std::vector<Scope> scopes_;
-  std::vector<std::uint32_t> label_alias_;  ///< label -> the label of an outer scope it turned out to be
+  std::vector<std::uint32_t>
+      label_alias_;  ///< label -> the label of an outer scope it turned out to be
 };
 
 }  // namespace cucpu::ptx

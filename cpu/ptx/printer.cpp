@@ -1,4 +1,5 @@
-// cpu/ptx/printer.cpp: writes declarations the way compilers do; initial values as bytes, with addresses as relocations say.
+// cpu/ptx/printer.cpp: writes declarations the way compilers do; initial values as bytes, with
+// addresses as relocations say.
 #include "cpu/ptx/printer.hpp"
 
 #include <algorithm>
@@ -12,12 +13,13 @@ class Printer {
   explicit Printer(const Module& module) : module_{module} {}
 
   std::string run() {
-    put(".version ", std::to_string(module_.version / 10), ".", std::to_string(module_.version % 10), "\n.target sm_",
-        std::to_string(module_.target));
+    put(".version ", std::to_string(module_.version / 10), ".",
+        std::to_string(module_.version % 10), "\n.target sm_", std::to_string(module_.target));
     if (module_.target_suffix != 0) out_ += module_.target_suffix;
     for (std::string_view option : module_.target_options) put(", ", option);
     put("\n.address_size ", std::to_string(module_.address_size), "\n");
-    for (const File& f : module_.files) put(".file ", std::to_string(f.number), " \"", f.name, "\"\n");
+    for (const File& f : module_.files)
+      put(".file ", std::to_string(f.number), " \"", f.name, "\"\n");
     for (std::string_view p : module_.pragmas) put(".pragma \"", p, "\";\n");
     // Functions may name variables and variables functions; declarations first settle every order.
     for (const Function& f : module_.functions) {
@@ -86,11 +88,14 @@ class Printer {
       if (e != 0) put(", ");
       const auto at = std::ranges::find(v.relocations, e * width, &Relocation::offset);
       if (at != v.relocations.end()) {
-        const std::string_view name = at->function ? module_.functions[at->symbol].name : module_.variables[at->symbol].name;
+        const std::string_view name =
+            at->function ? module_.functions[at->symbol].name : module_.variables[at->symbol].name;
         const bool mask = width == 1;
         if (mask) put(hex(std::uint64_t{0xff} << at->shift), "(");
-        if (at->generic) put("generic(", name, ")");
-        else put(name);
+        if (at->generic)
+          put("generic(", name, ")");
+        else
+          put(name);
         if (at->addend != 0) put("+", std::to_string(at->addend));
         if (mask) put(")");
         continue;
@@ -100,9 +105,12 @@ class Printer {
         bits |= std::uint64_t{v.data[e * width + k]} << (8 * k);
       }
       char text[32];
-      if (v.type == Type::f32) std::snprintf(text, sizeof text, "0f%08llX", static_cast<unsigned long long>(bits));
-      else if (v.type == Type::f64) std::snprintf(text, sizeof text, "0d%016llX", static_cast<unsigned long long>(bits));
-      else std::snprintf(text, sizeof text, "%llu", static_cast<unsigned long long>(bits));
+      if (v.type == Type::f32)
+        std::snprintf(text, sizeof text, "0f%08llX", static_cast<unsigned long long>(bits));
+      else if (v.type == Type::f64)
+        std::snprintf(text, sizeof text, "0d%016llX", static_cast<unsigned long long>(bits));
+      else
+        std::snprintf(text, sizeof text, "%llu", static_cast<unsigned long long>(bits));
       put(text);
     }
     if (v.array || v.vector > 1) put("}");
@@ -118,14 +126,18 @@ class Printer {
   }
 
   void head(const Function& f, bool declaration) {
-    put(declaration && f.defined && f.linkage == Linkage::internal ? "" : linkage_of(f.linkage), f.entry ? ".entry " : ".func ");
+    put(declaration && f.defined && f.linkage == Linkage::internal ? "" : linkage_of(f.linkage),
+        f.entry ? ".entry " : ".func ");
     if (!f.returns.empty()) params(f, f.returns), put(" ");
     put(f.name);
     params(f, f.params);
     if (f.noreturn) put(" .noreturn");
     if (declaration) return;
-    const auto dims = [&](std::string_view name, const std::optional<std::array<std::uint32_t, 3>>& d) {
-      if (d) put(" .", name, " ", std::to_string((*d)[0]), ", ", std::to_string((*d)[1]), ", ", std::to_string((*d)[2]));
+    const auto dims = [&](std::string_view name,
+                          const std::optional<std::array<std::uint32_t, 3>>& d) {
+      if (d)
+        put(" .", name, " ", std::to_string((*d)[0]), ", ", std::to_string((*d)[1]), ", ",
+            std::to_string((*d)[2]));
     };
     const auto number = [&](std::string_view name, std::uint32_t n) {
       if (n != 0) put(" .", name, " ", std::to_string(n));
@@ -158,7 +170,8 @@ class Printer {
     } else if (const auto* mark = std::get_if<LabelMark>(&s)) {
       label(function_->labels[mark->label]);
     } else if (const auto* line = std::get_if<SourceLine>(&s)) {
-      put("\t.loc ", std::to_string(line->file), " ", std::to_string(line->line), " ", std::to_string(line->column), "\n");
+      put("\t.loc ", std::to_string(line->file), " ", std::to_string(line->line), " ",
+          std::to_string(line->column), "\n");
     } else if (std::holds_alternative<ScopeBegin>(s)) {
       put("\t{\n");
     } else if (std::holds_alternative<ScopeEnd>(s)) {
@@ -234,7 +247,8 @@ class Printer {
     if (r.component >= 0) put(components[r.component & 3]);
   }
 
-  void parts(const Operand& o, std::string_view open, std::string_view close, std::size_t from = 0) {
+  void parts(const Operand& o, std::string_view open, std::string_view close,
+             std::size_t from = 0) {
     put(open);
     for (std::size_t k = from; k < o.parts.size(); ++k) {
       if (k != from) put(", ");
@@ -252,10 +266,18 @@ class Printer {
     if (o.minus) put("-");
     char text[32];
     switch (o.kind) {
-      case Operand::Kind::sink: put("_"); break;
-      case Operand::Kind::reg: reg(o.index); break;
-      case Operand::Kind::special: put("%", all_specials()[o.index].name); break;
-      case Operand::Kind::integer: put(std::to_string(static_cast<std::int64_t>(o.value))); break;
+      case Operand::Kind::sink:
+        put("_");
+        break;
+      case Operand::Kind::reg:
+        reg(o.index);
+        break;
+      case Operand::Kind::special:
+        put("%", all_specials()[o.index].name);
+        break;
+      case Operand::Kind::integer:
+        put(std::to_string(static_cast<std::int64_t>(o.value)));
+        break;
       case Operand::Kind::f32:
         std::snprintf(text, sizeof text, "0f%08llX", static_cast<unsigned long long>(o.value));
         put(text);
@@ -264,10 +286,18 @@ class Printer {
         std::snprintf(text, sizeof text, "0d%016llX", static_cast<unsigned long long>(o.value));
         put(text);
         break;
-      case Operand::Kind::local: put(function_->variables[o.index].name), offset(o.value); break;
-      case Operand::Kind::global: put(module_.variables[o.index].name), offset(o.value); break;
-      case Operand::Kind::function: put(module_.functions[o.index].name); break;
-      case Operand::Kind::label: put(function_->labels[o.index].name); break;
+      case Operand::Kind::local:
+        put(function_->variables[o.index].name), offset(o.value);
+        break;
+      case Operand::Kind::global:
+        put(module_.variables[o.index].name), offset(o.value);
+        break;
+      case Operand::Kind::function:
+        put(module_.functions[o.index].name);
+        break;
+      case Operand::Kind::label:
+        put(function_->labels[o.index].name);
+        break;
       case Operand::Kind::address:
         put("[");
         operand(o.parts[0]);
@@ -275,8 +305,12 @@ class Printer {
         for (std::size_t k = 1; k < o.parts.size(); ++k) put(", "), operand(o.parts[k]);
         put("]");
         break;
-      case Operand::Kind::vector: parts(o, "{", "}"); break;
-      case Operand::Kind::list: parts(o, "(", ")"); break;
+      case Operand::Kind::vector:
+        parts(o, "{", "}");
+        break;
+      case Operand::Kind::list:
+        parts(o, "(", ")");
+        break;
       case Operand::Kind::pair:
         operand(o.parts[0]);
         put("|");

@@ -1,4 +1,5 @@
-// cpu/ptx/printer.hpp: a syntax tree as PTX text again. Parsing the text gives the same tree (debug sections and comments are gone).
+// cpu/ptx/printer.hpp: a syntax tree as PTX text again. Parsing the text gives the same tree (debug
+// sections and comments are gone).
 #pragma once
 
 #include <string>
@@ -8,6 +9,7 @@
 namespace cucpu::ptx {
 
 [[nodiscard]] std::string print(const Module& module);
-[[nodiscard]] std::string print(const Module& module, const Function& function, const Instruction& instruction);
+[[nodiscard]] std::string print(const Module& module, const Function& function,
+                                const Instruction& instruction);
 
 }  // namespace cucpu::ptx

@@ -31,7 +31,8 @@ constexpr Special kSpecials[] = {
 
 constexpr auto kTypes = [] {
   std::array<Type, std::size(kMods)> types{};
-  for (std::size_t i = 0; i < types.size(); ++i) types[i] = find_type(kMods[i]).value_or(Type::none);
+  for (std::size_t i = 0; i < types.size(); ++i)
+    types[i] = find_type(kMods[i]).value_or(Type::none);
   return types;
 }();
 

@@ -1,4 +1,5 @@
-// cpu/ptx/table.hpp: the instruction table, rendered from api/ptx.json: which instructions exist and how they are written.
+// cpu/ptx/table.hpp: the instruction table, rendered from api/ptx.json: which instructions exist
+// and how they are written.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,8 @@ enum class Mod : std::uint16_t {
 #undef CUCPU_PTX_MOD
 };
 
-/// What makes LLVM IR of an instruction: a member function of translate's FunctionTranslator has the same name.
+/// What makes LLVM IR of an instruction: a member function of translate's FunctionTranslator has
+/// the same name.
 enum class Emit : std::uint16_t {
 #define CUCPU_PTX_EMIT(id) id,
 #include "ptx_emits.inc"
@@ -32,14 +34,16 @@ struct Slot {
 };
 
 /// One form of an instruction. `args` is a list of operand patterns separated by spaces:
-///   d  destination (register, vector of registers, or _)   p  predicate destination   d|p  both (the second may be left out)
-///   a b c …  source   [a]  address   i  constant   l  label   f  called function   *  any rest; `?x` may be left out
+///   d  destination (register, vector of registers, or _)   p  predicate destination   d|p  both
+///   (the second may be left out) a b c …  source   [a]  address   i  constant   l  label   f
+///   called function   *  any rest; `?x` may be left out
 struct Row {
   std::string_view op;
   std::span<const Slot> slots;
   std::string_view args;
   Emit emit;
-  bool effects;  ///< touches memory or other threads: under a predicate it is branched around, not selected
+  bool effects;  ///< touches memory or other threads: under a predicate it is branched around, not
+                 ///< selected
   std::uint8_t version;  ///< least .version, times ten; 0: any
   std::uint16_t target;  ///< least .target; 0: any
 };

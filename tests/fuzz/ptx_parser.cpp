@@ -1,4 +1,5 @@
-// tests/fuzz/ptx_parser.cpp: libFuzzer harness: any bytes parse to a tree or to diagnostics; a tree prints to text that parses to itself.
+// tests/fuzz/ptx_parser.cpp: libFuzzer harness: any bytes parse to a tree or to diagnostics; a tree
+// prints to text that parses to itself.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

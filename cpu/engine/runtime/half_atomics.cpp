@@ -1,4 +1,5 @@
-// cpu/engine/runtime/half_atomics.cpp: read-modify-write that hosts lack, by compare and swap: 16-bit floats, alone or in pairs; inc, dec.
+// cpu/engine/runtime/half_atomics.cpp: read-modify-write that hosts lack, by compare and swap:
+// 16-bit floats, alone or in pairs; inc, dec.
 #include <atomic>
 #include <bit>
 #include <cmath>
@@ -35,7 +36,8 @@ template <typename Word, typename Change>
 Word exchange(void* address, Change change) {
   std::atomic_ref<Word> cell{*static_cast<Word*>(address)};
   Word old = cell.load(std::memory_order_relaxed);
-  while (!cell.compare_exchange_weak(old, change(old), std::memory_order_acq_rel, std::memory_order_relaxed)) {
+  while (!cell.compare_exchange_weak(old, change(old), std::memory_order_acq_rel,
+                                     std::memory_order_relaxed)) {
   }
   return old;
 }
@@ -43,33 +45,41 @@ Word exchange(void* address, Change change) {
 template <typename Format, float (*Op)(float, float)>
 std::uint32_t both(void* address, std::uint32_t x) {
   return exchange<std::uint32_t>(address, [x](std::uint32_t old) {
-    const std::uint32_t low = one<Format, Op>(static_cast<std::uint16_t>(old), static_cast<std::uint16_t>(x));
-    const std::uint32_t high = one<Format, Op>(static_cast<std::uint16_t>(old >> 16), static_cast<std::uint16_t>(x >> 16));
+    const std::uint32_t low =
+        one<Format, Op>(static_cast<std::uint16_t>(old), static_cast<std::uint16_t>(x));
+    const std::uint32_t high =
+        one<Format, Op>(static_cast<std::uint16_t>(old >> 16), static_cast<std::uint16_t>(x >> 16));
     return low | high << 16;
   });
 }
 
 }  // namespace
 
-#define CUCPU_HALF_ATOMICS(name, op)                                                                          \
-  extern "C" std::uint16_t cucpu_rt_atom_##name##_f16(void* p, std::uint16_t x) {                             \
-    return exchange<std::uint16_t>(p, [x](std::uint16_t old) { return one<Half, op>(old, x); });              \
-  }                                                                                                           \
-  extern "C" std::uint16_t cucpu_rt_atom_##name##_bf16(void* p, std::uint16_t x) {                            \
-    return exchange<std::uint16_t>(p, [x](std::uint16_t old) { return one<Brain, op>(old, x); });             \
-  }                                                                                                           \
-  extern "C" std::uint32_t cucpu_rt_atom_##name##_f16x2(void* p, std::uint32_t x) { return both<Half, op>(p, x); } \
-  extern "C" std::uint32_t cucpu_rt_atom_##name##_bf16x2(void* p, std::uint32_t x) { return both<Brain, op>(p, x); }
+#define CUCPU_HALF_ATOMICS(name, op)                                                              \
+  extern "C" std::uint16_t cucpu_rt_atom_##name##_f16(void* p, std::uint16_t x) {                 \
+    return exchange<std::uint16_t>(p, [x](std::uint16_t old) { return one<Half, op>(old, x); });  \
+  }                                                                                               \
+  extern "C" std::uint16_t cucpu_rt_atom_##name##_bf16(void* p, std::uint16_t x) {                \
+    return exchange<std::uint16_t>(p, [x](std::uint16_t old) { return one<Brain, op>(old, x); }); \
+  }                                                                                               \
+  extern "C" std::uint32_t cucpu_rt_atom_##name##_f16x2(void* p, std::uint32_t x) {               \
+    return both<Half, op>(p, x);                                                                  \
+  }                                                                                               \
+  extern "C" std::uint32_t cucpu_rt_atom_##name##_bf16x2(void* p, std::uint32_t x) {              \
+    return both<Brain, op>(p, x);                                                                 \
+  }
 CUCPU_HALF_ATOMICS(add, add)
 CUCPU_HALF_ATOMICS(min, least)
 CUCPU_HALF_ATOMICS(max, most)
 
-#define CUCPU_COUNTERS(bits)                                                                              \
-  extern "C" std::uint##bits##_t cucpu_rt_atom_inc_u##bits(void* p, std::uint##bits##_t x) {               \
-    return exchange<std::uint##bits##_t>(p, [x](std::uint##bits##_t old) { return old >= x ? 0 : old + 1; }); \
-  }                                                                                                       \
-  extern "C" std::uint##bits##_t cucpu_rt_atom_dec_u##bits(void* p, std::uint##bits##_t x) {               \
-    return exchange<std::uint##bits##_t>(p, [x](std::uint##bits##_t old) { return old == 0 || old > x ? x : old - 1; }); \
+#define CUCPU_COUNTERS(bits)                                                                 \
+  extern "C" std::uint##bits##_t cucpu_rt_atom_inc_u##bits(void* p, std::uint##bits##_t x) { \
+    return exchange<std::uint##bits##_t>(                                                    \
+        p, [x](std::uint##bits##_t old) { return old >= x ? 0 : old + 1; });                 \
+  }                                                                                          \
+  extern "C" std::uint##bits##_t cucpu_rt_atom_dec_u##bits(void* p, std::uint##bits##_t x) { \
+    return exchange<std::uint##bits##_t>(                                                    \
+        p, [x](std::uint##bits##_t old) { return old == 0 || old > x ? x : old - 1; });      \
   }
 CUCPU_COUNTERS(32)
 CUCPU_COUNTERS(64)

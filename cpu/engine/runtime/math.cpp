@@ -1,4 +1,5 @@
-// cpu/engine/runtime/math.cpp: arithmetic too rare or too awkward for straight-line code: f64 with directed rounding, fns, small formats.
+// cpu/engine/runtime/math.cpp: arithmetic too rare or too awkward for straight-line code: f64 with
+// directed rounding, fns, small formats.
 #include <bit>
 #include <cfenv>
 #include <cmath>
@@ -22,38 +23,40 @@ class Rounding {
 
 }  // namespace
 
-#define CUCPU_DIRECTED(suffix, mode)                                     \
-  extern "C" double cucpu_rt_add_f64_##suffix(double a, double b) {      \
-    const Rounding rounding{mode};                                       \
-    volatile double x = a, y = b, r = x + y;                             \
-    return r;                                                            \
-  }                                                                      \
-  extern "C" double cucpu_rt_mul_f64_##suffix(double a, double b) {      \
-    const Rounding rounding{mode};                                       \
-    volatile double x = a, y = b, r = x * y;                             \
-    return r;                                                            \
-  }                                                                      \
-  extern "C" double cucpu_rt_div_f64_##suffix(double a, double b) {      \
-    const Rounding rounding{mode};                                       \
-    volatile double x = a, y = b, r = x / y;                             \
-    return r;                                                            \
-  }                                                                      \
+#define CUCPU_DIRECTED(suffix, mode)                                          \
+  extern "C" double cucpu_rt_add_f64_##suffix(double a, double b) {           \
+    const Rounding rounding{mode};                                            \
+    volatile double x = a, y = b, r = x + y;                                  \
+    return r;                                                                 \
+  }                                                                           \
+  extern "C" double cucpu_rt_mul_f64_##suffix(double a, double b) {           \
+    const Rounding rounding{mode};                                            \
+    volatile double x = a, y = b, r = x * y;                                  \
+    return r;                                                                 \
+  }                                                                           \
+  extern "C" double cucpu_rt_div_f64_##suffix(double a, double b) {           \
+    const Rounding rounding{mode};                                            \
+    volatile double x = a, y = b, r = x / y;                                  \
+    return r;                                                                 \
+  }                                                                           \
   extern "C" double cucpu_rt_fma_f64_##suffix(double a, double b, double c) { \
-    const Rounding rounding{mode};                                       \
-    volatile double x = a, y = b, z = c, r = std::fma(x, y, z);          \
-    return r;                                                            \
-  }                                                                      \
-  extern "C" double cucpu_rt_sqrt_f64_##suffix(double a) {               \
-    const Rounding rounding{mode};                                       \
-    volatile double x = a, r = std::sqrt(x);                             \
-    return r;                                                            \
+    const Rounding rounding{mode};                                            \
+    volatile double x = a, y = b, z = c, r = std::fma(x, y, z);               \
+    return r;                                                                 \
+  }                                                                           \
+  extern "C" double cucpu_rt_sqrt_f64_##suffix(double a) {                    \
+    const Rounding rounding{mode};                                            \
+    volatile double x = a, r = std::sqrt(x);                                  \
+    return r;                                                                 \
   }
 CUCPU_DIRECTED(rz, FE_TOWARDZERO)
 CUCPU_DIRECTED(rm, FE_DOWNWARD)
 CUCPU_DIRECTED(rp, FE_UPWARD)
 
-/// The n-th set bit of mask from `base` on: upwards for n > 0, downwards for n < 0; n = 0 asks for bit `base` itself.
-extern "C" std::uint32_t cucpu_rt_fns(std::uint32_t mask, std::uint32_t base, std::uint32_t offset) {
+/// The n-th set bit of mask from `base` on: upwards for n > 0, downwards for n < 0; n = 0 asks for
+/// bit `base` itself.
+extern "C" std::uint32_t cucpu_rt_fns(std::uint32_t mask, std::uint32_t base,
+                                      std::uint32_t offset) {
   const auto n = static_cast<std::int32_t>(offset);
   if (base > 31) return 0xffffffff;
   if (n == 0) return (mask >> base & 1) != 0 ? base : 0xffffffff;
@@ -65,11 +68,21 @@ extern "C" std::uint32_t cucpu_rt_fns(std::uint32_t mask, std::uint32_t base, st
   return 0xffffffff;
 }
 
-extern "C" std::uint32_t cucpu_rt_cvt_e4m3(float v) { return std::isnan(v) ? 0x7f : cucpu::encode_small(v, 4, 3, 0x7e); }
-extern "C" std::uint32_t cucpu_rt_cvt_e5m2(float v) { return std::isnan(v) ? 0x7f : cucpu::encode_small(v, 5, 2, 0x7b); }
-extern "C" std::uint32_t cucpu_rt_cvt_e2m1(float v) { return std::isnan(v) ? 0x7 : cucpu::encode_small(v, 2, 1, 0x7); }
-extern "C" std::uint32_t cucpu_rt_cvt_e2m3(float v) { return std::isnan(v) ? 0x1f : cucpu::encode_small(v, 2, 3, 0x1f); }
-extern "C" std::uint32_t cucpu_rt_cvt_e3m2(float v) { return std::isnan(v) ? 0x1f : cucpu::encode_small(v, 3, 2, 0x1f); }
+extern "C" std::uint32_t cucpu_rt_cvt_e4m3(float v) {
+  return std::isnan(v) ? 0x7f : cucpu::encode_small(v, 4, 3, 0x7e);
+}
+extern "C" std::uint32_t cucpu_rt_cvt_e5m2(float v) {
+  return std::isnan(v) ? 0x7f : cucpu::encode_small(v, 5, 2, 0x7b);
+}
+extern "C" std::uint32_t cucpu_rt_cvt_e2m1(float v) {
+  return std::isnan(v) ? 0x7 : cucpu::encode_small(v, 2, 1, 0x7);
+}
+extern "C" std::uint32_t cucpu_rt_cvt_e2m3(float v) {
+  return std::isnan(v) ? 0x1f : cucpu::encode_small(v, 2, 3, 0x1f);
+}
+extern "C" std::uint32_t cucpu_rt_cvt_e3m2(float v) {
+  return std::isnan(v) ? 0x1f : cucpu::encode_small(v, 3, 2, 0x1f);
+}
 
 namespace {
 

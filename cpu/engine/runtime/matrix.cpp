@@ -1,6 +1,6 @@
 // cpu/engine/runtime/matrix.cpp: mma, ldmatrix, stmatrix and movmatrix for a whole warp.
-// Products are exact and sums are made in double, rounded once: at least as accurate as the hardware, whose order and width of
-// accumulation the manual leaves open.
+// Products are exact and sums are made in double, rounded once: at least as accurate as the
+// hardware, whose order and width of accumulation the manual leaves open.
 #include "cpu/engine/runtime/matrix.hpp"
 
 #include <bit>
@@ -40,7 +40,8 @@ void set_element(std::uint32_t* words, unsigned bits, unsigned index, std::uint6
   } else {
     const unsigned per = 32 / bits, shift = index % per * bits;
     const std::uint32_t mask = ((1u << bits) - 1) << shift;
-    words[index / per] = (words[index / per] & ~mask) | (static_cast<std::uint32_t>(value) << shift & mask);
+    words[index / per] =
+        (words[index / per] & ~mask) | (static_cast<std::uint32_t>(value) << shift & mask);
   }
 }
 
@@ -118,9 +119,11 @@ extern "C" void cucpu_rt_warp_mma(std::uint32_t, const void* const* in, void* co
   job.a = static_cast<Type>(head[1] & 0xff), job.b = static_cast<Type>(head[1] >> 8 & 0xff);
   job.c = static_cast<Type>(head[1] >> 16 & 0xff), job.d = static_cast<Type>(head[1] >> 24);
   job.flags = head[2];
-  job.na = head[3] & 0xff, job.nb = head[3] >> 8 & 0xff, job.nc = head[3] >> 16 & 0xff, job.nd = head[3] >> 24;
-  // The largest shapes: 16 x 256 (b1) and 32 x 16. On the heap: thread-local arrays of this size would keep the whole library
-  // from being loaded into a running program, whose room for thread-local variables is small.
+  job.na = head[3] & 0xff, job.nb = head[3] >> 8 & 0xff, job.nc = head[3] >> 16 & 0xff,
+  job.nd = head[3] >> 24;
+  // The largest shapes: 16 x 256 (b1) and 32 x 16. On the heap: thread-local arrays of this size
+  // would keep the whole library from being loaded into a running program, whose room for
+  // thread-local variables is small.
   struct Scratch {
     double a[32 * 256], b[32 * 256], c[32 * 32];
   };
@@ -155,7 +158,8 @@ extern "C" void cucpu_rt_warp_mma(std::uint32_t, const void* const* in, void* co
         if ((job.flags & cucpu::kMatrixSaturate) != 0) {
           sum = std::fmin(std::fmax(total, -2147483648.0), 2147483647.0);
         } else {
-          sum = static_cast<std::int32_t>(static_cast<std::uint32_t>(static_cast<std::int64_t>(total)));
+          sum = static_cast<std::int32_t>(
+              static_cast<std::uint32_t>(static_cast<std::int64_t>(total)));
         }
       }
       c[i * job.n + j] = sum;
@@ -164,7 +168,8 @@ extern "C" void cucpu_rt_warp_mma(std::uint32_t, const void* const* in, void* co
   for_elements(job, 'c', job.d, job.nd, [&](unsigned lane, unsigned e, unsigned bits, Place p) {
     if (out[lane] == nullptr) return;
     const double v = c[p.row * job.n + p.col];
-    const std::uint64_t value = integer ? static_cast<std::uint32_t>(static_cast<std::int32_t>(v)) : encode(job.d, v);
+    const std::uint64_t value =
+        integer ? static_cast<std::uint32_t>(static_cast<std::int32_t>(v)) : encode(job.d, v);
     set_element(static_cast<std::uint32_t*>(out[lane]), bits, e, value);
   });
 }
@@ -179,13 +184,15 @@ struct MatrixAccess {  // operands of ldmatrix and stmatrix
 
 }  // namespace
 
-// Lane 8 i + r gives the address of row r of matrix i; every lane gets two neighbours of each matrix.
+// Lane 8 i + r gives the address of row r of matrix i; every lane gets two neighbours of each
+// matrix.
 extern "C" void cucpu_rt_warp_ldmatrix(std::uint32_t, const void* const* in, void* const* out) {
   const auto* const* access = reinterpret_cast<const MatrixAccess* const*>(in);
   const std::uint32_t count = access[0]->count;
   std::uint16_t matrix[4][8][8];
   for (unsigned i = 0; i < count; ++i) {
-    for (unsigned r = 0; r < 8; ++r) std::memcpy(matrix[i][r], reinterpret_cast<const void*>(access[8 * i + r]->address), 16);
+    for (unsigned r = 0; r < 8; ++r)
+      std::memcpy(matrix[i][r], reinterpret_cast<const void*>(access[8 * i + r]->address), 16);
   }
   for (unsigned lane = 0; lane < 32; ++lane) {
     if (out[lane] == nullptr) continue;
@@ -215,7 +222,8 @@ extern "C" void cucpu_rt_warp_stmatrix(std::uint32_t, const void* const* in, voi
     }
   }
   for (unsigned i = 0; i < count; ++i) {
-    for (unsigned r = 0; r < 8; ++r) std::memcpy(reinterpret_cast<void*>(access[8 * i + r]->address), matrix[i][r], 16);
+    for (unsigned r = 0; r < 8; ++r)
+      std::memcpy(reinterpret_cast<void*>(access[8 * i + r]->address), matrix[i][r], 16);
   }
 }
 

@@ -1,13 +1,14 @@
 // cpu/engine/runtime/matrix.hpp: what the translator and the matrix routines agree on.
-// cucpu_rt_warp_mma's operands, 32-bit words: {m | n << 8 | k << 16, types a | b << 8 | c << 16 | d << 24 (ptx::Type), flags,
-// word counts a | b << 8 | c << 16 | d << 24, words of a, of b, of c}.
+// cucpu_rt_warp_mma's operands, 32-bit words: {m | n << 8 | k << 16, types a | b << 8 | c << 16 | d
+// << 24 (ptx::Type), flags, word counts a | b << 8 | c << 16 | d << 24, words of a, of b, of c}.
 #pragma once
 
 #include <cstdint>
 
 namespace cucpu {
 
-inline constexpr std::uint32_t kMatrixWmma = 1;      ///< fragments in wmma's layout (emit_matrix.cpp), else mma.sync's
+inline constexpr std::uint32_t kMatrixWmma =
+    1;  ///< fragments in wmma's layout (emit_matrix.cpp), else mma.sync's
 inline constexpr std::uint32_t kMatrixSaturate = 2;  ///< .satfinite
 inline constexpr std::uint32_t kMatrixXor = 4;       ///< .xor.popc
 inline constexpr std::uint32_t kMatrixAnd = 8;       ///< .and.popc

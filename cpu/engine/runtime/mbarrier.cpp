@@ -1,5 +1,6 @@
-// cpu/engine/runtime/mbarrier.cpp: mbarrier objects (64 bits of shared memory) and copies with zero fill.
-// Layout: pending arrivals in bits 0-19 (counting down), expected arrivals in 20-39, bytes still to come in 40-62 (signed), phase in 63.
+// cpu/engine/runtime/mbarrier.cpp: mbarrier objects (64 bits of shared memory) and copies with zero
+// fill. Layout: pending arrivals in bits 0-19 (counting down), expected arrivals in 20-39, bytes
+// still to come in 40-62 (signed), phase in 63.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -23,7 +24,8 @@ std::uint64_t pack(const State& s) {
          (static_cast<std::uint64_t>(s.bytes) & 0x7fffff) << 40 | std::uint64_t{s.phase} << 63;
 }
 
-/// Changes the object; ends the phase when nothing is pending. What it was before, as the arriving thread saw it.
+/// Changes the object; ends the phase when nothing is pending. What it was before, as the arriving
+/// thread saw it.
 template <typename Change>
 std::uint64_t update(void* address, Change change) {
   std::atomic_ref<std::uint64_t> cell{*static_cast<std::uint64_t*>(address)};
@@ -36,7 +38,8 @@ std::uint64_t update(void* address, Change change) {
       s.pending = s.expected;
     }
     fresh = pack(s);
-  } while (!cell.compare_exchange_weak(old, fresh, std::memory_order_acq_rel, std::memory_order_relaxed));
+  } while (!cell.compare_exchange_weak(old, fresh, std::memory_order_acq_rel,
+                                       std::memory_order_relaxed));
   return old;
 }
 
@@ -45,8 +48,8 @@ std::uint64_t update(void* address, Change change) {
 extern "C" {
 
 void cucpu_rt_mbarrier_init(void* address, std::uint32_t count) {
-  std::atomic_ref<std::uint64_t>{*static_cast<std::uint64_t*>(address)}.store(pack({count, count, 0, false}),
-                                                                               std::memory_order_release);
+  std::atomic_ref<std::uint64_t>{*static_cast<std::uint64_t*>(address)}.store(
+      pack({count, count, 0, false}), std::memory_order_release);
 }
 
 std::uint64_t cucpu_rt_mbarrier_arrive(void* address, std::uint32_t count, std::uint32_t bytes) {
@@ -56,7 +59,8 @@ std::uint64_t cucpu_rt_mbarrier_arrive(void* address, std::uint32_t count, std::
   });
 }
 
-std::uint64_t cucpu_rt_mbarrier_arrive_drop(void* address, std::uint32_t count, std::uint32_t bytes) {
+std::uint64_t cucpu_rt_mbarrier_arrive_drop(void* address, std::uint32_t count,
+                                            std::uint32_t bytes) {
   return update(address, [=](State& s) {
     s.bytes += static_cast<std::int32_t>(bytes);
     s.expected -= std::min(s.expected, count);
@@ -71,7 +75,8 @@ void cucpu_rt_mbarrier_expect_tx(void* address, std::uint32_t bytes) {
     State s = unpack(old);
     s.bytes += static_cast<std::int32_t>(bytes);
     fresh = pack(s);
-  } while (!cell.compare_exchange_weak(old, fresh, std::memory_order_acq_rel, std::memory_order_relaxed));
+  } while (!cell.compare_exchange_weak(old, fresh, std::memory_order_acq_rel,
+                                       std::memory_order_relaxed));
 }
 
 void cucpu_rt_mbarrier_complete_tx(void* address, std::uint32_t bytes) {

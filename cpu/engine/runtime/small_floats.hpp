@@ -6,7 +6,8 @@
 
 namespace cucpu {
 
-/// Any value of an e<E>m<M> format with E <= 5 as float. e4m3: 0x7f is NaN, no infinities; e5m2: IEEE; e2m1, e2m3, e3m2: all finite.
+/// Any value of an e<E>m<M> format with E <= 5 as float. e4m3: 0x7f is NaN, no infinities; e5m2:
+/// IEEE; e2m1, e2m3, e3m2: all finite.
 inline float decode_small(std::uint32_t bits, unsigned exponent_bits, unsigned mantissa_bits) {
   const unsigned width = exponent_bits + mantissa_bits;
   const std::uint32_t rest = bits & ((1u << width) - 1);
@@ -20,17 +21,22 @@ inline float decode_small(std::uint32_t bits, unsigned exponent_bits, unsigned m
   } else if (exponent_bits == 5 && exponent == 31) {
     v = std::bit_cast<float>(mantissa == 0 ? 0x7f800000u : 0x7fffffffu);
   } else if (exponent == 0) {
-    v = static_cast<float>(mantissa) * std::bit_cast<float>(static_cast<std::uint32_t>(127 + 1 - bias - static_cast<int>(mantissa_bits)) << 23);
+    v = static_cast<float>(mantissa) *
+        std::bit_cast<float>(
+            static_cast<std::uint32_t>(127 + 1 - bias - static_cast<int>(mantissa_bits)) << 23);
   } else {
-    v = std::bit_cast<float>(static_cast<std::uint32_t>(exponent - bias + 127) << 23 | mantissa << (23 - mantissa_bits));
+    v = std::bit_cast<float>(static_cast<std::uint32_t>(exponent - bias + 127) << 23 |
+                             mantissa << (23 - mantissa_bits));
   }
   return negative ? -v : v;
 }
 
 inline float half_to_float(std::uint16_t bits) { return decode_small(bits, 5, 10); }
 
-/// Rounded to nearest even and clamped to the largest finite value of an e<E>m<M> format. NaN is the caller's business.
-inline std::uint32_t encode_small(float v, unsigned exponent_bits, unsigned mantissa_bits, std::uint32_t largest) {
+/// Rounded to nearest even and clamped to the largest finite value of an e<E>m<M> format. NaN is
+/// the caller's business.
+inline std::uint32_t encode_small(float v, unsigned exponent_bits, unsigned mantissa_bits,
+                                  std::uint32_t largest) {
   const auto bits = std::bit_cast<std::uint32_t>(v);
   const std::uint32_t sign = bits >> 31 << (exponent_bits + mantissa_bits);
   const int bias = (1 << (exponent_bits - 1)) - 1;
@@ -38,14 +44,16 @@ inline std::uint32_t encode_small(float v, unsigned exponent_bits, unsigned mant
   const int exponent = static_cast<int>(size >> 23) - 127;
   const int lowest = 1 - bias;
   // In units of the last place at this exponent.
-  const int shift = 23 - static_cast<int>(mantissa_bits) + (exponent < lowest ? lowest - exponent : 0);
+  const int shift =
+      23 - static_cast<int>(mantissa_bits) + (exponent < lowest ? lowest - exponent : 0);
   std::uint32_t r = 0;
   if (shift < 32) {
     const std::uint64_t mantissa = (size & 0x7fffff) | (size >= 0x800000 ? 0x800000u : 0u);
     const std::uint64_t half = std::uint64_t{1} << (shift - 1);
     std::uint64_t units = (mantissa + half - 1 + (mantissa >> shift & 1)) >> shift;
     if (exponent >= lowest) {
-      units += static_cast<std::uint64_t>(exponent - lowest) << mantissa_bits;  // the leading one carries into the exponent
+      units += static_cast<std::uint64_t>(exponent - lowest)
+               << mantissa_bits;  // the leading one carries into the exponent
     }
     r = units > largest ? largest : static_cast<std::uint32_t>(units);
   }

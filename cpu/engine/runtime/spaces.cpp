@@ -13,7 +13,8 @@ int shared_rank(std::uint64_t address) {
   if (worker == nullptr) return -1;
   const Block& block = *const_cast<Worker*>(worker)->current().block;
   const auto inside = [&](const std::byte* base) {
-    return address - reinterpret_cast<std::uintptr_t>(base) < block.context.shared_bytes + std::uint64_t{kSharedPadding};
+    return address - reinterpret_cast<std::uintptr_t>(base) <
+           block.context.shared_bytes + std::uint64_t{kSharedPadding};
   };
   if (block.cluster == nullptr) return inside(block.context.shared) ? 0 : -1;
   for (std::size_t rank = 0; rank < block.cluster->shared.size(); ++rank) {

@@ -1,4 +1,5 @@
-// cpu/engine/runtime/texture.cpp: texture fetches and surface addresses, as the CUDA programming guide describes them.
+// cpu/engine/runtime/texture.cpp: texture fetches and surface addresses, as the CUDA programming
+// guide describes them.
 #include "cpu/engine/runtime/texture.hpp"
 
 #include <algorithm>
@@ -21,9 +22,15 @@ struct Texel {
 
 unsigned channel_bytes(std::uint32_t format) {
   switch (format) {
-    case 1: case 8: return 1;
-    case 2: case 9: case 16: return 2;
-    default: return 4;
+    case 1:
+    case 8:
+      return 1;
+    case 2:
+    case 9:
+    case 16:
+      return 2;
+    default:
+      return 4;
   }
 }
 
@@ -39,7 +46,8 @@ Texel border_of(const TextureObject& t, bool integer) {
 
 Texel texel_at(const TextureObject& t, std::int64_t x, std::int64_t y, std::int64_t z) {
   const unsigned bytes = channel_bytes(t.format);
-  const std::byte* at = t.data + static_cast<std::uint64_t>(z) * t.slice_pitch + static_cast<std::uint64_t>(y) * t.row_pitch +
+  const std::byte* at = t.data + static_cast<std::uint64_t>(z) * t.slice_pitch +
+                        static_cast<std::uint64_t>(y) * t.row_pitch +
                         static_cast<std::uint64_t>(x) * bytes * t.channels;
   Texel v;
   const bool raw = (t.flags & 1) != 0;
@@ -47,8 +55,12 @@ Texel texel_at(const TextureObject& t, std::int64_t x, std::int64_t y, std::int6
     std::uint32_t bits = 0;
     std::memcpy(&bits, at + std::size_t{k} * bytes, bytes);
     switch (t.format) {
-      case 1: v.i[k] = bits, v.f[k] = static_cast<float>(bits) / 255.0f, v.integer = raw; break;
-      case 2: v.i[k] = bits, v.f[k] = static_cast<float>(bits) / 65535.0f, v.integer = raw; break;
+      case 1:
+        v.i[k] = bits, v.f[k] = static_cast<float>(bits) / 255.0f, v.integer = raw;
+        break;
+      case 2:
+        v.i[k] = bits, v.f[k] = static_cast<float>(bits) / 65535.0f, v.integer = raw;
+        break;
       case 8: {
         const auto s = static_cast<std::int8_t>(bits);
         v.i[k] = static_cast<std::uint32_t>(std::int32_t{s});
@@ -63,9 +75,15 @@ Texel texel_at(const TextureObject& t, std::int64_t x, std::int64_t y, std::int6
         v.integer = raw;
         break;
       }
-      case 16: v.f[k] = cucpu::half_to_float(static_cast<std::uint16_t>(bits)); break;
-      case 32: v.f[k] = std::bit_cast<float>(bits); break;
-      default: v.i[k] = bits, v.integer = true; break;
+      case 16:
+        v.f[k] = cucpu::half_to_float(static_cast<std::uint16_t>(bits));
+        break;
+      case 32:
+        v.f[k] = std::bit_cast<float>(bits);
+        break;
+      default:
+        v.i[k] = bits, v.integer = true;
+        break;
     }
   }
   return v;
@@ -161,8 +179,8 @@ Face cube_face(float x, float y, float z) {
 
 }  // namespace
 
-std::uint64_t cucpu_rt_texture(std::uint64_t object, std::uint32_t config, std::uint32_t layer, std::uint32_t xb, std::uint32_t yb,
-                               std::uint32_t zb) {
+std::uint64_t cucpu_rt_texture(std::uint64_t object, std::uint32_t config, std::uint32_t layer,
+                               std::uint32_t xb, std::uint32_t yb, std::uint32_t zb) {
   if (object == 0) cucpu_rt_trap(700);
   const TextureObject& t = *reinterpret_cast<const TextureObject*>(object);
   const std::uint32_t shape = config & cucpu::kTextureShape;
@@ -175,7 +193,8 @@ std::uint64_t cucpu_rt_texture(std::uint64_t object, std::uint32_t config, std::
     const std::int64_t x = index(xb, t.width, 0);
     const std::int64_t y = shape == cucpu::kTexture1D ? 0 : index(yb, t.height, 1);
     std::int64_t z = shape == cucpu::kTexture3D ? index(zb, t.depth, 2) : 0;
-    if ((config & cucpu::kTextureLayered) != 0) z = std::min<std::int64_t>(layer, std::max(t.layers, 1u) - 1);
+    if ((config & cucpu::kTextureLayered) != 0)
+      z = std::min<std::int64_t>(layer, std::max(t.layers, 1u) - 1);
     v = fetch(t, x, y, z);
   } else {
     float x = std::bit_cast<float>(xb), y = std::bit_cast<float>(yb);
@@ -187,35 +206,47 @@ std::uint64_t cucpu_rt_texture(std::uint64_t object, std::uint32_t config, std::
       slice = slice * 6 + f.index;
       x = f.s, y = f.t;
     }
-    if (shape != cucpu::kTexture3D) slice = std::clamp<std::int64_t>(slice, 0, std::max<std::int64_t>(t.layers, 1) - 1);
+    if (shape != cucpu::kTexture3D)
+      slice = std::clamp<std::int64_t>(slice, 0, std::max<std::int64_t>(t.layers, 1) - 1);
     const bool gather = (config & cucpu::kTextureGather) != 0;
-    const bool linear = gather || (t.filter == 1 && !(t.flags & 1 && t.format != 32 && t.format != 16));
+    const bool linear =
+        gather || (t.filter == 1 && !(t.flags & 1 && t.format != 32 && t.format != 16));
     const Axis ax = axis_of(t, 0, x, t.width, linear);
     const Axis ay = shape == cucpu::kTexture1D ? Axis{} : axis_of(t, 1, y, t.height, linear);
-    const Axis az = shape == cucpu::kTexture3D ? axis_of(t, 2, z, t.depth, linear) : Axis{slice, slice, 0};
+    const Axis az =
+        shape == cucpu::kTexture3D ? axis_of(t, 2, z, t.depth, linear) : Axis{slice, slice, 0};
     if (gather) {
       const unsigned component = config >> 8 & 3;
-      const Texel corners[4] = {fetch(t, ax.first, ay.second, az.first), fetch(t, ax.second, ay.second, az.first),
-                                fetch(t, ax.second, ay.first, az.first), fetch(t, ax.first, ay.first, az.first)};
-      for (unsigned k = 0; k < 4; ++k) v.f[k] = corners[k].f[component], v.i[k] = corners[k].i[component];
+      const Texel corners[4] = {
+          fetch(t, ax.first, ay.second, az.first), fetch(t, ax.second, ay.second, az.first),
+          fetch(t, ax.second, ay.first, az.first), fetch(t, ax.first, ay.first, az.first)};
+      for (unsigned k = 0; k < 4; ++k)
+        v.f[k] = corners[k].f[component], v.i[k] = corners[k].i[component];
       v.integer = corners[0].integer;
     } else if (!linear) {
       v = fetch(t, ax.first, ay.first, az.first);
     } else {
-      const auto row = [&](std::int64_t j, std::int64_t k) { return mix(fetch(t, ax.first, j, k), fetch(t, ax.second, j, k), ax.weight); };
-      const auto plane = [&](std::int64_t k) {
-        return shape == cucpu::kTexture1D ? row(0, k) : mix(row(ay.first, k), row(ay.second, k), ay.weight);
+      const auto row = [&](std::int64_t j, std::int64_t k) {
+        return mix(fetch(t, ax.first, j, k), fetch(t, ax.second, j, k), ax.weight);
       };
-      v = shape == cucpu::kTexture3D ? mix(plane(az.first), plane(az.second), az.weight) : plane(az.first);
+      const auto plane = [&](std::int64_t k) {
+        return shape == cucpu::kTexture1D ? row(0, k)
+                                          : mix(row(ay.first, k), row(ay.second, k), ay.weight);
+      };
+      v = shape == cucpu::kTexture3D ? mix(plane(az.first), plane(az.second), az.weight)
+                                     : plane(az.first);
     }
   }
   const unsigned first = (config & cucpu::kTextureHigh) != 0 ? 2 : 0;
-  const auto word = [&](unsigned k) { return std::uint64_t{v.integer ? v.i[k] : std::bit_cast<std::uint32_t>(v.f[k])}; };
+  const auto word = [&](unsigned k) {
+    return std::uint64_t{v.integer ? v.i[k] : std::bit_cast<std::uint32_t>(v.f[k])};
+  };
   return word(first) | word(first + 1) << 32;
 }
 
-std::uint64_t cucpu_rt_surface(std::uint64_t object, std::uint32_t config, std::uint32_t layer, std::uint32_t xb, std::uint32_t yb,
-                               std::uint32_t zb, std::uint32_t bytes) {
+std::uint64_t cucpu_rt_surface(std::uint64_t object, std::uint32_t config, std::uint32_t layer,
+                               std::uint32_t xb, std::uint32_t yb, std::uint32_t zb,
+                               std::uint32_t bytes) {
   if (object == 0) cucpu_rt_trap(700);
   const TextureObject& t = *reinterpret_cast<const TextureObject*>(object);
   const std::uint32_t shape = config & cucpu::kTextureShape;
@@ -225,8 +256,10 @@ std::uint64_t cucpu_rt_surface(std::uint64_t object, std::uint32_t config, std::
   std::int64_t z = shape == cucpu::kTexture3D ? static_cast<std::int32_t>(zb) : 0;
   if ((config & cucpu::kTextureLayered) != 0) z = layer;
   const std::int64_t rows = shape == cucpu::kTexture1D ? 1 : std::max(t.height, 1u);
-  const std::int64_t slices = shape == cucpu::kTexture3D ? std::max(t.depth, 1u) : std::max(t.layers, 1u);
-  const bool inside = x >= 0 && x + bytes <= row_bytes && y >= 0 && y < rows && z >= 0 && z < slices;
+  const std::int64_t slices =
+      shape == cucpu::kTexture3D ? std::max(t.depth, 1u) : std::max(t.layers, 1u);
+  const bool inside =
+      x >= 0 && x + bytes <= row_bytes && y >= 0 && y < rows && z >= 0 && z < slices;
   if (!inside) {
     if ((config & cucpu::kSurfaceZero) != 0) {
       alignas(16) static thread_local std::byte nowhere[32];
@@ -234,7 +267,8 @@ std::uint64_t cucpu_rt_surface(std::uint64_t object, std::uint32_t config, std::
       return reinterpret_cast<std::uint64_t>(nowhere);
     }
     if ((config & cucpu::kSurfaceClamp) == 0) cucpu_rt_trap(717);
-    x = std::clamp<std::int64_t>(x / bytes * bytes, 0, std::max<std::int64_t>(row_bytes - bytes, 0));
+    x = std::clamp<std::int64_t>(x / bytes * bytes, 0,
+                                 std::max<std::int64_t>(row_bytes - bytes, 0));
     y = std::clamp<std::int64_t>(y, 0, rows - 1);
     z = std::clamp<std::int64_t>(z, 0, slices - 1);
   }
@@ -245,6 +279,7 @@ std::uint64_t cucpu_rt_surface(std::uint64_t object, std::uint32_t config, std::
 std::uint32_t cucpu_rt_texture_query(std::uint64_t object, std::uint32_t which) {
   if (object == 0) cucpu_rt_trap(700);
   const TextureObject& t = *reinterpret_cast<const TextureObject*>(object);
-  const std::uint32_t answers[] = {t.width, t.height, t.depth, t.layers, (t.flags & 2) != 0 ? 1u : 0u, t.format, t.channels};
+  const std::uint32_t answers[] = {
+      t.width, t.height, t.depth, t.layers, (t.flags & 2) != 0 ? 1u : 0u, t.format, t.channels};
   return which < 7 ? answers[which] : 0;
 }

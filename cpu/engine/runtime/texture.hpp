@@ -1,5 +1,6 @@
-// cpu/engine/runtime/texture.hpp: what a CUtexObject or CUsurfObject is on this device: the address of a TextureObject.
-// The driver layer fills it; tex, tld4, suld, sust and txq read it. Numbers are those of the driver ABI (CUarray_format, …).
+// cpu/engine/runtime/texture.hpp: what a CUtexObject or CUsurfObject is on this device: the address
+// of a TextureObject. The driver layer fills it; tex, tld4, suld, sust and txq read it. Numbers are
+// those of the driver ABI (CUarray_format, …).
 #pragma once
 
 #include <cstddef>
@@ -8,14 +9,15 @@
 namespace cucpu {
 
 struct TextureObject {
-  std::byte* data = nullptr;             ///< texel (0, 0, 0)
-  std::uint32_t width = 0;               ///< in texels
-  std::uint32_t height = 0;              ///< 0: one-dimensional
-  std::uint32_t depth = 0;               ///< of 3D arrays, 0 otherwise
-  std::uint32_t layers = 0;              ///< of layered arrays (6 per cube), 0 otherwise
-  std::uint64_t row_pitch = 0;           ///< bytes from row to row
-  std::uint64_t slice_pitch = 0;         ///< bytes from slice to slice, or from layer to layer
-  std::uint32_t format = 0;              ///< CUarray_format: 1 2 3 unsigned, 8 9 10 signed 8/16/32 bits, 16 half, 32 float
+  std::byte* data = nullptr;      ///< texel (0, 0, 0)
+  std::uint32_t width = 0;        ///< in texels
+  std::uint32_t height = 0;       ///< 0: one-dimensional
+  std::uint32_t depth = 0;        ///< of 3D arrays, 0 otherwise
+  std::uint32_t layers = 0;       ///< of layered arrays (6 per cube), 0 otherwise
+  std::uint64_t row_pitch = 0;    ///< bytes from row to row
+  std::uint64_t slice_pitch = 0;  ///< bytes from slice to slice, or from layer to layer
+  std::uint32_t format =
+      0;  ///< CUarray_format: 1 2 3 unsigned, 8 9 10 signed 8/16/32 bits, 16 half, 32 float
   std::uint32_t channels = 1;            ///< 1, 2 or 4
   std::uint32_t address[3] = {1, 1, 1};  ///< CUaddress_mode: 0 wrap, 1 clamp, 2 mirror, 3 border
   std::uint32_t filter = 0;              ///< CUfilter_mode: 0 point, 1 linear
@@ -24,22 +26,26 @@ struct TextureObject {
 };
 
 // `config` of the routines below.
-inline constexpr std::uint32_t kTexture1D = 0, kTexture2D = 1, kTexture3D = 2, kTextureCube = 3, kTextureShape = 3;
+inline constexpr std::uint32_t kTexture1D = 0, kTexture2D = 1, kTexture3D = 2, kTextureCube = 3,
+                               kTextureShape = 3;
 inline constexpr std::uint32_t kTextureLayered = 4;
 inline constexpr std::uint32_t kTextureIntegerCoordinates = 8;
-inline constexpr std::uint32_t kTextureHigh = 16;     ///< components 2 and 3, else 0 and 1
-inline constexpr std::uint32_t kTextureGather = 32;   ///< tld4; the component is in bits 8 and 9
+inline constexpr std::uint32_t kTextureHigh = 16;    ///< components 2 and 3, else 0 and 1
+inline constexpr std::uint32_t kTextureGather = 32;  ///< tld4; the component is in bits 8 and 9
 inline constexpr std::uint32_t kSurfaceClamp = 64, kSurfaceZero = 128, kSurfaceStore = 1024;
 
 }  // namespace cucpu
 
 extern "C" {
-/// Two components, 32 bits each, the lower one in the low half. Coordinates are the bits of floats or integers.
-std::uint64_t cucpu_rt_texture(std::uint64_t object, std::uint32_t config, std::uint32_t layer, std::uint32_t x, std::uint32_t y,
-                               std::uint32_t z);
-/// The address of `bytes` bytes of a surface; x counts bytes. Outside: a trap, the nearest texel, or a place that reads as zero.
-std::uint64_t cucpu_rt_surface(std::uint64_t object, std::uint32_t config, std::uint32_t layer, std::uint32_t x, std::uint32_t y,
-                               std::uint32_t z, std::uint32_t bytes);
+/// Two components, 32 bits each, the lower one in the low half. Coordinates are the bits of floats
+/// or integers.
+std::uint64_t cucpu_rt_texture(std::uint64_t object, std::uint32_t config, std::uint32_t layer,
+                               std::uint32_t x, std::uint32_t y, std::uint32_t z);
+/// The address of `bytes` bytes of a surface; x counts bytes. Outside: a trap, the nearest texel,
+/// or a place that reads as zero.
+std::uint64_t cucpu_rt_surface(std::uint64_t object, std::uint32_t config, std::uint32_t layer,
+                               std::uint32_t x, std::uint32_t y, std::uint32_t z,
+                               std::uint32_t bytes);
 /// 0 width, 1 height, 2 depth, 3 layers, 4 normalized coordinates, 5 format, 6 channels
 std::uint32_t cucpu_rt_texture_query(std::uint64_t object, std::uint32_t which);
 }

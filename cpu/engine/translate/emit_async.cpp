@@ -1,4 +1,5 @@
-// cpu/engine/translate/emit_async.cpp: asynchronous copies (done at once), mbarriers, clusters, stack memory.
+// cpu/engine/translate/emit_async.cpp: asynchronous copies (done at once), mbarriers, clusters,
+// stack memory.
 #include <llvm/IR/Intrinsics.h>
 
 #include "cpu/engine/translate/function_translator.hpp"
@@ -8,16 +9,19 @@ namespace cucpu::ir {
 using Effect = ModuleTranslator::Effect;
 using Kind = Operand::Kind;
 
-// cp.async [dst], [src], size {, src-size or ignore-src} {, policy}: what the source does not give is zero.
+// cp.async [dst], [src], size {, src-size or ignore-src} {, policy}: what the source does not give
+// is zero.
 void FunctionTranslator::emit_cp_async(const Instruction& i) {
   Value* to = pointer(i.operands[0], Space::shared);
   Value* from = pointer(i.operands[1], Space::global);
   const auto size = static_cast<unsigned>(i.operands[2].value);
-  if (size != 4 && size != 8 && size != 16) return error(i.operands[2].where, "cp.async copies 4, 8 or 16 bytes");
+  if (size != 4 && size != 8 && size != 16)
+    return error(i.operands[2].where, "cp.async copies 4, 8 or 16 bytes");
   const std::size_t extra = i.has(Mod::L2_cache_hint) ? 4 : 3;
   if (i.operands.size() <= extra) {
     for (unsigned k = 0; k < size; k += 4) {
-      auto* l = b.CreateAlignedLoad(b.getInt32Ty(), offset_pointer(from, k), llvm::Align(k == 0 ? size : 4));
+      auto* l = b.CreateAlignedLoad(b.getInt32Ty(), offset_pointer(from, k),
+                                    llvm::Align(k == 0 ? size : 4));
       mark(l, Space::global);
       auto* s = b.CreateAlignedStore(l, offset_pointer(to, k), llvm::Align(k == 0 ? size : 4));
       mark(s, Space::shared);
@@ -35,7 +39,8 @@ void FunctionTranslator::emit_cp_async(const Instruction& i) {
 }
 
 void FunctionTranslator::emit_cp_async_arrive(const Instruction& i) {
-  if (!i.has(Mod::noinc)) return;  // the arrival was added to the expected ones, and is made: nothing changes
+  if (!i.has(Mod::noinc))
+    return;  // the arrival was added to the expected ones, and is made: nothing changes
   Value* at = pointer(i.operands[0], Space::shared);
   call_routine("mbarrier_arrive", b.getInt64Ty(), {at, b.getInt32(1), b.getInt32(0)}, false);
 }
@@ -43,7 +48,8 @@ void FunctionTranslator::emit_cp_async_arrive(const Instruction& i) {
 void FunctionTranslator::emit_cp_bulk(const Instruction& i) {
   const bool to_global = i.has(Mod::bulk_group);
   const bool from_shared = to_global || !i.has(Mod::global);
-  Value* to = pointer(i.operands[0], to_global ? Space::global : Space::shared, i.has(Mod::shared_cluster));
+  Value* to =
+      pointer(i.operands[0], to_global ? Space::global : Space::shared, i.has(Mod::shared_cluster));
   Value* from = pointer(i.operands[1], from_shared ? Space::shared : Space::global);
   Value* bytes = read(i.operands[2], Type::b32);
   if (to_global) {
@@ -58,17 +64,22 @@ void FunctionTranslator::emit_cp_bulk(const Instruction& i) {
   }
   // The same offsets in every block the mask names.
   Value* base = b.CreatePtrToInt(shared_base(), b.getInt64Ty());
-  const auto offset = [&](Value* p) { return b.CreateSub(b.CreatePtrToInt(p, b.getInt64Ty()), base); };
+  const auto offset = [&](Value* p) {
+    return b.CreateSub(b.CreatePtrToInt(p, b.getInt64Ty()), base);
+  };
   Value* mask = b.CreateZExt(read(i.operands[4], Type::b16), b.getInt32Ty());
   Value *to_offset = offset(to), *barrier_offset = offset(barrier);
   for (unsigned rank = 0; rank < 16; ++rank) {
     auto* then = llvm::BasicBlock::Create(out.getContext(), "");
     auto* after = llvm::BasicBlock::Create(out.getContext(), "");
-    b.CreateCondBr(b.CreateICmpNE(b.CreateAnd(mask, b.getInt32(1u << rank)), b.getInt32(0)), then, after);
+    b.CreateCondBr(b.CreateICmpNE(b.CreateAnd(mask, b.getInt32(1u << rank)), b.getInt32(0)), then,
+                   after);
     start_block(then);
     Value* there = call_marker("cluster.shared", b.getPtrTy(), {b.getInt32(rank)}, Effect::none);
-    call_routine("copy_fill", b.getVoidTy(), {b.CreateGEP(b.getInt8Ty(), there, to_offset), from, bytes, bytes}, false);
-    call_routine("mbarrier_complete_tx", b.getVoidTy(), {b.CreateGEP(b.getInt8Ty(), there, barrier_offset), bytes}, false);
+    call_routine("copy_fill", b.getVoidTy(),
+                 {b.CreateGEP(b.getInt8Ty(), there, to_offset), from, bytes, bytes}, false);
+    call_routine("mbarrier_complete_tx", b.getVoidTy(),
+                 {b.CreateGEP(b.getInt8Ty(), there, barrier_offset), bytes}, false);
     b.CreateBr(after);
     start_block(after);
   }
@@ -89,8 +100,8 @@ void FunctionTranslator::emit_mbarrier_arrive(const Instruction& i) {
   Value* at = pointer(i.operands[1], space_of(i), i.has(Mod::shared_cluster));
   Value *count = b.getInt32(1), *tx = b.getInt32(0);
   if (i.operands.size() > 2) (i.has(Mod::expect_tx) ? tx : count) = read(i.operands[2], Type::b32);
-  Value* state = call_routine(i.has(Mod::arrive_drop) ? "mbarrier_arrive_drop" : "mbarrier_arrive", b.getInt64Ty(),
-                              {at, count, tx}, false);
+  Value* state = call_routine(i.has(Mod::arrive_drop) ? "mbarrier_arrive_drop" : "mbarrier_arrive",
+                              b.getInt64Ty(), {at, count, tx}, false);
   write(i.operands[0], state);
 }
 
@@ -99,9 +110,11 @@ void FunctionTranslator::emit_mbarrier_wait(const Instruction& i) {
   Value* at = pointer(i.operands[1], space_of(i), i.has(Mod::shared_cluster));
   const auto test = [&]() -> Value* {
     if (i.has(Mod::parity)) {
-      return call_routine("mbarrier_test_parity", b.getInt1Ty(), {at, read(i.operands[2], Type::b32)}, false);
+      return call_routine("mbarrier_test_parity", b.getInt1Ty(),
+                          {at, read(i.operands[2], Type::b32)}, false);
     }
-    return call_routine("mbarrier_test", b.getInt1Ty(), {at, read(i.operands[2], Type::b64)}, false);
+    return call_routine("mbarrier_test", b.getInt1Ty(), {at, read(i.operands[2], Type::b64)},
+                        false);
   };
   Value* first = test();
   auto* start = b.GetInsertBlock();
@@ -120,10 +133,12 @@ void FunctionTranslator::emit_mbarrier_wait(const Instruction& i) {
 }
 
 void FunctionTranslator::emit_mbarrier_pending(const Instruction& i) {
-  write(i.operands[0], call_routine("mbarrier_pending", b.getInt32Ty(), {read(i.operands[1], Type::b64)}));
+  write(i.operands[0],
+        call_routine("mbarrier_pending", b.getInt32Ty(), {read(i.operands[1], Type::b64)}));
 }
 
-// 32 bits: the rank goes into the address (see pointer()). 64 bits: a generic address of the other block's memory.
+// 32 bits: the rank goes into the address (see pointer()). 64 bits: a generic address of the other
+// block's memory.
 void FunctionTranslator::emit_mapa(const Instruction& i) {
   Value* rank = read(i.operands[2], Type::b32);
   if (i.types[0] == Type::u32 || i.has(Mod::shared_cluster)) {
@@ -143,22 +158,30 @@ void FunctionTranslator::emit_getctarank(const Instruction& i) {
   if (i.types[0] == Type::u32 || i.has(Mod::shared_cluster)) {
     Value* a = b.CreateZExtOrTrunc(read(i.operands[1], i.types[0]), b.getInt32Ty());
     Value* tag = b.CreateLShr(a, 24);
-    return write(i.operands[0], b.CreateSelect(b.CreateICmpEQ(tag, b.getInt32(0)), own, b.CreateSub(tag, b.getInt32(1))));
+    return write(i.operands[0], b.CreateSelect(b.CreateICmpEQ(tag, b.getInt32(0)), own,
+                                               b.CreateSub(tag, b.getInt32(1))));
   }
-  write(i.operands[0], call_routine("cluster_rank_of", b.getInt32Ty(), {read(i.operands[1], Type::b64)}, false));
+  write(i.operands[0],
+        call_routine("cluster_rank_of", b.getInt32Ty(), {read(i.operands[1], Type::b64)}, false));
 }
 
-void FunctionTranslator::emit_createpolicy(const Instruction& i) { write(i.operands[0], b.getInt64(0)); }
+void FunctionTranslator::emit_createpolicy(const Instruction& i) {
+  write(i.operands[0], b.getInt64(0));
+}
 
 void FunctionTranslator::emit_alloca(const Instruction& i) {
-  auto* a = b.CreateAlloca(b.getInt8Ty(), b.CreateZExtOrTrunc(read(i.operands[1], i.types[0]), b.getInt64Ty()));
-  a->setAlignment(llvm::Align(i.operands.size() > 2 ? std::max<std::uint64_t>(i.operands[2].value, 1) : 8));
-  write(i.operands[0], b.CreateZExtOrTrunc(b.CreatePtrToInt(a, b.getInt64Ty()), type_of(i.types[0])));
+  auto* a = b.CreateAlloca(b.getInt8Ty(),
+                           b.CreateZExtOrTrunc(read(i.operands[1], i.types[0]), b.getInt64Ty()));
+  a->setAlignment(
+      llvm::Align(i.operands.size() > 2 ? std::max<std::uint64_t>(i.operands[2].value, 1) : 8));
+  write(i.operands[0],
+        b.CreateZExtOrTrunc(b.CreatePtrToInt(a, b.getInt64Ty()), type_of(i.types[0])));
 }
 
 void FunctionTranslator::emit_stacksave(const Instruction& i) {
   Value* p = b.CreateStackSave();
-  write(i.operands[0], b.CreateZExtOrTrunc(b.CreatePtrToInt(p, b.getInt64Ty()), type_of(i.types[0])));
+  write(i.operands[0],
+        b.CreateZExtOrTrunc(b.CreatePtrToInt(p, b.getInt64Ty()), type_of(i.types[0])));
 }
 
 void FunctionTranslator::emit_stackrestore(const Instruction& i) {

@@ -28,38 +28,54 @@ Value* FunctionTranslator::atomic(const Instruction& i, Value* ptr, Value* x, Va
     mark(c, space);
     return b.CreateExtractValue(c, 0);
   }
-  const bool packed = type == Type::f16x2 || type == Type::bf16x2 || type == Type::f16 || type == Type::bf16;
+  const bool packed =
+      type == Type::f16x2 || type == Type::bf16x2 || type == Type::f16 || type == Type::bf16;
   const bool floating = ptx::class_of(type) == ptx::Class::floating;
-  if (packed || (floating && !i.has(Mod::add))) {  // few hosts have these: a compare-and-swap loop in the runtime
-    const std::string name = ptx::cat("atom_", i.has(Mod::add) ? "add_" : i.has(Mod::min_) ? "min_" : "max_", ptx::name_of(type));
+  if (packed ||
+      (floating &&
+       !i.has(Mod::add))) {  // few hosts have these: a compare-and-swap loop in the runtime
+    const std::string name = ptx::cat("atom_",
+                                      i.has(Mod::add)    ? "add_"
+                                      : i.has(Mod::min_) ? "min_"
+                                                         : "max_",
+                                      ptx::name_of(type));
     llvm::Type* t = x->getType();
     return as_type(call_routine(name, as_bits(x)->getType(), {ptr, as_bits(x)}, false), t);
   }
-  if (i.has(Mod::inc) || i.has(Mod::dec)) {  // LLVM 19 cannot select uinc_wrap and udec_wrap on AArch64
-    return call_routine(ptx::cat("atom_", i.has(Mod::inc) ? "inc_u" : "dec_u", ptx::bits_of(type) == 32 ? "32" : "64"),
+  if (i.has(Mod::inc) ||
+      i.has(Mod::dec)) {  // LLVM 19 cannot select uinc_wrap and udec_wrap on AArch64
+    return call_routine(ptx::cat("atom_", i.has(Mod::inc) ? "inc_u" : "dec_u",
+                                 ptx::bits_of(type) == 32 ? "32" : "64"),
                         x->getType(), {ptr, x}, false);
   }
   AtomicRMWInst::BinOp op = AtomicRMWInst::Xchg;
   const bool sign = is_signed(type);
-  if (i.has(Mod::add)) op = floating ? AtomicRMWInst::FAdd : AtomicRMWInst::Add;
-  else if (i.has(Mod::min_)) op = sign ? AtomicRMWInst::Min : AtomicRMWInst::UMin;
-  else if (i.has(Mod::max_)) op = sign ? AtomicRMWInst::Max : AtomicRMWInst::UMax;
-  else if (i.has(Mod::and_)) op = AtomicRMWInst::And;
-  else if (i.has(Mod::or_)) op = AtomicRMWInst::Or;
-  else if (i.has(Mod::xor_)) op = AtomicRMWInst::Xor;
+  if (i.has(Mod::add))
+    op = floating ? AtomicRMWInst::FAdd : AtomicRMWInst::Add;
+  else if (i.has(Mod::min_))
+    op = sign ? AtomicRMWInst::Min : AtomicRMWInst::UMin;
+  else if (i.has(Mod::max_))
+    op = sign ? AtomicRMWInst::Max : AtomicRMWInst::UMax;
+  else if (i.has(Mod::and_))
+    op = AtomicRMWInst::And;
+  else if (i.has(Mod::or_))
+    op = AtomicRMWInst::Or;
+  else if (i.has(Mod::xor_))
+    op = AtomicRMWInst::Xor;
   auto* r = b.CreateAtomicRMW(op, ptr, x, align, order);
   mark(r, space);
   return r;
 }
 
 // Vectors are not atomic as a whole, only element by element (as on a GPU).
-Value* FunctionTranslator::atomic_all(const Instruction& i, const Operand& address, const Operand& x, const Operand* y,
-                                      const Operand* d) {
+Value* FunctionTranslator::atomic_all(const Instruction& i, const Operand& address,
+                                      const Operand& x, const Operand* y, const Operand* d) {
   const Type t = i.types[0];
   Value* ptr = pointer(address, space_of(i), i.has(Mod::shared_cluster));
   if (x.kind == Kind::vector && t != Type::b128) {
     for (unsigned k = 0; k < x.parts.size(); ++k) {
-      Value* old = atomic(i, offset_pointer(ptr, std::uint64_t{k} * ptx::bytes_of(t)), read(x.parts[k], t), nullptr, t);
+      Value* old = atomic(i, offset_pointer(ptr, std::uint64_t{k} * ptx::bytes_of(t)),
+                          read(x.parts[k], t), nullptr, t);
       if (d != nullptr && d->kind == Kind::vector && k < d->parts.size()) write(d->parts[k], old);
     }
     return nullptr;
@@ -73,6 +89,8 @@ void FunctionTranslator::emit_atom(const Instruction& i) {
   if (old != nullptr) write(i.operands[0], old);
 }
 
-void FunctionTranslator::emit_red(const Instruction& i) { (void)atomic_all(i, i.operands[0], i.operands[1], nullptr, nullptr); }
+void FunctionTranslator::emit_red(const Instruction& i) {
+  (void)atomic_all(i, i.operands[0], i.operands[1], nullptr, nullptr);
+}
 
 }  // namespace cucpu::ir

@@ -13,25 +13,62 @@ Value* FunctionTranslator::compare(const Instruction& i, Value* x, Value* y, Typ
   for (Mod m : i.mods) {
     CmpInst::Predicate p = CmpInst::BAD_FCMP_PREDICATE;
     switch (m) {
-      case Mod::eq: p = floating ? CmpInst::FCMP_OEQ : CmpInst::ICMP_EQ; break;
-      case Mod::ne: p = floating ? CmpInst::FCMP_ONE : CmpInst::ICMP_NE; break;
-      case Mod::lt: p = floating ? CmpInst::FCMP_OLT : sign ? CmpInst::ICMP_SLT : CmpInst::ICMP_ULT; break;
-      case Mod::le: p = floating ? CmpInst::FCMP_OLE : sign ? CmpInst::ICMP_SLE : CmpInst::ICMP_ULE; break;
-      case Mod::gt: p = floating ? CmpInst::FCMP_OGT : sign ? CmpInst::ICMP_SGT : CmpInst::ICMP_UGT; break;
-      case Mod::ge: p = floating ? CmpInst::FCMP_OGE : sign ? CmpInst::ICMP_SGE : CmpInst::ICMP_UGE; break;
-      case Mod::lo: p = CmpInst::ICMP_ULT; break;
-      case Mod::ls: p = CmpInst::ICMP_ULE; break;
-      case Mod::hi: p = CmpInst::ICMP_UGT; break;
-      case Mod::hs: p = CmpInst::ICMP_UGE; break;
-      case Mod::equ: p = CmpInst::FCMP_UEQ; break;
-      case Mod::neu: p = CmpInst::FCMP_UNE; break;
-      case Mod::ltu: p = CmpInst::FCMP_ULT; break;
-      case Mod::leu: p = CmpInst::FCMP_ULE; break;
-      case Mod::gtu: p = CmpInst::FCMP_UGT; break;
-      case Mod::geu: p = CmpInst::FCMP_UGE; break;
-      case Mod::num: p = CmpInst::FCMP_ORD; break;
-      case Mod::nan: p = CmpInst::FCMP_UNO; break;
-      default: continue;
+      case Mod::eq:
+        p = floating ? CmpInst::FCMP_OEQ : CmpInst::ICMP_EQ;
+        break;
+      case Mod::ne:
+        p = floating ? CmpInst::FCMP_ONE : CmpInst::ICMP_NE;
+        break;
+      case Mod::lt:
+        p = floating ? CmpInst::FCMP_OLT : sign ? CmpInst::ICMP_SLT : CmpInst::ICMP_ULT;
+        break;
+      case Mod::le:
+        p = floating ? CmpInst::FCMP_OLE : sign ? CmpInst::ICMP_SLE : CmpInst::ICMP_ULE;
+        break;
+      case Mod::gt:
+        p = floating ? CmpInst::FCMP_OGT : sign ? CmpInst::ICMP_SGT : CmpInst::ICMP_UGT;
+        break;
+      case Mod::ge:
+        p = floating ? CmpInst::FCMP_OGE : sign ? CmpInst::ICMP_SGE : CmpInst::ICMP_UGE;
+        break;
+      case Mod::lo:
+        p = CmpInst::ICMP_ULT;
+        break;
+      case Mod::ls:
+        p = CmpInst::ICMP_ULE;
+        break;
+      case Mod::hi:
+        p = CmpInst::ICMP_UGT;
+        break;
+      case Mod::hs:
+        p = CmpInst::ICMP_UGE;
+        break;
+      case Mod::equ:
+        p = CmpInst::FCMP_UEQ;
+        break;
+      case Mod::neu:
+        p = CmpInst::FCMP_UNE;
+        break;
+      case Mod::ltu:
+        p = CmpInst::FCMP_ULT;
+        break;
+      case Mod::leu:
+        p = CmpInst::FCMP_ULE;
+        break;
+      case Mod::gtu:
+        p = CmpInst::FCMP_UGT;
+        break;
+      case Mod::geu:
+        p = CmpInst::FCMP_UGE;
+        break;
+      case Mod::num:
+        p = CmpInst::FCMP_ORD;
+        break;
+      case Mod::nan:
+        p = CmpInst::FCMP_UNO;
+        break;
+      default:
+        continue;
     }
     return floating ? b.CreateFCmp(p, x, y) : b.CreateICmp(p, x, y);
   }
@@ -61,10 +98,12 @@ void FunctionTranslator::emit_setp(const Instruction& i) {
 void FunctionTranslator::emit_set(const Instruction& i) {
   const Type d = i.types[0], t = i.types[1];
   Value* p = combine(i, compare(i, read(i.operands[1], t), read(i.operands[2], t), t), 3);
-  if (d == Type::bf16) return write(i.operands[0], b.CreateSelect(p, b.getInt16(0x3f80), b.getInt16(0)));
+  if (d == Type::bf16)
+    return write(i.operands[0], b.CreateSelect(p, b.getInt16(0x3f80), b.getInt16(0)));
   llvm::Type* type = type_of(d);
   if (type->isFloatingPointTy()) {
-    return write(i.operands[0], b.CreateSelect(p, float_constant(type, 1.0), float_constant(type, 0.0)));
+    return write(i.operands[0],
+                 b.CreateSelect(p, float_constant(type, 1.0), float_constant(type, 0.0)));
   }
   write(i.operands[0], b.CreateSExt(p, type));
 }
@@ -73,7 +112,8 @@ void FunctionTranslator::emit_selp(const Instruction& i) {
   const Type t = i.types[0];
   // A choice passes bits on; taking them in the destination's type avoids casts.
   const Operand& d = i.operands[0];
-  llvm::Type* type = d.kind == Operand::Kind::reg ? registers_[d.index]->getAllocatedType() : type_of(t);
+  llvm::Type* type =
+      d.kind == Operand::Kind::reg ? registers_[d.index]->getAllocatedType() : type_of(t);
   Value *x = read(i.operands[1], t), *y = read(i.operands[2], t);
   if (type->getPrimitiveSizeInBits() == x->getType()->getPrimitiveSizeInBits()) {
     x = as_type(x, type), y = as_type(y, type);

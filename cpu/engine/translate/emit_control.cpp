@@ -28,7 +28,8 @@ void FunctionTranslator::emit_brx(const Instruction& i) {
     return error(i.operands[1].where, "expected the label of a .branchtargets list");
   }
   auto* wrong = llvm::BasicBlock::Create(out.getContext(), "", &out);
-  auto* jump = b.CreateSwitch(read(i.operands[0], Type::b32), wrong, static_cast<unsigned>(list.targets.size()));
+  auto* jump = b.CreateSwitch(read(i.operands[0], Type::b32), wrong,
+                              static_cast<unsigned>(list.targets.size()));
   for (std::uint32_t k = 0; k < list.targets.size(); ++k) {
     jump->addCase(b.getInt32(k), labels_[list.targets[k].index]);
   }
@@ -101,7 +102,8 @@ void FunctionTranslator::emit_call(const Instruction& i) {
   }
   const std::size_t pointers = sig.result_by_value ? 0 : returns.parts.size();
   if (arguments.parts.size() + pointers != sig.type->getNumParams() ||
-      (sig.result_by_value && returns.parts.size() != (sig.type->getReturnType()->isVoidTy() ? 0u : 1u))) {
+      (sig.result_by_value &&
+       returns.parts.size() != (sig.type->getReturnType()->isVoidTy() ? 0u : 1u))) {
     return error(i.where, "the call has other arguments or results than the function");
   }
   llvm::SmallVector<Value*, 8> args;

@@ -20,16 +20,20 @@ Value* FunctionTranslator::saturate_int(Value* v, Type from, Type to) {
   if (is_signed(from)) {
     if (is_signed(to)) {
       if (want >= have) return v;
-      v = b.CreateBinaryIntrinsic(Intrinsic::smax, v, limit(llvm::APInt::getSignedMinValue(want).sext(have)));
-      return b.CreateBinaryIntrinsic(Intrinsic::smin, v, limit(llvm::APInt::getSignedMaxValue(want).sext(have)));
+      v = b.CreateBinaryIntrinsic(Intrinsic::smax, v,
+                                  limit(llvm::APInt::getSignedMinValue(want).sext(have)));
+      return b.CreateBinaryIntrinsic(Intrinsic::smin, v,
+                                     limit(llvm::APInt::getSignedMaxValue(want).sext(have)));
     }
     v = b.CreateBinaryIntrinsic(Intrinsic::smax, v, limit(llvm::APInt(have, 0)));
     if (want >= have) return v;
-    return b.CreateBinaryIntrinsic(Intrinsic::smin, v, limit(llvm::APInt::getMaxValue(want).zext(have)));
+    return b.CreateBinaryIntrinsic(Intrinsic::smin, v,
+                                   limit(llvm::APInt::getMaxValue(want).zext(have)));
   }
   const unsigned bits = is_signed(to) ? want - 1 : want;
   if (bits >= have) return v;
-  return b.CreateBinaryIntrinsic(Intrinsic::umin, v, limit(llvm::APInt::getMaxValue(bits).zext(have)));
+  return b.CreateBinaryIntrinsic(Intrinsic::umin, v,
+                                 limit(llvm::APInt::getMaxValue(bits).zext(have)));
 }
 
 Value* FunctionTranslator::round_to_integral(const Instruction& i, Value* v) {
@@ -45,10 +49,12 @@ Value* FunctionTranslator::float_to_int(const Instruction& i, Value* v, Type fro
   if (from == Type::f16) v = b.CreateFPExt(v, b.getFloatTy());
   v = round_to_integral(i, flush_if(i, v));
   llvm::Type* t = type_of(to);
-  Value* r = b.CreateIntrinsic(is_signed(to) ? Intrinsic::fptosi_sat : Intrinsic::fptoui_sat, {t, v->getType()}, {v});
+  Value* r = b.CreateIntrinsic(is_signed(to) ? Intrinsic::fptosi_sat : Intrinsic::fptoui_sat,
+                               {t, v->getType()}, {v});
   const unsigned bits = ptx::bits_of(to);
   if (from == Type::f64 || bits == 64) {
-    r = b.CreateSelect(is_nan(v), llvm::ConstantInt::get(t, llvm::APInt::getSignedMinValue(bits)), r);
+    r = b.CreateSelect(is_nan(v), llvm::ConstantInt::get(t, llvm::APInt::getSignedMinValue(bits)),
+                       r);
   }
   return r;
 }
@@ -56,7 +62,9 @@ Value* FunctionTranslator::float_to_int(const Instruction& i, Value* v, Type fro
 Value* FunctionTranslator::int_to_float(const Instruction& i, Value* v, Type from, Type to) {
   const Round mode = round_of(i);
   const bool sign = is_signed(from), wide = ptx::bits_of(from) == 64;
-  const auto plain = [&](llvm::Type* t) { return sign ? b.CreateSIToFP(v, t) : b.CreateUIToFP(v, t); };
+  const auto plain = [&](llvm::Type* t) {
+    return sign ? b.CreateSIToFP(v, t) : b.CreateUIToFP(v, t);
+  };
   if (mode == Round::rn && to == Type::f32) return plain(b.getFloatTy());
   if (to == Type::f64 && (mode == Round::rn || !wide)) return plain(b.getDoubleTy());
   Value *d = nullptr, *error = nullptr;
@@ -91,8 +99,9 @@ Value* FunctionTranslator::float_to_float(const Instruction& i, Value* v, Type f
   }
   const bool to_half = to == Type::f16 || to == Type::bf16;
   if (from == Type::bf16) {  // a shift: NaNs stay what they are, unless .ftz makes this arithmetic
-    v = i.has(Mod::ftz) || to_half ? bf16_to_float(v)
-                                   : as_type(b.CreateShl(b.CreateZExt(as_bits(v), b.getInt32Ty()), 16), b.getFloatTy());
+    v = i.has(Mod::ftz) || to_half
+            ? bf16_to_float(v)
+            : as_type(b.CreateShl(b.CreateZExt(as_bits(v), b.getInt32Ty()), 16), b.getFloatTy());
   }
   if (from == Type::f16) v = b.CreateFPExt(v, b.getFloatTy());
   if (from == Type::f32 && !to_half) v = flush_if(i, v);  // to f16, .ftz changes nothing
@@ -102,7 +111,8 @@ Value* FunctionTranslator::float_to_float(const Instruction& i, Value* v, Type f
       if (from == Type::f32 && i.has(Mod::ftz)) v = canonical_nan(v);
       Value* d = extend(v);
       if (auto* e = llvm::dyn_cast<llvm::FPExtInst>(d); e != nullptr && from == Type::f32) {
-        e->setMetadata("cucpu.seen", llvm::MDNode::get(out.getContext(), {}));  // an f32 NaN shows its bits here
+        e->setMetadata("cucpu.seen",
+                       llvm::MDNode::get(out.getContext(), {}));  // an f32 NaN shows its bits here
       }
       return i.has(Mod::sat) ? saturate(d) : d;
     }
@@ -125,15 +135,17 @@ Value* FunctionTranslator::float_to_float(const Instruction& i, Value* v, Type f
   // An f64 NaN keeps its sign and the top of its payload.
   Value* bits = raw_bits(wide);
   Value* sign = b.CreateAnd(b.CreateLShr(bits, 48), 0x8000);
-  Value* payload = to == Type::bf16 ? b.CreateOr(b.CreateAnd(b.CreateLShr(bits, 45), 0x7f), 0x7fc0)
-                                    : b.CreateOr(b.CreateAnd(b.CreateLShr(bits, 42), 0x3ff), 0x7e00);
+  Value* payload = to == Type::bf16
+                       ? b.CreateOr(b.CreateAnd(b.CreateLShr(bits, 45), 0x7f), 0x7fc0)
+                       : b.CreateOr(b.CreateAnd(b.CreateLShr(bits, 42), 0x3ff), 0x7e00);
   Value* nan = b.CreateTrunc(b.CreateOr(sign, payload), b.getInt16Ty());
   return as_type(b.CreateSelect(is_nan(wide), nan, as_bits(r)), r->getType());
 }
 
 /// v, or the f32 NaN a GPU makes.
 Value* FunctionTranslator::canonical_nan(Value* v) {
-  return b.CreateBitCast(b.CreateSelect(is_nan(v), b.getInt32(0x7fffffff), raw_bits(v)), b.getFloatTy());
+  return b.CreateBitCast(b.CreateSelect(is_nan(v), b.getInt32(0x7fffffff), raw_bits(v)),
+                         b.getFloatTy());
 }
 
 Value* FunctionTranslator::canonical_half(Value* bits) {
@@ -159,7 +171,8 @@ void FunctionTranslator::emit_cvt(const Instruction& i) {
   } else {
     if (i.has(Mod::sat)) v = saturate_int(v, from, to);
     const unsigned want = ptx::bits_of(to);
-    r = is_signed(from) ? b.CreateSExtOrTrunc(v, int_type(want)) : b.CreateZExtOrTrunc(v, int_type(want));
+    r = is_signed(from) ? b.CreateSExtOrTrunc(v, int_type(want))
+                        : b.CreateZExtOrTrunc(v, int_type(want));
   }
   write(i.operands[0], r, is_signed(to));
 }

@@ -25,7 +25,8 @@ void FunctionTranslator::emit_add_float(const Instruction& i) {
   } else if (t == Type::f32) {
     r = sum_directed(extend(x), extend(y), mode);
   } else {
-    r = call_routine(llvm::Twine("add_f64_").concat(kRoundNames[static_cast<int>(mode)]).str(), x->getType(), {x, y});
+    r = call_routine(llvm::Twine("add_f64_").concat(kRoundNames[static_cast<int>(mode)]).str(),
+                     x->getType(), {x, y});
   }
   write(i.operands[0], finish_float(i, r));
 }
@@ -34,7 +35,8 @@ void FunctionTranslator::emit_sub_float(const Instruction& i) { emit_add_float(i
 
 /// r, or a zero with its sign where the condition holds.
 Value* FunctionTranslator::zero_where(Value* condition, Value* r) {
-  Value* zero = b.CreateIntrinsic(Intrinsic::copysign, {r->getType()}, {float_constant(r->getType(), 0.0), r});
+  Value* zero = b.CreateIntrinsic(Intrinsic::copysign, {r->getType()},
+                                  {float_constant(r->getType(), 0.0), r});
   return b.CreateSelect(condition, zero, r);
 }
 
@@ -46,9 +48,12 @@ void FunctionTranslator::emit_mul_float(const Instruction& i) {
   if (mode == Round::rn) {
     r = b.CreateFMul(x, y);
     if (t == Type::f32 && i.has(Mod::ftz)) {
-      // Flushed is what is below the least normal when rounded to 24 bits, before the subnormal range takes bits away.
+      // Flushed is what is below the least normal when rounded to 24 bits, before the subnormal
+      // range takes bits away.
       Value* scaled = b.CreateFMul(b.CreateFMul(x, float_constant(x->getType(), 0x1p24)), y);
-      r = zero_where(b.CreateFCmpOLT(intrinsic(Intrinsic::fabs, {scaled}), float_constant(x->getType(), 0x1p-102)), r);
+      r = zero_where(b.CreateFCmpOLT(intrinsic(Intrinsic::fabs, {scaled}),
+                                     float_constant(x->getType(), 0x1p-102)),
+                     r);
     }
   } else if (t == Type::f32) {
     Value* exact = b.CreateFMul(extend(x), extend(y));
@@ -58,7 +63,8 @@ void FunctionTranslator::emit_mul_float(const Instruction& i) {
       r = zero_where(b.CreateFCmpOLE(size, float_constant(size->getType(), 0x1.fffffep-127)), r);
     }
   } else {
-    r = call_routine(llvm::Twine("mul_f64_").concat(kRoundNames[static_cast<int>(mode)]).str(), x->getType(), {x, y});
+    r = call_routine(llvm::Twine("mul_f64_").concat(kRoundNames[static_cast<int>(mode)]).str(),
+                     x->getType(), {x, y});
   }
   write(i.operands[0], finish_float(i, r));
 }
@@ -72,9 +78,11 @@ void FunctionTranslator::emit_fma_float(const Instruction& i) {
   if (mode == Round::rn) {
     r = intrinsic(Intrinsic::fma, {x, y, z});
   } else if (t == Type::f32) {
-    r = sum_directed(b.CreateFMul(extend(x), extend(y)), extend(z), mode);  // the product of two floats is exact in double
+    r = sum_directed(b.CreateFMul(extend(x), extend(y)), extend(z),
+                     mode);  // the product of two floats is exact in double
   } else {
-    r = call_routine(llvm::Twine("fma_f64_").concat(kRoundNames[static_cast<int>(mode)]).str(), x->getType(), {x, y, z});
+    r = call_routine(llvm::Twine("fma_f64_").concat(kRoundNames[static_cast<int>(mode)]).str(),
+                     x->getType(), {x, y, z});
   }
   write(i.operands[0], finish_float(i, r));
 }
@@ -89,15 +97,18 @@ void FunctionTranslator::emit_div_float(const Instruction& i) {
     // The GPU multiplies by a reciprocal, which is 0 for divisors above 2^126.
     Value* size = intrinsic(Intrinsic::fabs, {y});
     Value* large = b.CreateFCmpOGT(size, float_constant(y->getType(), 0x1p126));
-    Value* zero = b.CreateIntrinsic(Intrinsic::copysign, {y->getType()}, {float_constant(y->getType(), 0.0), y});
+    Value* zero = b.CreateIntrinsic(Intrinsic::copysign, {y->getType()},
+                                    {float_constant(y->getType(), 0.0), y});
     r = b.CreateSelect(large, b.CreateFMul(x, zero), r);
   } else if (mode == Round::rn) {
     r = b.CreateFDiv(x, y);
   } else if (t == Type::f32) {
-    // A quotient of floats is either a float or further from every float than double's rounding reaches.
+    // A quotient of floats is either a float or further from every float than double's rounding
+    // reaches.
     r = round_to_float(b.CreateFDiv(extend(x), extend(y)), nullptr, mode);
   } else {
-    r = call_routine(llvm::Twine("div_f64_").concat(kRoundNames[static_cast<int>(mode)]).str(), x->getType(), {x, y});
+    r = call_routine(llvm::Twine("div_f64_").concat(kRoundNames[static_cast<int>(mode)]).str(),
+                     x->getType(), {x, y});
   }
   write(i.operands[0], finish_float(i, r));
 }
@@ -127,7 +138,8 @@ void FunctionTranslator::emit_minmax_float(const Instruction& i) {
   const Type t = i.types[0];
   const bool max = i.row->op == "max";
   std::vector<Value*> v;
-  for (std::size_t k = 1; k < i.operands.size(); ++k) v.push_back(flush_if(i, read(i.operands[k], t)));
+  for (std::size_t k = 1; k < i.operands.size(); ++k)
+    v.push_back(flush_if(i, read(i.operands[k], t)));
   Value* sign = nullptr;
   if (i.has(Mod::xorsign)) {
     sign = raw_bits(v[0]);
@@ -139,7 +151,8 @@ void FunctionTranslator::emit_minmax_float(const Instruction& i) {
   Value* r = v[0];
   for (std::size_t k = 1; k < v.size(); ++k) r = fmin_ieee(r, v[k], max, i.has(Mod::NaN));
   if (sign != nullptr) {
-    Value* with = b.CreateIntrinsic(Intrinsic::copysign, {r->getType()}, {r, as_type(sign, r->getType())});
+    Value* with =
+        b.CreateIntrinsic(Intrinsic::copysign, {r->getType()}, {r, as_type(sign, r->getType())});
     r = b.CreateSelect(is_nan(r), r, with);
   }
   write(i.operands[0], r);
@@ -153,7 +166,8 @@ void FunctionTranslator::emit_copysign(const Instruction& i) {
   Value *sign = as_bits(x), *size = as_bits(y);
   llvm::Type* word = sign->getType();
   const llvm::APInt top = llvm::APInt::getSignMask(word->getIntegerBitWidth());
-  Value* r = b.CreateOr(b.CreateAnd(sign, llvm::ConstantInt::get(word, top)), b.CreateAnd(size, llvm::ConstantInt::get(word, ~top)));
+  Value* r = b.CreateOr(b.CreateAnd(sign, llvm::ConstantInt::get(word, top)),
+                        b.CreateAnd(size, llvm::ConstantInt::get(word, ~top)));
   write(i.operands[0], as_type(r, x->getType()));
 }
 
@@ -165,15 +179,20 @@ void FunctionTranslator::emit_testp(const Instruction& i) {
   Value* inf = llvm::ConstantFP::getInfinity(t);
   Value* least = float_constant(t, wide ? 0x1p-1022 : 0x1p-126);
   Value* r = nullptr;
-  if (i.has(Mod::finite)) r = b.CreateFCmpOLT(size, inf);
-  else if (i.has(Mod::infinite)) r = b.CreateFCmpOEQ(size, inf);
-  else if (i.has(Mod::number)) r = b.CreateFCmpORD(x, x);
-  else if (i.has(Mod::notanumber)) r = b.CreateFCmpUNO(x, x);
+  if (i.has(Mod::finite))
+    r = b.CreateFCmpOLT(size, inf);
+  else if (i.has(Mod::infinite))
+    r = b.CreateFCmpOEQ(size, inf);
+  else if (i.has(Mod::number))
+    r = b.CreateFCmpORD(x, x);
+  else if (i.has(Mod::notanumber))
+    r = b.CreateFCmpUNO(x, x);
   else if (i.has(Mod::normal)) {  // zero counts
-    Value* subnormal = b.CreateAnd(b.CreateFCmpOLT(size, least), b.CreateFCmpOGT(size, float_constant(t, 0.0)));
+    Value* subnormal =
+        b.CreateAnd(b.CreateFCmpOLT(size, least), b.CreateFCmpOGT(size, float_constant(t, 0.0)));
     r = b.CreateAnd(b.CreateNot(subnormal), b.CreateFCmpOLT(size, inf));
-  }
-  else r = b.CreateAnd(b.CreateFCmpOLT(size, least), b.CreateFCmpOGT(size, float_constant(t, 0.0)));
+  } else
+    r = b.CreateAnd(b.CreateFCmpOLT(size, least), b.CreateFCmpOGT(size, float_constant(t, 0.0)));
   write(i.operands[0], r);
 }
 
@@ -183,13 +202,15 @@ void FunctionTranslator::emit_rcp(const Instruction& i) {
   Value* one = float_constant(x->getType(), 1.0);
   const Round mode = round_of(i);
   Value* r = nullptr;
-  if (t == Type::f64 && i.has(Mod::approx)) return write(i.operands[0], coarse_f64(b.CreateFDiv(one, coarse_f64(x))));
+  if (t == Type::f64 && i.has(Mod::approx))
+    return write(i.operands[0], coarse_f64(b.CreateFDiv(one, coarse_f64(x))));
   if (mode == Round::rn || i.has(Mod::approx)) {
     r = b.CreateFDiv(one, x);
   } else if (t == Type::f32) {
     r = round_to_float(b.CreateFDiv(extend(one), extend(x)), nullptr, mode);
   } else {
-    r = call_routine(llvm::Twine("div_f64_").concat(kRoundNames[static_cast<int>(mode)]).str(), x->getType(), {one, x});
+    r = call_routine(llvm::Twine("div_f64_").concat(kRoundNames[static_cast<int>(mode)]).str(),
+                     x->getType(), {one, x});
   }
   write(i.operands[0], finish_float(i, r));
 }
@@ -212,7 +233,8 @@ void FunctionTranslator::emit_sqrt(const Instruction& i) {
   } else if (t == Type::f32) {
     r = round_to_float(intrinsic(Intrinsic::sqrt, {extend(x)}), nullptr, mode);
   } else {
-    r = call_routine(llvm::Twine("sqrt_f64_").concat(kRoundNames[static_cast<int>(mode)]).str(), x->getType(), {x});
+    r = call_routine(llvm::Twine("sqrt_f64_").concat(kRoundNames[static_cast<int>(mode)]).str(),
+                     x->getType(), {x});
   }
   write(i.operands[0], finish_float(i, r));
 }
@@ -245,8 +267,8 @@ Value* FunctionTranslator::tanh_approx(Value* x) {
   llvm::Type* t = x->getType();
   Value* size = intrinsic(Intrinsic::fabs, {x});
   Value* z = b.CreateFMul(x, x);
-  Value* near = b.CreateFMul(x, polynomial(z, {0.9999951124191284, -0.33298036456108093, 0.12927420437335968,
-                                               -0.03836090490221977}));
+  Value* near = b.CreateFMul(x, polynomial(z, {0.9999951124191284, -0.33298036456108093,
+                                               0.12927420437335968, -0.03836090490221977}));
   Value* e = exp2_approx(b.CreateFMul(size, float_constant(t, 2.885390043258667)));  // e^(2|x|)
   Value* one = float_constant(t, 1.0);
   Value* far = b.CreateFSub(one, b.CreateFDiv(float_constant(t, 2.0), b.CreateFAdd(e, one)));
@@ -254,6 +276,8 @@ Value* FunctionTranslator::tanh_approx(Value* x) {
   return b.CreateSelect(b.CreateFCmpOLT(size, float_constant(t, 0.65)), near, far);
 }
 
-void FunctionTranslator::emit_tanh(const Instruction& i) { write(i.operands[0], tanh_approx(read(i.operands[1], Type::f32))); }
+void FunctionTranslator::emit_tanh(const Instruction& i) {
+  write(i.operands[0], tanh_approx(read(i.operands[1], Type::f32)));
+}
 
 }  // namespace cucpu::ir

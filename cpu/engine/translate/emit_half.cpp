@@ -18,13 +18,15 @@ Value* FunctionTranslator::join_halves(Value* low, Value* high) {
   return b.CreateOr(l, b.CreateShl(h, 16));
 }
 
-// Rounded once: the exact sum goes to odd-rounded float first, which leaves room for the rounding to 16 bits.
+// Rounded once: the exact sum goes to odd-rounded float first, which leaves room for the rounding
+// to 16 bits.
 Value* FunctionTranslator::half_fma(const Instruction& i, Value* x, Value* y, Value* z, bool bf16) {
   Value* r = nullptr;
   if (!bf16 && module.options.native_half) {
     r = intrinsic(Intrinsic::fma, {x, y, z});
   } else {
-    Value *dx = extend(widen_half(x, bf16)), *dy = extend(widen_half(y, bf16)), *dz = extend(widen_half(z, bf16));
+    Value *dx = extend(widen_half(x, bf16)), *dy = extend(widen_half(y, bf16)),
+          *dz = extend(widen_half(z, bf16));
     const Sum s = exact_sum(b.CreateFMul(dx, dy), dz);
     // Infinities: their error term is NaN, and nothing is to be corrected.
     Value* error = b.CreateSelect(is_nan(s.error), float_constant(b.getDoubleTy(), 0.0), s.error);
@@ -36,7 +38,8 @@ Value* FunctionTranslator::half_fma(const Instruction& i, Value* x, Value* y, Va
   return round_to_bf16(relu(bf16_to_float(r)), Round::rn);
 }
 
-Value* FunctionTranslator::half_operation(const Instruction& i, llvm::ArrayRef<Value*> in, bool bf16) {
+Value* FunctionTranslator::half_operation(const Instruction& i, llvm::ArrayRef<Value*> in,
+                                          bool bf16) {
   llvm::SmallVector<Value*, 3> v{in.begin(), in.end()};
   if (!bf16 && i.has(Mod::ftz)) {
     for (Value*& x : v) x = flush(x);
@@ -51,18 +54,22 @@ Value* FunctionTranslator::half_operation(const Instruction& i, llvm::ArrayRef<V
     Value* bits = as_bits(v[0]);
     Value* size = b.CreateAnd(bits, b.getInt16(0x7fff));
     Value* nan = b.CreateICmpUGT(size, b.getInt16(bf16 ? 0x7f80 : 0x7c00));
-    bits = b.CreateSelect(nan, b.getInt16(0x7fff), op == "neg" ? b.CreateXor(bits, b.getInt16(0x8000)) : size);
+    bits = b.CreateSelect(nan, b.getInt16(0x7fff),
+                          op == "neg" ? b.CreateXor(bits, b.getInt16(0x8000)) : size);
     return done(as_type(bits, v[0]->getType()));
   }
   if (op == "fma") return done(half_fma(i, v[0], v[1], v[2], bf16));
   if (op == "add" || op == "sub" || op == "mul") {
     Value *x = bf16 ? bf16_to_float(v[0]) : v[0], *y = bf16 ? bf16_to_float(v[1]) : v[1];
-    Value* r = op == "add" ? b.CreateFAdd(x, y) : op == "sub" ? b.CreateFSub(x, y) : b.CreateFMul(x, y);
+    Value* r = op == "add"   ? b.CreateFAdd(x, y)
+               : op == "sub" ? b.CreateFSub(x, y)
+                             : b.CreateFMul(x, y);
     return done(bf16 ? round_to_bf16(r, Round::rn) : r);
   }
   if (op == "min" || op == "max") {
     Value* sign = nullptr;
-    if (i.has(Mod::xorsign)) sign = b.CreateAnd(b.CreateXor(as_bits(v[0]), as_bits(v[1])), b.getInt16(0x8000));
+    if (i.has(Mod::xorsign))
+      sign = b.CreateAnd(b.CreateXor(as_bits(v[0]), as_bits(v[1])), b.getInt16(0x8000));
     Value* r = nullptr;
     for (std::size_t k = 0; k < v.size(); ++k) {
       Value* f = widen_half(v[k], bf16);
@@ -76,7 +83,8 @@ Value* FunctionTranslator::half_operation(const Instruction& i, llvm::ArrayRef<V
   }
   Value* f = widen_half(v[0], bf16);
   f = op == "ex2" ? exp2_approx(f) : tanh_approx(f);
-  Value* r = bf16 ? round_to_bf16(i.has(Mod::ftz) ? flush(f) : f, Round::rn) : round_to_half(f, Round::rn);
+  Value* r =
+      bf16 ? round_to_bf16(i.has(Mod::ftz) ? flush(f) : f, Round::rn) : round_to_half(f, Round::rn);
   return done(r);
 }
 
@@ -133,18 +141,22 @@ void FunctionTranslator::emit_pair_arith(const Instruction& i) {
   for (unsigned k = 0; k < 2; ++k) {
     llvm::SmallVector<Value*, 3> p;
     for (Value* x : v) {
-      p.push_back(flush_if(i, as_type(b.CreateTrunc(b.CreateLShr(x, k * 32), b.getInt32Ty()), b.getFloatTy())));
+      p.push_back(flush_if(
+          i, as_type(b.CreateTrunc(b.CreateLShr(x, k * 32), b.getInt32Ty()), b.getFloatTy())));
     }
     Value* r = nullptr;
     if (i.row->op == "sub") p[1] = b.CreateFNeg(p[1]);
     if (i.row->op == "fma") {
-      r = mode == Round::rn ? intrinsic(Intrinsic::fma, {p[0], p[1], p[2]})
-                            : sum_directed(b.CreateFMul(extend(p[0]), extend(p[1])), extend(p[2]), mode);
+      r = mode == Round::rn
+              ? intrinsic(Intrinsic::fma, {p[0], p[1], p[2]})
+              : sum_directed(b.CreateFMul(extend(p[0]), extend(p[1])), extend(p[2]), mode);
     } else if (i.row->op == "mul") {
-      r = mode == Round::rn ? b.CreateFMul(p[0], p[1])
-                            : round_to_float(b.CreateFMul(extend(p[0]), extend(p[1])), nullptr, mode);
+      r = mode == Round::rn
+              ? b.CreateFMul(p[0], p[1])
+              : round_to_float(b.CreateFMul(extend(p[0]), extend(p[1])), nullptr, mode);
     } else {
-      r = mode == Round::rn ? b.CreateFAdd(p[0], p[1]) : sum_directed(extend(p[0]), extend(p[1]), mode);
+      r = mode == Round::rn ? b.CreateFAdd(p[0], p[1])
+                            : sum_directed(extend(p[0]), extend(p[1]), mode);
     }
     Value* bits = b.CreateZExt(as_bits(flush_if(i, r)), b.getInt64Ty());
     all = k == 0 ? bits : b.CreateOr(all, b.CreateShl(bits, 32));
@@ -158,7 +170,8 @@ void FunctionTranslator::emit_mixed_arith(const Instruction& i) {
   const Round mode = round_of(i);
   Value* x = widen_half(read(i.operands[1], i.types[1]), bf16);
   const bool fma = i.row->op == "fma";
-  Value* y = fma ? widen_half(read(i.operands[2], i.types[1]), bf16) : float_constant(b.getFloatTy(), 1.0);
+  Value* y =
+      fma ? widen_half(read(i.operands[2], i.types[1]), bf16) : float_constant(b.getFloatTy(), 1.0);
   Value* z = read(i.operands[fma ? 3 : 2], Type::f32);
   if (i.row->op == "sub") z = b.CreateFNeg(z);
   Value* r = mode == Round::rn ? intrinsic(Intrinsic::fma, {x, y, z})

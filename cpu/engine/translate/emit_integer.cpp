@@ -1,4 +1,5 @@
-// cpu/engine/translate/emit_integer.cpp: integer arithmetic, bits, shifts. Nothing here can trap the host.
+// cpu/engine/translate/emit_integer.cpp: integer arithmetic, bits, shifts. Nothing here can trap
+// the host.
 #include <llvm/IR/Intrinsics.h>
 
 #include "cpu/engine/translate/function_translator.hpp"
@@ -22,21 +23,24 @@ Value* FunctionTranslator::intrinsic(Intrinsic::ID id, llvm::ArrayRef<Value*> ar
 void FunctionTranslator::emit_add_int(const Instruction& i) {
   const Type t = i.types[0];
   Value *x = read(i.operands[1], t), *y = read(i.operands[2], t);
-  write(i.operands[0], i.has(Mod::sat) ? intrinsic(Intrinsic::sadd_sat, {x, y}) : b.CreateAdd(x, y));
+  write(i.operands[0],
+        i.has(Mod::sat) ? intrinsic(Intrinsic::sadd_sat, {x, y}) : b.CreateAdd(x, y));
 }
 
 void FunctionTranslator::emit_sub_int(const Instruction& i) {
   const Type t = i.types[0];
   Value *x = read(i.operands[1], t), *y = read(i.operands[2], t);
-  write(i.operands[0], i.has(Mod::sat) ? intrinsic(Intrinsic::ssub_sat, {x, y}) : b.CreateSub(x, y));
+  write(i.operands[0],
+        i.has(Mod::sat) ? intrinsic(Intrinsic::ssub_sat, {x, y}) : b.CreateSub(x, y));
 }
 
 Value* FunctionTranslator::multiply(const Instruction& i, Value* x, Value* y, Type type) {
   if (i.has(Mod::lo)) return b.CreateMul(x, y);
   const unsigned bits = ptx::bits_of(type);
   llvm::Type* wide = int_type(bits * 2);
-  Value* p = is_signed(type) ? b.CreateMul(b.CreateSExt(x, wide), b.CreateSExt(y, wide), "", false, true)
-                             : b.CreateMul(b.CreateZExt(x, wide), b.CreateZExt(y, wide), "", true, false);
+  Value* p = is_signed(type)
+                 ? b.CreateMul(b.CreateSExt(x, wide), b.CreateSExt(y, wide), "", false, true)
+                 : b.CreateMul(b.CreateZExt(x, wide), b.CreateZExt(y, wide), "", true, false);
   if (i.has(Mod::wide)) return p;
   return b.CreateTrunc(b.CreateLShr(p, bits), int_type(bits));
 }
@@ -50,7 +54,8 @@ void FunctionTranslator::emit_mad_int(const Instruction& i) {
   const Type t = i.types[0];
   Value* p = multiply(i, read(i.operands[1], t), read(i.operands[2], t), t);
   Value* c = read_bits(i.operands[3], p->getType()->getIntegerBitWidth());
-  write(i.operands[0], i.has(Mod::sat) ? intrinsic(Intrinsic::sadd_sat, {p, c}) : b.CreateAdd(p, c));
+  write(i.operands[0],
+        i.has(Mod::sat) ? intrinsic(Intrinsic::sadd_sat, {p, c}) : b.CreateAdd(p, c));
 }
 
 void FunctionTranslator::carry_out(Value* c) {
@@ -62,7 +67,8 @@ void FunctionTranslator::carry_out(Value* c) {
     b.CreateStore(b.getFalse(), carry_);
   }
   if (c == nullptr) return;
-  if (select_guard_ != nullptr) c = b.CreateSelect(select_guard_, c, b.CreateLoad(b.getInt1Ty(), carry_));
+  if (select_guard_ != nullptr)
+    c = b.CreateSelect(select_guard_, c, b.CreateLoad(b.getInt1Ty(), carry_));
   b.CreateStore(c, carry_);
 }
 
@@ -141,7 +147,8 @@ void FunctionTranslator::emit_mad24(const Instruction& i) {
   if (i.has(Mod::hi)) p = b.CreateLShr(p, 16);
   p = b.CreateTrunc(p, b.getInt32Ty());
   Value* c = read(i.operands[3], i.types[0]);
-  write(i.operands[0], i.has(Mod::sat) ? intrinsic(Intrinsic::sadd_sat, {p, c}) : b.CreateAdd(p, c));
+  write(i.operands[0],
+        i.has(Mod::sat) ? intrinsic(Intrinsic::sadd_sat, {p, c}) : b.CreateAdd(p, c));
 }
 
 void FunctionTranslator::emit_sad(const Instruction& i) {
@@ -151,8 +158,8 @@ void FunctionTranslator::emit_sad(const Instruction& i) {
   write(i.operands[0], b.CreateAdd(c, b.CreateSelect(less, b.CreateSub(y, x), b.CreateSub(x, y))));
 }
 
-// What the GPU's division routine leaves for a zero divisor: all ones, for the quotient and for the remainder of 32 bits;
-// 16- and 64-bit remainders come from the same routine. INT_MIN / -1 wraps.
+// What the GPU's division routine leaves for a zero divisor: all ones, for the quotient and for the
+// remainder of 32 bits; 16- and 64-bit remainders come from the same routine. INT_MIN / -1 wraps.
 void FunctionTranslator::emit_div_int(const Instruction& i) {
   const Type t = i.types[0];
   Value *x = read(i.operands[1], t), *y = read(i.operands[2], t);
@@ -200,13 +207,16 @@ void FunctionTranslator::emit_minmax_int(const Instruction& i) {
   const bool packed = t == Type::s16x2 || t == Type::u16x2;
   const bool sign = is_signed(t) || t == Type::s16x2;
   const bool max = i.row->op == "max";
-  const Intrinsic::ID id = max ? (sign ? Intrinsic::smax : Intrinsic::umax) : (sign ? Intrinsic::smin : Intrinsic::umin);
+  const Intrinsic::ID id =
+      max ? (sign ? Intrinsic::smax : Intrinsic::umax) : (sign ? Intrinsic::smin : Intrinsic::umin);
   const auto one = [&](Value* u, Value* v) {
     Value* r = intrinsic(id, {u, v});
     return i.has(Mod::relu) ? intrinsic(Intrinsic::smax, {r, zero(r->getType())}) : r;
   };
   if (!packed) return write(i.operands[0], one(x, y));
-  const auto half = [&](Value* v, unsigned k) { return b.CreateTrunc(b.CreateLShr(v, k * 16), b.getInt16Ty()); };
+  const auto half = [&](Value* v, unsigned k) {
+    return b.CreateTrunc(b.CreateLShr(v, k * 16), b.getInt16Ty());
+  };
   Value* lo = b.CreateZExt(one(half(x, 0), half(y, 0)), b.getInt32Ty());
   Value* hi = b.CreateZExt(one(half(x, 1), half(y, 1)), b.getInt32Ty());
   write(i.operands[0], b.CreateOr(lo, b.CreateShl(hi, 16)));
@@ -215,7 +225,8 @@ void FunctionTranslator::emit_minmax_int(const Instruction& i) {
 void FunctionTranslator::emit_add_packed_int(const Instruction& i) {
   Value *x = read(i.operands[1], Type::b32), *y = read(i.operands[2], Type::b32);
   Value* low = b.CreateAnd(b.CreateAdd(x, y), b.getInt32(0xffff));
-  Value* high = b.CreateAdd(b.CreateAnd(x, b.getInt32(0xffff0000)), b.CreateAnd(y, b.getInt32(0xffff0000)));
+  Value* high =
+      b.CreateAdd(b.CreateAnd(x, b.getInt32(0xffff0000)), b.CreateAnd(y, b.getInt32(0xffff0000)));
   write(i.operands[0], b.CreateOr(low, high));
 }
 
@@ -263,8 +274,10 @@ void FunctionTranslator::emit_bfe(const Instruction& i) {
   const auto wide = [&](Value* v) { return b.CreateZExtOrTrunc(v, ty); };
   Value* len_zero = b.CreateICmpEQ(len, b.getInt32(0));
   // Keep `len` bits of x >> pos: shift them to the top and back down.
-  Value* shifted = is_signed(t) ? clamped_shift(llvm::Instruction::AShr, x, pos) : clamped_shift(llvm::Instruction::LShr, x, pos);
-  Value* keep = b.CreateSelect(b.CreateICmpUGE(len, b.getInt32(bits)), b.getInt32(0), b.CreateSub(b.getInt32(bits), len));
+  Value* shifted = is_signed(t) ? clamped_shift(llvm::Instruction::AShr, x, pos)
+                                : clamped_shift(llvm::Instruction::LShr, x, pos);
+  Value* keep = b.CreateSelect(b.CreateICmpUGE(len, b.getInt32(bits)), b.getInt32(0),
+                               b.CreateSub(b.getInt32(bits), len));
   Value* safe = wide(b.CreateSelect(len_zero, b.getInt32(0), keep));
   Value* up = b.CreateShl(shifted, safe);
   Value* r = is_signed(t) ? b.CreateAShr(up, safe) : b.CreateLShr(up, safe);
@@ -279,10 +292,11 @@ void FunctionTranslator::emit_bfi(const Instruction& i) {
   const std::uint32_t low = bits == 32 ? 0xff : 0xffffffff;  // as in bfe
   Value* pos = b.CreateAnd(read(i.operands[3], Type::b32), b.getInt32(low));
   Value* len = b.CreateAnd(read(i.operands[4], Type::b32), b.getInt32(low));
-  Value* ones = b.CreateSelect(b.CreateICmpUGE(len, b.getInt32(bits)), all_ones(ty),
-                               b.CreateSub(b.CreateShl(ConstantInt::get(ty, 1),
-                                                       b.CreateAnd(b.CreateZExtOrTrunc(len, ty), bits - 1)),
-                                           ConstantInt::get(ty, 1)));
+  Value* ones = b.CreateSelect(
+      b.CreateICmpUGE(len, b.getInt32(bits)), all_ones(ty),
+      b.CreateSub(
+          b.CreateShl(ConstantInt::get(ty, 1), b.CreateAnd(b.CreateZExtOrTrunc(len, ty), bits - 1)),
+          ConstantInt::get(ty, 1)));
   Value* mask = clamped_shift(llvm::Instruction::Shl, ones, pos);
   Value* in = clamped_shift(llvm::Instruction::Shl, x, pos);
   write(i.operands[0], b.CreateOr(b.CreateAnd(in, mask), b.CreateAnd(y, b.CreateNot(mask))));
@@ -295,7 +309,8 @@ void FunctionTranslator::emit_szext(const Instruction& i) {
   if (i.has(Mod::wrap)) n = b.CreateAnd(n, 31);
   Value* none = b.CreateICmpEQ(n, b.getInt32(0));
   Value* full = b.CreateICmpUGE(n, b.getInt32(32));
-  Value* shift = b.CreateSelect(b.CreateOr(none, full), b.getInt32(0), b.CreateSub(b.getInt32(32), n));
+  Value* shift =
+      b.CreateSelect(b.CreateOr(none, full), b.getInt32(0), b.CreateSub(b.getInt32(32), n));
   Value* up = b.CreateShl(x, shift);
   Value* r = sign ? b.CreateAShr(up, shift) : b.CreateLShr(up, shift);
   write(i.operands[0], b.CreateSelect(none, b.getInt32(0), r));
@@ -315,19 +330,22 @@ void FunctionTranslator::emit_bmsk(const Instruction& i) {
 }
 
 void FunctionTranslator::emit_dp4a(const Instruction& i) {
-  Value *x = read(i.operands[1], Type::b32), *y = read(i.operands[2], Type::b32), *sum = read(i.operands[3], Type::b32);
+  Value *x = read(i.operands[1], Type::b32), *y = read(i.operands[2], Type::b32),
+        *sum = read(i.operands[3], Type::b32);
   const auto part = [&](Value* v, unsigned k, bool sign) {
     if (!sign) return b.CreateAnd(b.CreateLShr(v, k * 8), 0xff);
     return b.CreateAShr(b.CreateShl(v, 24 - k * 8), 24);
   };
   for (unsigned k = 0; k < 4; ++k) {
-    sum = b.CreateAdd(sum, b.CreateMul(part(x, k, is_signed(i.types[0])), part(y, k, is_signed(i.types[1]))));
+    sum = b.CreateAdd(
+        sum, b.CreateMul(part(x, k, is_signed(i.types[0])), part(y, k, is_signed(i.types[1]))));
   }
   write(i.operands[0], sum);
 }
 
 void FunctionTranslator::emit_dp2a(const Instruction& i) {
-  Value *x = read(i.operands[1], Type::b32), *y = read(i.operands[2], Type::b32), *sum = read(i.operands[3], Type::b32);
+  Value *x = read(i.operands[1], Type::b32), *y = read(i.operands[2], Type::b32),
+        *sum = read(i.operands[3], Type::b32);
   const auto part = [&](Value* v, unsigned shift, unsigned width, bool sign) {
     if (!sign) return b.CreateAnd(b.CreateLShr(v, shift), (1u << width) - 1);
     return b.CreateAShr(b.CreateShl(v, 32 - width - shift), 32 - width);
@@ -342,8 +360,8 @@ void FunctionTranslator::emit_dp2a(const Instruction& i) {
 
 void FunctionTranslator::emit_logic(const Instruction& i) {
   const Type t = i.types[0];
-  Value *x = t == Type::pred ? read_pred(i.operands[1]) : read(i.operands[1], t);
-  Value *y = t == Type::pred ? read_pred(i.operands[2]) : read(i.operands[2], t);
+  Value* x = t == Type::pred ? read_pred(i.operands[1]) : read(i.operands[1], t);
+  Value* y = t == Type::pred ? read_pred(i.operands[2]) : read(i.operands[2], t);
   write(i.operands[0], i.row->op == "and"  ? b.CreateAnd(x, y)
                        : i.row->op == "or" ? b.CreateOr(x, y)
                                            : b.CreateXor(x, y));
@@ -351,7 +369,8 @@ void FunctionTranslator::emit_logic(const Instruction& i) {
 
 void FunctionTranslator::emit_not_(const Instruction& i) {
   const Type t = i.types[0];
-  write(i.operands[0], b.CreateNot(t == Type::pred ? read_pred(i.operands[1]) : read(i.operands[1], t)));
+  write(i.operands[0],
+        b.CreateNot(t == Type::pred ? read_pred(i.operands[1]) : read(i.operands[1], t)));
 }
 
 void FunctionTranslator::emit_cnot(const Instruction& i) {
@@ -360,7 +379,8 @@ void FunctionTranslator::emit_cnot(const Instruction& i) {
 }
 
 void FunctionTranslator::emit_lop3(const Instruction& i) {
-  Value *x = read(i.operands[1], Type::b32), *y = read(i.operands[2], Type::b32), *z = read(i.operands[3], Type::b32);
+  Value *x = read(i.operands[1], Type::b32), *y = read(i.operands[2], Type::b32),
+        *z = read(i.operands[3], Type::b32);
   const auto lut = static_cast<unsigned>(i.operands[4].value & 0xff);
   // A sum of products, or that of the complement when it is shorter.
   const bool invert = __builtin_popcount(lut) > 4;
@@ -368,8 +388,9 @@ void FunctionTranslator::emit_lop3(const Instruction& i) {
   Value* r = b.getInt32(0);
   for (unsigned k = 0; k < 8; ++k) {
     if ((terms >> k & 1) == 0) continue;
-    Value* term = b.CreateAnd(b.CreateAnd((k & 4) != 0 ? x : b.CreateNot(x), (k & 2) != 0 ? y : b.CreateNot(y)),
-                              (k & 1) != 0 ? z : b.CreateNot(z));
+    Value* term = b.CreateAnd(
+        b.CreateAnd((k & 4) != 0 ? x : b.CreateNot(x), (k & 2) != 0 ? y : b.CreateNot(y)),
+        (k & 1) != 0 ? z : b.CreateNot(z));
     r = b.CreateOr(r, term);
   }
   if (invert) r = b.CreateNot(r);
@@ -387,43 +408,54 @@ Value* FunctionTranslator::clamped_shift(llvm::Instruction::BinaryOps op, Value*
   llvm::Type* t = v->getType();
   const unsigned bits = t->getIntegerBitWidth();
   if (const auto* c = llvm::dyn_cast<ConstantInt>(amount)) {
-    if (c->getValue().ult(bits)) return b.CreateBinOp(op, v, ConstantInt::get(t, c->getZExtValue()));
+    if (c->getValue().ult(bits))
+      return b.CreateBinOp(op, v, ConstantInt::get(t, c->getZExtValue()));
     return op == llvm::Instruction::AShr ? b.CreateAShr(v, bits - 1) : zero(t);
   }
-  Value* most = b.CreateIntrinsic(Intrinsic::umin, {amount->getType()}, {amount, b.getInt32(bits - 1)});
+  Value* most =
+      b.CreateIntrinsic(Intrinsic::umin, {amount->getType()}, {amount, b.getInt32(bits - 1)});
   Value* r = b.CreateBinOp(op, v, b.CreateZExtOrTrunc(most, t));
   if (op == llvm::Instruction::AShr) return r;
   return b.CreateSelect(b.CreateICmpUGE(amount, b.getInt32(bits)), zero(t), r);
 }
 
 void FunctionTranslator::emit_shl(const Instruction& i) {
-  write(i.operands[0], clamped_shift(llvm::Instruction::Shl, read(i.operands[1], i.types[0]), read(i.operands[2], Type::b32)));
+  write(i.operands[0], clamped_shift(llvm::Instruction::Shl, read(i.operands[1], i.types[0]),
+                                     read(i.operands[2], Type::b32)));
 }
 
 void FunctionTranslator::emit_shr(const Instruction& i) {
   const auto op = is_signed(i.types[0]) ? llvm::Instruction::AShr : llvm::Instruction::LShr;
-  write(i.operands[0], clamped_shift(op, read(i.operands[1], i.types[0]), read(i.operands[2], Type::b32)));
+  write(i.operands[0],
+        clamped_shift(op, read(i.operands[1], i.types[0]), read(i.operands[2], Type::b32)));
 }
 
 // d = the high (l) or low (r) word of {b, a} shifted; clamp stops at 32.
 void FunctionTranslator::emit_funnel_shift(const Instruction& i) {
-  Value *lo = read(i.operands[1], Type::b32), *hi = read(i.operands[2], Type::b32), *n = read(i.operands[3], Type::b32);
+  Value *lo = read(i.operands[1], Type::b32), *hi = read(i.operands[2], Type::b32),
+        *n = read(i.operands[3], Type::b32);
   const bool left = i.has(Mod::l);
   if (i.has(Mod::wrap)) {
     n = b.CreateAnd(n, 31);
-    return write(i.operands[0], b.CreateIntrinsic(left ? Intrinsic::fshl : Intrinsic::fshr, {n->getType()}, {hi, lo, n}));
+    return write(i.operands[0], b.CreateIntrinsic(left ? Intrinsic::fshl : Intrinsic::fshr,
+                                                  {n->getType()}, {hi, lo, n}));
   }
   Value* beyond = b.CreateICmpUGE(n, b.getInt32(32));
-  Value* shifted = b.CreateIntrinsic(left ? Intrinsic::fshl : Intrinsic::fshr, {n->getType()}, {hi, lo, n});
+  Value* shifted =
+      b.CreateIntrinsic(left ? Intrinsic::fshl : Intrinsic::fshr, {n->getType()}, {hi, lo, n});
   write(i.operands[0], b.CreateSelect(beyond, left ? lo : hi, shifted));
 }
 
 void FunctionTranslator::emit_prmt(const Instruction& i) {
-  Value *x = read(i.operands[1], Type::b32), *y = read(i.operands[2], Type::b32), *s = read(i.operands[3], Type::b32);
-  Value* both = b.CreateOr(b.CreateZExt(x, b.getInt64Ty()), b.CreateShl(b.CreateZExt(y, b.getInt64Ty()), 32));
+  Value *x = read(i.operands[1], Type::b32), *y = read(i.operands[2], Type::b32),
+        *s = read(i.operands[3], Type::b32);
+  Value* both =
+      b.CreateOr(b.CreateZExt(x, b.getInt64Ty()), b.CreateShl(b.CreateZExt(y, b.getInt64Ty()), 32));
   Value* s64 = b.CreateZExt(s, b.getInt64Ty());
   Value* r = b.getInt64(0);
-  const auto byte_at = [&](Value* index) { return b.CreateAnd(b.CreateLShr(both, b.CreateShl(index, 3)), 0xff); };
+  const auto byte_at = [&](Value* index) {
+    return b.CreateAnd(b.CreateLShr(both, b.CreateShl(index, 3)), 0xff);
+  };
   for (unsigned k = 0; k < 4; ++k) {
     Value* byte = nullptr;
     Value* n = b.CreateAnd(s64, 3);

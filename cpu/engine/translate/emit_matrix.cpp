@@ -1,6 +1,7 @@
-// cpu/engine/translate/emit_matrix.cpp: tensor-core instructions. Products are collective routines (runtime/matrix.cpp).
-// wmma fragments have a layout of our own: lane l holds elements l * P … l * P + P - 1 of the matrix (P = elements / 32), in the order
-// row-major for a and c, column-major for b; registers beyond P repeat them. So loads and stores need no other lane.
+// cpu/engine/translate/emit_matrix.cpp: tensor-core instructions. Products are collective routines
+// (runtime/matrix.cpp). wmma fragments have a layout of our own: lane l holds elements l * P … l *
+// P + P - 1 of the matrix (P = elements / 32), in the order row-major for a and c, column-major for
+// b; registers beyond P repeat them. So loads and stores need no other lane.
 #include <charconv>
 
 #include "cpu/engine/runtime/matrix.hpp"
@@ -21,7 +22,9 @@ Shape shape_of(const Instruction& i) {
   for (Mod mod : i.mods) {
     const std::string_view text = ptx::text_of(mod);
     const std::size_t n = text.find('n'), k = text.find('k');
-    if (text.size() < 6 || text[0] != 'm' || n == text.npos || k == text.npos || text[1] < '0' || text[1] > '9') continue;
+    if (text.size() < 6 || text[0] != 'm' || n == text.npos || k == text.npos || text[1] < '0' ||
+        text[1] > '9')
+      continue;
     Shape s;
     std::from_chars(text.data() + 1, text.data() + n, s.m);
     std::from_chars(text.data() + n + 1, text.data() + k, s.n);
@@ -96,36 +99,42 @@ void FunctionTranslator::matrix_product(const Instruction& i, Type a, Type bt, T
   const Type d = i.types[0];
   const unsigned scale = d == Type::f64 ? 2 : 1;
   const Operand& out_operand = i.operands[0];
-  const auto nd = static_cast<unsigned>((out_operand.kind == Kind::vector ? out_operand.parts.size() : 1) * scale);
+  const auto nd = static_cast<unsigned>(
+      (out_operand.kind == Kind::vector ? out_operand.parts.size() : 1) * scale);
   std::uint32_t flags = 0;
   if (wmma) flags |= kMatrixWmma;
   if (i.has(Mod::satfinite)) flags |= kMatrixSaturate;
   if (i.has(Mod::popc)) flags |= i.has(Mod::xor_) ? kMatrixXor : kMatrixAnd;
   llvm::SmallVector<Value*, 40> in;
   in.push_back(b.getInt32(s.m | s.n << 8 | s.k << 16));
-  in.push_back(b.getInt32(static_cast<unsigned>(a) | static_cast<unsigned>(bt) << 8 | static_cast<unsigned>(c) << 16 |
-                          static_cast<unsigned>(d) << 24));
+  in.push_back(b.getInt32(static_cast<unsigned>(a) | static_cast<unsigned>(bt) << 8 |
+                          static_cast<unsigned>(c) << 16 | static_cast<unsigned>(d) << 24));
   in.push_back(b.getInt32(flags));
-  in.push_back(b.getInt32(static_cast<std::uint32_t>(fa.size() | fb.size() << 8 | fc.size() << 16 | std::size_t{nd} << 24)));
+  in.push_back(b.getInt32(static_cast<std::uint32_t>(fa.size() | fb.size() << 8 | fc.size() << 16 |
+                                                     std::size_t{nd} << 24)));
   in.append(fa.begin(), fa.end());
   in.append(fb.begin(), fb.end());
   in.append(fc.begin(), fc.end());
   write_fragment(out_operand, warp_call("mma", in, llvm::ArrayType::get(b.getInt32Ty(), nd)));
 }
 
-void FunctionTranslator::emit_mma(const Instruction& i) { matrix_product(i, i.types[1], i.types[2], i.types[3], false); }
+void FunctionTranslator::emit_mma(const Instruction& i) {
+  matrix_product(i, i.types[1], i.types[2], i.types[3], false);
+}
 
 void FunctionTranslator::emit_wmma_mma(const Instruction& i) {
   if (i.types[2] == Type::none) return matrix_product(i, Type::f16, Type::f16, i.types[1], true);
   matrix_product(i, i.types[1], i.types[2], i.types[3], true);
 }
 
-/// Where word w of this lane's fragment lies: calls visit(element offset in elements, contiguous?) for each of its elements.
-void FunctionTranslator::wmma_elements(const Instruction& i, char which, std::size_t stride_operand, unsigned word,
-                                       unsigned per_word, llvm::function_ref<void(unsigned, Value*)> visit) {
+/// Where word w of this lane's fragment lies: calls visit(element offset in elements, contiguous?)
+/// for each of its elements.
+void FunctionTranslator::wmma_elements(const Instruction& i, char which, std::size_t stride_operand,
+                                       unsigned word, unsigned per_word,
+                                       llvm::function_ref<void(unsigned, Value*)> visit) {
   const Shape s = shape_of(i);
-  const unsigned rows = which == 'b' ? s.n : s.m;                      // the order's slow index
-  const unsigned cols = which == 'c' || which == 'd' ? s.n : s.k;      // its fast index
+  const unsigned rows = which == 'b' ? s.n : s.m;                  // the order's slow index
+  const unsigned cols = which == 'c' || which == 'd' ? s.n : s.k;  // its fast index
   const unsigned lane_elements = rows * cols / 32;
   Value* lane = call_marker("sreg.laneid", b.getInt32Ty(), {}, Effect::none);
   // In memory: row-major a and c, and column-major b, have the fast index contiguous.
@@ -138,7 +147,8 @@ void FunctionTranslator::wmma_elements(const Instruction& i, char which, std::si
     Value* index = b.CreateAdd(b.CreateMul(lane, b.getInt32(lane_elements)), b.getInt32(local));
     Value* slow = b.CreateUDiv(index, b.getInt32(cols));
     Value* fast = b.CreateURem(index, b.getInt32(cols));
-    Value* at = fast_contiguous ? b.CreateAdd(b.CreateMul(slow, stride), fast) : b.CreateAdd(b.CreateMul(fast, stride), slow);
+    Value* at = fast_contiguous ? b.CreateAdd(b.CreateMul(slow, stride), fast)
+                                : b.CreateAdd(b.CreateMul(fast, stride), slow);
     visit(e, b.CreateZExt(at, b.getInt64Ty()));
   }
 }
@@ -155,7 +165,9 @@ void FunctionTranslator::emit_wmma_load(const Instruction& i) {
     const Operand& part = d.kind == Kind::vector ? d.parts[w] : d;
     if (bits < 8) {  // sub-byte matrices are contiguous along k: whole words
       Value* at = nullptr;
-      wmma_elements(i, which, 2, w, per_word, [&](unsigned e, Value* offset) { if (e == 0) at = offset; });
+      wmma_elements(i, which, 2, w, per_word, [&](unsigned e, Value* offset) {
+        if (e == 0) at = offset;
+      });
       Value* bytes = b.CreateLShr(b.CreateMul(at, b.getInt64(bits)), 3);
       write(part, load(b.getInt32Ty(), b.CreateGEP(b.getInt8Ty(), base, bytes), 4, space, i));
       continue;
@@ -198,8 +210,9 @@ void FunctionTranslator::emit_ldmatrix(const Instruction& i) {
 
 void FunctionTranslator::emit_stmatrix(const Instruction& i) {
   const unsigned n = i.has(Mod::x4) ? 4 : i.has(Mod::x2) ? 2 : 1;
-  llvm::SmallVector<Value*, 8> in{b.CreatePtrToInt(pointer(i.operands[0], space_of(i)), b.getInt64Ty()), b.getInt32(n),
-                                  b.getInt32(i.has(Mod::trans) ? 1 : 0)};
+  llvm::SmallVector<Value*, 8> in{
+      b.CreatePtrToInt(pointer(i.operands[0], space_of(i)), b.getInt64Ty()), b.getInt32(n),
+      b.getInt32(i.has(Mod::trans) ? 1 : 0)};
   fragment_words(i.operands[1], in);
   warp_call("stmatrix", in, b.getVoidTy());
 }

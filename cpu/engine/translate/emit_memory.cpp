@@ -63,9 +63,11 @@ Value* FunctionTranslator::pointer(const Operand& address, Space space, bool clu
   const Operand& base = address.parts[0];
   const std::uint64_t offset = address.value;
   if (base.kind == Kind::local || base.kind == Kind::global) {
-    const ptx::Variable& v = base.kind == Kind::global ? module.source.variables[base.index] : source.variables[base.index];
+    const ptx::Variable& v = base.kind == Kind::global ? module.source.variables[base.index]
+                                                       : source.variables[base.index];
     if (v.space == Space::shared) {
-      return b.CreateGEP(b.getInt8Ty(), shared_base(), b.CreateAdd(address_of(base), b.getInt64(offset)));
+      return b.CreateGEP(b.getInt8Ty(), shared_base(),
+                         b.CreateAdd(address_of(base), b.getInt64(offset)));
     }
     if (base.kind == Kind::global) return offset_pointer(module.variables[base.index], offset);
     if (v.space == Space::param && source.entry && variable_ptr_[base.index] == nullptr) {
@@ -87,20 +89,23 @@ Value* FunctionTranslator::pointer(const Operand& address, Space space, bool clu
   if (offset != 0) a = b.CreateAdd(a, b.getInt64(offset));
   if (space != Space::shared) return b.CreateIntToPtr(a, b.getPtrTy());
   if (!cluster) return b.CreateGEP(b.getInt8Ty(), shared_base(), a);
-  // A shared::cluster address is an offset, with 1 + the rank of the block in bits 24 and up when mapa made it.
+  // A shared::cluster address is an offset, with 1 + the rank of the block in bits 24 and up when
+  // mapa made it.
   Value* rank = b.CreateTrunc(b.CreateLShr(a, 24), b.getInt32Ty());
   Value* own = b.CreateICmpEQ(rank, b.getInt32(0));
-  Value* other = call_marker("cluster.shared", b.getPtrTy(),
-                             {b.CreateSelect(own, call_marker("sreg.cluster_ctarank", b.getInt32Ty(), {}, Effect::none),
-                                             b.CreateSub(rank, b.getInt32(1)))},
-                             Effect::none);
+  Value* other = call_marker(
+      "cluster.shared", b.getPtrTy(),
+      {b.CreateSelect(own, call_marker("sreg.cluster_ctarank", b.getInt32Ty(), {}, Effect::none),
+                      b.CreateSub(rank, b.getInt32(1)))},
+      Effect::none);
   return b.CreateGEP(b.getInt8Ty(), other, b.CreateAnd(a, b.getInt64(0xffffff)));
 }
 
 void FunctionTranslator::mark(llvm::Instruction* access, Space space) {
   llvm::LLVMContext& c = out.getContext();
   const std::string_view name = ptx::name_of(space);
-  access->setMetadata("cucpu.space", llvm::MDNode::get(c, llvm::MDString::get(c, {name.data(), name.size()})));
+  access->setMetadata("cucpu.space",
+                      llvm::MDNode::get(c, llvm::MDString::get(c, {name.data(), name.size()})));
 }
 
 namespace {
@@ -120,11 +125,14 @@ Order order_of(const Instruction& i) {
   return o;
 }
 
-unsigned vector_of(const Instruction& i) { return i.has(Mod::v2) ? 2 : i.has(Mod::v4) ? 4 : i.has(Mod::v8) ? 8 : 1; }
+unsigned vector_of(const Instruction& i) {
+  return i.has(Mod::v2) ? 2 : i.has(Mod::v4) ? 4 : i.has(Mod::v8) ? 8 : 1;
+}
 
 }  // namespace
 
-Value* FunctionTranslator::load(llvm::Type* type, Value* ptr, unsigned align, Space space, const Instruction& i) {
+Value* FunctionTranslator::load(llvm::Type* type, Value* ptr, unsigned align, Space space,
+                                const Instruction& i) {
   const Order order = order_of(i);
   auto* l = b.CreateAlignedLoad(type, ptr, llvm::Align(align), order.is_volatile);
   if (order.ordering != llvm::AtomicOrdering::NotAtomic) l->setAtomic(order.ordering);
@@ -132,7 +140,8 @@ Value* FunctionTranslator::load(llvm::Type* type, Value* ptr, unsigned align, Sp
   return l;
 }
 
-void FunctionTranslator::store(Value* value, Value* ptr, unsigned align, Space space, const Instruction& i) {
+void FunctionTranslator::store(Value* value, Value* ptr, unsigned align, Space space,
+                               const Instruction& i) {
   const Order order = order_of(i);
   auto* s = b.CreateAlignedStore(value, ptr, llvm::Align(align), order.is_volatile);
   if (order.ordering != llvm::AtomicOrdering::NotAtomic) s->setAtomic(order.ordering);
@@ -151,7 +160,8 @@ void FunctionTranslator::emit_ld(const Instruction& i) {
   const bool atomic = order_of(i).ordering != llvm::AtomicOrdering::NotAtomic;
   const auto fits = [&](const Operand& o) {  // the register's own type, where it has the size
     llvm::Type* t = type_of(type);
-    if (atomic || o.kind != Kind::reg) return t->isFloatingPointTy() ? t : static_cast<llvm::Type*>(int_type(bytes * 8));
+    if (atomic || o.kind != Kind::reg)
+      return t->isFloatingPointTy() ? t : static_cast<llvm::Type*>(int_type(bytes * 8));
     llvm::Type* own = registers_[o.index]->getAllocatedType();
     return own->getPrimitiveSizeInBits() == bytes * 8 ? own : t;
   };
@@ -167,7 +177,8 @@ void FunctionTranslator::emit_ld(const Instruction& i) {
   std::vector<Value*> parts;
   for (unsigned k = 0; k < n; ++k) {
     const unsigned align = k == 0 ? n * bytes : (k * bytes) & (~(k * bytes) + 1);
-    parts.push_back(load(fits(d.parts[k]), offset_pointer(ptr, std::uint64_t{k} * bytes), align, space, i));
+    parts.push_back(
+        load(fits(d.parts[k]), offset_pointer(ptr, std::uint64_t{k} * bytes), align, space, i));
   }
   for (unsigned k = 0; k < n; ++k) write(d.parts[k], parts[k], is_signed(type));
 }
@@ -194,7 +205,8 @@ void FunctionTranslator::emit_st(const Instruction& i) {
   if (atomic && n * bytes <= 16) {
     Value* all = nullptr;
     for (unsigned k = 0; k < n; ++k) {
-      Value* p = b.CreateShl(b.CreateZExt(value_of(a.parts[k]), int_type(n * bytes * 8)), k * bytes * 8);
+      Value* p =
+          b.CreateShl(b.CreateZExt(value_of(a.parts[k]), int_type(n * bytes * 8)), k * bytes * 8);
       all = all == nullptr ? p : b.CreateOr(all, p);
     }
     return store(all, ptr, n * bytes, space, i);
@@ -240,15 +252,22 @@ void FunctionTranslator::emit_isspacep(const Instruction& i) {
   };
   const auto in_local = [&] { return call_routine("is_local", b.getInt1Ty(), {a}, false); };
   const auto in_params = [&] {
-    return b.CreateICmpULT(b.CreateSub(a, b.CreatePtrToInt(params_base(), b.getInt64Ty())), b.getInt64(param_bytes));
+    return b.CreateICmpULT(b.CreateSub(a, b.CreatePtrToInt(params_base(), b.getInt64Ty())),
+                           b.getInt64(param_bytes));
   };
   Value* r = nullptr;
-  if (i.has(Mod::shared_cluster)) r = call_routine("is_cluster_shared", b.getInt1Ty(), {a}, false);
-  else if (space_of(i) == Space::shared) r = in_shared();
-  else if (i.has(Mod::local)) r = in_local();
-  else if (i.has(Mod::const_)) r = call_routine("is_constant", b.getInt1Ty(), {a}, false);
-  else if (space_of(i) == Space::param) r = in_params();
-  else r = b.CreateNot(b.CreateOr(in_shared(), in_local()));
+  if (i.has(Mod::shared_cluster))
+    r = call_routine("is_cluster_shared", b.getInt1Ty(), {a}, false);
+  else if (space_of(i) == Space::shared)
+    r = in_shared();
+  else if (i.has(Mod::local))
+    r = in_local();
+  else if (i.has(Mod::const_))
+    r = call_routine("is_constant", b.getInt1Ty(), {a}, false);
+  else if (space_of(i) == Space::param)
+    r = in_params();
+  else
+    r = b.CreateNot(b.CreateOr(in_shared(), in_local()));
   write(i.operands[0], r);
 }
 

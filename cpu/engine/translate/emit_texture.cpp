@@ -1,4 +1,5 @@
-// cpu/engine/translate/emit_texture.cpp: textures and surfaces, through routines that read a TextureObject.
+// cpu/engine/translate/emit_texture.cpp: textures and surfaces, through routines that read a
+// TextureObject.
 #include "cpu/engine/runtime/texture.hpp"
 #include "cpu/engine/translate/function_translator.hpp"
 
@@ -22,11 +23,13 @@ std::uint32_t shape_config(const Instruction& i) {
 }  // namespace
 
 /// Handle, layer and three coordinates of `[handle, {coordinates}]`.
-FunctionTranslator::Coordinates FunctionTranslator::coordinates(const Operand& address, std::uint32_t config) {
+FunctionTranslator::Coordinates FunctionTranslator::coordinates(const Operand& address,
+                                                                std::uint32_t config) {
   Coordinates c{};
   const Operand& handle = address.parts[0];
   if (handle.kind != Kind::reg && handle.kind != Kind::integer) {
-    error(handle.where, "texture and surface references are not supported: use objects (64-bit handles)");
+    error(handle.where,
+          "texture and surface references are not supported: use objects (64-bit handles)");
     c.object = b.getInt64(0);
   } else {
     c.object = read(handle, Type::b64);
@@ -61,7 +64,8 @@ void FunctionTranslator::texture_fetch(const Instruction& i, std::uint32_t confi
     llvm::SmallVector<Value*, 6> args{c.object, b.getInt32(flags), c.layer, c.x, c.y, c.z};
     llvm::SmallVector<llvm::Type*, 6> types;
     for (Value* a : args) types.push_back(a->getType());
-    Value* pair = b.CreateCall(module.marker("cucpu_rt_texture", b.getInt64Ty(), types, Effect::reads), args);
+    Value* pair =
+        b.CreateCall(module.marker("cucpu_rt_texture", b.getInt64Ty(), types, Effect::reads), args);
     write(d.parts[2 * half], b.CreateTrunc(pair, b.getInt32Ty()));
     write(d.parts[2 * half + 1], b.CreateTrunc(b.CreateLShr(pair, 32), b.getInt32Ty()));
   }
@@ -75,22 +79,27 @@ void FunctionTranslator::emit_tld4(const Instruction& i) {
   texture_fetch(i, shape_config(i) | kTextureGather | component << 8);
 }
 
-Value* FunctionTranslator::surface_pointer(const Instruction& i, const Operand& address, unsigned bytes, bool store) {
+Value* FunctionTranslator::surface_pointer(const Instruction& i, const Operand& address,
+                                           unsigned bytes, bool store) {
   std::uint32_t config = shape_config(i) | (store ? kSurfaceStore : 0);
   if (i.has(Mod::clamp)) config |= kSurfaceClamp;
   if (i.has(Mod::zero)) config |= kSurfaceZero;
   const Coordinates c = coordinates(address, config);
-  Value* at = call_routine("surface", b.getInt64Ty(), {c.object, b.getInt32(config), c.layer, c.x, c.y, c.z, b.getInt32(bytes)}, false);
+  Value* at = call_routine(
+      "surface", b.getInt64Ty(),
+      {c.object, b.getInt32(config), c.layer, c.x, c.y, c.z, b.getInt32(bytes)}, false);
   return b.CreateIntToPtr(at, b.getPtrTy());
 }
 
 void FunctionTranslator::emit_suld(const Instruction& i) {
   const Type t = i.types[0];
   const Operand& d = i.operands[0];
-  const unsigned n = d.kind == Kind::vector ? static_cast<unsigned>(d.parts.size()) : 1, bytes = ptx::bytes_of(t);
+  const unsigned n = d.kind == Kind::vector ? static_cast<unsigned>(d.parts.size()) : 1,
+                 bytes = ptx::bytes_of(t);
   Value* p = surface_pointer(i, i.operands[1], n * bytes, false);
   for (unsigned k = 0; k < n; ++k) {
-    auto* l = b.CreateAlignedLoad(int_type(bytes * 8), offset_pointer(p, std::uint64_t{k} * bytes), llvm::Align(bytes));
+    auto* l = b.CreateAlignedLoad(int_type(bytes * 8), offset_pointer(p, std::uint64_t{k} * bytes),
+                                  llvm::Align(bytes));
     mark(l, Space::global);
     write(d.kind == Kind::vector ? d.parts[k] : d, l);
   }
@@ -99,25 +108,28 @@ void FunctionTranslator::emit_suld(const Instruction& i) {
 void FunctionTranslator::emit_sust(const Instruction& i) {
   const Type t = i.types[0];
   const Operand& a = i.operands[1];
-  const unsigned n = a.kind == Kind::vector ? static_cast<unsigned>(a.parts.size()) : 1, bytes = ptx::bytes_of(t);
+  const unsigned n = a.kind == Kind::vector ? static_cast<unsigned>(a.parts.size()) : 1,
+                 bytes = ptx::bytes_of(t);
   Value* p = surface_pointer(i, i.operands[0], n * bytes, true);
   for (unsigned k = 0; k < n; ++k) {
     Value* v = read(a.kind == Kind::vector ? a.parts[k] : a, t, true);
-    auto* s = b.CreateAlignedStore(v, offset_pointer(p, std::uint64_t{k} * bytes), llvm::Align(bytes));
+    auto* s =
+        b.CreateAlignedStore(v, offset_pointer(p, std::uint64_t{k} * bytes), llvm::Align(bytes));
     mark(s, Space::global);
   }
 }
 
 void FunctionTranslator::emit_texture_query(const Instruction& i) {
-  const unsigned which = i.has(Mod::width)           ? 0
-                         : i.has(Mod::height)        ? 1
-                         : i.has(Mod::depth)         ? 2
-                         : i.has(Mod::array_size)    ? 3
+  const unsigned which = i.has(Mod::width)               ? 0
+                         : i.has(Mod::height)            ? 1
+                         : i.has(Mod::depth)             ? 2
+                         : i.has(Mod::array_size)        ? 3
                          : i.has(Mod::normalized_coords) ? 4
-                                                     : 7;
+                                                         : 7;
   if (which == 7) return error(i.where, "this query is not supported");
   Value* object = read(i.operands[1].parts[0], Type::b64);
-  write(i.operands[0], call_routine("texture_query", b.getInt32Ty(), {object, b.getInt32(which)}, false));
+  write(i.operands[0],
+        call_routine("texture_query", b.getInt32Ty(), {object, b.getInt32(which)}, false));
 }
 
 void FunctionTranslator::emit_unsupported(const Instruction& i) {

@@ -1,4 +1,5 @@
-// cpu/engine/translate/emit_video.cpp: video instructions: parts of words, widened to 64 bits, with an optional second operation.
+// cpu/engine/translate/emit_video.cpp: video instructions: parts of words, widened to 64 bits, with
+// an optional second operation.
 #include <llvm/IR/Intrinsics.h>
 
 #include "cpu/engine/translate/function_translator.hpp"
@@ -15,7 +16,8 @@ Value* FunctionTranslator::video_part(const Operand& o, Type type) {
   if (!o.selector.empty()) {
     bits = o.selector[0] == 'b' ? 8 : 16;
     shift = static_cast<unsigned>(o.selector[1] - '0') * bits;
-    if (o.selector.size() != 2 || shift >= 32) error(o.where, "a selector is one of .b0 .b1 .b2 .b3 .h0 .h1");
+    if (o.selector.size() != 2 || shift >= 32)
+      error(o.where, "a selector is one of .b0 .b1 .b2 .b3 .h0 .h1");
     shift %= 32;
   }
   v = b.CreateTrunc(b.CreateLShr(v, shift), int_type(bits));
@@ -24,12 +26,14 @@ Value* FunctionTranslator::video_part(const Operand& o, Type type) {
 
 Value* FunctionTranslator::video_clamp(Value* v, bool sign, unsigned bits) {
   const std::int64_t low = sign ? -(std::int64_t{1} << (bits - 1)) : 0;
-  const std::int64_t high = sign ? (std::int64_t{1} << (bits - 1)) - 1 : (std::int64_t{1} << bits) - 1;
+  const std::int64_t high =
+      sign ? (std::int64_t{1} << (bits - 1)) - 1 : (std::int64_t{1} << bits) - 1;
   v = b.CreateBinaryIntrinsic(Intrinsic::smax, v, b.getInt64(static_cast<std::uint64_t>(low)));
   return b.CreateBinaryIntrinsic(Intrinsic::smin, v, b.getInt64(static_cast<std::uint64_t>(high)));
 }
 
-Value* FunctionTranslator::video_operation(std::string_view op, const Instruction& i, Value* x, Value* y) {
+Value* FunctionTranslator::video_operation(std::string_view op, const Instruction& i, Value* x,
+                                           Value* y) {
   if (op == "vadd") return b.CreateAdd(x, y);
   if (op == "vsub") return b.CreateSub(x, y);
   if (op == "vabsdiff") {
@@ -52,7 +56,8 @@ Value* FunctionTranslator::video_operation(std::string_view op, const Instructio
     if (i.has(Mod::ge)) p = llvm::CmpInst::ICMP_SGE;
     return b.CreateZExt(b.CreateICmp(p, x, y), b.getInt64Ty());
   }
-  Value* n = i.has(Mod::wrap) ? b.CreateAnd(y, b.getInt64(31)) : b.CreateBinaryIntrinsic(Intrinsic::umin, y, b.getInt64(32));
+  Value* n = i.has(Mod::wrap) ? b.CreateAnd(y, b.getInt64(31))
+                              : b.CreateBinaryIntrinsic(Intrinsic::umin, y, b.getInt64(32));
   return op == "vshl" ? b.CreateShl(x, n) : b.CreateAShr(x, n);
 }
 
@@ -68,7 +73,8 @@ void FunctionTranslator::video_finish(const Instruction& i, Value* v, Type d) {
     if (!to.selector.empty()) {
       const unsigned shift = static_cast<unsigned>(to.selector[1] - '0') * bits % 32;
       const std::uint32_t mask = ((1u << bits) - 1) << shift;
-      r = b.CreateOr(b.CreateAnd(b.CreateShl(r, shift), b.getInt32(mask)), b.CreateAnd(c, b.getInt32(~mask)));
+      r = b.CreateOr(b.CreateAnd(b.CreateShl(r, shift), b.getInt32(mask)),
+                     b.CreateAnd(c, b.getInt32(~mask)));
     } else if (i.has(Mod::add)) {
       r = b.CreateAdd(r, c);
     } else if (i.has(Mod::min_)) {
@@ -90,13 +96,15 @@ void FunctionTranslator::emit_video_set(const Instruction& i) {
   video_finish(i, video_operation("vset", i, x, y), Type::u32);
 }
 
-// vmad: a product of up to 64 bits plus c, in 128 bits; negations act on the bits, with a one added.
+// vmad: a product of up to 64 bits plus c, in 128 bits; negations act on the bits, with a one
+// added.
 void FunctionTranslator::emit_video_mad(const Instruction& i) {
   llvm::Type* wide = int_type(128);
   const Operand &a = i.operands[1], &bo = i.operands[2], &co = i.operands[3];
   const bool product_negated = a.minus != bo.minus;
   const bool sign = is_signed(i.types[1]) || is_signed(i.types[2]) || product_negated || co.minus;
-  Value* p = b.CreateMul(b.CreateSExt(video_part(a, i.types[1]), wide), b.CreateSExt(video_part(bo, i.types[2]), wide));
+  Value* p = b.CreateMul(b.CreateSExt(video_part(a, i.types[1]), wide),
+                         b.CreateSExt(video_part(bo, i.types[2]), wide));
   Value* c = read(co, Type::b32);
   std::uint64_t one = 0;
   if (i.has(Mod::po)) {
@@ -117,38 +125,47 @@ void FunctionTranslator::emit_video_mad(const Instruction& i) {
   write(i.operands[0], b.CreateTrunc(r, b.getInt32Ty()));
 }
 
-// vadd2, vadd4, …: each half or byte alone. d keeps those of c that its mask leaves out; .add sums them all onto c.
+// vadd2, vadd4, …: each half or byte alone. d keeps those of c that its mask leaves out; .add sums
+// them all onto c.
 void FunctionTranslator::emit_video_simd(const Instruction& i) {
   const unsigned lanes = i.row->op.ends_with('2') ? 2 : 4, bits = 32 / lanes;
   const std::string_view op = i.row->op.substr(0, i.row->op.size() - 1);
   const bool set = op == "vset";
   const Type at = i.types[set ? 0 : 1], bt = i.types[set ? 1 : 2];
   const bool sign = !set && is_signed(i.types[0]);
-  Value *x = read(i.operands[1], Type::b32), *y = read(i.operands[2], Type::b32), *c = read(i.operands[3], Type::b32);
-  Value* both = b.CreateOr(b.CreateZExt(x, b.getInt64Ty()), b.CreateShl(b.CreateZExt(y, b.getInt64Ty()), 32));
+  Value *x = read(i.operands[1], Type::b32), *y = read(i.operands[2], Type::b32),
+        *c = read(i.operands[3], Type::b32);
+  Value* both =
+      b.CreateOr(b.CreateZExt(x, b.getInt64Ty()), b.CreateShl(b.CreateZExt(y, b.getInt64Ty()), 32));
   // Selectors count the parts of a, then those of b; written highest first.
   const auto part = [&](const Operand& o, unsigned lane, Type type, unsigned otherwise) {
     unsigned index = otherwise + lane;
     if (!o.selector.empty()) {
-      if (o.selector.size() != lanes + 1) error(o.where, "the selector must name every part");
-      else index = static_cast<unsigned>(o.selector[lanes - lane] - '0') % (2 * lanes);
+      if (o.selector.size() != lanes + 1)
+        error(o.where, "the selector must name every part");
+      else
+        index = static_cast<unsigned>(o.selector[lanes - lane] - '0') % (2 * lanes);
     }
     Value* v = b.CreateTrunc(b.CreateLShr(both, index * bits), int_type(bits));
     return is_signed(type) ? b.CreateSExt(v, b.getInt64Ty()) : b.CreateZExt(v, b.getInt64Ty());
   };
   const Operand& d = i.operands[0];
   const auto masked = [&](unsigned lane) {
-    return d.selector.empty() || d.selector.find(static_cast<char>('0' + lane), 1) != d.selector.npos;
+    return d.selector.empty() ||
+           d.selector.find(static_cast<char>('0' + lane), 1) != d.selector.npos;
   };
   Value* sum = c;
   Value* r = b.getInt32(0);
   for (unsigned lane = 0; lane < lanes; ++lane) {
-    Value* v = video_operation(op, i, part(i.operands[1], lane, at, 0), part(i.operands[2], lane, bt, lanes));
+    Value* v = video_operation(op, i, part(i.operands[1], lane, at, 0),
+                               part(i.operands[2], lane, bt, lanes));
     if (i.has(Mod::sat)) v = video_clamp(v, sign, bits);
     const std::uint32_t mask = (bits == 32 ? 0 : (1u << bits)) - 1;
     if (i.has(Mod::add)) {
       if (!masked(lane)) continue;
-      sum = b.CreateAdd(sum, b.CreateTrunc(v, b.getInt32Ty()));  // the part does not wrap to its size before it is added
+      sum = b.CreateAdd(
+          sum, b.CreateTrunc(
+                   v, b.getInt32Ty()));  // the part does not wrap to its size before it is added
       continue;
     }
     Value* word = masked(lane) ? b.CreateAnd(b.CreateTrunc(v, b.getInt32Ty()), b.getInt32(mask))

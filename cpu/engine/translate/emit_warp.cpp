@@ -27,7 +27,8 @@ void FunctionTranslator::emit_bar_red(const Instruction& i) {
                                : i.has(Mod::and_) ? "barrier.red.and"
                                                   : "barrier.red.or";
   llvm::Type* t = i.has(Mod::popc) ? static_cast<llvm::Type*>(b.getInt32Ty()) : b.getInt1Ty();
-  write(i.operands[0], call_marker(name, t, {id, threads, b.getInt1(aligned), p}, Effect::convergent));
+  write(i.operands[0],
+        call_marker(name, t, {id, threads, b.getInt1(aligned), p}, Effect::convergent));
 }
 
 void FunctionTranslator::emit_bar_warp(const Instruction& i) {
@@ -35,8 +36,8 @@ void FunctionTranslator::emit_bar_warp(const Instruction& i) {
 }
 
 void FunctionTranslator::emit_barrier_cluster(const Instruction& i) {
-  call_marker(i.has(Mod::arrive) ? "cluster.arrive" : "cluster.wait", b.getVoidTy(), {b.getInt1(i.has(Mod::aligned))},
-              Effect::convergent);
+  call_marker(i.has(Mod::arrive) ? "cluster.arrive" : "cluster.wait", b.getVoidTy(),
+              {b.getInt1(i.has(Mod::aligned))}, Effect::convergent);
 }
 
 // A block runs on one host thread: a fence for the block orders the compiler only.
@@ -60,12 +61,16 @@ void FunctionTranslator::emit_activemask(const Instruction& i) {
 }
 
 void FunctionTranslator::emit_shfl(const Instruction& i) {
-  const llvm::StringRef name = i.has(Mod::up) ? "shfl.up" : i.has(Mod::down) ? "shfl.down" : i.has(Mod::bfly) ? "shfl.bfly" : "shfl.idx";
+  const llvm::StringRef name = i.has(Mod::up)     ? "shfl.up"
+                               : i.has(Mod::down) ? "shfl.down"
+                               : i.has(Mod::bfly) ? "shfl.bfly"
+                                                  : "shfl.idx";
   auto* t = llvm::StructType::get(b.getInt32Ty(), b.getInt1Ty());
-  write_pair(i.operands[0], call_marker(name, t,
-                                        {read(i.operands[1], Type::b32), read(i.operands[2], Type::b32),
-                                         read(i.operands[3], Type::b32), read(i.operands[4], Type::b32)},
-                                        Effect::convergent));
+  write_pair(i.operands[0],
+             call_marker(name, t,
+                         {read(i.operands[1], Type::b32), read(i.operands[2], Type::b32),
+                          read(i.operands[3], Type::b32), read(i.operands[4], Type::b32)},
+                         Effect::convergent));
 }
 
 void FunctionTranslator::emit_vote(const Instruction& i) {
@@ -75,18 +80,21 @@ void FunctionTranslator::emit_vote(const Instruction& i) {
                                : i.has(Mod::any) ? "vote.any"
                                                  : "vote.uni";
   llvm::Type* t = ballot ? static_cast<llvm::Type*>(b.getInt32Ty()) : b.getInt1Ty();
-  write(i.operands[0], call_marker(name, t, {read_pred(i.operands[1]), read(i.operands[2], Type::b32)}, Effect::convergent));
+  write(i.operands[0],
+        call_marker(name, t, {read_pred(i.operands[1]), read(i.operands[2], Type::b32)},
+                    Effect::convergent));
 }
 
 void FunctionTranslator::emit_match(const Instruction& i) {
   const bool wide = i.types[0] == Type::b64;
   Value *a = read(i.operands[1], i.types[0]), *mask = read(i.operands[2], Type::b32);
   if (i.has(Mod::any)) {
-    return write(i.operands[0],
-                 call_marker(wide ? "match.any.i64" : "match.any.i32", b.getInt32Ty(), {a, mask}, Effect::convergent));
+    return write(i.operands[0], call_marker(wide ? "match.any.i64" : "match.any.i32",
+                                            b.getInt32Ty(), {a, mask}, Effect::convergent));
   }
   auto* t = llvm::StructType::get(b.getInt32Ty(), b.getInt1Ty());
-  write_pair(i.operands[0], call_marker(wide ? "match.all.i64" : "match.all.i32", t, {a, mask}, Effect::convergent));
+  write_pair(i.operands[0], call_marker(wide ? "match.all.i64" : "match.all.i32", t, {a, mask},
+                                        Effect::convergent));
 }
 
 void FunctionTranslator::emit_redux(const Instruction& i) {
@@ -104,16 +112,20 @@ void FunctionTranslator::emit_redux(const Instruction& i) {
     name += i.has(Mod::add) ? "add" : i.has(Mod::and_) ? "and" : i.has(Mod::or_) ? "or" : "xor";
   }
   Value* a = read(i.operands[1], t);
-  write(i.operands[0], call_marker(name, a->getType(), {a, read(i.operands[2], Type::b32)}, Effect::convergent));
+  write(i.operands[0],
+        call_marker(name, a->getType(), {a, read(i.operands[2], Type::b32)}, Effect::convergent));
 }
 
 void FunctionTranslator::emit_elect(const Instruction& i) {
   auto* t = llvm::StructType::get(b.getInt32Ty(), b.getInt1Ty());
-  write_pair(i.operands[0], call_marker("elect", t, {read(i.operands[1], Type::b32)}, Effect::convergent));
+  write_pair(i.operands[0],
+             call_marker("elect", t, {read(i.operands[1], Type::b32)}, Effect::convergent));
 }
 
-/// A collective routine: this lane's operands and result go through memory, one after the other, each at its own alignment.
-Value* FunctionTranslator::warp_call(llvm::StringRef name, llvm::ArrayRef<Value*> in, llvm::Type* result) {
+/// A collective routine: this lane's operands and result go through memory, one after the other,
+/// each at its own alignment.
+Value* FunctionTranslator::warp_call(llvm::StringRef name, llvm::ArrayRef<Value*> in,
+                                     llvm::Type* result) {
   llvm::SmallVector<llvm::Type*, 16> types;
   for (Value* v : in) types.push_back(v->getType());
   auto* in_type = llvm::StructType::get(out.getContext(), types);
@@ -126,7 +138,8 @@ Value* FunctionTranslator::warp_call(llvm::StringRef name, llvm::ArrayRef<Value*
     in_slot->setAlignment(llvm::Align(16));
     out_slot->setAlignment(llvm::Align(16));
   }
-  for (unsigned k = 0; k < in.size(); ++k) b.CreateStore(in[k], b.CreateStructGEP(in_type, in_slot, k));
+  for (unsigned k = 0; k < in.size(); ++k)
+    b.CreateStore(in[k], b.CreateStructGEP(in_type, in_slot, k));
   call_marker(("warp." + name).str(), b.getVoidTy(), {in_slot, out_slot}, Effect::convergent);
   return result->isVoidTy() ? nullptr : b.CreateLoad(result, out_slot);
 }

@@ -1,6 +1,7 @@
-// cpu/engine/translate/float_math.cpp: rounding, flushing and the approximations, as straight-line code that can be widened to vectors.
-// Directed rounding is exact without touching the host's rounding mode: the result is computed to nearest together with its
-// error, and moved one step where the error says so.
+// cpu/engine/translate/float_math.cpp: rounding, flushing and the approximations, as straight-line
+// code that can be widened to vectors. Directed rounding is exact without touching the host's
+// rounding mode: the result is computed to nearest together with its error, and moved one step
+// where the error says so.
 #include <llvm/IR/Intrinsics.h>
 
 #include "cpu/engine/translate/function_translator.hpp"
@@ -24,8 +25,10 @@ Value* FunctionTranslator::sign_bit(Value* v) {
 Value* FunctionTranslator::flush(Value* v) {
   if (!v->getType()->isFloatTy() && !v->getType()->isHalfTy()) return v;
   const double least = v->getType()->isFloatTy() ? 0x1p-126 : 0x1p-14;
-  Value* small = b.CreateFCmpOLT(intrinsic(Intrinsic::fabs, {v}), float_constant(v->getType(), least));
-  Value* zero = b.CreateIntrinsic(Intrinsic::copysign, {v->getType()}, {float_constant(v->getType(), 0.0), v});
+  Value* small =
+      b.CreateFCmpOLT(intrinsic(Intrinsic::fabs, {v}), float_constant(v->getType(), least));
+  Value* zero = b.CreateIntrinsic(Intrinsic::copysign, {v->getType()},
+                                  {float_constant(v->getType(), 0.0), v});
   return b.CreateSelect(small, zero, v);
 }
 
@@ -33,7 +36,8 @@ Value* FunctionTranslator::saturate(Value* v) {
   Value *zero = float_constant(v->getType(), 0.0), *one = float_constant(v->getType(), 1.0);
   Value* r = b.CreateSelect(b.CreateFCmpOGT(v, zero), v, zero);
   r = b.CreateSelect(b.CreateFCmpOLT(r, one), r, one);
-  return b.CreateSelect(is_nan(v), zero, r);  // the host's minimum and maximum may pass signalling NaNs on
+  return b.CreateSelect(is_nan(v), zero,
+                        r);  // the host's minimum and maximum may pass signalling NaNs on
 }
 
 Value* FunctionTranslator::finish_float(const Instruction& i, Value* v) {
@@ -53,7 +57,8 @@ Value* FunctionTranslator::nudge(Value* v, Value* up, Value* down) {
   return made_float(b.CreateAdd(bits, step), v->getType());
 }
 
-/// v is next to the exact result, `high` above or `low` below it; `negative` is the sign of the exact result.
+/// v is next to the exact result, `high` above or `low` below it; `negative` is the sign of the
+/// exact result.
 Value* FunctionTranslator::correct(Value* v, Value* high, Value* low, Value* negative, Round mode) {
   Value* never = b.getFalse();
   switch (mode) {
@@ -93,7 +98,8 @@ Value* FunctionTranslator::round_to_odd_float(Value* d, Value* error) {
   Value *high = b.CreateFCmpOGT(off, e), *low = b.CreateFCmpOLT(off, e);
   Value* cut = correct(f, high, low, sign_bit(d), Round::rz);
   Value* inexact = b.CreateOr(high, low);
-  return made_float(b.CreateOr(raw_bits(cut), b.CreateZExt(inexact, b.getInt32Ty())), b.getFloatTy());
+  return made_float(b.CreateOr(raw_bits(cut), b.CreateZExt(inexact, b.getInt32Ty())),
+                    b.getFloatTy());
 }
 
 Value* FunctionTranslator::round_to_half(Value* f, Round mode) {
@@ -125,7 +131,8 @@ Value* FunctionTranslator::round_to_bf16(Value* f, Round mode) {
       add = b.CreateSelect(negative, b.getInt32(0xffff), b.getInt32(0));
       break;
   }
-  // Infinity has a zero low half, so only rn's bias and a carry could reach it; neither changes its top half.
+  // Infinity has a zero low half, so only rn's bias and a carry could reach it; neither changes its
+  // top half.
   Value* r = b.CreateTrunc(b.CreateLShr(b.CreateAdd(bits, add), 16), b.getInt16Ty());
   return b.CreateSelect(is_nan(f), b.getInt16(0x7fff), r);
 }
@@ -150,7 +157,8 @@ Value* FunctionTranslator::sum_directed(Value* x, Value* y, Round mode) {
   // An exact zero is -0 when rounding down, unless both terms are +0.
   Value* none = b.CreateFCmpOEQ(s.value, float_constant(b.getDoubleTy(), 0.0));
   Value* minus = b.CreateOr(sign_bit(x), sign_bit(y));
-  Value* zero = b.CreateSelect(minus, float_constant(b.getFloatTy(), -0.0), float_constant(b.getFloatTy(), 0.0));
+  Value* zero = b.CreateSelect(minus, float_constant(b.getFloatTy(), -0.0),
+                               float_constant(b.getFloatTy(), 0.0));
   return b.CreateSelect(none, zero, r);
 }
 
@@ -172,16 +180,21 @@ Value* FunctionTranslator::polynomial(Value* x, llvm::ArrayRef<double> c) {
 // 2^x = 2^n * 2^f with n the nearest integer; relative error of the polynomial 2^-29.
 Value* FunctionTranslator::exp2_approx(Value* x) {
   llvm::Type* t = x->getType();
-  Value* clamped = b.CreateSelect(b.CreateFCmpOGT(x, float_constant(t, 129.0)), float_constant(t, 129.0), x);
-  clamped = b.CreateSelect(b.CreateFCmpOLT(clamped, float_constant(t, -151.0)), float_constant(t, -151.0), clamped);
-  Value* magic = float_constant(t, 12582912.0);  // 1.5 * 2^23: adding it rounds to an integer, held in the low bits
+  Value* clamped =
+      b.CreateSelect(b.CreateFCmpOGT(x, float_constant(t, 129.0)), float_constant(t, 129.0), x);
+  clamped = b.CreateSelect(b.CreateFCmpOLT(clamped, float_constant(t, -151.0)),
+                           float_constant(t, -151.0), clamped);
+  Value* magic = float_constant(
+      t, 12582912.0);  // 1.5 * 2^23: adding it rounds to an integer, held in the low bits
   Value* shifted = b.CreateFAdd(clamped, magic);
   Value* n = b.CreateSub(raw_bits(shifted), b.getInt32(0x4b400000));
   Value* f = b.CreateFSub(clamped, b.CreateFSub(shifted, magic));
-  Value* p = polynomial(f, {1.0, 0.6931471824645996, 0.24022646248340607, 0.05550328642129898, 0.009618489071726799,
-                            0.0013399930903688073, 0.0001534580806037411});
+  Value* p = polynomial(f, {1.0, 0.6931471824645996, 0.24022646248340607, 0.05550328642129898,
+                            0.009618489071726799, 0.0013399930903688073, 0.0001534580806037411});
   Value* half = b.CreateAShr(n, 1);  // two steps, so that neither factor leaves the range
-  const auto power = [&](Value* k) { return as_type(b.CreateShl(b.CreateAdd(k, b.getInt32(127)), 23), b.getFloatTy()); };
+  const auto power = [&](Value* k) {
+    return as_type(b.CreateShl(b.CreateAdd(k, b.getInt32(127)), 23), b.getFloatTy());
+  };
   return b.CreateFMul(b.CreateFMul(p, power(half)), power(b.CreateSub(n, half)));
 }
 
@@ -195,9 +208,10 @@ Value* FunctionTranslator::log2_approx(Value* x) {
   Value* m = as_type(b.CreateSub(bits, b.CreateShl(e, 23)), t);
   e = b.CreateSub(e, b.CreateSelect(small, b.getInt32(24), b.getInt32(0)));
   Value* f = b.CreateFSub(m, float_constant(t, 1.0));
-  Value* p = polynomial(f, {1.4426950216293335, -0.7213473320007324, 0.4808982312679291, -0.3606966733932495,
-                            0.28856727480888367, -0.23961684107780457, 0.20460276305675507, -0.19107010960578918,
-                            0.18616370856761932, -0.10991623252630234});
+  Value* p = polynomial(
+      f, {1.4426950216293335, -0.7213473320007324, 0.4808982312679291, -0.3606966733932495,
+          0.28856727480888367, -0.23961684107780457, 0.20460276305675507, -0.19107010960578918,
+          0.18616370856761932, -0.10991623252630234});
   Value* r = intrinsic(Intrinsic::fma, {f, p, b.CreateSIToFP(e, t)});
   Value* zero = b.CreateFCmpOEQ(x, float_constant(t, 0.0));
   Value* inf = llvm::ConstantFP::getInfinity(t);
@@ -207,7 +221,8 @@ Value* FunctionTranslator::log2_approx(Value* x) {
   return b.CreateSelect(zero, llvm::ConstantFP::getInfinity(t, true), r);
 }
 
-// sin and cos the way the GPU takes them: the angle in turns, rounded to float, then the fraction. So large arguments lose the same bits.
+// sin and cos the way the GPU takes them: the angle in turns, rounded to float, then the fraction.
+// So large arguments lose the same bits.
 Value* FunctionTranslator::sin_turns(Value* x, bool cosine) {
   llvm::Type* t = x->getType();
   Value* turns = b.CreateFMul(x, float_constant(t, 0.15915493667125702));
@@ -221,8 +236,8 @@ Value* FunctionTranslator::sin_turns(Value* x, bool cosine) {
     r = b.CreateSelect(beyond, b.CreateFSub(half, r), r);
   }
   Value* z = b.CreateFMul(r, r);
-  return b.CreateFMul(r, polynomial(z, {6.2831854820251465, -41.341678619384766, 81.60223388671875, -76.57498931884766,
-                                        39.71091842651367}));
+  return b.CreateFMul(r, polynomial(z, {6.2831854820251465, -41.341678619384766, 81.60223388671875,
+                                        -76.57498931884766, 39.71091842651367}));
 }
 
 }  // namespace cucpu::ir

@@ -1,4 +1,5 @@
-// cpu/engine/translate/function_translator.cpp: set-up of a function and the walk over its statements.
+// cpu/engine/translate/function_translator.cpp: set-up of a function and the walk over its
+// statements.
 #include "cpu/engine/translate/function_translator.hpp"
 
 #include <llvm/IR/InstIterator.h>
@@ -12,11 +13,14 @@ namespace cucpu::ir {
 
 namespace {
 
-constexpr std::uint64_t align_to(std::uint64_t n, std::uint64_t align) { return (n + align - 1) / align * align; }
+constexpr std::uint64_t align_to(std::uint64_t n, std::uint64_t align) {
+  return (n + align - 1) / align * align;
+}
 
 }  // namespace
 
-FunctionTranslator::FunctionTranslator(ModuleTranslator& module, const ptx::Function& source, llvm::Function& out)
+FunctionTranslator::FunctionTranslator(ModuleTranslator& module, const ptx::Function& source,
+                                       llvm::Function& out)
     : module{module}, source{source}, out{out}, b{out.getContext()} {}
 
 void FunctionTranslator::run() {
@@ -33,7 +37,8 @@ void FunctionTranslator::run() {
   b.SetInsertPoint(body);
   labels_.reserve(source.labels.size());
   for (const ptx::Label& label : source.labels) {
-    labels_.push_back(llvm::BasicBlock::Create(out.getContext(), llvm::StringRef{label.name.data(), label.name.size()}));
+    labels_.push_back(llvm::BasicBlock::Create(
+        out.getContext(), llvm::StringRef{label.name.data(), label.name.size()}));
   }
   for (const ptx::Statement& s : source.body) {
     if (const auto* i = std::get_if<Instruction>(&s)) {
@@ -50,8 +55,8 @@ void FunctionTranslator::run() {
   finish();
 }
 
-// NVRTC keeps floats in .b32 registers. Giving such a register the type most of its instructions use keeps bitcasts (and the places
-// where NaNs must be canonical) out of loops.
+// NVRTC keeps floats in .b32 registers. Giving such a register the type most of its instructions
+// use keeps bitcasts (and the places where NaNs must be canonical) out of loops.
 void FunctionTranslator::choose_register_types() {
   std::vector<int> votes(source.registers.size(), 0);
   const auto vote = [&](const Operand& o, int n) {
@@ -60,8 +65,8 @@ void FunctionTranslator::choose_register_types() {
   for (const ptx::Statement& s : source.body) {
     const auto* i = std::get_if<Instruction>(&s);
     if (i == nullptr) continue;
-    if (i->row->emit == ptx::Emit::mov || i->row->emit == ptx::Emit::selp || i->row->emit == ptx::Emit::ld ||
-        i->row->emit == ptx::Emit::st) {
+    if (i->row->emit == ptx::Emit::mov || i->row->emit == ptx::Emit::selp ||
+        i->row->emit == ptx::Emit::ld || i->row->emit == ptx::Emit::st) {
       continue;
     }
     const bool convert = i->row->emit == ptx::Emit::cvt;
@@ -70,7 +75,8 @@ void FunctionTranslator::choose_register_types() {
       const bool floating = t == Type::f32 || t == Type::f64 || t == Type::f16;
       const Operand& o = i->operands[k];
       vote(o, floating ? 1 : -1);
-      for (const Operand& p : o.parts) vote(p, floating && o.kind != Operand::Kind::address ? 1 : -1);
+      for (const Operand& p : o.parts)
+        vote(p, floating && o.kind != Operand::Kind::address ? 1 : -1);
     }
   }
   float_votes_.assign(source.registers.size(), 0);
@@ -100,14 +106,15 @@ void FunctionTranslator::layout_params() {
     const ptx::Variable& v = source.variables[index];
     offset = align_to(offset, v.align);
     variable_offset_[index] = offset;
-    params.push_back({static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(v.size), v.align});
+    params.push_back(
+        {static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(v.size), v.align});
     offset += v.size;
   }
   param_bytes = static_cast<std::uint32_t>(offset);
 }
 
-// Shared memory of a kernel: first what device functions use (the same place in every kernel that calls), then its own variables
-// and the module's that it names; dynamic shared memory behind.
+// Shared memory of a kernel: first what device functions use (the same place in every kernel that
+// calls), then its own variables and the module's that it names; dynamic shared memory behind.
 void FunctionTranslator::layout_variables() {
   module_shared_.assign(module.source.variables.size(), -1);
   std::uint64_t shared = 0, dynamic_align = 16;
@@ -151,12 +158,14 @@ void FunctionTranslator::layout_variables() {
     } else if (v.space == Space::local || (v.space == Space::param && !(param && source.entry))) {
       const bool by_address = param && !module.is_by_value(v);
       if (by_address) continue;  // receive_arguments() knows where it is
-      auto* a = b.CreateAlloca(llvm::ArrayType::get(b.getInt8Ty(), std::max<std::uint64_t>(v.size, 1)));
+      auto* a =
+          b.CreateAlloca(llvm::ArrayType::get(b.getInt8Ty(), std::max<std::uint64_t>(v.size, 1)));
       a->setAlignment(llvm::Align(std::max<std::uint32_t>(v.align, 8)));
       variable_ptr_[i] = a;
       if (v.space == Space::local) local_bytes += v.size;
     } else if (v.space == Space::global || v.space == Space::constant) {
-      error(v.where, ptx::cat(".", ptx::name_of(v.space), " variables inside functions are not supported"));
+      error(v.where,
+            ptx::cat(".", ptx::name_of(v.space), " variables inside functions are not supported"));
     }
   }
   static_shared_bytes = shared;
@@ -195,7 +204,8 @@ void FunctionTranslator::statement(const Instruction& i) {
 #include "ptx_emits.inc"
 #undef CUCPU_PTX_EMIT
   };
-  if (b.GetInsertBlock()->getTerminator() != nullptr) {  // behind a jump: never reached, removed at the end
+  if (b.GetInsertBlock()->getTerminator() !=
+      nullptr) {  // behind a jump: never reached, removed at the end
     start_block(llvm::BasicBlock::Create(out.getContext(), ""));
   }
   const Emitter emitter = kEmitters[static_cast<std::size_t>(i.row->emit)];
@@ -241,7 +251,8 @@ void FunctionTranslator::set_line(const ptx::SourceLine& line) {
   if (subprogram_ == nullptr) return;
   llvm::DIFile* file = module.debug_file(line.file);
   llvm::DIScope* scope = subprogram_;
-  if (file != subprogram_->getFile()) scope = module.debug.createLexicalBlockFile(subprogram_, file);
+  if (file != subprogram_->getFile())
+    scope = module.debug.createLexicalBlockFile(subprogram_, file);
   b.SetCurrentDebugLocation(llvm::DILocation::get(out.getContext(), line.line, line.column, scope));
 }
 
@@ -253,8 +264,9 @@ void FunctionTranslator::start_debug() {
     llvm::DIFile* file = module.debug_file(line->file);
     auto* type = module.debug.createSubroutineType(module.debug.getOrCreateTypeArray({}));
     const llvm::StringRef name{source.name.data(), source.name.size()};
-    subprogram_ = module.debug.createFunction(file, name, out.getName(), file, line->line, type, line->line,
-                                              llvm::DINode::FlagZero, llvm::DISubprogram::SPFlagDefinition);
+    subprogram_ =
+        module.debug.createFunction(file, name, out.getName(), file, line->line, type, line->line,
+                                    llvm::DINode::FlagZero, llvm::DISubprogram::SPFlagDefinition);
     out.setSubprogram(subprogram_);
     b.SetCurrentDebugLocation(llvm::DILocation::get(out.getContext(), 0, 0, subprogram_));
     return;

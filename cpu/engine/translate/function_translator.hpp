@@ -1,5 +1,6 @@
-// cpu/engine/translate/function_translator.hpp: one PTX function to one LLVM function. Registers are allocas until promote() makes
-// them values. Every emitter of api/ptx.json is a member `emit_<name>`, in the emit_*.cpp file of its family.
+// cpu/engine/translate/function_translator.hpp: one PTX function to one LLVM function. Registers
+// are allocas until promote() makes them values. Every emitter of api/ptx.json is a member
+// `emit_<name>`, in the emit_*.cpp file of its family.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -47,17 +48,23 @@ class FunctionTranslator {
   Value* constant(const Operand& o, Type type);
   Value* special(std::uint32_t index);
   Value* read_register(std::uint32_t reg);
-  Value* read(const Operand& o, Type type, bool narrow = false);  ///< `narrow`: a wider register is cut
+  Value* read(const Operand& o, Type type,
+              bool narrow = false);  ///< `narrow`: a wider register is cut
   Value* read_bits(const Operand& o, unsigned bits);
   Value* read_pred(const Operand& o);
   Value* address_of(const Operand& o);  ///< of a variable or function, as mov gives it: i64
-  void write(const Operand& o, Value* value, bool is_signed = false);  ///< a wider register is filled by extension
+  void write(const Operand& o, Value* value,
+             bool is_signed = false);  ///< a wider register is filled by extension
   void write_register(std::uint32_t reg, Value* value, bool is_signed, ptx::Location where);
-  Value* as_bits(Value* v);                ///< floats and vectors become integers
+  Value* as_bits(Value* v);                 ///< floats and vectors become integers
   Value* as_type(Value* v, llvm::Type* t);  ///< same size, other type
-  Value* raw_bits(Value* v);               ///< inside arithmetic: a NaN may have any bits here
-  Value* made_float(Value* bits, llvm::Type* t);  ///< the result of arithmetic on bits: its NaNs are not canonical yet
-  void error(ptx::Location where, std::string text) { module.diagnostics.error(where, std::move(text)); }
+  Value* raw_bits(Value* v);                ///< inside arithmetic: a NaN may have any bits here
+  Value* made_float(
+      Value* bits,
+      llvm::Type* t);  ///< the result of arithmetic on bits: its NaNs are not canonical yet
+  void error(ptx::Location where, std::string text) {
+    module.diagnostics.error(where, std::move(text));
+  }
 
   // memory.cpp
   Space space_of(const Instruction& i);
@@ -73,17 +80,17 @@ class FunctionTranslator {
   // float helpers (float_math.cpp): straight-line code only, so that it can be widened
   enum class Round { rn, rz, rm, rp };
   static Round round_of(const Instruction& i);
-  Value* flush(Value* v);                       ///< subnormal -> zero of the same sign
+  Value* flush(Value* v);  ///< subnormal -> zero of the same sign
   Value* flush_if(const Instruction& i, Value* v) { return i.has(Mod::ftz) ? flush(v) : v; }
   Value* negated(Value* v);
   Value* zero_where(Value* condition, Value* r);
   Value* canonical_nan(Value* v);
   Value* canonical_half(Value* bits);
-  Value* quieted(Value* v);                     ///< an f64 NaN with its quiet bit set
-  Value* saturate(Value* v);                    ///< clamp to [0, 1], NaN -> 0
+  Value* quieted(Value* v);                             ///< an f64 NaN with its quiet bit set
+  Value* saturate(Value* v);                            ///< clamp to [0, 1], NaN -> 0
   Value* finish_float(const Instruction& i, Value* v);  ///< .sat and .ftz of a result
   Value* intrinsic(llvm::Intrinsic::ID id, llvm::ArrayRef<Value*> args);
-  Value* nudge(Value* v, Value* up, Value* down);             ///< to the next value up or down, or not at all
+  Value* nudge(Value* v, Value* up, Value* down);  ///< to the next value up or down, or not at all
   Value* correct(Value* v, Value* high, Value* low, Value* negative, Round mode);
   Value* round_to_float(Value* d, Value* error, Round mode);  ///< d + error, both double
   Value* round_to_odd_float(Value* d, Value* error);          ///< for a second rounding to 16 bits
@@ -91,8 +98,10 @@ class FunctionTranslator {
   Value* round_to_bf16(Value* f, Round mode);                 ///< float -> i16
   Value* round_double(Value* d, Value* error, Round mode);
   Value* bf16_to_float(Value* bits);
-  struct Sum { Value *value, *error; };
-  Sum exact_sum(Value* x, Value* y);  ///< value + error = x + y exactly
+  struct Sum {
+    Value *value, *error;
+  };
+  Sum exact_sum(Value* x, Value* y);                    ///< value + error = x + y exactly
   Value* sum_directed(Value* x, Value* y, Round mode);  ///< float of two doubles
   Value* extend(Value* v) { return b.CreateFPExt(v, b.getDoubleTy()); }
   Value* polynomial(Value* x, llvm::ArrayRef<double> coefficients);  ///< lowest first
@@ -107,9 +116,12 @@ class FunctionTranslator {
   Value* relu(Value* v);
 
   // 16-bit floats (emit_half.cpp)
-  Value* half_operation(const Instruction& i, llvm::ArrayRef<Value*> v, bool bf16);  ///< values are half, or i16 for bf16
+  Value* half_operation(const Instruction& i, llvm::ArrayRef<Value*> v,
+                        bool bf16);  ///< values are half, or i16 for bf16
   Value* half_fma(const Instruction& i, Value* x, Value* y, Value* z, bool bf16);
-  Value* widen_half(Value* v, bool bf16) { return bf16 ? bf16_to_float(v) : b.CreateFPExt(v, b.getFloatTy()); }
+  Value* widen_half(Value* v, bool bf16) {
+    return bf16 ? bf16_to_float(v) : b.CreateFPExt(v, b.getFloatTy());
+  }
   Value* half_part(Value* packed, unsigned k, bool bf16);
   Value* join_halves(Value* low, Value* high);
   Value* small_to_half(Value* bits, Type element);
@@ -120,7 +132,9 @@ class FunctionTranslator {
   void write_pair(const Operand& d, Value* pair);
   Value* warp_call(llvm::StringRef name, llvm::ArrayRef<Value*> in, llvm::Type* result);
   // textures and surfaces
-  struct Coordinates { Value *object, *layer, *x, *y, *z; };
+  struct Coordinates {
+    Value *object, *layer, *x, *y, *z;
+  };
   Coordinates coordinates(const Operand& address, std::uint32_t config);
   void texture_fetch(const Instruction& i, std::uint32_t config);
   Value* surface_pointer(const Instruction& i, const Operand& address, unsigned bytes, bool store);
@@ -133,17 +147,19 @@ class FunctionTranslator {
   void fragment_words(const Operand& o, llvm::SmallVectorImpl<Value*>& words);
   void write_fragment(const Operand& o, Value* words);
   void matrix_product(const Instruction& i, Type a, Type bt, Type c, bool wmma);
-  void wmma_elements(const Instruction& i, char which, std::size_t stride_operand, unsigned word, unsigned per_word,
-                     llvm::function_ref<void(unsigned, Value*)> visit);
+  void wmma_elements(const Instruction& i, char which, std::size_t stride_operand, unsigned word,
+                     unsigned per_word, llvm::function_ref<void(unsigned, Value*)> visit);
   Value* atomic(const Instruction& i, Value* ptr, Value* x, Value* y, Type type);
-  Value* atomic_all(const Instruction& i, const Operand& address, const Operand& x, const Operand* y, const Operand* d);
+  Value* atomic_all(const Instruction& i, const Operand& address, const Operand& x,
+                    const Operand* y, const Operand* d);
   Value* log2_approx(Value* x);
   Value* sin_turns(Value* x, bool cosine);
   Value* fmin_ieee(Value* a, Value* b, bool max, bool nan);
   Value* is_nan(Value* v) { return b.CreateFCmpUNO(v, v); }
   Value* sign_bit(Value* v);
   Value* float_constant(llvm::Type* t, double v) { return llvm::ConstantFP::get(t, v); }
-  Value* call_routine(llvm::StringRef name, llvm::Type* result, llvm::ArrayRef<Value*> args, bool pure = true);
+  Value* call_routine(llvm::StringRef name, llvm::Type* result, llvm::ArrayRef<Value*> args,
+                      bool pure = true);
   Value* call_marker(llvm::StringRef name, llvm::Type* result, llvm::ArrayRef<Value*> args,
                      ModuleTranslator::Effect effect);
   Value* compare(const Instruction& i, Value* x, Value* y, Type type);
@@ -164,13 +180,15 @@ class FunctionTranslator {
   llvm::Function& out;
   llvm::IRBuilder<> b;
   std::vector<llvm::AllocaInst*> registers_;
-  std::vector<char> float_votes_;        ///< by register: float instructions touch it
+  std::vector<char> float_votes_;  ///< by register: float instructions touch it
   std::vector<llvm::BasicBlock*> labels_;
-  std::vector<Value*> variable_ptr_;     ///< .local, call .param and function parameters: their alloca
+  std::vector<Value*> variable_ptr_;  ///< .local, call .param and function parameters: their alloca
   std::vector<std::uint64_t> variable_offset_;  ///< kernel parameters and .shared
-  std::vector<std::int64_t> module_shared_;     ///< by module variable: its offset here, -1 not placed, -2 dynamic
+  std::vector<std::int64_t>
+      module_shared_;  ///< by module variable: its offset here, -1 not placed, -2 dynamic
   llvm::AllocaInst* carry_ = nullptr;
-  Value* select_guard_ = nullptr;        ///< the guard of the instruction at hand: written values are selected by it
+  Value* select_guard_ =
+      nullptr;  ///< the guard of the instruction at hand: written values are selected by it
   Value* shared_base_ = nullptr;
   Value* params_base_ = nullptr;
   llvm::BasicBlock* entry_ = nullptr;

@@ -1,4 +1,5 @@
-// cpu/engine/translate/module_translator.cpp: symbols, signatures, shared layout, and the public translate().
+// cpu/engine/translate/module_translator.cpp: symbols, signatures, shared layout, and the public
+// translate().
 #include "cpu/engine/translate/module_translator.hpp"
 
 #include <llvm/IR/Verifier.h>
@@ -36,7 +37,9 @@ Signature ModuleTranslator::signature(const std::vector<const ptx::Variable*>& r
   llvm::SmallVector<llvm::Type*, 8> types;
   llvm::Type* result = llvm::Type::getVoidTy(c);
   s.result_by_value = returns.empty() || (returns.size() == 1 && is_by_value(*returns[0]));
-  const auto integer = [&](const ptx::Variable& v) { return llvm::IntegerType::get(c, std::max(ptx::bits_of(v.type), 1u)); };
+  const auto integer = [&](const ptx::Variable& v) {
+    return llvm::IntegerType::get(c, std::max(ptx::bits_of(v.type), 1u));
+  };
   if (!s.result_by_value) {
     types.append(returns.size(), llvm::PointerType::get(c, 0));
   } else if (!returns.empty()) {
@@ -44,7 +47,8 @@ Signature ModuleTranslator::signature(const std::vector<const ptx::Variable*>& r
   }
   for (const ptx::Variable* v : params) {
     s.by_value.push_back(is_by_value(*v));
-    types.push_back(is_by_value(*v) ? static_cast<llvm::Type*>(integer(*v)) : llvm::PointerType::get(c, 0));
+    types.push_back(is_by_value(*v) ? static_cast<llvm::Type*>(integer(*v))
+                                    : llvm::PointerType::get(c, 0));
   }
   s.type = llvm::FunctionType::get(result, types, false);
   return s;
@@ -79,7 +83,8 @@ llvm::FunctionCallee ModuleTranslator::marker(llvm::StringRef name, llvm::Type* 
 llvm::Function* ModuleTranslator::function(std::uint32_t index, ptx::Location where) {
   if (functions[index] != nullptr) return functions[index];
   const ptx::Function& f = source.functions[index];
-  diagnostics.error(where, ptx::cat("function '", f.name, "' is declared but not defined in this or a linked module"));
+  diagnostics.error(where, ptx::cat("function '", f.name,
+                                    "' is declared but not defined in this or a linked module"));
   return nullptr;
 }
 
@@ -87,7 +92,8 @@ void ModuleTranslator::declare_symbols(std::unordered_map<std::string, std::stri
   const auto symbol = [&](std::string_view name, ptx::Linkage linkage) {
     std::string s{name};
     if (linkage != ptx::Linkage::internal) return s;
-    if (number != 0 || out.getNamedValue(s) != nullptr) s.append(".").append(std::to_string(number));
+    if (number != 0 || out.getNamedValue(s) != nullptr)
+      s.append(".").append(std::to_string(number));
     return s;
   };
   for (const ptx::Variable& v : source.variables) {
@@ -96,8 +102,10 @@ void ModuleTranslator::declare_symbols(std::unordered_map<std::string, std::stri
       const std::string name = symbol(v.name, v.linkage);
       g = out.getGlobalVariable(name, true);
       if (g == nullptr) {
-        auto* t = llvm::ArrayType::get(llvm::Type::getInt8Ty(out.getContext()), std::max<std::uint64_t>(v.size, 1));
-        g = new llvm::GlobalVariable(out, t, false, llvm::GlobalValue::ExternalLinkage, nullptr, name);
+        auto* t = llvm::ArrayType::get(llvm::Type::getInt8Ty(out.getContext()),
+                                       std::max<std::uint64_t>(v.size, 1));
+        g = new llvm::GlobalVariable(out, t, false, llvm::GlobalValue::ExternalLinkage, nullptr,
+                                     name);
         g->setAlignment(llvm::Align(std::max<std::uint32_t>(v.align, 1)));
       }
     }
@@ -109,20 +117,24 @@ void ModuleTranslator::declare_symbols(std::unordered_map<std::string, std::stri
     const bool defined = f.defined || !f.alias.empty();
     if (f.entry) {
       if (f.defined) {
-        fn = llvm::Function::Create(llvm::FunctionType::get(llvm::Type::getVoidTy(out.getContext()), false),
-                                    llvm::GlobalValue::ExternalLinkage, ref(f.name), out);
+        fn = llvm::Function::Create(
+            llvm::FunctionType::get(llvm::Type::getVoidTy(out.getContext()), false),
+            llvm::GlobalValue::ExternalLinkage, ref(f.name), out);
         fn->addFnAttr("cucpu.kernel");
       }
     } else if (const auto routine = runtime_routine(f.name); !defined && !routine.empty()) {
-      fn = llvm::cast<llvm::Function>(
-          marker(ref(routine), signature(f).type->getReturnType(), signature(f).type->params(), Effect::any).getCallee());
+      fn = llvm::cast<llvm::Function>(marker(ref(routine), signature(f).type->getReturnType(),
+                                             signature(f).type->params(), Effect::any)
+                                          .getCallee());
     } else if (f.alias.empty()) {
       const std::string name = ptx::cat("fn.", symbol(f.name, f.linkage));
       fn = out.getFunction(name);
       if (fn == nullptr) {
-        fn = llvm::Function::Create(signature(f).type, llvm::GlobalValue::InternalLinkage, name, out);
+        fn = llvm::Function::Create(signature(f).type, llvm::GlobalValue::InternalLinkage, name,
+                                    out);
       } else if (fn->getFunctionType() != signature(f).type) {
-        diagnostics.error(f.where, ptx::cat("'", f.name, "' is declared differently in another module"));
+        diagnostics.error(f.where,
+                          ptx::cat("'", f.name, "' is declared differently in another module"));
       }
       if (f.defined && f.linkage != ptx::Linkage::internal) {
         const auto [at, fresh] = linked.try_emplace(name, source.name);
@@ -150,7 +162,8 @@ llvm::DIFile* ModuleTranslator::debug_file(std::uint32_t wanted) {
   }
   const std::size_t slash = path.rfind('/');
   const std::string_view folder = slash == path.npos ? std::string_view{} : path.substr(0, slash);
-  llvm::DIFile* file = debug.createFile(ref(slash == path.npos ? path : path.substr(slash + 1)), ref(folder));
+  llvm::DIFile* file =
+      debug.createFile(ref(slash == path.npos ? path : path.substr(slash + 1)), ref(folder));
   if (!has_debug_) {
     has_debug_ = true;
     debug.createCompileUnit(llvm::dwarf::DW_LANG_C_plus_plus, file, "ptx", true, "", 0, "",
@@ -166,7 +179,8 @@ void ModuleTranslator::finish_debug() {
   if (has_debug_) debug.finalize();
 }
 
-// Device functions are compiled once, so the shared variables they name lie at the same offsets in every kernel.
+// Device functions are compiled once, so the shared variables they name lie at the same offsets in
+// every kernel.
 void ModuleTranslator::layout_common_shared() {
   common_shared.assign(source.variables.size(), UINT64_MAX);
   const auto visit = [&](const auto& self, const Operand& o) -> void {
@@ -203,13 +217,17 @@ void ModuleTranslator::translate_functions(Translation& result) {
     info.param_bytes = t.param_bytes;
     info.static_shared_bytes = static_cast<std::uint32_t>(t.static_shared_bytes);
     info.local_bytes = static_cast<std::uint32_t>(t.local_bytes);
-    info.registers = static_cast<std::uint32_t>(std::min<std::size_t>(255, 10 + f.registers.size() / 8));
+    info.registers =
+        static_cast<std::uint32_t>(std::min<std::size_t>(255, 10 + f.registers.size() / 8));
     if (f.maxnreg != 0) info.registers = std::min(info.registers, f.maxnreg);
     const auto dim = [](const std::array<std::uint32_t, 3>& d) { return Dim3{d[0], d[1], d[2]}; };
-    if (f.maxntid) info.max_threads = static_cast<std::uint32_t>(std::min<std::uint64_t>(dim(*f.maxntid).volume(), 1024));
+    if (f.maxntid)
+      info.max_threads =
+          static_cast<std::uint32_t>(std::min<std::uint64_t>(dim(*f.maxntid).volume(), 1024));
     if (f.reqntid) {
       info.required_block = dim(*f.reqntid);
-      info.max_threads = static_cast<std::uint32_t>(std::min<std::uint64_t>(info.required_block->volume(), 1024));
+      info.max_threads =
+          static_cast<std::uint32_t>(std::min<std::uint64_t>(info.required_block->volume(), 1024));
     }
     info.min_blocks_per_sm = f.minnctapersm;
     if (f.reqnctapercluster) info.required_cluster = dim(*f.reqnctapercluster);
@@ -245,7 +263,8 @@ void ModuleTranslator::describe_variables(Translation& result) {
       } else {
         diagnostics.error(v.where, "the address of a .shared variable is not an initial value");
       }
-      m.relocations.push_back({r.offset, r.width, r.shift, r.function, std::move(target), r.addend});
+      m.relocations.push_back(
+          {r.offset, r.width, r.shift, r.function, std::move(target), r.addend});
     }
     result.variables.push_back(std::move(m));
   }
@@ -287,8 +306,9 @@ Translation translate(std::span<const ptx::Module* const> modules, llvm::LLVMCon
       llvm::Function* fn = parts[i]->functions[f];
       if (fn != nullptr && fn->empty() && fn->getName().starts_with("fn.") && !fn->use_empty() &&
           !diagnostics[i]->failed()) {
-        diagnostics[i]->error(m.functions[f].where, ptx::cat("function '", m.functions[f].name,
-                                                                  "' is not defined in this or a linked module"));
+        diagnostics[i]->error(m.functions[f].where,
+                              ptx::cat("function '", m.functions[f].name,
+                                       "' is not defined in this or a linked module"));
       }
     }
     log += diagnostics[i]->log();
@@ -296,9 +316,12 @@ Translation translate(std::span<const ptx::Module* const> modules, llvm::LLVMCon
   for (const ptx::Module* m : modules) {
     for (const ptx::Variable& v : m->variables) {
       if (v.linkage != ptx::Linkage::external || v.space == ptx::Space::shared) continue;
-      const auto known = std::ranges::find(result.variables, std::string{v.name}, &ModuleVariable::symbol);
-      if (known == result.variables.end() && !result.module->getNamedValue(std::string{v.name})->use_empty()) {
-        log += ptx::cat(m->name, ": error: variable '", v.name, "' is not defined in this or a linked module\n");
+      const auto known =
+          std::ranges::find(result.variables, std::string{v.name}, &ModuleVariable::symbol);
+      if (known == result.variables.end() &&
+          !result.module->getNamedValue(std::string{v.name})->use_empty()) {
+        log += ptx::cat(m->name, ": error: variable '", v.name,
+                        "' is not defined in this or a linked module\n");
       }
     }
   }

@@ -1,4 +1,5 @@
-// cpu/engine/translate/module_translator.hpp: what the functions of one translation share: symbols, layouts, markers.
+// cpu/engine/translate/module_translator.hpp: what the functions of one translation share: symbols,
+// layouts, markers.
 #pragma once
 
 #include <llvm/IR/DIBuilder.h>
@@ -15,8 +16,9 @@
 
 namespace cucpu::ir {
 
-/// How a PTX function is called: scalars by value as integers, arrays by the address of the caller's copy.
-/// One scalar result is the LLVM result; anything else is written through pointers that come before the arguments.
+/// How a PTX function is called: scalars by value as integers, arrays by the address of the
+/// caller's copy. One scalar result is the LLVM result; anything else is written through pointers
+/// that come before the arguments.
 struct Signature {
   llvm::FunctionType* type = nullptr;
   bool result_by_value = false;
@@ -25,9 +27,14 @@ struct Signature {
 
 class ModuleTranslator {
  public:
-  ModuleTranslator(llvm::Module& out, const ptx::Module& source, unsigned number, ptx::Diagnostics& diagnostics,
-                   const TranslateOptions& options)
-      : out{out}, source{source}, number{number}, diagnostics{diagnostics}, options{options}, debug{out} {}
+  ModuleTranslator(llvm::Module& out, const ptx::Module& source, unsigned number,
+                   ptx::Diagnostics& diagnostics, const TranslateOptions& options)
+      : out{out},
+        source{source},
+        number{number},
+        diagnostics{diagnostics},
+        options{options},
+        debug{out} {}
 
   void declare_symbols(std::unordered_map<std::string, std::string>& linked);
   void translate_functions(Translation& result);
@@ -43,9 +50,11 @@ class ModuleTranslator {
   /// The LLVM function behind a PTX function; null after an error was reported.
   llvm::Function* function(std::uint32_t index, ptx::Location where);
 
-  /// A marker or a runtime routine. `pure`: its result depends on nothing but its arguments (and the thread).
+  /// A marker or a runtime routine. `pure`: its result depends on nothing but its arguments (and
+  /// the thread).
   enum class Effect { none, reads, any, convergent };
-  llvm::FunctionCallee marker(llvm::StringRef name, llvm::Type* result, llvm::ArrayRef<llvm::Type*> params, Effect effect);
+  llvm::FunctionCallee marker(llvm::StringRef name, llvm::Type* result,
+                              llvm::ArrayRef<llvm::Type*> params, Effect effect);
 
   /// The .file with this number; makes the compile unit when first asked.
   llvm::DIFile* debug_file(std::uint32_t number);
@@ -57,9 +66,10 @@ class ModuleTranslator {
   ptx::Diagnostics& diagnostics;
   const TranslateOptions& options;
   llvm::DIBuilder debug;
-  std::vector<llvm::Function*> functions;         ///< by index in source.functions; null for externs
-  std::vector<llvm::GlobalVariable*> variables;   ///< by index in source.variables; null for .shared
-  std::vector<std::uint64_t> common_shared;       ///< offsets of .shared variables that device functions use
+  std::vector<llvm::Function*> functions;        ///< by index in source.functions; null for externs
+  std::vector<llvm::GlobalVariable*> variables;  ///< by index in source.variables; null for .shared
+  std::vector<std::uint64_t>
+      common_shared;  ///< offsets of .shared variables that device functions use
   std::uint64_t common_shared_bytes = 0;
 
  private:

@@ -16,7 +16,8 @@ using namespace llvm;
 void promote_registers(Function& f) {
   std::vector<AllocaInst*> slots;
   for (llvm::Instruction& i : f.getEntryBlock()) {
-    if (auto* a = dyn_cast<AllocaInst>(&i); a != nullptr && isAllocaPromotable(a)) slots.push_back(a);
+    if (auto* a = dyn_cast<AllocaInst>(&i); a != nullptr && isAllocaPromotable(a))
+      slots.push_back(a);
   }
   DominatorTree tree{f};
   PromoteMemToReg(slots, tree);
@@ -24,7 +25,8 @@ void promote_registers(Function& f) {
 
 namespace {
 
-/// The variable an address is made from: an alloca, a global, or the call of cucpu.shared / cucpu.params.
+/// The variable an address is made from: an alloca, a global, or the call of cucpu.shared /
+/// cucpu.params.
 class Roots {
  public:
   Value* root_of(Value* v, int depth = 0) {
@@ -36,7 +38,8 @@ class Roots {
       r = underlying(p->getPointerOperand());
     } else if (auto* op = dyn_cast<BinaryOperator>(v)) {
       Value *x = root_of(op->getOperand(0), depth + 1), *y = root_of(op->getOperand(1), depth + 1);
-      if (op->getOpcode() == llvm::Instruction::Add && (x == nullptr) != (y == nullptr)) r = x != nullptr ? x : y;
+      if (op->getOpcode() == llvm::Instruction::Add && (x == nullptr) != (y == nullptr))
+        r = x != nullptr ? x : y;
       if (op->getOpcode() == llvm::Instruction::Sub && y == nullptr) r = x;
     } else if (auto* phi = dyn_cast<PHINode>(v)) {
       for (Value* in : phi->incoming_values()) {
@@ -64,7 +67,8 @@ class Roots {
     if (auto* p = dyn_cast<PtrToIntOperator>(v)) {
       o = pointer_offset(p, root);
     } else if (auto* phi = dyn_cast<PHINode>(v)) {
-      auto* fresh = PHINode::Create(phi->getType(), phi->getNumIncomingValues(), "", phi->getIterator());
+      auto* fresh =
+          PHINode::Create(phi->getType(), phi->getNumIncomingValues(), "", phi->getIterator());
       offsets_[v] = fresh;
       for (unsigned k = 0; k < phi->getNumIncomingValues(); ++k) {
         fresh->addIncoming(offset_of(phi->getIncomingValue(k), root), phi->getIncomingBlock(k));
@@ -86,8 +90,9 @@ class Roots {
   static Value* underlying(Value* p) {
     while (auto* gep = dyn_cast<GEPOperator>(p)) p = gep->getPointerOperand();
     if (isa<AllocaInst>(p) || isa<GlobalVariable>(p)) return p;
-    if (auto* call = dyn_cast<CallInst>(p); call != nullptr && call->getCalledFunction() != nullptr &&
-                                            call->getCalledFunction()->getName().starts_with("cucpu.")) {
+    if (auto* call = dyn_cast<CallInst>(p);
+        call != nullptr && call->getCalledFunction() != nullptr &&
+        call->getCalledFunction()->getName().starts_with("cucpu.")) {
       return p;
     }
     return nullptr;
@@ -103,7 +108,8 @@ class Roots {
       Value* index = gep->getOperand(1);
       if (sum == nullptr) {
         sum = index;
-      } else if (auto *c = dyn_cast<ConstantInt>(sum), *d = dyn_cast<ConstantInt>(index); c != nullptr && d != nullptr) {
+      } else if (auto* c = dyn_cast<ConstantInt>(sum), *d = dyn_cast<ConstantInt>(index);
+                 c != nullptr && d != nullptr) {
         sum = ConstantInt::get(c->getType(), c->getValue() + d->getValue());
       } else {
         sum = IRBuilder<>{at}.CreateAdd(sum, index);
@@ -119,10 +125,12 @@ class Roots {
     if (v == phi) return true;
     auto* op = dyn_cast<BinaryOperator>(v);
     if (op == nullptr || depth > 8) return false;
-    return depends_on(op->getOperand(0), phi, depth + 1) || depends_on(op->getOperand(1), phi, depth + 1);
+    return depends_on(op->getOperand(0), phi, depth + 1) ||
+           depends_on(op->getOperand(1), phi, depth + 1);
   }
 
-  /// With `r` assumed for the phi, do all its inputs have that root? (Loops: p = phi [start], [p + step].)
+  /// With `r` assumed for the phi, do all its inputs have that root? (Loops: p = phi [start], [p +
+  /// step].)
   bool all_agree(PHINode* phi, Value* r) {
     const auto saved = roots_;
     roots_[phi] = r;
@@ -165,7 +173,8 @@ namespace {
 /// f64 does not: a GPU passes f64 NaNs on as IEEE hosts do, and so do conversions from f64.
 bool is_arithmetic(const Value* v) {
   const auto* i = dyn_cast<llvm::Instruction>(v);
-  if (i == nullptr || !i->getType()->isFloatingPointTy() || i->getType()->isDoubleTy()) return false;
+  if (i == nullptr || !i->getType()->isFloatingPointTy() || i->getType()->isDoubleTy())
+    return false;
   switch (i->getOpcode()) {
     case llvm::Instruction::FAdd:
     case llvm::Instruction::FSub:
@@ -189,7 +198,8 @@ bool is_arithmetic(const Value* v) {
 enum class Origin { arithmetic, other, mixed };
 
 /// Where the bits of v come from, through phis, selects and sign changes.
-Origin origin_of(Value* v, SmallPtrSetImpl<Value*>& seen, SmallVectorImpl<llvm::Instruction*>& makers) {
+Origin origin_of(Value* v, SmallPtrSetImpl<Value*>& seen,
+                 SmallVectorImpl<llvm::Instruction*>& makers) {
   if (!seen.insert(v).second) return Origin::other;
   if (is_arithmetic(v)) {
     makers.push_back(cast<llvm::Instruction>(v));
@@ -244,12 +254,14 @@ class NanFixer {
       }
       return;
     }
-    // Mixed with bits that must stay: make the arithmetic results canonical where they are made, for this and all their uses.
+    // Mixed with bits that must stay: make the arithmetic results canonical where they are made,
+    // for this and all their uses.
     for (llvm::Instruction* m : makers) {
       if (!replaced_.insert(m).second) continue;
       Value* c = canonical(m);
       at_use_[m] = c;
-      m->replaceUsesWithIf(c, [&](Use& use) { return !own_.contains(cast<llvm::Instruction>(use.getUser())); });
+      m->replaceUsesWithIf(
+          c, [&](Use& use) { return !own_.contains(cast<llvm::Instruction>(use.getUser())); });
     }
   }
 
@@ -294,7 +306,9 @@ void canonicalize_nans(Function& f) {
     if (isa<StoreInst>(i)) {
       seen.push_back({&i, 0});
     } else if (auto* c = dyn_cast<BitCastInst>(&i)) {
-      if (c->getSrcTy()->isFloatingPointTy() && !c->hasMetadata("cucpu.raw") && !only_read_as_float(c)) seen.push_back({&i, 0});
+      if (c->getSrcTy()->isFloatingPointTy() && !c->hasMetadata("cucpu.raw") &&
+          !only_read_as_float(c))
+        seen.push_back({&i, 0});
     } else if (auto* call = dyn_cast<CallInst>(&i); call != nullptr && !isa<IntrinsicInst>(call)) {
       for (unsigned k = 0; k < call->arg_size(); ++k) seen.push_back({&i, k});
     } else if (isa<AtomicRMWInst>(i)) {

@@ -1,4 +1,5 @@
-// cpu/engine/translate/passes.hpp: what is done to a function after its statements have become instructions.
+// cpu/engine/translate/passes.hpp: what is done to a function after its statements have become
+// instructions.
 #pragma once
 
 namespace llvm {
@@ -10,10 +11,12 @@ namespace cucpu::ir {
 /// Register allocas become SSA values. Needs: no unreachable blocks.
 void promote_registers(llvm::Function& f);
 
-/// inttoptr of arithmetic on one variable's address becomes a getelementptr of that variable, so that SROA and alias analysis see it.
+/// inttoptr of arithmetic on one variable's address becomes a getelementptr of that variable, so
+/// that SROA and alias analysis see it.
 void recover_roots(llvm::Function& f);
 
-/// A NaN that arithmetic made gets the GPU's bits (0x7fffffff, 0x7fff) where its bits can be seen. Last: it looks at uses.
+/// A NaN that arithmetic made gets the GPU's bits (0x7fffffff, 0x7fff) where its bits can be seen.
+/// Last: it looks at uses.
 void canonicalize_nans(llvm::Function& f);
 
 }  // namespace cucpu::ir

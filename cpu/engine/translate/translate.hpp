@@ -1,4 +1,5 @@
-// cpu/engine/translate/translate.hpp: syntax trees to thread code (scalar LLVM IR, see docs/design/engine.md).
+// cpu/engine/translate/translate.hpp: syntax trees to thread code (scalar LLVM IR, see
+// docs/design/engine.md).
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,8 @@ class Module;
 
 namespace cucpu {
 
-/// An address the loader writes into a variable: `width` bytes at `offset` become (address of symbol + addend) >> shift.
+/// An address the loader writes into a variable: `width` bytes at `offset` become (address of
+/// symbol + addend) >> shift.
 struct VariableRelocation {
   std::uint64_t offset;
   std::uint8_t width, shift;
@@ -33,7 +35,8 @@ struct ModuleVariable {
   std::uint64_t size = 0;
   std::uint32_t align = 1;
   bool constant = false, managed = false;
-  bool visible = false;  ///< found by name through the driver API (everything but internal symbols of linked-in modules)
+  bool visible = false;  ///< found by name through the driver API (everything but internal symbols
+                         ///< of linked-in modules)
   std::vector<std::uint8_t> data;  ///< initial value, `size` bytes; empty: zeros
   std::vector<VariableRelocation> relocations;
 };
@@ -45,14 +48,16 @@ struct Translation {
 };
 
 struct TranslateOptions {
-  bool line_info = true;  ///< turn .loc into !dbg
+  bool line_info = true;               ///< turn .loc into !dbg
   bool native_half = host_has_half();  ///< the host multiplies and adds halves with one rounding
 
   static bool host_has_half();
 };
 
-/// Links the modules (in order) into one. Throws LoadError (218, or 209 for what needs a device linker) with all diagnostics.
-[[nodiscard]] Translation translate(std::span<const ptx::Module* const> modules, llvm::LLVMContext& context,
+/// Links the modules (in order) into one. Throws LoadError (218, or 209 for what needs a device
+/// linker) with all diagnostics.
+[[nodiscard]] Translation translate(std::span<const ptx::Module* const> modules,
+                                    llvm::LLVMContext& context,
                                     const TranslateOptions& options = {});
 
 }  // namespace cucpu

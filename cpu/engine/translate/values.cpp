@@ -31,17 +31,21 @@ Value* FunctionTranslator::as_bits(Value* v) {
   return b.CreateBitCast(v, int_type(static_cast<unsigned>(t->getPrimitiveSizeInBits())));
 }
 
-Value* FunctionTranslator::as_type(Value* v, llvm::Type* t) { return v->getType() == t ? v : b.CreateBitCast(v, t); }
+Value* FunctionTranslator::as_type(Value* v, llvm::Type* t) {
+  return v->getType() == t ? v : b.CreateBitCast(v, t);
+}
 
 Value* FunctionTranslator::raw_bits(Value* v) {
   Value* bits = as_bits(v);
-  if (auto* i = llvm::dyn_cast<llvm::BitCastInst>(bits)) i->setMetadata("cucpu.raw", llvm::MDNode::get(out.getContext(), {}));
+  if (auto* i = llvm::dyn_cast<llvm::BitCastInst>(bits))
+    i->setMetadata("cucpu.raw", llvm::MDNode::get(out.getContext(), {}));
   return bits;
 }
 
 Value* FunctionTranslator::made_float(Value* bits, llvm::Type* t) {
   Value* v = b.CreateBitCast(bits, t);
-  if (auto* i = llvm::dyn_cast<llvm::BitCastInst>(v)) i->setMetadata("cucpu.made", llvm::MDNode::get(out.getContext(), {}));
+  if (auto* i = llvm::dyn_cast<llvm::BitCastInst>(v))
+    i->setMetadata("cucpu.made", llvm::MDNode::get(out.getContext(), {}));
   return v;
 }
 
@@ -54,8 +58,10 @@ Value* FunctionTranslator::constant(const Operand& o, Type type) {
     bits = std::bit_cast<std::uint64_t>(
         static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(o.value))));
   } else if (type == Type::f16 && o.kind != Kind::integer) {
-    llvm::APFloat f = o.kind == Kind::f64 ? llvm::APFloat(std::bit_cast<double>(o.value))
-                                          : llvm::APFloat(std::bit_cast<float>(static_cast<std::uint32_t>(o.value)));
+    llvm::APFloat f =
+        o.kind == Kind::f64
+            ? llvm::APFloat(std::bit_cast<double>(o.value))
+            : llvm::APFloat(std::bit_cast<float>(static_cast<std::uint32_t>(o.value)));
     bool lossy = false;
     f.convert(llvm::APFloat::IEEEhalf(), llvm::APFloat::rmNearestTiesToEven, &lossy);
     return llvm::ConstantFP::get(t, f);
@@ -83,9 +89,10 @@ Value* FunctionTranslator::read(const Operand& o, Type type, bool narrow) {
       Value* v = read_register(o.index);
       const Type declared = source.registers[o.index].type;
       const unsigned have = ptx::bits_of(declared);
-      if ((declared == Type::pred) != (type == Type::pred) || have < bits || (have > bits && !narrow)) {
-        error(o.where, ptx::cat("a .", ptx::name_of(declared), " register cannot be used here: .", ptx::name_of(type),
-                              " is needed"));
+      if ((declared == Type::pred) != (type == Type::pred) || have < bits ||
+          (have > bits && !narrow)) {
+        error(o.where, ptx::cat("a .", ptx::name_of(declared), " register cannot be used here: .",
+                                ptx::name_of(type), " is needed"));
         return llvm::PoisonValue::get(t);
       }
       if (type == Type::pred) return o.negated ? b.CreateNot(v) : v;
@@ -146,7 +153,8 @@ Value* FunctionTranslator::read_pred(const Operand& o) {
 Value* FunctionTranslator::special(std::uint32_t index) {
   const ptx::Special& s = ptx::all_specials()[index];
   const std::string name{s.name};
-  const bool clock = name.starts_with("clock") || name.starts_with("globaltimer") || name.starts_with("pm");
+  const bool clock =
+      name.starts_with("clock") || name.starts_with("globaltimer") || name.starts_with("pm");
   if (name.starts_with("lanemask_")) {
     Value* lane = call_marker("sreg.laneid", b.getInt32Ty(), {}, Effect::none);
     Value* bit = b.CreateShl(b.getInt32(1), lane);
@@ -195,7 +203,8 @@ void FunctionTranslator::write(const Operand& o, Value* value, bool is_signed) {
     Value* bits = as_bits(value);
     const unsigned width = bits->getType()->getIntegerBitWidth();
     const auto part = static_cast<unsigned>(width / o.parts.size());
-    if (part * o.parts.size() != width || part < 8) return error(o.where, "the vector does not divide the value evenly");
+    if (part * o.parts.size() != width || part < 8)
+      return error(o.where, "the vector does not divide the value evenly");
     for (std::size_t k = 0; k < o.parts.size(); ++k) {
       Value* p = k == 0 ? bits : b.CreateLShr(bits, k * part);
       write(o.parts[k], b.CreateTrunc(p, int_type(part)));
@@ -205,35 +214,40 @@ void FunctionTranslator::write(const Operand& o, Value* value, bool is_signed) {
   error(o.where, "expected a register to write to");
 }
 
-void FunctionTranslator::write_register(std::uint32_t reg, Value* value, bool is_signed, ptx::Location where) {
+void FunctionTranslator::write_register(std::uint32_t reg, Value* value, bool is_signed,
+                                        ptx::Location where) {
   llvm::AllocaInst* slot = registers_[reg];
   llvm::Type* t = slot->getAllocatedType();
   const auto have = static_cast<unsigned>(value->getType()->getPrimitiveSizeInBits());
   const auto want = static_cast<unsigned>(t->getPrimitiveSizeInBits());
   const bool pred = source.registers[reg].type == Type::pred;
   if (have > want || pred != value->getType()->isIntegerTy(1)) {
-    return error(where, ptx::cat("the result does not fit a .", ptx::name_of(source.registers[reg].type), " register"));
+    return error(where, ptx::cat("the result does not fit a .",
+                                 ptx::name_of(source.registers[reg].type), " register"));
   }
   if (have < want) {
-    value = is_signed ? b.CreateSExt(as_bits(value), int_type(want)) : b.CreateZExt(as_bits(value), int_type(want));
+    value = is_signed ? b.CreateSExt(as_bits(value), int_type(want))
+                      : b.CreateZExt(as_bits(value), int_type(want));
   }
   value = as_type(value, t);
   if (select_guard_ != nullptr) value = b.CreateSelect(select_guard_, value, b.CreateLoad(t, slot));
   b.CreateStore(value, slot);
 }
 
-Value* FunctionTranslator::call_marker(llvm::StringRef name, llvm::Type* result, llvm::ArrayRef<Value*> args,
-                                       Effect effect) {
+Value* FunctionTranslator::call_marker(llvm::StringRef name, llvm::Type* result,
+                                       llvm::ArrayRef<Value*> args, Effect effect) {
   llvm::SmallVector<llvm::Type*, 8> types;
   for (Value* a : args) types.push_back(a->getType());
   return b.CreateCall(module.marker(("cucpu." + name).str(), result, types, effect), args);
 }
 
-Value* FunctionTranslator::call_routine(llvm::StringRef name, llvm::Type* result, llvm::ArrayRef<Value*> args,
-                                        bool pure) {
+Value* FunctionTranslator::call_routine(llvm::StringRef name, llvm::Type* result,
+                                        llvm::ArrayRef<Value*> args, bool pure) {
   llvm::SmallVector<llvm::Type*, 8> types;
   for (Value* a : args) types.push_back(a->getType());
-  return b.CreateCall(module.marker(("cucpu_rt_" + name).str(), result, types, pure ? Effect::none : Effect::any), args);
+  return b.CreateCall(
+      module.marker(("cucpu_rt_" + name).str(), result, types, pure ? Effect::none : Effect::any),
+      args);
 }
 
 }  // namespace cucpu::ir

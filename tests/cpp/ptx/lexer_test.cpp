@@ -26,7 +26,15 @@ TEST(Lexer, SplitsOpcodesAtDots) {
 TEST(Lexer, ReadsNumbersOfEveryKind) {
   const auto t = lex("0 017 0x1fU 0b101 4294967295 1.5 2e3 0f3F800000 0d3FF0000000000000");
   ASSERT_EQ(t.size(), 9u);
-  const std::uint64_t wanted[] = {0, 15, 31, 5, 4294967295u, 0x3ff8000000000000, 0x409f400000000000, 0x3f800000, 0x3ff0000000000000};
+  const std::uint64_t wanted[] = {0,
+                                  15,
+                                  31,
+                                  5,
+                                  4294967295u,
+                                  0x3ff8000000000000,
+                                  0x409f400000000000,
+                                  0x3f800000,
+                                  0x3ff0000000000000};
   for (std::size_t i = 0; i < t.size(); ++i) EXPECT_EQ(t[i].value, wanted[i]) << i;
   EXPECT_TRUE(t[2].is_unsigned);
   EXPECT_EQ(t[7].kind, Token::Kind::f32);

@@ -1,4 +1,5 @@
-// tests/cpp/ptx/parser_test.cpp: the grammar, its diagnostics, and that no text can hurt the parser.
+// tests/cpp/ptx/parser_test.cpp: the grammar, its diagnostics, and that no text can hurt the
+// parser.
 #include "cpu/ptx/parser.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +14,9 @@ namespace {
 constexpr std::string_view kHead = ".version 9.4\n.target sm_90\n.address_size 64\n";
 
 std::string kernel(std::string_view body) {
-  return cat(kHead, ".visible .entry k(.param .u64 p)\n{\n.reg .pred %p<9>; .reg .b16 %h<9>; .reg .b32 %r<99>; .reg .b64 %rd<9>;\n",
+  return cat(kHead,
+             ".visible .entry k(.param .u64 p)\n{\n.reg .pred %p<9>; .reg .b16 %h<9>; .reg .b32 "
+             "%r<99>; .reg .b64 %rd<9>;\n",
              body, "\nret;\n}\n");
 }
 
@@ -48,9 +51,11 @@ void expect_error(const std::string& text, std::string_view message, int code = 
 }
 
 TEST(Parser, ReadsAKernelWithParametersAndDirectives) {
-  const Result r = read(cat(kHead,
-                            ".visible .entry k(.param .u64 .ptr .global .align 16 a, .param .align 8 .b8 s[24], .param .f32 x)\n"
-                            ".maxntid 256, 2, 1 .minnctapersm 2 .maxnreg 64 .reqnctapercluster 2, 1, 1\n{ ret; }\n\0"));
+  const Result r = read(cat(
+      kHead,
+      ".visible .entry k(.param .u64 .ptr .global .align 16 a, .param .align 8 .b8 s[24], .param "
+      ".f32 x)\n"
+      ".maxntid 256, 2, 1 .minnctapersm 2 .maxnreg 64 .reqnctapercluster 2, 1, 1\n{ ret; }\n\0"));
   ASSERT_TRUE(r.parsed.module) << r.log;
   const Function& f = r.parsed.module->functions.at(0);
   EXPECT_TRUE(f.entry);
@@ -64,8 +69,10 @@ TEST(Parser, ReadsAKernelWithParametersAndDirectives) {
 }
 
 TEST(Parser, KeepsScopesOfInlineAssemblyApart) {
-  expect_good(kernel("{ .reg .pred p; .reg .u32 t; setp.gt.s32 p, %r1, 3; @p add.u32 t, %r1, 5; mov.u32 %r2, t; }\n"
-                     "{ .reg .f32 t; mov.f32 t, 0f3F800000; add.f32 t, t, t; }\n"));
+  expect_good(
+      kernel("{ .reg .pred p; .reg .u32 t; setp.gt.s32 p, %r1, 3; @p add.u32 t, %r1, 5; mov.u32 "
+             "%r2, t; }\n"
+             "{ .reg .f32 t; mov.f32 t, 0f3F800000; add.f32 t, t, t; }\n"));
 }
 
 TEST(Parser, FindsLabelsOfInnerAndOuterScopes) {
@@ -75,18 +82,20 @@ TEST(Parser, FindsLabelsOfInnerAndOuterScopes) {
 }
 
 TEST(Parser, ReadsInitialValues) {
-  const Result r = read(cat(kHead,
-                            ".global .align 4 .f32 f[3] = {0f3F800000, 2.5, 0d4008000000000000};\n"
-                            ".global .b8 text[] = {72, 105, 0};\n"
-                            ".global .u64 where[2] = {generic(text)+1, f};\n"
-                            ".global .u8 low = 0xff(text);\n"
-                            ".global .s32 grid[2][2] = {{1, 2}, {3}};\n"
-                            ".const .v2 .u16 pair = {7, 1 << 4 | 3};\n"
-                            ".extern .shared .align 16 .b8 dynamic[];\n"
-                            ".global .attribute(.managed) .u32 shared_with_host = WARP_SZ * 2 + (3 > 2);\n"));
+  const Result r =
+      read(cat(kHead,
+               ".global .align 4 .f32 f[3] = {0f3F800000, 2.5, 0d4008000000000000};\n"
+               ".global .b8 text[] = {72, 105, 0};\n"
+               ".global .u64 where[2] = {generic(text)+1, f};\n"
+               ".global .u8 low = 0xff(text);\n"
+               ".global .s32 grid[2][2] = {{1, 2}, {3}};\n"
+               ".const .v2 .u16 pair = {7, 1 << 4 | 3};\n"
+               ".extern .shared .align 16 .b8 dynamic[];\n"
+               ".global .attribute(.managed) .u32 shared_with_host = WARP_SZ * 2 + (3 > 2);\n"));
   ASSERT_TRUE(r.parsed.module) << r.log;
   const Module& m = *r.parsed.module;
-  EXPECT_EQ(m.variables[0].data, (std::vector<std::uint8_t>{0, 0, 0x80, 0x3f, 0, 0, 0x20, 0x40, 0, 0, 0x40, 0x40}));
+  EXPECT_EQ(m.variables[0].data,
+            (std::vector<std::uint8_t>{0, 0, 0x80, 0x3f, 0, 0, 0x20, 0x40, 0, 0, 0x40, 0x40}));
   EXPECT_EQ(m.variables[1].size, 3u);
   ASSERT_EQ(m.variables[2].relocations.size(), 2u);
   EXPECT_EQ(m.variables[2].relocations[0].addend, 1);
@@ -101,21 +110,25 @@ TEST(Parser, ReadsInitialValues) {
 }
 
 TEST(Parser, ReadsCallsPrototypesAndBranchTables) {
-  expect_good(cat(kHead,
-                  ".func (.param .b32 r) f(.param .b64 a, .param .align 8 .b8 s[16]);\n"
-                  ".visible .entry k() { .reg .b32 %r<4>; .reg .b64 %rd<4>;\n"
-                  "{ .param .b64 a; .param .align 8 .b8 s[16]; .param .b32 r; st.param.b64 [a], %rd1; st.param.b64 [s+8], %rd2;\n"
-                  "call.uni (r), f, (a, s); ld.param.b32 %r1, [r]; }\n"
-                  "P: .callprototype (.param .b32 _) _ (.param .b64 _, .param .align 8 .b8 _[16]);\n"
-                  "{ .param .b64 a; .param .align 8 .b8 s[16]; .param .b32 r; call (r), %rd3, (a, s), P; }\n"
-                  "T: .branchtargets A, B;\nbrx.idx %r2, T;\nA: ret;\nB: exit;\n}\n"
-                  ".func (.param .b32 r) f(.param .b64 a, .param .align 8 .b8 s[16]) { ret; }\n"));
+  expect_good(cat(
+      kHead,
+      ".func (.param .b32 r) f(.param .b64 a, .param .align 8 .b8 s[16]);\n"
+      ".visible .entry k() { .reg .b32 %r<4>; .reg .b64 %rd<4>;\n"
+      "{ .param .b64 a; .param .align 8 .b8 s[16]; .param .b32 r; st.param.b64 [a], %rd1; "
+      "st.param.b64 [s+8], %rd2;\n"
+      "call.uni (r), f, (a, s); ld.param.b32 %r1, [r]; }\n"
+      "P: .callprototype (.param .b32 _) _ (.param .b64 _, .param .align 8 .b8 _[16]);\n"
+      "{ .param .b64 a; .param .align 8 .b8 s[16]; .param .b32 r; call (r), %rd3, (a, s), P; }\n"
+      "T: .branchtargets A, B;\nbrx.idx %r2, T;\nA: ret;\nB: exit;\n}\n"
+      ".func (.param .b32 r) f(.param .b64 a, .param .align 8 .b8 s[16]) { ret; }\n"));
 }
 
 TEST(Parser, ReadsDebugInformation) {
-  const Result r = read(cat(".version 9.4\n.target sm_90, debug\n.address_size 64\n.file 1 \"a.cu\", 1700000000, 42\n"
-                            ".visible .entry k() { .loc 1 3 7\n ret; .loc 1 4 1, function_name $s, inlined_at 1 9 2\n }\n"
-                            ".section .debug_abbrev { .b8 1, 17\n.b64 label+4\n.b8 0 }\n.section .debug_str { $s: .b8 107, 0 }\n"));
+  const Result r = read(cat(
+      ".version 9.4\n.target sm_90, debug\n.address_size 64\n.file 1 \"a.cu\", 1700000000, 42\n"
+      ".visible .entry k() { .loc 1 3 7\n ret; .loc 1 4 1, function_name $s, inlined_at 1 9 2\n }\n"
+      ".section .debug_abbrev { .b8 1, 17\n.b64 label+4\n.b8 0 }\n.section .debug_str { $s: .b8 "
+      "107, 0 }\n"));
   ASSERT_TRUE(r.parsed.module) << r.log;
   EXPECT_EQ(r.parsed.module->files.at(0).name, "a.cu");
 }
@@ -128,24 +141,30 @@ TEST(Parser, StopsAtTheFinalNul) {
 }
 
 TEST(Parser, SaysWhatWasExpectedAndWhere) {
-  expect_error(kernel("add.s32 %r1, %r2"), "test.ptx:8:1: error: expected ',' or ';' after an operand of 'add', found 'ret'");
+  expect_error(kernel("add.s32 %r1, %r2"),
+               "test.ptx:8:1: error: expected ',' or ';' after an operand of 'add', found 'ret'");
   expect_error(kernel("frob.s32 %r1, %r2;"), "test.ptx:7:1: error: unknown instruction 'frob'");
-  expect_error(kernel("add.q32 %r1, %r2, %r3;"), "test.ptx:7:4: error: 'add' does not take '.q32' here");
+  expect_error(kernel("add.q32 %r1, %r2, %r3;"),
+               "test.ptx:7:4: error: 'add' does not take '.q32' here");
   expect_error(kernel("shf.l.b32 %r1, %r2, %r3, %r4;"), "'shf' needs one of .clamp .wrap");
   expect_error(kernel("add.s32 %r1, %r2;"), "'add' needs more operands: d a b");
   expect_error(kernel("add.s32 %r1, %r2, %r3, %r4;"), "'add' takes fewer operands");
   expect_error(kernel("mov.u32 %r100, 1;"), "register '%r100' is not declared");
   expect_error(kernel("mov.u32 5, %r1;"), "operand 1 of 'mov' must be a register");
-  expect_error(kernel("ld.global.u32 %r1, %rd1;"), "operand 2 of 'ld' must be an address in brackets");
+  expect_error(kernel("ld.global.u32 %r1, %rd1;"),
+               "operand 2 of 'ld' must be an address in brackets");
   expect_error(kernel("@%r1 bra L; L:"), "'%r1' is not a predicate register");
   expect_error(kernel("bra nowhere;"), "label 'nowhere' is not defined");
   expect_error(kernel("call missing, ();"), "'missing' is not declared");
-  expect_error(kernel("mov.u64 %rd1, 0x1ffffffffffffffff;"), "expected a constant, found '0x1ffffffffffffffff'");
+  expect_error(kernel("mov.u64 %rd1, 0x1ffffffffffffffff;"),
+               "expected a constant, found '0x1ffffffffffffffff'");
   expect_error(cat(kHead, ".global .b32 x[2] = {1, 2, 3};"), "too many initial values for 'x'");
   expect_error(cat(kHead, ".global .b32 x; .global .b32 x;"), "'x' is already declared");
   expect_error(cat(kHead, ".entry k() { ret;"), "expected '}'");
-  expect_error(cat(kHead, "hello"), "expected a directive such as .visible or .global, found 'hello'");
-  expect_error(kernel("cvt.rn.bf16x2.ue8m0x2 %r1, %h1; .reg .b32 9;"), "expected the name of a register, found '9'");
+  expect_error(cat(kHead, "hello"),
+               "expected a directive such as .visible or .global, found 'hello'");
+  expect_error(kernel("cvt.rn.bf16x2.ue8m0x2 %r1, %h1; .reg .b32 9;"),
+               "expected the name of a register, found '9'");
 }
 
 TEST(Parser, CollectsSeveralErrors) {
@@ -156,8 +175,10 @@ TEST(Parser, CollectsSeveralErrors) {
 }
 
 TEST(Parser, TellsTooNewTextFromBadText) {
-  const std::string newest = std::to_string(kNewestVersion / 10) + "." + std::to_string(kNewestVersion % 10);
-  const std::string newer = std::to_string((kNewestVersion + 1) / 10) + "." + std::to_string((kNewestVersion + 1) % 10);
+  const std::string newest =
+      std::to_string(kNewestVersion / 10) + "." + std::to_string(kNewestVersion % 10);
+  const std::string newer =
+      std::to_string((kNewestVersion + 1) / 10) + "." + std::to_string((kNewestVersion + 1) % 10);
   expect_good(cat(".version ", newest, "\n.target sm_90\n"));
   expect_error(cat(".version ", newer, "\n.target sm_90\n"), cat("newer than ", newest), 222);
   expect_error(".version 12.0\n.target sm_90\n", cat("newer than ", newest), 222);
@@ -173,7 +194,8 @@ TEST(Parser, BoundsItsRecursion) {
   expect_error(kernel(cat("mov.u32 %r1, ", std::string(100000, '-'), "1;")), "nested too deeply");
   expect_error(kernel(cat("mov.u32 %r1, ", std::string(100000, '{'), ";")), "nested too deeply");
   expect_error(kernel(cat("ld.u32 %r1, ", std::string(100000, '['), ";")), "nested too deeply");
-  expect_error(cat(kHead, ".global .b32 x[1] = ", std::string(100000, '{')), "nested more deeply than the array");
+  expect_error(cat(kHead, ".global .b32 x[1] = ", std::string(100000, '{')),
+               "nested more deeply than the array");
   expect_good(kernel(cat(std::string(100000, '{'), std::string(100000, '}'))));
   expect_error(kernel(std::string(100000, '{')), "expected '}'");
 }
@@ -186,8 +208,9 @@ TEST(Parser, RefusesSizesThatCannotBe) {
 }
 
 TEST(Parser, SurvivesEveryTruncation) {
-  const std::string text = kernel("L: { .reg .f32 t; ld.global.v2.f32 {t, _}, [%rd1+8]; @!%p1 bra L; } .pragma \"nounroll\";\n"
-                                  "shfl.sync.down.b32 %r1|%p2, %r2, 1, 31, -1; T: .branchtargets L; brx.idx %r1, T;\n");
+  const std::string text = kernel(
+      "L: { .reg .f32 t; ld.global.v2.f32 {t, _}, [%rd1+8]; @!%p1 bra L; } .pragma \"nounroll\";\n"
+      "shfl.sync.down.b32 %r1|%p2, %r2, 1, 31, -1; T: .branchtargets L; brx.idx %r1, T;\n");
   ASSERT_TRUE(read(text).parsed.module) << read(text).log;
   for (std::size_t n = 0; n < text.size(); ++n) {
     const Result r = read(text.substr(0, n));
@@ -197,17 +220,24 @@ TEST(Parser, SurvivesEveryTruncation) {
 }
 
 TEST(Parser, SurvivesRandomDamage) {
-  const std::string text = kernel("{ .param .b32 a; st.param.b32 [a], %r1; }\n.loc 1 2 3\nmad.wide.s32 %rd1, %r1, %r2, %rd2;\n"
-                                  "mov.b32 {%h1, %h2}, %r1; tex.1d.v4.f32.s32 {%r1,%r2,%r3,%r4}, [%rd1, {%r5}];\n");
+  const std::string text = kernel(
+      "{ .param .b32 a; st.param.b32 [a], %r1; }\n.loc 1 2 3\nmad.wide.s32 %rd1, %r1, %r2, %rd2;\n"
+      "mov.b32 {%h1, %h2}, %r1; tex.1d.v4.f32.s32 {%r1,%r2,%r3,%r4}, [%rd1, {%r5}];\n");
   std::mt19937 random{7};
   for (int round = 0; round < 3000; ++round) {
     std::string damaged = text;
     for (int k = 0; k < 4; ++k) {
       const std::size_t at = random() % damaged.size();
       switch (random() % 3) {
-        case 0: damaged[at] = static_cast<char>(random()); break;
-        case 1: damaged.erase(at, random() % 8); break;
-        default: damaged.insert(at, damaged.substr(random() % damaged.size(), random() % 12)); break;
+        case 0:
+          damaged[at] = static_cast<char>(random());
+          break;
+        case 1:
+          damaged.erase(at, random() % 8);
+          break;
+        default:
+          damaged.insert(at, damaged.substr(random() % damaged.size(), random() % 12));
+          break;
       }
     }
     const Result r = read(damaged);

@@ -1,5 +1,6 @@
-// tests/cpp/ptx/ptx_tool.cpp: reads PTX files, parses, translates and verifies each; prints what failed. With --ir, the thread code;
-// with --print, the PTX again. The corpus test drives it; it is handy for looking at one kernel too.
+// tests/cpp/ptx/ptx_tool.cpp: reads PTX files, parses, translates and verifies each; prints what
+// failed. With --ir, the thread code; with --print, the PTX again. The corpus test drives it; it is
+// handy for looking at one kernel too.
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>

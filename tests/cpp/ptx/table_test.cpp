@@ -32,7 +32,8 @@ TEST(Table, FindsEveryWord) {
   EXPECT_FALSE(find_mod("frob"));
 }
 
-// Words go to the first free slot that takes them: two slots must not share a word unless they are types, or meant in order.
+// Words go to the first free slot that takes them: two slots must not share a word unless they are
+// types, or meant in order.
 TEST(Table, HasNoWordWithTwoMeanings) {
   const std::set<std::string_view> ordered = {"cp", "wmma", "createpolicy"};
   for (const Row& row : all_rows()) {

@@ -40,7 +40,9 @@ def program() -> Program:
 
 
 class Texture:
-    def __init__(self, resource: bytes, address: int = CLAMP, filter: int = 0, flags: int = 0, border: float = 0) -> None:
+    def __init__(
+        self, resource: bytes, address: int = CLAMP, filter: int = 0, flags: int = 0, border: float = 0
+    ) -> None:
         resource = resource.ljust(144, b"\0")
         settings = struct.pack("<3iiIIi3f4f12i", *[address] * 3, filter, flags, 0, 0, 0, 0, 0, *[border] * 4, *[0] * 12)
         self.handle = ctypes.c_uint64()
