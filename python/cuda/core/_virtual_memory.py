@@ -68,6 +68,7 @@ class VirtualMemoryResource(MemoryResource):
         if not _core.Device(self._device_id).properties.virtual_memory_management_supported:
             raise RuntimeError(f"device {self._device_id} has no virtual memory management")
         self._parts: dict[int, list[tuple[int, int]]] = {}  # address: (size, handle) of each mapped piece
+        self._ranges: dict[int, list[tuple[int, int]]] = {}  # address: (address, size) of each reservation
 
     # ---- what the options say, in the driver's numbers
 
@@ -126,6 +127,7 @@ class VirtualMemoryResource(MemoryResource):
         except Exception:
             _core.vmm_free(ptr, rounded)
             raise
+        self._ranges[ptr] = [(ptr, rounded)]
         return Buffer.from_handle(ptr, rounded, self)
 
     def deallocate(self, ptr: Any, size: int, *, stream: Any = None) -> None:
@@ -138,7 +140,8 @@ class VirtualMemoryResource(MemoryResource):
             _core.vmm_unmap(address + offset, part)
             _core.vmm_release(handle)
             offset += part
-        _core.vmm_free(address, size)
+        for start, length in self._ranges.pop(address, ()):  # freed piece by piece, as they were reserved
+            _core.vmm_free(start, length)
 
     def modify_allocation(
         self, buf: Buffer, new_size: int, config: VirtualMemoryResourceOptions | None = None
@@ -161,6 +164,7 @@ class VirtualMemoryResource(MemoryResource):
                 _core.vmm_free(grown, extra)
                 raise
             self._parts[old_ptr] += self._parts.pop(grown)
+            self._ranges[old_ptr].append((grown, extra))
             ptr = old_ptr
         else:  # no room there: map the same memory, and some more, at new addresses
             _core.vmm_free(grown, extra)
@@ -174,7 +178,9 @@ class VirtualMemoryResource(MemoryResource):
             self._parts[ptr] = moved
             self._map(ptr + offset, extra, config)
             self._parts[ptr] += self._parts.pop(ptr + offset)
-            _core.vmm_free(old_ptr, old_size)
+            for start, length in self._ranges.pop(old_ptr):
+                _core.vmm_free(start, length)
+            self._ranges[ptr] = [(ptr, rounded)]
         self._grant(ptr, rounded, config)
         _core.forget_buffer(buf)
         return Buffer.from_handle(ptr, rounded, self)
