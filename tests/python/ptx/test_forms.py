@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
 
 import pytest
 from ptxsuite import recording, reference
@@ -45,6 +46,9 @@ def test_form(form: Form) -> None:
     assert isinstance(got, bytes), got
     if gpu is not None and "manual" not in form.options:
         wrong = mismatches(form, gpu, got, any_nan="nan" in form.options)
+        if (reason := form.options.get("differs")) and os.environ.get("CUCORE_DEVICE", "cpu") == "cpu":
+            assert wrong, f"this now gives the GPU's results: drop its mark `differs {reason}`"
+            pytest.xfail(reason)
         assert not wrong, f"not the GPU's results\n{wrong}"
     elif (model := reference.results(form)) is not None:
         wrong = mismatches(form, model, got, any_nan=True)

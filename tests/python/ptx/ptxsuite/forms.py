@@ -6,7 +6,7 @@ is the single instruction its id spells. In a body `%d0 %d1 ..` are results, `%s
 `%cell` 16 zeroed bytes of global memory of this thread, `%scell` the same in shared memory, `%mem` the start of the
 kernel's zeroed scratch memory. Types may say how their values are made: `u32:shift`; `b32*4` stands for four of them.
 A line `default cases 128` sets an option for the whole file. Options: `ptx 86` least .version, `block 32` threads per block, `cases 512`, `ulp 2` / `abs 2^-22` / `rel 2^-22` how far an approximation may
-be off, `nan any` no matter which NaN, `manual` the GPU is known to differ from the manual and the model decides, `sum 2^-18` the same against the largest result, `mem 64` that many bytes of scratch memory are a result too, `target sm_90a`, `const` module-scope text.
+be off, `differs why` the CPU device is known not to do this yet, `nan any` no matter which NaN, `manual` the GPU is known to differ from the manual and the model decides, `sum 2^-18` the same against the largest result, `mem 64` that many bytes of scratch memory are a result too, `target sm_90a`, `const` module-scope text.
 """
 
 from __future__ import annotations
