@@ -303,11 +303,14 @@ void Emitter::scatter(StoreInst& store, Align align) {
 void Emitter::emit_alloca(AllocaInst& alloca) {
   Value*& memory = private_memory_[&alloca];
   std::size_t size = alignTo(alloca.getAllocationSize(module_.getDataLayout())->getFixedValue(), 16);
-  if (!memory) {
-    std::size_t at = alignTo(scratch_bytes_, 64);
-    scratch_bytes_ = at + size * plan_.lanes.groups() * width_;
-    memory = entry_.CreateConstInBoundsGEP1_64(entry_.getInt8Ty(), registers_["scratch"], at);
+  bool across_barriers = regions_.size() > 1;  // else the next group may have the same place
+  if (!memory) {  // on the stack: that is where isspacep looks for local memory
+    std::size_t lanes = width_ * (across_barriers ? plan_.lanes.groups() : 1u);
+    AllocaInst* place = temporary(ArrayType::get(b_.getInt8Ty(), size * lanes), alloca.getName() + ".lanes");
+    place->setAlignment(Align{64});
+    memory = place;
   }
+  if (!across_barriers) return define(&alloca, memory);
   Value* group = b_.CreateZExt(b_.CreateLoad(b_.getInt32Ty(), group_), b_.getInt64Ty());
   define(&alloca, b_.CreateGEP(b_.getInt8Ty(), memory, b_.CreateMul(group, b_.getInt64(size * width_))));
 }
