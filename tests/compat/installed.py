@@ -120,7 +120,7 @@ def main() -> int:
     deviations = read_facts(FACTS.parent.parent.parent / "api" / "deviations.json")
     pending: Facts = {}
     for module in modules():
-        known = deviations.get(module, {})
+        known = {**deviations.get(module, {}), **deviations.get(f"{module} surface", {})}
         names = [] if module in known else [n for n in absent(module) if n not in known]
         print(f"{module}: {len(names)} missing")
         if names:

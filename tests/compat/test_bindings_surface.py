@@ -18,10 +18,14 @@ C_STYLE = ("driver", "runtime", "nvrtc")
 DEVIATIONS = read_facts(HERE.parent.parent / "api" / "deviations.json")
 
 
+def deviations(name: str) -> Facts:
+    return {**DEVIATIONS.get(name, {}), **DEVIATIONS.get(f"{name} surface", {})}
+
+
 @pytest.fixture(params=MODULES)
 def pair(request: pytest.FixtureRequest) -> tuple[Any, Facts, Facts]:
     name = f"cuda.bindings.{request.param}"
-    return importlib.import_module(name), read_facts(HERE / "facts" / f"{name}.json"), DEVIATIONS.get(name, {})
+    return importlib.import_module(name), read_facts(HERE / "facts" / f"{name}.json"), deviations(name)
 
 
 def test_arguments_have_the_order_and_the_defaults_of_the_original(pair: tuple[Any, Facts, Facts]) -> None:
@@ -64,7 +68,7 @@ def test_classes_derive_as_in_the_original(library: str) -> None:
     module, facts, known = (
         importlib.import_module(name),
         read_facts(HERE / "facts" / f"{name}.json"),
-        DEVIATIONS.get(name, {}),
+        deviations(name),
     )
     wrong = []
     for cls, row in facts["classes"].items():
@@ -82,7 +86,7 @@ def test_every_field_can_be_read_and_written_back(library: str) -> None:
     module, facts, known = (
         importlib.import_module(name),
         read_facts(HERE / "facts" / f"{name}.json"),
-        DEVIATIONS.get(name, {}),
+        deviations(name),
     )
     for cls, row in facts["classes"].items():
         if cls in known or not row["properties"] or not hasattr(module, cls):

@@ -38,10 +38,15 @@ def ask(tmp_path):
     """Runs a snippet in a fresh interpreter with a clean environment; what it prints is JSON."""
     import cuda.pathfinder
 
-    package_root = str(pathlib.Path(cuda.pathfinder.__file__).parents[2])
+    # Our packages alone: the folder they are installed in may hold NVIDIA's wheels too.
+    package_root = tmp_path / "packages"
+    package_root.mkdir()
+    installed = pathlib.Path(cuda.pathfinder.__file__).parents[2]
+    for name in ("cuda", "cucore"):
+        (package_root / name).symlink_to(installed / name)
 
     def run(snippet, *, cwd=None, python=sys.executable, **environment):
-        clean = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": package_root}
+        clean = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": str(package_root)}
         clean.update({key: str(value) for key, value in environment.items()})
         text = "import json, sys\nbefore = set(sys.modules)\nfrom cuda import pathfinder\n" + snippet
         done = subprocess.run(
