@@ -76,8 +76,10 @@ def show(facts: dict[str, Any]) -> None:
         print(f"driver      not available: {driver['error']}")
     else:
         print(f"driver      {driver['kind']}: {driver['path']} (CUDA {driver['version'][0]}.{driver['version'][1]})")
-        if driver.get("reason"):
-            print(f"            {driver['reason']}")
+        if driver["fell_back_to_cpu"]:
+            print("            chosen because no GPU was found:")
+            for line in driver["tried"].splitlines():
+                print(f"              {line}")
     for device in facts["devices"]:
         print(
             f"device {device['id']}    {device['name']}, {device['compute_capability']}, "

@@ -1,0 +1,55 @@
+"""The `cucore` command, as a person types it."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+
+def cucore(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "cucore", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
+
+
+def test_info_names_the_driver_and_its_devices() -> None:
+    done = cucore("info", "--json")
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)
+    assert facts["driver"]["kind"] == os.environ.get("CUCORE_DEVICE", "cpu")
+    assert facts["devices"][0]["memory"] > 0
+    assert facts["libraries"]["nvrtc"]["path"].startswith("/")
+    assert facts["devices"][0]["name"] in cucore("info").stdout
+
+
+def test_info_lists_the_places_it_looked_at() -> None:
+    done = cucore("info", "--why", "nvrtc")
+    assert done.returncode == 0 and "nvrtc" in done.stdout
+
+
+def test_an_unknown_device_is_an_error_that_names_the_variable() -> None:
+    done = cucore("info", CUCORE_DEVICE="abacus")
+    assert done.returncode == 1 and "CUCORE_DEVICE" in done.stdout
+
+
+@pytest.mark.cpu_only
+def test_run_puts_the_cpu_device_in_place_of_libcuda() -> None:
+    program = "import ctypes; c = ctypes.CDLL('libcuda.so.1'); n = ctypes.c_int(); c.cuInit(0); c.cuDeviceGetCount(ctypes.byref(n)); print(n.value)"
+    done = cucore("run", "--cpu", "--devices", "3", sys.executable, "-c", program)
+    assert (done.returncode, done.stdout) == (0, "3\n"), done.stderr
+
+
+@pytest.mark.cpu_only
+def test_coverage_counts_the_driver_functions() -> None:
+    done = cucore("coverage", "--json")
+    assert done.returncode == 0, done.stderr
+    driver = json.loads(done.stdout)["driver"]
+    assert "cuLaunchKernel" in driver["implemented"] and len(driver["implemented"]) > 300
+    assert "driver" in cucore("coverage", "--missing").stdout
+
+
+def test_the_demo_checks_its_result() -> None:
+    done = cucore("demo")
+    assert done.returncode == 0, done.stderr
+    assert "✓" in done.stdout
