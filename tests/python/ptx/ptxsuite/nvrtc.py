@@ -28,8 +28,10 @@ def library() -> tuple[ctypes.CDLL, list[str]]:
         found = sorted(glob.glob(str(root / "lib*" / "libnvrtc.so.*")))
         headers = root / "include"
         if found and (headers / "cuda_fp16.h").exists():
-            options = [f"-I{headers}"] + ([f"-I{headers / 'cccl'}"] if (headers / "cccl").is_dir() else [])
-            return ctypes.CDLL(found[0]), options
+            # CUB and libcu++ may come with another toolkit than NVRTC does.
+            cccl = [other / "include" / "cccl" for other in (root, *_candidates())]
+            extra = [f"-I{folder}" for folder in cccl if folder.is_dir()][:1]
+            return ctypes.CDLL(found[0]), [f"-I{headers}", *extra]
     raise OSError("no NVRTC with headers found")
 
 
