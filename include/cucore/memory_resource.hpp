@@ -1,6 +1,7 @@
 // cucore/memory_resource.hpp: where buffers get their memory from.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 
@@ -79,6 +80,7 @@ class CUCORE_EXPORT MemoryPool final : public MemoryResource {
   PoolOptions options_;
   bool owned_;
   bool mapped_;
+  mutable std::atomic<bool> exported_{false};
   Context context_;
 };
 

@@ -146,6 +146,8 @@ int MemoryPool::export_file_descriptor() const {
 }
 
 CUmemPoolPtrExportData MemoryPool::export_pointer(CUdeviceptr ptr) const {
+  // The driver hands out pointers of a pool only once the pool itself has been handed out.
+  if (!exported_.exchange(true)) ::close(export_file_descriptor());
   CUmemPoolPtrExportData data{};
   CUCORE_CALL(cuMemPoolExportPointer(&data, ptr));
   return data;

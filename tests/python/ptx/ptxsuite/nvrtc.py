@@ -28,10 +28,11 @@ def library() -> tuple[ctypes.CDLL, list[str]]:
         found = sorted(glob.glob(str(root / "lib*" / "libnvrtc.so.*")))
         headers = root / "include"
         if found and (headers / "cuda_fp16.h").exists():
-            # CUB and libcu++ may come with another toolkit than NVRTC does.
-            cccl = [other / "include" / "cccl" for other in (root, *_candidates())]
-            extra = [f"-I{folder}" for folder in cccl if folder.is_dir()][:1]
-            return ctypes.CDLL(found[0]), [f"-I{headers}", *extra]
+            # CUB, libcu++ and the tensor-core headers may come with another toolkit than NVRTC does.
+            includes = [other / "include" for other in (root, *_candidates())]
+            cccl = [folder / "cccl" for folder in includes if (folder / "cccl").is_dir()][:1]
+            crt = [folder for folder in includes if (folder / "crt" / "mma.h").exists()][:1]
+            return ctypes.CDLL(found[0]), [f"-I{folder}" for folder in dict.fromkeys([headers, *cccl, *crt])]
     raise OSError("no NVRTC with headers found")
 
 
