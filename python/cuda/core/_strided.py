@@ -68,6 +68,43 @@ def _address(stream_ptr: Any) -> int:
     return int(stream_ptr)
 
 
+class _StridedLayout:
+    """How elements lie: what compilers of kernels (numba-cuda) ask a view for."""
+
+    __slots__ = ("itemsize", "shape", "strides")
+
+    def __init__(self, shape: tuple[int, ...], strides: tuple[int, ...] | None, itemsize: int) -> None:
+        self.shape = shape
+        self.strides = _dense(shape) if strides is None else strides
+        self.itemsize = itemsize
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def strides_in_bytes(self) -> tuple[int, ...]:
+        return tuple(stride * self.itemsize for stride in self.strides)
+
+    def _is_packed(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+        if 0 in shape:
+            return True
+        expected = _dense(shape)
+        return all(n == 1 or a == b for n, a, b in zip(shape, strides, expected, strict=True))
+
+    @property
+    def is_contiguous_c(self) -> bool:
+        return self._is_packed(self.shape, self.strides)
+
+    @property
+    def is_contiguous_f(self) -> bool:
+        return self._is_packed(self.shape[::-1], self.strides[::-1])
+
+    @property
+    def is_contiguous_any(self) -> bool:
+        return self.is_contiguous_c or self.is_contiguous_f
+
+
 class StridedMemoryView:
     """Where an array lies and how it is laid out, whoever made it.
 
@@ -95,8 +132,9 @@ class StridedMemoryView:
             self._assign(StridedMemoryView.from_any_interface(obj, stream_ptr))
 
     def _assign(self, other: StridedMemoryView) -> None:
-        for name in self.__slots__[:-1]:
-            setattr(self, name, getattr(other, name))
+        for name in self.__slots__:
+            if name != "__weakref__":
+                setattr(self, name, getattr(other, name))
 
     @classmethod
     def _make(
@@ -116,6 +154,10 @@ class StridedMemoryView:
         self._owner = owner
         self._dtype = None
         return self
+
+    @property
+    def _layout(self) -> _StridedLayout:
+        return _StridedLayout(self.shape, self.strides, self._dl_type[1] * self._dl_type[2] // 8)
 
     # ---- from other libraries' objects
 

@@ -106,3 +106,16 @@ def test_decorated_arguments_have_view():
     array = np.zeros(3)
     first, view = function(1, array)
     assert first == 1 and isinstance(view, StridedMemoryView) and view.ptr == array.ctypes.data
+
+
+def test_a_view_made_by_its_constructor_is_whole():
+    import numpy as np
+    from cuda.core.utils import StridedMemoryView
+
+    array = np.zeros((4, 6), np.float32)
+    view = StridedMemoryView(array[:, ::2], stream_ptr=-1)
+    assert (view.shape, view.strides, view.ptr) == ((4, 3), (6, 2), array.ctypes.data)
+    layout = view._layout  # what numba-cuda asks for
+    assert layout.strides_in_bytes == (24, 8) and not layout.is_contiguous_any
+    assert StridedMemoryView(array, stream_ptr=-1)._layout.is_contiguous_c
+    assert StridedMemoryView(array.T, stream_ptr=-1)._layout.is_contiguous_f
