@@ -1,8 +1,9 @@
 """Writes the metadata a plain `cmake --install` leaves out, so that the package has a version and its entry points are found."""
 
 import sys
-import tomllib
 from pathlib import Path
+
+import tomllib
 
 
 def main(site: Path) -> None:

@@ -47,7 +47,7 @@ def demo(n: int = 1 << 22) -> int:
     pinned = PinnedMemoryResource()
     host = [pinned.allocate(nbytes, stream=stream) for _ in range(3)]
     stream.sync()
-    x, y, result = (np.from_dlpack(buffer).view(np.float32) for buffer in host)
+    x, y, result = (np.frombuffer(memoryview(buffer), np.float32) for buffer in host)
     x[:] = random.random(n, dtype=np.float32)
     y[:] = random.random(n, dtype=np.float32)
     buffers = [device.allocate(nbytes, stream=stream) for _ in range(3)]
