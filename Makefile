@@ -35,8 +35,11 @@ test-python: build ## the Python suites only
 lint: setup      ## ruff, mypy, clang-format
 	@tools/lint
 
-bench: build     ## benchmarks on the CPU device
+bench: build     ## benchmarks on the CPU device: what calls cost, ten kernels against native code
+	@cmake $(BUILD) -DCUCORE_BENCH=ON > /dev/null
+	@cmake --build $(BUILD) -j $(JOBS)
 	@CUCORE_DEVICE=cpu $(PYTHON) bench/run.py
+	@$(PYTHON) bench/python/kernels.py --build $(BUILD)
 
 gpu-build:
 	cmake -S . --preset gpu -DPython_EXECUTABLE=$$(command -v $(GPU_PYTHON)) > /dev/null

@@ -35,12 +35,13 @@ def sides(build: Path, device: str) -> dict[str, tuple[list[str], dict[str, str]
     result: dict[str, tuple[list[str], dict[str, str]]] = {}
     environment = dict(os.environ, CUCORE_DEVICE=device)
     raw = build / "bench/cpp/overhead/bench_overhead_raw"
-    if raw.exists():
-        library = "libcuda.so.1"
-        if device == "cpu":
-            import cucore
+    library = "libcuda.so.1"
+    if device == "cpu":
+        import cucore
 
-            library = str(cucore.CPU_DRIVER_FOLDER / "libcuda.so.1")
+        library = str(cucore.CPU_DRIVER_FOLDER / "libcuda.so.1")
+        environment["CUCORE_CPU_LIBRARY"] = str(cucore.LIBRARY_FOLDER / "libcucore_cpu.so")  # the build folder's libraries lie apart
+    if raw.exists():
         result["driver"] = ([str(raw), library], environment)
     core = build / "bench/cpp/overhead/bench_overhead_core"
     if core.exists():
