@@ -79,7 +79,7 @@ suite.run("graph_launch_20", lambda: lambda: graph.launch(stream), drain, batch=
 attribute = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_WARP_SIZE
 handle = driver.CUstream(int(stream.handle))
 raw_event = driver.cuEventCreate(2)[1]
-suite.run("b_device_get_count", lambda: driver.cuDeviceGetCount and (lambda: driver.cuDeviceGetCount()))
+suite.run("b_device_get_count", lambda: lambda: driver.cuDeviceGetCount())
 suite.run("b_device_get_attribute", lambda: lambda: driver.cuDeviceGetAttribute(attribute, 0))
 suite.run("b_stream_query", lambda: lambda: driver.cuStreamQuery(handle))
 suite.run("b_event_record", lambda: lambda: driver.cuEventRecord(raw_event, handle), drain, batch=500)
