@@ -237,6 +237,18 @@ Build parse(const std::string& text) {
   };
 }
 
+// C++ reads a whole byte of a bool; x86-64 leaves all but the lowest bit of an i1 undefined unless it is asked to widen it.
+void widen_flags(Module& module) {
+  for (Function& f : module)
+    for (Argument& argument : f.args()) {
+      if (!argument.getType()->isIntegerTy(1)) continue;
+      f.addParamAttr(argument.getArgNo(), Attribute::ZExt);
+      for (User* user : f.users())
+        if (auto* call = dyn_cast<CallBase>(user); call && call->getCalledFunction() == &f)
+          call->addParamAttr(argument.getArgNo(), Attribute::ZExt);
+    }
+}
+
 void run_reference(const Build& build, Work& work) {
   auto jit = make_jit();
   auto context = std::make_unique<LLVMContext>();
@@ -245,6 +257,7 @@ void run_reference(const Build& build, Work& work) {
   auto glue = parseAssemblyString(kReferenceGlue, error, *context);
   Linker::linkModules(*module, std::move(glue));
   module->setDataLayout(jit->getDataLayout());
+  widen_flags(*module);
   // An exit is a return here: thread code has no frames to unwind.
   for (Function& f : *module)
     for (BasicBlock& block : f)
