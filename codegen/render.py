@@ -19,7 +19,6 @@ import cpu_exports
 import driver_results
 import driver_table
 import facts
-import runtime_stubs
 
 OUTPUTS: dict[str, Callable[[], str]] = {
     **{
@@ -32,8 +31,6 @@ OUTPUTS: dict[str, Callable[[], str]] = {
     },
     "driver/driver_functions.inc": lambda: driver_table.render_table(facts.load("driver")),
     "driver/driver_results.inc": lambda: driver_results.render_results(facts.load("driver")),
-    "runtime/runtime_functions.inc": lambda: runtime_stubs.render_rows(facts.load("runtime")),
-    "runtime/runtime_stubs.cpp": lambda: runtime_stubs.render_stubs(facts.load("runtime")),
     "cpu/cucpu/exports.hpp": lambda: cpu_exports.render_exports_hpp(facts.load("driver")),
     "cpu/exports.cpp": lambda: cpu_exports.render_exports_cpp(facts.load("driver")),
 }

@@ -140,6 +140,7 @@ void Graph::retire_all() noexcept {
       for (auto& body : conditional->bodies) body->retire_all();
     node->retire();
   }
+  user_objects.clear();  // graphs made from this one hold their own
   retire();
 }
 

@@ -63,10 +63,17 @@ CUgraphExecUpdateResult difference(const Plan& now, const Plan& next, CUgraphNod
 }
 
 void take_over(Plan& now, const Plan& next) {
+  now.user_objects = next.user_objects;  // what only the old parameters used goes with the last run that has them
   for (std::size_t i = 0; i < now.steps.size(); ++i) {
     now.steps[i].op = next.steps[i].op;
     for (std::size_t k = 0; k < now.steps[i].bodies.size(); ++k) take_over(*now.steps[i].bodies[k], *next.steps[i].bodies[k]);
   }
+}
+
+void gather_user_objects(const Plan& plan, std::vector<Ref<UserObject>>& out) {
+  out.insert(out.end(), plan.user_objects.begin(), plan.user_objects.end());
+  for (const Plan::Step& step : plan.steps)
+    for (const auto& body : step.bodies) gather_user_objects(*body, out);
 }
 
 void check_memory_nodes(const Plan& plan, bool auto_free) {
@@ -106,7 +113,6 @@ CUgraphExecUpdateResultInfo GraphExec::update(const Graph& graph) {
   if (info.result != CU_GRAPH_EXEC_UPDATE_SUCCESS) return info;
   if (plan_.use_count() > 1) plan_ = copy_plan(*plan_);
   take_over(*plan_, *next);
-  plan_->user_objects.insert(plan_->user_objects.end(), next->user_objects.begin(), next->user_objects.end());
   return info;
 }
 
@@ -197,6 +203,8 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {
     const Ref<Stream> stream = stream_of(stream_handle);
     if (stream->capture.load(std::memory_order_acquire)) {  // becomes a child graph of what is captured
       Ref<Graph> copy = exec.source().clone();
+      copy->user_objects.clear();  // the graph it came from may be gone, and what it kept with it
+      gather_user_objects(*exec.plan(), copy->user_objects);
       copy->publish();
       submit(*stream, make_object<ChildGraphOp>(copy));
       return;

@@ -42,7 +42,7 @@ namespace detail {
 struct GraphBox {
   CUgraph handle = nullptr;
   bool owned = false;
-  std::shared_ptr<void>
+  std::shared_ptr<GraphBox>
       parent;  // a body of a conditional node, or a child graph, lives in its parent
   ~GraphBox();
 };
@@ -61,7 +61,10 @@ class CUCORE_EXPORT GraphDefinition {
   GraphDefinition() = default;
   static GraphDefinition create();
   static GraphDefinition adopt(CUgraph handle);
+  /// Names a graph somebody else owns: a part of `parent`, or one that is being captured.
   static GraphDefinition view(CUgraph handle, const GraphDefinition& parent);
+  /// Takes a graph over whose capture has ended; all copies and parts follow. Null: it is gone.
+  void own(CUgraph handle) noexcept;
 
   [[nodiscard]] CUgraph handle() const noexcept { return box_ ? box_->handle : nullptr; }
   [[nodiscard]] bool is_valid() const noexcept { return handle() != nullptr; }
@@ -70,12 +73,25 @@ class CUCORE_EXPORT GraphDefinition {
   CUgraphNode add_empty(Nodes after);
   CUgraphNode add_kernel(Nodes after, const LaunchConfig& config, const Kernel& kernel,
                          void** arguments);
+  /// The same with arguments as for launch(), checked against the kernel, which the graph keeps.
+  template <KernelArgument... Args>
+  CUgraphNode add_launch(Nodes after, const LaunchConfig& config, const Kernel& kernel,
+                         const Args&... args) {
+    CUgraphNode node = nullptr;
+    detail::with_arguments(
+        kernel, [&](void** pointers) { node = add_kernel(after, config, kernel, pointers); },
+        args...);
+    keep(kernel.state());
+    return node;
+  }
   CUgraphNode add_memcpy(Nodes after, CUdeviceptr dst, CUdeviceptr src, std::size_t size);
   CUgraphNode add_memset(Nodes after, const MemsetParams& params);
   CUgraphNode add_host(Nodes after, CUhostFn function, void* data);
   CUgraphNode add_child(Nodes after, const GraphDefinition& child);
   CUgraphNode add_event_record(Nodes after, EventRef event);
   CUgraphNode add_event_wait(Nodes after, EventRef event);
+  CUgraphNode add_event_record(Nodes after, const Event& event);
+  CUgraphNode add_event_wait(Nodes after, const Event& event);
   CUgraphNode add_alloc(Nodes after, CUDA_MEM_ALLOC_NODE_PARAMS& params);
   CUgraphNode add_free(Nodes after, CUdeviceptr ptr);
   /// Adds an if, while or switch node with `count` bodies, which it returns.
@@ -85,6 +101,13 @@ class CUCORE_EXPORT GraphDefinition {
   [[nodiscard]] CUgraphConditionalHandle create_condition(unsigned default_value,
                                                           bool assign_default);
   void remove(CUgraphNode node);
+
+  /// Keeps `owner` alive as long as this graph, every graph made from it and every launch of those:
+  /// the driver counts. add_launch and the nodes of an Event do so by themselves; an address, a raw
+  /// handle or a callback's data has no owner the graph could know, so name it here.
+  CUuserObject keep(std::shared_ptr<void> owner);
+  /// The graph itself lets go of what keep() answered; graphs already made from it do not.
+  void forget(CUuserObject kept);
 
   [[nodiscard]] std::vector<CUgraphNode> nodes() const;
   [[nodiscard]] std::vector<std::pair<CUgraphNode, CUgraphNode>> edges() const;
@@ -125,6 +148,15 @@ CUCORE_EXPORT CUDA_MEMCPY3D memcpy_params(CUdeviceptr dst, CUdeviceptr src, std:
 CUCORE_EXPORT CUDA_MEMSET_NODE_PARAMS memset_params(const MemsetParams& params);
 /// Sets what a launch config says beyond grid and block (cluster, cooperation) on a kernel node.
 CUCORE_EXPORT void set_kernel_node_attributes(CUgraphNode node, const LaunchConfig& config);
+
+/// Drops what graphs have kept and no longer need. The driver says so on threads where CUDA must
+/// not be called, so the owners wait for this; closing a graph and keep() do it too.
+CUCORE_EXPORT void drop_forgotten();
+/// What the driver is given to say it no longer needs `data`, a std::shared_ptr<void>* made with
+/// new.
+CUCORE_EXPORT void CUDA_CB forget_owner(void* data);
+/// Called, on any thread, when something waits for drop_forgotten(); must not call CUDA.
+CUCORE_EXPORT void on_forgotten(void (*notify)());
 
 /// Captures what `work` queues on `stream` into a graph instead of running it.
 CUCORE_EXPORT GraphDefinition capture(StreamRef stream, const std::function<void()>& work);

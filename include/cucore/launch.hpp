@@ -64,6 +64,18 @@ struct Argument {
 inline Argument<CUdeviceptr> as_argument(const Buffer& buffer) { return {buffer.handle()}; }
 template <class T>
 requires(!std::same_as<T, Buffer>) Argument<T> as_argument(const T& value) { return {value}; }
+/// Calls `use(void** pointers)` with the addresses of copies of the arguments, after checking their
+/// number and sizes against the kernel's parameters.
+template <class Use, class... Args>
+void with_arguments(const Kernel& kernel, Use use, const Args&... args) {
+  const auto run = [&](auto... held) {
+    const std::array<std::size_t, sizeof...(held)> sizes{held.size...};
+    check_arguments(kernel, sizes.data(), sizes.size());
+    std::array<void*, sizeof...(held) + 1> pointers{static_cast<void*>(&held.value)..., nullptr};
+    use(pointers.data());
+  };
+  run(as_argument(args)...);
+}
 }  // namespace detail
 
 /// Starts a kernel with these arguments, after checking their number and sizes against the kernel's
@@ -71,13 +83,8 @@ requires(!std::same_as<T, Buffer>) Argument<T> as_argument(const T& value) { ret
 template <KernelArgument... Args>
 void launch(StreamRef stream, const LaunchConfig& config, const Kernel& kernel,
             const Args&... args) {
-  const auto run = [&](auto... held) {
-    const std::array<std::size_t, sizeof...(held)> sizes{held.size...};
-    detail::check_arguments(kernel, sizes.data(), sizes.size());
-    std::array<void*, sizeof...(held) + 1> pointers{static_cast<void*>(&held.value)..., nullptr};
-    launch_raw(stream, config, kernel, pointers.data());
-  };
-  run(detail::as_argument(args)...);
+  detail::with_arguments(
+      kernel, [&](void** pointers) { launch_raw(stream, config, kernel, pointers); }, args...);
 }
 
 }  // namespace cucore

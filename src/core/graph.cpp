@@ -10,11 +10,15 @@
 namespace cucore {
 
 detail::GraphBox::~GraphBox() {
-  if (owned && handle != nullptr && driver_is_loaded()) driver().cuGraphDestroy(handle);
+  if (!owned || handle == nullptr || !driver_is_loaded()) return;
+  driver().cuGraphDestroy(handle);
+  drop_forgotten();
 }
 
 detail::ExecBox::~ExecBox() {
-  if (handle != nullptr && driver_is_loaded()) driver().cuGraphExecDestroy(handle);
+  if (handle == nullptr || !driver_is_loaded()) return;
+  driver().cuGraphExecDestroy(handle);
+  drop_forgotten();
 }
 
 GraphDefinition GraphDefinition::create() {
@@ -35,6 +39,11 @@ GraphDefinition GraphDefinition::view(CUgraph handle, const GraphDefinition& par
   box->handle = handle;
   box->parent = parent.box_;
   return GraphDefinition{std::move(box)};
+}
+
+void GraphDefinition::own(CUgraph handle) noexcept {
+  box_->handle = handle;
+  box_->owned = handle != nullptr;
 }
 
 static CUcontext current_context() {

@@ -1,6 +1,7 @@
 // copy.cpp: copies in one, two and three dimensions, between memory and arrays, and between
 // devices.
 #include <algorithm>
+#include <cstddef>
 
 #include "runtime/format.hpp"
 
@@ -233,22 +234,21 @@ cudaError_t copy_arrays(cudaArray_t dst, std::size_t dx, std::size_t dy, cudaArr
 // ---------------------------------------------------------------------------------------------
 
 cudaError_t copy_3d(const cudaMemcpy3DParms* p) {
-  return run([=](const DriverTable& d) {
-    CUDA_MEMCPY3D c{};
-    if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const CUresult code = to_copy_3d(d, *p, &c);
-    return code != CUDA_SUCCESS ? code : d.cuMemcpy3D(&c);
-  });
+  return converted(to_copy_3d, p,
+                   [](const DriverTable& d, const CUDA_MEMCPY3D* c) { return d.cuMemcpy3D(c); });
 }
 
 cudaError_t copy_3d_async(const cudaMemcpy3DParms* p, cudaStream_t stream) {
-  return run([=](const DriverTable& d) {
-    CUDA_MEMCPY3D c{};
-    if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const CUresult code = to_copy_3d(d, *p, &c);
-    return code != CUDA_SUCCESS ? code : d.cuMemcpy3DAsync(&c, stream);
+  return converted(to_copy_3d, p, [=](const DriverTable& d, const CUDA_MEMCPY3D* c) {
+    return d.cuMemcpy3DAsync(c, stream);
   });
 }
+
+// A copy between devices is a copy that names contexts where the other has reserved fields.
+static_assert(sizeof(CUDA_MEMCPY3D) == sizeof(CUDA_MEMCPY3D_PEER) &&
+              offsetof(CUDA_MEMCPY3D, reserved0) == offsetof(CUDA_MEMCPY3D_PEER, srcContext) &&
+              offsetof(CUDA_MEMCPY3D, reserved1) == offsetof(CUDA_MEMCPY3D_PEER, dstContext) &&
+              offsetof(CUDA_MEMCPY3D, Depth) == offsetof(CUDA_MEMCPY3D_PEER, Depth));
 
 CUresult to_peer_copy(const DriverTable& d, const cudaMemcpy3DPeerParms& p,
                       CUDA_MEMCPY3D_PEER* out) {
@@ -263,46 +263,21 @@ CUresult to_peer_copy(const DriverTable& d, const cudaMemcpy3DPeerParms& p,
   plain.kind = cudaMemcpyDeviceToDevice;
   CUDA_MEMCPY3D c{};
   if (const CUresult code = to_copy_3d(d, plain, &c); code != CUDA_SUCCESS) return code;
-  *out = {};
-  out->srcXInBytes = c.srcXInBytes;
-  out->srcY = c.srcY;
-  out->srcZ = c.srcZ;
-  out->srcMemoryType = c.srcMemoryType;
-  out->srcDevice = c.srcDevice;
-  out->srcArray = c.srcArray;
-  out->srcPitch = c.srcPitch;
-  out->srcHeight = c.srcHeight;
-  out->dstXInBytes = c.dstXInBytes;
-  out->dstY = c.dstY;
-  out->dstZ = c.dstZ;
-  out->dstMemoryType = c.dstMemoryType;
-  out->dstDevice = c.dstDevice;
-  out->dstArray = c.dstArray;
-  out->dstPitch = c.dstPitch;
-  out->dstHeight = c.dstHeight;
-  out->WidthInBytes = c.WidthInBytes;
-  out->Height = c.Height;
-  out->Depth = c.Depth;
+  *out = std::bit_cast<CUDA_MEMCPY3D_PEER>(c);
   if (const CUresult code = primary_context(p.srcDevice, &out->srcContext); code != CUDA_SUCCESS)
     return code;
   return primary_context(p.dstDevice, &out->dstContext);
 }
 
 cudaError_t copy_3d_peer(const cudaMemcpy3DPeerParms* p) {
-  return run([=](const DriverTable& d) {
-    CUDA_MEMCPY3D_PEER c{};
-    if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const CUresult code = to_peer_copy(d, *p, &c);
-    return code != CUDA_SUCCESS ? code : d.cuMemcpy3DPeer(&c);
+  return converted(to_peer_copy, p, [](const DriverTable& d, const CUDA_MEMCPY3D_PEER* c) {
+    return d.cuMemcpy3DPeer(c);
   });
 }
 
 cudaError_t copy_3d_peer_async(const cudaMemcpy3DPeerParms* p, cudaStream_t stream) {
-  return run([=](const DriverTable& d) {
-    CUDA_MEMCPY3D_PEER c{};
-    if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const CUresult code = to_peer_copy(d, *p, &c);
-    return code != CUDA_SUCCESS ? code : d.cuMemcpy3DPeerAsync(&c, stream);
+  return converted(to_peer_copy, p, [=](const DriverTable& d, const CUDA_MEMCPY3D_PEER* c) {
+    return d.cuMemcpy3DPeerAsync(c, stream);
   });
 }
 

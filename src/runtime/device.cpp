@@ -43,6 +43,19 @@ cudaError_t set_device(int device) {
   });
 }
 
+/// The devices a thread that has chosen none may be put on: the first of the list is the one it
+/// gets.
+cudaError_t set_valid_devices(int* devices, int count) {
+  return query([=](const DriverTable& d) {
+    if (count < 0 || (count > 0 && devices == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+    for (int i = 0; i < count; ++i) {
+      if (const CUresult code = check_ordinal(d, devices[i]); code != CUDA_SUCCESS) return code;
+    }
+    choose_device(count > 0 ? devices[0] : 0);
+    return CUDA_SUCCESS;
+  });
+}
+
 cudaError_t get_device(int* device) {
   return query([=](const DriverTable&) {
     return device == nullptr ? CUDA_ERROR_INVALID_VALUE : current_device(device);
@@ -196,6 +209,7 @@ CUresult current_device(CUdevice* device) {
 void install_devices(RuntimeTable& t) {
   t.cudaGetDeviceCount = get_device_count;
   t.cudaSetDevice = set_device;
+  t.cudaSetValidDevices = set_valid_devices;
   t.cudaGetDevice = get_device;
   t.cudaInitDevice = init_device;
   t.cudaSetDeviceFlags = set_device_flags;

@@ -123,6 +123,7 @@ void install_forwards(RuntimeTable& t) {
   NEEDS_CONTEXT(cudaEGLStreamProducerDisconnect, cuEGLStreamProducerDisconnect)
   NEEDS_CONTEXT(cudaEventCreateFromEGLSync, cuEventCreateFromEGLSync)
   NEEDS_CONTEXT(cudaGLGetDevices, cuGLGetDevices)
+  QUERY(cudaVDPAUGetDevice, cuVDPAUGetDevice)
   // events
   NEEDS_CONTEXT(cudaEventCreateWithFlags, cuEventCreate)
   NEEDS_CONTEXT(cudaEventDestroy, cuEventDestroy)

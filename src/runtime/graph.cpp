@@ -7,8 +7,8 @@
 namespace cucore::rt {
 namespace {
 
-CUresult to_kernel(const cudaKernelNodeParams& in, CUDA_KERNEL_NODE_PARAMS* out) {
-  *out = {};
+CUresult to_kernel(const DriverTable&, const cudaKernelNodeParams& in,
+                   CUDA_KERNEL_NODE_PARAMS* out) {
   if (const CUresult code = function_of(in.func, &out->func); code != CUDA_SUCCESS) return code;
   out->gridDimX = in.gridDim.x;
   out->gridDimY = in.gridDim.y;
@@ -25,48 +25,41 @@ CUresult to_kernel(const cudaKernelNodeParams& in, CUDA_KERNEL_NODE_PARAMS* out)
 cudaError_t add_kernel(cudaGraphNode_t* node, cudaGraph_t graph,
                        const cudaGraphNode_t* dependencies, std::size_t count,
                        const cudaKernelNodeParams* params) {
-  return run([=](const DriverTable& d) {
-    CUDA_KERNEL_NODE_PARAMS p{};
-    if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const CUresult code = to_kernel(*params, &p);
-    return code != CUDA_SUCCESS ? code
-                                : d.cuGraphAddKernelNode(node, graph, dependencies, count, &p);
+  return converted(to_kernel, params, [=](const DriverTable& d, CUDA_KERNEL_NODE_PARAMS* p) {
+    return d.cuGraphAddKernelNode(node, graph, dependencies, count, p);
   });
+}
+
+void from_kernel(const CUDA_KERNEL_NODE_PARAMS& p, cudaKernelNodeParams* out) {
+  *out = {};
+  out->func = p.func != nullptr ? static_cast<void*>(p.func) : static_cast<void*>(p.kern);
+  out->gridDim = {p.gridDimX, p.gridDimY, p.gridDimZ};
+  out->blockDim = {p.blockDimX, p.blockDimY, p.blockDimZ};
+  out->sharedMemBytes = p.sharedMemBytes;
+  out->kernelParams = p.kernelParams;
+  out->extra = p.extra;
 }
 
 cudaError_t get_kernel(cudaGraphNode_t node, cudaKernelNodeParams* out) {
   return run([=](const DriverTable& d) {
     CUDA_KERNEL_NODE_PARAMS p{};
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult code = d.cuGraphKernelNodeGetParams(node, &p); code != CUDA_SUCCESS)
-      return code;
-    *out = {};
-    out->func = p.func != nullptr ? static_cast<void*>(p.func) : static_cast<void*>(p.kern);
-    out->gridDim = {p.gridDimX, p.gridDimY, p.gridDimZ};
-    out->blockDim = {p.blockDimX, p.blockDimY, p.blockDimZ};
-    out->sharedMemBytes = p.sharedMemBytes;
-    out->kernelParams = p.kernelParams;
-    out->extra = p.extra;
-    return CUDA_SUCCESS;
+    const CUresult code = d.cuGraphKernelNodeGetParams(node, &p);
+    if (code == CUDA_SUCCESS) from_kernel(p, out);
+    return code;
   });
 }
 
 cudaError_t set_kernel(cudaGraphNode_t node, const cudaKernelNodeParams* params) {
-  return run([=](const DriverTable& d) {
-    CUDA_KERNEL_NODE_PARAMS p{};
-    if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const CUresult code = to_kernel(*params, &p);
-    return code != CUDA_SUCCESS ? code : d.cuGraphKernelNodeSetParams(node, &p);
+  return converted(to_kernel, params, [=](const DriverTable& d, CUDA_KERNEL_NODE_PARAMS* p) {
+    return d.cuGraphKernelNodeSetParams(node, p);
   });
 }
 
 cudaError_t exec_set_kernel(cudaGraphExec_t exec, cudaGraphNode_t node,
                             const cudaKernelNodeParams* params) {
-  return run([=](const DriverTable& d) {
-    CUDA_KERNEL_NODE_PARAMS p{};
-    if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const CUresult code = to_kernel(*params, &p);
-    return code != CUDA_SUCCESS ? code : d.cuGraphExecKernelNodeSetParams(exec, node, &p);
+  return converted(to_kernel, params, [=](const DriverTable& d, CUDA_KERNEL_NODE_PARAMS* p) {
+    return d.cuGraphExecKernelNodeSetParams(exec, node, p);
   });
 }
 
@@ -79,20 +72,9 @@ CUcontext context(const DriverTable& d) {
   return current;
 }
 
-/// Runs `body` with the driver's form of a copy.
-template <class Body>
-cudaError_t with_copy(const cudaMemcpy3DParms* params, Body&& body) {
-  return run([&](const DriverTable& d) {
-    CUDA_MEMCPY3D c{};
-    if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const CUresult code = to_copy_3d(d, *params, &c);
-    return code != CUDA_SUCCESS ? code : body(d, &c);
-  });
-}
-
 cudaError_t add_copy(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
                      std::size_t count, const cudaMemcpy3DParms* params) {
-  return with_copy(params, [=](const DriverTable& d, const CUDA_MEMCPY3D* c) {
+  return converted(to_copy_3d, params, [=](const DriverTable& d, const CUDA_MEMCPY3D* c) {
     return d.cuGraphAddMemcpyNode(node, graph, dependencies, count, c, context(d));
   });
 }
@@ -113,7 +95,7 @@ cudaError_t get_copy(cudaGraphNode_t node, cudaMemcpy3DParms* out) {
   });
 }
 cudaError_t set_copy(cudaGraphNode_t node, const cudaMemcpy3DParms* params) {
-  return with_copy(params, [=](const DriverTable& d, const CUDA_MEMCPY3D* c) {
+  return converted(to_copy_3d, params, [=](const DriverTable& d, const CUDA_MEMCPY3D* c) {
     return d.cuGraphMemcpyNodeSetParams(node, c);
   });
 }
@@ -126,7 +108,7 @@ cudaError_t set_copy_1d(cudaGraphNode_t node, void* dst, const void* src, std::s
 }
 cudaError_t exec_set_copy(cudaGraphExec_t exec, cudaGraphNode_t node,
                           const cudaMemcpy3DParms* params) {
-  return with_copy(params, [=](const DriverTable& d, const CUDA_MEMCPY3D* c) {
+  return converted(to_copy_3d, params, [=](const DriverTable& d, const CUDA_MEMCPY3D* c) {
     return d.cuGraphExecMemcpyNodeSetParams(exec, node, c, context(d));
   });
 }
@@ -177,7 +159,7 @@ CUresult to_node(const DriverTable& d, const cudaGraphNodeParams& in, CUgraphNod
       plain.kernelParams = k.kernelParams;
       plain.extra = k.extra;
       CUDA_KERNEL_NODE_PARAMS p{};
-      if (const CUresult code = to_kernel(plain, &p); code != CUDA_SUCCESS) return code;
+      if (const CUresult code = to_kernel(d, plain, &p); code != CUDA_SUCCESS) return code;
       static_assert(sizeof p == sizeof out->kernel);
       std::memcpy(static_cast<void*>(&out->kernel), &p, sizeof p);
       return CUDA_SUCCESS;
@@ -218,22 +200,50 @@ cudaError_t add_node(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNo
   });
 }
 
-cudaError_t set_node(cudaGraphNode_t node, cudaGraphNodeParams* params) {
+/// The other way round. What a kernel's or a copy's parameters point to is the driver's.
+void from_node(const DriverTable& d, const CUgraphNodeParams& in, cudaGraphNodeParams* out) {
+  std::memcpy(static_cast<void*>(out), &in, sizeof *out);
+  if (out->type == cudaGraphNodeTypeKernel) {
+    CUDA_KERNEL_NODE_PARAMS p{};
+    std::memcpy(static_cast<void*>(&p), &in.kernel, sizeof p);
+    cudaKernelNodeParams plain{};
+    from_kernel(p, &plain);
+    cudaKernelNodeParamsV2& k = out->kernel;
+    std::memset(static_cast<void*>(&k), 0, sizeof k);
+    k.func = plain.func;
+    k.gridDim = plain.gridDim;
+    k.blockDim = plain.blockDim;
+    k.sharedMemBytes = plain.sharedMemBytes;
+    k.kernelParams = plain.kernelParams;
+    k.extra = plain.extra;
+  } else if (out->type == cudaGraphNodeTypeMemcpy) {
+    std::memset(static_cast<void*>(&out->memcpy), 0, sizeof out->memcpy);
+    out->memcpy.flags = in.memcpy.flags;
+    from_copy_3d(d, in.memcpy.copyParams, &out->memcpy.copyParams);
+  }
+}
+
+cudaError_t get_node(cudaGraphNode_t node, cudaGraphNodeParams* out) {
   return run([=](const DriverTable& d) {
-    if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUgraphNodeParams p{};
-    const CUresult code = to_node(d, *params, &p);
-    return code != CUDA_SUCCESS ? code : d.cuGraphNodeSetParams(node, &p);
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const CUresult code = d.cuGraphNodeGetParams(node, &p);
+    if (code == CUDA_SUCCESS) from_node(d, p, out);
+    return code;
   });
 }
 
+cudaError_t set_node(cudaGraphNode_t node, cudaGraphNodeParams* params) {
+  return converted(
+      to_node, static_cast<const cudaGraphNodeParams*>(params),
+      [=](const DriverTable& d, CUgraphNodeParams* p) { return d.cuGraphNodeSetParams(node, p); });
+}
+
 cudaError_t exec_set_node(cudaGraphExec_t exec, cudaGraphNode_t node, cudaGraphNodeParams* params) {
-  return run([=](const DriverTable& d) {
-    if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUgraphNodeParams p{};
-    const CUresult code = to_node(d, *params, &p);
-    return code != CUDA_SUCCESS ? code : d.cuGraphExecNodeSetParams(exec, node, &p);
-  });
+  return converted(to_node, static_cast<const cudaGraphNodeParams*>(params),
+                   [=](const DriverTable& d, CUgraphNodeParams* p) {
+                     return d.cuGraphExecNodeSetParams(exec, node, p);
+                   });
 }
 
 cudaError_t conditional_handle(cudaGraphConditionalHandle* handle, cudaGraph_t graph,
@@ -261,6 +271,7 @@ void install_graphs(RuntimeTable& t) {
   t.cudaGraphAddMemsetNode = add_set;
   t.cudaGraphExecMemsetNodeSetParams = exec_set_set;
   t.cudaGraphAddNode = add_node;
+  t.cudaGraphNodeGetParams = get_node;
   t.cudaGraphNodeSetParams = set_node;
   t.cudaGraphExecNodeSetParams = exec_set_node;
   t.cudaGraphConditionalHandleCreate = conditional_handle;

@@ -55,6 +55,18 @@ cudaError_t run(Body&& body) noexcept {
   });
 }
 
+/// Runs `body` with the driver's form of what the runtime API was given.
+template <class Given, class Native, class Body>
+cudaError_t converted(CUresult (*convert)(const DriverTable&, const Given&, Native*),
+                      const Given* given, Body&& body) noexcept {
+  return run([&](const DriverTable& d) {
+    if (given == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    Native native{};
+    const CUresult code = convert(d, *given, &native);
+    return code != CUDA_SUCCESS ? code : body(d, &native);
+  });
+}
+
 /// A runtime argument as the driver's: handles, pointers and enums have the same representation,
 /// and so do the structs (checked where both are known).
 template <class To, class From>
@@ -105,5 +117,6 @@ void install_streams(RuntimeTable& table);
 void install_graphs(RuntimeTable& table);
 void install_pools(RuntimeTable& table);
 void install_executions(RuntimeTable& table);
+void install_symbols(RuntimeTable& table);
 
 }  // namespace cucore::rt

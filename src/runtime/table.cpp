@@ -41,6 +41,7 @@ RuntimeTable make_table() {
   install_graphs(table);
   install_pools(table);
   install_executions(table);
+  install_symbols(table);
   return table;
 }
 

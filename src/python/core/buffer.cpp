@@ -1,6 +1,7 @@
 // buffer.cpp: cuda.core.Buffer.
 #include <cstring>
 
+#include "arguments.hpp"
 #include "dlpack.hpp"
 #include "py_buffer.hpp"
 
@@ -204,6 +205,20 @@ bool copy_with_options(PyObject* self, PyObject* other, PyObject* stream, PyObje
   return true;
 }
 
+/// A captured copy or fill runs later, so the graph keeps both sides; `other` may be null.
+void retain_if_captured(PyObject* stream, PyObject* self, PyObject* other) {
+  static PyTypeObject* const type = reinterpret_cast<PyTypeObject*>(nb::type<Stream>().ptr());
+  if (Py_TYPE(stream) == type) return;
+  nb::object held = nb::none();
+  if (other != nullptr) {
+    held =
+        buffer_of(other) != nullptr ? nb::borrow(other) : nb::steal(PyMemoryView_FromObject(other));
+    if (!held.is_valid()) throw nb::python_error();
+  }
+  PyObject* const things[] = {self, held.ptr()};
+  retain_in_graph(stream, things, 2);
+}
+
 PyObject* buffer_copy_from(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
                            PyObject* kwnames) {
   static const Names<3> names{"src", "stream", "options"};
@@ -216,6 +231,7 @@ PyObject* buffer_copy_from(PyObject* self, PyObject* const* args, Py_ssize_t nar
     PyBuffer& source = open_buffer(given[0]);
     if (!copy_with_options(self, given[0], given[1], given[2], false))
       target.buffer.copy_from(source.buffer, stream);
+    retain_if_captured(given[1], self, given[0]);
     Py_RETURN_NONE;
   }
   const HostView view{given[0], false, "copy_from"};
@@ -227,6 +243,7 @@ PyObject* buffer_copy_from(PyObject* self, PyObject* const* args, Py_ssize_t nar
     nb::gil_scoped_release release;  // a pageable source is read before the call returns
     target.buffer.copy_from(bytes, stream);
   }
+  retain_if_captured(given[1], self, given[0]);
   Py_RETURN_NONE;
 }
 
@@ -258,6 +275,7 @@ PyObject* buffer_copy_to(PyObject* self, PyObject* const* args, Py_ssize_t nargs
     if (!copy_with_options(self, target.ptr(), given[1], given[2], true)) {
       into.buffer.copy_from(source.buffer, stream);
     }
+    retain_if_captured(given[1], self, target.ptr());
     return target.release().ptr();
   }
   const HostView view{target.ptr(), true, "copy_to"};
@@ -268,6 +286,7 @@ PyObject* buffer_copy_to(PyObject* self, PyObject* const* args, Py_ssize_t nargs
   }
   // Pageable memory has no owner the device could wait for: it is filled when this returns.
   if (!stream.is_capturing() && is_pageable(bytes.data())) sync_stream(stream.handle());
+  retain_if_captured(given[1], self, target.ptr());
   return target.release().ptr();
 }
 
@@ -288,6 +307,7 @@ PyObject* buffer_fill(PyObject* self, PyObject* const* args, Py_ssize_t nargs, P
       throw nb::python_error();
     }
     target.buffer.fill(static_cast<unsigned char>(value), stream);
+    retain_if_captured(given[1], self, nullptr);
     Py_RETURN_NONE;
   }
   if (PyObject_CheckBuffer(given[0]) == 0) {
@@ -297,6 +317,7 @@ PyObject* buffer_fill(PyObject* self, PyObject* const* args, Py_ssize_t nargs, P
   }
   const HostView view{given[0], false, "fill"};
   target.buffer.fill(view.bytes(), stream);
+  retain_if_captured(given[1], self, nullptr);
   Py_RETURN_NONE;
 }
 

@@ -365,7 +365,7 @@ void bind_device(nb::module_& m) {
       [](nb::handle d) {
         const Context& context = bound_context(device_of(d.ptr()));
         return helper("cuda.core.graph", "GraphBuilder")
-            .attr("_init")(wrap(Stream::create(context)), true);
+            .attr("_init")(wrap(Stream::create(context)));
       },
       "Start capturing work into a graph.");
   cls.def(

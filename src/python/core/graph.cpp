@@ -12,9 +12,61 @@
 namespace cucore::python {
 namespace {
 
+/// A graph to launch. What its nodes use is kept by the driver, except what node updates brought.
 struct PyGraph {
   Graph graph;
-  nb::object keep;  // what the nodes use: buffers, kernels, callbacks
+  nb::object updates{};  // a dict, by node: what its last update named; null before the first
+  Stream last{};         // where it was launched last, once there are updates
+  std::vector<std::pair<Event, nb::object>>
+      retired{};  // replaced while a launch might still use it
+
+  explicit PyGraph(Graph&& made) : graph{std::move(made)} {}
+  PyGraph(PyGraph&&) = default;
+  ~PyGraph() { close(); }
+
+  /// What a node uses from the next launch on, or null.
+  void keep(std::size_t node, nb::handle things) {
+    std::erase_if(retired, [](const auto& pair) { return !is_pending(pair.first); });
+    if (!updates.is_valid()) updates = nb::dict();
+    nb::dict all = nb::borrow<nb::dict>(updates);
+    nb::object key = nb::int_(node);
+    if (all.contains(key)) retire(all[key]);
+    all[key] = things;
+  }
+  /// The whole graph was given new parameters: nothing of the updates is used by launches to come.
+  void forget_updates() {
+    if (updates.is_valid()) retire(std::exchange(updates, nb::object{}));
+  }
+  void close() {
+    if (graph.handle() == nullptr) return;
+    forget_updates();
+    for (auto& [event, things] : retired) {
+      if (is_pending(event)) keep_until_done(std::move(things));
+    }
+    retired.clear();
+    last = Stream{};
+    nb::gil_scoped_release release;  // a destroyed graph may wait for a callback that wants the GIL
+    graph.close();
+  }
+
+ private:
+  static bool is_pending(const Event& event) noexcept {
+    return driver().cuEventQuery(event.handle()) == CUDA_ERROR_NOT_READY;
+  }
+  void retire(nb::object things) noexcept {
+    if (last.is_closed()) return;
+    try {
+      if (!last.is_capturing()) retired.emplace_back(last.record(), std::move(things));
+    } catch (const CUDAError&) {
+      // The context is lost, and with it the launch that could have used them.
+    }
+  }
+  /// The driver lets go of things once the last launch is done.
+  void keep_until_done(nb::object things) const {
+    auto* owner = new std::shared_ptr<void>{keep_alive(std::move(things))};
+    const CUresult code = driver().cuLaunchHostFunc(last.handle(), &forget_owner, owner);
+    if (code != CUDA_SUCCESS) forget_owner(owner);
+  }
 };
 
 using Handles = std::vector<std::size_t>;
@@ -72,14 +124,31 @@ MemsetParams memset_of(std::size_t dst, unsigned value, unsigned element_size, s
   return {dst, pitch, value, element_size, width, height};
 }
 
+// The collector sees what updates named, so that a callback that holds its own graph can go.
+int graph_traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (!nb::inst_ready(nb::handle{self})) return 0;
+  const PyGraph& graph = self_of<PyGraph>(self);
+  Py_VISIT(graph.updates.ptr());
+  for (const auto& [event, things] : graph.retired) Py_VISIT(things.ptr());
+  return 0;
+}
+int graph_clear(PyObject* self) {
+  PyGraph& graph = self_of<PyGraph>(self);
+  graph.close();
+  return 0;
+}
+
 PyObject* graph_launch(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   static const Names<1> names{"stream"};
   std::array<PyObject*, 1> given;
   parse("launch", names, 1, 1, args, nargs, kwnames, given);
   Stream storage;
   const Stream& stream = stream_argument(given[0], "launch", storage);
-  const Graph& graph = self_of<PyGraph>(self).graph;
+  PyGraph& held = self_of<PyGraph>(self);
+  const Graph& graph = held.graph;
   if (graph.handle() == nullptr) throw InvalidStateError("the graph is closed");
+  if (held.updates.is_valid()) held.last = stream;
   {
     nb::gil_scoped_release release;
     graph.launch(stream);
@@ -106,13 +175,16 @@ void bind_definition(nb::module_& m) {
   using D = GraphDefinition;
   nb::class_<D> cls(m, "_GraphDef", nb::is_weak_referenceable());
   cls.def_static("create", &D::create);
-  cls.def_static("adopt", [](std::size_t h) { return D::adopt(reinterpret_cast<CUgraph>(h)); });
   cls.def_static("view", [](std::size_t h, const D& parent) {
     return D::view(reinterpret_cast<CUgraph>(h), parent);
   });
   cls.def_static("borrow",
                  [](std::size_t h) { return D::view(reinterpret_cast<CUgraph>(h), D{}); });
+  cls.def("own", [](D& d, std::size_t h) { d.own(reinterpret_cast<CUgraph>(h)); });
   cls.def_prop_ro("handle", [](const D& d) { return number(d.handle()); });
+  cls.def("keep",
+          [](D& d, nb::object things) { return number(d.keep(keep_alive(std::move(things)))); });
+  cls.def("forget", [](D& d, std::size_t kept) { d.forget(reinterpret_cast<CUuserObject>(kept)); });
   cls.def("add_empty",
           [](D& d, const Handles& after) { return number(d.add_empty(nodes_of(after))); });
   cls.def("add_kernel", [](D& d, const Handles& after, const LaunchConfig& config,
@@ -142,10 +214,10 @@ void bind_definition(nb::module_& m) {
     return number(d.add_child(nodes_of(after), child));
   });
   cls.def("add_event_record", [](D& d, const Handles& after, const Event& event) {
-    return number(d.add_event_record(nodes_of(after), event));
+    return number(d.add_event_record(nodes_of(after), EventRef{event.handle()}));
   });
   cls.def("add_event_wait", [](D& d, const Handles& after, const Event& event) {
-    return number(d.add_event_wait(nodes_of(after), event));
+    return number(d.add_event_wait(nodes_of(after), EventRef{event.handle()}));
   });
   cls.def("add_alloc", [](D& d, const Handles& after, std::size_t size, int type, int location_type,
                           int location_id, const std::vector<int>& peers) {
@@ -195,8 +267,7 @@ void bind_definition(nb::module_& m) {
   });
   cls.def(
       "instantiate",
-      [](const D& d, bool auto_free, nb::handle upload, bool device_launch, bool priority,
-         nb::object keep) {
+      [](const D& d, bool auto_free, nb::handle upload, bool device_launch, bool priority) {
         GraphCompleteOptions options;
         options.auto_free_on_launch = auto_free;
         Stream storage;
@@ -206,9 +277,9 @@ void bind_definition(nb::module_& m) {
         }
         options.device_launch = device_launch;
         options.use_node_priority = priority;
-        return wrap(PyGraph{d.instantiate(options), std::move(keep)});
+        return wrap(PyGraph{d.instantiate(options)});
       },
-      "auto_free"_a, "upload"_a.none(), "device_launch"_a, "priority"_a, "keep"_a);
+      "auto_free"_a, "upload"_a.none(), "device_launch"_a, "priority"_a);
   cls.def("debug_dot_print", &D::debug_dot_print);
 }
 
@@ -378,8 +449,11 @@ void bind_capture(nb::module_& m) {
 }
 
 void bind_exec(nb::module_& m) {
+  static PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&graph_traverse)},
+                                {Py_tp_clear, reinterpret_cast<void*>(&graph_clear)},
+                                {0, nullptr}};
   nb::class_<PyGraph> cls(
-      m, "Graph", nb::is_weak_referenceable(),
+      m, "Graph", nb::is_weak_referenceable(), nb::type_slots(slots),
       "A graph ready to launch: made by GraphBuilder.complete() or GraphDefinition.instantiate().");
   nb::setattr(cls, "__module__", nb::str("cuda.core.graph"));
   def_fast<graph_launch>(cls, "launch",
@@ -388,13 +462,7 @@ void bind_exec(nb::module_& m) {
       cls, "upload",
       "upload($self, stream)\n--\n\nMake the device ready, so that the first launch is as fast as "
       "the others.");
-  cls.def(
-      "close",
-      [](PyGraph& g) {
-        g.graph.close();
-        g.keep.reset();
-      },
-      "Give the graph up; does nothing the second time.");
+  cls.def("close", &PyGraph::close, "Give the graph up; does nothing the second time.");
   cls.def_prop_ro(
       "is_closed", [](const PyGraph& g) { return g.graph.handle() == nullptr; },
       "True after close().");
@@ -402,16 +470,13 @@ void bind_exec(nb::module_& m) {
       "handle",
       [](const PyGraph& g) { return driver_object("CUgraphExec", number(g.graph.handle())); },
       "The driver's handle, for cuda.bindings.");
-  cls.def_prop_ro("_keep", [](const PyGraph& g) -> nb::object {
-    return g.keep.is_valid() ? g.keep : nb::none();
-  });
   cls.def(
       "update",
       [](PyGraph& g, nb::handle source) {
         nb::object definition =
             nb::module_::import_("cuda.core.graph").attr("_definition_of")(source);
         g.graph.update(nb::cast<const GraphDefinition&>(definition.attr("_def")));
-        g.keep = nb::make_tuple(g.keep, definition.attr("_state"));
+        g.forget_updates();
       },
       "source"_a, "Take the parameters of a graph of the same shape over.");
   cls.def(
@@ -472,8 +537,7 @@ void bind_exec(nb::module_& m) {
     CUCORE_CALL(cuGraphNodeGetEnabled(exec_of(g), node(n), &on));
     return on != 0;
   });
-  cls.def("_also_keep",
-          [](PyGraph& g, nb::object more) { g.keep = nb::make_tuple(g.keep, std::move(more)); });
+  cls.def("_keep", &PyGraph::keep, "node"_a, "things"_a.none());
   cls.def(
       "__eq__",
       [](const PyGraph& a, nb::handle other) -> nb::object {
@@ -492,7 +556,19 @@ void bind_exec(nb::module_& m) {
 
 }  // namespace
 
+/// On a thread of the driver, where nothing can be dropped: the interpreter's main thread will.
+static void drop_soon() {
+  if (Py_IsInitialized() == 0) return;
+  Py_AddPendingCall(
+      [](void*) {
+        drop_forgotten();
+        return 0;
+      },
+      nullptr);  // refused when many wait already, one of which will do it
+}
+
 void bind_graph(nb::module_& m) {
+  on_forgotten(&drop_soon);
   bind_definition(m);
   bind_nodes(m);
   bind_capture(m);

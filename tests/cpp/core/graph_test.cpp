@@ -1,6 +1,9 @@
 // graph_test.cpp: work described once and launched many times.
 #include "cucore/graph.hpp"
 
+#include <chrono>
+#include <thread>
+
 #include "support.hpp"
 
 namespace cucore {
@@ -64,6 +67,60 @@ TEST_F(GraphTest, NodesAreAddedByHand) {
   graph.launch(stream_);
   graph.launch(stream_);
   EXPECT_EQ(value(), 10);
+}
+
+TEST_F(GraphTest, LaunchesAreAddedWithCheckedArgumentsAndKeepTheirCode) {
+  GraphDefinition definition = GraphDefinition::create();
+  const LaunchConfig one{.grid = {1}, .block = {1}};
+  EXPECT_THROW(definition.add_launch({}, one, code_->get_kernel("add_value"), buffer_),
+               std::invalid_argument);
+  definition.add_launch({}, one, code_->get_kernel("add_value"), buffer_, 5, 1u);
+  code_.reset();  // the graph holds what it needs
+  const Graph graph = definition.instantiate();
+  definition = {};
+  graph.launch(stream_);
+  EXPECT_EQ(value(), 5);
+}
+
+TEST_F(GraphTest, KeepsAnOwnerAsLongAsAnyGraphMadeFromIt) {
+  auto owner = std::make_shared<int>(1);
+  const std::weak_ptr<int> watched = owner;
+  GraphDefinition definition = GraphDefinition::create();
+  definition.add_empty({});
+  definition.keep(std::move(owner));
+  Graph graph = definition.instantiate();
+  definition = {};
+  graph.launch(stream_);
+  stream_.sync();
+  EXPECT_FALSE(watched.expired());
+  graph.close();
+  for (int i = 0; i < 1000 && !watched.expired(); ++i) {  // the driver may say so on another thread
+    drop_forgotten();
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }
+  EXPECT_TRUE(watched.expired());
+}
+
+TEST_F(GraphTest, ForgetsAnOwnerItIsToldToForget) {
+  auto owner = std::make_shared<int>(1);
+  const std::weak_ptr<int> watched = owner;
+  GraphDefinition definition = GraphDefinition::create();
+  const CUuserObject kept = definition.keep(std::move(owner));
+  EXPECT_FALSE(watched.expired());
+  definition.forget(kept);
+  EXPECT_TRUE(watched.expired());
+}
+
+TEST_F(GraphTest, EventsLiveAsLongAsTheNodesThatRecordThem) {
+  GraphDefinition definition = GraphDefinition::create();
+  Event event = stream_.record();
+  const EventRef seen = event;
+  definition.add_event_record({}, event);
+  event.close();
+  const Graph graph = definition.instantiate();
+  graph.launch(stream_);
+  stream_.sync();
+  EXPECT_TRUE(seen.is_done());
 }
 
 }  // namespace

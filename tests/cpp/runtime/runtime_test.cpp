@@ -24,7 +24,9 @@ TEST(Runtime, HasAnEntryForEveryFunction) {
 
 TEST(Runtime, AFunctionThatIsNotThereSaysNotSupported) {
   rt.cudaGetLastError();
-  EXPECT_EQ(rt.cudaSetValidDevices(nullptr, 0), cudaErrorNotSupported);
+  EXPECT_EQ(
+      rt.cudaStreamBeginRecaptureToGraph(nullptr, cudaStreamCaptureModeRelaxed, nullptr, nullptr),
+      cudaErrorNotSupported);
   EXPECT_EQ(rt.cudaGetLastError(), cudaErrorNotSupported);
 }
 
@@ -51,6 +53,64 @@ TEST(Runtime, KeepsTheLastErrorPerThreadUntilItIsRead) {
   EXPECT_EQ(rt.cudaPeekAtLastError(), cudaErrorInvalidDevice);
   EXPECT_EQ(rt.cudaGetLastError(), cudaErrorInvalidDevice);
   EXPECT_EQ(rt.cudaGetLastError(), cudaSuccess);
+}
+
+TEST(Runtime, KnowsNoSymbolsOfTheHostProgram) {
+  rt.cudaGetLastError();
+  static int shadow = 0;
+  void* address = nullptr;
+  std::size_t size = 0;
+  EXPECT_EQ(rt.cudaGetSymbolAddress(&address, &shadow), cudaErrorInvalidSymbol);
+  EXPECT_EQ(rt.cudaGetSymbolSize(&size, &shadow), cudaErrorInvalidSymbol);
+  EXPECT_EQ(rt.cudaMemcpyToSymbol(&shadow, &size, 4, 0, cudaMemcpyHostToDevice),
+            cudaErrorInvalidSymbol);
+  EXPECT_EQ(rt.cudaGetLastError(), cudaErrorInvalidSymbol);
+}
+
+TEST(Runtime, PutsAThreadOnTheFirstValidDevice) {
+  std::thread([] {
+    int list[] = {0}, wrong[] = {4711}, device = -1;
+    EXPECT_EQ(rt.cudaSetValidDevices(wrong, 1), cudaErrorInvalidDevice);
+    EXPECT_EQ(rt.cudaSetValidDevices(list, 1), cudaSuccess);
+    EXPECT_EQ(rt.cudaGetDevice(&device), cudaSuccess);
+    EXPECT_EQ(device, 0);
+  }).join();
+}
+
+TEST(Runtime, ReadsTheParametersOfNodesBack) {
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(rt.cudaGraphCreate(&graph, 0), cudaSuccess);
+  void *a = nullptr, *b = nullptr;
+  ASSERT_EQ(rt.cudaMalloc(&a, 64), cudaSuccess);
+  ASSERT_EQ(rt.cudaMalloc(&b, 64), cudaSuccess);
+  cudaGraphNode_t copy = nullptr, set = nullptr;
+  ASSERT_EQ(
+      rt.cudaGraphAddMemcpyNode1D(&copy, graph, nullptr, 0, b, a, 64, cudaMemcpyDeviceToDevice),
+      cudaSuccess);
+  cudaMemsetParams fill{};
+  fill.dst = a;
+  fill.value = 7;
+  fill.elementSize = 1;
+  fill.width = 64;
+  fill.height = 1;
+  ASSERT_EQ(rt.cudaGraphAddMemsetNode(&set, graph, nullptr, 0, &fill), cudaSuccess);
+  cudaGraphNodeParams read{};
+  const cudaError_t code = rt.cudaGraphNodeGetParams(copy, &read);
+  if (code == cudaErrorNotSupported || code == cudaErrorSymbolNotFound) {
+    GTEST_SKIP() << "the driver is older than CUDA 13.2";
+  }
+  ASSERT_EQ(code, cudaSuccess);
+  EXPECT_EQ(read.type, cudaGraphNodeTypeMemcpy);
+  EXPECT_EQ(read.memcpy.copyParams.dstPtr.ptr, b);
+  EXPECT_EQ(read.memcpy.copyParams.srcPtr.ptr, a);
+  EXPECT_EQ(read.memcpy.copyParams.extent.width, 64u);
+  ASSERT_EQ(rt.cudaGraphNodeGetParams(set, &read), cudaSuccess);
+  EXPECT_EQ(read.type, cudaGraphNodeTypeMemset);
+  EXPECT_EQ(read.memset.dst, a);
+  EXPECT_EQ(read.memset.value, 7u);
+  EXPECT_EQ(rt.cudaGraphDestroy(graph), cudaSuccess);
+  EXPECT_EQ(rt.cudaFree(a), cudaSuccess);
+  EXPECT_EQ(rt.cudaFree(b), cudaSuccess);
 }
 
 TEST(Runtime, CopiesThereAndBackInEveryDirection) {
@@ -115,7 +175,8 @@ TEST(Runtime, TheExecutionContextOfADeviceIsOneAndMakesStreams) {
   EXPECT_EQ(rt.cudaStreamDestroy(stream), cudaSuccess);
   EXPECT_EQ(rt.cudaExecutionCtxDestroy(first), cudaErrorInvalidValue);
   int not_a_context = 0;
-  EXPECT_EQ(rt.cudaExecutionCtxGetDevice(&device, reinterpret_cast<cudaExecutionContext_t>(&not_a_context)),
+  EXPECT_EQ(rt.cudaExecutionCtxGetDevice(&device,
+                                         reinterpret_cast<cudaExecutionContext_t>(&not_a_context)),
             cudaErrorInvalidResourceHandle);
   rt.cudaGetLastError();
 }

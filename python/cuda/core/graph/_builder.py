@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from .. import _core
 from .._core import Graph
-from ._definition import GraphCondition, GraphDefinition, _definition_of, _State, host_function
+from .._errors import CUDAError
+from ._definition import GraphCondition, GraphDefinition, _definition_of, host_function
 from ._options import GraphCompleteOptions, GraphDebugPrintOptions
 
 _MODES = {"global": 0, "thread_local": 1, "relaxed": 2}
@@ -26,13 +28,11 @@ class GraphBuilder:
 
     __slots__ = (
         "__weakref__",
-        "_body",
         "_definition",
+        "_held",
         "_kind",
-        "_owns_stream",
         "_parent",
         "_phase",
-        "_state",
         "_stream",
     )
 
@@ -40,20 +40,21 @@ class GraphBuilder:
         raise RuntimeError("a GraphBuilder comes from create_graph_builder() of a Device or a Stream")
 
     @classmethod
-    def _init(cls, stream: Any, owns_stream: bool = False) -> GraphBuilder:
-        return cls._make(stream, owns_stream, "primary")
+    def _init(cls, stream: Any) -> GraphBuilder:
+        return cls._make(stream, "primary")
 
     @classmethod
-    def _make(cls, stream: Any, owns_stream: bool, kind: str, parent: Any = None, body: Any = None) -> GraphBuilder:
+    def _make(
+        cls, stream: Any, kind: str, parent: GraphBuilder | None = None, body: GraphDefinition | None = None
+    ) -> GraphBuilder:
         self = cls.__new__(cls)
         self._stream = stream
-        self._owns_stream = owns_stream
         self._kind = kind  # primary, forked (from split) or body (of a conditional node)
         self._parent = parent
-        self._body = body
-        self._definition = None
-        self._state = body._state if body is not None else parent._state if kind == "forked" else _State()
         self._phase = "building" if kind == "forked" else "new"
+        self._definition = parent._definition if parent is not None and kind == "forked" else body
+        # What the graph keeps alive: one list for the whole, which the driver holds through the graph.
+        self._held: list[Any] = parent._held if parent is not None else []
         return self
 
     # ---- what other calls need
@@ -66,7 +67,7 @@ class GraphBuilder:
     def _retain(self, things: Any) -> None:
         """Keep what a captured call used as long as the graph."""
         if self._phase == "building":
-            self._state.extra.append(things)
+            self._held.append(things)
 
     def _check_open(self) -> None:
         if self._phase == "closed":
@@ -81,7 +82,7 @@ class GraphBuilder:
         self._check_open()
         if self._phase == "building":
             raise RuntimeError("the graph is still being built: call end_building() first")
-        if self._definition is None:
+        if self._phase != "ended" or self._definition is None:
             raise RuntimeError("nothing was built: call begin_building(), queue work, and call end_building()")
         return self._definition
 
@@ -112,11 +113,8 @@ class GraphBuilder:
     @property
     def graph_definition(self) -> GraphDefinition:
         """The graph as nodes; while building, what has been captured so far."""
-        if self._phase == "building":
-            if self._body is not None:
-                return self._body
-            handle = _core.capture_info(self._stream)[2]
-            return GraphDefinition._wrap(_core._GraphDef.borrow(handle), self._state)
+        if self._phase == "building" and self._definition is not None:
+            return self._definition
         return self._built()
 
     # ---- building
@@ -133,12 +131,13 @@ class GraphBuilder:
         number = _MODES.get("relaxed" if mode is None else str(mode))
         if number is None:
             raise ValueError(f"mode must be one of {', '.join(_MODES)}, not {mode!r}")
-        if self._body is not None:
-            _core.capture_begin_to(self._stream, self._body._def.handle, number)
+        if self._kind == "body" and self._definition is not None:
+            _core.capture_begin_to(self._stream, self._definition._def.handle, number)
         else:
-            self._state = _State()
-            self._definition = None
             _core.capture_begin(self._stream, number)
+            self._held = []
+            self._definition = GraphDefinition._wrap(_core._GraphDef.borrow(_core.capture_info(self._stream)[2]))
+            self._definition._def.keep(self._held)
         self._phase = "building"
         return self
 
@@ -148,15 +147,18 @@ class GraphBuilder:
         if self._kind == "forked":
             raise RuntimeError("a builder that split() made ends by GraphBuilder.join()")
         self._phase = "ended"
+        definition = self._definition
+        assert definition is not None
         try:
             handle = _core.capture_end(self._stream)
         except Exception:
             self._phase = "new" if self._kind == "primary" else "closed"
+            self._definition = None
+            if self._kind == "primary":
+                definition._def.own(0)  # the driver has destroyed it
             raise
-        if self._body is not None:
-            self._definition = self._body
-        else:
-            self._definition = GraphDefinition._wrap(_core._GraphDef.adopt(handle), self._state)
+        if self._kind == "primary":
+            definition._def.own(handle)
         return self
 
     def complete(self, options: GraphCompleteOptions | None = None) -> Graph:
@@ -179,14 +181,13 @@ class GraphBuilder:
         graph, after = self._captured()
         node = graph.add_child(after, definition._def)
         _core.capture_continue_after(self._stream, [node])
-        self._retain((definition._state, tuple(definition._state.keep.values())))
 
     add_child = embed
 
     def _captured(self) -> tuple[Any, list[int]]:
-        """The graph of the driver that is being captured, and the nodes that come before what is next."""
-        _, _, handle, after = _core.capture_info(self._stream)
-        return _core._GraphDef.borrow(handle), after
+        """The graph that is being captured, and the nodes that come before what is next."""
+        assert self._definition is not None
+        return self._definition._def, _core.capture_info(self._stream)[3]
 
     # ---- branches
 
@@ -200,7 +201,7 @@ class GraphBuilder:
         for _ in range(count - 1):
             stream = self._stream.context.create_stream()
             stream.wait(event)
-            branches.append(GraphBuilder._make(stream, True, "forked", parent=self))
+            branches.append(GraphBuilder._make(stream, "forked", parent=self))
         return tuple(branches)
 
     @staticmethod
@@ -219,8 +220,7 @@ class GraphBuilder:
 
     def _finish_branch(self) -> None:
         self._phase = "closed"
-        if self._owns_stream:
-            self._state.extra.append(self._stream)  # stays until the capture has ended
+        self._held.append(self._stream)  # stays until the capture has ended
         self._stream = None
 
     # ---- conditions
@@ -230,7 +230,7 @@ class GraphBuilder:
         self._check_building()
         graph, _ = self._captured()
         value = graph.create_condition(default_value or 0, default_value is not None)
-        return GraphCondition._make(value, self._state)
+        return GraphCondition._make(value)
 
     create_conditional_handle = create_condition
 
@@ -243,10 +243,9 @@ class GraphBuilder:
         _core.capture_continue_after(self._stream, [node])
         builders = []
         for handle in bodies:
-            body = GraphDefinition._wrap(_core._GraphDef.borrow(handle))
-            self._state.extra.append(body._state)
+            body = GraphDefinition._wrap(_core._GraphDef.view(handle, graph))
             stream = self._stream.context.create_stream()
-            builders.append(GraphBuilder._make(stream, True, "body", parent=self, body=body))
+            builders.append(GraphBuilder._make(stream, "body", parent=self, body=body))
         return tuple(builders)
 
     def if_then(self, condition: GraphCondition) -> GraphBuilder:
@@ -278,28 +277,26 @@ class GraphBuilder:
         self._built().debug_print(path, options)
 
     def _repr_svg_(self) -> str | None:
-        return self._definition._repr_svg_() if self._definition is not None else None
+        return self._built()._repr_svg_() if self._phase == "ended" else None
 
     def close(self) -> None:
         """End a capture that is still going on and forget the graph. Does nothing the second time."""
         if self._phase == "closed":
             return
         phase, self._phase = self._phase, "closed"
+        definition, self._definition = self._definition, None
         if phase == "building" and self._kind != "forked":
-            try:
+            handle = 0
+            with contextlib.suppress(CUDAError):  # the capture was broken by a call; it has ended all the same
                 handle = _core.capture_end(self._stream)
-                if self._body is None and handle:
-                    _core._GraphDef.adopt(handle)  # owned by nobody from here: destroyed at once
-            except Exception:
-                pass
-        self._definition = None
+            if definition is not None and self._kind == "primary":
+                definition._def.own(handle)
         self._stream = None
+        self._held = []
 
     def __del__(self) -> None:
-        try:  # noqa: SIM105
+        if getattr(self, "_phase", "closed") == "building":
             self.close()
-        except Exception:
-            pass
 
     def __repr__(self) -> str:
         return f"<GraphBuilder {self._phase}>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
@@ -35,14 +36,19 @@ _IF, _WHILE, _SWITCH = 0, 1, 2
 
 
 class _State:
-    """What belongs to one graph of the driver: its known nodes, and what they keep alive."""
+    """What belongs to one graph of the driver, by a node's handle.
 
-    __slots__ = ("__weakref__", "extra", "keep", "nodes")
+    ``nodes``: the objects that stand for nodes, while somebody holds them. ``facts``: what the driver does not say of
+    a node (a launch's arguments, a conditional's bodies). ``kept``: the driver's object that keeps alive what the node
+    uses, in this graph and in those made from it.
+    """
+
+    __slots__ = ("__weakref__", "facts", "kept", "nodes")
 
     def __init__(self) -> None:
-        self.nodes: dict[int, Any] = {}
-        self.keep: dict[int, Any] = {}
-        self.extra: list[Any] = []
+        self.nodes: weakref.WeakValueDictionary[int, GraphNode] = weakref.WeakValueDictionary()
+        self.facts: dict[int, Any] = {}
+        self.kept: dict[int, int] = {}
 
 
 def address_of(place: Any) -> int:
@@ -88,16 +94,15 @@ def memset_pattern(value: Any) -> tuple[int, int]:
 class GraphCondition:
     """What a conditional node decides by; pass it to a kernel, which sets it."""
 
-    __slots__ = ("_handle", "_state")
+    __slots__ = ("_handle",)
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
         raise RuntimeError("a GraphCondition comes from create_condition(); it cannot be made directly")
 
     @classmethod
-    def _make(cls, handle: int, state: _State) -> GraphCondition:
+    def _make(cls, handle: int) -> GraphCondition:
         self = cls.__new__(cls)
         self._handle = handle
-        self._state = state
         return self
 
     @property
@@ -163,9 +168,7 @@ class _Adder:
         """Add a node that runs a kernel; arguments as for ``cuda.core.launch``."""
         home = self._home()
         handle = home._def.add_kernel(self._after(), config, kernel, args)
-        node = home._node(handle, keep=(kernel, args))
-        node._kernel, node._config, node._args = kernel, config, args
-        return node
+        return home._node(handle, keep=(kernel, args), facts=(kernel, config, args))
 
     def memcpy(
         self, dst: Buffer | int, src: Buffer | int, size: int, *, dst_owner: Any = None, src_owner: Any = None
@@ -173,7 +176,8 @@ class _Adder:
         """Add a node that copies ``size`` bytes; addresses can name owners to keep alive."""
         home = self._home()
         handle = home._def.add_memcpy(self._after(), address_of(dst), address_of(src), size)
-        return home._node(handle, keep=(dst, src, dst_owner, src_owner))
+        uses = ((dst, dst_owner), (src, src_owner))
+        return home._node(handle, keep=uses, facts=uses)
 
     def memset(
         self, dst: Buffer | int, value: Any, width: int, height: int = 1, pitch: int = 0, *, dst_owner: Any = None
@@ -192,22 +196,18 @@ class _Adder:
     def embed(self, child: GraphDefinition) -> ChildGraphNode:
         """Add a node that runs a copy of another graph."""
         home = self._home()
-        child = _definition_of(child)
-        return home._node(home._def.add_child(self._after(), child._def), keep=child._state)
+        # What the child's nodes use comes with the copy.
+        return home._node(home._def.add_child(self._after(), _definition_of(child)._def))
 
     def record(self, event: Event) -> EventRecordNode:
         """Add a node that records an event."""
         home = self._home()
-        node = home._node(home._def.add_event_record(self._after(), event), keep=event)
-        node._event = event
-        return node
+        return home._node(home._def.add_event_record(self._after(), event), keep=event, facts=event)
 
     def wait(self, event: Event) -> EventWaitNode:
         """Add a node that waits for an event."""
         home = self._home()
-        node = home._node(home._def.add_event_wait(self._after(), event), keep=event)
-        node._event = event
-        return node
+        return home._node(home._def.add_event_wait(self._after(), event), keep=event, facts=event)
 
     def join(self, *nodes: GraphNode) -> EmptyNode:
         """Add a node that does nothing after all these."""
@@ -219,12 +219,8 @@ class _Adder:
             raise TypeError(f"condition must be a GraphCondition, not {type(condition).__name__}")
         home = self._home()
         handle, bodies = home._def.add_conditional(self._after(), condition.handle, kind, count)
-        node = cls._make(home, handle)
-        node._condition = condition
-        node._branches = tuple(home._body(body) for body in bodies)
-        home._state.nodes[handle] = node
-        home._state.keep[handle] = tuple(branch._state for branch in node._branches)
-        return node
+        home._state.facts[handle] = (cls, condition, tuple(home._body(body) for body in bodies))
+        return home._node(handle)
 
     def if_then(self, condition: GraphCondition) -> IfNode:
         """Add a node whose body (``then``) runs when the condition is not zero."""
@@ -273,16 +269,27 @@ class GraphDefinition(_Adder):
     def _body(self, handle: int) -> GraphDefinition:
         return GraphDefinition._wrap(_core._GraphDef.view(handle, self._def))
 
-    def _node(self, handle: int, keep: Any = None) -> Any:
+    def _node(self, handle: int, keep: Any = None, facts: Any = None) -> Any:
+        """The object for a node; for a new one, what it uses and what the driver will not say of it."""
+        if keep is not None:
+            self._keep(handle, keep)
+        if facts is not None:
+            self._state.facts[handle] = facts
         node = self._state.nodes.get(handle)
         if node is None:
             from ._nodes import node_class
 
-            node = node_class(_core.node_type(handle))._make(self, handle)
-            self._state.nodes[handle] = node
-        if keep is not None:
-            self._state.keep[handle] = keep
+            cls = node_class(_core.node_type(handle), self._state.facts.get(handle))
+            node = self._state.nodes.setdefault(handle, cls._make(self, handle))
         return node
+
+    def _keep(self, handle: int, things: Any) -> None:
+        """Keep what a node uses from now on; what it used before stays for graphs made from this one."""
+        before = self._state.kept.pop(handle, 0)
+        if things is not None:
+            self._state.kept[handle] = self._def.keep(things)
+        if before:
+            self._def.forget(before)
 
     @property
     def handle(self) -> Any:
@@ -304,7 +311,7 @@ class GraphDefinition(_Adder):
     def create_condition(self, default_value: int | None = None) -> GraphCondition:
         """Make what a conditional node decides by; it starts every launch at the default, if one is given."""
         value = self._def.create_condition(default_value or 0, default_value is not None)
-        return GraphCondition._make(value, self._state)
+        return GraphCondition._make(value)
 
     def nodes(self) -> set[GraphNode]:
         """All nodes."""
@@ -317,9 +324,7 @@ class GraphDefinition(_Adder):
     def instantiate(self, options: GraphCompleteOptions | None = None) -> Graph:
         """Make the graph ready to launch. It keeps what its nodes use."""
         o = options_of(options, GraphCompleteOptions)
-        # The nodes may change afterwards: what is used now is what this launch needs.
-        keep = (self._state, tuple(self._state.keep.values()), tuple(self._state.extra))
-        return self._def.instantiate(o.auto_free_on_launch, o.upload_stream, o.device_launch, o.use_node_priority, keep)
+        return self._def.instantiate(o.auto_free_on_launch, o.upload_stream, o.device_launch, o.use_node_priority)
 
     complete = instantiate
 

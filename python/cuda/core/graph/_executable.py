@@ -33,6 +33,10 @@ class ExecutableGraphNode:
         self._node = node
         return self
 
+    def _uses(self, things: Any) -> None:
+        """What the node uses from the next launch on; what it used before stays for launches in flight."""
+        self._graph._keep(self._node._handle, things)
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._node!r}>"
 
@@ -63,7 +67,7 @@ class ExecutableKernelNode(_Switchable):
         """Launch this kernel, this way, with these arguments from now on."""
         args = tuple(args)
         self._graph._set_kernel(self._node._handle, config, kernel, args)
-        self._graph._also_keep((kernel, args))
+        self._uses((kernel, args))
 
 
 class ExecutableMemcpyNode(_Switchable):
@@ -74,7 +78,7 @@ class ExecutableMemcpyNode(_Switchable):
     def update(self, *, dst: Any, src: Any, size: int) -> None:
         """Copy this there from now on."""
         self._graph._set_memcpy(self._node._handle, address_of(dst), address_of(src), size)
-        self._graph._also_keep((dst, src))
+        self._uses((dst, src))
 
 
 class ExecutableMemsetNode(_Switchable):
@@ -86,7 +90,7 @@ class ExecutableMemsetNode(_Switchable):
         """Fill this with that from now on."""
         pattern, element = memset_pattern(value)
         self._graph._set_memset(self._node._handle, address_of(dst), pattern, element, width, height, pitch)
-        self._graph._also_keep(dst)
+        self._uses(dst)
 
 
 class ExecutableHostCallbackNode(ExecutableGraphNode):
@@ -98,7 +102,7 @@ class ExecutableHostCallbackNode(ExecutableGraphNode):
         """Call this function from now on."""
         function, address, data, keep = host_function(fn, user_data)
         self._graph._set_host(self._node._handle, function, address, data)
-        self._graph._also_keep(keep)
+        self._uses(keep)
 
 
 class ExecutableChildGraphNode(ExecutableGraphNode):
@@ -108,9 +112,8 @@ class ExecutableChildGraphNode(ExecutableGraphNode):
 
     def update(self, child: Any) -> None:
         """Run a copy of this graph, of the same shape, from now on."""
-        child = _definition_of(child)
-        self._graph._set_child(self._node._handle, child._def)
-        self._graph._also_keep((child._state, tuple(child._state.keep.values())))
+        # What the child's nodes use comes with the copy.
+        self._graph._set_child(self._node._handle, _definition_of(child)._def)
 
 
 class ExecutableEventRecordNode(ExecutableGraphNode):
@@ -121,7 +124,7 @@ class ExecutableEventRecordNode(ExecutableGraphNode):
     def update(self, event: Any) -> None:
         """Record this event from now on."""
         self._graph._set_event(self._node._handle, True, event)
-        self._graph._also_keep(event)
+        self._uses(event)
 
 
 class ExecutableEventWaitNode(ExecutableGraphNode):
@@ -132,7 +135,7 @@ class ExecutableEventWaitNode(ExecutableGraphNode):
     def update(self, event: Any) -> None:
         """Wait for this event from now on."""
         self._graph._set_event(self._node._handle, False, event)
-        self._graph._also_keep(event)
+        self._uses(event)
 
 
 _CLASSES = {

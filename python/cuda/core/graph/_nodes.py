@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, MutableSet
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, MutableSet
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
 from .. import _core
 from ..typing import GraphConditionalType, GraphMemoryType
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .._core import Event, Kernel, LaunchConfig
 
 _MANAGED, _DEVICE = 2, 1
+T = TypeVar("T")
 
 
 class AdjacencySetProxy(MutableSet):  # type: ignore[type-arg]
@@ -90,9 +91,14 @@ class GraphNode(_Adder):
     def _after(self) -> list[int]:
         return [self._handle]
 
-    def _keep(self, *things: Any) -> None:
-        """What the node uses from now on; what it used before stays for graphs already instantiated."""
-        self._graph._state.keep[self._handle] = things
+    def _uses(self, things: Any, facts: Any = None) -> None:
+        """What the node uses from now on."""
+        self._graph._keep(self._handle, things)
+        if facts is not None:
+            self._graph._state.facts[self._handle] = facts
+
+    def _facts(self) -> Any:
+        return self._graph._state.facts.get(self._handle)
 
     @property
     def graph(self) -> GraphDefinition:
@@ -151,7 +157,8 @@ class GraphNode(_Adder):
         self._graph._def.remove(self._handle)
         self._valid = False
         self._graph._state.nodes.pop(self._handle, None)
-        self._graph._state.keep.pop(self._handle, None)
+        self._graph._state.facts.pop(self._handle, None)
+        self._graph._keep(self._handle, None)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, GraphNode):
@@ -171,51 +178,63 @@ class EmptyNode(GraphNode):
     __slots__ = ()
 
 
+class _Param(Generic[T]):
+    """One number of a node's parameters, asked of the driver when read."""
+
+    def __init__(self, read: Callable[[int], tuple[Any, ...]], place: int, doc: str) -> None:
+        self._read = read
+        self._place = place
+        self.__doc__ = doc
+
+    @overload
+    def __get__(self, node: None, cls: type) -> _Param[T]: ...
+    @overload
+    def __get__(self, node: GraphNode, cls: type) -> T: ...
+    def __get__(self, node: GraphNode | None, cls: type) -> _Param[T] | T:
+        return self if node is None else cast("T", self._read(node._handle)[self._place])
+
+
 class KernelNode(GraphNode):
     """Runs a kernel."""
 
-    __slots__ = ("_args", "_config", "_kernel")
+    __slots__ = ()
 
-    @property
-    def grid(self) -> tuple[int, int, int]:
-        return _core.kernel_node_get(self._handle)[0]
-
-    @property
-    def block(self) -> tuple[int, int, int]:
-        return _core.kernel_node_get(self._handle)[1]
-
-    @property
-    def shmem_size(self) -> int:
-        return _core.kernel_node_get(self._handle)[2]
+    grid = _Param[tuple[int, int, int]](_core.kernel_node_get, 0, "How many blocks, in x, y and z.")
+    block = _Param[tuple[int, int, int]](_core.kernel_node_get, 1, "How many threads a block has, in x, y and z.")
+    shmem_size = _Param[int](_core.kernel_node_get, 2, "Bytes of dynamic shared memory per block.")
 
     @property
     def kernel(self) -> Kernel:
-        known = getattr(self, "_kernel", None)
-        if known is not None:
-            return known
-        from cuda.core import Kernel
-
-        return Kernel.from_handle(_core.kernel_node_get(self._handle)[3])
+        """The kernel."""
+        facts = self._facts()
+        if facts is not None:
+            return facts[0]
+        return _core.Kernel.from_handle(_core.kernel_node_get(self._handle)[3])
 
     @property
     def config(self) -> LaunchConfig:
-        known = getattr(self, "_config", None)
-        if known is not None:
-            return known
+        """How it is launched."""
+        facts = self._facts()
+        if facts is not None:
+            return facts[1]
         grid, block, shmem, _ = _core.kernel_node_get(self._handle)
         return _core.LaunchConfig(grid=grid, block=block, shmem_size=shmem)
 
     def update(self, *, config: LaunchConfig | None = None, kernel: Kernel | None = None, args: Any = None) -> None:
         """Change how the kernel is launched, which one, or with what; graphs already instantiated stay as they are."""
-        new_config = self.config if config is None else config
-        new_kernel = self.kernel if kernel is None else kernel
-        if args is None:
-            args = getattr(self, "_args", None)
-            if args is None:
-                raise ValueError("update(): give args: this node was captured, so its arguments are not known")
-        _core.kernel_node_set(self._home() and self._handle, new_config, new_kernel, tuple(args))
-        self._kernel, self._config, self._args = new_kernel, new_config, tuple(args)
-        self._keep(new_kernel, self._args)
+        facts = (
+            self.kernel if kernel is None else kernel,
+            self.config if config is None else config,
+            tuple(args) if args is not None else self._args(),
+        )
+        _core.kernel_node_set(self._home() and self._handle, facts[1], facts[0], facts[2])
+        self._uses((facts[0], facts[2]), facts)
+
+    def _args(self) -> tuple[Any, ...]:
+        facts = self._facts()
+        if facts is None:
+            raise ValueError("update(): give args: this node was captured, so its arguments are not known")
+        return facts[2]
 
 
 class MemcpyNode(GraphNode):
@@ -223,31 +242,24 @@ class MemcpyNode(GraphNode):
 
     __slots__ = ()
 
-    @property
-    def dst(self) -> int:
-        return _core.memcpy_node_get(self._handle)[0]
-
-    @property
-    def src(self) -> int:
-        return _core.memcpy_node_get(self._handle)[1]
-
-    @property
-    def size(self) -> int:
-        return _core.memcpy_node_get(self._handle)[2]
+    dst = _Param[int](_core.memcpy_node_get, 0, "The address copied to.")
+    src = _Param[int](_core.memcpy_node_get, 1, "The address copied from.")
+    size = _Param[int](_core.memcpy_node_get, 2, "How many bytes.")
 
     def update(
         self, *, dst: Any = None, src: Any = None, size: int | None = None, dst_owner: Any = None, src_owner: Any = None
     ) -> None:
         """Change what is copied where; graphs already instantiated stay as they are."""
-        old_dst, old_src, old_size = _core.memcpy_node_get(self._handle)
-        before = self._graph._state.keep.get(self._handle)
+        old_dst, old_src, old_size = _core.memcpy_node_get(self._home() and self._handle)
         _core.memcpy_node_set(
             self._handle,
             old_dst if dst is None else address_of(dst),
             old_src if src is None else address_of(src),
             old_size if size is None else size,
         )
-        self._keep(before if dst is None or src is None else None, dst, src, dst_owner, src_owner)
+        had_dst, had_src = self._facts() or (None, None)
+        facts = (had_dst if dst is None else (dst, dst_owner), had_src if src is None else (src, src_owner))
+        self._uses(facts, facts)
 
 
 class MemsetNode(GraphNode):
@@ -255,29 +267,12 @@ class MemsetNode(GraphNode):
 
     __slots__ = ()
 
-    @property
-    def dptr(self) -> int:
-        return _core.memset_node_get(self._handle)[0]
-
-    @property
-    def value(self) -> int:
-        return _core.memset_node_get(self._handle)[1]
-
-    @property
-    def element_size(self) -> int:
-        return _core.memset_node_get(self._handle)[2]
-
-    @property
-    def width(self) -> int:
-        return _core.memset_node_get(self._handle)[3]
-
-    @property
-    def height(self) -> int:
-        return _core.memset_node_get(self._handle)[4]
-
-    @property
-    def pitch(self) -> int:
-        return _core.memset_node_get(self._handle)[5]
+    dptr = _Param[int](_core.memset_node_get, 0, "The address filled.")
+    value = _Param[int](_core.memset_node_get, 1, "The pattern, as a number.")
+    element_size = _Param[int](_core.memset_node_get, 2, "Bytes of the pattern: 1, 2 or 4.")
+    width = _Param[int](_core.memset_node_get, 3, "Elements per row.")
+    height = _Param[int](_core.memset_node_get, 4, "How many rows.")
+    pitch = _Param[int](_core.memset_node_get, 5, "Bytes from one row to the next.")
 
     def update(
         self,
@@ -290,9 +285,8 @@ class MemsetNode(GraphNode):
         dst_owner: Any = None,
     ) -> None:
         """Change what is filled with what; graphs already instantiated stay as they are."""
-        old = _core.memset_node_get(self._handle)
+        old = _core.memset_node_get(self._home() and self._handle)
         pattern, element = (old[1], old[2]) if value is None else memset_pattern(value)
-        before = self._graph._state.keep.get(self._handle)
         _core.memset_node_set(
             self._handle,
             old[0] if dst is None else address_of(dst),
@@ -302,7 +296,8 @@ class MemsetNode(GraphNode):
             old[4] if height is None else height,
             old[5] if pitch is None else pitch,
         )
-        self._keep(before if dst is None else None, dst, dst_owner)
+        if dst is not None:
+            self._uses((dst, dst_owner))
 
 
 class AllocNode(GraphNode):
@@ -310,21 +305,13 @@ class AllocNode(GraphNode):
 
     __slots__ = ()
 
-    @property
-    def dptr(self) -> int:
-        """The address, known before the graph runs."""
-        return _core.alloc_node_get(self._handle)[0]
-
-    @property
-    def bytesize(self) -> int:
-        return _core.alloc_node_get(self._handle)[1]
-
-    @property
-    def device_id(self) -> int:
-        return _core.alloc_node_get(self._handle)[4]
+    dptr = _Param[int](_core.alloc_node_get, 0, "The address, known before the graph runs.")
+    bytesize = _Param[int](_core.alloc_node_get, 1, "How many bytes.")
+    device_id = _Param[int](_core.alloc_node_get, 4, "The number of the device.")
 
     @property
     def memory_type(self) -> GraphMemoryType:
+        """Whose memory it is: the device's, the host's, or managed."""
         _, _, kind, place, _, _ = _core.alloc_node_get(self._handle)
         if kind == _MANAGED:
             return GraphMemoryType.MANAGED
@@ -343,6 +330,7 @@ class FreeNode(GraphNode):
 
     @property
     def dptr(self) -> int:
+        """The address freed."""
         return _core.free_node_get(self._handle)
 
 
@@ -354,34 +342,29 @@ class ChildGraphNode(GraphNode):
     @property
     def child_graph(self) -> GraphDefinition:
         """The copy the node runs."""
-        state = self._graph._state.keep.get(self._handle)
-        body = self._graph._body(_core.child_node_graph(self._handle))
-        body._state.extra.append(state)
-        return body
+        return self._graph._body(_core.child_node_graph(self._handle))
 
     def update(self, child: GraphDefinition) -> None:
         """Run a copy of another graph of the same shape."""
         from ._definition import _definition_of
 
-        child = _definition_of(child)
-        _core.child_node_set(self._handle, child._def)
-        self._keep(child._state)
+        _core.child_node_set(self._home() and self._handle, _definition_of(child)._def)
 
 
 class _EventNode(GraphNode):
-    __slots__ = ("_event",)
+    __slots__ = ()
     _is_record = False
 
     @property
     def event(self) -> Event:
-        known = getattr(self, "_event", None)
+        """The event."""
+        known = self._facts()
         return known if known is not None else _core.event_node_get(self._handle, self._is_record)
 
     def update(self, event: Event) -> None:
         """Use another event; graphs already instantiated stay as they are."""
-        _core.event_node_set(self._handle, self._is_record, event)
-        self._event = event
-        self._keep(event)
+        _core.event_node_set(self._home() and self._handle, self._is_record, event)
+        self._uses(event, event)
 
 
 class EventRecordNode(_EventNode):
@@ -410,83 +393,80 @@ class HostCallbackNode(GraphNode):
     def update(self, fn: Any, *, user_data: Any = None) -> None:
         """Call another function; graphs already instantiated stay as they are."""
         function, address, data, keep = host_function(fn, user_data)
-        _core.host_node_set(self._handle, function, address, data)
-        self._keep(keep)
+        _core.host_node_set(self._home() and self._handle, function, address, data)
+        self._uses(keep)
 
 
 class ConditionalNode(GraphNode):
     """Runs one of its bodies, or none, or one over and over, as its condition says."""
 
-    __slots__ = ("_branches", "_condition")
+    __slots__ = ()
+    _type: GraphConditionalType | None = None
 
     @property
     def condition(self) -> GraphCondition | None:
-        return getattr(self, "_condition", None)
+        """What it decides by; None when the node came out of a copy."""
+        facts = self._facts()
+        return facts[1] if facts else None
 
     @property
     def cond_type(self) -> GraphConditionalType | None:
-        return None
+        """How it decides."""
+        return self._type
 
     @property
     def branches(self) -> tuple[GraphDefinition, ...]:
         """The bodies, as graphs to add nodes to."""
-        return getattr(self, "_branches", ())
+        facts = self._facts()
+        return facts[2] if facts else ()
 
 
 class IfNode(ConditionalNode):
     """Runs ``then`` when the condition is not zero."""
 
     __slots__ = ()
-
-    @property
-    def cond_type(self) -> GraphConditionalType:
-        return GraphConditionalType.IF
+    _type = GraphConditionalType.IF
 
     @property
     def then(self) -> GraphDefinition:
-        return self._branches[0]
+        """The body."""
+        return self.branches[0]
 
 
 class IfElseNode(ConditionalNode):
     """Runs ``then`` or ``else_``."""
 
     __slots__ = ()
-
-    @property
-    def cond_type(self) -> GraphConditionalType:
-        return GraphConditionalType.IF
+    _type = GraphConditionalType.IF
 
     @property
     def then(self) -> GraphDefinition:
-        return self._branches[0]
+        """The body that runs when the condition is not zero."""
+        return self.branches[0]
 
     @property
     def else_(self) -> GraphDefinition:
-        return self._branches[1]
+        """The body that runs when the condition is zero."""
+        return self.branches[1]
 
 
 class WhileNode(ConditionalNode):
     """Runs ``body`` as long as the condition is not zero."""
 
     __slots__ = ()
-
-    @property
-    def cond_type(self) -> GraphConditionalType:
-        return GraphConditionalType.WHILE
+    _type = GraphConditionalType.WHILE
 
     @property
     def body(self) -> GraphDefinition:
-        return self._branches[0]
+        """The body."""
+        return self.branches[0]
 
 
 class SwitchNode(ConditionalNode):
     """Runs the branch the condition's value names, or none."""
 
     __slots__ = ()
-
-    @property
-    def cond_type(self) -> GraphConditionalType:
-        return GraphConditionalType.SWITCH
+    _type = GraphConditionalType.SWITCH
 
 
 # By the driver's number of a node's type.
@@ -505,5 +485,7 @@ _CLASSES: dict[int, type[GraphNode]] = {
 }
 
 
-def node_class(number: int) -> type[GraphNode]:
-    return _CLASSES.get(number, GraphNode)
+def node_class(number: int, facts: Any) -> type[GraphNode]:
+    """The class for a node of the driver's type ``number``; a conditional's facts name it."""
+    cls = _CLASSES.get(number, GraphNode)
+    return facts[0] if facts and cls is ConditionalNode else cls

@@ -1,0 +1,96 @@
+// graph_owners.cpp: what graphs keep alive. The driver's user objects count the graphs that need
+// it.
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "cucore/driver.hpp"
+#include "cucore/error.hpp"
+#include "cucore/graph.hpp"
+
+namespace cucore {
+namespace {
+
+using Owner = std::shared_ptr<void>;
+
+/// Owners no graph needs any more. Never destroyed: the driver may call until the process ends.
+struct Forgotten {
+  std::mutex mutex;
+  std::vector<Owner> owners;
+  void (*notify)() = nullptr;
+};
+Forgotten& forgotten() {
+  static Forgotten* const instance = new Forgotten;
+  return *instance;
+}
+
+}  // namespace
+
+// Runs on a thread of the driver or inside cuGraphDestroy. What an owner does when it goes (free
+// memory, unload code) is not allowed there, so it waits.
+void CUDA_CB forget_owner(void* data) {
+  auto* owner = static_cast<Owner*>(data);
+  void (*notify)() = nullptr;
+  {
+    Forgotten& all = forgotten();
+    const std::lock_guard lock{all.mutex};
+    all.owners.push_back(std::move(*owner));
+    notify = all.notify;
+  }
+  delete owner;
+  if (notify != nullptr) notify();
+}
+
+void drop_forgotten() {
+  std::vector<Owner> owners;  // dropped outside the lock: an owner may hold graphs of its own
+  Forgotten& all = forgotten();
+  const std::lock_guard lock{all.mutex};
+  owners.swap(all.owners);
+}
+
+void on_forgotten(void (*notify)()) {
+  Forgotten& all = forgotten();
+  const std::lock_guard lock{all.mutex};
+  all.notify = notify;
+}
+
+/// Bodies and child graphs are parts of a graph: what they use is kept by the whole.
+static CUgraph whole(const detail::GraphBox* box) {
+  while (box != nullptr && box->parent != nullptr) box = box->parent.get();
+  return box != nullptr ? box->handle : nullptr;
+}
+
+CUuserObject GraphDefinition::keep(std::shared_ptr<void> owner) {
+  drop_forgotten();
+  auto data = std::make_unique<Owner>(std::move(owner));
+  CUuserObject object = nullptr;
+  CUCORE_CALL(
+      cuUserObjectCreate(&object, data.get(), &forget_owner, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+  static_cast<void>(data.release());  // forget_owner deletes it
+  const CUresult code =
+      driver().cuGraphRetainUserObject(whole(box_.get()), object, 1, CU_GRAPH_USER_OBJECT_MOVE);
+  if (code != CUDA_SUCCESS) {
+    driver().cuUserObjectRelease(object, 1);
+    fail(code, "cuGraphRetainUserObject");
+  }
+  return object;
+}
+
+void GraphDefinition::forget(CUuserObject kept) {
+  CUCORE_CALL(cuGraphReleaseUserObject(whole(box_.get()), kept, 1));
+  drop_forgotten();
+}
+
+CUgraphNode GraphDefinition::add_event_record(Nodes after, const Event& event) {
+  const CUgraphNode node = add_event_record(after, EventRef{event.handle()});
+  keep(std::make_shared<Event>(event));
+  return node;
+}
+
+CUgraphNode GraphDefinition::add_event_wait(Nodes after, const Event& event) {
+  const CUgraphNode node = add_event_wait(after, EventRef{event.handle()});
+  keep(std::make_shared<Event>(event));
+  return node;
+}
+
+}  // namespace cucore

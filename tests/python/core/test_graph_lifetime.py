@@ -1,0 +1,277 @@
+"""A graph keeps alive what its nodes use: in the definition, in what is made from it, and while a launch runs."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+import weakref
+
+import pytest
+from cuda.core import LaunchConfig, launch
+from cuda.core.graph import GraphDefinition
+
+ONE = LaunchConfig(grid=1, block=1)
+
+
+class Callback:
+    """A callable that can be watched."""
+
+    def __init__(self, seen: list[str] | None = None) -> None:
+        self.seen = seen
+
+    def __call__(self) -> None:
+        if self.seen is not None:
+            self.seen.append("called")
+
+
+def gone(*references: weakref.ref) -> bool:
+    """True once nothing is left of them. The driver may say late, on a thread of its own, that it is done."""
+    for _ in range(200):
+        if all(reference() is None for reference in references):
+            return True
+        gc.collect()
+        time.sleep(0.01)
+    return False
+
+
+def number(buffer, stream) -> int:
+    back = bytearray(4)
+    buffer.copy_to(back, stream=stream)
+    return int.from_bytes(back, "little")
+
+
+@pytest.fixture
+def cell(device, stream):
+    def make(value: int = 0):
+        buffer = device.allocate(4, stream=stream)
+        buffer.fill(value.to_bytes(4, "little"), stream=stream)
+        stream.sync()
+        return buffer
+
+    return make
+
+
+def test_what_explicit_nodes_use_lives_in_the_executable_graph_alone(device, stream, kernel, cell):
+    seen: list[str] = []
+    used = {
+        "argument": cell(),
+        "copied": cell(7),
+        "filled": cell(),
+        "callback": Callback(seen),
+        "event": device.create_event(),
+    }
+    target = cell()
+    definition = GraphDefinition()
+    node = definition.launch(ONE, kernel("add_one"), used["argument"], 1)
+    node = node.memcpy(target, used["copied"], 4).memset(used["filled"], 9, 4).callback(used["callback"])
+    node.record(used["event"])
+    graph = definition.instantiate()
+    watched = [weakref.ref(thing) for thing in used.values()]
+    del node, definition
+    used.clear()
+    gc.collect()
+    assert all(reference() is not None for reference in watched)
+    graph.launch(stream)
+    stream.sync()
+    assert seen == ["called"] and number(target, stream) == 7
+    graph.close()
+    assert gone(*watched)
+
+
+def test_what_captured_calls_use_lives_in_the_executable_graph_alone(device, stream, kernel, cell):
+    seen: list[str] = []
+    argument, copied, filled, callback = cell(), cell(5), cell(), Callback(seen)
+    host, target = bytearray(b"\4\0\0\0"), cell()
+    builder = device.create_graph_builder().begin_building()
+    launch(builder, ONE, kernel("add_one"), argument, 1)
+    target.copy_from(copied, stream=builder)
+    filled.fill(1, stream=builder)
+    filled.copy_from(host, stream=builder)
+    builder.callback(callback)
+    graph = builder.end_building().complete()
+    builder.close()
+    watched = [weakref.ref(thing) for thing in (argument, copied, filled, callback)]
+    del argument, copied, filled, callback, builder
+    with pytest.raises(BufferError):
+        host.append(0)  # the graph reads it at each launch, so it may not move
+    gc.collect()
+    assert all(reference() is not None for reference in watched)
+    graph.launch(stream)
+    stream.sync()
+    assert seen == ["called"] and number(target, stream) == 5
+    del graph
+    assert gone(*watched)
+    host.append(0)
+
+
+def test_a_definition_that_is_never_instantiated_lets_go_when_it_goes(kernel, cell):
+    buffer, callback = cell(), Callback()
+    watched = [weakref.ref(buffer), weakref.ref(callback)]
+    definition = GraphDefinition()
+    definition.launch(ONE, kernel("add_one"), buffer, 1).callback(callback)
+    del buffer, callback
+    gc.collect()
+    assert all(reference() is not None for reference in watched)
+    del definition
+    assert all(reference() is None for reference in watched), "without help from the collector"
+
+
+def test_kernels_keep_their_code_loaded_in_a_graph(device, stream, cell):
+    from cuda.core import Program, ProgramOptions
+
+    source = 'extern "C" __global__ void put(int* p) { *p = 42; }'
+    code = Program(source, "c++", ProgramOptions(arch=f"sm_{device.arch}")).compile("cubin")
+    kernel = code.get_kernel("put")
+    target = cell()
+    definition = GraphDefinition()
+    definition.launch(ONE, kernel, target)
+    graph = definition.instantiate()
+    del code, kernel, definition
+    gc.collect()
+    graph.launch(stream)
+    assert number(target, stream) == 42
+
+
+def test_an_updated_node_lets_go_of_what_it_used(stream, kernel, cell):
+    first, second = cell(), cell()
+    watched = weakref.ref(first)
+    definition = GraphDefinition()
+    node = definition.launch(ONE, kernel("add_one"), first, 1)
+    before = definition.instantiate()
+    node.update(args=(second, 1))
+    after = definition.instantiate()
+    del first
+    gc.collect()
+    assert watched() is not None  # `before` was made from the old node
+    before.launch(stream)
+    after.launch(stream)
+    stream.sync()
+    assert number(watched(), stream) == 1 and number(second, stream) == 1
+    before.close()
+    assert gone(watched)
+
+
+def test_a_destroyed_node_lets_go_of_what_it_used(cell):
+    callback = Callback()
+    watched = weakref.ref(callback)
+    definition = GraphDefinition()
+    node = definition.callback(callback)
+    del callback
+    assert watched() is not None
+    node.destroy()
+    assert gone(watched)
+
+
+def test_an_updated_graph_lets_go_of_what_it_used(stream, kernel, cell):
+    def described(buffer):
+        definition = GraphDefinition()
+        definition.launch(ONE, kernel("add_one"), buffer, 1)
+        return definition
+
+    first, second = cell(), cell()
+    watched = weakref.ref(first), weakref.ref(second)
+    graph = described(first).instantiate()
+    graph.launch(stream)
+    graph.update(described(second))
+    del first, second
+    stream.sync()
+    assert gone(watched[0])
+    graph.launch(stream)
+    assert number(watched[1](), stream) == 1
+    graph.close()
+    assert gone(watched[1])
+
+
+def test_an_updated_executable_node_lets_go_once_launches_in_flight_are_done(stream, kernel, cell):
+    buffers = [cell() for _ in range(4)]
+    watched = [weakref.ref(buffer) for buffer in buffers]
+    definition = GraphDefinition()
+    node = definition.launch(ONE, kernel("add_one"), cell(), 1)
+    graph = definition.instantiate()
+    while buffers:
+        graph[node].update(config=ONE, kernel=kernel("add_one"), args=(buffers.pop(), 1))
+        graph.launch(stream)
+    stream.sync()
+    graph[node].update(config=ONE, kernel=kernel("add_one"), args=(watched[0](), 1))
+    graph[node].update(config=ONE, kernel=kernel("add_one"), args=(watched[0](), 1))  # looks at what is done
+    assert gone(*watched[1:]) and watched[0]() is not None
+    graph.close()
+    assert gone(watched[0])
+
+
+def test_a_closed_graph_keeps_what_a_launch_in_flight_uses(stream, kernel, cell):
+    may_go_on = threading.Event()
+    seen = []
+    first, last = Callback(), Callback(seen)
+    watched = weakref.ref(last)
+    builder = stream.create_graph_builder().begin_building()
+    builder.callback(lambda: may_go_on.wait())
+    builder.callback(last)
+    graph = builder.end_building().complete()
+    builder.close()
+    del builder, first, last
+    graph.launch(stream)
+    graph.close()
+    gc.collect()
+    assert watched() is not None
+    may_go_on.set()
+    stream.sync()
+    assert seen == ["called"]
+    assert gone(watched)
+
+
+def test_children_and_bodies_keep_what_they_use(device, stream, kernel, cell):
+    in_child, in_body, in_captured_body = cell(), cell(), cell()
+    watched = [weakref.ref(buffer) for buffer in (in_child, in_body, in_captured_body)]
+    child = GraphDefinition()
+    child.launch(ONE, kernel("add_one"), in_child, 1)
+    definition = GraphDefinition()
+    condition = definition.create_condition(1)
+    definition.embed(child).if_then(condition).then.launch(ONE, kernel("add_one"), in_body, 1)
+    graph = definition.instantiate()
+    builder = device.create_graph_builder().begin_building()
+    body = builder.if_then(builder.create_condition(1)).begin_building()
+    launch(body, ONE, kernel("add_one"), in_captured_body, 1)
+    body.end_building()
+    captured = builder.end_building().complete()
+    del child, definition, condition, builder, body, in_child, in_body, in_captured_body
+    gc.collect()
+    assert all(reference() is not None for reference in watched)
+    graph.launch(stream)
+    captured.launch(stream)
+    stream.sync()
+    assert [number(reference(), stream) for reference in watched] == [1, 1, 1]
+    del graph, captured
+    assert gone(*watched)
+
+
+def test_a_callback_that_holds_its_graph_can_be_collected_after_an_update():
+    class Holder:
+        def __call__(self) -> None:
+            pass
+
+    definition = GraphDefinition()
+    node = definition.callback(Callback())
+    graph = definition.instantiate()
+    holder = Holder()
+    holder.graph = graph  # type: ignore[attr-defined]
+    graph[node].update(holder)
+    watched = weakref.ref(holder)
+    del graph, holder
+    assert gone(watched)
+
+
+def test_a_branch_of_a_builder_keeps_what_it_captured(device, stream, kernel, cell):
+    buffer = cell()
+    watched = weakref.ref(buffer)
+    builder = device.create_graph_builder().begin_building()
+    left, right = builder.split(2)
+    launch(right, ONE, kernel("add_one"), buffer, 1)
+    graph = type(builder).join(left, right).end_building().complete()
+    del builder, left, right, buffer
+    gc.collect()
+    graph.launch(stream)
+    assert number(watched(), stream) == 1
+    graph.close()
+    assert gone(watched)
