@@ -1,0 +1,75 @@
+"""What a benchmark case says: its data, its launches, its native call, and what NumPy says the result is."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+CASES: list[Callable[[], Case]] = []
+
+
+@dataclass
+class Case:
+    name: str
+    arrays: dict[str, np.ndarray]
+    """By name. Every side works on a copy of its own."""
+    launches: Callable[[Any], list[tuple[Any, ...]]]
+    """From the arrays on the device: (kernel, grid, block, arguments) one after the other, or ("clear", name)."""
+    native: tuple[Any, ...] | Callable[[Any], list[tuple[Any, ...]]]
+    """The native function and its arguments; a str names an array."""
+    expected: Callable[[Any], dict[str, Any]]
+    """NumPy's results from the untouched arrays: name to array, or to (indices, array) to check a part."""
+    goal: float | None = None
+    tolerance: float = 1e-5
+    wrong_allowed: float = 0
+    """Share of elements that may be off (where rounding decides about a whole step)."""
+    repeat: int = 1
+    wait_each: bool = False
+    """Whether every repetition is waited for."""
+    sides: dict[str, Callable[[Any], Any]] = field(default_factory=dict)
+    """Other sides: name to a function that takes copies of the arrays and returns the call to time."""
+
+
+def case(make: Callable[[], Case]) -> Callable[[], Case]:
+    CASES.append(make)
+    return make
+
+
+def namespace(values: dict[str, Any]) -> SimpleNamespace:
+    return SimpleNamespace(**values)
+
+
+def f32(value: float) -> ctypes.c_float:
+    return ctypes.c_float(value)
+
+
+def i32(value: int) -> ctypes.c_int:
+    return ctypes.c_int(value)
+
+
+def uniform(n: int | tuple[int, ...], low: float = -1, high: float = 1, dtype: Any = np.float32) -> np.ndarray:
+    size = n if isinstance(n, int) else int(np.prod(n))
+    numbers = np.random.default_rng(size).random(n, dtype=np.float32)
+    return (low + (high - low) * numbers).astype(dtype)
+
+
+def zeros(n: int | tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:
+    return np.zeros(n, dtype)
+
+
+def error_of(got: np.ndarray, want: Any, tolerance: float) -> tuple[float, float]:
+    """Largest error (relative to 1 or the value, whichever is larger) and the share of elements over the tolerance."""
+    if isinstance(want, tuple):
+        where, want = want
+        got = got[where]
+    want = np.asarray(want).reshape(got.shape)
+    a, b = got.astype(np.float64), want.astype(np.float64)
+    difference = np.abs(a - b) / np.maximum(1.0, np.abs(b))
+    difference = np.where(np.isnan(a) & np.isnan(b), 0, difference)
+    difference = np.where(np.isnan(difference), np.inf, difference)
+    return float(difference.max()), float((difference > tolerance).mean())
