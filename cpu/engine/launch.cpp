@@ -65,6 +65,7 @@ std::shared_ptr<const Code> LoadedKernel::compile(const LaunchShape& shape, bool
   code->stack_bytes = object->stack_bytes;
   code->recursive = object->recursive;
   code->waits_for_blocks = object->waits_for_blocks;
+  code->runs_on = object->runs_on;
   code->line_of = [raw = code.get(), start = reinterpret_cast<std::uintptr_t>(entry)](
                       std::uintptr_t pc) -> std::string {
     if (pc < start || pc - start > raw->object.size()) return {};

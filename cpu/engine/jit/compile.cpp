@@ -190,6 +190,7 @@ std::optional<ObjectCode> compile_kernel(const CompileJob& job, const Settings& 
       return std::nullopt;
     }
     code.width = block.report.width;
+    code.runs_on = true;
     code.scratch_bytes = static_cast<std::uint32_t>(block.scratch_bytes);
     path = "vector: " + simt::to_string(block.report);
     simt::optimize(*entry, target.get());
@@ -256,14 +257,14 @@ FunctionsObject compile_functions(std::string_view bitcode, std::span<const std:
 
 namespace {
 struct Header {
-  std::uint32_t version, fibers, width, scratch, stack, recursive, waits, reserved;
+  std::uint32_t version, fibers, width, scratch, stack, recursive, waits, runs_on;
 };
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 }  // namespace
 
 std::string ObjectCode::pack() const {
   const Header header{kVersion,  fibers,           width, scratch_bytes, stack_bytes,
-                      recursive, waits_for_blocks, 0};
+                      recursive, waits_for_blocks, runs_on};
   std::string text(reinterpret_cast<const char*>(&header), sizeof header);
   return text += object;
 }
@@ -281,6 +282,7 @@ std::optional<ObjectCode> ObjectCode::unpack(std::string_view text) {
   code.stack_bytes = header.stack;
   code.recursive = header.recursive;
   code.waits_for_blocks = header.waits;
+  code.runs_on = header.runs_on;
   return code;
 }
 

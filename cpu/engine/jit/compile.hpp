@@ -26,6 +26,7 @@ struct ObjectCode {
   bool fibers = false;  ///< a ThreadFunction, else a BlockFunction
   std::uint32_t width = 1, scratch_bytes = 0, stack_bytes = 0;
   bool recursive = false, waits_for_blocks = false;
+  bool runs_on = false;  ///< goes on with the blocks behind: BlockContext::blocks_left
 
   [[nodiscard]] std::string pack() const;
   static std::optional<ObjectCode> unpack(std::string_view);

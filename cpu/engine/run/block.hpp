@@ -102,6 +102,7 @@ struct Block {
   Barrier barriers[16];
   std::uint32_t pending_barriers = 0;  ///< barriers some thread has arrived at
   std::uint64_t linear = 0;            ///< linear index of the block in the grid (without clusters)
+  std::uint32_t run = 0;               ///< blocks behind it that the code runs in the same call
   std::uint32_t started = 0;           ///< fibers[0, started) have run
   std::uint32_t live = 0;              ///< threads that have not exited
   std::byte* scratch = nullptr;

@@ -31,6 +31,9 @@ struct BlockContext {
   /// Volatile stores by generated code before it runs a thread or lane group; only fault reports read them.
   std::uint32_t current_thread;  ///< linear thread index of the first lane
   std::uint32_t current_lanes;   ///< how many threads from there run together (1 on the scalar path)
+  /// How many blocks, in linear order, the code goes on with when this one is done: it counts down, and steps `index`.
+  /// Only for code that says so (ObjectCode::runs_on), and without clusters.
+  std::uint32_t blocks_left;
 };
 
 /// Bytes before and behind a block's shared memory that generated code may read and rewrite (whole-vector accesses).

@@ -25,6 +25,7 @@ struct Code {
   std::uint32_t stack_bytes = 64 * 1024;
   bool recursive = false;         ///< stack use has no bound: guard pages
   bool waits_for_blocks = false;  ///< spins on memory: blocks are started one by one
+  bool runs_on = false;           ///< block code that goes on with the blocks behind (BlockContext::blocks_left)
   /// "file:line" of a machine address inside the code; empty when unknown. May be slow.
   std::function<std::string(std::uintptr_t)> line_of;
 };

@@ -298,6 +298,7 @@ void Worker::place(Block& block, std::uint64_t index, std::uint32_t rank) {
       .nsmid = nsmid(),
       .current_thread = 0,
       .current_lanes = 1,
+      .blocks_left = 0,
   };
   block.linear = index;
 }
@@ -328,6 +329,7 @@ void Worker::drop_residents() {
   ended_ = nullptr;
   for (Cluster* cluster : residents_) {
     for (Block* block : cluster->blocks) {
+      done_ += std::exchange(block->run, 0);
       for (std::uint32_t i = 0; i < block->started; ++i) {
         if (block->fibers[i].stack) stacks_->give(std::exchange(block->fibers[i].stack, {}));
       }
@@ -470,18 +472,31 @@ void Worker::thread_main(void* argument) {
 void Worker::block_main(void* argument) {
   auto& self = *static_cast<Worker*>(argument);
   fiber_begins(self.host_);
-  BlockFunction* code = self.grid_->code().block;
   Block& block = *self.current_->block;
-  code(&block.context);
+  self.run_block(block);
   if (self.runner_mode()) {  // the fast path: block after block on this fiber
     std::uint64_t index = 0;
     while (!self.grid_->stopped() && self.next_cluster(index)) {
       ++self.done_;
       self.step(block, index);
-      code(&block.context);
+      self.run_block(block);
     }
   }
   self.exit_thread();
+}
+
+/// Runs a block, and what else is claimed where the code can go on by itself.
+void Worker::run_block(Block& block) {
+  const Code& code = grid_->code();
+  if (code.runs_on && runner_mode() && claimed_.next < claimed_.last) {
+    block.run = static_cast<std::uint32_t>(claimed_.last - claimed_.next);
+    block.context.blocks_left = block.run;
+    claimed_.next = claimed_.last;
+  }
+  code.block(&block.context);
+  done_ += block.run;
+  block.linear += block.run;
+  block.run = 0;
 }
 
 void Worker::retire(Fiber& fiber) {

@@ -75,6 +75,7 @@ class Worker {
   Cluster* take_cluster(std::uint32_t blocks);
   void place(Block&, std::uint64_t cluster, std::uint32_t rank);
   void step(Block&, std::uint64_t index);
+  void run_block(Block&);
   void recycle(Cluster*);
   void drop_residents();
   Fiber* pick();

@@ -60,6 +60,7 @@ class Emitter {
   void enter_region(Region&, Mode);
   void leave_region(Region* to);
   void finish_region(Region&);
+  void run_on();
   bool rematerialisable(Value*, unsigned depth = 0) const;
   void rematerialise(Value*);
   Value* array_element(Value* v, bool vector);

@@ -2,6 +2,7 @@
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/InstIterator.h>
+#include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/Support/Alignment.h>
@@ -70,7 +71,6 @@ Function* Emitter::run() {
   deoptimised_ = temporary(entry_.getInt1Ty(), "deoptimised");
   exit_state_ = temporary(entry_.getInt32Ty(), "exit.state");
   done_ = new_block("done");
-  ReturnInst::Create(context_, done_);
   for (BasicBlock* block : plan_.flow.order)
     if (barrier_at_end(*block) && !plan_.linear.pending(block).empty()) masks_cross_barriers_ = true;
   if (!plan_.guards.empty()) masks_cross_barriers_ = true;
@@ -111,6 +111,7 @@ Function* Emitter::run() {
     for (auto& region : regions_) finish_region(*region);
     entry_.CreateStore(entry_.getInt32(0), group_);
     entry_.CreateBr(regions_.front()->head);
+    run_on();
     // A new group starts with no lanes waiting and no values.
     for (auto& region : regions_) {
       b_.SetInsertPoint(region->reset_point);
@@ -126,6 +127,40 @@ Function* Emitter::run() {
     return nullptr;
   }
   return function_;
+}
+
+// What is done before each block stands in the entry block, behind its allocas; from the end control goes back there, for the
+// next block in linear order, as long as the caller wants more of them.
+void Emitter::run_on() {
+  BasicBlock* entry = &function_->getEntryBlock();
+  BasicBlock::iterator first = entry->begin();
+  while (isa<AllocaInst>(first)) ++first;
+  BasicBlock* again = entry->splitBasicBlock(first, "block");
+  auto field = [&](std::size_t offset) { return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), block_context_, offset); };
+  auto load = [&](std::size_t offset) { return b_.CreateLoad(b_.getInt32Ty(), field(offset)); };
+  BasicBlock *end = new_block("end"), *more = new_block("next.block"), *step = new_block("step"), *row = new_block("next.row");
+  ReturnInst::Create(context_, end);
+  b_.SetInsertPoint(done_);
+  Value* left = load(offsetof(BlockContext, blocks_left));
+  MDNode* rarely = MDBuilder{context_}.createBranchWeights(1, 63);
+  b_.CreateCondBr(b_.CreateICmpEQ(left, b_.getInt32(0)), end, more, rarely);
+  b_.SetInsertPoint(more);
+  b_.CreateStore(b_.CreateSub(left, b_.getInt32(1)), field(offsetof(BlockContext, blocks_left)));
+  Value* x = b_.CreateAdd(load(offsetof(BlockContext, index)), b_.getInt32(1));
+  b_.CreateCondBr(b_.CreateICmpEQ(x, load(offsetof(BlockContext, grid))), row, step, rarely);
+  b_.SetInsertPoint(step);
+  PHINode* column = b_.CreatePHI(b_.getInt32Ty(), 2);
+  column->addIncoming(x, more);
+  column->addIncoming(b_.getInt32(0), row);
+  b_.CreateStore(column, field(offsetof(BlockContext, index)));
+  b_.CreateBr(again);
+  b_.SetInsertPoint(row);
+  Value* y = b_.CreateAdd(load(offsetof(BlockContext, index) + 4), b_.getInt32(1));
+  Value* over = b_.CreateICmpEQ(y, load(offsetof(BlockContext, grid) + 4));
+  b_.CreateStore(b_.CreateSelect(over, b_.getInt32(0), y), field(offsetof(BlockContext, index) + 4));
+  Value* z = load(offsetof(BlockContext, index) + 8);
+  b_.CreateStore(b_.CreateAdd(z, b_.CreateZExt(over, b_.getInt32Ty())), field(offsetof(BlockContext, index) + 8));
+  b_.CreateBr(step);
 }
 
 void Emitter::emit_region(Region& region) {

@@ -355,9 +355,11 @@ cucpu::simt::Report run_vectorized(const Build& build, Work& work, unsigned widt
   auto* block = cantFail(jit->lookup("block")).toPtr<void(cucpu::BlockContext*)>();
   auto params = pack(work);
   std::vector<std::byte> scratch(made.scratch_bytes + 64);
-  for (std::uint32_t index = 0; index < work.grid.x; ++index) {
+  // The first block in a call of its own, the others in one call that goes on from block to block.
+  for (std::uint32_t index = 0; index < std::min(work.grid.x, 2u); ++index) {
     auto shared = shared_memory();
     cucpu::BlockContext at{};
+    if (index == 1) at.blocks_left = work.grid.x - 2;
     at.grid[0] = work.grid.x;
     at.grid[1] = at.grid[2] = 1;
     at.block[0] = work.block.x;
