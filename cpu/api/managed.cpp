@@ -6,6 +6,7 @@
 #include "api/context.hpp"
 #include "api/guard.hpp"
 #include "api/memory.hpp"
+#include "api/pool.hpp"
 #include "exec/ops.hpp"
 
 using namespace cucpu::driver;
@@ -18,7 +19,7 @@ constexpr std::uint64_t kHostBit = std::uint64_t{1} << 63;
 AllocationRef managed_at(CUdeviceptr address, std::size_t bytes) {
   require(bytes > 0);
   const AllocationRef a = MemoryMap::instance().find(address);
-  require(a && a->kind == MemoryKind::managed && bytes <= a->end() - address);
+  require(a && is_managed(*a) && bytes <= a->end() - address);
   return a;
 }
 
@@ -163,7 +164,7 @@ CUresult cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, size_t len
     const Ref<Stream> stream = stream_of(handle);
     require(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE);
     const AllocationRef a = MemoryMap::instance().find(address);
-    require(a && a->kind == MemoryKind::managed && a->base == address && (length == 0 || length == a->size));
+    require(a && is_managed(*a) && a->base == address && (length == 0 || length == a->size));
     require(flags != CU_MEM_ATTACH_SINGLE || stream->role() == StreamRole::created);
     stream->submit(make_object<CallOp>([] {}));
   });

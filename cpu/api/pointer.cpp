@@ -23,9 +23,9 @@ Context* context_with_id(std::uint64_t id) {
 
 /// Writes one attribute; false when the memory has no such thing.
 bool write_attribute(void* data, CUpointer_attribute attribute, const Allocation& a, CUdeviceptr address) {
+  const bool managed = is_managed(a);
   const bool is_host = a.kind == MemoryKind::host || a.kind == MemoryKind::registered ||
-                       (a.kind == MemoryKind::pool && a.device < 0) || (a.kind == MemoryKind::mapped && a.device < 0);
-  const bool is_managed = a.kind == MemoryKind::managed;
+                       (a.kind == MemoryKind::pool && a.device < 0 && !managed) || (a.kind == MemoryKind::mapped && a.device < 0);
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT: {
       Context* context = a.context_id ? context_with_id(a.context_id) : nullptr;
@@ -35,12 +35,12 @@ bool write_attribute(void* data, CUpointer_attribute attribute, const Allocation
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: put(data, is_host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE); return true;
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: put(data, address); return true;
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-      if (!is_host && !is_managed) return false;
+      if (!is_host && !managed) return false;
       put(data, reinterpret_cast<void*>(address));
       return true;
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: put(data, static_cast<unsigned>(a.sync_memops.load())); return true;
     case CU_POINTER_ATTRIBUTE_BUFFER_ID: put(data, static_cast<unsigned long long>(a.id)); return true;
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED: put(data, static_cast<unsigned>(is_managed)); return true;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED: put(data, static_cast<unsigned>(managed)); return true;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: put(data, a.device); return true;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
       put(data, static_cast<unsigned>(a.kind == MemoryKind::device));

@@ -328,6 +328,11 @@ CUmemoryPool pool_handle(const Allocation& a) {
   return a.kind == MemoryKind::pool && a.pool ? static_cast<MemPool*>(a.pool)->handle() : nullptr;
 }
 
+bool is_managed(const Allocation& a) {
+  if (a.kind != MemoryKind::pool || !a.pool) return a.kind == MemoryKind::managed;
+  return static_cast<MemPool*>(a.pool)->props.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED;
+}
+
 MemPool& default_pool(Device& device) {
   const std::lock_guard lock{device.pool_mutex};
   return made_pool(device, device.default_pool, true);

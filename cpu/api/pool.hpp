@@ -66,6 +66,9 @@ void free_pool_memory(CUdeviceptr address);
 /// The pool an allocation came from, or null.
 CUmemoryPool pool_handle(const Allocation& allocation);
 
+/// True for managed memory, also for what comes from a pool of managed memory.
+bool is_managed(const Allocation& allocation);
+
 MemPool& default_pool(Device& device);
 MemPool& current_pool(Device& device);
 /// Where graphs' allocation nodes get their memory.

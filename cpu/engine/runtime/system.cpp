@@ -1,6 +1,7 @@
-// cpu/engine/runtime/system.cpp: assertions and clocks of kernels.
+// cpu/engine/runtime/system.cpp: assertions, clocks and graph conditions of kernels.
 #include <time.h>
 
+#include <atomic>
 #include <cstdio>
 
 #include "cpu/engine/run/routines.hpp"
@@ -46,3 +47,7 @@ std::uint64_t cucpu_rt_globaltimer() { return now(CLOCK_REALTIME); }
 void cucpu_rt_nanosleep(std::uint32_t) {
   cucpu_rt_yield();
 }  // the manual allows any duration up to twice what was asked, zero too
+
+void cucpu_rt_set_conditional(std::uint64_t handle, std::uint32_t value) {
+  std::atomic_ref{*reinterpret_cast<std::uint32_t*>(handle)}.store(value, std::memory_order_release);
+}

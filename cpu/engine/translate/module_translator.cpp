@@ -25,6 +25,7 @@ std::string_view runtime_routine(std::string_view name) {
   if (name == "__assertfail") return "cucpu_rt_assertfail";
   if (name == "malloc") return "cucpu_rt_malloc";
   if (name == "free") return "cucpu_rt_free";
+  if (name == "cudaGraphSetConditional") return "cucpu_rt_set_conditional";
   return {};
 }
 

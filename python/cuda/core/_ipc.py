@@ -117,20 +117,12 @@ class IPCAllocationHandle:
         except (OSError, AttributeError):
             pass
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The file descriptor is duplicated into the process that unpickles it, as multiprocessing does for its own.
+        from multiprocessing import reduction
+
+        return _rebuild_allocation_handle, (reduction.DupFd(int(self)), self._uuid)
+
 
 def _rebuild_allocation_handle(duplicate: Any, uuid: Any) -> IPCAllocationHandle:
     return IPCAllocationHandle._make(duplicate.detach(), uuid)
-
-
-def reduce_allocation_handle(handle: IPCAllocationHandle) -> tuple[Any, ...]:
-    """How multiprocessing sends a handle: the file descriptor is duplicated into the other process."""
-    from multiprocessing import reduction
-
-    return _rebuild_allocation_handle, (reduction.DupFd(int(handle)), handle.uuid)
-
-
-def install_reducers() -> None:
-    """Teach multiprocessing to send allocation handles between processes."""
-    from multiprocessing import reduction
-
-    reduction.ForkingPickler.register(IPCAllocationHandle, reduce_allocation_handle)

@@ -188,9 +188,6 @@ class _MemPool:
             self.register(uuid.uuid4())  # type: ignore[attr-defined]
         # Kept: a process that is being started inherits the file descriptor after everything was pickled.
         if self._shared is None or self._shared.is_closed:
-            from ._ipc import install_reducers
-
-            install_reducers()
             self._shared = IPCAllocationHandle._make(self._native.export_fd(), self._uuid)
         return self._shared
 

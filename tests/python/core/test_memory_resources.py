@@ -215,3 +215,40 @@ def test_what_cannot_be_shared_says_so(device, stream):
         mr.allocate(16, stream=stream).ipc_descriptor  # noqa: B018
     with pytest.raises(TypeError):
         Buffer.from_ipc_descriptor(mr, object(), stream=stream)
+
+
+def receive(pipe):
+    """In another process: the first thing that is sent is the resource itself."""
+    device = Device(0)
+    device.set_current()
+    buffer = pipe.recv()
+    pipe.send((buffer.is_mapped, content(buffer, device.create_stream())))
+
+
+def test_a_resource_can_be_sent_before_its_handle_was_ever_asked_for(device, stream):
+    with unsupported_is_skipped():
+        mr = DeviceMemoryResource(device, DeviceMemoryResourceOptions(ipc_enabled=True))
+    buffer = mr.allocate(16, stream=stream)
+    buffer.fill(5, stream=stream)
+    stream.sync()
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    process = context.Process(target=receive, args=(there,))
+    process.start()
+    there.close()
+    here.send(buffer)
+    assert here.recv() == (True, b"\5" * 16)
+    process.join()
+    assert process.exitcode == 0
+
+
+def test_memory_of_a_managed_pool_takes_advice(device, stream):
+    with unsupported_is_skipped():
+        buffer = ManagedMemoryResource().allocate(4096, stream=stream)
+    assert buffer.is_managed and buffer.is_host_accessible and buffer.is_device_accessible
+    buffer.read_mostly = True
+    assert buffer.read_mostly
+    buffer.preferred_location = device
+    assert buffer.preferred_location == device
+    buffer.prefetch(device, stream=stream)
+    stream.sync()

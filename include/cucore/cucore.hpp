@@ -1,0 +1,20 @@
+// cucore/cucore.hpp: the whole library, for programs that would rather not choose.
+#pragma once
+
+#include "cucore/buffer.hpp"           // IWYU pragma: export
+#include "cucore/container.hpp"        // IWYU pragma: export
+#include "cucore/context.hpp"          // IWYU pragma: export
+#include "cucore/device.hpp"           // IWYU pragma: export
+#include "cucore/driver.hpp"           // IWYU pragma: export
+#include "cucore/error.hpp"            // IWYU pragma: export
+#include "cucore/event.hpp"            // IWYU pragma: export
+#include "cucore/graph.hpp"            // IWYU pragma: export
+#include "cucore/kernel.hpp"           // IWYU pragma: export
+#include "cucore/launch.hpp"           // IWYU pragma: export
+#include "cucore/linker.hpp"           // IWYU pragma: export
+#include "cucore/memory_resource.hpp"  // IWYU pragma: export
+#include "cucore/object_code.hpp"      // IWYU pragma: export
+#include "cucore/pathfinder.hpp"       // IWYU pragma: export
+#include "cucore/program.hpp"          // IWYU pragma: export
+#include "cucore/program_cache.hpp"    // IWYU pragma: export
+#include "cucore/stream.hpp"           // IWYU pragma: export

@@ -1,0 +1,77 @@
+"""Conditional nodes whose condition a kernel sets."""
+
+import ctypes
+
+import pytest
+from cuda.core import Device, LaunchConfig, Program, ProgramOptions, launch
+
+ONE = LaunchConfig(grid=1, block=1)
+# Declared by hand: NVRTC knows the function, and no header is needed then.
+SOURCE = r"""
+typedef unsigned long long Condition;
+extern "C" __device__ void cudaGraphSetConditional(Condition handle, unsigned int value);
+extern "C" __global__ void set(Condition condition, int value) { cudaGraphSetConditional(condition, value); }
+extern "C" __global__ void add(int* cell, int value) { *cell += value; }
+extern "C" __global__ void count_to(Condition condition, int* cell, int limit) {
+  *cell += 1;
+  cudaGraphSetConditional(condition, *cell < limit);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def code():
+    return Program(SOURCE, "c++", ProgramOptions(arch=f"sm_{Device(0).arch}")).compile("cubin")
+
+
+@pytest.fixture
+def cell(device, stream):
+    buffer = device.allocate(4, stream=stream)
+    buffer.fill(0, stream=stream)
+    return buffer
+
+
+def read(buffer, stream):
+    back = bytearray(4)
+    buffer.copy_to(back, stream=stream)
+    stream.sync()
+    return int.from_bytes(back, "little", signed=True)
+
+
+def test_a_while_node_runs_until_the_kernel_says_stop(stream, code, cell):
+    builder = stream.create_graph_builder().begin_building()
+    again = builder.create_condition(default_value=1)
+    body = builder.while_loop(again).begin_building()
+    launch(body, ONE, code.get_kernel("count_to"), again, cell, ctypes.c_int(5))
+    body.end_building()
+    graph = builder.end_building().complete()
+    graph.launch(stream)
+    assert read(cell, stream) == 5
+    graph.launch(stream)  # the default is back: one turn, and the limit is passed
+    assert read(cell, stream) == 6
+
+
+@pytest.mark.parametrize("value, expected", [(0, 100), (1, 10), (7, 10)])
+def test_an_if_else_node_takes_the_branch_that_was_chosen(stream, code, cell, value, expected):
+    builder = stream.create_graph_builder().begin_building()
+    condition = builder.create_condition()
+    launch(builder, ONE, code.get_kernel("set"), condition, ctypes.c_int(value))
+    for body, amount in zip(builder.if_else(condition), (10, 100), strict=True):
+        body.begin_building()
+        launch(body, ONE, code.get_kernel("add"), cell, ctypes.c_int(amount))
+        body.end_building()
+    builder.end_building().complete().launch(stream)
+    assert read(cell, stream) == expected
+
+
+@pytest.mark.parametrize("value, expected", [(0, 1), (2, 3), (3, 0)])
+def test_a_switch_node_runs_the_branch_of_that_number_or_none(stream, code, cell, value, expected):
+    builder = stream.create_graph_builder().begin_building()
+    condition = builder.create_condition()
+    launch(builder, ONE, code.get_kernel("set"), condition, ctypes.c_int(value))
+    for number, body in enumerate(builder.switch(condition, 3)):
+        body.begin_building()
+        launch(body, ONE, code.get_kernel("add"), cell, ctypes.c_int(number + 1))
+        body.end_building()
+    builder.end_building().complete().launch(stream)
+    assert read(cell, stream) == expected
