@@ -1,16 +1,33 @@
-"""What a call costs through `cuda.core` and `cuda.bindings`: run with our packages or with NVIDIA's on the path, same code."""
+"""What a call costs through `cuda.core` and `cuda.bindings`: run with our packages or with NVIDIA's on the path, same code.
+
+Names on the command line select rows. Rows are named alike in bench/cpp/overhead and bench/python/others.py.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import warnings
+from collections.abc import Callable
+from typing import Any
 
-import numpy as np
-from timing import Suite
+from ptx import COUNTS, PTX
+from timing import COUNTED, Suite
 
 warnings.simplefilter("ignore")
-from cuda.bindings import driver, runtime  # noqa: E402
-from cuda.core import Device, EventOptions, LaunchConfig, Program, ProgramOptions, launch  # noqa: E402
+from cuda.bindings import driver, nvrtc, runtime  # noqa: E402
+from cuda.core import (  # noqa: E402
+    Device,
+    EventOptions,
+    LaunchConfig,
+    LegacyPinnedMemoryResource,
+    ObjectCode,
+    Program,
+    ProgramOptions,
+    launch,
+)
+
+if not COUNTED:  # callgrind cannot read NumPy's libraries everywhere
+    import numpy as np
 
 suite = Suite()
 dev = Device(0)
@@ -18,73 +35,119 @@ dev.set_current()
 stream = dev.create_stream()
 other = dev.create_stream()
 drain = stream.sync
-
-MIXED = "const float* p{0}, float f{1}, int i{2}, double d{3}"
-
-def kernel_source(count: int) -> str:
-    kinds = ("float* p{}", "float f{}", "int i{}", "double d{}")
-    parameters = ", ".join(kinds[i % 4].format(i) for i in range(count))
-    return f'extern "C" __global__ void k{count}({parameters}) {{}}\n'
-
-COUNTS = (0, 3, 8, 16, 256)
-source = "".join(kernel_source(n) for n in COUNTS)
-options = ProgramOptions(std="c++17", arch=f"sm_{dev.arch}")
-code = Program(source, code_type="c++", options=options).compile("cubin")
+code = ObjectCode.from_ptx(PTX.encode())
 kernels = {n: code.get_kernel(f"k{n}") for n in COUNTS}
-buffer = dev.allocate(1 << 20, stream=stream)
 small = dev.allocate(4096, stream=stream)
+large = dev.allocate(1 << 20, stream=stream)
 config = LaunchConfig(grid=1, block=32)
-host_4 = np.zeros(1, np.float32)
-host_1m = np.zeros(1 << 18, np.float32)
-pointer = int(buffer.handle)
+host_4 = (ctypes.c_float * 1)() if COUNTED else np.zeros(1, np.float32)
+host_1m = (ctypes.c_float * (1 << 18))() if COUNTED else np.zeros(1 << 18, np.float32)
+SOURCE = 'extern "C" __global__ void scale(float* p, float f, int n) { int i = threadIdx.x; if (i < n) p[i] *= f; }'
 
-def arguments(count: int) -> tuple[object, ...]:
-    values = (buffer, np.float32(1), np.int32(2), np.float64(3))
-    return tuple(values[i % 4] for i in range(count))
 
-# cuda.core
+def launch_call(count: int) -> Callable[[], Any]:
+    """lambda: launch(stream, config, kernel, a0, a1, ...), spelled out as a user would."""
+    values: tuple[object, ...] = (large, 1.0, 2, 3.0) if COUNTED else (large, np.float32(1), np.int32(2), np.float64(3))
+    names = {f"a{i}": values[i % 4] for i in range(count)}
+    text = f"lambda: launch({', '.join(['stream', 'config', 'kernel', *names])})"
+    return eval(text, {"launch": launch, "stream": stream, "config": config, "kernel": kernels[count], **names})
+
+
+# ---- devices, streams, events, kernels
 suite.run("device", lambda: lambda: Device(0))
-suite.run("set_current", lambda: dev.set_current)
+suite.run("device_current", lambda: lambda: Device())
+suite.run("set_current", lambda: lambda: dev.set_current())
 for count in COUNTS:
-    args = arguments(count)
-    kernel = kernels[count]
-    suite.run(f"launch_{count}", lambda: lambda: launch(stream, config, kernel, *args), drain, batch=400)
+    suite.run(f"launch_{count}", lambda: launch_call(count), drain, batch=400)
 suite.run("launch_config", lambda: lambda: LaunchConfig(grid=1, block=32))
+suite.run("launch_config_3d", lambda: lambda: LaunchConfig(grid=(8, 8, 1), block=(32, 4, 1), shmem_size=1024))
 suite.run("get_kernel", lambda: lambda: code.get_kernel("k3"))
+suite.run("module_load", lambda: lambda: ObjectCode.from_ptx(PTX.encode()).get_kernel("k0"), batch=5, samples=5)
 suite.run("stream_create_close", lambda: lambda: dev.create_stream().close(), batch=100)
+suite.run("stream_sync", lambda: lambda: stream.sync())
 event = dev.create_event()
 suite.run("event_create_close", lambda: lambda: dev.create_event().close(), batch=300)
 suite.run("event_record", lambda: lambda: stream.record(event), drain, batch=500)
 suite.run("stream_wait", lambda: lambda: other.wait(event), other.sync, batch=500)
 suite.run("event_is_done", lambda: lambda: event.is_done)
-start, end = stream.record(options=EventOptions(timing_enabled=True)), stream.record(options=EventOptions(timing_enabled=True))
+timed = EventOptions(timing_enabled=True)
+start, end = stream.record(options=timed), stream.record(options=timed)
 end.sync()
 suite.run("event_elapsed", lambda: lambda: end - start)
+
+# ---- memory
 for name, size in (("4k", 4096), ("1m", 1 << 20)):
     suite.run(f"alloc_free_{name}", lambda: lambda: dev.allocate(size, stream=stream).close(stream), drain, batch=300)
 suite.run("fill_4k", lambda: lambda: small.fill(0, stream=stream), drain, batch=300)
+pinned = LegacyPinnedMemoryResource()
+for name, size in (("4", 4), ("1m", 1 << 20)):
+    host, device = pinned.allocate(size, stream=stream), dev.allocate(size, stream=stream)
+    batch = 300 if size == 4 else 20
+    suite.run(f"copy_{name}_to_device", lambda: lambda: device.copy_from(host, stream=stream), drain, batch=batch)
+    suite.run(f"copy_{name}_to_host", lambda: lambda: device.copy_to(host, stream=stream), drain, batch=batch)
 
-def make_graph() -> object:
+
+# ---- graphs
+def captured() -> Any:
     builder = stream.create_graph_builder()
     builder.begin_building()
     for _ in range(20):
         launch(builder, config, kernels[0])
-    return builder.end_building().complete()
+    return builder.end_building()
 
-suite.run("graph_build_20", lambda: lambda: make_graph().close(), drain, batch=10)
-graph = make_graph()
-suite.run("graph_launch_20", lambda: lambda: graph.launch(stream), drain, batch=50)
 
-# cuda.bindings
+suite.run("graph_build_20", lambda: lambda: captured().complete().close(), drain, batch=10)
+suite.run("graph_capture_20", lambda: lambda: captured().close(), drain, batch=10)
+
+
+def instantiate_call() -> Callable[[], Any]:
+    builder = captured()
+    return lambda: builder.complete().close()
+
+
+def update_call() -> Callable[[], Any]:
+    builder, whole = captured(), captured().complete()
+    return lambda: whole.update(builder)
+
+
+def graph_launch_call() -> Callable[[], Any]:
+    graph = captured().complete()
+    return lambda: graph.launch(stream)
+
+
+suite.run("graph_instantiate_20", instantiate_call, drain, batch=10)
+suite.run("graph_update_20", update_call, drain, batch=10)
+suite.run("graph_launch_20", graph_launch_call, drain, batch=50)
+
+# ---- cuda.bindings: one row for every kind of argument and result
 attribute = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_WARP_SIZE
 handle = driver.CUstream(int(stream.handle))
 raw_event = driver.cuEventCreate(2)[1]
+pointer = int(large.handle)
+device_pointer = driver.CUdeviceptr(pointer)
 suite.run("b_device_get_count", lambda: lambda: driver.cuDeviceGetCount())
 suite.run("b_device_get_attribute", lambda: lambda: driver.cuDeviceGetAttribute(attribute, 0))
+suite.run("b_device_get_name", lambda: lambda: driver.cuDeviceGetName(64, 0))
+suite.run("b_ctx_get_current", lambda: lambda: driver.cuCtxGetCurrent())
 suite.run("b_stream_query", lambda: lambda: driver.cuStreamQuery(handle))
 suite.run("b_event_record", lambda: lambda: driver.cuEventRecord(raw_event, handle), drain, batch=500)
 suite.run("b_runtime_get_device", lambda: lambda: runtime.cudaGetDevice())
-function = driver.cuKernelGetFunction(driver.CUkernel(int(kernels[3].handle)))[1]
+runtime.cudaSetDevice(0)
+runtime_stream = runtime.cudaStream_t(int(stream.handle))
+suite.run("b_runtime_stream_query", lambda: lambda: runtime.cudaStreamQuery(runtime_stream))
+if not COUNTED:
+    suite.run("b_nvrtc_version", lambda: lambda: nvrtc.nvrtcVersion())
+library = driver.cuLibraryLoadData(PTX.encode(), None, None, 0, None, None, 0)[1]
+suite.run("b_library_get_kernel", lambda: lambda: driver.cuLibraryGetKernel(library, b"k3"))
+
+
+def bindings_alloc() -> None:
+    _, address = driver.cuMemAllocAsync(4096, handle)
+    driver.cuMemFreeAsync(address, handle)
+
+
+suite.run("b_alloc_free_4k", lambda: bindings_alloc, drain, batch=300)
+function = driver.cuKernelGetFunction(driver.cuLibraryGetKernel(library, b"k3")[1])[1]
 params = ((pointer, 1.0, 2), (ctypes.c_void_p, ctypes.c_float, ctypes.c_int))
 suite.run(
     "b_launch_ctypes",
@@ -92,19 +155,72 @@ suite.run(
     drain,
     batch=400,
 )
-device_pointer = driver.CUdeviceptr(pointer)
-suite.run("b_copy_4_to_device", lambda: lambda: driver.cuMemcpyHtoD(device_pointer, host_4.ctypes.data, 4), batch=200)
-suite.run("b_copy_4_to_host", lambda: lambda: driver.cuMemcpyDtoH(host_4.ctypes.data, device_pointer, 4), batch=200)
-suite.run("b_copy_1m_to_device", lambda: lambda: driver.cuMemcpyHtoD(device_pointer, host_1m.ctypes.data, 1 << 20), batch=20)
-suite.run("b_copy_1m_to_host", lambda: lambda: driver.cuMemcpyDtoH(host_1m.ctypes.data, device_pointer, 1 << 20), batch=20)
+held = (ctypes.c_uint64(pointer), ctypes.c_float(1), ctypes.c_int(2))
+addresses = (ctypes.c_void_p * 3)(*(ctypes.addressof(value) for value in held))
+packed = ctypes.addressof(addresses)
+suite.run(
+    "b_launch_pointer",
+    lambda: lambda: driver.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, handle, packed, 0),
+    drain,
+    batch=400,
+)
+address_4, address_1m = (ctypes.addressof((ctypes.c_char * 4).from_buffer(host)) for host in (host_4, host_1m))
+suite.run("b_copy_4_to_device", lambda: lambda: driver.cuMemcpyHtoD(device_pointer, address_4, 4), batch=200)
+suite.run("b_copy_4_to_host", lambda: lambda: driver.cuMemcpyDtoH(address_4, device_pointer, 4), batch=200)
+suite.run("b_copy_1m_to_device", lambda: lambda: driver.cuMemcpyHtoD(device_pointer, address_1m, 1 << 20), batch=20)
+suite.run("b_copy_1m_to_host", lambda: lambda: driver.cuMemcpyDtoH(address_1m, device_pointer, 1 << 20), batch=20)
+suite.run("b_copy_array", lambda: lambda: driver.cuMemcpyHtoD(device_pointer, host_4, 4), batch=200)
 suite.run("b_memset_4k", lambda: lambda: driver.cuMemsetD8Async(device_pointer, 0, 4096, handle), drain, batch=300)
 
-# utils
-try:
-    from cuda.core.utils import StridedMemoryView
 
+def struct_call() -> Callable[[], Any]:
+    shape = driver.CUlaunchConfig()
+
+    def fill() -> None:
+        shape.gridDimX = 1
+        shape.blockDimX = 32
+        shape.hStream = handle
+
+    return fill
+
+
+suite.run("b_struct_fields", struct_call)
+
+# ---- arrays of other libraries
+from cuda.core.utils import StridedMemoryView  # noqa: E402
+
+suite.run("dlpack_export", lambda: lambda: large.__dlpack__(stream=-1))
+
+
+def cupy_view() -> Callable[[], Any]:
+    import cupy  # type: ignore[import-not-found]
+
+    array = cupy.zeros(16, cupy.float32)
+    return lambda: StridedMemoryView.from_any_interface(array, stream_ptr=-1)
+
+
+def torch_view() -> Callable[[], Any]:
+    import torch  # type: ignore[import-not-found]
+
+    tensor = torch.zeros(16, device="cuda")
+    return lambda: StridedMemoryView.from_any_interface(tensor, stream_ptr=-1)
+
+
+# ---- compilation
+def compile_call(cached: bool) -> Callable[[], Any]:
+    options = ProgramOptions(arch=f"compute_{dev.arch}")
+    if not cached:
+        return lambda: Program(SOURCE, code_type="c++", options=options).compile("ptx")
+    from cuda.core.utils import InMemoryProgramCache
+
+    cache = InMemoryProgramCache()
+    return lambda: Program(SOURCE, code_type="c++", options=options).compile("ptx", cache=cache)
+
+
+if not COUNTED:
     suite.run("view_from_numpy", lambda: lambda: StridedMemoryView.from_any_interface(host_1m, stream_ptr=-1))
-    suite.run("dlpack_export", lambda: lambda: buffer.__dlpack__(stream=-1))
-except Exception as error:
-    suite.skipped["view_from_numpy"] = str(error)
+    suite.run("view_from_cupy", cupy_view)
+    suite.run("view_from_torch", torch_view)
+    suite.run("compile", lambda: compile_call(False), batch=3, samples=5)
+    suite.run("compile_cached", lambda: compile_call(True), batch=50)
 suite.finish()

@@ -1,9 +1,14 @@
-"""How a call is timed: many calls per sample, many samples, the loop itself subtracted; nanoseconds per call come out."""
+"""How a call is measured: many calls per sample, the loop itself subtracted.
+
+Nanoseconds per call come out; or instructions per call where callgrind counts them (bench/instructions.py starts it so).
+"""
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -11,6 +16,9 @@ from itertools import repeat
 from typing import Any
 
 Call = Callable[[], Any]
+
+COUNTED = os.environ.get("CUCORE_BENCH_COUNT") == "1"  # under callgrind, with the null driver
+COUNTED_CALLS = 100
 
 
 def loop(call: Call, n: int) -> int:
@@ -40,6 +48,25 @@ def time_call(call: Call, drain: Call = nothing, batch: int = 1000, samples: int
     return result
 
 
+class Counter:
+    """Tells callgrind where a measurement begins and ends, through the null driver."""
+
+    def __init__(self) -> None:
+        library = ctypes.CDLL(os.environ["CUCORE_CPU_LIBRARY"])
+        self.dump = library.cucoreNullDump
+        self.dump.argtypes = [ctypes.c_char_p]
+        self.count("(empty)", nothing)
+
+    def count(self, name: str, call: Call) -> None:
+        loop(call, COUNTED_CALLS)  # caches filled, bytecode specialised
+        gc.collect()
+        gc.disable()
+        self.dump(b"(between)")
+        loop(call, COUNTED_CALLS)
+        self.dump(name.encode())
+        gc.enable()
+
+
 class Suite:
     """Collects benchmarks by name and writes them as one JSON object, so that runs of other programs can be joined."""
 
@@ -47,12 +74,17 @@ class Suite:
         self.only = set(sys.argv[1:])
         self.results: dict[str, list[float]] = {}
         self.skipped: dict[str, str] = {}
+        self.counter = Counter() if COUNTED else None
 
     def run(self, name: str, make: Callable[[], Call], drain: Call = nothing, batch: int = 1000, samples: int = 15) -> None:
         if self.only and name not in self.only:
             return
         try:
-            self.results[name] = time_call(make(), drain, batch, samples)
+            call = make()
+            if self.counter is not None:
+                self.counter.count(name, call)
+            else:
+                self.results[name] = time_call(call, drain, batch, samples)
         except Exception as error:  # a package without this feature is a gap in the table, not the end of the run
             self.skipped[name] = f"{type(error).__name__}: {error}"
 

@@ -8,6 +8,35 @@
 
 namespace cucore {
 
+detail::KernelState::~KernelState() {
+  for (const ContextFunction* f = functions.load(std::memory_order_relaxed); f != nullptr;) {
+    const ContextFunction* next = f->next;
+    delete f;
+    f = next;
+  }
+}
+
+CUfunction detail::KernelState::launchable() {
+  const DriverTable& table = driver();
+  unsigned long long context = 0;
+  if (table.cuCtxGetId(nullptr, &context) != CUDA_SUCCESS) [[unlikely]]
+    return reinterpret_cast<CUfunction>(handle);
+  const ContextFunction* const head = functions.load(std::memory_order_acquire);
+  for (const ContextFunction* f = head; f != nullptr; f = f->next) {
+    if (f->context == context) return f->function;
+  }
+  const std::lock_guard lock{mutex};
+  const ContextFunction* newest = functions.load(std::memory_order_relaxed);
+  for (const ContextFunction* f = newest; f != head; f = f->next) {
+    if (f->context == context) return f->function;
+  }
+  CUfunction function = nullptr;
+  if (table.cuKernelGetFunction(&function, handle) != CUDA_SUCCESS)
+    return reinterpret_cast<CUfunction>(handle);
+  functions.store(new ContextFunction{context, function, newest}, std::memory_order_release);
+  return function;
+}
+
 Kernel Kernel::from_handle(CUkernel handle, const ObjectCode* owner) {
   if (handle == nullptr) throw std::invalid_argument{"a kernel handle cannot be null"};
   const char* name = nullptr;

@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "core/library.hpp"
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
 
@@ -70,35 +71,52 @@ CUlaunchConfig to_driver(const LaunchConfig& config, CUstream stream,
   }
 }
 
-static CUresult try_launch(StreamRef stream, const LaunchConfig& config, const Kernel& kernel,
+static CUresult try_launch(CUstream stream, const LaunchConfig& config, CUfunction function,
                            void** arguments) {
-  const auto function = reinterpret_cast<CUfunction>(kernel.handle());
   const DriverTable& table = driver();
   if (!config.cluster && !config.is_cooperative && !config.programmatic_stream_serialization) {
     return table.cuLaunchKernel(function, config.grid.x, config.grid.y, config.grid.z,
                                 config.block.x, config.block.y, config.block.z, config.shmem_size,
-                                stream.handle(), arguments, nullptr);
+                                stream, arguments, nullptr);
   }
   std::array<CUlaunchAttribute, 4> attributes;
-  const CUlaunchConfig native = to_driver(config, stream.handle(), attributes);
+  const CUlaunchConfig native = to_driver(config, stream, attributes);
   return table.cuLaunchKernelEx(&native, function, arguments, nullptr);
+}
+
+/// The current context's function was refused. A launch belongs to the stream's device, whatever is
+/// current: try the kernel itself, which has no context of its own, then in the stream's context.
+static void launch_elsewhere(CUresult code, StreamRef stream, const LaunchConfig& config,
+                             const Kernel& kernel, void** arguments) {
+  if (code == CUDA_ERROR_INVALID_CONTEXT || code == CUDA_ERROR_INVALID_HANDLE) {
+    const auto function = reinterpret_cast<CUfunction>(kernel.handle());
+    CUresult again = try_launch(stream.handle(), config, function, arguments);
+    if (again == CUDA_SUCCESS) return;
+    CUcontext home = nullptr;
+    if (driver().cuStreamGetCtx(stream.handle(), &home) == CUDA_SUCCESS) {
+      const ScopedContext scope{home};
+      again = try_launch(stream.handle(), config, function, arguments);
+      if (again == CUDA_SUCCESS) return;
+    }
+    code = again;
+  }
+  explain(code, config, kernel, "cuLaunchKernel");
 }
 
 void launch_raw(StreamRef stream, const LaunchConfig& config, const Kernel& kernel,
                 void** arguments) {
-  CUresult code = try_launch(stream, config, kernel, arguments);
-  if (code == CUDA_SUCCESS) [[likely]]
-    return;
-  if (code == CUDA_ERROR_INVALID_CONTEXT || code == CUDA_ERROR_INVALID_HANDLE) {
-    // Another device is current, or none: a launch belongs to the stream's device.
-    CUcontext home = nullptr;
-    if (driver().cuStreamGetCtx(stream.handle(), &home) == CUDA_SUCCESS) {
-      const ScopedContext scope{home};
-      code = try_launch(stream, config, kernel, arguments);
-      if (code == CUDA_SUCCESS) return;
-    }
-  }
-  explain(code, config, kernel, "cuLaunchKernel");
+  const CUresult code =
+      try_launch(stream.handle(), config, kernel.state()->launchable(), arguments);
+  if (code != CUDA_SUCCESS) [[unlikely]]
+    launch_elsewhere(code, stream, config, kernel, arguments);
+}
+
+void detail::launch_kernel(StreamRef stream, const LaunchConfig& config, const Kernel& kernel,
+                           void** arguments) {
+  const auto function = reinterpret_cast<CUfunction>(kernel.handle());
+  const CUresult code = try_launch(stream.handle(), config, function, arguments);
+  if (code != CUDA_SUCCESS) [[unlikely]]
+    launch_elsewhere(code, stream, config, kernel, arguments);
 }
 
 void detail::check_arguments(const Kernel& kernel, const std::size_t* sizes, std::size_t count) {

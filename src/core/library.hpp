@@ -54,6 +54,13 @@ struct CodeImage {
   mutable std::string bytes;
 };
 
+/// A kernel as a function of one context, which launches sooner than the kernel itself.
+struct ContextFunction {
+  unsigned long long context;  // cuCtxGetId: never used for another context again
+  CUfunction function;
+  const ContextFunction* next;
+};
+
 struct KernelState {
   KernelState(CUkernel kernel, std::shared_ptr<Library> owner, std::string symbol,
               std::shared_ptr<const CodeImage> source = nullptr)
@@ -61,6 +68,13 @@ struct KernelState {
         library{std::move(owner)},
         image{std::move(source)},
         name{std::move(symbol)} {}
+  KernelState(const KernelState&) = delete;
+  KernelState& operator=(const KernelState&) = delete;
+  ~KernelState();
+
+  /// What to launch on this thread: the current context's function, or the kernel itself where no
+  /// context is current.
+  CUfunction launchable();
 
   const CUkernel handle;
   const std::shared_ptr<Library> library;  // null for a handle made elsewhere
@@ -72,6 +86,7 @@ struct KernelState {
   std::atomic<bool> params_read{false};  // true: params and params_size are final
   std::vector<ParamInfo> params;
   std::size_t params_size = 0;
+  std::atomic<const ContextFunction*> functions{nullptr};  // a list that only grows, at its head
 };
 
 /// The CUdevice of the thread's current context, else 0.

@@ -266,23 +266,35 @@ PyObject* Call::list_of(const ParamRow& p, const char* data, std::uint64_t n) {
   return list.release();
 }
 
+PyObject* failed_result(FunctionObject& f, int code) {
+  Ref member{enum_member(f.api->result, code)};
+  if (!member) return nullptr;
+  if (f.raising)
+    return PyObject_CallFunction(raise_status, "sOs", f.api->module, member.get(), f.name);
+  PyObject* tuple = PyTuple_New(1 + f.outs);
+  if (tuple == nullptr) return nullptr;
+  PyTuple_SET_ITEM(tuple, 0, member.release());
+  for (int i = 1; i <= f.outs; ++i) PyTuple_SET_ITEM(tuple, i, Py_NewRef(Py_None));
+  return tuple;
+}
+
 PyObject* Call::result(int code) {
   if (f_.raising) return bare(code);
   if (filled_ != nullptr) [[unlikely]] {
     Ref member{enum_member(f_.api->result, code)};
     return member ? Py_BuildValue("(OO)", member.get(), code == 0 ? filled_ : Py_None) : nullptr;
   }
+  if (code != 0) return failed_result(f_, code);
   const int outs = f_.outs;
+  if (outs == 0) return Py_NewRef(f_.success_tuple);
   PyObject* tuple = PyTuple_New(1 + outs);
   if (tuple == nullptr) return nullptr;
   Ref owner{tuple};
-  PyObject* member = code == 0 ? Py_NewRef(f_.success) : enum_member(f_.api->result, code);
-  if (member == nullptr) return nullptr;
-  PyTuple_SET_ITEM(tuple, 0, member);
+  PyTuple_SET_ITEM(tuple, 0, Py_NewRef(f_.success));
   int k = 1;
   for (int i = 0; k <= outs; ++i) {
     if (!returned(params_[i])) continue;
-    PyObject* value = code == 0 ? value_of(i) : Py_NewRef(Py_None);
+    PyObject* value = value_of(i);
     if (value == nullptr) return nullptr;
     PyTuple_SET_ITEM(tuple, k++, value);
   }
@@ -290,11 +302,8 @@ PyObject* Call::result(int code) {
 }
 
 PyObject* Call::bare(int code) {
-  if (code != 0) [[unlikely]] {
-    Ref member{enum_member(f_.api->result, code)};
-    if (!member) return nullptr;
-    return PyObject_CallFunction(raise_status, "sOs", f_.api->module, member.get(), f_.name);
-  }
+  if (code != 0) [[unlikely]]
+    return failed_result(f_, code);
   if (filled_ != nullptr) return Py_NewRef(filled_);
   if (f_.outs == 0) Py_RETURN_NONE;
   Ref tuple{f_.outs > 1 ? PyTuple_New(f_.outs) : nullptr};

@@ -72,7 +72,13 @@ struct HandleObject {
 };
 extern PyTypeObject* handle_base;
 PyObject* new_handle(TypeId id, std::uint64_t value);
-std::uint64_t handle_value(const HandleObject* handle);
+void handle_dealloc(PyObject* handle);  // tp_dealloc of every handle class made here
+inline std::uint64_t handle_value(const HandleObject* handle) {
+  if (handle->size == 8) return *handle->place;
+  std::int32_t narrow = 0;
+  std::memcpy(&narrow, handle->place, sizeof narrow);
+  return static_cast<std::uint64_t>(static_cast<std::int64_t>(narrow));
+}
 inline bool is_handle(PyObject* o) { return PyObject_TypeCheck(o, handle_base); }
 
 struct RecordObject {

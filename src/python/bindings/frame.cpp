@@ -148,7 +148,7 @@ bool to_text(PyObject* value, const Where& where, Frame& frame, const char** out
   }
   Ref bytes;
   const bool is_string = PyUnicode_Check(value);
-  if (is_string || PyObject_HasAttrString(value, "__fspath__")) {
+  if (!PyBytes_Check(value) && (is_string || PyObject_HasAttrString(value, "__fspath__"))) {
     Ref path = is_string ? Ref::borrow(value) : Ref{PyOS_FSPath(value)};
     if (!path) return false;
     bytes = PyUnicode_Check(path.get()) ? Ref{PyUnicode_AsUTF8String(path.get())} : std::move(path);

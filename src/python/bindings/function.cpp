@@ -70,7 +70,7 @@ PyObject* entry(PyObject* self, PyObject* const* args, Py_ssize_t given, PyObjec
     if (!bind(f, args, given, names, bound)) return nullptr;
     args = bound;
   }
-  return call_function(f, args);
+  return f.fast != nullptr ? fast_call(f, args) : call_function(f, args);
 }
 
 const char* role_text(Role role) {
@@ -147,6 +147,9 @@ PyObject* reduce(PyObject* self, PyObject*) {
 void dealloc(PyObject* o) {
   FunctionObject& f = self_of(o);
   Py_XDECREF(f.success);
+  Py_XDECREF(f.success_tuple);
+  Py_XDECREF(f.last);
+  delete[] f.fast;
   for (int i = 0; f.keywords != nullptr && i < f.row->arguments; ++i) Py_XDECREF(f.keywords[i]);
   delete[] f.keywords;
   delete f.doc;
@@ -184,7 +187,8 @@ PyObject* make_function(const Api& api, const FunctionRow& row, bool raising) {
   f->params = api.params + row.first;
   f->name = api.text + row.name;
   f->address = nullptr;
-  f->success = nullptr;
+  f->fast = nullptr;
+  f->success = f->success_tuple = f->last = nullptr;
   f->keywords = new PyObject*[row.arguments + 1]();
   f->outs = count_outputs(row, f->params);
   f->raising = raising || api.raises != 0;
@@ -197,7 +201,9 @@ PyObject* make_function(const Api& api, const FunctionRow& row, bool raising) {
   }
   if (api.result != kNoType) {
     f->success = enum_member(api.result, 0);
-    if (f->success == nullptr) return nullptr;
+    f->success_tuple = f->success != nullptr ? PyTuple_Pack(1, f->success) : nullptr;
+    if (f->success_tuple == nullptr) return nullptr;
+    f->fast = fast_plan(*f);
   }
   const std::string module_name =
       std::string{api.module} + (raising && api.raises == 0 ? ".raising" : "");

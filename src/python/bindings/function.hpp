@@ -3,6 +3,7 @@
 #include <string>
 
 #include "engine.hpp"
+#include "fast.hpp"
 
 namespace cucore::bindings {
 
@@ -14,7 +15,10 @@ struct FunctionObject {
   const ParamRow* params;
   const char* name;
   void* address;        // of the C function, once resolved
-  PyObject* success;    // the member for 0 of the result enum
+  const FastParam* fast;  // null: every call goes the long way
+  PyObject* success;        // the member for 0 of the result enum
+  PyObject* success_tuple;  // (success,), which is all that most calls return
+  PyObject* last;           // the result of the call before, to be used again
   PyObject** keywords;  // interned argument names
   int outs;             // values returned besides the result code
   bool raising;
@@ -25,6 +29,8 @@ struct FunctionObject {
 /// Finds the C function; false with RuntimeError set when the library or the function is missing.
 bool resolve(FunctionObject& function);
 PyObject* call_function(FunctionObject& function, PyObject* const* args);
+/// What a call that was refused returns: its code and None for every value, or an exception.
+PyObject* failed_result(FunctionObject& function, int code);
 int count_outputs(const FunctionRow& row, const ParamRow* params);
 
 }  // namespace cucore::bindings

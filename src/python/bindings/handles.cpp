@@ -10,13 +10,6 @@ namespace cucore::bindings {
 
 PyTypeObject* handle_base = nullptr;
 
-std::uint64_t handle_value(const HandleObject* handle) {
-  if (handle->size == 8) return *handle->place;
-  std::uint32_t narrow = 0;
-  std::memcpy(&narrow, handle->place, sizeof narrow);
-  return static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int32_t>(narrow)));
-}
-
 PyObject* new_handle(TypeId id, std::uint64_t value) {
   PyObject* type = class_of(id);
   if (type == nullptr) return nullptr;
@@ -29,6 +22,12 @@ PyObject* new_handle(TypeId id, std::uint64_t value) {
   handle->root = row.root;
   handle->size = static_cast<std::uint8_t>(row.size);
   return reinterpret_cast<PyObject*>(handle);
+}
+
+void handle_dealloc(PyObject* o) {
+  PyTypeObject* type = Py_TYPE(o);
+  type->tp_free(o);
+  Py_DECREF(type);
 }
 
 namespace {
@@ -74,12 +73,6 @@ PyObject* handle_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   handle->root = row.root;
   handle->size = static_cast<std::uint8_t>(row.size);
   return reinterpret_cast<PyObject*>(handle);
-}
-
-void handle_dealloc(PyObject* o) {
-  PyTypeObject* type = Py_TYPE(o);
-  type->tp_free(o);
-  Py_DECREF(type);
 }
 
 PyObject* handle_int(PyObject* o) {

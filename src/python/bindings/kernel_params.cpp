@@ -1,5 +1,6 @@
 // kernel_params.cpp: the forms in which Python hands over kernel arguments: an address, a buffer of
 // addresses, or (values, types) with ctypes types or None.
+#include "../type_table.hpp"
 #include "engine.hpp"
 
 namespace cucore::bindings {
@@ -53,15 +54,9 @@ bool fail(const Where& where, Py_ssize_t index, const char* text, PyObject* valu
 
 /// The one-character code of a simple ctypes type ("i", "Q", "f", ...), or 0.
 char simple_code(PyObject* type) {
-  struct Entry {
-    PyObject* type;
-    char code;
-  };
-  thread_local Entry cache[32];  // per thread: no lock, and a reference keeps each type alive
-  thread_local int used = 0;
-  for (int i = 0; i < used; ++i) {
-    if (cache[i].type == type) return cache[i].code;
-  }
+  static python::TypeTable<char> known;
+  auto* key = reinterpret_cast<PyTypeObject*>(type);
+  if (const char* code = known.find(key)) return *code;
   Ref code{PyObject_GetAttrString(type, "_type_")};
   if (!code) {
     PyErr_Clear();
@@ -69,9 +64,7 @@ char simple_code(PyObject* type) {
   }
   if (!PyUnicode_Check(code.get()) || PyUnicode_GET_LENGTH(code.get()) != 1) return 0;
   const char c = static_cast<char>(PyUnicode_READ_CHAR(code.get(), 0));
-  if (used < 32) {
-    cache[used++] = {Py_NewRef(type), c};
-  }
+  known.add(key, c);
   return c;
 }
 
@@ -235,6 +228,51 @@ bool typed(PyObject* value, PyObject* type, Py_ssize_t index, const Where& where
   return (*out = data_of(instance.get())) != nullptr;
 }
 
+/// The usual argument: a plain int or float with a simple ctypes type. False: not that, and nothing
+/// happened.
+bool plain(PyObject* value, PyObject* type, Sink& sink, void** out) {
+  const bool is_integer = PyLong_CheckExact(value);
+  std::int64_t integer = 0;
+  if (is_integer ? !python::as_int64(value, &integer) : !PyFloat_CheckExact(value)) return false;
+  const auto real = [&] {
+    return is_integer ? static_cast<double>(integer) : PyFloat_AS_DOUBLE(value);
+  };
+  if (!PyType_Check(type)) return false;
+  Slot slot{};
+  switch (simple_code(type)) {
+    case 'P':
+      if (integer < 0) return false;
+      [[fallthrough]];
+    case 'b':
+    case 'B':
+    case 'h':
+    case 'H':
+    case 'i':
+    case 'I':
+    case 'l':
+    case 'L':
+    case 'q':
+    case 'Q':
+      if (!is_integer) return false;
+      slot.i = integer;  // the low bytes come first; ctypes too drops the others
+      break;
+    case 'd':
+      slot.d = real();
+      break;
+    case 'f': {
+      const auto narrow = static_cast<float>(real());
+      std::memcpy(&slot, &narrow, sizeof narrow);
+      break;
+    }
+    default:
+      return false;
+  }
+  *out = sink.take(sizeof slot);
+  if (*out == nullptr) return PyErr_Clear(), false;
+  std::memcpy(*out, &slot, sizeof slot);
+  return true;
+}
+
 bool fill(PyObject* value, const Where& where, Sink& sink, Slot* out) {
   if (PyTuple_GET_SIZE(value) != 2) {
     PyErr_Format(PyExc_TypeError, "%s%s%s must be a pair (values, types), got a tuple of %zd",
@@ -258,6 +296,7 @@ bool fill(PyObject* value, const Where& where, Sink& sink, Slot* out) {
   for (Py_ssize_t i = 0; i < n; ++i) {
     PyObject* item = PySequence_Fast_GET_ITEM(values.get(), i);
     PyObject* type = PySequence_Fast_GET_ITEM(types.get(), i);
+    if (plain(item, type, sink, &pointers[i])) continue;
     const bool done = Py_IsNone(type) ? untyped(item, i, where, sink, &pointers[i])
                                       : typed(item, type, i, where, sink, &pointers[i]);
     if (!done) {

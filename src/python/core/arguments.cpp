@@ -3,9 +3,8 @@
 
 #include <cstdint>
 #include <cstring>
-#include <mutex>
-#include <unordered_map>
 
+#include "../type_table.hpp"
 #include "cucore/driver.hpp"
 #include "py_buffer.hpp"
 
@@ -20,8 +19,8 @@ struct ValueType {
     by_buffer,
     by_int,
     by_handle,
-    by_ptr,
-    by_address
+    by_address,
+    buffer  // a class derived from Buffer
   } kind = unknown;
   bool is_integer = false;
   bool is_signed = false;
@@ -29,14 +28,7 @@ struct ValueType {
   std::uint16_t size = 0;
 };
 
-struct TypeCache {
-  std::mutex mutex;
-  std::unordered_map<PyTypeObject*, ValueType> types;  // types are kept alive by a reference
-};
-TypeCache& cache() {
-  static TypeCache* const instance = new TypeCache;
-  return *instance;
-}
+TypeTable<ValueType> known_types;
 
 bool name_starts_with(const PyTypeObject* type, const char* prefix) {
   return std::strncmp(type->tp_name, prefix, std::strlen(prefix)) == 0;
@@ -87,6 +79,10 @@ bool derives_from(PyTypeObject* type, const char* name) {
 ValueType inspect(PyObject* value) {
   PyTypeObject* type = Py_TYPE(value);
   ValueType out;
+  if (buffer_of(value) != nullptr) {
+    out.kind = ValueType::buffer;
+    return out;
+  }
   if (derives_from(type, "numpy.generic")) return inspect_numpy(value);
   const PyTypeObject* meta = Py_TYPE(reinterpret_cast<PyObject*>(type));
   if (name_starts_with(meta, "_ctypes.") || derives_from(type, "_ctypes._SimpleCData") ||
@@ -123,15 +119,9 @@ ValueType inspect(PyObject* value) {
 }
 
 ValueType value_type(PyObject* value) {
-  TypeCache& all = cache();
-  PyTypeObject* type = Py_TYPE(value);
-  {
-    const std::lock_guard lock{all.mutex};
-    if (const auto found = all.types.find(type); found != all.types.end()) return found->second;
-  }
+  if (const ValueType* known = known_types.find(Py_TYPE(value))) return *known;
   const ValueType made = inspect(value);
-  const std::lock_guard lock{all.mutex};
-  if (all.types.emplace(type, made).second) Py_INCREF(type);
+  known_types.add(Py_TYPE(value), made);
   return made;
 }
 
@@ -166,106 +156,118 @@ bool store_integer(void* out, std::size_t size, bool negative, std::uint64_t bit
 
 }  // namespace
 
-PackedArguments::~PackedArguments() {
+void PackedArguments::release_views() noexcept {
   for (Py_buffer& view : views_) PyBuffer_Release(&view);
 }
 
-void* PackedArguments::room(std::size_t size) {
-  const std::size_t rounded = (size + 15) / 16 * 16;
-  if (used_ + rounded <= sizeof few_bytes_) {
-    void* place = few_bytes_ + used_;
-    used_ += rounded;
-    return place;
+[[noreturn]] static void wrong_count(const Kernel& kernel, std::span<const ParamInfo> params,
+                                     std::size_t count) {
+  std::string text = "kernel " + (kernel.name().empty() ? std::string{"?"} : kernel.name()) +
+                     " takes " + std::to_string(params.size()) +
+                     (params.size() == 1 ? " argument, " : " arguments, ") + std::to_string(count) +
+                     (count == 1 ? " was given" : " were given");
+  if (count < params.size()) {
+    text += ": argument " + std::to_string(count) + " (" + std::to_string(params[count].size) +
+            " bytes) is missing";
   }
-  more_.push_back(std::make_unique<std::byte[]>(rounded));
-  return more_.back().get();
+  PyErr_SetString(PyExc_TypeError, text.c_str());
+  throw nb::python_error();
 }
 
 void PackedArguments::pack(const Kernel& kernel, PyObject* const* args, std::size_t count) {
   const std::span<const ParamInfo> params = kernel.params();
-  if (params.size() != count) {
-    std::string text = "kernel " + (kernel.name().empty() ? std::string{"?"} : kernel.name()) +
-                       " takes " + std::to_string(params.size()) +
-                       (params.size() == 1 ? " argument, " : " arguments, ") +
-                       std::to_string(count) + (count == 1 ? " was given" : " were given");
-    if (count < params.size()) {
-      text += ": argument " + std::to_string(count) + " (" + std::to_string(params[count].size) +
-              " bytes) is missing";
+  if (params.size() != count) [[unlikely]]
+    wrong_count(kernel, params, count);
+  if (count == 0) return;
+  std::byte* block = few_bytes_;
+  const std::size_t block_size = params.back().offset + params.back().size;
+  if (count > kFew || block_size > sizeof few_bytes_) {
+    const std::size_t pointers_size = (count * sizeof(void*) + 15) / 16 * 16;
+    many_.reset(new std::byte[pointers_size + block_size]);  // new aligns to 16
+    pointers_ = reinterpret_cast<void**>(many_.get());
+    block = many_.get() + pointers_size;
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    PyObject* value = args[i];
+    const std::size_t size = params[i].size;
+    if (const ValueType* type = known_types.find(Py_TYPE(value));
+        type != nullptr && type->kind == ValueType::in_object && type->size == size) {
+      pointers_[i] = reinterpret_cast<char*>(value) + type->offset;
+    } else {
+      pack_one(kernel, i, value, size, block + params[i].offset);
     }
-    PyErr_SetString(PyExc_TypeError, text.c_str());
-    throw nb::python_error();
   }
-  if (count > kFew) {
-    many_pointers_.resize(count);
-    pointers_ = many_pointers_.data();
+}
+
+static void pack_int(const Kernel& kernel, std::size_t index, PyObject* value, std::size_t size,
+                     void* place) {
+  if (size > 8) wrong_size(kernel, index, value, 8, size);
+  std::int64_t number = 0;
+  bool fits = as_int64(value, &number);
+  bool negative = number < 0;
+  auto bits = static_cast<std::uint64_t>(number);
+  if (!fits) {
+    bits = PyLong_AsUnsignedLongLong(value);
+    negative = false;
+    fits = PyErr_Occurred() == nullptr;
+    PyErr_Clear();
   }
-  for (std::size_t i = 0; i < count; ++i) pack_one(kernel, i, args[i], params[i].size);
+  if (fits && store_integer(place, size, negative, bits)) return;
+  const std::string text = where(kernel, index) +
+                           ": the int does not fit in the kernel's parameter of " +
+                           std::to_string(size) + " bytes";
+  PyErr_SetString(PyExc_OverflowError, text.c_str());
+  throw nb::python_error();
+}
+
+static void pack_float(const Kernel& kernel, std::size_t index, PyObject* value, std::size_t size,
+                       void* place) {
+  const double number = PyFloat_AS_DOUBLE(value);
+  if (size == sizeof(double)) {
+    std::memcpy(place, &number, sizeof number);
+  } else if (size == sizeof(float)) {
+    const auto narrow = static_cast<float>(number);
+    std::memcpy(place, &narrow, sizeof narrow);
+  } else {
+    wrong_size(kernel, index, value, sizeof(double), size);
+  }
+}
+
+static void pack_buffer(const Kernel& kernel, std::size_t index, PyObject* value, std::size_t size,
+                        void* place) {
+  const Buffer& buffer = self_of<PyBuffer>(value).buffer;
+  if (buffer.is_closed()) throw InvalidStateError(where(kernel, index) + ": the buffer is closed");
+  const CUdeviceptr address = buffer.handle();
+  if (size != sizeof address) wrong_size(kernel, index, value, sizeof address, size);
+  std::memcpy(place, &address, sizeof address);
 }
 
 void PackedArguments::pack_one(const Kernel& kernel, std::size_t index, PyObject* value,
-                               std::size_t size) {
-  if (const PyBuffer* buffer = buffer_of(value)) {
-    if (buffer->buffer.is_closed())
-      throw InvalidStateError(where(kernel, index) + ": the buffer is closed");
-    if (size != sizeof(CUdeviceptr)) wrong_size(kernel, index, value, sizeof(CUdeviceptr), size);
-    auto* place = static_cast<CUdeviceptr*>(room(size));
-    *place = buffer->buffer.handle();
-    pointers_[index] = place;
-    return;
+                               std::size_t size, void* place) {
+  static PyTypeObject* const buffer_type =
+      reinterpret_cast<PyTypeObject*>(nb::type<PyBuffer>().ptr());
+  pointers_[index] = place;
+  const PyTypeObject* type = Py_TYPE(value);
+  if (type == buffer_type) {
+    pack_buffer(kernel, index, value, size, place);
+  } else if (type == &PyLong_Type) {
+    pack_int(kernel, index, value, size, place);
+  } else if (type == &PyFloat_Type) {
+    pack_float(kernel, index, value, size, place);
+  } else {
+    pack_other(kernel, index, value, size, place);
   }
-  if (PyLong_CheckExact(value)) {
-    if (size > 8) wrong_size(kernel, index, value, 8, size);
-    int overflow = 0;
-    const long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
-    bool negative = number < 0 && overflow == 0;
-    std::uint64_t bits = static_cast<std::uint64_t>(number);
-    if (overflow > 0) {
-      bits = PyLong_AsUnsignedLongLong(value);
-      if (PyErr_Occurred() != nullptr) {
-        PyErr_Clear();
-        overflow = -1;
-      }
-    }
-    void* place = room(size);
-    if (overflow < 0 || !store_integer(place, size, negative, bits)) {
-      const std::string text = where(kernel, index) +
-                               ": the int does not fit in the kernel's parameter of " +
-                               std::to_string(size) + " bytes";
-      PyErr_SetString(PyExc_OverflowError, text.c_str());
-      throw nb::python_error();
-    }
-    pointers_[index] = place;
-    return;
-  }
-  pack_slow(kernel, index, value, size);
 }
 
-void PackedArguments::pack_slow(const Kernel& kernel, std::size_t index, PyObject* value,
-                                std::size_t size) {
-  if (PyFloat_CheckExact(value)) {
-    const double number = PyFloat_AS_DOUBLE(value);
-    void* place = room(size);
-    if (size == sizeof(double)) {
-      std::memcpy(place, &number, size);
-    } else if (size == sizeof(float)) {
-      const auto narrow = static_cast<float>(number);
-      std::memcpy(place, &narrow, size);
-    } else {
-      wrong_size(kernel, index, value, sizeof(double), size);
-    }
-    pointers_[index] = place;
-    return;
-  }
+void PackedArguments::pack_other(const Kernel& kernel, std::size_t index, PyObject* value,
+                                 std::size_t size, void* place) {
   if (PyBool_Check(value)) {
     if (size > 8) wrong_size(kernel, index, value, 1, size);
-    void* place = room(size);
     store_integer(place, size, false, value == Py_True ? 1 : 0);
-    pointers_[index] = place;
     return;
   }
   if (PyComplex_CheckExact(value)) {
     const Py_complex number = PyComplex_AsCComplex(value);
-    void* place = room(size);
     if (size == 2 * sizeof(double)) {
       const double both[2] = {number.real, number.imag};
       std::memcpy(place, both, size);
@@ -275,18 +277,20 @@ void PackedArguments::pack_slow(const Kernel& kernel, std::size_t index, PyObjec
     } else {
       wrong_size(kernel, index, value, 2 * sizeof(double), size);
     }
-    pointers_[index] = place;
     return;
   }
   if (value == Py_None) {  // a null pointer
     if (size != 8) wrong_size(kernel, index, value, 8, size);
-    pointers_[index] = std::memset(room(size), 0, size);
+    std::memset(place, 0, size);
     return;
   }
   const ValueType type = value_type(value);
   const void* source = nullptr;
   std::size_t has = 0;
   switch (type.kind) {
+    case ValueType::buffer:
+      pack_buffer(kernel, index, value, size, place);
+      return;
     case ValueType::in_object:
       source = reinterpret_cast<const char*>(value) + type.offset;
       has = type.size;
@@ -302,13 +306,13 @@ void PackedArguments::pack_slow(const Kernel& kernel, std::size_t index, PyObjec
     case ValueType::by_int: {
       nb::object number = nb::steal(PyNumber_Long(value));
       if (!number.is_valid()) throw nb::python_error();
-      pack_one(kernel, index, number.ptr(), size);
+      pack_int(kernel, index, number.ptr(), size, place);
       return;
     }
     case ValueType::by_handle: {
       nb::object number = nb::handle{value}.attr("_kernel_argument");
       if (size != 8) wrong_size(kernel, index, value, 8, size);
-      pack_one(kernel, index, number.ptr(), size);
+      pack_one(kernel, index, number.ptr(), size, place);
       return;
     }
     case ValueType::by_address: {
@@ -340,11 +344,7 @@ void PackedArguments::pack_slow(const Kernel& kernel, std::size_t index, PyObjec
     if (type.is_signed && has < 8 && ((bits >> (has * 8 - 1)) & 1) != 0)
       bits |= ~std::uint64_t{0} << (has * 8);
     if (type.is_signed) negative = static_cast<std::int64_t>(bits) < 0;
-    void* place = room(size);
-    if (store_integer(place, size, negative, bits)) {
-      pointers_[index] = place;
-      return;
-    }
+    if (store_integer(place, size, negative, bits)) return;
   }
   wrong_size(kernel, index, value, has, size);
 }

@@ -1,7 +1,6 @@
 // arguments.hpp: Python values as the parameter block of a kernel.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <memory>
 #include <vector>
@@ -15,27 +14,32 @@ namespace cucore::python {
 /// live.
 class PackedArguments {
  public:
-  PackedArguments() = default;
+  PackedArguments() {}  // leaves the arrays as they are: a launch writes what it uses
   PackedArguments(const PackedArguments&) = delete;
   PackedArguments& operator=(const PackedArguments&) = delete;
-  ~PackedArguments();
+  ~PackedArguments() {
+    if (!views_.empty()) [[unlikely]]
+      release_views();
+  }
 
   /// Throws TypeError, ValueError or OverflowError that names the argument and the kernel.
   void pack(const Kernel& kernel, PyObject* const* args, std::size_t count);
   [[nodiscard]] void** pointers() noexcept { return pointers_; }
 
  private:
-  void pack_one(const Kernel& kernel, std::size_t index, PyObject* value, std::size_t size);
-  void pack_slow(const Kernel& kernel, std::size_t index, PyObject* value, std::size_t size);
-  [[nodiscard]] void* room(std::size_t size);
+  /// Makes pointers_[index] point to the value: to `place`, where it is copied, or to where it is.
+  void pack_one(const Kernel& kernel, std::size_t index, PyObject* value, std::size_t size,
+                void* place);
+  void pack_other(const Kernel& kernel, std::size_t index, PyObject* value, std::size_t size,
+                  void* place);
+  void release_views() noexcept;
 
-  static constexpr std::size_t kFew = 16;
+  // Values lie as in the kernel's parameter block.
+  static constexpr std::size_t kFew = 32;
   void* few_pointers_[kFew];
   alignas(16) std::byte few_bytes_[kFew * 16];
   void** pointers_ = few_pointers_;
-  std::size_t used_ = 0;
-  std::vector<void*> many_pointers_;
-  std::vector<std::unique_ptr<std::byte[]>> more_;
+  std::unique_ptr<std::byte[]> many_;
   std::vector<Py_buffer> views_;
 };
 

@@ -142,14 +142,17 @@ PyObject* launch_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, Py
   PackedArguments packed;
   packed.pack(kernel, args + 3, static_cast<std::size_t>(nargs - 3));
   const LaunchConfig& config = self_of<LaunchConfig>(args[1]);
+  const bool is_stream = &stream != &storage;
   {
     nb::gil_scoped_release
         release;  // a full queue waits for the device, whose host callbacks need the GIL
-    launch_raw(stream, config, kernel, packed.pointers());
+    if (is_stream) {
+      launch_raw(stream, config, kernel, packed.pointers());
+    } else {  // what is captured names the kernel, so that the graph's nodes can be asked for it
+      detail::launch_kernel(stream, config, kernel, packed.pointers());
+    }
   }
-  static PyTypeObject* const stream_type =
-      reinterpret_cast<PyTypeObject*>(nb::type<Stream>().ptr());
-  if (Py_TYPE(args[0]) != stream_type) retain_in_graph(args[0], args + 2, nargs - 2);
+  if (!is_stream) retain_in_graph(args[0], args + 2, nargs - 2);
   Py_RETURN_NONE;
 }
 

@@ -1,0 +1,76 @@
+// type_table.hpp: what is known of a Python type, found by its address without a lock.
+#pragma once
+#include <Python.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace cucore::python {
+
+/// Remembers a small value per type for the life of the process. Entries are never changed or
+/// freed, and keep their type alive, so that an address never comes to mean another type. A full
+/// table remembers nothing more: the caller finds out again.
+template <class Value>
+class TypeTable {
+ public:
+  /// The value added for this type, or null.
+  const Value* find(PyTypeObject* type) const noexcept {
+    for (std::size_t probe = 0, at = slot(type); probe < kProbes; ++probe, ++at) {
+      const Entry* entry = entries_[at % kSlots].load(std::memory_order_acquire);
+      if (entry == nullptr) return nullptr;
+      if (entry->type == type) return &entry->value;
+    }
+    return nullptr;
+  }
+
+  void add(PyTypeObject* type, const Value& value) {
+    auto* entry = new Entry{type, value};
+    for (std::size_t probe = 0, at = slot(type); probe < kProbes; ++probe, ++at) {
+      const Entry* there = nullptr;
+      if (entries_[at % kSlots].compare_exchange_strong(there, entry, std::memory_order_acq_rel)) {
+        Py_INCREF(reinterpret_cast<PyObject*>(type));
+        return;
+      }
+      if (there->type == type) break;  // another thread was faster
+    }
+    delete entry;
+  }
+
+ private:
+  struct Entry {
+    PyTypeObject* type;
+    Value value;
+  };
+  static constexpr std::size_t kSlots = 512;
+  static constexpr std::size_t kProbes = 8;
+  static std::size_t slot(PyTypeObject* type) noexcept {
+    const auto address = reinterpret_cast<std::uintptr_t>(type);
+    return (address >> 4) ^ (address >> 13);
+  }
+  std::atomic<const Entry*> entries_[kSlots]{};
+};
+
+/// The value of a Python int when it fits in 64 bits, signed. `value` must be an int (or derived).
+inline bool as_int64(PyObject* value, std::int64_t* out) noexcept {
+#if PY_VERSION_HEX >= 0x030C0000
+  const auto* number = reinterpret_cast<const PyLongObject*>(value);
+  if (PyUnstable_Long_IsCompact(number)) {
+    *out = PyUnstable_Long_CompactValue(number);
+    return true;
+  }
+#else
+  const Py_ssize_t size = Py_SIZE(value);  // one digit or none, with the sign of the number
+  if (size >= -1 && size <= 1) {
+    *out = size == 0 ? 0
+                     : size * static_cast<std::int64_t>(
+                                  reinterpret_cast<const PyLongObject*>(value)->ob_digit[0]);
+    return true;
+  }
+#endif
+  int overflow = 0;
+  *out = PyLong_AsLongLongAndOverflow(value, &overflow);
+  return overflow == 0;
+}
+
+}  // namespace cucore::python
