@@ -23,7 +23,9 @@ class CUCORE_EXPORT Buffer {
   Buffer& operator=(Buffer&& other) noexcept;
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
-  ~Buffer();
+  ~Buffer() {
+    if (!closed_) close_quietly();
+  }
 
   static Buffer allocate(std::shared_ptr<MemoryResource> resource, std::size_t size,
                          const Stream& stream);
@@ -74,6 +76,9 @@ class CUCORE_EXPORT Buffer {
   }
 
  private:
+  void close_quietly() noexcept;
+  void give_back(StreamRef stream);
+
   CUdeviceptr ptr_ = 0;
   std::size_t size_ = 0;
   std::shared_ptr<MemoryResource> resource_;

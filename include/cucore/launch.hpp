@@ -54,8 +54,8 @@ concept KernelArgument = std::same_as<std::remove_cvref_t<T>, Buffer> ||
 namespace detail {
 /// launch_raw() by the kernel itself, not by its function in the current context: what a stream
 /// captures then names the kernel.
-CUCORE_EXPORT void launch_kernel(StreamRef stream, const LaunchConfig& config,
-                                 const Kernel& kernel, void** arguments);
+CUCORE_EXPORT void launch_kernel(StreamRef stream, const LaunchConfig& config, const Kernel& kernel,
+                                 void** arguments);
 
 /// Throws std::invalid_argument that names the argument when the kernel's parameters differ.
 CUCORE_EXPORT void check_arguments(const Kernel& kernel, const std::size_t* sizes,

@@ -31,7 +31,7 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
   return *this;
 }
 
-Buffer::~Buffer() {
+void Buffer::close_quietly() noexcept {
   try {
     close();
   } catch (...) {  // a destructor stays silent; close() is for those who want to know
@@ -40,8 +40,13 @@ Buffer::~Buffer() {
 
 Buffer Buffer::allocate(std::shared_ptr<MemoryResource> resource, std::size_t size,
                         const Stream& stream) {
-  const CUdeviceptr ptr = resource->allocate(size, stream);
-  return adopt(ptr, size, std::move(resource), stream);
+  Buffer buffer;
+  buffer.ptr_ = resource->allocate(size, stream);
+  buffer.size_ = size;
+  buffer.resource_ = std::move(resource);
+  buffer.stream_ = stream;
+  buffer.closed_ = false;
+  return buffer;
 }
 
 Buffer Buffer::adopt(CUdeviceptr ptr, std::size_t size, std::shared_ptr<MemoryResource> resource,
@@ -64,20 +69,25 @@ Buffer Buffer::view(CUdeviceptr ptr, std::size_t size, std::shared_ptr<void> own
   return buffer;
 }
 
-void Buffer::close() {
-  if (closed_) return;
+void Buffer::give_back(StreamRef stream) {
   closed_ = true;
   const CUdeviceptr ptr = std::exchange(ptr_, 0);
   const std::size_t size = std::exchange(size_, 0);
-  const auto resource = std::exchange(resource_, nullptr);
-  const auto owner = std::exchange(owner_, nullptr);
-  const Stream stream = std::exchange(stream_, Stream{});
+  const auto resource = std::move(resource_);
+  const auto owner = std::move(owner_);
   if (resource != nullptr) resource->deallocate(ptr, size, stream);
 }
 
+void Buffer::close() {
+  if (closed_) return;
+  const Stream stream = std::move(stream_);
+  give_back(stream);
+}
+
 void Buffer::close(const Stream& stream) {
-  if (!closed_) stream_ = stream;
-  close();
+  if (closed_) return;
+  const Stream old = std::move(stream_);
+  give_back(stream);
 }
 
 CUdeviceptr Buffer::release() noexcept {

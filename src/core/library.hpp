@@ -30,8 +30,8 @@ class Library {
   ~Library();
 
   [[nodiscard]] CUlibrary handle() const noexcept { return handle_; }
-  /// Throws what `fail` throws, with the name of the code and the driver's compile log: a driver may compile PTX only when a
-  /// kernel of it is first asked for.
+  /// Throws what `fail` throws, with the name of the code and the driver's compile log: a driver
+  /// may compile PTX only when a kernel of it is first asked for.
   [[noreturn]] void fail_with_log(CUresult code, const char* call, std::string_view what) const;
 
  private:

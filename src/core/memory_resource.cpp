@@ -94,6 +94,12 @@ std::shared_ptr<MemoryPool> MemoryPool::from_file_descriptor(int fd, const PoolO
   return std::shared_ptr<MemoryPool>{new MemoryPool{pool, shared, true, true}};
 }
 
+/// True for a stream that was made in a context, which calls with it then use, whatever is current.
+/// The default streams are those of the current context.
+static bool has_context(StreamRef stream) {
+  return reinterpret_cast<std::uintptr_t>(stream.handle()) > 2;
+}
+
 bool MemoryPool::is_device_accessible() const noexcept { return true; }
 
 bool MemoryPool::is_host_accessible() const noexcept {
@@ -112,6 +118,11 @@ CUdeviceptr MemoryPool::allocate(std::size_t size, StreamRef stream) {
   }
   CUdeviceptr ptr = 0;
   if (size == 0) return ptr;
+  if (has_context(stream)) {
+    const CUresult code = driver().cuMemAllocFromPoolAsync(&ptr, size, handle_, stream.handle());
+    if (code == CUDA_SUCCESS) return ptr;
+    if (code != CUDA_ERROR_INVALID_CONTEXT) fail(code, "cuMemAllocFromPoolAsync");
+  }
   const ScopedContext scope{home()};
   CUCORE_CALL(cuMemAllocFromPoolAsync(&ptr, size, handle_, stream.handle()));
   return ptr;
@@ -119,6 +130,11 @@ CUdeviceptr MemoryPool::allocate(std::size_t size, StreamRef stream) {
 
 void MemoryPool::deallocate(CUdeviceptr ptr, std::size_t, StreamRef stream) {
   if (ptr == 0) return;
+  if (has_context(stream)) {
+    const CUresult code = driver().cuMemFreeAsync(ptr, stream.handle());
+    if (code == CUDA_SUCCESS) return;
+    if (code != CUDA_ERROR_INVALID_CONTEXT) fail(code, "cuMemFreeAsync");
+  }
   const ScopedContext scope{home()};
   CUCORE_CALL(cuMemFreeAsync(ptr, stream.handle()));
 }

@@ -96,7 +96,8 @@ bool is_plain_handle(PyObject* value) { return Py_TYPE(value)->tp_dealloc == han
 
 bool to_address(PyObject* value, Slot& slot) {
   if (PyLong_CheckExact(value)) return as_int64(value, &slot.i) && slot.i >= 0;
-  if (is_plain_handle(value)) return slot.u = handle_value(reinterpret_cast<HandleObject*>(value)), true;
+  if (is_plain_handle(value))
+    return slot.u = handle_value(reinterpret_cast<HandleObject*>(value)), true;
   if (Py_IsNone(value)) return slot.u = 0, true;
   return false;
 }

@@ -14,13 +14,13 @@ struct FunctionObject {
   const FunctionRow* row;
   const ParamRow* params;
   const char* name;
-  void* address;        // of the C function, once resolved
-  const FastParam* fast;  // null: every call goes the long way
+  void* address;            // of the C function, once resolved
+  const FastParam* fast;    // null: every call goes the long way
   PyObject* success;        // the member for 0 of the result enum
   PyObject* success_tuple;  // (success,), which is all that most calls return
   PyObject* last;           // the result of the call before, to be used again
-  PyObject** keywords;  // interned argument names
-  int outs;             // values returned besides the result code
+  PyObject** keywords;      // interned argument names
+  int outs;                 // values returned besides the result code
   bool raising;
   std::string* doc;
   PyMethodDef method;

@@ -9,6 +9,14 @@ using namespace nb::literals;
 
 namespace cucore::python {
 
+/// An annotation of classes whose objects come and go quickly: freed ones are used again. Older
+/// nanobind has no such thing.
+#if NB_VERSION_MAJOR > 3 || (NB_VERSION_MAJOR == 3 && NB_VERSION_MINOR >= 1)
+#define CUCORE_POOLED nb::pooled(64),
+#else
+#define CUCORE_POOLED
+#endif
+
 using BindFunction = void (*)(nb::module_&);
 
 /// Adds a function to the list that module initialisation runs, lowest order first.

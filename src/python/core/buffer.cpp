@@ -50,22 +50,15 @@ nb::object managed_buffer_type() {
   return nb::module_::import_("cuda.core._managed").attr("ManagedBuffer");
 }
 
-std::shared_ptr<MemoryResource> native_of(nb::handle resource) {
-  static PyObject* const name = PyUnicode_InternFromString("_native");
-  PyObject* found = PyObject_GetAttr(resource.ptr(), name);
-  if (found == nullptr) {
-    PyErr_Clear();
-    return nullptr;
-  }
-  nb::object held = nb::steal(found);
-  if (!nb::isinstance<Native>(held)) return nullptr;
-  const Native& native = nb::cast<const Native&>(held);
-  if (native.resource == nullptr) throw InvalidStateError("the memory resource is closed");
-  return native.resource;
+/// Keeps the resource while a call uses it: another thread may close it.
+const std::shared_ptr<MemoryResource>& open_native(nb::handle native) {
+  const Native& held = self_of<Native>(native.ptr());
+  if (held.resource == nullptr) throw InvalidStateError("the memory resource is closed");
+  return held.resource;
 }
 
 std::shared_ptr<MemoryResource> resource_of(nb::handle resource) {
-  if (auto native = native_of(resource)) return native;
+  if (nb::object native = native_object(resource); native.is_valid()) return open_native(native);
   return std::make_shared<PythonResource>(nb::borrow(resource));
 }
 
@@ -100,7 +93,14 @@ nb::object make_buffer(PyBuffer&& value, bool managed) {
   return wrap(std::move(value));
 }
 
-nb::object allocate_from(nb::handle resource, PyObject* size, PyObject* stream,
+nb::object native_object(nb::handle resource) {
+  static PyObject* const name = PyUnicode_InternFromString("_native");
+  nb::object found = nb::steal(PyObject_GetAttr(resource.ptr(), name));
+  if (!found.is_valid()) PyErr_Clear();
+  return found.is_valid() && nb::isinstance<Native>(found) ? found : nb::object{};
+}
+
+nb::object allocate_from(nb::handle resource, nb::handle native, PyObject* size, PyObject* stream,
                          const char* function) {
   Stream storage;
   const Stream* on = nullptr;
@@ -110,13 +110,16 @@ nb::object allocate_from(nb::handle resource, PyObject* size, PyObject* stream,
   } else {
     on = &stream_argument(stream, function, storage);
   }
-  if (auto native = native_of(resource)) {
+  if (native.is_valid()) {
+    std::shared_ptr<MemoryResource> from = open_native(native);
     const std::size_t bytes = size_argument(size, "size");
-    const bool managed = native->is_managed();
-    PyBuffer value;
-    value.buffer = Buffer::allocate(std::move(native), bytes, *on);
-    value.resource = nb::borrow(resource);
-    return make_buffer(std::move(value), managed);
+    static const nb::handle plain = nb::type<PyBuffer>();
+    nb::object buffer =
+        nb::inst_alloc(from->is_managed() ? nb::handle{managed_buffer_type()} : plain);
+    new (nb::inst_ptr<PyBuffer>(buffer))
+        PyBuffer{Buffer::allocate(std::move(from), bytes, *on), nb::borrow(resource), {}, false};
+    nb::inst_mark_ready(buffer);
+    return buffer;
   }
   nb::object stream_object =
       stream == nullptr || stream == Py_None ? wrap(*on) : nb::borrow(stream);
@@ -266,7 +269,8 @@ PyObject* buffer_copy_to(PyObject* self, PyObject* const* args, Py_ssize_t nargs
           "copy_to(): give a destination: this buffer has no memory resource to allocate one from");
     }
     nb::object size = nb::steal(PyLong_FromSize_t(source.buffer.size()));
-    target = allocate_from(source.resource, size.ptr(), given[1], "copy_to");
+    target = allocate_from(source.resource, native_object(source.resource), size.ptr(), given[1],
+                           "copy_to");
   } else {
     target = nb::borrow(given[0]);
   }
@@ -408,7 +412,7 @@ void bind_buffer(nb::module_& m) {
   static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_buffer)},
                                 {0, nullptr}};
   nb::class_<PyBuffer> cls(
-      m, "Buffer", nb::is_weak_referenceable(), nb::type_slots(slots),
+      m, "Buffer", nb::is_weak_referenceable(), CUCORE_POOLED nb::type_slots(slots),
       "Memory that a device can use: made by Device.allocate() or a memory resource.\n\n"
       "Freed when closed or forgotten, on the stream it was allocated on; a context manager that "
       "closes itself.");
@@ -569,7 +573,8 @@ void bind_buffer(nb::module_& m) {
   m.def(
       "allocate",
       [](nb::handle resource, nb::handle size, nb::handle stream) {
-        return allocate_from(resource, size.ptr(), stream.ptr(), "allocate");
+        return allocate_from(resource, native_object(resource), size.ptr(), stream.ptr(),
+                             "allocate");
       },
       "resource"_a, "size"_a.none(), "stream"_a.none());
 }

@@ -15,6 +15,7 @@ struct PyDevice {
   int id;
   Context context;
   nb::object memory_resource;
+  nb::object native_memory;  // native_object(memory_resource)
   nb::object properties;
   nb::object capability;
 };
@@ -40,7 +41,7 @@ PyObject* make_singletons(int id) {
   PyObject* dictionary = PyThreadState_GetDict();  // borrowed
   if (dictionary == nullptr) throw std::runtime_error("this thread has no Python state");
   nb::list objects;
-  for (int i = 0; i < count; ++i) objects.append(wrap(PyDevice{i, {}, {}, {}, {}}));
+  for (int i = 0; i < count; ++i) objects.append(wrap(PyDevice{i, {}, {}, {}, {}, {}}));
   if (PyDict_SetItemString(dictionary, "cuda.core.devices", objects.ptr()) < 0)
     throw nb::python_error();
   std::vector<PyObject*> borrowed;
@@ -136,10 +137,11 @@ PyObject* device_set_current(PyObject* self, PyObject* const* args, Py_ssize_t n
   return wrap(std::move(old)).release().ptr();
 }
 
-nb::object default_resource(PyDevice& device) {
+const nb::object& default_resource(PyDevice& device) {
   if (!device.memory_resource.is_valid()) {
     device.memory_resource =
         nb::module_::import_("cuda.core._memory").attr("_default_device_resource")(device.id);
+    device.native_memory = native_object(device.memory_resource);
   }
   return device.memory_resource;
 }
@@ -155,7 +157,10 @@ PyObject* device_allocate(PyObject* self, PyObject* const* args, Py_ssize_t narg
     device.context.set_current();
   }
   bound_context(device);
-  return allocate_from(default_resource(device), given[0], given[1], "allocate").release().ptr();
+  const nb::object resource = default_resource(device);
+  return allocate_from(resource, device.native_memory, given[0], given[1], "allocate")
+      .release()
+      .ptr();
 }
 
 PyObject* device_sync(PyObject* self, PyObject* const*, Py_ssize_t, PyObject*) {
@@ -326,6 +331,7 @@ void bind_device(nb::module_& m) {
         if (PyObject_IsInstance(resource.ptr(), base.ptr()) != 1) {
           throw nb::type_error("memory_resource must be a MemoryResource");
         }
+        d.native_memory = native_object(resource);
         d.memory_resource = std::move(resource);
       },
       "Where allocate() gets memory.");

@@ -41,6 +41,7 @@ nb::object event_from_ipc(nb::bytes handle, bool blocking_sync) {
 void bind_event(nb::module_& m) {
   nb::class_<Event> cls(
       m, "Event", nb::is_weak_referenceable(),
+      CUCORE_POOLED
       "A point in the work queued on a stream: made by Device.create_event() or "
       "Stream.record().\n\n"
       "Subtract two events for the milliseconds between them; await one in asyncio code.");

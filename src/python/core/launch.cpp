@@ -161,6 +161,7 @@ PyObject* launch_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, Py
 void bind_launch(nb::module_& m) {
   nb::class_<LaunchConfig> cls(
       m, "LaunchConfig", nb::is_weak_referenceable(),
+      CUCORE_POOLED
       "How many threads run a kernel: LaunchConfig(grid=..., block=...), ints or tuples.\n\n"
       "With a cluster, the grid counts clusters, a cluster blocks and a block threads.");
   set_module(cls);

@@ -19,8 +19,13 @@ struct Native {
   [[nodiscard]] MemoryPool& pool() const;  ///< throws when it is closed or no pool
 };
 
+/// The C++ resource behind a Python one: its `_native`; invalid for a class written in Python.
+nb::object native_object(nb::handle resource);
+
 /// What `resource.allocate(size, stream=stream)` returns; calls a built-in resource without going
-/// through Python.
+/// through Python. `native` is native_object(resource).
+nb::object allocate_from(nb::handle resource, nb::handle native, PyObject* size, PyObject* stream,
+                         const char* function);
 nb::object allocate_from(nb::handle resource, PyObject* size, PyObject* stream,
                          const char* function);
 

@@ -105,6 +105,7 @@ PyObject* stream_call(PyObject* type, PyObject* const* args, size_t nargsf, PyOb
 void bind_stream(nb::module_& m) {
   nb::class_<Stream> cls(
       m, "Stream", nb::is_weak_referenceable(),
+      CUCORE_POOLED
       "A queue of device work that runs in order: made by Device.create_stream().\n\n"
       "A context manager that closes itself; await one in asyncio code.");
   set_module(cls);

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "../type_table.hpp"
+
 namespace cucore::python {
 
 // ---- methods and functions
@@ -180,6 +182,8 @@ Stream stream_argument(PyObject* object, const char* function) {
 }
 
 std::size_t size_argument(PyObject* object, const char* name) {
+  if (std::int64_t quick = 0; PyLong_CheckExact(object) && as_int64(object, &quick) && quick >= 0)
+    return static_cast<std::size_t>(quick);
   nb::object number = nb::steal(PyNumber_Index(object));
   if (!number.is_valid()) {
     PyErr_Clear();

@@ -30,6 +30,33 @@ def test_functions_pickle_by_name() -> None:
     assert again is raising.cuDeviceGetCount
 
 
+def test_results_a_caller_keeps_stay_as_they_are(device: object) -> None:
+    wanted = driver.CUdevice_attribute
+    kept = [driver.cuDeviceGetAttribute(wanted(number), 0) for number in (1, 10, 1)]  # block size, warp size
+    assert kept[0] == kept[2] != kept[1] and kept[1] == (0, 32)
+    assert len({id(result) for result in kept}) == 3
+    first = hash(driver.cuDeviceGetAttribute(wanted(10), 0))  # dropped: the next call may use its memory again
+    second = hash(driver.cuDeviceGetAttribute(wanted(1), 0))
+    assert (first, second) == (hash((0, 32)), hash(kept[0]))
+
+
+def test_integers_at_the_edge_of_their_type(context: object) -> None:
+    code, memory = driver.cuMemAlloc(16)
+    assert code == 0
+    assert driver.cuMemsetD8(memory, 255, 16)[0] == 0
+    with pytest.raises(OverflowError, match="uc"):
+        driver.cuMemsetD8(memory, 256, 16)
+    with pytest.raises(OverflowError):
+        driver.cuMemsetD8(memory, -1, 16)
+    assert driver.cuMemsetD32(memory, 2**32 - 1, 4)[0] == 0
+    with pytest.raises(OverflowError):
+        driver.cuMemsetD32(memory, 2**32, 4)
+    back = bytearray(16)
+    assert driver.cuMemcpyDtoH(back, memory, 16)[0] == 0 and back == b"\xff" * 16
+    assert driver.cuMemFree(2**64 - 1)[0] != 0  # an address like any other, and none of ours
+    assert driver.cuMemFree(memory)[0] == 0
+
+
 def test_keywords_and_mistakes(device: object) -> None:
     assert driver.cuDeviceGet(ordinal=0)[0] == 0
     with pytest.raises(TypeError, match="missing required argument 'bytesize'"):

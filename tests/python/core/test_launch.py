@@ -4,7 +4,7 @@ import ctypes
 import pickle
 
 import pytest
-from cuda.core import CUDAError, LaunchConfig, launch
+from cuda.core import CUDAError, LaunchConfig, Program, ProgramOptions, Stream, launch
 
 np = pytest.importorskip("numpy")
 
@@ -83,6 +83,55 @@ def test_structures_go_by_value(device, stream, kernel, kind):
     run(stream, kernel("unpack"), buffer, *args, grid=1, block=1)
     buffer.copy_to(out, stream=stream)
     assert out.tolist() == [3, 4.5, 1, 1, 2, -5, 65535]
+
+
+def test_hundreds_of_arguments_of_mixed_kinds(device, stream):
+    kinds = ("float f{}", "long long l{}", "double d{}", "signed char c{}", "const int* p{}")
+    terms = ("f{}", "l{}", "d{}", "c{}", "*p{}")
+    count = 300
+    source = 'extern "C" __global__ void total(double* out, {}) {{ *out = {}; }}'.format(
+        ", ".join(kinds[i % 5].format(i) for i in range(count)),
+        " + ".join(terms[i % 5].format(i) for i in range(count)),
+    )
+    kernel = Program(source, "c++", ProgramOptions(arch=f"sm_{device.arch}")).compile("cubin").get_kernel("total")
+    out, one = device.allocate(8, stream=stream), device.allocate(4, stream=stream)
+    one.copy_from(np.array([7], np.int32), stream=stream)
+    values = (lambda i: np.float32(i), lambda i: i, lambda i: i / 2, lambda i: np.int8(i % 100), lambda i: one)
+    run(stream, kernel, out, *(values[i % 5](i) for i in range(count)), grid=1, block=1)
+    back = np.zeros(1)
+    out.copy_to(back, stream=stream)
+    assert back[0] == sum((i, i, i / 2, i % 100, 7)[i % 5] for i in range(count))
+
+
+def test_more_shared_memory_may_be_allowed_after_the_first_launch(stream, kernel):
+    nothing = kernel("nothing")
+    launch(stream, LaunchConfig(grid=1, block=32), nothing)
+    nothing.attributes.max_dynamic_shared_size_bytes = 65536
+    launch(stream, LaunchConfig(grid=1, block=32, shmem_size=65536), nothing)
+    stream.sync()
+
+
+def test_a_kernel_runs_in_contexts_that_come_and_go(device, kernel):
+    driver = pytest.importorskip("cuda.bindings.driver")
+    raising = pytest.importorskip("cuda.bindings.driver.raising")
+    add_one, config = kernel("add_one"), LaunchConfig(grid=1, block=1)
+    back = np.zeros(1, np.int32)
+    for _ in range(3):  # a new context may lie where an old one was
+        context = raising.cuCtxCreate(None, 0, 0)
+        raw = raising.cuStreamCreate(0)
+        stream, memory = Stream.from_handle(int(raw)), raising.cuMemAlloc(4)
+        raising.cuMemsetD32(memory, 5, 1)
+        launch(stream, config, add_one, memory, np.int32(1))
+        device.set_current()  # a launch belongs to its stream, whatever is current
+        launch(stream, config, add_one, memory, np.int32(1))
+        raising.cuCtxSetCurrent(context)
+        raising.cuStreamSynchronize(raw)
+        raising.cuMemcpyDtoH(back, memory, 4)
+        assert back[0] == 7
+        raising.cuStreamDestroy(raw)
+        raising.cuCtxDestroy(context)
+    device.set_current()
+    assert driver.cuCtxSynchronize()[0] == 0
 
 
 def test_integers_keep_their_value_whatever_their_width(device, stream, kernel):
