@@ -1,15 +1,18 @@
 """Runs every benchmark of what a call costs, all sides interleaved in one run, and prints ratios.
 
-    python bench/run.py [--rounds N] [--json FILE] [--svg FILE] [--build FOLDER]
+    python bench/run.py [--rounds N] [--json FILE] [--svg FILE] [--build FOLDER] [--null] [--only NAME...]
 
 Sides: `driver` (the C API), `C++` (our library), `ours` (our Python packages), `NVIDIA` (their Python packages, where they are
-installed; found in the interpreter's own site-packages behind ours). Each round runs every side once, in a process of its own.
+installed; found in the interpreter's own site-packages behind ours), and on a GPU `CuPy`, `Triton` and `numba-cuda` where they
+can be imported. Each round runs every side once, in a process of its own. `--null` runs above a driver that does nothing: what
+is left is what our layers cost.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import platform
 import statistics
@@ -17,9 +20,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
+Side = tuple[list[str], dict[str, str]]  # command, environment
 
 # Goals on a GPU in nanoseconds: beyond the C call (+) or whole. From the project's speed table.
 GOALS = {
@@ -27,32 +32,54 @@ GOALS = {
     "b_device_get_count": "+35", "b_device_get_attribute": "+35", "b_stream_query": "+35", "b_launch_ctypes": "+400",
     "device": "40", "get_kernel": "120", "launch_config": "120",
 }  # fmt: skip
+COLOURS = {
+    "driver": "#999999", "C++": "#4c72b0", "ours": "#55a868", "NVIDIA": "#c44e52", "CuPy": "#dd8452", "Triton": "#8172b3",
+    "numba-cuda": "#937860",
+}  # fmt: skip
+MODULES = ("cuda.core", "cuda.bindings.driver", "cuda.bindings.runtime", "cuda.pathfinder")
 
 
-def sides(build: Path, device: str) -> dict[str, tuple[list[str], dict[str, str]]]:
-    """Side name -> command and environment, for those that can run here."""
-    ours = os.environ.get("PYTHONPATH", "")
-    result: dict[str, tuple[list[str], dict[str, str]]] = {}
+def output_of(done: subprocess.CompletedProcess[str]) -> Any:
+    return json.loads(done.stdout[done.stdout.index('{"results"') :])
+
+
+def sides(build: Path, device: str, null: bool) -> tuple[dict[str, Side], dict[str, str]]:
+    """Sides that can run here, and why the others cannot."""
+    result: dict[str, Side] = {}
+    missing: dict[str, str] = {}
     environment = dict(os.environ, CUCORE_DEVICE=device)
-    raw = build / "bench/cpp/overhead/bench_overhead_raw"
     library = "libcuda.so.1"
-    if device == "cpu":
+    if null:
+        library = str((build / "bench/null_driver/libcucore_null.so").resolve())
+        environment |= {"CUCORE_DEVICE": "cpu", "CUCORE_CPU_LIBRARY": library}
+    elif device == "cpu":
         import cucore
 
         library = str(cucore.CPU_DRIVER_FOLDER / "libcuda.so.1")
         environment["CUCORE_CPU_LIBRARY"] = str(cucore.LIBRARY_FOLDER / "libcucore_cpu.so")  # the build folder's libraries lie apart
-    if raw.exists():
-        result["driver"] = ([str(raw), library], environment)
-    core = build / "bench/cpp/overhead/bench_overhead_core"
-    if core.exists():
-        result["C++"] = ([str(core)], environment)
+    for side, name, arguments in (("driver", "raw", [library]), ("C++", "core", [])):
+        program = build / f"bench/cpp/overhead/bench_overhead_{name}"
+        if program.exists():
+            result[side] = ([str(program), *arguments], environment)
+        else:
+            missing[side] = f"{program} is not built (-DCUCORE_BENCH=ON)"
     result["ours"] = ([sys.executable, str(HERE / "python/overhead.py")], environment)
-    if device == "gpu" and ours:
-        without = {k: v for k, v in environment.items() if k != "PYTHONPATH"}
-        probe = subprocess.run([sys.executable, "-c", "import cuda.core"], env=without, capture_output=True, cwd="/")
+    if device != "gpu" or null:
+        return result, missing
+    without = {k: v for k, v in environment.items() if k != "PYTHONPATH"}
+    probe = subprocess.run([sys.executable, "-c", "import cuda.core"], env=without, capture_output=True, text=True, cwd="/")
+    if probe.returncode == 0 and os.environ.get("PYTHONPATH"):
+        result["NVIDIA"] = ([sys.executable, str(HERE / "python/overhead.py")], without)
+    else:
+        missing["NVIDIA"] = (probe.stderr.strip().splitlines() or ["only our packages are on the path"])[-1]
+    for side in ("CuPy", "Triton", "numba-cuda"):
+        command = [sys.executable, str(HERE / "python/others.py"), side]
+        probe = subprocess.run([*command, "(none)"], env=without, capture_output=True, text=True)
         if probe.returncode == 0:
-            result["NVIDIA"] = ([sys.executable, str(HERE / "python/overhead.py")], without)
-    return result
+            result[side] = (command, without)
+        else:
+            missing[side] = (probe.stderr.strip().splitlines() or ["no reason given"])[-1]
+    return result, missing
 
 
 def import_time(module: str, environment: dict[str, str]) -> float:
@@ -69,88 +96,114 @@ def import_time(module: str, environment: dict[str, str]) -> float:
     return best(f"import {module}") - best("pass")
 
 
+def measure(chosen: dict[str, Side], rounds: int, only: list[str]) -> tuple[dict[str, dict[str, list[float]]], dict[str, str]]:
+    """Side -> call -> the median of every round; and what was left out."""
+    samples: dict[str, dict[str, list[float]]] = {side: {} for side in chosen}
+    left_out: dict[str, str] = {}
+    for number in range(rounds):
+        for side, (command, environment) in chosen.items():
+            print(f"round {number + 1} of {rounds}: {side:<10}", end="\r", file=sys.stderr, flush=True)
+            python = side not in ("driver", "C++")
+            done = subprocess.run(command + (only if python else []), env=environment, capture_output=True, text=True)
+            if done.returncode != 0:
+                left_out[side] = f"ended with {done.returncode}: {done.stderr[-1500:]}"
+                continue
+            output = output_of(done)
+            for name, values in output["results"].items():
+                if not only or name in only:
+                    samples[side].setdefault(name, []).append(statistics.median(values))
+            for name, reason in output["skipped"].items():
+                left_out[f"{side}: {name}"] = reason
+    return samples, left_out
+
+
+def spread(values: list[float]) -> float:
+    middle = statistics.median(values)
+    return (max(values) - min(values)) / middle * 100 if middle else 0.0
+
+
+def verdict(name: str, row: dict[str, float]) -> str:
+    goal = GOALS.get(name, "")
+    if not goal or "ours" not in row or (goal[0] == "+" and "driver" not in row):
+        return goal
+    value = row["ours"] - (row["driver"] if goal[0] == "+" else 0)
+    return goal + (" met" if value <= float(goal.lstrip("+")) else " missed")
+
+
+def print_table(samples: dict[str, dict[str, list[float]]], chosen: list[str]) -> dict[str, dict[str, float]]:
+    """The rows in print: nanoseconds per side with the spread over rounds, differences and ratios."""
+    names = list(dict.fromkeys(name for side in ("ours", "driver") for name in samples.get(side, {})))
+    head = f"{'call':<24}" + "".join(f"{side:>16}" for side in chosen) + f"{'ours-driver':>13}"
+    print(head + f"{'NVIDIA/ours':>13}{'goal':>14}")
+    rows = {}
+    for name in names:
+        row = {side: statistics.median(samples[side][name]) for side in chosen if samples[side].get(name)}
+        cells = "".join(
+            f"{row[side]:>10.0f} ±{spread(samples[side][name]):3.0f}%" if side in row else f"{'':>16}" for side in chosen
+        )
+        beyond = f"{row['ours'] - row['driver']:>13.0f}" if {"ours", "driver"} <= row.keys() else f"{'':>13}"
+        ratio = f"{row['NVIDIA'] / row['ours']:>13.2f}" if {"ours", "NVIDIA"} <= row.keys() and row["ours"] else f"{'':>13}"
+        print(f"{name:<24}{cells}{beyond}{ratio}{verdict(name, row):>14}")
+        rows[name] = row
+    return rows
+
+
+def plot(rows: dict[str, dict[str, float]], chosen: list[str]) -> str:
+    """A bar chart, one group per call, on a logarithmic axis."""
+    left, width, step = 190, 560, 14
+    lines = []
+    top = 30
+    for name, row in rows.items():
+        lines.append(f'<text x="{left - 8}" y="{top + 10}" text-anchor="end">{name}</text>')
+        for side in (s for s in chosen if s in row):
+            length = max(1.0, math.log10(max(row[side], 1)) / 8 * width)
+            lines.append(f'<rect x="{left}" y="{top}" width="{length:.1f}" height="12" fill="{COLOURS[side]}"/>')
+            lines.append(f'<text x="{left + length + 4:.1f}" y="{top + 10}" font-size="10">{side} {row[side]:.0f} ns</text>')
+            top += step
+        top += 8
+    body = "\n".join(lines)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 140}" height="{top + 10}" '
+        f'font-family="sans-serif" font-size="12">\n<text x="8" y="18">nanoseconds per call (logarithmic)</text>\n{body}\n</svg>\n'
+    )
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--svg", type=Path)
     parser.add_argument("--build", type=Path)
+    parser.add_argument("--null", action="store_true")
+    parser.add_argument("--only", nargs="*", default=[])
     options = parser.parse_args()
     device = os.environ.get("CUCORE_DEVICE", "cpu")
     build = options.build or ROOT / ("build/gpu" if device == "gpu" else "build/dev")
-    chosen = sides(build, device)
-    samples: dict[str, dict[str, list[float]]] = {side: {} for side in chosen}
-    for number in range(options.rounds):
-        for side, (command, environment) in chosen.items():
-            print(f"round {number + 1} of {options.rounds}: {side:<10}", end="\r", file=sys.stderr, flush=True)
-            done = subprocess.run(command, env=environment, capture_output=True, text=True)
-            if done.returncode != 0:
-                print(f"{side} failed:\n{done.stderr[-2000:]}", file=sys.stderr)
-                continue
-            output = json.loads(done.stdout[done.stdout.index('{"results"') :])
-            for name, values in output["results"].items():
-                samples[side].setdefault(name, []).append(statistics.median(values))
-            if number == 0:
-                for name, reason in output["skipped"].items():
-                    print(f"{side}: {name} left out: {reason}", file=sys.stderr)
-
-    names = list(dict.fromkeys(name for side in ("ours", "driver") for name in samples.get(side, {})))
-    print(f"\n{platform.machine()}, device {device}, {options.rounds} rounds, nanoseconds per call (median; spread over rounds in %)")
-    print(f"{'call':<24}" + "".join(f"{side:>16}" for side in chosen) + f"{'ours-driver':>13}{'NVIDIA/ours':>13}{'goal':>7}")
-    rows = {}
-    for name in names:
-        cells, row = "", {}
-        for side in chosen:
-            values = samples[side].get(name)
-            if values:
-                row[side] = statistics.median(values)
-                spread = (max(values) - min(values)) / row[side] * 100 if row[side] else 0
-                cells += f"{row[side]:>10.0f} ±{spread:3.0f}%"
-            else:
-                cells += f"{'':>16}"
-        beyond = f"{row['ours'] - row['driver']:>13.0f}" if {"ours", "driver"} <= row.keys() else f"{'':>13}"
-        ratio = f"{row['NVIDIA'] / row['ours']:>13.2f}" if {"ours", "NVIDIA"} <= row.keys() and row["ours"] else f"{'':>13}"
-        print(f"{name:<24}{cells}{beyond}{ratio}{GOALS.get(name, ''):>7}")
-        rows[name] = row
-    imports = {}
+    chosen, missing = sides(build, device, options.null)
+    samples, left_out = measure(chosen, options.rounds, options.only)
+    where = "a driver that does nothing" if options.null else f"device {device}"
+    print(f"\n{platform.machine()}, {where}, {options.rounds} rounds, nanoseconds per call (median; spread over rounds in %)")
+    rows = print_table(samples, list(chosen))
+    imports: dict[str, dict[str, float]] = {}
     for side in ("ours", "NVIDIA"):
-        if side in chosen:
-            for module in ("cuda.core", "cuda.bindings.driver", "cuda.bindings.runtime", "cuda.pathfinder"):
-                try:
-                    imports.setdefault(module, {})[side] = import_time(module, chosen[side][1])
-                except subprocess.CalledProcessError:
-                    continue
+        for module in MODULES if side in chosen and not options.only else ():
+            try:
+                imports.setdefault(module, {})[side] = import_time(module, chosen[side][1])
+            except subprocess.CalledProcessError as error:
+                left_out[f"{side}: import {module}"] = str(error)
     for module, row in imports.items():
         print(f"import {module:<24}" + "".join(f"  {side} {value:7.1f} ms" for side, value in row.items()))
+    for what, reason in {**missing, **left_out}.items():
+        print(f"left out: {what}: {reason}")
     if options.json:
-        facts = {"machine": platform.machine(), "python": platform.python_version(), "device": device, "rounds": options.rounds}
-        options.json.write_text(json.dumps({"facts": facts, "calls": rows, "imports": imports}, indent=1))
+        facts = {"machine": platform.machine(), "python": platform.python_version(), "device": where, "rounds": options.rounds}
+        spreads = {name: {side: spread(samples[side][name]) for side in row} for name, row in rows.items()}
+        options.json.write_text(
+            json.dumps({"facts": facts, "calls": rows, "spread": spreads, "imports": imports, "left_out": {**missing, **left_out}}, indent=1)
+        )
     if options.svg:
         options.svg.write_text(plot(rows, list(chosen)))
     return 0
-
-
-def plot(rows: dict[str, dict[str, float]], chosen: list[str]) -> str:
-    """A bar chart, one group per call, on a logarithmic axis."""
-    import math
-
-    colours = {"driver": "#999999", "C++": "#4c72b0", "ours": "#55a868", "NVIDIA": "#c44e52"}
-    height, left, width = 14 * len(chosen) + 10, 190, 560
-    lines = []
-    for index, (name, row) in enumerate(rows.items()):
-        top = 30 + index * height
-        lines.append(f'<text x="{left - 8}" y="{top + 14}" text-anchor="end">{name}</text>')
-        for offset, side in enumerate(s for s in chosen if s in row):
-            length = max(1.0, math.log10(max(row[side], 1)) / 6 * width)
-            y = top + offset * 14
-            lines.append(f'<rect x="{left}" y="{y}" width="{length:.1f}" height="12" fill="{colours[side]}"/>')
-            lines.append(f'<text x="{left + length + 4:.1f}" y="{y + 10}" font-size="10">{side} {row[side]:.0f} ns</text>')
-    total = 40 + len(rows) * height
-    body = "\n".join(lines)
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 140}" height="{total}" '
-        f'font-family="sans-serif" font-size="12">\n<text x="8" y="18">nanoseconds per call (logarithmic)</text>\n{body}\n</svg>\n'
-    )
 
 
 if __name__ == "__main__":

@@ -111,6 +111,16 @@ CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
   return CUDA_SUCCESS;
 }
 CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode) { return capturing[stream] = true, CUDA_SUCCESS; }
+CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
+                                const CUgraphNode** nodes, const CUgraphEdgeData** edges, std::size_t* count) {
+  cuStreamIsCapturing(stream, status);
+  if (id != nullptr) *id = 1;
+  if (graph != nullptr) *graph = reinterpret_cast<CUgraph>(0x2000);
+  if (nodes != nullptr) *nodes = nullptr;
+  if (edges != nullptr) *edges = nullptr;
+  if (count != nullptr) *count = 0;
+  return CUDA_SUCCESS;
+}
 CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) { return capturing[stream] = false, make(graph); }
 CUresult cuEventCreate(CUevent* event, unsigned) { return make(event); }
 CUresult cuEventDestroy(CUevent) { return CUDA_SUCCESS; }

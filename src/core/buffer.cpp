@@ -103,14 +103,22 @@ static void check_open(const Buffer& buffer) {
   if (buffer.is_closed()) throw InvalidStateError("the buffer is closed");
 }
 
-/// The context a transfer is made in: the stream's own, unless the stream is one of the thread's
-/// default streams.
-static CUcontext context_of(StreamRef stream) {
-  const auto value = reinterpret_cast<std::uintptr_t>(stream.handle());
-  if (value <= 2) return nullptr;
-  CUcontext context = nullptr;
-  CUCORE_CALL(cuStreamGetCtx(stream.handle(), &context));
-  return context;
+/// Makes a transfer. The driver takes the stream's context where it can; only when it refuses and
+/// another one is current is the call made again in the stream's own.
+template <class Call>
+static void transfer(StreamRef stream, const char* name, Call call) {
+  CUresult code = call();
+  if (code == CUDA_SUCCESS) [[likely]]
+    return;
+  const bool is_default = reinterpret_cast<std::uintptr_t>(stream.handle()) <= 2;
+  CUcontext home = nullptr;
+  CUcontext current = nullptr;
+  if (!is_default && driver().cuStreamGetCtx(stream.handle(), &home) == CUDA_SUCCESS &&
+      driver().cuCtxGetCurrent(&current) == CUDA_SUCCESS && home != current) {
+    const ScopedContext scope{home};
+    code = call();
+  }
+  check(code, name);
 }
 
 void Buffer::copy_from(const Buffer& source, StreamRef stream) {
@@ -122,8 +130,8 @@ void Buffer::copy_from(const Buffer& source, StreamRef stream) {
                                 std::to_string(size_));
   }
   if (size_ == 0) return;
-  const ScopedContext scope{context_of(stream)};
-  CUCORE_CALL(cuMemcpyAsync(ptr_, source.ptr_, size_, stream.handle()));
+  transfer(stream, "cuMemcpyAsync",
+           [&] { return driver().cuMemcpyAsync(ptr_, source.ptr_, size_, stream.handle()); });
 }
 
 void Buffer::copy_from(std::span<const std::byte> source, StreamRef stream) {
@@ -133,8 +141,9 @@ void Buffer::copy_from(std::span<const std::byte> source, StreamRef stream) {
                                 " bytes, more than the buffer's " + std::to_string(size_));
   }
   if (source.empty()) return;
-  const ScopedContext scope{context_of(stream)};
-  CUCORE_CALL(cuMemcpyHtoDAsync(ptr_, source.data(), source.size(), stream.handle()));
+  transfer(stream, "cuMemcpyHtoDAsync", [&] {
+    return driver().cuMemcpyHtoDAsync(ptr_, source.data(), source.size(), stream.handle());
+  });
 }
 
 void Buffer::copy_to(std::span<std::byte> destination, StreamRef stream) const {
@@ -144,8 +153,10 @@ void Buffer::copy_to(std::span<std::byte> destination, StreamRef stream) const {
                                 " bytes, more than the buffer's " + std::to_string(size_));
   }
   if (destination.empty()) return;
-  const ScopedContext scope{context_of(stream)};
-  CUCORE_CALL(cuMemcpyDtoHAsync(destination.data(), ptr_, destination.size(), stream.handle()));
+  transfer(stream, "cuMemcpyDtoHAsync", [&] {
+    return driver().cuMemcpyDtoHAsync(destination.data(), ptr_, destination.size(),
+                                      stream.handle());
+  });
 }
 
 void Buffer::fill(std::span<const std::byte> pattern, StreamRef stream) {
@@ -160,18 +171,20 @@ void Buffer::fill(std::span<const std::byte> pattern, StreamRef stream) {
                                 "-byte pattern");
   }
   if (size_ == 0) return;
-  const ScopedContext scope{context_of(stream)};
   if (width == 1) {
-    CUCORE_CALL(
-        cuMemsetD8Async(ptr_, std::to_integer<unsigned char>(pattern[0]), size_, stream.handle()));
+    const auto value = std::to_integer<unsigned char>(pattern[0]);
+    transfer(stream, "cuMemsetD8Async",
+             [&] { return driver().cuMemsetD8Async(ptr_, value, size_, stream.handle()); });
   } else if (width == 2) {
     unsigned short value = 0;
     std::memcpy(&value, pattern.data(), sizeof value);
-    CUCORE_CALL(cuMemsetD16Async(ptr_, value, size_ / 2, stream.handle()));
+    transfer(stream, "cuMemsetD16Async",
+             [&] { return driver().cuMemsetD16Async(ptr_, value, size_ / 2, stream.handle()); });
   } else {
     unsigned value = 0;
     std::memcpy(&value, pattern.data(), sizeof value);
-    CUCORE_CALL(cuMemsetD32Async(ptr_, value, size_ / 4, stream.handle()));
+    transfer(stream, "cuMemsetD32Async",
+             [&] { return driver().cuMemsetD32Async(ptr_, value, size_ / 4, stream.handle()); });
   }
 }
 

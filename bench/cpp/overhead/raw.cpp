@@ -23,14 +23,6 @@ void* library = nullptr;
 // The macro name expands to the versioned symbol, as in <cuda.h>.
 #define LOAD(fn) const auto p_##fn = reinterpret_cast<decltype(&fn)>(dlsym(library, CUCORE_NAME(fn)))
 
-std::string kernel_ptx(int count) {
-  static constexpr std::array kKinds{".u64", ".f32", ".u32", ".f64"};
-  std::string text = ".visible .entry k" + std::to_string(count) + "(";
-  for (int i = 0; i < count; ++i)
-    text += std::string(i ? ", " : "") + ".param " + kKinds[static_cast<std::size_t>(i) % 4] + " p" + std::to_string(i);
-  return text + ") { ret; }\n";
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -42,7 +34,8 @@ int main(int argc, char** argv) {
   LOAD(cuMemAllocAsync); LOAD(cuMemFreeAsync); LOAD(cuMemAlloc); LOAD(cuMemcpyHtoD); LOAD(cuMemcpyDtoH); LOAD(cuMemsetD8Async);
   LOAD(cuLibraryLoadData); LOAD(cuLibraryGetKernel); LOAD(cuKernelGetFunction); LOAD(cuLaunchKernel);
   LOAD(cuStreamBeginCapture); LOAD(cuStreamEndCapture); LOAD(cuGraphInstantiate); LOAD(cuGraphLaunch); LOAD(cuGraphDestroy);
-  LOAD(cuGraphExecDestroy); LOAD(cuMemPoolSetAttribute); LOAD(cuDeviceGetDefaultMemPool);
+  LOAD(cuGraphExecDestroy); LOAD(cuMemPoolSetAttribute); LOAD(cuDeviceGetDefaultMemPool); LOAD(cuGraphExecUpdate);
+  LOAD(cuMemAllocHost); LOAD(cuMemcpyAsync); LOAD(cuDeviceGetName); LOAD(cuCtxGetCurrent); LOAD(cuCtxGetId); LOAD(cuLibraryUnload);
 
   check(p_cuInit(0), "cuInit");
   CUcontext context;
@@ -57,14 +50,16 @@ int main(int argc, char** argv) {
   check(p_cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
   const auto drain = [&] { check(p_cuStreamSynchronize(stream), "cuStreamSynchronize"); };
 
-  constexpr std::array kCounts{0, 3, 8, 16, 256};
-  std::string ptx = ".version 7.5\n.target sm_75\n.address_size 64\n";
-  for (int count : kCounts) ptx += kernel_ptx(count);
+  const std::string ptx = bench::ptx();
   CUlibrary code;
   check(p_cuLibraryLoadData(&code, ptx.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0), "cuLibraryLoadData");
 
   bench::Suite suite;
   suite.run("set_current", [&] { check(p_cuCtxSetCurrent(context), "cuCtxSetCurrent"); });
+  for (const char* name : {"ctx_get_current", "b_ctx_get_current"})
+    suite.run(name, [&] { check(p_cuCtxGetCurrent(&context), "cuCtxGetCurrent"); });
+  unsigned long long context_id = 0;
+  suite.run("ctx_get_id", [&] { check(p_cuCtxGetId(nullptr, &context_id), "cuCtxGetId"); });
   CUdeviceptr memory;
   check(p_cuMemAlloc(&memory, 1 << 20), "cuMemAlloc");
   float f = 1;
@@ -72,7 +67,7 @@ int main(int argc, char** argv) {
   double d = 3;
   void* kinds[]{&memory, &f, &i, &d};
   CUfunction function3 = nullptr;
-  for (int count : kCounts) {
+  for (const int count : bench::kCounts) {
     CUkernel kernel;
     CUfunction function;
     check(p_cuLibraryGetKernel(&kernel, code, ("k" + std::to_string(count)).c_str()), "cuLibraryGetKernel");
@@ -83,15 +78,28 @@ int main(int argc, char** argv) {
     suite.run("launch_" + std::to_string(count), [&] {
       check(p_cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, params.data(), nullptr), "cuLaunchKernel");
     }, drain, 400);
+    if (count == 3) {  // a launch by the kernel, which the driver looks up in the context each time
+      suite.run("launch_3_kernel", [&] {
+        check(p_cuLaunchKernel(reinterpret_cast<CUfunction>(kernel), 1, 1, 1, 32, 1, 1, 0, stream, params.data(), nullptr),
+              "cuLaunchKernel");
+      }, drain, 400);
+    }
   }
-  {
+  for (const char* name : {"b_launch_ctypes", "b_launch_pointer"}) {
     void* params[]{&memory, &f, &i};
-    suite.run("b_launch_ctypes", [&] {
+    suite.run(name, [&] {
       check(p_cuLaunchKernel(function3, 1, 1, 1, 32, 1, 1, 0, stream, params, nullptr), "cuLaunchKernel");
     }, drain, 400);
   }
   CUkernel found;
-  suite.run("get_kernel", [&] { check(p_cuLibraryGetKernel(&found, code, "k3"), "cuLibraryGetKernel"); });
+  for (const char* name : {"get_kernel", "b_library_get_kernel"})
+    suite.run(name, [&] { check(p_cuLibraryGetKernel(&found, code, "k3"), "cuLibraryGetKernel"); });
+  suite.run("module_load", [&] {
+    CUlibrary fresh;
+    check(p_cuLibraryLoadData(&fresh, ptx.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0), "cuLibraryLoadData");
+    check(p_cuLibraryGetKernel(&found, fresh, "k0"), "cuLibraryGetKernel");
+    check(p_cuLibraryUnload(fresh), "cuLibraryUnload");
+  }, 5);
   suite.run("stream_create_close", [&] {
     CUstream s;
     check(p_cuStreamCreate(&s, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
@@ -116,7 +124,9 @@ int main(int argc, char** argv) {
   check(p_cuEventSynchronize(end), "cuEventSynchronize");
   float milliseconds;
   suite.run("event_elapsed", [&] { check(p_cuEventElapsedTime(&milliseconds, begin, end), "cuEventElapsedTime"); });
-  for (auto [name, size] : {std::pair{"alloc_free_4k", std::size_t{4096}}, std::pair{"alloc_free_1m", std::size_t{1} << 20}}) {
+  suite.run("stream_sync", drain);
+  for (auto [name, size] : {std::pair{"alloc_free_4k", std::size_t{4096}}, std::pair{"alloc_free_1m", std::size_t{1} << 20},
+                            std::pair{"b_alloc_free_4k", std::size_t{4096}}}) {
     suite.run(name, [&, size = size] {
       CUdeviceptr p;
       check(p_cuMemAllocAsync(&p, size, stream), "cuMemAllocAsync");
@@ -126,32 +136,61 @@ int main(int argc, char** argv) {
   for (const char* name : {"fill_4k", "b_memset_4k"})
     suite.run(name, [&] { check(p_cuMemsetD8Async(memory, 0, 4096, stream), "cuMemsetD8Async"); }, drain, 300);
 
+  void* pinned;
+  check(p_cuMemAllocHost(&pinned, 1 << 20), "cuMemAllocHost");
+  const auto pinned_address = reinterpret_cast<CUdeviceptr>(pinned);
+  for (auto [name, size] : {std::pair{std::string{"4"}, std::size_t{4}}, std::pair{std::string{"1m"}, std::size_t{1} << 20}}) {
+    const int batch = size == 4 ? 300 : 20;
+    suite.run("copy_" + name + "_to_device", [&, size = size] {
+      check(p_cuMemcpyAsync(memory, pinned_address, size, stream), "cuMemcpyAsync");
+    }, drain, batch);
+    suite.run("copy_" + name + "_to_host", [&, size = size] {
+      check(p_cuMemcpyAsync(pinned_address, memory, size, stream), "cuMemcpyAsync");
+    }, drain, batch);
+  }
+
+  CUfunction function0;
+  check(p_cuLibraryGetKernel(&found, code, "k0"), "cuLibraryGetKernel");
+  check(p_cuKernelGetFunction(&function0, found), "cuKernelGetFunction");
   const auto capture = [&] {
     CUgraph graph;
-    CUgraphExec exec;
     check(p_cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED), "cuStreamBeginCapture");
-    CUfunction function;
-    CUkernel kernel;
-    check(p_cuLibraryGetKernel(&kernel, code, "k0"), "cuLibraryGetKernel");
-    check(p_cuKernelGetFunction(&function, kernel), "cuKernelGetFunction");
     for (int n = 0; n < 20; ++n)
-      check(p_cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr), "cuLaunchKernel");
+      check(p_cuLaunchKernel(function0, 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr), "cuLaunchKernel");
     check(p_cuStreamEndCapture(stream, &graph), "cuStreamEndCapture");
+    return graph;
+  };
+  const auto instantiate = [&](CUgraph graph) {
+    CUgraphExec exec;
     check(p_cuGraphInstantiate(&exec, graph, 0), "cuGraphInstantiate");
-    check(p_cuGraphDestroy(graph), "cuGraphDestroy");
     return exec;
   };
-  suite.run("graph_build_20", [&] { check(p_cuGraphExecDestroy(capture()), "cuGraphExecDestroy"); }, drain, 10);
-  CUgraphExec exec = capture();
+  suite.run("graph_build_20", [&] {
+    const CUgraph graph = capture();
+    check(p_cuGraphExecDestroy(instantiate(graph)), "cuGraphExecDestroy");
+    check(p_cuGraphDestroy(graph), "cuGraphDestroy");
+  }, drain, 10);
+  suite.run("graph_capture_20", [&] { check(p_cuGraphDestroy(capture()), "cuGraphDestroy"); }, drain, 10);
+  const CUgraph graph = capture();
+  suite.run("graph_instantiate_20", [&] { check(p_cuGraphExecDestroy(instantiate(graph)), "cuGraphExecDestroy"); }, drain, 10);
+  const CUgraphExec exec = instantiate(graph);
+  suite.run("graph_update_20", [&] {
+    CUgraphExecUpdateResultInfo info{};
+    check(p_cuGraphExecUpdate(exec, graph, &info), "cuGraphExecUpdate");
+  }, drain, 10);
   suite.run("graph_launch_20", [&] { check(p_cuGraphLaunch(exec, stream), "cuGraphLaunch"); }, drain, 50);
 
   int value;
   suite.run("b_device_get_count", [&] { check(p_cuDeviceGetCount(&value), "cuDeviceGetCount"); });
   suite.run("b_device_get_attribute",
             [&] { check(p_cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0), "cuDeviceGetAttribute"); });
-  suite.run("b_stream_query", [&] { check(p_cuStreamQuery(stream), "cuStreamQuery"); });
+  char text[64];
+  suite.run("b_device_get_name", [&] { check(p_cuDeviceGetName(text, sizeof text, 0), "cuDeviceGetName"); });
+  for (const char* name : {"b_stream_query", "b_runtime_stream_query"})
+    suite.run(name, [&] { check(p_cuStreamQuery(stream), "cuStreamQuery"); });
   std::vector<char> host(1 << 20);
-  suite.run("b_copy_4_to_device", [&] { check(p_cuMemcpyHtoD(memory, host.data(), 4), "cuMemcpyHtoD"); }, 200);
+  for (const char* name : {"b_copy_4_to_device", "b_copy_array"})
+    suite.run(name, [&] { check(p_cuMemcpyHtoD(memory, host.data(), 4), "cuMemcpyHtoD"); }, 200);
   suite.run("b_copy_4_to_host", [&] { check(p_cuMemcpyDtoH(host.data(), memory, 4), "cuMemcpyDtoH"); }, 200);
   suite.run("b_copy_1m_to_device", [&] { check(p_cuMemcpyHtoD(memory, host.data(), 1 << 20), "cuMemcpyHtoD"); }, 20);
   suite.run("b_copy_1m_to_host", [&] { check(p_cuMemcpyDtoH(host.data(), memory, 1 << 20), "cuMemcpyDtoH"); }, 20);

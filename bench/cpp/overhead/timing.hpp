@@ -9,6 +9,24 @@
 
 namespace bench {
 
+/// How many arguments the kernels k<n> take: a pointer, a float, an int and a double in turn. bench/python/ptx.py has the same.
+inline constexpr int kCounts[]{0, 3, 8, 16, 256};
+inline constexpr float kFloat = 1;
+inline constexpr int kInt = 2;
+inline constexpr double kDouble = 3;
+
+inline std::string ptx() {
+  static constexpr const char* kKinds[]{".u64", ".f32", ".u32", ".f64"};
+  std::string text = ".version 7.5\n.target sm_75\n.address_size 64\n";
+  for (const int count : kCounts) {
+    text += ".visible .entry k" + std::to_string(count) + "(";
+    for (int i = 0; i < count; ++i)
+      text += std::string(i ? ", " : "") + ".param " + kKinds[i % 4] + " p" + std::to_string(i);
+    text += ") { ret; }\n";
+  }
+  return text;
+}
+
 class Suite {
  public:
   /// `drain` runs between samples, outside the clock (a sync, say).

@@ -1,0 +1,122 @@
+"""The same rows through other packages: others.py CuPy|Triton|numba-cuda [NAME...]. One package per process.
+
+Exits with status 3 and the reason on standard error where the package cannot be used here.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+warnings.simplefilter("ignore")
+
+SOURCE = 'extern "C" __global__ void k{}({}) {{}}'
+KINDS = ("float* p{}", "float f{}", "int i{}", "double d{}")
+COUNTS = (0, 3, 8, 16)
+
+
+def spelled_out(text: str, count: int, values: tuple[object, ...], names: dict[str, Any]) -> Callable[[], Any]:
+    """lambda: <text with its arguments>, spelled out as a user would."""
+    arguments = {f"a{i}": values[i % 4] for i in range(count)}
+    return eval("lambda: " + text.format(", ".join(arguments)), {**names, **arguments})
+
+
+def cupy_rows(suite: Any) -> None:
+    import cupy  # type: ignore[import-not-found]
+    import numpy as np
+
+    stream, other = cupy.cuda.Stream(non_blocking=True), cupy.cuda.Stream(non_blocking=True)
+    drain = stream.synchronize
+    array = cupy.zeros(1 << 18, cupy.float32)
+    values = (array, np.float32(1), np.int32(2), np.float64(3))
+    with stream:
+        for count in COUNTS:
+            parameters = ", ".join(KINDS[i % 4].format(i) for i in range(count))
+            kernel = cupy.RawKernel(SOURCE.format(count, parameters), f"k{count}")
+            comma = "," if count == 1 else ""
+            call = spelled_out("k((1,), (32,), ({}" + comma + "))", count, values, {"k": kernel})
+            suite.run(f"launch_{count}", lambda call=call: call, drain, batch=400)
+        event = cupy.cuda.Event(disable_timing=True)
+        suite.run("device", lambda: lambda: cupy.cuda.Device(0))
+        suite.run("event_create_close", lambda: lambda: cupy.cuda.Event(disable_timing=True), batch=300)
+        suite.run("stream_create_close", lambda: lambda: cupy.cuda.Stream(non_blocking=True), batch=100)
+        suite.run("event_record", lambda: lambda: event.record(stream), drain, batch=500)
+        suite.run("stream_wait", lambda: lambda: other.wait_event(event), other.synchronize, batch=500)
+        suite.run("event_is_done", lambda: lambda: event.done)
+        for name, size in (("4k", 4096), ("1m", 1 << 20)):
+            suite.run(f"alloc_free_{name}", lambda size=size: lambda: cupy.cuda.alloc(size), drain, batch=300)
+        small = cupy.cuda.alloc(4096)
+        suite.run("fill_4k", lambda: lambda: small.memset_async(0, 4096, stream), drain, batch=300)
+        suite.run("dlpack_export", lambda: lambda: array.__dlpack__(stream=-1))
+
+        def graph_call() -> Callable[[], Any]:
+            nothing = cupy.RawKernel(SOURCE.format(0, ""), "k0")
+            stream.begin_capture()
+            for _ in range(20):
+                nothing((1,), (32,), ())
+            graph = stream.end_capture()
+            return lambda: graph.launch(stream)
+
+        suite.run("graph_launch_20", graph_call, drain, batch=50)
+
+
+def triton_rows(suite: Any) -> None:
+    import torch  # type: ignore[import-not-found]
+    from triton_kernels import KERNELS
+
+    tensor = torch.zeros(1 << 18, device="cuda")
+    drain = torch.cuda.synchronize
+    for count, kernel in KERNELS.items():
+        call = spelled_out("k[(1,)]({})", count, (tensor, 1.0, 2, 3.0), {"k": kernel})
+        suite.run(f"launch_{count}", lambda call=call: call, drain, batch=400)
+
+
+def numba_rows(suite: Any) -> None:
+    import numpy as np
+    from numba import cuda  # type: ignore[import-not-found]
+
+    stream = cuda.stream()
+    drain = stream.synchronize
+    array = cuda.to_device(np.zeros(1 << 18, np.float32))
+    values = (array, np.float32(1), np.int32(2), np.float64(3))
+    for count in COUNTS:
+        names = ", ".join(f"a{i}" for i in range(count))
+        space: dict[str, Any] = {}
+        exec(f"def k({names}):\n    pass\n", space)
+        kernel = cuda.jit(space["k"])[1, 32, stream]
+        call = spelled_out("k({})", count, values, {"k": kernel})
+        suite.run(f"launch_{count}", lambda call=call: call, drain, batch=400)
+    event = cuda.event(timing=False)
+    suite.run("event_record", lambda: lambda: event.record(stream), drain, batch=500)
+    suite.run("stream_create_close", lambda: cuda.stream, batch=100)
+    suite.run("event_create_close", lambda: lambda: cuda.event(timing=False), batch=300)
+
+
+ROWS = {"CuPy": cupy_rows, "Triton": triton_rows, "numba-cuda": numba_rows}
+
+
+def main() -> int:
+    side = sys.argv.pop(1)
+    try:
+        if side == "CuPy":
+            import cupy  # noqa: F401
+        elif side == "Triton":
+            import torch  # noqa: F401
+            import triton  # noqa: F401
+        else:
+            from numba import cuda  # noqa: F401
+    except Exception as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 3
+    from timing import Suite
+
+    suite = Suite()
+    ROWS[side](suite)
+    suite.finish()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
