@@ -136,6 +136,7 @@ Ref<KernelOp> make_kernel(CUfunction handle, const CUlaunchConfig& config, void*
   op->shape.block = {config.blockDimX, config.blockDimY, config.blockDimZ};
   op->shape.dynamic_shared_bytes = config.sharedMemBytes;
   op->shape.cooperative = cooperative;
+  if (Context* const context = peek_context()) op->shape.stack_limit = context->limits[CU_LIMIT_STACK_SIZE];
   require(config.numAttrs == 0 || config.attrs);
   bool cluster_given = false;
   for (unsigned i = 0; i < config.numAttrs; ++i) {

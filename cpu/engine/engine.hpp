@@ -108,6 +108,7 @@ struct LaunchShape {
   Dim3 grid, block, cluster;
   std::uint32_t dynamic_shared_bytes = 0;
   bool cooperative = false;
+  std::size_t stack_limit = 1024;  ///< CU_LIMIT_STACK_SIZE: bounds recursion; our frames are larger, so it counts many times
 };
 
 /// One grid on its way through the device. Made once per launch; any number of host threads then call work().

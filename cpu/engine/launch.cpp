@@ -19,18 +19,32 @@ bool is_small(const LaunchShape& shape) {
 
 }  // namespace
 
-std::shared_ptr<const Code> LoadedKernel::code(const LaunchShape& shape) const {
-  const bool small = is_small(shape);
-  const std::lock_guard lock{mutex_};
-  for (const Variant& variant : variants_)
-    if (variant.block == shape.block && variant.small_grid == small) return variant.code;
-  auto code = compile(shape, small);
-  variants_.push_back({shape.block, small, code});
+std::shared_ptr<const Code> LoadedKernel::code(const LaunchShape& shape,
+                                               const std::byte* params) const {
+  auto code = find(shape, true);
+  for (const ParamAlignment& assumed : code->assumed) {
+    std::uint64_t value = 0;
+    std::memcpy(&value, params + assumed.offset, sizeof value);
+    if (value % assumed.align != 0) return find(shape, false);  // accesses look for themselves
+  }
   return code;
 }
 
-std::shared_ptr<const Code> LoadedKernel::compile(const LaunchShape& shape, bool small) const {
+std::shared_ptr<const LoadedCode> LoadedKernel::find(const LaunchShape& shape, bool aligned) const {
+  const bool small = is_small(shape);
+  const std::lock_guard lock{mutex_};
+  for (const Variant& variant : variants_)
+    if (variant.block == shape.block && variant.small_grid == small && variant.aligned == aligned)
+      return variant.code;
+  auto code = compile(shape, small, aligned);
+  variants_.push_back({shape.block, small, aligned, code});
+  return code;
+}
+
+std::shared_ptr<const LoadedCode> LoadedKernel::compile(const LaunchShape& shape, bool small,
+                                                        bool aligned) const {
   CompileJob job;
+  job.aligned = aligned;
   job.bitcode = module_.bitcode();
   job.kernel = info_.name;
   job.small_grid = small;
@@ -41,7 +55,7 @@ std::shared_ptr<const Code> LoadedKernel::compile(const LaunchShape& shape, bool
     object = module_.object(job);
   }
   if (!object) {
-    if (scalar_) return scalar_;
+    if (scalar_[aligned]) return scalar_[aligned];
     job.block.reset();
     job.small_grid = true;
     object = module_.object(job);
@@ -57,6 +71,7 @@ std::shared_ptr<const Code> LoadedKernel::compile(const LaunchShape& shape, bool
   code->functions = module_.functions();
   code->object = std::move(object->object);
   code->kernel = info_.name;
+  code->assumed = std::move(object->assumed);
   void* const entry = code->linked->address(0);
   (object->fibers ? reinterpret_cast<void*&>(code->thread)
                   : reinterpret_cast<void*&>(code->block)) = entry;
@@ -68,10 +83,18 @@ std::shared_ptr<const Code> LoadedKernel::compile(const LaunchShape& shape, bool
   code->runs_on = object->runs_on;
   code->line_of = [raw = code.get(), start = reinterpret_cast<std::uintptr_t>(entry)](
                       std::uintptr_t pc) -> std::string {
-    if (pc < start || pc - start > raw->object.size()) return {};
-    return line_of(raw->object, kEntry, pc - start);
+    // Functions of the same object may lie before the entry point.
+    const auto near = [&](std::uintptr_t at, const std::string& object) {
+      return pc - at + object.size() <= 2 * object.size();
+    };
+    if (near(start, raw->object)) return line_of(raw->object, kEntry, pc - start);
+    if (!raw->functions) return {};
+    const auto first = reinterpret_cast<std::uintptr_t>(raw->functions->linked->address(0));
+    const FunctionsObject& others = raw->functions->object;
+    return near(first, others.object) ? line_of(others.object, others.names[0], pc - first)
+                                      : std::string{};
   };
-  if (!job.block) scalar_ = code;
+  if (!job.block) scalar_[aligned] = code;
   return code;
 }
 
@@ -108,7 +131,7 @@ std::unique_ptr<Launch> Launch::make(const Kernel& kernel, const LaunchShape& sh
                                      const std::byte* params) {
   ensure_fault_handlers();
   const auto& loaded = static_cast<const LoadedKernel&>(kernel);
-  return std::make_unique<GridLaunch>(loaded.code(shape), shape, params, kernel.info().param_bytes,
+  return std::make_unique<GridLaunch>(loaded.code(shape, params), shape, params, kernel.info().param_bytes,
                                       loaded.module().settings().time_limit);
 }
 

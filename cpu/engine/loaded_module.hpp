@@ -12,6 +12,7 @@
 #include "cpu/engine/jit/compile.hpp"
 #include "cpu/engine/jit/disk_cache.hpp"
 #include "cpu/engine/jit/link.hpp"
+#include "cpu/engine/run/call_targets.hpp"
 #include "cpu/engine/run/grid.hpp"
 #include "cpu/engine/settings.hpp"
 
@@ -19,12 +20,20 @@ namespace cucpu {
 
 class LoadedModule;
 
+/// The functions of a module that are called through pointers.
+struct PointedAt {
+  FunctionsObject object;
+  std::unique_ptr<LinkedCode> linked;
+  std::unique_ptr<CallTargets> callable;
+};
+
 /// Code that holds on to its machine code; grids hold on to the code, so a module may go while its
 /// last grid ends.
 struct LoadedCode : Code {
-  std::shared_ptr<LinkedCode> functions;  ///< called through pointers
+  std::shared_ptr<const PointedAt> functions;
   std::unique_ptr<LinkedCode> linked;
   std::string object;  ///< for line numbers in reports
+  std::vector<ParamAlignment> assumed;  ///< of the parameters of a launch
 };
 
 class LoadedKernel final : public Kernel {
@@ -32,21 +41,22 @@ class LoadedKernel final : public Kernel {
   LoadedKernel(LoadedModule& module, KernelInfo info) : module_{module} { info_ = std::move(info); }
 
   /// The code for a launch of this shape; compiles it when it is the first. Throws LoadError.
-  std::shared_ptr<const Code> code(const LaunchShape&) const;
+  std::shared_ptr<const Code> code(const LaunchShape&, const std::byte* params) const;
   [[nodiscard]] const LoadedModule& module() const { return module_; }
 
  private:
-  std::shared_ptr<const Code> compile(const LaunchShape&, bool small_grid) const;
+  std::shared_ptr<const LoadedCode> find(const LaunchShape&, bool aligned) const;
+  std::shared_ptr<const LoadedCode> compile(const LaunchShape&, bool small_grid, bool aligned) const;
 
   struct Variant {
     Dim3 block;
-    bool small_grid;
-    std::shared_ptr<const Code> code;
+    bool small_grid, aligned;
+    std::shared_ptr<const LoadedCode> code;
   };
   LoadedModule& module_;
   mutable std::mutex mutex_;
   mutable std::vector<Variant> variants_;  ///< vector code, and shapes that take the scalar code
-  mutable std::shared_ptr<const Code> scalar_;  ///< for every shape
+  mutable std::shared_ptr<const LoadedCode> scalar_[2];  ///< for every shape; [1]: aligned parameters
 };
 
 class LoadedModule final : public Module {
@@ -62,8 +72,8 @@ class LoadedModule final : public Module {
   [[nodiscard]] int optimization() const { return optimization_; }
   [[nodiscard]] std::string_view bitcode() const { return bitcode_; }
   [[nodiscard]] std::span<const SymbolAddress> symbols() const { return symbols_; }
-  std::shared_ptr<LinkedCode> functions()
-      const;  ///< Null when no function is called through a pointer.
+  /// Null when no function is called through a pointer.
+  std::shared_ptr<const PointedAt> functions() const { return functions_; }
 
  private:
   Settings settings_;
@@ -74,7 +84,7 @@ class LoadedModule final : public Module {
   std::vector<Variable> variables_;
   std::vector<void*> allocations_;
   std::vector<SymbolAddress> symbols_;  ///< variables, and functions called through pointers
-  std::shared_ptr<LinkedCode> functions_;
+  std::shared_ptr<const PointedAt> functions_;
   std::vector<std::unique_ptr<LoadedKernel>> kernels_;
   std::vector<const Kernel*> kernel_pointers_;
   mutable DiskCache cache_;

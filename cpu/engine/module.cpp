@@ -116,12 +116,18 @@ LoadedModule::LoadedModule(std::span<const std::string_view> ptx, const LoadOpti
     taken |= !function.isDeclaration() && !function.hasFnAttribute("cucpu.kernel") &&
              function.hasAddressTaken(nullptr, false, true, true);
   if (taken) {
-    const FunctionsObject functions = compile_functions(bitcode_, wanted, optimization_);
-    if (!functions.names.empty()) {
-      functions_ = LinkedCode::link(functions.object, symbols_, functions.names);
-      for (std::size_t i = 0; i < functions.names.size(); ++i)
-        symbols_.push_back(
-            {functions.names[i], reinterpret_cast<std::uint64_t>(functions_->address(i))});
+    auto functions = std::make_shared<PointedAt>();
+    functions->object = compile_functions(bitcode_, wanted, optimization_);
+    const std::vector<std::string>& names = functions->object.names;
+    if (!names.empty()) {
+      functions->linked = LinkedCode::link(functions->object.object, symbols_, names);
+      std::vector<std::uintptr_t> addresses;
+      for (std::size_t i = 0; i < names.size(); ++i) {
+        addresses.push_back(reinterpret_cast<std::uintptr_t>(functions->linked->address(i)));
+        symbols_.push_back({names[i], addresses.back()});
+      }
+      functions->callable = std::make_unique<CallTargets>(std::move(addresses));
+      functions_ = std::move(functions);
     }
   }
   for (std::size_t i = 0; i < translation.variables.size(); ++i) {
@@ -153,8 +159,6 @@ LoadedModule::~LoadedModule() {
   for (void* address : allocations_) memory_.free(address);
 }
 
-std::shared_ptr<LinkedCode> LoadedModule::functions() const { return functions_; }
-
 std::optional<ObjectCode> LoadedModule::object(const CompileJob& job) const {
   std::string key;
   const auto add = [&key](std::string_view part) { key.append(part).append("\n"); };
@@ -162,7 +166,8 @@ std::optional<ObjectCode> LoadedModule::object(const CompileJob& job) const {
   add(source_digest_);
   add(job.kernel);
   add(job.small_grid ? "small" : "large");
-  std::vector<std::uint64_t> numbers{static_cast<std::uint64_t>(job.optimization), settings_.width};
+  std::vector<std::uint64_t> numbers{static_cast<std::uint64_t>(job.optimization), settings_.width,
+                                     job.aligned};
   if (job.block) numbers.insert(numbers.end(), {job.block->x, job.block->y, job.block->z});
   for (const std::uint64_t number : numbers) add(std::to_string(number));
   key = digest(key);

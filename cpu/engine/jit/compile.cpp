@@ -123,6 +123,12 @@ std::uint32_t stack_need(llvm::Module& module) {
       std::min<std::uint64_t>(48 * 1024 + bytes + bytes / 4, 1U << 30));
 }
 
+/// A frame larger than the guard page must not step over it: it touches every page on its way.
+void probe_stacks(llvm::Module& module) {
+  for (Function& function : module)
+    if (!function.isDeclaration()) function.addFnAttr("probe-stack", "inline-asm");
+}
+
 class Stopwatch {
  public:
   double lap() {
@@ -150,10 +156,11 @@ std::optional<ObjectCode> compile_kernel(const CompileJob& job, const Settings& 
   if (!kernel) throw LoadError{500, "no thread code for kernel " + job.kernel};
   isolate(*kernel);
   kernel = module->getFunction(job.kernel);
+  ObjectCode code;
+  code.assumed = check_alignment(*module, job.aligned);
   dump(settings.dump_thread, settings, job.kernel + ".thread.ll", *module);
   const double prepared = watch.lap();
 
-  ObjectCode code;
   Function* entry = nullptr;
   std::string path;
   if (job.block) {
@@ -211,7 +218,8 @@ std::optional<ObjectCode> compile_kernel(const CompileJob& job, const Settings& 
   const double optimized = watch.lap();
   insert_polls(*module, entry, code.fibers);
   verify(*module, "inserting polls");
-  code.stack_bytes = stack_need(*module) + (code.recursive ? 256 * 1024 : 0);
+  code.stack_bytes = stack_need(*module);
+  if (code.recursive) probe_stacks(*module);
   dump(settings.dump_block, settings, job.kernel + ".block.ll", *module);
   if (settings.dump_assembly)
     dump_text(settings, job.kernel + ".s", emit_assembly(*module, target.get()));
@@ -240,10 +248,12 @@ FunctionsObject compile_functions(std::string_view bitcode, std::span<const std:
   FunctionsObject result;
   result.names = isolate_functions(*module, also);
   if (result.names.empty()) return result;
+  check_alignment(*module, false);
   lower_functions(*module);
   verify(*module, "lowering");
   optimize_module(*module, target.get(), level_of(optimization));
   insert_polls(*module, nullptr, false);
+  probe_stacks(*module);
   result.object = emit_object(*module, target.get());
   guarded.check();
   return result;
@@ -257,15 +267,17 @@ FunctionsObject compile_functions(std::string_view bitcode, std::span<const std:
 
 namespace {
 struct Header {
-  std::uint32_t version, fibers, width, scratch, stack, recursive, waits, runs_on;
+  std::uint32_t version, fibers, width, scratch, stack, recursive, waits, runs_on, assumed;
 };
-constexpr std::uint32_t kVersion = 2;
+constexpr std::uint32_t kVersion = 3;
 }  // namespace
 
 std::string ObjectCode::pack() const {
   const Header header{kVersion,  fibers,           width, scratch_bytes, stack_bytes,
-                      recursive, waits_for_blocks, runs_on};
+                      recursive, waits_for_blocks, runs_on,
+                      static_cast<std::uint32_t>(assumed.size())};
   std::string text(reinterpret_cast<const char*>(&header), sizeof header);
+  text.append(reinterpret_cast<const char*>(assumed.data()), assumed.size() * sizeof(ParamAlignment));
   return text += object;
 }
 
@@ -274,8 +286,13 @@ std::optional<ObjectCode> ObjectCode::unpack(std::string_view text) {
   if (text.size() <= sizeof header) return std::nullopt;
   std::memcpy(&header, text.data(), sizeof header);
   if (header.version != kVersion) return std::nullopt;
+  text.remove_prefix(sizeof header);
+  const std::size_t assumed = std::size_t{header.assumed} * sizeof(ParamAlignment);
+  if (text.size() < assumed) return std::nullopt;
   ObjectCode code;
-  code.object = text.substr(sizeof header);
+  code.assumed.resize(header.assumed);
+  std::memcpy(code.assumed.data(), text.data(), assumed);
+  code.object = text.substr(assumed);
   code.fibers = header.fibers;
   code.width = header.width;
   code.scratch_bytes = header.scratch;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cpu/engine/engine.hpp"
+#include "cpu/engine/jit/align.hpp"
 #include "cpu/engine/settings.hpp"
 
 namespace cucpu {
@@ -18,6 +19,7 @@ struct CompileJob {
       block;               ///< vector code for this block shape; none: scalar code for every shape
   bool small_grid = true;  ///< nctaid * ntid < 2^31 in every dimension
   int optimization = 4;
+  bool aligned = true;  ///< for launches whose parameters are aligned as `ObjectCode::assumed` says
 };
 
 /// An object file and what it takes to run it. The entry point is the symbol `kEntry`.
@@ -27,6 +29,7 @@ struct ObjectCode {
   std::uint32_t width = 1, scratch_bytes = 0, stack_bytes = 0;
   bool recursive = false, waits_for_blocks = false;
   bool runs_on = false;  ///< goes on with the blocks behind: BlockContext::blocks_left
+  std::vector<ParamAlignment> assumed;
 
   [[nodiscard]] std::string pack() const;
   static std::optional<ObjectCode> unpack(std::string_view);

@@ -163,7 +163,7 @@ ThreadNeeds find_needs(Function& kernel) {
       }
       if (name == "yield") needs.spins = true;
       if (name.starts_with("sreg.") || name == "params" || name == "shared" || name == "trap" ||
-          name == "exit")
+          name == "exit" || name == "check.align")
         continue;
       needs.fibers = true;
     }

@@ -51,6 +51,10 @@ class Lowering {
         leave(marker);
         continue;
       }
+      if (name == "check.align") {
+        check_align(marker);
+        continue;
+      }
       Value* value = lower(*marker, name);
       if (value) marker->replaceAllUsesWith(value);
       marker->eraseFromParent();
@@ -74,6 +78,18 @@ class Lowering {
     }
     marker->eraseFromParent();
     BranchInst::Create(place_.on_exit, block);
+  }
+
+  void check_align(CallInst* marker) {
+    Value* const address = marker->getArgOperand(0);
+    Value* const low = b_.CreateAnd(address, b_.CreateZExt(marker->getArgOperand(1), i64()));
+    Instruction* then = SplitBlockAndInsertIfThen(
+        b_.CreateICmpNE(low, b_.getInt64(0)), marker->getIterator(), true,
+        MDBuilder{module_.getContext()}.createBranchWeights(1, 1 << 20));
+    b_.SetInsertPoint(then);
+    b_.SetCurrentDebugLocation(marker->getDebugLoc());
+    call("cucpu_rt_misaligned", b_.getVoidTy(), {address}, true);
+    marker->eraseFromParent();
   }
 
   Value* call(StringRef name, Type* result, ArrayRef<Value*> arguments, bool noreturn = false) {
@@ -316,6 +332,7 @@ Function* take_body(Function& from, const std::string& name) {
   to->setSubprogram(from.getSubprogram());
   from.setSubprogram(nullptr);
   to->setDoesNotThrow();
+  to->addFnAttr(Attribute::NullPointerIsValid);
   to->splice(to->begin(), &from);
   from.deleteBody();
   if (from.use_empty()) from.eraseFromParent();

@@ -43,10 +43,8 @@ std::uint64_t arrive(std::uint32_t id, std::uint32_t threads, bool predicate, bo
   Worker& worker = *Worker::running();
   Fiber& self = worker.current();
   Block& block = *self.block;
-  if (id >= 16) {
-    worker.current_fault().text = "barrier " + std::to_string(id) + " does not exist: there are 16";
-    cucpu_rt_trap(719);
-  }
+  if (id >= 16)
+    worker.trap(719, nullptr, "barrier " + std::to_string(id) + " does not exist: there are 16");
   Barrier& barrier = block.barriers[id];
   if (barrier.arrived == 0) ++block.pending_barriers;
   if (threads != 0) barrier.expected = threads;
@@ -124,9 +122,14 @@ void cucpu_rt_yield() { Worker::running()->yield(); }
 void cucpu_rt_exit() { Worker::running()->exit_thread(); }
 
 void cucpu_rt_trap(std::uint32_t code) {
+  Worker::running()->trap(static_cast<int>(code), __builtin_return_address(0));
+}
+
+void cucpu_rt_misaligned(std::uint64_t address) {
   Worker& worker = *Worker::running();
-  worker.current_fault().code = static_cast<int>(code);
-  worker.abandon();
+  worker.current_fault().address = address;
+  worker.current_fault().has_address = true;
+  worker.trap(716, __builtin_return_address(0));
 }
 
 void cucpu_rt_cancelled() {

@@ -15,7 +15,7 @@
 namespace cucpu {
 namespace {
 
-constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
 struct sigaction g_previous[NSIG];
 std::mutex g_mutex;
 __attribute__((tls_model("initial-exec"))) thread_local bool t_chaining = false;
@@ -64,13 +64,14 @@ void handle(int signal, siginfo_t* info, void* context) {
       fault.code = 715;
       break;
     case SIGFPE:
+    case SIGTRAP:
       fault.code = 719;
       break;
     case SIGBUS:
-      fault.code = info->si_code == BUS_ADRALN ? 716 : 700;
+      fault.code = fault.pc == fault.address ? 718 : info->si_code == BUS_ADRALN ? 716 : 700;
       break;
     default:
-      fault.code = 700;
+      fault.code = fault.pc == fault.address ? 718 : 700;  // no code there, or no memory
       fault.stack_overflow = worker->current().stack.guard_contains(fault.address, page_size());
 #if defined(__x86_64__)
       // A misaligned vector access is a general protection fault, which names no address.
@@ -112,6 +113,10 @@ std::string name_of_fault(const FiberFault& fault) {
       return "illegal instruction";
     case 716:
       return "misaligned address";
+    case 717:
+      return "address in the wrong state space";
+    case 718:
+      return "invalid program counter";
     case 719:
       return fault.signal == SIGFPE ? "arithmetic fault" : "trap";
     default:
@@ -163,6 +168,14 @@ void ensure_fault_handlers(bool look) {
   looked.store(ms, std::memory_order_release);
 }
 
+void Worker::trap(int code, const void* pc, std::string text) {
+  fault_.code = code;
+  if (!text.empty()) fault_.text = std::move(text);
+  // A call's return address may belong to the next line already.
+  if (pc) fault_.pc = reinterpret_cast<std::uintptr_t>(pc) - 1;
+  abandon();
+}
+
 void Worker::report_fault() {
   const FiberFault fault = std::exchange(fault_, FiberFault{});
   in_host_call = false;
@@ -176,7 +189,13 @@ void Worker::report_fault() {
     if (const std::string line = code.line_of(fault.pc); !line.empty()) text += ", " + line;
   }
   text += ", " + describe_thread(*current_, code.block != nullptr);
-  if (fault.has_address && !fault.stack_overflow && hooks().describe_address) {
+  const auto shared = reinterpret_cast<std::uintptr_t>(current_->block->context.shared);
+  constexpr std::uintptr_t kReach = std::uintptr_t{1} << 32;
+  if (fault.has_address && !fault.stack_overflow && fault.address - shared < kReach) {
+    text += text_of("; offset %llu of shared memory, where the block has %u bytes",
+                    static_cast<unsigned long long>(fault.address - shared),
+                    current_->block->context.shared_bytes);
+  } else if (fault.has_address && !fault.stack_overflow && hooks().describe_address) {
     if (const std::string what = hooks().describe_address(fault.address); !what.empty())
       text += "; " + what;
   }

@@ -34,6 +34,7 @@ void cucpu_rt_yield();
 [[noreturn]] void cucpu_rt_exit();
 [[noreturn]] void cucpu_rt_trap(std::uint32_t code);
 [[noreturn]] void cucpu_rt_cancelled();
+[[noreturn]] void cucpu_rt_misaligned(std::uint64_t address);
 cucpu::ThreadContext* cucpu_rt_thread();
 
 }  // extern "C"

@@ -23,6 +23,7 @@ __attribute__((tls_model("initial-exec"))) thread_local Worker* t_running = null
 constexpr std::size_t kAlign = 1024;
 constexpr std::size_t kReserved = 1024;  // %reserved_smem_offset_1
 constexpr std::size_t kMaxFibers = 32768;
+constexpr std::size_t kFrameFactor = 256, kLargestLimit = std::size_t{1} << 22;
 
 constexpr std::size_t round_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
 
@@ -59,8 +60,6 @@ Worker::~Worker() {
       sigaltstack(&none, nullptr);
     }
   }
-  for (auto& cluster : clusters_)
-    if (cluster->arena) munmap(cluster->arena, cluster->arena_bytes);
   for (auto& block : blocks_) std::free(block->scratch);
 }
 
@@ -82,9 +81,11 @@ bool Worker::run(Grid& grid) noexcept {
   grid_ = &grid;
   const Code& code = grid.code();
   stacks_ = code.block ? &block_stacks_ : &thread_stacks_;
-  stacks_->configure(
-      code.block ? std::max<std::size_t>(code.stack_bytes, 256 * 1024) : code.stack_bytes,
-      code.block || code.recursive);
+  std::size_t stack = code.stack_bytes;
+  if (code.recursive)  // frames of a host are larger than those of a GPU
+    stack += std::min<std::size_t>(grid.shape().stack_limit, kLargestLimit) * kFrameFactor;
+  stacks_->configure(code.block ? std::max<std::size_t>(stack, 256 * 1024) : stack,
+                     code.block || code.recursive);
   claimed_ = {};
   done_ = yields_ = 0;
   idle_rounds_ = 0;
@@ -237,13 +238,10 @@ Cluster* Worker::take_cluster(std::uint32_t count) {
   const std::size_t guard = std::max<std::size_t>(page_size(), 65536);
   const std::size_t mapped = round_up(bytes, page_size()) + 2 * guard;
   if (cluster->arena_bytes < mapped) {
-    if (cluster->arena) munmap(cluster->arena, cluster->arena_bytes);
+    if (cluster->arena) shared_space_.give(cluster->arena, cluster->arena_bytes);
     cluster->arena = nullptr;
     cluster->arena_bytes = 0;
-    void* memory =
-        mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) throw std::bad_alloc{};
-    cluster->arena = static_cast<std::byte*>(memory);
+    cluster->arena = shared_space_.take(mapped);
     cluster->arena_bytes = mapped;
     if (mprotect(cluster->arena + guard, mapped - 2 * guard, PROT_READ | PROT_WRITE) != 0)
       throw std::bad_alloc{};

@@ -9,6 +9,7 @@
 
 #include "cpu/engine/run/block.hpp"
 #include "cpu/engine/run/grid.hpp"
+#include "cpu/engine/run/shared_space.hpp"
 #include "cpu/engine/run/switch.hpp"
 
 namespace cucpu {
@@ -51,6 +52,8 @@ class Worker {
   [[noreturn]] void exit_thread();
   /// Leaves the fiber for good; `current_fault()` says why.
   [[noreturn]] void abandon();
+  /// A routine ends the thread with a CUresult; `pc` is where generated code called it (for the line), or null.
+  [[noreturn]] void trap(int code, const void* pc, std::string text = {});
   FiberFault& current_fault() { return fault_; }
   /// Stops a thread from being counted: barriers, warps and the cluster stop waiting for it.
   void retire(Fiber&);
@@ -100,6 +103,7 @@ class Worker {
   StackPool block_stacks_, thread_stacks_;
   StackPool* stacks_ = nullptr;  ///< the one this grid uses
   Stack zombie_;  ///< stack of the fiber that ended last; still under our feet while we leave it
+  SharedSpace shared_space_;
   std::vector<Cluster*> residents_;
   std::vector<std::unique_ptr<Cluster>> clusters_;  ///< all, and
   std::vector<Cluster*> free_clusters_;             ///< those without work

@@ -237,6 +237,7 @@ Emitter::Tests Emitter::tests_of(Value* condition) {
 
 void Emitter::full_branch(BasicBlock* block) {
   Instruction* last = block->getTerminator();
+  b_.SetCurrentDebugLocation(last->getDebugLoc());
   if (isa<ReturnInst>(last)) return leave_region(nullptr);
   if (CallInst* barrier = barrier_at_end(*block)) {
     for (Region* to : region_->exits)
@@ -304,6 +305,7 @@ void Emitter::full_branch(BasicBlock* block) {
 
 void Emitter::masked_branch(BasicBlock* block) {
   Instruction* last = block->getTerminator();
+  b_.SetCurrentDebugLocation(last->getDebugLoc());
   if (isa<ReturnInst>(last)) return leave_region(nullptr);
   if (barrier_at_end(*block)) {
     for (Region* to : region_->exits)

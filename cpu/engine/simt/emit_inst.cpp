@@ -3,6 +3,7 @@
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Operator.h>
 
@@ -16,6 +17,7 @@ using namespace llvm;
 
 void Emitter::emit(Instruction& inst) {
   if (isa<PHINode>(inst) || is_lazy(&inst)) return;
+  b_.SetCurrentDebugLocation(inst.getDebugLoc());
   if (auto* load = dyn_cast<LoadInst>(&inst)) return emit_load(*load);
   if (auto* store = dyn_cast<StoreInst>(&inst)) return emit_store(*store);
   if (auto* alloca = dyn_cast<AllocaInst>(&inst)) return emit_alloca(*alloca);
@@ -195,7 +197,10 @@ void Emitter::call_per_lane(CallInst& call) {
   bool yields = !call.getType()->isVoidTy() && !call.use_empty();
   if (yields && call.getType()->isStructTy()) return refuse("call that returns a structure");
   AllocaInst* results = yields ? temporary(slot_type(call.getType()), "results") : nullptr;
+  // What can fault says which thread it runs for.
+  const bool may_fault = !call.doesNotAccessMemory();
   for_each_lane([&](Value* lane) {
+    if (may_fault) set_current(b_.CreateTrunc(lane, b_.getInt32Ty()));
     auto* copy = cast<CallInst>(call.clone());
     for (unsigned i = 0; i < arguments.size(); ++i) {
       auto [value, one] = arguments[i];
@@ -208,7 +213,41 @@ void Emitter::call_per_lane(CallInst& call) {
     if (value->getType()->isIntegerTy(1)) value = b_.CreateSExt(value, b_.getInt32Ty());
     b_.CreateStore(value, b_.CreateInBoundsGEP(value->getType(), results, lane));
   });
+  if (may_fault) set_current(nullptr);
   if (yields) define(&call, from_slot_form(b_.CreateLoad(results->getAllocatedType(), results), call.getType()));
+}
+
+// Goes on when no lane that is on has a misaligned address; else the first of them faults.
+void Emitter::check_align(CallInst& call) {
+  Value* address = call.getArgOperand(0);
+  std::uint64_t mask = cast<ConstantInt>(call.getArgOperand(1))->getZExtValue();
+  Shape s = shape(address);
+  bool one = s.kind <= Shape::Uniform || (s.kind == Shape::Strided && (static_cast<std::uint64_t>(s.stride) & mask) == 0);
+  Value* lanes = one ? nullptr : vec(address);
+  Value* low = one ? b_.CreateAnd(scalar(address), b_.getInt64(mask)) : b_.CreateAnd(lanes, splat(b_.getInt64(mask)));
+  Value* wrong = b_.CreateICmpNE(low, Constant::getNullValue(low->getType()));
+  if (!one && mask_) wrong = b_.CreateAnd(mask_, b_.CreateFreeze(wrong));
+  BasicBlock *fault = new_block("misaligned"), *after = new_block("aligned");
+  b_.CreateCondBr(one ? wrong : b_.CreateOrReduce(wrong), fault, after, MDBuilder{context_}.createBranchWeights(1, 1 << 20));
+  b_.SetInsertPoint(fault);
+  Value* which = one ? mask_ : wrong;
+  Value* lane = b_.getInt32(0);
+  if (which) lane = b_.CreateZExtOrTrunc(b_.CreateBinaryIntrinsic(Intrinsic::cttz, bits(which), b_.getFalse()), b_.getInt32Ty());
+  Value* at = one ? scalar(address) : b_.CreateExtractElement(lanes, lane);
+  if (one && s.kind == Shape::Strided)
+    at = b_.CreateAdd(at, b_.CreateMul(b_.CreateZExt(lane, b_.getInt64Ty()), b_.getInt64(static_cast<std::uint64_t>(s.stride))));
+  set_current(lane);
+  b_.CreateCall(module_.getOrInsertFunction("cucpu_rt_misaligned", b_.getVoidTy(), b_.getInt64Ty()), {at})->setDoesNotReturn();
+  b_.CreateUnreachable();
+  b_.SetInsertPoint(after);
+}
+
+// For fault reports: the thread of one lane, or again the whole group.
+void Emitter::set_current(Value* lane) {
+  auto field = [&](std::size_t offset) { return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), block_context_, offset); };
+  Value* first = b_.CreateMul(b_.CreateLoad(b_.getInt32Ty(), group_), b_.getInt32(width_), "", true, true);
+  b_.CreateStore(lane ? b_.CreateAdd(first, lane) : first, field(offsetof(BlockContext, current_thread)), true);
+  b_.CreateStore(b_.getInt32(lane ? 1 : width_), field(offsetof(BlockContext, current_lanes)), true);
 }
 
 // Registers that are uniform over the block are loaded once, in the entry block.
@@ -303,16 +342,15 @@ void Emitter::emit_marker(CallInst& call, StringRef name) {
     return define(&call, b_.CreateZExtOrTrunc(now, call.getType()));
   }
   if (name == "trap") {
-    if (mask_) {
-      Value* lane = b_.CreateZExtOrTrunc(b_.CreateBinaryIntrinsic(Intrinsic::cttz, bits(mask_), b_.getTrue()), b_.getInt32Ty());
-      b_.CreateStore(b_.CreateAdd(first_thread(), lane),
-                     b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), block_context_, offsetof(BlockContext, current_thread)), true);
-    }
+    Value* lane = b_.getInt32(0);
+    if (mask_) lane = b_.CreateZExtOrTrunc(b_.CreateBinaryIntrinsic(Intrinsic::cttz, bits(mask_), b_.getTrue()), b_.getInt32Ty());
+    set_current(lane);
     FunctionCallee trap = module_.getOrInsertFunction("cucpu_rt_trap", b_.getVoidTy(), b_.getInt32Ty());
     Value* code = call.getArgOperand(0);
     b_.CreateCall(trap, {isa<Constant>(code) ? code : last_lane(code)});
     return;
   }
+  if (name == "check.align") return check_align(call);
   if (is_barrier(name)) {
     if (name == "barrier.sync") return;  // the end of a region
     if (!plan_.groups_agree) return refuse("barrier with a reduction that not all groups provably reach");

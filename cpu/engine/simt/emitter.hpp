@@ -121,6 +121,8 @@ class Emitter {
   void emit_marker(llvm::CallInst&, llvm::StringRef name);
   Value* special_register(llvm::StringRef name, llvm::Type*);
   void call_per_lane(llvm::CallInst&);
+  void set_current(Value* lane);
+  void check_align(llvm::CallInst&);
   /// Runs `body` once per lane that is on, in a loop; operands come from memory.
   void for_each_lane(const std::function<void(Value* lane)>& body);
   Value* spill(Value* vector, const llvm::Twine& name);  // to memory, for dynamic lane access

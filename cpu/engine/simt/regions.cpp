@@ -55,6 +55,8 @@ Function* Emitter::run() {
   function_ = Function::Create(FunctionType::get(Type::getVoidTy(context_), {pointer}, false), GlobalValue::ExternalLinkage,
                                thread_.getName() + ".block", module_);
   function_->addFnAttr(Attribute::NoUnwind);
+  function_->addFnAttr(Attribute::NullPointerIsValid);  // an access there is a fault, not licence to drop code
+  function_->setSubprogram(thread_.getSubprogram());
   for (const char* name : {"target-cpu", "target-features"})
     if (thread_.hasFnAttribute(name)) function_->addFnAttr(thread_.getFnAttribute(name));
   block_context_ = function_->getArg(0);

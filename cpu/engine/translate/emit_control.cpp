@@ -33,7 +33,8 @@ void FunctionTranslator::emit_brx(const Instruction& i) {
   for (std::uint32_t k = 0; k < list.targets.size(); ++k) {
     jump->addCase(b.getInt32(k), labels_[list.targets[k].index]);
   }
-  b.SetInsertPoint(wrong);
+  b.SetInsertPoint(wrong);  // on a GPU: a jump to nowhere
+  call_marker("trap", b.getVoidTy(), {b.getInt32(718)}, Effect::convergent);
   b.CreateUnreachable();
 }
 
@@ -98,7 +99,8 @@ void FunctionTranslator::emit_call(const Instruction& i) {
     } else {
       return error(i.operands[3].where, "expected the label of a .callprototype or .calltargets");
     }
-    target = b.CreateIntToPtr(read(callee, Type::b64), b.getPtrTy());
+    target = b.CreateIntToPtr(
+        call_routine("call_target", b.getInt64Ty(), {read(callee, Type::b64)}, false), b.getPtrTy());
   }
   const std::size_t pointers = sig.result_by_value ? 0 : returns.parts.size();
   if (arguments.parts.size() + pointers != sig.type->getNumParams() ||

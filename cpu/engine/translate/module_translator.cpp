@@ -147,6 +147,8 @@ void ModuleTranslator::declare_symbols(std::unordered_map<std::string, std::stri
     if (fn != nullptr) {
       fn->setDoesNotThrow();
       fn->addFnAttr("no-builtins");
+      // An access to address 0 is a fault that the kernel must run into, not licence to drop code.
+      fn->addFnAttr(llvm::Attribute::NullPointerIsValid);
     }
     functions.push_back(fn);
   }

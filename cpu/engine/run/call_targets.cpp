@@ -1,0 +1,66 @@
+// cpu/engine/run/call_targets.cpp
+#include "cpu/engine/run/call_targets.hpp"
+
+#include <atomic>
+#include <cstdio>
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_set>
+
+#include "cpu/engine/run/routines.hpp"
+#include "cpu/engine/run/worker.hpp"
+
+namespace cucpu {
+namespace {
+
+struct Registry {
+  std::shared_mutex mutex;
+  std::unordered_multiset<std::uintptr_t> known;
+  std::atomic<std::uint64_t> generation{1};  ///< changes when a function goes
+
+  static Registry& get() {
+    static auto* const registry = new Registry;  // kernels may run at exit
+    return *registry;
+  }
+};
+
+}  // namespace
+
+CallTargets::CallTargets(std::vector<std::uintptr_t> addresses) : addresses_{std::move(addresses)} {
+  Registry& r = Registry::get();
+  const std::lock_guard lock{r.mutex};
+  r.known.insert(addresses_.begin(), addresses_.end());
+}
+
+CallTargets::~CallTargets() {
+  Registry& r = Registry::get();
+  const std::lock_guard lock{r.mutex};
+  for (const std::uintptr_t address : addresses_)
+    if (const auto at = r.known.find(address); at != r.known.end()) r.known.erase(at);
+  r.generation.fetch_add(1, std::memory_order_release);
+}
+
+}  // namespace cucpu
+
+std::uint64_t cucpu_rt_call_target(std::uint64_t address) {
+  using namespace cucpu;
+  // Most call sites call one function again and again.
+  static thread_local std::uint64_t last = 0, generation = 0;
+  Registry& r = Registry::get();
+  const std::uint64_t now = r.generation.load(std::memory_order_acquire);
+  if (address == last && now == generation) [[likely]] return address;
+  bool known = false;
+  {
+    const std::shared_lock lock{r.mutex};
+    known = r.known.contains(address);
+  }
+  if (!known) {
+    char text[80];
+    std::snprintf(text, sizeof text, "the call of 0x%llx, which is no function of a loaded module",
+                  static_cast<unsigned long long>(address));
+    Worker::running()->trap(718, __builtin_return_address(0), text);
+  }
+  last = address;
+  generation = now;
+  return address;
+}

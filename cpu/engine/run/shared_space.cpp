@@ -1,0 +1,66 @@
+// cpu/engine/run/shared_space.cpp
+#include "cpu/engine/run/shared_space.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <new>
+
+namespace cucpu {
+namespace {
+
+constexpr std::size_t kUsable = std::size_t{4} << 30;
+constexpr std::size_t kReach = std::size_t{4} << 30;  // of a 32-bit offset
+
+void* reserve(std::size_t bytes) {
+  return mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+}  // namespace
+
+SharedSpace::~SharedSpace() {
+  if (base_) munmap(base_, kUsable + kReach);
+  for (const Piece& piece : single_) munmap(piece.address, piece.bytes);
+}
+
+std::byte* SharedSpace::take(std::size_t bytes) {
+  if (!tried_) {
+    tried_ = true;
+    void* const range = reserve(kUsable + kReach);
+    if (range != MAP_FAILED) base_ = static_cast<std::byte*>(range);
+  }
+  const auto found = std::find_if(free_.begin(), free_.end(),
+                                  [&](const Piece& piece) { return piece.bytes >= bytes; });
+  if (found != free_.end()) {
+    std::byte* const address = found->address;
+    found->address += bytes;
+    found->bytes -= bytes;
+    if (found->bytes == 0) free_.erase(found);
+    return address;
+  }
+  if (base_ && bytes <= kUsable - used_) {
+    used_ += bytes;
+    return base_ + used_ - bytes;
+  }
+  void* const alone = reserve(bytes);
+  if (alone == MAP_FAILED) throw std::bad_alloc{};
+  single_.push_back({static_cast<std::byte*>(alone), bytes});
+  return single_.back().address;
+}
+
+void SharedSpace::give(std::byte* address, std::size_t bytes) noexcept {
+  const auto alone = std::find_if(single_.begin(), single_.end(),
+                                  [&](const Piece& piece) { return piece.address == address; });
+  if (alone != single_.end()) {
+    munmap(address, alone->bytes);
+    single_.erase(alone);
+    return;
+  }
+  mmap(address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  try {
+    free_.push_back({address, bytes});
+  } catch (const std::bad_alloc&) {
+  }  // addresses are plenty
+}
+
+}  // namespace cucpu

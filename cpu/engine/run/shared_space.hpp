@@ -1,0 +1,34 @@
+// cpu/engine/run/shared_space.hpp: where a host thread keeps the shared memory of its blocks: a range so large that a
+// shared address (32 bits from the block's base) cannot lead out of it.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace cucpu {
+
+/// Not thread-safe: one per worker.
+class SharedSpace {
+ public:
+  SharedSpace() = default;
+  ~SharedSpace();
+  SharedSpace(const SharedSpace&) = delete;
+  SharedSpace& operator=(const SharedSpace&) = delete;
+
+  /// Whole pages, inaccessible, behind everything taken before. Throws std::bad_alloc.
+  std::byte* take(std::size_t bytes);
+  void give(std::byte* address, std::size_t bytes) noexcept;
+
+ private:
+  struct Piece {
+    std::byte* address;
+    std::size_t bytes;
+  };
+  std::byte* base_ = nullptr;
+  std::size_t used_ = 0;
+  bool tried_ = false;
+  std::vector<Piece> free_;    ///< of the range
+  std::vector<Piece> single_;  ///< mapped alone: the range is full, or the system refused it
+};
+
+}  // namespace cucpu
