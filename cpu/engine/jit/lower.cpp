@@ -255,14 +255,15 @@ class Lowering {
     throw std::runtime_error{"unknown reduction cucpu.redux." + name.str()};
   }
 
-  /// A collective routine, called once for a warp: this lane's operands lie at one pointer, its
+  /// A collective routine, called once for a warp or warpgroup: this lane's operands lie at one pointer, its
   /// result goes to the other.
   void collective(CallInst& marker, StringRef name) {
-    std::string routine = "cucpu_rt_warp_" + name.str();
+    std::string routine = "cucpu_rt_" + name.str();
     std::replace(routine.begin(), routine.end(), '.', '_');
     FunctionCallee callee =
         module_.getOrInsertFunction(routine, Type::getVoidTy(module_.getContext()));
-    call("cucpu_rt_warp_call", b_.getVoidTy(),
+    call(name.starts_with("warp.") ? "cucpu_rt_warp_call" : "cucpu_rt_warpgroup_call",
+         b_.getVoidTy(),
          {callee.getCallee(), marker.getArgOperand(0), marker.getArgOperand(1)});
   }
 
@@ -313,7 +314,8 @@ class Lowering {
       return unpack(warp(WarpOp::kMatchAll, argument(1), argument(0)), type);
     if (name.consume_front("redux."))
       return unpack(warp(redux(name), argument(1), argument(0)), type);
-    if (name.consume_front("warp.")) return collective(marker, name), nullptr;
+    if (name.starts_with("warp.") || name.starts_with("warpgroup."))
+      return collective(marker, name), nullptr;
     throw std::runtime_error{"unknown marker cucpu." + name.str()};
   }
 

@@ -8,6 +8,7 @@
 
 #include "cpu/engine/run/block_context.hpp"
 #include "cpu/engine/run/fiber.hpp"
+#include "cpu/engine/run/routines.hpp"
 
 namespace cucpu {
 
@@ -21,6 +22,7 @@ enum class Wait : std::uint8_t {
   kReady,
   kBarrier,
   kWarp,
+  kWarpgroup,
   kActiveMask,
   kCluster,
   kDone
@@ -94,11 +96,21 @@ struct Warp {
   std::vector<std::unique_ptr<Rendezvous>> open;
 };
 
+/// Four neighbouring warps that gather for a collective routine.
+struct Warpgroup {
+  static constexpr std::uint32_t kWarps = 4, kThreads = 128;
+  std::uint32_t arrived = 0;
+  cucpu_warpgroup_routine* routine = nullptr;
+  const void* in[kThreads] = {};
+  void* out[kThreads] = {};
+};
+
 struct Block {
   BlockContext context{};
   Cluster* cluster = nullptr;
   std::vector<Fiber> fibers;  ///< one per thread, or one for block code
   std::vector<Warp> warps;
+  std::vector<std::unique_ptr<Warpgroup>> warpgroups;  ///< made when first needed
   Barrier barriers[16];
   std::uint32_t pending_barriers = 0;  ///< barriers some thread has arrived at
   std::uint64_t linear = 0;            ///< linear index of the block in the grid (without clusters)

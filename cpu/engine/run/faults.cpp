@@ -219,6 +219,9 @@ void Worker::report_deadlock() {
       case Wait::kWarp:
         text += text_of(" in a warp operation of lanes 0x%08x", fiber.mask);
         break;
+      case Wait::kWarpgroup:
+        text += " in a warpgroup operation";
+        break;
       case Wait::kCluster:
         text += " at the cluster barrier";
         break;

@@ -30,6 +30,10 @@ std::uint32_t cucpu_rt_activemask();
 using cucpu_warp_routine = void(std::uint32_t lanes, const void* const* in, void* const* out);
 void cucpu_rt_warp_call(cucpu_warp_routine*, const void* in, void* out);
 
+/// The same for four neighbouring warps, 128 threads; entries of threads that are absent are null.
+using cucpu_warpgroup_routine = void(const void* const* in, void* const* out);
+void cucpu_rt_warpgroup_call(cucpu_warpgroup_routine*, const void* in, void* out);
+
 void cucpu_rt_yield();
 [[noreturn]] void cucpu_rt_exit();
 [[noreturn]] void cucpu_rt_trap(std::uint32_t code);

@@ -1,5 +1,6 @@
 // cpu/engine/run/warp.cpp: warp operations for fibers: the lanes of a mask gather, the last one to
 // come computes for all.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -176,6 +177,27 @@ bool Worker::try_rendezvous(Block& block, std::uint32_t w, std::uint32_t slot) {
   return true;
 }
 
+bool Worker::try_warpgroup(Block& block, std::uint32_t group) {
+  if (!block.warpgroups[group]) return false;
+  Warpgroup& g = *block.warpgroups[group];
+  const auto warps = static_cast<std::uint32_t>((block.context.block_threads + 31) / 32);
+  const std::uint32_t first = group * Warpgroup::kWarps;
+  std::uint32_t live = 0;
+  for (std::uint32_t w = first; w < std::min(first + Warpgroup::kWarps, warps); ++w)
+    live += static_cast<std::uint32_t>(std::popcount(block.warps[w].live));
+  if (g.arrived == 0 || g.arrived < live) return false;
+  g.routine(g.in, g.out);
+  g.arrived = 0;
+  for (std::uint32_t t = 0; t < Warpgroup::kThreads; ++t) {
+    if (g.in[t] == nullptr) continue;
+    g.in[t] = nullptr;
+    g.out[t] = nullptr;
+    Fiber& fiber = block.fibers[first * 32 + t];
+    if (&fiber != current_) make_ready(&fiber);
+  }
+  return true;
+}
+
 void Worker::leave_warp(Fiber& fiber) {
   const std::uint32_t w = fiber.thread.linear / 32;
   Warp& warp = fiber.block->warps[w];
@@ -183,6 +205,8 @@ void Worker::leave_warp(Fiber& fiber) {
   for (std::uint32_t slot = 0; slot < warp.used;) {
     if (!try_rendezvous(*fiber.block, w, slot)) ++slot;
   }
+  const std::uint32_t group = w / Warpgroup::kWarps;
+  if (group < fiber.block->warpgroups.size()) try_warpgroup(*fiber.block, group);
   if (warp.polling) {
     fiber.wait = Wait::kDone;
     try_activemask(*fiber.block, warp, w);
@@ -290,6 +314,21 @@ void cucpu_rt_warp_call(cucpu_warp_routine* routine, const void* in, void* out) 
   cucpu_rt_warp(static_cast<std::uint32_t>(WarpOp::kCall), ~0U,
                 reinterpret_cast<std::uint64_t>(operands), static_cast<std::uint32_t>(address),
                 static_cast<std::uint32_t>(address >> 32));
+}
+
+void cucpu_rt_warpgroup_call(cucpu_warpgroup_routine* routine, const void* in, void* out) {
+  Worker& worker = *Worker::running();
+  Fiber& self = worker.current();
+  auto& groups = self.block->warpgroups;
+  const std::uint32_t group = self.thread.linear / Warpgroup::kThreads;
+  if (groups.size() <= group) groups.resize(group + 1);
+  if (!groups[group]) groups[group] = std::make_unique<Warpgroup>();
+  Warpgroup& g = *groups[group];
+  g.routine = routine;
+  g.in[self.thread.linear % Warpgroup::kThreads] = in;
+  g.out[self.thread.linear % Warpgroup::kThreads] = out;
+  ++g.arrived;
+  if (!worker.try_warpgroup(*self.block, group)) worker.wait(Wait::kWarpgroup);
 }
 
 }  // extern "C"

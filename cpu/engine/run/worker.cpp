@@ -190,6 +190,7 @@ bool Worker::start() {
       if (code.thread) {
         const std::uint32_t warps = (threads + 31) / 32;
         if (block.warps.size() < warps) block.warps.resize(warps);
+        block.warpgroups.clear();
         for (std::uint32_t w = 0; w < warps; ++w) {
           Warp& warp = block.warps[w];
           const std::uint32_t lanes = std::min(threads - w * 32, 32U);

@@ -62,6 +62,7 @@ class Worker {
   bool complete_cluster(Cluster&);
   bool try_rendezvous(Block&, std::uint32_t warp, std::uint32_t slot);
   void try_activemask(Block&, Warp&, std::uint32_t warp);
+  bool try_warpgroup(Block&, std::uint32_t group);
   [[nodiscard]] HostStack& host_stack() { return host_; }
   std::string& print_buffer() { return print_buffer_; }
   bool in_host_call = false;  ///< a hook runs: a fault here is the host's

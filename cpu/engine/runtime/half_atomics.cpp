@@ -1,7 +1,6 @@
 // cpu/engine/runtime/half_atomics.cpp: read-modify-write that hosts lack, by compare and swap:
 // 16-bit floats, alone or in pairs; inc, dec.
 #include <atomic>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 
@@ -15,12 +14,8 @@ struct Half {
 };
 
 struct Brain {
-  static float decode(std::uint16_t v) { return std::bit_cast<float>(std::uint32_t{v} << 16); }
-  static std::uint16_t encode(float v) {
-    if (std::isnan(v)) return 0x7fff;
-    const auto bits = std::bit_cast<std::uint32_t>(v);
-    return static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-  }
+  static float decode(std::uint16_t v) { return cucpu::brain_to_float(v); }
+  static std::uint16_t encode(float v) { return cucpu::float_to_brain(v); }
 };
 
 float add(float a, float b) { return a + b; }

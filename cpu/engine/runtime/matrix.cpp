@@ -3,17 +3,17 @@
 // hardware, whose order and width of accumulation the manual leaves open.
 #include "cpu/engine/runtime/matrix.hpp"
 
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <memory>
 
-#include "cpu/engine/runtime/small_floats.hpp"
-#include "cpu/ptx/types.hpp"
+#include "cpu/engine/runtime/matrix_elements.hpp"
+#include "cpu/engine/runtime/sparse.hpp"
 
 namespace {
 
-using cucpu::ptx::Type;
+using namespace cucpu;
+using ptx::Type;
 
 struct Job {
   unsigned m, n, k;
@@ -21,62 +21,6 @@ struct Job {
   std::uint32_t flags;
   unsigned na, nb, nc, nd;
 };
-
-unsigned width_of(Type t) { return t == Type::tf32 ? 32 : cucpu::ptx::bits_of(t); }
-
-std::uint64_t element(const std::uint32_t* words, unsigned bits, unsigned index) {
-  if (bits == 64) return words[2 * index] | std::uint64_t{words[2 * index + 1]} << 32;
-  if (bits == 32) return words[index];
-  const unsigned per = 32 / bits;
-  return words[index / per] >> (index % per * bits) & ((1u << bits) - 1);
-}
-
-void set_element(std::uint32_t* words, unsigned bits, unsigned index, std::uint64_t value) {
-  if (bits == 64) {
-    words[2 * index] = static_cast<std::uint32_t>(value);
-    words[2 * index + 1] = static_cast<std::uint32_t>(value >> 32);
-  } else if (bits == 32) {
-    words[index] = static_cast<std::uint32_t>(value);
-  } else {
-    const unsigned per = 32 / bits, shift = index % per * bits;
-    const std::uint32_t mask = ((1u << bits) - 1) << shift;
-    words[index / per] =
-        (words[index / per] & ~mask) | (static_cast<std::uint32_t>(value) << shift & mask);
-  }
-}
-
-double decode(Type t, std::uint64_t bits) {
-  switch (t) {
-    case Type::f16:
-      return cucpu::half_to_float(static_cast<std::uint16_t>(bits));
-    case Type::bf16:
-      return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
-    case Type::tf32:
-      return std::bit_cast<float>(static_cast<std::uint32_t>(bits) & 0xffffe000u);
-    case Type::f32:
-      return std::bit_cast<float>(static_cast<std::uint32_t>(bits));
-    case Type::f64:
-      return std::bit_cast<double>(bits);
-    case Type::e4m3:
-      return cucpu::decode_small(static_cast<std::uint32_t>(bits), 4, 3);
-    case Type::e5m2:
-      return cucpu::decode_small(static_cast<std::uint32_t>(bits), 5, 2);
-    case Type::s8:
-      return static_cast<std::int8_t>(bits);
-    case Type::s4:
-      return static_cast<std::int8_t>(bits << 4) >> 4;
-    case Type::s32:
-      return static_cast<std::int32_t>(bits);
-    default:
-      return static_cast<double>(bits);
-  }
-}
-
-std::uint64_t encode(Type t, double v) {
-  if (t == Type::f64) return std::isnan(v) ? 0x7ff8000000000000u : std::bit_cast<std::uint64_t>(v);
-  if (t == Type::f16) return cucpu::float_to_half(static_cast<float>(v));
-  return std::isnan(v) ? 0x7fffffffu : std::bit_cast<std::uint32_t>(static_cast<float>(v));
-}
 
 /// Row and column (k along the second index of a, the first of b) of a lane's element.
 struct Place {
@@ -109,6 +53,44 @@ void for_elements(const Job& job, char which, Type t, unsigned words, Visit visi
   }
 }
 
+/// mma.m8n8k4 of .f16: lanes 4q … 4q + 3 and those 16 further on make product q.
+void quads(const Job& job, const std::uint32_t* const* words, void* const* out) {
+  for (unsigned q = 0; q < 4; ++q) {
+    double a[8][4], b[4][8], c[8][8];
+    const auto lane_of = [q](unsigned t) { return t < 4 ? q * 4 + t : 16 + q * 4 + t - 4; };
+    const bool col_a = (job.flags & kMatrixColA) != 0, row_b = (job.flags & kMatrixRowB) != 0;
+    const auto place = [](Type t, unsigned thread, unsigned i) {
+      const unsigned low = thread % 4, high = thread / 4 * 4;
+      if (t == Type::f16) return Place{low + high, i};
+      return Place{(low & 1) + (i & 2) + high, (i & 4) + (low & 2) + (i & 1)};
+    };
+    for (unsigned t = 0; t < 8; ++t) {
+      const std::uint32_t* word = words[lane_of(t)] + 4;
+      const unsigned low = t % 4, high = t / 4 * 4;
+      for (unsigned i = 0; i < 4; ++i) {
+        const double x = decode(Type::f16, element(word, 16, i));
+        const double y = decode(Type::f16, element(word + job.na, 16, i));
+        (col_a ? a[i + high][low] : a[low + high][i]) = x;
+        (row_b ? b[low][i + high] : b[i][low + high]) = y;
+      }
+      for (unsigned i = 0; i < 8; ++i) {
+        const Place p = place(job.c, t, i);
+        c[p.row][p.col] = decode(job.c, element(word + job.na + job.nb, width_of(job.c), i));
+      }
+    }
+    for (unsigned t = 0; t < 8; ++t) {
+      auto* result = static_cast<std::uint32_t*>(out[lane_of(t)]);
+      if (result == nullptr) continue;
+      for (unsigned i = 0; i < 8; ++i) {
+        const Place p = place(job.d, t, i);
+        double sum = 0;
+        for (unsigned k = 0; k < 4; ++k) sum += a[p.row][k] * b[k][p.col];
+        set_element(result, width_of(job.d), i, encode(job.d, sum + c[p.row][p.col]));
+      }
+    }
+  }
+}
+
 }  // namespace
 
 extern "C" void cucpu_rt_warp_mma(std::uint32_t, const void* const* in, void* const* out) {
@@ -126,10 +108,20 @@ extern "C" void cucpu_rt_warp_mma(std::uint32_t, const void* const* in, void* co
   // thread-local variables is small.
   struct Scratch {
     double a[32 * 256], b[32 * 256], c[32 * 32];
+    bool absent[32 * 256];  // of a sparse a: multiplies nothing, not even infinity
   };
   static thread_local const std::unique_ptr<Scratch> scratch = std::make_unique<Scratch>();
-  auto& [a, b, c] = *scratch;
+  if ((job.flags & kMatrixQuads) != 0) return quads(job, words, out);
+  auto& [a, b, c, absent] = *scratch;
+  const bool sparse = (job.flags & kMatrixSparse) != 0;
+  const unsigned behind = 4 + job.na + job.nb + job.nc;  // metadata and selector
+  if (sparse) std::memset(absent, 1, sizeof absent);
   for_elements(job, 'a', job.a, job.na, [&](unsigned lane, unsigned e, unsigned bits, Place p) {
+    if (sparse) {
+      p.col = dense_column(job.a, job.k, head[behind + 1], p.row, p.col,
+                           [&](unsigned l) { return words[l][behind]; });
+      absent[p.row * job.k + p.col] = false;
+    }
     a[p.row * job.k + p.col] = decode(job.a, element(words[lane] + 4, bits, e));
   });
   for_elements(job, 'b', job.b, job.nb, [&](unsigned lane, unsigned e, unsigned bits, Place p) {
@@ -150,7 +142,9 @@ extern "C" void cucpu_rt_warp_mma(std::uint32_t, const void* const* in, void* co
         for (unsigned k = 0; k < job.k; ++k) sum += is_xor ? x[k] != y[k] : x[k] * y[k];
       } else {
         double products = 0;
-        for (unsigned k = 0; k < job.k; ++k) products += x[k] * y[k];
+        for (unsigned k = 0; k < job.k; ++k) {
+          if (!sparse || !absent[i * job.k + k]) products += x[k] * y[k];
+        }
         sum += products;
       }
       if (integer) {  // exact in double so far; the accumulator wraps or saturates

@@ -71,4 +71,15 @@ inline std::uint16_t float_to_half(float v) {
   return static_cast<std::uint16_t>(encode_small(v, 5, 10, 0x7bff));
 }
 
+inline float brain_to_float(std::uint16_t bits) {
+  return std::bit_cast<float>(std::uint32_t{bits} << 16);
+}
+
+/// IEEE rounding to bf16, with the canonical NaN.
+inline std::uint16_t float_to_brain(float v) {
+  const auto bits = std::bit_cast<std::uint32_t>(v);
+  if ((bits & 0x7fffffff) > 0x7f800000) return 0x7fff;
+  return static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
 }  // namespace cucpu

@@ -225,7 +225,7 @@ std::string find_unsupported(Function& thread, const Options& options) {
     if (name == "yield") return "waits for another thread";
     if (name.starts_with("cluster.")) return "cluster barrier";
     if (name == "barrier.arrive") return "barrier.arrive";
-    if (name.starts_with("warp.") && name != "warp.sync") return "matrix operation";
+    if ((name.starts_with("warp.") && name != "warp.sync") || name.starts_with("warpgroup.")) return "matrix operation";
     if (is_barrier(name)) {
       auto* id = dyn_cast<ConstantInt>(call.getArgOperand(0));
       auto* count = dyn_cast<ConstantInt>(call.getArgOperand(1));

@@ -57,32 +57,11 @@ void FunctionTranslator::emit_cp_bulk(const Instruction& i) {
     return;
   }
   Value* barrier = pointer(i.operands[3], Space::shared, i.has(Mod::shared_cluster));
-  if (!i.has(Mod::multicast_cluster)) {
-    call_routine("copy_fill", b.getVoidTy(), {to, from, bytes, bytes}, false);
-    call_routine("mbarrier_complete_tx", b.getVoidTy(), {barrier, bytes}, false);
-    return;
-  }
-  // The same offsets in every block the mask names.
-  Value* base = b.CreatePtrToInt(shared_base(), b.getInt64Ty());
-  const auto offset = [&](Value* p) {
-    return b.CreateSub(b.CreatePtrToInt(p, b.getInt64Ty()), base);
-  };
-  Value* mask = b.CreateZExt(read(i.operands[4], Type::b16), b.getInt32Ty());
-  Value *to_offset = offset(to), *barrier_offset = offset(barrier);
-  for (unsigned rank = 0; rank < 16; ++rank) {
-    auto* then = llvm::BasicBlock::Create(out.getContext(), "");
-    auto* after = llvm::BasicBlock::Create(out.getContext(), "");
-    b.CreateCondBr(b.CreateICmpNE(b.CreateAnd(mask, b.getInt32(1u << rank)), b.getInt32(0)), then,
-                   after);
-    start_block(then);
-    Value* there = call_marker("cluster.shared", b.getPtrTy(), {b.getInt32(rank)}, Effect::none);
-    call_routine("copy_fill", b.getVoidTy(),
-                 {b.CreateGEP(b.getInt8Ty(), there, to_offset), from, bytes, bytes}, false);
-    call_routine("mbarrier_complete_tx", b.getVoidTy(),
-                 {b.CreateGEP(b.getInt8Ty(), there, barrier_offset), bytes}, false);
-    b.CreateBr(after);
-    start_block(after);
-  }
+  const Operand* mask = i.has(Mod::multicast_cluster) ? &i.operands[4] : nullptr;
+  multicast(i, to, barrier, mask, [&](Value* there, Value* signal) {
+    call_routine("copy_fill", b.getVoidTy(), {there, from, bytes, bytes}, false);
+    call_routine("mbarrier_complete_tx", b.getVoidTy(), {signal, bytes}, false);
+  });
 }
 
 void FunctionTranslator::emit_mbarrier_init(const Instruction& i) {

@@ -140,7 +140,7 @@ Value* FunctionTranslator::warp_call(llvm::StringRef name, llvm::ArrayRef<Value*
   }
   for (unsigned k = 0; k < in.size(); ++k)
     b.CreateStore(in[k], b.CreateStructGEP(in_type, in_slot, k));
-  call_marker(("warp." + name).str(), b.getVoidTy(), {in_slot, out_slot}, Effect::convergent);
+  call_marker(name, b.getVoidTy(), {in_slot, out_slot}, Effect::convergent);
   return result->isVoidTy() ? nullptr : b.CreateLoad(result, out_slot);
 }
 

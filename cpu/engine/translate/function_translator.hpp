@@ -131,6 +131,10 @@ class FunctionTranslator {
   Value* barrier_threads(const Instruction& i, std::size_t operand);
   void write_pair(const Operand& d, Value* pair);
   Value* warp_call(llvm::StringRef name, llvm::ArrayRef<Value*> in, llvm::Type* result);
+  bool tensor_operands(const Instruction& i, const Operand& address, Value* shared,
+                       std::uint32_t what, llvm::SmallVectorImpl<Value*>& args);
+  void multicast(const Instruction& i, Value* to, Value* barrier, const Operand* mask_operand,
+                 llvm::function_ref<void(Value*, Value*)> make);
   // textures and surfaces
   struct Coordinates {
     Value *object, *layer, *x, *y, *z;
@@ -146,6 +150,7 @@ class FunctionTranslator {
   void video_finish(const Instruction& i, Value* v, Type d);
   void fragment_words(const Operand& o, llvm::SmallVectorImpl<Value*>& words);
   void write_fragment(const Operand& o, Value* words);
+  bool check_product(const Instruction& i, Type a, Type bt, bool sparse);
   void matrix_product(const Instruction& i, Type a, Type bt, Type c, bool wmma);
   void wmma_elements(const Instruction& i, char which, std::size_t stride_operand, unsigned word,
                      unsigned per_word, llvm::function_ref<void(unsigned, Value*)> visit);

@@ -1,0 +1,70 @@
+// cpu/engine/runtime/matrix_elements.hpp: the elements of matrix fragments: where they lie in words, what numbers they are.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+#include "cpu/engine/runtime/small_floats.hpp"
+#include "cpu/ptx/types.hpp"
+
+namespace cucpu {
+
+/// tf32 travels as 32 bits.
+inline unsigned width_of(ptx::Type t) { return t == ptx::Type::tf32 ? 32 : ptx::bits_of(t); }
+
+inline std::uint64_t element(const std::uint32_t* words, unsigned bits, unsigned index) {
+  if (bits == 64) return words[2 * index] | std::uint64_t{words[2 * index + 1]} << 32;
+  if (bits == 32) return words[index];
+  const unsigned per = 32 / bits;
+  return words[index / per] >> (index % per * bits) & ((1u << bits) - 1);
+}
+
+inline void set_element(std::uint32_t* words, unsigned bits, unsigned index, std::uint64_t value) {
+  if (bits == 64) {
+    words[2 * index] = static_cast<std::uint32_t>(value);
+    words[2 * index + 1] = static_cast<std::uint32_t>(value >> 32);
+  } else if (bits == 32) {
+    words[index] = static_cast<std::uint32_t>(value);
+  } else {
+    const unsigned per = 32 / bits, shift = index % per * bits;
+    const std::uint32_t mask = ((1u << bits) - 1) << shift;
+    words[index / per] =
+        (words[index / per] & ~mask) | (static_cast<std::uint32_t>(value) << shift & mask);
+  }
+}
+
+inline double decode(ptx::Type t, std::uint64_t bits) {
+  switch (t) {
+    case ptx::Type::f16:
+      return half_to_float(static_cast<std::uint16_t>(bits));
+    case ptx::Type::bf16:
+      return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+    case ptx::Type::tf32:
+      return std::bit_cast<float>(static_cast<std::uint32_t>(bits) & 0xffffe000u);
+    case ptx::Type::f32:
+      return std::bit_cast<float>(static_cast<std::uint32_t>(bits));
+    case ptx::Type::f64:
+      return std::bit_cast<double>(bits);
+    case ptx::Type::e4m3:
+      return decode_small(static_cast<std::uint32_t>(bits), 4, 3);
+    case ptx::Type::e5m2:
+      return decode_small(static_cast<std::uint32_t>(bits), 5, 2);
+    case ptx::Type::s8:
+      return static_cast<std::int8_t>(bits);
+    case ptx::Type::s4:
+      return static_cast<std::int8_t>(bits << 4) >> 4;
+    case ptx::Type::s32:
+      return static_cast<std::int32_t>(bits);
+    default:
+      return static_cast<double>(bits);
+  }
+}
+
+inline std::uint64_t encode(ptx::Type t, double v) {
+  if (t == ptx::Type::f64) return std::isnan(v) ? 0x7ff8000000000000u : std::bit_cast<std::uint64_t>(v);
+  if (t == ptx::Type::f16) return float_to_half(static_cast<float>(v));
+  return std::isnan(v) ? 0x7fffffffu : std::bit_cast<std::uint32_t>(static_cast<float>(v));
+}
+
+}  // namespace cucpu

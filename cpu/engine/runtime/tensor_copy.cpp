@@ -1,0 +1,272 @@
+// cpu/engine/runtime/tensor_copy.cpp: boxes of a tensor to and from shared memory (cp.async.bulk.tensor), as a tensor map
+// describes it, and tensormap.replace.
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <string>
+
+#include "cpu/engine/run/routines.hpp"
+#include "cpu/engine/run/worker.hpp"
+#include "cpu/engine/runtime/reduce.hpp"
+#include "cpu/engine/runtime/tensor_copy.hpp"
+#include "cpu/engine/runtime/tensor_map.hpp"
+
+namespace cucpu {
+namespace {
+
+constexpr unsigned kChunk = 16;  ///< bytes that stay together under every swizzle
+
+[[noreturn]] void refuse(int code, std::string text) {
+  Worker::running()->current_fault().text = std::move(text);
+  cucpu_rt_trap(static_cast<std::uint32_t>(code));
+}
+
+const TensorMap& checked(const void* address, unsigned dims, bool im2col) {
+  const auto& map = *static_cast<const TensorMap*>(address);
+  constexpr int kIllegalInstruction = 715;
+  if (std::memcmp(map.magic, kTensorMapMagic, sizeof map.magic) != 0)
+    refuse(kIllegalInstruction, "the operand of a tensor copy is no tensor map");
+  if (map.rank != dims)
+    refuse(kIllegalInstruction, "a tensor copy of " + std::to_string(dims) +
+                                    " dimensions with a tensor map of " + std::to_string(map.rank));
+  if ((map.mode == TensorMap::im2col) != im2col)
+    refuse(kIllegalInstruction, im2col ? "an .im2col copy with a tiled tensor map"
+                                       : "a .tile copy with an im2col tensor map");
+  if (map.interleave != 0)
+    refuse(kIllegalInstruction, "tensor copies with an interleaved layout are not supported");
+  return map;
+}
+
+/// Shared memory with the map's swizzle: 16-byte chunks change places with others of their row of 128 bytes, by the
+/// number of that row. Shared memory starts at a multiple of 1 KiB, so addresses show the pattern's place.
+std::byte* swizzled(const TensorMap& map, std::byte* at) {
+  constexpr std::uintptr_t kMask[] = {0, 1, 3, 7};
+  auto address = reinterpret_cast<std::uintptr_t>(at);
+  address ^= (address >> 7 & kMask[map.swizzle & 3]) << 4;
+  return reinterpret_cast<std::byte*>(address);
+}
+
+/// One row of a box: `count` elements from `first` (which may lie outside) along dimension 0, at `row`; no row: all of it
+/// lies outside.
+struct Row {
+  std::byte* row;
+  std::int64_t first;
+  std::uint32_t count;
+};
+
+/// Visits the elements of a row by chunks of shared memory: (shared address, tensor address or none, bytes).
+template <typename Visit>
+void visit_row(const TensorMap& map, const Row& row, std::byte* shared, Visit visit) {
+  const std::uint32_t bytes = row.count * map.element;
+  const std::int64_t extent = std::int64_t{map.dims[0]} + 1;
+  for (std::uint32_t at = 0; at < bytes;) {
+    std::byte* place = shared + at;
+    const auto room = static_cast<std::uint32_t>(
+        kChunk - reinterpret_cast<std::uintptr_t>(place) % kChunk);
+    const std::uint32_t size = std::min(bytes - at, room);
+    std::byte* to = swizzled(map, place);
+    const std::int64_t x = row.first + at / map.element, end = x + size / map.element;
+    if (row.row != nullptr && x >= 0 && end <= extent) {
+      visit(to, row.row + x * map.element, size);
+    } else {
+      for (std::uint32_t e = 0; e < size; e += map.element) {
+        const std::int64_t k = x + e / map.element;
+        const bool inside = row.row != nullptr && k >= 0 && k < extent;
+        visit(to + e, inside ? row.row + k * map.element : nullptr, map.element);
+      }
+    }
+    at += size;
+  }
+}
+
+/// Where a row starts in the tensor; none when a coordinate of dimension 1 and up is outside.
+std::byte* row_at(const TensorMap& map, const std::int64_t* position) {
+  auto* at = reinterpret_cast<std::byte*>(map.address);
+  for (unsigned i = 1; i < map.rank; ++i) {
+    if (position[i] < 0 || position[i] > std::int64_t{map.dims[i]}) return nullptr;
+    at += static_cast<std::uint64_t>(position[i]) * map.strides[i - 1];
+  }
+  return at;
+}
+
+template <typename Visit>
+std::uint32_t tile(const TensorMap& map, std::byte* shared, const std::int64_t* start,
+                   Visit visit) {
+  std::uint32_t count[5] = {}, index[5] = {};
+  std::uint32_t rows = 1;
+  for (unsigned i = 0; i < map.rank; ++i) {
+    const std::uint32_t step = i == 0 ? 1 : std::max<std::uint32_t>(map.steps[i], 1);
+    count[i] = (map.box[i] + step - 1) / step;
+    if (i > 0) rows *= count[i];
+  }
+  const std::uint32_t row_bytes = count[0] * map.element;
+  for (std::uint32_t r = 0; r < rows; ++r) {
+    std::int64_t position[5] = {};
+    for (unsigned i = 1; i < map.rank; ++i)
+      position[i] = start[i] + std::int64_t{index[i]} * std::max<int>(map.steps[i], 1);
+    visit_row(map, {row_at(map, position), start[0], count[0]},
+              shared + std::size_t{r} * row_bytes, visit);
+    for (unsigned i = 1; i < map.rank && ++index[i] == count[i]; ++i) index[i] = 0;
+  }
+  return rows * row_bytes;
+}
+
+/// Pixels one after the other through the bounding box, which goes from `lower` to the tensor's last pixel + `upper` in every
+/// spatial dimension, then on to the next image; the offsets move all of them.
+template <typename Visit>
+std::uint32_t im2col(const TensorMap& map, std::byte* shared, const std::int64_t* start,
+                     std::uint64_t offsets, Visit visit) {
+  const std::uint32_t channels = map.box[0], pixels = map.box[1];
+  const unsigned image = map.rank - 1U;
+  std::int64_t at[5] = {};
+  std::copy_n(start, map.rank, at);
+  for (std::uint32_t p = 0; p < pixels; ++p) {
+    std::int64_t position[5] = {};
+    std::copy_n(at, map.rank, position);
+    for (unsigned i = 1; i < image; ++i)
+      position[i] += static_cast<std::int64_t>(offsets >> (16 * (i - 1)) & 0xffff);
+    visit_row(map, {row_at(map, position), start[0], channels},
+              shared + std::size_t{p} * channels * map.element, visit);
+    unsigned i = 1;
+    for (; i < image; ++i) {
+      at[i] += std::max<int>(map.steps[i], 1);
+      if (at[i] <= std::int64_t{map.dims[i]} + map.upper[i - 1]) break;
+      at[i] = map.lower[i - 1];
+    }
+    if (i == image) at[image] += 1;
+  }
+  return pixels * channels * map.element;
+}
+
+template <typename Visit>
+std::uint32_t box(const void* address, std::byte* shared, std::uint32_t what, const std::int32_t (&c)[5],
+                  std::uint64_t offsets, Visit make) {
+  const bool pixels = (what & kTensorIm2col) != 0;
+  const TensorMap& map = checked(address, what & kTensorRank, pixels);
+  const std::int64_t start[5] = {c[0], c[1], c[2], c[3], c[4]};
+  auto visit = make(map);
+  return pixels ? im2col(map, shared, start, offsets, visit) : tile(map, shared, start, visit);
+}
+
+/// What an element outside of the tensor is: zero, or the type's NaN.
+std::uint64_t filler(const TensorMap& map) {
+  if (map.fill == 0) return 0;
+  switch (static_cast<TensorType>(map.type)) {
+    case TensorType::f16:
+    case TensorType::bf16:
+      return 0x7fff;
+    case TensorType::f32:
+    case TensorType::f32_ftz:
+    case TensorType::tf32:
+    case TensorType::tf32_ftz:
+      return 0x7fffffff;
+    case TensorType::f64:
+      return 0x7fffffffffffffff;
+    default:
+      return 0;
+  }
+}
+
+ptx::Type reduced_type(const TensorMap& map) {
+  using ptx::Type;
+  constexpr Type kTypes[] = {Type::none, Type::none, Type::u32, Type::s32,  Type::u64, Type::s64,
+                             Type::f16,  Type::f32,  Type::f64, Type::bf16, Type::f32};
+  return map.type < std::size(kTypes) ? kTypes[map.type] : Type::none;
+}
+
+}  // namespace
+}  // namespace cucpu
+
+using namespace cucpu;
+
+extern "C" {
+
+/// The box at these coordinates into shared memory; how many bytes it has. what: rank, flags.
+std::uint32_t cucpu_rt_tensor_load(const void* map, std::byte* shared, std::uint32_t what, std::int32_t c0,
+                                   std::int32_t c1, std::int32_t c2, std::int32_t c3, std::int32_t c4,
+                                   std::uint64_t offsets) {
+  return box(map, shared, what, {c0, c1, c2, c3, c4}, offsets, [](const TensorMap& m) {
+    return [fill = filler(m)](std::byte* to, const std::byte* from, std::uint32_t bytes) {
+      if (from != nullptr) {
+        std::memcpy(to, from, bytes);
+      } else {
+        std::memcpy(to, &fill, bytes);  // one element: the low bytes, hosts are little-endian
+      }
+    };
+  });
+}
+
+void cucpu_rt_tensor_store(const void* map, std::byte* shared, std::uint32_t what, std::int32_t c0,
+                           std::int32_t c1, std::int32_t c2, std::int32_t c3, std::int32_t c4) {
+  box(map, shared, what, {c0, c1, c2, c3, c4}, 0, [](const TensorMap&) {
+    return [](const std::byte* from, std::byte* to, std::uint32_t bytes) {
+      if (to != nullptr) std::memcpy(to, from, bytes);
+    };
+  });
+}
+
+/// what: rank, flags, ReduceOp << 16.
+void cucpu_rt_tensor_reduce(const void* map, std::byte* shared, std::uint32_t what, std::int32_t c0,
+                            std::int32_t c1, std::int32_t c2, std::int32_t c3, std::int32_t c4) {
+  const auto op = static_cast<ReduceOp>(what >> 16);
+  box(map, shared, what & 0xffff, {c0, c1, c2, c3, c4}, 0, [op](const TensorMap& m) {
+    return [op, type = reduced_type(m)](const std::byte* from, std::byte* to, std::uint32_t bytes) {
+      if (to == nullptr) return;
+      const std::uint32_t size = ptx::bytes_of(type);
+      bool good = size != 0;
+      for (std::uint32_t at = 0; good && at < bytes; at += size)
+        good = reduce_element(type, op, to + at, from + at);
+      if (!good) refuse(715, "this reduction does not exist for the tensor map's type");
+    };
+  });
+}
+
+/// tensormap.replace: one field, or element `index` of it. field: TensorField.
+void cucpu_rt_tensormap_replace(void* address, std::uint32_t field, std::uint32_t index,
+                                std::uint64_t value) {
+  auto& map = *static_cast<TensorMap*>(address);
+  const auto small = static_cast<std::uint8_t>(value);
+  if (index > 4) refuse(715, "tensormap.replace of dimension " + std::to_string(index));
+  switch (static_cast<TensorField>(field)) {
+    case TensorField::global_address:
+      map.address = value;
+      break;
+    case TensorField::rank:
+      map.rank = static_cast<std::uint8_t>(value + 1);
+      break;
+    case TensorField::box_dim:
+      map.box[index] = static_cast<std::uint16_t>(value);
+      break;
+    case TensorField::global_dim:
+      map.dims[index] = static_cast<std::uint32_t>(value - 1);
+      break;
+    case TensorField::global_stride:
+      if (index > 3) refuse(715, "tensormap.replace of stride " + std::to_string(index));
+      map.strides[index] = value;
+      break;
+    case TensorField::element_stride:
+      map.steps[index] = small;
+      break;
+    case TensorField::elemtype: {  // the instruction counts types in another order than CUtensorMapDataType
+      using enum TensorType;
+      constexpr TensorType kTypes[] = {u8,  u16,     u32, s32,  u64,  s64,     f16,
+                                       f32, f32_ftz, f64, bf16, tf32, tf32_ftz};
+      constexpr std::uint8_t kBytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 4, 8, 2, 4, 4};
+      if (value >= std::size(kTypes)) refuse(715, "tensormap.replace: unknown element type");
+      map.type = static_cast<std::uint8_t>(kTypes[value]);
+      map.element = kBytes[value];
+      break;
+    }
+    case TensorField::interleave_layout:
+      map.interleave = small;
+      break;
+    case TensorField::swizzle_mode:
+      map.swizzle = small;
+      break;
+    case TensorField::fill_mode:
+      map.fill = small;
+      break;
+  }
+}
+
+}  // extern "C"

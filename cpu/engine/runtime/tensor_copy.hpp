@@ -1,0 +1,25 @@
+// cpu/engine/runtime/tensor_copy.hpp: what the translator and the tensor copy routines agree on.
+#pragma once
+
+#include <cstdint>
+
+namespace cucpu {
+
+inline constexpr std::uint32_t kTensorRank = 7;     ///< these bits: the number of dimensions
+inline constexpr std::uint32_t kTensorIm2col = 16;  ///< .im2col and .im2col_no_offs
+
+/// The fields tensormap.replace changes, by the instruction's words.
+enum class TensorField : std::uint32_t {
+  global_address,
+  rank,
+  box_dim,
+  global_dim,
+  global_stride,
+  element_stride,
+  elemtype,
+  interleave_layout,
+  swizzle_mode,
+  fill_mode,
+};
+
+}  // namespace cucpu

@@ -1,0 +1,449 @@
+"""Bulk tensor copies (TMA): boxes of tensors of one to five dimensions between global and shared memory, as tensor maps
+describe them: edges, strides, swizzles, im2col, reductions, multicast, maps changed by the device."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+
+import numpy as np
+import pytest
+from ptxsuite.nvrtc import library
+from ptxsuite.program import Program, device
+
+try:
+    library()
+except OSError as error:
+    pytest.skip(str(error), allow_module_level=True)
+
+TYPES = {
+    "uint8": 0, "uint16": 1, "uint32": 2, "int32": 3, "uint64": 4, "int64": 5, "float16": 6, "float32": 7, "float64": 8,
+}  # fmt: skip
+BFLOAT16 = 9
+SPAN = {0: 0, 1: 32, 2: 64, 3: 128}
+
+HEAD = """
+struct alignas(64) Map { unsigned long long opaque[16]; };
+typedef unsigned long long u64;
+__device__ unsigned at(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
+__device__ void init(u64* bar) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(at(bar)) : "memory");
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+__device__ void expect(u64* bar, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(at(bar)), "r"(bytes) : "memory");
+}
+__device__ void wait(u64* bar, int parity) {
+  asm volatile("{ .reg .pred p; again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1; @!p bra again; }"
+               ::"r"(at(bar)), "r"(parity) : "memory");
+}
+struct Five { int c[5]; };
+"""
+
+LOAD = """
+extern "C" __global__ void load@RANK@(const __grid_constant__ Map map, unsigned char* out, Five at5, int bytes) {
+  extern __shared__ __align__(1024) unsigned char tile[];
+  __shared__ u64 bar;
+  if (threadIdx.x == 0) init(&bar);
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    asm volatile("cp.async.bulk.prefetch.tensor.@RANK@d.L2.global.tile [%0, {@COORDS_AT_1@}];" ::"l"(&map) @INPUTS@);
+    asm volatile("cp.async.bulk.tensor.@RANK@d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {@COORDS@}], [%2];"
+                 ::"r"(at(tile)), "l"(&map), "r"(at(&bar)) @INPUTS@ : "memory");
+    expect(&bar, bytes);
+  }
+  wait(&bar, 0);
+  for (int i = threadIdx.x; i < bytes; i += blockDim.x) out[i] = tile[i];
+}
+extern "C" __global__ void store@RANK@(const __grid_constant__ Map map, const unsigned char* in, Five at5, int bytes) {
+  extern __shared__ __align__(1024) unsigned char tile[];
+  for (int i = threadIdx.x; i < bytes; i += blockDim.x) tile[i] = in[i];
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    asm volatile("cp.async.bulk.tensor.@RANK@d.global.shared::cta.tile.bulk_group [%0, {@COORDS_AT_2@}], [%1];"
+                 ::"l"(&map), "r"(at(tile)) @INPUTS@ : "memory");
+    asm volatile("cp.async.bulk.commit_group;");
+    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+  }
+}
+"""
+
+REDUCE = """
+extern "C" __global__ void reduce_@OP@(const __grid_constant__ Map map, const unsigned char* in, int x, int y, int bytes) {
+  extern __shared__ __align__(1024) unsigned char tile[];
+  for (int i = threadIdx.x; i < bytes; i += blockDim.x) tile[i] = in[i];
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    asm volatile("cp.reduce.async.bulk.tensor.2d.global.shared::cta.@OP@.tile.bulk_group [%0, {%2, %3}], [%1];"
+                 ::"l"(&map), "r"(at(tile)), "r"(x), "r"(y) : "memory");
+    asm volatile("cp.async.bulk.commit_group;");
+    asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+  }
+}
+"""
+
+IM2COL = """
+extern "C" __global__ void im2col@RANK@(const __grid_constant__ Map map, unsigned char* out, Five at5, Five off, int bytes) {
+  extern __shared__ __align__(1024) unsigned char tile[];
+  __shared__ u64 bar;
+  if (threadIdx.x == 0) init(&bar);
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    asm volatile("{ .reg .b16 h<3>; cvt.u16.u32 h0, %3; cvt.u16.u32 h1, %4; cvt.u16.u32 h2, %5;"
+                 "cp.async.bulk.tensor.@RANK@d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, {@COORDS_AT_6@}], [%2], {@OFFSETS@}; }"
+                 ::"r"(at(tile)), "l"(&map), "r"(at(&bar)), "r"(off.c[0]), "r"(off.c[1]), "r"(off.c[2]) @INPUTS@ : "memory");
+    expect(&bar, bytes);
+  }
+  wait(&bar, 0);
+  for (int i = threadIdx.x; i < bytes; i += blockDim.x) out[i] = tile[i];
+}
+extern "C" __global__ void unfold@RANK@(const __grid_constant__ Map map, const unsigned char* in, Five at5, int bytes) {
+  extern __shared__ __align__(1024) unsigned char tile[];
+  for (int i = threadIdx.x; i < bytes; i += blockDim.x) tile[i] = in[i];
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    asm volatile("cp.async.bulk.tensor.@RANK@d.global.shared::cta.im2col_no_offs.bulk_group [%0, {@COORDS_AT_2@}], [%1];"
+                 ::"l"(&map), "r"(at(tile)) @INPUTS@ : "memory");
+    asm volatile("cp.async.bulk.commit_group;");
+    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+  }
+}
+"""
+
+OTHERS = """
+extern "C" __global__ void __cluster_dims__(2, 1, 1) multicast(const __grid_constant__ Map map, unsigned char* out, int bytes) {
+  extern __shared__ __align__(1024) unsigned char tile[];
+  __shared__ u64 bar;
+  unsigned rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  if (threadIdx.x == 0) {
+    init(&bar);
+    expect(&bar, bytes);
+  }
+  asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
+  if (threadIdx.x == 0 && rank == 0)
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%3, %4}], [%2], %5;"
+                 ::"r"(at(tile)), "l"(&map), "r"(at(&bar)), "r"(8), "r"(1), "h"((short)3) : "memory");
+  wait(&bar, 0);
+  for (int i = threadIdx.x; i < bytes; i += blockDim.x) out[rank * bytes + i] = tile[i];
+  asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
+}
+extern "C" __global__ void changed(const __grid_constant__ Map map, Map* room, const unsigned char* other, unsigned char* out,
+                                   int width, int height, u64 pitch, int box) {
+  extern __shared__ __align__(1024) unsigned char tile[];
+  __shared__ u64 bar;
+  __shared__ Map copy;
+  if (threadIdx.x < 16) copy.opaque[threadIdx.x] = map.opaque[threadIdx.x];
+  if (threadIdx.x == 0) init(&bar);
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    unsigned where = at(&copy);
+    asm volatile("tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%0], %1;" ::"r"(where), "l"(other) : "memory");
+    asm volatile("tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%0], 0, %1;" ::"r"(where), "r"(width) : "memory");
+    asm volatile("tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%0], 1, %1;" ::"r"(where), "r"(height) : "memory");
+    asm volatile("tensormap.replace.tile.global_stride.shared::cta.b1024.b64 [%0], 0, %1;" ::"r"(where), "l"(pitch) : "memory");
+    asm volatile("tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%0], 1, %1;" ::"r"(where), "r"(box) : "memory");
+    asm volatile("tensormap.replace.tile.element_stride.shared::cta.b1024.b32 [%0], 1, 1;" ::"r"(where) : "memory");
+    asm volatile("tensormap.replace.tile.rank.shared::cta.b1024.b32 [%0], 1;" ::"r"(where) : "memory");
+    asm volatile("tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [%0], 2;" ::"r"(where) : "memory");
+    asm volatile("tensormap.replace.tile.interleave_layout.shared::cta.b1024.b32 [%0], 0;" ::"r"(where) : "memory");
+    asm volatile("tensormap.replace.tile.swizzle_mode.shared::cta.b1024.b32 [%0], 0;" ::"r"(where) : "memory");
+    asm volatile("tensormap.replace.tile.fill_mode.shared::cta.b1024.b32 [%0], 0;" ::"r"(where) : "memory");
+  }
+  __syncwarp();
+  if (threadIdx.x < 32)
+    asm volatile("tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%0], [%1], 128;"
+                 ::"l"(room), "r"(at(&copy)) : "memory");
+  asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(room) : "memory");
+  int bytes = 16 * box;
+  if (threadIdx.x == 0) {
+    asm volatile("prefetch.tensormap [%0];" ::"l"(room) : "memory");
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];"
+                 ::"r"(at(tile)), "l"(room), "r"(at(&bar)), "r"(4), "r"(2) : "memory");
+    expect(&bar, bytes);
+  }
+  wait(&bar, 0);
+  for (int i = threadIdx.x; i < bytes; i += blockDim.x) out[i] = tile[i];
+}
+"""
+
+
+def filled(text: str, rank: int) -> str:
+    """The template for a rank: coordinates are the operands behind those the text names."""
+    text = text.replace("@INPUTS@", "".join(f', "r"(at5.c[{k}])' for k in range(rank)))
+    for first in (1, 2, 6):
+        text = text.replace(f"@COORDS_AT_{first}@", ", ".join(f"%{first + k}" for k in range(rank)))
+    text = text.replace("@COORDS@", ", ".join(f"%{3 + k}" for k in range(rank)))
+    text = text.replace("@OFFSETS@", ", ".join(f"h{k}" for k in range(rank - 2)))
+    return text.replace("@RANK@", str(rank))
+
+
+@pytest.fixture(scope="module")
+def program() -> Program:
+    source = HEAD + "".join(filled(LOAD, rank) for rank in range(1, 6))
+    source += "".join(filled(IM2COL, rank) for rank in range(3, 6))
+    source += "".join(REDUCE.replace("@OP@", op) for op in ("add", "min", "max", "and", "or", "xor", "inc", "dec"))
+    return Program(source + OTHERS)
+
+
+class Map(ctypes.Structure):
+    _fields_ = [("opaque", ctypes.c_uint64 * 16)]
+
+
+Five = ctypes.c_int * 5
+
+
+def array(type_: object, values: list[int]) -> object:
+    return (type_ * len(values))(*values)  # type: ignore[operator]
+
+
+def encoded(call: str, *arguments: object) -> Map:
+    room = ctypes.create_string_buffer(256)
+    place = (ctypes.addressof(room) + 127) // 128 * 128
+    device().call(call, ctypes.c_void_p(place), *arguments)
+    return Map.from_buffer_copy(ctypes.string_at(place, 128))
+
+
+def tiled(
+    address: int, type_: int, dims: list[int], strides: list[int], box: list[int], *,
+    steps: list[int] | None = None, swizzle: int = 0, fill: int = 0,
+) -> Map:  # fmt: skip
+    u64, u32 = ctypes.c_uint64, ctypes.c_uint32
+    return encoded(
+        "cuTensorMapEncodeTiled", type_, u32(len(dims)), ctypes.c_void_p(address), array(u64, dims),
+        array(u64, strides or [0]), array(u32, box), array(u32, steps or [1] * len(dims)), 0, swizzle, 0, fill,
+    )  # fmt: skip
+
+
+def swizzled(data: bytes, mode: int) -> bytes:
+    """What the bytes of a box become: 16-byte chunks trade places by bits 7 and up of their address."""
+    mask = {0: 0, 1: 1, 2: 3, 3: 7}[mode]
+    out = bytearray(len(data))
+    for at in range(0, len(data), 16):
+        to = at ^ ((at >> 7) & mask) << 4
+        out[to : to + 16] = data[at : at + 16]
+    return bytes(out)
+
+
+def box_of(tensor: np.ndarray, start: list[int], box: list[int], steps: list[int], fill: object = 0) -> np.ndarray:
+    """A box as numpy sees it, dimensions innermost first in the lists; `tensor` has them the other way round."""
+    counts = [box[0]] + [-(-b // s) for b, s in zip(box[1:], steps[1:], strict=True)]
+    out = np.full(counts[::-1], fill, tensor.dtype)
+    for index in itertools.product(*(range(c) for c in counts)):
+        place = [s + i * (step if k else 1) for k, (s, i, step) in enumerate(zip(start, index, steps, strict=True))]
+        if all(0 <= p < n for p, n in zip(place, tensor.shape[::-1], strict=True)):
+            out[index[::-1]] = tensor[tuple(place[::-1])]
+    return out
+
+
+def loaded(program: Program, map_: Map, rank: int, start: list[int], size: int, room: int | None = None) -> np.ndarray:
+    out = np.zeros(size, np.uint8)
+    program.run(f"load{rank}", 1, 32, map_, out, Five(*start), size, shared=room or size)
+    return out
+
+
+SHAPES = [  # dims, box, steps: innermost first
+    ([100], [32], [1]),
+    ([24, 9], [8, 4], [1, 1]),
+    ([24, 9], [16, 6], [1, 2]),
+    ([16, 6, 5], [8, 3, 2], [1, 1, 1]),
+    ([16, 6, 5], [8, 5, 4], [1, 2, 3]),
+    ([8, 5, 4, 3], [8, 2, 3, 2], [1, 1, 1, 1]),
+    ([8, 4, 3, 3, 2], [4, 2, 2, 2, 2], [1, 1, 1, 1, 1]),
+]
+
+
+@pytest.mark.parametrize("type_", ["float16", "float32", "float64", "int32", "uint16"])
+@pytest.mark.parametrize("dims,box,steps", SHAPES)
+def test_a_box_is_loaded_with_zeros_around_the_tensor(
+    program: Program, dims: list[int], box: list[int], steps: list[int], type_: str
+) -> None:
+    if type_ in ("float16", "uint16") and box[0] < 8:
+        box, dims = [8, *box[1:]], [16, *dims[1:]]
+    tensor = (np.arange(np.prod(dims)) % 2039 + 1).astype(type_).reshape(dims[::-1])
+    memory = device().memory(tensor)
+    map_ = tiled(memory.address.value, TYPES[type_], dims, list(tensor.strides[:-1][::-1]), box, steps=steps)
+    for start in ([0] * 5, [4, 1, 1, 1, 0], [-3, -1, -1, 1, 1], [dims[0] - 2, 4, 3, 2, 1], [1000, 0, 0, 0, 0]):
+        wanted = box_of(tensor, start[: len(dims)], box, steps)
+        got = loaded(program, map_, len(dims), start, wanted.nbytes)
+        np.testing.assert_array_equal(got.view(type_).reshape(wanted.shape), wanted)
+    memory.free()
+
+
+@pytest.mark.parametrize("mode", [1, 2, 3])
+@pytest.mark.parametrize("type_", ["uint8", "float32"])
+def test_a_swizzle_moves_chunks_of_16_bytes(program: Program, mode: int, type_: str) -> None:
+    width = SPAN[mode] // np.dtype(type_).itemsize
+    tensor = (np.arange(40 * 2 * width) % 251).astype(type_).reshape(40, 2 * width)
+    memory = device().memory(tensor)
+    map_ = tiled(memory.address.value, TYPES[type_], [2 * width, 40], [tensor.strides[0]], [width, 24], swizzle=mode)
+    wanted = box_of(tensor, [4, 20], [width, 24], [1, 1])
+    got = loaded(program, map_, 2, [4, 20, 0, 0, 0], wanted.nbytes)
+    assert got.tobytes() == swizzled(wanted.tobytes(), mode)
+    memory.free()
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2, 3])
+def test_a_stored_box_stays_inside_the_tensor(program: Program, mode: int) -> None:
+    box = [SPAN[mode] // 4 or 16, 6]
+    tensor = np.zeros((10, 40), np.float32)
+    memory = device().memory(tensor)
+    map_ = tiled(memory.address.value, TYPES["float32"], [40, 10], [160], box, swizzle=mode)
+    data = np.arange(1, box[0] * box[1] + 1, dtype=np.float32).reshape(box[::-1])
+    for x, y in ((8, 2), (-2, -3), (40 - 3, 7)):
+        program.run("store2", 1, 32, map_, np.frombuffer(swizzled(data.tobytes(), mode), np.uint8).copy(),
+                    Five(x, y), data.nbytes, shared=data.nbytes)  # fmt: skip
+        for row, column in itertools.product(range(box[1]), range(box[0])):
+            if 0 <= y + row < 10 and 0 <= x + column < 40:
+                tensor[y + row, x + column] = data[row, column]
+    np.testing.assert_array_equal(memory.read(np.float32, 400).reshape(10, 40), tensor)
+    memory.free()
+
+
+@pytest.mark.parametrize("rank", [1, 3, 4, 5])
+def test_boxes_of_any_rank_are_stored(program: Program, rank: int) -> None:
+    dims, box = [16, 4, 3, 3, 2][:rank], [8, 3, 2, 2, 2][:rank]
+    tensor = np.zeros(dims[::-1], np.float32)
+    memory = device().memory(tensor)
+    map_ = tiled(memory.address.value, TYPES["float32"], dims, list(tensor.strides[:-1][::-1]), box)
+    data = np.arange(1, np.prod(box) + 1, dtype=np.float32).reshape(box[::-1])
+    start = [12, 2, 1, 2, 1][:rank]
+    program.run(f"store{rank}", 1, 32, map_, data.view(np.uint8).ravel().copy(), Five(*start), data.nbytes, shared=data.nbytes)
+    for index in itertools.product(*(range(b) for b in box)):
+        place = [s + i for s, i in zip(start, index, strict=True)]
+        if all(p < n for p, n in zip(place, dims, strict=True)):
+            tensor[tuple(place[::-1])] = data[index[::-1]]
+    np.testing.assert_array_equal(memory.read(np.float32, tensor.size).reshape(tensor.shape), tensor)
+    memory.free()
+
+
+REDUCTIONS = [
+    ("add", "uint32"), ("add", "int32"), ("add", "uint64"), ("add", "float32"), ("add", "float16"), ("add", "float64"),
+    ("min", "int32"), ("max", "uint32"), ("min", "float16"), ("max", "int64"), ("and", "uint32"), ("or", "uint64"), ("xor", "uint32"),
+    ("inc", "uint32"), ("dec", "uint32"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("op,type_", REDUCTIONS)
+def test_a_box_is_reduced_into_the_tensor(program: Program, op: str, type_: str) -> None:
+    tensor = (np.arange(12 * 16) * 7 % 61 - (30 if type_[0] in "if" else 0)).astype(type_).reshape(12, 16)
+    data = (np.arange(4 * 8) * 5 % 31 - (12 if type_[0] in "if" else 0)).astype(type_).reshape(4, 8)
+    memory = device().memory(tensor)
+    map_ = tiled(memory.address.value, TYPES[type_], [16, 12], [tensor.strides[0]], [8, 4])
+    program.run(f"reduce_{op}", 1, 32, map_, data.view(np.uint8).ravel().copy(), 12, 3, data.nbytes, shared=data.nbytes)
+    old, new = tensor[3:7, 12:16].copy(), data[:, :4]
+    result = {
+        "add": lambda: old + new, "min": lambda: np.minimum(old, new), "max": lambda: np.maximum(old, new),
+        "and": lambda: old & new, "or": lambda: old | new, "xor": lambda: old ^ new,
+        "inc": lambda: np.where(old >= new, 0, old + 1), "dec": lambda: np.where((old == 0) | (old > new), new, old - 1),
+    }[op]()  # fmt: skip
+    tensor[3:7, 12:16] = result
+    np.testing.assert_array_equal(memory.read(type_, tensor.size).reshape(tensor.shape), tensor)
+    memory.free()
+
+
+def pixels_of(tensor: np.ndarray, start: list[int], offsets: list[int], channels: int, pixels: int,
+              lower: list[int], upper: list[int], steps: list[int]) -> list[tuple[int, ...]]:  # fmt: skip
+    """Where each pixel of an im2col column lies (channel first), innermost first."""
+    extents = tensor.shape[::-1]
+    spatial = len(lower)
+    at, out = list(start), []
+    for _ in range(pixels):
+        out.append((at[0], *(at[1 + k] + offsets[k] for k in range(spatial)), at[-1]))
+        for k in range(spatial):
+            at[1 + k] += steps[1 + k]
+            if at[1 + k] <= extents[1 + k] - 1 + upper[k]:
+                break
+            at[1 + k] = lower[k]
+        else:
+            at[-1] += 1
+    return out
+
+
+@pytest.mark.parametrize("rank,swizzle", [(3, 0), (4, 0), (4, 1), (4, 3), (5, 0)])
+@pytest.mark.parametrize("step", [1, 2])
+def test_im2col_walks_the_pixels_of_a_convolution(program: Program, rank: int, swizzle: int, step: int) -> None:
+    spatial = rank - 2
+    channels, pixels = (SPAN[swizzle] or 16) // 4, 24
+    extents = [channels + 4, 6, 5, 4][: 1 + spatial] + [3]
+    tensor = (np.arange(np.prod(extents)) + 1).astype(np.float32).reshape(extents[::-1])
+    memory = device().memory(tensor)
+    lower, upper = [-1] * spatial, [-1] * spatial
+    steps = [1] + [step] * spatial + [1]
+    u64, u32 = ctypes.c_uint64, ctypes.c_uint32
+    map_ = encoded(
+        "cuTensorMapEncodeIm2col", TYPES["float32"], u32(rank), ctypes.c_void_p(memory.address.value), array(u64, extents),
+        array(u64, list(tensor.strides[:-1][::-1])), array(ctypes.c_int, lower), array(ctypes.c_int, upper),
+        u32(channels), u32(pixels), array(u32, steps), 0, swizzle, 0, 0,
+    )  # fmt: skip
+    for start, offsets in (
+        ([0] + [-1] * spatial + [0], [0] * spatial),
+        ([2] + [1] * spatial + [1], [1] * spatial),
+        ([0] + [-1] * spatial + [2], [2, 0, 1][:spatial]),
+    ):
+        places = pixels_of(tensor, start, offsets, channels, pixels, lower, upper, steps)
+        wanted = np.stack([box_of(tensor, list(p), [channels] + [1] * (rank - 1), [1] * rank).ravel() for p in places])
+        out = np.zeros(wanted.nbytes, np.uint8)
+        program.run(f"im2col{rank}", 1, 32, map_, out, Five(*start), Five(*offsets), wanted.nbytes, shared=wanted.nbytes)
+        assert out.tobytes() == swizzled(wanted.tobytes(), swizzle)
+    memory.free()
+
+
+def test_im2col_pixels_are_stored(program: Program) -> None:
+    tensor = np.zeros((2, 4, 5, 4), np.float32)  # n h w c
+    memory = device().memory(tensor)
+    u64, u32 = ctypes.c_uint64, ctypes.c_uint32
+    map_ = encoded(
+        "cuTensorMapEncodeIm2col", TYPES["float32"], u32(4), ctypes.c_void_p(memory.address.value), array(u64, [4, 5, 4, 2]),
+        array(u64, list(tensor.strides[:-1][::-1])), array(ctypes.c_int, [0, 0]), array(ctypes.c_int, [0, 0]),
+        u32(4), u32(8), array(u32, [1, 1, 1, 1]), 0, 0, 0, 0,
+    )  # fmt: skip
+    data = np.arange(1, 33, dtype=np.float32).reshape(8, 4)
+    program.run("unfold4", 1, 32, map_, data.view(np.uint8).ravel().copy(), Five(0, 3, 3, 0), data.nbytes, shared=data.nbytes)
+    for pixel, row in zip(pixels_of(tensor, [0, 3, 3, 0], [0, 0], 4, 8, [0, 0], [0, 0], [1] * 4), data, strict=True):
+        tensor[pixel[3], pixel[2], pixel[1]] = row
+    np.testing.assert_array_equal(memory.read(np.float32, tensor.size).reshape(tensor.shape), tensor)
+    memory.free()
+
+
+def test_one_load_serves_all_blocks_of_a_cluster(program: Program) -> None:
+    tensor = np.arange(16 * 32, dtype=np.float32).reshape(16, 32)
+    memory = device().memory(tensor)
+    map_ = tiled(memory.address.value, TYPES["float32"], [32, 16], [128], [8, 4])
+    out = np.zeros(2 * 128, np.uint8)
+    program.run("multicast", 2, 32, map_, out, 128, shared=128)
+    wanted = tensor[1:5, 8:16].tobytes()
+    assert out.tobytes() == wanted * 2
+    memory.free()
+
+
+def test_the_device_changes_a_map(program: Program) -> None:
+    first, other = np.zeros((8, 8), np.float32), np.arange(11 * 12, dtype=np.uint32).reshape(11, 12)
+    memory, second, room = device().memory(first), device().memory(other), device().memory(128)
+    map_ = tiled(memory.address.value, TYPES["float32"], [8, 8], [32], [4, 2])
+    out = np.zeros(16 * 5, np.uint8)
+    program.run("changed", 1, 32, map_, room.address, second.address, out, 10, 6, ctypes.c_uint64(48), 5, shared=1024)
+    tensor = other[:6, :10]
+    np.testing.assert_array_equal(out.view(np.uint32).reshape(5, 4), box_of(tensor, [4, 2], [4, 5], [1, 1]))
+    for each in (memory, second, room):
+        each.free()
+
+
+@pytest.mark.parametrize("type_,code", [("float16", 6), ("bfloat16", BFLOAT16), ("float32", 7)])
+def test_outside_can_be_filled_with_nan(program: Program, type_: str, code: int) -> None:
+    bits = np.uint32 if type_ == "float32" else np.uint16
+    tensor = np.zeros((4, 8), bits)
+    memory = device().memory(tensor)
+    map_ = tiled(memory.address.value, code, [8, 4], [tensor.strides[0]], [8, 2], fill=1)
+    got = loaded(program, map_, 2, [4, 3, 0, 0, 0], 16 * tensor.itemsize).view(bits)
+    exponent = {"float16": 0x7C00, "bfloat16": 0x7F80, "float32": 0x7F800000}[type_]
+    mantissa = {"float16": 0x3FF, "bfloat16": 0x7F, "float32": 0x7FFFFF}[type_]
+    outside = [k for k in range(16) if k >= 8 or k % 8 >= 4]
+    for k, word in enumerate(int(w) for w in got):
+        nan = word & exponent == exponent and word & mantissa != 0
+        assert nan == (k in outside), (k, hex(word))
+    memory.free()
