@@ -5,6 +5,7 @@ row is what the first brace stood for, and `\\1{a:x,*:y}` translates it. Indente
 is the single instruction its id spells. In a body `%d0 %d1 ..` are results, `%s0 %s1 ..` operands, `%i` the thread's number,
 `%cell` 16 zeroed bytes of global memory of this thread, `%scell` the same in shared memory, `%mem` the start of the
 kernel's zeroed scratch memory. Types may say how their values are made: `u32:shift`; `b32*4` stands for four of them.
+A row `def name` only names the lines below it: `&name` in a body stands for them.
 A line `default cases 128` sets an option for the whole file. Options: `ptx 86` least .version, `block 32` threads per block, `cases 512`, `ulp 2` / `abs 2^-22` / `rel 2^-22` how far an approximation may
 be off, `differs why` the CPU device is known not to do this yet, `nan any` no matter which NaN, `manual` the GPU is known to differ from the manual and the model decides, `sum 2^-18` the same against the largest result, `mem 64` that many bytes of scratch memory are a result too, `target sm_90a`, `const` module-scope text.
 """
@@ -216,7 +217,12 @@ def load(path: Path) -> list[Form]:
             rows[-1][1].append(line.strip())
         else:
             rows.append((line, []))
-    forms = [form for row, body in rows for form in expand(path.stem, row, "\n".join(body), defaults)]
+    named = {row.removeprefix("def ").strip(): body for row, body in rows if row.startswith("def ")}
+    forms = []
+    for row, body in rows:
+        if not row.startswith("def "):
+            lines = [part for line in body for part in (named[line[1:]] if line.startswith("&") else [line])]
+            forms += expand(path.stem, row, "\n".join(lines), defaults)
     seen: set[str] = set()
     for form in forms:
         if form.id in seen:

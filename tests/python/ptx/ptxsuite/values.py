@@ -194,6 +194,9 @@ def _column(rng: Random, count: int, operand: Operand, arity: int) -> np.ndarray
         return np.arange(count, dtype=np.uint64) | (np.arange(count, dtype=np.uint64)[::-1] << np.uint64(8))
     if kind == "fp8":  # four of e4m3's or e5m2's moderate values
         return rng.bits(count, 32) & np.uint64(0xBFBFBFBF) | np.uint64(0x20202020)
+    if kind in ("sparse", "pairs"):  # metadata of mma.sp: eight half bytes, each two different indices in order
+        choices = [0b0100, 0b1000, 0b1100, 0b1001, 0b1101, 0b1110] if kind == "sparse" else [0b0100, 0b1110]
+        return np.sum([_pick(rng, count, choices) << np.uint64(4 * k) for k in range(8)], axis=0, dtype=np.uint64)
     if kind == "mask":
         return rng.bits(count, 32)
     if kind:
