@@ -246,9 +246,10 @@ def test_memory_of_a_managed_pool_takes_advice(device, stream):
     with unsupported_is_skipped():
         buffer = ManagedMemoryResource().allocate(4096, stream=stream)
     assert buffer.is_managed and buffer.is_host_accessible and buffer.is_device_accessible
-    buffer.read_mostly = True
+    buffer.prefetch(device, stream=stream)
+    stream.sync()
+    with unsupported_is_skipped():
+        buffer.read_mostly = True
     assert buffer.read_mostly
     buffer.preferred_location = device
     assert buffer.preferred_location == device
-    buffer.prefetch(device, stream=stream)
-    stream.sync()
