@@ -10,7 +10,7 @@ GPU_PYTHON ?= python3
 GPU_BUILD  := build/gpu
 GPU_ENV     = CUCORE_DEVICE=gpu PYTHONPATH=$(CURDIR)/$(GPU_BUILD)/site
 
-.PHONY: help setup build demo test test-cpp test-python lint bench gpu-build gpu-test gpu-bench clean
+.PHONY: help setup build demo test test-cpp test-python lint docs wheel bench gpu-build gpu-test gpu-bench clean
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
 
@@ -34,6 +34,12 @@ test-python: build ## the Python suites only
 
 lint: setup      ## ruff, mypy, clang-format
 	@tools/lint
+
+docs: build      ## the documentation site, in build/docs/html; warnings are errors
+	@tools/docs
+
+wheel: setup     ## dist/: a self-contained wheel (LLVM inside) and the metadata wheels, checked
+	@tools/wheel
 
 bench: build     ## benchmarks on the CPU device: what calls cost, ten kernels against native code
 	@cmake $(BUILD) -DCUCORE_BENCH=ON > /dev/null

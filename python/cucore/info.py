@@ -8,9 +8,35 @@ import sys
 import warnings
 from typing import Any
 
-from . import __version__
+from . import LIBRARY_FOLDER, __version__, mixed
 
 LIBRARIES = ("nvrtc", "nvJitLink", "nvvm", "nvfatbin", "nvml", "cufile")
+
+
+def version_of(name: str) -> str:
+    """What a library says about itself. Raises what the bindings raise."""
+    from cuda.bindings import cufile, nvfatbin, nvjitlink, nvml, nvrtc, nvvm
+
+    match name:
+        case "nvrtc":
+            _, *numbers = nvrtc.nvrtcVersion()
+        case "nvJitLink":
+            numbers = list(nvjitlink.version())
+        case "nvvm":
+            numbers = [*nvvm.version(), *nvvm.ir_version()[:2]]
+            return "{}.{}, IR {}.{}".format(*numbers)
+        case "nvfatbin":
+            numbers = list(nvfatbin.version())
+        case "nvml":
+            nvml.init_v2()
+            try:
+                return str(nvml.system_get_nvml_version())
+            finally:
+                nvml.shutdown()
+        case _:
+            number = int(cufile.get_version())  # 1190 is 1.19.0
+            numbers = [number // 1000, number % 1000 // 10, number % 10]
+    return ".".join(str(number) for number in numbers)
 
 
 def driver_facts() -> dict[str, Any]:
@@ -48,9 +74,16 @@ def library_facts() -> dict[str, dict[str, Any]]:
     for name in LIBRARIES:
         try:
             loaded = pathfinder.load_nvidia_dynamic_lib(name)
-            result[name] = {"path": loaded.abs_path, "found_via": loaded.found_via}
-        except Exception as error:
-            result[name] = {"error": str(error).splitlines()[0]}
+        except Exception as error:  # the reason is the answer
+            tried = [f"{place}: {what}: {found}" for place, what, found in pathfinder.explain(name).attempts]
+            reason = str(error).splitlines()[0].removesuffix(" Places tried, in order:")
+            result[name] = {"error": reason, "tried": tried}
+            continue
+        result[name] = {"path": loaded.abs_path, "found_via": loaded.found_via}
+        try:
+            result[name]["version"] = version_of(name)
+        except Exception as error:  # there, but it does not work: NVML without a driver, a library of another release
+            result[name]["version_error"] = f"{type(error).__name__}: {str(error).splitlines()[0]}"
     return result
 
 
@@ -65,6 +98,7 @@ def collect() -> dict[str, Any]:
         "driver": driver,
         "devices": devices,
         "libraries": library_facts(),
+        **mixed.facts(),
         "environment": {k: v for k, v in sorted(os.environ.items()) if k.startswith(("CUCORE_", "CUDA_"))},
     }
 
@@ -87,11 +121,30 @@ def show(facts: dict[str, Any]) -> None:
         )
     for name, library in facts["libraries"].items():
         if "path" in library:
-            print(f"{name:<11} {library['path']} ({library['found_via']})")
+            version = library.get("version", "version unknown")
+            print(f"{name:<11} {version}: {library['path']} ({library['found_via']})")
+            if "version_error" in library:
+                print(f"            does not answer: {library['version_error']}")
         else:
-            print(f"{name:<11} not found; `cucore info --why {name}` lists the places tried")
+            print(f"{name:<11} not found: {library['error']}")
+            for line in library["tried"][:3]:
+                print(f"              {line}")
+            if len(library["tried"]) > 3:
+                print(f"              and {len(library['tried']) - 3} more: cucore info --why {name}")
+    for name, version in facts["mixed_with"].items():
+        print(f"WARNING     {name} {version} of NVIDIA's is installed over the same files: pip uninstall one of the two")
     for name, value in facts["environment"].items():
         print(f"{name}={value}")
+
+
+def folder(name: str) -> int:
+    """`--cmake` and `--pkg-config`: where builds of C++ programs look."""
+    path = LIBRARY_FOLDER / name
+    if not path.exists():
+        print(f"cucore info: the C++ library is not installed here ({path} is missing)", file=sys.stderr)
+        return 1
+    print(path)
+    return 0
 
 
 def info(why: str | None = None, as_json: bool = False) -> int:

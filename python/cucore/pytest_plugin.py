@@ -3,7 +3,7 @@
     pytest --cuda-device=cpu          # no GPU needed: what CI wants
     pytest --cuda-device=gpu
     pytest --cuda-device=both         # the suite once per device, each in a process of its own
-    pytest --cuda-leaks=error         # a test that leaves device memory allocated fails
+    pytest --cuda-leaks=error         # a test that leaves device memory allocated is an error
 
 Fixtures: `cuda_device` (current, a `cuda.core.Device`) and `cuda_stream` (new, closed afterwards).
 Markers: `gpu_only` for what needs NVIDIA hardware, `cpu_only` for what is about the CPU device itself.
@@ -15,7 +15,7 @@ import gc
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,11 +23,23 @@ import pytest
 if TYPE_CHECKING:
     from cuda.core import Device, Stream
 
+_LEAKS = pytest.StashKey[list[tuple[str, int]]]()
+_FAILED = pytest.StashKey[bool]()
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("cucore", "CUDA devices")
-    group.addoption("--cuda-device", choices=("auto", "cpu", "gpu", "both"), help="where device code runs (default: CUCORE_DEVICE)")
-    group.addoption("--cuda-leaks", choices=("ignore", "report", "error"), default="report", help="device memory left by a test")
+    group.addoption(
+        "--cuda-device",
+        choices=("auto", "cpu", "gpu", "both"),
+        help="where device code runs: the CPU device, a GPU, both in turn, or what is there (default: CUCORE_DEVICE, else auto)",
+    )
+    group.addoption(
+        "--cuda-leaks",
+        choices=("ignore", "report", "error"),
+        default="report",
+        help="device memory that a test leaves allocated: name the test at the end (default), or make it an error",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -38,25 +50,63 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["CUCORE_DEVICE"] = device  # read when the driver is first used, which is after this
 
 
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"cuda device: {_wanted()}"
+
+
+def _wanted() -> str:
+    return os.environ.get("CUCORE_DEVICE") or "auto"
+
+
+# ---- both devices
+
+
+def without_device_option(arguments: Sequence[str]) -> list[str]:
+    """The command line less --cuda-device=X and --cuda-device X."""
+    result: list[str] = []
+    skip_value = False
+    for argument in arguments:
+        if skip_value:
+            skip_value = False
+        elif argument == "--cuda-device":
+            skip_value = True
+        elif not argument.startswith("--cuda-device="):
+            result.append(argument)
+    return result
+
+
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
     if config.getoption("--cuda-device") != "both":
         return None
-    arguments = [a for a in config.invocation_params.args if not str(a).startswith("--cuda-device")]
-    worst = 0
+    arguments = without_device_option([str(argument) for argument in config.invocation_params.args])
+    codes = []
     for device in ("cpu", "gpu"):
         print(f"==== cuda device: {device} ====", flush=True)
-        command = [sys.executable, "-m", "pytest", f"--cuda-device={device}", *map(str, arguments)]
-        worst = max(worst, subprocess.run(command, check=False).returncode)
-    return worst
+        command = [sys.executable, "-m", "pytest", *arguments, f"--cuda-device={device}"]
+        codes.append(subprocess.run(command, cwd=config.invocation_params.dir, check=False).returncode)
+    print(f"==== cuda device: cpu ended with {codes[0]}, gpu with {codes[1]} ====", flush=True)
+    return max(codes)
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    device = os.environ.get("CUCORE_DEVICE", "auto")
-    for item in items:
-        if device == "cpu" and item.get_closest_marker("gpu_only"):
-            item.add_marker(pytest.mark.skip(reason="needs NVIDIA hardware; this run is on the CPU device"))
-        if device == "gpu" and item.get_closest_marker("cpu_only"):
-            item.add_marker(pytest.mark.skip(reason="about the CPU device; this run is on a GPU"))
+# ---- markers
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    gpu_only, cpu_only = item.get_closest_marker("gpu_only"), item.get_closest_marker("cpu_only")
+    if gpu_only is None and cpu_only is None:
+        return
+    device = _wanted()
+    if device == "auto":
+        from cuda.core import _core
+
+        device = "cpu" if _core.is_cpu_device() else "gpu"
+    if device == "cpu" and gpu_only is not None:
+        pytest.skip("needs NVIDIA hardware; this run is on the CPU device")
+    if device == "gpu" and cpu_only is not None:
+        pytest.skip("about the CPU device; this run is on a GPU")
+
+
+# ---- fixtures
 
 
 @pytest.fixture
@@ -75,47 +125,63 @@ def cuda_stream(cuda_device: Device) -> Iterator[Stream]:
     """A stream of its own, waited for and closed at the end."""
     stream = cuda_device.create_stream()
     yield stream
-    stream.sync()
-    stream.close()
+    if not stream.is_closed:
+        stream.sync()
+        stream.close()
 
 
-def _allocated() -> int | None:
-    """Bytes that live buffers hold on device 0, or None while `cuda.core` is not in use: asking must not load a driver."""
-    if "cuda.core" not in sys.modules:
-        return None
-    from cuda.core import Device, DeviceMemoryResource
+# ---- leaks
 
-    gc.collect()  # what a reference cycle holds is not leaked
-    resource = Device(0).memory_resource
-    return int(resource.attributes.used_mem_current) if isinstance(resource, DeviceMemoryResource) else None
+
+def _allocated() -> int:
+    """Bytes that live buffers hold in the devices' pools; 0 while no driver is in use: asking must not load one."""
+    core = sys.modules.get("cuda.core._core")
+    if core is None or not core.driver_is_loaded():
+        return 0
+    from cuda.core import CUDAError, Device, DeviceMemoryResource
+
+    try:
+        pools = (DeviceMemoryResource(d) for d in Device.get_all_devices() if d.properties.memory_pools_supported)
+        return sum(int(pool.attributes.used_mem_current) for pool in pools)
+    except CUDAError:  # a fault broke the context: the test says so, and nothing can be counted any more
+        return 0
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Any:
-    mode = item.config.getoption("--cuda-leaks")
-    if mode == "ignore" or "cuda_device" not in getattr(item, "fixturenames", ()):
-        return (yield)
-    before = _allocated() or 0
-    result = yield
-    after = _allocated()
-    if after is not None and after > before:
-        leaks = item.config.stash.setdefault(_LEAKS, [])
-        leaks.append((item.nodeid, after - before))
-    return result
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
+    report = yield
+    if report.failed:
+        item.stash[_FAILED] = True  # its traceback keeps the test's variables: what they hold is not leaked
+    return report
 
 
-_LEAKS = pytest.StashKey[list[tuple[str, int]]]()
+@pytest.fixture(autouse=True)
+def _cuda_leaks(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Set up before all other fixtures of a test, so that it looks after they are gone."""
+    mode = request.config.getoption("--cuda-leaks")
+    if mode == "ignore":
+        yield
+        return
+    before = _allocated()
+    yield
+    if request.node.stash.get(_FAILED, False):
+        return
+    leaked = _allocated() - before
+    if leaked > 0:
+        gc.collect()  # what a reference cycle holds is not leaked
+        leaked = _allocated() - before
+    if leaked <= 0:
+        return
+    if mode == "error":
+        pytest.fail(f"{leaked:,} bytes of device memory are still allocated after the test", pytrace=False)
+    request.config.stash.setdefault(_LEAKS, []).append((request.node.nodeid, leaked))
 
 
-def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: pytest.Config) -> None:
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     leaks = config.stash.get(_LEAKS, [])
     if not leaks:
         return
     terminalreporter.section("device memory left allocated")
     for test, size in leaks:
-        terminalreporter.line(f"{size:>12,} bytes  {test}")
-
-
-def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    if session.config.getoption("--cuda-leaks") == "error" and session.config.stash.get(_LEAKS, []):
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        terminalreporter.line(f"{size:>14,} bytes  {test}")
+    terminalreporter.line("close() buffers, or let go of them; --cuda-leaks=error makes this an error, =ignore is silent")

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from os.path import exists as _exists
+
 from cuda.bindings._version import __version__ as __version__
+
+if _exists(f"{__path__[0]}/driver.pxd"):  # a file of NVIDIA's wheel: both were installed into one folder
+    from cucore.mixed import refuse
+
+    refuse(__name__)
 
 TYPE_CHECKING = False  # importing typing would take longer than everything else here
 if TYPE_CHECKING:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import sys
 
+import cuda.bindings
 from cuda.bindings import _bindings
+
+if not hasattr(cuda.bindings, "_MODULES"):  # NVIDIA's package was installed over ours
+    from cucore.mixed import refuse
+
+    refuse("cuda.bindings")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,14 @@ Every name is looked up when it is first used, so that importing the package sta
 
 from __future__ import annotations
 
+from os.path import exists as _exists
+
 from ._version import __version__
+
+if _exists(f"{__path__[0]}/_resource_handles.pxd"):  # a file of NVIDIA's wheel: both were installed into one folder
+    from cucore.mixed import refuse
+
+    refuse(__name__)
 
 TYPE_CHECKING = False  # importing typing would cost more than this package
 if TYPE_CHECKING:

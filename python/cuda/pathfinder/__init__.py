@@ -8,6 +8,13 @@
 The search itself is C++ (``cucore/pathfinder.hpp``); this package adds Python's own folders and the classes its users know.
 """
 
+from os.path import exists as _exists
+
+if _exists(f"{__path__[0]}/_dynamic_libs"):  # a folder of NVIDIA's wheel: both were installed into one place
+    from cucore.mixed import refuse
+
+    refuse(__name__)
+
 from ._dynamic import LoadedDL, load_nvidia_dynamic_lib
 from ._environment import get_cuda_path_or_home
 from ._explain import SearchAttempt, SearchReport, explain

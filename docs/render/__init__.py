@@ -1,0 +1,1 @@
+"""Renders the pages of the documentation that follow from facts: the references, the coverage tables, the deviations."""

@@ -1,0 +1,75 @@
+"""Pages from tables: how much of each API the CPU device has, and where we mean to differ from NVIDIA's packages."""
+
+from __future__ import annotations
+
+import json
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from .text import heading, prose, table
+
+
+def coverage(facts: dict[str, Any]) -> str:
+    out = heading("Coverage of the CPU device")
+    out += (
+        "Counted from the symbols of the library when it is built; ``cucore coverage`` prints the same. A function that is not\n"
+        "there answers ``CUDA_ERROR_NOT_SUPPORTED`` (the runtime API: ``cudaErrorNotSupported``); on a GPU every function is the\n"
+        "driver's own.\n\n"
+    )
+    rows = []
+    for name, api in facts.items():
+        there, total = len(api["implemented"]), len(api["implemented"]) + len(api["missing"])
+        rows.append((name, str(there), str(total), f"{100 * there / total:.0f} %"))
+    out += table(("API", "there", "of", ""), rows, "40 20 20 20")
+    for name, api in facts.items():
+        out += heading(f"Not there: {name}", "-")
+        by_reason: dict[str, list[str]] = {}
+        for function, reason in sorted(api["missing"].items()):
+            by_reason.setdefault(reason or "not written yet", []).append(function)
+        rows = [(prose(reason), ", ".join(f"``{f}``" for f in functions)) for reason, functions in sorted(by_reason.items())]
+        out += table(("why", "functions"), rows, "40 60")
+    return out
+
+
+def instructions(table_of: list[dict[str, Any]]) -> str:
+    """PTX instructions by name: how many forms work, and which do not."""
+    out = heading("PTX instructions", "-")
+    out += "Forms of ``api/ptx.json``. A form that is not there is an error with line and column when code is loaded.\n\n"
+    rows = []
+    ordered = sorted(table_of, key=lambda row: str(row["op"]))
+    for op, forms in groupby(ordered, key=lambda row: str(row["op"])):
+        listed = list(forms)
+        bad = [form for form in listed if form.get("emit") == "unsupported"]
+        if bad:
+            words = [".".join([op, *(m.split("|")[0] for m in form.get("mods", []) if not m.startswith("?"))]) for form in bad]
+            rows.append((f"``{op}``", f"{len(listed) - len(bad)} of {len(listed)}", ", ".join(f"``{w}``" for w in words)))
+    works = sum(form.get("emit") != "unsupported" for form in table_of)
+    out += f"{works} of {len(table_of)} forms work. Instructions with forms that do not:\n\n"
+    return out + table(("instruction", "forms", "not there"), rows, "20 15 65")
+
+
+def deviations(facts: dict[str, dict[str, str]]) -> str:
+    out = heading("Differences from NVIDIA's packages")
+    out += (
+        "Every difference in names, values or signatures that we mean to have, with its reason; any other fails\n"
+        "``tests/compat``. The versions compared with are cuda-core 1.2, cuda-bindings 13.5 and cuda-pathfinder 1.8.\n\n"
+    )
+    for module, rows in facts.items():
+        title, _, rest = module.partition(" ")
+        out += heading(title + (" (names only)" if rest else ""), "-")
+        by_reason: dict[str, list[str]] = {}
+        for name, reason in rows.items():
+            by_reason.setdefault(reason, []).append(name)
+        lines = [(prose(reason), ", ".join(f"``{name}``" for name in names)) for reason, names in by_reason.items()]
+        out += table(("why", "names"), lines, "40 60")
+    return out
+
+
+def render(package: Path, api: Path, folder: Path) -> None:
+    path = package / "cucore" / "coverage.json"
+    text = coverage(json.loads(path.read_text())) if path.exists() else heading("Coverage of the CPU device") + "This build has none.\n\n"
+    ptx = json.loads((api / "ptx.json").read_text())
+    rows = ptx if isinstance(ptx, list) else next(value for value in ptx.values() if isinstance(value, list) and value and "op" in value[0])
+    (folder / "coverage.rst").write_text(text + instructions(rows))
+    (folder / "deviations.rst").write_text(deviations(json.loads((api / "deviations.json").read_text())))

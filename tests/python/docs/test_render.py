@@ -1,0 +1,97 @@
+"""The pages that are rendered from facts hold all of them."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "docs"))
+
+from render import cpp_reference  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("reference")
+    command = [sys.executable, "-m", "render", str(folder)]
+    done = subprocess.run(command, cwd=ROOT / "docs", capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.mark.parametrize("module", ["cuda.core", "cuda.core.graph", "cuda.core.texture", "cuda.core.utils", "cuda.pathfinder"])
+def test_every_public_name_has_an_entry_with_a_text(pages: Path, module: str) -> None:
+    page = (pages / (module.replace(".", "_") + ".rst")).read_text()
+    for name in importlib.import_module(module).__all__:
+        if not name.startswith("__"):
+            assert re.search(rf"^\.\. py:(class|function|data):: {name}\b", page, re.M), name
+
+
+def test_methods_of_extension_types_have_signatures_and_texts(pages: Path) -> None:
+    page = (pages / "cuda_core.rst").read_text()
+    assert re.search(r"py:method:: create_stream\(obj: .*options: .*\) -> Stream\n.*\n\n +Make a stream", page)
+
+
+def test_the_bindings_list_every_driver_function(pages: Path) -> None:
+    page = (pages / "cuda_bindings.rst").read_text()
+    assert "cuLaunchKernel(" in page and "cudaMalloc(" in page and "nvrtcCompileProgram(" in page
+
+
+def test_every_class_of_the_headers_is_on_a_page(pages: Path) -> None:
+    for header in (ROOT / "include" / "cucore").glob("*.hpp"):
+        if header.stem in ("cucore", "export"):
+            continue
+        page = (pages / "cpp" / f"{header.stem}.rst").read_text()
+        for name in re.findall(r"^(?:class|struct) CUCORE_EXPORT (\w+)", header.read_text(), re.M):
+            assert f"\n{name}\n" in page, name
+
+
+def test_comments_go_with_their_declarations() -> None:
+    text = '''// cucore/thing.hpp: a thing.
+namespace cucore {
+namespace detail { struct Hidden { int x; }; }
+/// Holds a value.
+template <class T>
+class CUCORE_EXPORT Thing {
+ public:
+  explicit Thing(T value) : value_{value}, more_{1, 2} {}
+  Thing(const Thing&) = delete;
+  [[nodiscard]] T get() const noexcept { return value_; }  ///< the value
+  /// Replaces it;
+  /// never throws.
+  void set(T value = T{});
+ private:
+  T value_;
+};
+enum class Colour { red, green };
+}
+'''
+    thing, colour = cpp_reference.Parser(text).items()
+    assert (thing.name, thing.doc) == ("Thing", "Holds a value.")
+    assert [(m.text, m.doc, m.note) for m in thing.members] == [
+        ("explicit Thing(T value);", "", ""),
+        ("T get() const noexcept;", "", "the value"),
+        ("void set(T value = T{});", "Replaces it; never throws.", ""),
+    ]
+    assert colour.text == "enum class Colour { red, green };"
+
+
+def test_every_deviation_is_on_the_page(pages: Path) -> None:
+    page = (pages / "deviations.rst").read_text()
+    assert "``cuFabricCpyBatchAsync``" in page and "the tables are those of CUDA 13.4" in page
+
+
+@pytest.mark.cpu_only
+def test_the_coverage_page_counts_what_the_command_counts(pages: Path) -> None:
+    from cucore.coverage import facts
+
+    page = (pages / "coverage.rst").read_text()
+    driver = facts()["driver"]
+    assert f"- {len(driver['implemented'])}\n" in page
+    assert all(f"``{name}``" in page for name in driver["missing"])
