@@ -105,36 +105,28 @@ class _StridedLayout:
         return self.is_contiguous_c or self.is_contiguous_f
 
 
-class StridedMemoryView:
+_FIELDS = (
+    "_dl_device", "_dl_type", "_dtype", "_owner", "device_id", "exporting_obj", "is_device_accessible", "ptr", "readonly",
+    "shape", "strides",
+)  # fmt: skip
+
+
+class StridedMemoryView(_core._View):
     """Where an array lies and how it is laid out, whoever made it.
 
     ``ptr``, ``shape``, ``strides`` (in elements; None when packed in C order), ``dtype``, ``device_id``,
     ``is_device_accessible``, ``readonly`` and ``exporting_obj``, which is kept alive.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_dl_device",
-        "_dl_type",
-        "_dtype",
-        "_owner",
-        "device_id",
-        "exporting_obj",
-        "is_device_accessible",
-        "ptr",
-        "readonly",
-        "shape",
-        "strides",
-    )  # fmt: skip
+    __slots__ = ()
 
     def __init__(self, obj: object = None, stream_ptr: int | None = None) -> None:
         if obj is not None:
             self._assign(StridedMemoryView.from_any_interface(obj, stream_ptr))
 
     def _assign(self, other: StridedMemoryView) -> None:
-        for name in self.__slots__:
-            if name != "__weakref__":
-                setattr(self, name, getattr(other, name))
+        for name in _FIELDS:
+            setattr(self, name, getattr(other, name))
 
     @classmethod
     def _make(
@@ -164,6 +156,9 @@ class StridedMemoryView:
     @classmethod
     def from_any_interface(cls, obj: object, stream_ptr: int | None = None) -> StridedMemoryView:
         """From DLPack or the CUDA array interface, whichever the object has."""
+        view = _core.view_of_array(cls, obj)
+        if view is not None:
+            return view  # type: ignore[no-any-return]
         if hasattr(obj, "__dlpack__") and hasattr(obj, "__dlpack_device__"):
             return cls.from_dlpack(obj, stream_ptr)
         if hasattr(obj, "__cuda_array_interface__"):
@@ -188,8 +183,7 @@ class StridedMemoryView:
             capsule = obj.__dlpack__(max_version=(1, 0), **keywords)  # type: ignore[attr-defined]
         except TypeError:  # a producer from before versions
             capsule = obj.__dlpack__(**keywords)  # type: ignore[attr-defined]
-        ptr, shape, strides, dl_type, device, readonly, owner = _core.import_dlpack(capsule)
-        return cls._make(ptr, shape, strides, dl_type, device, readonly, obj, owner)
+        return _core.view_from_dlpack(cls, capsule, obj)  # type: ignore[no-any-return]
 
     @classmethod
     def from_cuda_array_interface(cls, obj: object, stream_ptr: int | None = None) -> StridedMemoryView:

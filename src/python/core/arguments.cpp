@@ -350,16 +350,17 @@ void PackedArguments::pack_other(const Kernel& kernel, std::size_t index, PyObje
 }
 
 void retain_in_graph(PyObject* builder, PyObject* const* objects, Py_ssize_t count) {
-  static PyObject* const name = PyUnicode_InternFromString("_retain");
-  PyObject* method = PyObject_GetAttr(builder, name);
-  if (method == nullptr) {  // a foreign stream: nothing is captured through it
-    PyErr_Clear();
-    return;
-  }
-  nb::object held = nb::steal(method);
-  nb::object tuple = nb::steal(PyTuple_New(count));
+  if (!is_graph_builder(builder)) return;  // a foreign stream: nothing is captured through it
+  static PyObject* const phase_name = PyUnicode_InternFromString("_phase");
+  static PyObject* const list_name = PyUnicode_InternFromString("_held");
+  const nb::object phase = nb::steal(PyObject_GetAttr(builder, phase_name));
+  const nb::object list = nb::steal(PyObject_GetAttr(builder, list_name));
+  if (!phase.is_valid() || !list.is_valid()) throw nb::python_error();
+  if (PyUnicode_CompareWithASCIIString(phase.ptr(), "building") != 0) return;
+  const nb::object tuple = nb::steal(PyTuple_New(count));
+  if (!tuple.is_valid()) throw nb::python_error();
   for (Py_ssize_t i = 0; i < count; ++i) PyTuple_SET_ITEM(tuple.ptr(), i, Py_NewRef(objects[i]));
-  held(tuple);
+  if (PyList_Append(list.ptr(), tuple.ptr()) < 0) throw nb::python_error();
 }
 
 }  // namespace cucore::python

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "../type_table.hpp"
 #include "device_properties.hpp"
 #include "py_buffer.hpp"
 #include "support.hpp"
@@ -238,6 +239,9 @@ nb::object device_object(int id) { return nb::borrow(singleton(id)); }
 int device_number(nb::handle object) {
   static PyTypeObject* const type = reinterpret_cast<PyTypeObject*>(nb::type<PyDevice>().ptr());
   if (Py_TYPE(object.ptr()) == type) return self_of<PyDevice>(object.ptr()).id;
+  if (std::int64_t quick = -1; PyLong_CheckExact(object.ptr()) && as_int64(object.ptr(), &quick) &&
+                               quick >= 0 && quick < known_count)
+    return static_cast<int>(quick);
   nb::object number = nb::steal(PyNumber_Index(object.ptr()));
   if (!number.is_valid()) {
     PyErr_Clear();

@@ -1,4 +1,4 @@
-// strided.cpp: DLPack tensors and addresses for cuda.core.utils.StridedMemoryView.
+// strided.cpp: exports, addresses and copies for cuda.core.utils.StridedMemoryView.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
 
@@ -8,28 +8,6 @@
 namespace cucore::python {
 
 void bind_strided(nb::module_& m) {
-  // capsule -> (ptr, shape, strides or None, (code, bits, lanes), (device type, id), readonly,
-  // owner)
-  m.def("import_dlpack", [](nb::handle capsule) {
-    ImportedTensor imported = import_dlpack(capsule);
-    const DLTensor& t = imported.tensor;
-    nb::object shape = nb::steal(PyTuple_New(t.ndim));
-    nb::object strides =
-        t.strides != nullptr ? nb::object(nb::steal(PyTuple_New(t.ndim))) : nb::none();
-    for (std::int32_t i = 0; i < t.ndim; ++i) {
-      PyTuple_SET_ITEM(shape.ptr(), i, PyLong_FromLongLong(t.shape[i]));
-      if (t.strides != nullptr)
-        PyTuple_SET_ITEM(strides.ptr(), i, PyLong_FromLongLong(t.strides[i]));
-    }
-    const std::uintptr_t ptr = reinterpret_cast<std::uintptr_t>(t.data) + t.byte_offset;
-    auto* owner = new std::shared_ptr<void>(std::move(imported.owner));
-    nb::capsule held(owner,
-                     [](void* p) noexcept { delete static_cast<std::shared_ptr<void>*>(p); });
-    return nb::make_tuple(
-        ptr, shape, strides, nb::make_tuple(t.dtype.code, t.dtype.bits, t.dtype.lanes),
-        nb::make_tuple(static_cast<int>(t.device.device_type), t.device.device_id),
-        imported.readonly, held);
-  });
   m.def(
       "export_dlpack",
       [](std::uintptr_t ptr, std::vector<std::int64_t> shape,

@@ -151,6 +151,16 @@ Stream foreign_stream(nb::handle object) {
   return Stream::view(static_cast<CUstream>(raw), keep_alive(nb::borrow(object)));
 }
 
+bool is_graph_builder(PyObject* object) {
+  static TypeTable<bool> known;
+  PyTypeObject* type = Py_TYPE(object);
+  if (const bool* answer = known.find(type)) return *answer;
+  const bool answer =
+      PyObject_HasAttrString(reinterpret_cast<PyObject*>(type), "_cucore_stream") == 1;
+  known.add(type, answer);
+  return answer;
+}
+
 const Stream& stream_argument(PyObject* object, const char* function, Stream& storage) {
   static PyTypeObject* const type = reinterpret_cast<PyTypeObject*>(nb::type<Stream>().ptr());
   if (Py_TYPE(object) == type || PyObject_TypeCheck(object, type)) {
@@ -159,12 +169,17 @@ const Stream& stream_argument(PyObject* object, const char* function, Stream& st
       throw InvalidStateError(std::string{function} + "(): the stream is closed");
     return stream;
   }
-  static PyObject* const inner = PyUnicode_InternFromString("_cucore_stream");
-  if (PyObject* held = PyObject_GetAttr(object, inner)) {  // a GraphBuilder
-    nb::object owner = nb::steal(held);
-    return storage = stream_argument(held, function, storage);
+  if (is_graph_builder(object)) {  // its slots are read without a Python call
+    static PyObject* const quick = PyUnicode_InternFromString("_stream");
+    static PyObject* const careful = PyUnicode_InternFromString("_cucore_stream");
+    nb::object held = nb::steal(PyObject_GetAttr(object, quick));
+    if (!held.is_valid() || held.is_none()) {  // closed: this one says so
+      PyErr_Clear();
+      held = nb::steal(PyObject_GetAttr(object, careful));
+    }
+    if (!held.is_valid()) throw nb::python_error();
+    return storage = stream_argument(held.ptr(), function, storage);
   }
-  PyErr_Clear();
   Stream foreign = foreign_stream(nb::handle{object});
   if (foreign.is_closed()) {
     PyErr_Format(

@@ -76,6 +76,21 @@ void parse(const char* function, const Names<N>& names, std::size_t max_position
            std::size_t required, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
            std::array<PyObject*, N>& out) {
   out.fill(nullptr);
+  const auto given = static_cast<std::size_t>(nargs);
+  bool plain = given <= max_positional;  // the usual call: names are interned, nothing is wrong
+  for (std::size_t i = 0; plain && i < given; ++i) out[i] = args[i];
+  const Py_ssize_t keywords = kwnames != nullptr ? PyTuple_GET_SIZE(kwnames) : 0;
+  for (Py_ssize_t k = 0; plain && k < keywords; ++k) {
+    PyObject* keyword = PyTuple_GET_ITEM(kwnames, k);
+    std::size_t at = 0;
+    while (at < N && names.objects[at] != keyword) ++at;
+    plain = at < N && out[at] == nullptr;
+    if (plain) out[at] = args[nargs + k];
+  }
+  for (std::size_t i = 0; plain && i < required; ++i) plain = out[i] != nullptr;
+  if (plain) [[likely]]
+    return;
+  out.fill(nullptr);
   parse_arguments(function, names.objects.data(), N, max_positional, required, args, nargs, kwnames,
                   out.data());
 }
@@ -109,6 +124,8 @@ std::shared_ptr<void> keep_alive(nb::object object);
 Stream stream_argument(PyObject* object, const char* function);
 /// The same, borrowing where it is a Stream object (no reference counting).
 const Stream& stream_argument(PyObject* object, const char* function, Stream& storage);
+/// True for a cuda.core.graph.GraphBuilder.
+bool is_graph_builder(PyObject* object);
 /// The stream `__cuda_stream__` answers; `object` is kept alive by it.
 Stream foreign_stream(nb::handle object);
 /// This process's default stream: per-thread when CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM=1.
