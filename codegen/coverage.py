@@ -48,7 +48,9 @@ class Coverage:
 
 
 def reason_for(name: str, reasons: dict[str, str]) -> str:
-    return next((text for pattern, text in reasons.items() if fnmatchcase(name, pattern)), "")
+    """The reason of the longest pattern that fits."""
+    fitting = [pattern for pattern in reasons if fnmatchcase(name, pattern)]
+    return reasons[max(fitting, key=len)] if fitting else ""
 
 
 def measure(library: facts.Library, defined: dict[str, bool], reasons: dict[str, str]) -> Coverage:

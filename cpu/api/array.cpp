@@ -2,9 +2,11 @@
 #include "api/array.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "api/capture.hpp"
 #include "api/guard.hpp"
+#include "mem/address_space.hpp"
 
 namespace cucpu::driver {
 
@@ -17,7 +19,8 @@ std::size_t format_bytes(CUarray_format format) noexcept {
     case CU_AD_FORMAT_UNORM_INT8X4:
     case CU_AD_FORMAT_SNORM_INT8X1:
     case CU_AD_FORMAT_SNORM_INT8X2:
-    case CU_AD_FORMAT_SNORM_INT8X4: return 1;
+    case CU_AD_FORMAT_SNORM_INT8X4:
+      return 1;
     case CU_AD_FORMAT_UNSIGNED_INT16:
     case CU_AD_FORMAT_SIGNED_INT16:
     case CU_AD_FORMAT_HALF:
@@ -26,11 +29,14 @@ std::size_t format_bytes(CUarray_format format) noexcept {
     case CU_AD_FORMAT_UNORM_INT16X4:
     case CU_AD_FORMAT_SNORM_INT16X1:
     case CU_AD_FORMAT_SNORM_INT16X2:
-    case CU_AD_FORMAT_SNORM_INT16X4: return 2;
+    case CU_AD_FORMAT_SNORM_INT16X4:
+      return 2;
     case CU_AD_FORMAT_UNSIGNED_INT32:
     case CU_AD_FORMAT_SIGNED_INT32:
-    case CU_AD_FORMAT_FLOAT: return 4;
-    default: return 0;
+    case CU_AD_FORMAT_FLOAT:
+      return 4;
+    default:
+      return 0;
   }
 }
 
@@ -39,63 +45,124 @@ unsigned format_channels(CUarray_format format) noexcept {
     case CU_AD_FORMAT_UNORM_INT8X1:
     case CU_AD_FORMAT_SNORM_INT8X1:
     case CU_AD_FORMAT_UNORM_INT16X1:
-    case CU_AD_FORMAT_SNORM_INT16X1: return 1;
+    case CU_AD_FORMAT_SNORM_INT16X1:
+      return 1;
     case CU_AD_FORMAT_UNORM_INT8X2:
     case CU_AD_FORMAT_SNORM_INT8X2:
     case CU_AD_FORMAT_UNORM_INT16X2:
-    case CU_AD_FORMAT_SNORM_INT16X2: return 2;
+    case CU_AD_FORMAT_SNORM_INT16X2:
+      return 2;
     case CU_AD_FORMAT_UNORM_INT8X4:
     case CU_AD_FORMAT_SNORM_INT8X4:
     case CU_AD_FORMAT_UNORM_INT16X4:
-    case CU_AD_FORMAT_SNORM_INT16X4: return 4;
-    default: return 0;
+    case CU_AD_FORMAT_SNORM_INT16X4:
+      return 4;
+    default:
+      return 0;
   }
 }
 
 namespace {
 
-constexpr unsigned kKnownFlags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |
-                                 CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_DEPTH_TEXTURE |
-                                 CUDA_ARRAY3D_COLOR_ATTACHMENT;
+constexpr unsigned kKnownFlags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST |
+                                 CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_TEXTURE_GATHER |
+                                 CUDA_ARRAY3D_DEPTH_TEXTURE | CUDA_ARRAY3D_COLOR_ATTACHMENT |
+                                 CUDA_ARRAY3D_SPARSE;
 
-std::size_t round_up(std::size_t value, std::size_t align) { return (value + align - 1) / align * align; }
+std::size_t round_up(std::size_t value, std::size_t align) {
+  return (value + align - 1) / align * align;
+}
 
 void check(const CUDA_ARRAY3D_DESCRIPTOR& d) {
   require(d.Width > 0 && format_bytes(d.Format) > 0);
   require(d.NumChannels == 1 || d.NumChannels == 2 || d.NumChannels == 4);
   if (const unsigned packed = format_channels(d.Format)) require(d.NumChannels == packed);
-  require((d.Flags & ~kKnownFlags) == 0, d.Flags & CUDA_ARRAY3D_SPARSE ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE);
+  require((d.Flags & ~kKnownFlags) == 0);
+  if (d.Flags & CUDA_ARRAY3D_SPARSE) require(d.Height > 0);  // of one dimension there are none
   const bool layered = d.Flags & CUDA_ARRAY3D_LAYERED, cube = d.Flags & CUDA_ARRAY3D_CUBEMAP;
-  if (cube) require(d.Width == d.Height && (layered ? d.Depth > 0 && d.Depth % 6 == 0 : d.Depth == 6));
-  else if (layered) require(d.Depth > 0);
-  else if (d.Depth > 0) require(d.Height > 0);  // 3-D
+  if (cube)
+    require(d.Width == d.Height && (layered ? d.Depth > 0 && d.Depth % 6 == 0 : d.Depth == 6));
+  else if (layered)
+    require(d.Depth > 0);
+  else if (d.Depth > 0)
+    require(d.Height > 0);  // 3-D
   if (d.Flags & CUDA_ARRAY3D_TEXTURE_GATHER) require(d.Height > 0 && (layered || d.Depth == 0));
   const std::size_t limit = d.Depth > 0 && !layered && !cube ? 16384 : 131072;
   require(d.Width <= limit && d.Height <= 65536 && d.Depth <= 16384);
 }
 
-std::size_t element_bytes(const CUDA_ARRAY3D_DESCRIPTOR& d) { return format_bytes(d.Format) * d.NumChannels; }
-std::size_t pitch_of(const CUDA_ARRAY3D_DESCRIPTOR& d) { return round_up(d.Width * element_bytes(d), 64); }
-std::size_t rows_of(const CUDA_ARRAY3D_DESCRIPTOR& d) { return std::max<std::size_t>(d.Height, 1); }
-std::size_t slices_of(const CUDA_ARRAY3D_DESCRIPTOR& d) { return std::max<std::size_t>(d.Depth, 1); }
+/// Memory for tiles to be mapped into: zeros that nobody pays for until then.
+AllocationRef reserve_tiles(std::size_t bytes) {
+  AddressSpace& space = AddressSpace::instance();
+  const std::uintptr_t start = space.take(bytes, kTileBytes);
+  try {
+    space.commit(start, bytes);
+  } catch (...) {
+    space.give(start, bytes);
+    throw;
+  }
+  auto record = std::make_shared<Allocation>();
+  record->base = start;
+  record->size = bytes;
+  record->release = [start, bytes](Allocation&) { AddressSpace::instance().give(start, bytes); };
+  return record;
+}
 
 void create(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR& desc) {
   require(out != nullptr);
   Context& context = current_context();
   require_capture_safe();
   check(desc);
-  *out = make_object<Array>(context, desc, nullptr, nullptr)->publish();
+  *out = make_object<Array>(context, desc, ArrayLayout{desc}, nullptr, nullptr)->publish();
 }
 
 }  // namespace
 
-Array::Array(Context& context, const CUDA_ARRAY3D_DESCRIPTOR& d, char* inside, Object* owner)
-    : desc{d}, element{element_bytes(d)}, width{d.Width}, height{rows_of(d)}, slices{slices_of(d)}, pitch{pitch_of(d)},
-      slice_bytes{pitch * height}, context_{&context}, owner_{owner} {
+ArrayLayout::ArrayLayout(const CUDA_ARRAY3D_DESCRIPTOR& d)
+    : element{format_bytes(d.Format) * d.NumChannels},
+      rows{std::max<std::size_t>(d.Height, 1)},
+      slices{std::max<std::size_t>(d.Depth, 1)} {
+  pitch = round_up(d.Width * element, 64);
+  if (d.Flags & CUDA_ARRAY3D_SPARSE) {
+    // Rows of a power of two, or of whole tiles: either way a tile is one piece of memory.
+    pitch = pitch > kTileBytes ? round_up(pitch, kTileBytes) : std::bit_ceil(pitch);
+    tile_width = std::min(pitch, kTileBytes) / element;
+    tile_height = pitch > kTileBytes ? 1 : kTileBytes / pitch;
+    slice_bytes = pitch * round_up(rows, tile_height);
+  } else {
+    slice_bytes = pitch * rows;
+  }
+}
+
+ArrayLayout::ArrayLayout(const CUDA_ARRAY3D_DESCRIPTOR& d, const ArrayLayout& base, bool in_tail)
+    : ArrayLayout{d} {
+  if (base.tile_width == 0) return;
+  tile_width = base.tile_width, tile_height = base.tile_height;
+  if (in_tail) {
+    pitch = round_up(d.Width * element, 64);
+    slice_bytes = pitch * rows;
+  } else {
+    if (base.pitch <= kTileBytes) pitch = base.pitch;
+    slice_bytes = pitch * round_up(rows, tile_height);
+  }
+}
+
+Array::Array(Context& context, const CUDA_ARRAY3D_DESCRIPTOR& d, const ArrayLayout& layout,
+             char* inside, Object* owner)
+    : desc{d},
+      element{layout.element},
+      width{d.Width},
+      height{layout.rows},
+      slices{layout.slices},
+      pitch{layout.pitch},
+      slice_bytes{layout.slice_bytes},
+      context_{&context},
+      owner_{owner} {
   if (inside) {
     data = inside;
   } else {
-    memory_ = allocate_memory(bytes(), 512, &context.device.budget);
+    memory_ = is_sparse() ? reserve_tiles(bytes())
+                          : allocate_memory(bytes(), 512, &context.device.budget);
     data = reinterpret_cast<char*>(memory_->base);
   }
   context.adopt(*this);
@@ -106,20 +173,41 @@ Array::~Array() {
   MemoryMap::drop(memory_);
 }
 
-MipmappedArray::MipmappedArray(Context& context, const CUDA_ARRAY3D_DESCRIPTOR& d, unsigned count)
+MipmappedArray::MipmappedArray(Context& context, const CUDA_ARRAY3D_DESCRIPTOR& d, unsigned count,
+                               const ArrayMemory& place)
     : desc{d}, context_{&context} {
   CUDA_ARRAY3D_DESCRIPTOR level = d;
   const bool sliced = d.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP);
+  const bool sparse = d.Flags & CUDA_ARRAY3D_SPARSE;
+  const ArrayLayout base{d};
+  tail_level = count;
   for (unsigned i = 0; i < count; ++i) {
-    const std::size_t pitch = pitch_of(level), slice = pitch * rows_of(level);
-    levels.push_back({level, reinterpret_cast<char*>(bytes), pitch, slice});
-    bytes += round_up(slice * slices_of(level), 512);
+    const bool small =
+        base.pitch > kTileBytes ? level.Width < base.tile_width : level.Height < base.tile_height;
+    if (sparse && tail_level == count && small) {
+      tail_level = i;
+      tail = reinterpret_cast<char*>(bytes);
+    }
+    const ArrayLayout layout{level, base, i >= tail_level};
+    levels.push_back({level, reinterpret_cast<char*>(bytes), layout});
+    bytes += round_up(layout.bytes(), 512);
     level.Width = std::max<std::size_t>(level.Width / 2, 1);
     if (level.Height) level.Height = std::max<std::size_t>(level.Height / 2, 1);
     if (level.Depth && !sliced) level.Depth = std::max<std::size_t>(level.Depth / 2, 1);
   }
-  memory_ = allocate_memory(bytes, 512, &context.device.budget);
-  for (Level& l : levels) l.data = reinterpret_cast<char*>(memory_->base + reinterpret_cast<std::uintptr_t>(l.data));
+  if (sparse) {
+    tail_bytes = tail_level < count
+                     ? round_up(bytes - reinterpret_cast<std::uintptr_t>(tail), kTileBytes)
+                     : 0;
+    bytes = round_up(bytes, kTileBytes);
+    require(!place, CUDA_ERROR_NOT_SUPPORTED);
+    memory_ = reserve_tiles(bytes);
+    if (tail_bytes) tail += memory_->base;
+  } else {
+    memory_ = place ? place(bytes) : allocate_memory(bytes, 512, &context.device.budget);
+  }
+  for (Level& l : levels)
+    l.data = reinterpret_cast<char*>(memory_->base + reinterpret_cast<std::uintptr_t>(l.data));
   handles_.resize(count);
   context.adopt(*this);
 }
@@ -129,12 +217,25 @@ MipmappedArray::~MipmappedArray() {
   MemoryMap::drop(memory_);
 }
 
+Ref<MipmappedArray> make_mipmapped_array(Context& context, const CUDA_ARRAY3D_DESCRIPTOR& desc,
+                                         unsigned levels, const ArrayMemory& place) {
+  check(desc);
+  const std::size_t largest =
+      std::max({desc.Width, desc.Height, desc.Flags & CUDA_ARRAY3D_LAYERED ? 0 : desc.Depth});
+  unsigned most = 1;
+  while (largest >> most) ++most;
+  require(levels > 0);
+  return make_object<MipmappedArray>(context, desc, std::min(levels, most), place);
+}
+
 CUarray MipmappedArray::level_handle(unsigned level) {
   require(level < levels.size());
   const std::lock_guard lock{mutex_};
   CUarray& handle = handles_[level];
   if (!find_object<Array>(handle))
-    handle = make_object<Array>(*context_, levels[level].desc, levels[level].data, this)->publish();
+    handle = make_object<Array>(*context_, levels[level].desc, levels[level].layout,
+                                levels[level].data, this)
+                 ->publish();
   return handle;
 }
 
@@ -183,7 +284,8 @@ CUresult cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR* out, CUarray handle) {
   });
 }
 
-CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* out, CUarray handle, CUdevice dev) {
+CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* out, CUarray handle,
+                                      CUdevice dev) {
   return guarded([&] {
     require(out != nullptr);
     device_of(dev);
@@ -191,27 +293,12 @@ CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* out, CUarr
   });
 }
 
-CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* out, CUmipmappedArray handle, CUdevice dev) {
+CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* out,
+                                               CUmipmappedArray handle, CUdevice dev) {
   return guarded([&] {
     require(out != nullptr);
     device_of(dev);
     *out = {object_of<MipmappedArray>(handle).bytes, 512, {}};
-  });
-}
-
-CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES* out, CUarray handle) {
-  return guarded([&] {
-    require(out != nullptr);
-    object_of<Array>(handle);
-    fail(CUDA_ERROR_INVALID_VALUE);  // no array here is sparse
-  });
-}
-
-CUresult cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES* out, CUmipmappedArray handle) {
-  return guarded([&] {
-    require(out != nullptr);
-    object_of<MipmappedArray>(handle);
-    fail(CUDA_ERROR_INVALID_VALUE);
   });
 }
 
@@ -232,17 +319,13 @@ CUresult cuArrayDestroy(CUarray handle) {
   });
 }
 
-CUresult cuMipmappedArrayCreate(CUmipmappedArray* out, const CUDA_ARRAY3D_DESCRIPTOR* desc, unsigned int levels) {
+CUresult cuMipmappedArrayCreate(CUmipmappedArray* out, const CUDA_ARRAY3D_DESCRIPTOR* desc,
+                                unsigned int levels) {
   return guarded([&] {
     require(out && desc);
     Context& context = current_context();
     require_capture_safe();
-    check(*desc);
-    const std::size_t largest = std::max({desc->Width, desc->Height, desc->Flags & CUDA_ARRAY3D_LAYERED ? 0 : desc->Depth});
-    unsigned most = 1;
-    while (largest >> most) ++most;
-    require(levels > 0);
-    *out = make_object<MipmappedArray>(context, *desc, std::min(levels, most))->publish();
+    *out = make_mipmapped_array(context, *desc, levels)->publish();
   });
 }
 

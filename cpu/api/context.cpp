@@ -61,6 +61,15 @@ Context* find_context(std::uint64_t id) {
   return at == r.by_id.end() ? nullptr : at->second;
 }
 
+std::vector<Ref<Context>> live_contexts() {
+  Registry& r = registry();
+  const std::lock_guard lock{r.mutex};
+  std::vector<Ref<Context>> all;
+  for (const auto& [id, context] : r.by_id)
+    if (context->is_live) all.emplace_back(context);
+  return all;
+}
+
 Context::Context(Device& device, unsigned flags, bool is_primary)
     : device{device}, is_primary{is_primary}, id{g_next_context_id.fetch_add(1)}, flags{flags} {
   reset_limits();

@@ -88,6 +88,7 @@ Context& current_context_even_broken();
 Context* peek_context() noexcept;
 /// A live context by its number, or nullptr.
 Context* find_context(std::uint64_t id);
+std::vector<Ref<Context>> live_contexts();
 
 /// A context handle given by the caller; null means the current one where `null_is_current`.
 Context& context_of(CUcontext handle);

@@ -3,10 +3,11 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "api/capture.hpp"
-#include "api/graph.hpp"
+#include "api/graph_nodes.hpp"
 #include "api/guard.hpp"
 
 namespace cucpu::driver {
@@ -28,6 +29,14 @@ class Capture final : public Object {
   bool broken = false;
   std::map<Stream*, Tail> tails;
   std::vector<Ref<Stream>> streams;
+
+  /// A capture over a graph that exists: its nodes are met again in the order they were made.
+  struct Recapture {
+    std::size_t next = 0;
+    CUgraphRecaptureCallback callback = nullptr;
+    void* data = nullptr;
+  };
+  std::optional<Recapture> recapture;
 };
 
 namespace {
@@ -67,14 +76,51 @@ void add_edge(std::vector<Edge>& edges, const Edge& edge) {
   if (std::none_of(edges.begin(), edges.end(), [&](const Edge& e) { return e.from == edge.from; })) edges.push_back(edge);
 }
 
+[[noreturn]] void fail_recapture(Capture& capture) {
+  capture.broken = true;
+  fail(CUDA_ERROR_GRAPH_RECAPTURE_FAILURE, "what was captured differs in shape from the graph it is captured into");
+}
+
+/// The node that a captured operation stands for in the graph it is captured over. Changed parameters are told to the
+/// program, which may end the capture; they become the node's.
+GraphNode& meet_again(Capture& capture, const std::vector<Edge>& edges, Ref<NodeOp> op) {
+  Capture::Recapture& r = *capture.recapture;
+  if (r.next == capture.graph->nodes.size()) fail_recapture(capture);
+  GraphNode& node = *capture.graph->nodes[r.next++];
+  const CUgraphNodeType type = op->type();
+  if (node.op->type() != type || node.dependencies.size() != edges.size()) fail_recapture(capture);
+  for (const Edge& edge : edges)
+    if (std::none_of(node.dependencies.begin(), node.dependencies.end(), [&](const Edge& e) { return e.from == edge.from; }))
+      fail_recapture(capture);
+  if (is_same_op(*node.op, *op)) return node;
+  if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE) fail_recapture(capture);
+  const bool updatable = type != CU_GRAPH_NODE_TYPE_CONDITIONAL && type != CU_GRAPH_NODE_TYPE_GRAPH;
+  const CUgraphNodeParams before = params_of(*node.op), after = params_of(*op);
+  if (r.callback) {
+    const auto status = updatable ? CU_GRAPH_RECAPTURE_ELIGIBLE_FOR_UPDATE : CU_GRAPH_RECAPTURE_INELIGIBLE_FOR_UPDATE;
+    if (r.callback(r.data, node.handle(), &before, &after, status) != CUDA_SUCCESS) {
+      capture.broken = true;
+      fail(CUDA_ERROR_GRAPH_RECAPTURE_FAILURE, "the program refused a change while a graph was captured again");
+    }
+  }
+  node.op = std::move(op);
+  return node;
+}
+
 GraphNode& append(Capture& capture, Stream& stream, Ref<NodeOp> op) {
   Capture::Tail& tail = capture.tails[&stream];
+  if (capture.recapture) {
+    GraphNode& node = meet_again(capture, tail.edges, std::move(op));
+    tail.edges = {{&node, {}}};
+    return node;
+  }
   GraphNode& node = capture.graph->add(std::move(op), tail.edges);
   tail.edges = {{&node, {}}};
   return node;
 }
 
-void begin(Stream& stream, CUstreamCaptureMode mode, Ref<Graph> graph, std::vector<Edge> edges, bool owns) {
+void begin(Stream& stream, CUstreamCaptureMode mode, Ref<Graph> graph, std::vector<Edge> edges, bool owns,
+           std::optional<Capture::Recapture> recapture = {}) {
   require(mode >= CU_STREAM_CAPTURE_MODE_GLOBAL && mode <= CU_STREAM_CAPTURE_MODE_RELAXED);
   require(stream.role() != StreamRole::legacy, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   const std::lock_guard lock{graph_mutex()};
@@ -83,6 +129,7 @@ void begin(Stream& stream, CUstreamCaptureMode mode, Ref<Graph> graph, std::vect
   capture->id = g_next_id.fetch_add(1);
   capture->graph = std::move(graph);
   capture->owns_graph = owns;
+  capture->recapture = recapture;
   capture->mode = mode;
   capture->thread = this_thread();
   capture->origin = &stream;
@@ -252,8 +299,8 @@ CUdeviceptr capture_alloc(Stream& stream, std::size_t bytes, const CUmemPoolProp
   p.alloc.poolProps = pool;
   p.alloc.poolProps.handleTypes = CU_MEM_HANDLE_TYPE_NONE;
   p.alloc.bytesize = bytes;
-  append(of(stream), stream, make_node_op(p));
-  return p.alloc.dptr;
+  GraphNode& node = append(of(stream), stream, make_node_op(p));
+  return static_cast<AllocOp&>(*node.op).params.dptr;  // a recapture keeps the memory there is
 }
 
 bool capture_free(Stream& stream, CUdeviceptr address) {
@@ -303,6 +350,14 @@ CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph, const CUgra
   });
 }
 
+CUresult cuStreamBeginRecaptureToGraph(CUstream handle, CUstreamCaptureMode mode, CUgraph graph,
+                                       CUgraphRecaptureCallback callback, void* data) {
+  return guarded([&] {
+    const Ref<Stream> stream = stream_of(handle);
+    begin(*stream, mode, Ref<Graph>{&graph_of(graph)}, {}, false, Capture::Recapture{0, callback, data});
+  });
+}
+
 CUresult cuStreamEndCapture(CUstream handle, CUgraph* out) {
   return guarded([&] {
     require(out != nullptr);
@@ -315,9 +370,11 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph* out) {
     if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED)
       require(capture->thread == this_thread(), CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
     const bool broken = capture->broken, joined = broken || is_joined(*capture);
+    const bool whole = !capture->recapture || capture->recapture->next == capture->graph->nodes.size();
     finish(*capture);
     require(!broken, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     require(joined, CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+    require(whole, CUDA_ERROR_GRAPH_RECAPTURE_FAILURE);
     *out = capture->owns_graph && !capture->graph->is_published() ? capture->graph->publish() : capture->graph->handle();
   });
 }

@@ -6,6 +6,7 @@
 #include "api/capture.hpp"
 #include "api/copy.hpp"
 #include "api/fill.hpp"
+#include "api/graph_nodes.hpp"
 #include "api/guard.hpp"
 #include "api/kernel_op.hpp"
 
@@ -116,6 +117,15 @@ CUgraphExecUpdateResultInfo GraphExec::update(const Graph& graph) {
   return info;
 }
 
+GraphExec& exec_of(CUgraphExec handle) { return object_of<GraphExec>(handle, CUDA_ERROR_INVALID_VALUE); }
+
+void set_exec_op(CUgraphExec exec, CUgraphNode node, const Ref<NodeOp>& op) {
+  exec_of(exec).change(node, [&](Plan::Step& step) {
+    require(step.op->type() == op->type());
+    step.op = op;
+  });
+}
+
 }  // namespace cucpu::driver
 
 using namespace cucpu::driver;
@@ -126,20 +136,11 @@ constexpr unsigned long long kFlags = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_L
                                       CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH |
                                       CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
 
-GraphExec& exec_of(CUgraphExec handle) { return object_of<GraphExec>(handle, CUDA_ERROR_INVALID_VALUE); }
-
 CUgraphExec instantiate(CUgraph handle, unsigned long long flags) {
   require((flags & ~kFlags) == 0);
   require(!(flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH), CUDA_ERROR_NOT_SUPPORTED);
   Graph& graph = graph_of(handle);
   return make_object<GraphExec>(make_plan(graph), Ref<Graph>{&graph}, flags)->publish();
-}
-
-void set_exec_op(CUgraphExec exec, CUgraphNode node, Ref<NodeOp> op) {
-  exec_of(exec).change(node, [&](Plan::Step& step) {
-    require(step.op->type() == op->type());
-    step.op = op;
-  });
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
-// cuGraph*: making graphs, adding nodes, looking at them and changing them.
+// cuGraph*: making graphs, adding nodes, looking at the nodes and the edges between them.
 #include <algorithm>
 #include <cstring>
 
-#include "api/capture.hpp"
 #include "api/copy.hpp"
+#include "api/external.hpp"
 #include "api/fill.hpp"
-#include "api/graph.hpp"
+#include "api/graph_nodes.hpp"
 #include "api/guard.hpp"
 #include "api/kernel_op.hpp"
 
@@ -87,18 +87,14 @@ Ref<NodeOp> make_node_op(CUgraphNodeParams& p) {
     }
     case CU_GRAPH_NODE_TYPE_CONDITIONAL: return make_conditional(p.conditional);
     case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
-    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT: fail(CUDA_ERROR_NOT_SUPPORTED);
+      return make_object<SignalOp>(p.extSemSignal.extSemArray, p.extSemSignal.paramsArray, p.extSemSignal.numExtSems);
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
+      return make_object<AwaitOp>(p.extSemWait.extSemArray, p.extSemWait.paramsArray, p.extSemWait.numExtSems);
     default: fail(CUDA_ERROR_INVALID_VALUE);
   }
 }
 
-}  // namespace cucpu::driver
-
-using namespace cucpu::driver;
-
-namespace {
-
-CUresult add(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, const CUgraphEdgeData* data,
+CUresult add_node(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, const CUgraphEdgeData* data,
              std::size_t count, CUgraphNodeParams& params) {
   return guarded([&] {
     require(out != nullptr);
@@ -107,19 +103,13 @@ CUresult add(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, c
   });
 }
 
-template <class Op>
-Op& op_of(CUgraphNode node) {
-  auto* op = dynamic_cast<Op*>(node_of(node).op.get());
-  require(op != nullptr);
-  return *op;
-}
+}  // namespace cucpu::driver
 
-void set_op(CUgraphNode handle, Ref<NodeOp> op) {
-  const std::lock_guard lock{graph_mutex()};
-  GraphNode& node = node_of(handle);
-  require(node.op->type() == op->type());
-  node.op = std::move(op);
-}
+using namespace cucpu::driver;
+
+namespace {
+
+constexpr auto add = add_node;
 
 /// Copies a list out in CUDA's way: *count is the room, then the number; with no room only the number.
 template <class T, class Get>
@@ -134,56 +124,6 @@ void give_list(T* out, std::size_t* count, std::size_t size, Get get) {
 }
 
 bool is_default_edge(const CUgraphEdgeData& data) { return data.from_port == 0 && data.to_port == 0 && data.type == 0; }
-
-CUgraphNodeParams params_of(GraphNode& node) {
-  CUgraphNodeParams p{};
-  p.type = node.op->type();
-  switch (p.type) {
-    case CU_GRAPH_NODE_TYPE_KERNEL: {
-      const auto kernel = static_cast<KernelOp&>(*node.op).node_params();
-      std::memcpy(&p.kernel, &kernel, sizeof kernel);
-      break;
-    }
-    case CU_GRAPH_NODE_TYPE_MEMCPY: {
-      auto& op = static_cast<CopyOp&>(*node.op);
-      p.memcpy.copyCtx = op.context_handle;
-      p.memcpy.copyParams = op.params;
-      break;
-    }
-    case CU_GRAPH_NODE_TYPE_MEMSET: {
-      auto& op = static_cast<FillOp&>(*node.op);
-      const auto& m = op.params;
-      p.memset.dst = m.dst, p.memset.pitch = m.pitch, p.memset.value = m.value;
-      p.memset.elementSize = m.elementSize, p.memset.width = m.width, p.memset.height = m.height;
-      p.memset.ctx = op.context_handle;
-      break;
-    }
-    case CU_GRAPH_NODE_TYPE_HOST:
-      p.host.fn = static_cast<HostOp&>(*node.op).params.fn;
-      p.host.userData = static_cast<HostOp&>(*node.op).params.userData;
-      break;
-    case CU_GRAPH_NODE_TYPE_GRAPH: p.graph.graph = static_cast<ChildGraphOp&>(*node.op).graph->handle(); break;
-    case CU_GRAPH_NODE_TYPE_WAIT_EVENT: p.eventWait.event = static_cast<EventWaitOp&>(*node.op).event->handle(); break;
-    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-      p.eventRecord.event = static_cast<EventRecordOp&>(*node.op).event->handle();
-      break;
-    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-      std::memcpy(&p.alloc, &static_cast<AllocOp&>(*node.op).params, sizeof p.alloc);
-      break;
-    case CU_GRAPH_NODE_TYPE_MEM_FREE: p.free.dptr = static_cast<FreeOp&>(*node.op).address; break;
-    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: {
-      auto& op = static_cast<MemoryOpsOp&>(*node.op);
-      p.memOp.ctx = op.context_handle;
-      p.memOp.count = static_cast<unsigned>(op.list.size());
-      p.memOp.paramArray = op.list.data();
-      p.memOp.flags = op.flags;
-      break;
-    }
-    case CU_GRAPH_NODE_TYPE_CONDITIONAL: p.conditional = static_cast<ConditionalOp&>(*node.op).params; break;
-    default: break;
-  }
-  return p;
-}
 
 }  // namespace
 
@@ -340,140 +280,6 @@ CUresult cuGraphAddMemFreeNode(CUgraphNode* out, CUgraph graph, const CUgraphNod
   return add(out, graph, dependencies, nullptr, count, p);
 }
 
-CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS* out) {
-  return guarded([&] {
-    require(out != nullptr);
-    *out = op_of<KernelOp>(node).node_params();
-  });
-}
-
-CUresult cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS* params) {
-  return guarded([&] {
-    require(params != nullptr);
-    set_op(node, make_kernel(*params, op_of<KernelOp>(node).attributes));
-  });
-}
-
-CUresult cuGraphMemcpyNodeGetParams(CUgraphNode node, CUDA_MEMCPY3D* out) {
-  return guarded([&] {
-    require(out != nullptr);
-    *out = op_of<CopyOp>(node).params;
-  });
-}
-
-CUresult cuGraphMemcpyNodeSetParams(CUgraphNode node, const CUDA_MEMCPY3D* params) {
-  return guarded([&] {
-    require(params != nullptr);
-    set_op(node, make_copy(*params, op_of<CopyOp>(node).context_handle));
-  });
-}
-
-CUresult cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS* out) {
-  return guarded([&] {
-    require(out != nullptr);
-    *out = op_of<FillOp>(node).params;
-  });
-}
-
-CUresult cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS* params) {
-  return guarded([&] {
-    require(params != nullptr);
-    set_op(node, make_fill(*params, op_of<FillOp>(node).context_handle));
-  });
-}
-
-CUresult cuGraphHostNodeGetParams(CUgraphNode node, CUDA_HOST_NODE_PARAMS* out) {
-  return guarded([&] {
-    require(out != nullptr);
-    *out = op_of<HostOp>(node).params;
-  });
-}
-
-CUresult cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE_PARAMS* params) {
-  return guarded([&] {
-    require(params && params->fn);
-    set_op(node, make_object<HostOp>(params->fn, params->userData));
-  });
-}
-
-CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph* out) {
-  return guarded([&] {
-    require(out != nullptr);
-    *out = op_of<ChildGraphOp>(node).graph->handle();
-  });
-}
-
-CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode node, CUevent* out) {
-  return guarded([&] {
-    require(out != nullptr);
-    *out = op_of<EventRecordOp>(node).event->handle();
-  });
-}
-
-CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode node, CUevent event) {
-  return guarded([&] { set_op(node, make_object<EventRecordOp>(Ref<Event>{&object_of<Event>(event)})); });
-}
-
-CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode node, CUevent* out) {
-  return guarded([&] {
-    require(out != nullptr);
-    *out = op_of<EventWaitOp>(node).event->handle();
-  });
-}
-
-CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode node, CUevent event) {
-  return guarded([&] { set_op(node, make_object<EventWaitOp>(Ref<Event>{&object_of<Event>(event)})); });
-}
-
-CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode node, CUDA_BATCH_MEM_OP_NODE_PARAMS* out) {
-  return guarded([&] {
-    require(out != nullptr);
-    auto& op = op_of<MemoryOpsOp>(node);
-    *out = {op.context_handle, static_cast<unsigned>(op.list.size()), op.list.data(), op.flags};
-  });
-}
-
-CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS* params) {
-  return guarded([&] {
-    require(params != nullptr);
-    CUgraphNodeParams p{};
-    p.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
-    std::memcpy(&p.memOp, params, sizeof *params);
-    set_op(node, make_node_op(p));
-  });
-}
-
-CUresult cuGraphMemAllocNodeGetParams(CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS* out) {
-  return guarded([&] {
-    require(out != nullptr);
-    *out = op_of<AllocOp>(node).params;
-  });
-}
-
-CUresult cuGraphMemFreeNodeGetParams(CUgraphNode node, CUdeviceptr* out) {
-  return guarded([&] {
-    require(out != nullptr);
-    *out = op_of<FreeOp>(node).address;
-  });
-}
-
-CUresult cuGraphNodeGetParams(CUgraphNode node, CUgraphNodeParams* out) {
-  return guarded([&] {
-    require(out != nullptr);
-    *out = params_of(node_of(node));
-  });
-}
-
-CUresult cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams* params) {
-  return guarded([&] {
-    require(params != nullptr);
-    const CUgraphNodeType type = node_of(node).op->type();
-    require(params->type == type && type != CU_GRAPH_NODE_TYPE_MEM_ALLOC && type != CU_GRAPH_NODE_TYPE_MEM_FREE &&
-            type != CU_GRAPH_NODE_TYPE_CONDITIONAL);
-    set_op(node, make_node_op(*params));
-  });
-}
-
 CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType* out) {
   return guarded([&] {
     require(out != nullptr);
@@ -606,39 +412,6 @@ CUresult cuGraphDestroyNode(CUgraphNode handle) {
   });
 }
 
-CUresult cuGraphKernelNodeGetAttribute(CUgraphNode node, CUkernelNodeAttrID id, CUkernelNodeAttrValue* out) {
-  return guarded([&] {
-    require(out != nullptr);
-    *out = {};
-    const auto& op = op_of<KernelOp>(node);
-    if (id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) out->cooperative = op.shape.cooperative;
-    if (id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) out->clusterDim = {op.shape.cluster.x, op.shape.cluster.y, op.shape.cluster.z};
-    for (const CUlaunchAttribute& attribute : op.attributes)
-      if (attribute.id == id) *out = attribute.value;
-  });
-}
-
-CUresult cuGraphKernelNodeSetAttribute(CUgraphNode node, CUkernelNodeAttrID id, const CUkernelNodeAttrValue* value) {
-  return guarded([&] {
-    require(value != nullptr);
-    auto& op = op_of<KernelOp>(node);
-    std::vector<CUlaunchAttribute> attributes = op.attributes;
-    std::erase_if(attributes, [&](const CUlaunchAttribute& a) { return a.id == id; });
-    CUlaunchAttribute attribute{};
-    attribute.id = id;
-    attribute.value = *value;
-    attributes.push_back(attribute);
-    set_op(node, make_kernel(op.node_params(), std::move(attributes)));
-  });
-}
-
-CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode to, CUgraphNode from) {
-  return guarded([&] {
-    auto& target = op_of<KernelOp>(to);
-    set_op(to, make_kernel(target.node_params(), op_of<KernelOp>(from).attributes));
-  });
-}
-
 CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle* out, CUgraph graph, CUcontext context,
                                         unsigned int initial, unsigned int flags) {
   return guarded([&] {
@@ -651,58 +424,6 @@ CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle* out, CUgraph g
     condition->initial = initial;
     condition->assign_initial = flags & CU_GRAPH_COND_ASSIGN_DEFAULT;
     *out = reinterpret_cast<CUgraphConditionalHandle>(condition);
-  });
-}
-
-CUresult cuUserObjectCreate(CUuserObject* out, void* data, CUhostFn destroy, unsigned int count, unsigned int flags) {
-  return guarded([&] {
-    require(out && destroy && count > 0 && flags == CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
-    auto object = make_object<UserObject>(data, destroy);
-    for (unsigned i = 0; i < count; ++i) object->retain();
-    *out = object->publish_unowned();
-  });
-}
-
-CUresult cuUserObjectRetain(CUuserObject handle, unsigned int count) {
-  return guarded([&] {
-    require(count > 0);
-    UserObject& object = object_of<UserObject>(handle, CUDA_ERROR_INVALID_VALUE);
-    for (unsigned i = 0; i < count; ++i) object.retain();
-  });
-}
-
-CUresult cuUserObjectRelease(CUuserObject handle, unsigned int count) {
-  return guarded([&] {
-    require(count > 0);
-    UserObject& object = object_of<UserObject>(handle, CUDA_ERROR_INVALID_VALUE);
-    for (unsigned i = 0; i < count; ++i) object.release();
-  });
-}
-
-CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject handle, unsigned int count, unsigned int flags) {
-  return guarded([&] {
-    require(count > 0 && flags <= CU_GRAPH_USER_OBJECT_MOVE);
-    Graph& g = graph_of(graph);
-    UserObject& object = object_of<UserObject>(handle, CUDA_ERROR_INVALID_VALUE);
-    const std::lock_guard lock{graph_mutex()};
-    for (unsigned i = 0; i < count; ++i) {
-      g.user_objects.emplace_back(&object);
-      if (flags & CU_GRAPH_USER_OBJECT_MOVE) object.release();
-    }
-  });
-}
-
-CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject handle, unsigned int count) {
-  return guarded([&] {
-    require(count > 0);
-    Graph& g = graph_of(graph);
-    UserObject& object = object_of<UserObject>(handle, CUDA_ERROR_INVALID_VALUE);
-    const std::lock_guard lock{graph_mutex()};
-    for (unsigned i = 0; i < count; ++i) {
-      const auto at = std::find_if(g.user_objects.begin(), g.user_objects.end(), [&](const auto& r) { return r.get() == &object; });
-      require(at != g.user_objects.end());
-      g.user_objects.erase(at);
-    }
   });
 }
 

@@ -9,16 +9,19 @@
 
 namespace cucpu::driver {
 
-enum class ProcessState : int { not_initialized, ready, forked };
+enum class ProcessState : int { not_initialized, ready, forked, locked };
 extern std::atomic<ProcessState> g_process_state;
 
 /// True while this thread runs a host function or stream callback, where CUDA calls are not allowed.
 extern thread_local bool t_in_callback;
 
+/// A process that cuCheckpointProcessLock stopped: waits for the unlock. Otherwise answers 3.
+CUresult gate_when_not_ready() noexcept;
+
 /// What a call answers before it does anything: 0 when it may go on.
 inline CUresult gate() noexcept {
   if (g_process_state.load(std::memory_order_acquire) != ProcessState::ready) [[unlikely]]
-    return CUDA_ERROR_NOT_INITIALIZED;
+    if (const CUresult state = gate_when_not_ready(); state != CUDA_SUCCESS) return state;
   if (t_in_callback) [[unlikely]]
     return CUDA_ERROR_NOT_PERMITTED;
   return CUDA_SUCCESS;

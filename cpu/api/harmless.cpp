@@ -5,7 +5,6 @@
 #include <mutex>
 #include <set>
 #include <string>
-#include <unistd.h>
 
 #include "api/context.hpp"
 #include "api/guard.hpp"
@@ -175,11 +174,10 @@ CUresult cuDeviceUnregisterAsyncNotification(CUdevice dev, CUasyncCallbackHandle
   });
 }
 
-CUresult cuCheckpointProcessGetState(int pid, CUprocessState* out) {
+CUresult cuProfilerInitialize(const char* config, const char* output, CUoutput_mode mode) {
   return guarded([&] {
-    require(out != nullptr);
-    require(pid == getpid(), CUDA_ERROR_NOT_SUPPORTED);
-    *out = CU_PROCESS_STATE_RUNNING;
+    require(config && output && (mode == CU_OUT_KEY_VALUE_PAIR || mode == CU_OUT_CSV));
+    current_context();
   });
 }
 

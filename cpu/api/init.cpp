@@ -7,6 +7,7 @@
 #include "api/context.hpp"
 #include "api/device.hpp"
 #include "api/guard.hpp"
+#include "api/multicast.hpp"
 #include "api/log.hpp"
 #include "cucpu/exports.hpp"
 #include "engine/engine.hpp"
@@ -95,7 +96,8 @@ const char* text_of(const Result& result) {
 }
 
 void in_forked_child() {
-  if (g_process_state.load() == ProcessState::ready) g_process_state = ProcessState::forked;
+  if (const auto now = g_process_state.load(); now == ProcessState::ready || now == ProcessState::locked)
+    g_process_state = ProcessState::forked;
 }
 
 void initialize() {
@@ -104,6 +106,7 @@ void initialize() {
   Pool::instance().configure(settings().threads);
   cucpu::Hooks hooks;
   hooks.describe_address = [](std::uintptr_t address) { return MemoryMap::instance().describe(address); };
+  hooks.multicast = multicast_copies;
   cucpu::set_hooks(std::move(hooks));
   pthread_atfork(nullptr, nullptr, in_forked_child);
 }

@@ -170,4 +170,26 @@ CUresult cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, size_t len
   });
 }
 
+CUresult cuMemGetLocationInfo(CUdeviceptr address, size_t size, size_t summary, size_t sampling, CUmemLocation* out) {
+  return guarded([&] {
+    require(out && size > 0 && summary > 0 && summary <= size && sampling <= summary);
+    const AllocationRef a = MemoryMap::instance().find(address);
+    require(a && size <= a->end() - address);
+    CUmemLocation where{};
+    MemoryMap::instance().with_lock([&] {
+      const bool moves = is_managed(*a);
+      if (moves && a->prefetched.type != 0) {
+        where.type = static_cast<CUmemLocationType>(a->prefetched.type);
+        where.id = a->prefetched.id;
+      } else if (a->device >= 0 && !moves) {
+        where.type = CU_MEM_LOCATION_TYPE_DEVICE;
+        where.id = a->device;
+      } else {
+        where.type = CU_MEM_LOCATION_TYPE_HOST;
+      }
+    });
+    std::fill_n(out, (size + summary - 1) / summary, where);  // an allocation is in one place
+  });
+}
+
 }  // extern "C"

@@ -71,10 +71,18 @@ Function& LoadedModule::function(const cucpu::Kernel& kernel) {
   return *function;
 }
 
+Object& LoadedModule::reference(const cucpu::Variable& variable, const std::function<Reference()>& make) {
+  const std::lock_guard lock{mutex_};
+  Reference& reference = references_[&variable];
+  if (!reference.object) reference = make();
+  return *reference.object;
+}
+
 void LoadedModule::unload() noexcept {
   {
     const std::lock_guard lock{mutex_};
     for (auto& [kernel, function] : functions_) function->retire();
+    for (auto& [variable, reference] : references_) reference.end->end();
   }
   retire();
 }

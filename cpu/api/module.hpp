@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -35,8 +36,26 @@ class Function final : public Handled<Function, CUfunction, Kind::function> {
   FunctionSettings& settings;  ///< a library's functions share those of their CUkernel
   std::atomic<bool> is_loaded{false};
 
+  /// What cuFuncSetBlockShape and cuParamSet* left for cuLaunch.
+  struct OldLaunch {
+    std::mutex mutex;
+    unsigned block[3] = {1, 1, 1};
+    unsigned shared = 0;
+    std::vector<std::byte> params;
+  };
+  OldLaunch old_launch;
+
  private:
   std::unique_ptr<FunctionSettings> own_settings_;
+};
+
+/// A texture or surface reference that a module has; ends with it.
+class ModuleReference {
+ public:
+  virtual void end() noexcept = 0;
+
+ protected:
+  ~ModuleReference() = default;
 };
 
 /// Where a module's variables live.
@@ -63,12 +82,20 @@ class LoadedModule final : public Handled<LoadedModule, CUmodule, Kind::module>,
   void unload() noexcept;  ///< ends all its handles
   Library* library = nullptr;
 
+  struct Reference {
+    Ref<Object> object;
+    ModuleReference* end = nullptr;
+  };
+  /// The reference made of a variable, or what `make` gives at first use.
+  Object& reference(const cucpu::Variable& variable, const std::function<Reference()>& make);
+
  private:
   Ref<Context> context_;
   ModuleMemory memory_;
   std::unique_ptr<cucpu::Module> code_;
   std::mutex mutex_;
   std::map<const cucpu::Kernel*, Ref<Function>> functions_;
+  std::map<const cucpu::Variable*, Reference> references_;
 };
 
 /// CUkernel: a kernel of a library, in whatever context it is used.

@@ -14,6 +14,7 @@ namespace cucpu::driver {
 enum class Kind : std::uint32_t {
   none, context, stream, event, module, function, library, kernel, graph, node, graph_exec, pool, array, mipmap,
   texture, surface, user_object, green_context, link, resource_desc, physical_memory, external_memory,
+  external_semaphore, multicast,
 };
 
 /// Lives until the last Ref is gone. The handle is one of the references; retire() takes it away.

@@ -123,6 +123,26 @@ CUresult cuTensorMapEncodeIm2col(CUtensorMap* out, CUtensorMapDataType type, cuu
   });
 }
 
+CUresult cuTensorMapEncodeIm2colWide(CUtensorMap* out, CUtensorMapDataType type, cuuint32_t rank, void* address,
+                                     const cuuint64_t* dims, const cuuint64_t* strides, int lower, int upper,
+                                     cuuint32_t channels, cuuint32_t pixels, const cuuint32_t* steps,
+                                     CUtensorMapInterleave interleave, CUtensorMapIm2ColWideMode mode,
+                                     CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
+                                     CUtensorMapFloatOOBfill fill) {
+  return guarded([&] {
+    require(rank >= 3 && channels <= 256 && pixels <= 1024);
+    require(mode == CU_TENSOR_MAP_IM2COL_WIDE_MODE_W || mode == CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128);
+    require(interleave == CU_TENSOR_MAP_INTERLEAVE_NONE && lower >= -32768 && lower <= 32767 && upper >= -32768 && upper <= 32767);
+    TensorMap map = common(out, type, rank, address, dims, strides, steps, interleave, swizzle, promotion, fill);
+    map.mode = mode == CU_TENSOR_MAP_IM2COL_WIDE_MODE_W ? TensorMap::im2col_w : TensorMap::im2col_w128;
+    map.box[0] = static_cast<std::uint16_t>(channels);
+    map.box[1] = static_cast<std::uint16_t>(pixels);
+    map.lower[0] = static_cast<std::int16_t>(lower);  // of the width alone
+    map.upper[0] = static_cast<std::int16_t>(upper);
+    write_tensor_map(out, map);
+  });
+}
+
 CUresult cuTensorMapReplaceAddress(CUtensorMap* map, void* address) {
   return guarded([&] {
     require(map && address);

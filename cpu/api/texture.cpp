@@ -1,26 +1,18 @@
-// cuTexObject* and cuSurfObject*. A handle's value is the address of the engine's TextureObject, which device code reads.
+// cuTexObject* and cuSurfObject*. A handle's value is the address of the engine's TextureObject,
+// which device code reads.
+#include "api/texture.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
 
-#include "api/array.hpp"
 #include "api/guard.hpp"
 #include "api/memory.hpp"
-#include "engine/runtime/texture.hpp"
 
 namespace cucpu::driver {
 namespace {
-
-struct TextureEntry {
-  cucpu::TextureObject state{};
-  CUDA_RESOURCE_DESC resource{};
-  CUDA_TEXTURE_DESC texture{};
-  CUDA_RESOURCE_VIEW_DESC view{};
-  bool has_view = false, is_surface = false;
-  Ref<Object> keep;  // the array
-};
 
 struct Table {
   std::mutex mutex;
@@ -31,48 +23,123 @@ Table& table() {
   return t;
 }
 
-/// Resolves a resource. Fails with 1 for what is out of bounds, 400 for a bad array.
+struct Texels {
+  CUarray_format format;
+  unsigned channels;
+};
+
+/// What a view reads elements as; block-compressed formats have no channels here.
+Texels view_texels(CUresourceViewFormat format) {
+  const auto counted = [](CUarray_format f, int from, int at) {  // 1X, 2X, 4X follow each other
+    return Texels{f, 1u << (at - from)};
+  };
+  constexpr CUarray_format kFormats[] = {CU_AD_FORMAT_UNSIGNED_INT8,  CU_AD_FORMAT_SIGNED_INT8,
+                                         CU_AD_FORMAT_UNSIGNED_INT16, CU_AD_FORMAT_SIGNED_INT16,
+                                         CU_AD_FORMAT_UNSIGNED_INT32, CU_AD_FORMAT_SIGNED_INT32,
+                                         CU_AD_FORMAT_HALF,           CU_AD_FORMAT_FLOAT};
+  require(format >= CU_RES_VIEW_FORMAT_UINT_1X8 && format <= CU_RES_VIEW_FORMAT_UNSIGNED_BC7);
+  require(format <= CU_RES_VIEW_FORMAT_FLOAT_4X32, CUDA_ERROR_NOT_SUPPORTED);
+  const int at = static_cast<int>(format) - CU_RES_VIEW_FORMAT_UINT_1X8;
+  return counted(kFormats[at / 3], at / 3 * 3, at);
+}
+
+void describe(cucpu::TextureObject& s, CUarray_format format, unsigned channels) {
+  require(format_bytes(format) > 0 && (channels == 1 || channels == 2 || channels == 4));
+  switch (format) {  // the normalized formats are read as the plain ones, never as integers
+    case CU_AD_FORMAT_UNORM_INT8X1:
+    case CU_AD_FORMAT_UNORM_INT8X2:
+    case CU_AD_FORMAT_UNORM_INT8X4:
+      format = CU_AD_FORMAT_UNSIGNED_INT8, s.flags &= ~1u;
+      break;
+    case CU_AD_FORMAT_SNORM_INT8X1:
+    case CU_AD_FORMAT_SNORM_INT8X2:
+    case CU_AD_FORMAT_SNORM_INT8X4:
+      format = CU_AD_FORMAT_SIGNED_INT8, s.flags &= ~1u;
+      break;
+    case CU_AD_FORMAT_UNORM_INT16X1:
+    case CU_AD_FORMAT_UNORM_INT16X2:
+    case CU_AD_FORMAT_UNORM_INT16X4:
+      format = CU_AD_FORMAT_UNSIGNED_INT16, s.flags &= ~1u;
+      break;
+    case CU_AD_FORMAT_SNORM_INT16X1:
+    case CU_AD_FORMAT_SNORM_INT16X2:
+    case CU_AD_FORMAT_SNORM_INT16X4:
+      format = CU_AD_FORMAT_SIGNED_INT16, s.flags &= ~1u;
+      break;
+    default:
+      break;
+  }
+  s.format = static_cast<std::uint32_t>(format);
+  s.channels = channels;
+}
+
+/// One level of an array, seen through the entry's view.
+void place(const TextureEntry& o, cucpu::TextureObject& s, const CUDA_ARRAY3D_DESCRIPTOR& d,
+           char* data, std::size_t pitch, std::size_t slice) {
+  const bool sliced = d.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP);
+  describe(s, d.Format, d.NumChannels);
+  s.width = static_cast<std::uint32_t>(d.Width);
+  s.height = static_cast<std::uint32_t>(d.Height);
+  (sliced ? s.layers : s.depth) = static_cast<std::uint32_t>(d.Depth);
+  s.data = reinterpret_cast<std::byte*>(data);
+  s.row_pitch = pitch;
+  s.slice_pitch = slice;
+  if (!o.has_view) return;
+  if (o.view.format != CU_RES_VIEW_FORMAT_NONE) {
+    const Texels t = view_texels(o.view.format);
+    require(format_bytes(t.format) * t.channels == format_bytes(d.Format) * d.NumChannels);
+    describe(s, t.format, t.channels);
+  }
+  if (sliced) {
+    require(o.view.firstLayer <= o.view.lastLayer && o.view.lastLayer < s.layers);
+    s.data += o.view.firstLayer * slice;
+    s.layers = o.view.lastLayer - o.view.firstLayer + 1;
+  } else {
+    require(o.view.firstLayer == 0 && o.view.lastLayer == 0);
+  }
+}
+
+void check_view(const TextureEntry& o, const CUDA_ARRAY3D_DESCRIPTOR& d, unsigned levels) {
+  if (!o.has_view) return;
+  const CUDA_RESOURCE_VIEW_DESC& v = o.view;
+  const bool compressed = v.format > CU_RES_VIEW_FORMAT_FLOAT_4X32;
+  if (!compressed) require(v.width == d.Width && v.height == d.Height && v.depth == d.Depth);
+  require(v.firstMipmapLevel <= v.lastMipmapLevel && v.lastMipmapLevel < levels);
+}
+
 void look_at(TextureEntry& o) {
   cucpu::TextureObject& s = o.state;
   const CUDA_RESOURCE_DESC& r = o.resource;
-  std::size_t element = 0;
-  const auto describe = [&](CUarray_format format, unsigned channels) {
-    require(format_bytes(format) > 0 && (channels == 1 || channels == 2 || channels == 4));
-    s.format = static_cast<std::uint32_t>(format);
-    s.channels = channels;
-    element = format_bytes(format) * channels;
-  };
-  const auto extents = [&](const CUDA_ARRAY3D_DESCRIPTOR& d) {
-    describe(d.Format, d.NumChannels);
-    const bool sliced = d.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP);
-    s.width = static_cast<std::uint32_t>(d.Width);
-    s.height = static_cast<std::uint32_t>(d.Height);
-    (sliced ? s.layers : s.depth) = static_cast<std::uint32_t>(d.Depth);
-  };
   switch (r.resType) {
     case CU_RESOURCE_TYPE_ARRAY: {
       Array& array = object_of<Array>(r.res.array.hArray);
-      extents(array.desc);
-      s.data = reinterpret_cast<std::byte*>(array.data);
-      s.row_pitch = array.pitch;
-      s.slice_pitch = array.slice_bytes;
+      check_view(o, array.desc, 1);
+      place(o, s, array.desc, array.data, array.pitch, array.slice_bytes);
       o.keep = Ref<Object>{&array};
       break;
     }
-    case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY: {  // device code samples the first level of the view
+    case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY: {
       MipmappedArray& array = object_of<MipmappedArray>(r.res.mipmap.hMipmappedArray);
-      const unsigned level = o.has_view ? o.view.firstMipmapLevel : 0;
-      require(level < array.levels.size());
-      extents(array.levels[level].desc);
-      s.data = reinterpret_cast<std::byte*>(array.levels[level].data);
-      s.row_pitch = array.levels[level].pitch;
-      s.slice_pitch = array.levels[level].slice_bytes;
+      check_view(o, array.desc, static_cast<unsigned>(array.levels.size()));
+      const std::size_t first = o.has_view ? o.view.firstMipmapLevel : 0;
+      const std::size_t last = o.has_view ? o.view.lastMipmapLevel : array.levels.size() - 1;
+      const cucpu::TextureObject sampling = s;
+      o.levels.clear();
+      for (std::size_t i = first; i <= last; ++i) {
+        const MipmappedArray::Level& level = array.levels[i];
+        place(o, o.levels.emplace_back(sampling), level.desc, level.data, level.layout.pitch,
+              level.layout.slice_bytes);
+      }
+      s = o.levels.front();
+      s.levels = o.levels.data();
+      s.level_count = static_cast<std::uint32_t>(o.levels.size());
       o.keep = Ref<Object>{&array};
       break;
     }
     case CU_RESOURCE_TYPE_LINEAR: {
       const auto& linear = r.res.linear;
-      describe(linear.format, linear.numChannels);
+      describe(s, linear.format, linear.numChannels);
+      const std::size_t element = format_bytes(linear.format) * linear.numChannels;
       require(linear.sizeInBytes >= element);
       require_device_range(linear.devPtr, linear.sizeInBytes);
       s.data = reinterpret_cast<std::byte*>(linear.devPtr);
@@ -82,8 +149,10 @@ void look_at(TextureEntry& o) {
     }
     case CU_RESOURCE_TYPE_PITCH2D: {
       const auto& p = r.res.pitch2D;
-      describe(p.format, p.numChannels);
-      require(p.width > 0 && p.height > 0 && p.pitchInBytes >= p.width * element && p.pitchInBytes % 32 == 0);
+      describe(s, p.format, p.numChannels);
+      const std::size_t element = format_bytes(p.format) * p.numChannels;
+      require(p.width > 0 && p.height > 0 && p.pitchInBytes >= p.width * element &&
+              p.pitchInBytes % 32 == 0);
       require_device_range(p.devPtr, (p.height - 1) * p.pitchInBytes + p.width * element);
       s.data = reinterpret_cast<std::byte*>(p.devPtr);
       s.width = static_cast<std::uint32_t>(p.width);
@@ -92,7 +161,8 @@ void look_at(TextureEntry& o) {
       s.slice_pitch = p.pitchInBytes * p.height;
       break;
     }
-    default: fail(CUDA_ERROR_INVALID_VALUE);
+    default:
+      fail(CUDA_ERROR_INVALID_VALUE);
   }
 }
 
@@ -118,14 +188,48 @@ void destroy(unsigned long long handle, bool surface) {
 }
 
 }  // namespace
+
+void resolve_texture(TextureEntry& o) {
+  const CUDA_TEXTURE_DESC& t = o.texture;
+  cucpu::TextureObject& s = o.state;
+  s = {};
+  for (int i = 0; i < 3; ++i) {
+    require(t.addressMode[i] >= CU_TR_ADDRESS_MODE_WRAP &&
+            t.addressMode[i] <= CU_TR_ADDRESS_MODE_BORDER);
+    s.address[i] = static_cast<std::uint32_t>(t.addressMode[i]);
+  }
+  const auto is_filter = [](CUfilter_mode f) {
+    return f == CU_TR_FILTER_MODE_POINT || f == CU_TR_FILTER_MODE_LINEAR;
+  };
+  require(is_filter(t.filterMode) && is_filter(t.mipmapFilterMode));
+  s.filter = static_cast<std::uint32_t>(t.filterMode);
+  s.flags = t.flags;
+  std::memcpy(s.border, t.borderColor, sizeof s.border);
+  s.level_filter = static_cast<std::uint32_t>(t.mipmapFilterMode);
+  s.level_bias = t.mipmapLevelBias;
+  s.level_min = t.minMipmapLevelClamp;
+  s.level_max = t.maxMipmapLevelClamp;
+  if (o.resource.resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY)
+    require(t.flags & CU_TRSF_NORMALIZED_COORDINATES);
+  look_at(o);
+}
+
+void resolve_surface(TextureEntry& o) {
+  require(o.resource.resType == CU_RESOURCE_TYPE_ARRAY);
+  require(object_of<Array>(o.resource.res.array.hArray).desc.Flags & CUDA_ARRAY3D_SURFACE_LDST);
+  o.state = {};
+  o.is_surface = true;
+  look_at(o);
+}
+
 }  // namespace cucpu::driver
 
 using namespace cucpu::driver;
 
 extern "C" {
 
-CUresult cuTexObjectCreate(CUtexObject* out, const CUDA_RESOURCE_DESC* resource, const CUDA_TEXTURE_DESC* texture,
-                           const CUDA_RESOURCE_VIEW_DESC* view) {
+CUresult cuTexObjectCreate(CUtexObject* out, const CUDA_RESOURCE_DESC* resource,
+                           const CUDA_TEXTURE_DESC* texture, const CUDA_RESOURCE_VIEW_DESC* view) {
   return guarded([&] {
     require(out && resource && texture && resource->flags == 0);
     current_context();
@@ -133,21 +237,12 @@ CUresult cuTexObjectCreate(CUtexObject* out, const CUDA_RESOURCE_DESC* resource,
     object->resource = *resource;
     object->texture = *texture;
     if (view) {
-      require(resource->resType == CU_RESOURCE_TYPE_ARRAY || resource->resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY);
-      require(view->format == CU_RES_VIEW_FORMAT_NONE, CUDA_ERROR_NOT_SUPPORTED);
+      require(resource->resType == CU_RESOURCE_TYPE_ARRAY ||
+              resource->resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY);
       object->view = *view;
       object->has_view = true;
     }
-    look_at(*object);
-    cucpu::TextureObject& s = object->state;
-    for (int i = 0; i < 3; ++i) {
-      require(texture->addressMode[i] >= CU_TR_ADDRESS_MODE_WRAP && texture->addressMode[i] <= CU_TR_ADDRESS_MODE_BORDER);
-      s.address[i] = static_cast<std::uint32_t>(texture->addressMode[i]);
-    }
-    require(texture->filterMode == CU_TR_FILTER_MODE_POINT || texture->filterMode == CU_TR_FILTER_MODE_LINEAR);
-    s.filter = static_cast<std::uint32_t>(texture->filterMode);
-    s.flags = texture->flags;
-    std::memcpy(s.border, texture->borderColor, sizeof s.border);
+    resolve_texture(*object);
     *out = keep(std::move(object));
   });
 }
@@ -186,12 +281,9 @@ CUresult cuSurfObjectCreate(CUsurfObject* out, const CUDA_RESOURCE_DESC* resourc
   return guarded([&] {
     require(out && resource && resource->flags == 0);
     current_context();
-    require(resource->resType == CU_RESOURCE_TYPE_ARRAY);
-    require(object_of<Array>(resource->res.array.hArray).desc.Flags & CUDA_ARRAY3D_SURFACE_LDST);
     auto object = std::make_unique<TextureEntry>();
     object->resource = *resource;
-    object->is_surface = true;
-    look_at(*object);
+    resolve_surface(*object);
     *out = keep(std::move(object));
   });
 }

@@ -13,33 +13,17 @@
 #include "api/capture.hpp"
 #include "api/context.hpp"
 #include "api/guard.hpp"
+#include "api/multicast.hpp"
+#include "api/physical_memory.hpp"
 #include "mem/address_space.hpp"
 
 namespace cucpu::driver {
 namespace {
 
-constexpr std::size_t kGranularity = std::size_t{2} << 20;
-
-class PhysicalMemory final : public Handled<PhysicalMemory, void*, Kind::physical_memory> {
- public:
-  PhysicalMemory(int fd, std::size_t size, const CUmemAllocationProp& prop, Budget* budget)
-      : fd{fd}, size{size}, prop{prop}, budget_{budget} {}
-  ~PhysicalMemory() override {
-    close(fd);
-    if (budget_) budget_->give(size);
-  }
-  CUmemGenericAllocationHandle publish_number() { return reinterpret_cast<CUmemGenericAllocationHandle>(publish()); }
-  const int fd;
-  const std::size_t size;
-  const CUmemAllocationProp prop;
-
- private:
-  Budget* budget_;
-};
-
 struct Mapping {
   std::size_t size;
-  Ref<PhysicalMemory> memory;
+  Ref<PhysicalMemory> memory;      // null: a multicast object
+  Ref<MulticastObject> multicast;
   std::map<int, CUmemAccess_flags> access;  // by device; -1: the host
 };
 
@@ -51,10 +35,6 @@ struct State {
 State& state() {
   static State& s = *new State;
   return s;
-}
-
-PhysicalMemory& memory_of(CUmemGenericAllocationHandle handle) {
-  return object_of<PhysicalMemory>(reinterpret_cast<const void*>(handle), CUDA_ERROR_INVALID_VALUE);
 }
 
 void check(const CUmemAllocationProp& prop) {
@@ -94,10 +74,27 @@ void protect(std::uintptr_t base, const Mapping& mapping) {
     if (flags & CU_MEM_ACCESS_FLAGS_PROT_READ) protection |= PROT_READ;
     if (flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE) protection |= PROT_WRITE;
   }
+  if (mapping.multicast) return mapping.multicast->protect(base, protection);
   require(mprotect(reinterpret_cast<void*>(base), mapping.size, protection) == 0, CUDA_ERROR_OPERATING_SYSTEM);
 }
 
 }  // namespace
+
+PhysicalMemory& memory_of(CUmemGenericAllocationHandle handle) {
+  return object_of<PhysicalMemory>(reinterpret_cast<const void*>(handle), CUDA_ERROR_INVALID_VALUE);
+}
+
+MappedPlace mapped_place(std::uintptr_t address, std::size_t bytes) {
+  State& s = state();
+  const std::lock_guard lock{s.mutex};
+  auto at = s.mapped.upper_bound(address);
+  require(at != s.mapped.begin());
+  --at;
+  const std::size_t offset = address - at->first;
+  require(at->second.memory && offset < at->second.size && bytes <= at->second.size - offset);
+  return {at->second.memory, offset};
+}
+
 }  // namespace cucpu::driver
 
 using namespace cucpu::driver;
@@ -154,14 +151,18 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* out, size_t size, const CUmem
 }
 
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
-  return guarded([&] { require(memory_of(handle).retire()); });
+  return guarded([&] {
+    if (MulticastObject* multicast = find_multicast(handle)) return require(multicast->retire());
+    require(memory_of(handle).retire());
+  });
 }
 
 CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags) {
   return guarded([&] {
-    Ref<PhysicalMemory> memory{&memory_of(handle)};
+    const Ref<MulticastObject> multicast{find_multicast(handle)};
+    const Ref<PhysicalMemory> memory{multicast ? nullptr : &memory_of(handle)};
     require(flags == 0 && offset == 0 && size > 0 && size % kGranularity == 0 && address % kGranularity == 0);
-    require(size <= memory->size);
+    require(size <= (multicast ? multicast->prop.size : memory->size));
     State& s = state();
     const std::lock_guard lock{s.mutex};
     auto range = s.reserved.upper_bound(address);
@@ -171,17 +172,24 @@ CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset, CUmemGenericA
     const auto next = s.mapped.lower_bound(address);
     require(next == s.mapped.end() || next->first >= address + size);
     if (next != s.mapped.begin()) require(std::prev(next)->first + std::prev(next)->second.size <= address);
-    require(mmap(reinterpret_cast<void*>(address), size, PROT_NONE, MAP_SHARED | MAP_FIXED, memory->fd,
-                 static_cast<off_t>(offset)) != MAP_FAILED,
-            CUDA_ERROR_OUT_OF_MEMORY);
+    if (multicast)
+      multicast->map(address, size);
+    else
+      require(mmap(reinterpret_cast<void*>(address), size, PROT_NONE, MAP_SHARED | MAP_FIXED, memory->fd,
+                   static_cast<off_t>(offset)) != MAP_FAILED,
+              CUDA_ERROR_OUT_OF_MEMORY);
     auto record = std::make_shared<Allocation>();
     record->base = address;
     record->size = size;
     record->kind = MemoryKind::mapped;
-    record->device = memory->prop.location.type == CU_MEM_LOCATION_TYPE_DEVICE ? memory->prop.location.id : -1;
-    record->handle_types = memory->prop.requestedHandleTypes;
+    if (multicast) {
+      record->device = multicast->first_device();
+    } else {
+      record->device = memory->prop.location.type == CU_MEM_LOCATION_TYPE_DEVICE ? memory->prop.location.id : -1;
+      record->handle_types = memory->prop.requestedHandleTypes;
+    }
     MemoryMap::instance().insert(record);
-    s.mapped.emplace(address, Mapping{size, std::move(memory), {}});
+    s.mapped.emplace(address, Mapping{size, memory, multicast, {}});
   });
 }
 
@@ -192,6 +200,7 @@ CUresult cuMemUnmap(CUdeviceptr address, size_t size) {
     const std::lock_guard lock{s.mutex};
     for (const auto& at : mappings(s, address, size)) {
       MemoryMap::instance().take_out(at->first);
+      if (at->second.multicast) at->second.multicast->unmap(at->first);
       AddressSpace::instance().decommit(at->first, at->second.size);
       s.mapped.erase(at);
     }
@@ -276,6 +285,7 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* out, void* ad
     require(at != s.mapped.begin());
     --at;
     require(reinterpret_cast<std::uintptr_t>(address) - at->first < at->second.size);
+    require(static_cast<bool>(at->second.memory));
     PhysicalMemory& memory = *at->second.memory;
     // A handle of its own, on the same file: each handle is released once.
     const int fd = fcntl(memory.fd, F_DUPFD_CLOEXEC, 3);

@@ -44,6 +44,9 @@ struct KernelInfo {
   std::uint32_t target = 0;                 ///< 90 for .target sm_90
 };
 
+/// A .texref or .surfref variable: 64 bits that hold the handle of a texture or surface object.
+enum class ReferenceKind : std::uint8_t { none, texture, surface };
+
 /// A .global or .const variable of a loaded module.
 struct Variable {
   std::string name;
@@ -51,6 +54,7 @@ struct Variable {
   std::size_t size;
   bool constant;
   bool managed;
+  ReferenceKind reference = ReferenceKind::none;
 };
 
 /// Where a module's variables live: the device memory of the context it is loaded into. Implemented by the driver layer.
@@ -137,6 +141,8 @@ class Launch {
 struct Hooks {
   std::function<std::string(std::uintptr_t)> describe_address;  ///< nearest allocation, for fault reports
   std::function<void(std::string_view)> print;                  ///< device printf; default: standard output
+  /// multimem instructions: the addresses (at most `room`) of the copies behind a multicast address; 0 when it is none.
+  std::function<unsigned(std::uintptr_t address, std::uintptr_t* copies, unsigned room)> multicast;
 };
 void set_hooks(Hooks);
 

@@ -102,7 +102,8 @@ LoadedModule::LoadedModule(std::span<const std::string_view> ptx, const LoadOpti
                   std::min<std::size_t>(variable.data.size(), variable.size));
     if (variable.visible)
       variables_.push_back(
-          {variable.name, address, variable.size, variable.constant, variable.managed});
+          {variable.name, address, variable.size, variable.constant, variable.managed,
+           variable.reference});
   }
 
   // Functions whose address is taken exist once, before any kernel: an address in a variable must

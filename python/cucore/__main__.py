@@ -29,8 +29,11 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("program", nargs=argparse.REMAINDER, metavar="PROGRAM ...", help="a .py file or any executable")
 
     coverage = commands.add_parser("coverage", help="how much of each API works on the CPU device")
-    coverage.add_argument("--missing", action="store_true", help="name the functions that are not there, with the reason")
+    coverage.add_argument(
+        "--missing", action="store_true", help="name the functions that are not there, with the reason"
+    )
     coverage.add_argument("--json", action="store_true", help="print JSON for programs")
+    coverage.add_argument("--page", action="store_true", help="print the whole page, as Markdown")
 
     commands.add_parser("demo", help="compile a CUDA C++ kernel, run it, check it")
     return top
@@ -51,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.command == "coverage":
         from .coverage import coverage
 
-        return coverage(missing=arguments.missing, as_json=arguments.json)
+        return coverage(missing=arguments.missing, as_json=arguments.json, page=arguments.page)
     from .demo import demo
 
     return demo()

@@ -14,8 +14,11 @@ def facts() -> dict[str, Any]:
     return result
 
 
-def coverage(missing: bool = False, as_json: bool = False) -> int:
+def coverage(missing: bool = False, as_json: bool = False, page: bool = False) -> int:
     try:
+        if page:
+            print((Path(__file__).parent / "coverage.md").read_text(), end="")
+            return 0
         table = facts()
     except FileNotFoundError:
         print("cucore coverage: this build has no CPU device, so there is nothing to count", file=sys.stderr)
@@ -30,4 +33,16 @@ def coverage(missing: bool = False, as_json: bool = False) -> int:
         if missing:
             for function, reason in sorted(absent.items()):
                 print(f"    {function:<48} {reason or 'not written yet'}")
+        else:
+            for reason, functions in by_reason(absent).items():
+                shown = functions[0] if len(functions) == 1 else f"{functions[0]} and {len(functions) - 1} more"
+                print(f"    {shown}: {reason}")
     return 0
+
+
+def by_reason(absent: dict[str, str]) -> dict[str, list[str]]:
+    """Why -> the functions that are not there for it, in alphabetical order."""
+    result: dict[str, list[str]] = {}
+    for function, reason in sorted(absent.items()):
+        result.setdefault(reason or "not written yet", []).append(function)
+    return result

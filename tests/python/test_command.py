@@ -45,8 +45,20 @@ def test_coverage_counts_the_driver_functions() -> None:
     done = cucore("coverage", "--json")
     assert done.returncode == 0, done.stderr
     driver = json.loads(done.stdout)["driver"]
-    assert "cuLaunchKernel" in driver["implemented"] and len(driver["implemented"]) > 300
+    assert "cuLaunchKernel" in driver["implemented"]
     assert "driver" in cucore("coverage", "--missing").stdout
+
+
+@pytest.mark.cpu_only
+def test_nine_of_ten_driver_functions_work_and_the_others_say_why_not() -> None:
+    driver = json.loads(cucore("coverage", "--json").stdout)["driver"]
+    there, absent = driver["implemented"], driver["missing"]
+    assert len(there) >= 0.9 * (len(there) + len(absent))
+    assert [name for name, reason in absent.items() if not reason] == []
+    listed, page = cucore("coverage", "--missing").stdout, cucore("coverage", "--page").stdout
+    for name, reason in absent.items():
+        assert f"{name} " in listed and reason in listed
+        assert f"`{name}`" in page and reason in page
 
 
 def test_the_demo_checks_its_result() -> None:

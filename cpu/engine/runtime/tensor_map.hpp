@@ -9,7 +9,7 @@ namespace cucpu {
 inline constexpr char kTensorMapMagic[4] = {'c', 'u', 't', 'm'};
 
 struct TensorMap {
-  enum Mode : std::uint8_t { tiled = 0, im2col = 1 };
+  enum Mode : std::uint8_t { tiled = 0, im2col = 1, im2col_w = 2, im2col_w128 = 3 };
   char magic[4];
   std::uint8_t mode, rank, element, type;          ///< element: bytes; type: CUtensorMapDataType
   std::uint8_t interleave, swizzle, fill, unused;  ///< the CUtensorMap* enums

@@ -177,12 +177,9 @@ Face cube_face(float x, float y, float z) {
   return f;
 }
 
-}  // namespace
-
-std::uint64_t cucpu_rt_texture(std::uint64_t object, std::uint32_t config, std::uint32_t layer,
-                               std::uint32_t xb, std::uint32_t yb, std::uint32_t zb) {
-  if (object == 0) cucpu_rt_trap(700);
-  const TextureObject& t = *reinterpret_cast<const TextureObject*>(object);
+/// One fetch from one level.
+Texel sample(const TextureObject& t, std::uint32_t config, std::uint32_t layer, std::uint32_t xb,
+             std::uint32_t yb, std::uint32_t zb) {
   const std::uint32_t shape = config & cucpu::kTextureShape;
   Texel v;
   if ((config & cucpu::kTextureIntegerCoordinates) != 0) {
@@ -237,11 +234,66 @@ std::uint64_t cucpu_rt_texture(std::uint64_t object, std::uint32_t config, std::
                                      : plane(az.first);
     }
   }
+  return v;
+}
+
+/// A mipmap at a level of detail, with 8 bits of it after the point.
+Texel sample_level(const TextureObject& t, float lod, std::uint32_t config, std::uint32_t layer,
+                   std::uint32_t xb, std::uint32_t yb, std::uint32_t zb) {
+  const float last = static_cast<float>(t.level_count - 1);
+  float at = lod == lod ? lod + t.level_bias : 0.0f;
+  at = std::clamp(std::clamp(at, t.level_min, std::max(t.level_min, t.level_max)), 0.0f, last);
+  if (t.level_filter == 0)
+    return sample(t.levels[static_cast<std::uint32_t>(std::floor(at + 0.5f))], config, layer, xb,
+                  yb, zb);
+  const float low = std::floor(at);
+  const float weight = std::round((at - low) * 256.0f) / 256.0f;
+  const auto level = static_cast<std::uint32_t>(low);
+  const Texel a = sample(t.levels[level], config, layer, xb, yb, zb);
+  if (weight == 0 || a.integer) return a;
+  return mix(a, sample(t.levels[level + 1], config, layer, xb, yb, zb), weight);
+}
+
+}  // namespace
+
+std::uint64_t cucpu_rt_texture(std::uint64_t object, std::uint32_t config, std::uint32_t layer,
+                               std::uint32_t xb, std::uint32_t yb, std::uint32_t zb,
+                               std::uint32_t level) {
+  if (object == 0) cucpu_rt_trap(700);
+  const TextureObject& t = *reinterpret_cast<const TextureObject*>(object);
+  const Texel v = t.levels == nullptr
+                      ? sample(t, config, layer, xb, yb, zb)
+                      : sample_level(t, std::bit_cast<float>(level), config, layer, xb, yb, zb);
   const unsigned first = (config & cucpu::kTextureHigh) != 0 ? 2 : 0;
   const auto word = [&](unsigned k) {
     return std::uint64_t{v.integer ? v.i[k] : std::bit_cast<std::uint32_t>(v.f[k])};
   };
   return word(first) | word(first + 1) << 32;
+}
+
+std::uint32_t cucpu_rt_texture_level(std::uint64_t object, std::uint32_t config, std::uint32_t xa,
+                                     std::uint32_t ya, std::uint32_t za, std::uint32_t xb,
+                                     std::uint32_t yb, std::uint32_t zb) {
+  if (object == 0) cucpu_rt_trap(700);
+  const TextureObject& t = *reinterpret_cast<const TextureObject*>(object);
+  const std::uint32_t shape = config & cucpu::kTextureShape;
+  // How many texels of the base level a step covers; the larger of the two steps decides.
+  const auto texels = [&](std::uint32_t x, std::uint32_t y, std::uint32_t z) {
+    float dx = std::bit_cast<float>(x), dy = std::bit_cast<float>(y), dz = std::bit_cast<float>(z);
+    if (shape == cucpu::kTextureCube) {  // half the width of a face is one unit of direction
+      const float half = static_cast<float>(t.width) / 2;
+      return std::sqrt(dx * dx + dy * dy + dz * dz) * half;
+    }
+    if ((t.flags & 2) != 0) {
+      dx *= static_cast<float>(t.width), dy *= static_cast<float>(t.height);
+      dz *= static_cast<float>(t.depth);
+    }
+    if (shape == cucpu::kTexture1D) dy = 0;
+    if (shape != cucpu::kTexture3D) dz = 0;
+    return std::sqrt(dx * dx + dy * dy + dz * dz);
+  };
+  const float most = std::max(texels(xa, ya, za), texels(xb, yb, zb));
+  return std::bit_cast<std::uint32_t>(most > 0 ? std::log2(most) : -1000.0f);
 }
 
 std::uint64_t cucpu_rt_surface(std::uint64_t object, std::uint32_t config, std::uint32_t layer,
@@ -280,6 +332,7 @@ std::uint32_t cucpu_rt_texture_query(std::uint64_t object, std::uint32_t which) 
   if (object == 0) cucpu_rt_trap(700);
   const TextureObject& t = *reinterpret_cast<const TextureObject*>(object);
   const std::uint32_t answers[] = {
-      t.width, t.height, t.depth, t.layers, (t.flags & 2) != 0 ? 1u : 0u, t.format, t.channels};
-  return which < 7 ? answers[which] : 0;
+      t.width, t.height, t.depth, t.layers, (t.flags & 2) != 0 ? 1u : 0u, t.format, t.channels,
+      t.level_count};
+  return which < 8 ? answers[which] : 0;
 }

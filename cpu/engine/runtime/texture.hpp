@@ -23,6 +23,12 @@ struct TextureObject {
   std::uint32_t filter = 0;              ///< CUfilter_mode: 0 point, 1 linear
   std::uint32_t flags = 0;               ///< CU_TRSF_*: 1 read as integer, 2 normalized coordinates
   float border[4] = {0, 0, 0, 0};
+  // Mipmaps: the object itself describes the base level, `levels` each of them (the base again
+  // first). None for anything else.
+  const TextureObject* levels = nullptr;
+  std::uint32_t level_count = 1;
+  std::uint32_t level_filter = 0;  ///< CUfilter_mode between levels
+  float level_bias = 0, level_min = 0, level_max = 0;
 };
 
 // `config` of the routines below.
@@ -38,14 +44,20 @@ inline constexpr std::uint32_t kSurfaceClamp = 64, kSurfaceZero = 128, kSurfaceS
 
 extern "C" {
 /// Two components, 32 bits each, the lower one in the low half. Coordinates are the bits of floats
-/// or integers.
+/// or integers; `level` the bits of a float that only mipmaps look at.
 std::uint64_t cucpu_rt_texture(std::uint64_t object, std::uint32_t config, std::uint32_t layer,
-                               std::uint32_t x, std::uint32_t y, std::uint32_t z);
+                               std::uint32_t x, std::uint32_t y, std::uint32_t z,
+                               std::uint32_t level);
+/// The level of detail that a pair of gradients asks for: the bits of a float.
+std::uint32_t cucpu_rt_texture_level(std::uint64_t object, std::uint32_t config, std::uint32_t xa,
+                                     std::uint32_t ya, std::uint32_t za, std::uint32_t xb,
+                                     std::uint32_t yb, std::uint32_t zb);
 /// The address of `bytes` bytes of a surface; x counts bytes. Outside: a trap, the nearest texel,
 /// or a place that reads as zero.
 std::uint64_t cucpu_rt_surface(std::uint64_t object, std::uint32_t config, std::uint32_t layer,
                                std::uint32_t x, std::uint32_t y, std::uint32_t z,
                                std::uint32_t bytes);
-/// 0 width, 1 height, 2 depth, 3 layers, 4 normalized coordinates, 5 format, 6 channels
+/// 0 width, 1 height, 2 depth, 3 layers, 4 normalized coordinates, 5 format, 6 channels,
+/// 7 levels
 std::uint32_t cucpu_rt_texture_query(std::uint64_t object, std::uint32_t which);
 }

@@ -22,18 +22,21 @@ std::uint32_t shape_config(const Instruction& i) {
 
 }  // namespace
 
+/// An object's handle, or what the driver wrote into a texture or surface reference (a 64-bit
+/// variable that holds such a handle).
+Value* FunctionTranslator::texture_handle(const Operand& handle) {
+  if (handle.kind != Kind::global) return read(handle, Type::b64);
+  auto* l = b.CreateAlignedLoad(b.getInt64Ty(),
+                                b.CreateIntToPtr(address_of(handle), b.getPtrTy()), llvm::Align(8));
+  mark(l, Space::global);
+  return l;
+}
+
 /// Handle, layer and three coordinates of `[handle, {coordinates}]`.
 FunctionTranslator::Coordinates FunctionTranslator::coordinates(const Operand& address,
                                                                 std::uint32_t config) {
   Coordinates c{};
-  const Operand& handle = address.parts[0];
-  if (handle.kind != Kind::reg && handle.kind != Kind::integer) {
-    error(handle.where,
-          "texture and surface references are not supported: use objects (64-bit handles)");
-    c.object = b.getInt64(0);
-  } else {
-    c.object = read(handle, Type::b64);
-  }
+  c.object = texture_handle(address.parts[0]);
   const Operand& last = address.parts.back();
   std::vector<Value*> v;
   if (address.parts.size() < 2) {
@@ -59,10 +62,26 @@ void FunctionTranslator::texture_fetch(const Instruction& i, std::uint32_t confi
   if (d.kind != Kind::vector || d.parts.size() != 4 || i.types[0] == Type::f16x2) {
     return error(d.where, "only fetches of four 32-bit components are supported");
   }
+  // .level names its level of detail, .grad two steps of the coordinates; all else is the base.
+  Value* level = b.getInt32(0);
+  if (i.has(Mod::level) && i.operands.size() > 2) level = read(i.operands[2], Type::b32);
+  if (i.has(Mod::grad)) {
+    llvm::SmallVector<Value*, 8> steps{c.object, b.getInt32(config)};
+    for (unsigned k = 2; k < 4; ++k) {
+      const Operand& o = i.operands[k];
+      for (unsigned n = 0; n < 3; ++n) {
+        const bool there = o.kind == Kind::vector ? n < o.parts.size() : n == 0;
+        steps.push_back(!there ? b.getInt32(0)
+                               : read(o.kind == Kind::vector ? o.parts[n] : o, Type::b32));
+      }
+    }
+    level = call_routine("texture_level", b.getInt32Ty(), steps, false);
+  }
   for (unsigned half = 0; half < 2; ++half) {
     const std::uint32_t flags = config | (half == 1 ? kTextureHigh : 0);
-    llvm::SmallVector<Value*, 6> args{c.object, b.getInt32(flags), c.layer, c.x, c.y, c.z};
-    llvm::SmallVector<llvm::Type*, 6> types;
+    llvm::SmallVector<Value*, 7> args{c.object, b.getInt32(flags), c.layer, c.x,
+                                      c.y,      c.z,               level};
+    llvm::SmallVector<llvm::Type*, 7> types;
     for (Value* a : args) types.push_back(a->getType());
     Value* pair =
         b.CreateCall(module.marker("cucpu_rt_texture", b.getInt64Ty(), types, Effect::reads), args);
@@ -71,7 +90,6 @@ void FunctionTranslator::texture_fetch(const Instruction& i, std::uint32_t confi
   }
 }
 
-// Levels are taken as level 0: mipmapped textures are not there yet.
 void FunctionTranslator::emit_tex(const Instruction& i) { texture_fetch(i, shape_config(i)); }
 
 void FunctionTranslator::emit_tld4(const Instruction& i) {
@@ -125,9 +143,10 @@ void FunctionTranslator::emit_texture_query(const Instruction& i) {
                          : i.has(Mod::depth)             ? 2
                          : i.has(Mod::array_size)        ? 3
                          : i.has(Mod::normalized_coords) ? 4
-                                                         : 7;
-  if (which == 7) return error(i.where, "this query is not supported");
-  Value* object = read(i.operands[1].parts[0], Type::b64);
+                         : i.has(Mod::num_mipmap_levels) ? 7
+                                                         : 8;
+  if (which == 8) return error(i.where, "this query is not supported");
+  Value* object = texture_handle(i.operands[1].parts[0]);
   write(i.operands[0],
         call_routine("texture_query", b.getInt32Ty(), {object, b.getInt32(which)}, false));
 }

@@ -140,6 +140,7 @@ class FunctionTranslator {
     Value *object, *layer, *x, *y, *z;
   };
   Coordinates coordinates(const Operand& address, std::uint32_t config);
+  Value* texture_handle(const Operand& handle);
   void texture_fetch(const Instruction& i, std::uint32_t config);
   Value* surface_pointer(const Instruction& i, const Operand& address, unsigned bytes, bool store);
 

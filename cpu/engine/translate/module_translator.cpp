@@ -255,6 +255,8 @@ void ModuleTranslator::describe_variables(Translation& result) {
     m.align = v.align;
     m.constant = v.space == Space::constant;
     m.managed = v.managed;
+    if (v.type == Type::texref) m.reference = ReferenceKind::texture;
+    if (v.type == Type::surfref) m.reference = ReferenceKind::surface;
     m.visible = v.linkage != ptx::Linkage::internal || number == 0;
     m.data = v.data;
     for (const ptx::Relocation& r : v.relocations) {

@@ -35,6 +35,7 @@ struct ModuleVariable {
   std::uint64_t size = 0;
   std::uint32_t align = 1;
   bool constant = false, managed = false;
+  ReferenceKind reference = ReferenceKind::none;
   bool visible = false;  ///< found by name through the driver API (everything but internal symbols
                          ///< of linked-in modules)
   std::vector<std::uint8_t> data;  ///< initial value, `size` bytes; empty: zeros

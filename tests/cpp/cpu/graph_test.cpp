@@ -292,4 +292,55 @@ TEST_F(Graphs, PrintThemselves) {
   std::remove(path.c_str());
 }
 
+struct Changes {
+  std::vector<CUgraphNode> nodes;
+  CUresult answer = CUDA_SUCCESS;
+};
+
+CUresult note_change(void* data, CUgraphNode node, const CUgraphNodeParams* before, const CUgraphNodeParams* after,
+                     CUgraphRecaptureStatus status) {
+  auto& changes = *static_cast<Changes*>(data);
+  EXPECT_EQ(before->type, after->type);
+  EXPECT_EQ(CU_GRAPH_RECAPTURE_ELIGIBLE_FOR_UPDATE, status);
+  changes.nodes.push_back(node);
+  return changes.answer;
+}
+
+TEST_F(Graphs, AreCapturedAgainWithOtherParameters) {
+  kernel("append");  // loaded before a capture
+  const auto capture = [&](List values) {
+    for (const unsigned value : values) EXPECT_OK(launch(kernel("append"), 1, stream_, address(log_), value));
+  };
+  ASSERT_OK(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  capture({1, 2, 3});
+  CUgraph graph = nullptr, again = nullptr;
+  ASSERT_OK(cuStreamEndCapture(stream_, &graph));
+  CUgraphExec exec = nullptr;
+  ASSERT_OK(cuGraphInstantiate(&exec, graph, 0));
+
+  Changes changes;
+  ASSERT_OK(cuStreamBeginRecaptureToGraph(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, graph, note_change, &changes));
+  capture({1, 5, 3});
+  ASSERT_OK(cuStreamEndCapture(stream_, &again));
+  EXPECT_EQ(graph, again);
+  EXPECT_EQ(1u, changes.nodes.size());
+  CUgraphExecUpdateResultInfo info{};
+  ASSERT_OK(cuGraphExecUpdate(exec, graph, &info));
+  run(exec);
+  EXPECT_EQ((List{1, 5, 3}), logged());
+
+  ASSERT_OK(cuStreamBeginRecaptureToGraph(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, graph, nullptr, nullptr));
+  capture({1, 5});
+  EXPECT_EQ(CUDA_ERROR_GRAPH_RECAPTURE_FAILURE, cuStreamEndCapture(stream_, &again));  // a node is missing
+
+  ASSERT_OK(cuStreamBeginRecaptureToGraph(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, graph, nullptr, nullptr));
+  EXPECT_EQ(CUDA_ERROR_GRAPH_RECAPTURE_FAILURE, cuMemsetD32Async(address(log_), 0, 1, stream_));  // another kind
+  EXPECT_EQ(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(stream_, &again));
+
+  changes.answer = CUDA_ERROR_INVALID_VALUE;
+  ASSERT_OK(cuStreamBeginRecaptureToGraph(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, graph, note_change, &changes));
+  EXPECT_EQ(CUDA_ERROR_GRAPH_RECAPTURE_FAILURE, launch(kernel("append"), 1, stream_, address(log_), 8u));
+  EXPECT_EQ(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(stream_, &again));
+}
+
 }  // namespace

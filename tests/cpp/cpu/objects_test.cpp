@@ -3,6 +3,7 @@
 #include <numeric>
 #include <string>
 
+#include "engine/runtime/texture.hpp"
 #include "support.hpp"
 
 namespace {
@@ -161,6 +162,105 @@ TEST_F(Objects, LogsSayWhatWentWrong) {
   EXPECT_NE(std::string::npos, std::string{text}.find("told to fail"));
   EXPECT_NE(std::string::npos, heard.find("told to fail"));
   ASSERT_OK(cuLogsUnregisterCallback(callback));
+}
+
+TEST_F(Objects, ManagedMemoryOfAPoolIsPrefetchedAndFound) {
+  CUmemPoolProps props{};
+  props.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED;
+  props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  CUmemoryPool pool = nullptr;
+  ASSERT_OK(cuMemPoolCreate(&pool, &props));
+  CUdeviceptr memory = 0;
+  ASSERT_OK(cuMemAllocFromPoolAsync(&memory, 1 << 16, pool, nullptr));
+  unsigned managed = 0;
+  ASSERT_OK(cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, memory));
+  EXPECT_EQ(1u, managed);
+  CUmemLocation device{};
+  device.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  ASSERT_OK(cuMemPrefetchAsync(memory, 1 << 16, device, 0, nullptr));
+  ASSERT_OK(cuStreamSynchronize(nullptr));
+  CUmemLocation found[4] = {};
+  ASSERT_OK(cuMemGetLocationInfo(memory, 1 << 16, 1 << 14, 0, found));
+  for (const CUmemLocation& place : found) EXPECT_EQ(CU_MEM_LOCATION_TYPE_DEVICE, place.type);
+  CUmemLocation host{};
+  host.type = CU_MEM_LOCATION_TYPE_HOST;
+  ASSERT_OK(cuMemPrefetchAsync(memory, 1 << 16, host, 0, nullptr));
+  ASSERT_OK(cuStreamSynchronize(nullptr));
+  ASSERT_OK(cuMemGetLocationInfo(memory, 1 << 16, 1 << 16, 4096, found));
+  EXPECT_EQ(CU_MEM_LOCATION_TYPE_HOST, found[0].type);
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemGetLocationInfo(memory, 1 << 16, 0, 0, found));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemGetLocationInfo(memory, 1 << 16, 1 << 17, 0, found));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemGetLocationInfo(memory, 1 << 20, 1 << 16, 0, found));
+  ASSERT_OK(cuMemFreeAsync(memory, nullptr));
+  ASSERT_OK(cuMemPoolDestroy(pool));
+}
+
+TEST_F(Objects, TheProfilerIsInitializedForNothing) {
+  ASSERT_OK(cuProfilerInitialize("config", "output", CU_OUT_CSV));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuProfilerInitialize(nullptr, "output", CU_OUT_CSV));
+}
+
+TEST_F(Objects, ViewsNarrowLevelsAndLayers) {
+  CUDA_ARRAY3D_DESCRIPTOR desc{};
+  desc.Width = desc.Height = 16;
+  desc.Depth = 4;
+  desc.Format = CU_AD_FORMAT_UNSIGNED_INT32;
+  desc.NumChannels = 1;
+  desc.Flags = CUDA_ARRAY3D_LAYERED;
+  CUmipmappedArray mipmap = nullptr;
+  ASSERT_OK(cuMipmappedArrayCreate(&mipmap, &desc, 5));
+  CUDA_RESOURCE_DESC resource{};
+  resource.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
+  resource.res.mipmap.hMipmappedArray = mipmap;
+  CUDA_TEXTURE_DESC texture{};
+  texture.flags = CU_TRSF_NORMALIZED_COORDINATES;
+  CUDA_RESOURCE_VIEW_DESC view{};
+  view.format = CU_RES_VIEW_FORMAT_UINT_4X8;
+  view.width = view.height = 16;
+  view.depth = 4;
+  view.firstMipmapLevel = 1, view.lastMipmapLevel = 3;
+  view.firstLayer = 1, view.lastLayer = 2;
+  CUtexObject object = 0;
+  ASSERT_OK(cuTexObjectCreate(&object, &resource, &texture, &view));
+  const auto& state = *reinterpret_cast<const cucpu::TextureObject*>(object);
+  EXPECT_EQ(8u, state.width);
+  EXPECT_EQ(3u, state.level_count);
+  EXPECT_EQ(2u, state.layers);
+  EXPECT_EQ(4u, state.channels);
+  ASSERT_OK(cuTexObjectDestroy(object));
+  view.lastLayer = 4;
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuTexObjectCreate(&object, &resource, &texture, &view));
+  view.lastLayer = 2;
+  view.lastMipmapLevel = 5;
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuTexObjectCreate(&object, &resource, &texture, &view));
+  view.lastMipmapLevel = 3;
+  view.format = CU_RES_VIEW_FORMAT_FLOAT_2X32;  // elements of another size
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuTexObjectCreate(&object, &resource, &texture, &view));
+  view.format = CU_RES_VIEW_FORMAT_UNSIGNED_BC1;
+  view.width = view.height = 64;
+  EXPECT_EQ(CUDA_ERROR_NOT_SUPPORTED, cuTexObjectCreate(&object, &resource, &texture, &view));
+  texture.flags = 0;
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuTexObjectCreate(&object, &resource, &texture, nullptr));  // mipmaps are normalized
+  ASSERT_OK(cuMipmappedArrayDestroy(mipmap));
+}
+
+TEST_F(Objects, WideTensorMapsHaveOneBox) {
+  CUdeviceptr memory = 0;
+  ASSERT_OK(cuMemAlloc(&memory, 1 << 16));
+  alignas(64) CUtensorMap map;
+  const cuuint64_t dims[] = {64, 16, 8, 2}, strides[] = {128, 2048, 16384};
+  const cuuint32_t steps[] = {1, 1, 1, 1};
+  const auto encode = [&](cuuint32_t rank, CUtensorMapIm2ColWideMode mode) {
+    return cuTensorMapEncodeIm2colWide(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, rank, reinterpret_cast<void*>(memory), dims,
+                                       strides, -1, -1, 64, 32, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, mode,
+                                       CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+                                       CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  };
+  EXPECT_OK(encode(4, CU_TENSOR_MAP_IM2COL_WIDE_MODE_W));
+  EXPECT_OK(encode(4, CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, encode(2, CU_TENSOR_MAP_IM2COL_WIDE_MODE_W));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, encode(4, static_cast<CUtensorMapIm2ColWideMode>(2)));
+  ASSERT_OK(cuMemFree(memory));
 }
 
 }  // namespace

@@ -20,6 +20,8 @@ inline constexpr char kKernels[] = R"(
 .target sm_90
 .address_size 64
 .visible .global .u32 table[16];
+.visible .global .texref picture;
+.visible .global .surfref canvas;
 .visible .entry noop() { ret; }
 .visible .entry add(.param .u64 p, .param .u32 n) { ret; }
 .visible .entry store(.param .u64 p, .param .u32 v) { ret; }

@@ -1,0 +1,127 @@
+// cuMemBatchDecompressAsync, and Snappy.
+#include "api/decompress.hpp"
+
+#include <cstdint>
+#include <vector>
+
+#include "api/capture.hpp"
+#include "api/context.hpp"
+#include "api/guard.hpp"
+#include "api/memory.hpp"
+#include "exec/ops.hpp"
+
+namespace cucpu::driver {
+
+/// A length, then elements: literals, or copies of what came before.
+std::optional<std::size_t> snappy_decompress(std::span<const unsigned char> in,
+                                             std::span<unsigned char> out) {
+  std::size_t at = 0, to = 0;
+  std::uint64_t total = 0;
+  for (unsigned shift = 0;; shift += 7) {
+    if (at == in.size() || shift > 28) return std::nullopt;
+    const unsigned char byte = in[at++];
+    total |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
+    if (!(byte & 0x80)) break;
+  }
+  if (total > out.size()) return std::nullopt;
+  const auto number = [&](unsigned bytes)
+      -> std::size_t {  // little-endian; the caller has checked that they are there
+    std::size_t value = 0;
+    for (unsigned i = 0; i < bytes; ++i) value |= static_cast<std::size_t>(in[at + i]) << (8 * i);
+    at += bytes;
+    return value;
+  };
+  while (at < in.size()) {
+    const unsigned char tag = in[at++];
+    const unsigned kind = tag & 3;
+    std::size_t length, distance = 0;
+    if (kind == 0) {
+      length = tag >> 2;
+      if (length >= 60) {
+        const auto bytes = static_cast<unsigned>(length) - 59;
+        if (in.size() - at < bytes) return std::nullopt;
+        length = number(bytes);
+      }
+      ++length;
+      if (length > in.size() - at || length > total - to) return std::nullopt;
+      for (std::size_t i = 0; i < length; ++i) out[to++] = in[at++];
+      continue;
+    }
+    const unsigned bytes = kind == 1 ? 1 : kind == 2 ? 2 : 4;
+    if (in.size() - at < bytes) return std::nullopt;
+    distance = number(bytes);
+    length = (tag >> 2) + 1u;
+    if (kind == 1) {
+      length = ((tag >> 2) & 7u) + 4u;
+      distance |= static_cast<std::size_t>(tag >> 5) << 8;
+    }
+    if (distance == 0 || distance > to || length > total - to) return std::nullopt;
+    for (std::size_t i = 0; i < length; ++i, ++to) out[to] = out[to - distance];
+  }
+  if (to != total) return std::nullopt;
+  return to;
+}
+
+}  // namespace cucpu::driver
+
+using namespace cucpu::driver;
+
+namespace {
+
+void check(const CUmemDecompressParams& p) {
+  require(p.src && p.dst && p.srcNumBytes > 0 && p.dstNumBytes > 0);
+  require(p.algo == CU_MEM_DECOMPRESS_ALGORITHM_DEFLATE ||
+          p.algo == CU_MEM_DECOMPRESS_ALGORITHM_SNAPPY ||
+          p.algo == CU_MEM_DECOMPRESS_ALGORITHM_LZ4);
+  require_device_range(reinterpret_cast<CUdeviceptr>(p.src), p.srcNumBytes);
+  require_device_range(reinterpret_cast<CUdeviceptr>(p.dst), p.dstNumBytes);
+  if (p.dstActBytes)
+    require_device_range(reinterpret_cast<CUdeviceptr>(p.dstActBytes), sizeof *p.dstActBytes);
+}
+
+void decompress(const CUmemDecompressParams& p) {
+  const std::span<const unsigned char> in{static_cast<const unsigned char*>(p.src), p.srcNumBytes};
+  const std::span<unsigned char> out{static_cast<unsigned char*>(p.dst), p.dstNumBytes};
+  std::optional<std::size_t> bytes;
+  switch (p.algo) {
+    case CU_MEM_DECOMPRESS_ALGORITHM_DEFLATE:
+      bytes = inflate_raw(in, out);
+      break;
+    case CU_MEM_DECOMPRESS_ALGORITHM_SNAPPY:
+      bytes = snappy_decompress(in, out);
+      break;
+    default:
+      bytes = lz4_decompress_block(in, out);
+      break;
+  }
+  if (p.dstActBytes) *p.dstActBytes = static_cast<cuuint32_t>(bytes.value_or(0));
+  if (!bytes)
+    fail(CUDA_ERROR_EXTERNAL_DEVICE,
+         "cuMemBatchDecompressAsync: damaged data, or more than the destination holds");
+}
+
+}  // namespace
+
+extern "C" {
+
+CUresult cuMemBatchDecompressAsync(CUmemDecompressParams* list, size_t count, unsigned int flags,
+                                   size_t* error_index, CUstream handle) {
+  return guarded([&] {
+    require(list && count > 0 && flags == 0);
+    const Ref<Stream> stream = stream_of(handle);
+    require_not_capturing(*stream);
+    for (std::size_t i = 0; i < count; ++i) {
+      try {
+        check(list[i]);
+      } catch (...) {
+        if (error_index) *error_index = i;
+        throw;
+      }
+    }
+    stream->submit(make_object<CallOp>([jobs = std::vector(list, list + count)] {
+      for (const CUmemDecompressParams& job : jobs) decompress(job);
+    }));
+  });
+}
+
+}  // extern "C"

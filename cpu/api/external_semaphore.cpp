@@ -1,0 +1,161 @@
+// cuImportExternalSemaphore, cuSignalExternalSemaphoresAsync, cuWaitExternalSemaphoresAsync.
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "api/external.hpp"
+#include "api/guard.hpp"
+#include "exec/pool.hpp"
+
+namespace cucpu::driver {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+/// Waits for one semaphore after the other; the poller has it in between.
+class AwaitRun final : public Object, public Task {
+ public:
+  AwaitRun(Ref<AwaitOp> op, Task& parent) : op_{std::move(op)}, parent_{&parent} {
+    priority_ = parent.priority();
+  }
+
+  /// True when all have been waited for; otherwise the poller has it.
+  bool advance() {
+    for (; at_ < op_->objects.size(); ++at_) {
+      const ExternalSemaphore& semaphore = *op_->objects[at_];
+      const unsigned long long value = op_->params[at_].params.fence.value;
+      if (semaphore.try_wait(value)) continue;
+      retain();
+      Context& context = parent_->context();
+      Pool::instance().poll([&context, &semaphore,
+                             value] { return context.is_broken() || semaphore.try_wait(value); },
+                            *this);
+      return false;
+    }
+    return true;
+  }
+  void drive() noexcept override {
+    const Ref<AwaitRun> self{this};
+    release();
+    ++at_;  // the poller has waited for it
+    Task& parent = *parent_;
+    if (parent.context().is_broken()) at_ = op_->objects.size();
+    if (advance()) parent.drive();
+  }
+  Context& context() const noexcept override { return parent_->context(); }
+
+ private:
+  Ref<AwaitOp> op_;
+  Task* parent_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace
+
+Ref<ExternalSemaphore> ExternalSemaphore::import_binary(int fd) {
+  char link[64], target[64];
+  std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  const ssize_t length = readlink(link, target, sizeof target - 1);
+  require(length > 0);
+  target[length] = '\0';
+  require(std::strstr(target, "[eventfd]") != nullptr);
+  const int flags = fcntl(fd, F_GETFL);
+  require(flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0);
+  return make_object<ExternalSemaphore>(fd, static_cast<std::atomic<unsigned long long>*>(nullptr));
+}
+
+Ref<ExternalSemaphore> ExternalSemaphore::import_timeline(int fd) {
+  struct stat info;
+  require(fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
+          info.st_size >= static_cast<off_t>(sizeof(unsigned long long)));
+  void* p = mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  require(p != MAP_FAILED);
+  return make_object<ExternalSemaphore>(fd, static_cast<std::atomic<unsigned long long>*>(p));
+}
+
+ExternalSemaphore::~ExternalSemaphore() {
+  if (counter_) munmap(static_cast<void*>(counter_), kPage);
+  close(fd_);
+}
+
+void ExternalSemaphore::signal(unsigned long long value) const {
+  if (!counter_) {
+    const std::uint64_t one = 1;
+    if (write(fd_, &one, sizeof one) != sizeof one) fail(CUDA_ERROR_OPERATING_SYSTEM);
+    return;
+  }
+  unsigned long long now = counter_->load();
+  while (now < value && !counter_->compare_exchange_weak(now, value)) {
+  }
+}
+
+bool ExternalSemaphore::try_wait(unsigned long long value) const {
+  if (counter_) return counter_->load() >= value;
+  std::uint64_t taken = 0;
+  return read(fd_, &taken, sizeof taken) == sizeof taken;
+}
+
+template <>
+Progress SignalOp::run(Task&) {
+  for (std::size_t i = 0; i < objects.size(); ++i) objects[i]->signal(params[i].params.fence.value);
+  return Progress::done;
+}
+
+template <>
+Progress AwaitOp::run(Task& task) {
+  const auto run = make_object<AwaitRun>(Ref<AwaitOp>{this}, task);
+  return run->advance() ? Progress::done : Progress::pending;
+}
+
+}  // namespace cucpu::driver
+
+using namespace cucpu::driver;
+
+extern "C" {
+
+CUresult cuImportExternalSemaphore(CUexternalSemaphore* out,
+                                   const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC* desc) {
+  return guarded([&] {
+    require(out && desc && desc->flags == 0);
+    current_context();
+    switch (desc->type) {
+      case CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD:
+        *out = ExternalSemaphore::import_binary(desc->handle.fd)->publish();
+        return;
+      case CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_FD:
+        *out = ExternalSemaphore::import_timeline(desc->handle.fd)->publish();
+        return;
+      default:
+        require(desc->type >= CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD &&
+                desc->type <= CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_WIN32);
+        fail(CUDA_ERROR_NOT_SUPPORTED);  // Windows' and NvSci's
+    }
+  });
+}
+
+CUresult cuDestroyExternalSemaphore(CUexternalSemaphore handle) {
+  return guarded([&] {
+    current_context();
+    require(object_of<ExternalSemaphore>(handle).retire(), CUDA_ERROR_INVALID_HANDLE);
+  });
+}
+
+CUresult cuSignalExternalSemaphoresAsync(const CUexternalSemaphore* semaphores,
+                                         const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS* params,
+                                         unsigned int count, CUstream stream) {
+  return guarded(
+      [&] { submit(*stream_of(stream), make_object<SignalOp>(semaphores, params, count)); });
+}
+
+CUresult cuWaitExternalSemaphoresAsync(const CUexternalSemaphore* semaphores,
+                                       const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS* params,
+                                       unsigned int count, CUstream stream) {
+  return guarded(
+      [&] { submit(*stream_of(stream), make_object<AwaitOp>(semaphores, params, count)); });
+}
+
+}  // extern "C"

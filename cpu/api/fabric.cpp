@@ -1,0 +1,50 @@
+// cuDeviceGetClique*: which devices reach each other's memory. The devices of CUCORE_CPU_DEVICES
+// all do, by plain pointers and by multicast ones; a single device is in no clique.
+#include <algorithm>
+#include <cstring>
+
+#include "api/device.hpp"
+#include "api/guard.hpp"
+
+using namespace cucpu::driver;
+
+namespace {
+
+constexpr CUcliqueInfo kCliques[] = {{CU_CLIQUE_TYPE_UNICAST_POINTER, 0},
+                                     {CU_CLIQUE_TYPE_MULTICAST_POINTER, 0}};
+
+std::size_t clique_count() { return device_count() > 1 ? std::size(kCliques) : 0; }
+
+}  // namespace
+
+extern "C" {
+
+CUresult cuDeviceGetCliqueCount(size_t* count, CUdevice dev) {
+  return guarded([&] {
+    require(count != nullptr);
+    device_of(dev);
+    *count = clique_count();
+  });
+}
+
+CUresult cuDeviceGetCliqueInfo(CUcliqueInfo* out, size_t* count, CUdevice dev) {
+  return guarded([&] {
+    require(out && count);
+    device_of(dev);
+    *count = std::min(*count, clique_count());
+    std::copy_n(kCliques, *count, out);
+  });
+}
+
+CUresult cuDeviceGetFabricClusterUuid(CUuuid* out, CUdevice dev) {
+  return guarded([&] {
+    require(out != nullptr);
+    device_of(dev);
+    require(clique_count() > 0, CUDA_ERROR_NOT_SUPPORTED);
+    unsigned char bytes[16];
+    device_uuid(-1, bytes);  // the machine's own
+    std::memcpy(out->bytes, bytes, sizeof bytes);
+  });
+}
+
+}  // extern "C"

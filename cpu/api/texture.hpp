@@ -1,0 +1,28 @@
+// cpu/api/texture.hpp: what texture objects, surface objects and the older references to them
+// share.
+#pragma once
+
+#include <vector>
+
+#include "api/array.hpp"
+#include "engine/runtime/texture.hpp"
+
+namespace cucpu::driver {
+
+/// A description by the program, and what device code reads of it.
+struct TextureEntry {
+  cucpu::TextureObject state{};
+  std::vector<cucpu::TextureObject> levels;  ///< of mipmapped arrays
+  CUDA_RESOURCE_DESC resource{};
+  CUDA_TEXTURE_DESC texture{};
+  CUDA_RESOURCE_VIEW_DESC view{};
+  bool has_view = false, is_surface = false;
+  Ref<Object> keep;  ///< the array
+};
+
+/// Fills `state` from the descriptions. Fails with 1 for what is out of bounds, 400 for a bad
+/// array.
+void resolve_texture(TextureEntry& entry);
+void resolve_surface(TextureEntry& entry);
+
+}  // namespace cucpu::driver

@@ -1,0 +1,410 @@
+// cuTexRef*, cuSurfRef*: textures and surfaces of before there were objects. A reference is a
+// variable of a module that holds the handle of an object; every change makes that object anew,
+// behind the work that may still read the old one.
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "api/guard.hpp"
+#include "api/module.hpp"
+#include "api/texture.hpp"
+
+namespace cucpu::driver {
+namespace {
+
+constexpr std::size_t kAlignment = 512;  // CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT
+constexpr unsigned kFlags = CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES |
+                            CU_TRSF_SRGB | CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION |
+                            CU_TRSF_SEAMLESS_CUBEMAP;
+
+class TextureReference final : public Handled<TextureReference, CUtexref, Kind::texture>,
+                               public ModuleReference {
+ public:
+  /// `variable` is null for one that no module has.
+  TextureReference(Context* context, void* variable)
+      : context_{context}, variable_{static_cast<std::uint64_t*>(variable)} {
+    texture.addressMode[0] = texture.addressMode[1] = texture.addressMode[2] =
+        CU_TR_ADDRESS_MODE_CLAMP;
+  }
+  void end() noexcept override { retire(); }
+  [[nodiscard]] bool is_owned_by_module() const noexcept { return variable_ != nullptr; }
+
+  std::mutex mutex;
+  bool is_bound = false;
+  CUDA_RESOURCE_DESC resource{};
+  CUDA_TEXTURE_DESC texture{};
+  CUarray_format format = CU_AD_FORMAT_FLOAT;
+  unsigned channels = 1;
+
+  /// Makes the settings effective; leaves everything as it was when they make no sense. Call with
+  /// the lock held.
+  void apply(const CUDA_RESOURCE_DESC& r, const CUDA_TEXTURE_DESC& t, bool bound) {
+    std::unique_ptr<TextureEntry> next;
+    if (bound) {
+      next = std::make_unique<TextureEntry>();
+      next->resource = r;
+      next->texture = t;
+      // A reference may look at a mipmap without normalized coordinates until it is used.
+      if (r.resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY)
+        next->texture.flags |= CU_TRSF_NORMALIZED_COORDINATES;
+      resolve_texture(*next);
+    }
+    if (variable_) {
+      if (context_->is_live) context_->synchronize();  // kernels in flight read the old one
+      *variable_ = next ? reinterpret_cast<std::uint64_t>(&next->state) : 0;
+    }
+    entry_ = std::move(next);
+    resource = r;
+    texture = t;
+    is_bound = bound;
+  }
+  void bind(const CUDA_RESOURCE_DESC& r) { apply(r, texture, true); }
+  template <class F>
+  void set(F change) {
+    CUDA_TEXTURE_DESC t = texture;
+    change(t);
+    apply(resource, t, is_bound);
+  }
+
+ private:
+  Ref<Context> context_;
+  std::uint64_t* variable_;
+  std::unique_ptr<TextureEntry> entry_;
+};
+
+class SurfaceReference final : public Handled<SurfaceReference, CUsurfref, Kind::surface>,
+                               public ModuleReference {
+ public:
+  SurfaceReference(Context* context, void* variable)
+      : context_{context}, variable_{static_cast<std::uint64_t*>(variable)} {}
+  void end() noexcept override { retire(); }
+  std::mutex mutex;
+  CUarray array = nullptr;
+
+  void bind(CUarray handle) {
+    auto next = std::make_unique<TextureEntry>();
+    next->resource.resType = CU_RESOURCE_TYPE_ARRAY;
+    next->resource.res.array.hArray = handle;
+    resolve_surface(*next);
+    if (context_->is_live) context_->synchronize();
+    *variable_ = reinterpret_cast<std::uint64_t>(&next->state);
+    entry_ = std::move(next);
+    array = handle;
+  }
+
+ private:
+  Ref<Context> context_;
+  std::uint64_t* variable_;
+  std::unique_ptr<TextureEntry> entry_;
+};
+
+TextureReference& texture_of(CUtexref handle) {
+  current_context();
+  return object_of<TextureReference>(handle, CUDA_ERROR_INVALID_VALUE);
+}
+
+template <class Reference>
+auto reference_in(CUmodule handle, const char* name, cucpu::ReferenceKind kind) {
+  require(name != nullptr);
+  current_context();
+  LoadedModule& module = object_of<LoadedModule>(handle);
+  const cucpu::Variable* variable = module.code().find_variable(name);
+  require(variable && variable->reference == kind, CUDA_ERROR_NOT_FOUND);
+  return static_cast<Reference&>(module.reference(*variable,
+                                                  [&]() -> LoadedModule::Reference {
+                                                    auto made = make_object<Reference>(
+                                                        module.context(), variable->address);
+                                                    made->publish();
+                                                    return {made, made.get()};
+                                                  }))
+      .handle();
+}
+
+/// Reads under the reference's lock.
+template <class F>
+CUresult read(CUtexref handle, const void* out, F f) {
+  return guarded([&] {
+    require(out != nullptr);
+    TextureReference& r = texture_of(handle);
+    const std::lock_guard lock{r.mutex};
+    f(r);
+  });
+}
+
+template <class F>
+CUresult change(CUtexref handle, F f) {
+  return guarded([&] {
+    TextureReference& r = texture_of(handle);
+    const std::lock_guard lock{r.mutex};
+    f(r);
+  });
+}
+
+bool is_filter(CUfilter_mode mode) {
+  return mode == CU_TR_FILTER_MODE_POINT || mode == CU_TR_FILTER_MODE_LINEAR;
+}
+
+}  // namespace
+}  // namespace cucpu::driver
+
+using namespace cucpu::driver;
+
+extern "C" {
+
+CUresult cuModuleGetTexRef(CUtexref* out, CUmodule module, const char* name) {
+  return guarded([&] {
+    require(out != nullptr);
+    *out = reference_in<TextureReference>(module, name, cucpu::ReferenceKind::texture);
+  });
+}
+
+CUresult cuModuleGetSurfRef(CUsurfref* out, CUmodule module, const char* name) {
+  return guarded([&] {
+    require(out != nullptr);
+    *out = reference_in<SurfaceReference>(module, name, cucpu::ReferenceKind::surface);
+  });
+}
+
+CUresult cuTexRefCreate(CUtexref* out) {
+  return guarded([&] {
+    require(out != nullptr);
+    *out = make_object<TextureReference>(&current_context(), nullptr)->publish();
+  });
+}
+
+CUresult cuTexRefDestroy(CUtexref handle) {
+  return guarded([&] {
+    TextureReference& r = texture_of(handle);
+    require(!r.is_owned_by_module() && r.retire());
+  });
+}
+
+CUresult cuTexRefSetArray(CUtexref handle, CUarray array, unsigned int flags) {
+  return change(handle, [&](TextureReference& r) {
+    require(flags == CU_TRSA_OVERRIDE_FORMAT);
+    CUDA_RESOURCE_DESC resource{};
+    resource.resType = CU_RESOURCE_TYPE_ARRAY;
+    resource.res.array.hArray = array;
+    r.bind(resource);
+    const auto& desc = object_of<Array>(array).desc;
+    r.format = desc.Format;
+    r.channels = desc.NumChannels;
+  });
+}
+
+CUresult cuTexRefSetMipmappedArray(CUtexref handle, CUmipmappedArray array, unsigned int flags) {
+  return change(handle, [&](TextureReference& r) {
+    require(flags == CU_TRSA_OVERRIDE_FORMAT);
+    CUDA_RESOURCE_DESC resource{};
+    resource.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
+    resource.res.mipmap.hMipmappedArray = array;
+    r.bind(resource);
+    const auto& desc = object_of<MipmappedArray>(array).desc;
+    r.format = desc.Format;
+    r.channels = desc.NumChannels;
+  });
+}
+
+CUresult cuTexRefSetAddress(size_t* offset, CUtexref handle, CUdeviceptr address, size_t bytes) {
+  return change(handle, [&](TextureReference& r) {
+    // Fetches begin at an aligned address; the program adds what is between that and its own.
+    const std::size_t beyond = address % kAlignment;
+    require(address != 0 && bytes > 0 && (offset || beyond == 0));
+    CUDA_RESOURCE_DESC resource{};
+    resource.resType = CU_RESOURCE_TYPE_LINEAR;
+    resource.res.linear.devPtr = address - beyond;
+    resource.res.linear.format = r.format;
+    resource.res.linear.numChannels = r.channels;
+    resource.res.linear.sizeInBytes = bytes + beyond;
+    r.bind(resource);
+    if (offset) *offset = beyond;
+  });
+}
+
+CUresult cuTexRefSetAddress2D(CUtexref handle, const CUDA_ARRAY_DESCRIPTOR* desc,
+                              CUdeviceptr address, size_t pitch) {
+  return change(handle, [&](TextureReference& r) {
+    require(desc && address % kAlignment == 0);
+    CUDA_RESOURCE_DESC resource{};
+    resource.resType = CU_RESOURCE_TYPE_PITCH2D;
+    auto& p = resource.res.pitch2D;
+    p.devPtr = address, p.format = desc->Format, p.numChannels = desc->NumChannels;
+    p.width = desc->Width, p.height = desc->Height, p.pitchInBytes = pitch;
+    r.bind(resource);
+    r.format = desc->Format;
+    r.channels = desc->NumChannels;
+  });
+}
+
+CUresult cuTexRefSetFormat(CUtexref handle, CUarray_format format, int channels) {
+  return change(handle, [&](TextureReference& r) {
+    require(format_bytes(format) > 0 && (channels == 1 || channels == 2 || channels == 4));
+    r.format = format;
+    r.channels = static_cast<unsigned>(channels);
+    if (r.is_bound && r.resource.resType == CU_RESOURCE_TYPE_LINEAR) {
+      CUDA_RESOURCE_DESC resource = r.resource;
+      resource.res.linear.format = format;
+      resource.res.linear.numChannels = r.channels;
+      r.bind(resource);
+    }
+  });
+}
+
+CUresult cuTexRefSetAddressMode(CUtexref handle, int dim, CUaddress_mode mode) {
+  return change(handle, [&](TextureReference& r) {
+    require(dim >= 0 && dim < 3 && mode >= CU_TR_ADDRESS_MODE_WRAP &&
+            mode <= CU_TR_ADDRESS_MODE_BORDER);
+    r.set([&](CUDA_TEXTURE_DESC& t) { t.addressMode[dim] = mode; });
+  });
+}
+
+CUresult cuTexRefSetFilterMode(CUtexref handle, CUfilter_mode mode) {
+  return change(handle, [&](TextureReference& r) {
+    require(is_filter(mode));
+    r.set([&](CUDA_TEXTURE_DESC& t) { t.filterMode = mode; });
+  });
+}
+
+CUresult cuTexRefSetMipmapFilterMode(CUtexref handle, CUfilter_mode mode) {
+  return change(handle, [&](TextureReference& r) {
+    require(is_filter(mode));
+    r.set([&](CUDA_TEXTURE_DESC& t) { t.mipmapFilterMode = mode; });
+  });
+}
+
+CUresult cuTexRefSetMipmapLevelBias(CUtexref handle, float bias) {
+  return change(handle, [&](TextureReference& r) {
+    r.set([&](CUDA_TEXTURE_DESC& t) { t.mipmapLevelBias = bias; });
+  });
+}
+
+CUresult cuTexRefSetMipmapLevelClamp(CUtexref handle, float low, float high) {
+  return change(handle, [&](TextureReference& r) {
+    r.set([&](CUDA_TEXTURE_DESC& t) { t.minMipmapLevelClamp = low, t.maxMipmapLevelClamp = high; });
+  });
+}
+
+CUresult cuTexRefSetMaxAnisotropy(CUtexref handle, unsigned int most) {
+  return change(handle, [&](TextureReference& r) {
+    r.set([&](CUDA_TEXTURE_DESC& t) { t.maxAnisotropy = std::clamp(most, 1u, 16u); });
+  });
+}
+
+CUresult cuTexRefSetBorderColor(CUtexref handle, float* color) {
+  return change(handle, [&](TextureReference& r) {
+    require(color != nullptr);
+    r.set([&](CUDA_TEXTURE_DESC& t) { std::memcpy(t.borderColor, color, sizeof t.borderColor); });
+  });
+}
+
+CUresult cuTexRefSetFlags(CUtexref handle, unsigned int flags) {
+  return change(handle, [&](TextureReference& r) {
+    require((flags & ~kFlags) == 0);
+    r.set([&](CUDA_TEXTURE_DESC& t) { t.flags = flags; });
+  });
+}
+
+CUresult cuTexRefGetAddress(CUdeviceptr* out, CUtexref handle) {
+  return read(handle, out, [&](TextureReference& r) {
+    require(r.is_bound && (r.resource.resType == CU_RESOURCE_TYPE_LINEAR ||
+                           r.resource.resType == CU_RESOURCE_TYPE_PITCH2D));
+    *out = r.resource.resType == CU_RESOURCE_TYPE_LINEAR ? r.resource.res.linear.devPtr
+                                                         : r.resource.res.pitch2D.devPtr;
+  });
+}
+
+CUresult cuTexRefGetArray(CUarray* out, CUtexref handle) {
+  return read(handle, out, [&](TextureReference& r) {
+    require(r.is_bound && r.resource.resType == CU_RESOURCE_TYPE_ARRAY);
+    *out = r.resource.res.array.hArray;
+  });
+}
+
+CUresult cuTexRefGetMipmappedArray(CUmipmappedArray* out, CUtexref handle) {
+  return read(handle, out, [&](TextureReference& r) {
+    require(r.is_bound && r.resource.resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY);
+    *out = r.resource.res.mipmap.hMipmappedArray;
+  });
+}
+
+CUresult cuTexRefGetAddressMode(CUaddress_mode* out, CUtexref handle, int dim) {
+  return read(handle, out, [&](TextureReference& r) {
+    require(dim >= 0 && dim < 3);
+    *out = r.texture.addressMode[dim];
+  });
+}
+
+CUresult cuTexRefGetFilterMode(CUfilter_mode* out, CUtexref handle) {
+  return read(handle, out, [&](TextureReference& r) { *out = r.texture.filterMode; });
+}
+
+CUresult cuTexRefGetFormat(CUarray_format* format, int* channels, CUtexref handle) {
+  return read(handle, format, [&](TextureReference& r) {
+    require(channels != nullptr);
+    *format = r.format;
+    *channels = static_cast<int>(r.channels);
+  });
+}
+
+CUresult cuTexRefGetMipmapFilterMode(CUfilter_mode* out, CUtexref handle) {
+  return read(handle, out, [&](TextureReference& r) { *out = r.texture.mipmapFilterMode; });
+}
+
+CUresult cuTexRefGetMipmapLevelBias(float* out, CUtexref handle) {
+  return read(handle, out, [&](TextureReference& r) { *out = r.texture.mipmapLevelBias; });
+}
+
+CUresult cuTexRefGetMipmapLevelClamp(float* low, float* high, CUtexref handle) {
+  return read(handle, low, [&](TextureReference& r) {
+    require(high != nullptr);
+    *low = r.texture.minMipmapLevelClamp;
+    *high = r.texture.maxMipmapLevelClamp;
+  });
+}
+
+CUresult cuTexRefGetMaxAnisotropy(int* out, CUtexref handle) {
+  return read(handle, out,
+              [&](TextureReference& r) { *out = static_cast<int>(r.texture.maxAnisotropy); });
+}
+
+CUresult cuTexRefGetBorderColor(float* out, CUtexref handle) {
+  return read(handle, out, [&](TextureReference& r) {
+    std::memcpy(out, r.texture.borderColor, sizeof r.texture.borderColor);
+  });
+}
+
+CUresult cuTexRefGetFlags(unsigned int* out, CUtexref handle) {
+  return read(handle, out, [&](TextureReference& r) { *out = r.texture.flags; });
+}
+
+CUresult cuSurfRefSetArray(CUsurfref handle, CUarray array, unsigned int flags) {
+  return guarded([&] {
+    require(flags == 0);
+    current_context();
+    auto& r = object_of<SurfaceReference>(handle, CUDA_ERROR_INVALID_VALUE);
+    const std::lock_guard lock{r.mutex};
+    r.bind(array);
+  });
+}
+
+CUresult cuSurfRefGetArray(CUarray* out, CUsurfref handle) {
+  return guarded([&] {
+    require(out != nullptr);
+    current_context();
+    auto& r = object_of<SurfaceReference>(handle, CUDA_ERROR_INVALID_VALUE);
+    const std::lock_guard lock{r.mutex};
+    require(r.array != nullptr);
+    *out = r.array;
+  });
+}
+
+CUresult cuParamSetTexRef(CUfunction function, int unit, CUtexref handle) {
+  return guarded([&] {
+    function_of(function);
+    texture_of(handle);
+    require(unit ==
+            CU_PARAM_TR_DEFAULT);  // a reference is found by its name: there is nothing to set
+  });
+}
+
+}  // extern "C"
