@@ -74,7 +74,6 @@ LoadedModule::LoadedModule(std::span<const std::string_view> ptx, const LoadOpti
       optimization_{options.optimization},
       memory_{memory},
       cache_{settings_.cache ? settings_.cache_folder : "", settings_.cache_limit} {
-  const auto modules = parse(ptx, options);
   std::string source;
   for (const std::string_view text : ptx)
     source += std::to_string(text.size()) + ":" + std::string{text};
@@ -82,13 +81,15 @@ LoadedModule::LoadedModule(std::span<const std::string_view> ptx, const LoadOpti
   if (settings_.dump_ptx) dump_text(settings_, source_digest_.substr(0, 16) + ".ptx", source);
 
   llvm::LLVMContext context;
-  std::vector<const ptx::Module*> pointers;
-  for (const auto& module : modules) pointers.push_back(module.get());
-  Translation translation = translate(pointers, context);
-  {
+  Translation translation;
+  in_compiler(options.name, source, settings_, [&] {
+    const auto modules = parse(ptx, options);
+    std::vector<const ptx::Module*> pointers;
+    for (const auto& module : modules) pointers.push_back(module.get());
+    translation = translate(pointers, context);
     llvm::raw_string_ostream out{bitcode_};
     llvm::WriteBitcodeToFile(*translation.module, out);
-  }
+  });
 
   Placed placed{memory_, allocations_};
   for (const ModuleVariable& variable : translation.variables) {
@@ -118,7 +119,7 @@ LoadedModule::LoadedModule(std::span<const std::string_view> ptx, const LoadOpti
              function.hasAddressTaken(nullptr, false, true, true);
   if (taken) {
     auto functions = std::make_shared<PointedAt>();
-    functions->object = compile_functions(bitcode_, wanted, optimization_);
+    functions->object = compile_functions(bitcode_, wanted, optimization_, settings_);
     const std::vector<std::string>& names = functions->object.names;
     if (!names.empty()) {
       functions->linked = LinkedCode::link(functions->object.object, symbols_, names);

@@ -19,6 +19,8 @@
 #include "cpu/engine/jit/host.hpp"
 #include "cpu/engine/jit/lower.hpp"
 #include "cpu/engine/jit/optimize.hpp"
+#include "cpu/engine/jit/wrong_space.hpp"
+#include "cpu/engine/run/protect.hpp"
 #ifdef CUCPU_SIMT
 #include "cpu/engine/simt/vectorize.hpp"
 #endif
@@ -28,21 +30,10 @@ namespace {
 
 using namespace llvm;
 
-/// Errors of LLVM become exceptions; left alone, it prints them and ends the process.
+/// Errors of LLVM become exceptions; left alone, it prints them and ends the process. Only inside protect().
 class Guarded {
  public:
   explicit Guarded(LLVMContext& context) : context_{context} {
-    static const bool installed = [] {
-      // Another user of the same LLVM in this process keeps LLVM's own behaviour: returning from
-      // here ends the process.
-      install_fatal_error_handler([](void*, const char* reason, bool) {
-        if (depth() > 0) throw std::runtime_error{std::string{"code generation failed: "} + reason};
-        std::fprintf(stderr, "LLVM ERROR: %s\n", reason);
-      });
-      return true;
-    }();
-    static_cast<void>(installed);
-    ++depth();
     context_.setDiagnosticHandlerCallBack(
         [](const DiagnosticInfo* info, void* text) {
           if (info->getSeverity() != DS_Error) return;
@@ -53,7 +44,6 @@ class Guarded {
         },
         &errors_);
   }
-  ~Guarded() { --depth(); }
   Guarded(const Guarded&) = delete;
   Guarded& operator=(const Guarded&) = delete;
   void check() const {
@@ -61,10 +51,6 @@ class Guarded {
   }
 
  private:
-  static int& depth() {
-    static thread_local int depth = 0;
-    return depth;
-  }
   LLVMContext& context_;
   std::string errors_;
 };
@@ -146,7 +132,9 @@ int level_of(int optimization) { return optimization <= 0 ? 0 : optimization == 
 
 }  // namespace
 
-std::optional<ObjectCode> compile_kernel(const CompileJob& job, const Settings& settings) try {
+namespace {
+
+std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Settings& settings) {
   Stopwatch watch;
   LLVMContext context;
   const Guarded guarded{context};
@@ -157,6 +145,7 @@ std::optional<ObjectCode> compile_kernel(const CompileJob& job, const Settings& 
   isolate(*kernel);
   kernel = module->getFunction(job.kernel);
   ObjectCode code;
+  trap_wrong_spaces(*module);
   code.assumed = check_alignment(*module, job.aligned);
   dump(settings.dump_thread, settings, job.kernel + ".thread.ll", *module);
   const double prepared = watch.lap();
@@ -233,14 +222,10 @@ std::optional<ObjectCode> compile_kernel(const CompileJob& job, const Settings& 
     report(settings, "kernel " + job.kernel + ": " + path + times);
   }
   return code;
-} catch (const LoadError&) {
-  throw;
-} catch (const std::exception& error) {
-  throw LoadError{218, "kernel " + job.kernel + ": " + error.what()};
 }
 
-FunctionsObject compile_functions(std::string_view bitcode, std::span<const std::string> also,
-                                  int optimization) try {
+FunctionsObject compile_functions_unprotected(std::string_view bitcode, std::span<const std::string> also,
+                                              int optimization) {
   LLVMContext context;
   const Guarded guarded{context};
   const auto target = make_target_machine(optimization);
@@ -248,6 +233,7 @@ FunctionsObject compile_functions(std::string_view bitcode, std::span<const std:
   FunctionsObject result;
   result.names = isolate_functions(*module, also);
   if (result.names.empty()) return result;
+  trap_wrong_spaces(*module);
   check_alignment(*module, false);
   lower_functions(*module);
   verify(*module, "lowering");
@@ -257,10 +243,44 @@ FunctionsObject compile_functions(std::string_view bitcode, std::span<const std:
   result.object = emit_object(*module, target.get());
   guarded.check();
   return result;
+}
+
+}  // namespace
+
+void in_compiler(const std::string& what, std::string_view input, const Settings& settings,
+             const std::function<void()>& work) try {
+  static const bool installed = [] {
+    // Another user of the same LLVM in this process keeps LLVM's own behaviour: returning from here ends the process.
+    install_fatal_error_handler([](void*, const char* reason, bool) {
+      crash(reason);
+      std::fprintf(stderr, "LLVM ERROR: %s\n", reason);
+    });
+    return true;
+  }();
+  static_cast<void>(installed);
+  protect(work);
 } catch (const LoadError&) {
   throw;
+} catch (const Crashed& crashed) {
+  const std::string kept = keep_reproducer(settings, what, input, crashed.what());
+  throw LoadError{218, what + ": the compiler failed: " + crashed.what() +
+                           (kept.empty() ? "" : "; what it was given is kept in " + kept)};
 } catch (const std::exception& error) {
-  throw LoadError{218, std::string{"device functions: "} + error.what()};
+  throw LoadError{218, what + ": " + error.what()};
+}
+
+std::optional<ObjectCode> compile_kernel(const CompileJob& job, const Settings& settings) {
+  std::optional<ObjectCode> code;
+  in_compiler("kernel " + job.kernel, job.bitcode, settings, [&] { code = compile_unprotected(job, settings); });
+  return code;
+}
+
+FunctionsObject compile_functions(std::string_view bitcode, std::span<const std::string> also, int optimization,
+                                  const Settings& settings) {
+  FunctionsObject functions;
+  in_compiler("device functions", bitcode, settings,
+          [&] { functions = compile_functions_unprotected(bitcode, also, optimization); });
+  return functions;
 }
 
 // ---- the form on disk ----

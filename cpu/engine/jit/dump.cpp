@@ -8,6 +8,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "cpu/engine/jit/compile.hpp"
+#include "cpu/engine/jit/disk_cache.hpp"
+
 namespace cucpu {
 
 void dump_text(const Settings& settings, const std::string& name, std::string_view text) {
@@ -26,6 +29,21 @@ void dump(bool wanted, const Settings& settings, const std::string& name,
   llvm::raw_string_ostream out{text};
   out << module;
   dump_text(settings, name, out.str());
+}
+
+std::string keep_reproducer(const Settings& settings, const std::string& what, std::string_view input,
+                            const std::string& reason) noexcept try {
+  if (settings.cache_folder.empty()) return {};
+  const std::filesystem::path folder = std::filesystem::path{settings.cache_folder} / "crashes";
+  std::filesystem::create_directories(folder);
+  std::filesystem::permissions(folder, std::filesystem::perms::owner_all);
+  const std::filesystem::path path = folder / (digest(input).substr(0, 16) + (input.starts_with("BC") ? ".bc" : ".ptx"));
+  std::ofstream{path, std::ios::binary} << input;
+  std::ofstream{std::filesystem::path{path}.replace_extension(".txt")}
+      << what << "\n" << reason << "\n" << compiler_identity() << "\n";
+  return path;
+} catch (...) {
+  return {};
 }
 
 void report(const Settings& settings, const std::string& line) {

@@ -87,9 +87,39 @@ bool mark_spins(Function& function) {
 
 }  // namespace
 
+namespace {
+
+/// Functions too large to be inlined where they are called: inlining every call of a chain of them would grow without bound.
+SmallPtrSet<Function*, 8> oversized_functions(Module& module) {
+  constexpr std::uint64_t kMost = 200'000, kSmall = 1'000;  // instructions
+  SmallPtrSet<Function*, 8> found;
+  DenseMap<Function*, std::uint64_t> sizes;  // with everything inlined
+  CallGraph graph{module};
+  for (auto scc = scc_begin(&graph); !scc.isAtEnd(); ++scc) {  // callees first
+    for (CallGraphNode* node : *scc) {
+      Function* function = node->getFunction();
+      if (!function || function->isDeclaration()) continue;
+      const auto total = [&] {
+        std::uint64_t sum = function->getInstructionCount();
+        for (const auto& [call, callee] : *node)
+          if (Function* other = callee->getFunction(); other && !found.contains(other)) sum += sizes.lookup(other);
+        return sum;
+      };
+      if (total() > kMost)
+        for (const auto& [call, callee] : *node)
+          if (Function* other = callee->getFunction(); other && sizes.lookup(other) > kSmall) found.insert(other);
+      sizes[function] = total();
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
 void isolate(Function& kernel) {
   Module& module = *kernel.getParent();
   const auto recursive = recursive_functions(module);
+  const auto oversized = oversized_functions(module);
   for (Function& function : module) {
     if (function.isDeclaration()) continue;
     if (&function == &kernel) {
@@ -105,7 +135,8 @@ void isolate(Function& kernel) {
       function.setLinkage(GlobalValue::InternalLinkage);
       function.removeFnAttr(Attribute::NoInline);
       function.removeFnAttr(Attribute::OptimizeNone);
-      if (!recursive.contains(&function)) function.addFnAttr(Attribute::AlwaysInline);
+      if (!recursive.contains(&function) && !oversized.contains(&function))
+        function.addFnAttr(Attribute::AlwaysInline);
     }
   }
   run_module_passes(module, nullptr, [](ModulePassManager& passes) {

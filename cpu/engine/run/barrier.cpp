@@ -45,6 +45,9 @@ std::uint64_t arrive(std::uint32_t id, std::uint32_t threads, bool predicate, bo
   Block& block = *self.block;
   if (id >= 16)
     worker.trap(719, nullptr, "barrier " + std::to_string(id) + " does not exist: there are 16");
+  if (threads % 32 != 0)
+    worker.trap(715, nullptr,
+                "a barrier of " + std::to_string(threads) + " threads: not a multiple of the warp size");
   Barrier& barrier = block.barriers[id];
   if (barrier.arrived == 0) ++block.pending_barriers;
   if (threads != 0) barrier.expected = threads;

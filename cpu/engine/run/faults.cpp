@@ -10,12 +10,13 @@
 #include <mutex>
 #include <utility>
 
+#include "cpu/engine/run/protect.hpp"
 #include "cpu/engine/run/worker.hpp"
 
 namespace cucpu {
 namespace {
 
-constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
+constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT};
 struct sigaction g_previous[NSIG];
 std::mutex g_mutex;
 __attribute__((tls_model("initial-exec"))) thread_local bool t_chaining = false;
@@ -45,6 +46,7 @@ void chain(int signal, siginfo_t* info, void* context) {
 }
 
 void handle(int signal, siginfo_t* info, void* context) {
+  crash_by_signal(signal, info->si_code > 0 ? info->si_addr : nullptr);  // does not return from the compiler's threads
   Worker* worker = Worker::running();
   if (!worker || worker->in_host_call || info->si_code <= 0) return chain(signal, info, context);
 
@@ -177,10 +179,15 @@ void Worker::trap(int code, const void* pc, std::string text) {
 }
 
 void Worker::report_fault() {
-  const FiberFault fault = std::exchange(fault_, FiberFault{});
+  FiberFault fault = std::exchange(fault_, FiberFault{});
   in_host_call = false;
   if (fault.cancelled) return;  // whoever asked has said why
   const Code& code = grid_->code();
+  const auto shared = reinterpret_cast<std::uintptr_t>(current_->block->context.shared);
+  constexpr std::uintptr_t kReach = std::uintptr_t{1} << 32;
+  const bool in_shared = fault.has_address && !fault.stack_overflow && fault.address - shared < kReach;
+  // As an H200 answers: the window for shared addresses is 16 MiB, and beyond it the instruction itself is wrong.
+  if (in_shared && fault.code == 700 && fault.address - shared >= (std::uintptr_t{1} << 24)) fault.code = 715;
   std::string text = "kernel " + code.kernel + ": " + name_of_fault(fault);
   if (fault.has_address && !fault.stack_overflow)
     text += text_of(" at 0x%llx", static_cast<unsigned long long>(fault.address));
@@ -189,9 +196,7 @@ void Worker::report_fault() {
     if (const std::string line = code.line_of(fault.pc); !line.empty()) text += ", " + line;
   }
   text += ", " + describe_thread(*current_, code.block != nullptr);
-  const auto shared = reinterpret_cast<std::uintptr_t>(current_->block->context.shared);
-  constexpr std::uintptr_t kReach = std::uintptr_t{1} << 32;
-  if (fault.has_address && !fault.stack_overflow && fault.address - shared < kReach) {
+  if (in_shared) {
     text += text_of("; offset %llu of shared memory, where the block has %u bytes",
                     static_cast<unsigned long long>(fault.address - shared),
                     current_->block->context.shared_bytes);

@@ -110,7 +110,7 @@ void FunctionTranslator::layout_params() {
         {static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(v.size), v.align});
     offset += v.size;
   }
-  param_bytes = static_cast<std::uint32_t>(offset);
+  param_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(offset, UINT32_MAX));
 }
 
 // Shared memory of a kernel: first what device functions use (the same place in every kernel that
@@ -168,6 +168,15 @@ void FunctionTranslator::layout_variables() {
             ptx::cat(".", ptx::name_of(v.space), " variables inside functions are not supported"));
     }
   }
+  // What a GPU's assembler says of the same text.
+  const auto most = [&](std::uint64_t bytes, std::uint64_t limit, const char* what) {
+    if (bytes > limit)
+      error(source.where, ptx::cat("'", source.name, "' uses too much ", what, ": ", std::to_string(bytes),
+                                   " bytes, at most ", std::to_string(limit)));
+  };
+  most(shared, 48 << 10, "shared memory");
+  most(local_bytes, 512 << 10, "local memory");
+  if (source.entry) most(param_bytes, 32764, "parameter space");
   static_shared_bytes = shared;
   dynamic_shared_offset_ = align_to(shared, dynamic_align);
 }

@@ -31,7 +31,7 @@ inline std::string bitcode_of(const std::string& text) {
 struct Compiled {
   explicit Compiled(const std::string& text, std::vector<SymbolAddress> symbols = {}) {
     const std::string bitcode = bitcode_of(text);
-    const FunctionsObject pointed_at = compile_functions(bitcode, {}, 4);
+    const FunctionsObject pointed_at = compile_functions(bitcode, {}, 4, Settings{});
     if (!pointed_at.names.empty()) {
       functions = LinkedCode::link(pointed_at.object, symbols, pointed_at.names);
       for (std::size_t i = 0; i < pointed_at.names.size(); ++i)
