@@ -91,7 +91,7 @@ namespace {
 
 /// Functions too large to be inlined where they are called: inlining every call of a chain of them would grow without bound.
 SmallPtrSet<Function*, 8> oversized_functions(Module& module) {
-  constexpr std::uint64_t kMost = 200'000, kSmall = 1'000;  // instructions
+  constexpr std::uint64_t kMost = 20'000, kSmall = 1'000;  // instructions
   SmallPtrSet<Function*, 8> found;
   DenseMap<Function*, std::uint64_t> sizes;  // with everything inlined
   CallGraph graph{module};
