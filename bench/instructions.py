@@ -52,9 +52,10 @@ def count(build: Path, names: list[str], folder: Path) -> tuple[dict[str, float]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode != 0:
         raise SystemExit(f"the counted run failed:\n{done.stderr[-3000:]}")
-    skipped = json.loads(done.stdout[done.stdout.index('{"results"') :])["skipped"]
+    skipped = json.loads(done.stdout[done.stdout.index('{"skipped"') :])["skipped"]
     totals: dict[str, int] = {}
-    for path in sorted(folder.glob("counts*")):
+    dumps = sorted(folder.glob("counts.*"), key=lambda path: int(path.suffix[1:]))
+    for path in dumps:
         head = path.read_text(errors="replace")
         trigger = re.search(r"^desc: Trigger: Client Request: (.*)$", head, re.MULTILINE)
         total = re.search(r"^(?:summary|totals): (\d+)", head, re.MULTILINE)

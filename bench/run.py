@@ -1,11 +1,13 @@
 """Runs every benchmark of what a call costs, all sides interleaved in one run, and prints ratios.
 
-    python bench/run.py [--rounds N] [--json FILE] [--svg FILE] [--build FOLDER] [--null] [--only NAME...]
+    python bench/run.py [--slices N] [--json FILE] [--svg FILE] [--build FOLDER] [--null] [--only NAME...]
 
 Sides: `driver` (the C API), `C++` (our library), `ours` (our Python packages), `NVIDIA` (their Python packages, where they are
 installed; found in the interpreter's own site-packages behind ours), and on a GPU `CuPy`, `Triton` and `numba-cuda` where they
-can be imported. Each round runs every side once, in a process of its own. `--null` runs above a driver that does nothing: what
-is left is what our layers cost.
+can be imported. Every side is a process that waits to be asked. For every call the sides measure one short batch after the
+other, many times: processors change their clock from one moment to the next, and so all sides see the same moments. Shown is
+the tenth percentile (the fast clock) with the median beside it. `--null` runs above a driver that does nothing: what is left
+is what our layers cost.
 """
 
 from __future__ import annotations
@@ -15,16 +17,19 @@ import json
 import math
 import os
 import platform
+import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 Side = tuple[list[str], dict[str, str]]  # command, environment
+Samples = dict[str, dict[str, list[float]]]  # side, call, nanoseconds of every batch
+LONGEST = 1.5  # seconds for one call, all sides together, once each has been measured three times
 
 # Goals on a GPU in nanoseconds: beyond the C call (+) or whole. From the project's speed table.
 GOALS = {
@@ -37,10 +42,6 @@ COLOURS = {
     "numba-cuda": "#937860",
 }  # fmt: skip
 MODULES = ("cuda.core", "cuda.bindings.driver", "cuda.bindings.runtime", "cuda.pathfinder")
-
-
-def output_of(done: subprocess.CompletedProcess[str]) -> Any:
-    return json.loads(done.stdout[done.stdout.index('{"results"') :])
 
 
 def sides(build: Path, device: str, null: bool) -> tuple[dict[str, Side], dict[str, str]]:
@@ -74,7 +75,7 @@ def sides(build: Path, device: str, null: bool) -> tuple[dict[str, Side], dict[s
         missing["NVIDIA"] = (probe.stderr.strip().splitlines() or ["only our packages are on the path"])[-1]
     for side in ("CuPy", "Triton", "numba-cuda"):
         command = [sys.executable, str(HERE / "python/others.py"), side]
-        probe = subprocess.run([*command, "(none)"], env=without, capture_output=True, text=True)
+        probe = subprocess.run([*command, "(none)"], env=without, capture_output=True, text=True, stdin=subprocess.DEVNULL)
         if probe.returncode == 0:
             result[side] = (command, without)
         else:
@@ -83,43 +84,104 @@ def sides(build: Path, device: str, null: bool) -> tuple[dict[str, Side], dict[s
 
 
 def import_time(module: str, environment: dict[str, str]) -> float:
-    """Milliseconds that importing a module adds to a bare interpreter: best of several, since only noise adds."""
+    """Milliseconds of processor time that importing a module adds to a bare interpreter: the least of several runs."""
 
     def best(code: str) -> float:
         times = []
-        for _ in range(7):
-            start = time.perf_counter()
+        for _ in range(5):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
             subprocess.run([sys.executable, "-c", code], env=environment, check=True, cwd="/", stderr=subprocess.DEVNULL)
-            times.append(time.perf_counter() - start)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
         return min(times) * 1e3
 
     return best(f"import {module}") - best("pass")
 
 
-def measure(chosen: dict[str, Side], rounds: int, only: list[str]) -> tuple[dict[str, dict[str, list[float]]], dict[str, str]]:
-    """Side -> call -> the median of every round; and what was left out."""
-    samples: dict[str, dict[str, list[float]]] = {side: {} for side in chosen}
+class Process:
+    """A side that measures when asked."""
+
+    def __init__(self, command: list[str], environment: dict[str, str]) -> None:
+        self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 (lives as long as the process)
+        self.process = subprocess.Popen(
+            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True
+        )
+        self.rows: list[str] = []
+        self.skipped: dict[str, str] = {}
+
+    def line(self) -> str:
+        assert self.process.stdout is not None
+        text = self.process.stdout.readline()
+        if not text:
+            self.errors.seek(0)
+            raise EOFError(f"ended with {self.process.wait()}: {self.errors.read()[-1500:]}")
+        return text
+
+    def start(self) -> None:
+        text = self.line()
+        while not text.startswith('{"rows"'):
+            text = self.line()
+        first = json.loads(text)
+        self.rows, self.skipped = first["rows"], first["skipped"]
+
+    def ask(self, name: str) -> float:
+        assert self.process.stdin is not None
+        self.process.stdin.write(name + "\n")
+        self.process.stdin.flush()
+        return float(self.line())
+
+    def stop(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def measure(chosen: dict[str, Side], slices: int, only: list[str]) -> tuple[Samples, dict[str, str]]:
+    """Side -> call -> nanoseconds of every batch; and what was left out."""
+    samples: Samples = {side: {} for side in chosen}
     left_out: dict[str, str] = {}
-    for number in range(rounds):
-        for side, (command, environment) in chosen.items():
-            print(f"round {number + 1} of {rounds}: {side:<10}", end="\r", file=sys.stderr, flush=True)
-            python = side not in ("driver", "C++")
-            done = subprocess.run(command + (only if python else []), env=environment, capture_output=True, text=True)
-            if done.returncode != 0:
-                left_out[side] = f"ended with {done.returncode}: {done.stderr[-1500:]}"
-                continue
-            output = output_of(done)
-            for name, values in output["results"].items():
-                if not only or name in only:
-                    samples[side].setdefault(name, []).append(statistics.median(values))
-            for name, reason in output["skipped"].items():
-                left_out[f"{side}: {name}"] = reason
+    running: dict[str, Process] = {}
+    for side, (command, environment) in chosen.items():
+        python = side not in ("driver", "C++")
+        running[side] = Process(command + (only if python else []), environment)
+    for side, process in list(running.items()):
+        try:
+            process.start()
+        except EOFError as error:
+            left_out[side] = str(error)
+            del running[side]
+            continue
+        left_out |= {f"{side}: {name}": reason for name, reason in process.skipped.items()}
+    order = list(dict.fromkeys(name for side in ("ours", "driver") if side in running for name in running[side].rows))
+    for number, name in enumerate(only or order):
+        print(f"{number + 1} of {len(only or order)}: {name:<28}", end="\r", file=sys.stderr, flush=True)
+        started = time.monotonic()
+        for turn in range(slices):
+            if turn >= 3 and time.monotonic() - started > LONGEST:
+                break
+            for side, process in list(running.items()):
+                if name not in process.rows:
+                    continue
+                try:
+                    samples[side].setdefault(name, []).append(process.ask(name))
+                except EOFError as error:
+                    left_out[side] = str(error)
+                    del running[side]
+    for process in running.values():
+        process.stop()
     return samples, left_out
 
 
+def fast(values: list[float]) -> float:
+    """The tenth percentile: what a call costs while the processor runs at its fast clock and nothing disturbs."""
+    return sorted(values)[len(values) // 10]
+
+
 def spread(values: list[float]) -> float:
-    middle = statistics.median(values)
-    return (max(values) - min(values)) / middle * 100 if middle else 0.0
+    """From the tenth to the ninetieth percentile, in percent."""
+    ordered = sorted(values)
+    low, high = ordered[len(ordered) // 10], ordered[len(ordered) * 9 // 10]
+    return (high - low) / low * 100 if low else 0.0
 
 
 def verdict(name: str, row: dict[str, float]) -> str:
@@ -130,16 +192,17 @@ def verdict(name: str, row: dict[str, float]) -> str:
     return goal + (" met" if value <= float(goal.lstrip("+")) else " missed")
 
 
-def print_table(samples: dict[str, dict[str, list[float]]], chosen: list[str]) -> dict[str, dict[str, float]]:
-    """The rows in print: nanoseconds per side with the spread over rounds, differences and ratios."""
+def print_table(samples: Samples, chosen: list[str]) -> dict[str, dict[str, float]]:
+    """The rows in print: nanoseconds per side (fast clock, median), differences and ratios of the fast ones."""
     names = list(dict.fromkeys(name for side in ("ours", "driver") for name in samples.get(side, {})))
-    head = f"{'call':<24}" + "".join(f"{side:>16}" for side in chosen) + f"{'ours-driver':>13}"
+    head = f"{'call':<24}" + "".join(f"{side:>18}" for side in chosen) + f"{'ours-driver':>13}"
     print(head + f"{'NVIDIA/ours':>13}{'goal':>14}")
     rows = {}
     for name in names:
-        row = {side: statistics.median(samples[side][name]) for side in chosen if samples[side].get(name)}
+        row = {side: fast(samples[side][name]) for side in chosen if samples[side].get(name)}
         cells = "".join(
-            f"{row[side]:>10.0f} ±{spread(samples[side][name]):3.0f}%" if side in row else f"{'':>16}" for side in chosen
+            f"{row[side]:>9.0f} ({statistics.median(samples[side][name]):>6.0f})" if side in row else f"{'':>18}"
+            for side in chosen
         )
         beyond = f"{row['ours'] - row['driver']:>13.0f}" if {"ours", "driver"} <= row.keys() else f"{'':>13}"
         ratio = f"{row['NVIDIA'] / row['ours']:>13.2f}" if {"ours", "NVIDIA"} <= row.keys() and row["ours"] else f"{'':>13}"
@@ -170,7 +233,7 @@ def plot(rows: dict[str, dict[str, float]], chosen: list[str]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--slices", type=int, default=20, help="how often every side measures every call")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--svg", type=Path)
     parser.add_argument("--build", type=Path)
@@ -180,13 +243,13 @@ def main() -> int:
     device = os.environ.get("CUCORE_DEVICE", "cpu")
     build = options.build or ROOT / ("build/gpu" if device == "gpu" else "build/dev")
     chosen, missing = sides(build, device, options.null)
-    samples, left_out = measure(chosen, options.rounds, options.only)
+    samples, left_out = measure(chosen, options.slices, options.only)
     where = "a driver that does nothing" if options.null else f"device {device}"
-    print(f"\n{platform.machine()}, {where}, {options.rounds} rounds, nanoseconds per call (median; spread over rounds in %)")
+    print(f"\n{platform.machine()}, {where}, {options.slices} slices: nanoseconds per call, tenth percentile (median)")
     rows = print_table(samples, list(chosen))
     imports: dict[str, dict[str, float]] = {}
     for side in ("ours", "NVIDIA"):
-        for module in MODULES if side in chosen and not options.only else ():
+        for module in MODULES if side in chosen and not options.only and not options.null else ():
             try:
                 imports.setdefault(module, {})[side] = import_time(module, chosen[side][1])
             except subprocess.CalledProcessError as error:
@@ -196,10 +259,11 @@ def main() -> int:
     for what, reason in {**missing, **left_out}.items():
         print(f"left out: {what}: {reason}")
     if options.json:
-        facts = {"machine": platform.machine(), "python": platform.python_version(), "device": where, "rounds": options.rounds}
+        facts = {"machine": platform.machine(), "python": platform.python_version(), "device": where, "slices": options.slices}
+        medians = {name: {side: statistics.median(samples[side][name]) for side in row} for name, row in rows.items()}
         spreads = {name: {side: spread(samples[side][name]) for side in row} for name, row in rows.items()}
         options.json.write_text(
-            json.dumps({"facts": facts, "calls": rows, "spread": spreads, "imports": imports, "left_out": {**missing, **left_out}}, indent=1)
+            json.dumps({"facts": facts, "calls": rows, "median": medians, "spread": spreads, "imports": imports, "left_out": {**missing, **left_out}}, indent=1)
         )
     if options.svg:
         options.svg.write_text(plot(rows, list(chosen)))

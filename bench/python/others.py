@@ -31,35 +31,34 @@ def cupy_rows(suite: Any) -> None:
     drain = stream.synchronize
     array = cupy.zeros(1 << 18, cupy.float32)
     values = (array, np.float32(1), np.int32(2), np.float64(3))
-    with stream:
-        for count in COUNTS:
-            parameters = ", ".join(KINDS[i % 4].format(i) for i in range(count))
-            kernel = cupy.RawKernel(SOURCE.format(count, parameters), f"k{count}")
-            comma = "," if count == 1 else ""
-            call = spelled_out("k((1,), (32,), ({}" + comma + "))", count, values, {"k": kernel})
-            suite.run(f"launch_{count}", lambda call=call: call, drain, batch=400)
-        event = cupy.cuda.Event(disable_timing=True)
-        suite.run("device", lambda: lambda: cupy.cuda.Device(0))
-        suite.run("event_create_close", lambda: lambda: cupy.cuda.Event(disable_timing=True), batch=300)
-        suite.run("stream_create_close", lambda: lambda: cupy.cuda.Stream(non_blocking=True), batch=100)
-        suite.run("event_record", lambda: lambda: event.record(stream), drain, batch=500)
-        suite.run("stream_wait", lambda: lambda: other.wait_event(event), other.synchronize, batch=500)
-        suite.run("event_is_done", lambda: lambda: event.done)
-        for name, size in (("4k", 4096), ("1m", 1 << 20)):
-            suite.run(f"alloc_free_{name}", lambda size=size: lambda: cupy.cuda.alloc(size), drain, batch=300)
-        small = cupy.cuda.alloc(4096)
-        suite.run("fill_4k", lambda: lambda: small.memset_async(0, 4096, stream), drain, batch=300)
-        suite.run("dlpack_export", lambda: lambda: array.__dlpack__(stream=-1))
+    stream.use()
+    for count in COUNTS:
+        parameters = ", ".join(KINDS[i % 4].format(i) for i in range(count))
+        kernel = cupy.RawKernel(SOURCE.format(count, parameters), f"k{count}")
+        call = spelled_out("k((1,), (32,), ({}))", count, values, {"k": kernel})
+        suite.run(f"launch_{count}", lambda call=call: call, drain, batch=400)
+    event = cupy.cuda.Event(disable_timing=True)
+    suite.run("device", lambda: lambda: cupy.cuda.Device(0))
+    suite.run("event_create_close", lambda: lambda: cupy.cuda.Event(disable_timing=True), batch=300)
+    suite.run("stream_create_close", lambda: lambda: cupy.cuda.Stream(non_blocking=True), batch=100)
+    suite.run("event_record", lambda: lambda: event.record(stream), drain, batch=500)
+    suite.run("stream_wait", lambda: lambda: other.wait_event(event), other.synchronize, batch=500)
+    suite.run("event_is_done", lambda: lambda: event.done)
+    for name, size in (("4k", 4096), ("1m", 1 << 20)):
+        suite.run(f"alloc_free_{name}", lambda size=size: lambda: cupy.cuda.alloc(size), drain, batch=300)
+    small = cupy.cuda.alloc(4096)
+    suite.run("fill_4k", lambda: lambda: small.memset_async(0, 4096, stream), drain, batch=300)
+    suite.run("dlpack_export", lambda: lambda: array.__dlpack__(stream=-1))
 
-        def graph_call() -> Callable[[], Any]:
-            nothing = cupy.RawKernel(SOURCE.format(0, ""), "k0")
-            stream.begin_capture()
-            for _ in range(20):
-                nothing((1,), (32,), ())
-            graph = stream.end_capture()
-            return lambda: graph.launch(stream)
+    def graph_call() -> Callable[[], Any]:
+        nothing = cupy.RawKernel(SOURCE.format(0, ""), "k0")
+        stream.begin_capture()
+        for _ in range(20):
+            nothing((1,), (32,), ())
+        graph = stream.end_capture()
+        return lambda: graph.launch(stream)
 
-        suite.run("graph_launch_20", graph_call, drain, batch=50)
+    suite.run("graph_launch_20", graph_call, drain, batch=50)
 
 
 def triton_rows(suite: Any) -> None:

@@ -65,7 +65,7 @@ for count in COUNTS:
 suite.run("launch_config", lambda: lambda: LaunchConfig(grid=1, block=32))
 suite.run("launch_config_3d", lambda: lambda: LaunchConfig(grid=(8, 8, 1), block=(32, 4, 1), shmem_size=1024))
 suite.run("get_kernel", lambda: lambda: code.get_kernel("k3"))
-suite.run("module_load", lambda: lambda: ObjectCode.from_ptx(PTX.encode()).get_kernel("k0"), batch=5, samples=5)
+suite.run("module_load", lambda: lambda: ObjectCode.from_ptx(PTX.encode()).get_kernel("k0"), batch=1)
 suite.run("stream_create_close", lambda: lambda: dev.create_stream().close(), batch=100)
 suite.run("stream_sync", lambda: lambda: stream.sync())
 event = dev.create_event()
@@ -79,15 +79,23 @@ end.sync()
 suite.run("event_elapsed", lambda: lambda: end - start)
 
 # ---- memory
-for name, size in (("4k", 4096), ("1m", 1 << 20)):
-    suite.run(f"alloc_free_{name}", lambda: lambda: dev.allocate(size, stream=stream).close(stream), drain, batch=300)
+suite.run("alloc_free_4k", lambda: lambda: dev.allocate(4096, stream=stream).close(stream), drain, batch=300)
+suite.run("alloc_free_1m", lambda: lambda: dev.allocate(1 << 20, stream=stream).close(stream), drain, batch=300)
 suite.run("fill_4k", lambda: lambda: small.fill(0, stream=stream), drain, batch=300)
 pinned = LegacyPinnedMemoryResource()
-for name, size in (("4", 4), ("1m", 1 << 20)):
+
+
+def copy_call(size: int, to_device: bool) -> Callable[[], Any]:
     host, device = pinned.allocate(size, stream=stream), dev.allocate(size, stream=stream)
-    batch = 300 if size == 4 else 20
-    suite.run(f"copy_{name}_to_device", lambda: lambda: device.copy_from(host, stream=stream), drain, batch=batch)
-    suite.run(f"copy_{name}_to_host", lambda: lambda: device.copy_to(host, stream=stream), drain, batch=batch)
+    if to_device:
+        return lambda: device.copy_from(host, stream=stream)
+    return lambda: device.copy_to(host, stream=stream)
+
+
+suite.run("copy_4_to_device", lambda: copy_call(4, True), drain, batch=300)
+suite.run("copy_4_to_host", lambda: copy_call(4, False), drain, batch=300)
+suite.run("copy_1m_to_device", lambda: copy_call(1 << 20, True), drain, batch=20)
+suite.run("copy_1m_to_host", lambda: copy_call(1 << 20, False), drain, batch=20)
 
 
 # ---- graphs
@@ -224,6 +232,6 @@ if not COUNTED:
     suite.run("view_from_numpy", lambda: lambda: StridedMemoryView.from_any_interface(host_1m, stream_ptr=-1))
     suite.run("view_from_cupy", cupy_view)
     suite.run("view_from_torch", torch_view)
-    suite.run("compile", lambda: compile_call(False), batch=3, samples=5)
+    suite.run("compile", lambda: compile_call(False), batch=1)
     suite.run("compile_cached", lambda: compile_call(True), batch=50)
 suite.finish()

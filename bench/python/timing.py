@@ -32,20 +32,18 @@ def nothing() -> None:
     pass
 
 
-def time_call(call: Call, drain: Call = nothing, batch: int = 1000, samples: int = 15) -> list[float]:
-    """Nanoseconds per call, one number per sample. `drain` runs between samples, outside the clock (a sync, say)."""
-    loop(call, min(batch, 50))
+def time_call(call: Call, drain: Call = nothing, batch: int = 1000) -> float:
+    """Nanoseconds per call over one batch. `drain` runs outside the clock (a sync, say)."""
+    loop(call, min(batch, 5))
     drain()
-    empty = min(loop(nothing, batch) for _ in range(5))
-    result = []
+    empty = min(loop(nothing, batch) for _ in range(2))
     gc.disable()
     try:
-        for _ in range(samples):
-            result.append(max(0.0, (loop(call, batch) - empty) / batch))
-            drain()
+        spent = loop(call, batch)
     finally:
         gc.enable()
-    return result
+    drain()
+    return max(0.0, (spent - empty) / batch)
 
 
 class Counter:
@@ -68,25 +66,41 @@ class Counter:
 
 
 class Suite:
-    """Collects benchmarks by name and writes them as one JSON object, so that runs of other programs can be joined."""
+    """Benchmarks by name. finish() measures what it is asked for: run.py asks all sides in turn for one short batch at a time,
+    since clocks of machines change from one moment to the next.
+
+    Asked by a name per line on standard input; answers are JSON, a line each, after a first line with the names. Without a
+    pipe it measures everything once."""
 
     def __init__(self) -> None:
         self.only = set(sys.argv[1:])
-        self.results: dict[str, list[float]] = {}
+        self.calls: dict[str, tuple[Call, Call, int]] = {}
         self.skipped: dict[str, str] = {}
         self.counter = Counter() if COUNTED else None
 
-    def run(self, name: str, make: Callable[[], Call], drain: Call = nothing, batch: int = 1000, samples: int = 15) -> None:
+    def run(self, name: str, make: Callable[[], Call], drain: Call = nothing, batch: int = 1000) -> None:
         if self.only and name not in self.only:
             return
         try:
             call = make()
             if self.counter is not None:
                 self.counter.count(name, call)
-            else:
-                self.results[name] = time_call(call, drain, batch, samples)
+                return
+            loop(call, min(batch, 50))
+            drain()
+            self.calls[name] = (call, drain, batch)
         except Exception as error:  # a package without this feature is a gap in the table, not the end of the run
             self.skipped[name] = f"{type(error).__name__}: {error}"
 
     def finish(self) -> None:
-        json.dump({"results": self.results, "skipped": self.skipped}, sys.stdout)
+        if self.counter is not None:
+            json.dump({"skipped": self.skipped}, sys.stdout)
+        elif sys.stdin.isatty() or os.environ.get("CUCORE_BENCH_ONCE") == "1":
+            for name, measured in self.calls.items():
+                print(f"{name:<28}{min(time_call(*measured) for _ in range(15)):>10.0f} ns")
+            for name, reason in self.skipped.items():
+                print(f"{name:<28} left out: {reason}")
+        else:
+            print(json.dumps({"rows": list(self.calls), "skipped": self.skipped}), flush=True)
+            for line in sys.stdin:
+                print(f"{time_call(*self.calls[line.strip()]):.1f}", flush=True)

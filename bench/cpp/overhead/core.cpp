@@ -53,12 +53,12 @@ int main() {
   suite.run("alloc_free_1m", [&] { device.allocate(1 << 20, stream).close(); }, drain, 300);
   suite.run("fill_4k", [&] { small.fill(0, stream); }, drain, 300);
   for (const std::size_t size : {std::size_t{4}, std::size_t{1} << 20}) {
-    Buffer host = Buffer::allocate(std::make_shared<LegacyPinnedMemory>(), size, stream);
-    Buffer there = device.allocate(size, stream);
+    const auto host = std::make_shared<Buffer>(Buffer::allocate(std::make_shared<LegacyPinnedMemory>(), size, stream));
+    const auto there = std::make_shared<Buffer>(device.allocate(size, stream));
     const std::string name = size == 4 ? "copy_4_to_" : "copy_1m_to_";
     const int batch = size == 4 ? 300 : 20;
-    suite.run(name + "device", [&] { there.copy_from(host, stream); }, drain, batch);
-    suite.run(name + "host", [&] { there.copy_to(host, stream); }, drain, batch);
+    suite.run(name + "device", [=, &stream] { there->copy_from(*host, stream); }, drain, batch);
+    suite.run(name + "host", [=, &stream] { there->copy_to(*host, stream); }, drain, batch);
   }
   const auto captured = [&] {
     return capture(stream, [&] { for (int i = 0; i < 20; ++i) launch(stream, config, k0); });
@@ -70,5 +70,6 @@ int main() {
   Graph graph = definition.instantiate();
   suite.run("graph_update_20", [&] { graph.update(definition); }, drain, 10);
   suite.run("graph_launch_20", [&] { graph.launch(stream); }, drain, 50);
+  suite.serve();
   return 0;
 }

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <functional>
+#include <iostream>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -27,34 +30,45 @@ inline std::string ptx() {
   return text;
 }
 
+/// Benchmarks by name, measured by serve(): one short batch at a time, as bench/run.py asks.
 class Suite {
  public:
-  /// `drain` runs between samples, outside the clock (a sync, say).
+  /// `drain` runs outside the clock (a sync, say). What the calls refer to must live until serve() returns.
   template <typename Call, typename Drain>
-  void run(const std::string& name, Call call, Drain drain, int batch = 1000, int samples = 15) {
+  void run(const std::string& name, Call call, Drain drain, int batch = 1000) {
     for (int i = 0; i < std::min(batch, 50); ++i) call();
     drain();
-    std::vector<double> result;
-    for (int s = 0; s < samples; ++s) {
+    order_.push_back(name);
+    calls_[name] = [=]() mutable {
+      for (int i = 0; i < std::min(batch, 5); ++i) call();
+      drain();
       const auto start = std::chrono::steady_clock::now();
       for (int i = 0; i < batch; ++i) call();
       const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - start;
-      result.push_back(spent.count() / batch);
       drain();
-    }
-    std::printf("%s\"%s\": [", first_ ? "{\"results\": {" : ", ", name.c_str());
-    for (std::size_t i = 0; i < result.size(); ++i) std::printf("%s%.1f", i ? ", " : "", result[i]);
-    std::printf("]");
-    first_ = false;
+      return spent.count() / batch;
+    };
   }
   template <typename Call>
   void run(const std::string& name, Call call, int batch = 1000) {
     run(name, call, [] {}, batch);
   }
-  ~Suite() { std::printf("%s}, \"skipped\": {}}\n", first_ ? "{\"results\": {" : ""); }
+
+  /// Answers names on standard input with nanoseconds, a line each, after a first line of JSON with all names.
+  void serve() {
+    std::printf("{\"rows\": [");
+    for (std::size_t i = 0; i < order_.size(); ++i) std::printf("%s\"%s\"", i ? ", " : "", order_[i].c_str());
+    std::printf("], \"skipped\": {}}\n");
+    std::fflush(stdout);
+    for (std::string name; std::getline(std::cin, name);) {
+      std::printf("%.1f\n", calls_.at(name)());
+      std::fflush(stdout);
+    }
+  }
 
  private:
-  bool first_ = true;
+  std::vector<std::string> order_;
+  std::map<std::string, std::function<double()>> calls_;
 };
 
 }  // namespace bench
