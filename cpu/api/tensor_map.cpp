@@ -54,6 +54,8 @@ TensorMap common(CUtensorMap* out, CUtensorMapDataType type, cuuint32_t rank, vo
   require(swizzle >= CU_TENSOR_MAP_SWIZZLE_NONE && swizzle <= CU_TENSOR_MAP_SWIZZLE_128B);
   require(promotion >= CU_TENSOR_MAP_L2_PROMOTION_NONE && promotion <= CU_TENSOR_MAP_L2_PROMOTION_L2_256B);
   require(fill >= CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE && fill <= CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA);
+  const bool floating = type == CU_TENSOR_MAP_DATA_TYPE_FLOAT16 || type >= CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+  require(floating || fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   const std::uint64_t align = interleave == CU_TENSOR_MAP_INTERLEAVE_32B ? 32 : 16;
   require(reinterpret_cast<std::uintptr_t>(address) % align == 0 && address);
   TensorMap map{};

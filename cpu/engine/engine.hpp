@@ -33,6 +33,7 @@ struct KernelInfo {
   std::vector<Param> params;
   std::uint32_t param_bytes = 0;
   std::uint32_t static_shared_bytes = 0;
+  std::uint32_t dynamic_shared_offset = 0;  ///< where dynamic shared memory starts: behind the static bytes, aligned
   std::uint32_t local_bytes = 0;            ///< per thread
   std::uint32_t registers = 0;              ///< an estimate, for occupancy queries
   std::uint32_t max_threads = 1024;         ///< .maxntid / .reqntid, else the device limit

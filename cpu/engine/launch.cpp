@@ -76,6 +76,7 @@ std::shared_ptr<const LoadedCode> LoadedKernel::compile(const LaunchShape& shape
   (object->fibers ? reinterpret_cast<void*&>(code->thread)
                   : reinterpret_cast<void*&>(code->block)) = entry;
   code->static_shared_bytes = info_.static_shared_bytes;
+  code->dynamic_shared_offset = info_.dynamic_shared_offset;
   code->scratch_bytes = object->scratch_bytes;
   code->stack_bytes = object->stack_bytes;
   code->recursive = object->recursive;

@@ -107,6 +107,10 @@ bool Parser::match(Instruction& inst, std::string_view op, const std::vector<Tok
                  std::to_string(row.target) + " or later";
       }
     }
+    if (reason.empty() && row.specific && module_.target_suffix == 0) {
+      reason = "this form of '" + std::string{op} + "' needs .target sm_" +
+               std::to_string(row.target) + "a";
+    }
     if (reason.empty()) {
       inst.row = &row;
       std::size_t types = 0;

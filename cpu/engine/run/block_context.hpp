@@ -17,7 +17,7 @@ struct BlockContext {
   std::uint32_t cluster_rank;      ///< cluster_ctarank: the same, linear
   const std::byte* params;         ///< packed kernel parameters
   std::byte* shared;  ///< shared offset 0, 1024-byte aligned; `kSharedPadding` bytes may be touched on both sides
-  std::uint32_t shared_bytes;            ///< static + dynamic
+  std::uint32_t shared_bytes;            ///< static + dynamic, and what aligns dynamic memory between them
   std::uint32_t dynamic_shared_bytes;    ///< %dynamic_smem_size
   std::uint32_t reserved_shared_offset;  ///< %reserved_smem_offset_1: 1 KiB behind the block's own bytes
   std::uint32_t block_threads;           ///< product of block[]

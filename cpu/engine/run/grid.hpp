@@ -21,6 +21,7 @@ struct Code {
   BlockFunction* block = nullptr;
   ThreadFunction* thread = nullptr;
   std::uint32_t static_shared_bytes = 0;
+  std::uint32_t dynamic_shared_offset = 0;  ///< static bytes, aligned as the extern arrays ask
   std::uint32_t scratch_bytes = 0;
   std::uint32_t stack_bytes = 64 * 1024;
   bool recursive = false;         ///< stack use has no bound: guard pages

@@ -27,10 +27,14 @@ constexpr std::size_t kFrameFactor = 256, kLargestLimit = std::size_t{1} << 22;
 
 constexpr std::size_t round_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
 
-/// Room for the block's own bytes: dynamic memory may start at a rounded-up offset.
+/// The block's own bytes: static memory, and behind it, aligned, dynamic memory.
+std::uint32_t shared_bytes(const Code& code, const LaunchShape& shape) {
+  if (shape.dynamic_shared_bytes == 0) return code.static_shared_bytes;
+  return std::max(code.dynamic_shared_offset, code.static_shared_bytes) + shape.dynamic_shared_bytes;
+}
+
 std::uint32_t own_shared(const Code& code, const LaunchShape& shape) {
-  return static_cast<std::uint32_t>(
-      round_up(round_up(code.static_shared_bytes, kAlign) + shape.dynamic_shared_bytes, 128));
+  return static_cast<std::uint32_t>(round_up(shared_bytes(code, shape), 128));
 }
 
 std::atomic<std::uint32_t> g_workers{0};
@@ -284,7 +288,7 @@ void Worker::place(Block& block, std::uint64_t index, std::uint32_t rank) {
       .cluster_rank = rank,
       .params = grid_->params_,
       .shared = block.cluster->shared[rank],
-      .shared_bytes = code.static_shared_bytes + shape.dynamic_shared_bytes,
+      .shared_bytes = shared_bytes(code, shape),
       .dynamic_shared_bytes = shape.dynamic_shared_bytes,
       .reserved_shared_offset = own_shared(code, shape),
       .block_threads = static_cast<std::uint32_t>(shape.block.volume()),

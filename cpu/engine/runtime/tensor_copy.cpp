@@ -46,6 +46,11 @@ std::byte* swizzled(const TensorMap& map, std::byte* at) {
   return reinterpret_cast<std::byte*>(address);
 }
 
+/// How far apart the rows of a box lie in shared memory: under a swizzle, a whole row of its pattern, however narrow the box.
+std::uint32_t pitch_of(const TensorMap& map, std::uint32_t row_bytes) {
+  return map.swizzle == 0 ? row_bytes : std::max(row_bytes, 16U << (map.swizzle & 3));
+}
+
 /// One row of a box: `count` elements from `first` (which may lie outside) along dimension 0, at `row`; no row: all of it
 /// lies outside.
 struct Row {
@@ -99,13 +104,13 @@ std::uint32_t tile(const TensorMap& map, std::byte* shared, const std::int64_t* 
     count[i] = (map.box[i] + step - 1) / step;
     if (i > 0) rows *= count[i];
   }
-  const std::uint32_t row_bytes = count[0] * map.element;
+  const std::uint32_t row_bytes = count[0] * map.element, pitch = pitch_of(map, row_bytes);
   for (std::uint32_t r = 0; r < rows; ++r) {
     std::int64_t position[5] = {};
     for (unsigned i = 1; i < map.rank; ++i)
       position[i] = start[i] + std::int64_t{index[i]} * std::max<int>(map.steps[i], 1);
     visit_row(map, {row_at(map, position), start[0], count[0]},
-              shared + std::size_t{r} * row_bytes, visit);
+              shared + std::size_t{r} * pitch, visit);
     for (unsigned i = 1; i < map.rank && ++index[i] == count[i]; ++i) index[i] = 0;
   }
   return rows * row_bytes;
@@ -118,6 +123,7 @@ std::uint32_t im2col(const TensorMap& map, std::byte* shared, const std::int64_t
                      std::uint64_t offsets, Visit visit) {
   const std::uint32_t channels = map.box[0], pixels = map.box[1];
   const unsigned image = map.rank - 1U;
+  const std::uint32_t pitch = pitch_of(map, channels * map.element);
   std::int64_t at[5] = {};
   std::copy_n(start, map.rank, at);
   for (std::uint32_t p = 0; p < pixels; ++p) {
@@ -126,7 +132,7 @@ std::uint32_t im2col(const TensorMap& map, std::byte* shared, const std::int64_t
     for (unsigned i = 1; i < image; ++i)
       position[i] += static_cast<std::int64_t>(offsets >> (16 * (i - 1)) & 0xffff);
     visit_row(map, {row_at(map, position), start[0], channels},
-              shared + std::size_t{p} * channels * map.element, visit);
+              shared + std::size_t{p} * pitch, visit);
     unsigned i = 1;
     for (; i < image; ++i) {
       at[i] += std::max<int>(map.steps[i], 1);
@@ -148,22 +154,23 @@ std::uint32_t box(const void* address, std::byte* shared, std::uint32_t what, co
   return pixels ? im2col(map, shared, start, offsets, visit) : tile(map, shared, start, visit);
 }
 
-/// What an element outside of the tensor is: zero, or the type's NaN.
-std::uint64_t filler(const TensorMap& map) {
-  if (map.fill == 0) return 0;
-  switch (static_cast<TensorType>(map.type)) {
-    case TensorType::f16:
-    case TensorType::bf16:
-      return 0x7fff;
-    case TensorType::f32:
-    case TensorType::f32_ftz:
-    case TensorType::tf32:
-    case TensorType::tf32_ftz:
-      return 0x7fffffff;
-    case TensorType::f64:
-      return 0x7fffffffffffffff;
-    default:
-      return 0;
+/// What an element outside of the tensor is, its low bytes: zero, or the NaN that fma.oob knows, 0x7ff7, repeated.
+std::uint64_t filler(const TensorMap& map) { return map.fill == 0 ? 0 : 0x7ff7'7ff7'7ff7'7ff7; }
+
+/// A float as a tf32 map loads it: rounded to 10 bits of fraction.
+std::uint32_t rounded_to_tf32(std::uint32_t bits, bool flush) {
+  const std::uint32_t size = bits & 0x7fffffff;
+  if (size > 0x7f800000) return 0x7fffe000;
+  if (flush && size < 0x00800000) return bits & 0x80000000;
+  return (bits + 0xfff + (bits >> 13 & 1)) & 0xffffe000;
+}
+
+void round_all_to_tf32(std::byte* at, std::uint32_t bytes, bool flush) {
+  for (std::uint32_t k = 0; k < bytes; k += 4) {
+    std::uint32_t word = 0;
+    std::memcpy(&word, at + k, 4);
+    word = rounded_to_tf32(word, flush);
+    std::memcpy(at + k, &word, 4);
   }
 }
 
@@ -186,9 +193,12 @@ std::uint32_t cucpu_rt_tensor_load(const void* map, std::byte* shared, std::uint
                                    std::int32_t c1, std::int32_t c2, std::int32_t c3, std::int32_t c4,
                                    std::uint64_t offsets) {
   return box(map, shared, what, {c0, c1, c2, c3, c4}, offsets, [](const TensorMap& m) {
-    return [fill = filler(m)](std::byte* to, const std::byte* from, std::uint32_t bytes) {
+    const auto type = static_cast<TensorType>(m.type);
+    const bool flush = type == TensorType::tf32_ftz, tf32 = type == TensorType::tf32 || flush;
+    return [=, fill = filler(m)](std::byte* to, const std::byte* from, std::uint32_t bytes) {
       if (from != nullptr) {
         std::memcpy(to, from, bytes);
+        if (tf32) round_all_to_tf32(to, bytes, flush);
       } else {
         std::memcpy(to, &fill, bytes);  // one element: the low bytes, hosts are little-endian
       }

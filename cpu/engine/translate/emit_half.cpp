@@ -58,7 +58,16 @@ Value* FunctionTranslator::half_operation(const Instruction& i, llvm::ArrayRef<V
                           op == "neg" ? b.CreateXor(bits, b.getInt16(0x8000)) : size);
     return done(as_type(bits, v[0]->getType()));
   }
-  if (op == "fma") return done(half_fma(i, v[0], v[1], v[2], bf16));
+  if (op == "fma") {
+    Value* r = done(half_fma(i, v[0], v[1], v[2], bf16));
+    if (!i.has(Mod::oob)) return r;
+    // The NaN that tensor copies fill with makes the result zero.
+    const auto outside = [&](Value* x) {
+      return b.CreateICmpEQ(b.CreateAnd(as_bits(x), b.getInt16(0x7fff)), b.getInt16(0x7ff7));
+    };
+    Value* none = b.CreateOr(outside(in[0]), outside(in[1]));
+    return b.CreateSelect(none, llvm::Constant::getNullValue(r->getType()), r);
+  }
   if (op == "add" || op == "sub" || op == "mul") {
     Value *x = bf16 ? bf16_to_float(v[0]) : v[0], *y = bf16 ? bf16_to_float(v[1]) : v[1];
     Value* r = op == "add"   ? b.CreateFAdd(x, y)

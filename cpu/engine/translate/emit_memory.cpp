@@ -56,7 +56,7 @@ std::uint64_t FunctionTranslator::shared_offset(const Operand& o, bool& dynamic)
   if (o.kind == Kind::local) return variable_offset_[o.index];
   const std::int64_t at = module_shared_[o.index];
   dynamic = at == -2;
-  return dynamic ? dynamic_shared_offset_ : static_cast<std::uint64_t>(at);
+  return dynamic ? dynamic_shared_offset : static_cast<std::uint64_t>(at);
 }
 
 Value* FunctionTranslator::pointer(const Operand& address, Space space, bool cluster) {

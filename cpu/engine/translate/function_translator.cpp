@@ -142,7 +142,7 @@ void FunctionTranslator::layout_variables() {
     if (v.space != Space::shared) continue;
     if (v.unsized) {
       module_shared_[i] = -2;
-      if (used[i] != 0) dynamic_align = std::max<std::uint64_t>(dynamic_align, v.align);
+      if (used[i] != 0 || calls) dynamic_align = std::max<std::uint64_t>(dynamic_align, v.align);
     } else if (calls && module.common_shared[i] != UINT64_MAX) {
       module_shared_[i] = static_cast<std::int64_t>(module.common_shared[i]);
     } else if (used[i] != 0) {
@@ -178,7 +178,7 @@ void FunctionTranslator::layout_variables() {
   most(local_bytes, 512 << 10, "local memory");
   if (source.entry) most(param_bytes, 32764, "parameter space");
   static_shared_bytes = shared;
-  dynamic_shared_offset_ = align_to(shared, dynamic_align);
+  dynamic_shared_offset = align_to(shared, dynamic_align);
 }
 
 void FunctionTranslator::receive_arguments() {

@@ -25,6 +25,7 @@ class FunctionTranslator {
   void run();
 
   std::uint64_t static_shared_bytes = 0;
+  std::uint64_t dynamic_shared_offset = 0;
   std::uint64_t local_bytes = 0;
   std::vector<Param> params;  ///< of a kernel
   std::uint32_t param_bytes = 0;
@@ -199,7 +200,6 @@ class FunctionTranslator {
   Value* params_base_ = nullptr;
   llvm::BasicBlock* entry_ = nullptr;
   llvm::DISubprogram* subprogram_ = nullptr;
-  std::uint64_t dynamic_shared_offset_ = 0;
 };
 
 }  // namespace cucpu::ir

@@ -219,6 +219,7 @@ void ModuleTranslator::translate_functions(Translation& result) {
     info.params = t.params;
     info.param_bytes = t.param_bytes;
     info.static_shared_bytes = static_cast<std::uint32_t>(t.static_shared_bytes);
+    info.dynamic_shared_offset = static_cast<std::uint32_t>(t.dynamic_shared_offset);
     info.local_bytes = static_cast<std::uint32_t>(t.local_bytes);
     info.registers =
         static_cast<std::uint32_t>(std::min<std::size_t>(255, 10 + f.registers.size() / 8));

@@ -132,6 +132,24 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) multicast(const __grid_cons
   for (int i = threadIdx.x; i < bytes; i += blockDim.x) out[rank * bytes + i] = tile[i];
   asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
 }
+extern "C" __global__ void narrow(const __grid_constant__ Map map, unsigned char* out, int bytes, int room) {
+  extern __shared__ __align__(1024) unsigned char tile[];
+  __shared__ u64 bar;
+  for (int i = threadIdx.x; i < room; i += blockDim.x) tile[i] = 0;
+  if (threadIdx.x == 0) init(&bar);
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];"
+                 ::"r"(at(tile)), "l"(&map), "r"(at(&bar)), "r"(4), "r"(2) : "memory");
+    expect(&bar, bytes);
+  }
+  wait(&bar, 0);
+  for (int i = threadIdx.x; i < room; i += blockDim.x) out[i] = tile[i];
+}
+"""
+
+CHANGED = """
 extern "C" __global__ void changed(const __grid_constant__ Map map, Map* room, const unsigned char* other, unsigned char* out,
                                    int width, int height, u64 pitch, int box) {
   extern __shared__ __align__(1024) unsigned char tile[];
@@ -188,6 +206,11 @@ def program() -> Program:
     source += "".join(filled(IM2COL, rank) for rank in range(3, 6))
     source += "".join(REDUCE.replace("@OP@", op) for op in ("add", "min", "max", "and", "or", "xor", "inc", "dec"))
     return Program(source + OTHERS)
+
+
+@pytest.fixture(scope="module")
+def changing() -> Program:
+    return Program(HEAD + CHANGED, arch="compute_90a")
 
 
 class Map(ctypes.Structure):
@@ -421,29 +444,47 @@ def test_one_load_serves_all_blocks_of_a_cluster(program: Program) -> None:
     memory.free()
 
 
-def test_the_device_changes_a_map(program: Program) -> None:
+def test_the_device_changes_a_map(changing: Program) -> None:
     first, other = np.zeros((8, 8), np.float32), np.arange(11 * 12, dtype=np.uint32).reshape(11, 12)
     memory, second, room = device().memory(first), device().memory(other), device().memory(128)
     map_ = tiled(memory.address.value, TYPES["float32"], [8, 8], [32], [4, 2])
     out = np.zeros(16 * 5, np.uint8)
-    program.run("changed", 1, 32, map_, room.address, second.address, out, 10, 6, ctypes.c_uint64(48), 5, shared=1024)
+    changing.run("changed", 1, 32, map_, room.address, second.address, out, 10, 6, ctypes.c_uint64(48), 5, shared=1024)
     tensor = other[:6, :10]
     np.testing.assert_array_equal(out.view(np.uint32).reshape(5, 4), box_of(tensor, [4, 2], [4, 5], [1, 1]))
     for each in (memory, second, room):
         each.free()
 
 
-@pytest.mark.parametrize("type_,code", [("float16", 6), ("bfloat16", BFLOAT16), ("float32", 7)])
-def test_outside_can_be_filled_with_nan(program: Program, type_: str, code: int) -> None:
-    bits = np.uint32 if type_ == "float32" else np.uint16
-    tensor = np.zeros((4, 8), bits)
+@pytest.mark.parametrize("code,size", [(6, 2), (BFLOAT16, 2), (7, 4), (8, 8)])
+def test_outside_can_be_filled_with_the_nan_that_fma_oob_knows(program: Program, code: int, size: int) -> None:
+    tensor = np.zeros((4, 8 * size), np.uint8)
     memory = device().memory(tensor)
-    map_ = tiled(memory.address.value, code, [8, 4], [tensor.strides[0]], [8, 2], fill=1)
-    got = loaded(program, map_, 2, [4, 3, 0, 0, 0], 16 * tensor.itemsize).view(bits)
-    exponent = {"float16": 0x7C00, "bfloat16": 0x7F80, "float32": 0x7F800000}[type_]
-    mantissa = {"float16": 0x3FF, "bfloat16": 0x7F, "float32": 0x7FFFFF}[type_]
-    outside = [k for k in range(16) if k >= 8 or k % 8 >= 4]
-    for k, word in enumerate(int(w) for w in got):
-        nan = word & exponent == exponent and word & mantissa != 0
-        assert nan == (k in outside), (k, hex(word))
+    map_ = tiled(memory.address.value, code, [8, 4], [8 * size], [8, 2], fill=1)
+    got = loaded(program, map_, 2, [4, 3, 0, 0, 0], 16 * size).view(np.uint16).reshape(2, 8, size // 2)
+    assert (got[0, :4] == 0).all()
+    assert (got[0, 4:] == 0x7FF7).all() and (got[1] == 0x7FF7).all()
+    memory.free()
+
+
+def test_tf32_is_rounded_when_it_is_loaded(program: Program) -> None:
+    bits = [0x1, 0x80000001, 0x7F800001, 0xFFC12345, 0x3F801FFF, 0x3F801000, 0x3F800FFF, 0x3F803000]
+    memory = device().memory(np.array(bits, np.uint32))
+    got = loaded(program, tiled(memory.address.value, 11, [8], [], [8]), 1, [0] * 5, 32).view(np.uint32)
+    wanted = [0, 0x80000000, 0x7FFFE000, 0x7FFFE000, 0x3F802000, 0x3F800000, 0x3F800000, 0x3F804000]
+    assert [hex(x) for x in got] == [hex(x) for x in wanted]
+    memory.free()
+
+
+@pytest.mark.parametrize("mode,width", [(3, 64), (3, 16), (2, 32), (1, 16)])
+def test_a_box_narrower_than_the_swizzle_leaves_gaps(program: Program, mode: int, width: int) -> None:
+    """Rows lie as far apart as the pattern's; the bytes that arrive are those of the box."""
+    tensor = np.arange(16 * 64, dtype=np.uint32).reshape(16, 64)
+    memory = device().memory(tensor)
+    map_ = tiled(memory.address.value, TYPES["uint32"], [64, 16], [256], [width // 4, 8], swizzle=mode)
+    out = np.zeros(SPAN[mode] * 8, np.uint8)
+    program.run("narrow", 1, 32, map_, out, width * 8, len(out), shared=1024)
+    room = np.zeros((8, SPAN[mode] // 4), np.uint32)
+    room[:, : width // 4] = tensor[2:10, 4 : 4 + width // 4]
+    assert out.tobytes() == swizzled(room.tobytes(), mode)
     memory.free()

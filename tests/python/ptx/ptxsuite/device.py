@@ -104,6 +104,10 @@ class Device:
         else:
             self.call("cuLaunchKernel", function, *grid, *block, shared, None, pointers, None)
 
+    def reserve_shared(self, function: ctypes.c_void_p, size: int) -> None:
+        """Lets a kernel have more than 48 KiB of dynamic shared memory."""
+        self.call("cuFuncSetAttribute", function, 8, size)  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+
     def sync(self) -> None:
         self.call("cuCtxSynchronize")
 

@@ -36,13 +36,13 @@ def library() -> tuple[ctypes.CDLL, list[str]]:
     raise OSError("no NVRTC with headers found")
 
 
-def compile_ptx(source: str, *options: str) -> bytes:
-    """PTX text of a CUDA C++ program, for compute_90."""
+def compile_ptx(source: str, *options: str, arch: str = "compute_90") -> bytes:
+    """PTX text of a CUDA C++ program."""
     lib, includes = library()
     program = ctypes.c_void_p()
     if lib.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"program.cu", 0, None, None):
         raise CompileError("nvrtcCreateProgram failed")
-    words = [b"-arch=compute_90", b"-std=c++17", *(o.encode() for o in (*includes, *options))]
+    words = [f"-arch={arch}".encode(), b"-std=c++17", *(o.encode() for o in (*includes, *options))]
     code = lib.nvrtcCompileProgram(program, len(words), (ctypes.c_char_p * len(words))(*words))
     size = ctypes.c_size_t()
     if code:

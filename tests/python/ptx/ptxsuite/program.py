@@ -21,8 +21,8 @@ def device() -> Device:
 class Program:
     """Compiled source; `run` launches a kernel and waits for it."""
 
-    def __init__(self, source: str, *options: str) -> None:
-        self.ptx = compile_ptx(source, *options)
+    def __init__(self, source: str, *options: str, arch: str = "compute_90") -> None:
+        self.ptx = compile_ptx(source, *options, arch=arch)
         self.module = device().load(self.ptx)
 
     def run(

@@ -194,6 +194,10 @@ def _column(rng: Random, count: int, operand: Operand, arity: int) -> np.ndarray
         return np.arange(count, dtype=np.uint64) | (np.arange(count, dtype=np.uint64)[::-1] << np.uint64(8))
     if kind == "fp8":  # four of e4m3's or e5m2's moderate values
         return rng.bits(count, 32) & np.uint64(0xBFBFBFBF) | np.uint64(0x20202020)
+    if kind == "oob":  # the NaN of fma.oob and its neighbours, among ordinary 16-bit floats
+        special = [0x7FF7, 0xFFF7, 0x7FF6, 0x7FFF, 0xFE00, 0x7C00, 0x7F80, 0, 0x8000, 0x3C00, 0x4000, 0xBF80]
+        parts = [np.where(rng.random(count) < 0.8, _pick(rng, count, special), rng.bits(count, 16)) for _ in range(2)]
+        return parts[0] | (parts[1] << np.uint64(16)) if type_ in PACKED else parts[0]
     if kind in ("sparse", "pairs"):  # metadata of mma.sp: eight half bytes, each two different indices in order
         choices = [0b0100, 0b1000, 0b1100, 0b1001, 0b1101, 0b1110] if kind == "sparse" else [0b0100, 0b1110]
         return np.sum([_pick(rng, count, choices) << np.uint64(4 * k) for k in range(8)], axis=0, dtype=np.uint64)
