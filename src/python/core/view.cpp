@@ -1,5 +1,6 @@
 // view.cpp: the object under cuda.core.utils.StridedMemoryView, and the two ways to fill it that
 // are used most: from a NumPy array and from a DLPack capsule.
+#include <Python.h>
 #include <structmember.h>  // needs Python.h before it
 
 #include <cstddef>
