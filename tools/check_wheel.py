@@ -1,0 +1,102 @@
+"""Checks that a wheel is self-contained, and gives it the manylinux tag it deserves.
+
+    python tools/check_wheel.py dist/cucore-0.1.0-cp312-cp312-linux_x86_64.whl
+
+What auditwheel looks at, by readelf: shared libraries needed, search paths, symbols visible from outside, the glibc asked for.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path, PurePosixPath
+
+import wheel_file
+
+# What every Linux with glibc has; anything else must be inside.
+SYSTEM = re.compile(r"(libc|libm|libdl|libpthread|librt|libgcc_s|libstdc\+\+|ld-linux-[\w-]+)\.so(\.\d+)?")
+# What the CPU device may show: the driver's functions and ours.
+VISIBLE = re.compile(r"cu[A-Z]\w*|cucoreGetLastFaultReport")
+LIMIT = 60_000_000
+
+
+def readelf(path: Path, *options: str) -> str:
+    return subprocess.run(["readelf", "-W", *options, str(path)], capture_output=True, text=True, check=True).stdout
+
+
+def check(wheel: Path) -> tuple[list[str], tuple[int, int]]:
+    """(what is wrong, the newest glibc asked for)."""
+    problems: list[str] = []
+    glibc = (2, 17)
+    with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
+        names = set(archive.namelist())
+        libraries = [name for name in names if ".so" in PurePosixPath(name).name and archive.read(name)[:4] == b"\x7fELF"]
+        inside = {PurePosixPath(name).name for name in libraries}
+        for name in sorted(libraries):
+            path = Path(archive.extract(name, folder))
+            dynamic = readelf(path, "-d")
+            for needed in re.findall(r"\(NEEDED\).*\[(.+)\]", dynamic):
+                if not SYSTEM.fullmatch(needed) and needed not in inside:
+                    problems.append(f"{name} needs {needed}, which is neither inside nor on every system")
+            for entry in re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", dynamic):
+                for place in entry.split(":"):
+                    if not place.startswith("$ORIGIN"):
+                        problems.append(f"{name} looks for libraries in {place or 'the working directory'}")
+            symbols = readelf(path, "--dyn-syms")
+            for version in re.findall(r"@GLIBC_(\d+)\.(\d+)", symbols):
+                glibc = max(glibc, (int(version[0]), int(version[1])))
+            if PurePosixPath(name).name == "libcucore_cpu.so":
+                shown = re.findall(r"(?:FUNC|OBJECT)\s+(?:GLOBAL|WEAK|UNIQUE)\s+DEFAULT\s+\d+\s+(\w+)", symbols)
+                leaked = [symbol for symbol in shown if not VISIBLE.fullmatch(symbol)]
+                if leaked:
+                    problems.append(f"{name} shows {len(leaked)} symbols that are not its own: {', '.join(leaked[:5])}")
+                if not any(symbol == "cuInit" for symbol in shown):
+                    problems.append(f"{name} does not show cuInit")
+        if not any(name.endswith("libcucore_cpu.so") for name in libraries):
+            problems.append("the CPU device is not inside")
+        if any((entry.external_attr >> 16) & 0o170000 == 0o120000 for entry in archive.infolist()):
+            problems.append("a wheel cannot hold links")
+    if wheel.stat().st_size > LIMIT:
+        problems.append(f"{wheel.stat().st_size:,} bytes are more than {LIMIT:,}")
+    return problems, glibc
+
+
+def retag(wheel: Path, platform: str) -> Path:
+    """The same wheel under another platform tag, compressed well."""
+    name, version, python, abi, _ = wheel.stem.split("-")
+    target = wheel.with_name(f"{name}-{version}-{python}-{abi}-{platform}.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        record = next(entry for entry in archive.namelist() if entry.endswith(".dist-info/RECORD"))
+        files = {entry: archive.read(entry) for entry in archive.namelist() if entry != record and not entry.endswith("/")}
+        modes = {entry.filename: entry.external_attr >> 16 or 0o100644 for entry in archive.infolist()}
+    about = record.replace("RECORD", "WHEEL")
+    files[about] = re.sub(rb"(?m)^Tag: .*$", f"Tag: {python}-{abi}-{platform}".encode(), files[about])
+    temporary = target.with_suffix(".tmp")
+    wheel_file.write(temporary, files, record, modes)
+    wheel.unlink()
+    return temporary.rename(target)
+
+
+def main(wheel: Path) -> int:
+    problems, glibc = check(wheel)
+    for problem in problems:
+        print(f"{wheel.name}: {problem}", file=sys.stderr)
+    if problems:
+        return 1
+    machine = wheel.stem.rsplit("linux_", 1)[-1]
+    done = retag(wheel, f"manylinux_{glibc[0]}_{glibc[1]}_{machine}") if "-linux_" in wheel.name else wheel
+    with zipfile.ZipFile(done) as archive:
+        unpacked = sum(entry.file_size for entry in archive.infolist())
+        device = sum(entry.file_size for entry in archive.infolist() if entry.filename.endswith("libcucore_cpu.so"))
+        packed = sum(entry.compress_size for entry in archive.infolist() if not entry.filename.endswith("libcucore_cpu.so"))
+    print(f"{done.name}: {done.stat().st_size / 1e6:.1f} MB, installed {unpacked / 1e6:.1f} MB")
+    print(f"  without the CPU device: {packed / 1e6:.1f} MB, installed {(unpacked - device) / 1e6:.1f} MB")
+    print(f"  needs glibc {glibc[0]}.{glibc[1]}; shows no symbol of LLVM; needs no library that is not inside or the system's")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
