@@ -42,6 +42,7 @@ namespace detail {
 struct GraphBox {
   CUgraph handle = nullptr;
   bool owned = false;
+  std::vector<std::pair<CUuserObject, std::shared_ptr<void>>> kept{};  // what keep() was given
   std::shared_ptr<GraphBox>
       parent;  // a body of a conditional node, or a child graph, lives in its parent
   ~GraphBox();
@@ -53,6 +54,7 @@ struct ExecBox {
 }  // namespace detail
 
 class Graph;
+using GraphOwners = std::vector<std::shared_ptr<void>>;  ///< what launches of a graph use
 
 /// A graph that can still be changed. Copies share it. Nodes are the driver's handles, valid as
 /// long as the graph.
@@ -117,9 +119,13 @@ class CUCORE_EXPORT GraphDefinition {
   [[nodiscard]] bool leaves_allocations() const;
 
   [[nodiscard]] Graph instantiate(const GraphCompleteOptions& options = {}) const;
+  /// The same, but what the graph keeps goes to `owners`: the caller keeps it until the last launch
+  /// is done. The driver takes some microseconds for that at every launch.
+  [[nodiscard]] Graph instantiate(const GraphCompleteOptions& options, GraphOwners& owners) const;
   void debug_dot_print(const std::string& path, unsigned flags = 0) const;
 
  private:
+  friend class Graph;
   explicit GraphDefinition(std::shared_ptr<detail::GraphBox> box) : box_{std::move(box)} {}
   std::shared_ptr<detail::GraphBox> box_;
 };
@@ -134,6 +140,8 @@ class CUCORE_EXPORT Graph {
   void upload(StreamRef stream) const;
   /// Takes the parameters of a graph of the same shape over; throws with the reason when it cannot.
   void update(const GraphDefinition& source) const;
+  /// The same, but what `source` keeps goes to `owners`, as by instantiate().
+  void update(const GraphDefinition& source, GraphOwners& owners) const;
   void close() noexcept { box_.reset(); }
 
  private:

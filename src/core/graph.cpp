@@ -44,6 +44,7 @@ GraphDefinition GraphDefinition::view(CUgraph handle, const GraphDefinition& par
 void GraphDefinition::own(CUgraph handle) noexcept {
   box_->handle = handle;
   box_->owned = handle != nullptr;
+  if (handle == nullptr) box_->kept.clear();
 }
 
 static CUcontext current_context() {

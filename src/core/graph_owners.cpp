@@ -55,30 +55,77 @@ void on_forgotten(void (*notify)()) {
 }
 
 /// Bodies and child graphs are parts of a graph: what they use is kept by the whole.
-static CUgraph whole(const detail::GraphBox* box) {
+static detail::GraphBox* whole(detail::GraphBox* box) {
   while (box != nullptr && box->parent != nullptr) box = box->parent.get();
-  return box != nullptr ? box->handle : nullptr;
+  return box;
 }
 
 CUuserObject GraphDefinition::keep(std::shared_ptr<void> owner) {
   drop_forgotten();
-  auto data = std::make_unique<Owner>(std::move(owner));
+  detail::GraphBox* box = whole(box_.get());
+  if (box == nullptr) throw InvalidStateError("there is no graph");
+  auto data = std::make_unique<Owner>(owner);
   CUuserObject object = nullptr;
   CUCORE_CALL(
       cuUserObjectCreate(&object, data.get(), &forget_owner, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
   static_cast<void>(data.release());  // forget_owner deletes it
   const CUresult code =
-      driver().cuGraphRetainUserObject(whole(box_.get()), object, 1, CU_GRAPH_USER_OBJECT_MOVE);
+      driver().cuGraphRetainUserObject(box->handle, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
   if (code != CUDA_SUCCESS) {
     driver().cuUserObjectRelease(object, 1);
     fail(code, "cuGraphRetainUserObject");
   }
+  box->kept.emplace_back(object, std::move(owner));
   return object;
 }
 
 void GraphDefinition::forget(CUuserObject kept) {
-  CUCORE_CALL(cuGraphReleaseUserObject(whole(box_.get()), kept, 1));
+  detail::GraphBox* box = whole(box_.get());
+  if (box == nullptr) throw InvalidStateError("there is no graph");
+  CUCORE_CALL(cuGraphReleaseUserObject(box->handle, kept, 1));
+  std::erase_if(box->kept, [&](const auto& pair) { return pair.first == kept; });
   drop_forgotten();
+}
+
+namespace {
+/// Takes out of a graph what it keeps, for a scope: what is made from it meanwhile keeps nothing.
+class Lifted {
+ public:
+  Lifted(detail::GraphBox* box, GraphOwners& owners) : box_{box} {
+    if (box_ == nullptr) return;
+    for (const auto& [object, owner] : box_->kept) {
+      if (driver().cuUserObjectRetain(object, 1) != CUDA_SUCCESS) break;
+      if (driver().cuGraphReleaseUserObject(box_->handle, object, 1) != CUDA_SUCCESS) {
+        driver().cuUserObjectRelease(object, 1);
+        break;
+      }
+      ++count_;
+      owners.push_back(owner);
+    }
+  }
+  Lifted(const Lifted&) = delete;
+  Lifted& operator=(const Lifted&) = delete;
+  ~Lifted() {
+    for (std::size_t i = 0; i < count_; ++i) {
+      driver().cuGraphRetainUserObject(box_->handle, box_->kept[i].first, 1,
+                                       CU_GRAPH_USER_OBJECT_MOVE);
+    }
+  }
+
+ private:
+  detail::GraphBox* box_;
+  std::size_t count_ = 0;
+};
+}  // namespace
+
+Graph GraphDefinition::instantiate(const GraphCompleteOptions& options, GraphOwners& owners) const {
+  const Lifted lifted{whole(box_.get()), owners};
+  return instantiate(options);
+}
+
+void Graph::update(const GraphDefinition& source, GraphOwners& owners) const {
+  const Lifted lifted{whole(source.box_.get()), owners};
+  update(source);
 }
 
 CUgraphNode GraphDefinition::add_event_record(Nodes after, const Event& event) {

@@ -12,15 +12,21 @@
 namespace cucore::python {
 namespace {
 
-/// A graph to launch. What its nodes use is kept by the driver, except what node updates brought.
+/// A graph to launch. What its nodes use is kept here, not by the driver, which would take more
+/// time for it at every launch than for the launch itself. Launches of one graph never overlap, so
+/// that all of them are done when the last one is.
 struct PyGraph {
+  GraphOwners owners{};  // what it was made of; before `graph`, which fills it
   Graph graph;
-  nb::object updates{};  // a dict, by node: what its last update named; null before the first
-  Stream last{};         // where it was launched last, once there are updates
+  nb::object updates{};     // a dict, by node: what its last update named; null before the first
+  Stream last{};            // where it was launched last
+  bool is_exposed = false;  // somebody has the handle and may launch it elsewhere
   std::vector<std::pair<Event, nb::object>>
       retired{};  // replaced while a launch might still use it
 
-  explicit PyGraph(Graph&& made) : graph{std::move(made)} {}
+  PyGraph(const GraphDefinition& made_from, const GraphCompleteOptions& options)
+      : graph{options.device_launch ? made_from.instantiate(options)  // kernels launch it unseen
+                                    : made_from.instantiate(options, owners)} {}
   PyGraph(PyGraph&&) = default;
   ~PyGraph() { close(); }
 
@@ -37,13 +43,23 @@ struct PyGraph {
   void forget_updates() {
     if (updates.is_valid()) retire(std::exchange(updates, nb::object{}));
   }
+  void update(const GraphDefinition& source) {
+    GraphOwners fresh;
+    graph.update(source, fresh);
+    GraphOwners old = std::exchange(owners, std::move(fresh));
+    if (is_running()) keep_until_done(std::make_shared<GraphOwners>(std::move(old)));
+    forget_updates();
+  }
   void close() {
     if (graph.handle() == nullptr) return;
     forget_updates();
     for (auto& [event, things] : retired) {
-      if (is_pending(event)) keep_until_done(std::move(things));
+      if (is_pending(event)) keep_until_done(keep_alive(std::move(things)));
     }
     retired.clear();
+    GraphOwners old = std::move(owners);
+    if (!old.empty() && is_running())
+      keep_until_done(std::make_shared<GraphOwners>(std::move(old)));
     last = Stream{};
     nb::gil_scoped_release release;  // a destroyed graph may wait for a callback that wants the GIL
     graph.close();
@@ -61,9 +77,17 @@ struct PyGraph {
       // The context is lost, and with it the launch that could have used them.
     }
   }
+  /// True while the last launch may still use what it was made of.
+  bool is_running() const {
+    if (is_exposed) {  // where it runs, if it does, nobody knows: wait for all
+      nb::gil_scoped_release release;
+      (void)driver().cuCtxSynchronize();
+    }
+    return !last.is_closed() && driver().cuStreamQuery(last.handle()) == CUDA_ERROR_NOT_READY;
+  }
   /// The driver lets go of things once the last launch is done.
-  void keep_until_done(nb::object things) const {
-    auto* owner = new std::shared_ptr<void>{keep_alive(std::move(things))};
+  void keep_until_done(std::shared_ptr<void> things) const {
+    auto* owner = new std::shared_ptr<void>{std::move(things)};
     const CUresult code = driver().cuLaunchHostFunc(last.handle(), &forget_owner, owner);
     if (code != CUDA_SUCCESS) forget_owner(owner);
   }
@@ -148,7 +172,7 @@ PyObject* graph_launch(PyObject* self, PyObject* const* args, Py_ssize_t nargs, 
   PyGraph& held = self_of<PyGraph>(self);
   const Graph& graph = held.graph;
   if (graph.handle() == nullptr) throw InvalidStateError("the graph is closed");
-  if (held.updates.is_valid()) held.last = stream;
+  if (held.last.handle() != stream.handle() || held.last.is_closed()) held.last = stream;
   {
     nb::gil_scoped_release release;
     graph.launch(stream);
@@ -277,7 +301,11 @@ void bind_definition(nb::module_& m) {
         }
         options.device_launch = device_launch;
         options.use_node_priority = priority;
-        return wrap(PyGraph{d.instantiate(options)});
+        static const nb::handle type = nb::type<PyGraph>();
+        nb::object graph = nb::inst_alloc(type);
+        new (nb::inst_ptr<PyGraph>(graph)) PyGraph{d, options};
+        nb::inst_mark_ready(graph);
+        return graph;
       },
       "auto_free"_a, "upload"_a.none(), "device_launch"_a, "priority"_a);
   cls.def("debug_dot_print", &D::debug_dot_print);
@@ -468,15 +496,17 @@ void bind_exec(nb::module_& m) {
       "True after close().");
   cls.def_prop_ro(
       "handle",
-      [](const PyGraph& g) { return driver_object("CUgraphExec", number(g.graph.handle())); },
+      [](PyGraph& g) {
+        g.is_exposed = true;
+        return driver_object("CUgraphExec", number(g.graph.handle()));
+      },
       "The driver's handle, for cuda.bindings.");
   cls.def(
       "update",
       [](PyGraph& g, nb::handle source) {
         nb::object definition =
             nb::module_::import_("cuda.core.graph").attr("_definition_of")(source);
-        g.graph.update(nb::cast<const GraphDefinition&>(definition.attr("_def")));
-        g.forget_updates();
+        g.update(nb::cast<const GraphDefinition&>(definition.attr("_def")));
       },
       "source"_a, "Take the parameters of a graph of the same shape over.");
   cls.def(
