@@ -36,7 +36,7 @@ def main(n: int = 10_000) -> None:
     device.set_current()
     kernel = Program(SOURCE, "c++", ProgramOptions(arch=f"sm_{device.arch}")).compile("cubin").get_kernel("hypotenuse")
 
-    a, b = (cupy.random.random(n, dtype=cupy.float32) for _ in range(2))
+    a, b = (cupy.random.rand(n, dtype=cupy.float32) for _ in range(2))
     c = cupy.empty_like(a)
     with cupy.cuda.Stream():  # any stream of CuPy's
         stream = device.create_stream(CuPyStream())

@@ -25,7 +25,6 @@ def main(n: int = 10_000) -> None:
     x, y = (np.from_dlpack(buffer).view(np.float32) for buffer in (source, target))
     x[:] = np.random.default_rng(5).random(n)  # the host writes in place: nothing is copied by hand
 
-    source.read_mostly = True  # many may read it: give each a copy
     source.prefetch(device, stream=stream)  # move it before it is needed
     launch(stream, LaunchConfig(grid=(n + 255) // 256, block=256), kernel, source, target, np.int32(n))
     target.prefetch(Host(), stream=stream)  # and back, while the host does something else

@@ -43,14 +43,17 @@ class TorchStream:
         return 0, torch.cuda.current_stream().cuda_stream
 
 
-def call(name: str, *tensors: Any) -> Any:
+def call(name: str, *arguments: Any) -> Any:
+    tensors = [tensor.contiguous() for tensor in arguments]
     result = torch.empty_like(tensors[0])
     ctype = {torch.float32: "float", torch.float64: "double"}[result.dtype]
     n = result.numel()
-    stream = Device(result.device.index).create_stream(TorchStream())
+    device = Device(result.device.index)
+    device.set_current()  # gradients are computed on a thread of PyTorch's own
+    stream = device.create_stream(TorchStream())
     config = LaunchConfig(grid=(n + 255) // 256, block=256)
-    pointers = [tensor.contiguous().data_ptr() for tensor in (*tensors, result)]
-    launch(stream, config, kernel(name, ctype, result.device.index), *pointers, n)
+    pointers = [tensor.data_ptr() for tensor in (*tensors, result)]
+    launch(stream, config, kernel(name, ctype, device.device_id), *pointers, n)
     return result
 
 
@@ -69,11 +72,11 @@ def main() -> None:
         def backward(ctx: Any, gradient: Any) -> Any:
             return call("softsign_gradient", ctx.saved_tensors[0], gradient)
 
-    Device().set_current()
     x = torch.randn(1000, dtype=torch.float64, device="cuda", requires_grad=True)
     y = Softsign.apply(x)
     assert torch.allclose(y, torch.nn.functional.softsign(x))
-    assert torch.autograd.gradcheck(Softsign.apply, (x[:20],))
+    few = torch.randn(20, dtype=torch.float64, device="cuda", requires_grad=True)
+    assert torch.autograd.gradcheck(Softsign.apply, (few,))
     print(f"{torch.cuda.get_device_name()}: value and gradient agree with PyTorch's")
 
 

@@ -4,6 +4,7 @@ A fenced block of `python`, `sh` or `cpp` runs, unless a comment right above it 
 
     <!-- not run: reason -->     never, for this reason
     <!-- needs: torch -->        only where this module can be imported, and on a GPU
+    <!-- needs: the CPU device -->   not in a run on a GPU
     <!-- file: name.py -->       written to the page's folder under this name, for the blocks that follow
 
 `<!-- cpu only -->` anywhere leaves the whole page out of a run on a GPU.

@@ -45,6 +45,8 @@ def prepared(page: Page, folder: Path) -> dict[str, str]:
 def can_run(block: Block) -> bool:
     if block.note != "needs":
         return True
+    if block.value == "the CPU device":
+        return os.environ.get("CUCORE_DEVICE") != "gpu"
     return importlib.util.find_spec(block.value) is not None and os.environ.get("CUCORE_DEVICE") == "gpu"
 
 
