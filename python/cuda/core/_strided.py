@@ -156,7 +156,7 @@ class StridedMemoryView(_core._View):
     @classmethod
     def from_any_interface(cls, obj: object, stream_ptr: int | None = None) -> StridedMemoryView:
         """From DLPack or the CUDA array interface, whichever the object has."""
-        view = _core.view_of_array(cls, obj)
+        view = _core.view_of_array(cls, obj, stream_ptr)
         if view is not None:
             return view  # type: ignore[no-any-return]
         if hasattr(obj, "__dlpack__") and hasattr(obj, "__dlpack_device__"):

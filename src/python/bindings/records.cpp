@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "../type_table.hpp"
 #include "engine.hpp"
 
 namespace cucore::bindings {
@@ -323,10 +324,45 @@ int store_callback(RecordObject* record, const FieldObject& field, PyObject* val
   return 0;
 }
 
+/// The usual assignment: an int that fits, or a handle of the right type. False: not that, and
+/// nothing happened.
+bool store_plain(PyObject* value, const FieldRow& row, char* place) {
+  Slot slot{};
+  if (row.kind == Kind::handle) {
+    if (Py_TYPE(value)->tp_dealloc != handle_dealloc) return false;
+    const auto* handle = reinterpret_cast<HandleObject*>(value);
+    if (handle->root != row_of(row.type).root || handle->size != 8) return false;
+    std::memcpy(place, handle->place, 8);
+    return true;
+  }
+  if (!PyLong_CheckExact(value) || !python::as_int64(value, &slot.i)) return false;
+  switch (row.kind) {
+    case Kind::i32:
+      if (slot.i < INT32_MIN || slot.i > INT32_MAX) return false;
+      break;
+    case Kind::u32:
+      if (slot.i < 0 || slot.i > static_cast<std::int64_t>(UINT32_MAX)) return false;
+      break;
+    case Kind::u64:
+      if (slot.i < 0) return false;
+      [[fallthrough]];
+    case Kind::i64:
+      std::memcpy(place, &slot, 8);
+      return true;
+    default:
+      return false;
+  }
+  std::memcpy(place, &slot, 4);  // the low bytes come first
+  return true;
+}
+
 int field_set(PyObject* self, PyObject* object, PyObject* value) {
   const auto& field = *reinterpret_cast<FieldObject*>(self);
   const FieldRow& row = *field.row;
   RecordObject* record = self_of(object);
+  if (value != nullptr && row.flags == 0 && row.length == 0 &&
+      store_plain(value, row, static_cast<char*>(record->place) + row.offset)) [[likely]]
+    return 0;
   const Where where{name_of(record->type), ".", api_of(field.record).text + row.name};
   if (value == nullptr) {
     PyErr_Format(PyExc_AttributeError, "%s.%s cannot be deleted", where.owner, where.name);
@@ -596,9 +632,12 @@ PyObject* make_record_class(TypeId id, PyObject* base) {
     field->row = &api.fields[row.first + i];
     field->record = id;
     field->index = static_cast<std::uint16_t>(i);
-    if (PyObject_SetAttrString(type.get(), api.text + field->row->name, owner.get()) < 0)
+    // Straight into the new class: setting attributes one by one would empty caches each time.
+    if (PyDict_SetItemString(reinterpret_cast<PyTypeObject*>(type.get())->tp_dict,
+                             api.text + field->row->name, owner.get()) < 0)
       return nullptr;
   }
+  PyType_Modified(reinterpret_cast<PyTypeObject*>(type.get()));
   return type.release();
 }
 

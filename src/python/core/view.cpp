@@ -1,5 +1,7 @@
 // view.cpp: the object under cuda.core.utils.StridedMemoryView, and the two ways to fill it that
 // are used most: from a NumPy array and from a DLPack capsule.
+#include "view.hpp"
+
 #include <Python.h>
 #include <structmember.h>  // needs Python.h before it
 
@@ -7,7 +9,6 @@
 #include <cstring>
 
 #include "../type_table.hpp"
-#include "dlpack.hpp"
 
 namespace cucore::python {
 namespace {
@@ -110,6 +111,8 @@ bool is_packed(const DLTensor& t) {
   return true;
 }
 
+}  // namespace
+
 nb::object make_view(nb::handle type, const DLTensor& t, bool readonly, PyObject* exporter,
                      nb::object owner) {
   auto* python_type = reinterpret_cast<PyTypeObject*>(type.ptr());
@@ -144,6 +147,8 @@ nb::object make_view(nb::handle type, const DLTensor& t, bool readonly, PyObject
   return object;
 }
 
+namespace {
+
 /// The elements of a buffer as DLPack names them; false for what has no plain name here.
 bool element_type(const char* format, Py_ssize_t size, DLDataType& out) {
   if (format == nullptr || size > 16) return false;
@@ -168,14 +173,15 @@ bool is_numpy_array(PyObject* object) {
   return answer;
 }
 
-/// view_of_array(cls, obj): a view of a NumPy array of ordinary elements; None for anything else,
-/// which is then asked by DLPack.
+/// view_of_array(cls, obj, stream_ptr): a view of an ordinary array of NumPy, PyTorch or CuPy; None
+/// for anything else, which is then asked by DLPack.
 PyObject* view_of_array(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject*) {
   constexpr int kMostDimensions = 64;
-  if (nargs != 2)
-    return PyErr_Format(PyExc_TypeError, "view_of_array() takes a class and an array");
+  if (nargs != 3)
+    return PyErr_Format(PyExc_TypeError, "view_of_array() takes a class, an array and a stream");
   PyObject* array = args[1];
-  if (!is_numpy_array(array)) Py_RETURN_NONE;
+  if (!is_numpy_array(array))
+    return view_of_foreign(nb::handle{args[0]}, array, args[2]).release().ptr();
   Py_buffer buffer;
   if (PyObject_GetBuffer(array, &buffer, PyBUF_RECORDS_RO) < 0) {
     PyErr_Clear();
@@ -231,8 +237,9 @@ void bind_view(nb::module_& m) {
   nb::object type = nb::steal(PyType_FromSpec(&spec));
   if (!type.is_valid()) throw nb::python_error();
   m.attr("_View") = type;
-  add_function(m, "view_of_array", &guarded<view_of_array>,
-               "view_of_array(cls, obj, /)\n--\n\nA view of a NumPy array, or None.");
+  add_function(
+      m, "view_of_array", &guarded<view_of_array>,
+      "view_of_array(cls, obj, stream_ptr, /)\n--\n\nA view of an ordinary array, or None.");
   add_function(m, "view_from_dlpack", &guarded<view_from_dlpack>,
                "view_from_dlpack(cls, capsule, obj, /)\n--\n\nA view of what a capsule holds.");
 }

@@ -1,0 +1,17 @@
+// view.hpp: making the object under cuda.core.utils.StridedMemoryView.
+#pragma once
+
+#include "dlpack.hpp"
+
+namespace cucore::python {
+
+/// A new view of class `type`. Shape and strides are copied; `exporter` and `owner` (may be
+/// invalid) are kept.
+nb::object make_view(nb::handle type, const DLTensor& tensor, bool readonly, PyObject* exporter,
+                     nb::object owner);
+
+/// A view of a tensor of PyTorch or an array of CuPy, ready for work on a stream (-1: no ordering);
+/// None for anything else, or anything out of the ordinary, which is then asked by DLPack.
+nb::object view_of_foreign(nb::handle type, PyObject* object, PyObject* stream_ptr);
+
+}  // namespace cucore::python

@@ -1,0 +1,243 @@
+// view_foreign.cpp: tensors of PyTorch and CuPy, asked for what a view needs without their DLPack
+// export, which costs them microseconds.
+#include <cstring>
+#include <string>
+
+#include "../type_table.hpp"
+#include "cucore/driver.hpp"
+#include "view.hpp"
+
+namespace cucore::python {
+namespace {
+
+constexpr int kMostDimensions = 64;
+
+enum class Library : char { other, torch, cupy };
+
+bool is_named(PyTypeObject* type, const char* module, const char* name) {
+  const nb::handle handle{reinterpret_cast<PyObject*>(type)};
+  const nb::object where = nb::getattr(handle, "__module__", nb::none());
+  const nb::object what = nb::getattr(handle, "__name__", nb::none());
+  return PyUnicode_Check(where.ptr()) && PyUnicode_Check(what.ptr()) &&
+         PyUnicode_CompareWithASCIIString(where.ptr(), module) == 0 &&
+         PyUnicode_CompareWithASCIIString(what.ptr(), name) == 0;
+}
+
+/// Classes derived from theirs may mean something else, and are asked by DLPack.
+Library library_of(PyObject* object) {
+  static TypeTable<Library> known;
+  PyTypeObject* type = Py_TYPE(object);
+  if (const Library* answer = known.find(type)) return *answer;
+  const Library answer = is_named(type, "torch", "Tensor")   ? Library::torch
+                         : is_named(type, "cupy", "ndarray") ? Library::cupy
+                                                             : Library::other;
+  known.add(type, answer);
+  return answer;
+}
+
+/// An attribute, by a name that is interned once.
+class Name {
+ public:
+  explicit Name(const char* text) : object_{PyUnicode_InternFromString(text)} {}
+  [[nodiscard]] nb::object of(PyObject* object) const {
+    nb::object value = nb::steal(PyObject_GetAttr(object, object_));
+    if (!value.is_valid()) throw nb::python_error();
+    return value;
+  }
+  [[nodiscard]] nb::object call(PyObject* object) const {
+    PyObject* args[] = {object};
+    nb::object value = nb::steal(PyObject_VectorcallMethod(object_, args, 1, nullptr));
+    if (!value.is_valid()) throw nb::python_error();
+    return value;
+  }
+
+ private:
+  PyObject* object_;
+};
+
+std::int64_t integer(PyObject* object) {
+  std::int64_t value = 0;
+  if (PyLong_Check(object) && as_int64(object, &value)) return value;
+  const long long slow = PyLong_AsLongLong(object);
+  if (slow == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+  return slow;
+}
+
+/// The numbers of a tuple; false when it is none or too long.
+bool integers(PyObject* tuple, std::int64_t* out, std::int32_t* count) {
+  if (!PyTuple_Check(tuple) || PyTuple_GET_SIZE(tuple) > kMostDimensions) return false;
+  *count = static_cast<std::int32_t>(PyTuple_GET_SIZE(tuple));
+  for (std::int32_t i = 0; i < *count; ++i) out[i] = integer(PyTuple_GET_ITEM(tuple, i));
+  return true;
+}
+
+/// Element types by the object that stands for them; such objects are few and live for ever.
+class ElementTypes {
+ public:
+  /// False for a type that has no plain name: `read` says so, and DLPack decides.
+  template <class Read>
+  bool find(nb::handle dtype, DLDataType* out, Read read) {
+#ifndef Py_GIL_DISABLED
+    for (int i = 0; i < used_; ++i) {
+      if (known_[i].dtype == dtype.ptr()) {
+        *out = known_[i].type;
+        return known_[i].is_plain;
+      }
+    }
+#endif
+    const bool is_plain = read(dtype, out);
+#ifndef Py_GIL_DISABLED
+    if (used_ < kMost) known_[used_++] = {Py_NewRef(dtype.ptr()), *out, is_plain};
+#endif
+    return is_plain;
+  }
+
+ private:
+  struct Entry {
+    PyObject* dtype;
+    DLDataType type;
+    bool is_plain;
+  };
+  static constexpr int kMost = 24;
+  Entry known_[kMost]{};
+  int used_ = 0;
+};
+
+bool torch_type(nb::handle dtype, DLDataType* out) {
+  struct Row {
+    const char* name;
+    DLDataType type;
+  };
+  static constexpr Row rows[] = {
+      {"torch.float32", {kDLFloat, 32, 1}}, {"torch.float64", {kDLFloat, 64, 1}},
+      {"torch.float16", {kDLFloat, 16, 1}}, {"torch.bfloat16", {kDLBfloat, 16, 1}},
+      {"torch.int8", {kDLInt, 8, 1}},       {"torch.int16", {kDLInt, 16, 1}},
+      {"torch.int32", {kDLInt, 32, 1}},     {"torch.int64", {kDLInt, 64, 1}},
+      {"torch.uint8", {kDLUInt, 8, 1}},     {"torch.uint16", {kDLUInt, 16, 1}},
+      {"torch.uint32", {kDLUInt, 32, 1}},   {"torch.uint64", {kDLUInt, 64, 1}},
+      {"torch.bool", {kDLBool, 8, 1}},
+  };
+  const nb::str text = nb::str(dtype);
+  for (const Row& row : rows) {
+    if (std::strcmp(text.c_str(), row.name) == 0) return *out = row.type, true;
+  }
+  return false;
+}
+
+/// "<f4" and its kin.
+bool numpy_type(nb::handle dtype, DLDataType* out) {
+  const nb::object text = nb::getattr(dtype, "str", nb::none());
+  const char* name = PyUnicode_Check(text.ptr()) ? PyUnicode_AsUTF8(text.ptr()) : nullptr;
+  if (name == nullptr || std::strlen(name) < 3 || name[0] == '>') return PyErr_Clear(), false;
+  const int bytes = std::atoi(name + 2);
+  const char* kinds = "iufcb";
+  static constexpr DLDataTypeCode codes[] = {kDLInt, kDLUInt, kDLFloat, kDLComplex, kDLBool};
+  const char* at = std::strchr(kinds, name[1]);
+  if (at == nullptr || bytes < 1 || bytes > 16) return false;
+  *out = {codes[at - kinds], static_cast<std::uint8_t>(bytes * 8), 1};
+  return true;
+}
+
+/// Makes work on `consumer` wait for what PyTorch has queued on its current stream.
+bool order_after_torch(std::int64_t device, std::int64_t consumer) {
+  if (consumer == -1) return true;
+  static const nb::handle current =
+      nb::getattr(nb::module_::import_("torch._C"), "_cuda_getCurrentRawStream", nb::none())
+          .release();
+  if (current.is_none()) return false;
+  const std::int64_t producer = integer(current(device).ptr());
+  const auto stream = [](std::int64_t raw) {  // 0 is the legacy default stream there
+    return StreamRef{reinterpret_cast<CUstream>(raw == 0 ? 1 : raw)};
+  };
+  if (stream(producer).handle() != stream(consumer).handle())
+    stream(consumer).wait(stream(producer));
+  return true;
+}
+
+nb::object view_of_torch(nb::handle type, PyObject* tensor, PyObject* stream_ptr) {
+  static const Name requires_grad{"requires_grad"}, layout{"layout"}, dtype{"dtype"},
+      is_cuda{"is_cuda"}, is_cpu{"is_cpu"}, get_device{"get_device"}, shape{"shape"},
+      stride{"stride"}, data_ptr{"data_ptr"};
+  static const nb::handle strided = nb::getattr(nb::module_::import_("torch"), "strided").release();
+  static ElementTypes types;
+  DLTensor t{};
+  if (!requires_grad.of(tensor).is(Py_False) || !layout.of(tensor).is(strided) ||
+      !types.find(dtype.of(tensor), &t.dtype, torch_type))
+    return nb::none();
+  if (is_cuda.of(tensor).is(Py_True)) {
+    if (!PyLong_Check(stream_ptr)) return nb::none();
+    const std::int64_t device = integer(get_device.call(tensor).ptr());
+    if (!order_after_torch(device, integer(stream_ptr))) return nb::none();
+    t.device = {kDLCUDA, static_cast<std::int32_t>(device)};
+  } else if (is_cpu.of(tensor).is(Py_True)) {
+    t.device = {kDLCPU, 0};
+  } else {
+    return nb::none();
+  }
+  std::int64_t extents[kMostDimensions];
+  std::int64_t steps[kMostDimensions];
+  std::int32_t rank = 0;
+  if (!integers(shape.of(tensor).ptr(), extents, &t.ndim) ||
+      !integers(stride.call(tensor).ptr(), steps, &rank) || rank != t.ndim)
+    return nb::none();
+  t.shape = extents;
+  t.strides = steps;
+  const nb::object address = data_ptr.call(tensor);
+  t.data = PyLong_AsVoidPtr(address.ptr());
+  if (t.data == nullptr && PyErr_Occurred() != nullptr) throw nb::python_error();
+  return make_view(type, t, false, tensor, {});
+}
+
+nb::object view_of_cupy(nb::handle type, PyObject* array, PyObject* stream_ptr) {
+  static const Name data{"data"}, ptr{"ptr"}, device_id{"device_id"}, shape{"shape"},
+      strides{"strides"}, dtype{"dtype"};
+  static ElementTypes types;
+  DLTensor t{};
+  // Ordering after CuPy's stream is left to its own export.
+  if (!PyLong_Check(stream_ptr) || integer(stream_ptr) != -1 ||
+      !types.find(dtype.of(array), &t.dtype, numpy_type))
+    return nb::none();
+  const nb::object memory = data.of(array);
+  const nb::object address = ptr.of(memory.ptr());
+  t.data = PyLong_AsVoidPtr(address.ptr());
+  if (t.data == nullptr) return PyErr_Clear(), nb::none();
+  unsigned managed = 0;
+  if (driver().cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+                                     reinterpret_cast<CUdeviceptr>(t.data)) != CUDA_SUCCESS ||
+      managed != 0)
+    return nb::none();
+  t.device = {kDLCUDA, static_cast<std::int32_t>(integer(device_id.of(memory.ptr()).ptr()))};
+  std::int64_t extents[kMostDimensions];
+  std::int64_t steps[kMostDimensions];
+  std::int32_t rank = 0;
+  if (!integers(shape.of(array).ptr(), extents, &t.ndim) ||
+      !integers(strides.of(array).ptr(), steps, &rank) || rank != t.ndim)
+    return nb::none();
+  for (std::int32_t i = 0; i < rank; ++i) {
+    if (steps[i] % (t.dtype.bits / 8) != 0) return nb::none();
+    steps[i] /= t.dtype.bits / 8;
+  }
+  t.shape = extents;
+  t.strides = steps;
+  return make_view(type, t, false, array, {});
+}
+
+}  // namespace
+
+nb::object view_of_foreign(nb::handle type, PyObject* object, PyObject* stream_ptr) {
+  try {
+    switch (library_of(object)) {
+      case Library::torch:
+        return view_of_torch(type, object, stream_ptr);
+      case Library::cupy:
+        return view_of_cupy(type, object, stream_ptr);
+      default:
+        return nb::none();
+    }
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_AttributeError)) throw;
+    return nb::none();  // a version of the library that lacks one of the names
+  }
+}
+
+}  // namespace cucore::python
