@@ -46,8 +46,9 @@ class PythonResource final : public MemoryResource {
   std::shared_ptr<void> object_;
 };
 
-nb::object managed_buffer_type() {
-  return nb::module_::import_("cuda.core._managed").attr("ManagedBuffer");
+nb::handle managed_buffer_type() {
+  static const nb::handle type = member_of("cuda.core._managed", "ManagedBuffer");
+  return type;
 }
 
 /// Keeps the resource while a call uses it: another thread may close it.
@@ -89,7 +90,7 @@ PyBuffer& open_buffer(PyObject* object) {
 }
 
 nb::object make_buffer(PyBuffer&& value, bool managed) {
-  if (managed) return wrap(nb::handle{managed_buffer_type()}, std::move(value));
+  if (managed) return wrap(managed_buffer_type(), std::move(value));
   return wrap(std::move(value));
 }
 
@@ -114,8 +115,7 @@ nb::object allocate_from(nb::handle resource, nb::handle native, PyObject* size,
     std::shared_ptr<MemoryResource> from = open_native(native);
     const std::size_t bytes = size_argument(size, "size");
     static const nb::handle plain = nb::type<PyBuffer>();
-    nb::object buffer =
-        nb::inst_alloc(from->is_managed() ? nb::handle{managed_buffer_type()} : plain);
+    nb::object buffer = nb::inst_alloc(from->is_managed() ? managed_buffer_type() : plain);
     new (nb::inst_ptr<PyBuffer>(buffer))
         PyBuffer{Buffer::allocate(std::move(from), bytes, *on), nb::borrow(resource), {}, false};
     nb::inst_mark_ready(buffer);

@@ -504,15 +504,16 @@ void bind_exec(nb::module_& m) {
   cls.def(
       "update",
       [](PyGraph& g, nb::handle source) {
-        nb::object definition =
-            nb::module_::import_("cuda.core.graph").attr("_definition_of")(source);
+        static const nb::handle definition_of = member_of("cuda.core.graph", "_definition_of");
+        nb::object definition = definition_of(source);
         g.update(nb::cast<const GraphDefinition&>(definition.attr("_def")));
       },
       "source"_a, "Take the parameters of a graph of the same shape over.");
   cls.def(
       "__getitem__",
       [](nb::handle self, nb::handle node) {
-        return nb::module_::import_("cuda.core.graph").attr("_executable_node")(self, node);
+        static const nb::handle executable_node = member_of("cuda.core.graph", "_executable_node");
+        return executable_node(self, node);
       },
       "node"_a);
   const auto node = [](std::size_t h) { return reinterpret_cast<CUgraphNode>(h); };

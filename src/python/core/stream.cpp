@@ -182,7 +182,8 @@ void bind_stream(nb::module_& m) {
       "create_graph_builder",
       [](nb::handle s) {
         open_stream(s.ptr());
-        return nb::module_::import_("cuda.core.graph").attr("GraphBuilder").attr("_init")(s);
+        static const nb::handle builder = member_of("cuda.core.graph", "GraphBuilder");
+        return nb::object(builder.attr("_init")(s));
       },
       "Start capturing work into a graph through this stream.");
   cls.def_static(

@@ -115,6 +115,12 @@ nb::object wrap(T&& value) {
   return wrap(type, std::forward<T>(value));
 }
 
+/// module.name, to be kept in a static: importing a module that is loaded still costs a
+/// microsecond.
+inline nb::handle member_of(const char* module, const char* name) {
+  return nb::getattr(nb::module_::import_(module), name).release();
+}
+
 /// Keeps a Python object alive from C++; lets go of it safely on any thread, and not at all once
 /// Python is gone.
 std::shared_ptr<void> keep_alive(nb::object object);

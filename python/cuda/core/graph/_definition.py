@@ -379,8 +379,7 @@ def _definition_of(source: Any) -> GraphDefinition:
     """A GraphDefinition, or the one a GraphBuilder has built."""
     if isinstance(source, GraphDefinition):
         return source
-    from ._builder import GraphBuilder
-
-    if isinstance(source, GraphBuilder):
-        return source._built()
+    built = getattr(source, "_built", None)  # a GraphBuilder's
+    if built is not None:
+        return built()  # type: ignore[no-any-return]
     raise TypeError(f"expected a GraphDefinition or a GraphBuilder, not {type(source).__name__}")
