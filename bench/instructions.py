@@ -25,6 +25,11 @@ ROOT = HERE.parent
 CALLS = 100  # per measurement; timing.COUNTED_CALLS
 
 
+def is_worse(recorded: float, now: float) -> bool:
+    """Generous: compilers and interpreters of one architecture differ too."""
+    return now > recorded * 1.3 + 150
+
+
 def key() -> str:
     return f"{platform.machine()} Python {sys.version_info.major}.{sys.version_info.minor}"
 
@@ -56,14 +61,12 @@ def count(build: Path, names: list[str], folder: Path) -> tuple[dict[str, float]
     totals: dict[str, int] = {}
     dumps = sorted(folder.glob("counts.*"), key=lambda path: int(path.suffix[1:]))
     for path in dumps:
-        head = path.read_text(errors="replace")
-        trigger = re.search(r"^desc: Trigger: Client Request: (.*)$", head, re.MULTILINE)
-        total = re.search(r"^(?:summary|totals): (\d+)", head, re.MULTILINE)
+        text = path.read_text(errors="replace")
+        trigger = re.search(r"^desc: Trigger: Client Request: (.*)$", text, re.MULTILINE)
+        total = re.search(r"^(?:summary|totals): (\d+)", text, re.MULTILINE)
         if trigger and total and trigger[1] != "(between)":
             totals[trigger[1]] = int(total[1])
-            shutil.copy(path, folder / f"call.{trigger[1]}")
-        else:
-            pass
+            path.rename(folder / f"call.{trigger[1]}")
     empty = totals.pop("(empty)")
     return {name: (total - empty) / CALLS for name, total in totals.items()}, skipped
 
@@ -92,7 +95,7 @@ def main() -> int:
     for name, value in counts.items():
         old = before.get(name)
         print(f"{name:<28}{value:>10.0f}" + (f"{old:>10.0f}{(value / old - 1) * 100 if old else 0:>+8.1f} %" if old else ""))
-        if old is not None and value > old * 1.3 + 150:
+        if old is not None and is_worse(old, value):
             worse.append(name)
     for name, reason in skipped.items():
         print(f"{name:<28} left out: {reason}")

@@ -1,0 +1,59 @@
+"""What importing costs: modules and shared libraries, counted. No times: machines differ."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+PROBE = """
+import json, sys
+
+def libraries():
+    with open("/proc/self/maps") as maps:
+        return {line.split()[-1] for line in maps if ".so" in line}
+
+before = set(sys.modules), libraries()
+import MODULE
+print(json.dumps([sorted(set(sys.modules) - before[0]), sorted(libraries() - before[1])]))
+"""
+
+# The most each import may bring. cuda.core looks names up when they are used; the others load one extension module,
+# libcucore.so and the C++ runtime (three libraries on most systems).
+LIMITS = {
+    "cuda.core": (5, 0),
+    "cuda.bindings.driver": (9, 6),
+    "cuda.bindings.runtime": (9, 6),
+    "cuda.bindings.nvrtc": (9, 6),
+    "cuda.pathfinder": (12, 6),
+}
+
+
+def brought(module: str) -> tuple[list[str], list[str]]:
+    done = subprocess.run([sys.executable, "-c", PROBE.replace("MODULE", module)], capture_output=True, text=True, check=True)
+    modules, libraries = json.loads(done.stdout)
+    return modules, libraries
+
+
+@pytest.mark.parametrize("module", LIMITS)
+def test_an_import_brings_few_modules_and_libraries(module: str) -> None:
+    modules, libraries = brought(module)
+    most_modules, most_libraries = LIMITS[module]
+    assert len(modules) <= most_modules, modules
+    assert len(libraries) <= most_libraries, libraries
+
+
+@pytest.mark.parametrize("module", LIMITS)
+def test_an_import_brings_neither_numpy_nor_other_heavy_modules_nor_a_driver(module: str) -> None:
+    modules, libraries = brought(module)
+    heavy = {"numpy", "typing", "dataclasses", "asyncio", "ctypes", "enum", "inspect", "logging", "re", "subprocess"}
+    assert not heavy.intersection(modules)
+    assert not [name for name in libraries if "libcuda." in name or "cucore_cpu" in name or "LLVM" in name]
+
+
+def test_using_the_core_loads_one_extension_and_no_numpy() -> None:
+    modules, libraries = brought("cuda.core; cuda.core.Device, cuda.core.launch, cuda.core.Stream, cuda.core.LaunchConfig")
+    assert "numpy" not in modules and len(modules) <= 8, modules
+    assert len(libraries) <= 6, libraries

@@ -1,0 +1,51 @@
+"""Instruction counts of the hot paths, against bench/instructions.json. Counts do not depend on load, but they do on compiler,
+interpreter and architecture: without recorded numbers for this one, or without valgrind, there is nothing to compare."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+HOT = ("launch_0", "launch_3", "launch_16", "event_record", "stream_wait", "alloc_free_4k", "graph_launch_20", "launch_config",
+       "b_device_get_count", "b_device_get_attribute", "b_stream_query", "b_launch_ctypes")  # fmt: skip
+
+
+def load(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "bench" / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def build_folder() -> Path | None:
+    folders = [Path(os.environ["CUCORE_BUILD"])] if "CUCORE_BUILD" in os.environ else sorted(ROOT.glob("build/*"))
+    return next((f for f in folders if (f / "bench/null_driver/libcucore_null.so").exists()), None)
+
+
+def test_hot_paths_need_no_more_instructions_than_recorded(tmp_path: Path) -> None:
+    instructions = load("instructions")
+    recorded = json.loads((ROOT / "bench/instructions.json").read_text()).get(instructions.key())
+    build = build_folder()
+    if recorded is None:
+        pytest.skip(f"nothing is recorded for {instructions.key()}")
+    if shutil.which("valgrind") is None or build is None:
+        pytest.skip("needs valgrind and a build with tests or benchmarks")
+    counts, skipped = instructions.count(build, list(HOT), tmp_path)
+    assert not skipped and counts.keys() == set(HOT)
+    worse = {name: (recorded[name], round(counts[name])) for name in HOT if instructions.is_worse(recorded[name], counts[name])}
+    assert not worse, f"more instructions than recorded (recorded, now): {worse}"
+
+
+def test_the_comparison_can_fail() -> None:
+    is_worse = load("instructions").is_worse
+    assert is_worse(1000, 1500) and not is_worse(1000, 1400) and not is_worse(100, 240) and is_worse(100, 300)
+
+
