@@ -81,7 +81,8 @@ def members(cls: type, node: ast.ClassDef | None) -> str:
     out = ""
     for name, kind, default in fields:
         out += f".. py:attribute:: {name}\n   :type: {kind}{default}\n   :no-index:\n\n"
-    inherited = [n for base in cls.__mro__[1:-1] for n in vars(base) if n not in vars(cls)]
+    ours = [base for base in cls.__mro__[1:-1] if base.__module__.startswith("cuda")]  # not what every exception or tuple has
+    inherited = [n for base in ours for n in vars(base) if n not in vars(cls)]
     field_names = {name for name, _, _ in fields}
     for name in dict.fromkeys([*declared, *(n for n in vars(cls)), *inherited]):
         if name.startswith("_") or name in field_names or not hasattr(cls, name):
