@@ -3,7 +3,7 @@
     pytest --cuda-device=cpu          # no GPU needed: what CI wants
     pytest --cuda-device=gpu
     pytest --cuda-device=both         # the suite once per device, each in a process of its own
-    pytest --cuda-leaks=error         # a test that leaves device memory allocated is an error
+    pytest --cuda-leaks=error         # a test that leaves device memory allocated fails the run
 
 Fixtures: `cuda_device` (current, a `cuda.core.Device`) and `cuda_stream` (new, closed afterwards).
 Markers: `gpu_only` for what needs NVIDIA hardware, `cpu_only` for what is about the CPU device itself.
@@ -38,7 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--cuda-leaks",
         choices=("ignore", "report", "error"),
         default="report",
-        help="device memory that a test leaves allocated: name the test at the end (default), or make it an error",
+        help="device memory that a test leaves allocated: name the test at the end (default), and fail the run",
     )
 
 
@@ -155,33 +155,35 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     return report
 
 
-@pytest.fixture(autouse=True)
-def _cuda_leaks(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Set up before all other fixtures of a test, so that it looks after they are gone."""
-    mode = request.config.getoption("--cuda-leaks")
-    if mode == "ignore":
-        yield
-        return
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, Any, Any]:
+    """Around the whole of a test: only when it is over are the values of its fixtures let go."""
+    if item.config.getoption("--cuda-leaks") == "ignore":
+        return (yield)
     before = _allocated()
-    yield
-    if request.node.stash.get(_FAILED, False):
-        return
+    result = yield
     leaked = _allocated() - before
     if leaked > 0:
         gc.collect()  # what a reference cycle holds is not leaked
         leaked = _allocated() - before
-    if leaked <= 0:
-        return
-    if mode == "error":
-        pytest.fail(f"{leaked:,} bytes of device memory are still allocated after the test", pytrace=False)
-    request.config.stash.setdefault(_LEAKS, []).append((request.node.nodeid, leaked))
+    if leaked > 0 and not item.stash.get(_FAILED, False):
+        item.config.stash.setdefault(_LEAKS, []).append((item.nodeid, leaked))
+    return result
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    fails = session.config.getoption("--cuda-leaks") == "error" and bool(session.config.stash.get(_LEAKS, []))
+    if fails and exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     leaks = config.stash.get(_LEAKS, [])
     if not leaks:
         return
-    terminalreporter.section("device memory left allocated")
+    failing = config.getoption("--cuda-leaks") == "error"
+    terminalreporter.section("device memory left allocated", red=failing)
     for test, size in leaks:
         terminalreporter.line(f"{size:>14,} bytes  {test}")
-    terminalreporter.line("close() buffers, or let go of them; --cuda-leaks=error makes this an error, =ignore is silent")
+    advice = "this fails the run" if failing else "--cuda-leaks=error fails the run for it, =ignore is silent"
+    terminalreporter.line(f"close() buffers, or let go of them; {advice}")

@@ -89,22 +89,34 @@ def test_cycles_are_not_leaks(cuda_device, cuda_stream):
     class Node: pass
     node = Node()
     node.me, node.buffer = node, cuda_device.allocate(4096, stream=cuda_stream)
+
+import pytest
+
+@pytest.fixture
+def buffer(cuda_device, cuda_stream):
+    return cuda_device.allocate(4096, stream=cuda_stream)
+
+def test_values_of_fixtures_are_not_leaks(buffer):
+    assert buffer.size == 4096
 """
 
 
 def test_memory_left_behind_is_named_at_the_end(run) -> None:
     result = run(LEAK, f"--cuda-device={DEVICE}")
-    result.assert_outcomes(passed=3)
+    result.assert_outcomes(passed=4)
     result.stdout.fnmatch_lines(["*device memory left allocated*", "*4,096 bytes*test_leaks"])
     result.stdout.no_fnmatch_line("*bytes*test_does_not")
     result.stdout.no_fnmatch_line("*bytes*test_cycles_are_not_leaks")
+    result.stdout.no_fnmatch_line("*bytes*test_values_of_fixtures_are_not_leaks")
 
 
-def test_memory_left_behind_can_be_an_error(run) -> None:
+def test_memory_left_behind_can_fail_the_run(run) -> None:
     result = run(LEAK, f"--cuda-device={DEVICE}", "--cuda-leaks=error")
-    result.assert_outcomes(passed=3, errors=1)
+    result.assert_outcomes(passed=4)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*4,096 bytes*test_leaks", "*this fails the run"])
     result = run(LEAK, f"--cuda-device={DEVICE}", "--cuda-leaks=ignore")
+    assert result.ret == 0
     result.stdout.no_fnmatch_line("*left allocated*")
 
 
