@@ -44,7 +44,8 @@ wheel: setup     ## dist/: a self-contained wheel (LLVM inside) and the metadata
 bench: build     ## benchmarks on the CPU device: what calls cost, ten kernels against native code
 	@cmake $(BUILD) -DCUCORE_BENCH=ON > /dev/null
 	@cmake --build $(BUILD) -j $(JOBS)
-	@CUCORE_DEVICE=cpu $(PYTHON) bench/run.py
+	@CUCORE_DEVICE=cpu $(PYTHON) bench/run.py --json $(BUILD)/calls.json --svg $(BUILD)/calls.svg
+	@$(PYTHON) bench/run.py --null
 	@$(PYTHON) bench/python/kernels.py --build $(BUILD)
 
 gpu-build:
@@ -57,7 +58,7 @@ gpu-test: gpu-build ## every suite on the GPU
 	@CUCORE_DEVICE=gpu tools/test $(GPU_BUILD)
 
 gpu-bench: gpu-build ## overhead benchmarks on the GPU
-	$(GPU_ENV) $(GPU_PYTHON) bench/run.py
+	$(GPU_ENV) $(GPU_PYTHON) bench/run.py --json $(GPU_BUILD)/calls.json --svg $(GPU_BUILD)/calls.svg --markdown $(GPU_BUILD)/calls.md
 
 clean:           ## remove what was built here
 	rm -rf build dist

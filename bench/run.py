@@ -1,6 +1,6 @@
 """Runs every benchmark of what a call costs, all sides interleaved in one run, and prints ratios.
 
-    python bench/run.py [--slices N] [--json FILE] [--svg FILE] [--build FOLDER] [--null] [--only NAME...]
+    python bench/run.py [--slices N] [--json FILE] [--svg FILE] [--markdown FILE] [--build FOLDER] [--null] [--only NAME...]
 
 Sides: `driver` (the C API), `C++` (our library), `ours` (our Python packages), `NVIDIA` (their Python packages, where they are
 installed; found in the interpreter's own site-packages behind ours), and on a GPU `CuPy`, `Triton` and `numba-cuda` where they
@@ -211,6 +211,19 @@ def print_table(samples: Samples, chosen: list[str]) -> dict[str, dict[str, floa
     return rows
 
 
+def markdown(rows: dict[str, dict[str, float]], chosen: list[str]) -> str:
+    """The table for the documentation: nanoseconds at the fast clock."""
+    head = ["call", *chosen, "ours - driver", "NVIDIA / ours", "goal"]
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    for name, row in rows.items():
+        both, ratio = {"ours", "driver"} <= row.keys(), {"ours", "NVIDIA"} <= row.keys() and row["ours"]
+        cells = [f"`{name}`", *(f"{row[side]:.0f}" if side in row else "–" for side in chosen)]
+        cells.append(f"{row['ours'] - row['driver']:+.0f}" if both else "–")
+        cells.append(f"{row['NVIDIA'] / row['ours']:.1f}" if ratio else "–")
+        lines.append("| " + " | ".join([*cells, verdict(name, row)]) + " |")
+    return "\n".join(lines) + "\n"
+
+
 def plot(rows: dict[str, dict[str, float]], chosen: list[str]) -> str:
     """A bar chart, one group per call, on a logarithmic axis."""
     left, width, step = 190, 560, 14
@@ -236,6 +249,7 @@ def main() -> int:
     parser.add_argument("--slices", type=int, default=20, help="how often every side measures every call")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--svg", type=Path)
+    parser.add_argument("--markdown", type=Path)
     parser.add_argument("--build", type=Path)
     parser.add_argument("--null", action="store_true")
     parser.add_argument("--only", nargs="*", default=[])
@@ -265,6 +279,8 @@ def main() -> int:
         options.json.write_text(
             json.dumps({"facts": facts, "calls": rows, "median": medians, "spread": spreads, "imports": imports, "left_out": {**missing, **left_out}}, indent=1)
         )
+    if options.markdown:
+        options.markdown.write_text(markdown(rows, list(chosen)))
     if options.svg:
         options.svg.write_text(plot(rows, list(chosen)))
     return 0

@@ -137,6 +137,8 @@ raw_event = driver.cuEventCreate(2)[1]
 pointer = int(large.handle)
 device_pointer = driver.CUdeviceptr(pointer)
 suite.run("b_device_get_count", lambda: lambda: driver.cuDeviceGetCount())
+get_count = driver.cuDeviceGetCount  # the call alone, without the module's attribute
+suite.run("b_device_get_count_alone", lambda: lambda: get_count())
 suite.run("b_device_get_attribute", lambda: lambda: driver.cuDeviceGetAttribute(attribute, 0))
 suite.run("b_device_get_name", lambda: lambda: driver.cuDeviceGetName(64, 0))
 suite.run("b_ctx_get_current", lambda: lambda: driver.cuCtxGetCurrent())

@@ -189,7 +189,8 @@ int main(int argc, char** argv) {
   suite.run("graph_launch_20_kept", [&] { check(p_cuGraphLaunch(keeping_exec, stream), "cuGraphLaunch"); }, drain, 50);
 
   int value;
-  suite.run("b_device_get_count", [&] { check(p_cuDeviceGetCount(&value), "cuDeviceGetCount"); });
+  for (const char* name : {"b_device_get_count", "b_device_get_count_alone"})
+    suite.run(name, [&] { check(p_cuDeviceGetCount(&value), "cuDeviceGetCount"); });
   suite.run("b_device_get_attribute",
             [&] { check(p_cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0), "cuDeviceGetAttribute"); });
   char text[64];
