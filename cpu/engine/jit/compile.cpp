@@ -206,6 +206,7 @@ std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Setti
   }
   const double optimized = watch.lap();
   insert_polls(*module, entry, code.fibers);
+  expand_float_atomics(*module);
   verify(*module, "inserting polls");
   code.stack_bytes = stack_need(*module);
   if (code.recursive) probe_stacks(*module);
@@ -239,6 +240,7 @@ FunctionsObject compile_functions_unprotected(std::string_view bitcode, std::spa
   verify(*module, "lowering");
   optimize_module(*module, target.get(), level_of(optimization));
   insert_polls(*module, nullptr, false);
+  expand_float_atomics(*module);
   probe_stacks(*module);
   result.object = emit_object(*module, target.get());
   guarded.check();

@@ -20,6 +20,9 @@ void run_module_passes(llvm::Module&, llvm::TargetMachine*,
 /// The -O<level> pipeline, level 0..2.
 void optimize_module(llvm::Module&, llvm::TargetMachine*, int level);
 
+/// Makes atomic sums of floats give a GPU's bits (float_atomics.cpp). After all other passes.
+void expand_float_atomics(llvm::Module&);
+
 std::string emit_object(llvm::Module&, llvm::TargetMachine*);
 std::string emit_assembly(llvm::Module&, llvm::TargetMachine*);
 

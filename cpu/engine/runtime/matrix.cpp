@@ -1,6 +1,5 @@
 // cpu/engine/runtime/matrix.cpp: mma, ldmatrix, stmatrix and movmatrix for a whole warp.
-// Products are exact and sums are made in double, rounded once: at least as accurate as the
-// hardware, whose order and width of accumulation the manual leaves open.
+// Sums of floats in f32 are those of an H200 (tensor_sum.hpp); others are made in double and rounded once.
 #include "cpu/engine/runtime/matrix.hpp"
 
 #include <cmath>
@@ -9,6 +8,7 @@
 
 #include "cpu/engine/runtime/matrix_elements.hpp"
 #include "cpu/engine/runtime/sparse.hpp"
+#include "cpu/engine/runtime/tensor_sum.hpp"
 
 namespace {
 
@@ -85,7 +85,8 @@ void quads(const Job& job, const std::uint32_t* const* words, void* const* out) 
         const Place p = place(job.d, t, i);
         double sum = 0;
         for (unsigned k = 0; k < 4; ++k) sum += a[p.row][k] * b[k][p.col];
-        set_element(result, width_of(job.d), i, encode(job.d, sum + c[p.row][p.col]));
+        sum += c[p.row][p.col];
+        set_element(result, width_of(job.d), i, encode(job.d, sum));
       }
     }
   }
@@ -109,10 +110,12 @@ extern "C" void cucpu_rt_warp_mma(std::uint32_t, const void* const* in, void* co
   struct Scratch {
     double a[32 * 256], b[32 * 256], c[32 * 32];
     bool absent[32 * 256];  // of a sparse a: multiplies nothing, not even infinity
+    Factor x[32 * 256], y[32 * 256];
+    bool finite_row[32], finite_col[32];
   };
   static thread_local const std::unique_ptr<Scratch> scratch = std::make_unique<Scratch>();
   if ((job.flags & kMatrixQuads) != 0) return quads(job, words, out);
-  auto& [a, b, c, absent] = *scratch;
+  auto& [a, b, c, absent, factors_a, factors_b, finite_row, finite_col] = *scratch;
   const bool sparse = (job.flags & kMatrixSparse) != 0;
   const unsigned behind = 4 + job.na + job.nb + job.nc;  // metadata and selector
   if (sparse) std::memset(absent, 1, sizeof absent);
@@ -131,6 +134,24 @@ extern "C" void cucpu_rt_warp_mma(std::uint32_t, const void* const* in, void* co
     c[p.row * job.n + p.col] = decode(job.c, element(words[lane] + 4 + job.na + job.nb, bits, e));
   });
   const bool integer = job.d == Type::s32;
+  const FactorFormat format_a = factor_format(job.a), format_b = factor_format(job.b);
+  const bool bytes = job.a == Type::e4m3 || job.a == Type::e5m2;
+  const bool modelled = job.d == Type::f32 && format_a.bits != 0 && !(bytes && sparse);
+  if (modelled) {
+    const auto factors = [&](const double* from, Factor* to, bool* finite, unsigned rows, FactorFormat format) {
+      for (unsigned r = 0; r < rows; ++r) {
+        finite[r] = true;
+        for (unsigned k = 0; k < job.k; ++k) {
+          const unsigned at = r * job.k + k;
+          const bool missing = sparse && from == a && absent[at];
+          if (!missing && !std::isfinite(from[at])) finite[r] = false;
+          to[at] = missing || !finite[r] ? Factor{} : factor_of(from[at], format);
+        }
+      }
+    };
+    factors(a, factors_a, finite_row, job.m, format_a);
+    factors(b, factors_b, finite_col, job.n, format_b);
+  }
   for (unsigned i = 0; i < job.m; ++i) {
     for (unsigned j = 0; j < job.n; ++j) {
       double sum = integer ? 0 : c[i * job.n + j];
@@ -140,6 +161,17 @@ extern "C" void cucpu_rt_warp_mma(std::uint32_t, const void* const* in, void* co
       } else if ((job.flags & (cucpu::kMatrixXor | cucpu::kMatrixAnd)) != 0) {
         const bool is_xor = (job.flags & cucpu::kMatrixXor) != 0;
         for (unsigned k = 0; k < job.k; ++k) sum += is_xor ? x[k] != y[k] : x[k] * y[k];
+      } else if (modelled && finite_row[i] && finite_col[j] && std::isfinite(sum)) {
+        const Factor *left = factors_a + i * job.k, *right = factors_b + j * job.k;
+        const int bits = format_a.bits + format_b.bits;
+        if (!bytes) {
+          sum = tensor_sum(left, right, job.k, bits, static_cast<float>(sum), kHalfRule);
+        } else {  // made of steps of 16 halves, and an addition at the end
+          float products = 0;
+          for (unsigned k = 0; k < job.k; k += 16)
+            products = tensor_sum(left + k, right + k, 16, bits, products, kHalfRule);
+          sum = products + static_cast<float>(sum);
+        }
       } else {
         double products = 0;
         for (unsigned k = 0; k < job.k; ++k) {

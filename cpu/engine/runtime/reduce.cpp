@@ -64,10 +64,10 @@ template <typename F>
 F choose(ReduceOp op, F a, F b) {
   if (op == ReduceOp::add) return a + b;
   if (a == b) return std::signbit(a) == (op == ReduceOp::min) ? a : b;
-  return op == ReduceOp::min ? std::fmin(a, b) : std::fmax(a, b);
+  if (std::isnan(a)) return b;
+  if (std::isnan(b)) return a;
+  return (a < b) == (op == ReduceOp::min) ? a : b;
 }
-
-float flushed(float v) { return std::fpclassify(v) == FP_SUBNORMAL ? std::copysign(0.0F, v) : v; }
 
 std::uint32_t bits_of_float(float v) {
   return std::isnan(v) ? 0x7fffffffU : std::bit_cast<std::uint32_t>(v);
@@ -101,18 +101,19 @@ bool reduce_element(Type type, ReduceOp op, void* to, const void* from) {
         return float_to_brain(choose(op, brain_to_float(old), x));
       });
     }
-    case Type::f32: {  // as red.global.add.f32: subnormals count as zero
+    case Type::f32: {  // unlike red.global.add.f32, subnormals count
       if (op != ReduceOp::add) return false;
-      const float x = flushed(read<float>(from));
-      return exchange<std::uint32_t>(to, [=](std::uint32_t old) {
-        return bits_of_float(flushed(flushed(std::bit_cast<float>(old)) + x));
-      });
+      const float x = read<float>(from);
+      return exchange<std::uint32_t>(
+          to, [=](std::uint32_t old) { return bits_of_float(std::bit_cast<float>(old) + x); });
     }
     case Type::f64: {
       if (op != ReduceOp::add) return false;
       const double x = read<double>(from);
-      return exchange<std::uint64_t>(to, [=](std::uint64_t old) {
-        return std::bit_cast<std::uint64_t>(std::bit_cast<double>(old) + x);
+      return exchange<std::uint64_t>(to, [=](std::uint64_t old) {  // NaNs pass as they are
+        const auto before = std::bit_cast<double>(old);
+        if (std::isnan(before)) return old;
+        return std::bit_cast<std::uint64_t>(std::isnan(x) ? x : before + x);
       });
     }
     default:

@@ -150,6 +150,9 @@ std::uint32_t box(const void* address, std::byte* shared, std::uint32_t what, co
   const bool pixels = (what & kTensorIm2col) != 0;
   const TensorMap& map = checked(address, what & kTensorRank, pixels);
   const std::int64_t start[5] = {c[0], c[1], c[2], c[3], c[4]};
+  if (start[0] * map.element % kChunk != 0)
+    refuse(715, "a tensor copy from coordinate " + std::to_string(c[0]) + " of " + std::to_string(map.element) +
+                    "-byte elements: along the innermost dimension it must start at a multiple of 16 bytes");
   auto visit = make(map);
   return pixels ? im2col(map, shared, start, offsets, visit) : tile(map, shared, start, visit);
 }

@@ -1,5 +1,5 @@
 // cpu/engine/runtime/wgmma.cpp: products of a warpgroup: 64 x n, with b (and a, if it is not in registers) in shared memory
-// as a matrix descriptor says. Products are exact, sums are made in double and rounded once, as in matrix.cpp.
+// as a matrix descriptor says. Sums of floats in f32 are those of an H200 (tensor_sum.hpp).
 #include "cpu/engine/runtime/wgmma.hpp"
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include "cpu/engine/run/worker.hpp"
 #include "cpu/engine/runtime/matrix_elements.hpp"
 #include "cpu/engine/runtime/sparse.hpp"
+#include "cpu/engine/runtime/tensor_sum.hpp"
 
 namespace cucpu {
 namespace {
@@ -61,6 +62,8 @@ std::uint64_t chunk_element(const std::byte* chunk, unsigned bits, unsigned inde
 struct Scratch {
   double a[kRows * kMaxK], b[kMaxK * kMaxN], d[kRows * kMaxN];
   bool absent[kRows * kMaxK];  ///< of a sparse a: multiplies nothing, not even infinity
+  Factor x[kRows * kMaxK], y[kMaxN * kMaxK];  ///< rows of a, columns of b
+  bool finite_row[kRows], finite_col[kMaxN];
 };
 
 /// Row and column of element `index` of a lane's accumulators; with 16-bit ones two share a register.
@@ -172,8 +175,13 @@ class Product {
   }
 
   void multiply() {
+    factorise();
+    bool all_modelled = modelled_;
+    for (unsigned i = 0; i < kRows && all_modelled; ++i) all_modelled = scratch_->finite_row[i];
+    for (unsigned j = 0; j < n_ && all_modelled; ++j) all_modelled = scratch_->finite_col[j];
     double* d = scratch_->d;
     std::memset(d, 0, sizeof(double) * kRows * n_);
+    if (all_modelled) return;  // only an accumulator that is not finite asks for d, and then anything finite does
     for (unsigned i = 0; i < kRows; ++i) {
       double* sums = d + i * n_;
       for (unsigned k = 0; k < k_; ++k) {
@@ -183,6 +191,41 @@ class Product {
         for (unsigned j = 0; j < n_; ++j) sums[j] += x * y[j];
       }
     }
+  }
+
+  /// Factors of rows of a and columns of b, where sums are modelled.
+  void factorise() {
+    const FactorFormat a = factor_format(type_a_), b = factor_format(type_b_);
+    bits_ = a.bits + b.bits;
+    modelled_ = type_d_ == Type::f32;
+    if (!modelled_) return;
+    for (unsigned i = 0; i < kRows; ++i) {
+      scratch_->finite_row[i] = true;
+      for (unsigned k = 0; k < k_; ++k) {
+        const unsigned at = i * k_ + k;
+        const bool missing = scratch_->absent[at];
+        if (!missing && !std::isfinite(scratch_->a[at])) scratch_->finite_row[i] = false;
+        scratch_->x[at] = missing || !scratch_->finite_row[i] ? Factor{} : factor_of(scratch_->a[at], a);
+      }
+    }
+    for (unsigned j = 0; j < n_; ++j) {
+      scratch_->finite_col[j] = true;
+      for (unsigned k = 0; k < k_; ++k) {
+        const double v = scratch_->b[k * n_ + j];
+        if (!std::isfinite(v)) scratch_->finite_col[j] = false;
+        scratch_->y[j * k_ + k] = scratch_->finite_col[j] ? factor_of(v, b) : Factor{};
+      }
+    }
+  }
+
+  /// Element (i, j) of the product plus what was there.
+  [[nodiscard]] std::uint64_t element_of(unsigned i, unsigned j, double old) const {
+    if (!modelled_ || !scratch_->finite_row[i] || !scratch_->finite_col[j] || !std::isfinite(old))
+      return finish(scratch_->d[i * n_ + j], old);
+    const bool bytes = type_a_ == Type::e4m3 || type_a_ == Type::e5m2;
+    const float sum = tensor_sum(scratch_->x + i * k_, scratch_->y + j * k_, k_, bits_, static_cast<float>(old),
+                                 bytes ? kByteRule : kHalfRule);
+    return std::bit_cast<std::uint32_t>(sum);
   }
 
   [[nodiscard]] std::uint64_t finish(double sum, double old) const {
@@ -203,7 +246,7 @@ class Product {
       for (unsigned e = 0; e < count; ++e) {
         const Place p = accumulator(t, e);
         const double before = operands_[t]->scale_d != 0 ? decode(type_d_, element(old, bits, e)) : 0;
-        set_element(result, bits, e, finish(scratch_->d[p.row * n_ + p.col], before));
+        set_element(result, bits, e, element_of(p.row, p.col, before));
       }
     }
   }
@@ -215,6 +258,8 @@ class Product {
   const WgmmaOperands* head_ = nullptr;
   Type type_a_, type_b_, type_d_;
   unsigned n_, k_;
+  int bits_ = 0;
+  bool modelled_ = false;
   Scratch* scratch_;
 };
 

@@ -327,7 +327,12 @@ void Emitter::emit_atomic(Instruction& inst) {
       Align align = rmw ? rmw->getAlign() : cas->getAlign();
       Value* old = b_.CreateAlignedLoad(first->getType(), address, align);
       if (rmw) {
-        b_.CreateAlignedStore(buildAtomicRMWValue(rmw->getOperation(), b_, old, first), address, align);
+        Value* fresh = buildAtomicRMWValue(rmw->getOperation(), b_, old, first);
+        if (fresh->getType()->isFloatTy() && rmw->getOperation() == AtomicRMWInst::FAdd) {  // a GPU's NaN
+          const APFloat canonical{APFloat::IEEEsingle(), APInt{32, 0x7fffffff}};
+          fresh = b_.CreateSelect(b_.CreateFCmpUNO(fresh, fresh), ConstantFP::get(b_.getContext(), canonical), fresh);
+        }
+        b_.CreateAlignedStore(fresh, address, align);
         return old;
       }
       Value* equal = b_.CreateICmpEQ(old, first);

@@ -61,12 +61,25 @@ Value* FunctionTranslator::video_operation(std::string_view op, const Instructio
   return op == "vshl" ? b.CreateShl(x, n) : b.CreateAShr(x, n);
 }
 
+/// .sat as ptxas makes it for sm_90, which is not always what the manual says: at the full width u32 results saturate below only
+/// (vshl: what 34 bits hold), signed parts as if they were unsigned, and unsigned halves come out as zero.
+Value* FunctionTranslator::video_saturate(const Instruction& i, Value* v, bool sign, const Operand& to) {
+  const unsigned bits = to.selector.empty() ? 32 : to.selector[0] == 'b' ? 8 : 16;
+  if (bits != 32) {
+    if (sign) return b.CreateBinaryIntrinsic(Intrinsic::umin, v, b.getInt64((1U << (bits - 1)) - 1));
+    return bits == 16 ? b.getInt64(0) : video_clamp(v, sign, bits);
+  }
+  if (sign) return video_clamp(v, sign, bits);
+  if (i.row->op != "vshl") return b.CreateBinaryIntrinsic(Intrinsic::smax, v, b.getInt64(0));
+  return video_clamp(b.CreateAShr(b.CreateShl(v, 30), 30), sign, bits);
+}
+
 /// Saturates, then merges into c or combines with it, then writes.
 void FunctionTranslator::video_finish(const Instruction& i, Value* v, Type d) {
   const Operand& to = i.operands[0];
   const bool sign = is_signed(d);
   const unsigned bits = to.selector.empty() ? 32 : to.selector[0] == 'b' ? 8 : 16;
-  if (i.has(Mod::sat)) v = video_clamp(v, sign, bits);
+  if (i.has(Mod::sat)) v = video_saturate(i, v, sign, to);
   Value* r = b.CreateTrunc(v, b.getInt32Ty());
   if (i.operands.size() > 3) {
     Value* c = read(i.operands[3], Type::b32);
@@ -93,7 +106,7 @@ void FunctionTranslator::emit_video(const Instruction& i) {
 
 void FunctionTranslator::emit_video_set(const Instruction& i) {
   Value *x = video_part(i.operands[1], i.types[0]), *y = video_part(i.operands[2], i.types[1]);
-  video_finish(i, video_operation("vset", i, x, y), Type::u32);
+  video_finish(i, video_operation("vset", i, x, y), Type::s32);  // a GPU takes c of .min and .max as signed
 }
 
 // vmad: a product of up to 64 bits plus c, in 128 bits; negations act on the bits, with a one
@@ -116,12 +129,18 @@ void FunctionTranslator::emit_video_mad(const Instruction& i) {
     c = b.CreateNot(c);
     one = 1;
   }
-  c = sign ? b.CreateSExt(c, wide) : b.CreateZExt(c, wide);
+  const bool saturated = i.has(Mod::sat) && !sign;  // then a GPU adds c as signed, in 64 bits
+  c = sign || saturated ? b.CreateSExt(c, wide) : b.CreateZExt(c, wide);
   Value* sum = b.CreateAdd(b.CreateAdd(p, c), llvm::ConstantInt::get(wide, one));
+  if (saturated) sum = b.CreateAnd(sum, llvm::ConstantInt::get(wide, ~std::uint64_t{0}));
   if (i.has(Mod::shr7)) sum = b.CreateAShr(sum, 7);
   if (i.has(Mod::shr15)) sum = b.CreateAShr(sum, 15);
   Value* r = b.CreateTrunc(sum, b.getInt64Ty());
-  if (i.has(Mod::sat)) r = video_clamp(r, sign, 32);
+  if (saturated) {
+    r = b.CreateBinaryIntrinsic(Intrinsic::umin, r, b.getInt64(0xffffffff));
+  } else if (i.has(Mod::sat)) {
+    r = video_clamp(r, sign, 32);
+  }
   write(i.operands[0], b.CreateTrunc(r, b.getInt32Ty()));
 }
 

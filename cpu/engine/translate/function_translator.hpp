@@ -147,6 +147,7 @@ class FunctionTranslator {
 
   // video instructions: operands are widened to i64
   Value* video_part(const Operand& o, Type type);
+  Value* video_saturate(const Instruction& i, Value* v, bool sign, const Operand& to);
   Value* video_clamp(Value* v, bool sign, unsigned bits);
   Value* video_operation(std::string_view op, const Instruction& i, Value* x, Value* y);
   void video_finish(const Instruction& i, Value* v, Type d);

@@ -125,7 +125,7 @@ def _(program: Program) -> None:
             a * b, (a * b) >> 32, quotient, a - b * (abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)) if b else 0,
             u // 10 + u % 7, u.bit_count() + 100 * (32 - u.bit_length()) + 10000 * (64 - square.bit_length()),
             signed(int(f"{u:032b}"[::-1], 2)), signed(sum(x << 8 * k for k, x in enumerate(bytes_))),
-            max(min(a, 100000), -3) + abs(a >> 1) + (1 << (i & 15)), signed(a * -3 + 11), signed((v << 13 | u >> 19)),
+            max(min(a, 100000), -3) + abs(a >> 1) + (1 << (i & 15)), signed(a * -3 + 11), signed(v << 13 | u >> 19),
             signed(wide >> 64, 64), signed(wide, 64), field - 512 if field >> 8 else field,
             signed((u & ~(255 << 3)) | ((v & 255) << 3)), u.bit_length() - 1, signed(((1 << 7) - 1) << start) + min(u, 77), signed(u ^ v ^ i), t,
             signed(-a) if a > b else ~b,
@@ -249,7 +249,12 @@ def _(program: Program) -> None:
             row = [int(x) for x in out[w + lane]]
             votes = int(max(v) > 90) + 2 + 4 * int(len({x & 1 for x in v}) == 1)
             total = sum(v) + max(v) - reduce(int.__or__, v)
-            assert row[:4] == [sum(v), v[lane + 3] if lane < 29 else v[lane], v[lane - 2] if lane % 8 >= 2 else v[lane], v[lane * 5 % 32]]
+            assert row[:4] == [
+                sum(v),
+                v[lane + 3] if lane < 29 else v[lane],
+                v[lane - 2] if lane % 8 >= 2 else v[lane],
+                v[lane * 5 % 32],
+            ]
             assert row[4:6] == [ballot, votes]
             assert row[6] == signed(sum(1 << k for k, x in enumerate(v) if x % 5 == v[lane] % 5))
             assert row[7] == -1 + 1 and row[8] == total
@@ -394,7 +399,11 @@ def _(program: Program) -> None:
 
 def bf16(x: np.ndarray) -> np.ndarray:
     bits = x.astype(np.float32).view(np.uint32).astype(np.uint64)
-    return (((bits + 0x7FFF + (bits >> np.uint64(16) & np.uint64(1))) >> np.uint64(16)) << np.uint64(16)).astype(np.uint32).view(np.float32)
+    return (
+        (((bits + 0x7FFF + (bits >> np.uint64(16) & np.uint64(1))) >> np.uint64(16)) << np.uint64(16))
+        .astype(np.uint32)
+        .view(np.float32)
+    )
 
 
 @bundle(
@@ -611,7 +620,11 @@ def _(program: Program) -> None:
     arrays, surfaces, textures = [], [], []
     for width, height, depth, flags in ((8, 0, 0, 0), (8, 4, 0, 0), (8, 4, 4, 0), (8, 4, 3, layered)):
         array = ctypes.c_void_p()
-        device().call("cuArray3DCreate_v2", ctypes.byref(array), ctypes.byref(Shape(width, height, depth, 0x20, 1, flags | load_store)))
+        device().call(
+            "cuArray3DCreate_v2",
+            ctypes.byref(array),
+            ctypes.byref(Shape(width, height, depth, 0x20, 1, flags | load_store)),
+        )
         resource = ctypes.create_string_buffer(144)
         ctypes.memmove(ctypes.addressof(resource) + 8, ctypes.byref(array), 8)  # CU_RESOURCE_TYPE_ARRAY is 0
         surface, texture = ctypes.c_uint64(), ctypes.c_uint64()

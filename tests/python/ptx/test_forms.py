@@ -44,14 +44,12 @@ def test_form(form: Form) -> None:
         pytest.skip("the GPU has no such form")
     got = results(*BATCHES[form.id])[form.id]
     assert isinstance(got, bytes), got
-    if gpu is not None and "manual" not in form.options:
+    if gpu is not None:
         wrong = mismatches(form, gpu, got, any_nan="nan" in form.options)
         if (reason := form.options.get("differs")) and os.environ.get("CUCORE_DEVICE", "cpu") == "cpu":
             assert wrong, f"this now gives the GPU's results: drop its mark `differs {reason}`"
             pytest.xfail(reason)
         assert not wrong, f"not the GPU's results\n{wrong}"
-    elif "manual" in form.options and os.environ.get("CUCORE_DEVICE") == "gpu":
-        pytest.skip("the GPU is known to differ from the manual here")
     elif (model := reference.results(form)) is not None:
         wrong = mismatches(form, model, got, any_nan=True)
         assert not wrong, f"not the model's results\n{wrong}"

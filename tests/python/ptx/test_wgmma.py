@@ -149,7 +149,9 @@ def map_of(memory: object, matrix: np.ndarray) -> object:
     return tiled(address, TYPES["float16"], [columns, rows], [2 * columns], [64, 64], swizzle=3)
 
 
-@pytest.mark.parametrize("kernel,rows,threads", [("product_nt", 64, 128), ("product_nn", 64, 128), ("specialised", 128, 384)])
+@pytest.mark.parametrize(
+    "kernel,rows,threads", [("product_nt", 64, 128), ("product_nn", 64, 128), ("specialised", 128, 384)]
+)
 @pytest.mark.parametrize("k", [64, 320])
 def test_tiles_are_multiplied(program: Program, kernel: str, rows: int, threads: int, k: int) -> None:
     m, n = 2 * rows, 128

@@ -7,7 +7,7 @@ is the single instruction its id spells. In a body `%d0 %d1 ..` are results, `%s
 kernel's zeroed scratch memory. Types may say how their values are made: `u32:shift`; `b32*4` stands for four of them.
 A row `def name` only names the lines below it: `&name` in a body stands for them.
 A line `default cases 128` sets an option for the whole file. Options: `ptx 86` least .version, `block 32` threads per block, `cases 512`, `ulp 2` / `abs 2^-22` / `rel 2^-22` how far an approximation may
-be off, `differs why` the CPU device is known not to do this yet, `nan any` no matter which NaN, `manual` the GPU is known to differ from the manual and the model decides, `sum 2^-18` the same against the largest result, `mem 64` that many bytes of scratch memory are a result too, `target sm_90a`, `cluster 2` blocks in a cluster, `const` module-scope text.
+be off, `differs why` the CPU device is known not to do this yet, `nan any` no matter which NaN, `manual` the GPU is known to differ from the manual, and so from the model: the recording decides, `sum 2^-18` the same against the largest result, `mem 64` that many bytes of scratch memory are a result too, `target sm_90a`, `cluster 2` blocks in a cluster, `const` module-scope text.
 """
 
 from __future__ import annotations
@@ -99,7 +99,11 @@ class Form:
         """The form as one `.entry`: operand k of thread i is cell k * threads + i of the first parameter."""
         lines = [
             f".visible .entry {name}(.param .u64 p_in, .param .u64 p_out, .param .u64 p_mem, .param .u32 p_n)",
-            *([".explicitcluster", f".reqnctapercluster {self.options['cluster']}, 1, 1"] if "cluster" in self.options else []),
+            *(
+                [".explicitcluster", f".reqnctapercluster {self.options['cluster']}, 1, 1"]
+                if "cluster" in self.options
+                else []
+            ),
             "{",
             "  .reg .b32 %i, %x<4>;",
             "  .reg .b64 %mem, %cell, %in, %out, %step;",

@@ -1,0 +1,85 @@
+// cpu/engine/jit/float_atomics.cpp: atomic sums of floats as a GPU makes them: in global memory f32 sums flush subnormals and f64
+// sums pass NaNs on as they are; f32 NaNs are canonical everywhere. No host has such an instruction, so each is a compare-and-swap
+// loop, which is what LLVM would make of them anyway. Runs last: until here they are plain atomicrmw that passes understand.
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Intrinsics.h>
+#include <llvm/Transforms/Utils/BasicBlockUtils.h>
+
+#include "cpu/engine/jit/optimize.hpp"
+
+namespace cucpu {
+namespace {
+
+using namespace llvm;
+
+/// Vector code makes plain instructions of shared atomics and drops the mark: what has none is not shared.
+bool is_shared(const AtomicRMWInst& atomic) {
+  const MDNode* space = atomic.getMetadata("cucpu.space");
+  if (!space || space->getNumOperands() == 0) return false;
+  const auto* name = dyn_cast<MDString>(space->getOperand(0));
+  return name && name->getString() == "shared";
+}
+
+Value* flushed(IRBuilder<>& b, Value* v) {
+  Value* size = b.CreateUnaryIntrinsic(Intrinsic::fabs, v);
+  Value* tiny = b.CreateFCmpOLT(size, ConstantFP::get(v->getType(), 0x1p-126));
+  Value* zero = b.CreateBinaryIntrinsic(Intrinsic::copysign, ConstantFP::getZero(v->getType()), v);
+  return b.CreateSelect(tiny, zero, v);
+}
+
+Value* sum(IRBuilder<>& b, Value* old, Value* x, bool shared) {
+  if (old->getType()->isDoubleTy()) {
+    Value* total = b.CreateFAdd(old, x);
+    if (shared) return total;
+    Value* nan = b.CreateSelect(b.CreateFCmpUNO(x, x), x, total);
+    return b.CreateSelect(b.CreateFCmpUNO(old, old), old, nan);
+  }
+  Value* total = shared ? b.CreateFAdd(old, x) : flushed(b, b.CreateFAdd(flushed(b, old), flushed(b, x)));
+  const APFloat canonical{APFloat::IEEEsingle(), APInt{32, 0x7fffffff}};
+  return b.CreateSelect(b.CreateFCmpUNO(total, total), ConstantFP::get(b.getContext(), canonical), total);
+}
+
+void expand(AtomicRMWInst& atomic) {
+  const bool shared = is_shared(atomic);
+  Type* type = atomic.getType();
+  BasicBlock* before = atomic.getParent();
+  BasicBlock* after = before->splitBasicBlock(atomic.getIterator(), "");
+  BasicBlock* loop = BasicBlock::Create(atomic.getContext(), "", before->getParent(), after);
+  before->getTerminator()->eraseFromParent();
+  IRBuilder<> b{before};
+  b.SetCurrentDebugLocation(atomic.getDebugLoc());
+  Type* word = b.getIntNTy(type->getPrimitiveSizeInBits());
+  Value* pointer = atomic.getPointerOperand();
+  LoadInst* first = b.CreateAlignedLoad(word, pointer, atomic.getAlign());
+  first->setAtomic(AtomicOrdering::Monotonic);
+  b.CreateBr(loop);
+  b.SetInsertPoint(loop);
+  PHINode* bits = b.CreatePHI(word, 2);
+  bits->addIncoming(first, before);
+  Value* fresh = b.CreateBitCast(sum(b, b.CreateBitCast(bits, type), atomic.getValOperand(), shared), word);
+  const AtomicOrdering order = atomic.getOrdering();
+  AtomicCmpXchgInst* swap = b.CreateAtomicCmpXchg(pointer, bits, fresh, atomic.getAlign(), order,
+                                                  AtomicCmpXchgInst::getStrongestFailureOrdering(order));
+  Value* seen = b.CreateExtractValue(swap, 0);
+  bits->addIncoming(seen, loop);
+  b.CreateCondBr(b.CreateExtractValue(swap, 1), after, loop);
+  b.SetInsertPoint(&atomic);
+  atomic.replaceAllUsesWith(b.CreateBitCast(seen, type));
+  atomic.eraseFromParent();
+}
+
+}  // namespace
+
+void expand_float_atomics(Module& module) {
+  SmallVector<AtomicRMWInst*, 8> found;
+  for (Function& function : module)
+    for (Instruction& instruction : instructions(function))
+      if (auto* atomic = dyn_cast<AtomicRMWInst>(&instruction);
+          atomic && atomic->getOperation() == AtomicRMWInst::FAdd &&
+          (atomic->getType()->isFloatTy() || atomic->getType()->isDoubleTy()))
+        found.push_back(atomic);
+  for (AtomicRMWInst* atomic : found) expand(*atomic);
+}
+
+}  // namespace cucpu

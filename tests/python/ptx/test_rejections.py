@@ -1,0 +1,89 @@
+"""What the CPU device does not run is refused when it is loaded: the code says why, the log names the instruction, line and column."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import pytest
+from ptxsuite.device import DriverError
+from ptxsuite.program import device
+
+pytestmark = pytest.mark.skipif(os.environ.get("CUCORE_DEVICE") == "gpu", reason="about the CPU device's words")
+
+INVALID, TOO_NEW = 218, 222
+REGISTERS = ".reg .b16 %h; .reg .b32 %r<9>; .reg .f32 %f<9>; .reg .b64 %rd<4>; .reg .pred %p;"
+
+
+def refusal(line: str, head: str = ".version 8.7\n.target sm_90a\n") -> DriverError:
+    text = f"{head}.address_size 64\n.visible .entry k() {{ {REGISTERS}\n  {line}\n  ret;\n}}\n"
+    with pytest.raises(DriverError) as error:
+        device().load(text.encode())
+    return error.value
+
+
+# One line for each instruction that is not there: the words its refusal must have.
+MISSING = [
+    ("multimem.ld_reduce.relaxed.gpu.global.add.f32 %f0, [%rd0];", "'multimem'"),
+    ("multimem.st.weak.global.f32 [%rd0], %f0;", "'multimem'"),
+    ("multimem.red.relaxed.sys.global.add.v4.f32 [%rd0], {%f0, %f1, %f2, %f3};", "'multimem'"),
+    ("istypep.texref %p, %rd0;", "'istypep'"),
+    ("tcgen05.wait::ld.sync.aligned;", "'tcgen05' needs .target sm_100"),
+    (
+        "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p, %rd0;",
+        "'clusterlaunchcontrol' needs .target sm_100",
+    ),
+    ("st.bulk.weak.shared::cta [%r0], %rd0, 0;", "'st' needs .target sm_100"),
+    ("tensormap.replace.tile.swizzle_atomicity.shared::cta.b1024.b32 [%r0], 0;", "'tensormap' needs .target sm_100"),
+    (
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes "
+        "[%r0], [%rd0, {%r1, %r2, %r3, %r4, %r5}], [%r6];",
+        "'cp' needs .target sm_100",
+    ),
+]
+
+
+@pytest.mark.parametrize("line,words", MISSING, ids=[line.split()[0] for line, _ in MISSING])
+def test_a_missing_instruction_is_named_with_its_place(line: str, words: str) -> None:
+    error = refusal(line)
+    assert error.code == INVALID
+    assert re.search(r"ptx:5:\d+: error: ", error.log) and words in error.log, error.log
+
+
+WRONG = [
+    ("bogus.u32 %r0, %r1;", "5:3", "unknown instruction 'bogus'"),
+    ("add.f33 %f0, %f1, %f2;", "5:6", "'.f33'"),
+    ("add.u32 %r0, %r1;", "5:3", "needs more operands"),
+    ("add.u32 %r0, %r1, %r2, %r3;", "5:26", "takes fewer operands"),
+    ("add.u32 %r0, %r1, %x;", "5:21", "register '%x' is not declared"),
+    ("bra nowhere;", "5:7", "nowhere"),
+    ("wgmma.mma_async.sync.aligned.m64n8k8.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd0, %rd1, %p, 1, 1, 0, 0;", "5:3", "k16"),
+    ("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1}, %rd0, %rd1, %p, 1, 1, 0, 0;", "5:53", "expected 4 registers"),
+    ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f0, %f1, %f2, %f3}, {%r0, %r1}, {%r2, %r3}, {%f0, %f1, %f2, %f3};", "5:75",
+     "take 4 registers"),
+    ("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%rd0, {%r0}], [%r1];", "5:62", "2 coordinates"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line,place,words", WRONG, ids=[words for _, _, words in WRONG])
+def test_a_mistake_is_named_with_its_place(line: str, place: str, words: str) -> None:
+    error = refusal(line)
+    assert error.code == INVALID
+    assert f"ptx:{place}: error: " in error.log and words in error.log, error.log
+
+
+def test_what_needs_an_architecture_specific_target_says_so() -> None:
+    error = refusal("wgmma.fence.sync.aligned;", ".version 8.7\n.target sm_90\n")
+    assert error.code == INVALID and "needs .target sm_90a" in error.log
+
+
+def test_what_needs_a_newer_version_says_so() -> None:
+    error = refusal("cvt.rs.f16x2.f32 %r0, %f0, %f1, %r1;", ".version 8.0\n.target sm_90\n")
+    assert error.code == INVALID and "needs .version 8.7" in error.log
+
+
+@pytest.mark.parametrize("version", ["9.6", "10.0", "99.0"])
+def test_ptx_of_a_newer_toolkit_is_too_new(version: str) -> None:
+    error = refusal("ret;", f".version {version}\n.target sm_90\n")
+    assert error.code == TOO_NEW
+    assert f"PTX .version {version} is newer than 9.5" in error.log
