@@ -19,6 +19,7 @@ import cpu_exports
 import driver_results
 import driver_table
 import facts
+import nvml_exports
 
 OUTPUTS: dict[str, Callable[[], str]] = {
     **{
@@ -33,6 +34,7 @@ OUTPUTS: dict[str, Callable[[], str]] = {
     "driver/driver_results.inc": lambda: driver_results.render_results(facts.load("driver")),
     "cpu/cucpu/exports.hpp": lambda: cpu_exports.render_exports_hpp(facts.load("driver")),
     "cpu/exports.cpp": lambda: cpu_exports.render_exports_cpp(facts.load("driver")),
+    "cpu/nvml_exports.cpp": lambda: nvml_exports.render_exports(facts.load("nvml")),
 }
 
 

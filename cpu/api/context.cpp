@@ -5,6 +5,7 @@
 
 #include "cucpu/exports.hpp"
 #include "exec/pool.hpp"
+#include "mem/usage.hpp"
 
 namespace cucpu::driver {
 namespace {
@@ -73,6 +74,7 @@ std::vector<Ref<Context>> live_contexts() {
 Context::Context(Device& device, unsigned flags, bool is_primary)
     : device{device}, is_primary{is_primary}, id{g_next_context_id.fetch_add(1)}, flags{flags} {
   reset_limits();
+  if (static_cast<unsigned>(device.physical) < kUsageDevices) usage_page().devices[device.physical].contexts.fetch_add(1);
   legacy_ = new Stream{*this, StreamRole::legacy, CU_STREAM_DEFAULT, 0};
   legacy_->retain();
   Registry& r = registry();

@@ -36,6 +36,7 @@ class Context final : public Handled<Context, CUcontext, Kind::context> {
   const std::uint64_t id;
   std::atomic<unsigned> flags;
   std::atomic<bool> is_live{true};  ///< false once destroyed, or while a primary context is inactive
+  std::atomic<int> attached{0};     ///< uses by cuCtxAttach, beyond its maker's
   Ref<Object> green;                ///< keeps a green context's resources; null for others
 
   // -- errors -----------------------------------------------------------------------------------------------------------

@@ -303,16 +303,18 @@ CUresult cuCtxAttach(CUcontext* out, unsigned int flags) {
   return guarded([&] {
     require(out && flags == 0);
     Context& context = current_context();
-    context.retain();  // cuCtxDetach gives it back
+    context.attached.fetch_add(1);
     *out = context.handle();
   });
 }
 
 CUresult cuCtxDetach(CUcontext handle) {
-  return guarded([&] {
+  return guarded([&]() -> CUresult {
     Context& context = context_of(handle);
-    require(!context.is_primary, CUDA_ERROR_INVALID_CONTEXT);
-    context.release();
+    require(!context.is_primary && !context.green, CUDA_ERROR_INVALID_CONTEXT);
+    if (context.attached.fetch_sub(1) > 0) return CUDA_SUCCESS;
+    context.attached = 0;
+    return cuCtxDestroy(handle);  // its maker's own use was the last
   });
 }
 

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "api/guard.hpp"
+#include "mem/usage.hpp"
 
 namespace cucpu::driver {
 namespace {
@@ -19,8 +20,6 @@ Process& process() {
   static Process& p = *new Process;
   return p;
 }
-
-constexpr int kPciDomain = 0xcc00;
 
 }  // namespace
 
@@ -37,13 +36,14 @@ void initialize_process() {
   Process& p = process();
   p.settings = read_settings();
   if (p.settings.visible.empty()) fail(CUDA_ERROR_NO_DEVICE);
-  const std::string name = "cucore CPU device (" + host_cpu_name() + ")";
+  const std::string name = device_name();
   for (const int physical : p.settings.visible) {
     auto device = std::make_unique<Device>();
     device->ordinal = static_cast<int>(p.devices.size());
     device->physical = physical;
     device->name = name;
     device->budget.limit = p.settings.memory;
+    if (static_cast<unsigned>(physical) < kUsageDevices) device->budget.count_in(usage_page().devices[physical].bytes);
     device_uuid(physical, device->uuid);
     p.devices.push_back(std::move(device));
   }

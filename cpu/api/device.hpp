@@ -31,7 +31,7 @@ struct Device {
   unsigned primary_flags = 0;
 
   std::mutex pool_mutex;
-  Ref<Object> default_pool, current_pool, graph_pool;  ///< MemPool; made at first use
+  Ref<Object> default_pool, current_pool;  ///< MemPool; made at first use
 };
 
 const Settings& settings() noexcept;
@@ -39,7 +39,6 @@ int device_count() noexcept;
 Device& device_of(CUdevice ordinal);  ///< fails with 101
 int device_attribute(const Device& device, CUdevice_attribute attribute);
 
-inline constexpr int kDriverVersion = 13040;
 inline constexpr std::size_t kSharedPerBlock = 48 << 10;        ///< without opting in
 inline constexpr std::size_t kSharedPerBlockOptIn = 227 << 10;
 inline constexpr std::size_t kSharedPerSm = 228 << 10;

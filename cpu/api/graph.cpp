@@ -13,20 +13,6 @@ namespace {
 std::atomic<unsigned> g_next_graph_id{1};
 
 /// Addresses that allocation nodes own, and whether a launch has allocated them and nobody has freed them since.
-struct GraphMemory {
-  std::mutex mutex;
-  std::unordered_map<CUdeviceptr, bool> live;
-};
-GraphMemory& graph_memory() {
-  static GraphMemory& m = *new GraphMemory;
-  return m;
-}
-
-void set_live(CUdeviceptr address, bool live) {
-  GraphMemory& m = graph_memory();
-  const std::lock_guard lock{m.mutex};
-  if (const auto at = m.live.find(address); at != m.live.end()) at->second = live;
-}
 }  // namespace
 
 std::recursive_mutex& graph_mutex() {
@@ -168,47 +154,6 @@ Progress EventWaitOp::run(Task& task) {
   const Ref<Point> point = event->point();
   if (!point || point->is_over()) return Progress::done;
   return point->stream->wake_when(point->number, task) ? Progress::pending : Progress::done;
-}
-
-AllocOp::AllocOp(Device& device, const CUDA_MEM_ALLOC_NODE_PARAMS& given)
-    : params{given}, memory_{allocate_memory(given.bytesize, 512, &device.budget)} {
-  access.assign(given.accessDescs, given.accessDescs + given.accessDescCount);
-  params.accessDescs = access.empty() ? nullptr : access.data();
-  params.dptr = memory_->base;
-  memory_->kind = MemoryKind::pool;
-  memory_->device = device.ordinal;
-  MemoryMap::instance().insert(memory_);
-  GraphMemory& m = graph_memory();
-  const std::lock_guard lock{m.mutex};
-  m.live.emplace(params.dptr, false);
-}
-
-AllocOp::~AllocOp() {
-  {
-    GraphMemory& m = graph_memory();
-    const std::lock_guard lock{m.mutex};
-    m.live.erase(params.dptr);
-  }
-  MemoryMap::drop(MemoryMap::instance().take_out(params.dptr));
-}
-
-void AllocOp::execute() const { set_live(params.dptr, true); }
-void FreeOp::execute() const { set_live(address, false); }
-
-bool free_graph_memory(CUdeviceptr address) {
-  GraphMemory& m = graph_memory();
-  const std::lock_guard lock{m.mutex};
-  const auto at = m.live.find(address);
-  if (at == m.live.end()) return false;
-  at->second = false;
-  return true;
-}
-
-bool is_graph_memory_live(CUdeviceptr address) {
-  GraphMemory& m = graph_memory();
-  const std::lock_guard lock{m.mutex};
-  const auto at = m.live.find(address);
-  return at != m.live.end() && at->second;
 }
 
 }  // namespace cucpu::driver

@@ -344,11 +344,6 @@ MemPool& current_pool(Device& device) {
   return device.current_pool ? static_cast<MemPool&>(*device.current_pool) : standard;
 }
 
-MemPool& graph_pool(Device& device) {
-  const std::lock_guard lock{device.pool_mutex};
-  return made_pool(device, device.graph_pool, true);
-}
-
 void trim_pools_after_wait() noexcept {
   if (g_trimmable.load(std::memory_order_relaxed) == 0) return;
   Registry& r = registry();

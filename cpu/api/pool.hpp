@@ -71,8 +71,6 @@ bool is_managed(const Allocation& allocation);
 
 MemPool& default_pool(Device& device);
 MemPool& current_pool(Device& device);
-/// Where graphs' allocation nodes get their memory.
-MemPool& graph_pool(Device& device);
 
 /// Called by everything that waits: pools give back what they hold over their threshold.
 void trim_pools_after_wait() noexcept;

@@ -259,34 +259,4 @@ CUresult cuMemPoolImportPointer(CUdeviceptr* out, CUmemoryPool handle, CUmemPool
   });
 }
 
-CUresult cuDeviceGraphMemTrim(CUdevice dev) {
-  return guarded([&] { graph_pool(device_of(dev)).trim(0); });
-}
-
-CUresult cuDeviceGetGraphMemAttribute(CUdevice dev, CUgraphMem_attribute attribute, void* value) {
-  return guarded([&] {
-    require(value != nullptr);
-    MemPool& pool = graph_pool(device_of(dev));
-    switch (attribute) {
-      case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT: return pool.get_attribute(CU_MEMPOOL_ATTR_USED_MEM_CURRENT, value);
-      case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH: return pool.get_attribute(CU_MEMPOOL_ATTR_USED_MEM_HIGH, value);
-      case CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT: return pool.get_attribute(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, value);
-      case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH: return pool.get_attribute(CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, value);
-      default: fail(CUDA_ERROR_INVALID_VALUE);
-    }
-  });
-}
-
-CUresult cuDeviceSetGraphMemAttribute(CUdevice dev, CUgraphMem_attribute attribute, void* value) {
-  return guarded([&] {
-    require(value != nullptr);
-    MemPool& pool = graph_pool(device_of(dev));
-    switch (attribute) {
-      case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH: return pool.set_attribute(CU_MEMPOOL_ATTR_USED_MEM_HIGH, value);
-      case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH: return pool.set_attribute(CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, value);
-      default: fail(CUDA_ERROR_INVALID_VALUE);
-    }
-  });
-}
-
 }  // extern "C"

@@ -201,6 +201,8 @@ void device_uuid(int physical_index, unsigned char (&bytes)[16]) {
   bytes[8] = static_cast<unsigned char>((bytes[8] & 0x3f) | 0x80);
 }
 
+std::string device_name() { return "cucore CPU device (" + host_cpu_name() + ")"; }
+
 std::string device_uuid_text(int physical_index) {
   unsigned char b[16];
   device_uuid(physical_index, b);

@@ -24,7 +24,11 @@ Settings read_settings();
 /// Bytes as people write them: `1073741824`, `512M`, `1.5GiB`. Nothing when it cannot be read.
 std::optional<std::size_t> parse_bytes(const std::string& text);
 
+inline constexpr int kPciDomain = 0xcc00;  ///< of the devices' PCI addresses; the bus is the physical index + 1
+inline constexpr int kDriverVersion = 13040;
+
 std::string host_cpu_name();
+std::string device_name();
 std::size_t host_memory_bytes();  ///< what this process may use: the machine's memory or the control group's limit
 std::string device_uuid_text(int physical_index);  ///< GPU-xxxxxxxx-xxxx-…, stable on one machine
 void device_uuid(int physical_index, unsigned char (&bytes)[16]);

@@ -17,17 +17,20 @@ class Budget {
  public:
   std::size_t limit = 0;
   [[nodiscard]] bool take(std::size_t bytes) noexcept {
-    std::size_t used = used_.load(std::memory_order_relaxed);
+    std::uint64_t used = used_->load(std::memory_order_relaxed);
     do {
       if (bytes > limit || used > limit - bytes) return false;
-    } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
+    } while (!used_->compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
     return true;
   }
-  void give(std::size_t bytes) noexcept { used_.fetch_sub(bytes, std::memory_order_relaxed); }
-  [[nodiscard]] std::size_t used() const noexcept { return used_.load(std::memory_order_relaxed); }
+  void give(std::size_t bytes) noexcept { used_->fetch_sub(bytes, std::memory_order_relaxed); }
+  [[nodiscard]] std::size_t used() const noexcept { return used_->load(std::memory_order_relaxed); }
+  /// Counts in a place that others can see. Before the first use.
+  void count_in(std::atomic<std::uint64_t>& place) noexcept { used_ = &place; }
 
  private:
-  std::atomic<std::size_t> used_{0};
+  std::atomic<std::uint64_t> own_{0};
+  std::atomic<std::uint64_t>* used_ = &own_;
 };
 
 enum class MemoryKind { device, host, registered, managed, pool, mapped, imported, variable };

@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -65,3 +67,13 @@ def test_the_demo_checks_its_result() -> None:
     done = cucore("demo")
     assert done.returncode == 0, done.stderr
     assert "✓" in done.stdout
+
+
+@pytest.mark.cpu_only
+def test_every_driver_function_that_works_is_called_by_a_test() -> None:
+    """By name, in the C++ or Python suites; what the runtime's or cuda.core's tests reach beyond that is not counted."""
+    implemented = json.loads(cucore("coverage", "--json").stdout)["driver"]["implemented"]
+    folder = Path(__file__).resolve().parents[1]
+    text = "\n".join(path.read_text() for kind in ("*.cpp", "*.hpp", "*.c", "*.py") for path in folder.rglob(kind))
+    named = {re.sub(r"_v\d+$", "", word) for word in re.findall(r"\bcu[A-Z]\w+", text)}
+    assert [name for name in implemented if re.sub(r"_v\d+$", "", name) not in named] == []

@@ -1,4 +1,4 @@
-"""The system's GPUs as NVML sees them, whether or not this process uses CUDA on them.
+"""The system's GPUs as NVML sees them, whether or not this process uses CUDA on them. On the CPU device its own NVML answers.
 
 ``driver_version`` is the CUDA driver's (major, minor).
 """
@@ -56,9 +56,7 @@ def get_driver_branch() -> str:
 
 
 def get_num_devices() -> int:
-    """How many GPUs the system has; the devices of the CPU device where there is no NVML."""
-    if _core.is_cpu_device():
-        return _core.device_count()
+    """How many GPUs the system has; the CPU device's where it stands in for them."""
     return initialized().device_get_count_v2()
 
 

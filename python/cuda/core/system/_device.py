@@ -45,11 +45,6 @@ class Device:
     __module__ = "cuda.core.system"
     __slots__ = ("__weakref__", "_handle")
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        from .. import _core
-
-        return object.__new__(_CpuDevice if cls is Device and _core.is_cpu_device() else cls)
-
     def __init__(
         self, index: int | None = None, *, uuid: bytes | str | None = None, pci_bus_id: bytes | str | None = None
     ) -> None:
@@ -74,10 +69,6 @@ class Device:
     @classmethod
     def _of_cuda(cls, number: int, uuid: str) -> Device:
         """The GPU behind a cuda.core.Device."""
-        from .. import _core
-
-        if _core.is_cpu_device():
-            return cls(number)
         try:
             return cls(uuid=f"GPU-{uuid}")
         except initialized().NvmlError:
@@ -314,63 +305,3 @@ class Device:
 
     def __repr__(self) -> str:
         return f"<system.Device {self.index} ({self.name})>"
-
-
-class _CpuDevice(Device):
-    """A device of the CPU device, which NVML knows nothing of: says what CUDA says of it. The rest needs a GPU."""
-
-    __module__ = "cuda.core.system"
-    __slots__ = ("_cuda",)
-
-    def __init__(self, index: int | None = None, *, uuid: Any = None, pci_bus_id: Any = None) -> None:
-        from .. import _core
-
-        if len([value for value in (index, uuid, pci_bus_id) if value is not None]) != 1:
-            raise ValueError("give one of index, uuid and pci_bus_id")
-        wanted_uuid = None if uuid is None else _text(uuid).removeprefix("GPU-").lower()
-        wanted_bus = None if pci_bus_id is None else _text(pci_bus_id).lower()
-        for device in _core.Device.get_all_devices():
-            if device.device_id == index or device.uuid == wanted_uuid or device.pci_bus_id.lower() == wanted_bus:
-                self._cuda = device
-                self._handle = 0
-                return
-        raise ValueError(f"there is no such device: {index if index is not None else uuid or pci_bus_id!r}")
-
-    def to_cuda_device(self) -> Any:
-        return self._cuda
-
-    @property
-    def index(self) -> int:  # type: ignore[override]
-        return self._cuda.device_id
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        return self._cuda.name
-
-    @property
-    def uuid(self) -> str:  # type: ignore[override]
-        return f"GPU-{self._cuda.uuid}"
-
-    @property
-    def pci_bus_id(self) -> str:
-        return self._cuda.pci_bus_id
-
-    @property
-    def cuda_compute_capability(self) -> tuple[int, int]:
-        return tuple(self._cuda.compute_capability)
-
-    @property
-    def memory_info(self) -> _parts.MemoryInfo:  # type: ignore[override]
-        from types import SimpleNamespace
-
-        total = self._cuda.total_memory
-        pool = self._cuda.memory_resource.attributes if self._is_current() else None
-        used = pool.reserved_mem_current if pool is not None else 0
-        return _parts.MemoryInfo(SimpleNamespace(total=total, used=used, free=total - used, reserved=0))
-
-    def _is_current(self) -> bool:
-        try:
-            self._cuda.context  # noqa: B018
-        except RuntimeError:
-            return False
-        return True

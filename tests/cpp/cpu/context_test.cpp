@@ -1,0 +1,251 @@
+// Contexts, and the questions and settings of devices that other tests do not touch.
+#include <cstdlib>
+#include <cstring>
+
+#include "support.hpp"
+
+namespace {
+
+class Contexts : public DriverTest {};
+
+TEST_F(Contexts, SayWhatTheyAre) {
+  CUdevice device = -1;
+  ASSERT_OK(cuCtxGetDevice(&device));
+  EXPECT_EQ(0, device);
+  ASSERT_OK(cuCtxGetDevice_v2(&device, context_));
+  EXPECT_EQ(0, device);
+  unsigned long long id = 0, other = 0;
+  ASSERT_OK(cuCtxGetId(context_, &id));
+  ASSERT_OK(cuCtxGetId(nullptr, &other));
+  EXPECT_EQ(id, other);
+  unsigned version = 0;
+  ASSERT_OK(cuCtxGetApiVersion(context_, &version));
+  EXPECT_GT(version, 0u);
+  int least = -9, greatest = 9;
+  ASSERT_OK(cuCtxGetStreamPriorityRange(&least, &greatest));
+  EXPECT_EQ(0, least);
+  EXPECT_LT(greatest, 0);
+  CUexecAffinityParam affinity{};
+  ASSERT_OK(cuCtxGetExecAffinity(&affinity, CU_EXEC_AFFINITY_TYPE_SM_COUNT));
+  EXPECT_GT(affinity.param.smCount.val, 0u);
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuCtxGetDevice(nullptr));
+}
+
+TEST_F(Contexts, KeepTheirSettings) {
+  unsigned flags = 99;
+  ASSERT_OK(cuCtxSetFlags(CU_CTX_SCHED_BLOCKING_SYNC));
+  ASSERT_OK(cuCtxGetFlags(&flags));
+  EXPECT_EQ(CU_CTX_SCHED_BLOCKING_SYNC, flags & CU_CTX_SCHED_MASK);
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuCtxSetFlags(1u << 30));
+  CUfunc_cache cache{};
+  ASSERT_OK(cuCtxSetCacheConfig(CU_FUNC_CACHE_PREFER_L1));
+  ASSERT_OK(cuCtxGetCacheConfig(&cache));
+  EXPECT_EQ(CU_FUNC_CACHE_PREFER_L1, cache);
+  CUsharedconfig shared{};
+  ASSERT_OK(cuCtxSetSharedMemConfig(CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE));
+  EXPECT_OK(cuCtxGetSharedMemConfig(&shared));
+  std::size_t value = 0;
+  ASSERT_OK(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 4096));
+  ASSERT_OK(cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE));
+  EXPECT_EQ(4096u, value);
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuCtxGetLimit(&value, static_cast<CUlimit>(77)));
+  EXPECT_OK(cuCtxResetPersistingL2Cache());
+  EXPECT_OK(cuCtxSynchronize_v2(context_));
+}
+
+TEST_F(Contexts, AreDestroyedByTheLastUse) {
+  CUcontext made = nullptr, attached = nullptr;
+  ASSERT_OK(cuCtxCreate(&made, nullptr, 0, 0));
+  ASSERT_OK(cuCtxAttach(&attached, 0));
+  EXPECT_EQ(made, attached);
+  ASSERT_OK(cuCtxDetach(made));
+  unsigned version = 0;
+  EXPECT_OK(cuCtxGetApiVersion(made, &version));
+  ASSERT_OK(cuCtxDetach(made));
+  EXPECT_EQ(CUDA_ERROR_INVALID_CONTEXT, cuCtxDetach(made));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuCtxAttach(&attached, 1));
+}
+
+TEST_F(Contexts, EventsOfAWholeContext) {
+  unsigned* flag = words(1);
+  CUstream busy = nullptr, other = nullptr;
+  ASSERT_OK(cuStreamCreate(&busy, CU_STREAM_NON_BLOCKING));
+  ASSERT_OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+  CUevent event = nullptr;
+  ASSERT_OK(cuEventCreate(&event, 0));
+  ASSERT_OK(launch(kernel("spin"), 1, busy, address(flag)));
+  ASSERT_OK(cuCtxRecordEvent(context_, event));
+  EXPECT_EQ(CUDA_ERROR_NOT_READY, cuEventQuery(event));
+  ASSERT_OK(cuCtxWaitEvent(context_, event));
+  ASSERT_OK(launch(kernel("noop"), 1, other));
+  EXPECT_EQ(CUDA_ERROR_NOT_READY, cuStreamQuery(other));
+  *static_cast<volatile unsigned*>(flag) = 1;
+  ASSERT_OK(cuCtxSynchronize());
+  EXPECT_OK(cuEventQuery(event));
+}
+
+TEST_F(Contexts, DevicesAnswerOldQuestions) {
+  int major = 0, minor = -1;
+  ASSERT_OK(cuDeviceComputeCapability(&major, &minor, 0));
+  EXPECT_EQ(9, major);
+  EXPECT_EQ(0, minor);
+  CUdevprop prop{};
+  ASSERT_OK(cuDeviceGetProperties(&prop, 0));
+  EXPECT_EQ(1024, prop.maxThreadsPerBlock);
+  EXPECT_EQ(32, prop.SIMDWidth);
+  char luid[8];
+  unsigned mask = 0;
+  ASSERT_OK(cuDeviceGetLuid(luid, &mask, 0));
+  EXPECT_NE(0u, mask);
+  int supported = 9;
+  ASSERT_OK(cuDeviceGetExecAffinitySupport(&supported, CU_EXEC_AFFINITY_TYPE_SM_COUNT, 0));
+  EXPECT_EQ(0, supported);
+  std::size_t width = 0;
+  ASSERT_OK(cuDeviceGetTexture1DLinearMaxWidth(&width, CU_AD_FORMAT_FLOAT, 1, 0));
+  EXPECT_GT(width, 1u << 20);
+  const CUatomicOperation operations[] = {CU_ATOMIC_OPERATION_INTEGER_ADD};
+  unsigned capabilities = 0;
+  ASSERT_OK(cuDeviceGetHostAtomicCapabilities(&capabilities, operations, 1, 0));
+  EXPECT_NE(0u, capabilities);
+  EXPECT_OK(cuFlushGPUDirectRDMAWrites(CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX,
+                                       CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER));
+  const void* table = nullptr;
+  CUuuid nobody{};
+  EXPECT_NE(CUDA_SUCCESS, cuGetExportTable(&table, &nobody));
+  EXPECT_OK(cuDevicePrimaryCtxSetFlags(0, CU_CTX_SCHED_AUTO));
+  EXPECT_EQ(CUDA_ERROR_INVALID_DEVICE, cuDevicePrimaryCtxSetFlags(9, 0));
+}
+
+void note(CUasyncNotificationInfo*, void*, CUasyncCallbackHandle) {}
+void dumped(void*, int, CUdevice) {}
+
+TEST_F(Contexts, CallbacksForWhatNeverHappensAreKept) {
+  CUasyncCallbackHandle notification = nullptr;
+  ASSERT_OK(cuDeviceRegisterAsyncNotification(0, note, nullptr, &notification));
+  ASSERT_OK(cuDeviceUnregisterAsyncNotification(0, notification));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuDeviceUnregisterAsyncNotification(0, notification));
+  CUcoredumpCallbackHandle start = nullptr, complete = nullptr;
+  ASSERT_OK(cuCoredumpRegisterStartCallback(dumped, nullptr, &start));
+  ASSERT_OK(cuCoredumpRegisterCompleteCallback(dumped, nullptr, &complete));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuCoredumpDeregisterStartCallback(complete));
+  ASSERT_OK(cuCoredumpDeregisterStartCallback(start));
+  ASSERT_OK(cuCoredumpDeregisterCompleteCallback(complete));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuCoredumpRegisterStartCallback(nullptr, nullptr, &start));
+}
+
+TEST_F(Contexts, CoreDumpSettingsAreKept) {
+  bool on = true;
+  std::size_t size = sizeof on;
+  ASSERT_OK(cuCoredumpSetAttributeGlobal(CU_COREDUMP_ENABLE_ON_EXCEPTION, &on, &size));
+  on = false;
+  ASSERT_OK(cuCoredumpGetAttributeGlobal(CU_COREDUMP_ENABLE_ON_EXCEPTION, &on, &size));
+  EXPECT_TRUE(on);
+  char name[] = "here";
+  size = sizeof name;
+  ASSERT_OK(cuCoredumpSetAttribute(CU_COREDUMP_FILE, name, &size));
+  char read[64] = {};
+  size = sizeof read;
+  ASSERT_OK(cuCoredumpGetAttribute(CU_COREDUMP_FILE, read, &size));
+  EXPECT_STREQ("here", read);
+  size = 1;
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuCoredumpGetAttribute(CU_COREDUMP_FILE, read, &size));
+  EXPECT_OK(cuProfilerStart());
+  EXPECT_OK(cuProfilerStop());
+}
+
+TEST_F(Contexts, GreenContextsHaveResourcesAndEvents) {
+  CUdevResource all{}, part{}, rest{};
+  ASSERT_OK(cuCtxGetDevResource(context_, &all, CU_DEV_RESOURCE_TYPE_SM));
+  ASSERT_GT(all.sm.smCount, 0u);
+  CU_DEV_SM_RESOURCE_GROUP_PARAMS group{};
+  group.smCount = 1;
+  ASSERT_OK(cuDevSmResourceSplit(&part, 1, &all, &rest, 0, &group));
+  EXPECT_EQ(1u, part.sm.smCount);
+  EXPECT_EQ(all.sm.smCount - 1, rest.type == CU_DEV_RESOURCE_TYPE_SM ? rest.sm.smCount : 0u);
+  group.smCount = all.sm.smCount + 1;
+  EXPECT_EQ(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION,
+            cuDevSmResourceSplit(&part, 1, &all, &rest, 0, &group));
+  CUdevResourceDesc desc = nullptr;
+  ASSERT_OK(cuDevResourceGenerateDesc(&desc, &part, 1));
+  CUgreenCtx green = nullptr;
+  ASSERT_OK(cuGreenCtxCreate(&green, desc, 0, CU_GREEN_CTX_DEFAULT_STREAM));
+  CUdevResource read{};
+  ASSERT_OK(cuGreenCtxGetDevResource(green, &read, CU_DEV_RESOURCE_TYPE_SM));
+  EXPECT_EQ(1u, read.sm.smCount);
+  unsigned long long id = 0;
+  EXPECT_OK(cuGreenCtxGetId(green, &id));
+  CUevent own = nullptr, event = nullptr;
+  ASSERT_OK(cuEventCreate(&own, 0));
+  EXPECT_EQ(CUDA_ERROR_INVALID_HANDLE, cuGreenCtxRecordEvent(green, own));  // of another context
+  CUcontext inside = nullptr;
+  ASSERT_OK(cuCtxFromGreenCtx(&inside, green));
+  ASSERT_OK(cuCtxPushCurrent(inside));
+  ASSERT_OK(cuEventCreate(&event, 0));
+  EXPECT_OK(cuGreenCtxRecordEvent(green, event));
+  EXPECT_OK(cuGreenCtxWaitEvent(green, event));
+  ASSERT_OK(cuCtxPopCurrent(&inside));
+  CUstream stream = nullptr;
+  ASSERT_OK(cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0));
+  ASSERT_OK(cuStreamGetDevResource(stream, &read, CU_DEV_RESOURCE_TYPE_SM));
+  EXPECT_EQ(1u, read.sm.smCount);
+  ASSERT_OK(cuStreamDestroy(stream));
+  ASSERT_OK(cuGreenCtxDestroy(green));
+}
+
+TEST(Peers, FourDevicesReachEachOthersMemory) {
+  NEEDS_FRESH_PROCESS();
+  setenv("CUCORE_CPU_DEVICES", "4", 1);
+  ASSERT_OK(cuInit(0));
+  CUcontext contexts[4];
+  CUdeviceptr memory[4];
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_OK(cuDevicePrimaryCtxRetain(&contexts[i], i));
+    ASSERT_OK(cuCtxSetCurrent(contexts[i]));
+    ASSERT_OK(cuMemAlloc(&memory[i], 4096));
+    ASSERT_OK(cuMemsetD32(memory[i], 100u + static_cast<unsigned>(i), 1024));
+  }
+  for (int i = 0; i < 4; ++i)
+    for (int j = 0; j < 4; ++j) {
+      if (i == j) continue;
+      int can = 0, value = 0;
+      ASSERT_OK(cuDeviceCanAccessPeer(&can, i, j));
+      EXPECT_EQ(1, can);
+      ASSERT_OK(cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, i, j));
+      EXPECT_EQ(1, value);
+      ASSERT_OK(cuCtxSetCurrent(contexts[i]));
+      ASSERT_OK(cuCtxEnablePeerAccess(contexts[j], 0));
+      EXPECT_EQ(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, cuCtxEnablePeerAccess(contexts[j], 0));
+      ASSERT_OK(cuMemcpyDtoD(memory[i] + 4u * static_cast<unsigned>(j), memory[j] + 2048, 4));
+    }
+  for (int i = 0; i < 4; ++i) {
+    unsigned row[4] = {};
+    ASSERT_OK(cuMemcpyDtoH(row, memory[i], sizeof row));
+    for (unsigned j = 1; j < 4; ++j)
+      if (j != static_cast<unsigned>(i)) {
+        EXPECT_EQ(100u + j, row[j]);
+      }
+  }
+  ASSERT_OK(cuCtxSetCurrent(contexts[0]));
+  ASSERT_OK(cuCtxDisablePeerAccess(contexts[3]));
+  EXPECT_EQ(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, cuCtxDisablePeerAccess(contexts[3]));
+  const CUatomicOperation operations[] = {CU_ATOMIC_OPERATION_INTEGER_ADD};
+  unsigned capabilities = 0;
+  EXPECT_OK(cuDeviceGetP2PAtomicCapabilities(&capabilities, operations, 1, 0, 1));
+  CUstream stream = nullptr;
+  ASSERT_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  ASSERT_OK(cuMemcpyPeerAsync(memory[0], contexts[0], memory[2], contexts[2], 4096, stream));
+  ASSERT_OK(cuStreamSynchronize(stream));
+  CUDA_MEMCPY3D_PEER box{};
+  box.srcMemoryType = box.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  box.srcDevice = memory[3], box.srcContext = contexts[3];
+  box.dstDevice = memory[1], box.dstContext = contexts[1];
+  box.WidthInBytes = 64, box.Height = box.Depth = 1;
+  ASSERT_OK(cuMemcpy3DPeer(&box));
+  ASSERT_OK(cuMemcpy3DPeerAsync(&box, stream));
+  ASSERT_OK(cuStreamSynchronize(stream));
+  unsigned value = 0;
+  ASSERT_OK(cuMemcpyDtoH(&value, memory[1] + 32, 4));
+  EXPECT_EQ(103u, value);
+}
+
+}  // namespace

@@ -1,0 +1,105 @@
+"""cuda.core.system and cuda.bindings.nvml on the CPU device: its own NVML, which says what its driver says."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from cuda.bindings import nvml
+from cuda.core import Device, system
+
+pytestmark = pytest.mark.cpu_only
+
+
+@pytest.fixture(scope="module")
+def other() -> system.Device:
+    return system.Device(0)
+
+
+def test_versions():
+    assert system.get_nvml_version()[0] == 13
+    assert system.get_kernel_mode_driver_version()
+    assert system.get_driver_branch() == "cucore"
+    assert nvml.system_get_cuda_driver_version_v2() == 13040
+
+
+def test_a_device_is_the_drivers(other, device):
+    cuda = other.to_cuda_device()
+    assert (other.index, other.name) == (0, cuda.name)
+    assert other.pci_bus_id.upper().endswith(cuda.pci_bus_id.upper())
+    assert system.Device(pci_bus_id=cuda.pci_bus_id).uuid == other.uuid
+    assert other.memory_info.total == device.total_memory
+    assert other.get_clock("sm").get_current_mhz() * 1000 == device.properties.clock_rate
+    assert other.is_persistence_mode_enabled and not other.is_display_active
+    assert other.num_fans == 0 and other.performance_state == 0 and 0 in other.supported_pstates
+    assert list(other.get_topology_nearest_gpus("system")) == []
+    assert set(other.get_cpu_affinity()) == os.sched_getaffinity(0)
+
+
+def test_memory_and_processes_are_counted(other, device):
+    device.set_current()
+    before = other.memory_info.used
+    buffer = device.allocate(64 << 20)
+    device.sync()
+    now = other.memory_info
+    assert now.used >= before + (64 << 20) and now.used + now.free == now.total
+    mine = [p for p in other.compute_running_processes if p.pid == os.getpid()]
+    assert len(mine) == 1 and mine[0].used_gpu_memory >= 64 << 20
+    assert os.path.basename(system.get_process_name(os.getpid())).startswith("python")
+    assert 0 <= other.utilization.gpu <= 100
+    buffer.close()
+
+
+def test_another_process_is_seen(other):
+    program = """
+import sys
+from cuda.core import Device
+d = Device(); d.set_current()
+b = d.allocate(32 << 20); d.sync()
+print("ready", flush=True)
+sys.stdin.readline()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdin is not None and child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        found = {p.pid: p.used_gpu_memory for p in other.compute_running_processes}
+        assert found[child.pid] >= 32 << 20
+        child.stdin.write("\n")
+        child.stdin.flush()
+        child.wait()
+    assert child.pid not in {p.pid for p in other.compute_running_processes}  # a dead process leaves nothing
+
+
+def test_what_a_cpu_has_not_is_not_supported(other):
+    with pytest.raises(nvml.NotSupportedError):
+        _ = other.serial
+    with pytest.raises(nvml.NotSupportedError):
+        nvml.device_get_power_usage(nvml.device_get_handle_by_index_v2(0))
+    with pytest.raises(nvml.InvalidArgumentError):
+        nvml.device_get_handle_by_index_v2(99)
+    with pytest.raises(nvml.NotFoundError):
+        nvml.device_get_handle_by_uuid("GPU-00000000-0000-0000-0000-000000000000")
+
+
+def test_devices_are_counted_before_cuda_visible_devices():
+    program = "from cuda.core import Device, system; print(system.get_num_devices(), len(Device.get_all_devices()))"
+    environment = {**os.environ, "CUCORE_CPU_DEVICES": "4", "CUDA_VISIBLE_DEVICES": "2"}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
+    assert done.stdout == "4 1\n", done.stderr
+
+
+def test_programs_that_load_nvml_by_name_find_it():
+    program = (
+        "import ctypes; n = ctypes.CDLL('libnvidia-ml.so.1'); c = ctypes.c_uint();"
+        "assert n.nvmlDeviceGetCount_v2(ctypes.byref(c)) == 1; n.nvmlInit_v2();"
+        "n.nvmlDeviceGetCount_v2(ctypes.byref(c)); print(c.value)"
+    )
+    command = [sys.executable, "-m", "cucore", "run", "--cpu", "--devices", "3", sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.stdout == "3\n", done.stderr
+
+
+def test_the_device_itself_is_the_same(device):
+    assert device.to_system_device().to_cuda_device() == device == Device(0)
