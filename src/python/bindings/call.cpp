@@ -26,6 +26,8 @@ PyObject* Call::operator()(PyObject* const* args) {
   const int code = (row_.flags & kAskTwice) != 0 ? ask_twice() : status();
   if ((row_.flags & kAskTwice) != 0 && PyErr_Occurred()) return nullptr;
   if (host_call_ != nullptr) settle(code);
+  if (record_with_calls_ != nullptr && code == 0) [[unlikely]]
+    settle_record();
   return result(code);
 }
 
@@ -57,6 +59,8 @@ bool Call::simple(int i, PyObject* const* args) {
       if (p.kind == Kind::record) {
         RecordObject* record = expect_record(value, p.type, where(i));
         if (record == nullptr) return false;
+        if (holds_calls(record)) [[unlikely]]
+          record_with_calls_ = record;
         slot.p = record->place;
         return true;
       }
@@ -166,21 +170,36 @@ int Call::ask_twice() {
   return code;
 }
 
+void* Call::handle_argument(const char* type) const {
+  for (int i = 0; i < row_.parameters; ++i) {
+    const ParamRow& p = params_[i];
+    if (p.role == Role::in && p.kind == Kind::handle &&
+        std::strcmp(name_of(row_of(p.type).root), type) == 0)
+      return slots_[i].p;
+  }
+  return nullptr;
+}
+
 void Call::settle(int code) {
   HostCall* call = std::exchange(host_call_, nullptr);
   if (code != 0) return drop(call);
-  bool once = false;
-  for (int i = 0; i < row_.parameters; ++i) {
-    const ParamRow& p = params_[i];
-    if (p.role != Role::in || p.kind != Kind::handle ||
-        std::strcmp(name_of(row_of(p.type).root), "CUstream") != 0)
-      continue;
-    CUstreamCaptureStatus status{};
-    once =
-        driver().cuStreamIsCapturing(static_cast<CUstream>(slots_[i].p), &status) == CUDA_SUCCESS &&
-        status == CU_STREAM_CAPTURE_STATUS_NONE;
-  }
-  commit(call, once);
+  CUstreamCaptureStatus status{};
+  CUgraph graph = nullptr;
+  const auto stream = static_cast<CUstream>(handle_argument("CUstream"));
+  const CUresult asked =
+      driver().cuStreamGetCaptureInfo(stream, &status, nullptr, &graph, nullptr, nullptr, nullptr);
+  const bool captured = asked == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  commit(call, asked == CUDA_SUCCESS && !captured);
+  if (captured && keep_in_graph(call, graph)) drop(call);  // the graph's from here on
+}
+
+void Call::settle_record() {
+  auto graph = static_cast<CUgraph>(handle_argument("CUgraph"));
+  const auto node = static_cast<CUgraphNode>(handle_argument("CUgraphNode"));
+  if (graph == nullptr && node != nullptr && handle_argument("CUgraphExec") == nullptr &&
+      driver().cuGraphNodeGetContainingGraph(node, &graph) != CUDA_SUCCESS)
+    graph = nullptr;
+  keep_calls_in_graph(record_with_calls_, graph);
 }
 
 bool Call::returned(const ParamRow& p) const {

@@ -69,6 +69,10 @@ class Call {
   /// After the library took (or refused) a Python callback: on a capturing stream it belongs to the
   /// graph from now on.
   void settle(int code);
+  /// After the library took a record with Python callables: the graph it went into holds them.
+  void settle_record();
+  /// The handle given for a parameter of this type, or null.
+  [[nodiscard]] void* handle_argument(const char* type) const;
   bool returned(const ParamRow& p) const;
   PyObject* value_of(int i);
   PyObject* list_of(const ParamRow& p, const char* data, std::uint64_t n);
@@ -81,6 +85,7 @@ class Call {
   const FunctionRow& row_;
   const ParamRow* params_;
   HostCall* host_call_ = nullptr;
+  RecordObject* record_with_calls_ = nullptr;
   PyObject* filled_ = nullptr;
   std::uint32_t deferred_ = 0;
   int fresh_count_ = 0;

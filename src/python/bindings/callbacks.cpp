@@ -1,10 +1,12 @@
-// callbacks.cpp: Python callables as C callbacks. Each has a record that keeps callable and user
-// data alive until the library has run it for the last time; records that belong to a graph or a
-// struct live as long as the process.
+// callbacks.cpp: Python callables as C callbacks. A HostCall keeps callable and user data alive for
+// whoever may still call it: a stream until it has run, a graph and those made from it, a struct
+// that holds it.
 #include <mutex>
 #include <unordered_set>
 
 #include "cucore/driver.hpp"
+#include "cucore/error.hpp"
+#include "cucore/graph.hpp"
 #include "engine.hpp"
 
 namespace cucore::bindings {
@@ -14,6 +16,7 @@ struct HostCall {
   PyObject* user;
   CallbackShape shape;
   bool once = false;
+  std::atomic<int> holders{1};
 };
 
 std::atomic<long> pending_host_calls{0};
@@ -72,9 +75,7 @@ PyObject* run(HostCall* call, const char* format, Arguments... arguments) {
 }
 
 void finished(HostCall* call) {
-  if (!call->once) return;
-  pending_host_calls.fetch_sub(1);
-  drop(call);
+  if (call->once) drop(call);
 }
 
 void host(void* pointer) {
@@ -140,7 +141,8 @@ void* trampoline(CallbackShape shape) {
 
 /// The address a ctypes function object holds, or null.
 void* ctypes_function(PyObject* value) {
-  static PyObject* type = nullptr;
+  static std::atomic<PyObject*> known{nullptr};
+  PyObject* type = known.load(std::memory_order_acquire);
   if (type == nullptr) {
     Ref modules = Ref::borrow(PyImport_GetModuleDict());
     PyObject* low = PyDict_GetItemString(modules.get(),
@@ -148,6 +150,7 @@ void* ctypes_function(PyObject* value) {
     if (low == nullptr) return nullptr;
     type = PyObject_GetAttrString(low, "CFuncPtr");
     if (type == nullptr) return PyErr_Clear(), nullptr;
+    known.store(type, std::memory_order_release);  // a second thread finds the same class
   }
   if (PyObject_IsInstance(value, type) != 1) return nullptr;
   Py_buffer view;
@@ -188,6 +191,7 @@ bool to_callback(PyObject* value, CallbackShape shape, const Where& where, Slot*
       return false;
     }
     *call = new HostCall{Py_NewRef(value), Py_NewRef(Py_None), shape};
+    pending_host_calls.fetch_add(1);
     Live& l = live();
     const std::lock_guard lock{l.mutex};
     l.calls.insert(*call);
@@ -206,12 +210,42 @@ void* user_pointer(HostCall* call) { return call; }
 
 void commit(HostCall* call, bool once) {
   if (call->shape == CallbackShape::occupancy) return drop(call);  // it has run by now
-  call->once = once;
-  pending_host_calls.fetch_add(1);
+  call->once = once || call->shape == CallbackShape::destroy;
+}
+
+bool keep_in_graph(HostCall* call, CUgraph graph) {
+  call->holders.fetch_add(1);
+  std::shared_ptr<void> owner{call, [](void* pointer) {
+                                if (Interpreter python; python)
+                                  drop(static_cast<HostCall*>(pointer));
+                              }};
+  try {
+    GraphDefinition::view(graph, {}).keep(std::move(owner));
+    return true;
+  } catch (const CUDAError&) {
+    return false;  // no longer held: the owner is gone with the exception
+  }
+}
+
+static constexpr const char* kCapsule = "cucore.HostCall";
+
+PyObject* capsule_of(HostCall* call) {
+  PyObject* capsule = PyCapsule_New(call, kCapsule, [](PyObject* self) {
+    drop(static_cast<HostCall*>(PyCapsule_GetPointer(self, kCapsule)));
+  });
+  if (capsule == nullptr) drop(call);
+  return capsule;
+}
+
+HostCall* call_in(PyObject* capsule) {
+  if (!PyCapsule_IsValid(capsule, kCapsule)) return nullptr;
+  return static_cast<HostCall*>(PyCapsule_GetPointer(capsule, kCapsule));
 }
 
 void drop(HostCall* call) {
+  if (call->holders.fetch_sub(1) != 1) return;
   if (occupancy_call == call) occupancy_call = nullptr;
+  pending_host_calls.fetch_sub(1);
   {
     Live& l = live();
     const std::lock_guard lock{l.mutex};

@@ -10,6 +10,8 @@
 
 #include "rows.hpp"
 
+struct CUgraph_st;  // the driver's graph
+
 namespace cucore::bindings {
 
 /// Owns one reference.
@@ -59,6 +61,8 @@ PyObject* make_handle_class(TypeId id, PyObject* base);
 PyObject* make_record_class(TypeId id, PyObject* base);
 bool init_handles();
 bool init_records();
+bool add_fields(PyObject* type, TypeId id);  // a descriptor per field of the rendered type
+bool init_fields();
 
 /// The member of an enum with this value; a nameless one where the facts know none. New reference.
 PyObject* enum_member(TypeId id, std::int64_t value);
@@ -87,15 +91,25 @@ struct RecordObject {
   PyObject*
       keep;  // dict: address of a pointer field -> what it points to; on the outermost record only
   TypeId type;
-  bool owns;            // place was allocated for this object
+  bool owns;   // place was allocated for this object
+  bool calls;  // a field is a Python callable, held in `keep`; on the outermost record only
   std::uint32_t count;  // elements: more than one in the Pythonic modules only
 };
 extern PyTypeObject* record_base;
 RecordObject* new_record(TypeId id, std::uint32_t count = 1);  // zeroed, owns its memory
 RecordObject* view_record(TypeId id, void* place, PyObject* owner);
+PyObject* element_view(RecordObject* record, std::uint32_t index);  // one element of an array
 inline bool is_record(PyObject* o) { return PyObject_TypeCheck(o, record_base); }
 /// The record behind a Python argument for a parameter of type `id`; null with an exception set.
 RecordObject* expect_record(PyObject* value, TypeId id, const Where& where);
+/// Whether a Python callable is a field of the record, or of what it is a part of.
+inline bool holds_calls(const RecordObject* record) {
+  while (record->owner != nullptr && is_record(record->owner))
+    record = reinterpret_cast<const RecordObject*>(record->owner);
+  return record->calls;
+}
+/// Makes the graph a call has put a record into hold the record's Python callables.
+void keep_calls_in_graph(RecordObject* record, CUgraph_st* graph);
 /// Keeps `what` alive as long as the record's memory is used through it.
 bool keep_alive(RecordObject* record, const void* field, PyObject* what);
 /// What `field` points to for as long as the record keeps it, or null. Borrowed.
@@ -185,7 +199,12 @@ void set_user_data(HostCall* call, PyObject* user);
 void* user_pointer(HostCall* call);
 void commit(HostCall* call,
             bool once);     // the library took it; `once`: it is freed after its first run
-void drop(HostCall* call);  // the library did not take it
+void drop(HostCall* call);  // one holder less: the library did not take it, or is done with it
+/// Makes a graph, and all made from it, a holder; false when the driver refuses.
+bool keep_in_graph(HostCall* call, CUgraph_st* graph);
+/// An object that holds a call for a record, taking over the caller's hold. New reference.
+PyObject* capsule_of(HostCall* call);
+HostCall* call_in(PyObject* capsule);   // null for any other object
 PyObject* user_data_of(void* pointer);  // of a committed call, or null
 
 // ---- calls (call.cpp)

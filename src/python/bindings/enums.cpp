@@ -16,8 +16,12 @@ struct Members {
 std::atomic<Members*> tables[0x10000];  // by TypeId; never freed
 
 PyObject* fast_enum(const char* name) {
-  static PyObject* module = nullptr;
-  if (module == nullptr) module = PyImport_ImportModule("cuda.bindings._fast_enum");
+  static std::atomic<PyObject*> known{nullptr};  // a second thread finds the same module
+  PyObject* module = known.load(std::memory_order_acquire);
+  if (module == nullptr) {
+    module = PyImport_ImportModule("cuda.bindings._fast_enum");
+    known.store(module, std::memory_order_release);
+  }
   return module == nullptr ? nullptr : PyObject_GetAttrString(module, name);
 }
 

@@ -11,8 +11,8 @@ struct CTypes {  // looked up once; ctypes is imported only by who uses it
 };
 
 const CTypes* ctypes() {
-  static CTypes* loaded = nullptr;
-  if (loaded != nullptr) return loaded;
+  static std::atomic<CTypes*> loaded{nullptr};
+  if (CTypes* known = loaded.load(std::memory_order_acquire)) return known;
   Ref module{PyImport_ImportModule("ctypes")}, low{PyImport_ImportModule("_ctypes")};
   if (!module || !low) return nullptr;
   auto* made = new CTypes{PyObject_GetAttrString(module.get(), "Structure"),
@@ -24,7 +24,8 @@ const CTypes* ctypes() {
                           PyObject_GetAttrString(module.get(), "Array"),
                           PyObject_GetAttrString(low.get(), "CFuncPtr")};
   if (PyErr_Occurred()) return nullptr;
-  return loaded = made;
+  loaded.store(made, std::memory_order_release);  // a second thread finds the same classes
+  return made;
 }
 
 /// Where the bytes of the arguments and what keeps them alive go: the frame of a call, or an object

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "cucore/driver.hpp"
+#include "cucore/graph.hpp"
 #include "engine.hpp"
 
 namespace cucore::bindings {
@@ -140,6 +141,17 @@ void warn_fallback(const char* text) {
     throw std::runtime_error("the warning about the CPU device was turned into an error");
 }
 
+/// A graph's callables go on a thread of Python, where they may call CUDA.
+void drop_soon() {
+  if (Py_IsInitialized() == 0) return;
+  Py_AddPendingCall(
+      [](void*) {
+        drop_forgotten();
+        return 0;
+      },
+      nullptr);  // refused when many wait already, one of which will do it
+}
+
 PyMethodDef methods[] = {
     {"attribute", attribute, METH_VARARGS,
      "attribute(module, name, raising=False): makes what module.name is"},
@@ -205,5 +217,6 @@ extern "C" __attribute__((visibility("default"))) PyObject* PyInit__bindings() {
     return nullptr;
   }
   cucore::on_cpu_fallback(warn_fallback);
+  cucore::on_forgotten(drop_soon);
   return module;
 }

@@ -1,0 +1,156 @@
+"""Python callables that the library may call live as long as it may, and no longer."""
+
+from __future__ import annotations
+
+import gc
+import time
+import weakref
+from typing import Any
+
+import pytest
+from cuda.bindings import driver, runtime
+
+
+class Watched:
+    """A callable that counts, and that can be seen to go."""
+
+    def __init__(self, seen: list[Any] | None = None) -> None:
+        self.seen = seen
+
+    def __call__(self, data: Any = None) -> None:
+        if self.seen is not None:
+            self.seen.append(data)
+
+
+def gone(reference: Any) -> bool:
+    for _ in range(200):
+        if reference() is None:
+            return True
+        gc.collect()
+        time.sleep(0.01)
+    return False
+
+
+def host_params(callback: Any, data: Any = None) -> Any:
+    params = driver.CUDA_HOST_NODE_PARAMS()
+    params.fn = callback
+    params.userData = data
+    return params
+
+
+def test_a_struct_holds_its_callable_and_lets_go_of_it() -> None:
+    callback = Watched()
+    reference = weakref.ref(callback)
+    params = host_params(callback)
+    del callback
+    gc.collect()
+    assert reference() is not None
+    params.fn = None
+    assert reference() is None
+    callback = Watched()
+    reference = weakref.ref(callback)
+    params = host_params(callback)
+    del callback, params
+    assert gone(reference)
+
+
+def test_a_graph_holds_the_callables_of_its_nodes_until_it_and_its_executables_go(stream: Any, check: Any) -> None:
+    seen: list[Any] = []
+    callback = Watched(seen)
+    reference = weakref.ref(callback)
+    graph = check(driver.cuGraphCreate(0))
+    check(driver.cuGraphAddHostNode(graph, None, 0, host_params(callback, "data")))
+    del callback
+    executable = check(driver.cuGraphInstantiate(graph, 0))
+    check(driver.cuGraphDestroy(graph))
+    gc.collect()
+    assert reference() is not None
+    check(driver.cuGraphLaunch(executable, stream))
+    check(driver.cuGraphLaunch(executable, stream))
+    check(driver.cuStreamSynchronize(stream))
+    assert seen == ["data", "data"]
+    check(driver.cuGraphExecDestroy(executable))
+    assert gone(reference)
+
+
+def test_a_nested_struct_hands_its_callable_to_the_graph(stream: Any, check: Any) -> None:
+    callback = Watched()
+    reference = weakref.ref(callback)
+    graph = check(driver.cuGraphCreate(0))
+    params = driver.CUgraphNodeParams()
+    params.type = driver.CUgraphNodeType.CU_GRAPH_NODE_TYPE_HOST
+    params.host.fn = callback
+    check(driver.cuGraphAddNode(graph, None, None, 0, params))
+    del callback, params
+    gc.collect()
+    assert reference() is not None
+    check(driver.cuGraphDestroy(graph))
+    assert gone(reference)
+
+
+def test_a_captured_host_function_stays_and_goes_with_the_graph(stream: Any, check: Any) -> None:
+    seen: list[Any] = []
+    callback = Watched(seen)
+    reference = weakref.ref(callback)
+    check(driver.cuStreamBeginCapture(stream, driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED))
+    check(driver.cuLaunchHostFunc(stream, callback, 5))
+    graph = check(driver.cuStreamEndCapture(stream))
+    del callback
+    executable = check(driver.cuGraphInstantiate(graph, 0))
+    check(driver.cuGraphDestroy(graph))
+    for _ in range(3):
+        check(driver.cuGraphLaunch(executable, stream))
+    check(driver.cuStreamSynchronize(stream))
+    assert seen == [5, 5, 5]
+    check(driver.cuGraphExecDestroy(executable))
+    assert gone(reference)
+
+
+def test_a_host_function_on_a_stream_goes_once_it_has_run(stream: Any, check: Any) -> None:
+    callback = Watched()
+    reference = weakref.ref(callback)
+    check(driver.cuLaunchHostFunc(stream, callback, None))
+    del callback
+    check(driver.cuStreamSynchronize(stream))
+    assert gone(reference)
+
+
+def test_the_destructor_of_a_user_object_goes_once_it_has_run(context: Any, check: Any) -> None:
+    seen: list[Any] = []
+    callback = Watched(seen)
+    reference = weakref.ref(callback)
+    user_object = check(driver.cuUserObjectCreate("data", callback, 1, 1))
+    del callback
+    assert reference() is not None
+    check(driver.cuUserObjectRelease(user_object, 1))
+    assert gone(reference)
+    assert seen == ["data"]
+
+
+def test_the_runtime_keeps_them_the_same_way(stream: Any, check: Any) -> None:
+    seen: list[Any] = []
+    callback = Watched(seen)
+    reference = weakref.ref(callback)
+    graph = check(runtime.cudaGraphCreate(0))
+    params = runtime.cudaHostNodeParams()
+    params.fn = callback
+    params.userData = 1
+    node = check(runtime.cudaGraphAddHostNode(graph, None, 0, params))
+    other = Watched(seen)
+    params.fn = other
+    params.userData = 2
+    check(runtime.cudaGraphHostNodeSetParams(node, params))
+    del callback, other, params
+    executable = check(runtime.cudaGraphInstantiate(graph, 0))
+    check(runtime.cudaGraphLaunch(executable, stream))
+    check(runtime.cudaStreamSynchronize(stream))
+    assert seen == [2]
+    check(runtime.cudaGraphExecDestroy(executable))
+    check(runtime.cudaGraphDestroy(graph))
+    assert gone(reference)
+
+
+@pytest.mark.parametrize("wrong", ["text", 1.5, object()])
+def test_what_cannot_be_called_is_refused(wrong: Any) -> None:
+    with pytest.raises(TypeError, match="fn must be a callable"):
+        driver.CUDA_HOST_NODE_PARAMS().fn = wrong
