@@ -69,7 +69,10 @@ bool Call::simple(int i, PyObject* const* args) {
         Slot ignored{};
         return to_slot(value, p.kind, p.type, where(i), &ignored);
       }
-      if (PySequence_Check(value) && p.kind != Kind::handle) return sequence(i, value, UINT64_MAX);
+      // In the Pythonic modules a handle is an int: a sequence of them would name as many objects.
+      const bool is_handle_here =
+          p.kind == Kind::handle || (f_.api->raises != 0 && p.kind == Kind::u64);
+      if (PySequence_Check(value) && !is_handle_here) return sequence(i, value, UINT64_MAX);
       return fetch_void(slot, frame_.take(8)) &&
              store(value, p.kind, p.type, where(i), slot.p, nullptr);
     }

@@ -435,7 +435,7 @@ void bind_buffer(nb::module_& m) {
       cls, "fill",
       "fill($self, value, *, stream)\n--\n\nRepeat a byte (an int in 0..255) or a pattern of 1, 2 "
       "or 4 bytes.");
-  def_fast<buffer_close>(
+  def_fast<alone<buffer_close>>(
       cls, "close",
       "close($self, stream=None)\n--\n\nGive the memory back, on this stream or the one it was "
       "allocated on. Does nothing the second time.");

@@ -1,6 +1,7 @@
 // device.cpp: cuda.core.Device, one object per device and thread.
 #include "cucore/device.hpp"
 
+#include <atomic>
 #include <vector>
 
 #include "../type_table.hpp"
@@ -23,7 +24,7 @@ struct PyDevice {
 
 /// Borrowed from the thread's dictionary, which drops the objects when the thread ends.
 thread_local std::vector<PyObject*> devices_of_thread;
-int known_count = -1;  // devices never come or go while a process runs
+std::atomic<int> known_count{-1};  // devices never come or go while a process runs
 
 int device_count() {
   if (known_count < 0) known_count = Device::count();

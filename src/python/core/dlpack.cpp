@@ -17,11 +17,7 @@ struct Export {
 
   static void release(Managed* managed) {
     auto* self = static_cast<Export*>(managed->manager_ctx);
-    if (Py_IsInitialized()) {
-      const PyGILState_STATE state = PyGILState_Ensure();
-      Py_XDECREF(self->keep);
-      PyGILState_Release(state);
-    }
+    let_go(self->keep);
     delete self;
   }
 };

@@ -76,8 +76,8 @@ void bind_event(nb::module_& m) {
   def_fast<event_sync>(
       cls, "sync",
       "sync($self)\n--\n\nWait until the work before the event is done. Ctrl-C gets out.");
-  def_fast<event_close>(cls, "close",
-                        "close($self)\n--\n\nDestroy the event; does nothing the second time.");
+  def_fast<alone<event_close>>(
+      cls, "close", "close($self)\n--\n\nDestroy the event; does nothing the second time.");
   def_get(cls, "is_done", event_is_done, "True once the work before the event is done.");
   cls.def_prop_ro("is_closed", &Event::is_closed, "True after close().");
   cls.def_prop_ro(

@@ -5,6 +5,8 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
+#include <optional>
+
 #include "arguments.hpp"
 #include "py_buffer.hpp"
 #include "support.hpp"
@@ -61,7 +63,10 @@ struct PyGraph {
     if (!old.empty() && is_running())
       keep_until_done(std::make_shared<GraphOwners>(std::move(old)));
     last = Stream{};
-    nb::gil_scoped_release release;  // a destroyed graph may wait for a callback that wants the GIL
+    // Destroying may wait for a callback that wants the GIL; at the interpreter's end there are none,
+    // and what the graph kept can only go on this thread.
+    std::optional<nb::gil_scoped_release> release;
+    if (Py_IsInitialized() != 0) release.emplace();
     graph.close();
   }
 
@@ -490,7 +495,8 @@ void bind_exec(nb::module_& m) {
       cls, "upload",
       "upload($self, stream)\n--\n\nMake the device ready, so that the first launch is as fast as "
       "the others.");
-  cls.def("close", &PyGraph::close, "Give the graph up; does nothing the second time.");
+  cls.def("close", &PyGraph::close, nb::lock_self(),
+          "Give the graph up; does nothing the second time.");
   cls.def_prop_ro(
       "is_closed", [](const PyGraph& g) { return g.graph.handle() == nullptr; },
       "True after close().");
@@ -568,7 +574,7 @@ void bind_exec(nb::module_& m) {
     CUCORE_CALL(cuGraphNodeGetEnabled(exec_of(g), node(n), &on));
     return on != 0;
   });
-  cls.def("_keep", &PyGraph::keep, "node"_a, "things"_a.none());
+  cls.def("_keep", &PyGraph::keep, "node"_a, "things"_a.none(), nb::lock_self());
   cls.def(
       "__eq__",
       [](const PyGraph& a, nb::handle other) -> nb::object {

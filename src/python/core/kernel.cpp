@@ -27,7 +27,7 @@ std::uintptr_t handle_argument(nb::handle object, const char* what) {
 }
 
 nb::object arguments_info(const Kernel& kernel) {
-  static const nb::handle type = of_module("ParamInfo").release();
+  nb::object type = of_module("ParamInfo");
   nb::list list;
   for (const ParamInfo& info : kernel.arguments_info()) list.append(type(info.offset, info.size));
   return list;

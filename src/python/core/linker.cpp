@@ -109,7 +109,7 @@ void bind_linker(nb::module_& m) {
                    [](const Linker& l) { return reinterpret_cast<std::uintptr_t>(l.handle()); })
       .def_prop_ro("backend", [](const Linker& l) { return backend_name(l.backend()); })
       .def_prop_ro("is_closed", &Linker::is_closed)
-      .def("close", &Linker::close, nb::call_guard<nb::gil_scoped_release>());
+      .def("close", &Linker::close, nb::lock_self(), nb::call_guard<nb::gil_scoped_release>());
   m.def("_linker_backend", [] {
     nb::gil_scoped_release unlocked;
     return backend_name(Linker::which_backend());

@@ -51,7 +51,8 @@ void bind_native_memory(nb::module_& m) {
   cls.def_static("synchronous",
                  [](int device) { return Native{std::make_shared<SynchronousMemory>(device)}; });
   cls.def_static("graph", [](int device) { return Native{std::make_shared<GraphMemory>(device)}; });
-  cls.def("close", [](Native& n) { n.resource.reset(); });
+  cls.def(
+      "close", [](Native& n) { n.resource.reset(); }, nb::lock_self());
   cls.def_prop_ro("is_closed", [](const Native& n) { return n.resource == nullptr; });
   cls.def_prop_ro("handle", [](const Native& n) -> nb::object {
     return driver_object("CUmemoryPool", reinterpret_cast<std::uintptr_t>(n.pool().handle()));

@@ -194,7 +194,7 @@ void bind_program(nb::module_& m) {
              new (self) Program{std::move(text), source, std::move(converted)};
            })
       .def("compile", &compile)
-      .def("close", &Program::close, nb::call_guard<nb::gil_scoped_release>())
+      .def("close", &Program::close, nb::lock_self(), nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("is_closed", &Program::is_closed)
       .def_prop_ro("backend", [](const Program& p) { return backend_name(p.backend()); })
       .def_prop_ro("handle",

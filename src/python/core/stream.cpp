@@ -112,7 +112,7 @@ void bind_stream(nb::module_& m) {
   set_type_call(cls, stream_call);
   def_fast<stream_sync>(cls, "sync",
                         "sync($self)\n--\n\nWait until all queued work is done. Ctrl-C gets out.");
-  def_fast<stream_close>(
+  def_fast<alone<stream_close>>(
       cls, "close",
       "close($self)\n--\n\nDestroy the stream; work already queued still runs. Does nothing the "
       "second time.");

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <stdexcept>
 
@@ -110,15 +111,28 @@ void parse_arguments(const char* function, PyObject* const* names, std::size_t c
 
 // ---- lifetimes
 
+/// Whether this thread is running Python code: also while the interpreter is taking its modules
+/// apart, when Py_IsInitialized() already says no.
+static bool is_inside_python() noexcept {
+  PyThreadState* mine = PyGILState_GetThisThreadState();
+#if PY_VERSION_HEX >= 0x030D0000
+  return mine != nullptr && mine == PyThreadState_GetUnchecked();
+#else
+  return mine != nullptr && mine == _PyThreadState_UncheckedGet();
+#endif
+}
+
+void let_go(PyObject* held) noexcept {
+  if (is_inside_python()) return Py_XDECREF(held);
+  if (Py_IsInitialized() == 0) return;  // leak rather than crash
+  const PyGILState_STATE state = PyGILState_Ensure();
+  Py_XDECREF(held);
+  PyGILState_Release(state);
+}
+
 std::shared_ptr<void> keep_alive(nb::object object) {
-  PyObject* raw = object.release().ptr();
-  return std::shared_ptr<void>{static_cast<void*>(raw), [](void* held) {
-                                 if (held == nullptr || !Py_IsInitialized())
-                                   return;  // leak rather than crash
-                                 const PyGILState_STATE state = PyGILState_Ensure();
-                                 Py_DECREF(static_cast<PyObject*>(held));
-                                 PyGILState_Release(state);
-                               }};
+  return std::shared_ptr<void>{static_cast<void*>(object.release().ptr()),
+                               [](void* held) { let_go(static_cast<PyObject*>(held)); }};
 }
 
 // ---- arguments
@@ -216,19 +230,20 @@ std::size_t size_argument(PyObject* object, const char* name) {
 }
 
 nb::object driver_object(const char* type, std::uintptr_t value) {
-  static nb::object* bindings =
-      nullptr;  // cuda.bindings.driver, or None where it cannot be imported
+  static std::atomic<PyObject*> known{
+      nullptr};  // cuda.bindings.driver, or None where there is none
+  PyObject* bindings = known.load(std::memory_order_acquire);
   if (bindings == nullptr) {
-    PyObject* module = PyImport_ImportModule("cuda.bindings.driver");
-    if (module == nullptr) {
+    bindings = PyImport_ImportModule("cuda.bindings.driver");
+    if (bindings == nullptr) {
       PyErr_Clear();
-      module = Py_NewRef(Py_None);
+      bindings = Py_NewRef(Py_None);
     }
-    bindings = new nb::object(nb::steal(module));
+    known.store(bindings, std::memory_order_release);  // a second thread finds the same module
   }
   nb::object number = nb::steal(PyLong_FromSize_t(value));
-  if (bindings->is_none()) return number;
-  return bindings->attr(type)(number);
+  if (bindings == Py_None) return number;
+  return nb::handle{bindings}.attr(type)(number);
 }
 
 // ---- options: a class, a dict, or None

@@ -44,6 +44,12 @@ template <FastFunction function>
 void def_fast(nb::handle type, const char* name, const char* doc) {
   add_method(type, name, &guarded<function>, doc);
 }
+/// A method that changes its object: on free-threaded Python one thread at a time runs it.
+template <FastFunction function>
+PyObject* alone(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  const nb::ft_object_guard guard{nb::handle{self}};
+  return function(self, args, nargs, kwnames);
+}
 /// A function of a module, by the same convention.
 void add_function(nb::module_& m, const char* name, FastFunction guarded_function, const char* doc);
 
@@ -121,8 +127,9 @@ inline nb::handle member_of(const char* module, const char* name) {
   return nb::getattr(nb::module_::import_(module), name).release();
 }
 
-/// Keeps a Python object alive from C++; lets go of it safely on any thread, and not at all once
-/// Python is gone.
+/// Gives a reference back on any thread; not at all once Python is gone. Null is fine.
+void let_go(PyObject* held) noexcept;
+/// Keeps a Python object alive from C++ until let_go().
 std::shared_ptr<void> keep_alive(nb::object object);
 
 /// The stream an argument names: a Stream, a GraphBuilder, or any object with __cuda_stream__. The
