@@ -3,20 +3,19 @@
 `absent(facts)` names what the surface has and the module has not, in the words of compare.py: "f", "f(arg)",
 "Class.member", "Enum.MEMBER".
 
-    python tests/compat/installed.py [--pending]        lists what is missing; writes it down as pending
+    python tests/compat/installed.py        lists what is missing
 """
 
 from __future__ import annotations
 
 import importlib
 import inspect
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from compare import NOT_API, same_value
-from factfile import Facts, read_facts, write_facts
+from factfile import Facts, read_facts
 from scan.surface import parse_signature
 
 FACTS = Path(__file__).resolve().parent / "facts"
@@ -116,17 +115,12 @@ def constants(module: Any, facts: Facts) -> Iterator[str]:
 
 
 def main() -> int:
-    """Lists what is missing, module by module; with --pending, writes it to pending.json as work to be done."""
+    """Lists what is missing and not excused, module by module."""
     deviations = read_facts(FACTS.parent.parent.parent / "api" / "deviations.json")
-    pending: Facts = {}
     for module in modules():
         known = {**deviations.get(module, {}), **deviations.get(f"{module} surface", {})}
         names = [] if module in known else [n for n in absent(module) if n not in known]
-        print(f"{module}: {len(names)} missing")
-        if names:
-            pending[module] = dict.fromkeys(names, "not written yet")
-    if "--pending" in sys.argv:
-        write_facts(FACTS.parent / "pending.json", pending)
+        print(f"{module}: {len(names)} missing", *names)
     return 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 
 import installed
@@ -11,12 +10,11 @@ from factfile import Facts, read_facts
 
 HERE = Path(__file__).resolve().parent
 DEVIATIONS = read_facts(HERE.parent.parent / "api" / "deviations.json")  # where we mean to differ
-PENDING = read_facts(HERE / "pending.json")  # what is still to be written
 
 
 def excused(module: str) -> Facts:
-    """Deviations of the tables, those of the Python surface alone, and what is still to be written."""
-    return {**DEVIATIONS.get(module, {}), **DEVIATIONS.get(f"{module} surface", {}), **PENDING.get(module, {})}
+    """Deviations of the tables, and those of the Python surface alone."""
+    return {**DEVIATIONS.get(module, {}), **DEVIATIONS.get(f"{module} surface", {})}
 
 
 @pytest.mark.parametrize("module", installed.modules())
@@ -30,9 +28,6 @@ def test_the_module_has_everything_its_users_know(module: str) -> None:
             print(f"{module}: {name}: {known[name]}")
     unexcused = [name for name in absent if name not in known]
     assert unexcused == [], f"{len(unexcused)} names of {module} are missing: {', '.join(unexcused[:20])}"
-    stale = sorted(set(PENDING.get(module, {})) - set(absent))
-    if stale:
-        warnings.warn(f"{module} has {', '.join(stale[:5])}: no longer pending", stacklevel=1)
 
 
 def test_a_missing_name_is_noticed() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from cuda.bindings import _bindings
 
 TYPE_CHECKING = False
@@ -46,6 +48,19 @@ def register(module: str, factory: Any) -> None:
 
 def status_text(code: Any) -> str:
     return f"{code.name} ({code.value})"
+
+
+class StatusError(Exception):
+    """A function of a Pythonic module failed; `status` is the member of the module's result enum."""
+
+    _enum = "Result"
+
+    def __init__(self, status: Any) -> None:
+        self.status = getattr(sys.modules[type(self).__module__], self._enum)(status)
+        super().__init__(status_text(self.status))
+
+    def __reduce__(self) -> Any:
+        return (type(self), (int(self.status),))
 
 
 def raise_status(module: str, code: Any, function: str) -> NoReturn:

@@ -13,13 +13,14 @@ _rendered, __dir__ = _lazy.lazy(
 )
 
 
-class cuFileError(Exception):
+class cuFileError(_errors.StatusError):
     """A function failed; `status` is the member of `OpError`."""
 
+    _enum = "OpError"
+
     def __init__(self, status: Any, cu_err: Any = None) -> None:
-        self.status = _rendered("OpError")(status)
+        super().__init__(status)
         self.cu_err = cu_err
-        super().__init__(_errors.status_text(self.status))
 
     def __reduce__(self) -> Any:
         return (type(self), (int(self.status), self.cu_err))

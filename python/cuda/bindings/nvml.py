@@ -12,12 +12,10 @@ _rendered, __dir__ = _lazy.lazy(__name__, "cuda.bindings.nvml", more=("NvmlError
 _ALIASES = {"NvmlMemoryError": "MemoryError", "NvmlTimeoutError": "TimeoutError"}
 
 
-class NvmlError(Exception):
+class NvmlError(_errors.StatusError):
     """A function failed; `status` is the member of `Return`. Each code has a class of its own below this one."""
 
-    def __init__(self, status: Any) -> None:
-        self.status = _rendered("Return")(status)
-        super().__init__(_errors.status_text(self.status))
+    _enum = "Return"
 
     def __reduce__(self) -> Any:
         return (_exception, (int(self.status),))

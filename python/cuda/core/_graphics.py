@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 from . import _core
+from ._errors import CUDAError
 
 _FLAGS = {"none": 0, "read_only": 1, "write_discard": 2, "surface_load_store": 4, "texture_gather": 8}
 
@@ -19,11 +22,31 @@ def _flags(flags: Any) -> int:
     return bits
 
 
+def _register(register: Callable[..., int], *arguments: Any) -> int:
+    """Register an object of OpenGL, with an error that says what is needed."""
+    try:
+        return register(*arguments)
+    except CUDAError as error:
+        raise CUDAError(
+            f"{error}: an OpenGL object can be registered while an OpenGL context of the same GPU is current in this "
+            "thread (make the window's context current first); the CPU device shares no memory with OpenGL: copy "
+            "through host memory there",
+            error.code,
+            error.name,
+        ) from error
+
+
 class GraphicsResource:
-    """A buffer or image of OpenGL: map it for CUDA, unmap it for OpenGL. A context manager that does both."""
+    """A buffer or image of OpenGL: map it for CUDA, unmap it for OpenGL. A context manager that does both.
+
+    With ``vbo`` the number of a buffer object, its OpenGL context current in this thread::
+
+        with GraphicsResource.from_gl_buffer(vbo, flags="write_discard", stream=stream) as buffer:
+            launch(stream, config, kernel, buffer, n)
+    """
 
     __module__ = "cuda.core"
-    __slots__ = ("__weakref__", "_buffer", "_handle", "_stream")
+    __slots__ = ("__weakref__", "_address", "_buffer", "_handle", "_stream")
 
     def __init__(self) -> None:
         raise RuntimeError("a GraphicsResource comes from from_gl_buffer() or from_gl_image()")
@@ -32,26 +55,27 @@ class GraphicsResource:
     def _make(cls, handle: int, stream: Any) -> GraphicsResource:
         self = cls.__new__(cls)
         self._handle = handle
-        self._buffer = None
+        self._address = 0  # of the memory while it is mapped
+        self._buffer: Any = None  # a weak reference: the Buffer holds this object
         self._stream = stream
         return self
 
     @classmethod
     def from_gl_buffer(cls, gl_buffer: int, *, flags: Any = None, stream: Any = None) -> GraphicsResource:
         """Register a buffer object; with a stream it is mapped by ``with``."""
-        return cls._make(_core.graphics_register_gl_buffer(gl_buffer, _flags(flags)), stream)
+        return cls._make(_register(_core.graphics_register_gl_buffer, gl_buffer, _flags(flags)), stream)
 
     @classmethod
     def from_gl_image(cls, image: int, target: int, *, flags: Any = None) -> GraphicsResource:
         """Register a texture or renderbuffer object."""
-        return cls._make(_core.graphics_register_gl_image(image, target, _flags(flags)), None)
+        return cls._make(_register(_core.graphics_register_gl_image, image, target, _flags(flags)), None)
 
     @property
     def handle(self) -> int:
         """The address of the mapped memory; needs map()."""
-        if self._buffer is None:
+        if not self._address:
             raise RuntimeError("the resource is not mapped: call map() first")
-        return self._buffer.handle
+        return self._address
 
     @property
     def resource_handle(self) -> Any:
@@ -62,36 +86,40 @@ class GraphicsResource:
 
     @property
     def is_mapped(self) -> bool:
-        return self._buffer is not None
+        """True between map() and unmap()."""
+        return self._address != 0
 
     @property
     def is_closed(self) -> bool:
+        """True after close()."""
         return self._handle == 0
 
     def map(self, *, stream: Any) -> Any:
         """Hand the memory to CUDA until unmap(); returns it as a Buffer."""
         if self.is_closed:
             raise RuntimeError("the resource is closed")
-        if self._buffer is not None:
+        if self._address:
             raise RuntimeError("the resource is mapped already")
-        ptr, size = _core.graphics_map(self._handle, stream)
-        self._buffer = _core.Buffer.from_handle(ptr, size, owner=self)
+        self._address, size = _core.graphics_map(self._handle, stream)
         self._stream = stream
-        return self._buffer
+        buffer = _core.Buffer.from_handle(self._address, size, owner=self)
+        self._buffer = weakref.ref(buffer)
+        return buffer
 
     def unmap(self, *, stream: Any = None) -> None:
         """Hand the memory back to OpenGL."""
-        if self._buffer is None:
+        if not self._address:
             raise RuntimeError("the resource is not mapped")
         _core.graphics_unmap(self._handle, self._stream if stream is None else stream)
-        self._buffer.close()
-        self._buffer = None
+        buffer, self._address = self._buffer(), 0
+        if buffer is not None:
+            buffer.close()
 
     def close(self, stream: Any = None) -> None:
         """Unmap and unregister; does nothing the second time."""
         if self._handle == 0:
             return
-        if self._buffer is not None:
+        if self._address:
             self.unmap(stream=stream)
         handle, self._handle = self._handle, 0
         _core.graphics_unregister(handle)
@@ -102,7 +130,7 @@ class GraphicsResource:
         return self.map(stream=self._stream)
 
     def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> bool:
-        if self._buffer is not None:
+        if self._address:
             self.unmap()
         return False
 

@@ -82,9 +82,11 @@ class Linker:
         return self._native.link(target_type)
 
     def get_error_log(self) -> str:
+        """What the linker had to say about failures."""
         return self._native.get_error_log()
 
     def get_info_log(self) -> str:
+        """What else the linker had to say."""
         return self._native.get_info_log()
 
     def close(self) -> None:
@@ -93,6 +95,7 @@ class Linker:
 
     @property
     def is_closed(self) -> bool:
+        """True after close()."""
         return self._native.is_closed
 
     @property

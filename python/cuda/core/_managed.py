@@ -53,10 +53,12 @@ class Host:
 
     @property
     def numa_id(self) -> int | None:
+        """The NUMA node, None for wherever the host likes."""
         return self._numa_id
 
     @property
     def is_numa_current(self) -> bool:
+        """True for the node of the thread that asks."""
         return self._is_numa_current
 
     def __eq__(self, other: object) -> bool:

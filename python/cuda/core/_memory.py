@@ -6,8 +6,8 @@ import weakref
 
 from . import _core
 from ._errors import CUDAError
-from ._ipc import IPCAllocationHandle, IPCBufferDescriptor
 from ._options import DeviceMemoryResourceOptions, ManagedMemoryResourceOptions, PinnedMemoryResourceOptions
+from ._sharing import Shareable, known_or_new
 
 TYPE_CHECKING = False  # importing typing would cost more than this module
 if TYPE_CHECKING:
@@ -35,7 +35,18 @@ def _options(given: Any, cls: type) -> Any:
 
 
 class MemoryResource:
-    """Hands out buffers. Derive from it, with ``allocate`` and ``deallocate``, to give buffers memory of your own."""
+    """Hands out buffers. Derive from it, with ``allocate`` and ``deallocate``, to give buffers memory of your own.
+
+    >>> class Counted(MemoryResource):
+    ...     is_device_accessible, is_host_accessible, device_id = True, False, 0
+    ...     live = 0
+    ...     def allocate(self, size, *, stream):
+    ...         self.live += 1
+    ...         pointer = device.memory_resource.allocate(size, stream=stream)
+    ...         return Buffer.from_handle(pointer.handle, size, self)
+    ...     def deallocate(self, ptr, size, *, stream):
+    ...         self.live -= 1
+    """
 
     __module__ = "cuda.core"
 
@@ -66,6 +77,43 @@ class MemoryResource:
     def device_id(self) -> int:
         """The number of the device the memory is on."""
         raise NotImplementedError(f"{type(self).__name__}.device_id")
+
+
+class _NativeResource(MemoryResource):
+    """What the resources of this package have in common: one of C++, and who can use its memory."""
+
+    _native: Any
+    _device_id = -1
+    _host = False
+    _managed = False
+
+    def allocate(self, size: int, *, stream: Any) -> Buffer:
+        """Return a Buffer of ``size`` bytes, usable by work queued on ``stream`` from now on."""
+        return _core.allocate(self, size, stream)
+
+    def deallocate(self, ptr: Any, size: int, *, stream: Any) -> None:
+        """Take memory back once the work queued on ``stream`` by now is done."""
+        self._native.deallocate(ptr, size, stream)
+
+    @property
+    def device_id(self) -> int:
+        """The number of the device the memory is on, -1 for host memory."""
+        return self._device_id
+
+    @property
+    def is_device_accessible(self) -> bool:
+        """True: kernels can use the memory."""
+        return True
+
+    @property
+    def is_host_accessible(self) -> bool:
+        """True when the host can read and write it directly."""
+        return self._host
+
+    @property
+    def is_managed(self) -> bool:
+        """True when it moves between host and device by itself."""
+        return self._managed
 
 
 class _PoolAttribute:
@@ -121,20 +169,10 @@ class MemPoolAttributes:
         return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)}' for name in names)})"
 
 
-class _MemPool:
+class _MemPool(_NativeResource):
     """What the resources that use a driver's pool have in common."""
 
-    _native: Any
     _uuid: Any = None
-    _shared: IPCAllocationHandle | None = None
-
-    def allocate(self, size: int, *, stream: Any) -> Buffer:
-        """Return a Buffer of ``size`` bytes, usable by work queued on ``stream`` from now on."""
-        return _core.allocate(self, size, stream)
-
-    def deallocate(self, ptr: Any, size: int, *, stream: Any) -> None:
-        """Take memory back once the work queued on ``stream`` by now is done."""
-        self._native.deallocate(ptr, size, stream)
 
     def close(self) -> None:
         """Give the pool up; buffers made from it stay valid. Does nothing the second time."""
@@ -152,6 +190,7 @@ class _MemPool:
 
     @property
     def is_closed(self) -> bool:
+        """True after close()."""
         return self._native.is_closed
 
     @property
@@ -174,64 +213,16 @@ class _MemPool:
         """What the resource is registered as, or None."""
         return self._uuid
 
-    # Sharing between processes.
 
-    @property
-    def _allocation_handle(self) -> IPCAllocationHandle:
-        if not self.is_ipc_enabled:
-            raise RuntimeError(
-                f"this {type(self).__name__} cannot be shared: make it with options that say ipc_enabled=True"
-            )
-        if self._uuid is None:
-            import uuid
-
-            self.register(uuid.uuid4())  # type: ignore[attr-defined]
-        # Kept: a process that is being started inherits the file descriptor after everything was pickled.
-        if self._shared is None or self._shared.is_closed:
-            self._shared = IPCAllocationHandle._make(self._native.export_fd(), self._uuid)
-        return self._shared
-
-
-_registry: weakref.WeakValueDictionary[Any, Any] = weakref.WeakValueDictionary()
-
-
-def _register(resource: Any, uuid: Any) -> Any:
-    """Record a resource under a name both processes know; the one that was there first wins."""
-    known = _registry.setdefault(uuid, resource)
-    if known is resource:
-        if resource._uuid is not None and resource._uuid != uuid:
-            raise RuntimeError(f"the memory resource is registered as {resource._uuid} already")
-        resource._uuid = uuid
-    return known
-
-
-def _from_registry(uuid: Any) -> Any:
-    try:
-        return _registry[uuid]
-    except KeyError:
-        raise RuntimeError(f"no memory resource is registered as {uuid} in this process") from None
-
-
-def _rebuild_resource(cls: Any, uuid: Any, device_id: int, handle: Any) -> Any:
-    known = _registry.get(uuid)
-    if known is not None:
-        return known
-    if handle is None:
-        return cls.from_registry(uuid)
-    return cls.from_allocation_handle(device_id, handle) if device_id >= 0 else cls.from_allocation_handle(handle)
-
-
-def _reduce_resource(resource: Any) -> tuple[Any, ...]:
-    if resource.is_mapped:
-        return _rebuild_resource, (type(resource), resource.uuid, resource.device_id, None)
-    handle = resource.allocation_handle
-    return _rebuild_resource, (type(resource), resource.uuid, resource.device_id, handle)
-
-
-class DeviceMemoryResource(_MemPool, MemoryResource):
+class DeviceMemoryResource(Shareable, _MemPool):
     """Device memory from a pool, ordered on streams.
 
     Without options it is the device's current pool, which other libraries may share; with options a new one.
+
+    >>> resource = DeviceMemoryResource(device, DeviceMemoryResourceOptions(max_size=1 << 24))
+    >>> with resource.allocate(4096, stream=stream) as buffer:
+    ...     resource.attributes.used_mem_current
+    4096
     """
 
     __module__ = "cuda.core"
@@ -248,22 +239,6 @@ class DeviceMemoryResource(_MemPool, MemoryResource):
         self._device_id = device
 
     @property
-    def device_id(self) -> int:
-        return self._device_id
-
-    @property
-    def is_device_accessible(self) -> bool:
-        return True
-
-    @property
-    def is_host_accessible(self) -> bool:
-        return False
-
-    @property
-    def is_managed(self) -> bool:
-        return False
-
-    @property
     def peer_accessible_by(self) -> Any:
         """The set of devices that can use this resource's memory; assign to it or change it in place."""
         from ._peers import PeerAccessibleBySetProxy
@@ -276,34 +251,17 @@ class DeviceMemoryResource(_MemPool, MemoryResource):
 
         PeerAccessibleBySetProxy(self)._assign(devices)
 
-    @property
-    def allocation_handle(self) -> IPCAllocationHandle:
-        """A handle to send to another process, for ``from_allocation_handle``."""
-        return self._allocation_handle
-
     @classmethod
     def from_allocation_handle(cls, device_id: Any, alloc_handle: Any) -> DeviceMemoryResource:
         """Open another process's resource. Its buffers can be opened; nothing can be allocated."""
-        device = int(_core.Device(device_id))
-        uuid = getattr(alloc_handle, "uuid", None)
-        if uuid is not None and uuid in _registry:
-            return _registry[uuid]
-        self = cls.__new__(cls)
-        self._native = _core._Native.import_pool(int(alloc_handle), _PINNED, _DEVICE, device)
-        self._device_id = device
-        return _register(self, uuid) if uuid is not None else self
 
-    @staticmethod
-    def from_registry(uuid: Any) -> DeviceMemoryResource:
-        """The resource registered under a name in this process."""
-        return _from_registry(uuid)
+        def open_pool() -> DeviceMemoryResource:
+            self = cls.__new__(cls)
+            self._device_id = int(_core.Device(device_id))
+            self._native = _core._Native.import_pool(int(alloc_handle), _PINNED, _DEVICE, self._device_id)
+            return self
 
-    def register(self, uuid: Any) -> DeviceMemoryResource:
-        """Record this resource under a name; returns the one already there if there is one."""
-        return _register(self, uuid)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _reduce_resource(self)
+        return known_or_new(alloc_handle, open_pool)
 
     def __repr__(self) -> str:
         return f"<DeviceMemoryResource device={self._device_id}{' closed' if self.is_closed else ''}>"
@@ -328,10 +286,18 @@ def _let_devices_use(pool: Any) -> None:
             continue
 
 
-class PinnedMemoryResource(_MemPool, MemoryResource):
-    """Page-locked host memory from a pool, ordered on streams; host and devices both use it in place."""
+class PinnedMemoryResource(Shareable, _MemPool):
+    """Page-locked host memory from a pool, ordered on streams; host and devices both use it in place.
+
+    >>> buffer = PinnedMemoryResource().allocate(8, stream=stream)
+    >>> stream.sync()
+    >>> memoryview(buffer)[:] = b"in place"
+    >>> bytes(buffer)
+    b'in place'
+    """
 
     __module__ = "cuda.core"
+    _host = True
 
     def __init__(self, options: PinnedMemoryResourceOptions | None = None) -> None:
         options = _options(options, PinnedMemoryResourceOptions)
@@ -355,62 +321,32 @@ class PinnedMemoryResource(_MemPool, MemoryResource):
         _let_devices_use(self._native)
 
     @property
-    def device_id(self) -> int:
-        return -1
-
-    @property
     def numa_id(self) -> int:
         """The NUMA node the memory lies on, -1 for wherever the host likes."""
         return self._numa_id
 
-    @property
-    def is_device_accessible(self) -> bool:
-        return True
-
-    @property
-    def is_host_accessible(self) -> bool:
-        return True
-
-    @property
-    def is_managed(self) -> bool:
-        return False
-
-    @property
-    def allocation_handle(self) -> IPCAllocationHandle:
-        """A handle to send to another process, for ``from_allocation_handle``."""
-        return self._allocation_handle
-
     @classmethod
     def from_allocation_handle(cls, alloc_handle: Any) -> PinnedMemoryResource:
         """Open another process's resource. Its buffers can be opened; nothing can be allocated."""
-        uuid = getattr(alloc_handle, "uuid", None)
-        if uuid is not None and uuid in _registry:
-            return _registry[uuid]
-        self = cls.__new__(cls)
-        self._numa_id = max(_core.Device().properties.host_numa_id, 0)
-        self._native = _core._Native.import_pool(int(alloc_handle), _PINNED, _HOST_NUMA, self._numa_id)
-        return _register(self, uuid) if uuid is not None else self
 
-    @staticmethod
-    def from_registry(uuid: Any) -> PinnedMemoryResource:
-        """The resource registered under a name in this process."""
-        return _from_registry(uuid)
+        def open_pool() -> PinnedMemoryResource:
+            self = cls.__new__(cls)
+            self._numa_id = max(_core.Device().properties.host_numa_id, 0)
+            self._native = _core._Native.import_pool(int(alloc_handle), _PINNED, _HOST_NUMA, self._numa_id)
+            return self
 
-    def register(self, uuid: Any) -> PinnedMemoryResource:
-        """Record this resource under a name; returns the one already there if there is one."""
-        return _register(self, uuid)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _reduce_resource(self)
+        return known_or_new(alloc_handle, open_pool)
 
     def __repr__(self) -> str:
         return f"<PinnedMemoryResource{' closed' if self.is_closed else ''}>"
 
 
-class ManagedMemoryResource(_MemPool, MemoryResource):
+class ManagedMemoryResource(_MemPool):
     """Memory that moves between host and devices by itself, from a pool."""
 
     __module__ = "cuda.core"
+    _host = True
+    _managed = True
 
     def __init__(self, options: ManagedMemoryResourceOptions | None = None) -> None:
         options = _options(options, ManagedMemoryResourceOptions) or ManagedMemoryResourceOptions()
@@ -448,26 +384,15 @@ class ManagedMemoryResource(_MemPool, MemoryResource):
         """Where memory prefers to live: ("device", 0), ("host", None), ("host_numa", 1), or None."""
         return self._preferred
 
-    @property
-    def is_device_accessible(self) -> bool:
-        return True
-
-    @property
-    def is_host_accessible(self) -> bool:
-        return True
-
-    @property
-    def is_managed(self) -> bool:
-        return True
-
     def __repr__(self) -> str:
         return f"<ManagedMemoryResource{' closed' if self.is_closed else ''}>"
 
 
-class LegacyPinnedMemoryResource(MemoryResource):
+class LegacyPinnedMemoryResource(_NativeResource):
     """Page-locked host memory, allocated at once; taking it back waits for the stream."""
 
     __module__ = "cuda.core"
+    _host = True
 
     def __init__(self) -> None:
         self._native = _core._Native.legacy_pinned()
@@ -480,24 +405,8 @@ class LegacyPinnedMemoryResource(MemoryResource):
         """Wait for the stream, if one is given, and free the memory."""
         self._native.deallocate(ptr, size, stream)
 
-    @property
-    def is_device_accessible(self) -> bool:
-        return True
 
-    @property
-    def is_host_accessible(self) -> bool:
-        return True
-
-    @property
-    def is_managed(self) -> bool:
-        return False
-
-    @property
-    def device_id(self) -> int:
-        return -1
-
-
-class _SynchronousMemoryResource(MemoryResource):
+class _SynchronousMemoryResource(_NativeResource):
     """Device memory for devices without pools."""
 
     def __init__(self, device_id: Any) -> None:
@@ -509,18 +418,6 @@ class _SynchronousMemoryResource(MemoryResource):
 
     def deallocate(self, ptr: Any, size: int, *, stream: Any = None) -> None:
         self._native.deallocate(ptr, size, stream)
-
-    @property
-    def is_device_accessible(self) -> bool:
-        return True
-
-    @property
-    def is_host_accessible(self) -> bool:
-        return False
-
-    @property
-    def device_id(self) -> int:
-        return self._device_id
 
 
 class GraphMemoryResourceAttributes:
@@ -571,7 +468,7 @@ class cyGraphMemoryResource:
     """What GraphMemoryResource is made of; there for isinstance checks."""
 
 
-class GraphMemoryResource(cyGraphMemoryResource, MemoryResource):
+class GraphMemoryResource(cyGraphMemoryResource, _NativeResource):
     """Memory that belongs to graphs: allocates while a GraphBuilder is building. One object per device."""
 
     __module__ = "cuda.core"
@@ -609,22 +506,6 @@ class GraphMemoryResource(cyGraphMemoryResource, MemoryResource):
         attributes._native = self._native
         return attributes
 
-    @property
-    def device_id(self) -> int:
-        return self._device_id
-
-    @property
-    def is_device_accessible(self) -> bool:
-        return True
-
-    @property
-    def is_host_accessible(self) -> bool:
-        return False
-
-    @property
-    def is_managed(self) -> bool:
-        return False
-
 
 _default_resources: dict[int, Any] = {}
 
@@ -639,69 +520,3 @@ def _default_device_resource(device_id: int) -> Any:
             resource = _SynchronousMemoryResource(device_id)
         resource = _default_resources.setdefault(device_id, resource)
     return resource
-
-
-# ---- buffers between processes
-
-
-def _export_buffer(buffer: Any) -> IPCBufferDescriptor:
-    resource = buffer.memory_resource
-    if isinstance(resource, _MemPool):
-        if not resource.is_ipc_enabled:
-            raise RuntimeError("the buffer cannot be shared: its memory resource was made without ipc_enabled=True")
-        return IPCBufferDescriptor._make(resource._native.export_pointer(buffer.handle), buffer.size)
-    return IPCBufferDescriptor._make(_core.ipc_get_mem_handle(buffer.handle), buffer.size, "memory")
-
-
-_mappings: weakref.WeakValueDictionary[bytes, Any] = weakref.WeakValueDictionary()
-
-
-class _OpenedMemory(MemoryResource):
-    """Closes another process's plain allocation when the buffer goes."""
-
-    def __init__(self, device_id: int) -> None:
-        self._device_id = device_id
-
-    def deallocate(self, ptr: Any, size: int, *, stream: Any = None) -> None:
-        if stream is not None:
-            stream.sync()
-        _core.ipc_close_mem_handle(ptr)
-
-    is_device_accessible = True
-    is_host_accessible = False
-
-    @property
-    def device_id(self) -> int:
-        return self._device_id
-
-
-def _import_buffer(mr: Any, descriptor: IPCBufferDescriptor, stream: Any) -> Any:
-    if not isinstance(descriptor, IPCBufferDescriptor):
-        raise TypeError(f"ipc_descriptor must be an IPCBufferDescriptor, not {type(descriptor).__name__}")
-    pooled = descriptor._kind == "pool"
-    if pooled and (not isinstance(mr, _MemPool) or not mr.is_ipc_enabled):
-        raise RuntimeError("the buffer needs its own memory resource, opened with from_allocation_handle()")
-    # The driver maps an allocation once per process: those who open it again share the first mapping.
-    mapping = _mappings.get(descriptor._payload)
-    if mapping is None or mapping.is_closed:
-        if pooled:
-            ptr = mr._native.import_pointer(descriptor._payload)
-            mapping = Buffer.from_handle(ptr, descriptor.size, mr, stream=stream)
-        else:
-            ptr = _core.ipc_open_mem_handle(descriptor._payload)
-            mapping = Buffer.from_handle(ptr, descriptor.size, _OpenedMemory(_core.Device().device_id), stream=stream)
-        _mappings[descriptor._payload] = mapping
-    if descriptor.size > mapping.size:
-        raise ValueError(f"the descriptor says {descriptor.size} bytes, more than the {mapping.size} that are mapped")
-    buffer = Buffer.from_handle(mapping.handle, descriptor.size, owner=mapping)
-    _core.mark_mapped(buffer, mr)
-    return buffer
-
-
-def _rebuild_buffer(mr: Any, descriptor: IPCBufferDescriptor) -> Any:
-    return _import_buffer(mr, descriptor, _core.Device().default_stream)
-
-
-def _reduce_buffer(buffer: Any) -> tuple[Any, ...]:
-    descriptor = buffer.ipc_descriptor
-    return _rebuild_buffer, (buffer.memory_resource if descriptor._kind == "pool" else None, descriptor)

@@ -70,10 +70,12 @@ class EventOptions(_Options):
 
     @property
     def enable_timing(self) -> bool | None:
+        """An older spelling of ``timing_enabled``."""
         return self.timing_enabled
 
     @property
     def busy_waited_sync(self) -> bool:
+        """An older spelling: the opposite of ``blocking_sync``."""
         return not self.blocking_sync
 
 

@@ -170,6 +170,7 @@ class Program:
 
     @property
     def is_closed(self) -> bool:
+        """True after close()."""
         return self._native.is_closed
 
     @property

@@ -99,13 +99,16 @@ class _NativeCache(ProgramCacheResource):
         return len(self._open())
 
     def get(self, key: bytes | str, default: bytes | None = None) -> bytes | None:
+        """The code kept under a key, or the default."""
         code = self._open().get(key)
         return default if code is None else code
 
     def clear(self) -> None:
+        """Forget everything."""
         self._open().clear()
 
     def close(self) -> None:
+        """Let go of what the cache holds. May be called again."""
         self._native = None
 
 

@@ -14,17 +14,18 @@ _BACKFILL = 1
 _SCOPES = [WorkqueueSharingScopeType.DEVICE_CTX, WorkqueueSharingScopeType.GREEN_CTX_BALANCED]
 
 
-class SMResource:
-    """Some of a device's multiprocessors."""
+class _Resource:
+    """A part of a device, by the driver's description."""
 
-    __module__ = "cuda.core"
     __slots__ = ("_raw",)
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
-        raise RuntimeError("an SMResource comes from resources.sm or split(); it cannot be made directly")
+        raise RuntimeError(
+            f"{type(self).__name__} objects come from the property resources; they cannot be made directly"
+        )
 
     @classmethod
-    def _make(cls, raw: Any) -> SMResource:
+    def _make(cls, raw: Any) -> Any:
         self = cls.__new__(cls)
         self._raw = raw
         return self
@@ -34,8 +35,16 @@ class SMResource:
         """The address of the driver's description."""
         return self._raw.address
 
+
+class SMResource(_Resource):
+    """Some of a device's multiprocessors."""
+
+    __module__ = "cuda.core"
+    __slots__ = ()
+
     @property
     def sm_count(self) -> int:
+        """How many."""
         return self._raw.sm_count
 
     @property
@@ -50,6 +59,7 @@ class SMResource:
 
     @property
     def flags(self) -> int:
+        """The driver's flags of the group."""
         return self._raw.flags
 
     def split(self, options: SMResourceOptions, *, dry_run: bool = False) -> tuple[list[SMResource], SMResource]:
@@ -85,36 +95,25 @@ class SMResource:
         return f"<SMResource sm_count={self.sm_count}>"
 
 
-class WorkqueueResource:
+class WorkqueueResource(_Resource):
     """How many pieces of work can be in flight, and who shares the queues."""
 
     __module__ = "cuda.core"
-    __slots__ = ("_raw",)
-
-    def __init__(self, *arg: Any, **kwargs: Any) -> None:
-        raise RuntimeError("a WorkqueueResource comes from resources.workqueue; it cannot be made directly")
-
-    @classmethod
-    def _make(cls, raw: Any) -> WorkqueueResource:
-        self = cls.__new__(cls)
-        self._raw = raw
-        return self
-
-    @property
-    def handle(self) -> int:
-        """The address of the driver's description."""
-        return self._raw.address
+    __slots__ = ()
 
     @property
     def device(self) -> Any:
+        """The device."""
         return _core.Device(self._raw.device)
 
     @property
     def concurrency_limit(self) -> int:
+        """How many pieces of work may be in flight."""
         return self._raw.concurrency_limit
 
     @property
     def sharing_scope(self) -> WorkqueueSharingScopeType:
+        """Who shares the queues."""
         return _SCOPES[self._raw.sharing_scope]
 
     def configure(self, options: WorkqueueResourceOptions) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 from . import _core
 
-_INT, _UINT, _FLOAT, _BFLOAT, _COMPLEX, _BOOL = 0, 1, 2, 4, 5, 6
+_INT, _UINT, _FLOAT, _RECORD, _BFLOAT, _COMPLEX, _BOOL = 0, 1, 2, 3, 4, 5, 6  # DLPack calls records opaque
 _CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13
-_KIND_CODES = {"i": _INT, "u": _UINT, "f": _FLOAT, "c": _COMPLEX, "b": _BOOL}
+_KIND_CODES = {"i": _INT, "u": _UINT, "f": _FLOAT, "c": _COMPLEX, "b": _BOOL, "V": _RECORD}
 _CODE_KINDS = {code: kind for kind, code in _KIND_CODES.items()}
 
 
@@ -22,6 +22,22 @@ def _parse_typestr(typestr: str) -> tuple[int, int, int]:
     if code is None:
         raise BufferError(f"elements of type {typestr} are not supported")
     return code, int(typestr[2:]) * 8, 1
+
+
+def _elements(facts: dict[str, Any]) -> tuple[tuple[int, int, int], list[int] | None, Any]:
+    """(DLPack's type, strides in elements, NumPy's type where only it can say) of an array interface."""
+    dl_type = _parse_typestr(facts["typestr"])
+    strides = facts.get("strides")
+    size = dl_type[1] // 8
+    if strides is not None:
+        if any(step % size for step in strides):
+            raise BufferError(f"strides {tuple(strides)} are no multiples of the element size, {size} bytes")
+        strides = [step // size for step in strides]
+    if dl_type[0] != _RECORD or "descr" not in facts:
+        return dl_type, strides, None
+    import numpy
+
+    return dl_type, strides, numpy.dtype(facts["descr"])
 
 
 def _numpy_dtype(dl_type: tuple[int, int, int]) -> Any:
@@ -159,6 +175,8 @@ class StridedMemoryView(_core._View):
         view = _core.view_of_array(cls, obj, stream_ptr)
         if view is not None:
             return view  # type: ignore[no-any-return]
+        if getattr(getattr(obj, "dtype", None), "names", None) and hasattr(obj, "__array_interface__"):
+            return cls.from_array_interface(obj)  # records, which DLPack does not know
         if hasattr(obj, "__dlpack__") and hasattr(obj, "__dlpack_device__"):
             return cls.from_dlpack(obj, stream_ptr)
         if hasattr(obj, "__cuda_array_interface__"):
@@ -195,17 +213,16 @@ class StridedMemoryView(_core._View):
             raise BufferError("masked arrays are not supported")
         if stream_ptr is None:
             raise BufferError("say which stream will use the memory: stream_ptr (-1 for no ordering)")
-        dl_type = _parse_typestr(facts["typestr"])
-        strides = facts.get("strides")
-        if strides is not None:
-            strides = [s // (dl_type[1] // 8) for s in strides]
+        dl_type, strides, dtype = _elements(facts)
         ptr, readonly = facts["data"]
         consumer, producer = _address(stream_ptr), facts.get("stream")
         if consumer != -1 and producer is not None:
             _core.order_streams(int(producer), 1 if consumer == 0 else consumer)
         _, host, managed, number = _core.pointer_traits(ptr) if ptr else (True, False, False, 0)
         kind = _CUDA_MANAGED if managed else _CUDA_HOST if host else _CUDA
-        return cls._make(ptr, facts["shape"], strides, dl_type, (kind, max(number, 0)), bool(readonly), obj, None)
+        view = cls._make(ptr, facts["shape"], strides, dl_type, (kind, max(number, 0)), bool(readonly), obj, None)
+        view._dtype = dtype
+        return view
 
     @classmethod
     def from_array_interface(cls, obj: object) -> StridedMemoryView:
@@ -215,12 +232,11 @@ class StridedMemoryView(_core._View):
             raise BufferError("only version 3 or later of __array_interface__ is supported")
         if facts.get("mask") is not None:
             raise BufferError("masked arrays are not supported")
-        dl_type = _parse_typestr(facts["typestr"])
-        strides = facts.get("strides")
-        if strides is not None:
-            strides = [s // (dl_type[1] // 8) for s in strides]
+        dl_type, strides, dtype = _elements(facts)
         ptr, readonly = facts["data"]
-        return cls._make(ptr, facts["shape"], strides, dl_type, (_CPU, 0), bool(readonly), obj, None)
+        view = cls._make(ptr, facts["shape"], strides, dl_type, (_CPU, 0), bool(readonly), obj, None)
+        view._dtype = dtype
+        return view
 
     @classmethod
     def from_buffer(
@@ -311,6 +327,8 @@ class StridedMemoryView(_core._View):
         copy: bool | None = None,
     ) -> object:
         """Export to a library that understands DLPack. Ordering between streams is the caller's."""
+        if self._dl_type[0] == _RECORD:
+            raise BufferError(f"DLPack knows no elements of type {self.dtype}: view them as bytes or as one field")
         strides = None if self.strides is None else list(self.strides)
         return _core.export_dlpack(
             self.ptr, list(self.shape), strides, *self._dl_type, *self._dl_device, self.readonly, max_version,

@@ -187,16 +187,20 @@ class VirtualMemoryResource(MemoryResource):
 
     @property
     def is_device_accessible(self) -> bool:
+        """True: kernels can use the memory."""
         return True
 
     @property
     def is_host_accessible(self) -> bool:
+        """True when the options put it on the host."""
         return VirtualMemoryLocationType(self.config.location_type) is not VirtualMemoryLocationType.DEVICE
 
     @property
     def is_managed(self) -> bool:
+        """True when the options ask for managed memory."""
         return VirtualMemoryAllocationType(self.config.allocation_type) is VirtualMemoryAllocationType.MANAGED
 
     @property
     def device_id(self) -> int:
+        """The number of the device the memory is on, -1 for host memory."""
         return self._device_id if not self.is_host_accessible else -1

@@ -27,6 +27,7 @@ class Process:
 
     @property
     def pid(self) -> int:
+        """The process's number."""
         return self._pid
 
     @property

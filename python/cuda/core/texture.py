@@ -113,7 +113,16 @@ def _options(given: Any, cls: Any) -> Any:
 
 
 class _Closable:
+    """Something of the driver's on a device, until it is closed."""
+
     __slots__ = ("__weakref__", "_device", "_handle")
+    _device: Any
+    _handle: int
+
+    def __init__(self, *arg: Any, **kwargs: Any) -> None:
+        raise RuntimeError(f"{type(self).__name__} objects come from Device.{self._maker}()")
+
+    _maker = ""
 
     def _destroy(self, handle: int) -> None:
         raise NotImplementedError
@@ -125,6 +134,7 @@ class _Closable:
 
     @property
     def is_closed(self) -> bool:
+        """True after close()."""
         return self._handle == 0
 
     def close(self) -> None:
@@ -157,13 +167,48 @@ def _bound(device: Any) -> Any:
     return device
 
 
-class OpaqueArray(_Closable):
-    """An array in a layout of the device's own, read through textures and surfaces: ``Device.create_opaque_array``."""
+class _Array(_Closable):
+    """What arrays of all kinds have: elements in a layout of the device's own."""
 
-    __slots__ = ("_channels", "_format", "_ldst", "_owner", "_shape")
+    __slots__ = ("_channels", "_format", "_ldst", "_shape")
+    _channels: int
+    _format: ArrayFormatType
+    _ldst: bool
+    _shape: tuple[int, ...]
 
-    def __init__(self, *arg: Any, **kwargs: Any) -> None:
-        raise RuntimeError("an OpaqueArray comes from Device.create_opaque_array()")
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(width,), (width, height) or (width, height, depth)."""
+        return self._shape
+
+    @property
+    def format(self) -> ArrayFormatType:
+        """The type of a channel."""
+        return self._format
+
+    @property
+    def num_channels(self) -> int:
+        """Channels per element: 1, 2 or 4."""
+        return self._channels
+
+    @property
+    def is_surface_load_store(self) -> bool:
+        """True when surfaces can write it."""
+        return self._ldst
+
+
+class OpaqueArray(_Array):
+    """An array in a layout of the device's own, read through textures and surfaces: ``Device.create_opaque_array``.
+
+    >>> from cuda.core.texture import OpaqueArrayOptions
+    >>> with device.create_opaque_array(OpaqueArrayOptions((4, 2), "float32", 1)) as array:
+    ...     array.copy_from(bytes(32), stream=stream)
+    ...     array
+    <OpaqueArray shape=(4, 2) format=float32 num_channels=1>
+    """
+
+    __slots__ = ("_owner",)
+    _maker = "create_opaque_array"
 
     @classmethod
     def _wrap(
@@ -194,28 +239,13 @@ class OpaqueArray(_Closable):
         return driver.CUarray(self._handle)
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        return self._shape
-
-    @property
-    def format(self) -> ArrayFormatType:
-        return self._format
-
-    @property
-    def num_channels(self) -> int:
-        return self._channels
-
-    @property
-    def is_surface_load_store(self) -> bool:
-        """True when surfaces can write it."""
-        return self._ldst
-
-    @property
     def element_bytes(self) -> int:
+        """Bytes of one element, all channels."""
         return _FORMATS[self._format][1] * self._channels
 
     @property
     def size_bytes(self) -> int:
+        """Bytes of all elements, rows packed."""
         total = self.element_bytes
         for extent in self._shape:
             total *= extent
@@ -255,13 +285,11 @@ def _linear(thing: Any, writable: bool) -> tuple[int, int, Any]:
     return _core.host_address(thing, writable), view.nbytes, thing
 
 
-class MipmappedArray(_Closable):
+class MipmappedArray(_Array):
     """An array and smaller sizes of it: ``Device.create_mipmapped_array``."""
 
-    __slots__ = ("_channels", "_format", "_ldst", "_levels", "_shape")
-
-    def __init__(self, *arg: Any, **kwargs: Any) -> None:
-        raise RuntimeError("a MipmappedArray comes from Device.create_mipmapped_array()")
+    __slots__ = ("_levels",)
+    _maker = "create_mipmapped_array"
 
     @classmethod
     def _create(cls, device: Any, options: Any) -> MipmappedArray:
@@ -290,24 +318,9 @@ class MipmappedArray(_Closable):
         return driver.CUmipmappedArray(self._handle)
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        return self._shape
-
-    @property
-    def format(self) -> ArrayFormatType:
-        return self._format
-
-    @property
-    def num_channels(self) -> int:
-        return self._channels
-
-    @property
     def num_levels(self) -> int:
+        """How many sizes there are."""
         return self._levels
-
-    @property
-    def is_surface_load_store(self) -> bool:
-        return self._ldst
 
     def get_level(self, level: int) -> OpaqueArray:
         """One size of it, 0 the largest, as an array that lives in this one."""
@@ -335,12 +348,14 @@ class ResourceDescriptor:
 
     @classmethod
     def from_opaque_array(cls, array: OpaqueArray) -> ResourceDescriptor:
+        """An array."""
         if not isinstance(array, OpaqueArray):
             raise TypeError(f"array must be an OpaqueArray, not {type(array).__name__}")
         return cls._make(_ARRAY, array, array.format, array.num_channels)
 
     @classmethod
     def from_mipmapped_array(cls, mipmapped_array: MipmappedArray) -> ResourceDescriptor:
+        """An array with all its sizes."""
         if not isinstance(mipmapped_array, MipmappedArray):
             raise TypeError(f"mipmapped_array must be a MipmappedArray, not {type(mipmapped_array).__name__}")
         return cls._make(_MIPMAP, mipmapped_array, mipmapped_array.format, mipmapped_array.num_channels)
@@ -371,34 +386,42 @@ class ResourceDescriptor:
 
     @property
     def kind(self) -> str:
+        """``"opaque_array"``, ``"mipmapped_array"``, ``"linear"`` or ``"pitch2d"``."""
         return _KINDS[self._kind]
 
     @property
     def source(self) -> Any:
+        """The array or the buffer."""
         return self._source
 
     @property
     def format(self) -> ArrayFormatType:
+        """The type of a channel."""
         return self._format
 
     @property
     def num_channels(self) -> int:
+        """Channels per element: 1, 2 or 4."""
         return self._channels
 
     @property
     def width(self) -> int | None:
+        """Elements per row, of a pitch2d resource."""
         return self._width
 
     @property
     def height(self) -> int | None:
+        """Rows, of a pitch2d resource."""
         return self._height
 
     @property
     def pitch_bytes(self) -> int | None:
+        """Bytes from row to row, of a pitch2d resource."""
         return self._pitch
 
     @property
     def size_bytes(self) -> int | None:
+        """Bytes, of a linear resource."""
         return self._size
 
     def _numbers(self) -> tuple[int, ...]:
@@ -412,13 +435,32 @@ class ResourceDescriptor:
         return f"<ResourceDescriptor {self.kind} format={self._format.value} num_channels={self._channels}>"
 
 
-class TextureObject(_Closable):
+class _Argument(_Closable):
+    """What is passed to kernels by its handle, and keeps the resource it reads or writes."""
+
+    __slots__ = ("_resource",)
+    _resource: ResourceDescriptor
+
+    @property
+    def handle(self) -> int:
+        """The driver's handle, an int."""
+        return self._handle
+
+    @property
+    def _kernel_argument(self) -> int:
+        return self._open()
+
+    @property
+    def resource(self) -> ResourceDescriptor:
+        """What it reads."""
+        return self._resource
+
+
+class TextureObject(_Argument):
     """A texture to pass to a kernel: ``Device.create_texture_object``. Keeps what it reads."""
 
-    __slots__ = ("_options", "_resource")
-
-    def __init__(self, *arg: Any, **kwargs: Any) -> None:
-        raise RuntimeError("a TextureObject comes from Device.create_texture_object()")
+    __slots__ = ("_options",)
+    _maker = "create_texture_object"
 
     @classmethod
     def _create(cls, device: Any, resource: Any, options: Any) -> TextureObject:
@@ -452,30 +494,16 @@ class TextureObject(_Closable):
         _core.texture_destroy(handle)
 
     @property
-    def handle(self) -> int:
-        """The driver's handle, an int."""
-        return self._handle
-
-    @property
-    def _kernel_argument(self) -> int:
-        return self._open()
-
-    @property
-    def resource(self) -> ResourceDescriptor:
-        return self._resource
-
-    @property
     def options(self) -> TextureObjectOptions:
+        """How it is read."""
         return self._options
 
 
-class SurfaceObject(_Closable):
+class SurfaceObject(_Argument):
     """A surface to pass to a kernel: ``Device.create_surface_object``. Keeps what it reads and writes."""
 
-    __slots__ = ("_resource",)
-
-    def __init__(self, *arg: Any, **kwargs: Any) -> None:
-        raise RuntimeError("a SurfaceObject comes from Device.create_surface_object()")
+    __slots__ = ()
+    _maker = "create_surface_object"
 
     @classmethod
     def _create(cls, device: Any, resource: Any) -> SurfaceObject:
@@ -490,16 +518,3 @@ class SurfaceObject(_Closable):
 
     def _destroy(self, handle: int) -> None:
         _core.surface_destroy(handle)
-
-    @property
-    def handle(self) -> int:
-        """The driver's handle, an int."""
-        return self._handle
-
-    @property
-    def _kernel_argument(self) -> int:
-        return self._open()
-
-    @property
-    def resource(self) -> ResourceDescriptor:
-        return self._resource

@@ -2,6 +2,8 @@
 // tuple.
 #include "call.hpp"
 
+#include <algorithm>
+
 #include "cucore/driver.hpp"
 
 namespace cucore::bindings {
@@ -205,7 +207,8 @@ void Call::settle_record() {
   keep_calls_in_graph(record_with_calls_, graph);
 }
 
-bool Call::returned(const ParamRow& p) const {
+/// Whether the caller gets the parameter back as a value.
+static bool is_returned(const ParamRow& p) {
   switch (p.role) {
     case Role::out:
     case Role::out_chars:
@@ -217,11 +220,10 @@ bool Call::returned(const ParamRow& p) const {
     case Role::attribute_out:
     case Role::attributes_out:
     case Role::out_asked:
+    case Role::result_field:
       return true;
     case Role::size_of:
       return p.extra != 0;
-    case Role::result_field:
-      return true;
     default:
       return false;
   }
@@ -315,7 +317,7 @@ PyObject* Call::result(int code) {
   PyTuple_SET_ITEM(tuple, 0, Py_NewRef(f_.success));
   int k = 1;
   for (int i = 0; k <= outs; ++i) {
-    if (!returned(params_[i])) continue;
+    if (!is_returned(params_[i])) continue;
     PyObject* value = value_of(i);
     if (value == nullptr) return nullptr;
     PyTuple_SET_ITEM(tuple, k++, value);
@@ -332,7 +334,7 @@ PyObject* Call::bare(int code) {
   if (f_.outs > 1 && !tuple) return nullptr;
   int k = 0;
   for (int i = 0; i < row_.parameters + row_.extras; ++i) {
-    if (!returned(params_[i])) continue;
+    if (!is_returned(params_[i])) continue;
     PyObject* value = value_of(i);
     if (value == nullptr || f_.outs == 1) return value;
     PyTuple_SET_ITEM(tuple.get(), k++, value);
@@ -368,32 +370,7 @@ PyObject* call_function(FunctionObject& function, PyObject* const* args) {
 }
 
 int count_outputs(const FunctionRow& row, const ParamRow* params) {
-  int outs = 0;
-  for (int i = 0; i < row.parameters + row.extras; ++i) {
-    switch (params[i].role) {
-      case Role::out:
-      case Role::out_chars:
-      case Role::out_array:
-      case Role::out_counted:
-      case Role::out_owned:
-      case Role::count:
-      case Role::in_out:
-      case Role::attribute_out:
-      case Role::attributes_out:
-      case Role::out_asked:
-        ++outs;
-        break;
-      case Role::size_of:
-        outs += params[i].extra != 0;
-        break;
-      case Role::result_field:
-        ++outs;
-        break;
-      default:
-        break;
-    }
-  }
-  return outs;
+  return static_cast<int>(std::count_if(params, params + row.parameters + row.extras, is_returned));
 }
 
 }  // namespace cucore::bindings

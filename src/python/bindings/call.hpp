@@ -73,7 +73,6 @@ class Call {
   void settle_record();
   /// The handle given for a parameter of this type, or null.
   [[nodiscard]] void* handle_argument(const char* type) const;
-  bool returned(const ParamRow& p) const;
   PyObject* value_of(int i);
   PyObject* list_of(const ParamRow& p, const char* data, std::uint64_t n);
   PyObject* result(int code);

@@ -10,8 +10,9 @@
 
 namespace cucore::bindings {
 
-/// libcufile 1.19 reads /proc/modules to the end, and where there is none (a sandbox without it) never
-/// finds the end: any function that opens its driver would spin for good, out of reach of Ctrl-C.
+/// libcufile 1.19 reads /proc/modules to the end, and where there is none (a sandbox without it)
+/// never finds the end: any function that opens its driver would spin for good, out of reach of
+/// Ctrl-C.
 static bool would_never_return(std::string_view function) {
   for (const std::string_view harmless :
        {"cuFileGetVersion", "cuFileGetParameter", "cuFileSetParameter", "cuFileUseCount"}) {
@@ -24,9 +25,10 @@ static void* resolve(const Api& api, const FunctionRow& row) {
   const char* symbol = api.text + row.symbol;
   void* function = library_symbol("cufile", symbol);
   if (would_never_return(symbol)) {
-    throw std::runtime_error{std::string{symbol} +
-                             ": cuFile cannot run here: it reads /proc/modules, which this system does not have, and "
-                             "would never return; run where /proc is complete"};
+    throw std::runtime_error{
+        std::string{symbol} +
+        ": cuFile cannot run here: it reads /proc/modules, which this system does not have, and "
+        "would never return; run where /proc is complete"};
   }
   return function;
 }

@@ -103,6 +103,29 @@ const char* role_text(Role role) {
   }
 }
 
+/// What a plain value is in Python.
+const char* kind_text(Kind kind) {
+  switch (kind) {
+    case Kind::f32:
+    case Kind::f64:
+      return "float";
+    case Kind::boolean:
+      return "bool";
+    case Kind::address:
+      return "address";
+    case Kind::text:
+    case Kind::cstring:
+      return "text";
+    case Kind::chars:
+    case Kind::bytes:
+      return "bytes";
+    case Kind::string:
+      return "str";
+    default:
+      return "int";
+  }
+}
+
 std::string documentation(const FunctionObject& f) {
   const Api& api = *f.api;
   std::string text = std::string{f.name} + "(";
@@ -118,14 +141,19 @@ std::string documentation(const FunctionObject& f) {
     const ParamRow& p = f.params[i];
     const bool typed =
         p.kind == Kind::enumeration || p.kind == Kind::handle || p.kind == Kind::record;
-    const std::string type = typed ? name_of(p.type) : "";
+    const std::string type = typed ? name_of(p.type) : kind_text(p.kind);
     if (p.argument >= 0) {
       std::string role = role_text(p.role);
-      if (!type.empty()) role = role.empty() ? type : role + " of " + type;
-      arguments += std::string{"\n  "} + (api.text + p.name) + (role.empty() ? "" : ": " + role);
+      if (role.empty())
+        role = type;
+      else if (p.role == Role::in_array || p.role == Role::text_array)
+        role += " of " + (p.role == Role::text_array ? std::string{"text"} : type);
+      arguments += std::string{"\n  "} + (api.text + p.name) + ": " + role;
     } else if (p.role != Role::null && p.role != Role::size_of && p.role != Role::constant &&
                p.role != Role::elements && p.role != Role::asked && p.role != Role::compose) {
-      results += std::string{"\n  "} + (api.text + p.name) + (type.empty() ? "" : ": " + type);
+      const bool list = p.role == Role::out_array || p.role == Role::out_counted ||
+                        p.role == Role::out_owned || p.role == Role::attributes_out;
+      results += std::string{"\n  "} + (api.text + p.name) + ": " + (list ? "list of " : "") + type;
     }
   }
   if (!arguments.empty()) text += "\n\nArguments:" + arguments;

@@ -415,7 +415,14 @@ void bind_buffer(nb::module_& m) {
       m, "Buffer", nb::is_weak_referenceable(), CUCORE_POOLED nb::type_slots(slots),
       "Memory that a device can use: made by Device.allocate() or a memory resource.\n\n"
       "Freed when closed or forgotten, on the stream it was allocated on; a context manager that "
-      "closes itself.");
+      "closes itself.\n\n"
+      ">>> buffer = device.allocate(8, stream=stream)\n"
+      ">>> buffer.copy_from(b'abcdefgh', stream=stream)\n"
+      ">>> bytes(buffer.copy_to(bytearray(8), stream=stream))\n"
+      "b'abcdefgh'\n"
+      ">>> buffer.fill(b'xy', stream=stream)\n"
+      ">>> bytes(buffer.copy_to(bytearray(8), stream=stream))\n"
+      "b'xyxyxyxy'");
   set_module(cls);
   set_type_call(cls, [](PyObject*, PyObject* const*, size_t, PyObject*) -> PyObject* {
     PyErr_SetString(PyExc_RuntimeError,
@@ -484,7 +491,7 @@ void bind_buffer(nb::module_& m) {
     return "<" + type + text;
   });
   cls.def("__reduce__", [](nb::handle self) {
-    return nb::module_::import_("cuda.core._memory").attr("_reduce_buffer")(self);
+    return nb::module_::import_("cuda.core._sharing").attr("reduce_buffer")(self);
   });
   cls.def_prop_ro(
       "handle",
@@ -531,7 +538,7 @@ void bind_buffer(nb::module_& m) {
       nb::arg("stream"), "Choose the stream the memory goes back on.");
   const auto descriptor = [](nb::handle s) {
     open_buffer(s.ptr());
-    return nb::module_::import_("cuda.core._memory").attr("_export_buffer")(s);
+    return nb::module_::import_("cuda.core._sharing").attr("export_buffer")(s);
   };
   cls.def_prop_ro("ipc_descriptor", descriptor,
                   "What another process needs to open the buffer; can be pickled.");
@@ -548,8 +555,8 @@ void bind_buffer(nb::module_& m) {
   cls.def_static(
       "from_ipc_descriptor",
       [](nb::handle mr, nb::handle ipc_descriptor, nb::handle stream) {
-        return nb::module_::import_("cuda.core._memory")
-            .attr("_import_buffer")(mr, ipc_descriptor, stream);
+        return nb::module_::import_("cuda.core._sharing")
+            .attr("import_buffer")(mr, ipc_descriptor, stream);
       },
       nb::arg("mr"), nb::arg("ipc_descriptor"), nb::arg("stream") = nb::none(),
       "Open a buffer of another process.");

@@ -2,6 +2,9 @@
 #include "cucore/device.hpp"
 
 #include <atomic>
+#include <chrono>
+#include <memory>
+#include <thread>
 #include <vector>
 
 #include "../type_table.hpp"
@@ -165,6 +168,27 @@ PyObject* device_allocate(PyObject* self, PyObject* const* args, Py_ssize_t narg
       .ptr();
 }
 
+/// For drivers without such an event: another thread waits, and is left waiting when Ctrl-C comes.
+void sync_context_by_thread(const Context& context) {
+  constexpr int kWaiting = -1;
+  const auto result = std::make_shared<std::atomic<int>>(kWaiting);
+  std::thread([result, context] {
+    CUresult code = driver().cuCtxSetCurrent(context.handle());
+    if (code == CUDA_SUCCESS) code = driver().cuCtxSynchronize();
+    result->store(code);
+  }).detach();
+  const auto query = [](void* state) {
+    const int code = static_cast<std::atomic<int>*>(state)->load();
+    return code == kWaiting ? CUDA_ERROR_NOT_READY : static_cast<CUresult>(code);
+  };
+  const auto block = [](void* state) {
+    auto& code = *static_cast<std::atomic<int>*>(state);
+    while (code.load() == kWaiting) std::this_thread::sleep_for(std::chrono::microseconds{100});
+    return static_cast<CUresult>(code.load());
+  };
+  wait_interruptible(query, block, result.get(), "cuCtxSynchronize");
+}
+
 PyObject* device_sync(PyObject* self, PyObject* const*, Py_ssize_t, PyObject*) {
   const Context& context = bound_context(device_of(self));
   const ScopedContext scope{context};
@@ -177,12 +201,7 @@ PyObject* device_sync(PyObject* self, PyObject* const*, Py_ssize_t, PyObject*) {
       Py_RETURN_NONE;
     }
   }
-  CUresult code = CUDA_SUCCESS;
-  {
-    nb::gil_scoped_release release;
-    code = driver().cuCtxSynchronize();
-  }
-  check(code, "cuCtxSynchronize");
+  sync_context_by_thread(context);
   Py_RETURN_NONE;
 }
 
@@ -264,7 +283,15 @@ void bind_device(nb::module_& m) {
       m, "Device", nb::is_weak_referenceable(),
       "A device: Device() is the current one (or device 0), Device(1) another.\n\n"
       "For one device a thread always gets the same object. Call set_current() before making "
-      "streams or allocating;\nfrom then on methods act on this device whatever is current.");
+      "streams or allocating;\nfrom then on methods act on this device whatever is current.\n\n"
+      ">>> device = Device()\n"
+      ">>> device.set_current()\n"
+      ">>> stream = device.create_stream()\n"
+      ">>> buffer = device.allocate(1024, stream=stream)\n"
+      ">>> Device(0) is Device(0)\n"
+      "True\n"
+      ">>> device.compute_capability >= (7, 5)\n"
+      "True");
   set_module(cls);
   set_type_call(cls, device_call);
   def_fast<device_set_current>(
@@ -287,6 +314,12 @@ void bind_device(nb::module_& m) {
       "create_event($self, options=None)\n--\n\nMake an event; see EventOptions.");
   def_get(cls, "device_id", device_id, "The device's number.");
   def_get(cls, "compute_capability", compute_capability, "ComputeCapability(major, minor).");
+  m.def("sync_device_by_thread",
+        [](nb::handle device) {  // what sync() does on older drivers; for tests
+          const Context& context = bound_context(device_of(device.ptr()));
+          const ScopedContext scope{context};
+          sync_context_by_thread(context);
+        });
   cls.def("__int__", [](const PyDevice& d) { return d.id; });
   cls.def("__index__", [](const PyDevice& d) { return d.id; });
   cls.def(

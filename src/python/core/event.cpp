@@ -44,7 +44,12 @@ void bind_event(nb::module_& m) {
       CUCORE_POOLED
       "A point in the work queued on a stream: made by Device.create_event() or "
       "Stream.record().\n\n"
-      "Subtract two events for the milliseconds between them; await one in asyncio code.");
+      "Subtract two events for the milliseconds between them; await one in asyncio code.\n\n"
+      ">>> start = stream.record(options={'timing_enabled': True})\n"
+      ">>> end = stream.record(options={'timing_enabled': True})\n"
+      ">>> end.sync()\n"
+      ">>> end - start >= 0\n"
+      "True");
   set_module(cls);
   cls.def(
       "__sub__",

@@ -63,8 +63,8 @@ struct PyGraph {
     if (!old.empty() && is_running())
       keep_until_done(std::make_shared<GraphOwners>(std::move(old)));
     last = Stream{};
-    // Destroying may wait for a callback that wants the GIL; at the interpreter's end there are none,
-    // and what the graph kept can only go on this thread.
+    // Destroying may wait for a callback that wants the GIL; at the interpreter's end there are
+    // none, and what the graph kept can only go on this thread.
     std::optional<nb::gil_scoped_release> release;
     if (Py_IsInitialized() != 0) release.emplace();
     graph.close();
@@ -487,7 +487,18 @@ void bind_exec(nb::module_& m) {
                                 {0, nullptr}};
   nb::class_<PyGraph> cls(
       m, "Graph", nb::is_weak_referenceable(), nb::type_slots(slots),
-      "A graph ready to launch: made by GraphBuilder.complete() or GraphDefinition.instantiate().");
+      "A graph ready to launch: made by GraphBuilder.complete() or "
+      "GraphDefinition.instantiate().\n\n"
+      "It keeps what its nodes use (buffers, kernels, callbacks), as long as it is open or a "
+      "launch of it "
+      "runs.\n\n"
+      ">>> definition = GraphDefinition()\n"
+      ">>> node = definition.memset(buffer, 7, buffer.size)\n"
+      ">>> graph = definition.instantiate()\n"
+      ">>> graph.launch(stream)\n"
+      ">>> stream.sync()\n"
+      ">>> graph[node].update(dst=buffer, value=8, width=buffer.size)  # for the launches to come\n"
+      ">>> graph.close()");
   nb::setattr(cls, "__module__", nb::str("cuda.core.graph"));
   def_fast<graph_launch>(cls, "launch",
                          "launch($self, stream)\n--\n\nRun the whole graph, ordered on a stream.");

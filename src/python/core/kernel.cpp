@@ -91,7 +91,15 @@ void bind_kernel(nb::module_& m) {
   auto kernel =
       nb::class_<Kernel>(m, "Kernel", nb::is_weak_referenceable(),
                          "A device function that can be launched. Comes from "
-                         "ObjectCode.get_kernel(), and keeps its code loaded.")
+                         "ObjectCode.get_kernel(), and keeps its code loaded.\n\n"
+                         ">>> kernel.num_arguments\n"
+                         "2\n"
+                         ">>> kernel.arguments_info[0]\n"
+                         "ParamInfo(offset=0, size=8)\n"
+                         ">>> kernel.attributes.max_threads_per_block() >= 32\n"
+                         "True\n"
+                         ">>> kernel.occupancy.max_active_blocks_per_multiprocessor(128, 0) > 0\n"
+                         "True")
           .def("__init__",
                [](Kernel*, const nb::args&, const nb::kwargs&) {
                  throw std::runtime_error{

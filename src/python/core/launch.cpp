@@ -163,7 +163,9 @@ void bind_launch(nb::module_& m) {
       m, "LaunchConfig", nb::is_weak_referenceable(),
       CUCORE_POOLED
       "How many threads run a kernel: LaunchConfig(grid=..., block=...), ints or tuples.\n\n"
-      "With a cluster, the grid counts clusters, a cluster blocks and a block threads.");
+      "With a cluster, the grid counts clusters, a cluster blocks and a block threads.\n\n"
+      ">>> LaunchConfig(grid=(4, 2), block=256)\n"
+      "LaunchConfig(grid=(4, 2, 1), block=(256, 1, 1), shmem_size=0, is_cooperative=False)");
   set_module(cls);
   set_type_call(cls, config_call);
   cls.def_prop_ro("grid", [](const LaunchConfig& c) { return tuple_of(c.grid); });
@@ -213,7 +215,11 @@ void bind_launch(nb::module_& m) {
                "Arguments are checked against the kernel's parameters: buffers and ints are "
                "addresses, NumPy and ctypes\n"
                "scalars and structures go by value, bool, int, float and complex where the "
-               "parameter's size fits them.");
+               "parameter's size fits them.\n\n"
+               ">>> launch(stream, LaunchConfig(grid=1, block=32), kernel, buffer, 2)\n"
+               ">>> launch(stream, LaunchConfig(grid=1, block=32), kernel, buffer)\n"
+               "Traceback (most recent call last):\n"
+               "ValueError: kernel add_one takes 2 arguments, 1 given");
 }
 CUCORE_BIND(kBindLaunch, bind_launch)
 

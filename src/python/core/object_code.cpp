@@ -152,10 +152,14 @@ nb::object reduce(const ObjectCode& code) {
 }  // namespace
 
 void bind_object_code(nb::module_& m) {
-  auto c = nb::class_<ObjectCode>(m, "ObjectCode", nb::is_weak_referenceable(),
-                                  "Compiled device code. It is loaded when a kernel is first asked "
-                                  "for, and unloaded when the last "
-                                  "ObjectCode and Kernel of it are gone.");
+  auto c = nb::class_<ObjectCode>(
+      m, "ObjectCode", nb::is_weak_referenceable(),
+      "Compiled device code. It is loaded when a kernel is first asked "
+      "for, and unloaded when the last "
+      "ObjectCode and Kernel of it are gone.\n\n"
+      ">>> ptx = Program('extern \"C\" __global__ void f() {}', 'c++').compile('ptx')\n"
+      ">>> ObjectCode.from_ptx(ptx.code).get_kernel('f')\n"
+      "<Kernel f>");
   c.def("__init__", [](ObjectCode*, const nb::args&, const nb::kwargs&) {
     throw std::runtime_error{
         "ObjectCode objects cannot be instantiated directly. Please use ObjectCode.from_cubin, "

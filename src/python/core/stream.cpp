@@ -107,7 +107,14 @@ void bind_stream(nb::module_& m) {
       m, "Stream", nb::is_weak_referenceable(),
       CUCORE_POOLED
       "A queue of device work that runs in order: made by Device.create_stream().\n\n"
-      "A context manager that closes itself; await one in asyncio code.");
+      "A context manager that closes itself; await one in asyncio code.\n\n"
+      ">>> stream = device.create_stream()\n"
+      ">>> event = stream.record()\n"
+      ">>> other = device.create_stream()\n"
+      ">>> other.wait(event)  # work queued on other from now on comes after what stream had\n"
+      ">>> stream.sync()\n"
+      ">>> stream.is_done\n"
+      "True");
   set_module(cls);
   set_type_call(cls, stream_call);
   def_fast<stream_sync>(cls, "sync",

@@ -1,10 +1,28 @@
 // launch_test.cpp: kernels run with checked arguments.
 #include "cucore/launch.hpp"
 
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "support.hpp"
 
 namespace cucore {
 namespace {
+
+// What cannot be a kernel's argument is refused when the program is compiled.
+template <class... Args>
+concept Launchable = requires(StreamRef stream, const LaunchConfig& config, const Kernel& kernel,
+                              const Args&... args) {
+  launch(stream, config, kernel, args...);
+};
+struct Pair {
+  int a;
+  double b;
+};
+static_assert(Launchable<> && Launchable<Buffer, int, float, CUdeviceptr, Pair>);
+static_assert(!Launchable<std::string> && !Launchable<std::vector<float>> && !Launchable<int[4]>);
+static_assert(!Launchable<std::unique_ptr<int>> && !Launchable<Stream> && !Launchable<Kernel>);
 
 class LaunchTest : public testing::WithDevice {
  protected:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -75,3 +76,20 @@ def test_names_come_back_as_bytes(device: Any, check: Any) -> None:
     assert len(check(driver.cuDeviceGetUuid(device)).bytes) == 16
     with pytest.raises(ValueError, match="length is too large"):
         driver.cuDeviceGetName(1 << 30, device)
+
+
+def test_a_source_in_ordinary_memory_may_go_once_an_asynchronous_copy_has_returned(stream: Any, check: Any) -> None:
+    size = 1 << 16
+    pointer = check(driver.cuMemAlloc(size))
+    go_on = threading.Event()
+    check(driver.cuLaunchHostFunc(stream, lambda _: go_on.wait(), None))
+    threading.Timer(0.2, go_on.set).start()  # a driver may wait for its turn before it has read the source
+    source = bytearray(b"A" * size)
+    check(driver.cuMemcpyHtoDAsync(pointer, source, size, stream))
+    source[:] = b"B" * size
+    del source
+    target = bytearray(size)
+    check(driver.cuMemcpyDtoHAsync(target, pointer, size, stream))
+    check(driver.cuStreamSynchronize(stream))
+    assert set(target) == {ord("A")}
+    check(driver.cuMemFree(pointer))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 from pathlib import Path
@@ -18,9 +19,18 @@ import facts
 
 @pytest.fixture(scope="module")
 def rows() -> Any:
-    libraries = {name: facts.load(name) for name in ("driver", "nvrtc", "nvml")}
+    libraries = {name: facts.load(name) for name in ("driver", "runtime", "nvrtc", "nvml")}
     types = renderer.all_types(libraries)
     return {name: renderer.Renderer(library, types[name], types) for name, library in libraries.items()}
+
+
+@functools.lru_cache(maxsize=8)
+def rendered_text(renderer_: Any) -> list[str]:
+    return renderer_.render().splitlines()
+
+
+def rendered(rows: Any, library: str) -> list[str]:
+    return rendered_text(rows[library])
 
 
 def roles(rows: Any, library: str, function: str) -> list[str]:
@@ -28,22 +38,61 @@ def roles(rows: Any, library: str, function: str) -> list[str]:
     return [f"{p.name}:{p.role}" for p in row.params]
 
 
-@pytest.mark.parametrize(
-    ("library", "function", "expected"),
-    [
-        ("driver", "cuMemAlloc", ["dptr:out", "bytesize:in"]),
-        ("driver", "cuDeviceGetName", ["name:out_chars", "length:in", "dev:in"]),
-        ("driver", "cuMemcpyHtoD", ["dstDevice:in", "srcHost:in_void", "ByteCount:in"]),
-        ("driver", "cuGraphGetNodes", ["hGraph:in", "nodes:out_counted", "numNodes:count"]),
-        ("driver", "cuPointerGetAttribute", ["data:attribute_out", "attribute:in", "ptr:in"]),
-        ("driver", "cuLaunchHostFunc", ["hStream:in", "fn:callback", "userData:user_data"]),
-        ("nvrtc", "nvrtcGetPTX", ["prog:in", "ptx:fill"]),
-        ("nvml", "nvmlDeviceGetName", ["device:in", "name:out_chars", "length:constant"]),
-        ("nvml", "nvmlDeviceGetTemperatureV", ["device:in", "temperature:compose", "sensorType:field", "temperature:result_field"]),
-    ],
-)  # fmt: skip
+# One function of each kind: between them they have every role there is.
+ONE_OF_EACH = [
+    ("driver", "cuMemAlloc", ["dptr:out", "bytesize:in"]),
+    ("driver", "cuDeviceGetName", ["name:out_chars", "length:in", "dev:in"]),
+    ("driver", "cuMemcpyHtoD", ["dstDevice:in", "srcHost:in_void", "ByteCount:in"]),
+    ("driver", "cuMemcpyDtoH", ["dstHost:out_void", "srcDevice:in", "ByteCount:in"]),
+    ("driver", "cuMemcpy3D", ["pCopy:in_pointer"]),
+    ("driver", "cuThreadExchangeStreamCaptureMode", ["mode:in_out"]),
+    ("driver", "cuTexRefGetBorderColor", ["pBorderColor:out_array", "hTexRef:in"]),
+    ("driver", "cuGraphGetNodes", ["hGraph:in", "nodes:out_counted", "numNodes:count"]),
+    ("driver", "cuPointerGetAttribute", ["data:attribute_out", "attribute:in", "ptr:in"]),
+    ("driver", "cuPointerGetAttributes", ["numAttributes:in", "attributes:in_array", "data:attributes_out", "ptr:in"]),
+    ("driver", "cuCoredumpSetAttribute", ["attrib:in", "value:attribute_in", "size:size_of"]),
+    ("driver", "cuDeviceGetByPCIBusId", ["dev:out", "pciBusId:text"]),
+    ("driver", "cuModuleLoadData", ["module:out", "image:image"]),
+    ("driver", "cuLinkCreate", ["numOptions:in", "options:in_array", "optionValues:options", "stateOut:out"]),
+    ("driver", "cuLaunchHostFunc", ["hStream:in", "fn:callback", "userData:user_data"]),
+    ("driver", "cuStreamGetCaptureInfo", [
+        "hStream:in", "captureStatus_out:out", "id_out:out", "graph_out:out", "dependencies_out:out_owned",
+        "edgeData_out:out_owned", "numDependencies_out:out",
+    ]),
+    ("runtime", "cudaLaunchKernelExC", ["config:in_pointer", "func:in_void", "args:kernel"]),
+    ("nvrtc", "nvrtcCompileProgram", ["prog:in", "numOptions:in", "options:text_array"]),
+    ("nvrtc", "nvrtcGetPTX", ["prog:in", "ptx:fill"]),
+    ("nvrtc", "nvrtcGetSupportedArchs", ["supportedArchs:out_asked"]),
+    ("nvml", "nvmlDeviceGetName", ["device:in", "name:out_chars", "length:constant"]),
+    ("nvml", "nvmlSystemGetHicVersion", ["hwbc_count:asked", "hwbc_entries:out_counted"]),
+    ("nvml", "nvmlDeviceClearFieldValues", ["device:in", "values_count:elements", "values:in_void"]),
+    ("nvml", "nvmlDeviceGetTemperatureV", [
+        "device:in", "temperature:compose", "sensorType:field", "temperature:result_field",
+    ]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("library", "function", "expected"), ONE_OF_EACH, ids=[row[1] for row in ONE_OF_EACH])
 def test_each_parameter_has_one_role(rows: Any, library: str, function: str, expected: list[str]) -> None:
     assert roles(rows, library, function) == expected
+
+
+def test_every_role_is_in_the_list_above(rows: Any) -> None:
+    used = {str(p.role) for library in rows.values() for row in library.functions for p in row.params}
+    shown = {parameter.split(":")[1] for _, _, parameters in ONE_OF_EACH for parameter in parameters}
+    assert used - shown == set()
+
+
+@pytest.mark.parametrize(("library", "function", "expected"), ONE_OF_EACH, ids=[row[1] for row in ONE_OF_EACH])
+def test_what_is_rendered_of_a_function_can_be_read(rows: Any, library: str, function: str, expected: list[str]) -> None:
+    """One row, with the number of parameters, and one row per parameter that begins with its name's place."""
+    text = rendered(rows, library)
+    lines = [line for line in text if re.search(rf"(SLOT\({function}\)|\b{function}\)>>::invoke)", line)]
+    parameters = [line for line in text if f"// {function}." in line]
+    assert len(lines) == 1 and len(parameters) == len(expected)
+    assert all(len(line) < 300 for line in [*lines, *parameters])
+    for line, wanted in zip(parameters, expected, strict=True):
+        assert f"Role::{wanted.split(':')[1]}" in line
 
 
 def test_a_function_is_one_line_and_a_line_per_parameter(rows: Any) -> None:

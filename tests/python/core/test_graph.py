@@ -226,3 +226,39 @@ def test_the_graph_prints_itself(tmp_path, stream, kernel, cell, capsys):
     assert "digraph" in capsys.readouterr().out
     assert GraphDebugPrintOptions(verbose=True, handles=True)._flags() == 1 | 1 << 10
     assert GraphCompleteOptions().auto_free_on_launch is False
+
+
+def test_the_graph_is_a_picture_where_dot_is_installed(tmp_path, monkeypatch):
+    program = tmp_path / "dot"
+    program.write_text("#!/bin/sh\nprintf '<svg>'; grep -c digraph; printf '</svg>'\n")
+    program.chmod(0o755)
+    definition = GraphDefinition()
+    definition.empty()
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert definition._repr_svg_() is None
+    with pytest.raises(RuntimeError, match="Graphviz"):
+        definition.debug_print(str(tmp_path / "graph.svg"))
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert definition._repr_svg_().startswith("<svg>1")
+    definition.debug_print(str(tmp_path / "graph.svg"))
+    assert (tmp_path / "graph.svg").read_text().startswith("<svg>1")
+
+
+def test_cooperative_and_cluster_launches_are_nodes(device, stream, cell):
+    from cuda.core import Program, ProgramOptions
+
+    source = r"""
+    extern "C" __global__ void count(int* p) { atomicAdd(p, 1); }
+    extern "C" __global__ void ranks(int* p) {
+      unsigned blocks;
+      asm("mov.u32 %0, %%cluster_nctarank;" : "=r"(blocks));
+      if (threadIdx.x == 0) atomicAdd(p, blocks);
+    }"""
+    if device.compute_capability < (9, 0):
+        pytest.skip("clusters need compute capability 9.0")
+    code = Program(source, "c++", ProgramOptions(arch=f"sm_{device.arch}")).compile("cubin")
+    definition = GraphDefinition()
+    first = definition.launch(LaunchConfig(grid=2, block=32, is_cooperative=True), code.get_kernel("count"), cell)
+    first.launch(LaunchConfig(grid=2, cluster=2, block=32), code.get_kernel("ranks"), cell)
+    definition.instantiate().launch(stream)
+    assert read(cell, stream) == 2 * 32 + 4 * 2

@@ -119,3 +119,23 @@ def test_a_view_made_by_its_constructor_is_whole():
     assert layout.strides_in_bytes == (24, 8) and not layout.is_contiguous_any
     assert StridedMemoryView(array, stream_ptr=-1)._layout.is_contiguous_c
     assert StridedMemoryView(array.T, stream_ptr=-1)._layout.is_contiguous_f
+
+
+def test_arrays_of_records_are_viewed_with_their_type(device, stream):
+    record = np.dtype([("x", "i4"), ("y", "f8")], align=True)
+    array = np.zeros((3, 2), dtype=record)
+    array["x"] = np.arange(6).reshape(3, 2)
+    for view in (StridedMemoryView.from_any_interface(array, -1), StridedMemoryView.from_array_interface(array)):
+        assert view.dtype == record and view.shape == (3, 2) and view.ptr == array.ctypes.data
+    assert StridedMemoryView.from_any_interface(array[::2], -1).strides == (4, 1)
+    buffer = device.allocate(array.nbytes, stream=stream)
+    there = StridedMemoryView.from_buffer(buffer, array.shape, dtype=record)
+    there.copy_from(StridedMemoryView.from_any_interface(array, -1), stream=stream)
+    back = np.zeros_like(array)
+    there.copy_to(StridedMemoryView.from_any_interface(back, -1), stream=stream)
+    stream.sync()
+    assert (back == array).all()
+    with pytest.raises(BufferError, match="DLPack knows no elements"):
+        there.__dlpack__()
+    with pytest.raises(BufferError, match="no multiples"):
+        StridedMemoryView.from_array_interface(array["x"])

@@ -103,10 +103,11 @@ def test_objects_left_alive_end_quietly():
     assert done.returncode == 0 and done.stderr == "", done.stderr
 
 
-def test_ctrl_c_gets_out_of_sync():
+@pytest.mark.parametrize("wait", ["stream.sync()", "device.sync()", "_core.sync_device_by_thread(device)"])
+def test_ctrl_c_gets_out_of_sync(wait):
     code = """
         import os, signal, threading, time
-        from cuda.core import Device, LaunchConfig, LegacyPinnedMemoryResource, Program, ProgramOptions, launch
+        from cuda.core import Device, LaunchConfig, LegacyPinnedMemoryResource, Program, ProgramOptions, _core, launch
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs start with it ignored
         device = Device()
         device.set_current()
@@ -123,12 +124,46 @@ def test_ctrl_c_gets_out_of_sync():
             os.kill(os.getpid(), signal.SIGINT)
         threading.Thread(target=press).start()
         try:
-            stream.sync()
+            WAIT
         except KeyboardInterrupt:
             print("out after", time.monotonic() - pressed[0])
         memoryview(flag)[:] = b"\\1\\0\\0\\0"
         stream.sync()
         print("and usable")
     """
-    done = run(code)
+    done = run(code.replace("WAIT", wait))
     assert "out after" in done.stdout and "and usable" in done.stdout, done.stdout + done.stderr
+
+
+def test_what_was_pickled_comes_back_without_a_driver(tmp_path):
+    from cuda.core import Device, EventOptions, LaunchConfig, LinkerOptions, Program, ProgramOptions, StreamOptions
+
+    code = Program('extern "C" __global__ void f(int* p) {}', "c++", ProgramOptions(arch="sm_90")).compile("ptx")
+    things = [
+        code, LaunchConfig(grid=2, block=(3, 4)), ProgramOptions(arch="sm_90", define_macro="A=1"), StreamOptions(priority=-1),
+        EventOptions(timing_enabled=True), LinkerOptions(arch="sm_90"), CUDAError("text", 700, "CUDA_ERROR_X"), NVRTCError("log", 6, "X"),
+    ]  # fmt: skip
+    Device(0).set_current()
+    things.append(code.get_kernel("f"))
+    file = tmp_path / "things"
+    file.write_bytes(pickle.dumps(things))
+    reader = f"""
+        import pickle
+        things = pickle.load(open({str(file)!r}, "rb"))
+        print([type(thing).__name__ for thing in things])
+        assert things[1].block == (3, 4, 1) and things[6].code == 700
+    """
+    done = run(reader, CUCORE_DEVICE="nonsense")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("Kernel") == 1
+
+
+def test_opengl_says_what_it_needs():
+    from cuda.core import Device, GraphicsResource
+
+    Device(0).set_current()
+    with pytest.raises(ValueError, match="unknown flag 'sideways'"):
+        GraphicsResource.from_gl_buffer(1, flags="sideways")
+    with pytest.raises(CUDAError, match="make the window's context current") as caught:
+        GraphicsResource.from_gl_buffer(1)
+    assert caught.value.code != 0

@@ -18,12 +18,10 @@ _IF, _WHILE, _SWITCH = 0, 1, 2
 class GraphBuilder:
     """Turns calls into nodes: between ``begin_building`` and ``end_building`` pass it where a stream is expected.
 
-    ::
-
-        builder = stream.create_graph_builder().begin_building()
-        launch(builder, config, kernel, buffer)
-        graph = builder.end_building().complete()
-        graph.launch(stream)
+    >>> builder = device.create_graph_builder().begin_building()
+    >>> launch(builder, LaunchConfig(grid=1, block=1), kernel, buffer, 1)
+    >>> graph = builder.end_building().complete()
+    >>> graph.launch(stream)
     """
 
     __slots__ = (
@@ -273,7 +271,7 @@ class GraphBuilder:
         self._built().debug_dot_print(path, options)
 
     def debug_print(self, path: str | None = None, options: GraphDebugPrintOptions | None = None) -> None:
-        """Write the graph in the DOT language to a file, or to standard output."""
+        """Write the graph in the DOT language to a file, or to standard output; as a picture to a file named ``*.svg``."""
         self._built().debug_print(path, options)
 
     def _repr_svg_(self) -> str | None:

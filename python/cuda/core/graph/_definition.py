@@ -248,7 +248,16 @@ class _Adder:
 
 
 class GraphDefinition(_Adder):
-    """A graph that can still be changed. Methods add nodes that start at once; nodes add what comes after them."""
+    """A graph that can still be changed. Methods add nodes that start at once; nodes add what comes after them.
+
+    >>> definition = GraphDefinition()
+    >>> first = definition.memset(buffer, 0, buffer.size)
+    >>> second = first.launch(LaunchConfig(grid=1, block=1), kernel, buffer, 1)
+    >>> second.pred == {first}
+    True
+    >>> graph = definition.instantiate()
+    >>> graph.launch(stream)
+    """
 
     __slots__ = ("__weakref__", "_def", "_state")
 
@@ -298,6 +307,7 @@ class GraphDefinition(_Adder):
 
     @property
     def is_valid(self) -> bool:
+        """False once the capture it belonged to has failed."""
         return self._def.handle != 0
 
     def callback(self, fn: Any, *, user_data: Any = None) -> HostCallbackNode:
@@ -333,11 +343,14 @@ class GraphDefinition(_Adder):
         self._def.debug_dot_print(str(path), options_of(options, GraphDebugPrintOptions)._flags())
 
     def debug_print(self, path: str | None = None, options: GraphDebugPrintOptions | None = None) -> None:
-        """Write the graph in the DOT language to a file, or to standard output."""
-        if path is not None:
+        """Write the graph in the DOT language to a file, or to standard output; as a picture to a file named ``*.svg``."""
+        if path is None:
+            print(self._dot(options), end="")
+        elif str(path).endswith(".svg"):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(self._svg(options))
+        else:
             self.debug_dot_print(path, options)
-            return
-        print(self._dot(options), end="")
 
     def _dot(self, options: GraphDebugPrintOptions | None = None) -> str:
         import tempfile
@@ -348,16 +361,23 @@ class GraphDefinition(_Adder):
             with open(path, encoding="utf-8", errors="replace") as file:
                 return file.read()
 
-    def _repr_svg_(self) -> str | None:
-        """A picture for notebooks, where the program ``dot`` is installed."""
+    def _svg(self, options: GraphDebugPrintOptions | None = None) -> str:
         import shutil
         import subprocess
 
         dot = shutil.which("dot")
         if dot is None:
-            return None
-        done = subprocess.run([dot, "-Tsvg"], input=self._dot(), capture_output=True, text=True, check=False)
-        return done.stdout if done.returncode == 0 else None
+            raise RuntimeError("a picture needs the program dot: install Graphviz, or write the graph as *.dot")
+        done = subprocess.run([dot, "-Tsvg"], input=self._dot(options), capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"dot failed: {done.stderr.strip()}")
+        return done.stdout
+
+    def _repr_svg_(self) -> str | None:
+        """A picture for notebooks; None, and so the plain repr, where the program ``dot`` is not installed."""
+        import shutil
+
+        return self._svg() if shutil.which("dot") else None
 
     def __eq__(self, other: object) -> bool:
         return self._def.handle == other._def.handle if isinstance(other, GraphDefinition) else NotImplemented

@@ -1,0 +1,77 @@
+"""What help() shows: every public name says what it is, and the examples run."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import cuda.core
+import cuda.core.graph
+import cuda.core.texture
+import cuda.core.utils
+import pytest
+
+MODULES = ("cuda.core", "cuda.core.graph", "cuda.core.texture", "cuda.core.utils", "cuda.core.checkpoint")
+
+
+def public() -> Iterator[tuple[str, Any]]:
+    for module in map(importlib.import_module, MODULES):
+        for name in module.__all__:
+            thing = getattr(module, name)
+            if inspect.isclass(thing) or callable(thing):
+                yield f"{module.__name__}.{name}", thing
+
+
+def members(cls: type) -> Iterator[tuple[str, Any]]:
+    """Methods and properties; values that options and enums hold are told by their class."""
+    for name in dir(cls):
+        value = inspect.getattr_static(cls, name)
+        plain = isinstance(value, (int, str, float, tuple, type(None)))
+        if name.startswith("_") or plain or inspect.ismemberdescriptor(value) or inspect.isclass(value):
+            continue
+        if not issubclass(cls, BaseException):
+            yield name, value
+
+
+def text_of(thing: Any) -> str:
+    if isinstance(thing, (staticmethod, classmethod)):
+        thing = thing.__func__
+    text = getattr(thing, "__doc__", None) or ""
+    # A nanobind function starts with its signature.
+    return "" if text == type(thing).__doc__ else text
+
+
+THINGS = dict(public())
+
+
+@pytest.mark.parametrize("name", THINGS)
+def test_it_says_what_it_is(name: str) -> None:
+    thing = THINGS[name]
+    assert text_of(thing).strip(), f"{name} has no docstring"
+    if inspect.isclass(thing) and not hasattr(thing, "__members__"):
+        silent = [member for member, value in members(thing) if not text_of(value).strip()]
+        assert silent == [], f"{name}: no docstring for {', '.join(silent)}"
+
+
+EXAMPLES = [name for name, thing in THINGS.items() if ">>>" in text_of(thing)]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_its_example_runs(name: str, device: Any, stream: Any, kernel: Any) -> None:
+    buffer = device.allocate(1024, stream=stream)
+    stream.sync()
+    names = {k: getattr(module, k) for module in (cuda.core.utils, cuda.core.graph, cuda.core) for k in module.__all__}
+    names |= {"device": device, "stream": stream, "kernel": kernel("add_one"), "buffer": buffer}
+    test = doctest.DocTestParser().get_doctest(inspect.cleandoc(text_of(THINGS[name])), names, name, None, None)
+    said: list[str] = []
+    flags = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
+    result = doctest.DocTestRunner(optionflags=flags).run(test, out=said.append)
+    assert result.attempted and not result.failed, "".join(said)
+
+
+def test_the_objects_everybody_uses_have_examples() -> None:
+    wanted = {"Buffer", "Device", "Event", "Kernel", "LaunchConfig", "ObjectCode", "Program", "Stream", "launch"}
+    assert wanted <= {name.rsplit(".", 1)[1] for name in EXAMPLES}

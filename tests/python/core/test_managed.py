@@ -1,0 +1,72 @@
+"""Managed memory told where it will be needed, one buffer or many at a time."""
+
+import contextlib
+
+import pytest
+from cuda.core import CUDAError, Device, Host, ManagedMemoryResource
+from cuda.core.utils import copy_batch, discard_batch, discard_prefetch_batch, prefetch_batch
+
+
+@contextlib.contextmanager
+def unsupported_is_skipped():
+    try:
+        yield
+    except CUDAError as error:
+        if error.name != "CUDA_ERROR_NOT_SUPPORTED":
+            raise
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def buffers(device, stream):
+    with unsupported_is_skipped():
+        resource = ManagedMemoryResource()
+        made = [resource.allocate(1 << 16, stream=stream) for _ in range(3)]
+    stream.sync()
+    for number, buffer in enumerate(made):
+        memoryview(buffer)[:] = bytes([number]) * buffer.size
+    return made
+
+
+def test_contents_survive_prefetching_there_and_back(device, stream, buffers):
+    with unsupported_is_skipped():
+        for place in (device, Host()):
+            for buffer in buffers:
+                buffer.prefetch(place, stream=stream)
+        prefetch_batch(stream, buffers, device)
+        prefetch_batch(stream, buffers, [Host(), device, Host()])
+    stream.sync()
+    assert [bytes(buffer)[:2] for buffer in buffers] == [bytes([number]) * 2 for number in range(3)]
+
+
+def test_what_is_discarded_can_be_written_again(device, stream, buffers):
+    with unsupported_is_skipped():
+        discard_batch(stream, buffers)
+        discard_prefetch_batch(stream, buffers, device)
+        buffers[0].discard(stream=stream)
+        buffers[1].discard_prefetch(Host(), stream=stream)
+    for buffer in buffers:
+        buffer.fill(7, stream=stream)
+    stream.sync()
+    assert all(set(bytes(buffer)) == {7} for buffer in buffers)
+
+
+def test_copies_go_in_one_call(device, stream, buffers):
+    there = [device.allocate(buffer.size, stream=stream) for buffer in buffers]
+    with unsupported_is_skipped():
+        copy_batch(stream, buffers, there)
+    for number, buffer in enumerate(there):
+        assert set(buffer.copy_to(bytearray(buffer.size), stream=stream)) == {number}
+
+
+def test_mistakes_are_named(device, stream, buffers):
+    with pytest.raises(ValueError, match="only managed buffers"):
+        prefetch_batch(stream, [device.allocate(16, stream=stream)], device)
+    with pytest.raises(ValueError, match="3 buffers but 1 locations"):
+        prefetch_batch(stream, buffers, [device])
+    with pytest.raises(TypeError, match="a location must be a Device or a Host"):
+        prefetch_batch(stream, buffers, "there")
+    with pytest.raises(ValueError, match="3 sources but 2 destinations"):
+        copy_batch(stream, buffers, buffers[:2])
+    discard_batch(stream, [])
+    assert Device(0) == device

@@ -1,0 +1,97 @@
+"""Type checkers know the packages: the examples pass mypy --strict, mistakes do not, and no class is missing a name."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import cuda.bindings
+import cuda.core
+import pytest
+from cuda.core import _core
+
+pytest.importorskip("mypy")
+
+ROOT = Path(__file__).resolve().parents[3]
+INSTALLED = Path(cuda.core.__file__).resolve().parents[2]
+
+
+def check(*files: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Runs mypy on files, with the installed packages where it looks for imports."""
+    config = folder / "mypy.ini"
+    config.write_text("[mypy]\nstrict = True\nnamespace_packages = True\nexplicit_package_bases = True\n")
+    return subprocess.run(
+        [sys.executable, "-m", "mypy", "--config-file", str(config), "--cache-dir", str(folder), *map(str, files)],
+        capture_output=True, text=True, check=False, cwd=folder, env={**os.environ, "MYPYPATH": str(INSTALLED)},
+    )  # fmt: skip
+
+
+def test_the_examples_pass_mypy_strict(tmp_path: Path) -> None:
+    done = check(*sorted((ROOT / "examples" / "python").glob("*.py")), folder=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+WRONG = {
+    "Device('zero')": "arg-type",
+    "Device().no_such_thing": "attr-defined",
+    "LaunchConfig(grid='many', block=1)": "arg-type",
+    "Device().allocate('big', stream=Device().create_stream())": "arg-type",
+    "Program(3, 'c++')": "arg-type",
+    "driver.cuInit()": "call-arg",
+    "driver.cuNoSuchFunction()": "attr-defined",
+    "nvml.device_get_name('first')": "arg-type",
+    "GraphDefinition().launch()": "call-arg",
+}
+
+
+def test_mistakes_are_found(tmp_path: Path) -> None:
+    lines = [
+        "from cuda.bindings import driver, nvml",
+        "from cuda.core import Device, LaunchConfig, Program",
+        "from cuda.core.graph import GraphDefinition",
+        *WRONG,
+    ]
+    file = tmp_path / "mistakes.py"
+    file.write_text("\n".join(lines) + "\n")
+    done = check(file, folder=tmp_path)
+    for number, (line, kind) in enumerate(WRONG.items(), 4):
+        found = [text for text in done.stdout.splitlines() if text.startswith(f"mistakes.py:{number}:") and kind in text]
+        assert found, f"{line}: no {kind} in\n{done.stdout}"
+
+
+def declared(cls: ast.ClassDef) -> set[str]:
+    names = set()
+    for item in cls.body:
+        if isinstance(item, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            names.add(item.name)
+        elif isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
+            names.add(item.target.id)
+        elif isinstance(item, ast.Assign):
+            names |= {target.id for target in item.targets if isinstance(target, ast.Name)}
+    return names
+
+
+STUB = {item.name: item for item in ast.parse((Path(cuda.core.__file__).parent / "_core.pyi").read_text()).body
+        if isinstance(item, ast.ClassDef)}  # fmt: skip
+PUBLIC = [name for name in dir(_core) if isinstance(getattr(_core, name), type) and not name.startswith("_")]
+
+
+@pytest.mark.parametrize("name", [name for name in PUBLIC if name in STUB])
+def test_the_stub_declares_every_member(name: str) -> None:
+    if "__getattr__" in declared(STUB[name]):
+        return
+    members = {member for member in vars(getattr(_core, name)) if not member.startswith("_")}
+    assert members - declared(STUB[name]) == set()
+
+
+def test_the_stub_knows_every_class() -> None:
+    elsewhere = {"Kernel", "KernelOccupancy", "ObjectCode"}  # re-exported from _module.pyi's own declarations
+    assert set(PUBLIC) - set(STUB) <= elsewhere
+
+
+def test_the_packages_say_they_are_typed() -> None:
+    for package in (cuda.core, cuda.bindings):
+        assert (Path(package.__file__).parent / "py.typed").exists()  # type: ignore[arg-type]
