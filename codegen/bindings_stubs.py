@@ -10,6 +10,7 @@ from bindings_types import ClassFacts, FieldFacts, PythonicTypes, Value
 
 HEAD = """\
 # Rendered from api/{library}.json: the types of {module}.
+from collections.abc import Sequence
 from typing import Any, ClassVar, SupportsIndex, SupportsInt
 {imports}
 _Int = SupportsInt | SupportsIndex
@@ -55,11 +56,11 @@ class Stubs:
             case "in_pointer" if value.kind == "record":
                 return f"{self.cls(value.cls)} | None"
             case "in_array":
-                return "list[Any] | tuple[Any, ...] | None"
+                return "Sequence[Any] | None"
             case "text":
                 return "bytes | str | None"
             case "text_array":
-                return "list[bytes | str] | tuple[bytes | str, ...] | None"
+                return "Sequence[bytes | str] | None"
         return "Any"
 
     def outputs(self, row: FunctionRow) -> list[str]:

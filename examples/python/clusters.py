@@ -37,8 +37,8 @@ def main() -> None:
         print(f"{device.name} has no clusters: they came with compute capability 9.0")
         return
     stream = device.create_stream()
-    headers = [pathfinder.find_nvidia_header_directory(name) for name in ("cudart", "cccl")]  # <cooperative_groups.h>
-    options = ProgramOptions(std="c++17", arch=f"sm_{device.arch}", include_path=headers)
+    found = [pathfinder.find_nvidia_header_directory(name) for name in ("cudart", "cccl")]  # <cooperative_groups.h>
+    options = ProgramOptions(std="c++17", arch=f"sm_{device.arch}", include_path=[path for path in found if path])
     kernel = Program(SOURCE, "c++", options).compile("cubin").get_kernel("histogram")
 
     clusters, blocks, per_block = 3, 4, 1000

@@ -58,8 +58,8 @@ def main() -> None:
         print(f"{device.name} has no tensor memory accelerator: it came with compute capability 9.0")
         return
     stream = device.create_stream()
-    headers = [pathfinder.find_nvidia_header_directory(name) for name in ("cudart", "cccl")]  # <cuda/barrier>
-    options = ProgramOptions(std="c++17", arch=f"sm_{device.arch}", include_path=headers)
+    found = [pathfinder.find_nvidia_header_directory(name) for name in ("cudart", "cccl")]  # <cuda/barrier>
+    options = ProgramOptions(std="c++17", arch=f"sm_{device.arch}", include_path=[path for path in found if path])
     kernel = Program(SOURCE, "c++", options).compile("cubin").get_kernel("transpose")
 
     matrix = np.arange(40 * 52, dtype=np.float32).reshape(40, 52)

@@ -109,7 +109,7 @@ def _managed(buffers: Any) -> list[Any]:
 
 
 def _locations(locations: Any, count: int) -> tuple[list[int], list[int]]:
-    if isinstance(locations, Sequence):
+    if isinstance(locations, Sequence) and not isinstance(locations, str):
         if len(locations) != count:
             raise ValueError(f"there are {count} buffers but {len(locations)} locations")
         places = [location_of(place) for place in locations]

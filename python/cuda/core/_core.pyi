@@ -3,6 +3,8 @@
 from types import TracebackType
 from typing import Any, Protocol, TypeVar, overload
 
+from typing_extensions import CapsuleType
+
 from ._device import ComputeCapability
 from ._ipc import IPCBufferDescriptor, IPCEventDescriptor
 from ._memory import MemoryResource
@@ -121,6 +123,8 @@ class Event:
     @property
     def is_timing_enabled(self) -> bool: ...
     @property
+    def is_sync_busy_waited(self) -> bool: ...
+    @property
     def ipc_descriptor(self) -> IPCEventDescriptor: ...
     def get_ipc_descriptor(self) -> IPCEventDescriptor: ...
     @staticmethod
@@ -177,7 +181,7 @@ class Buffer:
         max_version: tuple[int, int] | None = None,
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
-    ) -> object: ...
+    ) -> CapsuleType: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
     def __hash__(self) -> int: ...
     @property

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+    from ._managed import ManagedBuffer
+
 Buffer = _core.Buffer
 
 # The driver's numbers for kinds and places of memory.
@@ -39,13 +41,20 @@ class MemoryResource:
 
     >>> class Counted(MemoryResource):
     ...     is_device_accessible, is_host_accessible, device_id = True, False, 0
-    ...     live = 0
+    ...     def __init__(self):
+    ...         self.live = {}
     ...     def allocate(self, size, *, stream):
-    ...         self.live += 1
-    ...         pointer = device.memory_resource.allocate(size, stream=stream)
-    ...         return Buffer.from_handle(pointer.handle, size, self)
+    ...         memory = device.memory_resource.allocate(size, stream=stream)
+    ...         self.live[memory.handle] = memory
+    ...         return Buffer.from_handle(memory.handle, size, self, stream=stream)
     ...     def deallocate(self, ptr, size, *, stream):
-    ...         self.live -= 1
+    ...         self.live.pop(int(ptr)).close(stream)
+    >>> resource = Counted()
+    >>> with resource.allocate(64, stream=stream) as buffer:
+    ...     len(resource.live)
+    1
+    >>> len(resource.live)
+    0
     """
 
     __module__ = "cuda.core"
@@ -373,6 +382,10 @@ class ManagedMemoryResource(_MemPool):
             numa = max(_core.Device().properties.host_numa_id, 0) if where is None else where
             self._native = _core._Native.create_pool(_MANAGED, _HOST_NUMA, numa, False, 0)
             self._preferred = ("host_numa", numa)
+
+    def allocate(self, size: int, *, stream: Any) -> ManagedBuffer:
+        """Return a ManagedBuffer of ``size`` bytes, usable by work queued on ``stream`` from now on."""
+        return _core.allocate(self, size, stream)  # type: ignore[return-value]
 
     @property
     def device_id(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 
 from . import _core
-from ._ipc import IPCAllocationHandle, IPCBufferDescriptor, install_reducers
+from ._ipc import IPCAllocationHandle, IPCBufferDescriptor
 
 TYPE_CHECKING = False  # importing typing would cost more than this module
 if TYPE_CHECKING:
@@ -47,7 +47,6 @@ class Shareable:
             self.register(uuid.uuid4())
         # Kept: a process that is being started inherits the file descriptor after everything was pickled.
         if self._shared is None or self._shared.is_closed:
-            install_reducers()
             self._shared = IPCAllocationHandle._make(self._native.export_fd(), self._uuid)
         return self._shared
 

@@ -24,7 +24,7 @@ def _parse_typestr(typestr: str) -> tuple[int, int, int]:
     return code, int(typestr[2:]) * 8, 1
 
 
-def _elements(facts: dict[str, Any]) -> tuple[tuple[int, int, int], list[int] | None, Any]:
+def _elements(facts: dict[str, Any], obj: object) -> tuple[tuple[int, int, int], list[int] | None, Any]:
     """(DLPack's type, strides in elements, NumPy's type where only it can say) of an array interface."""
     dl_type = _parse_typestr(facts["typestr"])
     strides = facts.get("strides")
@@ -33,11 +33,14 @@ def _elements(facts: dict[str, Any]) -> tuple[tuple[int, int, int], list[int] | 
         if any(step % size for step in strides):
             raise BufferError(f"strides {tuple(strides)} are no multiples of the element size, {size} bytes")
         strides = [step // size for step in strides]
-    if dl_type[0] != _RECORD or "descr" not in facts:
+    if dl_type[0] != _RECORD:
         return dl_type, strides, None
     import numpy
 
-    return dl_type, strides, numpy.dtype(facts["descr"])
+    dtype = getattr(obj, "dtype", None)  # knows more than the interface's description: names of padded fields
+    if not isinstance(dtype, numpy.dtype):
+        dtype = numpy.dtype(facts["descr"]) if "descr" in facts else None
+    return dl_type, strides, dtype
 
 
 def _numpy_dtype(dl_type: tuple[int, int, int]) -> Any:
@@ -213,7 +216,7 @@ class StridedMemoryView(_core._View):
             raise BufferError("masked arrays are not supported")
         if stream_ptr is None:
             raise BufferError("say which stream will use the memory: stream_ptr (-1 for no ordering)")
-        dl_type, strides, dtype = _elements(facts)
+        dl_type, strides, dtype = _elements(facts, obj)
         ptr, readonly = facts["data"]
         consumer, producer = _address(stream_ptr), facts.get("stream")
         if consumer != -1 and producer is not None:
@@ -232,7 +235,7 @@ class StridedMemoryView(_core._View):
             raise BufferError("only version 3 or later of __array_interface__ is supported")
         if facts.get("mask") is not None:
             raise BufferError("masked arrays are not supported")
-        dl_type, strides, dtype = _elements(facts)
+        dl_type, strides, dtype = _elements(facts, obj)
         ptr, readonly = facts["data"]
         view = cls._make(ptr, facts["shape"], strides, dl_type, (_CPU, 0), bool(readonly), obj, None)
         view._dtype = dtype
@@ -337,7 +340,7 @@ class StridedMemoryView(_core._View):
 
     def as_tensor_map(
         self,
-        box_dim: tuple[int, ...] | None = None,
+        box_dim: Any = None,
         *,
         options: Any = None,
         element_strides: tuple[int, ...] | None = None,
@@ -359,6 +362,8 @@ class StridedMemoryView(_core._View):
             "oob_fill": oob_fill,
         }
         given = {name: value for name, value in given.items() if value is not None}
+        if isinstance(box_dim, (TensorMapDescriptorOptions, dict)):
+            options, box_dim = box_dim, None
         if options is not None:
             if box_dim is not None or given:
                 raise TypeError("as_tensor_map(): give options or single values, not both")

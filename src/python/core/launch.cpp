@@ -209,17 +209,18 @@ void bind_launch(nb::module_& m) {
     return nb::str((out + ")").c_str());
   });
   cls.def("__reduce__", [](const LaunchConfig& c) { return nb::steal(config_reduce(c)); });
-  add_function(m, "launch", &guarded<launch_function>,
-               "launch(stream, config, kernel, /, *kernel_args)\n--\n\n"
-               "Start a kernel on a stream, or record it in a graph through a GraphBuilder.\n\n"
-               "Arguments are checked against the kernel's parameters: buffers and ints are "
-               "addresses, NumPy and ctypes\n"
-               "scalars and structures go by value, bool, int, float and complex where the "
-               "parameter's size fits them.\n\n"
-               ">>> launch(stream, LaunchConfig(grid=1, block=32), kernel, buffer, 2)\n"
-               ">>> launch(stream, LaunchConfig(grid=1, block=32), kernel, buffer)\n"
-               "Traceback (most recent call last):\n"
-               "ValueError: kernel add_one takes 2 arguments, 1 given");
+  add_function(
+      m, "launch", &guarded<launch_function>,
+      "launch(stream, config, kernel, /, *kernel_args)\n--\n\n"
+      "Start a kernel on a stream, or record it in a graph through a GraphBuilder.\n\n"
+      "Arguments are checked against the kernel's parameters: buffers and ints are "
+      "addresses, NumPy and ctypes\n"
+      "scalars and structures go by value, bool, int, float and complex where the "
+      "parameter's size fits them.\n\n"
+      ">>> launch(stream, LaunchConfig(grid=1, block=32), kernel, buffer, 2)\n"
+      ">>> launch(stream, LaunchConfig(grid=1, block=32), kernel, buffer)\n"
+      "Traceback (most recent call last):\n"
+      "TypeError: kernel add_one takes 2 arguments, 1 was given: argument 1 (4 bytes) is missing");
 }
 CUCORE_BIND(kBindLaunch, bind_launch)
 

@@ -137,5 +137,6 @@ def test_arrays_of_records_are_viewed_with_their_type(device, stream):
     assert (back == array).all()
     with pytest.raises(BufferError, match="DLPack knows no elements"):
         there.__dlpack__()
+    packed = np.zeros(4, dtype=[("x", "i4"), ("y", "f8")])  # a y every 12 bytes
     with pytest.raises(BufferError, match="no multiples"):
-        StridedMemoryView.from_array_interface(array["x"])
+        StridedMemoryView.from_array_interface(packed["y"])

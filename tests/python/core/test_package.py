@@ -136,15 +136,13 @@ def test_ctrl_c_gets_out_of_sync(wait):
 
 
 def test_what_was_pickled_comes_back_without_a_driver(tmp_path):
-    from cuda.core import Device, EventOptions, LaunchConfig, LinkerOptions, Program, ProgramOptions, StreamOptions
+    from cuda.core import EventOptions, LaunchConfig, LinkerOptions, Program, ProgramOptions, StreamOptions
 
     code = Program('extern "C" __global__ void f(int* p) {}', "c++", ProgramOptions(arch="sm_90")).compile("ptx")
     things = [
         code, LaunchConfig(grid=2, block=(3, 4)), ProgramOptions(arch="sm_90", define_macro="A=1"), StreamOptions(priority=-1),
         EventOptions(timing_enabled=True), LinkerOptions(arch="sm_90"), CUDAError("text", 700, "CUDA_ERROR_X"), NVRTCError("log", 6, "X"),
     ]  # fmt: skip
-    Device(0).set_current()
-    things.append(code.get_kernel("f"))
     file = tmp_path / "things"
     file.write_bytes(pickle.dumps(things))
     reader = f"""
@@ -155,7 +153,7 @@ def test_what_was_pickled_comes_back_without_a_driver(tmp_path):
     """
     done = run(reader, CUCORE_DEVICE="nonsense")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("Kernel") == 1
+    assert done.stdout.count("Options") == 4
 
 
 def test_opengl_says_what_it_needs():

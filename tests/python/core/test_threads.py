@@ -1,0 +1,127 @@
+"""Many threads at once, on Python with and without a GIL: nothing is lost, nothing is made twice, nothing crashes."""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from cuda.bindings import driver, runtime
+from cuda.core import Device, LaunchConfig, Program, ProgramOptions, launch
+from cuda.core.graph import GraphDefinition
+
+THREADS = 8
+
+
+def together(work: Callable[[int], Any]) -> list[Any]:
+    """Runs work(0), work(1), ... on as many threads, which start at the same moment; their answers in order."""
+    answers: list[Any] = [None] * THREADS
+    gate = threading.Barrier(THREADS)
+
+    def run(number: int) -> None:
+        gate.wait()
+        try:
+            answers[number] = work(number)
+        except BaseException as error:
+            answers[number] = error
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for answer in answers:
+        if isinstance(answer, BaseException):
+            raise answer
+    return answers
+
+
+@pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this Python has a GIL")
+def test_the_modules_leave_the_gil_off() -> None:
+    assert not sys._is_gil_enabled()  # type: ignore[attr-defined]
+
+
+def test_a_class_touched_by_many_threads_is_made_once() -> None:
+    names = ["CUDA_MEMCPY3D", "CUgraphNodeParams", "CUdevice_attribute", "CUstream", "CUtensorMap", "CUmemLocation"]
+    found = together(lambda _: [(getattr(driver, name), runtime.cudaMemcpyKind) for name in names])
+    assert all(row == found[0] for row in found)
+    codes = together(lambda _: driver.cuDeviceGetCount()[0])
+    assert all(code is codes[0] for code in codes)
+
+
+def test_threads_launch_allocate_and_close_at_once(device: Device, kernel: Any) -> None:
+    add_one = kernel("add_one")
+
+    def work(number: int) -> int:
+        mine = Device(0)
+        mine.set_current()
+        stream = mine.create_stream()
+        total = 0
+        for _ in range(20):
+            buffer = mine.allocate(4, stream=stream)
+            buffer.fill(0, stream=stream)
+            for _ in range(number + 1):
+                launch(stream, LaunchConfig(grid=1, block=1), add_one, buffer, 1)
+            event = stream.record()
+            total += int.from_bytes(buffer.copy_to(bytearray(4), stream=stream), "little")
+            event.close()
+            buffer.close(stream)
+        stream.close()
+        return total
+
+    assert together(work) == [20 * (number + 1) for number in range(THREADS)]
+
+
+def test_threads_that_close_one_object_close_it_once(device: Device, stream: Any) -> None:
+    for _ in range(50):
+        buffer, event, other = device.allocate(64, stream=stream), stream.record(), device.create_stream()
+        graph = GraphDefinition().instantiate()
+        together(lambda _, held=(buffer, event, other, graph): [thing.close() for thing in held])  # type: ignore[misc]
+        assert buffer.is_closed and event.is_closed and other.is_closed and graph.is_closed
+
+
+def test_threads_compile_and_find_the_same_kernel(device: Device) -> None:
+    source = 'extern "C" __global__ void f(int* p) { *p = 1; }'
+
+    def compiled(number: int) -> str:
+        code = Program(source + f"// {number}", "c++", ProgramOptions(arch=f"sm_{device.arch}")).compile("ptx")
+        return repr(code.get_kernel("f"))
+
+    assert together(compiled) == ["<Kernel f>"] * THREADS
+    code = Program(source, "c++", ProgramOptions(arch=f"sm_{device.arch}")).compile("ptx")
+    kernels = together(lambda _: code.get_kernel("f"))
+    assert all(kernel == kernels[0] for kernel in kernels)
+
+
+def test_threads_build_graphs_with_callbacks_that_run_while_others_wait(device: Device) -> None:
+    def work(number: int) -> int:
+        seen: list[int] = []
+        Device(0).set_current()
+        stream = Device(0).create_stream()
+        for _ in range(10):
+            definition = GraphDefinition()
+            for _ in range(2):
+                definition.callback(lambda: seen.append(number))
+            graph = definition.instantiate()
+            graph.launch(stream)
+            stream.sync()
+            graph.close()
+        return len(seen)
+
+    assert together(work) == [20] * THREADS
+
+
+def test_structs_and_handles_are_made_and_dropped_by_many_threads(device: Device) -> None:
+    def work(number: int) -> bool:
+        for _ in range(200):
+            params = driver.CUgraphNodeParams()
+            params.kernel.gridDimX = number
+            handle = driver.CUstream(number)
+            if params.kernel.gridDimX != number or int(handle) != number:
+                return False
+        return True
+
+    assert all(together(work))
