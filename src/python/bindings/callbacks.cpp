@@ -15,7 +15,10 @@ struct HostCall {
   PyObject* callable;
   PyObject* user;
   CallbackShape shape;
-  bool once = false;
+  // The library may run a call before the thread that submitted it gets to say that once is all:
+  // whoever comes second lets go.
+  enum State { has_run = 1, runs_once = 2 };
+  std::atomic<int> state{0};
   std::atomic<int> holders{1};
 };
 
@@ -75,7 +78,7 @@ PyObject* run(HostCall* call, const char* format, Arguments... arguments) {
 }
 
 void finished(HostCall* call) {
-  if (call->once) drop(call);
+  if ((call->state.fetch_or(HostCall::has_run) & HostCall::runs_once) != 0) drop(call);
 }
 
 void host(void* pointer) {
@@ -210,7 +213,8 @@ void* user_pointer(HostCall* call) { return call; }
 
 void commit(HostCall* call, bool once) {
   if (call->shape == CallbackShape::occupancy) return drop(call);  // it has run by now
-  call->once = once || call->shape == CallbackShape::destroy;
+  if (!once && call->shape != CallbackShape::destroy) return;
+  if ((call->state.fetch_or(HostCall::runs_once) & HostCall::has_run) != 0) drop(call);
 }
 
 bool keep_in_graph(HostCall* call, CUgraph graph) {
