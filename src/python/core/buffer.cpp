@@ -47,8 +47,8 @@ class PythonResource final : public MemoryResource {
 };
 
 nb::handle managed_buffer_type() {
-  static const nb::handle type = member_of("cuda.core._managed", "ManagedBuffer");
-  return type;
+  static constinit Member type{"cuda.core._managed", "ManagedBuffer"};
+  return *type;
 }
 
 /// Keeps the resource while a call uses it: another thread may close it.

@@ -521,16 +521,16 @@ void bind_exec(nb::module_& m) {
   cls.def(
       "update",
       [](PyGraph& g, nb::handle source) {
-        static const nb::handle definition_of = member_of("cuda.core.graph", "_definition_of");
-        nb::object definition = definition_of(source);
+        static constinit Member definition_of{"cuda.core.graph", "_definition_of"};
+        nb::object definition = (*definition_of)(source);
         g.update(nb::cast<const GraphDefinition&>(definition.attr("_def")));
       },
       "source"_a, "Take the parameters of a graph of the same shape over.");
   cls.def(
       "__getitem__",
       [](nb::handle self, nb::handle node) {
-        static const nb::handle executable_node = member_of("cuda.core.graph", "_executable_node");
-        return executable_node(self, node);
+        static constinit Member executable_node{"cuda.core.graph", "_executable_node"};
+        return (*executable_node)(self, node);
       },
       "node"_a);
   const auto node = [](std::size_t h) { return reinterpret_cast<CUgraphNode>(h); };

@@ -189,8 +189,8 @@ void bind_stream(nb::module_& m) {
       "create_graph_builder",
       [](nb::handle s) {
         open_stream(s.ptr());
-        static const nb::handle builder = member_of("cuda.core.graph", "GraphBuilder");
-        return nb::object(builder.attr("_init")(s));
+        static constinit Member builder{"cuda.core.graph", "GraphBuilder"};
+        return nb::object((*builder).attr("_init")(s));
       },
       "Start capturing work into a graph through this stream.");
   cls.def_static(

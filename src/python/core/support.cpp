@@ -109,6 +109,30 @@ void parse_arguments(const char* function, PyObject* const* names, std::size_t c
   }
 }
 
+// ---- lookups
+
+static std::atomic<Member*> looked_up{nullptr};
+
+nb::handle Member::find() {
+  PyObject* found = nb::getattr(nb::module_::import_(module_), name_).release().ptr();
+  PyObject* none = nullptr;
+  if (!object_.compare_exchange_strong(none, found)) {  // another thread was faster
+    Py_DECREF(found);
+    return none;
+  }
+  if (!listed_.exchange(true)) {
+    Member* head = looked_up.load();
+    do next_ = head;
+    while (!looked_up.compare_exchange_weak(head, this));
+  }
+  return found;
+}
+
+void Member::forget_all() noexcept {
+  for (Member* member = looked_up.load(); member != nullptr; member = member->next_)
+    Py_XDECREF(member->object_.exchange(nullptr));
+}
+
 // ---- lifetimes
 
 /// Whether this thread is running Python code: also while the interpreter is taking its modules

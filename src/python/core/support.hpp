@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -121,11 +122,26 @@ nb::object wrap(T&& value) {
   return wrap(type, std::forward<T>(value));
 }
 
-/// module.name, to be kept in a static: importing a module that is loaded still costs a
-/// microsecond.
-inline nb::handle member_of(const char* module, const char* name) {
-  return nb::getattr(nb::module_::import_(module), name).release();
-}
+/// module.name, looked up once: importing a module that is loaded still costs a microsecond. Make
+/// it `static constinit`: the first use then imports without holding the lock of a local static,
+/// on which another thread would wait with the GIL. Forgotten when the interpreter ends.
+class Member {
+ public:
+  constexpr Member(const char* module, const char* name) : module_{module}, name_{name} {}
+  nb::handle operator*() {
+    if (PyObject* known = object_.load(std::memory_order_acquire)) return known;
+    return find();
+  }
+  static void forget_all() noexcept;
+
+ private:
+  nb::handle find();
+  const char* module_;
+  const char* name_;
+  std::atomic<PyObject*> object_{nullptr};
+  std::atomic<bool> listed_{false};
+  Member* next_ = nullptr;  // of those that have been looked up
+};
 
 /// Gives a reference back on any thread; not at all once Python is gone. Null is fine.
 void let_go(PyObject* held) noexcept;
