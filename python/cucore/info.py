@@ -8,7 +8,7 @@ import sys
 import warnings
 from typing import Any
 
-from . import LIBRARY_FOLDER, __version__, mixed
+from . import CPU_DRIVER_FOLDER, LIBRARY_FOLDER, __version__, mixed
 
 LIBRARIES = ("nvrtc", "nvJitLink", "nvvm", "nvfatbin", "nvml", "cufile")
 
@@ -67,12 +67,16 @@ def device_facts() -> list[dict[str, Any]]:
     return rows
 
 
-def library_facts() -> dict[str, dict[str, Any]]:
+def library_facts(on_cpu_device: bool) -> dict[str, dict[str, Any]]:
     from cuda import pathfinder
 
     result: dict[str, dict[str, Any]] = {}
+    own_nvml = CPU_DRIVER_FOLDER / "libnvidia-ml.so.1"
     for name in LIBRARIES:
         try:
+            if name == "nvml" and on_cpu_device and own_nvml.exists():
+                result[name] = {"path": str(own_nvml), "found_via": "the CPU device", "version": version_of(name)}
+                continue
             loaded = pathfinder.load_nvidia_dynamic_lib(name)
         except Exception as error:  # the reason is the answer
             tried = [f"{place}: {what}: {found}" for place, what, found in pathfinder.explain(name).attempts]
@@ -97,7 +101,7 @@ def collect() -> dict[str, Any]:
         "python": sys.version.split()[0],
         "driver": driver,
         "devices": devices,
-        "libraries": library_facts(),
+        "libraries": library_facts(driver.get("kind") == "cpu"),
         **mixed.facts(),
         "environment": {k: v for k, v in sorted(os.environ.items()) if k.startswith(("CUCORE_", "CUDA_"))},
     }

@@ -77,3 +77,19 @@ def test_every_driver_function_that_works_is_called_by_a_test() -> None:
     text = "\n".join(path.read_text() for kind in ("*.cpp", "*.hpp", "*.c", "*.py") for path in folder.rglob(kind))
     named = {re.sub(r"_v\d+$", "", word) for word in re.findall(r"\bcu[A-Z]\w+", text)}
     assert [name for name in implemented if re.sub(r"_v\d+$", "", name) not in named] == []
+
+
+def test_info_says_which_versions_of_the_toolkit_libraries_are_there_and_why_one_is_not() -> None:
+    libraries = json.loads(cucore("info", "--json").stdout)["libraries"]
+    assert set(libraries) == {"nvrtc", "nvJitLink", "nvvm", "nvfatbin", "nvml", "cufile"}
+    assert re.fullmatch(r"\d+\.\d+", libraries["nvrtc"]["version"])
+    for name, library in libraries.items():
+        if "path" in library:
+            assert library.keys() & {"version", "version_error"}, name
+        else:
+            assert library["error"] and library["tried"], name
+
+
+def test_info_prints_the_folders_that_builds_of_cpp_programs_need() -> None:
+    assert (Path(cucore("info", "--cmake").stdout.strip()) / "cucore" / "cucoreConfig.cmake").exists()
+    assert (Path(cucore("info", "--pkg-config").stdout.strip()) / "cucore.pc").exists()
