@@ -140,3 +140,64 @@ def test_arrays_of_records_are_viewed_with_their_type(device, stream):
     packed = np.zeros(4, dtype=[("x", "i4"), ("y", "f8")])  # a y every 12 bytes
     with pytest.raises(BufferError, match="no multiples"):
         StridedMemoryView.from_array_interface(packed["y"])
+
+
+FIELDS = ("ptr", "shape", "strides", "_dl_type", "_dl_device", "device_id", "is_device_accessible", "readonly")
+
+
+def same(array, stream_ptr=-1):
+    """The short way to a view and the one by DLPack say the same."""
+    short = StridedMemoryView.from_any_interface(array, stream_ptr=stream_ptr)
+    long = StridedMemoryView.from_dlpack(array, stream_ptr=stream_ptr)
+    assert short.exporting_obj is array
+    return [getattr(short, name) for name in FIELDS] == [getattr(long, name) for name in FIELDS]
+
+
+@pytest.mark.parametrize("kind", ["?", "b", "B", "h", "H", "i", "I", "l", "L", "q", "Q", "e", "f", "d", "F", "D"])
+def test_views_of_numpy_arrays_say_what_dlpack_says(kind):
+    array = np.zeros((4, 6), kind)
+    fixed = array.copy()
+    fixed.flags.writeable = False
+    assert all(same(a) for a in (array, array[:, ::2], array.T, array[::-1], array[0, 0:1], array[1], fixed))
+    scalar = np.array(3, kind)
+    assert same(scalar) and StridedMemoryView.from_any_interface(scalar).shape == ()
+
+
+def test_arrays_without_a_plain_element_type_are_refused_as_by_dlpack():
+    for array in (np.zeros(3, ">i4"), np.zeros(3, "S4")):
+        with pytest.raises((BufferError, TypeError)):
+            StridedMemoryView.from_any_interface(array, stream_ptr=-1)
+
+
+def test_a_view_keeps_its_array_and_can_be_watched():
+    array = np.zeros(8)
+    view = StridedMemoryView.from_any_interface(array, stream_ptr=-1)
+    watched, seen = weakref.ref(array), weakref.ref(view)
+    del array
+    gc.collect()
+    assert watched() is not None
+    del view
+    gc.collect()
+    assert watched() is None and seen() is None
+
+
+def test_views_of_torch_tensors_say_what_dlpack_says(device, stream):
+    torch = pytest.importorskip("torch")
+    on_gpu = torch.cuda.is_available()
+    for place in ("cpu", "cuda") if on_gpu else ("cpu",):
+        tensor = torch.zeros((4, 6), device=place)
+        assert all(same(t) for t in (tensor, tensor[:, ::2], tensor.t(), tensor[1], tensor.to(torch.bfloat16)))
+        assert same(torch.tensor(3, device=place)) and same(torch.zeros(3, dtype=torch.bool, device=place))
+        with pytest.raises((BufferError, RuntimeError)):
+            StridedMemoryView.from_any_interface(torch.zeros(3, device=place, requires_grad=True), stream_ptr=-1)
+    if on_gpu:
+        assert same(torch.zeros(3, device="cuda"), int(stream.handle))
+        with pytest.raises(BufferError, match="stream"):
+            StridedMemoryView.from_any_interface(torch.zeros(3, device="cuda"))
+
+
+def test_views_of_cupy_arrays_say_what_dlpack_says(device, stream):
+    cupy = pytest.importorskip("cupy")
+    array = cupy.zeros((4, 6), cupy.float32)
+    assert all(same(a) for a in (array, array[:, ::2], array.T, array[1], array.astype(cupy.int8), array.astype("F")))
+    assert same(array, int(stream.handle))
