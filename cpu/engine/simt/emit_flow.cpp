@@ -269,6 +269,8 @@ void Emitter::full_branch(BasicBlock* block) {
     return;
   }
   BasicBlock *yes = branch->getSuccessor(0), *no = branch->getSuccessor(1);
+  if (plan_.full.diverges(block))
+    if (auto one = one_lane(block)) return emit_one_lane(block, *one);
   BasicBlock* take_yes = new_block(block->getName() + ".yes");
   BasicBlock* take_no = new_block(block->getName() + ".no");
   if (!plan_.full.diverges(block)) {
@@ -280,14 +282,30 @@ void Emitter::full_branch(BasicBlock* block) {
     return;
   }
   Tests tests = tests_of(branch->getCondition());
+  Last after = last_group(block);
+  BasicBlock *on_yes = take_yes, *on_no = take_no;
+  if (after.exit.found) {
+    BasicBlock* leave = new_block(block->getName() + ".last");
+    BasicBlock* from = leave;
+    BasicBlock*& way = after.on_all ? on_yes : on_no;
+    if (after.also) {
+      from = new_block(block->getName() + ".last.look");
+      IRBuilder<>{from}.CreateCondBr(after.also, leave, way);
+    }
+    way = from;
+    BasicBlock* here = b_.GetInsertBlock();
+    in(leave);
+    leave_groups(after.exit);
+    in(here);
+  }
   BasicBlock* second = new_block(block->getName() + ".second");
   BasicBlock* mixed = new_block(block->getName() + ".mixed");
   // The side that stays in the loop is looked at first: it decides on every iteration.
   Loop* loop = plan_.flow.loop_of(block);
   bool no_first = loop && !loop->contains(yes) && loop->contains(no);
-  b_.CreateCondBr(no_first ? tests.none : tests.all, no_first ? take_no : take_yes, second);
+  b_.CreateCondBr(no_first ? tests.none : tests.all, no_first ? on_no : on_yes, second);
   b_.SetInsertPoint(second);
-  b_.CreateCondBr(no_first ? tests.all : tests.none, no_first ? take_yes : take_no, mixed);
+  b_.CreateCondBr(no_first ? tests.all : tests.none, no_first ? on_yes : on_no, mixed);
   in(take_yes);
   full_edge(block, yes);
   in(take_no);

@@ -15,15 +15,15 @@ using namespace llvm;
 
 namespace {
 
+constexpr std::size_t kUnrolledLanes = 32;
+
+}  // namespace
+
 bool is_shared(const Instruction& access, const Value* pointer) {
   if (const MDNode* space = access.getMetadata("cucpu.space"); space && space->getNumOperands() > 0)
     if (auto* text = dyn_cast<MDString>(space->getOperand(0)); text && text->getString() == "shared") return true;
   return marker_name(getUnderlyingObject(pointer)) == "shared";
 }
-
-constexpr std::size_t kUnrolledLanes = 32;
-
-}  // namespace
 
 bool Emitter::is_parameter_load(LoadInst& load) const {
   if (!load.isSimple()) return false;

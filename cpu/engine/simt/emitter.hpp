@@ -28,6 +28,9 @@ struct Plan {
   llvm::DenseMap<const llvm::BasicBlock*, llvm::Instruction*> guards{};  ///< blocks that begin with a guarded extension
 };
 
+/// Whether an access goes to the block's shared memory for certain.
+bool is_shared(const llvm::Instruction& access, const llvm::Value* pointer);
+
 class Emitter {
  public:
   Emitter(const Plan&, llvm::Function& thread, Report&);
@@ -45,7 +48,7 @@ class Emitter {
   struct Region {
     unsigned id;
     BasicBlock* start;                                       // of thread code
-    BasicBlock *head, *next;                                 // of block code: the loop over groups
+    BasicBlock *head, *next, *after;                         // of block code: the loop over groups
     llvm::SmallPtrSet<BasicBlock*, 16> blocks;               // of thread code
     llvm::DenseMap<BasicBlock*, BasicBlock*> full, guard, body;
     std::vector<std::pair<Mode, BasicBlock*>> work;
@@ -84,8 +87,32 @@ class Emitter {
     Value *all, *none;
   };
   Tests tests_of(Value* condition);
+  llvm::ICmpInst* comparison_of(Value* condition, bool& negated) const;
   std::optional<Tests> strided_tests(llvm::ICmpInst&);
   Value* wraps(Instruction& extension);
+
+  // emit_one.cpp: branches that one lane takes, and the groups behind a last one
+  struct OneLane {
+    Value *hit, *lane;  // whether one lane of the group takes the branch, and which
+    BasicBlock *body, *join;
+  };
+  std::optional<OneLane> one_lane(BasicBlock*);
+  void emit_one_lane(BasicBlock*, const OneLane&);
+  Value* value_at(Value* v, Value* lane);
+  bool grows_with_groups(Value*, unsigned depth = 0) const;
+  bool all_groups_come(BasicBlock*) const;
+  struct Exit {
+    bool found = false;
+    Region* to = nullptr;
+  };
+  Exit plain_exit(BasicBlock*) const;
+  struct Last {
+    bool on_all = false, on_none = false;  // when this test holds, groups behind this one do nothing more in the region
+    Value* also = nullptr;                 // and this has to hold
+    Exit exit;
+  };
+  Last last_group(BasicBlock*);
+  void leave_groups(const Exit&);
 
   // emitter.cpp: values and slots
   void begin_block(Mode);

@@ -95,6 +95,7 @@ Function* Emitter::run() {
   for (auto& region : regions_) {
     region->head = new_block("region" + Twine{region->id});
     region->next = new_block("region" + Twine{region->id} + ".next");
+    region->after = new_block("region" + Twine{region->id} + ".after");
   }
   if (!plan_.groups_agree) {
     states_ = scratch_array(4);
@@ -335,7 +336,7 @@ void Emitter::leave_region(Region* to) {
 // Behind the loop over groups: on to the region the groups stopped before.
 void Emitter::finish_region(Region& region) {
   unsigned groups = plan_.lanes.groups();
-  BasicBlock* after = new_block("region" + Twine{region.id} + ".after");
+  BasicBlock* after = region.after;
   b_.SetInsertPoint(region.next);
   Value* group = b_.CreateAdd(b_.CreateLoad(b_.getInt32Ty(), group_), b_.getInt32(1), "", true, true);
   b_.CreateStore(group, group_);

@@ -164,7 +164,7 @@ std::string to_string(const Report& r) {
       << r.loads_strided << ", gathers " << r.gathers << ") stores=" << stores << " (uniform " << r.stores_uniform
       << ", contiguous " << r.stores_contiguous << ", strided " << r.stores_strided << ", scatters " << r.scatters
       << ") atomics=" << r.atomics << " warp=" << r.warp_operations << " lane-calls=" << r.lane_calls
-      << " divergent branches=" << r.divergent_branches << " loops=" << r.divergent_loops << " masked blocks=" << r.masked_blocks
+      << " divergent branches=" << r.divergent_branches << " loops=" << r.divergent_loops << " one-lane=" << r.one_lane << " last-group=" << r.last_groups << " masked blocks=" << r.masked_blocks
       << " guards=" << r.wrap_guards << " scratch=" << r.scratch_bytes;
   return out.str();
 }

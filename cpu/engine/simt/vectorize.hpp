@@ -37,6 +37,8 @@ struct Report {
   unsigned stores_uniform = 0, stores_contiguous = 0, stores_strided = 0, scatters = 0;
   unsigned atomics = 0, warp_operations = 0, lane_calls = 0;
   unsigned divergent_branches = 0, divergent_loops = 0, masked_blocks = 0;
+  unsigned one_lane = 0;     ///< branches that one lane takes, run as scalar code
+  unsigned last_groups = 0;  ///< tests that end the loop over groups early
   unsigned wrap_guards = 0;  ///< run-time checks that an index does not wrap inside a group
   std::size_t scratch_bytes = 0;
 };

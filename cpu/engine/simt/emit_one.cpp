@@ -1,0 +1,282 @@
+// cpu/engine/simt/emit_one.cpp: branches that one lane takes run as scalar code for that lane; and where the threads that go on are
+// those up to some index, the loop over groups ends with the last of them. Both in full code only.
+#include <llvm/IR/CFG.h>
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/PatternMatch.h>
+#include <llvm/Transforms/Utils/LowerAtomic.h>
+
+#include "cpu/engine/simt/emitter.hpp"
+#include "cpu/engine/simt/markers.hpp"
+
+namespace cucpu::simt {
+
+using namespace llvm;
+
+/// The comparison a branch depends on alone, and whether it is negated.
+ICmpInst* Emitter::comparison_of(Value* condition, bool& negated) const {
+  using namespace PatternMatch;
+  negated = false;
+  Value* inner;
+  while (match(condition, m_Not(m_Value(inner)))) {
+    condition = inner;
+    negated = !negated;
+  }
+  return dyn_cast<ICmpInst>(condition);
+}
+
+// ---- one lane ----
+
+/// if (index == bound) body; with a body that can run for a lane alone.
+std::optional<Emitter::OneLane> Emitter::one_lane(BasicBlock* block) {
+  constexpr std::size_t kLongest = 32;
+  auto* branch = cast<BranchInst>(block->getTerminator());
+  bool negated;
+  ICmpInst* compare = comparison_of(branch->getCondition(), negated);
+  if (!compare || !compare->isEquality()) return {};
+  bool taken_when_equal = (compare->getPredicate() == CmpInst::ICMP_EQ) != negated;
+  BasicBlock* body = branch->getSuccessor(taken_when_equal ? 0 : 1);
+  BasicBlock* join = branch->getSuccessor(taken_when_equal ? 1 : 0);
+  if (body->getSinglePredecessor() != block || body->getSingleSuccessor() != join || body->size() > kLongest) return {};
+  if (barrier_at_end(*body) || plan_.guards.count(join)) return {};
+  for (Instruction& inst : *body) {
+    if (inst.isTerminator() || isa<PHINode>(inst)) continue;
+    if (isa<AllocaInst, FenceInst>(inst)) return {};
+    if (isa<CallInst>(inst) && !isa<IntrinsicInst>(inst)) {
+      StringRef name = marker_name(&inst);
+      if (!(name.starts_with("sreg.") || name == "params" || name == "shared") || !shape(&inst).scalar()) return {};
+    }
+  }
+  Value *index = compare->getOperand(0), *bound = compare->getOperand(1);
+  if (shape(index).kind != Shape::Strided) std::swap(index, bound);
+  Shape s = shape(index);
+  if (s.kind != Shape::Strided || shape(bound).kind > Shape::Uniform || !index->getType()->isIntegerTy()) return {};
+  if (s.stride != 1 && s.stride != -1) return {};
+  Value *first = scalar(index), *wanted = scalar(bound);
+  Value* lane = s.stride == 1 ? b_.CreateSub(wanted, first) : b_.CreateSub(first, wanted);
+  Value* hit = b_.CreateICmpULT(lane, ConstantInt::get(lane->getType(), width_));
+  return OneLane{hit, lane, body, join};
+}
+
+/// The value in one lane, whose number is known at run time only.
+Value* Emitter::value_at(Value* v, Value* lane) {
+  if (isa<Constant>(v)) return v;
+  Shape s = shape(v);
+  if (s.kind <= Shape::Uniform) return scalar(v);
+  if (s.kind == Shape::Varying) {
+    auto* inst = dyn_cast<Instruction>(v);
+    if (inst && is_lazy(inst)) emit_vector(*inst);
+    return b_.CreateExtractElement(vec(v), lane);
+  }
+  Type* type = v->getType();
+  Type* number = type->isPointerTy() ? b_.getInt64Ty() : type;
+  Value* offset = b_.CreateMul(b_.CreateZExtOrTrunc(lane, number), ConstantInt::get(number, static_cast<std::uint64_t>(s.stride), true));
+  return type->isPointerTy() ? b_.CreateGEP(b_.getInt8Ty(), scalar(v), offset) : b_.CreateAdd(scalar(v), offset);
+}
+
+void Emitter::emit_one_lane(BasicBlock* block, const OneLane& one) {
+  ++report_.one_lane;
+  BasicBlock* alone = new_block(one.body->getName() + ".one");
+  BasicBlock* skip = new_block(one.body->getName() + ".skip");
+  auto saved_scalars = scalars_;
+  auto saved_vectors = vectors_;
+  Last last = last_group(block);
+  b_.CreateCondBr(one.hit, alone, skip);
+  b_.SetInsertPoint(skip);
+  if (last.exit.found) {
+    BasicBlock* leave = new_block(one.body->getName() + ".last");
+    BasicBlock* go_on = new_block(one.body->getName() + ".before");
+    b_.CreateCondBr(last.also, leave, go_on);
+    b_.SetInsertPoint(leave);
+    leave_groups(last.exit);
+    b_.SetInsertPoint(go_on);
+  }
+  scalars_ = saved_scalars;
+  vectors_ = saved_vectors;
+  full_edge(block, one.join);
+  scalars_ = saved_scalars;
+  vectors_ = saved_vectors;
+  b_.SetInsertPoint(alone);
+  DenseMap<Value*, Value*> made;
+  auto operand = [&](Value* v) {
+    Value* known = made.lookup(v);
+    return known ? known : value_at(v, one.lane);
+  };
+  for (Instruction& inst : *one.body) {
+    if (inst.isTerminator() || isa<DbgInfoIntrinsic>(inst)) continue;
+    if (isa<PHINode>(inst)) {  // a block with one predecessor has at most copies
+      made[&inst] = operand(cast<PHINode>(inst).getIncomingValue(0));
+      continue;
+    }
+    if (StringRef name = marker_name(&inst); !name.empty()) {
+      auto& call = cast<CallInst>(inst);
+      emit_marker(call, name);
+      made[&inst] = value_at(&inst, one.lane);
+      continue;
+    }
+    Instruction* copy = inst.clone();
+    copy->setDebugLoc({});
+    if (!isa<CallInst>(inst)) copy->dropUnknownNonDebugMetadata();
+    for (Use& use : copy->operands())
+      if (!isa<BasicBlock>(use.get()) && !isa<Function>(use.get()) && !isa<MetadataAsValue>(use.get())) use.set(operand(use.get()));
+    b_.Insert(copy, inst.getName());
+    made[&inst] = copy;
+  }
+  // Shared memory needs no atomic instructions: a block runs on one host thread.
+  for (auto& [from, to] : SmallVector<std::pair<Value*, Value*>>(made.begin(), made.end())) {
+    auto* access = dyn_cast<Instruction>(from);
+    if (!access || !isa<AtomicRMWInst, AtomicCmpXchgInst>(access) || !is_shared(*access, access->getOperand(0))) continue;
+    made.erase(from);  // lowering replaces the copy; users of it are updated, this table is not
+    bool used_by_phi = false;
+    for (User* user : access->users()) used_by_phi |= isa<PHINode>(user);
+    if (used_by_phi) {
+      made[from] = to;
+      continue;
+    }
+    if (auto* rmw = dyn_cast<AtomicRMWInst>(to)) lowerAtomicRMWInst(rmw);
+    else lowerAtomicCmpXchgInst(cast<AtomicCmpXchgInst>(to));
+  }
+  if (last.exit.found) return leave_groups(last.exit);  // it was the one thread of the block
+  SmallVector<std::tuple<PHINode*, bool, Value*>> values;
+  for (PHINode& phi : one.join->phis()) {
+    Value* in_lane = phi.getIncomingValueForBlock(one.body);
+    Value* elsewhere = phi.getIncomingValueForBlock(block);
+    bool vector = !plan_.full[&phi].scalar();
+    if (!vector) values.push_back({&phi, false, scalar(isa<UndefValue>(elsewhere) ? in_lane : elsewhere)});
+    else values.push_back({&phi, true, b_.CreateInsertElement(vec(elsewhere), operand(in_lane), one.lane)});
+  }
+  for (auto [phi, vector, value] : values) store_slot(phi, vector, value);
+  b_.CreateBr(full_block(one.join));
+}
+
+// ---- the last group ----
+
+/// Does the value grow from thread to thread over the whole block, never around the end of its range?
+bool Emitter::grows_with_groups(Value* v, unsigned depth) const {
+  auto* inst = dyn_cast<Instruction>(v);
+  if (!inst || depth > 8 || plan_.full[inst].kind != Shape::Strided || plan_.full[inst].stride <= 0) return false;
+  StringRef name = marker_name(inst);
+  if (name.consume_front("sreg.tid.")) {
+    const std::uint32_t size[3] = {plan_.lanes.block.x, plan_.lanes.block.y, plan_.lanes.block.z};
+    return size[name[0] - 'x'] == plan_.lanes.threads();
+  }
+  auto one_of_two = [&] {
+    Value *a = inst->getOperand(0), *b = inst->getOperand(1);
+    if (plan_.block[a].kind == Shape::Uniform) std::swap(a, b);
+    return plan_.block[b].kind == Shape::Uniform && grows_with_groups(a, depth + 1);
+  };
+  switch (inst->getOpcode()) {
+    case Instruction::Add:
+    case Instruction::Or:  // strided, so without carries
+    case Instruction::Mul:
+    case Instruction::Shl: return one_of_two();
+    case Instruction::Sub:
+      return plan_.block[inst->getOperand(1)].kind == Shape::Uniform && grows_with_groups(inst->getOperand(0), depth + 1);
+    case Instruction::SExt: return plan_.full[inst->getOperand(0)].no_signed_wrap && grows_with_groups(inst->getOperand(0), depth + 1);
+    case Instruction::ZExt: return plan_.full[inst->getOperand(0)].no_unsigned_wrap && grows_with_groups(inst->getOperand(0), depth + 1);
+    default: return false;
+  }
+}
+
+/// Every group that enters the region comes to the end of this block, once, and nothing before it can be seen from outside.
+bool Emitter::all_groups_come(BasicBlock* block) const {
+  SmallPtrSet<BasicBlock*, 8> chain;
+  auto inside = [&](BasicBlock* from) { return region_->blocks.contains(from) && !barrier_at_end(*from); };
+  for (BasicBlock* at = block;;) {
+    if (!chain.insert(at).second) return false;
+    for (Instruction& inst : *at) {
+      if (inst.mayWriteToMemory()) return false;
+      if (auto* load = dyn_cast<LoadInst>(&inst); load && !load->isSimple()) return false;
+      StringRef name = marker_name(&inst);
+      if (!name.empty() && !name.starts_with("sreg.") && name != "params" && name != "shared") return false;
+    }
+    if (at == region_->start) break;
+    BasicBlock* before = nullptr;
+    for (BasicBlock* from : predecessors(at)) {
+      if (!inside(from)) continue;
+      if (before && before != from) return false;
+      before = from;
+    }
+    if (!before || plan_.block.diverges(before)) return false;
+    at = before;
+  }
+  for (BasicBlock* from : predecessors(region_->start))
+    if (inside(from)) return false;
+  return true;
+}
+
+/// Whether nothing happens from here to the end of the region, and to which region control goes then.
+Emitter::Exit Emitter::plain_exit(BasicBlock* block) const {
+  for (unsigned steps = 0; steps < 8; ++steps) {
+    if (!region_->blocks.contains(block) || isa<PHINode>(block->front())) return {};
+    if (isa<ReturnInst>(block->front())) return {true, nullptr};
+    if (CallInst* barrier = barrier_at_end(*block)) {
+      if (&block->front() != barrier || marker_name(barrier) != "barrier.sync") return {};
+      for (Region* to : region_->exits) {
+        if (to->start != block->getSingleSuccessor()) continue;
+        for (Value* v : plan_.flow.live_in(to->start)) {
+          if (!region_->blocks.contains(cast<Instruction>(v)->getParent()) || rematerialisable(v)) continue;
+          if (plan_.block[v].kind != Shape::Uniform || !plan_.full[v].scalar()) return {};
+        }
+        return {true, to};
+      }
+      return {};
+    }
+    if (!isa<BranchInst>(block->front()) || !block->getSingleSuccessor()) return {};
+    block = block->getSingleSuccessor();
+  }
+  return {};
+}
+
+Emitter::Last Emitter::last_group(BasicBlock* block) {
+  if (!plan_.groups_agree || plan_.lanes.groups() < 2) return {};
+  auto* branch = cast<BranchInst>(block->getTerminator());
+  bool negated;
+  ICmpInst* compare = comparison_of(branch->getCondition(), negated);
+  if (!compare) return {};
+  Value *index = compare->getOperand(0), *bound = compare->getOperand(1);
+  CmpInst::Predicate predicate = compare->getPredicate();
+  if (plan_.block[index].kind == Shape::Uniform) {
+    std::swap(index, bound);
+    predicate = CmpInst::getSwappedPredicate(predicate);
+  }
+  if (negated) predicate = CmpInst::getInversePredicate(predicate);
+  if (plan_.block[bound].kind != Shape::Uniform || !grows_with_groups(index) || !all_groups_come(block)) return {};
+  Shape s = plan_.full[index];
+  bool is_signed = CmpInst::isSigned(predicate);
+  if (CmpInst::isEquality(predicate) ? !s.no_unsigned_wrap : !(is_signed ? s.no_signed_wrap : s.no_unsigned_wrap)) return {};
+  Last last;
+  switch (predicate) {
+    case CmpInst::ICMP_EQ:
+    case CmpInst::ICMP_SLT:
+    case CmpInst::ICMP_SLE:
+    case CmpInst::ICMP_ULT:
+    case CmpInst::ICMP_ULE: last.on_none = true; break;
+    default: last.on_all = true;
+  }
+  if (CmpInst::isEquality(predicate)) last.also = b_.CreateICmpUGT(scalar(index), scalar(bound));
+  last.exit = plain_exit(branch->getSuccessor(last.on_all ? 0 : 1));
+  return last;
+}
+
+/// Ends the loop over groups: neither this one nor those behind have anything to put away but what is the same for all.
+void Emitter::leave_groups(const Exit& exit) {
+  ++report_.last_groups;
+  constexpr unsigned kDone = 0xffff;  // as in regions.cpp
+  b_.CreateStore(b_.getInt32(exit.to ? exit.to->id : kDone), exit_state_);
+  if (exit.to) {
+    for (Value* v : plan_.flow.live_in(exit.to->start)) {
+      if (!region_->blocks.contains(cast<Instruction>(v)->getParent()) || rematerialisable(v)) continue;
+      auto& [kept, leaving] = block_values_[v];
+      if (!kept) {
+        kept = temporary(v->getType(), v->getName() + ".kept");
+        leaving = temporary(v->getType(), v->getName() + ".leaving");
+      }
+      b_.CreateStore(scalar(v), leaving);
+    }
+  }
+  b_.CreateBr(region_->after);
+}
+
+}  // namespace cucpu::simt
