@@ -80,6 +80,8 @@ void FunctionTranslator::emit_fma_float(const Instruction& i) {
   } else if (t == Type::f32) {
     r = sum_directed(b.CreateFMul(extend(x), extend(y)), extend(z),
                      mode);  // the product of two floats is exact in double
+    if (mode != Round::rp) r = call_marker("fma.down", x->getType(), {x, y, z, r},
+                                           ModuleTranslator::Effect::none);
   } else {
     r = call_routine(llvm::Twine("fma_f64_").concat(kRoundNames[static_cast<int>(mode)]).str(),
                      x->getType(), {x, y, z});
@@ -260,7 +262,8 @@ void FunctionTranslator::emit_lg2(const Instruction& i) {
 }
 
 void FunctionTranslator::emit_ex2(const Instruction& i) {
-  write(i.operands[0], flush_if(i, exp2_approx(flush_if(i, read(i.operands[1], Type::f32)))));
+  Value* x = read(i.operands[1], Type::f32);
+  write(i.operands[0], i.has(Mod::ftz) ? exp2_flushed(x) : exp2_approx(x));
 }
 
 Value* FunctionTranslator::tanh_approx(Value* x) {

@@ -36,8 +36,11 @@ Value* FunctionTranslator::saturate(Value* v) {
   Value *zero = float_constant(v->getType(), 0.0), *one = float_constant(v->getType(), 1.0);
   Value* r = b.CreateSelect(b.CreateFCmpOGT(v, zero), v, zero);
   r = b.CreateSelect(b.CreateFCmpOLT(r, one), r, one);
-  return b.CreateSelect(is_nan(v), zero,
-                        r);  // the host's minimum and maximum may pass signalling NaNs on
+  // The host's minimum and maximum may pass signalling NaNs on.
+  r = b.CreateSelect(is_nan(v), zero, r);
+  if (auto* i = llvm::dyn_cast<llvm::Instruction>(r))
+    i->setMetadata("cucpu.saturated", llvm::MDNode::get(out.getContext(), {}));
+  return r;
 }
 
 Value* FunctionTranslator::finish_float(const Instruction& i, Value* v) {
@@ -177,6 +180,14 @@ Value* FunctionTranslator::polynomial(Value* x, llvm::ArrayRef<double> c) {
   return r;
 }
 
+constexpr double kExp2[] = {1.0,
+                            0.6931471824645996,
+                            0.24022646248340607,
+                            0.05550328642129898,
+                            0.009618489071726799,
+                            0.0013399930903688073,
+                            0.0001534580806037411};
+
 // 2^x = 2^n * 2^f with n the nearest integer; relative error of the polynomial 2^-29.
 Value* FunctionTranslator::exp2_approx(Value* x) {
   llvm::Type* t = x->getType();
@@ -189,13 +200,30 @@ Value* FunctionTranslator::exp2_approx(Value* x) {
   Value* shifted = b.CreateFAdd(clamped, magic);
   Value* n = b.CreateSub(raw_bits(shifted), b.getInt32(0x4b400000));
   Value* f = b.CreateFSub(clamped, b.CreateFSub(shifted, magic));
-  Value* p = polynomial(f, {1.0, 0.6931471824645996, 0.24022646248340607, 0.05550328642129898,
-                            0.009618489071726799, 0.0013399930903688073, 0.0001534580806037411});
+  Value* p = polynomial(f, kExp2);
   Value* half = b.CreateAShr(n, 1);  // two steps, so that neither factor leaves the range
   const auto power = [&](Value* k) {
     return as_type(b.CreateShl(b.CreateAdd(k, b.getInt32(127)), 23), b.getFloatTy());
   };
   return b.CreateFMul(b.CreateFMul(p, power(half)), power(b.CreateSub(n, half)));
+}
+
+// The same with subnormal results flushed to zero: then the exponent can be added to the bits in one step. A subnormal argument
+// needs no flushing: its power is 1 either way.
+Value* FunctionTranslator::exp2_flushed(Value* x) {
+  llvm::Type* t = x->getType();
+  Value* high = float_constant(t, 128.0);
+  Value* low = float_constant(t, -127.0);
+  Value* clamped = b.CreateSelect(b.CreateFCmpOGT(x, high), high, x);
+  clamped = b.CreateSelect(b.CreateFCmpOLT(clamped, low), low, clamped);
+  Value* magic = float_constant(t, 12582912.0);
+  Value* shifted = b.CreateFAdd(clamped, magic);
+  Value* f = b.CreateFSub(clamped, b.CreateFSub(shifted, magic));
+  Value* p = polynomial(f, kExp2);
+  Value* bits = b.CreateAdd(raw_bits(p), b.CreateShl(raw_bits(shifted), 23));
+  Value* normal = b.CreateICmpUGE(bits, b.getInt32(0x00800000));
+  bits = b.CreateSelect(normal, bits, b.getInt32(0));
+  return made_float(b.CreateSelect(is_nan(x), b.getInt32(0x7fffffff), bits), t);
 }
 
 // log2 x = e + log2 m, m in [sqrt(1/2), sqrt 2); relative error of the polynomial 2^-27.

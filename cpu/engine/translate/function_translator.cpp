@@ -251,6 +251,7 @@ void FunctionTranslator::finish() {
   if (module.diagnostics.failed()) return;
   llvm::EliminateUnreachableBlocks(out);
   promote_registers(out);
+  choose_fma(out);
   recover_roots(out);
   canonicalize_nans(out);
 }

@@ -107,6 +107,7 @@ class FunctionTranslator {
   Value* extend(Value* v) { return b.CreateFPExt(v, b.getDoubleTy()); }
   Value* polynomial(Value* x, llvm::ArrayRef<double> coefficients);  ///< lowest first
   Value* exp2_approx(Value* x);
+  Value* exp2_flushed(Value* x);
   Value* tanh_approx(Value* x);
   Value* coarse_f64(Value* v);
   Value* saturate_int(Value* v, Type from, Type to);

@@ -23,6 +23,39 @@ void promote_registers(Function& f) {
   PromoteMemToReg(slots, tree);
 }
 
+void choose_fma(Function& f) {
+  SmallVector<CallInst*> calls;
+  for (llvm::Instruction& i : instructions(f))
+    if (auto* call = dyn_cast<CallInst>(&i); call && call->getCalledFunction() &&
+                                             call->getCalledFunction()->getName() == "cucpu.fma.down")
+      calls.push_back(call);
+  const auto number = [](Value* v) {
+    auto* c = dyn_cast<ConstantFP>(v);
+    return c ? static_cast<double>(c->getValueAPF().convertToFloat()) : -1.0;
+  };
+  for (CallInst* call : calls) {
+    Value *x = call->getArgOperand(0), *r = call->getArgOperand(3);
+    double y = number(call->getArgOperand(1)), z = number(call->getArgOperand(2));
+    auto* from = dyn_cast<llvm::Instruction>(x);
+    bool fits = from && from->hasMetadata("cucpu.saturated") && y >= 0 && y <= 0x1p22 && z >= 0x1p23 && z + y < 0x1p24;
+    if (fits) {
+      IRBuilder<> b{call};
+      llvm::Type* t = x->getType();
+      Value *cy = ConstantFP::get(t, y), *cz = ConstantFP::get(t, z);
+      Value* nearest = b.CreateIntrinsic(Intrinsic::fma, {t}, {x, cy, cz});
+      Value* rest = b.CreateIntrinsic(Intrinsic::fma, {t}, {x, cy, b.CreateFSub(cz, nearest)});
+      Value* above = b.CreateSExt(b.CreateFCmpOLT(rest, ConstantFP::get(t, 0.0)), b.getInt32Ty());
+      auto* bits = cast<llvm::Instruction>(b.CreateBitCast(nearest, b.getInt32Ty()));
+      bits->setMetadata("cucpu.raw", MDNode::get(f.getContext(), {}));
+      auto* made = cast<llvm::Instruction>(b.CreateBitCast(b.CreateAdd(bits, above), t));
+      made->setMetadata("cucpu.made", MDNode::get(f.getContext(), {}));
+      r = made;
+    }
+    call->replaceAllUsesWith(r);
+    call->eraseFromParent();
+  }
+}
+
 namespace {
 
 /// The variable an address is made from: an alloca, a global, or the call of cucpu.shared /
