@@ -87,7 +87,7 @@ void Emitter::emit_masked(BasicBlock* block) {
   mask_ = load_mask(block);
   b_.CreateStore(Constant::getNullValue(mask_slot(block)->getAllocatedType()), mask_slot(block));
   if (auto guard = plan_.guards.find(block); guard != plan_.guards.end()) {
-    Value* wrapped = plan_.masked[guard->second->getOperand(0)].kind == Shape::Strided ? wraps(*guard->second) : b_.getTrue();
+    Value* wrapped = any_wraps(guard->second);
     b_.CreateStore(b_.CreateOr(b_.CreateLoad(b_.getInt1Ty(), deoptimised_), wrapped), deoptimised_);
   }
   for (Instruction& inst : *block)
@@ -164,6 +164,15 @@ Value* Emitter::wraps(Instruction& extension) {
                                : (down ? Intrinsic::usub_with_overflow : Intrinsic::uadd_with_overflow);
   Value* pair = b_.CreateBinaryIntrinsic(id, base, ConstantInt::get(narrow->getType(), static_cast<std::uint64_t>(down ? -span : span)));
   return b_.CreateExtractValue(pair, 1);
+}
+
+Value* Emitter::any_wraps(ArrayRef<Instruction*> extensions) {
+  Value* any = nullptr;
+  for (Instruction* extension : extensions) {
+    Value* one = shape(extension->getOperand(0)).kind == Shape::Strided ? wraps(*extension) : b_.getTrue();
+    any = any ? b_.CreateOr(any, one) : one;
+  }
+  return any;
 }
 
 // Scalar tests for a comparison of a strided with a uniform value: the first and the last lane decide.
@@ -258,7 +267,7 @@ void Emitter::full_branch(BasicBlock* block) {
     if (guard == plan_.guards.end()) return full_edge(block, to);
     BasicBlock* fine = new_block(block->getName() + ".fine");
     BasicBlock* wrapped = new_block(block->getName() + ".wrapped");
-    b_.CreateCondBr(wraps(*guard->second), wrapped, fine);
+    b_.CreateCondBr(any_wraps(guard->second), wrapped, fine);
     in(fine);
     full_edge(block, to);
     in(wrapped);

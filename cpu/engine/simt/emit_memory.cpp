@@ -4,6 +4,7 @@
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Operator.h>
+#include <llvm/TargetParser/Triple.h>
 #include <llvm/Transforms/Utils/LowerAtomic.h>
 
 #include "cpu/engine/simt/emitter.hpp"
@@ -167,7 +168,8 @@ Value* Emitter::lane_value(Value* v, unsigned lane) {
   if (here && isa<BinaryOperator, CastInst, GetElementPtrInst>(inst) && !inst->isIntDivRem()) {
     SmallVector<Value*> operands;
     for (Value* operand : inst->operands()) {
-      if (auto* other = dyn_cast<Instruction>(operand); other && shape(other).kind == Shape::Varying && !vectors_.count(other)) {
+      auto* other = dyn_cast<Instruction>(operand);
+      if (other && shape(other).kind == Shape::Varying && !vectors_.count(other) && !is_lazy(other)) {
         operands.clear();
         break;
       }
@@ -251,9 +253,10 @@ void Emitter::emit_store(StoreInst& store) {
           ->setVolatile(store.isVolatile());
     return;
   }
-  bool shared_contiguous = mask_ && is_shared(store, pointer) && !store.isVolatile() &&
-                           plan_.full[pointer].kind == Shape::Strided && plan_.full[pointer].stride == size;
-  if (Value* together = shared_contiguous ? contiguous(pointer, size, false) : nullptr) {
+  bool shared = is_shared(store, pointer);
+  bool once_contiguous = mask_ && !store.isVolatile() && plan_.full[pointer].kind == Shape::Strided &&
+                         plan_.full[pointer].stride == size && (shared || !masks_are_rare_);
+  if (Value* together = once_contiguous ? contiguous(pointer, size, false) : nullptr) {
     ++report_.stores_contiguous;
     BasicBlock *fast = new_block("contiguous"), *slow = new_block("apart"), *after = new_block("stored");
     Value* base = lane_value(pointer, 0);
@@ -262,7 +265,8 @@ void Emitter::emit_store(StoreInst& store) {
     auto saved_vectors = vectors_;
     b_.CreateCondBr(together, fast, slow);
     b_.SetInsertPoint(fast);
-    b_.CreateAlignedStore(b_.CreateSelect(mask_, all, b_.CreateAlignedLoad(all->getType(), base, align)), base, align);
+    if (shared) b_.CreateAlignedStore(b_.CreateSelect(mask_, all, b_.CreateAlignedLoad(all->getType(), base, align)), base, align);
+    else store_lanes(all, base, align);
     b_.CreateBr(after);
     b_.SetInsertPoint(slow);
     scatter(store, align);
@@ -274,6 +278,43 @@ void Emitter::emit_store(StoreInst& store) {
   }
   ++report_.scatters;
   scatter(store, align);
+}
+
+// Contiguous global memory: nothing may be written where lanes are off. Where vectors cannot be stored under a mask, registers
+// whose lanes are all on are stored whole, the others lane by lane.
+void Emitter::store_lanes(Value* all, Value* base, Align align) {
+  Triple triple{module_.getTargetTriple()};
+  if (triple.isX86()) {
+    b_.CreateMaskedStore(all, base, align, mask_);
+    return;
+  }
+  auto* type = cast<FixedVectorType>(all->getType());
+  auto size = static_cast<unsigned>(module_.getDataLayout().getTypeStoreSize(type->getElementType()));
+  unsigned lanes = std::min(width_, std::max(1u, 16 / size));
+  Value* on = b_.CreateZExtOrTrunc(bits(mask_), b_.getInt32Ty());
+  for (unsigned first = 0; first < width_; first += lanes) {
+    std::uint32_t part = (lanes == 32 ? ~0u : (1u << lanes) - 1) << first;
+    BasicBlock *whole = new_block("whole"), *each = new_block("each"), *after = new_block("stored");
+    Value* here = b_.CreateAnd(on, b_.getInt32(part));
+    b_.CreateCondBr(b_.CreateICmpEQ(here, b_.getInt32(part)), whole, each);
+    b_.SetInsertPoint(whole);
+    SmallVector<int> numbers;
+    for (unsigned i = 0; i < lanes; ++i) numbers.push_back(static_cast<int>(first + i));
+    Value* address = lane_pointer(base, first, size);
+    b_.CreateAlignedStore(b_.CreateShuffleVector(all, numbers), address, align);
+    b_.CreateBr(after);
+    b_.SetInsertPoint(each);
+    for (unsigned i = first; i < first + lanes; ++i) {
+      BasicBlock *one = new_block("one"), *next = new_block("next");
+      b_.CreateCondBr(b_.CreateICmpNE(b_.CreateAnd(on, b_.getInt32(1u << i)), b_.getInt32(0)), one, next);
+      b_.SetInsertPoint(one);
+      b_.CreateAlignedStore(b_.CreateExtractElement(all, i), lane_pointer(base, i, size), align);
+      b_.CreateBr(next);
+      b_.SetInsertPoint(next);
+    }
+    b_.CreateBr(after);
+    b_.SetInsertPoint(after);
+  }
 }
 
 void Emitter::scatter(StoreInst& store, Align align) {

@@ -43,11 +43,17 @@ std::optional<Emitter::OneLane> Emitter::one_lane(BasicBlock* block) {
   for (Instruction& inst : *body) {
     if (inst.isTerminator() || isa<PHINode>(inst)) continue;
     if (isa<AllocaInst, FenceInst>(inst)) return {};
+    for (Value* used : inst.operands()) {  // a structure of vectors has no lanes of its own
+      auto* from = dyn_cast<Instruction>(used);
+      if (from && from->getParent() != body && from->getType()->isStructTy()) return {};
+    }
     if (isa<CallInst>(inst) && !isa<IntrinsicInst>(inst)) {
       StringRef name = marker_name(&inst);
       if (!(name.starts_with("sreg.") || name == "params" || name == "shared") || !shape(&inst).scalar()) return {};
     }
   }
+  for (PHINode& phi : join->phis())
+    if (phi.getType()->isStructTy()) return {};
   Value *index = compare->getOperand(0), *bound = compare->getOperand(1);
   if (shape(index).kind != Shape::Strided) std::swap(index, bound);
   Shape s = shape(index);

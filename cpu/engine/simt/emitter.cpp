@@ -119,7 +119,10 @@ bool Emitter::needs_slot(const Instruction* inst) const {
 }
 
 // Conditions are made where they are needed: a branch on one may get along with scalar tests.
+// So are addresses that turn out contiguous where lanes are off: their vectors are for the rare case that they are not.
 bool Emitter::is_lazy(const Instruction* inst) const {
+  if (mode_ == Masked && plan_.full[inst].kind == Shape::Strided && !shape(inst).scalar() && !needs_slot(inst) && !inst->isIntDivRem())
+    return isa<BinaryOperator, CastInst, GetElementPtrInst>(inst);
   if (!inst->getType()->isIntegerTy(1) || shape(inst).scalar() || needs_slot(inst)) return false;
   if (isa<ICmpInst>(inst)) return true;
   if (isa<SelectInst>(inst)) return true;

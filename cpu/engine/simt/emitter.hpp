@@ -25,7 +25,8 @@ struct Plan {
   const Linear& linear;
   Lanes lanes;
   bool groups_agree;  ///< all groups of a block take the same barriers
-  llvm::DenseMap<const llvm::BasicBlock*, llvm::Instruction*> guards{};  ///< blocks that begin with a guarded extension
+  /// The extensions at the beginning of a block that must be guarded.
+  llvm::DenseMap<const llvm::BasicBlock*, llvm::SmallVector<llvm::Instruction*, 2>> guards{};
 };
 
 /// Whether an access goes to the block's shared memory for certain.
@@ -90,6 +91,7 @@ class Emitter {
   llvm::ICmpInst* comparison_of(Value* condition, bool& negated) const;
   std::optional<Tests> strided_tests(llvm::ICmpInst&);
   Value* wraps(Instruction& extension);
+  Value* any_wraps(llvm::ArrayRef<Instruction*> extensions);
 
   // emit_one.cpp: branches that one lane takes, and the groups behind a last one
   struct OneLane {
@@ -165,6 +167,7 @@ class Emitter {
   Value* lane_pointer(Value* base, unsigned lane, std::int64_t stride);
   Value* gather(llvm::LoadInst&, llvm::Type*, llvm::Align);
   void scatter(llvm::StoreInst&, llvm::Align);
+  void store_lanes(Value* all, Value* base, llvm::Align);
   Value* lane_value(Value* v, unsigned lane);
   unsigned extensions_in(Value* v, unsigned depth = 0) const;
   Value* contiguous(Value* pointer, std::int64_t size, bool check_page);

@@ -51,6 +51,37 @@ bool groups_agree(const Flow& flow, const Shapes& block) {
   return true;
 }
 
+// Extensions of one block that need a guard come together behind the first, as far as what they extend can be computed before it:
+// one place to leave from, one test. Returns the places that are left.
+SmallVector<Instruction*> gather_points(ArrayRef<Instruction*> points) {
+  SmallVector<Instruction*> left;
+  Instruction* last = nullptr;  // of those that have come together
+  for (Instruction* point : points) {
+    Instruction* first = left.empty() ? nullptr : left.back();
+    bool together = first && first->getParent() == point->getParent();
+    SmallSetVector<Instruction*, 8> moved;
+    SmallVector<Value*> work{point->getOperand(0)};
+    while (together && !work.empty()) {
+      auto* inst = dyn_cast<Instruction>(work.pop_back_val());
+      if (!inst || inst->getParent() != first->getParent() || inst->comesBefore(first) || moved.contains(inst)) continue;
+      together = isa<BinaryOperator, CastInst>(inst) && !inst->isIntDivRem() && !is_contained(points, inst) && moved.size() < 16;
+      moved.insert(inst);
+      append_range(work, inst->operands());
+    }
+    if (!together) {
+      left.push_back(point);
+      last = point;
+      continue;
+    }
+    SmallVector<Instruction*> in_order(moved.begin(), moved.end());
+    sort(in_order, [](Instruction* a, Instruction* b) { return a->comesBefore(b); });
+    for (Instruction* inst : in_order) inst->moveBefore(first);
+    point->moveAfter(last);
+    last = point;
+  }
+  return left;
+}
+
 // Lanes that wait there have nothing left to do.
 bool only_returns(const BasicBlock* block) {
   while (block->size() == 1 && isa<BranchInst>(block->front()) && block->getSingleSuccessor()) block = block->getSingleSuccessor();
@@ -111,7 +142,7 @@ BlockCode vectorize(Function& original, const Options& options) {
       for (Instruction& inst : *block)
         if (shapes.needs_guard(&inst)) points.push_back(&inst);
     report.wrap_guards = static_cast<unsigned>(points.size());
-    split_before(points);
+    split_before(gather_points(points));
   }
   Flow flow{*thread};
   Shapes full{flow, lanes, Shapes::Scope::FullGroup};
@@ -122,7 +153,10 @@ BlockCode vectorize(Function& original, const Options& options) {
   if (!report.refusal.empty()) return finish();
   Plan plan{flow, full, masked, block, linear, lanes, groups_agree(flow, block)};
   for (BasicBlock* at : flow.order)
-    if (!isa<PHINode>(at->front()) && full.needs_guard(&at->front())) plan.guards[at] = &at->front();
+    for (Instruction& inst : *at) {
+      if (!full.needs_guard(&inst)) break;
+      plan.guards[at].push_back(&inst);
+    }
   report.groups_agree = plan.groups_agree;
   count(flow, full, report);
   code.function = Emitter{plan, *thread, report}.run();
