@@ -137,6 +137,8 @@ def measure(case: Case, sides: list[Any], rounds: int) -> tuple[dict[str, tuple[
             worst, share = error_of(fetch(name), want, case.tolerance)
             if share > case.wrong_allowed:
                 wrong.append(f"{side.name}: {name} is off by {worst:.3g} ({100 * share:.2g} % of the elements)")
+        if case.check and not case.check(namespace(case.arrays), fetch):
+            wrong.append(f"{side.name}: wrong")
         ready[side.name] = run
     samples: dict[str, list[tuple[int, int]]] = {name: [] for name in ready}
     for run in ready.values():

@@ -24,6 +24,8 @@ class Case:
     """The native function and its arguments; a str names an array."""
     expected: Callable[[Any], dict[str, Any]]
     """NumPy's results from the untouched arrays: name to array, or to (indices, array) to check a part."""
+    check: Callable[[Any, Callable[[str], np.ndarray]], bool] | None = None
+    """What is checked beyond that: from the untouched arrays and a function that fetches a result."""
     goal: float | None = None
     tolerance: float = 1e-5
     wrong_allowed: float = 0
