@@ -25,7 +25,7 @@ from typing import Any
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import numpy as np
-from kernel_bench import more, ten  # noqa: F401 (they register their cases)
+from kernel_bench import more, ten
 from kernel_bench.case import CASES, Case, error_of, namespace
 from kernel_bench.device import Device
 

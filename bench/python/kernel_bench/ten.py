@@ -8,7 +8,6 @@ import numpy as np
 
 from .case import Case, case, f32, i32, uniform, zeros
 
-
 PRESENT: dict[str, str] = {}
 
 

@@ -2,6 +2,7 @@
 #include "cpu/engine/run/grid.hpp"
 
 #include <algorithm>
+#include <thread>
 
 #include "cpu/engine/run/worker.hpp"
 
@@ -16,7 +17,8 @@ Grid::Grid(std::shared_ptr<const Code> code, const LaunchShape& shape, const std
   left_.store(clusters_, std::memory_order_relaxed);
   // Few atomic operations for large grids, an even end for small ones.
   const bool one_by_one = shape_.cooperative || code_->waits_for_blocks;
-  chunk_ = one_by_one ? 1 : std::clamp<std::uint64_t>(clusters_ / 256, 1, 64);
+  static const std::uint64_t processors = std::max(1U, std::thread::hardware_concurrency());
+  chunk_ = one_by_one ? 1 : std::clamp<std::uint64_t>(clusters_ / (16 * processors), 1, 64);
 }
 
 bool Grid::work() noexcept { return Worker::of_this_thread().run(*this); }
