@@ -109,7 +109,8 @@ void Emitter::emit_load(LoadInst& load) {
     }
     return define(&load, result);
   }
-  if (mask_ && !load.isVolatile() && plan_.full[pointer].kind == Shape::Strided && plan_.full[pointer].stride == size) {
+  if (mask_ && !masks_are_rare_ && !load.isVolatile() && plan_.full[pointer].kind == Shape::Strided &&
+      plan_.full[pointer].stride == size) {
     // Lane 0 may be off, so the address is strided only if it turns out to be. Then one load serves all lanes, where it stays on
     // a page some lane is known to touch.
     if (Value* together = contiguous(pointer, size, !shared)) {

@@ -185,6 +185,25 @@ bool Emitter::grows_with_groups(Value* v, unsigned depth) const {
   }
 }
 
+/// if (blockIdx.x * blockDim.x + threadIdx.x < n): one group of the whole grid can have lanes on both sides.
+bool Emitter::ends_the_grid(BasicBlock* block) const {
+  bool negated;
+  ICmpInst* compare = comparison_of(cast<BranchInst>(block->getTerminator())->getCondition(), negated);
+  if (!compare || compare->isEquality() || plan_.flow.loop_of(block)) return false;
+  Value *index = compare->getOperand(0), *bound = compare->getOperand(1);
+  if (plan_.block[index].kind == Shape::Uniform) std::swap(index, bound);
+  auto* load = dyn_cast<LoadInst>(bound);
+  if (!grows_with_groups(index) || !(isa<Constant>(bound) || (load && is_parameter_load(*load)))) return false;
+  SmallVector<Value*> work{index};
+  while (!work.empty()) {
+    auto* inst = dyn_cast<Instruction>(work.pop_back_val());
+    if (!inst) continue;
+    if (marker_name(inst).starts_with("sreg.ctaid.")) return true;
+    if (isa<BinaryOperator, CastInst>(inst)) append_range(work, inst->operands());
+  }
+  return false;
+}
+
 /// Every group that enters the region comes to the end of this block, once, and nothing before it can be seen from outside.
 bool Emitter::all_groups_come(BasicBlock* block) const {
   SmallPtrSet<BasicBlock*, 8> chain;

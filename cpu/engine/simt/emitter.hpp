@@ -103,6 +103,7 @@ class Emitter {
   Value* value_at(Value* v, Value* lane);
   bool grows_with_groups(Value*, unsigned depth = 0) const;
   bool all_groups_come(BasicBlock*) const;
+  bool ends_the_grid(BasicBlock*) const;
   struct Exit {
     bool found = false;
     Region* to = nullptr;
@@ -213,7 +214,7 @@ class Emitter {
   Region* region_ = nullptr;
   BasicBlock* done_ = nullptr;
   bool masks_cross_barriers_ = false;
-  bool masks_are_rare_ = false;  // only guards lead to masked code: keep it small
+  bool masks_are_rare_ = false;  // only guards and the end of the grid lead to masked code: keep it small
   llvm::DenseMap<std::pair<Value*, unsigned>, std::size_t> arrays_;  // offsets of per-group arrays in scratch
   std::size_t scratch_bytes_ = 0;
   llvm::DenseMap<Value*, std::pair<llvm::AllocaInst*, llvm::AllocaInst*>> block_values_;  // uniform over the block: kept once

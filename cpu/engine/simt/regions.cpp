@@ -67,7 +67,7 @@ Function* Emitter::run() {
   entry_.SetInsertPoint(entry);
   find_regions();
   masks_are_rare_ = plan_.lanes.threads() % width_ == 0;
-  for (BasicBlock* block : plan_.flow.order) masks_are_rare_ &= !plan_.full.diverges(block);
+  for (BasicBlock* block : plan_.flow.order) masks_are_rare_ &= !plan_.full.diverges(block) || ends_the_grid(block);
   unsigned groups = plan_.lanes.groups();
   group_ = temporary(entry_.getInt32Ty(), "group");
   deoptimised_ = temporary(entry_.getInt1Ty(), "deoptimised");

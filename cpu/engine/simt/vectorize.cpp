@@ -4,6 +4,7 @@
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
+#include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
@@ -18,14 +19,22 @@ using namespace llvm;
 
 namespace {
 
+// Four registers of four lanes keep a NEON or SSE pipeline busy; with half of sixteen registers that hold eight (AVX2) or all of 32 that
+// hold sixteen (AVX-512), one or two registers a value are what fits.
+unsigned preferred_width(const TargetMachine* target) {
+  if (!target || !target->getTargetTriple().isX86()) return 16;
+  const MCSubtargetInfo* features = target->getMCSubtargetInfo();
+  return features->checkFeatures("+avx512f") ? 16 : 8;
+}
+
 // Lanes that stay in one row of the block keep addresses contiguous, so a width that divides the row is worth more than a wide one.
 unsigned choose_width(const Options& options, const Needs& needs) {
   if (needs.whole_warps) return 32;
   if (options.width) return options.width;
-  constexpr unsigned kPreferred = 16;
+  const unsigned preferred = preferred_width(options.target);
   unsigned threads = static_cast<unsigned>(options.block.volume());
   unsigned row = options.block.x > 1 ? options.block.x : options.block.y > 1 ? options.block.y : options.block.z;
-  unsigned width = kPreferred;
+  unsigned width = preferred;
   while (width > 4 && width / 2 >= threads) width /= 2;
   if (row != threads)
     for (unsigned narrow = width; narrow >= 4; narrow /= 2)

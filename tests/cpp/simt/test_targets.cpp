@@ -1,0 +1,148 @@
+// tests/cpp/simt/test_targets.cpp: block code for machines that are not at hand: the ten benchmark kernels (bench/cpp/kernels/source.cu, as
+// NVRTC compiles them) become x86-64 assembly, which is read here. Nothing of it runs.
+#include <gtest/gtest.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include <fstream>
+#include <regex>
+#include <sstream>
+
+#include "cpu/engine/simt/vectorize.hpp"
+#include "cpu/engine/translate/translate.hpp"
+#include "cpu/ptx/parser.hpp"
+
+namespace {
+
+using namespace llvm;
+
+struct Made {
+  cucpu::simt::Report report;
+  std::string assembly;
+};
+
+std::unique_ptr<TargetMachine> machine(const char* cpu) {
+  static const bool ready = [] {
+    InitializeAllTargetInfos();
+    InitializeAllTargets();
+    InitializeAllTargetMCs();
+    InitializeAllAsmPrinters();
+    return true;
+  }();
+  (void)ready;
+  std::string error;
+  const std::string triple = "x86_64-unknown-linux-gnu";
+  const Target* target = TargetRegistry::lookupTarget(triple, error);
+  if (!target) return nullptr;
+  return std::unique_ptr<TargetMachine>{target->createTargetMachine(triple, cpu, "", TargetOptions{}, Reloc::PIC_)};
+}
+
+Made compile(const std::string& ptx, const std::string& kernel, cucpu::Dim3 block, TargetMachine& target) {
+  cucpu::ptx::Diagnostics diagnostics{"test"};
+  auto parsed = cucpu::ptx::parse(ptx, diagnostics);
+  EXPECT_FALSE(diagnostics.failed()) << diagnostics.log();
+  const cucpu::ptx::Module* modules[] = {parsed.module.get()};
+  LLVMContext context;
+  cucpu::TranslateOptions options;
+  options.native_half = false;
+  auto translation = cucpu::translate(modules, context, options);
+  Module& module = *translation.module;
+  module.setTargetTriple(target.getTargetTriple().str());
+  module.setDataLayout(target.createDataLayout());
+  cucpu::simt::Options how;
+  how.block = block;
+  how.target = &target;
+  auto made = cucpu::simt::vectorize(*module.getFunction(kernel), how);
+  EXPECT_EQ(made.report.refusal, "") << kernel;
+  if (!made.function) return {made.report, ""};
+  for (Function& function : module)
+    if (&function != made.function && !function.isDeclaration()) function.deleteBody();
+  EXPECT_FALSE(verifyModule(module, &errs())) << kernel;
+  cucpu::simt::optimize(*made.function, &target);
+  SmallString<0> text;
+  raw_svector_ostream out{text};
+  legacy::PassManager passes;
+  EXPECT_FALSE(target.addPassesToEmitFile(passes, out, nullptr, CodeGenFileType::AssemblyFile));
+  passes.run(module);
+  return {made.report, text.str().str()};
+}
+
+std::size_t count(const std::string& text, const std::string& pattern) {
+  const std::regex regex{pattern};
+  return static_cast<std::size_t>(std::distance(std::sregex_iterator(text.begin(), text.end(), regex), std::sregex_iterator()));
+}
+
+std::string ten() {
+  std::ifstream file{SIMT_TEST_FOLDER "/ten.ptx"};
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+struct Row {
+  const char* kernel;
+  cucpu::Dim3 block;
+  const char* vector;  ///< an instruction that must work on whole registers
+};
+
+const Row kRows[] = {
+    {"saxpy", {256, 1, 1}, "vfmadd[0-9]+ps"}, {"vector_add", {256, 1, 1}, "vaddps"}, {"matmul", {16, 16, 1}, "vfmadd[0-9]+ps"},
+    {"reduce", {256, 1, 1}, "vaddps"},        {"histogram", {256, 1, 1}, "vmovup|vpmovzx|vmovdq|vpadd|vpsll"},
+    {"mandelbrot", {16, 16, 1}, "vmulps|vfmadd[0-9]+ps"},
+    {"blackscholes", {256, 1, 1}, "vfmadd[0-9]+ps"}, {"nbody", {256, 1, 1}, "vfmadd[0-9]+ps"},
+    {"stencil", {32, 8, 1}, "vaddps"},        {"scan", {256, 1, 1}, "vpaddd"},
+};
+
+void look(const char* cpu, const std::string& registers) {
+  auto target = machine(cpu);
+  if (!target) GTEST_SKIP() << "this LLVM makes no x86-64 code";
+  const std::string ptx = ten();
+  ASSERT_FALSE(ptx.empty());
+  for (const Row& row : kRows) {
+    SCOPED_TRACE(row.kernel);
+    Made made = compile(ptx, row.kernel, row.block, *target);
+    // Whole registers do the work: many more instructions on them than scalar arithmetic.
+    std::size_t wide = count(made.assembly, "(" + std::string{row.vector} + ")[a-z0-9]*\t[^\n]*%" + registers);
+    EXPECT_GE(wide, 1u) << "no " << row.vector << " on %" << registers;
+    std::size_t scalar = count(made.assembly, "\tv(add|sub|mul|div|sqrt|fn?m(add|sub)[0-9]+)ss\t");
+    std::size_t vector = count(made.assembly, "\tv(add|sub|mul|div|sqrt|fn?m(add|sub)[0-9]+)ps\t");
+    EXPECT_LE(scalar, 8 + vector / 4) << vector << " vector instructions";
+    EXPECT_EQ(count(made.assembly, "\tcallq?\t(expf|logf|sqrtf|fmaf|floorf)"), 0u);
+  }
+}
+
+TEST(SimtTargets, Avx2CodeOfTheTenKernelsWorksOnYmmRegisters) { look("x86-64-v3", "ymm"); }
+TEST(SimtTargets, Avx512CodeOfTheTenKernelsWorksOnZmmRegisters) { look("x86-64-v4", "zmm"); }
+
+TEST(SimtTargets, AnIndexFromMemoryIsAGatherOnAvx512AndAContiguousOneIsNot) {
+  auto target = machine("x86-64-v4");
+  if (!target) GTEST_SKIP() << "this LLVM makes no x86-64 code";
+  const std::string head = ".version 8.0\n.target sm_90\n.address_size 64\n";
+  const std::string text = head + R"(
+.visible .entry pick(.param .u64 out, .param .u64 in, .param .u64 index) {
+  .reg .b32 %r<8>; .reg .b64 %rd<12>; .reg .f32 %f<2>;
+  ld.param.u64 %rd1, [out]; ld.param.u64 %rd2, [in]; ld.param.u64 %rd3, [index];
+  mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x;
+  mad.lo.s32 %r4, %r1, %r2, %r3;
+  mul.wide.s32 %rd4, %r4, 4;
+  add.s64 %rd5, %rd3, %rd4;
+  ld.global.u32 %r5, [%rd5];
+  mul.wide.s32 %rd6, %r5, 4;
+  add.s64 %rd7, %rd2, %rd6;
+  ld.global.f32 %f1, [%rd7];
+  add.s64 %rd8, %rd1, %rd4;
+  st.global.f32 [%rd8], %f1;
+  ret;
+})";
+  Made made = compile(text, "pick", {256, 1, 1}, *target);
+  EXPECT_EQ(made.report.gathers, 1u);
+  EXPECT_GE(count(made.assembly, "\tvp?gather[dq]+(ps|d)?"), 1u);
+  EXPECT_EQ(count(made.assembly, "scatter"), 0u) << "the store is contiguous";
+}
+
+}  // namespace
