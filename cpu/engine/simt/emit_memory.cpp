@@ -136,7 +136,7 @@ void Emitter::emit_load(LoadInst& load) {
       return define(&load, result);
     }
   }
-  ++report_.gathers;
+  if (!mask_ || !masks_are_rare_) ++report_.gathers;
   define(&load, gather(load, type, align));
 }
 
@@ -277,7 +277,7 @@ void Emitter::emit_store(StoreInst& store) {
     b_.SetInsertPoint(after);
     return;
   }
-  ++report_.scatters;
+  if (!mask_ || !masks_are_rare_) ++report_.scatters;
   scatter(store, align);
 }
 
