@@ -10,7 +10,7 @@ GPU_PYTHON ?= python3
 GPU_BUILD  := build/gpu
 GPU_ENV     = CUCORE_DEVICE=gpu PYTHONPATH=$(CURDIR)/$(GPU_BUILD)/site
 
-.PHONY: help setup build demo test test-cpp test-python lint docs wheel bench gpu-build gpu-test gpu-bench clean
+.PHONY: sanitize fuzz soak help setup build demo test test-cpp test-python lint docs wheel bench gpu-build gpu-test gpu-bench clean
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
 
@@ -47,6 +47,16 @@ bench: build     ## benchmarks on the CPU device: what calls cost, ten kernels a
 	@CUCORE_DEVICE=cpu $(PYTHON) bench/run.py --json $(BUILD)/calls.json --svg $(BUILD)/calls.svg
 	@$(PYTHON) bench/run.py --null
 	@$(PYTHON) bench/python/kernels.py --build $(BUILD)
+
+sanitize: setup  ## every C++ suite with the address, undefined behaviour and thread sanitizers (long)
+	@tools/sanitize $(JOBS)
+
+fuzz: setup      ## each fuzzer with libFuzzer for FUZZ_SECONDS (600) seconds
+	@tools/fuzz $(JOBS) $(or $(FUZZ_SECONDS),600)
+
+soak: build      ## launch, capture, compile and close for a long time; memory must stay flat
+	@CUCORE_DEVICE=cpu CUCORE_SOAK=$(or $(SOAK),50) CUCORE_LONG=1 $(PYTHON) -m pytest -v -p no:cacheprovider \
+	  tests/python/robust/test_soak.py tests/python/robust/test_exit.py tests/python/robust/test_stateful.py
 
 gpu-build:
 	cmake -S . --preset gpu -DPython_EXECUTABLE=$$(command -v $(GPU_PYTHON)) > /dev/null

@@ -2,8 +2,11 @@
 #include "api/image.hpp"
 
 #include <elf.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
@@ -94,23 +97,51 @@ std::string decompress(std::string_view packed, std::uint64_t flags, std::size_t
   return plain;
 }
 
-/// Bytes of an ELF file, as far as its own tables reach.
-std::size_t elf_bytes(std::string_view image) {
-  const auto header = read_at<Elf64_Ehdr>(image, 0);
-  std::size_t end = std::max<std::size_t>(sizeof header, header.e_shoff + std::size_t{header.e_shnum} * header.e_shentsize);
-  end = std::max<std::size_t>(end, header.e_phoff + std::size_t{header.e_phnum} * header.e_phentsize);
-  for (unsigned i = 0; i < header.e_shnum; ++i) {
-    const auto section = read_at<Elf64_Shdr>(image, header.e_shoff + std::size_t{i} * header.e_shentsize);
-    if (section.sh_type != SHT_NOBITS) end = std::max<std::size_t>(end, section.sh_offset + section.sh_size);
+/// Copies memory whose extent only its own, perhaps damaged, headers tell: bytes that are not there are an error, not a
+/// fault. A system that forbids to ask is trusted.
+std::string copy_unsized(const char* from, std::size_t bytes) {
+  if (bytes > kMaxText) invalid("it claims to be larger than 1 GiB");
+  std::string copy(bytes, '\0');
+  for (std::size_t at = 0; at < bytes;) {
+    const iovec into{copy.data() + at, bytes - at};
+    const iovec source{const_cast<char*>(from) + at, bytes - at};
+    const ssize_t n = process_vm_readv(getpid(), &into, 1, &source, 1, 0);
+    if (n > 0) {
+      at += static_cast<std::size_t>(n);
+    } else if (n < 0 && (errno == EPERM || errno == ENOSYS)) {
+      std::memcpy(copy.data() + at, from + at, bytes - at);
+      break;
+    } else {
+      invalid("it ends before its headers say so");
+    }
   }
-  return end;
+  return copy;
+}
+
+std::size_t checked_end(std::uint64_t offset, std::uint64_t bytes) {
+  if (offset > kMaxText || bytes > kMaxText) invalid("a part of it lies beyond 1 GiB");
+  return offset + bytes;
+}
+
+/// An ELF file of unknown length, as far as its own tables reach.
+std::string copy_elf(const char* image) {
+  const auto header = read_at<Elf64_Ehdr>(copy_unsized(image, sizeof(Elf64_Ehdr)), 0);
+  const std::size_t table_bytes = std::size_t{header.e_shnum} * header.e_shentsize;
+  std::size_t end = std::max(sizeof header, checked_end(header.e_shoff, table_bytes));
+  end = std::max(end, checked_end(header.e_phoff, std::size_t{header.e_phnum} * header.e_phentsize));
+  const std::string table = copy_unsized(image + header.e_shoff, table_bytes);
+  for (unsigned i = 0; i < header.e_shnum; ++i) {
+    const auto section = read_at<Elf64_Shdr>(table, std::size_t{i} * header.e_shentsize);
+    if (section.sh_type != SHT_NOBITS) end = std::max(end, checked_end(section.sh_offset, section.sh_size));
+  }
+  return copy_unsized(image, end);
 }
 
 std::vector<std::string> texts_of_elf(std::string_view image) {
   const auto header = read_at<Elf64_Ehdr>(image, 0);
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB) invalid("a 32-bit or big-endian ELF file");
   const auto section_at = [&](unsigned i) {
-    return read_at<Elf64_Shdr>(image, header.e_shoff + std::size_t{i} * header.e_shentsize);
+    return read_at<Elf64_Shdr>(image, checked_end(header.e_shoff, std::size_t{i} * header.e_shentsize));
   };
   if (header.e_shnum == 0 || header.e_shstrndx >= header.e_shnum) gpu_code_only("this ELF file");
   const auto names = section_at(header.e_shstrndx);
@@ -176,22 +207,19 @@ std::vector<std::string> ptx_of_image(const void* image, std::size_t size) {
   // Only 4 bytes may be looked at before the kind is known, and text may be shorter than that.
   const char* bytes = static_cast<const char*>(image);
   const bool has_four = size >= 4 || (size == 0 && bytes[0] && bytes[1] && bytes[2] && bytes[3]);
-  const auto whole = [&](std::size_t known) { return std::string_view{bytes, size ? size : known}; };
   if (has_four && has_magic(image, kWrapperMagic)) {
-    const auto wrapper = read_at<Wrapper>({bytes, sizeof(Wrapper)}, 0);
-    if (!wrapper.data || !has_magic(wrapper.data, kFatbinMagic)) invalid("a fat binary wrapper around nothing");
+    const auto wrapper = read_at<Wrapper>(size ? std::string{bytes, size} : copy_unsized(bytes, sizeof(Wrapper)), 0);
+    if (!wrapper.data || !has_magic(copy_unsized(static_cast<const char*>(wrapper.data), 4).data(), kFatbinMagic))
+      invalid("a fat binary wrapper around nothing");
     return ptx_of_image(wrapper.data);
   }
   if (has_four && has_magic(image, kFatbinMagic)) {
-    FatbinHeader header;
-    std::memcpy(&header, image, sizeof header);
-    if (header.bytes > kMaxText) invalid("a fat binary that claims to be larger than 1 GiB");
-    return texts_of_fatbin(whole(header.header_bytes + header.bytes));
+    if (size) return texts_of_fatbin({bytes, size});
+    const auto header = read_at<FatbinHeader>(copy_unsized(bytes, sizeof(FatbinHeader)), 0);
+    return texts_of_fatbin(copy_unsized(bytes, checked_end(header.header_bytes, header.bytes)));
   }
-  if (has_four && std::memcmp(image, ELFMAG, SELFMAG) == 0) {
-    const std::string_view open{bytes, size ? size : kMaxText};
-    return texts_of_elf(open.substr(0, std::min(open.size(), elf_bytes(open))));
-  }
+  if (has_four && std::memcmp(image, ELFMAG, SELFMAG) == 0)
+    return size ? texts_of_elf({bytes, size}) : texts_of_elf(copy_elf(bytes));
   std::string text = size ? until_zero({bytes, size}) : std::string{bytes};
   if (text.find_first_not_of(" \t\r\n") == std::string::npos) invalid("it is empty");
   if (std::any_of(text.begin(), text.begin() + std::min<std::ptrdiff_t>(64, static_cast<std::ptrdiff_t>(text.size())),

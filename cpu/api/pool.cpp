@@ -9,6 +9,7 @@
 
 #include "api/capture.hpp"
 #include "api/memory.hpp"
+#include "exec/ops.hpp"
 #include "mem/address_space.hpp"
 
 namespace cucpu::driver {
@@ -16,6 +17,7 @@ namespace {
 
 /// Sizes come in steps of an eighth, so that a freed block fits the next request of about its size.
 std::size_t size_class(std::size_t bytes) {
+  if (bytes > std::size_t{1} << 62) throw std::bad_alloc{};  // more than can be addressed, and rounding stays in range
   std::size_t step = 512;
   while (step * 16 < bytes) step *= 2;
   return (bytes + step - 1) / step * step;
@@ -36,6 +38,16 @@ void enter(MemPool& pool) {
   Registry& r = registry();
   const std::lock_guard lock{r.mutex};
   r.pools.insert(&pool);
+}
+
+/// Gives memory back once the stream's work so far is over; waits for that only where nothing can be queued.
+void drop_after(Stream& stream, const AllocationRef& memory, std::uint64_t number) noexcept {
+  try {
+    stream.submit(make_object<CallOp>([memory] { MemoryMap::drop(memory); }, true));
+  } catch (...) {
+    stream.wait(number);
+    MemoryMap::drop(memory);
+  }
 }
 
 MemPool& made_pool(Device& device, Ref<Object>& place, bool is_default) {
@@ -73,8 +85,10 @@ MemPool::~MemPool() {
   }
   for (Block& block : free_) {
     g_trimmable -= block.bytes;
-    if (block.stream) block.stream->wait(block.number);
-    MemoryMap::drop(block.memory);
+    if (block.is_over())
+      MemoryMap::drop(block.memory);
+    else
+      drop_after(*block.stream, block.memory, block.number);
   }
 }
 
@@ -122,7 +136,7 @@ CUdeviceptr MemPool::allocate(std::size_t bytes, Stream& stream) {
   const std::size_t rounded = size_class(bytes);
   Block block;
   std::unique_lock lock{mutex_};
-  if (props.maxSize && in_use_ + rounded > props.maxSize) fail(CUDA_ERROR_OUT_OF_MEMORY);
+  if (props.maxSize && (rounded > props.maxSize || in_use_ > props.maxSize - rounded)) fail(CUDA_ERROR_OUT_OF_MEMORY);
   if (!take_free(rounded, stream, block)) {
     lock.unlock();
     try {

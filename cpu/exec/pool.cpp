@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <csignal>
 #include <thread>
+#include <utility>
 
 #include "api/context.hpp"
 
@@ -94,17 +95,27 @@ void Pool::kick_monitor(std::unique_lock<std::mutex>&) {
   }
 }
 
+void Pool::try_kick_monitor(std::unique_lock<std::mutex>& lock) noexcept {
+  try {
+    kick_monitor(lock);
+  } catch (...) {  // no thread to be had: the workers there are will come to it
+  }
+}
+
 void Pool::post(Task& task) {
   std::unique_lock lock{mutex_};
   if (alive_ == 0) [[unlikely]] ensure_workers();
-  ready_[std::clamp(task.priority() + kLevels - 1, 0, kLevels - 1)].push_back(&task);
+  Ready& level = ready_[std::clamp(task.priority() + kLevels - 1, 0, kLevels - 1)];
+  task.next = nullptr;
+  (level.last ? level.last->next : level.first) = &task;
+  level.last = &task;
   ++ready_count_;
   work_.fetch_add(1, std::memory_order_release);
   if (spinning_ == 0) {
     if (sleeping_ > 0)
       sleep_.notify_one();
     else if (alive_ > 0 && ready_count_ > 0)
-      kick_monitor(lock);  // everybody is busy
+      try_kick_monitor(lock);  // everybody is busy
   }
 }
 
@@ -112,9 +123,12 @@ bool Pool::take_back(Task& task) {
   if (work_.load(std::memory_order_relaxed) == 0) return false;
   const std::lock_guard lock{mutex_};
   auto& level = ready_[std::clamp(task.priority() + kLevels - 1, 0, kLevels - 1)];
-  const auto at = std::find(level.begin(), level.end(), &task);
-  if (at == level.end()) return false;
-  level.erase(at);
+  Task* before = nullptr;
+  Task* at = level.first;
+  while (at != nullptr && at != &task) before = std::exchange(at, at->next);
+  if (at == nullptr) return false;
+  (before ? before->next : level.first) = task.next;
+  if (level.last == &task) level.last = before;
   --ready_count_;
   work_.fetch_sub(1, std::memory_order_relaxed);
   return true;
@@ -123,15 +137,16 @@ bool Pool::take_back(Task& task) {
 bool Pool::take_work(std::unique_lock<std::mutex>& lock, Task*& task, Ref<GridRun>& grid) {
   if (ready_count_ > 0) {
     for (auto& level : ready_) {
-      if (level.empty()) continue;
-      task = level.front();
-      level.pop_front();
+      if (level.first == nullptr) continue;
+      task = level.first;
+      level.first = task->next;
+      if (level.first == nullptr) level.last = nullptr;
       --ready_count_;
       break;
     }
     work_.fetch_sub(1, std::memory_order_relaxed);
     if (ready_count_ > 0 || !shared_.empty()) wake_one(lock);
-    if (ready_count_ > 0 && sleeping_ + spinning_ == 0) kick_monitor(lock);
+    if (ready_count_ > 0 && sleeping_ + spinning_ == 0) try_kick_monitor(lock);
     return true;
   }
   if (!shared_.empty()) {
@@ -249,16 +264,13 @@ void Pool::monitor() noexcept {
   std::chrono::steady_clock::time_point starved_since{};  // the epoch: not starved
   for (;;) {
     const auto now = std::chrono::steady_clock::now();
-    std::vector<Task*> woken;
-    std::erase_if(pollers_, [&](const Poller& p) {
-      if (!p.ready()) return false;
-      woken.push_back(p.task);
-      return true;
-    });
-    if (!woken.empty()) {
+    const auto woken = std::find_if(pollers_.begin(), pollers_.end(), [](const Poller& p) { return p.ready(); });
+    if (woken != pollers_.end()) {
       nap = std::chrono::microseconds{20};
+      Task* const task = woken->task;
+      pollers_.erase(woken);
       lock.unlock();
-      for (Task* task : woken) post(*task);
+      post(*task);
       lock.lock();
       continue;
     }

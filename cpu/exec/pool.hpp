@@ -5,7 +5,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <list>
 #include <memory>
@@ -74,10 +73,14 @@ class Pool {
   void ensure_workers();
   void wake_one(std::unique_lock<std::mutex>& lock);
   void kick_monitor(std::unique_lock<std::mutex>& lock);
+  void try_kick_monitor(std::unique_lock<std::mutex>& lock) noexcept;
 
   std::mutex mutex_;
   std::condition_variable sleep_;
-  std::deque<Task*> ready_[kLevels];
+  struct Ready {
+    Task *first = nullptr, *last = nullptr;
+  };
+  Ready ready_[kLevels];
   std::list<Ref<GridRun>> shared_;
   std::atomic<std::uint32_t> work_{0};  // ready tasks + shared grids; what spinners look at
   std::size_t ready_count_ = 0;

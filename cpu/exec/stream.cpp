@@ -1,6 +1,7 @@
 // Stream queues.
 #include "exec/stream.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <limits>
 
@@ -97,6 +98,7 @@ void Stream::wait(std::uint64_t number) {
 bool Stream::wake_when(std::uint64_t number, Task& task) {
   if (completed() >= number) return false;
   const std::lock_guard lock{mutex_};
+  waiters_.reserve(waiters_.size() + 1);  // fails before anything has changed
   waiting_.fetch_add(1);
   if (completed_.load() >= number) {
     waiting_.fetch_sub(1);
@@ -111,18 +113,23 @@ void Stream::finish_op() noexcept {
   const std::uint64_t number = completed_.load(std::memory_order_relaxed) + 1;
   completed_.store(number);  // sequentially consistent with waiting_: one side always sees the other
   if (waiting_.load() == 0) [[likely]] return;
-  std::vector<Task*> woken;
   {
-    const std::lock_guard lock{mutex_};
-    std::erase_if(waiters_, [&](const auto& waiter) {
-      if (waiter.first > number) return false;
-      woken.push_back(waiter.second);
-      waiting_.fetch_sub(1);
-      return true;
-    });
+    const std::lock_guard lock{mutex_};  // a host thread is either asleep by now or has yet to look
   }
   over_.notify_all();
-  for (Task* task : woken) Pool::instance().post(*task);
+  for (;;) {  // one by one: this must not need memory
+    Task* woken = nullptr;
+    {
+      const std::lock_guard lock{mutex_};
+      const auto at = std::find_if(waiters_.begin(), waiters_.end(), [&](const auto& w) { return w.first <= number; });
+      if (at == waiters_.end()) return;
+      woken = at->second;
+      *at = waiters_.back();
+      waiters_.pop_back();
+      waiting_.fetch_sub(1);
+    }
+    Pool::instance().post(*woken);
+  }
 }
 
 void Stream::drive() noexcept { advance(std::numeric_limits<std::uint64_t>::max()); }

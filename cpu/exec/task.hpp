@@ -34,6 +34,8 @@ class Task {
   [[nodiscard]] virtual Context& context() const noexcept = 0;
   [[nodiscard]] int priority() const noexcept { return priority_; }
 
+  Task* next = nullptr;  ///< in the pool's list of ready tasks, which therefore needs no memory
+
  protected:
   int priority_ = 0;  ///< 0 lowest; negative is more urgent, as CUDA counts
 };

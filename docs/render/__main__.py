@@ -17,6 +17,10 @@ def main(folder: Path) -> None:
     python_reference.render(package, folder)
     cpp_reference.render(root / "include", folder)
     facts_pages.render(package, root / "api", folder)
+    sys.path.insert(0, str(root / "codegen"))
+    import promises  # rendered from the tests' own markers
+
+    (folder / "promises.md").write_text(promises.render(promises.collect(root / "tests")[0]), encoding="utf-8")
 
 
 if __name__ == "__main__":

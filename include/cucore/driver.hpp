@@ -53,6 +53,20 @@ inline const DriverTable& driver() {
   return detail::loaded_table.load(std::memory_order_acquire) != nullptr;
 }
 
+/// Destructors ask `probe`, and free nothing once it says yes: the process is on its way out, what
+/// they own goes with it, and to wait for running work would keep it alive. close() works as ever.
+CUCORE_EXPORT void leave_to_process_end(bool (*probe)()) noexcept;
+
+namespace detail {
+extern CUCORE_EXPORT std::atomic<bool (*)()> process_is_ending;
+/// What a destructor asks before it touches the driver.
+[[nodiscard]] inline bool may_free() noexcept {
+  if (!driver_is_loaded()) return false;
+  bool (*const probe)() = process_is_ending.load(std::memory_order_relaxed);
+  return probe == nullptr || !probe();
+}
+}  // namespace detail
+
 /// True when the loaded driver has the function. Loads the driver if need be.
 [[nodiscard]] CUCORE_EXPORT bool driver_has(const char* function);
 

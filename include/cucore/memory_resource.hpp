@@ -22,6 +22,8 @@ class CUCORE_EXPORT MemoryResource {
   [[nodiscard]] virtual bool is_host_accessible() const noexcept = 0;
   [[nodiscard]] virtual bool is_managed() const noexcept { return false; }
   [[nodiscard]] virtual int device_id() const noexcept = 0;  ///< -1: no device of its own
+  /// True when deallocate() waits for work: it is not ordered on a stream.
+  [[nodiscard]] virtual bool deallocation_waits() const noexcept { return false; }
 };
 
 /// What a pool's memory is and where it lies.
@@ -93,6 +95,7 @@ class CUCORE_EXPORT LegacyPinnedMemory final : public MemoryResource {
   [[nodiscard]] bool is_device_accessible() const noexcept override { return true; }
   [[nodiscard]] bool is_host_accessible() const noexcept override { return true; }
   [[nodiscard]] int device_id() const noexcept override { return -1; }
+  [[nodiscard]] bool deallocation_waits() const noexcept override { return true; }
 };
 
 /// Device memory from cuMemAlloc, for devices without pools. Release waits for the given stream.
@@ -104,6 +107,7 @@ class CUCORE_EXPORT SynchronousMemory final : public MemoryResource {
   [[nodiscard]] bool is_device_accessible() const noexcept override { return true; }
   [[nodiscard]] bool is_host_accessible() const noexcept override { return false; }
   [[nodiscard]] int device_id() const noexcept override { return device_; }
+  [[nodiscard]] bool deallocation_waits() const noexcept override { return true; }
 
  private:
   int device_;

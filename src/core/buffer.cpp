@@ -32,6 +32,10 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
 }
 
 void Buffer::close_quietly() noexcept {
+  if (driver_is_loaded() && !detail::may_free()) {
+    release();
+    return;
+  }
   try {
     close();
   } catch (...) {  // a destructor stays silent; close() is for those who want to know

@@ -10,7 +10,7 @@
 namespace cucore {
 
 detail::ContextBox::~ContextBox() {
-  if (owned && green != nullptr && driver_is_loaded()) driver().cuGreenCtxDestroy(green);
+  if (owned && green != nullptr && detail::may_free()) driver().cuGreenCtxDestroy(green);
 }
 
 namespace {

@@ -7,7 +7,7 @@
 namespace cucore {
 
 detail::EventBox::~EventBox() {
-  if (owned && handle != nullptr && driver_is_loaded()) driver().cuEventDestroy(handle);
+  if (owned && handle != nullptr && detail::may_free()) driver().cuEventDestroy(handle);
 }
 
 void EventRef::sync() const { CUCORE_CALL(cuEventSynchronize(raw_)); }

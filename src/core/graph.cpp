@@ -4,19 +4,22 @@
 #include <set>
 #include <stdexcept>
 
+#include "core/relaxed.hpp"
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
 
 namespace cucore {
 
 detail::GraphBox::~GraphBox() {
-  if (!owned || handle == nullptr || !driver_is_loaded()) return;
+  if (!owned || handle == nullptr || !may_free()) return;
+  const Relaxed relaxed;
   driver().cuGraphDestroy(handle);
   drop_forgotten();
 }
 
 detail::ExecBox::~ExecBox() {
-  if (handle == nullptr || !driver_is_loaded()) return;
+  if (handle == nullptr || !may_free()) return;
+  const Relaxed relaxed;
   driver().cuGraphExecDestroy(handle);
   drop_forgotten();
 }

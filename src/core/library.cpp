@@ -1,9 +1,13 @@
 // library.cpp: loads code into the driver, with the driver's own words when it refuses.
 #include "core/library.hpp"
 
+#include <elf.h>
+
 #include <array>
 #include <cstdint>
+#include <cstring>
 
+#include "core/relaxed.hpp"
 #include "cucore/error.hpp"
 
 namespace cucore::detail {
@@ -22,7 +26,8 @@ class JitLog {
 };
 
 namespace {
-[[noreturn]] void fail_with(const JitLog& log, CUresult code, const char* call, std::string_view what) {
+[[noreturn]] void fail_with(const JitLog& log, CUresult code, const char* call,
+                            std::string_view what) {
   try {
     fail(code, call);
   } catch (const CUDAError& error) {
@@ -36,7 +41,53 @@ namespace {
 Library::Library(CUlibrary handle, std::unique_ptr<JitLog> log) noexcept
     : handle_{handle}, log_{std::move(log)} {}
 
+namespace {
+/// Drivers are told where an image begins, not where it ends: what its headers say must lie inside.
+bool reaches_past_its_end(const std::string& code) {
+  const auto fits = [&](std::uint64_t offset, std::uint64_t bytes) {
+    return offset <= code.size() && bytes <= code.size() - offset;
+  };
+  if (code.starts_with(ELFMAG)) {
+    Elf64_Ehdr header;
+    if (!fits(0, sizeof header)) return true;
+    std::memcpy(&header, code.data(), sizeof header);
+    if (header.e_ident[EI_CLASS] != ELFCLASS64) return true;
+    const auto sections = std::uint64_t{header.e_shnum} * header.e_shentsize;
+    if (!fits(header.e_shoff, sections)) return true;
+    if (!fits(header.e_phoff, std::uint64_t{header.e_phnum} * header.e_phentsize)) return true;
+    if (header.e_shnum != 0 &&
+        (header.e_shentsize < sizeof(Elf64_Shdr) || header.e_shstrndx >= header.e_shnum))
+      return true;
+    for (std::uint64_t i = 0; i < header.e_shnum; ++i) {
+      Elf64_Shdr section;
+      std::memcpy(&section, code.data() + header.e_shoff + i * header.e_shentsize, sizeof section);
+      if (section.sh_type != SHT_NOBITS && section.sh_type != SHT_NULL &&
+          !fits(section.sh_offset, section.sh_size))
+        return true;
+    }
+    return false;
+  }
+  constexpr std::string_view kFatbin{"\x50\xed\x55\xba", 4};
+  if (!code.starts_with(kFatbin)) return false;
+  struct {
+    std::uint32_t magic;
+    std::uint16_t version, header_bytes;
+    std::uint64_t bytes;
+  } header;
+  if (!fits(0, sizeof header)) return true;
+  std::memcpy(&header, code.data(), sizeof header);
+  return !fits(header.header_bytes, header.bytes);
+}
+}  // namespace
+
 std::shared_ptr<Library> Library::load(const std::string& code, std::string_view what) {
+  if (reaches_past_its_end(code)) {
+    throw CUDAError{CUDA_ERROR_INVALID_IMAGE, result_name(CUDA_ERROR_INVALID_IMAGE),
+                    "CUDA_ERROR_INVALID_IMAGE: the code is cut off or damaged: its headers reach "
+                    "past its end\n  "
+                    "while loading " +
+                        std::string{what}};
+  }
   auto log = std::make_unique<JitLog>();
   CUlibrary handle = nullptr;
   const CUresult result =
@@ -51,7 +102,9 @@ void Library::fail_with_log(CUresult code, const char* call, std::string_view wh
 }
 
 Library::~Library() {
-  if (handle_ != nullptr && driver_is_loaded()) driver().cuLibraryUnload(handle_);
+  if (handle_ == nullptr || !may_free()) return;
+  const Relaxed relaxed;
+  driver().cuLibraryUnload(handle_);
 }
 
 CUdevice current_device_or_first() {

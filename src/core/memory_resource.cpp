@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "core/relaxed.hpp"
 #include "cucore/device.hpp"
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
@@ -31,7 +32,9 @@ MemoryPool::MemoryPool(CUmemoryPool handle, const PoolOptions& options, bool own
 }
 
 MemoryPool::~MemoryPool() {
-  if (owned_ && driver_is_loaded()) driver().cuMemPoolDestroy(handle_);
+  if (!owned_ || !detail::may_free()) return;
+  const detail::Relaxed relaxed;
+  driver().cuMemPoolDestroy(handle_);
 }
 
 const Context& MemoryPool::home() const { return context_; }
@@ -202,6 +205,9 @@ CUdeviceptr LegacyPinnedMemory::allocate(std::size_t size, StreamRef) {
 
 void LegacyPinnedMemory::deallocate(CUdeviceptr ptr, std::size_t, StreamRef stream) {
   if (ptr == 0) return;
+  const detail::Relaxed relaxed;
+  const Context current = Context::current();  // a thread without one may free as well
+  const ScopedContext scope{current ? current : Context::primary(0)};
   if (stream.handle() != nullptr) stream.sync();
   CUCORE_CALL(cuMemFreeHost(reinterpret_cast<void*>(ptr)));
 }
@@ -216,6 +222,7 @@ CUdeviceptr SynchronousMemory::allocate(std::size_t size, StreamRef) {
 
 void SynchronousMemory::deallocate(CUdeviceptr ptr, std::size_t, StreamRef stream) {
   if (ptr == 0) return;
+  const detail::Relaxed relaxed;
   const ScopedContext scope{Context::primary(device_)};
   if (stream.handle() != nullptr) stream.sync();
   CUCORE_CALL(cuMemFree(ptr));

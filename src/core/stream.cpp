@@ -7,7 +7,7 @@
 namespace cucore {
 
 detail::StreamBox::~StreamBox() {
-  if (owned && handle != nullptr && driver_is_loaded()) driver().cuStreamDestroy(handle);
+  if (owned && handle != nullptr && detail::may_free()) driver().cuStreamDestroy(handle);
 }
 
 void StreamRef::sync() const { CUCORE_CALL(cuStreamSynchronize(raw_)); }

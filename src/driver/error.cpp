@@ -1,6 +1,8 @@
 // error.cpp: result codes as names, sentences and exceptions.
 #include "cucore/error.hpp"
 
+#include <unistd.h>
+
 #include <utility>
 
 #include "cucore/driver.hpp"
@@ -54,6 +56,11 @@ static const char* advice(CUresult code) noexcept {
     case CUDA_ERROR_INVALID_CONTEXT:
       return "this thread has no current context: call Device(...).set_current() first";
     case CUDA_ERROR_NOT_INITIALIZED:
+      if (const int owner = detail::loaded_by.load(); owner != 0 && owner != getpid()) {
+        return "this process was forked from one that uses CUDA, which cannot be used in both: "
+               "start processes with spawn or forkserver, for example "
+               "multiprocessing.get_context(\"spawn\")";
+      }
       return "call Device(...).set_current(), or cuInit(0), first";
     case CUDA_ERROR_NO_BINARY_FOR_GPU:
       return "the code was built for another architecture: compile for this device's, or to PTX";

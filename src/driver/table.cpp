@@ -1,4 +1,6 @@
 // table.cpp: chooses the driver library and fills the table of its functions.
+#include <unistd.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -15,6 +17,8 @@ namespace detail {
 
 std::atomic<const DriverTable*> loaded_table{nullptr};
 thread_local const char* missing_function = nullptr;
+std::atomic<bool (*)()> process_is_ending{nullptr};
+std::atomic<int> loaded_by{0};
 
 namespace {
 
@@ -185,6 +189,7 @@ const DriverTable& load_driver() {
     if (loaded_table.load(std::memory_order_relaxed) == nullptr) {
       load(s);
       notify = s.info.fell_back_to_cpu;
+      loaded_by.store(getpid());
       loaded_table.store(&s.table, std::memory_order_release);
     }
   }
@@ -217,6 +222,8 @@ bool driver_has(const char* function) {
 #undef CUCORE_FN
   return false;
 }
+
+void leave_to_process_end(bool (*probe)()) noexcept { detail::process_is_ending.store(probe); }
 
 void on_cpu_fallback(void (*handler)(const char*)) {
   detail::state().fallback_handler.store(handler);

@@ -23,8 +23,6 @@ class CUDAError(Exception):
 class OutOfMemoryError(CUDAError, MemoryError):
     """The device has no room for an allocation; the context stays usable."""
 
-    __module__ = "cuda.core"
-
 
 class NVRTCError(CUDAError):
     """The runtime compiler failed; the text carries its log."""

@@ -145,21 +145,26 @@ class ManagedBuffer(Buffer):  # type: ignore[misc, valid-type]
         """Use managed memory by its address: mr takes it back when the buffer goes, or owner is kept alive meanwhile."""
         return _core.buffer_from_handle(cls, ptr, size, mr, owner, stream)
 
+    def _range(self) -> tuple[int, int]:
+        if self.is_closed:
+            raise RuntimeError("the buffer is closed")
+        return self.handle, self.size
+
     @property
     def read_mostly(self) -> bool:
         """True when readers are given copies of their own."""
-        return bool(_core.mem_range_attribute(self.handle, self.size, _ATTR_READ_MOSTLY))
+        return bool(_core.mem_range_attribute(*self._range(), _ATTR_READ_MOSTLY))
 
     @read_mostly.setter
     def read_mostly(self, value: bool) -> None:
         advice = _SET_READ_MOSTLY if value else _UNSET_READ_MOSTLY
-        _core.mem_advise(self.handle, self.size, advice, _HOST, 0)
+        _core.mem_advise(*self._range(), advice, _HOST, 0)
 
     @property
     def preferred_location(self) -> Any:
         """The Device or Host the memory likes to be on, or None."""
-        kind = _core.mem_range_attribute(self.handle, self.size, _ATTR_PREFERRED_TYPE)
-        number = _core.mem_range_attribute(self.handle, self.size, _ATTR_PREFERRED_ID)
+        kind = _core.mem_range_attribute(*self._range(), _ATTR_PREFERRED_TYPE)
+        number = _core.mem_range_attribute(*self._range(), _ATTR_PREFERRED_ID)
         if kind == _DEVICE:
             return Device(number)
         if kind == _HOST:
@@ -171,10 +176,10 @@ class ManagedBuffer(Buffer):  # type: ignore[misc, valid-type]
     @preferred_location.setter
     def preferred_location(self, place: Any) -> None:
         if place is None:
-            _core.mem_advise(self.handle, self.size, _UNSET_PREFERRED, _HOST, 0)
+            _core.mem_advise(*self._range(), _UNSET_PREFERRED, _HOST, 0)
             return
         kind, number = location_of(place)
-        _core.mem_advise(self.handle, self.size, _SET_PREFERRED, kind, number)
+        _core.mem_advise(*self._range(), _SET_PREFERRED, kind, number)
 
     @property
     def accessed_by(self) -> AccessedBySetProxy:
@@ -193,7 +198,7 @@ class ManagedBuffer(Buffer):  # type: ignore[misc, valid-type]
     def prefetch(self, location: Any, *, stream: Any) -> None:
         """Move the memory to a device or the host before it is used there."""
         kind, number = location_of(location)
-        _core.mem_prefetch(self.handle, self.size, kind, number, stream)
+        _core.mem_prefetch(*self._range(), kind, number, stream)
 
     def discard(self, *, stream: Any) -> None:
         """Say that the contents are not needed any more."""

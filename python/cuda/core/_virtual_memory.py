@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,6 +33,17 @@ _HANDLE = {
 }
 _GRANULARITY = {VirtualMemoryGranularityType.MINIMUM: 0, VirtualMemoryGranularityType.RECOMMENDED: 1}
 _ACCESS = {VirtualMemoryAccessType.READ: 1, VirtualMemoryAccessType.READ_WRITE: 3}
+
+
+def _checked_size(size: Any) -> int:
+    """A size that, rounded up, still fits in 64 bits."""
+    try:
+        number = operator.index(size)
+    except TypeError:
+        raise TypeError(f"size must be an int, not {type(size).__name__}") from None
+    if not 0 < number < 2**63:
+        raise ValueError(f"size must be positive and less than 2**63, not {number}")
+    return number
 
 
 @dataclass
@@ -118,8 +130,7 @@ class VirtualMemoryResource(MemoryResource):
 
     def allocate(self, size: int, *, stream: Any = None) -> Buffer:
         """Return a Buffer of at least ``size`` bytes (rounded up), usable at once; the stream is not needed."""
-        if size <= 0:
-            raise ValueError(f"size must be positive, not {size}")
+        size = _checked_size(size)
         rounded = self._round(size, self.config)
         ptr = _core.vmm_reserve(rounded, self.config.addr_align or 0, self.config.addr_hint or 0)
         try:
@@ -151,7 +162,7 @@ class VirtualMemoryResource(MemoryResource):
             raise ValueError("modify_allocation(): the buffer belongs to another memory resource")
         config = config or self.config
         old_ptr, old_size = buf.handle, buf.size
-        rounded = self._round(new_size, config)
+        rounded = self._round(_checked_size(new_size), config)
         if rounded <= old_size:
             self._grant(old_ptr, old_size, config)
             return buf

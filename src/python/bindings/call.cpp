@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cucore/driver.hpp"
+#include "python/gil.hpp"
 
 namespace cucore::bindings {
 
@@ -97,7 +98,8 @@ bool Call::simple(int i, PyObject* const* args) {
       return true;
     }
     case Role::kernel:
-      return to_kernel_params(args[p.argument], where(i), frame_, &slot);
+      return to_kernel_params(args[p.argument], where(i), frame_, &slot) &&
+             kernel_takes(f_.name, f_.api->text, params_, slots_, i, args[p.argument]);
     case Role::callback:
       return to_callback(args[p.argument], static_cast<CallbackShape>(p.extra), where(i), &slot,
                          &host_call_);
@@ -139,10 +141,8 @@ std::uint64_t Call::invoke() {
   const bool release =
       (row_.flags & kBlocking) != 0 || pending_host_calls.load(std::memory_order_relaxed) != 0;
   if (!release) return row_.invoke(f_.address, slots_);
-  PyThreadState* state = PyEval_SaveThread();
-  const std::uint64_t value = row_.invoke(f_.address, slots_);
-  PyEval_RestoreThread(state);
-  return value;
+  const python::WithoutGil unlocked;
+  return row_.invoke(f_.address, slots_);
 }
 
 int Call::status() {

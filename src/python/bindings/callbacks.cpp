@@ -8,6 +8,7 @@
 #include "cucore/error.hpp"
 #include "cucore/graph.hpp"
 #include "engine.hpp"
+#include "python/gil.hpp"
 
 namespace cucore::bindings {
 
@@ -42,30 +43,7 @@ bool is_live(void* pointer) {
   return l.calls.contains(pointer);
 }
 
-/// Holds the GIL on a thread of the library; false once the interpreter is on its way out.
-class Interpreter {
- public:
-  Interpreter() {
-    if (!Py_IsInitialized()) return;
-#if PY_VERSION_HEX >= 0x030D0000
-    if (Py_IsFinalizing()) return;
-#else
-    if (_Py_IsFinalizing()) return;
-#endif
-    state_ = PyGILState_Ensure();
-    alive_ = true;
-  }
-  Interpreter(const Interpreter&) = delete;
-  Interpreter& operator=(const Interpreter&) = delete;
-  ~Interpreter() {
-    if (alive_) PyGILState_Release(state_);
-  }
-  explicit operator bool() const { return alive_; }
-
- private:
-  PyGILState_STATE state_{};
-  bool alive_ = false;
-};
+using Interpreter = python::WithGil;
 
 /// Runs the callable; an exception cannot go anywhere, so it is printed as Python does for
 /// destructors.

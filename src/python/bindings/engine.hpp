@@ -180,6 +180,10 @@ bool to_image(PyObject* value, const Where& where, Frame& frame, Slot* out);
 
 /// Every documented form of `kernelParams` as a void**; temporary memory lives in the frame.
 bool to_kernel_params(PyObject* value, const Where& where, Frame& frame, Slot* out);
+/// True when the kernel among the slots before `i` has as many parameters as a tuple gives values:
+/// a driver reads past the end of a list that is too short. TypeError otherwise.
+bool kernel_takes(const char* function, const char* text, const ParamRow* params, const Slot* slots,
+                  int i, PyObject* given);
 /// The same for a field of a record that outlives the call: what must stay alive comes back as an
 /// object.
 PyObject* kernel_params_object(PyObject* value, const Where& where, void** address);

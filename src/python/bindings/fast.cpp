@@ -4,6 +4,7 @@
 
 #include "../type_table.hpp"
 #include "function.hpp"
+#include "python/gil.hpp"
 
 namespace cucore::bindings {
 namespace {
@@ -122,10 +123,8 @@ std::uint64_t invoke(const FunctionObject& f, const Slot* slots) {
   const bool release =
       (f.row->flags & kBlocking) != 0 || pending_host_calls.load(std::memory_order_relaxed) != 0;
   if (!release) return f.row->invoke(f.address, slots);
-  PyThreadState* state = PyEval_SaveThread();
-  const std::uint64_t value = f.row->invoke(f.address, slots);
-  PyEval_RestoreThread(state);
-  return value;
+  const python::WithoutGil unlocked;
+  return f.row->invoke(f.address, slots);
 }
 
 /// A tuple for the result: the last one again when the caller has dropped it, as zip() does. Its
@@ -190,6 +189,7 @@ PyObject* result(FunctionObject& f, int code, const std::uint64_t* outputs) {
     const ParamRow& p = f.params[i];
     const Where where{f.name, "(): ", f.api->text + p.name};
     if (!to_kernel_params(args[p.argument], where, frame, &slots[i])) return nullptr;
+    if (!kernel_takes(f.name, f.api->text, f.params, slots, i, args[p.argument])) return nullptr;
   }
   return result(f, static_cast<int>(invoke(f, slots)), outputs);
 }

@@ -1,6 +1,7 @@
 // kernel_params.cpp: the forms in which Python hands over kernel arguments: an address, a buffer of
 // addresses, or (values, types) with ctypes types or None.
 #include "../type_table.hpp"
+#include "cucore/driver.hpp"
 #include "engine.hpp"
 
 namespace cucore::bindings {
@@ -323,6 +324,35 @@ bool to_kernel_params(PyObject* value, const Where& where, Frame& frame, Slot* o
     return fill(value, where, sink, out);
   }
   return to_address(value, where, frame, 0, false, out);
+}
+
+bool kernel_takes(const char* function, const char* text, const ParamRow* params, const Slot* slots,
+                  int i, PyObject* given) {
+  if (!PyTuple_Check(given)) return true;  // an address: nobody knows how many follow
+  const Slot* kernel = nullptr;
+  for (int j = 0; j < i; ++j) {
+    const char* name = text + params[j].name;
+    if (params[j].kind == Kind::handle && name[0] == 'f' && name[1] == '\0') kernel = &slots[j];
+  }
+  if (kernel == nullptr || kernel->p == nullptr) return true;
+  const Py_ssize_t n =
+      PyTuple_GET_SIZE(given) == 0 ? 0 : PyObject_Length(PyTuple_GET_ITEM(given, 0));
+  const auto ask = [&](Py_ssize_t index) {
+    std::size_t offset = 0, size = 0;
+    return driver().cuFuncGetParamInfo(static_cast<CUfunction>(kernel->p),
+                                       static_cast<std::size_t>(index), &offset, &size);
+  };
+  if (ask(n) == CUDA_SUCCESS) {
+    PyErr_Format(PyExc_TypeError, "%s(): argument %zd of the kernel is missing: %zd were given",
+                 function, n, n);
+    return false;
+  }
+  if (n > 0 && ask(n - 1) == CUDA_ERROR_INVALID_VALUE) {
+    PyErr_Format(PyExc_TypeError, "%s(): the kernel takes fewer than the %zd arguments given",
+                 function, n);
+    return false;
+  }
+  return true;
 }
 
 PyObject* kernel_params_object(PyObject* value, const Where& where, void** address) {

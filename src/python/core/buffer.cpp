@@ -16,8 +16,8 @@ class PythonResource final : public MemoryResource {
     throw InvalidStateError("a Python memory resource allocates in Python");
   }
   void deallocate(CUdeviceptr ptr, std::size_t size, StreamRef stream) override {
-    if (!Py_IsInitialized()) return;
-    nb::gil_scoped_acquire gil;
+    const WithGil gil;
+    if (!gil) return;
     nb::object stream_object =
         stream.handle() != nullptr ? wrap(Stream::view(stream.handle())) : nb::none();
     object().attr("deallocate")(static_cast<std::uintptr_t>(ptr), size,
@@ -211,7 +211,14 @@ bool copy_with_options(PyObject* self, PyObject* other, PyObject* stream, PyObje
 /// A captured copy or fill runs later, so the graph keeps both sides; `other` may be null.
 void retain_if_captured(PyObject* stream, PyObject* self, PyObject* other) {
   static PyTypeObject* const type = reinterpret_cast<PyTypeObject*>(nb::type<Stream>().ptr());
-  if (Py_TYPE(stream) == type) return;
+  if (Py_TYPE(stream) == type) {
+    // Captured behind the builder's back: no graph of ours can keep the host's memory, so it stays
+    // for good; a launch would otherwise write where Python has put something else.
+    if (other == nullptr || buffer_of(other) != nullptr || !self_of<Stream>(stream).is_capturing())
+      return;
+    if (PyMemoryView_FromObject(other) == nullptr) throw nb::python_error();
+    return;
+  }
   nb::object held = nb::none();
   if (other != nullptr) {
     held =
@@ -243,8 +250,9 @@ PyObject* buffer_copy_from(PyObject* self, PyObject* const* args, Py_ssize_t nar
     target.buffer.copy_from(bytes, stream);  // throws
   }
   {
-    nb::gil_scoped_release release;  // a pageable source is read before the call returns
-    target.buffer.copy_from(bytes, stream);
+    const Stream held = stream;  // another thread may close the object meanwhile
+    WithoutGil release;          // a pageable source is read before the call returns
+    target.buffer.copy_from(bytes, held);
   }
   retain_if_captured(given[1], self, given[0]);
   Py_RETURN_NONE;
@@ -285,11 +293,17 @@ PyObject* buffer_copy_to(PyObject* self, PyObject* const* args, Py_ssize_t nargs
   const HostView view{target.ptr(), true, "copy_to"};
   const std::span<std::byte> bytes = view.bytes();
   {
-    nb::gil_scoped_release release;
-    source.buffer.copy_to(bytes, stream);
+    const Stream held = stream;
+    // Pageable memory has no owner the device could wait for: it is filled when this returns. The
+    // wait for what comes before is ours, not the driver's, so that Ctrl-C gets out of it.
+    const bool waits = !held.is_capturing() && is_pageable(bytes.data());
+    if (waits) sync_stream(held.handle());
+    {
+      WithoutGil release;
+      source.buffer.copy_to(bytes, held);
+    }
+    if (waits) sync_stream(held.handle());
   }
-  // Pageable memory has no owner the device could wait for: it is filled when this returns.
-  if (!stream.is_capturing() && is_pageable(bytes.data())) sync_stream(stream.handle());
   retain_if_captured(given[1], self, target.ptr());
   return target.release().ptr();
 }
@@ -332,11 +346,9 @@ PyObject* buffer_close(PyObject* self, PyObject* const* args, Py_ssize_t nargs, 
   PyBuffer& value = self_of<PyBuffer>(self);
   if (given[0] != nullptr && given[0] != Py_None) {
     Stream storage;
-    value.buffer.close(stream_argument(given[0], "close", storage));
-  } else {
-    value.buffer.close();
+    value.buffer.set_deallocation_stream(stream_argument(given[0], "close", storage));
   }
-  value.owner.reset();
+  value.close();
   Py_RETURN_NONE;
 }
 
@@ -466,7 +478,7 @@ void bind_buffer(nb::module_& m) {
 #endif
   cls.def("__enter__", [](nb::object self) { return self; });
   cls.def(
-      "__exit__", [](PyBuffer& b, nb::handle, nb::handle, nb::handle) { b.buffer.close(); },
+      "__exit__", [](PyBuffer& b, nb::handle, nb::handle, nb::handle) { b.close(); },
       nb::arg("exc_type").none(), nb::arg("exc_val").none(), nb::arg("exc_tb").none());
   cls.def(
       "__eq__",

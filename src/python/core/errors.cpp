@@ -67,13 +67,14 @@ void set_python_error() noexcept {
 }
 
 static void warn_about_cpu(const char* text) {
-  nb::gil_scoped_acquire gil;
-  if (PyErr_WarnEx(PyExc_RuntimeWarning, text, 1) < 0) throw nb::python_error();
+  const WithGil gil;
+  if (gil && PyErr_WarnEx(PyExc_RuntimeWarning, text, 1) < 0) throw nb::python_error();
 }
 
 void bind_errors(nb::module_& m) {
   nb::register_exception_translator([](const std::exception_ptr& p, void*) { translate(p); });
   on_cpu_fallback(&warn_about_cpu);
+  leave_to_process_end([] { return interpreter_is_ending(); });
   m.def("result_name", [](int code) { return result_name(static_cast<CUresult>(code)); });
   m.def("result_text", [](int code) { return result_text(static_cast<CUresult>(code)); });
 }

@@ -13,7 +13,8 @@ const Event& open_event(PyObject* self) {
 }
 
 PyObject* event_sync(PyObject* self, PyObject* const*, Py_ssize_t, PyObject*) {
-  sync_event(open_event(self).handle());
+  const Event held = open_event(self);  // another thread may close the object meanwhile
+  sync_event(held.handle());
   Py_RETURN_NONE;
 }
 

@@ -30,7 +30,9 @@ struct PyGraph {
       : graph{options.device_launch ? made_from.instantiate(options)  // kernels launch it unseen
                                     : made_from.instantiate(options, owners)} {}
   PyGraph(PyGraph&&) = default;
-  ~PyGraph() { close(); }
+  ~PyGraph() {
+    if (!interpreter_is_ending()) close();  // else nothing waits, and nothing is freed
+  }
 
   /// What a node uses from the next launch on, or null.
   void keep(std::size_t node, nb::handle things) {
@@ -65,7 +67,7 @@ struct PyGraph {
     last = Stream{};
     // Destroying may wait for a callback that wants the GIL; at the interpreter's end there are
     // none, and what the graph kept can only go on this thread.
-    std::optional<nb::gil_scoped_release> release;
+    std::optional<WithoutGil> release;
     if (Py_IsInitialized() != 0) release.emplace();
     graph.close();
   }
@@ -85,14 +87,22 @@ struct PyGraph {
   /// True while the last launch may still use what it was made of.
   bool is_running() const {
     if (is_exposed) {  // where it runs, if it does, nobody knows: wait for all
-      nb::gil_scoped_release release;
+      WithoutGil release;
       (void)driver().cuCtxSynchronize();
     }
-    return !last.is_closed() && driver().cuStreamQuery(last.handle()) == CUDA_ERROR_NOT_READY;
+    if (last.is_closed()) return false;
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    (void)driver().cuStreamIsCapturing(last.handle(), &status);
+    if (status != CU_STREAM_CAPTURE_STATUS_NONE) return true;  // to ask would end that capture
+    return driver().cuStreamQuery(last.handle()) == CUDA_ERROR_NOT_READY;
   }
   /// The driver lets go of things once the last launch is done.
   void keep_until_done(std::shared_ptr<void> things) const {
     auto* owner = new std::shared_ptr<void>{std::move(things)};
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    (void)driver().cuStreamIsCapturing(last.handle(), &status);
+    if (status != CU_STREAM_CAPTURE_STATUS_NONE)
+      return;  // rare, and not worth a node: kept for good
     const CUresult code = driver().cuLaunchHostFunc(last.handle(), &forget_owner, owner);
     if (code != CUDA_SUCCESS) forget_owner(owner);
   }
@@ -118,12 +128,11 @@ std::size_t number(const void* pointer) { return reinterpret_cast<std::size_t>(p
 
 /// Runs a Python callable on the driver's thread. What it raises goes to sys.unraisablehook.
 void CUDA_CB call_python(void* data) {
-  if (!Py_IsInitialized()) return;
-  const PyGILState_STATE state = PyGILState_Ensure();
+  const WithGil gil;
+  if (!gil) return;
   PyObject* result = PyObject_CallNoArgs(static_cast<PyObject*>(data));
   if (result == nullptr) PyErr_WriteUnraisable(static_cast<PyObject*>(data));
   Py_XDECREF(result);
-  PyGILState_Release(state);
 }
 
 struct HostCall {
@@ -179,8 +188,10 @@ PyObject* graph_launch(PyObject* self, PyObject* const* args, Py_ssize_t nargs, 
   if (graph.handle() == nullptr) throw InvalidStateError("the graph is closed");
   if (held.last.handle() != stream.handle() || held.last.is_closed()) held.last = stream;
   {
-    nb::gil_scoped_release release;
-    graph.launch(stream);
+    const Graph held_graph = graph;  // another thread may close the objects meanwhile
+    const Stream held_stream = stream;
+    WithoutGil release;
+    held_graph.launch(held_stream);
   }
   Py_RETURN_NONE;
 }
@@ -606,7 +617,7 @@ void bind_exec(nb::module_& m) {
 
 /// On a thread of the driver, where nothing can be dropped: the interpreter's main thread will.
 static void drop_soon() {
-  if (Py_IsInitialized() == 0) return;
+  if (interpreter_is_ending()) return;
   Py_AddPendingCall(
       [](void*) {
         drop_forgotten();

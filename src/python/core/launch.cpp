@@ -144,12 +144,12 @@ PyObject* launch_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, Py
   const LaunchConfig& config = self_of<LaunchConfig>(args[1]);
   const bool is_stream = &stream != &storage;
   {
-    nb::gil_scoped_release
-        release;  // a full queue waits for the device, whose host callbacks need the GIL
+    const Stream held = stream;  // another thread may close the object meanwhile
+    WithoutGil release;  // a full queue waits for the device, whose host callbacks need the GIL
     if (is_stream) {
-      launch_raw(stream, config, kernel, packed.pointers());
+      launch_raw(held, config, kernel, packed.pointers());
     } else {  // what is captured names the kernel, so that the graph's nodes can be asked for it
-      detail::launch_kernel(stream, config, kernel, packed.pointers());
+      detail::launch_kernel(held, config, kernel, packed.pointers());
     }
   }
   if (!is_stream) retain_in_graph(args[0], args + 2, nargs - 2);

@@ -90,7 +90,7 @@ void bind_linker(nb::module_& m) {
       .def("__init__",
            [](Linker* self, const std::vector<ObjectCode>& inputs, nb::handle options) {
              LinkerOptions converted = linker_options_argument(options);
-             nb::gil_scoped_release unlocked;  // loads nvJitLink
+             WithoutGil unlocked;  // loads nvJitLink
              new (self) Linker{inputs, std::move(converted)};
            })
       .def("link",
@@ -98,7 +98,7 @@ void bind_linker(nb::module_& m) {
              const CodeType type = target_argument(target);
              std::optional<ObjectCode> code;
              {
-               nb::gil_scoped_release unlocked;
+               WithoutGil unlocked;
                code = linker.link(type);
              }
              return wrap(*std::move(code));
@@ -109,9 +109,9 @@ void bind_linker(nb::module_& m) {
                    [](const Linker& l) { return reinterpret_cast<std::uintptr_t>(l.handle()); })
       .def_prop_ro("backend", [](const Linker& l) { return backend_name(l.backend()); })
       .def_prop_ro("is_closed", &Linker::is_closed)
-      .def("close", &Linker::close, nb::lock_self(), nb::call_guard<nb::gil_scoped_release>());
+      .def("close", &Linker::close, nb::lock_self(), nb::call_guard<WithoutGil>());
   m.def("_linker_backend", [] {
-    nb::gil_scoped_release unlocked;
+    WithoutGil unlocked;
     return backend_name(Linker::which_backend());
   });
 }

@@ -127,7 +127,7 @@ PyObject* get_kernel(PyObject* self, PyObject* const* args, Py_ssize_t nargs, Py
   const std::string wanted = text_argument(name, "name");
   std::optional<Kernel> kernel;
   {
-    nb::gil_scoped_release unlocked;  // the first kernel loads, and may compile, the code
+    WithoutGil unlocked;  // the first kernel loads, and may compile, the code
     kernel = code.get_kernel(wanted);
   }
   nb::object made = wrap(*std::move(kernel));
@@ -188,7 +188,7 @@ void bind_object_code(nb::module_& m) {
       [](const ObjectCode& code) {
         CUmodule module = nullptr;
         {
-          nb::gil_scoped_release unlocked;
+          WithoutGil unlocked;
           module = code.get_module();
         }
         return driver_object("CUmodule", reinterpret_cast<std::uintptr_t>(module));
@@ -204,7 +204,7 @@ void bind_object_code(nb::module_& m) {
       [](const ObjectCode& code) {
         CUlibrary library = nullptr;
         {
-          nb::gil_scoped_release unlocked;
+          WithoutGil unlocked;
           library = code.handle();
         }
         return driver_object("CUlibrary", reinterpret_cast<std::uintptr_t>(library));

@@ -117,7 +117,7 @@ nb::object compile(Program& program, nb::handle target,
   std::string log;
   std::optional<ObjectCode> code;
   {
-    nb::gil_scoped_release unlocked;
+    WithoutGil unlocked;
     code = program.compile(type, name_expressions, &log);
   }
   // A compiler's message may quote source bytes that are not UTF-8.
@@ -190,11 +190,11 @@ void bind_program(nb::module_& m) {
              }
              std::string text = text_argument(code, "code");
              ProgramOptions converted = program_options_argument(options);
-             nb::gil_scoped_release unlocked;  // loads the compiler
+             WithoutGil unlocked;  // loads the compiler
              new (self) Program{std::move(text), source, std::move(converted)};
            })
       .def("compile", &compile)
-      .def("close", &Program::close, nb::lock_self(), nb::call_guard<nb::gil_scoped_release>())
+      .def("close", &Program::close, nb::lock_self(), nb::call_guard<WithoutGil>())
       .def_prop_ro("is_closed", &Program::is_closed)
       .def_prop_ro("backend", [](const Program& p) { return backend_name(p.backend()); })
       .def_prop_ro("handle",

@@ -24,7 +24,7 @@ void bind_program_cache(nb::module_& m) {
              const std::string name = text_argument(key, "key");
              std::optional<std::string> code;
              {
-               nb::gil_scoped_release unlocked;
+               WithoutGil unlocked;
                code = cache.get(name);
              }
              return code ? nb::object{to_bytes(*code)} : nb::none();
@@ -36,12 +36,12 @@ void bind_program_cache(nb::module_& m) {
              const std::string bytes = nb::try_cast(code, object) && object != nullptr
                                            ? object->code()
                                            : text_argument(code, "value");
-             nb::gil_scoped_release unlocked;
+             WithoutGil unlocked;
              cache.put(name, bytes);
            })
       .def("erase", [](ProgramCache& cache,
                        nb::handle key) { return cache.erase(text_argument(key, "key")); })
-      .def("clear", &ProgramCache::clear, nb::call_guard<nb::gil_scoped_release>())
+      .def("clear", &ProgramCache::clear, nb::call_guard<WithoutGil>())
       .def("__len__", &ProgramCache::size);
   nb::class_<InMemoryProgramCache, ProgramCache>(m, "_InMemoryProgramCache")
       .def(nb::init<std::optional<std::uint64_t>>(), nb::arg("max_size_bytes").none());

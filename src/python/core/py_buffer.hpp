@@ -11,6 +11,32 @@ struct PyBuffer {
   nb::object resource;  ///< the Python memory resource; invalid when the memory is somebody else's
   nb::object owner;     ///< what from_handle() was told to keep alive
   bool mapped = false;  ///< came from another process
+
+  /// Gives the memory back. Where that waits for work it does so without the GIL, which the host
+  /// callbacks among that work need.
+  void close() {
+    const auto& from = buffer.memory_resource();
+    if (from != nullptr && from->deallocation_waits()) {
+      Buffer going = std::move(buffer);
+      const WithoutGil unlocked;
+      going.close();
+    } else {
+      buffer.close();
+    }
+    owner.reset();
+  }
+  PyBuffer() = default;
+  PyBuffer(Buffer b, nb::object r, nb::object o = {}, bool m = false)
+      : buffer{std::move(b)}, resource{std::move(r)}, owner{std::move(o)}, mapped{m} {}
+  PyBuffer(PyBuffer&&) noexcept = default;
+  PyBuffer& operator=(PyBuffer&&) = delete;
+  ~PyBuffer() {
+    if (buffer.is_closed() || interpreter_is_ending()) return;
+    try {
+      close();
+    } catch (...) {  // a destructor stays silent; close() is for those who want to know
+    }
+  }
 };
 
 /// A C++ memory resource as an attribute (`_native`) of the Python class around it.

@@ -112,12 +112,12 @@ void bind_checkpoint(nb::module_& m) {
   m.def("checkpoint_lock", [](int pid, unsigned timeout_ms) {
     CUcheckpointLockArgs args{};
     args.timeoutMs = timeout_ms;
-    nb::gil_scoped_release release;
+    WithoutGil release;
     CUCORE_CALL(cuCheckpointProcessLock(pid, &args));
   });
   m.def("checkpoint_save", [](int pid) {
     CUcheckpointCheckpointArgs args{};
-    nb::gil_scoped_release release;
+    WithoutGil release;
     CUCORE_CALL(cuCheckpointProcessCheckpoint(pid, &args));
   });
   m.def("checkpoint_restore", [](int pid, std::vector<std::pair<std::string, std::string>> pairs) {
@@ -134,12 +134,12 @@ void bind_checkpoint(nb::module_& m) {
     CUcheckpointRestoreArgs args{};
     args.gpuPairs = mapping.empty() ? nullptr : mapping.data();
     args.gpuPairsCount = static_cast<unsigned>(mapping.size());
-    nb::gil_scoped_release release;
+    WithoutGil release;
     CUCORE_CALL(cuCheckpointProcessRestore(pid, &args));
   });
   m.def("checkpoint_unlock", [](int pid) {
     CUcheckpointUnlockArgs args{};
-    nb::gil_scoped_release release;
+    WithoutGil release;
     CUCORE_CALL(cuCheckpointProcessUnlock(pid, &args));
   });
 }

@@ -12,7 +12,8 @@ const Stream& open_stream(PyObject* self) {
 }
 
 PyObject* stream_sync(PyObject* self, PyObject* const*, Py_ssize_t, PyObject*) {
-  sync_stream(open_stream(self).handle());
+  const Stream held = open_stream(self);  // another thread may close the object meanwhile
+  sync_stream(held.handle());
   Py_RETURN_NONE;
 }
 

@@ -50,7 +50,7 @@ void bind_strided(nb::module_& m) {
   m.def("memcpy_async", [](std::size_t dst, std::size_t src, std::size_t size, nb::handle stream) {
     Stream storage;
     const Stream& on = stream_argument(stream.ptr(), "copy", storage);
-    nb::gil_scoped_release release;
+    WithoutGil release;
     CUCORE_CALL(cuMemcpyAsync(dst, src, size, on.handle()));
   });
   // Rows of `width` bytes, `height` of them, at their own distances.
@@ -68,7 +68,7 @@ void bind_strided(nb::module_& m) {
           p.dstPitch = dst_pitch;
           p.WidthInBytes = width;
           p.Height = height;
-          nb::gil_scoped_release release;
+          WithoutGil release;
           CUCORE_CALL(cuMemcpy2DAsync(&p, on.handle()));
         });
   // Makes the consumer's stream wait for the producer's; both by address.

@@ -148,10 +148,7 @@ static bool is_inside_python() noexcept {
 
 void let_go(PyObject* held) noexcept {
   if (is_inside_python()) return Py_XDECREF(held);
-  if (Py_IsInitialized() == 0) return;  // leak rather than crash
-  const PyGILState_STATE state = PyGILState_Ensure();
-  Py_XDECREF(held);
-  PyGILState_Release(state);
+  if (const WithGil gil; gil) Py_XDECREF(held);  // else: leak rather than crash
 }
 
 std::shared_ptr<void> keep_alive(nb::object object) {
@@ -338,7 +335,7 @@ void wait_interruptible(CUresult (*query)(void*), CUresult (*block)(void*), void
   if (code != CUDA_ERROR_NOT_READY) fail(code, call);
   if (!signals_arrive_here()) {
     {
-      nb::gil_scoped_release release;
+      WithoutGil release;
       code = block(what);
     }
     check(code, call);
@@ -355,7 +352,7 @@ void wait_interruptible(CUresult (*query)(void*), CUresult (*block)(void*), void
   const long start = now_ns();
   while (true) {
     {
-      nb::gil_scoped_release release;
+      WithoutGil release;
       const long until = now_ns() + kSignalPeriodNs;
       while ((code = query(what)) == CUDA_ERROR_NOT_READY) {
         const long now = now_ns();

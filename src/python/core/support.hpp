@@ -16,6 +16,7 @@
 #include "cucore/error.hpp"
 #include "cucore/event.hpp"
 #include "cucore/stream.hpp"
+#include "python/gil.hpp"
 
 namespace cucore::python {
 

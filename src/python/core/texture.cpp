@@ -100,7 +100,7 @@ void bind_texture(nb::module_& m) {
     p.WidthInBytes = width_bytes;
     p.Height = height;
     p.Depth = depth;
-    nb::gil_scoped_release release;
+    WithoutGil release;
     CUCORE_CALL(cuMemcpy3DAsync(&p, on.handle()));
   });
   m.def("texture_create", [](int kind, std::size_t handle, int format, unsigned channels,

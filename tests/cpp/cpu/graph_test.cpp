@@ -111,6 +111,8 @@ TEST_F(Graphs, CaptureForksAndJoins) {
   EXPECT_EQ((List{1, 2, 2, 3}), logged());
 }
 
+// promise: A call that a capture forbids is an error, and the stream is usable again after the
+// builder is ended or closed
 TEST_F(Graphs, CaptureErrorsHaveTheirCodes) {
   CUstream side = nullptr, blocking = nullptr;
   CUevent event = nullptr, outside = nullptr;

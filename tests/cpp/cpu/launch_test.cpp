@@ -10,6 +10,8 @@ namespace {
 
 class Launches : public DriverTest {};
 
+// promise: A launch outside the device's limits is refused before it is queued, with kernel and
+// shape named
 TEST_F(Launches, RefuseBadShapesWithExactCodes) {
   const CUfunction f = kernel("noop");
   const auto shape = [&](unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared = 0) {

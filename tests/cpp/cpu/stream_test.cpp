@@ -217,6 +217,7 @@ TEST_F(Streams, DestroyedStreamFinishesItsWork) {
   EXPECT_EQ(9u, flag[1]);
 }
 
+// promise: Threads may compile, launch, capture and close at once
 TEST_F(Streams, CallsFromManyThreads) {
   constexpr int kThreads = 8, kRounds = 200;
   kernel("add");

@@ -15,6 +15,7 @@ TEST(Error, ResultsHaveNamesAndTextsWithoutADriver) {
   EXPECT_STREQ(result_name(static_cast<CUresult>(123456)), "CUDA_ERROR_UNKNOWN_CODE");
 }
 
+// promise: An error carries its CUDA code and name as values, and says which call failed
 TEST(Error, AFailureKeepsItsCodeNameAndCall) {
   try {
     check(CUDA_ERROR_INVALID_VALUE, "cuMemcpyAsync(dst, src, n, stream)");

@@ -68,6 +68,7 @@ TEST(Table, ARelativeCpuLibraryIsRefused) {
   }));
 }
 
+// promise: No library is loaded from the working directory
 TEST(Table, NothingIsLoadedFromTheWorkingDirectory) {
   EXPECT_TRUE(in_child([] {
     const auto folder =
@@ -111,6 +112,7 @@ TEST(Table, ADriverLoadsOnceWhoeverAsks) {
 
 int notices = 0;
 
+// promise: The CPU device is used by choice or with a warning that says so
 TEST(Table, AutoTellsOnceThatItFellBack) {
   if (!cpu_device_is_built()) GTEST_SKIP() << "built without the CPU device";
   EXPECT_TRUE(in_child([] {

@@ -120,6 +120,7 @@ TEST_P(FaultyPtx, AFailedAssertionNamesFileLineAndThread) {
   expect(ended, 710, "thread (33, 0, 0)");
 }
 
+// promise: A misaligned access or an illegal instruction is a CUDA error of its own code
 TEST_P(FaultyPtx, MisalignedAccessesAre716) {
   const std::string at2 = "ld.global.u32 %r3, [%rd1+2]; st.global.u32 [%rd1], %r3;";
   expect(run(kernel(at2), words_), 716, "misaligned address at 0x");
@@ -245,6 +246,7 @@ std::string writable_code() {
   return found;
 }
 
+// promise: Generated code is never writable and executable at once
 TEST_P(FaultyPtx, NoPageIsWritableAndExecutable) {
   EXPECT_EQ(writable_code(), "");
   const auto module = load(kernel("bar.sync 0; st.global.u32 [%rd1], %r2;"), memory_);

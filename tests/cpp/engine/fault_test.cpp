@@ -32,6 +32,8 @@ void healthy() {
   EXPECT_EQ(count, 300);
 }
 
+// promise: An illegal address is error 700 with kernel, block, thread and address, and the
+// process lives on
 TEST(Faults, AnIllegalAddressNamesKernelBlockThreadAndAddress) {
   const auto outcome = run(thread_code([](ThreadContext* t) {
                              cucpu_rt_barrier_sync(0, 0);
@@ -69,6 +71,7 @@ int recurse(int n, volatile char* sink) {
   return n < 0 ? 0 : 1 + recurse(n + 1, frame) + frame[0];
 }
 
+// promise: A stack overflow in a kernel never reaches the host's stack
 TEST(Faults, AStackOverflowIsAnIllegalAddressThatSaysSo) {
   Code code = thread_code([](ThreadContext*) {
     volatile char c;
@@ -93,6 +96,7 @@ TEST(Faults, ATrapCarriesItsCode) {
   healthy();
 }
 
+// promise: A misaligned access or an illegal instruction is a CUDA error of its own code
 TEST(Faults, AnIllegalInstructionIs715) {
   const auto outcome = run(block_code([](BlockContext*) {
 #if defined(__aarch64__)
@@ -106,6 +110,7 @@ TEST(Faults, AnIllegalInstructionIs715) {
   healthy();
 }
 
+// promise: A kernel can be cancelled, and what runs next is unharmed
 TEST(Faults, CancelStopsAKernelThatNeverEnds) {
   ensure_fault_handlers();
   auto code = std::make_shared<Code>(thread_code([](ThreadContext*) {
@@ -133,6 +138,7 @@ TEST(Faults, RepeatedFaultsDoNotUseUpAnything) {
 }
 
 using FaultsDeathTest = ::testing::Test;
+// promise: A fault of the host goes to the handler that was there before
 TEST(FaultsDeathTest, AFaultOfTheHostGoesToTheHandlerThatWasThereBefore) {
   EXPECT_EXIT(
       {

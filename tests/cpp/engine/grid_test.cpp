@@ -186,6 +186,7 @@ TEST(Grid, ALaneMaySpinOnALaterLane) {
   EXPECT_EQ(data.out[0], 64);
 }
 
+// promise: Blocks that wait for each other make progress, even with one host thread
 TEST(Grid, ABlockMaySpinOnALaterBlockEvenWithOneHostThread) {
   Data data{1};
   LaunchShape s = shape({16}, {32});
@@ -226,6 +227,7 @@ TEST(Grid, BlocksOfAClusterMeetAndSeeEachOthersSharedMemory) {
   for (auto& n : data.out) EXPECT_EQ(n, 21);
 }
 
+// promise: A barrier that not every thread reaches is an error that names it
 TEST(Grid, ABarrierNotEveryThreadReachesIsNamed) {
   Data data{1};
   const auto outcome = run_with(thread_code([](ThreadContext* t) {

@@ -145,6 +145,7 @@ TEST_P(Ptx, AnIllegalStoreIsAFaultAndTheNextLaunchWorks) {
   EXPECT_EQ(out[255], 255);
 }
 
+// promise: A trap is error 719 and a failed assertion error 710, whichever thread raised it
 TEST_P(Ptx, TrapAndAssertHaveTheirCodes) {
   const auto module = load(R"(
 .extern .func __assertfail (.param .b64 a, .param .b64 b, .param .b32 c, .param .b64 d, .param .b64 e);
@@ -192,6 +193,9 @@ TEST_P(Ptx, PrintfFormatsItsArguments) {
   EXPECT_EQ(count, 9);
 }
 
+// promise: Malformed PTX is error 218 with line and column
+// promise: PTX of an unknown version or with an unknown instruction is a named error; no kernel
+// is ever left out
 TEST(PtxLoad, ErrorsCarryCodeAndPlace) {
   TestMemory memory;
   try {
@@ -221,6 +225,7 @@ TEST(PtxLoad, AnUnreadableSettingIsNamed) {
   }
 }
 
+// promise: A time limit turns an endless kernel into error 702
 TEST(PtxLoad, TheTimeLimitIs702) {
   TestMemory memory;
   const Environment cache{"CUCORE_CPU_CACHE", "0"};
@@ -281,6 +286,7 @@ TEST_F(DiskCacheTest, ADamagedEntryIsCompiledAgain) {
   run_once();
 }
 
+// promise: A damaged, truncated or swapped cache entry is compiled again, never run
 TEST_F(DiskCacheTest, AnEntrySwappedForAnotherIsNotRun) {
   run_once();
   const auto mine = entries();

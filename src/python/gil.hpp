@@ -1,0 +1,69 @@
+// gil.hpp: the interpreter's lock, given up and taken where the interpreter may be on its way out.
+#pragma once
+
+#include <Python.h>
+#include <cxxabi.h>
+#include <unistd.h>
+
+namespace cucore::python {
+
+/// True from the moment the interpreter begins to take itself apart: nothing of it may be touched
+/// any more by threads other than the one that does so.
+inline bool interpreter_is_ending() noexcept {
+#if PY_VERSION_HEX >= 0x030D0000
+  return Py_IsInitialized() == 0 || Py_IsFinalizing() != 0;
+#else
+  return Py_IsInitialized() == 0 || _Py_IsFinalizing() != 0;
+#endif
+}
+
+/// A thread that asks for the lock too late is ended by pthread_exit, up to Python 3.13. That would
+/// unwind through functions that promise not to throw, and end the process with them. Such a thread
+/// sleeps here for good instead, as it does in later Pythons.
+template <class Take>
+auto take_or_sleep(Take take) noexcept {
+  try {
+    return take();
+  } catch (abi::__forced_unwind&) {
+    while (true) pause();
+  }
+}
+
+/// Lets other threads run Python for a scope.
+class WithoutGil {
+ public:
+  WithoutGil() noexcept : state_{PyEval_SaveThread()} {}
+  ~WithoutGil() {
+    take_or_sleep([this] {
+      PyEval_RestoreThread(state_);
+      return 0;
+    });
+  }
+  WithoutGil(const WithoutGil&) = delete;
+  WithoutGil& operator=(const WithoutGil&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+/// Takes the lock on any thread; false, without it, once the interpreter is on its way out.
+class WithGil {
+ public:
+  WithGil() noexcept {
+    if (interpreter_is_ending() && PyGILState_Check() == 0) return;
+    state_ = take_or_sleep([] { return PyGILState_Ensure(); });
+    held_ = true;
+  }
+  ~WithGil() {
+    if (held_) PyGILState_Release(state_);
+  }
+  WithGil(const WithGil&) = delete;
+  WithGil& operator=(const WithGil&) = delete;
+  explicit operator bool() const noexcept { return held_; }
+
+ private:
+  PyGILState_STATE state_{};
+  bool held_ = false;
+};
+
+}  // namespace cucore::python

@@ -1,0 +1,26 @@
+// tests/fuzz/image.cpp: libFuzzer harness: any bytes given to cuModuleLoadData and friends are PTX texts or an error of the
+// loader's; a container made of what was found gives the same texts back.
+#include "api/image.hpp"
+
+#include <cstdint>
+#include <cstdlib>
+
+#include "api/error.hpp"
+#include "engine/engine.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  constexpr std::uint32_t kWrapper = 0x466243b1;  // holds an address: not for strangers
+  if (size >= 4 && std::equal(data, data + 4, reinterpret_cast<const std::uint8_t*>(&kWrapper))) return 0;
+  try {
+    const auto texts = cucpu::driver::ptx_of_image(data, size);
+    if (texts.empty()) std::abort();
+    const std::string container = cucpu::driver::make_container(texts);
+    if (cucpu::driver::ptx_of_image(container.data(), container.size()) != texts) std::abort();
+    if (cucpu::driver::ptx_of_image(container.data()) != texts) std::abort();
+  } catch (const cucpu::LoadError& error) {
+    if (error.code != 200 && error.code != 209) std::abort();
+  } catch (const std::bad_alloc&) {
+  }
+  return 0;
+}

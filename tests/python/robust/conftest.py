@@ -1,0 +1,122 @@
+"""Children to crash in, a device, and kernels that wait for the host."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any
+
+import pytest
+from cuda.core import Device, Kernel, Program, ProgramOptions, Stream
+
+SOURCE = r"""
+extern "C" __global__ void add_one(int* data, int n) {
+  int i = threadIdx.x + blockIdx.x * blockDim.x;
+  if (i < n) data[i] += 1;
+}
+extern "C" __global__ void scale(float* data, float factor, size_t n) {
+  size_t i = threadIdx.x + blockIdx.x * size_t(blockDim.x);
+  if (i < n) data[i] *= factor;
+}
+extern "C" __global__ void nothing() {}
+extern "C" __global__ void wait_for(volatile int* flag) { while (*flag == 0) {} }
+extern "C" __global__ void for_ever(volatile int* flag) { while (*flag != 7) {} }
+extern "C" __global__ void for_a_second(int* out) {
+  long long start = clock64();
+  while (clock64() - start < 1000000000) {}
+  *out = 1;
+}
+"""
+
+
+@lru_cache(maxsize=1)
+def compiled() -> Any:
+    return Program(SOURCE, "c++", ProgramOptions(arch=f"sm_{Device(0).arch}")).compile("cubin")
+
+
+@pytest.fixture
+def device() -> Device:
+    device = Device(0)
+    device.set_current()
+    return device
+
+
+@pytest.fixture
+def stream(device: Device) -> Iterator[Stream]:
+    stream = device.create_stream()
+    yield stream
+    if not stream.is_closed:
+        stream.sync()
+    stream.close()
+
+
+@pytest.fixture
+def kernel(device: Device) -> Callable[[str], Kernel]:
+    return lambda name: compiled().get_kernel(name)
+
+
+@pytest.fixture
+def code() -> bytes:
+    """The kernels as a cubin."""
+    return compiled().code
+
+
+@pytest.fixture(scope="session")
+def cubin(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The kernels as a file, so that children need not compile."""
+    path = tmp_path_factory.mktemp("kernels") / "kernels.cubin"
+    path.write_bytes(compiled().code)
+    return str(path)
+
+
+PRELUDE = """
+import os, sys, gc, threading, time
+from cuda.core import *
+def setup():
+    global device, stream, code
+    device = Device(0)
+    device.set_current()
+    stream = device.create_stream()
+    code = ObjectCode.from_cubin(open(os.environ["KERNELS"], "rb").read())
+"""
+
+
+class Child:
+    """Runs programs in interpreters of their own."""
+
+    def __init__(self, cubin: str) -> None:
+        self.cubin = cubin
+
+    def environment(self, **changes: str) -> dict[str, str]:
+        return os.environ | {"KERNELS": self.cubin, "PYTHONFAULTHANDLER": "1"} | changes
+
+    def start(self, program: str, *, prelude: bool = True, **changes: str) -> subprocess.Popen[str]:
+        text = (PRELUDE if prelude else "") + textwrap.dedent(program)
+        return subprocess.Popen(
+            [sys.executable, "-c", text],
+            env=self.environment(**changes),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, program: str, *, prelude: bool = True, **changes: str) -> tuple[int, str, str]:
+        process = self.start(program, prelude=prelude, **changes)
+        out, err = process.communicate()
+        return process.returncode, out, err
+
+    def ok(self, program: str, *, prelude: bool = True, **changes: str) -> str:
+        """Runs a program that must end well and silently; gives what it printed."""
+        status, out, err = self.run(program, prelude=prelude, **changes)
+        assert (status, err) == (0, ""), f"exit {status}\n{out}\n{err}"
+        return out
+
+
+@pytest.fixture
+def child(cubin: str) -> Child:
+    return Child(cubin)

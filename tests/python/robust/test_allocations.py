@@ -1,0 +1,160 @@
+"""Allocations that are too large, negative, or refused by the system."""
+
+import pytest
+from cuda.bindings import driver, runtime
+from cuda.core import (
+    CUDAError,
+    DeviceMemoryResource,
+    DeviceMemoryResourceOptions,
+    LegacyPinnedMemoryResource,
+    ManagedMemoryResource,
+    PinnedMemoryResource,
+    VirtualMemoryResource,
+)
+
+HUGE = [2**40 * 100, 2**47, 2**62, 2**63 - 1, 2**63, 2**64 - 512, 2**64 - 1]
+
+
+def resources(device):
+    return {
+        "device": device.memory_resource,
+        "pool": DeviceMemoryResource(device, options=DeviceMemoryResourceOptions(max_size=1 << 20)),
+        "pinned": PinnedMemoryResource(),
+        "managed": ManagedMemoryResource(),
+        "legacy": LegacyPinnedMemoryResource(),
+        "virtual": VirtualMemoryResource(device),
+    }
+
+
+NAMES = ["device", "pool", "pinned", "managed", "legacy", "virtual"]
+
+
+def works_after(resource, stream):
+    buffer = resource.allocate(4096, stream=stream)
+    assert buffer.size >= 4096
+    buffer.close(stream)
+
+
+@pytest.mark.promise("An allocation over the limit is error 2, and the next allocation works")
+@pytest.mark.parametrize("size", HUGE)
+@pytest.mark.parametrize("name", NAMES)
+def test_more_than_there_is(device, stream, name, size):
+    resource = resources(device)[name]
+    with pytest.raises((CUDAError, ValueError, OverflowError)) as caught:
+        resource.allocate(size, stream=stream)
+    if isinstance(caught.value, CUDAError):
+        assert caught.value.code in (1, 2) and caught.value.name.startswith("CUDA_ERROR_")
+    works_after(resource, stream)
+
+
+@pytest.mark.promise("Sizes that are negative or absurd are refused by name, before anything is allocated")
+@pytest.mark.parametrize("size", [-1, -(2**63), 2**64, 2**200, 1.5, "1", None, b"1", [1]])
+@pytest.mark.parametrize("name", NAMES)
+def test_sizes_that_are_none(device, stream, name, size):
+    resource = resources(device)[name]
+    with pytest.raises((TypeError, ValueError, OverflowError), match="size"):
+        resource.allocate(size, stream=stream)
+    works_after(resource, stream)
+
+
+@pytest.mark.promise("An allocation over the limit is error 2, and the next allocation works")
+def test_one_byte_more_than_the_device_has(device, stream):
+    _, total = (int(n) for n in driver.cuMemGetInfo()[1:])
+    error, _ = driver.cuMemAlloc(total + 1)
+    assert error == driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY
+    error, pointer = driver.cuMemAlloc(4096)
+    assert error == 0
+    driver.cuMemFree(pointer)
+
+
+@pytest.mark.promise("An allocation over the limit is error 2, and the next allocation works")
+@pytest.mark.parametrize("size", HUGE)
+def test_every_allocating_call_of_the_bindings(device, stream, size):
+    prop = driver.CUmemAllocationProp()
+    prop.type = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+    prop.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    array = driver.CUDA_ARRAY_DESCRIPTOR()
+    array.Width, array.Height = size % 2**63, size % 2**63
+    array.NumChannels, array.Format = 4, driver.CUarray_format.CU_AD_FORMAT_FLOAT
+    calls = {
+        "cuMemAlloc": lambda: driver.cuMemAlloc(size),
+        "cuMemAllocPitch": lambda: driver.cuMemAllocPitch(size, size, 4),
+        "cuMemAllocPitch small width": lambda: driver.cuMemAllocPitch(16, size, 4),
+        "cuMemAllocHost": lambda: driver.cuMemAllocHost(size),
+        "cuMemHostAlloc": lambda: driver.cuMemHostAlloc(size, 0),
+        "cuMemAllocManaged": lambda: driver.cuMemAllocManaged(size, 1),
+        "cuMemAllocAsync": lambda: driver.cuMemAllocAsync(size, stream.handle),
+        "cuMemAddressReserve": lambda: driver.cuMemAddressReserve(size & ~0xFFFFF | 1 << 60, 0, 0, 0),
+        "cuMemCreate": lambda: driver.cuMemCreate(size & ~0x1FFFFF, prop, 0),
+        "cuArrayCreate": lambda: driver.cuArrayCreate(array),
+        "cudaMalloc": lambda: runtime.cudaMalloc(size),
+        "cudaMallocHost": lambda: runtime.cudaMallocHost(size),
+        "cudaMallocManaged": lambda: runtime.cudaMallocManaged(size, 1),
+        "cudaMallocPitch": lambda: runtime.cudaMallocPitch(size, size),
+    }
+    for name, call in calls.items():
+        error, *_ = call()
+        assert int(error) in (1, 2), name
+    runtime.cudaGetLastError()
+    error, pointer = driver.cuMemAlloc(64)
+    assert error == 0
+    driver.cuMemFree(pointer)
+
+
+@pytest.mark.cpu_only
+@pytest.mark.promise("When the system itself refuses memory, the answer is error 2, not a crash")
+def test_a_limit_of_the_process(child):
+    out = child.ok(
+        """
+        import resource
+        setup()
+        device.allocate(1 << 20, stream=stream).close()
+        used = int(open("/proc/self/statm").read().split()[0]) * os.sysconf("SC_PAGESIZE")
+        resource.setrlimit(resource.RLIMIT_AS, (used + (64 << 20), resource.RLIM_INFINITY))
+        codes = set()
+        for make in (device.memory_resource, LegacyPinnedMemoryResource(), ManagedMemoryResource(), PinnedMemoryResource()):
+            kept = []
+            try:
+                for _ in range(1000):
+                    kept.append(make.allocate(8 << 20, stream=stream))
+                    kept[-1].fill(1, stream=stream)
+                    stream.sync()
+                    if len(kept) * 8 > 2000: break  # pages of a reserved range are not counted against the limit
+            except MemoryError as error:
+                codes.add(getattr(error, "code", 2))
+            except CUDAError as error:
+                codes.add(error.code)
+            for buffer in kept: buffer.close(stream)
+        stream.sync()
+        assert codes <= {2}, codes
+        resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        buffer = device.allocate(1 << 20, stream=stream)
+        buffer.fill(3, stream=stream)
+        stream.sync()
+        print("fine")
+        """
+    )
+    assert out == "fine\n"
+
+
+@pytest.mark.cpu_only
+@pytest.mark.promise("An allocation over the limit is error 2, and the next allocation works")
+def test_many_small_ones_until_the_device_is_full(child):
+    out = child.ok(
+        """
+        setup()
+        kept = []
+        try:
+            while True:
+                kept.append(device.allocate(1 << 16, stream=stream))
+        except MemoryError as error:
+            assert error.code == 2 and error.name == "CUDA_ERROR_OUT_OF_MEMORY"
+        count = len(kept)
+        for buffer in kept: buffer.close(stream)
+        stream.sync()
+        again = [device.allocate(1 << 16, stream=stream) for _ in range(count)]
+        print(count)
+        """,
+        CUCORE_CPU_MEMORY="32M",
+    )
+    assert 256 <= int(out) <= 512

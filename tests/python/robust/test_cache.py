@@ -1,0 +1,188 @@
+"""Program caches that somebody has tampered with, and settings nobody can read."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+from cuda.core.utils import FileStreamProgramCache
+
+SOURCE = 'extern "C" __global__ void k(int* p) { *p = 41 + 1; }'
+
+
+@pytest.mark.promise("Cache folders are for their owner alone, links are not followed, and foreign owners are refused")
+def test_an_umask_of_zero_changes_nothing(tmp_path):
+    before = os.umask(0)
+    try:
+        cache = FileStreamProgramCache(tmp_path / "cache")
+        cache["a"] = b"code"
+    finally:
+        os.umask(before)
+    assert (tmp_path / "cache").stat().st_mode & 0o777 == 0o700
+    assert all(path.stat().st_mode & 0o777 == 0o600 for path in (tmp_path / "cache").iterdir())
+
+
+@pytest.mark.promise("Cache folders are for their owner alone, links are not followed, and foreign owners are refused")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of another owner")
+def test_a_folder_of_another_owner_is_refused(tmp_path):
+    folder = tmp_path / "cache"
+    folder.mkdir(mode=0o700)
+    os.chown(folder, 12345, 12345)
+    with pytest.raises(RuntimeError, match="owner"):
+        FileStreamProgramCache(folder)
+    cache = FileStreamProgramCache(tmp_path / "mine")
+    cache["a"] = b"code"
+    (entry,) = (tmp_path / "mine").iterdir()
+    os.chown(entry, 12345, 12345)
+    assert cache.get("a") is None
+
+
+RUN = """
+import sys
+from cuda.core import Device, LaunchConfig, ObjectCode, launch
+device = Device(0); device.set_current(); stream = device.create_stream()
+PTX = ".version 8.0\\n.target sm_80\\n.address_size 64\\n.visible .entry k(.param .u64 p) {\\n.reg .b64 %rd<2>;\\nld.param.u64 %rd1, [p];\\nst.global.u32 [%rd1], NUMBER;\\nret;\\n}\\n"
+b = device.allocate(4, stream=stream)
+launch(stream, LaunchConfig(grid=1, block=1), ObjectCode.from_ptx(PTX.replace("NUMBER", sys.argv[1]).encode()).get_kernel("k"), b)
+out = bytearray(4); b.copy_to(out, stream=stream); print(int.from_bytes(out, "little"))
+"""
+
+
+def run(folder, number):
+    environment = os.environ | {"CUCORE_CACHE_DIR": str(folder)}
+    done = subprocess.run([sys.executable, "-c", RUN, str(number)], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout)
+
+
+def entries(folder):
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.mark.cpu_only
+@pytest.mark.promise("A damaged, truncated or swapped cache entry is compiled again, never run")
+def test_machine_code_on_disk_is_checked(tmp_path):
+    """The CPU device's own cache: swapped, flipped and cut entries never run."""
+    folder = tmp_path / "cache"
+    assert run(folder, 1) == 1
+    first = entries(folder)
+    assert first, "the CPU device caches what it compiles"
+    assert all(path.stat().st_mode & 0o077 == 0 for path in [folder, *folder.rglob("*")])
+    assert run(folder, 2) == 2
+    (second,) = set(entries(folder)) - set(first)
+    shutil.copy(first[0], second)  # the entry of one kernel in the place of another's
+    assert run(folder, 2) == 2
+    data = bytearray(second.read_bytes())
+    for change in ("flip", "cut", "empty"):
+        changed = bytearray(data)
+        if change == "flip":
+            changed[len(changed) // 2] ^= 1
+        second.write_bytes(b"" if change == "empty" else changed[:-7] if change == "cut" else changed)
+        assert run(folder, 2) == 2
+    target = tmp_path / "elsewhere"
+    target.write_bytes(first[0].read_bytes())
+    second.unlink()
+    second.symlink_to(target)
+    assert run(folder, 2) == 2
+    os.chmod(folder, 0o777)
+    assert run(folder, 3) == 3  # works, without the cache
+
+
+@pytest.mark.promise("Processes may race for one cache folder")
+def test_racing_processes(tmp_path):
+    command = [sys.executable, "-c", f"""
+from cuda.core import Program, ProgramOptions
+from cuda.core.utils import FileStreamProgramCache
+cache = FileStreamProgramCache({str(tmp_path / "cache")!r})
+codes = {{Program({SOURCE!r}, "c++", ProgramOptions(arch="sm_90")).compile("ptx", cache=cache).code for _ in range(20)}}
+assert len(codes) == 1 and b"42" in codes.pop()
+"""]  # fmt: skip
+    processes = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(6)]
+    for process in processes:
+        assert (process.communicate()[1], process.returncode) == ("", 0)
+    assert len(list((tmp_path / "cache").iterdir())) == 1
+
+
+VARIABLES = {
+    "CUCORE_DEVICE": "tpu",
+    "CUCORE_CPU_DEVICES": "many",
+    "CUCORE_CPU_THREADS": "-1",
+    "CUCORE_CPU_MEMORY": "lots",
+    "CUCORE_CPU_TIMEOUT": "soon",
+    "CUCORE_CPU_W": "7",
+    "CUCORE_CPU_DUMP": "everything",
+    "CUCORE_CPU_CACHE": "maybe",
+    "CUCORE_CPU_REPORT": "yes please",
+    "CUCORE_CACHE_SIZE": "-3",
+    "CUCORE_CPU_LIBRARY": "relative/path.so",
+}
+
+
+@pytest.mark.cpu_only
+@pytest.mark.promise("An unreadable setting is an error that names the variable and what it takes")
+@pytest.mark.parametrize("name", VARIABLES)
+def test_an_unreadable_setting_is_named(name):
+    environment = os.environ | {name: VARIABLES[name]}
+    done = subprocess.run([sys.executable, "-c", RUN, "1"], env=environment, capture_output=True, text=True)
+    assert done.returncode == 1 and "Traceback" in done.stderr
+    assert name in done.stderr and VARIABLES[name] in done.stderr
+
+
+@pytest.mark.cpu_only
+def test_every_variable_the_sources_read_is_in_the_table():
+    import re
+    from pathlib import Path
+
+    root = Path(__file__).resolve().parents[3]
+    read = set()
+    for folder in ("cpu", "src"):
+        for path in (root / folder).rglob("*.cpp"):
+            read |= set(re.findall(r'"(CUCORE_[A-Z_]+)"', path.read_text()))
+    # any text is a path, or a yes
+    paths = {"CUCORE_CACHE_DIR", "CUCORE_CPU_DUMP_DIR", "CUCORE_SITE_PACKAGES", "CUCORE_LEAK_WARNINGS"}
+    assert read - paths <= set(VARIABLES), read - paths - set(VARIABLES)
+
+
+@pytest.mark.cpu_only
+@pytest.mark.promise("No library is loaded from the working directory")
+def test_a_planted_library(tmp_path):
+    plant = tmp_path / "plant.c"
+    plant.write_text(
+        '#include <unistd.h>\n__attribute__((constructor)) static void f() { write(2, "PWNED", 5); }\nint cuInit() { return 0; }'
+    )
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler")
+    for name in (
+        "libcuda.so.1",
+        "libcuda.so",
+        "libcucore_cpu.so",
+        "libnvrtc.so.13",
+        "libnvrtc.so",
+        "libnvJitLink.so.13",
+    ):
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / name, plant], check=True)
+    program = "import warnings; warnings.simplefilter('ignore')\n" + RUN
+    for variable, value in (
+        ("LD_LIBRARY_PATH", ""),
+        ("LD_LIBRARY_PATH", ":"),
+        ("LD_LIBRARY_PATH", "."),
+        ("LD_LIBRARY_PATH", "::/usr/lib"),
+    ):
+        for device in ("auto", "cpu"):
+            environment = os.environ | {variable: value, "CUCORE_DEVICE": device}
+            done = subprocess.run(
+                [sys.executable, "-c", program, "5"], env=environment, cwd=tmp_path, capture_output=True, text=True
+            )
+            assert (done.returncode, done.stdout, done.stderr) == (0, "5\n", ""), (value, device)
+
+
+@pytest.mark.cpu_only
+@pytest.mark.promise("The CPU device is used by choice or with a warning that says so")
+def test_the_fallback_is_announced(child):
+    status, out, err = child.run(
+        "import warnings; warnings.simplefilter('always')\nprint(Device(0).name)", CUCORE_DEVICE="auto"
+    )
+    assert status == 0
+    assert ("CPU device" not in out) or ("CPU device" in err and "CUCORE_DEVICE=cpu" in err)
+    assert "CPU device" in child.ok("print(Device(0).name)", CUCORE_DEVICE="cpu")

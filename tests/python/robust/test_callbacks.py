@@ -1,0 +1,146 @@
+"""Host callbacks that raise, call the API, are slow, or outlive their graph."""
+
+import gc
+import sys
+import threading
+
+import pytest
+from cuda.bindings import driver
+from cuda.core import CUDAError, LaunchConfig, LegacyPinnedMemoryResource, launch
+
+ONE = LaunchConfig(grid=1, block=1)
+
+
+def graph_of(device, *functions):
+    builder = device.create_graph_builder().begin_building()
+    for function in functions:
+        builder.callback(function)
+    return builder.end_building().complete()
+
+
+@pytest.mark.cpu_only  # hardware may hang here: that is what the promise is about
+@pytest.mark.promise("A callback that calls the API is told that it may not, and nothing hangs")
+def test_calls_inside_a_callback(device, kernel):
+    stream, other = device.create_stream(), device.create_stream()
+    buffer = device.allocate(64, stream=stream)
+    nothing = kernel("nothing")
+    said = {}
+    calls = {
+        "launch": lambda: launch(other, ONE, nothing),
+        "sync itself": lambda: stream.sync(),
+        "sync another": lambda: other.sync(),
+        "device sync": lambda: device.sync(),
+        "allocate": lambda: device.allocate(64, stream=other),
+        "copy": lambda: buffer.copy_to(bytearray(64), stream=other),
+        "free": lambda: buffer.close(),
+        "new stream": lambda: device.create_stream(),
+        "event": lambda: other.record(),
+    }
+
+    def callback():
+        for name, call in calls.items():
+            try:
+                call()
+            except CUDAError as error:
+                said[name] = error.code
+
+    graph_of(device, callback).launch(stream)
+    stream.sync()
+    assert said == dict.fromkeys(calls, 800)
+    launch(stream, ONE, nothing)
+    stream.sync()
+
+
+@pytest.mark.promise("An exception in a callback is reported, not lost, and later work goes on")
+@pytest.mark.parametrize("raised", [ValueError("mine"), KeyboardInterrupt(), SystemExit(3)], ids=repr)
+def test_what_a_callback_raises(device, kernel, raised, monkeypatch):
+    stream, seen, after = device.create_stream(), [], []
+    monkeypatch.setattr(sys, "unraisablehook", lambda args: seen.append(args.exc_value))
+
+    def fails():
+        raise raised
+
+    graph_of(device, fails, lambda: after.append(1)).launch(stream)
+    stream.sync()
+    assert seen == [raised] and after == [1]
+    launch(stream, ONE, kernel("nothing"))
+    stream.sync()
+
+
+@pytest.mark.promise("A slow callback delays its own stream only")
+def test_a_slow_callback(device, kernel):
+    """While callbacks wait for the host, other streams work and other threads run Python."""
+    gate, ran = threading.Event(), []
+    streams = [device.create_stream() for _ in range(6)]
+    slow = [graph_of(device, lambda: ran.append(gate.wait())) for _ in streams]
+    for stream, graph in zip(streams, slow, strict=True):
+        graph.launch(stream)
+    free = device.create_stream()
+    for _ in range(20):
+        launch(free, ONE, kernel("nothing"))
+    free.sync()  # gate is still shut
+    assert ran == []
+    gate.set()
+    for stream in streams:
+        stream.sync()
+    assert ran == [True] * 6
+
+
+@pytest.mark.promise("A slow callback delays its own stream only")
+@pytest.mark.parametrize(
+    "how",
+    [
+        "close legacy pinned",
+        "forget legacy pinned",
+        "device sync",
+        "event sync",
+        "copy back",
+        "driver sync",
+        "close graph",
+    ],
+)
+def test_waiting_for_a_callback_never_deadlocks(device, how):
+    """Whoever waits for work does not hold what the callbacks among that work need."""
+    stream, ran = device.create_stream(), []
+    pinned = LegacyPinnedMemoryResource().allocate(64, stream=stream)
+    buffer = device.allocate(64, stream=stream)
+    graph = graph_of(device, *[lambda: ran.append(sum(range(1000)))] * 30)
+    graph.launch(stream)
+    if how == "close legacy pinned":
+        pinned.close(stream)
+    elif how == "forget legacy pinned":
+        del pinned
+        gc.collect()
+    elif how == "device sync":
+        device.sync()
+    elif how == "event sync":
+        stream.record().sync()
+    elif how == "copy back":
+        buffer.copy_to(bytearray(64), stream=stream)
+    elif how == "driver sync":
+        driver.cuStreamSynchronize(stream.handle)
+    else:
+        graph.close()
+    stream.sync()
+    assert len(ran) == 30
+
+
+@pytest.mark.promise("An exception in a callback is reported, not lost, and later work goes on")
+def test_callbacks_outlive_the_graph_that_is_closed_while_it_runs(device):
+    stream, ran = device.create_stream(), []
+    for _ in range(20):
+        graph = graph_of(device, *[lambda: ran.append(1)] * 20)
+        graph.launch(stream)
+        graph.close()
+        del graph
+    gc.collect()
+    stream.sync()
+    assert len(ran) == 400
+
+
+@pytest.mark.parametrize("bad", [None, 3, "x", b"", object()], ids=repr)
+def test_what_cannot_be_called_is_refused(device, bad):
+    builder = device.create_graph_builder().begin_building()
+    with pytest.raises((TypeError, ValueError)):
+        builder.callback(bad)
+    builder.close()

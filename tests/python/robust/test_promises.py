@@ -1,0 +1,46 @@
+"""The page of promises covers every case, and every marker names a promise."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "codegen"))
+
+import promises  # noqa: E402
+
+
+def test_every_promise_has_a_test_and_every_marker_a_promise() -> None:
+    cases, unknown = promises.collect(ROOT / "tests")
+    assert not unknown, "markers whose sentence is not in tests/promises.json"
+    bare = [sentence for case in cases for sentence, tests in case.promises.items() if not tests]
+    assert not bare, "promises that no test keeps"
+    assert all(case.promises for case in cases)
+
+
+def test_the_page_names_each_test_under_its_sentence() -> None:
+    cases, _ = promises.collect(ROOT / "tests")
+    page = promises.render(cases)
+    for case in cases:
+        assert f"\n## {case.title}\n" in page
+        for sentence, tests in case.promises.items():
+            assert f"\n**{sentence}.**\n" in page
+            assert all(f"`{test.name}`" in page for test in tests)
+
+
+def test_a_marker_for_a_promise_nobody_made_is_found(tmp_path: Path) -> None:
+    (tmp_path / "promises.json").write_text('[{"case": "c", "promises": ["It holds"]}]')
+    (tmp_path / "test_a.py").write_text(
+        'import pytest\n@pytest.mark.promise("It holds")\ndef test_one(): ...\n'
+        '@pytest.mark.promise("It flies")\ndef test_two(): ...\n'
+    )
+    (tmp_path / "a_test.cpp").write_text("// promise: It\n// holds\nTEST_F(Suite, Name) {}\n")
+    cases, unknown = promises.collect(tmp_path)
+    assert [test.name for test in cases[0].promises["It holds"]] == ["Suite.Name", "test_one"]
+    assert [(sentence, test.name) for sentence, test in unknown] == [("It flies", "test_two")]
+    (tmp_path / "b_test.cpp").write_text("// promise: It holds\nint x;\n")
+    with pytest.raises(SystemExit, match="above no test"):
+        promises.collect(tmp_path)

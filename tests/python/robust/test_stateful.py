@@ -1,0 +1,223 @@
+"""Random programs over the object graph of cuda.core: whatever the order, an error is an exception and the rest works.
+
+CUCORE_LONG=1 runs many more of them.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from typing import Any
+
+import pytest
+from cuda.core import (
+    Device,
+    DeviceMemoryResource,
+    DeviceMemoryResourceOptions,
+    LaunchConfig,
+    PinnedMemoryResource,
+    launch,
+)
+from cuda.core.graph import GraphDefinition
+
+hypothesis = pytest.importorskip("hypothesis")
+from hypothesis import HealthCheck, settings  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
+from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test  # noqa: E402
+
+ONE = LaunchConfig(grid=1, block=32)
+number = st.integers(0, 30)
+KERNELS: dict[str, Any] = {}
+
+
+class Objects(RuleBasedStateMachine):
+    """Things made so far, closed ones among them; each rule uses some of them by number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.device = Device(0)
+        self.device.set_current()
+        self.streams: list[Any] = [self.device.create_stream()]
+        self.buffers: list[Any] = []
+        self.events: list[Any] = []
+        self.builders: list[Any] = []
+        self.graphs: list[Any] = []
+        self.pools: list[Any] = [self.device.memory_resource]
+        self.definitions: list[Any] = []
+
+    def pick(self, things: list[Any], n: int) -> Any:
+        return things[n % len(things)] if things else None
+
+    def queue(self, n: int) -> Any:
+        """A stream or a builder, also closed ones."""
+        return self.pick(self.streams + self.builders, n)
+
+    def attempt(self, call: Any) -> Any:
+        try:
+            return call()
+        except (RuntimeError, ValueError, TypeError, AttributeError) as error:
+            assert str(error)
+        except Exception as error:
+            assert getattr(error, "code", None) is not None, repr(error)
+            assert error.code not in (700, 719, 999), str(error)
+        return None
+
+    def add(self, things: list[Any], call: Any) -> None:
+        made = self.attempt(call)
+        if made is not None:
+            things.append(made)
+
+    @rule()
+    def make_stream(self) -> None:
+        self.add(self.streams, self.device.create_stream)
+
+    @rule(n=number, size=st.sampled_from([0, 4, 4096, 1 << 18]), which=number)
+    def allocate(self, n: int, size: int, which: int) -> None:
+        self.add(self.buffers, lambda: self.pick(self.pools, which).allocate(size, stream=self.queue(n)))
+
+    @rule(n=number)
+    def make_pinned(self, n: int) -> None:
+        self.add(self.buffers, lambda: PinnedMemoryResource().allocate(4096, stream=self.queue(n)))
+
+    @rule()
+    def make_pool(self) -> None:
+        if len(self.pools) < 4:
+            self.add(
+                self.pools,
+                lambda: DeviceMemoryResource(self.device, options=DeviceMemoryResourceOptions(max_size=1 << 20)),
+            )
+
+    @rule(a=number, b=number)
+    def do_launch(self, a: int, b: int) -> None:
+        buffer = self.pick(self.buffers, b)
+        if (
+            buffer is None or buffer.size >= 128 or buffer.size == 0
+        ):  # a kernel that writes past its buffer is another test
+            self.attempt(
+                lambda: launch(
+                    self.queue(a), ONE, KERNELS["add_one"], buffer, 32 if buffer is not None and buffer.size else 0
+                )
+            )
+
+    @rule(a=number, b=number, c=number)
+    def copy(self, a: int, b: int, c: int) -> None:
+        self.attempt(lambda: self.pick(self.buffers, a).copy_from(self.pick(self.buffers, b), stream=self.queue(c)))
+
+    @rule(a=number, b=number)
+    def fill(self, a: int, b: int) -> None:
+        self.attempt(lambda: self.pick(self.buffers, a).fill(b, stream=self.queue(b)))
+
+    @rule(a=number, b=number)
+    def copy_back(self, a: int, b: int) -> None:
+        self.attempt(
+            lambda: self.pick(self.buffers, a).copy_to(
+                bytearray(self.pick(self.buffers, a).size), stream=self.pick(self.streams, b)
+            )
+        )
+
+    @rule(n=number)
+    def record(self, n: int) -> None:
+        self.add(self.events, lambda: self.pick(self.streams, n).record())
+
+    @rule(a=number, b=number)
+    def wait(self, a: int, b: int) -> None:
+        self.attempt(lambda: self.pick(self.streams, a).wait(self.pick(self.events + self.streams, b)))
+
+    @rule(n=number)
+    def sync(self, n: int) -> None:
+        self.attempt(lambda: self.pick(self.streams + self.events, n).sync())
+
+    @rule(n=number, mode=st.sampled_from(["global", "thread_local", "relaxed"]))
+    def begin(self, n: int, mode: str) -> None:
+        if len(self.builders) < 8:
+            self.add(self.builders, lambda: self.pick(self.streams, n).create_graph_builder().begin_building(mode=mode))
+
+    @rule(n=number)
+    def split(self, n: int) -> None:
+        made = self.attempt(lambda: self.pick(self.builders, n).split(2))
+        if made:
+            self.builders.append(made[1])
+
+    @rule(a=number, b=number)
+    def join(self, a: int, b: int) -> None:
+        first = self.pick(self.builders, a)
+        self.attempt(lambda: type(first).join(first, self.pick(self.builders, b)))
+
+    @rule(n=number)
+    def callback(self, n: int) -> None:
+        self.attempt(lambda: self.pick(self.builders, n).callback(lambda: n))
+
+    @rule(n=number)
+    def end(self, n: int) -> None:
+        self.attempt(lambda: self.pick(self.builders, n).end_building())
+
+    @rule(n=number)
+    def complete(self, n: int) -> None:
+        self.add(self.graphs, lambda: self.pick(self.builders + self.definitions, n).complete())
+
+    @rule(b=number)
+    def define(self, b: int) -> None:
+        def make() -> Any:
+            definition = GraphDefinition()
+            buffer = self.pick(self.buffers, b)
+            if buffer is not None and buffer.size >= 128:
+                definition.launch(ONE, KERNELS["add_one"], buffer, 32)
+            self.add(self.graphs, definition.instantiate)
+            return definition
+
+        self.add(self.definitions, make)
+
+    @rule(a=number, b=number)
+    def launch_graph(self, a: int, b: int) -> None:
+        self.attempt(lambda: self.pick(self.graphs, a).launch(self.queue(b)))
+
+    @rule(a=number, b=number)
+    def embed(self, a: int, b: int) -> None:
+        self.attempt(lambda: self.pick(self.builders, a).embed(self.pick(self.builders + self.definitions, b)))
+
+    @rule(kind=st.sampled_from(["streams", "buffers", "events", "builders", "graphs"]), n=number)
+    def close(self, kind: str, n: int) -> None:
+        thing = self.pick(getattr(self, kind), n)
+        if thing is not None:
+            self.attempt(thing.close)
+            self.attempt(thing.close)
+
+    @rule(kind=st.sampled_from(["streams", "buffers", "events", "builders", "graphs", "definitions"]), n=number)
+    def forget(self, kind: str, n: int) -> None:
+        things = getattr(self, kind)
+        if things:
+            del things[n % len(things)]
+
+    @rule()
+    def collect(self) -> None:
+        gc.collect()
+
+    def teardown(self) -> None:
+        for builder in self.builders:  # captures end, and with them what they forbid
+            self.attempt(builder.close)
+        for things in (
+            self.streams,
+            self.buffers,
+            self.events,
+            self.builders,
+            self.graphs,
+            self.pools,
+            self.definitions,
+        ):
+            things.clear()
+        gc.collect()
+        stream = self.device.create_stream()
+        launch(stream, ONE, KERNELS["nothing"])
+        stream.sync()
+
+
+@pytest.mark.promise("Every object may be closed twice, in any order, from any thread, with no context current")
+def test_random_programs_over_the_object_graph(kernel):
+    KERNELS.update(add_one=kernel("add_one"), nothing=kernel("nothing"))
+    examples = 3000 if os.environ.get("CUCORE_LONG") == "1" else 40
+    run_state_machine_as_test(
+        Objects,
+        settings=settings(
+            max_examples=examples, stateful_step_count=60, deadline=None, suppress_health_check=list(HealthCheck)
+        ),
+    )
