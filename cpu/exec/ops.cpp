@@ -141,6 +141,7 @@ void BoxCopy::execute() const {
 }
 
 void FillOp::execute() const {
+  if (params.width == 0) return;  // of no bytes, perhaps at no address
   for (std::size_t y = 0; y < params.height; ++y) {
     char* row = reinterpret_cast<char*>(params.dst) + y * params.pitch;
     switch (params.elementSize) {
