@@ -11,14 +11,14 @@
 namespace cucore {
 
 detail::GraphBox::~GraphBox() {
-  if (!owned || handle == nullptr || !may_free()) return;
+  if (!owned || handle == nullptr || !driver_is_loaded()) return;
   const Relaxed relaxed;
   driver().cuGraphDestroy(handle);
   drop_forgotten();
 }
 
 detail::ExecBox::~ExecBox() {
-  if (handle == nullptr || !may_free()) return;
+  if (handle == nullptr || !driver_is_loaded()) return;
   const Relaxed relaxed;
   driver().cuGraphExecDestroy(handle);
   drop_forgotten();

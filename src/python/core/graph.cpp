@@ -30,9 +30,7 @@ struct PyGraph {
       : graph{options.device_launch ? made_from.instantiate(options)  // kernels launch it unseen
                                     : made_from.instantiate(options, owners)} {}
   PyGraph(PyGraph&&) = default;
-  ~PyGraph() {
-    if (!interpreter_is_ending()) close();  // else nothing waits, and nothing is freed
-  }
+  ~PyGraph() { close(); }
 
   /// What a node uses from the next launch on, or null.
   void keep(std::size_t node, nb::handle things) {
@@ -86,7 +84,7 @@ struct PyGraph {
   }
   /// True while the last launch may still use what it was made of.
   bool is_running() const {
-    if (is_exposed) {  // where it runs, if it does, nobody knows: wait for all
+    if (is_exposed && !interpreter_is_ending()) {  // where it runs, if it does, nobody knows: wait for all
       WithoutGil release;
       (void)driver().cuCtxSynchronize();
     }
