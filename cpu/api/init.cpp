@@ -2,6 +2,7 @@
 #include <pthread.h>
 
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "api/context.hpp"
@@ -9,7 +10,9 @@
 #include "api/guard.hpp"
 #include "api/multicast.hpp"
 #include "api/log.hpp"
+#include "api/pool.hpp"
 #include "cucpu/exports.hpp"
+#include "engine/check/kinds.hpp"
 #include "engine/engine.hpp"
 #include "exec/pool.hpp"
 #include "mem/allocation.hpp"
@@ -107,6 +110,14 @@ void initialize() {
   cucpu::Hooks hooks;
   hooks.describe_address = [](std::uintptr_t address) { return MemoryMap::instance().describe(address); };
   hooks.multicast = multicast_copies;
+  hooks.find_allocation = [](std::uintptr_t address) -> std::optional<cucpu::AllocationView> {
+    const AllocationRef a = MemoryMap::instance().find(address);
+    if (!a) return std::nullopt;
+    const bool tracked = (a->kind == MemoryKind::device || a->kind == MemoryKind::pool) && a->shared_fd < 0 &&
+                         a->handle_types == 0 && !is_managed(*a) && a->device >= 0;
+    return cucpu::AllocationView{a->base, a->size, a->id, tracked};
+  };
+  static_cast<void>(cucpu::check::Options::from_environment());  // an unreadable value is an error here
   cucpu::set_hooks(std::move(hooks));
   pthread_atfork(nullptr, nullptr, in_forked_child);
 }

@@ -9,6 +9,7 @@
 
 #include "api/capture.hpp"
 #include "api/memory.hpp"
+#include "engine/check/kinds.hpp"
 #include "exec/ops.hpp"
 #include "mem/address_space.hpp"
 
@@ -114,6 +115,7 @@ AllocationRef MemPool::new_block(std::size_t bytes) {
 }
 
 bool MemPool::take_free(std::size_t bytes, Stream& stream, Block& out) {
+  if ((check::kinds_in_environment() & check::kMemory) != 0) return false;  // an access to freed memory must be seen
   const auto take = [&](std::vector<Block>::iterator at) {
     out = std::move(*at);
     *at = std::move(free_.back());

@@ -10,6 +10,7 @@
 #include "api/guard.hpp"
 #include "api/memory.hpp"
 #include "api/pool.hpp"
+#include "engine/check/kinds.hpp"
 
 using namespace cucpu::driver;
 
@@ -70,6 +71,8 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
     const auto is_mine = [](const Allocation& a) { return a.kind == MemoryKind::pool; };
     const AllocationRef found = MemoryMap::instance().find(address);
     require(found && found->base == address);
+    // Check mode asks whether memory is there while kernels run: they must not outlive it.
+    if (cucpu::check::kinds_in_environment() != 0) stream->wait(stream->submitted());
     if (found->kind == MemoryKind::device || found->kind == MemoryKind::managed) {
       // cuMemAlloc's memory, freed in stream order: goes when the stream gets there.
       const AllocationRef record = MemoryMap::instance().take_out(address);

@@ -138,14 +138,26 @@ class Launch {
   [[nodiscard]] virtual const Fault* fault() const noexcept = 0;
 };
 
+/// What check mode asks about an allocation.
+struct AllocationView {
+  std::uintptr_t base;
+  std::size_t size;
+  std::uint64_t id;  ///< never used again
+  bool tracked;      ///< only kernels and the driver's own copies write it
+};
+
 /// Hooks the driver layer sets once, before the first launch.
 struct Hooks {
+  std::function<std::optional<AllocationView>(std::uintptr_t)> find_allocation;  ///< the one that holds the address
   std::function<std::string(std::uintptr_t)> describe_address;  ///< nearest allocation, for fault reports
   std::function<void(std::string_view)> print;                  ///< device printf; default: standard output
   /// multimem instructions: the addresses (at most `room`) of the copies behind a multicast address; 0 when it is none.
   std::function<unsigned(std::uintptr_t address, std::uintptr_t* copies, unsigned room)> multicast;
 };
 void set_hooks(Hooks);
+
+/// The driver wrote device memory (copies, fills): its bytes have values now. Only needed in check mode.
+void check_host_write(std::uintptr_t address, std::size_t bytes) noexcept;
 
 /// The heap of malloc and free inside kernels (CU_LIMIT_MALLOC_HEAP_SIZE); 8 MiB at first. Reset frees all: only when no kernel runs.
 void set_device_heap_limit(std::size_t bytes);

@@ -50,7 +50,8 @@ std::shared_ptr<const LoadedCode> LoadedKernel::compile(const LaunchShape& shape
   job.small_grid = small;
   job.optimization = module_.optimization();
   std::optional<ObjectCode> object;
-  if (module_.settings().width != 1 && job.optimization > 0) {
+  job.check = module_.settings().check->kinds != 0;
+  if (module_.settings().width != 1 && job.optimization > 0 && !job.check) {
     job.block = shape.block;
     object = module_.object(job);
   }
@@ -71,6 +72,7 @@ std::shared_ptr<const LoadedCode> LoadedKernel::compile(const LaunchShape& shape
   code->functions = module_.functions();
   code->object = std::move(object->object);
   code->kernel = info_.name;
+  if (job.check) code->check = module_.settings().check;
   code->assumed = std::move(object->assumed);
   void* const entry = code->linked->address(0);
   (object->fibers ? reinterpret_cast<void*&>(code->thread)

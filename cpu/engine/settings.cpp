@@ -75,6 +75,7 @@ Settings Settings::from_environment() {
   s.cache_limit =
       static_cast<std::uint64_t>(number("CUCORE_CACHE_SIZE", 512, "a number of MiB") * 1048576.0);
   s.time_limit = number("CUCORE_CPU_TIMEOUT", 0, "seconds, 0 for none");
+  s.check = std::make_shared<check::Options>(check::Options::from_environment());
   return s;
 }
 

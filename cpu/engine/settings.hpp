@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+
+#include "cpu/engine/check/kinds.hpp"
 
 namespace cucpu {
 
@@ -16,6 +19,9 @@ struct Settings {
   std::string cache_folder;  ///< CUCORE_CACHE_DIR, else the user's cache folder; empty: none
   std::uint64_t cache_limit = 512ULL << 20;  ///< CUCORE_CACHE_SIZE, in MiB
   double time_limit = 0;                     ///< CUCORE_CPU_TIMEOUT, seconds per grid; 0: none
+
+  /// CUCORE_CHECK, CUCORE_CHECK_SUPPRESS
+  std::shared_ptr<const check::Options> check = std::make_shared<check::Options>();
 
   /// Throws LoadError (1) that names the variable, its value and what was expected.
   static Settings from_environment();

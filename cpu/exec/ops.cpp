@@ -8,6 +8,8 @@
 #include "api/capture.hpp"
 #include "api/context.hpp"
 #include "api/guard.hpp"
+#include "engine/check/kinds.hpp"
+#include "engine/engine.hpp"
 #include "exec/pool.hpp"
 
 namespace cucpu::driver {
@@ -63,6 +65,7 @@ void reduce(CUdeviceptr address, T value, CUstreamAtomicReductionOpType op) {
 }
 
 void perform(const CUstreamBatchMemOpParams& op) {
+  if (check::kinds_in_environment() != 0) [[unlikely]] check_host_write(op.writeValue.address, 8);
   switch (op.operation) {
     case CU_STREAM_MEM_OP_WRITE_VALUE_32:
       word<std::uint32_t>(op.writeValue.address).store(op.writeValue.value);
@@ -122,6 +125,9 @@ class MemoryOpsRun final : public Object, public Task {
 
 void BoxCopy::execute() const {
   if (width == 0 || height == 0 || depth == 0) return;
+  if (check::kinds_in_environment() != 0) [[unlikely]]
+    check_host_write(reinterpret_cast<std::uintptr_t>(dst),
+                     (depth - 1) * dst_slice + (height - 1) * dst_pitch + width);  // gaps between rows count as written
   const bool rows_touch = (dst_pitch == width && src_pitch == width) || height == 1;
   const bool slices_touch =
       rows_touch && ((dst_slice == width * height && src_slice == width * height) || depth == 1);
@@ -142,6 +148,8 @@ void BoxCopy::execute() const {
 
 void FillOp::execute() const {
   if (params.width == 0) return;  // of no bytes, perhaps at no address
+  if (check::kinds_in_environment() != 0 && params.height > 0) [[unlikely]]
+    check_host_write(params.dst, (params.height - 1) * params.pitch + params.width * params.elementSize);
   for (std::size_t y = 0; y < params.height; ++y) {
     char* row = reinterpret_cast<char*>(params.dst) + y * params.pitch;
     switch (params.elementSize) {

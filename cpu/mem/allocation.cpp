@@ -230,9 +230,11 @@ std::string MemoryMap::describe(std::uintptr_t address) const {
   if (freed != freed_.begin()) {
     const Freed& f = std::prev(freed)->second;
     if (address - f.base < f.size) {
-      char text[160];
-      std::snprintf(text, sizeof text, "inside a %zu-byte allocation at 0x%" PRIxPTR " that has been freed", f.size,
-                    f.base);
+      char text[192];
+      std::snprintf(text, sizeof text,
+                    "inside a %zu-byte allocation at 0x%" PRIxPTR " that has been freed (allocation number %" PRIu64
+                    " of the process)",
+                    f.size, f.base, f.id);
       return text;
     }
   }

@@ -18,6 +18,7 @@
 
 #include "cpu/engine/jit/dump.hpp"
 #include "cpu/engine/jit/host.hpp"
+#include "cpu/engine/jit/instrument.hpp"
 #include "cpu/engine/jit/lower.hpp"
 #include "cpu/engine/jit/optimize.hpp"
 #include "cpu/engine/jit/wrong_space.hpp"
@@ -147,11 +148,12 @@ std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Setti
   const auto module = parse(job.bitcode, context, *target, job.kernel);
   Function* kernel = module->getFunction(job.kernel);
   if (!kernel) throw LoadError{500, "no thread code for kernel " + job.kernel};
-  isolate(*kernel);
+  isolate(*kernel, job.check ? announce_locals : nullptr);
   kernel = module->getFunction(job.kernel);
   ObjectCode code;
   trap_wrong_spaces(*module);
   code.assumed = check_alignment(*module, job.aligned);
+  if (job.check) instrument(*module);
   dump(settings.dump_thread, settings, job.kernel + ".thread.ll", *module);
   const double prepared = watch.lap();
 
@@ -201,7 +203,8 @@ std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Setti
     return std::nullopt;
 #endif
   } else {
-    const ThreadNeeds needs = find_needs(*kernel);
+    ThreadNeeds needs = find_needs(*kernel);
+    needs.fibers |= job.check;
     code.fibers = needs.fibers;
     code.recursive = needs.recursive;
     code.waits_for_blocks = needs.spins;
@@ -233,7 +236,7 @@ std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Setti
 }
 
 FunctionsObject compile_functions_unprotected(std::string_view bitcode, std::span<const std::string> also,
-                                              int optimization) {
+                                              int optimization, const Settings& settings) {
   LLVMContext context;
   const Guarded guarded{context};
   const auto target = make_target_machine(optimization);
@@ -243,6 +246,10 @@ FunctionsObject compile_functions_unprotected(std::string_view bitcode, std::spa
   if (result.names.empty()) return result;
   trap_wrong_spaces(*module);
   check_alignment(*module, false);
+  if (settings.check->kinds != 0) {
+    announce_locals(*module);
+    instrument(*module);
+  }
   lower_functions(*module);
   verify(*module, "lowering");
   optimize_module(*module, target.get(), level_of(optimization));
@@ -288,7 +295,7 @@ FunctionsObject compile_functions(std::string_view bitcode, std::span<const std:
                                   const Settings& settings) {
   FunctionsObject functions;
   in_compiler("device functions", bitcode, settings,
-          [&] { functions = compile_functions_unprotected(bitcode, also, optimization); });
+          [&] { functions = compile_functions_unprotected(bitcode, also, optimization, settings); });
   return functions;
 }
 

@@ -19,6 +19,7 @@ struct CompileJob {
       block;               ///< vector code for this block shape; none: scalar code for every shape
   bool small_grid = true;  ///< nctaid * ntid < 2^31 in every dimension
   int optimization = 4;
+  bool check = false;   ///< instrumented, thread by thread (CUCORE_CHECK)
   bool aligned = true;  ///< for launches whose parameters are aligned as `ObjectCode::assumed` says
 };
 

@@ -116,7 +116,7 @@ SmallPtrSet<Function*, 8> oversized_functions(Module& module) {
 
 }  // namespace
 
-void isolate(Function& kernel) {
+void isolate(Function& kernel, void (*after_inlining)(Module&)) {
   Module& module = *kernel.getParent();
   const auto recursive = recursive_functions(module);
   const auto oversized = oversized_functions(module);
@@ -142,6 +142,9 @@ void isolate(Function& kernel) {
   run_module_passes(module, nullptr, [](ModulePassManager& passes) {
     passes.addPass(AlwaysInlinerPass(false));
     passes.addPass(GlobalDCEPass());
+  });
+  if (after_inlining) after_inlining(module);
+  run_module_passes(module, nullptr, [](ModulePassManager& passes) {
     passes.addPass(createModuleToFunctionPassAdaptor(SROAPass(SROAOptions::ModifyCFG)));
     passes.addPass(createModuleToFunctionPassAdaptor(SimplifyCFGPass()));
   });

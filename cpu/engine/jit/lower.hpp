@@ -23,7 +23,8 @@ struct ThreadNeeds {
 /// Leaves only what `kernel` reaches, and inlines every function that is neither recursive nor
 /// called through a pointer. Functions whose address is taken become declarations: the module has
 /// one copy of them (isolate_functions), linked in.
-void isolate(llvm::Function& kernel);
+/// `after_inlining` may look at the module before local variables are promoted.
+void isolate(llvm::Function& kernel, void (*after_inlining)(llvm::Module&) = nullptr);
 
 /// Leaves only the functions whose address is taken, or that `also` names, and what they call.
 /// Their names.

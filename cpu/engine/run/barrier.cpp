@@ -1,4 +1,5 @@
 // cpu/engine/run/barrier.cpp: block and cluster barriers for fibers.
+#include "cpu/engine/check/check.hpp"
 #include "cpu/engine/run/routines.hpp"
 #include "cpu/engine/run/worker.hpp"
 
@@ -6,6 +7,12 @@ namespace cucpu {
 
 void Worker::complete(Block& block, Barrier& barrier) {
   --block.pending_barriers;
+  if (Checker* checker = grid_->checker()) {
+    std::vector<Fiber*> together = barrier.waiters.all();
+    if (current_ && current_->block == &block && current_->wait == Wait::kRunning && current_->arriving)
+      together.push_back(current_);  // the last to come has not been put to wait
+    checker->barrier_done(*this, block, together, barrier.expected == 0);
+  }
   const std::uint64_t result = barrier.set | std::uint64_t{barrier.arrived} << 32;
   barrier.arrived = barrier.set = barrier.expected = 0;
   while (Fiber* fiber = barrier.waiters.pop()) {
@@ -26,6 +33,7 @@ bool Worker::complete_cluster(Cluster& cluster) {
   if (cluster.arrived == 0 || cluster.arrived < cluster.live) return false;
   cluster.arrived = 0;
   ++cluster.phase;
+  if (grid_->checker()) grid_->checker()->cluster_done(cluster);
   while (Fiber* fiber = cluster.waiters.pop()) make_ready(fiber);
   return true;
 }
@@ -39,7 +47,7 @@ namespace {
 
 /// Arrives at a barrier; the running fiber waits unless it is the last. The popcount of the
 /// predicates, and the number of participants in the upper half.
-std::uint64_t arrive(std::uint32_t id, std::uint32_t threads, bool predicate, bool waits) {
+std::uint64_t arrive(std::uint32_t id, std::uint32_t threads, bool predicate, bool waits, const void* pc) {
   Worker& worker = *Worker::running();
   Fiber& self = worker.current();
   Block& block = *self.block;
@@ -49,6 +57,7 @@ std::uint64_t arrive(std::uint32_t id, std::uint32_t threads, bool predicate, bo
     worker.trap(715, nullptr,
                 "a barrier of " + std::to_string(threads) + " threads: not a multiple of the warp size");
   Barrier& barrier = block.barriers[id];
+  if (Checker* checker = worker.grid().checker()) checker->barrier_arrived(worker, pc);
   if (barrier.arrived == 0) ++block.pending_barriers;
   if (threads != 0) barrier.expected = threads;
   ++barrier.arrived;
@@ -56,7 +65,10 @@ std::uint64_t arrive(std::uint32_t id, std::uint32_t threads, bool predicate, bo
   const std::uint32_t expected = barrier.expected ? barrier.expected : block.live;
   if (barrier.arrived >= expected) {
     const std::uint64_t result = barrier.set | std::uint64_t{barrier.arrived} << 32;
+    self.arriving = waits;
     worker.complete(block, barrier);
+    self.arriving = false;
+    if (worker.current_fault().code != 0) worker.abandon();
     return result;
   }
   if (!waits) return 0;
@@ -74,24 +86,24 @@ using namespace cucpu;
 extern "C" {
 
 void cucpu_rt_barrier_sync(std::uint32_t id, std::uint32_t threads) {
-  arrive(id, threads, false, true);
+  arrive(id, threads, false, true, __builtin_return_address(0));
 }
 
 void cucpu_rt_barrier_arrive(std::uint32_t id, std::uint32_t threads) {
-  arrive(id, threads, false, false);
+  arrive(id, threads, false, false, __builtin_return_address(0));
 }
 
 std::uint32_t cucpu_rt_barrier_red_popc(std::uint32_t id, std::uint32_t threads, bool predicate) {
-  return static_cast<std::uint32_t>(arrive(id, threads, predicate, true));
+  return static_cast<std::uint32_t>(arrive(id, threads, predicate, true, __builtin_return_address(0)));
 }
 
 bool cucpu_rt_barrier_red_and(std::uint32_t id, std::uint32_t threads, bool predicate) {
-  const std::uint64_t result = arrive(id, threads, predicate, true);
+  const std::uint64_t result = arrive(id, threads, predicate, true, __builtin_return_address(0));
   return static_cast<std::uint32_t>(result) == result >> 32;
 }
 
 bool cucpu_rt_barrier_red_or(std::uint32_t id, std::uint32_t threads, bool predicate) {
-  return static_cast<std::uint32_t>(arrive(id, threads, predicate, true)) != 0;
+  return static_cast<std::uint32_t>(arrive(id, threads, predicate, true, __builtin_return_address(0))) != 0;
 }
 
 static void cluster_arrive(std::uint32_t threads) {

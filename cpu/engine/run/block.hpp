@@ -36,6 +36,7 @@ struct Fiber {
   Stack stack;
   ThreadContext thread{};
   Wait wait = Wait::kUnstarted;
+  bool arriving = false;            ///< is the last to come to a barrier
   std::uint8_t barrier = 0;         ///< which barrier it waits at
   std::uint32_t mask = 0;           ///< which lanes it waits for
   std::uint64_t result = 0;         ///< what the operation it waited in gave it
@@ -66,6 +67,11 @@ class FiberQueue {
     size_ = 0;
   }
   [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] std::vector<Fiber*> all() const {
+    std::vector<Fiber*> fibers;
+    for (Fiber* fiber = head_; fiber; fiber = fiber->next) fibers.push_back(fiber);
+    return fibers;
+  }
 
  private:
   Fiber* head_ = nullptr;

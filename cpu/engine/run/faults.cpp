@@ -104,7 +104,10 @@ std::string text_of(const char* format, auto... values) {
   return buffer;
 }
 
+std::uintptr_t shared_base(const Fiber& fiber) { return reinterpret_cast<std::uintptr_t>(fiber.block->context.shared); }
+
 std::string name_of_fault(const FiberFault& fault) {
+  if (fault.name) return fault.name;
   if (fault.stack_overflow) return "stack overflow";
   switch (fault.code) {
     case 700:
@@ -182,29 +185,36 @@ void Worker::report_fault() {
   FiberFault fault = std::exchange(fault_, FiberFault{});
   in_host_call = false;
   if (fault.cancelled) return;  // whoever asked has said why
-  const Code& code = grid_->code();
-  const auto shared = reinterpret_cast<std::uintptr_t>(current_->block->context.shared);
-  constexpr std::uintptr_t kReach = std::uintptr_t{1} << 32;
-  const bool in_shared = fault.has_address && !fault.stack_overflow && fault.address - shared < kReach;
   // As an H200 answers: the window for shared addresses is 16 MiB, and beyond it the instruction itself is wrong.
-  if (in_shared && fault.code == 700 && fault.address - shared >= (std::uintptr_t{1} << 24)) fault.code = 715;
+  if (fault.signal != 0 && fault.code == 700 && in_shared(fault) &&
+      fault.address - shared_base(*current_) >= (std::uintptr_t{1} << 24))
+    fault.code = 715;
+  grid_->fail(fault.code, describe(fault));
+}
+
+std::string Worker::describe(const FiberFault& fault) const {
+  const Code& code = grid_->code();
   std::string text = "kernel " + code.kernel + ": " + name_of_fault(fault);
-  if (fault.has_address && !fault.stack_overflow)
-    text += text_of(" at 0x%llx", static_cast<unsigned long long>(fault.address));
+  const bool address = fault.has_address && !fault.stack_overflow;
+  if (address) text += text_of(" at 0x%llx", static_cast<unsigned long long>(fault.address));
   if (!fault.text.empty()) text += ": " + fault.text;
   if (fault.pc && code.line_of) {
     if (const std::string line = code.line_of(fault.pc); !line.empty()) text += ", " + line;
   }
   text += ", " + describe_thread(*current_, code.block != nullptr);
-  if (in_shared) {
+  if (in_shared(fault)) {
     text += text_of("; offset %llu of shared memory, where the block has %u bytes",
-                    static_cast<unsigned long long>(fault.address - shared),
+                    static_cast<unsigned long long>(fault.address - shared_base(*current_)),
                     current_->block->context.shared_bytes);
-  } else if (fault.has_address && !fault.stack_overflow && hooks().describe_address) {
-    if (const std::string what = hooks().describe_address(fault.address); !what.empty())
-      text += "; " + what;
+  } else if (address && hooks().describe_address) {
+    if (const std::string what = hooks().describe_address(fault.address); !what.empty()) text += "; " + what;
   }
-  grid_->fail(fault.code, std::move(text));
+  return text;
+}
+
+bool Worker::in_shared(const FiberFault& fault) const {
+  constexpr std::uintptr_t kReach = std::uintptr_t{1} << 32;
+  return fault.has_address && !fault.stack_overflow && fault.address - shared_base(*current_) < kReach;
 }
 
 void Worker::report_deadlock() {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "cpu/engine/check/check.hpp"
 #include "cpu/engine/run/worker.hpp"
 
 namespace cucpu {
@@ -17,11 +18,17 @@ Grid::Grid(std::shared_ptr<const Code> code, const LaunchShape& shape, const std
   left_.store(clusters_, std::memory_order_relaxed);
   // Few atomic operations for large grids, an even end for small ones.
   const bool one_by_one = shape_.cooperative || code_->waits_for_blocks;
+  if (code_->check) checker_ = std::make_unique<Checker>(code_->check);
   static const std::uint64_t processors = std::max(1U, std::thread::hardware_concurrency());
   chunk_ = one_by_one ? 1 : std::clamp<std::uint64_t>(clusters_ / (16 * processors), 1, 64);
 }
 
-bool Grid::work() noexcept { return Worker::of_this_thread().run(*this); }
+Grid::~Grid() = default;
+
+bool Grid::work() noexcept {
+  if (checker_ && checked_by_someone_.exchange(true)) return false;  // one host thread runs all of it
+  return Worker::of_this_thread().run(*this);
+}
 
 bool Grid::claim(std::uint64_t& first, std::uint64_t& last) {
   if (next_.load(std::memory_order_relaxed) >= clusters_) return false;

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "cpu/engine/check/kinds.hpp"
 #include "cpu/engine/engine.hpp"
 #include "cpu/engine/run/block_context.hpp"
 
@@ -27,10 +28,12 @@ struct Code {
   bool recursive = false;         ///< stack use has no bound: guard pages
   bool waits_for_blocks = false;  ///< spins on memory: blocks are started one by one
   bool runs_on = false;           ///< block code that goes on with the blocks behind (BlockContext::blocks_left)
+  std::shared_ptr<const check::Options> check;  ///< instrumented code: what to look for
   /// "file:line" of a machine address inside the code; empty when unknown. May be slow.
   std::function<std::string(std::uintptr_t)> line_of;
 };
 
+class Checker;
 class Worker;
 
 class Grid {
@@ -38,9 +41,11 @@ class Grid {
   /// `params` must outlive the grid.
   Grid(std::shared_ptr<const Code>, const LaunchShape&, const std::byte* params);
 
+  ~Grid();
   bool work() noexcept;  ///< as Launch::work
   void cancel(int code) noexcept;
-  [[nodiscard]] std::uint64_t parallelism() const noexcept { return clusters_; }
+  [[nodiscard]] std::uint64_t parallelism() const noexcept { return checker_ ? 1 : clusters_; }
+  [[nodiscard]] Checker* checker() const { return checker_.get(); }  ///< null: nothing is checked
   [[nodiscard]] const Fault* fault() const noexcept {
     return stopped() && fault_ ? &*fault_ : nullptr;
   }
@@ -60,6 +65,8 @@ class Grid {
   std::uint64_t drop_rest() noexcept;  ///< Takes what nobody has started; how many clusters.
 
   std::shared_ptr<const Code> code_;
+  std::unique_ptr<Checker> checker_;
+  std::atomic<bool> checked_by_someone_{false};
   LaunchShape shape_;
   const std::byte* params_;
   std::uint64_t clusters_;

@@ -8,7 +8,7 @@ namespace {
 
 Hooks& storage() {
   static Hooks* const hooks =
-      new Hooks{{}, [](std::string_view text) {  // never destroyed: kernels may run at exit
+      new Hooks{{}, {}, [](std::string_view text) {  // never destroyed: kernels may run at exit
                   std::fwrite(text.data(), 1, text.size(), stdout);
                   std::fflush(stdout);
                 }};
@@ -21,6 +21,7 @@ const Hooks& hooks() { return storage(); }
 
 void set_hooks(Hooks hooks) {
   if (hooks.describe_address) storage().describe_address = std::move(hooks.describe_address);
+  if (hooks.find_allocation) storage().find_allocation = std::move(hooks.find_allocation);
   if (hooks.print) storage().print = std::move(hooks.print);
 }
 

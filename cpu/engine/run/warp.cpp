@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "cpu/engine/check/check.hpp"
 #include "cpu/engine/run/routines.hpp"
 #include "cpu/engine/run/worker.hpp"
 
@@ -165,6 +166,7 @@ bool Worker::try_rendezvous(Block& block, std::uint32_t w, std::uint32_t slot) {
   Warp& warp = block.warps[w];
   Rendezvous& r = *warp.open[slot];
   if ((r.mask & warp.live & ~r.arrived) != 0 || r.arrived == 0) return false;
+  if (grid_->checker()) grid_->checker()->warp_done(block, w, r.arrived);
   std::uint64_t result[32];
   compute(r, result);
   for_lanes(r.arrived, [&](std::uint32_t lane) {
@@ -273,6 +275,10 @@ std::uint64_t cucpu_rt_warp(std::uint32_t kind, std::uint32_t mask, std::uint64_
   Fiber& self = worker.current();
   const std::uint32_t w = self.thread.linear / 32, lane = self.thread.linear % 32, bit = 1U << lane;
   Warp& warp = self.block->warps[w];
+  if (Checker* checker = worker.grid().checker(); checker && kind != static_cast<std::uint32_t>(WarpOp::kCall)) {
+    checker->warp_arrived(worker, mask, __builtin_return_address(0));
+    if (worker.current_fault().code != 0) worker.abandon();
+  }
   mask |= bit;
   std::uint32_t slot = 0;
   for (; slot < warp.used; ++slot) {

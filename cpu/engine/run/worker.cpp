@@ -11,6 +11,7 @@
 #include <new>
 #include <utility>
 
+#include "cpu/engine/check/check.hpp"
 #include "cpu/engine/run/float_state.hpp"
 
 namespace cucpu {
@@ -202,6 +203,7 @@ bool Worker::start() {
           warp.polling = warp.used = 0;
         }
       }
+      if (grid_->checker()) grid_->checker()->begin(*this, block);
       spawning_.push_back(&block);
     }
     cluster->blocks_left = count;

@@ -21,7 +21,8 @@ struct FiberFault {
   int signal = 0, signal_code = 0;
   std::uintptr_t address = 0, pc = 0;
   bool has_address = false, stack_overflow = false, cancelled = false;
-  std::string text;  ///< set outside handlers only (assert messages)
+  const char* name = nullptr;  ///< what check mode calls it
+  std::string text;            ///< set outside handlers only (assert messages)
 };
 
 class Worker {
@@ -55,6 +56,7 @@ class Worker {
   /// A routine ends the thread with a CUresult; `pc` is where generated code called it (for the line), or null.
   [[noreturn]] void trap(int code, const void* pc, std::string text = {});
   FiberFault& current_fault() { return fault_; }
+  [[nodiscard]] std::string describe(const FiberFault&) const;  ///< what happened, where, to which thread
   /// Stops a thread from being counted: barriers, warps and the cluster stop waiting for it.
   void retire(Fiber&);
 
@@ -95,6 +97,7 @@ class Worker {
   bool force_activemasks();
   void report_deadlock();
   void report_fault();
+  [[nodiscard]] bool in_shared(const FiberFault&) const;
   [[nodiscard]] bool runner_mode() const;
 
   Grid* grid_ = nullptr;

@@ -1,8 +1,9 @@
 // cpu/engine/runtime/heap.cpp: malloc and free inside kernels, from a heap with a limit.
 #include <cstdlib>
+#include <map>
 #include <mutex>
-#include <unordered_map>
 
+#include "cpu/engine/check/memory.hpp"
 #include "cpu/engine/run/routines.hpp"
 #include "cpu/engine/run/worker.hpp"
 #include "cpu/engine/runtime/routines.hpp"
@@ -14,7 +15,7 @@ struct Heap {
   std::mutex mutex;
   std::size_t limit = std::size_t{8} << 20;
   std::size_t used = 0;
-  std::unordered_map<std::uint64_t, std::size_t> live;
+  std::map<std::uint64_t, std::size_t> live;
 };
 
 Heap& heap() {
@@ -58,6 +59,12 @@ std::uint64_t cucpu_rt_malloc(std::uint64_t size) {
     return 0;
   }
   h.used += size;
+  g_device_heap_contains = [](std::uintptr_t address) {
+    Heap& all = heap();
+    const std::lock_guard guard{all.mutex};
+    auto at = all.live.upper_bound(address);
+    return at != all.live.begin() && (--at, address - at->first < at->second);
+  };
   return reinterpret_cast<std::uint64_t>(memory);
 }
 

@@ -162,7 +162,10 @@ void FunctionTranslator::layout_variables() {
           b.CreateAlloca(llvm::ArrayType::get(b.getInt8Ty(), std::max<std::uint64_t>(v.size, 1)));
       a->setAlignment(llvm::Align(std::max<std::uint32_t>(v.align, 8)));
       variable_ptr_[i] = a;
-      if (v.space == Space::local) local_bytes += v.size;
+      if (v.space == Space::local) {
+        local_bytes += v.size;
+        a->setMetadata("cucpu.local", llvm::MDNode::get(out.getContext(), {}));  // for check mode
+      }
     } else if (v.space == Space::global || v.space == Space::constant) {
       error(v.where,
             ptx::cat(".", ptx::name_of(v.space), " variables inside functions are not supported"));

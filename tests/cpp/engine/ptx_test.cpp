@@ -168,7 +168,9 @@ TEST_P(Ptx, TrapAndAssertHaveTheirCodes) {
 TEST_P(Ptx, PrintfFormatsItsArguments) {
   static std::string printed;
   printed.clear();
-  set_hooks({{}, [](std::string_view text) { printed += text; }});
+  Hooks hooks;
+  hooks.print = [](std::string_view text) { printed += text; };
+  set_hooks(hooks);
   std::string format = "%d|%5.2f|%s|%c|%lld|%%|%-4x|%p|%*d\n", bytes;
   for (const char c : format) bytes += std::to_string(static_cast<int>(c)) + ", ";
   const auto module = load(R"(

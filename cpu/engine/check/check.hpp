@@ -1,0 +1,117 @@
+// cpu/engine/check/check.hpp: check mode (CUCORE_CHECK): what instrumented kernels report about themselves while they run,
+// and what is wrong with it. docs/design/check.md says how. No LLVM here.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "cpu/engine/check/kinds.hpp"
+#include "cpu/engine/run/block.hpp"
+
+namespace cucpu {
+
+class Worker;
+
+/// One access of a thread, as instrumented code describes it.
+struct CheckedAccess {
+  std::uintptr_t address;
+  std::uint32_t bytes;
+  std::uint32_t flags;  ///< of check::AccessFlag
+  std::uint64_t value;  ///< what a plain store of up to 8 bytes writes
+  std::uint64_t root;   ///< the kernel parameter the address was computed from; 0: unknown
+  std::uintptr_t pc;
+};
+
+/// Who touched a word of memory last.
+struct Touch {
+  std::uint64_t time = 0;  ///< 0: nobody
+  std::uintptr_t pc = 0;
+  std::uint32_t block = 0;
+  std::uint16_t thread = 0;
+  std::uint8_t bytes = 0;  ///< a bit per byte of the word
+  bool strong = false;     ///< atomic or volatile
+};
+
+/// The history of four bytes: the last write, and the last reads by two different threads.
+struct Cell {
+  Touch write, reads[2];
+};
+
+/// What check mode knows of one resident block.
+struct CheckedBlock {
+  std::uint64_t number = 0;  ///< linear, in the grid
+  std::vector<Cell> shared;
+  std::vector<bool> written;  ///< bytes of shared memory
+  struct Thread {
+    std::uint64_t block_floor = 0;  ///< what the block did up to then happened before this thread goes on
+    std::uint64_t warp_floor = 0;   ///< the same for its warp
+    bool fenced = false;
+    const void* barrier = nullptr;  ///< where it waits
+  };
+  std::vector<Thread> threads;
+  std::unordered_map<std::uint64_t, std::uint64_t> known;  ///< other blocks: what they did up to then is ordered
+};
+
+/// The checks of one grid. One host thread runs all of a checked grid, so events have one order and nothing is locked.
+class Checker {
+ public:
+  explicit Checker(std::shared_ptr<const check::Options> options) : options_{std::move(options)} {}
+  [[nodiscard]] bool checks(unsigned kind) const { return (options_->kinds & kind) != 0; }
+
+  void begin(Worker&, Block&);
+  void end(Block&);
+  void access(Worker&, const CheckedAccess&);
+  void local(std::uintptr_t address, std::size_t bytes);  ///< a local variable comes to life, with no value
+  void fence(Worker&);
+  void synchronizes(Worker&, std::uintptr_t address);  ///< an object like an mbarrier: both release and acquire
+  void writes(Worker&, std::uintptr_t address, std::size_t bytes);  ///< a routine filled this memory
+
+  // Threads meet.
+  void barrier_arrived(Worker&, const void* pc);
+  /// `whole_block`: a barrier without a count of threads.
+  void barrier_done(Worker&, Block&, const std::vector<Fiber*>& waiters, bool whole_block);
+  void warp_done(Block&, std::uint32_t warp, std::uint32_t lanes);
+  void warp_arrived(Worker&, std::uint32_t mask, const void* pc);
+  void cluster_done(Cluster&);
+
+ private:
+  struct Where {
+    enum Kind { kShared, kLocal, kGlobal } kind = kGlobal;
+    CheckedBlock* owner = nullptr;  ///< of shared memory
+    std::size_t offset = 0;
+    std::size_t size = 0;
+  };
+  CheckedBlock& of(const Block& block) { return blocks_[&block]; }
+  Where locate(Worker&, std::uintptr_t address, std::uint32_t flags);
+  void check_memory(Worker&, const CheckedAccess&, const Where&);
+  void check_init(Worker&, const CheckedAccess&, const Where&);
+  void check_race(Worker&, const CheckedAccess&, const Where&);
+  bool ordered(const Touch&, const CheckedBlock&, std::uint32_t thread) const;
+  void race(Worker&, const CheckedAccess&, const Touch& earlier, bool earlier_writes);
+  Cell& cell(const Where&, std::uintptr_t address);
+  std::string name_of(Worker&, const Touch&) const;
+  /// Ends the thread with a report, or goes on when asked to (or when the report is suppressed).
+  void report(Worker&, check::Kind kind, int code, const char* name, std::string text, std::uintptr_t pc,
+              std::uintptr_t address = 0);
+
+  std::shared_ptr<const check::Options> options_;
+  std::uint64_t now_ = 0;
+  std::unordered_map<const Block*, CheckedBlock> blocks_;
+  std::unordered_map<std::uintptr_t, std::vector<Cell>> global_;  ///< by page
+  struct Local {
+    std::size_t bytes;
+    std::vector<bool> written;
+  };
+  std::map<std::uintptr_t, Local> locals_;
+  std::unordered_map<std::uintptr_t, std::unordered_map<std::uint64_t, std::uint64_t>> released_;
+  std::set<std::tuple<unsigned, std::uintptr_t, std::uintptr_t>> told_;
+};
+
+}  // namespace cucpu

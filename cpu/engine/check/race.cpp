@@ -1,0 +1,188 @@
+// cpu/engine/check/race.cpp: accesses to the same bytes with nothing between them that orders the threads; and barriers that
+// not all threads of a warp reach alike.
+#include <cstdio>
+#include <cstring>
+
+#include "cpu/engine/check/check.hpp"
+#include "cpu/engine/run/worker.hpp"
+
+namespace cucpu {
+
+using namespace check;
+
+namespace {
+
+constexpr std::uintptr_t kPage = 4096;
+
+bool same_thread(const Touch& a, const Touch& b) { return a.block == b.block && a.thread == b.thread; }
+
+/// A store of what is there already harms nobody.
+bool changes_nothing(const CheckedAccess& access) {
+  return (access.flags & kHasValue) != 0 &&
+         std::memcmp(reinterpret_cast<const void*>(access.address), &access.value, access.bytes) == 0;
+}
+
+}  // namespace
+
+bool Checker::ordered(const Touch& earlier, const CheckedBlock& block, std::uint32_t thread) const {
+  if (earlier.time == 0) return true;
+  if (earlier.block == block.number) {
+    if (earlier.thread == thread) return true;
+    const CheckedBlock::Thread& self = block.threads[thread];
+    if (earlier.time <= self.block_floor) return true;
+    if (earlier.thread / 32U == thread / 32U && earlier.time <= self.warp_floor) return true;
+  }
+  const auto known = block.known.find(earlier.block);
+  return known != block.known.end() && earlier.time <= known->second;
+}
+
+Cell& Checker::cell(const Where& where, std::uintptr_t address) {
+  if (where.kind == Where::kShared) return where.owner->shared[where.offset / 4];
+  std::vector<Cell>& page = global_[address / kPage];
+  if (page.empty()) page.resize(kPage / 4);
+  return page[address % kPage / 4];
+}
+
+void Checker::race(Worker& worker, const CheckedAccess& access, const Touch& earlier, bool earlier_writes) {
+  const char* const kind = (access.flags & kWrite) == 0 ? "read" : (access.flags & kRead) != 0 ? "atomic operation" : "write";
+  const std::string text = std::string{kind} + " of " + std::to_string(access.bytes) + " bytes after a" +
+                           (earlier.strong ? "n atomic or volatile" : "") + (earlier_writes ? " write" : " read") + " by " +
+                           name_of(worker, earlier) + ", with nothing between them that orders the two";
+  report(worker, kRace, 719, "data race", text, access.pc, access.address);
+}
+
+void Checker::check_race(Worker& worker, const CheckedAccess& access, const Where& where) {
+  if (where.kind == Where::kShared && !where.owner) return;
+  CheckedBlock& block = of(*worker.current().block);
+  const std::uint32_t thread = worker.current().thread.linear;
+  const bool reads = (access.flags & kRead) != 0, writes = (access.flags & kWrite) != 0;
+  const bool strong = (access.flags & kStrong) != 0;
+  if (strong && reads) {  // sees what others released there
+    if (const auto found = released_.find(access.address); found != released_.end())
+      for (const auto& [other, time] : found->second) block.known[other] = std::max(block.known[other], time);
+  }
+  for (std::uint32_t done = 0; done < access.bytes;) {
+    const std::uintptr_t at = access.address + done;
+    const auto first = static_cast<std::uint32_t>(at % 4);
+    const std::uint32_t count = std::min(4 - first, access.bytes - done);
+    const auto bytes = static_cast<std::uint8_t>(((1U << count) - 1) << first);
+    Where word = where;
+    word.offset += done;
+    Cell& c = cell(word, at);
+    const auto conflicts = [&](const Touch& earlier) {
+      return (earlier.bytes & bytes) != 0 && !(strong && earlier.strong) && !ordered(earlier, block, thread);
+    };
+    // By value: in a report the cell is looked at no more.
+    if (conflicts(c.write) && !(writes && !reads && changes_nothing(access)))
+      race(worker, access, Touch{c.write}, true);
+    // What was never written has no value that a store could leave as it is.
+    if (writes && !(c.write.time != 0 && changes_nothing(access)))
+      for (const Touch& earlier : c.reads)
+        if (conflicts(earlier)) race(worker, access, Touch{earlier}, false);
+    const Touch now{now_, access.pc, static_cast<std::uint32_t>(block.number), static_cast<std::uint16_t>(thread), bytes,
+                    strong};
+    if (writes) {
+      c.write = now;
+    } else if (same_thread(c.reads[0], now) || c.reads[0].time == 0) {
+      c.reads[0] = now;
+    } else {
+      c.reads[1] = c.reads[0];
+      c.reads[0] = now;
+    }
+    done += count;
+  }
+  if (strong && writes && ((access.flags & kRelease) != 0 || block.threads[thread].fenced)) {
+    auto& released = released_[access.address];
+    for (const auto& [other, time] : block.known) released[other] = std::max(released[other], time);
+    released[block.number] = now_;
+  }
+}
+
+void Checker::fence(Worker& worker) { of(*worker.current().block).threads[worker.current().thread.linear].fenced = true; }
+
+void Checker::synchronizes(Worker& worker, std::uintptr_t address) {
+  CheckedBlock& block = of(*worker.current().block);
+  auto& released = released_[address];
+  for (const auto& [other, time] : released) block.known[other] = std::max(block.known[other], time);
+  for (const auto& [other, time] : block.known) released[other] = std::max(released[other], time);
+  released[block.number] = ++now_;
+}
+
+// ---- threads meet ----
+
+void Checker::barrier_arrived(Worker& worker, const void* pc) {
+  of(*worker.current().block).threads[worker.current().thread.linear].barrier = pc;
+}
+
+void Checker::barrier_done(Worker& worker, Block& block, const std::vector<Fiber*>& waiters, bool whole_block) {
+  CheckedBlock& checked = of(block);
+  ++now_;
+  for (const Fiber* fiber : waiters) checked.threads[fiber->thread.linear].block_floor = now_;
+  if (!checks(kSync) || !whole_block) return;
+  const auto pc_of = [&](const Fiber* fiber) { return checked.threads[fiber->thread.linear].barrier; };
+  const auto line = [&](const void* pc) {
+    const Code& code = worker.grid().code();
+    return code.line_of && pc ? code.line_of(reinterpret_cast<std::uintptr_t>(pc) - 1) : std::string{};
+  };
+  std::vector<const Fiber*> first((block.context.block_threads + 31) / 32);
+  for (const Fiber* fiber : waiters) {
+    const Fiber*& of_warp = first[fiber->thread.linear / 32];
+    if (!of_warp) of_warp = fiber;
+    if (pc_of(of_warp) == pc_of(fiber)) continue;
+    const std::string here = line(pc_of(fiber)), there = line(pc_of(of_warp));
+    if (!here.empty() && here == there) continue;  // one barrier of the source, compiled twice
+    char text[200];
+    std::snprintf(text, sizeof text, "threads %u and %u of one warp wait for each other at different barriers%s%s%s%s",
+                  of_warp->thread.linear, fiber->thread.linear, here.empty() ? "" : ": ", there.c_str(),
+                  here.empty() ? "" : " and ", here.c_str());
+    return report(worker, kSync, 719, "divergent barrier", text, reinterpret_cast<std::uintptr_t>(pc_of(fiber)) - 1);
+  }
+  if (waiters.size() < block.context.block_threads && !waiters.empty()) {
+    std::uint32_t gone = 0;
+    std::vector<bool> here(block.context.block_threads);
+    for (const Fiber* fiber : waiters) here[fiber->thread.linear] = true;
+    while (here[gone]) ++gone;
+    char text[160];
+    std::snprintf(text, sizeof text, "a barrier of the whole block was reached by %zu of %u threads; thread %u had exited",
+                  waiters.size(), block.context.block_threads, gone);
+    report(worker, kSync, 719, "barrier without exited threads", text,
+           reinterpret_cast<std::uintptr_t>(pc_of(waiters.front())) - 1);
+  }
+}
+
+void Checker::warp_arrived(Worker& worker, std::uint32_t mask, const void* pc) {
+  if (!checks(kSync)) return;
+  const Fiber& self = worker.current();
+  const std::uint32_t lane = self.thread.linear % 32, w = self.thread.linear / 32;
+  char text[160];
+  if ((mask >> lane & 1) == 0) {
+    std::snprintf(text, sizeof text, "lane %u takes part in a warp operation whose mask 0x%08x does not name it", lane, mask);
+    return report(worker, kSync, 719, "wrong warp mask", text, reinterpret_cast<std::uintptr_t>(pc) - 1);
+  }
+  std::uint32_t exited = 0;
+  const std::uint32_t threads = self.block->context.block_threads;
+  for (std::uint32_t l = 0; l < 32 && w * 32 + l < threads; ++l)
+    if (self.block->fibers[w * 32 + l].wait == Wait::kDone) exited |= 1U << l;
+  if ((mask & exited) == 0) return;
+  std::snprintf(text, sizeof text, "the mask 0x%08x of a warp operation names lanes that have exited: 0x%08x", mask,
+                mask & exited);
+  report(worker, kSync, 719, "wrong warp mask", text, reinterpret_cast<std::uintptr_t>(pc) - 1);
+}
+
+void Checker::warp_done(Block& block, std::uint32_t warp, std::uint32_t lanes) {
+  CheckedBlock& checked = of(block);
+  ++now_;
+  for (std::uint32_t lane = 0; lane < 32; ++lane)
+    if ((lanes >> lane & 1) != 0) checked.threads[warp * 32 + lane].warp_floor = now_;
+}
+
+void Checker::cluster_done(Cluster& cluster) {
+  ++now_;
+  for (const Block* block : cluster.blocks) {
+    CheckedBlock& checked = of(*block);
+    for (CheckedBlock::Thread& thread : checked.threads) thread.block_floor = now_;
+    for (const Block* other : cluster.blocks) checked.known[of(*other).number] = now_;
+  }
+}
+
+}  // namespace cucpu

@@ -1,0 +1,86 @@
+"""CUCORE_CHECK through the whole device: allocations, frees, copies and their history."""
+
+from __future__ import annotations
+
+import pytest
+from child import ON_GPU, expect, run
+
+pytestmark = pytest.mark.skipif(ON_GPU, reason="about the CPU device alone")
+
+TWO = """
+        error, first = driver.cuMemAlloc(1024)
+        error, second = driver.cuMemAlloc(1024)
+        driver.cuMemsetD8(first, 1, 1024)
+        driver.cuMemsetD8(second, 1, 1024)
+        distance = int(second) - int(first)
+"""
+
+
+def test_an_access_that_lands_in_a_neighbouring_allocation_is_found() -> None:
+    body = 'f"st.global.u32 [%rd0+{distance}], 1;"'
+    expect(TWO + f"        print(run({body}, argument=ctypes.c_uint64(int(first)), block=1)[0])", "0", {"CUCORE_CHECK": ""})
+    text = expect(
+        TWO + f"        print(*run({body}, argument=ctypes.c_uint64(int(first)), block=1))", "700", {"CUCORE_CHECK": "memory"}
+    )
+    assert "out-of-bounds access" in text and "counted from a parameter that points into the 1024-byte allocation" in text
+
+
+def test_the_end_of_an_allocation_is_exact() -> None:
+    code = """
+        error, memory = driver.cuMemAlloc(1000)
+        print(*run("st.global.u32 [%rd0+{0}], 1;", argument=ctypes.c_uint64(int(memory)), block=1))
+    """
+    expect(code.replace("{0}", "996"), "0 \n", {"CUCORE_CHECK": "memory"})
+    text = expect(code.replace("{0}", "1000"), "700", {"CUCORE_CHECK": "memory"})
+    assert "past the end of the 1000-byte device allocation" in text
+
+
+@pytest.mark.parametrize("how", ["driver.cuMemFree(memory)", "driver.cuMemFreeAsync(memory, int(stream.handle)); stream.sync()"])
+def test_a_use_after_free_names_the_allocation(how: str) -> None:
+    allocate = "driver.cuMemAlloc(4096)" if "Async" not in how else "driver.cuMemAllocAsync(4096, int(stream.handle))"
+    text = expect(
+        f"""
+        error, memory = {allocate}
+        {how}
+        others = [driver.cuMemAllocAsync(4096, int(stream.handle)) for _ in range(8)]
+        print(*run("st.global.u32 [%rd1], 1;", argument=ctypes.c_uint64(int(memory))))
+        """,
+        "700",
+        {"CUCORE_CHECK": "memory"},
+    )
+    assert "use after free" in text and "4096-byte allocation" in text and "freed" in text
+
+
+def test_memory_freed_in_stream_order_may_be_used_until_then() -> None:
+    expect(
+        """
+        error, memory = driver.cuMemAllocAsync(4096, int(stream.handle))
+        launch(stream, LaunchConfig(grid=1, block=64), kernel("st.global.u32 [%rd1], 1;"), ctypes.c_uint64(int(memory)))
+        driver.cuMemFreeAsync(memory, int(stream.handle))
+        stream.sync()
+        print("fine")
+        """,
+        "fine",
+        {"CUCORE_CHECK": "memory"},
+    )
+
+
+def test_device_memory_without_a_value_is_found_and_copies_give_one() -> None:
+    code = """
+        error, memory = driver.cuMemAlloc(1024)
+        {0}
+        print(*run("ld.global.u32 %r3, [%rd1+512]; st.global.u32 [%rd1], %r3;", argument=ctypes.c_uint64(int(memory))))
+    """
+    text = expect(code.replace("{0}", ""), "719", {"CUCORE_CHECK": "init"})
+    assert "uninitialised read" in text and "device memory" in text
+    for write in (
+        "driver.cuMemsetD32(memory, 0, 256)",
+        "driver.cuMemcpyHtoD(memory, bytes(1024), 1024)",
+        'run("st.global.u32 [%rd1+512], %r2;", argument=ctypes.c_uint64(int(memory)))',
+    ):
+        expect(code.replace("{0}", write), "0 \n", {"CUCORE_CHECK": "init"})
+
+
+def test_an_unreadable_value_is_an_error_that_names_the_variable() -> None:
+    done = run("", {"CUCORE_CHECK": "memroy"})
+    assert done.returncode != 0 and "CUCORE_CHECK=memroy: expected a list of memory, race, init, sync" in done.stderr, done.stderr

@@ -1,0 +1,183 @@
+"""Faulty kernels: the code is that of the GPU and stays, the exception says what happened, and the process goes on."""
+
+from __future__ import annotations
+
+import pytest
+from child import ON_GPU, expect, run
+
+cpu_only = pytest.mark.skipif(ON_GPU, reason="about the CPU device alone")
+
+FAULTS = {
+    "null": (700, "mov.u64 %rd2, 0; ld.global.u32 %r3, [%rd2]; st.global.u32 [%rd1], %r3;"),
+    "far away": (700, "mov.u64 %rd2, 0x7000000000000; st.global.u32 [%rd2], 1;"),
+    "misaligned": (716, "st.global.u32 [%rd1+2], 1;"),
+    "misaligned vector": (716, "st.global.v4.u32 [%rd0+4], {%r2, %r2, %r2, %r2};"),
+    "wrong space": (717, ".shared .align 8 .b8 s[64]; mov.u64 %rd4, s; cvta.shared.u64 %rd4, %rd4; ld.global.u32 %r5, [%rd4]; st.global.u32 [%rd1], %r5;"),
+    "bad program counter": (718, "p: .callprototype ()_(); mov.u64 %rd2, 0x1001; call (), %rd2, (), p;"),
+    "illegal instruction": (715, "mov.u32 %r4, 33; bar.sync 1, %r4;"),
+    "trap": (719, "setp.ne.u32 %p1, %r2, 5; @%p1 bra E; trap; E:"),
+    "breakpoint": (719, "brkpt;"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_has_its_code_and_every_later_call_answers_it(name: str) -> None:
+    code, body = FAULTS[name]
+    expect(
+        f"""
+        first = run({body!r})[0]
+        again = run("st.global.u32 [%rd1], 1;")[0]
+        print(first, again, driver.cuCtxSynchronize()[0].value)
+        os._exit(0)
+        """.replace("os._exit", "sys.stdout.flush(); os._exit"),
+        f"{code} {code} {code}",
+    )
+
+
+@cpu_only
+@pytest.mark.parametrize("name", FAULTS)
+def test_after_a_reset_the_device_is_usable_again(name: str) -> None:
+    code, body = FAULTS[name]
+    expect(
+        f"""
+        assert run({body!r})[0] == {code}
+        assert driver.cuDevicePrimaryCtxReset(0)[0] == 0
+        start()
+        assert run("st.global.u32 [%rd1], %r2;") == (0, "")
+        back = np.zeros(64, dtype=np.uint32)
+        assert driver.cuMemcpyDtoH(back.ctypes.data, int(buffer.handle), 256)[0] == 0
+        assert list(back) == list(range(64))
+        print("usable")
+        """,
+        "usable",
+    )
+
+
+@cpu_only
+def test_the_exception_carries_the_report() -> None:
+    expect(
+        """
+        print(run("mov.u64 %rd2, 0; st.global.u32 [%rd2], 1;")[1])
+        """,
+        "kernel k: illegal memory access at 0x0",
+    )
+    text = expect(
+        """
+        freed = device.allocate(4096, stream=stream)
+        pointer = int(freed.handle)
+        freed.close(stream)
+        stream.sync()
+        print(run("st.global.u32 [%rd1], 1;", argument=ctypes.c_uint64(pointer))[1])
+        """,
+        "illegal memory access",
+        {"CUCORE_CHECK": ""},
+    )
+    assert "freed" in text or "no allocation is near" in text
+
+
+@cpu_only
+def test_memory_one_past_the_end_of_the_host_and_of_a_dead_context_is_not_reached() -> None:
+    expect(
+        """
+        error, memory = driver.cuMemAlloc(512)
+        past = run("st.global.u32 [%rd1+512], 1;", argument=ctypes.c_uint64(int(memory)), block=1)
+        print(past[0], "past the end of" in past[1])
+        """,
+        "700 True",
+    )
+    expect(
+        """
+        error, other = driver.cuCtxCreate(None, 0, 0)
+        error, memory = driver.cuMemAlloc(512)
+        driver.cuCtxDestroy(other)
+        device.set_current()
+        print(run("st.global.u32 [%rd1], 1;", argument=ctypes.c_uint64(int(memory)), block=1)[0])
+        """,
+        "700",
+    )
+
+
+@cpu_only
+def test_a_barrier_not_all_threads_reach_is_named() -> None:
+    expect(
+        """
+        body = "setp.lt.u32 %p1, %r2, 32; @%p1 bra A; bar.sync 1, 64; bra E; A: bar.sync 2, 64; E:"
+        code, text = run(body)
+        print(code, "barrier deadlock" in text, "at barrier 1 (32 of 64 arrived)" in text, "at barrier 2" in text)
+        """,
+        "719 True True True",
+    )
+
+
+@cpu_only
+def test_the_time_limit_is_702_and_the_device_is_usable_after_a_reset() -> None:
+    expect(
+        """
+        print(run("L: bra L;")[0])
+        driver.cuDevicePrimaryCtxReset(0)
+        start()
+        print(run("st.global.u32 [%rd1], 1;")[0], "usable")
+        """,
+        "702\n0 usable",
+        {"CUCORE_CPU_TIMEOUT": "0.2"},
+    )
+
+
+@cpu_only
+@pytest.mark.parametrize(
+    "body",
+    [
+        "L: bra L;",
+        "L: ld.volatile.global.u32 %r3, [%rd0]; setp.ne.u32 %p1, %r3, 77; @%p1 bra L;",
+        "L: bar.sync 0; bra L;",
+        "L: atom.global.add.u32 %r3, [%rd0], 1; bra L;",
+        "L: nanosleep.u32 100; bra L;",
+    ],
+)
+def test_running_kernels_end_at_a_safe_point_when_their_context_goes(body: str) -> None:
+    expect(
+        f"""
+        launch(stream, LaunchConfig(grid=4, block=64), kernel({body!r}), buffer)
+        assert driver.cuDevicePrimaryCtxReset(0)[0] == 0
+        start()
+        print(run("st.global.u32 [%rd1], 1;")[0], "usable")
+        """,
+        "0 usable",
+    )
+
+
+@cpu_only
+@pytest.mark.parametrize("first", [True, False])
+def test_a_fault_of_the_program_reaches_the_programs_handler(first: bool) -> None:
+    handlers = 'import faulthandler; faulthandler.enable()'
+    work = 'assert run("st.global.u32 [%rd1], 1;")[0] == 0'
+    done = run("\n".join([handlers, work] if first else [work, handlers, work]) + "\nctypes.string_at(8)")
+    assert done.returncode == -11, done.stdout + done.stderr
+    assert "Fatal Python error: Segmentation fault" in done.stderr and "string_at" in done.stderr, done.stderr
+
+
+@cpu_only
+@pytest.mark.parametrize("cores", ["0", "0-1", ""])
+def test_blocks_of_a_cooperative_grid_meet_whatever_the_number_of_cores(cores: str) -> None:
+    prefix = ["taskset", "-c", cores] if cores else None
+    expect(
+        """
+        body = '''
+          membar.gl; red.global.add.u32 [%rd0], 1; mov.u32 %r5, %nctaid.x;
+          L: ld.volatile.global.u32 %r3, [%rd0]; setp.lt.u32 %p1, %r3, %r5; @%p1 bra L;
+          mov.u32 %r6, %ctaid.x; mul.wide.u32 %rd3, %r6, 4; add.u64 %rd3, %rd0, %rd3; st.global.u32 [%rd3+4], %r3;'''
+        driver.cuMemsetD32(int(buffer.handle), 0, 256)
+        function = kernel(body)
+        launch(stream, LaunchConfig(grid=64, block=1, is_cooperative=True), function, buffer)
+        stream.sync()
+        back = np.zeros(65, dtype=np.uint32)
+        driver.cuMemcpyDtoH(back.ctypes.data, int(buffer.handle), back.nbytes)
+        assert list(back) == [64] * 65, back
+        try:
+            launch(stream, LaunchConfig(grid=1 << 20, block=1024, is_cooperative=True), function, buffer)
+        except CUDAError as error:
+            print("too large:", int(error.code))
+        """,
+        "too large: 720",
+        prefix=prefix,
+    )
