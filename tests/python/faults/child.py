@@ -41,6 +41,14 @@ def run(body, before="", argument=None, block=64):
         return int(error.code), str(error)
     return 0, ""
 
+def reset():
+    """The device as if nothing had happened: cuda.core's Device stays bound to the primary context."""
+    assert driver.cuDevicePrimaryCtxReset(0)[0] == 0
+    driver.cuCtxSetCurrent(driver.CUcontext(0))
+    error, context = driver.cuDevicePrimaryCtxRetain(0)
+    driver.cuCtxSetCurrent(context)
+    start()
+
 start()
 '''
 
