@@ -1,6 +1,7 @@
 // cuInit, versions, symbol lookup, names of results.
 #include <pthread.h>
 
+#include <cstdio>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -117,7 +118,12 @@ void initialize() {
                          a->handle_types == 0 && !is_managed(*a) && a->device >= 0;
     return cucpu::AllocationView{a->base, a->size, a->id, tracked};
   };
-  static_cast<void>(cucpu::check::Options::from_environment());  // an unreadable value is an error here
+  try {
+    static_cast<void>(cucpu::check::Options::from_environment());
+  } catch (const cucpu::LoadError& error) {  // said aloud, as of other variables: cuInit has no place for a text
+    std::fprintf(stderr, "cucore: %s\n", error.what());
+    throw;
+  }
   cucpu::set_hooks(std::move(hooks));
   pthread_atfork(nullptr, nullptr, in_forked_child);
 }

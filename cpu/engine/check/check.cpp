@@ -23,10 +23,13 @@ const char* verb(std::uint32_t flags) {
   return (flags & kWrite) == 0 ? "read" : (flags & kRead) != 0 ? "atomic operation" : "write";
 }
 
-/// The end of what the block may use of its shared memory: dynamic memory begins at a rounded-up offset.
+/// The end of what the block may use of its shared memory: dynamic memory begins at a rounded-up
+/// offset.
 std::size_t shared_end(const BlockContext& context) {
   const std::size_t fixed = context.shared_bytes - context.dynamic_shared_bytes;
-  return context.dynamic_shared_bytes == 0 ? fixed : (fixed + 127) / 128 * 128 + context.dynamic_shared_bytes;
+  return context.dynamic_shared_bytes == 0
+             ? fixed
+             : (fixed + 127) / 128 * 128 + context.dynamic_shared_bytes;
 }
 
 constexpr std::size_t kReservedBytes = 1024;
@@ -39,7 +42,8 @@ void Checker::begin(Worker&, Block& block) {
   CheckedBlock& checked = blocks_[&block];
   checked = CheckedBlock{};
   const BlockContext& c = block.context;
-  checked.number = c.index[0] + std::uint64_t{c.grid[0]} * (c.index[1] + std::uint64_t{c.grid[1]} * c.index[2]);
+  checked.number =
+      c.index[0] + std::uint64_t{c.grid[0]} * (c.index[1] + std::uint64_t{c.grid[1]} * c.index[2]);
   checked.threads.resize(c.block_threads);
   const std::size_t bytes = c.reserved_shared_offset + kReservedBytes;
   if (checks(kRace)) checked.shared.resize(bytes / 4 + 2);
@@ -63,11 +67,13 @@ Checker::Where Checker::locate(Worker& worker, std::uintptr_t address, std::uint
     for (const Block* other : block.cluster->blocks)
       if (inside(*other)) return where;
     if ((flags & kSharedSpace) != 0)
-      return {Where::kShared, nullptr, address - reinterpret_cast<std::uintptr_t>(block.context.shared),
+      return {Where::kShared, nullptr,
+              address - reinterpret_cast<std::uintptr_t>(block.context.shared),
               shared_end(block.context)};
   }
   const Stack& stack = worker.current().stack;
-  if ((flags & kLocalSpace) != 0 || address - reinterpret_cast<std::uintptr_t>(stack.base) < stack.size)
+  if ((flags & kLocalSpace) != 0 ||
+      address - reinterpret_cast<std::uintptr_t>(stack.base) < stack.size)
     where.kind = Where::kLocal;
   return where;
 }
@@ -82,7 +88,8 @@ void Checker::access(Worker& worker, const CheckedAccess& access) {
 
 void Checker::check_memory(Worker& worker, const CheckedAccess& access, const Where& where) {
   const auto tell = [&](const char* name, const std::string& text) {
-    report(worker, kMemory, 700, name, format("%u-byte %s ", access.bytes, verb(access.flags)) + text, access.pc,
+    report(worker, kMemory, 700, name,
+           format("%u-byte %s ", access.bytes, verb(access.flags)) + text, access.pc,
            access.address);
   };
   if (where.kind == Where::kShared) {
@@ -90,8 +97,9 @@ void Checker::check_memory(Worker& worker, const CheckedAccess& access, const Wh
     const BlockContext& c = worker.current().block->context;
     const bool reserved = where.offset >= c.reserved_shared_offset && where.owner;
     if ((!where.owner || end > where.size) && !reserved)
-      tell("out-of-bounds access", format("at offset %zu of shared memory, where the block has %u bytes", where.offset,
-                                          c.shared_bytes));
+      tell("out-of-bounds access",
+           format("at offset %zu of shared memory, where the block has %u bytes", where.offset,
+                  c.shared_bytes));
     return;
   }
   if (where.kind == Where::kLocal) {
@@ -100,10 +108,11 @@ void Checker::check_memory(Worker& worker, const CheckedAccess& access, const Wh
     --at;
     const std::size_t offset = access.address - at->first;
     if (offset < at->second.bytes && offset + access.bytes > at->second.bytes)
-      tell("out-of-bounds access", format("past the end of a local array of %zu bytes", at->second.bytes));
+      tell("out-of-bounds access",
+           format("past the end of a local array of %zu bytes", at->second.bytes));
     else if (offset >= at->second.bytes && (access.flags & kLocalSpace) != 0)
-      tell("out-of-bounds access", format("%zu bytes behind a local array of %zu bytes", offset - at->second.bytes,
-                                          at->second.bytes));
+      tell("out-of-bounds access", format("%zu bytes behind a local array of %zu bytes",
+                                          offset - at->second.bytes, at->second.bytes));
     return;
   }
   const BlockContext& c = worker.current().block->context;
@@ -114,22 +123,27 @@ void Checker::check_memory(Worker& worker, const CheckedAccess& access, const Wh
   const auto found = hooks().find_allocation(access.address);
   if (!found) {
     if (g_device_heap_contains && g_device_heap_contains(access.address)) return;
-    const std::string nearest = hooks().describe_address ? hooks().describe_address(access.address) : "";
+    const std::string nearest =
+        hooks().describe_address ? hooks().describe_address(access.address) : "";
     const bool freed = nearest.find("freed") != std::string::npos;
     return tell(freed ? "use after free" : "out-of-bounds access", nearest);
   }
   if (access.address + access.bytes > found->base + found->size)
-    return tell("out-of-bounds access", format("that begins inside and ends past the %zu-byte allocation at 0x%llx",
-                                               found->size, static_cast<unsigned long long>(found->base)));
+    return tell("out-of-bounds access",
+                format("that begins inside and ends past the %zu-byte allocation at 0x%llx",
+                       found->size, static_cast<unsigned long long>(found->base)));
   if (access.root == 0 || access.root - found->base < found->size) return;
   const auto meant = hooks().find_allocation(access.root);
-  // A pointer to one past the end may at the same time be the start of another allocation: then it tells nothing.
-  if (!meant || meant->id == found->id || (access.root == meant->base && access.address < access.root)) return;
-  tell("out-of-bounds access",
-       format("in the %zu-byte allocation at 0x%llx, but counted from a parameter that points into the %zu-byte allocation "
-              "at 0x%llx",
-              found->size, static_cast<unsigned long long>(found->base), meant->size,
-              static_cast<unsigned long long>(meant->base)));
+  // A pointer to one past the end may at the same time be the start of another allocation: then it
+  // tells nothing.
+  if (!meant || meant->id == found->id ||
+      (access.root == meant->base && access.address < access.root))
+    return;
+  tell("out-of-bounds access", format("in the %zu-byte allocation at 0x%llx, but counted from a "
+                                      "parameter that points into the %zu-byte allocation "
+                                      "at 0x%llx",
+                                      found->size, static_cast<unsigned long long>(found->base),
+                                      meant->size, static_cast<unsigned long long>(meant->base)));
 }
 
 std::string Checker::name_of(Worker& worker, const Touch& touch) const {
@@ -146,8 +160,8 @@ std::string Checker::name_of(Worker& worker, const Touch& touch) const {
   return line.empty() ? text : text + " at " + line;
 }
 
-void Checker::report(Worker& worker, Kind kind, int code, const char* name, std::string text, std::uintptr_t pc,
-                     std::uintptr_t address) {
+void Checker::report(Worker& worker, Kind kind, int code, const char* name, std::string text,
+                     std::uintptr_t pc, std::uintptr_t address) {
   if (worker.current_fault().code != 0) return;  // the first finding ends the thread
   const Code& kernel = worker.grid().code();
   const std::string line = kernel.line_of && pc ? kernel.line_of(pc) : "";
@@ -185,8 +199,8 @@ using namespace cucpu;
 
 extern "C" {
 
-void cucpu_rt_check(std::uint64_t address, std::uint32_t bytes, std::uint32_t flags, std::uint64_t value,
-                    std::uint64_t root) {
+void cucpu_rt_check(std::uint64_t address, std::uint32_t bytes, std::uint32_t flags,
+                    std::uint64_t value, std::uint64_t root) {
   Worker& worker = *Worker::running();
   Checker* const checker = worker.grid().checker();
   if (!checker) return;

@@ -1,5 +1,6 @@
-// cpu/engine/check/check.hpp: check mode (CUCORE_CHECK): what instrumented kernels report about themselves while they run,
-// and what is wrong with it. docs/design/check.md says how. No LLVM here.
+// cpu/engine/check/check.hpp: check mode (CUCORE_CHECK): what instrumented kernels report about
+// themselves while they run, and what is wrong with it. docs/design/check.md says how. No LLVM
+// here.
 #pragma once
 
 #include <cstdint>
@@ -50,16 +51,19 @@ struct CheckedBlock {
   std::vector<Cell> shared;
   std::vector<bool> written;  ///< bytes of shared memory
   struct Thread {
-    std::uint64_t block_floor = 0;  ///< what the block did up to then happened before this thread goes on
-    std::uint64_t warp_floor = 0;   ///< the same for its warp
+    std::uint64_t block_floor =
+        0;  ///< what the block did up to then happened before this thread goes on
+    std::uint64_t warp_floor = 0;  ///< the same for its warp
     bool fenced = false;
     const void* barrier = nullptr;  ///< where it waits
   };
   std::vector<Thread> threads;
-  std::unordered_map<std::uint64_t, std::uint64_t> known;  ///< other blocks: what they did up to then is ordered
+  std::unordered_map<std::uint64_t, std::uint64_t>
+      known;  ///< other blocks: what they did up to then is ordered
 };
 
-/// The checks of one grid. One host thread runs all of a checked grid, so events have one order and nothing is locked.
+/// The checks of one grid. One host thread runs all of a checked grid, so events have one order and
+/// nothing is locked.
 class Checker {
  public:
   explicit Checker(std::shared_ptr<const check::Options> options) : options_{std::move(options)} {}
@@ -68,10 +72,13 @@ class Checker {
   void begin(Worker&, Block&);
   void end(Block&);
   void access(Worker&, const CheckedAccess&);
-  void local(std::uintptr_t address, std::size_t bytes);  ///< a local variable comes to life, with no value
+  void local(std::uintptr_t address,
+             std::size_t bytes);  ///< a local variable comes to life, with no value
   void fence(Worker&);
-  void synchronizes(Worker&, std::uintptr_t address);  ///< an object like an mbarrier: both release and acquire
-  void writes(Worker&, std::uintptr_t address, std::size_t bytes);  ///< a routine filled this memory
+  void synchronizes(
+      Worker&, std::uintptr_t address);  ///< an object like an mbarrier: both release and acquire
+  void writes(Worker&, std::uintptr_t address,
+              std::size_t bytes);  ///< a routine filled this memory
 
   // Threads meet.
   void barrier_arrived(Worker&, const void* pc);
@@ -98,8 +105,8 @@ class Checker {
   Cell& cell(const Where&, std::uintptr_t address);
   std::string name_of(Worker&, const Touch&) const;
   /// Ends the thread with a report, or goes on when asked to (or when the report is suppressed).
-  void report(Worker&, check::Kind kind, int code, const char* name, std::string text, std::uintptr_t pc,
-              std::uintptr_t address = 0);
+  void report(Worker&, check::Kind kind, int code, const char* name, std::string text,
+              std::uintptr_t pc, std::uintptr_t address = 0);
 
   std::shared_ptr<const check::Options> options_;
   std::uint64_t now_ = 0;

@@ -41,7 +41,9 @@ bool none(const std::vector<bool>& bits, std::size_t offset, std::size_t bytes) 
 
 void set(std::vector<bool>& bits, std::size_t offset, std::size_t bytes) {
   const std::size_t end = std::min(offset + bytes, bits.size());
-  if (offset < end) std::fill(bits.begin() + static_cast<std::ptrdiff_t>(offset), bits.begin() + static_cast<std::ptrdiff_t>(end), true);
+  if (offset < end)
+    std::fill(bits.begin() + static_cast<std::ptrdiff_t>(offset),
+              bits.begin() + static_cast<std::ptrdiff_t>(end), true);
 }
 
 }  // namespace
@@ -65,11 +67,13 @@ void check_host_write(std::uintptr_t address, std::size_t bytes) noexcept try {
 } catch (...) {
 }  // without memory for its notes a check misses something
 
-// A read counts only when none of its bytes has a value: copies of structures read the gaps between members, too.
+// A read counts only when none of its bytes has a value: copies of structures read the gaps between
+// members, too.
 void Checker::check_init(Worker& worker, const CheckedAccess& access, const Where& where) {
   const auto tell = [&](const char* what) {
     char text[96];
-    std::snprintf(text, sizeof text, "%u-byte read of %s that nobody has written", access.bytes, what);
+    std::snprintf(text, sizeof text, "%u-byte read of %s that nobody has written", access.bytes,
+                  what);
     report(worker, kInit, 719, "uninitialised read", text, access.pc, access.address);
   };
   const bool reads = (access.flags & kRead) != 0, writes = (access.flags & kWrite) != 0;
@@ -102,7 +106,8 @@ void Checker::writes(Worker& worker, std::uintptr_t address, std::size_t bytes) 
     return set(written, 0, written.size());
   }
   const Where where = locate(worker, address, 0);
-  if (where.kind == Where::kShared && where.owner) return set(where.owner->written, where.offset, bytes);
+  if (where.kind == Where::kShared && where.owner)
+    return set(where.owner->written, where.offset, bytes);
   if (where.kind == Where::kGlobal) check_host_write(address, bytes);
 }
 

@@ -65,7 +65,8 @@ Options Options::from_environment() {
         throw LoadError{1, std::string{"CUCORE_CHECK="} + value + ": expected " + kExpected};
       }
     }
-    if (options.kinds == 0) throw LoadError{1, std::string{"CUCORE_CHECK="} + value + ": expected " + kExpected};
+    if (options.kinds == 0)
+      throw LoadError{1, std::string{"CUCORE_CHECK="} + value + ": expected " + kExpected};
   }
   if (const char* value = std::getenv("CUCORE_CHECK_SUPPRESS"); value && *value) {
     std::vector<std::string> entries;
@@ -81,7 +82,8 @@ Options Options::from_environment() {
       const unsigned kinds = colon == std::string::npos ? 0 : kind_of(entry.substr(0, colon));
       if (kinds == 0)
         throw LoadError{1, std::string{"CUCORE_CHECK_SUPPRESS="} + value + ": '" + entry +
-                               "': expected kind:pattern, with the kinds memory, race, init, sync, all; or a file of them"};
+                               "': expected kind:pattern, with the kinds memory, race, init, sync, "
+                               "all; or a file of them"};
       options.suppressions.push_back({kinds, entry.substr(colon + 1)});
     }
   }
@@ -91,7 +93,8 @@ Options Options::from_environment() {
 bool Options::suppressed(Kind kind, std::string_view kernel, std::string_view line) const {
   for (const Suppression& s : suppressions) {
     if ((s.kinds & kind) == 0) continue;
-    if (matches(s.pattern, kernel) || matches(s.pattern, line) || matches(s.pattern, line.substr(0, line.rfind(':'))))
+    if (matches(s.pattern, kernel) || matches(s.pattern, line) ||
+        matches(s.pattern, line.substr(0, line.rfind(':'))))
       return true;
   }
   return false;

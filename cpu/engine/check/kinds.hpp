@@ -1,4 +1,5 @@
-// cpu/engine/check/kinds.hpp: what check mode looks for, what accesses say of themselves, and what is not to be told.
+// cpu/engine/check/kinds.hpp: what check mode looks for, what accesses say of themselves, and what
+// is not to be told.
 #pragma once
 
 #include <string>
@@ -12,9 +13,9 @@ enum Kind : unsigned { kMemory = 1, kRace = 2, kInit = 4, kSync = 8 };
 
 /// How instrumented code describes an access.
 enum AccessFlag : unsigned {
-  kWrite = 1,    ///< atomics are both reads and writes
+  kWrite = 1,  ///< atomics are both reads and writes
   kRead = 2,
-  kStrong = 4,   ///< atomic or volatile
+  kStrong = 4,  ///< atomic or volatile
   kRelease = 8,
   kAcquire = 16,
   kSharedSpace = 32,
@@ -25,8 +26,8 @@ enum AccessFlag : unsigned {
 
 const char* name_of(Kind);
 
-/// CUCORE_CHECK_SUPPRESS: findings not to be told: `kind:pattern`, where the pattern (with * and ?) matches the kernel's name,
-/// "file:line", or the file alone.
+/// CUCORE_CHECK_SUPPRESS: findings not to be told: `kind:pattern`, where the pattern (with * and ?)
+/// matches the kernel's name, "file:line", or the file alone.
 struct Suppression {
   unsigned kinds;
   std::string pattern;

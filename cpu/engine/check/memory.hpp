@@ -1,4 +1,5 @@
-// cpu/engine/check/memory.hpp: which bytes of device memory have values (CUCORE_CHECK=init), and the heap of kernels.
+// cpu/engine/check/memory.hpp: which bytes of device memory have values (CUCORE_CHECK=init), and
+// the heap of kernels.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// cpu/engine/check/race.cpp: accesses to the same bytes with nothing between them that orders the threads; and barriers that
-// not all threads of a warp reach alike.
+// cpu/engine/check/race.cpp: accesses to the same bytes with nothing between them that orders the
+// threads; and barriers that not all threads of a warp reach alike.
 #include <cstdio>
 #include <cstring>
 
@@ -14,12 +14,15 @@ namespace {
 
 constexpr std::uintptr_t kPage = 4096;
 
-bool same_thread(const Touch& a, const Touch& b) { return a.block == b.block && a.thread == b.thread; }
+bool same_thread(const Touch& a, const Touch& b) {
+  return a.block == b.block && a.thread == b.thread;
+}
 
 /// A store of what is there already harms nobody.
 bool changes_nothing(const CheckedAccess& access) {
   return (access.flags & kHasValue) != 0 &&
-         std::memcmp(reinterpret_cast<const void*>(access.address), &access.value, access.bytes) == 0;
+         std::memcmp(reinterpret_cast<const void*>(access.address), &access.value, access.bytes) ==
+             0;
 }
 
 }  // namespace
@@ -43,11 +46,15 @@ Cell& Checker::cell(const Where& where, std::uintptr_t address) {
   return page[address % kPage / 4];
 }
 
-void Checker::race(Worker& worker, const CheckedAccess& access, const Touch& earlier, bool earlier_writes) {
-  const char* const kind = (access.flags & kWrite) == 0 ? "read" : (access.flags & kRead) != 0 ? "atomic operation" : "write";
-  const std::string text = std::string{kind} + " of " + std::to_string(access.bytes) + " bytes after a" +
-                           (earlier.strong ? "n atomic or volatile" : "") + (earlier_writes ? " write" : " read") + " by " +
-                           name_of(worker, earlier) + ", with nothing between them that orders the two";
+void Checker::race(Worker& worker, const CheckedAccess& access, const Touch& earlier,
+                   bool earlier_writes) {
+  const char* const kind = (access.flags & kWrite) == 0  ? "read"
+                           : (access.flags & kRead) != 0 ? "atomic operation"
+                                                         : "write";
+  const std::string text =
+      std::string{kind} + " of " + std::to_string(access.bytes) + " bytes after a" +
+      (earlier.strong ? "n atomic or volatile" : "") + (earlier_writes ? " write" : " read") +
+      " by " + name_of(worker, earlier) + ", with nothing between them that orders the two";
   report(worker, kRace, 719, "data race", text, access.pc, access.address);
 }
 
@@ -59,7 +66,8 @@ void Checker::check_race(Worker& worker, const CheckedAccess& access, const Wher
   const bool strong = (access.flags & kStrong) != 0;
   if (strong && reads) {  // sees what others released there
     if (const auto found = released_.find(access.address); found != released_.end())
-      for (const auto& [other, time] : found->second) block.known[other] = std::max(block.known[other], time);
+      for (const auto& [other, time] : found->second)
+        block.known[other] = std::max(block.known[other], time);
   }
   for (std::uint32_t done = 0; done < access.bytes;) {
     const std::uintptr_t at = access.address + done;
@@ -70,7 +78,8 @@ void Checker::check_race(Worker& worker, const CheckedAccess& access, const Wher
     word.offset += done;
     Cell& c = cell(word, at);
     const auto conflicts = [&](const Touch& earlier) {
-      return (earlier.bytes & bytes) != 0 && !(strong && earlier.strong) && !ordered(earlier, block, thread);
+      return (earlier.bytes & bytes) != 0 && !(strong && earlier.strong) &&
+             !ordered(earlier, block, thread);
     };
     // By value: in a report the cell is looked at no more.
     if (conflicts(c.write) && !(writes && !reads && changes_nothing(access)))
@@ -79,7 +88,11 @@ void Checker::check_race(Worker& worker, const CheckedAccess& access, const Wher
     if (writes && !(c.write.time != 0 && changes_nothing(access)))
       for (const Touch& earlier : c.reads)
         if (conflicts(earlier)) race(worker, access, Touch{earlier}, false);
-    const Touch now{now_, access.pc, static_cast<std::uint32_t>(block.number), static_cast<std::uint16_t>(thread), bytes,
+    const Touch now{now_,
+                    access.pc,
+                    static_cast<std::uint32_t>(block.number),
+                    static_cast<std::uint16_t>(thread),
+                    bytes,
                     strong};
     if (writes) {
       c.write = now;
@@ -98,12 +111,15 @@ void Checker::check_race(Worker& worker, const CheckedAccess& access, const Wher
   }
 }
 
-void Checker::fence(Worker& worker) { of(*worker.current().block).threads[worker.current().thread.linear].fenced = true; }
+void Checker::fence(Worker& worker) {
+  of(*worker.current().block).threads[worker.current().thread.linear].fenced = true;
+}
 
 void Checker::synchronizes(Worker& worker, std::uintptr_t address) {
   CheckedBlock& block = of(*worker.current().block);
   auto& released = released_[address];
-  for (const auto& [other, time] : released) block.known[other] = std::max(block.known[other], time);
+  for (const auto& [other, time] : released)
+    block.known[other] = std::max(block.known[other], time);
   for (const auto& [other, time] : block.known) released[other] = std::max(released[other], time);
   released[block.number] = ++now_;
 }
@@ -114,15 +130,19 @@ void Checker::barrier_arrived(Worker& worker, const void* pc) {
   of(*worker.current().block).threads[worker.current().thread.linear].barrier = pc;
 }
 
-void Checker::barrier_done(Worker& worker, Block& block, const std::vector<Fiber*>& waiters, bool whole_block) {
+void Checker::barrier_done(Worker& worker, Block& block, const std::vector<Fiber*>& waiters,
+                           bool whole_block) {
   CheckedBlock& checked = of(block);
   ++now_;
   for (const Fiber* fiber : waiters) checked.threads[fiber->thread.linear].block_floor = now_;
   if (!checks(kSync) || !whole_block) return;
-  const auto pc_of = [&](const Fiber* fiber) { return checked.threads[fiber->thread.linear].barrier; };
+  const auto pc_of = [&](const Fiber* fiber) {
+    return checked.threads[fiber->thread.linear].barrier;
+  };
   const auto line = [&](const void* pc) {
     const Code& code = worker.grid().code();
-    return code.line_of && pc ? code.line_of(reinterpret_cast<std::uintptr_t>(pc) - 1) : std::string{};
+    return code.line_of && pc ? code.line_of(reinterpret_cast<std::uintptr_t>(pc) - 1)
+                              : std::string{};
   };
   std::vector<const Fiber*> first((block.context.block_threads + 31) / 32);
   for (const Fiber* fiber : waiters) {
@@ -132,10 +152,12 @@ void Checker::barrier_done(Worker& worker, Block& block, const std::vector<Fiber
     const std::string here = line(pc_of(fiber)), there = line(pc_of(of_warp));
     if (!here.empty() && here == there) continue;  // one barrier of the source, compiled twice
     char text[200];
-    std::snprintf(text, sizeof text, "threads %u and %u of one warp wait for each other at different barriers%s%s%s%s",
-                  of_warp->thread.linear, fiber->thread.linear, here.empty() ? "" : ": ", there.c_str(),
-                  here.empty() ? "" : " and ", here.c_str());
-    return report(worker, kSync, 719, "divergent barrier", text, reinterpret_cast<std::uintptr_t>(pc_of(fiber)) - 1);
+    std::snprintf(text, sizeof text,
+                  "threads %u and %u of one warp wait for each other at different barriers%s%s%s%s",
+                  of_warp->thread.linear, fiber->thread.linear, here.empty() ? "" : ": ",
+                  there.c_str(), here.empty() ? "" : " and ", here.c_str());
+    return report(worker, kSync, 719, "divergent barrier", text,
+                  reinterpret_cast<std::uintptr_t>(pc_of(fiber)) - 1);
   }
   if (waiters.size() < block.context.block_threads && !waiters.empty()) {
     std::uint32_t gone = 0;
@@ -143,8 +165,10 @@ void Checker::barrier_done(Worker& worker, Block& block, const std::vector<Fiber
     for (const Fiber* fiber : waiters) here[fiber->thread.linear] = true;
     while (here[gone]) ++gone;
     char text[160];
-    std::snprintf(text, sizeof text, "a barrier of the whole block was reached by %zu of %u threads; thread %u had exited",
-                  waiters.size(), block.context.block_threads, gone);
+    std::snprintf(
+        text, sizeof text,
+        "a barrier of the whole block was reached by %zu of %u threads; thread %u had exited",
+        waiters.size(), block.context.block_threads, gone);
     report(worker, kSync, 719, "barrier without exited threads", text,
            reinterpret_cast<std::uintptr_t>(pc_of(waiters.front())) - 1);
   }
@@ -156,15 +180,19 @@ void Checker::warp_arrived(Worker& worker, std::uint32_t mask, const void* pc) {
   const std::uint32_t lane = self.thread.linear % 32, w = self.thread.linear / 32;
   char text[160];
   if ((mask >> lane & 1) == 0) {
-    std::snprintf(text, sizeof text, "lane %u takes part in a warp operation whose mask 0x%08x does not name it", lane, mask);
-    return report(worker, kSync, 719, "wrong warp mask", text, reinterpret_cast<std::uintptr_t>(pc) - 1);
+    std::snprintf(text, sizeof text,
+                  "lane %u takes part in a warp operation whose mask 0x%08x does not name it", lane,
+                  mask);
+    return report(worker, kSync, 719, "wrong warp mask", text,
+                  reinterpret_cast<std::uintptr_t>(pc) - 1);
   }
   std::uint32_t exited = 0;
   const std::uint32_t threads = self.block->context.block_threads;
   for (std::uint32_t l = 0; l < 32 && w * 32 + l < threads; ++l)
     if (self.block->fibers[w * 32 + l].wait == Wait::kDone) exited |= 1U << l;
   if ((mask & exited) == 0) return;
-  std::snprintf(text, sizeof text, "the mask 0x%08x of a warp operation names lanes that have exited: 0x%08x", mask,
+  std::snprintf(text, sizeof text,
+                "the mask 0x%08x of a warp operation names lanes that have exited: 0x%08x", mask,
                 mask & exited);
   report(worker, kSync, 719, "wrong warp mask", text, reinterpret_cast<std::uintptr_t>(pc) - 1);
 }

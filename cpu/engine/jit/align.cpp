@@ -74,7 +74,8 @@ class LowBits {
       unsigned shifted = wanted;
       if (instruction->getOpcode() == Instruction::Shl)
         if (const auto* by = dyn_cast<ConstantInt>(instruction->getOperand(1)))
-          shifted = wanted > by->getZExtValue() ? wanted - static_cast<unsigned>(by->getZExtValue()) : 0;
+          shifted =
+              wanted > by->getZExtValue() ? wanted - static_cast<unsigned>(by->getZExtValue()) : 0;
       for (const Value* operand : instruction->operands()) work.push_back({operand, shifted});
     }
   }
@@ -128,7 +129,8 @@ class LowBits {
         MapVector<Value*, APInt> terms;
         APInt constant{64, 0};
         if (!gep.collectOffset(layout_, 64, terms, constant)) return 0;
-        unsigned bits = std::min(operand(0), constant.isZero() ? kMost : cap(constant.countr_zero()));
+        unsigned bits =
+            std::min(operand(0), constant.isZero() ? kMost : cap(constant.countr_zero()));
         for (const auto& [term, scale] : terms)
           bits = std::min(bits, cap(of(term) + (scale.isZero() ? kMost : scale.countr_zero())));
         return bits;
@@ -148,7 +150,8 @@ class LowBits {
     if (marker == "params") return 4;
     if (!marker.empty()) return 0;
     if (assume_ && parameter(&i)) return kMost;
-    if (i.getType()->isIntegerTy()) return cap(computeKnownBits(&i, layout_).countMinTrailingZeros());
+    if (i.getType()->isIntegerTy())
+      return cap(computeKnownBits(&i, layout_).countMinTrailingZeros());
     return 0;
   }
 
@@ -174,7 +177,8 @@ struct Access {
   unsigned bits;
 };
 
-/// Reads and writes that PTX asked for: those carry a state space. Parameters are ours, and aligned.
+/// Reads and writes that PTX asked for: those carry a state space. Parameters are ours, and
+/// aligned.
 std::optional<Access> access_of(Instruction& i) {
   const MDNode* space = i.getMetadata("cucpu.space");
   if (!space && !i.isAtomic()) return std::nullopt;
@@ -224,8 +228,8 @@ std::vector<ParamAlignment> check_alignment(Module& module, bool assume_params) 
       done = access.bits;
       IRBuilder<> b{access.instruction};
       if (!check) {
-        check = module.getOrInsertFunction("cucpu.check.align", Type::getVoidTy(context), b.getInt64Ty(),
-                                           b.getInt32Ty());
+        check = module.getOrInsertFunction("cucpu.check.align", Type::getVoidTy(context),
+                                           b.getInt64Ty(), b.getInt32Ty());
         auto* marker = cast<Function>(check.getCallee());
         marker->setDoesNotThrow();
         marker->setOnlyAccessesInaccessibleMemory();

@@ -1,4 +1,5 @@
-// cpu/engine/jit/align.hpp: misaligned accesses are faults (716), as on a GPU, at no cost where alignment follows from the code.
+// cpu/engine/jit/align.hpp: misaligned accesses are faults (716), as on a GPU, at no cost where
+// alignment follows from the code.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +17,10 @@ struct ParamAlignment {
   friend bool operator==(const ParamAlignment&, const ParamAlignment&) = default;
 };
 
-/// Puts a `cucpu.check.align` before every access of thread code whose alignment cannot be proven. With
-/// `assume_params` parameters are taken to be aligned as accesses need it, and what was assumed is the result: the code
-/// is for launches that keep to it. Nearly all accesses are a parameter plus a multiple of their size, so this leaves
-/// few checks.
+/// Puts a `cucpu.check.align` before every access of thread code whose alignment cannot be proven.
+/// With `assume_params` parameters are taken to be aligned as accesses need it, and what was
+/// assumed is the result: the code is for launches that keep to it. Nearly all accesses are a
+/// parameter plus a multiple of their size, so this leaves few checks.
 std::vector<ParamAlignment> check_alignment(llvm::Module&, bool assume_params);
 
 }  // namespace cucpu

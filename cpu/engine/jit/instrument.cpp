@@ -21,10 +21,12 @@ bool is_parameter(const Value* value) {
   const Value* base = load->getPointerOperand();
   while (const auto* gep = dyn_cast<GEPOperator>(base)) base = gep->getPointerOperand();
   const auto* call = dyn_cast<CallInst>(base);
-  return call && call->getCalledFunction() && call->getCalledFunction()->getName() == "cucpu.params";
+  return call && call->getCalledFunction() &&
+         call->getCalledFunction()->getName() == "cucpu.params";
 }
 
-/// The one 64-bit parameter an address is counted from; null when there is none, or more than one candidate.
+/// The one 64-bit parameter an address is counted from; null when there is none, or more than one
+/// candidate.
 Value* root_of(Value* address) {
   SmallSetVector<Value*, 4> roots;
   SmallVector<Value*, 16> work{address};
@@ -101,8 +103,10 @@ class Instrumenter {
 
   void check(Value* pointer, Value* bytes, unsigned flags, Value* value = nullptr) {
     Value* root = (flags & (kSharedSpace | kLocalSpace)) != 0 ? nullptr : root_of(pointer);
-    Value* address = pointer->getType()->isPointerTy() ? b_.CreatePtrToInt(pointer, b_.getInt64Ty()) : pointer;
-    routine("cucpu_rt_check", {address, bytes, b_.getInt32(flags), value ? value : i64(0), root ? root : i64(0)});
+    Value* address =
+        pointer->getType()->isPointerTy() ? b_.CreatePtrToInt(pointer, b_.getInt64Ty()) : pointer;
+    routine("cucpu_rt_check",
+            {address, bytes, b_.getInt32(flags), value ? value : i64(0), root ? root : i64(0)});
   }
 
   static unsigned order_flags(AtomicOrdering order) {
@@ -126,14 +130,18 @@ class Instrumenter {
     Type* type = nullptr;
     if (auto* load = dyn_cast<LoadInst>(&i)) {
       pointer = load->getPointerOperand(), type = load->getType();
-      flags |= kRead | (load->isAtomic() ? order_flags(load->getOrdering()) : load->isVolatile() ? unsigned{kStrong} : 0U);
+      flags |= kRead | (load->isAtomic()     ? order_flags(load->getOrdering())
+                        : load->isVolatile() ? unsigned{kStrong}
+                                             : 0U);
     } else if (auto* store = dyn_cast<StoreInst>(&i)) {
       pointer = store->getPointerOperand(), type = store->getValueOperand()->getType();
-      flags |= kWrite |
-               (store->isAtomic() ? order_flags(store->getOrdering()) : store->isVolatile() ? unsigned{kStrong} : 0U);
+      flags |= kWrite | (store->isAtomic()     ? order_flags(store->getOrdering())
+                         : store->isVolatile() ? unsigned{kStrong}
+                                               : 0U);
       const unsigned bits = static_cast<unsigned>(type->getPrimitiveSizeInBits());
       if (bits >= 8 && bits <= 64 && !type->isVectorTy()) {
-        value = b_.CreateZExt(b_.CreateBitCast(store->getValueOperand(), b_.getIntNTy(bits)), b_.getInt64Ty());
+        value = b_.CreateZExt(b_.CreateBitCast(store->getValueOperand(), b_.getIntNTy(bits)),
+                              b_.getInt64Ty());
         flags |= kHasValue;
       }
     } else if (auto* rmw = dyn_cast<AtomicRMWInst>(&i)) {
@@ -144,7 +152,8 @@ class Instrumenter {
       flags |= kRead | kWrite | order_flags(cas->getSuccessOrdering());
     }
     if (!pointer) return;
-    check(pointer, b_.getInt32(static_cast<std::uint32_t>(layout.getTypeStoreSize(type))), flags, value);
+    check(pointer, b_.getInt32(static_cast<std::uint32_t>(layout.getTypeStoreSize(type))), flags,
+          value);
   }
 
   void visit_call(CallInst& call) {
@@ -170,7 +179,8 @@ class Instrumenter {
         routine("cucpu_rt_check_sync", {address});
       }
     } else if (name.starts_with("atom_")) {
-      const unsigned bytes = static_cast<unsigned>(module_.getDataLayout().getTypeStoreSize(call.getType()));
+      const unsigned bytes =
+          static_cast<unsigned>(module_.getDataLayout().getTypeStoreSize(call.getType()));
       check(argument(0), b_.getInt32(bytes), kRead | kWrite | kStrong);
     }
   }
@@ -187,7 +197,8 @@ void announce_locals(Module& module) {
   for (Function& function : module) {
     SmallVector<AllocaInst*, 8> locals;
     for (Instruction& i : instructions(function))
-      if (auto* local = dyn_cast<AllocaInst>(&i); local && local->getMetadata("cucpu.local")) locals.push_back(local);
+      if (auto* local = dyn_cast<AllocaInst>(&i); local && local->getMetadata("cucpu.local"))
+        locals.push_back(local);
     for (AllocaInst* local : locals) {
       const auto size = local->getAllocationSize(module.getDataLayout());
       if (!size) continue;

@@ -50,9 +50,8 @@ void trap_wrong_spaces(Module& module) {
       const Value* pointer = isa<StoreInst>(i) ? i.getOperand(1) : i.getOperand(0);
       const Value* root = root_of(pointer);
       const auto* call = dyn_cast<CallInst>(root);
-      if (isa<AllocaInst>(root) ||
-          (call && call->getCalledFunction() && call->getCalledFunction()->getName() == "cucpu.shared"))
-      {
+      if (isa<AllocaInst>(root) || (call && call->getCalledFunction() &&
+                                    call->getCalledFunction()->getName() == "cucpu.shared")) {
         wrong.push_back(&i);
         ended.insert(i.getParent());
       }
@@ -60,7 +59,8 @@ void trap_wrong_spaces(Module& module) {
   }
   if (wrong.empty()) return;
   LLVMContext& context = module.getContext();
-  FunctionCallee trap = module.getOrInsertFunction("cucpu.trap", Type::getVoidTy(context), Type::getInt32Ty(context));
+  FunctionCallee trap =
+      module.getOrInsertFunction("cucpu.trap", Type::getVoidTy(context), Type::getInt32Ty(context));
   for (Instruction* access : wrong) {
     IRBuilder<>{access}.CreateCall(trap, {ConstantInt::get(Type::getInt32Ty(context), 717)});
     changeToUnreachable(access);

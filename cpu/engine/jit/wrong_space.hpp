@@ -7,8 +7,9 @@ class Module;
 
 namespace cucpu {
 
-/// An access to global memory whose address provably leads into shared or local memory becomes a trap, as on a GPU. Here all
-/// memory is the host's and the access would go through; what cannot be proven does.
+/// An access to global memory whose address provably leads into shared or local memory becomes a
+/// trap, as on a GPU. Here all memory is the host's and the access would go through; what cannot be
+/// proven does.
 void trap_wrong_spaces(llvm::Module&);
 
 }  // namespace cucpu

@@ -48,7 +48,8 @@ std::uint64_t cucpu_rt_call_target(std::uint64_t address) {
   static thread_local std::uint64_t last = 0, generation = 0;
   Registry& r = Registry::get();
   const std::uint64_t now = r.generation.load(std::memory_order_acquire);
-  if (address == last && now == generation) [[likely]] return address;
+  if (address == last && now == generation) [[likely]]
+    return address;
   bool known = false;
   {
     const std::shared_lock lock{r.mutex};

@@ -1,5 +1,5 @@
-// cpu/engine/run/call_targets.hpp: the functions kernels may call through pointers. A pointer to anything else is a bad
-// program counter (718), found before control goes there.
+// cpu/engine/run/call_targets.hpp: the functions kernels may call through pointers. A pointer to
+// anything else is a bad program counter (718), found before control goes there.
 #pragma once
 
 #include <cstdint>

@@ -87,7 +87,8 @@ bool launch(Work& work, std::size_t stack) {
   pthread_attr_setguardsize(&attributes, 1 << 20);  // larger than any frame of the compiler
   sigset_t mask, before;
   sigfillset(&mask);
-  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) sigdelset(&mask, fault);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT})
+    sigdelset(&mask, fault);
   pthread_sigmask(SIG_SETMASK, &mask, &before);
   pthread_t thread;
   const bool ok = pthread_attr_setstacksize(&attributes, stack) == 0 &&
@@ -132,12 +133,12 @@ void crash_by_signal(int signal, const void* address) noexcept {
   if (!work) return;
   const auto at = reinterpret_cast<std::uintptr_t>(address);
   const bool overflow = signal == SIGSEGV && at - work->stack_low + (2 << 20) < (4 << 20);
-  const char* const what = overflow              ? "stack overflow"
-                           : signal == SIGABRT   ? "abort"
-                           : signal == SIGSEGV   ? "segmentation fault"
-                           : signal == SIGBUS    ? "bus error"
-                           : signal == SIGFPE    ? "arithmetic fault"
-                                                 : "illegal instruction";
+  const char* const what = overflow            ? "stack overflow"
+                           : signal == SIGABRT ? "abort"
+                           : signal == SIGSEGV ? "segmentation fault"
+                           : signal == SIGBUS  ? "bus error"
+                           : signal == SIGFPE  ? "arithmetic fault"
+                                               : "illegal instruction";
   std::strncpy(work->reason, what, sizeof work->reason - 1);
   t_work = nullptr;
   siglongjmp(work->back, 1);

@@ -1,4 +1,5 @@
-// cpu/engine/run/protect.hpp: runs work that may crash (the compiler) so that a crash is an exception of the caller.
+// cpu/engine/run/protect.hpp: runs work that may crash (the compiler) so that a crash is an
+// exception of the caller.
 #pragma once
 
 #include <functional>
@@ -7,18 +8,21 @@
 
 namespace cucpu {
 
-/// The work did not end by itself. `what()` says how: a signal, the stack, or the reason given to crash().
+/// The work did not end by itself. `what()` says how: a signal, the stack, or the reason given to
+/// crash().
 class Crashed : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// Runs `work` on a thread of its own with a large stack, and waits. Its exceptions come out here. A fault, an abort or a
-/// stack overflow in it is Crashed: its thread is then left standing for ever with what it held (locks of an allocator
-/// included), so that nobody else trips over it. That costs memory, not the process.
+/// Runs `work` on a thread of its own with a large stack, and waits. Its exceptions come out here.
+/// A fault, an abort or a stack overflow in it is Crashed: its thread is then left standing for
+/// ever with what it held (locks of an allocator included), so that nobody else trips over it. That
+/// costs memory, not the process.
 void protect(const std::function<void()>& work);
 
-/// Inside work: leaves it, for libraries whose fatal errors must not return. Does nothing elsewhere.
+/// Inside work: leaves it, for libraries whose fatal errors must not return. Does nothing
+/// elsewhere.
 void crash(const char* reason) noexcept;
 
 /// For the signal handler: leaves the work when this thread is in any.

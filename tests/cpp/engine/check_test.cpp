@@ -1,4 +1,5 @@
-// tests/cpp/engine/check_test.cpp: check mode finds what is wrong, and nothing in kernels that are right.
+// tests/cpp/engine/check_test.cpp: check mode finds what is wrong, and nothing in kernels that are
+// right.
 #include <algorithm>
 
 #include "ptx_fixture.hpp"
@@ -6,14 +7,16 @@
 namespace cucpu::test {
 namespace {
 
-/// A kernel with one parameter `out`, in %rd0. %rd1 is out + 4 * (global thread index), %r4 the shared address of s[tid].
+/// A kernel with one parameter `out`, in %rd0. %rd1 is out + 4 * (global thread index), %r4 the
+/// shared address of s[tid].
 std::string kernel(const std::string& body, const std::string& before = {}) {
   return before + R"(.visible .entry k(.param .u64 out) {
   .reg .b32 %r<20>; .reg .b64 %rd<20>; .reg .pred %p<8>; .shared .align 8 .b8 s[512];
   mov.u32 %r0, %ctaid.x; mov.u32 %r1, %ntid.x; mov.u32 %r2, %tid.x; mad.lo.u32 %r3, %r0, %r1, %r2;
   ld.param.u64 %rd0, [out]; mul.wide.u32 %rd1, %r3, 4; add.u64 %rd1, %rd0, %rd1;
   mov.u32 %r4, s; mad.lo.u32 %r4, %r2, 4, %r4;
-)" + body + "\n ret;\n}\n.file 1 \"kernel.cu\"\n";
+)" + body +
+         "\n ret;\n}\n.file 1 \"kernel.cu\"\n";
 }
 
 class Check : public ::testing::Test {
@@ -23,10 +26,12 @@ class Check : public ::testing::Test {
     const auto module = load(text, memory_);
     return launch(*module, "k", shape_of(grid, block), words_.data());
   }
-  void finds(const char* kinds, const std::string& text, std::vector<std::string> parts, Dim3 grid = {1}, Dim3 block = {64}) {
+  void finds(const char* kinds, const std::string& text, std::vector<std::string> parts,
+             Dim3 grid = {1}, Dim3 block = {64}) {
     const Ended ended = run(kinds, text, grid, block);
     EXPECT_NE(ended.code, 0);
-    for (const std::string& part : parts) EXPECT_NE(ended.report.find(part), std::string::npos) << part << "\n" << ended.report;
+    for (const std::string& part : parts)
+      EXPECT_NE(ended.report.find(part), std::string::npos) << part << "\n" << ended.report;
   }
   void clean(const char* kinds, const std::string& text, Dim3 grid = {1}, Dim3 block = {64}) {
     const Ended ended = run(kinds, text, grid, block);
@@ -42,22 +47,26 @@ class Check : public ::testing::Test {
 const std::string kWrite = ".loc 1 5 1\n st.shared.u32 [%r4], %r2;\n";
 const std::string kBarrier = "bar.sync 0;\n";
 const std::string kRead =
-    "add.u32 %r5, %r2, 1; rem.u32 %r5, %r5, %r1; mov.u32 %r6, s; mad.lo.u32 %r6, %r5, 4, %r6;\n .loc 1 9 1\n"
+    "add.u32 %r5, %r2, 1; rem.u32 %r5, %r5, %r1; mov.u32 %r6, s; mad.lo.u32 %r6, %r5, 4, %r6;\n "
+    ".loc 1 9 1\n"
     "ld.shared.u32 %r7, [%r6];\n .loc 1 10 1\n st.global.u32 [%rd1], %r7;\n";
 
 TEST_F(Check, AMissingBarrierIsARaceThatNamesBothThreadsAndLines) {
   clean("race", kernel(kWrite + kBarrier + kRead));
   EXPECT_EQ(words_[3], 4U);
   finds("race", kernel(kWrite + kRead),
-        {"kernel k: data race", "kernel.cu:5", "kernel.cu:9", "thread (", "of block (0, 0, 0)", "offset"});
+        {"kernel k: data race", "kernel.cu:5", "kernel.cu:9", "thread (", "of block (0, 0, 0)",
+         "offset"});
 }
 
 TEST_F(Check, AWarpBarrierOrdersAWarpOnly) {
   const std::string neighbour =
-      "xor.b32 %r5, %r2, 1; mov.u32 %r6, s; mad.lo.u32 %r6, %r5, 4, %r6; ld.shared.u32 %r7, [%r6]; st.global.u32 [%rd1], %r7;";
+      "xor.b32 %r5, %r2, 1; mov.u32 %r6, s; mad.lo.u32 %r6, %r5, 4, %r6; ld.shared.u32 %r7, [%r6]; "
+      "st.global.u32 [%rd1], %r7;";
   const std::string sync = "bar.warp.sync 0xffffffff;\n";
   clean("race", kernel(kWrite + sync + neighbour));
-  finds("race", kernel(kWrite + sync + kRead), {"data race"});  // thread 31 reads what thread 32 writes
+  finds("race", kernel(kWrite + sync + kRead),
+        {"data race"});  // thread 31 reads what thread 32 writes
 }
 
 TEST_F(Check, AReadBeforeAWriteOfAnotherThreadIsARace) {
@@ -69,8 +78,11 @@ TEST_F(Check, AReadBeforeAWriteOfAnotherThreadIsARace) {
 }
 
 TEST_F(Check, BlocksThatWriteOneWordRaceUnlessTheyDoItAtomically) {
-  finds("race", kernel("st.global.u32 [%rd0], %r3;"), {"data race", "thread (0, 0, 0) of block (0, 0, 0)"}, {2}, {1});
-  finds("race", kernel("ld.global.u32 %r5, [%rd0]; add.u32 %r5, %r5, 1; st.global.u32 [%rd0], %r5;"), {"data race"}, {4}, {32});
+  finds("race", kernel("st.global.u32 [%rd0], %r3;"),
+        {"data race", "thread (0, 0, 0) of block (0, 0, 0)"}, {2}, {1});
+  finds("race",
+        kernel("ld.global.u32 %r5, [%rd0]; add.u32 %r5, %r5, 1; st.global.u32 [%rd0], %r5;"),
+        {"data race"}, {4}, {32});
   words_[0] = 0;
   clean("race", kernel("red.global.add.u32 [%rd0], 1;"), {4}, {32});
   EXPECT_EQ(words_[0], 128U);
@@ -100,20 +112,22 @@ TEST_F(Check, FencesAndAtomicsOrderBlocks) {
 }
 
 TEST_F(Check, AFlagOrdersBlocksOnlyIfItIsReleasedAndAcquired) {
-  const auto handover = [](const char* store, const char* load) {
-    return kernel(std::string{R"(
+  const auto handover =
+      [](const char* store, const char* load) {
+        return kernel(std::string{R"(
       setp.ne.u32 %p1, %r0, 0; @%p1 bra C;
       st.global.u32 [%rd0+512], 42;
       )"} + store + R"( [%rd0], 1; bra E;
       C: )" + load + R"( %r5, [%rd0]; setp.eq.u32 %p2, %r5, 0; @%p2 bra C;
       ld.global.u32 %r6, [%rd0+512]; st.global.u32 [%rd0+516], %r6;
       E:)");
-  };
+      };
   words_[0] = 0;
   clean("race", handover("st.release.gpu.global.u32", "ld.acquire.gpu.global.u32"), {2}, {1});
   EXPECT_EQ(words_[129], 42U);
   words_[0] = 0;
-  finds("race", handover("st.relaxed.gpu.global.u32", "ld.relaxed.gpu.global.u32"), {"data race"}, {2}, {1});
+  finds("race", handover("st.relaxed.gpu.global.u32", "ld.relaxed.gpu.global.u32"), {"data race"},
+        {2}, {1});
 }
 
 TEST_F(Check, ReadsOfSharedAndLocalMemoryThatNobodyWroteAreFound) {
@@ -122,15 +136,25 @@ TEST_F(Check, ReadsOfSharedAndLocalMemoryThatNobodyWroteAreFound) {
   const std::string local = ".local .align 8 .b8 l[64]; mov.u64 %rd5, l;";
   finds("init", kernel(local + "ld.local.u32 %r7, [%rd5+8]; st.global.u32 [%rd1], %r7;"),
         {"uninitialised read", "local memory", "thread (0, 0, 0)"});
-  clean("init", kernel(local + "st.local.u32 [%rd5+8], 3; ld.local.u32 %r7, [%rd5+8]; st.global.u32 [%rd1], %r7;"));
+  clean("init",
+        kernel(local +
+               "st.local.u32 [%rd5+8], 3; ld.local.u32 %r7, [%rd5+8]; st.global.u32 [%rd1], %r7;"));
 }
 
 TEST_F(Check, AccessesOutsideSharedAndLocalArraysAreFound) {
   clean("memory", kernel("st.shared.u32 [s+508], 1;"));
-  finds("memory", kernel("st.shared.u32 [s+512], 1;"), {"out-of-bounds access", "offset 512 of shared memory"});
-  const std::string local = ".local .align 8 .b8 l[64]; mov.u64 %rd5, l; mul.wide.u32 %rd6, %r2, 4; add.u64 %rd6, %rd5, %rd6;";
-  clean("memory", kernel(local + "st.local.u32 [%rd6], 3; ld.local.u32 %r5, [%rd5]; st.global.u32 [%rd1], %r5;"), {1}, {16});
-  finds("memory", kernel(local + "st.local.u32 [%rd6], 3; ld.local.u32 %r5, [%rd5]; st.global.u32 [%rd1], %r5;"),
+  finds("memory", kernel("st.shared.u32 [s+512], 1;"),
+        {"out-of-bounds access", "offset 512 of shared memory"});
+  const std::string local =
+      ".local .align 8 .b8 l[64]; mov.u64 %rd5, l; mul.wide.u32 %rd6, %r2, 4; add.u64 %rd6, %rd5, "
+      "%rd6;";
+  clean("memory",
+        kernel(local +
+               "st.local.u32 [%rd6], 3; ld.local.u32 %r5, [%rd5]; st.global.u32 [%rd1], %r5;"),
+        {1}, {16});
+  finds("memory",
+        kernel(local +
+               "st.local.u32 [%rd6], 3; ld.local.u32 %r5, [%rd5]; st.global.u32 [%rd1], %r5;"),
         {"out-of-bounds access", "local array of 64 bytes"}, {1}, {17});
 }
 
@@ -142,15 +166,18 @@ TEST_F(Check, BarriersThatAWarpDoesNotReachTogetherAreFound) {
     .loc 1 22 1
     A: st.shared.u32 [%r4], 7; bar.sync 0; ld.shared.u32 %r6, [%r4]; st.global.u32 [%rd1], %r6; E:)";
   finds("sync", kernel(divergent), {"divergent barrier", "kernel.cu:20", "kernel.cu:22"});
-  finds("sync", kernel("setp.gt.u32 %p1, %r2, 40; @%p1 bra E; bar.sync 0; st.global.u32 [%rd1], 1; E:"),
+  finds("sync",
+        kernel("setp.gt.u32 %p1, %r2, 40; @%p1 bra E; bar.sync 0; st.global.u32 [%rd1], 1; E:"),
         {"reached by 41 of 64 threads; thread 41 had exited"});
   clean("sync", kernel(kWrite + kBarrier + kRead));
 }
 
 TEST_F(Check, WarpMasksMustNameLanesThatAreThere) {
-  finds("sync", kernel("vote.sync.ballot.b32 %r5, 1, 0x0000ffff; st.global.u32 [%rd1], %r5;"), {"wrong warp mask", "lane 16"});
+  finds("sync", kernel("vote.sync.ballot.b32 %r5, 1, 0x0000ffff; st.global.u32 [%rd1], %r5;"),
+        {"wrong warp mask", "lane 16"});
   finds("sync",
-        kernel("setp.lt.u32 %p1, %r2, 8; @%p1 bra E; activemask.b32 %r6; vote.sync.ballot.b32 %r5, 1, 0xffffffff;"
+        kernel("setp.lt.u32 %p1, %r2, 8; @%p1 bra E; activemask.b32 %r6; vote.sync.ballot.b32 %r5, "
+               "1, 0xffffffff;"
                " st.global.u32 [%rd1], %r5; E:"),
         {"wrong warp mask", "lanes that have exited: 0x000000ff"}, {1}, {32});
   clean("sync", kernel("vote.sync.ballot.b32 %r5, 1, 0xffffffff; st.global.u32 [%rd1], %r5;"));
@@ -158,7 +185,8 @@ TEST_F(Check, WarpMasksMustNameLanesThatAreThere) {
 
 TEST_F(Check, FindingsAreSuppressedByKernelAndLine) {
   std::string racy = kernel(kWrite + kRead);  // all in one line
-  for (const char* line : {".loc 1 9 1", ".loc 1 10 1"}) racy.erase(racy.find(line), std::strlen(line));
+  for (const char* line : {".loc 1 9 1", ".loc 1 10 1"})
+    racy.erase(racy.find(line), std::strlen(line));
   racy.insert(racy.find("st.shared"), ".loc 1 5 1\n");
   for (const char* list : {"race:k", "race:kernel.cu:5", "all:kernel.cu", "init:x,race:kern*:5"}) {
     const Environment suppress{"CUCORE_CHECK_SUPPRESS", list};
@@ -173,7 +201,8 @@ TEST_F(Check, OnRequestKernelsGoOnAndFindingsArePrintedOncePerPlace) {
   clean("race,continue", kernel(kWrite + kRead));
   const std::string printed = testing::internal::GetCapturedStderr();
   EXPECT_NE(printed.find("cucore: check: kernel k: data race"), std::string::npos) << printed;
-  EXPECT_EQ(std::count(printed.begin(), printed.end(), '\n'), 2) << printed;  // the write after a read, and the read after a write
+  EXPECT_EQ(std::count(printed.begin(), printed.end(), '\n'), 2)
+      << printed;  // the write after a read, and the read after a write
 }
 
 TEST_F(Check, UnreadableValuesAreNamed) {
@@ -184,7 +213,9 @@ TEST_F(Check, UnreadableValuesAreNamed) {
       ADD_FAILURE() << value;
     } catch (const LoadError& error) {
       EXPECT_EQ(error.code, 1);
-      EXPECT_EQ(std::string{error.what()}.find(std::string{"CUCORE_CHECK="} + value + ": expected"), 0U) << error.what();
+      EXPECT_EQ(std::string{error.what()}.find(std::string{"CUCORE_CHECK="} + value + ": expected"),
+                0U)
+          << error.what();
     }
   }
   const Environment suppress{"CUCORE_CHECK_SUPPRESS", "nonsense"};

@@ -1,5 +1,5 @@
-// tests/cpp/engine/fault_ptx_test.cpp: faulty PTX: which code, which line, which thread; on the scalar path and in vector
-// code.
+// tests/cpp/engine/fault_ptx_test.cpp: faulty PTX: which code, which line, which thread; on the
+// scalar path and in vector code.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -27,8 +27,8 @@ class Guarded {
  public:
   Guarded()
       : page_{static_cast<std::size_t>(sysconf(_SC_PAGESIZE))},
-        base_{static_cast<std::byte*>(mmap(nullptr, 2 * page_, PROT_READ | PROT_WRITE,
-                                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))} {
+        base_{static_cast<std::byte*>(
+            mmap(nullptr, 2 * page_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))} {
     mprotect(base_ + page_, page_, PROT_NONE);
   }
   ~Guarded() { munmap(base_, 2 * page_); }
@@ -69,9 +69,11 @@ INSTANTIATE_TEST_SUITE_P(Width, FaultyPtx, ::testing::Values("1", ""),
                          [](const auto& info) { return *info.param ? "scalar" : "chosen"; });
 
 TEST_P(FaultyPtx, AnAccessToNullIs700AndIsNotOptimizedAway) {
-  expect(run(kernel("mov.u64 %rd2, 0; ld.global.u32 %r3, [%rd2]; st.global.u32 [%rd1], %r3;"), words_), 700,
+  expect(
+      run(kernel("mov.u64 %rd2, 0; ld.global.u32 %r3, [%rd2]; st.global.u32 [%rd1], %r3;"), words_),
+      700, "illegal memory access at 0x0");
+  expect(run(kernel("mov.u64 %rd2, 0; st.u32 [%rd2], 1;"), words_), 700,
          "illegal memory access at 0x0");
-  expect(run(kernel("mov.u64 %rd2, 0; st.u32 [%rd2], 1;"), words_), 700, "illegal memory access at 0x0");
 }
 
 TEST_P(FaultyPtx, TheLineOfTheSourceIsNamed) {
@@ -82,9 +84,11 @@ TEST_P(FaultyPtx, TheLineOfTheSourceIsNamed) {
     .loc 1 11 3
     ld.global.u32 %r3, [%rd1];
     .loc 1 12 3
-    st.global.u32 [%rd1+-4], %r3;)") + ".file 1 \"kernel.cu\"\n";
+    st.global.u32 [%rd1+-4], %r3;)") +
+                           ".file 1 \"kernel.cu\"\n";
   expect(run(text, memory.before_end(64 * 4)), 700, "kernel.cu:11");
-  expect(run(kernel(".loc 1 20 1\n st.global.u32 [%rd1], 5;\n .loc 1 21 1\n setp.ne.u32 %p1, %r2, 40; @%p1 bra "
+  expect(run(kernel(".loc 1 20 1\n st.global.u32 [%rd1], 5;\n .loc 1 21 1\n setp.ne.u32 %p1, %r2, "
+                    "40; @%p1 bra "
                     "E;\n .loc 1 22 1\n trap;\n E:") +
                  ".file 1 \"kernel.cu\"\n",
              words_),
@@ -92,10 +96,12 @@ TEST_P(FaultyPtx, TheLineOfTheSourceIsNamed) {
 }
 
 TEST_P(FaultyPtx, ATrapOfOneThreadNamesIt) {
-  expect(run(kernel("setp.ne.u32 %p1, %r2, 37; @%p1 bra E; trap; E: st.global.u32 [%rd1], 1;"), words_), 719,
-         "trap, block (0, 0, 0), thread (37, 0, 0)");
-  expect(run(kernel("setp.ne.u32 %p1, %r2, 37; @%p1 bra E; brkpt; E: st.global.u32 [%rd1], 1;"), words_), 719,
-         "thread (37, 0, 0)");
+  expect(run(kernel("setp.ne.u32 %p1, %r2, 37; @%p1 bra E; trap; E: st.global.u32 [%rd1], 1;"),
+             words_),
+         719, "trap, block (0, 0, 0), thread (37, 0, 0)");
+  expect(run(kernel("setp.ne.u32 %p1, %r2, 37; @%p1 bra E; brkpt; E: st.global.u32 [%rd1], 1;"),
+             words_),
+         719, "thread (37, 0, 0)");
 }
 
 TEST_P(FaultyPtx, AFailedAssertionNamesFileLineAndThread) {
@@ -126,14 +132,18 @@ TEST_P(FaultyPtx, MisalignedAccessesAre716) {
   expect(run(kernel(at2), words_), 716, "misaligned address at 0x");
   expect(run(kernel("st.global.u32 [%rd1+1], %r2;"), words_), 716, "thread (0, 0, 0)");
   expect(run(kernel("st.global.v4.u32 [%rd0+4], {%r2,%r2,%r2,%r2};"), words_), 716, "misaligned");
-  expect(run(kernel("ld.u16 %h1, [%rd0+1]; st.global.u16 [%rd0], %h1;"), words_), 716, "misaligned");
-  expect(run(kernel("red.global.add.u32 [%rd0+2], 1;"), words_), 716, "misaligned");
-  expect(run(kernel("atom.global.cas.b64 %rd3, [%rd0+4], 1, 2; st.global.u64 [%rd0], %rd3;"), words_), 716,
+  expect(run(kernel("ld.u16 %h1, [%rd0+1]; st.global.u16 [%rd0], %h1;"), words_), 716,
          "misaligned");
-  const std::string shared = ".shared .align 8 .b8 s[512]; mov.u32 %r4, s; mad.lo.u32 %r4, %r2, 4, %r4;";
+  expect(run(kernel("red.global.add.u32 [%rd0+2], 1;"), words_), 716, "misaligned");
+  expect(
+      run(kernel("atom.global.cas.b64 %rd3, [%rd0+4], 1, 2; st.global.u64 [%rd0], %rd3;"), words_),
+      716, "misaligned");
+  const std::string shared =
+      ".shared .align 8 .b8 s[512]; mov.u32 %r4, s; mad.lo.u32 %r4, %r2, 4, %r4;";
   expect(run(kernel(shared + "st.shared.u32 [%r4+2], 5;"), words_), 716, "misaligned");
   const std::string local = ".local .align 8 .b8 l[64]; mov.u64 %rd4, l; add.u64 %rd4, %rd4, 1;";
-  expect(run(kernel(local + "st.local.u32 [%rd4], 5; ld.local.u32 %r5, [%rd4]; st.global.u32 [%rd1], %r5;"),
+  expect(run(kernel(local +
+                    "st.local.u32 [%rd4], 5; ld.local.u32 %r5, [%rd4]; st.global.u32 [%rd1], %r5;"),
              words_),
          716, "misaligned");
   EXPECT_EQ(words_[0], 0U) << "nothing was written";
@@ -142,9 +152,10 @@ TEST_P(FaultyPtx, MisalignedAccessesAre716) {
 TEST_P(FaultyPtx, AMisalignedParameterIsAFaultOnlyWhereItIsUsed) {
   auto* const odd = reinterpret_cast<std::byte*>(words_) + 2;
   expect(run(kernel("st.global.u32 [%rd1], %r2;"), odd), 716, "thread (0, 0, 0)");
-  const std::string guarded = "and.b64 %rd5, %rd0, 3; setp.ne.u64 %p1, %rd5, 0; @%p1 bra E; st.global.u32 [%rd1], 1;"
-                              " bra F; E: mul.wide.u32 %rd6, %r2, 2; add.u64 %rd6, %rd0, %rd6; mov.u16 %h1, 7;"
-                              " st.global.u16 [%rd6], %h1; F:";
+  const std::string guarded =
+      "and.b64 %rd5, %rd0, 3; setp.ne.u64 %p1, %rd5, 0; @%p1 bra E; st.global.u32 [%rd1], 1;"
+      " bra F; E: mul.wide.u32 %rd6, %r2, 2; add.u64 %rd6, %rd0, %rd6; mov.u16 %h1, 7;"
+      " st.global.u16 [%rd6], %h1; F:";
   EXPECT_EQ(run(kernel(guarded), odd).code, 0);
   EXPECT_EQ(reinterpret_cast<std::uint16_t*>(odd)[63], 7);
 }
@@ -152,18 +163,25 @@ TEST_P(FaultyPtx, AMisalignedParameterIsAFaultOnlyWhereItIsUsed) {
 TEST_P(FaultyPtx, OnlyTheThreadWithTheMisalignedAddressIsNamed) {
   // Offsets come from memory: nothing can be proven about them.
   for (std::uint32_t i = 0; i < 64; ++i) words_[i] = 512 + 4 * i + (i == 21 ? 2 : 0);
-  const std::string body = "ld.global.u32 %r3, [%rd1]; cvt.u64.u32 %rd3, %r3; add.u64 %rd3, %rd0, %rd3;";
+  const std::string body =
+      "ld.global.u32 %r3, [%rd1]; cvt.u64.u32 %rd3, %r3; add.u64 %rd3, %rd0, %rd3;";
   expect(run(kernel(body + "st.global.u32 [%rd3], 9;"), words_), 716, "thread (21, 0, 0)");
   // Threads that do not get there have any address.
-  EXPECT_EQ(run(kernel(body + "setp.eq.u32 %p1, %r2, 21; @%p1 bra E; st.global.u32 [%rd3], 9; E:"), words_).code, 0);
+  EXPECT_EQ(run(kernel(body + "setp.eq.u32 %p1, %r2, 21; @%p1 bra E; st.global.u32 [%rd3], 9; E:"),
+                words_)
+                .code,
+            0);
 }
 
 TEST_P(FaultyPtx, ACallOfWhatIsNoFunctionIs718) {
   const std::string call = "p: .callprototype ()_(); call (), %rd2, (), p;";
-  expect(run(kernel("mov.u64 %rd2, 0;" + call), words_), 718, "invalid program counter: the call of 0x0");
-  expect(run(kernel("mov.u64 %rd2, 0x123456789a0;" + call), words_), 718, "the call of 0x123456789a0");
+  expect(run(kernel("mov.u64 %rd2, 0;" + call), words_), 718,
+         "invalid program counter: the call of 0x0");
+  expect(run(kernel("mov.u64 %rd2, 0x123456789a0;" + call), words_), 718,
+         "the call of 0x123456789a0");
   expect(run(kernel("mov.u64 %rd2, %rd0;" + call), words_), 718, "thread (0, 0, 0)");
-  expect(run(kernel("ld.global.u32 %r3, [%rd0]; add.u32 %r3, %r3, 9; t: .branchtargets A, B; brx.idx %r3, t;"
+  expect(run(kernel("ld.global.u32 %r3, [%rd0]; add.u32 %r3, %r3, 9; t: .branchtargets A, B; "
+                    "brx.idx %r3, t;"
                     " A: st.global.u32 [%rd1], 1; B: st.global.u32 [%rd1], 2;"),
              words_),
          718, "invalid program counter");
@@ -172,17 +190,20 @@ TEST_P(FaultyPtx, ACallOfWhatIsNoFunctionIs718) {
 TEST_P(FaultyPtx, SharedAddressesCannotLeaveSharedMemory) {
   const std::string shared = ".shared .align 8 .b8 s[64]; mov.u32 %r4, s;";
   for (const char* far : {"0x100000", "0x1000000", "0x40000000", "0xfffffff0"})
-    expect(run(kernel(shared + "add.u32 %r4, %r4, " + far + "; ld.shared.u32 %r5, [%r4]; st.global.u32 [%rd1], %r5;"),
+    expect(run(kernel(shared + "add.u32 %r4, %r4, " + far +
+                      "; ld.shared.u32 %r5, [%r4]; st.global.u32 [%rd1], %r5;"),
                words_),
            far == std::string{"0x100000"} ? 700 : 715, "shared memory");
 }
 
 TEST_P(FaultyPtx, GlobalAccessesToSharedOrLocalMemoryAre717) {
-  expect(run(kernel(".shared .align 8 .b8 s[64]; mov.u64 %rd4, s; cvta.shared.u64 %rd4, %rd4; ld.global.u32 %r5, [%rd4];"
+  expect(run(kernel(".shared .align 8 .b8 s[64]; mov.u64 %rd4, s; cvta.shared.u64 %rd4, %rd4; "
+                    "ld.global.u32 %r5, [%rd4];"
                     " st.global.u32 [%rd1], %r5;"),
              words_),
          717, "address in the wrong state space");
-  expect(run(kernel(".local .align 8 .b8 l[64]; mov.u64 %rd4, l; cvta.local.u64 %rd4, %rd4; st.global.u32 [%rd4+4], 5;"
+  expect(run(kernel(".local .align 8 .b8 l[64]; mov.u64 %rd4, l; cvta.local.u64 %rd4, %rd4; "
+                    "st.global.u32 [%rd4+4], 5;"
                     " ld.global.u32 %r5, [%rd4]; st.global.u32 [%rd1], %r5;"),
              words_),
          717, "address in the wrong state space");
@@ -227,9 +248,10 @@ TEST_P(FaultyPtx, TheStackLimitIsHonoured) {
 }
 
 TEST_P(FaultyPtx, LargeLocalArraysOfManyThreadsWork) {
-  const std::string body = ".local .align 8 .b8 l[500000]; mov.u64 %rd2, l; mul.wide.u32 %rd3, %r2, 400;"
-                           "add.u64 %rd2, %rd2, %rd3; st.local.u32 [%rd2], %r2; bar.sync 0; ld.local.u32 %r4, [%rd2];"
-                           "st.global.u32 [%rd1], %r4;";
+  const std::string body =
+      ".local .align 8 .b8 l[500000]; mov.u64 %rd2, l; mul.wide.u32 %rd3, %r2, 400;"
+      "add.u64 %rd2, %rd2, %rd3; st.local.u32 [%rd2], %r2; bar.sync 0; ld.local.u32 %r4, [%rd2];"
+      "st.global.u32 [%rd1], %r4;";
   const Ended ended = run(kernel(body), words_, {1024});
   EXPECT_EQ(ended.code, 0) << ended.report;
   for (std::uint32_t i = 0; i < 1024; ++i) ASSERT_EQ(words_[i], i);

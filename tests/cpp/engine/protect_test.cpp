@@ -1,9 +1,11 @@
-// tests/cpp/engine/protect_test.cpp: a crash of the compiler is an exception, and the next compilation works.
+// tests/cpp/engine/protect_test.cpp: a crash of the compiler is an exception, and the next
+// compilation works.
+#include "cpu/engine/run/protect.hpp"
+
 #include <stdlib.h>
 
 #include <filesystem>
 
-#include "cpu/engine/run/protect.hpp"
 #include "ir_fixture.hpp"
 
 namespace cucpu::test {
@@ -53,7 +55,8 @@ TEST(Protect, FaultsAbortsAndOverflowsAreExceptions) {
   EXPECT_TRUE(ran);
 }
 
-/// A kernel LLVM cannot make code for: an instruction of another machine. Its answer is to end the process.
+/// A kernel LLVM cannot make code for: an instruction of another machine. Its answer is to end the
+/// process.
 const char* const kImpossible = R"(define void @k() "cucpu.kernel" {
   call void @NAME()
   ret void

@@ -53,7 +53,9 @@ start()
 '''
 
 
-def run(code: str, environment: dict[str, str] | None = None, prefix: list[str] | None = None) -> subprocess.CompletedProcess[str]:
+def run(
+    code: str, environment: dict[str, str] | None = None, prefix: list[str] | None = None
+) -> subprocess.CompletedProcess[str]:
     program = PROLOGUE + textwrap.dedent(code)
     return subprocess.run(
         [*(prefix or []), sys.executable, "-c", program],

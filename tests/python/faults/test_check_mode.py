@@ -18,11 +18,17 @@ TWO = """
 
 def test_an_access_that_lands_in_a_neighbouring_allocation_is_found() -> None:
     body = 'f"st.global.u32 [%rd0+{distance}], 1;"'
-    expect(TWO + f"        print(run({body}, argument=ctypes.c_uint64(int(first)), block=1)[0])", "0", {"CUCORE_CHECK": ""})
-    text = expect(
-        TWO + f"        print(*run({body}, argument=ctypes.c_uint64(int(first)), block=1))", "700", {"CUCORE_CHECK": "memory"}
+    expect(
+        TWO + f"        print(run({body}, argument=ctypes.c_uint64(int(first)), block=1)[0])", "0", {"CUCORE_CHECK": ""}
     )
-    assert "out-of-bounds access" in text and "counted from a parameter that points into the 1024-byte allocation" in text
+    text = expect(
+        TWO + f"        print(*run({body}, argument=ctypes.c_uint64(int(first)), block=1))",
+        "700",
+        {"CUCORE_CHECK": "memory"},
+    )
+    assert (
+        "out-of-bounds access" in text and "counted from a parameter that points into the 1024-byte allocation" in text
+    )
 
 
 def test_the_end_of_an_allocation_is_exact() -> None:
@@ -35,7 +41,9 @@ def test_the_end_of_an_allocation_is_exact() -> None:
     assert "past the end of the 1000-byte device allocation" in text
 
 
-@pytest.mark.parametrize("how", ["driver.cuMemFree(memory)", "driver.cuMemFreeAsync(memory, int(stream.handle)); stream.sync()"])
+@pytest.mark.parametrize(
+    "how", ["driver.cuMemFree(memory)", "driver.cuMemFreeAsync(memory, int(stream.handle)); stream.sync()"]
+)
 def test_a_use_after_free_names_the_allocation(how: str) -> None:
     allocate = "driver.cuMemAlloc(4096)" if "Async" not in how else "driver.cuMemAllocAsync(4096, int(stream.handle))"
     text = expect(
@@ -83,4 +91,6 @@ def test_device_memory_without_a_value_is_found_and_copies_give_one() -> None:
 
 def test_an_unreadable_value_is_an_error_that_names_the_variable() -> None:
     done = run("", {"CUCORE_CHECK": "memroy"})
-    assert done.returncode != 0 and "CUCORE_CHECK=memroy: expected a list of memory, race, init, sync" in done.stderr, done.stderr
+    assert done.returncode != 0 and "CUCORE_CHECK=memroy: expected a list of memory, race, init, sync" in done.stderr, (
+        done.stderr
+    )
