@@ -78,7 +78,8 @@ void Checker::check_init(Worker& worker, const CheckedAccess& access, const Wher
   };
   const bool reads = (access.flags & kRead) != 0, writes = (access.flags & kWrite) != 0;
   if (where.kind == Where::kShared) {
-    if (!where.owner) return;
+    // Behind the block's bytes lies what is reserved for the system, which has its own values.
+    if (!where.owner || where.offset >= where.size) return;
     if (reads && none(where.owner->written, where.offset, access.bytes)) tell("shared memory");
     if (writes) set(where.owner->written, where.offset, access.bytes);
     return;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "cpu/engine/check/check.hpp"
+#include "cpu/engine/check/memory.hpp"
 #include "cpu/engine/run/worker.hpp"
 
 namespace cucpu {
@@ -60,6 +61,8 @@ void Checker::race(Worker& worker, const CheckedAccess& access, const Touch& ear
 
 void Checker::check_race(Worker& worker, const CheckedAccess& access, const Where& where) {
   if (where.kind == Where::kShared && !where.owner) return;
+  // malloc and free hand memory from thread to thread.
+  if (where.kind == Where::kGlobal && g_device_heap_contains && g_device_heap_contains(access.address)) return;
   CheckedBlock& block = of(*worker.current().block);
   const std::uint32_t thread = worker.current().thread.linear;
   const bool reads = (access.flags & kRead) != 0, writes = (access.flags & kWrite) != 0;
@@ -150,7 +153,7 @@ void Checker::barrier_done(Worker& worker, Block& block, const std::vector<Fiber
     if (!of_warp) of_warp = fiber;
     if (pc_of(of_warp) == pc_of(fiber)) continue;
     const std::string here = line(pc_of(fiber)), there = line(pc_of(of_warp));
-    if (!here.empty() && here == there) continue;  // one barrier of the source, compiled twice
+    if (here.empty() || here == there) continue;  // one barrier of the source may be compiled twice
     char text[200];
     std::snprintf(text, sizeof text,
                   "threads %u and %u of one warp wait for each other at different barriers%s%s%s%s",
