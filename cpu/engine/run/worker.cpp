@@ -35,7 +35,9 @@ std::uint32_t shared_bytes(const Code& code, const LaunchShape& shape) {
 }
 
 std::uint32_t own_shared(const Code& code, const LaunchShape& shape) {
-  return static_cast<std::uint32_t>(round_up(shared_bytes(code, shape), 128));
+  // Checked code gets a gap, so that what lies right behind the end belongs to nobody.
+  constexpr std::size_t kGap = 4096;
+  return static_cast<std::uint32_t>(round_up(shared_bytes(code, shape), 128) + (code.check ? kGap : 0));
 }
 
 std::atomic<std::uint32_t> g_workers{0};
