@@ -62,7 +62,9 @@ def test_code_for_another_device_is_left_alone(check: Any, stream: Any) -> None:
     assert run(check(driver.cuModuleLoadFatBinary(image)), check, stream) == 42
 
 
-@pytest.mark.skipif(os.environ.get("CUCORE_DEVICE") == "gpu", reason="a GPU's driver reads past a damaged header and crashes")
+@pytest.mark.skipif(
+    os.environ.get("CUCORE_DEVICE") == "gpu", reason="a GPU's driver reads past a damaged header and crashes"
+)
 def test_a_damaged_fat_binary_is_refused(check: Any, context: Any) -> None:
     image = bytearray(fat_binary(["-64"], [(PTX, "90")]))
     image[20:40] = b"\xff" * 20

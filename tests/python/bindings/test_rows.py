@@ -84,7 +84,9 @@ def test_every_role_is_in_the_list_above(rows: Any) -> None:
 
 
 @pytest.mark.parametrize(("library", "function", "expected"), ONE_OF_EACH, ids=[row[1] for row in ONE_OF_EACH])
-def test_what_is_rendered_of_a_function_can_be_read(rows: Any, library: str, function: str, expected: list[str]) -> None:
+def test_what_is_rendered_of_a_function_can_be_read(
+    rows: Any, library: str, function: str, expected: list[str]
+) -> None:
     """One row, with the number of parameters, and one row per parameter that begins with its name's place."""
     text = rendered(rows, library)
     lines = [line for line in text if re.search(rf"(SLOT\({function}\)|\b{function}\)>>::invoke)", line)]
