@@ -14,16 +14,24 @@ namespace cucpu::simt {
 
 using namespace llvm;
 
-/// The comparison a branch depends on alone, and whether it is negated.
-ICmpInst* Emitter::comparison_of(Value* condition, bool& negated) const {
+/// The comparison a block's branch depends on alone, and whether it is negated. Both operands can be had in the block: a comparison
+/// of an earlier region may be all that is left of them.
+ICmpInst* Emitter::comparison_of(BasicBlock* block, bool& negated) const {
   using namespace PatternMatch;
   negated = false;
+  Value* condition = cast<BranchInst>(block->getTerminator())->getCondition();
   Value* inner;
   while (match(condition, m_Not(m_Value(inner)))) {
     condition = inner;
     negated = !negated;
   }
-  return dyn_cast<ICmpInst>(condition);
+  auto* compare = dyn_cast<ICmpInst>(condition);
+  if (!compare) return nullptr;
+  for (Value* operand : compare->operands()) {
+    auto* inst = dyn_cast<Instruction>(operand);
+    if (inst && inst->getParent() != block && !is_contained(plan_.flow.live_in(block), operand)) return nullptr;
+  }
+  return compare;
 }
 
 // ---- one lane ----
@@ -33,7 +41,7 @@ std::optional<Emitter::OneLane> Emitter::one_lane(BasicBlock* block) {
   constexpr std::size_t kLongest = 32;
   auto* branch = cast<BranchInst>(block->getTerminator());
   bool negated;
-  ICmpInst* compare = comparison_of(branch->getCondition(), negated);
+  ICmpInst* compare = comparison_of(block, negated);
   if (!compare || !compare->isEquality()) return {};
   bool taken_when_equal = (compare->getPredicate() == CmpInst::ICMP_EQ) != negated;
   BasicBlock* body = branch->getSuccessor(taken_when_equal ? 0 : 1);
@@ -188,7 +196,7 @@ bool Emitter::grows_with_groups(Value* v, unsigned depth) const {
 /// if (blockIdx.x * blockDim.x + threadIdx.x < n): one group of the whole grid can have lanes on both sides.
 bool Emitter::ends_the_grid(BasicBlock* block) const {
   bool negated;
-  ICmpInst* compare = comparison_of(cast<BranchInst>(block->getTerminator())->getCondition(), negated);
+  ICmpInst* compare = comparison_of(block, negated);
   if (!compare || compare->isEquality() || plan_.flow.loop_of(block)) return false;
   Value *index = compare->getOperand(0), *bound = compare->getOperand(1);
   if (plan_.block[index].kind == Shape::Uniform) std::swap(index, bound);
@@ -258,7 +266,7 @@ Emitter::Last Emitter::last_group(BasicBlock* block) {
   if (!plan_.groups_agree || plan_.lanes.groups() < 2) return {};
   auto* branch = cast<BranchInst>(block->getTerminator());
   bool negated;
-  ICmpInst* compare = comparison_of(branch->getCondition(), negated);
+  ICmpInst* compare = comparison_of(block, negated);
   if (!compare) return {};
   Value *index = compare->getOperand(0), *bound = compare->getOperand(1);
   CmpInst::Predicate predicate = compare->getPredicate();

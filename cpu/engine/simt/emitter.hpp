@@ -88,7 +88,7 @@ class Emitter {
     Value *all, *none;
   };
   Tests tests_of(Value* condition);
-  llvm::ICmpInst* comparison_of(Value* condition, bool& negated) const;
+  llvm::ICmpInst* comparison_of(BasicBlock* block, bool& negated) const;
   std::optional<Tests> strided_tests(llvm::ICmpInst&);
   Value* wraps(Instruction& extension);
   Value* any_wraps(llvm::ArrayRef<Instruction*> extensions);
