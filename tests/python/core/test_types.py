@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import site
 import subprocess
 import sys
 from pathlib import Path
@@ -25,9 +26,12 @@ def check(*files: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     elsewhere = "".join(f"[mypy-{name}.*]\nignore_missing_imports = True\n" for name in ("cupy", "torch"))
     options = "strict = True\nnamespace_packages = True\nexplicit_package_bases = True\ndisallow_subclassing_any = False\n"
     config.write_text(f"[mypy]\n{options}{elsewhere}")
+    environment = dict(os.environ)
+    if str(INSTALLED) not in site.getsitepackages():  # mypy looks there itself, and refuses to be told
+        environment["MYPYPATH"] = str(INSTALLED)
     return subprocess.run(
         [sys.executable, "-m", "mypy", "--config-file", str(config), "--cache-dir", str(folder), *map(str, files)],
-        capture_output=True, text=True, check=False, cwd=folder, env={**os.environ, "MYPYPATH": str(INSTALLED)},
+        capture_output=True, text=True, check=False, cwd=folder, env=environment,
     )  # fmt: skip
 
 
