@@ -44,7 +44,10 @@ void bind_virtual_memory(nb::module_& m) {
   m.def("vmm_map", [](std::size_t ptr, std::size_t size, unsigned long long handle) {
     CUCORE_CALL(cuMemMap(ptr, size, 0, handle, 0));
   });
-  m.def("vmm_unmap", [](std::size_t ptr, std::size_t size) { CUCORE_CALL(cuMemUnmap(ptr, size)); });
+  m.def("vmm_unmap", [](std::size_t ptr, std::size_t size) {
+    WithoutGil release;  // waits for queued work, which may be a Python function
+    CUCORE_CALL(cuMemUnmap(ptr, size));
+  });
   m.def("vmm_set_access",
         [](std::size_t ptr, std::size_t size, std::vector<std::vector<int>> places) {
           std::vector<CUmemAccessDesc> list;

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 from cuda.bindings import driver
-from cuda.core import CUDAError, LaunchConfig, LegacyPinnedMemoryResource, launch
+from cuda.core import CUDAError, LaunchConfig, LegacyPinnedMemoryResource, VirtualMemoryResource, launch
 
 ONE = LaunchConfig(grid=1, block=1)
 
@@ -92,6 +92,7 @@ def test_a_slow_callback(device, kernel):
     [
         "close legacy pinned",
         "forget legacy pinned",
+        "close virtual",
         "device sync",
         "event sync",
         "copy back",
@@ -104,6 +105,7 @@ def test_waiting_for_a_callback_never_deadlocks(device, how):
     stream, ran = device.create_stream(), []
     pinned = LegacyPinnedMemoryResource().allocate(64, stream=stream)
     buffer = device.allocate(64, stream=stream)
+    virtual = VirtualMemoryResource(device).allocate(64)
     graph = graph_of(device, *[lambda: ran.append(sum(range(1000)))] * 30)
     graph.launch(stream)
     if how == "close legacy pinned":
@@ -111,6 +113,8 @@ def test_waiting_for_a_callback_never_deadlocks(device, how):
     elif how == "forget legacy pinned":
         del pinned
         gc.collect()
+    elif how == "close virtual":
+        virtual.close()
     elif how == "device sync":
         device.sync()
     elif how == "event sync":
