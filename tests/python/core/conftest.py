@@ -1,13 +1,13 @@
-"""A device, a stream, and kernels to launch, on whatever CUCORE_DEVICE selects."""
+"""Kernels to launch, on whatever CUCORE_DEVICE selects."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 import pytest
-from cuda.core import Device, Kernel, Program, ProgramOptions, Stream
+from cuda.core import Device, Kernel, Program, ProgramOptions
 
 SOURCE = r"""
 extern "C" __global__ void scale(float* data, float factor, size_t n) {
@@ -33,22 +33,6 @@ extern "C" __global__ void spin(int* flag) { while (atomicAdd(flag, 0) == 0) {} 
 @lru_cache(maxsize=1)
 def compiled() -> Any:
     return Program(SOURCE, "c++", ProgramOptions(arch=f"sm_{Device(0).arch}")).compile("cubin")
-
-
-@pytest.fixture
-def device() -> Device:
-    device = Device(0)
-    device.set_current()
-    return device
-
-
-@pytest.fixture
-def stream(device: Device) -> Iterator[Stream]:
-    stream = device.create_stream()
-    yield stream
-    if not stream.is_closed:
-        stream.sync()
-    stream.close()
 
 
 @pytest.fixture

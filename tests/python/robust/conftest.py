@@ -1,4 +1,4 @@
-"""Children to crash in, a device, and kernels that wait for the host."""
+"""Children to crash in, and kernels that wait for the host."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import os
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 import pytest
-from cuda.core import Device, Kernel, Program, ProgramOptions, Stream
+from cuda.core import Device, Kernel, Program, ProgramOptions
 
 SOURCE = r"""
 extern "C" __global__ void add_one(int* data, int n) {
@@ -36,22 +36,6 @@ extern "C" __global__ void for_a_second(int* out) {
 @lru_cache(maxsize=1)
 def compiled() -> Any:
     return Program(SOURCE, "c++", ProgramOptions(arch=f"sm_{Device(0).arch}")).compile("cubin")
-
-
-@pytest.fixture
-def device() -> Device:
-    device = Device(0)
-    device.set_current()
-    return device
-
-
-@pytest.fixture
-def stream(device: Device) -> Iterator[Stream]:
-    stream = device.create_stream()
-    yield stream
-    if not stream.is_closed:
-        stream.sync()
-    stream.close()
 
 
 @pytest.fixture
