@@ -74,6 +74,14 @@ GraphNode& node_of(CUgraphNode handle);
 /// A graph ready to run: operations in an order that respects all dependencies. Shared by runs in flight; an update
 /// makes a copy when one is.
 struct Plan {
+  static constexpr unsigned kNone = ~0U;
+  /// A step's place among the lanes of a graph with branches. A lane is a chain of steps, each a dependency of the next.
+  struct Link {
+    unsigned lane = 0;
+    unsigned next = kNone;                     ///< the next step of the lane
+    unsigned arrivals = 0;                     ///< steps it waits for: the one before in its lane, and those in other lanes
+    unsigned first_signal = 0, last_signal = 0;  ///< steps of other lanes that wait for it, in `signals`
+  };
   struct Step {
     Ref<NodeOp> op;
     CUgraphNode node = nullptr;  ///< what programs name it by
@@ -82,6 +90,9 @@ struct Plan {
   };
   std::vector<Step> steps;
   std::vector<std::vector<unsigned>> shape;  ///< for updates: each step's dependencies, as indices
+  std::vector<Link> links;                   ///< one per step; empty when every step waits for the one before it
+  std::vector<unsigned> signals;
+  unsigned lanes = 1;
   std::vector<Ref<UserObject>> user_objects;
 };
 

@@ -25,6 +25,7 @@ class GraphLaunchOp final : public Op {
  private:
   static void reset_conditions(const Plan& plan) {
     for (const Plan::Step& step : plan.steps) {
+      if (step.bodies.empty()) continue;
       if (const auto* op = dynamic_cast<const ConditionalOp*>(step.op.get()); op && op->condition().assign_initial)
         op->condition().value.store(op->condition().initial);
       for (const auto& body : step.bodies) reset_conditions(*body);
@@ -78,12 +79,14 @@ void gather_user_objects(const Plan& plan, std::vector<Ref<UserObject>>& out) {
 }
 
 void check_memory_nodes(const Plan& plan, bool auto_free) {
-  for (const Plan::Step& step : plan.steps)
-    if (const auto* alloc = dynamic_cast<const AllocOp*>(step.op.get())) {
-      if (!is_graph_memory_live(alloc->params.dptr)) continue;
-      require(auto_free);  // the last launch's memory was never freed
-      free_graph_memory(alloc->params.dptr);
-    }
+  for (const Plan::Step& step : plan.steps) {
+    for (const auto& body : step.bodies) check_memory_nodes(*body, auto_free);
+    if (step.op->type() != CU_GRAPH_NODE_TYPE_MEM_ALLOC) continue;
+    const CUdeviceptr address = static_cast<const AllocOp&>(*step.op).params.dptr;
+    if (!is_graph_memory_live(address)) continue;
+    require(auto_free);  // the last launch's memory was never freed
+    free_graph_memory(address);
+  }
 }
 
 }  // namespace
@@ -115,6 +118,14 @@ CUgraphExecUpdateResultInfo GraphExec::update(const Graph& graph) {
   if (plan_.use_count() > 1) plan_ = copy_plan(*plan_);
   take_over(*plan_, *next);
   return info;
+}
+
+void GraphExec::launch(Stream& stream, Ref<Op> op) {
+  const std::lock_guard lock{launch_mutex_};
+  if (last_stream_ && last_stream_.get() != &stream && last_stream_->completed() < last_number_)
+    stream.submit(make_object<WaitOp>(last_stream_, last_number_));
+  last_number_ = stream.submit(std::move(op));
+  if (last_stream_.get() != &stream) last_stream_ = Ref<Stream>{&stream};
 }
 
 GraphExec& exec_of(CUgraphExec handle) { return object_of<GraphExec>(handle, CUDA_ERROR_INVALID_VALUE); }
@@ -212,7 +223,7 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {
     }
     auto plan = exec.plan();
     check_memory_nodes(*plan, exec.flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
-    stream->submit(make_object<GraphLaunchOp>(std::move(plan)));
+    exec.launch(*stream, make_object<GraphLaunchOp>(std::move(plan)));
   });
 }
 

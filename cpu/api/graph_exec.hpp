@@ -21,12 +21,17 @@ class GraphExec final : public Handled<GraphExec, CUgraphExec, Kind::graph_exec>
   void change(CUgraphNode node, const std::function<void(Plan::Step&)>& edit);
   /// Replaces operations after checking that the shape is the same; otherwise says what differs.
   CUgraphExecUpdateResultInfo update(const Graph& graph);
+  /// Queues a run in a stream, behind the last one in whatever stream that was.
+  void launch(Stream& stream, Ref<Op> op);
 
  private:
   static unsigned next_id();
   mutable std::mutex mutex_;
   std::shared_ptr<Plan> plan_;
   Ref<Graph> source_;  // keeps nodes' operations that the plan shares
+  std::mutex launch_mutex_;
+  Ref<Stream> last_stream_;  // where the last run was queued, and its number there
+  std::uint64_t last_number_ = 0;
 };
 
 }  // namespace cucpu::driver

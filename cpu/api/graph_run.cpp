@@ -1,12 +1,31 @@
 // Plans: made from graphs, run step by step. A run is a task: the thread that ends a step goes on with the next.
 #include <unordered_map>
 
-#include "api/context.hpp"
-#include "api/graph.hpp"
+#include "api/graph_run.hpp"
 
 namespace cucpu::driver {
 namespace {
 
+Progress run_conditional(const Plan::Step& step, Task& self, bool& looping) {
+  const auto& op = static_cast<const ConditionalOp&>(*step.op);
+  const auto value = [&] { return op.condition().value.load(std::memory_order_acquire); };
+  switch (op.params.type) {
+    case CU_GRAPH_COND_TYPE_IF:
+      if (value() != 0) return run_plan(step.bodies[0], self);
+      return step.bodies.size() > 1 ? run_plan(step.bodies[1], self) : Progress::done;
+    case CU_GRAPH_COND_TYPE_SWITCH:
+      return value() < step.bodies.size() ? run_plan(step.bodies[value()], self) : Progress::done;
+    default:
+      while (value() != 0 && !self.context().is_broken()) {
+        looping = true;  // if the body ends elsewhere, this step is asked again
+        if (run_plan(step.bodies[0], self) == Progress::pending) return Progress::pending;
+      }
+      looping = false;
+      return Progress::done;
+  }
+}
+
+/// A plan without branches on its way.
 class PlanRun final : public Object, public Task {
  public:
   PlanRun(std::shared_ptr<const Plan> plan, Task& parent) : plan_{std::move(plan)}, parent_{&parent} {
@@ -15,19 +34,8 @@ class PlanRun final : public Object, public Task {
 
   /// True when the plan is through. After false, this object belongs to whoever drives it.
   bool advance() {
-    while (at_ < plan_->steps.size()) {
-      const Plan::Step& step = plan_->steps[at_];
-      Progress progress = Progress::done;
-      if (step.enabled && (!parent_->context().is_broken() || step.op->runs_after_error())) {
-        try {
-          progress = start(step);
-        } catch (...) {
-          parent_->context().break_with(code_of_current_exception(), {});
-        }
-      }
-      if (progress == Progress::pending) return false;
-      ++at_;
-    }
+    for (; at_ < plan_->steps.size(); ++at_)
+      if (run_step(plan_->steps[at_], *this, looping_) == Progress::pending) return false;
     return true;
   }
 
@@ -42,33 +50,6 @@ class PlanRun final : public Object, public Task {
   Context& context() const noexcept override { return parent_->context(); }
 
  private:
-  Progress start(const Plan::Step& step) {
-    switch (step.op->type()) {
-      case CU_GRAPH_NODE_TYPE_GRAPH: return run_plan(step.bodies[0], *this);
-      case CU_GRAPH_NODE_TYPE_CONDITIONAL: return start_conditional(step);
-      default: return step.op->run(*this);
-    }
-  }
-
-  Progress start_conditional(const Plan::Step& step) {
-    const auto& op = static_cast<const ConditionalOp&>(*step.op);
-    const auto value = [&] { return op.condition().value.load(std::memory_order_acquire); };
-    switch (op.params.type) {
-      case CU_GRAPH_COND_TYPE_IF:
-        if (value() != 0) return run_plan(step.bodies[0], *this);
-        return step.bodies.size() > 1 ? run_plan(step.bodies[1], *this) : Progress::done;
-      case CU_GRAPH_COND_TYPE_SWITCH:
-        return value() < step.bodies.size() ? run_plan(step.bodies[value()], *this) : Progress::done;
-      default:
-        while (value() != 0 && !parent_->context().is_broken()) {
-          looping_ = true;  // if the body ends elsewhere, this step is asked again
-          if (run_plan(step.bodies[0], *this) == Progress::pending) return Progress::pending;
-        }
-        looping_ = false;
-        return Progress::done;
-    }
-  }
-
   std::shared_ptr<const Plan> plan_;
   Task* parent_;
   std::size_t at_ = 0;
@@ -77,7 +58,23 @@ class PlanRun final : public Object, public Task {
 
 }  // namespace
 
+Progress run_step(const Plan::Step& step, Task& self, bool& looping) {
+  Context& context = self.context();
+  if (!step.enabled || (context.is_broken() && !step.op->runs_after_error())) return Progress::done;
+  try {
+    switch (step.op->type()) {
+      case CU_GRAPH_NODE_TYPE_GRAPH: return run_plan(step.bodies[0], self);
+      case CU_GRAPH_NODE_TYPE_CONDITIONAL: return run_conditional(step, self, looping);
+      default: return step.op->run(self);
+    }
+  } catch (...) {
+    context.break_with(code_of_current_exception(), {});
+    return Progress::done;
+  }
+}
+
 Progress run_plan(std::shared_ptr<const Plan> plan, Task& parent) {
+  if (!plan->links.empty()) return run_branches(std::move(plan), parent);
   auto run = make_object<PlanRun>(std::move(plan), parent);
   PlanRun* raw = run.detach();  // its own reference; drive() gives it up at the end
   if (!raw->advance()) return Progress::pending;
@@ -107,6 +104,7 @@ std::shared_ptr<Plan> make_plan(const Graph& graph) {
     plan->steps.push_back(std::move(step));
     plan->shape.push_back(std::move(dependencies));
   }
+  make_lanes(*plan);
   return plan;
 }
 

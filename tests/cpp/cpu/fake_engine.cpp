@@ -74,7 +74,7 @@ class FakeLaunch final : public Launch {
       std::atomic_ref<unsigned>{*param<unsigned*>(0)}.store(param<unsigned>(8));
     } else if (name_ == "append" && block == 0) {
       unsigned* log = param<unsigned*>(0);
-      log[1 + log[0]++] = param<unsigned>(8);
+      log[1 + std::atomic_ref<unsigned>{log[0]}.fetch_add(1)] = param<unsigned>(8);
     } else if (name_ == "spin") {
       const std::atomic_ref<unsigned> flag{*param<unsigned*>(0)};
       while (flag.load() == 0 && !stop_) std::this_thread::yield();

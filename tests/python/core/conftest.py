@@ -26,6 +26,12 @@ extern "C" __global__ void widths(long long* out, int a, unsigned long long b, l
   out[0] = a; out[1] = (long long)b; out[2] = c;
 }
 extern "C" __global__ void nothing() {}
+// Two launches that wait for each other; out[mine] is 0 where the other never came.
+extern "C" __global__ void meet(int* flags, int* out, int mine) {
+  atomicExch(&flags[mine], 1);
+  out[mine] = 0;
+  for (int i = 0; i < (1 << 26) && !out[mine]; ++i) out[mine] = atomicAdd(&flags[1 - mine], 0);
+}
 extern "C" __global__ void spin(int* flag) { while (atomicAdd(flag, 0) == 0) {} }
 """
 

@@ -104,6 +104,21 @@ def test_branches_join(device, stream, kernel, cell):
     assert read(cell, stream) == 2 and read(other, stream) == 1
 
 
+def test_branches_that_wait_for_each_other_both_go_on(device, stream, kernel):
+    buffer = device.allocate(16, stream=stream)
+    builder = stream.create_graph_builder().begin_building()
+    buffer.fill(0, stream=builder)
+    left, right = builder.split(2)
+    for mine, branch in enumerate((left, right)):
+        launch(branch, ONE, kernel("meet"), buffer, int(buffer.handle) + 8, mine)
+    graph = GraphBuilder.join(left, right).end_building().complete()
+    for _ in range(3):
+        graph.launch(stream)
+        back = bytearray(16)
+        buffer.copy_to(back, stream=stream)
+        assert memoryview(back).cast("i").tolist() == [1, 1, 1, 1]
+
+
 def test_callbacks_run_in_order_and_their_errors_are_reported(stream, kernel, cell, monkeypatch):
     seen = []
     reported = []
