@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 
-from cuda.bindings import driver
+from cuda.bindings import _lazy, driver
 
 warnings.warn("the module cuda.cuda has moved: import cuda.bindings.driver instead", DeprecationWarning, stacklevel=2)
 __version__ = "13.5.0"
 sizeof = driver.sizeof
+_missing, __dir__ = _lazy.alias(__name__, driver)
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
 
-def __getattr__(name: str) -> object:
-    value = getattr(driver, name)
-    setattr(sys.modules[__name__], name, value)
-    return value
-
-
-def __dir__() -> list[str]:
-    return dir(driver)
+    def __getattr__(name: str) -> object: ...

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 
-from cuda.bindings import runtime
+from cuda.bindings import _lazy, runtime
 
 warnings.warn(
     "the module cuda.cudart has moved: import cuda.bindings.runtime instead", DeprecationWarning, stacklevel=2
 )
 __version__ = "13.5.0"
 sizeof = runtime.sizeof
+_missing, __dir__ = _lazy.alias(__name__, runtime)
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
 
-def __getattr__(name: str) -> object:
-    value = getattr(runtime, name)
-    setattr(sys.modules[__name__], name, value)
-    return value
-
-
-def __dir__() -> list[str]:
-    return dir(runtime)
+    def __getattr__(name: str) -> object: ...

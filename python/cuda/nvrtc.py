@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 
-from cuda.bindings import nvrtc
+from cuda.bindings import _lazy, nvrtc
 
 warnings.warn("the module cuda.nvrtc has moved: import cuda.bindings.nvrtc instead", DeprecationWarning, stacklevel=2)
 __version__ = "13.5.0"
 sizeof = nvrtc.sizeof
+_missing, __dir__ = _lazy.alias(__name__, nvrtc)
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
 
-def __getattr__(name: str) -> object:
-    value = getattr(nvrtc, name)
-    setattr(sys.modules[__name__], name, value)
-    return value
-
-
-def __dir__() -> list[str]:
-    return dir(nvrtc)
+    def __getattr__(name: str) -> object: ...

@@ -39,7 +39,7 @@ def op_status_error(status: int) -> str:
     return str(_rendered("OpError")(status).name)
 
 
-def __getattr__(name: str) -> Any:
+def _missing(name: str) -> Any:
     if name == "pyCUresult":
         from cuda.bindings import driver
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cuda.bindings import _errors, _lazy
 
-__getattr__, __dir__ = _lazy.lazy(__name__, "cuda.bindings.nvfatbin", more=("nvFatbinError", "check_status"))
+_missing, __dir__ = _lazy.lazy(__name__, "cuda.bindings.nvfatbin", more=("nvFatbinError", "check_status"))
 
 
 class nvFatbinError(_errors.StatusError):

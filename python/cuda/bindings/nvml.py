@@ -49,7 +49,7 @@ def check_status_size(status: int) -> None:
         check_status(status)
 
 
-def __getattr__(name: str) -> Any:
+def _missing(name: str) -> Any:
     if name.endswith("Error"):
         wanted = _ALIASES.get(name, name)
         for code in _rendered("Return"):

@@ -219,6 +219,8 @@ PyObject* make_function(const Api& api, const FunctionRow& row, bool raising);
 bool init_functions();
 /// What `module.name` is, or null without an exception when the API has no such name.
 PyObject* make_attribute(const Api& api, const char* name, bool raising);
+/// The class of modules that make their names when touched. New reference.
+PyObject* make_lazy_module_type();
 [[noreturn]] void unreachable_kind();
 
 extern PyObject*

@@ -119,12 +119,25 @@ bool to_handle(PyObject* value, const FastParam& p, Slot& slot) {
   return false;
 }
 
-std::uint64_t invoke(const FunctionObject& f, const Slot* slots) {
-  const bool release =
-      (f.row->flags & kBlocking) != 0 || pending_host_calls.load(std::memory_order_relaxed) != 0;
-  if (!release) return f.row->invoke(f.address, slots);
+[[gnu::noinline]] std::uint64_t invoke_unlocked(const FunctionObject& f, const Slot* slots) {
   const python::WithoutGil unlocked;
-  return f.row->invoke(f.address, slots);
+  return f.invoke(f.address, slots);
+}
+
+inline std::uint64_t invoke(const FunctionObject& f, const Slot* slots) {
+  if (f.blocking || pending_host_calls.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    return invoke_unlocked(f, slots);
+  return f.invoke(f.address, slots);
+}
+
+/// load() for the kinds that most calls return.
+inline PyObject* load_output(const FastParam& p, const std::uint64_t* place) {
+  if (p.kind == Kind::i32) {
+    std::int32_t value = 0;
+    std::memcpy(&value, place, sizeof value);
+    return PyLong_FromLong(value);
+  }
+  return load(p.kind, p.type, place, nullptr);
 }
 
 /// A tuple for the result: the last one again when the caller has dropped it, as zip() does. Its
@@ -151,15 +164,9 @@ void set_item(PyObject* tuple, Py_ssize_t index, PyObject* value) {
   Py_XDECREF(old);
 }
 
-PyObject* result(FunctionObject& f, int code, const std::uint64_t* outputs) {
-  if (code != 0) [[unlikely]]
-    return failed_result(f, code);
-  if (f.outs == 0) return Py_NewRef(f.raising ? Py_None : f.success_tuple);
-  if (f.raising && f.outs == 1) {
-    for (const FastParam* p = f.fast;; ++p) {
-      if (p->op == Op::out) return load(p->kind, p->type, outputs, nullptr);
-    }
-  }
+/// Several values, or one that raising functions return bare.
+[[gnu::noinline]] PyObject* other_result(FunctionObject& f, const std::uint64_t* outputs) {
+  if (f.outs == 1) return load(f.out->kind, f.out->type, outputs, nullptr);
   PyObject* values[kMostOutputs];
   int made = 0;
   for (const FastParam* p = f.fast; made < f.outs; ++p) {
@@ -178,6 +185,36 @@ PyObject* result(FunctionObject& f, int code, const std::uint64_t* outputs) {
   if (!f.raising) set_item(tuple, at++, Py_NewRef(f.success));
   for (int i = 0; i < f.outs; ++i) set_item(tuple, at++, values[i]);
   return tuple;
+}
+
+/// (success, value) in a new tuple, which is kept to be used again.
+[[gnu::noinline]] PyObject* first_pair(FunctionObject& f, PyObject* value) {
+  PyObject* tuple = result_tuple(f);
+  if (tuple == nullptr) return Py_DECREF(value), nullptr;
+  set_item(tuple, 0, Py_NewRef(f.success));
+  set_item(tuple, 1, value);
+  return tuple;
+}
+
+inline PyObject* result(FunctionObject& f, int code, const std::uint64_t* outputs) {
+  if (code != 0) [[unlikely]]
+    return failed_result(f, code);
+  if (f.outs == 0) return Py_NewRef(f.raising ? Py_None : f.success_tuple);
+  if (f.raising || f.outs != 1) return other_result(f, outputs);
+  PyObject* value = load_output(*f.out, outputs);
+  if (value == nullptr) [[unlikely]]
+    return nullptr;
+#ifndef Py_GIL_DISABLED
+  if (PyObject* last = f.last; last != nullptr && Py_REFCNT(last) == 1) [[likely]] {
+#if PY_VERSION_HEX >= 0x030E0000
+    reinterpret_cast<PyTupleObject*>(last)->ob_hash = -1;
+#endif
+    Py_INCREF(last);
+    set_item(last, 1, value);  // the first item is the success it was
+    return last;
+  }
+#endif
+  return first_pair(f, value);
 }
 
 /// Kernel arguments need memory for the time of the call.
@@ -211,13 +248,15 @@ const FastParam* fast_plan(const FunctionObject& f) {
   return kept;
 }
 
-PyObject* fast_call(FunctionObject& f, PyObject* const* args) {
+namespace {
+
+[[gnu::always_inline]] inline PyObject* call(FunctionObject& f, PyObject* const* args) {
   if (f.address == nullptr) [[unlikely]]
     return call_function(f, args);
   Slot slots[kMostParameters];
   std::uint64_t outputs[kMostOutputs];
   bool kernel = false;
-  const int n = f.row->parameters;
+  const int n = f.parameters;
   const FastParam* p = f.fast;
   for (int i = 0; i < n; ++i, ++p) {
     Slot& slot = slots[i];
@@ -258,6 +297,17 @@ PyObject* fast_call(FunctionObject& f, PyObject* const* args) {
   }
   if (kernel) return call_with_kernel(f, args, slots, outputs);
   return result(f, static_cast<int>(invoke(f, slots)), outputs);
+}
+
+}  // namespace
+
+PyObject* fast_call(FunctionObject& f, PyObject* const* args) { return call(f, args); }
+
+PyObject* fast_entry(PyObject* self, PyObject* const* args, std::intptr_t given, PyObject* names) {
+  auto& f = *reinterpret_cast<FunctionObject*>(self);
+  if (names != nullptr || given != f.arguments) [[unlikely]]
+    return long_entry(self, args, given, names);
+  return call(f, args);
 }
 
 }  // namespace cucore::bindings

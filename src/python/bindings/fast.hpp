@@ -26,7 +26,9 @@ struct FastParam {
 const FastParam* fast_plan(const FunctionObject& function);
 
 /// The whole call. What is not plain (other kinds of objects, values out of range, a failed call)
-/// goes the long way, which also explains.
+/// goes the long way, which also explains. fast_entry is what Python calls: a built-in whose self
+/// is a FunctionObject with a plan.
 PyObject* fast_call(FunctionObject& function, PyObject* const* args);
+PyObject* fast_entry(PyObject* self, PyObject* const* args, std::intptr_t given, PyObject* names);
 
 }  // namespace cucore::bindings

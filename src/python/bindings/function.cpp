@@ -63,16 +63,6 @@ bool bind(const FunctionObject& f, PyObject* const* args, Py_ssize_t given, PyOb
   return true;
 }
 
-PyObject* entry(PyObject* self, PyObject* const* args, Py_ssize_t given, PyObject* names) {
-  FunctionObject& f = self_of(self);
-  PyObject* bound[32];
-  if (names != nullptr || given != f.row->arguments) [[unlikely]] {
-    if (!bind(f, args, given, names, bound)) return nullptr;
-    args = bound;
-  }
-  return f.fast != nullptr ? fast_call(f, args) : call_function(f, args);
-}
-
 const char* role_text(Role role) {
   switch (role) {
     case Role::in_array:
@@ -190,6 +180,16 @@ PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, nullptr}, {}};
 
 }  // namespace
 
+PyObject* long_entry(PyObject* self, PyObject* const* args, Py_ssize_t given, PyObject* names) {
+  FunctionObject& f = self_of(self);
+  PyObject* bound[32];
+  if (names != nullptr || given != f.row->arguments) [[unlikely]] {
+    if (!bind(f, args, given, names, bound)) return nullptr;
+    args = bound;
+  }
+  return f.fast != nullptr ? fast_call(f, args) : call_function(f, args);
+}
+
 bool resolve(FunctionObject& f) {
   try {
     f.address = f.api->resolve(*f.api, *f.row);
@@ -215,14 +215,16 @@ PyObject* make_function(const Api& api, const FunctionRow& row, bool raising) {
   f->params = api.params + row.first;
   f->name = api.text + row.name;
   f->address = nullptr;
-  f->fast = nullptr;
+  f->fast = f->out = nullptr;
+  f->invoke = row.invoke;
+  f->parameters = row.parameters;
+  f->arguments = row.arguments;
+  f->blocking = (row.flags & kBlocking) != 0;
   f->success = f->success_tuple = f->last = nullptr;
   f->keywords = new PyObject*[row.arguments + 1]();
   f->outs = count_outputs(row, f->params);
   f->raising = raising || api.raises != 0;
   f->doc = new std::string{documentation(*f)};
-  f->method = {f->name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(entry)),
-               METH_FASTCALL | METH_KEYWORDS, f->doc->c_str()};
   for (int i = 0; i < row.arguments; ++i) {
     f->keywords[i] = PyUnicode_InternFromString(argument_name(*f, i));
     if (f->keywords[i] == nullptr) return nullptr;
@@ -233,6 +235,12 @@ PyObject* make_function(const Api& api, const FunctionRow& row, bool raising) {
     if (f->success_tuple == nullptr) return nullptr;
     f->fast = fast_plan(*f);
   }
+  for (int i = 0; f->fast != nullptr && f->outs == 1 && i < row.parameters; ++i) {
+    if (f->fast[i].op == FastParam::Op::out) f->out = &f->fast[i];
+  }
+  const auto entry = f->fast != nullptr ? fast_entry : long_entry;
+  f->method = {f->name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(entry)),
+               METH_FASTCALL | METH_KEYWORDS, f->doc->c_str()};
   const std::string module_name =
       std::string{api.module} + (raising && api.raises == 0 ? ".raising" : "");
   Ref module{PyUnicode_FromString(module_name.c_str())};

@@ -16,6 +16,11 @@ struct FunctionObject {
   const char* name;
   void* address;            // of the C function, once resolved
   const FastParam* fast;    // null: every call goes the long way
+  const FastParam* out;     // of a plan: its one output, null when it has none or several
+  Invoke invoke;            // row->invoke
+  std::uint8_t parameters;  // row->parameters
+  std::uint8_t arguments;   // row->arguments
+  bool blocking;            // row->flags has kBlocking
   PyObject* success;        // the member for 0 of the result enum
   PyObject* success_tuple;  // (success,), which is all that most calls return
   PyObject* last;           // the result of the call before, to be used again
@@ -29,6 +34,8 @@ struct FunctionObject {
 /// Finds the C function; false with RuntimeError set when the library or the function is missing.
 bool resolve(FunctionObject& function);
 PyObject* call_function(FunctionObject& function, PyObject* const* args);
+/// The call as Python makes it: keywords and defaults, then the short or the long way.
+PyObject* long_entry(PyObject* self, PyObject* const* args, Py_ssize_t given, PyObject* names);
 /// What a call that was refused returns: its code and None for every value, or an exception.
 PyObject* failed_result(FunctionObject& function, int code);
 int count_outputs(const FunctionRow& row, const ParamRow* params);

@@ -212,7 +212,9 @@ extern "C" __attribute__((visibility("default"))) PyObject* PyInit__bindings() {
 #ifdef Py_GIL_DISABLED
   PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED);
 #endif
-  if (PyModule_AddObjectRef(module, "Handle", reinterpret_cast<PyObject*>(handle_base)) < 0 ||
+  const Ref lazy_module{make_lazy_module_type()};
+  if (!lazy_module || PyModule_AddObjectRef(module, "LazyModule", lazy_module.get()) < 0 ||
+      PyModule_AddObjectRef(module, "Handle", reinterpret_cast<PyObject*>(handle_base)) < 0 ||
       PyModule_AddObjectRef(module, "Record", reinterpret_cast<PyObject*>(record_base)) < 0) {
     return nullptr;
   }

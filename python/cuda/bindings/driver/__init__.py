@@ -5,5 +5,5 @@ from __future__ import annotations
 
 from cuda.bindings import _bindings, _lazy
 
-__getattr__, __dir__ = _lazy.lazy(__name__, "cuda.bindings.driver")
+_missing, __dir__ = _lazy.lazy(__name__, "cuda.bindings.driver")
 sizeof = _bindings.sizeof

@@ -5,4 +5,4 @@ from __future__ import annotations
 from cuda.bindings import _errors, _lazy
 
 CUDABindingsError = _errors.CUDABindingsError
-__getattr__, __dir__ = _lazy.lazy(__name__, "cuda.bindings.driver", raising=True)
+_missing, __dir__ = _lazy.lazy(__name__, "cuda.bindings.driver", raising=True)

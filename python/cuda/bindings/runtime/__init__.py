@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__getattr__, __dir__ = _lazy.lazy(
+_missing, __dir__ = _lazy.lazy(
     __name__,
     "cuda.bindings.runtime",
     more=("getLocalRuntimeVersion", "make_cudaExtent", "make_cudaPitchedPtr", "make_cudaPos"),
@@ -18,7 +18,7 @@ sizeof = _bindings.sizeof
 
 
 def _type(name: str) -> Any:
-    return globals().get(name) or __getattr__(name)
+    return globals().get(name) or _missing(name)
 
 
 def getLocalRuntimeVersion() -> tuple[Any, int]:
