@@ -89,6 +89,8 @@ class CUCORE_EXPORT GraphDefinition {
   CUgraphNode add_memcpy(Nodes after, CUdeviceptr dst, CUdeviceptr src, std::size_t size);
   CUgraphNode add_memset(Nodes after, const MemsetParams& params);
   CUgraphNode add_host(Nodes after, CUhostFn function, void* data);
+  /// Adds a copy of `child`. Throws std::invalid_argument for what no driver can copy: this graph
+  /// itself, and graphs with allocation, free or conditional nodes.
   CUgraphNode add_child(Nodes after, const GraphDefinition& child);
   CUgraphNode add_event_record(Nodes after, EventRef event);
   CUgraphNode add_event_wait(Nodes after, EventRef event);

@@ -84,7 +84,8 @@ class CUCORE_EXPORT Kernel {
   [[nodiscard]] const std::string& name() const noexcept;
 
   /// The parameter table, read from the driver once and cached; what launches check their arguments
-  /// against. Lives as long as any copy of this kernel. Throws CUDAError.
+  /// against, whatever context is current. Lives as long as any copy of this kernel. Throws
+  /// CUDAError.
   [[nodiscard]] std::span<const ParamInfo> params() const;
   /// Size of the parameter block: end of the last parameter.
   [[nodiscard]] std::size_t params_size() const;

@@ -156,7 +156,34 @@ CUgraphNode GraphDefinition::add_host(Nodes after, CUhostFn function, void* data
   return node;
 }
 
+/// Throws where a driver cannot copy `graph` into another one. It would answer with a bare code, or
+/// not at all.
+static void check_embeddable(const GraphDefinition& graph) {
+  for (const CUgraphNode node : graph.nodes()) {
+    CUgraphNodeType type{};
+    CUCORE_CALL(cuGraphNodeGetType(node, &type));
+    if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE) {
+      throw std::invalid_argument{
+          "a graph that allocates or frees memory cannot be embedded in another: allocate the "
+          "buffer outside of it"};
+    }
+    if (type == CU_GRAPH_NODE_TYPE_CONDITIONAL) {
+      throw std::invalid_argument{
+          "a graph with conditional nodes cannot be embedded in another: add the conditional node "
+          "to the outer graph itself"};
+    }
+    if (type == CU_GRAPH_NODE_TYPE_GRAPH) {
+      CUgraph inner = nullptr;
+      CUCORE_CALL(cuGraphChildGraphNodeGetGraph(node, &inner));
+      check_embeddable(GraphDefinition::view(inner, graph));
+    }
+  }
+}
+
 CUgraphNode GraphDefinition::add_child(Nodes after, const GraphDefinition& child) {
+  if (!is_valid() || !child.is_valid()) throw InvalidStateError("there is no graph");
+  if (child.handle() == handle()) throw std::invalid_argument{"a graph cannot be a part of itself"};
+  check_embeddable(child);
   CUgraphNode node = nullptr;
   CUCORE_CALL(
       cuGraphAddChildGraphNode(&node, handle(), after.data(), after.size(), child.handle()));

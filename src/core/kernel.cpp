@@ -1,7 +1,10 @@
 // kernel.cpp: kernels, their parameters and attributes.
 #include "cucore/kernel.hpp"
 
+#include <optional>
+
 #include "core/library.hpp"
+#include "cucore/context.hpp"
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
 #include "cucore/object_code.hpp"
@@ -54,10 +57,18 @@ std::span<const ParamInfo> Kernel::params() const {
     const std::lock_guard lock{state.mutex};
     if (!state.params_read.load(std::memory_order_relaxed)) {
       std::vector<ParamInfo> params;
+      std::optional<ScopedContext> scope;
       for (std::size_t i = 0;; ++i) {
         ParamInfo info{};
-        const CUresult code =
-            driver().cuKernelGetParamInfo(state.handle, i, &info.offset, &info.size);
+        const auto ask = [&] {
+          return driver().cuKernelGetParamInfo(state.handle, i, &info.offset, &info.size);
+        };
+        CUresult code = ask();
+        if (code == CUDA_ERROR_INVALID_CONTEXT && !scope) {
+          // The table is the code's, not a context's, but NVIDIA's driver wants one to be current.
+          scope.emplace(Context::primary(detail::current_device_or_first()));
+          code = ask();
+        }
         if (code == CUDA_ERROR_INVALID_VALUE) break;  // one past the last
         check(code, "cuKernelGetParamInfo");
         params.push_back(info);

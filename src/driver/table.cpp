@@ -1,4 +1,5 @@
 // table.cpp: chooses the driver library and fills the table of its functions.
+#include <pthread.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -55,6 +56,15 @@ constexpr DriverTable stand_ins() {
   return table;
 }
 
+/// Stands in for every function in a forked child: what the driver has mapped, and the threads it
+/// had, belong to the parent, and NVIDIA's ends the child at some calls.
+template <class Signature>
+struct AfterFork;
+template <class... Args>
+struct AfterFork<CUresult (*)(Args...)> {
+  static CUresult call(Args...) { return CUDA_ERROR_NOT_INITIALIZED; }
+};
+
 struct State {
   std::mutex mutex;
   DriverTable table = stand_ins();
@@ -66,6 +76,15 @@ struct State {
 State& state() {  // never destroyed: threads may call the driver while the process exits
   static State* const instance = new State;
   return *instance;
+}
+
+/// Runs in the child of a fork, on its only thread. The table is changed where it is: others hold
+/// references to it.
+void give_up_after_fork() {
+  DriverTable& table = state().table;
+#define CUCORE_FN(name, ...) table.name = &AfterFork<decltype(&::name)>::call;
+#include "driver_functions.inc"
+#undef CUCORE_FN
 }
 
 bool flag(const char* variable) {
@@ -188,6 +207,7 @@ const DriverTable& load_driver() {
     const std::lock_guard lock{s.mutex};
     if (loaded_table.load(std::memory_order_relaxed) == nullptr) {
       load(s);
+      pthread_atfork(nullptr, nullptr, &give_up_after_fork);
       notify = s.info.fell_back_to_cpu;
       loaded_by.store(getpid());
       loaded_table.store(&s.table, std::memory_order_release);

@@ -14,6 +14,8 @@ FORK = pytest.mark.promise("A forked child is told to use spawn, may exit as usu
 def test_a_fork_in_the_middle_of_launches(child):
     out = child.ok(
         """
+        import warnings
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python says what this test is about
         setup()
         one, k = LaunchConfig(grid=1, block=1), code.get_kernel("add_one")
         b = device.allocate(4, stream=stream); b.fill(0, stream=stream)

@@ -13,6 +13,7 @@ from ._options import GraphCompleteOptions, GraphDebugPrintOptions
 
 _MODES = {"global": 0, "thread_local": 1, "relaxed": 2}
 _IF, _WHILE, _SWITCH = 0, 1, 2
+_ACTIVE = 1  # CU_STREAM_CAPTURE_STATUS_ACTIVE
 
 
 class GraphBuilder:
@@ -173,7 +174,10 @@ class GraphBuilder:
         self._retain(keep)
 
     def embed(self, child: Any) -> None:
-        """Run a copy of another graph at this point."""
+        """Run a copy of another graph at this point.
+
+        No driver can copy graphs that allocate or free memory or have conditional nodes: those raise a ValueError.
+        """
         self._check_building()
         definition = _definition_of(child)
         graph, after = self._captured()
@@ -183,9 +187,18 @@ class GraphBuilder:
     add_child = embed
 
     def _captured(self) -> tuple[Any, list[int]]:
-        """The graph that is being captured, and the nodes that come before what is next."""
-        assert self._definition is not None
-        return self._definition._def, _core.capture_info(self._stream)[3]
+        """The graph that is being captured, and the nodes that come before what is next.
+
+        A capture that a forbidden call has ended, or whose first builder is closed, has no graph any more: the driver
+        must not be asked to change it.
+        """
+        status, _, _, after = _core.capture_info(self._stream)
+        if status != _ACTIVE or self._definition is None:
+            raise RuntimeError(
+                "the capture has ended: a call that is not allowed while capturing broke it, or the builder that "
+                "began it was closed; close this builder and begin again"
+            )
+        return self._definition._def, after
 
     # ---- branches
 
