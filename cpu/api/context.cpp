@@ -192,15 +192,21 @@ void Context::tear_down() {
   synchronize();
   std::vector<Ref<Stream>> gone = streams();
   gone.erase(gone.begin());  // the legacy stream stays with the context
-  decltype(resources_) resources;
   {
     const std::lock_guard lock{mutex_};
     streams_.clear();
     per_thread_.clear();
-    resources.swap(resources_);
   }
   for (auto& stream : gone) stream->retire();
-  for (ContextResource* resource : resources) resource->context_gone();
+  for (;;) {  // one by one: a resource that goes may take others with it, and they strike themselves off the list
+    ContextResource* resource = nullptr;
+    {
+      const std::lock_guard lock{mutex_};
+      if (resources_.empty()) break;
+      resource = resources_.extract(resources_.begin()).value();
+    }
+    resource->context_gone();
+  }
   MemoryMap::instance().release_context(id);
   {
     const std::lock_guard lock{peers_mutex};

@@ -96,17 +96,31 @@ unsigned GraphExec::next_id() {
   return next.fetch_add(1);
 }
 
-std::shared_ptr<const Plan> GraphExec::plan() const {
-  const std::lock_guard lock{mutex_};
-  return plan_;
+Plan& GraphExec::writable() {
+  if (launched_ && last_stream_->completed() < last_number_) plan_ = copy_plan(*plan_);
+  launched_ = false;
+  return *plan_;
 }
 
 void GraphExec::change(CUgraphNode node, const std::function<void(Plan::Step&)>& edit) {
   const std::lock_guard lock{mutex_};
-  if (plan_.use_count() > 1) plan_ = copy_plan(*plan_);
-  Plan::Step* step = find_step(*plan_, node);
+  Plan::Step* step = find_step(writable(), node);
   require(step != nullptr);
   edit(*step);
+}
+
+bool GraphExec::is_enabled(CUgraphNode node) const {
+  const std::lock_guard lock{mutex_};
+  const Plan::Step* step = find_step(*plan_, node);
+  require(step != nullptr);
+  return step->enabled;
+}
+
+std::vector<Ref<UserObject>> GraphExec::user_objects() const {
+  std::vector<Ref<UserObject>> all;
+  const std::lock_guard lock{mutex_};
+  gather_user_objects(*plan_, all);
+  return all;
 }
 
 CUgraphExecUpdateResultInfo GraphExec::update(const Graph& graph) {
@@ -115,17 +129,18 @@ CUgraphExecUpdateResultInfo GraphExec::update(const Graph& graph) {
   const std::lock_guard lock{mutex_};
   info.result = difference(*plan_, *next, &info.errorNode);
   if (info.result != CU_GRAPH_EXEC_UPDATE_SUCCESS) return info;
-  if (plan_.use_count() > 1) plan_ = copy_plan(*plan_);
-  take_over(*plan_, *next);
+  take_over(writable(), *next);
   return info;
 }
 
-void GraphExec::launch(Stream& stream, Ref<Op> op) {
-  const std::lock_guard lock{launch_mutex_};
+void GraphExec::launch(Stream& stream) {
+  const std::lock_guard lock{mutex_};
+  check_memory_nodes(*plan_, flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
   if (last_stream_ && last_stream_.get() != &stream && last_stream_->completed() < last_number_)
     stream.submit(make_object<WaitOp>(last_stream_, last_number_));
-  last_number_ = stream.submit(std::move(op));
+  last_number_ = stream.submit(make_object<GraphLaunchOp>(plan_));
   if (last_stream_.get() != &stream) last_stream_ = Ref<Stream>{&stream};
+  launched_ = true;
 }
 
 GraphExec& exec_of(CUgraphExec handle) { return object_of<GraphExec>(handle, CUDA_ERROR_INVALID_VALUE); }
@@ -215,15 +230,12 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {
     const Ref<Stream> stream = stream_of(stream_handle);
     if (stream->capture.load(std::memory_order_acquire)) {  // becomes a child graph of what is captured
       Ref<Graph> copy = exec.source().clone();
-      copy->user_objects.clear();  // the graph it came from may be gone, and what it kept with it
-      gather_user_objects(*exec.plan(), copy->user_objects);
+      copy->user_objects = exec.user_objects();  // the graph it came from may be gone, and what it kept with it
       copy->publish();
       submit(*stream, make_object<ChildGraphOp>(copy));
       return;
     }
-    auto plan = exec.plan();
-    check_memory_nodes(*plan, exec.flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
-    exec.launch(*stream, make_object<GraphLaunchOp>(std::move(plan)));
+    exec.launch(*stream);
   });
 }
 
@@ -249,7 +261,7 @@ CUresult cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode node, unsigned int 
 CUresult cuGraphNodeGetEnabled(CUgraphExec exec, CUgraphNode node, unsigned int* out) {
   return guarded([&] {
     require(out != nullptr);
-    exec_of(exec).change(node, [&](Plan::Step& step) { *out = step.enabled; });
+    *out = exec_of(exec).is_enabled(node);
   });
 }
 

@@ -14,6 +14,7 @@ class AddressSpace {
   static AddressSpace& instance();
 
   [[nodiscard]] bool contains(std::uintptr_t address) const noexcept { return address - base_ < bytes_; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] std::size_t page() const noexcept { return page_; }
   [[nodiscard]] std::size_t round_to_pages(std::size_t bytes) const noexcept {
     return (bytes + page_ - 1) & ~(page_ - 1);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <iterator>
 #include <new>
 #include <stdexcept>
@@ -16,12 +17,14 @@ namespace cucpu::driver {
 namespace {
 constexpr std::size_t kUnit = 64 << 10;
 constexpr std::size_t round_up(std::size_t bytes) { return (bytes + kUnit - 1) / kUnit * kUnit; }
+/// The most addresses one arena may take: the same in every process, and a small part of all.
+std::size_t most_addresses() { return std::min(std::size_t{1} << 40, AddressSpace::instance().bytes() / 16); }
 }  // namespace
 
 SharedArena::SharedArena(int fd, std::size_t capacity)
     : fd_{fd}, base_{AddressSpace::instance().take(capacity, kUnit)}, capacity_{capacity} {}
 
-SharedArena::SharedArena(std::size_t capacity) : SharedArena{memfd_create("cucore-pool", MFD_CLOEXEC), round_up(capacity)} {
+SharedArena::SharedArena(std::size_t capacity) : SharedArena{memfd_create("cucore-pool", MFD_CLOEXEC), round_up(std::min(capacity, most_addresses()))} {
   if (fd_ < 0) {
     AddressSpace::instance().give(base_, capacity_);
     throw std::bad_alloc{};
@@ -34,7 +37,7 @@ SharedArena* SharedArena::adopt(int given) {
   const int fd = fcntl(given, F_DUPFD_CLOEXEC, 3);
   if (fd < 0) throw std::bad_alloc{};
   try {
-    return new SharedArena{fd, std::size_t{1} << 40};  // addresses only; the exporter's limits bound the memory
+    return new SharedArena{fd, most_addresses()};  // addresses only; the exporter's limits bound the memory
   } catch (...) {
     close(fd);
     throw;

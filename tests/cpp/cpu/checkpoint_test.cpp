@@ -66,7 +66,7 @@ TEST_F(Checkpoints, ALockGivesUpAfterItsTimeout) {
   args.timeoutMs = 5;
   EXPECT_EQ(CUDA_ERROR_NOT_READY, cuCheckpointProcessLock(getpid(), &args));
   EXPECT_EQ(CU_PROCESS_STATE_RUNNING, state());
-  *static_cast<volatile unsigned*>(flag) = 1;
+  std::atomic_ref{*static_cast<unsigned*>(flag)} = 1u;
   ASSERT_OK(cuCtxSynchronize());
 }
 

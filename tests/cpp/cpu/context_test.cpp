@@ -1,4 +1,5 @@
 // Contexts, and the questions and settings of devices that other tests do not touch.
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 
@@ -79,7 +80,7 @@ TEST_F(Contexts, EventsOfAWholeContext) {
   ASSERT_OK(cuCtxWaitEvent(context_, event));
   ASSERT_OK(launch(kernel("noop"), 1, other));
   EXPECT_EQ(CUDA_ERROR_NOT_READY, cuStreamQuery(other));
-  *static_cast<volatile unsigned*>(flag) = 1;
+  std::atomic_ref{*static_cast<unsigned*>(flag)} = 1u;
   ASSERT_OK(cuCtxSynchronize());
   EXPECT_OK(cuEventQuery(event));
 }

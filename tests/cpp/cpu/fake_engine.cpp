@@ -82,8 +82,7 @@ class FakeLaunch final : public Launch {
       unsigned* left = param<unsigned*>(0);
       std::atomic_ref<unsigned>{*param<unsigned*>(8)}.store(--*left != 0);
     } else if (name_ == "fault") {
-      fault_ = {static_cast<int>(param<unsigned>(0)), "kernel fault: told to fail"};
-      stop_ = true;
+      if (!stop_.exchange(true)) fault_ = {static_cast<int>(param<unsigned>(0)), "kernel fault: told to fail"};
     }
   }
   std::string name_;

@@ -1,4 +1,5 @@
 // Launches of CUDA's first days, and the cooperative launch on several devices.
+#include <atomic>
 #include <cstdlib>
 
 #include "support.hpp"
@@ -80,7 +81,7 @@ TEST(CooperativeLaunch, RunsOnSeveralDevicesAfterTheWorkOfAll) {
   ASSERT_OK(cuLaunchCooperativeKernelMultiDevice(list, kDevices, 0));
   EXPECT_EQ(CUDA_ERROR_NOT_READY, cuStreamQuery(streams[0]));  // device 1 is still at work
   EXPECT_EQ(0u, *static_cast<volatile unsigned*>(log));
-  *static_cast<volatile unsigned*>(gate) = 1;
+  std::atomic_ref{*static_cast<unsigned*>(gate)} = 1u;
   for (CUstream stream : streams) ASSERT_OK(cuStreamSynchronize(stream));
   EXPECT_EQ(3u, *log);
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuLaunchCooperativeKernelMultiDevice(list, 0, 0));

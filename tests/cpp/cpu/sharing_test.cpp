@@ -177,7 +177,9 @@ TEST(Sharing, EventsCrossProcesses) {
   peer.send(&handle, sizeof handle);
   char byte = 0;
   ASSERT_TRUE(peer.receive(&byte, 1));
-  ASSERT_OK(cuMemsetD32(flag, 1, 1));
+  CUstream other = nullptr;
+  ASSERT_OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+  ASSERT_OK(cuStreamWriteValue32(other, flag, 1, 0));
   ASSERT_OK(cuStreamSynchronize(stream));
 }
 
