@@ -307,10 +307,13 @@ def collect(library: str, stale: bool, seconds: float = float("inf"), patience: 
     for state in ("not initialized", "ready"):
         behind = ""
         while time.monotonic() < end:
-            command = [sys.executable, __file__, "--walk", library, state, behind, str(int(stale))]
+            command = [sys.executable, str(Path(__file__).resolve()), "--walk", library, state, behind, str(int(stale))]
             begun, running = behind, ""
-            with tempfile.TemporaryFile() as errors:
-                process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors)
+            with (
+                tempfile.TemporaryFile() as errors,
+                tempfile.TemporaryDirectory() as folder,
+            ):  # some functions write files
+                process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, cwd=folder)
                 for line in lines_of(process, patience):
                     if not line.startswith('["'):
                         continue  # the driver's own
