@@ -5,12 +5,14 @@ VENV   := .venv
 PYTHON := $(VENV)/bin/python
 JOBS   ?= $(shell nproc)
 BUILD  := build/dev
+# What `make bench-setup` made, where it did: Numba and PoCL are columns of a table, nothing the product needs.
+BENCH_PYTHON = $(firstword $(wildcard build/bench-venv/bin/python) $(PYTHON))
 # The GPU machine has no network and no LLVM headers: build with what its own python3 offers.
 GPU_PYTHON ?= python3
 GPU_BUILD  := build/gpu
 GPU_ENV     = CUCORE_DEVICE=gpu PYTHONPATH=$(CURDIR)/$(GPU_BUILD)/site
 
-.PHONY: sanitize fuzz soak help setup build demo test test-cpp test-python lint docs wheel bench gpu-build gpu-test gpu-bench clean
+.PHONY: sanitize fuzz soak help setup build demo test test-cpp test-python lint docs wheel bench bench-setup gpu-build gpu-test gpu-bench clean
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
 
@@ -41,12 +43,15 @@ docs: build      ## the documentation site, in build/docs/html; warnings are err
 wheel: setup     ## dist/: a self-contained wheel (LLVM inside) and the metadata wheels, checked
 	@tools/wheel
 
-bench: build     ## benchmarks on the CPU device: what calls cost, ten kernels against native code
+bench: build     ## benchmarks on the CPU device: what calls cost, kernels against native code, PoCL and Numba
 	@cmake $(BUILD) -DCUCORE_BENCH=ON > /dev/null
 	@cmake --build $(BUILD) -j $(JOBS)
 	@CUCORE_DEVICE=cpu $(PYTHON) bench/run.py --json $(BUILD)/calls.json --svg $(BUILD)/calls.svg
 	@$(PYTHON) bench/run.py --null
-	@$(PYTHON) bench/python/kernels.py --build $(BUILD)
+	@$(BENCH_PYTHON) bench/python/kernels.py --build $(BUILD)
+
+bench-setup: setup ## Numba and PyOpenCL in an environment of the benchmarks' own (build/bench-venv)
+	@bench/setup build/bench-venv
 
 sanitize: setup  ## every C++ suite with the address, undefined behaviour and thread sanitizers (long)
 	@tools/sanitize $(JOBS)

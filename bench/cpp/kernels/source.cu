@@ -128,3 +128,5 @@ extern "C" __global__ void scan(const int* in, int* out, int* sums, int n) {
   if (i < n) out[i] = v;
   if (threadIdx.x == blockDim.x - 1) sums[blockIdx.x] = v;
 }
+
+extern "C" __global__ void empty() {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,7 +20,7 @@ class Case:
     """By name. Every side works on a copy of its own."""
     launches: Callable[[Any], list[tuple[Any, ...]]]
     """From the arrays on the device: (kernel, grid, block, arguments) one after the other, or ("clear", name)."""
-    native: tuple[Any, ...] | Callable[[Any], list[tuple[Any, ...]]]
+    native: tuple[Any, ...]
     """The native function and its arguments; a str names an array."""
     expected: Callable[[Any], dict[str, Any]]
     """NumPy's results from the untouched arrays: name to array, or to (indices, array) to check a part."""
@@ -33,8 +33,6 @@ class Case:
     repeat: int = 1
     wait_each: bool = False
     """Whether every repetition is waited for."""
-    sides: dict[str, Callable[[Any], Any]] = field(default_factory=dict)
-    """Other sides: name to a function that takes copies of the arrays and returns the call to time."""
 
 
 def case(make: Callable[[], Case]) -> Callable[[], Case]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-import sysconfig
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,7 @@ Dim = tuple[int, int, int]
 
 
 def find_nvrtc() -> str:
-    site = Path(sysconfig.get_path("purelib"))
-    places = [site, *(Path(p) for p in os.environ.get("KERNELS_NVRTC", "").split(":") if p)]
+    places = [*(Path(p) for p in os.environ.get("KERNELS_NVRTC", "").split(":") if p), *(Path(p) for p in sys.path if p)]
     for place in places:
         if place.is_file():
             return str(place)
@@ -83,6 +82,9 @@ class Device:
 
     def clear(self, memory: ctypes.c_uint64, nbytes: int) -> None:
         self._call("cuMemsetD8Async", memory, ctypes.c_ubyte(0), ctypes.c_size_t(nbytes), None)
+
+    def address(self, name: str) -> ctypes.c_void_p:
+        return ctypes.cast(getattr(self._driver, name), ctypes.c_void_p)
 
     def function(self, name: str) -> ctypes.c_void_p:
         if name not in self._functions:

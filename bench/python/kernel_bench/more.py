@@ -10,7 +10,6 @@ import numpy as np
 from .case import Case, case, f32, i32, uniform, zeros
 from .ten import flat
 
-PRESENT: dict[str, str] = {}
 
 def grid2(n: int, block: tuple[int, int]) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
     return (n // block[0], n // block[1], 1), (*block, 1)

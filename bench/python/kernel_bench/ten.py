@@ -8,8 +8,6 @@ import numpy as np
 
 from .case import Case, case, f32, i32, uniform, zeros
 
-PRESENT: dict[str, str] = {}
-
 
 def flat(n: int, block: int = 256) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
     return ((n + block - 1) // block, 1, 1), (block, 1, 1)

@@ -1,0 +1,88 @@
+"""Runs a case on all sides in turns: what each computes is checked against NumPy, then the best of the rounds counts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from .case import Case, error_of, namespace
+from .sides import Fetch, Run, Side
+
+
+@dataclass
+class Times:
+    """Of one side, in nanoseconds: processor time of all threads together, and wall time."""
+
+    processor: list[int] = field(default_factory=list)
+    wall: list[int] = field(default_factory=list)
+
+    @property
+    def best(self) -> int:
+        return min(self.processor)
+
+    @property
+    def spread(self) -> float:
+        return sorted(self.processor)[len(self.processor) // 2] / self.best
+
+
+def interleaved(runs: dict[str, Run], rounds: int) -> dict[str, Times]:
+    times = {name: Times() for name in runs}
+    for run in runs.values():
+        run()
+    for _ in range(rounds):
+        for name, run in runs.items():
+            processor, wall = time.process_time_ns(), time.perf_counter_ns()
+            run()
+            times[name].processor.append(time.process_time_ns() - processor)
+            times[name].wall.append(time.perf_counter_ns() - wall)
+    return times
+
+
+def differences(case: Case, expected: dict[str, Any], fetch: Fetch) -> list[str]:
+    """What is wrong with the results of a side that has run the case once from fresh data."""
+    wrong = []
+    for name, want in expected.items():
+        worst, share = error_of(fetch(name), want, case.tolerance)
+        if share > case.wrong_allowed:
+            wrong.append(f"{name} is off by {worst:.3g} ({100 * share:.2g} % of the elements)")
+    if case.check and not case.check(namespace(case.arrays), fetch):
+        wrong.append("wrong")
+    return wrong
+
+
+def measure(case: Case, sides: list[Side], rounds: int) -> tuple[dict[str, Times], list[str]]:
+    """Times per side, and what was wrong."""
+    expected = case.expected(namespace(case.arrays))
+    runs: dict[str, Run] = {}
+    used: list[Side] = []
+    wrong: list[str] = []
+    for side in sides:
+        prepared = side.prepare(case)
+        if prepared is None:
+            continue
+        run, fetch = prepared
+        repeat, case.repeat = case.repeat, 1
+        run()  # compiles
+        case.repeat = repeat
+        wrong += [f"{side.name}: {what}" for what in differences(case, expected, fetch)]
+        runs[side.name] = run
+        used.append(side)
+    times = interleaved(runs, rounds)
+    for side in used:
+        side.finish()
+    return times, wrong
+
+
+def launch_times(sides: list[Side], rounds: int, count: int = 2000) -> dict[str, dict[str, float]]:
+    """Nanoseconds of processor time per launch of an empty kernel: "waited for" and "queued", by side."""
+    many: dict[str, Callable[[int, bool], None]] = {}
+    for side in sides:
+        if launches := side.launches():
+            many[side.name] = launches
+    result = {}
+    for what, each in (("waited for", True), ("queued", False)):
+        runs = {name: (lambda launch=launch, each=each: launch(count, each)) for name, launch in many.items()}
+        result[what] = {name: times.best / count for name, times in interleaved(runs, rounds).items()}
+    return result
