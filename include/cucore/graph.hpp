@@ -43,6 +43,7 @@ struct GraphBox {
   CUgraph handle = nullptr;
   bool owned = false;
   std::vector<std::pair<CUuserObject, std::shared_ptr<void>>> kept{};  // what keep() was given
+  std::vector<std::shared_ptr<void>> beside{};  // what keep_beside() was given and share() was not
   std::shared_ptr<GraphBox>
       parent;  // a body of a conditional node, or a child graph, lives in its parent
   ~GraphBox();
@@ -110,6 +111,12 @@ class CUCORE_EXPORT GraphDefinition {
   /// the driver counts. add_launch and the nodes of an Event do so by themselves; an address, a raw
   /// handle or a callback's data has no owner the graph could know, so name it here.
   CUuserObject keep(std::shared_ptr<void> owner);
+  /// The same without the driver, which takes microseconds for every graph that keeps something:
+  /// `owner` lives as long as this object and its copies. Whoever hands the driver's handle to
+  /// others calls share() first; what is made here (instantiate, update, add_child) needs no care.
+  void keep_beside(std::shared_ptr<void> owner);
+  /// From now on the driver counts what keep_beside() was given, as if keep() had been.
+  void share() const;
   /// The graph itself lets go of what keep() answered; graphs already made from it do not.
   void forget(CUuserObject kept);
 
@@ -128,6 +135,7 @@ class CUCORE_EXPORT GraphDefinition {
 
  private:
   friend class Graph;
+  [[nodiscard]] Graph make(const GraphCompleteOptions& options) const;
   explicit GraphDefinition(std::shared_ptr<detail::GraphBox> box) : box_{std::move(box)} {}
   std::shared_ptr<detail::GraphBox> box_;
 };
@@ -147,6 +155,7 @@ class CUCORE_EXPORT Graph {
   void close() noexcept { box_.reset(); }
 
  private:
+  void take_over(const GraphDefinition& source) const;
   std::shared_ptr<detail::ExecBox> box_;
 };
 

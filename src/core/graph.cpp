@@ -47,7 +47,9 @@ GraphDefinition GraphDefinition::view(CUgraph handle, const GraphDefinition& par
 void GraphDefinition::own(CUgraph handle) noexcept {
   box_->handle = handle;
   box_->owned = handle != nullptr;
-  if (handle == nullptr) box_->kept.clear();
+  if (handle != nullptr) return;
+  box_->kept.clear();
+  box_->beside.clear();
 }
 
 static CUcontext current_context() {
@@ -184,6 +186,7 @@ CUgraphNode GraphDefinition::add_child(Nodes after, const GraphDefinition& child
   if (!is_valid() || !child.is_valid()) throw InvalidStateError("there is no graph");
   if (child.handle() == handle()) throw std::invalid_argument{"a graph cannot be a part of itself"};
   check_embeddable(child);
+  child.share();  // the node is a copy, which outlives the child
   CUgraphNode node = nullptr;
   CUCORE_CALL(
       cuGraphAddChildGraphNode(&node, handle(), after.data(), after.size(), child.handle()));
@@ -306,7 +309,7 @@ static const char* reason(CUgraphInstantiateResult result) {
   }
 }
 
-Graph GraphDefinition::instantiate(const GraphCompleteOptions& options) const {
+Graph GraphDefinition::make(const GraphCompleteOptions& options) const {
   CUDA_GRAPH_INSTANTIATE_PARAMS params{};
   // A graph that leaves memory allocated could otherwise be launched once only.
   if (options.auto_free_on_launch || leaves_allocations())
@@ -346,7 +349,7 @@ void Graph::upload(StreamRef stream) const {
   CUCORE_CALL(cuGraphUpload(open_exec(*this), stream.handle()));
 }
 
-void Graph::update(const GraphDefinition& source) const {
+void Graph::take_over(const GraphDefinition& source) const {
   CUgraphExecUpdateResultInfo info{};
   const CUresult code = driver().cuGraphExecUpdate(open_exec(*this), source.handle(), &info);
   if (code == CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE) {

@@ -60,10 +60,8 @@ static detail::GraphBox* whole(detail::GraphBox* box) {
   return box;
 }
 
-CUuserObject GraphDefinition::keep(std::shared_ptr<void> owner) {
-  drop_forgotten();
-  detail::GraphBox* box = whole(box_.get());
-  if (box == nullptr) throw InvalidStateError("there is no graph");
+/// Makes the driver hold an owner for the graph.
+static CUuserObject keep_in(detail::GraphBox* box, std::shared_ptr<void> owner) {
   auto data = std::make_unique<Owner>(owner);
   CUuserObject object = nullptr;
   CUCORE_CALL(
@@ -77,6 +75,27 @@ CUuserObject GraphDefinition::keep(std::shared_ptr<void> owner) {
   }
   box->kept.emplace_back(object, std::move(owner));
   return object;
+}
+
+CUuserObject GraphDefinition::keep(std::shared_ptr<void> owner) {
+  drop_forgotten();
+  detail::GraphBox* box = whole(box_.get());
+  if (box == nullptr) throw InvalidStateError("there is no graph");
+  return keep_in(box, std::move(owner));
+}
+
+void GraphDefinition::keep_beside(std::shared_ptr<void> owner) {
+  detail::GraphBox* box = whole(box_.get());
+  if (box == nullptr) throw InvalidStateError("there is no graph");
+  box->beside.push_back(std::move(owner));
+}
+
+void GraphDefinition::share() const {
+  detail::GraphBox* box = whole(box_.get());
+  while (box != nullptr && box->handle != nullptr && !box->beside.empty()) {
+    keep_in(box, box->beside.back());
+    box->beside.pop_back();
+  }
 }
 
 void GraphDefinition::forget(CUuserObject kept) {
@@ -93,6 +112,7 @@ class Lifted {
  public:
   Lifted(detail::GraphBox* box, GraphOwners& owners) : box_{box} {
     if (box_ == nullptr) return;
+    owners.insert(owners.end(), box_->beside.begin(), box_->beside.end());
     for (const auto& [object, owner] : box_->kept) {
       if (driver().cuUserObjectRetain(object, 1) != CUDA_SUCCESS) break;
       if (driver().cuGraphReleaseUserObject(box_->handle, object, 1) != CUDA_SUCCESS) {
@@ -120,12 +140,22 @@ class Lifted {
 
 Graph GraphDefinition::instantiate(const GraphCompleteOptions& options, GraphOwners& owners) const {
   const Lifted lifted{whole(box_.get()), owners};
-  return instantiate(options);
+  return make(options);
 }
 
 void Graph::update(const GraphDefinition& source, GraphOwners& owners) const {
   const Lifted lifted{whole(source.box_.get()), owners};
-  update(source);
+  take_over(source);
+}
+
+Graph GraphDefinition::instantiate(const GraphCompleteOptions& options) const {
+  share();
+  return make(options);
+}
+
+void Graph::update(const GraphDefinition& source) const {
+  source.share();
+  take_over(source);
 }
 
 CUgraphNode GraphDefinition::add_event_record(Nodes after, const Event& event) {

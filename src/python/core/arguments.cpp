@@ -351,16 +351,21 @@ void PackedArguments::pack_other(const Kernel& kernel, std::size_t index, PyObje
 
 void retain_in_graph(PyObject* builder, PyObject* const* objects, Py_ssize_t count) {
   if (!is_graph_builder(builder)) return;  // a foreign stream: nothing is captured through it
-  static PyObject* const phase_name = PyUnicode_InternFromString("_phase");
-  static PyObject* const list_name = PyUnicode_InternFromString("_held");
-  const nb::object phase = nb::steal(PyObject_GetAttr(builder, phase_name));
-  const nb::object list = nb::steal(PyObject_GetAttr(builder, list_name));
-  if (!phase.is_valid() || !list.is_valid()) throw nb::python_error();
-  if (PyUnicode_CompareWithASCIIString(phase.ptr(), "building") != 0) return;
-  const nb::object tuple = nb::steal(PyTuple_New(count));
-  if (!tuple.is_valid()) throw nb::python_error();
-  for (Py_ssize_t i = 0; i < count; ++i) PyTuple_SET_ITEM(tuple.ptr(), i, Py_NewRef(objects[i]));
-  if (PyList_Append(list.ptr(), tuple.ptr()) < 0) throw nb::python_error();
+  static PyObject* const building = PyUnicode_InternFromString("building");
+  const nb::object phase = builder_slot(builder, BuilderSlot::phase);
+  if (!phase.is_valid()) throw nb::python_error();
+  if (!phase.is(building) && PyUnicode_Compare(phase.ptr(), building) != 0) return;
+  const nb::object list = builder_slot(builder, BuilderSlot::held);
+  if (!list.is_valid() || PyList_Check(list.ptr()) == 0) throw nb::python_error();
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    PyObject* object = objects[i];
+    if (object == nullptr || Py_IsNone(object) || PyLong_CheckExact(object) ||
+        PyFloat_CheckExact(object))
+      continue;  // went by value
+    const Py_ssize_t size = PyList_GET_SIZE(list.ptr());
+    if (size != 0 && PyList_GET_ITEM(list.ptr(), size - 1) == object) continue;
+    if (PyList_Append(list.ptr(), object) < 0) throw nb::python_error();
+  }
 }
 
 }  // namespace cucore::python

@@ -216,12 +216,11 @@ void bind_definition(nb::module_& m) {
   cls.def_static("view", [](std::size_t h, const D& parent) {
     return D::view(reinterpret_cast<CUgraph>(h), parent);
   });
-  cls.def_static("borrow",
-                 [](std::size_t h) { return D::view(reinterpret_cast<CUgraph>(h), D{}); });
   cls.def("own", [](D& d, std::size_t h) { d.own(reinterpret_cast<CUgraph>(h)); });
   cls.def_prop_ro("handle", [](const D& d) { return number(d.handle()); });
   cls.def("keep",
           [](D& d, nb::object things) { return number(d.keep(keep_alive(std::move(things)))); });
+  cls.def("share", &D::share);
   cls.def("forget", [](D& d, std::size_t kept) { d.forget(reinterpret_cast<CUuserObject>(kept)); });
   cls.def("add_empty",
           [](D& d, const Handles& after) { return number(d.add_empty(nodes_of(after))); });
@@ -415,6 +414,7 @@ void bind_nodes(nb::module_& m) {
   m.def("child_node_set", [=](std::size_t n, const GraphDefinition& child) {
     CUgraphNodeParams params{};
     params.type = CU_GRAPH_NODE_TYPE_GRAPH;
+    child.share();
     params.graph.graph = child.handle();
     CUCORE_CALL(cuGraphNodeSetParams(node(n), &params));
   });
@@ -450,8 +450,16 @@ void bind_nodes(nb::module_& m) {
 }
 
 void bind_capture(nb::module_& m) {
-  m.def("capture_begin", [](const Stream& stream, int mode) {
+  // The graph that is being captured; `held` lives beside it.
+  m.def("capture_begin", [](const Stream& stream, int mode, nb::object held) {
     CUCORE_CALL(cuStreamBeginCapture(stream.handle(), static_cast<CUstreamCaptureMode>(mode)));
+    CUstreamCaptureStatus status{};
+    CUgraph graph = nullptr;
+    CUCORE_CALL(cuStreamGetCaptureInfo(stream.handle(), &status, nullptr, &graph, nullptr, nullptr,
+                                       nullptr));
+    GraphDefinition definition = GraphDefinition::view(graph, GraphDefinition{});
+    definition.keep_beside(keep_alive(std::move(held)));
+    return definition;
   });
   m.def("capture_begin_to", [](const Stream& stream, std::size_t graph, int mode) {
     CUCORE_CALL(cuStreamBeginCaptureToGraph(stream.handle(), reinterpret_cast<CUgraph>(graph),
@@ -578,6 +586,7 @@ void bind_exec(nb::module_& m) {
       },
       "node"_a, "callable"_a.none(), "address"_a, "data"_a);
   cls.def("_set_child", [=](const PyGraph& g, std::size_t n, const GraphDefinition& child) {
+    child.share();
     CUCORE_CALL(cuGraphExecChildGraphNodeSetParams(exec_of(g), node(n), child.handle()));
   });
   cls.def("_set_event", [=](const PyGraph& g, std::size_t n, bool record, const Event& event) {

@@ -1,6 +1,7 @@
 // support.cpp: the C API half of the bindings.
 #include "support.hpp"
 
+#include <structmember.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -186,14 +187,53 @@ Stream foreign_stream(nb::handle object) {
   return Stream::view(static_cast<CUstream>(raw), keep_alive(nb::borrow(object)));
 }
 
-bool is_graph_builder(PyObject* object) {
-  static TypeTable<bool> known;
-  PyTypeObject* type = Py_TYPE(object);
-  if (const bool* answer = known.find(type)) return *answer;
-  const bool answer =
-      PyObject_HasAttrString(reinterpret_cast<PyObject*>(type), "_cucore_stream") == 1;
-  known.add(type, answer);
-  return answer;
+namespace {
+
+/// What is known of a type that was passed as a stream.
+struct BuilderType {
+  bool is_builder = false;
+  std::array<Py_ssize_t, 3> offsets{};  // of the slots, by BuilderSlot; 0: ask Python
+};
+
+std::array<PyObject*, 3>& slot_names() {
+  static std::array<PyObject*, 3> names{PyUnicode_InternFromString("_stream"),
+                                        PyUnicode_InternFromString("_phase"),
+                                        PyUnicode_InternFromString("_held")};
+  return names;
+}
+
+BuilderType builder_type(PyTypeObject* type) {
+  static TypeTable<BuilderType> known;
+  if (const BuilderType* answer = known.find(type)) return *answer;
+  BuilderType made;
+  PyObject* object = reinterpret_cast<PyObject*>(type);
+  made.is_builder = PyObject_HasAttrString(object, "_cucore_stream") == 1;
+#ifndef Py_GIL_DISABLED
+  for (std::size_t i = 0; made.is_builder && i < made.offsets.size(); ++i) {
+    const nb::object slot = nb::steal(PyObject_GetAttr(object, slot_names()[i]));
+    if (!slot.is_valid()) {
+      PyErr_Clear();
+    } else if (Py_TYPE(slot.ptr()) == &PyMemberDescr_Type) {
+      const PyMemberDef* member = reinterpret_cast<PyMemberDescrObject*>(slot.ptr())->d_member;
+      if (member->type == T_OBJECT_EX) made.offsets[i] = member->offset;
+    }
+  }
+#endif
+  known.add(type, made);
+  return made;
+}
+
+}  // namespace
+
+bool is_graph_builder(PyObject* object) { return builder_type(Py_TYPE(object)).is_builder; }
+
+nb::object builder_slot(PyObject* builder, BuilderSlot slot) {
+  const auto index = static_cast<std::size_t>(slot);
+  if (const Py_ssize_t offset = builder_type(Py_TYPE(builder)).offsets[index]; offset != 0) {
+    PyObject* value = *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(builder) + offset);
+    if (value != nullptr) return nb::borrow(value);
+  }
+  return nb::steal(PyObject_GetAttr(builder, slot_names()[index]));
 }
 
 const Stream& stream_argument(PyObject* object, const char* function, Stream& storage) {
@@ -205,9 +245,8 @@ const Stream& stream_argument(PyObject* object, const char* function, Stream& st
     return stream;
   }
   if (is_graph_builder(object)) {  // its slots are read without a Python call
-    static PyObject* const quick = PyUnicode_InternFromString("_stream");
     static PyObject* const careful = PyUnicode_InternFromString("_cucore_stream");
-    nb::object held = nb::steal(PyObject_GetAttr(object, quick));
+    nb::object held = builder_slot(object, BuilderSlot::stream);
     if (!held.is_valid() || held.is_none()) {  // closed: this one says so
       PyErr_Clear();
       held = nb::steal(PyObject_GetAttr(object, careful));

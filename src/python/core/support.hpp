@@ -156,6 +156,10 @@ Stream stream_argument(PyObject* object, const char* function);
 const Stream& stream_argument(PyObject* object, const char* function, Stream& storage);
 /// True for a cuda.core.graph.GraphBuilder.
 bool is_graph_builder(PyObject* object);
+/// What a slot of a GraphBuilder holds, read without a Python call; invalid with an exception set
+/// when it is empty.
+enum class BuilderSlot : unsigned char { stream, phase, held };
+nb::object builder_slot(PyObject* builder, BuilderSlot slot);
 /// The stream `__cuda_stream__` answers; `object` is kept alive by it.
 Stream foreign_stream(nb::handle object);
 /// This process's default stream: per-thread when CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM=1.

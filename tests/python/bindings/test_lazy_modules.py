@@ -10,7 +10,6 @@ import sys
 from types import ModuleType
 
 import pytest
-
 from cuda.bindings import cufile, driver, nvml, nvrtc, runtime
 from cuda.bindings.driver import raising
 

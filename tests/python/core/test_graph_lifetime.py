@@ -275,3 +275,49 @@ def test_a_branch_of_a_builder_keeps_what_it_captured(device, stream, kernel, ce
     assert number(watched(), stream) == 1
     graph.close()
     assert gone(watched)
+
+
+def test_what_others_make_from_a_captured_graph_by_its_handle_keeps_what_it_uses(device, stream, kernel, cell):
+    from cuda.bindings import driver
+
+    buffer, seen = cell(), []
+    callback = Callback(seen)
+    builder = device.create_graph_builder().begin_building()
+    launch(builder, ONE, kernel("add_one"), buffer, 1)
+    builder.callback(callback)
+    builder.end_building()
+    code, executable = driver.cuGraphInstantiate(builder.graph_definition.handle, 0)
+    assert code == 0
+    references = [weakref.ref(buffer), weakref.ref(callback)]
+    builder.close()
+    del builder, callback
+    gc.collect()
+    assert all(reference() is not None for reference in references)  # the executable graph holds them, through the driver
+    assert driver.cuGraphLaunch(executable, stream.handle)[0] == 0
+    stream.sync()
+    assert seen == ["called"] and number(buffer, stream) == 1
+    del buffer
+    assert driver.cuGraphExecDestroy(executable)[0] == 0
+    assert gone(*references)
+
+
+def test_a_child_keeps_what_the_captured_graph_it_was_copied_from_used(device, stream, kernel, cell):
+    seen: list[str] = []
+    callback = Callback(seen)
+    inner = device.create_graph_builder().begin_building()
+    inner.callback(callback)
+    inner.end_building()
+    outer = device.create_graph_builder().begin_building()
+    outer.embed(inner)
+    graph = outer.end_building().complete()
+    reference = weakref.ref(callback)
+    inner.close()
+    outer.close()
+    del callback, inner, outer
+    gc.collect()
+    graph.launch(stream)
+    stream.sync()
+    assert seen == ["called"] and reference() is not None
+    graph.close()
+    del graph
+    assert gone(reference)

@@ -52,7 +52,7 @@ class GraphBuilder:
         self._parent = parent
         self._phase = "building" if kind == "forked" else "new"
         self._definition = parent._definition if parent is not None and kind == "forked" else body
-        # What the graph keeps alive: one list for the whole, which the driver holds through the graph.
+        # What the graph keeps alive: one list for the whole, which goes with the graph to whatever is made from it.
         self._held: list[Any] = parent._held if parent is not None else []
         return self
 
@@ -133,10 +133,8 @@ class GraphBuilder:
         if self._kind == "body" and self._definition is not None:
             _core.capture_begin_to(self._stream, self._definition._def.handle, number)
         else:
-            _core.capture_begin(self._stream, number)
             self._held = []
-            self._definition = GraphDefinition._wrap(_core._GraphDef.borrow(_core.capture_info(self._stream)[2]))
-            self._definition._def.keep(self._held)
+            self._definition = GraphDefinition._wrap(_core.capture_begin(self._stream, number, self._held))
         self._phase = "building"
         return self
 

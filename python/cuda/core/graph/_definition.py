@@ -303,6 +303,7 @@ class GraphDefinition(_Adder):
     @property
     def handle(self) -> Any:
         """The driver's handle, for cuda.bindings."""
+        self._def.share()  # what others make from it keeps what it uses
         return _handle("CUgraph", self._def.handle)
 
     @property
