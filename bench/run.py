@@ -1,13 +1,16 @@
 """Runs every benchmark of what a call costs, all sides interleaved in one run, and prints ratios.
 
-    python bench/run.py [--slices N] [--json FILE] [--svg FILE] [--markdown FILE] [--build FOLDER] [--null] [--only NAME...]
+    python bench/run.py [--slices N] [--json FILE] [--svg FILE] [--docs FOLDER --name NAME] [--build FOLDER] [--null]
+                        [--nvidia PYTHON] [--pin] [--only ROW...]
 
-Sides: `driver` (the C API), `C++` (our library), `ours` (our Python packages), `NVIDIA` (their Python packages, where they are
-installed; found in the interpreter's own site-packages behind ours), and on a GPU `CuPy`, `Triton` and `numba-cuda` where they
-can be imported. Every side is a process that waits to be asked. For every call the sides measure one short batch after the
-other, many times: processors change their clock from one moment to the next, and so all sides see the same moments. Shown is
-the tenth percentile (the fast clock) with the median beside it. `--null` runs above a driver that does nothing: what is left
-is what our layers cost.
+Sides: `driver` (the C API), `C inside` (the same C in a Python process), `C++` (our library), `ours` (our Python packages),
+`NVIDIA` (their Python packages, where they are installed), and `CuPy`, `Triton` and `numba-cuda` where they can be imported. On a
+GPU the others come from the interpreter's own site-packages behind ours; elsewhere from the interpreter that --nvidia names,
+with our CPU device, or the driver that does nothing, as its libcuda.so.1. Every side is a process that waits to be asked. For
+every call the sides measure one short batch after the other, many times: processors change their clock from one moment to the
+next, and so all sides see the same moments. Shown is the tenth percentile (the fast clock) with the median beside it. --null
+runs above a driver that does nothing: what is left is what our layers cost. --pin keeps the calling threads of all sides on one
+processor. --docs writes NAME.json, NAME.svg and the table of that name in README.md of the folder.
 """
 
 from __future__ import annotations
@@ -29,7 +32,8 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent
 Side = tuple[list[str], dict[str, str]]  # command, environment
 Samples = dict[str, dict[str, list[float]]]  # side, call, nanoseconds of every batch
-LONGEST = 1.5  # seconds for one call, all sides together, once each has been measured three times
+Imports = dict[str, dict[str, float]]  # module, side, milliseconds
+LONGEST = 1.2  # seconds for one call, all sides together, once each has been measured three times
 
 # Goals on a GPU in nanoseconds: beyond the C call (+) or whole. From the project's speed table.
 GOALS = {
@@ -38,14 +42,33 @@ GOALS = {
     "device": "40", "get_kernel": "120", "launch_config": "120",
 }  # fmt: skip
 COLOURS = {
-    "driver": "#999999", "C++": "#4c72b0", "ours": "#55a868", "NVIDIA": "#c44e52", "CuPy": "#dd8452", "Triton": "#8172b3",
+    "driver": "#999999", "C inside": "#bbbbbb", "C++": "#4c72b0", "ours": "#55a868", "NVIDIA": "#c44e52", "CuPy": "#dd8452", "Triton": "#8172b3",
     "numba-cuda": "#937860",
 }  # fmt: skip
 MODULES = ("cuda.core", "cuda.bindings.driver", "cuda.bindings.runtime", "cuda.pathfinder")
 
 
-def sides(build: Path, device: str, null: bool) -> tuple[dict[str, Side], dict[str, str]]:
-    """Sides that can run here, and why the others cannot."""
+OTHERS = ("CuPy", "Triton", "numba-cuda")
+
+
+def add_others(result: dict[str, Side], missing: dict[str, str], python: str, environment: dict[str, str]) -> None:
+    """NVIDIA's packages and others, as an interpreter has them."""
+    probe = subprocess.run([python, "-c", "import cuda.core"], env=environment, capture_output=True, text=True, cwd="/")
+    if probe.returncode == 0:
+        result["NVIDIA"] = ([python, str(HERE / "python/overhead.py")], environment)
+    else:
+        missing["NVIDIA"] = (probe.stderr.strip().splitlines() or ["no reason given"])[-1]
+    for side in OTHERS:
+        command = [python, str(HERE / "python/others.py"), side]
+        probe = subprocess.run([*command, "(none)"], env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        if probe.returncode == 0:
+            result[side] = (command, environment)
+        else:
+            missing[side] = (probe.stderr.strip().splitlines() or ["no reason given"])[-1]
+
+
+def sides(build: Path, device: str, null: bool, nvidia: str | None, folder: Path) -> tuple[dict[str, Side], dict[str, str]]:
+    """Sides that can run here, and why the others cannot. Links go into the folder."""
     result: dict[str, Side] = {}
     missing: dict[str, str] = {}
     environment = dict(os.environ, CUCORE_DEVICE=device)
@@ -64,38 +87,50 @@ def sides(build: Path, device: str, null: bool) -> tuple[dict[str, Side], dict[s
             result[side] = ([str(program), *arguments], environment)
         else:
             missing[side] = f"{program} is not built (-DCUCORE_BENCH=ON)"
+    inside = build / "bench/cpp/overhead/libbench_overhead_inside.so"
+    if inside.exists():
+        result["C inside"] = ([sys.executable, str(HERE / "python/inside.py"), str(inside.resolve()), library], environment)
     result["ours"] = ([sys.executable, str(HERE / "python/overhead.py")], environment)
-    if device != "gpu" or null:
-        return result, missing
     without = {k: v for k, v in environment.items() if k != "PYTHONPATH"}
-    probe = subprocess.run([sys.executable, "-c", "import cuda.core"], env=without, capture_output=True, text=True, cwd="/")
-    if probe.returncode == 0 and os.environ.get("PYTHONPATH"):
-        result["NVIDIA"] = ([sys.executable, str(HERE / "python/overhead.py")], without)
-    else:
-        missing["NVIDIA"] = (probe.stderr.strip().splitlines() or ["only our packages are on the path"])[-1]
-    for side in ("CuPy", "Triton", "numba-cuda"):
-        command = [sys.executable, str(HERE / "python/others.py"), side]
-        probe = subprocess.run([*command, "(none)"], env=without, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-        if probe.returncode == 0:
-            result[side] = (command, without)
+    if nvidia is not None:
+        (folder / "libcuda.so.1").symlink_to(library)
+        add_others(result, missing, nvidia, without | ({} if device == "gpu" and not null else {"LD_LIBRARY_PATH": str(folder)}))
+    elif device == "gpu" and not null:
+        if os.environ.get("PYTHONPATH"):
+            add_others(result, missing, sys.executable, without)
         else:
-            missing[side] = (probe.stderr.strip().splitlines() or ["no reason given"])[-1]
+            missing["NVIDIA"] = "only our packages are on the path"
     return result, missing
 
 
-def import_time(module: str, environment: dict[str, str]) -> float:
-    """Milliseconds of processor time that importing a module adds to a bare interpreter: the least of several runs."""
+def gpu_name() -> str:
+    """The device and the driver's version, as the system's own tool says."""
+    command = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    try:
+        name, version = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[0].split(", ")
+    except (OSError, subprocess.CalledProcessError, ValueError, IndexError):
+        return "a GPU"
+    return f"{name}, driver {version}"
+
+
+def import_time(module: str, python: str, environment: dict[str, str]) -> float:
+    """Milliseconds of processor time that importing a module adds to a bare interpreter: the least of several runs, the first
+    of which leaves the bytecode, as an installation does."""
+    cache = tempfile.TemporaryDirectory()
+    environment = {k: v for k, v in environment.items() if k != "PYTHONDONTWRITEBYTECODE"} | {"PYTHONPYCACHEPREFIX": cache.name}
 
     def best(code: str) -> float:
         times = []
-        for _ in range(5):
+        for _ in range(9):
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            subprocess.run([sys.executable, "-c", code], env=environment, check=True, cwd="/", stderr=subprocess.DEVNULL)
+            subprocess.run([python, "-c", code], env=environment, check=True, cwd="/", stderr=subprocess.DEVNULL)
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
         return min(times) * 1e3
 
-    return best(f"import {module}") - best("pass")
+    spent = best(f"import {module}") - best("pass")
+    cache.cleanup()
+    return spent
 
 
 class Process:
@@ -107,6 +142,7 @@ class Process:
             command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True
         )
         self.rows: list[str] = []
+        self.late: list[str] = []
         self.skipped: dict[str, str] = {}
 
     def line(self) -> str:
@@ -122,13 +158,19 @@ class Process:
         while not text.startswith('{"rows"'):
             text = self.line()
         first = json.loads(text)
-        self.rows, self.skipped = first["rows"], first["skipped"]
+        self.rows, self.late, self.skipped = first["rows"], first.get("late", []), first["skipped"]
 
-    def ask(self, name: str) -> float:
+    def ask(self, name: str) -> float | None:
+        """Nanoseconds; None for a call that cannot be made here after all."""
         assert self.process.stdin is not None
         self.process.stdin.write(name + "\n")
         self.process.stdin.flush()
-        return float(self.line())
+        answer = self.line()
+        if answer.startswith("{"):
+            self.skipped[name] = json.loads(answer)["skipped"]
+            self.rows.remove(name)
+            return None
+        return float(answer)
 
     def stop(self) -> None:
         assert self.process.stdin is not None
@@ -136,13 +178,13 @@ class Process:
         self.process.wait()
 
 
-def measure(chosen: dict[str, Side], slices: int, only: list[str]) -> tuple[Samples, dict[str, str]]:
+def measure(chosen: dict[str, Side], slices: int, only: list[str], pin: bool) -> tuple[Samples, dict[str, str]]:
     """Side -> call -> nanoseconds of every batch; and what was left out."""
     samples: Samples = {side: {} for side in chosen}
     left_out: dict[str, str] = {}
     running: dict[str, Process] = {}
     for side, (command, environment) in chosen.items():
-        python = side not in ("driver", "C++")
+        python = side not in ("driver", "C inside", "C++")
         running[side] = Process(command + (only if python else []), environment)
     for side, process in list(running.items()):
         try:
@@ -151,10 +193,13 @@ def measure(chosen: dict[str, Side], slices: int, only: list[str]) -> tuple[Samp
             left_out[side] = str(error)
             del running[side]
             continue
-        left_out |= {f"{side}: {name}": reason for name, reason in process.skipped.items()}
+        if pin:  # the thread that calls; those that the driver has started stay where they are
+            os.sched_setaffinity(process.process.pid, {max(os.sched_getaffinity(0))})
     order = list(dict.fromkeys(name for side in ("ours", "driver") if side in running for name in running[side].rows))
-    for number, name in enumerate(only or order):
-        print(f"{number + 1} of {len(only or order)}: {name:<28}", end="\r", file=sys.stderr, flush=True)
+    late = {name for process in running.values() for name in process.late}
+    order = sorted(only or order, key=lambda name: name in late)
+    for number, name in enumerate(order):
+        print(f"{number + 1} of {len(order)}: {name:<28}", end="\r", file=sys.stderr, flush=True)
         started = time.monotonic()
         for turn in range(slices):
             if turn >= 3 and time.monotonic() - started > LONGEST:
@@ -163,11 +208,13 @@ def measure(chosen: dict[str, Side], slices: int, only: list[str]) -> tuple[Samp
                 if name not in process.rows:
                     continue
                 try:
-                    samples[side].setdefault(name, []).append(process.ask(name))
+                    if (spent := process.ask(name)) is not None:
+                        samples[side].setdefault(name, []).append(spent)
                 except EOFError as error:
                     left_out[side] = str(error)
                     del running[side]
-    for process in running.values():
+    for side, process in running.items():
+        left_out |= {f"{side}: {name}": reason for name, reason in process.skipped.items()}
         process.stop()
     return samples, left_out
 
@@ -188,15 +235,18 @@ def verdict(name: str, row: dict[str, float]) -> str:
     goal = GOALS.get(name, "")
     if not goal or "ours" not in row or (goal[0] == "+" and "driver" not in row):
         return goal
-    value = row["ours"] - (row["driver"] if goal[0] == "+" else 0)
-    return goal + (" met" if value <= float(goal.lstrip("+")) else " missed")
+    most = float(goal.lstrip("+"))
+    if row["ours"] - (row["driver"] if goal[0] == "+" else 0) <= most:
+        return goal + " met"
+    inside = goal[0] == "+" and "C inside" in row and row["ours"] - row["C inside"] <= most
+    return goal + (" met against C inside" if inside else " missed")
 
 
 def print_table(samples: Samples, chosen: list[str]) -> dict[str, dict[str, float]]:
     """The rows in print: nanoseconds per side (fast clock, median), differences and ratios of the fast ones."""
     names = list(dict.fromkeys(name for side in ("ours", "driver") for name in samples.get(side, {})))
-    head = f"{'call':<24}" + "".join(f"{side:>18}" for side in chosen) + f"{'ours-driver':>13}"
-    print(head + f"{'NVIDIA/ours':>13}{'goal':>14}")
+    head = f"{'call':<24}" + "".join(f"{side:>18}" for side in chosen) + f"{'ours-driver':>13}{'ours-inside':>13}"
+    print(head + f"{'NVIDIA/ours':>13}  goal")
     rows = {}
     for name in names:
         row = {side: fast(samples[side][name]) for side in chosen if samples[side].get(name)}
@@ -206,19 +256,20 @@ def print_table(samples: Samples, chosen: list[str]) -> dict[str, dict[str, floa
         )
         beyond = f"{row['ours'] - row['driver']:>13.0f}" if {"ours", "driver"} <= row.keys() else f"{'':>13}"
         ratio = f"{row['NVIDIA'] / row['ours']:>13.2f}" if {"ours", "NVIDIA"} <= row.keys() and row["ours"] else f"{'':>13}"
-        print(f"{name:<24}{cells}{beyond}{ratio}{verdict(name, row):>14}")
+        beyond += f"{row['ours'] - row['C inside']:>13.0f}" if {"ours", "C inside"} <= row.keys() else f"{'':>13}"
+        print(f"{name:<24}{cells}{beyond}{ratio}  {verdict(name, row)}")
         rows[name] = row
     return rows
 
 
 def markdown(rows: dict[str, dict[str, float]], chosen: list[str]) -> str:
     """The table for the documentation: nanoseconds at the fast clock."""
-    head = ["call", *chosen, "ours - driver", "NVIDIA / ours", "goal"]
+    head = ["call", *chosen, "ours - driver", "ours - C inside", "NVIDIA / ours", "goal"]
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for name, row in rows.items():
-        both, ratio = {"ours", "driver"} <= row.keys(), {"ours", "NVIDIA"} <= row.keys() and row["ours"]
+        ratio = {"ours", "NVIDIA"} <= row.keys() and row["ours"]
         cells = [f"`{name}`", *(f"{row[side]:.0f}" if side in row else "–" for side in chosen)]
-        cells.append(f"{row['ours'] - row['driver']:+.0f}" if both else "–")
+        cells += (f"{row['ours'] - row[floor]:+.0f}" if {"ours", floor} <= row.keys() else "–" for floor in ("driver", "C inside"))
         cells.append(f"{row['NVIDIA'] / row['ours']:.1f}" if ratio else "–")
         lines.append("| " + " | ".join([*cells, verdict(name, row)]) + " |")
     return "\n".join(lines) + "\n"
@@ -244,45 +295,85 @@ def plot(rows: dict[str, dict[str, float]], chosen: list[str]) -> str:
     )
 
 
+def replace_section(path: Path, name: str, text: str) -> None:
+    """Puts text between the lines that mark the place of this name in a page."""
+    page, begin, end = path.read_text(), f"<!-- measured: {name} -->\n", f"<!-- end: {name} -->"
+    before, found, rest = page.partition(begin)
+    if not found or end not in rest:
+        raise SystemExit(f"{path} has no place for {name}: {begin.strip()} ... {end}")
+    path.write_text(before + begin + text + end + rest.partition(end)[2])
+
+
+def section(rows: dict[str, dict[str, float]], chosen: list[str], facts: dict[str, object], imports: Imports, left_out: dict[str, str]) -> str:
+    """What the documentation shows of a run."""
+    text = f"{facts['where']}, {facts['machine']}, Python {facts['python']}, up to {facts['slices']} slices ([{facts['name']}.json]"
+    text += f"({facts['name']}.json), [plot]({facts['name']}.svg)). Nanoseconds per call.\n\n" + markdown(rows, chosen)
+    if imports:
+        text += "\n| import | " + " | ".join(s for s in ("ours", "NVIDIA") if s in chosen) + " |\n|---" + "|---" * len(next(iter(imports.values()))) + "|\n"
+        for module, row in imports.items():
+            text += f"| `{module}` | " + " | ".join(f"{value:.1f} ms" for value in row.values()) + " |\n"
+    reasons: dict[str, list[str]] = {}
+    for what, reason in left_out.items():
+        reasons.setdefault(" ".join(reason.split())[:200], []).append(what)
+    if reasons:
+        text += "\nLeft out: " + "; ".join(f"{', '.join(what)} ({reason})" for reason, what in reasons.items()) + ".\n"
+    return text
+
+
+def import_times(chosen: dict[str, Side], left_out: dict[str, str]) -> Imports:
+    imports: Imports = {}
+    for side in ("ours", "NVIDIA"):
+        for module in MODULES if side in chosen else ():
+            environment = chosen[side][1]
+            try:
+                imports.setdefault(module, {})[side] = import_time(module, chosen[side][0][0], environment)
+            except subprocess.CalledProcessError as error:
+                left_out[f"{side}: import {module}"] = str(error)
+    return imports
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--slices", type=int, default=20, help="how often every side measures every call")
+    parser.add_argument("--slices", type=int, default=100, help="how often, at most, every side measures every call")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--svg", type=Path)
-    parser.add_argument("--markdown", type=Path)
+    parser.add_argument("--docs", type=Path, help="the folder of the page with the tables")
+    parser.add_argument("--name", help="of the table in the page: h200, cpu, null")
     parser.add_argument("--build", type=Path)
     parser.add_argument("--null", action="store_true")
+    parser.add_argument("--nvidia", help="an interpreter that has NVIDIA's packages")
+    parser.add_argument("--pin", action="store_true")
     parser.add_argument("--only", nargs="*", default=[])
     options = parser.parse_args()
     device = os.environ.get("CUCORE_DEVICE", "cpu")
+    name = options.name or ("null" if options.null else device)
     build = options.build or ROOT / ("build/gpu" if device == "gpu" else "build/dev")
-    chosen, missing = sides(build, device, options.null)
-    samples, left_out = measure(chosen, options.slices, options.only)
-    where = "a driver that does nothing" if options.null else f"device {device}"
+    with tempfile.TemporaryDirectory() as folder:
+        chosen, missing = sides(build, device, options.null, options.nvidia, Path(folder))
+        samples, left_out = measure(chosen, options.slices, options.only, options.pin)
+        left_out = {**missing, **left_out}
+        imports = import_times(chosen, left_out) if not options.only and not options.null else {}
+    where = "a driver that does nothing" if options.null else f"device {device}" if device == "cpu" else gpu_name()
     print(f"\n{platform.machine()}, {where}, {options.slices} slices: nanoseconds per call, tenth percentile (median)")
     rows = print_table(samples, list(chosen))
-    imports: dict[str, dict[str, float]] = {}
-    for side in ("ours", "NVIDIA"):
-        for module in MODULES if side in chosen and not options.only and not options.null else ():
-            try:
-                imports.setdefault(module, {})[side] = import_time(module, chosen[side][1])
-            except subprocess.CalledProcessError as error:
-                left_out[f"{side}: import {module}"] = str(error)
     for module, row in imports.items():
         print(f"import {module:<24}" + "".join(f"  {side} {value:7.1f} ms" for side, value in row.items()))
-    for what, reason in {**missing, **left_out}.items():
+    for what, reason in left_out.items():
         print(f"left out: {what}: {reason}")
-    if options.json:
-        facts = {"machine": platform.machine(), "python": platform.python_version(), "device": where, "slices": options.slices}
-        medians = {name: {side: statistics.median(samples[side][name]) for side in row} for name, row in rows.items()}
-        spreads = {name: {side: spread(samples[side][name]) for side in row} for name, row in rows.items()}
-        options.json.write_text(
-            json.dumps({"facts": facts, "calls": rows, "median": medians, "spread": spreads, "imports": imports, "left_out": {**missing, **left_out}}, indent=1)
-        )
-    if options.markdown:
-        options.markdown.write_text(markdown(rows, list(chosen)))
-    if options.svg:
-        options.svg.write_text(plot(rows, list(chosen)))
+    facts: dict[str, object] = {
+        "name": name, "where": where, "machine": platform.machine(), "python": platform.python_version(), "slices": options.slices,
+    }  # fmt: skip
+    medians = {name: {side: statistics.median(samples[side][name]) for side in row} for name, row in rows.items()}
+    spreads = {name: {side: spread(samples[side][name]) for side in row} for name, row in rows.items()}
+    everything = {"facts": facts, "calls": rows, "median": medians, "spread": spreads, "imports": imports, "left_out": left_out}
+    for path in [options.json] + ([options.docs / f"{name}.json"] if options.docs else []):
+        if path:
+            path.write_text(json.dumps(everything, indent=1) + "\n")
+    for path in [options.svg] + ([options.docs / f"{name}.svg"] if options.docs else []):
+        if path:
+            path.write_text(plot(rows, list(chosen)))
+    if options.docs:
+        replace_section(options.docs / "README.md", name, section(rows, list(chosen), facts, imports, left_out))
     return 0
 
 

@@ -75,6 +75,7 @@ class Suite:
     def __init__(self) -> None:
         self.only = set(sys.argv[1:])
         self.calls: dict[str, tuple[Call, Call, int]] = {}
+        self.late: dict[str, Callable[[], Call]] = {}
         self.skipped: dict[str, str] = {}
         self.counter = Counter() if COUNTED else None
 
@@ -92,15 +93,31 @@ class Suite:
         except Exception as error:  # a package without this feature is a gap in the table, not the end of the run
             self.skipped[name] = f"{type(error).__name__}: {error}"
 
+    def run_late(self, name: str, make: Callable[[], Call]) -> None:
+        """A row that is made when it is first asked for: what it imports (PyTorch, CuPy) changes what the driver's own calls
+        take in this process, so run.py asks for it after all others."""
+        if not self.only or name in self.only:
+            self.late[name] = make
+
+    def measured(self, name: str) -> float | None:
+        """One batch; None, with the reason in `skipped`, for a late row that cannot be made here."""
+        if name in self.late:
+            self.run(name, self.late.pop(name))
+        return time_call(*self.calls[name]) if name in self.calls else None
+
     def finish(self) -> None:
         if self.counter is not None:
             json.dump({"skipped": self.skipped}, sys.stdout)
         elif sys.stdin.isatty() or os.environ.get("CUCORE_BENCH_ONCE") == "1":
-            for name, measured in self.calls.items():
-                print(f"{name:<28}{min(time_call(*measured) for _ in range(15)):>10.0f} ns")
+            for name in [*self.calls, *self.late]:
+                if self.measured(name) is not None:
+                    print(f"{name:<28}{min(time_call(*self.calls[name]) for _ in range(15)):>10.0f} ns")
             for name, reason in self.skipped.items():
                 print(f"{name:<28} left out: {reason}")
         else:
-            print(json.dumps({"rows": list(self.calls), "skipped": self.skipped}), flush=True)
+            print(json.dumps({"rows": [*self.calls, *self.late], "late": list(self.late), "skipped": self.skipped}), flush=True)
             for line in sys.stdin:
-                print(f"{time_call(*self.calls[line.strip()]):.1f}", flush=True)
+                if (spent := self.measured(line.strip())) is not None:
+                    print(f"{spent:.1f}", flush=True)
+                else:
+                    print(json.dumps({"skipped": self.skipped[line.strip()]}), flush=True)

@@ -1,4 +1,5 @@
-// raw.cpp: the C driver API, called as a C program would. The floor that every other row is compared with.
+// raw.cpp: the C driver API, called as a C program would. The floor that every other row is compared with. Built as a program, and
+// as a library whose entry bench/python/inside.py calls in a Python process.
 #include <dlfcn.h>
 
 #include <array>
@@ -26,7 +27,7 @@ void* library = nullptr;
 
 }  // namespace
 
-int main(int argc, char** argv) {
+extern "C" __attribute__((visibility("default"))) int cucore_bench_raw(int argc, char** argv) {
   library = dlopen(argc > 1 ? argv[1] : "libcuda.so.1", RTLD_NOW);
   if (library == nullptr) return std::fprintf(stderr, "%s\n", dlerror()), 1;
   LOAD(cuInit); LOAD(cuDeviceGetCount); LOAD(cuDeviceGetAttribute); LOAD(cuDevicePrimaryCtxRetain); LOAD(cuCtxSetCurrent);
@@ -206,3 +207,5 @@ int main(int argc, char** argv) {
   suite.serve();
   return 0;
 }
+
+int main(int argc, char** argv) { return cucore_bench_raw(argc, argv); }
