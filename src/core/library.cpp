@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "core/relaxed.hpp"
+#include "core/unloaded.hpp"
 #include "cucore/error.hpp"
 
 namespace cucore::detail {
@@ -101,8 +102,11 @@ void Library::fail_with_log(CUresult code, const char* call, std::string_view wh
   fail_with(*log_, code, call, what);
 }
 
+std::atomic<std::uint64_t> unloaded_code{0};
+
 Library::~Library() {
   if (handle_ == nullptr || !may_free()) return;
+  unloaded_code.fetch_add(1);
   const Relaxed relaxed;
   driver().cuLibraryUnload(handle_);
 }

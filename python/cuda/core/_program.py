@@ -110,6 +110,15 @@ def _options(given: Any, cls: type) -> Any:
     raise TypeError(f"options must be {cls.__name__}, a dict or None, not {type(given).__name__}")
 
 
+def _cached(*arguments: Any) -> ObjectCode:
+    """compile_with_cache(), whose module is imported by the first call: an import statement takes microseconds every time."""
+    global _cached
+    from ._program_cache import compile_with_cache
+
+    _cached = compile_with_cache
+    return compile_with_cache(*arguments)
+
+
 class Program:
     """Source code that can be compiled: C++ (by NVRTC), PTX (by a linker) or NVVM IR (by libNVVM).
 
@@ -149,9 +158,7 @@ class Program:
             raise TypeError("name_expressions must be a tuple or list of names, not one name")
         names = [n.decode() if isinstance(n, (bytes, bytearray)) else n for n in name_expressions]
         if cache is not None:
-            from ._program_cache import compile_with_cache
-
-            return compile_with_cache(self, str(target_type), names, logs, cache)
+            return _cached(self, str(target_type), names, logs, cache)
         return self._compile(target_type, names, logs)
 
     def _compile(self, target_type: Any, names: list[str], logs: Any) -> ObjectCode:

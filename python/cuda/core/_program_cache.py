@@ -161,13 +161,7 @@ def compile_with_cache(
     program: Program, target_type: str, names: list[str], logs: Any, cache: ProgramCacheResource
 ) -> ObjectCode:
     """What ``Program.compile(cache=...)`` does. The symbols of name expressions are an entry beside the code."""
-    key = make_program_cache_key(
-        code=program._code,  # type: ignore[arg-type]
-        code_type=program._code_type,
-        options=program._options,
-        target_type=target_type,
-        name_expressions=names,
-    )
+    key = _core._program_cache_key_of(program._native, program._code, target_type, names)
     code = cache.get(key)
     if code is not None:
         symbols = json.loads(cache.get(key + b"/symbols") or b"null") if names else {}

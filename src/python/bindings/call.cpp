@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/unloaded.hpp"
 #include "cucore/driver.hpp"
 #include "python/gil.hpp"
 
@@ -366,7 +367,9 @@ PyObject* Call::plain() {
 }
 
 PyObject* call_function(FunctionObject& function, PyObject* const* args) {
-  return Call{function}(args);
+  PyObject* result = Call{function}(args);
+  if (function.unloads) detail::unloaded_code.fetch_add(1);
+  return result;
 }
 
 int count_outputs(const FunctionRow& row, const ParamRow* params) {

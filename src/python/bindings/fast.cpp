@@ -103,7 +103,7 @@ bool to_address(PyObject* value, Slot& slot) {
   return false;
 }
 
-bool to_handle(PyObject* value, const FastParam& p, Slot& slot) {
+[[gnu::always_inline]] inline bool to_handle(PyObject* value, const FastParam& p, Slot& slot) {
   if (is_plain_handle(value)) {
     const auto* handle = reinterpret_cast<HandleObject*>(value);
     if (handle->root != p.root) return false;

@@ -3,6 +3,7 @@
 #include "function.hpp"
 
 #include <exception>
+#include <string_view>
 
 namespace cucore::bindings {
 namespace {
@@ -61,6 +62,14 @@ bool bind(const FunctionObject& f, PyObject* const* args, Py_ssize_t given, PyOb
     }
   }
   return true;
+}
+
+bool unloads_code(std::string_view name) {
+  for (const std::string_view part :
+       {"Unload", "CtxDestroy", "CtxReset", "CtxRelease", "DeviceReset"}) {
+    if (name.find(part) != name.npos) return true;
+  }
+  return false;
 }
 
 const char* role_text(Role role) {
@@ -223,6 +232,7 @@ PyObject* make_function(const Api& api, const FunctionRow& row, bool raising) {
   f->success = f->success_tuple = f->last = nullptr;
   f->keywords = new PyObject*[row.arguments + 1]();
   f->outs = count_outputs(row, f->params);
+  f->unloads = unloads_code(f->name);
   f->raising = raising || api.raises != 0;
   f->doc = new std::string{documentation(*f)};
   for (int i = 0; i < row.arguments; ++i) {
@@ -233,7 +243,7 @@ PyObject* make_function(const Api& api, const FunctionRow& row, bool raising) {
     f->success = enum_member(api.result, 0);
     f->success_tuple = f->success != nullptr ? PyTuple_Pack(1, f->success) : nullptr;
     if (f->success_tuple == nullptr) return nullptr;
-    f->fast = fast_plan(*f);
+    if (!f->unloads) f->fast = fast_plan(*f);
   }
   for (int i = 0; f->fast != nullptr && f->outs == 1 && i < row.parameters; ++i) {
     if (f->fast[i].op == FastParam::Op::out) f->out = &f->fast[i];

@@ -27,6 +27,7 @@ struct FunctionObject {
   PyObject** keywords;      // interned argument names
   int outs;                 // values returned besides the result code
   bool raising;
+  bool unloads;  // code may go with it, and its kernels' handles
   std::string* doc;
   PyMethodDef method;
 };

@@ -1,6 +1,7 @@
 // kernel_params.cpp: the forms in which Python hands over kernel arguments: an address, a buffer of
 // addresses, or (values, types) with ctypes types or None.
 #include "../type_table.hpp"
+#include "core/unloaded.hpp"
 #include "cucore/driver.hpp"
 #include "engine.hpp"
 
@@ -326,6 +327,36 @@ bool to_kernel_params(PyObject* value, const Where& where, Frame& frame, Slot* o
   return to_address(value, where, frame, 0, false, out);
 }
 
+namespace {
+
+/// Kernels that were asked how many parameters they have: to ask takes the driver microseconds,
+/// since one of the answers is an error. An entry is one number, so that threads see all of it or
+/// none: a digest of the kernel's handle, the count, and how often code had been unloaded.
+std::atomic<std::uint64_t> taking[256];
+using detail::unloaded_code;
+
+std::uint64_t digest(std::uint64_t kernel, Py_ssize_t n, std::uint64_t unloaded) {
+  std::uint64_t mixed = kernel * 0x9E3779B97F4A7C15u;
+  mixed = (mixed ^ (mixed >> 29) ^ static_cast<std::uint64_t>(n)) * 0xBF58476D1CE4E5B9u;
+  mixed = (mixed ^ (mixed >> 32) ^ unloaded) * 0x94D049BB133111EBu;
+  return (mixed ^ (mixed >> 31)) | 1;
+}
+
+std::atomic<std::uint64_t>& place_of(std::uint64_t kernel) {
+  return taking[((kernel >> 4) ^ (kernel >> 12)) % std::size(taking)];
+}
+
+bool is_known_to_take(std::uint64_t kernel, Py_ssize_t n) {
+  return place_of(kernel).load(std::memory_order_relaxed) ==
+         digest(kernel, n, unloaded_code.load(std::memory_order_relaxed));
+}
+
+void remember_that_it_takes(std::uint64_t kernel, Py_ssize_t n, std::uint64_t unloaded) {
+  place_of(kernel).store(digest(kernel, n, unloaded), std::memory_order_relaxed);
+}
+
+}  // namespace
+
 bool kernel_takes(const char* function, const char* text, const ParamRow* params, const Slot* slots,
                   int i, PyObject* given) {
   if (!PyTuple_Check(given)) return true;  // an address: nobody knows how many follow
@@ -337,6 +368,8 @@ bool kernel_takes(const char* function, const char* text, const ParamRow* params
   if (kernel == nullptr || kernel->p == nullptr) return true;
   const Py_ssize_t n =
       PyTuple_GET_SIZE(given) == 0 ? 0 : PyObject_Length(PyTuple_GET_ITEM(given, 0));
+  if (is_known_to_take(kernel->u, n)) return true;
+  const std::uint64_t codes = detail::unloaded_code.load(std::memory_order_relaxed);
   const auto ask = [&](Py_ssize_t index) {
     std::size_t offset = 0, size = 0;
     return driver().cuFuncGetParamInfo(static_cast<CUfunction>(kernel->p),
@@ -352,6 +385,7 @@ bool kernel_takes(const char* function, const char* text, const ParamRow* params
                  function, n);
     return false;
   }
+  remember_that_it_takes(kernel->u, n, codes);
   return true;
 }
 

@@ -61,6 +61,13 @@ void bind_program_cache(nb::module_& m) {
       },
       nb::arg("code"), nb::arg("code_type"), nb::arg("options"), nb::arg("target_type"),
       nb::arg("name_expressions"), nb::arg("extra_digest").none());
+  // The same for a program, whose options have been read already.
+  m.def("_program_cache_key_of", [](const Program& program, nb::handle code, nb::handle target,
+                                    const std::vector<std::string>& names) {
+    return to_bytes(make_program_cache_key(text_argument(code, "code"), program.source_type(),
+                                           program.options(), target_argument(target), names,
+                                           std::nullopt));
+  });
 }
 CUCORE_BIND(kBindCode + 4, bind_program_cache)
 
