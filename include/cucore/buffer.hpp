@@ -59,15 +59,15 @@ class CUCORE_EXPORT Buffer {
   }
   /// Copies the head of the buffer to host memory; done when the stream has got there.
   void copy_to(std::span<std::byte> destination, StreamRef stream) const;
-  template <class T>
+  template <class T, std::size_t N>
   requires std::is_trivially_copyable_v<T>
-  void copy_from(std::span<T> source, StreamRef stream) {
-    copy_from(std::as_bytes(source), stream);
+  void copy_from(std::span<T, N> source, StreamRef stream) {
+    copy_from(std::span<const std::byte>{std::as_bytes(source)}, stream);
   }
-  template <class T>
+  template <class T, std::size_t N>
   requires(std::is_trivially_copyable_v<T> &&
-           !std::is_const_v<T>) void copy_to(std::span<T> destination, StreamRef stream) const {
-    copy_to(std::as_writable_bytes(destination), stream);
+           !std::is_const_v<T>) void copy_to(std::span<T, N> destination, StreamRef stream) const {
+    copy_to(std::span<std::byte>{std::as_writable_bytes(destination)}, stream);
   }
   /// Repeats a pattern of 1, 2 or 4 bytes; the size must be a multiple of the pattern's.
   void fill(std::span<const std::byte> pattern, StreamRef stream);

@@ -2,11 +2,21 @@
 #include "core/nvrtc.hpp"
 #include "core/program_implementation.hpp"
 #include "core/program_options.hpp"
+#include "core/toolkit_headers.hpp"
 #include "cucore/container.hpp"
 #include "cucore/error.hpp"
+#include "pathfinder/search.hpp"
 
 namespace cucore::detail {
 namespace {
+
+/// Where the compiler's headers are: wheels, conda, CUDA_PATH or CUDA_HOME, a toolkit of the
+/// system, else those that NVRTC 13.3 and later carry.
+std::optional<std::string> compiler_header_folder() {
+  if (const auto found = pathfinder::locate_compiler_headers()) return found->abs_path;
+  if (Nvrtc::get().nvrtcInstallBundledHeaders != nullptr) return bundled_header_folders().front();
+  return std::nullopt;
+}
 
 class NvrtcProgram final : public Program::Implementation {
  public:
@@ -78,12 +88,16 @@ void NvrtcProgram::run(CodeType target, std::span<const std::string> name_expres
   auto flags = options_.flags(CompilerBackend::nvrtc, target);
   if (target == CodeType::ltoir && !options_.link_time_optimization.value_or(false))
     flags.emplace_back("--dlink-time-opt");
+  if (const auto folder = folder_to_add(flags, compiler_header_folder))
+    flags.push_back("--include-path=" + *folder);
   std::vector<const char*> pointers;
   for (const auto& flag : flags) pointers.push_back(flag.c_str());
   const nvrtcResult code =
       nvrtc_.nvrtcCompileProgram(program_, static_cast<int>(pointers.size()), pointers.data());
   log = nvrtc_log(program_);
-  if (code != NVRTC_SUCCESS) fail_nvrtc(code, "nvrtcCompileProgram", log);
+  if (code == NVRTC_SUCCESS) return;
+  const std::string hint = hint_for_missing_header(log);
+  fail_nvrtc(code, "nvrtcCompileProgram", hint.empty() ? log : log + "\n" + hint + "\n");
 }
 
 nvrtcResult NvrtcProgram::read_pch_status() {

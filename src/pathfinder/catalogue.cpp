@@ -77,7 +77,7 @@ constexpr Entry kHeaders[] = {
     {"cccl",      toolkit, "cuda/std/version",    "nvidia/cu13/include/cccl nvidia/cu13/include nvidia/cuda_cccl/include",
      "targets/@/include/cccl include/cccl targets/@/include include", "include/cccl targets/@/include/cccl include targets/@/include"},
     {"cublas",    toolkit, "cublas.h",            "nvidia/cu13/include nvidia/cublas/include",       kInclude, kInclude},
-    {"cudart",    toolkit, "cuda_runtime.h",      "nvidia/cu13/include nvidia/cuda_runtime/include", kInclude, kInclude},
+    {"cudart",    toolkit, "cuda_runtime.h",      "nvidia/cu13/include nvidia/cuda_runtime/include", kInclude, kInclude, "crt"},
     {"cufft",     toolkit, "cufft.h",             "nvidia/cu13/include nvidia/cufft/include",        kInclude, kInclude},
     {"curand",    toolkit, "curand.h",            "nvidia/cu13/include nvidia/curand/include",       kInclude, kInclude},
     {"cusolver",  toolkit, "cusolverDn.h",        "nvidia/cu13/include nvidia/cusolver/include",     kInclude, kInclude},
@@ -109,6 +109,8 @@ constexpr Entry kHeaders[] = {
     {"cutlass",      other, "cutlass/cutlass.h", "cutlass_library/source/include nvidia/cutlass/include", kInclude, kInclude, "", "CUTLASS_PATH"},
     {"cute",         other, "cute/tensor.hpp",   "cutlass_library/source/include nvidia/cutlass/include", kInclude, kInclude, "", "CUTLASS_PATH"},
 };
+
+constexpr Entry kCompilerHeaders{"crt", toolkit, "crt/host_defines.h", "nvidia/cu13/include nvidia/cuda_nvcc/include", kInclude, kInclude};
 
 constexpr Entry kStaticLibs[] = {
     {"cudadevrt", toolkit, "libcudadevrt.a", "nvidia/cu13/lib nvidia/cuda_runtime/lib", "lib targets/@/lib", kRootLib},
@@ -158,6 +160,8 @@ std::span<const Entry> entries(Kind kind) {
   }
   return {};
 }
+
+const Entry& compiler_headers() { return kCompilerHeaders; }
 
 const Entry* find_entry(Kind kind, std::string_view name) {
   const auto rows = entries(kind);

@@ -26,13 +26,17 @@ struct Entry {
   std::string_view wheel;
   std::string_view conda;
   std::string_view root;
-  std::string_view needs = {};      ///< dynamic libraries that must be loaded first
+  std::string_view needs = {};      ///< dynamic libraries that must be loaded first; for headers:
+                                    ///< the set they include (compiler_headers)
   std::string_view variables = {};  ///< environment variables that name the product's own root
   std::string_view machine = {};    ///< only made for this machine ("aarch64"); empty: for all
 };
 
 std::span<const Entry> entries(Kind kind);
 const Entry* find_entry(Kind kind, std::string_view name);
+/// The headers of the compiler (crt/), which the runtime's headers include. Nobody asks for them by
+/// name: toolkits have them beside the runtime's, wheels in a package of their own.
+const Entry& compiler_headers();
 std::vector<std::string_view> split(std::string_view list);
 
 }  // namespace cucore::pathfinder

@@ -87,22 +87,40 @@ bool made_for_this_machine(const Entry& entry) {
 }
 
 /// Walks the search without loading. `all`: also past the first find, for reports.
+/// Headers that lack others they include are taken only when no place has both.
 SearchReport look(Kind kind, const Entry& entry, bool all, std::string* filename = nullptr) {
   SearchReport report{kind, std::string{entry.name}, {}, {}, {}};
+  const std::string lacking =
+      "there, without " + std::string{compiler_headers().files} + ", which it includes";
+  std::optional<Candidate> partial;
+  std::size_t line_of_partial = 0;
+  const auto take = [&](const Candidate& candidate) {
+    report.abs_path = candidate.path;
+    report.found_via = candidate.step;
+    if (filename != nullptr) *filename = candidate.filename;
+  };
   walk(kind, entry, report, [&](const Candidate& candidate) {
     const bool there = is_there(kind, candidate);
+    if (there && kind == Kind::headers && !is_whole(entry, candidate)) {
+      if (!partial) {
+        partial = candidate;
+        line_of_partial = report.attempts.size();
+      }
+      report.attempts.push_back({candidate.step, candidate.file, lacking});
+      return false;
+    }
     const bool first = there && report.abs_path.empty();
     report.attempts.push_back({candidate.step, candidate.file,
                                !there  ? "not there"
                                : first ? "found"
                                        : "also there, not used"});
-    if (first) {
-      report.abs_path = candidate.path;
-      report.found_via = candidate.step;
-      if (filename != nullptr) *filename = candidate.filename;
-    }
+    if (first) take(candidate);
     return first && !all;
   });
+  if (report.abs_path.empty() && partial) {
+    take(*partial);
+    report.attempts[line_of_partial].outcome = "found, " + lacking.substr(lacking.find("without"));
+  }
   return report;
 }
 
@@ -135,20 +153,20 @@ class LocateCache {
   std::map<std::pair<Kind, std::string_view>, Row> rows_;
 };
 
-std::optional<Located> locate(Kind kind, std::string_view name, SearchReport* miss = nullptr) {
+std::optional<Located> locate(Kind kind, const Entry& entry, SearchReport* miss = nullptr) {
   static LocateCache cache;
   std::string filename;
-  SearchReport report = cache.get(kind, entry_of(kind, name), filename);
+  SearchReport report = cache.get(kind, entry, filename);
   if (report.abs_path.empty()) {
     if (miss != nullptr) *miss = std::move(report);
     return std::nullopt;
   }
-  return Located{std::string{name}, report.abs_path, filename, report.found_via};
+  return Located{std::string{entry.name}, report.abs_path, filename, report.found_via};
 }
 
 Located locate_or_throw(Kind kind, std::string_view name) {
   SearchReport miss;
-  if (auto located = locate(kind, name, &miss)) return *std::move(located);
+  if (auto located = locate(kind, entry_of(kind, name), &miss)) return *std::move(located);
   throw NotFoundError{std::move(miss)};
 }
 
@@ -233,14 +251,17 @@ const LoadedDL& load_nvidia_dynamic_lib(std::string_view libname) {
 }
 
 std::optional<Located> locate_nvidia_header_directory(std::string_view libname) {
-  return locate(Kind::headers, libname);
+  return locate(Kind::headers, entry_of(Kind::headers, libname));
+}
+std::optional<Located> locate_compiler_headers() {
+  return locate(Kind::headers, compiler_headers());
 }
 Located locate_static_lib(std::string_view name) { return locate_or_throw(Kind::static_lib, name); }
 Located locate_bitcode_lib(std::string_view name) {
   return locate_or_throw(Kind::bitcode_lib, name);
 }
 std::optional<Located> locate_binary_utility(std::string_view name) {
-  return locate(Kind::binary, name);
+  return locate(Kind::binary, entry_of(Kind::binary, name));
 }
 
 std::optional<std::string> cuda_path_or_home() {

@@ -9,6 +9,12 @@
 namespace cucore::pathfinder {
 namespace {
 
+std::string folder_under(const std::string& root, std::string_view folder) {
+  std::string path = root + "/" + std::string{folder};
+  if (const auto at = path.find('@'); at != std::string::npos) path.replace(at, 1, target_name());
+  return path;
+}
+
 class Walk {
  public:
   Walk(Kind kind, const Entry& entry, SearchReport& report,
@@ -18,16 +24,14 @@ class Walk {
   /// Newest file first within a folder, folders in their order.
   bool under(const std::string& step, const std::string& root, std::string_view folders) {
     for (const auto folder : split(folders)) {
-      std::string path = root + "/" + std::string{folder};
-      if (const auto at = path.find('@'); at != std::string::npos)
-        path.replace(at, 1, target_name());
+      const std::string path = folder_under(root, folder);
       if (!is_folder(path)) {
         note(step, path, "no such folder");
         continue;
       }
       for (const auto file : files_) {
         const std::string full = path + "/" + std::string{file};
-        if (visit_({step, kind_ == Kind::headers ? path : full, full, std::string{file}}))
+        if (visit_({step, kind_ == Kind::headers ? path : full, full, std::string{file}, root}))
           return true;
       }
     }
@@ -42,7 +46,7 @@ class Walk {
         if (!is_file(path))
           continue;  // the linker's folders are many; only what is there is worth a line
         any = true;
-        if (visit_({"system-search", path, path, std::string{file}})) return true;
+        if (visit_({"system-search", path, path, std::string{file}, {}})) return true;
       }
       if (!any)
         note("system-search", std::string{file},
@@ -107,6 +111,17 @@ void walk(Kind kind, const Entry& entry, SearchReport& report,
 
 bool is_there(Kind kind, const Candidate& candidate) {
   return kind == Kind::binary ? is_executable(candidate.file) : is_file(candidate.file);
+}
+
+bool is_whole(const Entry& entry, const Candidate& candidate) {
+  if (entry.needs != compiler_headers().name) return true;
+  const Entry& needed = compiler_headers();
+  const std::string file = "/" + std::string{needed.files};
+  if (is_file(candidate.path + file)) return true;
+  for (const auto folder : split(needed.wheel)) {
+    if (is_file(folder_under(candidate.root, folder) + file)) return true;
+  }
+  return false;
 }
 
 }  // namespace cucore::pathfinder

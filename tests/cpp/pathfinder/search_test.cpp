@@ -1,4 +1,6 @@
 // The order of the search, on trees built here.
+#include "pathfinder/search.hpp"
+
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -82,6 +84,44 @@ TEST_F(Search, CondaHeadersMayLieUnderTheTargetsFolder) {
   plant(folder + "/nvFatbin.h");
   setenv("CONDA_PREFIX", (root_ / "conda").c_str(), 1);
   EXPECT_EQ(explain("nvfatbin", Kind::headers).abs_path, (root_ / folder).string());
+}
+
+TEST_F(Search, RuntimeHeadersThatLackTheCompilersAreLeftForAWholeSet) {
+  const auto part = plant("site/nvidia/cu13/include/cuda_runtime.h");
+  plant("conda/include/cuda_runtime.h");
+  plant("conda/include/crt/host_defines.h");
+  set_site_packages({root_ / "site"});
+  setenv("CONDA_PREFIX", (root_ / "conda").c_str(), 1);
+  const auto report = explain("cudart", Kind::headers);
+  EXPECT_EQ(report.abs_path, (root_ / "conda/include").string()) << report.str();
+  EXPECT_EQ(report.found_via, "conda");
+  EXPECT_NE(report.str().find(part + ": there, without crt/host_defines.h"), std::string::npos)
+      << report.str();
+}
+
+TEST_F(Search, RuntimeHeadersAreWholeWithTheCompilersWheelBesideThem) {
+  plant("conda/include/cuda_runtime.h");
+  plant("conda/include/crt/host_defines.h");
+  setenv("CONDA_PREFIX", (root_ / "conda").c_str(), 1);
+  plant("cuda13/nvidia/cu13/include/cuda_runtime.h");
+  plant("cuda13/nvidia/cu13/include/crt/host_defines.h");
+  set_site_packages({root_ / "cuda13"});
+  EXPECT_EQ(explain("cudart", Kind::headers).found_via, "site-packages");
+  plant("cuda12/nvidia/cuda_runtime/include/cuda_runtime.h");
+  plant("cuda12/nvidia/cuda_nvcc/include/crt/host_defines.h");
+  set_site_packages({root_ / "cuda12"});
+  EXPECT_EQ(explain("cudart", Kind::headers).abs_path,
+            (root_ / "cuda12/nvidia/cuda_runtime/include").string());
+}
+
+TEST_F(Search, TheCompilersHeadersAreFoundByThemselves) {
+  plant("site/nvidia/cu13/include/cuda_runtime.h");
+  plant("conda/include/crt/host_defines.h");
+  set_site_packages({root_ / "site"});
+  setenv("CONDA_PREFIX", (root_ / "conda").c_str(), 1);
+  const auto found = locate_compiler_headers();
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->abs_path, (root_ / "conda/include").string());
 }
 
 TEST_F(Search, AProgramMustBeExecutable) {

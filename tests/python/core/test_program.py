@@ -231,6 +231,28 @@ def test_options_may_be_a_dict_and_wrong_types_are_named():
         ProgramOptions(no_such_option=True)
 
 
+def test_headers_that_lack_the_compilers_are_completed(tmp_path):
+    # A wheel of the runtime alone: its headers include crt/, which is a package of its own.
+    (tmp_path / "cuda_runtime_api.h").write_text("#include <crt/host_defines.h>\n")
+    source = '#include <cuda_runtime_api.h>\nextern "C" __global__ void __launch_bounds__(32) f() {}'
+    Program(source, "c++", options(include_path=str(tmp_path))).compile("ptx")
+
+
+@pytest.mark.parametrize(
+    ("header", "package"),
+    [("crt/not_there.h", "nvidia-cuda-crt"), ("cuda/std/not_there", "nvidia-cuda-cccl"), ("mma.h", "nvidia-cuda-runtime")],
+)
+def test_a_missing_header_of_the_toolkit_says_what_to_install(header, package):
+    with pytest.raises(NVRTCError, match=f"pip install {package} .*CUDA_HOME"):
+        Program(f"#include <{header}>\n", "c++", options()).compile("ptx")
+
+
+def test_a_missing_header_of_the_user_says_what_the_compiler_says():
+    with pytest.raises(NVRTCError) as failure:
+        Program('#include "mine.h"\n', "c++", options()).compile("ptx")
+    assert "mine.h" in str(failure.value) and "pip install" not in str(failure.value)
+
+
 def test_bundled_headers_are_found():
     source = "#include <cuda/std/type_traits>\nstatic_assert(cuda::std::is_same_v<int, int>);"
     Program(source, "c++", options(use_bundled_headers=True, std="c++17")).compile("ptx")
