@@ -3,9 +3,10 @@
 A driver function counts as implemented when the library defines its symbol strongly: the rendered stubs are weak. What
 cannot make sense without a GPU is named, with the reason, in api/coverage_reasons.json.
 
-The runtime API is hidden inside libcucore.so, so its functions are counted where they are written.
+The runtime API is hidden inside libcucore.so, so its functions are counted where they are written. NVML of the CPU device is counted
+like its driver; PTX instructions are counted by the rows of api/ptx.json.
 
-    python codegen/coverage.py --driver libcucore_cpu.so [--runtime src/runtime] --json FILE --page FILE
+    python codegen/coverage.py --driver libcucore_cpu.so [--nvml libnvidia-ml.so.1] [--runtime src/runtime] --json FILE --page FILE
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ FAMILIES = (
     "Memset", "MemPool", "Mem", "Mipmapped", "Module", "Multicast", "Occupancy", "Param", "Pointer", "Profiler",
     "Stream", "Surf", "TensorMap", "Tex", "UserObject", "VDPAU",
 )  # fmt: skip
+
+
+NVML_FAMILIES = ("ComputeInstance", "Device", "EventSet", "Gpm", "GpuInstance", "System", "Unit", "Vgpu")
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,23 @@ def defined_in_sources(folder: Path, names: Iterable[str]) -> dict[str, bool]:
     return dict.fromkeys({*starts.findall(text), *entries.findall(text)} & set(names), True)
 
 
+def instructions() -> Coverage:
+    """Rows of the instruction table by their text; what the table names without an emitter is missing."""
+    there, missing = [], {}
+    for row in read_facts(facts.API / "ptx.json")["rows"]:
+        text = ".".join([row["op"], *row.get("mods", []), *row.get("types", [])])
+        if row.get("emit") != "unsupported":
+            there.append(f"{text} {row.get('args', '')}".rstrip())
+        else:
+            missing[text] = f"came with sm_{row['sm']}; the CPU device reports 9.0" if row.get("sm", 0) > 90 else ""
+    return Coverage(tuple(sorted(there)), dict(sorted(missing.items())))
+
+
 def family_of(name: str) -> str:
+    if name.startswith("nvml"):
+        return next((f for f in NVML_FAMILIES if name.startswith(f"nvml{f}")), "other")
+    if not name.startswith("cu") or "." in name or " " in name:
+        return re.split(r"[. ]", name)[0]  # a PTX instruction
     rest = name.removeprefix("cuda") if name.startswith("cuda") else name.removeprefix("cu")
     return next((f for f in FAMILIES if rest.startswith(f)), "other")
 
@@ -109,6 +129,7 @@ def render_page(coverages: dict[str, Coverage]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Counts what works on the CPU device.")
     parser.add_argument("--driver", type=Path, help="libcucore_cpu.so")
+    parser.add_argument("--nvml", type=Path, help="libnvidia-ml.so.1 of the CPU device")
     parser.add_argument("--runtime", type=Path, help="folder of the sources of the runtime API")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--page", type=Path)
@@ -122,12 +143,16 @@ def main() -> int:
         runtime = facts.load("runtime")
         written = defined_in_sources(args.runtime, runtime.functions)
         coverages["runtime"] = measure(runtime, written, reasons["runtime"])
+    if args.nvml:
+        coverages["nvml"] = measure(facts.load("nvml"), defined_symbols(args.nvml), reasons["nvml"])
+    if args.driver:
+        coverages["ptx"] = instructions()
     if args.json:
         args.json.write_text(render_json(coverages), encoding="utf-8")
     if args.page:
         args.page.write_text(render_page(coverages), encoding="utf-8")
     for name, c in coverages.items():
-        print(f"{name}: {len(c.implemented)} of {c.total} functions work on the CPU device")
+        print(f"{name}: {len(c.implemented)} of {c.total} work on the CPU device")
     return 0
 
 

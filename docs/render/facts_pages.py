@@ -7,6 +7,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from cucore.coverage import OTHERS, TITLES
+
 from .text import heading, prose, table
 
 
@@ -20,9 +22,12 @@ def coverage(facts: dict[str, Any]) -> str:
     rows = []
     for name, api in facts.items():
         there, total = len(api["implemented"]), len(api["implemented"]) + len(api["missing"])
-        rows.append((name, str(there), str(total), f"{100 * there / total:.0f} %"))
+        rows.append((TITLES.get(name, name), str(there), str(total), f"{100 * there / total:.0f} %"))
     out += table(("API", "there", "of", ""), rows, "40 20 20 20")
+    out += f"{OTHERS}\n\n"
     for name, api in facts.items():
+        if name == "ptx":
+            continue  # has a table of its own
         out += heading(f"Not there: {name}", "-")
         by_reason: dict[str, list[str]] = {}
         for function, reason in sorted(api["missing"].items()):

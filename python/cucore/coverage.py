@@ -7,6 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+TITLES = {"ptx": "PTX instructions"}
+OTHERS = "NVRTC, nvJitLink, NVVM, nvFatbin and cuFile are NVIDIA's own libraries here too: the compilers among them need no GPU."
+
 
 def facts() -> dict[str, Any]:
     """The rendered table: API name -> {"implemented": [...], "missing": {name: reason}}."""
@@ -29,7 +32,7 @@ def coverage(missing: bool = False, as_json: bool = False, page: bool = False) -
     for name, api in table.items():
         there, absent = len(api["implemented"]), api["missing"]
         total = there + len(absent)
-        print(f"{name:<12} {there:4d} of {total:4d}  {100 * there / total:5.1f} %")
+        print(f"{TITLES.get(name, name):<18} {there:4d} of {total:4d}  {100 * there / total:5.1f} %")
         if missing:
             for function, reason in sorted(absent.items()):
                 print(f"    {function:<48} {reason or 'not written yet'}")
@@ -37,6 +40,7 @@ def coverage(missing: bool = False, as_json: bool = False, page: bool = False) -
             for reason, functions in by_reason(absent).items():
                 shown = functions[0] if len(functions) == 1 else f"{functions[0]} and {len(functions) - 1} more"
                 print(f"    {shown}: {reason}")
+    print(OTHERS)
     return 0
 
 

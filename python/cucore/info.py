@@ -116,7 +116,7 @@ def show(facts: dict[str, Any]) -> None:
         print(f"driver      {driver['kind']}: {driver['path']} (CUDA {driver['version'][0]}.{driver['version'][1]})")
         if driver["fell_back_to_cpu"]:
             print("            chosen because no GPU was found:")
-            for line in driver["tried"].splitlines():
+            for line in filter(None, map(str.strip, driver["tried"].splitlines())):
                 print(f"              {line}")
     for device in facts["devices"]:
         print(
@@ -151,13 +151,30 @@ def folder(name: str) -> int:
     return 0
 
 
+def explain(name: str, as_json: bool) -> int:
+    """`--why`: every place looked at, for each kind of thing that has the name (a library, its headers, a program)."""
+    from cuda import pathfinder
+
+    reports = {}
+    for kind in ("library", "headers", "static", "bitcode", "binary"):
+        try:
+            reports[kind] = str(pathfinder.explain(name, kind))
+        except pathfinder.DynamicLibUnknownError:
+            continue
+    if not reports:
+        known = sorted(
+            {*pathfinder.SUPPORTED_NVIDIA_LIBNAMES, *pathfinder.SUPPORTED_HEADERS_CTK, *pathfinder.SUPPORTED_BINARY_UTILITIES},
+            key=str.lower,
+        )
+        print(f"cucore info: nothing is known as {name!r}. Names: {', '.join(known)}", file=sys.stderr)
+        return 2
+    print(json.dumps({"name": name, "search": reports}) if as_json else "\n".join(reports.values()))
+    return 0
+
+
 def info(why: str | None = None, as_json: bool = False) -> int:
     if why is not None:
-        from cuda import pathfinder
-
-        report = pathfinder.explain(why)
-        print(json.dumps({"library": why, "search": str(report)}) if as_json else report)
-        return 0
+        return explain(why, as_json)
     facts = collect()
     if as_json:
         print(json.dumps(facts, indent=2))

@@ -63,6 +63,27 @@ def test_nine_of_ten_driver_functions_work_and_the_others_say_why_not() -> None:
         assert f"`{name}`" in page and reason in page
 
 
+@pytest.mark.cpu_only
+def test_coverage_counts_nvml_and_instructions_too() -> None:
+    table = json.loads(cucore("coverage", "--json").stdout)
+    assert "nvmlDeviceGetName" in table["nvml"]["implemented"]
+    assert [name for name, reason in table["nvml"]["missing"].items() if not reason] == []
+    assert any(text.startswith("fma") for text in table["ptx"]["implemented"])
+    shown = cucore("coverage").stdout
+    assert "PTX instructions" in shown and "NVRTC" in shown
+
+
+def test_why_tells_of_a_library_and_of_its_headers() -> None:
+    done = cucore("info", "--why", "cudart")
+    assert done.returncode == 0, done.stderr
+    assert "cudart (library)" in done.stdout and "cudart (headers)" in done.stdout
+
+
+def test_an_unknown_name_is_an_error_with_the_names_there_are() -> None:
+    done = cucore("info", "--why", "nothing")
+    assert done.returncode == 2 and "nothing is known as 'nothing'" in done.stderr and "nvrtc" in done.stderr
+
+
 def test_the_demo_checks_its_result() -> None:
     done = cucore("demo")
     assert done.returncode == 0, done.stderr
