@@ -9,6 +9,8 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
+
 
 class CompileError(Exception):
     """The program does not compile; the text is NVRTC's log."""
@@ -34,6 +36,14 @@ def library() -> tuple[ctypes.CDLL, list[str]]:
             crt = [folder for folder in includes if (folder / "crt" / "mma.h").exists()][:1]
             return ctypes.CDLL(found[0]), [f"-I{folder}" for folder in dict.fromkeys([headers, *cccl, *crt])]
     raise OSError("no NVRTC with headers found")
+
+
+def skip_module_without_nvrtc() -> None:
+    """For the head of a test file."""
+    try:
+        library()
+    except OSError as error:
+        pytest.skip(str(error), allow_module_level=True)
 
 
 def compile_ptx(source: str, *options: str, arch: str = "compute_90") -> bytes:
