@@ -5,7 +5,10 @@ A fenced block of `python`, `sh` or `cpp` runs, unless a comment right above it 
     <!-- not run: reason -->     never, for this reason
     <!-- needs: torch -->        only where this module can be imported, and on a GPU
     <!-- needs: the CPU device -->   not in a run on a GPU
-    <!-- file: name.py -->       written to the page's folder under this name, for the blocks that follow
+    <!-- file: name.py -->       written to the page's folder under this name, for the blocks that use it
+
+Of a `yaml` block (a recipe for CI) the pytest commands run. Everything else that is shown is `text`: what a program prints, a diagram; or
+it is a file that another block uses.
 
 `<!-- cpu only -->` anywhere leaves the whole page out of a run on a GPU.
 """
@@ -18,7 +21,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 RUN = ("python", "sh", "cpp")
-SHOWN = ("text", "cmake", "yaml", "toml", "json", "ini", "make", "ptx", "")  # and MyST's {directives}
+# What a line of `text` must not start with: it would be a command that nobody runs.
+COMMAND = re.compile(r"^(\$ |[A-Z_]+=\S+ |(sudo|make|pip|python3?|pytest|cucore|cmake|ctest|git|apt-get|docker|\.venv/bin/\w+) )", re.M)
 
 
 @dataclass
@@ -41,8 +45,25 @@ class Page:
 
 
 def pages() -> list[Path]:
-    """Every page that is written by hand: the site, and the front page of the repository."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    """Every page that is written by hand: the site, and those of the repository itself."""
+    return [*sorted(ROOT.glob("*.md")), ROOT / "codegen" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def complaint(block: Block) -> str:
+    """Why nobody would notice if the block were wrong; empty when somebody would."""
+    if block.language in RUN or block.language.startswith("{") or block.note in ("file", "not run"):
+        return ""
+    if block.language == "yaml":
+        return "" if commands_of(block) else "a recipe without a pytest command: nothing of it would run"
+    if block.language != "text":
+        return f"blocks of {block.language!r} are not run: use one of {RUN}, text, a file: or a not run: with its reason"
+    found = COMMAND.search(block.text)
+    return f"{found[0]!r} is a command in a block of text: make it sh" if found else ""
+
+
+def commands_of(recipe: Block) -> list[str]:
+    """The pytest commands of a CI recipe."""
+    return re.findall(r"^\s*-\s+(?:run:\s+)?(pytest .*)$", recipe.text, re.M)
 
 
 def read(path: Path) -> Page:

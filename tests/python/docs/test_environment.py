@@ -20,9 +20,9 @@ def read_by_the_source() -> set[str]:
     return found
 
 
-def named_on_the_page() -> set[str]:
+def named_on_the_page() -> list[str]:
     page = (ROOT / "docs" / "reference" / "environment.md").read_text()
-    return set(re.findall(rf"^\| `{NAME}` \|", page, re.M))
+    return re.findall(rf"^\| `{NAME}` \|", page, re.M)
 
 
 def test_the_scan_sees_every_way_of_reading() -> None:
@@ -40,6 +40,19 @@ def test_no_quoted_name_of_ours_escapes_the_scan() -> None:
 
 
 def test_the_page_names_what_is_read_and_nothing_else() -> None:
-    page, source = named_on_the_page(), read_by_the_source()
+    page, source = set(named_on_the_page()), read_by_the_source()
     assert not source - page, f"docs/reference/environment.md does not name {source - page}"
     assert not page - source, f"docs/reference/environment.md names {page - source}, which nothing reads"
+
+
+def test_the_page_names_each_variable_once() -> None:
+    named = named_on_the_page()
+    assert sorted(named) == sorted(set(named))
+
+
+def test_every_variable_that_a_page_speaks_of_is_one() -> None:
+    known = set(named_on_the_page()) | set(re.findall(r"CUCORE_[A-Z0-9_]+", (ROOT / "CMakeLists.txt").read_text()))
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
+        spoken = set(re.findall(r"\b(CUCORE_[A-Z0-9_]+)\b", path.read_text()))
+        in_headers = {name for name in spoken if name in ("CUCORE_CALL", "CUCORE_EXPORT", "CUCORE_FN")}
+        assert spoken - known - in_headers == set(), f"{path.name} speaks of variables that nothing reads"

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from pages import ROOT, RUN, SHOWN, Block, Page, pages, read
+from pages import ROOT, Block, Page, commands_of, complaint, pages, read
 
 PAGES = {str(path.relative_to(ROOT)): read(path) for path in pages()}
 
@@ -59,8 +59,20 @@ def finish(command: list[str], folder: Path, environment: dict[str, str]) -> str
 @pytest.mark.parametrize("name", PAGES)
 def test_every_block_runs_or_says_why_not(name: str) -> None:
     for block in PAGES[name].blocks:
-        known = block.language in RUN or block.language in SHOWN or block.language.startswith("{")
-        assert known, f"{name}:{block.line}: blocks of {block.language!r} are not run: use one of {RUN} or {SHOWN}"
+        assert not complaint(block), f"{name}:{block.line}: {complaint(block)}"
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [("", "pytest -q"), ("text", "CUCORE_DEVICE=cpu python x.py"), ("yaml", "image: python"), ("ptx", "ret;"), ("rust", "fn main() {}")],
+)
+def test_a_block_that_would_not_run_is_refused(language: str, text: str) -> None:
+    assert complaint(Block(language, text, 1))
+    assert not complaint(Block(language, text, 1, "not run", "a reason"))
+
+
+def test_output_is_text() -> None:
+    assert not complaint(Block("text", "ImportError: make a choice\n  python -> core", 1))
 
 
 @pytest.mark.parametrize("name", with_blocks("python"))
@@ -103,3 +115,12 @@ def test_cpp_blocks_compile_and_run(name: str, tmp_path: Path) -> None:
         flags = [f"-I{package / 'include'}", f"-L{package / 'lib'}", "-lcucore", f"-Wl,-rpath,{package / 'lib'}"]
         finish([compiler, "-std=c++20", "-Wall", "-Werror", str(source), "-o", str(program), *flags], tmp_path, environment)
         finish([str(program)], tmp_path, environment)
+
+
+@pytest.mark.parametrize("name", with_blocks("yaml"))
+def test_the_pytest_commands_of_recipes_run(name: str, tmp_path: Path) -> None:
+    page = PAGES[name]
+    environment = prepared(page, tmp_path)
+    for block in page.of("yaml"):
+        for command in commands_of(block):
+            finish(["bash", "-euc", f"CUCORE_DEVICE=cpu {command}"], tmp_path, environment)
