@@ -79,7 +79,8 @@ class CUCORE_EXPORT Kernel {
   static Kernel from_handle(CUkernel handle, const ObjectCode* owner = nullptr);
   explicit Kernel(std::shared_ptr<detail::KernelState> state) : state_{std::move(state)} {}
 
-  [[nodiscard]] CUkernel handle() const noexcept;
+  /// Throws CUDAError where the kernel came from ObjectCode::get_kernel_lazily and is not there.
+  [[nodiscard]] CUkernel handle() const;
   /// The symbol's name in the library (mangled for C++), empty when the driver cannot say.
   [[nodiscard]] const std::string& name() const noexcept;
 
@@ -87,6 +88,8 @@ class CUCORE_EXPORT Kernel {
   /// against, whatever context is current. Lives as long as any copy of this kernel. Throws
   /// CUDAError.
   [[nodiscard]] std::span<const ParamInfo> params() const;
+  /// The same where it has been read already, else null: what params() then does may take a while.
+  [[nodiscard]] const std::vector<ParamInfo>* known_params() const noexcept;
   /// Size of the parameter block: end of the last parameter.
   [[nodiscard]] std::size_t params_size() const;
 
@@ -95,8 +98,8 @@ class CUCORE_EXPORT Kernel {
   [[nodiscard]] KernelAttributes attributes() const { return KernelAttributes{state_}; }
   [[nodiscard]] KernelOccupancy occupancy() const { return KernelOccupancy{state_}; }
 
-  friend bool operator==(const Kernel& a, const Kernel& b) noexcept {
-    return a.handle() == b.handle();
+  friend bool operator==(const Kernel& a, const Kernel& b) {
+    return a.state_ == b.state_ || a.handle() == b.handle();
   }
   [[nodiscard]] const std::shared_ptr<detail::KernelState>& state() const noexcept {
     return state_;

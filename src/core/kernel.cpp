@@ -23,21 +23,28 @@ CUfunction detail::KernelState::launchable() {
   const DriverTable& table = driver();
   unsigned long long context = 0;
   if (table.cuCtxGetId(nullptr, &context) != CUDA_SUCCESS) [[unlikely]]
-    return reinterpret_cast<CUfunction>(handle);
+    return reinterpret_cast<CUfunction>(handle());
   const ContextFunction* const head = functions.load(std::memory_order_acquire);
   for (const ContextFunction* f = head; f != nullptr; f = f->next) {
     if (f->context == context) return f->function;
   }
+  const CUkernel kernel = handle();
   const std::lock_guard lock{mutex};
   const ContextFunction* newest = functions.load(std::memory_order_relaxed);
   for (const ContextFunction* f = newest; f != head; f = f->next) {
     if (f->context == context) return f->function;
   }
   CUfunction function = nullptr;
-  if (table.cuKernelGetFunction(&function, handle) != CUDA_SUCCESS)
-    return reinterpret_cast<CUfunction>(handle);
+  if (table.cuKernelGetFunction(&function, kernel) != CUDA_SUCCESS)
+    return reinterpret_cast<CUfunction>(kernel);
   functions.store(new ContextFunction{context, function, newest}, std::memory_order_release);
   return function;
+}
+
+CUkernel detail::KernelState::find() {
+  const CUkernel found = code->get_kernel(name).handle();  // the same for every thread that looks
+  handle_.store(found, std::memory_order_release);
+  return found;
 }
 
 Kernel Kernel::from_handle(CUkernel handle, const ObjectCode* owner) {
@@ -48,12 +55,17 @@ Kernel Kernel::from_handle(CUkernel handle, const ObjectCode* owner) {
       handle, owner != nullptr ? owner->library() : nullptr, name)};
 }
 
-CUkernel Kernel::handle() const noexcept { return state_->handle; }
+CUkernel Kernel::handle() const { return state_->handle(); }
 const std::string& Kernel::name() const noexcept { return state_->name; }
+
+const std::vector<ParamInfo>* Kernel::known_params() const noexcept {
+  return state_->params_read.load(std::memory_order_acquire) ? &state_->params : nullptr;
+}
 
 std::span<const ParamInfo> Kernel::params() const {
   detail::KernelState& state = *state_;
   if (!state.params_read.load(std::memory_order_acquire)) [[unlikely]] {
+    const CUkernel kernel = state.handle();
     const std::lock_guard lock{state.mutex};
     if (!state.params_read.load(std::memory_order_relaxed)) {
       std::vector<ParamInfo> params;
@@ -61,7 +73,7 @@ std::span<const ParamInfo> Kernel::params() const {
       for (std::size_t i = 0;; ++i) {
         ParamInfo info{};
         const auto ask = [&] {
-          return driver().cuKernelGetParamInfo(state.handle, i, &info.offset, &info.size);
+          return driver().cuKernelGetParamInfo(kernel, i, &info.offset, &info.size);
         };
         CUresult code = ask();
         if (code == CUDA_ERROR_INVALID_CONTEXT && !scope) {
@@ -89,13 +101,13 @@ std::size_t Kernel::params_size() const {
 int KernelAttributes::get(CUfunction_attribute attribute) const {
   int value = 0;
   const CUdevice device = device_ >= 0 ? device_ : detail::current_device_or_first();
-  CUCORE_CALL(cuKernelGetAttribute(&value, attribute, state_->handle, device));
+  CUCORE_CALL(cuKernelGetAttribute(&value, attribute, state_->handle(), device));
   return value;
 }
 
 void KernelAttributes::set(CUfunction_attribute attribute, int value) const {
   const CUdevice device = device_ >= 0 ? device_ : detail::current_device_or_first();
-  CUCORE_CALL(cuKernelSetAttribute(attribute, value, state_->handle, device));
+  CUCORE_CALL(cuKernelSetAttribute(attribute, value, state_->handle(), device));
 }
 
 }  // namespace cucore

@@ -8,8 +8,8 @@ namespace cucore {
 namespace {
 
 /// The occupancy functions take a CUfunction; the driver accepts a CUkernel in its place.
-CUfunction function_of(const detail::KernelState& state) {
-  return reinterpret_cast<CUfunction>(state.handle);
+CUfunction function_of(detail::KernelState& state) {
+  return reinterpret_cast<CUfunction>(state.handle());
 }
 
 }  // namespace

@@ -64,10 +64,13 @@ struct ContextFunction {
 struct KernelState {
   KernelState(CUkernel kernel, std::shared_ptr<Library> owner, std::string symbol,
               std::shared_ptr<const CodeImage> source = nullptr)
-      : handle{kernel},
-        library{std::move(owner)},
+      : library{std::move(owner)},
         image{std::move(source)},
-        name{std::move(symbol)} {}
+        name{std::move(symbol)},
+        handle_{kernel} {}
+  /// A kernel of `source` that is looked for when it is first used; the code is not loaded before.
+  KernelState(ObjectCode source, std::string symbol)
+      : code{std::move(source)}, name{std::move(symbol)} {}
   KernelState(const KernelState&) = delete;
   KernelState& operator=(const KernelState&) = delete;
   ~KernelState();
@@ -76,10 +79,17 @@ struct KernelState {
   /// context is current.
   CUfunction launchable();
 
-  const CUkernel handle;
-  const std::shared_ptr<Library> library;  // null for a handle made elsewhere
+  /// The driver's handle. Throws CUDAError where the kernel has yet to be looked for, and is not
+  /// there.
+  CUkernel handle() {
+    const CUkernel known = handle_.load(std::memory_order_acquire);
+    return known != nullptr ? known : find();
+  }
+
+  const std::shared_ptr<Library> library;  // null for a handle made elsewhere, and where `code` is
   const std::shared_ptr<const CodeImage>
-      image;  // where it was compiled from; null for a handle made elsewhere
+      image;  // where it was compiled from; null for a handle made elsewhere, and where `code` is
+  const std::optional<ObjectCode> code;  // of a kernel that is looked for late; keeps it loaded
   const std::string name;
 
   std::mutex mutex;                      // guards the first read of what follows
@@ -87,6 +97,10 @@ struct KernelState {
   std::vector<ParamInfo> params;
   std::size_t params_size = 0;
   std::atomic<const ContextFunction*> functions{nullptr};  // a list that only grows, at its head
+
+ private:
+  CUkernel find();
+  std::atomic<CUkernel> handle_{nullptr};
 };
 
 /// The CUdevice of the thread's current context, else 0.

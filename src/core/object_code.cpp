@@ -112,6 +112,7 @@ ObjectCode::ObjectCode(CodeType type, const std::filesystem::path& file, std::st
 }
 
 std::optional<ObjectCode> ObjectCode::of(const Kernel& kernel) {
+  if (kernel.state()->code) return kernel.state()->code;
   if (kernel.state()->image == nullptr) return std::nullopt;
   ObjectCode code{CodeType::ptx, std::string{}};
   code.state_->image = std::const_pointer_cast<detail::CodeImage>(kernel.state()->image);
@@ -211,6 +212,10 @@ Kernel ObjectCode::get_kernel(std::string_view name) const {
         ". C++ names are mangled: declare the kernel extern \"C\", or compile with "
         "name_expressions";
   throw CUDAError{static_cast<int>(code), result_name(code), text};
+}
+
+Kernel ObjectCode::get_kernel_lazily(std::string symbol) const {
+  return Kernel{std::make_shared<detail::KernelState>(*this, std::move(symbol))};
 }
 
 std::vector<std::string> ObjectCode::kernel_names() const {

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _rendered, __dir__ = _lazy.lazy(__name__, "cuda.bindings.nvml", more=("NvmlError", "check_status", "check_status_size"))
+_FIELD_QUERIES = ("device_get_field_values", "device_clear_field_values")
 _ALIASES = {"NvmlMemoryError": "MemoryError", "NvmlTimeoutError": "TimeoutError"}
 
 
@@ -49,7 +50,37 @@ def check_status_size(status: int) -> None:
         check_status(status)
 
 
+def _field_query(name: str) -> Any:
+    """The function of this name, with fields given as a FieldValue array, or as ids and (id, scope) pairs."""
+    rendered = _rendered(name)
+    cls = _rendered("FieldValue")
+
+    def query(device: int, values: Any) -> Any:
+        if isinstance(values, cls):
+            array = values
+        else:
+            wanted = [value if isinstance(value, tuple) else (value, 0) for value in values]
+            if not wanted:
+                return []
+            array = cls(len(wanted))
+            for element, (field, scope) in zip(array, wanted, strict=True):
+                element.field_id, element.scope_id = field, scope
+        rendered(device, array)
+        return array
+
+    query.__name__ = query.__qualname__ = name
+    query.__module__ = __name__
+    query.__doc__ = f"""{rendered.__doc__}
+
+values: a FieldValue with one element per field, or a sequence of field ids and (id, scope) pairs. The answers come back as a
+FieldValue; each has a status of its own, nvml_return."""
+    globals()[name] = query
+    return query
+
+
 def _missing(name: str) -> Any:
+    if name in _FIELD_QUERIES:
+        return _field_query(name)
     if name.endswith("Error"):
         wanted = _ALIASES.get(name, name)
         for code in _rendered("Return"):

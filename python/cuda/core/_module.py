@@ -93,8 +93,8 @@ def _object_code(code_type: str, code: Any, name: str, symbol_mapping: dict[str,
 
 
 def _kernel_of(code: ObjectCode, symbol: str) -> Kernel:
-    """Rebuilds a pickled kernel."""
-    return code.get_kernel(symbol)
+    """Rebuilds a pickled kernel. The driver is not touched before the kernel is used."""
+    return code._kernel_later(symbol)  # type: ignore[no-any-return]
 
 
 __all__ = ["Kernel", "KernelAttributes", "KernelOccupancy", "ObjectCode"]

@@ -52,8 +52,13 @@ bool Call::simple(int i, PyObject* const* args) {
       }
       [[fallthrough]];
     case Role::size_of:
-    case Role::asked:
       return fetch_void(slot, frame_.take(8));
+    case Role::asked: {
+      const std::uint64_t room = p.extra;
+      if (!fetch_void(slot, frame_.take(8))) return false;
+      std::memcpy(slot.p, &room, sizeof room);
+      return true;
+    }
     case Role::in_pointer: {
       PyObject* value = args[p.argument];
       if (Py_IsNone(value)) {
@@ -186,9 +191,23 @@ void* Call::handle_argument(const char* type) const {
   return nullptr;
 }
 
+void* Call::made_handle(const char* type) const {
+  for (int i = 0; i < row_.parameters; ++i) {
+    const ParamRow& p = params_[i];
+    if (p.role != Role::out || p.kind != Kind::handle ||
+        std::strcmp(name_of(row_of(p.type).root), type) != 0)
+      continue;
+    void* made = nullptr;
+    std::memcpy(&made, slots_[i].p, sizeof made);
+    return made;
+  }
+  return nullptr;
+}
+
 void Call::settle(int code) {
   HostCall* call = std::exchange(host_call_, nullptr);
   if (code != 0) return drop(call);
+  if (void* const owner = made_handle("CUlogsCallbackHandle")) return keep_for(call, owner);
   CUstreamCaptureStatus status{};
   CUgraph graph = nullptr;
   const auto stream = static_cast<CUstream>(handle_argument("CUstream"));
@@ -205,7 +224,7 @@ void Call::settle_record() {
   if (graph == nullptr && node != nullptr && handle_argument("CUgraphExec") == nullptr &&
       driver().cuGraphNodeGetContainingGraph(node, &graph) != CUDA_SUCCESS)
     graph = nullptr;
-  keep_calls_in_graph(record_with_calls_, graph);
+  keep_calls_in_graph(record_with_calls_, graph, handle_argument("CUgraphExec"));
 }
 
 /// Whether the caller gets the parameter back as a value.

@@ -73,6 +73,8 @@ class Call {
   void settle_record();
   /// The handle given for a parameter of this type, or null.
   [[nodiscard]] void* handle_argument(const char* type) const;
+  /// The handle of this type that the call has made, or null.
+  [[nodiscard]] void* made_handle(const char* type) const;
   PyObject* value_of(int i);
   PyObject* list_of(const ParamRow& p, const char* data, std::uint64_t n);
   PyObject* result(int code);

@@ -61,6 +61,7 @@ void finished(HostCall* call) {
 
 void host(void* pointer) {
   if (Interpreter python; python) {
+    if (!is_live(pointer)) return;  // its owner was destroyed while a launch was still under way
     auto* call = static_cast<HostCall*>(pointer);
     Py_XDECREF(run(call, "(O)", call->user));
     finished(call);
@@ -82,6 +83,7 @@ void destroy(void* pointer) { host(pointer); }
 
 void logs(void* pointer, int level, char* message, std::size_t length) {
   if (Interpreter python; python) {
+    if (!is_live(pointer)) return;  // another thread has unregistered it
     auto* call = static_cast<HostCall*>(pointer);
     Ref args{Py_BuildValue("(Oiy#)", call->user, level, message, static_cast<Py_ssize_t>(length))};
     Ref result{args ? PyObject_CallObject(call->callable, args.get()) : nullptr};
@@ -184,6 +186,8 @@ bool to_callback(PyObject* value, CallbackShape shape, const Where& where, Slot*
                where.owner, where.joint, where.name, Py_TYPE(value)->tp_name);
   return false;
 }
+
+void hold(HostCall* call) { call->holders.fetch_add(1); }
 
 void set_user_data(HostCall* call, PyObject* user) { Py_SETREF(call->user, Py_NewRef(user)); }
 

@@ -10,15 +10,19 @@
 
 namespace cucore::bindings {
 
-/// libcufile 1.19 reads /proc/modules to the end, and where there is none (a sandbox without it)
-/// never finds the end: any function that opens its driver would spin for good, out of reach of
-/// Ctrl-C.
+/// libcufile up to 1.19 reads /proc/modules to the end, and where there is none (a sandbox without
+/// it) never finds the end: any function that opens its driver would spin for good, out of reach of
+/// Ctrl-C. Later versions are believed to have mended it.
 static bool would_never_return(std::string_view function) {
   for (const std::string_view harmless :
        {"cuFileGetVersion", "cuFileGetParameter", "cuFileSetParameter", "cuFileUseCount"}) {
     if (function.starts_with(harmless)) return false;
   }
-  return access("/proc/modules", R_OK) != 0;
+  if (access("/proc/modules", R_OK) == 0) return false;
+  int version = 0;
+  if (void* ask = library_symbol("cufile", "cuFileGetVersion"))
+    (void)reinterpret_cast<decltype(&::cuFileGetVersion)>(ask)(&version);
+  return version <= 1190;
 }
 
 static void* resolve(const Api& api, const FunctionRow& row) {

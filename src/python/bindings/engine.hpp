@@ -108,8 +108,9 @@ inline bool holds_calls(const RecordObject* record) {
     record = reinterpret_cast<const RecordObject*>(record->owner);
   return record->calls;
 }
-/// Makes the graph a call has put a record into hold the record's Python callables.
-void keep_calls_in_graph(RecordObject* record, CUgraph_st* graph);
+/// Makes the graph a call has put a record into hold the record's Python callables; or the
+/// executable graph, where there is one.
+void keep_calls_in_graph(RecordObject* record, CUgraph_st* graph, void* executable);
 /// Keeps `what` alive as long as the record's memory is used through it.
 bool keep_alive(RecordObject* record, const void* field, PyObject* what);
 /// What `field` points to for as long as the record keeps it, or null. Borrowed.
@@ -206,6 +207,13 @@ void commit(HostCall* call,
 void drop(HostCall* call);  // one holder less: the library did not take it, or is done with it
 /// Makes a graph, and all made from it, a holder; false when the driver refuses.
 bool keep_in_graph(HostCall* call, CUgraph_st* graph);
+/// One holder more, which somebody else will drop.
+void hold(HostCall* call);
+/// Hands a hold over to an object of the driver, by its handle (callback_owners.cpp): it ends when
+/// the object is destroyed by a function of these modules.
+void keep_for(HostCall* call, void* owner);
+/// The function to call instead of this one of the driver or the runtime, or null.
+void* in_place_of(const char* function);
 /// An object that holds a call for a record, taking over the caller's hold. New reference.
 PyObject* capsule_of(HostCall* call);
 HostCall* call_in(PyObject* capsule);   // null for any other object

@@ -256,15 +256,20 @@ bool keep_alive(RecordObject* record, const void* field, PyObject* what) {
   return key && PyDict_SetItem(record->keep, key.get(), what) == 0;
 }
 
-void keep_calls_in_graph(RecordObject* record, CUgraph_st* graph) {
+void keep_calls_in_graph(RecordObject* record, CUgraph_st* graph, void* executable) {
   record = outermost(record);
   if (!record->calls || record->keep == nullptr) return;
   PyObject *key = nullptr, *held = nullptr;
   for (Py_ssize_t at = 0; PyDict_Next(record->keep, &at, &key, &held);) {
-    if (is_record(held)) keep_calls_in_graph(self_of(held), graph);
+    if (is_record(held)) keep_calls_in_graph(self_of(held), graph, executable);
     HostCall* call = call_in(held);
-    // Where no graph can be named (an executable one, an older driver) the callable stays for good.
-    if (call != nullptr && (graph == nullptr || !keep_in_graph(call, graph))) Py_INCREF(held);
+    if (call == nullptr) continue;
+    if (executable != nullptr) {
+      hold(call);
+      keep_for(call, executable);
+    } else if (graph == nullptr || !keep_in_graph(call, graph)) {
+      Py_INCREF(held);  // where no graph can be named (an older driver) it stays for good
+    }
   }
 }
 

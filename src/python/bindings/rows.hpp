@@ -70,7 +70,8 @@ enum class Role : std::uint8_t {
   fill,   // char*: a buffer to fill, or a size to get bytes; `extra` is the function that tells the
           // size
   null,   // always NULL
-  asked,  // T*: number of elements, learnt by asking; neither given nor returned
+  asked,  // T*: number of elements, learnt by asking, or the room in `extra`; neither given nor
+          // returned
   constant,      // the number in `extra`
   elements,      // how many elements the record in `link` has
   compose,       // T*: a record made of the `field` rows that follow the C parameters

@@ -174,8 +174,17 @@ void PackedArguments::release_views() noexcept {
   throw nb::python_error();
 }
 
+/// The first time, the driver may have to load code and wait for the device, whose host functions
+/// need the GIL.
+static std::span<const ParamInfo> read_params(const Kernel& kernel) {
+  const Kernel held = kernel;
+  WithoutGil release;
+  return held.params();
+}
+
 void PackedArguments::pack(const Kernel& kernel, PyObject* const* args, std::size_t count) {
-  const std::span<const ParamInfo> params = kernel.params();
+  const std::vector<ParamInfo>* const known = kernel.known_params();
+  const std::span<const ParamInfo> params = known != nullptr ? *known : read_params(kernel);
   if (params.size() != count) [[unlikely]]
     wrong_count(kernel, params, count);
   if (count == 0) return;

@@ -26,10 +26,21 @@ std::uintptr_t handle_argument(nb::handle object, const char* what) {
   return nb::cast<std::uintptr_t>(number);
 }
 
+/// What has to be looked for, and loaded, is so without the GIL.
+std::span<const ParamInfo> params_of(const Kernel& kernel) {
+  WithoutGil release;
+  return kernel.params();
+}
+
+CUkernel handle_of(const Kernel& kernel) {
+  WithoutGil release;
+  return kernel.handle();
+}
+
 nb::object arguments_info(const Kernel& kernel) {
   nb::object type = of_module("ParamInfo");
   nb::list list;
-  for (const ParamInfo& info : kernel.arguments_info()) list.append(type(info.offset, info.size));
+  for (const ParamInfo& info : params_of(kernel)) list.append(type(info.offset, info.size));
   return list;
 }
 
@@ -118,12 +129,13 @@ void bind_kernel(nb::module_& m) {
           .def_prop_ro(
               "handle",
               [](const Kernel& k) {
-                return driver_object("CUkernel", reinterpret_cast<std::uintptr_t>(k.handle()));
+                return driver_object("CUkernel", reinterpret_cast<std::uintptr_t>(handle_of(k)));
               },
               "The CUkernel.")
           .def_prop_ro("name", &Kernel::name, "The kernel's symbol in its code (mangled for C++).")
-          .def_prop_ro("num_arguments", &Kernel::num_arguments,
-                       "How many arguments a launch takes.")
+          .def_prop_ro(
+              "num_arguments", [](const Kernel& k) { return params_of(k).size(); },
+              "How many arguments a launch takes.")
           .def_prop_ro("arguments_info", &arguments_info,
                        "Offset and size of each argument in the parameter block.")
           .def_prop_ro(
@@ -148,7 +160,7 @@ void bind_kernel(nb::module_& m) {
                 return nb::bool_(k == *that);
               },
               nb::arg("other").none(), nb::is_operator())
-          .def("__hash__", [](const Kernel& k) { return std::hash<const void*>{}(k.handle()); })
+          .def("__hash__", [](const Kernel& k) { return std::hash<const void*>{}(handle_of(k)); })
           .def("__reduce__", &reduce)
           .def("__repr__", [](const Kernel& k) {
             return "<Kernel " + (k.name().empty() ? std::string{"?"} : k.name()) + ">";

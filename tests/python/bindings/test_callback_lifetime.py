@@ -106,6 +106,62 @@ def test_a_captured_host_function_stays_and_goes_with_the_graph(stream: Any, che
     assert gone(reference)
 
 
+def test_what_a_node_of_an_executable_graph_was_given_goes_with_it(stream: Any, check: Any) -> None:
+    seen: list[Any] = []
+    first, second = Watched(seen), Watched(seen)
+    references = [weakref.ref(first), weakref.ref(second)]
+    graph = check(driver.cuGraphCreate(0))
+    node = check(driver.cuGraphAddHostNode(graph, None, 0, host_params(first, 1)))
+    executable = check(driver.cuGraphInstantiate(graph, 0))
+    check(driver.cuGraphExecHostNodeSetParams(executable, node, host_params(second, 2)))
+    check(driver.cuGraphDestroy(graph))
+    del first, second
+    gc.collect()
+    assert references[1]() is not None
+    for _ in range(3):
+        check(driver.cuGraphLaunch(executable, stream))
+    check(driver.cuGraphExecDestroy(executable))  # while the launches may still run
+    check(driver.cuStreamSynchronize(stream))
+    assert seen == [2, 2, 2]
+    assert all(gone(reference) for reference in references)
+
+
+def test_the_runtime_frees_them_with_its_executable_graphs(stream: Any, check: Any) -> None:
+    callback = Watched()
+    reference = weakref.ref(callback)
+    graph = check(runtime.cudaGraphCreate(0))
+    params = runtime.cudaHostNodeParams()
+    params.fn = Watched()
+    node = check(runtime.cudaGraphAddHostNode(graph, None, 0, params))
+    executable = check(runtime.cudaGraphInstantiate(graph, 0))
+    params.fn = callback
+    check(runtime.cudaGraphExecHostNodeSetParams(executable, node, params))
+    del callback, params
+    gc.collect()
+    assert reference() is not None
+    check(runtime.cudaGraphExecDestroy(executable))
+    check(runtime.cudaGraphDestroy(graph))
+    assert gone(reference)
+
+
+@pytest.mark.parametrize(
+    ("register", "unregister"),
+    [
+        (driver.cuLogsRegisterCallback, driver.cuLogsUnregisterCallback),
+        (runtime.cudaLogsRegisterCallback, runtime.cudaLogsUnregisterCallback),
+    ],
+)
+def test_a_log_callback_goes_when_it_is_unregistered(context: Any, check: Any, register: Any, unregister: Any) -> None:
+    callback = Watched()
+    reference = weakref.ref(callback)
+    handle = check(register(callback, "data"))
+    del callback
+    gc.collect()
+    assert reference() is not None
+    check(unregister(handle))
+    assert gone(reference)
+
+
 def test_a_host_function_on_a_stream_goes_once_it_has_run(stream: Any, check: Any) -> None:
     callback = Watched()
     reference = weakref.ref(callback)

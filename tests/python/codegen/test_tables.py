@@ -18,7 +18,7 @@ BASIC = {
 ROLES = {
     "in", "in_string", "in_buffer", "fill_buffer", "in_struct", "inout_struct", "in_array", "in_ref", "in_attribute",
     "out_attribute", "out_attributes", "option_values", "kernel_params", "callback", "user_data", "out", "out_string",
-    "out_buffer", "out_array", "inout", "inout_count", "implied", "address", "struct_address",
+    "out_buffer", "out_array", "inout", "inout_count", "inout_size", "implied", "address", "struct_address",
 }  # fmt: skip
 
 

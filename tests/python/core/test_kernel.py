@@ -4,7 +4,7 @@ import pickle
 import weakref
 
 import pytest
-from cuda.core import Device, Kernel, LaunchConfig, ObjectCode, Program, ProgramOptions
+from cuda.core import CUDAError, Device, Kernel, LaunchConfig, ObjectCode, Program, ProgramOptions, launch
 
 SOURCE = """
 struct Triple { char c; double d; short s; };
@@ -115,7 +115,35 @@ def test_a_kernel_can_be_pickled_without_its_code_at_hand():
     ).get_kernel("k")
     copy = pickle.loads(pickle.dumps(kernel))
     assert copy.name == "k"
+    assert pickle.loads(pickle.dumps(copy)).name == "k"
     assert copy.num_arguments == 1
+
+
+def test_unpickling_does_not_touch_the_driver(code, tmp_path):
+    """The kernel is looked for when it is used, and only then can be missing."""
+    import subprocess
+    import sys
+
+    file = tmp_path / "kernels"
+    file.write_bytes(pickle.dumps([code.get_kernel("mixed"), code.get_kernel("none")]))
+    program = """
+import pickle, sys
+from cuda.core._core import driver_is_loaded
+mixed, none = pickle.load(open(sys.argv[1], "rb"))
+assert (mixed.name, repr(none)) == ("mixed", "<Kernel none>") and not driver_is_loaded()
+again, _ = pickle.loads(pickle.dumps([mixed, none]))
+assert not driver_is_loaded()
+assert mixed.num_arguments == 5 and driver_is_loaded()
+assert mixed == mixed and mixed != none and hash(mixed) == hash(mixed)
+"""
+    subprocess.run([sys.executable, "-c", program, file], check=True)
+
+
+def test_a_kernel_that_is_not_in_its_code_says_so_when_it_is_used(device, stream):
+    code = ObjectCode.from_ptx(".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() { ret; }\n")
+    kernel = pickle.loads(pickle.dumps(code.get_kernel("k")).replace(b"\x8c\x01k", b"\x8c\x01x"))
+    with pytest.raises(CUDAError, match="there is no kernel 'x'"):
+        launch(stream, LaunchConfig(grid=1, block=1), kernel)
 
 
 def test_weak_references_and_repr(code):

@@ -1,0 +1,82 @@
+// callback_owners.cpp: callables that belong to an object of the driver which has no place for
+// them: an executable graph whose node was given one, a log callback. They go when it is destroyed.
+#include <mutex>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "cucore/driver.hpp"
+#include "cucore/runtime.hpp"
+#include "engine.hpp"
+#include "python/gil.hpp"
+
+namespace cucore::bindings {
+namespace {
+
+struct Owned {
+  std::mutex mutex;
+  std::unordered_map<void*, std::vector<HostCall*>> by_owner;
+};
+Owned& owned() {  // never destroyed: the driver may call until the process ends
+  static Owned* const instance = new Owned;
+  return *instance;
+}
+
+std::vector<HostCall*> take(void* owner) {
+  Owned& all = owned();
+  const std::lock_guard lock{all.mutex};
+  auto found = all.by_owner.extract(owner);
+  return found.empty() ? std::vector<HostCall*>{} : std::move(found.mapped());
+}
+
+/// Runs `destroy`, and lets go of what the owner had when it is gone. A launch that still runs may
+/// call once more, so it is waited for first.
+template <class Result, class Destroy>
+Result destroyed(void* owner, bool wait, Destroy destroy) {
+  std::vector<HostCall*> calls = take(owner);
+  if (calls.empty()) return destroy();
+  if (wait) (void)driver().cuCtxSynchronize();  // refused under capture, where nothing runs
+  const Result code = destroy();
+  if (static_cast<int>(code) != 0) {
+    for (HostCall* call : calls) keep_for(call, owner);
+  } else if (python::WithGil python; python) {
+    for (HostCall* call : calls) drop(call);
+  }
+  return code;
+}
+
+CUresult exec_destroy(CUgraphExec exec) {
+  return destroyed<CUresult>(exec, true, [=] { return driver().cuGraphExecDestroy(exec); });
+}
+CUresult logs_unregister(CUlogsCallbackHandle handle) {
+  return destroyed<CUresult>(handle, false,
+                             [=] { return driver().cuLogsUnregisterCallback(handle); });
+}
+cudaError_t runtime_exec_destroy(cudaGraphExec_t exec) {
+  return destroyed<cudaError_t>(exec, true, [=] { return runtime().cudaGraphExecDestroy(exec); });
+}
+cudaError_t runtime_logs_unregister(cudaLogsCallbackHandle handle) {
+  return destroyed<cudaError_t>(handle, false,
+                                [=] { return runtime().cudaLogsUnregisterCallback(handle); });
+}
+
+}  // namespace
+
+void keep_for(HostCall* call, void* owner) {
+  Owned& all = owned();
+  const std::lock_guard lock{all.mutex};
+  all.by_owner[owner].push_back(call);
+}
+
+void* in_place_of(const char* function) {
+  const std::string_view name{function};
+  if (name == "cuGraphExecDestroy") return reinterpret_cast<void*>(&exec_destroy);
+  if (name == "cuLogsUnregisterCallback") return reinterpret_cast<void*>(&logs_unregister);
+  if (name == "cudaGraphExecDestroy") return reinterpret_cast<void*>(&runtime_exec_destroy);
+  if (name == "cudaLogsUnregisterCallback")
+    return reinterpret_cast<void*>(&runtime_logs_unregister);
+  return nullptr;
+}
+
+}  // namespace cucore::bindings

@@ -1,0 +1,19 @@
+"""Where the stand-ins for libraries that need hardware are, once built."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def folder() -> Path:
+    """The folder of libcufile.so.0 and libnvidia-ml.so.1 of tests/doubles; skips the test where they are not built."""
+    builds = [Path(os.environ["CUCORE_BUILD"])] if "CUCORE_BUILD" in os.environ else sorted(ROOT.glob("build/*"))
+    for build in builds:
+        if (build / "tests/doubles/libcufile.so.0").exists():
+            return build / "tests/doubles"
+    pytest.skip("tests/doubles is not built (CUCORE_TESTS)")
