@@ -56,6 +56,8 @@ class CUCORE_EXPORT Stream : public StreamRef {
   static Stream per_thread_default();
 
   [[nodiscard]] bool is_closed() const noexcept { return box_ == nullptr; }
+  /// True for copies of one another.
+  [[nodiscard]] bool is_same(const Stream& other) const noexcept { return box_ == other.box_; }
   void close() noexcept;
 
   [[nodiscard]] bool is_nonblocking() const;

@@ -346,7 +346,9 @@ PyObject* buffer_close(PyObject* self, PyObject* const* args, Py_ssize_t nargs, 
   PyBuffer& value = self_of<PyBuffer>(self);
   if (given[0] != nullptr && given[0] != Py_None) {
     Stream storage;
-    value.buffer.set_deallocation_stream(stream_argument(given[0], "close", storage));
+    const Stream& stream = stream_argument(given[0], "close", storage);
+    if (!stream.is_same(value.buffer.deallocation_stream()))  // counting it again costs a little
+      value.buffer.set_deallocation_stream(stream);
   }
   value.close();
   Py_RETURN_NONE;

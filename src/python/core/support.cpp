@@ -202,9 +202,9 @@ std::array<PyObject*, 3>& slot_names() {
   return names;
 }
 
-BuilderType builder_type(PyTypeObject* type) {
-  static TypeTable<BuilderType> known;
-  if (const BuilderType* answer = known.find(type)) return *answer;
+TypeTable<BuilderType> builder_types;
+
+[[gnu::noinline]] BuilderType look_at(PyTypeObject* type) {
   BuilderType made;
   PyObject* object = reinterpret_cast<PyObject*>(type);
   made.is_builder = PyObject_HasAttrString(object, "_cucore_stream") == 1;
@@ -219,17 +219,21 @@ BuilderType builder_type(PyTypeObject* type) {
     }
   }
 #endif
-  known.add(type, made);
+  builder_types.add(type, made);
   return made;
 }
 
 }  // namespace
 
-bool is_graph_builder(PyObject* object) { return builder_type(Py_TYPE(object)).is_builder; }
+bool is_graph_builder(PyObject* object) {
+  const BuilderType* known = builder_types.find(Py_TYPE(object));
+  return known != nullptr ? known->is_builder : look_at(Py_TYPE(object)).is_builder;
+}
 
 nb::object builder_slot(PyObject* builder, BuilderSlot slot) {
   const auto index = static_cast<std::size_t>(slot);
-  if (const Py_ssize_t offset = builder_type(Py_TYPE(builder)).offsets[index]; offset != 0) {
+  const BuilderType* known = builder_types.find(Py_TYPE(builder));
+  if (const Py_ssize_t offset = known != nullptr ? known->offsets[index] : 0; offset != 0) {
     PyObject* value = *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(builder) + offset);
     if (value != nullptr) return nb::borrow(value);
   }

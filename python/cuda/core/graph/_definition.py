@@ -40,15 +40,20 @@ class _State:
 
     ``nodes``: the objects that stand for nodes, while somebody holds them. ``facts``: what the driver does not say of
     a node (a launch's arguments, a conditional's bodies). ``kept``: the driver's object that keeps alive what the node
-    uses, in this graph and in those made from it.
+    uses, in this graph and in those made from it. All are made when first touched: a captured graph rarely needs them.
     """
 
     __slots__ = ("__weakref__", "facts", "kept", "nodes")
+    nodes: weakref.WeakValueDictionary[int, GraphNode]
+    facts: dict[int, Any]
+    kept: dict[int, int]
 
-    def __init__(self) -> None:
-        self.nodes: weakref.WeakValueDictionary[int, GraphNode] = weakref.WeakValueDictionary()
-        self.facts: dict[int, Any] = {}
-        self.kept: dict[int, int] = {}
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("nodes", "facts", "kept"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        value: Any = weakref.WeakValueDictionary() if name == "nodes" else {}
+        setattr(self, name, value)
+        return value
 
 
 def address_of(place: Any) -> int:
