@@ -12,7 +12,7 @@ GPU_PYTHON ?= python3
 GPU_BUILD  := build/gpu
 GPU_ENV     = CUCORE_DEVICE=gpu PYTHONPATH=$(CURDIR)/$(GPU_BUILD)/site
 
-.PHONY: sanitize fuzz soak help setup build demo test test-cpp test-python lint docs wheel bench bench-setup gpu-build gpu-test gpu-bench clean
+.PHONY: sanitize coverage fuzz soak help setup build demo test test-cpp test-python lint docs wheel bench bench-setup gpu-build gpu-test gpu-bench clean
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
 
@@ -55,6 +55,9 @@ bench-setup: setup ## Numba and PyOpenCL in an environment of the benchmarks' ow
 
 sanitize: setup  ## every C++ suite with the address, undefined behaviour and thread sanitizers (long)
 	@tools/sanitize $(JOBS)
+
+coverage: setup  ## which lines of the C++ the C++ suites run, by folder; TESTS=regex and TARGETS="a b" run less
+	@tools/coverage $(JOBS) "$(TESTS)" $(TARGETS)
 
 fuzz: setup      ## each fuzzer with libFuzzer for FUZZ_SECONDS (600) seconds
 	@tools/fuzz $(JOBS) $(or $(FUZZ_SECONDS),600)

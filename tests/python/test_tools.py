@@ -1,0 +1,70 @@
+"""The tools behind `make wheel` and `make coverage`, on small things made here."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import check_wheel  # noqa: E402
+import coverage_lines  # noqa: E402
+
+needs_compiler = pytest.mark.skipif(not shutil.which("c++") or not shutil.which("readelf"), reason="needs a C++ compiler")
+
+
+def library(folder: Path, source: str, *flags: str) -> bytes:
+    path = folder / "libcucore_cpu.so"
+    (folder / "library.cpp").write_text(source)
+    subprocess.run(["c++", "-shared", "-fPIC", *flags, str(folder / "library.cpp"), "-o", str(path)], check=True)
+    return path.read_bytes()
+
+
+def wheel(folder: Path, **files: bytes) -> Path:
+    path = folder / "cucore-0.1.0-cp311-cp311-linux_aarch64.whl"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(f"cucore/lib/{name}", data)
+    return path
+
+
+@needs_compiler
+def test_a_wheel_with_a_clean_driver_passes(tmp_path: Path) -> None:
+    clean = library(tmp_path, 'extern "C" int cuInit(unsigned) { return 0; }', "-fvisibility-inlines-hidden")
+    assert check_wheel.check(wheel(tmp_path, **{"libcucore_cpu.so": clean}))[0] == []
+
+
+@needs_compiler
+def test_what_is_wrong_with_a_wheel_is_named(tmp_path: Path) -> None:
+    leaky = library(tmp_path, 'extern "C" int LLVMLeak() { return 0; }', "-Wl,-rpath,/opt/llvm", "-lz")
+    big = bytes(check_wheel.LIMIT_WITHOUT_DEVICE + 1)
+    problems = "\n".join(check_wheel.check(wheel(tmp_path, **{"libcucore_cpu.so": leaky, "data.bin": big}))[0])
+    for text in ("looks for libraries in /opt/llvm", "LLVMLeak", "does not show cuInit", "without the CPU device are more than"):
+        assert text in problems
+
+
+def test_a_wheel_without_the_cpu_device_is_refused(tmp_path: Path) -> None:
+    assert check_wheel.check(wheel(tmp_path))[0] == ["the CPU device is not inside"]
+
+
+@needs_compiler
+@pytest.mark.skipif(not shutil.which("gcov"), reason="needs gcov")
+def test_lines_that_ran_are_counted_once_for_all_programs(tmp_path: Path) -> None:
+    source = tmp_path / "src" / "core" / "sign.cpp"
+    source.parent.mkdir(parents=True)
+    source.write_text("int sign(int x) {\n  if (x < 0)\n    return -1;\n  return 1;\n}\nint main(int n, char**) {\n  return sign(n) - 1;\n}\n")
+    for name in ("one", "two"):
+        build = tmp_path / name
+        build.mkdir()
+        subprocess.run(["c++", "--coverage", "-O0", str(source), "-o", "program"], cwd=build, check=True)
+        subprocess.run(["./program"], cwd=build, check=True)
+    counts = coverage_lines.lines(coverage_lines.reports(tmp_path), tmp_path)
+    assert {line for line, count in counts["src/core/sign.cpp"].items() if count == 0} == {3}
+    ran, total = coverage_lines.by_folder(counts)["src/core"]
+    assert (ran, total) == (total - 1, len(counts["src/core/sign.cpp"]))
