@@ -46,8 +46,8 @@ wheel: setup     ## dist/: a self-contained wheel (LLVM inside) and the metadata
 bench: build     ## benchmarks on the CPU device: what calls cost, kernels against native code, PoCL and Numba
 	@cmake $(BUILD) -DCUCORE_BENCH=ON > /dev/null
 	@cmake --build $(BUILD) -j $(JOBS)
-	@CUCORE_DEVICE=cpu $(PYTHON) bench/run.py --json $(BUILD)/calls.json --svg $(BUILD)/calls.svg
-	@$(PYTHON) bench/run.py --null
+	@CUCORE_DEVICE=cpu $(PYTHON) bench/run.py --json $(BUILD)/calls.json --svg $(BUILD)/calls.svg $(if $(NVIDIA),--nvidia $(NVIDIA))
+	@$(PYTHON) bench/run.py --null --pin $(if $(NVIDIA),--nvidia $(NVIDIA))
 	@$(BENCH_PYTHON) bench/python/kernels.py --build $(BUILD)
 
 bench-setup: setup ## Numba and PyOpenCL in an environment of the benchmarks' own (build/bench-venv)
@@ -67,7 +67,7 @@ soak: build      ## launch, capture, compile and close for a long time; memory m
 	  tests/python/robust/test_soak.py tests/python/robust/test_exit.py tests/python/robust/test_stateful.py
 
 gpu-build:
-	cmake -S . --preset gpu -DPython_EXECUTABLE=$$(command -v $(GPU_PYTHON)) > /dev/null
+	cmake -S . --preset gpu -DPython_EXECUTABLE=$$(command -v $(GPU_PYTHON)) $(if $(NANOBIND),-Dnanobind_ROOT=$(abspath $(NANOBIND))/cmake) > /dev/null
 	cmake --build $(GPU_BUILD) -j $(JOBS) -- -k 0
 	cmake --install $(GPU_BUILD) --prefix $(GPU_BUILD)/site > /dev/null
 	$(GPU_PYTHON) tools/dist_info.py $(GPU_BUILD)/site
@@ -75,8 +75,8 @@ gpu-build:
 gpu-test: gpu-build ## every suite on the GPU
 	@CUCORE_DEVICE=gpu tools/test $(GPU_BUILD)
 
-gpu-bench: gpu-build ## overhead benchmarks on the GPU
-	$(GPU_ENV) $(GPU_PYTHON) bench/run.py --json $(GPU_BUILD)/calls.json --svg $(GPU_BUILD)/calls.svg --markdown $(GPU_BUILD)/calls.md
+gpu-bench: gpu-build ## overhead benchmarks on the GPU, into docs/benchmarks; NANOBIND=folder: a newer nanobind than its own
+	$(GPU_ENV) $(GPU_PYTHON) bench/run.py --pin --docs docs/benchmarks --name h200
 
 clean:           ## remove what was built here
 	rm -rf build dist

@@ -195,7 +195,7 @@ def measure(chosen: dict[str, Side], slices: int, only: list[str], pin: bool) ->
             continue
         if pin:  # the thread that calls; those that the driver has started stay where they are
             os.sched_setaffinity(process.process.pid, {max(os.sched_getaffinity(0))})
-    order = list(dict.fromkeys(name for side in ("ours", "driver") if side in running for name in running[side].rows))
+    order = list(dict.fromkeys(name for side in ("ours", "driver", "C inside") if side in running for name in running[side].rows))
     late = {name for process in running.values() for name in process.late}
     order = sorted(only or order, key=lambda name: name in late)
     for number, name in enumerate(order):
@@ -244,7 +244,7 @@ def verdict(name: str, row: dict[str, float]) -> str:
 
 def print_table(samples: Samples, chosen: list[str]) -> dict[str, dict[str, float]]:
     """The rows in print: nanoseconds per side (fast clock, median), differences and ratios of the fast ones."""
-    names = list(dict.fromkeys(name for side in ("ours", "driver") for name in samples.get(side, {})))
+    names = list(dict.fromkeys(name for side in ("ours", "driver", "C inside") for name in samples.get(side, {})))
     head = f"{'call':<24}" + "".join(f"{side:>18}" for side in chosen) + f"{'ours-driver':>13}{'ours-inside':>13}"
     print(head + f"{'NVIDIA/ours':>13}  goal")
     rows = {}

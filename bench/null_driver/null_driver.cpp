@@ -1,10 +1,13 @@
 // null_driver.cpp: a CUDA driver that does nothing and succeeds at once. Under it a benchmark shows what our own layers cost:
 // run anything with CUCORE_DEVICE=cpu CUCORE_CPU_LIBRARY=<this library>. No results are computed; answers are only consistent
 // enough for the benchmarks (a kernel called k3 has three parameters). Functions not written here are NOT_SUPPORTED.
+#include <dlfcn.h>
+
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <unordered_map>
 
 #include "cucore/abi/driver.h"
@@ -201,6 +204,22 @@ CUresult cuGraphLaunch(CUgraphExec, CUstream) { return CUDA_SUCCESS; }
 CUresult cuUserObjectCreate(CUuserObject* object, void*, CUhostFn, unsigned, unsigned) { return make(object); }
 CUresult cuUserObjectRelease(CUuserObject, unsigned) { return CUDA_SUCCESS; }
 CUresult cuGraphRetainUserObject(CUgraph, CUuserObject, unsigned, unsigned) { return CUDA_SUCCESS; }
+
+/// The newest of what is written here under a name; NVIDIA's packages find functions so.
+CUresult cuGetProcAddress(const char* symbol, void** address, int, cuuint64_t, CUdriverProcAddressQueryResult* status) {
+  static void* const self = [] {
+    Dl_info info{};
+    dladdr(reinterpret_cast<void*>(&cuInit), &info);
+    return dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD);
+  }();
+  *address = nullptr;
+  for (const char* version : {"_v4", "_v3", "_v2", ""}) {
+    if (*address == nullptr) *address = dlsym(self, (std::string{symbol} + version).c_str());
+  }
+  if (status != nullptr)
+    *status = *address != nullptr ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+  return *address != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
 
 CUresult cuGetErrorName(CUresult, const char** text) { return *text = "error", CUDA_SUCCESS; }
 CUresult cuGetErrorString(CUresult, const char** text) { return *text = "an error of the null driver", CUDA_SUCCESS; }

@@ -13,7 +13,8 @@ import numpy as np
 from cuda.bindings import driver
 from cuda.core import Device
 
-library, arguments = ctypes.CDLL(sys.argv[1]), [b"raw", *(a.encode() for a in sys.argv[2:3])]
+library = ctypes.PyDLL(sys.argv[1])  # called with the GIL
+arguments = [b"raw", *(a.encode() for a in sys.argv[2:3])]
 dev = Device(0)
 dev.set_current()
 streams = [dev.create_stream() for _ in range(2)]

@@ -81,6 +81,16 @@ extern "C" __attribute__((visibility("default"))) int cucore_bench_raw(int argc,
     suite.run("launch_" + std::to_string(count), [=] {
       check(p_cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, params->data(), nullptr), "cuLaunchKernel");
     }, drain, 400);
+    const auto save = reinterpret_cast<void* (*)()>(dlsym(RTLD_DEFAULT, "PyEval_SaveThread"));
+    const auto restore = reinterpret_cast<void (*)(void*)>(dlsym(RTLD_DEFAULT, "PyEval_RestoreThread"));
+    if (count == 3 && save != nullptr && restore != nullptr) {  // in a Python process, which calls with the GIL
+      suite.run("launch_3_gil", [=] {
+        void* const state = save();
+        const CUresult code = p_cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, params->data(), nullptr);
+        restore(state);
+        check(code, "cuLaunchKernel");
+      }, drain, 400);
+    }
     if (count == 3) {  // a launch by the kernel, which the driver looks up in the context each time
       suite.run("launch_3_kernel", [=] {
         check(p_cuLaunchKernel(reinterpret_cast<CUfunction>(kernel), 1, 1, 1, 32, 1, 1, 0, stream, params->data(), nullptr),

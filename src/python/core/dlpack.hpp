@@ -53,6 +53,20 @@ struct DLManagedTensorVersioned {
   DLTensor dl_tensor;
 };
 constexpr std::uint64_t kDLFlagReadOnly = 1;
+
+/// What a type with __dlpack_c_exchange_api__ offers to C: a table for the life of the process.
+struct DLPackExchangeHeader {
+  DLPackVersion version;
+  const DLPackExchangeHeader* previous;  ///< the same in an older major version
+};
+struct DLPackExchange {
+  DLPackExchangeHeader header;
+  void* allocate;
+  void* managed_from_object;
+  void* managed_to_object;
+  int (*tensor_of_object)(void* object, DLTensor* out);  ///< borrowed; may be null
+  int (*current_stream)(DLDeviceType type, std::int32_t device, void** out);
+};
 constexpr DLPackVersion kDLPackVersion{1, 1};
 
 DLDevice dl_device_of(const MemoryTraits& traits);

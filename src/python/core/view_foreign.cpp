@@ -138,6 +138,15 @@ bool numpy_type(nb::handle dtype, DLDataType* out) {
   return true;
 }
 
+/// Makes work on `consumer` wait for what is queued on `producer`; 0 is the legacy default stream.
+void order(std::int64_t producer, std::int64_t consumer) {
+  const auto stream = [](std::int64_t raw) {
+    return StreamRef{reinterpret_cast<CUstream>(raw == 0 ? 1 : raw)};
+  };
+  if (stream(producer).handle() != stream(consumer).handle())
+    stream(consumer).wait(stream(producer));
+}
+
 /// Makes work on `consumer` wait for what PyTorch has queued on its current stream.
 bool order_after_torch(std::int64_t device, std::int64_t consumer) {
   if (consumer == -1) return true;
@@ -145,13 +154,48 @@ bool order_after_torch(std::int64_t device, std::int64_t consumer) {
       nb::getattr(nb::module_::import_("torch._C"), "_cuda_getCurrentRawStream", nb::none())
           .release();
   if (current.is_none()) return false;
-  const std::int64_t producer = integer(current(device).ptr());
-  const auto stream = [](std::int64_t raw) {  // 0 is the legacy default stream there
-    return StreamRef{reinterpret_cast<CUstream>(raw == 0 ? 1 : raw)};
-  };
-  if (stream(producer).handle() != stream(consumer).handle())
-    stream(consumer).wait(stream(producer));
+  order(integer(current(device).ptr()), consumer);
   return true;
+}
+
+/// PyTorch's table of C functions; null before PyTorch 2.10.
+const DLPackExchange* torch_exchange(PyObject* tensor) {
+  static const DLPackExchange* const table = [tensor]() -> const DLPackExchange* {
+    const nb::object capsule = nb::getattr(nb::handle{reinterpret_cast<PyObject*>(Py_TYPE(tensor))},
+                                           "__dlpack_c_exchange_api__", nb::none());
+    if (PyCapsule_IsValid(capsule.ptr(), "dlpack_exchange_api") == 0) return nullptr;
+    auto* found = static_cast<const DLPackExchangeHeader*>(
+        PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
+    while (found != nullptr && found->version.major != 1) found = found->previous;
+    const auto* made = reinterpret_cast<const DLPackExchange*>(found);
+    return made != nullptr && made->tensor_of_object != nullptr && made->current_stream != nullptr
+               ? made
+               : nullptr;
+  }();
+  return table;
+}
+
+/// The view by those functions; none where the tensor is not a plain one, and is asked otherwise.
+nb::object view_by_exchange(nb::handle type, PyObject* tensor, PyObject* stream_ptr,
+                            const DLPackExchange& exchange) {
+  DLTensor t{};
+  if (exchange.tensor_of_object(tensor, &t) != 0) return PyErr_Clear(), nb::none();
+  const bool is_plain =
+      t.dtype.lanes == 1 && t.byte_offset == 0 &&
+      (t.dtype.code <= kDLFloat || t.dtype.code == kDLBfloat || t.dtype.code == kDLBool);
+  if (!is_plain || t.ndim > kMostDimensions) return nb::none();
+  if (t.device.device_type == kDLCUDA) {
+    if (!PyLong_Check(stream_ptr)) return nb::none();
+    if (const std::int64_t consumer = integer(stream_ptr); consumer != -1) {
+      void* producer = nullptr;
+      if (exchange.current_stream(kDLCUDA, t.device.device_id, &producer) != 0)
+        return PyErr_Clear(), nb::none();
+      order(reinterpret_cast<std::int64_t>(producer), consumer);
+    }
+  } else if (t.device.device_type != kDLCPU) {
+    return nb::none();
+  }
+  return make_view(type, t, false, tensor, {});
 }
 
 nb::object view_of_torch(nb::handle type, PyObject* tensor, PyObject* stream_ptr) {
@@ -160,9 +204,13 @@ nb::object view_of_torch(nb::handle type, PyObject* tensor, PyObject* stream_ptr
       stride{"stride"}, data_ptr{"data_ptr"};
   static const nb::handle strided = nb::getattr(nb::module_::import_("torch"), "strided").release();
   static ElementTypes types;
+  if (!requires_grad.of(tensor).is(Py_False)) return nb::none();
+  if (const DLPackExchange* exchange = torch_exchange(tensor); exchange != nullptr) {
+    nb::object view = view_by_exchange(type, tensor, stream_ptr, *exchange);
+    if (!view.is_none()) return view;
+  }
   DLTensor t{};
-  if (!requires_grad.of(tensor).is(Py_False) || !layout.of(tensor).is(strided) ||
-      !types.find(dtype.of(tensor), &t.dtype, torch_type))
+  if (!layout.of(tensor).is(strided) || !types.find(dtype.of(tensor), &t.dtype, torch_type))
     return nb::none();
   if (is_cuda.of(tensor).is(Py_True)) {
     if (!PyLong_Check(stream_ptr)) return nb::none();
