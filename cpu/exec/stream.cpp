@@ -11,8 +11,9 @@
 namespace cucpu::driver {
 namespace {
 std::atomic<std::uint64_t> g_next_stream_id{1};
-// What a waiting host thread spends looking before it sleeps: about the time two context switches take.
-constexpr auto kSpin = std::chrono::microseconds{20};
+// What a waiting host thread spends looking before it sleeps, at most: about the time two context switches take. Less where
+// looking has been in vain lately, so that waiting for long kernels costs no processor time.
+constexpr std::int64_t kSpin = 20'000;
 }  // namespace
 
 std::int64_t now_ns() noexcept {
@@ -76,23 +77,33 @@ void Stream::wait(std::uint64_t number) {
     advance(number);
     if (completed() >= number) return;
   }
-  if (sync_policy.load(std::memory_order_relaxed) != CU_SYNC_POLICY_BLOCKING_SYNC) {
-    const auto until = std::chrono::steady_clock::now() + kSpin;
-    do {
+  const std::int64_t from = now_ns();
+  const bool may_spin = sync_policy.load(std::memory_order_relaxed) != CU_SYNC_POLICY_BLOCKING_SYNC;
+  if (may_spin) {
+    const std::int64_t spin = spin_.load(std::memory_order_relaxed);
+    for (std::int64_t until = from + spin; now_ns() < until;) {
       for (int i = 0; i < 64; ++i) {
-        if (completed() >= number) return;
+        if (completed() >= number) {
+          spin_.store(kSpin, std::memory_order_relaxed);
+          return;
+        }
 #if defined(__aarch64__)
         asm volatile("yield");
 #elif defined(__x86_64__)
         asm volatile("pause");
 #endif
       }
-    } while (std::chrono::steady_clock::now() < until);
+    }
+    spin_.store(spin / 2, std::memory_order_relaxed);
   }
-  std::unique_lock lock{mutex_};
-  waiting_.fetch_add(1);
-  over_.wait(lock, [&] { return completed_.load() >= number; });
-  waiting_.fetch_sub(1);
+  {
+    std::unique_lock lock{mutex_};
+    waiting_.fetch_add(1);
+    over_.wait(lock, [&] { return completed_.load() >= number; });
+    waiting_.fetch_sub(1);
+  }
+  // Looking would have done: waits are short again.
+  if (may_spin && now_ns() - from < 2 * kSpin) spin_.store(kSpin, std::memory_order_relaxed);
 }
 
 bool Stream::wake_when(std::uint64_t number, Task& task) {

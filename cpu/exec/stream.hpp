@@ -68,6 +68,7 @@ class Stream final : public Handled<Stream, CUstream, Kind::stream>, public Task
   bool active_ = false;  // some thread owns the task, or it is posted
   bool in_op_ = false;   // touched by the owner only
   std::atomic<std::uint64_t> submitted_{0}, completed_{0};
+  std::atomic<std::int64_t> spin_{20'000};  // nanoseconds a waiting host thread looks before it sleeps; see wait()
   std::atomic<std::uint32_t> waiting_{0};  // host threads and tasks that want to hear of completions
   std::vector<std::pair<std::uint64_t, Task*>> waiters_;
   std::uint64_t legacy_seen_ = 0;  // the legacy stream's number this stream already waits for
