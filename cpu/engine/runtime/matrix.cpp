@@ -5,7 +5,9 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <vector>
 
+#include "cpu/engine/runtime/half_product.hpp"
 #include "cpu/engine/runtime/matrix_elements.hpp"
 #include "cpu/engine/runtime/sparse.hpp"
 #include "cpu/engine/runtime/tensor_sum.hpp"
@@ -51,6 +53,73 @@ void for_elements(const Job& job, char which, Type t, unsigned words, Visit visi
   for (unsigned lane = 0; lane < 32; ++lane) {
     for (unsigned e = 0; e < count; ++e) visit(lane, e, bits, place_of(job, which, lane, e, bits));
   }
+}
+
+/// Where the elements of all lanes lie in a product of halves, one behind the other; made once for every shape.
+struct HalfPlaces {
+  std::uint32_t shape;  // m | n << 8 | k << 16 | flags << 24
+  std::vector<std::uint16_t> a, b, c;
+};
+
+const HalfPlaces& half_places(const Job& job) {
+  static thread_local std::vector<std::unique_ptr<HalfPlaces>> known;
+  const std::uint32_t shape = job.m | job.n << 8 | job.k << 16 | (job.flags & kMatrixWmma) << 24;
+  for (const auto& places : known)
+    if (places->shape == shape) return *places;
+  auto made = std::make_unique<HalfPlaces>(HalfPlaces{shape, {}, {}, {}});
+  const auto add = [&](std::vector<std::uint16_t>& to, char which, unsigned count, unsigned bits, unsigned row, unsigned col) {
+    for (unsigned lane = 0; lane < 32; ++lane)
+      for (unsigned e = 0; e < count; ++e) {
+        const Place p = place_of(job, which, lane, e, bits);
+        to.push_back(static_cast<std::uint16_t>(p.row * row + p.col * col));
+      }
+  };
+  add(made->a, 'a', job.m * job.k / 32, 16, job.k, 1);
+  add(made->b, 'b', job.k * job.n / 32, 16, job.n, 1);
+  add(made->c, 'c', job.m * job.n / 32, 32, job.n, 1);
+  known.push_back(std::move(made));
+  return *known.back();
+}
+
+/// The product of halves with sums in f32. False where that is not asked for, or a number is not finite: nothing has happened then.
+bool halves(const Job& job, const std::uint32_t* const* words, void* const* out) {
+  if (job.a != Type::f16 || job.b != Type::f16 || job.c != Type::f32 || job.d != Type::f32) return false;
+  if ((job.flags & ~(kMatrixWmma | kMatrixSaturate)) != 0 || job.k > kHalfProductDepth) return false;
+  if (job.m > kHalfProductSize || (job.n != 8 && job.n != 16 && job.n != 32)) return false;
+  const HalfPlaces& places = half_places(job);
+  HalfFactors a, b;
+  float c[kHalfProductSize * kHalfProductSize];
+  const auto read = [&](HalfFactors& to, const std::vector<std::uint16_t>& at, unsigned from) {
+    const std::size_t count = at.size() / 32;
+    bool finite = true;
+    for (std::size_t lane = 0; lane < 32; ++lane)
+      for (std::size_t e = 0; e < count; ++e)
+        finite &= set_half(to, at[lane * count + e], words[lane][from + e / 2] >> (e % 2 * 16) & 0xffff);
+    return finite;
+  };
+  if (!read(a, places.a, 4) || !read(b, places.b, 4 + job.na)) return false;
+  const std::size_t count = places.c.size() / 32;
+  bool finite = true;
+  for (std::size_t lane = 0; lane < 32; ++lane)
+    for (std::size_t e = 0; e < count; ++e) {
+      const std::uint32_t word = words[lane][4 + job.na + job.nb + e];
+      finite &= (word & 0x7f800000) != 0x7f800000;
+      c[places.c[lane * count + e]] = std::bit_cast<float>(word);
+    }
+  if (!finite) return false;
+  for (unsigned i = 0; i < job.m; ++i) {
+    float* row = c + i * job.n;
+    if (job.n == 8) half_product_row<8>(a, i * job.k, b, job.k, row);
+    else if (job.n == 16) half_product_row<16>(a, i * job.k, b, job.k, row);
+    else half_product_row<32>(a, i * job.k, b, job.k, row);
+  }
+  for (std::size_t lane = 0; lane < 32; ++lane) {
+    auto* result = static_cast<std::uint32_t*>(out[lane]);
+    if (result == nullptr) continue;
+    for (std::size_t e = 0; e < count; ++e) result[e] = std::bit_cast<std::uint32_t>(c[places.c[lane * count + e]]);
+    for (std::size_t e = count; e < job.nd; ++e) result[e] = result[e % count];
+  }
+  return true;
 }
 
 /// mma.m8n8k4 of .f16: lanes 4q … 4q + 3 and those 16 further on make product q.
@@ -115,6 +184,7 @@ extern "C" void cucpu_rt_warp_mma(std::uint32_t, const void* const* in, void* co
   };
   static thread_local const std::unique_ptr<Scratch> scratch = std::make_unique<Scratch>();
   if ((job.flags & kMatrixQuads) != 0) return quads(job, words, out);
+  if (halves(job, words, out)) return;
   auto& [a, b, c, absent, factors_a, factors_b, finite_row, finite_col] = *scratch;
   const bool sparse = (job.flags & kMatrixSparse) != 0;
   const unsigned behind = 4 + job.na + job.nb + job.nc;  // metadata and selector
