@@ -13,14 +13,19 @@ PACKAGES = {
 
 
 def version_of(distribution: str) -> str | None:
-    """The version of NVIDIA's distribution when its files are installed; None for a metadata wheel of ours, and for none."""
+    """The version of NVIDIA's distribution when its files lie where ours do; None for a metadata wheel of ours, and for none.
+
+    In another folder they are whole: the path decides whose are imported.
+    """
     from importlib import metadata
+    from pathlib import Path
 
     try:
         found = metadata.distribution(distribution)
     except metadata.PackageNotFoundError:
         return None
-    owns_files = any(str(file).startswith("cuda/") for file in found.files or ())
+    here = Path(str(found.locate_file(""))).resolve() == Path(__file__).resolve().parents[1]
+    owns_files = here and any(str(file).startswith("cuda/") for file in found.files or ())
     return found.version if owns_files else None
 
 

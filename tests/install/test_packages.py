@@ -137,6 +137,14 @@ def test_their_files_among_ours_are_an_error_that_says_what_to_do(
     assert environment.run("-c", f"import {module}").returncode == 0
 
 
+def test_their_files_in_another_folder_are_not_mixed_with_ours(environment: Environment, tmp_path: Path) -> None:
+    with zipfile.ZipFile(their_wheel(tmp_path, "cuda-core")) as archive:
+        archive.extractall(tmp_path / "other")
+    program = f"import sys, cucore.mixed as m; sys.path.insert(0, {str(tmp_path / 'other')!r}); print(m.found())"
+    done = environment.run("-c", program)
+    assert (done.returncode, done.stdout) == (0, "{}\n"), done.stderr
+
+
 def test_their_bindings_installed_over_ours_are_noticed_too(environment: Environment, wheels: Path, tmp_path: Path) -> None:
     environment.install("--no-deps", "--force-reinstall", their_wheel(tmp_path, "cuda-bindings"))  # theirs last
     try:
