@@ -1,6 +1,7 @@
 """Wheels named cuda-core, cuda-bindings and cuda-pathfinder that hold nothing but the requirement of cucore.
 
-Packages that depend on NVIDIA's by name are satisfied by them. Versions are those of the modules we provide.
+Packages that depend on NVIDIA's by name are satisfied by them. Versions are those of the modules we provide, as local versions
+(1.2.2+cucore): they meet the same requirements, and pip takes them before NVIDIA's 1.2.2 where it can see both.
 
     python tools/metadata_wheels.py dist
 """
@@ -34,12 +35,13 @@ def main(folder: Path) -> None:
     ours = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     folder.mkdir(parents=True, exist_ok=True)
     for name, (source, extras) in PACKAGES.items():
-        version = version_in(ROOT / source)
+        public = version_in(ROOT / source)
+        version = f"{public}+cucore"
         lines = [
             "Metadata-Version: 2.1",
             f"Name: {name}",
             f"Version: {version}",
-            f"Summary: Stands for {name} {version}; the modules come from cucore.",
+            f"Summary: Stands for {name} {public}; the modules come from cucore.",
             "License: Apache-2.0",
             "Requires-Python: >=3.10",
             f"Requires-Dist: cucore>={ours}",

@@ -92,16 +92,30 @@ def test_requirements_of_other_packages_are_met_by_ours(environment: Environment
     done = environment.run("-m", "pip", "check")
     assert done.returncode == 0, done.stdout
     names = environment.run("-m", "pip", "list", "--format=freeze").stdout.split()
-    assert "cuda-core==1.2.2" in names and any(name.startswith("cucore==") for name in names)
+    assert "cuda-core==1.2.2+cucore" in names and any(name.startswith("cucore==") for name in names)
     done = environment.run("-c", "import cuda.core, cuda.bindings, cuda.pathfinder, cucore.mixed as m; print(m.found())")
     assert (done.returncode, done.stdout) == (0, "{}\n"), done.stderr
+
+
+def test_they_meet_exact_requirements_and_go_before_nvidias(environment: Environment, wheels: Path, tmp_path: Path) -> None:
+    path = tmp_path / "cuda_core-1.2.2-py3-none-any.whl"  # NVIDIA's, as an index would offer it
+    info = "cuda_core-1.2.2.dist-info"
+    files = {
+        f"{info}/METADATA": b"Metadata-Version: 2.1\nName: cuda-core\nVersion: 1.2.2\n",
+        f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    wheel_file.write(path, files, f"{info}/RECORD")
+    places = ("--find-links", tmp_path, "--find-links", wheels)
+    done = environment.run("-m", "pip", "download", "-q", "--no-index", "--no-deps", *places, "-d", tmp_path / "got", "cuda-core==1.2.2")
+    assert done.returncode == 0, done.stderr
+    assert [entry.name for entry in (tmp_path / "got").iterdir()] == ["cuda_core-1.2.2+cucore-py3-none-any.whl"]
 
 
 def test_versions_are_those_of_the_modules(environment: Environment) -> None:
     program = (
         "from importlib.metadata import version as v; import cuda.core, cuda.bindings, cuda.pathfinder as p;"
-        "assert v('cuda-core') == cuda.core.__version__ and v('cuda-bindings') == cuda.bindings.__version__;"
-        "assert v('cuda-pathfinder') == p.__version__"
+        "assert v('cuda-core') == cuda.core.__version__ + '+cucore' and v('cuda-bindings') == cuda.bindings.__version__ + '+cucore';"
+        "assert v('cuda-pathfinder') == p.__version__ + '+cucore'"
     )
     done = environment.run("-c", program)
     assert done.returncode == 0, done.stderr

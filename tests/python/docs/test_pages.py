@@ -62,6 +62,18 @@ def test_every_block_runs_or_says_why_not(name: str) -> None:
         assert not complaint(block), f"{name}:{block.line}: {complaint(block)}"
 
 
+# Files that a page shows and no block of the page names: cmake reads one by itself; numba's is run by tests/python/others.
+USED_ELSEWHERE = {"CMakeLists.txt", "first_kernel.py"}
+
+
+@pytest.mark.parametrize("name", [name for name, page in PAGES.items() if any(block.note == "file" for block in page.blocks)])
+def test_every_file_is_used_by_a_block_that_runs(name: str) -> None:
+    page = PAGES[name]
+    running = "".join(block.text for language in ("python", "sh", "yaml") for block in page.of(language))
+    files = {block.value for block in page.blocks if block.note == "file"} - USED_ELSEWHERE
+    assert {file for file in files if file not in running} == set()
+
+
 @pytest.mark.parametrize(
     ("language", "text"),
     [("", "pytest -q"), ("text", "CUCORE_DEVICE=cpu python x.py"), ("yaml", "image: python"), ("ptx", "ret;"), ("rust", "fn main() {}")],

@@ -54,6 +54,12 @@ print(core.__file__)
     assert "others" not in out  # our packages, not NVIDIA's
 
 
+def test_the_program_of_the_guide_runs() -> None:
+    page = (Path(__file__).resolve().parents[3] / "docs" / "guide" / "interop.md").read_text()
+    program = page.split("<!-- file: first_kernel.py -->\n```python\n")[1].split("```")[0]
+    run(program)
+
+
 def test_a_block_reduces_in_shared_memory_and_adds_atomically() -> None:
     run("""
 @cuda.jit
