@@ -204,6 +204,32 @@ PyObject* graph_upload(PyObject* self, PyObject* const* args, Py_ssize_t nargs, 
   Py_RETURN_NONE;
 }
 
+/// The GraphDefinition that a builder has built; what else can be given is Python's to sort out.
+nb::object definition_of(PyObject* source) {
+  if (is_graph_builder(source)) {
+    static PyObject* const ended = PyUnicode_InternFromString("ended");
+    if (builder_slot(source, BuilderSlot::phase).is(ended)) {
+      nb::object built = builder_slot(source, BuilderSlot::definition);
+      if (built.is_valid() && !built.is_none()) return built;
+    }
+    PyErr_Clear();
+  }
+  static constinit Member sort_out{"cuda.core.graph", "_definition_of"};
+  return (*sort_out)(nb::handle{source});
+}
+
+PyObject* graph_update(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  static const Names<1> names{"source"};
+  std::array<PyObject*, 1> given;
+  parse("update", names, 1, 1, args, nargs, kwnames, given);
+  static PyObject* const name = PyUnicode_InternFromString("_def");
+  const nb::object definition = definition_of(given[0]);
+  const nb::object native = nb::steal(PyObject_GetAttr(definition.ptr(), name));
+  if (!native.is_valid()) throw nb::python_error();
+  self_of<PyGraph>(self).update(nb::cast<const GraphDefinition&>(native));
+  Py_RETURN_NONE;
+}
+
 CUgraphExec exec_of(const PyGraph& graph) {
   if (graph.graph.handle() == nullptr) throw InvalidStateError("the graph is closed");
   return graph.graph.handle();
@@ -535,14 +561,9 @@ void bind_exec(nb::module_& m) {
         return driver_object("CUgraphExec", number(g.graph.handle()));
       },
       "The driver's handle, for cuda.bindings.");
-  cls.def(
-      "update",
-      [](PyGraph& g, nb::handle source) {
-        static constinit Member definition_of{"cuda.core.graph", "_definition_of"};
-        nb::object definition = (*definition_of)(source);
-        g.update(nb::cast<const GraphDefinition&>(definition.attr("_def")));
-      },
-      "source"_a, "Take the parameters of a graph of the same shape over.");
+  def_fast<alone<graph_update>>(
+      cls, "update",
+      "update($self, source)\n--\n\nTake the parameters of a graph of the same shape over.");
   cls.def(
       "__getitem__",
       [](nb::handle self, nb::handle node) {

@@ -192,13 +192,13 @@ namespace {
 /// What is known of a type that was passed as a stream.
 struct BuilderType {
   bool is_builder = false;
-  std::array<Py_ssize_t, 3> offsets{};  // of the slots, by BuilderSlot; 0: ask Python
+  std::array<Py_ssize_t, 4> offsets{};  // of the slots, by BuilderSlot; 0: ask Python
 };
 
-std::array<PyObject*, 3>& slot_names() {
-  static std::array<PyObject*, 3> names{PyUnicode_InternFromString("_stream"),
-                                        PyUnicode_InternFromString("_phase"),
-                                        PyUnicode_InternFromString("_held")};
+std::array<PyObject*, 4>& slot_names() {
+  static std::array<PyObject*, 4> names{
+      PyUnicode_InternFromString("_stream"), PyUnicode_InternFromString("_phase"),
+      PyUnicode_InternFromString("_held"), PyUnicode_InternFromString("_definition")};
   return names;
 }
 
