@@ -1,5 +1,6 @@
-// cufile.cpp: cuFile's ABI over POSIX files and host memory, with what the real library counts and refuses. It has no direct
-// storage and no device memory: what is tested with it is how cuda.bindings.cufile passes arguments, results and errors.
+// cufile.cpp: cuFile's ABI over POSIX files and host memory, with what the real library counts and
+// refuses. It has no direct storage and no device memory: what is tested with it is how
+// cuda.bindings.cufile passes arguments, results and errors.
 #include "cucore/abi/cufile.h"
 
 #include <sys/stat.h>
@@ -55,7 +56,8 @@ CUfileError_t opened(Work work) {
   return answer(is_open() ? work() : CU_FILE_DRIVER_NOT_INITIALIZED);
 }
 
-void count(CUfileOpCounter_t& counter, std::uint64_t& bytes, std::uint64_t* histogram, ssize_t result) {
+void count(CUfileOpCounter_t& counter, std::uint64_t& bytes, std::uint64_t* histogram,
+           ssize_t result) {
   State& s = state();
   if (!s.counting) return;
   if (result < 0) {
@@ -64,7 +66,8 @@ void count(CUfileOpCounter_t& counter, std::uint64_t& bytes, std::uint64_t* hist
   }
   ++counter.ok;
   bytes += static_cast<std::uint64_t>(result);
-  if (histogram != nullptr) ++histogram[std::min<std::size_t>(31, static_cast<std::size_t>(result) / 1024)];
+  if (histogram != nullptr)
+    ++histogram[std::min<std::size_t>(31, static_cast<std::size_t>(result) / 1024)];
 }
 
 ssize_t transfer(void* handle, char* memory, std::size_t size, off_t at, bool writes) {
@@ -81,11 +84,13 @@ ssize_t transfer(void* handle, char* memory, std::size_t size, off_t at, bool wr
   return n;  // -1 with errno, as cuFile answers a system's error
 }
 
-ssize_t vector_transfer(void* handle, const CUfileIOVec_t* parts, std::size_t n, off_t at, unsigned flags, bool writes) {
+ssize_t vector_transfer(void* handle, const CUfileIOVec_t* parts, std::size_t n, off_t at,
+                        unsigned flags, bool writes) {
   if (flags != 0 || parts == nullptr) return -CU_FILE_INVALID_VALUE;
   ssize_t total = 0;
   for (std::size_t i = 0; i < n; ++i) {
-    const ssize_t moved = transfer(handle, static_cast<char*>(parts[i].base), parts[i].len, at + total, writes);
+    const ssize_t moved =
+        transfer(handle, static_cast<char*>(parts[i].base), parts[i].len, at + total, writes);
     if (moved < 0) return moved;
     total += moved;
     if (static_cast<std::size_t>(moved) < parts[i].len) break;
@@ -93,12 +98,13 @@ ssize_t vector_transfer(void* handle, const CUfileIOVec_t* parts, std::size_t n,
   return total;
 }
 
-CUfileError_t async_transfer(void* handle, void* base, const std::size_t* size, const off_t* at, const off_t* offset,
-                             ssize_t* moved, CUstream stream, bool writes) {
+CUfileError_t async_transfer(void* handle, void* base, const std::size_t* size, const off_t* at,
+                             const off_t* offset, ssize_t* moved, CUstream stream, bool writes) {
   return opened([&] {
     State& s = state();
     if (s.handles.count(handle) == 0) return CU_FILE_HANDLE_NOT_REGISTERED;
-    if (size == nullptr || at == nullptr || offset == nullptr || moved == nullptr) return CU_FILE_INVALID_VALUE;
+    if (size == nullptr || at == nullptr || offset == nullptr || moved == nullptr)
+      return CU_FILE_INVALID_VALUE;
     if (stream != nullptr && s.streams.count(stream) == 0) return CU_FILE_ASYNC_NOT_SUPPORTED;
     *moved = transfer(handle, static_cast<char*>(base) + *offset, *size, *at, writes);
     return kFine;
@@ -150,16 +156,23 @@ CUfileError_t cuFileDriverSetMaxDirectIOSize(size_t size) {
   });
 }
 CUfileError_t cuFileDriverSetMaxCacheSize(size_t size) {
-  return opened([&] { return state().props.max_device_cache_size = static_cast<unsigned>(size), kFine; });
+  return opened(
+      [&] { return state().props.max_device_cache_size = static_cast<unsigned>(size), kFine; });
 }
 CUfileError_t cuFileDriverSetMaxPinnedMemSize(size_t size) {
-  return opened([&] { return state().props.max_device_pinned_mem_size = static_cast<unsigned>(size), kFine; });
+  return opened([&] {
+    return state().props.max_device_pinned_mem_size = static_cast<unsigned>(size), kFine;
+  });
 }
 CUfileError_t cuFileDriverGetP2PFlags(CUfileDriverStatusFlags_t, CUfileP2PFlags_t* flags) {
   return opened([&] { return *flags = CUFILE_NVFS, kFine; });
 }
-CUfileError_t cuFileDriverSetP2PFlags(CUfileDriverStatusFlags_t, CUfileP2PFlags_t) { return answer(kFine); }
-CUfileError_t cuFileExportPCIeTopology(const char*) { return answer(CU_FILE_PLATFORM_NOT_SUPPORTED); }
+CUfileError_t cuFileDriverSetP2PFlags(CUfileDriverStatusFlags_t, CUfileP2PFlags_t) {
+  return answer(kFine);
+}
+CUfileError_t cuFileExportPCIeTopology(const char*) {
+  return answer(CU_FILE_PLATFORM_NOT_SUPPORTED);
+}
 CUfileError_t cuFileGetBARSizeInKB(int gpu, size_t* size) {
   return opened([&] {
     if (gpu != 0) return CU_FILE_DEVICE_NOT_FOUND;
@@ -169,7 +182,8 @@ CUfileError_t cuFileGetBARSizeInKB(int gpu, size_t* size) {
 
 CUfileError_t cuFileHandleRegister(CUfileHandle_t* fh, CUfileDescr_t* descr) {
   return opened([&] {
-    if (descr == nullptr || descr->type != CU_FILE_HANDLE_TYPE_OPAQUE_FD) return CU_FILE_INVALID_FILE_TYPE;
+    if (descr == nullptr || descr->type != CU_FILE_HANDLE_TYPE_OPAQUE_FD)
+      return CU_FILE_INVALID_FILE_TYPE;
     struct stat about {};
     if (::fstat(descr->handle.fd, &about) != 0) return CU_FILE_INVALID_VALUE;
     *fh = *state().handles.insert(new Handle{descr->handle.fd}).first;
@@ -188,7 +202,8 @@ CUfileError_t cuFileBufRegister(const void* base, size_t length, int flags) {
   });
 }
 CUfileError_t cuFileBufDeregister(const void* base) {
-  return opened([&] { return state().buffers.erase(base) != 0 ? kFine : CU_FILE_MEMORY_NOT_REGISTERED; });
+  return opened(
+      [&] { return state().buffers.erase(base) != 0 ? kFine : CU_FILE_MEMORY_NOT_REGISTERED; });
 }
 
 ssize_t cuFileRead(CUfileHandle_t fh, void* base, size_t size, off_t at, off_t offset) {
@@ -199,20 +214,22 @@ ssize_t cuFileWrite(CUfileHandle_t fh, const void* base, size_t size, off_t at, 
   const std::lock_guard lock{state().mutex};
   return transfer(fh, static_cast<char*>(const_cast<void*>(base)) + offset, size, at, true);
 }
-ssize_t cuFileReadv(CUfileHandle_t fh, const CUfileIOVec_t* iov, size_t n, off_t at, unsigned flags) {
+ssize_t cuFileReadv(CUfileHandle_t fh, const CUfileIOVec_t* iov, size_t n, off_t at,
+                    unsigned flags) {
   const std::lock_guard lock{state().mutex};
   return vector_transfer(fh, iov, n, at, flags, false);
 }
-ssize_t cuFileWritev(CUfileHandle_t fh, const CUfileIOVec_t* iov, size_t n, off_t at, unsigned flags) {
+ssize_t cuFileWritev(CUfileHandle_t fh, const CUfileIOVec_t* iov, size_t n, off_t at,
+                     unsigned flags) {
   const std::lock_guard lock{state().mutex};
   return vector_transfer(fh, iov, n, at, flags, true);
 }
-CUfileError_t cuFileReadAsync(CUfileHandle_t fh, void* base, size_t* size, off_t* at, off_t* offset, ssize_t* moved,
-                              CUstream stream) {
+CUfileError_t cuFileReadAsync(CUfileHandle_t fh, void* base, size_t* size, off_t* at, off_t* offset,
+                              ssize_t* moved, CUstream stream) {
   return async_transfer(fh, base, size, at, offset, moved, stream, false);
 }
-CUfileError_t cuFileWriteAsync(CUfileHandle_t fh, void* base, size_t* size, off_t* at, off_t* offset, ssize_t* moved,
-                               CUstream stream) {
+CUfileError_t cuFileWriteAsync(CUfileHandle_t fh, void* base, size_t* size, off_t* at,
+                               off_t* offset, ssize_t* moved, CUstream stream) {
   return async_transfer(fh, base, size, at, offset, moved, stream, true);
 }
 CUfileError_t cuFileStreamRegister(CUstream stream, unsigned flags) {
@@ -232,24 +249,28 @@ CUfileError_t cuFileBatchIOSetUp(CUfileBatchHandle_t* batch, unsigned n) {
     return kFine;
   });
 }
-CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t batch, unsigned n, CUfileIOParams_t* what, unsigned flags) {
+CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t batch, unsigned n, CUfileIOParams_t* what,
+                                  unsigned flags) {
   return opened([&] {
     if (state().batches.count(batch) == 0 || flags != 0) return CU_FILE_INVALID_VALUE;
     auto* b = static_cast<Batch*>(batch);
     if (b->done.size() + n > b->room) return CU_FILE_BATCH_FULL;
     for (unsigned i = 0; i < n; ++i) {
       const auto& io = what[i].u.batch;
-      const ssize_t moved = transfer(what[i].fh, static_cast<char*>(io.devPtr_base) + io.devPtr_offset, io.size,
-                                     io.file_offset, what[i].opcode == CUFILE_WRITE);
-      b->done.push_back({what[i].cookie, moved < 0 ? CUFILE_FAILED : CUFILE_COMPLETE, static_cast<size_t>(moved)});
+      const ssize_t moved =
+          transfer(what[i].fh, static_cast<char*>(io.devPtr_base) + io.devPtr_offset, io.size,
+                   io.file_offset, what[i].opcode == CUFILE_WRITE);
+      b->done.push_back({what[i].cookie, moved < 0 ? CUFILE_FAILED : CUFILE_COMPLETE,
+                         static_cast<size_t>(moved)});
     }
     return kFine;
   });
 }
-CUfileError_t cuFileBatchIOGetStatus(CUfileBatchHandle_t batch, unsigned at_least, unsigned* n, CUfileIOEvents_t* events,
-                                     struct timespec*) {
+CUfileError_t cuFileBatchIOGetStatus(CUfileBatchHandle_t batch, unsigned at_least, unsigned* n,
+                                     CUfileIOEvents_t* events, struct timespec*) {
   return opened([&] {
-    if (state().batches.count(batch) == 0 || n == nullptr || *n < at_least) return CU_FILE_INVALID_VALUE;
+    if (state().batches.count(batch) == 0 || n == nullptr || *n < at_least)
+      return CU_FILE_INVALID_VALUE;
     auto* b = static_cast<Batch*>(batch);
     *n = static_cast<unsigned>(std::min<std::size_t>(*n, b->done.size()));
     std::copy_n(b->done.begin(), *n, events);
@@ -279,7 +300,8 @@ CUfileError_t cuFileSetParameterSizeT(CUFileSizeTConfigParameter_t p, size_t val
   if (is_open()) return answer(CU_FILE_DRIVER_ALREADY_OPEN);
   return state().sizes[p] = value, answer(kFine);
 }
-CUfileError_t cuFileGetParameterMinMaxValue(CUFileSizeTConfigParameter_t p, size_t* least, size_t* most) {
+CUfileError_t cuFileGetParameterMinMaxValue(CUFileSizeTConfigParameter_t p, size_t* least,
+                                            size_t* most) {
   return *least = 1, *most = 1000 + static_cast<size_t>(p), answer(kFine);
 }
 CUfileError_t cuFileGetParameterString(CUFileStringConfigParameter_t p, char* text, int room) {
@@ -298,7 +320,8 @@ CUfileError_t cuFileGetParameterPosixPoolSlabArray(size_t* sizes, size_t* counts
   std::copy(s.slab_counts.begin(), s.slab_counts.end(), counts);
   return answer(kFine);
 }
-CUfileError_t cuFileSetParameterPosixPoolSlabArray(const size_t* sizes, const size_t* counts, int n) {
+CUfileError_t cuFileSetParameterPosixPoolSlabArray(const size_t* sizes, const size_t* counts,
+                                                   int n) {
   state().slab_sizes.assign(sizes, sizes + n);
   state().slab_counts.assign(counts, counts + n);
   return answer(kFine);
@@ -306,7 +329,8 @@ CUfileError_t cuFileSetParameterPosixPoolSlabArray(const size_t* sizes, const si
 CUfileError_t cuFileGetParameterGpuBounceBufferSlabArray(size_t* sizes, size_t* counts, int n) {
   return cuFileGetParameterPosixPoolSlabArray(sizes, counts, n);
 }
-CUfileError_t cuFileSetParameterGpuBounceBufferSlabArray(const size_t* sizes, const size_t* counts, int n) {
+CUfileError_t cuFileSetParameterGpuBounceBufferSlabArray(const size_t* sizes, const size_t* counts,
+                                                         int n) {
   return cuFileSetParameterPosixPoolSlabArray(sizes, counts, n);
 }
 
@@ -319,10 +343,15 @@ CUfileError_t cuFileStatsStart(void) { return state().counting = true, answer(kF
 CUfileError_t cuFileStatsStop(void) { return state().counting = false, answer(kFine); }
 CUfileError_t cuFileStatsReset(void) { return state().stats = {}, answer(kFine); }
 CUfileError_t cuFileGetStatsL1(CUfileStatsLevel1_t* stats) {
-  return opened([&] { return state().level < 1 ? CU_FILE_INVALID_VALUE : (*stats = state().stats.detailed.basic, kFine); });
+  return opened([&] {
+    return state().level < 1 ? CU_FILE_INVALID_VALUE
+                             : (*stats = state().stats.detailed.basic, kFine);
+  });
 }
 CUfileError_t cuFileGetStatsL2(CUfileStatsLevel2_t* stats) {
-  return opened([&] { return state().level < 2 ? CU_FILE_INVALID_VALUE : (*stats = state().stats.detailed, kFine); });
+  return opened([&] {
+    return state().level < 2 ? CU_FILE_INVALID_VALUE : (*stats = state().stats.detailed, kFine);
+  });
 }
 CUfileError_t cuFileGetStatsL3(CUfileStatsLevel3_t* stats) {
   return opened([&] {

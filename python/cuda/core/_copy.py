@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
 
 class MemcpySrcAccessOrder(StrEnum):
-    """When the source of a copy is read."""
+    """When the source of a copy is read.
+
+    >>> MemcpySrcAccessOrder("any") is MemcpySrcAccessOrder.ANY
+    True
+    """
 
     STREAM = "stream"
     DURING_API_CALL = "during_api_call"
@@ -22,14 +26,22 @@ class MemcpySrcAccessOrder(StrEnum):
 
 
 class MemcpyOverlapMode(StrEnum):
-    """Whether a copy may give way to kernels."""
+    """Whether a copy may give way to kernels.
+
+    >>> MemcpyOverlapMode("default") is MemcpyOverlapMode.DEFAULT
+    True
+    """
 
     DEFAULT = "default"
     PREFER_OVERLAP_WITH_COMPUTE = "prefer_overlap_with_compute"
 
 
 class CopyOptions:
-    """How a copy is made: when its source is read, where its ends lie, and whether it gives way to kernels."""
+    """How a copy is made: when its source is read, where its ends lie, and whether it gives way to kernels.
+
+    >>> other = device.allocate(buffer.size, stream=stream)
+    >>> other.copy_from(buffer, stream=stream, options=CopyOptions(src_access_order="any"))
+    """
 
     __slots__ = ("dst_location_hint", "overlap_mode", "src_access_order", "src_location_hint")
 
@@ -79,7 +91,11 @@ def _buffers(buffers: Any, name: str) -> list[Any]:
 
 
 def copy_batch(stream: Any, srcs: Sequence[Any], dsts: Sequence[Any], *, options: Any = None) -> None:
-    """Copy each source to the destination at the same place, in one call."""
+    """Copy each source to the destination at the same place, in one call.
+
+    >>> others = [device.allocate(buffer.size, stream=stream) for _ in range(2)]
+    >>> copy_batch(stream, [buffer, buffer], others)
+    """
     sources, targets = _buffers(srcs, "srcs"), _buffers(dsts, "dsts")
     if len(sources) != len(targets):
         raise ValueError(f"there are {len(sources)} sources but {len(targets)} destinations")
@@ -119,7 +135,11 @@ def _locations(locations: Any, count: int) -> tuple[list[int], list[int]]:
 
 
 def prefetch_batch(stream: Any, buffers: Sequence[Any], locations: Any) -> None:
-    """Move managed buffers to a place (one for all, or one each) before they are used there."""
+    """Move managed buffers to a place (one for all, or one each) before they are used there.
+
+    >>> managed = [ManagedMemoryResource().allocate(4096, stream=stream) for _ in range(2)]
+    >>> prefetch_batch(stream, managed, [device, Host()])
+    """
     found = _managed(buffers)
     kinds, numbers = _locations(locations, len(found))
     if found:
@@ -127,14 +147,26 @@ def prefetch_batch(stream: Any, buffers: Sequence[Any], locations: Any) -> None:
 
 
 def discard_batch(stream: Any, buffers: Sequence[Any]) -> None:
-    """Say that the contents of managed buffers are not needed any more."""
+    """Say that the contents of managed buffers are not needed any more.
+
+    Prefetch a buffer before you write to it again, or use ``discard_prefetch_batch``: a GPU's driver may take what the host
+    writes to a discarded page for discarded too.
+
+    >>> managed = [ManagedMemoryResource().allocate(4096, stream=stream) for _ in range(2)]
+    >>> discard_batch(stream, managed)
+    """
     found = _managed(buffers)
     if found:
         _core.mem_batch(1, [b.handle for b in found], [b.size for b in found], [], [], stream)
+        _core.mark_discarded(found)
 
 
 def discard_prefetch_batch(stream: Any, buffers: Sequence[Any], locations: Any) -> None:
-    """Move managed buffers without their contents."""
+    """Move managed buffers without their contents.
+
+    >>> managed = [ManagedMemoryResource().allocate(4096, stream=stream) for _ in range(2)]
+    >>> discard_prefetch_batch(stream, managed, device)
+    """
     found = _managed(buffers)
     kinds, numbers = _locations(locations, len(found))
     if found:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 
 class CUDAError(Exception):
-    """A call into CUDA failed. ``code`` is the result as an int, ``name`` its symbol."""
+    """A call into CUDA failed. ``code`` is the result as an int, ``name`` its symbol.
+
+    >>> try:
+    ...     Device(99)
+    ... except (CUDAError, ValueError) as error:
+    ...     print(type(error).__name__)
+    ValueError
+    """
 
     __module__ = "cuda.core"
 
@@ -25,6 +32,13 @@ class OutOfMemoryError(CUDAError, MemoryError):
 
 
 class NVRTCError(CUDAError):
-    """The runtime compiler failed; the text carries its log."""
+    """The runtime compiler failed; the text carries its log.
+
+    >>> try:
+    ...     Program("nonsense", "c++").compile("ptx")
+    ... except NVRTCError as error:
+    ...     print("error" in str(error))
+    True
+    """
 
     __module__ = "cuda.core"

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 @fields_of_init
 class LinkerOptions:
-    """How code is linked. What is left at None takes the linker's default; :meth:`as_bytes` shows what is passed on."""
+    """How code is linked. What is left at None takes the linker's default; :meth:`as_bytes` shows what is passed on.
+
+    >>> LinkerOptions(arch="sm_90", debug=True).as_bytes("nvjitlink")
+    [b'-arch=sm_90', b'-g']
+    """
 
     __module__ = "cuda.core"
 
@@ -61,6 +65,10 @@ class Linker:
 
     nvJitLink does it where it is installed, else the driver. On the CPU device PTX modules are merged by the driver, and
     LTO-IR goes through nvJitLink to PTX first.
+
+    >>> ptx = Program('extern "C" __global__ void f() {}', "c++").compile("ptx")
+    >>> Linker(ptx, options=LinkerOptions(arch=f"sm_{device.arch}")).link("cubin").get_kernel("f")
+    <Kernel f>
     """
 
     __module__ = "cuda.core"

@@ -21,7 +21,11 @@ _DEVICE_CPU, _DEVICE_INVALID = -1, -2
 
 
 class Host:
-    """Host memory as a place: ``Host()``, ``Host(numa_id=1)``, or ``Host.numa_current()``. Equal ones are one object."""
+    """Host memory as a place: ``Host()``, ``Host(numa_id=1)``, or ``Host.numa_current()``. Equal ones are one object.
+
+    >>> Host() is Host(), Host(numa_id=0)
+    (True, Host(numa_id=0))
+    """
 
     __module__ = "cuda.core"
     __slots__ = ("__weakref__", "_is_numa_current", "_numa_id")
@@ -133,7 +137,16 @@ class AccessedBySetProxy(MutableSet):  # type: ignore[type-arg]
 
 
 class ManagedBuffer(Buffer):  # type: ignore[misc, valid-type]
-    """A buffer that moves between host and devices by itself: made by ManagedMemoryResource."""
+    """A buffer that moves between host and devices by itself: made by ManagedMemoryResource.
+
+    >>> with ManagedMemoryResource().allocate(64, stream=stream) as managed:
+    ...     stream.sync()
+    ...     memoryview(managed)[:2] = b"hi"
+    ...     managed.prefetch(device, stream=stream)
+    ...     stream.sync()
+    ...     bytes(managed)[:2]
+    b'hi'
+    """
 
     __module__ = "cuda.core"
     __slots__ = ()
@@ -201,7 +214,7 @@ class ManagedBuffer(Buffer):  # type: ignore[misc, valid-type]
         _core.mem_prefetch(*self._range(), kind, number, stream)
 
     def discard(self, *, stream: Any) -> None:
-        """Say that the contents are not needed any more."""
+        """Say that the contents are not needed any more; prefetch before you write again."""
         from ._copy import discard_batch
 
         discard_batch(stream, [self])

@@ -351,7 +351,12 @@ class PinnedMemoryResource(Shareable, _MemPool):
 
 
 class ManagedMemoryResource(_MemPool):
-    """Memory that moves between host and devices by itself, from a pool."""
+    """Memory that moves between host and devices by itself, from a pool.
+
+    >>> resource = ManagedMemoryResource()
+    >>> resource.is_device_accessible, resource.is_host_accessible, resource.is_managed
+    (True, True, True)
+    """
 
     __module__ = "cuda.core"
     _host = True
@@ -402,7 +407,13 @@ class ManagedMemoryResource(_MemPool):
 
 
 class LegacyPinnedMemoryResource(_NativeResource):
-    """Page-locked host memory, allocated at once; taking it back waits for the stream."""
+    """Page-locked host memory, allocated at once; taking it back waits for the stream.
+
+    >>> pinned = LegacyPinnedMemoryResource().allocate(4)
+    >>> pinned.is_host_accessible
+    True
+    >>> pinned.close()
+    """
 
     __module__ = "cuda.core"
     _host = True
@@ -482,7 +493,14 @@ class cyGraphMemoryResource:
 
 
 class GraphMemoryResource(cyGraphMemoryResource, _NativeResource):
-    """Memory that belongs to graphs: allocates while a GraphBuilder is building. One object per device."""
+    """Memory that belongs to graphs: allocates while a GraphBuilder is building. One object per device.
+
+    >>> resource = GraphMemoryResource(device)
+    >>> builder = device.create_graph_builder().begin_building()
+    >>> scratch = resource.allocate(64, stream=builder)
+    >>> scratch.close(builder)
+    >>> builder.end_building().complete().launch(stream)
+    """
 
     __module__ = "cuda.core"
     _instances: dict[int, GraphMemoryResource] = {}

@@ -45,6 +45,11 @@ class EventOptions(_Options):
     """How an event is made: ``EventOptions(timing_enabled=True)``.
 
     Older spellings are understood too: ``enable_timing``, and ``busy_waited_sync``, which asks for a spinning wait.
+
+    >>> EventOptions(timing_enabled=True).timing_enabled
+    True
+    >>> device.create_event(EventOptions(timing_enabled=True)).is_timing_enabled
+    True
     """
 
     __module__ = "cuda.core"
@@ -80,7 +85,11 @@ class EventOptions(_Options):
 
 
 class StreamOptions(_Options):
-    """How a stream is made: ``nonblocking`` streams ignore the legacy default stream; a lower ``priority`` goes first."""
+    """How a stream is made: ``nonblocking`` streams ignore the legacy default stream; a lower ``priority`` goes first.
+
+    >>> device.create_stream(options=StreamOptions(nonblocking=True)).is_nonblocking
+    True
+    """
 
     __module__ = "cuda.core"
     __slots__ = ("nonblocking", "priority")
@@ -91,7 +100,11 @@ class StreamOptions(_Options):
 
 
 class ContextOptions(_Options):
-    """What a context runs on: the device resources (SMs, work queues) it is given."""
+    """What a context runs on: the device resources (SMs, work queues) it is given.
+
+    >>> ContextOptions(resources=[device.resources.sm]).resources[0].sm_count > 0
+    True
+    """
 
     __module__ = "cuda.core"
     __slots__ = ("resources",)
@@ -101,7 +114,11 @@ class ContextOptions(_Options):
 
 
 class DeviceMemoryResourceOptions(_Options):
-    """``ipc_enabled``: other processes can open its buffers; ``max_size``: limit in bytes, 0 for none."""
+    """``ipc_enabled``: other processes can open its buffers; ``max_size``: limit in bytes, 0 for none.
+
+    >>> DeviceMemoryResource(device, options=DeviceMemoryResourceOptions(max_size=1 << 20)).device_id
+    0
+    """
 
     __module__ = "cuda.core"
     __slots__ = ("ipc_enabled", "max_size")
@@ -112,7 +129,11 @@ class DeviceMemoryResourceOptions(_Options):
 
 
 class PinnedMemoryResourceOptions(_Options):
-    """``numa_id``: the NUMA node the memory lies on, None for wherever the host likes."""
+    """``numa_id``: the NUMA node the memory lies on, None for wherever the host likes.
+
+    >>> PinnedMemoryResource(PinnedMemoryResourceOptions(max_size=1 << 20)).is_host_accessible
+    True
+    """
 
     __module__ = "cuda.core"
     __slots__ = ("ipc_enabled", "max_size", "numa_id")
@@ -124,7 +145,11 @@ class PinnedMemoryResourceOptions(_Options):
 
 
 class ManagedMemoryResourceOptions(_Options):
-    """Where managed memory prefers to live: a device number, a NUMA node or the host."""
+    """Where managed memory prefers to live: a device number, a NUMA node or the host.
+
+    >>> ManagedMemoryResource(ManagedMemoryResourceOptions(preferred_location=0)).preferred_location
+    ('device', 0)
+    """
 
     __module__ = "cuda.core"
     __slots__ = ("preferred_location", "preferred_location_type")
@@ -135,7 +160,11 @@ class ManagedMemoryResourceOptions(_Options):
 
 
 class SMResourceOptions(_Options):
-    """How multiprocessors are divided: one count per group, or sequences of equal length."""
+    """How multiprocessors are divided: one count per group, or sequences of equal length.
+
+    >>> SMResourceOptions(count=(8, 8)).count
+    (8, 8)
+    """
 
     __module__ = "cuda.core"
     __slots__ = ("backfill", "coscheduled_sm_count", "count", "preferred_coscheduled_sm_count")
@@ -154,7 +183,11 @@ class SMResourceOptions(_Options):
 
 
 class WorkqueueResourceOptions(_Options):
-    """How work queues are shared: ``sharing_scope`` is "device_ctx" or "green_ctx_balanced"."""
+    """How work queues are shared: ``sharing_scope`` is "device_ctx" or "green_ctx_balanced".
+
+    >>> WorkqueueResourceOptions(sharing_scope="green_ctx_balanced").sharing_scope
+    'green_ctx_balanced'
+    """
 
     __module__ = "cuda.core"
     __slots__ = ("concurrency_limit", "sharing_scope")

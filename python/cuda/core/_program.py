@@ -22,6 +22,9 @@ class ProgramOptions:
 
     ``ProgramOptions(std="c++17", arch="sm_90", define_macro=["DEBUG", ("VERSION", "2")])``. Each field is the compiler
     option of that name; :meth:`as_bytes` shows what it becomes. ``arch`` defaults to the current device's.
+
+    >>> ProgramOptions(arch="sm_90", std="c++17").as_bytes("nvrtc")
+    [b'-arch=sm_90', b'--std=c++17']
     """
 
     __module__ = "cuda.core"

@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 
 class ProgramCacheResource(ABC):
     """A store of compiled code by key. Subclass it to keep code elsewhere: ``get`` and ``__setitem__`` are what
-    :meth:`Program.compile` needs."""
+    :meth:`Program.compile` needs.
+
+    >>> isinstance(InMemoryProgramCache(), ProgramCacheResource)
+    True
+    """
 
     __module__ = "cuda.core.utils"
 
@@ -119,7 +123,13 @@ def _limit(max_size_bytes: int | None) -> int | None:
 
 
 class InMemoryProgramCache(_NativeCache):
-    """Keeps code in this process; with a limit, the least recently used goes first."""
+    """Keeps code in this process; with a limit, the least recently used goes first.
+
+    >>> cache = InMemoryProgramCache(max_size_bytes=1 << 20)
+    >>> code = Program('extern "C" __global__ void f() {}', "c++").compile("ptx", cache=cache)
+    >>> len(cache)
+    1
+    """
 
     __module__ = "cuda.core.utils"
 
@@ -131,6 +141,13 @@ class FileStreamProgramCache(_NativeCache):
     """Keeps code in a folder, for all processes of this user; without a path in the user's cache folder.
 
     The folder is closed to others, files appear whole or not at all, and what is damaged counts as a miss.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     cache = FileStreamProgramCache(folder)
+    ...     cache[b"key"] = b"code"
+    ...     cache[b"key"]
+    b'code'
     """
 
     __module__ = "cuda.core.utils"
@@ -152,6 +169,10 @@ def make_program_cache_key(
 
     Files that the compiler reads (``include_path``, a quoted ``#include``) cannot be seen from here: with such options
     pass ``extra_digest``, a digest of their contents; without it a ValueError names them.
+
+    >>> key = make_program_cache_key(code="source", code_type="c++", options=ProgramOptions(arch="sm_90"), target_type="ptx")
+    >>> key == make_program_cache_key(code="other", code_type="c++", options=ProgramOptions(arch="sm_90"), target_type="ptx")
+    False
     """
     names = [n if isinstance(n, str) else bytes(n).decode() for n in name_expressions]
     return _core._program_cache_key(code, str(code_type), options, target_type, names, extra_digest)  # type: ignore[no-any-return]

@@ -37,7 +37,12 @@ class _Resource:
 
 
 class SMResource(_Resource):
-    """Some of a device's multiprocessors."""
+    """Some of a device's multiprocessors.
+
+    >>> sm = device.resources.sm
+    >>> 1 <= sm.min_partition_size <= sm.sm_count
+    True
+    """
 
     __module__ = "cuda.core"
     __slots__ = ()
@@ -129,7 +134,11 @@ class WorkqueueResource(_Resource):
 
 
 class DeviceResources:
-    """What a device, a context or a stream has of a device."""
+    """What a device, a context or a stream has of a device.
+
+    >>> device.resources.sm.sm_count == device.properties.multiprocessor_count
+    True
+    """
 
     __module__ = "cuda.core"
     __slots__ = ("_get",)

@@ -135,6 +135,11 @@ class StridedMemoryView(_core._View):
 
     ``ptr``, ``shape``, ``strides`` (in elements; None when packed in C order), ``dtype``, ``device_id``,
     ``is_device_accessible``, ``readonly`` and ``exporting_obj``, which is kept alive.
+
+    >>> import numpy as np
+    >>> view = StridedMemoryView.from_any_interface(np.zeros((2, 3), np.float32), stream_ptr=-1)
+    >>> view.shape, view.is_device_accessible
+    ((2, 3), False)
     """
 
     __slots__ = ()
@@ -451,7 +456,16 @@ class _StridedMemoryViewProxy:
 
 
 def args_viewable_as_strided_memory(arg_indices: tuple[int, ...]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorate a function so that these arguments have ``view(stream)``, whichever library they come from."""
+    """Decorate a function so that these arguments have ``view(stream)``, whichever library they come from.
+
+    >>> import numpy as np
+    >>> @args_viewable_as_strided_memory((0,))
+    ... def total_size(array):
+    ...     view = array.view(-1)
+    ...     return view.shape
+    >>> total_size(np.zeros(4))
+    (4,)
+    """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)

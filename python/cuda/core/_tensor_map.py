@@ -73,7 +73,11 @@ _BYTES = {0: 1, 1: 2, 2: 4, 3: 4, 4: 8, 5: 8, 6: 2, 7: 4, 8: 8, 9: 2, 10: 4, 11:
 
 @dataclass
 class TensorMapDescriptorOptions:
-    """``box_dim``: the tile's extents, outermost first, as in the view's shape."""
+    """``box_dim``: the tile's extents, outermost first, as in the view's shape.
+
+    >>> TensorMapDescriptorOptions(box_dim=(8, 8)).box_dim
+    (8, 8)
+    """
 
     box_dim: tuple[int, ...]
     element_strides: tuple[int, ...] | None = None
@@ -85,7 +89,13 @@ class TensorMapDescriptorOptions:
 
 
 class TensorMapDescriptor:
-    """Made by ``StridedMemoryView.as_tensor_map()``; pass it to a kernel's ``__grid_constant__ CUtensorMap``."""
+    """Made by ``StridedMemoryView.as_tensor_map()``; pass it to a kernel's ``__grid_constant__ CUtensorMap``.
+
+    >>> import numpy as np
+    >>> view = StridedMemoryView.from_buffer(buffer, shape=(16, 16), dtype=np.dtype(np.float32))
+    >>> view.as_tensor_map(box_dim=(8, 8))
+    <TensorMapDescriptor...>
+    """
 
     __slots__ = ("__weakref__", "_map", "_rank", "_view")
 

@@ -48,7 +48,11 @@ def _checked_size(size: Any) -> int:
 
 @dataclass
 class VirtualMemoryResourceOptions:
-    """Where memory lies, who may use it, and how sizes are rounded."""
+    """Where memory lies, who may use it, and how sizes are rounded.
+
+    >>> VirtualMemoryResourceOptions(granularity="minimum").granularity
+    'minimum'
+    """
 
     allocation_type: VirtualMemoryAllocationType = VirtualMemoryAllocationType.PINNED
     location_type: VirtualMemoryLocationType = VirtualMemoryLocationType.DEVICE
@@ -66,7 +70,13 @@ VirtualMemoryResourceOptions.__module__ = "cuda.core"
 
 
 class VirtualMemoryResource(MemoryResource):
-    """Allocates by reserving addresses and mapping memory to them; ``modify_allocation`` makes a buffer larger."""
+    """Allocates by reserving addresses and mapping memory to them; ``modify_allocation`` makes a buffer larger.
+
+    >>> grown = VirtualMemoryResource(device).allocate(100)
+    >>> grown.size >= 100  # whole pages
+    True
+    >>> grown.close()
+    """
 
     __module__ = "cuda.core"
 

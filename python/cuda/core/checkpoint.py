@@ -14,7 +14,12 @@ _STATES = ("running", "locked", "checkpointed", "failed", "checkpointing", "rest
 
 
 class Process:
-    """The CUDA side of a process: ``lock``, ``checkpoint``, ``restore``, ``unlock``, in this order."""
+    """The CUDA side of a process: ``lock``, ``checkpoint``, ``restore``, ``unlock``, in this order.
+
+    >>> import os
+    >>> Process(os.getpid()).pid == os.getpid()
+    True
+    """
 
     __slots__ = ("_pid",)
 

@@ -66,7 +66,12 @@ def _shape(shape: Any) -> tuple[int, ...]:
 
 @dataclass
 class OpaqueArrayOptions:
-    """An array: ``shape`` is (width,), (width, height) or (width, height, depth)."""
+    """An array: ``shape`` is (width,), (width, height) or (width, height, depth).
+
+    >>> from cuda.core.texture import *
+    >>> OpaqueArrayOptions((8, 4), "float32", 1).shape
+    (8, 4)
+    """
 
     shape: tuple[int, ...]
     format: object
@@ -76,7 +81,12 @@ class OpaqueArrayOptions:
 
 @dataclass
 class MipmappedArrayOptions:
-    """An array with ``num_levels`` sizes of itself."""
+    """An array with ``num_levels`` sizes of itself.
+
+    >>> from cuda.core.texture import *
+    >>> MipmappedArrayOptions((8, 8), "uint8", 4, 3).num_levels
+    3
+    """
 
     shape: tuple[int, ...]
     format: object
@@ -87,7 +97,12 @@ class MipmappedArrayOptions:
 
 @dataclass
 class TextureObjectOptions:
-    """How a texture is read."""
+    """How a texture is read.
+
+    >>> from cuda.core.texture import *
+    >>> TextureObjectOptions(filter_mode="linear").address_mode
+    <AddressModeType.CLAMP...>
+    """
 
     address_mode: AddressModeType | str | tuple[AddressModeType | str, ...] = AddressModeType.CLAMP
     filter_mode: FilterModeType | str = FilterModeType.POINT
@@ -286,7 +301,13 @@ def _linear(thing: Any, writable: bool) -> tuple[int, int, Any]:
 
 
 class MipmappedArray(_Array):
-    """An array and smaller sizes of it: ``Device.create_mipmapped_array``."""
+    """An array and smaller sizes of it: ``Device.create_mipmapped_array``.
+
+    >>> from cuda.core.texture import *
+    >>> with device.create_mipmapped_array(MipmappedArrayOptions((8, 8), "uint8", 4, 3)) as mipmaps:
+    ...     mipmaps.get_level(1).shape
+    (4, 4)
+    """
 
     __slots__ = ("_levels",)
     _maker = "create_mipmapped_array"
@@ -332,7 +353,12 @@ class MipmappedArray(_Array):
 
 
 class ResourceDescriptor:
-    """What a texture or surface reads: an array, or memory of a Buffer."""
+    """What a texture or surface reads: an array, or memory of a Buffer.
+
+    >>> from cuda.core.texture import *
+    >>> ResourceDescriptor.from_linear(buffer, format="float32", num_channels=1)
+    <ResourceDescriptor...>
+    """
 
     __slots__ = ("_channels", "_format", "_height", "_kind", "_pitch", "_size", "_source", "_width")
 
@@ -457,7 +483,15 @@ class _Argument(_Closable):
 
 
 class TextureObject(_Argument):
-    """A texture to pass to a kernel: ``Device.create_texture_object``. Keeps what it reads."""
+    """A texture to pass to a kernel: ``Device.create_texture_object``. Keeps what it reads.
+
+    >>> from cuda.core.texture import *
+    >>> array = device.create_opaque_array(OpaqueArrayOptions((8, 4), "float32", 1, is_surface_load_store=True))
+    >>> resource = ResourceDescriptor.from_opaque_array(array)
+    >>> with device.create_texture_object(resource=resource, options=TextureObjectOptions()) as texture:
+    ...     texture.resource is resource
+    True
+    """
 
     __slots__ = ("_options",)
     _maker = "create_texture_object"
@@ -500,7 +534,15 @@ class TextureObject(_Argument):
 
 
 class SurfaceObject(_Argument):
-    """A surface to pass to a kernel: ``Device.create_surface_object``. Keeps what it reads and writes."""
+    """A surface to pass to a kernel: ``Device.create_surface_object``. Keeps what it reads and writes.
+
+    >>> from cuda.core.texture import *
+    >>> array = device.create_opaque_array(OpaqueArrayOptions((8, 4), "float32", 1, is_surface_load_store=True))
+    >>> resource = ResourceDescriptor.from_opaque_array(array)
+    >>> with device.create_surface_object(resource=resource) as surface:
+    ...     surface.resource is resource
+    True
+    """
 
     __slots__ = ()
     _maker = "create_surface_object"

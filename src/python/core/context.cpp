@@ -7,7 +7,9 @@ void bind_context(nb::module_& m) {
   nb::class_<Context> cls(
       m, "Context", nb::is_weak_referenceable(),
       "The state of one device for this process: made by Device.set_current() or "
-      "Device.create_context().");
+      "Device.create_context().\n\n"
+      ">>> device.context.device == device\n"
+      "True");
   set_module(cls);
   cls.def(
       "close",

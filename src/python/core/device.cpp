@@ -196,7 +196,11 @@ PyObject* device_sync(PyObject* self, PyObject* const*, Py_ssize_t, PyObject*) {
   static const bool has_event = driver_has("cuCtxRecordEvent");
   if (has_event) {
     const Event event = Event::create(context);
-    if (driver().cuCtxRecordEvent(context.handle(), event.handle()) == CUDA_SUCCESS) {
+    const auto record = [&] {
+      WithoutGil release;
+      return driver().cuCtxRecordEvent(context.handle(), event.handle());
+    };
+    if (record() == CUDA_SUCCESS) {
       sync_event(event.handle());
       Py_RETURN_NONE;
     }

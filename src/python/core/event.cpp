@@ -112,7 +112,10 @@ void bind_event(nb::module_& m) {
       "The driver's handle, for cuda.bindings; int() gives its address.");
   const auto descriptor = [](nb::handle s) {
     const Event& event = open_event(s.ptr());
-    const CUipcEventHandle raw = event.ipc_handle();
+    const CUipcEventHandle raw = [&] {
+      WithoutGil release;
+      return event.ipc_handle();
+    }();
     nb::bytes bytes(reinterpret_cast<const char*>(&raw), sizeof raw);
     return nb::module_::import_("cuda.core._ipc")
         .attr("IPCEventDescriptor")

@@ -48,9 +48,12 @@ nb::object max_potential_block_size(const KernelOccupancy& occupancy, nb::handle
                                     int limit) {
   MaxPotentialBlockSize best{};
   if (PyLong_Check(shared_memory.ptr()) != 0) {
-    best = occupancy.max_potential_block_size(nb::cast<std::size_t>(shared_memory), limit);
+    const auto bytes = nb::cast<std::size_t>(shared_memory);
+    WithoutGil release;
+    best = occupancy.max_potential_block_size(bytes, limit);
   } else {  // driver.CUoccupancyB2DSize: the address of a function
     const auto address = handle_argument(shared_memory, "dynamic_shared_memory_needed");
+    WithoutGil release;  // what it calls back may be Python's
     best = occupancy.max_potential_block_size(reinterpret_cast<CUoccupancyB2DSize>(address), limit);
   }
   return of_module("MaxPotentialBlockSizeOccupancyResult")(best.min_grid_size, best.max_block_size);
@@ -61,6 +64,7 @@ int cluster_query(const KernelOccupancy& occupancy, const LaunchConfig& config, 
   std::array<CUlaunchAttribute, 4> attributes;
   const CUlaunchConfig native =
       to_driver(config, stream_argument(stream.ptr(), "KernelOccupancy").handle(), attributes);
+  WithoutGil release;
   return (occupancy.*query)(native);
 }
 

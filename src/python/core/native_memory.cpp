@@ -65,33 +65,51 @@ void bind_native_memory(nb::module_& m) {
   cls.def("attribute", [](const Native& n, int attribute) {
     return n.pool().attribute(static_cast<CUmemPool_attribute>(attribute));
   });
-  cls.def("set_attribute", [](const Native& n, int attribute, std::size_t value) {
-    n.pool().set_attribute(static_cast<CUmemPool_attribute>(attribute), value);
-  });
-  cls.def("trim_to", [](const Native& n, std::size_t keep) { n.pool().trim_to(keep); });
-  cls.def("export_fd", [](const Native& n) { return n.pool().export_file_descriptor(); });
+  cls.def(
+      "set_attribute",
+      [](const Native& n, int attribute, std::size_t value) {
+        n.pool().set_attribute(static_cast<CUmemPool_attribute>(attribute), value);
+      },
+      nb::call_guard<WithoutGil>());
+  cls.def(
+      "trim_to", [](const Native& n, std::size_t keep) { n.pool().trim_to(keep); },
+      nb::call_guard<WithoutGil>());
+  cls.def(
+      "export_fd", [](const Native& n) { return n.pool().export_file_descriptor(); },
+      nb::call_guard<WithoutGil>());
   cls.def("export_pointer", [](const Native& n, std::size_t ptr) {
-    const CUmemPoolPtrExportData data = n.pool().export_pointer(ptr);
+    const CUmemPoolPtrExportData data = [&] {
+      WithoutGil release;
+      return n.pool().export_pointer(ptr);
+    }();
     return nb::bytes(reinterpret_cast<const char*>(&data), sizeof data);
   });
   cls.def("import_pointer", [](const Native& n, nb::bytes bytes) {
     CUmemPoolPtrExportData data{};
     if (bytes.size() != sizeof data) throw nb::value_error("an IPC buffer handle has 64 bytes");
     std::memcpy(&data, bytes.c_str(), sizeof data);
+    WithoutGil release;
     return static_cast<std::uintptr_t>(n.pool().import_pointer(data));
   });
-  cls.def("set_access", [](const Native& n, int device, int flags) {
-    n.pool().set_access(device, static_cast<CUmemAccess_flags>(flags));
-  });
+  cls.def(
+      "set_access",
+      [](const Native& n, int device, int flags) {
+        n.pool().set_access(device, static_cast<CUmemAccess_flags>(flags));
+      },
+      nb::call_guard<WithoutGil>());
   cls.def("access",
           [](const Native& n, int device) { return static_cast<int>(n.pool().access(device)); });
   cls.def("graph_attribute", [](const Native& n, int attribute) {
     return graph_memory(n).attribute(static_cast<CUgraphMem_attribute>(attribute));
   });
-  cls.def("reset_graph_attribute", [](const Native& n, int attribute) {
-    graph_memory(n).reset_attribute(static_cast<CUgraphMem_attribute>(attribute));
-  });
-  cls.def("trim_graph", [](const Native& n) { graph_memory(n).trim(); });
+  cls.def(
+      "reset_graph_attribute",
+      [](const Native& n, int attribute) {
+        graph_memory(n).reset_attribute(static_cast<CUgraphMem_attribute>(attribute));
+      },
+      nb::call_guard<WithoutGil>());
+  cls.def(
+      "trim_graph", [](const Native& n) { graph_memory(n).trim(); }, nb::call_guard<WithoutGil>());
   cls.def(
       "deallocate",
       [](const Native& n, nb::handle ptr, std::size_t size, nb::handle stream) {
@@ -105,7 +123,7 @@ void bind_native_memory(nb::module_& m) {
   // Plain device allocations shared between processes.
   m.def("ipc_get_mem_handle", [](std::size_t ptr) {
     CUipcMemHandle raw{};
-    CUCORE_CALL(cuIpcGetMemHandle(&raw, ptr));
+    CUCORE_CALL_WITHOUT_GIL(cuIpcGetMemHandle(&raw, ptr));
     return nb::bytes(reinterpret_cast<const char*>(&raw), sizeof raw);
   });
   m.def("ipc_open_mem_handle", [](nb::bytes bytes) {
@@ -113,58 +131,64 @@ void bind_native_memory(nb::module_& m) {
     if (bytes.size() != sizeof raw) throw nb::value_error("an IPC memory handle has 64 bytes");
     std::memcpy(&raw, bytes.c_str(), sizeof raw);
     CUdeviceptr ptr = 0;
-    CUCORE_CALL(cuIpcOpenMemHandle(&ptr, raw, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+    CUCORE_CALL_WITHOUT_GIL(cuIpcOpenMemHandle(&ptr, raw, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
     return static_cast<std::uintptr_t>(ptr);
   });
-  m.def("ipc_close_mem_handle", [](std::size_t ptr) { CUCORE_CALL(cuIpcCloseMemHandle(ptr)); });
+  m.def("ipc_close_mem_handle",
+        [](std::size_t ptr) { CUCORE_CALL_WITHOUT_GIL(cuIpcCloseMemHandle(ptr)); });
 
   // Managed memory: advice, prefetch, ranges.
   m.def("mem_advise",
         [](std::size_t ptr, std::size_t size, int advice, int location_type, int location_id) {
-          CUCORE_CALL(cuMemAdvise(ptr, size, static_cast<CUmem_advise>(advice),
-                                  location(location_type, location_id)));
+          CUCORE_CALL_WITHOUT_GIL(cuMemAdvise(ptr, size, static_cast<CUmem_advise>(advice),
+                                              location(location_type, location_id)));
         });
   m.def("mem_range_attribute", [](std::size_t ptr, std::size_t size, int attribute) {
     int value = 0;
-    CUCORE_CALL(cuMemRangeGetAttribute(&value, sizeof value,
-                                       static_cast<CUmem_range_attribute>(attribute), ptr, size));
+    CUCORE_CALL_WITHOUT_GIL(cuMemRangeGetAttribute(
+        &value, sizeof value, static_cast<CUmem_range_attribute>(attribute), ptr, size));
     return value;
   });
   m.def("mem_range_accessed_by", [](std::size_t ptr, std::size_t size, int count) {
     std::vector<int> ids(static_cast<std::size_t>(count), -2);
-    CUCORE_CALL(cuMemRangeGetAttribute(ids.data(), ids.size() * sizeof(int),
-                                       CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, ptr, size));
+    CUCORE_CALL_WITHOUT_GIL(cuMemRangeGetAttribute(ids.data(), ids.size() * sizeof(int),
+                                                   CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, ptr, size));
     return ids;
   });
   m.def("mem_prefetch", [](std::size_t ptr, std::size_t size, int location_type, int location_id,
                            nb::handle stream) {
     const Stream on = stream_argument(stream.ptr(), "prefetch");
-    CUCORE_CALL(
+    CUCORE_CALL_WITHOUT_GIL(
         cuMemPrefetchAsync(ptr, size, location(location_type, location_id), 0, on.handle()));
   });
-  m.def("mem_batch",
-        [](int what, std::vector<std::size_t> ptrs, std::vector<std::size_t> sizes,
-           std::vector<int> location_types, std::vector<int> location_ids, nb::handle stream) {
-          const Stream on = stream_argument(stream.ptr(), "batch");
-          std::vector<CUdeviceptr> addresses(ptrs.begin(), ptrs.end());
-          std::vector<CUmemLocation> locations;
-          std::vector<std::size_t> indices;
-          for (std::size_t i = 0; i < location_types.size(); ++i) {
-            locations.push_back(location(location_types[i], location_ids[i]));
-            indices.push_back(i);
-          }
-          const std::size_t n = addresses.size();
-          if (what == 0) {
-            CUCORE_CALL(cuMemPrefetchBatchAsync(addresses.data(), sizes.data(), n, locations.data(),
-                                                indices.data(), locations.size(), 0, on.handle()));
-          } else if (what == 1) {
-            CUCORE_CALL(cuMemDiscardBatchAsync(addresses.data(), sizes.data(), n, 0, on.handle()));
-          } else {
-            CUCORE_CALL(cuMemDiscardAndPrefetchBatchAsync(addresses.data(), sizes.data(), n,
-                                                          locations.data(), indices.data(),
-                                                          locations.size(), 0, on.handle()));
-          }
-        });
+  m.def("mem_batch", [](int what, std::vector<std::size_t> ptrs, std::vector<std::size_t> sizes,
+                        std::vector<int> location_types, std::vector<int> location_ids,
+                        nb::handle stream) {
+    const Stream on = stream_argument(stream.ptr(), "batch");
+    std::vector<CUdeviceptr> addresses(ptrs.begin(), ptrs.end());
+    std::vector<CUmemLocation> locations;
+    std::vector<std::size_t> indices;
+    for (std::size_t i = 0; i < location_types.size(); ++i) {
+      locations.push_back(location(location_types[i], location_ids[i]));
+      indices.push_back(i);
+    }
+    const std::size_t n = addresses.size();
+    if (what == 0) {
+      CUCORE_CALL_WITHOUT_GIL(cuMemPrefetchBatchAsync(addresses.data(), sizes.data(), n,
+                                                      locations.data(), indices.data(),
+                                                      locations.size(), 0, on.handle()));
+    } else if (what == 1) {
+      CUCORE_CALL_WITHOUT_GIL(
+          cuMemDiscardBatchAsync(addresses.data(), sizes.data(), n, 0, on.handle()));
+    } else {
+      CUCORE_CALL_WITHOUT_GIL(cuMemDiscardAndPrefetchBatchAsync(addresses.data(), sizes.data(), n,
+                                                                locations.data(), indices.data(),
+                                                                locations.size(), 0, on.handle()));
+    }
+  });
+  m.def("mark_discarded", [](nb::list buffers) {
+    for (nb::handle buffer : buffers) open_buffer(buffer.ptr()).discarded = true;
+  });
   // One attribute set per copy: (order, src location, dst location, flags)
   m.def("memcpy_batch", [](std::vector<std::size_t> dsts, std::vector<std::size_t> srcs,
                            std::vector<std::size_t> sizes, std::vector<std::vector<int>> attributes,
@@ -183,8 +207,9 @@ void bind_native_memory(nb::module_& m) {
       attrs.push_back(a);
       indices.push_back(i);
     }
-    CUCORE_CALL(cuMemcpyBatchAsync(into.data(), from.data(), sizes.data(), into.size(),
-                                   attrs.data(), indices.data(), attrs.size(), on.handle()));
+    CUCORE_CALL_WITHOUT_GIL(cuMemcpyBatchAsync(into.data(), from.data(), sizes.data(), into.size(),
+                                               attrs.data(), indices.data(), attrs.size(),
+                                               on.handle()));
   });
 }
 CUCORE_BIND(kBindMemory, bind_native_memory)

@@ -1,6 +1,9 @@
 // py_buffer.hpp: what a cuda.core.Buffer object holds.
 #pragma once
 
+#include <cstdint>
+#include <utility>
+
 #include "cucore/buffer.hpp"
 #include "support.hpp"
 
@@ -11,10 +14,21 @@ struct PyBuffer {
   nb::object resource;  ///< the Python memory resource; invalid when the memory is somebody else's
   nb::object owner;     ///< what from_handle() was told to keep alive
   bool mapped = false;  ///< came from another process
+  bool discarded = false;     ///< told that its contents are not needed, and not prefetched since
+  std::uint64_t capture = 0;  ///< the capture it was allocated in; 0: in none
 
+  /// Before discarded memory goes back to its pool: pages that stay marked would lose what the
+  /// host writes for the next owner.
+  void revive(StreamRef stream) noexcept {
+    if (!std::exchange(discarded, false)) return;
+    const WithoutGil unlocked;
+    (void)driver().cuMemPrefetchAsync(buffer.handle(), buffer.size(),
+                                      {CU_MEM_LOCATION_TYPE_HOST, {0}}, 0, stream.handle());
+  }
   /// Gives the memory back. Where that waits for work it does so without the GIL, which the host
   /// callbacks among that work need.
   void close() {
+    if (discarded) revive(buffer.deallocation_stream());
     const auto& from = buffer.memory_resource();
     if (from != nullptr && from->deallocation_waits()) {
       Buffer going = std::move(buffer);
@@ -61,6 +75,16 @@ nb::object make_buffer(PyBuffer&& value, bool managed);
 /// The Python object of a Buffer argument, or null when it is none.
 PyBuffer* buffer_of(PyObject* object) noexcept;
 PyBuffer& open_buffer(PyObject* object);
+
+/// Which capture a stream is in; 0: in none.
+std::uint64_t capture_of(const Stream& stream);
+
+// Methods of Buffer, in buffer_copy.cpp.
+PyObject* buffer_copy_from(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                           PyObject* kwnames);
+PyObject* buffer_copy_to(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                         PyObject* kwnames);
+PyObject* buffer_fill(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
 
 /// The address an int, a CUdeviceptr or None stands for.
 CUdeviceptr pointer_argument(PyObject* object);

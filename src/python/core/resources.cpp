@@ -73,7 +73,7 @@ void bind_resource(nb::module_& m) {
     }
     std::vector<CUdevResource> made(groups.size());
     Resource rest;
-    CUCORE_CALL(cuDevSmResourceSplit(made.data(), static_cast<unsigned>(made.size()), &r.raw,
+    CUCORE_CALL_WITHOUT_GIL(cuDevSmResourceSplit(made.data(), static_cast<unsigned>(made.size()), &r.raw,
                                      &rest.raw, 0, params.data()));
     std::vector<Resource> parts;
     for (const CUdevResource& part : made) parts.push_back({part});
@@ -82,7 +82,7 @@ void bind_resource(nb::module_& m) {
   cls.def("split_by_count", [](const Resource& r, unsigned groups, unsigned min_count) {
     std::vector<CUdevResource> made(groups);
     Resource rest;
-    CUCORE_CALL(cuDevSmResourceSplitByCount(made.data(), &groups, &r.raw, &rest.raw, 0, min_count));
+    CUCORE_CALL_WITHOUT_GIL(cuDevSmResourceSplitByCount(made.data(), &groups, &r.raw, &rest.raw, 0, min_count));
     made.resize(groups);
     std::vector<Resource> parts;
     for (const CUdevResource& part : made) parts.push_back({part});
@@ -92,8 +92,7 @@ void bind_resource(nb::module_& m) {
     std::vector<CUdevResource> raw;
     for (const Resource& r : resources) raw.push_back(r.raw);
     CUdevResourceDesc descriptor = nullptr;
-    CUCORE_CALL(
-        cuDevResourceGenerateDesc(&descriptor, raw.data(), static_cast<unsigned>(raw.size())));
+    CUCORE_CALL_WITHOUT_GIL(cuDevResourceGenerateDesc(&descriptor, raw.data(), static_cast<unsigned>(raw.size())));
     return Context::create_green(device, descriptor);
   });
 }
@@ -101,24 +100,24 @@ void bind_resource(nb::module_& m) {
 void bind_checkpoint(nb::module_& m) {
   m.def("checkpoint_state", [](int pid) {
     CUprocessState state{};
-    CUCORE_CALL(cuCheckpointProcessGetState(pid, &state));
+    CUCORE_CALL_WITHOUT_GIL(cuCheckpointProcessGetState(pid, &state));
     return static_cast<int>(state);
   });
   m.def("checkpoint_thread", [](int pid) {
     int tid = 0;
-    CUCORE_CALL(cuCheckpointProcessGetRestoreThreadId(pid, &tid));
+    CUCORE_CALL_WITHOUT_GIL(cuCheckpointProcessGetRestoreThreadId(pid, &tid));
     return tid;
   });
   m.def("checkpoint_lock", [](int pid, unsigned timeout_ms) {
     CUcheckpointLockArgs args{};
     args.timeoutMs = timeout_ms;
     WithoutGil release;
-    CUCORE_CALL(cuCheckpointProcessLock(pid, &args));
+    CUCORE_CALL_WITHOUT_GIL(cuCheckpointProcessLock(pid, &args));
   });
   m.def("checkpoint_save", [](int pid) {
     CUcheckpointCheckpointArgs args{};
     WithoutGil release;
-    CUCORE_CALL(cuCheckpointProcessCheckpoint(pid, &args));
+    CUCORE_CALL_WITHOUT_GIL(cuCheckpointProcessCheckpoint(pid, &args));
   });
   m.def("checkpoint_restore", [](int pid, std::vector<std::pair<std::string, std::string>> pairs) {
     std::vector<CUcheckpointGpuPair> mapping;
@@ -135,41 +134,41 @@ void bind_checkpoint(nb::module_& m) {
     args.gpuPairs = mapping.empty() ? nullptr : mapping.data();
     args.gpuPairsCount = static_cast<unsigned>(mapping.size());
     WithoutGil release;
-    CUCORE_CALL(cuCheckpointProcessRestore(pid, &args));
+    CUCORE_CALL_WITHOUT_GIL(cuCheckpointProcessRestore(pid, &args));
   });
   m.def("checkpoint_unlock", [](int pid) {
     CUcheckpointUnlockArgs args{};
     WithoutGil release;
-    CUCORE_CALL(cuCheckpointProcessUnlock(pid, &args));
+    CUCORE_CALL_WITHOUT_GIL(cuCheckpointProcessUnlock(pid, &args));
   });
 }
 
 void bind_graphics(nb::module_& m) {
   m.def("graphics_unregister", [](std::size_t h) {
-    CUCORE_CALL(cuGraphicsUnregisterResource(reinterpret_cast<CUgraphicsResource>(h)));
+    CUCORE_CALL_WITHOUT_GIL(cuGraphicsUnregisterResource(reinterpret_cast<CUgraphicsResource>(h)));
   });
   m.def("graphics_map", [](std::size_t h, nb::handle stream) {
     const Stream on = stream_argument(stream.ptr(), "map");
     auto resource = reinterpret_cast<CUgraphicsResource>(h);
-    CUCORE_CALL(cuGraphicsMapResources(1, &resource, on.handle()));
+    CUCORE_CALL_WITHOUT_GIL(cuGraphicsMapResources(1, &resource, on.handle()));
     CUdeviceptr ptr = 0;
     std::size_t size = 0;
-    CUCORE_CALL(cuGraphicsResourceGetMappedPointer(&ptr, &size, resource));
+    CUCORE_CALL_WITHOUT_GIL(cuGraphicsResourceGetMappedPointer(&ptr, &size, resource));
     return nb::make_tuple(static_cast<std::size_t>(ptr), size);
   });
   m.def("graphics_unmap", [](std::size_t h, nb::handle stream) {
     const Stream on = stream_argument(stream.ptr(), "unmap");
     auto resource = reinterpret_cast<CUgraphicsResource>(h);
-    CUCORE_CALL(cuGraphicsUnmapResources(1, &resource, on.handle()));
+    CUCORE_CALL_WITHOUT_GIL(cuGraphicsUnmapResources(1, &resource, on.handle()));
   });
   m.def("graphics_register_gl_buffer", [](unsigned buffer, unsigned flags) {
     CUgraphicsResource resource = nullptr;
-    CUCORE_CALL(cuGraphicsGLRegisterBuffer(&resource, buffer, flags));
+    CUCORE_CALL_WITHOUT_GIL(cuGraphicsGLRegisterBuffer(&resource, buffer, flags));
     return reinterpret_cast<std::size_t>(resource);
   });
   m.def("graphics_register_gl_image", [](unsigned image, unsigned target, unsigned flags) {
     CUgraphicsResource resource = nullptr;
-    CUCORE_CALL(cuGraphicsGLRegisterImage(&resource, image, target, flags));
+    CUCORE_CALL_WITHOUT_GIL(cuGraphicsGLRegisterImage(&resource, image, target, flags));
     return reinterpret_cast<std::size_t>(resource);
   });
 }

@@ -57,16 +57,16 @@ void bind_texture(nb::module_& m) {
         [](std::vector<std::size_t> shape, int format, unsigned channels, unsigned flags) {
           const CUDA_ARRAY3D_DESCRIPTOR d = descriptor(shape, format, channels, flags);
           CUarray array = nullptr;
-          CUCORE_CALL(cuArray3DCreate(&array, &d));
+          CUCORE_CALL_WITHOUT_GIL(cuArray3DCreate(&array, &d));
           return number(array);
         });
   m.def("array_destroy",
-        [](std::size_t h) { CUCORE_CALL(cuArrayDestroy(reinterpret_cast<CUarray>(h))); });
+        [](std::size_t h) { CUCORE_CALL_WITHOUT_GIL(cuArrayDestroy(reinterpret_cast<CUarray>(h))); });
   m.def("mipmapped_create", [](std::vector<std::size_t> shape, int format, unsigned channels,
                                unsigned flags, unsigned levels) {
     const CUDA_ARRAY3D_DESCRIPTOR d = descriptor(shape, format, channels, flags);
     CUmipmappedArray array = nullptr;
-    CUCORE_CALL(cuMipmappedArrayCreate(&array, &d, levels));
+    CUCORE_CALL_WITHOUT_GIL(cuMipmappedArrayCreate(&array, &d, levels));
     return number(array);
   });
   m.def("mipmapped_level", [](std::size_t h, unsigned level) {
@@ -75,7 +75,7 @@ void bind_texture(nb::module_& m) {
     return number(array);
   });
   m.def("mipmapped_destroy", [](std::size_t h) {
-    CUCORE_CALL(cuMipmappedArrayDestroy(reinterpret_cast<CUmipmappedArray>(h)));
+    CUCORE_CALL_WITHOUT_GIL(cuMipmappedArrayDestroy(reinterpret_cast<CUmipmappedArray>(h)));
   });
   // Rows are `pitch` bytes apart in linear memory; to_array says which way.
   m.def("array_copy", [](std::size_t array, std::size_t ptr, std::size_t width_bytes,
@@ -121,17 +121,17 @@ void bind_texture(nb::module_& m) {
     t.maxMipmapLevelClamp = max_clamp;
     for (std::size_t i = 0; i < border.size() && i < 4; ++i) t.borderColor[i] = border[i];
     CUtexObject object = 0;
-    CUCORE_CALL(cuTexObjectCreate(&object, &d, &t, nullptr));
+    CUCORE_CALL_WITHOUT_GIL(cuTexObjectCreate(&object, &d, &t, nullptr));
     return static_cast<unsigned long long>(object);
   });
-  m.def("texture_destroy", [](unsigned long long h) { CUCORE_CALL(cuTexObjectDestroy(h)); });
+  m.def("texture_destroy", [](unsigned long long h) { CUCORE_CALL_WITHOUT_GIL(cuTexObjectDestroy(h)); });
   m.def("surface_create", [](std::size_t array) {
     const CUDA_RESOURCE_DESC d = resource(CU_RESOURCE_TYPE_ARRAY, array, 0, 0, 0, 0, 0);
     CUsurfObject object = 0;
-    CUCORE_CALL(cuSurfObjectCreate(&object, &d));
+    CUCORE_CALL_WITHOUT_GIL(cuSurfObjectCreate(&object, &d));
     return static_cast<unsigned long long>(object);
   });
-  m.def("surface_destroy", [](unsigned long long h) { CUCORE_CALL(cuSurfObjectDestroy(h)); });
+  m.def("surface_destroy", [](unsigned long long h) { CUCORE_CALL_WITHOUT_GIL(cuSurfObjectDestroy(h)); });
 }
 CUCORE_BIND(kBindRest, bind_texture)
 

@@ -30,19 +30,19 @@ void bind_virtual_memory(nb::module_& m) {
   m.def("vmm_create", [](std::size_t size, int type, int lt, int li, int handles, bool rdma) {
     const CUmemAllocationProp p = properties(type, lt, li, handles, rdma);
     CUmemGenericAllocationHandle handle = 0;
-    CUCORE_CALL(cuMemCreate(&handle, size, &p, 0));
+    CUCORE_CALL_WITHOUT_GIL(cuMemCreate(&handle, size, &p, 0));
     return static_cast<unsigned long long>(handle);
   });
-  m.def("vmm_release", [](unsigned long long handle) { CUCORE_CALL(cuMemRelease(handle)); });
+  m.def("vmm_release", [](unsigned long long handle) { CUCORE_CALL_WITHOUT_GIL(cuMemRelease(handle)); });
   m.def("vmm_reserve", [](std::size_t size, std::size_t alignment, std::size_t hint) {
     CUdeviceptr ptr = 0;
-    CUCORE_CALL(cuMemAddressReserve(&ptr, size, alignment, hint, 0));
+    CUCORE_CALL_WITHOUT_GIL(cuMemAddressReserve(&ptr, size, alignment, hint, 0));
     return static_cast<std::size_t>(ptr);
   });
   m.def("vmm_free",
-        [](std::size_t ptr, std::size_t size) { CUCORE_CALL(cuMemAddressFree(ptr, size)); });
+        [](std::size_t ptr, std::size_t size) { CUCORE_CALL_WITHOUT_GIL(cuMemAddressFree(ptr, size)); });
   m.def("vmm_map", [](std::size_t ptr, std::size_t size, unsigned long long handle) {
-    CUCORE_CALL(cuMemMap(ptr, size, 0, handle, 0));
+    CUCORE_CALL_WITHOUT_GIL(cuMemMap(ptr, size, 0, handle, 0));
   });
   m.def("vmm_unmap", [](std::size_t ptr, std::size_t size) {
     WithoutGil release;  // waits for queued work, which may be a Python function
@@ -57,7 +57,7 @@ void bind_virtual_memory(nb::module_& m) {
             d.flags = static_cast<CUmemAccess_flags>(place[2]);
             list.push_back(d);
           }
-          CUCORE_CALL(cuMemSetAccess(ptr, size, list.data(), list.size()));
+          CUCORE_CALL_WITHOUT_GIL(cuMemSetAccess(ptr, size, list.data(), list.size()));
         });
 }
 CUCORE_BIND(kBindMemory, bind_virtual_memory)

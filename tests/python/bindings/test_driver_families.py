@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 from typing import Any
 
 import pytest
@@ -305,7 +306,7 @@ def test_handles_for_other_processes(device: Any, context: Any, memory: Any, che
 
 
 def test_streams_and_events(context: Any, device: Any, check: Any) -> None:
-    least, most = check(d.cuCtxGetStreamPriorityRange())
+    _least, most = check(d.cuCtxGetStreamPriorityRange())
     stream = check(d.cuStreamCreateWithPriority(d.CUstream_flags.CU_STREAM_NON_BLOCKING, most))
     assert check(d.cuStreamGetPriority(stream)) == most
     assert check(d.cuStreamGetFlags(stream)) == d.CUstream_flags.CU_STREAM_NON_BLOCKING
@@ -365,7 +366,7 @@ def test_graphs_of_every_plain_node(memory: Any, stream: Any, context: Any, libr
     assert [int(n) for n in check(d.cuGraphGetRootNodes(graph, 1))[0]] == [int(first)]
     sources, targets, _, edges = check(d.cuGraphGetEdges(graph, 10))
     assert edges == 5 and {(int(a), int(b)) for a, b in zip(sources[:5], targets[:5], strict=True)} == {
-        (int(a), int(b)) for a, b in zip(nodes, nodes[1:], strict=False)
+        (int(a), int(b)) for a, b in itertools.pairwise(nodes)
     }
     assert [int(n) for n in check(d.cuGraphNodeGetDependencies(second, 1))[0]] == [int(first)]
     assert [int(n) for n in check(d.cuGraphNodeGetDependentNodes(second, 1))[0]] == [int(third)]

@@ -8,7 +8,7 @@ import time
 import weakref
 
 import pytest
-from cuda.core import LaunchConfig, launch
+from cuda.core import CUDAError, LaunchConfig, launch
 from cuda.core.graph import GraphDefinition
 
 ONE = LaunchConfig(grid=1, block=1)
@@ -321,3 +321,24 @@ def test_a_child_keeps_what_the_captured_graph_it_was_copied_from_used(device, s
     graph.close()
     del graph
     assert gone(reference)
+
+
+def test_memory_of_a_graph_that_is_gone_is_refused(device, stream):
+    """The driver would take its address for the host's."""
+    builder = device.create_graph_builder().begin_building()
+    buffer = device.allocate(64, stream=builder)
+    inside = device.allocate(64, stream=builder)
+    inside.copy_from(buffer, stream=builder)
+    inside.fill(1, stream=builder)
+    builder.close()
+    plain = device.allocate(64, stream=stream)
+    for use in (
+        lambda: plain.copy_from(buffer, stream=stream),
+        lambda: buffer.copy_from(plain, stream=stream),
+        lambda: buffer.copy_to(bytearray(64), stream=stream),
+        lambda: buffer.fill(1, stream=stream),
+    ):
+        with pytest.raises((RuntimeError, CUDAError)):
+            use()
+    plain.fill(3, stream=stream)
+    assert set(plain.copy_to(bytearray(64), stream=stream)) == {3}

@@ -44,11 +44,27 @@ def test_what_is_discarded_can_be_written_again(device, stream, buffers):
         discard_batch(stream, buffers)
         discard_prefetch_batch(stream, buffers, device)
         buffers[0].discard(stream=stream)
+        buffers[0].prefetch(device, stream=stream)
         buffers[1].discard_prefetch(Host(), stream=stream)
     for buffer in buffers:
         buffer.fill(7, stream=stream)
     stream.sync()
     assert all(set(bytes(buffer)) == {7} for buffer in buffers)
+
+
+def test_discarded_memory_goes_back_to_its_pool_as_any_other(device, stream):
+    """The next owner's writes must not be lost."""
+    resource = ManagedMemoryResource()
+    for value in (7, 8, 9):
+        with unsupported_is_skipped():
+            buffer = resource.allocate(1 << 16, stream=stream)
+            stream.sync()
+            memoryview(buffer)[:] = bytes([value]) * buffer.size
+            there = device.allocate(buffer.size, stream=stream)
+            there.copy_from(buffer, stream=stream)
+            assert set(there.copy_to(bytearray(buffer.size), stream=stream)) == {value}
+            buffer.discard(stream=stream)
+            buffer.close(stream)
 
 
 def test_copies_go_in_one_call(device, stream, buffers):

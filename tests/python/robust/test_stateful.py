@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import os
+import weakref
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from cuda.core import (
     DeviceMemoryResourceOptions,
     LaunchConfig,
     PinnedMemoryResource,
+    Stream,
     launch,
 )
 from cuda.core.graph import GraphDefinition
@@ -44,6 +46,35 @@ class Objects(RuleBasedStateMachine):
         self.graphs: list[Any] = []
         self.pools: list[Any] = [self.device.memory_resource]
         self.definitions: list[Any] = []
+        self.homes: dict[int, Any] = {}  # by buffer's id: the stream or builder its memory is ordered on, weakly
+
+    def ordered(self, queue: Any, buffers: list[Any], call: Any) -> None:
+        """Makes a call that uses memory on a queue, in order with what the memory is otherwise used for.
+
+        What a graph allocates is used in that graph; what streams allocate, after and before what those streams do with
+        it. The device would otherwise touch memory that is not there yet, or no more: a mistake that ends the context.
+        """
+        homes = [self.homes[id(buffer)]() for buffer in buffers if buffer is not None]
+        if not all(isinstance(thing, Stream) for thing in (queue, *homes)):
+            if all(home is queue for home in homes):
+                self.attempt(call)
+            return
+        others = [home for home in homes if home is not queue]
+        if any(stream.is_closed for stream in others) or queue.is_closed:
+            return
+        try:
+            for home in others:
+                queue.wait(home)
+        except Exception:  # one of them is being captured
+            return
+        self.attempt(call)
+        for home in others:
+            self.attempt(lambda home=home: home.wait(queue))
+
+    def allocated(self, resource: Any, size: int, queue: Any) -> Any:
+        buffer = resource.allocate(size, stream=queue)
+        self.homes[id(buffer)] = weakref.ref(queue)
+        return buffer
 
     def pick(self, things: list[Any], n: int) -> Any:
         return things[n % len(things)] if things else None
@@ -73,11 +104,11 @@ class Objects(RuleBasedStateMachine):
 
     @rule(n=number, size=st.sampled_from([0, 4, 4096, 1 << 18]), which=number)
     def allocate(self, n: int, size: int, which: int) -> None:
-        self.add(self.buffers, lambda: self.pick(self.pools, which).allocate(size, stream=self.queue(n)))
+        self.add(self.buffers, lambda: self.allocated(self.pick(self.pools, which), size, self.queue(n)))
 
     @rule(n=number)
     def make_pinned(self, n: int) -> None:
-        self.add(self.buffers, lambda: PinnedMemoryResource().allocate(4096, stream=self.queue(n)))
+        self.add(self.buffers, lambda: self.allocated(PinnedMemoryResource(), 4096, self.queue(n)))
 
     @rule()
     def make_pool(self) -> None:
@@ -89,31 +120,25 @@ class Objects(RuleBasedStateMachine):
 
     @rule(a=number, b=number)
     def do_launch(self, a: int, b: int) -> None:
-        buffer = self.pick(self.buffers, b)
-        if (
-            buffer is None or buffer.size >= 128 or buffer.size == 0
-        ):  # a kernel that writes past its buffer is another test
-            self.attempt(
-                lambda: launch(
-                    self.queue(a), ONE, KERNELS["add_one"], buffer, 32 if buffer is not None and buffer.size else 0
-                )
-            )
+        queue, buffer = self.queue(a), self.pick(self.buffers, b)
+        if buffer is None or buffer.size >= 128 or buffer.size == 0:  # to write past a buffer is another test
+            n = 32 if buffer is not None and buffer.size else 0
+            self.ordered(queue, [buffer], lambda: launch(queue, ONE, KERNELS["add_one"], buffer, n))
 
     @rule(a=number, b=number, c=number)
     def copy(self, a: int, b: int, c: int) -> None:
-        self.attempt(lambda: self.pick(self.buffers, a).copy_from(self.pick(self.buffers, b), stream=self.queue(c)))
+        queue, into, source = self.queue(c), self.pick(self.buffers, a), self.pick(self.buffers, b)
+        self.ordered(queue, [into, source], lambda: into.copy_from(source, stream=queue))
 
     @rule(a=number, b=number)
     def fill(self, a: int, b: int) -> None:
-        self.attempt(lambda: self.pick(self.buffers, a).fill(b, stream=self.queue(b)))
+        queue, buffer = self.queue(b), self.pick(self.buffers, a)
+        self.ordered(queue, [buffer], lambda: buffer.fill(b, stream=queue))
 
     @rule(a=number, b=number)
     def copy_back(self, a: int, b: int) -> None:
-        self.attempt(
-            lambda: self.pick(self.buffers, a).copy_to(
-                bytearray(self.pick(self.buffers, a).size), stream=self.pick(self.streams, b)
-            )
-        )
+        queue, buffer = self.pick(self.streams, b), self.pick(self.buffers, a)
+        self.ordered(queue, [buffer], lambda: buffer.copy_to(bytearray(buffer.size), stream=queue))
 
     @rule(n=number)
     def record(self, n: int) -> None:
@@ -160,7 +185,7 @@ class Objects(RuleBasedStateMachine):
         def make() -> Any:
             definition = GraphDefinition()
             buffer = self.pick(self.buffers, b)
-            if buffer is not None and buffer.size >= 128:
+            if buffer is not None and buffer.size >= 128 and isinstance(self.homes[id(buffer)](), Stream):
                 definition.launch(ONE, KERNELS["add_one"], buffer, 32)
             self.add(self.graphs, definition.instantiate)
             return definition
@@ -205,6 +230,7 @@ class Objects(RuleBasedStateMachine):
             self.definitions,
         ):
             things.clear()
+        self.homes.clear()
         gc.collect()
         stream = self.device.create_stream()
         launch(stream, ONE, KERNELS["nothing"])

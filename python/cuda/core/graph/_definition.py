@@ -97,7 +97,12 @@ def memset_pattern(value: Any) -> tuple[int, int]:
 
 
 class GraphCondition:
-    """What a conditional node decides by; pass it to a kernel, which sets it."""
+    """What a conditional node decides by; pass it to a kernel, which sets it.
+
+    >>> graph = GraphDefinition()
+    >>> graph.create_condition(default_value=1)
+    <GraphCondition...>
+    """
 
     __slots__ = ("_handle",)
 

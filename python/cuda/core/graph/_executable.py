@@ -19,7 +19,14 @@ from ._nodes import (
 
 
 class ExecutableGraphNode:
-    """A node of a Graph."""
+    """A node of a Graph.
+
+    >>> graph = GraphDefinition()
+    >>> node = graph.memset(buffer, 0, 16)
+    >>> ready = graph.instantiate()
+    >>> isinstance(ready[node], ExecutableGraphNode)
+    True
+    """
 
     __slots__ = ("_graph", "_node")
 
@@ -59,7 +66,13 @@ class _Switchable(ExecutableGraphNode):
 
 
 class ExecutableKernelNode(_Switchable):
-    """A node that runs a kernel."""
+    """A node that runs a kernel.
+
+    >>> graph = GraphDefinition()
+    >>> node = graph.launch(LaunchConfig(grid=1, block=1), kernel, buffer, 1)
+    >>> ready = graph.instantiate()
+    >>> ready[node].update(config=LaunchConfig(grid=2, block=1), kernel=kernel, args=(buffer, 1))
+    """
 
     __slots__ = ()
 
@@ -71,7 +84,14 @@ class ExecutableKernelNode(_Switchable):
 
 
 class ExecutableMemcpyNode(_Switchable):
-    """A node that copies bytes."""
+    """A node that copies bytes.
+
+    >>> graph = GraphDefinition()
+    >>> node = graph.memcpy(buffer, device.allocate(64, stream=stream), 16)
+    >>> ready = graph.instantiate()
+    >>> ready[node].is_enabled
+    True
+    """
 
     __slots__ = ()
 
@@ -82,7 +102,13 @@ class ExecutableMemcpyNode(_Switchable):
 
 
 class ExecutableMemsetNode(_Switchable):
-    """A node that repeats a pattern."""
+    """A node that repeats a pattern.
+
+    >>> graph = GraphDefinition()
+    >>> node = graph.memset(buffer, 0, 16)
+    >>> ready = graph.instantiate()
+    >>> ready[node].update(dst=buffer, value=1, width=16)
+    """
 
     __slots__ = ()
 
@@ -94,7 +120,13 @@ class ExecutableMemsetNode(_Switchable):
 
 
 class ExecutableHostCallbackNode(ExecutableGraphNode):
-    """A node that calls a function on the host."""
+    """A node that calls a function on the host.
+
+    >>> graph = GraphDefinition()
+    >>> node = graph.callback(lambda: None)
+    >>> ready = graph.instantiate()
+    >>> ready[node].update(lambda: None)
+    """
 
     __slots__ = ()
 
@@ -106,7 +138,15 @@ class ExecutableHostCallbackNode(ExecutableGraphNode):
 
 
 class ExecutableChildGraphNode(ExecutableGraphNode):
-    """A node that runs another graph."""
+    """A node that runs another graph.
+
+    >>> inner = GraphDefinition()
+    >>> filled = inner.memset(buffer, 0, 16)
+    >>> graph = GraphDefinition()
+    >>> node = graph.embed(inner)
+    >>> ready = graph.instantiate()
+    >>> ready[node].update(inner)
+    """
 
     __slots__ = ()
 
@@ -117,7 +157,13 @@ class ExecutableChildGraphNode(ExecutableGraphNode):
 
 
 class ExecutableEventRecordNode(ExecutableGraphNode):
-    """A node that records an event."""
+    """A node that records an event.
+
+    >>> graph = GraphDefinition()
+    >>> node = graph.record(device.create_event())
+    >>> ready = graph.instantiate()
+    >>> ready[node].update(device.create_event())
+    """
 
     __slots__ = ()
 
@@ -128,7 +174,13 @@ class ExecutableEventRecordNode(ExecutableGraphNode):
 
 
 class ExecutableEventWaitNode(ExecutableGraphNode):
-    """A node that waits for an event."""
+    """A node that waits for an event.
+
+    >>> graph = GraphDefinition()
+    >>> node = graph.wait(device.create_event())
+    >>> ready = graph.instantiate()
+    >>> ready[node].update(device.create_event())
+    """
 
     __slots__ = ()
 

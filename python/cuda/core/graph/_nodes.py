@@ -68,7 +68,14 @@ class AdjacencySetProxy(MutableSet):  # type: ignore[type-arg]
 
 
 class GraphNode(_Adder):
-    """A node of a graph. Methods add nodes that come after it."""
+    """A node of a graph. Methods add nodes that come after it.
+
+    >>> graph = GraphDefinition()
+    >>> first = graph.memset(buffer, 0, 16)
+    >>> second = first.memset(buffer, 1, 16)
+    >>> list(second.pred) == [first]
+    True
+    """
 
     __slots__ = ("__weakref__", "_graph", "_handle", "_valid")
 
@@ -173,7 +180,12 @@ class GraphNode(_Adder):
 
 
 class EmptyNode(GraphNode):
-    """Does nothing; joins others."""
+    """Does nothing; joins others.
+
+    >>> graph = GraphDefinition()
+    >>> graph.join(graph.memset(buffer, 0, 16), graph.memset(buffer, 0, 16))
+    <EmptyNode...>
+    """
 
     __slots__ = ()
 
@@ -195,7 +207,12 @@ class _Param(Generic[T]):
 
 
 class KernelNode(GraphNode):
-    """Runs a kernel."""
+    """Runs a kernel.
+
+    >>> graph = GraphDefinition()
+    >>> graph.launch(LaunchConfig(grid=2, block=32), kernel, buffer, 4).grid
+    (2, 1, 1)
+    """
 
     __slots__ = ()
 
@@ -238,7 +255,13 @@ class KernelNode(GraphNode):
 
 
 class MemcpyNode(GraphNode):
-    """Copies bytes."""
+    """Copies bytes.
+
+    >>> graph = GraphDefinition()
+    >>> other = device.allocate(64, stream=stream)
+    >>> graph.memcpy(other, buffer, 64).size
+    64
+    """
 
     __slots__ = ()
 
@@ -263,7 +286,12 @@ class MemcpyNode(GraphNode):
 
 
 class MemsetNode(GraphNode):
-    """Repeats a pattern."""
+    """Repeats a pattern.
+
+    >>> graph = GraphDefinition()
+    >>> graph.memset(buffer, 7, 16).value
+    7
+    """
 
     __slots__ = ()
 
@@ -301,7 +329,14 @@ class MemsetNode(GraphNode):
 
 
 class AllocNode(GraphNode):
-    """Allocates memory that lives until a FreeNode, or until it is freed outside the graph."""
+    """Allocates memory that lives until a FreeNode, or until it is freed outside the graph.
+
+    >>> graph = GraphDefinition()
+    >>> node = graph.allocate(64)
+    >>> node.bytesize
+    64
+    >>> freed = node.deallocate(node.dptr)
+    """
 
     __slots__ = ()
 
@@ -324,7 +359,13 @@ class AllocNode(GraphNode):
 
 
 class FreeNode(GraphNode):
-    """Frees what an AllocNode allocated."""
+    """Frees what an AllocNode allocated.
+
+    >>> graph = GraphDefinition()
+    >>> node = graph.allocate(64)
+    >>> node.deallocate(node.dptr).dptr == node.dptr
+    True
+    """
 
     __slots__ = ()
 
@@ -335,7 +376,14 @@ class FreeNode(GraphNode):
 
 
 class ChildGraphNode(GraphNode):
-    """Runs a copy of another graph."""
+    """Runs a copy of another graph.
+
+    >>> graph = GraphDefinition()
+    >>> inner = GraphDefinition()
+    >>> node = inner.memset(buffer, 0, 16)
+    >>> len(graph.embed(inner).child_graph.nodes())
+    1
+    """
 
     __slots__ = ()
 
@@ -368,20 +416,38 @@ class _EventNode(GraphNode):
 
 
 class EventRecordNode(_EventNode):
-    """Records an event."""
+    """Records an event.
+
+    >>> graph = GraphDefinition()
+    >>> event = device.create_event()
+    >>> graph.record(event).event == event
+    True
+    """
 
     __slots__ = ()
     _is_record = True
 
 
 class EventWaitNode(_EventNode):
-    """Waits for an event."""
+    """Waits for an event.
+
+    >>> graph = GraphDefinition()
+    >>> event = device.create_event()
+    >>> graph.wait(event).event == event
+    True
+    """
 
     __slots__ = ()
 
 
 class HostCallbackNode(GraphNode):
-    """Calls a function on the host."""
+    """Calls a function on the host.
+
+    >>> graph = GraphDefinition()
+    >>> seen = []
+    >>> graph.callback(lambda: seen.append(1)).callback is not None
+    True
+    """
 
     __slots__ = ()
 
@@ -398,7 +464,13 @@ class HostCallbackNode(GraphNode):
 
 
 class ConditionalNode(GraphNode):
-    """Runs one of its bodies, or none, or one over and over, as its condition says."""
+    """Runs one of its bodies, or none, or one over and over, as its condition says.
+
+    >>> graph = GraphDefinition()
+    >>> condition = graph.create_condition(default_value=1)
+    >>> graph.if_then(condition).condition == condition
+    True
+    """
 
     __slots__ = ()
     _type: GraphConditionalType | None = None
@@ -422,7 +494,13 @@ class ConditionalNode(GraphNode):
 
 
 class IfNode(ConditionalNode):
-    """Runs ``then`` when the condition is not zero."""
+    """Runs ``then`` when the condition is not zero.
+
+    >>> graph = GraphDefinition()
+    >>> condition = graph.create_condition(default_value=1)
+    >>> node = graph.if_then(condition)
+    >>> inside = node.then.memset(buffer, 1, 16)
+    """
 
     __slots__ = ()
     _type = GraphConditionalType.IF
@@ -434,7 +512,13 @@ class IfNode(ConditionalNode):
 
 
 class IfElseNode(ConditionalNode):
-    """Runs ``then`` or ``else_``."""
+    """Runs ``then`` or ``else_``.
+
+    >>> graph = GraphDefinition()
+    >>> condition = graph.create_condition(default_value=1)
+    >>> node = graph.if_else(condition)
+    >>> inside = node.then.memset(buffer, 1, 16), node.else_.memset(buffer, 2, 16)
+    """
 
     __slots__ = ()
     _type = GraphConditionalType.IF
@@ -451,7 +535,13 @@ class IfElseNode(ConditionalNode):
 
 
 class WhileNode(ConditionalNode):
-    """Runs ``body`` as long as the condition is not zero."""
+    """Runs ``body`` as long as the condition is not zero.
+
+    >>> graph = GraphDefinition()
+    >>> condition = graph.create_condition(default_value=1)
+    >>> node = graph.while_loop(condition)
+    >>> inside = node.body.memset(buffer, 1, 16)
+    """
 
     __slots__ = ()
     _type = GraphConditionalType.WHILE
@@ -463,7 +553,13 @@ class WhileNode(ConditionalNode):
 
 
 class SwitchNode(ConditionalNode):
-    """Runs the branch the condition's value names, or none."""
+    """Runs the branch the condition's value names, or none.
+
+    >>> graph = GraphDefinition()
+    >>> condition = graph.create_condition(default_value=1)
+    >>> len(graph.switch(condition, 3).branches)
+    3
+    """
 
     __slots__ = ()
     _type = GraphConditionalType.SWITCH

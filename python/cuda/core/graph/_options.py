@@ -8,7 +8,12 @@ from typing import Any
 
 @dataclass
 class GraphCompleteOptions:
-    """How a graph is made ready to launch."""
+    """How a graph is made ready to launch.
+
+    >>> graph = GraphDefinition()
+    >>> graph.instantiate(GraphCompleteOptions(upload_stream=stream))
+    <Graph...>
+    """
 
     auto_free_on_launch: bool = False
     upload_stream: Any = None
@@ -18,7 +23,11 @@ class GraphCompleteOptions:
 
 @dataclass
 class GraphDebugPrintOptions:
-    """What a printed graph shows of its nodes; ``verbose`` is everything."""
+    """What a printed graph shows of its nodes; ``verbose`` is everything.
+
+    >>> GraphDebugPrintOptions(verbose=True).verbose
+    True
+    """
 
     verbose: bool = False
     runtime_types: bool = False

@@ -1,0 +1,158 @@
+// graph_definition.cpp: graphs that can still be changed, by handle; the typed nodes are Python.
+#include "graph_support.hpp"
+
+namespace cucore::python {
+
+static void bind_definition(nb::module_& m) {
+  using D = GraphDefinition;
+  nb::class_<D> cls(m, "_GraphDef", nb::is_weak_referenceable());
+  cls.def_static("create", &D::create, nb::call_guard<WithoutGil>());
+  cls.def_static("view", [](std::size_t h, const D& parent) {
+    return D::view(reinterpret_cast<CUgraph>(h), parent);
+  });
+  cls.def("own", [](D& d, std::size_t h) { d.own(reinterpret_cast<CUgraph>(h)); });
+  cls.def_prop_ro("handle", [](const D& d) { return number(d.handle()); });
+  cls.def("keep", [](D& d, nb::object things) {
+    std::shared_ptr<void> owner = keep_alive(std::move(things));
+    WithoutGil release;
+    return number(d.keep(std::move(owner)));
+  });
+  cls.def("share", &D::share, nb::call_guard<WithoutGil>());
+  cls.def(
+      "forget", [](D& d, std::size_t kept) { d.forget(reinterpret_cast<CUuserObject>(kept)); },
+      nb::call_guard<WithoutGil>());
+  cls.def(
+      "add_empty", [](D& d, const Handles& after) { return number(d.add_empty(nodes_of(after))); },
+      nb::call_guard<WithoutGil>());
+  cls.def("add_kernel", [](D& d, const Handles& after, const LaunchConfig& config,
+                           nb::handle kernel, nb::handle args) {
+    return with_arguments(kernel, args, [&](const Kernel& k, void** pointers) {
+      return number(d.add_kernel(nodes_of(after), config, k, pointers));
+    });
+  });
+  cls.def(
+      "add_memcpy",
+      [](D& d, const Handles& after, std::size_t dst, std::size_t src, std::size_t size) {
+        return number(d.add_memcpy(nodes_of(after), dst, src, size));
+      },
+      nb::call_guard<WithoutGil>());
+  cls.def(
+      "add_memset",
+      [](D& d, const Handles& after, std::size_t dst, unsigned value, unsigned element_size,
+         std::size_t width, std::size_t height, std::size_t pitch) {
+        return number(d.add_memset(nodes_of(after),
+                                   memset_of(dst, value, element_size, width, height, pitch)));
+      },
+      nb::call_guard<WithoutGil>());
+  cls.def(
+      "add_host",
+      [](D& d, const Handles& after, nb::handle callable, std::size_t address, std::size_t data) {
+        const HostCall call = host_call(callable, address, data);
+        WithoutGil release;
+        return number(d.add_host(nodes_of(after), call.function, call.data));
+      },
+      "after"_a, "callable"_a.none(), "address"_a, "data"_a);
+  cls.def(
+      "add_child",
+      [](D& d, const Handles& after, const D& child) {
+        return number(d.add_child(nodes_of(after), child));
+      },
+      nb::call_guard<WithoutGil>());
+  cls.def(
+      "add_event_record",
+      [](D& d, const Handles& after, const Event& event) {
+        return number(d.add_event_record(nodes_of(after), EventRef{event.handle()}));
+      },
+      nb::call_guard<WithoutGil>());
+  cls.def(
+      "add_event_wait",
+      [](D& d, const Handles& after, const Event& event) {
+        return number(d.add_event_wait(nodes_of(after), EventRef{event.handle()}));
+      },
+      nb::call_guard<WithoutGil>());
+  cls.def(
+      "add_alloc",
+      [](D& d, const Handles& after, std::size_t size, int type, int location_type, int location_id,
+         const std::vector<int>& peers) {
+        CUDA_MEM_ALLOC_NODE_PARAMS params{};
+        params.poolProps.allocType = static_cast<CUmemAllocationType>(type);
+        params.poolProps.location = {static_cast<CUmemLocationType>(location_type), {location_id}};
+        params.bytesize = size;
+        std::vector<CUmemAccessDesc> access;
+        for (const int peer : peers) {
+          CUmemAccessDesc descriptor{};
+          descriptor.location = {CU_MEM_LOCATION_TYPE_DEVICE, {peer}};
+          descriptor.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+          access.push_back(descriptor);
+        }
+        params.accessDescs = access.empty() ? nullptr : access.data();
+        params.accessDescCount = access.size();
+        const std::size_t node = number(d.add_alloc(nodes_of(after), params));
+        return std::make_pair(node, static_cast<std::size_t>(params.dptr));
+      },
+      nb::call_guard<WithoutGil>());
+  cls.def(
+      "add_free",
+      [](D& d, const Handles& after, std::size_t ptr) {
+        return number(d.add_free(nodes_of(after), ptr));
+      },
+      nb::call_guard<WithoutGil>());
+  cls.def(
+      "create_condition",
+      [](D& d, unsigned value, bool assign) {
+        return static_cast<unsigned long long>(d.create_condition(value, assign));
+      },
+      nb::call_guard<WithoutGil>());
+  cls.def(
+      "add_conditional",
+      [](D& d, const Handles& after, unsigned long long condition, int type, unsigned count) {
+        std::vector<CUgraph> bodies;
+        const CUgraphNode node =
+            d.add_conditional(nodes_of(after), condition,
+                              static_cast<CUgraphConditionalNodeType>(type), count, bodies);
+        Handles handles;
+        for (const CUgraph body : bodies) handles.push_back(number(body));
+        return std::make_pair(number(node), handles);
+      },
+      nb::call_guard<WithoutGil>());
+  cls.def(
+      "remove", [](D& d, std::size_t node) { d.remove(reinterpret_cast<CUgraphNode>(node)); },
+      nb::call_guard<WithoutGil>());
+  cls.def("nodes", [](const D& d) { return handles_of(d.nodes()); });
+  cls.def("edges", [](const D& d) {
+    std::vector<std::pair<std::size_t, std::size_t>> list;
+    for (const auto& [from, to] : d.edges()) list.emplace_back(number(from), number(to));
+    return list;
+  });
+  cls.def(
+      "add_edges",
+      [](D& d, const Handles& from, const Handles& to) {
+        d.add_edges(nodes_of(from), nodes_of(to));
+      },
+      nb::call_guard<WithoutGil>());
+  cls.def(
+      "remove_edges",
+      [](D& d, const Handles& from, const Handles& to) {
+        d.remove_edges(nodes_of(from), nodes_of(to));
+      },
+      nb::call_guard<WithoutGil>());
+  cls.def(
+      "instantiate",
+      [](const D& d, bool auto_free, nb::handle upload, bool device_launch, bool priority) {
+        GraphCompleteOptions options;
+        options.auto_free_on_launch = auto_free;
+        Stream storage;
+        if (!upload.is_none()) {
+          options.upload_stream = stream_argument(upload.ptr(), "complete", storage);
+          options.upload = true;
+        }
+        options.device_launch = device_launch;
+        options.use_node_priority = priority;
+        return make_graph(d, options);
+      },
+      "auto_free"_a, "upload"_a.none(), "device_launch"_a, "priority"_a);
+  cls.def("debug_dot_print", &D::debug_dot_print, nb::call_guard<WithoutGil>());
+}
+CUCORE_BIND(kBindGraph, bind_definition)
+
+}  // namespace cucore::python

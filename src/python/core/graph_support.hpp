@@ -1,0 +1,68 @@
+// graph_support.hpp: what the files about graphs share: nodes as numbers, host functions,
+// arguments.
+#pragma once
+
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
+
+#include "arguments.hpp"
+#include "cucore/graph.hpp"
+#include "support.hpp"
+
+namespace cucore::python {
+
+using Handles = std::vector<std::size_t>;
+
+inline std::vector<CUgraphNode> nodes_of(const Handles& handles) {
+  std::vector<CUgraphNode> nodes;
+  nodes.reserve(handles.size());
+  for (const std::size_t handle : handles) nodes.push_back(reinterpret_cast<CUgraphNode>(handle));
+  return nodes;
+}
+
+inline Handles handles_of(const std::vector<CUgraphNode>& nodes) {
+  Handles handles;
+  handles.reserve(nodes.size());
+  for (const CUgraphNode node : nodes) handles.push_back(reinterpret_cast<std::size_t>(node));
+  return handles;
+}
+
+inline std::size_t number(const void* pointer) { return reinterpret_cast<std::size_t>(pointer); }
+
+/// Runs a Python callable on the driver's thread. What it raises goes to sys.unraisablehook.
+void CUDA_CB call_python(void* data);
+
+struct HostCall {
+  CUhostFn function;
+  void* data;
+};
+/// A Python callable (`address` is 0), or a C function and its data by address.
+inline HostCall host_call(nb::handle callable, std::size_t address, std::size_t data) {
+  if (address != 0) return {reinterpret_cast<CUhostFn>(address), reinterpret_cast<void*>(data)};
+  return {&call_python, callable.ptr()};
+}
+
+/// Packs the arguments of a kernel for as long as `use` runs, without the GIL; the driver copies
+/// them.
+template <class Use>
+auto with_arguments(nb::handle kernel, nb::handle args, Use use) {
+  const Kernel& k = nb::cast<const Kernel&>(kernel);
+  nb::object tuple = nb::steal(PySequence_Tuple(args.ptr()));
+  if (!tuple.is_valid()) throw nb::python_error();
+  PackedArguments packed;
+  packed.pack(k, reinterpret_cast<PyTupleObject*>(tuple.ptr())->ob_item,
+              static_cast<std::size_t>(PyTuple_GET_SIZE(tuple.ptr())));
+  const Kernel held = k;
+  WithoutGil release;
+  return use(held, packed.pointers());
+}
+
+inline MemsetParams memset_of(std::size_t dst, unsigned value, unsigned element_size,
+                              std::size_t width, std::size_t height, std::size_t pitch) {
+  return {dst, pitch, value, element_size, width, height};
+}
+
+/// A cuda.core.graph.Graph made from a definition.
+nb::object make_graph(const GraphDefinition& definition, const GraphCompleteOptions& options);
+
+}  // namespace cucore::python

@@ -1,0 +1,141 @@
+"""What may wait is called without the interpreter's lock: a reading of the hand-written bindings of cuda.core.
+
+The bindings of cuda.bindings are rendered, and release it around every function that the facts do not call quick. Here the
+sources are read: a call of such a function, or of a method of the C++ library that makes one, must stand in a scope that has
+given the lock up (WithoutGil), or be bound with call_guard<WithoutGil>.
+"""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import facts
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+SOURCES = sorted((ROOT / "src/python/core").glob("*.cpp"))
+QUICK = {name for name, function in facts.load("driver").functions.items() if not function.blocks}
+CALL = re.compile(r"\b(cu[A-Z]\w+)\s*\(")
+RELEASE = re.compile(r"\bWithoutGil\s+\w+\s*;|\bwithout_gil\(|CUCORE_CALL_WITHOUT_GIL\(|\brelease\.emplace\(\)")
+# Calls with the lock held that are meant so: (file, function) and why.
+MEANT = {
+    ("graph.cpp", "update"): "PyGraph::update gives the lock up itself",
+    ("graph_definition.cpp", "add_kernel"): "with_arguments gives the lock up around it",
+    ("graph_nodes.cpp", "cuGraphKernelNodeSetParams"): "with_arguments gives the lock up around it",
+    ("graph.cpp", "cuGraphExecKernelNodeSetParams"): "with_arguments gives the lock up around it",
+    ("kernel.cpp", "max_potential_cluster_size"): "cluster_query gives the lock up around it",
+    ("graph.cpp", "cuLaunchHostFunc"): "from a destructor, which may run where the lock cannot be given up",
+    ("device.cpp", "cuCtxSynchronize"): "on a thread of its own, which never had the lock",
+    ("support.cpp", "cuStreamSynchronize"): "wait_interruptible gives the lock up around it",
+    ("support.cpp", "cuEventSynchronize"): "wait_interruptible gives the lock up around it",
+}
+
+
+def plain(text: str) -> str:
+    """The same text without comments and strings, character for character."""
+    text = re.sub(r"//[^\n]*", lambda m: " " * len(m.group()), text)
+    return re.sub(r'"(?:\\.|[^"\\\n])*"', lambda m: '"' + " " * (len(m.group()) - 2) + '"', text)
+
+
+def blocks(text: str) -> list[tuple[int, int]]:
+    found, opened = [], []
+    for i, c in enumerate(text):
+        if c == "{":
+            opened.append(i)
+        elif c == "}" and opened:
+            found.append((opened.pop(), i))
+    return found
+
+
+def is_released(text: str, scopes: list[tuple[int, int]], at: int) -> bool:
+    """Whether a release stands before `at`, in a scope that is still open there, or in the same statement."""
+    around = [s for s in scopes if s[0] < at < s[1]]
+    for found in RELEASE.finditer(text, 0, at):
+        inner = max((s for s in scopes if s[0] < found.start() < s[1]), default=None, key=lambda s: s[0])
+        macro = found.group().endswith("(")
+        if macro and ";" not in text[found.start() : at]:
+            return True
+        if not macro and (inner is None or inner in around):
+            return True
+    return False
+
+
+def closing(text: str) -> int:
+    """Where the first parenthesis of the text is closed."""
+    depth = 0
+    for i, c in enumerate(text):
+        depth += (c == "(") - (c == ")")
+        if c == ")" and depth == 0:
+            return i
+    return len(text)
+
+
+def held_calls(text: str) -> list[tuple[int, str]]:
+    """Line and name of every driver call that may wait and is made with the lock."""
+    text = plain(text)
+    scopes = blocks(text)
+    return [
+        (text.count("\n", 0, call.start()) + 1, call.group(1))
+        for call in CALL.finditer(text)
+        if call.group(1) not in QUICK and not is_released(text, scopes, call.start())
+    ]
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.name)
+def test_driver_calls_that_may_wait_are_made_without_the_lock(source: Path) -> None:
+    held = [(n, name) for n, name in held_calls(source.read_text()) if (source.name, name) not in MEANT]
+    assert held == [], f"{source.name}: wrap them in CUCORE_CALL_WITHOUT_GIL, or a scope with WithoutGil"
+
+
+# Names that other things have too, or whose callers take care of the lock.
+AMBIGUOUS = {
+    "handle", "get", "set", "create", "allocate", "deallocate", "close", "release", "nodes", "edges", "load", "find", "wait",
+    "make", "current", "view", "primary", "context", "device", "record", "library", "attach", "run",
+    "set_current",
+}  # fmt: skip
+
+
+def library_methods() -> set[str]:
+    """Methods of the C++ library that make a driver call that may wait, themselves or by another one, by their names."""
+    bodies: dict[str, str] = {}
+    for source in sorted((ROOT / "src/core").glob("*.cpp")):
+        text = plain(source.read_text())
+        for head in re.finditer(r"^(?![\s}#])[^\n;{}=]*?\b\w+::(\w+)\([^;{}]*\)[^;{}]*\{", text, re.MULTILINE):
+            body = text[head.end() : text.find("\n}", head.end())]
+            bodies[head.group(1)] = bodies.get(head.group(1), "") + body
+    found = {name for name, body in bodies.items() if any(call not in QUICK for call in CALL.findall(body))}
+    while True:
+        callers = {
+            name for name, body in bodies.items() if any(re.search(rf"\b{n}\(", body) for n in found - AMBIGUOUS | {"make"})
+        }
+        if callers <= found:
+            return found - AMBIGUOUS
+        found |= callers
+
+
+def test_methods_of_the_library_that_may_wait_are_called_without_the_lock() -> None:
+    methods = library_methods()
+    assert {"instantiate", "add_kernel", "upload", "trim_to"} <= methods
+    wrong = []
+    for source in SOURCES:
+        text = plain(source.read_text())
+        scopes = blocks(text)
+        for call in re.finditer(r"(?:\.|->)(\w+)\(|&\w+::(\w+)\b", text):
+            name = call.group(1) or call.group(2)
+            if name not in methods or is_released(text, scopes, call.start()):
+                continue
+            bound = text[text.rfind(".def", 0, call.start()) :]
+            if "call_guard<WithoutGil>" not in bound[: closing(bound)] and (source.name, name) not in MEANT:
+                wrong.append(f"{source.name}:{text.count(chr(10), 0, call.start()) + 1}: {name}")
+    assert wrong == []
+
+
+def test_the_reading_finds_what_it_should() -> None:
+    assert held_calls("void f() { CUCORE_CALL(cuCtxSynchronize()); }") == [(1, "cuCtxSynchronize")]
+    assert held_calls("void f() { { WithoutGil release; } CUCORE_CALL(cuCtxSynchronize()); }") != []
+    assert held_calls("void f() { WithoutGil release; { CUCORE_CALL(cuCtxSynchronize()); } }") == []
+    assert held_calls("void f() { CUCORE_CALL_WITHOUT_GIL(cuCtxSynchronize()); }") == []
+    assert held_calls("void f() { CUCORE_CALL(cuCtxGetCurrent(&c)); }") == []
+    assert not any(fnmatchcase("cuCtxSynchronize", name) for name in QUICK)
