@@ -211,6 +211,7 @@ void Context::tear_down() {
   {
     const std::lock_guard lock{peers_mutex};
     peers.clear();
+    MemoryMap::instance().touch();
   }
   reset_limits();
   if (!is_primary) legacy_->release();

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "api/array.hpp"
 #include "api/guard.hpp"
 #include "mem/usage.hpp"
 
@@ -268,9 +269,9 @@ CUresult cuDeviceGetAttribute(int* out, CUdevice_attribute attribute, CUdevice d
   });
 }
 
-CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t* out, CUarray_format, unsigned channels, CUdevice dev) {
+CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t* out, CUarray_format format, unsigned channels, CUdevice dev) {
   return guarded([&] {
-    require(out && (channels == 1 || channels == 2 || channels == 4));
+    require(out && format_bytes(format) > 0 && (channels == 1 || channels == 2 || channels == 4));
     *out = static_cast<std::size_t>(
         device_attribute(device_of(dev), CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH));
   });

@@ -54,6 +54,11 @@ AllocOp::AllocOp(Device& device, const CUDA_MEM_ALLOC_NODE_PARAMS& given)
   params.dptr = memory_->base;
   memory_->kind = MemoryKind::pool;
   memory_->device = device.ordinal;
+  for (const CUmemAccessDesc& desc : access) {
+    if (desc.location.type != CU_MEM_LOCATION_TYPE_DEVICE || desc.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE) continue;
+    memory_->readable_by |= std::uint64_t{1} << desc.location.id;
+    if (desc.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE) memory_->writable_by |= std::uint64_t{1} << desc.location.id;
+  }
   MemoryMap::instance().insert(memory_);
   GraphMemory& m = graph_memory();
   const std::lock_guard lock{m.mutex};

@@ -10,6 +10,8 @@
 #include "api/device.hpp"
 #include "api/guard.hpp"
 #include "api/multicast.hpp"
+#include "api/reach.hpp"
+#include "engine/reach.hpp"
 #include "api/log.hpp"
 #include "api/pool.hpp"
 #include "cucpu/exports.hpp"
@@ -111,6 +113,11 @@ void initialize() {
   cucpu::Hooks hooks;
   hooks.describe_address = [](std::uintptr_t address) { return MemoryMap::instance().describe(address); };
   hooks.multicast = multicast_copies;
+  MemoryMap::instance().name_devices = device_count() > 1;
+  if (device_count() > 1)
+    cucpu::may_reach() = [](const void* reach, std::uintptr_t address, bool write) {
+      return may_reach(*static_cast<Context*>(const_cast<void*>(reach)), address, write);
+    };
   hooks.find_allocation = [](std::uintptr_t address) -> std::optional<cucpu::AllocationView> {
     const AllocationRef a = MemoryMap::instance().find(address);
     if (!a) return std::nullopt;

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -70,7 +71,25 @@ int open_ticket(const Ticket& t, Shared kind) {
 /// An event's page: records made and records over, counted by whoever records.
 struct EventPage {
   std::atomic<std::uint64_t> made, over;
+  std::atomic<std::int32_t> recorder;  ///< the process that made the last record
 };
+
+constexpr unsigned kLooksBetween = 64;  // a look at /proc takes longer than one at the page
+
+/// Nobody will end the records of a process that has died: its work is over.
+bool recorder_is_gone(const EventPage& page) {
+  const int pid = page.recorder.load();
+  if (pid == 0 || pid == getpid()) return false;
+  char path[32], text[512];
+  std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return errno == ENOENT;
+  const ssize_t bytes = read(fd, text, sizeof text - 1);
+  close(fd);
+  text[bytes > 0 ? bytes : 0] = '\0';
+  const char* end = std::strrchr(text, ')');  // of the program's name; the state follows
+  return end && end[1] == ' ' && (end[2] == 'Z' || end[2] == 'X');
+}
 
 struct SharedEvent {
   int fd = -1;
@@ -152,6 +171,7 @@ void make_shareable(Allocation& a) {
 
 void publish_ipc_record(Event& event, Stream& stream) {
   const auto shared = shared_of(event);
+  shared->page->recorder = getpid();
   const std::uint64_t number = shared->page->made.fetch_add(1) + 1;
   stream.submit(make_object<CallOp>(
       [shared, number] {
@@ -164,13 +184,16 @@ void publish_ipc_record(Event& event, Stream& stream) {
 
 bool ipc_event_is_over(Event& event) {
   const auto shared = shared_of(event);
-  return shared->page->over.load() >= shared->page->made.load();
+  return shared->page->over.load() >= shared->page->made.load() || recorder_is_gone(*shared->page);
 }
 
 void wait_for_ipc_event(Event& event) {
   const auto shared = shared_of(event);
   const std::uint64_t number = shared->page->made.load();
-  while (shared->page->over.load() < number) std::this_thread::sleep_for(std::chrono::microseconds{50});
+  for (unsigned round = 1; shared->page->over.load() < number; ++round) {
+    if (round % kLooksBetween == 0 && recorder_is_gone(*shared->page)) return;
+    std::this_thread::sleep_for(std::chrono::microseconds{50});
+  }
 }
 
 void forget_ipc_event(Event& event) noexcept {
@@ -187,8 +210,9 @@ class IpcWaitOp final : public Op {
   IpcWaitOp(std::shared_ptr<SharedEvent> shared, std::uint64_t number) : shared_{std::move(shared)}, number_{number} {}
   Progress run(Task& task) override {
     if (shared_->page->over.load() >= number_) return Progress::done;
-    Pool::instance().poll([shared = shared_, number = number_, &context = task.context()] {
-      return context.is_broken() || shared->page->over.load() >= number;
+    Pool::instance().poll([shared = shared_, number = number_, &context = task.context(), round = 0u]() mutable {
+      if (context.is_broken() || shared->page->over.load() >= number) return true;
+      return ++round % kLooksBetween == 0 && recorder_is_gone(*shared->page);
     }, task);
     return Progress::pending;
   }

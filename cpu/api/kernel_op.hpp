@@ -22,6 +22,8 @@ class KernelOp final : public NodeOp {
   CUkernel given_kernel = nullptr;  ///< when a graph node was described by a CUkernel
   /// The description of a graph node; its pointers live as long as this object.
   [[nodiscard]] CUDA_KERNEL_NODE_PARAMS node_params();
+  /// One run of it in a context. Throws LoadError when it does not compile.
+  [[nodiscard]] std::unique_ptr<cucpu::Launch> make_launch(Context& context) const;
 
  private:
   std::vector<void*> pointers_;

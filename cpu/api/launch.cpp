@@ -7,6 +7,7 @@
 #include "api/event.hpp"
 #include "api/guard.hpp"
 #include "api/kernel_op.hpp"
+#include "engine/reach.hpp"
 #include "exec/pool.hpp"
 
 namespace cucpu::driver {
@@ -79,11 +80,17 @@ void check_cluster(const Function& function, cucpu::LaunchShape& shape, bool giv
 }  // namespace
 
 Progress KernelOp::run(Task& task) {
-  auto launch = ready ? std::move(ready) : cucpu::Launch::make(function->kernel, shape, params.data());
+  auto launch = ready ? std::move(ready) : make_launch(task.context());
   const auto run = make_object<GridRun>(std::move(launch), task);
   run->keep(module);
   task.context().add_running(*run);
   return Pool::instance().run_grid(run);
+}
+
+std::unique_ptr<cucpu::Launch> KernelOp::make_launch(Context& context) const {
+  if (device_count() == 1) [[likely]] return cucpu::Launch::make(function->kernel, shape, params.data());
+  const cucpu::ReachScope scope{&context};
+  return cucpu::Launch::make(function->kernel, shape, params.data());
 }
 
 CUDA_KERNEL_NODE_PARAMS KernelOp::node_params() {
@@ -209,7 +216,7 @@ void launch(const CUlaunchConfig& config, CUfunction f, void** kernel_params, vo
   if (elsewhere) pop_context();
   require(op->module->context() == &stream->context(), CUDA_ERROR_INVALID_HANDLE);
   if (capture_node(*stream, op)) return;
-  op->ready = cucpu::Launch::make(op->function->kernel, op->shape, op->params.data());
+  op->ready = op->make_launch(stream->context());
   op->function->is_loaded.store(true, std::memory_order_relaxed);
   const bool wants_events = !op->attributes.empty();
   const KernelOp& kept = *op;

@@ -7,12 +7,12 @@
 
 namespace cucpu::driver {
 namespace {
-constexpr unsigned kWarp = 32, kWarpsPerSm = kMaxThreadsPerSm / kWarp, kRegisterUnit = 256, kSharedUnit = 128;
+constexpr unsigned kWarp = 32, kMaxThreadsPerBlock = 1024, kWarpsPerSm = kMaxThreadsPerSm / kWarp, kRegisterUnit = 256, kSharedUnit = 128;
 unsigned round_up(unsigned value, unsigned unit) { return (value + unit - 1) / unit * unit; }
 }  // namespace
 
 unsigned blocks_per_sm(const cucpu::KernelInfo& info, unsigned threads, std::size_t dynamic_shared) {
-  if (threads == 0 || threads > info.max_threads) return 0;
+  if (threads == 0 || threads > kMaxThreadsPerBlock) return 0;  // the kernel's own limit is not looked at
   const unsigned warps = (threads + kWarp - 1) / kWarp;
   unsigned blocks = std::min(kMaxBlocksPerSm, kWarpsPerSm / warps);
   if (info.registers > 0) {
@@ -98,8 +98,8 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* out, CUfunction handle,
     const cucpu::KernelInfo& info = function_of(handle).kernel.info();
     require(static_cast<unsigned>(blocks) <= blocks_per_sm(info, static_cast<unsigned>(threads), 0));
     const std::size_t each = kSharedPerSm / static_cast<unsigned>(blocks) / 128 * 128;
-    const std::size_t used = info.static_shared_bytes + kSharedReserved;
-    *out = std::min(each > used ? each - used : 0, kSharedPerBlockOptIn - info.static_shared_bytes);
+    const std::size_t used = info.static_shared_bytes;  // an H200 leaves out what the system keeps for itself
+    *out = std::min(each > used ? each - used : 0, kSharedPerBlockOptIn - used);
   });
 }
 
@@ -120,8 +120,10 @@ CUresult cuOccupancyMaxActiveClusters(int* out, CUfunction handle, const CUlaunc
     const Function& function = function_of(handle);
     const auto shape = shape_of(*config);
     require(shape.cluster.volume() > 0);
-    require(shape.cluster.volume() <= (function.settings.non_portable_cluster ? kMaxCluster : kMaxClusterPortable),
-            CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    if (shape.cluster.volume() > (function.settings.non_portable_cluster ? kMaxCluster : kMaxClusterPortable)) {
+      *out = 0;
+      return;
+    }
     const std::uint64_t blocks = std::uint64_t{blocks_per_sm(function.kernel.info(),
                                                              static_cast<unsigned>(shape.block.volume()),
                                                              shape.dynamic_shared_bytes)} *

@@ -220,7 +220,17 @@ CUresult cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc*
     for (const auto& at : mappings(s, address, size)) {
       for (std::size_t i = 0; i < count; ++i) at->second.access[place_of(list[i].location)] = list[i].flags;
       protect(at->first, at->second);
+      const AllocationRef record = MemoryMap::instance().find(at->first);
+      std::uint64_t readable = 0, writable = 0;
+      for (const auto& [place, flags] : at->second.access) {
+        if (place < 0) continue;
+        if (flags != CU_MEM_ACCESS_FLAGS_PROT_NONE) readable |= std::uint64_t{1} << place;
+        if (flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE) writable |= std::uint64_t{1} << place;
+      }
+      record->readable_by = readable;
+      record->writable_by = writable;
     }
+    MemoryMap::instance().touch();
   });
 }
 

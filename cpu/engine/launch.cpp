@@ -27,6 +27,13 @@ std::shared_ptr<const Code> LoadedKernel::code(const LaunchShape& shape,
     std::memcpy(&value, params + assumed.offset, sizeof value);
     if (value % assumed.align != 0) return find(shape, false);  // accesses look for themselves
   }
+  if (const void* const reach = ReachScope::current()) {
+    for (const ParamReach& reached : code->reached) {
+      std::uint64_t value = 0;
+      std::memcpy(&value, params + reached.offset, sizeof value);
+      if (!may_reach()(reach, value, reached.write != 0)) return find(shape, false);
+    }
+  }
   return code;
 }
 
@@ -74,6 +81,7 @@ std::shared_ptr<const LoadedCode> LoadedKernel::compile(const LaunchShape& shape
   code->kernel = info_.name;
   if (job.check) code->check = module_.settings().check;
   code->assumed = std::move(object->assumed);
+  code->reached = std::move(object->reached);
   void* const entry = code->linked->address(0);
   (object->fibers ? reinterpret_cast<void*&>(code->thread)
                   : reinterpret_cast<void*&>(code->block)) = entry;

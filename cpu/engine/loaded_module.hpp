@@ -34,6 +34,7 @@ struct LoadedCode : Code {
   std::unique_ptr<LinkedCode> linked;
   std::string object;  ///< for line numbers in reports
   std::vector<ParamAlignment> assumed;  ///< of the parameters of a launch
+  std::vector<ParamReach> reached;
 };
 
 class LoadedKernel final : public Kernel {

@@ -169,7 +169,7 @@ std::optional<ObjectCode> LoadedModule::object(const CompileJob& job) const {
   add(job.kernel);
   add(job.small_grid ? "small" : "large");
   std::vector<std::uint64_t> numbers{static_cast<std::uint64_t>(job.optimization), settings_.width,
-                                     job.aligned, job.check};
+                                     job.aligned, job.check, static_cast<bool>(may_reach())};
   if (job.block) numbers.insert(numbers.end(), {job.block->x, job.block->y, job.block->z});
   for (const std::uint64_t number : numbers) add(std::to_string(number));
   key = digest(key);

@@ -128,6 +128,7 @@ void MemoryMap::insert(const AllocationRef& allocation) {
   if (allocation->id == 0) allocation->id = g_next_id.fetch_add(1, std::memory_order_relaxed);
   const std::unique_lock lock{mutex_};
   by_base_[allocation->base] = allocation;
+  touch();
 }
 
 AllocationRef MemoryMap::find(std::uintptr_t address) const {
@@ -146,6 +147,7 @@ AllocationRef MemoryMap::take_out(std::uintptr_t base, const std::function<bool(
   if (at == by_base_.end() || (only && !only(*at->second))) return nullptr;
   AllocationRef found = std::move(at->second);
   by_base_.erase(at);
+  touch();
   remember_freed(*found);
   return found;
 }
@@ -163,6 +165,7 @@ void MemoryMap::release_context(std::uint64_t context_id) {
       gone.push_back(std::move(at->second));
       at = by_base_.erase(at);
     }
+    touch();
   }
   for (const auto& allocation : gone) drop(allocation);
 }
@@ -207,7 +210,7 @@ void MemoryMap::remember_freed(const Allocation& a) {
 
 std::string MemoryMap::describe(std::uintptr_t address) const {
   static constexpr std::uintptr_t kNear = 1 << 20;
-  const auto sentence = [](const char* relation, std::uintptr_t bytes, const Allocation& a) {
+  const auto sentence = [this](const char* relation, std::uintptr_t bytes, const Allocation& a) {
     static constexpr const char* kKinds[] = {"device", "pinned host", "registered host", "managed", "pool",
                                              "mapped", "imported", "module variable"};
     char text[256];
@@ -217,7 +220,8 @@ std::string MemoryMap::describe(std::uintptr_t address) const {
     else
       std::snprintf(text, sizeof text, "%" PRIuPTR " bytes %s the %zu-byte %s allocation at 0x%" PRIxPTR, bytes,
                     relation, a.size, kKinds[static_cast<int>(a.kind)], a.base);
-    return std::string{text};
+    const bool named = name_devices && a.device >= 0;
+    return std::string{text} + (named ? " of device " + std::to_string(a.device) : "");
   };
   const std::shared_lock lock{mutex_};
   const Allocation* before = nullptr;

@@ -57,6 +57,8 @@ struct Allocation {
   bool read_mostly = false;
   MemoryPlace preferred, prefetched;
   std::uint64_t accessed_by = 0;  ///< a bit per device; bit 63: the host
+  /// Of mapped memory and graphs' memory: a bit per device that may read, and that may write. Read without the lock.
+  std::atomic<std::uint64_t> readable_by{0}, writable_by{0};
   /// Undoes what made the memory; runs once, after the record left the map.
   std::function<void(Allocation&)> release;
 
@@ -83,6 +85,7 @@ class MemoryMap {
   /// True when [address, address+bytes) lies inside one allocation, or outside all memory of ours (host memory).
   [[nodiscard]] bool covers(std::uintptr_t address, std::size_t bytes) const;
 
+  bool name_devices = false;  ///< in describe(): where there are several
   /// A sentence for fault reports: the allocation at or nearest to the address. Works on freed memory too.
   [[nodiscard]] std::string describe(std::uintptr_t address) const;
 
@@ -91,7 +94,12 @@ class MemoryMap {
 
   static void drop(const AllocationRef& allocation);
 
+  /// Changes whenever memory comes or goes, or somebody's access to it changes (touch): what was looked up before may be wrong.
+  [[nodiscard]] std::uint64_t version() const noexcept { return version_.load(std::memory_order_acquire); }
+  void touch() noexcept { version_.fetch_add(1, std::memory_order_acq_rel); }
+
  private:
+  std::atomic<std::uint64_t> version_{1};
   mutable std::shared_mutex mutex_;
   std::map<std::uintptr_t, AllocationRef> by_base_;
   struct Freed {

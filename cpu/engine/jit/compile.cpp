@@ -22,6 +22,7 @@
 #include "cpu/engine/jit/lower.hpp"
 #include "cpu/engine/jit/optimize.hpp"
 #include "cpu/engine/jit/wrong_space.hpp"
+#include "cpu/engine/reach.hpp"
 #include "cpu/engine/run/protect.hpp"
 #ifdef CUCPU_SIMT
 #include "cpu/engine/simt/vectorize.hpp"
@@ -153,6 +154,7 @@ std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Setti
   ObjectCode code;
   trap_wrong_spaces(*module);
   code.assumed = check_alignment(*module, job.aligned);
+  if (may_reach()) code.reached = check_reach(*module, job.aligned);
   if (job.check) instrument(*module);
   dump(settings.dump_thread, settings, job.kernel + ".thread.ll", *module);
   const double prepared = watch.lap();
@@ -246,6 +248,7 @@ FunctionsObject compile_functions_unprotected(std::string_view bitcode, std::spa
   if (result.names.empty()) return result;
   trap_wrong_spaces(*module);
   check_alignment(*module, false);
+  if (may_reach()) check_reach(*module, false);
   if (settings.check->kinds != 0) {
     announce_locals(*module);
     instrument(*module);
@@ -303,17 +306,19 @@ FunctionsObject compile_functions(std::string_view bitcode, std::span<const std:
 
 namespace {
 struct Header {
-  std::uint32_t version, fibers, width, scratch, stack, recursive, waits, runs_on, assumed;
+  std::uint32_t version, fibers, width, scratch, stack, recursive, waits, runs_on, assumed, reached;
 };
-constexpr std::uint32_t kVersion = 3;
+constexpr std::uint32_t kVersion = 4;
 }  // namespace
 
 std::string ObjectCode::pack() const {
   const Header header{kVersion,  fibers,           width, scratch_bytes, stack_bytes,
                       recursive, waits_for_blocks, runs_on,
-                      static_cast<std::uint32_t>(assumed.size())};
+                      static_cast<std::uint32_t>(assumed.size()),
+                      static_cast<std::uint32_t>(reached.size())};
   std::string text(reinterpret_cast<const char*>(&header), sizeof header);
   text.append(reinterpret_cast<const char*>(assumed.data()), assumed.size() * sizeof(ParamAlignment));
+  text.append(reinterpret_cast<const char*>(reached.data()), reached.size() * sizeof(ParamReach));
   return text += object;
 }
 
@@ -324,11 +329,14 @@ std::optional<ObjectCode> ObjectCode::unpack(std::string_view text) {
   if (header.version != kVersion) return std::nullopt;
   text.remove_prefix(sizeof header);
   const std::size_t assumed = std::size_t{header.assumed} * sizeof(ParamAlignment);
-  if (text.size() < assumed) return std::nullopt;
+  const std::size_t reached = std::size_t{header.reached} * sizeof(ParamReach);
+  if (text.size() < assumed + reached) return std::nullopt;
   ObjectCode code;
   code.assumed.resize(header.assumed);
   std::memcpy(code.assumed.data(), text.data(), assumed);
-  code.object = text.substr(assumed);
+  code.reached.resize(header.reached);
+  std::memcpy(code.reached.data(), text.data() + assumed, reached);
+  code.object = text.substr(assumed + reached);
   code.fibers = header.fibers;
   code.width = header.width;
   code.scratch_bytes = header.scratch;

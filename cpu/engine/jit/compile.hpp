@@ -8,6 +8,7 @@
 
 #include "cpu/engine/engine.hpp"
 #include "cpu/engine/jit/align.hpp"
+#include "cpu/engine/jit/reach.hpp"
 #include "cpu/engine/settings.hpp"
 
 namespace cucpu {
@@ -20,7 +21,7 @@ struct CompileJob {
   bool small_grid = true;  ///< nctaid * ntid < 2^31 in every dimension
   int optimization = 4;
   bool check = false;   ///< instrumented, thread by thread (CUCORE_CHECK)
-  bool aligned = true;  ///< for launches whose parameters are aligned as `ObjectCode::assumed` says
+  bool aligned = true;  ///< for launches whose parameters are as `ObjectCode::assumed` and `reached` say
 };
 
 /// An object file and what it takes to run it. The entry point is the symbol `kEntry`.
@@ -31,6 +32,7 @@ struct ObjectCode {
   bool recursive = false, waits_for_blocks = false;
   bool runs_on = false;  ///< goes on with the blocks behind: BlockContext::blocks_left
   std::vector<ParamAlignment> assumed;
+  std::vector<ParamReach> reached;
 
   [[nodiscard]] std::string pack() const;
   static std::optional<ObjectCode> unpack(std::string_view);

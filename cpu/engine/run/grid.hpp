@@ -12,6 +12,7 @@
 
 #include "cpu/engine/check/kinds.hpp"
 #include "cpu/engine/engine.hpp"
+#include "cpu/engine/reach.hpp"
 #include "cpu/engine/run/block_context.hpp"
 
 namespace cucpu {
@@ -52,6 +53,7 @@ class Grid {
 
   [[nodiscard]] const Code& code() const { return *code_; }
   [[nodiscard]] const LaunchShape& shape() const { return shape_; }
+  [[nodiscard]] const void* reach() const { return reach_; }
   [[nodiscard]] bool stopped() const { return cancel_.load(std::memory_order_relaxed) != 0; }
 
  private:
@@ -69,6 +71,7 @@ class Grid {
   std::atomic<bool> checked_by_someone_{false};
   LaunchShape shape_;
   const std::byte* params_;
+  const void* reach_ = ReachScope::current();
   std::uint64_t clusters_;
   std::uint64_t chunk_;
   std::uint64_t id_;

@@ -22,6 +22,7 @@ const Hooks& hooks() { return storage(); }
 void set_hooks(Hooks hooks) {
   if (hooks.describe_address) storage().describe_address = std::move(hooks.describe_address);
   if (hooks.find_allocation) storage().find_allocation = std::move(hooks.find_allocation);
+  if (hooks.multicast) storage().multicast = std::move(hooks.multicast);
   if (hooks.print) storage().print = std::move(hooks.print);
 }
 

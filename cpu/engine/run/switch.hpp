@@ -1,6 +1,5 @@
-// cpu/engine/run/switch.hpp: the one way from stack to stack, told to the address sanitizer, which
-// follows stacks. The thread sanitizer is not told: fibers of one host thread are one thread to it
-// (it has no room for thousands of fibers).
+// cpu/engine/run/switch.hpp: the one way from stack to stack, told to the sanitizers. The address sanitizer follows every stack.
+// The thread sanitizer has no room for thousands of fibers: all fibers of a host thread are one fiber to it, apart from the scheduler.
 #pragma once
 
 #include "cpu/engine/run/fiber.hpp"
@@ -17,6 +16,15 @@
 #endif
 #endif
 
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#define CUCPU_TSAN 1
+/// For functions that are left for ever in the middle: the sanitizer would count their frames until it has no room for more.
+#define CUCPU_NEVER_RETURNS __attribute__((no_sanitize("thread")))
+#else
+#define CUCPU_NEVER_RETURNS
+#endif
+
 namespace cucpu {
 
 /// The scheduler's stack: that of the host thread.
@@ -26,7 +34,18 @@ struct HostStack {
   const void* bottom = nullptr;
   std::size_t size = 0;
 #endif
+#if defined(CUCPU_TSAN)
+  void* fibers = nullptr;  ///< what the sanitizer takes all fibers for
+#endif
 };
+
+/// No fiber goes on: what the sanitizer knows of their frames goes.
+inline void forget_fibers([[maybe_unused]] HostStack& host) {
+#if defined(CUCPU_TSAN)
+  if (host.fibers) __tsan_destroy_fiber(host.fibers);
+  host.fibers = nullptr;
+#endif
+}
 
 /// From the scheduler into a fiber; returns when a fiber comes back, or is abandoned by a fault.
 inline void enter_fiber(HostStack& host, void* to, [[maybe_unused]] const Stack& stack) {
@@ -34,7 +53,15 @@ inline void enter_fiber(HostStack& host, void* to, [[maybe_unused]] const Stack&
   void* fake = nullptr;
   __sanitizer_start_switch_fiber(&fake, stack.base, stack.size);
 #endif
+#if defined(CUCPU_TSAN)
+  void* const own = __tsan_get_current_fiber();
+  if (!host.fibers) host.fibers = __tsan_create_fiber(0);
+  __tsan_switch_to_fiber(host.fibers, 0);
+#endif
   cucpu_fiber_switch(&host.sp, to);
+#if defined(CUCPU_TSAN)
+  __tsan_switch_to_fiber(own, 0);  // here, not where it was left: that may have been a signal handler
+#endif
 #if defined(CUCPU_ASAN)
   __sanitizer_finish_switch_fiber(fake, nullptr, nullptr);
 #endif

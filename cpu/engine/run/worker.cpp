@@ -59,6 +59,7 @@ Worker::Worker() : smid_{g_workers.fetch_add(1, std::memory_order_relaxed)} {
 }
 
 Worker::~Worker() {
+  forget_fibers(host_);
   if (signal_stack_) {
     stack_t old{};
     if (sigaltstack(nullptr, &old) == 0 && old.ss_sp == signal_stack_.get()) {
@@ -345,6 +346,7 @@ void Worker::drop_residents() {
     ++done_;
   }
   residents_.clear();
+  forget_fibers(host_);
 }
 
 // ---- fibers ----
@@ -377,7 +379,7 @@ Fiber* Worker::next_thread(Stack stack) {
   return &fiber;
 }
 
-void Worker::switch_to(Fiber* from, Fiber* to) {
+CUCPU_NEVER_RETURNS void Worker::switch_to(Fiber* from, Fiber* to) {
   if (from == to) {  // what it waited for has happened already
     from->wait = Wait::kRunning;
     return;
@@ -387,7 +389,7 @@ void Worker::switch_to(Fiber* from, Fiber* to) {
   switch_fiber(&from->sp, to->sp, to->stack);
 }
 
-void Worker::to_scheduler(Fiber* from) { leave_fiber(&from->sp, host_); }
+CUCPU_NEVER_RETURNS void Worker::to_scheduler(Fiber* from) { leave_fiber(&from->sp, host_); }
 
 void Worker::wait(Wait why) {
   Fiber* self = current_;
@@ -427,7 +429,7 @@ void Worker::yield() {
   }
 }
 
-void Worker::exit_thread() {
+CUCPU_NEVER_RETURNS void Worker::exit_thread() {
   Fiber* self = current_;
   retire(*self);
   self->wait = Wait::kDone;
@@ -442,12 +444,12 @@ void Worker::exit_thread() {
   __builtin_unreachable();
 }
 
-void Worker::abandon() {
+CUCPU_NEVER_RETURNS void Worker::abandon() {
   to_scheduler(current_);
   __builtin_unreachable();
 }
 
-void Worker::thread_main(void* argument) {
+CUCPU_NEVER_RETURNS void Worker::thread_main(void* argument) {
   auto& self = *static_cast<Worker*>(argument);
   fiber_begins(self.host_);
   ThreadFunction* code = self.grid_->code().thread;
@@ -476,7 +478,7 @@ void Worker::thread_main(void* argument) {
   }
 }
 
-void Worker::block_main(void* argument) {
+CUCPU_NEVER_RETURNS void Worker::block_main(void* argument) {
   auto& self = *static_cast<Worker*>(argument);
   fiber_begins(self.host_);
   Block& block = *self.current_->block;

@@ -34,14 +34,52 @@ unsigned channel_bytes(std::uint32_t format) {
   }
 }
 
+constexpr std::uint32_t kSrgb = 16;  // of TextureObject::flags
+
+/// The nearest number with so many significant bits, none of them below 2^lowest.
+float rounded(float v, int bits, int lowest) {
+  if (!std::isfinite(v) || v == 0) return v;
+  const int last = std::max(std::ilogb(v) - bits + 1, lowest);
+  return std::ldexp(std::nearbyint(std::ldexp(v, -last)), last);
+}
+
+/// The border's colour as a texel of that format would hold it.
+float border_channel(const TextureObject& t, float v) {
+  const auto steps = [v](float low, float most) {
+    const float x = std::clamp(v, low, 1.0f) * most;
+    return std::copysign(std::ceil(std::fabs(x) - 0.5f), x) / most;
+  };
+  switch (t.format) {
+    case 1:
+      return steps(0, 255);
+    case 2:
+      return steps(0, 65535);
+    case 8:
+      return steps(-1, 127);
+    case 9:
+      return steps(-1, 32767);
+    case 16:
+      return rounded(v, 11, -24);
+    default:
+      return v;
+  }
+}
+
 Texel border_of(const TextureObject& t, bool integer) {
   Texel v;
   v.integer = integer;
-  for (unsigned k = 0; k < 4; ++k) {
-    v.f[k] = t.border[k];
+  for (unsigned k = 0; k < t.channels && k < 4; ++k) {
+    v.f[k] = border_channel(t, t.border[k]);
     v.i[k] = std::bit_cast<std::uint32_t>(t.border[k]);
+    if (!integer && (t.format == 8 || t.format == 9))
+      v.i[k] = static_cast<std::uint32_t>(std::lround(v.f[k] * (t.format == 8 ? 127.0f : 32767.0f)));
   }
   return v;
+}
+
+/// The hardware's table of sRGB values has eight significant bits.
+float from_srgb(float v) {
+  return rounded(v <= 0.04045f ? v / 12.92f : std::pow((v + 0.055f) / 1.055f, 2.4f), 8, -30);
 }
 
 Texel texel_at(const TextureObject& t, std::int64_t x, std::int64_t y, std::int64_t z) {
@@ -57,6 +95,7 @@ Texel texel_at(const TextureObject& t, std::int64_t x, std::int64_t y, std::int6
     switch (t.format) {
       case 1:
         v.i[k] = bits, v.f[k] = static_cast<float>(bits) / 255.0f, v.integer = raw;
+        if ((t.flags & kSrgb) != 0 && k < 3) v.f[k] = from_srgb(v.f[k]);
         break;
       case 2:
         v.i[k] = bits, v.f[k] = static_cast<float>(bits) / 65535.0f, v.integer = raw;
@@ -106,42 +145,36 @@ std::int64_t wrap_index(std::int64_t i, std::int64_t n, std::uint32_t mode) {
   }
 }
 
-/// Largest whole number below v, kept inside what 64 bits hold; NaN counts as 0.
-std::int64_t whole(float v) {
-  if (!(v == v)) return 0;
-  return static_cast<std::int64_t>(std::clamp(std::floor(static_cast<double>(v)), -1e15, 1e15));
-}
-
+/// Where a coordinate lies between two texels: the second one's weight is in 256ths, as in the hardware.
 struct Axis {
   std::int64_t first = 0, second = 0;
-  float weight = 0;  ///< of `second`
+  int weight = 0;
 };
 
+/// As an H200 does it (tests/python/ptx/texture_values.py): normalized coordinates keep 21 bits after the point, positions between
+/// texels are rounded to 8.
 Axis axis_of(const TextureObject& t, unsigned dim, float v, std::uint32_t size, bool linear) {
   const auto n = static_cast<std::int64_t>(std::max(size, 1u));
   std::uint32_t mode = t.address[dim];
   const bool normalized = (t.flags & 2) != 0;
   if (!normalized && (mode == 0 || mode == 2)) mode = 1;
-  float at = v;
+  double at = v == v ? std::clamp(static_cast<double>(v), -1e12, 1e12) : 0.0;
   if (normalized) {
-    if (mode == 0) at = v - std::floor(v);
-    if (mode == 2) {
-      const float turns = std::floor(v), rest = v - turns;
-      at = static_cast<std::int64_t>(turns) % 2 == 0 ? rest : 1.0f - rest;
-    }
-    at *= static_cast<float>(n);
+    constexpr double kSteps = 1 << 21;
+    at = std::floor(at * kSteps) / kSteps;
+    if (mode == 0) at -= std::floor(at);
+    if (mode == 2) at -= 2 * std::floor(at / 2);
+    at *= static_cast<double>(n);
   }
   Axis a;
   if (!linear) {
-    a.first = wrap_index(whole(at), n, mode);
+    a.first = wrap_index(static_cast<std::int64_t>(std::floor(at)), n, mode);
     return a;
   }
-  const float shifted = at - 0.5f;
-  const std::int64_t low = whole(shifted);
-  // The hardware has 8 bits of weight.
-  a.weight = std::round((shifted - std::floor(shifted)) * 256.0f) / 256.0f;
-  a.first = wrap_index(low, n, mode);
-  a.second = wrap_index(low + 1, n, mode);
+  const auto place = static_cast<std::int64_t>(std::floor((at - 0.5) * 256 + 0.5));
+  a.first = wrap_index(place >> 8, n, mode);
+  a.second = wrap_index((place >> 8) + 1, n, mode);
+  a.weight = mode == 1 && a.first == a.second ? 0 : static_cast<int>(place & 255);
   return a;
 }
 
@@ -150,11 +183,53 @@ Texel fetch(const TextureObject& t, std::int64_t x, std::int64_t y, std::int64_t
   return texel_at(t, x, y, z);
 }
 
-Texel mix(const Texel& a, const Texel& b, float w) {
-  Texel r = a;
-  for (unsigned k = 0; k < 4; ++k) r.f[k] = a.f[k] * (1.0f - w) + b.f[k] * w;
-  return r;
-}
+/// A share of 256 divided between two texels: the first one gets what the second one's rounded part leaves.
+struct Shares {
+  int first, second;
+  Shares(int whole, int weight) : first{whole - ((whole * weight + 128) >> 8)}, second{whole - first} {}
+};
+
+/// Texels added up by their shares.
+class Sum {
+ public:
+  void add(const Texel& texel, int share, const TextureObject& t) {
+    if (share == 0) return;
+    for (unsigned k = 0; k < 4; ++k) {
+      double value = texel.f[k];
+      // Signed numbers are mixed as 16 bits, the smallest one as it is; only the result ends at -1.
+      const auto whole = static_cast<std::int32_t>(texel.i[k]);
+      if (t.format == 8) value = std::trunc(whole * 32767.0 / 127) / 32767;
+      if (t.format == 9) value = whole / 32767.0;
+      sum_[k] += share * value / 256;
+    }
+  }
+  /// What the filter of that format gives: 16 bits, or half precision, save for floats.
+  [[nodiscard]] Texel texel(const TextureObject& t) const {
+    Texel v;
+    for (unsigned k = 0; k < 4; ++k) {
+      const auto steps = [&](double most) { return static_cast<float>(std::floor(sum_[k] * most + 0.5) / most); };
+      switch (t.format) {
+        case 1:
+        case 2:
+          v.f[k] = steps(65535);
+          break;
+        case 8:
+        case 9:
+          v.f[k] = std::max(steps(32767), -1.0f);
+          break;
+        case 16:
+          v.f[k] = rounded(static_cast<float>(sum_[k]), 11, -24);
+          break;
+        default:
+          v.f[k] = static_cast<float>(sum_[k]);
+      }
+    }
+    return v;
+  }
+
+ private:
+  double sum_[4] = {0, 0, 0, 0};
+};
 
 struct Face {
   unsigned index;
@@ -177,64 +252,95 @@ Face cube_face(float x, float y, float z) {
   return f;
 }
 
+/// Whether fetches mix texels: what is read as integers is not mixed.
+bool is_filtered(const TextureObject& t) {
+  return t.filter == 1 && (t.format == 32 || t.format == 16 || ((t.flags & 1) == 0 && t.format != 3 && t.format != 10));
+}
+
+/// A fetch by whole numbers.
+Texel fetch_at(const TextureObject& t, std::uint32_t config, std::uint32_t layer, std::uint32_t xb, std::uint32_t yb,
+               std::uint32_t zb) {
+  const std::uint32_t shape = config & cucpu::kTextureShape;
+  const auto index = [&](std::uint32_t bits, std::uint32_t size, unsigned dim) {
+    const std::uint32_t mode = t.address[dim] == 3 ? 3u : 1u;
+    return wrap_index(static_cast<std::int32_t>(bits), std::max(size, 1u), mode);
+  };
+  const std::int64_t x = index(xb, t.width, 0);
+  const std::int64_t y = shape == cucpu::kTexture1D ? 0 : index(yb, t.height, 1);
+  std::int64_t z = shape == cucpu::kTexture3D ? index(zb, t.depth, 2) : 0;
+  if ((config & cucpu::kTextureLayered) != 0) z = std::min<std::int64_t>(layer, std::max(t.layers, 1u) - 1);
+  return fetch(t, x, y, z);
+}
+
+/// The three axes of a fetch by coordinates.
+struct Place {
+  Axis x, y, z;
+  Place(const TextureObject& t, std::uint32_t config, std::uint32_t layer, std::uint32_t xb, std::uint32_t yb,
+        std::uint32_t zb, bool linear) {
+    const std::uint32_t shape = config & cucpu::kTextureShape;
+    const bool layered = (config & cucpu::kTextureLayered) != 0;
+    float fx = std::bit_cast<float>(xb), fy = std::bit_cast<float>(yb);
+    const float fz = std::bit_cast<float>(zb);
+    std::int64_t slice = layered ? layer : 0;
+    if (shape == cucpu::kTextureCube) {
+      const Face f = cube_face(fx, fy, fz);
+      slice = slice * 6 + f.index;
+      fx = f.s, fy = f.t;
+    }
+    x = axis_of(t, 0, fx, t.width, linear);
+    if (shape != cucpu::kTexture1D)
+      y = axis_of(t, 1, fy, t.height, linear);
+    if (shape == cucpu::kTexture1D && linear && !layered && t.address[1] == 3) {
+      z = {-1, 0, 128};  // the hardware looks at the edge of a row of a picture: half of it is border
+    } else if (shape == cucpu::kTexture3D) {
+      z = axis_of(t, 2, fz, t.depth, linear);
+    } else {
+      slice = std::clamp<std::int64_t>(slice, 0, std::max<std::int64_t>(t.layers, 1) - 1);
+      z = {slice, slice, 0};
+    }
+  }
+};
+
+Texel gather(const TextureObject& t, std::uint32_t config, std::uint32_t layer, std::uint32_t xb, std::uint32_t yb,
+             std::uint32_t zb) {
+  const Place p{t, config, layer, xb, yb, zb, true};
+  const unsigned component = config >> 8 & 3;
+  const Texel corners[4] = {fetch(t, p.x.first, p.y.second, p.z.first), fetch(t, p.x.second, p.y.second, p.z.first),
+                            fetch(t, p.x.second, p.y.first, p.z.first), fetch(t, p.x.first, p.y.first, p.z.first)};
+  Texel v;
+  for (unsigned k = 0; k < 4; ++k) v.f[k] = corners[k].f[component], v.i[k] = corners[k].i[component];
+  v.integer = corners[0].integer;
+  return v;
+}
+
+/// Adds the texels around a place to a sum: `whole` of 256 in all, divided along z, then x, then y.
+void add_filtered(const TextureObject& t, const Place& p, int whole, Sum& sum) {
+  const Shares slices{whole, p.z.weight};
+  const auto slice = [&](std::int64_t z, int share) {
+    const Shares columns{share, p.x.weight};
+    const auto column = [&](std::int64_t x, int part) {
+      const Shares rows{part, p.y.weight};
+      sum.add(fetch(t, x, p.y.first, z), rows.first, t);
+      if (rows.second != 0) sum.add(fetch(t, x, p.y.second, z), rows.second, t);
+    };
+    column(p.x.first, columns.first);
+    if (columns.second != 0) column(p.x.second, columns.second);
+  };
+  slice(p.z.first, slices.first);
+  if (slices.second != 0) slice(p.z.second, slices.second);
+}
+
 /// One fetch from one level.
 Texel sample(const TextureObject& t, std::uint32_t config, std::uint32_t layer, std::uint32_t xb,
              std::uint32_t yb, std::uint32_t zb) {
-  const std::uint32_t shape = config & cucpu::kTextureShape;
-  Texel v;
-  if ((config & cucpu::kTextureIntegerCoordinates) != 0) {
-    const auto index = [&](std::uint32_t bits, std::uint32_t size, unsigned dim) {
-      const std::uint32_t mode = t.address[dim] == 3 ? 3u : 1u;
-      return wrap_index(static_cast<std::int32_t>(bits), std::max(size, 1u), mode);
-    };
-    const std::int64_t x = index(xb, t.width, 0);
-    const std::int64_t y = shape == cucpu::kTexture1D ? 0 : index(yb, t.height, 1);
-    std::int64_t z = shape == cucpu::kTexture3D ? index(zb, t.depth, 2) : 0;
-    if ((config & cucpu::kTextureLayered) != 0)
-      z = std::min<std::int64_t>(layer, std::max(t.layers, 1u) - 1);
-    v = fetch(t, x, y, z);
-  } else {
-    float x = std::bit_cast<float>(xb), y = std::bit_cast<float>(yb);
-    const float z = std::bit_cast<float>(zb);
-    std::int64_t slice = 0;
-    if ((config & cucpu::kTextureLayered) != 0) slice = layer;
-    if (shape == cucpu::kTextureCube) {
-      const Face f = cube_face(x, y, z);
-      slice = slice * 6 + f.index;
-      x = f.s, y = f.t;
-    }
-    if (shape != cucpu::kTexture3D)
-      slice = std::clamp<std::int64_t>(slice, 0, std::max<std::int64_t>(t.layers, 1) - 1);
-    const bool gather = (config & cucpu::kTextureGather) != 0;
-    const bool linear =
-        gather || (t.filter == 1 && !(t.flags & 1 && t.format != 32 && t.format != 16));
-    const Axis ax = axis_of(t, 0, x, t.width, linear);
-    const Axis ay = shape == cucpu::kTexture1D ? Axis{} : axis_of(t, 1, y, t.height, linear);
-    const Axis az =
-        shape == cucpu::kTexture3D ? axis_of(t, 2, z, t.depth, linear) : Axis{slice, slice, 0};
-    if (gather) {
-      const unsigned component = config >> 8 & 3;
-      const Texel corners[4] = {
-          fetch(t, ax.first, ay.second, az.first), fetch(t, ax.second, ay.second, az.first),
-          fetch(t, ax.second, ay.first, az.first), fetch(t, ax.first, ay.first, az.first)};
-      for (unsigned k = 0; k < 4; ++k)
-        v.f[k] = corners[k].f[component], v.i[k] = corners[k].i[component];
-      v.integer = corners[0].integer;
-    } else if (!linear) {
-      v = fetch(t, ax.first, ay.first, az.first);
-    } else {
-      const auto row = [&](std::int64_t j, std::int64_t k) {
-        return mix(fetch(t, ax.first, j, k), fetch(t, ax.second, j, k), ax.weight);
-      };
-      const auto plane = [&](std::int64_t k) {
-        return shape == cucpu::kTexture1D ? row(0, k)
-                                          : mix(row(ay.first, k), row(ay.second, k), ay.weight);
-      };
-      v = shape == cucpu::kTexture3D ? mix(plane(az.first), plane(az.second), az.weight)
-                                     : plane(az.first);
-    }
-  }
-  return v;
+  if ((config & cucpu::kTextureIntegerCoordinates) != 0) return fetch_at(t, config, layer, xb, yb, zb);
+  if ((config & cucpu::kTextureGather) != 0) return gather(t, config, layer, xb, yb, zb);
+  const bool linear = is_filtered(t);
+  const Place p{t, config, layer, xb, yb, zb, linear};
+  if (!linear) return fetch(t, p.x.first, p.y.first, p.z.first);
+  Sum sum;
+  add_filtered(t, p, 256, sum);
+  return sum.texel(t);
 }
 
 /// A mipmap at a level of detail, with 8 bits of it after the point.
@@ -247,11 +353,18 @@ Texel sample_level(const TextureObject& t, float lod, std::uint32_t config, std:
     return sample(t.levels[static_cast<std::uint32_t>(std::floor(at + 0.5f))], config, layer, xb,
                   yb, zb);
   const float low = std::floor(at);
-  const float weight = std::round((at - low) * 256.0f) / 256.0f;
+  const int weight = static_cast<int>((at - low) * 256.0f);
   const auto level = static_cast<std::uint32_t>(low);
-  const Texel a = sample(t.levels[level], config, layer, xb, yb, zb);
-  if (weight == 0 || a.integer) return a;
-  return mix(a, sample(t.levels[level + 1], config, layer, xb, yb, zb), weight);
+  const TextureObject& near = t.levels[level];
+  constexpr std::uint32_t kPlain = cucpu::kTextureIntegerCoordinates | cucpu::kTextureGather;
+  if (weight == 0 || (config & kPlain) != 0 || (near.flags & 1 && near.format != 32 && near.format != 16))
+    return sample(near, config, layer, xb, yb, zb);
+  const TextureObject& far = t.levels[level + 1];
+  const bool linear = is_filtered(near);
+  Sum sum;
+  add_filtered(near, {near, config, layer, xb, yb, zb, linear}, 256 - weight, sum);
+  add_filtered(far, {far, config, layer, xb, yb, zb, linear}, weight, sum);
+  return sum.texel(near);
 }
 
 }  // namespace

@@ -59,6 +59,69 @@ TEST(Environment, MemoryIsBounded) {
             }));
 }
 
+/// 0, or the number of the first step that did not go as it should.
+int exceed_with_every_kind() {
+  CUcontext context = nullptr;
+  std::size_t before = 0, after = 0, total = 0, pitch = 0;
+  if (cuInit(0) || cuCtxCreate(&context, nullptr, 0, 0)) return 1;
+  constexpr std::size_t kTooMuch = std::size_t{80} << 20;
+  CUdeviceptr p = 0;
+  CUstream stream = nullptr;
+  CUmemoryPool pool = nullptr;
+  CUgraph graph = nullptr;
+  CUgraphNode node = nullptr;
+  CUarray array = nullptr;
+  CUmipmappedArray mipmap = nullptr;
+  CUmodule module = nullptr;
+  CUmemGenericAllocationHandle memory = 0;
+  if (cuStreamCreate(&stream, 0) || cuGraphCreate(&graph, 0) || cuDeviceGetDefaultMemPool(&pool, 0)) return 2;
+  CUDA_ARRAY3D_DESCRIPTOR box{};
+  box.Width = 8192, box.Height = 4096, box.Format = CU_AD_FORMAT_FLOAT, box.NumChannels = 1;
+  CUDA_ARRAY_DESCRIPTOR flat{box.Width, box.Height, box.Format, 1};
+  CUmemAllocationProp prop{};
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  CUDA_MEM_ALLOC_NODE_PARAMS alloc{};
+  alloc.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  alloc.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  alloc.bytesize = kTooMuch;
+  CUmemPoolProps own{};
+  own.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  own.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  own.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  CUmemoryPool shared = nullptr;
+  if (cuMemPoolCreate(&shared, &own)) return 3;
+  const std::string large = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .global .u32 table[20971520];\n";
+  const std::function<CUresult()> kinds[] = {
+      [&] { return cuMemAlloc(&p, kTooMuch); },
+      [&] { return cuMemAllocPitch(&p, &pitch, 8192, kTooMuch / 8192, 4); },
+      [&] { return cuMemAllocManaged(&p, kTooMuch, CU_MEM_ATTACH_GLOBAL); },
+      [&] { return cuMemAllocAsync(&p, kTooMuch, stream); },
+      [&] { return cuMemAllocFromPoolAsync(&p, kTooMuch, pool, stream); },
+      [&] { return cuMemAllocFromPoolAsync(&p, kTooMuch, shared, stream); },
+      [&] { return cuArrayCreate(&array, &flat); },
+      [&] { return cuArray3DCreate(&array, &box); },
+      [&] { return cuMipmappedArrayCreate(&mipmap, &box, 4); },
+      [&] { return cuMemCreate(&memory, kTooMuch, &prop, 0); },
+      [&] { return cuGraphAddMemAllocNode(&node, graph, nullptr, 0, &alloc); },
+      [&] { return cuModuleLoadData(&module, large.c_str()); },
+  };
+  int step = 10;
+  for (const auto& kind : kinds) {
+    if (cuMemGetInfo(&before, &total)) return step;
+    if (kind() != CUDA_ERROR_OUT_OF_MEMORY) return step + 1;
+    if (cuCtxSynchronize() || cuMemGetInfo(&after, &total) || before != after) return step + 2;
+    if (cuMemAlloc(&p, 32 << 20) || cuMemsetD32(p, 1, 16) || cuMemFree(p)) return step + 3;  // all else goes on
+    step += 10;
+  }
+  return 0;
+}
+
+TEST(Environment, EveryKindOfMemoryIsBoundedAndNothingElseChanges) {
+  NEEDS_FRESH_PROCESS();
+  EXPECT_EQ(0, in_process("CUCORE_CPU_MEMORY", "64M", exceed_with_every_kind));
+}
+
 TEST(Environment, FourDevicesReachEachOther) {
   NEEDS_FRESH_PROCESS();
   EXPECT_EQ(0, in_process("CUCORE_CPU_DEVICES", "4", [] {

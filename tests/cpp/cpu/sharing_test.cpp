@@ -1,10 +1,15 @@
 // Virtual memory and sharing between processes: a child process of this test sees and changes the parent's bytes.
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <string>
+#include <utility>
 
 #include "support.hpp"
 
@@ -25,6 +30,7 @@ class Peer {
   }
   ~Peer() {
     close(socket_);
+    if (killed_) return;
     int status = 0;
     waitpid(pid_, &status, 0);
     EXPECT_TRUE(WIFEXITED(status));
@@ -47,6 +53,13 @@ class Peer {
     }
     ASSERT_EQ(static_cast<ssize_t>(bytes), sendmsg(socket_, &message, MSG_NOSIGNAL));
   }
+  /// Ends the process in the middle of whatever it does.
+  void die() {
+    killed_ = true;
+    kill(pid_, SIGKILL);
+    int status = 0;
+    waitpid(pid_, &status, 0);
+  }
   bool receive(void* data, std::size_t bytes, int* fd = nullptr) {
     iovec part{data, bytes};
     msghdr message{};
@@ -63,6 +76,7 @@ class Peer {
  private:
   pid_t pid_ = -1;
   int socket_ = -1;
+  bool killed_ = false;
 };
 
 bool ok(CUresult result) { return result == CUDA_SUCCESS; }
@@ -181,6 +195,85 @@ TEST(Sharing, EventsCrossProcesses) {
   ASSERT_OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
   ASSERT_OK(cuStreamWriteValue32(other, flag, 1, 0));
   ASSERT_OK(cuStreamSynchronize(stream));
+}
+
+/// What is open in this process: descriptors, and mappings of shared memory.
+std::pair<std::size_t, std::size_t> held() {
+  std::size_t descriptors = 0, mappings = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator{"/proc/self/fd"}) ++descriptors;
+  std::ifstream maps{"/proc/self/maps"};
+  for (std::string line; std::getline(maps, line);) mappings += line.find("memfd:cucore-shared") != std::string::npos;
+  return {descriptors, mappings};
+}
+
+TEST(Sharing, AnImporterThatDiesLeavesNothingBehind) {
+  NEEDS_FRESH_PROCESS();
+  Peer peer{[](Peer& parent) {
+    CUipcMemHandle handle;
+    CUdeviceptr p = 0;
+    char byte = 1;
+    if (!parent.receive(&handle, sizeof handle) || !start_driver()) return false;
+    if (!ok(cuIpcOpenMemHandle(&p, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)) || !ok(cuMemsetD32(p, 5, 1))) return false;
+    parent.send(&byte, 1);
+    for (;;) pause();
+  }};
+  const Started driver;
+  std::size_t before = 0, after = 0, total = 0;
+  ASSERT_OK(cuMemGetInfo(&before, &total));
+  const auto at_first = held();
+  CUdeviceptr p = 0;
+  ASSERT_OK(cuMemAlloc(&p, 1 << 20));
+  CUipcMemHandle handle;
+  ASSERT_OK(cuIpcGetMemHandle(&handle, p));
+  peer.send(&handle, sizeof handle);
+  char byte = 0;
+  ASSERT_TRUE(peer.receive(&byte, 1));
+  peer.die();
+  int value = 0;
+  ASSERT_OK(cuMemcpyDtoH(&value, p, 4));
+  EXPECT_EQ(5, value);
+  ASSERT_OK(cuMemFree(p));
+  ASSERT_OK(cuMemGetInfo(&after, &total));
+  EXPECT_EQ(before, after);
+  EXPECT_EQ(at_first, held());
+}
+
+TEST(Sharing, AnExporterThatDiesTakesItsHandlesWithItAndEndsItsEvents) {
+  NEEDS_FRESH_PROCESS();
+  struct Message {
+    CUipcMemHandle memory;
+    CUipcEventHandle event;
+  } message;
+  Peer peer{[](Peer& parent) {
+    Message m;
+    CUdeviceptr p = 0, flag = 0;
+    CUevent event = nullptr;
+    CUstream stream = nullptr;
+    if (!start_driver() || !ok(cuMemAlloc(&p, 4096)) || !ok(cuMemsetD32(p, 9, 1024)) || !ok(cuMemAlloc(&flag, 4))) return false;
+    if (!ok(cuEventCreate(&event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING)) || !ok(cuStreamCreate(&stream, 1))) return false;
+    if (!ok(cuIpcGetMemHandle(&m.memory, p)) || !ok(cuIpcGetEventHandle(&m.event, event))) return false;
+    if (!ok(cuStreamWaitValue32(stream, flag, 1, CU_STREAM_WAIT_VALUE_EQ)) || !ok(cuEventRecord(event, stream))) return false;
+    parent.send(&m, sizeof m);
+    for (;;) pause();
+  }};
+  ASSERT_TRUE(peer.receive(&message, sizeof message));
+  const Started driver;
+  CUdeviceptr p = 0;
+  CUevent event = nullptr;
+  CUstream stream = nullptr;
+  ASSERT_OK(cuIpcOpenMemHandle(&p, message.memory, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+  ASSERT_OK(cuIpcOpenEventHandle(&event, message.event));
+  ASSERT_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  ASSERT_OK(cuStreamWaitEvent(stream, event, 0));
+  EXPECT_EQ(CUDA_ERROR_NOT_READY, cuStreamQuery(stream));
+  peer.die();
+  ASSERT_OK(cuStreamSynchronize(stream));  // nobody is left who could end the record
+  ASSERT_OK(cuEventSynchronize(event));
+  int value = 0;
+  ASSERT_OK(cuMemcpyDtoH(&value, p, 4));  // what is mapped stays
+  EXPECT_EQ(9, value);
+  ASSERT_OK(cuIpcCloseMemHandle(p));
+  EXPECT_EQ(CUDA_ERROR_INVALID_HANDLE, cuIpcOpenMemHandle(&p, message.memory, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
 }
 
 TEST(Sharing, AForkedChildIsToldSo) {

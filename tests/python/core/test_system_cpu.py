@@ -37,14 +37,17 @@ def test_a_device_is_the_drivers(other, device):
 
 
 def test_memory_and_processes_are_counted(other, device):
+    def mine():  # other processes come and go meanwhile
+        return [p.used_gpu_memory for p in other.compute_running_processes if p.pid == os.getpid()]
+
     device.set_current()
-    before = other.memory_info.used
+    device.allocate(4096).close()
+    before = mine()
     buffer = device.allocate(64 << 20)
     device.sync()
     now = other.memory_info
-    assert now.used >= before + (64 << 20) and now.used + now.free == now.total
-    mine = [p for p in other.compute_running_processes if p.pid == os.getpid()]
-    assert len(mine) == 1 and mine[0].used_gpu_memory >= 64 << 20
+    assert now.used >= 64 << 20 and now.used + now.free == now.total
+    assert len(before) == 1 and len(mine()) == 1 and mine()[0] >= before[0] + (64 << 20)
     assert os.path.basename(system.get_process_name(os.getpid())).startswith("python")
     assert 0 <= other.utilization.gpu <= 100
     buffer.close()

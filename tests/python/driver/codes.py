@@ -68,6 +68,9 @@ class World:
         self.module = ctypes.c_void_p()
         self.context = ctypes.c_void_p()
 
+    def has(self, name: str) -> bool:
+        return hasattr(self.cuda, FACTS["functions"][name].get("symbol", name))
+
     def symbol(self, name: str) -> Any:
         return getattr(self.cuda, FACTS["functions"][name].get("symbol", name))
 
@@ -190,19 +193,24 @@ class World:
             return Bytes64()
         if kind in ("float", "double"):
             return ctypes.c_float(1)
+        if enum_of(kind):
+            return ctypes.c_int(min((number for number in numbers(enum_of(kind)) if number > 0), default=0))
         value = 0
         if not (
             "flag" in lower or "offset" in lower or lower == "value" or kind.startswith(("CU", "EGL", "GL", "Vdp"))
         ):
             value = 4 if "size" in lower or "byte" in lower or "pitch" in lower else 1
-        if kind in FACTS["enums"]:
-            return ctypes.c_int(min((number for number in numbers(kind)), default=0))
         wide = kind in ("size_t", "unsigned long long", "cuuint64_t") or kind.startswith("CU")
         return ctypes.c_uint64(value) if wide else ctypes.c_uint32(value)
 
     def call(self, function: str, arguments: list[Any]) -> int:
         ctypes.memset(self.scratch, 0, len(self.scratch))
         return int(self.symbol(function)(*arguments))
+
+
+def enum_of(kind: str) -> str:
+    """The enumeration a type names; empty for others."""
+    return next((name for name in (kind, f"{kind}_enum") if name in FACTS["enums"]), "")
 
 
 def numbers(enum: str) -> list[int]:
@@ -224,7 +232,7 @@ def cases(function: str) -> Iterator[tuple[str, int, Any]]:
         elif kind == "CUdevice":
             yield f"{name} is -1", at, ctypes.c_int(-1)
             yield f"{name} is 99", at, ctypes.c_int(99)
-        elif kind in FACTS["enums"]:
+        elif enum_of(kind):
             yield f"{name} is 9999", at, ctypes.c_int(9999)
         elif kind.startswith("CU") and kind not in (
             "CUmemLocation",
@@ -245,7 +253,7 @@ def walk(library: str, state: str, behind: str, stale: bool) -> None:
     """Prints a line before and after every call; `behind` is the last case that was begun before."""
     world = World(library)
     if state == "not initialized":
-        for function in functions():
+        for function in filter(world.has, functions()):
             key = f"{function}: not initialized"
             if behind and function <= behind.split(": ")[0]:
                 continue
@@ -255,7 +263,7 @@ def walk(library: str, state: str, behind: str, stale: bool) -> None:
             print(json.dumps(["end", key, code]), flush=True)
         return
     world.start()
-    for function in functions():
+    for function in filter(world.has, functions()):
         todo = [(f"{function}: {name}", at, value) for name, at, value in cases(function)]
         if stale:
             todo += [(f"{function}: {p[0]} is destroyed", at, p[1]) for at, p in enumerate(FACTS["functions"][function]["params"])

@@ -1,0 +1,32 @@
+// cpu/engine/reach.hpp: where there are several devices, a kernel may touch only memory of its own device and what it was given access to.
+// The driver layer says who may touch what; kernels compiled after that ask.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+namespace cucpu {
+
+/// Whether kernels launched with that `reach` may read, or write, at the address. True for whatever is no device memory.
+using MayReach = std::function<bool(const void* reach, std::uintptr_t address, bool write)>;
+
+/// Empty while there is one device. Set once, before the first module is loaded.
+inline MayReach& may_reach() {
+  static MayReach* const function = new MayReach;  // never destroyed: kernels may run at exit
+  return *function;
+}
+
+/// Launches made meanwhile by this thread are launched with `reach`; without one they may touch all memory.
+class ReachScope {
+ public:
+  explicit ReachScope(const void* reach) noexcept { current() = reach; }
+  ~ReachScope() { current() = nullptr; }
+  ReachScope(const ReachScope&) = delete;
+  ReachScope& operator=(const ReachScope&) = delete;
+  static const void*& current() noexcept {
+    static thread_local const void* reach = nullptr;
+    return reach;
+  }
+};
+
+}  // namespace cucpu
