@@ -110,13 +110,14 @@ class Stubs:
             return f"class {c.name}(FastEnum):\n{members or '    ...'}\n"
         base = f"({self.cls(c.base)})" if c.base else ""
         if c.kind != "record":
-            return f"class {c.name}{base}:\n{HANDLE_METHODS}"
+            more = "    def __cuda_stream__(self) -> tuple[int, int]: ...\n" if c.name == "CUstream" else ""
+            return f"class {c.name}{base}:\n{HANDLE_METHODS}{more}"
         body = "" if c.base else "".join(self.field(f) for f in c.fields)
         if self.pythonic:
             init = (
                 "    def __init__(self, size: int = ...) -> None: ...\n    @property\n    def ptr(self) -> int: ...\n"
             )
-            init += "    def __len__(self) -> int: ...\n    def __getitem__(self, index: int) -> Any: ...\n"
+            init += "    def __len__(self) -> int: ...\n    def __getitem__(self, index: int, /) -> Any: ...\n"
             init += "    @classmethod\n    def from_ptr(cls, ptr: int, size: int = ..., readonly: bool = ..., owner: Any = ...) -> Any: ...\n"
             init += "    @classmethod\n    def from_buffer(cls, buffer: Any) -> Any: ...\n"
             init += "    @classmethod\n    def from_data(cls, data: Any) -> Any: ...\n"
@@ -158,7 +159,8 @@ class Stubs:
         head = HEAD.format(library=self.rows.name, module=f"{module}.raising", imports=imports)
         return (
             head
-            + "class CUDABindingsError(RuntimeError):\n    code: Any\n    function: str\n    text: str\n\n"
+            + "class CUDABindingsError(RuntimeError):\n    code: Any\n    function: str\n    text: str\n"
+            + "    def __init__(self, code: Any, function: str, text: str = ...) -> None: ...\n\n"
             + "".join(self.function(row, raising=True) for row in self.rows.functions)
         )
 

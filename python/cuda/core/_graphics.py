@@ -47,6 +47,9 @@ class GraphicsResource:
 
     __module__ = "cuda.core"
     __slots__ = ("__weakref__", "_address", "_buffer", "_handle", "_stream")
+    _address: Any
+    _handle: Any
+    _stream: Any
 
     def __init__(self) -> None:
         raise RuntimeError("a GraphicsResource comes from from_gl_buffer() or from_gl_image()")

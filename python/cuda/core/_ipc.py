@@ -13,6 +13,8 @@ class IPCEventDescriptor:
     """Names an event of another process: pass it to ``Event.from_ipc_descriptor``."""
 
     __slots__ = ("_blocking_sync", "_handle")
+    _blocking_sync: Any
+    _handle: Any
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
         raise RuntimeError("IPCEventDescriptor comes from Event.ipc_descriptor; it cannot be made directly")
@@ -40,6 +42,9 @@ class IPCBufferDescriptor:
     """Names a buffer of another process: pass it to ``Buffer.from_ipc_descriptor``."""
 
     __slots__ = ("_kind", "_payload", "_size")
+    _kind: Any
+    _payload: Any
+    _size: Any
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
         raise RuntimeError("IPCBufferDescriptor comes from Buffer.ipc_descriptor; it cannot be made directly")
@@ -71,6 +76,8 @@ class IPCAllocationHandle:
     """A file descriptor that names a memory resource, for sending to another process. Closes itself."""
 
     __slots__ = ("__weakref__", "_fd", "_uuid")
+    _fd: Any
+    _uuid: Any
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
         raise RuntimeError(

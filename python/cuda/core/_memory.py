@@ -148,6 +148,7 @@ class MemPoolAttributes:
     """What a pool does and how much it holds."""
 
     __slots__ = ("_resource",)
+    _resource: Any
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
         raise RuntimeError("comes from a memory resource's attributes; cannot be made directly")
@@ -448,6 +449,7 @@ class GraphMemoryResourceAttributes:
     """How much memory the graphs of a device hold. The high marks can be set to zero."""
 
     __slots__ = ("_native",)
+    _native: Any
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
         raise RuntimeError("comes from GraphMemoryResource.attributes; cannot be made directly")

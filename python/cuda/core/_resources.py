@@ -18,6 +18,7 @@ class _Resource:
     """A part of a device, by the driver's description."""
 
     __slots__ = ("_raw",)
+    _raw: Any
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
         raise RuntimeError(
@@ -142,6 +143,7 @@ class DeviceResources:
 
     __module__ = "cuda.core"
     __slots__ = ("_get",)
+    _get: Any
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
         raise RuntimeError("DeviceResources comes from the property resources; it cannot be made directly")

@@ -98,6 +98,9 @@ class TensorMapDescriptor:
     """
 
     __slots__ = ("__weakref__", "_map", "_rank", "_view")
+    _map: Any
+    _rank: Any
+    _view: Any
 
     def __init__(self) -> None:
         raise RuntimeError("a TensorMapDescriptor comes from StridedMemoryView.as_tensor_map()")

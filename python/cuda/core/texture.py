@@ -223,6 +223,7 @@ class OpaqueArray(_Array):
     """
 
     __slots__ = ("_owner",)
+    _owner: Any
     _maker = "create_opaque_array"
 
     @classmethod
@@ -310,6 +311,7 @@ class MipmappedArray(_Array):
     """
 
     __slots__ = ("_levels",)
+    _levels: Any
     _maker = "create_mipmapped_array"
 
     @classmethod
@@ -361,6 +363,14 @@ class ResourceDescriptor:
     """
 
     __slots__ = ("_channels", "_format", "_height", "_kind", "_pitch", "_size", "_source", "_width")
+    _channels: Any
+    _format: Any
+    _height: Any
+    _kind: Any
+    _pitch: Any
+    _size: Any
+    _source: Any
+    _width: Any
 
     def __init__(self) -> None:
         raise RuntimeError("a ResourceDescriptor comes from one of its from_... methods")
@@ -494,6 +504,7 @@ class TextureObject(_Argument):
     """
 
     __slots__ = ("_options",)
+    _options: Any
     _maker = "create_texture_object"
 
     @classmethod

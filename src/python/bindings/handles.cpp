@@ -118,14 +118,14 @@ PyObject* reduce(PyObject* o, PyObject*) {
 }
 
 PyMethodDef methods[] = {
-    {"getPtr", get_ptr, METH_NOARGS, "getPtr()\n--\n\nAddress of the C value."},
+    {"getPtr", get_ptr, METH_NOARGS, "getPtr($self, /)\n--\n\nAddress of the C value."},
     {"__reduce__", reduce, METH_NOARGS, nullptr},
     {},
 };
 
 PyMethodDef stream_methods[] = {
     {"__cuda_stream__", cuda_stream, METH_NOARGS,
-     "__cuda_stream__()\n--\n\nThe CUDA stream protocol: (version, handle)."},
+     "__cuda_stream__($self, /)\n--\n\nThe CUDA stream protocol: (version, handle)."},
     {},
 };
 

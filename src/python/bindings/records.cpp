@@ -237,7 +237,7 @@ PyGetSetDef pythonic_getset[] = {
 };
 
 PyMethodDef methods[] = {
-    {"getPtr", get_ptr, METH_NOARGS, "getPtr()\n--\n\nAddress of the C struct."},
+    {"getPtr", get_ptr, METH_NOARGS, "getPtr($self, /)\n--\n\nAddress of the C struct."},
     {},
 };
 

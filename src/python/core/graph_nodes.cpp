@@ -47,10 +47,14 @@ static void bind_nodes(nb::module_& m) {
   m.def("memcpy_node_get", [=](std::size_t n) {
     CUDA_MEMCPY3D p{};
     CUCORE_CALL(cuGraphMemcpyNodeGetParams(node(n), &p));
-    const std::size_t src = p.srcMemoryType == CU_MEMORYTYPE_HOST ? number(p.srcHost) : p.srcDevice;
-    const std::size_t dst = p.dstMemoryType == CU_MEMORYTYPE_HOST ? number(p.dstHost) : p.dstDevice;
+    const auto end = [](CUmemorytype type, const void* host, CUarray array, CUdeviceptr device) {
+      if (type == CU_MEMORYTYPE_HOST) return number(host);
+      return type == CU_MEMORYTYPE_ARRAY ? number(array) : static_cast<std::size_t>(device);
+    };
     return nb::make_tuple(
-        dst, src, p.WidthInBytes * (p.Height != 0 ? p.Height : 1) * (p.Depth != 0 ? p.Depth : 1));
+        end(p.dstMemoryType, p.dstHost, p.dstArray, p.dstDevice),
+        end(p.srcMemoryType, p.srcHost, p.srcArray, p.srcDevice),
+        p.WidthInBytes * (p.Height != 0 ? p.Height : 1) * (p.Depth != 0 ? p.Depth : 1));
   });
   m.def("memcpy_node_set", [=](std::size_t n, std::size_t dst, std::size_t src, std::size_t size) {
     const CUDA_MEMCPY3D params = memcpy_params(dst, src, size);

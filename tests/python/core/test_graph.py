@@ -277,3 +277,21 @@ def test_cooperative_and_cluster_launches_are_nodes(device, stream, cell):
     first.launch(LaunchConfig(grid=2, cluster=2, block=32), code.get_kernel("ranks"), cell)
     definition.instantiate().launch(stream)
     assert read(cell, stream) == 2 * 32 + 4 * 2
+
+
+def test_a_captured_copy_of_an_array_is_a_node_that_names_it(device, stream):
+    from cuda.core.texture import OpaqueArrayOptions
+
+    with device.create_opaque_array(OpaqueArrayOptions((8, 4), "uint8", 1)) as array:
+        buffer = device.allocate(32, stream=stream)
+        buffer.copy_from(bytes(range(32)), stream=stream)
+        stream.sync()
+        builder = device.create_graph_builder().begin_building()
+        array.copy_from(buffer, stream=builder)
+        (node,) = builder.end_building().graph_definition.nodes()
+        assert (node.dst, node.src, node.size) == (int(array.handle), int(buffer.handle), 32)
+        builder.complete().launch(stream)
+        back = bytearray(32)
+        array.copy_to(back, stream=stream)
+        stream.sync()
+        assert back == bytes(range(32))

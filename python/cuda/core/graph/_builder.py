@@ -34,6 +34,11 @@ class GraphBuilder:
         "_phase",
         "_stream",
     )
+    _definition: Any
+    _kind: Any
+    _parent: Any
+    _phase: Any
+    _stream: Any
 
     def __init__(self) -> None:
         raise RuntimeError("a GraphBuilder comes from create_graph_builder() of a Device or a Stream")

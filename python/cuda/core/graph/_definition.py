@@ -105,6 +105,7 @@ class GraphCondition:
     """
 
     __slots__ = ("_handle",)
+    _handle: Any
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
         raise RuntimeError("a GraphCondition comes from create_condition(); it cannot be made directly")

@@ -29,6 +29,8 @@ class ExecutableGraphNode:
     """
 
     __slots__ = ("_graph", "_node")
+    _graph: Any
+    _node: Any
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
         raise RuntimeError("comes from graph[node]; cannot be made directly")

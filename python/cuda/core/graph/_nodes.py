@@ -78,6 +78,9 @@ class GraphNode(_Adder):
     """
 
     __slots__ = ("__weakref__", "_graph", "_handle", "_valid")
+    _graph: Any
+    _handle: Any
+    _valid: Any
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
         raise RuntimeError("nodes come from the methods of a GraphDefinition or of other nodes")
@@ -265,8 +268,8 @@ class MemcpyNode(GraphNode):
 
     __slots__ = ()
 
-    dst = _Param[int](_core.memcpy_node_get, 0, "The address copied to.")
-    src = _Param[int](_core.memcpy_node_get, 1, "The address copied from.")
+    dst = _Param[int](_core.memcpy_node_get, 0, "The address copied to; of an array its handle.")
+    src = _Param[int](_core.memcpy_node_get, 1, "The address copied from; of an array its handle.")
     size = _Param[int](_core.memcpy_node_get, 2, "How many bytes.")
 
     def update(
