@@ -165,7 +165,8 @@ Value* Emitter::lane_value(Value* v, unsigned lane) {
     return b_.CreateAdd(scalar(v), ConstantInt::get(v->getType(), offset, true));
   }
   auto* inst = cast<Instruction>(v);
-  bool here = vectors_.count(v) || is_lazy(inst);
+  // Of a value of an earlier block only its slot is left: what it was made from may not have come along.
+  bool here = inst->getParent() == at_ && (vectors_.count(v) || is_lazy(inst));
   if (here && isa<BinaryOperator, CastInst, GetElementPtrInst>(inst) && !inst->isIntDivRem()) {
     SmallVector<Value*> operands;
     for (Value* operand : inst->operands()) {

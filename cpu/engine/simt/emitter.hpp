@@ -202,6 +202,7 @@ class Emitter {
   Mode mode_ = Full;
   Value* mask_ = nullptr;  // i1 vector while emitting masked code
   llvm::DenseMap<const Value*, Value*> scalars_, vectors_;  // of the block being emitted
+  const BasicBlock* at_ = nullptr;                          // the thread's block that is being emitted
 
   llvm::MapVector<std::pair<Value*, unsigned>, llvm::AllocaInst*> slots_;
   llvm::MapVector<BasicBlock*, llvm::AllocaInst*> mask_slots_;

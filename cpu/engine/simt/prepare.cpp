@@ -255,8 +255,6 @@ std::string prepare(Function& thread, const Options& options) {
   if (auto why = find_spin_loop(thread); !why.empty()) return why;
   mask_before_shift(thread);
   run_passes(thread, "loop-simplify,lcssa");
-  repeat_comparisons(thread);
-  run_passes(thread, "lcssa");
   unify_ends(thread);
   removeUnreachableBlocks(thread);
   SmallVector<Instruction*> after;
@@ -265,6 +263,8 @@ std::string prepare(Function& thread, const Options& options) {
   for (Instruction& inst : instructions(thread))
     if (is_barrier(marker_name(&inst)) && !isa<ReturnInst>(inst.getNextNode())) after.push_back(inst.getNextNode());
   split_before(after);
+  repeat_comparisons(thread);  // now that a block ends at its barrier: a copy before it would not be behind it
+  run_passes(thread, "lcssa");
   bool ends = false;
   for (BasicBlock& block : thread) ends |= isa<ReturnInst>(block.getTerminator());
   if (!ends) return "endless loop";

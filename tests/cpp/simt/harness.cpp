@@ -4,13 +4,19 @@
 #include <gtest/gtest.h>
 #include <llvm/AsmParser/Parser.h>
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
+#include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/Linker/Linker.h>
+#include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/SourceMgr.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
+#include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/SROA.h>
+#include <llvm/Transforms/Utils/Cloning.h>
+#include <llvm/Transforms/Utils/Local.h>
 
 #include <array>
 #include <barrier>
@@ -319,6 +325,38 @@ void run_reference(const Build& build, Work& work) {
   }
 }
 
+namespace {
+/// What block code does with values that were never made (a slot that is read where nothing was put into it): LLVM may take such a
+/// branch either way, so that the result may be right by chance.
+std::string unmade_values(Module& module, const Function& made) {
+  auto copy = CloneModule(module);
+  LoopAnalysisManager loops;
+  FunctionAnalysisManager functions;
+  CGSCCAnalysisManager sccs;
+  ModuleAnalysisManager modules;
+  PassBuilder builder;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(sccs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, sccs, modules);
+  FunctionPassManager passes;
+  passes.addPass(SROAPass{SROAOptions::PreserveCFG});
+  passes.addPass(EarlyCSEPass{});
+  Function& block = *copy->getFunction(made.getName());
+  passes.run(block, functions);
+  removeUnreachableBlocks(block);
+  std::string found;
+  raw_string_ostream out{found};
+  for (Instruction& inst : instructions(block)) {
+    const Value* decides = getLoadStorePointerOperand(&inst);
+    if (auto* branch = dyn_cast<BranchInst>(&inst); branch && branch->isConditional()) decides = branch->getCondition();
+    if (decides && isa<UndefValue>(decides)) out << inst << " in " << inst.getParent()->getName() << '\n';
+  }
+  return found;
+}
+}  // namespace
+
 cucpu::simt::Report run_vectorized(const Build& build, Work& work, unsigned width, std::string* code) {
   auto jit = make_jit();
   auto context = std::make_unique<LLVMContext>();
@@ -338,6 +376,7 @@ cucpu::simt::Report run_vectorized(const Build& build, Work& work, unsigned widt
     made.report.refusal = "invalid";
     return made.report;
   }
+  EXPECT_EQ(unmade_values(*module, *made.function), "");
   module->getFunction("kernel")->eraseFromParent();
   made.function->setName("block");
   auto builder = cantFail(JITTargetMachineBuilder::detectHost());
