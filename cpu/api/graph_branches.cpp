@@ -1,5 +1,5 @@
-// Plans with branches. Each lane is a task: independent branches run at the same time, and a branch that waits in a kernel
-// for what another one writes does not keep the other from running.
+// Plans with branches. Each lane is a task: independent branches run at the same time, and a branch
+// that waits in a kernel for what another one writes does not keep the other from running.
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -23,8 +23,8 @@ class BranchedRun final : public Object {
     for (unsigned i = 0; i < plan_->lanes; ++i) lanes_[i].begin(*this, parent.priority());
   }
 
-  /// Hands all lanes that can start to the pool, save one, and runs that one and what no worker has taken. True when
-  /// the plan is through.
+  /// Hands all lanes that can start to the pool, save one, and runs that one and what no worker has
+  /// taken. True when the plan is through.
   bool start() {
     Lane* mine = nullptr;
     for (unsigned i = 0; i < plan_->steps.size(); ++i) {
@@ -58,7 +58,8 @@ class BranchedRun final : public Object {
     bool in_step = false, looping = false;
   };
 
-  /// True when the plan is through; after false neither the lane nor this object may be touched without a reference.
+  /// True when the plan is through; after false neither the lane nor this object may be touched
+  /// without a reference.
   bool advance(Lane& lane) {
     for (;;) {
       if (!lane.in_step) {
@@ -75,12 +76,15 @@ class BranchedRun final : public Object {
         Pool::instance().post(other);
       }
       if (link.next == Plan::kNone) return lanes_left_.fetch_sub(1, std::memory_order_acq_rel) == 1;
-      if (plan_->links[link.next].arrivals > 1 && !is_last_arrival(link.next)) return false;  // another lane goes on with it
+      if (plan_->links[link.next].arrivals > 1 && !is_last_arrival(link.next))
+        return false;  // another lane goes on with it
       lane.at = link.next;
     }
   }
 
-  bool is_last_arrival(unsigned step) { return missing_[step].fetch_sub(1, std::memory_order_acq_rel) == 1; }
+  bool is_last_arrival(unsigned step) {
+    return missing_[step].fetch_sub(1, std::memory_order_acq_rel) == 1;
+  }
 
   void drive(Lane& lane) noexcept {
     if (lane.looping) lane.in_step = lane.looping = false;

@@ -1,7 +1,8 @@
-// Plans: made from graphs, run step by step. A run is a task: the thread that ends a step goes on with the next.
-#include <unordered_map>
-
+// Plans: made from graphs, run step by step. A run is a task: the thread that ends a step goes on
+// with the next.
 #include "api/graph_run.hpp"
+
+#include <unordered_map>
 
 namespace cucpu::driver {
 namespace {
@@ -28,7 +29,8 @@ Progress run_conditional(const Plan::Step& step, Task& self, bool& looping) {
 /// A plan without branches on its way.
 class PlanRun final : public Object, public Task {
  public:
-  PlanRun(std::shared_ptr<const Plan> plan, Task& parent) : plan_{std::move(plan)}, parent_{&parent} {
+  PlanRun(std::shared_ptr<const Plan> plan, Task& parent)
+      : plan_{std::move(plan)}, parent_{&parent} {
     priority_ = parent.priority();
   }
 
@@ -63,9 +65,12 @@ Progress run_step(const Plan::Step& step, Task& self, bool& looping) {
   if (!step.enabled || (context.is_broken() && !step.op->runs_after_error())) return Progress::done;
   try {
     switch (step.op->type()) {
-      case CU_GRAPH_NODE_TYPE_GRAPH: return run_plan(step.bodies[0], self);
-      case CU_GRAPH_NODE_TYPE_CONDITIONAL: return run_conditional(step, self, looping);
-      default: return step.op->run(self);
+      case CU_GRAPH_NODE_TYPE_GRAPH:
+        return run_plan(step.bodies[0], self);
+      case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+        return run_conditional(step, self, looping);
+      default:
+        return step.op->run(self);
     }
   } catch (...) {
     context.break_with(code_of_current_exception(), {});

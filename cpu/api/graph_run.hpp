@@ -6,8 +6,8 @@
 
 namespace cucpu::driver {
 
-/// Runs one step for `self`, which is driven when the step ends elsewhere. `looping` is set while the body of a while node
-/// runs: the step is then to be run again, not left.
+/// Runs one step for `self`, which is driven when the step ends elsewhere. `looping` is set while
+/// the body of a while node runs: the step is then to be run again, not left.
 Progress run_step(const Plan::Step& step, Task& self, bool& looping);
 
 /// Divides a plan into lanes; leaves `links` empty when one lane has them all.

@@ -10,7 +10,8 @@ namespace {
 
 bool allowed(const Allocation& a, Context& context, bool write) {
   const int device = context.device.ordinal;
-  if (a.kind == MemoryKind::mapped || (a.kind == MemoryKind::pool && !a.pool && a.device != device)) {
+  if (a.kind == MemoryKind::mapped ||
+      (a.kind == MemoryKind::pool && !a.pool && a.device != device)) {
     const auto& who = write ? a.writable_by : a.readable_by;
     return who.load(std::memory_order_relaxed) >> device & 1;
   }
@@ -18,13 +19,15 @@ bool allowed(const Allocation& a, Context& context, bool write) {
   switch (a.kind) {
     case MemoryKind::host:
     case MemoryKind::registered:
-    case MemoryKind::managed: return true;
+    case MemoryKind::managed:
+      return true;
     case MemoryKind::pool: {
       CUmemLocation here{};
       here.type = CU_MEM_LOCATION_TYPE_DEVICE;
       here.id = device;
       const CUmemAccess_flags flags = static_cast<MemPool*>(a.pool)->access_of(here);
-      return write ? flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE : flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
+      return write ? flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+                   : flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
     }
     default: {
       const std::lock_guard lock{context.peers_mutex};
@@ -48,7 +51,8 @@ bool may_reach(Context& context, std::uintptr_t address, bool write) {
   MemoryMap& map = MemoryMap::instance();
   const std::uint64_t version = map.version();
   Last& last = t_last;
-  if (last.version == version && last.context == context.id && address - last.base < last.size && (last.write || !write))
+  if (last.version == version && last.context == context.id && address - last.base < last.size &&
+      (last.write || !write))
     return true;
   if (!AddressSpace::instance().contains(address)) return true;
   const AllocationRef a = map.find(address);

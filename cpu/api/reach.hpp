@@ -1,4 +1,5 @@
-// cpu/api/reach.hpp: which memory the kernels of a context may touch, where there are several devices.
+// cpu/api/reach.hpp: which memory the kernels of a context may touch, where there are several
+// devices.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +8,9 @@
 
 namespace cucpu::driver {
 
-/// False for memory of another device without peer access (cuCtxEnablePeerAccess), access to its pool (cuMemPoolSetAccess) or
-/// to the mapping (cuMemSetAccess). True for all other addresses: they are somebody's, or fault by themselves.
+/// False for memory of another device without peer access (cuCtxEnablePeerAccess), access to its
+/// pool (cuMemPoolSetAccess) or to the mapping (cuMemSetAccess). True for all other addresses: they
+/// are somebody's, or fault by themselves.
 bool may_reach(Context& context, std::uintptr_t address, bool write);
 
 }  // namespace cucpu::driver

@@ -27,15 +27,16 @@ std::optional<std::uint32_t> parameter(const Value* value, const DataLayout& lay
   const auto* load = dyn_cast<LoadInst>(value);
   if (!load || !load->getType()->isIntegerTy(64)) return std::nullopt;
   APInt offset{64, 0};
-  const Value* base = load->getPointerOperand()->stripAndAccumulateConstantOffsets(layout, offset, true);
+  const Value* base =
+      load->getPointerOperand()->stripAndAccumulateConstantOffsets(layout, offset, true);
   if (!is_marker(base, "cucpu.params") || offset.getActiveBits() > 32) return std::nullopt;
   return static_cast<std::uint32_t>(offset.getZExtValue());
 }
 
 enum class Root { unknown, own, parameter };
 
-/// What an address is counted from: one parameter, memory of the kernel's own (variables, shared and local memory), or
-/// anything else.
+/// What an address is counted from: one parameter, memory of the kernel's own (variables, shared
+/// and local memory), or anything else.
 Root root_of(Value* address, const DataLayout& layout, std::uint32_t& offset) {
   SmallSetVector<Value*, 4> roots;
   SmallVector<Value*, 16> work{address};
@@ -116,7 +117,8 @@ void find_accesses(Instruction& i, SmallVectorImpl<Access>& out) {
   if (auto* load = dyn_cast<LoadInst>(&i)) out.push_back({&i, load->getPointerOperand(), false});
   if (auto* store = dyn_cast<StoreInst>(&i)) out.push_back({&i, store->getPointerOperand(), true});
   if (auto* rmw = dyn_cast<AtomicRMWInst>(&i)) out.push_back({&i, rmw->getPointerOperand(), true});
-  if (auto* cas = dyn_cast<AtomicCmpXchgInst>(&i)) out.push_back({&i, cas->getPointerOperand(), true});
+  if (auto* cas = dyn_cast<AtomicCmpXchgInst>(&i))
+    out.push_back({&i, cas->getPointerOperand(), true});
 }
 
 }  // namespace
@@ -142,7 +144,8 @@ std::vector<ParamReach> check_reach(Module& module, bool assume_params) {
     if (done >= wanted) continue;
     done = wanted;
     IRBuilder<> b{access.instruction};
-    FunctionCallee callee = module.getOrInsertFunction("cucpu_rt_check_reach", b.getVoidTy(), b.getInt64Ty(), b.getInt32Ty());
+    FunctionCallee callee = module.getOrInsertFunction("cucpu_rt_check_reach", b.getVoidTy(),
+                                                       b.getInt64Ty(), b.getInt32Ty());
     auto* routine = cast<Function>(callee.getCallee());
     routine->setDoesNotThrow();
     routine->setOnlyAccessesInaccessibleMemory();

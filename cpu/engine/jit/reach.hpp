@@ -1,5 +1,5 @@
-// cpu/engine/jit/reach.hpp: where there are several devices, a kernel may touch only memory of its own device and
-// what it was given access to. Only compiled in when there are several.
+// cpu/engine/jit/reach.hpp: where there are several devices, a kernel may touch only memory of its
+// own device and what it was given access to. Only compiled in when there are several.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,15 @@ class Module;
 
 namespace cucpu {
 
-/// A parameter that accesses are counted from: a launch looks whether its kernel may reach what it points to.
+/// A parameter that accesses are counted from: a launch looks whether its kernel may reach what it
+/// points to.
 struct ParamReach {
   std::uint32_t offset, write;
   friend bool operator==(const ParamReach&, const ParamReach&) = default;
 };
 
-/// Puts a call of `cucpu_rt_check_reach` before every global or generic access of thread code. With `assume_params`
-/// those counted from one parameter do without, and the parameters are returned.
+/// Puts a call of `cucpu_rt_check_reach` before every global or generic access of thread code. With
+/// `assume_params` those counted from one parameter do without, and the parameters are returned.
 std::vector<ParamReach> check_reach(llvm::Module&, bool assume_params);
 
 }  // namespace cucpu

@@ -1,4 +1,5 @@
-// cpu/engine/run/reach.cpp: what generated code asks before it touches memory that may be another device's.
+// cpu/engine/run/reach.cpp: what generated code asks before it touches memory that may be another
+// device's.
 #include "cpu/engine/reach.hpp"
 
 #include "cpu/engine/run/worker.hpp"

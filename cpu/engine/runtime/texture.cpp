@@ -72,7 +72,8 @@ Texel border_of(const TextureObject& t, bool integer) {
     v.f[k] = border_channel(t, t.border[k]);
     v.i[k] = std::bit_cast<std::uint32_t>(t.border[k]);
     if (!integer && (t.format == 8 || t.format == 9))
-      v.i[k] = static_cast<std::uint32_t>(std::lround(v.f[k] * (t.format == 8 ? 127.0f : 32767.0f)));
+      v.i[k] =
+          static_cast<std::uint32_t>(std::lround(v.f[k] * (t.format == 8 ? 127.0f : 32767.0f)));
   }
   return v;
 }
@@ -145,14 +146,15 @@ std::int64_t wrap_index(std::int64_t i, std::int64_t n, std::uint32_t mode) {
   }
 }
 
-/// Where a coordinate lies between two texels: the second one's weight is in 256ths, as in the hardware.
+/// Where a coordinate lies between two texels: the second one's weight is in 256ths, as in the
+/// hardware.
 struct Axis {
   std::int64_t first = 0, second = 0;
   int weight = 0;
 };
 
-/// As an H200 does it (tests/python/ptx/texture_values.py): normalized coordinates keep 21 bits after the point, positions between
-/// texels are rounded to 8.
+/// As an H200 does it (tests/python/ptx/texture_values.py): normalized coordinates keep 21 bits
+/// after the point, positions between texels are rounded to 8.
 Axis axis_of(const TextureObject& t, unsigned dim, float v, std::uint32_t size, bool linear) {
   const auto n = static_cast<std::int64_t>(std::max(size, 1u));
   std::uint32_t mode = t.address[dim];
@@ -183,10 +185,12 @@ Texel fetch(const TextureObject& t, std::int64_t x, std::int64_t y, std::int64_t
   return texel_at(t, x, y, z);
 }
 
-/// A share of 256 divided between two texels: the first one gets what the second one's rounded part leaves.
+/// A share of 256 divided between two texels: the first one gets what the second one's rounded part
+/// leaves.
 struct Shares {
   int first, second;
-  Shares(int whole, int weight) : first{whole - ((whole * weight + 128) >> 8)}, second{whole - first} {}
+  Shares(int whole, int weight)
+      : first{whole - ((whole * weight + 128) >> 8)}, second{whole - first} {}
 };
 
 /// Texels added up by their shares.
@@ -207,7 +211,9 @@ class Sum {
   [[nodiscard]] Texel texel(const TextureObject& t) const {
     Texel v;
     for (unsigned k = 0; k < 4; ++k) {
-      const auto steps = [&](double most) { return static_cast<float>(std::floor(sum_[k] * most + 0.5) / most); };
+      const auto steps = [&](double most) {
+        return static_cast<float>(std::floor(sum_[k] * most + 0.5) / most);
+      };
       switch (t.format) {
         case 1:
         case 2:
@@ -254,12 +260,13 @@ Face cube_face(float x, float y, float z) {
 
 /// Whether fetches mix texels: what is read as integers is not mixed.
 bool is_filtered(const TextureObject& t) {
-  return t.filter == 1 && (t.format == 32 || t.format == 16 || ((t.flags & 1) == 0 && t.format != 3 && t.format != 10));
+  return t.filter == 1 && (t.format == 32 || t.format == 16 ||
+                           ((t.flags & 1) == 0 && t.format != 3 && t.format != 10));
 }
 
 /// A fetch by whole numbers.
-Texel fetch_at(const TextureObject& t, std::uint32_t config, std::uint32_t layer, std::uint32_t xb, std::uint32_t yb,
-               std::uint32_t zb) {
+Texel fetch_at(const TextureObject& t, std::uint32_t config, std::uint32_t layer, std::uint32_t xb,
+               std::uint32_t yb, std::uint32_t zb) {
   const std::uint32_t shape = config & cucpu::kTextureShape;
   const auto index = [&](std::uint32_t bits, std::uint32_t size, unsigned dim) {
     const std::uint32_t mode = t.address[dim] == 3 ? 3u : 1u;
@@ -268,15 +275,16 @@ Texel fetch_at(const TextureObject& t, std::uint32_t config, std::uint32_t layer
   const std::int64_t x = index(xb, t.width, 0);
   const std::int64_t y = shape == cucpu::kTexture1D ? 0 : index(yb, t.height, 1);
   std::int64_t z = shape == cucpu::kTexture3D ? index(zb, t.depth, 2) : 0;
-  if ((config & cucpu::kTextureLayered) != 0) z = std::min<std::int64_t>(layer, std::max(t.layers, 1u) - 1);
+  if ((config & cucpu::kTextureLayered) != 0)
+    z = std::min<std::int64_t>(layer, std::max(t.layers, 1u) - 1);
   return fetch(t, x, y, z);
 }
 
 /// The three axes of a fetch by coordinates.
 struct Place {
   Axis x, y, z;
-  Place(const TextureObject& t, std::uint32_t config, std::uint32_t layer, std::uint32_t xb, std::uint32_t yb,
-        std::uint32_t zb, bool linear) {
+  Place(const TextureObject& t, std::uint32_t config, std::uint32_t layer, std::uint32_t xb,
+        std::uint32_t yb, std::uint32_t zb, bool linear) {
     const std::uint32_t shape = config & cucpu::kTextureShape;
     const bool layered = (config & cucpu::kTextureLayered) != 0;
     float fx = std::bit_cast<float>(xb), fy = std::bit_cast<float>(yb);
@@ -288,10 +296,10 @@ struct Place {
       fx = f.s, fy = f.t;
     }
     x = axis_of(t, 0, fx, t.width, linear);
-    if (shape != cucpu::kTexture1D)
-      y = axis_of(t, 1, fy, t.height, linear);
+    if (shape != cucpu::kTexture1D) y = axis_of(t, 1, fy, t.height, linear);
     if (shape == cucpu::kTexture1D && linear && !layered && t.address[1] == 3) {
-      z = {-1, 0, 128};  // the hardware looks at the edge of a row of a picture: half of it is border
+      z = {-1, 0,
+           128};  // the hardware looks at the edge of a row of a picture: half of it is border
     } else if (shape == cucpu::kTexture3D) {
       z = axis_of(t, 2, fz, t.depth, linear);
     } else {
@@ -301,14 +309,16 @@ struct Place {
   }
 };
 
-Texel gather(const TextureObject& t, std::uint32_t config, std::uint32_t layer, std::uint32_t xb, std::uint32_t yb,
-             std::uint32_t zb) {
+Texel gather(const TextureObject& t, std::uint32_t config, std::uint32_t layer, std::uint32_t xb,
+             std::uint32_t yb, std::uint32_t zb) {
   const Place p{t, config, layer, xb, yb, zb, true};
   const unsigned component = config >> 8 & 3;
-  const Texel corners[4] = {fetch(t, p.x.first, p.y.second, p.z.first), fetch(t, p.x.second, p.y.second, p.z.first),
-                            fetch(t, p.x.second, p.y.first, p.z.first), fetch(t, p.x.first, p.y.first, p.z.first)};
+  const Texel corners[4] = {
+      fetch(t, p.x.first, p.y.second, p.z.first), fetch(t, p.x.second, p.y.second, p.z.first),
+      fetch(t, p.x.second, p.y.first, p.z.first), fetch(t, p.x.first, p.y.first, p.z.first)};
   Texel v;
-  for (unsigned k = 0; k < 4; ++k) v.f[k] = corners[k].f[component], v.i[k] = corners[k].i[component];
+  for (unsigned k = 0; k < 4; ++k)
+    v.f[k] = corners[k].f[component], v.i[k] = corners[k].i[component];
   v.integer = corners[0].integer;
   return v;
 }
@@ -333,7 +343,8 @@ void add_filtered(const TextureObject& t, const Place& p, int whole, Sum& sum) {
 /// One fetch from one level.
 Texel sample(const TextureObject& t, std::uint32_t config, std::uint32_t layer, std::uint32_t xb,
              std::uint32_t yb, std::uint32_t zb) {
-  if ((config & cucpu::kTextureIntegerCoordinates) != 0) return fetch_at(t, config, layer, xb, yb, zb);
+  if ((config & cucpu::kTextureIntegerCoordinates) != 0)
+    return fetch_at(t, config, layer, xb, yb, zb);
   if ((config & cucpu::kTextureGather) != 0) return gather(t, config, layer, xb, yb, zb);
   const bool linear = is_filtered(t);
   const Place p{t, config, layer, xb, yb, zb, linear};
@@ -357,7 +368,8 @@ Texel sample_level(const TextureObject& t, float lod, std::uint32_t config, std:
   const auto level = static_cast<std::uint32_t>(low);
   const TextureObject& near = t.levels[level];
   constexpr std::uint32_t kPlain = cucpu::kTextureIntegerCoordinates | cucpu::kTextureGather;
-  if (weight == 0 || (config & kPlain) != 0 || (near.flags & 1 && near.format != 32 && near.format != 16))
+  if (weight == 0 || (config & kPlain) != 0 ||
+      (near.flags & 1 && near.format != 32 && near.format != 16))
     return sample(near, config, layer, xb, yb, zb);
   const TextureObject& far = t.levels[level + 1];
   const bool linear = is_filtered(near);
@@ -445,7 +457,7 @@ std::uint32_t cucpu_rt_texture_query(std::uint64_t object, std::uint32_t which) 
   if (object == 0) cucpu_rt_trap(700);
   const TextureObject& t = *reinterpret_cast<const TextureObject*>(object);
   const std::uint32_t answers[] = {
-      t.width, t.height, t.depth, t.layers, (t.flags & 2) != 0 ? 1u : 0u, t.format, t.channels,
-      t.level_count};
+      t.width,  t.height,   t.depth,      t.layers, (t.flags & 2) != 0 ? 1u : 0u,
+      t.format, t.channels, t.level_count};
   return which < 8 ? answers[which] : 0;
 }

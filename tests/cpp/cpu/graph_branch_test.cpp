@@ -1,4 +1,5 @@
-// Branches of graphs: independent ones run at the same time, and dependencies hold whatever the threads do.
+// Branches of graphs: independent ones run at the same time, and dependencies hold whatever the
+// threads do.
 #include <atomic>
 #include <random>
 #include <thread>
@@ -15,7 +16,8 @@ class GraphBranches : public DriverTest {
     ASSERT_OK(cuGraphCreate(&graph_, 0));
   }
   template <class... Args>
-  CUgraphNode kernel_node(CUgraph graph, std::vector<CUgraphNode> after, const char* name, Args... values) {
+  CUgraphNode kernel_node(CUgraph graph, std::vector<CUgraphNode> after, const char* name,
+                          Args... values) {
     void* args[] = {&values..., nullptr};
     CUDA_KERNEL_NODE_PARAMS p{};
     p.func = kernel(name);
@@ -48,8 +50,10 @@ class GraphBranches : public DriverTest {
 TEST_F(GraphBranches, ThatWaitForEachOtherBothGoOn) {
   unsigned* flags = words(3);
   const CUgraphNode root = kernel_node(graph_, {}, "noop");
-  const CUgraphNode a = kernel_node(graph_, {kernel_node(graph_, {root}, "store", &flags[0], 1u)}, "spin", &flags[1]);
-  const CUgraphNode b = kernel_node(graph_, {kernel_node(graph_, {root}, "spin", &flags[0])}, "store", &flags[1], 1u);
+  const CUgraphNode a =
+      kernel_node(graph_, {kernel_node(graph_, {root}, "store", &flags[0], 1u)}, "spin", &flags[1]);
+  const CUgraphNode b =
+      kernel_node(graph_, {kernel_node(graph_, {root}, "spin", &flags[0])}, "store", &flags[1], 1u);
   kernel_node(graph_, {a, b}, "store", &flags[2], 1u);
   const CUgraphExec exec = instantiate();
   for (int i = 0; i < 50; ++i) {
@@ -61,7 +65,8 @@ TEST_F(GraphBranches, ThatWaitForEachOtherBothGoOn) {
 
 TEST_F(GraphBranches, WithoutACommonRootWaitForEachOtherInBothOrders) {
   unsigned* flags = words(2);
-  kernel_node(graph_, {}, "spin", &flags[1]);  // would hang if one branch had to end before the next begins
+  kernel_node(graph_, {}, "spin",
+              &flags[1]);  // would hang if one branch had to end before the next begins
   kernel_node(graph_, {}, "store", &flags[0], 1u);
   kernel_node(graph_, {kernel_node(graph_, {}, "spin", &flags[0])}, "store", &flags[1], 1u);
   const CUgraphExec exec = instantiate();
@@ -93,14 +98,16 @@ TEST_F(GraphBranches, WithWhileNodesLoopSideBySide) {
   for (unsigned i = 0; i < 2; ++i) {
     CUgraphNodeParams p{};
     p.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
-    ASSERT_OK(cuGraphConditionalHandleCreate(&p.conditional.handle, graph_, context_, 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
+    ASSERT_OK(cuGraphConditionalHandleCreate(&p.conditional.handle, graph_, context_, 1,
+                                             CU_GRAPH_COND_ASSIGN_DEFAULT));
     p.conditional.type = CU_GRAPH_COND_TYPE_WHILE;
     p.conditional.size = 1;
     p.conditional.ctx = context_;
     CUgraphNode node = nullptr;
     ASSERT_OK(cuGraphAddNode(&node, graph_, nullptr, nullptr, 0, &p));
     const CUgraph body = p.conditional.phGraph_out[0];
-    kernel_node(body, {kernel_node(body, {}, "add", &counts[2], 1u)}, "countdown", &counts[i], p.conditional.handle);
+    kernel_node(body, {kernel_node(body, {}, "add", &counts[2], 1u)}, "countdown", &counts[i],
+                p.conditional.handle);
     ends.push_back(node);
   }
   kernel_node(graph_, ends, "add", &counts[2], 1000u);
@@ -146,7 +153,8 @@ TEST_F(GraphBranches, KeepEveryDependencyOfRandomGraphs) {
       run(exec);
       for (unsigned i = 0; i < count; ++i) {
         ASSERT_NE(0u, tickets[i].at);
-        for (const unsigned d : after[i]) ASSERT_LT(tickets[d].at, tickets[i].at) << d << " before " << i;
+        for (const unsigned d : after[i])
+          ASSERT_LT(tickets[d].at, tickets[i].at) << d << " before " << i;
       }
     }
     ASSERT_OK(cuGraphExecDestroy(exec));

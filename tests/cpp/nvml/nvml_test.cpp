@@ -1,4 +1,5 @@
-// NVML of the CPU device: every function it exports, with good and with bad arguments, and that it can be unloaded.
+// NVML of the CPU device: every function it exports, with good and with bad arguments, and that it
+// can be unloaded.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -29,7 +30,8 @@ class Nvml : public testing::Test {
   }
   void TearDown() override {
     EXPECT_EQ(0, dlclose(library_));
-    EXPECT_EQ(nullptr, dlopen(NVML_LIBRARY, RTLD_NOW | RTLD_NOLOAD)) << "the library stays in the process";
+    EXPECT_EQ(nullptr, dlopen(NVML_LIBRARY, RTLD_NOW | RTLD_NOLOAD))
+        << "the library stays in the process";
   }
   template <class F>
   F* find(const char* name) {
@@ -63,13 +65,16 @@ std::set<std::string> functions() {
   const std::string part = text.substr(begin, end - begin);
   static const std::regex name{R"re("(nvml[A-Z]\w*)"\s*:\s*\{)re"};
   std::set<std::string> names;
-  for (std::sregex_iterator at{part.begin(), part.end(), name}, none; at != none; ++at) names.insert((*at)[1]);
+  for (std::sregex_iterator at{part.begin(), part.end(), name}, none; at != none; ++at)
+    names.insert((*at)[1]);
   return names;
 }
 
 using Any = nvmlReturn_t(void*, void*, void*, void*, void*, void*, void*, void*);
 
-bool is_about_the_library(const std::string& name) { return name.starts_with("nvmlInit") || name == "nvmlErrorString" || name == "nvmlShutdown"; }
+bool is_about_the_library(const std::string& name) {
+  return name.starts_with("nvmlInit") || name == "nvmlErrorString" || name == "nvmlShutdown";
+}
 
 TEST_F(Nvml, ExportsEveryFunctionAndNothingWorksBeforeInit) {
   const std::set<std::string> names = functions();
@@ -78,7 +83,9 @@ TEST_F(Nvml, ExportsEveryFunctionAndNothingWorksBeforeInit) {
     Any* const function = find<Any>(name.c_str());
     ASSERT_NE(nullptr, function) << name;
     if (is_about_the_library(name)) continue;
-    EXPECT_EQ(NVML_ERROR_UNINITIALIZED, function(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr)) << name;
+    EXPECT_EQ(NVML_ERROR_UNINITIALIZED,
+              function(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr))
+        << name;
   }
   EXPECT_EQ(NVML_ERROR_UNINITIALIZED, CALL(nvmlShutdown));
 }
@@ -86,27 +93,37 @@ TEST_F(Nvml, ExportsEveryFunctionAndNothingWorksBeforeInit) {
 TEST_F(Started, NullArgumentsAreRefusedOrNotSupported) {
   for (const std::string& name : functions()) {
     if (is_about_the_library(name)) continue;
-    const nvmlReturn_t code = find<Any>(name.c_str())(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr);
-    EXPECT_TRUE(code == NVML_ERROR_INVALID_ARGUMENT || code == NVML_ERROR_NOT_SUPPORTED) << name << ": " << code;
+    const nvmlReturn_t code = find<Any>(name.c_str())(nullptr, nullptr, nullptr, nullptr, nullptr,
+                                                      nullptr, nullptr, nullptr);
+    EXPECT_TRUE(code == NVML_ERROR_INVALID_ARGUMENT || code == NVML_ERROR_NOT_SUPPORTED)
+        << name << ": " << code;
   }
 }
 
 TEST_F(Started, ADeviceThatIsNoneIsRefused) {
   int nothing[64] = {};
   for (const std::string& name : functions()) {
-    if (!name.starts_with("nvmlDevice") || name.find("GetHandle") != std::string::npos || name.find("Count") != std::string::npos) continue;
-    const nvmlReturn_t code = find<Any>(name.c_str())(nothing, nothing, nothing, nothing, nothing, nothing, nothing, nothing);
-    EXPECT_TRUE(code == NVML_ERROR_INVALID_ARGUMENT || code == NVML_ERROR_NOT_SUPPORTED || code == NVML_ERROR_ARGUMENT_VERSION_MISMATCH)
+    if (!name.starts_with("nvmlDevice") || name.find("GetHandle") != std::string::npos ||
+        name.find("Count") != std::string::npos)
+      continue;
+    const nvmlReturn_t code = find<Any>(name.c_str())(nothing, nothing, nothing, nothing, nothing,
+                                                      nothing, nothing, nothing);
+    EXPECT_TRUE(code == NVML_ERROR_INVALID_ARGUMENT || code == NVML_ERROR_NOT_SUPPORTED ||
+                code == NVML_ERROR_ARGUMENT_VERSION_MISMATCH)
         << name << ": " << code;
   }
 }
 
 TEST_F(Started, ADeviceWithoutPlacesForAnswersIsRefused) {
-  static const std::set<std::string> actions{"nvmlDeviceSetCpuAffinity", "nvmlDeviceClearCpuAffinity"};
+  static const std::set<std::string> actions{"nvmlDeviceSetCpuAffinity",
+                                             "nvmlDeviceClearCpuAffinity"};
   for (const std::string& name : functions()) {
-    if (!name.starts_with("nvmlDevice") || name == "nvmlDeviceGetCount" || actions.contains(name)) continue;
-    const nvmlReturn_t code = find<Any>(name.c_str())(device_, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr);
-    EXPECT_TRUE(code == NVML_ERROR_INVALID_ARGUMENT || code == NVML_ERROR_NOT_SUPPORTED) << name << ": " << code;
+    if (!name.starts_with("nvmlDevice") || name == "nvmlDeviceGetCount" || actions.contains(name))
+      continue;
+    const nvmlReturn_t code = find<Any>(name.c_str())(device_, nullptr, nullptr, nullptr, nullptr,
+                                                      nullptr, nullptr, nullptr);
+    EXPECT_TRUE(code == NVML_ERROR_INVALID_ARGUMENT || code == NVML_ERROR_NOT_SUPPORTED)
+        << name << ": " << code;
   }
 }
 
@@ -147,7 +164,8 @@ TEST_F(Started, MemoryIsTheLimitAndStructuresHaveVersions) {
   EXPECT_EQ(64ull << 20, memory.total);
   EXPECT_EQ(memory.total, memory.used + memory.free);
   nvmlMemory_v2_t second{};
-  EXPECT_EQ(NVML_ERROR_ARGUMENT_VERSION_MISMATCH, CALL(nvmlDeviceGetMemoryInfo_v2, device_, &second));
+  EXPECT_EQ(NVML_ERROR_ARGUMENT_VERSION_MISMATCH,
+            CALL(nvmlDeviceGetMemoryInfo_v2, device_, &second));
   second.version = static_cast<unsigned>(sizeof second) | 2u << 24;
   ASSERT_EQ(NVML_SUCCESS, CALL(nvmlDeviceGetMemoryInfo_v2, device_, &second));
   EXPECT_EQ(memory.total, second.total);
@@ -162,7 +180,8 @@ TEST_F(Started, MeasuresAreInRangeOrNotSupported) {
   EXPECT_TRUE(code == NVML_ERROR_NOT_SUPPORTED || (code == NVML_SUCCESS && degrees < 150));
   ASSERT_EQ(NVML_SUCCESS, CALL(nvmlDeviceGetClockInfo, device_, NVML_CLOCK_SM, &mhz));
   EXPECT_GT(mhz, 0u);
-  EXPECT_EQ(NVML_ERROR_INVALID_ARGUMENT, CALL(nvmlDeviceGetClockInfo, device_, static_cast<nvmlClockType_t>(99), &mhz));
+  EXPECT_EQ(NVML_ERROR_INVALID_ARGUMENT,
+            CALL(nvmlDeviceGetClockInfo, device_, static_cast<nvmlClockType_t>(99), &mhz));
   int major = 0, minor = 0;
   ASSERT_EQ(NVML_SUCCESS, CALL(nvmlDeviceGetCudaComputeCapability, device_, &major, &minor));
   EXPECT_EQ(9, major);
@@ -174,7 +193,8 @@ TEST_F(Started, ListsSayHowMuchRoomTheyNeed) {
   EXPECT_TRUE(code == NVML_SUCCESS || code == NVML_ERROR_INSUFFICIENT_SIZE);
   EXPECT_EQ(code == NVML_SUCCESS, count == 0);
   char name[256];
-  ASSERT_EQ(NVML_SUCCESS, CALL(nvmlSystemGetProcessName, static_cast<unsigned>(getpid()), name, sizeof name));
+  ASSERT_EQ(NVML_SUCCESS,
+            CALL(nvmlSystemGetProcessName, static_cast<unsigned>(getpid()), name, sizeof name));
   EXPECT_NE(nullptr, std::strstr(name, "nvml_tests"));
   EXPECT_EQ(NVML_ERROR_NOT_FOUND, CALL(nvmlSystemGetProcessName, 0x7ffffff0u, name, sizeof name));
 }
@@ -197,7 +217,8 @@ TEST_F(Started, InitIsCountedAndThreadsMayAskAtOnce) {
 }
 
 TEST_F(Nvml, EveryResultHasAText) {
-  for (int code = 0; code < 40; ++code) EXPECT_NE(nullptr, CALL(nvmlErrorString, static_cast<nvmlReturn_t>(code)));
+  for (int code = 0; code < 40; ++code)
+    EXPECT_NE(nullptr, CALL(nvmlErrorString, static_cast<nvmlReturn_t>(code)));
 }
 
 }  // namespace

@@ -124,7 +124,7 @@ class World:
         self.texture = self.new("cuTexObjectCreate", resource, settings, None)
         self.surface = self.new("cuSurfObjectCreate", resource)
         self.user = self.new("cuUserObjectCreate", None, ctypes.c_void_p(self.callback), 1, 1)
-        self.stale = {}
+        self.stale: dict[str, ctypes.c_void_p] = {}
 
     def spoil(self) -> None:
         """Destroyed handles."""
