@@ -1,9 +1,10 @@
 """Counts the instructions our Python packages need for a call, above a driver that does nothing.
 
-    python bench/instructions.py [--build FOLDER] [--check FILE] [--write FILE] [--profile FOLDER] [NAME...]
+    python bench/instructions.py [--device] [--build FOLDER] [--check FILE] [--write FILE] [--profile FOLDER] [NAME...]
 
 callgrind counts, so the numbers do not depend on the machine's load; they do depend on the compiler, the interpreter and the
-architecture. --check compares with recorded numbers (generous: 30 % and 150 instructions), --write records them, --profile
+architecture: counts are kept, and compared, by architecture and Python version. --device counts the CPU device itself instead, called
+by C: the call, the hand-over to the stream's queue and what runs there, on all threads. --check compares with recorded numbers (generous: 30 % and 150 instructions), --write records them, --profile
 keeps callgrind's files, one per call, for callgrind_annotate.
 """
 
@@ -58,17 +59,45 @@ def count(build: Path, names: list[str], folder: Path) -> tuple[dict[str, float]
     if done.returncode != 0:
         raise SystemExit(f"the counted run failed:\n{done.stderr[-3000:]}")
     skipped = json.loads(done.stdout[done.stdout.index('{"skipped"') :])["skipped"]
+    totals = totals_of(folder)
+    empty = totals.pop("(empty)")
+    return {name: (total - empty) / CALLS for name, total in totals.items()}, skipped
+
+
+DEVICE_ROWS = ("launch_0", "launch_3", "event_record", "stream_wait", "alloc_free_4k", "fill_4k", "copy_4_to_device", "graph_launch_20")
+
+
+def device_key() -> str:
+    return f"{platform.machine()} CPU device"
+
+
+def count_device(build: Path, library: Path, names: list[str], folder: Path) -> dict[str, float]:
+    """Instructions per call of the CPU device, by name. One thread runs kernels: how many wake up is chance otherwise."""
+    program = build / "bench/cpp/overhead/bench_overhead_raw"
+    if not program.exists():
+        raise SystemExit(f"{program} is missing: configure with -DCUCORE_BENCH=ON")
+    environment = dict(os.environ, CUCORE_BENCH_ROWS=f",{','.join(names or DEVICE_ROWS)},", CUCORE_CPU_THREADS="1")
+    command = [
+        "valgrind", "--tool=callgrind", "--quiet", f"--callgrind-out-file={folder}/counts", "--combine-dumps=no", "--fair-sched=yes",
+        str(program), str(library),
+    ]  # fmt: skip
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if done.returncode != 0:
+        raise SystemExit(f"the counted run failed:\n{done.stderr[-3000:]}")
+    return {name: total / CALLS for name, total in totals_of(folder).items()}
+
+
+def totals_of(folder: Path) -> dict[str, int]:
+    """Instructions by the name each dump was asked for under. Renames the dumps so."""
     totals: dict[str, int] = {}
-    dumps = sorted(folder.glob("counts.*"), key=lambda path: int(path.suffix[1:]))
-    for path in dumps:
+    for path in sorted(folder.glob("counts.*"), key=lambda path: int(path.suffix[1:])):
         text = path.read_text(errors="replace")
         trigger = re.search(r"^desc: Trigger: Client Request: (.*)$", text, re.MULTILINE)
         total = re.search(r"^(?:summary|totals): (\d+)", text, re.MULTILINE)
         if trigger and total and trigger[1] != "(between)":
             totals[trigger[1]] = int(total[1])
             path.rename(folder / f"call.{trigger[1]}")
-    empty = totals.pop("(empty)")
-    return {name: (total - empty) / CALLS for name, total in totals.items()}, skipped
+    return totals
 
 
 def main() -> int:
@@ -77,6 +106,7 @@ def main() -> int:
     parser.add_argument("--check", type=Path)
     parser.add_argument("--write", type=Path)
     parser.add_argument("--profile", type=Path)
+    parser.add_argument("--device", action="store_true")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     if shutil.which("valgrind") is None:
@@ -84,13 +114,20 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.profile or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        counts, skipped = count(options.build, options.names, folder)
+        if options.device:
+            import cucore
+
+            library = cucore.CPU_DRIVER_FOLDER / "libcuda.so.1"
+            what, counts, skipped = device_key(), count_device(options.build, library, options.names, folder), {}
+        else:
+            what = key()
+            counts, skipped = count(options.build, options.names, folder)
     recorded: dict[str, dict[str, float]] = {}
     for path in (options.check, options.write):
         if path is not None and path.exists():
             recorded = json.loads(path.read_text())
-    before = recorded.get(key(), {})
-    print(f"instructions per call, {key()}" + ("" if before else "; nothing recorded for it"))
+    before = recorded.get(what, {})
+    print(f"instructions per call, {what}" + ("" if before else "; nothing is recorded for it, nothing compared"))
     worse = []
     for name, value in counts.items():
         old = before.get(name)
@@ -100,7 +137,7 @@ def main() -> int:
     for name, reason in skipped.items():
         print(f"{name:<28} left out: {reason}")
     if options.write:
-        recorded.setdefault(key(), {}).update({name: round(value) for name, value in counts.items()})
+        recorded.setdefault(what, {}).update({name: round(value) for name, value in counts.items()})
         options.write.write_text(json.dumps(recorded, indent=1, sort_keys=True) + "\n")
     if options.check and worse:
         print("more instructions than recorded: " + ", ".join(worse), file=sys.stderr)

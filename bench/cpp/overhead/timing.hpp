@@ -4,11 +4,15 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <iostream>
 #include <map>
 #include <string>
 #include <vector>
+#if __has_include(<valgrind/callgrind.h>)
+#include <valgrind/callgrind.h>
+#endif
 
 namespace bench {
 
@@ -36,6 +40,10 @@ class Suite {
   /// `drain` runs outside the clock (a sync, say). What the calls refer to must live until serve() returns.
   template <typename Call, typename Drain>
   void run(const std::string& name, Call call, Drain drain, int batch = 1000) {
+    if (const char* names = std::getenv("CUCORE_BENCH_ROWS")) {
+      count(name, names, call, drain);
+      return;
+    }
     for (int i = 0; i < std::min(batch, 50); ++i) call();
     drain();
     order_.push_back(name);
@@ -52,6 +60,23 @@ class Suite {
   template <typename Call>
   void run(const std::string& name, Call call, int batch = 1000) {
     run(name, call, [] {}, batch);
+  }
+
+  /// Under callgrind (bench/instructions.py --device): what a hundred calls need, and the work they queue, on all threads. `names`
+  /// are the rows wanted, each between commas.
+  template <typename Call, typename Drain>
+  static void count(const std::string& name, const char* names, Call call, Drain drain) {
+#ifdef CALLGRIND_DUMP_STATS_AT
+    if (std::string{names}.find("," + name + ",") == std::string::npos) return;
+    for (int turn = 0; turn < 2; ++turn) {  // the first fills caches and starts threads
+      CALLGRIND_DUMP_STATS_AT("(between)");
+      for (int i = 0; i < 100; ++i) call();
+      drain();
+    }
+    CALLGRIND_DUMP_STATS_AT(name.c_str());
+#else
+    (void)name, (void)names, (void)call, (void)drain;
+#endif
   }
 
   /// Answers names on standard input with nanoseconds, a line each, after a first line of JSON with all names.

@@ -44,6 +44,25 @@ def test_hot_paths_need_no_more_instructions_than_recorded(tmp_path: Path) -> No
     assert not worse, f"more instructions than recorded (recorded, now): {worse}"
 
 
+def test_the_cpu_device_needs_no_more_instructions_than_recorded(tmp_path: Path) -> None:
+    """Launches, events, memory and graph replay, called by C: the call, the hand-over to the queue, and what runs there."""
+    if os.environ.get("CUCORE_DEVICE", "cpu") != "cpu":
+        pytest.skip("is about the CPU device")
+    import cucore
+
+    instructions = load("instructions")
+    recorded = json.loads((ROOT / "bench/instructions.json").read_text()).get(instructions.device_key())
+    build = build_folder()
+    if recorded is None:
+        pytest.skip(f"nothing is recorded for {instructions.device_key()}")
+    if shutil.which("valgrind") is None or build is None or not (build / "bench/cpp/overhead/bench_overhead_raw").exists():
+        pytest.skip("needs valgrind and a build with tests or benchmarks")
+    counts = instructions.count_device(build, cucore.CPU_DRIVER_FOLDER / "libcuda.so.1", [], tmp_path)
+    assert counts.keys() == set(instructions.DEVICE_ROWS)
+    worse = {name: (recorded[name], round(now)) for name, now in counts.items() if instructions.is_worse(recorded[name], now)}
+    assert not worse, f"more instructions than recorded (recorded, now): {worse}"
+
+
 def test_the_comparison_can_fail() -> None:
     is_worse = load("instructions").is_worse
     assert is_worse(1000, 1500) and not is_worse(1000, 1400) and not is_worse(100, 240) and is_worse(100, 300)
