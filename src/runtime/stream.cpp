@@ -28,7 +28,10 @@ cudaError_t entry_point_by_version(const char* symbol, void** function, unsigned
 
 cudaError_t entry_point(const char* symbol, void** function, unsigned long long flags,
                         cudaDriverEntryPointQueryResult* status) {
-  return entry_point_by_version(symbol, function, CUDART_VERSION, flags, status);
+  int known = 0;  // a driver refuses versions later than its own
+  (void)query([&](const DriverTable& d) { return d.cuDriverGetVersion(&known); });
+  const int version = known > 0 && known < CUDART_VERSION ? known : CUDART_VERSION;
+  return entry_point_by_version(symbol, function, static_cast<unsigned>(version), flags, status);
 }
 
 }  // namespace

@@ -93,6 +93,9 @@ def _buffers(buffers: Any, name: str) -> list[Any]:
 def copy_batch(stream: Any, srcs: Sequence[Any], dsts: Sequence[Any], *, options: Any = None) -> None:
     """Copy each source to the destination at the same place, in one call.
 
+    Managed buffers whose options say nothing of where they lie are copied one by one: the batch of a GPU's driver was seen
+    to read what such a page held before it was discarded, not what the host has written since.
+
     >>> others = [device.allocate(buffer.size, stream=stream) for _ in range(2)]
     >>> copy_batch(stream, [buffer, buffer], others)
     """
@@ -110,6 +113,15 @@ def copy_batch(stream: Any, srcs: Sequence[Any], dsts: Sequence[Any], *, options
         every = list(options)
         if len(every) != len(sources):
             raise ValueError(f"there are {len(sources)} copies but {len(every)} options")
+    together = []
+    for i, (src, dst, how) in enumerate(zip(sources, targets, every, strict=True)):
+        if (src.is_managed or dst.is_managed) and how == CopyOptions():
+            dst.copy_from(src, stream=stream)
+        else:
+            together.append(i)
+    sources, targets, every = ([things[i] for i in together] for things in (sources, targets, every))
+    if not together:
+        return
     _core.memcpy_batch(
         [d.handle for d in targets], [s.handle for s in sources], [s.size for s in sources],
         [o._numbers() for o in every], stream,

@@ -80,10 +80,10 @@ PyMemberDef members[] = {
 
 /// (code, bits, lanes); those of ordinary elements are made once.
 nb::object dl_type_tuple(const DLDataType& type) {
-  static PyObject* known[8][9];  // by code and by bits / 16; guarded by the GIL, or left empty
+#ifndef Py_GIL_DISABLED
+  static PyObject* known[8][9];  // by code and by bits / 16; guarded by the GIL
   const bool ordinary = type.lanes == 1 && type.code < 8 && type.bits <= 128 &&
                         (type.bits == 8 || type.bits % 16 == 0);
-#ifndef Py_GIL_DISABLED
   if (ordinary && known[type.code][type.bits / 16] != nullptr)
     return nb::borrow(known[type.code][type.bits / 16]);
 #endif

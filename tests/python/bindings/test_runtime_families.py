@@ -161,7 +161,7 @@ def test_libraries_kernels_and_occupancy(library: Any, memory: int, stream: Any,
     check(r.cudaFuncSetAttribute(kernel, shared, 1024))
     assert check(r.cudaFuncGetAttributes(kernel)).maxDynamicSharedSizeBytes == 1024
     assert check(r.cudaOccupancyMaxActiveBlocksPerMultiprocessor(kernel, 128, 0)) >= 1
-    assert check(r.cudaOccupancyAvailableDynamicSMemPerBlock(kernel, 1, 128)) > 1024
+    assert check(r.cudaOccupancyAvailableDynamicSMemPerBlock(kernel, 1, 128)) >= 1024
     values = ((memory, 7), (ctypes.c_void_p, ctypes.c_int))
     one = r.dim3()
     one.x = one.y = one.z = 1

@@ -28,7 +28,7 @@ def ends_quietly(child, place: str, *names: str) -> None:
     done = subprocess.run(
         [sys.executable, PROGRAM, place, *names], env=child.environment(), capture_output=True, text=True
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), f"{place} {names}"
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), f"{place} {names}\n{done.stderr}"
 
 
 @pytest.mark.parametrize("place", PLACES)
