@@ -12,7 +12,7 @@ GPU_PYTHON ?= python3
 GPU_BUILD  := build/gpu
 GPU_ENV     = CUCORE_DEVICE=gpu PYTHONPATH=$(CURDIR)/$(GPU_BUILD)/site
 
-.PHONY: sanitize coverage fuzz soak help setup build demo test test-cpp test-python lint docs wheel bench bench-setup gpu-build gpu-test gpu-bench clean
+.PHONY: sanitize coverage fuzz soak help setup build demo test test-cpp test-python test-widths lint docs wheel bench bench-setup gpu-build gpu-test gpu-bench clean
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
 
@@ -33,6 +33,9 @@ test-cpp: build  ## the C++ suites only
 
 test-python: build ## the Python suites only
 	@tools/test $(BUILD) python
+
+test-widths: build ## the PTX suite with every number of lanes and with the scalar path (long)
+	@tools/test $(BUILD) widths
 
 lint: setup      ## ruff, mypy, clang-format
 	@tools/lint

@@ -185,7 +185,7 @@ int device_attribute(const Device& device, CUdevice_attribute attribute) {
     case CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS: return 0;
     case CU_DEVICE_ATTRIBUTE_NUMA_CONFIG: return CU_DEVICE_NUMA_CONFIG_NONE;
     case CU_DEVICE_ATTRIBUTE_NUMA_ID: return -1;
-    case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED: return 0;  // objects work; multimem instructions are not compiled yet
+    case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED: return 1;
     case CU_DEVICE_ATTRIBUTE_MPS_ENABLED: return 0;
     case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID: return 0;
     case CU_DEVICE_ATTRIBUTE_D3D12_CIG_SUPPORTED: return 0;

@@ -49,7 +49,7 @@ std::shared_ptr<const LoadedCode> LoadedKernel::find(const LaunchShape& shape, b
 }
 
 std::shared_ptr<const LoadedCode> LoadedKernel::compile(const LaunchShape& shape, bool small,
-                                                        bool aligned) const {
+                                                        bool aligned, bool vector) const {
   CompileJob job;
   job.aligned = aligned;
   job.bitcode = module_.bitcode();
@@ -58,7 +58,7 @@ std::shared_ptr<const LoadedCode> LoadedKernel::compile(const LaunchShape& shape
   job.optimization = module_.optimization();
   std::optional<ObjectCode> object;
   job.check = module_.settings().check->kinds != 0;
-  if (module_.settings().width != 1 && job.optimization > 0 && !job.check) {
+  if (vector && module_.settings().width != 1 && job.optimization > 0 && !job.check) {
     job.block = shape.block;
     object = module_.object(job);
   }
@@ -105,7 +105,14 @@ std::shared_ptr<const LoadedCode> LoadedKernel::compile(const LaunchShape& shape
     return near(first, others.object) ? line_of(others.object, others.names[0], pc - first)
                                       : std::string{};
   };
-  if (!job.block) scalar_[aligned] = code;
+  if (!job.block) {
+    scalar_[aligned] = code;
+  } else {  // a module is not unloaded while its grids run
+    code->scalar = [this, shape, small, aligned] {
+      const std::lock_guard lock{mutex_};
+      return std::shared_ptr<const Code>{compile(shape, small, aligned, false)};
+    };
+  }
   return code;
 }
 

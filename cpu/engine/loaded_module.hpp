@@ -47,7 +47,7 @@ class LoadedKernel final : public Kernel {
 
  private:
   std::shared_ptr<const LoadedCode> find(const LaunchShape&, bool aligned) const;
-  std::shared_ptr<const LoadedCode> compile(const LaunchShape&, bool small_grid, bool aligned) const;
+  std::shared_ptr<const LoadedCode> compile(const LaunchShape&, bool small_grid, bool aligned, bool vector = true) const;
 
   struct Variant {
     Dim3 block;

@@ -53,6 +53,7 @@ Settings Settings::from_environment() {
     s.width = static_cast<unsigned>(width);
   }
   s.report = flag("CUCORE_CPU_REPORT", false);
+  s.strict = flag("CUCORE_CPU_STRICT", false);
   if (const char* value = std::getenv("CUCORE_CPU_DUMP"); value && *value) {
     std::string rest = value;
     while (!rest.empty()) {

@@ -3,6 +3,23 @@
 #include "cpu/ptx/parser_impl.hpp"
 
 namespace cucpu::ptx {
+namespace {
+
+constexpr std::uint32_t kDeviceTarget = 90;  ///< what the CPU device is, as cuDeviceGetAttribute tells
+
+/// The .version (times ten) that brought a target; 0: all we read know it.
+std::uint32_t version_of_target(std::uint32_t target, char suffix) {
+  constexpr struct {
+    std::uint32_t target, version;
+  } kKnown[] = {{90, 78}, {89, 78}, {88, 90}, {87, 74}, {86, 71}, {80, 70}, {75, 63}, {72, 61}, {70, 60},
+                {62, 50}, {61, 50}, {60, 50}, {53, 42}, {52, 41}, {50, 40}};
+  if (target == 90 && suffix != 0) return 80;
+  for (const auto& known : kKnown)
+    if (known.target == target) return known.version;
+  return 0;
+}
+
+}  // namespace
 
 Parsed parse(std::string text, Diagnostics& diagnostics) {
   auto module = std::make_unique<Module>();
@@ -139,8 +156,18 @@ void Parser::parse_target() {
         number = number * 10 + static_cast<std::uint32_t>(word[i] - '0');
       }
       const bool suffix = i + 1 == word.size() && (word[i] == 'a' || word[i] == 'f');
-      if (i == digits || (i != word.size() && !suffix)) {
+      const char letter = suffix ? word[i] : '\0';
+      const bool known = i != digits && (i == word.size() || suffix) &&
+                         (letter == 0 || number >= (letter == 'a' ? 90 : 100));
+      if (!known) {
         error_at(where, "unknown target '" + std::string{word} + "'");
+      } else if (number > kDeviceTarget) {
+        error_at(where, "the code is for " + std::string{word} + " and this device is an sm_" +
+                            std::to_string(kDeviceTarget) + ": compile for compute_" +
+                            std::to_string(kDeviceTarget) + " or an older one");
+      } else if (const std::uint32_t since = version_of_target(number, letter); module_.version < since) {
+        error_at(where, "target '" + std::string{word} + "' needs .version " + std::to_string(since / 10) +
+                            "." + std::to_string(since % 10) + " or later");
       }
       module_.target = number;
       module_.target_suffix = suffix ? word[i] : '\0';

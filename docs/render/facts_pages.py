@@ -47,11 +47,13 @@ def instructions(table_of: list[dict[str, Any]]) -> str:
         listed = list(forms)
         bad = [form for form in listed if form.get("emit") == "unsupported"]
         if bad:
+            why = sorted({form.get("note") or f"needs sm_{form['sm']}: the device is an sm_90" for form in bad})
             words = [".".join([op, *(m.split("|")[0] for m in form.get("mods", []) if not m.startswith("?"))]) for form in bad]
-            rows.append((f"``{op}``", f"{len(listed) - len(bad)} of {len(listed)}", ", ".join(f"``{w}``" for w in words)))
+            there = f"{len(listed) - len(bad)} of {len(listed)}"
+            rows.append((f"``{op}``", there, ", ".join(f"``{w}``" for w in words), prose("; ".join(why))))
     works = sum(form.get("emit") != "unsupported" for form in table_of)
     out += f"{works} of {len(table_of)} forms work. Instructions with forms that do not:\n\n"
-    return out + table(("instruction", "forms", "not there"), rows, "20 15 65")
+    return out + table(("instruction", "forms", "not there", "why"), rows, "20 10 45 25")
 
 
 def deviations(facts: dict[str, dict[str, str]]) -> str:

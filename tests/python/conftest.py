@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+
+# Vector code that does not verify would quietly be replaced by scalar code: here it is an error, in child processes too.
+os.environ.setdefault("CUCORE_CPU_STRICT", "1")
 
 if TYPE_CHECKING:  # suites that do without cuda.core must not import it by way of this file
     from cuda.core import Device, Stream

@@ -131,7 +131,7 @@ std::string name_of_fault(const FiberFault& fault) {
 
 std::string three(const std::uint32_t (&v)[3]) { return text_of("(%u, %u, %u)", v[0], v[1], v[2]); }
 
-std::string describe_thread(const Fiber& fiber, bool block_code) {
+std::string describe_thread(const Fiber& fiber, bool block_code, std::optional<std::uint32_t> known) {
   const BlockContext& context = fiber.block->context;
   std::string text = "block " + three(context.index);
   if (!block_code) return text + ", thread " + three(fiber.thread.tid);
@@ -139,8 +139,8 @@ std::string describe_thread(const Fiber& fiber, bool block_code) {
     return text_of("(%u, %u, %u)", n % context.block[0], n / context.block[0] % context.block[1],
                    n / (context.block[0] * context.block[1]));
   };
-  const std::uint32_t first = context.current_thread;
-  if (context.current_lanes <= 1) return text + ", thread " + tid(first);
+  const std::uint32_t first = known.value_or(context.current_thread);
+  if (known || context.current_lanes <= 1) return text + ", thread " + tid(first);
   const std::uint32_t last = std::min(first + context.current_lanes, context.block_threads) - 1;
   return text + ", one of the threads " + tid(first) + " to " + tid(last);
 }
@@ -186,13 +186,36 @@ void Worker::report_fault() {
   in_host_call = false;
   if (fault.cancelled) return;  // whoever asked has said why
   // As an H200 answers: the window for shared addresses is 16 MiB, and beyond it the instruction itself is wrong.
-  if (fault.signal != 0 && fault.code == 700 && in_shared(fault) &&
-      fault.address - shared_base(*current_) >= (std::uintptr_t{1} << 24))
-    fault.code = 715;
-  grid_->fail(fault.code, describe(fault));
+  if (fault.signal != 0 && fault.code == 700 && fault.has_address && !fault.stack_overflow) {
+    const std::uintptr_t offset = fault.address - shared_base(*current_);
+    if (in_shared(fault)) {
+      if (offset >= (std::uintptr_t{1} << 24)) fault.code = 715;
+    } else if (hooks().find_allocation && hooks().find_allocation(offset)) {
+      fault.code = 715;
+      fault.text = text_of("a shared access with the global address 0x%llx", static_cast<unsigned long long>(offset));
+    }
+  }
+  const Code& code = grid_->code();
+  const BlockContext& context = current_->block->context;
+  FaultPlace place{fault.code, fault.address, code.block ? context.current_thread : current_->thread.linear, {}};
+  if (fault.pc && code.line_of) place.line = code.line_of(fault.pc);
+  if (grid_->quiet()) {
+    grid_->place_ = place;
+    return grid_->fail(fault.code, {});
+  }
+  std::optional<std::uint32_t> thread;
+  if (code.block && context.current_lanes > 1 && fault.signal != 0 && fault.has_address) {
+    const std::uint64_t block = context.index[0] + std::uint64_t{context.grid[0]} *
+                                                       (context.index[1] + std::uint64_t{context.grid[1]} * context.index[2]);
+    if (const auto found = grid_->find_thread(block, place, context.current_lanes)) {
+      fault.address = found->address;
+      thread = found->thread;
+    }
+  }
+  grid_->fail(fault.code, describe(fault, thread));
 }
 
-std::string Worker::describe(const FiberFault& fault) const {
+std::string Worker::describe(const FiberFault& fault, std::optional<std::uint32_t> thread) const {
   const Code& code = grid_->code();
   std::string text = "kernel " + code.kernel + ": " + name_of_fault(fault);
   const bool address = fault.has_address && !fault.stack_overflow;
@@ -201,7 +224,7 @@ std::string Worker::describe(const FiberFault& fault) const {
   if (fault.pc && code.line_of) {
     if (const std::string line = code.line_of(fault.pc); !line.empty()) text += ", " + line;
   }
-  text += ", " + describe_thread(*current_, code.block != nullptr);
+  text += ", " + describe_thread(*current_, code.block != nullptr, thread);
   if (in_shared(fault)) {
     text += text_of("; offset %llu of shared memory, where the block has %u bytes",
                     static_cast<unsigned long long>(fault.address - shared_base(*current_)),

@@ -32,6 +32,16 @@ struct Code {
   std::shared_ptr<const check::Options> check;  ///< instrumented code: what to look for
   /// "file:line" of a machine address inside the code; empty when unknown. May be slow.
   std::function<std::string(std::uintptr_t)> line_of;
+  /// Vector code: the same kernel thread by thread, compiled when asked for. Throws LoadError.
+  std::function<std::shared_ptr<const Code>()> scalar;
+};
+
+/// Where one thread faulted.
+struct FaultPlace {
+  int code = 0;
+  std::uintptr_t address = 0;
+  std::uint32_t thread = 0;  ///< linear in its block
+  std::string line;
 };
 
 class Checker;
@@ -55,6 +65,11 @@ class Grid {
   [[nodiscard]] const LaunchShape& shape() const { return shape_; }
   [[nodiscard]] const void* reach() const { return reach_; }
   [[nodiscard]] bool stopped() const { return cancel_.load(std::memory_order_relaxed) != 0; }
+  [[nodiscard]] bool quiet() const { return quiet_; }  ///< it runs to find a fault: nothing is printed
+
+  /// Which thread of a lane group faulted: runs the block again, thread by thread, and sees who does. The context is lost by
+  /// now, so what the block writes a second time is nobody's. Nullopt when the second run goes another way.
+  std::optional<FaultPlace> find_thread(std::uint64_t block, const FaultPlace& group, std::uint32_t lanes) const noexcept;
 
  private:
   friend class Worker;
@@ -81,6 +96,8 @@ class Grid {
   std::atomic<std::uint32_t> cancel_{0};
   std::mutex mutex_;
   std::optional<Fault> fault_;
+  std::optional<FaultPlace> place_;  ///< of a quiet grid
+  bool quiet_ = false;
 };
 
 }  // namespace cucpu

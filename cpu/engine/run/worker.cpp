@@ -242,8 +242,9 @@ Cluster* Worker::take_cluster(std::uint32_t count) {
     cluster->blocks.push_back(free_blocks_.back());
     free_blocks_.pop_back();
   }
-  // Shared memory ends close to a guard page, so that running far off its end is a fault.
-  const std::size_t stride = own_shared(code, grid_->shape()) + kReserved + 2 * kSharedPadding;
+  // Shared memory ends close to a guard page, so that running far off its end is a fault. The reserved bytes are padding too.
+  static_assert(kReserved >= kSharedPadding);
+  const std::size_t stride = own_shared(code, grid_->shape()) + kReserved + kSharedPadding;
   const std::size_t bytes = round_up(stride, kAlign) * count;
   const std::size_t guard = std::max<std::size_t>(page_size(), 65536);
   const std::size_t mapped = round_up(bytes, page_size()) + 2 * guard;

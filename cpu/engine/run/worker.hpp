@@ -56,7 +56,8 @@ class Worker {
   /// A routine ends the thread with a CUresult; `pc` is where generated code called it (for the line), or null.
   [[noreturn]] void trap(int code, const void* pc, std::string text = {});
   FiberFault& current_fault() { return fault_; }
-  [[nodiscard]] std::string describe(const FiberFault&) const;  ///< what happened, where, to which thread
+  /// What happened, where, to which thread: the running one, or the `thread` of its lane group that is known to be the one.
+  [[nodiscard]] std::string describe(const FiberFault&, std::optional<std::uint32_t> thread = {}) const;
   /// Stops a thread from being counted: barriers, warps and the cluster stop waiting for it.
   void retire(Fiber&);
 

@@ -122,6 +122,15 @@ bool halves(const Job& job, const std::uint32_t* const* words, void* const* out)
   return true;
 }
 
+/// An H200 makes m8n8k4 of fused multiply-adds in f32, products first and the accumulator last.
+double quad_sum(Type d, const double (&a)[4], const double (&b)[4][8], unsigned col, double c) {
+  if (d != Type::f32) return a[0] * b[0][col] + a[1] * b[1][col] + a[2] * b[2][col] + a[3] * b[3][col] + c;
+  float sum = 0;
+  for (unsigned k = 0; k < 4; ++k)
+    sum = std::fma(static_cast<float>(a[k]), static_cast<float>(b[k][col]), sum);
+  return sum + static_cast<float>(c);
+}
+
 /// mma.m8n8k4 of .f16: lanes 4q … 4q + 3 and those 16 further on make product q.
 void quads(const Job& job, const std::uint32_t* const* words, void* const* out) {
   for (unsigned q = 0; q < 4; ++q) {
@@ -152,14 +161,19 @@ void quads(const Job& job, const std::uint32_t* const* words, void* const* out) 
       if (result == nullptr) continue;
       for (unsigned i = 0; i < 8; ++i) {
         const Place p = place(job.d, t, i);
-        double sum = 0;
-        for (unsigned k = 0; k < 4; ++k) sum += a[p.row][k] * b[k][p.col];
-        sum += c[p.row][p.col];
-        set_element(result, width_of(job.d), i, encode(job.d, sum));
+        set_element(result, width_of(job.d), i, encode(job.d, quad_sum(job.d, a[p.row], b, p.col, c[p.row][p.col])));
       }
     }
   }
 }
+
+}  // namespace
+
+namespace {
+
+/// 8-bit floats are multiplied as 16-bit ones, in two steps and with an addition of the accumulator at the end: the lower
+/// pairs of each register (four stored elements) come first.
+unsigned byte_half(unsigned k, bool sparse) { return sparse ? k / 4 % 2 : k % 4 / 2; }
 
 }  // namespace
 
@@ -206,7 +220,7 @@ extern "C" void cucpu_rt_warp_mma(std::uint32_t, const void* const* in, void* co
   const bool integer = job.d == Type::s32;
   const FactorFormat format_a = factor_format(job.a), format_b = factor_format(job.b);
   const bool bytes = job.a == Type::e4m3 || job.a == Type::e5m2;
-  const bool modelled = job.d == Type::f32 && format_a.bits != 0 && !(bytes && sparse);
+  const bool modelled = job.d == Type::f32 && format_a.bits != 0;
   if (modelled) {
     const auto factors = [&](const double* from, Factor* to, bool* finite, unsigned rows, FactorFormat format) {
       for (unsigned r = 0; r < rows; ++r) {
@@ -236,12 +250,25 @@ extern "C" void cucpu_rt_warp_mma(std::uint32_t, const void* const* in, void* co
         const int bits = format_a.bits + format_b.bits;
         if (!bytes) {
           sum = tensor_sum(left, right, job.k, bits, static_cast<float>(sum), kHalfRule);
-        } else {  // made of steps of 16 halves, and an addition at the end
+        } else {
           float products = 0;
-          for (unsigned k = 0; k < job.k; k += 16)
-            products = tensor_sum(left + k, right + k, 16, bits, products, kHalfRule);
+          for (const unsigned half : {0U, 1U}) {
+            Factor x2[128], y2[128];
+            unsigned n = 0;
+            for (unsigned k = 0; k < job.k; ++k)
+              if (byte_half(k, sparse) == half) x2[n] = left[k], y2[n++] = right[k];
+            products = tensor_sum(x2, y2, n, bits, products, kHalfRule);
+          }
           sum = products + static_cast<float>(sum);
         }
+      } else if (bytes && job.d == Type::f16) {
+        double products = 0;
+        for (const unsigned half : {0U, 1U}) {
+          for (unsigned k = 0; k < job.k; ++k)
+            if (byte_half(k, sparse) == half && !(sparse && absent[i * job.k + k])) products += x[k] * y[k];
+          products = decode(Type::f16, encode(Type::f16, products));
+        }
+        sum += products;
       } else {
         double products = 0;
         for (unsigned k = 0; k < job.k; ++k) {

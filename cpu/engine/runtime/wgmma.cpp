@@ -197,7 +197,8 @@ class Product {
   void factorise() {
     const FactorFormat a = factor_format(type_a_), b = factor_format(type_b_);
     bits_ = a.bits + b.bits;
-    modelled_ = type_d_ == Type::f32;
+    bytes_ = type_a_ == Type::e4m3 || type_a_ == Type::e5m2;
+    modelled_ = type_d_ == Type::f32 || (type_d_ == Type::f16 && bytes_);
     if (!modelled_) return;
     for (unsigned i = 0; i < kRows; ++i) {
       scratch_->finite_row[i] = true;
@@ -222,10 +223,11 @@ class Product {
   [[nodiscard]] std::uint64_t element_of(unsigned i, unsigned j, double old) const {
     if (!modelled_ || !scratch_->finite_row[i] || !scratch_->finite_col[j] || !std::isfinite(old))
       return finish(scratch_->d[i * n_ + j], old);
-    const bool bytes = type_a_ == Type::e4m3 || type_a_ == Type::e5m2;
     const float sum = tensor_sum(scratch_->x + i * k_, scratch_->y + j * k_, k_, bits_, static_cast<float>(old),
-                                 bytes ? kByteRule : kHalfRule);
-    return std::bit_cast<std::uint32_t>(sum);
+                                 !bytes_                 ? kHalfRule
+                                 : type_d_ == Type::f16 ? TensorRule{kByteRule.fraction, kHalfRule.significant}
+                                                        : kByteRule);  // rounded to f16, the sum is not cut before
+    return type_d_ == Type::f16 ? encode(Type::f16, sum) : std::bit_cast<std::uint32_t>(sum);
   }
 
   [[nodiscard]] std::uint64_t finish(double sum, double old) const {
@@ -259,7 +261,7 @@ class Product {
   Type type_a_, type_b_, type_d_;
   unsigned n_, k_;
   int bits_ = 0;
-  bool modelled_ = false;
+  bool bytes_ = false, modelled_ = false;
   Scratch* scratch_;
 };
 

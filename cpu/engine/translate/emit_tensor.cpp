@@ -1,6 +1,5 @@
 // cpu/engine/translate/emit_tensor.cpp: bulk copies of tensors (done at once, by routines), bulk reductions, stores and
 // reductions that complete at an mbarrier, tensormap.replace.
-#include "cpu/engine/runtime/reduce.hpp"
 #include "cpu/engine/runtime/tensor_copy.hpp"
 #include "cpu/engine/translate/function_translator.hpp"
 
@@ -18,7 +17,9 @@ std::uint32_t rank_of(const Instruction& i) {
   return 0;
 }
 
-ReduceOp reduction_of(const Instruction& i) {
+}  // namespace
+
+ReduceOp FunctionTranslator::reduction_of(const Instruction& i) {
   if (i.has(Mod::min_)) return ReduceOp::min;
   if (i.has(Mod::max_)) return ReduceOp::max;
   if (i.has(Mod::inc)) return ReduceOp::inc;
@@ -28,8 +29,6 @@ ReduceOp reduction_of(const Instruction& i) {
   if (i.has(Mod::xor_)) return ReduceOp::bit_xor;
   return ReduceOp::add;
 }
-
-}  // namespace
 
 /// [map, {coordinates}] as the first operands of a tensor routine, `shared` and `what` between them.
 bool FunctionTranslator::tensor_operands(const Instruction& i, const Operand& address, Value* shared,

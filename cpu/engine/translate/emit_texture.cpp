@@ -151,6 +151,19 @@ void FunctionTranslator::emit_texture_query(const Instruction& i) {
         call_routine("texture_query", b.getInt32Ty(), {object, b.getInt32(which)}, false));
 }
 
+// istypep: is this the address of one of the module's texture, sampler or surface references?
+void FunctionTranslator::emit_istypep(const Instruction& i) {
+  const Type wanted = i.has(Mod::texref) ? Type::texref : i.has(Mod::surfref) ? Type::surfref : Type::samplerref;
+  Value* a = read(i.operands[1], Type::b64);
+  Value* found = b.getFalse();
+  for (std::size_t k = 0; k < module.source.variables.size(); ++k) {
+    if (module.source.variables[k].type != wanted || module.variables[k] == nullptr) continue;
+    Value* address = b.CreatePtrToInt(module.variables[k], b.getInt64Ty());
+    found = b.CreateOr(found, b.CreateICmpEQ(a, address));
+  }
+  write(i.operands[0], found);
+}
+
 void FunctionTranslator::emit_unsupported(const Instruction& i) {
   error(i.where, ptx::cat("'", i.row->op, "' in this form is not supported by the CPU device"));
 }

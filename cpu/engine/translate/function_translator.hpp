@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "cpu/engine/runtime/reduce.hpp"
 #include "cpu/engine/translate/module_translator.hpp"
 
 namespace cucpu::ir {
@@ -137,6 +138,8 @@ class FunctionTranslator {
                        std::uint32_t what, llvm::SmallVectorImpl<Value*>& args);
   void multicast(const Instruction& i, Value* to, Value* barrier, const Operand* mask_operand,
                  llvm::function_ref<void(Value*, Value*)> make);
+  static ReduceOp reduction_of(const Instruction& i);  ///< add when it names none
+  bool multimem_exists(const Instruction& i, std::size_t count);
   // textures and surfaces
   struct Coordinates {
     Value *object, *layer, *x, *y, *z;

@@ -84,6 +84,51 @@ def test_memory_one_past_the_end_of_the_host_and_of_a_dead_context_is_not_reache
 
 
 @cpu_only
+@pytest.mark.parametrize("body,thread,offset", [
+    ("setp.eq.u32 %p1, %r2, 37; mov.u64 %rd2, 0; selp.b64 %rd3, %rd2, %rd1, %p1; ld.global.u32 %r3, [%rd3]; st.global.u32 [%rd1], %r3;", 37, None),
+    ("add.u64 %rd1, %rd1, 3904; st.global.u32 [%rd1], %r2;", 48, 4096),  # 1024 words and 64 threads from word 976 on
+    ("add.u64 %rd3, %rd1, 3984; ld.global.u32 %r3, [%rd3]; st.global.u32 [%rd1], %r3;", 28, 4096),
+    ("setp.gt.u32 %p1, %r2, 40; @!%p1 bra E; add.u64 %rd1, %rd1, 4096; st.global.u32 [%rd1], %r2; E:", 41, 4260),
+])  # fmt: skip
+def test_the_thread_of_a_lane_group_that_faults_is_named(body: str, thread: int, offset: int | None) -> None:
+    """One instruction loads or stores for many threads; the report knows which of them it was."""
+    text = expect(
+        f"""
+        error, memory = driver.cuMemAlloc(4096)
+        code, text = run({body!r}, argument=ctypes.c_uint64(int(memory)))
+        print(code, text)
+        where = 0 if {offset!r} is None else int(memory) + ({offset!r} or 0)
+        print(f"at 0x{{where:x}}" in text)
+        """,
+        "700",
+    )
+    assert f", thread ({thread}, 0, 0)" in text and "True" in text, text
+
+
+@cpu_only
+def test_looking_for_the_thread_prints_nothing_twice() -> None:
+    """The block runs again to find it."""
+    text = expect(
+        """
+        before = '''
+        .extern .func (.param .b32 r) vprintf(.param .b64 format, .param .b64 arguments);
+        .global .align 1 .b8 hello[7] = {104, 101, 108, 108, 111, 10, 0};
+        '''
+        body = '''
+        setp.ne.u32 %p1, %r2, 0; @%p1 bra S;
+        { .param .b64 f; .param .b64 a; .param .b32 r; mov.u64 %rd5, hello; cvta.global.u64 %rd5, %rd5;
+          st.param.b64 [f], %rd5; st.param.b64 [a], 0; call (r), vprintf, (f, a); }
+        S: mov.u64 %rd2, 64; mad.wide.u32 %rd2, %r2, 4, %rd2; st.global.u32 [%rd2], 1;
+        '''
+        code, text = run(body, before)
+        print(code, text)
+        """,
+        "700 ",
+    )
+    assert text.count("hello") == 1 and ", thread (0, 0, 0)" in text, text
+
+
+@cpu_only
 def test_a_barrier_not_all_threads_reach_is_named() -> None:
     expect(
         """

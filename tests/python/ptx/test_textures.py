@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import struct
 
 import numpy as np
@@ -109,3 +110,31 @@ def test_bytes_come_as_integers(program: Program) -> None:
     np.testing.assert_array_equal(out, data[1])
     texture.close()
     memory.free()
+
+
+@pytest.mark.skipif(os.environ.get("CUCORE_DEVICE") == "gpu", reason="not seen on a GPU yet")
+def test_istypep_tells_references_apart() -> None:
+    text = (
+        b"""
+.version 8.0
+.target sm_90, texmode_independent
+.address_size 64
+.global .texref picture; .global .surfref canvas; .global .samplerref mode; .global .u64 number;
+.visible .entry kinds(.param .u64 out) {
+  .reg .pred %p<3>; .reg .b32 %r<4>; .reg .b64 %rd<6>;
+  ld.param.u64 %rd0, [out];
+  mov.u64 %rd1, picture; mov.u64 %rd2, canvas; mov.u64 %rd3, mode; mov.u64 %rd4, number;
+"""
+        + b"".join(
+            b"istypep.%s %%p0, %%rd%d; selp.u32 %%r0, 1, 0, %%p0; st.global.u32 [%%rd0+%d], %%r0;\n"
+            % (kind, operand, 4 * (4 * k + operand - 1))
+            for k, kind in enumerate((b"texref", b"surfref", b"samplerref"))
+            for operand in range(1, 5)
+        )
+        + b"ret; }\n"
+    )
+    out = device().memory(48)
+    device().launch(device().function(device().load(text), "kinds"), 1, 1, [out.address])
+    device().sync()
+    assert out.read(np.uint32, 12).reshape(3, 4).tolist() == [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]]
+    out.free()

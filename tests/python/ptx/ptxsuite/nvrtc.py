@@ -46,8 +46,9 @@ def skip_module_without_nvrtc() -> None:
         pytest.skip(str(error), allow_module_level=True)
 
 
+@functools.cache
 def compile_ptx(source: str, *options: str, arch: str = "compute_90") -> bytes:
-    """PTX text of a CUDA C++ program."""
+    """PTX text of a CUDA C++ program; a program that several tests use is compiled once."""
     lib, includes = library()
     program = ctypes.c_void_p()
     if lib.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"program.cu", 0, None, None):

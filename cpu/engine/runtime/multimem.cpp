@@ -1,0 +1,166 @@
+// cpu/engine/runtime/multimem.cpp: multimem instructions: an address of a multicast object stands for one place in the
+// memory of each of its devices.
+#include <atomic>
+#include <bit>
+#include <cstring>
+#include <span>
+
+#include "cpu/engine/run/routines.hpp"
+#include "cpu/engine/run/worker.hpp"
+#include "cpu/engine/runtime/multimem.hpp"
+#include "cpu/engine/runtime/reduce.hpp"
+#include "cpu/engine/runtime/small_floats.hpp"
+
+namespace cucpu {
+namespace {
+
+using ptx::Type;
+constexpr unsigned kMostCopies = 64;  // as many as there are devices
+
+struct What {
+  Type type;
+  ReduceOp op;
+  std::uint32_t align;
+  bool wide;  ///< halves are summed as floats
+  explicit What(std::uint32_t bits)
+      : type{static_cast<Type>(bits & 0xff)},
+        op{static_cast<ReduceOp>(bits >> 8 & 0xff)},
+        align{bits >> 16 & 0xff},
+        wide{(bits & kMultimemWide) != 0} {}
+};
+
+/// The copies behind `address`; what is no multicast address is the kernel's fault.
+std::span<const std::uintptr_t> copies_of(std::uint64_t address, std::uint32_t align,
+                                          std::uintptr_t (&room)[kMostCopies]) {
+  if (address % align != 0) cucpu_rt_misaligned(address);
+  const auto& find = hooks().multicast;
+  const unsigned count = find ? find(address, room, kMostCopies) : 0;
+  if (count == 0) {
+    FiberFault& fault = Worker::running()->current_fault();
+    fault.address = address;
+    fault.has_address = true;
+    fault.text = "a multimem instruction needs an address where a multicast object is mapped and memory bound";
+    cucpu_rt_trap(700);
+  }
+  return {room, count};
+}
+
+/// One step of a reduction in registers.
+std::uint64_t combined(Type type, ReduceOp op, std::uint64_t a, std::uint64_t b) {
+  if (type == Type::f16x2 || type == Type::bf16x2) {
+    const Type half = type == Type::f16x2 ? Type::f16 : Type::bf16;
+    return combined(half, op, a & 0xffff, b & 0xffff) |
+           combined(half, op, a >> 16 & 0xffff, b >> 16 & 0xffff) << 16;
+  }
+  reduce_element(type, op, &a, &b);  // hosts are little-endian: the low bytes
+  return a;
+}
+
+std::uint64_t read(std::uintptr_t from, std::uint32_t bytes) {
+  switch (bytes) {
+    case 2:
+      return std::atomic_ref{*reinterpret_cast<std::uint16_t*>(from)}.load(std::memory_order_acquire);
+    case 4:
+      return std::atomic_ref{*reinterpret_cast<std::uint32_t*>(from)}.load(std::memory_order_acquire);
+    default:
+      return std::atomic_ref{*reinterpret_cast<std::uint64_t*>(from)}.load(std::memory_order_acquire);
+  }
+}
+
+void write(std::uintptr_t to, std::uint64_t value, std::uint32_t bytes) {
+  const auto store = [&](auto word) {
+    using Word = decltype(word);
+    std::atomic_ref{*reinterpret_cast<Word*>(to)}.store(static_cast<Word>(value), std::memory_order_release);
+  };
+  if (bytes == 2)
+    store(std::uint16_t{});
+  else if (bytes == 4)
+    store(std::uint32_t{});
+  else
+    store(std::uint64_t{});
+}
+
+/// Halves added as floats and rounded once.
+std::uint16_t wide_sum(Type half, std::span<const std::uint64_t> values, unsigned shift) {
+  float sum = 0;
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    const auto bits = static_cast<std::uint16_t>(values[k] >> shift);
+    const float v = half == Type::f16 ? half_to_float(bits) : brain_to_float(bits);
+    sum = k == 0 ? v : sum + v;
+  }
+  return half == Type::f16 ? float_to_half(sum) : float_to_brain(sum);
+}
+
+void reduce(Type type, ReduceOp op, std::uintptr_t to, const void* from) {
+  if (type != Type::f16x2 && type != Type::bf16x2) {
+    reduce_element(type, op, reinterpret_cast<void*>(to), from);
+    return;
+  }
+  const Type half = type == Type::f16x2 ? Type::f16 : Type::bf16;
+  for (unsigned k = 0; k < 4; k += 2)
+    reduce_element(half, op, reinterpret_cast<void*>(to + k), static_cast<const char*>(from) + k);
+}
+
+}  // namespace
+}  // namespace cucpu
+
+using namespace cucpu;
+
+extern "C" {
+
+/// One element of ld_reduce: what the copies at `address` give together.
+std::uint64_t cucpu_rt_multimem_load(std::uint64_t address, std::uint32_t what_bits) {
+  const What what{what_bits};
+  std::uintptr_t room[kMostCopies];
+  const auto copies = copies_of(address, what.align, room);
+  std::uint64_t values[kMostCopies] = {};
+  for (std::size_t k = 0; k < copies.size(); ++k) values[k] = read(copies[k], ptx::bytes_of(what.type));
+  const bool pair = what.type == Type::f16x2 || what.type == Type::bf16x2;
+  if (what.wide && what.op == ReduceOp::add) {
+    const Type half = what.type == Type::f16x2 || what.type == Type::f16 ? Type::f16 : Type::bf16;
+    const std::span<const std::uint64_t> all{values, copies.size()};
+    const std::uint64_t low = wide_sum(half, all, 0);
+    return pair ? low | std::uint64_t{wide_sum(half, all, 16)} << 16 : low;
+  }
+  std::uint64_t result = values[0];
+  for (std::size_t k = 1; k < copies.size(); ++k) result = combined(what.type, what.op, result, values[k]);
+  return result;
+}
+
+/// One element of st, into every copy.
+void cucpu_rt_multimem_store(std::uint64_t address, std::uint64_t value, std::uint32_t what_bits) {
+  const What what{what_bits};
+  std::uintptr_t room[kMostCopies];
+  for (const std::uintptr_t copy : copies_of(address, what.align, room))
+    write(copy, value, ptx::bytes_of(what.type));
+}
+
+/// One element of red, in every copy.
+void cucpu_rt_multimem_reduce(std::uint64_t address, std::uint64_t value, std::uint32_t what_bits) {
+  const What what{what_bits};
+  std::uintptr_t room[kMostCopies];
+  for (const std::uintptr_t copy : copies_of(address, what.align, room)) reduce(what.type, what.op, copy, &value);
+}
+
+/// multimem.cp.async.bulk and, with a type, multimem.cp.reduce.async.bulk: `bytes` bytes of shared memory.
+void cucpu_rt_multimem_copy(std::uint64_t address, const std::byte* from, std::uint32_t bytes, std::uint32_t what_bits) {
+  const What what{what_bits};
+  std::uintptr_t room[kMostCopies];
+  if (bytes == 0) return;
+  if (bytes % 16 != 0) {
+    Worker::running()->current_fault().text = "a bulk copy of " + std::to_string(bytes) + " bytes: not a multiple of 16";
+    cucpu_rt_trap(715);
+  }
+  const std::uint32_t size = ptx::bytes_of(what.type);
+  for (std::uint32_t at = 0; at < bytes; at += 16) {  // memory is bound by pages: 16 bytes lie in one
+    for (const std::uintptr_t copy : copies_of(address + at, 16, room)) {
+      if (size == 0) {
+        std::memcpy(reinterpret_cast<void*>(copy), from + at, 16);
+        continue;
+      }
+      for (std::uint32_t k = 0; k < 16; k += size) reduce(what.type, what.op, copy + k, from + at + k);
+    }
+  }
+}
+
+}  // extern "C"

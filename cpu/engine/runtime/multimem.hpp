@@ -1,0 +1,11 @@
+// cpu/engine/runtime/multimem.hpp: how the translator tells the multimem routines what to do: ptx::Type, ReduceOp << 8, the
+// alignment in bytes << 16, flags.
+#pragma once
+
+#include <cstdint>
+
+namespace cucpu {
+
+inline constexpr std::uint32_t kMultimemWide = 1U << 24;  ///< .acc::f32
+
+}  // namespace cucpu

@@ -1,0 +1,165 @@
+"""multimem: one address stands for memory of several devices, and an instruction reads, writes or reduces all of it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+ON_GPU = os.environ.get("CUCORE_DEVICE") == "gpu"
+
+HEAD = """
+import ctypes, sys
+import numpy as np
+from cuda.bindings import driver
+
+def ok(result):
+    assert result[0] == 0, result[0]
+    return result[1] if len(result) == 2 else result[1:]
+
+ok(driver.cuInit(0))
+count = min(ok(driver.cuDeviceGetCount()), 2)
+multicast_supported = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED
+if count < 2 or not all(ok(driver.cuDeviceGetAttribute(multicast_supported, ok(driver.cuDeviceGet(d)))) for d in range(count)):
+    print("no multicast")
+    sys.exit()
+context = ok(driver.cuDevicePrimaryCtxRetain(ok(driver.cuDeviceGet(0))))
+ok(driver.cuCtxSetCurrent(context))
+
+prop = driver.CUmulticastObjectProp()
+prop.numDevices = count
+unit = prop.size = ok(driver.cuMulticastGetGranularity(prop, driver.CUmulticastGranularity_flags.CU_MULTICAST_GRANULARITY_RECOMMENDED))
+multicast = ok(driver.cuMulticastCreate(prop))
+for d in range(count):
+    ok(driver.cuMulticastAddDevice(multicast, ok(driver.cuDeviceGet(d))))
+
+def mapped(handle):
+    where = ok(driver.cuMemAddressReserve(unit, 0, driver.CUdeviceptr(0), 0))
+    ok(driver.cuMemMap(where, unit, 0, handle, 0))
+    access = [driver.CUmemAccessDesc() for _ in range(count)]
+    for d, a in enumerate(access):
+        a.location.type, a.location.id = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE, d
+        a.flags = driver.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+    ok(driver.cuMemSetAccess(where, unit, access, count))
+    return where
+
+copies = []
+for d in range(count):
+    memory = driver.CUmemAllocationProp()
+    memory.type = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+    memory.location.type, memory.location.id = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE, d
+    handle = ok(driver.cuMemCreate(unit, memory, 0))
+    ok(driver.cuMulticastBindMem(multicast, 0, handle, 0, unit, 0))
+    copies.append(mapped(handle))
+everywhere = mapped(multicast)
+out = ok(driver.cuMemAlloc(4096))
+
+def fill(*arrays):
+    for where, data in zip(copies, arrays, strict=True):
+        ok(driver.cuMemcpyHtoD(where, data.ctypes.data, data.nbytes))
+
+def read(where, dtype, n):
+    data = np.zeros(n, dtype)
+    ok(driver.cuMemcpyDtoH(data.ctypes.data, where, data.nbytes))
+    return data
+
+def run(body, address=None, version="8.1"):
+    text = f'''.version {version}
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 a, .param .u64 o) {{
+  .reg .b32 %r<9>; .reg .f32 %f<9>; .reg .f64 %d<3>; .reg .b64 %rd<9>; .reg .b16 %h<3>;
+  ld.param.u64 %rd0, [a]; ld.param.u64 %rd1, [o];
+  {body}
+  ret;
+}}'''
+    module = ok(driver.cuModuleLoadData(text.encode() + b"\\0"))
+    kernel = ok(driver.cuModuleGetFunction(module, b"k"))
+    arguments = ((int(address or everywhere), int(out)), (ctypes.c_uint64, ctypes.c_uint64))
+    ok(driver.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, 0, arguments, 0))
+    return driver.cuCtxSynchronize()[0]
+"""
+
+
+def program(body: str) -> None:
+    environment = os.environ if ON_GPU else {**os.environ, "CUCORE_CPU_DEVICES": "2"}
+    done = subprocess.run(
+        [sys.executable, "-c", HEAD + body + "\nprint('done')"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.stdout.strip() == "no multicast":
+        assert ON_GPU
+        pytest.skip("no two devices that share a multicast object")
+    assert done.stdout.strip().endswith("done"), done.stdout + done.stderr
+
+
+def test_a_load_reduces_what_the_devices_hold() -> None:
+    program("""
+a, b = np.arange(16, dtype=np.uint32) * 3, np.arange(16, dtype=np.uint32)[::-1].copy() - 4
+cases = [("add.u32", lambda x, y: x + y), ("min.u32", np.minimum), ("min.s32", lambda x, y: np.minimum(x.view(np.int32), y.view(np.int32)).view(np.uint32)),
+         ("max.s32", lambda x, y: np.maximum(x.view(np.int32), y.view(np.int32)).view(np.uint32)), ("and.b32", lambda x, y: x & y),
+         ("or.b32", lambda x, y: x | y), ("xor.b32", lambda x, y: x ^ y)]
+for name, wanted in cases:
+    fill(a, b)
+    assert run(f"multimem.ld_reduce.relaxed.sys.global.{name} %r1, [%rd0+20]; st.global.u32 [%rd1], %r1;") == 0
+    assert read(out, np.uint32, 1)[0] == wanted(a, b)[5], name
+f, g = (np.arange(8) * 1.5 - 2).astype(np.float32), np.arange(8).astype(np.float32) ** 2
+fill(f, g)
+assert run("multimem.ld_reduce.global.add.v4.f32 {%f0, %f1, %f2, %f3}, [%rd0+16]; st.global.v4.f32 [%rd1], {%f0, %f1, %f2, %f3};") == 0
+assert (read(out, np.float32, 4) == (f + g)[4:]).all()
+fill(f.astype(np.float64), g.astype(np.float64))
+assert run("multimem.ld_reduce.weak.global.add.f64 %d0, [%rd0+8]; st.global.f64 [%rd1], %d0;") == 0
+assert read(out, np.float64, 1)[0] == f[1] + g[1]
+h, i = np.array([1, 2, 3, 60000], np.float16), np.array([0.5, -7, 2048, 50000], np.float16)
+fill(h, i)
+for name, wanted in (("add", h + i), ("add.acc::f32", h + i), ("min", np.minimum(h, i)), ("max", np.maximum(h, i))):
+    with np.errstate(over="ignore"):
+        assert run(f"multimem.ld_reduce.relaxed.gpu.global.{name}.v2.f16x2 {{%r0, %r1}}, [%rd0]; st.global.v2.b32 [%rd1], {{%r0, %r1}};") == 0
+        assert (read(out, np.float16, 4) == wanted).all(), (name, read(out, np.float16, 4))
+""")
+
+
+def test_stores_and_reductions_reach_every_device() -> None:
+    program("""
+a, b = np.zeros(16, np.uint32), np.full(16, 100, np.uint32)
+fill(a, b)
+assert run("mov.u32 %r1, 7; multimem.st.relaxed.sys.global.u32 [%rd0+8], %r1; multimem.red.release.gpu.global.add.u32 [%rd0+12], %r1;"
+           "multimem.red.relaxed.sys.global.max.s32 [%rd0+16], %r1; multimem.red.global.xor.b32 [%rd0+20], %r1;") == 0
+for copy, before in zip(copies, (0, 100)):
+    assert read(copy, np.uint32, 7).tolist() == [before, before, 7, before + 7, max(before, 7), before ^ 7, before]
+fill(np.ones(8, np.float32), np.full(8, 2, np.float32))
+assert run("mov.f32 %f0, 0f3F000000; multimem.red.relaxed.sys.global.add.v4.f32 [%rd0], {%f0, %f0, %f0, %f0}; multimem.st.weak.global.v2.f32 [%rd0+16], {%f0, %f0};") == 0
+for copy, before in zip(copies, (1, 2)):
+    assert read(copy, np.float32, 8).tolist() == [before + 0.5] * 4 + [0.5] * 2 + [before] * 2
+fill(np.ones(8, np.float16), np.full(8, 2, np.float16))
+assert run("mov.b32 %r1, 0x3c004000; multimem.red.relaxed.sys.global.add.f16x2 [%rd0], %r1;") == 0
+for copy, before in zip(copies, (1, 2)):
+    assert read(copy, np.float16, 3).tolist() == [before + 2, before + 1, before]
+""")
+
+
+@pytest.mark.skipif(ON_GPU, reason="drivers before 13.1 do not know it")
+def test_bulk_copies_reach_every_device() -> None:
+    program("""
+fill(np.ones(16, np.uint32), np.full(16, 2, np.uint32))
+body = ".shared .align 16 .b32 s[8]; mov.u32 %r0, s; mov.u32 %r1, 5; st.shared.v4.u32 [%r0], {%r1, %r1, %r1, %r1}; st.shared.v4.u32 [%r0+16], {%r1, %r1, %r1, %r1};"
+assert run(body + "multimem.cp.async.bulk.global.shared::cta.bulk_group [%rd0], [%r0], 16; add.u64 %rd0, %rd0, 16;"
+           "multimem.cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd0], [%r0], 32; cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;", version="9.1") == 0
+for copy, before in zip(copies, (1, 2)):
+    assert read(copy, np.uint32, 13).tolist() == [5] * 4 + [before + 5] * 8 + [before]
+""")
+
+
+@pytest.mark.skipif(ON_GPU, reason="undefined there")
+def test_any_other_address_is_a_fault() -> None:
+    program("""
+assert run("mov.u32 %r1, 7; multimem.st.global.u32 [%rd0], %r1;", address=copies[0]) == 700
+""")
+    program("""
+assert run("mov.u32 %r1, 7; multimem.st.global.u32 [%rd0+2], %r1;") == 716
+""")
