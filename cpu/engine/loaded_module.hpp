@@ -77,6 +77,9 @@ class LoadedModule final : public Module {
   std::shared_ptr<const PointedAt> functions() const { return functions_; }
 
  private:
+  /// The functions that are called through pointers and those `wanted`, from the disk cache or the compiler.
+  [[nodiscard]] FunctionsObject pointed_at(const std::vector<std::string>& wanted) const;
+
   Settings settings_;
   int optimization_;
   VariableMemory& memory_;

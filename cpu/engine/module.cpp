@@ -119,7 +119,7 @@ LoadedModule::LoadedModule(std::span<const std::string_view> ptx, const LoadOpti
              function.hasAddressTaken(nullptr, false, true, true);
   if (taken) {
     auto functions = std::make_shared<PointedAt>();
-    functions->object = compile_functions(bitcode_, wanted, optimization_, settings_);
+    functions->object = pointed_at(wanted);
     const std::vector<std::string>& names = functions->object.names;
     if (!names.empty()) {
       functions->linked = LinkedCode::link(functions->object.object, symbols_, names);
@@ -159,6 +159,25 @@ LoadedModule::LoadedModule(std::span<const std::string_view> ptx, const LoadOpti
 
 LoadedModule::~LoadedModule() {
   for (void* address : allocations_) memory_.free(address);
+}
+
+FunctionsObject LoadedModule::pointed_at(const std::vector<std::string>& wanted) const {
+  std::string key = compiler_identity() + "\n" + source_digest_ + "\nfunctions\n" + std::to_string(optimization_) + "\n" +
+                    std::to_string(settings_.check->kinds);
+  for (const std::string& name : wanted) key += "\n" + name;
+  key = digest(key);
+  if (cache_.usable()) {
+    if (const auto found = cache_.get(key)) {
+      if (auto functions = FunctionsObject::unpack(*found)) {
+        report(settings_, "functions called through pointers: from the cache on disk");
+        return *functions;
+      }
+    }
+  }
+  FunctionsObject functions = compile_functions(bitcode_, wanted, optimization_, settings_);
+  report(settings_, "functions called through pointers: compiled");
+  cache_.put(key, functions.pack());
+  return functions;
 }
 
 std::optional<ObjectCode> LoadedModule::object(const CompileJob& job) const {

@@ -14,6 +14,7 @@
 
 #include <cstring>
 #include <ctime>
+#include <sstream>
 #include <utility>
 
 #include "cpu/engine/jit/dump.hpp"
@@ -346,6 +347,32 @@ std::optional<ObjectCode> ObjectCode::unpack(std::string_view text) {
   code.waits_for_blocks = header.waits;
   code.runs_on = header.runs_on;
   return code;
+}
+
+// A word that says so and how many names there are; their lengths; the names; the object.
+std::string FunctionsObject::pack() const {
+  std::ostringstream text;
+  text << "functions " << names.size();
+  for (const std::string& name : names) text << ' ' << name.size();
+  text << '\n';
+  for (const std::string& name : names) text << name;
+  text << object;
+  return text.str();
+}
+
+std::optional<FunctionsObject> FunctionsObject::unpack(std::string_view text) {
+  const std::size_t end = text.find('\n');
+  if (!text.starts_with("functions ") || end == text.npos) return std::nullopt;
+  std::istringstream head{std::string{text.substr(10, end - 10)}};
+  std::size_t count = 0, length = 0, at = end + 1;
+  head >> count;
+  FunctionsObject functions;
+  for (std::size_t i = 0; i < count; ++i, at += length) {
+    if (!(head >> length) || length > text.size() - at) return std::nullopt;
+    functions.names.emplace_back(text.substr(at, length));
+  }
+  functions.object = text.substr(at);
+  return functions;
 }
 
 const std::string& compiler_identity() {

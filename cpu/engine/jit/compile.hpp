@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +49,9 @@ std::optional<ObjectCode> compile_kernel(const CompileJob&, const Settings&);
 struct FunctionsObject {
   std::string object;
   std::vector<std::string> names;
+
+  [[nodiscard]] std::string pack() const;  ///< for the disk cache
+  static std::optional<FunctionsObject> unpack(std::string_view);
 };
 FunctionsObject compile_functions(std::string_view bitcode, std::span<const std::string> also,
                                   int optimization, const Settings&);

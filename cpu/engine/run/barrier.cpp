@@ -51,8 +51,7 @@ std::uint64_t arrive(std::uint32_t id, std::uint32_t threads, bool predicate, bo
   Worker& worker = *Worker::running();
   Fiber& self = worker.current();
   Block& block = *self.block;
-  if (id >= 16)
-    worker.trap(719, nullptr, "barrier " + std::to_string(id) + " does not exist: there are 16");
+  id %= 16;  // as the H200 does: barrier 17 is barrier 1
   if (threads % 32 != 0)
     worker.trap(715, nullptr,
                 "a barrier of " + std::to_string(threads) + " threads: not a multiple of the warp size");

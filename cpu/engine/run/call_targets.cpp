@@ -24,6 +24,14 @@ struct Registry {
   }
 };
 
+/// What an H200 answers: code lies low there, so what is found at a low address is no instruction, or no place for one; nothing
+/// is mapped elsewhere.
+int code_of_bad_call(std::uint64_t address) {
+  constexpr std::uint64_t kLow = std::uint64_t{1} << 32, kHigh = std::uint64_t{1} << 63;
+  if (address == 0 || (address < kLow && address % 16 != 0)) return 718;
+  return address < kLow || address >= kHigh ? 715 : 700;
+}
+
 }  // namespace
 
 CallTargets::CallTargets(std::vector<std::uintptr_t> addresses) : addresses_{std::move(addresses)} {
@@ -59,7 +67,7 @@ std::uint64_t cucpu_rt_call_target(std::uint64_t address) {
     char text[80];
     std::snprintf(text, sizeof text, "the call of 0x%llx, which is no function of a loaded module",
                   static_cast<unsigned long long>(address));
-    Worker::running()->trap(718, __builtin_return_address(0), text);
+    Worker::running()->trap(code_of_bad_call(address), __builtin_return_address(0), text);
   }
   last = address;
   generation = now;

@@ -1,4 +1,5 @@
 // cpu/engine/runtime/heap.cpp: malloc and free inside kernels, from a heap with a limit.
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -16,7 +17,10 @@ struct Heap {
   std::size_t limit = std::size_t{8} << 20;
   std::size_t used = 0;
   std::map<std::uint64_t, std::size_t> live;
+  std::uint64_t low = ~std::uint64_t{0}, high = 0;  ///< between them lies all it ever gave
 };
+
+constexpr std::uint64_t kLowest = 4096;  // nothing is ever lower
 
 Heap& heap() {
   static auto* const heap = new Heap;  // kernels may outlive static destruction
@@ -59,6 +63,8 @@ std::uint64_t cucpu_rt_malloc(std::uint64_t size) {
     return 0;
   }
   h.used += size;
+  h.low = std::min(h.low, reinterpret_cast<std::uint64_t>(memory));
+  h.high = std::max(h.high, reinterpret_cast<std::uint64_t>(memory));
   g_device_heap_contains = [](std::uintptr_t address) {
     Heap& all = heap();
     const std::lock_guard guard{all.mutex};
@@ -70,10 +76,11 @@ std::uint64_t cucpu_rt_malloc(std::uint64_t size) {
 
 void cucpu_rt_free(std::uint64_t address) {
   if (address == 0) return;
-  bool known = false;
+  bool known = false, ours = false;
   {
     Heap& h = heap();
     const std::lock_guard lock{h.mutex};
+    ours = address >= h.low && address <= h.high;
     if (const auto it = h.live.find(address); it != h.live.end()) {
       known = true;
       h.used -= it->second;
@@ -82,8 +89,12 @@ void cucpu_rt_free(std::uint64_t address) {
     }
   }
   if (!known) {
-    Worker::running()->current_fault().text =
-        "free of an address that malloc did not give, or twice";
-    cucpu_rt_trap(719);
+    Worker& worker = *Worker::running();
+    worker.current_fault().text = "free of an address that malloc did not give, or twice";
+    worker.current_fault().address = address;
+    worker.current_fault().has_address = true;
+    // The H200 looks for the heap's notes in front of the address, and faults where it cannot read them.
+    ours = ours || (hooks().find_allocation && hooks().find_allocation(address));
+    cucpu_rt_trap(address >= kLowest && address % 8 != 0 ? 716 : ours ? 719 : 700);
   }
 }

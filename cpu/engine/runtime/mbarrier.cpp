@@ -1,6 +1,6 @@
 // cpu/engine/runtime/mbarrier.cpp: mbarrier objects (64 bits of shared memory) and copies with zero
 // fill. Layout: pending arrivals in bits 0-19 (counting down), expected arrivals in 20-39, bytes
-// still to come in 40-62 (signed), phase in 63.
+// still to come in 40-61 (signed), layout in 62, phase in 63.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -11,17 +11,17 @@ namespace {
 struct State {
   std::uint32_t pending, expected;
   std::int32_t bytes;
-  bool phase;
+  bool phase, second;  ///< second: .layout::v1
 };
 
 State unpack(std::uint64_t v) {
   return {static_cast<std::uint32_t>(v & 0xfffff), static_cast<std::uint32_t>(v >> 20 & 0xfffff),
-          static_cast<std::int32_t>(static_cast<std::int64_t>(v << 1) >> 41), (v >> 63) != 0};
+          static_cast<std::int32_t>(static_cast<std::int64_t>(v << 2) >> 42), (v >> 63) != 0, (v >> 62 & 1) != 0};
 }
 
 std::uint64_t pack(const State& s) {
   return (s.pending & 0xfffff) | std::uint64_t{s.expected & 0xfffff} << 20 |
-         (static_cast<std::uint64_t>(s.bytes) & 0x7fffff) << 40 | std::uint64_t{s.phase} << 63;
+         (static_cast<std::uint64_t>(s.bytes) & 0x3fffff) << 40 | std::uint64_t{s.second} << 62 | std::uint64_t{s.phase} << 63;
 }
 
 /// Changes the object; ends the phase when nothing is pending. What it was before, as the arriving
@@ -47,9 +47,14 @@ std::uint64_t update(void* address, Change change) {
 
 extern "C" {
 
-void cucpu_rt_mbarrier_init(void* address, std::uint32_t count) {
+void cucpu_rt_mbarrier_init(void* address, std::uint32_t count, std::uint32_t layout) {
   std::atomic_ref<std::uint64_t>{*static_cast<std::uint64_t*>(address)}.store(
-      pack({count, count, 0, false}), std::memory_order_release);
+      pack({count, count, 0, false, layout != 0}), std::memory_order_release);
+}
+
+std::uint32_t cucpu_rt_mbarrier_layout(void* address) {
+  const std::atomic_ref<std::uint64_t> cell{*static_cast<std::uint64_t*>(address)};
+  return unpack(cell.load(std::memory_order_relaxed)).second ? 1 : 0;
 }
 
 std::uint64_t cucpu_rt_mbarrier_arrive(void* address, std::uint32_t count, std::uint32_t bytes) {

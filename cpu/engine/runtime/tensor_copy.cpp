@@ -59,11 +59,11 @@ struct Row {
   std::uint32_t count;
 };
 
-/// Visits the elements of a row by chunks of shared memory: (shared address, tensor address or none, bytes).
+/// Visits the elements of a row by chunks of shared memory: (shared address, tensor address or none, bytes). `extent`: what of
+/// the tensor's rows counts as inside.
 template <typename Visit>
-void visit_row(const TensorMap& map, const Row& row, std::byte* shared, Visit visit) {
+void visit_row(const TensorMap& map, const Row& row, std::int64_t extent, std::byte* shared, Visit visit) {
   const std::uint32_t bytes = row.count * map.element;
-  const std::int64_t extent = std::int64_t{map.dims[0]} + 1;
   for (std::uint32_t at = 0; at < bytes;) {
     std::byte* place = shared + at;
     const auto room = static_cast<std::uint32_t>(
@@ -95,7 +95,7 @@ std::byte* row_at(const TensorMap& map, const std::int64_t* position) {
 }
 
 template <typename Visit>
-std::uint32_t tile(const TensorMap& map, std::byte* shared, const std::int64_t* start,
+std::uint32_t tile(const TensorMap& map, std::int64_t extent, std::byte* shared, const std::int64_t* start,
                    Visit visit) {
   std::uint32_t count[5] = {}, index[5] = {};
   std::uint32_t rows = 1;
@@ -109,7 +109,7 @@ std::uint32_t tile(const TensorMap& map, std::byte* shared, const std::int64_t* 
     std::int64_t position[5] = {};
     for (unsigned i = 1; i < map.rank; ++i)
       position[i] = start[i] + std::int64_t{index[i]} * std::max<int>(map.steps[i], 1);
-    visit_row(map, {row_at(map, position), start[0], count[0]},
+    visit_row(map, {row_at(map, position), start[0], count[0]}, extent,
               shared + std::size_t{r} * pitch, visit);
     for (unsigned i = 1; i < map.rank && ++index[i] == count[i]; ++i) index[i] = 0;
   }
@@ -119,7 +119,7 @@ std::uint32_t tile(const TensorMap& map, std::byte* shared, const std::int64_t* 
 /// Pixels one after the other through the bounding box, which goes from `lower` to the tensor's last pixel + `upper` in every
 /// spatial dimension, then on to the next image; the offsets move all of them.
 template <typename Visit>
-std::uint32_t im2col(const TensorMap& map, std::byte* shared, const std::int64_t* start,
+std::uint32_t im2col(const TensorMap& map, std::int64_t extent, std::byte* shared, const std::int64_t* start,
                      std::uint64_t offsets, Visit visit) {
   const std::uint32_t channels = map.box[0], pixels = map.box[1];
   const unsigned image = map.rank - 1U;
@@ -131,7 +131,7 @@ std::uint32_t im2col(const TensorMap& map, std::byte* shared, const std::int64_t
     std::copy_n(at, map.rank, position);
     for (unsigned i = 1; i < image; ++i)
       position[i] += static_cast<std::int64_t>(offsets >> (16 * (i - 1)) & 0xffff);
-    visit_row(map, {row_at(map, position), start[0], channels},
+    visit_row(map, {row_at(map, position), start[0], channels}, extent,
               shared + std::size_t{p} * pitch, visit);
     unsigned i = 1;
     for (; i < image; ++i) {
@@ -144,8 +144,12 @@ std::uint32_t im2col(const TensorMap& map, std::byte* shared, const std::int64_t
   return pixels * channels * map.element;
 }
 
+enum class Way { in, out };
+
+/// As the H200 does it: what goes out starts inside the tensor's coordinates (they are not negative), and is written in whole
+/// chunks of 16 bytes, beyond the end of a row if it ends within one; what comes in is zero there.
 template <typename Visit>
-std::uint32_t box(const void* address, std::byte* shared, std::uint32_t what, const std::int32_t (&c)[5],
+std::uint32_t box(Way way, const void* address, std::byte* shared, std::uint32_t what, const std::int32_t (&c)[5],
                   std::uint64_t offsets, Visit make) {
   const bool pixels = (what & kTensorIm2col) != 0;
   const TensorMap& map = checked(address, what & kTensorRank, pixels);
@@ -153,8 +157,16 @@ std::uint32_t box(const void* address, std::byte* shared, std::uint32_t what, co
   if (start[0] * map.element % kChunk != 0)
     refuse(715, "a tensor copy from coordinate " + std::to_string(c[0]) + " of " + std::to_string(map.element) +
                     "-byte elements: along the innermost dimension it must start at a multiple of 16 bytes");
+  std::int64_t extent = std::int64_t{map.dims[0]} + 1;
+  if (way == Way::out) {
+    for (unsigned i = 0; i < map.rank; ++i)
+      if (start[i] < 0)
+        refuse(715, "a tensor store at coordinate " + std::to_string(c[i]) + " of dimension " + std::to_string(i) +
+                        ": stores and reductions start at coordinates that are not negative");
+    extent = (extent * map.element + kChunk - 1) / kChunk * kChunk / map.element;
+  }
   auto visit = make(map);
-  return pixels ? im2col(map, shared, start, offsets, visit) : tile(map, shared, start, visit);
+  return pixels ? im2col(map, extent, shared, start, offsets, visit) : tile(map, extent, shared, start, visit);
 }
 
 /// What an element outside of the tensor is, its low bytes: zero, or the NaN that fma.oob knows, 0x7ff7, repeated.
@@ -195,7 +207,7 @@ extern "C" {
 std::uint32_t cucpu_rt_tensor_load(const void* map, std::byte* shared, std::uint32_t what, std::int32_t c0,
                                    std::int32_t c1, std::int32_t c2, std::int32_t c3, std::int32_t c4,
                                    std::uint64_t offsets) {
-  return box(map, shared, what, {c0, c1, c2, c3, c4}, offsets, [](const TensorMap& m) {
+  return box(Way::in, map, shared, what, {c0, c1, c2, c3, c4}, offsets, [](const TensorMap& m) {
     const auto type = static_cast<TensorType>(m.type);
     const bool flush = type == TensorType::tf32_ftz, tf32 = type == TensorType::tf32 || flush;
     return [=, fill = filler(m)](std::byte* to, const std::byte* from, std::uint32_t bytes) {
@@ -211,7 +223,7 @@ std::uint32_t cucpu_rt_tensor_load(const void* map, std::byte* shared, std::uint
 
 void cucpu_rt_tensor_store(const void* map, std::byte* shared, std::uint32_t what, std::int32_t c0,
                            std::int32_t c1, std::int32_t c2, std::int32_t c3, std::int32_t c4) {
-  box(map, shared, what, {c0, c1, c2, c3, c4}, 0, [](const TensorMap&) {
+  box(Way::out, map, shared, what, {c0, c1, c2, c3, c4}, 0, [](const TensorMap&) {
     return [](const std::byte* from, std::byte* to, std::uint32_t bytes) {
       if (to != nullptr) std::memcpy(to, from, bytes);
     };
@@ -222,7 +234,7 @@ void cucpu_rt_tensor_store(const void* map, std::byte* shared, std::uint32_t wha
 void cucpu_rt_tensor_reduce(const void* map, std::byte* shared, std::uint32_t what, std::int32_t c0,
                             std::int32_t c1, std::int32_t c2, std::int32_t c3, std::int32_t c4) {
   const auto op = static_cast<ReduceOp>(what >> 16);
-  box(map, shared, what & 0xffff, {c0, c1, c2, c3, c4}, 0, [op](const TensorMap& m) {
+  box(Way::out, map, shared, what & 0xffff, {c0, c1, c2, c3, c4}, 0, [op](const TensorMap& m) {
     return [op, type = reduced_type(m)](const std::byte* from, std::byte* to, std::uint32_t bytes) {
       if (to == nullptr) return;
       const std::uint32_t size = ptx::bytes_of(type);

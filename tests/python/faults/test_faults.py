@@ -14,6 +14,10 @@ FAULTS = {
     "misaligned vector": (716, "st.global.v4.u32 [%rd0+4], {%r2, %r2, %r2, %r2};"),
     "wrong space": (717, ".shared .align 8 .b8 s[64]; mov.u64 %rd4, s; cvta.shared.u64 %rd4, %rd4; ld.global.u32 %r5, [%rd4]; st.global.u32 [%rd1], %r5;"),
     "bad program counter": (718, "p: .callprototype ()_(); mov.u64 %rd2, 0x1001; call (), %rd2, (), p;"),
+    "call of data": (700, "p: .callprototype ()_(); call (), %rd0, (), p;"),
+    "call of nothing": (700, "p: .callprototype ()_(); mov.u64 %rd2, 0x123456789a0; call (), %rd2, (), p;"),
+    "shared memory far off": (715, ".shared .align 8 .b8 s[64]; mov.u32 %r4, s; add.u32 %r4, %r4, 0x1000000; ld.shared.u32 %r5, [%r4]; st.global.u32 [%rd1], %r5;"),
+    "shared memory past its end": (700, ".shared .align 8 .b8 s[64]; mov.u32 %r4, s; add.u32 %r4, %r4, 2048; ld.shared.u32 %r5, [%r4]; st.global.u32 [%rd1], %r5;"),
     "illegal instruction": (715, "mov.u32 %r4, 33; bar.sync 1, %r4;"),
     "trap": (719, "setp.ne.u32 %p1, %r2, 5; @%p1 bra E; trap; E:"),
     "breakpoint": (719, "brkpt;"),
@@ -37,6 +41,43 @@ def test_a_fault_has_its_code_every_later_call_answers_it_and_a_reset_ends_that(
         assert list(back) == list(range(64))
         """,
         f"{code} {code} {code}",
+    )
+
+
+FREE = ".extern .func free(.param .b64 p);\n.extern .func (.param .b64 r) malloc(.param .b64 n);\n"
+GIVE_BACK = "{ .param .b64 x; st.param.b64 [x], %rd2; call free, (x); }"
+TAKE = "{ .param .b64 n; .param .b64 r; st.param.b64 [n], 64; call (r), malloc, (n); ld.param.b64 %rd2, [r]; }"
+
+
+@pytest.mark.parametrize(
+    "body,code",
+    [
+        (f"mov.u64 %rd2, 12345; {GIVE_BACK}", 716),
+        (f"mov.u64 %rd2, 12352; {GIVE_BACK}", 700),
+        (f"{TAKE} {GIVE_BACK} {GIVE_BACK}", 719),
+    ],
+    ids=["misaligned", "nowhere", "twice"],
+)
+def test_what_malloc_did_not_give_cannot_be_freed(body: str, code: int) -> None:
+    expect(
+        f"""
+        print(run({body!r}, {FREE!r}, block=1)[0], flush=True)
+        os._exit(0)
+        """,
+        str(code),
+    )
+
+
+def test_there_are_16_barriers_and_the_17th_is_the_first() -> None:
+    expect(
+        """
+        body = '''
+        mov.u32 %r4, 17; setp.gt.u32 %p1, %r2, 31; @%p1 mov.u32 %r4, 1;
+        mov.u32 %r6, 64; barrier.sync %r4, %r6; st.global.u32 [%rd1], 7;
+        '''
+        print(run(body)[0], "met")
+        """,
+        "0 met",
     )
 
 

@@ -363,13 +363,15 @@ def test_a_box_is_reduced_into_the_tensor(program: Program, op: str, type_: str)
     memory = device().memory(tensor)
     map_ = tiled(memory.address.value, TYPES[type_], [20, 12], [tensor.strides[0]], [8, 4])
     program.run(f"reduce_{op}", 1, 32, map_, data.view(np.uint8).ravel().copy(), 16, 3, data.nbytes, shared=data.nbytes)
-    old, new = tensor[3:7, 16:20].copy(), data[:, :4]
+    # The tensor is 20 wide. What is written is whole chunks of 16 bytes: eight 16-bit numbers, beyond the end of the row.
+    end = -(-20 * tensor.itemsize // 16) * 16 // tensor.itemsize
+    old, new = tensor[3:7, 16:end].copy(), data[:, : end - 16]
     result = {
         "add": lambda: old + new, "min": lambda: np.minimum(old, new), "max": lambda: np.maximum(old, new),
         "and": lambda: old & new, "or": lambda: old | new, "xor": lambda: old ^ new,
         "inc": lambda: np.where(old >= new, 0, old + 1), "dec": lambda: np.where((old == 0) | (old > new), new, old - 1),
     }[op]()  # fmt: skip
-    tensor[3:7, 16:20] = result
+    tensor[3:7, 16:end] = result
     np.testing.assert_array_equal(memory.read(type_, tensor.size).reshape(tensor.shape), tensor)
     memory.free()
 
@@ -499,20 +501,53 @@ def test_a_box_narrower_than_the_swizzle_leaves_gaps(program: Program, mode: int
     memory.free()
 
 
-def test_a_box_must_start_at_a_multiple_of_16_bytes() -> None:
-    """The H200 answers 715. In a process of its own: the fault is sticky."""
-    script = """
+@pytest.mark.parametrize(
+    "type_,inner,x,box", [("uint8", 33, 32, 32), ("float16", 17, 16, 8), ("float32", 18, 16, 16), ("uint64", 17, 16, 4)]
+)
+def test_what_is_stored_ends_with_a_chunk_of_16_bytes(
+    program: Program, type_: str, inner: int, x: int, box: int
+) -> None:
+    """Found on the H200: a row that ends within 16 bytes is written to the end of them; loads give zeros there."""
+    size = np.dtype(type_).itemsize
+    end = -(-inner * size // 16) * 16 // size
+    tensor = np.full((4, end + 64 // size), 3, type_)
+    memory = device().memory(tensor)
+    map_ = tiled(memory.address.value, TYPES[type_], [inner, 4], [tensor.strides[0]], [box, 2])
+    data = np.full((2, box), 7, type_)
+    program.run("store2", 1, 32, map_, data.view(np.uint8).ravel().copy(), Five(x, 1), data.nbytes, shared=data.nbytes)
+    tensor[1:3, x : min(end, x + box)] = 7
+    np.testing.assert_array_equal(memory.read(type_, tensor.size).reshape(tensor.shape), tensor)
+    got = loaded(program, map_, 2, [x, 1, 0, 0, 0], data.nbytes).view(type_).reshape(2, box)
+    np.testing.assert_array_equal(got, np.tile(np.where(np.arange(box) < inner - x, 7, 0), (2, 1)))
+    memory.free()
+
+
+FAULTY = {
+    "a load off 16 bytes": "t.loaded(p, m, 2, [2, 0, 0, 0, 0], 64)",
+    "a store off 16 bytes": "store(2, 0)",
+    "a store left of the tensor": "store(-4, 0)",
+    "a store above the tensor": "store(0, -1)",
+}
+
+
+@pytest.mark.parametrize("what", FAULTY)
+def test_coordinates_that_the_h200_refuses(what: str) -> None:
+    """It answers 715. In a process of its own: the fault is sticky."""
+    script = f"""
 import sys
 sys.path.insert(0, sys.argv[1])
 import numpy as np
 import test_tensor_copies as t
 from ptxsuite.device import DriverError
-program = t.Program(t.HEAD + t.filled(t.LOAD, 1))
-memory = t.device().memory(np.zeros(64, np.float32))
-map_ = t.tiled(memory.address.value, t.TYPES["float32"], [64], [], [8])
-t.loaded(program, map_, 1, [4, 0, 0, 0, 0], 32)
+p = t.Program(t.HEAD + t.filled(t.LOAD, 2))
+memory = t.device().memory(np.zeros((8, 64), np.float32))
+m = t.tiled(memory.address.value, t.TYPES["float32"], [64, 8], [256], [8, 2])
+def store(x, y):
+    p.run("store2", 1, 32, m, np.zeros(64, np.uint8), t.Five(x, y), 64, shared=64)
+t.loaded(p, m, 2, [-4, -1, 0, 0, 0], 64)
+store(60, 7)
 try:
-    t.loaded(program, map_, 1, [2, 0, 0, 0, 0], 32)
+    {FAULTY[what]}
 except DriverError as error:
     sys.exit(error.code % 256)
 """

@@ -10,26 +10,21 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from ptxsuite import bundles_scalar, bundles_special  # noqa: F401  each registers its bundles, in this order
-from ptxsuite.bundle import BUNDLES as ALL_BUNDLES
-from ptxsuite.bundle import Bundle
-from ptxsuite.nvrtc import skip_module_without_nvrtc
-from ptxsuite.program import Program
-
-skip_module_without_nvrtc()
-if os.environ.get("CUCORE_DEVICE") == "gpu":
-    pytest.skip("about the CPU device's code", allow_module_level=True)
-
-import test_block_kernels as block
+import test_block_kernels as block  # where there is no NVRTC these skip, and so does this file
 import test_language_kernels as language
 import test_number_kernels as number
 import test_warp_kernels as warp
+from ptxsuite import bundles_scalar, bundles_special  # noqa: F401  each registers its bundles, in this order
+from ptxsuite.bundle import BUNDLES as ALL_BUNDLES
+from ptxsuite.bundle import Bundle
+from ptxsuite.program import Program
+
+if os.environ.get("CUCORE_DEVICE") == "gpu":
+    pytest.skip("about the CPU device's code", allow_module_level=True)
 
 # Of the others every program is one for 32 lanes alone (matrix products), or has nothing to do with them.
 BUNDLES = [
-    b
-    for b in test_bundles.BUNDLES
-    if not any(word in b.name for word in ("griddepcontrol", "video", "tensor-core", "Hopper"))
+    b for b in ALL_BUNDLES if not any(word in b.name for word in ("griddepcontrol", "video", "tensor-core", "Hopper"))
 ]
 KERNELS: list[Callable[[], None]] = [
     block.test_cub_block_scan_and_reduce,

@@ -91,6 +91,46 @@ def test_machine_code_on_disk_is_checked(tmp_path):
     assert run(folder, 3) == 3  # works, without the cache
 
 
+TWO_KERNELS = r"""
+import numpy as np
+from cuda.core import Device, LaunchConfig, ObjectCode, launch
+device = Device(0); device.set_current(); stream = device.create_stream()
+PTX = '''.version 8.0
+.target sm_80
+.address_size 64
+.func (.param .b32 r) twice(.param .b32 x) { .reg .b32 %a; ld.param.b32 %a, [x]; add.u32 %a, %a, %a; st.param.b32 [r], %a; ret; }
+.visible .entry plain(.param .u64 p) { .reg .b32 %t; .reg .b64 %rd<3>;
+  ld.param.u64 %rd1, [p]; mov.u32 %t, %tid.x; mad.wide.u32 %rd1, %t, 4, %rd1; st.global.u32 [%rd1], %t; ret; }
+.visible .entry pointed(.param .u64 p) { .reg .b32 %t; .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [p]; mov.u32 %t, %tid.x; mad.wide.u32 %rd1, %t, 4, %rd1; mov.u64 %rd2, twice;
+  proto: .callprototype (.param .b32 _) _ (.param .b32 _);
+  { .param .b32 x; .param .b32 r; st.param.b32 [x], %t; call (r), %rd2, (x), proto; ld.param.b32 %t, [r]; }
+  st.global.u32 [%rd1], %t; ret; }
+'''
+code = ObjectCode.from_ptx(PTX.encode())
+b = device.allocate(256, stream=stream)
+out = np.zeros(64, np.uint32)
+for name, factor in (("plain", 1), ("pointed", 2)):
+    launch(stream, LaunchConfig(grid=1, block=64), code.get_kernel(name), b)
+    b.copy_to(out, stream=stream); stream.sync()
+    assert out.tolist() == [factor * i for i in range(64)]
+"""
+
+
+@pytest.mark.cpu_only
+def test_a_second_run_of_a_program_compiles_nothing(tmp_path):
+    environment = os.environ | {"CUCORE_CACHE_DIR": str(tmp_path / "cache"), "CUCORE_CPU_REPORT": "1"}
+    reports = []
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "-c", TWO_KERNELS], env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        reports.append([line for line in done.stderr.splitlines() if "cucore" in line])
+    first, second = reports
+    assert any("vector: " in line for line in first) and any("scalar, " in line for line in first), first
+    assert any("functions called through pointers: compiled" in line for line in first), first
+    assert len(second) >= 3 and all(line.endswith("from the cache on disk") for line in second), second
+
+
 @pytest.mark.promise("Processes may race for one cache folder")
 def test_racing_processes(tmp_path):
     command = [sys.executable, "-c", f"""
@@ -116,6 +156,7 @@ VARIABLES = {
     "CUCORE_CPU_DUMP": "everything",
     "CUCORE_CPU_CACHE": "maybe",
     "CUCORE_CPU_REPORT": "yes please",
+    "CUCORE_CPU_STRICT": "very",
     "CUCORE_CACHE_SIZE": "-3",
     "CUCORE_CPU_LIBRARY": "relative/path.so",
     "CUCORE_CHECK": "everything and more",
