@@ -79,7 +79,8 @@ def instructions() -> Coverage:
         if row.get("emit") != "unsupported":
             there.append(f"{text} {row.get('args', '')}".rstrip())
         else:
-            missing[text] = f"came with sm_{row['sm']}; the CPU device reports 9.0" if row.get("sm", 0) > 90 else ""
+            newer = f"came with sm_{row['sm']}; the CPU device reports 9.0" if row.get("sm", 0) > 90 else ""
+            missing[text] = row.get("note") or newer
     return Coverage(tuple(sorted(there)), dict(sorted(missing.items())))
 
 
