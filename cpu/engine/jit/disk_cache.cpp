@@ -18,6 +18,7 @@ namespace {
 constexpr std::string_view kMagic = "cucore object 1\n";
 constexpr std::size_t kHeader = 16 + 64;
 constexpr off_t kLargest = off_t{256} << 20;
+constexpr const char* kCount = "count";
 
 class File {
  public:
@@ -136,8 +137,20 @@ void DiskCache::put(const std::string& key, std::string_view content) noexcept t
   }
   if (renameat(folder_, temporary.c_str(), folder_, (key + ".o").c_str()) != 0)
     unlinkat(folder_, temporary.c_str(), 0);
-  evict();
+  if (grown(kHeader + content.size())) evict();
 } catch (...) {
+}
+
+/// Looking through the folder takes longer than compiling once thousands of entries are there. So a file keeps count: it is as long as all
+/// entries have KiB, rounded up; who adds an entry makes it longer, in one atomic operation, and who has looked gives it the true length.
+bool DiskCache::grown(std::uint64_t bytes) {
+  const File count{openat(folder_, kCount, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600)};
+  if (!count) return true;
+  struct stat info {};
+  if (fstat(count.get(), &info) != 0) return true;
+  if (!write_all(count.get(), std::string((bytes + 1023) / 1024, '\0'))) return true;
+  const auto before = static_cast<std::uint64_t>(info.st_size);
+  return before == 0 || before * 1024 + bytes > limit_;  // a new file: nobody has looked yet
 }
 
 void DiskCache::evict() {
@@ -164,7 +177,8 @@ void DiskCache::evict() {
     total += bytes;
   }
   closedir(folder);
-  if (total <= limit_) return;
+  looks_.fetch_add(1, std::memory_order_relaxed);
+  if (total <= limit_) return count_is(total);
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
     return a.used.tv_sec != b.used.tv_sec ? a.used.tv_sec < b.used.tv_sec
                                           : a.used.tv_nsec < b.used.tv_nsec;
@@ -173,6 +187,13 @@ void DiskCache::evict() {
     if (total <= limit_ - limit_ / 4) break;
     if (unlinkat(folder_, entry.name.c_str(), 0) == 0) total -= entry.bytes;
   }
+  count_is(total);
+}
+
+void DiskCache::count_is(std::uint64_t bytes) const {
+  const File count{openat(folder_, kCount, O_WRONLY | O_NOFOLLOW | O_CLOEXEC)};
+  if (count && ours(count.get(), S_IFREG))  // a hole: it takes no room
+    static_cast<void>(ftruncate(count.get(), static_cast<off_t>(bytes / 1024 + 1)));
 }
 
 }  // namespace cucpu

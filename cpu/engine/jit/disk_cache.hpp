@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -28,9 +29,14 @@ class DiskCache {
   [[nodiscard]] bool usable() const { return folder_ >= 0; }
   [[nodiscard]] std::optional<std::string> get(const std::string& key) const;
   void put(const std::string& key, std::string_view content) noexcept;
+  /// How often the whole folder was looked through for entries to drop.
+  [[nodiscard]] unsigned looks() const { return looks_.load(std::memory_order_relaxed); }
 
  private:
   void evict();
+  bool grown(std::uint64_t bytes);
+  void count_is(std::uint64_t bytes) const;
+  std::atomic<unsigned> looks_{0};
   int folder_ = -1;
   std::uint64_t limit_;
 };

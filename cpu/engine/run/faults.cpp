@@ -21,9 +21,37 @@ struct sigaction g_previous[NSIG];
 std::mutex g_mutex;
 __attribute__((tls_model("initial-exec"))) thread_local bool t_chaining = false;
 
+std::uintptr_t program_counter(void* context) {
+  const auto& machine = static_cast<ucontext_t*>(context)->uc_mcontext;
+#if defined(__aarch64__)
+  return machine.pc;
+#else
+  return static_cast<std::uintptr_t>(machine.gregs[REG_RIP]);
+#endif
+}
+
+/// Whether a handler that was there before us has seen this very fault often in a row and came back each time. LLVM's handler (of another
+/// copy, in another library) reinstates whom it finds, us, and returns: without an end to it the two would go round for ever.
+bool hopeless(int signal, const siginfo_t* info, void* context) {
+  constexpr unsigned kPatience = 64;  // who mends faults does so at once
+  struct Last {
+    int signal;
+    std::uintptr_t address, pc;
+    unsigned count;
+  };
+  static __attribute__((tls_model("initial-exec"))) thread_local Last last;
+  if (info->si_code <= 0) return false;  // sent by someone
+  const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
+  const std::uintptr_t pc = program_counter(context);
+  const bool again = last.signal == signal && last.address == address && last.pc == pc;
+  last = {signal, address, pc, again ? last.count + 1 : 0};
+  return last.count > kPatience;
+}
+
 /// Somebody else's signal: what would have happened without us.
 void chain(int signal, siginfo_t* info, void* context) {
-  const struct sigaction& previous = g_previous[signal];
+  struct sigaction previous = g_previous[signal];
+  if (hopeless(signal, info, context)) previous = {};
   if (!t_chaining && (previous.sa_flags & SA_SIGINFO) != 0 && previous.sa_sigaction) {
     t_chaining = true;  // a handler that hands the signal back to us must not go round in circles
     previous.sa_sigaction(signal, info, context);
@@ -55,11 +83,7 @@ void handle(int signal, siginfo_t* info, void* context) {
   fault.signal = signal;
   fault.signal_code = info->si_code;
   fault.address = reinterpret_cast<std::uintptr_t>(info->si_addr);
-#if defined(__aarch64__)
-  fault.pc = machine->pc;
-#else
-  fault.pc = static_cast<std::uintptr_t>(machine->gregs[REG_RIP]);
-#endif
+  fault.pc = program_counter(context);
   fault.has_address = signal == SIGSEGV || signal == SIGBUS;
   switch (signal) {
     case SIGILL:

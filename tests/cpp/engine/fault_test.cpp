@@ -1,5 +1,6 @@
 // tests/cpp/engine/fault_test.cpp: faults end the grid with a code and a report, and the process
 // goes on.
+#include <sys/mman.h>
 #include <csignal>
 #include <cstdlib>
 
@@ -154,6 +155,31 @@ TEST(FaultsDeathTest, AFaultOfTheHostGoesToTheHandlerThatWasThereBefore) {
         poke(4);
       },
       ::testing::KilledBySignal(SIGSEGV), "");
+}
+
+TEST(FaultsDeathTest, AHandlerThatOnlyReturnsDoesNotKeepTheProcessBusyForEver) {
+  EXPECT_EXIT(
+      {
+        std::signal(SIGSEGV, [](int) {});
+        ensure_fault_handlers(true);
+        poke(4);
+      },
+      ::testing::KilledBySignal(SIGSEGV), "");
+}
+
+TEST(FaultsDeathTest, AHandlerThatMendsFaultsIsAskedAsOftenAsThereAreFaults) {
+  EXPECT_EXIT(
+      {
+        static auto* const pages = static_cast<char*>(mmap(nullptr, 256 * page_size(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+        std::signal(SIGSEGV, [](int) {
+          static int mended = 0;
+          mprotect(pages + static_cast<std::size_t>(mended++) * page_size(), page_size(), PROT_READ | PROT_WRITE);
+        });
+        ensure_fault_handlers(true);
+        for (std::size_t i = 0; i < 256; ++i) *const_cast<volatile char*>(pages + i * page_size()) = 1;
+        std::_Exit(43);
+      },
+      ::testing::ExitedWithCode(43), "");
 }
 
 }  // namespace

@@ -262,7 +262,7 @@ class DiskCacheTest : public ::testing::Test {
     std::vector<std::filesystem::path> found;
     std::error_code none;
     for (const auto& entry : std::filesystem::directory_iterator{folder_, none})
-      found.push_back(entry.path());
+      if (entry.path().extension() == ".o") found.push_back(entry.path());
     return found;
   }
 };
