@@ -10,7 +10,7 @@ with our CPU device, or the driver that does nothing, as its libcuda.so.1. Every
 every call the sides measure one short batch after the other, many times: processors change their clock from one moment to the
 next, and so all sides see the same moments. Shown is the tenth percentile (the fast clock) with the median beside it. --null
 runs above a driver that does nothing: what is left is what our layers cost. --pin keeps the calling threads of all sides on one
-processor. --docs writes NAME.json, NAME.svg and the table of that name in README.md of the folder.
+processor, the fastest of the moment. --docs writes NAME.json, NAME.svg and the table of that name in README.md of the folder.
 """
 
 from __future__ import annotations
@@ -124,18 +124,15 @@ def import_time(module: str, python: str, environment: dict[str, str]) -> float:
     cache = tempfile.TemporaryDirectory()
     environment = {k: v for k, v in environment.items() if k != "PYTHONDONTWRITEBYTECODE"} | {"PYTHONPYCACHEPREFIX": cache.name}
 
-    def best(code: str) -> float:
-        times = []
-        for _ in range(9):
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            subprocess.run([python, "-c", code], env=environment, check=True, cwd="/", stderr=subprocess.DEVNULL)
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-        return min(times) * 1e3
+    def spent(code: str) -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([python, "-c", code], env=environment, check=True, cwd="/", stderr=subprocess.DEVNULL)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1e3
 
-    spent = best(f"import {module}") - best("pass")
+    runs = [(spent(f"import {module}"), spent("pass")) for _ in range(15)]
     cache.cleanup()
-    return spent
+    return max(0.0, min(run[0] for run in runs) - min(run[1] for run in runs))
 
 
 class Process:
@@ -183,6 +180,25 @@ class Process:
         self.process.wait()
 
 
+def fastest_processor() -> int:
+    """The processor of this machine that runs at the highest clock now: others may be busy, or slowed down, for minutes."""
+
+    def spin(processor: int) -> int:
+        os.sched_setaffinity(0, {processor})
+        best = 1 << 62
+        for _ in range(3):
+            start = time.perf_counter_ns()
+            sum(range(5000))
+            best = min(best, time.perf_counter_ns() - start)
+        return best
+
+    allowed = os.sched_getaffinity(0)
+    try:
+        return min(sorted(allowed), key=spin)
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
 def measure(chosen: dict[str, Side], slices: int, only: list[str], pin: bool) -> tuple[Samples, dict[str, str]]:
     """Side -> call -> nanoseconds of every batch; and what was left out."""
     samples: Samples = {side: {} for side in chosen}
@@ -198,8 +214,6 @@ def measure(chosen: dict[str, Side], slices: int, only: list[str], pin: bool) ->
             left_out[side] = str(error)
             del running[side]
             continue
-        if pin:  # the thread that calls; those that the driver has started stay where they are
-            os.sched_setaffinity(process.process.pid, {max(os.sched_getaffinity(0))})
     order = list(dict.fromkeys(name for side in ("ours", "driver", "C inside") if side in running for name in running[side].rows))
     late = {name for process in running.values() for name in process.late}
     order = sorted(only or order, key=lambda name: name in late)
@@ -209,6 +223,10 @@ def measure(chosen: dict[str, Side], slices: int, only: list[str], pin: bool) ->
         for turn in range(slices):
             if turn >= 3 and time.monotonic() - started > LONGEST:
                 break
+            if pin and turn % 20 == 0:
+                processor = fastest_processor()
+                for process in running.values():  # the thread that calls; those that the driver has started stay where they are
+                    os.sched_setaffinity(process.process.pid, {processor})
             for side, process in list(running.items()):
                 if name not in process.rows:
                     continue
