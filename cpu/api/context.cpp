@@ -74,12 +74,17 @@ std::vector<Ref<Context>> live_contexts() {
 Context::Context(Device& device, unsigned flags, bool is_primary)
     : device{device}, is_primary{is_primary}, id{g_next_context_id.fetch_add(1)}, flags{flags} {
   reset_limits();
-  if (static_cast<unsigned>(device.physical) < kUsageDevices) usage_page().devices[device.physical].contexts.fetch_add(1);
-  legacy_ = new Stream{*this, StreamRole::legacy, CU_STREAM_DEFAULT, 0};
-  legacy_->retain();
   Registry& r = registry();
   const std::lock_guard lock{r.mutex};
   r.by_id.emplace(id, this);
+  try {
+    legacy_ = new Stream{*this, StreamRole::legacy, CU_STREAM_DEFAULT, 0};
+  } catch (...) {
+    r.by_id.erase(id);
+    throw;
+  }
+  legacy_->retain();
+  if (static_cast<unsigned>(device.physical) < kUsageDevices) usage_page().devices[device.physical].contexts.fetch_add(1);
 }
 
 Context::~Context() {
@@ -128,19 +133,25 @@ Ref<Stream> Context::create_stream(unsigned stream_flags, int priority) {
   auto stream = make_object<Stream>(*this, StreamRole::created, stream_flags, priority);
   const std::lock_guard lock{mutex_};
   streams_.push_back(stream.get());
-  stream->publish();
+  try {
+    stream->publish();
+  } catch (...) {
+    streams_.pop_back();
+    throw;
+  }
   return stream;
 }
 
 Ref<Stream> Context::per_thread_stream() {
   ThreadState& thread = thread_state();
   const std::lock_guard lock{mutex_};
-  Ref<Stream>& stream = per_thread_[thread.id];
-  if (!stream) {
-    stream = make_object<Stream>(*this, StreamRole::per_thread, unsigned{CU_STREAM_DEFAULT}, 0);
-    streams_.push_back(stream.get());
-    thread.streams.push_back(stream);
-  }
+  if (const auto at = per_thread_.find(thread.id); at != per_thread_.end()) return at->second;
+  auto stream = make_object<Stream>(*this, StreamRole::per_thread, unsigned{CU_STREAM_DEFAULT}, 0);
+  streams_.reserve(streams_.size() + 1);
+  thread.streams.reserve(thread.streams.size() + 1);
+  per_thread_.emplace(thread.id, stream);  // the last that can fail
+  streams_.push_back(stream.get());
+  thread.streams.push_back(stream);
   return stream;
 }
 
@@ -183,14 +194,14 @@ void Context::disown(ContextResource& resource) noexcept {
 }
 
 void Context::tear_down() {
+  std::vector<Ref<Stream>> gone = streams();  // the only thing here that may fail: nothing has happened yet
   is_live = false;
   break_with(CUDA_ERROR_CONTEXT_IS_DESTROYED, {});
   {
     const std::lock_guard lock{mutex_};
     for (GridRun* run : running_) run->launch().cancel(CUDA_ERROR_CONTEXT_IS_DESTROYED);
   }
-  synchronize();
-  std::vector<Ref<Stream>> gone = streams();
+  for (auto& stream : gone) stream->wait(stream->submitted());
   gone.erase(gone.begin());  // the legacy stream stays with the context
   {
     const std::lock_guard lock{mutex_};

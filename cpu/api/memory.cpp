@@ -19,7 +19,7 @@ AllocationRef allocate_device(Context& context, std::size_t bytes, std::size_t a
   a->device = context.device.ordinal;
   a->context_id = context.id;
   a->flags = flags;
-  MemoryMap::instance().insert(a);
+  MemoryMap::instance().insert_new(a);
   return a;
 }
 
@@ -56,7 +56,7 @@ void allocate_host(void** out, std::size_t bytes, unsigned flags) {
   a->device = context.device.ordinal;
   a->context_id = context.id;
   a->flags = flags | CU_MEMHOSTALLOC_DEVICEMAP;
-  MemoryMap::instance().insert(a);
+  MemoryMap::instance().insert_new(a);
   *out = reinterpret_cast<void*>(a->base);
 }
 

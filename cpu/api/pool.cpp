@@ -96,21 +96,19 @@ MemPool::~MemPool() {
 AllocationRef MemPool::new_block(std::size_t bytes) {
   Budget* budget = device() >= 0 ? &device_of(device()).budget : nullptr;
   if (!arena_) return allocate_memory(bytes, 512, budget);
-  if (budget && !budget->take(bytes)) throw std::bad_alloc{};
   auto memory = std::make_shared<Allocation>();
-  std::size_t offset;
+  memory->size = bytes;
+  memory->release = [arena = arena_, bytes, budget](Allocation& a) {  // made first: once memory is taken, nothing may fail
+    arena->give(a.base - arena->base(), bytes);
+    if (budget) budget->give(bytes);
+  };
+  if (budget && !budget->take(bytes)) throw std::bad_alloc{};
   try {
-    offset = arena_->take(bytes);
+    memory->base = arena_->base() + arena_->take(bytes);
   } catch (...) {
     if (budget) budget->give(bytes);
     throw;
   }
-  memory->base = arena_->base() + offset;
-  memory->size = bytes;
-  memory->release = [arena = arena_, offset, bytes, budget](Allocation&) {
-    arena->give(offset, bytes);
-    if (budget) budget->give(bytes);
-  };
   return memory;
 }
 
@@ -136,6 +134,7 @@ bool MemPool::take_free(std::size_t bytes, Stream& stream, Block& out) {
 
 CUdeviceptr MemPool::allocate(std::size_t bytes, Stream& stream) {
   const std::size_t rounded = size_class(bytes);
+  auto record = std::make_shared<Allocation>();
   Block block;
   std::unique_lock lock{mutex_};
   if (props.maxSize && (rounded > props.maxSize || in_use_ > props.maxSize - rounded)) fail(CUDA_ERROR_OUT_OF_MEMORY);
@@ -160,21 +159,35 @@ CUdeviceptr MemPool::allocate(std::size_t bytes, Stream& stream) {
   const Ref<Stream> earlier = block.stream;
   const std::uint64_t number = block.number;
   block.stream = nullptr;
-  auto record = std::make_shared<Allocation>();
   record->base = block.memory->base;
   record->size = bytes;
   record->kind = MemoryKind::pool;
   record->device = device();
   record->pool = this;
   record->handle_types = props.handleTypes;
+  const std::uintptr_t base = record->base;
+  const AllocationRef memory = block.memory;
+  try {
+    used_[base] = std::move(block);
+    lock.unlock();
+    MemoryMap::instance().insert(record);
+    if (must_wait) stream.submit(make_object<WaitOp>(earlier, number));
+    lock.lock();
+  } catch (...) {  // the memory leaves the pool, as if it had never been in it
+    if (!lock.owns_lock()) lock.lock();
+    used_.erase(base);
+    reserved_ -= rounded;
+    lock.unlock();
+    MemoryMap::instance().forget(base);
+    if (must_wait)
+      drop_after(*earlier, memory, number);
+    else
+      MemoryMap::drop(memory);
+    throw;
+  }
   retain();  // until it is freed
   in_use_ += rounded;
   in_use_high_ = std::max(in_use_high_, in_use_);
-  const std::uintptr_t base = record->base;
-  used_[base] = std::move(block);
-  lock.unlock();
-  MemoryMap::instance().insert(record);
-  if (must_wait) stream.submit(make_object<WaitOp>(earlier, number));
   return base;
 }
 
@@ -183,6 +196,7 @@ void MemPool::free(const AllocationRef& record, Stream* stream) {
     const std::lock_guard lock{mutex_};
     const auto at = used_.find(record->base);
     if (at == used_.end()) return;
+    if (!imported_) free_.reserve(free_.size() + 1);  // before anything has changed
     Block block = std::move(at->second);
     used_.erase(at);
     in_use_ -= std::min<std::uint64_t>(in_use_, block.bytes);
@@ -200,22 +214,18 @@ void MemPool::free(const AllocationRef& record, Stream* stream) {
   release();
 }
 
-void MemPool::trim(std::size_t keep) {
-  std::vector<AllocationRef> gone;
-  {
-    const std::lock_guard lock{mutex_};
-    std::erase_if(free_, [&](Block& block) {
-      if (reserved_ <= keep || !block.is_over()) return false;
-      reserved_ -= block.bytes;
-      g_trimmable -= block.bytes;
-      gone.push_back(std::move(block.memory));
-      return true;
-    });
-  }
-  for (const auto& memory : gone) MemoryMap::drop(memory);
+void MemPool::trim(std::size_t keep) noexcept {
+  const std::lock_guard lock{mutex_};
+  std::erase_if(free_, [&](Block& block) {
+    if (reserved_ <= keep || !block.is_over()) return false;
+    reserved_ -= block.bytes;
+    g_trimmable -= block.bytes;
+    MemoryMap::drop(block.memory);  // at once: a list of what goes would need memory
+    return true;
+  });
 }
 
-void MemPool::trim_to_threshold() {
+void MemPool::trim_to_threshold() noexcept {
   std::uint64_t threshold;
   {
     const std::lock_guard lock{mutex_};

@@ -28,8 +28,8 @@ class MemPool final : public Handled<MemPool, CUmemoryPool, Kind::pool> {
   /// Gives memory back behind all work queued in `stream` (null: nothing can use it any more).
   void free(const AllocationRef& record, Stream* stream);
   /// Returns memory that nobody uses to the system until at most `keep` bytes are held.
-  void trim(std::size_t keep);
-  void trim_to_threshold();
+  void trim(std::size_t keep) noexcept;
+  void trim_to_threshold() noexcept;
 
   void get_attribute(CUmemPool_attribute attribute, void* value);
   void set_attribute(CUmemPool_attribute attribute, const void* value);

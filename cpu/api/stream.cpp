@@ -130,14 +130,14 @@ CUresult cuStreamDestroy(CUstream handle) {
   return guarded([&] {
     Ref<Stream> stream{&object_of<Stream>(handle)};  // default streams cannot be destroyed
     abandon_capture(*stream);
-    require(stream->retire(), CUDA_ERROR_INVALID_HANDLE);
     Context& context = stream->context();
-    if (stream->drained()) {
-      context.forget_stream(*stream);
-      return;
-    }
-    // Work already queued goes on, and the context still waits for it; the stream leaves with its last operation.
-    stream->submit(make_object<CallOp>([raw = stream.get()] { raw->context().forget_stream(*raw); }, true));
+    const bool drained = stream->drained();
+    // Work already queued goes on, and the context still waits for it; the stream leaves with its last operation. Queued
+    // before the handle ends: when there is no memory for it, nothing has happened.
+    if (!drained)
+      stream->submit(make_object<CallOp>([raw = stream.get()] { raw->context().forget_stream(*raw); }, true));
+    require(stream->retire(), CUDA_ERROR_INVALID_HANDLE);
+    if (drained) context.forget_stream(*stream);
   });
 }
 

@@ -98,9 +98,10 @@ class MemoryOpsRun final : public Object, public Task {
       if (!waits) {
         perform(op);
       } else if (!is_satisfied(op)) {
-        retain();
+        Ref<MemoryOpsRun> pollers_own{this};
         Context& context = parent_->context();
         Pool::instance().poll([&context, &op] { return context.is_broken() || is_satisfied(op); }, *this);
+        (void)pollers_own.detach();  // drive() gives it back
         return false;
       }
     }
@@ -111,7 +112,13 @@ class MemoryOpsRun final : public Object, public Task {
     release();
     Task& parent = *parent_;
     if (parent.context().is_broken()) at_ = op_->list.size();
-    if (advance()) parent.drive();
+    bool through = true;
+    try {
+      through = advance();
+    } catch (...) {
+      parent.context().break_with(code_of_current_exception(), {});
+    }
+    if (through) parent.drive();
   }
   Context& context() const noexcept override { return parent_->context(); }
 

@@ -80,6 +80,12 @@ void Pool::ensure_workers() {
   }
 }
 
+void Pool::start_first() {
+  const std::lock_guard lock{mutex_};
+  ensure_workers();
+  started_.store(true, std::memory_order_release);
+}
+
 void Pool::wake_one(std::unique_lock<std::mutex>&) {
   if (spinning_ == 0 && sleeping_ > 0) sleep_.notify_one();
 }
@@ -102,9 +108,8 @@ void Pool::try_kick_monitor(std::unique_lock<std::mutex>& lock) noexcept {
   }
 }
 
-void Pool::post(Task& task) {
+void Pool::post(Task& task) noexcept {
   std::unique_lock lock{mutex_};
-  if (alive_ == 0) [[unlikely]] ensure_workers();
   Ready& level = ready_[std::clamp(task.priority() + kLevels - 1, 0, kLevels - 1)];
   task.next = nullptr;
   (level.last ? level.last->next : level.first) = &task;
@@ -197,13 +202,21 @@ void Pool::worker(bool extra) noexcept {
 }
 
 Progress Pool::run_grid(const Ref<GridRun>& run) {
-  const bool share = target_ > 1 && run->launch().parallelism() > 1;
+  bool share = target_ > 1 && run->launch().parallelism() > 1;
   if (share) {
     std::unique_lock lock{mutex_};
     ensure_workers();
-    shared_.push_back(run);
-    work_.fetch_add(1, std::memory_order_release);
-    if (sleeping_ > 0) {
+    std::list<Ref<GridRun>> entry;
+    try {
+      entry.push_back(run);
+    } catch (const std::bad_alloc&) {
+      share = false;  // this thread alone does it as well
+    }
+    if (share) {
+      shared_.splice(shared_.end(), entry);
+      work_.fetch_add(1, std::memory_order_release);
+    }
+    if (share && sleeping_ > 0) {
       if (run->launch().parallelism() > 2)
         sleep_.notify_all();
       else
@@ -236,8 +249,9 @@ void Pool::stop_sharing(const GridRun* run) noexcept {
 
 void Pool::poll(std::function<bool()> ready, Task& task) {
   std::unique_lock lock{mutex_};
+  pollers_.reserve(pollers_.size() + 1);
+  kick_monitor(lock);  // what can fail comes before what cannot be taken back
   pollers_.push_back({std::move(ready), &task});
-  kick_monitor(lock);
 }
 
 void Pool::enter_blocking() {

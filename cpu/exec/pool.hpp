@@ -37,8 +37,13 @@ class Pool {
   void configure(unsigned threads);
   [[nodiscard]] unsigned threads() const noexcept { return target_; }
 
-  /// Some worker will call task.drive() soon. The caller gives up ownership of the task.
-  void post(Task& task);
+  /// Makes sure that there is a worker; whoever queues work calls this before anything has changed, for it may fail.
+  void start() {
+    if (!started_.load(std::memory_order_acquire)) [[unlikely]] start_first();
+  }
+
+  /// Some worker will call task.drive() soon. The caller gives up ownership of the task, and start() has succeeded before.
+  void post(Task& task) noexcept;
 
   /// Takes a posted task out again if no worker has it yet: the caller owns it then, and drives it itself.
   bool take_back(Task& task);
@@ -70,6 +75,7 @@ class Pool {
   void help(const Ref<GridRun>& run) noexcept;
   void stop_sharing(const GridRun* run) noexcept;
   void spawn(bool extra);
+  void start_first();
   void ensure_workers();
   void wake_one(std::unique_lock<std::mutex>& lock);
   void kick_monitor(std::unique_lock<std::mutex>& lock);
@@ -84,6 +90,7 @@ class Pool {
   std::list<Ref<GridRun>> shared_;
   std::atomic<std::uint32_t> work_{0};  // ready tasks + shared grids; what spinners look at
   std::size_t ready_count_ = 0;
+  std::atomic<bool> started_{false};  // from then on at least one worker lives
   unsigned target_ = 1, alive_ = 0, sleeping_ = 0, spinning_ = 0, blocked_ = 0;
 
   std::condition_variable monitor_sleep_;

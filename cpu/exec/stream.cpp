@@ -33,6 +33,7 @@ Stream::~Stream() = default;
 bool Stream::is_blocking() const noexcept { return role_ != StreamRole::legacy && !(flags_ & CU_STREAM_NON_BLOCKING); }
 
 std::uint64_t Stream::push(Ref<Op> op) {
+  Pool::instance().start();
   bool idle = false;
   std::uint64_t number;
   {
@@ -61,9 +62,12 @@ std::uint64_t Stream::submit(Ref<Op> op) {
       {
         const std::lock_guard lock{mutex_};
         fresh = legacy_seen_ < number;
-        legacy_seen_ = std::max(legacy_seen_, number);
       }
-      if (fresh) push(make_object<WaitOp>(Ref<Stream>{&legacy}, number));
+      if (fresh) {
+        push(make_object<WaitOp>(Ref<Stream>{&legacy}, number));
+        const std::lock_guard lock{mutex_};
+        legacy_seen_ = std::max(legacy_seen_, number);  // only once the wait is queued: making it may fail
+      }
     }
   }
   return push(std::move(op));

@@ -81,7 +81,10 @@ void AddressSpace::give(std::uintptr_t start, std::size_t bytes) noexcept {
       return;
     }
   }
-  free_.emplace(start, bytes);
+  try {
+    free_.emplace(start, bytes);
+  } catch (const std::bad_alloc&) {  // these addresses are lost; there are many more
+  }
 }
 
 void AddressSpace::commit(std::uintptr_t start, std::size_t bytes) {

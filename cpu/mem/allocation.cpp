@@ -79,11 +79,13 @@ AllocationRef allocate_memory(std::size_t size, std::size_t align, Budget* budge
   if (size > (std::size_t{1} << 46)) throw std::bad_alloc{};
   align = std::max(align, kAlign);
   const std::size_t rounded = round_up(std::max<std::size_t>(size, 1), kAlign);
-  if (budget && !budget->take(rounded)) throw std::bad_alloc{};
-  auto& space = AddressSpace::instance();
   auto record = std::make_shared<Allocation>();
+  auto& space = AddressSpace::instance();
+  if (budget && !budget->take(rounded)) throw std::bad_alloc{};
   record->size = size;
   record->id = g_next_id.fetch_add(1, std::memory_order_relaxed);
+  std::uintptr_t start = 0;
+  std::size_t taken = 0;
   try {
     if (rounded < kChunk / 8 && align <= kAlign && g_guarded.load(std::memory_order_relaxed) >= kGuardedMax) {
       record->base = Chunks::instance().take(rounded);
@@ -95,24 +97,20 @@ AllocationRef allocate_memory(std::size_t size, std::size_t align, Budget* budge
     }
     const std::size_t pages = space.round_to_pages(round_up(rounded, std::min(align, space.page())));
     const std::size_t piece_align = std::max(align, pages >= kChunk ? kChunk : space.page());
-    const auto start = space.take(pages + space.page(), piece_align);
-    try {
-      space.commit(start, pages);
-    } catch (...) {
-      space.give(start, pages + space.page());
-      throw;
-    }
+    start = space.take(pages + space.page(), piece_align);
+    taken = pages + space.page();
+    space.commit(start, pages);
     // The last byte touches the guard page as nearly as the alignment allows.
     record->base = align > space.page() ? start : (start + pages - rounded) & ~static_cast<std::uintptr_t>(align - 1);
     record->own_pages = true;
-    g_guarded.fetch_add(1, std::memory_order_relaxed);
-    record->release = [budget, rounded, start, pages](Allocation&) {
-      auto& s = AddressSpace::instance();
-      s.give(start, pages + s.page());
+    record->release = [budget, rounded, start, taken](Allocation&) {
+      AddressSpace::instance().give(start, taken);
       g_guarded.fetch_sub(1, std::memory_order_relaxed);
       if (budget) budget->give(rounded);
     };
+    g_guarded.fetch_add(1, std::memory_order_relaxed);
   } catch (...) {
+    if (taken != 0) space.give(start, taken);
     if (budget) budget->give(rounded);
     throw;
   }
@@ -129,6 +127,15 @@ void MemoryMap::insert(const AllocationRef& allocation) {
   const std::unique_lock lock{mutex_};
   by_base_[allocation->base] = allocation;
   touch();
+}
+
+void MemoryMap::insert_new(const AllocationRef& allocation) {
+  try {
+    insert(allocation);
+  } catch (...) {
+    drop(allocation);
+    throw;
+  }
 }
 
 AllocationRef MemoryMap::find(std::uintptr_t address) const {
@@ -152,22 +159,24 @@ AllocationRef MemoryMap::take_out(std::uintptr_t base, const std::function<bool(
   return found;
 }
 
-void MemoryMap::release_context(std::uint64_t context_id) {
-  std::vector<AllocationRef> gone;
+void MemoryMap::forget(std::uintptr_t base) noexcept {
+  const std::unique_lock lock{mutex_};
+  by_base_.erase(base);
+}
+
+void MemoryMap::release_context(std::uint64_t context_id) noexcept {
+  std::map<std::uintptr_t, AllocationRef> gone;  // filled node by node: this needs no memory
   {
     const std::unique_lock lock{mutex_};
     for (auto at = by_base_.begin(); at != by_base_.end();) {
-      if (at->second->context_id != context_id) {
-        ++at;
-        continue;
-      }
-      remember_freed(*at->second);
-      gone.push_back(std::move(at->second));
-      at = by_base_.erase(at);
+      const auto here = at++;
+      if (here->second->context_id != context_id) continue;
+      remember_freed(*here->second);
+      gone.insert(by_base_.extract(here));
     }
     touch();
   }
-  for (const auto& allocation : gone) drop(allocation);
+  for (const auto& [base, allocation] : gone) drop(allocation);
 }
 
 bool MemoryMap::covers(std::uintptr_t address, std::size_t bytes) const {
@@ -199,13 +208,14 @@ void MemoryMap::drop(const AllocationRef& allocation) {
   release(*allocation);
 }
 
-void MemoryMap::remember_freed(const Allocation& a) {
+void MemoryMap::remember_freed(const Allocation& a) noexcept try {
   if (freed_.size() >= kFreedKept) {
     const auto oldest =
         std::min_element(freed_.begin(), freed_.end(), [](auto& x, auto& y) { return x.second.id < y.second.id; });
     freed_.erase(oldest);
   }
   freed_[a.base] = {a.base, a.size, a.id};
+} catch (const std::bad_alloc&) {  // a report will say less
 }
 
 std::string MemoryMap::describe(std::uintptr_t address) const {

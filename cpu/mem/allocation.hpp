@@ -72,6 +72,8 @@ class MemoryMap {
   static MemoryMap& instance();
 
   void insert(const AllocationRef& allocation);
+  /// As insert(); when that fails, the memory has been given back.
+  void insert_new(const AllocationRef& allocation);
 
   /// The allocation that holds `address`, if any. An address one past the end is outside.
   [[nodiscard]] AllocationRef find(std::uintptr_t address) const;
@@ -79,8 +81,11 @@ class MemoryMap {
   /// Takes out the allocation that begins at `base` (and, if given, satisfies `only`); the caller then calls drop().
   AllocationRef take_out(std::uintptr_t base, const std::function<bool(const Allocation&)>& only = {});
 
+  /// Takes out what was inserted a moment ago and nobody has seen; unlike take_out() it leaves no memory of it.
+  void forget(std::uintptr_t base) noexcept;
+
   /// Takes out everything a context owns.
-  void release_context(std::uint64_t context_id);
+  void release_context(std::uint64_t context_id) noexcept;
 
   /// True when [address, address+bytes) lies inside one allocation, or outside all memory of ours (host memory).
   [[nodiscard]] bool covers(std::uintptr_t address, std::size_t bytes) const;
@@ -108,7 +113,7 @@ class MemoryMap {
     std::uint64_t id;
   };
   std::map<std::uintptr_t, Freed> freed_;  // the newest ones, for reports
-  void remember_freed(const Allocation&);
+  void remember_freed(const Allocation&) noexcept;
 };
 
 /// Memory of a device (or of the host, when `budget` is null), in a piece of its own that ends at a guard page while that

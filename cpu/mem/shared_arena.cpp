@@ -92,7 +92,10 @@ void SharedArena::give(std::size_t offset, std::size_t bytes) noexcept {
       before->second += bytes;
       return;
     }
-  free_.emplace(offset, bytes);
+  try {
+    free_.emplace(offset, bytes);
+  } catch (const std::bad_alloc&) {  // this part of the file stays unused
+  }
 }
 
 void SharedArena::map(std::size_t offset, std::size_t bytes) {
