@@ -148,6 +148,12 @@ void finish(Capture& capture) {
   if (state().captures.erase(keep)) --g_active;
 }
 
+/// What a capture that came to nothing leaves: its graph goes, also where somebody has asked for the handle. Called without
+/// the lock: what the graph keeps alive may belong to the program, whose functions then run.
+void drop_graph(const Ref<Capture>& capture) noexcept {
+  if (capture && capture->owns_graph && capture->graph->is_published()) capture->graph->retire_all();
+}
+
 /// True when every node a stream ended in leads to the origin's end.
 bool is_joined(Capture& capture) {
   std::set<const GraphNode*> reached;
@@ -228,11 +234,17 @@ void require_not_capturing(Context& context) {
 
 void abandon_capture(Stream& stream) noexcept {
   if (g_active.load(std::memory_order_acquire) == 0) [[likely]] return;
-  const std::lock_guard lock{graph_mutex()};
-  if (!is_capturing(stream)) return;
-  Capture& capture = of(stream);
-  capture.broken = true;
-  if (capture.origin == &stream) finish(capture);
+  Ref<Capture> ended;
+  {
+    const std::lock_guard lock{graph_mutex()};
+    if (!is_capturing(stream)) return;
+    Capture& capture = of(stream);
+    capture.broken = true;
+    if (capture.origin != &stream) return;
+    ended = Ref<Capture>{&capture};
+    finish(capture);
+  }
+  drop_graph(ended);
 }
 
 bool capture_record(Stream& stream, Event& event, bool external) {
@@ -363,18 +375,23 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph* out) {
     require(out != nullptr);
     *out = nullptr;
     const Ref<Stream> stream = stream_of(handle);
-    const std::lock_guard lock{graph_mutex()};
+    Ref<Capture> capture;  // outlives the lock, as what it holds may have to
+    std::unique_lock lock{graph_mutex()};
     require(stream->capture.load() != nullptr, CUDA_ERROR_ILLEGAL_STATE);
-    const Ref<Capture> capture{stream->capture.load()};
+    capture = Ref<Capture>{stream->capture.load()};
     require(capture->origin == stream.get(), CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
     if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED)
       require(capture->thread == this_thread(), CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
     const bool broken = capture->broken, joined = broken || is_joined(*capture);
     const bool whole = !capture->recapture || capture->recapture->next == capture->graph->nodes.size();
     finish(*capture);
-    require(!broken, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-    require(joined, CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
-    require(whole, CUDA_ERROR_GRAPH_RECAPTURE_FAILURE);
+    if (broken || !joined || !whole) {
+      lock.unlock();
+      drop_graph(capture);
+      fail(broken   ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+           : joined ? CUDA_ERROR_GRAPH_RECAPTURE_FAILURE
+                    : CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+    }
     *out = capture->owns_graph && !capture->graph->is_published() ? capture->graph->publish() : capture->graph->handle();
   });
 }

@@ -4,13 +4,16 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "core/waiting.hpp"
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
 
 namespace cucore {
 
 detail::ContextBox::~ContextBox() {
-  if (owned && green != nullptr && detail::may_free()) driver().cuGreenCtxDestroy(green);
+  if (!owned || green == nullptr || !detail::may_free()) return;
+  const detail::Waiting waiting;
+  driver().cuGreenCtxDestroy(green);
 }
 
 namespace {

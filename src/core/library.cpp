@@ -9,6 +9,7 @@
 
 #include "core/relaxed.hpp"
 #include "core/unloaded.hpp"
+#include "core/waiting.hpp"
 #include "cucore/error.hpp"
 
 namespace cucore::detail {
@@ -103,10 +104,12 @@ void Library::fail_with_log(CUresult code, const char* call, std::string_view wh
 }
 
 std::atomic<std::uint64_t> unloaded_code{0};
+std::atomic<const WaitHooks*> wait_hooks{nullptr};
 
 Library::~Library() {
   if (handle_ == nullptr || !may_free()) return;
   unloaded_code.fetch_add(1);
+  const Waiting waiting;  // for kernels in flight, and so for the host functions before them
   const Relaxed relaxed;
   driver().cuLibraryUnload(handle_);
 }

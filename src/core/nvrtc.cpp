@@ -2,9 +2,13 @@
 #include "core/nvrtc.hpp"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <stdexcept>
+#include <system_error>
 
 #include "cucore/error.hpp"
 
@@ -24,12 +28,28 @@ Nvrtc load() {
   return t;
 }
 
-/// XDG_CACHE_HOME, else ~/.cache, else the temporary folder.
+/// In XDG_CACHE_HOME, else ~/.cache, else the temporary folder, where the user's number is in the name.
 std::filesystem::path cache_folder() {
-  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg != nullptr && xdg[0] == '/') return xdg;
+  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg != nullptr && xdg[0] == '/')
+    return std::filesystem::path{xdg} / "cucore";
   if (const char* home = std::getenv("HOME"); home != nullptr && home[0] == '/')
-    return std::filesystem::path{home} / ".cache";
-  return std::filesystem::temp_directory_path();
+    return std::filesystem::path{home} / ".cache" / "cucore";
+  return std::filesystem::temp_directory_path() / ("cucore-" + std::to_string(::geteuid()));
+}
+
+/// Makes a folder for its owner alone; one that is a link, or that others own or may write to, is refused: what is
+/// compiled from there must not be another user's.
+void make_own_folder(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder.parent_path());
+  struct stat status;
+  if ((::mkdir(folder.c_str(), S_IRWXU) != 0 && errno != EEXIST) ||
+      ::lstat(folder.c_str(), &status) != 0)
+    throw std::system_error{errno, std::generic_category(), "cannot make " + folder.string()};
+  if (!S_ISDIR(status.st_mode) || status.st_uid != ::geteuid())
+    throw std::runtime_error{"the cache folder " + folder.string() +
+                             " is a link, no folder, or another user's: remove it, or set XDG_CACHE_HOME"};
+  if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0 && ::chmod(folder.c_str(), S_IRWXU) != 0)
+    throw std::system_error{errno, std::generic_category(), "cannot change " + folder.string()};
 }
 
 }  // namespace
@@ -89,11 +109,9 @@ std::vector<std::string> bundled_header_folders() {
   const Nvrtc& nvrtc = Nvrtc::get();
   if (nvrtc.nvrtcInstallBundledHeaders != nullptr) {
     const auto folder =
-        cache_folder() / "cucore" /
+        cache_folder() /
         ("nvrtc-headers-" + std::to_string(nvrtc.major) + "." + std::to_string(nvrtc.minor));
-    std::filesystem::create_directories(folder.parent_path());
-    ::chmod(folder.parent_path().c_str(),
-            S_IRWXU);  // what is compiled from here must not be another user's
+    make_own_folder(folder.parent_path());
     const char* log = nullptr;
     const nvrtcResult code = nvrtc.nvrtcInstallBundledHeaders(
         folder.c_str(), NVRTC_INSTALL_HEADERS_SKIP_IF_EXISTS, &log);

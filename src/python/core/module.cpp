@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "binding.hpp"
+#include "core/waiting.hpp"
 #include "support.hpp"
 
 namespace cucore::python {
@@ -20,8 +21,25 @@ Registration::Registration(int order, BindFunction function) {
 
 }  // namespace cucore::python
 
+namespace {
+/// Objects end in whatever thread lets go of them last, mostly one that holds the lock.
+constexpr cucore::detail::WaitHooks kWithoutGil{
+    []() noexcept -> void* {
+      if (cucore::python::interpreter_is_ending() || PyGILState_Check() == 0) return nullptr;
+      return PyEval_SaveThread();
+    },
+    [](void* state) noexcept {
+      if (state == nullptr) return;
+      cucore::python::take_or_sleep([state] {
+        PyEval_RestoreThread(static_cast<PyThreadState*>(state));
+        return 0;
+      });
+    }};
+}  // namespace
+
 NB_MODULE(_core, m) {
   m.doc() = "The C++ half of cuda.core.";
+  cucore::detail::wait_hooks.store(&kWithoutGil);
   // Objects that live until the interpreter ends are the user's business; our own tests ask for the
   // report.
   nb::set_leak_warnings(std::getenv("CUCORE_LEAK_WARNINGS") != nullptr);

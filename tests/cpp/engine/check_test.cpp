@@ -51,6 +51,8 @@ const std::string kRead =
     ".loc 1 9 1\n"
     "ld.shared.u32 %r7, [%r6];\n .loc 1 10 1\n st.global.u32 [%rd1], %r7;\n";
 
+// promise: Check mode finds data races, naming both sides
+// promise: Check mode reports nothing on kernels that are right
 TEST_F(Check, AMissingBarrierIsARaceThatNamesBothThreadsAndLines) {
   clean("race", kernel(kWrite + kBarrier + kRead));
   EXPECT_EQ(words_[3], 4U);
@@ -59,6 +61,7 @@ TEST_F(Check, AMissingBarrierIsARaceThatNamesBothThreadsAndLines) {
          "offset"});
 }
 
+// promise: Check mode finds data races, naming both sides
 TEST_F(Check, AWarpBarrierOrdersAWarpOnly) {
   const std::string neighbour =
       "xor.b32 %r5, %r2, 1; mov.u32 %r6, s; mad.lo.u32 %r6, %r5, 4, %r6; ld.shared.u32 %r7, [%r6]; "
@@ -69,6 +72,7 @@ TEST_F(Check, AWarpBarrierOrdersAWarpOnly) {
         {"data race"});  // thread 31 reads what thread 32 writes
 }
 
+// promise: Check mode finds data races, naming both sides
 TEST_F(Check, AReadBeforeAWriteOfAnotherThreadIsARace) {
   const std::string start = kWrite + kBarrier;
   const std::string read = "ld.shared.u32 %r7, [s]; st.global.u32 [%rd1], %r7;\n";
@@ -77,6 +81,7 @@ TEST_F(Check, AReadBeforeAWriteOfAnotherThreadIsARace) {
   clean("race", kernel(start + read + kBarrier + write));
 }
 
+// promise: Check mode finds data races, naming both sides
 TEST_F(Check, BlocksThatWriteOneWordRaceUnlessTheyDoItAtomically) {
   finds("race", kernel("st.global.u32 [%rd0], %r3;"),
         {"data race", "thread (0, 0, 0) of block (0, 0, 0)"}, {2}, {1});
@@ -104,6 +109,7 @@ std::string last_block(const std::string& fence) {
     E:)");
 }
 
+// promise: Check mode reports nothing on kernels that are right
 TEST_F(Check, FencesAndAtomicsOrderBlocks) {
   std::fill(words_.begin(), words_.end(), 0);
   clean("race", last_block("membar.gl;"), {4}, {32});
@@ -111,6 +117,7 @@ TEST_F(Check, FencesAndAtomicsOrderBlocks) {
   finds("race", last_block(""), {"data race"}, {4}, {32});
 }
 
+// promise: Check mode finds data races, naming both sides
 TEST_F(Check, AFlagOrdersBlocksOnlyIfItIsReleasedAndAcquired) {
   const auto handover =
       [](const char* store, const char* load) {
@@ -130,6 +137,7 @@ TEST_F(Check, AFlagOrdersBlocksOnlyIfItIsReleasedAndAcquired) {
         {2}, {1});
 }
 
+// promise: Check mode finds reads of memory nobody wrote
 TEST_F(Check, ReadsOfSharedAndLocalMemoryThatNobodyWroteAreFound) {
   finds("init", kernel(kRead), {"uninitialised read", "shared memory", "kernel.cu:9"});
   clean("init", kernel(kWrite + kBarrier + kRead));
@@ -141,6 +149,7 @@ TEST_F(Check, ReadsOfSharedAndLocalMemoryThatNobodyWroteAreFound) {
                "st.local.u32 [%rd5+8], 3; ld.local.u32 %r7, [%rd5+8]; st.global.u32 [%rd1], %r7;"));
 }
 
+// promise: Check mode finds accesses out of bounds, into a neighbouring allocation and after the free
 TEST_F(Check, AccessesOutsideSharedAndLocalArraysAreFound) {
   clean("memory", kernel("st.shared.u32 [s+508], 1;"));
   finds("memory", kernel("st.shared.u32 [s+512], 1;"),
@@ -158,6 +167,7 @@ TEST_F(Check, AccessesOutsideSharedAndLocalArraysAreFound) {
         {"out-of-bounds access", "local array of 64 bytes"}, {1}, {17});
 }
 
+// promise: Check mode finds barriers that threads miss or mistake
 TEST_F(Check, BarriersThatAWarpDoesNotReachTogetherAreFound) {
   const std::string divergent = R"(
     and.b32 %r5, %r2, 1; setp.eq.u32 %p1, %r5, 0; @%p1 bra A;
@@ -172,6 +182,7 @@ TEST_F(Check, BarriersThatAWarpDoesNotReachTogetherAreFound) {
   clean("sync", kernel(kWrite + kBarrier + kRead));
 }
 
+// promise: Check mode finds barriers that threads miss or mistake
 TEST_F(Check, WarpMasksMustNameLanesThatAreThere) {
   finds("sync", kernel("vote.sync.ballot.b32 %r5, 1, 0x0000ffff; st.global.u32 [%rd1], %r5;"),
         {"wrong warp mask", "lane 16"});

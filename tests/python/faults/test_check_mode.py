@@ -16,6 +16,7 @@ TWO = """
 """
 
 
+@pytest.mark.promise("Check mode finds accesses out of bounds, into a neighbouring allocation and after the free")
 def test_an_access_that_lands_in_a_neighbouring_allocation_is_found() -> None:
     body = 'f"st.global.u32 [%rd0+{distance}], 1;"'
     expect(
@@ -31,6 +32,7 @@ def test_an_access_that_lands_in_a_neighbouring_allocation_is_found() -> None:
     )
 
 
+@pytest.mark.promise("Check mode finds accesses out of bounds, into a neighbouring allocation and after the free")
 def test_the_end_of_an_allocation_is_exact() -> None:
     code = """
         error, memory = driver.cuMemAlloc(1000)
@@ -41,6 +43,7 @@ def test_the_end_of_an_allocation_is_exact() -> None:
     assert "past the end of the 1000-byte device allocation" in text
 
 
+@pytest.mark.promise("Check mode finds accesses out of bounds, into a neighbouring allocation and after the free")
 @pytest.mark.parametrize(
     "how", ["driver.cuMemFree(memory)", "driver.cuMemFreeAsync(memory, int(stream.handle)); stream.sync()"]
 )
@@ -59,6 +62,7 @@ def test_a_use_after_free_names_the_allocation(how: str) -> None:
     assert "use after free" in text and "4096-byte allocation" in text and "freed" in text
 
 
+@pytest.mark.promise("Check mode reports nothing on kernels that are right")
 def test_memory_freed_in_stream_order_may_be_used_until_then() -> None:
     expect(
         """
@@ -73,6 +77,7 @@ def test_memory_freed_in_stream_order_may_be_used_until_then() -> None:
     )
 
 
+@pytest.mark.promise("Check mode finds reads of memory nobody wrote")
 def test_device_memory_without_a_value_is_found_and_copies_give_one() -> None:
     code = """
         error, memory = driver.cuMemAlloc(1024)
@@ -89,6 +94,7 @@ def test_device_memory_without_a_value_is_found_and_copies_give_one() -> None:
         expect(code.replace("{0}", write), "0 \n", {"CUCORE_CHECK": "init"})
 
 
+@pytest.mark.promise("An unreadable setting is an error that names the variable and what it takes")
 def test_an_unreadable_value_is_an_error_that_names_the_variable() -> None:
     done = run("", {"CUCORE_CHECK": "memroy"})
     assert done.returncode != 0 and "CUCORE_CHECK=memroy: expected a list of memory, race, init, sync" in done.stderr, (

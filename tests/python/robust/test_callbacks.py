@@ -6,9 +6,18 @@ import threading
 
 import pytest
 from cuda.bindings import driver
-from cuda.core import CUDAError, LaunchConfig, LegacyPinnedMemoryResource, VirtualMemoryResource, launch
+from cuda.core import (
+    CUDAError,
+    LaunchConfig,
+    LegacyPinnedMemoryResource,
+    ObjectCode,
+    VirtualMemoryResource,
+    launch,
+    texture,
+)
 
 ONE = LaunchConfig(grid=1, block=1)
+PTX = b".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry k() { ret; }\n"
 
 
 def graph_of(device, *functions):
@@ -98,6 +107,10 @@ def test_a_slow_callback(device, kernel):
         "copy back",
         "driver sync",
         "close graph",
+        "forget kernel",
+        "unload module",
+        "close array",
+        "free",
     ],
 )
 def test_waiting_for_a_callback_never_deadlocks(device, how):
@@ -106,6 +119,10 @@ def test_waiting_for_a_callback_never_deadlocks(device, how):
     pinned = LegacyPinnedMemoryResource().allocate(64, stream=stream)
     buffer = device.allocate(64, stream=stream)
     virtual = VirtualMemoryResource(device).allocate(64)
+    kernel = ObjectCode.from_ptx(PTX).get_kernel("k")
+    module, plain = driver.cuModuleLoadData(PTX + b"\0")[1], driver.cuMemAlloc(64)[1]
+    array = device.create_opaque_array(texture.OpaqueArrayOptions((4, 2), "float32", 1))
+    launch(stream, ONE, kernel)  # loaded, and so to be unloaded
     graph = graph_of(device, *[lambda: ran.append(sum(range(1000)))] * 30)
     graph.launch(stream)
     if how == "close legacy pinned":
@@ -123,6 +140,15 @@ def test_waiting_for_a_callback_never_deadlocks(device, how):
         buffer.copy_to(bytearray(64), stream=stream)
     elif how == "driver sync":
         driver.cuStreamSynchronize(stream.handle)
+    elif how == "forget kernel":
+        del kernel
+        gc.collect()
+    elif how == "unload module":
+        driver.cuModuleUnload(module)
+    elif how == "close array":
+        array.close()
+    elif how == "free":
+        driver.cuMemFree(plain)
     else:
         graph.close()
     stream.sync()

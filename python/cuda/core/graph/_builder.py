@@ -16,6 +16,12 @@ _IF, _WHILE, _SWITCH = 0, 1, 2
 _ACTIVE = 1  # CU_STREAM_CAPTURE_STATUS_ACTIVE
 
 
+def _is_capturing(stream: Any) -> bool:
+    with contextlib.suppress(CUDAError):
+        return bool(_core.capture_info(stream)[0])
+    return False
+
+
 class GraphBuilder:
     """Turns calls into nodes: between ``begin_building`` and ``end_building`` pass it where a stream is expected.
 
@@ -154,6 +160,9 @@ class GraphBuilder:
         try:
             handle = _core.capture_end(self._stream)
         except Exception:
+            if _is_capturing(self._stream):  # the call came from another thread, say: nothing has ended
+                self._phase = "building"
+                raise
             self._phase = "new" if self._kind == "primary" else "closed"
             self._definition = None
             if self._kind == "primary":

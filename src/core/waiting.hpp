@@ -1,0 +1,35 @@
+// waiting.hpp: driver calls made while an object ends that may wait for queued work.
+#pragma once
+
+#include <atomic>
+
+#include "cucore/export.hpp"
+
+namespace cucore::detail {
+
+/// What a language binding does around such a call: Python gives up the interpreter's lock, which a host function among the
+/// work waited for may need. `begin` returns what `end` is given.
+struct WaitHooks {
+  void* (*begin)() noexcept;
+  void (*end)(void*) noexcept;
+};
+CUCORE_EXPORT extern std::atomic<const WaitHooks*> wait_hooks;
+
+/// For the scope of the call.
+class Waiting {
+ public:
+  Waiting() noexcept
+      : hooks_{wait_hooks.load(std::memory_order_acquire)},
+        state_{hooks_ != nullptr ? hooks_->begin() : nullptr} {}
+  ~Waiting() {
+    if (hooks_ != nullptr) hooks_->end(state_);
+  }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+ private:
+  const WaitHooks* hooks_;
+  void* state_;
+};
+
+}  // namespace cucore::detail
