@@ -78,7 +78,6 @@ def test_a_compiler_that_is_too_old(tmp_path: Path) -> None:
 def test_a_compiler_that_is_not_there(tmp_path: Path) -> None:
     """Only our own packages are on the path; what was tried is told."""
     import cucore
-
     import cuda.core
 
     (tmp_path / "cuda").mkdir()
