@@ -29,8 +29,10 @@ class Printer {
       variable(v, true);
       put(";\n");
     }
-    for (const Function& f : module_.functions) {
-      if (f.defined) function(f);
+    for (const bool entries : {false, true}) {  // in the order that the declarations above make
+      for (const Function& f : module_.functions) {
+        if (f.defined && f.entry == entries) function(f);
+      }
     }
     for (const Function& f : module_.functions) {
       if (!f.alias.empty()) put(".alias ", f.name, ", ", f.alias, ";\n");

@@ -126,9 +126,14 @@ class Lifted {
   Lifted(const Lifted&) = delete;
   Lifted& operator=(const Lifted&) = delete;
   ~Lifted() {
-    for (std::size_t i = 0; i < count_; ++i) {
-      driver().cuGraphRetainUserObject(box_->handle, box_->kept[i].first, 1,
-                                       CU_GRAPH_USER_OBJECT_MOVE);
+    for (std::size_t i = count_; i-- > 0;) {
+      auto& [object, owner] = box_->kept[i];
+      if (driver().cuGraphRetainUserObject(box_->handle, object, 1, CU_GRAPH_USER_OBJECT_MOVE) ==
+          CUDA_SUCCESS)
+        continue;
+      box_->beside.push_back(std::move(owner));  // the driver does not keep it any more: we do
+      driver().cuUserObjectRelease(object, 1);
+      box_->kept.erase(box_->kept.begin() + static_cast<std::ptrdiff_t>(i));
     }
   }
 

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <optional>
 #include <vector>
 
 #include "core/relaxed.hpp"
@@ -203,13 +204,23 @@ CUdeviceptr LegacyPinnedMemory::allocate(std::size_t size, StreamRef) {
   return reinterpret_cast<CUdeviceptr>(ptr);
 }
 
+/// Frees once a stream's work is over; also when that cannot be waited for, which is then the error.
+template <class Free>
+static void free_after(StreamRef stream, Free free) {
+  const CUresult waited =
+      stream.handle() != nullptr ? driver().cuStreamSynchronize(stream.handle()) : CUDA_SUCCESS;
+  free();
+  check(waited, "cuStreamSynchronize");
+}
+
 void LegacyPinnedMemory::deallocate(CUdeviceptr ptr, std::size_t, StreamRef stream) {
   if (ptr == 0) return;
   const detail::Relaxed relaxed;
-  const Context current = Context::current();  // a thread without one may free as well
-  const ScopedContext scope{current ? current : Context::primary(0)};
-  if (stream.handle() != nullptr) stream.sync();
-  CUCORE_CALL(cuMemFreeHost(reinterpret_cast<void*>(ptr)));
+  CUcontext current = nullptr;  // a thread without one may free as well
+  std::optional<ScopedContext> scope;
+  if (driver().cuCtxGetCurrent(&current) != CUDA_SUCCESS || current == nullptr)
+    scope.emplace(Context::primary(0));
+  free_after(stream, [ptr] { CUCORE_CALL(cuMemFreeHost(reinterpret_cast<void*>(ptr))); });
 }
 
 CUdeviceptr SynchronousMemory::allocate(std::size_t size, StreamRef) {
@@ -224,8 +235,7 @@ void SynchronousMemory::deallocate(CUdeviceptr ptr, std::size_t, StreamRef strea
   if (ptr == 0) return;
   const detail::Relaxed relaxed;
   const ScopedContext scope{Context::primary(device_)};
-  if (stream.handle() != nullptr) stream.sync();
-  CUCORE_CALL(cuMemFree(ptr));
+  free_after(stream, [ptr] { CUCORE_CALL(cuMemFree(ptr)); });
 }
 
 // ---- graphs

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import _core
+from ._errors import all_of, undoing
 from ._memory import Buffer, MemoryResource
 from .typing import (
     VirtualMemoryAccessType,
@@ -124,16 +125,10 @@ class VirtualMemoryResource(MemoryResource):
     def _map(self, ptr: int, size: int, config: Any) -> None:
         """Put new memory behind reserved addresses; takes back what it made when a step fails."""
         handle = _core.vmm_create(size, *self._properties(config))
-        try:
+        with undoing(_core.vmm_release, handle):
             _core.vmm_map(ptr, size, handle)
-            try:
+            with undoing(_core.vmm_unmap, ptr, size):
                 self._grant(ptr, size, config)
-            except Exception:
-                _core.vmm_unmap(ptr, size)
-                raise
-        except Exception:
-            _core.vmm_release(handle)
-            raise
         self._parts.setdefault(ptr, []).append((size, handle))
 
     # ---- the interface
@@ -143,11 +138,8 @@ class VirtualMemoryResource(MemoryResource):
         size = _checked_size(size)
         rounded = self._round(size, self.config)
         ptr = _core.vmm_reserve(rounded, self.config.addr_align or 0, self.config.addr_hint or 0)
-        try:
+        with undoing(_core.vmm_free, ptr, rounded):
             self._map(ptr, rounded, self.config)
-        except Exception:
-            _core.vmm_free(ptr, rounded)
-            raise
         self._ranges[ptr] = [(ptr, rounded)]
         return Buffer.from_handle(ptr, rounded, self)
 
@@ -156,13 +148,13 @@ class VirtualMemoryResource(MemoryResource):
         if stream is not None:
             stream.sync()
         address = int(ptr)
+        calls: list[tuple[Any, ...]] = []
         offset = 0
         for part, handle in self._parts.pop(address, ()):
-            _core.vmm_unmap(address + offset, part)
-            _core.vmm_release(handle)
+            calls += [(_core.vmm_unmap, address + offset, part), (_core.vmm_release, handle)]
             offset += part
-        for start, length in self._ranges.pop(address, ()):  # freed piece by piece, as they were reserved
-            _core.vmm_free(start, length)
+        # Freed piece by piece, as they were reserved.
+        all_of(calls + [(_core.vmm_free, *piece) for piece in self._ranges.pop(address, ())])
 
     def modify_allocation(
         self, buf: Buffer, new_size: int, config: VirtualMemoryResourceOptions | None = None
@@ -179,29 +171,28 @@ class VirtualMemoryResource(MemoryResource):
         extra = rounded - old_size
         grown = _core.vmm_reserve(extra, 0, old_ptr + old_size)
         if grown == old_ptr + old_size:
-            try:
+            with undoing(_core.vmm_free, grown, extra):
                 self._map(grown, extra, config)
-            except Exception:
-                _core.vmm_free(grown, extra)
-                raise
             self._parts[old_ptr] += self._parts.pop(grown)
             self._ranges[old_ptr].append((grown, extra))
             ptr = old_ptr
         else:  # no room there: map the same memory, and some more, at new addresses
             _core.vmm_free(grown, extra)
             ptr = _core.vmm_reserve(rounded, config.addr_align or 0, 0)
-            offset = 0
-            moved = self._parts.pop(old_ptr)
-            for part, handle in moved:
-                _core.vmm_unmap(old_ptr + offset, part)
-                _core.vmm_map(ptr + offset, part, handle)
-                offset += part
-            self._parts[ptr] = moved
-            self._map(ptr + offset, extra, config)
-            self._parts[ptr] += self._parts.pop(ptr + offset)
-            for start, length in self._ranges.pop(old_ptr):
-                _core.vmm_free(start, length)
+            mapped: list[tuple[Any, ...]] = []
+            # Mapped at both addresses until all has gone well: a step that fails leaves the old buffer as it was.
+            with undoing(_core.vmm_free, ptr, rounded), undoing(all_of, mapped):
+                offset = 0
+                for part, handle in self._parts[old_ptr]:
+                    _core.vmm_map(ptr + offset, part, handle)
+                    mapped.append((_core.vmm_unmap, ptr + offset, part))
+                    offset += part
+                self._map(ptr + offset, extra, config)
+            old = [(_core.vmm_unmap, old_ptr + at - ptr, part) for _, at, part in mapped]
+            self._parts[ptr] = self._parts.pop(old_ptr) + self._parts.pop(ptr + offset)
+            old += [(_core.vmm_free, *piece) for piece in self._ranges.pop(old_ptr)]
             self._ranges[ptr] = [(ptr, rounded)]
+            all_of(old)
         self._grant(ptr, rounded, config)
         _core.forget_buffer(buf)
         return Buffer.from_handle(ptr, rounded, self)
