@@ -162,6 +162,7 @@ AllocationRef MemoryMap::take_out(std::uintptr_t base, const std::function<bool(
 void MemoryMap::forget(std::uintptr_t base) noexcept {
   const std::unique_lock lock{mutex_};
   by_base_.erase(base);
+  touch();
 }
 
 void MemoryMap::release_context(std::uint64_t context_id) noexcept {
