@@ -335,9 +335,9 @@ std::optional<ObjectCode> ObjectCode::unpack(std::string_view text) {
   if (text.size() < assumed + reached) return std::nullopt;
   ObjectCode code;
   code.assumed.resize(header.assumed);
-  std::memcpy(code.assumed.data(), text.data(), assumed);
+  if (assumed != 0) std::memcpy(code.assumed.data(), text.data(), assumed);
   code.reached.resize(header.reached);
-  std::memcpy(code.reached.data(), text.data() + assumed, reached);
+  if (reached != 0) std::memcpy(code.reached.data(), text.data() + assumed, reached);
   code.object = text.substr(assumed + reached);
   code.fibers = header.fibers;
   code.width = header.width;

@@ -247,7 +247,7 @@ TEST_F(Objects, ViewsNarrowLevelsAndLayers) {
 TEST_F(Objects, WideTensorMapsHaveOneBox) {
   CUdeviceptr memory = 0;
   ASSERT_OK(cuMemAlloc(&memory, 1 << 16));
-  alignas(64) CUtensorMap map;
+  CUtensorMap map;
   const cuuint64_t dims[] = {64, 16, 8, 2}, strides[] = {128, 2048, 16384};
   const cuuint32_t steps[] = {1, 1, 1, 1};
   const auto encode = [&](cuuint32_t rank, CUtensorMapIm2ColWideMode mode) {
