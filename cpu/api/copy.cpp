@@ -293,6 +293,7 @@ CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr s
 CUresult cuMemcpyDtoA(CUarray array, size_t offset, CUdeviceptr src, size_t bytes) {
   return guarded([&] {
     current_context();
+    if (bytes == 0) return;
     CUDA_MEMCPY3D p = to_array(array, offset, bytes);
     p.srcMemoryType = kDevice;
     p.srcDevice = src;
@@ -303,6 +304,7 @@ CUresult cuMemcpyDtoA(CUarray array, size_t offset, CUdeviceptr src, size_t byte
 CUresult cuMemcpyAtoD(CUdeviceptr dst, CUarray array, size_t offset, size_t bytes) {
   return guarded([&] {
     current_context();
+    if (bytes == 0) return;
     CUDA_MEMCPY3D p{};
     from_array(p, array, offset);
     p.dstMemoryType = kDevice;
@@ -316,6 +318,7 @@ CUresult cuMemcpyAtoD(CUdeviceptr dst, CUarray array, size_t offset, size_t byte
 CUresult cuMemcpyHtoA(CUarray array, size_t offset, const void* src, size_t bytes) {
   return guarded([&] {
     current_context();
+    if (bytes == 0) return;
     CUDA_MEMCPY3D p = to_array(array, offset, bytes);
     p.srcMemoryType = kHost;
     p.srcHost = src;
@@ -326,6 +329,7 @@ CUresult cuMemcpyHtoA(CUarray array, size_t offset, const void* src, size_t byte
 CUresult cuMemcpyAtoH(void* dst, CUarray array, size_t offset, size_t bytes) {
   return guarded([&] {
     current_context();
+    if (bytes == 0) return;
     CUDA_MEMCPY3D p{};
     from_array(p, array, offset);
     p.dstMemoryType = kHost;
@@ -339,6 +343,7 @@ CUresult cuMemcpyAtoH(void* dst, CUarray array, size_t offset, size_t bytes) {
 CUresult cuMemcpyAtoA(CUarray dst, size_t dst_offset, CUarray src, size_t src_offset, size_t bytes) {
   return guarded([&] {
     current_context();
+    if (bytes == 0) return;
     CUDA_MEMCPY3D p = to_array(dst, dst_offset, bytes);
     from_array(p, src, src_offset);
     run_synchronously(make_copy(p));
@@ -348,6 +353,7 @@ CUresult cuMemcpyAtoA(CUarray dst, size_t dst_offset, CUarray src, size_t src_of
 CUresult cuMemcpyHtoAAsync(CUarray array, size_t offset, const void* src, size_t bytes, CUstream handle) {
   return guarded([&] {
     const Ref<Stream> stream = stream_of(handle);
+    if (bytes == 0) return;
     CUDA_MEMCPY3D p = to_array(array, offset, bytes);
     p.srcMemoryType = kHost;
     p.srcHost = src;
@@ -358,6 +364,7 @@ CUresult cuMemcpyHtoAAsync(CUarray array, size_t offset, const void* src, size_t
 CUresult cuMemcpyAtoHAsync(void* dst, CUarray array, size_t offset, size_t bytes, CUstream handle) {
   return guarded([&] {
     const Ref<Stream> stream = stream_of(handle);
+    if (bytes == 0) return;
     CUDA_MEMCPY3D p{};
     from_array(p, array, offset);
     p.dstMemoryType = kHost;

@@ -47,10 +47,12 @@ namespace {
 constexpr std::size_t kPitchAlign = 512;
 
 void allocate_host(void** out, std::size_t bytes, unsigned flags) {
-  require(out && bytes > 0);
+  require(out != nullptr);
   require((flags & ~(CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED)) == 0);
   Context& context = current_context();
   require_capture_safe();
+  *out = nullptr;
+  if (bytes == 0) return;
   AllocationRef a = allocate_memory(bytes, 4096, nullptr);
   a->kind = MemoryKind::host;
   a->device = context.device.ordinal;

@@ -30,7 +30,7 @@ CUmemPoolProps checked(const CUmemPoolProps& p) {
 }
 
 CUdeviceptr allocate_async(std::size_t bytes, MemPool& pool, Stream& stream) {
-  require(bytes > 0);
+  if (bytes == 0) return 0;  // nothing, which cuMemFreeAsync takes back
   if (const CUdeviceptr captured = capture_alloc(stream, bytes, pool.props)) return captured;
   require(!pool.is_imported());
   return pool.allocate(bytes, stream);

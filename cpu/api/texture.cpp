@@ -248,7 +248,9 @@ CUresult cuTexObjectCreate(CUtexObject* out, const CUDA_RESOURCE_DESC* resource,
 }
 
 CUresult cuTexObjectDestroy(CUtexObject handle) {
-  return guarded([&] { destroy(handle, false); });
+  return guarded([&] {
+    if (handle != 0) destroy(handle, false);
+  });
 }
 
 CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC* out, CUtexObject handle) {
@@ -289,7 +291,9 @@ CUresult cuSurfObjectCreate(CUsurfObject* out, const CUDA_RESOURCE_DESC* resourc
 }
 
 CUresult cuSurfObjectDestroy(CUsurfObject handle) {
-  return guarded([&] { destroy(handle, true); });
+  return guarded([&] {
+    if (handle != 0) destroy(handle, true);
+  });
 }
 
 CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC* out, CUsurfObject handle) {
