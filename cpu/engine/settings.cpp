@@ -61,8 +61,8 @@ Settings Settings::from_environment() {
       const std::string what = rest.substr(0, comma);
       rest = comma == std::string::npos ? "" : rest.substr(comma + 1);
       bool* const wanted = what == "ptx"      ? &s.dump_ptx
-                           : what == "thread" ? &s.dump_thread
-                           : what == "block"  ? &s.dump_block
+                           : what == "thread" || what == "ssa" ? &s.dump_thread
+                           : what == "block" || what == "llvm" ? &s.dump_block
                            : what == "asm"    ? &s.dump_assembly
                                               : nullptr;
       if (!wanted) refuse("CUCORE_CPU_DUMP", value, "a list of ptx, thread, block, asm");

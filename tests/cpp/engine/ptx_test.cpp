@@ -227,6 +227,24 @@ TEST(PtxLoad, AnUnreadableSettingIsNamed) {
   }
 }
 
+TEST(PtxLoad, FormsOfAKernelAreDumpedUnderBothOfTheirNames) {
+  for (const char* list : {"ptx,thread,block,asm", "ptx,ssa,llvm,asm"}) {
+    char name[] = "/tmp/cucore-dump-XXXXXX";
+    const std::string folder{mkdtemp(name)};
+    {
+      TestMemory memory;
+      const Environment cache{"CUCORE_CPU_CACHE", "0"};
+      const Environment what{"CUCORE_CPU_DUMP", list};
+      const Environment where{"CUCORE_CPU_DUMP_DIR", folder};
+      const auto module = load(kernel("k", "", ""), memory);
+      EXPECT_EQ(launch(*module, "k", shape_of({2}, {32})).code, 0);
+    }
+    for (const char* form : {"k.thread.ll", "k.block.ll", "k.s"})
+      EXPECT_TRUE(std::filesystem::exists(folder + "/" + form)) << list << ": " << form;
+    std::filesystem::remove_all(folder);
+  }
+}
+
 // promise: A time limit turns an endless kernel into error 702
 TEST(PtxLoad, TheTimeLimitIs702) {
   TestMemory memory;
