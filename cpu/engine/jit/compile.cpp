@@ -172,9 +172,8 @@ std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Setti
     options.target = target.get();
     const ThreadNeeds needs = find_needs(*kernel);
     simt::BlockCode block;
-    if (needs.recursive || needs.spins) {
-      block.report.refusal =
-          needs.spins ? "spins on memory" : "calls functions that are not inlined";
+    if (needs.recursive) {
+      block.report.refusal = "calls functions that are not inlined";
     } else {
       block = simt::vectorize(*kernel, options);
     }
@@ -198,7 +197,8 @@ std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Setti
       return std::nullopt;
     }
     code.width = block.report.width;
-    code.runs_on = true;
+    code.waits_for_blocks = needs.spins;
+    code.runs_on = !needs.spins;
     code.scratch_bytes = static_cast<std::uint32_t>(block.scratch_bytes);
     path = "vector: " + simt::to_string(block.report);
     vectorized = watch.lap();

@@ -352,6 +352,10 @@ void Emitter::emit_marker(CallInst& call, StringRef name) {
     return;
   }
   if (name == "check.align") return check_align(call);
+  if (name == "yield") {  // one thread waits for another block, which may run on this host thread
+    b_.CreateCall(module_.getOrInsertFunction("cucpu_rt_yield", b_.getVoidTy()));
+    return;
+  }
   if (is_barrier(name)) {
     if (name == "barrier.sync") return;  // the end of a region
     if (!plan_.groups_agree) return refuse("barrier with a reduction that not all groups provably reach");

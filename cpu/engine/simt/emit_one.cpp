@@ -14,8 +14,8 @@ namespace cucpu::simt {
 
 using namespace llvm;
 
-/// The comparison a block's branch depends on alone, and whether it is negated. Both operands can be had in the block: a comparison
-/// of an earlier region may be all that is left of them.
+/// The comparison a block's branch depends on alone, and whether it is negated. Both operands can be had in the block: of a comparison
+/// in an earlier region the result may be all that is left.
 ICmpInst* Emitter::comparison_of(BasicBlock* block, bool& negated) const {
   using namespace PatternMatch;
   negated = false;
@@ -27,9 +27,13 @@ ICmpInst* Emitter::comparison_of(BasicBlock* block, bool& negated) const {
   }
   auto* compare = dyn_cast<ICmpInst>(condition);
   if (!compare) return nullptr;
+  if (!region_ || region_->id == 0) return compare;
   for (Value* operand : compare->operands()) {
     auto* inst = dyn_cast<Instruction>(operand);
-    if (inst && inst->getParent() != block && !is_contained(plan_.flow.live_in(block), operand)) return nullptr;
+    if (!inst || inst->getParent() == block || inst->getParent() == region_->start) continue;
+    // What a region finds when it is entered is what it uses (enter_region).
+    bool used = any_of(inst->users(), [&](User* user) { return region_->blocks.contains(cast<Instruction>(user)->getParent()); });
+    if (!used || !is_contained(plan_.flow.live_in(region_->start), operand)) return nullptr;
   }
   return compare;
 }

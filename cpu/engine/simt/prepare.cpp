@@ -2,10 +2,12 @@
 #include "cpu/engine/simt/prepare.hpp"
 
 #include <llvm/ADT/PostOrderIterator.h>
+#include <llvm/ADT/SetVector.h>
 #include <llvm/Analysis/CFG.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/InstIterator.h>
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/PatternMatch.h>
 #include <llvm/Passes/PassBuilder.h>
@@ -153,7 +155,7 @@ void mask_before_shift(Function& thread) {
 }
 
 // A comparison is made again in every block that uses it: it may need no more than a scalar test there, and is not kept.
-void repeat_comparisons(Function& thread) {
+void repeat_comparisons(Function& thread, bool for_branches_only = false) {
   SmallVector<ICmpInst*> comparisons;
   for (Instruction& inst : instructions(thread))
     if (auto* compare = dyn_cast<ICmpInst>(&inst)) comparisons.push_back(compare);
@@ -162,6 +164,7 @@ void repeat_comparisons(Function& thread) {
     for (Use& use : make_early_inc_range(compare->uses())) {
       auto* user = cast<Instruction>(use.getUser());
       if (isa<PHINode>(user) || user->getParent() == compare->getParent()) continue;
+      if (for_branches_only && !(isa<BranchInst>(user) && compare->isEquality())) continue;
       Instruction*& copy = copies[user->getParent()];
       if (!copy) {
         copy = compare->clone();
@@ -180,10 +183,69 @@ bool irreducible(Function& thread) {
   return containsIrreducibleCFG<const BasicBlock*>(rpo, loops);
 }
 
-// A loop that waits for a value another lane has yet to write would wait for ever: lanes of a group run in step.
-std::string find_spin_loop(Function& thread) {
+// The block behind a branch that one thread of the block takes and that leads to `block` alone, or null.
+BasicBlock* one_thread_code(BasicBlock* block, const DominatorTree& tree, const Options& options) {
+  using namespace PatternMatch;
+  const std::uint32_t size[3] = {options.block.x, options.block.y, options.block.z};
+  for (auto* node = tree.getNode(block); node && node->getIDom(); node = node->getIDom()) {
+    BasicBlock *body = node->getBlock(), *before = body->getSinglePredecessor();
+    if (!before) continue;
+    auto* branch = dyn_cast<BranchInst>(before->getTerminator());
+    if (!branch || !branch->isConditional() || branch->getSuccessor(0) == branch->getSuccessor(1)) continue;
+    auto* compare = dyn_cast<ICmpInst>(branch->getCondition());
+    if (!compare || !compare->isEquality() || !isa<ConstantInt>(compare->getOperand(1))) continue;
+    if (branch->getSuccessor(compare->getPredicate() == CmpInst::ICMP_EQ ? 0 : 1) != body) continue;
+    StringRef name = marker_name(compare->getOperand(0));
+    if (name.consume_front("sreg.tid.") && size[name[0] - 'x'] == options.block.volume()) return body;
+  }
+  return nullptr;
+}
+
+// Whether what `block` waits for can only come from other blocks of the grid, so that the groups of this one may run one after the
+// other: one thread waits, and from the barrier before to the barrier behind the other threads write nothing that it could see.
+bool waits_for_others(BasicBlock* block, const DominatorTree& tree, const Options& options) {
+  BasicBlock* body = one_thread_code(block, tree, options);
+  if (!body) return false;
+  auto space_of = [](const Instruction& access) -> StringRef {
+    const MDNode* space = access.getMetadata("cucpu.space");
+    auto* text = space && space->getNumOperands() > 0 ? dyn_cast<MDString>(space->getOperand(0)) : nullptr;
+    return text ? text->getString() : StringRef{};
+  };
+  SmallSetVector<BasicBlock*, 16> around;
+  around.insert(body->getSinglePredecessor());
+  for (unsigned i = 0; i < around.size(); ++i)
+    for (BasicBlock* from : predecessors(around[i]))
+      if (!barrier_at_end(*from)) around.insert(from);
+  for (unsigned i = 0; i < around.size(); ++i)
+    if (!barrier_at_end(*around[i])) around.insert(succ_begin(around[i]), succ_end(around[i]));
+  bool looks_at_global = true, writes_shared = false;
+  for (BasicBlock* at : around)
+    for (Instruction& inst : *at) {
+      if (tree.dominates(body, at)) {
+        bool looks = isa<AtomicRMWInst, AtomicCmpXchgInst>(inst);
+        if (auto* load = dyn_cast<LoadInst>(&inst)) looks = !load->isSimple();
+        looks_at_global &= !looks || space_of(inst) == "global";
+        continue;
+      }
+      if (!inst.mayWriteToMemory()) continue;
+      StringRef name = marker_name(&inst);
+      if (is_barrier(name) || is_warp_operation(name) || isa<FenceInst>(inst)) continue;
+      if (auto* load = dyn_cast<LoadInst>(&inst); load) continue;  // volatile
+      if (isa<IntrinsicInst>(inst) && cast<IntrinsicInst>(inst).isAssumeLikeIntrinsic()) continue;
+      if (!isa<StoreInst, AtomicRMWInst, AtomicCmpXchgInst>(inst) || space_of(inst) != "shared") return false;
+      writes_shared = true;
+    }
+  return looks_at_global || !writes_shared;
+}
+
+// A loop that waits for a value another lane has yet to write would wait for ever: lanes of a group run in step, and groups one after
+// the other.
+std::string find_spin_loop(Function& thread, const Options& options) {
   DominatorTree tree{thread};
   LoopInfo loops{tree};
+  for (BasicBlock& block : thread)
+    for (Instruction& inst : block)
+      if (marker_name(&inst) == "yield" && !waits_for_others(&block, tree, options)) return "waits for another thread";
   for (Loop* loop : loops.getLoopsInPreorder()) {
     SmallVector<BasicBlock*> exiting;
     loop->getExitingBlocks(exiting);
@@ -195,13 +257,15 @@ std::string find_spin_loop(Function& thread) {
     while (!work.empty()) {
       auto* inst = dyn_cast<Instruction>(work.pop_back_val());
       if (!inst || !loop->contains(inst) || !seen.insert(inst).second) continue;
-      if (auto* load = dyn_cast<LoadInst>(inst); load && !load->isSimple()) return "loop that waits for another thread";
+      const bool elsewhere = waits_for_others(loop->getHeader(), tree, options);
+      if (auto* load = dyn_cast<LoadInst>(inst); load && !load->isSimple() && !elsewhere)
+        return "loop that waits for another thread";
       if (auto* cas = dyn_cast<AtomicCmpXchgInst>(inst)) {
-        if (loop->isLoopInvariant(cas->getCompareOperand())) return "loop that takes a lock";
+        if (loop->isLoopInvariant(cas->getCompareOperand()) && !elsewhere) return "loop that takes a lock";
         continue;  // a retry loop: some lane always succeeds
       }
       if (auto* rmw = dyn_cast<AtomicRMWInst>(inst)) {
-        if (rmw->getOperation() == AtomicRMWInst::Xchg) return "loop that takes a lock";
+        if (rmw->getOperation() == AtomicRMWInst::Xchg && !elsewhere) return "loop that takes a lock";
         continue;
       }
       for (Value* operand : inst->operands()) work.push_back(operand);
@@ -222,7 +286,6 @@ std::string find_unsupported(Function& thread, const Options& options) {
     StringRef name = marker_name(&inst);
     if (name.empty()) continue;
     auto& call = cast<CallInst>(inst);
-    if (name == "yield") return "waits for another thread";
     if (name.starts_with("cluster.")) return "cluster barrier";
     if (name == "barrier.arrive") return "barrier.arrive";
     if ((name.starts_with("warp.") && name != "warp.sync") || name.starts_with("warpgroup.")) return "matrix operation";
@@ -252,9 +315,10 @@ std::string prepare(Function& thread, const Options& options) {
     run_passes(thread, "fix-irreducible");
     if (irreducible(thread)) return "irreducible flow";
   }
-  if (auto why = find_spin_loop(thread); !why.empty()) return why;
   mask_before_shift(thread);
   run_passes(thread, "loop-simplify,lcssa");
+  repeat_comparisons(thread);
+  run_passes(thread, "lcssa");
   unify_ends(thread);
   removeUnreachableBlocks(thread);
   SmallVector<Instruction*> after;
@@ -263,11 +327,13 @@ std::string prepare(Function& thread, const Options& options) {
   for (Instruction& inst : instructions(thread))
     if (is_barrier(marker_name(&inst)) && !isa<ReturnInst>(inst.getNextNode())) after.push_back(inst.getNextNode());
   split_before(after);
-  repeat_comparisons(thread);  // now that a block ends at its barrier: a copy before it would not be behind it
+  // Behind barriers too, now that a block ends at its barrier: if (index == bound) there is for one lane.
+  repeat_comparisons(thread, true);
   run_passes(thread, "lcssa");
   bool ends = false;
   for (BasicBlock& block : thread) ends |= isa<ReturnInst>(block.getTerminator());
   if (!ends) return "endless loop";
+  if (auto why = find_spin_loop(thread, options); !why.empty()) return why;
   return find_unsupported(thread, options);
 }
 

@@ -167,6 +167,10 @@ BlockCode vectorize(Function& original, const Options& options) {
       plan.guards[at].push_back(&inst);
     }
   report.groups_agree = plan.groups_agree;
+  if (!plan.groups_agree && any_of(instructions(*thread), [](Instruction& inst) { return marker_name(&inst) == "yield"; })) {
+    report.refusal = "waits for another block while groups may be at different barriers";
+    return finish();
+  }
   count(flow, full, report);
   code.function = Emitter{plan, *thread, report}.run();
   return finish();

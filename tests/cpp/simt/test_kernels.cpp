@@ -581,6 +581,65 @@ TEST(SimtKernels, ALoopThatTakesALockIsRefused) {
   EXPECT_EQ(report.refusal, "loop that takes a lock");
 }
 
+// Thread 0 waits for what another block has written; the others wait at the barrier. WRITE: what they do meanwhile.
+const char* const kWait = R"(
+define void @kernel() {
+  %params = call ptr @cucpu.params()
+  %out = load i64, ptr %params
+  %q = inttoptr i64 %out to ptr
+  %tid = call i32 @cucpu.sreg.tid.x()
+  %shared = call ptr @cucpu.shared()
+  %t64 = zext i32 %tid to i64
+  %own = getelementptr i32, ptr %shared, i64 %t64
+  store i32 %tid, ptr %own, align 4, !cucpu.space !1
+  call void @cucpu.barrier.sync(i32 0, i32 0, i1 true)
+  WRITE
+  %first = icmp eq i32 %tid, 0
+  br i1 %first, label %wait, label %join
+wait:
+  %seen = load volatile i32, ptr %q, align 4, !cucpu.space !0
+  %ready = icmp ne i32 %seen, 0
+  br i1 %ready, label %join, label %wait
+join:
+  call void @cucpu.barrier.sync(i32 0, i32 0, i1 true)
+  %a = getelementptr i32, ptr %q, i64 %t64
+  %v = load i32, ptr %own, align 4, !cucpu.space !1
+  store i32 %v, ptr %a, align 4, !cucpu.space !0
+  ret void
+}
+!0 = !{!"global"}
+!1 = !{!"shared"}
+)";
+
+std::string waiting(std::string write) {
+  std::string text = kWait;
+  return text.replace(text.find("WRITE"), 5, write);
+}
+
+TEST(SimtKernels, OneThreadMayWaitForAnotherBlock) {
+  for (const char* write : {"", "store i32 7, ptr %own, align 4, !cucpu.space !1"}) {
+    Work work;
+    work.block = {64, 1, 1};
+    work.buffers = {std::vector<std::uint32_t>(64, 1)};  // it has written already: one block runs alone here
+    auto report = run_vectorized(parse(waiting(write)), work, 16);
+    EXPECT_EQ(report.refusal, "");
+  }
+}
+
+TEST(SimtKernels, AWaitThatThreadsOfTheSameBlockMayEndIsRefused) {
+  Work work;
+  work.block = {64, 1, 1};
+  work.buffers = {std::vector<std::uint32_t>(64, 1)};
+  const char* const writes[] = {"store i32 1, ptr %q, align 4, !cucpu.space !0",
+                                "%x = atomicrmw add ptr %q, i32 1 monotonic, align 4, !cucpu.space !0",
+                                "store i32 1, ptr %q, align 4"};
+  for (const char* write : writes)
+    EXPECT_EQ(run_vectorized(parse(waiting(write)), work, 16).refusal, "loop that waits for another thread") << write;
+  std::string everyone = waiting("");
+  everyone.replace(everyone.find("icmp eq i32 %tid, 0"), 19, "icmp ult i32 %tid, 2");
+  EXPECT_EQ(run_vectorized(parse(everyone), work, 16).refusal, "loop that waits for another thread");
+}
+
 const char* const kPrivate = R"(
 define void @kernel() {
   %params = call ptr @cucpu.params()
