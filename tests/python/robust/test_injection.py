@@ -146,11 +146,11 @@ for name in NAMES:
         faulty.faulty_disarm()
         if said != 999 and (said is not None or failed and not (freeing.search(name) or asking.search(name))):
             wrong.append((name, k, "raised", said))
-        now, before = alive(), None
+        now, last = alive(), None
         for _ in range(200):  # work that was queued when it failed lets go of its things a moment later
-            if now == base or now == before and freeing.search(name): break
+            if now == base or now == last and freeing.search(name): break
             time.sleep(0.01)
-            before, now = now, alive()
+            last, now = now, alive()
         lost = {n: now[n] - base[n] for n in now if now[n] != base[n]}
         if lost and not freeing.search(name):
             wrong.append((name, k, "lost", lost))
