@@ -200,9 +200,9 @@ std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Setti
     code.waits_for_blocks = needs.spins;
     code.runs_on = !needs.spins;
     code.scratch_bytes = static_cast<std::uint32_t>(block.scratch_bytes);
-    path = "vector: " + simt::to_string(block.report);
+    path = (block.lean ? "vector, large: " : "vector: ") + simt::to_string(block.report);
     vectorized = watch.lap();
-    simt::optimize(*entry, target.get());
+    simt::optimize(*entry, target.get(), block.lean);
 #else
     return std::nullopt;
 #endif

@@ -4,6 +4,7 @@
 #include <llvm/Analysis/AssumptionCache.h>
 #include <llvm/Analysis/TargetLibraryInfo.h>
 #include <llvm/IR/MDBuilder.h>
+#include <llvm/IR/PatternMatch.h>
 #include <llvm/TargetParser/Triple.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
@@ -461,6 +462,29 @@ Function* lower_to_loop(Function& kernel, const std::string& name) {
   return function;
 }
 
+namespace {
+
+/// A loop that clears the lowest bit of a number until none is left, as those over the lanes of a mask do: 64 rounds at most.
+bool goes_over_bits(const Loop& loop) {
+  using namespace PatternMatch;
+  const auto* branch = loop.getLoopLatch() ? dyn_cast<BranchInst>(loop.getLoopLatch()->getTerminator()) : nullptr;
+  if (!branch || !branch->isConditional()) return false;
+  ICmpInst::Predicate predicate{};
+  Value* rest = nullptr;
+  if (!match(branch->getCondition(), m_ICmp(predicate, m_Value(rest), m_Zero())) || !ICmpInst::isEquality(predicate)) return false;
+  const bool on_zero = predicate == ICmpInst::ICMP_EQ;
+  if (loop.contains(branch->getSuccessor(on_zero ? 0 : 1))) return false;
+  for (const PHINode& phi : loop.getHeader()->phis()) {
+    const int from = phi.getBasicBlockIndex(loop.getLoopLatch());
+    if (from >= 0 && phi.getIncomingValue(static_cast<unsigned>(from)) == rest &&
+        match(rest, m_c_And(m_Specific(&phi), m_Add(m_Specific(&phi), m_AllOnes()))))
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 void insert_polls(Module& module, Function* entry, bool entry_is_fiber) {
   LLVMContext& context = module.getContext();
   FunctionCallee cancelled =
@@ -480,10 +504,12 @@ void insert_polls(Module& module, Function* entry, bool entry_is_fiber) {
     AssumptionCache assumptions{function};
     ScalarEvolution evolution{function, info, assumptions, dominators, loops};
     SmallVector<BasicBlock*, 8> latches;
-    for (Loop* loop : loops.getLoopsInPreorder()) {
+    const auto all = loops.getLoopsInPreorder();
+    constexpr std::size_t kMany = 200;  // counting rounds takes longer with every loop that was passed before
+    for (Loop* loop : all) {
       constexpr unsigned kShort = 4096;
-      const unsigned count = evolution.getSmallConstantMaxTripCount(loop);
-      if (count != 0 && count <= kShort) continue;
+      const unsigned count = all.size() > kMany ? 0 : evolution.getSmallConstantMaxTripCount(loop);
+      if ((count != 0 && count <= kShort) || goes_over_bits(*loop)) continue;
       SmallVector<BasicBlock*, 4> found;
       loop->getLoopLatches(found);
       latches.append(found);

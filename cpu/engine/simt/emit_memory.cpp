@@ -44,6 +44,17 @@ Value* Emitter::lane_pointer(Value* base, unsigned lane, std::int64_t stride) {
   return b_.CreateGEP(b_.getInt8Ty(), base, b_.getInt64(static_cast<std::uint64_t>(stride * static_cast<std::int64_t>(lane))));
 }
 
+// The address of a lane that is known only when the code runs.
+std::function<Value*(Value* lane)> Emitter::addresses_of(Value* pointer) {
+  if (Shape s = shape(pointer); s.kind == Shape::Strided) {
+    auto stride = static_cast<std::uint64_t>(s.stride);
+    return [this, stride, base = scalar(pointer)](Value* lane) {
+      return b_.CreateGEP(b_.getInt8Ty(), base, b_.CreateMul(lane, b_.getInt64(stride)));
+    };
+  }
+  return [this, type = pointer->getType(), all = spill(vec(pointer), "addresses")](Value* lane) { return lane_of(all, lane, type); };
+}
+
 Value* Emitter::last_lane(Value* v) {
   if (shape(v).kind <= Shape::Uniform) return scalar(v);
   if (!mask_) return b_.CreateExtractElement(vec(v), width_ - 1);
@@ -143,10 +154,10 @@ void Emitter::emit_load(LoadInst& load) {
 Value* Emitter::gather(LoadInst& load, Type* type, Align align) {
   Value* pointer = load.getPointerOperand();
   if (mask_ && masks_are_rare_) {
-    Value* addresses = spill(vec(pointer), "addresses");
+    auto address = addresses_of(pointer);
     AllocaInst* results = temporary(slot_type(type), "loaded");
     for_each_lane([&](Value* lane) {
-      Value* value = b_.CreateAlignedLoad(type, lane_of(addresses, lane, pointer->getType()), align, load.isVolatile());
+      Value* value = b_.CreateAlignedLoad(type, address(lane), align, load.isVolatile());
       b_.CreateStore(value, b_.CreateInBoundsGEP(type, results, lane));
     });
     return b_.CreateLoad(results->getAllocatedType(), results);
@@ -322,11 +333,10 @@ void Emitter::store_lanes(Value* all, Value* base, Align align) {
 void Emitter::scatter(StoreInst& store, Align align) {
   Value *pointer = store.getPointerOperand(), *value = store.getValueOperand();
   if (mask_ && masks_are_rare_) {
-    Value* addresses = spill(vec(pointer), "addresses");
+    auto address = addresses_of(pointer);
     Value* values = spill(vec(value), "values");
     for_each_lane([&](Value* lane) {
-      Value* address = lane_of(addresses, lane, pointer->getType());
-      b_.CreateAlignedStore(lane_of(values, lane, value->getType()), address, align, store.isVolatile());
+      b_.CreateAlignedStore(lane_of(values, lane, value->getType()), address(lane), align, store.isVolatile());
     });
     return;
   }

@@ -166,6 +166,7 @@ class Emitter {
   bool is_parameter_load(llvm::LoadInst&) const;
   Value* active_pointers(Value* pointer);  // lanes that are off point where a lane that is on points
   Value* lane_pointer(Value* base, unsigned lane, std::int64_t stride);
+  std::function<Value*(Value* lane)> addresses_of(Value* pointer);
   Value* gather(llvm::LoadInst&, llvm::Type*, llvm::Align);
   void scatter(llvm::StoreInst&, llvm::Align);
   void store_lanes(Value* all, Value* base, llvm::Align);

@@ -5,7 +5,6 @@
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/MCSubtargetInfo.h>
-#include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/Transforms/Utils/Cloning.h>
@@ -19,6 +18,17 @@ using namespace llvm;
 
 namespace {
 
+// Large kernels: compiling them is what takes time. A vector is one register then, and LLVM runs fewer passes.
+constexpr unsigned kLarge = 1000;  // instructions of thread code
+// Beyond this, slots become registers too slowly (LLVM looks through all blocks for each): instructions times blocks.
+constexpr std::uint64_t kTooLarge = 8'000'000;
+
+unsigned register_width(const TargetMachine* target) {
+  if (!target || !target->getTargetTriple().isX86()) return 4;
+  const MCSubtargetInfo* features = target->getMCSubtargetInfo();
+  return features->checkFeatures("+avx512f") ? 16 : features->checkFeatures("+avx2") ? 8 : 4;
+}
+
 // Four registers of four lanes keep a NEON or SSE pipeline busy; with half of sixteen registers that hold eight (AVX2) or all of 32 that
 // hold sixteen (AVX-512), one or two registers a value are what fits.
 unsigned preferred_width(const TargetMachine* target) {
@@ -28,10 +38,10 @@ unsigned preferred_width(const TargetMachine* target) {
 }
 
 // Lanes that stay in one row of the block keep addresses contiguous, so a width that divides the row is worth more than a wide one.
-unsigned choose_width(const Options& options, const Needs& needs) {
+unsigned choose_width(const Options& options, const Needs& needs, bool large) {
   if (needs.whole_warps) return 32;
   if (options.width) return options.width;
-  const unsigned preferred = preferred_width(options.target);
+  const unsigned preferred = large ? register_width(options.target) : preferred_width(options.target);
   unsigned threads = static_cast<unsigned>(options.block.volume());
   unsigned row = options.block.x > 1 ? options.block.x : options.block.y > 1 ? options.block.y : options.block.z;
   unsigned width = preferred;
@@ -138,7 +148,13 @@ BlockCode vectorize(Function& original, const Options& options) {
   };
   report.refusal = prepare(*thread, options);
   if (!report.refusal.empty()) return finish();
-  Lanes lanes{choose_width(options, needs_of(*thread)), options.block};
+  const std::uint64_t size = thread->getInstructionCount();
+  code.lean = size > kLarge;
+  if (size * thread->size() > kTooLarge) {
+    report.refusal = "too large: " + std::to_string(size) + " instructions in " + std::to_string(thread->size()) + " blocks";
+    return finish();
+  }
+  Lanes lanes{choose_width(options, needs_of(*thread), code.lean), options.block};
   report.width = lanes.width;
   report.groups = lanes.groups();
   bool partial = lanes.threads() % lanes.width != 0;
@@ -174,24 +190,6 @@ BlockCode vectorize(Function& original, const Options& options) {
   count(flow, full, report);
   code.function = Emitter{plan, *thread, report}.run();
   return finish();
-}
-
-void optimize(Function& block, TargetMachine* target) {
-  LoopAnalysisManager loops;
-  FunctionAnalysisManager functions;
-  CGSCCAnalysisManager sccs;
-  ModuleAnalysisManager modules;
-  PipelineTuningOptions tuning;
-  tuning.LoopVectorization = false;  // it is vectors already
-  tuning.LoopInterleaving = false;
-  PassBuilder builder{target, tuning};
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(sccs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, sccs, modules);
-  ModulePassManager passes = builder.buildPerModuleDefaultPipeline(OptimizationLevel::O2);
-  passes.run(*block.getParent(), modules);
 }
 
 std::string to_string(const Report& r) {

@@ -46,6 +46,7 @@ struct Report {
 struct BlockCode {
   llvm::Function* function = nullptr;  ///< void(BlockContext*), in the module of the thread code; null: see report.refusal
   std::size_t scratch_bytes = 0;       ///< what BlockContext::scratch must offer
+  bool lean = false;                   ///< a large kernel: optimize() shall do without passes that take long
   Report report;
 };
 
@@ -53,7 +54,7 @@ struct BlockCode {
 BlockCode vectorize(llvm::Function& thread, const Options&);
 
 /// LLVM's passes over block code, before code generation.
-void optimize(llvm::Function& block, llvm::TargetMachine*);
+void optimize(llvm::Function& block, llvm::TargetMachine*, bool lean = false);
 
 std::string to_string(const Report&);
 
