@@ -1,6 +1,7 @@
-// null_driver.cpp: a CUDA driver that does nothing and succeeds at once. Under it a benchmark shows what our own layers cost:
-// run anything with CUCORE_DEVICE=cpu CUCORE_CPU_LIBRARY=<this library>. No results are computed; answers are only consistent
-// enough for the benchmarks (a kernel called k3 has three parameters). Functions not written here are NOT_SUPPORTED.
+// null_driver.cpp: a CUDA driver that does nothing and succeeds at once. Under it a benchmark shows
+// what our own layers cost: run anything with CUCORE_DEVICE=cpu CUCORE_CPU_LIBRARY=<this library>.
+// No results are computed; answers are only consistent enough for the benchmarks (a kernel called
+// k3 has three parameters). Functions not written here are NOT_SUPPORTED.
 #include <dlfcn.h>
 
 #include <atomic>
@@ -34,7 +35,8 @@ CUresult allocate(CUdeviceptr* out, std::size_t size) {
   return CUDA_SUCCESS;
 }
 
-constexpr std::size_t kSizes[] = {8, 4, 4, 8};  // pointer, float, int, double in turn, as in the benchmarks
+constexpr std::size_t kSizes[] = {8, 4, 4,
+                                  8};  // pointer, float, int, double in turn, as in the benchmarks
 
 /// The kernel k<n> is its number of parameters plus one, as a handle.
 CUkernel kernel_of(const char* name) {
@@ -52,7 +54,8 @@ std::unordered_map<CUstream, bool> capturing;
 
 extern "C" {
 
-/// Writes what callgrind has counted since the last call under this name. Does nothing outside callgrind.
+/// Writes what callgrind has counted since the last call under this name. Does nothing outside
+/// callgrind.
 void cucoreNullDump(const char* name) {
 #ifdef CALLGRIND_DUMP_STATS_AT
   CALLGRIND_DUMP_STATS_AT(name);
@@ -78,14 +81,23 @@ CUresult cuDeviceGetName(char* name, int room, CUdevice) {
 }
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice) {
   switch (attribute) {
-    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = 9; break;
-    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = 0; break;
-    case CU_DEVICE_ATTRIBUTE_WARP_SIZE: *value = 32; break;
-    default: *value = 1;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+      *value = 9;
+      break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+      *value = 0;
+      break;
+    case CU_DEVICE_ATTRIBUTE_WARP_SIZE:
+      *value = 32;
+      break;
+    default:
+      *value = 1;
   }
   return CUDA_SUCCESS;
 }
-CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice) { return *context = primary, CUDA_SUCCESS; }
+CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice) {
+  return *context = primary, CUDA_SUCCESS;
+}
 CUresult cuDevicePrimaryCtxRelease(CUdevice) { return CUDA_SUCCESS; }
 CUresult cuDevicePrimaryCtxGetState(CUdevice, unsigned* flags, int* active) {
   return *flags = 0, *active = 1, CUDA_SUCCESS;
@@ -113,9 +125,12 @@ CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
   *status = capturing[stream] ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
   return CUDA_SUCCESS;
 }
-CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode) { return capturing[stream] = true, CUDA_SUCCESS; }
-CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
-                                const CUgraphNode** nodes, const CUgraphEdgeData** edges, std::size_t* count) {
+CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode) {
+  return capturing[stream] = true, CUDA_SUCCESS;
+}
+CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,
+                                CUgraph* graph, const CUgraphNode** nodes,
+                                const CUgraphEdgeData** edges, std::size_t* count) {
   cuStreamIsCapturing(stream, status);
   if (id != nullptr) *id = 1;
   if (graph != nullptr) *graph = reinterpret_cast<CUgraph>(0x2000);
@@ -124,7 +139,9 @@ CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus* status, 
   if (count != nullptr) *count = 0;
   return CUDA_SUCCESS;
 }
-CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) { return capturing[stream] = false, make(graph); }
+CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
+  return capturing[stream] = false, make(graph);
+}
 CUresult cuEventCreate(CUevent* event, unsigned) { return make(event); }
 CUresult cuEventDestroy(CUevent) { return CUDA_SUCCESS; }
 CUresult cuEventRecord(CUevent, CUstream) { return CUDA_SUCCESS; }
@@ -134,8 +151,12 @@ CUresult cuEventElapsedTime(float* ms, CUevent, CUevent) { return *ms = 1, CUDA_
 
 CUresult cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice) { return make(pool); }
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice) { return make(pool); }
-CUresult cuMemGetDefaultMemPool(CUmemoryPool* pool, CUmemLocation*, CUmemAllocationType) { return make(pool); }
-CUresult cuMemPoolSetAccess(CUmemoryPool, const CUmemAccessDesc*, std::size_t) { return CUDA_SUCCESS; }
+CUresult cuMemGetDefaultMemPool(CUmemoryPool* pool, CUmemLocation*, CUmemAllocationType) {
+  return make(pool);
+}
+CUresult cuMemPoolSetAccess(CUmemoryPool, const CUmemAccessDesc*, std::size_t) {
+  return CUDA_SUCCESS;
+}
 CUresult cuMemPoolGetAttribute(CUmemoryPool, CUmemPool_attribute, void* value) {
   return std::memset(value, 0, 8), CUDA_SUCCESS;
 }
@@ -146,8 +167,12 @@ CUresult cuMemAllocHost(void** memory, std::size_t size) {
   return *memory = std::malloc(size), CUDA_SUCCESS;
 }
 CUresult cuMemFreeHost(void* memory) { return std::free(memory), CUDA_SUCCESS; }
-CUresult cuMemAllocAsync(CUdeviceptr* ptr, std::size_t size, CUstream) { return allocate(ptr, size); }
-CUresult cuMemAllocFromPoolAsync(CUdeviceptr* ptr, std::size_t size, CUmemoryPool, CUstream) { return allocate(ptr, size); }
+CUresult cuMemAllocAsync(CUdeviceptr* ptr, std::size_t size, CUstream) {
+  return allocate(ptr, size);
+}
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr* ptr, std::size_t size, CUmemoryPool, CUstream) {
+  return allocate(ptr, size);
+}
 CUresult cuMemFreeAsync(CUdeviceptr, CUstream) { return CUDA_SUCCESS; }
 CUresult cuMemcpy(CUdeviceptr, CUdeviceptr, std::size_t) { return CUDA_SUCCESS; }
 CUresult cuMemcpyHtoD(CUdeviceptr, const void*, std::size_t) { return CUDA_SUCCESS; }
@@ -156,43 +181,57 @@ CUresult cuMemcpyAsync(CUdeviceptr, CUdeviceptr, std::size_t, CUstream) { return
 CUresult cuMemcpyHtoDAsync(CUdeviceptr, const void*, std::size_t, CUstream) { return CUDA_SUCCESS; }
 CUresult cuMemcpyDtoHAsync(void*, CUdeviceptr, std::size_t, CUstream) { return CUDA_SUCCESS; }
 CUresult cuMemsetD8Async(CUdeviceptr, unsigned char, std::size_t, CUstream) { return CUDA_SUCCESS; }
-CUresult cuMemsetD16Async(CUdeviceptr, unsigned short, std::size_t, CUstream) { return CUDA_SUCCESS; }
+CUresult cuMemsetD16Async(CUdeviceptr, unsigned short, std::size_t, CUstream) {
+  return CUDA_SUCCESS;
+}
 CUresult cuMemsetD32Async(CUdeviceptr, unsigned, std::size_t, CUstream) { return CUDA_SUCCESS; }
 CUresult cuPointerGetAttribute(void* value, CUpointer_attribute, CUdeviceptr) {
   return std::memset(value, 0, 4), CUDA_ERROR_INVALID_VALUE;  // every address is the host's own
 }
-CUresult cuPointerGetAttributes(unsigned, CUpointer_attribute*, void**, CUdeviceptr) { return CUDA_ERROR_INVALID_VALUE; }
+CUresult cuPointerGetAttributes(unsigned, CUpointer_attribute*, void**, CUdeviceptr) {
+  return CUDA_ERROR_INVALID_VALUE;
+}
 
-CUresult cuLibraryLoadData(CUlibrary* library, const void*, CUjit_option*, void**, unsigned, CUlibraryOption*, void**,
-                           unsigned) {
+CUresult cuLibraryLoadData(CUlibrary* library, const void*, CUjit_option*, void**, unsigned,
+                           CUlibraryOption*, void**, unsigned) {
   return make(library);
 }
 CUresult cuLibraryUnload(CUlibrary) { return CUDA_SUCCESS; }
-CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary, const char* name) { return *kernel = kernel_of(name), CUDA_SUCCESS; }
+CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary, const char* name) {
+  return *kernel = kernel_of(name), CUDA_SUCCESS;
+}
 CUresult cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
   return *function = reinterpret_cast<CUfunction>(kernel), CUDA_SUCCESS;
 }
 CUresult cuKernelGetName(const char** name, CUkernel) { return *name = "k", CUDA_SUCCESS; }
-CUresult cuKernelGetParamInfo(CUkernel kernel, std::size_t index, std::size_t* offset, std::size_t* size) {
-  if (index >= parameters(reinterpret_cast<std::uintptr_t>(kernel))) return CUDA_ERROR_INVALID_VALUE;
+CUresult cuKernelGetParamInfo(CUkernel kernel, std::size_t index, std::size_t* offset,
+                              std::size_t* size) {
+  if (index >= parameters(reinterpret_cast<std::uintptr_t>(kernel)))
+    return CUDA_ERROR_INVALID_VALUE;
   *size = kSizes[index % 4];
   *offset = index / 4 * 24 + (index % 4 == 0 ? 0 : index % 4 == 1 ? 8 : index % 4 == 2 ? 12 : 16);
   return CUDA_SUCCESS;
 }
-CUresult cuFuncGetParamInfo(CUfunction function, std::size_t index, std::size_t* offset, std::size_t* size) {
+CUresult cuFuncGetParamInfo(CUfunction function, std::size_t index, std::size_t* offset,
+                            std::size_t* size) {
   return cuKernelGetParamInfo(reinterpret_cast<CUkernel>(function), index, offset, size);
 }
-CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**,
-                        void**) {
+CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                        unsigned, CUstream, void**, void**) {
   return CUDA_SUCCESS;
 }
-CUresult cuLaunchKernelEx(const CUlaunchConfig*, CUfunction, void**, void**) { return CUDA_SUCCESS; }
+CUresult cuLaunchKernelEx(const CUlaunchConfig*, CUfunction, void**, void**) {
+  return CUDA_SUCCESS;
+}
 
 CUresult cuGraphCreate(CUgraph* graph, unsigned) { return make(graph); }
 CUresult cuGraphDestroy(CUgraph) { return CUDA_SUCCESS; }
-CUresult cuGraphGetNodes(CUgraph, CUgraphNode*, std::size_t* count) { return *count = 0, CUDA_SUCCESS; }
+CUresult cuGraphGetNodes(CUgraph, CUgraphNode*, std::size_t* count) {
+  return *count = 0, CUDA_SUCCESS;
+}
 CUresult cuGraphInstantiate(CUgraphExec* exec, CUgraph, unsigned long long) { return make(exec); }
-CUresult cuGraphInstantiateWithParams(CUgraphExec* exec, CUgraph, CUDA_GRAPH_INSTANTIATE_PARAMS* params) {
+CUresult cuGraphInstantiateWithParams(CUgraphExec* exec, CUgraph,
+                                      CUDA_GRAPH_INSTANTIATE_PARAMS* params) {
   return params->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS, make(exec);
 }
 CUresult cuGraphExecUpdate(CUgraphExec, CUgraph, CUgraphExecUpdateResultInfo* info) {
@@ -201,12 +240,15 @@ CUresult cuGraphExecUpdate(CUgraphExec, CUgraph, CUgraphExecUpdateResultInfo* in
 CUresult cuGraphExecDestroy(CUgraphExec) { return CUDA_SUCCESS; }
 CUresult cuGraphUpload(CUgraphExec, CUstream) { return CUDA_SUCCESS; }
 CUresult cuGraphLaunch(CUgraphExec, CUstream) { return CUDA_SUCCESS; }
-CUresult cuUserObjectCreate(CUuserObject* object, void*, CUhostFn, unsigned, unsigned) { return make(object); }
+CUresult cuUserObjectCreate(CUuserObject* object, void*, CUhostFn, unsigned, unsigned) {
+  return make(object);
+}
 CUresult cuUserObjectRelease(CUuserObject, unsigned) { return CUDA_SUCCESS; }
 CUresult cuGraphRetainUserObject(CUgraph, CUuserObject, unsigned, unsigned) { return CUDA_SUCCESS; }
 
 /// The newest of what is written here under a name; NVIDIA's packages find functions so.
-CUresult cuGetProcAddress(const char* symbol, void** address, int, cuuint64_t, CUdriverProcAddressQueryResult* status) {
+CUresult cuGetProcAddress(const char* symbol, void** address, int, cuuint64_t,
+                          CUdriverProcAddressQueryResult* status) {
   static void* const self = [] {
     Dl_info info{};
     dladdr(reinterpret_cast<void*>(&cuInit), &info);
@@ -217,11 +259,14 @@ CUresult cuGetProcAddress(const char* symbol, void** address, int, cuuint64_t, C
     if (*address == nullptr) *address = dlsym(self, (std::string{symbol} + version).c_str());
   }
   if (status != nullptr)
-    *status = *address != nullptr ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    *status =
+        *address != nullptr ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
   return *address != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
 CUresult cuGetErrorName(CUresult, const char** text) { return *text = "error", CUDA_SUCCESS; }
-CUresult cuGetErrorString(CUresult, const char** text) { return *text = "an error of the null driver", CUDA_SUCCESS; }
+CUresult cuGetErrorString(CUresult, const char** text) {
+  return *text = "an error of the null driver", CUDA_SUCCESS;
+}
 
 }  // extern "C"

@@ -7,14 +7,17 @@ namespace cucpu::driver {
 
 class Event;
 
-/// While the stream is capturing, adds the operation to its graph and answers true; fails when the capture is broken,
-/// or when the stream is the legacy default stream and a blocking stream is capturing (906).
+/// While the stream is capturing, adds the operation to its graph and answers true; fails when the
+/// capture is broken, or when the stream is the legacy default stream and a blocking stream is
+/// capturing (906).
 bool capture_node(Stream& stream, const Ref<NodeOp>& op);
 
-/// For calls that could not be replayed (allocations, synchronous copies): fails with 900 as the thread's mode says.
+/// For calls that could not be replayed (allocations, synchronous copies): fails with 900 as the
+/// thread's mode says.
 void require_capture_safe();
 
-/// For calls that wait for a whole context or stream: 900 while anything of it is captured, and the capture is broken.
+/// For calls that wait for a whole context or stream: 900 while anything of it is captured, and the
+/// capture is broken.
 void require_not_capturing(Context& context);
 void require_not_capturing(Stream& stream);
 

@@ -1,4 +1,5 @@
-// Contexts and the thread's stack of them; the cuCtx* and cuDevicePrimaryCtx* entry points are in context_api.cpp.
+// Contexts and the thread's stack of them; the cuCtx* and cuDevicePrimaryCtx* entry points are in
+// context_api.cpp.
 #include "api/context.hpp"
 
 #include <algorithm>
@@ -84,7 +85,8 @@ Context::Context(Device& device, unsigned flags, bool is_primary)
     throw;
   }
   legacy_->retain();
-  if (static_cast<unsigned>(device.physical) < kUsageDevices) usage_page().devices[device.physical].contexts.fetch_add(1);
+  if (static_cast<unsigned>(device.physical) < kUsageDevices)
+    usage_page().devices[device.physical].contexts.fetch_add(1);
 }
 
 Context::~Context() {
@@ -126,7 +128,8 @@ void Context::settle(GridRun& run) noexcept {
       running_.pop_back();
     }
   }
-  if (const Fault* fault = run.launch().fault()) break_with(static_cast<CUresult>(fault->code), fault->report);
+  if (const Fault* fault = run.launch().fault())
+    break_with(static_cast<CUresult>(fault->code), fault->report);
 }
 
 Ref<Stream> Context::create_stream(unsigned stream_flags, int priority) {
@@ -194,7 +197,8 @@ void Context::disown(ContextResource& resource) noexcept {
 }
 
 void Context::tear_down() {
-  std::vector<Ref<Stream>> gone = streams();  // the only thing here that may fail: nothing has happened yet
+  std::vector<Ref<Stream>> gone =
+      streams();  // the only thing here that may fail: nothing has happened yet
   is_live = false;
   break_with(CUDA_ERROR_CONTEXT_IS_DESTROYED, {});
   {
@@ -209,7 +213,8 @@ void Context::tear_down() {
     per_thread_.clear();
   }
   for (auto& stream : gone) stream->retire();
-  for (;;) {  // one by one: a resource that goes may take others with it, and they strike themselves off the list
+  for (;;) {  // one by one: a resource that goes may take others with it, and they strike
+              // themselves off the list
     ContextResource* resource = nullptr;
     {
       const std::lock_guard lock{mutex_};
@@ -240,24 +245,31 @@ Context* peek_context() noexcept {
 
 Context& current_context_even_broken() {
   Context* context = peek_context();
-  if (!context) [[unlikely]] fail(CUDA_ERROR_INVALID_CONTEXT);
-  if (!context->is_live.load(std::memory_order_acquire)) [[unlikely]] fail(CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  if (!context) [[unlikely]]
+    fail(CUDA_ERROR_INVALID_CONTEXT);
+  if (!context->is_live.load(std::memory_order_acquire)) [[unlikely]]
+    fail(CUDA_ERROR_CONTEXT_IS_DESTROYED);
   return *context;
 }
 
 Context& usable(Context& context) {
-  if (!context.is_live.load(std::memory_order_acquire)) [[unlikely]] fail(CUDA_ERROR_CONTEXT_IS_DESTROYED);
-  if (context.is_broken()) [[unlikely]] fail(context.error());
+  if (!context.is_live.load(std::memory_order_acquire)) [[unlikely]]
+    fail(CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  if (context.is_broken()) [[unlikely]]
+    fail(context.error());
   return context;
 }
 
 Context& current_context() {
   Context& context = current_context_even_broken();
-  if (context.is_broken()) [[unlikely]] fail(context.error());
+  if (context.is_broken()) [[unlikely]]
+    fail(context.error());
   return context;
 }
 
-Context& context_of(CUcontext handle) { return object_of<Context>(handle, CUDA_ERROR_INVALID_CONTEXT); }
+Context& context_of(CUcontext handle) {
+  return object_of<Context>(handle, CUDA_ERROR_INVALID_CONTEXT);
+}
 
 void push_context(Context& context) { thread_state().stack.emplace_back(&context); }
 
@@ -285,8 +297,10 @@ Ref<Stream> default_stream() {
 }
 
 Ref<Stream> stream_even_broken(CUstream handle) {
-  if (handle == nullptr) handle = null_stream_is_per_thread() ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
-  if (handle == CU_STREAM_LEGACY) return Ref<Stream>{&current_context_even_broken().legacy_stream()};
+  if (handle == nullptr)
+    handle = null_stream_is_per_thread() ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+  if (handle == CU_STREAM_LEGACY)
+    return Ref<Stream>{&current_context_even_broken().legacy_stream()};
   if (handle == CU_STREAM_PER_THREAD) return current_context_even_broken().per_thread_stream();
   return Ref<Stream>{&object_of<Stream>(handle)};
 }

@@ -1,4 +1,5 @@
-// cpu/api/context.hpp: a context: what a program has on one device, and the thread's stack of current contexts.
+// cpu/api/context.hpp: a context: what a program has on one device, and the thread's stack of
+// current contexts.
 #pragma once
 
 #include <atomic>
@@ -35,19 +36,24 @@ class Context final : public Handled<Context, CUcontext, Kind::context> {
   const bool is_primary;
   const std::uint64_t id;
   std::atomic<unsigned> flags;
-  std::atomic<bool> is_live{true};  ///< false once destroyed, or while a primary context is inactive
-  std::atomic<int> attached{0};     ///< uses by cuCtxAttach, beyond its maker's
-  Ref<Object> green;                ///< keeps a green context's resources; null for others
+  std::atomic<bool> is_live{
+      true};                     ///< false once destroyed, or while a primary context is inactive
+  std::atomic<int> attached{0};  ///< uses by cuCtxAttach, beyond its maker's
+  Ref<Object> green;             ///< keeps a green context's resources; null for others
 
-  // -- errors -----------------------------------------------------------------------------------------------------------
-  [[nodiscard]] bool is_broken() const noexcept { return error_.load(std::memory_order_acquire) != CUDA_SUCCESS; }
+  // -- errors
+  // -----------------------------------------------------------------------------------------------------------
+  [[nodiscard]] bool is_broken() const noexcept {
+    return error_.load(std::memory_order_acquire) != CUDA_SUCCESS;
+  }
   [[nodiscard]] CUresult error() const noexcept { return error_.load(std::memory_order_acquire); }
   /// The first error of a kernel stays until the context ends.
   void break_with(CUresult code, std::string report) noexcept;
   void add_running(GridRun& run);
   void settle(GridRun& run) noexcept;  ///< a grid has ended: keeps its fault, forgets the run
 
-  // -- streams ----------------------------------------------------------------------------------------------------------
+  // -- streams
+  // ----------------------------------------------------------------------------------------------------------
   Stream& legacy_stream() const noexcept { return *legacy_; }
   Ref<Stream> per_thread_stream();
   Ref<Stream> create_stream(unsigned stream_flags, int priority);
@@ -56,7 +62,8 @@ class Context final : public Handled<Context, CUcontext, Kind::context> {
   std::vector<Ref<Stream>> blocking_streams_with_work() const;
   void synchronize();
 
-  // -- everything else it owns --------------------------------------------------------------------------------------------
+  // -- everything else it owns
+  // --------------------------------------------------------------------------------------------
   void adopt(ContextResource& resource);
   void disown(ContextResource& resource) noexcept;
 
@@ -74,14 +81,16 @@ class Context final : public Handled<Context, CUcontext, Kind::context> {
   void reset_limits();
   std::atomic<CUresult> error_{CUDA_SUCCESS};
   mutable std::mutex mutex_;
-  Stream* legacy_;  // not counted: the stream holds the context; released in tear-down of the object
+  Stream*
+      legacy_;  // not counted: the stream holds the context; released in tear-down of the object
   std::vector<Stream*> streams_;  // every live stream but the legacy one
   std::unordered_map<std::uint64_t, Ref<Stream>> per_thread_;
   std::set<ContextResource*> resources_;
   std::vector<GridRun*> running_;
 };
 
-/// The calling thread's current context; fails with 201 when there is none, 709 when it is gone, or the sticky error.
+/// The calling thread's current context; fails with 201 when there is none, 709 when it is gone, or
+/// the sticky error.
 Context& current_context();
 /// As above, but a broken context is fine: for calls that only look.
 Context& current_context_even_broken();
@@ -108,7 +117,8 @@ class ScopedContext {
   ScopedContext& operator=(const ScopedContext&) = delete;
 };
 
-/// The stream a caller's handle means: null, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD, or a created one. Its context is usable.
+/// The stream a caller's handle means: null, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD, or a created
+/// one. Its context is usable.
 Ref<Stream> stream_of(CUstream handle);
 Ref<Stream> stream_even_broken(CUstream handle);
 Ref<Stream> default_stream();  ///< what a synchronous call uses

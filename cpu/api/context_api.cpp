@@ -1,8 +1,8 @@
 // cuCtx* and cuDevicePrimaryCtx*.
 #include <algorithm>
 
-#include "api/context.hpp"
 #include "api/capture.hpp"
+#include "api/context.hpp"
 #include "api/guard.hpp"
 #include "api/pool.hpp"
 
@@ -112,7 +112,8 @@ CUresult cuCtxCreate_v2(CUcontext* out, unsigned int flags, CUdevice dev) {
   return cuCtxCreate(out, nullptr, flags, dev);
 }
 
-CUresult cuCtxCreate_v3(CUcontext* out, CUexecAffinityParam* affinity, int count, unsigned int flags, CUdevice dev) {
+CUresult cuCtxCreate_v3(CUcontext* out, CUexecAffinityParam* affinity, int count,
+                        unsigned int flags, CUdevice dev) {
   CUctxCreateParams params{};
   params.execAffinityParams = affinity;
   params.numExecAffinityParams = count;
@@ -216,7 +217,8 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
         break;
       case CU_LIMIT_PERSISTING_L2_CACHE_SIZE:
         value = std::min<std::size_t>(
-            value, static_cast<std::size_t>(device_attribute(context.device, CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE)));
+            value, static_cast<std::size_t>(device_attribute(
+                       context.device, CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE)));
         break;
       case CU_LIMIT_SHMEM_SIZE:
       case CU_LIMIT_CIG_ENABLED:
@@ -260,7 +262,8 @@ CUresult cuCtxGetSharedMemConfig(CUsharedconfig* out) {
 
 CUresult cuCtxSetSharedMemConfig(CUsharedconfig config) {
   return guarded([&] {
-    require(config >= CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE && config <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE);
+    require(config >= CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE &&
+            config <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE);
     current_context();  // banks are fixed, as on every recent device
   });
 }
@@ -294,8 +297,8 @@ CUresult cuCtxGetExecAffinity(CUexecAffinityParam* out, CUexecAffinityType type)
     Context& context = current_context();
     require(type == CU_EXEC_AFFINITY_TYPE_SM_COUNT, CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY);
     out->type = type;
-    out->param.smCount.val =
-        static_cast<unsigned>(device_attribute(context.device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+    out->param.smCount.val = static_cast<unsigned>(
+        device_attribute(context.device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   });
 }
 

@@ -1,4 +1,5 @@
-// cuMemcpy*: every combination of host, device and array; in one stream, across devices, in batches.
+// cuMemcpy*: every combination of host, device and array; in one stream, across devices, in
+// batches.
 #include "api/copy.hpp"
 
 #include <algorithm>
@@ -18,16 +19,20 @@ struct End {
 };
 
 /// Resolves one end; `keep` receives what must live as long as the copy.
-End resolve(CUmemorytype kind, const void* host, CUdeviceptr device, CUarray array_handle, std::size_t x, std::size_t y,
-            std::size_t z, std::size_t pitch, std::size_t rows, const CUDA_MEMCPY3D& p, std::vector<Ref<Object>>& keep) {
+End resolve(CUmemorytype kind, const void* host, CUdeviceptr device, CUarray array_handle,
+            std::size_t x, std::size_t y, std::size_t z, std::size_t pitch, std::size_t rows,
+            const CUDA_MEMCPY3D& p, std::vector<Ref<Object>>& keep) {
   const std::size_t width = p.WidthInBytes, height = p.Height, depth = p.Depth;
   if (kind == CU_MEMORYTYPE_ARRAY) {
     Array& array = object_of<Array>(array_handle);
-    require(x + width <= array.width * array.element && y + height <= array.height && z + depth <= array.slices);
+    require(x + width <= array.width * array.element && y + height <= array.height &&
+            z + depth <= array.slices);
     keep.emplace_back(&array);
-    return {array.data + z * array.slice_bytes + y * array.pitch + x, array.pitch, array.slice_bytes};
+    return {array.data + z * array.slice_bytes + y * array.pitch + x, array.pitch,
+            array.slice_bytes};
   }
-  require(kind == CU_MEMORYTYPE_HOST || kind == CU_MEMORYTYPE_DEVICE || kind == CU_MEMORYTYPE_UNIFIED);
+  require(kind == CU_MEMORYTYPE_HOST || kind == CU_MEMORYTYPE_DEVICE ||
+          kind == CU_MEMORYTYPE_UNIFIED);
   if (pitch == 0) pitch = x + width;
   require(pitch >= x + width);
   if (rows == 0) rows = y + height;
@@ -35,7 +40,8 @@ End resolve(CUmemorytype kind, const void* host, CUdeviceptr device, CUarray arr
   const std::size_t slice = pitch * rows;
   const std::size_t offset = z * slice + y * pitch + x;
   const std::size_t bytes = (depth - 1) * slice + (height - 1) * pitch + width;
-  const CUdeviceptr base = kind == CU_MEMORYTYPE_HOST ? reinterpret_cast<CUdeviceptr>(host) : device;
+  const CUdeviceptr base =
+      kind == CU_MEMORYTYPE_HOST ? reinterpret_cast<CUdeviceptr>(host) : device;
   require(base != 0);
   if (kind == CU_MEMORYTYPE_DEVICE)
     require_device_range(base + offset, bytes);
@@ -52,16 +58,17 @@ Ref<CopyOp> make_copy(const CUDA_MEMCPY3D& p, CUcontext context) {
   op->params = p;
   op->context_handle = context;
   if (p.WidthInBytes == 0 || p.Height == 0 || p.Depth == 0) return op;
-  const End dst = resolve(p.dstMemoryType, p.dstHost, p.dstDevice, p.dstArray, p.dstXInBytes, p.dstY, p.dstZ,
-                          p.dstPitch, p.dstHeight, p, op->keep);
-  const End src = resolve(p.srcMemoryType, p.srcHost, p.srcDevice, p.srcArray, p.srcXInBytes, p.srcY, p.srcZ,
-                          p.srcPitch, p.srcHeight, p, op->keep);
-  op->box = {dst.start, src.start, dst.pitch, dst.slice, src.pitch, src.slice, p.WidthInBytes, p.Height, p.Depth};
+  const End dst = resolve(p.dstMemoryType, p.dstHost, p.dstDevice, p.dstArray, p.dstXInBytes,
+                          p.dstY, p.dstZ, p.dstPitch, p.dstHeight, p, op->keep);
+  const End src = resolve(p.srcMemoryType, p.srcHost, p.srcDevice, p.srcArray, p.srcXInBytes,
+                          p.srcY, p.srcZ, p.srcPitch, p.srcHeight, p, op->keep);
+  op->box = {dst.start, src.start,      dst.pitch, dst.slice, src.pitch,
+             src.slice, p.WidthInBytes, p.Height,  p.Depth};
   return op;
 }
 
-Ref<CopyOp> make_copy(CUdeviceptr dst, CUmemorytype dst_kind, CUdeviceptr src, CUmemorytype src_kind,
-                      std::size_t bytes) {
+Ref<CopyOp> make_copy(CUdeviceptr dst, CUmemorytype dst_kind, CUdeviceptr src,
+                      CUmemorytype src_kind, std::size_t bytes) {
   const auto check = [&](CUdeviceptr address, CUmemorytype kind) {
     if (bytes == 0) return;
     require(address != 0);
@@ -81,10 +88,14 @@ Ref<CopyOp> make_copy(CUdeviceptr dst, CUmemorytype dst_kind, CUdeviceptr src, C
   CUDA_MEMCPY3D& p = op->params;
   p.dstMemoryType = dst_kind;
   p.srcMemoryType = src_kind;
-  if (dst_kind == CU_MEMORYTYPE_HOST) p.dstHost = box.dst;
-  else p.dstDevice = dst;
-  if (src_kind == CU_MEMORYTYPE_HOST) p.srcHost = box.src;
-  else p.srcDevice = src;
+  if (dst_kind == CU_MEMORYTYPE_HOST)
+    p.dstHost = box.dst;
+  else
+    p.dstDevice = dst;
+  if (src_kind == CU_MEMORYTYPE_HOST)
+    p.srcHost = box.src;
+  else
+    p.srcDevice = src;
   p.WidthInBytes = bytes;
   p.Height = p.Depth = 1;
   return op;
@@ -95,8 +106,10 @@ void submit_copy(Stream& stream, Ref<CopyOp> op) {
     submit(stream, std::move(op));
     return;
   }
-  const bool from_pageable = op->box.src && op->keep.empty() && is_pageable(reinterpret_cast<CUdeviceptr>(op->box.src));
-  const bool to_pageable = op->box.dst && op->keep.empty() && is_pageable(reinterpret_cast<CUdeviceptr>(op->box.dst));
+  const bool from_pageable =
+      op->box.src && op->keep.empty() && is_pageable(reinterpret_cast<CUdeviceptr>(op->box.src));
+  const bool to_pageable =
+      op->box.dst && op->keep.empty() && is_pageable(reinterpret_cast<CUdeviceptr>(op->box.dst));
   if (from_pageable && !to_pageable && !stream.drained()) {
     BoxCopy take = op->box;
     op->staged.resize(take.width * take.height * take.depth);
@@ -120,7 +133,8 @@ using namespace cucpu::driver;
 
 namespace {
 
-constexpr auto kHost = CU_MEMORYTYPE_HOST, kDevice = CU_MEMORYTYPE_DEVICE, kUnified = CU_MEMORYTYPE_UNIFIED;
+constexpr auto kHost = CU_MEMORYTYPE_HOST, kDevice = CU_MEMORYTYPE_DEVICE,
+               kUnified = CU_MEMORYTYPE_UNIFIED;
 
 CUdeviceptr address_of(const void* p) { return reinterpret_cast<CUdeviceptr>(p); }
 
@@ -149,10 +163,12 @@ CUDA_MEMCPY3D widen(const CUDA_MEMCPY2D& p) {
 CUDA_MEMCPY3D without_peers(const CUDA_MEMCPY3D_PEER& p) {
   CUDA_MEMCPY3D w{};
   w.srcXInBytes = p.srcXInBytes, w.srcY = p.srcY, w.srcZ = p.srcZ, w.srcLOD = p.srcLOD;
-  w.srcMemoryType = p.srcMemoryType, w.srcHost = p.srcHost, w.srcDevice = p.srcDevice, w.srcArray = p.srcArray;
+  w.srcMemoryType = p.srcMemoryType, w.srcHost = p.srcHost, w.srcDevice = p.srcDevice,
+  w.srcArray = p.srcArray;
   w.srcPitch = p.srcPitch, w.srcHeight = p.srcHeight;
   w.dstXInBytes = p.dstXInBytes, w.dstY = p.dstY, w.dstZ = p.dstZ, w.dstLOD = p.dstLOD;
-  w.dstMemoryType = p.dstMemoryType, w.dstHost = p.dstHost, w.dstDevice = p.dstDevice, w.dstArray = p.dstArray;
+  w.dstMemoryType = p.dstMemoryType, w.dstHost = p.dstHost, w.dstDevice = p.dstDevice,
+  w.dstArray = p.dstArray;
   w.dstPitch = p.dstPitch, w.dstHeight = p.dstHeight;
   w.WidthInBytes = p.WidthInBytes, w.Height = p.Height, w.Depth = p.Depth;
   return w;
@@ -179,15 +195,16 @@ void from_array(CUDA_MEMCPY3D& p, CUarray array, std::size_t offset) {
   p.srcXInBytes = offset;
 }
 
-CUresult now(CUdeviceptr dst, CUmemorytype dst_kind, CUdeviceptr src, CUmemorytype src_kind, std::size_t bytes) {
+CUresult now(CUdeviceptr dst, CUmemorytype dst_kind, CUdeviceptr src, CUmemorytype src_kind,
+             std::size_t bytes) {
   return guarded([&] {
     current_context();
     run_synchronously(make_copy(dst, dst_kind, src, src_kind, bytes));
   });
 }
 
-CUresult later(CUstream handle, CUdeviceptr dst, CUmemorytype dst_kind, CUdeviceptr src, CUmemorytype src_kind,
-               std::size_t bytes) {
+CUresult later(CUstream handle, CUdeviceptr dst, CUmemorytype dst_kind, CUdeviceptr src,
+               CUmemorytype src_kind, std::size_t bytes) {
   return guarded([&] {
     const Ref<Stream> stream = stream_of(handle);
     submit_copy(*stream, make_copy(dst, dst_kind, src, src_kind, bytes));
@@ -212,14 +229,16 @@ Ref<Stream> batch_stream(CUstream handle) {
 CUDA_MEMCPY3D batch_op(const CUDA_MEMCPY3D_BATCH_OP& op) {
   CUDA_MEMCPY3D p{};
   const auto element = [&](const CUmemcpy3DOperand& side) -> std::size_t {
-    return side.type == CU_MEMCPY_OPERAND_TYPE_ARRAY ? object_of<Array>(side.op.array.array).element : 0;
+    return side.type == CU_MEMCPY_OPERAND_TYPE_ARRAY ? object_of<Array>(side.op.array.array).element
+                                                     : 0;
   };
   const std::size_t size = std::max<std::size_t>({element(op.src), element(op.dst), 1});
   p.WidthInBytes = op.extent.width * size;
   p.Height = op.extent.height;
   p.Depth = op.extent.depth;
-  const auto end = [&](const CUmemcpy3DOperand& side, CUmemorytype& type, CUdeviceptr& device, CUarray& array,
-                       std::size_t& x, std::size_t& y, std::size_t& z, std::size_t& pitch, std::size_t& rows) {
+  const auto end = [&](const CUmemcpy3DOperand& side, CUmemorytype& type, CUdeviceptr& device,
+                       CUarray& array, std::size_t& x, std::size_t& y, std::size_t& z,
+                       std::size_t& pitch, std::size_t& rows) {
     if (side.type == CU_MEMCPY_OPERAND_TYPE_ARRAY) {
       type = CU_MEMORYTYPE_ARRAY;
       array = side.op.array.array;
@@ -234,8 +253,10 @@ CUDA_MEMCPY3D batch_op(const CUDA_MEMCPY3D_BATCH_OP& op) {
     pitch = side.op.ptr.rowLength * size;
     rows = side.op.ptr.layerHeight;
   };
-  end(op.src, p.srcMemoryType, p.srcDevice, p.srcArray, p.srcXInBytes, p.srcY, p.srcZ, p.srcPitch, p.srcHeight);
-  end(op.dst, p.dstMemoryType, p.dstDevice, p.dstArray, p.dstXInBytes, p.dstY, p.dstZ, p.dstPitch, p.dstHeight);
+  end(op.src, p.srcMemoryType, p.srcDevice, p.srcArray, p.srcXInBytes, p.srcY, p.srcZ, p.srcPitch,
+      p.srcHeight);
+  end(op.dst, p.dstMemoryType, p.dstDevice, p.dstArray, p.dstXInBytes, p.dstY, p.dstZ, p.dstPitch,
+      p.dstHeight);
   return p;
 }
 
@@ -243,7 +264,9 @@ CUDA_MEMCPY3D batch_op(const CUDA_MEMCPY3D_BATCH_OP& op) {
 
 extern "C" {
 
-CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t bytes) { return now(dst, kUnified, src, kUnified, bytes); }
+CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t bytes) {
+  return now(dst, kUnified, src, kUnified, bytes);
+}
 
 CUresult cuMemcpyHtoD(CUdeviceptr dst, const void* src, size_t bytes) {
   return now(dst, kDevice, address_of(src), kHost, bytes);
@@ -253,9 +276,12 @@ CUresult cuMemcpyDtoH(void* dst, CUdeviceptr src, size_t bytes) {
   return now(address_of(dst), kHost, src, kDevice, bytes);
 }
 
-CUresult cuMemcpyDtoD(CUdeviceptr dst, CUdeviceptr src, size_t bytes) { return now(dst, kDevice, src, kDevice, bytes); }
+CUresult cuMemcpyDtoD(CUdeviceptr dst, CUdeviceptr src, size_t bytes) {
+  return now(dst, kDevice, src, kDevice, bytes);
+}
 
-CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context, size_t bytes) {
+CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
+                      CUcontext src_context, size_t bytes) {
   return guarded([&] {
     usable(context_of(dst_context));
     usable(context_of(src_context)).synchronize();  // serialised with what both contexts are doing
@@ -281,8 +307,8 @@ CUresult cuMemcpyDtoDAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstr
   return later(stream, dst, kDevice, src, kDevice, bytes);
 }
 
-CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context, size_t bytes,
-                           CUstream stream) {
+CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
+                           CUcontext src_context, size_t bytes, CUstream stream) {
   return guarded([&] {
     usable(context_of(dst_context));
     usable(context_of(src_context));
@@ -340,7 +366,8 @@ CUresult cuMemcpyAtoH(void* dst, CUarray array, size_t offset, size_t bytes) {
   });
 }
 
-CUresult cuMemcpyAtoA(CUarray dst, size_t dst_offset, CUarray src, size_t src_offset, size_t bytes) {
+CUresult cuMemcpyAtoA(CUarray dst, size_t dst_offset, CUarray src, size_t src_offset,
+                      size_t bytes) {
   return guarded([&] {
     current_context();
     if (bytes == 0) return;
@@ -350,7 +377,8 @@ CUresult cuMemcpyAtoA(CUarray dst, size_t dst_offset, CUarray src, size_t src_of
   });
 }
 
-CUresult cuMemcpyHtoAAsync(CUarray array, size_t offset, const void* src, size_t bytes, CUstream handle) {
+CUresult cuMemcpyHtoAAsync(CUarray array, size_t offset, const void* src, size_t bytes,
+                           CUstream handle) {
   return guarded([&] {
     const Ref<Stream> stream = stream_of(handle);
     if (bytes == 0) return;
@@ -425,13 +453,16 @@ CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* p, CUstream handle) {
   });
 }
 
-CUresult cuMemcpyBatchAsync(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes, size_t count, CUmemcpyAttributes* attrs,
-                            size_t* attr_starts, size_t attr_count, CUstream handle) {
+CUresult cuMemcpyBatchAsync(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes, size_t count,
+                            CUmemcpyAttributes* attrs, size_t* attr_starts, size_t attr_count,
+                            CUstream handle) {
   return guarded([&] {
     const Ref<Stream> stream = batch_stream(handle);
-    require(dsts && srcs && sizes && count > 0 && attrs && attr_starts && attr_count > 0 && attr_count <= count);
+    require(dsts && srcs && sizes && count > 0 && attrs && attr_starts && attr_count > 0 &&
+            attr_count <= count);
     require(attr_starts[0] == 0);
-    for (std::size_t i = 1; i < attr_count; ++i) require(attr_starts[i] > attr_starts[i - 1] && attr_starts[i] < count);
+    for (std::size_t i = 1; i < attr_count; ++i)
+      require(attr_starts[i] > attr_starts[i - 1] && attr_starts[i] < count);
     check_batch_attributes(attrs, attr_count);
     std::vector<Ref<CopyOp>> ops;
     for (std::size_t i = 0; i < count; ++i) {
@@ -442,7 +473,8 @@ CUresult cuMemcpyBatchAsync(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes,
   });
 }
 
-CUresult cuMemcpy3DBatchAsync(size_t count, CUDA_MEMCPY3D_BATCH_OP* list, unsigned long long flags, CUstream handle) {
+CUresult cuMemcpy3DBatchAsync(size_t count, CUDA_MEMCPY3D_BATCH_OP* list, unsigned long long flags,
+                              CUstream handle) {
   return guarded([&] {
     const Ref<Stream> stream = batch_stream(handle);
     require(list && count > 0 && flags == 0);
@@ -452,8 +484,8 @@ CUresult cuMemcpy3DBatchAsync(size_t count, CUDA_MEMCPY3D_BATCH_OP* list, unsign
   });
 }
 
-CUresult cuMemcpyWithAttributesAsync(CUdeviceptr dst, CUdeviceptr src, size_t size, CUmemcpyAttributes* attr,
-                                     CUstream handle) {
+CUresult cuMemcpyWithAttributesAsync(CUdeviceptr dst, CUdeviceptr src, size_t size,
+                                     CUmemcpyAttributes* attr, CUstream handle) {
   return guarded([&] {
     const Ref<Stream> stream = batch_stream(handle);
     require(attr != nullptr);
@@ -462,7 +494,8 @@ CUresult cuMemcpyWithAttributesAsync(CUdeviceptr dst, CUdeviceptr src, size_t si
   });
 }
 
-CUresult cuMemcpy3DWithAttributesAsync(CUDA_MEMCPY3D_BATCH_OP* op, unsigned long long flags, CUstream handle) {
+CUresult cuMemcpy3DWithAttributesAsync(CUDA_MEMCPY3D_BATCH_OP* op, unsigned long long flags,
+                                       CUstream handle) {
   return guarded([&] {
     const Ref<Stream> stream = batch_stream(handle);
     require(op && flags == 0);

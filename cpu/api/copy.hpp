@@ -9,10 +9,11 @@ namespace cucpu::driver {
 Ref<CopyOp> make_copy(const CUDA_MEMCPY3D& params, CUcontext context = nullptr);
 
 /// A run of bytes; kinds are CU_MEMORYTYPE_HOST, _DEVICE or _UNIFIED.
-Ref<CopyOp> make_copy(CUdeviceptr dst, CUmemorytype dst_kind, CUdeviceptr src, CUmemorytype src_kind, std::size_t bytes);
+Ref<CopyOp> make_copy(CUdeviceptr dst, CUmemorytype dst_kind, CUdeviceptr src,
+                      CUmemorytype src_kind, std::size_t bytes);
 
-/// Queues a copy with CUDA's rule for pageable memory: such a source is read before the call returns, such a
-/// destination is written before it returns.
+/// Queues a copy with CUDA's rule for pageable memory: such a source is read before the call
+/// returns, such a destination is written before it returns.
 void submit_copy(Stream& stream, Ref<CopyOp> op);
 
 }  // namespace cucpu::driver

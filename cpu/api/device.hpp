@@ -39,10 +39,10 @@ int device_count() noexcept;
 Device& device_of(CUdevice ordinal);  ///< fails with 101
 int device_attribute(const Device& device, CUdevice_attribute attribute);
 
-inline constexpr std::size_t kSharedPerBlock = 48 << 10;        ///< without opting in
+inline constexpr std::size_t kSharedPerBlock = 48 << 10;  ///< without opting in
 inline constexpr std::size_t kSharedPerBlockOptIn = 227 << 10;
 inline constexpr std::size_t kSharedPerSm = 228 << 10;
-inline constexpr std::size_t kSharedReserved = 1 << 10;         ///< of each block, for the system
+inline constexpr std::size_t kSharedReserved = 1 << 10;  ///< of each block, for the system
 inline constexpr unsigned kMaxThreadsPerSm = 2048;
 inline constexpr unsigned kMaxBlocksPerSm = 32;
 inline constexpr unsigned kRegistersPerSm = 65536;

@@ -18,7 +18,8 @@ struct Error {
 [[noreturn]] void fail(CUresult code, std::string_view text);
 
 inline void require(bool ok, CUresult code = CUDA_ERROR_INVALID_VALUE) {
-  if (!ok) [[unlikely]] fail(code);
+  if (!ok) [[unlikely]]
+    fail(code);
 }
 
 /// The code of the exception in flight. Call only inside a catch block.

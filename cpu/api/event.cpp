@@ -4,13 +4,15 @@
 #include "api/capture.hpp"
 #include "api/graph_capture.hpp"
 #include "api/guard.hpp"
-#include "api/pool.hpp"
 #include "api/ipc.hpp"
+#include "api/pool.hpp"
 #include "exec/ops.hpp"
 
 namespace cucpu::driver {
 
-Event::Event(Context& context, unsigned flags) : flags{flags}, context_{&context} { context.adopt(*this); }
+Event::Event(Context& context, unsigned flags) : flags{flags}, context_{&context} {
+  context.adopt(*this);
+}
 Event::~Event() { context_->disown(*this); }
 
 Ref<Point> Event::point() const {
@@ -36,9 +38,10 @@ void Event::set_captured(Ref<Object> mark) {
 
 void Event::record(Stream& stream) {
   auto point = make_object<Point>();
-  const bool idle = stream.drained() && (stream.role() == StreamRole::legacy
-                                             ? stream.context().blocking_streams_with_work().empty()
-                                             : !stream.is_blocking() || stream.context().legacy_stream().drained());
+  const bool idle = stream.drained() &&
+                    (stream.role() == StreamRole::legacy
+                         ? stream.context().blocking_streams_with_work().empty()
+                         : !stream.is_blocking() || stream.context().legacy_stream().drained());
   if (idle) {
     point->nanoseconds = now_ns();  // nothing to wait for: over at once
   } else {
@@ -69,7 +72,8 @@ CUresult query(CUevent handle) {
   Event& event = object_of<Event>(handle);
   require(!event.captured(), CUDA_ERROR_CAPTURED_EVENT);
   usable(event.context());
-  if (event.flags & CU_EVENT_INTERPROCESS) return ipc_event_is_over(event) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  if (event.flags & CU_EVENT_INTERPROCESS)
+    return ipc_event_is_over(event) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
   const Ref<Point> point = event.point();
   if (point && !point->is_over()) return CUDA_ERROR_NOT_READY;
   usable(event.context());
@@ -83,7 +87,8 @@ extern "C" {
 CUresult cuEventCreate(CUevent* out, unsigned int flags) {
   return guarded([&] {
     Context& context = current_context();
-    constexpr unsigned kKnown = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+    constexpr unsigned kKnown =
+        CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
     require(out && (flags & ~kKnown) == 0);
     require(!(flags & CU_EVENT_INTERPROCESS) || (flags & CU_EVENT_DISABLE_TIMING));
     *out = make_object<Event>(context, flags)->publish();
@@ -120,7 +125,8 @@ CUresult cuEventSynchronize(CUevent handle) {
     require(!event.captured(), CUDA_ERROR_CAPTURED_EVENT);
     usable(event.context());
     if (event.flags & CU_EVENT_INTERPROCESS) wait_for_ipc_event(event);
-    if (const Ref<Point> point = event.point(); point && point->stream) point->stream->wait(point->number);
+    if (const Ref<Point> point = event.point(); point && point->stream)
+      point->stream->wait(point->number);
     trim_pools_after_wait();
     usable(event.context());
   });
@@ -137,7 +143,8 @@ CUresult cuEventElapsedTime(float* out, CUevent start_handle, CUevent end_handle
     require(from && to, CUDA_ERROR_INVALID_HANDLE);
     if (!from->is_over() || !to->is_over()) return CUDA_ERROR_NOT_READY;
     usable(start.context());
-    *out = static_cast<float>(static_cast<double>(to->nanoseconds.load() - from->nanoseconds.load()) * 1e-6);
+    *out = static_cast<float>(
+        static_cast<double>(to->nanoseconds.load() - from->nanoseconds.load()) * 1e-6);
     return CUDA_SUCCESS;
   });
 }
@@ -149,8 +156,10 @@ CUresult cuCtxRecordEvent(CUcontext context_handle, CUevent event_handle) {
     require(&event.context() == &context, CUDA_ERROR_INVALID_HANDLE);
     require_not_capturing(context);
     // All the context's streams: a stream of its own waits for each of them.
-    auto all = make_object<Stream>(context, StreamRole::created, unsigned{CU_STREAM_NON_BLOCKING}, 0);
-    for (auto& stream : context.streams()) all->submit(make_object<WaitOp>(stream, stream->submitted()));
+    auto all =
+        make_object<Stream>(context, StreamRole::created, unsigned{CU_STREAM_NON_BLOCKING}, 0);
+    for (auto& stream : context.streams())
+      all->submit(make_object<WaitOp>(stream, stream->submitted()));
     event.record(*all);
   });
 }
@@ -161,7 +170,8 @@ CUresult cuCtxWaitEvent(CUcontext context_handle, CUevent event_handle) {
     Event& event = object_of<Event>(event_handle);
     require_not_capturing(context);
     if (const Ref<Point> point = event.point(); point && !point->is_over())
-      for (auto& stream : context.streams()) stream->submit(make_object<WaitOp>(point->stream, point->number));
+      for (auto& stream : context.streams())
+        stream->submit(make_object<WaitOp>(point->stream, point->number));
   });
 }
 

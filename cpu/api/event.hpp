@@ -22,7 +22,8 @@ class Event final : public Handled<Event, CUevent, Kind::event>, public ContextR
   [[nodiscard]] Ref<Point> point() const;  ///< null when never recorded
   void set_point(Ref<Point> point);
 
-  /// Set while the last record was captured: the graph nodes it stands for. A real record clears it.
+  /// Set while the last record was captured: the graph nodes it stands for. A real record clears
+  /// it.
   [[nodiscard]] Ref<Object> captured() const;
   void set_captured(Ref<Object> mark);
 

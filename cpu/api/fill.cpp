@@ -29,15 +29,16 @@ using namespace cucpu::driver;
 
 namespace {
 
-CUresult now(CUdeviceptr dst, std::size_t pitch, unsigned value, unsigned element, std::size_t width, std::size_t height) {
+CUresult now(CUdeviceptr dst, std::size_t pitch, unsigned value, unsigned element,
+             std::size_t width, std::size_t height) {
   return guarded([&] {
     current_context();
     run_synchronously(make_fill({dst, pitch, value, element, width, height}));
   });
 }
 
-CUresult later(CUdeviceptr dst, std::size_t pitch, unsigned value, unsigned element, std::size_t width,
-               std::size_t height, CUstream handle) {
+CUresult later(CUdeviceptr dst, std::size_t pitch, unsigned value, unsigned element,
+               std::size_t width, std::size_t height, CUstream handle) {
   return guarded([&] {
     const Ref<Stream> stream = stream_of(handle);
     submit(*stream, make_fill({dst, pitch, value, element, width, height}));
@@ -49,7 +50,9 @@ CUresult later(CUdeviceptr dst, std::size_t pitch, unsigned value, unsigned elem
 extern "C" {
 
 CUresult cuMemsetD8(CUdeviceptr dst, unsigned char v, size_t n) { return now(dst, 0, v, 1, n, 1); }
-CUresult cuMemsetD16(CUdeviceptr dst, unsigned short v, size_t n) { return now(dst, 0, v, 2, n, 1); }
+CUresult cuMemsetD16(CUdeviceptr dst, unsigned short v, size_t n) {
+  return now(dst, 0, v, 2, n, 1);
+}
 CUresult cuMemsetD32(CUdeviceptr dst, unsigned int v, size_t n) { return now(dst, 0, v, 4, n, 1); }
 CUresult cuMemsetD2D8(CUdeviceptr dst, size_t pitch, unsigned char v, size_t w, size_t h) {
   return now(dst, pitch, v, 1, w, h);
@@ -60,18 +63,25 @@ CUresult cuMemsetD2D16(CUdeviceptr dst, size_t pitch, unsigned short v, size_t w
 CUresult cuMemsetD2D32(CUdeviceptr dst, size_t pitch, unsigned int v, size_t w, size_t h) {
   return now(dst, pitch, v, 4, w, h);
 }
-CUresult cuMemsetD8Async(CUdeviceptr dst, unsigned char v, size_t n, CUstream s) { return later(dst, 0, v, 1, n, 1, s); }
+CUresult cuMemsetD8Async(CUdeviceptr dst, unsigned char v, size_t n, CUstream s) {
+  return later(dst, 0, v, 1, n, 1, s);
+}
 CUresult cuMemsetD16Async(CUdeviceptr dst, unsigned short v, size_t n, CUstream s) {
   return later(dst, 0, v, 2, n, 1, s);
 }
-CUresult cuMemsetD32Async(CUdeviceptr dst, unsigned int v, size_t n, CUstream s) { return later(dst, 0, v, 4, n, 1, s); }
-CUresult cuMemsetD2D8Async(CUdeviceptr dst, size_t pitch, unsigned char v, size_t w, size_t h, CUstream s) {
+CUresult cuMemsetD32Async(CUdeviceptr dst, unsigned int v, size_t n, CUstream s) {
+  return later(dst, 0, v, 4, n, 1, s);
+}
+CUresult cuMemsetD2D8Async(CUdeviceptr dst, size_t pitch, unsigned char v, size_t w, size_t h,
+                           CUstream s) {
   return later(dst, pitch, v, 1, w, h, s);
 }
-CUresult cuMemsetD2D16Async(CUdeviceptr dst, size_t pitch, unsigned short v, size_t w, size_t h, CUstream s) {
+CUresult cuMemsetD2D16Async(CUdeviceptr dst, size_t pitch, unsigned short v, size_t w, size_t h,
+                            CUstream s) {
   return later(dst, pitch, v, 2, w, h, s);
 }
-CUresult cuMemsetD2D32Async(CUdeviceptr dst, size_t pitch, unsigned int v, size_t w, size_t h, CUstream s) {
+CUresult cuMemsetD2D32Async(CUdeviceptr dst, size_t pitch, unsigned int v, size_t w, size_t h,
+                            CUstream s) {
   return later(dst, pitch, v, 4, w, h, s);
 }
 

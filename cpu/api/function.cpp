@@ -5,7 +5,6 @@
 #include "api/guard.hpp"
 #include "api/module.hpp"
 
-
 namespace cucpu::driver {
 
 std::size_t dynamic_shared_limit(const cucpu::KernelInfo& info, const FunctionSettings& settings) {
@@ -14,38 +13,59 @@ std::size_t dynamic_shared_limit(const cucpu::KernelInfo& info, const FunctionSe
   return kSharedPerBlock - std::min<std::size_t>(kSharedPerBlock, info.static_shared_bytes);
 }
 
-int function_attribute(const cucpu::KernelInfo& info, const FunctionSettings& settings, CUfunction_attribute attribute) {
-  const auto cluster = [&](std::uint32_t cucpu::Dim3::* axis, int set) {
+int function_attribute(const cucpu::KernelInfo& info, const FunctionSettings& settings,
+                       CUfunction_attribute attribute) {
+  const auto cluster = [&](std::uint32_t cucpu::Dim3::*axis, int set) {
     return info.required_cluster ? static_cast<int>((*info.required_cluster).*axis) : set;
   };
   switch (attribute) {
-    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: return static_cast<int>(info.max_threads);
-    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: return static_cast<int>(info.static_shared_bytes);
-    case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: return 0;
-    case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: return static_cast<int>(info.local_bytes);
-    case CU_FUNC_ATTRIBUTE_NUM_REGS: return static_cast<int>(info.registers);
-    case CU_FUNC_ATTRIBUTE_PTX_VERSION: return static_cast<int>(info.target);
-    case CU_FUNC_ATTRIBUTE_BINARY_VERSION: return 90;
-    case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA: return 0;
-    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: return static_cast<int>(dynamic_shared_limit(info, settings));
-    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return settings.carveout;
-    case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET: return info.explicit_cluster;
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH: return cluster(&cucpu::Dim3::x, settings.cluster_x);
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT: return cluster(&cucpu::Dim3::y, settings.cluster_y);
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH: return cluster(&cucpu::Dim3::z, settings.cluster_z);
-    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED: return settings.non_portable_cluster;
-    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: return settings.cluster_policy;
-    case CU_FUNC_ATTRIBUTE_DEVICE_NODE_UPDATE_SUPPORTED: return 0;
-    case CU_FUNC_ATTRIBUTE_SHARED_MEMORY_MODE: return 0;
-    default: fail(CUDA_ERROR_INVALID_VALUE);
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+      return static_cast<int>(info.max_threads);
+    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
+      return static_cast<int>(info.static_shared_bytes);
+    case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
+      return 0;
+    case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
+      return static_cast<int>(info.local_bytes);
+    case CU_FUNC_ATTRIBUTE_NUM_REGS:
+      return static_cast<int>(info.registers);
+    case CU_FUNC_ATTRIBUTE_PTX_VERSION:
+      return static_cast<int>(info.target);
+    case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
+      return 90;
+    case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
+      return 0;
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+      return static_cast<int>(dynamic_shared_limit(info, settings));
+    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+      return settings.carveout;
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
+      return info.explicit_cluster;
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+      return cluster(&cucpu::Dim3::x, settings.cluster_x);
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+      return cluster(&cucpu::Dim3::y, settings.cluster_y);
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+      return cluster(&cucpu::Dim3::z, settings.cluster_z);
+    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+      return settings.non_portable_cluster;
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+      return settings.cluster_policy;
+    case CU_FUNC_ATTRIBUTE_DEVICE_NODE_UPDATE_SUPPORTED:
+      return 0;
+    case CU_FUNC_ATTRIBUTE_SHARED_MEMORY_MODE:
+      return 0;
+    default:
+      fail(CUDA_ERROR_INVALID_VALUE);
   }
 }
 
-void set_function_attribute(const cucpu::KernelInfo& info, FunctionSettings& settings, CUfunction_attribute attribute,
-                            int value) {
+void set_function_attribute(const cucpu::KernelInfo& info, FunctionSettings& settings,
+                            CUfunction_attribute attribute, int value) {
   switch (attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-      require(value >= 0 && static_cast<std::size_t>(value) + info.static_shared_bytes <= kSharedPerBlockOptIn);
+      require(value >= 0 &&
+              static_cast<std::size_t>(value) + info.static_shared_bytes <= kSharedPerBlockOptIn);
       settings.max_dynamic_shared = value;
       break;
     case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
@@ -57,7 +77,8 @@ void set_function_attribute(const cucpu::KernelInfo& info, FunctionSettings& set
       settings.non_portable_cluster = value;
       break;
     case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-      require(value >= CU_CLUSTER_SCHEDULING_POLICY_DEFAULT && value <= CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING);
+      require(value >= CU_CLUSTER_SCHEDULING_POLICY_DEFAULT &&
+              value <= CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING);
       settings.cluster_policy = value;
       break;
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
@@ -71,7 +92,8 @@ void set_function_attribute(const cucpu::KernelInfo& info, FunctionSettings& set
       axis = value;
       break;
     }
-    default: fail(CUDA_ERROR_INVALID_VALUE);  // the rest can only be read
+    default:
+      fail(CUDA_ERROR_INVALID_VALUE);  // the rest can only be read
   }
 }
 
@@ -105,7 +127,8 @@ CUresult cuFuncSetCacheConfig(CUfunction handle, CUfunc_cache config) {
 
 CUresult cuFuncSetSharedMemConfig(CUfunction handle, CUsharedconfig config) {
   return guarded([&] {
-    require(config >= CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE && config <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE);
+    require(config >= CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE &&
+            config <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE);
     function_of(handle);
   });
 }
@@ -143,7 +166,8 @@ CUresult cuFuncGetParamCount(CUfunction handle, size_t* out) {
 CUresult cuFuncIsLoaded(CUfunctionLoadingState* out, CUfunction handle) {
   return guarded([&] {
     require(out != nullptr);
-    *out = function_of(handle).is_loaded ? CU_FUNCTION_LOADING_STATE_LOADED : CU_FUNCTION_LOADING_STATE_UNLOADED;
+    *out = function_of(handle).is_loaded ? CU_FUNCTION_LOADING_STATE_LOADED
+                                         : CU_FUNCTION_LOADING_STATE_UNLOADED;
   });
 }
 

@@ -12,7 +12,8 @@ namespace cucpu::driver {
 namespace {
 std::atomic<unsigned> g_next_graph_id{1};
 
-/// Addresses that allocation nodes own, and whether a launch has allocated them and nobody has freed them since.
+/// Addresses that allocation nodes own, and whether a launch has allocated them and nobody has
+/// freed them since.
 }  // namespace
 
 std::recursive_mutex& graph_mutex() {
@@ -21,7 +22,9 @@ std::recursive_mutex& graph_mutex() {
 }
 
 Graph& graph_of(CUgraph handle) { return object_of<Graph>(handle, CUDA_ERROR_INVALID_VALUE); }
-GraphNode& node_of(CUgraphNode handle) { return object_of<GraphNode>(handle, CUDA_ERROR_INVALID_VALUE); }
+GraphNode& node_of(CUgraphNode handle) {
+  return object_of<GraphNode>(handle, CUDA_ERROR_INVALID_VALUE);
+}
 
 UserObject::~UserObject() {
   abandon();
@@ -45,13 +48,15 @@ GraphNode& Graph::add(Ref<NodeOp> op, const std::vector<Edge>& dependencies) {
   return *node;
 }
 
-GraphNode& Graph::add(Ref<NodeOp> op, const CUgraphNode* dependencies, const CUgraphEdgeData* data, std::size_t count) {
+GraphNode& Graph::add(Ref<NodeOp> op, const CUgraphNode* dependencies, const CUgraphEdgeData* data,
+                      std::size_t count) {
   require(dependencies || count == 0);
   const std::lock_guard lock{graph_mutex()};
   std::vector<Edge> edges;
   for (std::size_t i = 0; i < count; ++i) {
     GraphNode& from = node_of(dependencies[i]);
-    require(std::none_of(edges.begin(), edges.end(), [&](const Edge& e) { return e.from == &from; }));
+    require(
+        std::none_of(edges.begin(), edges.end(), [&](const Edge& e) { return e.from == &from; }));
     edges.push_back({&from, data ? data[i] : CUgraphEdgeData{}});
   }
   return add(std::move(op), edges);
@@ -60,7 +65,8 @@ GraphNode& Graph::add(Ref<NodeOp> op, const CUgraphNode* dependencies, const CUg
 void Graph::connect(GraphNode& from, GraphNode& to, const CUgraphEdgeData& data) {
   require(&from.graph == this && &to.graph == this && &from != &to);
   require(data.type <= CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC);
-  require(std::none_of(to.dependencies.begin(), to.dependencies.end(), [&](const Edge& e) { return e.from == &from; }));
+  require(std::none_of(to.dependencies.begin(), to.dependencies.end(),
+                       [&](const Edge& e) { return e.from == &from; }));
   to.dependencies.push_back({&from, data});
   from.dependents.push_back(&to);
 }
@@ -113,7 +119,8 @@ Ref<Graph> Graph::clone() const {
     twin[node.get()] = made.get();
   }
   for (const auto& node : nodes)
-    for (const Edge& edge : node->dependencies) copy->connect(*twin[edge.from], *twin[node.get()], edge.data);
+    for (const Edge& edge : node->dependencies)
+      copy->connect(*twin[edge.from], *twin[node.get()], edge.data);
   return copy;
 }
 

@@ -14,7 +14,8 @@ namespace cucpu::driver {
 class Graph;
 class GraphNode;
 
-/// One lock for the structure of all graphs: edits are rare and short. Recursive, for a node may own graphs.
+/// One lock for the structure of all graphs: edits are rare and short. Recursive, for a node may
+/// own graphs.
 std::recursive_mutex& graph_mutex();
 
 struct Edge {
@@ -24,7 +25,8 @@ struct Edge {
 
 class GraphNode final : public Handled<GraphNode, CUgraphNode, Kind::node> {
  public:
-  GraphNode(Graph& graph, Ref<NodeOp> op, unsigned local_id) : graph{graph}, op{std::move(op)}, local_id{local_id} {}
+  GraphNode(Graph& graph, Ref<NodeOp> op, unsigned local_id)
+      : graph{graph}, op{std::move(op)}, local_id{local_id} {}
   Graph& graph;
   Ref<NodeOp> op;
   std::vector<Edge> dependencies;
@@ -48,11 +50,12 @@ class Graph final : public Handled<Graph, CUgraph, Kind::graph> {
   Graph();
   ~Graph() override;
   const unsigned id;
-  std::vector<Ref<GraphNode>> nodes;  ///< in the order they were added
+  std::vector<Ref<GraphNode>> nodes;          ///< in the order they were added
   std::vector<Ref<UserObject>> user_objects;  ///< one entry per reference
-  bool is_body = false;               ///< owned by a node: cannot be destroyed by the program
+  bool is_body = false;  ///< owned by a node: cannot be destroyed by the program
 
-  GraphNode& add(Ref<NodeOp> op, const CUgraphNode* dependencies, const CUgraphEdgeData* data, std::size_t count);
+  GraphNode& add(Ref<NodeOp> op, const CUgraphNode* dependencies, const CUgraphEdgeData* data,
+                 std::size_t count);
   GraphNode& add(Ref<NodeOp> op, const std::vector<Edge>& dependencies);
   void connect(GraphNode& from, GraphNode& to, const CUgraphEdgeData& data);
   void disconnect(GraphNode& from, GraphNode& to);
@@ -71,16 +74,19 @@ class Graph final : public Handled<Graph, CUgraph, Kind::graph> {
 Graph& graph_of(CUgraph handle);
 GraphNode& node_of(CUgraphNode handle);
 
-/// A graph ready to run: operations in an order that respects all dependencies. Shared by runs in flight; an update
-/// makes a copy when one is.
+/// A graph ready to run: operations in an order that respects all dependencies. Shared by runs in
+/// flight; an update makes a copy when one is.
 struct Plan {
   static constexpr unsigned kNone = ~0U;
-  /// A step's place among the lanes of a graph with branches. A lane is a chain of steps, each a dependency of the next.
+  /// A step's place among the lanes of a graph with branches. A lane is a chain of steps, each a
+  /// dependency of the next.
   struct Link {
     unsigned lane = 0;
-    unsigned next = kNone;                     ///< the next step of the lane
-    unsigned arrivals = 0;                     ///< steps it waits for: the one before in its lane, and those in other lanes
-    unsigned first_signal = 0, last_signal = 0;  ///< steps of other lanes that wait for it, in `signals`
+    unsigned next = kNone;  ///< the next step of the lane
+    unsigned arrivals =
+        0;  ///< steps it waits for: the one before in its lane, and those in other lanes
+    unsigned first_signal = 0,
+             last_signal = 0;  ///< steps of other lanes that wait for it, in `signals`
   };
   struct Step {
     Ref<NodeOp> op;
@@ -90,7 +96,7 @@ struct Plan {
   };
   std::vector<Step> steps;
   std::vector<std::vector<unsigned>> shape;  ///< for updates: each step's dependencies, as indices
-  std::vector<Link> links;                   ///< one per step; empty when every step waits for the one before it
+  std::vector<Link> links;  ///< one per step; empty when every step waits for the one before it
   std::vector<unsigned> signals;
   unsigned lanes = 1;
   std::vector<Ref<UserObject>> user_objects;
@@ -103,7 +109,8 @@ std::shared_ptr<Plan> copy_plan(const Plan& plan);
 /// Runs a plan for `parent`; done when it ended at once.
 Progress run_plan(std::shared_ptr<const Plan> plan, Task& parent);
 
-// -- operations only graphs have ------------------------------------------------------------------------------------------
+// -- operations only graphs have
+// ------------------------------------------------------------------------------------------
 
 /// A condition that device code sets: its handle is the address of the value.
 struct Condition {
@@ -116,7 +123,9 @@ class ChildGraphOp final : public NodeOp {
  public:
   explicit ChildGraphOp(Ref<Graph> graph) : graph{std::move(graph)} { this->graph->is_body = true; }
   CUgraphNodeType type() const noexcept override { return CU_GRAPH_NODE_TYPE_GRAPH; }
-  Progress run(Task&) override { return Progress::done; }  // the plan holds the child's plan and runs that
+  Progress run(Task&) override {
+    return Progress::done;
+  }  // the plan holds the child's plan and runs that
   Ref<Graph> graph;
 };
 
@@ -168,7 +177,8 @@ class FreeOp final : public InstantOp {
   CUdeviceptr address;
 };
 
-/// Graph memory outside its graph: cuMemFree and cuMemFreeAsync end an allocation a graph made. False for other memory.
+/// Graph memory outside its graph: cuMemFree and cuMemFreeAsync end an allocation a graph made.
+/// False for other memory.
 bool free_graph_memory(CUdeviceptr address);
 bool is_graph_memory_live(CUdeviceptr address);
 

@@ -17,7 +17,7 @@ class Capture final : public Object {
  public:
   struct Tail {
     std::vector<Edge> edges;
-    std::vector<CUgraphNode> listed;          // what cuStreamGetCaptureInfo last handed out
+    std::vector<CUgraphNode> listed;  // what cuStreamGetCaptureInfo last handed out
     std::vector<CUgraphEdgeData> listed_data;
   };
   std::uint64_t id = 0;
@@ -45,7 +45,9 @@ std::atomic<int> g_active{0};  // captures under way; 0 makes every check one lo
 std::atomic<std::uint64_t> g_next_id{1};
 
 struct State {
-  std::set<Ref<Capture>, decltype([](const Ref<Capture>& a, const Ref<Capture>& b) { return a.get() < b.get(); })> captures;
+  std::set<Ref<Capture>,
+           decltype([](const Ref<Capture>& a, const Ref<Capture>& b) { return a.get() < b.get(); })>
+      captures;
 };
 State& state() {
   static State& s = *new State;
@@ -68,21 +70,27 @@ class Mark final : public Object {
 };
 
 Capture& of(Stream& stream) { return *stream.capture.load(std::memory_order_acquire); }
-bool is_capturing(Stream& stream) { return stream.capture.load(std::memory_order_acquire) != nullptr; }
+bool is_capturing(Stream& stream) {
+  return stream.capture.load(std::memory_order_acquire) != nullptr;
+}
 
-void require_whole(Capture& capture) { require(!capture.broken, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED); }
+void require_whole(Capture& capture) {
+  require(!capture.broken, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+}
 
 void add_edge(std::vector<Edge>& edges, const Edge& edge) {
-  if (std::none_of(edges.begin(), edges.end(), [&](const Edge& e) { return e.from == edge.from; })) edges.push_back(edge);
+  if (std::none_of(edges.begin(), edges.end(), [&](const Edge& e) { return e.from == edge.from; }))
+    edges.push_back(edge);
 }
 
 [[noreturn]] void fail_recapture(Capture& capture) {
   capture.broken = true;
-  fail(CUDA_ERROR_GRAPH_RECAPTURE_FAILURE, "what was captured differs in shape from the graph it is captured into");
+  fail(CUDA_ERROR_GRAPH_RECAPTURE_FAILURE,
+       "what was captured differs in shape from the graph it is captured into");
 }
 
-/// The node that a captured operation stands for in the graph it is captured over. Changed parameters are told to the
-/// program, which may end the capture; they become the node's.
+/// The node that a captured operation stands for in the graph it is captured over. Changed
+/// parameters are told to the program, which may end the capture; they become the node's.
 GraphNode& meet_again(Capture& capture, const std::vector<Edge>& edges, Ref<NodeOp> op) {
   Capture::Recapture& r = *capture.recapture;
   if (r.next == capture.graph->nodes.size()) fail_recapture(capture);
@@ -90,17 +98,21 @@ GraphNode& meet_again(Capture& capture, const std::vector<Edge>& edges, Ref<Node
   const CUgraphNodeType type = op->type();
   if (node.op->type() != type || node.dependencies.size() != edges.size()) fail_recapture(capture);
   for (const Edge& edge : edges)
-    if (std::none_of(node.dependencies.begin(), node.dependencies.end(), [&](const Edge& e) { return e.from == edge.from; }))
+    if (std::none_of(node.dependencies.begin(), node.dependencies.end(),
+                     [&](const Edge& e) { return e.from == edge.from; }))
       fail_recapture(capture);
   if (is_same_op(*node.op, *op)) return node;
-  if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE) fail_recapture(capture);
+  if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE)
+    fail_recapture(capture);
   const bool updatable = type != CU_GRAPH_NODE_TYPE_CONDITIONAL && type != CU_GRAPH_NODE_TYPE_GRAPH;
   const CUgraphNodeParams before = params_of(*node.op), after = params_of(*op);
   if (r.callback) {
-    const auto status = updatable ? CU_GRAPH_RECAPTURE_ELIGIBLE_FOR_UPDATE : CU_GRAPH_RECAPTURE_INELIGIBLE_FOR_UPDATE;
+    const auto status = updatable ? CU_GRAPH_RECAPTURE_ELIGIBLE_FOR_UPDATE
+                                  : CU_GRAPH_RECAPTURE_INELIGIBLE_FOR_UPDATE;
     if (r.callback(r.data, node.handle(), &before, &after, status) != CUDA_SUCCESS) {
       capture.broken = true;
-      fail(CUDA_ERROR_GRAPH_RECAPTURE_FAILURE, "the program refused a change while a graph was captured again");
+      fail(CUDA_ERROR_GRAPH_RECAPTURE_FAILURE,
+           "the program refused a change while a graph was captured again");
     }
   }
   node.op = std::move(op);
@@ -119,8 +131,8 @@ GraphNode& append(Capture& capture, Stream& stream, Ref<NodeOp> op) {
   return node;
 }
 
-void begin(Stream& stream, CUstreamCaptureMode mode, Ref<Graph> graph, std::vector<Edge> edges, bool owns,
-           std::optional<Capture::Recapture> recapture = {}) {
+void begin(Stream& stream, CUstreamCaptureMode mode, Ref<Graph> graph, std::vector<Edge> edges,
+           bool owns, std::optional<Capture::Recapture> recapture = {}) {
   require(mode >= CU_STREAM_CAPTURE_MODE_GLOBAL && mode <= CU_STREAM_CAPTURE_MODE_RELAXED);
   require(stream.role() != StreamRole::legacy, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   const std::lock_guard lock{graph_mutex()};
@@ -148,10 +160,12 @@ void finish(Capture& capture) {
   if (state().captures.erase(keep)) --g_active;
 }
 
-/// What a capture that came to nothing leaves: its graph goes, also where somebody has asked for the handle. Called without
-/// the lock: what the graph keeps alive may belong to the program, whose functions then run.
+/// What a capture that came to nothing leaves: its graph goes, also where somebody has asked for
+/// the handle. Called without the lock: what the graph keeps alive may belong to the program, whose
+/// functions then run.
 void drop_graph(const Ref<Capture>& capture) noexcept {
-  if (capture && capture->owns_graph && capture->graph->is_published()) capture->graph->retire_all();
+  if (capture && capture->owns_graph && capture->graph->is_published())
+    capture->graph->retire_all();
 }
 
 /// True when every node a stream ended in leads to the origin's end.
@@ -174,7 +188,8 @@ bool is_joined(Capture& capture) {
 }  // namespace
 
 bool capture_node(Stream& stream, const Ref<NodeOp>& op) {
-  if (g_active.load(std::memory_order_acquire) == 0) [[likely]] return false;
+  if (g_active.load(std::memory_order_acquire) == 0) [[likely]]
+    return false;
   const std::lock_guard lock{graph_mutex()};
   if (is_capturing(stream)) {
     require_whole(of(stream));
@@ -193,12 +208,15 @@ bool capture_node(Stream& stream, const Ref<NodeOp>& op) {
 }
 
 void require_capture_safe() {
-  if (g_active.load(std::memory_order_acquire) == 0 || t_mode == CU_STREAM_CAPTURE_MODE_RELAXED) [[likely]] return;
+  if (g_active.load(std::memory_order_acquire) == 0 || t_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
+      [[likely]]
+    return;
   const std::lock_guard lock{graph_mutex()};
   for (const auto& capture : state().captures) {
     if (capture->mode == CU_STREAM_CAPTURE_MODE_RELAXED) continue;
     const bool mine = capture->thread == this_thread();
-    const bool others_count = t_mode == CU_STREAM_CAPTURE_MODE_GLOBAL && capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+    const bool others_count =
+        t_mode == CU_STREAM_CAPTURE_MODE_GLOBAL && capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
     if (!mine && !others_count) continue;
     if (mine) capture->broken = true;
     fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
@@ -206,7 +224,8 @@ void require_capture_safe() {
 }
 
 void require_not_capturing(Stream& stream) {
-  if (g_active.load(std::memory_order_acquire) == 0) [[likely]] return;
+  if (g_active.load(std::memory_order_acquire) == 0) [[likely]]
+    return;
   const std::lock_guard lock{graph_mutex()};
   if (is_capturing(stream)) {
     of(stream).broken = true;
@@ -222,7 +241,8 @@ void require_not_capturing(Stream& stream) {
 }
 
 void require_not_capturing(Context& context) {
-  if (g_active.load(std::memory_order_acquire) == 0) [[likely]] return;
+  if (g_active.load(std::memory_order_acquire) == 0) [[likely]]
+    return;
   const std::lock_guard lock{graph_mutex()};
   for (const auto& capture : state().captures)
     for (const auto& stream : capture->streams)
@@ -233,7 +253,8 @@ void require_not_capturing(Context& context) {
 }
 
 void abandon_capture(Stream& stream) noexcept {
-  if (g_active.load(std::memory_order_acquire) == 0) [[likely]] return;
+  if (g_active.load(std::memory_order_acquire) == 0) [[likely]]
+    return;
   Ref<Capture> ended;
   {
     const std::lock_guard lock{graph_mutex()};
@@ -248,7 +269,8 @@ void abandon_capture(Stream& stream) noexcept {
 }
 
 bool capture_record(Stream& stream, Event& event, bool external) {
-  if (g_active.load(std::memory_order_acquire) == 0) [[likely]] return false;
+  if (g_active.load(std::memory_order_acquire) == 0) [[likely]]
+    return false;
   const std::lock_guard lock{graph_mutex()};
   if (!is_capturing(stream)) return false;
   Capture& capture = of(stream);
@@ -265,7 +287,8 @@ bool capture_record(Stream& stream, Event& event, bool external) {
 }
 
 bool capture_wait(Stream& stream, Event& event, bool external) {
-  if (g_active.load(std::memory_order_acquire) == 0 && !event.captured()) [[likely]] return false;
+  if (g_active.load(std::memory_order_acquire) == 0 && !event.captured()) [[likely]]
+    return false;
   const std::lock_guard lock{graph_mutex()};
   const bool capturing = is_capturing(stream);
   if (external) {
@@ -302,7 +325,8 @@ bool capture_wait(Stream& stream, Event& event, bool external) {
 }
 
 CUdeviceptr capture_alloc(Stream& stream, std::size_t bytes, const CUmemPoolProps& pool) {
-  if (g_active.load(std::memory_order_acquire) == 0) [[likely]] return 0;
+  if (g_active.load(std::memory_order_acquire) == 0) [[likely]]
+    return 0;
   const std::lock_guard lock{graph_mutex()};
   if (!is_capturing(stream)) return 0;
   require_whole(of(stream));
@@ -316,7 +340,8 @@ CUdeviceptr capture_alloc(Stream& stream, std::size_t bytes, const CUmemPoolProp
 }
 
 bool capture_free(Stream& stream, CUdeviceptr address) {
-  if (g_active.load(std::memory_order_acquire) == 0) [[likely]] return false;
+  if (g_active.load(std::memory_order_acquire) == 0) [[likely]]
+    return false;
   const std::lock_guard lock{graph_mutex()};
   if (!is_capturing(stream)) return false;
   require_whole(of(stream));
@@ -332,7 +357,8 @@ namespace {
 
 CUstreamCaptureStatus status_of(Stream& stream) {
   if (!stream.capture.load(std::memory_order_acquire)) return CU_STREAM_CAPTURE_STATUS_NONE;
-  return stream.capture.load()->broken ? CU_STREAM_CAPTURE_STATUS_INVALIDATED : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  return stream.capture.load()->broken ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
+                                       : CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
 /// Queries about the legacy stream are refused while a blocking stream is capturing.
@@ -346,8 +372,9 @@ CUresult cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode) {
   return guarded([&] { begin(*stream_of(handle), mode, make_object<Graph>(), {}, true); });
 }
 
-CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph, const CUgraphNode* dependencies,
-                                     const CUgraphEdgeData* data, size_t count, CUstreamCaptureMode mode) {
+CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph,
+                                     const CUgraphNode* dependencies, const CUgraphEdgeData* data,
+                                     size_t count, CUstreamCaptureMode mode) {
   return guarded([&] {
     require(dependencies || count == 0);
     const Ref<Stream> stream = stream_of(handle);
@@ -366,7 +393,8 @@ CUresult cuStreamBeginRecaptureToGraph(CUstream handle, CUstreamCaptureMode mode
                                        CUgraphRecaptureCallback callback, void* data) {
   return guarded([&] {
     const Ref<Stream> stream = stream_of(handle);
-    begin(*stream, mode, Ref<Graph>{&graph_of(graph)}, {}, false, Capture::Recapture{0, callback, data});
+    begin(*stream, mode, Ref<Graph>{&graph_of(graph)}, {}, false,
+          Capture::Recapture{0, callback, data});
   });
 }
 
@@ -383,7 +411,8 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph* out) {
     if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED)
       require(capture->thread == this_thread(), CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
     const bool broken = capture->broken, joined = broken || is_joined(*capture);
-    const bool whole = !capture->recapture || capture->recapture->next == capture->graph->nodes.size();
+    const bool whole =
+        !capture->recapture || capture->recapture->next == capture->graph->nodes.size();
     finish(*capture);
     if (broken || !joined || !whole) {
       lock.unlock();
@@ -392,7 +421,8 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph* out) {
            : joined ? CUDA_ERROR_GRAPH_RECAPTURE_FAILURE
                     : CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
     }
-    *out = capture->owns_graph && !capture->graph->is_published() ? capture->graph->publish() : capture->graph->handle();
+    *out = capture->owns_graph && !capture->graph->is_published() ? capture->graph->publish()
+                                                                  : capture->graph->handle();
   });
 }
 
@@ -405,8 +435,9 @@ CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* out) {
   });
 }
 
-CUresult cuStreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
-                                const CUgraphNode** dependencies, const CUgraphEdgeData** data, size_t* count) {
+CUresult cuStreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id,
+                                CUgraph* graph, const CUgraphNode** dependencies,
+                                const CUgraphEdgeData** data, size_t* count) {
   return guarded([&] {
     require(status != nullptr);
     const Ref<Stream> stream = asked_stream(handle);
@@ -415,7 +446,8 @@ CUresult cuStreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus* status, 
     if (*status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return;
     Capture& capture = *stream->capture.load();
     if (id) *id = capture.id;
-    if (graph) *graph = capture.graph->is_published() ? capture.graph->handle() : capture.graph->publish();
+    if (graph)
+      *graph = capture.graph->is_published() ? capture.graph->handle() : capture.graph->publish();
     Capture::Tail& tail = capture.tails[stream.get()];
     tail.listed.clear();
     tail.listed_data.clear();
@@ -429,8 +461,9 @@ CUresult cuStreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus* status, 
   });
 }
 
-CUresult cuStreamUpdateCaptureDependencies(CUstream handle, CUgraphNode* dependencies, const CUgraphEdgeData* data,
-                                           size_t count, unsigned int flags) {
+CUresult cuStreamUpdateCaptureDependencies(CUstream handle, CUgraphNode* dependencies,
+                                           const CUgraphEdgeData* data, size_t count,
+                                           unsigned int flags) {
   return guarded([&] {
     require((dependencies || count == 0) && flags <= CU_STREAM_SET_CAPTURE_DEPENDENCIES);
     const Ref<Stream> stream = stream_of(handle);
@@ -451,7 +484,8 @@ CUresult cuStreamUpdateCaptureDependencies(CUstream handle, CUgraphNode* depende
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   return guarded([&] {
-    require(mode && *mode >= CU_STREAM_CAPTURE_MODE_GLOBAL && *mode <= CU_STREAM_CAPTURE_MODE_RELAXED);
+    require(mode && *mode >= CU_STREAM_CAPTURE_MODE_GLOBAL &&
+            *mode <= CU_STREAM_CAPTURE_MODE_RELAXED);
     std::swap(*mode, t_mode);
   });
 }

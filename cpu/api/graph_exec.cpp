@@ -13,7 +13,8 @@
 namespace cucpu::driver {
 namespace {
 
-/// A graph launch in a stream. Also what a stream that is being captured keeps: the launched graph as a child.
+/// A graph launch in a stream. Also what a stream that is being captured keeps: the launched graph
+/// as a child.
 class GraphLaunchOp final : public Op {
  public:
   explicit GraphLaunchOp(std::shared_ptr<const Plan> plan) : plan_{std::move(plan)} {}
@@ -26,7 +27,8 @@ class GraphLaunchOp final : public Op {
   static void reset_conditions(const Plan& plan) {
     for (const Plan::Step& step : plan.steps) {
       if (step.bodies.empty()) continue;
-      if (const auto* op = dynamic_cast<const ConditionalOp*>(step.op.get()); op && op->condition().assign_initial)
+      if (const auto* op = dynamic_cast<const ConditionalOp*>(step.op.get());
+          op && op->condition().assign_initial)
         op->condition().value.store(op->condition().initial);
       for (const auto& body : step.bodies) reset_conditions(*body);
     }
@@ -45,7 +47,8 @@ Plan::Step* find_step(Plan& plan, CUgraphNode node) {
 
 /// Where two plans differ in a way an update cannot follow; SUCCESS when they do not.
 CUgraphExecUpdateResult difference(const Plan& now, const Plan& next, CUgraphNode* node) {
-  if (now.steps.size() != next.steps.size() || now.shape != next.shape) return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
+  if (now.steps.size() != next.steps.size() || now.shape != next.shape)
+    return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
   for (std::size_t i = 0; i < now.steps.size(); ++i) {
     const Plan::Step &a = now.steps[i], &b = next.steps[i];
     *node = b.node;
@@ -53,22 +56,27 @@ CUgraphExecUpdateResult difference(const Plan& now, const Plan& next, CUgraphNod
     if (a.bodies.size() != b.bodies.size()) return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
     if (a.op->type() == CU_GRAPH_NODE_TYPE_KERNEL) {
       const auto &k = static_cast<const KernelOp&>(*a.op), &l = static_cast<const KernelOp&>(*b.op);
-      if (k.module->context() != l.module->context()) return CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED;
+      if (k.module->context() != l.module->context())
+        return CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED;
     }
     if (a.op->type() == CU_GRAPH_NODE_TYPE_MEM_ALLOC && a.op.get() != b.op.get())
       return CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
     for (std::size_t k = 0; k < a.bodies.size(); ++k)
-      if (const auto inner = difference(*a.bodies[k], *b.bodies[k], node); inner != CU_GRAPH_EXEC_UPDATE_SUCCESS) return inner;
+      if (const auto inner = difference(*a.bodies[k], *b.bodies[k], node);
+          inner != CU_GRAPH_EXEC_UPDATE_SUCCESS)
+        return inner;
   }
   *node = nullptr;
   return CU_GRAPH_EXEC_UPDATE_SUCCESS;
 }
 
 void take_over(Plan& now, const Plan& next) {
-  now.user_objects = next.user_objects;  // what only the old parameters used goes with the last run that has them
+  now.user_objects =
+      next.user_objects;  // what only the old parameters used goes with the last run that has them
   for (std::size_t i = 0; i < now.steps.size(); ++i) {
     now.steps[i].op = next.steps[i].op;
-    for (std::size_t k = 0; k < now.steps[i].bodies.size(); ++k) take_over(*now.steps[i].bodies[k], *next.steps[i].bodies[k]);
+    for (std::size_t k = 0; k < now.steps[i].bodies.size(); ++k)
+      take_over(*now.steps[i].bodies[k], *next.steps[i].bodies[k]);
   }
 }
 
@@ -143,7 +151,9 @@ void GraphExec::launch(Stream& stream) {
   launched_ = true;
 }
 
-GraphExec& exec_of(CUgraphExec handle) { return object_of<GraphExec>(handle, CUDA_ERROR_INVALID_VALUE); }
+GraphExec& exec_of(CUgraphExec handle) {
+  return object_of<GraphExec>(handle, CUDA_ERROR_INVALID_VALUE);
+}
 
 void set_exec_op(CUgraphExec exec, CUgraphNode node, const Ref<NodeOp>& op) {
   exec_of(exec).change(node, [&](Plan::Step& step) {
@@ -158,9 +168,9 @@ using namespace cucpu::driver;
 
 namespace {
 
-constexpr unsigned long long kFlags = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
-                                      CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH |
-                                      CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
+constexpr unsigned long long kFlags =
+    CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
+    CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
 
 CUgraphExec instantiate(CUgraph handle, unsigned long long flags) {
   require((flags & ~kFlags) == 0);
@@ -180,7 +190,8 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec* out, CUgraph graph, unsigned l
   });
 }
 
-CUresult cuGraphInstantiateWithParams(CUgraphExec* out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS* params) {
+CUresult cuGraphInstantiateWithParams(CUgraphExec* out, CUgraph graph,
+                                      CUDA_GRAPH_INSTANTIATE_PARAMS* params) {
   return guarded([&] {
     require(out && params);
     params->hErrNode_out = nullptr;
@@ -228,9 +239,11 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {
   return guarded([&] {
     GraphExec& exec = exec_of(handle);
     const Ref<Stream> stream = stream_of(stream_handle);
-    if (stream->capture.load(std::memory_order_acquire)) {  // becomes a child graph of what is captured
+    if (stream->capture.load(
+            std::memory_order_acquire)) {  // becomes a child graph of what is captured
       Ref<Graph> copy = exec.source().clone();
-      copy->user_objects = exec.user_objects();  // the graph it came from may be gone, and what it kept with it
+      copy->user_objects =
+          exec.user_objects();  // the graph it came from may be gone, and what it kept with it
       copy->publish();
       submit(*stream, make_object<ChildGraphOp>(copy));
       return;
@@ -243,7 +256,8 @@ CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateRes
   return guarded([&] {
     const CUgraphExecUpdateResultInfo result = exec_of(exec).update(graph_of(graph));
     if (info) *info = result;
-    return result.result == CU_GRAPH_EXEC_UPDATE_SUCCESS ? CUDA_SUCCESS : CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+    return result.result == CU_GRAPH_EXEC_UPDATE_SUCCESS ? CUDA_SUCCESS
+                                                         : CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
   });
 }
 
@@ -252,7 +266,8 @@ CUresult cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode node, unsigned int 
     require(enabled <= 1);
     exec_of(exec).change(node, [&](Plan::Step& step) {
       const CUgraphNodeType type = step.op->type();
-      require(type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY || type == CU_GRAPH_NODE_TYPE_MEMSET);
+      require(type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY ||
+              type == CU_GRAPH_NODE_TYPE_MEMSET);
       step.enabled = enabled != 0;
     });
   });
@@ -265,7 +280,8 @@ CUresult cuGraphNodeGetEnabled(CUgraphExec exec, CUgraphNode node, unsigned int*
   });
 }
 
-CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS* params) {
+CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                        const CUDA_KERNEL_NODE_PARAMS* params) {
   return guarded([&] {
     require(params != nullptr);
     exec_of(exec).change(node, [&](Plan::Step& step) {
@@ -276,22 +292,24 @@ CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node, cons
   });
 }
 
-CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D* params, CUcontext context) {
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                        const CUDA_MEMCPY3D* params, CUcontext context) {
   return guarded([&] {
     require(params != nullptr);
     set_exec_op(exec, node, make_copy(*params, context));
   });
 }
 
-CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS* params,
-                                        CUcontext context) {
+CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                        const CUDA_MEMSET_NODE_PARAMS* params, CUcontext context) {
   return guarded([&] {
     require(params != nullptr);
     set_exec_op(exec, node, make_fill(*params, context));
   });
 }
 
-CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS* params) {
+CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                      const CUDA_HOST_NODE_PARAMS* params) {
   return guarded([&] {
     require(params && params->fn);
     set_exec_op(exec, node, make_object<HostOp>(params->fn, params->userData));
@@ -311,14 +329,19 @@ CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, 
 }
 
 CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event) {
-  return guarded([&] { set_exec_op(exec, node, make_object<EventRecordOp>(Ref<Event>{&object_of<Event>(event)})); });
+  return guarded([&] {
+    set_exec_op(exec, node, make_object<EventRecordOp>(Ref<Event>{&object_of<Event>(event)}));
+  });
 }
 
 CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event) {
-  return guarded([&] { set_exec_op(exec, node, make_object<EventWaitOp>(Ref<Event>{&object_of<Event>(event)})); });
+  return guarded([&] {
+    set_exec_op(exec, node, make_object<EventWaitOp>(Ref<Event>{&object_of<Event>(event)}));
+  });
 }
 
-CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS* params) {
+CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                            const CUDA_BATCH_MEM_OP_NODE_PARAMS* params) {
   return guarded([&] {
     require(params != nullptr);
     CUgraphNodeParams p{};
@@ -331,8 +354,10 @@ CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec exec, CUgraphNode node, 
 CUresult cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams* params) {
   return guarded([&] {
     require(params != nullptr);
-    if (params->type == CU_GRAPH_NODE_TYPE_GRAPH) return cuGraphExecChildGraphNodeSetParams(exec, node, params->graph.graph);
-    require(params->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC && params->type != CU_GRAPH_NODE_TYPE_MEM_FREE &&
+    if (params->type == CU_GRAPH_NODE_TYPE_GRAPH)
+      return cuGraphExecChildGraphNodeSetParams(exec, node, params->graph.graph);
+    require(params->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC &&
+            params->type != CU_GRAPH_NODE_TYPE_MEM_FREE &&
             params->type != CU_GRAPH_NODE_TYPE_CONDITIONAL);
     set_exec_op(exec, node, make_node_op(*params));
     return CUDA_SUCCESS;

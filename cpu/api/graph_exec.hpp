@@ -16,7 +16,8 @@ class GraphExec final : public Handled<GraphExec, CUgraphExec, Kind::graph_exec>
   const unsigned long long flags;
 
   const Graph& source() const { return *source_; }
-  /// Changes one step (found at any depth by its node) without disturbing runs in flight. Fails with 1 when there is none.
+  /// Changes one step (found at any depth by its node) without disturbing runs in flight. Fails
+  /// with 1 when there is none.
   void change(CUgraphNode node, const std::function<void(Plan::Step&)>& edit);
   /// Replaces operations after checking that the shape is the same; otherwise says what differs.
   CUgraphExecUpdateResultInfo update(const Graph& graph);
@@ -30,7 +31,7 @@ class GraphExec final : public Handled<GraphExec, CUgraphExec, Kind::graph_exec>
   Plan& writable();  ///< with the lock held: a copy when a run in flight reads the plan
   mutable std::mutex mutex_;
   std::shared_ptr<Plan> plan_;
-  Ref<Graph> source_;  // keeps nodes' operations that the plan shares
+  Ref<Graph> source_;        // keeps nodes' operations that the plan shares
   Ref<Stream> last_stream_;  // where the last run was queued, and its number there
   std::uint64_t last_number_ = 0;
   bool launched_ = false;  // the last run has plan_ itself, not one it was copied from

@@ -55,9 +55,12 @@ AllocOp::AllocOp(Device& device, const CUDA_MEM_ALLOC_NODE_PARAMS& given)
   memory_->kind = MemoryKind::pool;
   memory_->device = device.ordinal;
   for (const CUmemAccessDesc& desc : access) {
-    if (desc.location.type != CU_MEM_LOCATION_TYPE_DEVICE || desc.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE) continue;
+    if (desc.location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+        desc.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE)
+      continue;
     memory_->readable_by |= std::uint64_t{1} << desc.location.id;
-    if (desc.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE) memory_->writable_by |= std::uint64_t{1} << desc.location.id;
+    if (desc.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+      memory_->writable_by |= std::uint64_t{1} << desc.location.id;
   }
   MemoryMap::instance().insert(memory_);
   GraphMemory& m = graph_memory();

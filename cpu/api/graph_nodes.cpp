@@ -1,11 +1,12 @@
 // cuGraph*: making graphs, adding nodes, looking at the nodes and the edges between them.
+#include "api/graph_nodes.hpp"
+
 #include <algorithm>
 #include <cstring>
 
 #include "api/copy.hpp"
 #include "api/external.hpp"
 #include "api/fill.hpp"
-#include "api/graph_nodes.hpp"
 #include "api/guard.hpp"
 #include "api/kernel_op.hpp"
 
@@ -14,7 +15,8 @@ namespace cucpu::driver {
 namespace {
 
 Device& device_of_pool(const CUmemPoolProps& props) {
-  require(props.allocType == CU_MEM_ALLOCATION_TYPE_PINNED && props.location.type == CU_MEM_LOCATION_TYPE_DEVICE);
+  require(props.allocType == CU_MEM_ALLOCATION_TYPE_PINNED &&
+          props.location.type == CU_MEM_LOCATION_TYPE_DEVICE);
   require(props.handleTypes == CU_MEM_HANDLE_TYPE_NONE);
   return device_of(props.location.id);
 }
@@ -27,7 +29,8 @@ Ref<NodeOp> make_alloc(CUDA_MEM_ALLOC_NODE_PARAMS& params) {
 }
 
 Ref<NodeOp> make_conditional(CUDA_CONDITIONAL_NODE_PARAMS& params) {
-  require(params.handle != 0 && params.type >= CU_GRAPH_COND_TYPE_IF && params.type <= CU_GRAPH_COND_TYPE_SWITCH);
+  require(params.handle != 0 && params.type >= CU_GRAPH_COND_TYPE_IF &&
+          params.type <= CU_GRAPH_COND_TYPE_SWITCH);
   require(params.size >= 1 && (params.type != CU_GRAPH_COND_TYPE_WHILE || params.size == 1) &&
           (params.type != CU_GRAPH_COND_TYPE_IF || params.size <= 2));
   auto op = make_object<ConditionalOp>();
@@ -52,9 +55,11 @@ Ref<NodeOp> make_node_op(CUgraphNodeParams& p) {
       std::memcpy(&kernel, &p.kernel, sizeof kernel);
       return make_kernel(kernel);
     }
-    case CU_GRAPH_NODE_TYPE_MEMCPY: return make_copy(p.memcpy.copyParams, p.memcpy.copyCtx);
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+      return make_copy(p.memcpy.copyParams, p.memcpy.copyCtx);
     case CU_GRAPH_NODE_TYPE_MEMSET:
-      return make_fill({p.memset.dst, p.memset.pitch, p.memset.value, p.memset.elementSize, p.memset.width, p.memset.height},
+      return make_fill({p.memset.dst, p.memset.pitch, p.memset.value, p.memset.elementSize,
+                        p.memset.width, p.memset.height},
                        p.memset.ctx);
     case CU_GRAPH_NODE_TYPE_HOST:
       require(p.host.fn != nullptr);
@@ -69,33 +74,41 @@ Ref<NodeOp> make_node_op(CUgraphNodeParams& p) {
       copy->publish();
       return make_object<ChildGraphOp>(copy);
     }
-    case CU_GRAPH_NODE_TYPE_EMPTY: return make_object<EmptyOp>();
-    case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return make_object<EventWaitOp>(Ref<Event>{&object_of<Event>(p.eventWait.event)});
+    case CU_GRAPH_NODE_TYPE_EMPTY:
+      return make_object<EmptyOp>();
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+      return make_object<EventWaitOp>(Ref<Event>{&object_of<Event>(p.eventWait.event)});
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
       return make_object<EventRecordOp>(Ref<Event>{&object_of<Event>(p.eventRecord.event)});
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC: {
       static_assert(sizeof(CUDA_MEM_ALLOC_NODE_PARAMS) == sizeof p.alloc);
       return make_alloc(reinterpret_cast<CUDA_MEM_ALLOC_NODE_PARAMS&>(p.alloc));
     }
-    case CU_GRAPH_NODE_TYPE_MEM_FREE: return make_object<FreeOp>(p.free.dptr);
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:
+      return make_object<FreeOp>(p.free.dptr);
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: {
       require(p.memOp.paramArray && p.memOp.count > 0 && p.memOp.count <= 256);
-      auto op = make_object<MemoryOpsOp>(std::vector(p.memOp.paramArray, p.memOp.paramArray + p.memOp.count));
+      auto op = make_object<MemoryOpsOp>(
+          std::vector(p.memOp.paramArray, p.memOp.paramArray + p.memOp.count));
       op->context_handle = p.memOp.ctx;
       op->flags = p.memOp.flags;
       return op;
     }
-    case CU_GRAPH_NODE_TYPE_CONDITIONAL: return make_conditional(p.conditional);
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+      return make_conditional(p.conditional);
     case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
-      return make_object<SignalOp>(p.extSemSignal.extSemArray, p.extSemSignal.paramsArray, p.extSemSignal.numExtSems);
+      return make_object<SignalOp>(p.extSemSignal.extSemArray, p.extSemSignal.paramsArray,
+                                   p.extSemSignal.numExtSems);
     case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
-      return make_object<AwaitOp>(p.extSemWait.extSemArray, p.extSemWait.paramsArray, p.extSemWait.numExtSems);
-    default: fail(CUDA_ERROR_INVALID_VALUE);
+      return make_object<AwaitOp>(p.extSemWait.extSemArray, p.extSemWait.paramsArray,
+                                  p.extSemWait.numExtSems);
+    default:
+      fail(CUDA_ERROR_INVALID_VALUE);
   }
 }
 
-CUresult add_node(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, const CUgraphEdgeData* data,
-             std::size_t count, CUgraphNodeParams& params) {
+CUresult add_node(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
+                  const CUgraphEdgeData* data, std::size_t count, CUgraphNodeParams& params) {
   return guarded([&] {
     require(out != nullptr);
     Graph& g = graph_of(graph);
@@ -111,7 +124,8 @@ namespace {
 
 constexpr auto add = add_node;
 
-/// Copies a list out in CUDA's way: *count is the room, then the number; with no room only the number.
+/// Copies a list out in CUDA's way: *count is the room, then the number; with no room only the
+/// number.
 template <class T, class Get>
 void give_list(T* out, std::size_t* count, std::size_t size, Get get) {
   require(count != nullptr);
@@ -123,7 +137,9 @@ void give_list(T* out, std::size_t* count, std::size_t size, Get get) {
   }
 }
 
-bool is_default_edge(const CUgraphEdgeData& data) { return data.from_port == 0 && data.to_port == 0 && data.type == 0; }
+bool is_default_edge(const CUgraphEdgeData& data) {
+  return data.from_port == 0 && data.to_port == 0 && data.type == 0;
+}
 
 }  // namespace
 
@@ -172,16 +188,16 @@ CUresult cuGraphNodeFindInClone(CUgraphNode* out, CUgraphNode original, CUgraph 
   });
 }
 
-CUresult cuGraphAddNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, const CUgraphEdgeData* data,
-                        size_t count, CUgraphNodeParams* params) {
+CUresult cuGraphAddNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
+                        const CUgraphEdgeData* data, size_t count, CUgraphNodeParams* params) {
   return guarded([&] {
     require(params != nullptr);
     return add(out, graph, dependencies, data, count, *params);
   });
 }
 
-CUresult cuGraphAddKernelNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, size_t count,
-                              const CUDA_KERNEL_NODE_PARAMS* params) {
+CUresult cuGraphAddKernelNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
+                              size_t count, const CUDA_KERNEL_NODE_PARAMS* params) {
   return guarded([&] {
     require(out && params);
     Graph& g = graph_of(graph);
@@ -189,8 +205,8 @@ CUresult cuGraphAddKernelNode(CUgraphNode* out, CUgraph graph, const CUgraphNode
   });
 }
 
-CUresult cuGraphAddMemcpyNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, size_t count,
-                              const CUDA_MEMCPY3D* params, CUcontext context) {
+CUresult cuGraphAddMemcpyNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
+                              size_t count, const CUDA_MEMCPY3D* params, CUcontext context) {
   return guarded([&] {
     require(out && params);
     Graph& g = graph_of(graph);
@@ -199,8 +215,9 @@ CUresult cuGraphAddMemcpyNode(CUgraphNode* out, CUgraph graph, const CUgraphNode
   });
 }
 
-CUresult cuGraphAddMemsetNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, size_t count,
-                              const CUDA_MEMSET_NODE_PARAMS* params, CUcontext context) {
+CUresult cuGraphAddMemsetNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
+                              size_t count, const CUDA_MEMSET_NODE_PARAMS* params,
+                              CUcontext context) {
   return guarded([&] {
     require(out && params);
     Graph& g = graph_of(graph);
@@ -209,47 +226,49 @@ CUresult cuGraphAddMemsetNode(CUgraphNode* out, CUgraph graph, const CUgraphNode
   });
 }
 
-CUresult cuGraphAddHostNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, size_t count,
-                            const CUDA_HOST_NODE_PARAMS* params) {
+CUresult cuGraphAddHostNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
+                            size_t count, const CUDA_HOST_NODE_PARAMS* params) {
   return guarded([&] {
     require(out && params && params->fn);
     Graph& g = graph_of(graph);
-    *out = g.add(make_object<HostOp>(params->fn, params->userData), dependencies, nullptr, count).handle();
+    *out = g.add(make_object<HostOp>(params->fn, params->userData), dependencies, nullptr, count)
+               .handle();
   });
 }
 
-CUresult cuGraphAddChildGraphNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, size_t count,
-                                  CUgraph child) {
+CUresult cuGraphAddChildGraphNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
+                                  size_t count, CUgraph child) {
   CUgraphNodeParams p{};
   p.type = CU_GRAPH_NODE_TYPE_GRAPH;
   p.graph.graph = child;
   return add(out, graph, dependencies, nullptr, count, p);
 }
 
-CUresult cuGraphAddEmptyNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, size_t count) {
+CUresult cuGraphAddEmptyNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
+                             size_t count) {
   CUgraphNodeParams p{};
   p.type = CU_GRAPH_NODE_TYPE_EMPTY;
   return add(out, graph, dependencies, nullptr, count, p);
 }
 
-CUresult cuGraphAddEventRecordNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, size_t count,
-                                   CUevent event) {
+CUresult cuGraphAddEventRecordNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
+                                   size_t count, CUevent event) {
   CUgraphNodeParams p{};
   p.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD;
   p.eventRecord.event = event;
   return add(out, graph, dependencies, nullptr, count, p);
 }
 
-CUresult cuGraphAddEventWaitNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, size_t count,
-                                 CUevent event) {
+CUresult cuGraphAddEventWaitNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
+                                 size_t count, CUevent event) {
   CUgraphNodeParams p{};
   p.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT;
   p.eventWait.event = event;
   return add(out, graph, dependencies, nullptr, count, p);
 }
 
-CUresult cuGraphAddBatchMemOpNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, size_t count,
-                                  const CUDA_BATCH_MEM_OP_NODE_PARAMS* params) {
+CUresult cuGraphAddBatchMemOpNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
+                                  size_t count, const CUDA_BATCH_MEM_OP_NODE_PARAMS* params) {
   return guarded([&] {
     require(params != nullptr);
     CUgraphNodeParams p{};
@@ -259,8 +278,8 @@ CUresult cuGraphAddBatchMemOpNode(CUgraphNode* out, CUgraph graph, const CUgraph
   });
 }
 
-CUresult cuGraphAddMemAllocNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, size_t count,
-                                CUDA_MEM_ALLOC_NODE_PARAMS* params) {
+CUresult cuGraphAddMemAllocNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
+                                size_t count, CUDA_MEM_ALLOC_NODE_PARAMS* params) {
   return guarded([&] {
     require(params != nullptr);
     CUgraphNodeParams p{};
@@ -272,8 +291,8 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode* out, CUgraph graph, const CUgraphNo
   });
 }
 
-CUresult cuGraphAddMemFreeNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, size_t count,
-                               CUdeviceptr address) {
+CUresult cuGraphAddMemFreeNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
+                               size_t count, CUdeviceptr address) {
   CUgraphNodeParams p{};
   p.type = CU_GRAPH_NODE_TYPE_MEM_FREE;
   p.free.dptr = address;
@@ -327,7 +346,8 @@ CUresult cuGraphGetRootNodes(CUgraph graph, CUgraphNode* nodes, size_t* count) {
   });
 }
 
-CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data, size_t* count) {
+CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data,
+                         size_t* count) {
   return guarded([&] {
     const std::lock_guard lock{graph_mutex()};
     struct Row {
@@ -336,7 +356,8 @@ CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode* from, CUgraphNode* to, CUgr
     };
     std::vector<Row> rows;
     for (const auto& node : graph_of(graph).nodes)
-      for (const Edge& edge : node->dependencies) rows.push_back({edge.from->handle(), node->handle(), edge.data});
+      for (const Edge& edge : node->dependencies)
+        rows.push_back({edge.from->handle(), node->handle(), edge.data});
     require(count && (!from) == (!to));
     if (from && !data)
       for (const Row& row : rows) require(is_default_edge(row.data), CUDA_ERROR_LOSSY_QUERY);
@@ -350,7 +371,8 @@ CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode* from, CUgraphNode* to, CUgr
   });
 }
 
-CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode* out, CUgraphEdgeData* data, size_t* count) {
+CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode* out, CUgraphEdgeData* data,
+                                    size_t* count) {
   return guarded([&] {
     const std::lock_guard lock{graph_mutex()};
     const auto& edges = node_of(node).dependencies;
@@ -365,7 +387,8 @@ CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode* out, CUgraphE
   });
 }
 
-CUresult cuGraphNodeGetDependentNodes(CUgraphNode handle, CUgraphNode* out, CUgraphEdgeData* data, size_t* count) {
+CUresult cuGraphNodeGetDependentNodes(CUgraphNode handle, CUgraphNode* out, CUgraphEdgeData* data,
+                                      size_t* count) {
   return guarded([&] {
     const std::lock_guard lock{graph_mutex()};
     GraphNode& node = node_of(handle);
@@ -378,22 +401,24 @@ CUresult cuGraphNodeGetDependentNodes(CUgraphNode handle, CUgraphNode* out, CUgr
         return CUgraphEdgeData{};
       });
     }
-    give_list(out, count, node.dependents.size(), [&](std::size_t i) { return node.dependents[i]->handle(); });
+    give_list(out, count, node.dependents.size(),
+              [&](std::size_t i) { return node.dependents[i]->handle(); });
   });
 }
 
-CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData* data,
-                                size_t count) {
+CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
+                                const CUgraphEdgeData* data, size_t count) {
   return guarded([&] {
     require((from && to) || count == 0);
     const std::lock_guard lock{graph_mutex()};
     Graph& g = graph_of(graph);
-    for (std::size_t i = 0; i < count; ++i) g.connect(node_of(from[i]), node_of(to[i]), data ? data[i] : CUgraphEdgeData{});
+    for (std::size_t i = 0; i < count; ++i)
+      g.connect(node_of(from[i]), node_of(to[i]), data ? data[i] : CUgraphEdgeData{});
   });
 }
 
-CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData*,
-                                   size_t count) {
+CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
+                                   const CUgraphEdgeData*, size_t count) {
   return guarded([&] {
     require((from && to) || count == 0);
     const std::lock_guard lock{graph_mutex()};
@@ -407,18 +432,21 @@ CUresult cuGraphDestroyNode(CUgraphNode handle) {
     const std::lock_guard lock{graph_mutex()};
     GraphNode& node = node_of(handle);
     const CUgraphNodeType type = node.op->type();
-    require(type != CU_GRAPH_NODE_TYPE_MEM_ALLOC && type != CU_GRAPH_NODE_TYPE_MEM_FREE, CUDA_ERROR_NOT_SUPPORTED);
+    require(type != CU_GRAPH_NODE_TYPE_MEM_ALLOC && type != CU_GRAPH_NODE_TYPE_MEM_FREE,
+            CUDA_ERROR_NOT_SUPPORTED);
     node.graph.destroy(node);
   });
 }
 
-CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle* out, CUgraph graph, CUcontext context,
-                                        unsigned int initial, unsigned int flags) {
+CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle* out, CUgraph graph,
+                                        CUcontext context, unsigned int initial,
+                                        unsigned int flags) {
   return guarded([&] {
     require(out && flags <= CU_GRAPH_COND_ASSIGN_DEFAULT);
     graph_of(graph);
     if (context) context_of(context);
-    // Kernels hold the address for as long as any copy of the graph lives, which nobody tells us: never freed.
+    // Kernels hold the address for as long as any copy of the graph lives, which nobody tells us:
+    // never freed.
     auto* condition = new Condition;
     condition->value = initial;
     condition->initial = initial;

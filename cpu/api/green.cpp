@@ -1,4 +1,5 @@
-// Green contexts: shares of the host's cores. A share is recorded and reported; the pool itself is not divided.
+// Green contexts: shares of the host's cores. A share is recorded and reported; the pool itself is
+// not divided.
 #include <algorithm>
 #include <cstring>
 
@@ -41,7 +42,8 @@ void give(CUdevResource* out, CUdevResourceType type, const std::vector<CUdevRes
       *out = r;
       return;
     }
-  fail(type == CU_DEV_RESOURCE_TYPE_SM || type == CU_DEV_RESOURCE_TYPE_WORKQUEUE || type == CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG
+  fail(type == CU_DEV_RESOURCE_TYPE_SM || type == CU_DEV_RESOURCE_TYPE_WORKQUEUE ||
+               type == CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG
            ? CUDA_ERROR_INVALID_RESOURCE_TYPE
            : CUDA_ERROR_INVALID_VALUE);
 }
@@ -70,11 +72,13 @@ CUresult cuGreenCtxGetDevResource(CUgreenCtx handle, CUdevResource* out, CUdevRe
   return guarded([&] { give(out, type, green_of(handle).resources); });
 }
 
-CUresult cuDevSmResourceSplitByCount(CUdevResource* result, unsigned int* groups, const CUdevResource* input,
-                                     CUdevResource* remainder, unsigned int flags, unsigned int min_count) {
+CUresult cuDevSmResourceSplitByCount(CUdevResource* result, unsigned int* groups,
+                                     const CUdevResource* input, CUdevResource* remainder,
+                                     unsigned int flags, unsigned int min_count) {
   return guarded([&] {
     require(groups && input && input->type == CU_DEV_RESOURCE_TYPE_SM);
-    require(flags <= (CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING | CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE));
+    require(flags <= (CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING |
+                      CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE));
     const unsigned each = std::max(1u, min_count);
     require(each <= input->sm.smCount, CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
     const unsigned possible = input->sm.smCount / each;
@@ -95,10 +99,12 @@ CUresult cuDevSmResourceSplitByCount(CUdevResource* result, unsigned int* groups
   });
 }
 
-CUresult cuDevSmResourceSplit(CUdevResource* result, unsigned int groups, const CUdevResource* input, CUdevResource* remainder,
+CUresult cuDevSmResourceSplit(CUdevResource* result, unsigned int groups,
+                              const CUdevResource* input, CUdevResource* remainder,
                               unsigned int flags, CU_DEV_SM_RESOURCE_GROUP_PARAMS* params) {
   return guarded([&] {
-    require(result && groups > 0 && input && params && flags == 0 && input->type == CU_DEV_RESOURCE_TYPE_SM);
+    require(result && groups > 0 && input && params && flags == 0 &&
+            input->type == CU_DEV_RESOURCE_TYPE_SM);
     unsigned left = input->sm.smCount;
     for (unsigned i = 0; i < groups; ++i) {
       require(params[i].smCount <= left, CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
@@ -115,7 +121,8 @@ CUresult cuDevSmResourceSplit(CUdevResource* result, unsigned int groups, const 
   });
 }
 
-CUresult cuDevResourceGenerateDesc(CUdevResourceDesc* out, CUdevResource* resources, unsigned int count) {
+CUresult cuDevResourceGenerateDesc(CUdevResourceDesc* out, CUdevResource* resources,
+                                   unsigned int count) {
   return guarded([&] {
     require(out && resources && count > 0);
     auto desc = make_object<ResourceDesc>();
@@ -131,7 +138,8 @@ CUresult cuDevResourceGenerateDesc(CUdevResourceDesc* out, CUdevResource* resour
   });
 }
 
-CUresult cuGreenCtxCreate(CUgreenCtx* out, CUdevResourceDesc desc, CUdevice dev, unsigned int flags) {
+CUresult cuGreenCtxCreate(CUgreenCtx* out, CUdevResourceDesc desc, CUdevice dev,
+                          unsigned int flags) {
   return guarded([&] {
     require(out && (flags & ~CU_GREEN_CTX_DEFAULT_STREAM) == 0);
     Device& device = device_of(dev);
@@ -170,11 +178,13 @@ CUresult cuGreenCtxGetId(CUgreenCtx handle, unsigned long long* out) {
   });
 }
 
-CUresult cuGreenCtxStreamCreate(CUstream* out, CUgreenCtx handle, unsigned int flags, int priority) {
+CUresult cuGreenCtxStreamCreate(CUstream* out, CUgreenCtx handle, unsigned int flags,
+                                int priority) {
   return guarded([&] {
     require(out && flags == CU_STREAM_NON_BLOCKING);
     GreenContext& green = green_of(handle);
-    const Ref<Stream> stream = usable(*green.context).create_stream(flags, std::clamp(priority, -5, 0));
+    const Ref<Stream> stream =
+        usable(*green.context).create_stream(flags, std::clamp(priority, -5, 0));
     stream->green_context = Ref<Object>{&green};
     *out = stream->handle();
   });
@@ -192,7 +202,8 @@ CUresult cuStreamGetGreenCtx(CUstream handle, CUgreenCtx* out) {
   return guarded([&] {
     require(out != nullptr);
     const Ref<Stream> stream = stream_of(handle);
-    const Ref<Object> green = stream->green_context ? stream->green_context : stream->context().green;
+    const Ref<Object> green =
+        stream->green_context ? stream->green_context : stream->context().green;
     *out = green ? static_cast<GreenContext&>(*green).handle() : nullptr;
   });
 }

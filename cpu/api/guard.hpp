@@ -12,7 +12,8 @@ namespace cucpu::driver {
 enum class ProcessState : int { not_initialized, ready, forked, locked };
 extern std::atomic<ProcessState> g_process_state;
 
-/// True while this thread runs a host function or stream callback, where CUDA calls are not allowed.
+/// True while this thread runs a host function or stream callback, where CUDA calls are not
+/// allowed.
 extern thread_local bool t_in_callback;
 
 /// A process that cuCheckpointProcessLock stopped: waits for the unlock. Otherwise answers 3.

@@ -1,4 +1,5 @@
-// Profiler, core dumps, notifications: controls of things a CPU device does not have, kept and answered.
+// Profiler, core dumps, notifications: controls of things a CPU device does not have, kept and
+// answered.
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -35,7 +36,9 @@ Kept& kept() {
   return k;
 }
 
-bool is_text(CUcoredumpSettings attribute) { return attribute == CU_COREDUMP_FILE || attribute == CU_COREDUMP_PIPE; }
+bool is_text(CUcoredumpSettings attribute) {
+  return attribute == CU_COREDUMP_FILE || attribute == CU_COREDUMP_PIPE;
+}
 
 std::size_t value_bytes(CUcoredumpSettings attribute) {
   return attribute == CU_COREDUMP_GENERATION_FLAGS ? sizeof(int) : sizeof(bool);
@@ -78,7 +81,8 @@ CUresult set(CUcoredumpSettings attribute, void* value, std::size_t* size) {
     require(is_text(attribute) ? *size <= 1023 : *size >= value_bytes(attribute));
     Kept& k = kept();
     const std::lock_guard lock{k.mutex};
-    std::string bytes{static_cast<const char*>(value), is_text(attribute) ? *size : value_bytes(attribute)};
+    std::string bytes{static_cast<const char*>(value),
+                      is_text(attribute) ? *size : value_bytes(attribute)};
     if (is_text(attribute)) bytes = bytes.c_str();
     k.coredump[attribute] = bytes;
   });
@@ -118,7 +122,8 @@ CUresult cuCoredumpSetAttributeGlobal(CUcoredumpSettings attribute, void* value,
   return set(attribute, value, size);
 }
 
-CUresult cuCoredumpRegisterStartCallback(CUcoredumpStatusCallback f, void* data, CUcoredumpCallbackHandle* out) {
+CUresult cuCoredumpRegisterStartCallback(CUcoredumpStatusCallback f, void* data,
+                                         CUcoredumpCallbackHandle* out) {
   return guarded([&] {
     require(f && out);
     Kept& k = kept();
@@ -127,7 +132,8 @@ CUresult cuCoredumpRegisterStartCallback(CUcoredumpStatusCallback f, void* data,
   });
 }
 
-CUresult cuCoredumpRegisterCompleteCallback(CUcoredumpStatusCallback f, void* data, CUcoredumpCallbackHandle* out) {
+CUresult cuCoredumpRegisterCompleteCallback(CUcoredumpStatusCallback f, void* data,
+                                            CUcoredumpCallbackHandle* out) {
   return guarded([&] {
     require(f && out);
     Kept& k = kept();
@@ -154,7 +160,8 @@ CUresult cuCoredumpDeregisterCompleteCallback(CUcoredumpCallbackHandle handle) {
   });
 }
 
-CUresult cuDeviceRegisterAsyncNotification(CUdevice dev, CUasyncCallback f, void* data, CUasyncCallbackHandle* out) {
+CUresult cuDeviceRegisterAsyncNotification(CUdevice dev, CUasyncCallback f, void* data,
+                                           CUasyncCallbackHandle* out) {
   return guarded([&] {
     require(f && out);
     device_of(dev);

@@ -56,27 +56,34 @@ constexpr std::uint64_t kLz4 = 0x2000, kZstd = 0x8000;
 }
 
 [[noreturn]] void gpu_code_only(const std::string& what) {
-  throw LoadError{CUDA_ERROR_NO_BINARY_FOR_GPU,
-                  "error: " + what + " holds machine code for GPUs only, and the CPU device runs PTX. Compile to PTX (nvcc "
-                  "-gencode arch=compute_90,code=compute_90, or NVRTC with -arch=compute_90), or embed PTX next to the "
-                  "machine code"};
+  throw LoadError{
+      CUDA_ERROR_NO_BINARY_FOR_GPU,
+      "error: " + what +
+          " holds machine code for GPUs only, and the CPU device runs PTX. Compile to PTX (nvcc "
+          "-gencode arch=compute_90,code=compute_90, or NVRTC with -arch=compute_90), or embed PTX "
+          "next to the "
+          "machine code"};
 }
 
 /// Reads a T at `offset`, or fails when the image ends before.
 template <class T>
 T read_at(std::string_view image, std::size_t offset) {
-  if (offset > image.size() || image.size() - offset < sizeof(T)) invalid("it ends in the middle of a header");
+  if (offset > image.size() || image.size() - offset < sizeof(T))
+    invalid("it ends in the middle of a header");
   T value;
   std::memcpy(&value, image.data() + offset, sizeof value);
   return value;
 }
 
 std::string_view piece(std::string_view image, std::size_t offset, std::size_t bytes) {
-  if (offset > image.size() || image.size() - offset < bytes) invalid("a section lies outside of it");
+  if (offset > image.size() || image.size() - offset < bytes)
+    invalid("a section lies outside of it");
   return image.substr(offset, bytes);
 }
 
-std::string until_zero(std::string_view text) { return std::string{text.substr(0, text.find('\0'))}; }
+std::string until_zero(std::string_view text) {
+  return std::string{text.substr(0, text.find('\0'))};
+}
 
 std::string decompress(std::string_view packed, std::uint64_t flags, std::size_t plain_bytes) {
   if (plain_bytes > kMaxText) invalid("an entry claims to be larger than 1 GiB");
@@ -90,15 +97,16 @@ std::string decompress(std::string_view packed, std::uint64_t flags, std::size_t
     plain.resize(n);
 #else
     throw LoadError{CUDA_ERROR_NO_BINARY_FOR_GPU,
-                    "error: the fat binary is compressed with zstd, and this build of the CPU device cannot read that. "
+                    "error: the fat binary is compressed with zstd, and this build of the CPU "
+                    "device cannot read that. "
                     "Compile with -Xfatbinary --compress-mode=none"};
 #endif
   }
   return plain;
 }
 
-/// Copies memory whose extent only its own, perhaps damaged, headers tell: bytes that are not there are an error, not a
-/// fault. A system that forbids to ask is trusted.
+/// Copies memory whose extent only its own, perhaps damaged, headers tell: bytes that are not there
+/// are an error, not a fault. A system that forbids to ask is trusted.
 std::string copy_unsized(const char* from, std::size_t bytes) {
   if (bytes > kMaxText) invalid("it claims to be larger than 1 GiB");
   std::string copy(bytes, '\0');
@@ -128,20 +136,24 @@ std::string copy_elf(const char* image) {
   const auto header = read_at<Elf64_Ehdr>(copy_unsized(image, sizeof(Elf64_Ehdr)), 0);
   const std::size_t table_bytes = std::size_t{header.e_shnum} * header.e_shentsize;
   std::size_t end = std::max(sizeof header, checked_end(header.e_shoff, table_bytes));
-  end = std::max(end, checked_end(header.e_phoff, std::size_t{header.e_phnum} * header.e_phentsize));
+  end =
+      std::max(end, checked_end(header.e_phoff, std::size_t{header.e_phnum} * header.e_phentsize));
   const std::string table = copy_unsized(image + header.e_shoff, table_bytes);
   for (unsigned i = 0; i < header.e_shnum; ++i) {
     const auto section = read_at<Elf64_Shdr>(table, std::size_t{i} * header.e_shentsize);
-    if (section.sh_type != SHT_NOBITS) end = std::max(end, checked_end(section.sh_offset, section.sh_size));
+    if (section.sh_type != SHT_NOBITS)
+      end = std::max(end, checked_end(section.sh_offset, section.sh_size));
   }
   return copy_unsized(image, end);
 }
 
 std::vector<std::string> texts_of_elf(std::string_view image) {
   const auto header = read_at<Elf64_Ehdr>(image, 0);
-  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB) invalid("a 32-bit or big-endian ELF file");
+  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB)
+    invalid("a 32-bit or big-endian ELF file");
   const auto section_at = [&](unsigned i) {
-    return read_at<Elf64_Shdr>(image, checked_end(header.e_shoff, std::size_t{i} * header.e_shentsize));
+    return read_at<Elf64_Shdr>(image,
+                               checked_end(header.e_shoff, std::size_t{i} * header.e_shentsize));
   };
   if (header.e_shnum == 0 || header.e_shstrndx >= header.e_shnum) gpu_code_only("this ELF file");
   const auto names = section_at(header.e_shstrndx);
@@ -149,7 +161,8 @@ std::vector<std::string> texts_of_elf(std::string_view image) {
   std::vector<std::string> texts;
   for (unsigned i = 0; i < header.e_shnum; ++i) {
     const auto section = section_at(i);
-    if (section.sh_name >= name_bytes.size() || until_zero(name_bytes.substr(section.sh_name)) != kContainerSection)
+    if (section.sh_name >= name_bytes.size() ||
+        until_zero(name_bytes.substr(section.sh_name)) != kContainerSection)
       continue;
     std::string_view body = piece(image, section.sh_offset, section.sh_size);
     while (!body.empty()) {
@@ -176,7 +189,8 @@ std::vector<std::string> texts_of_fatbin(std::string_view image) {
     at += entry.header_bytes + entry.bytes;
     const bool packed = entry.flags & (kLz4 | kZstd);
     const auto plain = [&] {
-      return packed ? decompress(payload.substr(0, entry.compressed_bytes), entry.flags, entry.plain_bytes)
+      return packed ? decompress(payload.substr(0, entry.compressed_bytes), entry.flags,
+                                 entry.plain_bytes)
                     : std::string{payload};
     };
     if (entry.kind == kPtxEntry && entry.arch <= kDeviceArch && entry.arch >= best_arch) {
@@ -194,11 +208,14 @@ std::vector<std::string> texts_of_fatbin(std::string_view image) {
   if (!best.empty()) return {best};
   if (gpu_code) gpu_code_only("this fat binary");
   throw LoadError{CUDA_ERROR_NO_BINARY_FOR_GPU,
-                  "error: the fat binary holds no PTX for compute capability 9.0 or lower; compile with -gencode "
+                  "error: the fat binary holds no PTX for compute capability 9.0 or lower; compile "
+                  "with -gencode "
                   "arch=compute_90,code=compute_90"};
 }
 
-bool has_magic(const void* image, std::uint32_t magic) { return std::memcmp(image, &magic, sizeof magic) == 0; }
+bool has_magic(const void* image, std::uint32_t magic) {
+  return std::memcmp(image, &magic, sizeof magic) == 0;
+}
 
 }  // namespace
 
@@ -208,8 +225,10 @@ std::vector<std::string> ptx_of_image(const void* image, std::size_t size) {
   const char* bytes = static_cast<const char*>(image);
   const bool has_four = size >= 4 || (size == 0 && bytes[0] && bytes[1] && bytes[2] && bytes[3]);
   if (has_four && has_magic(image, kWrapperMagic)) {
-    const auto wrapper = read_at<Wrapper>(size ? std::string{bytes, size} : copy_unsized(bytes, sizeof(Wrapper)), 0);
-    if (!wrapper.data || !has_magic(copy_unsized(static_cast<const char*>(wrapper.data), 4).data(), kFatbinMagic))
+    const auto wrapper =
+        read_at<Wrapper>(size ? std::string{bytes, size} : copy_unsized(bytes, sizeof(Wrapper)), 0);
+    if (!wrapper.data ||
+        !has_magic(copy_unsized(static_cast<const char*>(wrapper.data), 4).data(), kFatbinMagic))
       invalid("a fat binary wrapper around nothing");
     return ptx_of_image(wrapper.data);
   }
@@ -222,8 +241,10 @@ std::vector<std::string> ptx_of_image(const void* image, std::size_t size) {
     return size ? texts_of_elf({bytes, size}) : texts_of_elf(copy_elf(bytes));
   std::string text = size ? until_zero({bytes, size}) : std::string{bytes};
   if (text.find_first_not_of(" \t\r\n") == std::string::npos) invalid("it is empty");
-  if (std::any_of(text.begin(), text.begin() + std::min<std::ptrdiff_t>(64, static_cast<std::ptrdiff_t>(text.size())),
-                  [](unsigned char c) { return c < 9 || (c > 13 && c < 32); }))
+  if (std::any_of(
+          text.begin(),
+          text.begin() + std::min<std::ptrdiff_t>(64, static_cast<std::ptrdiff_t>(text.size())),
+          [](unsigned char c) { return c < 9 || (c > 13 && c < 32); }))
     invalid("neither PTX text, nor a fat binary, nor an ELF file");
   std::vector<std::string> texts;
   texts.push_back(std::move(text));
@@ -249,10 +270,26 @@ std::string make_container(const std::vector<std::string>& texts) {
   const std::size_t names_at = sizeof header, body_at = names_at + sizeof kNames;
   header.e_shoff = (body_at + body.size() + 7) / 8 * 8;
   Elf64_Shdr sections[3]{};
-  sections[1] = {.sh_name = 1, .sh_type = SHT_STRTAB, .sh_flags = 0, .sh_addr = 0, .sh_offset = names_at,
-                 .sh_size = sizeof kNames, .sh_link = 0, .sh_info = 0, .sh_addralign = 1, .sh_entsize = 0};
-  sections[2] = {.sh_name = 11, .sh_type = SHT_PROGBITS, .sh_flags = 0, .sh_addr = 0, .sh_offset = body_at,
-                 .sh_size = body.size(), .sh_link = 0, .sh_info = 0, .sh_addralign = 1, .sh_entsize = 0};
+  sections[1] = {.sh_name = 1,
+                 .sh_type = SHT_STRTAB,
+                 .sh_flags = 0,
+                 .sh_addr = 0,
+                 .sh_offset = names_at,
+                 .sh_size = sizeof kNames,
+                 .sh_link = 0,
+                 .sh_info = 0,
+                 .sh_addralign = 1,
+                 .sh_entsize = 0};
+  sections[2] = {.sh_name = 11,
+                 .sh_type = SHT_PROGBITS,
+                 .sh_flags = 0,
+                 .sh_addr = 0,
+                 .sh_offset = body_at,
+                 .sh_size = body.size(),
+                 .sh_link = 0,
+                 .sh_info = 0,
+                 .sh_addralign = 1,
+                 .sh_entsize = 0};
   std::string out{reinterpret_cast<const char*>(&header), sizeof header};
   out.append(kNames, sizeof kNames).append(body);
   out.resize(header.e_shoff, '\0');

@@ -1,6 +1,6 @@
 // cpu/api/image.hpp: what a program hands to cuModuleLoadData and friends, reduced to PTX texts.
-// Known images: PTX text; fat binaries that hold PTX (plain, LZ4 or zstd); ELF files with our section `.cucore.ptx`, whose
-// contents are PTX texts, each ended by a zero byte.
+// Known images: PTX text; fat binaries that hold PTX (plain, LZ4 or zstd); ELF files with our
+// section `.cucore.ptx`, whose contents are PTX texts, each ended by a zero byte.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,9 @@ namespace cucpu::driver {
 
 inline constexpr char kContainerSection[] = ".cucore.ptx";
 
-/// The PTX texts of an image. `size` may be 0: images describe their own length, and PTX text ends with a zero byte.
-/// Throws LoadError: 200 for what is no image at all, 209 for GPU machine code without PTX (the text says what to do).
+/// The PTX texts of an image. `size` may be 0: images describe their own length, and PTX text ends
+/// with a zero byte. Throws LoadError: 200 for what is no image at all, 209 for GPU machine code
+/// without PTX (the text says what to do).
 std::vector<std::string> ptx_of_image(const void* image, std::size_t size = 0);
 
 /// Our container: an ELF file with the texts in `.cucore.ptx`.

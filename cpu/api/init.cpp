@@ -9,14 +9,14 @@
 #include "api/context.hpp"
 #include "api/device.hpp"
 #include "api/guard.hpp"
-#include "api/multicast.hpp"
-#include "api/reach.hpp"
-#include "engine/reach.hpp"
 #include "api/log.hpp"
+#include "api/multicast.hpp"
 #include "api/pool.hpp"
+#include "api/reach.hpp"
 #include "cucpu/exports.hpp"
 #include "engine/check/kinds.hpp"
 #include "engine/engine.hpp"
+#include "engine/reach.hpp"
 #include "exec/pool.hpp"
 #include "mem/allocation.hpp"
 
@@ -29,7 +29,8 @@ thread_local bool t_in_callback = false;
 
 void cucpu::on_unsupported(const char* function) noexcept {
   try {
-    driver::log_message(CU_LOG_LEVEL_ERROR, std::string{function} + " is not there on the CPU device yet");
+    driver::log_message(CU_LOG_LEVEL_ERROR,
+                        std::string{function} + " is not there on the CPU device yet");
   } catch (...) {
   }
 }
@@ -57,7 +58,8 @@ constexpr Result kTexts[] = {
     {CUDA_ERROR_INVALID_CONTEXT, "", "invalid device context"},
     {CUDA_ERROR_NO_BINARY_FOR_GPU, "", "no kernel image is available for execution on the device"},
     {CUDA_ERROR_INVALID_PTX, "", "a PTX JIT compilation failed"},
-    {CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "", "the provided PTX was compiled with an unsupported toolchain."},
+    {CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "",
+     "the provided PTX was compiled with an unsupported toolchain."},
     {CUDA_ERROR_FILE_NOT_FOUND, "", "file not found"},
     {CUDA_ERROR_OPERATING_SYSTEM, "", "OS call failed or operation not supported on this OS"},
     {CUDA_ERROR_INVALID_HANDLE, "", "invalid resource handle"},
@@ -70,8 +72,10 @@ constexpr Result kTexts[] = {
     {CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, "", "peer access has not been enabled"},
     {CUDA_ERROR_CONTEXT_IS_DESTROYED, "", "context is destroyed"},
     {CUDA_ERROR_ASSERT, "", "device-side assert triggered"},
-    {CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "", "part or all of the requested memory range is already mapped"},
-    {CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, "", "pointer does not correspond to a registered memory region"},
+    {CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "",
+     "part or all of the requested memory range is already mapped"},
+    {CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, "",
+     "pointer does not correspond to a registered memory region"},
     {CUDA_ERROR_ILLEGAL_INSTRUCTION, "", "an illegal instruction was encountered"},
     {CUDA_ERROR_MISALIGNED_ADDRESS, "", "misaligned address"},
     {CUDA_ERROR_LAUNCH_FAILED, "", "unspecified launch failure"},
@@ -79,7 +83,8 @@ constexpr Result kTexts[] = {
     {CUDA_ERROR_NOT_PERMITTED, "", "operation not permitted"},
     {CUDA_ERROR_NOT_SUPPORTED, "", "operation not supported"},
     {CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "", "operation not permitted when stream is capturing"},
-    {CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "", "operation failed due to a previous error during capture"},
+    {CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "",
+     "operation failed due to a previous error during capture"},
     {CUDA_ERROR_UNKNOWN, "", "unknown error"},
 };
 
@@ -102,7 +107,8 @@ const char* text_of(const Result& result) {
 }
 
 void in_forked_child() {
-  if (const auto now = g_process_state.load(); now == ProcessState::ready || now == ProcessState::locked)
+  if (const auto now = g_process_state.load();
+      now == ProcessState::ready || now == ProcessState::locked)
     g_process_state = ProcessState::forked;
 }
 
@@ -111,7 +117,9 @@ void initialize() {
   handles::reserve();
   Pool::instance().configure(settings().threads);
   cucpu::Hooks hooks;
-  hooks.describe_address = [](std::uintptr_t address) { return MemoryMap::instance().describe(address); };
+  hooks.describe_address = [](std::uintptr_t address) {
+    return MemoryMap::instance().describe(address);
+  };
   hooks.multicast = multicast_copies;
   MemoryMap::instance().name_devices = device_count() > 1;
   if (device_count() > 1)
@@ -121,13 +129,15 @@ void initialize() {
   hooks.find_allocation = [](std::uintptr_t address) -> std::optional<cucpu::AllocationView> {
     const AllocationRef a = MemoryMap::instance().find(address);
     if (!a) return std::nullopt;
-    const bool tracked = (a->kind == MemoryKind::device || a->kind == MemoryKind::pool) && a->shared_fd < 0 &&
-                         a->handle_types == 0 && !is_managed(*a) && a->device >= 0;
+    const bool tracked = (a->kind == MemoryKind::device || a->kind == MemoryKind::pool) &&
+                         a->shared_fd < 0 && a->handle_types == 0 && !is_managed(*a) &&
+                         a->device >= 0;
     return cucpu::AllocationView{a->base, a->size, a->id, tracked};
   };
   try {
     static_cast<void>(cucpu::check::Options::from_environment());
-  } catch (const cucpu::LoadError& error) {  // said aloud, as of other variables: cuInit has no place for a text
+  } catch (const cucpu::LoadError&
+               error) {  // said aloud, as of other variables: cuInit has no place for a text
     std::fprintf(stderr, "cucore: %s\n", error.what());
     throw;
   }
@@ -141,7 +151,8 @@ extern "C" {
 
 CUresult cuInit(unsigned int flags) {
   static std::mutex& mutex = *new std::mutex;
-  static CUresult result = CUDA_ERROR_NOT_INITIALIZED;  // a failure is final: the environment does not change
+  static CUresult result =
+      CUDA_ERROR_NOT_INITIALIZED;  // a failure is final: the environment does not change
   static bool tried = false;
   return guarded_without_init([&] {
     require(flags == 0);
@@ -195,13 +206,14 @@ CUresult cuGetProcAddress(const char* symbol, void** out, int version, cuuint64_
     const Export* found = find_export(name, version, &known);
     if (!found) {
       if (status) {
-        *status = known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+        *status = known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+                        : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
         return CUDA_SUCCESS;  // the status carries the answer
       }
       return CUDA_ERROR_NOT_FOUND;
     }
-    const bool per_thread = flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM && found->per_thread &&
-                            found->per_thread_since <= version;
+    const bool per_thread = flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM &&
+                            found->per_thread && found->per_thread_since <= version;
     *out = reinterpret_cast<void*>(per_thread ? found->per_thread : found->address);
     if (status) *status = CU_GET_PROC_ADDRESS_SUCCESS;
     return CUDA_SUCCESS;
@@ -212,7 +224,8 @@ CUresult cuGetExportTable(const void** out, const CUuuid* id) {
   return guarded_without_init([&] {
     require(out && id);
     *out = nullptr;
-    return CUDA_ERROR_NOT_SUPPORTED;  // NVIDIA's private tables: there is no public description of them
+    return CUDA_ERROR_NOT_SUPPORTED;  // NVIDIA's private tables: there is no public description of
+                                      // them
   });
 }
 

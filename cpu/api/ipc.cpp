@@ -1,5 +1,6 @@
-// cuIpc*: memory and events that two processes share. A handle names a descriptor of the exporting process; the importer
-// opens it through /proc and checks that it is still the same file, so a handle of a dead process leads nowhere.
+// cuIpc*: memory and events that two processes share. A handle names a descriptor of the exporting
+// process; the importer opens it through /proc and checks that it is still the same file, so a
+// handle of a dead process leads nowhere.
 #include "api/ipc.hpp"
 
 #include <fcntl.h>
@@ -51,17 +52,19 @@ Ticket make_ticket(Shared kind, int fd) {
   return t;
 }
 
-/// The exporter's file, opened anew. Fails with 400 for a damaged ticket, 201 in the exporting process itself.
+/// The exporter's file, opened anew. Fails with 400 for a damaged ticket, 201 in the exporting
+/// process itself.
 int open_ticket(const Ticket& t, Shared kind) {
-  require(std::memcmp(t.magic, kMagic, sizeof kMagic) == 0 && t.kind == kind, CUDA_ERROR_INVALID_VALUE);
+  require(std::memcmp(t.magic, kMagic, sizeof kMagic) == 0 && t.kind == kind,
+          CUDA_ERROR_INVALID_VALUE);
   require(t.pid != getpid(), CUDA_ERROR_INVALID_CONTEXT);
   char path[64];
   std::snprintf(path, sizeof path, "/proc/%d/fd/%d", t.pid, t.fd);
   const int fd = open(path, O_RDWR | O_CLOEXEC);
   require(fd >= 0, CUDA_ERROR_INVALID_HANDLE);
   struct stat info;
-  if (fstat(fd, &info) != 0 || info.st_dev != t.device || info.st_ino != t.inode || info.st_uid != geteuid() ||
-      static_cast<std::uint64_t>(info.st_size) != t.bytes) {
+  if (fstat(fd, &info) != 0 || info.st_dev != t.device || info.st_ino != t.inode ||
+      info.st_uid != geteuid() || static_cast<std::uint64_t>(info.st_size) != t.bytes) {
     close(fd);
     fail(CUDA_ERROR_INVALID_HANDLE);
   }
@@ -156,7 +159,8 @@ void make_shareable(Allocation& a) {
   }
   std::memcpy(copy, reinterpret_cast<void*>(start), bytes);
   munmap(copy, bytes);
-  if (mmap(reinterpret_cast<void*>(start), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
+  if (mmap(reinterpret_cast<void*>(start), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+           fd, 0) == MAP_FAILED) {
     close(fd);
     fail(CUDA_ERROR_OPERATING_SYSTEM);
   }
@@ -207,13 +211,16 @@ namespace {
 /// Waits in a stream for a record that another process may have made.
 class IpcWaitOp final : public Op {
  public:
-  IpcWaitOp(std::shared_ptr<SharedEvent> shared, std::uint64_t number) : shared_{std::move(shared)}, number_{number} {}
+  IpcWaitOp(std::shared_ptr<SharedEvent> shared, std::uint64_t number)
+      : shared_{std::move(shared)}, number_{number} {}
   Progress run(Task& task) override {
     if (shared_->page->over.load() >= number_) return Progress::done;
-    Pool::instance().poll([shared = shared_, number = number_, &context = task.context(), round = 0u]() mutable {
-      if (context.is_broken() || shared->page->over.load() >= number) return true;
-      return ++round % kLooksBetween == 0 && recorder_is_gone(*shared->page);
-    }, task);
+    Pool::instance().poll(
+        [shared = shared_, number = number_, &context = task.context(), round = 0u]() mutable {
+          if (context.is_broken() || shared->page->over.load() >= number) return true;
+          return ++round % kLooksBetween == 0 && recorder_is_gone(*shared->page);
+        },
+        task);
     return Progress::pending;
   }
 
@@ -276,11 +283,12 @@ CUresult cuIpcOpenMemHandle(CUdeviceptr* out, CUipcMemHandle handle, unsigned in
     }
     auto& space = AddressSpace::instance();
     const std::size_t bytes = t.bytes;
-    const bool sound = bytes % space.page() == 0 && t.offset < space.page() && t.size <= bytes - t.offset && t.size > 0;
+    const bool sound = bytes % space.page() == 0 && t.offset < space.page() &&
+                       t.size <= bytes - t.offset && t.size > 0;
     std::uintptr_t start = 0;
     if (sound) start = space.take(bytes + space.page(), space.page());
-    const bool mapped = sound && mmap(reinterpret_cast<void*>(start), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-                                      fd, 0) != MAP_FAILED;
+    const bool mapped = sound && mmap(reinterpret_cast<void*>(start), bytes, PROT_READ | PROT_WRITE,
+                                      MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED;
     close(fd);
     if (!mapped) {
       if (start) space.give(start, bytes + space.page());
@@ -339,7 +347,8 @@ CUresult cuIpcOpenEventHandle(CUevent* out, CUipcEventHandle handle) {
     std::memcpy(&t, &handle, sizeof t);
     const int fd = open_ticket(t, Shared::event);
     std::shared_ptr<SharedEvent> shared = attach(fd);
-    auto event = make_object<Event>(context, unsigned{CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS});
+    auto event =
+        make_object<Event>(context, unsigned{CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS});
     {
       State& s = state();
       const std::lock_guard lock{s.mutex};

@@ -18,7 +18,8 @@ JitOptions::JitOptions(unsigned count, const CUjit_option* options, void** value
       load.optimization = static_cast<int>(number);
     }
     if (options[i] == CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES) info_room_ = static_cast<unsigned>(number);
-    if (options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES) error_room_ = static_cast<unsigned>(number);
+    if (options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
+      error_room_ = static_cast<unsigned>(number);
   }
 }
 
@@ -28,7 +29,8 @@ void JitOptions::report() {
       if (options_[i] == option) return &values_[i];
     return nullptr;
   };
-  const auto write = [&](CUjit_option buffer, CUjit_option size, unsigned room, const std::string& text) {
+  const auto write = [&](CUjit_option buffer, CUjit_option size, unsigned room,
+                         const std::string& text) {
     void** bytes = value_of(size);
     void** to = value_of(buffer);
     if (!bytes) return;
@@ -43,7 +45,8 @@ void JitOptions::report() {
   write(CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, info_room_, info);
   write(CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, error_room_, error);
   if (void** wall = value_of(CU_JIT_WALL_TIME)) {
-    const float ms = std::chrono::duration<float, std::milli>(std::chrono::steady_clock::now() - start_).count();
+    const float ms =
+        std::chrono::duration<float, std::milli>(std::chrono::steady_clock::now() - start_).count();
     std::memcpy(wall, &ms, sizeof ms);
   }
 }

@@ -38,7 +38,8 @@ class JitOptions {
   unsigned count_;
   const CUjit_option* options_;
   void** values_;
-  unsigned info_room_ = 0, error_room_ = 0;  // as given: a report writes how much it used in their place
+  unsigned info_room_ = 0,
+           error_room_ = 0;  // as given: a report writes how much it used in their place
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 

@@ -29,16 +29,19 @@ class KernelOp final : public NodeOp {
   std::vector<void*> pointers_;
 
  public:
-  /// Made at the call so that a stream's launch reports compile errors there; a graph makes one per run.
+  /// Made at the call so that a stream's launch reports compile errors there; a graph makes one per
+  /// run.
   std::unique_ptr<cucpu::Launch> ready;
 };
 
-/// Everything a launch needs to be checked: exact codes for bad shapes, sizes, handles and parameters.
-Ref<KernelOp> make_kernel(CUfunction handle, const CUlaunchConfig& config, void** kernel_params, void** extra,
-                          bool cooperative);
+/// Everything a launch needs to be checked: exact codes for bad shapes, sizes, handles and
+/// parameters.
+Ref<KernelOp> make_kernel(CUfunction handle, const CUlaunchConfig& config, void** kernel_params,
+                          void** extra, bool cooperative);
 
 /// The same for a graph node's description, with the node's attributes.
-Ref<KernelOp> make_kernel(const CUDA_KERNEL_NODE_PARAMS& params, std::vector<CUlaunchAttribute> attributes = {});
+Ref<KernelOp> make_kernel(const CUDA_KERNEL_NODE_PARAMS& params,
+                          std::vector<CUlaunchAttribute> attributes = {});
 
 /// The limit of blocks that a cooperative launch may have.
 std::uint64_t cooperative_limit(const Function& function, const cucpu::LaunchShape& shape);

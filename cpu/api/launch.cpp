@@ -1,4 +1,5 @@
-// cuLaunchKernel, cuLaunchKernelEx, cuLaunchCooperativeKernel and the launches of CUDA's first days.
+// cuLaunchKernel, cuLaunchKernelEx, cuLaunchCooperativeKernel and the launches of CUDA's first
+// days.
 #include <algorithm>
 #include <climits>
 #include <cstring>
@@ -40,8 +41,9 @@ std::vector<std::byte> pack(const cucpu::KernelInfo& info, void** kernel_params,
   if (info.params.empty()) return block;
   const std::size_t needed = info.params.back().offset + info.params.back().size;
   if (!buffer || bytes < needed)
-    fail(CUDA_ERROR_INVALID_VALUE, "kernel " + info.name + " takes " + std::to_string(info.params.size()) +
-                                       " parameters of " + std::to_string(needed) + " bytes; the launch gives " +
+    fail(CUDA_ERROR_INVALID_VALUE, "kernel " + info.name + " takes " +
+                                       std::to_string(info.params.size()) + " parameters of " +
+                                       std::to_string(needed) + " bytes; the launch gives " +
                                        std::to_string(buffer ? bytes : 0) + " bytes");
   std::memcpy(block.data(), buffer, std::min<std::size_t>(bytes, block.size()));
   return block;
@@ -52,7 +54,8 @@ void check_shape(const Function& function, const cucpu::LaunchShape& shape) {
   const auto [gx, gy, gz] = shape.grid;
   const auto [bx, by, bz] = shape.block;
   require(gx > 0 && gy > 0 && gz > 0 && gx <= INT_MAX && gy <= 65535 && gz <= 65535);
-  require(bx > 0 && by > 0 && bz > 0 && bx <= 1024 && by <= 1024 && bz <= 64 && shape.block.volume() <= 1024);
+  require(bx > 0 && by > 0 && bz > 0 && bx <= 1024 && by <= 1024 && bz <= 64 &&
+          shape.block.volume() <= 1024);
   if (info.required_block) require(*info.required_block == shape.block);
   require(shape.block.volume() <= info.max_threads, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
   require(shape.dynamic_shared_bytes <= dynamic_shared_limit(info, function.settings));
@@ -74,7 +77,8 @@ void check_cluster(const Function& function, cucpu::LaunchShape& shape, bool giv
   require(x > 0 && y > 0 && z > 0, CUDA_ERROR_INVALID_VALUE);
   require(shape.cluster.volume() <= (set.non_portable_cluster ? kMaxCluster : kMaxClusterPortable),
           CUDA_ERROR_INVALID_CLUSTER_SIZE);
-  require(shape.grid.x % x == 0 && shape.grid.y % y == 0 && shape.grid.z % z == 0, CUDA_ERROR_INVALID_VALUE);
+  require(shape.grid.x % x == 0 && shape.grid.y % y == 0 && shape.grid.z % z == 0,
+          CUDA_ERROR_INVALID_VALUE);
 }
 
 }  // namespace
@@ -88,7 +92,8 @@ Progress KernelOp::run(Task& task) {
 }
 
 std::unique_ptr<cucpu::Launch> KernelOp::make_launch(Context& context) const {
-  if (device_count() == 1) [[likely]] return cucpu::Launch::make(function->kernel, shape, params.data());
+  if (device_count() == 1) [[likely]]
+    return cucpu::Launch::make(function->kernel, shape, params.data());
   const cucpu::ReachScope scope{&context};
   return cucpu::Launch::make(function->kernel, shape, params.data());
 }
@@ -101,13 +106,15 @@ CUDA_KERNEL_NODE_PARAMS KernelOp::node_params() {
   p.blockDimX = shape.block.x, p.blockDimY = shape.block.y, p.blockDimZ = shape.block.z;
   p.sharedMemBytes = shape.dynamic_shared_bytes;
   if (pointers_.empty())
-    for (const cucpu::Param& param : function->kernel.info().params) pointers_.push_back(params.data() + param.offset);
+    for (const cucpu::Param& param : function->kernel.info().params)
+      pointers_.push_back(params.data() + param.offset);
   p.kernelParams = pointers_.empty() ? nullptr : pointers_.data();
   p.ctx = module->context() ? module->context()->handle() : nullptr;
   return p;
 }
 
-Ref<KernelOp> make_kernel(const CUDA_KERNEL_NODE_PARAMS& p, std::vector<CUlaunchAttribute> attributes) {
+Ref<KernelOp> make_kernel(const CUDA_KERNEL_NODE_PARAMS& p,
+                          std::vector<CUlaunchAttribute> attributes) {
   CUlaunchConfig config{};
   config.gridDimX = p.gridDimX, config.gridDimY = p.gridDimY, config.gridDimZ = p.gridDimZ;
   config.blockDimX = p.blockDimX, config.blockDimY = p.blockDimY, config.blockDimZ = p.blockDimZ;
@@ -128,13 +135,14 @@ Ref<KernelOp> make_kernel(const CUDA_KERNEL_NODE_PARAMS& p, std::vector<CUlaunch
 }
 
 std::uint64_t cooperative_limit(const Function& function, const cucpu::LaunchShape& shape) {
-  return std::uint64_t{blocks_per_sm(function.kernel.info(), static_cast<unsigned>(shape.block.volume()),
+  return std::uint64_t{blocks_per_sm(function.kernel.info(),
+                                     static_cast<unsigned>(shape.block.volume()),
                                      shape.dynamic_shared_bytes)} *
          settings().threads;
 }
 
-Ref<KernelOp> make_kernel(CUfunction handle, const CUlaunchConfig& config, void** kernel_params, void** extra,
-                          bool cooperative) {
+Ref<KernelOp> make_kernel(CUfunction handle, const CUlaunchConfig& config, void** kernel_params,
+                          void** extra, bool cooperative) {
   Function& function = function_of(handle);
   auto op = make_object<KernelOp>();
   op->module = Ref<LoadedModule>{&function.module};
@@ -143,22 +151,29 @@ Ref<KernelOp> make_kernel(CUfunction handle, const CUlaunchConfig& config, void*
   op->shape.block = {config.blockDimX, config.blockDimY, config.blockDimZ};
   op->shape.dynamic_shared_bytes = config.sharedMemBytes;
   op->shape.cooperative = cooperative;
-  if (Context* const context = peek_context()) op->shape.stack_limit = context->limits[CU_LIMIT_STACK_SIZE];
+  if (Context* const context = peek_context())
+    op->shape.stack_limit = context->limits[CU_LIMIT_STACK_SIZE];
   require(config.numAttrs == 0 || config.attrs);
   bool cluster_given = false;
   for (unsigned i = 0; i < config.numAttrs; ++i) {
     const CUlaunchAttribute& attribute = config.attrs[i];
     switch (attribute.id) {
       case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-        op->shape.cluster = {attribute.value.clusterDim.x, attribute.value.clusterDim.y, attribute.value.clusterDim.z};
+        op->shape.cluster = {attribute.value.clusterDim.x, attribute.value.clusterDim.y,
+                             attribute.value.clusterDim.z};
         cluster_given = true;
         break;
-      case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: op->shape.cooperative = attribute.value.cooperative != 0; break;
-      case CU_LAUNCH_ATTRIBUTE_IGNORE: continue;
-      case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
-        require(attribute.value.deviceUpdatableKernelNode.deviceUpdatable == 0, CUDA_ERROR_NOT_SUPPORTED);
+      case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+        op->shape.cooperative = attribute.value.cooperative != 0;
+        break;
+      case CU_LAUNCH_ATTRIBUTE_IGNORE:
         continue;
-      // Hints about caches, order and place: correct to leave alone, for a launch here waits for all work before it.
+      case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
+        require(attribute.value.deviceUpdatableKernelNode.deviceUpdatable == 0,
+                CUDA_ERROR_NOT_SUPPORTED);
+        continue;
+      // Hints about caches, order and place: correct to leave alone, for a launch here waits for
+      // all work before it.
       case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
       case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
       case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
@@ -172,15 +187,18 @@ Ref<KernelOp> make_kernel(CUfunction handle, const CUlaunchConfig& config, void*
       case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
       case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
       case CU_LAUNCH_ATTRIBUTE_PORTABLE_CLUSTER_SIZE_MODE:
-      case CU_LAUNCH_ATTRIBUTE_SHARED_MEMORY_MODE: break;
-      default: fail(CUDA_ERROR_INVALID_VALUE);
+      case CU_LAUNCH_ATTRIBUTE_SHARED_MEMORY_MODE:
+        break;
+      default:
+        fail(CUDA_ERROR_INVALID_VALUE);
     }
     op->attributes.push_back(attribute);
   }
   check_shape(function, op->shape);
   check_cluster(function, op->shape, cluster_given);
   if (op->shape.cooperative)
-    require(op->shape.grid.volume() <= cooperative_limit(function, op->shape), CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+    require(op->shape.grid.volume() <= cooperative_limit(function, op->shape),
+            CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
   op->params = pack(function.kernel.info(), kernel_params, extra);
   return op;
 }
@@ -201,7 +219,8 @@ void record_for(const KernelOp& op, Stream& stream) {
   }
 }
 
-void launch(const CUlaunchConfig& config, CUfunction f, void** kernel_params, void** extra, bool cooperative) {
+void launch(const CUlaunchConfig& config, CUfunction f, void** kernel_params, void** extra,
+            bool cooperative) {
   const Ref<Stream> stream = stream_of(config.hStream);
   Context* const current = peek_context();
   const bool elsewhere = current != &stream->context();  // a CUkernel is loaded where the stream is
@@ -229,23 +248,28 @@ void launch(const CUlaunchConfig& config, CUfunction f, void** kernel_params, vo
 
 extern "C" {
 
-CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                        unsigned shared, CUstream stream, void** kernel_params, void** extra) {
-  return guarded(
-      [&] { launch({gx, gy, gz, bx, by, bz, shared, stream, nullptr, 0}, f, kernel_params, extra, false); });
+CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                        unsigned by, unsigned bz, unsigned shared, CUstream stream,
+                        void** kernel_params, void** extra) {
+  return guarded([&] {
+    launch({gx, gy, gz, bx, by, bz, shared, stream, nullptr, 0}, f, kernel_params, extra, false);
+  });
 }
 
-CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** kernel_params, void** extra) {
+CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** kernel_params,
+                          void** extra) {
   return guarded([&] {
     require(config != nullptr);
     launch(*config, f, kernel_params, extra, false);
   });
 }
 
-CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                                   unsigned bz, unsigned shared, CUstream stream, void** kernel_params) {
-  return guarded(
-      [&] { launch({gx, gy, gz, bx, by, bz, shared, stream, nullptr, 0}, f, kernel_params, nullptr, true); });
+CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                                   unsigned by, unsigned bz, unsigned shared, CUstream stream,
+                                   void** kernel_params) {
+  return guarded([&] {
+    launch({gx, gy, gz, bx, by, bz, shared, stream, nullptr, 0}, f, kernel_params, nullptr, true);
+  });
 }
 
 }  // extern "C"

@@ -8,7 +8,9 @@
 namespace cucpu::driver {
 
 Library::Library(std::vector<std::string> texts, const cucpu::LoadOptions& options)
-    : texts_{std::move(texts)}, options_{options}, overview_{make_object<LoadedModule>(nullptr, texts_, options)} {
+    : texts_{std::move(texts)},
+      options_{options},
+      overview_{make_object<LoadedModule>(nullptr, texts_, options)} {
   options_.info_log = nullptr;  // the caller's; gone after the load
 }
 
@@ -67,11 +69,14 @@ void load(CUlibrary* out, const void* image, std::size_t size, const char* name,
   require_capture_safe();
   for (unsigned i = 0; i < library_option_count; ++i) {
     require(library_options[i] >= 0 && library_options[i] < CU_LIBRARY_NUM_OPTIONS);
-    require(library_options[i] != CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE, CUDA_ERROR_NOT_SUPPORTED);
+    require(library_options[i] != CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE,
+            CUDA_ERROR_NOT_SUPPORTED);
   }
   options.load.name = name;
   options.load.info_log = &options.info;
-  *out = options.logged([&] { return make_object<Library>(ptx_of_image(image, size), options.load); })->publish();
+  *out =
+      options.logged([&] { return make_object<Library>(ptx_of_image(image, size), options.load); })
+          ->publish();
 }
 
 Library& library_of(CUlibrary handle) { return object_of<Library>(handle); }
@@ -79,7 +84,8 @@ LibraryKernel& kernel_of(CUkernel handle) { return object_of<LibraryKernel>(hand
 
 const cucpu::Variable& variable_of(CUlibrary handle, const char* name) {
   require(name != nullptr);
-  const cucpu::Variable* variable = library_of(handle).module_in(current_context()).code().find_variable(name);
+  const cucpu::Variable* variable =
+      library_of(handle).module_in(current_context()).code().find_variable(name);
   require(variable != nullptr, CUDA_ERROR_NOT_FOUND);
   return *variable;
 }
@@ -88,13 +94,15 @@ const cucpu::Variable& variable_of(CUlibrary handle, const char* name) {
 
 extern "C" {
 
-CUresult cuLibraryLoadData(CUlibrary* out, const void* code, CUjit_option* jit, void** jit_values, unsigned int jit_count,
-                           CUlibraryOption* options, void**, unsigned int count) {
+CUresult cuLibraryLoadData(CUlibrary* out, const void* code, CUjit_option* jit, void** jit_values,
+                           unsigned int jit_count, CUlibraryOption* options, void**,
+                           unsigned int count) {
   return guarded([&] { load(out, code, 0, "ptx", {jit_count, jit, jit_values}, options, count); });
 }
 
-CUresult cuLibraryLoadFromFile(CUlibrary* out, const char* path, CUjit_option* jit, void** jit_values,
-                               unsigned int jit_count, CUlibraryOption* options, void**, unsigned int count) {
+CUresult cuLibraryLoadFromFile(CUlibrary* out, const char* path, CUjit_option* jit,
+                               void** jit_values, unsigned int jit_count, CUlibraryOption* options,
+                               void**, unsigned int count) {
   return guarded([&] {
     const std::string bytes = read_image_file(path);
     require(!bytes.empty(), CUDA_ERROR_INVALID_IMAGE);
@@ -146,7 +154,8 @@ CUresult cuLibraryGetModule(CUmodule* out, CUlibrary handle) {
   });
 }
 
-CUresult cuLibraryGetGlobal(CUdeviceptr* address, size_t* bytes, CUlibrary handle, const char* name) {
+CUresult cuLibraryGetGlobal(CUdeviceptr* address, size_t* bytes, CUlibrary handle,
+                            const char* name) {
   return guarded([&] {
     const cucpu::Variable& variable = variable_of(handle, name);
     if (address) *address = reinterpret_cast<CUdeviceptr>(variable.address);
@@ -154,7 +163,8 @@ CUresult cuLibraryGetGlobal(CUdeviceptr* address, size_t* bytes, CUlibrary handl
   });
 }
 
-CUresult cuLibraryGetManaged(CUdeviceptr* address, size_t* bytes, CUlibrary handle, const char* name) {
+CUresult cuLibraryGetManaged(CUdeviceptr* address, size_t* bytes, CUlibrary handle,
+                             const char* name) {
   return guarded([&] {
     const cucpu::Variable& variable = variable_of(handle, name);
     require(variable.managed, CUDA_ERROR_NOT_FOUND);
@@ -193,18 +203,22 @@ CUresult cuKernelGetName(const char** out, CUkernel handle) {
   });
 }
 
-CUresult cuKernelGetAttribute(int* out, CUfunction_attribute attribute, CUkernel handle, CUdevice dev) {
+CUresult cuKernelGetAttribute(int* out, CUfunction_attribute attribute, CUkernel handle,
+                              CUdevice dev) {
   return guarded([&] {
     require(out != nullptr);
     LibraryKernel& kernel = kernel_of(handle);
-    *out = function_attribute(kernel.kernel.info(), kernel.settings[device_of(dev).ordinal], attribute);
+    *out = function_attribute(kernel.kernel.info(), kernel.settings[device_of(dev).ordinal],
+                              attribute);
   });
 }
 
-CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel handle, CUdevice dev) {
+CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel handle,
+                              CUdevice dev) {
   return guarded([&] {
     LibraryKernel& kernel = kernel_of(handle);
-    set_function_attribute(kernel.kernel.info(), kernel.settings[device_of(dev).ordinal], attribute, value);
+    set_function_attribute(kernel.kernel.info(), kernel.settings[device_of(dev).ordinal], attribute,
+                           value);
   });
 }
 

@@ -11,7 +11,8 @@ namespace cucpu::driver {
 
 class LinkState final : public Handled<LinkState, CUlinkState, Kind::link> {
  public:
-  LinkState(unsigned count, CUjit_option* options, void** values) : options{count, options, values} {
+  LinkState(unsigned count, CUjit_option* options, void** values)
+      : options{count, options, values} {
     this->options.load.info_log = &this->options.info;
   }
   JitOptions options;  // the caller keeps its lists and buffers until cuLinkDestroy
@@ -30,7 +31,8 @@ void add(LinkState& state, CUjitInputType type, const void* data, std::size_t si
   require(type >= 0 && type < CU_JIT_NUM_INPUT_TYPES);
   if (type == CU_JIT_INPUT_LIBRARY || type == CU_JIT_INPUT_NVVM)
     throw cucpu::LoadError{CUDA_ERROR_NOT_SUPPORTED,
-                           "error: archives and LTO IR are not linked on the CPU device; turn them into PTX first (nvJitLink "
+                           "error: archives and LTO IR are not linked on the CPU device; turn them "
+                           "into PTX first (nvJitLink "
                            "with -ptx does that for LTO IR)"};
   state.options.logged([&] {
     for (std::string& text : ptx_of_image(data, size)) state.texts.push_back(std::move(text));
@@ -50,8 +52,8 @@ CUresult cuLinkCreate(unsigned int count, CUjit_option* options, void** values, 
   });
 }
 
-CUresult cuLinkAddData(CUlinkState handle, CUjitInputType type, void* data, size_t size, const char*, unsigned int count,
-                       CUjit_option* options, void** values) {
+CUresult cuLinkAddData(CUlinkState handle, CUjitInputType type, void* data, size_t size,
+                       const char*, unsigned int count, CUjit_option* options, void** values) {
   return guarded([&] {
     LinkState& state = object_of<LinkState>(handle);
     const JitOptions checked{count, options, values};
@@ -59,8 +61,8 @@ CUresult cuLinkAddData(CUlinkState handle, CUjitInputType type, void* data, size
   });
 }
 
-CUresult cuLinkAddFile(CUlinkState handle, CUjitInputType type, const char* path, unsigned int count,
-                       CUjit_option* options, void** values) {
+CUresult cuLinkAddFile(CUlinkState handle, CUjitInputType type, const char* path,
+                       unsigned int count, CUjit_option* options, void** values) {
   return guarded([&] {
     LinkState& state = object_of<LinkState>(handle);
     const JitOptions checked{count, options, values};
@@ -74,7 +76,8 @@ CUresult cuLinkComplete(CUlinkState handle, void** out, size_t* size) {
     LinkState& state = object_of<LinkState>(handle);
     require(out && !state.texts.empty());
     // A look at the whole: symbols nobody defines are errors now, not at load time.
-    state.options.logged([&] { return make_object<LoadedModule>(nullptr, state.texts, state.options.load); });
+    state.options.logged(
+        [&] { return make_object<LoadedModule>(nullptr, state.texts, state.options.load); });
     state.output = make_container(state.texts);
     *out = state.output.data();
     if (size) *size = state.output.size();
@@ -82,7 +85,8 @@ CUresult cuLinkComplete(CUlinkState handle, void** out, size_t* size) {
 }
 
 CUresult cuLinkDestroy(CUlinkState handle) {
-  return guarded([&] { require(object_of<LinkState>(handle).retire(), CUDA_ERROR_INVALID_HANDLE); });
+  return guarded(
+      [&] { require(object_of<LinkState>(handle).retire(), CUDA_ERROR_INVALID_HANDLE); });
 }
 
 }  // extern "C"

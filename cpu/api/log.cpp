@@ -110,7 +110,8 @@ CUresult cuLogsDumpToFile(CUlogIterator* iterator, const char* path, unsigned in
   });
 }
 
-CUresult cuLogsDumpToMemory(CUlogIterator* iterator, char* buffer, size_t* size, unsigned int flags) {
+CUresult cuLogsDumpToMemory(CUlogIterator* iterator, char* buffer, size_t* size,
+                            unsigned int flags) {
   return guarded_without_init([&] {
     require(buffer && size && *size > 0 && flags == 0);
     std::string text = text_since(iterator);

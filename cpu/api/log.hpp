@@ -1,4 +1,5 @@
-// cpu/api/log.hpp: the error log behind cuLogs*: a bounded list of sentences, and callbacks that hear each new one.
+// cpu/api/log.hpp: the error log behind cuLogs*: a bounded list of sentences, and callbacks that
+// hear each new one.
 #pragma once
 
 #include <string_view>

@@ -6,7 +6,8 @@
 
 namespace cucpu::driver {
 
-/// Fills `out`, whose size is the plain size. False when the data is damaged; reads and writes stay inside both.
+/// Fills `out`, whose size is the plain size. False when the data is damaged; reads and writes stay
+/// inside both.
 bool lz4_decompress(std::string_view packed, std::string& out) noexcept;
 
 }  // namespace cucpu::driver

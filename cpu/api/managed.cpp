@@ -1,4 +1,5 @@
-// Managed memory: advice, prefetches and what is remembered of them. There is one memory, so nothing moves.
+// Managed memory: advice, prefetches and what is remembered of them. There is one memory, so
+// nothing moves.
 #include <algorithm>
 #include <cstring>
 
@@ -25,11 +26,15 @@ AllocationRef managed_at(CUdeviceptr address, std::size_t bytes) {
 
 void check_location(const CUmemLocation& location) {
   switch (location.type) {
-    case CU_MEM_LOCATION_TYPE_DEVICE: device_of(location.id); break;
+    case CU_MEM_LOCATION_TYPE_DEVICE:
+      device_of(location.id);
+      break;
     case CU_MEM_LOCATION_TYPE_HOST:
     case CU_MEM_LOCATION_TYPE_HOST_NUMA:
-    case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT: break;
-    default: fail(CUDA_ERROR_INVALID_VALUE);
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
+      break;
+    default:
+      fail(CUDA_ERROR_INVALID_VALUE);
   }
 }
 
@@ -38,7 +43,8 @@ std::uint64_t bit_of(const CUmemLocation& location) {
 }
 
 /// Prefetch in stream order: the location is the last one when the stream gets there.
-void prefetch(CUdeviceptr address, std::size_t bytes, const CUmemLocation& location, Stream& stream) {
+void prefetch(CUdeviceptr address, std::size_t bytes, const CUmemLocation& location,
+              Stream& stream) {
   const AllocationRef a = managed_at(address, bytes);
   check_location(location);
   require_not_capturing(stream);
@@ -52,20 +58,28 @@ int old_id(const MemoryPlace& place) {
   return place.type == 0 ? kInvalid : kCpu;
 }
 
-void range_attribute(void* data, std::size_t size, CUmem_range_attribute attribute, const Allocation& a) {
+void range_attribute(void* data, std::size_t size, CUmem_range_attribute attribute,
+                     const Allocation& a) {
   require(data && size >= sizeof(int) && size % sizeof(int) == 0);
   const auto put = [&](int value) {
     require(size == sizeof(int));
     std::memcpy(data, &value, sizeof value);
   };
   switch (attribute) {
-    case CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY: return put(a.read_mostly);
-    case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION: return put(old_id(a.preferred));
-    case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION: return put(old_id(a.prefetched));
-    case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE: return put(a.preferred.type);
-    case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID: return put(a.preferred.id);
-    case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE: return put(a.prefetched.type);
-    case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID: return put(a.prefetched.id);
+    case CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY:
+      return put(a.read_mostly);
+    case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION:
+      return put(old_id(a.preferred));
+    case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION:
+      return put(old_id(a.prefetched));
+    case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE:
+      return put(a.preferred.type);
+    case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID:
+      return put(a.preferred.id);
+    case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE:
+      return put(a.prefetched.type);
+    case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID:
+      return put(a.prefetched.id);
     case CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY: {
       std::vector<int> list;
       for (int i = 0; i < 63; ++i)
@@ -75,13 +89,16 @@ void range_attribute(void* data, std::size_t size, CUmem_range_attribute attribu
       std::memcpy(data, list.data(), size);
       return;
     }
-    default: fail(CUDA_ERROR_INVALID_VALUE);
+    default:
+      fail(CUDA_ERROR_INVALID_VALUE);
   }
 }
 
-void prefetch_batch(CUdeviceptr* addresses, std::size_t* sizes, std::size_t count, CUmemLocation* locations,
-                    std::size_t* starts, std::size_t location_count, unsigned long long flags, CUstream handle) {
-  require(addresses && sizes && count > 0 && locations && starts && location_count > 0 && location_count <= count && flags == 0);
+void prefetch_batch(CUdeviceptr* addresses, std::size_t* sizes, std::size_t count,
+                    CUmemLocation* locations, std::size_t* starts, std::size_t location_count,
+                    unsigned long long flags, CUstream handle) {
+  require(addresses && sizes && count > 0 && locations && starts && location_count > 0 &&
+          location_count <= count && flags == 0);
   require(starts[0] == 0);
   const Ref<Stream> stream = stream_of(handle);
   for (std::size_t i = 0, k = 0; i < count; ++i) {
@@ -94,7 +111,8 @@ void prefetch_batch(CUdeviceptr* addresses, std::size_t* sizes, std::size_t coun
 
 extern "C" {
 
-CUresult cuMemPrefetchAsync(CUdeviceptr address, size_t bytes, CUmemLocation location, unsigned int flags, CUstream handle) {
+CUresult cuMemPrefetchAsync(CUdeviceptr address, size_t bytes, CUmemLocation location,
+                            unsigned int flags, CUstream handle) {
   return guarded([&] {
     require(flags == 0);
     const Ref<Stream> stream = stream_of(handle);
@@ -102,54 +120,79 @@ CUresult cuMemPrefetchAsync(CUdeviceptr address, size_t bytes, CUmemLocation loc
   });
 }
 
-CUresult cuMemPrefetchBatchAsync(CUdeviceptr* addresses, size_t* sizes, size_t count, CUmemLocation* locations,
-                                 size_t* starts, size_t location_count, unsigned long long flags, CUstream stream) {
-  return guarded([&] { prefetch_batch(addresses, sizes, count, locations, starts, location_count, flags, stream); });
-}
-
-CUresult cuMemDiscardBatchAsync(CUdeviceptr* addresses, size_t* sizes, size_t count, unsigned long long flags, CUstream handle) {
+CUresult cuMemPrefetchBatchAsync(CUdeviceptr* addresses, size_t* sizes, size_t count,
+                                 CUmemLocation* locations, size_t* starts, size_t location_count,
+                                 unsigned long long flags, CUstream stream) {
   return guarded([&] {
-    require(addresses && sizes && count > 0 && flags == 0);
-    stream_of(handle);
-    for (std::size_t i = 0; i < count; ++i) managed_at(addresses[i], sizes[i]);  // contents may be kept: nothing to do
+    prefetch_batch(addresses, sizes, count, locations, starts, location_count, flags, stream);
   });
 }
 
-CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr* addresses, size_t* sizes, size_t count, CUmemLocation* locations,
-                                           size_t* starts, size_t location_count, unsigned long long flags, CUstream stream) {
-  return guarded([&] { prefetch_batch(addresses, sizes, count, locations, starts, location_count, flags, stream); });
+CUresult cuMemDiscardBatchAsync(CUdeviceptr* addresses, size_t* sizes, size_t count,
+                                unsigned long long flags, CUstream handle) {
+  return guarded([&] {
+    require(addresses && sizes && count > 0 && flags == 0);
+    stream_of(handle);
+    for (std::size_t i = 0; i < count; ++i)
+      managed_at(addresses[i], sizes[i]);  // contents may be kept: nothing to do
+  });
 }
 
-CUresult cuMemAdvise(CUdeviceptr address, size_t bytes, CUmem_advise advice, CUmemLocation location) {
+CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr* addresses, size_t* sizes, size_t count,
+                                           CUmemLocation* locations, size_t* starts,
+                                           size_t location_count, unsigned long long flags,
+                                           CUstream stream) {
+  return guarded([&] {
+    prefetch_batch(addresses, sizes, count, locations, starts, location_count, flags, stream);
+  });
+}
+
+CUresult cuMemAdvise(CUdeviceptr address, size_t bytes, CUmem_advise advice,
+                     CUmemLocation location) {
   return guarded([&] {
     current_context();
     const AllocationRef a = managed_at(address, bytes);
-    const bool needs_place = advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION || advice == CU_MEM_ADVISE_SET_ACCESSED_BY ||
+    const bool needs_place = advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION ||
+                             advice == CU_MEM_ADVISE_SET_ACCESSED_BY ||
                              advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
     if (needs_place) check_location(location);
     MemoryMap::instance().with_lock([&] {
       switch (advice) {
-        case CU_MEM_ADVISE_SET_READ_MOSTLY: a->read_mostly = true; break;
-        case CU_MEM_ADVISE_UNSET_READ_MOSTLY: a->read_mostly = false; break;
-        case CU_MEM_ADVISE_SET_PREFERRED_LOCATION: a->preferred = {location.type, location.id}; break;
-        case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION: a->preferred = {}; break;
-        case CU_MEM_ADVISE_SET_ACCESSED_BY: a->accessed_by |= bit_of(location); break;
-        case CU_MEM_ADVISE_UNSET_ACCESSED_BY: a->accessed_by &= ~bit_of(location); break;
-        default: fail(CUDA_ERROR_INVALID_VALUE);
+        case CU_MEM_ADVISE_SET_READ_MOSTLY:
+          a->read_mostly = true;
+          break;
+        case CU_MEM_ADVISE_UNSET_READ_MOSTLY:
+          a->read_mostly = false;
+          break;
+        case CU_MEM_ADVISE_SET_PREFERRED_LOCATION:
+          a->preferred = {location.type, location.id};
+          break;
+        case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION:
+          a->preferred = {};
+          break;
+        case CU_MEM_ADVISE_SET_ACCESSED_BY:
+          a->accessed_by |= bit_of(location);
+          break;
+        case CU_MEM_ADVISE_UNSET_ACCESSED_BY:
+          a->accessed_by &= ~bit_of(location);
+          break;
+        default:
+          fail(CUDA_ERROR_INVALID_VALUE);
       }
     });
   });
 }
 
-CUresult cuMemRangeGetAttribute(void* data, size_t size, CUmem_range_attribute attribute, CUdeviceptr address, size_t bytes) {
+CUresult cuMemRangeGetAttribute(void* data, size_t size, CUmem_range_attribute attribute,
+                                CUdeviceptr address, size_t bytes) {
   return guarded([&] {
     const AllocationRef a = managed_at(address, bytes);
     MemoryMap::instance().with_lock([&] { range_attribute(data, size, attribute, *a); });
   });
 }
 
-CUresult cuMemRangeGetAttributes(void** data, size_t* sizes, CUmem_range_attribute* attributes, size_t count,
-                                 CUdeviceptr address, size_t bytes) {
+CUresult cuMemRangeGetAttributes(void** data, size_t* sizes, CUmem_range_attribute* attributes,
+                                 size_t count, CUdeviceptr address, size_t bytes) {
   return guarded([&] {
     require(data && sizes && attributes && count > 0);
     const AllocationRef a = managed_at(address, bytes);
@@ -159,10 +202,12 @@ CUresult cuMemRangeGetAttributes(void** data, size_t* sizes, CUmem_range_attribu
   });
 }
 
-CUresult cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, size_t length, unsigned int flags) {
+CUresult cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, size_t length,
+                                unsigned int flags) {
   return guarded([&] {
     const Ref<Stream> stream = stream_of(handle);
-    require(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE);
+    require(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST ||
+            flags == CU_MEM_ATTACH_SINGLE);
     const AllocationRef a = MemoryMap::instance().find(address);
     require(a && is_managed(*a) && a->base == address && (length == 0 || length == a->size));
     require(flags != CU_MEM_ATTACH_SINGLE || stream->role() == StreamRole::created);
@@ -170,7 +215,8 @@ CUresult cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, size_t len
   });
 }
 
-CUresult cuMemGetLocationInfo(CUdeviceptr address, size_t size, size_t summary, size_t sampling, CUmemLocation* out) {
+CUresult cuMemGetLocationInfo(CUdeviceptr address, size_t size, size_t summary, size_t sampling,
+                              CUmemLocation* out) {
   return guarded([&] {
     require(out && size > 0 && summary > 0 && summary <= size && sampling <= summary);
     const AllocationRef a = MemoryMap::instance().find(address);

@@ -13,7 +13,8 @@
 
 namespace cucpu::driver {
 
-AllocationRef allocate_device(Context& context, std::size_t bytes, std::size_t align, MemoryKind kind, unsigned flags) {
+AllocationRef allocate_device(Context& context, std::size_t bytes, std::size_t align,
+                              MemoryKind kind, unsigned flags) {
   AllocationRef a = allocate_memory(bytes, align, &context.device.budget);
   a->kind = kind;
   a->device = context.device.ordinal;
@@ -48,7 +49,8 @@ constexpr std::size_t kPitchAlign = 512;
 
 void allocate_host(void** out, std::size_t bytes, unsigned flags) {
   require(out != nullptr);
-  require((flags & ~(CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED)) == 0);
+  require((flags & ~(CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP |
+                     CU_MEMHOSTALLOC_WRITECOMBINED)) == 0);
   Context& context = current_context();
   require_capture_safe();
   *out = nullptr;
@@ -94,10 +96,12 @@ CUresult cuMemAlloc(CUdeviceptr* out, size_t bytes) {
   });
 }
 
-CUresult cuMemAllocPitch(CUdeviceptr* out, size_t* pitch, size_t width, size_t height, unsigned int element) {
+CUresult cuMemAllocPitch(CUdeviceptr* out, size_t* pitch, size_t width, size_t height,
+                         unsigned int element) {
   return guarded([&] {
     Context& context = current_context();
-    require(out && pitch && width > 0 && height > 0 && (element == 4 || element == 8 || element == 16));
+    require(out && pitch && width > 0 && height > 0 &&
+            (element == 4 || element == 8 || element == 16));
     require_capture_safe();
     require(width <= (std::size_t{1} << 46), CUDA_ERROR_OUT_OF_MEMORY);
     const std::size_t row = (width + kPitchAlign - 1) / kPitchAlign * kPitchAlign;
@@ -156,7 +160,8 @@ CUresult cuMemFreeHost(void* p) {
   return guarded([&] {
     current_context();
     if (!p) return;
-    free_after_work(reinterpret_cast<std::uintptr_t>(p), [](const Allocation& m) { return m.kind == MemoryKind::host; });
+    free_after_work(reinterpret_cast<std::uintptr_t>(p),
+                    [](const Allocation& m) { return m.kind == MemoryKind::host; });
   });
 }
 
@@ -174,7 +179,8 @@ CUresult cuMemHostRegister(void* p, size_t bytes, unsigned int flags) {
     const auto page = AddressSpace::instance().page();
     require(mincore(reinterpret_cast<void*>(base & ~(page - 1)), 1, &resident) == 0);
     bool taken = map.find(base) || map.find(base + bytes - 1);
-    map.for_each([&](const Allocation& a) { taken = taken || (a.base >= base && a.base < base + bytes); });
+    map.for_each(
+        [&](const Allocation& a) { taken = taken || (a.base >= base && a.base < base + bytes); });
     require(!taken, CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
     auto a = std::make_shared<Allocation>();
     a->base = base;

@@ -7,7 +7,8 @@
 namespace cucpu::driver {
 
 /// Device memory of a context, zeroed, in the map. Fails with code 2 over the device's limit.
-AllocationRef allocate_device(Context& context, std::size_t bytes, std::size_t align, MemoryKind kind, unsigned flags = 0);
+AllocationRef allocate_device(Context& context, std::size_t bytes, std::size_t align,
+                              MemoryKind kind, unsigned flags = 0);
 
 /// Fails unless [address, address + bytes) lies in memory a device can reach.
 void require_device_range(CUdeviceptr address, std::size_t bytes);

@@ -16,7 +16,8 @@ namespace cucpu::driver {
 
 void* ModuleMemory::allocate(std::size_t size, std::size_t align, bool managed) {
   if (!context_) {
-    void* p = std::aligned_alloc(std::max<std::size_t>(align, 64), (size + 63) / 64 * 64 + (size == 0 ? 64 : 0));
+    void* p = std::aligned_alloc(std::max<std::size_t>(align, 64),
+                                 (size + 63) / 64 * 64 + (size == 0 ? 64 : 0));
     if (!p) throw std::bad_alloc{};
     std::memset(p, 0, size);
     return p;
@@ -45,12 +46,15 @@ FunctionSettings* kernel_settings(LoadedModule& module, const cucpu::Kernel& ker
 }  // namespace
 
 Function::Function(LoadedModule& module, const cucpu::Kernel& kernel)
-    : module{module}, kernel{kernel},
-      settings{kernel_settings(module, kernel) ? *kernel_settings(module, kernel) : *new FunctionSettings} {
+    : module{module},
+      kernel{kernel},
+      settings{kernel_settings(module, kernel) ? *kernel_settings(module, kernel)
+                                               : *new FunctionSettings} {
   if (!kernel_settings(module, kernel)) own_settings_.reset(&settings);
 }
 
-LoadedModule::LoadedModule(Context* context, const std::vector<std::string>& texts, const cucpu::LoadOptions& options)
+LoadedModule::LoadedModule(Context* context, const std::vector<std::string>& texts,
+                           const cucpu::LoadOptions& options)
     : context_{context}, memory_{context} {
   const std::vector<std::string_view> views{texts.begin(), texts.end()};
   code_ = cucpu::Module::load(views, options, memory_);
@@ -71,7 +75,8 @@ Function& LoadedModule::function(const cucpu::Kernel& kernel) {
   return *function;
 }
 
-Object& LoadedModule::reference(const cucpu::Variable& variable, const std::function<Reference()>& make) {
+Object& LoadedModule::reference(const cucpu::Variable& variable,
+                                const std::function<Reference()>& make) {
   const std::lock_guard lock{mutex_};
   Reference& reference = references_[&variable];
   if (!reference.object) reference = make();
@@ -94,7 +99,8 @@ void LoadedModule::context_gone() noexcept {
 }
 
 Function& function_of(CUfunction handle) {
-  if (Function* function = find_object<Function>(handle)) [[likely]] return *function;
+  if (Function* function = find_object<Function>(handle)) [[likely]]
+    return *function;
   LibraryKernel& kernel = object_of<LibraryKernel>(handle);
   LoadedModule& module = kernel.library.module_in(current_context());
   return module.function(*module.code().find_kernel(kernel.kernel.info().name));
@@ -106,13 +112,17 @@ using namespace cucpu::driver;
 
 namespace {
 
-void load(CUmodule* out, const void* image, std::size_t size, const char* name, JitOptions options) {
+void load(CUmodule* out, const void* image, std::size_t size, const char* name,
+          JitOptions options) {
   require(out && image);
   Context& context = current_context();
   require_capture_safe();
   options.load.name = name;
   options.load.info_log = &options.info;
-  *out = options.logged([&] { return make_object<LoadedModule>(&context, ptx_of_image(image, size), options.load); })
+  *out = options
+             .logged([&] {
+               return make_object<LoadedModule>(&context, ptx_of_image(image, size), options.load);
+             })
              ->publish();
 }
 
@@ -129,11 +139,14 @@ CUresult cuModuleLoadData(CUmodule* out, const void* image) {
   return guarded([&] { load(out, image, 0, "ptx", {0, nullptr, nullptr}); });
 }
 
-CUresult cuModuleLoadDataEx(CUmodule* out, const void* image, unsigned int count, CUjit_option* options, void** values) {
+CUresult cuModuleLoadDataEx(CUmodule* out, const void* image, unsigned int count,
+                            CUjit_option* options, void** values) {
   return guarded([&] { load(out, image, 0, "ptx", {count, options, values}); });
 }
 
-CUresult cuModuleLoadFatBinary(CUmodule* out, const void* image) { return cuModuleLoadData(out, image); }
+CUresult cuModuleLoadFatBinary(CUmodule* out, const void* image) {
+  return cuModuleLoadData(out, image);
+}
 
 CUresult cuModuleLoad(CUmodule* out, const char* path) {
   return guarded([&] {
@@ -146,7 +159,8 @@ CUresult cuModuleLoad(CUmodule* out, const char* path) {
 CUresult cuModuleUnload(CUmodule handle) {
   return guarded([&] {
     LoadedModule& module = module_of(handle);
-    require(!module.library, CUDA_ERROR_INVALID_HANDLE);  // a library's module goes with the library
+    require(!module.library,
+            CUDA_ERROR_INVALID_HANDLE);  // a library's module goes with the library
     require_capture_safe();
     const Ref<LoadedModule> keep{&module};
     current_context().synchronize();

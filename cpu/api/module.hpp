@@ -61,7 +61,8 @@ class ModuleReference {
 /// Where a module's variables live.
 class ModuleMemory final : public cucpu::VariableMemory {
  public:
-  explicit ModuleMemory(Context* context) : context_{context} {}  ///< null: a module that is only looked at
+  explicit ModuleMemory(Context* context)
+      : context_{context} {}  ///< null: a module that is only looked at
   void* allocate(std::size_t size, std::size_t align, bool managed) override;
   void free(void* address) noexcept override;
 
@@ -69,10 +70,12 @@ class ModuleMemory final : public cucpu::VariableMemory {
   Context* context_;
 };
 
-class LoadedModule final : public Handled<LoadedModule, CUmodule, Kind::module>, public ContextResource {
+class LoadedModule final : public Handled<LoadedModule, CUmodule, Kind::module>,
+                           public ContextResource {
  public:
   /// Throws LoadError. `context` may be null for a library's own look at the code.
-  LoadedModule(Context* context, const std::vector<std::string>& texts, const cucpu::LoadOptions& options);
+  LoadedModule(Context* context, const std::vector<std::string>& texts,
+               const cucpu::LoadOptions& options);
   ~LoadedModule() override;
   void context_gone() noexcept override;
 
@@ -103,7 +106,7 @@ class LibraryKernel final : public Handled<LibraryKernel, CUkernel, Kind::kernel
  public:
   LibraryKernel(Library& library, const cucpu::Kernel& kernel) : library{library}, kernel{kernel} {}
   Library& library;
-  const cucpu::Kernel& kernel;  ///< in the library's own look at the code
+  const cucpu::Kernel& kernel;    ///< in the library's own look at the code
   FunctionSettings settings[64];  ///< per device
 };
 
@@ -130,9 +133,10 @@ class Library final : public Handled<Library, CUlibrary, Kind::library> {
 /// The function a caller's handle means; a CUkernel stands for its function in the current context.
 Function& function_of(CUfunction handle);
 
-int function_attribute(const cucpu::KernelInfo& info, const FunctionSettings& settings, CUfunction_attribute attribute);
-void set_function_attribute(const cucpu::KernelInfo& info, FunctionSettings& settings, CUfunction_attribute attribute,
-                            int value);
+int function_attribute(const cucpu::KernelInfo& info, const FunctionSettings& settings,
+                       CUfunction_attribute attribute);
+void set_function_attribute(const cucpu::KernelInfo& info, FunctionSettings& settings,
+                            CUfunction_attribute attribute, int value);
 
 /// Dynamic shared memory a launch may ask for.
 std::size_t dynamic_shared_limit(const cucpu::KernelInfo& info, const FunctionSettings& settings);

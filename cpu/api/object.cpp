@@ -24,10 +24,12 @@ FreeList& free_list() {
   static FreeList& list = *new FreeList;
   return list;
 }
-// A retired slot rests behind this many others, so that a stale handle stays recognisable for a while.
+// A retired slot rests behind this many others, so that a stale handle stays recognisable for a
+// while.
 constexpr std::size_t kRest = 4096;
 
-/// Objects that only a handle refers to are not leaked; the checker does not look into mapped memory by itself.
+/// Objects that only a handle refers to are not leaked; the checker does not look into mapped
+/// memory by itself.
 void tell_leak_checker([[maybe_unused]] const Slot* fresh) {
 #if defined(__SANITIZE_ADDRESS__)
   constexpr std::size_t kAtOnce = 1024;
@@ -39,8 +41,10 @@ void tell_leak_checker([[maybe_unused]] const Slot* fresh) {
 
 void reserve() {
   if (g_region) return;
-  void* p = mmap(nullptr, kRegionBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (p == MAP_FAILED) fail(CUDA_ERROR_OPERATING_SYSTEM, "cannot reserve address space for handles");
+  void* p = mmap(nullptr, kRegionBytes, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED)
+    fail(CUDA_ERROR_OPERATING_SYSTEM, "cannot reserve address space for handles");
   g_region = static_cast<Slot*>(p);  // zero pages read as Kind::none
 }
 
@@ -76,7 +80,8 @@ void abandon(Slot* slot) noexcept {
 }
 
 bool retire(Slot* slot, Kind kind) noexcept {
-  if (!slot->kind.compare_exchange_strong(kind, Kind::none, std::memory_order_acq_rel)) return false;
+  if (!slot->kind.compare_exchange_strong(kind, Kind::none, std::memory_order_acq_rel))
+    return false;
   Object* object = slot->object.exchange(nullptr, std::memory_order_acq_rel);
   {
     FreeList& list = free_list();

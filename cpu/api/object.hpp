@@ -1,6 +1,7 @@
 // cpu/api/object.hpp: reference-counted objects and the handles that name them.
-// A handle is the address of a slot in one reserved region, so any value a caller passes can be checked without touching
-// memory that may not be there: wrong kind, stale or made-up handles are recognised, never followed.
+// A handle is the address of a slot in one reserved region, so any value a caller passes can be
+// checked without touching memory that may not be there: wrong kind, stale or made-up handles are
+// recognised, never followed.
 #pragma once
 
 #include <atomic>
@@ -12,9 +13,30 @@
 namespace cucpu::driver {
 
 enum class Kind : std::uint32_t {
-  none, context, stream, event, module, function, library, kernel, graph, node, graph_exec, pool, array, mipmap,
-  texture, surface, user_object, green_context, link, resource_desc, physical_memory, external_memory,
-  external_semaphore, multicast,
+  none,
+  context,
+  stream,
+  event,
+  module,
+  function,
+  library,
+  kernel,
+  graph,
+  node,
+  graph_exec,
+  pool,
+  array,
+  mipmap,
+  texture,
+  surface,
+  user_object,
+  green_context,
+  link,
+  resource_desc,
+  physical_memory,
+  external_memory,
+  external_semaphore,
+  multicast,
 };
 
 /// Lives until the last Ref is gone. The handle is one of the references; retire() takes it away.
@@ -47,11 +69,11 @@ class Ref {
   Ref(const Ref& other) noexcept : Ref{other.p_} {}
   Ref(Ref&& other) noexcept : p_{std::exchange(other.p_, nullptr)} {}
   template <class U>
-    requires std::is_convertible_v<U*, T*>
-  Ref(const Ref<U>& other) noexcept : Ref{static_cast<T*>(other.get())} {}
+  requires std::is_convertible_v<U*, T*> Ref(const Ref<U>& other)
+  noexcept : Ref{static_cast<T*>(other.get())} {}
   template <class U>
-    requires std::is_convertible_v<U*, T*>
-  Ref(Ref<U>&& other) noexcept : p_{other.detach()} {}
+  requires std::is_convertible_v<U*, T*> Ref(Ref<U>&& other)
+  noexcept : p_{other.detach()} {}
   Ref& operator=(Ref other) noexcept {
     std::swap(p_, other.p_);
     return *this;
@@ -83,12 +105,15 @@ struct alignas(64) Slot {
 namespace handles {
 inline constexpr std::size_t kRegionBytes = std::size_t{1} << 30;
 extern Slot* g_region;
-void reserve();                                ///< once, at cuInit
-Slot* publish(Object* object, Kind kind);      ///< takes one reference
-void abandon(Slot* slot) noexcept;             ///< ends a handle that holds no reference
-bool retire(Slot* slot, Kind kind) noexcept;   ///< true for the one caller that ended the handle; drops its reference
+void reserve();                            ///< once, at cuInit
+Slot* publish(Object* object, Kind kind);  ///< takes one reference
+void abandon(Slot* slot) noexcept;         ///< ends a handle that holds no reference
+bool retire(
+    Slot* slot,
+    Kind kind) noexcept;  ///< true for the one caller that ended the handle; drops its reference
 inline Slot* slot_of(const void* handle) noexcept {
-  const auto offset = reinterpret_cast<std::uintptr_t>(handle) - reinterpret_cast<std::uintptr_t>(g_region);
+  const auto offset =
+      reinterpret_cast<std::uintptr_t>(handle) - reinterpret_cast<std::uintptr_t>(g_region);
   if (offset >= kRegionBytes || offset % sizeof(Slot) != 0) return nullptr;
   return g_region + offset / sizeof(Slot);
 }
@@ -105,7 +130,8 @@ T* find_object(const void* handle) noexcept {
 template <class T>
 T& object_of(const void* handle, CUresult code = CUDA_ERROR_INVALID_HANDLE) {
   T* object = find_object<T>(handle);
-  if (!object) [[unlikely]] fail(code);
+  if (!object) [[unlikely]]
+    fail(code);
   return *object;
 }
 
@@ -115,12 +141,13 @@ class Handled : public Object {
  public:
   static constexpr Kind kKind = K;
   Handle handle() const noexcept { return reinterpret_cast<Handle>(slot_); }
-  Handle publish() { 
+  Handle publish() {
     slot_ = handles::publish(static_cast<Self*>(this), K);
     return handle();
   }
   bool retire() noexcept { return slot_ && handles::retire(slot_, K); }
-  /// For objects that live by counted use alone: the handle keeps naming them but holds no reference.
+  /// For objects that live by counted use alone: the handle keeps naming them but holds no
+  /// reference.
   Handle publish_unowned() {
     publish();
     this->release();

@@ -7,12 +7,15 @@
 
 namespace cucpu::driver {
 namespace {
-constexpr unsigned kWarp = 32, kMaxThreadsPerBlock = 1024, kWarpsPerSm = kMaxThreadsPerSm / kWarp, kRegisterUnit = 256, kSharedUnit = 128;
+constexpr unsigned kWarp = 32, kMaxThreadsPerBlock = 1024, kWarpsPerSm = kMaxThreadsPerSm / kWarp,
+                   kRegisterUnit = 256, kSharedUnit = 128;
 unsigned round_up(unsigned value, unsigned unit) { return (value + unit - 1) / unit * unit; }
 }  // namespace
 
-unsigned blocks_per_sm(const cucpu::KernelInfo& info, unsigned threads, std::size_t dynamic_shared) {
-  if (threads == 0 || threads > kMaxThreadsPerBlock) return 0;  // the kernel's own limit is not looked at
+unsigned blocks_per_sm(const cucpu::KernelInfo& info, unsigned threads,
+                       std::size_t dynamic_shared) {
+  if (threads == 0 || threads > kMaxThreadsPerBlock)
+    return 0;  // the kernel's own limit is not looked at
   const unsigned warps = (threads + kWarp - 1) / kWarp;
   unsigned blocks = std::min(kMaxBlocksPerSm, kWarpsPerSm / warps);
   if (info.registers > 0) {
@@ -34,14 +37,18 @@ namespace {
 
 constexpr unsigned kWarpThreads = 32;
 
-void potential(int* min_grid, int* block_size, CUfunction handle, CUoccupancyB2DSize shared_of, std::size_t shared,
-               int limit, unsigned flags) {
+void potential(int* min_grid, int* block_size, CUfunction handle, CUoccupancyB2DSize shared_of,
+               std::size_t shared, int limit, unsigned flags) {
   require(min_grid && block_size && flags <= CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE && limit >= 0);
   const cucpu::KernelInfo& info = function_of(handle).kernel.info();
-  const unsigned most = std::min(info.max_threads, limit == 0 ? info.max_threads : static_cast<unsigned>(limit));
+  const unsigned most =
+      std::min(info.max_threads, limit == 0 ? info.max_threads : static_cast<unsigned>(limit));
   unsigned best_threads = 0, best_total = 0, best_blocks = 0;
-  for (unsigned threads = most; threads > 0; threads = threads % kWarpThreads ? threads / kWarpThreads * kWarpThreads : threads - kWarpThreads) {
-    const unsigned blocks = blocks_per_sm(info, threads, shared_of ? shared_of(static_cast<int>(threads)) : shared);
+  for (unsigned threads = most; threads > 0; threads = threads % kWarpThreads
+                                                           ? threads / kWarpThreads * kWarpThreads
+                                                           : threads - kWarpThreads) {
+    const unsigned blocks =
+        blocks_per_sm(info, threads, shared_of ? shared_of(static_cast<int>(threads)) : shared);
     if (blocks * threads > best_total) {
       best_total = blocks * threads;
       best_threads = threads;
@@ -69,48 +76,59 @@ cucpu::LaunchShape shape_of(const CUlaunchConfig& config) {
 
 extern "C" {
 
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* out, CUfunction handle, int threads, size_t shared) {
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* out, CUfunction handle, int threads,
+                                                     size_t shared) {
   return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(out, handle, threads, shared, 0);
 }
 
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* out, CUfunction handle, int threads, size_t shared,
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* out, CUfunction handle,
+                                                              int threads, size_t shared,
                                                               unsigned int flags) {
   return guarded([&] {
     require(out && threads > 0 && flags <= CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE);
-    *out = static_cast<int>(blocks_per_sm(function_of(handle).kernel.info(), static_cast<unsigned>(threads), shared));
+    *out = static_cast<int>(
+        blocks_per_sm(function_of(handle).kernel.info(), static_cast<unsigned>(threads), shared));
   });
 }
 
-CUresult cuOccupancyMaxPotentialBlockSize(int* min_grid, int* block_size, CUfunction handle, CUoccupancyB2DSize shared_of,
-                                          size_t shared, int limit) {
+CUresult cuOccupancyMaxPotentialBlockSize(int* min_grid, int* block_size, CUfunction handle,
+                                          CUoccupancyB2DSize shared_of, size_t shared, int limit) {
   return guarded([&] { potential(min_grid, block_size, handle, shared_of, shared, limit, 0); });
 }
 
-CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* min_grid, int* block_size, CUfunction handle,
-                                                   CUoccupancyB2DSize shared_of, size_t shared, int limit,
-                                                   unsigned int flags) {
+CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* min_grid, int* block_size,
+                                                   CUfunction handle, CUoccupancyB2DSize shared_of,
+                                                   size_t shared, int limit, unsigned int flags) {
   return guarded([&] { potential(min_grid, block_size, handle, shared_of, shared, limit, flags); });
 }
 
-CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* out, CUfunction handle, int blocks, int threads) {
+CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* out, CUfunction handle, int blocks,
+                                                 int threads) {
   return guarded([&] {
     require(out && blocks > 0 && threads > 0);
     const cucpu::KernelInfo& info = function_of(handle).kernel.info();
-    require(static_cast<unsigned>(blocks) <= blocks_per_sm(info, static_cast<unsigned>(threads), 0));
+    require(static_cast<unsigned>(blocks) <=
+            blocks_per_sm(info, static_cast<unsigned>(threads), 0));
     const std::size_t each = kSharedPerSm / static_cast<unsigned>(blocks) / 128 * 128;
-    const std::size_t used = info.static_shared_bytes;  // an H200 leaves out what the system keeps for itself
+    const std::size_t used =
+        info.static_shared_bytes;  // an H200 leaves out what the system keeps for itself
     *out = std::min(each > used ? each - used : 0, kSharedPerBlockOptIn - used);
   });
 }
 
-CUresult cuOccupancyMaxPotentialClusterSize(int* out, CUfunction handle, const CUlaunchConfig* config) {
+CUresult cuOccupancyMaxPotentialClusterSize(int* out, CUfunction handle,
+                                            const CUlaunchConfig* config) {
   return guarded([&] {
     require(out && config);
     const Function& function = function_of(handle);
     const auto shape = shape_of(*config);
-    const auto blocks = blocks_per_sm(function.kernel.info(), static_cast<unsigned>(shape.block.volume()),
-                                      shape.dynamic_shared_bytes);
-    *out = blocks == 0 ? 0 : static_cast<int>(function.settings.non_portable_cluster ? kMaxCluster : kMaxClusterPortable);
+    const auto blocks =
+        blocks_per_sm(function.kernel.info(), static_cast<unsigned>(shape.block.volume()),
+                      shape.dynamic_shared_bytes);
+    *out = blocks == 0
+               ? 0
+               : static_cast<int>(function.settings.non_portable_cluster ? kMaxCluster
+                                                                         : kMaxClusterPortable);
   });
 }
 
@@ -120,14 +138,16 @@ CUresult cuOccupancyMaxActiveClusters(int* out, CUfunction handle, const CUlaunc
     const Function& function = function_of(handle);
     const auto shape = shape_of(*config);
     require(shape.cluster.volume() > 0);
-    if (shape.cluster.volume() > (function.settings.non_portable_cluster ? kMaxCluster : kMaxClusterPortable)) {
+    if (shape.cluster.volume() >
+        (function.settings.non_portable_cluster ? kMaxCluster : kMaxClusterPortable)) {
       *out = 0;
       return;
     }
-    const std::uint64_t blocks = std::uint64_t{blocks_per_sm(function.kernel.info(),
-                                                             static_cast<unsigned>(shape.block.volume()),
-                                                             shape.dynamic_shared_bytes)} *
-                                 settings().threads;
+    const std::uint64_t blocks =
+        std::uint64_t{blocks_per_sm(function.kernel.info(),
+                                    static_cast<unsigned>(shape.block.volume()),
+                                    shape.dynamic_shared_bytes)} *
+        settings().threads;
     *out = static_cast<int>(std::min<std::uint64_t>(blocks / shape.cluster.volume(), INT_MAX));
   });
 }

@@ -1,4 +1,5 @@
-// Entry points of earlier CUDA versions whose parameters differ from today's: programs compiled long ago call these.
+// Entry points of earlier CUDA versions whose parameters differ from today's: programs compiled
+// long ago call these.
 #define CUCORE_ABI_ALL_VERSIONS
 #include <cstring>
 
@@ -39,26 +40,31 @@ CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus* status, 
   return cuStreamGetCaptureInfo_v3(stream, status, id, nullptr, nullptr, nullptr, nullptr);
 }
 
-CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
-                                   const CUgraphNode** dependencies, size_t* count) {
+CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,
+                                   CUgraph* graph, const CUgraphNode** dependencies,
+                                   size_t* count) {
   return cuStreamGetCaptureInfo_v3(stream, status, id, graph, dependencies, nullptr, count);
 }
 
-CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode* dependencies, size_t count, unsigned int flags) {
+CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode* dependencies, size_t count,
+                                           unsigned int flags) {
   return cuStreamUpdateCaptureDependencies_v2(stream, dependencies, nullptr, count, flags);
 }
 
-CUresult cuGraphInstantiate(CUgraphExec* out, CUgraph graph, CUgraphNode* error_node, char* log, size_t log_bytes) {
+CUresult cuGraphInstantiate(CUgraphExec* out, CUgraph graph, CUgraphNode* error_node, char* log,
+                            size_t log_bytes) {
   if (error_node) *error_node = nullptr;
   if (log && log_bytes) *log = '\0';
   return cuGraphInstantiateWithFlags(out, graph, 0);
 }
 
-CUresult cuGraphInstantiate_v2(CUgraphExec* out, CUgraph graph, CUgraphNode* error_node, char* log, size_t log_bytes) {
+CUresult cuGraphInstantiate_v2(CUgraphExec* out, CUgraph graph, CUgraphNode* error_node, char* log,
+                               size_t log_bytes) {
   return cuGraphInstantiate(out, graph, error_node, log, log_bytes);
 }
 
-CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode* error_node, CUgraphExecUpdateResult* out) {
+CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode* error_node,
+                           CUgraphExecUpdateResult* out) {
   CUgraphExecUpdateResultInfo info{};
   const CUresult result = cuGraphExecUpdate_v2(exec, graph, &info);
   if (error_node) *error_node = info.errorNode;
@@ -66,11 +72,13 @@ CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode* error_n
   return result;
 }
 
-CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, size_t count) {
+CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
+                                size_t count) {
   return cuGraphAddDependencies_v2(graph, from, to, nullptr, count);
 }
 
-CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, size_t count) {
+CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
+                                   size_t count) {
   return cuGraphRemoveDependencies_v2(graph, from, to, nullptr, count);
 }
 
@@ -86,19 +94,22 @@ CUresult cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode* out, size_t
   return cuGraphNodeGetDependentNodes_v2(node, out, nullptr, count);
 }
 
-CUresult cuGraphAddNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, size_t count, CUgraphNodeParams* params) {
+CUresult cuGraphAddNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
+                        size_t count, CUgraphNodeParams* params) {
   return cuGraphAddNode_v2(out, graph, dependencies, nullptr, count, params);
 }
 
-CUresult cuGraphAddNode_v3(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, const CUgraphEdgeData* data,
-                           size_t count, CUgraphNodeParams* params) {
+CUresult cuGraphAddNode_v3(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
+                           const CUgraphEdgeData* data, size_t count, CUgraphNodeParams* params) {
   return cuGraphAddNode_v2(out, graph, dependencies, data, count, params);
 }
 
-CUresult cuGraphNodeSetParams_v2(CUgraphNode node, CUgraphNodeParams* params) { return cuGraphNodeSetParams(node, params); }
+CUresult cuGraphNodeSetParams_v2(CUgraphNode node, CUgraphNodeParams* params) {
+  return cuGraphNodeSetParams(node, params);
+}
 
-CUresult cuGraphAddKernelNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, size_t count,
-                              const CUDA_KERNEL_NODE_PARAMS_v1* params) {
+CUresult cuGraphAddKernelNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
+                              size_t count, const CUDA_KERNEL_NODE_PARAMS_v1* params) {
   if (!params) return CUDA_ERROR_INVALID_VALUE;
   const auto p = widened(*params);
   return cuGraphAddKernelNode_v2(out, graph, dependencies, count, &p);
@@ -117,7 +128,8 @@ CUresult cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_NODE_PAR
   return cuGraphKernelNodeSetParams_v2(node, &p);
 }
 
-CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1* params) {
+CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                        const CUDA_KERNEL_NODE_PARAMS_v1* params) {
   if (!params) return CUDA_ERROR_INVALID_VALUE;
   const auto p = widened(*params);
   return cuGraphExecKernelNodeSetParams_v2(exec, node, &p);

@@ -22,61 +22,108 @@ Context* context_with_id(std::uint64_t id) {
 }
 
 /// Writes one attribute; false when the memory has no such thing.
-bool write_attribute(void* data, CUpointer_attribute attribute, const Allocation& a, CUdeviceptr address) {
+bool write_attribute(void* data, CUpointer_attribute attribute, const Allocation& a,
+                     CUdeviceptr address) {
   const bool managed = is_managed(a);
   const bool is_host = a.kind == MemoryKind::host || a.kind == MemoryKind::registered ||
-                       (a.kind == MemoryKind::pool && a.device < 0 && !managed) || (a.kind == MemoryKind::mapped && a.device < 0);
+                       (a.kind == MemoryKind::pool && a.device < 0 && !managed) ||
+                       (a.kind == MemoryKind::mapped && a.device < 0);
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT: {
       Context* context = a.context_id ? context_with_id(a.context_id) : nullptr;
       put(data, context ? context->handle() : CUcontext{nullptr});
       return true;
     }
-    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: put(data, is_host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE); return true;
-    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: put(data, address); return true;
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+      put(data, is_host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
+      return true;
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+      put(data, address);
+      return true;
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
       if (!is_host && !managed) return false;
       put(data, reinterpret_cast<void*>(address));
       return true;
-    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: put(data, static_cast<unsigned>(a.sync_memops.load())); return true;
-    case CU_POINTER_ATTRIBUTE_BUFFER_ID: put(data, static_cast<unsigned long long>(a.id)); return true;
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED: put(data, static_cast<unsigned>(managed)); return true;
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: put(data, a.device); return true;
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+      put(data, static_cast<unsigned>(a.sync_memops.load()));
+      return true;
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+      put(data, static_cast<unsigned long long>(a.id));
+      return true;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+      put(data, static_cast<unsigned>(managed));
+      return true;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+      put(data, a.device);
+      return true;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
       put(data, static_cast<unsigned>(a.kind == MemoryKind::device));
       return true;
-    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: put(data, reinterpret_cast<void*>(a.base)); return true;
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: put(data, a.size); return true;
-    case CU_POINTER_ATTRIBUTE_MAPPED: put(data, static_cast<unsigned>(1)); return true;
-    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: put(data, static_cast<std::uint64_t>(a.handle_types)); return true;
-    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: put(data, 0u); return true;
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+      put(data, reinterpret_cast<void*>(a.base));
+      return true;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+      put(data, a.size);
+      return true;
+    case CU_POINTER_ATTRIBUTE_MAPPED:
+      put(data, static_cast<unsigned>(1));
+      return true;
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+      put(data, static_cast<std::uint64_t>(a.handle_types));
+      return true;
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+      put(data, 0u);
+      return true;
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
       put(data, static_cast<unsigned>(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE));
       return true;
-    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: put(data, pool_handle(a)); return true;
-    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: put(data, a.size); return true;
-    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: put(data, reinterpret_cast<void*>(a.base)); return true;
-    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: put(data, static_cast<unsigned long long>(a.id)); return true;
-    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: put(data, 0u); return true;
-    case CU_POINTER_ATTRIBUTE_LOCALITY_DOMAIN_ORDINAL: put(data, 0); return true;
-    default: return false;  // P2P tokens: a GPU's
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+      put(data, pool_handle(a));
+      return true;
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+      put(data, a.size);
+      return true;
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+      put(data, reinterpret_cast<void*>(a.base));
+      return true;
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+      put(data, static_cast<unsigned long long>(a.id));
+      return true;
+    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
+      put(data, 0u);
+      return true;
+    case CU_POINTER_ATTRIBUTE_LOCALITY_DOMAIN_ORDINAL:
+      put(data, 0);
+      return true;
+    default:
+      return false;  // P2P tokens: a GPU's
   }
 }
 
 /// What memory unknown to CUDA answers.
 void write_unknown(void* data, CUpointer_attribute attribute, CUdeviceptr address) {
   switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: put(data, 0); break;
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: put(data, -2); break;
-    case CU_POINTER_ATTRIBUTE_HOST_POINTER: put(data, reinterpret_cast<void*>(address)); break;
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+      put(data, 0);
+      break;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+      put(data, -2);
+      break;
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+      put(data, reinterpret_cast<void*>(address));
+      break;
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
     case CU_POINTER_ATTRIBUTE_MAPPED:
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: put(data, 0u); break;
-    default: put(data, std::uint64_t{0}); break;
+    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
+      put(data, 0u);
+      break;
+    default:
+      put(data, std::uint64_t{0});
+      break;
   }
 }
 
@@ -92,18 +139,22 @@ CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdevi
   });
 }
 
-CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attributes, void** data, CUdeviceptr address) {
+CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attributes, void** data,
+                                CUdeviceptr address) {
   return guarded([&] {
     require(attributes && data);
     const AllocationRef a = MemoryMap::instance().find(address);
     for (unsigned i = 0; i < count; ++i) {
-      require(data[i] && attributes[i] > 0 && attributes[i] <= CU_POINTER_ATTRIBUTE_LOCALITY_DOMAIN_ORDINAL);
-      if (!a || !write_attribute(data[i], attributes[i], *a, address)) write_unknown(data[i], attributes[i], a ? 0 : address);
+      require(data[i] && attributes[i] > 0 &&
+              attributes[i] <= CU_POINTER_ATTRIBUTE_LOCALITY_DOMAIN_ORDINAL);
+      if (!a || !write_attribute(data[i], attributes[i], *a, address))
+        write_unknown(data[i], attributes[i], a ? 0 : address);
     }
   });
 }
 
-CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute, CUdeviceptr address) {
+CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute,
+                               CUdeviceptr address) {
   return guarded([&] {
     require(value && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS);
     const AllocationRef a = MemoryMap::instance().find(address);

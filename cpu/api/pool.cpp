@@ -18,7 +18,8 @@ namespace {
 
 /// Sizes come in steps of an eighth, so that a freed block fits the next request of about its size.
 std::size_t size_class(std::size_t bytes) {
-  if (bytes > std::size_t{1} << 62) throw std::bad_alloc{};  // more than can be addressed, and rounding stays in range
+  if (bytes > std::size_t{1} << 62)
+    throw std::bad_alloc{};  // more than can be addressed, and rounding stays in range
   std::size_t step = 512;
   while (step * 16 < bytes) step *= 2;
   return (bytes + step - 1) / step * step;
@@ -41,7 +42,8 @@ void enter(MemPool& pool) {
   r.pools.insert(&pool);
 }
 
-/// Gives memory back once the stream's work so far is over; waits for that only where nothing can be queued.
+/// Gives memory back once the stream's work so far is over; waits for that only where nothing can
+/// be queued.
 void drop_after(Stream& stream, const AllocationRef& memory, std::uint64_t number) noexcept {
   try {
     stream.submit(make_object<CallOp>([memory] { MemoryMap::drop(memory); }, true));
@@ -65,9 +67,11 @@ MemPool& made_pool(Device& device, Ref<Object>& place, bool is_default) {
 
 }  // namespace
 
-MemPool::MemPool(const CUmemPoolProps& props, bool is_default) : props{props}, is_default{is_default} {
+MemPool::MemPool(const CUmemPoolProps& props, bool is_default)
+    : props{props}, is_default{is_default} {
   if (props.handleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
-    const std::size_t limit = device() >= 0 ? device_of(device()).budget.limit : host_memory_bytes();
+    const std::size_t limit =
+        device() >= 0 ? device_of(device()).budget.limit : host_memory_bytes();
     arena_ = std::make_shared<SharedArena>(std::max(props.maxSize, limit) * 2);
   }
   enter(*this);
@@ -98,7 +102,8 @@ AllocationRef MemPool::new_block(std::size_t bytes) {
   if (!arena_) return allocate_memory(bytes, 512, budget);
   auto memory = std::make_shared<Allocation>();
   memory->size = bytes;
-  memory->release = [arena = arena_, bytes, budget](Allocation& a) {  // made first: once memory is taken, nothing may fail
+  memory->release = [arena = arena_, bytes,
+                     budget](Allocation& a) {  // made first: once memory is taken, nothing may fail
     arena->give(a.base - arena->base(), bytes);
     if (budget) budget->give(bytes);
   };
@@ -113,7 +118,8 @@ AllocationRef MemPool::new_block(std::size_t bytes) {
 }
 
 bool MemPool::take_free(std::size_t bytes, Stream& stream, Block& out) {
-  if ((check::kinds_in_environment() & check::kMemory) != 0) return false;  // an access to freed memory must be seen
+  if ((check::kinds_in_environment() & check::kMemory) != 0)
+    return false;  // an access to freed memory must be seen
   const auto take = [&](std::vector<Block>::iterator at) {
     out = std::move(*at);
     *at = std::move(free_.back());
@@ -137,7 +143,8 @@ CUdeviceptr MemPool::allocate(std::size_t bytes, Stream& stream) {
   auto record = std::make_shared<Allocation>();
   Block block;
   std::unique_lock lock{mutex_};
-  if (props.maxSize && (rounded > props.maxSize || in_use_ > props.maxSize - rounded)) fail(CUDA_ERROR_OUT_OF_MEMORY);
+  if (props.maxSize && (rounded > props.maxSize || in_use_ > props.maxSize - rounded))
+    fail(CUDA_ERROR_OUT_OF_MEMORY);
   if (!take_free(rounded, stream, block)) {
     lock.unlock();
     try {
@@ -239,22 +246,53 @@ void MemPool::get_attribute(CUmemPool_attribute attribute, void* value) {
   const auto put_int = [&](int v) { std::memcpy(value, &v, sizeof v); };
   const auto put = [&](std::uint64_t v) { std::memcpy(value, &v, sizeof v); };
   switch (attribute) {
-    case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES: put_int(follow_events_); break;
-    case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC: put_int(opportunistic_); break;
-    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES: put_int(internal_dependencies_); break;
-    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: put(threshold_); break;
-    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: put(reserved_); break;
-    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: put(reserved_high_); break;
-    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: put(in_use_); break;
-    case CU_MEMPOOL_ATTR_USED_MEM_HIGH: put(in_use_high_); break;
-    case CU_MEMPOOL_ATTR_ALLOCATION_TYPE: put_int(props.allocType); break;
-    case CU_MEMPOOL_ATTR_EXPORT_HANDLE_TYPES: put_int(props.handleTypes); break;
-    case CU_MEMPOOL_ATTR_LOCATION_ID: put_int(props.location.id); break;
-    case CU_MEMPOOL_ATTR_LOCATION_TYPE: put_int(props.location.type); break;
-    case CU_MEMPOOL_ATTR_MAX_POOL_SIZE: put(props.maxSize); break;
-    case CU_MEMPOOL_ATTR_HW_DECOMPRESS_ENABLED: put_int(0); break;
-    case CU_MEMPOOL_ATTR_LOCALITY_DOMAIN_ID: put_int(0); break;
-    default: fail(CUDA_ERROR_INVALID_VALUE);
+    case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
+      put_int(follow_events_);
+      break;
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
+      put_int(opportunistic_);
+      break;
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
+      put_int(internal_dependencies_);
+      break;
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+      put(threshold_);
+      break;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+      put(reserved_);
+      break;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+      put(reserved_high_);
+      break;
+    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
+      put(in_use_);
+      break;
+    case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+      put(in_use_high_);
+      break;
+    case CU_MEMPOOL_ATTR_ALLOCATION_TYPE:
+      put_int(props.allocType);
+      break;
+    case CU_MEMPOOL_ATTR_EXPORT_HANDLE_TYPES:
+      put_int(props.handleTypes);
+      break;
+    case CU_MEMPOOL_ATTR_LOCATION_ID:
+      put_int(props.location.id);
+      break;
+    case CU_MEMPOOL_ATTR_LOCATION_TYPE:
+      put_int(props.location.type);
+      break;
+    case CU_MEMPOOL_ATTR_MAX_POOL_SIZE:
+      put(props.maxSize);
+      break;
+    case CU_MEMPOOL_ATTR_HW_DECOMPRESS_ENABLED:
+      put_int(0);
+      break;
+    case CU_MEMPOOL_ATTR_LOCALITY_DOMAIN_ID:
+      put_int(0);
+      break;
+    default:
+      fail(CUDA_ERROR_INVALID_VALUE);
   }
 }
 
@@ -268,10 +306,18 @@ void MemPool::set_attribute(CUmemPool_attribute attribute, const void* value) {
   };
   std::uint64_t number = 0;
   switch (attribute) {
-    case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES: follow_events_ = get_flag(); break;
-    case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC: opportunistic_ = get_flag(); break;
-    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES: internal_dependencies_ = get_flag(); break;
-    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: std::memcpy(&threshold_, value, sizeof threshold_); break;
+    case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
+      follow_events_ = get_flag();
+      break;
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
+      opportunistic_ = get_flag();
+      break;
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
+      internal_dependencies_ = get_flag();
+      break;
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+      std::memcpy(&threshold_, value, sizeof threshold_);
+      break;
     case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
       std::memcpy(&number, value, sizeof number);
       require(number == 0);  // only a reset
@@ -282,12 +328,14 @@ void MemPool::set_attribute(CUmemPool_attribute attribute, const void* value) {
       require(number == 0);
       in_use_high_ = in_use_;
       break;
-    default: fail(CUDA_ERROR_INVALID_VALUE);
+    default:
+      fail(CUDA_ERROR_INVALID_VALUE);
   }
 }
 
 void MemPool::set_access(const CUmemAccessDesc& access) {
-  require(access.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE || access.flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
+  require(access.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ||
+          access.flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
           access.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
   require(access.location.type == CU_MEM_LOCATION_TYPE_DEVICE);
   device_of(access.location.id);
@@ -302,7 +350,8 @@ void MemPool::set_access(const CUmemAccessDesc& access) {
 
 CUmemAccess_flags MemPool::access_of(const CUmemLocation& location) {
   if (location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
-    require(location.type == CU_MEM_LOCATION_TYPE_HOST || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
+    require(location.type == CU_MEM_LOCATION_TYPE_HOST ||
+            location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
             location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT);
     return device() < 0 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
   }
@@ -346,7 +395,8 @@ CUdeviceptr MemPool::import_block(std::size_t offset, std::size_t bytes) {
 }
 
 void free_pool_memory(CUdeviceptr address) {
-  const AllocationRef record = MemoryMap::instance().take_out(address, [](const Allocation& a) { return a.kind == MemoryKind::pool; });
+  const AllocationRef record = MemoryMap::instance().take_out(
+      address, [](const Allocation& a) { return a.kind == MemoryKind::pool; });
   require(record != nullptr);
   static_cast<MemPool*>(record->pool)->free(record, nullptr);
 }

@@ -1,5 +1,6 @@
-// cpu/api/pool.hpp: memory pools: stream-ordered allocation. A block freed in a stream may be handed out again in the same
-// stream at once, in another stream when the free is over, or with a wait queued in between.
+// cpu/api/pool.hpp: memory pools: stream-ordered allocation. A block freed in a stream may be
+// handed out again in the same stream at once, in another stream when the free is over, or with a
+// wait queued in between.
 #pragma once
 
 #include <map>
@@ -21,7 +22,9 @@ class MemPool final : public Handled<MemPool, CUmemoryPool, Kind::pool> {
   const bool is_default;
   [[nodiscard]] bool is_imported() const noexcept { return imported_; }
   SharedArena* arena() const noexcept { return arena_.get(); }
-  int device() const noexcept { return props.location.type == CU_MEM_LOCATION_TYPE_DEVICE ? props.location.id : -1; }
+  int device() const noexcept {
+    return props.location.type == CU_MEM_LOCATION_TYPE_DEVICE ? props.location.id : -1;
+  }
 
   /// Memory that operations queued in `stream` from now on may use. Fails with code 2.
   CUdeviceptr allocate(std::size_t bytes, Stream& stream);

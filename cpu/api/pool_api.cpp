@@ -16,16 +16,21 @@ using namespace cucpu::driver;
 
 namespace {
 
-MemPool& pool_of(CUmemoryPool handle) { return object_of<MemPool>(handle, CUDA_ERROR_INVALID_VALUE); }
+MemPool& pool_of(CUmemoryPool handle) {
+  return object_of<MemPool>(handle, CUDA_ERROR_INVALID_VALUE);
+}
 
 CUmemPoolProps checked(const CUmemPoolProps& p) {
-  require(p.allocType == CU_MEM_ALLOCATION_TYPE_PINNED || p.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED);
+  require(p.allocType == CU_MEM_ALLOCATION_TYPE_PINNED ||
+          p.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED);
   if (p.location.type == CU_MEM_LOCATION_TYPE_DEVICE)
     require(p.location.id >= 0 && p.location.id < device_count());
   else if (p.allocType == CU_MEM_ALLOCATION_TYPE_PINNED)
-    require(p.location.type == CU_MEM_LOCATION_TYPE_HOST || p.location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
+    require(p.location.type == CU_MEM_LOCATION_TYPE_HOST ||
+            p.location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
             p.location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT);
-  require((p.handleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == 0, CUDA_ERROR_NOT_SUPPORTED);
+  require((p.handleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == 0,
+          CUDA_ERROR_NOT_SUPPORTED);
   return p;
 }
 
@@ -55,7 +60,8 @@ CUresult cuMemAllocAsync(CUdeviceptr* out, size_t bytes, CUstream handle) {
   });
 }
 
-CUresult cuMemAllocFromPoolAsync(CUdeviceptr* out, size_t bytes, CUmemoryPool pool, CUstream handle) {
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr* out, size_t bytes, CUmemoryPool pool,
+                                 CUstream handle) {
   return guarded([&] {
     require(out != nullptr);
     const Ref<Stream> stream = stream_of(handle);
@@ -162,7 +168,8 @@ CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool handle) {
   });
 }
 
-CUresult cuMemGetDefaultMemPool(CUmemoryPool* out, CUmemLocation* location, CUmemAllocationType type) {
+CUresult cuMemGetDefaultMemPool(CUmemoryPool* out, CUmemLocation* location,
+                                CUmemAllocationType type) {
   return guarded([&] {
     require(out && location);
     require(type == CU_MEM_ALLOCATION_TYPE_PINNED || type == CU_MEM_ALLOCATION_TYPE_MANAGED);
@@ -170,7 +177,8 @@ CUresult cuMemGetDefaultMemPool(CUmemoryPool* out, CUmemLocation* location, CUme
       *out = default_pool(device_of(location->id)).handle();
       return;
     }
-    require(location->type == CU_MEM_LOCATION_TYPE_HOST || location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
+    require(location->type == CU_MEM_LOCATION_TYPE_HOST ||
+            location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
             type == CU_MEM_ALLOCATION_TYPE_MANAGED);
     // Pools of the host and of managed memory: one each for the process.
     static std::mutex& mutex = *new std::mutex;
@@ -205,7 +213,8 @@ CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUme
   });
 }
 
-CUresult cuMemPoolExportToShareableHandle(void* out, CUmemoryPool handle, CUmemAllocationHandleType type,
+CUresult cuMemPoolExportToShareableHandle(void* out, CUmemoryPool handle,
+                                          CUmemAllocationHandleType type,
                                           unsigned long long flags) {
   return guarded([&] {
     require(out && flags == 0 && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
@@ -217,7 +226,8 @@ CUresult cuMemPoolExportToShareableHandle(void* out, CUmemoryPool handle, CUmemA
   });
 }
 
-CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* out, void* handle, CUmemAllocationHandleType type,
+CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* out, void* handle,
+                                            CUmemAllocationHandleType type,
                                             unsigned long long flags) {
   return guarded([&] {
     require(out && flags == 0 && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
@@ -252,7 +262,8 @@ CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData* out, CUdeviceptr address
   });
 }
 
-CUresult cuMemPoolImportPointer(CUdeviceptr* out, CUmemoryPool handle, CUmemPoolPtrExportData* data) {
+CUresult cuMemPoolImportPointer(CUdeviceptr* out, CUmemoryPool handle,
+                                CUmemPoolPtrExportData* data) {
   return guarded([&] {
     require(out && data);
     ExportedPointer exported;

@@ -57,7 +57,8 @@ unsigned usable_cores() {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
-/// As the CUDA documentation describes it: entries up to the first that names no device; a repeated one hides everything.
+/// As the CUDA documentation describes it: entries up to the first that names no device; a repeated
+/// one hides everything.
 std::vector<int> visible_devices(int count) {
   std::vector<int> all(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) all[static_cast<std::size_t>(i)] = i;
@@ -93,18 +94,30 @@ const char* arm_name(unsigned implementer, unsigned part) {
   if (implementer == 0xc0) return "Ampere-1";
   if (implementer != 0x41) return nullptr;
   switch (part) {
-    case 0xd03: return "Cortex-A53";
-    case 0xd07: return "Cortex-A57";
-    case 0xd08: return "Cortex-A72";
-    case 0xd0b: return "Cortex-A76";
-    case 0xd0c: return "Neoverse-N1";
-    case 0xd40: return "Neoverse-V1";
-    case 0xd49: return "Neoverse-N2";
-    case 0xd4f: return "Neoverse-V2";
-    case 0xd83: return "Neoverse-V3AE";
-    case 0xd84: return "Neoverse-V3";
-    case 0xd8e: return "Neoverse-N3";
-    default: return nullptr;
+    case 0xd03:
+      return "Cortex-A53";
+    case 0xd07:
+      return "Cortex-A57";
+    case 0xd08:
+      return "Cortex-A72";
+    case 0xd0b:
+      return "Cortex-A76";
+    case 0xd0c:
+      return "Neoverse-N1";
+    case 0xd40:
+      return "Neoverse-V1";
+    case 0xd49:
+      return "Neoverse-N2";
+    case 0xd4f:
+      return "Neoverse-V2";
+    case 0xd83:
+      return "Neoverse-V3AE";
+    case 0xd84:
+      return "Neoverse-V3";
+    case 0xd8e:
+      return "Neoverse-N3";
+    default:
+      return nullptr;
   }
 }
 #endif
@@ -119,8 +132,10 @@ std::optional<std::size_t> parse_bytes(const std::string& text) {
   std::string unit{end};
   std::erase_if(unit, [](unsigned char c) { return std::isspace(c); });
   for (char& c : unit) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  if (unit.ends_with("IB")) unit.erase(unit.size() - 2);
-  else if (unit.ends_with("B")) unit.pop_back();
+  if (unit.ends_with("IB"))
+    unit.erase(unit.size() - 2);
+  else if (unit.ends_with("B"))
+    unit.pop_back();
   double factor = 1;
   if (!unit.empty()) {
     static constexpr char kUnits[] = "KMGT";
@@ -135,13 +150,15 @@ std::optional<std::size_t> parse_bytes(const std::string& text) {
 
 Settings read_settings() {
   Settings s;
-  s.devices = static_cast<int>(integer_setting("CUCORE_CPU_DEVICES", 1, 1, 64, "a number from 1 to 64"));
-  s.threads = static_cast<unsigned>(
-      integer_setting("CUCORE_CPU_THREADS", usable_cores(), 1, 4096, "a number of threads from 1 to 4096"));
+  s.devices =
+      static_cast<int>(integer_setting("CUCORE_CPU_DEVICES", 1, 1, 64, "a number from 1 to 64"));
+  s.threads = static_cast<unsigned>(integer_setting("CUCORE_CPU_THREADS", usable_cores(), 1, 4096,
+                                                    "a number of threads from 1 to 4096"));
   s.memory = host_memory_bytes() / static_cast<std::size_t>(s.devices);
   if (const auto text = environment("CUCORE_CPU_MEMORY")) {
     const auto bytes = parse_bytes(*text);
-    if (!bytes || *bytes < (1u << 20)) unreadable("CUCORE_CPU_MEMORY", *text, "bytes of at least 1M, such as 4G");
+    if (!bytes || *bytes < (1u << 20))
+      unreadable("CUCORE_CPU_MEMORY", *text, "bytes of at least 1M, such as 4G");
     s.memory = *bytes;
   }
   if (const auto text = environment("CUCORE_CPU_TIMEOUT")) {
@@ -164,7 +181,8 @@ std::string host_cpu_name() {
     const std::string key = line.substr(0, line.find_last_not_of(" \t", colon - 1) + 1);
     std::string value = line.substr(std::min(line.size(), colon + 2));
     if (key == "model name") return value;
-    if (key == "CPU implementer") implementer = static_cast<unsigned>(std::strtoul(value.c_str(), nullptr, 0));
+    if (key == "CPU implementer")
+      implementer = static_cast<unsigned>(std::strtoul(value.c_str(), nullptr, 0));
     if (key == "CPU part") part = static_cast<unsigned>(std::strtoul(value.c_str(), nullptr, 0));
     if (implementer && part) break;
   }
@@ -180,7 +198,8 @@ std::string host_cpu_name() {
 std::size_t host_memory_bytes() {
   std::size_t bytes = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) *
                       static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  for (const char* path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+  for (const char* path :
+       {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
     std::ifstream file{path};
     std::size_t limit = 0;
     if (file >> limit && limit > 0) bytes = std::min(bytes, limit);
@@ -193,7 +212,8 @@ void device_uuid(int physical_index, unsigned char (&bytes)[16]) {
   std::ifstream{"/etc/machine-id"} >> machine;
   const std::string index = std::to_string(physical_index);
   for (int half = 0; half < 2; ++half) {
-    std::uint64_t hash = mix(0xcbf29ce484222325u + static_cast<unsigned>(half), "cucore CPU device ");
+    std::uint64_t hash =
+        mix(0xcbf29ce484222325u + static_cast<unsigned>(half), "cucore CPU device ");
     hash = mix(mix(mix(hash, host_cpu_name()), machine), index);
     for (int i = 0; i < 8; ++i) bytes[half * 8 + i] = static_cast<unsigned char>(hash >> (8 * i));
   }
@@ -208,8 +228,9 @@ std::string device_uuid_text(int physical_index) {
   device_uuid(physical_index, b);
   char text[48];
   std::snprintf(text, sizeof text,
-                "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2], b[3],
-                b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+                "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0],
+                b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13],
+                b[14], b[15]);
   return text;
 }
 

@@ -17,8 +17,9 @@ namespace {
 CUresult query(CUstream handle) {
   const Ref<Stream> stream = stream_of(handle);
   require_not_capturing(*stream);
-  const bool drained = stream->drained() && (stream->role() != StreamRole::legacy ||
-                                             stream->context().blocking_streams_with_work().empty());
+  const bool drained =
+      stream->drained() && (stream->role() != StreamRole::legacy ||
+                            stream->context().blocking_streams_with_work().empty());
   usable(stream->context());
   return drained ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
@@ -27,7 +28,8 @@ void synchronize(CUstream handle) {
   const Ref<Stream> stream = stream_of(handle);
   require_not_capturing(*stream);
   if (stream->role() == StreamRole::legacy)
-    for (auto& other : stream->context().blocking_streams_with_work()) other->wait(other->submitted());
+    for (auto& other : stream->context().blocking_streams_with_work())
+      other->wait(other->submitted());
   stream->wait(stream->submitted());
   trim_pools_after_wait();
   usable(stream->context());
@@ -70,19 +72,25 @@ void check_memory_op(const CUstreamBatchMemOpParams& op) {
       require(op.writeValue.flags <= CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER);
       check_word(op.writeValue.address, op.operation == CU_STREAM_MEM_OP_WRITE_VALUE_64 ? 8 : 4);
       break;
-    case CU_STREAM_MEM_OP_BARRIER: require(op.memoryBarrier.flags <= CU_STREAM_MEMORY_BARRIER_TYPE_GPU); break;
-    case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES: require(op.flushRemoteWrites.flags == 0); break;
+    case CU_STREAM_MEM_OP_BARRIER:
+      require(op.memoryBarrier.flags <= CU_STREAM_MEMORY_BARRIER_TYPE_GPU);
+      break;
+    case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
+      require(op.flushRemoteWrites.flags == 0);
+      break;
     case CU_STREAM_MEM_OP_ATOMIC_REDUCTION:
       require(op.atomicReduction.dataType == CU_STREAM_ATOMIC_REDUCTION_UNSIGNED_32 ||
               op.atomicReduction.dataType == CU_STREAM_ATOMIC_REDUCTION_UNSIGNED_64);
       check_word(op.atomicReduction.address,
                  op.atomicReduction.dataType == CU_STREAM_ATOMIC_REDUCTION_UNSIGNED_64 ? 8 : 4);
       break;
-    default: fail(CUDA_ERROR_INVALID_VALUE);
+    default:
+      fail(CUDA_ERROR_INVALID_VALUE);
   }
 }
 
-CUresult memory_ops(CUstream handle, const CUstreamBatchMemOpParams* list, unsigned count, unsigned flags) {
+CUresult memory_ops(CUstream handle, const CUstreamBatchMemOpParams* list, unsigned count,
+                    unsigned flags) {
   return guarded([&] {
     const Ref<Stream> stream = stream_of(handle);
     require((list || count == 0) && count <= 256 && flags == 0);
@@ -92,7 +100,8 @@ CUresult memory_ops(CUstream handle, const CUstreamBatchMemOpParams* list, unsig
   });
 }
 
-CUstreamBatchMemOpParams one_op(CUstreamBatchMemOpType type, CUdeviceptr address, cuuint64_t value, unsigned flags) {
+CUstreamBatchMemOpParams one_op(CUstreamBatchMemOpType type, CUdeviceptr address, cuuint64_t value,
+                                unsigned flags) {
   CUstreamBatchMemOpParams op{};
   op.waitValue.operation = type;  // waitValue and writeValue share their layout
   op.waitValue.address = address;
@@ -107,8 +116,10 @@ bool is_stream_attribute(CUstreamAttrID id) {
     case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
     case CU_LAUNCH_ATTRIBUTE_PRIORITY:
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
-    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN: return true;
-    default: return false;
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -124,7 +135,9 @@ CUresult cuStreamCreateWithPriority(CUstream* out, unsigned int flags, int prior
   });
 }
 
-CUresult cuStreamCreate(CUstream* out, unsigned int flags) { return cuStreamCreateWithPriority(out, flags, 0); }
+CUresult cuStreamCreate(CUstream* out, unsigned int flags) {
+  return cuStreamCreateWithPriority(out, flags, 0);
+}
 
 CUresult cuStreamDestroy(CUstream handle) {
   return guarded([&] {
@@ -132,10 +145,12 @@ CUresult cuStreamDestroy(CUstream handle) {
     abandon_capture(*stream);
     Context& context = stream->context();
     const bool drained = stream->drained();
-    // Work already queued goes on, and the context still waits for it; the stream leaves with its last operation. Queued
-    // before the handle ends: when there is no memory for it, nothing has happened.
+    // Work already queued goes on, and the context still waits for it; the stream leaves with its
+    // last operation. Queued before the handle ends: when there is no memory for it, nothing has
+    // happened.
     if (!drained)
-      stream->submit(make_object<CallOp>([raw = stream.get()] { raw->context().forget_stream(*raw); }, true));
+      stream->submit(
+          make_object<CallOp>([raw = stream.get()] { raw->context().forget_stream(*raw); }, true));
     require(stream->retire(), CUDA_ERROR_INVALID_HANDLE);
     if (drained) context.forget_stream(*stream);
   });
@@ -153,7 +168,8 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
   return guarded([&] { wait_event(stream, event, flags); });
 }
 
-CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback callback, void* data, unsigned int flags) {
+CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback callback, void* data,
+                             unsigned int flags) {
   return guarded([&] {
     const Ref<Stream> stream = stream_of(handle);
     require(callback && flags == 0);
@@ -224,10 +240,17 @@ CUresult cuStreamGetAttribute(CUstream handle, CUstreamAttrID id, CUstreamAttrVa
     const Ref<Stream> stream = stream_of(handle);
     *out = {};
     switch (id) {
-      case CU_LAUNCH_ATTRIBUTE_PRIORITY: out->priority = stream->priority(); return;
-      case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY: out->syncPolicy = stream->sync_policy; return;
-      case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP: out->memSyncDomainMap = {0, 1}; break;
-      default: break;
+      case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+        out->priority = stream->priority();
+        return;
+      case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+        out->syncPolicy = stream->sync_policy;
+        return;
+      case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+        out->memSyncDomainMap = {0, 1};
+        break;
+      default:
+        break;
     }
     const std::lock_guard lock{stream->attributes_mutex};
     for (const auto& [key, value] : stream->attributes)
@@ -240,11 +263,13 @@ CUresult cuStreamSetAttribute(CUstream handle, CUstreamAttrID id, const CUstream
     require(value && is_stream_attribute(id));
     const Ref<Stream> stream = stream_of(handle);
     if (id == CU_LAUNCH_ATTRIBUTE_PRIORITY) {
-      require(value->priority == stream->priority(), CUDA_ERROR_NOT_SUPPORTED);  // fixed when the stream was made
+      require(value->priority == stream->priority(),
+              CUDA_ERROR_NOT_SUPPORTED);  // fixed when the stream was made
       return;
     }
     if (id == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY) {
-      require(value->syncPolicy >= CU_SYNC_POLICY_AUTO && value->syncPolicy <= CU_SYNC_POLICY_BLOCKING_SYNC);
+      require(value->syncPolicy >= CU_SYNC_POLICY_AUTO &&
+              value->syncPolicy <= CU_SYNC_POLICY_BLOCKING_SYNC);
       stream->sync_policy = value->syncPolicy;
       return;
     }
@@ -258,23 +283,28 @@ CUresult cuStreamSetAttribute(CUstream handle, CUstreamAttrID id, const CUstream
   });
 }
 
-CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags) {
+CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr address, cuuint32_t value,
+                             unsigned int flags) {
   const auto op = one_op(CU_STREAM_MEM_OP_WAIT_VALUE_32, address, value, flags);
   return memory_ops(stream, &op, 1, 0);
 }
-CUresult cuStreamWaitValue64(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags) {
+CUresult cuStreamWaitValue64(CUstream stream, CUdeviceptr address, cuuint64_t value,
+                             unsigned int flags) {
   const auto op = one_op(CU_STREAM_MEM_OP_WAIT_VALUE_64, address, value, flags);
   return memory_ops(stream, &op, 1, 0);
 }
-CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags) {
+CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr address, cuuint32_t value,
+                              unsigned int flags) {
   const auto op = one_op(CU_STREAM_MEM_OP_WRITE_VALUE_32, address, value, flags);
   return memory_ops(stream, &op, 1, 0);
 }
-CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags) {
+CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr address, cuuint64_t value,
+                              unsigned int flags) {
   const auto op = one_op(CU_STREAM_MEM_OP_WRITE_VALUE_64, address, value, flags);
   return memory_ops(stream, &op, 1, 0);
 }
-CUresult cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMemOpParams* list, unsigned int flags) {
+CUresult cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMemOpParams* list,
+                            unsigned int flags) {
   return memory_ops(stream, list, count, flags);
 }
 

@@ -1,4 +1,5 @@
-// cuTensorMap*: descriptors of tensors for bulk tensor copies. The 128 opaque bytes are ours; layout: TensorMap.
+// cuTensorMap*: descriptors of tensors for bulk tensor copies. The 128 opaque bytes are ours;
+// layout: TensorMap.
 #include "api/tensor_map.hpp"
 
 #include <cstring>
@@ -12,20 +13,26 @@ constexpr std::uint64_t kMaxDim = std::uint64_t{1} << 32, kMaxStride = std::uint
 
 std::uint32_t element_bytes(CUtensorMapDataType type) {
   switch (type) {
-    case CU_TENSOR_MAP_DATA_TYPE_UINT8: return 1;
+    case CU_TENSOR_MAP_DATA_TYPE_UINT8:
+      return 1;
     case CU_TENSOR_MAP_DATA_TYPE_UINT16:
     case CU_TENSOR_MAP_DATA_TYPE_FLOAT16:
-    case CU_TENSOR_MAP_DATA_TYPE_BFLOAT16: return 2;
+    case CU_TENSOR_MAP_DATA_TYPE_BFLOAT16:
+      return 2;
     case CU_TENSOR_MAP_DATA_TYPE_UINT32:
     case CU_TENSOR_MAP_DATA_TYPE_INT32:
     case CU_TENSOR_MAP_DATA_TYPE_FLOAT32:
     case CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ:
     case CU_TENSOR_MAP_DATA_TYPE_TFLOAT32:
-    case CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ: return 4;
+    case CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ:
+      return 4;
     case CU_TENSOR_MAP_DATA_TYPE_UINT64:
     case CU_TENSOR_MAP_DATA_TYPE_INT64:
-    case CU_TENSOR_MAP_DATA_TYPE_FLOAT64: return 8;
-    default: fail(CUDA_ERROR_INVALID_VALUE);  // packed 4- and 6-bit types came after compute capability 9.0
+    case CU_TENSOR_MAP_DATA_TYPE_FLOAT64:
+      return 8;
+    default:
+      fail(
+          CUDA_ERROR_INVALID_VALUE);  // packed 4- and 6-bit types came after compute capability 9.0
   }
 }
 
@@ -44,17 +51,22 @@ using namespace cucpu::driver;
 namespace {
 
 /// What tiled and im2col maps share, checked as the documentation says.
-TensorMap common(CUtensorMap* out, CUtensorMapDataType type, cuuint32_t rank, void* address, const cuuint64_t* dims,
-                 const cuuint64_t* strides, const cuuint32_t* steps, CUtensorMapInterleave interleave,
-                 CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
+TensorMap common(CUtensorMap* out, CUtensorMapDataType type, cuuint32_t rank, void* address,
+                 const cuuint64_t* dims, const cuuint64_t* strides, const cuuint32_t* steps,
+                 CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+                 CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
   require(out && reinterpret_cast<std::uintptr_t>(out) % 64 == 0);
   require(rank >= 1 && rank <= 5 && dims && steps && (strides || rank == 1));
-  require(interleave >= CU_TENSOR_MAP_INTERLEAVE_NONE && interleave <= CU_TENSOR_MAP_INTERLEAVE_32B);
+  require(interleave >= CU_TENSOR_MAP_INTERLEAVE_NONE &&
+          interleave <= CU_TENSOR_MAP_INTERLEAVE_32B);
   require(interleave == CU_TENSOR_MAP_INTERLEAVE_NONE || rank >= 3);
   require(swizzle >= CU_TENSOR_MAP_SWIZZLE_NONE && swizzle <= CU_TENSOR_MAP_SWIZZLE_128B);
-  require(promotion >= CU_TENSOR_MAP_L2_PROMOTION_NONE && promotion <= CU_TENSOR_MAP_L2_PROMOTION_L2_256B);
-  require(fill >= CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE && fill <= CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA);
-  const bool floating = type == CU_TENSOR_MAP_DATA_TYPE_FLOAT16 || type >= CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+  require(promotion >= CU_TENSOR_MAP_L2_PROMOTION_NONE &&
+          promotion <= CU_TENSOR_MAP_L2_PROMOTION_L2_256B);
+  require(fill >= CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE &&
+          fill <= CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA);
+  const bool floating =
+      type == CU_TENSOR_MAP_DATA_TYPE_FLOAT16 || type >= CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
   require(floating || fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   const std::uint64_t align = interleave == CU_TENSOR_MAP_INTERLEAVE_32B ? 32 : 16;
   require(reinterpret_cast<std::uintptr_t>(address) % align == 0 && address);
@@ -84,13 +96,15 @@ TensorMap common(CUtensorMap* out, CUtensorMapDataType type, cuuint32_t rank, vo
 
 extern "C" {
 
-CUresult cuTensorMapEncodeTiled(CUtensorMap* out, CUtensorMapDataType type, cuuint32_t rank, void* address,
-                                const cuuint64_t* dims, const cuuint64_t* strides, const cuuint32_t* box,
-                                const cuuint32_t* steps, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+CUresult cuTensorMapEncodeTiled(CUtensorMap* out, CUtensorMapDataType type, cuuint32_t rank,
+                                void* address, const cuuint64_t* dims, const cuuint64_t* strides,
+                                const cuuint32_t* box, const cuuint32_t* steps,
+                                CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
                                 CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
   return guarded([&] {
     require(box != nullptr);
-    TensorMap map = common(out, type, rank, address, dims, strides, steps, interleave, swizzle, promotion, fill);
+    TensorMap map = common(out, type, rank, address, dims, strides, steps, interleave, swizzle,
+                           promotion, fill);
     map.mode = TensorMap::tiled;
     for (cuuint32_t i = 0; i < rank; ++i) {
       require(box[i] >= 1 && box[i] <= 256);
@@ -106,14 +120,16 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* out, CUtensorMapDataType type, cuui
   });
 }
 
-CUresult cuTensorMapEncodeIm2col(CUtensorMap* out, CUtensorMapDataType type, cuuint32_t rank, void* address,
-                                 const cuuint64_t* dims, const cuuint64_t* strides, const int* lower, const int* upper,
-                                 cuuint32_t channels, cuuint32_t pixels, const cuuint32_t* steps,
+CUresult cuTensorMapEncodeIm2col(CUtensorMap* out, CUtensorMapDataType type, cuuint32_t rank,
+                                 void* address, const cuuint64_t* dims, const cuuint64_t* strides,
+                                 const int* lower, const int* upper, cuuint32_t channels,
+                                 cuuint32_t pixels, const cuuint32_t* steps,
                                  CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
                                  CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
   return guarded([&] {
     require(rank >= 3 && lower && upper && channels <= 256 && pixels <= 1024);
-    TensorMap map = common(out, type, rank, address, dims, strides, steps, interleave, swizzle, promotion, fill);
+    TensorMap map = common(out, type, rank, address, dims, strides, steps, interleave, swizzle,
+                           promotion, fill);
     map.mode = TensorMap::im2col;
     map.box[0] = static_cast<std::uint16_t>(channels);
     map.box[1] = static_cast<std::uint16_t>(pixels);
@@ -125,18 +141,24 @@ CUresult cuTensorMapEncodeIm2col(CUtensorMap* out, CUtensorMapDataType type, cuu
   });
 }
 
-CUresult cuTensorMapEncodeIm2colWide(CUtensorMap* out, CUtensorMapDataType type, cuuint32_t rank, void* address,
-                                     const cuuint64_t* dims, const cuuint64_t* strides, int lower, int upper,
-                                     cuuint32_t channels, cuuint32_t pixels, const cuuint32_t* steps,
-                                     CUtensorMapInterleave interleave, CUtensorMapIm2ColWideMode mode,
-                                     CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
+CUresult cuTensorMapEncodeIm2colWide(CUtensorMap* out, CUtensorMapDataType type, cuuint32_t rank,
+                                     void* address, const cuuint64_t* dims,
+                                     const cuuint64_t* strides, int lower, int upper,
+                                     cuuint32_t channels, cuuint32_t pixels,
+                                     const cuuint32_t* steps, CUtensorMapInterleave interleave,
+                                     CUtensorMapIm2ColWideMode mode, CUtensorMapSwizzle swizzle,
+                                     CUtensorMapL2promotion promotion,
                                      CUtensorMapFloatOOBfill fill) {
   return guarded([&] {
     require(rank >= 3 && channels <= 256 && pixels <= 1024);
-    require(mode == CU_TENSOR_MAP_IM2COL_WIDE_MODE_W || mode == CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128);
-    require(interleave == CU_TENSOR_MAP_INTERLEAVE_NONE && lower >= -32768 && lower <= 32767 && upper >= -32768 && upper <= 32767);
-    TensorMap map = common(out, type, rank, address, dims, strides, steps, interleave, swizzle, promotion, fill);
-    map.mode = mode == CU_TENSOR_MAP_IM2COL_WIDE_MODE_W ? TensorMap::im2col_w : TensorMap::im2col_w128;
+    require(mode == CU_TENSOR_MAP_IM2COL_WIDE_MODE_W ||
+            mode == CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128);
+    require(interleave == CU_TENSOR_MAP_INTERLEAVE_NONE && lower >= -32768 && lower <= 32767 &&
+            upper >= -32768 && upper <= 32767);
+    TensorMap map = common(out, type, rank, address, dims, strides, steps, interleave, swizzle,
+                           promotion, fill);
+    map.mode =
+        mode == CU_TENSOR_MAP_IM2COL_WIDE_MODE_W ? TensorMap::im2col_w : TensorMap::im2col_w128;
     map.box[0] = static_cast<std::uint16_t>(channels);
     map.box[1] = static_cast<std::uint16_t>(pixels);
     map.lower[0] = static_cast<std::int16_t>(lower);  // of the width alone
@@ -151,7 +173,9 @@ CUresult cuTensorMapReplaceAddress(CUtensorMap* map, void* address) {
     TensorMap inside;
     std::memcpy(&inside, map, sizeof inside);
     require(std::memcmp(inside.magic, kTensorMapMagic, sizeof inside.magic) == 0);
-    require(reinterpret_cast<std::uintptr_t>(address) % (inside.interleave == CU_TENSOR_MAP_INTERLEAVE_32B ? 32 : 16) == 0);
+    require(reinterpret_cast<std::uintptr_t>(address) %
+                (inside.interleave == CU_TENSOR_MAP_INTERLEAVE_32B ? 32 : 16) ==
+            0);
     inside.address = reinterpret_cast<std::uint64_t>(address);
     write_tensor_map(map, inside);
   });

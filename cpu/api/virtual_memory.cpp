@@ -1,5 +1,5 @@
-// cuMemAddressReserve, cuMemCreate, cuMemMap, cuMemSetAccess: addresses and memory apart. Memory is a memfd, so that its
-// handle can go to another process.
+// cuMemAddressReserve, cuMemCreate, cuMemMap, cuMemSetAccess: addresses and memory apart. Memory is
+// a memfd, so that its handle can go to another process.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -22,7 +22,7 @@ namespace {
 
 struct Mapping {
   std::size_t size;
-  Ref<PhysicalMemory> memory;      // null: a multicast object
+  Ref<PhysicalMemory> memory;  // null: a multicast object
   Ref<MulticastObject> multicast;
   std::map<int, CUmemAccess_flags> access;  // by device; -1: the host
 };
@@ -42,20 +42,24 @@ void check(const CUmemAllocationProp& prop) {
   if (prop.location.type == CU_MEM_LOCATION_TYPE_DEVICE)
     device_of(prop.location.id);
   else
-    require(prop.location.type == CU_MEM_LOCATION_TYPE_HOST || prop.location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
+    require(prop.location.type == CU_MEM_LOCATION_TYPE_HOST ||
+            prop.location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
             prop.location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT);
-  require((prop.requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == 0, CUDA_ERROR_NOT_SUPPORTED);
+  require((prop.requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == 0,
+          CUDA_ERROR_NOT_SUPPORTED);
 }
 
 int place_of(const CUmemLocation& location) {
   if (location.type == CU_MEM_LOCATION_TYPE_DEVICE) return device_of(location.id).ordinal;
-  require(location.type == CU_MEM_LOCATION_TYPE_HOST || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
+  require(location.type == CU_MEM_LOCATION_TYPE_HOST ||
+          location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
           location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT);
   return -1;
 }
 
 /// The mappings that make up [address, address + bytes) exactly. Call with the lock held.
-std::vector<std::map<std::uintptr_t, Mapping>::iterator> mappings(State& s, std::uintptr_t address, std::size_t bytes) {
+std::vector<std::map<std::uintptr_t, Mapping>::iterator> mappings(State& s, std::uintptr_t address,
+                                                                  std::size_t bytes) {
   std::vector<std::map<std::uintptr_t, Mapping>::iterator> found;
   const std::uintptr_t end = address + bytes;
   while (address < end) {
@@ -75,7 +79,8 @@ void protect(std::uintptr_t base, const Mapping& mapping) {
     if (flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE) protection |= PROT_WRITE;
   }
   if (mapping.multicast) return mapping.multicast->protect(base, protection);
-  require(mprotect(reinterpret_cast<void*>(base), mapping.size, protection) == 0, CUDA_ERROR_OPERATING_SYSTEM);
+  require(mprotect(reinterpret_cast<void*>(base), mapping.size, protection) == 0,
+          CUDA_ERROR_OPERATING_SYSTEM);
 }
 
 }  // namespace
@@ -101,21 +106,26 @@ using namespace cucpu::driver;
 
 extern "C" {
 
-CUresult cuMemGetAllocationGranularity(size_t* out, const CUmemAllocationProp* prop, CUmemAllocationGranularity_flags option) {
+CUresult cuMemGetAllocationGranularity(size_t* out, const CUmemAllocationProp* prop,
+                                       CUmemAllocationGranularity_flags option) {
   return guarded([&] {
-    require(out && prop && (option == CU_MEM_ALLOC_GRANULARITY_MINIMUM || option == CU_MEM_ALLOC_GRANULARITY_RECOMMENDED));
+    require(out && prop &&
+            (option == CU_MEM_ALLOC_GRANULARITY_MINIMUM ||
+             option == CU_MEM_ALLOC_GRANULARITY_RECOMMENDED));
     check(*prop);
     *out = kGranularity;
   });
 }
 
-CUresult cuMemAddressReserve(CUdeviceptr* out, size_t size, size_t alignment, CUdeviceptr wished, unsigned long long flags) {
+CUresult cuMemAddressReserve(CUdeviceptr* out, size_t size, size_t alignment, CUdeviceptr wished,
+                             unsigned long long flags) {
   return guarded([&] {
     require(out && size > 0 && size % kGranularity == 0 && flags == 0);
     require((alignment & (alignment - 1)) == 0 && size < (std::size_t{1} << 44));
     State& s = state();
     const std::lock_guard lock{s.mutex};
-    const std::uintptr_t base = AddressSpace::instance().take(size, std::max(alignment, kGranularity), wished);
+    const std::uintptr_t base =
+        AddressSpace::instance().take(size, std::max(alignment, kGranularity), wished);
     s.reserved.emplace(base, size);
     *out = base;
   });
@@ -134,11 +144,14 @@ CUresult cuMemAddressFree(CUdeviceptr address, size_t size) {
   });
 }
 
-CUresult cuMemCreate(CUmemGenericAllocationHandle* out, size_t size, const CUmemAllocationProp* prop, unsigned long long flags) {
+CUresult cuMemCreate(CUmemGenericAllocationHandle* out, size_t size,
+                     const CUmemAllocationProp* prop, unsigned long long flags) {
   return guarded([&] {
     require(out && prop && flags == 0 && size > 0 && size % kGranularity == 0);
     check(*prop);
-    Budget* budget = prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? &device_of(prop->location.id).budget : nullptr;
+    Budget* budget = prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE
+                         ? &device_of(prop->location.id).budget
+                         : nullptr;
     require(!budget || budget->take(size), CUDA_ERROR_OUT_OF_MEMORY);
     const int fd = memfd_create("cucore-memory", MFD_CLOEXEC);
     if (fd < 0 || ftruncate(fd, static_cast<off_t>(size)) != 0) {
@@ -157,26 +170,30 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   });
 }
 
-CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags) {
+CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset,
+                  CUmemGenericAllocationHandle handle, unsigned long long flags) {
   return guarded([&] {
     const Ref<MulticastObject> multicast{find_multicast(handle)};
     const Ref<PhysicalMemory> memory{multicast ? nullptr : &memory_of(handle)};
-    require(flags == 0 && offset == 0 && size > 0 && size % kGranularity == 0 && address % kGranularity == 0);
+    require(flags == 0 && offset == 0 && size > 0 && size % kGranularity == 0 &&
+            address % kGranularity == 0);
     require(size <= (multicast ? multicast->prop.size : memory->size));
     State& s = state();
     const std::lock_guard lock{s.mutex};
     auto range = s.reserved.upper_bound(address);
     require(range != s.reserved.begin());
     --range;
-    require(address - range->first < range->second && size <= range->second - (address - range->first));
+    require(address - range->first < range->second &&
+            size <= range->second - (address - range->first));
     const auto next = s.mapped.lower_bound(address);
     require(next == s.mapped.end() || next->first >= address + size);
-    if (next != s.mapped.begin()) require(std::prev(next)->first + std::prev(next)->second.size <= address);
+    if (next != s.mapped.begin())
+      require(std::prev(next)->first + std::prev(next)->second.size <= address);
     if (multicast)
       multicast->map(address, size);
     else
-      require(mmap(reinterpret_cast<void*>(address), size, PROT_NONE, MAP_SHARED | MAP_FIXED, memory->fd,
-                   static_cast<off_t>(offset)) != MAP_FAILED,
+      require(mmap(reinterpret_cast<void*>(address), size, PROT_NONE, MAP_SHARED | MAP_FIXED,
+                   memory->fd, static_cast<off_t>(offset)) != MAP_FAILED,
               CUDA_ERROR_OUT_OF_MEMORY);
     auto record = std::make_shared<Allocation>();
     record->base = address;
@@ -185,7 +202,8 @@ CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset, CUmemGenericA
     if (multicast) {
       record->device = multicast->first_device();
     } else {
-      record->device = memory->prop.location.type == CU_MEM_LOCATION_TYPE_DEVICE ? memory->prop.location.id : -1;
+      record->device =
+          memory->prop.location.type == CU_MEM_LOCATION_TYPE_DEVICE ? memory->prop.location.id : -1;
       record->handle_types = memory->prop.requestedHandleTypes;
     }
     MemoryMap::instance().insert(record);
@@ -207,18 +225,21 @@ CUresult cuMemUnmap(CUdeviceptr address, size_t size) {
   });
 }
 
-CUresult cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc* list, size_t count) {
+CUresult cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc* list,
+                        size_t count) {
   return guarded([&] {
     require(list && count > 0 && size > 0);
     for (std::size_t i = 0; i < count; ++i) {
       place_of(list[i].location);
-      require(list[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE || list[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
+      require(list[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ||
+              list[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
               list[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     }
     State& s = state();
     const std::lock_guard lock{s.mutex};
     for (const auto& at : mappings(s, address, size)) {
-      for (std::size_t i = 0; i < count; ++i) at->second.access[place_of(list[i].location)] = list[i].flags;
+      for (std::size_t i = 0; i < count; ++i)
+        at->second.access[place_of(list[i].location)] = list[i].flags;
       protect(at->first, at->second);
       const AllocationRef record = MemoryMap::instance().find(at->first);
       std::uint64_t readable = 0, writable = 0;
@@ -234,7 +255,8 @@ CUresult cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc*
   });
 }
 
-CUresult cuMemGetAccess(unsigned long long* out, const CUmemLocation* location, CUdeviceptr address) {
+CUresult cuMemGetAccess(unsigned long long* out, const CUmemLocation* location,
+                        CUdeviceptr address) {
   return guarded([&] {
     require(out && location);
     const int place = place_of(*location);
@@ -249,8 +271,8 @@ CUresult cuMemGetAccess(unsigned long long* out, const CUmemLocation* location, 
   });
 }
 
-CUresult cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
-                                      unsigned long long flags) {
+CUresult cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHandle handle,
+                                      CUmemAllocationHandleType type, unsigned long long flags) {
   return guarded([&] {
     PhysicalMemory& memory = memory_of(handle);
     require(out && flags == 0 && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
@@ -261,7 +283,8 @@ CUresult cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHandle ha
   });
 }
 
-CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* out, void* handle, CUmemAllocationHandleType type) {
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* out, void* handle,
+                                        CUmemAllocationHandleType type) {
   return guarded([&] {
     require(out && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     const int given = static_cast<int>(reinterpret_cast<std::intptr_t>(handle));
@@ -275,11 +298,13 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* out, void*
     prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     Context* context = peek_context();
     prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, {context ? context->device.ordinal : 0}};
-    *out = make_object<PhysicalMemory>(fd, static_cast<std::size_t>(info.st_size), prop, nullptr)->publish_number();
+    *out = make_object<PhysicalMemory>(fd, static_cast<std::size_t>(info.st_size), prop, nullptr)
+               ->publish_number();
   });
 }
 
-CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* out, CUmemGenericAllocationHandle handle) {
+CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* out,
+                                                CUmemGenericAllocationHandle handle) {
   return guarded([&] {
     require(out != nullptr);
     *out = memory_of(handle).prop;

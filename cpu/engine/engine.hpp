@@ -1,5 +1,5 @@
-// cpu/engine/engine.hpp: what the driver layer needs of the engine: PTX becomes a Module, its kernels run as Launches.
-// No LLVM in this header. Everything is thread-safe unless said otherwise.
+// cpu/engine/engine.hpp: what the driver layer needs of the engine: PTX becomes a Module, its
+// kernels run as Launches. No LLVM in this header. Everything is thread-safe unless said otherwise.
 #pragma once
 
 #include <cstddef>
@@ -17,9 +17,7 @@ namespace cucpu {
 
 struct Dim3 {
   std::uint32_t x = 1, y = 1, z = 1;
-  [[nodiscard]] constexpr std::uint64_t volume() const {
-    return std::uint64_t{x} * y * z;
-  }
+  [[nodiscard]] constexpr std::uint64_t volume() const { return std::uint64_t{x} * y * z; }
   friend constexpr bool operator==(const Dim3&, const Dim3&) = default;
 };
 
@@ -33,16 +31,17 @@ struct KernelInfo {
   std::vector<Param> params;
   std::uint32_t param_bytes = 0;
   std::uint32_t static_shared_bytes = 0;
-  std::uint32_t dynamic_shared_offset = 0;  ///< where dynamic shared memory starts: behind the static bytes, aligned
-  std::uint32_t local_bytes = 0;            ///< per thread
-  std::uint32_t registers = 0;              ///< an estimate, for occupancy queries
-  std::uint32_t max_threads = 1024;         ///< .maxntid / .reqntid, else the device limit
-  std::uint32_t min_blocks_per_sm = 0;      ///< .minnctapersm, 0 when not given
-  std::optional<Dim3> required_block;       ///< .reqntid
-  std::optional<Dim3> required_cluster;     ///< .reqnctapercluster
-  bool explicit_cluster = false;            ///< .explicitcluster
-  std::uint32_t ptx_version = 0;            ///< 94 for .version 9.4
-  std::uint32_t target = 0;                 ///< 90 for .target sm_90
+  std::uint32_t dynamic_shared_offset =
+      0;  ///< where dynamic shared memory starts: behind the static bytes, aligned
+  std::uint32_t local_bytes = 0;         ///< per thread
+  std::uint32_t registers = 0;           ///< an estimate, for occupancy queries
+  std::uint32_t max_threads = 1024;      ///< .maxntid / .reqntid, else the device limit
+  std::uint32_t min_blocks_per_sm = 0;   ///< .minnctapersm, 0 when not given
+  std::optional<Dim3> required_block;    ///< .reqntid
+  std::optional<Dim3> required_cluster;  ///< .reqnctapercluster
+  bool explicit_cluster = false;         ///< .explicitcluster
+  std::uint32_t ptx_version = 0;         ///< 94 for .version 9.4
+  std::uint32_t target = 0;              ///< 90 for .target sm_90
 };
 
 /// A .texref or .surfref variable: 64 bits that hold the handle of a texture or surface object.
@@ -58,16 +57,18 @@ struct Variable {
   ReferenceKind reference = ReferenceKind::none;
 };
 
-/// Where a module's variables live: the device memory of the context it is loaded into. Implemented by the driver layer.
+/// Where a module's variables live: the device memory of the context it is loaded into. Implemented
+/// by the driver layer.
 class VariableMemory {
  public:
   virtual ~VariableMemory() = default;
-  virtual void* allocate(std::size_t size, std::size_t align, bool managed) = 0;  ///< Zeroed; throws std::bad_alloc.
+  virtual void* allocate(std::size_t size, std::size_t align,
+                         bool managed) = 0;  ///< Zeroed; throws std::bad_alloc.
   virtual void free(void* address) noexcept = 0;
 };
 
-/// PTX that cannot be loaded. `code` is the CUresult number (218 invalid, 222 too new, 209 no code for us, …),
-/// `what()` the whole log, a diagnostic per line as `file:line:column: error: text`.
+/// PTX that cannot be loaded. `code` is the CUresult number (218 invalid, 222 too new, 209 no code
+/// for us, …), `what()` the whole log, a diagnostic per line as `file:line:column: error: text`.
 class LoadError : public std::runtime_error {
  public:
   LoadError(int code, const std::string& log) : std::runtime_error{log}, code{code} {}
@@ -75,8 +76,8 @@ class LoadError : public std::runtime_error {
 };
 
 struct LoadOptions {
-  std::string name = "ptx";   ///< used in diagnostics
-  int optimization = 4;       ///< CU_JIT_OPTIMIZATION_LEVEL, 0..4
+  std::string name = "ptx";  ///< used in diagnostics
+  int optimization = 4;      ///< CU_JIT_OPTIMIZATION_LEVEL, 0..4
   std::string* info_log = nullptr;
 };
 
@@ -85,13 +86,16 @@ class Kernel;
 /// A loaded PTX module (several texts are linked into one). Kernels live as long as their module.
 class Module {
  public:
-  /// Parses, verifies, places variables. Machine code is made when a kernel is first launched. Throws LoadError.
-  static std::unique_ptr<Module> load(std::span<const std::string_view> ptx, const LoadOptions&, VariableMemory&);
+  /// Parses, verifies, places variables. Machine code is made when a kernel is first launched.
+  /// Throws LoadError.
+  static std::unique_ptr<Module> load(std::span<const std::string_view> ptx, const LoadOptions&,
+                                      VariableMemory&);
   virtual ~Module() = default;
   [[nodiscard]] virtual std::span<const Kernel* const> kernels() const = 0;
   [[nodiscard]] virtual std::span<const Variable> variables() const = 0;
-  [[nodiscard]] const Kernel* find_kernel(std::string_view name) const;      ///< nullptr when absent
-  [[nodiscard]] const Variable* find_variable(std::string_view name) const;  ///< nullptr when absent
+  [[nodiscard]] const Kernel* find_kernel(std::string_view name) const;  ///< nullptr when absent
+  [[nodiscard]] const Variable* find_variable(
+      std::string_view name) const;  ///< nullptr when absent
 };
 
 class Kernel {
@@ -103,7 +107,8 @@ class Kernel {
   KernelInfo info_;
 };
 
-/// Why a grid stopped early. `code` is the CUresult number (700, 716, 719, …); `report` names kernel, line, block, thread, address.
+/// Why a grid stopped early. `code` is the CUresult number (700, 716, 719, …); `report` names
+/// kernel, line, block, thread, address.
 struct Fault {
   int code;
   std::string report;
@@ -113,25 +118,29 @@ struct LaunchShape {
   Dim3 grid, block, cluster;
   std::uint32_t dynamic_shared_bytes = 0;
   bool cooperative = false;
-  std::size_t stack_limit = 1024;  ///< CU_LIMIT_STACK_SIZE: bounds recursion; our frames are larger, so it counts many times
+  std::size_t stack_limit = 1024;  ///< CU_LIMIT_STACK_SIZE: bounds recursion; our frames are
+                                   ///< larger, so it counts many times
 };
 
-/// One grid on its way through the device. Made once per launch; any number of host threads then call work().
+/// One grid on its way through the device. Made once per launch; any number of host threads then
+/// call work().
 class Launch {
  public:
-  /// `params` is the packed parameter block (info().param_bytes long); it is copied. Shapes are already validated.
-  /// Compiles at first use of a kernel and block shape: throws LoadError.
+  /// `params` is the packed parameter block (info().param_bytes long); it is copied. Shapes are
+  /// already validated. Compiles at first use of a kernel and block shape: throws LoadError.
   static std::unique_ptr<Launch> make(const Kernel&, const LaunchShape&, const std::byte* params);
   virtual ~Launch() = default;
 
-  /// Runs blocks until none is left to start; returns true in exactly one caller: the one that finished the last block.
-  /// Blocks start in linear order. Cooperative grids and clusters get forward progress for every block.
+  /// Runs blocks until none is left to start; returns true in exactly one caller: the one that
+  /// finished the last block. Blocks start in linear order. Cooperative grids and clusters get
+  /// forward progress for every block.
   virtual bool work() noexcept = 0;
 
   /// How many threads could usefully call work() at once.
   [[nodiscard]] virtual std::uint64_t parallelism() const noexcept = 0;
 
-  /// Asks running blocks to stop at their next safe point with this code; blocks not started are dropped.
+  /// Asks running blocks to stop at their next safe point with this code; blocks not started are
+  /// dropped.
   virtual void cancel(int code) noexcept = 0;
 
   /// Set once the grid has ended by a fault or by cancel; valid after work() returned true.
@@ -148,18 +157,23 @@ struct AllocationView {
 
 /// Hooks the driver layer sets once, before the first launch.
 struct Hooks {
-  std::function<std::optional<AllocationView>(std::uintptr_t)> find_allocation;  ///< the one that holds the address
-  std::function<std::string(std::uintptr_t)> describe_address;  ///< nearest allocation, for fault reports
-  std::function<void(std::string_view)> print;                  ///< device printf; default: standard output
-  /// multimem instructions: the addresses (at most `room`) of the copies behind a multicast address; 0 when it is none.
+  std::function<std::optional<AllocationView>(std::uintptr_t)>
+      find_allocation;  ///< the one that holds the address
+  std::function<std::string(std::uintptr_t)>
+      describe_address;                         ///< nearest allocation, for fault reports
+  std::function<void(std::string_view)> print;  ///< device printf; default: standard output
+  /// multimem instructions: the addresses (at most `room`) of the copies behind a multicast
+  /// address; 0 when it is none.
   std::function<unsigned(std::uintptr_t address, std::uintptr_t* copies, unsigned room)> multicast;
 };
 void set_hooks(Hooks);
 
-/// The driver wrote device memory (copies, fills): its bytes have values now. Only needed in check mode.
+/// The driver wrote device memory (copies, fills): its bytes have values now. Only needed in check
+/// mode.
 void check_host_write(std::uintptr_t address, std::size_t bytes) noexcept;
 
-/// The heap of malloc and free inside kernels (CU_LIMIT_MALLOC_HEAP_SIZE); 8 MiB at first. Reset frees all: only when no kernel runs.
+/// The heap of malloc and free inside kernels (CU_LIMIT_MALLOC_HEAP_SIZE); 8 MiB at first. Reset
+/// frees all: only when no kernel runs.
 void set_device_heap_limit(std::size_t bytes);
 std::size_t device_heap_limit();
 void reset_device_heap();

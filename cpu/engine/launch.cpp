@@ -149,7 +149,8 @@ std::unique_ptr<Launch> Launch::make(const Kernel& kernel, const LaunchShape& sh
                                      const std::byte* params) {
   ensure_fault_handlers();
   const auto& loaded = static_cast<const LoadedKernel&>(kernel);
-  return std::make_unique<GridLaunch>(loaded.code(shape, params), shape, params, kernel.info().param_bytes,
+  return std::make_unique<GridLaunch>(loaded.code(shape, params), shape, params,
+                                      kernel.info().param_bytes,
                                       loaded.module().settings().time_limit);
 }
 

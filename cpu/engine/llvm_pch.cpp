@@ -1,1 +1,2 @@
-// cpu/engine/llvm_pch.cpp: the translation unit that owns the precompiled LLVM headers; it holds no code.
+// cpu/engine/llvm_pch.cpp: the translation unit that owns the precompiled LLVM headers; it holds no
+// code.

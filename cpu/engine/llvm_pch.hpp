@@ -1,4 +1,5 @@
-// cpu/engine/llvm_pch.hpp: the LLVM headers most engine files need, precompiled once. Files still include what they use.
+// cpu/engine/llvm_pch.hpp: the LLVM headers most engine files need, precompiled once. Files still
+// include what they use.
 #pragma once
 
 #include <llvm/ADT/DenseMap.h>

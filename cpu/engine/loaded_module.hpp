@@ -32,7 +32,7 @@ struct PointedAt {
 struct LoadedCode : Code {
   std::shared_ptr<const PointedAt> functions;
   std::unique_ptr<LinkedCode> linked;
-  std::string object;  ///< for line numbers in reports
+  std::string object;                   ///< for line numbers in reports
   std::vector<ParamAlignment> assumed;  ///< of the parameters of a launch
   std::vector<ParamReach> reached;
 };
@@ -47,7 +47,8 @@ class LoadedKernel final : public Kernel {
 
  private:
   std::shared_ptr<const LoadedCode> find(const LaunchShape&, bool aligned) const;
-  std::shared_ptr<const LoadedCode> compile(const LaunchShape&, bool small_grid, bool aligned, bool vector = true) const;
+  std::shared_ptr<const LoadedCode> compile(const LaunchShape&, bool small_grid, bool aligned,
+                                            bool vector = true) const;
 
   struct Variant {
     Dim3 block;
@@ -57,7 +58,8 @@ class LoadedKernel final : public Kernel {
   LoadedModule& module_;
   mutable std::mutex mutex_;
   mutable std::vector<Variant> variants_;  ///< vector code, and shapes that take the scalar code
-  mutable std::shared_ptr<const LoadedCode> scalar_[2];  ///< for every shape; [1]: aligned parameters
+  mutable std::shared_ptr<const LoadedCode>
+      scalar_[2];  ///< for every shape; [1]: aligned parameters
 };
 
 class LoadedModule final : public Module {
@@ -77,7 +79,8 @@ class LoadedModule final : public Module {
   std::shared_ptr<const PointedAt> functions() const { return functions_; }
 
  private:
-  /// The functions that are called through pointers and those `wanted`, from the disk cache or the compiler.
+  /// The functions that are called through pointers and those `wanted`, from the disk cache or the
+  /// compiler.
   [[nodiscard]] FunctionsObject pointed_at(const std::vector<std::string>& wanted) const;
 
   Settings settings_;

@@ -102,9 +102,8 @@ LoadedModule::LoadedModule(std::span<const std::string_view> ptx, const LoadOpti
       std::memcpy(address, variable.data.data(),
                   std::min<std::size_t>(variable.data.size(), variable.size));
     if (variable.visible)
-      variables_.push_back(
-          {variable.name, address, variable.size, variable.constant, variable.managed,
-           variable.reference});
+      variables_.push_back({variable.name, address, variable.size, variable.constant,
+                            variable.managed, variable.reference});
   }
 
   // Functions whose address is taken exist once, before any kernel: an address in a variable must
@@ -162,8 +161,8 @@ LoadedModule::~LoadedModule() {
 }
 
 FunctionsObject LoadedModule::pointed_at(const std::vector<std::string>& wanted) const {
-  std::string key = compiler_identity() + "\n" + source_digest_ + "\nfunctions\n" + std::to_string(optimization_) + "\n" +
-                    std::to_string(settings_.check->kinds);
+  std::string key = compiler_identity() + "\n" + source_digest_ + "\nfunctions\n" +
+                    std::to_string(optimization_) + "\n" + std::to_string(settings_.check->kinds);
   for (const std::string& name : wanted) key += "\n" + name;
   key = digest(key);
   if (cache_.usable()) {

@@ -1,5 +1,6 @@
-// cpu/engine/reach.hpp: where there are several devices, a kernel may touch only memory of its own device and what it was given access to.
-// The driver layer says who may touch what; kernels compiled after that ask.
+// cpu/engine/reach.hpp: where there are several devices, a kernel may touch only memory of its own
+// device and what it was given access to. The driver layer says who may touch what; kernels
+// compiled after that ask.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,8 @@
 
 namespace cucpu {
 
-/// Whether kernels launched with that `reach` may read, or write, at the address. True for whatever is no device memory.
+/// Whether kernels launched with that `reach` may read, or write, at the address. True for whatever
+/// is no device memory.
 using MayReach = std::function<bool(const void* reach, std::uintptr_t address, bool write)>;
 
 /// Empty while there is one device. Set once, before the first module is loaded.
@@ -16,7 +18,8 @@ inline MayReach& may_reach() {
   return *function;
 }
 
-/// Launches made meanwhile by this thread are launched with `reach`; without one they may touch all memory.
+/// Launches made meanwhile by this thread are launched with `reach`; without one they may touch all
+/// memory.
 class ReachScope {
  public:
   explicit ReachScope(const void* reach) noexcept { current() = reach; }

@@ -60,11 +60,11 @@ Settings Settings::from_environment() {
       const auto comma = rest.find(',');
       const std::string what = rest.substr(0, comma);
       rest = comma == std::string::npos ? "" : rest.substr(comma + 1);
-      bool* const wanted = what == "ptx"      ? &s.dump_ptx
+      bool* const wanted = what == "ptx"                       ? &s.dump_ptx
                            : what == "thread" || what == "ssa" ? &s.dump_thread
                            : what == "block" || what == "llvm" ? &s.dump_block
-                           : what == "asm"    ? &s.dump_assembly
-                                              : nullptr;
+                           : what == "asm"                     ? &s.dump_assembly
+                                                               : nullptr;
       if (!wanted) refuse("CUCORE_CPU_DUMP", value, "a list of ptx, thread, block, asm");
       *wanted = true;
     }

@@ -41,31 +41,43 @@ std::atomic_ref<T> word(CUdeviceptr address) {
 template <class T>
 bool satisfied(T now, T wanted, unsigned flags) {
   switch (flags & 3u) {
-    case CU_STREAM_WAIT_VALUE_GEQ: return static_cast<std::make_signed_t<T>>(now - wanted) >= 0;
-    case CU_STREAM_WAIT_VALUE_EQ: return now == wanted;
-    case CU_STREAM_WAIT_VALUE_AND: return (now & wanted) != 0;
-    default: return static_cast<T>(~(now | wanted)) != 0;  // NOR
+    case CU_STREAM_WAIT_VALUE_GEQ:
+      return static_cast<std::make_signed_t<T>>(now - wanted) >= 0;
+    case CU_STREAM_WAIT_VALUE_EQ:
+      return now == wanted;
+    case CU_STREAM_WAIT_VALUE_AND:
+      return (now & wanted) != 0;
+    default:
+      return static_cast<T>(~(now | wanted)) != 0;  // NOR
   }
 }
 
 bool is_satisfied(const CUstreamBatchMemOpParams& op) {
   const auto& wait = op.waitValue;
   if (op.operation == CU_STREAM_MEM_OP_WAIT_VALUE_64)
-    return satisfied<std::uint64_t>(word<std::uint64_t>(wait.address).load(), wait.value64, wait.flags);
+    return satisfied<std::uint64_t>(word<std::uint64_t>(wait.address).load(), wait.value64,
+                                    wait.flags);
   return satisfied<std::uint32_t>(word<std::uint32_t>(wait.address).load(), wait.value, wait.flags);
 }
 
 template <class T>
 void reduce(CUdeviceptr address, T value, CUstreamAtomicReductionOpType op) {
   switch (op) {
-    case CU_STREAM_ATOMIC_REDUCTION_OP_OR: word<T>(address).fetch_or(value); break;
-    case CU_STREAM_ATOMIC_REDUCTION_OP_AND: word<T>(address).fetch_and(value); break;
-    default: word<T>(address).fetch_add(value); break;
+    case CU_STREAM_ATOMIC_REDUCTION_OP_OR:
+      word<T>(address).fetch_or(value);
+      break;
+    case CU_STREAM_ATOMIC_REDUCTION_OP_AND:
+      word<T>(address).fetch_and(value);
+      break;
+    default:
+      word<T>(address).fetch_add(value);
+      break;
   }
 }
 
 void perform(const CUstreamBatchMemOpParams& op) {
-  if (check::kinds_in_environment() != 0) [[unlikely]] check_host_write(op.writeValue.address, 8);
+  if (check::kinds_in_environment() != 0) [[unlikely]]
+    check_host_write(op.writeValue.address, 8);
   switch (op.operation) {
     case CU_STREAM_MEM_OP_WRITE_VALUE_32:
       word<std::uint32_t>(op.writeValue.address).store(op.writeValue.value);
@@ -75,12 +87,16 @@ void perform(const CUstreamBatchMemOpParams& op) {
       break;
     case CU_STREAM_MEM_OP_ATOMIC_REDUCTION:
       if (op.atomicReduction.dataType == CU_STREAM_ATOMIC_REDUCTION_UNSIGNED_64)
-        reduce<std::uint64_t>(op.atomicReduction.address, op.atomicReduction.value, op.atomicReduction.reductionOp);
+        reduce<std::uint64_t>(op.atomicReduction.address, op.atomicReduction.value,
+                              op.atomicReduction.reductionOp);
       else
-        reduce<std::uint32_t>(op.atomicReduction.address, static_cast<std::uint32_t>(op.atomicReduction.value),
+        reduce<std::uint32_t>(op.atomicReduction.address,
+                              static_cast<std::uint32_t>(op.atomicReduction.value),
                               op.atomicReduction.reductionOp);
       break;
-    default: std::atomic_thread_fence(std::memory_order_seq_cst); break;
+    default:
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+      break;
   }
 }
 
@@ -93,14 +109,15 @@ class MemoryOpsRun final : public Object, public Task {
   bool advance() {
     for (; at_ < op_->list.size(); ++at_) {
       const auto& op = op_->list[at_];
-      const bool waits =
-          op.operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 || op.operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
+      const bool waits = op.operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 ||
+                         op.operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
       if (!waits) {
         perform(op);
       } else if (!is_satisfied(op)) {
         Ref<MemoryOpsRun> pollers_own{this};
         Context& context = parent_->context();
-        Pool::instance().poll([&context, &op] { return context.is_broken() || is_satisfied(op); }, *this);
+        Pool::instance().poll([&context, &op] { return context.is_broken() || is_satisfied(op); },
+                              *this);
         (void)pollers_own.detach();  // drive() gives it back
         return false;
       }
@@ -134,7 +151,8 @@ void BoxCopy::execute() const {
   if (width == 0 || height == 0 || depth == 0) return;
   if (check::kinds_in_environment() != 0) [[unlikely]]
     check_host_write(reinterpret_cast<std::uintptr_t>(dst),
-                     (depth - 1) * dst_slice + (height - 1) * dst_pitch + width);  // gaps between rows count as written
+                     (depth - 1) * dst_slice + (height - 1) * dst_pitch +
+                         width);  // gaps between rows count as written
   const bool rows_touch = (dst_pitch == width && src_pitch == width) || height == 1;
   const bool slices_touch =
       rows_touch && ((dst_slice == width * height && src_slice == width * height) || depth == 1);
@@ -149,20 +167,28 @@ void BoxCopy::execute() const {
       std::memmove(to, from, width * height);
       continue;
     }
-    for (std::size_t y = 0; y < height; ++y) std::memmove(to + y * dst_pitch, from + y * src_pitch, width);
+    for (std::size_t y = 0; y < height; ++y)
+      std::memmove(to + y * dst_pitch, from + y * src_pitch, width);
   }
 }
 
 void FillOp::execute() const {
   if (params.width == 0) return;  // of no bytes, perhaps at no address
   if (check::kinds_in_environment() != 0 && params.height > 0) [[unlikely]]
-    check_host_write(params.dst, (params.height - 1) * params.pitch + params.width * params.elementSize);
+    check_host_write(params.dst,
+                     (params.height - 1) * params.pitch + params.width * params.elementSize);
   for (std::size_t y = 0; y < params.height; ++y) {
     char* row = reinterpret_cast<char*>(params.dst) + y * params.pitch;
     switch (params.elementSize) {
-      case 1: std::memset(row, static_cast<int>(params.value & 0xff), params.width); break;
-      case 2: fill_row(row, static_cast<std::uint16_t>(params.value), params.width); break;
-      default: fill_row(row, static_cast<std::uint32_t>(params.value), params.width); break;
+      case 1:
+        std::memset(row, static_cast<int>(params.value & 0xff), params.width);
+        break;
+      case 2:
+        fill_row(row, static_cast<std::uint16_t>(params.value), params.width);
+        break;
+      default:
+        fill_row(row, static_cast<std::uint32_t>(params.value), params.width);
+        break;
     }
   }
 }

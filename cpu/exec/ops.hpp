@@ -1,4 +1,5 @@
-// cpu/exec/ops.hpp: what streams do and graph nodes hold: copies, fills, host functions, memory operations, marks.
+// cpu/exec/ops.hpp: what streams do and graph nodes hold: copies, fills, host functions, memory
+// operations, marks.
 #pragma once
 
 #include <functional>
@@ -42,15 +43,16 @@ class CopyOp final : public InstantOp {
   void execute() const override { box.execute(); }
 
   BoxCopy box;
-  CUDA_MEMCPY3D params{};           ///< as a graph reports it
+  CUDA_MEMCPY3D params{};  ///< as a graph reports it
   CUcontext context_handle = nullptr;
-  std::vector<char> staged;         ///< pageable source, taken at the call
-  std::vector<Ref<Object>> keep;    ///< arrays
+  std::vector<char> staged;       ///< pageable source, taken at the call
+  std::vector<Ref<Object>> keep;  ///< arrays
 };
 
 class FillOp final : public InstantOp {
  public:
-  FillOp(const CUDA_MEMSET_NODE_PARAMS& params, CUcontext context) : params{params}, context_handle{context} {}
+  FillOp(const CUDA_MEMSET_NODE_PARAMS& params, CUcontext context)
+      : params{params}, context_handle{context} {}
   CUgraphNodeType type() const noexcept override { return CU_GRAPH_NODE_TYPE_MEMSET; }
   void execute() const override;
 
@@ -117,7 +119,8 @@ class MemoryOpsOp final : public NodeOp {
 /// Any piece of work of the driver's own, in stream order.
 class CallOp final : public Op {
  public:
-  explicit CallOp(std::function<void()> f, bool always = false) : f_{std::move(f)}, always_{always} {}
+  explicit CallOp(std::function<void()> f, bool always = false)
+      : f_{std::move(f)}, always_{always} {}
   bool runs_after_error() const noexcept override { return always_; }
   Progress run(Task&) override {
     f_();
@@ -129,10 +132,12 @@ class CallOp final : public Op {
   bool always_;
 };
 
-/// Queues an operation, or adds it to the graph the stream is capturing. Returns the stream's number (0 when captured).
+/// Queues an operation, or adds it to the graph the stream is capturing. Returns the stream's
+/// number (0 when captured).
 std::uint64_t submit(Stream& stream, Ref<NodeOp> op);
 
-/// Runs an operation as a synchronous call does: after the default stream's work, over when this returns.
+/// Runs an operation as a synchronous call does: after the default stream's work, over when this
+/// returns.
 void run_synchronously(const Ref<InstantOp>& op);
 
 }  // namespace cucpu::driver

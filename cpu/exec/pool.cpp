@@ -15,10 +15,11 @@ namespace {
 
 thread_local bool t_worker = false;
 
-// How long one idle worker looks for work before it sleeps: longer than a program takes from one launch to the next.
+// How long one idle worker looks for work before it sleeps: longer than a program takes from one
+// launch to the next.
 constexpr auto kSpin = std::chrono::microseconds{40};
-// A worker busy for this long while other work waits gets a companion, so that a kernel that waits for another stream
-// (as a GPU with room for both would allow) does not hang.
+// A worker busy for this long while other work waits gets a companion, so that a kernel that waits
+// for another stream (as a GPU with room for both would allow) does not hang.
 constexpr auto kStarved = std::chrono::milliseconds{5};
 constexpr unsigned kExtraMax = 256;
 
@@ -30,7 +31,8 @@ void relax() noexcept {
 #endif
 }
 
-/// A thread with all signals blocked (they belong to the program's own threads), save those that report a fault here.
+/// A thread with all signals blocked (they belong to the program's own threads), save those that
+/// report a fault here.
 template <class F>
 void start_thread(const char* name, F f) {
   sigset_t none, before;
@@ -241,7 +243,8 @@ void Pool::help(const Ref<GridRun>& run) noexcept {
 
 void Pool::stop_sharing(const GridRun* run) noexcept {
   const std::lock_guard lock{mutex_};
-  const auto at = std::find_if(shared_.begin(), shared_.end(), [&](const auto& r) { return r.get() == run; });
+  const auto at =
+      std::find_if(shared_.begin(), shared_.end(), [&](const auto& r) { return r.get() == run; });
   if (at == shared_.end()) return;
   shared_.erase(at);
   work_.fetch_sub(1, std::memory_order_relaxed);
@@ -278,7 +281,8 @@ void Pool::monitor() noexcept {
   std::chrono::steady_clock::time_point starved_since{};  // the epoch: not starved
   for (;;) {
     const auto now = std::chrono::steady_clock::now();
-    const auto woken = std::find_if(pollers_.begin(), pollers_.end(), [](const Poller& p) { return p.ready(); });
+    const auto woken =
+        std::find_if(pollers_.begin(), pollers_.end(), [](const Poller& p) { return p.ready(); });
     if (woken != pollers_.end()) {
       nap = std::chrono::microseconds{20};
       Task* const task = woken->task;

@@ -30,32 +30,39 @@ class GridRun : public Object {
   Task* task_;
 };
 
-/// Host threads, made when first needed and never joined: a process may end at any time without waiting for them.
+/// Host threads, made when first needed and never joined: a process may end at any time without
+/// waiting for them.
 class Pool {
  public:
   static Pool& instance();
   void configure(unsigned threads);
   [[nodiscard]] unsigned threads() const noexcept { return target_; }
 
-  /// Makes sure that there is a worker; whoever queues work calls this before anything has changed, for it may fail.
+  /// Makes sure that there is a worker; whoever queues work calls this before anything has changed,
+  /// for it may fail.
   void start() {
-    if (!started_.load(std::memory_order_acquire)) [[unlikely]] start_first();
+    if (!started_.load(std::memory_order_acquire)) [[unlikely]]
+      start_first();
   }
 
-  /// Some worker will call task.drive() soon. The caller gives up ownership of the task, and start() has succeeded before.
+  /// Some worker will call task.drive() soon. The caller gives up ownership of the task, and
+  /// start() has succeeded before.
   void post(Task& task) noexcept;
 
-  /// Takes a posted task out again if no worker has it yet: the caller owns it then, and drives it itself.
+  /// Takes a posted task out again if no worker has it yet: the caller owns it then, and drives it
+  /// itself.
   bool take_back(Task& task);
 
-  /// Runs a grid with as many workers as help; done when it has ended in this thread. Otherwise another thread ends it,
-  /// settles its fault and drives the task.
+  /// Runs a grid with as many workers as help; done when it has ended in this thread. Otherwise
+  /// another thread ends it, settles its fault and drives the task.
   Progress run_grid(const Ref<GridRun>& run);
 
-  /// Calls task.drive() once `ready` says yes; asked by a thread of its own every few microseconds to a millisecond.
+  /// Calls task.drive() once `ready` says yes; asked by a thread of its own every few microseconds
+  /// to a millisecond.
   void poll(std::function<bool()> ready, Task& task);
 
-  /// Around code on a worker that may wait for other work (host functions): another worker takes this one's place.
+  /// Around code on a worker that may wait for other work (host functions): another worker takes
+  /// this one's place.
   void enter_blocking();
   void leave_blocking() noexcept;
 

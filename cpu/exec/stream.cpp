@@ -11,26 +11,35 @@
 namespace cucpu::driver {
 namespace {
 std::atomic<std::uint64_t> g_next_stream_id{1};
-// What a waiting host thread spends looking before it sleeps, at most: about the time two context switches take. Less where
-// looking has been in vain lately, so that waiting for long kernels costs no processor time.
+// What a waiting host thread spends looking before it sleeps, at most: about the time two context
+// switches take. Less where looking has been in vain lately, so that waiting for long kernels costs
+// no processor time.
 constexpr std::int64_t kSpin = 20'000;
 }  // namespace
 
 std::int64_t now_ns() noexcept {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
       .count();
 }
 
-Progress WaitOp::run(Task& task) { return stream_->wake_when(number_, task) ? Progress::pending : Progress::done; }
+Progress WaitOp::run(Task& task) {
+  return stream_->wake_when(number_, task) ? Progress::pending : Progress::done;
+}
 
 Stream::Stream(Context& context, StreamRole role, unsigned flags, int priority)
-    : context_{&context}, role_{role}, flags_{flags}, id_{g_next_stream_id.fetch_add(1, std::memory_order_relaxed)} {
+    : context_{&context},
+      role_{role},
+      flags_{flags},
+      id_{g_next_stream_id.fetch_add(1, std::memory_order_relaxed)} {
   priority_ = priority;
 }
 
 Stream::~Stream() = default;
 
-bool Stream::is_blocking() const noexcept { return role_ != StreamRole::legacy && !(flags_ & CU_STREAM_NON_BLOCKING); }
+bool Stream::is_blocking() const noexcept {
+  return role_ != StreamRole::legacy && !(flags_ & CU_STREAM_NON_BLOCKING);
+}
 
 std::uint64_t Stream::push(Ref<Op> op) {
   Pool::instance().start();
@@ -66,7 +75,8 @@ std::uint64_t Stream::submit(Ref<Op> op) {
       if (fresh) {
         push(make_object<WaitOp>(Ref<Stream>{&legacy}, number));
         const std::lock_guard lock{mutex_};
-        legacy_seen_ = std::max(legacy_seen_, number);  // only once the wait is queued: making it may fail
+        legacy_seen_ =
+            std::max(legacy_seen_, number);  // only once the wait is queued: making it may fail
       }
     }
   }
@@ -126,8 +136,10 @@ bool Stream::wake_when(std::uint64_t number, Task& task) {
 void Stream::finish_op() noexcept {
   in_op_ = false;
   const std::uint64_t number = completed_.load(std::memory_order_relaxed) + 1;
-  completed_.store(number);  // sequentially consistent with waiting_: one side always sees the other
-  if (waiting_.load() == 0) [[likely]] return;
+  completed_.store(
+      number);  // sequentially consistent with waiting_: one side always sees the other
+  if (waiting_.load() == 0) [[likely]]
+    return;
   {
     const std::lock_guard lock{mutex_};  // a host thread is either asleep by now or has yet to look
   }
@@ -136,7 +148,8 @@ void Stream::finish_op() noexcept {
     Task* woken = nullptr;
     {
       const std::lock_guard lock{mutex_};
-      const auto at = std::find_if(waiters_.begin(), waiters_.end(), [&](const auto& w) { return w.first <= number; });
+      const auto at = std::find_if(waiters_.begin(), waiters_.end(),
+                                   [&](const auto& w) { return w.first <= number; });
       if (at == waiters_.end()) return;
       woken = at->second;
       *at = waiters_.back();

@@ -23,30 +23,38 @@ class Stream final : public Handled<Stream, CUstream, Kind::stream>, public Task
   Stream(Context& context, StreamRole role, unsigned flags, int priority);
   ~Stream() override;
 
-  /// Queues an operation behind everything queued before, with the implicit waits of the legacy default stream.
-  /// Returns its number: the operation is over once completed() has reached it.
+  /// Queues an operation behind everything queued before, with the implicit waits of the legacy
+  /// default stream. Returns its number: the operation is over once completed() has reached it.
   std::uint64_t submit(Ref<Op> op);
 
-  [[nodiscard]] std::uint64_t submitted() const noexcept { return submitted_.load(std::memory_order_acquire); }
-  [[nodiscard]] std::uint64_t completed() const noexcept { return completed_.load(std::memory_order_acquire); }
+  [[nodiscard]] std::uint64_t submitted() const noexcept {
+    return submitted_.load(std::memory_order_acquire);
+  }
+  [[nodiscard]] std::uint64_t completed() const noexcept {
+    return completed_.load(std::memory_order_acquire);
+  }
   [[nodiscard]] bool drained() const noexcept { return completed() >= submitted(); }
 
-  /// Waits in the calling thread: does the work itself when no worker has begun it, looks briefly, then sleeps.
+  /// Waits in the calling thread: does the work itself when no worker has begun it, looks briefly,
+  /// then sleeps.
   void wait(std::uint64_t number);
 
-  /// Arranges for `task` to be posted when `number` is over; false when it already is (and nothing was arranged).
+  /// Arranges for `task` to be posted when `number` is over; false when it already is (and nothing
+  /// was arranged).
   bool wake_when(std::uint64_t number, Task& task);
 
   [[nodiscard]] Context& context() const noexcept override { return *context_; }
   [[nodiscard]] StreamRole role() const noexcept { return role_; }
   [[nodiscard]] unsigned flags() const noexcept { return flags_; }
-  [[nodiscard]] bool is_blocking() const noexcept;  ///< takes part in the legacy stream's implicit waits
+  [[nodiscard]] bool is_blocking()
+      const noexcept;  ///< takes part in the legacy stream's implicit waits
   [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
   void drive() noexcept override;
 
   std::atomic<CUsynchronizationPolicy> sync_policy{CU_SYNC_POLICY_AUTO};
   Ref<Object> green_context;  ///< the GreenContext it was made from, if any
-  std::atomic<Capture*> capture{nullptr};  ///< set while operations are recorded instead of run; owned by the capture
+  std::atomic<Capture*> capture{
+      nullptr};  ///< set while operations are recorded instead of run; owned by the capture
 
   /// Attribute values that only have to be kept. Guarded by attributes_mutex.
   std::mutex attributes_mutex;
@@ -68,8 +76,10 @@ class Stream final : public Handled<Stream, CUstream, Kind::stream>, public Task
   bool active_ = false;  // some thread owns the task, or it is posted
   bool in_op_ = false;   // touched by the owner only
   std::atomic<std::uint64_t> submitted_{0}, completed_{0};
-  std::atomic<std::int64_t> spin_{20'000};  // nanoseconds a waiting host thread looks before it sleeps; see wait()
-  std::atomic<std::uint32_t> waiting_{0};  // host threads and tasks that want to hear of completions
+  std::atomic<std::int64_t> spin_{
+      20'000};  // nanoseconds a waiting host thread looks before it sleeps; see wait()
+  std::atomic<std::uint32_t> waiting_{
+      0};  // host threads and tasks that want to hear of completions
   std::vector<std::pair<std::uint64_t, Task*>> waiters_;
   std::uint64_t legacy_seen_ = 0;  // the legacy stream's number this stream already waits for
 };

@@ -1,6 +1,7 @@
 // cpu/exec/task.hpp: operations, and the sequences of them that host threads drive forward.
-// Ownership rule: at any time one thread owns a task. run() may hand that ownership away by returning `pending`; whoever
-// ends the pending operation owns the task next and calls drive() or posts it to the pool.
+// Ownership rule: at any time one thread owns a task. run() may hand that ownership away by
+// returning `pending`; whoever ends the pending operation owns the task next and calls drive() or
+// posts it to the pool.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +15,16 @@ class Task;
 
 enum class Progress { done, pending };
 
-/// One thing a stream or a graph does. Immutable while it runs, so that a graph can run it many times.
+/// One thing a stream or a graph does. Immutable while it runs, so that a graph can run it many
+/// times.
 class Op : public Object {
  public:
-  /// Starts the operation for `task`. After `pending` has been decided neither the task nor this object may be touched,
-  /// save through a reference the operation itself holds.
+  /// Starts the operation for `task`. After `pending` has been decided neither the task nor this
+  /// object may be touched, save through a reference the operation itself holds.
   virtual Progress run(Task& task) = 0;
 
-  /// True for what must happen even when the context is broken (marks that others wait for, status callbacks).
+  /// True for what must happen even when the context is broken (marks that others wait for, status
+  /// callbacks).
   [[nodiscard]] virtual bool runs_after_error() const noexcept { return false; }
 };
 

@@ -18,7 +18,8 @@ void* reserve(std::size_t bytes) {
 }  // namespace
 
 AddressSpace& AddressSpace::instance() {
-  static AddressSpace& space = *new AddressSpace;  // leaked: memory outlives every static destructor
+  static AddressSpace& space =
+      *new AddressSpace;  // leaked: memory outlives every static destructor
   return space;
 }
 
@@ -29,7 +30,8 @@ AddressSpace::AddressSpace() : page_{static_cast<std::size_t>(sysconf(_SC_PAGESI
   std::size_t bytes = std::size_t{1} << 44;
 #endif
   void* p = reserve(bytes);
-  while (p == MAP_FAILED && bytes > (std::size_t{1} << 30)) p = reserve(bytes /= 2);  // a limit on address space
+  while (p == MAP_FAILED && bytes > (std::size_t{1} << 30))
+    p = reserve(bytes /= 2);  // a limit on address space
   if (p == MAP_FAILED) throw std::bad_alloc{};
   base_ = next_ = reinterpret_cast<std::uintptr_t>(p);
   bytes_ = bytes;
@@ -53,7 +55,8 @@ std::uintptr_t AddressSpace::take(std::size_t bytes, std::size_t align, std::uin
       return wished;
     }
     auto at = free_.upper_bound(wished);
-    if (at != free_.begin() && (--at)->first + at->second >= wished + bytes) return carve(at, wished);
+    if (at != free_.begin() && (--at)->first + at->second >= wished + bytes)
+      return carve(at, wished);
   }
   if (const std::uintptr_t start = align_up(next_, align); start < end && bytes <= end - start) {
     if (start > next_) free_.emplace(next_, start - next_);
@@ -88,15 +91,17 @@ void AddressSpace::give(std::uintptr_t start, std::size_t bytes) noexcept {
 }
 
 void AddressSpace::commit(std::uintptr_t start, std::size_t bytes) {
-  if (mprotect(reinterpret_cast<void*>(start), bytes, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc{};
+  if (mprotect(reinterpret_cast<void*>(start), bytes, PROT_READ | PROT_WRITE) != 0)
+    throw std::bad_alloc{};
 #ifdef MADV_HUGEPAGE
-  if (bytes >= (std::size_t{2} << 20)) madvise(reinterpret_cast<void*>(start), bytes, MADV_HUGEPAGE);
+  if (bytes >= (std::size_t{2} << 20))
+    madvise(reinterpret_cast<void*>(start), bytes, MADV_HUGEPAGE);
 #endif
 }
 
 void AddressSpace::decommit(std::uintptr_t start, std::size_t bytes) noexcept {
-  mmap(reinterpret_cast<void*>(start), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
-       0);
+  mmap(reinterpret_cast<void*>(start), bytes, PROT_NONE,
+       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
 }  // namespace cucpu::driver

@@ -1,5 +1,5 @@
-// cpu/mem/address_space.hpp: the one range of addresses that all memory of the CPU devices comes from.
-// Reserved without memory behind it; whoever takes a piece decides what is mapped there.
+// cpu/mem/address_space.hpp: the one range of addresses that all memory of the CPU devices comes
+// from. Reserved without memory behind it; whoever takes a piece decides what is mapped there.
 #pragma once
 
 #include <cstddef>
@@ -13,15 +13,18 @@ class AddressSpace {
  public:
   static AddressSpace& instance();
 
-  [[nodiscard]] bool contains(std::uintptr_t address) const noexcept { return address - base_ < bytes_; }
+  [[nodiscard]] bool contains(std::uintptr_t address) const noexcept {
+    return address - base_ < bytes_;
+  }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] std::size_t page() const noexcept { return page_; }
   [[nodiscard]] std::size_t round_to_pages(std::size_t bytes) const noexcept {
     return (bytes + page_ - 1) & ~(page_ - 1);
   }
 
-  /// A piece nobody else has; inaccessible. `bytes` is a multiple of the page, `align` a power of two. Throws std::bad_alloc.
-  /// Addresses given back are used again only once fresh ones run out, so that a stray access to freed memory is seen.
+  /// A piece nobody else has; inaccessible. `bytes` is a multiple of the page, `align` a power of
+  /// two. Throws std::bad_alloc. Addresses given back are used again only once fresh ones run out,
+  /// so that a stray access to freed memory is seen.
   std::uintptr_t take(std::size_t bytes, std::size_t align, std::uintptr_t wished = 0);
 
   /// Gives a piece back; whatever was mapped there is gone when this returns.

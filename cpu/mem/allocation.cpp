@@ -20,12 +20,15 @@ constexpr std::size_t kFreedKept = 1024;
 constexpr std::size_t kGuardedMax = 16000;
 constexpr std::size_t kChunk = std::size_t{2} << 20;
 
-constexpr std::size_t round_up(std::size_t value, std::size_t align) { return (value + align - 1) & ~(align - 1); }
+constexpr std::size_t round_up(std::size_t value, std::size_t align) {
+  return (value + align - 1) & ~(align - 1);
+}
 
 std::atomic<std::size_t> g_guarded{0};
 std::atomic<std::uint64_t> g_next_id{1};
 
-/// Small allocations without guards, for programs with tens of thousands of them: first fit in chunks of 2 MiB.
+/// Small allocations without guards, for programs with tens of thousands of them: first fit in
+/// chunks of 2 MiB.
 class Chunks {
  public:
   static Chunks& instance() {
@@ -87,7 +90,8 @@ AllocationRef allocate_memory(std::size_t size, std::size_t align, Budget* budge
   std::uintptr_t start = 0;
   std::size_t taken = 0;
   try {
-    if (rounded < kChunk / 8 && align <= kAlign && g_guarded.load(std::memory_order_relaxed) >= kGuardedMax) {
+    if (rounded < kChunk / 8 && align <= kAlign &&
+        g_guarded.load(std::memory_order_relaxed) >= kGuardedMax) {
       record->base = Chunks::instance().take(rounded);
       record->release = [budget, rounded](Allocation& a) {
         Chunks::instance().give(a.base, rounded);
@@ -95,13 +99,16 @@ AllocationRef allocate_memory(std::size_t size, std::size_t align, Budget* budge
       };
       return record;
     }
-    const std::size_t pages = space.round_to_pages(round_up(rounded, std::min(align, space.page())));
+    const std::size_t pages =
+        space.round_to_pages(round_up(rounded, std::min(align, space.page())));
     const std::size_t piece_align = std::max(align, pages >= kChunk ? kChunk : space.page());
     start = space.take(pages + space.page(), piece_align);
     taken = pages + space.page();
     space.commit(start, pages);
     // The last byte touches the guard page as nearly as the alignment allows.
-    record->base = align > space.page() ? start : (start + pages - rounded) & ~static_cast<std::uintptr_t>(align - 1);
+    record->base = align > space.page()
+                       ? start
+                       : (start + pages - rounded) & ~static_cast<std::uintptr_t>(align - 1);
     record->own_pages = true;
     record->release = [budget, rounded, start, taken](Allocation&) {
       AddressSpace::instance().give(start, taken);
@@ -148,7 +155,8 @@ AllocationRef MemoryMap::find(std::uintptr_t address) const {
   return at->second;
 }
 
-AllocationRef MemoryMap::take_out(std::uintptr_t base, const std::function<bool(const Allocation&)>& only) {
+AllocationRef MemoryMap::take_out(std::uintptr_t base,
+                                  const std::function<bool(const Allocation&)>& only) {
   const std::unique_lock lock{mutex_};
   const auto at = by_base_.find(base);
   if (at == by_base_.end() || (only && !only(*at->second))) return nullptr;
@@ -211,8 +219,8 @@ void MemoryMap::drop(const AllocationRef& allocation) {
 
 void MemoryMap::remember_freed(const Allocation& a) noexcept try {
   if (freed_.size() >= kFreedKept) {
-    const auto oldest =
-        std::min_element(freed_.begin(), freed_.end(), [](auto& x, auto& y) { return x.second.id < y.second.id; });
+    const auto oldest = std::min_element(
+        freed_.begin(), freed_.end(), [](auto& x, auto& y) { return x.second.id < y.second.id; });
     freed_.erase(oldest);
   }
   freed_[a.base] = {a.base, a.size, a.id};
@@ -222,14 +230,16 @@ void MemoryMap::remember_freed(const Allocation& a) noexcept try {
 std::string MemoryMap::describe(std::uintptr_t address) const {
   static constexpr std::uintptr_t kNear = 1 << 20;
   const auto sentence = [this](const char* relation, std::uintptr_t bytes, const Allocation& a) {
-    static constexpr const char* kKinds[] = {"device", "pinned host", "registered host", "managed", "pool",
-                                             "mapped", "imported", "module variable"};
+    static constexpr const char* kKinds[] = {"device",   "pinned host",    "registered host",
+                                             "managed",  "pool",           "mapped",
+                                             "imported", "module variable"};
     char text[256];
     if (bytes == 0)
-      std::snprintf(text, sizeof text, "%s the %zu-byte %s allocation at 0x%" PRIxPTR, relation, a.size,
-                    kKinds[static_cast<int>(a.kind)], a.base);
+      std::snprintf(text, sizeof text, "%s the %zu-byte %s allocation at 0x%" PRIxPTR, relation,
+                    a.size, kKinds[static_cast<int>(a.kind)], a.base);
     else
-      std::snprintf(text, sizeof text, "%" PRIuPTR " bytes %s the %zu-byte %s allocation at 0x%" PRIxPTR, bytes,
+      std::snprintf(text, sizeof text,
+                    "%" PRIuPTR " bytes %s the %zu-byte %s allocation at 0x%" PRIxPTR, bytes,
                     relation, a.size, kKinds[static_cast<int>(a.kind)], a.base);
     const bool named = name_devices && a.device >= 0;
     return std::string{text} + (named ? " of device " + std::to_string(a.device) : "");
@@ -247,17 +257,20 @@ std::string MemoryMap::describe(std::uintptr_t address) const {
     if (address - f.base < f.size) {
       char text[192];
       std::snprintf(text, sizeof text,
-                    "inside a %zu-byte allocation at 0x%" PRIxPTR " that has been freed (allocation number %" PRIu64
-                    " of the process)",
+                    "inside a %zu-byte allocation at 0x%" PRIxPTR
+                    " that has been freed (allocation number %" PRIu64 " of the process)",
                     f.size, f.base, f.id);
       return text;
     }
   }
   if (address < 65536) return "a null pointer or an offset from one";
-  if (before && address - before->end() < kNear && (!after || address - before->end() <= after->base - address))
+  if (before && address - before->end() < kNear &&
+      (!after || address - before->end() <= after->base - address))
     return sentence("past the end of", address - before->end(), *before);
-  if (after && after->base - address < kNear) return sentence("before", after->base - address, *after);
-  if (AddressSpace::instance().contains(address)) return "device address space, but no allocation is near";
+  if (after && after->base - address < kNear)
+    return sentence("before", after->base - address, *after);
+  if (AddressSpace::instance().contains(address))
+    return "device address space, but no allocation is near";
   return "no memory of this device is near; perhaps a host pointer";
 }
 

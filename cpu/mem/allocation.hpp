@@ -57,7 +57,8 @@ struct Allocation {
   bool read_mostly = false;
   MemoryPlace preferred, prefetched;
   std::uint64_t accessed_by = 0;  ///< a bit per device; bit 63: the host
-  /// Of mapped memory and graphs' memory: a bit per device that may read, and that may write. Read without the lock.
+  /// Of mapped memory and graphs' memory: a bit per device that may read, and that may write. Read
+  /// without the lock.
   std::atomic<std::uint64_t> readable_by{0}, writable_by{0};
   /// Undoes what made the memory; runs once, after the record left the map.
   std::function<void(Allocation&)> release;
@@ -78,20 +79,25 @@ class MemoryMap {
   /// The allocation that holds `address`, if any. An address one past the end is outside.
   [[nodiscard]] AllocationRef find(std::uintptr_t address) const;
 
-  /// Takes out the allocation that begins at `base` (and, if given, satisfies `only`); the caller then calls drop().
-  AllocationRef take_out(std::uintptr_t base, const std::function<bool(const Allocation&)>& only = {});
+  /// Takes out the allocation that begins at `base` (and, if given, satisfies `only`); the caller
+  /// then calls drop().
+  AllocationRef take_out(std::uintptr_t base,
+                         const std::function<bool(const Allocation&)>& only = {});
 
-  /// Takes out what was inserted a moment ago and nobody has seen; unlike take_out() it leaves no memory of it.
+  /// Takes out what was inserted a moment ago and nobody has seen; unlike take_out() it leaves no
+  /// memory of it.
   void forget(std::uintptr_t base) noexcept;
 
   /// Takes out everything a context owns.
   void release_context(std::uint64_t context_id) noexcept;
 
-  /// True when [address, address+bytes) lies inside one allocation, or outside all memory of ours (host memory).
+  /// True when [address, address+bytes) lies inside one allocation, or outside all memory of ours
+  /// (host memory).
   [[nodiscard]] bool covers(std::uintptr_t address, std::size_t bytes) const;
 
   bool name_devices = false;  ///< in describe(): where there are several
-  /// A sentence for fault reports: the allocation at or nearest to the address. Works on freed memory too.
+  /// A sentence for fault reports: the allocation at or nearest to the address. Works on freed
+  /// memory too.
   [[nodiscard]] std::string describe(std::uintptr_t address) const;
 
   void with_lock(const std::function<void()>& f);
@@ -99,8 +105,11 @@ class MemoryMap {
 
   static void drop(const AllocationRef& allocation);
 
-  /// Changes whenever memory comes or goes, or somebody's access to it changes (touch): what was looked up before may be wrong.
-  [[nodiscard]] std::uint64_t version() const noexcept { return version_.load(std::memory_order_acquire); }
+  /// Changes whenever memory comes or goes, or somebody's access to it changes (touch): what was
+  /// looked up before may be wrong.
+  [[nodiscard]] std::uint64_t version() const noexcept {
+    return version_.load(std::memory_order_acquire);
+  }
   void touch() noexcept { version_.fetch_add(1, std::memory_order_acq_rel); }
 
  private:
@@ -116,9 +125,10 @@ class MemoryMap {
   void remember_freed(const Allocation&) noexcept;
 };
 
-/// Memory of a device (or of the host, when `budget` is null), in a piece of its own that ends at a guard page while that
-/// is cheap, in shared chunks once there are very many. Aligned to 512 bytes or more, zeroed. The record is not in the map yet.
-/// Throws std::bad_alloc when the budget or the machine has no more.
+/// Memory of a device (or of the host, when `budget` is null), in a piece of its own that ends at a
+/// guard page while that is cheap, in shared chunks once there are very many. Aligned to 512 bytes
+/// or more, zeroed. The record is not in the map yet. Throws std::bad_alloc when the budget or the
+/// machine has no more.
 AllocationRef allocate_memory(std::size_t size, std::size_t align, Budget* budget);
 
 }  // namespace cucpu::driver

@@ -18,13 +18,17 @@ namespace {
 constexpr std::size_t kUnit = 64 << 10;
 constexpr std::size_t round_up(std::size_t bytes) { return (bytes + kUnit - 1) / kUnit * kUnit; }
 /// The most addresses one arena may take: the same in every process, and a small part of all.
-std::size_t most_addresses() { return std::min(std::size_t{1} << 40, AddressSpace::instance().bytes() / 16); }
+std::size_t most_addresses() {
+  return std::min(std::size_t{1} << 40, AddressSpace::instance().bytes() / 16);
+}
 }  // namespace
 
 SharedArena::SharedArena(int fd, std::size_t capacity)
     : fd_{fd}, base_{AddressSpace::instance().take(capacity, kUnit)}, capacity_{capacity} {}
 
-SharedArena::SharedArena(std::size_t capacity) : SharedArena{memfd_create("cucore-pool", MFD_CLOEXEC), round_up(std::min(capacity, most_addresses()))} {
+SharedArena::SharedArena(std::size_t capacity)
+    : SharedArena{memfd_create("cucore-pool", MFD_CLOEXEC),
+                  round_up(std::min(capacity, most_addresses()))} {
   if (fd_ < 0) {
     AddressSpace::instance().give(base_, capacity_);
     throw std::bad_alloc{};
@@ -33,11 +37,13 @@ SharedArena::SharedArena(std::size_t capacity) : SharedArena{memfd_create("cucor
 
 SharedArena* SharedArena::adopt(int given) {
   struct stat info;
-  if (fstat(given, &info) != 0 || !S_ISREG(info.st_mode)) throw std::invalid_argument{"not a shared memory file"};
+  if (fstat(given, &info) != 0 || !S_ISREG(info.st_mode))
+    throw std::invalid_argument{"not a shared memory file"};
   const int fd = fcntl(given, F_DUPFD_CLOEXEC, 3);
   if (fd < 0) throw std::bad_alloc{};
   try {
-    return new SharedArena{fd, most_addresses()};  // addresses only; the exporter's limits bound the memory
+    return new SharedArena{
+        fd, most_addresses()};  // addresses only; the exporter's limits bound the memory
   } catch (...) {
     close(fd);
     throw;
@@ -64,11 +70,12 @@ std::size_t SharedArena::take(std::size_t bytes) {
       break;
     }
   if (offset == end_) {
-    if (bytes > capacity_ - end_ || ftruncate(fd_, static_cast<off_t>(end_ + bytes)) != 0) throw std::bad_alloc{};
+    if (bytes > capacity_ - end_ || ftruncate(fd_, static_cast<off_t>(end_ + bytes)) != 0)
+      throw std::bad_alloc{};
     end_ += bytes;
   }
-  if (mmap(reinterpret_cast<void*>(base_ + offset), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd_,
-           static_cast<off_t>(offset)) == MAP_FAILED) {
+  if (mmap(reinterpret_cast<void*>(base_ + offset), bytes, PROT_READ | PROT_WRITE,
+           MAP_SHARED | MAP_FIXED, fd_, static_cast<off_t>(offset)) == MAP_FAILED) {
     free_.emplace(offset, bytes);
     throw std::bad_alloc{};
   }
@@ -80,7 +87,8 @@ void SharedArena::give(std::size_t offset, std::size_t bytes) noexcept {
   AddressSpace::instance().decommit(base_ + offset, bytes);
   const std::lock_guard lock{mutex_};
   // The pages go back to the system; the file keeps its length.
-  if (fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(bytes)) != 0) {
+  if (fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                static_cast<off_t>(bytes)) != 0) {
   }
   auto next = free_.lower_bound(offset);
   if (next != free_.end() && next->first == offset + bytes) {
@@ -101,11 +109,12 @@ void SharedArena::give(std::size_t offset, std::size_t bytes) noexcept {
 void SharedArena::map(std::size_t offset, std::size_t bytes) {
   bytes = round_up(bytes);
   struct stat info;
-  if (offset % kUnit != 0 || fstat(fd_, &info) != 0 || offset > static_cast<std::size_t>(info.st_size) ||
+  if (offset % kUnit != 0 || fstat(fd_, &info) != 0 ||
+      offset > static_cast<std::size_t>(info.st_size) ||
       bytes > static_cast<std::size_t>(info.st_size) - offset || bytes > capacity_ - offset)
     throw std::invalid_argument{"outside the shared file"};
-  if (mmap(reinterpret_cast<void*>(base_ + offset), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd_,
-           static_cast<off_t>(offset)) == MAP_FAILED)
+  if (mmap(reinterpret_cast<void*>(base_ + offset), bytes, PROT_READ | PROT_WRITE,
+           MAP_SHARED | MAP_FIXED, fd_, static_cast<off_t>(offset)) == MAP_FAILED)
     throw std::bad_alloc{};
 }
 

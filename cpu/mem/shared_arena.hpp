@@ -1,4 +1,5 @@
-// cpu/mem/shared_arena.hpp: memory in a file of its own (memfd), so that another process can map the same bytes.
+// cpu/mem/shared_arena.hpp: memory in a file of its own (memfd), so that another process can map
+// the same bytes.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +11,9 @@ namespace cucpu::driver {
 
 class SharedArena {
  public:
-  explicit SharedArena(std::size_t capacity);       ///< a new file; throws std::bad_alloc
-  /// Another process's file; the descriptor is duplicated. Throws std::invalid_argument when it is no file of ours.
+  explicit SharedArena(std::size_t capacity);  ///< a new file; throws std::bad_alloc
+  /// Another process's file; the descriptor is duplicated. Throws std::invalid_argument when it is
+  /// no file of ours.
   static SharedArena* adopt(int fd);
   ~SharedArena();
   SharedArena(const SharedArena&) = delete;
@@ -21,9 +23,10 @@ class SharedArena {
   [[nodiscard]] std::uintptr_t base() const noexcept { return base_; }
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
 
-  std::size_t take(std::size_t bytes);             ///< an offset, mapped and zeroed; throws std::bad_alloc
+  std::size_t take(std::size_t bytes);  ///< an offset, mapped and zeroed; throws std::bad_alloc
   void give(std::size_t offset, std::size_t bytes) noexcept;
-  void map(std::size_t offset, std::size_t bytes);  ///< of somebody else's file; throws when it lies outside
+  void map(std::size_t offset,
+           std::size_t bytes);  ///< of somebody else's file; throws when it lies outside
 
  private:
   SharedArena(int fd, std::size_t capacity);
@@ -31,8 +34,8 @@ class SharedArena {
   std::uintptr_t base_ = 0;
   std::size_t capacity_;
   std::mutex mutex_;
-  std::size_t end_ = 0;                        // of the file
-  std::map<std::size_t, std::size_t> free_;    // offset -> bytes
+  std::size_t end_ = 0;                      // of the file
+  std::map<std::size_t, std::size_t> free_;  // offset -> bytes
 };
 
 }  // namespace cucpu::driver

@@ -61,8 +61,10 @@ bool Parser::match(Instruction& inst, std::string_view op, const std::vector<Tok
     error_at(inst.where, "unknown instruction '" + std::string{op} + "'");
     return false;
   }
-  if (rows.size() == 1 && rows[0].slots.empty() && rows[0].emit == Emit::unsupported && !words.empty()) {
-    error_at(inst.where, "'" + std::string{op} + "' needs .target sm_" + std::to_string(rows[0].target) +
+  if (rows.size() == 1 && rows[0].slots.empty() && rows[0].emit == Emit::unsupported &&
+      !words.empty()) {
+    error_at(inst.where, "'" + std::string{op} + "' needs .target sm_" +
+                             std::to_string(rows[0].target) +
                              " or later, which this device is not");
     return false;
   }

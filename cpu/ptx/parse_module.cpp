@@ -5,14 +5,15 @@
 namespace cucpu::ptx {
 namespace {
 
-constexpr std::uint32_t kDeviceTarget = 90;  ///< what the CPU device is, as cuDeviceGetAttribute tells
+constexpr std::uint32_t kDeviceTarget =
+    90;  ///< what the CPU device is, as cuDeviceGetAttribute tells
 
 /// The .version (times ten) that brought a target; 0: all we read know it.
 std::uint32_t version_of_target(std::uint32_t target, char suffix) {
   constexpr struct {
     std::uint32_t target, version;
-  } kKnown[] = {{90, 78}, {89, 78}, {88, 90}, {87, 74}, {86, 71}, {80, 70}, {75, 63}, {72, 61}, {70, 60},
-                {62, 50}, {61, 50}, {60, 50}, {53, 42}, {52, 41}, {50, 40}};
+  } kKnown[] = {{90, 78}, {89, 78}, {88, 90}, {87, 74}, {86, 71}, {80, 70}, {75, 63}, {72, 61},
+                {70, 60}, {62, 50}, {61, 50}, {60, 50}, {53, 42}, {52, 41}, {50, 40}};
   if (target == 90 && suffix != 0) return 80;
   for (const auto& known : kKnown)
     if (known.target == target) return known.version;
@@ -165,9 +166,11 @@ void Parser::parse_target() {
         error_at(where, "the code is for " + std::string{word} + " and this device is an sm_" +
                             std::to_string(kDeviceTarget) + ": compile for compute_" +
                             std::to_string(kDeviceTarget) + " or an older one");
-      } else if (const std::uint32_t since = version_of_target(number, letter); module_.version < since) {
-        error_at(where, "target '" + std::string{word} + "' needs .version " + std::to_string(since / 10) +
-                            "." + std::to_string(since % 10) + " or later");
+      } else if (const std::uint32_t since = version_of_target(number, letter);
+                 module_.version < since) {
+        error_at(where, "target '" + std::string{word} + "' needs .version " +
+                            std::to_string(since / 10) + "." + std::to_string(since % 10) +
+                            " or later");
       }
       module_.target = number;
       module_.target_suffix = suffix ? word[i] : '\0';

@@ -27,8 +27,8 @@ int main() try {
 
   // A pool of our own on the other device, which this one may use.
   const cucore::Stream far_stream = there.create_stream();
-  const auto pool = cucore::MemoryPool::create(
-      {.location = {CU_MEM_LOCATION_TYPE_DEVICE, {there.device_id()}}});
+  const auto pool =
+      cucore::MemoryPool::create({.location = {CU_MEM_LOCATION_TYPE_DEVICE, {there.device_id()}}});
   pool->set_access(here.device_id(), CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
   cucore::Buffer far = cucore::Buffer::allocate(pool, bytes, far_stream);
   far.copy_from(std::span{numbers}, far_stream);

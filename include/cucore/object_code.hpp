@@ -65,8 +65,8 @@ class CUCORE_EXPORT ObjectCode {
   /// The kernel of this name, as in the source where the symbol mapping knows it, else as in the
   /// code. Loads the code. Throws CUDAError; a name that is not there lists those that are.
   [[nodiscard]] Kernel get_kernel(std::string_view name) const;
-  /// The kernel with this symbol in the code, which is neither loaded nor searched before the kernel
-  /// is first used: whatever uses it then throws as get_kernel does.
+  /// The kernel with this symbol in the code, which is neither loaded nor searched before the
+  /// kernel is first used: whatever uses it then throws as get_kernel does.
   [[nodiscard]] Kernel get_kernel_lazily(std::string symbol) const;
   /// All kernels of the code, by their names in it. Loads the code.
   [[nodiscard]] std::vector<std::string> kernel_names() const;

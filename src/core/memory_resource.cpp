@@ -204,7 +204,8 @@ CUdeviceptr LegacyPinnedMemory::allocate(std::size_t size, StreamRef) {
   return reinterpret_cast<CUdeviceptr>(ptr);
 }
 
-/// Frees once a stream's work is over; also when that cannot be waited for, which is then the error.
+/// Frees once a stream's work is over; also when that cannot be waited for, which is then the
+/// error.
 template <class Free>
 static void free_after(StreamRef stream, Free free) {
   const CUresult waited =

@@ -7,11 +7,12 @@
 namespace cucore::detail {
 
 struct NvJitLink {
-#define CUCORE_NVJITLINK(X)                                                                   \
-  X(nvJitLinkCreate)                                                                          \
-  X(nvJitLinkDestroy) X(nvJitLinkAddData) X(nvJitLinkComplete) X(nvJitLinkGetLinkedCubinSize) \
-      X(nvJitLinkGetLinkedCubin) X(nvJitLinkGetLinkedPtxSize) X(nvJitLinkGetLinkedPtx)        \
-          X(nvJitLinkGetErrorLogSize) X(nvJitLinkGetErrorLog) X(nvJitLinkGetInfoLogSize)      \
+#define CUCORE_NVJITLINK(X)                                                              \
+  X(nvJitLinkCreate)                                                                     \
+  X(nvJitLinkDestroy)                                                                    \
+  X(nvJitLinkAddData) X(nvJitLinkComplete) X(nvJitLinkGetLinkedCubinSize)                \
+      X(nvJitLinkGetLinkedCubin) X(nvJitLinkGetLinkedPtxSize) X(nvJitLinkGetLinkedPtx)   \
+          X(nvJitLinkGetErrorLogSize) X(nvJitLinkGetErrorLog) X(nvJitLinkGetInfoLogSize) \
               X(nvJitLinkGetInfoLog)
   CUCORE_NVJITLINK(CUCORE_TOOL_MEMBER)
 

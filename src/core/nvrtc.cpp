@@ -28,7 +28,8 @@ Nvrtc load() {
   return t;
 }
 
-/// In XDG_CACHE_HOME, else ~/.cache, else the temporary folder, where the user's number is in the name.
+/// In XDG_CACHE_HOME, else ~/.cache, else the temporary folder, where the user's number is in the
+/// name.
 std::filesystem::path cache_folder() {
   if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg != nullptr && xdg[0] == '/')
     return std::filesystem::path{xdg} / "cucore";
@@ -37,8 +38,8 @@ std::filesystem::path cache_folder() {
   return std::filesystem::temp_directory_path() / ("cucore-" + std::to_string(::geteuid()));
 }
 
-/// Makes a folder for its owner alone; one that is a link, or that others own or may write to, is refused: what is
-/// compiled from there must not be another user's.
+/// Makes a folder for its owner alone; one that is a link, or that others own or may write to, is
+/// refused: what is compiled from there must not be another user's.
 void make_own_folder(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder.parent_path());
   struct stat status;
@@ -46,8 +47,9 @@ void make_own_folder(const std::filesystem::path& folder) {
       ::lstat(folder.c_str(), &status) != 0)
     throw std::system_error{errno, std::generic_category(), "cannot make " + folder.string()};
   if (!S_ISDIR(status.st_mode) || status.st_uid != ::geteuid())
-    throw std::runtime_error{"the cache folder " + folder.string() +
-                             " is a link, no folder, or another user's: remove it, or set XDG_CACHE_HOME"};
+    throw std::runtime_error{
+        "the cache folder " + folder.string() +
+        " is a link, no folder, or another user's: remove it, or set XDG_CACHE_HOME"};
   if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0 && ::chmod(folder.c_str(), S_IRWXU) != 0)
     throw std::system_error{errno, std::generic_category(), "cannot change " + folder.string()};
 }
@@ -108,9 +110,8 @@ std::string nvrtc_log(nvrtcProgram program) {
 std::vector<std::string> bundled_header_folders() {
   const Nvrtc& nvrtc = Nvrtc::get();
   if (nvrtc.nvrtcInstallBundledHeaders != nullptr) {
-    const auto folder =
-        cache_folder() /
-        ("nvrtc-headers-" + std::to_string(nvrtc.major) + "." + std::to_string(nvrtc.minor));
+    const auto folder = cache_folder() / ("nvrtc-headers-" + std::to_string(nvrtc.major) + "." +
+                                          std::to_string(nvrtc.minor));
     make_own_folder(folder.parent_path());
     const char* log = nullptr;
     const nvrtcResult code = nvrtc.nvrtcInstallBundledHeaders(

@@ -7,11 +7,12 @@
 namespace cucore::detail {
 
 struct Nvvm {
-#define CUCORE_NVVM(X)                                                                       \
-  X(nvvmVersion)                                                                             \
-  X(nvvmGetErrorString) X(nvvmCreateProgram) X(nvvmDestroyProgram) X(nvvmAddModuleToProgram) \
-      X(nvvmLazyAddModuleToProgram) X(nvvmCompileProgram) X(nvvmVerifyProgram)               \
-          X(nvvmGetCompiledResultSize) X(nvvmGetCompiledResult) X(nvvmGetProgramLogSize)     \
+#define CUCORE_NVVM(X)                                                                   \
+  X(nvvmVersion)                                                                         \
+  X(nvvmGetErrorString)                                                                  \
+  X(nvvmCreateProgram) X(nvvmDestroyProgram) X(nvvmAddModuleToProgram)                   \
+      X(nvvmLazyAddModuleToProgram) X(nvvmCompileProgram) X(nvvmVerifyProgram)           \
+          X(nvvmGetCompiledResultSize) X(nvvmGetCompiledResult) X(nvvmGetProgramLogSize) \
               X(nvvmGetProgramLog)
   CUCORE_NVVM(CUCORE_TOOL_MEMBER)
 

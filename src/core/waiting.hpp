@@ -7,8 +7,8 @@
 
 namespace cucore::detail {
 
-/// What a language binding does around such a call: Python gives up the interpreter's lock, which a host function among the
-/// work waited for may need. `begin` returns what `end` is given.
+/// What a language binding does around such a call: Python gives up the interpreter's lock, which a
+/// host function among the work waited for may need. `begin` returns what `end` is given.
 struct WaitHooks {
   void* (*begin)() noexcept;
   void (*end)(void*) noexcept;

@@ -1,12 +1,13 @@
-// tests/fault/driver.cpp: a driver library that fails on demand: every call goes to the CPU device, except the one that a
-// test has named. Compiled by the tests themselves, against the installed headers.
+// tests/fault/driver.cpp: a driver library that fails on demand: every call goes to the CPU device,
+// except the one that a test has named. Compiled by the tests themselves, against the installed
+// headers.
+#include "cucore/abi/driver.h"
+
 #include <dlfcn.h>
 
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
-
-#include "cucore/abi/driver.h"
 
 namespace {
 
@@ -37,8 +38,8 @@ std::atomic<long> g_then_failed{0};
 Function& function(int row);
 
 bool counts(int row) {  // asking for names and texts of errors is no call of interest
-  return row != row_cuGetErrorName && row != row_cuGetErrorString && row != row_cuGetProcAddress && row != row_cuInit &&
-         row != row_cuDriverGetVersion && row != row_cuDeviceGetCount;
+  return row != row_cuGetErrorName && row != row_cuGetErrorString && row != row_cuGetProcAddress &&
+         row != row_cuInit && row != row_cuDriverGetVersion && row != row_cuDeviceGetCount;
 }
 
 /// The code a call fails with; 0 when it is to be made.
@@ -69,7 +70,8 @@ struct Thunk<row, CUresult (*)(Args...)> {
 
 Function g_functions[] = {
 #define CUCORE_FN(name, entry, since, per_thread_since) \
-  {#name, entry, since, per_thread_since, reinterpret_cast<void*>(&Thunk<row_##name, decltype(&::name)>::call)},
+  {#name, entry, since, per_thread_since,               \
+   reinterpret_cast<void*>(&Thunk<row_##name, decltype(&::name)>::call)},
 #include "cucore/driver_functions.inc"
 #undef CUCORE_FN
 };
@@ -92,8 +94,12 @@ F real(const char* symbol) {
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
 EXPORT CUresult cuInit(unsigned flags) { return real<CUresult (*)(unsigned)>("cuInit")(flags); }
-EXPORT CUresult cuDeviceGetCount(int* out) { return real<CUresult (*)(int*)>("cuDeviceGetCount")(out); }
-EXPORT const char* cucoreGetLastFaultReport() { return real<const char* (*)()>("cucoreGetLastFaultReport")(); }
+EXPORT CUresult cuDeviceGetCount(int* out) {
+  return real<CUresult (*)(int*)>("cuDeviceGetCount")(out);
+}
+EXPORT const char* cucoreGetLastFaultReport() {
+  return real<const char* (*)()>("cucoreGetLastFaultReport")();
+}
 
 EXPORT CUresult cuGetProcAddress_v2(const char* symbol, void** out, int version, cuuint64_t flags,
                                     CUdriverProcAddressQueryResult* status) {
@@ -101,7 +107,8 @@ EXPORT CUresult cuGetProcAddress_v2(const char* symbol, void** out, int version,
   const CUresult code = real<Find>("cuGetProcAddress_v2")(symbol, out, version, flags, status);
   if (code != CUDA_SUCCESS || *out == nullptr) return code;
   for (Function& f : g_functions) {
-    if (std::strcmp(f.entry, symbol) != 0 || (f.since != version && f.per_thread_since != version)) continue;
+    if (std::strcmp(f.entry, symbol) != 0 || (f.since != version && f.per_thread_since != version))
+      continue;
     f.real = *out;
     *out = f.thunk;
     break;
@@ -123,7 +130,8 @@ EXPORT void faulty_arm(long skip, int code, const char* name) {
   g_code = code;
   g_left = skip;
 }
-/// Once that has failed, every call of `name` fails with `code`, until disarmed. Cleaning up is what comes after.
+/// Once that has failed, every call of `name` fails with `code`, until disarmed. Cleaning up is
+/// what comes after.
 EXPORT void faulty_then(const char* name, int code) {
   g_then_failed = 0;
   g_then_code = code;

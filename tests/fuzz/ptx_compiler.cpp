@@ -1,5 +1,6 @@
-// tests/fuzz/ptx_compiler.cpp: libFuzzer harness: any bytes become a module of machine code or an error with the codes of
-// the loader and nothing aborts. Nothing is run: what a kernel does is up to its author.
+// tests/fuzz/ptx_compiler.cpp: libFuzzer harness: any bytes become a module of machine code or an
+// error with the codes of the loader and nothing aborts. Nothing is run: what a kernel does is up
+// to its author.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -14,7 +15,8 @@ class Memory final : public cucpu::VariableMemory {
   void* allocate(std::size_t bytes, std::size_t alignment, bool) override {
     if (bytes > (std::size_t{1} << 28)) throw std::bad_alloc{};
     const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
-    void* memory = std::aligned_alloc(alignment < 16 ? 16 : alignment, rounded < 16 ? 16 : (rounded + 15) / 16 * 16);
+    void* memory = std::aligned_alloc(alignment < 16 ? 16 : alignment,
+                                      rounded < 16 ? 16 : (rounded + 15) / 16 * 16);
     if (memory == nullptr) throw std::bad_alloc{};
     std::memset(memory, 0, bytes);
     return memory;
@@ -40,7 +42,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       (void)cucpu::Launch::make(*kernel, shape, params.data());
     }
   } catch (const cucpu::LoadError& error) {
-    if (error.code != 218 && error.code != 222 && error.code != 2 && error.code != 200 && error.code != 1) std::abort();
+    if (error.code != 218 && error.code != 222 && error.code != 2 && error.code != 200 &&
+        error.code != 1)
+      std::abort();
   } catch (const std::bad_alloc&) {
   }
   return 0;

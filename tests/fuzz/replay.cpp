@@ -1,4 +1,5 @@
-// tests/fuzz/replay.cpp: runs a harness without libFuzzer: over the files of a corpus, and over changed copies of them.
+// tests/fuzz/replay.cpp: runs a harness without libFuzzer: over the files of a corpus, and over
+// changed copies of them.
 //   fuzz_x_replay [--mutate N] [--seed S] FOLDER...
 #include <algorithm>
 #include <cstdint>
@@ -24,12 +25,21 @@ Input changed(Input input, const std::vector<Input>& all, std::mt19937& random) 
     if (input.empty()) input.push_back(0);
     const std::size_t at = below(input.size());
     switch (below(7)) {
-      case 0: input[at] ^= static_cast<std::uint8_t>(1u << below(8)); break;
-      case 1: input[at] = static_cast<std::uint8_t>(random()); break;
-      case 2: input.resize(at); break;
-      case 3: input.erase(input.begin() + at, input.begin() + std::min(input.size(), at + 1 + below(16))); break;
+      case 0:
+        input[at] ^= static_cast<std::uint8_t>(1u << below(8));
+        break;
+      case 1:
+        input[at] = static_cast<std::uint8_t>(random());
+        break;
+      case 2:
+        input.resize(at);
+        break;
+      case 3:
+        input.erase(input.begin() + at, input.begin() + std::min(input.size(), at + 1 + below(16)));
+        break;
       case 4: {  // a piece again, here or elsewhere
-        const Input piece(input.begin() + at, input.begin() + std::min(input.size(), at + 1 + below(64)));
+        const Input piece(input.begin() + at,
+                          input.begin() + std::min(input.size(), at + 1 + below(64)));
         input.insert(input.begin() + below(input.size()), piece.begin(), piece.end());
         break;
       }
@@ -37,11 +47,13 @@ Input changed(Input input, const std::vector<Input>& all, std::mt19937& random) 
         const Input& other = all[below(all.size())];
         if (other.empty()) break;
         const std::size_t from = below(other.size());
-        input.insert(input.begin() + at, other.begin() + from, other.begin() + std::min(other.size(), from + 1 + below(64)));
+        input.insert(input.begin() + at, other.begin() + from,
+                     other.begin() + std::min(other.size(), from + 1 + below(64)));
         break;
       }
       default: {
-        static constexpr std::uint8_t kSpecial[] = {0, 1, 0x7f, 0x80, 0xff, '0', '9', '-', ';', '{', '}', '"', '\n'};
+        static constexpr std::uint8_t kSpecial[] = {0,   1,   0x7f, 0x80, 0xff, '0', '9',
+                                                    '-', ';', '{',  '}',  '"',  '\n'};
         input[at] = kSpecial[below(std::size(kSpecial))];
       }
     }
@@ -74,9 +86,12 @@ int main(int count, char** arguments) {
     std::fprintf(stderr, "no inputs\n");
     return 2;
   }
-  const char* keep = std::getenv("FUZZ_LAST");  // where the input at hand is written before it runs, for crashes
+  const char* keep =
+      std::getenv("FUZZ_LAST");  // where the input at hand is written before it runs, for crashes
   const auto run = [&](const Input& input) {
-    if (keep != nullptr) std::ofstream{keep, std::ios::binary}.write(reinterpret_cast<const char*>(input.data()), static_cast<std::streamsize>(input.size()));
+    if (keep != nullptr)
+      std::ofstream{keep, std::ios::binary}.write(reinterpret_cast<const char*>(input.data()),
+                                                  static_cast<std::streamsize>(input.size()));
     LLVMFuzzerTestOneInput(input.data(), input.size());
     ++runs;
   };

@@ -17,18 +17,21 @@ void transpose(const float* in, float* out, int n) {
 void grayscale(const unsigned char* in, unsigned char* out, int n) {
 #pragma omp parallel for simd schedule(static)
   for (int i = 0; i < n; ++i)
-    out[i] = static_cast<unsigned char>(0.299f * in[4 * i] + 0.587f * in[4 * i + 1] + 0.114f * in[4 * i + 2]);
+    out[i] = static_cast<unsigned char>(0.299f * in[4 * i] + 0.587f * in[4 * i + 1] +
+                                        0.114f * in[4 * i + 2]);
 }
 
 void convolution(const float* in, float* out, int width, int height) {
-  static const float taps[25] = {1, 4, 6, 4, 1, 4, 16, 24, 16, 4, 6, 24, 36, 24, 6, 4, 16, 24, 16, 4, 1, 4, 6, 4, 1};
+  static const float taps[25] = {1,  4, 6, 4,  1,  4,  16, 24, 16, 4, 6, 24, 36,
+                                 24, 6, 4, 16, 24, 16, 4,  1,  4,  6, 4, 1};
 #pragma omp parallel for schedule(static)
   for (int y = 2; y < height - 2; ++y)
 #pragma omp simd
     for (int x = 2; x < width - 2; ++x) {
       float sum = 0;
       for (int j = -2; j <= 2; ++j)
-        for (int i = -2; i <= 2; ++i) sum += taps[(j + 2) * 5 + i + 2] * in[(y + j) * width + x + i];
+        for (int i = -2; i <= 2; ++i)
+          sum += taps[(j + 2) * 5 + i + 2] * in[(y + j) * width + x + i];
       out[y * width + x] = sum / 256;
     }
 }
@@ -63,13 +66,15 @@ void life(const unsigned char* in, unsigned char* out, int n) {
 #pragma omp simd
     for (int x = 1; x < n - 1; ++x) {
       int i = y * n + x;
-      unsigned char around = static_cast<unsigned char>(in[i - n - 1] + in[i - n] + in[i - n + 1] + in[i - 1] + in[i + 1] +
-                                                        in[i + n - 1] + in[i + n] + in[i + n + 1]);
+      unsigned char around =
+          static_cast<unsigned char>(in[i - n - 1] + in[i - n] + in[i - n + 1] + in[i - 1] +
+                                     in[i + 1] + in[i + n - 1] + in[i + n] + in[i + n + 1]);
       out[i] = (around == 3) | ((around == 2) & in[i]);
     }
 }
 
-void spmv(const int* rows, const int* columns, const float* values, const float* x, float* y, int n) {
+void spmv(const int* rows, const int* columns, const float* values, const float* x, float* y,
+          int n) {
 #pragma omp parallel for schedule(static)
   for (int row = 0; row < n; ++row) {
     float sum = 0;
@@ -94,7 +99,8 @@ void softmax(const float* in, float* out, int rows, int columns) {
   }
 }
 
-void layer_norm(const float* in, const float* gain, const float* bias, float* out, int rows, int columns) {
+void layer_norm(const float* in, const float* gain, const float* bias, float* out, int rows,
+                int columns) {
 #pragma omp parallel for schedule(static)
   for (int r = 0; r < rows; ++r) {
     const float* row = in + std::size_t(r) * columns;
@@ -106,7 +112,8 @@ void layer_norm(const float* in, const float* gain, const float* bias, float* ou
     for (int i = 0; i < columns; ++i) square += (row[i] - mean) * (row[i] - mean);
     float scale = 1 / std::sqrt(square / static_cast<float>(columns) + 1e-5f);
 #pragma omp simd
-    for (int i = 0; i < columns; ++i) out[std::size_t(r) * columns + i] = (row[i] - mean) * scale * gain[i] + bias[i];
+    for (int i = 0; i < columns; ++i)
+      out[std::size_t(r) * columns + i] = (row[i] - mean) * scale * gain[i] + bias[i];
   }
 }
 
@@ -153,7 +160,8 @@ void radix_pass(const unsigned* keys, unsigned* out, int n, int shift) {
     }
 #pragma omp parallel for schedule(static)
   for (int p = 0; p < kParts; ++p)
-    for (int i = n / kParts * p; i < n / kParts * (p + 1); ++i) out[counts[p][keys[i] >> shift & 15]++] = keys[i];
+    for (int i = n / kParts * p; i < n / kParts * (p + 1); ++i)
+      out[counts[p][keys[i] >> shift & 15]++] = keys[i];
 }
 
 void prefix_sum(const int* in, int* out, int n) {
@@ -206,7 +214,10 @@ void hash_insert(const unsigned* keys, unsigned* table, int n, unsigned mask) {
     unsigned key = keys[i], at = mix(key) & mask;
     for (;;) {
       unsigned old = 0;
-      if (__atomic_compare_exchange_n(table + at, &old, key, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED) || old == key) break;
+      if (__atomic_compare_exchange_n(table + at, &old, key, false, __ATOMIC_RELAXED,
+                                      __ATOMIC_RELAXED) ||
+          old == key)
+        break;
       at = (at + 1) & mask;
     }
   }
@@ -218,7 +229,8 @@ void floyd(int* distance, int n) {
     for (int i = 0; i < n; ++i) {
       int first = distance[i * n + k];
 #pragma omp simd
-      for (int j = 0; j < n; ++j) distance[i * n + j] = std::min(distance[i * n + j], first + distance[k * n + j]);
+      for (int j = 0; j < n; ++j)
+        distance[i * n + j] = std::min(distance[i * n + j], first + distance[k * n + j]);
     }
 }
 
@@ -274,7 +286,8 @@ void fft(const float* in, float* out, int count) {
 #pragma omp simd
         for (int k = 0; k < half; ++k) {
           float c = cosine[k * (512 / half)], s = sine[k * (512 / half)];
-          float re = x[0][j + k + 512] * c - x[1][j + k + 512] * s, im = x[0][j + k + 512] * s + x[1][j + k + 512] * c;
+          float re = x[0][j + k + 512] * c - x[1][j + k + 512] * s,
+                im = x[0][j + k + 512] * s + x[1][j + k + 512] * c;
           int at = 2 * j + k;
           y[0][at] = x[0][j + k] + re;
           y[1][at] = x[1][j + k] + im;
@@ -298,7 +311,8 @@ using Half = _Float16;
 
 void half_axpy(float factor, const Half* x, Half* y, int n) {
 #pragma omp parallel for simd schedule(static)
-  for (int i = 0; i < n; ++i) y[i] = static_cast<Half>(factor * static_cast<float>(x[i]) + static_cast<float>(y[i]));
+  for (int i = 0; i < n; ++i)
+    y[i] = static_cast<Half>(factor * static_cast<float>(x[i]) + static_cast<float>(y[i]));
 }
 
 void half_matmul(const Half* a, const Half* b, float* c, int n) {

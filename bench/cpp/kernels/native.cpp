@@ -1,5 +1,6 @@
-// bench/cpp/kernels/native.cpp: what a C++ programmer writes for a CPU: loops, OpenMP, simd pragmas; blocks for caches and
-// registers where everybody would. Compiled with -O3 -march=native -fopenmp.
+// bench/cpp/kernels/native.cpp: what a C++ programmer writes for a CPU: loops, OpenMP, simd
+// pragmas; blocks for caches and registers where everybody would. Compiled with -O3 -march=native
+// -fopenmp.
 #include <algorithm>
 #include <cmath>
 
@@ -15,7 +16,8 @@ void vector_add(const float* a, const float* b, float* c, int n) {
   for (int i = 0; i < n; ++i) c[i] = a[i] + b[i];
 }
 
-// Four rows by sixteen columns of sums stay in registers; blocks of rows and of depth stay in the caches.
+// Four rows by sixteen columns of sums stay in registers; blocks of rows and of depth stay in the
+// caches.
 void matmul(const float* __restrict a, const float* __restrict b, float* __restrict c, int n) {
   constexpr int kRows = 4, kColumns = 16, kBlock = 64, kDepth = 256;
 #pragma omp parallel for schedule(static)
@@ -55,7 +57,8 @@ void histogram(const unsigned char* in, unsigned* bins, int n) {
   }
 }
 
-// A strip of sixteen pixels at a time, as four vectors. A point that has left never comes back, so no masks are needed.
+// A strip of sixteen pixels at a time, as four vectors. A point that has left never comes back, so
+// no masks are needed.
 void mandelbrot(int* out, int width, int height, int most) {
   using Floats = float __attribute__((vector_size(16)));
   using Integers = int __attribute__((vector_size(16)));
@@ -67,7 +70,8 @@ void mandelbrot(int* out, int width, int height, int most) {
       Floats cx[kVectors], x[kVectors], y[kVectors];
       Integers n[kVectors];
       for (int v = 0; v < kVectors; ++v) {
-        for (int l = 0; l < 4; ++l) cx[v][l] = -2.0f + 3.0f * static_cast<float>(p0 + 4 * v + l) / static_cast<float>(width);
+        for (int l = 0; l < 4; ++l)
+          cx[v][l] = -2.0f + 3.0f * static_cast<float>(p0 + 4 * v + l) / static_cast<float>(width);
         x[v] = y[v] = Floats{};
         n[v] = Integers{};
       }
@@ -90,18 +94,22 @@ void mandelbrot(int* out, int width, int height, int most) {
 }
 
 static inline float normal(float d) {
-  const float a1 = 0.31938153f, a2 = -0.356563782f, a3 = 1.781477937f, a4 = -1.821255978f, a5 = 1.330274429f;
+  const float a1 = 0.31938153f, a2 = -0.356563782f, a3 = 1.781477937f, a4 = -1.821255978f,
+              a5 = 1.330274429f;
   float k = 1.0f / (1.0f + 0.2316419f * std::fabs(d));
-  float c = 0.39894228040143267794f * std::exp(-0.5f * d * d) * (k * (a1 + k * (a2 + k * (a3 + k * (a4 + k * a5)))));
+  float c = 0.39894228040143267794f * std::exp(-0.5f * d * d) *
+            (k * (a1 + k * (a2 + k * (a3 + k * (a4 + k * a5)))));
   return d > 0 ? 1.0f - c : c;
 }
 
-void blackscholes(float* call, float* put, const float* price, const float* strike, const float* years, float rate, float volatility,
-                  int n) {
+void blackscholes(float* call, float* put, const float* price, const float* strike,
+                  const float* years, float rate, float volatility, int n) {
 #pragma omp parallel for simd schedule(static)
   for (int i = 0; i < n; ++i) {
     float s = price[i], x = strike[i], t = years[i], root = std::sqrt(t);
-    float d1 = (std::log(s / x) + (rate + 0.5f * volatility * volatility) * t) / (volatility * root), d2 = d1 - volatility * root;
+    float d1 =
+              (std::log(s / x) + (rate + 0.5f * volatility * volatility) * t) / (volatility * root),
+          d2 = d1 - volatility * root;
     float n1 = normal(d1), n2 = normal(d2), discount = x * std::exp(-rate * t);
     call[i] = s * n1 - discount * n2;
     put[i] = discount * (1.0f - n2) - s * (1.0f - n1);
@@ -111,11 +119,13 @@ void blackscholes(float* call, float* put, const float* price, const float* stri
 void nbody(const float* position, float* force, int n) {
 #pragma omp parallel for schedule(static)
   for (int i = 0; i < n; ++i) {
-    float mx = position[4 * i], my = position[4 * i + 1], mz = position[4 * i + 2], ax = 0, ay = 0, az = 0;
+    float mx = position[4 * i], my = position[4 * i + 1], mz = position[4 * i + 2], ax = 0, ay = 0,
+          az = 0;
 #pragma omp simd reduction(+ : ax, ay, az)
     for (int j = 0; j < n; ++j) {
       float dx = position[4 * j] - mx, dy = position[4 * j + 1] - my, dz = position[4 * j + 2] - mz;
-      float inverse = 1.0f / std::sqrt(dx * dx + dy * dy + dz * dz + 1e-6f), s = position[4 * j + 3] * inverse * inverse * inverse;
+      float inverse = 1.0f / std::sqrt(dx * dx + dy * dy + dz * dz + 1e-6f),
+            s = position[4 * j + 3] * inverse * inverse * inverse;
       ax += dx * s;
       ay += dy * s;
       az += dz * s;
@@ -134,7 +144,8 @@ void stencil(const float* in, float* out, int nx, int ny, int nz) {
 #pragma omp simd
       for (int x = 1; x < nx - 1; ++x) {
         int i = (z * ny + y) * nx + x;
-        out[i] = 0.4f * in[i] + 0.1f * (in[i - 1] + in[i + 1] + in[i - nx] + in[i + nx] + in[i - nx * ny] + in[i + nx * ny]);
+        out[i] = 0.4f * in[i] + 0.1f * (in[i - 1] + in[i + 1] + in[i - nx] + in[i + nx] +
+                                        in[i - nx * ny] + in[i + nx * ny]);
       }
 }
 

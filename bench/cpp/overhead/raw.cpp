@@ -1,5 +1,6 @@
-// raw.cpp: the C driver API, called as a C program would. The floor that every other row is compared with. Built as a program, and
-// as a library whose entry bench/python/inside.py calls in a Python process.
+// raw.cpp: the C driver API, called as a C program would. The floor that every other row is
+// compared with. Built as a program, and as a library whose entry bench/python/inside.py calls in a
+// Python process.
 #include <dlfcn.h>
 
 #include <array>
@@ -23,22 +24,57 @@ void* library = nullptr;
 #define CUCORE_STRING(x) #x
 #define CUCORE_NAME(x) CUCORE_STRING(x)
 // The macro name expands to the versioned symbol, as in <cuda.h>.
-#define LOAD(fn) const auto p_##fn = reinterpret_cast<decltype(&fn)>(dlsym(library, CUCORE_NAME(fn)))
+#define LOAD(fn) \
+  const auto p_##fn = reinterpret_cast<decltype(&fn)>(dlsym(library, CUCORE_NAME(fn)))
 
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) int cucore_bench_raw(int argc, char** argv) {
   library = dlopen(argc > 1 ? argv[1] : "libcuda.so.1", RTLD_NOW);
   if (library == nullptr) return std::fprintf(stderr, "%s\n", dlerror()), 1;
-  LOAD(cuInit); LOAD(cuDeviceGetCount); LOAD(cuDeviceGetAttribute); LOAD(cuDevicePrimaryCtxRetain); LOAD(cuCtxSetCurrent);
-  LOAD(cuStreamCreate); LOAD(cuStreamDestroy); LOAD(cuStreamSynchronize); LOAD(cuStreamQuery); LOAD(cuStreamWaitEvent);
-  LOAD(cuEventCreate); LOAD(cuEventDestroy); LOAD(cuEventRecord); LOAD(cuEventQuery); LOAD(cuEventElapsedTime); LOAD(cuEventSynchronize);
-  LOAD(cuMemAllocAsync); LOAD(cuMemFreeAsync); LOAD(cuMemAlloc); LOAD(cuMemcpyHtoD); LOAD(cuMemcpyDtoH); LOAD(cuMemsetD8Async);
-  LOAD(cuLibraryLoadData); LOAD(cuLibraryGetKernel); LOAD(cuKernelGetFunction); LOAD(cuLaunchKernel);
-  LOAD(cuStreamBeginCapture); LOAD(cuStreamEndCapture); LOAD(cuGraphInstantiate); LOAD(cuGraphLaunch); LOAD(cuGraphDestroy);
-  LOAD(cuGraphExecDestroy); LOAD(cuMemPoolSetAttribute); LOAD(cuDeviceGetDefaultMemPool); LOAD(cuGraphExecUpdate);
-  LOAD(cuMemAllocHost); LOAD(cuMemcpyAsync); LOAD(cuDeviceGetName); LOAD(cuCtxGetCurrent); LOAD(cuCtxGetId); LOAD(cuLibraryUnload);
-  LOAD(cuUserObjectCreate); LOAD(cuGraphRetainUserObject);
+  LOAD(cuInit);
+  LOAD(cuDeviceGetCount);
+  LOAD(cuDeviceGetAttribute);
+  LOAD(cuDevicePrimaryCtxRetain);
+  LOAD(cuCtxSetCurrent);
+  LOAD(cuStreamCreate);
+  LOAD(cuStreamDestroy);
+  LOAD(cuStreamSynchronize);
+  LOAD(cuStreamQuery);
+  LOAD(cuStreamWaitEvent);
+  LOAD(cuEventCreate);
+  LOAD(cuEventDestroy);
+  LOAD(cuEventRecord);
+  LOAD(cuEventQuery);
+  LOAD(cuEventElapsedTime);
+  LOAD(cuEventSynchronize);
+  LOAD(cuMemAllocAsync);
+  LOAD(cuMemFreeAsync);
+  LOAD(cuMemAlloc);
+  LOAD(cuMemcpyHtoD);
+  LOAD(cuMemcpyDtoH);
+  LOAD(cuMemsetD8Async);
+  LOAD(cuLibraryLoadData);
+  LOAD(cuLibraryGetKernel);
+  LOAD(cuKernelGetFunction);
+  LOAD(cuLaunchKernel);
+  LOAD(cuStreamBeginCapture);
+  LOAD(cuStreamEndCapture);
+  LOAD(cuGraphInstantiate);
+  LOAD(cuGraphLaunch);
+  LOAD(cuGraphDestroy);
+  LOAD(cuGraphExecDestroy);
+  LOAD(cuMemPoolSetAttribute);
+  LOAD(cuDeviceGetDefaultMemPool);
+  LOAD(cuGraphExecUpdate);
+  LOAD(cuMemAllocHost);
+  LOAD(cuMemcpyAsync);
+  LOAD(cuDeviceGetName);
+  LOAD(cuCtxGetCurrent);
+  LOAD(cuCtxGetId);
+  LOAD(cuLibraryUnload);
+  LOAD(cuUserObjectCreate);
+  LOAD(cuGraphRetainUserObject);
 
   check(p_cuInit(0), "cuInit");
   CUcontext context;
@@ -47,7 +83,8 @@ extern "C" __attribute__((visibility("default"))) int cucore_bench_raw(int argc,
   CUmemoryPool pool;
   check(p_cuDeviceGetDefaultMemPool(&pool, 0), "cuDeviceGetDefaultMemPool");
   cuuint64_t keep = ~cuuint64_t{0};
-  check(p_cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep), "cuMemPoolSetAttribute");
+  check(p_cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep),
+        "cuMemPoolSetAttribute");
   CUstream stream, other;
   check(p_cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
   check(p_cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
@@ -55,7 +92,8 @@ extern "C" __attribute__((visibility("default"))) int cucore_bench_raw(int argc,
 
   const std::string ptx = bench::ptx();
   CUlibrary code;
-  check(p_cuLibraryLoadData(&code, ptx.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0), "cuLibraryLoadData");
+  check(p_cuLibraryLoadData(&code, ptx.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0),
+        "cuLibraryLoadData");
 
   bench::Suite suite;
   suite.run("set_current", [&] { check(p_cuCtxSetCurrent(context), "cuCtxSetCurrent"); });
@@ -73,93 +111,138 @@ extern "C" __attribute__((visibility("default"))) int cucore_bench_raw(int argc,
   for (const int count : bench::kCounts) {
     CUkernel kernel;
     CUfunction function;
-    check(p_cuLibraryGetKernel(&kernel, code, ("k" + std::to_string(count)).c_str()), "cuLibraryGetKernel");
+    check(p_cuLibraryGetKernel(&kernel, code, ("k" + std::to_string(count)).c_str()),
+          "cuLibraryGetKernel");
     check(p_cuKernelGetFunction(&function, kernel), "cuKernelGetFunction");
     if (count == 3) function3 = function;
     const auto params = std::make_shared<std::vector<void*>>();
     for (int p = 0; p < count; ++p) params->push_back(kinds[p % 4]);
-    suite.run("launch_" + std::to_string(count), [=] {
-      check(p_cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, params->data(), nullptr), "cuLaunchKernel");
-    }, drain, 400);
+    suite.run(
+        "launch_" + std::to_string(count),
+        [=] {
+          check(p_cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, params->data(), nullptr),
+                "cuLaunchKernel");
+        },
+        drain, 400);
     const auto save = reinterpret_cast<void* (*)()>(dlsym(RTLD_DEFAULT, "PyEval_SaveThread"));
-    const auto restore = reinterpret_cast<void (*)(void*)>(dlsym(RTLD_DEFAULT, "PyEval_RestoreThread"));
-    if (count == 3 && save != nullptr && restore != nullptr) {  // in a Python process, which calls with the GIL
-      suite.run("launch_3_gil", [=] {
-        void* const state = save();
-        const CUresult code = p_cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, params->data(), nullptr);
-        restore(state);
-        check(code, "cuLaunchKernel");
-      }, drain, 400);
+    const auto restore =
+        reinterpret_cast<void (*)(void*)>(dlsym(RTLD_DEFAULT, "PyEval_RestoreThread"));
+    if (count == 3 && save != nullptr &&
+        restore != nullptr) {  // in a Python process, which calls with the GIL
+      suite.run(
+          "launch_3_gil",
+          [=] {
+            void* const state = save();
+            const CUresult code =
+                p_cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, params->data(), nullptr);
+            restore(state);
+            check(code, "cuLaunchKernel");
+          },
+          drain, 400);
     }
     if (count == 3) {  // a launch by the kernel, which the driver looks up in the context each time
-      suite.run("launch_3_kernel", [=] {
-        check(p_cuLaunchKernel(reinterpret_cast<CUfunction>(kernel), 1, 1, 1, 32, 1, 1, 0, stream, params->data(), nullptr),
-              "cuLaunchKernel");
-      }, drain, 400);
+      suite.run(
+          "launch_3_kernel",
+          [=] {
+            check(p_cuLaunchKernel(reinterpret_cast<CUfunction>(kernel), 1, 1, 1, 32, 1, 1, 0,
+                                   stream, params->data(), nullptr),
+                  "cuLaunchKernel");
+          },
+          drain, 400);
     }
   }
   void* params3[]{&memory, &f, &i};
   for (const char* name : {"b_launch_ctypes", "b_launch_pointer"}) {
-    suite.run(name, [&] {
-      check(p_cuLaunchKernel(function3, 1, 1, 1, 32, 1, 1, 0, stream, params3, nullptr), "cuLaunchKernel");
-    }, drain, 400);
+    suite.run(
+        name,
+        [&] {
+          check(p_cuLaunchKernel(function3, 1, 1, 1, 32, 1, 1, 0, stream, params3, nullptr),
+                "cuLaunchKernel");
+        },
+        drain, 400);
   }
   CUkernel found;
   for (const char* name : {"get_kernel", "b_library_get_kernel"})
     suite.run(name, [&] { check(p_cuLibraryGetKernel(&found, code, "k3"), "cuLibraryGetKernel"); });
-  suite.run("module_load", [&] {
-    CUlibrary fresh;
-    check(p_cuLibraryLoadData(&fresh, ptx.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0), "cuLibraryLoadData");
-    check(p_cuLibraryGetKernel(&found, fresh, "k0"), "cuLibraryGetKernel");
-    check(p_cuLibraryUnload(fresh), "cuLibraryUnload");
-  }, 1);
-  suite.run("stream_create_close", [&] {
-    CUstream s;
-    check(p_cuStreamCreate(&s, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
-    check(p_cuStreamDestroy(s), "cuStreamDestroy");
-  }, 100);
-  suite.run("event_create_close", [&] {
-    CUevent e;
-    check(p_cuEventCreate(&e, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
-    check(p_cuEventDestroy(e), "cuEventDestroy");
-  }, 300);
+  suite.run(
+      "module_load",
+      [&] {
+        CUlibrary fresh;
+        check(p_cuLibraryLoadData(&fresh, ptx.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0),
+              "cuLibraryLoadData");
+        check(p_cuLibraryGetKernel(&found, fresh, "k0"), "cuLibraryGetKernel");
+        check(p_cuLibraryUnload(fresh), "cuLibraryUnload");
+      },
+      1);
+  suite.run(
+      "stream_create_close",
+      [&] {
+        CUstream s;
+        check(p_cuStreamCreate(&s, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+        check(p_cuStreamDestroy(s), "cuStreamDestroy");
+      },
+      100);
+  suite.run(
+      "event_create_close",
+      [&] {
+        CUevent e;
+        check(p_cuEventCreate(&e, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+        check(p_cuEventDestroy(e), "cuEventDestroy");
+      },
+      300);
   CUevent event, begin, end;
   check(p_cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
   check(p_cuEventCreate(&begin, CU_EVENT_DEFAULT), "cuEventCreate");
   check(p_cuEventCreate(&end, CU_EVENT_DEFAULT), "cuEventCreate");
   for (const char* name : {"event_record", "b_event_record"})
-    suite.run(name, [&] { check(p_cuEventRecord(event, stream), "cuEventRecord"); }, drain, 500);
-  suite.run("stream_wait", [&] { check(p_cuStreamWaitEvent(other, event, 0), "cuStreamWaitEvent"); },
-            [&] { check(p_cuStreamSynchronize(other), "cuStreamSynchronize"); }, 500);
+    suite.run(
+        name, [&] { check(p_cuEventRecord(event, stream), "cuEventRecord"); }, drain, 500);
+  suite.run(
+      "stream_wait", [&] { check(p_cuStreamWaitEvent(other, event, 0), "cuStreamWaitEvent"); },
+      [&] { check(p_cuStreamSynchronize(other), "cuStreamSynchronize"); }, 500);
   suite.run("event_is_done", [&] { check(p_cuEventQuery(event), "cuEventQuery"); });
   check(p_cuEventRecord(begin, stream), "cuEventRecord");
   check(p_cuEventRecord(end, stream), "cuEventRecord");
   check(p_cuEventSynchronize(end), "cuEventSynchronize");
   float milliseconds;
-  suite.run("event_elapsed", [&] { check(p_cuEventElapsedTime(&milliseconds, begin, end), "cuEventElapsedTime"); });
+  suite.run("event_elapsed",
+            [&] { check(p_cuEventElapsedTime(&milliseconds, begin, end), "cuEventElapsedTime"); });
   suite.run("stream_sync", drain);
-  for (auto [name, size] : {std::pair{"alloc_free_4k", std::size_t{4096}}, std::pair{"alloc_free_1m", std::size_t{1} << 20},
+  for (auto [name, size] : {std::pair{"alloc_free_4k", std::size_t{4096}},
+                            std::pair{"alloc_free_1m", std::size_t{1} << 20},
                             std::pair{"b_alloc_free_4k", std::size_t{4096}}}) {
-    suite.run(name, [&, size = size] {
-      CUdeviceptr p;
-      check(p_cuMemAllocAsync(&p, size, stream), "cuMemAllocAsync");
-      check(p_cuMemFreeAsync(p, stream), "cuMemFreeAsync");
-    }, drain, 300);
+    suite.run(
+        name,
+        [&, size = size] {
+          CUdeviceptr p;
+          check(p_cuMemAllocAsync(&p, size, stream), "cuMemAllocAsync");
+          check(p_cuMemFreeAsync(p, stream), "cuMemFreeAsync");
+        },
+        drain, 300);
   }
   for (const char* name : {"fill_4k", "b_memset_4k"})
-    suite.run(name, [&] { check(p_cuMemsetD8Async(memory, 0, 4096, stream), "cuMemsetD8Async"); }, drain, 300);
+    suite.run(
+        name, [&] { check(p_cuMemsetD8Async(memory, 0, 4096, stream), "cuMemsetD8Async"); }, drain,
+        300);
 
   void* pinned;
   check(p_cuMemAllocHost(&pinned, 1 << 20), "cuMemAllocHost");
   const auto pinned_address = reinterpret_cast<CUdeviceptr>(pinned);
-  for (auto [name, size] : {std::pair{std::string{"4"}, std::size_t{4}}, std::pair{std::string{"1m"}, std::size_t{1} << 20}}) {
+  for (auto [name, size] : {std::pair{std::string{"4"}, std::size_t{4}},
+                            std::pair{std::string{"1m"}, std::size_t{1} << 20}}) {
     const int batch = size == 4 ? 300 : 20;
-    suite.run("copy_" + name + "_to_device", [&, size = size] {
-      check(p_cuMemcpyAsync(memory, pinned_address, size, stream), "cuMemcpyAsync");
-    }, drain, batch);
-    suite.run("copy_" + name + "_to_host", [&, size = size] {
-      check(p_cuMemcpyAsync(pinned_address, memory, size, stream), "cuMemcpyAsync");
-    }, drain, batch);
+    suite.run(
+        "copy_" + name + "_to_device",
+        [&, size = size] {
+          check(p_cuMemcpyAsync(memory, pinned_address, size, stream), "cuMemcpyAsync");
+        },
+        drain, batch);
+    suite.run(
+        "copy_" + name + "_to_host",
+        [&, size = size] {
+          check(p_cuMemcpyAsync(pinned_address, memory, size, stream), "cuMemcpyAsync");
+        },
+        drain, batch);
   }
 
   CUfunction function0;
@@ -169,7 +252,8 @@ extern "C" __attribute__((visibility("default"))) int cucore_bench_raw(int argc,
     CUgraph graph;
     check(p_cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED), "cuStreamBeginCapture");
     for (int n = 0; n < 20; ++n)
-      check(p_cuLaunchKernel(function0, 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr), "cuLaunchKernel");
+      check(p_cuLaunchKernel(function0, 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr),
+            "cuLaunchKernel");
     check(p_cuStreamEndCapture(stream, &graph), "cuStreamEndCapture");
     return graph;
   };
@@ -178,42 +262,67 @@ extern "C" __attribute__((visibility("default"))) int cucore_bench_raw(int argc,
     check(p_cuGraphInstantiate(&exec, graph, 0), "cuGraphInstantiate");
     return exec;
   };
-  suite.run("graph_build_20", [&] {
-    const CUgraph graph = capture();
-    check(p_cuGraphExecDestroy(instantiate(graph)), "cuGraphExecDestroy");
-    check(p_cuGraphDestroy(graph), "cuGraphDestroy");
-  }, drain, 10);
-  suite.run("graph_capture_20", [&] { check(p_cuGraphDestroy(capture()), "cuGraphDestroy"); }, drain, 10);
+  suite.run(
+      "graph_build_20",
+      [&] {
+        const CUgraph graph = capture();
+        check(p_cuGraphExecDestroy(instantiate(graph)), "cuGraphExecDestroy");
+        check(p_cuGraphDestroy(graph), "cuGraphDestroy");
+      },
+      drain, 10);
+  suite.run(
+      "graph_capture_20", [&] { check(p_cuGraphDestroy(capture()), "cuGraphDestroy"); }, drain, 10);
   const CUgraph graph = capture();
-  suite.run("graph_instantiate_20", [&] { check(p_cuGraphExecDestroy(instantiate(graph)), "cuGraphExecDestroy"); }, drain, 10);
+  suite.run(
+      "graph_instantiate_20",
+      [&] { check(p_cuGraphExecDestroy(instantiate(graph)), "cuGraphExecDestroy"); }, drain, 10);
   const CUgraphExec exec = instantiate(graph);
-  suite.run("graph_update_20", [&] {
-    CUgraphExecUpdateResultInfo info{};
-    check(p_cuGraphExecUpdate(exec, graph, &info), "cuGraphExecUpdate");
-  }, drain, 10);
-  suite.run("graph_launch_20", [&] { check(p_cuGraphLaunch(exec, stream), "cuGraphLaunch"); }, drain, 50);
-  CUuserObject object;  // a graph that keeps something alive: what the driver takes for that at every launch
-  check(p_cuUserObjectCreate(&object, &memory, [](void*) {}, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC), "cuUserObjectCreate");
+  suite.run(
+      "graph_update_20",
+      [&] {
+        CUgraphExecUpdateResultInfo info{};
+        check(p_cuGraphExecUpdate(exec, graph, &info), "cuGraphExecUpdate");
+      },
+      drain, 10);
+  suite.run(
+      "graph_launch_20", [&] { check(p_cuGraphLaunch(exec, stream), "cuGraphLaunch"); }, drain, 50);
+  CUuserObject
+      object;  // a graph that keeps something alive: what the driver takes for that at every launch
+  check(p_cuUserObjectCreate(
+            &object, &memory, [](void*) {}, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC),
+        "cuUserObjectCreate");
   const CUgraph keeping = capture();
-  check(p_cuGraphRetainUserObject(keeping, object, 1, CU_GRAPH_USER_OBJECT_MOVE), "cuGraphRetainUserObject");
+  check(p_cuGraphRetainUserObject(keeping, object, 1, CU_GRAPH_USER_OBJECT_MOVE),
+        "cuGraphRetainUserObject");
   const CUgraphExec keeping_exec = instantiate(keeping);
-  suite.run("graph_launch_20_kept", [&] { check(p_cuGraphLaunch(keeping_exec, stream), "cuGraphLaunch"); }, drain, 50);
+  suite.run(
+      "graph_launch_20_kept",
+      [&] { check(p_cuGraphLaunch(keeping_exec, stream), "cuGraphLaunch"); }, drain, 50);
 
   int value;
   for (const char* name : {"b_device_get_count", "b_device_get_count_alone"})
     suite.run(name, [&] { check(p_cuDeviceGetCount(&value), "cuDeviceGetCount"); });
-  suite.run("b_device_get_attribute",
-            [&] { check(p_cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0), "cuDeviceGetAttribute"); });
+  suite.run("b_device_get_attribute", [&] {
+    check(p_cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0), "cuDeviceGetAttribute");
+  });
   char text[64];
-  suite.run("b_device_get_name", [&] { check(p_cuDeviceGetName(text, sizeof text, 0), "cuDeviceGetName"); });
+  suite.run("b_device_get_name",
+            [&] { check(p_cuDeviceGetName(text, sizeof text, 0), "cuDeviceGetName"); });
   for (const char* name : {"b_stream_query", "b_runtime_stream_query"})
     suite.run(name, [&] { check(p_cuStreamQuery(stream), "cuStreamQuery"); });
   std::vector<char> host(1 << 20);
   for (const char* name : {"b_copy_4_to_device", "b_copy_array"})
-    suite.run(name, [&] { check(p_cuMemcpyHtoD(memory, host.data(), 4), "cuMemcpyHtoD"); }, 200);
-  suite.run("b_copy_4_to_host", [&] { check(p_cuMemcpyDtoH(host.data(), memory, 4), "cuMemcpyDtoH"); }, 200);
-  suite.run("b_copy_1m_to_device", [&] { check(p_cuMemcpyHtoD(memory, host.data(), 1 << 20), "cuMemcpyHtoD"); }, 20);
-  suite.run("b_copy_1m_to_host", [&] { check(p_cuMemcpyDtoH(host.data(), memory, 1 << 20), "cuMemcpyDtoH"); }, 20);
+    suite.run(
+        name, [&] { check(p_cuMemcpyHtoD(memory, host.data(), 4), "cuMemcpyHtoD"); }, 200);
+  suite.run(
+      "b_copy_4_to_host", [&] { check(p_cuMemcpyDtoH(host.data(), memory, 4), "cuMemcpyDtoH"); },
+      200);
+  suite.run(
+      "b_copy_1m_to_device",
+      [&] { check(p_cuMemcpyHtoD(memory, host.data(), 1 << 20), "cuMemcpyHtoD"); }, 20);
+  suite.run(
+      "b_copy_1m_to_host",
+      [&] { check(p_cuMemcpyDtoH(host.data(), memory, 1 << 20), "cuMemcpyDtoH"); }, 20);
   suite.serve();
   return 0;
 }

@@ -1,4 +1,5 @@
-// timing.hpp: how a call is timed: many calls per sample, many samples; nanoseconds per call, as JSON on standard output.
+// timing.hpp: how a call is timed: many calls per sample, many samples; nanoseconds per call, as
+// JSON on standard output.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +17,8 @@
 
 namespace bench {
 
-/// How many arguments the kernels k<n> take: a pointer, a float, an int and a double in turn. bench/python/ptx.py has the same.
+/// How many arguments the kernels k<n> take: a pointer, a float, an int and a double in turn.
+/// bench/python/ptx.py has the same.
 inline constexpr int kCounts[]{0, 3, 8, 16, 256};
 inline constexpr float kFloat = 1;
 inline constexpr int kInt = 2;
@@ -37,7 +39,8 @@ inline std::string ptx() {
 /// Benchmarks by name, measured by serve(): one short batch at a time, as bench/run.py asks.
 class Suite {
  public:
-  /// `drain` runs outside the clock (a sync, say). What the calls refer to must live until serve() returns.
+  /// `drain` runs outside the clock (a sync, say). What the calls refer to must live until serve()
+  /// returns.
   template <typename Call, typename Drain>
   void run(const std::string& name, Call call, Drain drain, int batch = 1000) {
     if (const char* names = std::getenv("CUCORE_BENCH_ROWS")) {
@@ -52,18 +55,20 @@ class Suite {
       drain();
       const auto start = std::chrono::steady_clock::now();
       for (int i = 0; i < batch; ++i) call();
-      const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - start;
+      const std::chrono::duration<double, std::nano> spent =
+          std::chrono::steady_clock::now() - start;
       drain();
       return spent.count() / batch;
     };
   }
   template <typename Call>
   void run(const std::string& name, Call call, int batch = 1000) {
-    run(name, call, [] {}, batch);
+    run(
+        name, call, [] {}, batch);
   }
 
-  /// Under callgrind (bench/instructions.py --device): what a hundred calls need, and the work they queue, on all threads. `names`
-  /// are the rows wanted, each between commas.
+  /// Under callgrind (bench/instructions.py --device): what a hundred calls need, and the work they
+  /// queue, on all threads. `names` are the rows wanted, each between commas.
   template <typename Call, typename Drain>
   static void count(const std::string& name, const char* names, Call call, Drain drain) {
 #ifdef CALLGRIND_DUMP_STATS_AT
@@ -79,10 +84,12 @@ class Suite {
 #endif
   }
 
-  /// Answers names on standard input with nanoseconds, a line each, after a first line of JSON with all names.
+  /// Answers names on standard input with nanoseconds, a line each, after a first line of JSON with
+  /// all names.
   void serve() {
     std::printf("{\"rows\": [");
-    for (std::size_t i = 0; i < order_.size(); ++i) std::printf("%s\"%s\"", i ? ", " : "", order_[i].c_str());
+    for (std::size_t i = 0; i < order_.size(); ++i)
+      std::printf("%s\"%s\"", i ? ", " : "", order_[i].c_str());
     std::printf("], \"skipped\": {}}\n");
     std::fflush(stdout);
     for (std::string name; std::getline(std::cin, name);) {

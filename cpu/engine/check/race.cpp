@@ -62,7 +62,9 @@ void Checker::race(Worker& worker, const CheckedAccess& access, const Touch& ear
 void Checker::check_race(Worker& worker, const CheckedAccess& access, const Where& where) {
   if (where.kind == Where::kShared && !where.owner) return;
   // malloc and free hand memory from thread to thread.
-  if (where.kind == Where::kGlobal && g_device_heap_contains && g_device_heap_contains(access.address)) return;
+  if (where.kind == Where::kGlobal && g_device_heap_contains &&
+      g_device_heap_contains(access.address))
+    return;
   CheckedBlock& block = of(*worker.current().block);
   const std::uint32_t thread = worker.current().thread.linear;
   const bool reads = (access.flags & kRead) != 0, writes = (access.flags & kWrite) != 0;

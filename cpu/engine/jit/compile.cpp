@@ -34,7 +34,8 @@ namespace {
 
 using namespace llvm;
 
-/// Errors of LLVM become exceptions; left alone, it prints them and ends the process. Only inside protect().
+/// Errors of LLVM become exceptions; left alone, it prints them and ends the process. Only inside
+/// protect().
 class Guarded {
  public:
   explicit Guarded(LLVMContext& context) : context_{context} {
@@ -239,8 +240,9 @@ std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Setti
   return code;
 }
 
-FunctionsObject compile_functions_unprotected(std::string_view bitcode, std::span<const std::string> also,
-                                              int optimization, const Settings& settings) {
+FunctionsObject compile_functions_unprotected(std::string_view bitcode,
+                                              std::span<const std::string> also, int optimization,
+                                              const Settings& settings) {
   LLVMContext context;
   const Guarded guarded{context};
   const auto target = make_target_machine(optimization);
@@ -269,9 +271,10 @@ FunctionsObject compile_functions_unprotected(std::string_view bitcode, std::spa
 }  // namespace
 
 void in_compiler(const std::string& what, std::string_view input, const Settings& settings,
-             const std::function<void()>& work) try {
+                 const std::function<void()>& work) try {
   static const bool installed = [] {
-    // Another user of the same LLVM in this process keeps LLVM's own behaviour: returning from here ends the process.
+    // Another user of the same LLVM in this process keeps LLVM's own behaviour: returning from here
+    // ends the process.
     install_fatal_error_handler([](void*, const char* reason, bool) {
       crash(reason);
       std::fprintf(stderr, "LLVM ERROR: %s\n", reason);
@@ -292,15 +295,17 @@ void in_compiler(const std::string& what, std::string_view input, const Settings
 
 std::optional<ObjectCode> compile_kernel(const CompileJob& job, const Settings& settings) {
   std::optional<ObjectCode> code;
-  in_compiler("kernel " + job.kernel, job.bitcode, settings, [&] { code = compile_unprotected(job, settings); });
+  in_compiler("kernel " + job.kernel, job.bitcode, settings,
+              [&] { code = compile_unprotected(job, settings); });
   return code;
 }
 
-FunctionsObject compile_functions(std::string_view bitcode, std::span<const std::string> also, int optimization,
-                                  const Settings& settings) {
+FunctionsObject compile_functions(std::string_view bitcode, std::span<const std::string> also,
+                                  int optimization, const Settings& settings) {
   FunctionsObject functions;
-  in_compiler("device functions", bitcode, settings,
-          [&] { functions = compile_functions_unprotected(bitcode, also, optimization, settings); });
+  in_compiler("device functions", bitcode, settings, [&] {
+    functions = compile_functions_unprotected(bitcode, also, optimization, settings);
+  });
   return functions;
 }
 
@@ -314,12 +319,19 @@ constexpr std::uint32_t kVersion = 4;
 }  // namespace
 
 std::string ObjectCode::pack() const {
-  const Header header{kVersion,  fibers,           width, scratch_bytes, stack_bytes,
-                      recursive, waits_for_blocks, runs_on,
+  const Header header{kVersion,
+                      fibers,
+                      width,
+                      scratch_bytes,
+                      stack_bytes,
+                      recursive,
+                      waits_for_blocks,
+                      runs_on,
                       static_cast<std::uint32_t>(assumed.size()),
                       static_cast<std::uint32_t>(reached.size())};
   std::string text(reinterpret_cast<const char*>(&header), sizeof header);
-  text.append(reinterpret_cast<const char*>(assumed.data()), assumed.size() * sizeof(ParamAlignment));
+  text.append(reinterpret_cast<const char*>(assumed.data()),
+              assumed.size() * sizeof(ParamAlignment));
   text.append(reinterpret_cast<const char*>(reached.data()), reached.size() * sizeof(ParamReach));
   return text += object;
 }

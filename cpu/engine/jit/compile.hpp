@@ -21,8 +21,9 @@ struct CompileJob {
       block;               ///< vector code for this block shape; none: scalar code for every shape
   bool small_grid = true;  ///< nctaid * ntid < 2^31 in every dimension
   int optimization = 4;
-  bool check = false;   ///< instrumented, thread by thread (CUCORE_CHECK)
-  bool aligned = true;  ///< for launches whose parameters are as `ObjectCode::assumed` and `reached` say
+  bool check = false;  ///< instrumented, thread by thread (CUCORE_CHECK)
+  bool aligned =
+      true;  ///< for launches whose parameters are as `ObjectCode::assumed` and `reached` say
 };
 
 /// An object file and what it takes to run it. The entry point is the symbol `kEntry`.
@@ -56,8 +57,8 @@ struct FunctionsObject {
 FunctionsObject compile_functions(std::string_view bitcode, std::span<const std::string> also,
                                   int optimization, const Settings&);
 
-/// The one way into the compiler: on a thread of its own (run/protect.hpp). What goes wrong there is a LoadError; after a
-/// crash `input` is kept. `what` names it.
+/// The one way into the compiler: on a thread of its own (run/protect.hpp). What goes wrong there
+/// is a LoadError; after a crash `input` is kept. `what` names it.
 void in_compiler(const std::string& what, std::string_view input, const Settings&,
                  const std::function<void()>& work);
 

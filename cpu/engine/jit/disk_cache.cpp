@@ -141,10 +141,12 @@ void DiskCache::put(const std::string& key, std::string_view content) noexcept t
 } catch (...) {
 }
 
-/// Looking through the folder takes longer than compiling once thousands of entries are there. So a file keeps count: it is as long as all
-/// entries have KiB, rounded up; who adds an entry makes it longer, in one atomic operation, and who has looked gives it the true length.
+/// Looking through the folder takes longer than compiling once thousands of entries are there. So a
+/// file keeps count: it is as long as all entries have KiB, rounded up; who adds an entry makes it
+/// longer, in one atomic operation, and who has looked gives it the true length.
 bool DiskCache::grown(std::uint64_t bytes) {
-  const File count{openat(folder_, kCount, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600)};
+  const File count{
+      openat(folder_, kCount, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600)};
   if (!count) return true;
   struct stat info {};
   if (fstat(count.get(), &info) != 0) return true;

@@ -31,16 +31,19 @@ void dump(bool wanted, const Settings& settings, const std::string& name,
   dump_text(settings, name, out.str());
 }
 
-std::string keep_reproducer(const Settings& settings, const std::string& what, std::string_view input,
-                            const std::string& reason) noexcept try {
+std::string keep_reproducer(const Settings& settings, const std::string& what,
+                            std::string_view input, const std::string& reason) noexcept try {
   if (settings.cache_folder.empty()) return {};
   const std::filesystem::path folder = std::filesystem::path{settings.cache_folder} / "crashes";
   std::filesystem::create_directories(folder);
   std::filesystem::permissions(folder, std::filesystem::perms::owner_all);
-  const std::filesystem::path path = folder / (digest(input).substr(0, 16) + (input.starts_with("BC") ? ".bc" : ".ptx"));
+  const std::filesystem::path path =
+      folder / (digest(input).substr(0, 16) + (input.starts_with("BC") ? ".bc" : ".ptx"));
   std::ofstream{path, std::ios::binary} << input;
-  std::ofstream{std::filesystem::path{path}.replace_extension(".txt")}
-      << what << "\n" << reason << "\n" << compiler_identity() << "\n";
+  std::ofstream{std::filesystem::path{path}.replace_extension(".txt")} << what << "\n"
+                                                                       << reason << "\n"
+                                                                       << compiler_identity()
+                                                                       << "\n";
   return path;
 } catch (...) {
   return {};

@@ -1,6 +1,7 @@
-// cpu/engine/jit/float_atomics.cpp: atomic sums of floats as a GPU makes them: in global memory f32 sums flush subnormals and f64
-// sums pass NaNs on as they are; f32 NaNs are canonical everywhere. No host has such an instruction, so each is a compare-and-swap
-// loop, which is what LLVM would make of them anyway. Runs last: until here they are plain atomicrmw that passes understand.
+// cpu/engine/jit/float_atomics.cpp: atomic sums of floats as a GPU makes them: in global memory f32
+// sums flush subnormals and f64 sums pass NaNs on as they are; f32 NaNs are canonical everywhere.
+// No host has such an instruction, so each is a compare-and-swap loop, which is what LLVM would
+// make of them anyway. Runs last: until here they are plain atomicrmw that passes understand.
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Intrinsics.h>
@@ -13,7 +14,8 @@ namespace {
 
 using namespace llvm;
 
-/// Vector code makes plain instructions of shared atomics and drops the mark: what has none is not shared.
+/// Vector code makes plain instructions of shared atomics and drops the mark: what has none is not
+/// shared.
 bool is_shared(const AtomicRMWInst& atomic) {
   const MDNode* space = atomic.getMetadata("cucpu.space");
   if (!space || space->getNumOperands() == 0) return false;
@@ -35,9 +37,11 @@ Value* sum(IRBuilder<>& b, Value* old, Value* x, bool shared) {
     Value* nan = b.CreateSelect(b.CreateFCmpUNO(x, x), x, total);
     return b.CreateSelect(b.CreateFCmpUNO(old, old), old, nan);
   }
-  Value* total = shared ? b.CreateFAdd(old, x) : flushed(b, b.CreateFAdd(flushed(b, old), flushed(b, x)));
+  Value* total =
+      shared ? b.CreateFAdd(old, x) : flushed(b, b.CreateFAdd(flushed(b, old), flushed(b, x)));
   const APFloat canonical{APFloat::IEEEsingle(), APInt{32, 0x7fffffff}};
-  return b.CreateSelect(b.CreateFCmpUNO(total, total), ConstantFP::get(b.getContext(), canonical), total);
+  return b.CreateSelect(b.CreateFCmpUNO(total, total), ConstantFP::get(b.getContext(), canonical),
+                        total);
 }
 
 void expand(AtomicRMWInst& atomic) {
@@ -57,10 +61,12 @@ void expand(AtomicRMWInst& atomic) {
   b.SetInsertPoint(loop);
   PHINode* bits = b.CreatePHI(word, 2);
   bits->addIncoming(first, before);
-  Value* fresh = b.CreateBitCast(sum(b, b.CreateBitCast(bits, type), atomic.getValOperand(), shared), word);
+  Value* fresh =
+      b.CreateBitCast(sum(b, b.CreateBitCast(bits, type), atomic.getValOperand(), shared), word);
   const AtomicOrdering order = atomic.getOrdering();
-  AtomicCmpXchgInst* swap = b.CreateAtomicCmpXchg(pointer, bits, fresh, atomic.getAlign(), order,
-                                                  AtomicCmpXchgInst::getStrongestFailureOrdering(order));
+  AtomicCmpXchgInst* swap =
+      b.CreateAtomicCmpXchg(pointer, bits, fresh, atomic.getAlign(), order,
+                            AtomicCmpXchgInst::getStrongestFailureOrdering(order));
   Value* seen = b.CreateExtractValue(swap, 0);
   bits->addIncoming(seen, loop);
   b.CreateCondBr(b.CreateExtractValue(swap, 1), after, loop);

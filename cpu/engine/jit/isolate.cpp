@@ -89,7 +89,8 @@ bool mark_spins(Function& function) {
 
 namespace {
 
-/// Functions too large to be inlined where they are called: inlining every call of a chain of them would grow without bound.
+/// Functions too large to be inlined where they are called: inlining every call of a chain of them
+/// would grow without bound.
 SmallPtrSet<Function*, 8> oversized_functions(Module& module) {
   constexpr std::uint64_t kMost = 20'000, kSmall = 1'000;  // instructions
   SmallPtrSet<Function*, 8> found;
@@ -102,12 +103,14 @@ SmallPtrSet<Function*, 8> oversized_functions(Module& module) {
       const auto total = [&] {
         std::uint64_t sum = function->getInstructionCount();
         for (const auto& [call, callee] : *node)
-          if (Function* other = callee->getFunction(); other && !found.contains(other)) sum += sizes.lookup(other);
+          if (Function* other = callee->getFunction(); other && !found.contains(other))
+            sum += sizes.lookup(other);
         return sum;
       };
       if (total() > kMost)
         for (const auto& [call, callee] : *node)
-          if (Function* other = callee->getFunction(); other && sizes.lookup(other) > kSmall) found.insert(other);
+          if (Function* other = callee->getFunction(); other && sizes.lookup(other) > kSmall)
+            found.insert(other);
       sizes[function] = total();
     }
   }

@@ -84,9 +84,9 @@ class Lowering {
   void check_align(CallInst* marker) {
     Value* const address = marker->getArgOperand(0);
     Value* const low = b_.CreateAnd(address, b_.CreateZExt(marker->getArgOperand(1), i64()));
-    Instruction* then = SplitBlockAndInsertIfThen(
-        b_.CreateICmpNE(low, b_.getInt64(0)), marker->getIterator(), true,
-        MDBuilder{module_.getContext()}.createBranchWeights(1, 1 << 20));
+    Instruction* then =
+        SplitBlockAndInsertIfThen(b_.CreateICmpNE(low, b_.getInt64(0)), marker->getIterator(), true,
+                                  MDBuilder{module_.getContext()}.createBranchWeights(1, 1 << 20));
     b_.SetInsertPoint(then);
     b_.SetCurrentDebugLocation(marker->getDebugLoc());
     call("cucpu_rt_misaligned", b_.getVoidTy(), {address}, true);
@@ -256,16 +256,15 @@ class Lowering {
     throw std::runtime_error{"unknown reduction cucpu.redux." + name.str()};
   }
 
-  /// A collective routine, called once for a warp or warpgroup: this lane's operands lie at one pointer, its
-  /// result goes to the other.
+  /// A collective routine, called once for a warp or warpgroup: this lane's operands lie at one
+  /// pointer, its result goes to the other.
   void collective(CallInst& marker, StringRef name) {
     std::string routine = "cucpu_rt_" + name.str();
     std::replace(routine.begin(), routine.end(), '.', '_');
     FunctionCallee callee =
         module_.getOrInsertFunction(routine, Type::getVoidTy(module_.getContext()));
     call(name.starts_with("warp.") ? "cucpu_rt_warp_call" : "cucpu_rt_warpgroup_call",
-         b_.getVoidTy(),
-         {callee.getCallee(), marker.getArgOperand(0), marker.getArgOperand(1)});
+         b_.getVoidTy(), {callee.getCallee(), marker.getArgOperand(0), marker.getArgOperand(1)});
   }
 
   Value* lower(CallInst& marker, StringRef name) {
@@ -464,14 +463,18 @@ Function* lower_to_loop(Function& kernel, const std::string& name) {
 
 namespace {
 
-/// A loop that clears the lowest bit of a number until none is left, as those over the lanes of a mask do: 64 rounds at most.
+/// A loop that clears the lowest bit of a number until none is left, as those over the lanes of a
+/// mask do: 64 rounds at most.
 bool goes_over_bits(const Loop& loop) {
   using namespace PatternMatch;
-  const auto* branch = loop.getLoopLatch() ? dyn_cast<BranchInst>(loop.getLoopLatch()->getTerminator()) : nullptr;
+  const auto* branch =
+      loop.getLoopLatch() ? dyn_cast<BranchInst>(loop.getLoopLatch()->getTerminator()) : nullptr;
   if (!branch || !branch->isConditional()) return false;
   ICmpInst::Predicate predicate{};
   Value* rest = nullptr;
-  if (!match(branch->getCondition(), m_ICmp(predicate, m_Value(rest), m_Zero())) || !ICmpInst::isEquality(predicate)) return false;
+  if (!match(branch->getCondition(), m_ICmp(predicate, m_Value(rest), m_Zero())) ||
+      !ICmpInst::isEquality(predicate))
+    return false;
   const bool on_zero = predicate == ICmpInst::ICMP_EQ;
   if (loop.contains(branch->getSuccessor(on_zero ? 0 : 1))) return false;
   for (const PHINode& phi : loop.getHeader()->phis()) {
@@ -505,7 +508,8 @@ void insert_polls(Module& module, Function* entry, bool entry_is_fiber) {
     ScalarEvolution evolution{function, info, assumptions, dominators, loops};
     SmallVector<BasicBlock*, 8> latches;
     const auto all = loops.getLoopsInPreorder();
-    constexpr std::size_t kMany = 200;  // counting rounds takes longer with every loop that was passed before
+    constexpr std::size_t kMany =
+        200;  // counting rounds takes longer with every loop that was passed before
     for (Loop* loop : all) {
       constexpr unsigned kShort = 4096;
       const unsigned count = all.size() > kMany ? 0 : evolution.getSmallConstantMaxTripCount(loop);

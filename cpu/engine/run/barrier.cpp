@@ -9,7 +9,8 @@ void Worker::complete(Block& block, Barrier& barrier) {
   --block.pending_barriers;
   if (Checker* checker = grid_->checker()) {
     std::vector<Fiber*> together = barrier.waiters.all();
-    if (current_ && current_->block == &block && current_->wait == Wait::kRunning && current_->arriving)
+    if (current_ && current_->block == &block && current_->wait == Wait::kRunning &&
+        current_->arriving)
       together.push_back(current_);  // the last to come has not been put to wait
     checker->barrier_done(*this, block, together, barrier.expected == 0);
   }
@@ -47,14 +48,16 @@ namespace {
 
 /// Arrives at a barrier; the running fiber waits unless it is the last. The popcount of the
 /// predicates, and the number of participants in the upper half.
-std::uint64_t arrive(std::uint32_t id, std::uint32_t threads, bool predicate, bool waits, const void* pc) {
+std::uint64_t arrive(std::uint32_t id, std::uint32_t threads, bool predicate, bool waits,
+                     const void* pc) {
   Worker& worker = *Worker::running();
   Fiber& self = worker.current();
   Block& block = *self.block;
   id %= 16;  // as the H200 does: barrier 17 is barrier 1
   if (threads % 32 != 0)
-    worker.trap(715, nullptr,
-                "a barrier of " + std::to_string(threads) + " threads: not a multiple of the warp size");
+    worker.trap(
+        715, nullptr,
+        "a barrier of " + std::to_string(threads) + " threads: not a multiple of the warp size");
   Barrier& barrier = block.barriers[id];
   if (Checker* checker = worker.grid().checker()) checker->barrier_arrived(worker, pc);
   if (barrier.arrived == 0) ++block.pending_barriers;
@@ -93,7 +96,8 @@ void cucpu_rt_barrier_arrive(std::uint32_t id, std::uint32_t threads) {
 }
 
 std::uint32_t cucpu_rt_barrier_red_popc(std::uint32_t id, std::uint32_t threads, bool predicate) {
-  return static_cast<std::uint32_t>(arrive(id, threads, predicate, true, __builtin_return_address(0)));
+  return static_cast<std::uint32_t>(
+      arrive(id, threads, predicate, true, __builtin_return_address(0)));
 }
 
 bool cucpu_rt_barrier_red_and(std::uint32_t id, std::uint32_t threads, bool predicate) {
@@ -102,7 +106,8 @@ bool cucpu_rt_barrier_red_and(std::uint32_t id, std::uint32_t threads, bool pred
 }
 
 bool cucpu_rt_barrier_red_or(std::uint32_t id, std::uint32_t threads, bool predicate) {
-  return static_cast<std::uint32_t>(arrive(id, threads, predicate, true, __builtin_return_address(0))) != 0;
+  return static_cast<std::uint32_t>(
+             arrive(id, threads, predicate, true, __builtin_return_address(0))) != 0;
 }
 
 static void cluster_arrive(std::uint32_t threads) {

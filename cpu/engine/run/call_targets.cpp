@@ -24,8 +24,8 @@ struct Registry {
   }
 };
 
-/// What an H200 answers: code lies low there, so what is found at a low address is no instruction, or no place for one; nothing
-/// is mapped elsewhere.
+/// What an H200 answers: code lies low there, so what is found at a low address is no instruction,
+/// or no place for one; nothing is mapped elsewhere.
 int code_of_bad_call(std::uint64_t address) {
   constexpr std::uint64_t kLow = std::uint64_t{1} << 32, kHigh = std::uint64_t{1} << 63;
   if (address == 0 || (address < kLow && address % 16 != 0)) return 718;

@@ -30,8 +30,9 @@ std::uintptr_t program_counter(void* context) {
 #endif
 }
 
-/// Whether a handler that was there before us has seen this very fault often in a row and came back each time. LLVM's handler (of another
-/// copy, in another library) reinstates whom it finds, us, and returns: without an end to it the two would go round for ever.
+/// Whether a handler that was there before us has seen this very fault often in a row and came back
+/// each time. LLVM's handler (of another copy, in another library) reinstates whom it finds, us,
+/// and returns: without an end to it the two would go round for ever.
 bool hopeless(int signal, const siginfo_t* info, void* context) {
   constexpr unsigned kPatience = 64;  // who mends faults does so at once
   struct Last {
@@ -74,7 +75,9 @@ void chain(int signal, siginfo_t* info, void* context) {
 }
 
 void handle(int signal, siginfo_t* info, void* context) {
-  crash_by_signal(signal, info->si_code > 0 ? info->si_addr : nullptr);  // does not return from the compiler's threads
+  crash_by_signal(signal, info->si_code > 0
+                              ? info->si_addr
+                              : nullptr);  // does not return from the compiler's threads
   Worker* worker = Worker::running();
   if (!worker || worker->in_host_call || info->si_code <= 0) return chain(signal, info, context);
 
@@ -128,7 +131,9 @@ std::string text_of(const char* format, auto... values) {
   return buffer;
 }
 
-std::uintptr_t shared_base(const Fiber& fiber) { return reinterpret_cast<std::uintptr_t>(fiber.block->context.shared); }
+std::uintptr_t shared_base(const Fiber& fiber) {
+  return reinterpret_cast<std::uintptr_t>(fiber.block->context.shared);
+}
 
 std::string name_of_fault(const FiberFault& fault) {
   if (fault.name) return fault.name;
@@ -155,7 +160,8 @@ std::string name_of_fault(const FiberFault& fault) {
 
 std::string three(const std::uint32_t (&v)[3]) { return text_of("(%u, %u, %u)", v[0], v[1], v[2]); }
 
-std::string describe_thread(const Fiber& fiber, bool block_code, std::optional<std::uint32_t> known) {
+std::string describe_thread(const Fiber& fiber, bool block_code,
+                            std::optional<std::uint32_t> known) {
   const BlockContext& context = fiber.block->context;
   std::string text = "block " + three(context.index);
   if (!block_code) return text + ", thread " + three(fiber.thread.tid);
@@ -209,19 +215,22 @@ void Worker::report_fault() {
   FiberFault fault = std::exchange(fault_, FiberFault{});
   in_host_call = false;
   if (fault.cancelled) return;  // whoever asked has said why
-  // As an H200 answers: the window for shared addresses is 16 MiB, and beyond it the instruction itself is wrong.
+  // As an H200 answers: the window for shared addresses is 16 MiB, and beyond it the instruction
+  // itself is wrong.
   if (fault.signal != 0 && fault.code == 700 && fault.has_address && !fault.stack_overflow) {
     const std::uintptr_t offset = fault.address - shared_base(*current_);
     if (in_shared(fault)) {
       if (offset >= (std::uintptr_t{1} << 24)) fault.code = 715;
     } else if (hooks().find_allocation && hooks().find_allocation(offset)) {
       fault.code = 715;
-      fault.text = text_of("a shared access with the global address 0x%llx", static_cast<unsigned long long>(offset));
+      fault.text = text_of("a shared access with the global address 0x%llx",
+                           static_cast<unsigned long long>(offset));
     }
   }
   const Code& code = grid_->code();
   const BlockContext& context = current_->block->context;
-  FaultPlace place{fault.code, fault.address, code.block ? context.current_thread : current_->thread.linear, {}};
+  FaultPlace place{
+      fault.code, fault.address, code.block ? context.current_thread : current_->thread.linear, {}};
   if (fault.pc && code.line_of) place.line = code.line_of(fault.pc);
   if (grid_->quiet()) {
     grid_->place_ = place;
@@ -229,8 +238,10 @@ void Worker::report_fault() {
   }
   std::optional<std::uint32_t> thread;
   if (code.block && context.current_lanes > 1 && fault.signal != 0 && fault.has_address) {
-    const std::uint64_t block = context.index[0] + std::uint64_t{context.grid[0]} *
-                                                       (context.index[1] + std::uint64_t{context.grid[1]} * context.index[2]);
+    const std::uint64_t block =
+        context.index[0] +
+        std::uint64_t{context.grid[0]} *
+            (context.index[1] + std::uint64_t{context.grid[1]} * context.index[2]);
     if (const auto found = grid_->find_thread(block, place, context.current_lanes)) {
       fault.address = found->address;
       thread = found->thread;
@@ -254,14 +265,16 @@ std::string Worker::describe(const FiberFault& fault, std::optional<std::uint32_
                     static_cast<unsigned long long>(fault.address - shared_base(*current_)),
                     current_->block->context.shared_bytes);
   } else if (address && hooks().describe_address) {
-    if (const std::string what = hooks().describe_address(fault.address); !what.empty()) text += "; " + what;
+    if (const std::string what = hooks().describe_address(fault.address); !what.empty())
+      text += "; " + what;
   }
   return text;
 }
 
 bool Worker::in_shared(const FiberFault& fault) const {
   constexpr std::uintptr_t kReach = std::uintptr_t{1} << 32;
-  return fault.has_address && !fault.stack_overflow && fault.address - shared_base(*current_) < kReach;
+  return fault.has_address && !fault.stack_overflow &&
+         fault.address - shared_base(*current_) < kReach;
 }
 
 void Worker::report_deadlock() {

@@ -1,4 +1,5 @@
-// cpu/engine/run/find_thread.cpp: a vector access that faults is one instruction for several threads; this finds the one.
+// cpu/engine/run/find_thread.cpp: a vector access that faults is one instruction for several
+// threads; this finds the one.
 #include <thread>
 
 #include "cpu/engine/run/grid.hpp"
@@ -9,7 +10,8 @@ namespace {
 
 constexpr double kPatience = 2;  // seconds: a block may wait for what never comes again
 
-/// A vector that crosses into a page that is not there faults at that page's start or anywhere in it.
+/// A vector that crosses into a page that is not there faults at that page's start or anywhere in
+/// it.
 bool close_together(std::uintptr_t a, std::uintptr_t b) {
   constexpr std::uintptr_t kNear = 4096;
   return a - b < kNear || b - a < kNear;
@@ -20,7 +22,8 @@ bool close_together(std::uintptr_t a, std::uintptr_t b) {
 std::optional<FaultPlace> Grid::find_thread(std::uint64_t block, const FaultPlace& group,
                                             std::uint32_t lanes) const noexcept try {
   // Blocks that wait for others cannot be run alone.
-  if (!code_->scalar || quiet_ || shape_.cooperative || shape_.cluster.volume() != 1 || code_->waits_for_blocks)
+  if (!code_->scalar || quiet_ || shape_.cooperative || shape_.cluster.volume() != 1 ||
+      code_->waits_for_blocks)
     return std::nullopt;
   Grid again{code_->scalar(), shape_, params_};
   if (again.code_->waits_for_blocks) return std::nullopt;
@@ -29,12 +32,14 @@ std::optional<FaultPlace> Grid::find_thread(std::uint64_t block, const FaultPlac
   again.next_ = block;
   again.clusters_ = block + 1;
   again.left_ = 1;
-  std::thread{[&again] {  // with a worker of its own: this thread's is in the middle of the grid that faulted
+  std::thread{[&again] {  // with a worker of its own: this thread's is in the middle of the grid
+                          // that faulted
     TimeLimit limit;
     limit.start(again, kPatience);
     again.work();
     limit.stop();
-  }}.join();
+  }}
+      .join();
   if (!again.place_) return std::nullopt;
   const FaultPlace& found = *again.place_;
   const bool same = found.code == group.code && found.thread - group.thread < lanes &&

@@ -26,7 +26,8 @@ Grid::Grid(std::shared_ptr<const Code> code, const LaunchShape& shape, const std
 Grid::~Grid() = default;
 
 bool Grid::work() noexcept {
-  if (checker_ && checked_by_someone_.exchange(true)) return false;  // one host thread runs all of it
+  if (checker_ && checked_by_someone_.exchange(true))
+    return false;  // one host thread runs all of it
   return Worker::of_this_thread().run(*this);
 }
 

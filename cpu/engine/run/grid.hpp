@@ -28,7 +28,8 @@ struct Code {
   std::uint32_t stack_bytes = 64 * 1024;
   bool recursive = false;         ///< stack use has no bound: guard pages
   bool waits_for_blocks = false;  ///< spins on memory: blocks are started one by one
-  bool runs_on = false;           ///< block code that goes on with the blocks behind (BlockContext::blocks_left)
+  bool runs_on =
+      false;  ///< block code that goes on with the blocks behind (BlockContext::blocks_left)
   std::shared_ptr<const check::Options> check;  ///< instrumented code: what to look for
   /// "file:line" of a machine address inside the code; empty when unknown. May be slow.
   std::function<std::string(std::uintptr_t)> line_of;
@@ -65,11 +66,15 @@ class Grid {
   [[nodiscard]] const LaunchShape& shape() const { return shape_; }
   [[nodiscard]] const void* reach() const { return reach_; }
   [[nodiscard]] bool stopped() const { return cancel_.load(std::memory_order_relaxed) != 0; }
-  [[nodiscard]] bool quiet() const { return quiet_; }  ///< it runs to find a fault: nothing is printed
+  [[nodiscard]] bool quiet() const {
+    return quiet_;
+  }  ///< it runs to find a fault: nothing is printed
 
-  /// Which thread of a lane group faulted: runs the block again, thread by thread, and sees who does. The context is lost by
-  /// now, so what the block writes a second time is nobody's. Nullopt when the second run goes another way.
-  std::optional<FaultPlace> find_thread(std::uint64_t block, const FaultPlace& group, std::uint32_t lanes) const noexcept;
+  /// Which thread of a lane group faulted: runs the block again, thread by thread, and sees who
+  /// does. The context is lost by now, so what the block writes a second time is nobody's. Nullopt
+  /// when the second run goes another way.
+  std::optional<FaultPlace> find_thread(std::uint64_t block, const FaultPlace& group,
+                                        std::uint32_t lanes) const noexcept;
 
  private:
   friend class Worker;

@@ -1,5 +1,6 @@
-// cpu/engine/run/switch.hpp: the one way from stack to stack, told to the sanitizers. The address sanitizer follows every stack.
-// The thread sanitizer has no room for thousands of fibers: all fibers of a host thread are one fiber to it, apart from the scheduler.
+// cpu/engine/run/switch.hpp: the one way from stack to stack, told to the sanitizers. The address
+// sanitizer follows every stack. The thread sanitizer has no room for thousands of fibers: all
+// fibers of a host thread are one fiber to it, apart from the scheduler.
 #pragma once
 
 #include "cpu/engine/run/fiber.hpp"
@@ -19,7 +20,8 @@
 #if defined(__SANITIZE_THREAD__)
 #include <sanitizer/tsan_interface.h>
 #define CUCPU_TSAN 1
-/// For functions that are left for ever in the middle: the sanitizer would count their frames until it has no room for more.
+/// For functions that are left for ever in the middle: the sanitizer would count their frames until
+/// it has no room for more.
 #define CUCPU_NEVER_RETURNS __attribute__((no_sanitize("thread")))
 #else
 #define CUCPU_NEVER_RETURNS
@@ -60,7 +62,8 @@ inline void enter_fiber(HostStack& host, void* to, [[maybe_unused]] const Stack&
 #endif
   cucpu_fiber_switch(&host.sp, to);
 #if defined(CUCPU_TSAN)
-  __tsan_switch_to_fiber(own, 0);  // here, not where it was left: that may have been a signal handler
+  __tsan_switch_to_fiber(own,
+                         0);  // here, not where it was left: that may have been a signal handler
 #endif
 #if defined(CUCPU_ASAN)
   __sanitizer_finish_switch_fiber(fake, nullptr, nullptr);

@@ -275,7 +275,8 @@ std::uint64_t cucpu_rt_warp(std::uint32_t kind, std::uint32_t mask, std::uint64_
   Fiber& self = worker.current();
   const std::uint32_t w = self.thread.linear / 32, lane = self.thread.linear % 32, bit = 1U << lane;
   Warp& warp = self.block->warps[w];
-  if (Checker* checker = worker.grid().checker(); checker && kind != static_cast<std::uint32_t>(WarpOp::kCall)) {
+  if (Checker* checker = worker.grid().checker();
+      checker && kind != static_cast<std::uint32_t>(WarpOp::kCall)) {
     checker->warp_arrived(worker, mask, __builtin_return_address(0));
     if (worker.current_fault().code != 0) worker.abandon();
   }

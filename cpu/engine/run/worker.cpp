@@ -31,13 +31,15 @@ constexpr std::size_t round_up(std::size_t n, std::size_t to) { return (n + to -
 /// The block's own bytes: static memory, and behind it, aligned, dynamic memory.
 std::uint32_t shared_bytes(const Code& code, const LaunchShape& shape) {
   if (shape.dynamic_shared_bytes == 0) return code.static_shared_bytes;
-  return std::max(code.dynamic_shared_offset, code.static_shared_bytes) + shape.dynamic_shared_bytes;
+  return std::max(code.dynamic_shared_offset, code.static_shared_bytes) +
+         shape.dynamic_shared_bytes;
 }
 
 std::uint32_t own_shared(const Code& code, const LaunchShape& shape) {
   // Checked code gets a gap, so that what lies right behind the end belongs to nobody.
   constexpr std::size_t kGap = 4096;
-  return static_cast<std::uint32_t>(round_up(shared_bytes(code, shape), 128) + (code.check ? kGap : 0));
+  return static_cast<std::uint32_t>(round_up(shared_bytes(code, shape), 128) +
+                                    (code.check ? kGap : 0));
 }
 
 std::atomic<std::uint32_t> g_workers{0};
@@ -242,7 +244,8 @@ Cluster* Worker::take_cluster(std::uint32_t count) {
     cluster->blocks.push_back(free_blocks_.back());
     free_blocks_.pop_back();
   }
-  // Shared memory ends close to a guard page, so that running far off its end is a fault. The reserved bytes are padding too.
+  // Shared memory ends close to a guard page, so that running far off its end is a fault. The
+  // reserved bytes are padding too.
   static_assert(kReserved >= kSharedPadding);
   const std::size_t stride = own_shared(code, grid_->shape()) + kReserved + kSharedPadding;
   const std::size_t bytes = round_up(stride, kAlign) * count;

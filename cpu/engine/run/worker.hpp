@@ -53,11 +53,14 @@ class Worker {
   [[noreturn]] void exit_thread();
   /// Leaves the fiber for good; `current_fault()` says why.
   [[noreturn]] void abandon();
-  /// A routine ends the thread with a CUresult; `pc` is where generated code called it (for the line), or null.
+  /// A routine ends the thread with a CUresult; `pc` is where generated code called it (for the
+  /// line), or null.
   [[noreturn]] void trap(int code, const void* pc, std::string text = {});
   FiberFault& current_fault() { return fault_; }
-  /// What happened, where, to which thread: the running one, or the `thread` of its lane group that is known to be the one.
-  [[nodiscard]] std::string describe(const FiberFault&, std::optional<std::uint32_t> thread = {}) const;
+  /// What happened, where, to which thread: the running one, or the `thread` of its lane group that
+  /// is known to be the one.
+  [[nodiscard]] std::string describe(const FiberFault&,
+                                     std::optional<std::uint32_t> thread = {}) const;
   /// Stops a thread from being counted: barriers, warps and the cluster stop waiting for it.
   void retire(Fiber&);
 

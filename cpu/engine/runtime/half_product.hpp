@@ -1,6 +1,7 @@
-// cpu/engine/runtime/half_product.hpp: mma of halves into floats, the case that matters, with vectors: the sums of tensor_sum.hpp
-// (kHalfRule) for one row of the result at a time. Products of halves are exact in a float, and so are they after a shift; a
-// conversion to an integer cuts them as a tensor core does.
+// cpu/engine/runtime/half_product.hpp: mma of halves into floats, the case that matters, with
+// vectors: the sums of tensor_sum.hpp (kHalfRule) for one row of the result at a time. Products of
+// halves are exact in a float, and so are they after a shift; a conversion to an integer cuts them
+// as a tensor core does.
 #pragma once
 
 #include <algorithm>
@@ -32,9 +33,11 @@ inline bool set_half(HalfFactors& to, unsigned at, std::uint32_t half) {
   return field != 31;
 }
 
-/// c[j] += the sum over k of a[k] * b[k * N + j]; all of c finite. a: k factors from `row` on. Four columns are one vector.
+/// c[j] += the sum over k of a[k] * b[k * N + j]; all of c finite. a: k factors from `row` on. Four
+/// columns are one vector.
 template <unsigned N>
-void half_product_row(const HalfFactors& a, unsigned row, const HalfFactors& b, unsigned depth, float* c) {
+void half_product_row(const HalfFactors& a, unsigned row, const HalfFactors& b, unsigned depth,
+                      float* c) {
   using Floats [[gnu::vector_size(16)]] = float;
   using Ints [[gnu::vector_size(16)]] = std::int32_t;
   constexpr std::int32_t kLeast = -28;  // the least exponent of a product
@@ -75,12 +78,15 @@ void half_product_row(const HalfFactors& a, unsigned row, const HalfFactors& b, 
       c[j] += 0.0f;  // -0 is lost
       continue;
     }
-    const double unit = std::bit_cast<double>(static_cast<std::uint64_t>(1023 + top[j / 4][j % 4] - kHalfRule.fraction) << 52);
-    const auto own = static_cast<std::int64_t>(static_cast<double>(c[j]) * static_cast<double>(scale[j / 4][j % 4]));
+    const double unit = std::bit_cast<double>(
+        static_cast<std::uint64_t>(1023 + top[j / 4][j % 4] - kHalfRule.fraction) << 52);
+    const auto own = static_cast<std::int64_t>(static_cast<double>(c[j]) *
+                                               static_cast<double>(scale[j / 4][j % 4]));
     const auto total = static_cast<double>(own + sum[j / 4][j % 4]);
     // 24 of 53 significant bits stay.
     constexpr std::uint64_t kKept = ~((std::uint64_t{1} << (53 - kHalfRule.significant)) - 1);
-    c[j] = static_cast<float>(std::bit_cast<double>(std::bit_cast<std::uint64_t>(total) & kKept) * unit);
+    c[j] = static_cast<float>(std::bit_cast<double>(std::bit_cast<std::uint64_t>(total) & kKept) *
+                              unit);
   }
 }
 

@@ -93,7 +93,8 @@ void cucpu_rt_free(std::uint64_t address) {
     worker.current_fault().text = "free of an address that malloc did not give, or twice";
     worker.current_fault().address = address;
     worker.current_fault().has_address = true;
-    // The H200 looks for the heap's notes in front of the address, and faults where it cannot read them.
+    // The H200 looks for the heap's notes in front of the address, and faults where it cannot read
+    // them.
     ours = ours || (hooks().find_allocation && hooks().find_allocation(address));
     cucpu_rt_trap(address >= kLowest && address % 8 != 0 ? 716 : ours ? 719 : 700);
   }

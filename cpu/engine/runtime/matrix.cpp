@@ -1,5 +1,6 @@
 // cpu/engine/runtime/matrix.cpp: mma, ldmatrix, stmatrix and movmatrix for a whole warp.
-// Sums of floats in f32 are those of an H200 (tensor_sum.hpp); others are made in double and rounded once.
+// Sums of floats in f32 are those of an H200 (tensor_sum.hpp); others are made in double and
+// rounded once.
 #include "cpu/engine/runtime/matrix.hpp"
 
 #include <cmath>
@@ -55,7 +56,8 @@ void for_elements(const Job& job, char which, Type t, unsigned words, Visit visi
   }
 }
 
-/// Where the elements of all lanes lie in a product of halves, one behind the other; made once for every shape.
+/// Where the elements of all lanes lie in a product of halves, one behind the other; made once for
+/// every shape.
 struct HalfPlaces {
   std::uint32_t shape;  // m | n << 8 | k << 16 | flags << 24
   std::vector<std::uint16_t> a, b, c;
@@ -67,7 +69,8 @@ const HalfPlaces& half_places(const Job& job) {
   for (const auto& places : known)
     if (places->shape == shape) return *places;
   auto made = std::make_unique<HalfPlaces>(HalfPlaces{shape, {}, {}, {}});
-  const auto add = [&](std::vector<std::uint16_t>& to, char which, unsigned count, unsigned bits, unsigned row, unsigned col) {
+  const auto add = [&](std::vector<std::uint16_t>& to, char which, unsigned count, unsigned bits,
+                       unsigned row, unsigned col) {
     for (unsigned lane = 0; lane < 32; ++lane)
       for (unsigned e = 0; e < count; ++e) {
         const Place p = place_of(job, which, lane, e, bits);
@@ -81,10 +84,13 @@ const HalfPlaces& half_places(const Job& job) {
   return *known.back();
 }
 
-/// The product of halves with sums in f32. False where that is not asked for, or a number is not finite: nothing has happened then.
+/// The product of halves with sums in f32. False where that is not asked for, or a number is not
+/// finite: nothing has happened then.
 bool halves(const Job& job, const std::uint32_t* const* words, void* const* out) {
-  if (job.a != Type::f16 || job.b != Type::f16 || job.c != Type::f32 || job.d != Type::f32) return false;
-  if ((job.flags & ~(kMatrixWmma | kMatrixSaturate)) != 0 || job.k > kHalfProductDepth) return false;
+  if (job.a != Type::f16 || job.b != Type::f16 || job.c != Type::f32 || job.d != Type::f32)
+    return false;
+  if ((job.flags & ~(kMatrixWmma | kMatrixSaturate)) != 0 || job.k > kHalfProductDepth)
+    return false;
   if (job.m > kHalfProductSize || (job.n != 8 && job.n != 16 && job.n != 32)) return false;
   const HalfPlaces& places = half_places(job);
   HalfFactors a, b;
@@ -94,7 +100,8 @@ bool halves(const Job& job, const std::uint32_t* const* words, void* const* out)
     bool finite = true;
     for (std::size_t lane = 0; lane < 32; ++lane)
       for (std::size_t e = 0; e < count; ++e)
-        finite &= set_half(to, at[lane * count + e], words[lane][from + e / 2] >> (e % 2 * 16) & 0xffff);
+        finite &=
+            set_half(to, at[lane * count + e], words[lane][from + e / 2] >> (e % 2 * 16) & 0xffff);
     return finite;
   };
   if (!read(a, places.a, 4) || !read(b, places.b, 4 + job.na)) return false;
@@ -109,14 +116,18 @@ bool halves(const Job& job, const std::uint32_t* const* words, void* const* out)
   if (!finite) return false;
   for (unsigned i = 0; i < job.m; ++i) {
     float* row = c + i * job.n;
-    if (job.n == 8) half_product_row<8>(a, i * job.k, b, job.k, row);
-    else if (job.n == 16) half_product_row<16>(a, i * job.k, b, job.k, row);
-    else half_product_row<32>(a, i * job.k, b, job.k, row);
+    if (job.n == 8)
+      half_product_row<8>(a, i * job.k, b, job.k, row);
+    else if (job.n == 16)
+      half_product_row<16>(a, i * job.k, b, job.k, row);
+    else
+      half_product_row<32>(a, i * job.k, b, job.k, row);
   }
   for (std::size_t lane = 0; lane < 32; ++lane) {
     auto* result = static_cast<std::uint32_t*>(out[lane]);
     if (result == nullptr) continue;
-    for (std::size_t e = 0; e < count; ++e) result[e] = std::bit_cast<std::uint32_t>(c[places.c[lane * count + e]]);
+    for (std::size_t e = 0; e < count; ++e)
+      result[e] = std::bit_cast<std::uint32_t>(c[places.c[lane * count + e]]);
     for (std::size_t e = count; e < job.nd; ++e) result[e] = result[e % count];
   }
   return true;
@@ -124,7 +135,8 @@ bool halves(const Job& job, const std::uint32_t* const* words, void* const* out)
 
 /// An H200 makes m8n8k4 of fused multiply-adds in f32, products first and the accumulator last.
 double quad_sum(Type d, const double (&a)[4], const double (&b)[4][8], unsigned col, double c) {
-  if (d != Type::f32) return a[0] * b[0][col] + a[1] * b[1][col] + a[2] * b[2][col] + a[3] * b[3][col] + c;
+  if (d != Type::f32)
+    return a[0] * b[0][col] + a[1] * b[1][col] + a[2] * b[2][col] + a[3] * b[3][col] + c;
   float sum = 0;
   for (unsigned k = 0; k < 4; ++k)
     sum = std::fma(static_cast<float>(a[k]), static_cast<float>(b[k][col]), sum);
@@ -161,7 +173,8 @@ void quads(const Job& job, const std::uint32_t* const* words, void* const* out) 
       if (result == nullptr) continue;
       for (unsigned i = 0; i < 8; ++i) {
         const Place p = place(job.d, t, i);
-        set_element(result, width_of(job.d), i, encode(job.d, quad_sum(job.d, a[p.row], b, p.col, c[p.row][p.col])));
+        set_element(result, width_of(job.d), i,
+                    encode(job.d, quad_sum(job.d, a[p.row], b, p.col, c[p.row][p.col])));
       }
     }
   }
@@ -171,8 +184,8 @@ void quads(const Job& job, const std::uint32_t* const* words, void* const* out) 
 
 namespace {
 
-/// 8-bit floats are multiplied as 16-bit ones, in two steps and with an addition of the accumulator at the end: the lower
-/// pairs of each register (four stored elements) come first.
+/// 8-bit floats are multiplied as 16-bit ones, in two steps and with an addition of the accumulator
+/// at the end: the lower pairs of each register (four stored elements) come first.
 unsigned byte_half(unsigned k, bool sparse) { return sparse ? k / 4 % 2 : k % 4 / 2; }
 
 }  // namespace
@@ -222,7 +235,8 @@ extern "C" void cucpu_rt_warp_mma(std::uint32_t, const void* const* in, void* co
   const bool bytes = job.a == Type::e4m3 || job.a == Type::e5m2;
   const bool modelled = job.d == Type::f32 && format_a.bits != 0;
   if (modelled) {
-    const auto factors = [&](const double* from, Factor* to, bool* finite, unsigned rows, FactorFormat format) {
+    const auto factors = [&](const double* from, Factor* to, bool* finite, unsigned rows,
+                             FactorFormat format) {
       for (unsigned r = 0; r < rows; ++r) {
         finite[r] = true;
         for (unsigned k = 0; k < job.k; ++k) {
@@ -265,7 +279,8 @@ extern "C" void cucpu_rt_warp_mma(std::uint32_t, const void* const* in, void* co
         double products = 0;
         for (const unsigned half : {0U, 1U}) {
           for (unsigned k = 0; k < job.k; ++k)
-            if (byte_half(k, sparse) == half && !(sparse && absent[i * job.k + k])) products += x[k] * y[k];
+            if (byte_half(k, sparse) == half && !(sparse && absent[i * job.k + k]))
+              products += x[k] * y[k];
           products = decode(Type::f16, encode(Type::f16, products));
         }
         sum += products;

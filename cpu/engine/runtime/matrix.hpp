@@ -1,7 +1,7 @@
 // cpu/engine/runtime/matrix.hpp: what the translator and the matrix routines agree on.
 // cucpu_rt_warp_mma's operands, 32-bit words: {m | n << 8 | k << 16, types a | b << 8 | c << 16 | d
-// << 24 (ptx::Type), flags, word counts a | b << 8 | c << 16 | d << 24, words of a, of b, of c; sparse:
-// metadata, selector}.
+// << 24 (ptx::Type), flags, word counts a | b << 8 | c << 16 | d << 24, words of a, of b, of c;
+// sparse: metadata, selector}.
 #pragma once
 
 #include <cstdint>

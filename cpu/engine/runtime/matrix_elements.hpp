@@ -1,4 +1,5 @@
-// cpu/engine/runtime/matrix_elements.hpp: the elements of matrix fragments: where they lie in words, what numbers they are.
+// cpu/engine/runtime/matrix_elements.hpp: the elements of matrix fragments: where they lie in
+// words, what numbers they are.
 #pragma once
 
 #include <bit>
@@ -62,7 +63,8 @@ inline double decode(ptx::Type t, std::uint64_t bits) {
 }
 
 inline std::uint64_t encode(ptx::Type t, double v) {
-  if (t == ptx::Type::f64) return std::isnan(v) ? 0x7ff8000000000000u : std::bit_cast<std::uint64_t>(v);
+  if (t == ptx::Type::f64)
+    return std::isnan(v) ? 0x7ff8000000000000u : std::bit_cast<std::uint64_t>(v);
   if (t == ptx::Type::f16) return float_to_half(static_cast<float>(v));
   return std::isnan(v) ? 0x7fffffffu : std::bit_cast<std::uint32_t>(static_cast<float>(v));
 }

@@ -16,12 +16,14 @@ struct State {
 
 State unpack(std::uint64_t v) {
   return {static_cast<std::uint32_t>(v & 0xfffff), static_cast<std::uint32_t>(v >> 20 & 0xfffff),
-          static_cast<std::int32_t>(static_cast<std::int64_t>(v << 2) >> 42), (v >> 63) != 0, (v >> 62 & 1) != 0};
+          static_cast<std::int32_t>(static_cast<std::int64_t>(v << 2) >> 42), (v >> 63) != 0,
+          (v >> 62 & 1) != 0};
 }
 
 std::uint64_t pack(const State& s) {
   return (s.pending & 0xfffff) | std::uint64_t{s.expected & 0xfffff} << 20 |
-         (static_cast<std::uint64_t>(s.bytes) & 0x3fffff) << 40 | std::uint64_t{s.second} << 62 | std::uint64_t{s.phase} << 63;
+         (static_cast<std::uint64_t>(s.bytes) & 0x3fffff) << 40 | std::uint64_t{s.second} << 62 |
+         std::uint64_t{s.phase} << 63;
 }
 
 /// Changes the object; ends the phase when nothing is pending. What it was before, as the arriving

@@ -1,5 +1,7 @@
-// cpu/engine/runtime/multimem.cpp: multimem instructions: an address of a multicast object stands for one place in the
-// memory of each of its devices.
+// cpu/engine/runtime/multimem.cpp: multimem instructions: an address of a multicast object stands
+// for one place in the memory of each of its devices.
+#include "cpu/engine/runtime/multimem.hpp"
+
 #include <atomic>
 #include <bit>
 #include <cstring>
@@ -7,7 +9,6 @@
 
 #include "cpu/engine/run/routines.hpp"
 #include "cpu/engine/run/worker.hpp"
-#include "cpu/engine/runtime/multimem.hpp"
 #include "cpu/engine/runtime/reduce.hpp"
 #include "cpu/engine/runtime/small_floats.hpp"
 
@@ -39,7 +40,9 @@ std::span<const std::uintptr_t> copies_of(std::uint64_t address, std::uint32_t a
     FiberFault& fault = Worker::running()->current_fault();
     fault.address = address;
     fault.has_address = true;
-    fault.text = "a multimem instruction needs an address where a multicast object is mapped and memory bound";
+    fault.text =
+        "a multimem instruction needs an address where a multicast object is mapped and memory "
+        "bound";
     cucpu_rt_trap(700);
   }
   return {room, count};
@@ -59,18 +62,22 @@ std::uint64_t combined(Type type, ReduceOp op, std::uint64_t a, std::uint64_t b)
 std::uint64_t read(std::uintptr_t from, std::uint32_t bytes) {
   switch (bytes) {
     case 2:
-      return std::atomic_ref{*reinterpret_cast<std::uint16_t*>(from)}.load(std::memory_order_acquire);
+      return std::atomic_ref{*reinterpret_cast<std::uint16_t*>(from)}.load(
+          std::memory_order_acquire);
     case 4:
-      return std::atomic_ref{*reinterpret_cast<std::uint32_t*>(from)}.load(std::memory_order_acquire);
+      return std::atomic_ref{*reinterpret_cast<std::uint32_t*>(from)}.load(
+          std::memory_order_acquire);
     default:
-      return std::atomic_ref{*reinterpret_cast<std::uint64_t*>(from)}.load(std::memory_order_acquire);
+      return std::atomic_ref{*reinterpret_cast<std::uint64_t*>(from)}.load(
+          std::memory_order_acquire);
   }
 }
 
 void write(std::uintptr_t to, std::uint64_t value, std::uint32_t bytes) {
   const auto store = [&](auto word) {
     using Word = decltype(word);
-    std::atomic_ref{*reinterpret_cast<Word*>(to)}.store(static_cast<Word>(value), std::memory_order_release);
+    std::atomic_ref{*reinterpret_cast<Word*>(to)}.store(static_cast<Word>(value),
+                                                        std::memory_order_release);
   };
   if (bytes == 2)
     store(std::uint16_t{});
@@ -114,7 +121,8 @@ std::uint64_t cucpu_rt_multimem_load(std::uint64_t address, std::uint32_t what_b
   std::uintptr_t room[kMostCopies];
   const auto copies = copies_of(address, what.align, room);
   std::uint64_t values[kMostCopies] = {};
-  for (std::size_t k = 0; k < copies.size(); ++k) values[k] = read(copies[k], ptx::bytes_of(what.type));
+  for (std::size_t k = 0; k < copies.size(); ++k)
+    values[k] = read(copies[k], ptx::bytes_of(what.type));
   const bool pair = what.type == Type::f16x2 || what.type == Type::bf16x2;
   if (what.wide && what.op == ReduceOp::add) {
     const Type half = what.type == Type::f16x2 || what.type == Type::f16 ? Type::f16 : Type::bf16;
@@ -123,7 +131,8 @@ std::uint64_t cucpu_rt_multimem_load(std::uint64_t address, std::uint32_t what_b
     return pair ? low | std::uint64_t{wide_sum(half, all, 16)} << 16 : low;
   }
   std::uint64_t result = values[0];
-  for (std::size_t k = 1; k < copies.size(); ++k) result = combined(what.type, what.op, result, values[k]);
+  for (std::size_t k = 1; k < copies.size(); ++k)
+    result = combined(what.type, what.op, result, values[k]);
   return result;
 }
 
@@ -139,26 +148,32 @@ void cucpu_rt_multimem_store(std::uint64_t address, std::uint64_t value, std::ui
 void cucpu_rt_multimem_reduce(std::uint64_t address, std::uint64_t value, std::uint32_t what_bits) {
   const What what{what_bits};
   std::uintptr_t room[kMostCopies];
-  for (const std::uintptr_t copy : copies_of(address, what.align, room)) reduce(what.type, what.op, copy, &value);
+  for (const std::uintptr_t copy : copies_of(address, what.align, room))
+    reduce(what.type, what.op, copy, &value);
 }
 
-/// multimem.cp.async.bulk and, with a type, multimem.cp.reduce.async.bulk: `bytes` bytes of shared memory.
-void cucpu_rt_multimem_copy(std::uint64_t address, const std::byte* from, std::uint32_t bytes, std::uint32_t what_bits) {
+/// multimem.cp.async.bulk and, with a type, multimem.cp.reduce.async.bulk: `bytes` bytes of shared
+/// memory.
+void cucpu_rt_multimem_copy(std::uint64_t address, const std::byte* from, std::uint32_t bytes,
+                            std::uint32_t what_bits) {
   const What what{what_bits};
   std::uintptr_t room[kMostCopies];
   if (bytes == 0) return;
   if (bytes % 16 != 0) {
-    Worker::running()->current_fault().text = "a bulk copy of " + std::to_string(bytes) + " bytes: not a multiple of 16";
+    Worker::running()->current_fault().text =
+        "a bulk copy of " + std::to_string(bytes) + " bytes: not a multiple of 16";
     cucpu_rt_trap(715);
   }
   const std::uint32_t size = ptx::bytes_of(what.type);
-  for (std::uint32_t at = 0; at < bytes; at += 16) {  // memory is bound by pages: 16 bytes lie in one
+  for (std::uint32_t at = 0; at < bytes;
+       at += 16) {  // memory is bound by pages: 16 bytes lie in one
     for (const std::uintptr_t copy : copies_of(address + at, 16, room)) {
       if (size == 0) {
         std::memcpy(reinterpret_cast<void*>(copy), from + at, 16);
         continue;
       }
-      for (std::uint32_t k = 0; k < 16; k += size) reduce(what.type, what.op, copy + k, from + at + k);
+      for (std::uint32_t k = 0; k < 16; k += size)
+        reduce(what.type, what.op, copy + k, from + at + k);
     }
   }
 }

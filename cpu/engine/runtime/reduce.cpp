@@ -1,4 +1,5 @@
-// cpu/engine/runtime/reduce.cpp: reductions of memory, element by element (cp.reduce.async.bulk, red.async).
+// cpu/engine/runtime/reduce.cpp: reductions of memory, element by element (cp.reduce.async.bulk,
+// red.async).
 #include "cpu/engine/runtime/reduce.hpp"
 
 #include <atomic>

@@ -1,4 +1,5 @@
-// cpu/engine/runtime/reduce.hpp: one atomic reduction of memory, as bulk reductions make them element by element.
+// cpu/engine/runtime/reduce.hpp: one atomic reduction of memory, as bulk reductions make them
+// element by element.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// cpu/engine/runtime/sparse.hpp: where the elements of a 2:4 sparse matrix belong (mma.sp, wgmma.mma_async.sp).
+// cpu/engine/runtime/sparse.hpp: where the elements of a 2:4 sparse matrix belong (mma.sp,
+// wgmma.mma_async.sp).
 #pragma once
 
 #include <cstdint>
@@ -7,12 +8,14 @@
 
 namespace cucpu {
 
-/// The column of stored element `col` of row `row` (of 16) in a matrix that is `k` wide. Each half byte of metadata describes
-/// four columns (two of tf32, eight of 4-bit types) by two 2-bit indices. metadata(lane): that lane's word.
-/// 16-bit types and tf32: a lane has 16 bits of row r and, above them, of row r + 8; the lanes of a quad follow each other
-/// along k, from the selected one. 8- and 4-bit types: a lane has 32 bits of one row; odd lanes have row r + 8.
+/// The column of stored element `col` of row `row` (of 16) in a matrix that is `k` wide. Each half
+/// byte of metadata describes four columns (two of tf32, eight of 4-bit types) by two 2-bit
+/// indices. metadata(lane): that lane's word. 16-bit types and tf32: a lane has 16 bits of row r
+/// and, above them, of row r + 8; the lanes of a quad follow each other along k, from the selected
+/// one. 8- and 4-bit types: a lane has 32 bits of one row; odd lanes have row r + 8.
 template <typename Metadata>
-unsigned dense_column(ptx::Type type, unsigned k, unsigned selector, unsigned row, unsigned col, Metadata metadata) {
+unsigned dense_column(ptx::Type type, unsigned k, unsigned selector, unsigned row, unsigned col,
+                      Metadata metadata) {
   using ptx::Type;
   const unsigned quad = row % 8 * 4, half = row / 8;
   if (type == Type::tf32 || type == Type::f16 || type == Type::bf16) {

@@ -49,5 +49,6 @@ void cucpu_rt_nanosleep(std::uint32_t) {
 }  // the manual allows any duration up to twice what was asked, zero too
 
 void cucpu_rt_set_conditional(std::uint64_t handle, std::uint32_t value) {
-  std::atomic_ref{*reinterpret_cast<std::uint32_t*>(handle)}.store(value, std::memory_order_release);
+  std::atomic_ref{*reinterpret_cast<std::uint32_t*>(handle)}.store(value,
+                                                                   std::memory_order_release);
 }

@@ -1,5 +1,7 @@
-// cpu/engine/runtime/tensor_copy.cpp: boxes of a tensor to and from shared memory (cp.async.bulk.tensor), as a tensor map
-// describes it, and tensormap.replace.
+// cpu/engine/runtime/tensor_copy.cpp: boxes of a tensor to and from shared memory
+// (cp.async.bulk.tensor), as a tensor map describes it, and tensormap.replace.
+#include "cpu/engine/runtime/tensor_copy.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -8,7 +10,6 @@
 #include "cpu/engine/run/routines.hpp"
 #include "cpu/engine/run/worker.hpp"
 #include "cpu/engine/runtime/reduce.hpp"
-#include "cpu/engine/runtime/tensor_copy.hpp"
 #include "cpu/engine/runtime/tensor_map.hpp"
 
 namespace cucpu {
@@ -37,8 +38,9 @@ const TensorMap& checked(const void* address, unsigned dims, bool im2col) {
   return map;
 }
 
-/// Shared memory with the map's swizzle: 16-byte chunks change places with others of their row of 128 bytes, by the
-/// number of that row. Shared memory starts at a multiple of 1 KiB, so addresses show the pattern's place.
+/// Shared memory with the map's swizzle: 16-byte chunks change places with others of their row of
+/// 128 bytes, by the number of that row. Shared memory starts at a multiple of 1 KiB, so addresses
+/// show the pattern's place.
 std::byte* swizzled(const TensorMap& map, std::byte* at) {
   constexpr std::uintptr_t kMask[] = {0, 1, 3, 7};
   auto address = reinterpret_cast<std::uintptr_t>(at);
@@ -46,28 +48,30 @@ std::byte* swizzled(const TensorMap& map, std::byte* at) {
   return reinterpret_cast<std::byte*>(address);
 }
 
-/// How far apart the rows of a box lie in shared memory: under a swizzle, a whole row of its pattern, however narrow the box.
+/// How far apart the rows of a box lie in shared memory: under a swizzle, a whole row of its
+/// pattern, however narrow the box.
 std::uint32_t pitch_of(const TensorMap& map, std::uint32_t row_bytes) {
   return map.swizzle == 0 ? row_bytes : std::max(row_bytes, 16U << (map.swizzle & 3));
 }
 
-/// One row of a box: `count` elements from `first` (which may lie outside) along dimension 0, at `row`; no row: all of it
-/// lies outside.
+/// One row of a box: `count` elements from `first` (which may lie outside) along dimension 0, at
+/// `row`; no row: all of it lies outside.
 struct Row {
   std::byte* row;
   std::int64_t first;
   std::uint32_t count;
 };
 
-/// Visits the elements of a row by chunks of shared memory: (shared address, tensor address or none, bytes). `extent`: what of
-/// the tensor's rows counts as inside.
+/// Visits the elements of a row by chunks of shared memory: (shared address, tensor address or
+/// none, bytes). `extent`: what of the tensor's rows counts as inside.
 template <typename Visit>
-void visit_row(const TensorMap& map, const Row& row, std::int64_t extent, std::byte* shared, Visit visit) {
+void visit_row(const TensorMap& map, const Row& row, std::int64_t extent, std::byte* shared,
+               Visit visit) {
   const std::uint32_t bytes = row.count * map.element;
   for (std::uint32_t at = 0; at < bytes;) {
     std::byte* place = shared + at;
-    const auto room = static_cast<std::uint32_t>(
-        kChunk - reinterpret_cast<std::uintptr_t>(place) % kChunk);
+    const auto room =
+        static_cast<std::uint32_t>(kChunk - reinterpret_cast<std::uintptr_t>(place) % kChunk);
     const std::uint32_t size = std::min(bytes - at, room);
     std::byte* to = swizzled(map, place);
     const std::int64_t x = row.first + at / map.element, end = x + size / map.element;
@@ -95,8 +99,8 @@ std::byte* row_at(const TensorMap& map, const std::int64_t* position) {
 }
 
 template <typename Visit>
-std::uint32_t tile(const TensorMap& map, std::int64_t extent, std::byte* shared, const std::int64_t* start,
-                   Visit visit) {
+std::uint32_t tile(const TensorMap& map, std::int64_t extent, std::byte* shared,
+                   const std::int64_t* start, Visit visit) {
   std::uint32_t count[5] = {}, index[5] = {};
   std::uint32_t rows = 1;
   for (unsigned i = 0; i < map.rank; ++i) {
@@ -116,11 +120,12 @@ std::uint32_t tile(const TensorMap& map, std::int64_t extent, std::byte* shared,
   return rows * row_bytes;
 }
 
-/// Pixels one after the other through the bounding box, which goes from `lower` to the tensor's last pixel + `upper` in every
-/// spatial dimension, then on to the next image; the offsets move all of them.
+/// Pixels one after the other through the bounding box, which goes from `lower` to the tensor's
+/// last pixel + `upper` in every spatial dimension, then on to the next image; the offsets move all
+/// of them.
 template <typename Visit>
-std::uint32_t im2col(const TensorMap& map, std::int64_t extent, std::byte* shared, const std::int64_t* start,
-                     std::uint64_t offsets, Visit visit) {
+std::uint32_t im2col(const TensorMap& map, std::int64_t extent, std::byte* shared,
+                     const std::int64_t* start, std::uint64_t offsets, Visit visit) {
   const std::uint32_t channels = map.box[0], pixels = map.box[1];
   const unsigned image = map.rank - 1U;
   const std::uint32_t pitch = pitch_of(map, channels * map.element);
@@ -146,30 +151,36 @@ std::uint32_t im2col(const TensorMap& map, std::int64_t extent, std::byte* share
 
 enum class Way { in, out };
 
-/// As the H200 does it: what goes out starts inside the tensor's coordinates (they are not negative), and is written in whole
-/// chunks of 16 bytes, beyond the end of a row if it ends within one; what comes in is zero there.
+/// As the H200 does it: what goes out starts inside the tensor's coordinates (they are not
+/// negative), and is written in whole chunks of 16 bytes, beyond the end of a row if it ends within
+/// one; what comes in is zero there.
 template <typename Visit>
-std::uint32_t box(Way way, const void* address, std::byte* shared, std::uint32_t what, const std::int32_t (&c)[5],
-                  std::uint64_t offsets, Visit make) {
+std::uint32_t box(Way way, const void* address, std::byte* shared, std::uint32_t what,
+                  const std::int32_t (&c)[5], std::uint64_t offsets, Visit make) {
   const bool pixels = (what & kTensorIm2col) != 0;
   const TensorMap& map = checked(address, what & kTensorRank, pixels);
   const std::int64_t start[5] = {c[0], c[1], c[2], c[3], c[4]};
   if (start[0] * map.element % kChunk != 0)
-    refuse(715, "a tensor copy from coordinate " + std::to_string(c[0]) + " of " + std::to_string(map.element) +
-                    "-byte elements: along the innermost dimension it must start at a multiple of 16 bytes");
+    refuse(715, "a tensor copy from coordinate " + std::to_string(c[0]) + " of " +
+                    std::to_string(map.element) +
+                    "-byte elements: along the innermost dimension it must start at a multiple of "
+                    "16 bytes");
   std::int64_t extent = std::int64_t{map.dims[0]} + 1;
   if (way == Way::out) {
     for (unsigned i = 0; i < map.rank; ++i)
       if (start[i] < 0)
-        refuse(715, "a tensor store at coordinate " + std::to_string(c[i]) + " of dimension " + std::to_string(i) +
+        refuse(715, "a tensor store at coordinate " + std::to_string(c[i]) + " of dimension " +
+                        std::to_string(i) +
                         ": stores and reductions start at coordinates that are not negative");
     extent = (extent * map.element + kChunk - 1) / kChunk * kChunk / map.element;
   }
   auto visit = make(map);
-  return pixels ? im2col(map, extent, shared, start, offsets, visit) : tile(map, extent, shared, start, visit);
+  return pixels ? im2col(map, extent, shared, start, offsets, visit)
+                : tile(map, extent, shared, start, visit);
 }
 
-/// What an element outside of the tensor is, its low bytes: zero, or the NaN that fma.oob knows, 0x7ff7, repeated.
+/// What an element outside of the tensor is, its low bytes: zero, or the NaN that fma.oob knows,
+/// 0x7ff7, repeated.
 std::uint64_t filler(const TensorMap& map) { return map.fill == 0 ? 0 : 0x7ff7'7ff7'7ff7'7ff7; }
 
 /// A float as a tf32 map loads it: rounded to 10 bits of fraction.
@@ -204,9 +215,9 @@ using namespace cucpu;
 extern "C" {
 
 /// The box at these coordinates into shared memory; how many bytes it has. what: rank, flags.
-std::uint32_t cucpu_rt_tensor_load(const void* map, std::byte* shared, std::uint32_t what, std::int32_t c0,
-                                   std::int32_t c1, std::int32_t c2, std::int32_t c3, std::int32_t c4,
-                                   std::uint64_t offsets) {
+std::uint32_t cucpu_rt_tensor_load(const void* map, std::byte* shared, std::uint32_t what,
+                                   std::int32_t c0, std::int32_t c1, std::int32_t c2,
+                                   std::int32_t c3, std::int32_t c4, std::uint64_t offsets) {
   return box(Way::in, map, shared, what, {c0, c1, c2, c3, c4}, offsets, [](const TensorMap& m) {
     const auto type = static_cast<TensorType>(m.type);
     const bool flush = type == TensorType::tf32_ftz, tf32 = type == TensorType::tf32 || flush;
@@ -272,7 +283,8 @@ void cucpu_rt_tensormap_replace(void* address, std::uint32_t field, std::uint32_
     case TensorField::element_stride:
       map.steps[index] = small;
       break;
-    case TensorField::elemtype: {  // the instruction counts types in another order than CUtensorMapDataType
+    case TensorField::elemtype: {  // the instruction counts types in another order than
+                                   // CUtensorMapDataType
       using enum TensorType;
       constexpr TensorType kTypes[] = {u8,  u16,     u32, s32,  u64,  s64,     f16,
                                        f32, f32_ftz, f64, bf16, tf32, tf32_ftz};

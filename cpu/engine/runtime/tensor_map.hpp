@@ -1,5 +1,5 @@
-// cpu/engine/runtime/tensor_map.hpp: what is inside a CUtensorMap of this device. The driver layer writes it, tensor copies
-// (tensor_copy.cpp) and tensormap.replace read and change it.
+// cpu/engine/runtime/tensor_map.hpp: what is inside a CUtensorMap of this device. The driver layer
+// writes it, tensor copies (tensor_copy.cpp) and tensormap.replace read and change it.
 #pragma once
 
 #include <cstdint>

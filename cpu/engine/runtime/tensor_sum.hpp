@@ -1,6 +1,8 @@
-// cpu/engine/runtime/tensor_sum.hpp: how a tensor core of the H200 adds products. Products are exact. All of a step and the
-// accumulator are aligned to the largest exponent (an exponent of a product is the sum of its factors' ones) and cut to so many bits
-// below it; the sum of what is left is exact, and cut again. The manual leaves all this open; recordings fix it (tests/ptx/h200).
+// cpu/engine/runtime/tensor_sum.hpp: how a tensor core of the H200 adds products. Products are
+// exact. All of a step and the accumulator are aligned to the largest exponent (an exponent of a
+// product is the sum of its factors' ones) and cut to so many bits below it; the sum of what is
+// left is exact, and cut again. The manual leaves all this open; recordings fix it
+// (tests/ptx/h200).
 #pragma once
 
 #include <algorithm>
@@ -17,7 +19,8 @@ struct TensorRule {
   int fraction;     ///< bits kept below the largest exponent
   int significant;  ///< bits kept of the sum
 };
-inline constexpr TensorRule kHalfRule{25, 24};  ///< f16, bf16 and tf32; 8-bit floats in mma.sync, which converts them
+inline constexpr TensorRule kHalfRule{
+    25, 24};  ///< f16, bf16 and tf32; 8-bit floats in mma.sync, which converts them
 inline constexpr TensorRule kByteRule{13, 14};  ///< 8-bit floats in wgmma
 
 /// A factor: mantissa * 2^(exponent - bits of its type). Zero when the mantissa is.
@@ -61,7 +64,8 @@ inline std::int64_t cut(std::int64_t value, int shift) {
 }
 
 /// c + the sum of x[k] * y[k]; `bits`: fraction bits of a product. All are finite.
-inline float tensor_sum(const Factor* x, const Factor* y, unsigned n, int bits, float c, TensorRule rule) {
+inline float tensor_sum(const Factor* x, const Factor* y, unsigned n, int bits, float c,
+                        TensorRule rule) {
   int top = std::numeric_limits<int>::min();
   for (unsigned k = 0; k < n; ++k) {
     const bool present = x[k].mantissa != 0 && y[k].mantissa != 0;
@@ -77,12 +81,14 @@ inline float tensor_sum(const Factor* x, const Factor* y, unsigned n, int bits, 
   std::int64_t total = cut(mantissa, top - exponent + 23 - rule.fraction);
   for (unsigned k = 0; k < n; ++k) {
     const std::int64_t product = std::int64_t{x[k].mantissa} * y[k].mantissa;
-    if (product != 0) total += cut(product, top - x[k].exponent - y[k].exponent + bits - rule.fraction);
+    if (product != 0)
+      total += cut(product, top - x[k].exponent - y[k].exponent + bits - rule.fraction);
   }
   if (total == 0) return 0;
   const auto size = static_cast<std::uint64_t>(total < 0 ? -total : total);
   const int unit = top - rule.fraction;
-  const int drop = std::max({static_cast<int>(std::bit_width(size)) - rule.significant, -149 - unit, 0});
+  const int drop =
+      std::max({static_cast<int>(std::bit_width(size)) - rule.significant, -149 - unit, 0});
   const double kept = drop > 63 ? 0.0 : static_cast<double>(size >> drop);
   return static_cast<float>(std::ldexp(total < 0 ? -kept : kept, unit + drop));
 }

@@ -1,5 +1,6 @@
-// cpu/engine/runtime/wgmma.cpp: products of a warpgroup: 64 x n, with b (and a, if it is not in registers) in shared memory
-// as a matrix descriptor says. Sums of floats in f32 are those of an H200 (tensor_sum.hpp).
+// cpu/engine/runtime/wgmma.cpp: products of a warpgroup: 64 x n, with b (and a, if it is not in
+// registers) in shared memory as a matrix descriptor says. Sums of floats in f32 are those of an
+// H200 (tensor_sum.hpp).
 #include "cpu/engine/runtime/wgmma.hpp"
 
 #include <algorithm>
@@ -25,7 +26,7 @@ constexpr unsigned kRows = 64, kMaxN = 256, kMaxK = 256;
 struct Descriptor {
   std::uint32_t start, leading, stride;  ///< bytes
   std::uint32_t base_offset;             ///< where the swizzle pattern starts, in rows of 128 bytes
-  std::uint32_t chunks;                  ///< 16-byte chunks in a row of the swizzle pattern; 1: none
+  std::uint32_t chunks;  ///< 16-byte chunks in a row of the swizzle pattern; 1: none
 
   explicit Descriptor(std::uint64_t bits)
       : start(static_cast<std::uint32_t>(bits & 0x3fff) << 4),
@@ -36,7 +37,8 @@ struct Descriptor {
     chunks = kChunks[bits >> 62];
   }
 
-  /// The offset in shared memory of 16-byte chunk `chunk` (along the fast index) of line `line` (the slow one).
+  /// The offset in shared memory of 16-byte chunk `chunk` (along the fast index) of line `line`
+  /// (the slow one).
   [[nodiscard]] std::uint32_t at(bool transposed, std::uint32_t line, std::uint32_t chunk) const {
     std::uint32_t address = start;
     if (!transposed) {  // lines are rows of m or n, chunks run along k
@@ -45,7 +47,8 @@ struct Descriptor {
     } else if (chunks == 1) {  // lines run along k, chunks along m or n
       address += line / 8 * leading + line % 8 * 16 + chunk * stride;
     } else {
-      address += line / 8 * stride + line % 8 * 16 * chunks + chunk / chunks * leading + chunk % chunks * 16;
+      address += line / 8 * stride + line % 8 * 16 * chunks + chunk / chunks * leading +
+                 chunk % chunks * 16;
     }
     const std::uint32_t row = (address >> 7) - base_offset;
     return address ^ (row & (chunks - 1)) << 4;
@@ -66,7 +69,8 @@ struct Scratch {
   bool finite_row[kRows], finite_col[kMaxN];
 };
 
-/// Row and column of element `index` of a lane's accumulators; with 16-bit ones two share a register.
+/// Row and column of element `index` of a lane's accumulators; with 16-bit ones two share a
+/// register.
 struct Place {
   unsigned row, col;
 };
@@ -77,8 +81,11 @@ Place accumulator(unsigned thread, unsigned index) {
 
 class Product {
  public:
-  Product(const void* const* in, void* const* out, const std::byte* shared, std::uint32_t shared_bytes)
-      : operands_(reinterpret_cast<const WgmmaOperands* const*>(in)), out_(out), shared_(shared),
+  Product(const void* const* in, void* const* out, const std::byte* shared,
+          std::uint32_t shared_bytes)
+      : operands_(reinterpret_cast<const WgmmaOperands* const*>(in)),
+        out_(out),
+        shared_(shared),
         shared_bytes_(shared_bytes) {
     for (unsigned t = 0; t < 128 && head_ == nullptr; ++t) head_ = operands_[t];
     type_a_ = static_cast<Type>(head_->types & 0xff);
@@ -102,7 +109,8 @@ class Product {
   const std::byte* chunk(std::uint32_t offset) const {
     if (offset + 16 > shared_bytes_) {
       Worker::running()->current_fault().text =
-          "a matrix descriptor of wgmma reaches behind the block's shared memory, at offset " + std::to_string(offset);
+          "a matrix descriptor of wgmma reaches behind the block's shared memory, at offset " +
+          std::to_string(offset);
       cucpu_rt_trap(700);
     }
     return shared_ + offset;
@@ -110,8 +118,8 @@ class Product {
 
   /// visit(line, position along k or m or n, bits) for a matrix of `lines` by `width` elements.
   template <typename Visit>
-  void visit_shared(std::uint64_t bits_of_descriptor, bool transposed, Type type, unsigned lines, unsigned width,
-                    Visit visit) const {
+  void visit_shared(std::uint64_t bits_of_descriptor, bool transposed, Type type, unsigned lines,
+                    unsigned width, Visit visit) const {
     const Descriptor descriptor{bits_of_descriptor};
     const unsigned bits = width_of(type), per_chunk = 128 / bits;
     for (unsigned line = 0; line < lines; ++line) {
@@ -135,7 +143,8 @@ class Product {
       const WgmmaOperands* thread = operands_[warp * 32 + lane];
       return thread == nullptr ? 0 : thread->metadata;
     };
-    const unsigned at = row * k_ + dense_column(type_a_, k_, head_->selector, row % 16, col, metadata);
+    const unsigned at =
+        row * k_ + dense_column(type_a_, k_, head_->selector, row % 16, col, metadata);
     scratch_->a[at] = v;
     scratch_->absent[at] = false;
   }
@@ -146,7 +155,8 @@ class Product {
     std::fill_n(scratch_->absent, kRows * k_, sparse);
     if (!has(kWgmmaRegisterA)) {
       const bool transposed = has(kWgmmaTransposeA);
-      visit_shared(head_->a, transposed, type_a_, transposed ? stored : kRows, transposed ? kRows : stored,
+      visit_shared(head_->a, transposed, type_a_, transposed ? stored : kRows,
+                   transposed ? kRows : stored,
                    [&](unsigned line, unsigned at, std::uint64_t bits) {
                      transposed ? set_a(at, line, bits) : set_a(line, at, bits);
                    });
@@ -158,7 +168,8 @@ class Product {
       const unsigned lane = t % 32;
       for (unsigned e = 0; e < 4 * per; ++e) {
         const unsigned reg = e / per;
-        set_a(t / 32 * 16 + lane / 4 + 8 * (reg & 1), lane % 4 * per + (reg >> 1) * 4 * per + e % per,
+        set_a(t / 32 * 16 + lane / 4 + 8 * (reg & 1),
+              lane % 4 * per + (reg >> 1) * 4 * per + e % per,
               element(operands_[t]->words, bits, e));
       }
     }
@@ -181,7 +192,8 @@ class Product {
     for (unsigned j = 0; j < n_ && all_modelled; ++j) all_modelled = scratch_->finite_col[j];
     double* d = scratch_->d;
     std::memset(d, 0, sizeof(double) * kRows * n_);
-    if (all_modelled) return;  // only an accumulator that is not finite asks for d, and then anything finite does
+    if (all_modelled)
+      return;  // only an accumulator that is not finite asks for d, and then anything finite does
     for (unsigned i = 0; i < kRows; ++i) {
       double* sums = d + i * n_;
       for (unsigned k = 0; k < k_; ++k) {
@@ -206,7 +218,8 @@ class Product {
         const unsigned at = i * k_ + k;
         const bool missing = scratch_->absent[at];
         if (!missing && !std::isfinite(scratch_->a[at])) scratch_->finite_row[i] = false;
-        scratch_->x[at] = missing || !scratch_->finite_row[i] ? Factor{} : factor_of(scratch_->a[at], a);
+        scratch_->x[at] =
+            missing || !scratch_->finite_row[i] ? Factor{} : factor_of(scratch_->a[at], a);
       }
     }
     for (unsigned j = 0; j < n_; ++j) {
@@ -223,10 +236,11 @@ class Product {
   [[nodiscard]] std::uint64_t element_of(unsigned i, unsigned j, double old) const {
     if (!modelled_ || !scratch_->finite_row[i] || !scratch_->finite_col[j] || !std::isfinite(old))
       return finish(scratch_->d[i * n_ + j], old);
-    const float sum = tensor_sum(scratch_->x + i * k_, scratch_->y + j * k_, k_, bits_, static_cast<float>(old),
-                                 !bytes_                 ? kHalfRule
-                                 : type_d_ == Type::f16 ? TensorRule{kByteRule.fraction, kHalfRule.significant}
-                                                        : kByteRule);  // rounded to f16, the sum is not cut before
+    const float sum = tensor_sum(
+        scratch_->x + i * k_, scratch_->y + j * k_, k_, bits_, static_cast<float>(old),
+        !bytes_                ? kHalfRule
+        : type_d_ == Type::f16 ? TensorRule{kByteRule.fraction, kHalfRule.significant}
+                               : kByteRule);  // rounded to f16, the sum is not cut before
     return type_d_ == Type::f16 ? encode(Type::f16, sum) : std::bit_cast<std::uint32_t>(sum);
   }
 
@@ -247,7 +261,8 @@ class Product {
       auto* result = static_cast<std::uint32_t*>(out_[t]);
       for (unsigned e = 0; e < count; ++e) {
         const Place p = accumulator(t, e);
-        const double before = operands_[t]->scale_d != 0 ? decode(type_d_, element(old, bits, e)) : 0;
+        const double before =
+            operands_[t]->scale_d != 0 ? decode(type_d_, element(old, bits, e)) : 0;
         set_element(result, bits, e, element_of(p.row, p.col, before));
       }
     }

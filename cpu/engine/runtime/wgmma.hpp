@@ -8,7 +8,8 @@ namespace cucpu {
 inline constexpr std::uint32_t kWgmmaRegisterA = 1;  ///< a is in registers, not in shared memory
 inline constexpr std::uint32_t kWgmmaSaturate = 2;
 inline constexpr std::uint32_t kWgmmaNegateA = 4, kWgmmaNegateB = 8;
-inline constexpr std::uint32_t kWgmmaTransposeA = 16, kWgmmaTransposeB = 32;  ///< m or n runs fastest
+inline constexpr std::uint32_t kWgmmaTransposeA = 16,
+                               kWgmmaTransposeB = 32;  ///< m or n runs fastest
 inline constexpr std::uint32_t kWgmmaSparse = 64;
 inline constexpr std::uint32_t kWgmmaAnd = 128;  ///< .and.popc
 

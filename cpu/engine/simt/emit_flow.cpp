@@ -1,4 +1,5 @@
-// cpu/engine/simt/emit_flow.cpp: blocks, branches and edges, in full and in masked code, and the ways between the two.
+// cpu/engine/simt/emit_flow.cpp: blocks, branches and edges, in full and in masked code, and the
+// ways between the two.
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Instructions.h>
@@ -21,7 +22,8 @@ BasicBlock* Emitter::full_block(BasicBlock* block) {
   return copy;
 }
 
-// Masked blocks have two entries: one that looks whether any lane is on (or all are), one for those who know.
+// Masked blocks have two entries: one that looks whether any lane is on (or all are), one for those
+// who know.
 BasicBlock* Emitter::masked_block(BasicBlock* block, bool known_active) {
   BasicBlock*& guard = region_->guard[block];
   if (!guard) {
@@ -67,13 +69,16 @@ void Emitter::emit_masked(BasicBlock* block) {
   begin_block(Masked);
   const auto& pending = plan_.linear.pending(block);
   bool region_start = region_->id != 0 && region_->start == block;
-  if (!pending.empty() && !isa<ReturnInst>(block->getTerminator()) && !harmless_without_lanes(block)) {
+  if (!pending.empty() && !isa<ReturnInst>(block->getTerminator()) &&
+      !harmless_without_lanes(block)) {
     BasicBlock* skip = masked_block(plan_.flow.order[*pending.begin()]);
     b_.CreateCondBr(b_.CreateOrReduce(load_mask(block)), body, skip);
-  } else if (pending.empty() && (plan_.linear.reconverges(block) || region_start) && !isa<ReturnInst>(block->getTerminator())) {
+  } else if (pending.empty() && (plan_.linear.reconverges(block) || region_start) &&
+             !isa<ReturnInst>(block->getTerminator())) {
     BasicBlock* together = new_block(block->getName() + ".together");
     Value* all = b_.CreateAndReduce(load_mask(block));
-    if (!plan_.guards.empty()) all = b_.CreateAnd(all, b_.CreateNot(b_.CreateLoad(b_.getInt1Ty(), deoptimised_)));
+    if (!plan_.guards.empty())
+      all = b_.CreateAnd(all, b_.CreateNot(b_.CreateLoad(b_.getInt1Ty(), deoptimised_)));
     b_.CreateCondBr(all, together, body);
     b_.SetInsertPoint(together);
     convert_to_full(block);
@@ -117,8 +122,8 @@ void Emitter::assign_phis(BasicBlock* from, BasicBlock* to, Mode target, Value* 
   }
 }
 
-// Lanes already waiting at `to` keep their values, unless there cannot be any: a loop header has none, nor has a join before
-// the first of its edges.
+// Lanes already waiting at `to` keep their values, unless there cannot be any: a loop header has
+// none, nor has a join before the first of its edges.
 bool Emitter::needs_blend(BasicBlock* from, BasicBlock* to) const {
   Loop* loop = plan_.flow.loop_of(to);
   if (loop && loop->getHeader() == to) return false;
@@ -160,22 +165,27 @@ Value* Emitter::wraps(Instruction& extension) {
   bool is_signed = isa<SExtInst>(extension);
   Value* base = scalar(narrow);
   bool down = span < 0;
-  Intrinsic::ID id = is_signed ? (down ? Intrinsic::ssub_with_overflow : Intrinsic::sadd_with_overflow)
-                               : (down ? Intrinsic::usub_with_overflow : Intrinsic::uadd_with_overflow);
-  Value* pair = b_.CreateBinaryIntrinsic(id, base, ConstantInt::get(narrow->getType(), static_cast<std::uint64_t>(down ? -span : span)));
+  Intrinsic::ID id = is_signed
+                         ? (down ? Intrinsic::ssub_with_overflow : Intrinsic::sadd_with_overflow)
+                         : (down ? Intrinsic::usub_with_overflow : Intrinsic::uadd_with_overflow);
+  Value* pair = b_.CreateBinaryIntrinsic(
+      id, base,
+      ConstantInt::get(narrow->getType(), static_cast<std::uint64_t>(down ? -span : span)));
   return b_.CreateExtractValue(pair, 1);
 }
 
 Value* Emitter::any_wraps(ArrayRef<Instruction*> extensions) {
   Value* any = nullptr;
   for (Instruction* extension : extensions) {
-    Value* one = shape(extension->getOperand(0)).kind == Shape::Strided ? wraps(*extension) : b_.getTrue();
+    Value* one =
+        shape(extension->getOperand(0)).kind == Shape::Strided ? wraps(*extension) : b_.getTrue();
     any = any ? b_.CreateOr(any, one) : one;
   }
   return any;
 }
 
-// Scalar tests for a comparison of a strided with a uniform value: the first and the last lane decide.
+// Scalar tests for a comparison of a strided with a uniform value: the first and the last lane
+// decide.
 std::optional<Emitter::Tests> Emitter::strided_tests(ICmpInst& compare) {
   Value *left = compare.getOperand(0), *right = compare.getOperand(1);
   CmpInst::Predicate predicate = compare.getPredicate();
@@ -184,7 +194,9 @@ std::optional<Emitter::Tests> Emitter::strided_tests(ICmpInst& compare) {
     predicate = CmpInst::getSwappedPredicate(predicate);
   }
   Shape s = shape(left);
-  if (s.kind != Shape::Strided || shape(right).kind > Shape::Uniform || !left->getType()->isIntegerTy()) return {};
+  if (s.kind != Shape::Strided || shape(right).kind > Shape::Uniform ||
+      !left->getType()->isIntegerTy())
+    return {};
   Type* type = left->getType();
   Value *first = scalar(left), *bound = scalar(right);
   std::int64_t span = s.stride * static_cast<std::int64_t>(width_ - 1);
@@ -200,8 +212,8 @@ std::optional<Emitter::Tests> Emitter::strided_tests(ICmpInst& compare) {
   Value* low = b_.CreateICmp(predicate, first, bound);
   Value* high = b_.CreateICmp(predicate, last, bound);
   // The ends stand for all lanes only if the lanes do not wrap around between them.
-  bool less = predicate == CmpInst::ICMP_SLT || predicate == CmpInst::ICMP_SLE || predicate == CmpInst::ICMP_ULT ||
-              predicate == CmpInst::ICMP_ULE;
+  bool less = predicate == CmpInst::ICMP_SLT || predicate == CmpInst::ICMP_SLE ||
+              predicate == CmpInst::ICMP_ULT || predicate == CmpInst::ICMP_ULE;
   bool exact = is_signed ? s.no_signed_wrap : s.no_unsigned_wrap;
   bool up = span > 0;
   if (exact) {
@@ -209,11 +221,14 @@ std::optional<Emitter::Tests> Emitter::strided_tests(ICmpInst& compare) {
     Value* none = b_.CreateNot(less == up ? low : high);
     return Tests{all, none};
   }
-  Intrinsic::ID id = is_signed ? (up ? Intrinsic::sadd_with_overflow : Intrinsic::ssub_with_overflow)
-                               : (up ? Intrinsic::uadd_with_overflow : Intrinsic::usub_with_overflow);
-  Value* pair = b_.CreateBinaryIntrinsic(id, first, ConstantInt::get(type, static_cast<std::uint64_t>(up ? span : -span)));
+  Intrinsic::ID id = is_signed
+                         ? (up ? Intrinsic::sadd_with_overflow : Intrinsic::ssub_with_overflow)
+                         : (up ? Intrinsic::uadd_with_overflow : Intrinsic::usub_with_overflow);
+  Value* pair = b_.CreateBinaryIntrinsic(
+      id, first, ConstantInt::get(type, static_cast<std::uint64_t>(up ? span : -span)));
   Value* fine = b_.CreateNot(b_.CreateExtractValue(pair, 1));
-  return Tests{b_.CreateAnd(fine, less == up ? high : low), b_.CreateAnd(fine, b_.CreateNot(less == up ? low : high))};
+  return Tests{b_.CreateAnd(fine, less == up ? high : low),
+               b_.CreateAnd(fine, b_.CreateNot(less == up ? low : high))};
 }
 
 Emitter::Tests Emitter::tests_of(Value* condition) {
@@ -353,7 +368,8 @@ void Emitter::masked_branch(BasicBlock* block) {
     BasicBlock* next = linear.next(plan_.flow.is_back_edge(block, to) ? nullptr : block, {to});
     b_.CreateBr(masked_block(next, next == to && active && !linear.reconverges(to)));
   };
-  if (branch->isUnconditional() || branch->getSuccessor(0) == branch->getSuccessor(1)) return go_on(branch->getSuccessor(0));
+  if (branch->isUnconditional() || branch->getSuccessor(0) == branch->getSuccessor(1))
+    return go_on(branch->getSuccessor(0));
   BasicBlock *yes = branch->getSuccessor(0), *no = branch->getSuccessor(1);
   if (!plan_.masked.diverges(block)) {
     BasicBlock* take_yes = new_block(block->getName() + ".yes");
@@ -376,7 +392,8 @@ void Emitter::masked_branch(BasicBlock* block) {
   if (back_yes || back_no) {
     BasicBlock* header = back_yes ? yes : no;
     BasicBlock* out = linear.next(block, {back_yes ? no : yes});
-    b_.CreateCondBr(b_.CreateOrReduce(back_yes ? go_yes : go_no), masked_block(header, true), masked_block(out));
+    b_.CreateCondBr(b_.CreateOrReduce(back_yes ? go_yes : go_no), masked_block(header, true),
+                    masked_block(out));
     return;
   }
   b_.CreateBr(masked_block(linear.next(block, {yes, no})));

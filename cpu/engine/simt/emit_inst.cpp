@@ -35,7 +35,8 @@ void Emitter::emit(Instruction& inst) {
   for (Use& operand : copy->operands()) operand.set(scalar(operand.get()));
   copy->dropUnknownNonDebugMetadata();
   copy->setDebugLoc({});
-  // The base of a strided value belongs to lane 0, which may be off: what held for the thread need not hold for it.
+  // The base of a strided value belongs to lane 0, which may be off: what held for the thread need
+  // not hold for it.
   if (s.kind == Shape::Strided) copy->dropPoisonGeneratingFlags();
   b_.Insert(copy);
   define(&inst, copy);
@@ -47,29 +48,36 @@ void Emitter::emit_vector(Instruction& inst) {
   if (auto* binary = dyn_cast<BinaryOperator>(&inst)) {
     Value* right = operand(1);
     // Lanes that are off must not divide by zero.
-    if (inst.isIntDivRem() && mask_) right = b_.CreateSelect(mask_, right, ConstantInt::get(right->getType(), 1));
+    if (inst.isIntDivRem() && mask_)
+      right = b_.CreateSelect(mask_, right, ConstantInt::get(right->getType(), 1));
     Value* left = operand(0);
-    if (inst.isIntDivRem() && mask_) left = b_.CreateSelect(mask_, left, ConstantInt::get(left->getType(), 0));
+    if (inst.isIntDivRem() && mask_)
+      left = b_.CreateSelect(mask_, left, ConstantInt::get(left->getType(), 0));
     result = b_.CreateBinOp(binary->getOpcode(), left, right, inst.getName());
     if (auto* made = dyn_cast<Instruction>(result)) made->copyIRFlags(&inst);
   } else if (auto* unary = dyn_cast<UnaryOperator>(&inst)) {
     result = b_.CreateUnOp(unary->getOpcode(), operand(0), inst.getName());
     if (auto* made = dyn_cast<Instruction>(result)) made->copyIRFlags(&inst);
   } else if (auto* cast = dyn_cast<CastInst>(&inst)) {
-    result = b_.CreateCast(cast->getOpcode(), operand(0), vector_type(inst.getType()), inst.getName());
+    result =
+        b_.CreateCast(cast->getOpcode(), operand(0), vector_type(inst.getType()), inst.getName());
     if (auto* made = dyn_cast<Instruction>(result)) made->copyIRFlags(&inst);
   } else if (auto* compare = dyn_cast<CmpInst>(&inst)) {
     result = b_.CreateCmp(compare->getPredicate(), operand(0), operand(1), inst.getName());
-    if (auto* made = dyn_cast<Instruction>(result); made && isa<FCmpInst>(inst)) made->copyIRFlags(&inst);
+    if (auto* made = dyn_cast<Instruction>(result); made && isa<FCmpInst>(inst))
+      made->copyIRFlags(&inst);
   } else if (auto* select = dyn_cast<SelectInst>(&inst)) {
     bool uniform = shape(select->getCondition()).scalar();
-    result = b_.CreateSelect(uniform ? scalar(select->getCondition()) : operand(0), operand(1), operand(2), inst.getName());
-    if (auto* made = dyn_cast<Instruction>(result); made && isa<FPMathOperator>(inst)) made->copyIRFlags(&inst);
+    result = b_.CreateSelect(uniform ? scalar(select->getCondition()) : operand(0), operand(1),
+                             operand(2), inst.getName());
+    if (auto* made = dyn_cast<Instruction>(result); made && isa<FPMathOperator>(inst))
+      made->copyIRFlags(&inst);
   } else if (auto* gep = dyn_cast<GetElementPtrInst>(&inst)) {
     auto part = [&](Value* v) { return shape(v).kind <= Shape::Uniform ? scalar(v) : vec(v); };
     SmallVector<Value*> indices;
     for (Value* index : gep->indices()) indices.push_back(part(index));
-    result = b_.CreateGEP(gep->getSourceElementType(), part(gep->getPointerOperand()), indices, inst.getName());
+    result = b_.CreateGEP(gep->getSourceElementType(), part(gep->getPointerOperand()), indices,
+                          inst.getName());
     if (!result->getType()->isVectorTy()) result = splat(result);
   } else if (isa<FreezeInst>(inst)) {
     result = b_.CreateFreeze(operand(0), inst.getName());
@@ -82,14 +90,16 @@ void Emitter::emit_vector(Instruction& inst) {
     result = PoisonValue::get(vector_type(inst.getType()));
   }
   // Lane 0 of a chain that is strided for full groups is looked at even when it is off.
-  if (auto* made = dyn_cast<Instruction>(result); made && mask_ && plan_.full[&inst].scalar()) made->dropPoisonGeneratingFlags();
+  if (auto* made = dyn_cast<Instruction>(result); made && mask_ && plan_.full[&inst].scalar())
+    made->dropPoisonGeneratingFlags();
   define(&inst, result);
 }
 
 void Emitter::emit_call(CallInst& call) {
   StringRef name = marker_name(&call);
   if (!name.empty()) return emit_marker(call, name);
-  if (auto* intrinsic = dyn_cast<IntrinsicInst>(&call)) return emit_intrinsic(call, intrinsic->getIntrinsicID());
+  if (auto* intrinsic = dyn_cast<IntrinsicInst>(&call))
+    return emit_intrinsic(call, intrinsic->getIntrinsicID());
   if (call.isInlineAsm()) return refuse("inline assembly");
   if (shape(&call).scalar() && !call.getType()->isVoidTy()) {
     auto* copy = cast<CallInst>(call.clone());
@@ -113,8 +123,10 @@ void Emitter::emit_intrinsic(CallInst& call, unsigned number) {
     case Intrinsic::experimental_noalias_scope_decl:
     case Intrinsic::dbg_value:
     case Intrinsic::dbg_declare:
-    case Intrinsic::prefetch: return;
-    default: break;
+    case Intrinsic::prefetch:
+      return;
+    default:
+      break;
   }
   if (!call.getType()->isVoidTy() && shape(&call).scalar()) {
     auto* copy = cast<CallInst>(call.clone());
@@ -131,13 +143,16 @@ void Emitter::emit_intrinsic(CallInst& call, unsigned number) {
   }
   SmallVector<Value*> arguments;
   SmallVector<Type*> types;
-  if (overflow) types.push_back(vector_type(call.getArgOperand(0)->getType()));
-  else if (isVectorIntrinsicWithOverloadTypeAtArg(id, -1)) types.push_back(vector_type(call.getType()));
+  if (overflow)
+    types.push_back(vector_type(call.getArgOperand(0)->getType()));
+  else if (isVectorIntrinsicWithOverloadTypeAtArg(id, -1))
+    types.push_back(vector_type(call.getType()));
   for (unsigned i = 0; i < call.arg_size(); ++i) {
     Value* argument = call.getArgOperand(i);
     Value* value = isVectorIntrinsicWithScalarOpAtArg(id, i) ? scalar(argument) : vec(argument);
     arguments.push_back(value);
-    if (!overflow && isVectorIntrinsicWithOverloadTypeAtArg(id, static_cast<int>(i))) types.push_back(value->getType());
+    if (!overflow && isVectorIntrinsicWithOverloadTypeAtArg(id, static_cast<int>(i)))
+      types.push_back(value->getType());
   }
   Function* declaration = Intrinsic::getDeclaration(&module_, id, types);
   CallInst* made = b_.CreateCall(declaration, arguments, call.getName());
@@ -215,7 +230,9 @@ void Emitter::call_per_lane(CallInst& call) {
     b_.CreateStore(value, b_.CreateInBoundsGEP(value->getType(), results, lane));
   });
   if (may_fault) set_current(nullptr);
-  if (yields) define(&call, from_slot_form(b_.CreateLoad(results->getAllocatedType(), results), call.getType()));
+  if (yields)
+    define(&call,
+           from_slot_form(b_.CreateLoad(results->getAllocatedType(), results), call.getType()));
 }
 
 // Goes on when no lane that is on has a misaligned address; else the first of them faults.
@@ -223,32 +240,45 @@ void Emitter::check_align(CallInst& call) {
   Value* address = call.getArgOperand(0);
   std::uint64_t mask = cast<ConstantInt>(call.getArgOperand(1))->getZExtValue();
   Shape s = shape(address);
-  bool one = s.kind <= Shape::Uniform || (s.kind == Shape::Strided && (static_cast<std::uint64_t>(s.stride) & mask) == 0);
+  bool one = s.kind <= Shape::Uniform ||
+             (s.kind == Shape::Strided && (static_cast<std::uint64_t>(s.stride) & mask) == 0);
   Value* lanes = one ? nullptr : vec(address);
-  Value* low = one ? b_.CreateAnd(scalar(address), b_.getInt64(mask)) : b_.CreateAnd(lanes, splat(b_.getInt64(mask)));
+  Value* low = one ? b_.CreateAnd(scalar(address), b_.getInt64(mask))
+                   : b_.CreateAnd(lanes, splat(b_.getInt64(mask)));
   Value* wrong = b_.CreateICmpNE(low, Constant::getNullValue(low->getType()));
   if (!one && mask_) wrong = b_.CreateAnd(mask_, b_.CreateFreeze(wrong));
   BasicBlock *fault = new_block("misaligned"), *after = new_block("aligned");
-  b_.CreateCondBr(one ? wrong : b_.CreateOrReduce(wrong), fault, after, MDBuilder{context_}.createBranchWeights(1, 1 << 20));
+  b_.CreateCondBr(one ? wrong : b_.CreateOrReduce(wrong), fault, after,
+                  MDBuilder{context_}.createBranchWeights(1, 1 << 20));
   b_.SetInsertPoint(fault);
   Value* which = one ? mask_ : wrong;
   Value* lane = b_.getInt32(0);
-  if (which) lane = b_.CreateZExtOrTrunc(b_.CreateBinaryIntrinsic(Intrinsic::cttz, bits(which), b_.getFalse()), b_.getInt32Ty());
+  if (which)
+    lane = b_.CreateZExtOrTrunc(
+        b_.CreateBinaryIntrinsic(Intrinsic::cttz, bits(which), b_.getFalse()), b_.getInt32Ty());
   Value* at = one ? scalar(address) : b_.CreateExtractElement(lanes, lane);
   if (one && s.kind == Shape::Strided)
-    at = b_.CreateAdd(at, b_.CreateMul(b_.CreateZExt(lane, b_.getInt64Ty()), b_.getInt64(static_cast<std::uint64_t>(s.stride))));
+    at = b_.CreateAdd(at, b_.CreateMul(b_.CreateZExt(lane, b_.getInt64Ty()),
+                                       b_.getInt64(static_cast<std::uint64_t>(s.stride))));
   set_current(lane);
-  b_.CreateCall(module_.getOrInsertFunction("cucpu_rt_misaligned", b_.getVoidTy(), b_.getInt64Ty()), {at})->setDoesNotReturn();
+  b_.CreateCall(module_.getOrInsertFunction("cucpu_rt_misaligned", b_.getVoidTy(), b_.getInt64Ty()),
+                {at})
+      ->setDoesNotReturn();
   b_.CreateUnreachable();
   b_.SetInsertPoint(after);
 }
 
 // For fault reports: the thread of one lane, or again the whole group.
 void Emitter::set_current(Value* lane) {
-  auto field = [&](std::size_t offset) { return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), block_context_, offset); };
-  Value* first = b_.CreateMul(b_.CreateLoad(b_.getInt32Ty(), group_), b_.getInt32(width_), "", true, true);
-  b_.CreateStore(lane ? b_.CreateAdd(first, lane) : first, field(offsetof(BlockContext, current_thread)), true);
-  b_.CreateStore(b_.getInt32(lane ? 1 : width_), field(offsetof(BlockContext, current_lanes)), true);
+  auto field = [&](std::size_t offset) {
+    return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), block_context_, offset);
+  };
+  Value* first =
+      b_.CreateMul(b_.CreateLoad(b_.getInt32Ty(), group_), b_.getInt32(width_), "", true, true);
+  b_.CreateStore(lane ? b_.CreateAdd(first, lane) : first,
+                 field(offsetof(BlockContext, current_thread)), true);
+  b_.CreateStore(b_.getInt32(lane ? 1 : width_), field(offsetof(BlockContext, current_lanes)),
+                 true);
 }
 
 // Registers that are uniform over the block are loaded once, in the entry block.
@@ -286,7 +316,8 @@ Value* Emitter::special_register(StringRef name, Type* type) {
   StringRef cluster = name;
   if (cluster.consume_front("sreg.clusterid.") || cluster.consume_front("sreg.nclusterid.")) {
     bool count = name.starts_with("sreg.n");
-    Value* blocks = special_register((Twine{count ? "sreg.nctaid." : "sreg.ctaid."} + cluster).str(), type);
+    Value* blocks =
+        special_register((Twine{count ? "sreg.nctaid." : "sreg.ctaid."} + cluster).str(), type);
     Value* size = special_register(("sreg.cluster_nctaid." + cluster).str(), type);
     return registers_[name] = entry_.CreateUDiv(blocks, size);
   }
@@ -297,7 +328,8 @@ Value* Emitter::special_register(StringRef name, Type* type) {
     return registers_[name] = volume;
   }
   if (name == "sreg.envreg1" || name == "sreg.envreg2") {
-    Value* whole = context_field(entry_.getInt64Ty(), offsetof(BlockContext, grid_workspace), "workspace");
+    Value* whole =
+        context_field(entry_.getInt64Ty(), offsetof(BlockContext, grid_workspace), "workspace");
     if (name.ends_with("1")) whole = entry_.CreateLShr(whole, 32);
     return registers_[name] = entry_.CreateTrunc(whole, type);
   }
@@ -306,7 +338,8 @@ Value* Emitter::special_register(StringRef name, Type* type) {
 
 void Emitter::emit_marker(CallInst& call, StringRef name) {
   auto first_thread = [&] {
-    return b_.CreateMul(b_.CreateLoad(b_.getInt32Ty(), group_), b_.getInt32(width_), "", true, true);
+    return b_.CreateMul(b_.CreateLoad(b_.getInt32Ty(), group_), b_.getInt32(width_), "", true,
+                        true);
   };
   StringRef which = name;
   if (which.consume_front("sreg.tid.")) {
@@ -315,16 +348,19 @@ void Emitter::emit_marker(CallInst& call, StringRef name) {
     std::uint32_t below = 1;
     for (unsigned i = 0; i < d; ++i) below *= size[i];
     Value* linear = first_thread();
-    if (!shape(&call).scalar()) linear = b_.CreateAdd(splat(linear), lane_numbers(b_.getInt32Ty()), "", true, true);
+    if (!shape(&call).scalar())
+      linear = b_.CreateAdd(splat(linear), lane_numbers(b_.getInt32Ty()), "", true, true);
     Type* type = linear->getType();
     Value* index = below == 1 ? linear : b_.CreateUDiv(linear, ConstantInt::get(type, below));
-    if (plan_.lanes.threads() > below * size[d]) index = b_.CreateURem(index, ConstantInt::get(type, size[d]));
+    if (plan_.lanes.threads() > below * size[d])
+      index = b_.CreateURem(index, ConstantInt::get(type, size[d]));
     return define(&call, index);
   }
   if (name == "sreg.laneid") return define(&call, b_.CreateAnd(first_thread(), b_.getInt32(31)));
   if (name == "sreg.warpid") return define(&call, b_.CreateLShr(first_thread(), b_.getInt32(5)));
   if (name.starts_with("sreg.lanemask_")) {
-    Value* lane = b_.CreateAdd(splat(b_.CreateAnd(first_thread(), b_.getInt32(31))), lane_numbers(b_.getInt32Ty()));
+    Value* lane = b_.CreateAdd(splat(b_.CreateAnd(first_thread(), b_.getInt32(31))),
+                               lane_numbers(b_.getInt32Ty()));
     Value* one = splat(b_.getInt32(1));
     Value* eq = b_.CreateShl(one, lane);
     Value* lt = b_.CreateSub(eq, one);
@@ -337,16 +373,20 @@ void Emitter::emit_marker(CallInst& call, StringRef name) {
   }
   if (Value* known = special_register(name, call.getType())) return define(&call, known);
   if (name.starts_with("sreg.clock") || name.starts_with("sreg.globaltimer")) {
-    const char* routine = name.starts_with("sreg.clock") ? "cucpu_rt_clock64" : "cucpu_rt_globaltimer";
+    const char* routine =
+        name.starts_with("sreg.clock") ? "cucpu_rt_clock64" : "cucpu_rt_globaltimer";
     Value* now = b_.CreateCall(module_.getOrInsertFunction(routine, b_.getInt64Ty()));
     if (name.ends_with("_hi")) now = b_.CreateLShr(now, 32);
     return define(&call, b_.CreateZExtOrTrunc(now, call.getType()));
   }
   if (name == "trap") {
     Value* lane = b_.getInt32(0);
-    if (mask_) lane = b_.CreateZExtOrTrunc(b_.CreateBinaryIntrinsic(Intrinsic::cttz, bits(mask_), b_.getTrue()), b_.getInt32Ty());
+    if (mask_)
+      lane = b_.CreateZExtOrTrunc(
+          b_.CreateBinaryIntrinsic(Intrinsic::cttz, bits(mask_), b_.getTrue()), b_.getInt32Ty());
     set_current(lane);
-    FunctionCallee trap = module_.getOrInsertFunction("cucpu_rt_trap", b_.getVoidTy(), b_.getInt32Ty());
+    FunctionCallee trap =
+        module_.getOrInsertFunction("cucpu_rt_trap", b_.getVoidTy(), b_.getInt32Ty());
     Value* code = call.getArgOperand(0);
     b_.CreateCall(trap, {isa<Constant>(code) ? code : last_lane(code)});
     return;
@@ -358,7 +398,8 @@ void Emitter::emit_marker(CallInst& call, StringRef name) {
   }
   if (is_barrier(name)) {
     if (name == "barrier.sync") return;  // the end of a region
-    if (!plan_.groups_agree) return refuse("barrier with a reduction that not all groups provably reach");
+    if (!plan_.groups_agree)
+      return refuse("barrier with a reduction that not all groups provably reach");
     AllocaInst*& sum = accumulators_[&call];
     if (!sum) {
       sum = temporary(b_.getInt32Ty(), "accumulator");
@@ -367,8 +408,9 @@ void Emitter::emit_marker(CallInst& call, StringRef name) {
     Value* p = vec(call.getArgOperand(3));
     if (name.ends_with(".and")) p = b_.CreateNot(p);
     if (mask_) p = b_.CreateSelect(mask_, p, Constant::getNullValue(p->getType()));
-    Value* count = b_.CreateZExtOrTrunc(b_.CreateUnaryIntrinsic(Intrinsic::ctpop, b_.CreateZExt(bits(p), b_.getInt64Ty())),
-                                        b_.getInt32Ty());
+    Value* count = b_.CreateZExtOrTrunc(
+        b_.CreateUnaryIntrinsic(Intrinsic::ctpop, b_.CreateZExt(bits(p), b_.getInt64Ty())),
+        b_.getInt32Ty());
     b_.CreateStore(b_.CreateAdd(b_.CreateLoad(b_.getInt32Ty(), sum), count), sum);
     return;
   }

@@ -22,15 +22,17 @@ constexpr std::size_t kUnrolledLanes = 32;
 
 bool is_shared(const Instruction& access, const Value* pointer) {
   if (const MDNode* space = access.getMetadata("cucpu.space"); space && space->getNumOperands() > 0)
-    if (auto* text = dyn_cast<MDString>(space->getOperand(0)); text && text->getString() == "shared") return true;
+    if (auto* text = dyn_cast<MDString>(space->getOperand(0));
+        text && text->getString() == "shared")
+      return true;
   return marker_name(getUnderlyingObject(pointer)) == "shared";
 }
 
 bool Emitter::is_parameter_load(LoadInst& load) const {
   if (!load.isSimple()) return false;
   APInt offset{64, 0};
-  const Value* base =
-      load.getPointerOperand()->stripAndAccumulateConstantOffsets(module_.getDataLayout(), offset, /*AllowNonInbounds=*/true);
+  const Value* base = load.getPointerOperand()->stripAndAccumulateConstantOffsets(
+      module_.getDataLayout(), offset, /*AllowNonInbounds=*/true);
   return marker_name(base) == "params";
 }
 
@@ -41,7 +43,9 @@ Value* Emitter::active_pointers(Value* pointer) {
 }
 
 Value* Emitter::lane_pointer(Value* base, unsigned lane, std::int64_t stride) {
-  return b_.CreateGEP(b_.getInt8Ty(), base, b_.getInt64(static_cast<std::uint64_t>(stride * static_cast<std::int64_t>(lane))));
+  return b_.CreateGEP(
+      b_.getInt8Ty(), base,
+      b_.getInt64(static_cast<std::uint64_t>(stride * static_cast<std::int64_t>(lane))));
 }
 
 // The address of a lane that is known only when the code runs.
@@ -52,7 +56,9 @@ std::function<Value*(Value* lane)> Emitter::addresses_of(Value* pointer) {
       return b_.CreateGEP(b_.getInt8Ty(), base, b_.CreateMul(lane, b_.getInt64(stride)));
     };
   }
-  return [this, type = pointer->getType(), all = spill(vec(pointer), "addresses")](Value* lane) { return lane_of(all, lane, type); };
+  return [this, type = pointer->getType(), all = spill(vec(pointer), "addresses")](Value* lane) {
+    return lane_of(all, lane, type);
+  };
 }
 
 Value* Emitter::last_lane(Value* v) {
@@ -83,11 +89,14 @@ void Emitter::emit_load(LoadInst& load) {
       if (!known) {
         Value* base = special_register("params", entry_.getPtrTy());
         known = entry_.CreateAlignedLoad(
-            type, entry_.CreateConstInBoundsGEP1_64(entry_.getInt8Ty(), base, offset.getZExtValue()), align, "param");
+            type,
+            entry_.CreateConstInBoundsGEP1_64(entry_.getInt8Ty(), base, offset.getZExtValue()),
+            align, "param");
       }
       return define(&load, known);
     }
-    LoadInst* made = copy_attributes(b_.CreateAlignedLoad(type, scalar(pointer), align, load.getName()));
+    LoadInst* made =
+        copy_attributes(b_.CreateAlignedLoad(type, scalar(pointer), align, load.getName()));
     return define(&load, made);
   }
   std::int64_t size = static_cast<std::int64_t>(module_.getDataLayout().getTypeStoreSize(type));
@@ -97,7 +106,8 @@ void Emitter::emit_load(LoadInst& load) {
     Value* addresses = spill(vec(pointer), "addresses");
     AllocaInst* results = temporary(slot_type(type), "loaded");
     for_each_lane([&](Value* lane) {
-      Value* value = copy_attributes(b_.CreateAlignedLoad(type, lane_of(addresses, lane, pointer->getType()), align));
+      Value* value = copy_attributes(
+          b_.CreateAlignedLoad(type, lane_of(addresses, lane, pointer->getType()), align));
       if (type->isIntegerTy(1)) value = b_.CreateSExt(value, b_.getInt32Ty());
       b_.CreateStore(value, b_.CreateInBoundsGEP(value->getType(), results, lane));
     });
@@ -105,7 +115,8 @@ void Emitter::emit_load(LoadInst& load) {
   }
   if (where.kind == Shape::Strided && where.stride == size && (!mask_ || shared)) {
     ++report_.loads_contiguous;
-    LoadInst* made = b_.CreateAlignedLoad(vector_type(type), scalar(pointer), align, load.getName());
+    LoadInst* made =
+        b_.CreateAlignedLoad(vector_type(type), scalar(pointer), align, load.getName());
     made->setVolatile(load.isVolatile());
     return define(&load, made);
   }
@@ -120,13 +131,14 @@ void Emitter::emit_load(LoadInst& load) {
     }
     return define(&load, result);
   }
-  if (mask_ && !masks_are_rare_ && !load.isVolatile() && plan_.full[pointer].kind == Shape::Strided &&
-      plan_.full[pointer].stride == size) {
-    // Lane 0 may be off, so the address is strided only if it turns out to be. Then one load serves all lanes, where it stays on
-    // a page some lane is known to touch.
+  if (mask_ && !masks_are_rare_ && !load.isVolatile() &&
+      plan_.full[pointer].kind == Shape::Strided && plan_.full[pointer].stride == size) {
+    // Lane 0 may be off, so the address is strided only if it turns out to be. Then one load serves
+    // all lanes, where it stays on a page some lane is known to touch.
     if (Value* together = contiguous(pointer, size, !shared)) {
       ++report_.loads_contiguous;
-      BasicBlock *fast = new_block("contiguous"), *slow = new_block("apart"), *after = new_block("loaded");
+      BasicBlock *fast = new_block("contiguous"), *slow = new_block("apart"),
+                 *after = new_block("loaded");
       Value* first = lane_value(pointer, 0);
       auto saved_scalars = scalars_;
       auto saved_vectors = vectors_;
@@ -163,7 +175,8 @@ Value* Emitter::gather(LoadInst& load, Type* type, Align align) {
     return b_.CreateLoad(results->getAllocatedType(), results);
   }
   Value* pointers = active_pointers(pointer);
-  return b_.CreateMaskedGather(vector_type(type), pointers, align, all_lanes(), nullptr, load.getName());
+  return b_.CreateMaskedGather(vector_type(type), pointers, align, all_lanes(), nullptr,
+                               load.getName());
 }
 
 // The value of one lane, computed with scalar instructions where the chain allows.
@@ -172,17 +185,20 @@ Value* Emitter::lane_value(Value* v, unsigned lane) {
   if (isa<Constant>(v) || s.kind <= Shape::Uniform) return scalar(v);
   if (s.kind == Shape::Strided) {
     auto offset = static_cast<std::uint64_t>(s.stride * static_cast<std::int64_t>(lane));
-    if (v->getType()->isPointerTy()) return b_.CreateGEP(b_.getInt8Ty(), scalar(v), b_.getInt64(offset));
+    if (v->getType()->isPointerTy())
+      return b_.CreateGEP(b_.getInt8Ty(), scalar(v), b_.getInt64(offset));
     return b_.CreateAdd(scalar(v), ConstantInt::get(v->getType(), offset, true));
   }
   auto* inst = cast<Instruction>(v);
-  // Of a value of an earlier block only its slot is left: what it was made from may not have come along.
+  // Of a value of an earlier block only its slot is left: what it was made from may not have come
+  // along.
   bool here = inst->getParent() == at_ && (vectors_.count(v) || is_lazy(inst));
   if (here && isa<BinaryOperator, CastInst, GetElementPtrInst>(inst) && !inst->isIntDivRem()) {
     SmallVector<Value*> operands;
     for (Value* operand : inst->operands()) {
       auto* other = dyn_cast<Instruction>(operand);
-      if (other && shape(other).kind == Shape::Varying && !vectors_.count(other) && !is_lazy(other)) {
+      if (other && shape(other).kind == Shape::Varying && !vectors_.count(other) &&
+          !is_lazy(other)) {
         operands.clear();
         break;
       }
@@ -200,7 +216,8 @@ Value* Emitter::lane_value(Value* v, unsigned lane) {
   return b_.CreateFreeze(b_.CreateExtractElement(vec(v), lane));
 }
 
-// How many extensions stand between a value and what is strided whatever lanes are on. One can wrap once; two could hide each other.
+// How many extensions stand between a value and what is strided whatever lanes are on. One can wrap
+// once; two could hide each other.
 unsigned Emitter::extensions_in(Value* v, unsigned depth) const {
   auto* inst = dyn_cast<Instruction>(v);
   if (!inst || shape(inst).scalar()) return 0;
@@ -248,7 +265,8 @@ void Emitter::emit_store(StoreInst& store) {
     });
     return;
   }
-  if (where.kind == Shape::Strided && where.stride == size && (!mask_ || is_shared(store, pointer))) {
+  if (where.kind == Shape::Strided && where.stride == size &&
+      (!mask_ || is_shared(store, pointer))) {
     ++report_.stores_contiguous;
     Value* base = scalar(pointer);
     Value* all = vec(value);
@@ -262,24 +280,31 @@ void Emitter::emit_store(StoreInst& store) {
     Value* base = scalar(pointer);
     Value* all = vec(value);
     for (unsigned i = 0; i < width_; ++i)
-      b_.CreateAlignedStore(b_.CreateExtractElement(all, i), lane_pointer(base, i, where.stride), align)
+      b_.CreateAlignedStore(b_.CreateExtractElement(all, i), lane_pointer(base, i, where.stride),
+                            align)
           ->setVolatile(store.isVolatile());
     return;
   }
   bool shared = is_shared(store, pointer);
-  bool once_contiguous = mask_ && !store.isVolatile() && plan_.full[pointer].kind == Shape::Strided &&
+  bool once_contiguous = mask_ && !store.isVolatile() &&
+                         plan_.full[pointer].kind == Shape::Strided &&
                          plan_.full[pointer].stride == size && (shared || !masks_are_rare_);
   if (Value* together = once_contiguous ? contiguous(pointer, size, false) : nullptr) {
     ++report_.stores_contiguous;
-    BasicBlock *fast = new_block("contiguous"), *slow = new_block("apart"), *after = new_block("stored");
+    BasicBlock *fast = new_block("contiguous"), *slow = new_block("apart"),
+               *after = new_block("stored");
     Value* base = lane_value(pointer, 0);
     Value* all = vec(value);
     auto saved_scalars = scalars_;
     auto saved_vectors = vectors_;
     b_.CreateCondBr(together, fast, slow);
     b_.SetInsertPoint(fast);
-    if (shared) b_.CreateAlignedStore(b_.CreateSelect(mask_, all, b_.CreateAlignedLoad(all->getType(), base, align)), base, align);
-    else store_lanes(all, base, align);
+    if (shared)
+      b_.CreateAlignedStore(
+          b_.CreateSelect(mask_, all, b_.CreateAlignedLoad(all->getType(), base, align)), base,
+          align);
+    else
+      store_lanes(all, base, align);
     b_.CreateBr(after);
     b_.SetInsertPoint(slow);
     scatter(store, align);
@@ -293,8 +318,8 @@ void Emitter::emit_store(StoreInst& store) {
   scatter(store, align);
 }
 
-// Contiguous global memory: nothing may be written where lanes are off. Where vectors cannot be stored under a mask, registers
-// whose lanes are all on are stored whole, the others lane by lane.
+// Contiguous global memory: nothing may be written where lanes are off. Where vectors cannot be
+// stored under a mask, registers whose lanes are all on are stored whole, the others lane by lane.
 void Emitter::store_lanes(Value* all, Value* base, Align align) {
   Triple triple{module_.getTargetTriple()};
   if (triple.isX86()) {
@@ -302,7 +327,8 @@ void Emitter::store_lanes(Value* all, Value* base, Align align) {
     return;
   }
   auto* type = cast<FixedVectorType>(all->getType());
-  auto size = static_cast<unsigned>(module_.getDataLayout().getTypeStoreSize(type->getElementType()));
+  auto size =
+      static_cast<unsigned>(module_.getDataLayout().getTypeStoreSize(type->getElementType()));
   unsigned lanes = std::min(width_, std::max(1u, 16 / size));
   Value* on = b_.CreateZExtOrTrunc(bits(mask_), b_.getInt32Ty());
   for (unsigned first = 0; first < width_; first += lanes) {
@@ -319,7 +345,8 @@ void Emitter::store_lanes(Value* all, Value* base, Align align) {
     b_.SetInsertPoint(each);
     for (unsigned i = first; i < first + lanes; ++i) {
       BasicBlock *one = new_block("one"), *next = new_block("next");
-      b_.CreateCondBr(b_.CreateICmpNE(b_.CreateAnd(on, b_.getInt32(1u << i)), b_.getInt32(0)), one, next);
+      b_.CreateCondBr(b_.CreateICmpNE(b_.CreateAnd(on, b_.getInt32(1u << i)), b_.getInt32(0)), one,
+                      next);
       b_.SetInsertPoint(one);
       b_.CreateAlignedStore(b_.CreateExtractElement(all, i), lane_pointer(base, i, size), align);
       b_.CreateBr(next);
@@ -336,7 +363,8 @@ void Emitter::scatter(StoreInst& store, Align align) {
     auto address = addresses_of(pointer);
     Value* values = spill(vec(value), "values");
     for_each_lane([&](Value* lane) {
-      b_.CreateAlignedStore(lane_of(values, lane, value->getType()), address(lane), align, store.isVolatile());
+      b_.CreateAlignedStore(lane_of(values, lane, value->getType()), address(lane), align,
+                            store.isVolatile());
     });
     return;
   }
@@ -355,17 +383,20 @@ void Emitter::scatter(StoreInst& store, Align align) {
 
 void Emitter::emit_alloca(AllocaInst& alloca) {
   Value*& memory = private_memory_[&alloca];
-  std::size_t size = alignTo(alloca.getAllocationSize(module_.getDataLayout())->getFixedValue(), 16);
+  std::size_t size =
+      alignTo(alloca.getAllocationSize(module_.getDataLayout())->getFixedValue(), 16);
   bool across_barriers = regions_.size() > 1;  // else the next group may have the same place
   if (!memory) {  // on the stack: that is where isspacep looks for local memory
     std::size_t lanes = width_ * (across_barriers ? plan_.lanes.groups() : 1u);
-    AllocaInst* place = temporary(ArrayType::get(b_.getInt8Ty(), size * lanes), alloca.getName() + ".lanes");
+    AllocaInst* place =
+        temporary(ArrayType::get(b_.getInt8Ty(), size * lanes), alloca.getName() + ".lanes");
     place->setAlignment(Align{64});
     memory = place;
   }
   if (!across_barriers) return define(&alloca, memory);
   Value* group = b_.CreateZExt(b_.CreateLoad(b_.getInt32Ty(), group_), b_.getInt64Ty());
-  define(&alloca, b_.CreateGEP(b_.getInt8Ty(), memory, b_.CreateMul(group, b_.getInt64(size * width_))));
+  define(&alloca,
+         b_.CreateGEP(b_.getInt8Ty(), memory, b_.CreateMul(group, b_.getInt64(size * width_))));
 }
 
 void Emitter::emit_atomic(Instruction& inst) {
@@ -381,16 +412,19 @@ void Emitter::emit_atomic(Instruction& inst) {
       Value* old = b_.CreateAlignedLoad(first->getType(), address, align);
       if (rmw) {
         Value* fresh = buildAtomicRMWValue(rmw->getOperation(), b_, old, first);
-        if (fresh->getType()->isFloatTy() && rmw->getOperation() == AtomicRMWInst::FAdd) {  // a GPU's NaN
+        if (fresh->getType()->isFloatTy() &&
+            rmw->getOperation() == AtomicRMWInst::FAdd) {  // a GPU's NaN
           const APFloat canonical{APFloat::IEEEsingle(), APInt{32, 0x7fffffff}};
-          fresh = b_.CreateSelect(b_.CreateFCmpUNO(fresh, fresh), ConstantFP::get(b_.getContext(), canonical), fresh);
+          fresh = b_.CreateSelect(b_.CreateFCmpUNO(fresh, fresh),
+                                  ConstantFP::get(b_.getContext(), canonical), fresh);
         }
         b_.CreateAlignedStore(fresh, address, align);
         return old;
       }
       Value* equal = b_.CreateICmpEQ(old, first);
       b_.CreateAlignedStore(b_.CreateSelect(equal, second, old), address, align);
-      return b_.CreateInsertValue(b_.CreateInsertValue(PoisonValue::get(inst.getType()), old, 0), equal, 1);
+      return b_.CreateInsertValue(b_.CreateInsertValue(PoisonValue::get(inst.getType()), old, 0),
+                                  equal, 1);
     }
     Instruction* copy = inst.clone();
     copy->setDebugLoc({});
@@ -401,33 +435,67 @@ void Emitter::emit_atomic(Instruction& inst) {
     return b_.Insert(copy);
   };
   bool one_value = shape(inst.getOperand(1)).kind <= Shape::Uniform;
-  if (rmw && inst.use_empty() && shape(pointer).kind <= Shape::Uniform && !(one_value && rmw->isFloatingPointOperation())) {
+  if (rmw && inst.use_empty() && shape(pointer).kind <= Shape::Uniform &&
+      !(one_value && rmw->isFloatingPointOperation())) {
     Value* value = vec(rmw->getValOperand());
     Type* type = rmw->getType();
     Value *total = nullptr, *off = nullptr;
     switch (rmw->getOperation()) {
-      case AtomicRMWInst::Add: off = ConstantInt::get(type, 0); break;
+      case AtomicRMWInst::Add:
+        off = ConstantInt::get(type, 0);
+        break;
       case AtomicRMWInst::Or:
-      case AtomicRMWInst::Xor: off = ConstantInt::get(type, 0); break;
-      case AtomicRMWInst::And: off = Constant::getAllOnesValue(type); break;
-      case AtomicRMWInst::UMax: off = ConstantInt::get(type, 0); break;
-      case AtomicRMWInst::UMin: off = Constant::getAllOnesValue(type); break;
-      case AtomicRMWInst::Max: off = ConstantInt::get(type, APInt::getSignedMinValue(type->getIntegerBitWidth())); break;
-      case AtomicRMWInst::Min: off = ConstantInt::get(type, APInt::getSignedMaxValue(type->getIntegerBitWidth())); break;
-      case AtomicRMWInst::FAdd: off = ConstantFP::getNegativeZero(type); break;
-      default: break;
+      case AtomicRMWInst::Xor:
+        off = ConstantInt::get(type, 0);
+        break;
+      case AtomicRMWInst::And:
+        off = Constant::getAllOnesValue(type);
+        break;
+      case AtomicRMWInst::UMax:
+        off = ConstantInt::get(type, 0);
+        break;
+      case AtomicRMWInst::UMin:
+        off = Constant::getAllOnesValue(type);
+        break;
+      case AtomicRMWInst::Max:
+        off = ConstantInt::get(type, APInt::getSignedMinValue(type->getIntegerBitWidth()));
+        break;
+      case AtomicRMWInst::Min:
+        off = ConstantInt::get(type, APInt::getSignedMaxValue(type->getIntegerBitWidth()));
+        break;
+      case AtomicRMWInst::FAdd:
+        off = ConstantFP::getNegativeZero(type);
+        break;
+      default:
+        break;
     }
     if (off) {
       if (mask_) value = b_.CreateSelect(mask_, value, splat(off));
       switch (rmw->getOperation()) {
-        case AtomicRMWInst::Add: total = b_.CreateAddReduce(value); break;
-        case AtomicRMWInst::Or: total = b_.CreateOrReduce(value); break;
-        case AtomicRMWInst::Xor: total = b_.CreateXorReduce(value); break;
-        case AtomicRMWInst::And: total = b_.CreateAndReduce(value); break;
-        case AtomicRMWInst::UMax: total = b_.CreateIntMaxReduce(value, false); break;
-        case AtomicRMWInst::UMin: total = b_.CreateIntMinReduce(value, false); break;
-        case AtomicRMWInst::Max: total = b_.CreateIntMaxReduce(value, true); break;
-        case AtomicRMWInst::Min: total = b_.CreateIntMinReduce(value, true); break;
+        case AtomicRMWInst::Add:
+          total = b_.CreateAddReduce(value);
+          break;
+        case AtomicRMWInst::Or:
+          total = b_.CreateOrReduce(value);
+          break;
+        case AtomicRMWInst::Xor:
+          total = b_.CreateXorReduce(value);
+          break;
+        case AtomicRMWInst::And:
+          total = b_.CreateAndReduce(value);
+          break;
+        case AtomicRMWInst::UMax:
+          total = b_.CreateIntMaxReduce(value, false);
+          break;
+        case AtomicRMWInst::UMin:
+          total = b_.CreateIntMinReduce(value, false);
+          break;
+        case AtomicRMWInst::Max:
+          total = b_.CreateIntMaxReduce(value, true);
+          break;
+        case AtomicRMWInst::Min:
+          total = b_.CreateIntMinReduce(value, true);
+          break;
         default: {
           // The order of atomic additions is not defined: lanes are summed as a tree.
           auto* sum = cast<CallInst>(b_.CreateFAddReduce(off, value));
@@ -453,7 +521,8 @@ void Emitter::emit_atomic(Instruction& inst) {
   auto lane_value = [&](Value* v, Value* from, Value* lane) {
     return shape(v).kind <= Shape::Uniform ? from : lane_of(from, lane, v->getType());
   };
-  Value *addresses = prepared(pointer), *firsts = prepared(first), *seconds = second ? prepared(second) : nullptr;
+  Value *addresses = prepared(pointer), *firsts = prepared(first),
+        *seconds = second ? prepared(second) : nullptr;
   Type* old_type = rmw ? rmw->getType() : cas->getCompareOperand()->getType();
   AllocaInst* olds = temporary(vector_type(old_type), "old");
   AllocaInst* swapped = cas ? temporary(slot_type(b_.getInt1Ty()), "swapped") : nullptr;
@@ -471,7 +540,8 @@ void Emitter::emit_atomic(Instruction& inst) {
   if (cas) {
     Value* pair = PoisonValue::get(vector_type(inst.getType()));
     pair = b_.CreateInsertValue(pair, result, 0);
-    Value* flags = from_slot_form(b_.CreateLoad(swapped->getAllocatedType(), swapped), b_.getInt1Ty());
+    Value* flags =
+        from_slot_form(b_.CreateLoad(swapped->getAllocatedType(), swapped), b_.getInt1Ty());
     result = b_.CreateInsertValue(pair, flags, 1);
   }
   define(&inst, result);

@@ -1,5 +1,6 @@
-// cpu/engine/simt/emit_one.cpp: branches that one lane takes run as scalar code for that lane; and where the threads that go on are
-// those up to some index, the loop over groups ends with the last of them. Both in full code only.
+// cpu/engine/simt/emit_one.cpp: branches that one lane takes run as scalar code for that lane; and
+// where the threads that go on are those up to some index, the loop over groups ends with the last
+// of them. Both in full code only.
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Instructions.h>
@@ -14,8 +15,8 @@ namespace cucpu::simt {
 
 using namespace llvm;
 
-/// The comparison a block's branch depends on alone, and whether it is negated. Both operands can be had in the block: of a comparison
-/// in an earlier region the result may be all that is left.
+/// The comparison a block's branch depends on alone, and whether it is negated. Both operands can
+/// be had in the block: of a comparison in an earlier region the result may be all that is left.
 ICmpInst* Emitter::comparison_of(BasicBlock* block, bool& negated) const {
   using namespace PatternMatch;
   negated = false;
@@ -32,7 +33,9 @@ ICmpInst* Emitter::comparison_of(BasicBlock* block, bool& negated) const {
     auto* inst = dyn_cast<Instruction>(operand);
     if (!inst || inst->getParent() == block || inst->getParent() == region_->start) continue;
     // What a region finds when it is entered is what it uses (enter_region).
-    bool used = any_of(inst->users(), [&](User* user) { return region_->blocks.contains(cast<Instruction>(user)->getParent()); });
+    bool used = any_of(inst->users(), [&](User* user) {
+      return region_->blocks.contains(cast<Instruction>(user)->getParent());
+    });
     if (!used || !is_contained(plan_.flow.live_in(region_->start), operand)) return nullptr;
   }
   return compare;
@@ -50,7 +53,9 @@ std::optional<Emitter::OneLane> Emitter::one_lane(BasicBlock* block) {
   bool taken_when_equal = (compare->getPredicate() == CmpInst::ICMP_EQ) != negated;
   BasicBlock* body = branch->getSuccessor(taken_when_equal ? 0 : 1);
   BasicBlock* join = branch->getSuccessor(taken_when_equal ? 1 : 0);
-  if (body->getSinglePredecessor() != block || body->getSingleSuccessor() != join || body->size() > kLongest) return {};
+  if (body->getSinglePredecessor() != block || body->getSingleSuccessor() != join ||
+      body->size() > kLongest)
+    return {};
   if (barrier_at_end(*body) || plan_.guards.count(join)) return {};
   for (Instruction& inst : *body) {
     if (inst.isTerminator() || isa<PHINode>(inst)) continue;
@@ -61,7 +66,9 @@ std::optional<Emitter::OneLane> Emitter::one_lane(BasicBlock* block) {
     }
     if (isa<CallInst>(inst) && !isa<IntrinsicInst>(inst)) {
       StringRef name = marker_name(&inst);
-      if (!(name.starts_with("sreg.") || name == "params" || name == "shared") || !shape(&inst).scalar()) return {};
+      if (!(name.starts_with("sreg.") || name == "params" || name == "shared") ||
+          !shape(&inst).scalar())
+        return {};
     }
   }
   for (PHINode& phi : join->phis())
@@ -69,7 +76,9 @@ std::optional<Emitter::OneLane> Emitter::one_lane(BasicBlock* block) {
   Value *index = compare->getOperand(0), *bound = compare->getOperand(1);
   if (shape(index).kind != Shape::Strided) std::swap(index, bound);
   Shape s = shape(index);
-  if (s.kind != Shape::Strided || shape(bound).kind > Shape::Uniform || !index->getType()->isIntegerTy()) return {};
+  if (s.kind != Shape::Strided || shape(bound).kind > Shape::Uniform ||
+      !index->getType()->isIntegerTy())
+    return {};
   if (s.stride != 1 && s.stride != -1) return {};
   Value *first = scalar(index), *wanted = scalar(bound);
   Value* lane = s.stride == 1 ? b_.CreateSub(wanted, first) : b_.CreateSub(first, wanted);
@@ -89,8 +98,11 @@ Value* Emitter::value_at(Value* v, Value* lane) {
   }
   Type* type = v->getType();
   Type* number = type->isPointerTy() ? b_.getInt64Ty() : type;
-  Value* offset = b_.CreateMul(b_.CreateZExtOrTrunc(lane, number), ConstantInt::get(number, static_cast<std::uint64_t>(s.stride), true));
-  return type->isPointerTy() ? b_.CreateGEP(b_.getInt8Ty(), scalar(v), offset) : b_.CreateAdd(scalar(v), offset);
+  Value* offset =
+      b_.CreateMul(b_.CreateZExtOrTrunc(lane, number),
+                   ConstantInt::get(number, static_cast<std::uint64_t>(s.stride), true));
+  return type->isPointerTy() ? b_.CreateGEP(b_.getInt8Ty(), scalar(v), offset)
+                             : b_.CreateAdd(scalar(v), offset);
 }
 
 void Emitter::emit_one_lane(BasicBlock* block, const OneLane& one) {
@@ -137,14 +149,18 @@ void Emitter::emit_one_lane(BasicBlock* block, const OneLane& one) {
     copy->setDebugLoc({});
     if (!isa<CallInst>(inst)) copy->dropUnknownNonDebugMetadata();
     for (Use& use : copy->operands())
-      if (!isa<BasicBlock>(use.get()) && !isa<Function>(use.get()) && !isa<MetadataAsValue>(use.get())) use.set(operand(use.get()));
+      if (!isa<BasicBlock>(use.get()) && !isa<Function>(use.get()) &&
+          !isa<MetadataAsValue>(use.get()))
+        use.set(operand(use.get()));
     b_.Insert(copy, inst.getName());
     made[&inst] = copy;
   }
   // Shared memory needs no atomic instructions: a block runs on one host thread.
   for (auto& [from, to] : SmallVector<std::pair<Value*, Value*>>(made.begin(), made.end())) {
     auto* access = dyn_cast<Instruction>(from);
-    if (!access || !isa<AtomicRMWInst, AtomicCmpXchgInst>(access) || !is_shared(*access, access->getOperand(0))) continue;
+    if (!access || !isa<AtomicRMWInst, AtomicCmpXchgInst>(access) ||
+        !is_shared(*access, access->getOperand(0)))
+      continue;
     made.erase(from);  // lowering replaces the copy; users of it are updated, this table is not
     bool used_by_phi = false;
     for (User* user : access->users()) used_by_phi |= isa<PHINode>(user);
@@ -152,8 +168,10 @@ void Emitter::emit_one_lane(BasicBlock* block, const OneLane& one) {
       made[from] = to;
       continue;
     }
-    if (auto* rmw = dyn_cast<AtomicRMWInst>(to)) lowerAtomicRMWInst(rmw);
-    else lowerAtomicCmpXchgInst(cast<AtomicCmpXchgInst>(to));
+    if (auto* rmw = dyn_cast<AtomicRMWInst>(to))
+      lowerAtomicRMWInst(rmw);
+    else
+      lowerAtomicCmpXchgInst(cast<AtomicCmpXchgInst>(to));
   }
   if (last.exit.found) return leave_groups(last.exit);  // it was the one thread of the block
   SmallVector<std::tuple<PHINode*, bool, Value*>> values;
@@ -161,8 +179,11 @@ void Emitter::emit_one_lane(BasicBlock* block, const OneLane& one) {
     Value* in_lane = phi.getIncomingValueForBlock(one.body);
     Value* elsewhere = phi.getIncomingValueForBlock(block);
     bool vector = !plan_.full[&phi].scalar();
-    if (!vector) values.push_back({&phi, false, scalar(isa<UndefValue>(elsewhere) ? in_lane : elsewhere)});
-    else values.push_back({&phi, true, b_.CreateInsertElement(vec(elsewhere), operand(in_lane), one.lane)});
+    if (!vector)
+      values.push_back({&phi, false, scalar(isa<UndefValue>(elsewhere) ? in_lane : elsewhere)});
+    else
+      values.push_back(
+          {&phi, true, b_.CreateInsertElement(vec(elsewhere), operand(in_lane), one.lane)});
   }
   for (auto [phi, vector, value] : values) store_slot(phi, vector, value);
   b_.CreateBr(full_block(one.join));
@@ -170,10 +191,12 @@ void Emitter::emit_one_lane(BasicBlock* block, const OneLane& one) {
 
 // ---- the last group ----
 
-/// Does the value grow from thread to thread over the whole block, never around the end of its range?
+/// Does the value grow from thread to thread over the whole block, never around the end of its
+/// range?
 bool Emitter::grows_with_groups(Value* v, unsigned depth) const {
   auto* inst = dyn_cast<Instruction>(v);
-  if (!inst || depth > 8 || plan_.full[inst].kind != Shape::Strided || plan_.full[inst].stride <= 0) return false;
+  if (!inst || depth > 8 || plan_.full[inst].kind != Shape::Strided || plan_.full[inst].stride <= 0)
+    return false;
   StringRef name = marker_name(inst);
   if (name.consume_front("sreg.tid.")) {
     const std::uint32_t size[3] = {plan_.lanes.block.x, plan_.lanes.block.y, plan_.lanes.block.z};
@@ -188,16 +211,24 @@ bool Emitter::grows_with_groups(Value* v, unsigned depth) const {
     case Instruction::Add:
     case Instruction::Or:  // strided, so without carries
     case Instruction::Mul:
-    case Instruction::Shl: return one_of_two();
+    case Instruction::Shl:
+      return one_of_two();
     case Instruction::Sub:
-      return plan_.block[inst->getOperand(1)].kind == Shape::Uniform && grows_with_groups(inst->getOperand(0), depth + 1);
-    case Instruction::SExt: return plan_.full[inst->getOperand(0)].no_signed_wrap && grows_with_groups(inst->getOperand(0), depth + 1);
-    case Instruction::ZExt: return plan_.full[inst->getOperand(0)].no_unsigned_wrap && grows_with_groups(inst->getOperand(0), depth + 1);
-    default: return false;
+      return plan_.block[inst->getOperand(1)].kind == Shape::Uniform &&
+             grows_with_groups(inst->getOperand(0), depth + 1);
+    case Instruction::SExt:
+      return plan_.full[inst->getOperand(0)].no_signed_wrap &&
+             grows_with_groups(inst->getOperand(0), depth + 1);
+    case Instruction::ZExt:
+      return plan_.full[inst->getOperand(0)].no_unsigned_wrap &&
+             grows_with_groups(inst->getOperand(0), depth + 1);
+    default:
+      return false;
   }
 }
 
-/// if (blockIdx.x * blockDim.x + threadIdx.x < n): one group of the whole grid can have lanes on both sides.
+/// if (blockIdx.x * blockDim.x + threadIdx.x < n): one group of the whole grid can have lanes on
+/// both sides.
 bool Emitter::ends_the_grid(BasicBlock* block) const {
   bool negated;
   ICmpInst* compare = comparison_of(block, negated);
@@ -205,7 +236,8 @@ bool Emitter::ends_the_grid(BasicBlock* block) const {
   Value *index = compare->getOperand(0), *bound = compare->getOperand(1);
   if (plan_.block[index].kind == Shape::Uniform) std::swap(index, bound);
   auto* load = dyn_cast<LoadInst>(bound);
-  if (!grows_with_groups(index) || !(isa<Constant>(bound) || (load && is_parameter_load(*load)))) return false;
+  if (!grows_with_groups(index) || !(isa<Constant>(bound) || (load && is_parameter_load(*load))))
+    return false;
   SmallVector<Value*> work{index};
   while (!work.empty()) {
     auto* inst = dyn_cast<Instruction>(work.pop_back_val());
@@ -216,17 +248,21 @@ bool Emitter::ends_the_grid(BasicBlock* block) const {
   return false;
 }
 
-/// Every group that enters the region comes to the end of this block, once, and nothing before it can be seen from outside.
+/// Every group that enters the region comes to the end of this block, once, and nothing before it
+/// can be seen from outside.
 bool Emitter::all_groups_come(BasicBlock* block) const {
   SmallPtrSet<BasicBlock*, 8> chain;
-  auto inside = [&](BasicBlock* from) { return region_->blocks.contains(from) && !barrier_at_end(*from); };
+  auto inside = [&](BasicBlock* from) {
+    return region_->blocks.contains(from) && !barrier_at_end(*from);
+  };
   for (BasicBlock* at = block;;) {
     if (!chain.insert(at).second) return false;
     for (Instruction& inst : *at) {
       if (inst.mayWriteToMemory()) return false;
       if (auto* load = dyn_cast<LoadInst>(&inst); load && !load->isSimple()) return false;
       StringRef name = marker_name(&inst);
-      if (!name.empty() && !name.starts_with("sreg.") && name != "params" && name != "shared") return false;
+      if (!name.empty() && !name.starts_with("sreg.") && name != "params" && name != "shared")
+        return false;
     }
     if (at == region_->start) break;
     BasicBlock* before = nullptr;
@@ -243,7 +279,8 @@ bool Emitter::all_groups_come(BasicBlock* block) const {
   return true;
 }
 
-/// Whether nothing happens from here to the end of the region, and to which region control goes then.
+/// Whether nothing happens from here to the end of the region, and to which region control goes
+/// then.
 Emitter::Exit Emitter::plain_exit(BasicBlock* block) const {
   for (unsigned steps = 0; steps < 8; ++steps) {
     if (!region_->blocks.contains(block) || isa<PHINode>(block->front())) return {};
@@ -253,7 +290,8 @@ Emitter::Exit Emitter::plain_exit(BasicBlock* block) const {
       for (Region* to : region_->exits) {
         if (to->start != block->getSingleSuccessor()) continue;
         for (Value* v : plan_.flow.live_in(to->start)) {
-          if (!region_->blocks.contains(cast<Instruction>(v)->getParent()) || rematerialisable(v)) continue;
+          if (!region_->blocks.contains(cast<Instruction>(v)->getParent()) || rematerialisable(v))
+            continue;
           if (plan_.block[v].kind != Shape::Uniform || !plan_.full[v].scalar()) return {};
         }
         return {true, to};
@@ -279,32 +317,41 @@ Emitter::Last Emitter::last_group(BasicBlock* block) {
     predicate = CmpInst::getSwappedPredicate(predicate);
   }
   if (negated) predicate = CmpInst::getInversePredicate(predicate);
-  if (plan_.block[bound].kind != Shape::Uniform || !grows_with_groups(index) || !all_groups_come(block)) return {};
+  if (plan_.block[bound].kind != Shape::Uniform || !grows_with_groups(index) ||
+      !all_groups_come(block))
+    return {};
   Shape s = plan_.full[index];
   bool is_signed = CmpInst::isSigned(predicate);
-  if (CmpInst::isEquality(predicate) ? !s.no_unsigned_wrap : !(is_signed ? s.no_signed_wrap : s.no_unsigned_wrap)) return {};
+  if (CmpInst::isEquality(predicate) ? !s.no_unsigned_wrap
+                                     : !(is_signed ? s.no_signed_wrap : s.no_unsigned_wrap))
+    return {};
   Last last;
   switch (predicate) {
     case CmpInst::ICMP_EQ:
     case CmpInst::ICMP_SLT:
     case CmpInst::ICMP_SLE:
     case CmpInst::ICMP_ULT:
-    case CmpInst::ICMP_ULE: last.on_none = true; break;
-    default: last.on_all = true;
+    case CmpInst::ICMP_ULE:
+      last.on_none = true;
+      break;
+    default:
+      last.on_all = true;
   }
   if (CmpInst::isEquality(predicate)) last.also = b_.CreateICmpUGT(scalar(index), scalar(bound));
   last.exit = plain_exit(branch->getSuccessor(last.on_all ? 0 : 1));
   return last;
 }
 
-/// Ends the loop over groups: neither this one nor those behind have anything to put away but what is the same for all.
+/// Ends the loop over groups: neither this one nor those behind have anything to put away but what
+/// is the same for all.
 void Emitter::leave_groups(const Exit& exit) {
   ++report_.last_groups;
   constexpr unsigned kDone = 0xffff;  // as in regions.cpp
   b_.CreateStore(b_.getInt32(exit.to ? exit.to->id : kDone), exit_state_);
   if (exit.to) {
     for (Value* v : plan_.flow.live_in(exit.to->start)) {
-      if (!region_->blocks.contains(cast<Instruction>(v)->getParent()) || rematerialisable(v)) continue;
+      if (!region_->blocks.contains(cast<Instruction>(v)->getParent()) || rematerialisable(v))
+        continue;
       auto& [kept, leaving] = block_values_[v];
       if (!kept) {
         kept = temporary(v->getType(), v->getName() + ".kept");

@@ -1,4 +1,5 @@
-// cpu/engine/simt/emit_warp.cpp: warp operations. A group is a whole warp here: 32 lanes of one vector.
+// cpu/engine/simt/emit_warp.cpp: warp operations. A group is a whole warp here: 32 lanes of one
+// vector.
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/Module.h>
@@ -19,14 +20,17 @@ struct Source {
 };
 
 Source shuffle_source(StringRef kind, std::uint32_t lane, std::uint32_t b, std::uint32_t c) {
-  std::uint32_t clamp = c & 31, segment = c >> 8 & 31, highest = (lane & segment) | (clamp & ~segment);
+  std::uint32_t clamp = c & 31, segment = c >> 8 & 31,
+                highest = (lane & segment) | (clamp & ~segment);
   b &= 31;
   Source source{};
   if (kind == "up") {
     source.lane = lane - b;
     source.in_range = static_cast<std::int32_t>(source.lane) >= static_cast<std::int32_t>(highest);
   } else {
-    source.lane = kind == "down" ? lane + b : kind == "bfly" ? lane ^ b : (lane & segment) | (b & ~segment);
+    source.lane = kind == "down"   ? lane + b
+                  : kind == "bfly" ? lane ^ b
+                                   : (lane & segment) | (b & ~segment);
     source.in_range = source.lane <= highest;
   }
   if (!source.in_range) source.lane = lane;
@@ -49,18 +53,21 @@ void Emitter::emit_warp(CallInst& call, StringRef name) {
     Value* members = b_.CreateAnd(vec(call.getArgOperand(0)), splat(active));
     Value* leader = b_.CreateBinaryIntrinsic(Intrinsic::cttz, members, b_.getFalse());
     Value* pair = b_.CreateInsertValue(PoisonValue::get(vector_type(call.getType())), leader, 0);
-    return define(&call, b_.CreateInsertValue(pair, b_.CreateICmpEQ(leader, lane_numbers(b_.getInt32Ty())), 1));
+    return define(&call, b_.CreateInsertValue(
+                             pair, b_.CreateICmpEQ(leader, lane_numbers(b_.getInt32Ty())), 1));
   }
   name.consume_front("warp.");
   emit_collective(call, name);
 }
 
 void Emitter::emit_shuffle(CallInst& call, StringRef kind) {
-  if (!kind.starts_with("up") && !kind.starts_with("down") && !kind.starts_with("bfly") && !kind.starts_with("idx"))
+  if (!kind.starts_with("up") && !kind.starts_with("down") && !kind.starts_with("bfly") &&
+      !kind.starts_with("idx"))
     return refuse("cucpu.shfl." + kind);
   kind = kind.take_while([](char c) { return c != '.'; });
   Value* a = vec(call.getArgOperand(0));
-  if (mask_) a = b_.CreateFreeze(a);  // what a lane that is off holds is undefined, but it is something
+  if (mask_)
+    a = b_.CreateFreeze(a);  // what a lane that is off holds is undefined, but it is something
   auto* b = dyn_cast<ConstantInt>(call.getArgOperand(1));
   auto* c = dyn_cast<ConstantInt>(call.getArgOperand(2));
   Value *moved, *valid;
@@ -79,14 +86,16 @@ void Emitter::emit_shuffle(CallInst& call, StringRef kind) {
     Value* lane = lane_numbers(b_.getInt32Ty());
     Value* limits = vec(call.getArgOperand(2));
     Value* clamp = b_.CreateAnd(limits, splat(b_.getInt32(31)));
-    Value* segment = b_.CreateAnd(b_.CreateLShr(limits, splat(b_.getInt32(8))), splat(b_.getInt32(31)));
+    Value* segment =
+        b_.CreateAnd(b_.CreateLShr(limits, splat(b_.getInt32(8))), splat(b_.getInt32(31)));
     Value* distance = b_.CreateAnd(vec(call.getArgOperand(1)), splat(b_.getInt32(31)));
     Value* lowest = b_.CreateAnd(lane, segment);
     Value* highest = b_.CreateOr(lowest, b_.CreateAnd(clamp, b_.CreateNot(segment)));
     Value* from = kind == "up"     ? b_.CreateSub(lane, distance)
                   : kind == "down" ? b_.CreateAdd(lane, distance)
-                  : kind == "bfly" ? b_.CreateXor(lane, distance)
-                                   : b_.CreateOr(lowest, b_.CreateAnd(distance, b_.CreateNot(segment)));
+                  : kind == "bfly"
+                      ? b_.CreateXor(lane, distance)
+                      : b_.CreateOr(lowest, b_.CreateAnd(distance, b_.CreateNot(segment)));
     valid = kind == "up" ? b_.CreateICmpSGE(from, highest) : b_.CreateICmpULE(from, highest);
     from = b_.CreateSelect(valid, from, lane);
     if (mask_) from = b_.CreateAnd(b_.CreateFreeze(from), splat(b_.getInt32(31)));
@@ -109,10 +118,14 @@ void Emitter::emit_vote(CallInst& call, StringRef kind) {
   Value* set = b_.CreateAnd(spread(bits(p)), members);
   Constant* zero = Constant::getNullValue(set->getType());
   Value* result = set;
-  if (kind == "all") result = b_.CreateICmpEQ(set, present);
-  else if (kind == "any") result = b_.CreateICmpNE(set, zero);
-  else if (kind == "uni") result = b_.CreateOr(b_.CreateICmpEQ(set, present), b_.CreateICmpEQ(set, zero));
-  else if (kind != "ballot") return refuse("cucpu.vote." + kind);
+  if (kind == "all")
+    result = b_.CreateICmpEQ(set, present);
+  else if (kind == "any")
+    result = b_.CreateICmpNE(set, zero);
+  else if (kind == "uni")
+    result = b_.CreateOr(b_.CreateICmpEQ(set, present), b_.CreateICmpEQ(set, zero));
+  else if (kind != "ballot")
+    return refuse("cucpu.vote." + kind);
   define(&call, result);
 }
 
@@ -130,12 +143,14 @@ void Emitter::emit_match(CallInst& call, StringRef kind) {
     Value* add = b_.CreateSelect(equal, splat(bit), Constant::getNullValue(words));
     b_.CreateStore(b_.CreateOr(b_.CreateLoad(words, same), add), same);
   });
-  Value* members = b_.CreateAnd(vec(call.getArgOperand(1)), splat(mask_ ? bits(mask_) : b_.getInt32(~0u)));
+  Value* members =
+      b_.CreateAnd(vec(call.getArgOperand(1)), splat(mask_ ? bits(mask_) : b_.getInt32(~0u)));
   Value* matching = b_.CreateAnd(b_.CreateLoad(words, same), members);
   if (kind.starts_with("any")) return define(&call, matching);
   Value* all = b_.CreateICmpEQ(matching, members);
   Value* pair = PoisonValue::get(vector_type(call.getType()));
-  pair = b_.CreateInsertValue(pair, b_.CreateSelect(all, members, Constant::getNullValue(words)), 0);
+  pair =
+      b_.CreateInsertValue(pair, b_.CreateSelect(all, members, Constant::getNullValue(words)), 0);
   define(&call, b_.CreateInsertValue(pair, all, 1));
 }
 
@@ -143,7 +158,8 @@ void Emitter::emit_reduction(CallInst& call, StringRef kind) {
   Value* a = vec(call.getArgOperand(0));
   Type* type = call.getArgOperand(0)->getType();
   bool on_floats = kind.starts_with("f");
-  bool minimum = kind.contains("min"), absolute = kind.contains(".abs"), nan = kind.contains(".nan");
+  bool minimum = kind.contains("min"), absolute = kind.contains(".abs"),
+       nan = kind.contains(".nan");
   Constant* neutral;
   if (on_floats) {
     if (type->isIntegerTy()) a = b_.CreateBitCast(a, vector_type(b_.getFloatTy()));
@@ -180,7 +196,8 @@ void Emitter::emit_reduction(CallInst& call, StringRef kind) {
   };
   auto lanes_of = [&](Value* members) -> Value* {
     Value* present = mask_ ? b_.CreateAnd(members, bits(mask_)) : members;
-    if (auto* constant = dyn_cast<ConstantInt>(present); constant && constant->isMinusOne()) return nullptr;
+    if (auto* constant = dyn_cast<ConstantInt>(present); constant && constant->isMinusOne())
+      return nullptr;
     return b_.CreateBitCast(present, all_lanes()->getType());
   };
   if (shape(&call).scalar()) return define(&call, fold(lanes_of(scalar(call.getArgOperand(1)))));
@@ -193,7 +210,8 @@ void Emitter::emit_reduction(CallInst& call, StringRef kind) {
   define(&call, b_.CreateLoad(results->getAllocatedType(), results));
 }
 
-// Any other collective: a routine of the runtime that finds the lanes' operands in memory and leaves the results there.
+// Any other collective: a routine of the runtime that finds the lanes' operands in memory and
+// leaves the results there.
 void Emitter::emit_collective(CallInst& call, StringRef name) {
   SmallVector<Type*> types;
   for (Value* argument : call.args()) types.push_back(argument->getType());
@@ -222,28 +240,34 @@ void Emitter::emit_collective(CallInst& call, StringRef name) {
   std::string routine = "cucpu_rt_warp_" + name.str();
   for (char& c : routine)
     if (c == '.') c = '_';
-  FunctionCallee callee =
-      module_.getOrInsertFunction(routine, FunctionType::get(b_.getVoidTy(), {b_.getInt32Ty(), b_.getPtrTy(), b_.getPtrTy()}, false));
+  FunctionCallee callee = module_.getOrInsertFunction(
+      routine,
+      FunctionType::get(b_.getVoidTy(), {b_.getInt32Ty(), b_.getPtrTy(), b_.getPtrTy()}, false));
   b_.CreateCall(callee, {mask_ ? bits(mask_) : b_.getInt32(~0u), in_table, out_table});
   if (call.getType()->isVoidTy()) return;
   auto* structure = dyn_cast<StructType>(result);
   unsigned members = structure ? structure->getNumElements() : 1;
   SmallVector<AllocaInst*> columns;
   for (unsigned i = 0; i < members; ++i)
-    columns.push_back(temporary(slot_type(structure ? structure->getElementType(i) : result), "column"));
+    columns.push_back(
+        temporary(slot_type(structure ? structure->getElementType(i) : result), "column"));
   for_each_lane([&, out = out, out_bytes = out_bytes](Value* lane) {
     Value* place = b_.CreateGEP(b_.getInt8Ty(), out, b_.CreateMul(lane, b_.getInt64(out_bytes)));
     for (unsigned i = 0; i < members; ++i) {
       Type* type = structure ? structure->getElementType(i) : result;
-      Value* value = b_.CreateLoad(type, structure ? b_.CreateStructGEP(structure, place, i) : place);
+      Value* value =
+          b_.CreateLoad(type, structure ? b_.CreateStructGEP(structure, place, i) : place);
       if (type->isIntegerTy(1)) value = b_.CreateSExt(value, b_.getInt32Ty());
       b_.CreateStore(value, b_.CreateInBoundsGEP(value->getType(), columns[i], lane));
     }
   });
-  if (!structure) return define(&call, from_slot_form(b_.CreateLoad(columns[0]->getAllocatedType(), columns[0]), result));
+  if (!structure)
+    return define(
+        &call, from_slot_form(b_.CreateLoad(columns[0]->getAllocatedType(), columns[0]), result));
   Value* all = PoisonValue::get(vector_type(result));
   for (unsigned i = 0; i < members; ++i) {
-    Value* column = from_slot_form(b_.CreateLoad(columns[i]->getAllocatedType(), columns[i]), structure->getElementType(i));
+    Value* column = from_slot_form(b_.CreateLoad(columns[i]->getAllocatedType(), columns[i]),
+                                   structure->getElementType(i));
     all = b_.CreateInsertValue(all, column, i);
   }
   define(&call, all);

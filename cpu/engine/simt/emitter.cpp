@@ -38,14 +38,17 @@ Type* Emitter::vector_type(Type* type) const {
   return FixedVectorType::get(type, width_);
 }
 
-// Masks that live across blocks are kept sign-extended: as i1 vectors they would be held as bytes and widened at each use.
+// Masks that live across blocks are kept sign-extended: as i1 vectors they would be held as bytes
+// and widened at each use.
 Type* Emitter::slot_type(Type* type) const {
   if (type->isIntegerTy(1)) return FixedVectorType::get(Type::getInt32Ty(context_), width_);
   return vector_type(type);
 }
 
 Value* Emitter::to_slot_form(Value* v) {
-  return v->getType()->isIntOrIntVectorTy(1) ? b_.CreateSExt(v, slot_type(Type::getInt1Ty(context_))) : v;
+  return v->getType()->isIntOrIntVectorTy(1)
+             ? b_.CreateSExt(v, slot_type(Type::getInt1Ty(context_)))
+             : v;
 }
 
 Value* Emitter::from_slot_form(Value* v, Type* type) {
@@ -59,7 +62,8 @@ AllocaInst* Emitter::temporary(Type* type, const Twine& name) {
 
 AllocaInst* Emitter::slot(Value* v, bool vector) {
   AllocaInst*& found = slots_[{v, vector}];
-  if (!found) found = temporary(vector ? slot_type(v->getType()) : v->getType(), v->getName() + ".slot");
+  if (!found)
+    found = temporary(vector ? slot_type(v->getType()) : v->getType(), v->getName() + ".slot");
   return found;
 }
 
@@ -94,7 +98,9 @@ Value* Emitter::all_lanes() const {
   return Constant::getAllOnesValue(FixedVectorType::get(Type::getInt1Ty(context_), width_));
 }
 
-Value* Emitter::bits(Value* mask) { return b_.CreateBitCast(mask, IntegerType::get(context_, width_)); }
+Value* Emitter::bits(Value* mask) {
+  return b_.CreateBitCast(mask, IntegerType::get(context_, width_));
+}
 
 Value* Emitter::lane_numbers(Type* type) const {
   SmallVector<Constant*> lanes;
@@ -119,14 +125,17 @@ bool Emitter::needs_slot(const Instruction* inst) const {
 }
 
 // Conditions are made where they are needed: a branch on one may get along with scalar tests.
-// So are addresses that turn out contiguous where lanes are off: their vectors are for the rare case that they are not.
+// So are addresses that turn out contiguous where lanes are off: their vectors are for the rare
+// case that they are not.
 bool Emitter::is_lazy(const Instruction* inst) const {
-  if (mode_ == Masked && plan_.full[inst].kind == Shape::Strided && !shape(inst).scalar() && !needs_slot(inst) && !inst->isIntDivRem())
+  if (mode_ == Masked && plan_.full[inst].kind == Shape::Strided && !shape(inst).scalar() &&
+      !needs_slot(inst) && !inst->isIntDivRem())
     return isa<BinaryOperator, CastInst, GetElementPtrInst>(inst);
   if (!inst->getType()->isIntegerTy(1) || shape(inst).scalar() || needs_slot(inst)) return false;
   if (isa<ICmpInst>(inst)) return true;
   if (isa<SelectInst>(inst)) return true;
-  return inst->getOpcode() == Instruction::And || inst->getOpcode() == Instruction::Or || inst->getOpcode() == Instruction::Xor;
+  return inst->getOpcode() == Instruction::And || inst->getOpcode() == Instruction::Or ||
+         inst->getOpcode() == Instruction::Xor;
 }
 
 void Emitter::define(Instruction* inst, Value* value) {
@@ -138,7 +147,8 @@ void Emitter::define(Instruction* inst, Value* value) {
 Value* Emitter::scalar(Value* v) {
   if (isa<Constant>(v)) return v;
   if (Value* known = scalars_.lookup(v)) return known;
-  if (shape(v).kind == Shape::None && !slots_.count({v, false}) && !isa<PHINode>(v)) return PoisonValue::get(v->getType());
+  if (shape(v).kind == Shape::None && !slots_.count({v, false}) && !isa<PHINode>(v))
+    return PoisonValue::get(v->getType());
   Value* value = load_slot(v, false);
   scalars_[v] = value;
   return value;
@@ -162,9 +172,11 @@ Value* Emitter::vec(Value* v) {
     Type* number = type->isPointerTy() ? Type::getInt64Ty(context_) : type;
     SmallVector<Constant*> offsets;
     for (unsigned i = 0; i < width_; ++i)
-      offsets.push_back(ConstantInt::get(number, static_cast<std::uint64_t>(s.stride * static_cast<std::int64_t>(i)), true));
+      offsets.push_back(ConstantInt::get(
+          number, static_cast<std::uint64_t>(s.stride * static_cast<std::int64_t>(i)), true));
     Constant* all = ConstantVector::get(offsets);
-    value = type->isPointerTy() ? b_.CreateGEP(b_.getInt8Ty(), base, all) : b_.CreateAdd(splat(base), all);
+    value = type->isPointerTy() ? b_.CreateGEP(b_.getInt8Ty(), base, all)
+                                : b_.CreateAdd(splat(base), all);
   } else {
     Value* one = scalar(v);
     if (auto* structure = dyn_cast<StructType>(v->getType())) {

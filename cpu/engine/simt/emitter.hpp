@@ -1,5 +1,6 @@
-// cpu/engine/simt/emitter.hpp: writes block code. Every thread value has a slot (an alloca that mem2reg removes again), every
-// thread block up to two copies: full code, in which all lanes are on and no mask exists, and masked code.
+// cpu/engine/simt/emitter.hpp: writes block code. Every thread value has a slot (an alloca that
+// mem2reg removes again), every thread block up to two copies: full code, in which all lanes are on
+// and no mask exists, and masked code.
 #pragma once
 
 #include <llvm/ADT/MapVector.h>
@@ -45,17 +46,18 @@ class Emitter {
   using Instruction = llvm::Instruction;
   enum Mode : std::uint8_t { Full, Masked };
 
-  /// Code from a barrier (or the start) to the next barriers, run for one lane group after the other.
+  /// Code from a barrier (or the start) to the next barriers, run for one lane group after the
+  /// other.
   struct Region {
     unsigned id;
-    BasicBlock* start;                                       // of thread code
-    BasicBlock *head, *next, *after;                         // of block code: the loop over groups
-    llvm::SmallPtrSet<BasicBlock*, 16> blocks;               // of thread code
+    BasicBlock* start;                          // of thread code
+    BasicBlock *head, *next, *after;            // of block code: the loop over groups
+    llvm::SmallPtrSet<BasicBlock*, 16> blocks;  // of thread code
     llvm::DenseMap<BasicBlock*, BasicBlock*> full, guard, body;
     std::vector<std::pair<Mode, BasicBlock*>> work;
     llvm::SmallVector<Region*> exits;
-    bool ends = false;                                       // some group may return from here
-    Instruction* reset_point = nullptr;                      // where slots are made undefined for a new group
+    bool ends = false;                   // some group may return from here
+    Instruction* reset_point = nullptr;  // where slots are made undefined for a new group
   };
 
   // regions.cpp: the frame of the function
@@ -68,7 +70,9 @@ class Emitter {
   bool rematerialisable(Value*, unsigned depth = 0) const;
   void rematerialise(Value*);
   Value* array_element(Value* v, bool vector);
-  bool changes_form(const Value* v) const { return plan_.full[v].scalar() != plan_.masked[v].scalar(); }
+  bool changes_form(const Value* v) const {
+    return plan_.full[v].scalar() != plan_.masked[v].scalar();
+  }
 
   // emit_flow.cpp: blocks and edges
   BasicBlock* full_block(BasicBlock*);
@@ -110,8 +114,10 @@ class Emitter {
   };
   Exit plain_exit(BasicBlock*) const;
   struct Last {
-    bool on_all = false, on_none = false;  // when this test holds, groups behind this one do nothing more in the region
-    Value* also = nullptr;                 // and this has to hold
+    bool on_all = false,
+         on_none =
+             false;  // when this test holds, groups behind this one do nothing more in the region
+    Value* also = nullptr;  // and this has to hold
     Exit exit;
   };
   Last last_group(BasicBlock*);
@@ -164,7 +170,8 @@ class Emitter {
   void emit_atomic(Instruction&);
   void emit_alloca(llvm::AllocaInst&);
   bool is_parameter_load(llvm::LoadInst&) const;
-  Value* active_pointers(Value* pointer);  // lanes that are off point where a lane that is on points
+  Value* active_pointers(
+      Value* pointer);  // lanes that are off point where a lane that is on points
   Value* lane_pointer(Value* base, unsigned lane, std::int64_t stride);
   std::function<Value*(Value* lane)> addresses_of(Value* pointer);
   Value* gather(llvm::LoadInst&, llvm::Type*, llvm::Align);
@@ -173,7 +180,7 @@ class Emitter {
   Value* lane_value(Value* v, unsigned lane);
   unsigned extensions_in(Value* v, unsigned depth = 0) const;
   Value* contiguous(Value* pointer, std::int64_t size, bool check_page);
-  Value* last_lane(Value* v);              // the value in the highest lane that is on
+  Value* last_lane(Value* v);  // the value in the highest lane that is on
 
   // emit_warp.cpp: 32 lanes, whole warps
   void emit_warp(llvm::CallInst&, llvm::StringRef name);
@@ -182,12 +189,15 @@ class Emitter {
   void emit_match(llvm::CallInst&, llvm::StringRef kind);
   void emit_reduction(llvm::CallInst&, llvm::StringRef kind);
   void emit_collective(llvm::CallInst&, llvm::StringRef name);
-  Value* constant_shuffle(Value* a, llvm::StringRef kind, std::uint32_t b, std::uint32_t c, Value*& valid);
+  Value* constant_shuffle(Value* a, llvm::StringRef kind, std::uint32_t b, std::uint32_t c,
+                          Value*& valid);
 
   void refuse(const llvm::Twine& why) {
     if (report_.refusal.empty()) report_.refusal = why.str();
   }
-  BasicBlock* new_block(const llvm::Twine& name) { return BasicBlock::Create(context_, name, function_); }
+  BasicBlock* new_block(const llvm::Twine& name) {
+    return BasicBlock::Create(context_, name, function_);
+  }
 
   const Plan& plan_;
   llvm::Function& thread_;
@@ -201,9 +211,9 @@ class Emitter {
   Value* block_context_ = nullptr;
 
   Mode mode_ = Full;
-  Value* mask_ = nullptr;  // i1 vector while emitting masked code
+  Value* mask_ = nullptr;                                   // i1 vector while emitting masked code
   llvm::DenseMap<const Value*, Value*> scalars_, vectors_;  // of the block being emitted
-  const BasicBlock* at_ = nullptr;                          // the thread's block that is being emitted
+  const BasicBlock* at_ = nullptr;  // the thread's block that is being emitted
 
   llvm::MapVector<std::pair<Value*, unsigned>, llvm::AllocaInst*> slots_;
   llvm::MapVector<BasicBlock*, llvm::AllocaInst*> mask_slots_;
@@ -216,10 +226,13 @@ class Emitter {
   Region* region_ = nullptr;
   BasicBlock* done_ = nullptr;
   bool masks_cross_barriers_ = false;
-  bool masks_are_rare_ = false;  // only guards and the end of the grid lead to masked code: keep it small
-  llvm::DenseMap<std::pair<Value*, unsigned>, std::size_t> arrays_;  // offsets of per-group arrays in scratch
+  bool masks_are_rare_ =
+      false;  // only guards and the end of the grid lead to masked code: keep it small
+  llvm::DenseMap<std::pair<Value*, unsigned>, std::size_t>
+      arrays_;  // offsets of per-group arrays in scratch
   std::size_t scratch_bytes_ = 0;
-  llvm::DenseMap<Value*, std::pair<llvm::AllocaInst*, llvm::AllocaInst*>> block_values_;  // uniform over the block: kept once
+  llvm::DenseMap<Value*, std::pair<llvm::AllocaInst*, llvm::AllocaInst*>>
+      block_values_;  // uniform over the block: kept once
   llvm::DenseMap<llvm::CallInst*, llvm::AllocaInst*> accumulators_;
   Value *modes_ = nullptr, *masks_ = nullptr, *states_ = nullptr, *next_states_ = nullptr;
 };

@@ -13,7 +13,8 @@ namespace cucpu::simt {
 
 using ValueSet = llvm::SmallSetVector<llvm::Value*, 16>;
 
-/// Blocks in a topological order (back edges aside) in which every loop is contiguous and the one return comes last.
+/// Blocks in a topological order (back edges aside) in which every loop is contiguous and the one
+/// return comes last.
 class Flow {
  public:
   explicit Flow(llvm::Function&);
@@ -23,8 +24,12 @@ class Flow {
   [[nodiscard]] bool is_back_edge(const llvm::BasicBlock* from, const llvm::BasicBlock* to) const {
     return at(to) <= at(from);
   }
-  [[nodiscard]] llvm::Loop* loop_of(const llvm::BasicBlock* block) const { return loops.getLoopFor(block); }
-  [[nodiscard]] const ValueSet& live_in(const llvm::BasicBlock* block) const { return live_in_.find(block)->second; }
+  [[nodiscard]] llvm::Loop* loop_of(const llvm::BasicBlock* block) const {
+    return loops.getLoopFor(block);
+  }
+  [[nodiscard]] const ValueSet& live_in(const llvm::BasicBlock* block) const {
+    return live_in_.find(block)->second;
+  }
 
   llvm::Function& function;
   llvm::DominatorTree dominators;

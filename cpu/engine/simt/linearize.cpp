@@ -10,7 +10,8 @@ using namespace llvm;
 
 Linear::Linear(const Flow& flow, const Shapes& shapes, bool partial_groups)
     : flow_{flow}, pending_(flow.size()), meets_(flow.size(), false) {
-  if (partial_groups && flow.size() > 1) pending_[0].insert(flow.size() - 1);  // lanes that do not exist have returned
+  if (partial_groups && flow.size() > 1)
+    pending_[0].insert(flow.size() - 1);  // lanes that do not exist have returned
   for (unsigned i = 0; i < flow.size(); ++i) {
     BasicBlock* block = flow.order[i];
     Loop* loop = flow.loop_of(block);
@@ -25,7 +26,8 @@ Linear::Linear(const Flow& flow, const Shapes& shapes, bool partial_groups)
     for (BasicBlock* next : successors(block))
       if (!flow.is_back_edge(block, next)) targets.insert(flow.at(next));
     if (shapes.diverges(block)) {
-      if (!targets.empty()) go(i, targets);  // entered from code without masks: nothing else is pending
+      if (!targets.empty())
+        go(i, targets);  // entered from code without masks: nothing else is pending
       targets.insert(waiting.begin(), waiting.end());
       if (!targets.empty()) go(i, targets);
     } else {

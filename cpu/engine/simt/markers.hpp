@@ -18,7 +18,8 @@ inline bool is_barrier(llvm::StringRef marker) { return marker.starts_with("barr
 
 /// Operations whose result depends on the other lanes of a warp.
 inline bool is_warp_operation(llvm::StringRef marker) {
-  for (llvm::StringRef prefix : {"shfl.", "vote.", "match.", "redux.", "warp.", "activemask", "elect"})
+  for (llvm::StringRef prefix :
+       {"shfl.", "vote.", "match.", "redux.", "warp.", "activemask", "elect"})
     if (marker.starts_with(prefix)) return true;
   return false;
 }

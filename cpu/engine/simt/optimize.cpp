@@ -23,7 +23,8 @@ namespace {
 // A mistake of LLVM (instructions that never come to rest) must not end the process.
 InstCombinePass combine() { return InstCombinePass{InstCombineOptions().setVerifyFixpoint(false)}; }
 
-// No pass over loops: they know what values are over the whole function, and forget it at every change.
+// No pass over loops: they know what values are over the whole function, and forget it at every
+// change.
 FunctionPassManager few() {
   FunctionPassManager passes;
   passes.addPass(SROAPass{SROAOptions::ModifyCFG});
@@ -36,20 +37,24 @@ FunctionPassManager few() {
   return passes;
 }
 
-// -O2 without what works on whole modules (there is one function) and without vectorizers (it is vectors already).
+// -O2 without what works on whole modules (there is one function) and without vectorizers (it is
+// vectors already).
 FunctionPassManager usual(PassBuilder& builder) {
   FunctionPassManager passes;
   passes.addPass(SimplifyCFGPass{});
   passes.addPass(SROAPass{SROAOptions::ModifyCFG});
   passes.addPass(EarlyCSEPass{});
-  passes.addPass(builder.buildFunctionSimplificationPipeline(OptimizationLevel::O2, ThinOrFullLTOPhase::None));
+  passes.addPass(
+      builder.buildFunctionSimplificationPipeline(OptimizationLevel::O2, ThinOrFullLTOPhase::None));
   passes.addPass(VectorCombinePass{});
   passes.addPass(combine());
   passes.addPass(LoopUnrollPass{LoopUnrollOptions{2}});
   passes.addPass(SROAPass{SROAOptions::PreserveCFG});
   passes.addPass(combine());
   passes.addPass(createFunctionToLoopPassAdaptor(LICMPass{LICMOptions{}}, true));
-  passes.addPass(SimplifyCFGPass{SimplifyCFGOptions().convertSwitchRangeToICmp(true).hoistCommonInsts(true).sinkCommonInsts(true)});
+  passes.addPass(SimplifyCFGPass{
+      SimplifyCFGOptions().convertSwitchRangeToICmp(true).hoistCommonInsts(true).sinkCommonInsts(
+          true)});
   return passes;
 }
 

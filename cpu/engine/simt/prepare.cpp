@@ -1,4 +1,5 @@
-// cpu/engine/simt/prepare.cpp: inlining, specialisation on the block shape, LLVM's scalar clean-up, and what is refused.
+// cpu/engine/simt/prepare.cpp: inlining, specialisation on the block shape, LLVM's scalar clean-up,
+// and what is refused.
 #include "cpu/engine/simt/prepare.hpp"
 
 #include <llvm/ADT/PostOrderIterator.h>
@@ -73,8 +74,10 @@ void specialise(Function& thread, const Options& options) {
     if (name.starts_with("ntid.") && d < 3) {
       replace(size[d]);
     } else if (name.starts_with("tid.") && d < 3) {
-      if (size[d] == 1) replace(0);
-      else set_range(call, 0, size[d]);
+      if (size[d] == 1)
+        replace(0);
+      else
+        set_range(call, 0, size[d]);
     } else if (name.starts_with("ctaid.")) {
       set_range(call, 0, most_blocks);
     } else if (name.starts_with("nctaid.")) {
@@ -82,15 +85,18 @@ void specialise(Function& thread, const Options& options) {
     } else if (name == "laneid") {
       set_range(call, 0, 32);
     } else if (name == "warpid") {
-      if (threads <= 32) replace(0);
-      else set_range(call, 0, (threads + 31) / 32);
+      if (threads <= 32)
+        replace(0);
+      else
+        set_range(call, 0, (threads + 31) / 32);
     } else if (name == "nwarpid") {
       replace((threads + 31) / 32);
     }
   }
 }
 
-// One return; a thread that exits or traps goes there. (A trap does not come back, but flow with one end is simpler.)
+// One return; a thread that exits or traps goes there. (A trap does not come back, but flow with
+// one end is simpler.)
 void unify_ends(Function& thread) {
   unsigned ends = 0, dead = 0;
   for (BasicBlock& block : thread) {
@@ -103,7 +109,8 @@ void unify_ends(Function& thread) {
   for (BasicBlock& block : thread) {
     Instruction* last = block.getTerminator();
     if (&block == end || !isa<ReturnInst, UnreachableInst>(last)) continue;
-    if (last->getPrevNode() && marker_name(last->getPrevNode()) == "exit") last->getPrevNode()->eraseFromParent();
+    if (last->getPrevNode() && marker_name(last->getPrevNode()) == "exit")
+      last->getPrevNode()->eraseFromParent();
     for (Instruction& inst : block)
       if (auto* call = dyn_cast<CallInst>(&inst)) call->removeFnAttr(Attribute::NoReturn);
     BranchInst::Create(end, last);
@@ -129,7 +136,8 @@ void run_passes(Function& thread, StringRef pipeline, bool split_vectors = false
     options.ScalarizeLoadStore = true;
     passes.addPass(ScalarizerPass{options});
   }
-  if (auto error = builder.parsePassPipeline(passes, pipeline)) report_fatal_error(std::move(error));
+  if (auto error = builder.parsePassPipeline(passes, pipeline))
+    report_fatal_error(std::move(error));
   passes.run(thread, functions);
 }
 
@@ -139,14 +147,17 @@ constexpr StringRef kCleanUp =
     "correlated-propagation,instcombine<no-verify-fixpoint>,early-cse<memssa>,adce,"
     "lower-switch,simplifycfg<no-switch-to-lookup;no-switch-range-to-icmp;no-hoist-common-insts>";
 
-// (x >> k) & c becomes (x & c << k) >> k: cutting off the low bits first is what makes a thread index uniform.
+// (x >> k) & c becomes (x & c << k) >> k: cutting off the low bits first is what makes a thread
+// index uniform.
 void mask_before_shift(Function& thread) {
   using namespace PatternMatch;
   for (Instruction& inst : make_early_inc_range(instructions(thread))) {
     Value* x;
     const APInt *shift, *mask;
     if (!match(&inst, m_And(m_OneUse(m_LShr(m_Value(x), m_APInt(shift))), m_APInt(mask)))) continue;
-    if (shift->uge(mask->getBitWidth()) || mask->countl_zero() < shift->getZExtValue() || mask->countr_zero() == 0) continue;
+    if (shift->uge(mask->getBitWidth()) || mask->countl_zero() < shift->getZExtValue() ||
+        mask->countr_zero() == 0)
+      continue;
     IRBuilder<> b{&inst};
     Value* cut = b.CreateAnd(x, ConstantInt::get(inst.getType(), mask->shl(*shift)));
     inst.replaceAllUsesWith(b.CreateLShr(cut, ConstantInt::get(inst.getType(), *shift)));
@@ -154,7 +165,8 @@ void mask_before_shift(Function& thread) {
   }
 }
 
-// A comparison is made again in every block that uses it: it may need no more than a scalar test there, and is not kept.
+// A comparison is made again in every block that uses it: it may need no more than a scalar test
+// there, and is not kept.
 void repeat_comparisons(Function& thread, bool for_branches_only = false) {
   SmallVector<ICmpInst*> comparisons;
   for (Instruction& inst : instructions(thread))
@@ -183,7 +195,8 @@ bool irreducible(Function& thread) {
   return containsIrreducibleCFG<const BasicBlock*>(rpo, loops);
 }
 
-// The block behind a branch that one thread of the block takes and that leads to `block` alone, or null.
+// The block behind a branch that one thread of the block takes and that leads to `block` alone, or
+// null.
 BasicBlock* one_thread_code(BasicBlock* block, const DominatorTree& tree, const Options& options) {
   using namespace PatternMatch;
   const std::uint32_t size[3] = {options.block.x, options.block.y, options.block.z};
@@ -191,24 +204,28 @@ BasicBlock* one_thread_code(BasicBlock* block, const DominatorTree& tree, const 
     BasicBlock *body = node->getBlock(), *before = body->getSinglePredecessor();
     if (!before) continue;
     auto* branch = dyn_cast<BranchInst>(before->getTerminator());
-    if (!branch || !branch->isConditional() || branch->getSuccessor(0) == branch->getSuccessor(1)) continue;
+    if (!branch || !branch->isConditional() || branch->getSuccessor(0) == branch->getSuccessor(1))
+      continue;
     auto* compare = dyn_cast<ICmpInst>(branch->getCondition());
     if (!compare || !compare->isEquality() || !isa<ConstantInt>(compare->getOperand(1))) continue;
     if (branch->getSuccessor(compare->getPredicate() == CmpInst::ICMP_EQ ? 0 : 1) != body) continue;
     StringRef name = marker_name(compare->getOperand(0));
-    if (name.consume_front("sreg.tid.") && size[name[0] - 'x'] == options.block.volume()) return body;
+    if (name.consume_front("sreg.tid.") && size[name[0] - 'x'] == options.block.volume())
+      return body;
   }
   return nullptr;
 }
 
-// Whether what `block` waits for can only come from other blocks of the grid, so that the groups of this one may run one after the
-// other: one thread waits, and from the barrier before to the barrier behind the other threads write nothing that it could see.
+// Whether what `block` waits for can only come from other blocks of the grid, so that the groups of
+// this one may run one after the other: one thread waits, and from the barrier before to the
+// barrier behind the other threads write nothing that it could see.
 bool waits_for_others(BasicBlock* block, const DominatorTree& tree, const Options& options) {
   BasicBlock* body = one_thread_code(block, tree, options);
   if (!body) return false;
   auto space_of = [](const Instruction& access) -> StringRef {
     const MDNode* space = access.getMetadata("cucpu.space");
-    auto* text = space && space->getNumOperands() > 0 ? dyn_cast<MDString>(space->getOperand(0)) : nullptr;
+    auto* text =
+        space && space->getNumOperands() > 0 ? dyn_cast<MDString>(space->getOperand(0)) : nullptr;
     return text ? text->getString() : StringRef{};
   };
   SmallSetVector<BasicBlock*, 16> around;
@@ -232,27 +249,30 @@ bool waits_for_others(BasicBlock* block, const DominatorTree& tree, const Option
       if (is_barrier(name) || is_warp_operation(name) || isa<FenceInst>(inst)) continue;
       if (auto* load = dyn_cast<LoadInst>(&inst); load) continue;  // volatile
       if (isa<IntrinsicInst>(inst) && cast<IntrinsicInst>(inst).isAssumeLikeIntrinsic()) continue;
-      if (!isa<StoreInst, AtomicRMWInst, AtomicCmpXchgInst>(inst) || space_of(inst) != "shared") return false;
+      if (!isa<StoreInst, AtomicRMWInst, AtomicCmpXchgInst>(inst) || space_of(inst) != "shared")
+        return false;
       writes_shared = true;
     }
   return looks_at_global || !writes_shared;
 }
 
-// A loop that waits for a value another lane has yet to write would wait for ever: lanes of a group run in step, and groups one after
-// the other.
+// A loop that waits for a value another lane has yet to write would wait for ever: lanes of a group
+// run in step, and groups one after the other.
 std::string find_spin_loop(Function& thread, const Options& options) {
   DominatorTree tree{thread};
   LoopInfo loops{tree};
   for (BasicBlock& block : thread)
     for (Instruction& inst : block)
-      if (marker_name(&inst) == "yield" && !waits_for_others(&block, tree, options)) return "waits for another thread";
+      if (marker_name(&inst) == "yield" && !waits_for_others(&block, tree, options))
+        return "waits for another thread";
   for (Loop* loop : loops.getLoopsInPreorder()) {
     SmallVector<BasicBlock*> exiting;
     loop->getExitingBlocks(exiting);
     SmallVector<Value*> work;
     SmallPtrSet<Value*, 32> seen;
     for (BasicBlock* block : exiting)
-      if (auto* branch = dyn_cast<BranchInst>(block->getTerminator()); branch && branch->isConditional())
+      if (auto* branch = dyn_cast<BranchInst>(block->getTerminator());
+          branch && branch->isConditional())
         work.push_back(branch->getCondition());
     while (!work.empty()) {
       auto* inst = dyn_cast<Instruction>(work.pop_back_val());
@@ -261,11 +281,13 @@ std::string find_spin_loop(Function& thread, const Options& options) {
       if (auto* load = dyn_cast<LoadInst>(inst); load && !load->isSimple() && !elsewhere)
         return "loop that waits for another thread";
       if (auto* cas = dyn_cast<AtomicCmpXchgInst>(inst)) {
-        if (loop->isLoopInvariant(cas->getCompareOperand()) && !elsewhere) return "loop that takes a lock";
+        if (loop->isLoopInvariant(cas->getCompareOperand()) && !elsewhere)
+          return "loop that takes a lock";
         continue;  // a retry loop: some lane always succeeds
       }
       if (auto* rmw = dyn_cast<AtomicRMWInst>(inst)) {
-        if (rmw->getOperation() == AtomicRMWInst::Xchg && !elsewhere) return "loop that takes a lock";
+        if (rmw->getOperation() == AtomicRMWInst::Xchg && !elsewhere)
+          return "loop that takes a lock";
         continue;
       }
       for (Value* operand : inst->operands()) work.push_back(operand);
@@ -280,15 +302,19 @@ std::string find_unsupported(Function& thread, const Options& options) {
     bool all_fit = fits(inst.getType());
     for (Value* operand : inst.operands()) all_fit &= fits(operand->getType());
     if (!all_fit) return "vector or array value in thread code";  // what matrix operations hand out
-    if (isa<InvokeInst, CallBrInst, IndirectBrInst, SwitchInst, VAArgInst>(inst)) return "unsupported flow";
-    if (auto* call = dyn_cast<CallInst>(&inst); call && call->isInlineAsm()) return "inline assembly";
-    if (auto* alloca = dyn_cast<AllocaInst>(&inst); alloca && !alloca->isStaticAlloca()) return "dynamic stack allocation";
+    if (isa<InvokeInst, CallBrInst, IndirectBrInst, SwitchInst, VAArgInst>(inst))
+      return "unsupported flow";
+    if (auto* call = dyn_cast<CallInst>(&inst); call && call->isInlineAsm())
+      return "inline assembly";
+    if (auto* alloca = dyn_cast<AllocaInst>(&inst); alloca && !alloca->isStaticAlloca())
+      return "dynamic stack allocation";
     StringRef name = marker_name(&inst);
     if (name.empty()) continue;
     auto& call = cast<CallInst>(inst);
     if (name.starts_with("cluster.")) return "cluster barrier";
     if (name == "barrier.arrive") return "barrier.arrive";
-    if ((name.starts_with("warp.") && name != "warp.sync") || name.starts_with("warpgroup.")) return "matrix operation";
+    if ((name.starts_with("warp.") && name != "warp.sync") || name.starts_with("warpgroup."))
+      return "matrix operation";
     if (is_barrier(name)) {
       auto* id = dyn_cast<ConstantInt>(call.getArgOperand(0));
       auto* count = dyn_cast<ConstantInt>(call.getArgOperand(1));
@@ -323,11 +349,14 @@ std::string prepare(Function& thread, const Options& options) {
   removeUnreachableBlocks(thread);
   SmallVector<Instruction*> after;
   for (BasicBlock& block : thread)  // lanes that are done wait at a block that does nothing
-    if (isa<ReturnInst>(block.getTerminator()) && block.size() > 1) after.push_back(block.getTerminator());
+    if (isa<ReturnInst>(block.getTerminator()) && block.size() > 1)
+      after.push_back(block.getTerminator());
   for (Instruction& inst : instructions(thread))
-    if (is_barrier(marker_name(&inst)) && !isa<ReturnInst>(inst.getNextNode())) after.push_back(inst.getNextNode());
+    if (is_barrier(marker_name(&inst)) && !isa<ReturnInst>(inst.getNextNode()))
+      after.push_back(inst.getNextNode());
   split_before(after);
-  // Behind barriers too, now that a block ends at its barrier: if (index == bound) there is for one lane.
+  // Behind barriers too, now that a block ends at its barrier: if (index == bound) there is for one
+  // lane.
   repeat_comparisons(thread, true);
   run_passes(thread, "lcssa");
   bool ends = false;
@@ -343,7 +372,8 @@ Needs needs_of(Function& thread) {
     StringRef name = marker_name(&inst);
     needs.whole_warps |= is_warp_operation(name);
     needs.barriers |= is_barrier(name);
-    if (auto* load = dyn_cast<LoadInst>(&inst); load && load->isVolatile()) needs.whole_warps = true;
+    if (auto* load = dyn_cast<LoadInst>(&inst); load && load->isVolatile())
+      needs.whole_warps = true;
   }
   return needs;
 }

@@ -1,4 +1,5 @@
-// cpu/engine/simt/prepare.hpp: thread code is cleaned and brought into the form the vectorizer reads.
+// cpu/engine/simt/prepare.hpp: thread code is cleaned and brought into the form the vectorizer
+// reads.
 #pragma once
 
 #include <llvm/IR/Function.h>
@@ -9,11 +10,13 @@
 
 namespace cucpu::simt {
 
-/// Inlines, specialises on the block shape and cleans `thread` in place. Leaves: reducible flow, no switches, loops in simplified
-/// and LCSSA form, one return, no unreachable ends, barriers at the end of their blocks. Returns why it cannot, or an empty string.
+/// Inlines, specialises on the block shape and cleans `thread` in place. Leaves: reducible flow, no
+/// switches, loops in simplified and LCSSA form, one return, no unreachable ends, barriers at the
+/// end of their blocks. Returns why it cannot, or an empty string.
 std::string prepare(llvm::Function& thread, const Options&);
 
-/// Splits blocks before these instructions, so that control can leave for masked code in front of them.
+/// Splits blocks before these instructions, so that control can leave for masked code in front of
+/// them.
 void split_before(llvm::ArrayRef<llvm::Instruction*>);
 
 struct Needs {

@@ -1,4 +1,5 @@
-// cpu/engine/simt/regions.cpp: the frame of block code: regions between barriers, loops over lane groups, and what lives across.
+// cpu/engine/simt/regions.cpp: the frame of block code: regions between barriers, loops over lane
+// groups, and what lives across.
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/InstIterator.h>
@@ -52,29 +53,33 @@ void Emitter::find_regions() {
 
 Function* Emitter::run() {
   Type* pointer = PointerType::getUnqual(context_);
-  function_ = Function::Create(FunctionType::get(Type::getVoidTy(context_), {pointer}, false), GlobalValue::ExternalLinkage,
-                               thread_.getName() + ".block", module_);
+  function_ = Function::Create(FunctionType::get(Type::getVoidTy(context_), {pointer}, false),
+                               GlobalValue::ExternalLinkage, thread_.getName() + ".block", module_);
   function_->addFnAttr(Attribute::NoUnwind);
-  function_->addFnAttr(Attribute::NullPointerIsValid);  // an access there is a fault, not licence to drop code
+  function_->addFnAttr(
+      Attribute::NullPointerIsValid);  // an access there is a fault, not licence to drop code
   function_->setSubprogram(thread_.getSubprogram());
   for (const char* name : {"target-cpu", "target-features"})
     if (thread_.hasFnAttribute(name)) function_->addFnAttr(thread_.getFnAttribute(name));
   block_context_ = function_->getArg(0);
   function_->getArg(0)->setName("context");
-  function_->addParamAttr(0, Attribute::getWithDereferenceableBytes(context_, sizeof(BlockContext)));
+  function_->addParamAttr(0,
+                          Attribute::getWithDereferenceableBytes(context_, sizeof(BlockContext)));
   function_->addParamAttr(0, Attribute::getWithAlignment(context_, Align{8}));
   BasicBlock* entry = new_block("entry");
   entry_.SetInsertPoint(entry);
   find_regions();
   masks_are_rare_ = plan_.lanes.threads() % width_ == 0;
-  for (BasicBlock* block : plan_.flow.order) masks_are_rare_ &= !plan_.full.diverges(block) || ends_the_grid(block);
+  for (BasicBlock* block : plan_.flow.order)
+    masks_are_rare_ &= !plan_.full.diverges(block) || ends_the_grid(block);
   unsigned groups = plan_.lanes.groups();
   group_ = temporary(entry_.getInt32Ty(), "group");
   deoptimised_ = temporary(entry_.getInt1Ty(), "deoptimised");
   exit_state_ = temporary(entry_.getInt32Ty(), "exit.state");
   done_ = new_block("done");
   for (BasicBlock* block : plan_.flow.order)
-    if (barrier_at_end(*block) && !plan_.linear.pending(block).empty()) masks_cross_barriers_ = true;
+    if (barrier_at_end(*block) && !plan_.linear.pending(block).empty())
+      masks_cross_barriers_ = true;
   if (!plan_.guards.empty()) masks_cross_barriers_ = true;
   if (plan_.lanes.threads() % width_ != 0) masks_cross_barriers_ = true;
   if (regions_.size() == 1) masks_cross_barriers_ = false;
@@ -86,7 +91,8 @@ Function* Emitter::run() {
   Value* scratch = context_field(pointer, offsetof(BlockContext, scratch), "scratch");
   registers_["scratch"] = scratch;
   auto scratch_array = [&](std::size_t element) {
-    return entry_.CreateConstInBoundsGEP1_64(entry_.getInt8Ty(), scratch, reserve(element * groups));
+    return entry_.CreateConstInBoundsGEP1_64(entry_.getInt8Ty(), scratch,
+                                             reserve(element * groups));
   };
   if (masks_cross_barriers_) {
     modes_ = scratch_array(4);
@@ -104,7 +110,8 @@ Function* Emitter::run() {
     entry_.CreateMemSet(next_states_, entry_.getInt8(0xff), groups * 4, Align{4});
   }
   entry_.CreateStore(entry_.getInt32(width_),
-                     entry_.CreateConstInBoundsGEP1_64(entry_.getInt8Ty(), block_context_, offsetof(BlockContext, current_lanes)),
+                     entry_.CreateConstInBoundsGEP1_64(entry_.getInt8Ty(), block_context_,
+                                                       offsetof(BlockContext, current_lanes)),
                      true);
   for (auto& region : regions_) {
     emit_region(*region);
@@ -118,8 +125,10 @@ Function* Emitter::run() {
     // A new group starts with no lanes waiting and no values.
     for (auto& region : regions_) {
       b_.SetInsertPoint(region->reset_point);
-      for (auto& [key, alloca] : slots_) b_.CreateStore(PoisonValue::get(alloca->getAllocatedType()), alloca);
-      for (auto& [block, alloca] : mask_slots_) b_.CreateStore(Constant::getNullValue(alloca->getAllocatedType()), alloca);
+      for (auto& [key, alloca] : slots_)
+        b_.CreateStore(PoisonValue::get(alloca->getAllocatedType()), alloca);
+      for (auto& [block, alloca] : mask_slots_)
+        b_.CreateStore(Constant::getNullValue(alloca->getAllocatedType()), alloca);
     }
   }
   report_.scratch_bytes = scratch_bytes_;
@@ -132,16 +141,20 @@ Function* Emitter::run() {
   return function_;
 }
 
-// What is done before each block stands in the entry block, behind its allocas; from the end control goes back there, for the
-// next block in linear order, as long as the caller wants more of them.
+// What is done before each block stands in the entry block, behind its allocas; from the end
+// control goes back there, for the next block in linear order, as long as the caller wants more of
+// them.
 void Emitter::run_on() {
   BasicBlock* entry = &function_->getEntryBlock();
   BasicBlock::iterator first = entry->begin();
   while (isa<AllocaInst>(first)) ++first;
   BasicBlock* again = entry->splitBasicBlock(first, "block");
-  auto field = [&](std::size_t offset) { return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), block_context_, offset); };
+  auto field = [&](std::size_t offset) {
+    return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), block_context_, offset);
+  };
   auto load = [&](std::size_t offset) { return b_.CreateLoad(b_.getInt32Ty(), field(offset)); };
-  BasicBlock *end = new_block("end"), *more = new_block("next.block"), *step = new_block("step"), *row = new_block("next.row");
+  BasicBlock *end = new_block("end"), *more = new_block("next.block"), *step = new_block("step"),
+             *row = new_block("next.row");
   ReturnInst::Create(context_, end);
   b_.SetInsertPoint(done_);
   Value* left = load(offsetof(BlockContext, blocks_left));
@@ -160,9 +173,11 @@ void Emitter::run_on() {
   b_.SetInsertPoint(row);
   Value* y = b_.CreateAdd(load(offsetof(BlockContext, index) + 4), b_.getInt32(1));
   Value* over = b_.CreateICmpEQ(y, load(offsetof(BlockContext, grid) + 4));
-  b_.CreateStore(b_.CreateSelect(over, b_.getInt32(0), y), field(offsetof(BlockContext, index) + 4));
+  b_.CreateStore(b_.CreateSelect(over, b_.getInt32(0), y),
+                 field(offsetof(BlockContext, index) + 4));
   Value* z = load(offsetof(BlockContext, index) + 8);
-  b_.CreateStore(b_.CreateAdd(z, b_.CreateZExt(over, b_.getInt32Ty())), field(offsetof(BlockContext, index) + 8));
+  b_.CreateStore(b_.CreateAdd(z, b_.CreateZExt(over, b_.getInt32Ty())),
+                 field(offsetof(BlockContext, index) + 8));
   b_.CreateBr(step);
 }
 
@@ -179,8 +194,11 @@ void Emitter::emit_region(Region& region) {
   }
   b_.SetInsertPoint(start);
   Value* first = b_.CreateMul(group, b_.getInt32(width_), "first.thread", true, true);
-  region.reset_point = b_.CreateStore(
-      first, b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), block_context_, offsetof(BlockContext, current_thread)), true);
+  region.reset_point =
+      b_.CreateStore(first,
+                     b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), block_context_,
+                                                   offsetof(BlockContext, current_thread)),
+                     true);
   Value* mode = nullptr;
   unsigned rest = plan_.lanes.threads() % width_, full_groups = plan_.lanes.threads() / width_;
   if (modes_ && region.id != 0) {
@@ -192,7 +210,8 @@ void Emitter::emit_region(Region& region) {
   BasicBlock* full = new_block("enter.full");
   if (mode || rest != 0) {
     BasicBlock* masked = new_block("enter.masked");
-    Value* is_full = mode ? b_.CreateICmpEQ(mode, b_.getInt32(kFull)) : b_.CreateICmpULT(group, b_.getInt32(full_groups));
+    Value* is_full = mode ? b_.CreateICmpEQ(mode, b_.getInt32(kFull))
+                          : b_.CreateICmpULT(group, b_.getInt32(full_groups));
     b_.CreateCondBr(is_full, full, masked);
     b_.SetInsertPoint(masked);
     begin_block(Masked);
@@ -200,7 +219,8 @@ void Emitter::emit_region(Region& region) {
       Value* lanes = b_.CreateICmpULT(lane_numbers(b_.getInt32Ty()), splat(b_.getInt32(rest)));
       add_to_mask(region.start, lanes);
     } else {
-      Value* saved = b_.CreateLoad(b_.getInt32Ty(), b_.CreateGEP(b_.getInt32Ty(), masks_, group), "mask.bits");
+      Value* saved =
+          b_.CreateLoad(b_.getInt32Ty(), b_.CreateGEP(b_.getInt32Ty(), masks_, group), "mask.bits");
       Value* narrow = b_.CreateTrunc(saved, IntegerType::get(context_, width_));
       add_to_mask(region.start, b_.CreateBitCast(narrow, all_lanes()->getType()));
     }
@@ -217,8 +237,10 @@ void Emitter::emit_region(Region& region) {
   while (!region.work.empty() && report_.refusal.empty()) {
     auto [copy, block] = region.work.back();
     region.work.pop_back();
-    if (copy == Full) emit_full(block);
-    else emit_masked(block);
+    if (copy == Full)
+      emit_full(block);
+    else
+      emit_masked(block);
   }
 }
 
@@ -246,7 +268,8 @@ bool Emitter::rematerialisable(Value* v, unsigned depth) const {
   } else if (auto* call = dyn_cast<CallInst>(inst)) {
     StringRef name = marker_name(call);
     return name.starts_with("sreg.") || name == "params" || name == "shared";
-  } else if (inst->mayReadOrWriteMemory() || !isa<BinaryOperator, CastInst, GetElementPtrInst, ICmpInst>(inst)) {
+  } else if (inst->mayReadOrWriteMemory() ||
+             !isa<BinaryOperator, CastInst, GetElementPtrInst, ICmpInst>(inst)) {
     return false;
   }
   if (!shape(inst).scalar()) return false;
@@ -294,7 +317,8 @@ void Emitter::enter_region(Region& region, Mode mode) {
   (void)mode;
 }
 
-// The current group stops at a barrier (or returns: null). What it needs behind the barrier is put away.
+// The current group stops at a barrier (or returns: null). What it needs behind the barrier is put
+// away.
 void Emitter::leave_region(Region* to) {
   b_.CreateStore(b_.getInt32(to ? to->id : kDone), exit_state_);
   if (to) {
@@ -310,7 +334,8 @@ void Emitter::leave_region(Region* to) {
           kept = temporary(v->getType(), v->getName() + ".kept");
           leaving = temporary(v->getType(), v->getName() + ".leaving");
         }
-        if (auto* call = dyn_cast<CallInst>(inst); call && is_barrier(marker_name(call))) continue;  // see finish_region
+        if (auto* call = dyn_cast<CallInst>(inst); call && is_barrier(marker_name(call)))
+          continue;  // see finish_region
         b_.CreateStore(scalar(v), leaving);
       } else {
         b_.CreateStore(vector ? to_slot_form(vec(v)) : scalar(v), array_element(v, vector));
@@ -320,15 +345,18 @@ void Emitter::leave_region(Region* to) {
       Value* group = b_.CreateLoad(b_.getInt32Ty(), group_);
       Value* mode = b_.getInt32(kFull);
       if (mode_ == Masked) {
-        mode = b_.CreateSelect(b_.CreateLoad(b_.getInt1Ty(), deoptimised_), b_.getInt32(kDeoptimised), b_.getInt32(kMasked));
-        b_.CreateStore(b_.CreateZExt(bits(mask_), b_.getInt32Ty()), b_.CreateGEP(b_.getInt32Ty(), masks_, group));
+        mode = b_.CreateSelect(b_.CreateLoad(b_.getInt1Ty(), deoptimised_),
+                               b_.getInt32(kDeoptimised), b_.getInt32(kMasked));
+        b_.CreateStore(b_.CreateZExt(bits(mask_), b_.getInt32Ty()),
+                       b_.CreateGEP(b_.getInt32Ty(), masks_, group));
       }
       b_.CreateStore(mode, b_.CreateGEP(b_.getInt32Ty(), modes_, group));
     }
   }
   if (!plan_.groups_agree) {
     Value* group = b_.CreateLoad(b_.getInt32Ty(), group_);
-    b_.CreateStore(b_.getInt32(to ? to->id : kDone), b_.CreateGEP(b_.getInt32Ty(), next_states_, group));
+    b_.CreateStore(b_.getInt32(to ? to->id : kDone),
+                   b_.CreateGEP(b_.getInt32Ty(), next_states_, group));
   }
   b_.CreateBr(region_->next);
 }
@@ -338,7 +366,8 @@ void Emitter::finish_region(Region& region) {
   unsigned groups = plan_.lanes.groups();
   BasicBlock* after = region.after;
   b_.SetInsertPoint(region.next);
-  Value* group = b_.CreateAdd(b_.CreateLoad(b_.getInt32Ty(), group_), b_.getInt32(1), "", true, true);
+  Value* group =
+      b_.CreateAdd(b_.CreateLoad(b_.getInt32Ty(), group_), b_.getInt32(1), "", true, true);
   b_.CreateStore(group, group_);
   b_.CreateCondBr(b_.CreateICmpULT(group, b_.getInt32(groups)), region.head, after);
   b_.SetInsertPoint(after);
@@ -363,12 +392,15 @@ void Emitter::finish_region(Region& region) {
       b_.SetInsertPoint(way);
       for (Value* v : plan_.flow.live_in(to->start)) {
         auto found = block_values_.find(v);
-        if (found == block_values_.end() || !region.blocks.contains(cast<Instruction>(v)->getParent())) continue;
+        if (found == block_values_.end() ||
+            !region.blocks.contains(cast<Instruction>(v)->getParent()))
+          continue;
         auto* call = dyn_cast<CallInst>(v);
         if (call && is_barrier(marker_name(call))) continue;
         b_.CreateStore(b_.CreateLoad(v->getType(), found->second.second), found->second.first);
       }
-      if (CallInst* barrier = barrier_at_end(*to->start->getSinglePredecessor()); accumulators_.count(barrier)) {
+      if (CallInst* barrier = barrier_at_end(*to->start->getSinglePredecessor());
+          accumulators_.count(barrier)) {
         AllocaInst* sum = accumulators_[barrier];
         Value* total = b_.CreateLoad(b_.getInt32Ty(), sum);
         StringRef name = marker_name(barrier);
@@ -384,7 +416,8 @@ void Emitter::finish_region(Region& region) {
     }
     return;
   }
-  // Groups may be at different barriers: every region runs the groups that wait before it; when all have moved, a new round.
+  // Groups may be at different barriers: every region runs the groups that wait before it; when all
+  // have moved, a new round.
   if (&region != regions_.back().get()) {
     b_.CreateBr(regions_[region.id + 1]->head);
     return;
@@ -398,7 +431,9 @@ void Emitter::finish_region(Region& region) {
   Value* at = b_.CreateLoad(b_.getInt32Ty(), group_);
   Value* state = b_.CreateLoad(b_.getInt32Ty(), b_.CreateGEP(b_.getInt32Ty(), next_states_, at));
   b_.CreateStore(state, b_.CreateGEP(b_.getInt32Ty(), states_, at));
-  b_.CreateStore(b_.CreateOr(b_.CreateLoad(b_.getInt1Ty(), alive), b_.CreateICmpNE(state, b_.getInt32(kDone))), alive);
+  b_.CreateStore(
+      b_.CreateOr(b_.CreateLoad(b_.getInt1Ty(), alive), b_.CreateICmpNE(state, b_.getInt32(kDone))),
+      alive);
   Value* following = b_.CreateAdd(at, b_.getInt32(1));
   b_.CreateStore(following, group_);
   b_.CreateCondBr(b_.CreateICmpULT(following, b_.getInt32(groups)), scan, again);

@@ -1,5 +1,5 @@
-// cpu/engine/simt/shape.cpp: the shape analysis: data flow over the lattice None < Uniform, Strided < Varying, together with
-// which branches, joins and loops the lanes of a group may pass apart.
+// cpu/engine/simt/shape.cpp: the shape analysis: data flow over the lattice None < Uniform, Strided
+// < Varying, together with which branches, joins and loops the lanes of a group may pass apart.
 #include "cpu/engine/simt/shape.hpp"
 
 #include <llvm/Analysis/SimplifyQuery.h>
@@ -36,8 +36,8 @@ Shape join(Shape a, Shape b) {
   if (b.kind == Shape::None) return a;
   if (a.kind == Shape::Uniform && b.kind == Shape::Uniform) return kUniform;
   if (a.kind == Shape::Strided && b.kind == Shape::Strided && a.stride == b.stride)
-    return strided(a.stride, a.no_signed_wrap && b.no_signed_wrap, a.no_unsigned_wrap && b.no_unsigned_wrap,
-                   std::min(a.align, b.align));
+    return strided(a.stride, a.no_signed_wrap && b.no_signed_wrap,
+                   a.no_unsigned_wrap && b.no_unsigned_wrap, std::min(a.align, b.align));
   return kVarying;
 }
 
@@ -52,24 +52,32 @@ NoWrap never_wraps(const Instruction& inst) {
   constexpr auto kNever = OverflowResult::NeverOverflows;
   switch (inst.getOpcode()) {
     case Instruction::Add:
-      return {computeOverflowForSignedAdd(a, b, facts) == kNever, computeOverflowForUnsignedAdd(a, b, facts) == kNever};
+      return {computeOverflowForSignedAdd(a, b, facts) == kNever,
+              computeOverflowForUnsignedAdd(a, b, facts) == kNever};
     case Instruction::Sub: {
-      auto range = [&](const Value* v, bool is_signed) { return computeConstantRangeIncludingKnownBits(v, is_signed, facts); };
-      return {range(a, true).signedSubMayOverflow(range(b, true)) == ConstantRange::OverflowResult::NeverOverflows,
-              range(a, false).unsignedSubMayOverflow(range(b, false)) == ConstantRange::OverflowResult::NeverOverflows};
+      auto range = [&](const Value* v, bool is_signed) {
+        return computeConstantRangeIncludingKnownBits(v, is_signed, facts);
+      };
+      return {range(a, true).signedSubMayOverflow(range(b, true)) ==
+                  ConstantRange::OverflowResult::NeverOverflows,
+              range(a, false).unsignedSubMayOverflow(range(b, false)) ==
+                  ConstantRange::OverflowResult::NeverOverflows};
     }
     case Instruction::Mul:
-      return {computeOverflowForSignedMul(a, b, facts) == kNever, computeOverflowForUnsignedMul(a, b, facts) == kNever};
+      return {computeOverflowForSignedMul(a, b, facts) == kNever,
+              computeOverflowForUnsignedMul(a, b, facts) == kNever};
     case Instruction::Shl: {
       auto* by = dyn_cast<ConstantInt>(b);
       bool fits = by && computeKnownBits(a, facts.DL).countMinLeadingZeros() > by->getZExtValue();
       return {fits, fits};
     }
     case Instruction::Or: {  // an addition when no bit is set in both
-      bool apart = KnownBits::haveNoCommonBitsSet(computeKnownBits(a, facts.DL), computeKnownBits(b, facts.DL));
+      bool apart = KnownBits::haveNoCommonBitsSet(computeKnownBits(a, facts.DL),
+                                                  computeKnownBits(b, facts.DL));
       return {apart, apart};
     }
-    default: return {};
+    default:
+      return {};
   }
 }
 
@@ -92,7 +100,8 @@ Shape thread_index_shape(const Lanes& lanes, unsigned dimension) {
   return dimension == first ? strided(1, true, true, Log2_32(lanes.width)) : kUniform;
 }
 
-Shapes::Shapes(const Flow& flow, const Lanes& lanes, Scope scope) : flow_{flow}, lanes_{lanes}, scope_{scope} {
+Shapes::Shapes(const Flow& flow, const Lanes& lanes, Scope scope)
+    : flow_{flow}, lanes_{lanes}, scope_{scope} {
   bool changed = true;
   while (changed) {
     changed = false;
@@ -106,10 +115,12 @@ Shapes::Shapes(const Flow& flow, const Lanes& lanes, Scope scope) : flow_{flow},
         changed = true;
       }
       auto* branch = dyn_cast<BranchInst>(block->getTerminator());
-      if (!branch || !branch->isConditional() || branch->getSuccessor(0) == branch->getSuccessor(1)) continue;
+      if (!branch || !branch->isConditional() || branch->getSuccessor(0) == branch->getSuccessor(1))
+        continue;
       Shape condition = (*this)[branch->getCondition()];
       if (condition.kind <= Shape::Uniform || !divergent_branches_.insert(block).second) continue;
-      spread({{block, branch->getSuccessor(0)}, {block, branch->getSuccessor(1)}}, flow_.loop_of(block));
+      spread({{block, branch->getSuccessor(0)}, {block, branch->getSuccessor(1)}},
+             flow_.loop_of(block));
       changed = true;
     }
   }
@@ -129,8 +140,9 @@ bool Shapes::needs_guard(const Instruction* inst) const {
   return !from.no_unsigned_wrap && !(inst->hasNonNeg() && from.no_signed_wrap);
 }
 
-// From where lanes part, every edge carries a label; a block that two labels reach is a join: its phis vary. A loop that some
-// lanes leave while others go on (two labels on its exits and its back edge) diverges, and its exits part lanes again.
+// From where lanes part, every edge carries a label; a block that two labels reach is a join: its
+// phis vary. A loop that some lanes leave while others go on (two labels on its exits and its back
+// edge) diverges, and its exits part lanes again.
 void Shapes::spread(ArrayRef<std::pair<BasicBlock*, BasicBlock*>> edges, Loop* inside) {
   constexpr int kNone = -1;
   std::vector<int> label(flow_.size(), kNone);
@@ -149,7 +161,8 @@ void Shapes::spread(ArrayRef<std::pair<BasicBlock*, BasicBlock*>> edges, Loop* i
     }
   };
   int fresh = static_cast<int>(flow_.size());
-  for (auto [from, to] : edges) reach(from, to, flow_.is_back_edge(from, to) ? fresh++ : static_cast<int>(flow_.at(to)));
+  for (auto [from, to] : edges)
+    reach(from, to, flow_.is_back_edge(from, to) ? fresh++ : static_cast<int>(flow_.at(to)));
   for (unsigned i = start; i < flow_.size(); ++i) {
     if (label[i] == kNone) continue;
     for (BasicBlock* next : successors(flow_.order[i]))
@@ -207,7 +220,8 @@ Shape Shapes::transfer(Instruction& inst) {
       if (it.isStruct()) return kVarying;
       if (it.getOperand()->getType() != layout.getIndexType(gep.getType())) return kVarying;
       std::int64_t size = static_cast<std::int64_t>(layout.getTypeAllocSize(it.getIndexedType()));
-      sum = strided((sum.kind == Shape::Strided ? sum.stride : 0) + index.stride * size, false, false, 0);
+      sum = strided((sum.kind == Shape::Strided ? sum.stride : 0) + index.stride * size, false,
+                    false, 0);
     }
     return sum;
   }
@@ -228,32 +242,43 @@ Shape Shapes::transfer_binary(Instruction& inst) {
     auto* c = dyn_cast<ConstantInt>(v);
     return c ? (c->isZero() ? 63 : c->getValue().countr_zero()) : 0;
   };
-  if (a.kind == Shape::Uniform) a = {Shape::Uniform, true, true, static_cast<std::uint8_t>(uniform_align(inst.getOperand(0))), 0};
-  if (b.kind == Shape::Uniform) b = {Shape::Uniform, true, true, static_cast<std::uint8_t>(uniform_align(inst.getOperand(1))), 0};
+  if (a.kind == Shape::Uniform)
+    a = {Shape::Uniform, true, true, static_cast<std::uint8_t>(uniform_align(inst.getOperand(0))),
+         0};
+  if (b.kind == Shape::Uniform)
+    b = {Shape::Uniform, true, true, static_cast<std::uint8_t>(uniform_align(inst.getOperand(1))),
+         0};
   // A flag on the instruction holds only for lanes that are on.
   bool trust = scope_ == Scope::FullGroup;
   auto* overflowing = dyn_cast<OverflowingBinaryOperator>(&inst);
   NoWrap holds;
-  if (trust && overflowing) holds = {overflowing->hasNoSignedWrap(), overflowing->hasNoUnsignedWrap()};
-  else holds = never_wraps(inst);
+  if (trust && overflowing)
+    holds = {overflowing->hasNoSignedWrap(), overflowing->hasNoUnsignedWrap()};
+  else
+    holds = never_wraps(inst);
   bool nsw = holds.is_signed && a.no_signed_wrap && b.no_signed_wrap;
   bool nuw = holds.is_unsigned && a.no_unsigned_wrap && b.no_unsigned_wrap;
   unsigned align = std::min(a.align, b.align);
   auto* constant = dyn_cast<ConstantInt>(inst.getOperand(1));
   Type* type = inst.getType();
   // Lanes that stay below the alignment of the base never carry into its bits.
-  bool contained = a.kind == Shape::Strided && a.stride > 0 && a.align < 63 &&
-                   a.stride * static_cast<std::int64_t>(lanes_.width - 1) < (std::int64_t{1} << a.align);
+  bool contained =
+      a.kind == Shape::Strided && a.stride > 0 && a.align < 63 &&
+      a.stride * static_cast<std::int64_t>(lanes_.width - 1) < (std::int64_t{1} << a.align);
   switch (inst.getOpcode()) {
-    case Instruction::Add: return strided(wrap(a.stride + b.stride, type), nsw, nuw, align);
-    case Instruction::Sub: return strided(wrap(a.stride - b.stride, type), nsw, nuw && b.stride == 0, align);
+    case Instruction::Add:
+      return strided(wrap(a.stride + b.stride, type), nsw, nuw, align);
+    case Instruction::Sub:
+      return strided(wrap(a.stride - b.stride, type), nsw, nuw && b.stride == 0, align);
     case Instruction::Or:
-      if (!holds.is_signed && !(trust && cast<PossiblyDisjointInst>(inst).isDisjoint())) return kVarying;
-      return strided(wrap(a.stride + b.stride, type), a.no_signed_wrap && b.no_signed_wrap, a.no_unsigned_wrap && b.no_unsigned_wrap,
-                     align);
+      if (!holds.is_signed && !(trust && cast<PossiblyDisjointInst>(inst).isDisjoint()))
+        return kVarying;
+      return strided(wrap(a.stride + b.stride, type), a.no_signed_wrap && b.no_signed_wrap,
+                     a.no_unsigned_wrap && b.no_unsigned_wrap, align);
     case Instruction::Mul:
       if (!constant || constant->getValue().getSignificantBits() > 63) return kVarying;
-      return strided(wrap(a.stride * constant->getSExtValue(), type), nsw, nuw && constant->getSExtValue() > 0,
+      return strided(wrap(a.stride * constant->getSExtValue(), type), nsw,
+                     nuw && constant->getSExtValue() > 0,
                      a.align + constant->getValue().countr_zero());
     case Instruction::Shl:
       if (!constant || constant->getZExtValue() > 40) return kVarying;
@@ -266,14 +291,16 @@ Shape Shapes::transfer_binary(Instruction& inst) {
     case Instruction::And: {
       if (!constant || !contained) return kVarying;
       // Low bits that are zero in every lane do not matter.
-      unsigned low = std::min<unsigned>(static_cast<unsigned>(countr_zero(static_cast<std::uint64_t>(a.stride))), a.align);
+      unsigned low = std::min<unsigned>(
+          static_cast<unsigned>(countr_zero(static_cast<std::uint64_t>(a.stride))), a.align);
       APInt mask = constant->getValue();
       mask.setLowBits(std::min(low, mask.getBitWidth()));
       if (mask.countr_one() >= a.align) return strided(a.stride, true, true, a.align);
       if (constant->getValue().countr_zero() >= a.align) return kUniform;
       return kVarying;
     }
-    default: return kVarying;
+    default:
+      return kVarying;
   }
 }
 
@@ -284,24 +311,29 @@ Shape Shapes::transfer_cast(Instruction& inst) {
     case Instruction::Trunc: {
       std::int64_t stride = wrap(from.stride, inst.getType());
       if (inst.getType()->isIntegerTy(1)) return kVarying;
-      return strided(stride, false, false, std::min<unsigned>(from.align, inst.getType()->getIntegerBitWidth()));
+      return strided(stride, false, false,
+                     std::min<unsigned>(from.align, inst.getType()->getIntegerBitWidth()));
     }
     case Instruction::SExt:
     case Instruction::ZExt: {
       if (inst.getOperand(0)->getType()->isIntegerTy(1)) return kVarying;
       bool is_signed = isa<SExtInst>(inst);
       bool exact = is_signed ? from.no_signed_wrap : from.no_unsigned_wrap;
-      // Both flags together: a strided value known to stay within [0, 2^(n-1)) extends alike either way.
+      // Both flags together: a strided value known to stay within [0, 2^(n-1)) extends alike either
+      // way.
       if (scope_ == Scope::FullGroup || exact)
         return strided(from.stride, true, !is_signed || from.no_unsigned_wrap, from.align);
       return kVarying;
     }
     case Instruction::PtrToInt:
     case Instruction::IntToPtr:
-      return inst.getType()->isPointerTy() || inst.getType()->isIntegerTy(64) ? strided(from.stride, false, false, from.align)
-                                                                               : kVarying;
-    case Instruction::BitCast: return inst.getType()->isIntOrPtrTy() ? from : kVarying;
-    default: return kVarying;
+      return inst.getType()->isPointerTy() || inst.getType()->isIntegerTy(64)
+                 ? strided(from.stride, false, false, from.align)
+                 : kVarying;
+    case Instruction::BitCast:
+      return inst.getType()->isIntOrPtrTy() ? from : kVarying;
+    default:
+      return kVarying;
   }
 }
 
@@ -315,7 +347,8 @@ Shape Shapes::transfer_call(CallInst& call) {
   };
   if (name.consume_front("sreg.")) {
     if (name.consume_front("tid.")) return lane_shape(static_cast<unsigned>(name[0] - 'x'));
-    if (name == "laneid") return block_scope ? kVarying : strided(1, true, true, Log2_32(lanes_.width));
+    if (name == "laneid")
+      return block_scope ? kVarying : strided(1, true, true, Log2_32(lanes_.width));
     if (name == "warpid") return block_scope ? kVarying : kUniform;
     if (name.starts_with("lanemask")) return kVarying;
     return kUniform;
@@ -331,8 +364,11 @@ Shape Shapes::transfer_call(CallInst& call) {
   if (!name.empty()) {
     if (block_scope) return kVarying;
     if (name == "activemask") return kUniform;
-    auto uniform_mask = [&] { return (*this)[call.getArgOperand(call.arg_size() - 1)].kind <= Shape::Uniform; };
-    if (name.starts_with("vote.") || name.starts_with("redux.")) return uniform_mask() ? kUniform : kVarying;
+    auto uniform_mask = [&] {
+      return (*this)[call.getArgOperand(call.arg_size() - 1)].kind <= Shape::Uniform;
+    };
+    if (name.starts_with("vote.") || name.starts_with("redux."))
+      return uniform_mask() ? kUniform : kVarying;
     return kVarying;
   }
   if (isa<IntrinsicInst>(call)) return uniform && !call.mayHaveSideEffects() ? kUniform : kVarying;
@@ -345,7 +381,8 @@ Shape Shapes::transfer_phi(PHINode& phi) {
   for (unsigned i = 0; i < phi.getNumIncomingValues(); ++i) {
     auto* value = dyn_cast<Instruction>(phi.getIncomingValue(i));
     if (!value) continue;
-    for (Loop* loop = flow_.loop_of(value->getParent()); loop && !loop->contains(phi.getParent()); loop = loop->getParentLoop())
+    for (Loop* loop = flow_.loop_of(value->getParent()); loop && !loop->contains(phi.getParent());
+         loop = loop->getParentLoop())
       if (divergent_loops_.contains(loop) && (*this)[value].kind != Shape::None) return kVarying;
   }
   if (joins_.contains(phi.getParent())) {

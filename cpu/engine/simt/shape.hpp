@@ -9,12 +9,14 @@
 
 namespace cucpu::simt {
 
-/// Uniform: one scalar. Strided: lane l holds base + l * stride (modulo 2^bits), kept as the scalar base. Varying: a vector.
+/// Uniform: one scalar. Strided: lane l holds base + l * stride (modulo 2^bits), kept as the scalar
+/// base. Varying: a vector.
 struct Shape {
   enum Kind : std::uint8_t { None, Uniform, Strided, Varying };
   Kind kind = None;
-  bool no_signed_wrap = false, no_unsigned_wrap = false;  ///< of base + l * stride, for all lanes of a full group
-  std::uint8_t align = 0;                                 ///< log2 of a power of two that divides the base
+  bool no_signed_wrap = false,
+       no_unsigned_wrap = false;  ///< of base + l * stride, for all lanes of a full group
+  std::uint8_t align = 0;         ///< log2 of a power of two that divides the base
   std::int64_t stride = 0;
 
   [[nodiscard]] bool scalar() const { return kind != Varying; }
@@ -34,18 +36,25 @@ Shape thread_index_shape(const Lanes&, unsigned dimension);
 class Shapes {
  public:
   enum class Scope {
-    FullGroup,    ///< all lanes of a group are on; extensions are guarded at run time against wrapping
-    MaskedGroup,  ///< some lanes are off, lane 0 may be: nothing may be concluded from what only holds for lanes that are on
+    FullGroup,    ///< all lanes of a group are on; extensions are guarded at run time against
+                  ///< wrapping
+    MaskedGroup,  ///< some lanes are off, lane 0 may be: nothing may be concluded from what only
+                  ///< holds for lanes that are on
     Block,        ///< uniform means: over the whole block; nothing is strided
   };
 
   Shapes(const Flow&, const Lanes&, Scope);
 
   [[nodiscard]] Shape operator[](const llvm::Value*) const;
-  [[nodiscard]] bool diverges(const llvm::BasicBlock* block) const { return divergent_branches_.contains(block); }
-  [[nodiscard]] bool diverges(const llvm::Loop* loop) const { return divergent_loops_.contains(loop); }
+  [[nodiscard]] bool diverges(const llvm::BasicBlock* block) const {
+    return divergent_branches_.contains(block);
+  }
+  [[nodiscard]] bool diverges(const llvm::Loop* loop) const {
+    return divergent_loops_.contains(loop);
+  }
 
-  /// Extensions that are strided only if base + l * stride does not wrap, which code must check (FullGroup only).
+  /// Extensions that are strided only if base + l * stride does not wrap, which code must check
+  /// (FullGroup only).
   [[nodiscard]] bool needs_guard(const llvm::Instruction*) const;
 
  private:
@@ -54,7 +63,8 @@ class Shapes {
   Shape transfer_cast(llvm::Instruction&);
   Shape transfer_call(llvm::CallInst&);
   Shape transfer_phi(llvm::PHINode&);
-  void spread(llvm::ArrayRef<std::pair<llvm::BasicBlock*, llvm::BasicBlock*>> edges, llvm::Loop* inside);
+  void spread(llvm::ArrayRef<std::pair<llvm::BasicBlock*, llvm::BasicBlock*>> edges,
+              llvm::Loop* inside);
 
   const Flow& flow_;
   Lanes lanes_;

@@ -18,9 +18,11 @@ using namespace llvm;
 
 namespace {
 
-// Large kernels: compiling them is what takes time. A vector is one register then, and LLVM runs fewer passes.
+// Large kernels: compiling them is what takes time. A vector is one register then, and LLVM runs
+// fewer passes.
 constexpr unsigned kLarge = 1000;  // instructions of thread code
-// Beyond this, slots become registers too slowly (LLVM looks through all blocks for each): instructions times blocks.
+// Beyond this, slots become registers too slowly (LLVM looks through all blocks for each):
+// instructions times blocks.
 constexpr std::uint64_t kTooLarge = 8'000'000;
 
 unsigned register_width(const TargetMachine* target) {
@@ -29,21 +31,26 @@ unsigned register_width(const TargetMachine* target) {
   return features->checkFeatures("+avx512f") ? 16 : features->checkFeatures("+avx2") ? 8 : 4;
 }
 
-// Four registers of four lanes keep a NEON or SSE pipeline busy; with half of sixteen registers that hold eight (AVX2) or all of 32 that
-// hold sixteen (AVX-512), one or two registers a value are what fits.
+// Four registers of four lanes keep a NEON or SSE pipeline busy; with half of sixteen registers
+// that hold eight (AVX2) or all of 32 that hold sixteen (AVX-512), one or two registers a value are
+// what fits.
 unsigned preferred_width(const TargetMachine* target) {
   if (!target || !target->getTargetTriple().isX86()) return 16;
   const MCSubtargetInfo* features = target->getMCSubtargetInfo();
   return features->checkFeatures("+avx512f") ? 16 : 8;
 }
 
-// Lanes that stay in one row of the block keep addresses contiguous, so a width that divides the row is worth more than a wide one.
+// Lanes that stay in one row of the block keep addresses contiguous, so a width that divides the
+// row is worth more than a wide one.
 unsigned choose_width(const Options& options, const Needs& needs, bool large) {
   if (needs.whole_warps) return 32;
   if (options.width) return options.width;
-  const unsigned preferred = large ? register_width(options.target) : preferred_width(options.target);
+  const unsigned preferred =
+      large ? register_width(options.target) : preferred_width(options.target);
   unsigned threads = static_cast<unsigned>(options.block.volume());
-  unsigned row = options.block.x > 1 ? options.block.x : options.block.y > 1 ? options.block.y : options.block.z;
+  unsigned row = options.block.x > 1   ? options.block.x
+                 : options.block.y > 1 ? options.block.y
+                                       : options.block.z;
   unsigned width = preferred;
   while (width > 4 && width / 2 >= threads) width /= 2;
   if (row != threads)
@@ -52,7 +59,8 @@ unsigned choose_width(const Options& options, const Needs& needs, bool large) {
   return width;
 }
 
-// Whether every group takes the same barriers in the same order: no branch that differs between threads decides about one.
+// Whether every group takes the same barriers in the same order: no branch that differs between
+// threads decides about one.
 bool groups_agree(const Flow& flow, const Shapes& block) {
   for (BasicBlock* from : flow.order) {
     if (!block.diverges(from)) continue;
@@ -70,8 +78,9 @@ bool groups_agree(const Flow& flow, const Shapes& block) {
   return true;
 }
 
-// Extensions of one block that need a guard come together behind the first, as far as what they extend can be computed before it:
-// one place to leave from, one test. Returns the places that are left.
+// Extensions of one block that need a guard come together behind the first, as far as what they
+// extend can be computed before it: one place to leave from, one test. Returns the places that are
+// left.
 SmallVector<Instruction*> gather_points(ArrayRef<Instruction*> points) {
   SmallVector<Instruction*> left;
   Instruction* last = nullptr;  // of those that have come together
@@ -82,8 +91,11 @@ SmallVector<Instruction*> gather_points(ArrayRef<Instruction*> points) {
     SmallVector<Value*> work{point->getOperand(0)};
     while (together && !work.empty()) {
       auto* inst = dyn_cast<Instruction>(work.pop_back_val());
-      if (!inst || inst->getParent() != first->getParent() || inst->comesBefore(first) || moved.contains(inst)) continue;
-      together = isa<BinaryOperator, CastInst>(inst) && !inst->isIntDivRem() && !is_contained(points, inst) && moved.size() < 16;
+      if (!inst || inst->getParent() != first->getParent() || inst->comesBefore(first) ||
+          moved.contains(inst))
+        continue;
+      together = isa<BinaryOperator, CastInst>(inst) && !inst->isIntDivRem() &&
+                 !is_contained(points, inst) && moved.size() < 16;
       moved.insert(inst);
       append_range(work, inst->operands());
     }
@@ -103,7 +115,8 @@ SmallVector<Instruction*> gather_points(ArrayRef<Instruction*> points) {
 
 // Lanes that wait there have nothing left to do.
 bool only_returns(const BasicBlock* block) {
-  while (block->size() == 1 && isa<BranchInst>(block->front()) && block->getSingleSuccessor()) block = block->getSingleSuccessor();
+  while (block->size() == 1 && isa<BranchInst>(block->front()) && block->getSingleSuccessor())
+    block = block->getSingleSuccessor();
   return isa<ReturnInst>(block->front());
 }
 
@@ -127,10 +140,13 @@ void count(const Flow& flow, const Shapes& shapes, Report& report) {
       ++report.instructions;
       if (inst.getType()->isVoidTy()) continue;
       Shape::Kind kind = shapes[&inst].kind;
-      (kind == Shape::Varying ? report.varying : kind == Shape::Strided ? report.strided : report.uniform) += 1;
+      (kind == Shape::Varying   ? report.varying
+       : kind == Shape::Strided ? report.strided
+                                : report.uniform) += 1;
     }
   }
-  for (Loop* loop : flow.loops.getLoopsInPreorder()) report.divergent_loops += shapes.diverges(loop);
+  for (Loop* loop : flow.loops.getLoopsInPreorder())
+    report.divergent_loops += shapes.diverges(loop);
 }
 
 }  // namespace
@@ -151,7 +167,8 @@ BlockCode vectorize(Function& original, const Options& options) {
   const std::uint64_t size = thread->getInstructionCount();
   code.lean = size > kLarge;
   if (size * thread->size() > kTooLarge) {
-    report.refusal = "too large: " + std::to_string(size) + " instructions in " + std::to_string(thread->size()) + " blocks";
+    report.refusal = "too large: " + std::to_string(size) + " instructions in " +
+                     std::to_string(thread->size()) + " blocks";
     return finish();
   }
   Lanes lanes{choose_width(options, needs_of(*thread), code.lean), options.block};
@@ -159,7 +176,8 @@ BlockCode vectorize(Function& original, const Options& options) {
   report.groups = lanes.groups();
   bool partial = lanes.threads() % lanes.width != 0;
   {
-    // Where indices may wrap inside a group, control must be able to leave: split there, then analyse for good.
+    // Where indices may wrap inside a group, control must be able to leave: split there, then
+    // analyse for good.
     Flow flow{*thread};
     Shapes shapes{flow, lanes, Shapes::Scope::FullGroup};
     SmallVector<Instruction*> points;
@@ -183,7 +201,9 @@ BlockCode vectorize(Function& original, const Options& options) {
       plan.guards[at].push_back(&inst);
     }
   report.groups_agree = plan.groups_agree;
-  if (!plan.groups_agree && any_of(instructions(*thread), [](Instruction& inst) { return marker_name(&inst) == "yield"; })) {
+  if (!plan.groups_agree && any_of(instructions(*thread), [](Instruction& inst) {
+        return marker_name(&inst) == "yield";
+      })) {
     report.refusal = "waits for another block while groups may be at different barriers";
     return finish();
   }
@@ -203,13 +223,17 @@ std::string to_string(const Report& r) {
   unsigned values = r.uniform + r.strided + r.varying;
   unsigned loads = r.loads_uniform + r.loads_contiguous + r.loads_strided + r.gathers;
   unsigned stores = r.stores_uniform + r.stores_contiguous + r.stores_strided + r.scatters;
-  out << "W=" << r.width << " groups=" << r.groups << " regions=" << r.regions << (r.groups_agree ? "" : " (groups may differ)")
-      << " instructions=" << r.instructions << " uniform=" << share(r.uniform, values) << "% strided=" << share(r.strided, values)
-      << "% loads=" << loads << " (uniform " << r.loads_uniform << ", contiguous " << r.loads_contiguous << ", strided "
-      << r.loads_strided << ", gathers " << r.gathers << ") stores=" << stores << " (uniform " << r.stores_uniform
-      << ", contiguous " << r.stores_contiguous << ", strided " << r.stores_strided << ", scatters " << r.scatters
-      << ") atomics=" << r.atomics << " warp=" << r.warp_operations << " lane-calls=" << r.lane_calls
-      << " divergent branches=" << r.divergent_branches << " loops=" << r.divergent_loops << " one-lane=" << r.one_lane << " last-group=" << r.last_groups << " masked blocks=" << r.masked_blocks
+  out << "W=" << r.width << " groups=" << r.groups << " regions=" << r.regions
+      << (r.groups_agree ? "" : " (groups may differ)") << " instructions=" << r.instructions
+      << " uniform=" << share(r.uniform, values) << "% strided=" << share(r.strided, values)
+      << "% loads=" << loads << " (uniform " << r.loads_uniform << ", contiguous "
+      << r.loads_contiguous << ", strided " << r.loads_strided << ", gathers " << r.gathers
+      << ") stores=" << stores << " (uniform " << r.stores_uniform << ", contiguous "
+      << r.stores_contiguous << ", strided " << r.stores_strided << ", scatters " << r.scatters
+      << ") atomics=" << r.atomics << " warp=" << r.warp_operations
+      << " lane-calls=" << r.lane_calls << " divergent branches=" << r.divergent_branches
+      << " loops=" << r.divergent_loops << " one-lane=" << r.one_lane
+      << " last-group=" << r.last_groups << " masked blocks=" << r.masked_blocks
       << " guards=" << r.wrap_guards << " scratch=" << r.scratch_bytes;
   return out.str();
 }

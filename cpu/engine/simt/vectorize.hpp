@@ -1,5 +1,6 @@
-// cpu/engine/simt/vectorize.hpp: scalar thread code becomes block code in which W neighbouring threads are one vector.
-// The whole stage is these functions; docs/design/simt.md explains how it works.
+// cpu/engine/simt/vectorize.hpp: scalar thread code becomes block code in which W neighbouring
+// threads are one vector. The whole stage is these functions; docs/design/simt.md explains how it
+// works.
 #pragma once
 
 #include <cstddef>
@@ -19,12 +20,14 @@ namespace cucpu::simt {
 struct Options {
   Dim3 block;          ///< the code is specialised on it
   unsigned width = 0;  ///< 4, 8, 16 or 32 lanes; 0: chosen from the kernel and the block shape
-  /// Promise of the launch: nctaid * ntid < 2^31 in every dimension. Code made without it is slower, not different.
+  /// Promise of the launch: nctaid * ntid < 2^31 in every dimension. Code made without it is
+  /// slower, not different.
   bool small_grid = true;
   llvm::TargetMachine* target = nullptr;  ///< for the cost models of LLVM's passes; may be null
 };
 
-/// What became of a kernel, for CUCORE_CPU_REPORT. Counts are static: instructions of the thread code.
+/// What became of a kernel, for CUCORE_CPU_REPORT. Counts are static: instructions of the thread
+/// code.
 struct Report {
   std::string refusal;  ///< why there is no block code; empty when there is
   unsigned width = 0;
@@ -44,13 +47,15 @@ struct Report {
 };
 
 struct BlockCode {
-  llvm::Function* function = nullptr;  ///< void(BlockContext*), in the module of the thread code; null: see report.refusal
-  std::size_t scratch_bytes = 0;       ///< what BlockContext::scratch must offer
-  bool lean = false;                   ///< a large kernel: optimize() shall do without passes that take long
+  llvm::Function* function =
+      nullptr;  ///< void(BlockContext*), in the module of the thread code; null: see report.refusal
+  std::size_t scratch_bytes = 0;  ///< what BlockContext::scratch must offer
+  bool lean = false;  ///< a large kernel: optimize() shall do without passes that take long
   Report report;
 };
 
-/// Makes block code from thread code (docs/design/engine.md), which stays as it is. Never throws for what it cannot do: it refuses.
+/// Makes block code from thread code (docs/design/engine.md), which stays as it is. Never throws
+/// for what it cannot do: it refuses.
 BlockCode vectorize(llvm::Function& thread, const Options&);
 
 /// LLVM's passes over block code, before code generation.

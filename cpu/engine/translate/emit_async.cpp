@@ -64,27 +64,33 @@ void FunctionTranslator::emit_cp_bulk(const Instruction& i) {
   });
 }
 
-// cp.async.bulk.ignore_oob [to], [from], size, left, right, [mbarrier]: so many bytes at either end are not read; they may arrive as
-// anything. All of the size counts.
+// cp.async.bulk.ignore_oob [to], [from], size, left, right, [mbarrier]: so many bytes at either end
+// are not read; they may arrive as anything. All of the size counts.
 void FunctionTranslator::emit_cp_bulk_ignore(const Instruction& i) {
   Value *to = pointer(i.operands[0], Space::shared), *from = pointer(i.operands[1], Space::global);
   Value *bytes = read(i.operands[2], Type::b32), *left = read(i.operands[3], Type::b32);
   Value* given = b.CreateSub(b.CreateSub(bytes, left), read(i.operands[4], Type::b32));
   Value* skip = b.CreateZExt(left, b.getInt64Ty());
-  call_routine("copy_fill", b.getVoidTy(),
-               {b.CreateGEP(b.getInt8Ty(), to, skip), b.CreateGEP(b.getInt8Ty(), from, skip), given, given}, false);
-  call_routine("mbarrier_complete_tx", b.getVoidTy(), {pointer(i.operands[5], Space::shared), bytes}, false);
+  call_routine(
+      "copy_fill", b.getVoidTy(),
+      {b.CreateGEP(b.getInt8Ty(), to, skip), b.CreateGEP(b.getInt8Ty(), from, skip), given, given},
+      false);
+  call_routine("mbarrier_complete_tx", b.getVoidTy(),
+               {pointer(i.operands[5], Space::shared), bytes}, false);
 }
 
-// .layout::v1 keeps room for reports, which nothing on this architecture makes: it is only remembered.
+// .layout::v1 keeps room for reports, which nothing on this architecture makes: it is only
+// remembered.
 void FunctionTranslator::emit_mbarrier_init(const Instruction& i) {
   Value* at = pointer(i.operands[0], space_of(i));
   call_routine("mbarrier_init", b.getVoidTy(),
-               {at, read(i.operands[1], Type::b32), b.getInt32(i.has(Mod::layout_v1) ? 1 : 0)}, false);
+               {at, read(i.operands[1], Type::b32), b.getInt32(i.has(Mod::layout_v1) ? 1 : 0)},
+               false);
 }
 
 void FunctionTranslator::emit_mbarrier_layout(const Instruction& i) {
-  Value* second = call_routine("mbarrier_layout", b.getInt32Ty(), {pointer(i.operands[1], space_of(i))}, false);
+  Value* second =
+      call_routine("mbarrier_layout", b.getInt32Ty(), {pointer(i.operands[1], space_of(i))}, false);
   write(i.operands[0], b.CreateICmpEQ(second, b.getInt32(i.has(Mod::layout_v1) ? 1 : 0)));
 }
 

@@ -100,7 +100,8 @@ void FunctionTranslator::emit_call(const Instruction& i) {
       return error(i.operands[3].where, "expected the label of a .callprototype or .calltargets");
     }
     target = b.CreateIntToPtr(
-        call_routine("call_target", b.getInt64Ty(), {read(callee, Type::b64)}, false), b.getPtrTy());
+        call_routine("call_target", b.getInt64Ty(), {read(callee, Type::b64)}, false),
+        b.getPtrTy());
   }
   const std::size_t pointers = sig.result_by_value ? 0 : returns.parts.size();
   if (arguments.parts.size() + pointers != sig.type->getNumParams() ||

@@ -80,8 +80,8 @@ void FunctionTranslator::emit_fma_float(const Instruction& i) {
   } else if (t == Type::f32) {
     r = sum_directed(b.CreateFMul(extend(x), extend(y)), extend(z),
                      mode);  // the product of two floats is exact in double
-    if (mode != Round::rp) r = call_marker("fma.down", x->getType(), {x, y, z, r},
-                                           ModuleTranslator::Effect::none);
+    if (mode != Round::rp)
+      r = call_marker("fma.down", x->getType(), {x, y, z, r}, ModuleTranslator::Effect::none);
   } else {
     r = call_routine(llvm::Twine("fma_f64_").concat(kRoundNames[static_cast<int>(mode)]).str(),
                      x->getType(), {x, y, z});

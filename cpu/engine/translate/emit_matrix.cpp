@@ -88,7 +88,8 @@ void FunctionTranslator::write_fragment(const Operand& o, Value* words) {
   }
 }
 
-/// The registers of mma's operands must fit its shape and types: a wrong combination is an error here, never a wrong product.
+/// The registers of mma's operands must fit its shape and types: a wrong combination is an error
+/// here, never a wrong product.
 bool FunctionTranslator::check_product(const Instruction& i, Type a, Type bt, bool sparse) {
   const Shape s = shape_of(i);
   const auto registers = [&](unsigned elements, Type t) {
@@ -106,7 +107,8 @@ bool FunctionTranslator::check_product(const Instruction& i, Type a, Type bt, bo
                              registers(products * s.m * s.n, i.types[3])};
   for (unsigned k = 0; k < 4; ++k) {
     if (wanted[k] == given(i.operands[k]) && wanted[k] != 0) continue;
-    error(i.operands[k].where, "this shape and type take " + std::to_string(wanted[k]) + " registers here");
+    error(i.operands[k].where,
+          "this shape and type take " + std::to_string(wanted[k]) + " registers here");
     return false;
   }
   return true;
@@ -133,7 +135,8 @@ void FunctionTranslator::matrix_product(const Instruction& i, Type a, Type bt, T
   if (i.has(Mod::satfinite)) flags |= kMatrixSaturate;
   if (i.has(Mod::popc)) flags |= i.has(Mod::xor_) ? kMatrixXor : kMatrixAnd;
   if (sparse) flags |= kMatrixSparse;
-  if (quads) flags |= kMatrixQuads | (is_col(i, 0) ? kMatrixColA : 0) | (is_col(i, 1) ? 0 : kMatrixRowB);
+  if (quads)
+    flags |= kMatrixQuads | (is_col(i, 0) ? kMatrixColA : 0) | (is_col(i, 1) ? 0 : kMatrixRowB);
   llvm::SmallVector<Value*, 40> in;
   in.push_back(b.getInt32(s.m | s.n << 8 | s.k << 16));
   in.push_back(b.getInt32(static_cast<unsigned>(a) | static_cast<unsigned>(bt) << 8 |
@@ -144,7 +147,9 @@ void FunctionTranslator::matrix_product(const Instruction& i, Type a, Type bt, T
   in.append(fa.begin(), fa.end());
   in.append(fb.begin(), fb.end());
   in.append(fc.begin(), fc.end());
-  if (sparse) in.append({read(i.operands[4], Type::b32), b.getInt32(static_cast<std::uint32_t>(i.operands[5].value))});
+  if (sparse)
+    in.append({read(i.operands[4], Type::b32),
+               b.getInt32(static_cast<std::uint32_t>(i.operands[5].value))});
   write_fragment(out_operand, warp_call("warp.mma", in, llvm::ArrayType::get(b.getInt32Ty(), nd)));
 }
 
@@ -152,31 +157,35 @@ void FunctionTranslator::emit_mma(const Instruction& i) {
   matrix_product(i, i.types[1], i.types[2], i.types[3], false);
 }
 
-// wgmma.mma_async d, a, b-descriptor {, metadata, selector}, scale-d {, negate a, negate b {, transpose a} {, transpose b}}
+// wgmma.mma_async d, a, b-descriptor {, metadata, selector}, scale-d {, negate a, negate b {,
+// transpose a} {, transpose b}}
 void FunctionTranslator::emit_wgmma(const Instruction& i) {
   const Shape s = shape_of(i);
   const Type d = i.types[0], a = i.types[1], bt = i.types[2];
   const bool sparse = i.has(Mod::sp), halves = a == Type::f16 || a == Type::bf16;
   const unsigned width = 32 * (sparse ? 2 : 1) * 8 / element_bits(a);  // k: 32 bytes of a
-  if (s.k != width)
-    return error(i.where, "this type takes a shape with k" + std::to_string(width));
-  if (element_bits(a) != element_bits(bt) || (d == Type::s32) != (ptx::class_of(a) != ptx::Class::floating &&
-                                                                  a != Type::e4m3 && a != Type::e5m2))
+  if (s.k != width) return error(i.where, "this type takes a shape with k" + std::to_string(width));
+  if (element_bits(a) != element_bits(bt) ||
+      (d == Type::s32) !=
+          (ptx::class_of(a) != ptx::Class::floating && a != Type::e4m3 && a != Type::e5m2))
     return error(i.where, "wgmma does not have this combination of types");
   const Operand &destination = i.operands[0], &source_a = i.operands[1];
   const std::size_t words = s.n / (d == Type::f16 ? 4 : 2);
   if (destination.kind != Kind::vector || destination.parts.size() != words)
     return error(destination.where, "expected " + std::to_string(words) + " registers");
   const bool in_registers = source_a.kind == Kind::vector;
-  if (in_registers && source_a.parts.size() != 4) return error(source_a.where, "expected 4 registers");
+  if (in_registers && source_a.parts.size() != 4)
+    return error(source_a.where, "expected 4 registers");
   std::size_t next = 3;
   Value *metadata = b.getInt32(0), *selector = b.getInt32(0);
   if (sparse) {
-    if (i.operands.size() < 6) return error(i.where, "wgmma.mma_async.sp takes metadata and a selector");
+    if (i.operands.size() < 6)
+      return error(i.where, "wgmma.mma_async.sp takes metadata and a selector");
     metadata = read(i.operands[next++], Type::b32);
     selector = b.getInt32(static_cast<std::uint32_t>(i.operands[next++].value));
   }
-  if (i.operands.size() <= next) return error(i.where, "wgmma.mma_async takes scale-d, a predicate");
+  if (i.operands.size() <= next)
+    return error(i.where, "wgmma.mma_async takes scale-d, a predicate");
   Value* scale = b.CreateZExt(read_pred(i.operands[next++]), b.getInt32Ty());
   std::uint32_t flags = in_registers ? kWgmmaRegisterA : 0;
   if (i.has(Mod::satfinite)) flags |= kWgmmaSaturate;
@@ -194,20 +203,25 @@ void FunctionTranslator::emit_wgmma(const Instruction& i) {
     const bool negate = (wanted[k] & (kWgmmaNegateA | kWgmmaNegateB)) != 0;
     if (negate ? static_cast<std::int64_t>(o.value) < 0 : o.value != 0) flags |= wanted[k];
   }
-  llvm::SmallVector<Value*, 160> in{b.getInt32(s.n), b.getInt32(s.k),
-                                    b.getInt32(static_cast<unsigned>(a) | static_cast<unsigned>(bt) << 8 |
-                                               static_cast<unsigned>(d) << 16),
-                                    b.getInt32(flags),
-                                    in_registers ? b.getInt64(0) : read(source_a, Type::b64),
-                                    read(i.operands[2], Type::b64), scale, metadata, selector};
+  llvm::SmallVector<Value*, 160> in{
+      b.getInt32(s.n),
+      b.getInt32(s.k),
+      b.getInt32(static_cast<unsigned>(a) | static_cast<unsigned>(bt) << 8 |
+                 static_cast<unsigned>(d) << 16),
+      b.getInt32(flags),
+      in_registers ? b.getInt64(0) : read(source_a, Type::b64),
+      read(i.operands[2], Type::b64),
+      scale,
+      metadata,
+      selector};
   if (in_registers) {
     fragment_words(source_a, in);
   } else {
     in.append(4, b.getInt32(0));
   }
   fragment_words(destination, in);
-  write_fragment(destination, warp_call("warpgroup.mma", in,
-                                        llvm::ArrayType::get(b.getInt32Ty(), words)));
+  write_fragment(destination,
+                 warp_call("warpgroup.mma", in, llvm::ArrayType::get(b.getInt32Ty(), words)));
 }
 
 void FunctionTranslator::emit_wmma_mma(const Instruction& i) {

@@ -1,4 +1,5 @@
-// cpu/engine/translate/emit_multimem.cpp: multimem: memory of several devices behind one address, by routines.
+// cpu/engine/translate/emit_multimem.cpp: multimem: memory of several devices behind one address,
+// by routines.
 #include "cpu/engine/runtime/multimem.hpp"
 #include "cpu/engine/translate/function_translator.hpp"
 
@@ -9,13 +10,16 @@ using Kind = Operand::Kind;
 namespace {
 
 /// Element k of a vector operand, or the operand itself.
-const Operand& part(const Operand& o, std::size_t k) { return o.kind == Kind::vector ? o.parts[k] : o; }
+const Operand& part(const Operand& o, std::size_t k) {
+  return o.kind == Kind::vector ? o.parts[k] : o;
+}
 
 }  // namespace
 
 bool FunctionTranslator::multimem_exists(const Instruction& i, std::size_t count) {
   const Type type = i.types[0];
-  const bool half = type == Type::f16 || type == Type::f16x2 || type == Type::bf16 || type == Type::bf16x2;
+  const bool half =
+      type == Type::f16 || type == Type::f16x2 || type == Type::bf16 || type == Type::bf16x2;
   const bool floating = half || type == Type::f32 || type == Type::f64;
   const bool bits = i.has(Mod::and_) || i.has(Mod::or_) || i.has(Mod::xor_);
   const bool ordered = i.has(Mod::min_) || i.has(Mod::max_);
@@ -40,11 +44,13 @@ void FunctionTranslator::emit_multimem(const Instruction& i) {
   const Operand& values = i.operands[loads ? 0 : 1];
   const std::size_t count = values.kind == Kind::vector ? values.parts.size() : 1;
   const std::size_t wanted = i.has(Mod::v8) ? 8 : i.has(Mod::v4) ? 4 : i.has(Mod::v2) ? 2 : 1;
-  if (count != wanted) return error(values.where, "expected " + std::to_string(wanted) + " registers");
+  if (count != wanted)
+    return error(values.where, "expected " + std::to_string(wanted) + " registers");
   if (!multimem_exists(i, count)) return;
   const Type type = i.types[0];
   const unsigned bytes = ptx::bytes_of(type);
-  std::uint32_t what = static_cast<std::uint32_t>(type) | static_cast<std::uint32_t>(reduction_of(i)) << 8;
+  std::uint32_t what =
+      static_cast<std::uint32_t>(type) | static_cast<std::uint32_t>(reduction_of(i)) << 8;
   if (i.has(Mod::acc_f32)) what |= kMultimemWide;
   Value* base = b.CreatePtrToInt(pointer(i.operands[loads ? 1 : 0], Space::global), b.getInt64Ty());
   for (std::size_t k = 0; k < count; ++k) {
@@ -56,21 +62,26 @@ void FunctionTranslator::emit_multimem(const Instruction& i) {
       write(part(values, k), as_type(b.CreateTrunc(v, b.getIntNTy(bytes * 8)), type_of(type)));
     } else {
       Value* v = b.CreateZExt(read_bits(part(values, k), bytes * 8), b.getInt64Ty());
-      call_routine(i.has(Mod::st) ? "multimem_store" : "multimem_reduce", b.getVoidTy(), {at, v, bits}, false);
+      call_routine(i.has(Mod::st) ? "multimem_store" : "multimem_reduce", b.getVoidTy(),
+                   {at, v, bits}, false);
     }
   }
 }
 
-// multimem.cp.async.bulk [to], [from], bytes   multimem.cp.reduce.async.bulk: the same, with an operation and a type
+// multimem.cp.async.bulk [to], [from], bytes   multimem.cp.reduce.async.bulk: the same, with an
+// operation and a type
 void FunctionTranslator::emit_multimem_copy(const Instruction& i) {
   const Type type = i.has(Mod::reduce) ? i.types[0] : Type::none;
-  std::uint32_t what = static_cast<std::uint32_t>(type) | static_cast<std::uint32_t>(reduction_of(i)) << 8;
+  std::uint32_t what =
+      static_cast<std::uint32_t>(type) | static_cast<std::uint32_t>(reduction_of(i)) << 8;
   if (type == Type::f32 || type == Type::f64) {
-    if (!i.has(Mod::add)) return error(i.where, ptx::cat("this reduction does not exist for .", ptx::name_of(type)));
+    if (!i.has(Mod::add))
+      return error(i.where, ptx::cat("this reduction does not exist for .", ptx::name_of(type)));
   }
   Value* to = b.CreatePtrToInt(pointer(i.operands[0], Space::global), b.getInt64Ty());
   Value* from = pointer(i.operands[1], Space::shared);
-  call_routine("multimem_copy", b.getVoidTy(), {to, from, read(i.operands[2], Type::b32), b.getInt32(what)}, false);
+  call_routine("multimem_copy", b.getVoidTy(),
+               {to, from, read(i.operands[2], Type::b32), b.getInt32(what)}, false);
 }
 
 }  // namespace cucpu::ir

@@ -1,5 +1,5 @@
-// cpu/engine/translate/emit_tensor.cpp: bulk copies of tensors (done at once, by routines), bulk reductions, stores and
-// reductions that complete at an mbarrier, tensormap.replace.
+// cpu/engine/translate/emit_tensor.cpp: bulk copies of tensors (done at once, by routines), bulk
+// reductions, stores and reductions that complete at an mbarrier, tensormap.replace.
 #include "cpu/engine/runtime/tensor_copy.hpp"
 #include "cpu/engine/translate/function_translator.hpp"
 
@@ -30,12 +30,16 @@ ReduceOp FunctionTranslator::reduction_of(const Instruction& i) {
   return ReduceOp::add;
 }
 
-/// [map, {coordinates}] as the first operands of a tensor routine, `shared` and `what` between them.
-bool FunctionTranslator::tensor_operands(const Instruction& i, const Operand& address, Value* shared,
-                                         std::uint32_t what, llvm::SmallVectorImpl<Value*>& args) {
+/// [map, {coordinates}] as the first operands of a tensor routine, `shared` and `what` between
+/// them.
+bool FunctionTranslator::tensor_operands(const Instruction& i, const Operand& address,
+                                         Value* shared, std::uint32_t what,
+                                         llvm::SmallVectorImpl<Value*>& args) {
   const std::uint32_t rank = rank_of(i);
   const Operand* list = address.parts.size() > 1 ? &address.parts[1] : nullptr;
-  const std::size_t given = list == nullptr ? 0 : list->kind == Kind::vector ? list->parts.size() : 1;
+  const std::size_t given = list == nullptr              ? 0
+                            : list->kind == Kind::vector ? list->parts.size()
+                                                         : 1;
   if (given != rank) {
     error(address.where, "expected a tensor map and " + std::to_string(rank) + " coordinates");
     return false;
@@ -51,32 +55,40 @@ bool FunctionTranslator::tensor_operands(const Instruction& i, const Operand& ad
   return true;
 }
 
-/// Calls make(destination, barrier): once, or with .multicast::cluster for every block the mask names, at the same offsets.
-void FunctionTranslator::multicast(const Instruction& i, Value* to, Value* barrier, const Operand* mask_operand,
+/// Calls make(destination, barrier): once, or with .multicast::cluster for every block the mask
+/// names, at the same offsets.
+void FunctionTranslator::multicast(const Instruction& i, Value* to, Value* barrier,
+                                   const Operand* mask_operand,
                                    llvm::function_ref<void(Value*, Value*)> make) {
   if (mask_operand == nullptr) return make(to, barrier);
   const bool cluster = i.has(Mod::shared_cluster);
-  Value* own = cluster ? call_marker("cluster.shared", b.getPtrTy(),
-                                     {call_marker("sreg.cluster_ctarank", b.getInt32Ty(), {}, Effect::none)},
-                                     Effect::none)
-                       : shared_base();
+  Value* own =
+      cluster ? call_marker("cluster.shared", b.getPtrTy(),
+                            {call_marker("sreg.cluster_ctarank", b.getInt32Ty(), {}, Effect::none)},
+                            Effect::none)
+              : shared_base();
   Value* base = b.CreatePtrToInt(own, b.getInt64Ty());
-  const auto offset = [&](Value* p) { return b.CreateSub(b.CreatePtrToInt(p, b.getInt64Ty()), base); };
+  const auto offset = [&](Value* p) {
+    return b.CreateSub(b.CreatePtrToInt(p, b.getInt64Ty()), base);
+  };
   Value* mask = b.CreateZExt(read(*mask_operand, Type::b16), b.getInt32Ty());
   Value *to_offset = offset(to), *barrier_offset = offset(barrier);
   for (unsigned rank = 0; rank < 16; ++rank) {
     auto* then = llvm::BasicBlock::Create(out.getContext(), "");
     auto* after = llvm::BasicBlock::Create(out.getContext(), "");
-    b.CreateCondBr(b.CreateICmpNE(b.CreateAnd(mask, b.getInt32(1U << rank)), b.getInt32(0)), then, after);
+    b.CreateCondBr(b.CreateICmpNE(b.CreateAnd(mask, b.getInt32(1U << rank)), b.getInt32(0)), then,
+                   after);
     start_block(then);
     Value* there = call_marker("cluster.shared", b.getPtrTy(), {b.getInt32(rank)}, Effect::none);
-    make(b.CreateGEP(b.getInt8Ty(), there, to_offset), b.CreateGEP(b.getInt8Ty(), there, barrier_offset));
+    make(b.CreateGEP(b.getInt8Ty(), there, to_offset),
+         b.CreateGEP(b.getInt8Ty(), there, barrier_offset));
     b.CreateBr(after);
     start_block(after);
   }
 }
 
-// cp.async.bulk.tensor [shared], [map, {coordinates}], [mbarrier] {, {im2col offsets}} {, mask} {, policy}
+// cp.async.bulk.tensor [shared], [map, {coordinates}], [mbarrier] {, {im2col offsets}} {, mask} {,
+// policy}
 void FunctionTranslator::emit_tensor_load(const Instruction& i) {
   const bool cluster = i.has(Mod::shared_cluster), pixels = i.has(Mod::im2col);
   std::size_t next = 3;
@@ -84,9 +96,13 @@ void FunctionTranslator::emit_tensor_load(const Instruction& i) {
   if (pixels) {
     const std::size_t wanted = rank_of(i) < 3 ? 0 : rank_of(i) - 2;
     const Operand* list = i.operands.size() > next ? &i.operands[next++] : nullptr;
-    const std::size_t given = list == nullptr ? 0 : list->kind == Kind::vector ? list->parts.size() : 1;
+    const std::size_t given = list == nullptr              ? 0
+                              : list->kind == Kind::vector ? list->parts.size()
+                                                           : 1;
     if (wanted == 0 || given != wanted)
-      return error(i.where, ".im2col takes an offset for each spatial dimension of a tensor of 3 to 5 dimensions");
+      return error(
+          i.where,
+          ".im2col takes an offset for each spatial dimension of a tensor of 3 to 5 dimensions");
     for (std::size_t k = 0; k < wanted; ++k) {
       Value* v = read_bits(list->kind == Kind::vector ? list->parts[k] : *list, 16);
       offsets = b.CreateOr(offsets, b.CreateShl(b.CreateZExt(v, b.getInt64Ty()), 16 * k));
@@ -94,7 +110,8 @@ void FunctionTranslator::emit_tensor_load(const Instruction& i) {
   }
   const Operand* mask = nullptr;
   if (i.has(Mod::multicast_cluster)) {
-    if (i.operands.size() <= next) return error(i.where, ".multicast::cluster takes a mask of blocks");
+    if (i.operands.size() <= next)
+      return error(i.where, ".multicast::cluster takes a mask of blocks");
     mask = &i.operands[next++];
   }
   llvm::SmallVector<Value*, 12> args;
@@ -121,7 +138,8 @@ void FunctionTranslator::emit_tensor_reduce(const Instruction& i) {
   llvm::SmallVector<Value*, 12> args;
   Value* from = pointer(i.operands[1], Space::shared);
   const std::uint32_t what = static_cast<std::uint32_t>(reduction_of(i)) << 16;
-  if (tensor_operands(i, i.operands[0], from, what | (i.has(Mod::im2col_no_offs) ? kTensorIm2col : 0), args))
+  if (tensor_operands(i, i.operands[0], from,
+                      what | (i.has(Mod::im2col_no_offs) ? kTensorIm2col : 0), args))
     call_routine("tensor_reduce", b.getVoidTy(), args, false);
 }
 
@@ -135,7 +153,8 @@ void FunctionTranslator::emit_cp_reduce(const Instruction& i) {
   const bool arithmetic = op == ReduceOp::add || op == ReduceOp::min || op == ReduceOp::max;
   if (floating && (!arithmetic || (wide && op != ReduceOp::add)))
     return error(i.where, ptx::cat("this reduction does not exist for .", ptx::name_of(type)));
-  Value* to = pointer(i.operands[0], to_global ? Space::global : Space::shared, i.has(Mod::shared_cluster));
+  Value* to =
+      pointer(i.operands[0], to_global ? Space::global : Space::shared, i.has(Mod::shared_cluster));
   Value* from = pointer(i.operands[1], Space::shared);
   Value* bytes = read(i.operands[2], Type::b32);
   const std::uint32_t what = static_cast<std::uint32_t>(type) | static_cast<std::uint32_t>(op) << 8;
@@ -169,7 +188,8 @@ void FunctionTranslator::emit_red_async(const Instruction& i) {
   Value* to = pointer(i.operands[0], Space::shared, true);
   Value* barrier = pointer(i.operands[2], Space::shared, true);
   (void)atomic(i, to, read(i.operands[1], i.types[0]), nullptr, i.types[0]);
-  call_routine("mbarrier_complete_tx", b.getVoidTy(), {barrier, b.getInt32(ptx::bytes_of(i.types[0]))}, false);
+  call_routine("mbarrier_complete_tx", b.getVoidTy(),
+               {barrier, b.getInt32(ptx::bytes_of(i.types[0]))}, false);
 }
 
 void FunctionTranslator::emit_tensormap_replace(const Instruction& i) {
@@ -188,8 +208,8 @@ void FunctionTranslator::emit_tensormap_replace(const Instruction& i) {
   for (const auto& [word, field] : kFields) {
     if (!i.has(word)) continue;
     const bool indexed = i.operands.size() > 2;
-    const bool wants_index = word == Mod::box_dim || word == Mod::global_dim || word == Mod::global_stride ||
-                             word == Mod::element_stride;
+    const bool wants_index = word == Mod::box_dim || word == Mod::global_dim ||
+                             word == Mod::global_stride || word == Mod::element_stride;
     if (indexed != wants_index)
       return error(i.where, wants_index ? "expected the number of a dimension before the new value"
                                         : "this field takes one new value");

@@ -26,8 +26,8 @@ std::uint32_t shape_config(const Instruction& i) {
 /// variable that holds such a handle).
 Value* FunctionTranslator::texture_handle(const Operand& handle) {
   if (handle.kind != Kind::global) return read(handle, Type::b64);
-  auto* l = b.CreateAlignedLoad(b.getInt64Ty(),
-                                b.CreateIntToPtr(address_of(handle), b.getPtrTy()), llvm::Align(8));
+  auto* l = b.CreateAlignedLoad(b.getInt64Ty(), b.CreateIntToPtr(address_of(handle), b.getPtrTy()),
+                                llvm::Align(8));
   mark(l, Space::global);
   return l;
 }
@@ -79,8 +79,7 @@ void FunctionTranslator::texture_fetch(const Instruction& i, std::uint32_t confi
   }
   for (unsigned half = 0; half < 2; ++half) {
     const std::uint32_t flags = config | (half == 1 ? kTextureHigh : 0);
-    llvm::SmallVector<Value*, 7> args{c.object, b.getInt32(flags), c.layer, c.x,
-                                      c.y,      c.z,               level};
+    llvm::SmallVector<Value*, 7> args{c.object, b.getInt32(flags), c.layer, c.x, c.y, c.z, level};
     llvm::SmallVector<llvm::Type*, 7> types;
     for (Value* a : args) types.push_back(a->getType());
     Value* pair =
@@ -153,7 +152,9 @@ void FunctionTranslator::emit_texture_query(const Instruction& i) {
 
 // istypep: is this the address of one of the module's texture, sampler or surface references?
 void FunctionTranslator::emit_istypep(const Instruction& i) {
-  const Type wanted = i.has(Mod::texref) ? Type::texref : i.has(Mod::surfref) ? Type::surfref : Type::samplerref;
+  const Type wanted = i.has(Mod::texref)    ? Type::texref
+                      : i.has(Mod::surfref) ? Type::surfref
+                                            : Type::samplerref;
   Value* a = read(i.operands[1], Type::b64);
   Value* found = b.getFalse();
   for (std::size_t k = 0; k < module.source.variables.size(); ++k) {

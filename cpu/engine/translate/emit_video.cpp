@@ -61,12 +61,15 @@ Value* FunctionTranslator::video_operation(std::string_view op, const Instructio
   return op == "vshl" ? b.CreateShl(x, n) : b.CreateAShr(x, n);
 }
 
-/// .sat as ptxas makes it for sm_90, which is not always what the manual says: at the full width u32 results saturate below only
-/// (vshl: what 34 bits hold), signed parts as if they were unsigned, and unsigned halves come out as zero.
-Value* FunctionTranslator::video_saturate(const Instruction& i, Value* v, bool sign, const Operand& to) {
+/// .sat as ptxas makes it for sm_90, which is not always what the manual says: at the full width
+/// u32 results saturate below only (vshl: what 34 bits hold), signed parts as if they were
+/// unsigned, and unsigned halves come out as zero.
+Value* FunctionTranslator::video_saturate(const Instruction& i, Value* v, bool sign,
+                                          const Operand& to) {
   const unsigned bits = to.selector.empty() ? 32 : to.selector[0] == 'b' ? 8 : 16;
   if (bits != 32) {
-    if (sign) return b.CreateBinaryIntrinsic(Intrinsic::umin, v, b.getInt64((1U << (bits - 1)) - 1));
+    if (sign)
+      return b.CreateBinaryIntrinsic(Intrinsic::umin, v, b.getInt64((1U << (bits - 1)) - 1));
     return bits == 16 ? b.getInt64(0) : video_clamp(v, sign, bits);
   }
   if (sign) return video_clamp(v, sign, bits);
@@ -106,7 +109,8 @@ void FunctionTranslator::emit_video(const Instruction& i) {
 
 void FunctionTranslator::emit_video_set(const Instruction& i) {
   Value *x = video_part(i.operands[1], i.types[0]), *y = video_part(i.operands[2], i.types[1]);
-  video_finish(i, video_operation("vset", i, x, y), Type::s32);  // a GPU takes c of .min and .max as signed
+  video_finish(i, video_operation("vset", i, x, y),
+               Type::s32);  // a GPU takes c of .min and .max as signed
 }
 
 // vmad: a product of up to 64 bits plus c, in 128 bits; negations act on the bits, with a one

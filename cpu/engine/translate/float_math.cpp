@@ -208,8 +208,8 @@ Value* FunctionTranslator::exp2_approx(Value* x) {
   return b.CreateFMul(b.CreateFMul(p, power(half)), power(b.CreateSub(n, half)));
 }
 
-// The same with subnormal results flushed to zero: then the exponent can be added to the bits in one step. A subnormal argument
-// needs no flushing: its power is 1 either way.
+// The same with subnormal results flushed to zero: then the exponent can be added to the bits in
+// one step. A subnormal argument needs no flushing: its power is 1 either way.
 Value* FunctionTranslator::exp2_flushed(Value* x) {
   llvm::Type* t = x->getType();
   Value* high = float_constant(t, 128.0);

@@ -174,8 +174,9 @@ void FunctionTranslator::layout_variables() {
   // What a GPU's assembler says of the same text.
   const auto most = [&](std::uint64_t bytes, std::uint64_t limit, const char* what) {
     if (bytes > limit)
-      error(source.where, ptx::cat("'", source.name, "' uses too much ", what, ": ", std::to_string(bytes),
-                                   " bytes, at most ", std::to_string(limit)));
+      error(source.where,
+            ptx::cat("'", source.name, "' uses too much ", what, ": ", std::to_string(bytes),
+                     " bytes, at most ", std::to_string(limit)));
   };
   most(shared, 48 << 10, "shared memory");
   most(local_bytes, 512 << 10, "local memory");

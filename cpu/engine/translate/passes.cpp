@@ -26,8 +26,9 @@ void promote_registers(Function& f) {
 void choose_fma(Function& f) {
   SmallVector<CallInst*> calls;
   for (llvm::Instruction& i : instructions(f))
-    if (auto* call = dyn_cast<CallInst>(&i); call && call->getCalledFunction() &&
-                                             call->getCalledFunction()->getName() == "cucpu.fma.down")
+    if (auto* call = dyn_cast<CallInst>(&i);
+        call && call->getCalledFunction() &&
+        call->getCalledFunction()->getName() == "cucpu.fma.down")
       calls.push_back(call);
   const auto number = [](Value* v) {
     auto* c = dyn_cast<ConstantFP>(v);
@@ -37,7 +38,8 @@ void choose_fma(Function& f) {
     Value *x = call->getArgOperand(0), *r = call->getArgOperand(3);
     double y = number(call->getArgOperand(1)), z = number(call->getArgOperand(2));
     auto* from = dyn_cast<llvm::Instruction>(x);
-    bool fits = from && from->hasMetadata("cucpu.saturated") && y >= 0 && y <= 0x1p22 && z >= 0x1p23 && z + y < 0x1p24;
+    bool fits = from && from->hasMetadata("cucpu.saturated") && y >= 0 && y <= 0x1p22 &&
+                z >= 0x1p23 && z + y < 0x1p24;
     if (fits) {
       IRBuilder<> b{call};
       llvm::Type* t = x->getType();

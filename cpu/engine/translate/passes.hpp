@@ -11,8 +11,9 @@ namespace cucpu::ir {
 /// Register allocas become SSA values. Needs: no unreachable blocks.
 void promote_registers(llvm::Function& f);
 
-/// cucpu.fma.down(x, y, z, r), r being x * y + z rounded down: where x is in [0, 1] and the constants y and z keep the sum between 2^23
-/// and 2^24, whose floats are the integers, one comparison tells whether the nearest one is above; else r. Every expf has one.
+/// cucpu.fma.down(x, y, z, r), r being x * y + z rounded down: where x is in [0, 1] and the
+/// constants y and z keep the sum between 2^23 and 2^24, whose floats are the integers, one
+/// comparison tells whether the nearest one is above; else r. Every expf has one.
 void choose_fma(llvm::Function& f);
 
 /// inttoptr of arithmetic on one variable's address becomes a getelementptr of that variable, so

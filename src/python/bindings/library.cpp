@@ -36,13 +36,14 @@ void* cpu_nvml() {
   return nullptr;
 }
 
-/// NVML follows the driver: CUCORE_DEVICE=cpu means ours, gpu NVIDIA's. Left alone, NVIDIA's answers
-/// where it is installed, without starting CUDA, unless this process runs on the CPU device already.
+/// NVML follows the driver: CUCORE_DEVICE=cpu means ours, gpu NVIDIA's. Left alone, NVIDIA's
+/// answers where it is installed, without starting CUDA, unless this process runs on the CPU device
+/// already.
 void* nvml_handle() {
   const char* wish = std::getenv("CUCORE_DEVICE");
   const std::string_view device = wish ? wish : "";
-  const bool on_cpu = device == "cpu" ||
-                      (device != "gpu" && driver_is_loaded() && driver_info().kind == DeviceKind::cpu);
+  const bool on_cpu = device == "cpu" || (device != "gpu" && driver_is_loaded() &&
+                                          driver_info().kind == DeviceKind::cpu);
   if (on_cpu)
     if (void* own = cpu_nvml()) return own;
   try {

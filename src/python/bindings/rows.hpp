@@ -46,15 +46,15 @@ enum class Role : std::uint8_t {
   in_pointer,  // address of one value; None is NULL
   in_array,    // sequence, copied; `link` holds the count
   in_void,     // any address or buffer; `link` is the parameter with its size, or `extra` has bit 0
-            // set and the indices of pitch, width and height in five bits each
-  out_void,      // buffer the library writes; `link` is the parameter with its size
-  image,         // code image: buffer or text, NUL-terminated for the callee
-  text,          // bytes or str
-  text_array,    // sequence of bytes or str
-  callback,      // function pointer or Python callable; `extra` says which signature
-  user_data,     // passed to the callback in `link`
-  kernel,        // kernel arguments
-  options,       // void* values that belong to the option keys in `link`
+               // set and the indices of pitch, width and height in five bits each
+  out_void,    // buffer the library writes; `link` is the parameter with its size
+  image,       // code image: buffer or text, NUL-terminated for the callee
+  text,        // bytes or str
+  text_array,  // sequence of bytes or str
+  callback,    // function pointer or Python callable; `extra` says which signature
+  user_data,   // passed to the callback in `link`
+  kernel,      // kernel arguments
+  options,     // void* values that belong to the option keys in `link`
   attribute_in,  // void* whose type depends on the value of `link`
   attribute_out,
   attributes_out,  // void**: one value per attribute of the array in `link`

@@ -20,7 +20,8 @@ static void bind_driver(nb::module_& m) {
         return result;
       },
       "Which driver library is in use and why, as a dict. Loads it if need be.");
-  m.def("driver_is_loaded", &driver_is_loaded, "False before the first use of a device; never loads the driver.");
+  m.def("driver_is_loaded", &driver_is_loaded,
+        "False before the first use of a device; never loads the driver.");
 }
 CUCORE_BIND(kBindDriver, bind_driver)
 

@@ -183,10 +183,9 @@ void bind_object_code(nb::module_& m) {
   def_fast<get_kernel>(c, "get_kernel",
                        "get_kernel($self, name)\n--\n\nThe kernel of this name; a name expression "
                        "of the compilation, or the symbol itself.");
-  c.def("_kernel_later",
-        [](const ObjectCode& code, std::string symbol) {
-          return wrap(code.get_kernel_lazily(std::move(symbol)));
-        });
+  c.def("_kernel_later", [](const ObjectCode& code, std::string symbol) {
+    return wrap(code.get_kernel_lazily(std::move(symbol)));
+  });
   c.def(
       "get_module",
       [](const ObjectCode& code) {

@@ -143,12 +143,13 @@ CodeType target_argument(nb::handle target) {
 ProgramOptions program_options_argument(nb::handle object) {
   ProgramOptions options;
   if (object.is_none()) return options;
-  static const std::vector<PyObject*> names = [] {  // interned: half of the time goes into them otherwise
-    std::vector<PyObject*> made;
-    for (const auto& field : detail::option_fields())
-      made.push_back(PyUnicode_InternFromString(field.name));
-    return made;
-  }();
+  static const std::vector<PyObject*> names =
+      [] {  // interned: half of the time goes into them otherwise
+        std::vector<PyObject*> made;
+        for (const auto& field : detail::option_fields())
+          made.push_back(PyUnicode_InternFromString(field.name));
+        return made;
+      }();
   std::size_t next = 0;
   for (const auto& field : detail::option_fields()) {
     const nb::object value = nb::steal(PyObject_GetAttr(object.ptr(), names[next++]));

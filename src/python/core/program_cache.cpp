@@ -39,12 +39,12 @@ void bind_program_cache(nb::module_& m) {
              WithoutGil unlocked;
              cache.put(name, bytes);
            })
-      .def("erase", [](ProgramCache& cache,
-                       nb::handle key) { 
-                const std::string name = text_argument(key, "key");
-                WithoutGil release;
-                return cache.erase(name);
-              })
+      .def("erase",
+           [](ProgramCache& cache, nb::handle key) {
+             const std::string name = text_argument(key, "key");
+             WithoutGil release;
+             return cache.erase(name);
+           })
       .def("clear", &ProgramCache::clear, nb::call_guard<WithoutGil>())
       .def("__len__", &ProgramCache::size);
   nb::class_<InMemoryProgramCache, ProgramCache>(m, "_InMemoryProgramCache")

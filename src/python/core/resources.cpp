@@ -73,8 +73,8 @@ void bind_resource(nb::module_& m) {
     }
     std::vector<CUdevResource> made(groups.size());
     Resource rest;
-    CUCORE_CALL_WITHOUT_GIL(cuDevSmResourceSplit(made.data(), static_cast<unsigned>(made.size()), &r.raw,
-                                     &rest.raw, 0, params.data()));
+    CUCORE_CALL_WITHOUT_GIL(cuDevSmResourceSplit(made.data(), static_cast<unsigned>(made.size()),
+                                                 &r.raw, &rest.raw, 0, params.data()));
     std::vector<Resource> parts;
     for (const CUdevResource& part : made) parts.push_back({part});
     return std::make_pair(parts, rest);
@@ -82,7 +82,8 @@ void bind_resource(nb::module_& m) {
   cls.def("split_by_count", [](const Resource& r, unsigned groups, unsigned min_count) {
     std::vector<CUdevResource> made(groups);
     Resource rest;
-    CUCORE_CALL_WITHOUT_GIL(cuDevSmResourceSplitByCount(made.data(), &groups, &r.raw, &rest.raw, 0, min_count));
+    CUCORE_CALL_WITHOUT_GIL(
+        cuDevSmResourceSplitByCount(made.data(), &groups, &r.raw, &rest.raw, 0, min_count));
     made.resize(groups);
     std::vector<Resource> parts;
     for (const CUdevResource& part : made) parts.push_back({part});
@@ -92,7 +93,8 @@ void bind_resource(nb::module_& m) {
     std::vector<CUdevResource> raw;
     for (const Resource& r : resources) raw.push_back(r.raw);
     CUdevResourceDesc descriptor = nullptr;
-    CUCORE_CALL_WITHOUT_GIL(cuDevResourceGenerateDesc(&descriptor, raw.data(), static_cast<unsigned>(raw.size())));
+    CUCORE_CALL_WITHOUT_GIL(
+        cuDevResourceGenerateDesc(&descriptor, raw.data(), static_cast<unsigned>(raw.size())));
     return Context::create_green(device, descriptor);
   });
 }

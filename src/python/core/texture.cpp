@@ -60,8 +60,9 @@ void bind_texture(nb::module_& m) {
           CUCORE_CALL_WITHOUT_GIL(cuArray3DCreate(&array, &d));
           return number(array);
         });
-  m.def("array_destroy",
-        [](std::size_t h) { CUCORE_CALL_WITHOUT_GIL(cuArrayDestroy(reinterpret_cast<CUarray>(h))); });
+  m.def("array_destroy", [](std::size_t h) {
+    CUCORE_CALL_WITHOUT_GIL(cuArrayDestroy(reinterpret_cast<CUarray>(h)));
+  });
   m.def("mipmapped_create", [](std::vector<std::size_t> shape, int format, unsigned channels,
                                unsigned flags, unsigned levels) {
     const CUDA_ARRAY3D_DESCRIPTOR d = descriptor(shape, format, channels, flags);
@@ -124,14 +125,16 @@ void bind_texture(nb::module_& m) {
     CUCORE_CALL_WITHOUT_GIL(cuTexObjectCreate(&object, &d, &t, nullptr));
     return static_cast<unsigned long long>(object);
   });
-  m.def("texture_destroy", [](unsigned long long h) { CUCORE_CALL_WITHOUT_GIL(cuTexObjectDestroy(h)); });
+  m.def("texture_destroy",
+        [](unsigned long long h) { CUCORE_CALL_WITHOUT_GIL(cuTexObjectDestroy(h)); });
   m.def("surface_create", [](std::size_t array) {
     const CUDA_RESOURCE_DESC d = resource(CU_RESOURCE_TYPE_ARRAY, array, 0, 0, 0, 0, 0);
     CUsurfObject object = 0;
     CUCORE_CALL_WITHOUT_GIL(cuSurfObjectCreate(&object, &d));
     return static_cast<unsigned long long>(object);
   });
-  m.def("surface_destroy", [](unsigned long long h) { CUCORE_CALL_WITHOUT_GIL(cuSurfObjectDestroy(h)); });
+  m.def("surface_destroy",
+        [](unsigned long long h) { CUCORE_CALL_WITHOUT_GIL(cuSurfObjectDestroy(h)); });
 }
 CUCORE_BIND(kBindRest, bind_texture)
 

@@ -33,14 +33,16 @@ void bind_virtual_memory(nb::module_& m) {
     CUCORE_CALL_WITHOUT_GIL(cuMemCreate(&handle, size, &p, 0));
     return static_cast<unsigned long long>(handle);
   });
-  m.def("vmm_release", [](unsigned long long handle) { CUCORE_CALL_WITHOUT_GIL(cuMemRelease(handle)); });
+  m.def("vmm_release",
+        [](unsigned long long handle) { CUCORE_CALL_WITHOUT_GIL(cuMemRelease(handle)); });
   m.def("vmm_reserve", [](std::size_t size, std::size_t alignment, std::size_t hint) {
     CUdeviceptr ptr = 0;
     CUCORE_CALL_WITHOUT_GIL(cuMemAddressReserve(&ptr, size, alignment, hint, 0));
     return static_cast<std::size_t>(ptr);
   });
-  m.def("vmm_free",
-        [](std::size_t ptr, std::size_t size) { CUCORE_CALL_WITHOUT_GIL(cuMemAddressFree(ptr, size)); });
+  m.def("vmm_free", [](std::size_t ptr, std::size_t size) {
+    CUCORE_CALL_WITHOUT_GIL(cuMemAddressFree(ptr, size));
+  });
   m.def("vmm_map", [](std::size_t ptr, std::size_t size, unsigned long long handle) {
     CUCORE_CALL_WITHOUT_GIL(cuMemMap(ptr, size, 0, handle, 0));
   });

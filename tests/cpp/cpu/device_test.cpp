@@ -8,7 +8,8 @@
 namespace {
 
 TEST(Driver, CallsBeforeInitAreRefused) {
-  // gtest runs each discovered test in a process of its own; when run by hand in one process another test came first.
+  // gtest runs each discovered test in a process of its own; when run by hand in one process
+  // another test came first.
   int count = -1;
   const CUresult result = cuDeviceGetCount(&count);
   EXPECT_TRUE(result == CUDA_ERROR_NOT_INITIALIZED || result == CUDA_SUCCESS);
@@ -34,7 +35,8 @@ TEST(Driver, FindsEntryPointsByNameAndVersion) {
   EXPECT_EQ(reinterpret_cast<void*>(&cuMemAlloc), address);
   EXPECT_EQ(CU_GET_PROC_ADDRESS_SUCCESS, status);
   void* per_thread = nullptr;
-  EXPECT_OK(cuGetProcAddress("cuLaunchKernel", &per_thread, 12000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &status));
+  EXPECT_OK(cuGetProcAddress("cuLaunchKernel", &per_thread, 12000,
+                             CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &status));
   EXPECT_NE(reinterpret_cast<void*>(&cuLaunchKernel), per_thread);
   EXPECT_OK(cuGetProcAddress("cuNoSuchThing", &address, 12000, 0, &status));
   EXPECT_EQ(CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND, status);
@@ -62,7 +64,8 @@ TEST(Device, DescribesItself) {
     int value = 0;
     EXPECT_OK(cuDeviceGetAttribute(&value, static_cast<CUdevice_attribute>(id), device)) << id;
   }
-  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_MAX, device));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE,
+            cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_MAX, device));
   EXPECT_EQ(CUDA_ERROR_INVALID_DEVICE, cuDeviceGet(&device, count));
   EXPECT_EQ(CUDA_ERROR_INVALID_DEVICE, cuDeviceGetName(name, sizeof name, -1));
   char bus[32];
@@ -135,7 +138,8 @@ TEST(PrimaryContext, LivesWhileItIsRetained) {
 
 TEST_F(DriverTest, RefusesHandlesItNeverGaveOut) {
   int local = 0;
-  CUstream streams[] = {reinterpret_cast<CUstream>(&local), reinterpret_cast<CUstream>(0x123456789abcULL),
+  CUstream streams[] = {reinterpret_cast<CUstream>(&local),
+                        reinterpret_cast<CUstream>(0x123456789abcULL),
                         reinterpret_cast<CUstream>(context_)};
   for (CUstream stream : streams) EXPECT_EQ(CUDA_ERROR_INVALID_HANDLE, cuStreamQuery(stream));
   EXPECT_EQ(CUDA_ERROR_INVALID_HANDLE, cuEventQuery(reinterpret_cast<CUevent>(&local)));

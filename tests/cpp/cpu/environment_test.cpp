@@ -52,7 +52,8 @@ TEST(Environment, MemoryIsBounded) {
               CUcontext context = nullptr;
               CUdeviceptr p = 0;
               std::size_t total = 0;
-              if (cuInit(0) || cuCtxCreate(&context, nullptr, 0, 0) || cuDeviceTotalMem(&total, 0)) return 1;
+              if (cuInit(0) || cuCtxCreate(&context, nullptr, 0, 0) || cuDeviceTotalMem(&total, 0))
+                return 1;
               if (total != 64u << 20) return 2;
               if (cuMemAlloc(&p, 65 << 20) != CUDA_ERROR_OUT_OF_MEMORY) return 3;
               return cuMemAlloc(&p, 63 << 20) == CUDA_SUCCESS ? 0 : 4;
@@ -74,7 +75,8 @@ int exceed_with_every_kind() {
   CUmipmappedArray mipmap = nullptr;
   CUmodule module = nullptr;
   CUmemGenericAllocationHandle memory = 0;
-  if (cuStreamCreate(&stream, 0) || cuGraphCreate(&graph, 0) || cuDeviceGetDefaultMemPool(&pool, 0)) return 2;
+  if (cuStreamCreate(&stream, 0) || cuGraphCreate(&graph, 0) || cuDeviceGetDefaultMemPool(&pool, 0))
+    return 2;
   CUDA_ARRAY3D_DESCRIPTOR box{};
   box.Width = 8192, box.Height = 4096, box.Format = CU_AD_FORMAT_FLOAT, box.NumChannels = 1;
   CUDA_ARRAY_DESCRIPTOR flat{box.Width, box.Height, box.Format, 1};
@@ -91,7 +93,8 @@ int exceed_with_every_kind() {
   own.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   CUmemoryPool shared = nullptr;
   if (cuMemPoolCreate(&shared, &own)) return 3;
-  const std::string large = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .global .u32 table[20971520];\n";
+  const std::string large =
+      ".version 8.0\n.target sm_90\n.address_size 64\n.visible .global .u32 table[20971520];\n";
   const std::function<CUresult()> kinds[] = {
       [&] { return cuMemAlloc(&p, kTooMuch); },
       [&] { return cuMemAllocPitch(&p, &pitch, 8192, kTooMuch / 8192, 4); },
@@ -111,7 +114,8 @@ int exceed_with_every_kind() {
     if (cuMemGetInfo(&before, &total)) return step;
     if (kind() != CUDA_ERROR_OUT_OF_MEMORY) return step + 1;
     if (cuCtxSynchronize() || cuMemGetInfo(&after, &total) || before != after) return step + 2;
-    if (cuMemAlloc(&p, 32 << 20) || cuMemsetD32(p, 1, 16) || cuMemFree(p)) return step + 3;  // all else goes on
+    if (cuMemAlloc(&p, 32 << 20) || cuMemsetD32(p, 1, 16) || cuMemFree(p))
+      return step + 3;  // all else goes on
     step += 10;
   }
   return 0;
@@ -130,15 +134,23 @@ TEST(Environment, FourDevicesReachEachOther) {
               if (cuInit(0)) return 1;
               for (int i = 0; i < 4; ++i) {
                 int can = 0;
-                if (cuCtxCreate(&contexts[i], nullptr, 0, i) || cuMemAlloc(&p[i], 64) || cuMemsetD32(p[i], 10u + i, 16)) return 2;
-                if (i > 0 && (cuDeviceCanAccessPeer(&can, i, 0) || !can || cuCtxEnablePeerAccess(contexts[0], 0))) return 3;
-                if (i > 0 && cuCtxEnablePeerAccess(contexts[0], 0) != CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) return 4;
+                if (cuCtxCreate(&contexts[i], nullptr, 0, i) || cuMemAlloc(&p[i], 64) ||
+                    cuMemsetD32(p[i], 10u + i, 16))
+                  return 2;
+                if (i > 0 && (cuDeviceCanAccessPeer(&can, i, 0) || !can ||
+                              cuCtxEnablePeerAccess(contexts[0], 0)))
+                  return 3;
+                if (i > 0 &&
+                    cuCtxEnablePeerAccess(contexts[0], 0) != CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED)
+                  return 4;
               }
               for (int i = 1; i < 4; ++i)
                 if (cuMemcpyPeer(p[i], contexts[i], p[i - 1], contexts[i - 1], 64)) return 5;
               int value = 0, ordinal = -1;
               if (cuMemcpyDtoH(&value, p[3], 4) || value != 10) return 6;
-              if (cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, p[2]) || ordinal != 2) return 7;
+              if (cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, p[2]) ||
+                  ordinal != 2)
+                return 7;
               return 0;
             }));
 }

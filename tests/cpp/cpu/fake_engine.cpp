@@ -1,5 +1,6 @@
-// An engine for tests of the driver layer: kernels are known by name and do one exact thing, so that scheduling, errors and
-// graphs can be tested without a compiler. It follows cpu/engine/engine.hpp to the letter.
+// An engine for tests of the driver layer: kernels are known by name and do one exact thing, so
+// that scheduling, errors and graphs can be tested without a compiler. It follows
+// cpu/engine/engine.hpp to the letter.
 //   noop()                    nothing
 //   add(u64 p, u32 n)         adds n to *p, once per block, atomically
 //   store(u64 p, u32 v)       *p = v, by block 0
@@ -40,7 +41,9 @@ class FakeModule final : public Module {
 class FakeLaunch final : public Launch {
  public:
   FakeLaunch(const Kernel& kernel, const LaunchShape& shape, const std::byte* params)
-      : name_{kernel.info().name}, blocks_{shape.grid.volume()}, params_(params, params + kernel.info().param_bytes) {}
+      : name_{kernel.info().name},
+        blocks_{shape.grid.volume()},
+        params_(params, params + kernel.info().param_bytes) {}
 
   bool work() noexcept override {
     for (;;) {
@@ -82,7 +85,8 @@ class FakeLaunch final : public Launch {
       unsigned* left = param<unsigned*>(0);
       std::atomic_ref<unsigned>{*param<unsigned*>(8)}.store(--*left != 0);
     } else if (name_ == "fault") {
-      if (!stop_.exchange(true)) fault_ = {static_cast<int>(param<unsigned>(0)), "kernel fault: told to fail"};
+      if (!stop_.exchange(true))
+        fault_ = {static_cast<int>(param<unsigned>(0)), "kernel fault: told to fail"};
     }
   }
   std::string name_;
@@ -96,14 +100,16 @@ class FakeLaunch final : public Launch {
 
 }  // namespace
 
-std::unique_ptr<Module> Module::load(std::span<const std::string_view> texts, const LoadOptions& options,
-                                     VariableMemory& memory) {
+std::unique_ptr<Module> Module::load(std::span<const std::string_view> texts,
+                                     const LoadOptions& options, VariableMemory& memory) {
   auto module = std::make_unique<FakeModule>();
   module->memory_ = &memory;
   for (const std::string_view view : texts) {
     const std::string text{view};
-    if (text.find("syntax error") != std::string::npos) throw LoadError{218, options.name + ":1:1: error: told to fail"};
-    static const std::regex entry{R"(\.entry\s+(\w+)\s*\(([^)]*)\))"}, param{R"(\.param\s+\.(u32|u64))"};
+    if (text.find("syntax error") != std::string::npos)
+      throw LoadError{218, options.name + ":1:1: error: told to fail"};
+    static const std::regex entry{R"(\.entry\s+(\w+)\s*\(([^)]*)\))"},
+        param{R"(\.param\s+\.(u32|u64))"};
     for (std::sregex_iterator at{text.begin(), text.end(), entry}, end; at != end; ++at) {
       KernelInfo info;
       info.name = (*at)[1];
@@ -124,12 +130,14 @@ std::unique_ptr<Module> Module::load(std::span<const std::string_view> texts, co
     static const std::regex variable{R"(\.global\s+\.u32\s+(\w+)\[(\d+)\])"};
     for (std::sregex_iterator at{text.begin(), text.end(), variable}, end; at != end; ++at) {
       const std::size_t bytes = 4 * std::stoul((*at)[2]);
-      module->variables_.push_back({(*at)[1], memory.allocate(bytes, 16, false), bytes, false, false});
+      module->variables_.push_back(
+          {(*at)[1], memory.allocate(bytes, 16, false), bytes, false, false});
     }
     static const std::regex reference{R"(\.global\s+\.(tex|surf)ref\s+(\w+))"};
     for (std::sregex_iterator at{text.begin(), text.end(), reference}, end; at != end; ++at)
-      module->variables_.push_back({(*at)[2], memory.allocate(8, 16, false), 8, false, false,
-                                    (*at)[1] == "tex" ? ReferenceKind::texture : ReferenceKind::surface});
+      module->variables_.push_back(
+          {(*at)[2], memory.allocate(8, 16, false), 8, false, false,
+           (*at)[1] == "tex" ? ReferenceKind::texture : ReferenceKind::surface});
   }
   if (options.info_log) *options.info_log += "loaded by the fake engine";
   return module;
@@ -147,7 +155,8 @@ const Variable* Module::find_variable(std::string_view name) const {
   return nullptr;
 }
 
-std::unique_ptr<Launch> Launch::make(const Kernel& kernel, const LaunchShape& shape, const std::byte* params) {
+std::unique_ptr<Launch> Launch::make(const Kernel& kernel, const LaunchShape& shape,
+                                     const std::byte* params) {
   return std::make_unique<FakeLaunch>(kernel, shape, params);
 }
 

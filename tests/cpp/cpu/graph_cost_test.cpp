@@ -1,4 +1,5 @@
-// What a graph's launch costs its caller, against launching the same kernels one by one: processor time of the calling thread, as a ratio.
+// What a graph's launch costs its caller, against launching the same kernels one by one: processor
+// time of the calling thread, as a ratio.
 #include <ctime>
 
 #include "support.hpp"
@@ -19,7 +20,8 @@ TEST_F(GraphCost, LaunchingTwentyKernelsAsAGraphCostsLessThanHalfOfTwentyLaunche
   ASSERT_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   const CUfunction noop = kernel("noop");
   const auto launch_all = [&] {
-    for (int i = 0; i < kKernels; ++i) ASSERT_OK(cuLaunchKernel(noop, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr));
+    for (int i = 0; i < kKernels; ++i)
+      ASSERT_OK(cuLaunchKernel(noop, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr));
   };
   ASSERT_OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
   launch_all();

@@ -171,7 +171,7 @@ TEST_F(GraphNodes, EventsAreRecordedAndWaitedFor) {
   ASSERT_OK(cuEventRecordWithFlags(first, other, CU_EVENT_RECORD_DEFAULT));
   ASSERT_OK(cuGraphLaunch(exec, stream_));
   EXPECT_EQ(CUDA_ERROR_NOT_READY, cuStreamQuery(stream_));
-  std::atomic_ref{*flag} = 1u;
+  std::atomic_ref{* flag} = 1u;
   ASSERT_OK(cuStreamSynchronize(stream_));
   EXPECT_OK(cuEventQuery(second));
   float passed = -1;

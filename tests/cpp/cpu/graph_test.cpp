@@ -124,7 +124,8 @@ TEST_F(Graphs, CaptureErrorsHaveTheirCodes) {
   CUgraph captured = nullptr;
   CUdeviceptr p = 0;
 
-  EXPECT_EQ(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuStreamBeginCapture(nullptr, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  EXPECT_EQ(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+            cuStreamBeginCapture(nullptr, CU_STREAM_CAPTURE_MODE_GLOBAL));
   EXPECT_EQ(CUDA_ERROR_ILLEGAL_STATE, cuStreamEndCapture(stream_, &captured));
 
   ASSERT_OK(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_GLOBAL));
@@ -222,7 +223,8 @@ TEST_F(Graphs, ChildGraphsAreCopies) {
 TEST_F(Graphs, WhileNodesLoopUntilDeviceCodeSaysStop) {
   unsigned* left = words(1);
   CUgraphConditionalHandle handle = 0;
-  ASSERT_OK(cuGraphConditionalHandleCreate(&handle, graph_, context_, 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
+  ASSERT_OK(
+      cuGraphConditionalHandleCreate(&handle, graph_, context_, 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
   CUgraphNodeParams params{};
   params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
   params.conditional.handle = handle;
@@ -271,7 +273,8 @@ TEST_F(Graphs, UserObjectsGoWithTheLastReference) {
   static int destroyed;
   destroyed = 0;
   CUuserObject object = nullptr;
-  ASSERT_OK(cuUserObjectCreate(&object, nullptr, [](void*) { ++destroyed; }, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+  ASSERT_OK(cuUserObjectCreate(
+      &object, nullptr, [](void*) { ++destroyed; }, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
   ASSERT_OK(cuGraphRetainUserObject(graph_, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
   CUgraphExec exec = nullptr;
   ASSERT_OK(cuGraphInstantiate(&exec, graph_, 0));
@@ -299,8 +302,8 @@ struct Changes {
   CUresult answer = CUDA_SUCCESS;
 };
 
-CUresult note_change(void* data, CUgraphNode node, const CUgraphNodeParams* before, const CUgraphNodeParams* after,
-                     CUgraphRecaptureStatus status) {
+CUresult note_change(void* data, CUgraphNode node, const CUgraphNodeParams* before,
+                     const CUgraphNodeParams* after, CUgraphRecaptureStatus status) {
   auto& changes = *static_cast<Changes*>(data);
   EXPECT_EQ(before->type, after->type);
   EXPECT_EQ(CU_GRAPH_RECAPTURE_ELIGIBLE_FOR_UPDATE, status);
@@ -311,7 +314,8 @@ CUresult note_change(void* data, CUgraphNode node, const CUgraphNodeParams* befo
 TEST_F(Graphs, AreCapturedAgainWithOtherParameters) {
   kernel("append");  // loaded before a capture
   const auto capture = [&](List values) {
-    for (const unsigned value : values) EXPECT_OK(launch(kernel("append"), 1, stream_, address(log_), value));
+    for (const unsigned value : values)
+      EXPECT_OK(launch(kernel("append"), 1, stream_, address(log_), value));
   };
   ASSERT_OK(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
   capture({1, 2, 3});
@@ -321,7 +325,8 @@ TEST_F(Graphs, AreCapturedAgainWithOtherParameters) {
   ASSERT_OK(cuGraphInstantiate(&exec, graph, 0));
 
   Changes changes;
-  ASSERT_OK(cuStreamBeginRecaptureToGraph(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, graph, note_change, &changes));
+  ASSERT_OK(cuStreamBeginRecaptureToGraph(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, graph,
+                                          note_change, &changes));
   capture({1, 5, 3});
   ASSERT_OK(cuStreamEndCapture(stream_, &again));
   EXPECT_EQ(graph, again);
@@ -331,17 +336,23 @@ TEST_F(Graphs, AreCapturedAgainWithOtherParameters) {
   run(exec);
   EXPECT_EQ((List{1, 5, 3}), logged());
 
-  ASSERT_OK(cuStreamBeginRecaptureToGraph(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, graph, nullptr, nullptr));
+  ASSERT_OK(cuStreamBeginRecaptureToGraph(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, graph,
+                                          nullptr, nullptr));
   capture({1, 5});
-  EXPECT_EQ(CUDA_ERROR_GRAPH_RECAPTURE_FAILURE, cuStreamEndCapture(stream_, &again));  // a node is missing
+  EXPECT_EQ(CUDA_ERROR_GRAPH_RECAPTURE_FAILURE,
+            cuStreamEndCapture(stream_, &again));  // a node is missing
 
-  ASSERT_OK(cuStreamBeginRecaptureToGraph(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, graph, nullptr, nullptr));
-  EXPECT_EQ(CUDA_ERROR_GRAPH_RECAPTURE_FAILURE, cuMemsetD32Async(address(log_), 0, 1, stream_));  // another kind
+  ASSERT_OK(cuStreamBeginRecaptureToGraph(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, graph,
+                                          nullptr, nullptr));
+  EXPECT_EQ(CUDA_ERROR_GRAPH_RECAPTURE_FAILURE,
+            cuMemsetD32Async(address(log_), 0, 1, stream_));  // another kind
   EXPECT_EQ(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(stream_, &again));
 
   changes.answer = CUDA_ERROR_INVALID_VALUE;
-  ASSERT_OK(cuStreamBeginRecaptureToGraph(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, graph, note_change, &changes));
-  EXPECT_EQ(CUDA_ERROR_GRAPH_RECAPTURE_FAILURE, launch(kernel("append"), 1, stream_, address(log_), 8u));
+  ASSERT_OK(cuStreamBeginRecaptureToGraph(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, graph,
+                                          note_change, &changes));
+  EXPECT_EQ(CUDA_ERROR_GRAPH_RECAPTURE_FAILURE,
+            launch(kernel("append"), 1, stream_, address(log_), 8u));
   EXPECT_EQ(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(stream_, &again));
 }
 

@@ -1,5 +1,6 @@
-// The k-th allocation of the host fails inside a driver call: the answer is CUDA_SUCCESS or CUDA_ERROR_OUT_OF_MEMORY, the
-// process lives, and afterwards everything works. In a program of its own: it replaces operator new.
+// The k-th allocation of the host fails inside a driver call: the answer is CUDA_SUCCESS or
+// CUDA_ERROR_OUT_OF_MEMORY, the process lives, and afterwards everything works. In a program of its
+// own: it replaces operator new.
 #include <atomic>
 #include <cstdlib>
 #include <functional>
@@ -19,7 +20,8 @@ void* allocate(std::size_t size, std::size_t alignment) {
     throw std::bad_alloc{};
   }
   const std::size_t rounded = (size + alignment - 1) / alignment * alignment;
-  if (void* memory = std::aligned_alloc(alignment, rounded == 0 ? alignment : rounded)) return memory;
+  if (void* memory = std::aligned_alloc(alignment, rounded == 0 ? alignment : rounded))
+    return memory;
   throw std::bad_alloc{};
 }
 
@@ -27,7 +29,9 @@ void* allocate(std::size_t size, std::size_t alignment) {
 
 void* operator new(std::size_t size) { return allocate(size, alignof(std::max_align_t)); }
 void* operator new[](std::size_t size) { return allocate(size, alignof(std::max_align_t)); }
-void* operator new(std::size_t size, std::align_val_t a) { return allocate(size, static_cast<std::size_t>(a)); }
+void* operator new(std::size_t size, std::align_val_t a) {
+  return allocate(size, static_cast<std::size_t>(a));
+}
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete[](void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
@@ -49,7 +53,8 @@ class Injection : public DriverTest {
       const CUresult code = body();
       t_left = -1;
       const bool failed = g_failures.load() != before;
-      ASSERT_TRUE(code == CUDA_SUCCESS || code == CUDA_ERROR_OUT_OF_MEMORY) << "allocation " << k << ": " << code;
+      ASSERT_TRUE(code == CUDA_SUCCESS || code == CUDA_ERROR_OUT_OF_MEMORY)
+          << "allocation " << k << ": " << code;
       if (!failed) {
         ASSERT_EQ(CUDA_SUCCESS, code);
         ASSERT_EQ(CUDA_SUCCESS, cuCtxSynchronize());
@@ -62,11 +67,11 @@ class Injection : public DriverTest {
   }
 };
 
-#define TRY(call)                                              \
-  if (const CUresult code_of_call = (call); code_of_call != 0) \
-  return code_of_call
+#define TRY(call) \
+  if (const CUresult code_of_call = (call); code_of_call != 0) return code_of_call
 
-// promise: Whichever allocation fails inside a driver call, the answer is an error and nothing half made is left
+// promise: Whichever allocation fails inside a driver call, the answer is an error and nothing half
+// made is left
 TEST_F(Injection, StreamsAndEvents) {
   each_allocation([] {
     CUstream stream = nullptr;
@@ -82,7 +87,8 @@ TEST_F(Injection, StreamsAndEvents) {
   });
 }
 
-// promise: Whichever allocation fails inside a driver call, the answer is an error and nothing half made is left
+// promise: Whichever allocation fails inside a driver call, the answer is an error and nothing half
+// made is left
 TEST_F(Injection, Memory) {
   std::size_t free_before = 0, free_after = 0, total = 0;
   EXPECT_OK(cuMemGetInfo(&free_before, &total));
@@ -106,7 +112,8 @@ TEST_F(Injection, Memory) {
   EXPECT_EQ(free_before, free_after);
 }
 
-// promise: Whichever allocation fails inside a driver call, the answer is an error and nothing half made is left
+// promise: Whichever allocation fails inside a driver call, the answer is an error and nothing half
+// made is left
 TEST_F(Injection, ModulesAndLaunches) {
   unsigned* word = words(1);
   each_allocation([&] {
@@ -114,14 +121,16 @@ TEST_F(Injection, ModulesAndLaunches) {
     TRY(cuModuleLoadData(&module, kKernels));
     CUfunction function = nullptr;
     CUresult code = cuModuleGetFunction(&function, module, "add");
-    if (code == CUDA_SUCCESS) code = launch(function, 4, nullptr, reinterpret_cast<CUdeviceptr>(word), 1u);
+    if (code == CUDA_SUCCESS)
+      code = launch(function, 4, nullptr, reinterpret_cast<CUdeviceptr>(word), 1u);
     const CUresult synced = cuCtxSynchronize();
     cuModuleUnload(module);
     return code != CUDA_SUCCESS ? code : synced;
   });
 }
 
-// promise: Whichever allocation fails inside a driver call, the answer is an error and nothing half made is left
+// promise: Whichever allocation fails inside a driver call, the answer is an error and nothing half
+// made is left
 TEST_F(Injection, Graphs) {
   unsigned* word = words(1);
   CUfunction add = kernel("add");

@@ -14,7 +14,8 @@ class Launches : public DriverTest {};
 // shape named
 TEST_F(Launches, RefuseBadShapesWithExactCodes) {
   const CUfunction f = kernel("noop");
-  const auto shape = [&](unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared = 0) {
+  const auto shape = [&](unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                         unsigned bz, unsigned shared = 0) {
     return cuLaunchKernel(f, gx, gy, gz, bx, by, bz, shared, nullptr, nullptr, nullptr);
   };
   EXPECT_OK(shape(1, 1, 1, 1024, 1, 1));
@@ -26,10 +27,12 @@ TEST_F(Launches, RefuseBadShapesWithExactCodes) {
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, shape(1, 1, 1, 1, 1, 1, 49 << 10));
   EXPECT_OK(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100 << 10));
   EXPECT_OK(shape(1, 1, 1, 1, 1, 1, 49 << 10));
-  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 228 << 10));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE,
+            cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 228 << 10));
   EXPECT_EQ(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
             cuLaunchKernel(kernel("bounded"), 1, 1, 1, 65, 1, 1, 0, nullptr, nullptr, nullptr));
-  EXPECT_EQ(CUDA_ERROR_INVALID_HANDLE, cuLaunchKernel(nullptr, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
+  EXPECT_EQ(CUDA_ERROR_INVALID_HANDLE,
+            cuLaunchKernel(nullptr, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
   EXPECT_EQ(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
             cuLaunchCooperativeKernel(f, 1u << 20, 1, 1, 1024, 1, 1, 0, nullptr, nullptr));
   EXPECT_OK(cuCtxSynchronize());
@@ -63,14 +66,17 @@ TEST_F(Launches, TakeArgumentsBothWays) {
     unsigned n;
   } packed{sum, 5};
   std::size_t bytes = 12;
-  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
+  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
+                   CU_LAUNCH_PARAM_END};
   const CUfunction f = kernel("add");
   ASSERT_OK(cuLaunchKernel(f, 2, 1, 1, 1, 1, 1, 0, nullptr, nullptr, extra));
   ASSERT_OK(cuCtxSynchronize());
   EXPECT_EQ(10u, *sum);
   bytes = 8;
-  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuLaunchKernel(f, 2, 1, 1, 1, 1, 1, 0, nullptr, nullptr, extra));
-  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuLaunchKernel(f, 2, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE,
+            cuLaunchKernel(f, 2, 1, 1, 1, 1, 1, 0, nullptr, nullptr, extra));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE,
+            cuLaunchKernel(f, 2, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
 }
 
 TEST_F(Launches, FaultsStickToTheContextAndKeepTheirReport) {
@@ -101,7 +107,8 @@ TEST_F(Launches, ResetHealsThePrimaryContext) {
   EXPECT_EQ(CUDA_ERROR_LAUNCH_FAILED, cuCtxSynchronize());
   ASSERT_OK(cuDevicePrimaryCtxReset(0));
   EXPECT_EQ(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuCtxSynchronize());
-  EXPECT_EQ(CUDA_ERROR_INVALID_HANDLE, cuModuleUnload(module) == CUDA_SUCCESS ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(CUDA_ERROR_INVALID_HANDLE,
+            cuModuleUnload(module) == CUDA_SUCCESS ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE);
   CUcontext again = nullptr;
   ASSERT_OK(cuDevicePrimaryCtxRetain(&again, 0));
   EXPECT_EQ(primary, again);
@@ -147,17 +154,20 @@ TEST_F(Launches, ModulesGiveFunctionsAndVariables) {
   EXPECT_STREQ("add", name);
   const CUfunction f = kernel("noop");
   ASSERT_OK(cuModuleUnload(module_));
-  EXPECT_EQ(CUDA_ERROR_INVALID_HANDLE, cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
+  EXPECT_EQ(CUDA_ERROR_INVALID_HANDLE,
+            cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
   module_ = nullptr;
 }
 
 TEST_F(Launches, CompileErrorsReachTheLog) {
   char log[200] = {}, info[200] = {};
-  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_INFO_LOG_BUFFER,
-                            CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES};
-  void* values[] = {log, reinterpret_cast<void*>(sizeof log), info, reinterpret_cast<void*>(sizeof info)};
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+                            CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES};
+  void* values[] = {log, reinterpret_cast<void*>(sizeof log), info,
+                    reinterpret_cast<void*>(sizeof info)};
   CUmodule module = nullptr;
-  EXPECT_EQ(CUDA_ERROR_INVALID_PTX, cuModuleLoadDataEx(&module, "syntax error", 4, options, values));
+  EXPECT_EQ(CUDA_ERROR_INVALID_PTX,
+            cuModuleLoadDataEx(&module, "syntax error", 4, options, values));
   EXPECT_STREQ("ptx:1:1: error: told to fail", log);
   EXPECT_EQ(std::strlen(log), reinterpret_cast<std::size_t>(values[1]));
   values[1] = values[3] = reinterpret_cast<void*>(sizeof log);
@@ -187,7 +197,8 @@ TEST_F(Launches, LibrariesWorkInEveryContext) {
   CUfunction there = nullptr;
   ASSERT_OK(cuKernelGetFunction(&there, kernel));
   EXPECT_NE(here, there);
-  ASSERT_OK(cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 64 << 10, kernel, 0));
+  ASSERT_OK(
+      cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 64 << 10, kernel, 0));
   int value = 0;
   ASSERT_OK(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, there));
   EXPECT_EQ(64 << 10, value);
@@ -200,8 +211,10 @@ TEST_F(Launches, LinkedPtxIsOneContainer) {
   CUlinkState link = nullptr;
   ASSERT_OK(cuLinkCreate(0, nullptr, nullptr, &link));
   std::string first = ".entry noop()", second = ".entry add(.param .u64 p, .param .u32 n)";
-  ASSERT_OK(cuLinkAddData(link, CU_JIT_INPUT_PTX, first.data(), first.size() + 1, "a", 0, nullptr, nullptr));
-  ASSERT_OK(cuLinkAddData(link, CU_JIT_INPUT_PTX, second.data(), second.size() + 1, "b", 0, nullptr, nullptr));
+  ASSERT_OK(cuLinkAddData(link, CU_JIT_INPUT_PTX, first.data(), first.size() + 1, "a", 0, nullptr,
+                          nullptr));
+  ASSERT_OK(cuLinkAddData(link, CU_JIT_INPUT_PTX, second.data(), second.size() + 1, "b", 0, nullptr,
+                          nullptr));
   void* image = nullptr;
   std::size_t size = 0;
   ASSERT_OK(cuLinkComplete(link, &image, &size));
@@ -221,7 +234,8 @@ TEST_F(Launches, ImagesThatAreNoneSayWhatToDo) {
   char log[1000] = {};
   CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
-  EXPECT_EQ(CUDA_ERROR_NO_BINARY_FOR_GPU, cuModuleLoadDataEx(&module, elf.data(), 2, options, values));
+  EXPECT_EQ(CUDA_ERROR_NO_BINARY_FOR_GPU,
+            cuModuleLoadDataEx(&module, elf.data(), 2, options, values));
   EXPECT_NE(std::string::npos, std::string{log}.find("Compile to PTX"));
   EXPECT_EQ(CUDA_ERROR_INVALID_IMAGE, cuModuleLoadData(&module, "\1\2\3"));
   EXPECT_EQ(CUDA_ERROR_FILE_NOT_FOUND, cuModuleLoad(&module, "/no/such/file.ptx"));

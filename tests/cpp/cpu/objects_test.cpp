@@ -58,7 +58,8 @@ TEST_F(Objects, ArraysKeepTheirShapeAndBytes) {
   ASSERT_OK(cuTexObjectDestroy(object));
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuTexObjectDestroy(object));
   CUsurfObject surface = 0;
-  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuSurfObjectCreate(&surface, &resource));  // not made for stores
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE,
+            cuSurfObjectCreate(&surface, &resource));  // not made for stores
   ASSERT_OK(cuArrayDestroy(array));
   EXPECT_EQ(CUDA_ERROR_INVALID_HANDLE, cuArrayDestroy(array));
 }
@@ -83,7 +84,8 @@ TEST_F(Objects, ManagedMemoryRemembersAdvice) {
   CUdeviceptr p = 0;
   ASSERT_OK(cuMemAllocManaged(&p, 4096, CU_MEM_ATTACH_GLOBAL));
   std::memset(reinterpret_cast<void*>(p), 1, 4096);  // the host may write
-  const CUmemLocation device{CU_MEM_LOCATION_TYPE_DEVICE, {0}}, host{CU_MEM_LOCATION_TYPE_HOST, {0}};
+  const CUmemLocation device{CU_MEM_LOCATION_TYPE_DEVICE, {0}},
+      host{CU_MEM_LOCATION_TYPE_HOST, {0}};
   ASSERT_OK(cuMemAdvise(p, 4096, CU_MEM_ADVISE_SET_READ_MOSTLY, device));
   ASSERT_OK(cuMemAdvise(p, 4096, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, host));
   ASSERT_OK(cuMemAdvise(p, 4096, CU_MEM_ADVISE_SET_ACCESSED_BY, device));
@@ -94,7 +96,8 @@ TEST_F(Objects, ManagedMemoryRemembersAdvice) {
   EXPECT_EQ(1, value);
   ASSERT_OK(cuMemRangeGetAttribute(&value, 4, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, p, 4096));
   EXPECT_EQ(-1, value);
-  ASSERT_OK(cuMemRangeGetAttribute(&value, 4, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, p, 4096));
+  ASSERT_OK(
+      cuMemRangeGetAttribute(&value, 4, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, p, 4096));
   EXPECT_EQ(0, value);
   ASSERT_OK(cuMemRangeGetAttribute(list, 8, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, p, 4096));
   EXPECT_EQ(0, list[0]);
@@ -134,12 +137,14 @@ TEST_F(Objects, TensorMapsAreChecked) {
   const cuuint64_t dims[] = {64, 64}, strides[] = {256};
   const cuuint32_t box[] = {16, 8}, steps[] = {1, 1};
   const auto encode = [&](cuuint32_t rank, const cuuint32_t* shape, CUtensorMapSwizzle swizzle) {
-    return cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, rank, reinterpret_cast<void*>(p), dims, strides, shape,
-                                  steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_NONE,
-                                  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    return cuTensorMapEncodeTiled(
+        &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, rank, reinterpret_cast<void*>(p), dims, strides,
+        shape, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+        CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   };
   EXPECT_OK(encode(2, box, CU_TENSOR_MAP_SWIZZLE_64B));
-  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, encode(2, box, CU_TENSOR_MAP_SWIZZLE_32B));  // 64 bytes do not fit
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE,
+            encode(2, box, CU_TENSOR_MAP_SWIZZLE_32B));  // 64 bytes do not fit
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, encode(6, box, CU_TENSOR_MAP_SWIZZLE_NONE));
   const cuuint32_t wide[] = {257, 1};
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, encode(2, wide, CU_TENSOR_MAP_SWIZZLE_NONE));
@@ -153,7 +158,8 @@ TEST_F(Objects, LogsSayWhatWentWrong) {
   heard.clear();
   CUlogsCallbackHandle callback = nullptr;
   ASSERT_OK(cuLogsRegisterCallback(
-      [](void*, CUlogLevel, char* text, std::size_t length) { heard.assign(text, length); }, nullptr, &callback));
+      [](void*, CUlogLevel, char* text, std::size_t length) { heard.assign(text, length); },
+      nullptr, &callback));
   CUmodule module = nullptr;
   EXPECT_EQ(CUDA_ERROR_INVALID_PTX, cuModuleLoadData(&module, "syntax error"));
   char text[500];
@@ -240,7 +246,8 @@ TEST_F(Objects, ViewsNarrowLevelsAndLayers) {
   view.width = view.height = 64;
   EXPECT_EQ(CUDA_ERROR_NOT_SUPPORTED, cuTexObjectCreate(&object, &resource, &texture, &view));
   texture.flags = 0;
-  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuTexObjectCreate(&object, &resource, &texture, nullptr));  // mipmaps are normalized
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE,
+            cuTexObjectCreate(&object, &resource, &texture, nullptr));  // mipmaps are normalized
   ASSERT_OK(cuMipmappedArrayDestroy(mipmap));
 }
 
@@ -251,10 +258,10 @@ TEST_F(Objects, WideTensorMapsHaveOneBox) {
   const cuuint64_t dims[] = {64, 16, 8, 2}, strides[] = {128, 2048, 16384};
   const cuuint32_t steps[] = {1, 1, 1, 1};
   const auto encode = [&](cuuint32_t rank, CUtensorMapIm2ColWideMode mode) {
-    return cuTensorMapEncodeIm2colWide(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, rank, reinterpret_cast<void*>(memory), dims,
-                                       strides, -1, -1, 64, 32, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, mode,
-                                       CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_NONE,
-                                       CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    return cuTensorMapEncodeIm2colWide(
+        &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, rank, reinterpret_cast<void*>(memory), dims, strides,
+        -1, -1, 64, 32, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, mode, CU_TENSOR_MAP_SWIZZLE_128B,
+        CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   };
   EXPECT_OK(encode(4, CU_TENSOR_MAP_IM2COL_WIDE_MODE_W));
   EXPECT_OK(encode(4, CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128));

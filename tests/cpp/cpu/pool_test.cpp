@@ -39,7 +39,7 @@ TEST_F(Pools, SameStreamReusesAtOnce) {
   ASSERT_OK(cuMemPoolSetAttribute(pool_, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &off));
   ASSERT_OK(cuMemAllocFromPoolAsync(&r, 1000, pool_, b_));
   EXPECT_NE(p, r);  // the free in the other stream is not over
-  std::atomic_ref{*flag} = 1u;
+  std::atomic_ref{* flag} = 1u;
   ASSERT_OK(cuMemFreeAsync(r, b_));
 }
 
@@ -52,7 +52,7 @@ TEST_F(Pools, AnotherStreamWaitsForTheFree) {
   ASSERT_OK(cuMemAllocFromPoolAsync(&q, 1000, pool_, b_));
   EXPECT_EQ(p, q);
   EXPECT_EQ(CUDA_ERROR_NOT_READY, cuStreamQuery(b_));
-  std::atomic_ref{*flag} = 1u;
+  std::atomic_ref{* flag} = 1u;
   ASSERT_OK(cuStreamSynchronize(b_));
   ASSERT_OK(cuMemFreeAsync(q, b_));
 }

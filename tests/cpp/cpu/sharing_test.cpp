@@ -1,4 +1,5 @@
-// Virtual memory and sharing between processes: a child process of this test sees and changes the parent's bytes.
+// Virtual memory and sharing between processes: a child process of this test sees and changes the
+// parent's bytes.
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -17,7 +18,8 @@ namespace {
 
 constexpr std::size_t kUnit = std::size_t{2} << 20;
 
-/// Runs `child` in a process that has never used the driver: forked before cuInit. Each test here starts with it.
+/// Runs `child` in a process that has never used the driver: forked before cuInit. Each test here
+/// starts with it.
 class Peer {
  public:
   explicit Peer(const std::function<bool(Peer&)>& child) {
@@ -69,7 +71,8 @@ class Peer {
     message.msg_control = control;
     message.msg_controllen = sizeof control;
     if (recvmsg(socket_, &message, MSG_WAITALL) != static_cast<ssize_t>(bytes)) return false;
-    if (const cmsghdr* header = CMSG_FIRSTHDR(&message); fd && header) std::memcpy(fd, CMSG_DATA(header), sizeof *fd);
+    if (const cmsghdr* header = CMSG_FIRSTHDR(&message); fd && header)
+      std::memcpy(fd, CMSG_DATA(header), sizeof *fd);
     return true;
   }
 
@@ -119,7 +122,8 @@ TEST(Sharing, MemoryHandlesReachTheSameBytes) {
   ASSERT_OK(cuIpcGetMemHandle(&handle, p));
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuIpcGetMemHandle(&handle, p + 4));
   CUdeviceptr same = 0;
-  EXPECT_EQ(CUDA_ERROR_INVALID_CONTEXT, cuIpcOpenMemHandle(&same, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+  EXPECT_EQ(CUDA_ERROR_INVALID_CONTEXT,
+            cuIpcOpenMemHandle(&same, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
   peer.send(&handle, sizeof handle);
   char done = 0;
   ASSERT_TRUE(peer.receive(&done, 1));
@@ -138,10 +142,13 @@ TEST(Sharing, PoolsTravelByFileDescriptor) {
     CUdeviceptr p = 0;
     int value = 0;
     if (!parent.receive(&data, sizeof data, &fd) || fd < 0 || !start_driver()) return false;
-    if (!ok(cuMemPoolImportFromShareableHandle(&pool, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)),
-                                               CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0)))
+    if (!ok(cuMemPoolImportFromShareableHandle(
+            &pool, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)),
+            CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0)))
       return false;
-    if (!ok(cuMemPoolImportPointer(&p, pool, &data)) || !ok(cuMemcpyDtoH(&value, p, 4)) || value != 5) return false;
+    if (!ok(cuMemPoolImportPointer(&p, pool, &data)) || !ok(cuMemcpyDtoH(&value, p, 4)) ||
+        value != 5)
+      return false;
     CUmemPoolPtrExportData bad = data;
     bad.reserved[9] = 0xff;  // an offset outside the file
     CUdeviceptr q = 0;
@@ -159,7 +166,8 @@ TEST(Sharing, PoolsTravelByFileDescriptor) {
   ASSERT_OK(cuMemAllocFromPoolAsync(&p, 100, pool, nullptr));
   ASSERT_OK(cuMemsetD32(p, 5, 25));
   int fd = -1;
-  ASSERT_OK(cuMemPoolExportToShareableHandle(&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+  ASSERT_OK(
+      cuMemPoolExportToShareableHandle(&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
   CUmemPoolPtrExportData data;
   ASSERT_OK(cuMemPoolExportPointer(&data, p));
   peer.send(&data, sizeof data, fd);
@@ -173,7 +181,8 @@ TEST(Sharing, EventsCrossProcesses) {
     CUevent event = nullptr;
     char byte = 1;
     if (!parent.receive(&handle, sizeof handle) || !start_driver()) return false;
-    if (!ok(cuIpcOpenEventHandle(&event, handle)) || cuEventQuery(event) != CUDA_ERROR_NOT_READY) return false;
+    if (!ok(cuIpcOpenEventHandle(&event, handle)) || cuEventQuery(event) != CUDA_ERROR_NOT_READY)
+      return false;
     parent.send(&byte, 1);  // let it finish
     return ok(cuEventSynchronize(event)) && ok(cuEventQuery(event));
   }};
@@ -200,9 +209,11 @@ TEST(Sharing, EventsCrossProcesses) {
 /// What is open in this process: descriptors, and mappings of shared memory.
 std::pair<std::size_t, std::size_t> held() {
   std::size_t descriptors = 0, mappings = 0;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator{"/proc/self/fd"}) ++descriptors;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator{"/proc/self/fd"})
+    ++descriptors;
   std::ifstream maps{"/proc/self/maps"};
-  for (std::string line; std::getline(maps, line);) mappings += line.find("memfd:cucore-shared") != std::string::npos;
+  for (std::string line; std::getline(maps, line);)
+    mappings += line.find("memfd:cucore-shared") != std::string::npos;
   return {descriptors, mappings};
 }
 
@@ -213,7 +224,9 @@ TEST(Sharing, AnImporterThatDiesLeavesNothingBehind) {
     CUdeviceptr p = 0;
     char byte = 1;
     if (!parent.receive(&handle, sizeof handle) || !start_driver()) return false;
-    if (!ok(cuIpcOpenMemHandle(&p, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)) || !ok(cuMemsetD32(p, 5, 1))) return false;
+    if (!ok(cuIpcOpenMemHandle(&p, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)) ||
+        !ok(cuMemsetD32(p, 5, 1)))
+      return false;
     parent.send(&byte, 1);
     for (;;) pause();
   }};
@@ -249,10 +262,17 @@ TEST(Sharing, AnExporterThatDiesTakesItsHandlesWithItAndEndsItsEvents) {
     CUdeviceptr p = 0, flag = 0;
     CUevent event = nullptr;
     CUstream stream = nullptr;
-    if (!start_driver() || !ok(cuMemAlloc(&p, 4096)) || !ok(cuMemsetD32(p, 9, 1024)) || !ok(cuMemAlloc(&flag, 4))) return false;
-    if (!ok(cuEventCreate(&event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING)) || !ok(cuStreamCreate(&stream, 1))) return false;
-    if (!ok(cuIpcGetMemHandle(&m.memory, p)) || !ok(cuIpcGetEventHandle(&m.event, event))) return false;
-    if (!ok(cuStreamWaitValue32(stream, flag, 1, CU_STREAM_WAIT_VALUE_EQ)) || !ok(cuEventRecord(event, stream))) return false;
+    if (!start_driver() || !ok(cuMemAlloc(&p, 4096)) || !ok(cuMemsetD32(p, 9, 1024)) ||
+        !ok(cuMemAlloc(&flag, 4)))
+      return false;
+    if (!ok(cuEventCreate(&event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING)) ||
+        !ok(cuStreamCreate(&stream, 1)))
+      return false;
+    if (!ok(cuIpcGetMemHandle(&m.memory, p)) || !ok(cuIpcGetEventHandle(&m.event, event)))
+      return false;
+    if (!ok(cuStreamWaitValue32(stream, flag, 1, CU_STREAM_WAIT_VALUE_EQ)) ||
+        !ok(cuEventRecord(event, stream)))
+      return false;
     parent.send(&m, sizeof m);
     for (;;) pause();
   }};
@@ -273,7 +293,8 @@ TEST(Sharing, AnExporterThatDiesTakesItsHandlesWithItAndEndsItsEvents) {
   ASSERT_OK(cuMemcpyDtoH(&value, p, 4));  // what is mapped stays
   EXPECT_EQ(9, value);
   ASSERT_OK(cuIpcCloseMemHandle(p));
-  EXPECT_EQ(CUDA_ERROR_INVALID_HANDLE, cuIpcOpenMemHandle(&p, message.memory, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+  EXPECT_EQ(CUDA_ERROR_INVALID_HANDLE,
+            cuIpcOpenMemHandle(&p, message.memory, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
 }
 
 TEST(Sharing, AForkedChildIsToldSo) {
@@ -281,7 +302,10 @@ TEST(Sharing, AForkedChildIsToldSo) {
   const pid_t pid = fork();
   if (pid == 0) {
     int count = 0;
-    _exit(cuDeviceGetCount(&count) == CUDA_ERROR_NOT_INITIALIZED && cuInit(0) == CUDA_ERROR_NOT_INITIALIZED ? 0 : 1);
+    _exit(cuDeviceGetCount(&count) == CUDA_ERROR_NOT_INITIALIZED &&
+                  cuInit(0) == CUDA_ERROR_NOT_INITIALIZED
+              ? 0
+              : 1);
   }
   int status = 0;
   waitpid(pid, &status, 0);
@@ -321,7 +345,8 @@ TEST_F(VirtualMemory, MapsMemoryWhereItIsAsked) {
   int fd = -1;
   ASSERT_OK(cuMemExportToShareableHandle(&fd, memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
   CUmemGenericAllocationHandle again = 0;
-  ASSERT_OK(cuMemImportFromShareableHandle(&again, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)),
+  ASSERT_OK(cuMemImportFromShareableHandle(&again,
+                                           reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)),
                                            CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
   close(fd);
   ASSERT_OK(cuMemRelease(again));

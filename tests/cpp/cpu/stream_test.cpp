@@ -37,7 +37,7 @@ TEST_F(Streams, WorkIsAsynchronousAndQueriesSayNotReady) {
   const CUevent e = event();
   ASSERT_OK(cuEventRecord(e, s));
   EXPECT_EQ(CUDA_ERROR_NOT_READY, cuEventQuery(e));
-  std::atomic_ref{*flag} = 1u;
+  std::atomic_ref{* flag} = 1u;
   ASSERT_OK(cuEventSynchronize(e));
   EXPECT_OK(cuEventQuery(e));
   EXPECT_OK(cuStreamQuery(s));
@@ -76,7 +76,7 @@ TEST_F(Streams, WaitForEventsOfOtherStreams) {
   ASSERT_OK(cuStreamWaitEvent(b, e, 0));
   ASSERT_OK(launch(kernel("append"), 1, b, log, 2u));
   EXPECT_EQ(CUDA_ERROR_NOT_READY, cuStreamQuery(b));
-  std::atomic_ref{*flag} = 1u;
+  std::atomic_ref{* flag} = 1u;
   ASSERT_OK(cuStreamSynchronize(b));
   EXPECT_EQ(2u, log[0]);
   EXPECT_EQ(1u, log[1]);
@@ -93,7 +93,7 @@ TEST_F(Streams, LegacyDefaultStreamWaitsForBlockingStreamsAndTheyForIt) {
   ASSERT_OK(launch(kernel("noop"), 1, free));
   ASSERT_OK(cuStreamSynchronize(free));  // takes no part
   EXPECT_EQ(CUDA_ERROR_NOT_READY, cuStreamQuery(nullptr));
-  std::atomic_ref{*flag} = 1u;
+  std::atomic_ref{* flag} = 1u;
   ASSERT_OK(cuStreamSynchronize(nullptr));
   ASSERT_OK(cuStreamSynchronize(blocking));
   EXPECT_EQ(1u, log[1]);
@@ -130,7 +130,7 @@ TEST_F(Streams, EventsMeasureTime) {
   ASSERT_OK(cuEventRecord(end, s));
   EXPECT_EQ(CUDA_ERROR_NOT_READY, cuEventElapsedTime(&ms, start, end));
   std::this_thread::sleep_for(std::chrono::milliseconds{20});
-  std::atomic_ref{*flag} = 1u;
+  std::atomic_ref{* flag} = 1u;
   ASSERT_OK(cuStreamSynchronize(s));
   ASSERT_OK(cuEventElapsedTime(&ms, start, end));
   EXPECT_GE(ms, 20.0f);
@@ -164,7 +164,8 @@ TEST_F(Streams, ManyBlockedHostFunctionsDoNotStarveKernels) {
   static std::atomic<bool> go;
   go = false;
   for (int i = 0; i < 16; ++i)
-    ASSERT_OK(cuLaunchHostFunc(stream(), [](void*) { go.wait(false); }, nullptr));
+    ASSERT_OK(cuLaunchHostFunc(
+        stream(), [](void*) { go.wait(false); }, nullptr));
   unsigned* sum = words(1);
   const CUstream s = stream();
   ASSERT_OK(launch(kernel("add"), 8, s, sum, 1u));
@@ -201,7 +202,7 @@ TEST_F(Streams, PageableSourceMayChangeAfterTheCall) {
   int value = 11, back = 0;
   ASSERT_OK(cuMemcpyHtoDAsync(p, &value, 4, s));
   value = 99;
-  std::atomic_ref{*flag} = 1u;
+  std::atomic_ref{* flag} = 1u;
   ASSERT_OK(cuMemcpyDtoHAsync(&back, p, 4, s));
   EXPECT_EQ(11, back);  // a pageable destination is written when the call returns
 }
@@ -212,7 +213,7 @@ TEST_F(Streams, DestroyedStreamFinishesItsWork) {
   ASSERT_OK(launch(kernel("spin"), 1, s, flag));
   ASSERT_OK(launch(kernel("store"), 1, s, flag + 1, 9u));
   ASSERT_OK(cuStreamDestroy(s));
-  std::atomic_ref{*flag} = 1u;
+  std::atomic_ref{* flag} = 1u;
   ASSERT_OK(cuCtxSynchronize());
   EXPECT_EQ(9u, flag[1]);
 }

@@ -11,9 +11,10 @@
 #define ASSERT_OK(call) ASSERT_EQ(CUDA_SUCCESS, (call))
 #define EXPECT_OK(call) EXPECT_EQ(CUDA_SUCCESS, (call))
 
-/// For tests that fork a process which then starts the driver: ctest runs each test in a process of its own.
-#define NEEDS_FRESH_PROCESS()                                                                                      \
-  if (int devices = 0; cuDeviceGetCount(&devices) != CUDA_ERROR_NOT_INITIALIZED)                                    \
+/// For tests that fork a process which then starts the driver: ctest runs each test in a process of
+/// its own.
+#define NEEDS_FRESH_PROCESS()                                                    \
+  if (int devices = 0; cuDeviceGetCount(&devices) != CUDA_ERROR_NOT_INITIALIZED) \
   GTEST_SKIP() << "the driver is in use in this process; run this test alone"
 
 inline constexpr char kKernels[] = R"(
@@ -33,7 +34,8 @@ inline constexpr char kKernels[] = R"(
 .visible .entry countdown(.param .u64 p, .param .u64 condition) { ret; }
 )";
 
-/// A created context of its own for every test, gone afterwards, so that errors of one test never reach the next.
+/// A created context of its own for every test, gone afterwards, so that errors of one test never
+/// reach the next.
 class DriverTest : public testing::Test {
  protected:
   void SetUp() override {

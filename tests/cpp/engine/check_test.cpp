@@ -149,7 +149,8 @@ TEST_F(Check, ReadsOfSharedAndLocalMemoryThatNobodyWroteAreFound) {
                "st.local.u32 [%rd5+8], 3; ld.local.u32 %r7, [%rd5+8]; st.global.u32 [%rd1], %r7;"));
 }
 
-// promise: Check mode finds accesses out of bounds, into a neighbouring allocation and after the free
+// promise: Check mode finds accesses out of bounds, into a neighbouring allocation and after the
+// free
 TEST_F(Check, AccessesOutsideSharedAndLocalArraysAreFound) {
   clean("memory", kernel("st.shared.u32 [s+508], 1;"));
   finds("memory", kernel("st.shared.u32 [s+512], 1;"),

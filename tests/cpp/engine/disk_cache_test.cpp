@@ -1,9 +1,10 @@
-// tests/cpp/engine/disk_cache_test.cpp: the folder of compiled code stays below its limit, and is seldom looked through.
+// tests/cpp/engine/disk_cache_test.cpp: the folder of compiled code stays below its limit, and is
+// seldom looked through.
+#include "cpu/engine/jit/disk_cache.hpp"
+
 #include <gtest/gtest.h>
 
 #include <filesystem>
-
-#include "cpu/engine/jit/disk_cache.hpp"
 
 namespace cucpu::test {
 namespace {

@@ -1,6 +1,7 @@
 // tests/cpp/engine/fault_test.cpp: faults end the grid with a code and a report, and the process
 // goes on.
 #include <sys/mman.h>
+
 #include <csignal>
 #include <cstdlib>
 
@@ -170,13 +171,16 @@ TEST(FaultsDeathTest, AHandlerThatOnlyReturnsDoesNotKeepTheProcessBusyForEver) {
 TEST(FaultsDeathTest, AHandlerThatMendsFaultsIsAskedAsOftenAsThereAreFaults) {
   EXPECT_EXIT(
       {
-        static auto* const pages = static_cast<char*>(mmap(nullptr, 256 * page_size(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+        static auto* const pages = static_cast<char*>(
+            mmap(nullptr, 256 * page_size(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
         std::signal(SIGSEGV, [](int) {
           static int mended = 0;
-          mprotect(pages + static_cast<std::size_t>(mended++) * page_size(), page_size(), PROT_READ | PROT_WRITE);
+          mprotect(pages + static_cast<std::size_t>(mended++) * page_size(), page_size(),
+                   PROT_READ | PROT_WRITE);
         });
         ensure_fault_handlers(true);
-        for (std::size_t i = 0; i < 256; ++i) *const_cast<volatile char*>(pages + i * page_size()) = 1;
+        for (std::size_t i = 0; i < 256; ++i)
+          *const_cast<volatile char*>(pages + i * page_size()) = 1;
         std::_Exit(43);
       },
       ::testing::ExitedWithCode(43), "");

@@ -23,8 +23,10 @@ long peak_kib() {
 }
 
 std::string counting_kernel(const std::string& work) {
-  return ".visible .entry k(.param .u64 count) {\n.reg .u64 %rd<3>; .reg .u32 %r<4>; .reg .pred %p<2>;\n"
-         "ld.param.u64 %rd1, [count]; mov.u32 %r1, %tid.x; setp.ne.u32 %p0, %r1, 0; @%p0 bra D;\nred.global.add.u64 [%rd1], 1;\nD:\n" +
+  return ".visible .entry k(.param .u64 count) {\n.reg .u64 %rd<3>; .reg .u32 %r<4>; .reg .pred "
+         "%p<2>;\n"
+         "ld.param.u64 %rd1, [count]; mov.u32 %r1, %tid.x; setp.ne.u32 %p0, %r1, 0; @%p0 bra "
+         "D;\nred.global.add.u64 [%rd1], 1;\nD:\n" +
          work + "ret; }\n";
 }
 
@@ -56,9 +58,11 @@ TEST_F(Large, AGridOfEveryBlockStartsAtOnceAndCanBeCancelled) {
 
 // All blocks together would take days: that the test ends at all shows that the rest was dropped.
 TEST_F(Large, BlocksThatWorkCanBeCancelledToo) {
-  const auto module = load(counting_kernel("mov.u32 %r2, 0;\nL: add.u32 %r2, %r2, 1; and.b32 %r3, %r1, 1; add.u32 %r2, %r2, %r3;"
-                                           "setp.lt.u32 %p1, %r2, 100000000; @%p1 bra L;\nst.global.u32 [%rd1+8], %r2;\n"),
-                           memory_);
+  const auto module = load(
+      counting_kernel(
+          "mov.u32 %r2, 0;\nL: add.u32 %r2, %r2, 1; and.b32 %r3, %r1, 1; add.u32 %r2, %r2, %r3;"
+          "setp.lt.u32 %p1, %r2, 100000000; @%p1 bra L;\nst.global.u32 [%rd1+8], %r2;\n"),
+      memory_);
   struct {
     std::atomic<std::uint64_t> count{0};
     std::uint64_t room = 0;
@@ -66,7 +70,8 @@ TEST_F(Large, BlocksThatWorkCanBeCancelledToo) {
   std::vector<std::byte> params(8);
   const void* const where = &there;
   std::memcpy(params.data(), &where, 8);
-  const auto launch = Launch::make(*module->find_kernel("k"), shape_of({kMostBlocks}, {32}), params.data());
+  const auto launch =
+      Launch::make(*module->find_kernel("k"), shape_of({kMostBlocks}, {32}), params.data());
   std::thread canceller{[&] {
     while (there.count.load() < 1) std::this_thread::yield();
     launch->cancel(709);
@@ -81,7 +86,8 @@ TEST_F(Large, AGridThatIsCancelledBeforeItStartsRunsNothing) {
   std::vector<std::byte> params(8);
   std::atomic<std::uint64_t>* const where = &count;
   std::memcpy(params.data(), &where, 8);
-  const auto launch = Launch::make(*module->find_kernel("k"), shape_of({kMostBlocks}, {32}), params.data());
+  const auto launch =
+      Launch::make(*module->find_kernel("k"), shape_of({kMostBlocks}, {32}), params.data());
   launch->cancel(709);
   EXPECT_EQ(finish(*launch).code, 709);
   EXPECT_EQ(count, 0U);

@@ -1,4 +1,5 @@
-// tests/cpp/engine/large_kernel_test.cpp: kernels of many instructions compile in bounded memory, and are right.
+// tests/cpp/engine/large_kernel_test.cpp: kernels of many instructions compile in bounded memory,
+// and are right.
 #include <sys/resource.h>
 
 #include <random>
@@ -25,19 +26,25 @@ std::string big_kernel(Kind kind, int instructions) {
                         : "xor.b32 " + reg() + ", " + reg() + ", " + reg() + ";\n";
   };
   std::string text =
-      ".shared .align 4 .b8 sh[1028];\n.visible .entry k(.param .u64 out, .param .u32 n) {\n.reg .b32 %f<16>; .reg .u32 %r<8>; .reg .u64 %rd<4>; "
-      ".reg .pred %p<2>;\nld.param.u64 %rd1, [out]; ld.param.u32 %r5, [n]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, "
+      ".shared .align 4 .b8 sh[1028];\n.visible .entry k(.param .u64 out, .param .u32 n) {\n.reg "
+      ".b32 %f<16>; .reg .u32 %r<8>; .reg .u64 %rd<4>; "
+      ".reg .pred %p<2>;\nld.param.u64 %rd1, [out]; ld.param.u32 %r5, [n]; mov.u32 %r1, %tid.x; "
+      "mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, "
       "%rd2; mov.u32 %r2, sh; mad.lo.u32 %r2, %r1, 4, %r2;\n";
-  for (int i = 0; i < 16; ++i) text += "add.u32 %r3, %r1, " + std::to_string(i) + "; mov.b32 %f" + std::to_string(i) + ", %r3;\n";
+  for (int i = 0; i < 16; ++i)
+    text +=
+        "add.u32 %r3, %r1, " + std::to_string(i) + "; mov.b32 %f" + std::to_string(i) + ", %r3;\n";
   for (int made = 0, label = 0; made < instructions; ++label) {
     const std::string name = "L" + std::to_string(label);
-    if (kind == Kind::kBranches) text += "setp.lt.u32 %p0, " + reg() + ", " + reg() + "; @%p0 bra " + name + ";\n";
+    if (kind == Kind::kBranches)
+      text += "setp.lt.u32 %p0, " + reg() + ", " + reg() + "; @%p0 bra " + name + ";\n";
     if (kind == Kind::kLoops) text += "mov.u32 %r4, 0;\n" + name + ":\n";
     for (int i = 0; i < 10; ++i) text += step();
     if (kind == Kind::kBranches) text += name + ":\n";
     if (kind == Kind::kLoops)
-      text += "add.u32 %r4, %r4, 1; setp.lt.u32 %p0, %r4, %r5; @%p0 bra " + name + ";\nst.shared.u32 [%r2], " + reg() +
-              "; bar.sync 0; ld.shared.u32 " + reg() + ", [%r2]; bar.sync 0;\n";
+      text += "add.u32 %r4, %r4, 1; setp.lt.u32 %p0, %r4, %r5; @%p0 bra " + name +
+              ";\nst.shared.u32 [%r2], " + reg() + "; bar.sync 0; ld.shared.u32 " + reg() +
+              ", [%r2]; bar.sync 0;\n";
     made += kind == Kind::kLoops ? 18 : 12;
   }
   for (int i = 1; i < 16; ++i) text += "add.u32 %f0, %f0, %f" + std::to_string(i) + ";\n";
@@ -71,9 +78,13 @@ TEST_P(LargeKernels, OfThirtyThousandInstructionsCompileInBoundedMemory) {
   EXPECT_LT(peak_kib() - before, 512 * 1024);
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, LargeKernels, ::testing::Values(Kind::kStraight, Kind::kBranches, Kind::kLoops), [](const auto& info) {
-  return std::string{info.param == Kind::kStraight ? "StraightCode" : info.param == Kind::kBranches ? "Branches" : "LoopsAndBarriers"};
-});
+INSTANTIATE_TEST_SUITE_P(Of, LargeKernels,
+                         ::testing::Values(Kind::kStraight, Kind::kBranches, Kind::kLoops),
+                         [](const auto& info) {
+                           return std::string{info.param == Kind::kStraight   ? "StraightCode"
+                                              : info.param == Kind::kBranches ? "Branches"
+                                                                              : "LoopsAndBarriers"};
+                         });
 
 }  // namespace
 }  // namespace cucpu::test

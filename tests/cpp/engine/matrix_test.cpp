@@ -1,4 +1,5 @@
-// tests/cpp/engine/matrix_test.cpp: products of halves with vectors against the sums of a tensor core, one at a time.
+// tests/cpp/engine/matrix_test.cpp: products of halves with vectors against the sums of a tensor
+// core, one at a time.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -14,16 +15,25 @@ struct Numbers {
   int spread = 5;  // of the exponents' fields
 
   std::uint16_t half() {
-    if (random() % 9 == 0) return static_cast<std::uint16_t>(random() % 2 << 15);  // zeros of both signs
-    const auto exponent = static_cast<unsigned>(std::clamp(15 + static_cast<int>(random() % (2u * spread + 1)) - spread, 0, 30));
+    if (random() % 9 == 0)
+      return static_cast<std::uint16_t>(random() % 2 << 15);  // zeros of both signs
+    const auto exponent = static_cast<unsigned>(
+        std::clamp(15 + static_cast<int>(random() % (2u * spread + 1)) - spread, 0, 30));
     return static_cast<std::uint16_t>((random() & 0x83ff) | exponent << 10);
   }
   float sum() {
     switch (random() % 6) {
-      case 0: return random() % 2 ? 0.0f : -0.0f;
-      case 1: return std::bit_cast<float>(static_cast<std::uint32_t>(random() & 0x807fffff));  // subnormal
-      case 2: return std::bit_cast<float>(static_cast<std::uint32_t>((random() & 0x807fffff) | (random() % 254 + 1) << 23));
-      default: return std::bit_cast<float>(static_cast<std::uint32_t>((random() & 0x807fffff) | (120 + random() % 16) << 23));
+      case 0:
+        return random() % 2 ? 0.0f : -0.0f;
+      case 1:
+        return std::bit_cast<float>(
+            static_cast<std::uint32_t>(random() & 0x807fffff));  // subnormal
+      case 2:
+        return std::bit_cast<float>(
+            static_cast<std::uint32_t>((random() & 0x807fffff) | (random() % 254 + 1) << 23));
+      default:
+        return std::bit_cast<float>(
+            static_cast<std::uint32_t>((random() & 0x807fffff) | (120 + random() % 16) << 23));
     }
   }
 };
@@ -53,7 +63,8 @@ void compare(unsigned depth, int spread) {
     }
     half_product_row<N>(a, 0, b, depth, c);
     for (unsigned j = 0; j < N; ++j)
-      ASSERT_EQ(std::bit_cast<std::uint32_t>(c[j]), std::bit_cast<std::uint32_t>(wanted[j])) << "round " << round << " column " << j;
+      ASSERT_EQ(std::bit_cast<std::uint32_t>(c[j]), std::bit_cast<std::uint32_t>(wanted[j]))
+          << "round " << round << " column " << j;
   }
 }
 

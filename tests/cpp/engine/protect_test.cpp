@@ -33,7 +33,8 @@ TEST(Protect, WorkEndsOrItsExceptionComesOut) {
   EXPECT_THROW(protect([] { throw std::out_of_range{"x"}; }), std::out_of_range);
 }
 
-// promise: A crash inside the PTX compiler is an error that keeps what it was given, never the end of the process
+// promise: A crash inside the PTX compiler is an error that keeps what it was given, never the end
+// of the process
 TEST(Protect, FaultsAbortsAndOverflowsAreExceptions) {
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(crash_of([] {
@@ -65,7 +66,8 @@ const char* const kImpossible = R"(define void @k() "cucpu.kernel" {
 declare void @NAME()
 )";
 
-// promise: A crash inside the PTX compiler is an error that keeps what it was given, never the end of the process
+// promise: A crash inside the PTX compiler is an error that keeps what it was given, never the end
+// of the process
 TEST(Protect, AFatalErrorOfLlvmIsALoadErrorThatKeepsItsInput) {
   std::string text = kImpossible;
 #if defined(__aarch64__)

@@ -30,7 +30,8 @@ class Nvml : public testing::Test {
   }
   void TearDown() override {
 #if defined(__SANITIZE_ADDRESS__)
-    return;  // what an unloaded library's own C++ runtime has kept looks leaked, and nothing can name it any more
+    return;  // what an unloaded library's own C++ runtime has kept looks leaked, and nothing can
+             // name it any more
 #endif
     EXPECT_EQ(0, dlclose(library_));
     EXPECT_EQ(nullptr, dlopen(NVML_LIBRARY, RTLD_NOW | RTLD_NOLOAD))

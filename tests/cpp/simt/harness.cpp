@@ -125,7 +125,8 @@ auto exchange(std::uint64_t word, F&& look) {
   return result;
 }
 
-std::uint64_t shuffle(std::uint32_t kind, std::uint32_t a, std::uint32_t b, std::uint32_t c, std::uint32_t) {
+std::uint64_t shuffle(std::uint32_t kind, std::uint32_t a, std::uint32_t b, std::uint32_t c,
+                      std::uint32_t) {
   return exchange(a, [&](const std::uint64_t* words, unsigned) {
     std::uint32_t lane = self.linear & 31, clamp = c & 31, segment = c >> 8 & 31, from = lane;
     std::uint32_t low = lane & segment, high = low | (clamp & ~segment);
@@ -158,7 +159,8 @@ std::uint32_t match_any(std::uint32_t a, std::uint32_t mask) {
 std::uint32_t redux_add(std::uint32_t a, std::uint32_t mask) {
   return exchange(a, [&](const std::uint64_t* words, unsigned lanes) {
     std::uint32_t sum = 0;
-    for (unsigned i = 0; i < lanes; ++i) sum += mask >> i & 1 ? static_cast<std::uint32_t>(words[i]) : 0;
+    for (unsigned i = 0; i < lanes; ++i)
+      sum += mask >> i & 1 ? static_cast<std::uint32_t>(words[i]) : 0;
     return sum;
   });
 }
@@ -199,11 +201,12 @@ std::unique_ptr<LLJIT> make_jit() {
 void define_symbols(LLJIT& jit, std::initializer_list<std::pair<const char*, void*>> symbols) {
   SymbolMap map;
   for (auto [name, address] : symbols)
-    map[jit.mangleAndIntern(name)] = {ExecutorAddr::fromPtr(address), JITSymbolFlags::Exported | JITSymbolFlags::Callable};
+    map[jit.mangleAndIntern(name)] = {ExecutorAddr::fromPtr(address),
+                                      JITSymbolFlags::Exported | JITSymbolFlags::Callable};
   cantFail(jit.getMainJITDylib().define(absoluteSymbols(std::move(map))));
   // Whatever else: the C library's mathematics and memory functions.
-  jit.getMainJITDylib().addGenerator(
-      cantFail(DynamicLibrarySearchGenerator::GetForCurrentProcess(jit.getDataLayout().getGlobalPrefix())));
+  jit.getMainJITDylib().addGenerator(cantFail(
+      DynamicLibrarySearchGenerator::GetForCurrentProcess(jit.getDataLayout().getGlobalPrefix())));
 }
 
 std::vector<std::byte> pack(Work& work) {
@@ -223,7 +226,9 @@ std::vector<std::byte> pack(Work& work) {
 
 constexpr std::size_t kShared = 16 * 1024;
 
-std::vector<std::byte> shared_memory() { return std::vector<std::byte>(kShared + 2 * cucpu::kSharedPadding); }
+std::vector<std::byte> shared_memory() {
+  return std::vector<std::byte>(kShared + 2 * cucpu::kSharedPadding);
+}
 
 [[noreturn]] void reference_exit() { throw Exited{}; }
 
@@ -243,7 +248,8 @@ Build parse(const std::string& text) {
   };
 }
 
-// C++ reads a whole byte of a bool; x86-64 leaves all but the lowest bit of an i1 undefined unless it is asked to widen it.
+// C++ reads a whole byte of a bool; x86-64 leaves all but the lowest bit of an i1 undefined unless
+// it is asked to widen it.
 void widen_flags(Module& module) {
   for (Function& f : module)
     for (Argument& argument : f.args()) {
@@ -269,37 +275,46 @@ void run_reference(const Build& build, Work& work) {
     for (BasicBlock& block : f)
       if (auto* end = dyn_cast<UnreachableInst>(block.getTerminator()); end && end->getPrevNode()) {
         auto* call = dyn_cast<CallInst>(end->getPrevNode());
-        if (!call || !call->getCalledFunction() || call->getCalledFunction()->getName() != "cucpu.exit") continue;
+        if (!call || !call->getCalledFunction() ||
+            call->getCalledFunction()->getName() != "cucpu.exit")
+          continue;
         call->eraseFromParent();
         ReturnInst::Create(*context, nullptr, end->getIterator());
         end->eraseFromParent();
       }
-  define_symbols(*jit, {
-      {"cucpu.sreg.tid.x", reinterpret_cast<void*>(+[] { return self.tid[0]; })},
-      {"cucpu.sreg.tid.y", reinterpret_cast<void*>(+[] { return self.tid[1]; })},
-      {"cucpu.sreg.tid.z", reinterpret_cast<void*>(+[] { return self.tid[2]; })},
-      {"cucpu.sreg.ntid.x", reinterpret_cast<void*>(+[] { return self.ntid[0]; })},
-      {"cucpu.sreg.ctaid.x", reinterpret_cast<void*>(+[] { return self.ctaid; })},
-      {"cucpu.sreg.nctaid.x", reinterpret_cast<void*>(+[] { return self.nctaid; })},
-      {"cucpu.sreg.laneid", reinterpret_cast<void*>(+[] { return self.linear & 31; })},
-      {"cucpu.params", reinterpret_cast<void*>(+[] { return self.params; })},
-      {"cucpu.shared", reinterpret_cast<void*>(+[] { return self.shared; })},
-      {"cucpu.barrier.sync", reinterpret_cast<void*>(+[](std::uint32_t, std::uint32_t, bool) { self.block->all.arrive_and_wait(); })},
-      {"cucpu.barrier.red.popc", reinterpret_cast<void*>(&count_threads)},
-      {"reference.shuffle", reinterpret_cast<void*>(&shuffle)},
-      {"cucpu.vote.ballot", reinterpret_cast<void*>(&ballot)},
-      {"cucpu.vote.any", reinterpret_cast<void*>(+[](bool p, std::uint32_t m) { return ballot(p, m) != 0; })},
-      {"cucpu.vote.all", reinterpret_cast<void*>(+[](bool p, std::uint32_t m) { return ballot(!p, m) == 0; })},
-      {"cucpu.match.any.i32", reinterpret_cast<void*>(&match_any)},
-      {"cucpu.redux.add", reinterpret_cast<void*>(&redux_add)},
-      {"cucpu.redux.smin", reinterpret_cast<void*>(&redux_smin)},
-      {"cucpu.activemask", reinterpret_cast<void*>(+[] { return ~0u; })},
-      {"cucpu.exit", reinterpret_cast<void*>(&reference_exit)},
-  });
-  bool meets = module->getFunction("cucpu.barrier.sync")->getNumUses() > 0 || module->getFunction("cucpu.barrier.red.popc")->getNumUses() > 0;
+  define_symbols(
+      *jit,
+      {
+          {"cucpu.sreg.tid.x", reinterpret_cast<void*>(+[] { return self.tid[0]; })},
+          {"cucpu.sreg.tid.y", reinterpret_cast<void*>(+[] { return self.tid[1]; })},
+          {"cucpu.sreg.tid.z", reinterpret_cast<void*>(+[] { return self.tid[2]; })},
+          {"cucpu.sreg.ntid.x", reinterpret_cast<void*>(+[] { return self.ntid[0]; })},
+          {"cucpu.sreg.ctaid.x", reinterpret_cast<void*>(+[] { return self.ctaid; })},
+          {"cucpu.sreg.nctaid.x", reinterpret_cast<void*>(+[] { return self.nctaid; })},
+          {"cucpu.sreg.laneid", reinterpret_cast<void*>(+[] { return self.linear & 31; })},
+          {"cucpu.params", reinterpret_cast<void*>(+[] { return self.params; })},
+          {"cucpu.shared", reinterpret_cast<void*>(+[] { return self.shared; })},
+          {"cucpu.barrier.sync", reinterpret_cast<void*>(+[](std::uint32_t, std::uint32_t, bool) {
+             self.block->all.arrive_and_wait();
+           })},
+          {"cucpu.barrier.red.popc", reinterpret_cast<void*>(&count_threads)},
+          {"reference.shuffle", reinterpret_cast<void*>(&shuffle)},
+          {"cucpu.vote.ballot", reinterpret_cast<void*>(&ballot)},
+          {"cucpu.vote.any",
+           reinterpret_cast<void*>(+[](bool p, std::uint32_t m) { return ballot(p, m) != 0; })},
+          {"cucpu.vote.all",
+           reinterpret_cast<void*>(+[](bool p, std::uint32_t m) { return ballot(!p, m) == 0; })},
+          {"cucpu.match.any.i32", reinterpret_cast<void*>(&match_any)},
+          {"cucpu.redux.add", reinterpret_cast<void*>(&redux_add)},
+          {"cucpu.redux.smin", reinterpret_cast<void*>(&redux_smin)},
+          {"cucpu.activemask", reinterpret_cast<void*>(+[] { return ~0u; })},
+          {"cucpu.exit", reinterpret_cast<void*>(&reference_exit)},
+      });
+  bool meets = module->getFunction("cucpu.barrier.sync")->getNumUses() > 0 ||
+               module->getFunction("cucpu.barrier.red.popc")->getNumUses() > 0;
   for (Function& f : *module)
-    if (f.getName().starts_with("cucpu.shfl") || f.getName().starts_with("cucpu.vote") || f.getName().starts_with("cucpu.match") ||
-        f.getName().starts_with("cucpu.redux"))
+    if (f.getName().starts_with("cucpu.shfl") || f.getName().starts_with("cucpu.vote") ||
+        f.getName().starts_with("cucpu.match") || f.getName().starts_with("cucpu.redux"))
       meets |= f.getNumUses() > 0;
   cantFail(jit->addIRModule(ThreadSafeModule{std::move(module), std::move(context)}));
   auto* kernel = cantFail(jit->lookup("kernel")).toPtr<void()>();
@@ -311,23 +326,33 @@ void run_reference(const Build& build, Work& work) {
     std::vector<std::thread> running;
     for (unsigned i = 0; i < threads; ++i) {
       auto one = [&, i] {
-        self = {{i % work.block.x, i / work.block.x % work.block.y, i / work.block.x / work.block.y}, i,
-                {work.block.x, work.block.y, work.block.z}, index, work.grid.x, threads, 0, params.data(),
-                shared.data() + cucpu::kSharedPadding, &block};
+        self = {
+            {i % work.block.x, i / work.block.x % work.block.y, i / work.block.x / work.block.y},
+            i,
+            {work.block.x, work.block.y, work.block.z},
+            index,
+            work.grid.x,
+            threads,
+            0,
+            params.data(),
+            shared.data() + cucpu::kSharedPadding,
+            &block};
         kernel();
         block.all.arrive_and_drop();
         block.warps[i / 32]->arrive_and_drop();
       };
-      if (meets) running.emplace_back(one);
-      else one();
+      if (meets)
+        running.emplace_back(one);
+      else
+        one();
     }
     for (std::thread& thread : running) thread.join();
   }
 }
 
 namespace {
-/// What block code does with values that were never made (a slot that is read where nothing was put into it): LLVM may take such a
-/// branch either way, so that the result may be right by chance.
+/// What block code does with values that were never made (a slot that is read where nothing was put
+/// into it): LLVM may take such a branch either way, so that the result may be right by chance.
 std::string unmade_values(Module& module, const Function& made) {
   auto copy = CloneModule(module);
   LoopAnalysisManager loops;
@@ -350,14 +375,17 @@ std::string unmade_values(Module& module, const Function& made) {
   raw_string_ostream out{found};
   for (Instruction& inst : instructions(block)) {
     const Value* decides = getLoadStorePointerOperand(&inst);
-    if (auto* branch = dyn_cast<BranchInst>(&inst); branch && branch->isConditional()) decides = branch->getCondition();
-    if (decides && isa<UndefValue>(decides)) out << inst << " in " << inst.getParent()->getName() << '\n';
+    if (auto* branch = dyn_cast<BranchInst>(&inst); branch && branch->isConditional())
+      decides = branch->getCondition();
+    if (decides && isa<UndefValue>(decides))
+      out << inst << " in " << inst.getParent()->getName() << '\n';
   }
   return found;
 }
 }  // namespace
 
-cucpu::simt::Report run_vectorized(const Build& build, Work& work, unsigned width, std::string* code) {
+cucpu::simt::Report run_vectorized(const Build& build, Work& work, unsigned width,
+                                   std::string* code) {
   auto jit = make_jit();
   auto context = std::make_unique<LLVMContext>();
   auto module = build(*context);
@@ -389,7 +417,8 @@ cucpu::simt::Report run_vectorized(const Build& build, Work& work, unsigned widt
     raw_string_ostream text{*code};
     module->print(text, nullptr);
   }
-  define_symbols(*jit, {{"cucpu_rt_trap", reinterpret_cast<void*>(+[](std::uint32_t) { std::abort(); })}});
+  define_symbols(
+      *jit, {{"cucpu_rt_trap", reinterpret_cast<void*>(+[](std::uint32_t) { std::abort(); })}});
   cantFail(jit->addIRModule(ThreadSafeModule{std::move(module), std::move(context)}));
   auto* block = cantFail(jit->lookup("block")).toPtr<void(cucpu::BlockContext*)>();
   auto params = pack(work);
@@ -407,7 +436,8 @@ cucpu::simt::Report run_vectorized(const Build& build, Work& work, unsigned widt
     at.index[0] = index;
     at.params = params.data();
     at.shared = shared.data() + cucpu::kSharedPadding;
-    at.scratch = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(scratch.data()) + 63) / 64 * 64);
+    at.scratch = reinterpret_cast<std::byte*>(
+        (reinterpret_cast<std::uintptr_t>(scratch.data()) + 63) / 64 * 64);
     std::memset(scratch.data(), 0x5a, scratch.size());
     block(&at);
   }
@@ -426,8 +456,9 @@ cucpu::simt::Report compare(const Build& build, const Work& work, std::vector<un
     for (std::size_t b = 0; b < work.buffers.size(); ++b)
       for (std::size_t i = 0; i < work.buffers[b].size(); ++i)
         if (expected.buffers[b][i] != found.buffers[b][i]) {
-          ADD_FAILURE() << "W=" << width << " (took " << report.width << "): buffer " << b << " word " << i << ": expected "
-                        << expected.buffers[b][i] << ", got " << found.buffers[b][i];
+          ADD_FAILURE() << "W=" << width << " (took " << report.width << "): buffer " << b
+                        << " word " << i << ": expected " << expected.buffers[b][i] << ", got "
+                        << found.buffers[b][i];
           return report;
         }
   }

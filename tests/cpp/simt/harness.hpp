@@ -1,4 +1,5 @@
-// tests/cpp/simt/harness.hpp: runs thread code twice, as it is (every thread a host thread) and vectorized, for comparison.
+// tests/cpp/simt/harness.hpp: runs thread code twice, as it is (every thread a host thread) and
+// vectorized, for comparison.
 #pragma once
 
 #include <llvm/IR/LLVMContext.h>
@@ -14,7 +15,8 @@
 
 namespace simt_test {
 
-/// What one grid reads and writes: parameters are pointers to these buffers, in order, then the 32-bit numbers.
+/// What one grid reads and writes: parameters are pointers to these buffers, in order, then the
+/// 32-bit numbers.
 struct Work {
   std::vector<std::vector<std::uint32_t>> buffers;
   std::vector<std::uint32_t> numbers;
@@ -34,9 +36,12 @@ Build parse(const std::string& text);
 void run_reference(const Build&, Work&);
 
 /// Vectorizes and runs. Returns the report; when it refuses, nothing has run.
-cucpu::simt::Report run_vectorized(const Build&, Work&, unsigned width, std::string* code = nullptr);
+cucpu::simt::Report run_vectorized(const Build&, Work&, unsigned width,
+                                   std::string* code = nullptr);
 
-/// Both ways for each width; fails the current test when memory differs. Returns the report of the last width.
-cucpu::simt::Report compare(const Build&, const Work&, std::vector<unsigned> widths = {4, 8, 16, 32});
+/// Both ways for each width; fails the current test when memory differs. Returns the report of the
+/// last width.
+cucpu::simt::Report compare(const Build&, const Work&,
+                            std::vector<unsigned> widths = {4, 8, 16, 32});
 
 }  // namespace simt_test

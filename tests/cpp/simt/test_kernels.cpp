@@ -1,4 +1,5 @@
-// tests/cpp/simt/test_kernels.cpp: hand-written thread code, vectorized, against the same code thread by thread.
+// tests/cpp/simt/test_kernels.cpp: hand-written thread code, vectorized, against the same code
+// thread by thread.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -11,7 +12,8 @@ namespace {
 
 std::vector<std::uint32_t> floats(std::size_t n) {
   std::vector<std::uint32_t> words(n);
-  for (std::size_t i = 0; i < n; ++i) words[i] = std::bit_cast<std::uint32_t>(static_cast<float>(i % 97) * 0.5f - 7);
+  for (std::size_t i = 0; i < n; ++i)
+    words[i] = std::bit_cast<std::uint32_t>(static_cast<float>(i % 97) * 0.5f - 7);
   return words;
 }
 
@@ -181,7 +183,8 @@ ret:
 }
 )";
 
-// Addresses that are contiguous in whole groups are made before a branch on what is found there, and used by the lanes behind it.
+// Addresses that are contiguous in whole groups are made before a branch on what is found there,
+// and used by the lanes behind it.
 const char* const kAddressBeforeBranch = R"(
 define void @kernel() {
   %params = call ptr @cucpu.params()
@@ -230,7 +233,8 @@ TEST(SimtKernels, AnAddressFromBeforeABranchServesTheLanesThatTakeIt) {
   }
 }
 
-// One thread, whose number comes from memory, adds to shared memory and reads; others up to a bound write behind a barrier.
+// One thread, whose number comes from memory, adds to shared memory and reads; others up to a bound
+// write behind a barrier.
 const char* const kOneThread = R"(
 define void @kernel() {
   %params = call ptr @cucpu.params()
@@ -581,7 +585,8 @@ TEST(SimtKernels, ALoopThatTakesALockIsRefused) {
   EXPECT_EQ(report.refusal, "loop that takes a lock");
 }
 
-// Thread 0 waits for what another block has written; the others wait at the barrier. WRITE: what they do meanwhile.
+// Thread 0 waits for what another block has written; the others wait at the barrier. WRITE: what
+// they do meanwhile.
 const char* const kWait = R"(
 define void @kernel() {
   %params = call ptr @cucpu.params()
@@ -620,7 +625,8 @@ TEST(SimtKernels, OneThreadMayWaitForAnotherBlock) {
   for (const char* write : {"", "store i32 7, ptr %own, align 4, !cucpu.space !1"}) {
     Work work;
     work.block = {64, 1, 1};
-    work.buffers = {std::vector<std::uint32_t>(64, 1)};  // it has written already: one block runs alone here
+    work.buffers = {
+        std::vector<std::uint32_t>(64, 1)};  // it has written already: one block runs alone here
     auto report = run_vectorized(parse(waiting(write)), work, 16);
     EXPECT_EQ(report.refusal, "");
   }
@@ -630,14 +636,18 @@ TEST(SimtKernels, AWaitThatThreadsOfTheSameBlockMayEndIsRefused) {
   Work work;
   work.block = {64, 1, 1};
   work.buffers = {std::vector<std::uint32_t>(64, 1)};
-  const char* const writes[] = {"store i32 1, ptr %q, align 4, !cucpu.space !0",
-                                "%x = atomicrmw add ptr %q, i32 1 monotonic, align 4, !cucpu.space !0",
-                                "store i32 1, ptr %q, align 4"};
+  const char* const writes[] = {
+      "store i32 1, ptr %q, align 4, !cucpu.space !0",
+      "%x = atomicrmw add ptr %q, i32 1 monotonic, align 4, !cucpu.space !0",
+      "store i32 1, ptr %q, align 4"};
   for (const char* write : writes)
-    EXPECT_EQ(run_vectorized(parse(waiting(write)), work, 16).refusal, "loop that waits for another thread") << write;
+    EXPECT_EQ(run_vectorized(parse(waiting(write)), work, 16).refusal,
+              "loop that waits for another thread")
+        << write;
   std::string everyone = waiting("");
   everyone.replace(everyone.find("icmp eq i32 %tid, 0"), 19, "icmp ult i32 %tid, 2");
-  EXPECT_EQ(run_vectorized(parse(everyone), work, 16).refusal, "loop that waits for another thread");
+  EXPECT_EQ(run_vectorized(parse(everyone), work, 16).refusal,
+            "loop that waits for another thread");
 }
 
 const char* const kPrivate = R"(
@@ -675,7 +685,8 @@ read:
 )";
 
 TEST(SimtKernels, PrivateArraysAndRowsOfATwoDimensionalBlock) {
-  for (cucpu::Dim3 block : {cucpu::Dim3{24, 4, 1}, cucpu::Dim3{16, 8, 1}, cucpu::Dim3{1, 24, 1}, cucpu::Dim3{5, 7, 2}}) {
+  for (cucpu::Dim3 block : {cucpu::Dim3{24, 4, 1}, cucpu::Dim3{16, 8, 1}, cucpu::Dim3{1, 24, 1},
+                            cucpu::Dim3{5, 7, 2}}) {
     Work work;
     work.block = block;
     work.buffers = {std::vector<std::uint32_t>(24 * 64)};

@@ -1,5 +1,6 @@
-// tests/cpp/simt/test_targets.cpp: block code for machines that are not at hand: the ten benchmark kernels (bench/cpp/kernels/source.cu, as
-// NVRTC compiles them) become x86-64 assembly, which is read here. Nothing of it runs.
+// tests/cpp/simt/test_targets.cpp: block code for machines that are not at hand: the ten benchmark
+// kernels (bench/cpp/kernels/source.cu, as NVRTC compiles them) become x86-64 assembly, which is
+// read here. Nothing of it runs.
 #include <gtest/gtest.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/LegacyPassManager.h>
@@ -39,10 +40,12 @@ std::unique_ptr<TargetMachine> machine(const char* cpu) {
   const std::string triple = "x86_64-unknown-linux-gnu";
   const Target* target = TargetRegistry::lookupTarget(triple, error);
   if (!target) return nullptr;
-  return std::unique_ptr<TargetMachine>{target->createTargetMachine(triple, cpu, "", TargetOptions{}, Reloc::PIC_)};
+  return std::unique_ptr<TargetMachine>{
+      target->createTargetMachine(triple, cpu, "", TargetOptions{}, Reloc::PIC_)};
 }
 
-Made compile(const std::string& ptx, const std::string& kernel, cucpu::Dim3 block, TargetMachine& target) {
+Made compile(const std::string& ptx, const std::string& kernel, cucpu::Dim3 block,
+             TargetMachine& target) {
   cucpu::ptx::Diagnostics diagnostics{"test"};
   auto parsed = cucpu::ptx::parse(ptx, diagnostics);
   EXPECT_FALSE(diagnostics.failed()) << diagnostics.log();
@@ -74,7 +77,8 @@ Made compile(const std::string& ptx, const std::string& kernel, cucpu::Dim3 bloc
 
 std::size_t count(const std::string& text, const std::string& pattern) {
   const std::regex regex{pattern};
-  return static_cast<std::size_t>(std::distance(std::sregex_iterator(text.begin(), text.end(), regex), std::sregex_iterator()));
+  return static_cast<std::size_t>(
+      std::distance(std::sregex_iterator(text.begin(), text.end(), regex), std::sregex_iterator()));
 }
 
 std::string ten() {
@@ -91,11 +95,16 @@ struct Row {
 };
 
 const Row kRows[] = {
-    {"saxpy", {256, 1, 1}, "vfmadd[0-9]+ps"}, {"vector_add", {256, 1, 1}, "vaddps"}, {"matmul", {16, 16, 1}, "vfmadd[0-9]+ps"},
-    {"reduce", {256, 1, 1}, "vaddps"},        {"histogram", {256, 1, 1}, "vmovup|vpmovzx|vmovdq|vpadd|vpsll"},
+    {"saxpy", {256, 1, 1}, "vfmadd[0-9]+ps"},
+    {"vector_add", {256, 1, 1}, "vaddps"},
+    {"matmul", {16, 16, 1}, "vfmadd[0-9]+ps"},
+    {"reduce", {256, 1, 1}, "vaddps"},
+    {"histogram", {256, 1, 1}, "vmovup|vpmovzx|vmovdq|vpadd|vpsll"},
     {"mandelbrot", {16, 16, 1}, "vmulps|vfmadd[0-9]+ps"},
-    {"blackscholes", {256, 1, 1}, "vfmadd[0-9]+ps"}, {"nbody", {256, 1, 1}, "vfmadd[0-9]+ps"},
-    {"stencil", {32, 8, 1}, "vaddps"},        {"scan", {256, 1, 1}, "vpaddd"},
+    {"blackscholes", {256, 1, 1}, "vfmadd[0-9]+ps"},
+    {"nbody", {256, 1, 1}, "vfmadd[0-9]+ps"},
+    {"stencil", {32, 8, 1}, "vaddps"},
+    {"scan", {256, 1, 1}, "vpaddd"},
 };
 
 void look(const char* cpu, const std::string& registers) {
@@ -107,7 +116,8 @@ void look(const char* cpu, const std::string& registers) {
     SCOPED_TRACE(row.kernel);
     Made made = compile(ptx, row.kernel, row.block, *target);
     // Whole registers do the work: many more instructions on them than scalar arithmetic.
-    std::size_t wide = count(made.assembly, "(" + std::string{row.vector} + ")[a-z0-9]*\t[^\n]*%" + registers);
+    std::size_t wide =
+        count(made.assembly, "(" + std::string{row.vector} + ")[a-z0-9]*\t[^\n]*%" + registers);
     EXPECT_GE(wide, 1u) << "no " << row.vector << " on %" << registers;
     std::size_t scalar = count(made.assembly, "\tv(add|sub|mul|div|sqrt|fn?m(add|sub)[0-9]+)ss\t");
     std::size_t vector = count(made.assembly, "\tv(add|sub|mul|div|sqrt|fn?m(add|sub)[0-9]+)ps\t");
