@@ -2,6 +2,7 @@
 #include "cpu/engine/jit/host.hpp"
 
 #include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/CommandLine.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/TargetParser/Host.h>
@@ -40,7 +41,17 @@ void add_system_features(std::string& out) {
 }
 #endif
 
+/// A pass for masks of AVX-512 takes time with the square of a function's size: a kernel of 30,000
+/// instructions, 70 s instead of 5. LLVM offers no other way to leave it out than its switch.
+void leave_out_slow_passes() {
+  constexpr const char* kName = "disable-x86-domain-reassignment";
+  const auto& options = llvm::cl::getRegisteredOptions();
+  if (const auto found = options.find(kName); found != options.end())
+    (void)found->second->addOccurrence(0, kName, "true");
+}
+
 Host find_host() {
+  leave_out_slow_passes();
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();
   llvm::InitializeNativeTargetAsmParser();

@@ -103,7 +103,12 @@ struct PyGraph {
     if (status != CU_STREAM_CAPTURE_STATUS_NONE)
       return;  // rare, and not worth a node: kept for good
     const CUresult code = driver().cuLaunchHostFunc(last.handle(), &forget_owner, owner);
-    if (code != CUDA_SUCCESS) forget_owner(owner);
+    if (code == CUDA_SUCCESS) return;
+    if (!interpreter_is_ending()) {  // nobody tells when the launch is done: wait for it
+      WithoutGil release;
+      (void)driver().cuStreamSynchronize(last.handle());
+    }
+    forget_owner(owner);
   }
 };
 

@@ -91,7 +91,8 @@ def scenario():
     graph.launch(stream)
     definition = GraphDefinition()
     definition.launch(one, kernel, buffer, 1)
-    definition.instantiate().launch(stream)
+    executable = definition.instantiate()  # held: one that goes while it runs asks to be told when it is done
+    executable.launch(stream)
     stream.sync(); device.sync(); event.sync()
     virtual.close(); buffer.close(); pool.close()
 
