@@ -6,7 +6,7 @@ REASONS = {
     "look_back": "A thread waits until another block has published its sum. Lanes of a group run in step, so such a kernel is not "
     "vectorized: every thread has a stack of its own, and each barrier switches through all of them. The native side is two plain loops.",
     "warp_matmul": "Matrix operations are routines that see the operands of all 32 lanes in memory; the kernel around them runs on "
-    "stacks per thread, and the routine multiplies element by element.",
+    "stacks per thread, and half of the time goes into moving fragments and into threads that meet.",
     "radix": "Its last kernel counts equal digits of all threads before it: every thread has another trip count, so 256 steps run "
     "for each group with masks. The native side needs one counter per digit.",
     "life": "Bytes computed as 32-bit numbers use a quarter of each register; and `a || (b && cell[i])` is a branch on data, with a load "
