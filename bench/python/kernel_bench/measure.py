@@ -46,6 +46,7 @@ def interleaved(runs: dict[str, Run], rounds: int) -> dict[str, Times]:
         run()
     for _ in range(rounds):
         for name, run in runs.items():
+            time.sleep(0.02)  # OpenMP threads look for more work for a while
             processor, wall = processor_time_ns(), time.perf_counter_ns()
             run()
             times[name].processor.append(processor_time_ns() - processor)
