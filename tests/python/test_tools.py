@@ -1,4 +1,4 @@
-"""The tools behind `make wheel` and `make coverage`, on small things made here."""
+"""The tools behind `make wheel`, `make coverage` and `make test`, on small things made here."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import check_wheel  # noqa: E402
 import coverage_lines  # noqa: E402
+import suites  # noqa: E402
 
-needs_compiler = pytest.mark.skipif(not shutil.which("c++") or not shutil.which("readelf"), reason="needs a C++ compiler")
+needs_compiler = pytest.mark.skipif(
+    not shutil.which("c++") or not shutil.which("readelf"), reason="needs a C++ compiler"
+)
 
 
 def library(folder: Path, source: str, *flags: str) -> bytes:
@@ -45,7 +48,12 @@ def test_what_is_wrong_with_a_wheel_is_named(tmp_path: Path) -> None:
     leaky = library(tmp_path, 'extern "C" int LLVMLeak() { return 0; }', "-Wl,-rpath,/opt/llvm", "-lz")
     big = bytes(check_wheel.LIMIT_WITHOUT_DEVICE + 1)
     problems = "\n".join(check_wheel.check(wheel(tmp_path, **{"libcucore_cpu.so": leaky, "data.bin": big}))[0])
-    for text in ("looks for libraries in /opt/llvm", "LLVMLeak", "does not show cuInit", "without the CPU device are more than"):
+    for text in (
+        "looks for libraries in /opt/llvm",
+        "LLVMLeak",
+        "does not show cuInit",
+        "without the CPU device are more than",
+    ):
         assert text in problems
 
 
@@ -58,7 +66,9 @@ def test_a_wheel_without_the_cpu_device_is_refused(tmp_path: Path) -> None:
 def test_lines_that_ran_are_counted_once_for_all_programs(tmp_path: Path) -> None:
     source = tmp_path / "src" / "core" / "sign.cpp"
     source.parent.mkdir(parents=True)
-    source.write_text("int sign(int x) {\n  if (x < 0)\n    return -1;\n  return 1;\n}\nint main(int n, char**) {\n  return sign(n) - 1;\n}\n")
+    source.write_text(
+        "int sign(int x) {\n  if (x < 0)\n    return -1;\n  return 1;\n}\nint main(int n, char**) {\n  return sign(n) - 1;\n}\n"
+    )
     for name in ("one", "two"):
         build = tmp_path / name
         build.mkdir()
@@ -68,3 +78,33 @@ def test_lines_that_ran_are_counted_once_for_all_programs(tmp_path: Path) -> Non
     assert {line for line, count in counts["src/core/sign.cpp"].items() if count == 0} == {3}
     ran, total = coverage_lines.by_folder(counts)["src/core"]
     assert (ran, total) == (total - 1, len(counts["src/core/sign.cpp"]))
+
+
+def test_every_test_file_is_in_one_suite() -> None:
+    files = [
+        p for place in ("tests/python", "tests/compat", "tests/install") for p in (ROOT / place).rglob("test_*.py")
+    ]
+    found = suites.suites()
+    for file in files:
+        name = str(file.relative_to(ROOT))
+        assert sum(name == suite or name.startswith(suite + "/") for suite in found) == 1, name
+
+
+def test_a_failing_suite_fails_the_run_and_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bodies = {
+        "good": "def test_a(): pass\ndef test_b(): pass",
+        "bad": "def test_c(): assert 0",
+        "dead": "import os\ndef test_d(): os.abort()",
+    }
+    for name, body in bodies.items():
+        (tmp_path / f"test_{name}.py").write_text(body)
+    monkeypatch.setattr(suites, "ROOT", tmp_path)
+    monkeypatch.setattr(suites, "suites", lambda: [f"test_{name}.py" for name in bodies])
+    assert suites.main(tmp_path / "logs", 2, []) == 1
+    output = capsys.readouterr().out
+    assert "1 failed, 2 passed in " in output.splitlines()[-1]
+    assert "FAILED test_bad.py" in output and "FAILED test_dead.py" in output and "signal 6" in output
+    monkeypatch.setattr(suites, "suites", lambda: ["test_good.py"])
+    assert suites.main(tmp_path / "logs", 2, []) == 0

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""tools/suites.py LOGS JOBS [PYTEST ARGUMENTS]: the Python suites in several processes of pytest, JOBS at a time; ends with the sum of their counts.
+
+A suite is a folder of tests or, where a folder takes long, each of its files. Suites that took longest the last time start first."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+LONG = ("tests/python/ptx", "tests/python/robust", "tests/python/core")  # a file at a time
+ALONE = ("tests/python/speed",)  # counts threads, modules, instructions of a process: nothing beside it
+COUNTS = ("failed", "error", "passed", "skipped", "xfailed", "xpassed")
+NO_TESTS = 5  # what pytest ends with where it found nothing to run
+
+
+def suites() -> list[str]:
+    found: list[str] = []
+    for place in ("tests/python", "tests/compat", "tests/install"):
+        folders = [p for p in sorted((ROOT / place).iterdir()) if p.is_dir() and any(p.glob("test_*.py"))]
+        for folder in folders if place == "tests/python" else []:
+            name = str(folder.relative_to(ROOT))
+            found += [str(f.relative_to(ROOT)) for f in sorted(folder.glob("test_*.py"))] if name in LONG else [name]
+        found += [str(f.relative_to(ROOT)) for f in sorted((ROOT / place).glob("test_*.py"))]
+    return found
+
+
+def counts(output: str) -> dict[str, int]:
+    """The numbers of pytest's last line: "3 passed, 1 skipped in 0.12s"."""
+    lines = [line for line in output.splitlines() if re.search(r" in [0-9.]+s\b", line)]
+    found = re.findall(r"(\d+) ([a-z]+?)s?\b", lines[-1]) if lines else []
+    return {name: int(number) for number, word in found for name in COUNTS if word in (name, name.rstrip("s"))}
+
+
+def run(suite: str, arguments: list[str]) -> tuple[str, int, str, float]:
+    start = time.monotonic()
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments, suite]
+    done = subprocess.run(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    )
+    return suite, done.returncode, done.stdout, time.monotonic() - start
+
+
+def main(logs: Path, jobs: int, arguments: list[str]) -> int:
+    logs.mkdir(parents=True, exist_ok=True)
+    known = logs.parent / "test-times.json"  # beside the logs, which are made anew for every run
+    times: dict[str, float] = json.loads(known.read_text()) if known.exists() else {}
+    total = dict.fromkeys(COUNTS, 0)
+    failed: list[str] = []
+    begin = time.monotonic()
+    everything = sorted(suites(), key=lambda suite: -times.get(suite, (ROOT / suite).stat().st_size / 1e3))
+    together = [suite for suite in everything if suite not in ALONE]
+    done = 0
+    for group, workers in ((together, jobs), ([suite for suite in everything if suite in ALONE], 1)):
+        with ThreadPoolExecutor(workers) as pool:
+            for future in as_completed([pool.submit(run, suite, arguments) for suite in group]):
+                suite, status, output, took = future.result()
+                times[suite] = took
+                done += 1
+                (logs / (suite.replace("/", ".").removesuffix(".py") + ".log")).write_text(output)
+                for name, number in counts(output).items():
+                    total[name] += number
+                good = status in (0, NO_TESTS)
+                if not good:
+                    failed.append(suite)
+                    print(output)
+                    print(f"{suite}: pytest ended with {status}" + (f" (signal {-status})" if status < 0 else ""))
+                summary = ", ".join(f"{number} {name}" for name, number in counts(output).items() if number)
+                print(f"[{done}/{len(everything)}] {suite}: {summary or 'nothing to run'} in {took:.0f} s", flush=True)
+    known.write_text(json.dumps(times, indent=1))
+    for suite in failed:
+        print(f"FAILED {suite}")
+    sums = ", ".join(f"{number} {name}" for name, number in total.items() if number)
+    print(f"{sums} in {time.monotonic() - begin:.0f} s")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("PYTHONUNBUFFERED", "1")
+    sys.exit(main(Path(sys.argv[1]), max(1, int(sys.argv[2])), sys.argv[3:]))
