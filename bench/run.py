@@ -10,7 +10,8 @@ with our CPU device, or the driver that does nothing, as its libcuda.so.1. Every
 every call the sides measure one short batch after the other, many times: processors change their clock from one moment to the
 next, and so all sides see the same moments. Shown is the tenth percentile (the fast clock) with the median beside it. --null
 runs above a driver that does nothing: what is left is what our layers cost. --pin keeps the calling threads of all sides on one
-processor, the fastest of the moment. --docs writes NAME.json, NAME.svg and the table of that name in README.md of the folder.
+processor, the fastest of the moment. --docs writes NAME.json, NAME.svg and the table of that name in README.md of the folder,
+and the numbers of the front page.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+import front_page
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -397,6 +400,7 @@ def main() -> int:
             path.write_text(plot(rows, list(chosen)))
     if options.docs:
         replace_section(options.docs / "README.md", name, section(rows, list(chosen), facts, imports, left_out))
+        front_page.write()
     return 0
 
 

@@ -1,4 +1,6 @@
-"""The example on the front page runs as printed."""
+"""The example on the front page runs as printed, and its numbers are those that were measured last."""
+
+from __future__ import annotations
 
 import os
 import re
@@ -6,11 +8,25 @@ import subprocess
 import sys
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
+
+import front_page  # noqa: E402
+
+
+def test_the_numbers_are_those_of_the_benchmark_pages() -> None:
+    page = (ROOT / "README.md").read_text()
+    assert front_page.BEGIN + front_page.numbers() + front_page.END in page, "run python bench/front_page.py"
+
 
 def test_the_front_page_example_runs(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "README.md").read_text()
+    page = (ROOT / "README.md").read_text()
     (example,) = re.findall(r"```python\n(.*?)```", page, re.S)
     done = subprocess.run(
-        [sys.executable, "-c", example], cwd=tmp_path, capture_output=True, text=True, env=dict(os.environ, PYTHONWARNINGS="ignore")
+        [sys.executable, "-c", example],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env=dict(os.environ, PYTHONWARNINGS="ignore"),
     )
     assert done.returncode == 0 and done.stderr == "", done.stderr

@@ -1,4 +1,4 @@
-"""The tools behind `make wheel`, `make coverage` and `make test`, on small things made here."""
+"""The tools behind `make wheel`, `make coverage`, `make test` and `make lint`, on small things made here and on the project itself."""
 
 from __future__ import annotations
 
@@ -108,3 +108,11 @@ def test_a_failing_suite_fails_the_run_and_is_counted(
     assert "FAILED test_bad.py" in output and "FAILED test_dead.py" in output and "signal 6" in output
     monkeypatch.setattr(suites, "suites", lambda: ["test_good.py"])
     assert suites.main(tmp_path / "logs", 2, []) == 0
+
+
+@pytest.mark.skipif(
+    not (ROOT / ".venv" / "bin" / "ruff").exists(), reason="no .venv with ruff and mypy: make setup makes it"
+)
+def test_the_python_of_the_project_is_clean() -> None:
+    done = subprocess.run([ROOT / "tools" / "lint", "python"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
