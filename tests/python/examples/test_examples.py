@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -13,7 +14,11 @@ FOLDER = pathlib.Path(__file__).parents[3] / "examples" / "python"
 def run(name: str, folder: pathlib.Path) -> subprocess.CompletedProcess[str]:
     paths = [os.path.abspath(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     # The example runs in another folder, with two CPU devices for those that want two.
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "CUCORE_CPU_DEVICES": "2", "PYTHONWARNINGS": "ignore"}
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join(paths),
+        "CUCORE_CPU_DEVICES": "2",
+        "PYTHONWARNINGS": "ignore",
+    }
     command = [sys.executable, str(FOLDER / f"{name}.py")]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
@@ -31,3 +36,12 @@ def test_the_picture_is_a_png_file(tmp_path: pathlib.Path) -> None:
     assert run("julia", tmp_path).returncode == 0
     data = (tmp_path / "julia.png").read_bytes()
     assert data.startswith(b"\x89PNG\r\n\x1a\n") and data.endswith(b"IEND\xaeB`\x82")
+
+
+def test_the_page_lists_every_example() -> None:
+    examples = FOLDER.parent
+    page = (examples.parent / "docs" / "examples.md").read_text()
+    listed = set(re.findall(r"\(_examples/(\S+?)\)", page))
+    assert listed == {
+        str(path.relative_to(examples)) for path in examples.glob("*/*") if path.suffix in (".py", ".cpp")
+    }
