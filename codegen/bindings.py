@@ -103,9 +103,10 @@ def param_row(types: Types, function: Function, index: int) -> ParamRow:
     names = [q.name for q in function.params]
     base, stars = split_pointer(p.type)
     link = names.index(p.count) if p.count in names else -1
-    if link < 0 and "-" in p.count and p.count.split("-")[0] in names:
-        link = names.index(p.count.split("-")[0])  # at most one element less than the count says: checked as the count
     fixed = p.count if p.count.isdigit() else "0"
+    if link < 0 and "-" in p.count and p.count.split("-")[0] in names:
+        count, fixed = p.count.split("-")  # so many elements less than the count says
+        link = names.index(count)
     name = argument_name(types, p.name)
 
     def row(role: str, value: Value, extra: str = "0") -> ParamRow:
@@ -129,7 +130,9 @@ def special_row(types: Types, function: Function, p: Param, names: list[str], ro
         enum = split_pointer(key_type)[0]
         role = {"in_attribute": "attribute_in", "out_attribute": "attribute_out", "out_attributes": "attributes_out",
                 "option_values": "options"}[p.role]  # fmt: skip
-        return row(role, Value("address"), f"{attribute_table(types.library.name, enum)}")
+        after = names[names.index(p.name) + 1 :][:1]
+        sized = p.role.startswith("out") and after in (["dataSize"], ["dataSizes"])
+        return row(role, Value("u64" if sized else "address"), f"{attribute_table(types.library.name, enum)}")
     if p.role == "callback":
         value = Value("handle", split_pointer(p.type)[0]) if types.find(p.type) else Value("address")
         shape = CALLBACKS.get(key) or CALLBACKS.get(p.type, "other")
@@ -513,6 +516,9 @@ class Renderer:
                 if spelling.startswith("char["):
                     length = int(spelling[5:-1])
                     value = Value("chars")
+                elif spelling.endswith("[]"):
+                    length = 0xFFFF  # kAsManyAsFit
+                    value = self.types.value(spelling[:-2])
                 elif spelling == "bool":
                     value = Value("boolean")
                 elif spelling == "void *":

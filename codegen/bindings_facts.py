@@ -65,6 +65,8 @@ CALLBACKS = {
     "CUhostFn": "host", "cudaHostFn_t": "host", "CUstreamCallback": "stream", "cudaStreamCallback_t": "stream",
     "CUoccupancyB2DSize": "occupancy", "CUlogsCallback": "logs", "cudaLogsCallback_t": "logs",
     "cuUserObjectCreate.destroy": "destroy", "cudaUserObjectCreate.destroy": "destroy",
+    "CUasyncCallback": "notification", "cudaAsyncCallback": "runtime_notification",
+    "CUcoredumpStatusCallback": "coredump", "CUgraphRecaptureCallback": "recapture",
 }  # fmt: skip
 
 _JIT = {"CU_JIT_WALL_TIME": "float"}
@@ -80,7 +82,8 @@ _POOL = {
     "MAX_POOL_SIZE": "cuuint64_t", "HW_DECOMPRESS_ENABLED": "int",
 }  # fmt: skip
 
-# What an attribute's value is, in C. Anything not listed comes back as a plain 64-bit integer.
+# What an attribute's value is, in C; "int[]" fills the size the caller gives. Anything not listed comes back as a plain
+# 64-bit integer.
 ATTRIBUTES: dict[str, dict[str, dict[str, str]]] = {
     "driver": {
         "CUpointer_attribute": {
@@ -106,7 +109,7 @@ ATTRIBUTES: dict[str, dict[str, dict[str, str]]] = {
         },
         "CUmem_range_attribute": {
             "CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY": "int", "CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION": "int",
-            "CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION": "int",
+            "CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION": "int", "CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY": "int[]",
             "CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE": "CUmemLocationType",
             "CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID": "int",
             "CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE": "CUmemLocationType",
@@ -133,7 +136,7 @@ ATTRIBUTES: dict[str, dict[str, dict[str, str]]] = {
         },
         "cudaMemRangeAttribute": {
             "cudaMemRangeAttributeReadMostly": "int", "cudaMemRangeAttributePreferredLocation": "int",
-            "cudaMemRangeAttributeLastPrefetchLocation": "int",
+            "cudaMemRangeAttributeLastPrefetchLocation": "int", "cudaMemRangeAttributeAccessedBy": "int[]",
             "cudaMemRangeAttributePreferredLocationType": "cudaMemLocationType",
             "cudaMemRangeAttributePreferredLocationId": "int",
             "cudaMemRangeAttributeLastPrefetchLocationType": "cudaMemLocationType",

@@ -301,7 +301,7 @@ class Types:
                 options += [n for n in names if n.lower() in (f"num{short}", f"{short}count", f"n{short}")]
                 if options and item.name not in ("nextResource", "cigParams", "dstActBytes", "streamCigParams"):
                     item.count = next((o for o in options if o == "numAttrs" and item.name == "attrs"), options[0])
-            if item.value.cls in ("CUhostFn", "cudaHostFn_t") and "userData" in names:
+            if item.value.cls in ("CUhostFn", "cudaHostFn_t", "cudaGraphRecaptureCallback_t") and "userData" in names:
                 item.callback = "userData"
             item.user_data = item.name == "userData"
 

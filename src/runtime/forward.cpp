@@ -143,7 +143,6 @@ void install_forwards(RuntimeTable& t) {
   NEEDS_CONTEXT(cudaStreamCreateWithFlags, cuStreamCreate)
   NEEDS_CONTEXT(cudaStreamCreateWithPriority, cuStreamCreateWithPriority)
   NEEDS_CONTEXT(cudaStreamDestroy, cuStreamDestroy)
-  NEEDS_CONTEXT(cudaStreamEndCapture, cuStreamEndCapture)
   NEEDS_CONTEXT(cudaStreamGetAttribute, cuStreamGetAttribute)
   NEEDS_CONTEXT(cudaStreamSetAttribute, cuStreamSetAttribute)
   NEEDS_CONTEXT(cudaStreamGetCaptureInfo, cuStreamGetCaptureInfo)

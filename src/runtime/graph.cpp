@@ -1,6 +1,9 @@
 // graph.cpp: graph nodes whose parameters differ between the two APIs: kernels, copies, sets,
 // conditionals.
 #include <cstring>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
 
 #include "runtime/format.hpp"
 
@@ -246,6 +249,56 @@ cudaError_t exec_set_node(cudaGraphExec_t exec, cudaGraphNode_t node, cudaGraphN
                    });
 }
 
+// ---- captures over a graph that exists: the program is told of changes in the runtime's terms
+// ---------------------------------------------------------------------------------------------
+
+struct Recaptures {
+  std::mutex mutex;  // each of them stays until its capture is over
+  std::unordered_map<cudaStream_t, std::unique_ptr<cudaGraphRecaptureCallbackData>> by_stream;
+};
+Recaptures& recaptures() {
+  static Recaptures* const instance = new Recaptures;  // a capture may outlive static destructors
+  return *instance;
+}
+
+CUresult tell(void* data, CUgraphNode node, const CUgraphNodeParams* before,
+              const CUgraphNodeParams* after, CUgraphRecaptureStatus status) {
+  const auto& program = *static_cast<const cudaGraphRecaptureCallbackData*>(data);
+  cudaGraphNodeParams old_params{}, new_params{};
+  if (before != nullptr) from_node(driver(), *before, &old_params);
+  if (after != nullptr) from_node(driver(), *after, &new_params);
+  return static_cast<CUresult>(program.callbackFunc(
+      program.userData, node, before != nullptr ? &old_params : nullptr,
+      after != nullptr ? &new_params : nullptr, static_cast<cudaGraphRecaptureStatus>(status)));
+}
+
+cudaError_t begin_recapture(cudaStream_t stream, cudaStreamCaptureMode mode, cudaGraph_t graph,
+                            cudaGraphRecaptureCallbackData* data) {
+  return run([=](const DriverTable& d) {
+    const auto native = static_cast<CUstreamCaptureMode>(mode);
+    if (data == nullptr || data->callbackFunc == nullptr)
+      return d.cuStreamBeginRecaptureToGraph(stream, native, graph, nullptr, nullptr);
+    auto kept = std::make_unique<cudaGraphRecaptureCallbackData>(*data);
+    const CUresult code = d.cuStreamBeginRecaptureToGraph(stream, native, graph, tell, kept.get());
+    if (code != CUDA_SUCCESS) return code;
+    const std::lock_guard lock{recaptures().mutex};
+    recaptures().by_stream[stream] = std::move(kept);
+    return code;
+  });
+}
+
+cudaError_t end_capture(cudaStream_t stream, cudaGraph_t* graph) {
+  return run([=](const DriverTable& d) {
+    const CUresult code = d.cuStreamEndCapture(stream, graph);
+    if (code == CUDA_SUCCESS) {
+      const std::lock_guard lock{recaptures().mutex};
+      recaptures().by_stream.erase(
+          stream);  // after a failure the next one of the stream takes its place
+    }
+    return code;
+  });
+}
+
 cudaError_t conditional_handle(cudaGraphConditionalHandle* handle, cudaGraph_t graph,
                                unsigned value, unsigned flags) {
   return run([=](const DriverTable& d) {
@@ -275,6 +328,8 @@ void install_graphs(RuntimeTable& t) {
   t.cudaGraphNodeSetParams = set_node;
   t.cudaGraphExecNodeSetParams = exec_set_node;
   t.cudaGraphConditionalHandleCreate = conditional_handle;
+  t.cudaStreamBeginRecaptureToGraph = begin_recapture;
+  t.cudaStreamEndCapture = end_capture;
 }
 
 }  // namespace cucore::rt

@@ -1,5 +1,7 @@
 // arguments.cpp: arguments that depend on other arguments: buffers with a size, sequences with a
 // count, buffers to fill.
+#include <algorithm>
+
 #include "call.hpp"
 
 namespace cucore::bindings {
@@ -40,7 +42,8 @@ bool Call::linked(int i, PyObject* const* args) {
       return to_image(value, where(i), frame_, &slot);
     }
     case Role::in_array:
-      return sequence(i, value, p.link >= 0 ? wanted : UINT64_MAX);
+      return sequence(i, value,
+                      p.link < 0 ? UINT64_MAX : wanted - std::min<std::uint64_t>(p.extra, wanted));
     case Role::text_array:
       return texts(i, value, p.link >= 0 ? wanted : UINT64_MAX);
     case Role::user_data:
@@ -71,9 +74,10 @@ bool Call::linked(int i, PyObject* const* args) {
       return attribute_in(i, value);
     case Role::attribute_out: {
       const AttributeRow* row = attribute(i);
-      return fetch_void(slot,
-                        frame_.take(row != nullptr && row->length > 256 ? row->length : 256)) &&
-             preset_size(i);
+      const std::uint64_t bytes = p.kind == Kind::u64 ? slots_[i + 1].u
+                                  : row != nullptr    ? row->length
+                                                      : 0;
+      return fetch_void(slot, attribute_room(i, bytes)) && preset_size(i);
     }
     case Role::fill:
       return fill(i, value);
@@ -166,6 +170,7 @@ bool Call::sequence(int i, PyObject* value, std::uint64_t count) {
 }
 
 bool Call::short_list(int i, std::uint64_t have, std::uint64_t count) {
+  if (params_[i].role == Role::in_array) count += params_[i].extra;  // as the caller gave it
   PyErr_Format(PyExc_ValueError, "%s(): %s has %llu elements, but %s is %llu", f_.name,
                where(i).name, static_cast<unsigned long long>(have),
                f_.api->text + params_[params_[i].link].name,

@@ -21,6 +21,29 @@ bool Call::preset_size(int i) {
   return true;
 }
 
+void* Call::attribute_room(int i, std::uint64_t bytes) {
+  if (bytes > (1u << 20)) {
+    PyErr_Format(PyExc_ValueError, "%s(): %s is too large: %llu", f_.name,
+                 f_.api->text + params_[i + 1].name, static_cast<unsigned long long>(bytes));
+    return nullptr;
+  }
+  return frame_.take(bytes > 256 ? bytes : 256);
+}
+
+PyObject* Call::attribute_value(const AttributeRow* row, const void* place, std::uint64_t bytes) {
+  if (row == nullptr) return load(Kind::u64, kNoType, place, nullptr);
+  if (row->length != kAsManyAsFit) return load(row->kind, row->type, place, nullptr, row->length);
+  const std::size_t each = size_of(row->kind, row->type);
+  Ref list{PyList_New(static_cast<Py_ssize_t>(bytes / each))};
+  for (std::uint64_t k = 0; list && k < bytes / each; ++k) {
+    PyObject* item =
+        load(row->kind, row->type, static_cast<const char*>(place) + k * each, nullptr);
+    if (item == nullptr) return nullptr;
+    PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(k), item);
+  }
+  return list.release();
+}
+
 bool Call::attribute_in(int i, PyObject* value) {
   const AttributeRow* row = attribute(i);
   Slot& slot = slots_[i];
@@ -50,8 +73,10 @@ bool Call::attributes_out(int i) {
   }
   auto** list = static_cast<void**>(frame_.take(sizeof(void*) * (n + 1)));
   if (list == nullptr) return false;
+  const auto* sizes =
+      static_cast<const std::uint64_t*>(p.kind == Kind::u64 ? slots_[i + 1].p : nullptr);
   for (std::uint64_t k = 0; k < n; ++k) {
-    list[k] = frame_.take(256);
+    list[k] = attribute_room(i, sizes != nullptr ? sizes[k] : 0);
     if (list[k] == nullptr) return false;
   }
   counts_[i] = static_cast<std::uint32_t>(n);
@@ -62,12 +87,13 @@ bool Call::attributes_out(int i) {
 PyObject* Call::attribute_list(int i) {
   const ParamRow& p = params_[i];
   Ref list{PyList_New(counts_[i])};
+  const auto* sizes =
+      static_cast<const std::uint64_t*>(p.kind == Kind::u64 ? slots_[i + 1].p : nullptr);
   for (std::uint32_t k = 0; list && k < counts_[i]; ++k) {
     const auto key = static_cast<const std::int32_t*>(slots_[p.link].p)[k];
     const AttributeRow* row = attribute_row(*f_.api, p.extra, key);
     const void* place = static_cast<void**>(slots_[i].p)[k];
-    PyObject* item = row != nullptr ? load(row->kind, row->type, place, nullptr, row->length)
-                                    : load(Kind::u64, kNoType, place, nullptr);
+    PyObject* item = attribute_value(row, place, sizes != nullptr ? sizes[k] : 0);
     if (item == nullptr) return nullptr;
     PyList_SET_ITEM(list.get(), k, item);
   }

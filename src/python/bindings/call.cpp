@@ -20,8 +20,12 @@ PyObject* Call::operator()(PyObject* const* args) {
     if (params_[i].role == Role::field && !set_field(i, args)) return nullptr;
   }
   if (deferred_) {
-    for (int i = 0; i < row_.parameters; ++i) {
-      if (((deferred_ >> i) & 1) != 0 && !linked(i, args)) return nullptr;
+    for (const bool last : {false, true}) {  // room for attributes needs to know which they are
+      for (int i = 0; i < row_.parameters; ++i) {
+        if (((deferred_ >> i) & 1) != 0 && (params_[i].role == Role::attributes_out) == last &&
+            !linked(i, args))
+          return nullptr;
+      }
     }
   }
   if (f_.address == nullptr && !resolve(f_)) [[unlikely]]
@@ -207,10 +211,13 @@ void* Call::made_handle(const char* type) const {
 void Call::settle(int code) {
   HostCall* call = std::exchange(host_call_, nullptr);
   if (code != 0) return drop(call);
-  if (void* const owner = made_handle("CUlogsCallbackHandle")) return keep_for(call, owner);
+  for (const char* const registration : {"CUlogsCallbackHandle", "CUasyncCallbackHandle",
+                                         "cudaAsyncCallbackHandle_t", "CUcoredumpCallbackHandle"})
+    if (void* const owner = made_handle(registration)) return keep_for(call, owner);
   CUstreamCaptureStatus status{};
   CUgraph graph = nullptr;
   const auto stream = static_cast<CUstream>(handle_argument("CUstream"));
+  if (shape_of(call) == CallbackShape::recapture) return keep_for(call, stream);
   const CUresult asked =
       driver().cuStreamGetCaptureInfo(stream, &status, nullptr, &graph, nullptr, nullptr, nullptr);
   const bool captured = asked == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
@@ -279,9 +286,7 @@ PyObject* Call::value_of(int i) {
       return list_of(p, data, data != nullptr ? number(p.link) : 0);
     }
     case Role::attribute_out: {
-      const AttributeRow* row = attribute(i);
-      if (row == nullptr) return load(Kind::u64, kNoType, slots_[i].p, nullptr);
-      return load(row->kind, row->type, slots_[i].p, nullptr, row->length);
+      return attribute_value(attribute(i), slots_[i].p, p.kind == Kind::u64 ? slots_[i + 1].u : 0);
     }
     case Role::attributes_out:
       return attribute_list(i);

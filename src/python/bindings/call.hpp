@@ -55,6 +55,10 @@ class Call {
   bool attribute_in(int i, PyObject* value);
   bool attributes_out(int i);
   PyObject* attribute_list(int i);
+  /// `bytes`: the size the caller gave, where the function has one.
+  PyObject* attribute_value(const AttributeRow* row, const void* place, std::uint64_t bytes);
+  /// Room for a value of which the caller asks for this many bytes; null with an exception set.
+  void* attribute_room(int i, std::uint64_t bytes);
   /// Option values (CUjit_option): numbers are stored in the pointer itself, text and buffers by
   /// address.
   bool options(int i, PyObject* value);

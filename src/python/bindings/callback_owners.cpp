@@ -1,5 +1,6 @@
 // callback_owners.cpp: callables that belong to an object of the driver which has no place for
-// them: an executable graph whose node was given one, a log callback. They go when it is destroyed.
+// them: an executable graph whose node was given one, a registration, a stream under capture. They
+// go when it is destroyed, or the capture is over.
 #include <mutex>
 #include <string_view>
 #include <unordered_map>
@@ -53,6 +54,36 @@ CUresult logs_unregister(CUlogsCallbackHandle handle) {
   return destroyed<CUresult>(handle, false,
                              [=] { return driver().cuLogsUnregisterCallback(handle); });
 }
+CUresult notification_unregister(CUdevice device, CUasyncCallbackHandle handle) {
+  return destroyed<CUresult>(
+      handle, false, [=] { return driver().cuDeviceUnregisterAsyncNotification(device, handle); });
+}
+CUresult coredump_start_deregister(CUcoredumpCallbackHandle handle) {
+  return destroyed<CUresult>(handle, false,
+                             [=] { return driver().cuCoredumpDeregisterStartCallback(handle); });
+}
+CUresult coredump_complete_deregister(CUcoredumpCallbackHandle handle) {
+  return destroyed<CUresult>(handle, false,
+                             [=] { return driver().cuCoredumpDeregisterCompleteCallback(handle); });
+}
+CUresult end_capture(CUstream stream, CUgraph* graph) {
+  const CUresult code = driver().cuStreamEndCapture(stream, graph);
+  CUstreamCaptureStatus status{};
+  const bool over =
+      code == CUDA_SUCCESS || (driver().cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
+                               status == CU_STREAM_CAPTURE_STATUS_NONE);
+  if (!over) return code;
+  const std::vector<HostCall*> calls = take(stream);
+  if (calls.empty()) return code;
+  if (python::WithGil python; python)
+    for (HostCall* call : calls) drop(call);
+  return code;
+}
+cudaError_t runtime_notification_unregister(int device, cudaAsyncCallbackHandle_t handle) {
+  return destroyed<cudaError_t>(handle, false, [=] {
+    return runtime().cudaDeviceUnregisterAsyncNotification(device, handle);
+  });
+}
 cudaError_t runtime_exec_destroy(cudaGraphExec_t exec) {
   return destroyed<cudaError_t>(exec, true, [=] { return runtime().cudaGraphExecDestroy(exec); });
 }
@@ -73,6 +104,15 @@ void* in_place_of(const char* function) {
   const std::string_view name{function};
   if (name == "cuGraphExecDestroy") return reinterpret_cast<void*>(&exec_destroy);
   if (name == "cuLogsUnregisterCallback") return reinterpret_cast<void*>(&logs_unregister);
+  if (name == "cuStreamEndCapture") return reinterpret_cast<void*>(&end_capture);
+  if (name == "cuDeviceUnregisterAsyncNotification")
+    return reinterpret_cast<void*>(&notification_unregister);
+  if (name == "cuCoredumpDeregisterStartCallback")
+    return reinterpret_cast<void*>(&coredump_start_deregister);
+  if (name == "cuCoredumpDeregisterCompleteCallback")
+    return reinterpret_cast<void*>(&coredump_complete_deregister);
+  if (name == "cudaDeviceUnregisterAsyncNotification")
+    return reinterpret_cast<void*>(&runtime_notification_unregister);
   if (name == "cudaGraphExecDestroy") return reinterpret_cast<void*>(&runtime_exec_destroy);
   if (name == "cudaLogsUnregisterCallback")
     return reinterpret_cast<void*>(&runtime_logs_unregister);

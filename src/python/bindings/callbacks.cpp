@@ -91,6 +91,85 @@ void logs(void* pointer, int level, char* message, std::size_t length) {
   }
 }
 
+/// What C has at `place`, as an object of the module's class: a copy, since C's goes away.
+Ref copied(const char* module, const char* type, Kind kind, const void* place) {
+  if (place == nullptr) return Ref::borrow(Py_None);
+  Ref made{make_attribute(*find_api(module), type, false)};
+  if (!made) return {};
+  return Ref{load(kind, type_of(reinterpret_cast<PyTypeObject*>(made.get())), place, nullptr)};
+}
+
+/// Calls with objects, any of which may have failed to be made. New reference or null: an exception
+/// has been reported.
+template <class... Objects>
+Ref told(HostCall* call, const Objects&... objects) {
+  Ref args{(... && static_cast<bool>(objects)) ? PyTuple_Pack(sizeof...(objects), objects.get()...)
+                                               : nullptr};
+  Ref result{args ? PyObject_CallObject(call->callable, args.get()) : nullptr};
+  if (!result) PyErr_WriteUnraisable(call->callable);
+  return result;
+}
+
+void notify(void* pointer, const char* module, const char* info_type, const void* info,
+            const char* handle_type, const void* handle) {
+  if (Interpreter python; python) {
+    if (!is_live(pointer)) return;
+    auto* call = static_cast<HostCall*>(pointer);
+    told(call, copied(module, info_type, Kind::record, info), Ref::borrow(call->user),
+         copied(module, handle_type, Kind::handle, &handle));
+  }
+}
+
+void notification(const void* info, void* pointer, const void* handle) {
+  notify(pointer, "cuda.bindings.driver", "CUasyncNotificationInfo", info, "CUasyncCallbackHandle",
+         handle);
+}
+
+void runtime_notification(const void* info, void* pointer, const void* handle) {
+  notify(pointer, "cuda.bindings.runtime", "cudaAsyncNotificationInfo_t", info,
+         "cudaAsyncCallbackHandle_t", handle);
+}
+
+void coredump(void* pointer, int pid, CUdevice device) {
+  if (Interpreter python; python) {
+    if (!is_live(pointer)) return;
+    auto* call = static_cast<HostCall*>(pointer);
+    told(call, Ref::borrow(call->user), Ref{PyLong_FromLong(pid)}, Ref{PyLong_FromLong(device)});
+  }
+}
+
+/// Whether the capture goes on: None and 0 say yes, any other number is its error.
+int recaptured(void* pointer, const char* module, const char* const (&types)[3], const void* node,
+               const void* before, const void* after, int status) {
+  constexpr int kRefused = 999;  // CUDA_ERROR_UNKNOWN: the callable has raised
+  Interpreter python;
+  if (!python || !is_live(pointer)) return kRefused;
+  auto* call = static_cast<HostCall*>(pointer);
+  const Ref result = told(
+      call, Ref::borrow(call->user), copied(module, types[0], Kind::handle, &node),
+      copied(module, types[1], Kind::record, before), copied(module, types[1], Kind::record, after),
+      copied(module, types[2], Kind::enumeration, &status));
+  if (!result) return kRefused;
+  if (Py_IsNone(result.get())) return 0;
+  const long code = PyLong_AsLong(result.get());
+  if (!PyErr_Occurred()) return static_cast<int>(code);
+  PyErr_WriteUnraisable(call->callable);
+  return kRefused;
+}
+
+int recapture(void* pointer, const void* node, const void* before, const void* after, int status) {
+  return recaptured(pointer, "cuda.bindings.driver",
+                    {"CUgraphNode", "CUgraphNodeParams", "CUgraphRecaptureStatus"}, node, before,
+                    after, status);
+}
+
+int runtime_recapture(void* pointer, const void* node, const void* before, const void* after,
+                      int status) {
+  return recaptured(pointer, "cuda.bindings.runtime",
+                    {"cudaGraphNode_t", "cudaGraphNodeParams", "cudaGraphRecaptureStatus"}, node,
+                    before, after, status);
+}
+
 // cuOccupancyMaxPotentialBlockSize calls back on the same thread, before it returns, and has no
 // user data.
 thread_local HostCall* occupancy_call = nullptr;
@@ -117,6 +196,16 @@ void* trampoline(CallbackShape shape) {
       return reinterpret_cast<void*>(destroy);
     case CallbackShape::logs:
       return reinterpret_cast<void*>(logs);
+    case CallbackShape::notification:
+      return reinterpret_cast<void*>(notification);
+    case CallbackShape::runtime_notification:
+      return reinterpret_cast<void*>(runtime_notification);
+    case CallbackShape::coredump:
+      return reinterpret_cast<void*>(coredump);
+    case CallbackShape::recapture:
+      return reinterpret_cast<void*>(recapture);
+    case CallbackShape::runtime_recapture:
+      return reinterpret_cast<void*>(runtime_recapture);
     default:
       return nullptr;
   }
@@ -188,6 +277,8 @@ bool to_callback(PyObject* value, CallbackShape shape, const Where& where, Slot*
 }
 
 void hold(HostCall* call) { call->holders.fetch_add(1); }
+
+CallbackShape shape_of(const HostCall* call) { return call->shape; }
 
 void set_user_data(HostCall* call, PyObject* user) { Py_SETREF(call->user, Py_NewRef(user)); }
 

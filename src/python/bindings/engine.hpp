@@ -200,6 +200,7 @@ extern std::atomic<long> pending_host_calls;
 /// callable `call` is set and must be given its user data and then be committed or dropped.
 bool to_callback(PyObject* value, CallbackShape shape, const Where& where, Slot* out,
                  HostCall** call);
+CallbackShape shape_of(const HostCall* call);
 void set_user_data(HostCall* call, PyObject* user);
 void* user_pointer(HostCall* call);
 void commit(HostCall* call,

@@ -159,8 +159,9 @@ int store_callback(RecordObject* record, const FieldObject& field, PyObject* val
                    const Where& where) {
   Slot slot{};
   HostCall* call = nullptr;
-  if (!to_callback(value, CallbackShape::host, where, &slot,
-                   field.row->link >= 0 ? &call : nullptr))
+  const bool recaptures = std::strstr(name_of(field.row->type), "Recapture") != nullptr;
+  if (!to_callback(value, recaptures ? CallbackShape::runtime_recapture : CallbackShape::host,
+                   where, &slot, field.row->link >= 0 ? &call : nullptr))
     return -1;
   if (call == nullptr) {
     std::memcpy(place, &slot.p, sizeof slot.p);

@@ -44,7 +44,7 @@ enum class Kind : std::uint8_t {
 enum class Role : std::uint8_t {
   in,          // by value
   in_pointer,  // address of one value; None is NULL
-  in_array,    // sequence, copied; `link` holds the count
+  in_array,    // sequence, copied; `link` holds the count, `extra` what the array may lack of it
   in_void,     // any address or buffer; `link` is the parameter with its size, or `extra` has bit 0
                // set and the indices of pitch, width and height in five bits each
   out_void,    // buffer the library writes; `link` is the parameter with its size
@@ -55,8 +55,8 @@ enum class Role : std::uint8_t {
   user_data,   // passed to the callback in `link`
   kernel,      // kernel arguments
   options,     // void* values that belong to the option keys in `link`
-  attribute_in,  // void* whose type depends on the value of `link`
-  attribute_out,
+  attribute_in,    // void* whose type depends on the value of `link`
+  attribute_out,   // Kind::u64: its size is the parameter that follows; so for the next one
   attributes_out,  // void**: one value per attribute of the array in `link`
   out,             // T*: one value, returned
   out_chars,       // char*: `link` (or `extra`) is its room; bytes, returned
@@ -80,7 +80,19 @@ enum class Role : std::uint8_t {
 };
 
 /// The C signatures that a Python callable can stand for.
-enum class CallbackShape : std::uint16_t { other, host, stream, occupancy, destroy, logs };
+enum class CallbackShape : std::uint16_t {
+  other,
+  host,
+  stream,
+  occupancy,
+  destroy,
+  logs,
+  notification,
+  runtime_notification,
+  coredump,
+  recapture,
+  runtime_recapture,
+};
 constexpr std::uint16_t shape(CallbackShape s) { return static_cast<std::uint16_t>(s); }
 
 struct ParamRow {
@@ -163,12 +175,15 @@ struct ConstantRow {
 };
 
 /// Types of values that depend on an attribute: rows sorted by (table, attribute).
+/// Of an attribute: its values fill the size that the caller gives.
+constexpr std::uint16_t kAsManyAsFit = 0xFFFF;
+
 struct AttributeRow {
   std::uint16_t table;
   Kind kind;
   TypeId type;
   std::int32_t value;
-  std::uint16_t length;  // chars: room
+  std::uint16_t length;  // chars: room; kAsManyAsFit: a list
 };
 
 enum class Entry : std::uint8_t { function, type, constant };

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,6 +22,39 @@ def checked(result: tuple[Any, ...]) -> Any:
 @pytest.fixture
 def check() -> Callable[[tuple[Any, ...]], Any]:
     return checked
+
+
+@pytest.fixture
+def since(device: Any) -> Callable[[int], None]:
+    """since(version): skips the rest of a test about functions that came with that CUDA version."""
+    version = checked(driver.cuDriverGetVersion())
+
+    def need(wanted: int) -> None:
+        if version < wanted:
+            pytest.skip(f"new in CUDA {wanted // 1000}.{wanted // 10 % 100}; the driver is {version // 1000}.{version // 10 % 100}")
+
+    return need
+
+
+@pytest.fixture
+def ints(context: Any) -> Callable[[Any, int], list[int]]:
+    """ints(pointer, n): what is there on the device."""
+
+    def read(pointer: Any, n: int) -> list[int]:
+        back = (ctypes.c_int * n)()
+        checked(driver.cuMemcpyDtoH(back, pointer, ctypes.sizeof(back)))
+        return list(back)
+
+    return read
+
+
+@pytest.fixture
+def memory(context: Any) -> Iterator[Any]:
+    """A page of zeros on the device."""
+    made = checked(driver.cuMemAlloc(4096))
+    checked(driver.cuMemsetD8(made, 0, 4096))
+    yield made
+    checked(driver.cuMemFree(made))
 
 
 @pytest.fixture
