@@ -104,9 +104,12 @@ def sides(build: Path, device: str, null: bool, nvidia: str | None, folder: Path
         else:
             missing["NVIDIA"] = "only our packages are on the path"
     others = Path(os.environ.get("CUCORE_TEST_OTHERS", Path(sys.prefix) / "others"))  # where tools/test puts numba-cuda
-    if device == "cpu" and not null and (others / "numba_cuda").is_dir():  # on our packages: NVIDIA's link machine code for a GPU
+    if not null and (others / "numba_cuda").is_dir():  # on our packages: NVIDIA's link machine code for a GPU
         paths = os.pathsep.join(filter(None, [environment.get("PYTHONPATH"), str(others)]))
-        with_numba = environment | {"PYTHONPATH": paths, "LD_LIBRARY_PATH": str(Path(library).parent)}
+        with_numba = environment | {"PYTHONPATH": paths, "CUCORE_TEST_OTHERS": str(others)}
+        if device == "cpu":
+            with_numba["LD_LIBRARY_PATH"] = str(Path(library).parent)
+        missing.pop("numba-cuda", None)
         result["numba-cuda"] = ([sys.executable, str(HERE / "python/others.py"), "numba-cuda"], with_numba)
     return result, missing
 

@@ -5,6 +5,8 @@ Exits with status 3 and the reason on standard error where the package cannot be
 
 from __future__ import annotations
 
+import os
+import site
 import sys
 import warnings
 from collections.abc import Callable
@@ -105,6 +107,8 @@ def main() -> int:
             import torch  # noqa: F401
             import triton  # noqa: F401
         else:
+            if folder := os.environ.get("CUCORE_TEST_OTHERS"):
+                site.addsitedir(folder)  # its .pth file puts numba-cuda in the place of the numba.cuda that numba still carries
             from numba import cuda  # noqa: F401
     except Exception as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
