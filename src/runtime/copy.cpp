@@ -220,13 +220,34 @@ cudaError_t copy_from_array_async(void* dst, cudaArray_const_t src, std::size_t 
 }
 cudaError_t copy_arrays(cudaArray_t dst, std::size_t dx, std::size_t dy, cudaArray_const_t src,
                         std::size_t sx, std::size_t sy, std::size_t count, cudaMemcpyKind) {
-  return run([=](const DriverTable& d) {
-    std::size_t width = 0;
-    CUDA_ARRAY3D_DESCRIPTOR shape{};
-    if (const CUresult code = d.cuArray3DGetDescriptor(&shape, as_array(src)); code != CUDA_SUCCESS)
+  return run([&](const DriverTable& d) {
+    const auto row_bytes = [&](cudaArray_const_t array, std::size_t* bytes) {
+      CUDA_ARRAY3D_DESCRIPTOR shape{};
+      const CUresult code = d.cuArray3DGetDescriptor(&shape, as_array(array));
+      *bytes = shape.Width * format_bytes(shape.Format) * shape.NumChannels;
       return code;
-    width = shape.Width * format_bytes(shape.Format) * shape.NumChannels;
-    return d.cuMemcpyAtoA(as_array(dst), dy * width + dx, as_array(src), sy * width + sx, count);
+    };
+    std::size_t wide = 0, from = 0;
+    CUresult code = row_bytes(dst, &wide);
+    if (code == CUDA_SUCCESS) code = row_bytes(src, &from);
+    if (code == CUDA_SUCCESS && (dx >= wide || sx >= from)) code = CUDA_ERROR_INVALID_VALUE;
+    while (code == CUDA_SUCCESS && count != 0) {  // to the end of a row of either
+      CUDA_MEMCPY2D c{};
+      c.srcMemoryType = c.dstMemoryType = CU_MEMORYTYPE_ARRAY;
+      c.srcArray = as_array(src);
+      c.dstArray = as_array(dst);
+      c.srcXInBytes = sx;
+      c.srcY = sy;
+      c.dstXInBytes = dx;
+      c.dstY = dy;
+      c.WidthInBytes = std::min({count, wide - dx, from - sx});
+      c.Height = 1;
+      code = d.cuMemcpy2D(&c);
+      count -= c.WidthInBytes;
+      if ((dx += c.WidthInBytes) == wide) dx = 0, ++dy;
+      if ((sx += c.WidthInBytes) == from) sx = 0, ++sy;
+    }
+    return code;
   });
 }
 
