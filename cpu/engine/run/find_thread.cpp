@@ -28,9 +28,7 @@ std::optional<FaultPlace> Grid::find_thread(std::uint64_t block, const FaultPlac
   Grid again{code_->scalar(), shape_, params_};
   if (again.code_->waits_for_blocks) return std::nullopt;
   again.quiet_ = true;
-  again.chunk_ = 1;
-  again.next_ = block;
-  again.clusters_ = block + 1;
+  again.dealer_.only(block);
   again.left_ = 1;
   std::thread{[&again] {  // with a worker of its own: this thread's is in the middle of the grid
                           // that faulted

@@ -2,7 +2,6 @@
 #include "cpu/engine/run/grid.hpp"
 
 #include <algorithm>
-#include <thread>
 
 #include "cpu/engine/check/check.hpp"
 #include "cpu/engine/run/worker.hpp"
@@ -10,17 +9,17 @@
 namespace cucpu {
 
 Grid::Grid(std::shared_ptr<const Code> code, const LaunchShape& shape, const std::byte* params)
-    : code_{std::move(code)}, shape_{shape}, params_{params} {
+    : code_{std::move(code)},
+      shape_{shape},
+      params_{params},
+      clusters_{shape.grid.volume() / std::max<std::uint64_t>(1, shape.cluster.volume())},
+      // Blocks that wait for others count on those before them.
+      dealer_{clusters_, shape.cooperative || code_->waits_for_blocks} {
   static std::atomic<std::uint64_t> ids{0};
   id_ = ids.fetch_add(1, std::memory_order_relaxed);
   if (shape_.cluster.volume() == 0) shape_.cluster = {};
-  clusters_ = shape_.grid.volume() / shape_.cluster.volume();
   left_.store(clusters_, std::memory_order_relaxed);
-  // Few atomic operations for large grids, an even end for small ones.
-  const bool one_by_one = shape_.cooperative || code_->waits_for_blocks;
   if (code_->check) checker_ = std::make_unique<Checker>(code_->check);
-  static const std::uint64_t processors = std::max(1U, std::thread::hardware_concurrency());
-  chunk_ = one_by_one ? 1 : std::clamp<std::uint64_t>(clusters_ / (16 * processors), 1, 64);
 }
 
 Grid::~Grid() = default;
@@ -29,19 +28,6 @@ bool Grid::work() noexcept {
   if (checker_ && checked_by_someone_.exchange(true))
     return false;  // one host thread runs all of it
   return Worker::of_this_thread().run(*this);
-}
-
-bool Grid::claim(std::uint64_t& first, std::uint64_t& last) {
-  if (next_.load(std::memory_order_relaxed) >= clusters_) return false;
-  first = next_.fetch_add(chunk_, std::memory_order_relaxed);
-  if (first >= clusters_) return false;
-  last = std::min(first + chunk_, clusters_);
-  return true;
-}
-
-std::uint64_t Grid::drop_rest() noexcept {
-  const std::uint64_t first = next_.exchange(clusters_, std::memory_order_relaxed);
-  return first >= clusters_ ? 0 : clusters_ - first;
 }
 
 bool Grid::finish(std::uint64_t clusters) noexcept {

@@ -14,6 +14,7 @@
 #include "cpu/engine/engine.hpp"
 #include "cpu/engine/reach.hpp"
 #include "cpu/engine/run/block_context.hpp"
+#include "cpu/engine/run/dealer.hpp"
 
 namespace cucpu {
 
@@ -78,13 +79,10 @@ class Grid {
 
  private:
   friend class Worker;
-  /// Takes the next clusters in linear order: [first, last); empty when none is left.
-  bool claim(std::uint64_t& first, std::uint64_t& last);
   /// The first fault wins; asks everyone to stop.
   void fail(int code, std::string report) noexcept;
   /// True for the caller that accounts for the last cluster.
   bool finish(std::uint64_t clusters) noexcept;
-  std::uint64_t drop_rest() noexcept;  ///< Takes what nobody has started; how many clusters.
 
   std::shared_ptr<const Code> code_;
   std::unique_ptr<Checker> checker_;
@@ -93,10 +91,9 @@ class Grid {
   const std::byte* params_;
   const void* reach_ = ReachScope::current();
   std::uint64_t clusters_;
-  std::uint64_t chunk_;
   std::uint64_t id_;
   std::uint32_t workspace_[2] = {8, 0};
-  alignas(64) std::atomic<std::uint64_t> next_{0};
+  alignas(64) Dealer dealer_;
   alignas(64) std::atomic<std::uint64_t> left_;
   std::atomic<std::uint32_t> cancel_{0};
   std::mutex mutex_;

@@ -97,6 +97,7 @@ bool Worker::run(Grid& grid) noexcept {
   stacks_->configure(code.block ? std::max<std::size_t>(stack, 256 * 1024) : stack,
                      code.block || code.recursive);
   claimed_ = {};
+  hand_ = grid.dealer_.join();
   done_ = yields_ = 0;
   idle_rounds_ = 0;
   out_of_memory_ = false;
@@ -104,7 +105,7 @@ bool Worker::run(Grid& grid) noexcept {
     for (;;) {
       if (grid.stopped()) {
         drop_residents();
-        done_ += claimed_.last - claimed_.next + grid.drop_rest();
+        done_ += claimed_.last - claimed_.first + grid.dealer_.drop_rest();
         break;
       }
       if (yields_ > 2 * ready_.size() + 8) relax();
@@ -129,7 +130,7 @@ bool Worker::run(Grid& grid) noexcept {
   } catch (const std::bad_alloc&) {
     grid.fail(2, "out of memory while starting a block of kernel " + code.kernel);
     drop_residents();
-    done_ += claimed_.last - claimed_.next + grid.drop_rest();
+    done_ += claimed_.last - claimed_.first + grid.dealer_.drop_rest();
   }
   if (zombie_) stacks_->give(std::exchange(zombie_, {}));
   stacks_->trim();
@@ -171,11 +172,11 @@ void Worker::relax() {
 }
 
 bool Worker::next_cluster(std::uint64_t& index) {
-  if (claimed_.next == claimed_.last && !grid_->claim(claimed_.next, claimed_.last)) {
+  if (claimed_.first == claimed_.last && !grid_->dealer_.claim(hand_, claimed_)) {
     claimed_ = {};
     return false;
   }
-  index = claimed_.next++;
+  index = claimed_.first++;
   return true;
 }
 
@@ -218,7 +219,7 @@ bool Worker::start() {
     cluster->waiters.clear();
     residents_.push_back(cluster);
   } catch (...) {
-    --claimed_.next;  // not started: whoever drops the rest counts it
+    --claimed_.first;  // not started: whoever drops the rest counts it
     throw;
   }
   idle_rounds_ = 0;
@@ -501,10 +502,10 @@ CUCPU_NEVER_RETURNS void Worker::block_main(void* argument) {
 /// Runs a block, and what else is claimed where the code can go on by itself.
 void Worker::run_block(Block& block) {
   const Code& code = grid_->code();
-  if (code.runs_on && runner_mode() && claimed_.next < claimed_.last) {
-    block.run = static_cast<std::uint32_t>(claimed_.last - claimed_.next);
+  if (code.runs_on && runner_mode() && claimed_.first < claimed_.last) {
+    block.run = static_cast<std::uint32_t>(claimed_.last - claimed_.first);
     block.context.blocks_left = block.run;
-    claimed_.next = claimed_.last;
+    claimed_.first = claimed_.last;
   }
   code.block(&block.context);
   done_ += block.run;

@@ -74,9 +74,6 @@ class Worker {
   bool in_host_call = false;  ///< a hook runs: a fault here is the host's
 
  private:
-  struct Claimed {
-    std::uint64_t next = 0, last = 0;
-  };
   static void thread_main(void*);
   static void block_main(void*);
 
@@ -118,7 +115,8 @@ class Worker {
   std::vector<std::unique_ptr<Block>> blocks_;
   std::vector<Block*> free_blocks_;
   std::vector<Block*> spawning_;  ///< blocks with threads that have not started
-  Claimed claimed_;
+  unsigned hand_ = 0;      ///< in the grid's dealer
+  Dealer::Range claimed_;  ///< clusters that are ours to start
   std::uint64_t done_ = 0;    ///< clusters finished and not yet reported to the grid
   std::uint64_t yields_ = 0;  ///< since anything else happened
   std::uint32_t idle_rounds_ = 0;

@@ -1,0 +1,93 @@
+// cpu/engine/run/dealer.cpp
+#include "cpu/engine/run/dealer.hpp"
+
+#include <algorithm>
+#include <thread>
+
+namespace cucpu {
+namespace {
+
+constexpr std::uint64_t pack(std::uint64_t first, std::uint64_t last) { return first << 32 | last; }
+constexpr std::uint64_t first_of(std::uint64_t run) { return run >> 32; }
+constexpr std::uint64_t last_of(std::uint64_t run) { return run & 0xffffffff; }
+
+}  // namespace
+
+Dealer::Dealer(std::uint64_t clusters, bool in_order) noexcept
+    : clusters_{clusters}, in_order_{in_order} {
+  static const std::uint64_t processors = std::max(1U, std::thread::hardware_concurrency());
+  // Few atomic operations for large grids, an even end for small ones.
+  unit_ = in_order ? 1 : std::clamp<std::uint64_t>(clusters / (16 * processors), 1, 64);
+  unit_ = std::max(unit_, (clusters >> 31) + 1);  // units fit into 32 bits
+  runs_[0].store(pack(0, (clusters + unit_ - 1) / unit_), std::memory_order_relaxed);
+}
+
+void Dealer::only(std::uint64_t cluster) noexcept {
+  clusters_ = cluster + 1;
+  unit_ = std::max<std::uint64_t>(1, cluster);  // the cluster is unit 1, or 0
+  const std::uint64_t unit = cluster / unit_;
+  runs_[0].store(pack(unit, unit + 1), std::memory_order_relaxed);
+}
+
+unsigned Dealer::join() noexcept {
+  return std::min(joined_.fetch_add(1, std::memory_order_relaxed), kHands);
+}
+
+Dealer::Range Dealer::clusters_of(std::uint64_t first, std::uint64_t last) const noexcept {
+  return {first * unit_, std::min(last * unit_, clusters_)};
+}
+
+// A run says all there is to know, and nothing else depends on it: relaxed operations will do. What
+// blocks write is published by Grid::finish.
+bool Dealer::claim(unsigned hand, Range& range) noexcept {
+  const unsigned own = in_order_ ? 0 : hand;
+  if (own < kHands) {
+    std::uint64_t run = runs_[own].load(std::memory_order_relaxed);
+    while (first_of(run) < last_of(run)) {
+      const std::uint64_t first = first_of(run);
+      if (runs_[own].compare_exchange_weak(run, pack(first + 1, last_of(run)),
+                                           std::memory_order_relaxed)) {
+        range = clusters_of(first, first + 1);
+        return true;
+      }
+    }
+  }
+  return !in_order_ && take_over(hand, range);
+}
+
+bool Dealer::take_over(unsigned hand, Range& range) noexcept {
+  for (;;) {
+    const unsigned hands = std::min(joined_.load(std::memory_order_relaxed), kHands);
+    unsigned longest = 0;
+    std::uint64_t run = 0, length = 0;
+    for (unsigned other = 0; other < hands; ++other) {
+      const std::uint64_t theirs = runs_[other].load(std::memory_order_relaxed);
+      if (last_of(theirs) - first_of(theirs) <= length) continue;
+      longest = other;
+      run = theirs;
+      length = last_of(theirs) - first_of(theirs);
+    }
+    if (length == 0) return false;
+    const std::uint64_t last = last_of(run);
+    const std::uint64_t first = hand < kHands ? last - (length + 1) / 2 : last - 1;
+    if (!runs_[longest].compare_exchange_strong(run, pack(first_of(run), first),
+                                                std::memory_order_relaxed))
+      continue;
+    if (first + 1 < last) runs_[hand].store(pack(first + 1, last), std::memory_order_relaxed);
+    range = clusters_of(first, first + 1);
+    return true;
+  }
+}
+
+std::uint64_t Dealer::drop_rest() noexcept {
+  std::uint64_t dropped = 0;
+  for (auto& run : runs_) {
+    const std::uint64_t rest = run.exchange(0, std::memory_order_relaxed);
+    if (first_of(rest) == last_of(rest)) continue;
+    const Range range = clusters_of(first_of(rest), last_of(rest));
+    dropped += range.last - range.first;
+  }
+  return dropped;
+}
+
+}  // namespace cucpu

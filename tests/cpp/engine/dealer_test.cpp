@@ -1,0 +1,107 @@
+// tests/cpp/engine/dealer_test.cpp: how clusters are dealt out to host threads.
+#include "cpu/engine/run/dealer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+namespace cucpu::test {
+namespace {
+
+TEST(Dealer, OneThreadGetsEverythingInLinearOrder) {
+  Dealer dealer{1000, false};
+  const unsigned hand = dealer.join();
+  std::uint64_t next = 0;
+  for (Dealer::Range range; dealer.claim(hand, range); next = range.last)
+    ASSERT_EQ(range.first, next);
+  EXPECT_EQ(next, 1000);
+}
+
+TEST(Dealer, ASecondThreadTakesTheFarHalfAndGoesOnFromThere) {
+  Dealer dealer{1 << 20, false};
+  const unsigned one = dealer.join(), two = dealer.join();
+  Dealer::Range a, b;
+  ASSERT_TRUE(dealer.claim(one, a));
+  ASSERT_TRUE(dealer.claim(two, b));
+  EXPECT_EQ(a.first, 0);
+  EXPECT_NEAR(static_cast<double>(b.first), 1 << 19, 128);
+  std::uint64_t next = b.last;
+  for (int i = 0; i < 100; ++i, next = b.last) {
+    ASSERT_TRUE(dealer.claim(two, b));
+    EXPECT_EQ(b.first, next);
+  }
+}
+
+TEST(Dealer, ClustersThatMayWaitForEachOtherComeOneByOneInLinearOrder) {
+  Dealer dealer{100, true};
+  const unsigned hands[] = {dealer.join(), dealer.join(), dealer.join()};
+  Dealer::Range range;
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    ASSERT_TRUE(dealer.claim(hands[i % 3], range));
+    EXPECT_EQ(range.first, i);
+    EXPECT_EQ(range.last, i + 1);
+  }
+  for (const unsigned hand : hands) EXPECT_FALSE(dealer.claim(hand, range));
+}
+
+TEST(Dealer, ManyThreadsGetEveryClusterOnce) {
+  constexpr unsigned kThreads = 80;  // more than there are hands
+  for (const std::uint64_t clusters : {1, 2, 63, 4097, 100'000}) {
+    Dealer dealer{clusters, false};
+    std::vector<std::atomic<int>> seen(clusters);
+    std::vector<std::thread> threads;
+    for (unsigned t = 0; t < kThreads; ++t)
+      threads.emplace_back([&] {
+        const unsigned hand = dealer.join();
+        for (Dealer::Range range; dealer.claim(hand, range);)
+          for (std::uint64_t i = range.first; i < range.last; ++i) ++seen[i];
+      });
+    for (auto& thread : threads) thread.join();
+    for (auto& times : seen) ASSERT_EQ(times, 1);
+  }
+}
+
+TEST(Dealer, WhatIsDroppedAndWhatWasClaimedIsEverything) {
+  for (const bool in_order : {false, true}) {
+    Dealer dealer{10'001, in_order};
+    std::uint64_t claimed = 0;
+    for (int i = 0; i < 5; ++i) {
+      const unsigned hand = dealer.join();
+      Dealer::Range range;
+      ASSERT_TRUE(dealer.claim(hand, range));
+      claimed += range.last - range.first;
+    }
+    EXPECT_EQ(claimed + dealer.drop_rest(), 10'001);
+    EXPECT_EQ(dealer.drop_rest(), 0);
+  }
+}
+
+TEST(Dealer, GridsOfAnySizeAreDealt) {
+  constexpr std::uint64_t kLargest = (std::uint64_t{1} << 31) * 65535 * 65535;
+  Dealer dealer{kLargest, false};
+  Dealer::Range range;
+  const unsigned one = dealer.join(), two = dealer.join();
+  ASSERT_TRUE(dealer.claim(one, range));
+  std::uint64_t claimed = range.last - range.first;
+  ASSERT_TRUE(dealer.claim(two, range));
+  claimed += range.last - range.first;
+  EXPECT_EQ(claimed + dealer.drop_rest(), kLargest);
+}
+
+TEST(Dealer, OneClusterAlone) {
+  for (const std::uint64_t cluster : {0, 1, 5, 999}) {
+    Dealer dealer{1000, false};
+    dealer.only(cluster);
+    const unsigned hand = dealer.join();
+    Dealer::Range range;
+    ASSERT_TRUE(dealer.claim(hand, range));
+    EXPECT_EQ(range.first, cluster);
+    EXPECT_EQ(range.last, cluster + 1);
+    EXPECT_FALSE(dealer.claim(hand, range));
+  }
+}
+
+}  // namespace
+}  // namespace cucpu::test
