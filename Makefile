@@ -37,7 +37,7 @@ test-python: build ## the Python suites only
 test-widths: build ## the PTX suite with every number of lanes and with the scalar path (long)
 	@tools/test $(BUILD) widths
 
-lint: setup      ## ruff, mypy, clang-format
+lint: build      ## ruff, mypy, clang-format
 	@tools/lint
 
 docs: build      ## the documentation site, in build/docs/html; warnings are errors
