@@ -66,7 +66,7 @@ CALLBACKS = {
     "CUoccupancyB2DSize": "occupancy", "CUlogsCallback": "logs", "cudaLogsCallback_t": "logs",
     "cuUserObjectCreate.destroy": "destroy", "cudaUserObjectCreate.destroy": "destroy",
     "CUasyncCallback": "notification", "cudaAsyncCallback": "runtime_notification",
-    "CUcoredumpStatusCallback": "coredump", "CUgraphRecaptureCallback": "recapture",
+    "nvrtcSetFlowCallback.callback": "flow", "CUcoredumpStatusCallback": "coredump", "CUgraphRecaptureCallback": "recapture",
 }  # fmt: skip
 
 _JIT = {"CU_JIT_WALL_TIME": "float"}

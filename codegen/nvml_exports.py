@@ -1,6 +1,6 @@
 """Renders the exports of the CPU device's NVML: a weak definition of every symbol that says "not supported".
 
-A strong definition in cpu/nvml replaces the weak one at link time.
+A strong definition in cpu/nvml replaces the weak one at link time. The double of the tests has the same symbols.
 """
 
 from __future__ import annotations
@@ -19,6 +19,12 @@ nvmlReturn_t cucpu_nvml_unsupported() noexcept;
 #define CUCPU_WEAK extern "C" __attribute__((weak, visibility("default"))) nvmlReturn_t
 
 """
+
+
+def render_names(library: Library) -> str:
+    """NAME(symbol) for each symbol that returns a code."""
+    names = (s for s, function in sorted(library.symbols().items()) if function.returns == "nvmlReturn_t")
+    return "// Rendered from api/nvml.json by codegen/nvml_exports.py.\n" + "".join(f"NAME({name})\n" for name in names)
 
 
 def render_exports(library: Library) -> str:

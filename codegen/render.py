@@ -34,6 +34,7 @@ OUTPUTS: dict[str, Callable[[], str]] = {
     "driver/driver_results.inc": lambda: driver_results.render_results(facts.load("driver")),
     "cpu/cucpu/exports.hpp": lambda: cpu_exports.render_exports_hpp(facts.load("driver")),
     "cpu/exports.cpp": lambda: cpu_exports.render_exports_cpp(facts.load("driver")),
+    "tests/doubles/nvml_names.inc": lambda: nvml_exports.render_names(facts.load("nvml")),
     "cpu/nvml_exports.cpp": lambda: nvml_exports.render_exports(facts.load("nvml")),
 }
 

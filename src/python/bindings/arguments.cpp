@@ -171,10 +171,11 @@ bool Call::sequence(int i, PyObject* value, std::uint64_t count) {
 
 bool Call::short_list(int i, std::uint64_t have, std::uint64_t count) {
   if (params_[i].role == Role::in_array) count += params_[i].extra;  // as the caller gave it
+  int counter = params_[i].link;
+  if (params_[i].role == Role::options) counter = params_[counter].link;  // that of the keys
   PyErr_Format(PyExc_ValueError, "%s(): %s has %llu elements, but %s is %llu", f_.name,
                where(i).name, static_cast<unsigned long long>(have),
-               f_.api->text + params_[params_[i].link].name,
-               static_cast<unsigned long long>(count));
+               f_.api->text + params_[counter].name, static_cast<unsigned long long>(count));
   return false;
 }
 

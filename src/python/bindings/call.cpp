@@ -214,6 +214,7 @@ void Call::settle(int code) {
   for (const char* const registration : {"CUlogsCallbackHandle", "CUasyncCallbackHandle",
                                          "cudaAsyncCallbackHandle_t", "CUcoredumpCallbackHandle"})
     if (void* const owner = made_handle(registration)) return keep_for(call, owner);
+  if (shape_of(call) == CallbackShape::flow) return keep_for(call, handle_argument("nvrtcProgram"));
   CUstreamCaptureStatus status{};
   CUgraph graph = nullptr;
   const auto stream = static_cast<CUstream>(handle_argument("CUstream"));

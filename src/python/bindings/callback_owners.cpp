@@ -1,6 +1,7 @@
 // callback_owners.cpp: callables that belong to an object of the driver which has no place for
 // them: an executable graph whose node was given one, a registration, a stream under capture. They
 // go when it is destroyed, or the capture is over.
+#include <atomic>
 #include <mutex>
 #include <string_view>
 #include <unordered_map>
@@ -79,6 +80,13 @@ CUresult end_capture(CUstream stream, CUgraph* graph) {
     for (HostCall* call : calls) drop(call);
   return code;
 }
+using DestroyProgram = int (*)(void** program);
+std::atomic<DestroyProgram> nvrtc_destroy{nullptr};  // NVRTC's own, in a library found at run time
+int program_destroy(void** program) {
+  const auto destroy = nvrtc_destroy.load(std::memory_order_relaxed);
+  if (program == nullptr) return destroy(program);
+  return destroyed<int>(*program, false, [=] { return destroy(program); });
+}
 cudaError_t runtime_notification_unregister(int device, cudaAsyncCallbackHandle_t handle) {
   return destroyed<cudaError_t>(handle, false, [=] {
     return runtime().cudaDeviceUnregisterAsyncNotification(device, handle);
@@ -100,8 +108,12 @@ void keep_for(HostCall* call, void* owner) {
   all.by_owner[owner].push_back(call);
 }
 
-void* in_place_of(const char* function) {
+void* in_place_of(const char* function, void* address) {
   const std::string_view name{function};
+  if (name == "nvrtcDestroyProgram") {
+    nvrtc_destroy.store(reinterpret_cast<DestroyProgram>(address), std::memory_order_relaxed);
+    return reinterpret_cast<void*>(&program_destroy);
+  }
   if (name == "cuGraphExecDestroy") return reinterpret_cast<void*>(&exec_destroy);
   if (name == "cuLogsUnregisterCallback") return reinterpret_cast<void*>(&logs_unregister);
   if (name == "cuStreamEndCapture") return reinterpret_cast<void*>(&end_capture);

@@ -170,6 +170,15 @@ int runtime_recapture(void* pointer, const void* node, const void* before, const
                     before, after, status);
 }
 
+/// Whether a compilation is to end: what the callable returns, and yes when it has raised.
+int flow(void* pointer, void*) {
+  Interpreter python;
+  if (!python || !is_live(pointer)) return 1;
+  auto* call = static_cast<HostCall*>(pointer);
+  const Ref result = told(call, Ref::borrow(call->user), Ref::borrow(Py_None));
+  return result ? PyObject_IsTrue(result.get()) != 0 : 1;
+}
+
 // cuOccupancyMaxPotentialBlockSize calls back on the same thread, before it returns, and has no
 // user data.
 thread_local HostCall* occupancy_call = nullptr;
@@ -206,6 +215,8 @@ void* trampoline(CallbackShape shape) {
       return reinterpret_cast<void*>(recapture);
     case CallbackShape::runtime_recapture:
       return reinterpret_cast<void*>(runtime_recapture);
+    case CallbackShape::flow:
+      return reinterpret_cast<void*>(flow);
     default:
       return nullptr;
   }

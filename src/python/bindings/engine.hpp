@@ -213,8 +213,8 @@ void hold(HostCall* call);
 /// Hands a hold over to an object of the driver, by its handle (callback_owners.cpp): it ends when
 /// the object is destroyed by a function of these modules.
 void keep_for(HostCall* call, void* owner);
-/// The function to call instead of this one of the driver or the runtime, or null.
-void* in_place_of(const char* function);
+/// The function to call instead of this one, which is at `address`, or null.
+void* in_place_of(const char* function, void* address);
 /// An object that holds a call for a record, taking over the caller's hold. New reference.
 PyObject* capsule_of(HostCall* call);
 HostCall* call_in(PyObject* capsule);   // null for any other object

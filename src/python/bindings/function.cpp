@@ -202,7 +202,8 @@ PyObject* long_entry(PyObject* self, PyObject* const* args, Py_ssize_t given, Py
 bool resolve(FunctionObject& f) {
   try {
     f.address = f.api->resolve(*f.api, *f.row);
-    if (void* own = f.address != nullptr ? in_place_of(f.name) : nullptr) f.address = own;
+    if (void* own = f.address != nullptr ? in_place_of(f.name, f.address) : nullptr)
+      f.address = own;
   } catch (const std::exception& error) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, error.what());
     return false;

@@ -92,6 +92,7 @@ enum class CallbackShape : std::uint16_t {
   coredump,
   recapture,
   runtime_recapture,
+  flow,
 };
 constexpr std::uint16_t shape(CallbackShape s) { return static_cast<std::uint16_t>(s); }
 

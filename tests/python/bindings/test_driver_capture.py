@@ -45,6 +45,7 @@ def test_a_capture_goes_into_a_graph_that_exists(memory: Any, stream: Any, ints:
     first = check(d.cuGraphAddEmptyNode(graph, None, 0))
     check(d.cuStreamBeginCaptureToGraph(stream, graph, [first], None, 1, RELAXED))
     check(d.cuMemsetD32Async(memory, 3, 4, stream))
+    assert check(d.cuStreamIsCapturing(stream)) == d.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE
     status, _, same, nodes, _, count = check(d.cuStreamGetCaptureInfo(stream))
     assert status == d.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE
     assert int(same) == int(graph) and count == len(nodes) == 1
@@ -112,6 +113,12 @@ def test_a_callable_may_refuse_a_change(
     assert d.cuMemsetD32Async(memory, 8, 4, stream)[0] != 0
     assert d.cuStreamEndCapture(stream)[0] != 0
     assert [report.exc_type for report in reports] == ([LookupError] if answer == "raises" else [])
+
+
+def test_the_contexts_of_a_stream(stream: Any, context: Any, since: Any, check: Any) -> None:
+    since(12050)
+    owner, green = check(d.cuStreamGetCtx_v2(stream))
+    assert int(owner) == int(check(d.cuStreamGetCtx(stream))) == int(context) and int(green) == 0
 
 
 def test_a_host_function_may_wait_without_spinning(stream: Any, since: Any, check: Any) -> None:

@@ -62,6 +62,21 @@ def test_managed_variables_are_read_by_the_host(library: Any, device: Any, check
         assert code != 0 and function is None
 
 
+def test_a_module_is_loaded_with_options(ptx: bytes, context: Any, check: Any) -> None:
+    log, option = bytearray(512), d.CUjit_option
+    options = [option.CU_JIT_INFO_LOG_BUFFER, option.CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, option.CU_JIT_OPTIMIZATION_LEVEL]
+    module = check(d.cuModuleLoadDataEx(ptx, 3, options, [log, len(log), 2]))
+    assert check(d.cuModuleGetFunctionCount(module)) == 2
+    check(d.cuModuleUnload(module))
+    with pytest.raises(ValueError, match="optionValues has 1 elements, but numOptions is 3"):
+        d.cuModuleLoadDataEx(ptx, 3, options, [log])
+
+
+def test_private_tables_are_not_for_programs(context: Any) -> None:
+    code, table = d.cuGetExportTable(d.CUuuid())
+    assert code != 0 and table is None
+
+
 def test_parameters_are_counted(library: Any, since: Any, check: Any) -> None:
     kernel = check(d.cuLibraryGetKernel(library, b"mixed"))
     function = check(d.cuKernelGetFunction(kernel))

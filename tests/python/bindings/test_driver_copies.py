@@ -53,6 +53,19 @@ def test_copies_to_and_from_arrays(memory: Any, stream: Any, row: Any, check: An
     check(d.cuMemFreeHost(pinned))
 
 
+def test_a_copy_in_three_dimensions_of_memory_from_a_stream(memory: Any, stream: Any, check: Any) -> None:
+    pointer = check(d.cuMemAllocAsync(64, stream))
+    check(d.cuMemsetD8Async(pointer, 7, 64, stream))
+    check(d.cuStreamSynchronize(stream))
+    p = d.CUDA_MEMCPY3D()
+    p.srcMemoryType = p.dstMemoryType = DEVICE
+    p.srcDevice, p.srcPitch, p.srcHeight, p.dstDevice, p.dstPitch, p.dstHeight = pointer, 8, 2, memory, 16, 2
+    p.WidthInBytes, p.Height, p.Depth = 8, 2, 2
+    check(d.cuMemcpy3D(p))
+    assert device_bytes(memory, 64, check) == (b"\7" * 8 + bytes(8)) * 4
+    check(d.cuMemFreeAsync(pointer, stream))
+
+
 def test_fills_in_two_dimensions_of_every_width(memory: Any, stream: Any, check: Any) -> None:
     check(d.cuMemsetD2D8Async(memory, 16, 1, 2, 2, stream))
     check(d.cuMemsetD2D16Async(int(memory) + 64, 16, 0x0302, 1, 2, stream))

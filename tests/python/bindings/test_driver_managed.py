@@ -120,3 +120,7 @@ def test_pools_of_a_place(device: Any, context: Any, since: Any, check: Any) -> 
     check(d.cuMemSetMemPool(here, pinned, pool))
     assert int(check(d.cuMemGetMemPool(here, pinned))) == int(pool)
     check(d.cuMemSetMemPool(here, pinned, before))
+    access = d.CUmemAccessDesc()
+    access.location, access.flags = here, d.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+    check(d.cuMemPoolSetAccess(pool, [access], 1))
+    assert check(d.cuMemPoolGetAccess(pool, here)) == access.flags

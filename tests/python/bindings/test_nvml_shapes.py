@@ -59,6 +59,7 @@ TEXTS = {
 OTHERS = """
 kind, samples = nvml.device_get_samples(1, 0, 0)
 assert (kind, [int(s.time_stamp) for s in samples]) == (nvml.ValueType.UNSIGNED_INT, SEVEN), (kind, samples)
+assert [[int(x) for x in part] for part in nvml.device_get_retired_pages_v2(1, 0)] == [SEVEN, SEVEN]
 kind, samples = nvml.device_get_vgpu_utilization(1, 0)
 assert [int(s.vgpu_instance) for s in samples] == SEVEN
 assert nvml.device_get_encoder_stats(1) == (1, 2, 3)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import subprocess
+import sys
 import weakref
 from pathlib import Path
 from typing import Any
@@ -89,11 +91,20 @@ def test_peers_and_atomics(since: Any, check: Any) -> None:
     assert r.cudaDeviceGetP2PAtomicCapabilities(operations, 2, 0, 99)[0] != 0
 
 
-def test_a_device_is_reset(check: Any) -> None:
-    pointer = check(r.cudaMalloc(16))
-    check(r.cudaDeviceReset())
-    assert r.cudaMemset(pointer, 0, 16)[0] != 0 or check(r.cudaGetDevice()) == 0
-    check(r.cudaFree(check(r.cudaMalloc(16))))  # a new context is made on demand
+RESET = """
+from cuda.bindings import driver as d, runtime as r
+assert r.cudaMalloc(16)[0] == 0 and d.cuDevicePrimaryCtxGetState(0)[2] == 1
+assert r.cudaDeviceReset()[0] == 0
+assert d.cuDevicePrimaryCtxGetState(0)[2] == 0
+assert r.cudaMalloc(16)[0] == 0 and d.cuDevicePrimaryCtxGetState(0)[2] == 1  # a new context is made on demand
+assert d.cuDevicePrimaryCtxReset(0)[0] == 0
+assert d.cuDevicePrimaryCtxGetState(0)[2] == 0
+"""
+
+
+def test_a_device_is_reset() -> None:
+    done = subprocess.run([sys.executable, "-c", RESET], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_notifications_go_to_a_callable_until_it_is_unregistered(check: Any) -> None:
@@ -252,6 +263,7 @@ def test_names_parameters_and_settings_of_kernels(library: Any, since: Any, chec
     check(r.cudaKernelSetAttributeForDevice(kernel, shared, 2048, 0))
     assert check(r.cudaFuncGetAttributes(kernel)).maxDynamicSharedSizeBytes == 2048
     assert int(check(r.cudaGetFuncBySymbol(kernel))) != 0
+    assert int(check(r.cudaGetKernel(kernel))) == int(kernel)
     since(13020)
     assert check(r.cudaFuncGetParamCount(kernel)) == 3
 
@@ -281,10 +293,13 @@ def test_a_cooperative_launch(library: Any, stream: Any, check: Any) -> None:
     one.x = one.y = one.z = 1
     arguments = ((memory, 7), (ctypes.c_void_p, ctypes.c_int))
     check(r.cudaLaunchCooperativeKernel(kernel, one, one, arguments, 0, stream))
+    config = r.cudaLaunchConfig_t()
+    config.gridDim, config.blockDim, config.stream = one, one, stream
+    check(r.cudaLaunchKernelExC(config, kernel, arguments))
     check(r.cudaStreamSynchronize(stream))
     back = ctypes.c_int()
     check(r.cudaMemcpy(back, memory, 4, r.cudaMemcpyKind.cudaMemcpyDeviceToHost))
-    assert back.value == 7
+    assert back.value == 14
     check(r.cudaFree(memory))
 
 

@@ -1,0 +1,37 @@
+"""Every function of cuda.bindings.nvml hands its arguments to C in their places (tests/doubles/nvml_calls.cpp notes them)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+import doubles  # noqa: E402
+
+BY_HAND = {"error_string": "answers with a text, not a code"}  # test_nvml_queries
+
+
+@pytest.fixture(scope="module")
+def said() -> dict[str, str]:
+    environment = {name: value for name, value in os.environ.items() if name != "CUCORE_DEVICE"}
+    environment["LD_LIBRARY_PATH"] = str(doubles.folder())
+    command = [sys.executable, str(HERE / "nvml_calls.py"), str(doubles.folder() / "libnvidia-ml.so.1")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, (done.stdout[-500:], done.stderr[-2000:])
+    return dict(line.split(" ", 1) for line in done.stdout.splitlines())
+
+
+def test_arguments_arrive_where_they_belong(said: dict[str, str]) -> None:
+    assert len(said) > 300
+    assert {name: text for name, text in said.items() if text not in ("ok", "own") and name not in BY_HAND} == {}
+
+
+def test_what_the_library_does_itself_is_tested_elsewhere(said: dict[str, str]) -> None:
+    shapes = (HERE / "test_nvml_shapes.py").read_text()
+    own = [name for name, text in said.items() if text == "own"]
+    assert [name for name in own if name not in shapes] == ["init_v2", "shutdown"]
