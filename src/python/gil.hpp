@@ -17,13 +17,15 @@ inline bool interpreter_is_ending() noexcept {
 #endif
 }
 
-/// A thread that asks for the lock too late is ended by pthread_exit, up to Python 3.13. That would
-/// unwind through functions that promise not to throw, and end the process with them. Such a thread
-/// sleeps here for good instead, as it does in later Pythons.
-template <class Take>
-auto take_or_sleep(Take take) noexcept {
+/// Runs what may ask for the lock: taking it, or Python code, which gives it up and asks again at
+/// any time. A thread that asks too late is ended by pthread_exit, up to Python 3.13. That would
+/// unwind through functions that promise not to throw, and through owners that would give back
+/// objects and locks of an interpreter that is gone. Such a thread sleeps here for good instead, as
+/// it does in later Pythons. `work` must own nothing: its own frame is unwound.
+template <class Work>
+auto run_or_sleep(Work work) noexcept {
   try {
-    return take();
+    return work();
   } catch (abi::__forced_unwind&) {
     while (true) pause();
   }
@@ -34,7 +36,7 @@ class WithoutGil {
  public:
   WithoutGil() noexcept : state_{PyEval_SaveThread()} {}
   ~WithoutGil() {
-    take_or_sleep([this] {
+    run_or_sleep([this] {
       PyEval_RestoreThread(state_);
       return 0;
     });
@@ -51,7 +53,7 @@ class WithGil {
  public:
   WithGil() noexcept {
     if (interpreter_is_ending() && PyGILState_Check() == 0) return;
-    state_ = take_or_sleep([] { return PyGILState_Ensure(); });
+    state_ = run_or_sleep([] { return PyGILState_Ensure(); });
     held_ = true;
   }
   ~WithGil() {

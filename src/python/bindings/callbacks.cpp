@@ -49,33 +49,37 @@ using Interpreter = python::WithGil;
 /// destructors.
 template <class... Arguments>
 PyObject* run(HostCall* call, const char* format, Arguments... arguments) {
-  Ref args{Py_BuildValue(format, arguments...)};
-  PyObject* result = args ? PyObject_CallObject(call->callable, args.get()) : nullptr;
-  if (result == nullptr) PyErr_WriteUnraisable(call->callable);
-  return result;
+  return python::run_or_sleep([=]() -> PyObject* {
+    PyObject* args = Py_BuildValue(format, arguments...);
+    PyObject* result = args != nullptr ? PyObject_CallObject(call->callable, args) : nullptr;
+    if (result == nullptr) PyErr_WriteUnraisable(call->callable);
+    Py_XDECREF(args);
+    return result;
+  });
 }
 
-void finished(HostCall* call) {
-  if ((call->state.fetch_or(HostCall::has_run) & HostCall::runs_once) != 0) drop(call);
+/// The call has returned `result`, or failed.
+void finished(HostCall* call, PyObject* result) {
+  python::run_or_sleep([=] {
+    Py_XDECREF(result);
+    if ((call->state.fetch_or(HostCall::has_run) & HostCall::runs_once) != 0) drop(call);
+    return 0;
+  });
 }
 
 void host(void* pointer) {
   if (Interpreter python; python) {
     if (!is_live(pointer)) return;  // its owner was destroyed while a launch was still under way
     auto* call = static_cast<HostCall*>(pointer);
-    Py_XDECREF(run(call, "(O)", call->user));
-    finished(call);
+    finished(call, run(call, "(O)", call->user));
   }
 }
 
 void stream(CUstream handle, CUresult status, void* pointer) {
   if (Interpreter python; python) {
     auto* call = static_cast<HostCall*>(pointer);
-    Ref args{Py_BuildValue("(KiO)", reinterpret_cast<unsigned long long>(handle),
-                           static_cast<int>(status), call->user)};
-    Ref result{args ? PyObject_CallObject(call->callable, args.get()) : nullptr};
-    if (!result) PyErr_WriteUnraisable(call->callable);
-    finished(call);
+    finished(call, run(call, "(KiO)", reinterpret_cast<unsigned long long>(handle),
+                       static_cast<int>(status), call->user));
   }
 }
 
@@ -85,9 +89,9 @@ void logs(void* pointer, int level, char* message, std::size_t length) {
   if (Interpreter python; python) {
     if (!is_live(pointer)) return;  // another thread has unregistered it
     auto* call = static_cast<HostCall*>(pointer);
-    Ref args{Py_BuildValue("(Oiy#)", call->user, level, message, static_cast<Py_ssize_t>(length))};
-    Ref result{args ? PyObject_CallObject(call->callable, args.get()) : nullptr};
-    if (!result) PyErr_WriteUnraisable(call->callable);
+    PyObject* result =
+        run(call, "(Oiy#)", call->user, level, message, static_cast<Py_ssize_t>(length));
+    Py_XDECREF(result);
   }
 }
 

@@ -30,7 +30,7 @@ constexpr cucore::detail::WaitHooks kWithoutGil{
     },
     [](void* state) noexcept {
       if (state == nullptr) return;
-      cucore::python::take_or_sleep([state] {
+      cucore::python::run_or_sleep([state] {
         PyEval_RestoreThread(static_cast<PyThreadState*>(state));
         return 0;
       });

@@ -149,7 +149,12 @@ static bool is_inside_python() noexcept {
 
 void let_go(PyObject* held) noexcept {
   if (is_inside_python()) return Py_XDECREF(held);
-  if (const WithGil gil; gil) Py_XDECREF(held);  // else: leak rather than crash
+  if (const WithGil gil; gil) {  // else: leak rather than crash
+    run_or_sleep([held] {
+      Py_XDECREF(held);  // may run Python code
+      return 0;
+    });
+  }
 }
 
 std::shared_ptr<void> keep_alive(nb::object object) {

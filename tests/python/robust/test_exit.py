@@ -51,3 +51,35 @@ def test_an_exception_at_the_top_ends_as_in_any_program(child):
 
 def test_an_interpreter_that_never_used_a_device_ends_quietly(child):
     child.ok("import cuda.core, cuda.bindings.driver, cuda.bindings.runtime", prelude=False)
+
+
+SLEEPING = """
+from cuda.bindings import driver
+setup()
+began = threading.Event()
+
+def sleep(*_):
+    began.set()
+    time.sleep(0.5)  # when it is over, the interpreter is on its way out
+
+class Slow:
+    def __del__(self, sleep=time.sleep):
+        sleep(1.5)  # the interpreter is taking its modules apart
+
+sys.modules["slow"] = Slow()  # goes with the modules, whoever still uses the globals
+"""
+
+
+@pytest.mark.parametrize(
+    "queue",
+    [
+        "b = device.create_graph_builder().begin_building(); b.callback(sleep); g = b.end_building().complete(); g.launch(stream)",
+        "driver.cuLaunchHostFunc(stream.handle, sleep, None)",
+        "driver.cuStreamAddCallback(stream.handle, sleep, None, 0)",
+    ],
+    ids=["graph", "host function", "stream callback"],
+)
+def test_a_callback_that_sleeps_while_the_interpreter_ends(child, queue):
+    """Python ends a thread that asks for its lock too late; that must not unwind through the driver."""
+    status, out, err = child.run(f"{SLEEPING}\n{queue}\nbegan.wait()")
+    assert (status, out, err) == (0, "", "")
