@@ -113,34 +113,30 @@ void bind_checkpoint(nb::module_& m) {
   m.def("checkpoint_lock", [](int pid, unsigned timeout_ms) {
     CUcheckpointLockArgs args{};
     args.timeoutMs = timeout_ms;
-    WithoutGil release;
     CUCORE_CALL_WITHOUT_GIL(cuCheckpointProcessLock(pid, &args));
   });
   m.def("checkpoint_save", [](int pid) {
     CUcheckpointCheckpointArgs args{};
-    WithoutGil release;
     CUCORE_CALL_WITHOUT_GIL(cuCheckpointProcessCheckpoint(pid, &args));
   });
-  m.def("checkpoint_restore", [](int pid, std::vector<std::pair<std::string, std::string>> pairs) {
+  m.def("checkpoint_restore", [](int pid, std::vector<std::pair<nb::bytes, nb::bytes>> pairs) {
     std::vector<CUcheckpointGpuPair> mapping;
     for (const auto& [before, after] : pairs) {
       CUcheckpointGpuPair pair{};
       if (before.size() != sizeof pair.oldUuid || after.size() != sizeof pair.newUuid) {
         throw nb::value_error("a UUID has 16 bytes");
       }
-      std::memcpy(&pair.oldUuid, before.data(), sizeof pair.oldUuid);
-      std::memcpy(&pair.newUuid, after.data(), sizeof pair.newUuid);
+      std::memcpy(&pair.oldUuid, before.c_str(), sizeof pair.oldUuid);
+      std::memcpy(&pair.newUuid, after.c_str(), sizeof pair.newUuid);
       mapping.push_back(pair);
     }
     CUcheckpointRestoreArgs args{};
     args.gpuPairs = mapping.empty() ? nullptr : mapping.data();
     args.gpuPairsCount = static_cast<unsigned>(mapping.size());
-    WithoutGil release;
     CUCORE_CALL_WITHOUT_GIL(cuCheckpointProcessRestore(pid, &args));
   });
   m.def("checkpoint_unlock", [](int pid) {
     CUcheckpointUnlockArgs args{};
-    WithoutGil release;
     CUCORE_CALL_WITHOUT_GIL(cuCheckpointProcessUnlock(pid, &args));
   });
 }

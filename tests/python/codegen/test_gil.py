@@ -132,7 +132,25 @@ def test_methods_of_the_library_that_may_wait_are_called_without_the_lock() -> N
     assert wrong == []
 
 
+def doubled(text: str) -> list[int]:
+    """Lines that give the lock up where it has been given up already, which ends the process."""
+    text = plain(text)
+    scopes = blocks(text)
+    return [
+        text.count("\n", 0, found.start()) + 1
+        for found in RELEASE.finditer(text)
+        if is_released(text, scopes, found.start())
+    ]
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.name)
+def test_the_lock_is_given_up_once(source: Path) -> None:
+    assert doubled(source.read_text()) == []
+
+
 def test_the_reading_finds_what_it_should() -> None:
+    assert doubled("void f() { WithoutGil a; CUCORE_CALL_WITHOUT_GIL(cuCtxSynchronize()); }") == [1]
+    assert doubled("void f() { { WithoutGil a; } CUCORE_CALL_WITHOUT_GIL(cuCtxSynchronize()); }") == []
     assert held_calls("void f() { CUCORE_CALL(cuCtxSynchronize()); }") == [(1, "cuCtxSynchronize")]
     assert held_calls("void f() { { WithoutGil release; } CUCORE_CALL(cuCtxSynchronize()); }") != []
     assert held_calls("void f() { WithoutGil release; { CUCORE_CALL(cuCtxSynchronize()); } }") == []

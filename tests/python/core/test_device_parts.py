@@ -1,10 +1,7 @@
 """Arrays, textures, tensor maps, and parts of a device."""
 
-import os
-
 import pytest
-from cuda.core import ContextOptions, CUDAError, Device, SMResourceOptions
-from cuda.core.checkpoint import Process
+from cuda.core import ContextOptions, CUDAError, SMResourceOptions
 from cuda.core.texture import (
     MipmappedArrayOptions,
     OpaqueArrayOptions,
@@ -97,15 +94,3 @@ def test_a_context_on_some_multiprocessors(device):
     assert context.is_closed
     with pytest.raises(ValueError):
         device.create_context(ContextOptions(resources=[]))
-
-
-def test_checkpoint_names_a_process():
-    Device(0).set_current()
-    process = Process(os.getpid())
-    assert process.pid == os.getpid() and process.state == "running"
-    with pytest.raises(ValueError):
-        Process(0)
-    with pytest.raises(TypeError):
-        Process("me")
-    with pytest.raises(ValueError, match="timeout_ms"):
-        process.lock(-1)
