@@ -4,6 +4,7 @@
 #include "cucore/buffer.hpp"           // IWYU pragma: export
 #include "cucore/container.hpp"        // IWYU pragma: export
 #include "cucore/context.hpp"          // IWYU pragma: export
+#include "cucore/copy.hpp"             // IWYU pragma: export
 #include "cucore/device.hpp"           // IWYU pragma: export
 #include "cucore/driver.hpp"           // IWYU pragma: export
 #include "cucore/error.hpp"            // IWYU pragma: export

@@ -11,6 +11,7 @@
 
 #include "cucore/abi/driver.h"
 #include "cucore/context.hpp"
+#include "cucore/copy.hpp"
 #include "cucore/event.hpp"
 #include "cucore/export.hpp"
 #include "cucore/kernel.hpp"
@@ -88,6 +89,8 @@ class CUCORE_EXPORT GraphDefinition {
     return node;
   }
   CUgraphNode add_memcpy(Nodes after, CUdeviceptr dst, CUdeviceptr src, std::size_t size);
+  /// Any copy: rows at a distance, arrays; see copy_params().
+  CUgraphNode add_memcpy(Nodes after, const CUDA_MEMCPY3D& copy);
   CUgraphNode add_memset(Nodes after, const MemsetParams& params);
   CUgraphNode add_host(Nodes after, CUhostFn function, void* data);
   /// Adds a copy of `child`. Throws std::invalid_argument for what no driver can copy: this graph
@@ -162,8 +165,6 @@ class CUCORE_EXPORT Graph {
 /// The parameters of a kernel node; `native.kernelParams` is `arguments`.
 CUCORE_EXPORT CUDA_KERNEL_NODE_PARAMS kernel_node_params(const LaunchConfig& config,
                                                          const Kernel& kernel, void** arguments);
-/// The parameters of a copy of `size` bytes between any two places.
-CUCORE_EXPORT CUDA_MEMCPY3D memcpy_params(CUdeviceptr dst, CUdeviceptr src, std::size_t size);
 CUCORE_EXPORT CUDA_MEMSET_NODE_PARAMS memset_params(const MemsetParams& params);
 /// Sets what a launch config says beyond grid and block (cluster, cooperation) on a kernel node.
 CUCORE_EXPORT void set_kernel_node_attributes(CUgraphNode node, const LaunchConfig& config);

@@ -105,29 +105,16 @@ CUgraphNode GraphDefinition::add_kernel(Nodes after, const LaunchConfig& config,
   return node;
 }
 
-CUDA_MEMCPY3D memcpy_params(CUdeviceptr dst, CUdeviceptr src, std::size_t size) {
-  CUDA_MEMCPY3D params{};
-  params.srcMemoryType = CU_MEMORYTYPE_UNIFIED;
-  params.srcDevice = src;
-  params.srcPitch = size;
-  params.srcHeight = 1;
-  params.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
-  params.dstDevice = dst;
-  params.dstPitch = size;
-  params.dstHeight = 1;
-  params.WidthInBytes = size;
-  params.Height = 1;
-  params.Depth = 1;
-  return params;
+CUgraphNode GraphDefinition::add_memcpy(Nodes after, const CUDA_MEMCPY3D& copy) {
+  CUgraphNode node = nullptr;
+  CUCORE_CALL(
+      cuGraphAddMemcpyNode(&node, handle(), after.data(), after.size(), &copy, current_context()));
+  return node;
 }
 
 CUgraphNode GraphDefinition::add_memcpy(Nodes after, CUdeviceptr dst, CUdeviceptr src,
                                         std::size_t size) {
-  const CUDA_MEMCPY3D params = memcpy_params(dst, src, size);
-  CUgraphNode node = nullptr;
-  CUCORE_CALL(cuGraphAddMemcpyNode(&node, handle(), after.data(), after.size(), &params,
-                                   current_context()));
-  return node;
+  return add_memcpy(after, copy_params({dst}, {src}, {size}));
 }
 
 CUDA_MEMSET_NODE_PARAMS memset_params(const MemsetParams& p) {

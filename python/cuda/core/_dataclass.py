@@ -1,6 +1,6 @@
 """Dataclasses without the import: the module ``dataclasses`` costs more to load than all of cuda.core.
 
-A class decorated with :func:`fields_of_init` compares, prints and pickles as a dataclass does, and ``dataclasses.fields``,
+A class decorated with :func:`options` is made, compares, prints and pickles as a dataclass does, and ``dataclasses.fields``,
 ``replace`` and ``asdict`` accept it; the module is imported when one of them is used.
 """
 
@@ -10,32 +10,32 @@ TYPE_CHECKING = False  # importing typing would cost more than this module
 if TYPE_CHECKING:
     from typing import Any, TypeVar
 
-    T = TypeVar("T")
+    from typing_extensions import dataclass_transform
 
+    _T = TypeVar("_T")
+else:
 
-def keep_arguments(self: object, arguments: dict[str, Any]) -> None:
-    """Sets every argument of ``__init__`` as an attribute: ``keep_arguments(self, locals())``."""
-    for name, value in arguments.items():
-        if name != "self":
-            setattr(self, name, value)
+    def dataclass_transform():
+        """What tells type checkers that a decorator makes dataclasses."""
+        return lambda decorator: decorator
 
 
 class _Fields:
     """``__dataclass_fields__``, made when ``dataclasses`` asks for it."""
 
-    def __get__(self, instance: object, owner: type) -> dict[str, Any]:
+    def __get__(self, instance: object, owner: Any) -> dict[str, Any]:
         import dataclasses
 
-        types = owner.__init__.__annotations__  # type: ignore[misc]
-        rows = [(name, types[name], dataclasses.field(default=getattr(owner, name))) for name in owner._fields]  # type: ignore[attr-defined]
-        made: dict[str, Any] = dataclasses.make_dataclass(owner.__name__, rows).__dataclass_fields__
-        return made
+        types = owner.__annotations__
+        rows = [(name, types[name], dataclasses.field(default=getattr(owner, name))) for name in owner._fields]
+        made: Any = dataclasses.make_dataclass(owner.__name__, rows)
+        return dict(made.__dataclass_fields__)
 
 
-def _equal(self: Any, other: Any) -> bool:
+def _equal(self: Any, other: Any) -> Any:
     if other.__class__ is not self.__class__:
         return NotImplemented
-    return bool(all(getattr(self, name) == getattr(other, name) for name in self._fields))
+    return all(getattr(self, name) == getattr(other, name) for name in self._fields)
 
 
 def _show(self: Any) -> str:
@@ -44,15 +44,21 @@ def _show(self: Any) -> str:
     return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in fields)})"
 
 
-def fields_of_init(cls: type[T]) -> type[T]:
-    """Makes the arguments of ``__init__``, which all have defaults, the fields of the class."""
-    init = cls.__init__  # type: ignore[misc]
-    names = init.__code__.co_varnames[1 : init.__code__.co_argcount]
-    for name, default in zip(names, init.__defaults__ or (), strict=True):
-        setattr(cls, name, default)
-    cls._fields = names  # type: ignore[attr-defined]
-    cls.__dataclass_fields__ = _Fields()  # type: ignore[attr-defined]
-    cls.__eq__ = _equal  # type: ignore[assignment, method-assign]
-    cls.__hash__ = None  # type: ignore[assignment]
-    cls.__repr__ = _show  # type: ignore[assignment, method-assign]
+@dataclass_transform()
+def options(cls: type[_T]) -> type[_T]:
+    """Makes the annotated names of a class, which all have defaults, its fields and the arguments of ``__init__``."""
+    made: Any = cls
+    names = tuple(made.__annotations__)
+    arguments = ", ".join(f"{name}=cls.{name}" for name in names)
+    body = "".join(f"\n    self.{name} = {name}" for name in names)
+    scope: dict[str, Any] = {"cls": cls}
+    exec(f"def __init__(self, {arguments}):{body}", scope)
+    made.__init__ = scope["__init__"]
+    made.__init__.__annotations__ = {**made.__annotations__, "return": None}
+    made.__init__.__qualname__ = f"{cls.__qualname__}.__init__"
+    made._fields = names
+    made.__dataclass_fields__ = _Fields()
+    made.__eq__ = _equal
+    made.__hash__ = None
+    made.__repr__ = _show
     return cls

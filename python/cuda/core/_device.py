@@ -1,11 +1,22 @@
 """Small types that Device hands back."""
 
+from __future__ import annotations
+
 from collections import namedtuple
 
+TYPE_CHECKING = False  # importing typing would cost more than this module
+if TYPE_CHECKING:
+    from typing import NamedTuple
 
-class ComputeCapability(namedtuple("ComputeCapability", ("major", "minor"))):
+    class _Pair(NamedTuple):
+        major: int
+        minor: int
+
+else:
+    _Pair = namedtuple("ComputeCapability", ("major", "minor"))
+
+
+class ComputeCapability(_Pair):
     """The generation of a device: ``ComputeCapability(major=9, minor=0)``."""
 
     __slots__ = ()
-    major: int
-    minor: int

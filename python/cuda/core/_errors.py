@@ -50,7 +50,7 @@ class NVRTCError(CUDAError):
 def attach(first: BaseException, later: BaseException) -> None:
     """Note an error of cleaning up on the one that made it necessary, which is the one to raise."""
     notes = [*getattr(first, "__notes__", ()), f"while cleaning up: {type(later).__name__}: {later}"]
-    first.__notes__ = notes  # type: ignore[attr-defined]  # what add_note() does from Python 3.11 on
+    first.__notes__ = notes  # what add_note() does from Python 3.11 on
 
 
 class undoing:

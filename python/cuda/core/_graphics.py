@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core
 from ._errors import CUDAError
+
+if TYPE_CHECKING:
+    from ._core import Buffer
 
 _FLAGS = {"none": 0, "read_only": 1, "write_discard": 2, "surface_load_store": 4, "texture_gather": 8}
 
@@ -47,8 +50,9 @@ class GraphicsResource:
 
     __module__ = "cuda.core"
     __slots__ = ("__weakref__", "_address", "_buffer", "_handle", "_stream")
-    _address: Any
-    _handle: Any
+    _address: int  # of the memory while it is mapped
+    _buffer: weakref.ref[Buffer] | None  # the Buffer holds this object
+    _handle: int
     _stream: Any
 
     def __init__(self) -> None:
@@ -58,8 +62,8 @@ class GraphicsResource:
     def _make(cls, handle: int, stream: Any) -> GraphicsResource:
         self = cls.__new__(cls)
         self._handle = handle
-        self._address = 0  # of the memory while it is mapped
-        self._buffer: Any = None  # a weak reference: the Buffer holds this object
+        self._address = 0
+        self._buffer = None
         self._stream = stream
         return self
 
@@ -97,7 +101,7 @@ class GraphicsResource:
         """True after close()."""
         return self._handle == 0
 
-    def map(self, *, stream: Any) -> Any:
+    def map(self, *, stream: Any) -> Buffer:
         """Hand the memory to CUDA until unmap(); returns it as a Buffer."""
         if self.is_closed:
             raise RuntimeError("the resource is closed")
@@ -114,7 +118,7 @@ class GraphicsResource:
         if not self._address:
             raise RuntimeError("the resource is not mapped")
         _core.graphics_unmap(self._handle, self._stream if stream is None else stream)
-        buffer, self._address = self._buffer(), 0
+        buffer, self._address = self._buffer() if self._buffer is not None else None, 0
         if buffer is not None:
             buffer.close()
 
@@ -132,7 +136,7 @@ class GraphicsResource:
             raise RuntimeError("give a stream to from_gl_buffer() to use the resource in a with statement")
         return self.map(stream=self._stream)
 
-    def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> bool:
+    def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> Literal[False]:
         if self._address:
             self.unmap()
         return False

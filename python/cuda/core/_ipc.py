@@ -42,9 +42,9 @@ class IPCBufferDescriptor:
     """Names a buffer of another process: pass it to ``Buffer.from_ipc_descriptor``."""
 
     __slots__ = ("_kind", "_payload", "_size")
-    _kind: Any
-    _payload: Any
-    _size: Any
+    _kind: str
+    _payload: bytes
+    _size: int
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
         raise RuntimeError("IPCBufferDescriptor comes from Buffer.ipc_descriptor; it cannot be made directly")
@@ -76,7 +76,7 @@ class IPCAllocationHandle:
     """A file descriptor that names a memory resource, for sending to another process. Closes itself."""
 
     __slots__ = ("__weakref__", "_fd", "_uuid")
-    _fd: Any
+    _fd: int
     _uuid: Any
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:

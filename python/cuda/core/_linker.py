@@ -5,7 +5,7 @@ from __future__ import annotations
 import cuda.pathfinder  # noqa: F401  tells the C++ side where Python packages live
 
 from . import _core
-from ._dataclass import fields_of_init, keep_arguments
+from ._dataclass import options
 from ._module import ObjectCode
 from ._program import _options
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .typing import CompilerBackendType, ObjectCodeFormatType
 
 
-@fields_of_init
+@options
 class LinkerOptions:
     """How code is linked. What is left at None takes the linker's default; :meth:`as_bytes` shows what is passed on.
 
@@ -26,32 +26,28 @@ class LinkerOptions:
 
     __module__ = "cuda.core"
 
-    def __init__(
-        self,
-        name: str | None = "<default linker>",
-        arch: str | None = None,
-        max_register_count: int | None = None,
-        time: bool | None = None,
-        verbose: bool | None = None,
-        link_time_optimization: bool | None = None,
-        ptx: bool | None = None,
-        optimization_level: int | None = None,
-        debug: bool | None = None,
-        lineinfo: bool | None = None,
-        ftz: bool | None = None,
-        prec_div: bool | None = None,
-        prec_sqrt: bool | None = None,
-        fma: bool | None = None,
-        kernels_used: str | tuple[str] | list[str] | None = None,
-        variables_used: str | tuple[str] | list[str] | None = None,
-        optimize_unused_variables: bool | None = None,
-        ptxas_options: str | tuple[str] | list[str] | None = None,
-        split_compile: int | None = None,
-        split_compile_extended: int | None = None,
-        no_cache: bool | None = None,
-        numba_debug: bool | None = None,
-    ) -> None:
-        keep_arguments(self, locals())
+    name: str | None = "<default linker>"
+    arch: str | None = None
+    max_register_count: int | None = None
+    time: bool | None = None
+    verbose: bool | None = None
+    link_time_optimization: bool | None = None
+    ptx: bool | None = None
+    optimization_level: int | None = None
+    debug: bool | None = None
+    lineinfo: bool | None = None
+    ftz: bool | None = None
+    prec_div: bool | None = None
+    prec_sqrt: bool | None = None
+    fma: bool | None = None
+    kernels_used: str | tuple[str, ...] | list[str] | None = None
+    variables_used: str | tuple[str, ...] | list[str] | None = None
+    optimize_unused_variables: bool | None = None
+    ptxas_options: str | tuple[str, ...] | list[str] | None = None
+    split_compile: int | None = None
+    split_compile_extended: int | None = None
+    no_cache: bool | None = None
+    numba_debug: bool | None = None
 
     def as_bytes(self, backend: str = "nvjitlink") -> list[bytes]:
         """The linker's command line."""
@@ -76,7 +72,7 @@ class Linker:
 
     def __init__(self, *object_codes: ObjectCode, options: LinkerOptions | dict[str, Any] | None = None) -> None:
         if object_codes and isinstance(object_codes[0], (LinkerOptions, type(None))) and options is None:
-            options, object_codes = object_codes[0], object_codes[1:]  # type: ignore[assignment]
+            options, object_codes = object_codes[0], object_codes[1:]
         if not object_codes:
             raise ValueError("At least one ObjectCode object must be provided")
         for code in object_codes:

@@ -102,7 +102,7 @@ class AccessedBySetProxy(MutableSet):  # type: ignore[type-arg]
         self._buffer = buf
 
     @classmethod
-    def _from_iterable(cls, it: Any) -> set[Any]:  # type: ignore[override]
+    def _from_iterable(cls, it: Any) -> set[Any]:
         return set(it)
 
     def _members(self) -> list[Any]:
@@ -136,7 +136,7 @@ class AccessedBySetProxy(MutableSet):  # type: ignore[type-arg]
         return f"{{{', '.join(repr(m) for m in self)}}}"
 
 
-class ManagedBuffer(Buffer):  # type: ignore[misc, valid-type]
+class ManagedBuffer(Buffer):
     """A buffer that moves between host and devices by itself: made by ManagedMemoryResource.
 
     >>> with ManagedMemoryResource().allocate(64, stream=stream) as managed:

@@ -91,7 +91,7 @@ class MemoryResource:
 class _NativeResource(MemoryResource):
     """What the resources of this package have in common: one of C++, and who can use its memory."""
 
-    _native: Any
+    _native: _core._Native
     _device_id = -1
     _host = False
     _managed = False
@@ -449,7 +449,7 @@ class GraphMemoryResourceAttributes:
     """How much memory the graphs of a device hold. The high marks can be set to zero."""
 
     __slots__ = ("_native",)
-    _native: Any
+    _native: _core._Native
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
         raise RuntimeError("comes from GraphMemoryResource.attributes; cannot be made directly")

@@ -32,18 +32,26 @@ class AttributeValue(int):
         return int(self) if device_id is None else int(self._query(device_id))
 
 
-def _attribute(number: int, doc: str, settable: bool = False) -> Any:
+class _Attribute:
     """A property for one CUfunction_attribute."""
 
-    def get(self: KernelAttributes) -> int:
-        value = AttributeValue(self._kernel._attribute(number, self._device))
-        value._query = lambda device: self._kernel._attribute(number, _device_number(device))
+    def __init__(self, number: int, doc: str, settable: bool = False) -> None:
+        self._number = number
+        self._settable = settable
+        self.__doc__ = doc
+
+    def __get__(self, attributes: KernelAttributes | None, owner: type) -> AttributeValue:
+        if attributes is None:
+            return self  # type: ignore[return-value]  # what help() looks at
+        query, number = attributes._kernel._attribute, self._number
+        value = AttributeValue(query(number, attributes._device))
+        value._query = lambda device: query(number, _device_number(device))
         return value
 
-    def put(self: KernelAttributes, value: int) -> None:
-        self._kernel._set_attribute(number, self._device, int(value))
-
-    return property(get, put if settable else None, doc=doc)
+    def __set__(self, attributes: KernelAttributes, value: int) -> None:
+        if not self._settable:
+            raise AttributeError("this attribute of a kernel cannot be set")
+        attributes._kernel._set_attribute(self._number, attributes._device, int(value))
 
 
 def _device_number(device: Any) -> int:
@@ -69,22 +77,22 @@ class KernelAttributes:
     def __repr__(self) -> str:
         return f"<KernelAttributes of {self._kernel!r}>"
 
-    max_threads_per_block = _attribute(0, "The most threads a block may have.")
-    shared_size_bytes = _attribute(1, "Static shared memory per block.")
-    const_size_bytes = _attribute(2, "Constant memory the kernel uses.")
-    local_size_bytes = _attribute(3, "Local memory per thread.")
-    num_regs = _attribute(4, "Registers per thread.")
-    ptx_version = _attribute(5, "The PTX version it was compiled from, ten times the number.")
-    binary_version = _attribute(6, "The architecture it was compiled for, ten times the number.")
-    cache_mode_ca = _attribute(7, "Whether it was compiled to cache global loads.")
-    max_dynamic_shared_size_bytes = _attribute(8, "Dynamic shared memory a launch may ask for; may be raised.", True)
-    preferred_shared_memory_carveout = _attribute(9, "Share of the L1 cache to use as shared memory, in percent.", True)
-    cluster_size_must_be_set = _attribute(10, "Whether a launch must name a cluster size.")
-    required_cluster_width = _attribute(11, "The cluster width it was compiled for; 0 is any.", True)
-    required_cluster_height = _attribute(12, "The cluster height it was compiled for; 0 is any.", True)
-    required_cluster_depth = _attribute(13, "The cluster depth it was compiled for; 0 is any.", True)
-    non_portable_cluster_size_allowed = _attribute(14, "Whether clusters of more than eight blocks may be used.", True)
-    cluster_scheduling_policy_preference = _attribute(15, "How blocks of a cluster are spread.", True)
+    max_threads_per_block = _Attribute(0, "The most threads a block may have.")
+    shared_size_bytes = _Attribute(1, "Static shared memory per block.")
+    const_size_bytes = _Attribute(2, "Constant memory the kernel uses.")
+    local_size_bytes = _Attribute(3, "Local memory per thread.")
+    num_regs = _Attribute(4, "Registers per thread.")
+    ptx_version = _Attribute(5, "The PTX version it was compiled from, ten times the number.")
+    binary_version = _Attribute(6, "The architecture it was compiled for, ten times the number.")
+    cache_mode_ca = _Attribute(7, "Whether it was compiled to cache global loads.")
+    max_dynamic_shared_size_bytes = _Attribute(8, "Dynamic shared memory a launch may ask for; may be raised.", True)
+    preferred_shared_memory_carveout = _Attribute(9, "Share of the L1 cache to use as shared memory, in percent.", True)
+    cluster_size_must_be_set = _Attribute(10, "Whether a launch must name a cluster size.")
+    required_cluster_width = _Attribute(11, "The cluster width it was compiled for; 0 is any.", True)
+    required_cluster_height = _Attribute(12, "The cluster height it was compiled for; 0 is any.", True)
+    required_cluster_depth = _Attribute(13, "The cluster depth it was compiled for; 0 is any.", True)
+    non_portable_cluster_size_allowed = _Attribute(14, "Whether clusters of more than eight blocks may be used.", True)
+    cluster_scheduling_policy_preference = _Attribute(15, "How blocks of a cluster are spread.", True)
 
 
 def _object_code(code_type: str, code: Any, name: str, symbol_mapping: dict[str, str]) -> ObjectCode:
@@ -94,7 +102,7 @@ def _object_code(code_type: str, code: Any, name: str, symbol_mapping: dict[str,
 
 def _kernel_of(code: ObjectCode, symbol: str) -> Kernel:
     """Rebuilds a pickled kernel. The driver is not touched before the kernel is used."""
-    return code._kernel_later(symbol)  # type: ignore[no-any-return]
+    return code._kernel_later(symbol)
 
 
 __all__ = ["Kernel", "KernelAttributes", "KernelOccupancy", "ObjectCode"]

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 class _Options:
     """Equality, hashing and printing by field, in the order of ``__slots__``."""
 
-    __slots__ = ()
+    __slots__: tuple[str, ...] = ()
 
     def _values(self) -> tuple[Any, ...]:
         return tuple(getattr(self, name) for name in self.__slots__)
@@ -31,9 +31,9 @@ class _Options:
         return _rebuild, (type(self), self._values())
 
 
-def _rebuild(cls: type, values: tuple[Any, ...]) -> Any:
+def _rebuild(cls: type[_Options], values: tuple[Any, ...]) -> _Options:
     self = cls.__new__(cls)
-    for name, value in zip(cls.__slots__, values, strict=True):  # type: ignore[attr-defined]
+    for name, value in zip(cls.__slots__, values, strict=True):
         setattr(self, name, value)
     return self
 

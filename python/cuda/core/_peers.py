@@ -36,12 +36,12 @@ class PeerAccessibleBySetProxy(MutableSet):  # type: ignore[type-arg]
             self.discard(n)
 
     @classmethod
-    def _from_iterable(cls, it: Iterable[Any]) -> set[Any]:  # type: ignore[override]
+    def _from_iterable(cls, it: Iterable[Any]) -> set[Any]:
         return set(it)
 
     def __contains__(self, value: object) -> bool:
         try:
-            return int(Device(value)) in self._numbers()
+            return int(Device(value)) in self._numbers()  # type: ignore[arg-type]  # raises where it is none
         except (TypeError, ValueError):
             return False
 

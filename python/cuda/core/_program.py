@@ -5,7 +5,7 @@ from __future__ import annotations
 import cuda.pathfinder  # noqa: F401  tells the C++ side where Python packages live
 
 from . import _core
-from ._dataclass import fields_of_init, keep_arguments
+from ._dataclass import options
 
 TYPE_CHECKING = False  # importing typing would cost more than this module
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .typing import CompilerBackendType, ObjectCodeFormatType, PCHStatusType, SourceCodeType
 
 
-@fields_of_init
+@options
 class ProgramOptions:
     """How a program is compiled. What is left at None takes the compiler's default.
 
@@ -29,71 +29,63 @@ class ProgramOptions:
 
     __module__ = "cuda.core"
 
-    def __init__(
-        self,
-        name: str | None = "default_program",
-        arch: str | None = None,
-        relocatable_device_code: bool | None = None,
-        extensible_whole_program: bool | None = None,
-        debug: bool | None = None,
-        lineinfo: bool | None = None,
-        device_code_optimize: bool | None = None,
-        ptxas_options: str | list[str] | tuple[str] | None = None,
-        max_register_count: int | None = None,
-        ftz: bool | None = None,
-        prec_sqrt: bool | None = None,
-        prec_div: bool | None = None,
-        fma: bool | None = None,
-        use_fast_math: bool | None = None,
-        extra_device_vectorization: bool | None = None,
-        link_time_optimization: bool | None = None,
-        gen_opt_lto: bool | None = None,
-        define_macro: str
-        | tuple[str, str]
-        | list[str | tuple[str, str]]
-        | tuple[str | tuple[str, str], ...]
-        | None = None,
-        undefine_macro: str | list[str] | tuple[str] | None = None,
-        include_path: str | list[str] | tuple[str] | None = None,
-        use_bundled_headers: bool | None = None,
-        pre_include: str | list[str] | tuple[str] | None = None,
-        no_source_include: bool | None = None,
-        std: str | None = None,
-        builtin_move_forward: bool | None = None,
-        builtin_initializer_list: bool | None = None,
-        disable_warnings: bool | None = None,
-        restrict: bool | None = None,
-        device_as_default_execution_space: bool | None = None,
-        device_int128: bool | None = None,
-        optimization_info: str | None = None,
-        no_display_error_number: bool | None = None,
-        diag_error: int | list[int] | tuple[int] | None = None,
-        diag_suppress: int | list[int] | tuple[int] | None = None,
-        diag_warn: int | list[int] | tuple[int] | None = None,
-        brief_diagnostics: bool | None = None,
-        time: str | None = None,
-        split_compile: int | None = None,
-        fdevice_syntax_only: bool | None = None,
-        minimal: bool | None = None,
-        no_cache: bool | None = None,
-        fdevice_time_trace: str | None = None,
-        device_float128: bool | None = None,
-        frandom_seed: str | None = None,
-        ofast_compile: str | None = None,
-        pch: bool | None = None,
-        create_pch: str | None = None,
-        use_pch: str | None = None,
-        pch_dir: str | None = None,
-        pch_verbose: bool | None = None,
-        pch_messages: bool | None = None,
-        instantiate_templates_in_pch: bool | None = None,
-        extra_sources: list[tuple[str, str | bytes | bytearray]]
-        | tuple[tuple[str, str | bytes | bytearray], ...]
-        | None = None,
-        use_libdevice: bool | None = None,
-        numba_debug: bool | None = None,
-    ) -> None:
-        keep_arguments(self, locals())
+    name: str | None = "default_program"
+    arch: str | None = None
+    relocatable_device_code: bool | None = None
+    extensible_whole_program: bool | None = None
+    debug: bool | None = None
+    lineinfo: bool | None = None
+    device_code_optimize: bool | None = None
+    ptxas_options: str | list[str] | tuple[str, ...] | None = None
+    max_register_count: int | None = None
+    ftz: bool | None = None
+    prec_sqrt: bool | None = None
+    prec_div: bool | None = None
+    fma: bool | None = None
+    use_fast_math: bool | None = None
+    extra_device_vectorization: bool | None = None
+    link_time_optimization: bool | None = None
+    gen_opt_lto: bool | None = None
+    define_macro: str | tuple[str, str] | list[str | tuple[str, str]] | tuple[str | tuple[str, str], ...] | None = None
+    undefine_macro: str | list[str] | tuple[str, ...] | None = None
+    include_path: str | list[str] | tuple[str, ...] | None = None
+    use_bundled_headers: bool | None = None
+    pre_include: str | list[str] | tuple[str, ...] | None = None
+    no_source_include: bool | None = None
+    std: str | None = None
+    builtin_move_forward: bool | None = None
+    builtin_initializer_list: bool | None = None
+    disable_warnings: bool | None = None
+    restrict: bool | None = None
+    device_as_default_execution_space: bool | None = None
+    device_int128: bool | None = None
+    optimization_info: str | None = None
+    no_display_error_number: bool | None = None
+    diag_error: int | list[int] | tuple[int, ...] | None = None
+    diag_suppress: int | list[int] | tuple[int, ...] | None = None
+    diag_warn: int | list[int] | tuple[int, ...] | None = None
+    brief_diagnostics: bool | None = None
+    time: str | None = None
+    split_compile: int | None = None
+    fdevice_syntax_only: bool | None = None
+    minimal: bool | None = None
+    no_cache: bool | None = None
+    fdevice_time_trace: str | None = None
+    device_float128: bool | None = None
+    frandom_seed: str | None = None
+    ofast_compile: str | None = None
+    pch: bool | None = None
+    create_pch: str | None = None
+    use_pch: str | None = None
+    pch_dir: str | None = None
+    pch_verbose: bool | None = None
+    pch_messages: bool | None = None
+    instantiate_templates_in_pch: bool | None = None
+    extra_sources: (
+        list[tuple[str, str | bytes | bytearray]] | tuple[tuple[str, str | bytes | bytearray], ...] | None
+    ) = None
+    use_libdevice: bool | None = None
+    numba_debug: bool | None = None
 
     def as_bytes(
         self, backend: CompilerBackendType | str, target_type: ObjectCodeFormatType | str | None = None

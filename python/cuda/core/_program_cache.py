@@ -175,7 +175,7 @@ def make_program_cache_key(
     False
     """
     names = [n if isinstance(n, str) else bytes(n).decode() for n in name_expressions]
-    return _core._program_cache_key(code, str(code_type), options, target_type, names, extra_digest)  # type: ignore[no-any-return]
+    return _core._program_cache_key(code, str(code_type), options, target_type, names, extra_digest)
 
 
 def compile_with_cache(

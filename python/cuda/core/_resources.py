@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._options import ContextOptions, SMResourceOptions, WorkqueueResourceOptions
 from .typing import WorkqueueSharingScopeType
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _SM, _WORKQUEUE_CONFIG = 1, 1000
 _BACKFILL = 1
@@ -18,7 +21,7 @@ class _Resource:
     """A part of a device, by the driver's description."""
 
     __slots__ = ("_raw",)
-    _raw: Any
+    _raw: _core._DevResource
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
         raise RuntimeError(
@@ -26,7 +29,7 @@ class _Resource:
         )
 
     @classmethod
-    def _make(cls, raw: Any) -> Any:
+    def _make(cls, raw: _core._DevResource) -> Self:
         self = cls.__new__(cls)
         self._raw = raw
         return self
@@ -143,7 +146,7 @@ class DeviceResources:
 
     __module__ = "cuda.core"
     __slots__ = ("_get",)
-    _get: Any
+    _get: Callable[[int], _core._DevResource]
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
         raise RuntimeError("DeviceResources comes from the property resources; it cannot be made directly")

@@ -10,7 +10,9 @@ from ._ipc import IPCAllocationHandle, IPCBufferDescriptor
 TYPE_CHECKING = False  # importing typing would cost more than this module
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, TypeVar
+
+    _T = TypeVar("_T")
 
 Buffer = _core.Buffer
 
@@ -18,19 +20,23 @@ Buffer = _core.Buffer
 _registry: weakref.WeakValueDictionary[Any, Any] = weakref.WeakValueDictionary()
 
 
-def known_or_new(handle: Any, open_pool: Callable[[], Any]) -> Any:
+def known_or_new(handle: Any, open_pool: Callable[[], _T]) -> _T:
     """The resource an allocation handle names, if this process has it already; else what ``open_pool`` makes of it."""
     uuid = getattr(handle, "uuid", None)
     if uuid is None:
         return open_pool()
-    known = _registry.get(uuid)
-    return known if known is not None else open_pool().register(uuid)
+    known: Any = _registry.get(uuid)
+    if known is None:
+        fresh: Any = open_pool()
+        known = fresh.register(uuid)
+    found: _T = known
+    return found
 
 
 class Shareable:
     """A pool resource that other processes can open."""
 
-    _native: Any
+    _native: _core._Native
     _uuid: Any
     _shared: IPCAllocationHandle | None = None
 
@@ -129,7 +135,8 @@ def import_buffer(mr: Any, descriptor: IPCBufferDescriptor, stream: Any) -> Any:
             mapping = Buffer.from_handle(ptr, descriptor.size, mr, stream=stream)
         else:
             ptr = _core.ipc_open_mem_handle(descriptor._payload)
-            mapping = Buffer.from_handle(ptr, descriptor.size, _OpenedMemory(_core.Device().device_id), stream=stream)
+            opened: Any = _OpenedMemory(_core.Device().device_id)  # has of a resource what a Buffer asks for
+            mapping = Buffer.from_handle(ptr, descriptor.size, opened, stream=stream)
         _mappings[descriptor._payload] = mapping
     if descriptor.size > mapping.size:
         raise ValueError(f"the descriptor says {descriptor.size} bytes, more than the {mapping.size} that are mapped")

@@ -51,7 +51,7 @@ def _numpy_dtype(dl_type: tuple[int, int, int]) -> Any:
         raise BufferError(f"elements of {lanes} lanes have no NumPy type")
     if code == _BFLOAT:
         try:
-            import ml_dtypes
+            import ml_dtypes  # type: ignore[import-not-found, unused-ignore]
         except ImportError:
             raise NotImplementedError("bfloat16 needs the package ml_dtypes to have a NumPy type") from None
         return numpy.dtype(ml_dtypes.bfloat16)
@@ -182,7 +182,7 @@ class StridedMemoryView(_core._View):
         """From DLPack or the CUDA array interface, whichever the object has."""
         view = _core.view_of_array(cls, obj, stream_ptr)
         if view is not None:
-            return view  # type: ignore[no-any-return]
+            return view
         if getattr(getattr(obj, "dtype", None), "names", None) and hasattr(obj, "__array_interface__"):
             return cls.from_array_interface(obj)  # records, which DLPack does not know
         if hasattr(obj, "__dlpack__") and hasattr(obj, "__dlpack_device__"):
@@ -209,7 +209,7 @@ class StridedMemoryView(_core._View):
             capsule = obj.__dlpack__(max_version=(1, 0), **keywords)  # type: ignore[attr-defined]
         except TypeError:  # a producer from before versions
             capsule = obj.__dlpack__(**keywords)  # type: ignore[attr-defined]
-        return _core.view_from_dlpack(cls, capsule, obj)  # type: ignore[no-any-return]
+        return _core.view_from_dlpack(cls, capsule, obj)
 
     @classmethod
     def from_cuda_array_interface(cls, obj: object, stream_ptr: int | None = None) -> StridedMemoryView:

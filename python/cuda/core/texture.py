@@ -43,7 +43,7 @@ def _format(value: Any) -> ArrayFormatType:
     try:
         return ArrayFormatType(value)
     except ValueError:
-        name = getattr(value, "name", None) or getattr(value, "__name__", None)
+        name = str(getattr(value, "name", None) or getattr(value, "__name__", None))
         try:
             return ArrayFormatType(name)
         except ValueError:
@@ -267,13 +267,21 @@ class OpaqueArray(_Array):
             total *= extent
         return total
 
+    def _copy_end(self) -> tuple[int, tuple[int, int, int]]:
+        """The handle, and how much a copy of the whole is: bytes of a row, rows, planes."""
+        width, height, depth = (*self._shape, 1, 1)[:3]
+        return self._open(), (width * self.element_bytes, height, depth)
+
     def _copy(self, other: Any, to_array: bool, stream: Any) -> None:
         address, size, keep = _linear(other, not to_array)
         if size != self.size_bytes:
             raise ValueError(f"the array has {self.size_bytes} bytes, the other side {size}")
-        width, height, depth = (*self._shape, 1, 1)[:3]
-        _core.array_copy(self._open(), address, width * self.element_bytes, height, depth, to_array, stream)
-        if keep is not None:  # host memory with no stream-ordered owner: wait, so that it can be let go
+        handle, extent = self._copy_end()
+        _core.array_copy(handle, address, *extent, to_array, stream)
+        retain = getattr(stream, "_retain", None)
+        if retain is not None:  # a GraphBuilder: the copy is made when the graph runs
+            retain((self, other if keep is None else memoryview(other)))
+        elif keep is not None:  # host memory with no stream-ordered owner: wait, so that it can be let go
             stream.sync()
 
     def copy_from(self, src: Any, *, stream: Any) -> None:
@@ -311,7 +319,7 @@ class MipmappedArray(_Array):
     """
 
     __slots__ = ("_levels",)
-    _levels: Any
+    _levels: int
     _maker = "create_mipmapped_array"
 
     @classmethod
@@ -363,20 +371,20 @@ class ResourceDescriptor:
     """
 
     __slots__ = ("_channels", "_format", "_height", "_kind", "_pitch", "_size", "_source", "_width")
-    _channels: Any
-    _format: Any
-    _height: Any
-    _kind: Any
-    _pitch: Any
-    _size: Any
+    _channels: int
+    _format: ArrayFormatType
+    _height: int | None
+    _kind: int
+    _pitch: int | None
+    _size: int | None
     _source: Any
-    _width: Any
+    _width: int | None
 
     def __init__(self) -> None:
         raise RuntimeError("a ResourceDescriptor comes from one of its from_... methods")
 
     @classmethod
-    def _make(cls, kind: int, source: Any, fmt: Any = None, channels: Any = None) -> ResourceDescriptor:
+    def _make(cls, kind: int, source: Any, fmt: ArrayFormatType, channels: int) -> ResourceDescriptor:
         self = cls.__new__(cls)
         self._kind, self._source, self._format, self._channels = kind, source, fmt, channels
         self._width = self._height = self._pitch = self._size = None
@@ -460,11 +468,11 @@ class ResourceDescriptor:
         """Bytes, of a linear resource."""
         return self._size
 
-    def _numbers(self) -> tuple[int, ...]:
+    def _numbers(self) -> tuple[int, int, int, int, int, int, int]:
         """As the driver's description wants it."""
         source = self._source
         handle = source._open() if self._kind in (_ARRAY, _MIPMAP) else source.handle
-        width = self._size if self._kind == _LINEAR else self._width or 0
+        width = (self._size if self._kind == _LINEAR else self._width) or 0
         return self._kind, handle, _FORMATS[self._format][0], self._channels, width, self._height or 0, self._pitch or 0
 
     def __repr__(self) -> str:
@@ -504,7 +512,7 @@ class TextureObject(_Argument):
     """
 
     __slots__ = ("_options",)
-    _options: Any
+    _options: TextureObjectOptions
     _maker = "create_texture_object"
 
     @classmethod

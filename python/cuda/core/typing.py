@@ -7,14 +7,21 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 from ._strenum import StrEnum
 
 if TYPE_CHECKING:
-    pass
+    from collections.abc import Sequence
+
+    from cuda.bindings import driver
+
+    from ._resources import SMResource, WorkqueueResource
+
+    DevicePointerType = driver.CUdeviceptr | int | None
+    DeviceResourcesType = Sequence[SMResource | WorkqueueResource]
 
 __all__ = [
     "AddressModeType",
     "ArrayFormatType",
     "CompilerBackendType",
-    "DevicePointerType",  # noqa: F822
-    "DeviceResourcesType",  # noqa: F822
+    "DevicePointerType",
+    "DeviceResourcesType",
     "FilterModeType",
     "GraphConditionalType",
     "GraphMemoryType",

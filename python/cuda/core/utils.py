@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ._copy import (
     CopyOptions,
@@ -15,6 +15,14 @@ from ._copy import (
 )
 from ._strided import StridedMemoryView, args_viewable_as_strided_memory
 
+if TYPE_CHECKING:
+    from ._program_cache import (
+        FileStreamProgramCache,
+        InMemoryProgramCache,
+        ProgramCacheResource,
+        make_program_cache_key,
+    )
+
 for _name in (CopyOptions, MemcpyOverlapMode, MemcpySrcAccessOrder, StridedMemoryView):
     _name.__module__ = __name__
 del _name
@@ -23,17 +31,17 @@ _CACHES = ("FileStreamProgramCache", "InMemoryProgramCache", "ProgramCacheResour
 
 __all__ = [
     "CopyOptions",
-    "FileStreamProgramCache",  # noqa: F822
-    "InMemoryProgramCache",  # noqa: F822
+    "FileStreamProgramCache",
+    "InMemoryProgramCache",
     "MemcpyOverlapMode",
     "MemcpySrcAccessOrder",
-    "ProgramCacheResource",  # noqa: F822
+    "ProgramCacheResource",
     "StridedMemoryView",
     "args_viewable_as_strided_memory",
     "copy_batch",
     "discard_batch",
     "discard_prefetch_batch",
-    "make_program_cache_key",  # noqa: F822
+    "make_program_cache_key",
     "prefetch_batch",
 ]
 

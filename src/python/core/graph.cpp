@@ -247,9 +247,9 @@ void bind_exec(nb::module_& m) {
       CUCORE_CALL(cuGraphExecKernelNodeSetParams(exec_of(g), node(n), &params));
     });
   });
-  cls.def("_set_memcpy", [=](const PyGraph& g, std::size_t n, std::size_t dst, std::size_t src,
-                             std::size_t size) {
-    const CUDA_MEMCPY3D params = memcpy_params(dst, src, size);
+  cls.def("_set_memcpy", [=](const PyGraph& g, std::size_t n, const PyCopyEnd& dst,
+                             const PyCopyEnd& src, const PyCopyExtent& extent) {
+    const CUDA_MEMCPY3D params = changed_copy(node(n), dst, src, extent);
     CUcontext context = nullptr;
     CUCORE_CALL(cuCtxGetCurrent(&context));
     CUCORE_CALL_WITHOUT_GIL(cuGraphExecMemcpyNodeSetParams(exec_of(g), node(n), &params, context));
@@ -337,9 +337,12 @@ nb::object make_graph(const GraphDefinition& definition, const GraphCompleteOpti
 void CUDA_CB call_python(void* data) {
   const WithGil gil;
   if (!gil) return;
-  PyObject* result = PyObject_CallNoArgs(static_cast<PyObject*>(data));
-  if (result == nullptr) PyErr_WriteUnraisable(static_cast<PyObject*>(data));
-  Py_XDECREF(result);
+  run_or_sleep([data] {
+    PyObject* result = PyObject_CallNoArgs(static_cast<PyObject*>(data));
+    if (result == nullptr) PyErr_WriteUnraisable(static_cast<PyObject*>(data));
+    Py_XDECREF(result);
+    return 0;
+  });
 }
 
 void bind_graph(nb::module_& m) {

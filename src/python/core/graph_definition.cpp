@@ -32,8 +32,10 @@ static void bind_definition(nb::module_& m) {
   });
   cls.def(
       "add_memcpy",
-      [](D& d, const Handles& after, std::size_t dst, std::size_t src, std::size_t size) {
-        return number(d.add_memcpy(nodes_of(after), dst, src, size));
+      [](D& d, const Handles& after, const PyCopyEnd& dst, const PyCopyEnd& src,
+         const PyCopyExtent& extent) {
+        return number(d.add_memcpy(nodes_of(after),
+                                   copy_params(copy_end(dst), copy_end(src), copy_extent(extent))));
       },
       nb::call_guard<WithoutGil>());
   cls.def(

@@ -47,19 +47,21 @@ static void bind_nodes(nb::module_& m) {
   m.def("memcpy_node_get", [=](std::size_t n) {
     CUDA_MEMCPY3D p{};
     CUCORE_CALL(cuGraphMemcpyNodeGetParams(node(n), &p));
-    const auto end = [](CUmemorytype type, const void* host, CUarray array, CUdeviceptr device) {
-      if (type == CU_MEMORYTYPE_HOST) return number(host);
-      return type == CU_MEMORYTYPE_ARRAY ? number(array) : static_cast<std::size_t>(device);
+    const auto end = [](CopyEnd e) {
+      return nb::make_tuple(static_cast<std::size_t>(e.ptr), number(e.array));
     };
-    return nb::make_tuple(
-        end(p.dstMemoryType, p.dstHost, p.dstArray, p.dstDevice),
-        end(p.srcMemoryType, p.srcHost, p.srcArray, p.srcDevice),
-        p.WidthInBytes * (p.Height != 0 ? p.Height : 1) * (p.Depth != 0 ? p.Depth : 1));
+    const CopyExtent extent = extent_of(p);
+    return nb::make_tuple(end(destination_of(p)), end(source_of(p)),
+                          nb::make_tuple(extent.width, extent.height, extent.depth));
   });
-  m.def("memcpy_node_set", [=](std::size_t n, std::size_t dst, std::size_t src, std::size_t size) {
-    const CUDA_MEMCPY3D params = memcpy_params(dst, src, size);
-    CUCORE_CALL_WITHOUT_GIL(cuGraphMemcpyNodeSetParams(node(n), &params));
-  });
+  m.def(
+      "memcpy_node_set",
+      [=](std::size_t n, std::optional<PyCopyEnd> dst, std::optional<PyCopyEnd> src,
+          std::optional<PyCopyExtent> extent) {
+        const CUDA_MEMCPY3D params = changed_copy(node(n), dst, src, extent);
+        CUCORE_CALL_WITHOUT_GIL(cuGraphMemcpyNodeSetParams(node(n), &params));
+      },
+      "node"_a, "dst"_a.none(), "src"_a.none(), "extent"_a.none());
   m.def("memset_node_get", [=](std::size_t n) {
     CUDA_MEMSET_NODE_PARAMS p{};
     CUCORE_CALL(cuGraphMemsetNodeGetParams(node(n), &p));

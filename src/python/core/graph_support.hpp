@@ -2,7 +2,9 @@
 // arguments.
 #pragma once
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include "arguments.hpp"
@@ -60,6 +62,29 @@ auto with_arguments(nb::handle kernel, nb::handle args, Use use) {
 inline MemsetParams memset_of(std::size_t dst, unsigned value, unsigned element_size,
                               std::size_t width, std::size_t height, std::size_t pitch) {
   return {dst, pitch, value, element_size, width, height};
+}
+
+/// One end of a copy as Python gives it: (address, handle of an array or 0).
+using PyCopyEnd = std::pair<std::size_t, std::size_t>;
+/// Bytes of a row, rows, planes.
+using PyCopyExtent = std::tuple<std::size_t, std::size_t, std::size_t>;
+
+inline CopyEnd copy_end(const PyCopyEnd& end) {
+  return {end.first, reinterpret_cast<CUarray>(end.second)};
+}
+inline CopyExtent copy_extent(const PyCopyExtent& extent) {
+  return {std::get<0>(extent), std::get<1>(extent), std::get<2>(extent)};
+}
+/// The parameters of a copy node, with what is named changed.
+inline CUDA_MEMCPY3D changed_copy(CUgraphNode node, const std::optional<PyCopyEnd>& dst,
+                                  const std::optional<PyCopyEnd>& src,
+                                  const std::optional<PyCopyExtent>& extent) {
+  CUDA_MEMCPY3D copy{};
+  CUCORE_CALL(cuGraphMemcpyNodeGetParams(node, &copy));
+  change_copy(copy, dst ? std::optional{copy_end(*dst)} : std::nullopt,
+              src ? std::optional{copy_end(*src)} : std::nullopt,
+              extent ? std::optional{copy_extent(*extent)} : std::nullopt);
+  return copy;
 }
 
 /// A cuda.core.graph.Graph made from a definition.

@@ -1,6 +1,7 @@
 // texture.cpp: arrays, texture and surface objects for cuda.core.texture, by handle.
 #include <nanobind/stl/vector.h>
 
+#include "cucore/copy.hpp"
 #include "support.hpp"
 
 namespace cucore::python {
@@ -78,29 +79,14 @@ void bind_texture(nb::module_& m) {
   m.def("mipmapped_destroy", [](std::size_t h) {
     CUCORE_CALL_WITHOUT_GIL(cuMipmappedArrayDestroy(reinterpret_cast<CUmipmappedArray>(h)));
   });
-  // Rows are `pitch` bytes apart in linear memory; to_array says which way.
+  // Rows are packed in linear memory; to_array says which way.
   m.def("array_copy", [](std::size_t array, std::size_t ptr, std::size_t width_bytes,
                          std::size_t height, std::size_t depth, bool to_array, nb::handle stream) {
     const Stream on = stream_argument(stream.ptr(), "copy");
-    CUDA_MEMCPY3D p{};
-    if (to_array) {
-      p.srcMemoryType = CU_MEMORYTYPE_UNIFIED;
-      p.srcDevice = ptr;
-      p.srcPitch = width_bytes;
-      p.srcHeight = height;
-      p.dstMemoryType = CU_MEMORYTYPE_ARRAY;
-      p.dstArray = reinterpret_cast<CUarray>(array);
-    } else {
-      p.srcMemoryType = CU_MEMORYTYPE_ARRAY;
-      p.srcArray = reinterpret_cast<CUarray>(array);
-      p.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
-      p.dstDevice = ptr;
-      p.dstPitch = width_bytes;
-      p.dstHeight = height;
-    }
-    p.WidthInBytes = width_bytes;
-    p.Height = height;
-    p.Depth = depth;
+    const CopyEnd linear{ptr};
+    const CopyEnd image{0, reinterpret_cast<CUarray>(array)};
+    const CUDA_MEMCPY3D p = copy_params(to_array ? image : linear, to_array ? linear : image,
+                                        {width_bytes, height, depth});
     WithoutGil release;
     CUCORE_CALL(cuMemcpy3DAsync(&p, on.handle()));
   });

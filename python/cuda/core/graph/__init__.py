@@ -6,6 +6,7 @@ Capture it with a ``GraphBuilder`` (``stream.create_graph_builder()``), or spell
 
 from .._core import Graph
 from ._builder import GraphBuilder
+from ._conditionals import ConditionalNode, IfElseNode, IfNode, SwitchNode, WhileNode
 from ._definition import GraphCondition, GraphDefinition, _definition_of  # noqa: F401
 from ._executable import (
     ExecutableChildGraphNode,
@@ -21,20 +22,15 @@ from ._executable import (
 from ._nodes import (
     AllocNode,
     ChildGraphNode,
-    ConditionalNode,
     EmptyNode,
     EventRecordNode,
     EventWaitNode,
     FreeNode,
     GraphNode,
     HostCallbackNode,
-    IfElseNode,
-    IfNode,
     KernelNode,
     MemcpyNode,
     MemsetNode,
-    SwitchNode,
-    WhileNode,
 )
 from ._options import GraphCompleteOptions, GraphDebugPrintOptions
 

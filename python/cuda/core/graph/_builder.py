@@ -6,7 +6,7 @@ import contextlib
 from typing import Any
 
 from .. import _core
-from .._core import Graph
+from .._core import Graph, Stream
 from .._errors import CUDAError
 from ._definition import GraphCondition, GraphDefinition, _definition_of, host_function
 from ._options import GraphCompleteOptions, GraphDebugPrintOptions
@@ -40,11 +40,12 @@ class GraphBuilder:
         "_phase",
         "_stream",
     )
-    _definition: Any
-    _kind: Any
-    _parent: Any
-    _phase: Any
-    _stream: Any
+    _definition: GraphDefinition | None
+    _held: list[Any]  # what the graph keeps alive: one list for the whole, which goes with it to whatever is made of it
+    _kind: str  # primary, forked (from split) or body (of a conditional node)
+    _parent: GraphBuilder | None
+    _phase: str
+    _stream: Any  # a Stream; None once closed
 
     def __init__(self) -> None:
         raise RuntimeError("a GraphBuilder comes from create_graph_builder() of a Device or a Stream")
@@ -59,20 +60,20 @@ class GraphBuilder:
     ) -> GraphBuilder:
         self = cls.__new__(cls)
         self._stream = stream
-        self._kind = kind  # primary, forked (from split) or body (of a conditional node)
+        self._kind = kind
         self._parent = parent
         self._phase = "building" if kind == "forked" else "new"
         self._definition = parent._definition if parent is not None and kind == "forked" else body
-        # What the graph keeps alive: one list for the whole, which goes with the graph to whatever is made from it.
-        self._held: list[Any] = parent._held if parent is not None else []
+        self._held = parent._held if parent is not None else []
         return self
 
     # ---- what other calls need
 
     @property
-    def _cucore_stream(self) -> Any:
+    def _cucore_stream(self) -> Stream:
         self._check_open()
-        return self._stream
+        stream: Stream = self._stream
+        return stream
 
     def _retain(self, things: Any) -> None:
         """Keep what a captured call used as long as the graph."""

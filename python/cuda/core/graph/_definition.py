@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
+from math import prod
+from typing import TYPE_CHECKING, Any, cast
 
 from .. import _core
 from .._core import Graph
@@ -12,6 +13,8 @@ from ._options import GraphCompleteOptions, GraphDebugPrintOptions, options_of
 
 if TYPE_CHECKING:
     from .._core import Buffer, Device, Event, Kernel, LaunchConfig
+    from ..texture import OpaqueArray
+    from ._conditionals import IfElseNode, IfNode, SwitchNode, WhileNode
     from ._nodes import (
         AllocNode,
         ChildGraphNode,
@@ -21,13 +24,9 @@ if TYPE_CHECKING:
         FreeNode,
         GraphNode,
         HostCallbackNode,
-        IfElseNode,
-        IfNode,
         KernelNode,
         MemcpyNode,
         MemsetNode,
-        SwitchNode,
-        WhileNode,
     )
 
 _PINNED, _MANAGED = 1, 2
@@ -65,11 +64,36 @@ def address_of(place: Any) -> int:
     return int(place)
 
 
+CopyEnd = tuple[int, int]
+CopyExtent = tuple[int, int, int]
+
+
+def copy_end(place: Any) -> tuple[CopyEnd, CopyExtent | None]:
+    """One end of a copy as (address, handle of an array or 0), and of an array how much it holds: row bytes, rows, planes."""
+    array = getattr(place, "_copy_end", None)
+    if array is None:
+        return (address_of(place), 0), None
+    handle, extent = array()
+    return (0, handle), extent
+
+
+def copy_extent(size: int, *arrays: CopyExtent | None) -> CopyExtent:
+    """How much a copy of ``size`` bytes copies when these are the arrays at its ends."""
+    known = [extent for extent in arrays if extent is not None]
+    if not known:
+        return size, 1, 1
+    if any(extent != known[0] for extent in known):
+        raise ValueError(f"the arrays have different sizes: {known[0]} and {known[1]} (bytes of a row, rows, planes)")
+    if prod(known[0]) != size:
+        raise ValueError(f"the array has {prod(known[0])} bytes, not {size}: an array is copied as a whole")
+    return known[0]
+
+
 def host_function(fn: Any, user_data: Any) -> tuple[Any, int, int, Any]:
     """(callable, address, data, what to keep): a Python callable, or a C function of ctypes with its data."""
     import ctypes
 
-    if isinstance(fn, ctypes._CFuncPtr):
+    if isinstance(fn, ctypes._CFuncPtr):  # type: ignore[attr-defined]
         address = ctypes.cast(fn, ctypes.c_void_p).value or 0
         if user_data is None:
             return None, address, 0, fn
@@ -105,7 +129,7 @@ class GraphCondition:
     """
 
     __slots__ = ("_handle",)
-    _handle: Any
+    _handle: int
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
         raise RuntimeError("a GraphCondition comes from create_condition(); it cannot be made directly")
@@ -168,27 +192,37 @@ class _Adder:
             GraphMemoryType.MANAGED: (_MANAGED, _DEVICE, number),
         }[kind]
         handle, _ = home._def.add_alloc(self._after(), size, alloc, place, where, peers)
-        return home._node(handle)
+        return cast("AllocNode", home._node(handle))
 
     def deallocate(self, dptr: int) -> FreeNode:
         """Add a node that frees what an AllocNode allocated."""
         home = self._home()
-        return home._node(home._def.add_free(self._after(), address_of(dptr)))
+        return cast("FreeNode", home._node(home._def.add_free(self._after(), address_of(dptr))))
 
     def launch(self, config: LaunchConfig, kernel: Kernel, *args: Any) -> KernelNode:
         """Add a node that runs a kernel; arguments as for ``cuda.core.launch``."""
         home = self._home()
         handle = home._def.add_kernel(self._after(), config, kernel, args)
-        return home._node(handle, keep=(kernel, args), facts=(kernel, config, args))
+        return cast("KernelNode", home._node(handle, keep=(kernel, args), facts=(kernel, config, args)))
 
     def memcpy(
-        self, dst: Buffer | int, src: Buffer | int, size: int, *, dst_owner: Any = None, src_owner: Any = None
+        self,
+        dst: Buffer | OpaqueArray | int,
+        src: Buffer | OpaqueArray | int,
+        size: int,
+        *,
+        dst_owner: Any = None,
+        src_owner: Any = None,
     ) -> MemcpyNode:
-        """Add a node that copies ``size`` bytes; addresses can name owners to keep alive."""
+        """Add a node that copies ``size`` bytes; addresses can name owners to keep alive.
+
+        An OpaqueArray is copied as a whole, its rows packed in linear memory.
+        """
         home = self._home()
-        handle = home._def.add_memcpy(self._after(), address_of(dst), address_of(src), size)
+        (to, into), (of, out_of) = copy_end(dst), copy_end(src)
+        handle = home._def.add_memcpy(self._after(), to, of, copy_extent(size, into, out_of))
         uses = ((dst, dst_owner), (src, src_owner))
-        return home._node(handle, keep=uses, facts=uses)
+        return cast("MemcpyNode", home._node(handle, keep=uses, facts=uses))
 
     def memset(
         self, dst: Buffer | int, value: Any, width: int, height: int = 1, pitch: int = 0, *, dst_owner: Any = None
@@ -197,33 +231,33 @@ class _Adder:
         home = self._home()
         pattern, element = memset_pattern(value)
         handle = home._def.add_memset(self._after(), address_of(dst), pattern, element, width, height, pitch)
-        return home._node(handle, keep=(dst, dst_owner))
+        return cast("MemsetNode", home._node(handle, keep=(dst, dst_owner)))
 
     def _callback(self, fn: Any, user_data: Any) -> HostCallbackNode:
         home = self._home()
         function, address, data, keep = host_function(fn, user_data)
-        return home._node(home._def.add_host(self._after(), function, address, data), keep=keep)
+        return cast("HostCallbackNode", home._node(home._def.add_host(self._after(), function, address, data), keep=keep))
 
     def embed(self, child: GraphDefinition) -> ChildGraphNode:
         """Add a node that runs a copy of another graph."""
         home = self._home()
         # What the child's nodes use comes with the copy.
-        return home._node(home._def.add_child(self._after(), _definition_of(child)._def))
+        return cast("ChildGraphNode", home._node(home._def.add_child(self._after(), _definition_of(child)._def)))
 
     def record(self, event: Event) -> EventRecordNode:
         """Add a node that records an event."""
         home = self._home()
-        return home._node(home._def.add_event_record(self._after(), event), keep=event, facts=event)
+        return cast("EventRecordNode", home._node(home._def.add_event_record(self._after(), event), keep=event, facts=event))
 
     def wait(self, event: Event) -> EventWaitNode:
         """Add a node that waits for an event."""
         home = self._home()
-        return home._node(home._def.add_event_wait(self._after(), event), keep=event, facts=event)
+        return cast("EventWaitNode", home._node(home._def.add_event_wait(self._after(), event), keep=event, facts=event))
 
     def join(self, *nodes: GraphNode) -> EmptyNode:
         """Add a node that does nothing after all these."""
         home = self._home()
-        return home._node(home._def.add_empty(self._after() + [node._handle for node in nodes]))
+        return cast("EmptyNode", home._node(home._def.add_empty(self._after() + [node._handle for node in nodes])))
 
     def _conditional(self, condition: GraphCondition, kind: int, count: int, cls: Any) -> Any:
         if not isinstance(condition, GraphCondition):
@@ -235,27 +269,27 @@ class _Adder:
 
     def if_then(self, condition: GraphCondition) -> IfNode:
         """Add a node whose body (``then``) runs when the condition is not zero."""
-        from ._nodes import IfNode
+        from ._conditionals import IfNode
 
-        return self._conditional(condition, _IF, 1, IfNode)
+        return cast("IfNode", self._conditional(condition, _IF, 1, IfNode))
 
     def if_else(self, condition: GraphCondition) -> IfElseNode:
         """Add a node with two bodies, ``then`` and ``else_``."""
-        from ._nodes import IfElseNode
+        from ._conditionals import IfElseNode
 
-        return self._conditional(condition, _IF, 2, IfElseNode)
+        return cast("IfElseNode", self._conditional(condition, _IF, 2, IfElseNode))
 
     def while_loop(self, condition: GraphCondition) -> WhileNode:
         """Add a node whose ``body`` runs as long as the condition is not zero."""
-        from ._nodes import WhileNode
+        from ._conditionals import WhileNode
 
-        return self._conditional(condition, _WHILE, 1, WhileNode)
+        return cast("WhileNode", self._conditional(condition, _WHILE, 1, WhileNode))
 
     def switch(self, condition: GraphCondition, count: int) -> SwitchNode:
         """Add a node that runs the branch the condition's value names, or none."""
-        from ._nodes import SwitchNode
+        from ._conditionals import SwitchNode
 
-        return self._conditional(condition, _SWITCH, count, SwitchNode)
+        return cast("SwitchNode", self._conditional(condition, _SWITCH, count, SwitchNode))
 
 
 class GraphDefinition(_Adder):
@@ -328,7 +362,7 @@ class GraphDefinition(_Adder):
 
     def empty(self) -> EmptyNode:
         """Add a node that does nothing."""
-        return self._node(self._def.add_empty([]))
+        return cast("EmptyNode", self._node(self._def.add_empty([])))
 
     def create_condition(self, default_value: int | None = None) -> GraphCondition:
         """Make what a conditional node decides by; it starts every launch at the default, if one is given."""

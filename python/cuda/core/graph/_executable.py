@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from .. import _core
 from .._core import Graph
-from ._definition import _definition_of, address_of, host_function, memset_pattern
+from ._definition import _definition_of, address_of, copy_end, copy_extent, host_function, memset_pattern
 from ._nodes import (
     ChildGraphNode,
     EventRecordNode,
@@ -16,6 +17,9 @@ from ._nodes import (
     MemcpyNode,
     MemsetNode,
 )
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class ExecutableGraphNode:
@@ -29,14 +33,14 @@ class ExecutableGraphNode:
     """
 
     __slots__ = ("_graph", "_node")
-    _graph: Any
+    _graph: Graph
     _node: Any
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
         raise RuntimeError("comes from graph[node]; cannot be made directly")
 
     @classmethod
-    def _make(cls, graph: Graph, node: GraphNode) -> Any:
+    def _make(cls, graph: Graph, node: GraphNode) -> Self:
         self = cls.__new__(cls)
         self._graph = graph
         self._node = node
@@ -98,8 +102,19 @@ class ExecutableMemcpyNode(_Switchable):
     __slots__ = ()
 
     def update(self, *, dst: Any, src: Any, size: int) -> None:
-        """Copy this there from now on."""
-        self._graph._set_memcpy(self._node._handle, address_of(dst), address_of(src), size)
+        """Copy this there from now on.
+
+        Drivers change copies of one row only in a graph that is ready to launch; others raise a ValueError.
+        """
+        (to, into), (of, out_of) = copy_end(dst), copy_end(src)
+        extent = copy_extent(size, into, out_of)
+        for shape in (_core.memcpy_node_get(self._node._handle)[2], extent):
+            if shape[1] * shape[2] != 1:
+                raise ValueError(
+                    f"a copy of {shape[1] * shape[2]} rows cannot be changed in a graph that is ready to launch: "
+                    "update the node of the definition and instantiate it again"
+                )
+        self._graph._set_memcpy(self._node._handle, to, of, extent)
         self._uses((dst, src))
 
 

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, MutableSet
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
+from math import prod
+from typing import TYPE_CHECKING, Any, cast
 
 from .. import _core
-from ..typing import GraphConditionalType, GraphMemoryType
-from ._definition import GraphCondition, GraphDefinition, _Adder, _handle, address_of, host_function, memset_pattern
+from .._readonly import ReadOnly
+from ..typing import GraphMemoryType
+from ._definition import (
+    CopyExtent,
+    GraphDefinition,
+    _Adder,
+    _handle,
+    address_of,
+    copy_end,
+    copy_extent,
+    host_function,
+    memset_pattern,
+)
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from .._core import Event, Kernel, LaunchConfig
 
 _MANAGED, _DEVICE = 2, 1
-T = TypeVar("T")
 
 
 class AdjacencySetProxy(MutableSet):  # type: ignore[type-arg]
@@ -24,7 +37,7 @@ class AdjacencySetProxy(MutableSet):  # type: ignore[type-arg]
         self._is_fwd = bool(is_fwd)
 
     @classmethod
-    def _from_iterable(cls, it: Iterable[Any]) -> set[Any]:  # type: ignore[override]
+    def _from_iterable(cls, it: Iterable[Any]) -> set[Any]:
         return set(it)
 
     def _handles(self) -> list[int]:
@@ -78,15 +91,15 @@ class GraphNode(_Adder):
     """
 
     __slots__ = ("__weakref__", "_graph", "_handle", "_valid")
-    _graph: Any
-    _handle: Any
-    _valid: Any
+    _graph: GraphDefinition
+    _handle: int
+    _valid: bool
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
         raise RuntimeError("nodes come from the methods of a GraphDefinition or of other nodes")
 
     @classmethod
-    def _make(cls, graph: GraphDefinition, handle: int) -> Any:
+    def _make(cls, graph: GraphDefinition, handle: int) -> Self:
         self = cls.__new__(cls)
         self._graph = graph
         self._handle = handle
@@ -97,6 +110,11 @@ class GraphNode(_Adder):
         if not self._valid:
             raise RuntimeError("the node was destroyed")
         return self._graph
+
+    def _open(self) -> int:
+        """The handle of a node that has not been destroyed."""
+        self._home()
+        return self._handle
 
     def _after(self) -> list[int]:
         return [self._handle]
@@ -193,20 +211,9 @@ class EmptyNode(GraphNode):
     __slots__ = ()
 
 
-class _Param(Generic[T]):
+def _param(read: Callable[[int], tuple[Any, ...]], place: int, doc: str) -> ReadOnly[Any]:
     """One number of a node's parameters, asked of the driver when read."""
-
-    def __init__(self, read: Callable[[int], tuple[Any, ...]], place: int, doc: str) -> None:
-        self._read = read
-        self._place = place
-        self.__doc__ = doc
-
-    @overload
-    def __get__(self, node: None, cls: type) -> _Param[T]: ...
-    @overload
-    def __get__(self, node: GraphNode, cls: type) -> T: ...
-    def __get__(self, node: GraphNode | None, cls: type) -> _Param[T] | T:
-        return self if node is None else cast("T", self._read(node._handle)[self._place])
+    return ReadOnly(lambda node: read(node._handle)[place], doc)
 
 
 class KernelNode(GraphNode):
@@ -219,16 +226,16 @@ class KernelNode(GraphNode):
 
     __slots__ = ()
 
-    grid = _Param[tuple[int, int, int]](_core.kernel_node_get, 0, "How many blocks, in x, y and z.")
-    block = _Param[tuple[int, int, int]](_core.kernel_node_get, 1, "How many threads a block has, in x, y and z.")
-    shmem_size = _Param[int](_core.kernel_node_get, 2, "Bytes of dynamic shared memory per block.")
+    grid: ReadOnly[tuple[int, int, int]] = _param(_core.kernel_node_get, 0, "How many blocks, in x, y and z.")
+    block: ReadOnly[tuple[int, int, int]] = _param(_core.kernel_node_get, 1, "How many threads a block has, in x, y and z.")
+    shmem_size: ReadOnly[int] = _param(_core.kernel_node_get, 2, "Bytes of dynamic shared memory per block.")
 
     @property
     def kernel(self) -> Kernel:
         """The kernel."""
         facts = self._facts()
         if facts is not None:
-            return facts[0]
+            return cast("Kernel", facts[0])
         return _core.Kernel.from_handle(_core.kernel_node_get(self._handle)[3])
 
     @property
@@ -236,7 +243,7 @@ class KernelNode(GraphNode):
         """How it is launched."""
         facts = self._facts()
         if facts is not None:
-            return facts[1]
+            return cast("LaunchConfig", facts[1])
         grid, block, shmem, _ = _core.kernel_node_get(self._handle)
         return _core.LaunchConfig(grid=grid, block=block, shmem_size=shmem)
 
@@ -247,14 +254,14 @@ class KernelNode(GraphNode):
             self.config if config is None else config,
             tuple(args) if args is not None else self._args(),
         )
-        _core.kernel_node_set(self._home() and self._handle, facts[1], facts[0], facts[2])
+        _core.kernel_node_set(self._open(), facts[1], facts[0], facts[2])
         self._uses((facts[0], facts[2]), facts)
 
     def _args(self) -> tuple[Any, ...]:
         facts = self._facts()
         if facts is None:
             raise ValueError("update(): give args: this node was captured, so its arguments are not known")
-        return facts[2]
+        return cast("tuple[Any, ...]", facts[2])
 
 
 class MemcpyNode(GraphNode):
@@ -268,24 +275,55 @@ class MemcpyNode(GraphNode):
 
     __slots__ = ()
 
-    dst = _Param[int](_core.memcpy_node_get, 0, "The address copied to; of an array its handle.")
-    src = _Param[int](_core.memcpy_node_get, 1, "The address copied from; of an array its handle.")
-    size = _Param[int](_core.memcpy_node_get, 2, "How many bytes.")
+    @property
+    def dst(self) -> int:
+        """The address copied to; of an array its handle."""
+        address, array = _core.memcpy_node_get(self._handle)[0]
+        return array or address
+
+    @property
+    def src(self) -> int:
+        """The address copied from; of an array its handle."""
+        address, array = _core.memcpy_node_get(self._handle)[1]
+        return array or address
+
+    @property
+    def size(self) -> int:
+        """How many bytes."""
+        return prod(_core.memcpy_node_get(self._handle)[2])
 
     def update(
         self, *, dst: Any = None, src: Any = None, size: int | None = None, dst_owner: Any = None, src_owner: Any = None
     ) -> None:
-        """Change what is copied where; graphs already instantiated stay as they are."""
-        old_dst, old_src, old_size = _core.memcpy_node_get(self._home() and self._handle)
-        _core.memcpy_node_set(
-            self._handle,
-            old_dst if dst is None else address_of(dst),
-            old_src if src is None else address_of(src),
-            old_size if size is None else size,
-        )
+        """Change what is copied where; graphs already instantiated stay as they are.
+
+        A copy of several rows, captured from an array or a strided view, keeps their number, size and distances: the
+        other end takes the place of the old one.
+        """
+        (_, was_array), (_, from_array), old = _core.memcpy_node_get(self._open())
+        to, into = (None, None) if dst is None else copy_end(dst)
+        of, out_of = (None, None) if src is None else copy_end(src)
+        extent = self._extent(old, bool(was_array or from_array), size, into, out_of)
+        _core.memcpy_node_set(self._handle, to, of, extent)
         had_dst, had_src = self._facts() or (None, None)
         facts = (had_dst if dst is None else (dst, dst_owner), had_src if src is None else (src, src_owner))
         self._uses(facts, facts)
+
+    @staticmethod
+    def _extent(
+        old: CopyExtent, had_array: bool, size: int | None, into: CopyExtent | None, out_of: CopyExtent | None
+    ) -> CopyExtent | None:
+        """How much is copied after an update; None: as much as before."""
+        whole = prod(old)
+        given = [extent for extent in (into, out_of) if extent is not None]
+        if size is None or size == whole:
+            same = not given or had_array or old in given
+            return None if same else copy_extent(whole, into, out_of)
+        if old[1] * old[2] != 1 and not given:
+            raise ValueError(
+                f"the node copies {old[1] * old[2]} rows of {old[0]} bytes, {whole} in all: its size cannot become {size}"
+            )
+        return copy_extent(size, into, out_of)
 
 
 class MemsetNode(GraphNode):
@@ -298,12 +336,12 @@ class MemsetNode(GraphNode):
 
     __slots__ = ()
 
-    dptr = _Param[int](_core.memset_node_get, 0, "The address filled.")
-    value = _Param[int](_core.memset_node_get, 1, "The pattern, as a number.")
-    element_size = _Param[int](_core.memset_node_get, 2, "Bytes of the pattern: 1, 2 or 4.")
-    width = _Param[int](_core.memset_node_get, 3, "Elements per row.")
-    height = _Param[int](_core.memset_node_get, 4, "How many rows.")
-    pitch = _Param[int](_core.memset_node_get, 5, "Bytes from one row to the next.")
+    dptr: ReadOnly[int] = _param(_core.memset_node_get, 0, "The address filled.")
+    value: ReadOnly[int] = _param(_core.memset_node_get, 1, "The pattern, as a number.")
+    element_size: ReadOnly[int] = _param(_core.memset_node_get, 2, "Bytes of the pattern: 1, 2 or 4.")
+    width: ReadOnly[int] = _param(_core.memset_node_get, 3, "Elements per row.")
+    height: ReadOnly[int] = _param(_core.memset_node_get, 4, "How many rows.")
+    pitch: ReadOnly[int] = _param(_core.memset_node_get, 5, "Bytes from one row to the next.")
 
     def update(
         self,
@@ -316,7 +354,7 @@ class MemsetNode(GraphNode):
         dst_owner: Any = None,
     ) -> None:
         """Change what is filled with what; graphs already instantiated stay as they are."""
-        old = _core.memset_node_get(self._home() and self._handle)
+        old = _core.memset_node_get(self._open())
         pattern, element = (old[1], old[2]) if value is None else memset_pattern(value)
         _core.memset_node_set(
             self._handle,
@@ -343,9 +381,9 @@ class AllocNode(GraphNode):
 
     __slots__ = ()
 
-    dptr = _Param[int](_core.alloc_node_get, 0, "The address, known before the graph runs.")
-    bytesize = _Param[int](_core.alloc_node_get, 1, "How many bytes.")
-    device_id = _Param[int](_core.alloc_node_get, 4, "The number of the device.")
+    dptr: ReadOnly[int] = _param(_core.alloc_node_get, 0, "The address, known before the graph runs.")
+    bytesize: ReadOnly[int] = _param(_core.alloc_node_get, 1, "How many bytes.")
+    device_id: ReadOnly[int] = _param(_core.alloc_node_get, 4, "The number of the device.")
 
     @property
     def memory_type(self) -> GraphMemoryType:
@@ -399,7 +437,7 @@ class ChildGraphNode(GraphNode):
         """Run a copy of another graph of the same shape."""
         from ._definition import _definition_of
 
-        _core.child_node_set(self._home() and self._handle, _definition_of(child)._def)
+        _core.child_node_set(self._open(), _definition_of(child)._def)
 
 
 class _EventNode(GraphNode):
@@ -414,7 +452,7 @@ class _EventNode(GraphNode):
 
     def update(self, event: Event) -> None:
         """Use another event; graphs already instantiated stay as they are."""
-        _core.event_node_set(self._home() and self._handle, self._is_record, event)
+        _core.event_node_set(self._open(), self._is_record, event)
         self._uses(event, event)
 
 
@@ -455,120 +493,19 @@ class HostCallbackNode(GraphNode):
     __slots__ = ()
 
     @property
-    def callback(self) -> Any:  # type: ignore[override]
+    def callback(self) -> Any:
         """The Python callable, or None where a C function is called."""
         return _core.host_node_get(self._handle)
 
     def update(self, fn: Any, *, user_data: Any = None) -> None:
         """Call another function; graphs already instantiated stay as they are."""
         function, address, data, keep = host_function(fn, user_data)
-        _core.host_node_set(self._home() and self._handle, function, address, data)
+        _core.host_node_set(self._open(), function, address, data)
         self._uses(keep)
 
 
-class ConditionalNode(GraphNode):
-    """Runs one of its bodies, or none, or one over and over, as its condition says.
-
-    >>> graph = GraphDefinition()
-    >>> condition = graph.create_condition(default_value=1)
-    >>> graph.if_then(condition).condition == condition
-    True
-    """
-
-    __slots__ = ()
-    _type: GraphConditionalType | None = None
-
-    @property
-    def condition(self) -> GraphCondition | None:
-        """What it decides by; None when the node came out of a copy."""
-        facts = self._facts()
-        return facts[1] if facts else None
-
-    @property
-    def cond_type(self) -> GraphConditionalType | None:
-        """How it decides."""
-        return self._type
-
-    @property
-    def branches(self) -> tuple[GraphDefinition, ...]:
-        """The bodies, as graphs to add nodes to."""
-        facts = self._facts()
-        return facts[2] if facts else ()
-
-
-class IfNode(ConditionalNode):
-    """Runs ``then`` when the condition is not zero.
-
-    >>> graph = GraphDefinition()
-    >>> condition = graph.create_condition(default_value=1)
-    >>> node = graph.if_then(condition)
-    >>> inside = node.then.memset(buffer, 1, 16)
-    """
-
-    __slots__ = ()
-    _type = GraphConditionalType.IF
-
-    @property
-    def then(self) -> GraphDefinition:
-        """The body."""
-        return self.branches[0]
-
-
-class IfElseNode(ConditionalNode):
-    """Runs ``then`` or ``else_``.
-
-    >>> graph = GraphDefinition()
-    >>> condition = graph.create_condition(default_value=1)
-    >>> node = graph.if_else(condition)
-    >>> inside = node.then.memset(buffer, 1, 16), node.else_.memset(buffer, 2, 16)
-    """
-
-    __slots__ = ()
-    _type = GraphConditionalType.IF
-
-    @property
-    def then(self) -> GraphDefinition:
-        """The body that runs when the condition is not zero."""
-        return self.branches[0]
-
-    @property
-    def else_(self) -> GraphDefinition:
-        """The body that runs when the condition is zero."""
-        return self.branches[1]
-
-
-class WhileNode(ConditionalNode):
-    """Runs ``body`` as long as the condition is not zero.
-
-    >>> graph = GraphDefinition()
-    >>> condition = graph.create_condition(default_value=1)
-    >>> node = graph.while_loop(condition)
-    >>> inside = node.body.memset(buffer, 1, 16)
-    """
-
-    __slots__ = ()
-    _type = GraphConditionalType.WHILE
-
-    @property
-    def body(self) -> GraphDefinition:
-        """The body."""
-        return self.branches[0]
-
-
-class SwitchNode(ConditionalNode):
-    """Runs the branch the condition's value names, or none.
-
-    >>> graph = GraphDefinition()
-    >>> condition = graph.create_condition(default_value=1)
-    >>> len(graph.switch(condition, 3).branches)
-    3
-    """
-
-    __slots__ = ()
-    _type = GraphConditionalType.SWITCH
-
-
 # By the driver's number of a node's type.
+_CONDITIONAL = 13
 _CLASSES: dict[int, type[GraphNode]] = {
     0: KernelNode,
     1: MemcpyNode,
@@ -580,11 +517,13 @@ _CLASSES: dict[int, type[GraphNode]] = {
     7: EventRecordNode,
     10: AllocNode,
     11: FreeNode,
-    13: ConditionalNode,
 }
 
 
 def node_class(number: int, facts: Any) -> type[GraphNode]:
     """The class for a node of the driver's type ``number``; a conditional's facts name it."""
-    cls = _CLASSES.get(number, GraphNode)
-    return facts[0] if facts and cls is ConditionalNode else cls
+    if number == _CONDITIONAL:
+        from ._conditionals import ConditionalNode
+
+        return cast("type[GraphNode]", facts[0]) if facts else ConditionalNode
+    return _CLASSES.get(number, GraphNode)

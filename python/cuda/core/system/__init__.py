@@ -5,10 +5,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from ._nvml import initialized
+
+if TYPE_CHECKING:
+    from ._device import Device
+    from ._events import register_events
+    from ._parts import NvlinkInfo
+    from .typing import GpuP2PStatus, GpuTopologyLevel
 
 CUDA_BINDINGS_NVML_IS_COMPATIBLE = True
 
@@ -17,7 +23,11 @@ _HOMES = {
     "NvlinkInfo": "_parts",
     "register_events": "_events",
 }
-_FUNCTIONS = [
+
+__all__ = [
+    "CUDA_BINDINGS_NVML_IS_COMPATIBLE",
+    "Device",
+    "NvlinkInfo",
     "get_driver_branch",
     "get_kernel_mode_driver_version",
     "get_num_devices",
@@ -26,9 +36,8 @@ _FUNCTIONS = [
     "get_process_name",
     "get_topology_common_ancestor",
     "get_user_mode_driver_version",
+    "register_events",
 ]
-
-__all__ = ["CUDA_BINDINGS_NVML_IS_COMPATIBLE", *_HOMES, *_FUNCTIONS]
 
 
 def _numbers(text: str) -> tuple[int, ...]:
@@ -52,20 +61,20 @@ def get_nvml_version() -> tuple[int, ...]:
 
 def get_driver_branch() -> str:
     """The branch the driver was built from."""
-    return initialized().system_get_driver_branch()
+    return str(initialized().system_get_driver_branch())
 
 
 def get_num_devices() -> int:
     """How many GPUs the system has; the CPU device's where it stands in for them."""
-    return initialized().device_get_count_v2()
+    return int(initialized().device_get_count_v2())
 
 
 def get_process_name(pid: int) -> str:
     """The name of a process that uses a GPU."""
-    return initialized().system_get_process_name(pid)
+    return str(initialized().system_get_process_name(pid))
 
 
-def get_p2p_status(device1: Any, device2: Any, index: Any) -> Any:
+def get_p2p_status(device1: Device, device2: Device, index: Any) -> GpuP2PStatus:
     """Whether one GPU can do something with another, and if not, why."""
     from .typing import GpuP2PCapsIndex, GpuP2PStatus, member_of, number_of
 
@@ -73,7 +82,7 @@ def get_p2p_status(device1: Any, device2: Any, index: Any) -> Any:
     return member_of(GpuP2PStatus, int(initialized().device_get_p2p_status(device1._handle, device2._handle, number)))
 
 
-def get_topology_common_ancestor(device1: Any, device2: Any) -> Any:
+def get_topology_common_ancestor(device1: Device, device2: Device) -> GpuTopologyLevel:
     """What lies between two GPUs."""
     from .typing import GpuTopologyLevel, member_of
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
+from .._readonly import ReadOnly
 from . import _parts
 from ._nvml import initialized
 from .typing import (
@@ -18,19 +19,17 @@ from .typing import (
     number_of,
 )
 
+T = TypeVar("T")
+
 
 def _text(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
-def _ask(function: str, doc: str, convert: Any = None) -> property:
+def _ask(function: str, doc: str, convert: Callable[[Any], T]) -> ReadOnly[T]:
     """A property that calls one of NVML's functions with the device's handle."""
 
-    def get(self: Any) -> Any:
-        answer = getattr(initialized(), function)(self._handle)
-        return answer if convert is None else convert(answer)
-
-    return property(get, doc=doc)
+    return ReadOnly(lambda self: convert(getattr(initialized(), function)(self._handle)), doc)
 
 
 def _bits(words: Any) -> list[int]:
@@ -40,7 +39,14 @@ def _bits(words: Any) -> list[int]:
 
 
 class Device:
-    """A GPU by index, UUID or PCI bus id. Indices are NVML's: CUDA_VISIBLE_DEVICES does not change them."""
+    """A GPU by index, UUID or PCI bus id. Indices are NVML's: CUDA_VISIBLE_DEVICES does not change them.
+
+    >>> gpu = system.Device(0)
+    >>> gpu.index, gpu.memory_info.total > 0
+    (0, True)
+    >>> gpu == device.to_system_device() or gpu.uuid != device.to_system_device().uuid
+    True
+    """
 
     __module__ = "cuda.core.system"
     __slots__ = ("__weakref__", "_handle")
@@ -105,13 +111,13 @@ class Device:
 
     # ---- who it is
 
-    index = _ask("device_get_index", "NVML's number of the GPU.")
+    index = _ask("device_get_index", "NVML's number of the GPU.", int)
     name = _ask("device_get_name", "The GPU's name.", _text)
     uuid = _ask("device_get_uuid", "The same for this GPU everywhere, with its prefix GPU- or MIG-.", _text)
     serial = _ask("device_get_serial", "The board's serial number.", _text)
-    minor_number = _ask("device_get_minor_number", "The number in /dev/nvidia<n>.")
-    module_id = _ask("device_get_module_id", "The GPU's place on its baseboard.")
-    numa_node_id = _ask("device_get_numa_node_id", "The NUMA node of its memory.")
+    minor_number = _ask("device_get_minor_number", "The number in /dev/nvidia<n>.", int)
+    module_id = _ask("device_get_module_id", "The GPU's place on its baseboard.", int)
+    numa_node_id = _ask("device_get_numa_node_id", "The NUMA node of its memory.", int)
 
     @property
     def uuid_without_prefix(self) -> str:
@@ -166,7 +172,7 @@ class Device:
 
     performance_state = _ask("device_get_performance_state", "0 is the fastest.", int)
     cooler = _ask("device_get_cooler_info", "How it is cooled.", _parts.CoolerInfo)
-    num_fans = _ask("device_get_num_fans", "How many fans it has.")
+    num_fans = _ask("device_get_num_fans", "How many fans it has.", int)
     is_display_active = _ask("device_get_display_active", "True when something is shown.", bool)
     is_display_connected = _ask("device_get_display_mode", "True when a display is connected.", bool)
 
@@ -213,18 +219,22 @@ class Device:
 
     @property
     def temperature(self) -> _parts.Temperature:
+        """Its temperatures."""
         return _parts.Temperature(self._handle)
 
     @property
     def inforom(self) -> _parts.InforomInfo:
+        """Its own record of itself."""
         return _parts.InforomInfo(self)
 
     @property
     def mig(self) -> _parts.MigInfo:
+        """How it is divided."""
         return _parts.MigInfo(self)
 
     @property
     def repair_status(self) -> _parts.RepairStatus:
+        """Repairs that wait for a reset."""
         return _parts.RepairStatus(self._handle)
 
     def get_clock(self, clock_type: Any) -> _parts.ClockInfo:

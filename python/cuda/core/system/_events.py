@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ._nvml import initialized
 from .typing import EventType, SystemEventType, member_of, number_of
+
+if TYPE_CHECKING:
+    from ._device import Device
 
 
 def _mask(cls: Any, events: Any) -> int:
@@ -26,27 +29,31 @@ class EventData:
         self._raw = event_data
 
     @property
-    def device(self) -> Any:
+    def device(self) -> Device:
+        """The GPU it is about."""
         from ._device import Device
 
         return Device._of_handle(self._raw.device_)
 
     @property
     def event_type(self) -> EventType:
+        """What happened."""
         return member_of(EventType, int(self._raw.event_type))
 
     @property
     def event_data(self) -> int:
         """The number of a XID error; 0 for other events."""
-        return self._raw.event_data
+        return int(self._raw.event_data)
 
     @property
     def gpu_instance_id(self) -> int:
-        return self._raw.gpu_instance_id
+        """The GPU instance, of a MIG device."""
+        return int(self._raw.gpu_instance_id)
 
     @property
     def compute_instance_id(self) -> int:
-        return self._raw.compute_instance_id
+        """The compute instance, of a MIG device."""
+        return int(self._raw.compute_instance_id)
 
 
 class DeviceEvents:
@@ -80,14 +87,17 @@ class SystemEvent:
 
     @property
     def event_type(self) -> SystemEventType:
+        """Whether it came or went."""
         return member_of(SystemEventType, int(self._raw.event_type))
 
     @property
     def gpu_id(self) -> int:
-        return self._raw.gpu_id
+        """Its place on the PCI bus, as a number."""
+        return int(self._raw.gpu_id)
 
     @property
-    def device(self) -> Any:
+    def device(self) -> Device:
+        """The GPU it is about."""
         from ._device import Device
 
         bus = self._raw.gpu_id

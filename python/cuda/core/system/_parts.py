@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from .._readonly import ReadOnly
 from ._nvml import initialized
 from .typing import (
     ClockId,
@@ -31,54 +32,60 @@ class _Record:
         self._raw = raw
 
     def __repr__(self) -> str:
-        names = [n for n in dir(type(self)) if isinstance(getattr(type(self), n), property)]
+        names = [n for n in dir(type(self)) if isinstance(getattr(type(self), n), (property, ReadOnly))]
         return f"{type(self).__name__}({', '.join(f'{n}={getattr(self, n)!r}' for n in names)})"
 
 
-def _field(name: str, doc: str = "") -> property:
-    return property(lambda self: getattr(self._raw, name), doc=doc)
+def _field(name: str, doc: str) -> ReadOnly[Any]:
+    """A member of NVML's structure."""
+    return ReadOnly(lambda self: getattr(self._raw, name), doc)
+
+
+def _ask(function: str, doc: str, *arguments: int) -> ReadOnly[int]:
+    """The answer of one of NVML's functions about the device."""
+    return ReadOnly(lambda self: int(getattr(initialized(), function)(self._handle, *arguments)), doc)
 
 
 class MemoryInfo(_Record):
     """Device memory in bytes."""
 
     __slots__ = ()
-    free = _field("free")
-    total = _field("total")
-    used = _field("used")
-    reserved = property(lambda self: getattr(self._raw, "reserved", 0))
+    free = _field("free", "Bytes nobody has allocated.")
+    total = _field("total", "All of it.")
+    used = _field("used", "Bytes in use.")
+    reserved = ReadOnly[int](lambda self: getattr(self._raw, "reserved", 0), "Bytes the driver keeps for itself.")
 
 
 class BAR1MemoryInfo(MemoryInfo):
     """The window through which the host reaches device memory, in bytes."""
 
     __slots__ = ()
-    free = _field("bar1_free")
-    total = _field("bar1_total")
-    used = _field("bar1_used")
+    free = _field("bar1_free", "Bytes of the window that are free.")
+    total = _field("bar1_total", "The size of the window.")
+    used = _field("bar1_used", "Bytes of the window in use.")
 
 
 class Utilization(_Record):
     """Per cent of the time the GPU and its memory were busy."""
 
     __slots__ = ()
-    gpu = _field("gpu")
-    memory = _field("memory")
+    gpu = _field("gpu", "Per cent of the time in which a kernel ran.")
+    memory = _field("memory", "Per cent of the time in which memory was read or written.")
 
 
 class DeviceAttributes(_Record):
     """What a MIG device has of its GPU."""
 
     __slots__ = ()
-    compute_instance_slice_count = _field("compute_instance_slice_count")
-    gpu_instance_slice_count = _field("gpu_instance_slice_count")
-    memory_size_mb = _field("memory_size_mb")
-    multiprocessor_count = _field("multiprocessor_count")
-    shared_copy_engine_count = _field("shared_copy_engine_count")
-    shared_decoder_count = _field("shared_decoder_count")
-    shared_encoder_count = _field("shared_encoder_count")
-    shared_jpeg_count = _field("shared_jpeg_count")
-    shared_ofa_count = _field("shared_ofa_count")
+    compute_instance_slice_count = _field("compute_instance_slice_count", "Slices of the compute instance.")
+    gpu_instance_slice_count = _field("gpu_instance_slice_count", "Slices of the GPU instance.")
+    memory_size_mb = _field("memory_size_mb", "Memory in MiB.")
+    multiprocessor_count = _field("multiprocessor_count", "Multiprocessors.")
+    shared_copy_engine_count = _field("shared_copy_engine_count", "Copy engines, shared with others.")
+    shared_decoder_count = _field("shared_decoder_count", "Video decoders, shared with others.")
+    shared_encoder_count = _field("shared_encoder_count", "Video encoders, shared with others.")
+    shared_jpeg_count = _field("shared_jpeg_count", "JPEG decoders, shared with others.")
+    shared_ofa_count = _field("shared_ofa_count", "Optical flow accelerators, shared with others.")
 
 
 class ProcessInfo(_Record):
@@ -89,10 +96,10 @@ class ProcessInfo(_Record):
     def __init__(self, device: Any, process_info: Any) -> None:
         super().__init__(process_info)
 
-    pid = _field("pid")
-    used_gpu_memory = _field("used_gpu_memory")
-    gpu_instance_id = _field("gpu_instance_id")
-    compute_instance_id = _field("compute_instance_id")
+    pid = _field("pid", "The process's number.")
+    used_gpu_memory = _field("used_gpu_memory", "Bytes of device memory it holds.")
+    gpu_instance_id = _field("gpu_instance_id", "The GPU instance it runs on, of a MIG device.")
+    compute_instance_id = _field("compute_instance_id", "The compute instance it runs on, of a MIG device.")
 
 
 class RepairStatus(_Record):
@@ -103,8 +110,12 @@ class RepairStatus(_Record):
     def __init__(self, handle: int) -> None:
         super().__init__(initialized().device_get_repair_status(handle))
 
-    channel_repair_pending = property(lambda self: bool(self._raw.b_channel_repair_pending))
-    tpc_repair_pending = property(lambda self: bool(self._raw.b_tpc_repair_pending))
+    channel_repair_pending = ReadOnly[bool](
+        lambda self: bool(self._raw.b_channel_repair_pending), "A memory channel waits for a reset."
+    )
+    tpc_repair_pending = ReadOnly[bool](
+        lambda self: bool(self._raw.b_tpc_repair_pending), "A group of multiprocessors waits for a reset."
+    )
 
 
 class CoolerInfo(_Record):
@@ -114,10 +125,12 @@ class CoolerInfo(_Record):
 
     @property
     def signal_type(self) -> CoolerControl:
+        """How it is controlled."""
         return member_of(CoolerControl, int(self._raw.signal_type))
 
     @property
     def target(self) -> CoolerTarget:
+        """What it cools."""
         return member_of(CoolerTarget, int(self._raw.target))
 
 
@@ -125,28 +138,30 @@ class ClockOffsets(_Record):
     """How far a clock is, and can be, moved, in MHz."""
 
     __slots__ = ()
-    clock_offset_mhz = _field("clock_offset_m_hz")
-    max_offset_mhz = _field("max_clock_offset_m_hz")
-    min_offset_mhz = _field("min_clock_offset_m_hz")
+    clock_offset_mhz = _field("clock_offset_m_hz", "How far it is moved.")
+    max_offset_mhz = _field("max_clock_offset_m_hz", "The most it can be raised.")
+    min_offset_mhz = _field("min_clock_offset_m_hz", "The most it can be lowered.")
 
 
 class ThermalSensor(_Record):
     """One sensor."""
 
     __slots__ = ()
-    current_temp = _field("current_temp")
-    default_max_temp = _field("default_max_temp")
-    default_min_temp = _field("default_min_temp")
+    current_temp = _field("current_temp", "Degrees Celsius now.")
+    default_max_temp = _field("default_max_temp", "The highest it is made for.")
+    default_min_temp = _field("default_min_temp", "The lowest it is made for.")
 
     def __init__(self, ptr: Any, owner: object = None) -> None:
         super().__init__(ptr)
 
     @property
     def controller(self) -> ThermalController:
+        """What reads it."""
         return member_of(ThermalController, int(self._raw.controller))
 
     @property
     def target(self) -> ThermalTarget:
+        """What it measures."""
         return member_of(ThermalTarget, int(self._raw.target))
 
 
@@ -184,10 +199,10 @@ class GpuDynamicPstatesUtilization(_Record):
     def __init__(self, ptr: Any, owner: object = None) -> None:
         super().__init__(ptr)
 
-    is_present = property(lambda self: bool(self._raw.b_is_present))
-    percentage = _field("percentage")
-    inc_threshold = _field("inc_threshold")
-    dec_threshold = _field("dec_threshold")
+    is_present = ReadOnly[bool](lambda self: bool(self._raw.b_is_present), "False where the GPU has no such part.")
+    percentage = _field("percentage", "Per cent of the time it was busy.")
+    inc_threshold = _field("inc_threshold", "Busier than this, in per cent, the clocks go up.")
+    dec_threshold = _field("dec_threshold", "Less busy than this, in per cent, the clocks go down.")
 
 
 class GpuDynamicPstatesInfo(_List):
@@ -204,10 +219,10 @@ class FieldValue(_Record):
     """The answer to one of NVML's field queries."""
 
     __slots__ = ()
-    field_id = _field("field_id")
-    scope_id = _field("scope_id")
-    timestamp = _field("timestamp")
-    latency_usec = _field("latency_usec")
+    field_id = _field("field_id", "The field that was asked for.")
+    scope_id = _field("scope_id", "The part of it that was asked for.")
+    timestamp = _field("timestamp", "When it was read, in microseconds since 1970.")
+    latency_usec = _field("latency_usec", "How long reading took, in microseconds.")
 
     @property
     def value(self) -> int | float:
@@ -216,7 +231,9 @@ class FieldValue(_Record):
         value = self._raw.value
         names = ("d_val", "ui_val", "ul_val", "ull_val", "sll_val", "si_val", "us_val")
         kind = int(self._raw.value_type)
-        return getattr(value, names[kind]) if kind < len(names) and hasattr(value, names[kind]) else value
+        known = kind < len(names) and hasattr(value, names[kind])
+        answer: int | float = getattr(value, names[kind]) if known else value
+        return answer
 
 
 class FieldValues(_List):
@@ -255,23 +272,23 @@ class PciInfo(_Live):
         super().__init__(handle)
         self._raw = pci_info_ext
 
-    bus = _field("bus")
-    bus_id = _field("bus_id")
-    device = _field("device_")
-    device_id = property(lambda self: self._raw.pci_device_id >> 16)
-    vendor_id = property(lambda self: self._raw.pci_device_id & 0xFFFF)
-    domain = _field("domain")
-    subsystem_id = _field("pci_sub_system_id")
-    base_class = _field("base_class")
-    sub_class = _field("sub_class")
-    max_link_generation = property(lambda self: initialized().device_get_max_pcie_link_generation(self._handle))
-    link_generation = property(lambda self: initialized().device_get_gpu_max_pcie_link_generation(self._handle))
-    max_link_width = property(lambda self: initialized().device_get_max_pcie_link_width(self._handle))
-    current_link_generation = property(lambda self: initialized().device_get_curr_pcie_link_generation(self._handle))
-    current_link_width = property(lambda self: initialized().device_get_curr_pcie_link_width(self._handle))
-    replay_counter = property(lambda self: initialized().device_get_pcie_replay_counter(self._handle))
-    tx_throughput = property(lambda self: initialized().device_get_pcie_throughput(self._handle, 0))
-    rx_throughput = property(lambda self: initialized().device_get_pcie_throughput(self._handle, 1))
+    bus = _field("bus", "The bus.")
+    bus_id = _field("bus_id", "domain:bus:device.function.")
+    device = _field("device_", "The device on its bus.")
+    device_id = ReadOnly[int](lambda self: self._raw.pci_device_id >> 16, "What the vendor calls the device.")
+    vendor_id = ReadOnly[int](lambda self: self._raw.pci_device_id & 0xFFFF, "The vendor.")
+    domain = _field("domain", "The domain.")
+    subsystem_id = _field("pci_sub_system_id", "The subsystem vendor and device.")
+    base_class = _field("base_class", "The PCI class of the device.")
+    sub_class = _field("sub_class", "Its subclass.")
+    max_link_generation = _ask("device_get_max_pcie_link_generation", "The fastest link generation that device and system have in common.")
+    link_generation = _ask("device_get_gpu_max_pcie_link_generation", "The fastest link generation of the device.")
+    max_link_width = _ask("device_get_max_pcie_link_width", "The most lanes that device and system have in common.")
+    current_link_generation = _ask("device_get_curr_pcie_link_generation", "The link generation now.")
+    current_link_width = _ask("device_get_curr_pcie_link_width", "The lanes in use now.")
+    replay_counter = _ask("device_get_pcie_replay_counter", "How often a packet was sent again.")
+    tx_throughput = _ask("device_get_pcie_throughput", "KB/s to the device's peer, over 20 ms.", 0)
+    rx_throughput = _ask("device_get_pcie_throughput", "KB/s from the device's peer, over 20 ms.", 1)
 
 
 class ClockInfo(_Live):
@@ -284,19 +301,24 @@ class ClockInfo(_Live):
         self._type = number_of(ClockType, clock_type)
 
     def get_current_mhz(self, clock_id: ClockId | str = ClockId.CURRENT) -> int:
-        return initialized().device_get_clock(self._handle, self._type, number_of(ClockId, clock_id))
+        """The clock now, or what an application may ask for."""
+        return int(initialized().device_get_clock(self._handle, self._type, number_of(ClockId, clock_id)))
 
     def get_max_mhz(self) -> int:
-        return initialized().device_get_max_clock_info(self._handle, self._type)
+        """The fastest it can be."""
+        return int(initialized().device_get_max_clock_info(self._handle, self._type))
 
     def get_max_customer_boost_mhz(self) -> int:
-        return initialized().device_get_max_customer_boost_clock(self._handle, self._type)
+        """The fastest it can be asked to be."""
+        return int(initialized().device_get_max_customer_boost_clock(self._handle, self._type))
 
     def get_min_max_clock_of_pstate_mhz(self, pstate: int) -> tuple[int, int]:
+        """(slowest, fastest) in a performance state."""
         low, high = initialized().device_get_min_max_clock_of_p_state(self._handle, self._type, pstate)
         return low, high
 
     def get_offsets(self, pstate: int) -> ClockOffsets:
+        """How far it is, and can be, moved in a performance state."""
         return ClockOffsets(initialized().device_get_clock_offsets(self._handle, self._type, pstate))
 
 
@@ -312,7 +334,7 @@ class FanInfo(_Live):
     @property
     def speed(self) -> int:
         """Per cent of the highest; can be set."""
-        return initialized().device_get_fan_speed_v2(self._handle, self._fan)
+        return int(initialized().device_get_fan_speed_v2(self._handle, self._fan))
 
     @speed.setter
     def speed(self, value: int) -> None:
@@ -320,22 +342,27 @@ class FanInfo(_Live):
 
     @property
     def speed_rpm(self) -> int:
-        return initialized().device_get_fan_speed_rpm(self._handle, self._fan)
+        """Turns in a minute."""
+        return int(initialized().device_get_fan_speed_rpm(self._handle, self._fan))
 
     @property
     def target_speed(self) -> int:
-        return initialized().device_get_target_fan_speed(self._handle, self._fan)
+        """Per cent of the highest that it is going to."""
+        return int(initialized().device_get_target_fan_speed(self._handle, self._fan))
 
     @property
     def min_max_speed(self) -> tuple[int, int]:
+        """(lowest, highest) per cent that can be set."""
         low, high = initialized().device_get_min_max_fan_speed(self._handle)
         return low, high
 
     @property
     def control_policy(self) -> FanControlPolicy:
+        """Who sets its speed."""
         return member_of(FanControlPolicy, int(initialized().device_get_fan_control_policy_v2(self._handle, self._fan)))
 
     def set_default_speed(self) -> None:
+        """Let the GPU set its speed again."""
         initialized().device_set_default_fan_speed_v2(self._handle, self._fan)
 
 
@@ -345,20 +372,23 @@ class Temperature(_Live):
     __slots__ = ()
 
     def get_sensor(self) -> int:
-        return initialized().device_get_temperature_v(self._handle, 0)
+        """The temperature of the GPU."""
+        return int(initialized().device_get_temperature_v(self._handle, 0))
 
     def get_threshold(self, threshold_type: TemperatureThresholds | str) -> int:
+        """The temperature at which something happens."""
         number = number_of(TemperatureThresholds, threshold_type)
-        return initialized().device_get_temperature_threshold(self._handle, number)
+        return int(initialized().device_get_temperature_threshold(self._handle, number))
 
     def get_thermal_settings(self, sensor_index: ThermalTarget | str) -> ThermalSettings:
+        """The sensors of a part."""
         number = number_of(ThermalTarget, sensor_index)
         return ThermalSettings(initialized().device_get_thermal_settings(self._handle, number))
 
     @property
     def margin(self) -> int:
         """How far it is from slowing down."""
-        return initialized().device_get_margin_temperature(self._handle)
+        return int(initialized().device_get_margin_temperature(self._handle))
 
 
 class InforomInfo:
@@ -371,22 +401,27 @@ class InforomInfo:
 
     @property
     def image_version(self) -> str:
-        return initialized().device_get_inforom_image_version(self._device._handle)
+        """The version of the whole record."""
+        return str(initialized().device_get_inforom_image_version(self._device._handle))
 
     @property
     def configuration_checksum(self) -> int:
-        return initialized().device_get_inforom_configuration_checksum(self._device._handle)
+        """The same for GPUs that are configured alike."""
+        return int(initialized().device_get_inforom_configuration_checksum(self._device._handle))
 
     @property
     def board_part_number(self) -> str:
-        return initialized().device_get_board_part_number(self._device._handle)
+        """The board's part number."""
+        return str(initialized().device_get_board_part_number(self._device._handle))
 
     @property
     def bbx_flush_time(self) -> Any:
+        """When the black box was last written: a time stamp, and how long it took."""
         return initialized().device_get_last_bbx_flush_time(self._device._handle)
 
     def get_version(self, inforom: InforomObject | str) -> str:
-        return initialized().device_get_inforom_version(self._device._handle, number_of(InforomObject, inforom))
+        """The version of one part of the record."""
+        return str(initialized().device_get_inforom_version(self._device._handle, number_of(InforomObject, inforom)))
 
     def validate(self) -> None:
         """Raise where the record is corrupt."""
@@ -403,6 +438,7 @@ class MigInfo:
 
     @property
     def is_mig_device(self) -> bool:
+        """True for a part of a GPU."""
         return bool(initialized().device_is_mig_device_handle(self._device._handle))
 
     @property
@@ -416,11 +452,13 @@ class MigInfo:
 
     @property
     def pending_mode(self) -> bool:
+        """What mode becomes after a reset."""
         return bool(initialized().device_get_mig_mode(self._device._handle)[1])
 
     @property
     def device_count(self) -> int:
-        return initialized().device_get_max_mig_device_count(self._device._handle)
+        """The most MIG devices it can have."""
+        return int(initialized().device_get_max_mig_device_count(self._device._handle))
 
     @property
     def parent(self) -> Any:
@@ -429,6 +467,7 @@ class MigInfo:
         return type(self._device)._of_handle(handle)
 
     def get_device_by_index(self, index: int) -> Any:
+        """One of the MIG devices; raises where there is none."""
         handle = initialized().device_get_mig_device_handle_by_index(self._device._handle, index)
         return type(self._device)._of_handle(handle)
 
@@ -462,4 +501,5 @@ class NvlinkInfo(_NvlinkInfo):
 
     @property
     def version(self) -> Any:
+        """The link's version."""
         return initialized().device_get_nvlink_version(self._handle, self._link)

@@ -1,9 +1,41 @@
 """What NVML calls raise: a class per result, all derived from NvmlError."""
 
-from cuda.bindings import nvml
-from cuda.bindings.nvml import NvmlError
+from cuda.bindings.nvml import (
+    AlreadyInitializedError,
+    ArgumentVersionMismatchError,
+    CorruptedInforomError,
+    DeprecatedError,
+    DriverNotLoadedError,
+    FreqNotSupportedError,
+    FunctionNotFoundError,
+    GpuIsLostError,
+    GpuNotFoundError,
+    InsufficientPowerError,
+    InsufficientResourcesError,
+    InsufficientSizeError,
+    InUseError,
+    InvalidArgumentError,
+    InvalidStateError,
+    IrqIssueError,
+    LibraryNotFoundError,
+    LibRmVersionMismatchError,
+    MemoryError,
+    NoDataError,
+    NoPermissionError,
+    NotFoundError,
+    NotReadyError,
+    NotSupportedError,
+    NvmlError,
+    OperatingSystemError,
+    ResetRequiredError,
+    ResetTypeNotSupportedError,
+    TimeoutError,
+    UninitializedError,
+    UnknownError,
+    VgpuEccNotSupportedError,
+)
 
-_NAMES = (
+__all__ = [
     "AlreadyInitializedError",
     "ArgumentVersionMismatchError",
     "CorruptedInforomError",
@@ -28,6 +60,7 @@ _NAMES = (
     "NotFoundError",
     "NotReadyError",
     "NotSupportedError",
+    "NvmlError",
     "OperatingSystemError",
     "ResetRequiredError",
     "ResetTypeNotSupportedError",
@@ -35,10 +68,4 @@ _NAMES = (
     "UninitializedError",
     "UnknownError",
     "VgpuEccNotSupportedError",
-)
-
-for _name in _NAMES:
-    globals()[_name] = getattr(nvml, _name)
-del _name
-
-__all__ = ["NvmlError", *_NAMES]
+]

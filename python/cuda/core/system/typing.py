@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._strenum import StrEnum
+
+if TYPE_CHECKING:
+    from cuda.bindings.nvml import DeviceArch, FieldId
+
+T = TypeVar("T", bound=StrEnum)
 
 __all__ = [
     "AddressingMode",
@@ -14,10 +19,10 @@ __all__ = [
     "ClocksEventReasons",
     "CoolerControl",
     "CoolerTarget",
-    "DeviceArch",  # noqa: F822
+    "DeviceArch",
     "EventType",
     "FanControlPolicy",
-    "FieldId",  # noqa: F822
+    "FieldId",
     "GpuP2PCapsIndex",
     "GpuP2PStatus",
     "GpuTopologyLevel",
@@ -255,12 +260,15 @@ def number_of(cls: Any, member: Any) -> int:
         raise ValueError(f"{member!r} is not a {cls.__name__}: use one of {known}") from None
 
 
-def member_of(cls: Any, number: int) -> Any:
+def member_of(cls: type[T], number: int) -> T:
     """NVML's number as a member; the number itself where it has no name here."""
+    found: Any = getattr(cls, "UNKNOWN", number)
     for member, value in _NUMBERS[cls].items():
         if value == number:
-            return member
-    return getattr(cls, "UNKNOWN", number)
+            found = member
+            break
+    answer: T = found
+    return answer
 
 
 def members_of(cls: Any, mask: int) -> list[Any]:

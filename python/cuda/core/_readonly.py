@@ -1,0 +1,30 @@
+"""Properties made from functions, in a form that type checkers understand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, NoReturn, TypeVar, overload
+
+T = TypeVar("T")
+
+
+class ReadOnly(Generic[T]):
+    """``name = ReadOnly[int](get, "What it is.")``: a property of that type; ``help()`` shows it as one."""
+
+    def __init__(self, get: Callable[[Any], T], doc: str) -> None:
+        self._get = get
+        self._name = ""
+        self.__doc__ = doc
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> ReadOnly[T]: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: object | None, owner: type) -> ReadOnly[T] | T:
+        return self if instance is None else self._get(instance)
+
+    def __set__(self, instance: object, value: object) -> NoReturn:
+        raise AttributeError(f"{self._name} of {type(instance).__name__} cannot be set")

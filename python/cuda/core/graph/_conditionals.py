@@ -1,0 +1,109 @@
+"""Nodes that decide while a graph runs: if, if-else, while and switch."""
+
+from __future__ import annotations
+
+from ..typing import GraphConditionalType
+from ._definition import GraphCondition, GraphDefinition
+from ._nodes import GraphNode
+
+
+class ConditionalNode(GraphNode):
+    """Runs one of its bodies, or none, or one over and over, as its condition says.
+
+    >>> graph = GraphDefinition()
+    >>> condition = graph.create_condition(default_value=1)
+    >>> graph.if_then(condition).condition == condition
+    True
+    """
+
+    __slots__ = ()
+    _type: GraphConditionalType | None = None
+
+    @property
+    def condition(self) -> GraphCondition | None:
+        """What it decides by; None when the node came out of a copy."""
+        facts = self._facts()
+        return facts[1] if facts else None
+
+    @property
+    def cond_type(self) -> GraphConditionalType | None:
+        """How it decides."""
+        return self._type
+
+    @property
+    def branches(self) -> tuple[GraphDefinition, ...]:
+        """The bodies, as graphs to add nodes to."""
+        facts = self._facts()
+        return facts[2] if facts else ()
+
+
+class IfNode(ConditionalNode):
+    """Runs ``then`` when the condition is not zero.
+
+    >>> graph = GraphDefinition()
+    >>> condition = graph.create_condition(default_value=1)
+    >>> node = graph.if_then(condition)
+    >>> inside = node.then.memset(buffer, 1, 16)
+    """
+
+    __slots__ = ()
+    _type = GraphConditionalType.IF
+
+    @property
+    def then(self) -> GraphDefinition:
+        """The body."""
+        return self.branches[0]
+
+
+class IfElseNode(ConditionalNode):
+    """Runs ``then`` or ``else_``.
+
+    >>> graph = GraphDefinition()
+    >>> condition = graph.create_condition(default_value=1)
+    >>> node = graph.if_else(condition)
+    >>> inside = node.then.memset(buffer, 1, 16), node.else_.memset(buffer, 2, 16)
+    """
+
+    __slots__ = ()
+    _type = GraphConditionalType.IF
+
+    @property
+    def then(self) -> GraphDefinition:
+        """The body that runs when the condition is not zero."""
+        return self.branches[0]
+
+    @property
+    def else_(self) -> GraphDefinition:
+        """The body that runs when the condition is zero."""
+        return self.branches[1]
+
+
+class WhileNode(ConditionalNode):
+    """Runs ``body`` as long as the condition is not zero.
+
+    >>> graph = GraphDefinition()
+    >>> condition = graph.create_condition(default_value=1)
+    >>> node = graph.while_loop(condition)
+    >>> inside = node.body.memset(buffer, 1, 16)
+    """
+
+    __slots__ = ()
+    _type = GraphConditionalType.WHILE
+
+    @property
+    def body(self) -> GraphDefinition:
+        """The body."""
+        return self.branches[0]
+
+
+class SwitchNode(ConditionalNode):
+    """Runs the branch the condition's value names, or none.
+
+    >>> graph = GraphDefinition()
+    >>> condition = graph.create_condition(default_value=1)
+    >>> len(graph.switch(condition, 3).branches)
+    3
+    """
+
+    __slots__ = ()
+    _type = GraphConditionalType.SWITCH

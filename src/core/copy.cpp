@@ -1,0 +1,94 @@
+// copy.cpp: what a copy between linear memory and arrays is made of.
+#include "cucore/copy.hpp"
+
+#include <algorithm>
+
+namespace cucore {
+namespace {
+
+/// One side of CUDA_MEMCPY3D, whose two sides have the same members by different names.
+struct Side {
+  std::size_t& x;
+  std::size_t& y;
+  std::size_t& z;
+  CUmemorytype& type;
+  const void* host;
+  CUdeviceptr& device;
+  CUarray& array;
+  std::size_t& pitch;
+  std::size_t& height;
+};
+
+Side destination(CUDA_MEMCPY3D& c) {
+  return {c.dstXInBytes, c.dstY,     c.dstZ,     c.dstMemoryType, c.dstHost,
+          c.dstDevice,   c.dstArray, c.dstPitch, c.dstHeight};
+}
+Side source(CUDA_MEMCPY3D& c) {
+  return {c.srcXInBytes, c.srcY,     c.srcZ,     c.srcMemoryType, c.srcHost,
+          c.srcDevice,   c.srcArray, c.srcPitch, c.srcHeight};
+}
+
+void pack(const Side& side, CopyExtent extent) {
+  side.pitch = extent.width;
+  side.height = extent.height;
+}
+
+void point(const Side& side, CopyEnd end, CopyExtent extent) {
+  const bool was_array = side.type == CU_MEMORYTYPE_ARRAY;
+  const bool is_array = end.array != nullptr;
+  if (was_array != is_array) {
+    side.x = side.y = side.z = 0;
+    pack(side, is_array ? CopyExtent{0, 0, 0} : extent);
+  }
+  side.type = is_array ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_UNIFIED;
+  side.array = end.array;
+  side.device = end.ptr;
+}
+
+CopyEnd end_of(const Side& side) noexcept {
+  if (side.type == CU_MEMORYTYPE_ARRAY) return {0, side.array};
+  const CUdeviceptr base =
+      side.type == CU_MEMORYTYPE_HOST ? reinterpret_cast<CUdeviceptr>(side.host) : side.device;
+  return {base, nullptr};
+}
+
+}  // namespace
+
+CUDA_MEMCPY3D copy_params(CopyEnd dst, CopyEnd src, CopyExtent extent) {
+  CUDA_MEMCPY3D copy{};
+  copy.dstMemoryType = copy.srcMemoryType = CU_MEMORYTYPE_UNIFIED;
+  change_copy(copy, dst, src, extent);
+  return copy;
+}
+
+CopyExtent extent_of(const CUDA_MEMCPY3D& copy) noexcept {
+  return {copy.WidthInBytes, std::max<std::size_t>(copy.Height, 1),
+          std::max<std::size_t>(copy.Depth, 1)};
+}
+
+CopyEnd destination_of(const CUDA_MEMCPY3D& copy) noexcept {
+  CUDA_MEMCPY3D mine = copy;
+  return end_of(destination(mine));
+}
+CopyEnd source_of(const CUDA_MEMCPY3D& copy) noexcept {
+  CUDA_MEMCPY3D mine = copy;
+  return end_of(source(mine));
+}
+
+void change_copy(CUDA_MEMCPY3D& copy, std::optional<CopyEnd> dst, std::optional<CopyEnd> src,
+                 std::optional<CopyExtent> extent) {
+  const CopyExtent before = extent_of(copy);
+  const CopyExtent now = extent.value_or(before);
+  copy.WidthInBytes = now.width;
+  copy.Height = now.height;
+  copy.Depth = now.depth;
+  for (const Side& side : {destination(copy), source(copy)}) {
+    // Rows that lay side by side still do; one row has no distance to keep.
+    const bool was_packed = side.pitch == before.width || before.height * before.depth == 1;
+    if (side.type != CU_MEMORYTYPE_ARRAY && was_packed) pack(side, now);
+  }
+  if (dst) point(destination(copy), *dst, now);
+  if (src) point(source(copy), *src, now);
+}
+
+}  // namespace cucore

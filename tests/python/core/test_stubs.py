@@ -1,0 +1,111 @@
+"""The type stubs of cuda.core say what runs: mypy.stubtest compares every name, and signatures are compared here."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import site
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import cuda.core
+import pytest
+from cuda.core import _core
+
+pytest.importorskip("mypy")
+
+PACKAGE = Path(cuda.core.__file__).resolve().parent
+INSTALLED = PACKAGE.parents[1]
+
+# What stubtest takes for differences because classes and functions of C++ are not made of Python's own types.
+OF_NANOBIND = re.compile(
+    r"metaclass differs$"  # nanobind's classes have a metaclass of their own
+    r"|is a disjoint base at runtime"  # and lay out their objects themselves
+    r"|is not a function$|stub is a (static|class)method but runtime is not$"  # so do its functions, static ones too
+    r"|__init__ is inconsistent, stub does not have \*args"  # object.__init__, where there is nothing to construct
+)
+# Differences on purpose, each with its reason.
+KNOWN = {
+    "cuda.core.typing.ProcessStateType": "a Literal of four strings; checkers see a union of four literals",
+    "cuda.core._dataclass.dataclass_transform": "stands in for the one of typing_extensions, which is not imported",
+    "cuda.core._device._Pair": "a namedtuple at run time, so that typing is not imported",
+}
+
+
+def environment() -> dict[str, str]:
+    found = dict(os.environ)
+    if str(INSTALLED) not in site.getsitepackages():  # mypy looks there itself, and refuses to be told
+        found["MYPYPATH"] = str(INSTALLED)
+    return found
+
+
+def run(folder: Path, options: str, *command: str) -> str:
+    config = folder / "mypy.ini"
+    config.write_text(f"[mypy]\nnamespace_packages = True\nexplicit_package_bases = True\n{options}")
+    done = subprocess.run(
+        [sys.executable, "-m", command[0], *command[1:], "--mypy-config-file" if "stubtest" in command[0] else "--config-file",
+         str(config)], capture_output=True, text=True, check=False, cwd=folder, env=environment(),
+    )  # fmt: skip
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_package_passes_mypy_strict(tmp_path: Path) -> None:
+    said = run(tmp_path, "strict = True\n", "mypy", "-p", "cuda.core", "--cache-dir", str(tmp_path))
+    assert said.startswith("Success"), said
+
+
+def test_the_stubs_say_what_runs(tmp_path: Path) -> None:
+    lines = run(tmp_path, "", "mypy.stubtest", "cuda.core", "--concise").splitlines()
+    assert len(lines) > 50, "stubtest did not look at the C++ half"
+    left = [line for line in lines if line and not OF_NANOBIND.search(line)]
+    assert [line for line in left if line.split()[0].split("@")[0] not in KNOWN] == []
+
+
+def stub_of(name: str) -> ast.ClassDef:
+    tree = ast.parse((PACKAGE / "_core.pyi").read_text())
+    return next(item for item in tree.body if isinstance(item, ast.ClassDef) and item.name == name)
+
+
+def stubbed(function: ast.FunctionDef) -> list[str]:
+    a = function.args
+    return [arg.arg for arg in (*a.posonlyargs, *a.args, *a.kwonlyargs) if arg.arg not in ("self", "cls")]
+
+
+def actual(function: Any) -> list[str] | None:
+    """The names of a function's parameters; None where they have none, or it does not tell."""
+    known = getattr(function, "__nb_signature__", None)
+    text = known[0][0] if known else f"def f{getattr(function, '__text_signature__', None) or ''}"
+    if "(" not in text:
+        return None
+    inside = re.sub(r"\\\d+", "None", text[text.index("(") + 1 : text.rindex(")")])
+    tree = ast.parse(f"def f({inside.replace('$', '')}): ...").body[0]
+    assert isinstance(tree, ast.FunctionDef)
+    names = stubbed(tree)
+    return None if any(re.fullmatch(r"arg\d*", name) for name in names) else names
+
+
+CLASSES = [name for name in dir(_core) if isinstance(getattr(_core, name), type)]
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_methods_take_the_arguments_that_their_stubs_name(name: str) -> None:
+    for function in stub_of(name).body:
+        if not isinstance(function, ast.FunctionDef) or function.name in ("__init__", "__new__"):
+            continue
+        names = actual(vars(getattr(_core, name)).get(function.name))
+        if names is not None and not function.name.startswith("__"):
+            assert stubbed(function) == names, f"{name}.{function.name}"
+
+
+def test_functions_take_the_arguments_that_their_stubs_name() -> None:
+    tree = ast.parse((PACKAGE / "_core.pyi").read_text())
+    functions = [item for item in tree.body if isinstance(item, ast.FunctionDef)]
+    for function in functions:
+        names = actual(getattr(_core, function.name))
+        if names is not None and function.name != "launch":  # which takes any number
+            assert stubbed(function) == names, function.name
+    assert len(functions) > 80
