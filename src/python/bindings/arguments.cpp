@@ -155,8 +155,12 @@ bool Call::sequence(int i, PyObject* value, std::uint64_t count) {
                  where(i).name, Py_TYPE(value)->tp_name);
     return false;
   }
-  Ref items{PySequence_Fast(value, "a list or tuple is needed")};
-  if (!items) return false;
+  Ref items{PySequence_Fast(value, "")};
+  if (!items) {
+    PyErr_Format(PyExc_TypeError, "%s(): %s must be a list or tuple, not %s", f_.name,
+                 where(i).name, Py_TYPE(value)->tp_name);
+    return false;
+  }
   const auto n = static_cast<std::uint64_t>(PySequence_Fast_GET_SIZE(items.get()));
   if (count != UINT64_MAX && n < count) return short_list(i, n, count);
   const std::size_t each = size_of(p.kind, p.type);

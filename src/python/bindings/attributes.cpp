@@ -106,8 +106,12 @@ bool Call::options(int i, PyObject* value) {
     slots_[i].p = nullptr;
     return true;
   }
-  Ref items{PySequence_Fast(value, "the option values must be a list or tuple")};
-  if (!items) return false;
+  Ref items{PySequence_Check(value) ? PySequence_Fast(value, "") : nullptr};
+  if (!items) {
+    PyErr_Format(PyExc_TypeError, "%s(): %s must be a list or tuple, not %s", f_.name,
+                 where(i).name, Py_TYPE(value)->tp_name);
+    return false;
+  }
   const auto n = static_cast<std::uint64_t>(PySequence_Fast_GET_SIZE(items.get()));
   const std::uint64_t count = params_[p.link].link >= 0 ? linked_number(params_[p.link]) : n;
   if (n < count) return short_list(i, n, count);

@@ -282,12 +282,13 @@ bool fill(PyObject* value, const Where& where, Sink& sink, Slot* out) {
                  where.owner, where.joint, where.name, PyTuple_GET_SIZE(value));
     return false;
   }
-  Ref values{
-      PySequence_Fast(PyTuple_GET_ITEM(value, 0), "kernelParams: the values must be a sequence")};
-  if (!values) return false;
-  Ref types{
-      PySequence_Fast(PyTuple_GET_ITEM(value, 1), "kernelParams: the types must be a sequence")};
-  if (!types) return false;
+  const Ref values{PySequence_Fast(PyTuple_GET_ITEM(value, 0), "")};
+  const Ref types{values ? PySequence_Fast(PyTuple_GET_ITEM(value, 1), "") : nullptr};
+  if (!types) {
+    PyErr_Format(PyExc_TypeError, "%s%s%s: the %s must be a sequence", where.owner, where.joint,
+                 where.name, values ? "types" : "values");
+    return false;
+  }
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(values.get());
   if (PySequence_Fast_GET_SIZE(types.get()) != n) {
     PyErr_Format(PyExc_TypeError, "%s%s%s: %zd values but %zd types", where.owner, where.joint,

@@ -11,11 +11,22 @@ import pytest
 HERE = Path(__file__).resolve().parent
 
 
+MODULES = ["driver", "runtime", "nvrtc", "nvjitlink", "nvvm", "nvfatbin", "nvml", "cufile"]
+MODULES += ["driver.raising", "runtime.raising", "nvrtc.raising"]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_wrong_argument_is_named_for_every_parameter_of_every_function(module: str) -> None:
+    """A wrong type everywhere; numbers too large, and negative ones where C has none."""
+    command = [sys.executable, str(HERE / "wrong_arguments.py"), f"cuda.bindings.{module}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    *wrong, last = done.stdout.splitlines() or [""]
+    assert done.returncode == 0 and wrong == [], (done.stdout[-3000:], done.stderr[-2000:])
+    assert int(last.split()[1]) > 50
+
+
 @pytest.mark.parametrize("seed", [1, 2])
-@pytest.mark.parametrize(
-    "module",
-    ["driver", "runtime", "nvrtc", "driver.raising", "nvjitlink", "nvvm", "nvfatbin", "nvml", "cufile"],
-)
+@pytest.mark.parametrize("module", MODULES)
 def test_wrong_types_raise_and_never_crash(module: str, seed: int) -> None:
     done = subprocess.run(
         [sys.executable, str(HERE / "wrong_types.py"), f"cuda.bindings.{module}", str(seed)],

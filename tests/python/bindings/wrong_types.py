@@ -50,6 +50,14 @@ def candidates(module: object) -> list[object]:
     return made
 
 
+def names_it(text: str, function: str, parameters: list[str]) -> bool:
+    """The message says which function, and which parameter or how many there are."""
+    if not text.startswith(f"{function}("):
+        return False
+    rest = text.removeprefix(f"{function}()").lstrip(": ")
+    return rest.startswith(("takes", "missing required argument", *parameters))
+
+
 def main() -> int:
     module = importlib.import_module(sys.argv[1])
     choose = random.Random(int(sys.argv[2]))
@@ -62,7 +70,8 @@ def main() -> int:
         function = getattr(module, name)
         if not callable(function) or inspect.isclass(function):
             continue
-        arity = len(inspect.signature(function).parameters)
+        parameters = list(inspect.signature(function).parameters)
+        arity = len(parameters)
         for _ in range(6 if arity else 1):
             count = arity if choose.random() < 0.9 else choose.randrange(arity + 3)
             arguments = [choose.choice(values) for _ in range(count)]
@@ -74,6 +83,8 @@ def main() -> int:
                 raised += 1
                 text = str(error)
                 assert text, f"{name} raised {type(error).__name__} without a word"
+                if inspect.isbuiltin(function) and isinstance(error, (TypeError, OverflowError)):
+                    assert names_it(text, name, parameters), f"{name}{tuple(arguments)!r}: {text}"
     print(f"done {called} {raised}", flush=True)
     return 0
 

@@ -1,0 +1,90 @@
+"""Every function, struct, handle and enum of every module: what help() says, what fields take and give back."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from cuda.bindings import _bindings
+
+C_STYLE = ["driver", "runtime", "nvrtc"]
+MODULES = [*C_STYLE, "nvjitlink", "nvvm", "nvfatbin", "nvml", "cufile", *(f"{name}.raising" for name in C_STYLE)]
+
+
+def loaded(module: str) -> Any:
+    return importlib.import_module(f"cuda.bindings.{module}")
+
+
+def classes(module: str, base: type) -> Iterator[type]:
+    made = loaded(module)
+    for name in made.__all__:
+        value = getattr(made, name)
+        if isinstance(value, type) and issubclass(value, base):
+            yield value
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_help_shows_the_c_signature_and_the_role_of_each_parameter(module: str) -> None:
+    made = loaded(module)
+    functions = [getattr(made, name) for name in made.__all__ if inspect.isroutine(getattr(made, name))]
+    assert all(f.__doc__ for f in functions)
+    functions = [f for f in functions if inspect.isbuiltin(f)]  # the others are written in Python
+    assert len(functions) > 10
+    for function in functions:
+        prototype, *lines = function.__doc__.splitlines()
+        assert re.fullmatch(r"[\w *]+ \**\w+\(.*\)", prototype), (function.__name__, prototype)
+        if module in C_STYLE:
+            assert re.search(rf"\b{function.__name__}\(", prototype), prototype
+        roles = dict(line.strip().split(": ", 1) for line in lines if line.startswith("  ") and ": " in line)
+        for parameter in inspect.signature(function).parameters:
+            assert roles.get(parameter), f"{function.__name__}: nothing is said of {parameter}"
+        assert all(": " in line for line in lines if line.startswith("  ")), function.__doc__
+
+
+class Wrong:
+    """Of a type that no field takes."""
+
+
+@pytest.mark.parametrize("module", ["driver", "runtime", "nvrtc", "nvml", "cufile"])
+def test_fields_take_what_they_gave_and_name_themselves_otherwise(module: str) -> None:
+    count = 0
+    for cls in classes(module, _bindings.Record):
+        record = cls()
+        for name in dir(cls):
+            if name.startswith("_") or not inspect.isdatadescriptor(getattr(cls, name)):
+                continue
+            count += 1
+            value = getattr(record, name)
+            with pytest.raises((TypeError, ValueError, OverflowError, AttributeError)) as caught:
+                setattr(record, name, Wrong())
+            assert name in str(caught.value), f"{cls.__name__}.{name}: {caught.value}"
+            if isinstance(caught.value, AttributeError):
+                continue  # a field that is read only
+            setattr(record, name, value)
+            assert str(getattr(record, name)) == str(value), f"{cls.__name__}.{name}"
+        assert isinstance(repr(record), str) and isinstance(str(record), str)
+    assert count > (5 if module in ("nvrtc", "cufile") else 300), count
+
+
+@pytest.mark.parametrize("module", C_STYLE)
+def test_handles_are_numbers_with_an_address(module: str) -> None:
+    for cls in classes(module, _bindings.Handle):
+        handle = cls(5)
+        assert int(handle) == 5 and handle == cls(5) and handle != cls() and int(cls()) == 0
+        assert handle.getPtr() and isinstance(repr(handle), str) and hash(handle) == hash(cls(5))
+        with pytest.raises((TypeError, ValueError)):
+            cls(Wrong())
+
+
+@pytest.mark.parametrize("module", MODULES[:8])
+def test_enums_are_numbers_with_names(module: str) -> None:
+    enums = [cls for cls in classes(module, int) if hasattr(cls, "__members__")]
+    assert enums
+    for cls in enums:
+        for name, member in cls.__members__.items():
+            assert cls(int(member)) == member and isinstance(member, int) and getattr(cls, name) == member
+            assert member.name in cls.__members__ and cls[name] is member
