@@ -18,6 +18,13 @@ inline MayReach& may_reach() {
   return *function;
 }
 
+/// Whether such kernels may use arrays whose owner the driver layer calls `home`.
+using MayUse = std::function<bool(const void* reach, const void* home)>;
+inline MayUse& may_use() {
+  static MayUse* const function = new MayUse;
+  return *function;
+}
+
 /// Launches made meanwhile by this thread are launched with `reach`; without one they may touch all
 /// memory.
 class ReachScope {

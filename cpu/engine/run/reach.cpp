@@ -1,16 +1,30 @@
-// cpu/engine/run/reach.cpp: what generated code asks before it touches memory that may be another
-// device's.
-#include "cpu/engine/reach.hpp"
+// cpu/engine/run/reach.cpp
+#include "cpu/engine/run/reach.hpp"
 
+#include "cpu/engine/reach.hpp"
 #include "cpu/engine/run/worker.hpp"
 
-extern "C" void cucpu_rt_check_reach(std::uint64_t address, std::uint32_t write);
+namespace {
+
+[[noreturn]] void out_of_reach(cucpu::Worker& worker, std::uintptr_t address, void* caller) {
+  worker.current_fault().address = address;
+  worker.current_fault().has_address = true;
+  worker.trap(700, caller);
+}
+
+}  // namespace
 
 void cucpu_rt_check_reach(std::uint64_t address, std::uint32_t write) {
   cucpu::Worker& worker = *cucpu::Worker::running();
   const void* const reach = worker.grid().reach();
   if (!reach || cucpu::may_reach()(reach, address, write != 0)) return;
-  worker.current_fault().address = address;
-  worker.current_fault().has_address = true;
-  worker.trap(700, __builtin_return_address(0));
+  out_of_reach(worker, address, __builtin_return_address(0));
+}
+
+void cucpu::require_reach(const void* home, std::uintptr_t address, bool write) {
+  Worker& worker = *Worker::running();
+  const void* const reach = worker.grid().reach();
+  if (!reach) return;
+  if (home ? may_use()(reach, home) : may_reach()(reach, address, write)) return;
+  out_of_reach(worker, address, __builtin_return_address(0));
 }

@@ -1,5 +1,4 @@
-// cpu/engine/runtime/texture.cpp: texture fetches and surface addresses, as the CUDA programming
-// guide describes them.
+// cpu/engine/runtime/texture.cpp: texture fetches, as the CUDA programming guide describes them.
 #include "cpu/engine/runtime/texture.hpp"
 
 #include <algorithm>
@@ -7,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "cpu/engine/run/reach.hpp"
 #include "cpu/engine/run/routines.hpp"
 #include "cpu/engine/runtime/small_floats.hpp"
 
@@ -19,20 +19,6 @@ struct Texel {
   std::uint32_t i[4] = {0, 0, 0, 0};
   bool integer = false;
 };
-
-unsigned channel_bytes(std::uint32_t format) {
-  switch (format) {
-    case 1:
-    case 8:
-      return 1;
-    case 2:
-    case 9:
-    case 16:
-      return 2;
-    default:
-      return 4;
-  }
-}
 
 constexpr std::uint32_t kSrgb = 16;  // of TextureObject::flags
 
@@ -84,7 +70,7 @@ float from_srgb(float v) {
 }
 
 Texel texel_at(const TextureObject& t, std::int64_t x, std::int64_t y, std::int64_t z) {
-  const unsigned bytes = channel_bytes(t.format);
+  const unsigned bytes = cucpu::channel_bytes(t.format);
   const std::byte* at = t.data + static_cast<std::uint64_t>(z) * t.slice_pitch +
                         static_cast<std::uint64_t>(y) * t.row_pitch +
                         static_cast<std::uint64_t>(x) * bytes * t.channels;
@@ -186,11 +172,13 @@ Texel fetch(const TextureObject& t, std::int64_t x, std::int64_t y, std::int64_t
 }
 
 /// A share of 256 divided between two texels: the first one gets what the second one's rounded part
-/// leaves.
+/// leaves. Halves go to the second one, save between the rows of the first column: so an H200 keeps
+/// the sum of both columns even.
 struct Shares {
   int first, second;
-  Shares(int whole, int weight)
-      : first{whole - ((whole * weight + 128) >> 8)}, second{whole - first} {}
+  Shares(int whole, int weight, bool halves_to_second = true)
+      : first{whole - ((whole * weight + (halves_to_second ? 128 : 127)) >> 8)},
+        second{whole - first} {}
 };
 
 /// Texels added up by their shares.
@@ -328,13 +316,13 @@ void add_filtered(const TextureObject& t, const Place& p, int whole, Sum& sum) {
   const Shares slices{whole, p.z.weight};
   const auto slice = [&](std::int64_t z, int share) {
     const Shares columns{share, p.x.weight};
-    const auto column = [&](std::int64_t x, int part) {
-      const Shares rows{part, p.y.weight};
+    const auto column = [&](std::int64_t x, int part, bool first) {
+      const Shares rows{part, p.y.weight, !first};
       sum.add(fetch(t, x, p.y.first, z), rows.first, t);
       if (rows.second != 0) sum.add(fetch(t, x, p.y.second, z), rows.second, t);
     };
-    column(p.x.first, columns.first);
-    if (columns.second != 0) column(p.x.second, columns.second);
+    column(p.x.first, columns.first, true);
+    if (columns.second != 0) column(p.x.second, columns.second, false);
   };
   slice(p.z.first, slices.first);
   if (slices.second != 0) slice(p.z.second, slices.second);
@@ -386,6 +374,7 @@ std::uint64_t cucpu_rt_texture(std::uint64_t object, std::uint32_t config, std::
                                std::uint32_t level) {
   if (object == 0) cucpu_rt_trap(700);
   const TextureObject& t = *reinterpret_cast<const TextureObject*>(object);
+  cucpu::require_reach(t.home, reinterpret_cast<std::uintptr_t>(t.data), false);
   const Texel v = t.levels == nullptr
                       ? sample(t, config, layer, xb, yb, zb)
                       : sample_level(t, std::bit_cast<float>(level), config, layer, xb, yb, zb);
@@ -419,38 +408,6 @@ std::uint32_t cucpu_rt_texture_level(std::uint64_t object, std::uint32_t config,
   };
   const float most = std::max(texels(xa, ya, za), texels(xb, yb, zb));
   return std::bit_cast<std::uint32_t>(most > 0 ? std::log2(most) : -1000.0f);
-}
-
-std::uint64_t cucpu_rt_surface(std::uint64_t object, std::uint32_t config, std::uint32_t layer,
-                               std::uint32_t xb, std::uint32_t yb, std::uint32_t zb,
-                               std::uint32_t bytes) {
-  if (object == 0) cucpu_rt_trap(700);
-  const TextureObject& t = *reinterpret_cast<const TextureObject*>(object);
-  const std::uint32_t shape = config & cucpu::kTextureShape;
-  const std::int64_t row_bytes = std::int64_t{t.width} * channel_bytes(t.format) * t.channels;
-  std::int64_t x = static_cast<std::int32_t>(xb);
-  std::int64_t y = shape == cucpu::kTexture1D ? 0 : static_cast<std::int32_t>(yb);
-  std::int64_t z = shape == cucpu::kTexture3D ? static_cast<std::int32_t>(zb) : 0;
-  if ((config & cucpu::kTextureLayered) != 0) z = layer;
-  const std::int64_t rows = shape == cucpu::kTexture1D ? 1 : std::max(t.height, 1u);
-  const std::int64_t slices =
-      shape == cucpu::kTexture3D ? std::max(t.depth, 1u) : std::max(t.layers, 1u);
-  const bool inside =
-      x >= 0 && x + bytes <= row_bytes && y >= 0 && y < rows && z >= 0 && z < slices;
-  if (!inside) {
-    if ((config & cucpu::kSurfaceZero) != 0) {
-      alignas(16) static thread_local std::byte nowhere[32];
-      std::memset(nowhere, 0, sizeof nowhere);
-      return reinterpret_cast<std::uint64_t>(nowhere);
-    }
-    if ((config & cucpu::kSurfaceClamp) == 0) cucpu_rt_trap(717);
-    x = std::clamp<std::int64_t>(x / bytes * bytes, 0,
-                                 std::max<std::int64_t>(row_bytes - bytes, 0));
-    y = std::clamp<std::int64_t>(y, 0, rows - 1);
-    z = std::clamp<std::int64_t>(z, 0, slices - 1);
-  }
-  return reinterpret_cast<std::uint64_t>(t.data) + static_cast<std::uint64_t>(z) * t.slice_pitch +
-         static_cast<std::uint64_t>(y) * t.row_pitch + static_cast<std::uint64_t>(x);
 }
 
 std::uint32_t cucpu_rt_texture_query(std::uint64_t object, std::uint32_t which) {

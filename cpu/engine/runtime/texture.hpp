@@ -26,6 +26,7 @@ struct TextureObject {
   // Mipmaps: the object itself describes the base level, `levels` each of them (the base again
   // first). None for anything else.
   const TextureObject* levels = nullptr;
+  const void* home = nullptr;  ///< an array's owner (cpu/engine/reach.hpp); null for plain memory
   std::uint32_t level_count = 1;
   std::uint32_t level_filter = 0;  ///< CUfilter_mode between levels
   float level_bias = 0, level_min = 0, level_max = 0;
@@ -39,6 +40,25 @@ inline constexpr std::uint32_t kTextureIntegerCoordinates = 8;
 inline constexpr std::uint32_t kTextureHigh = 16;    ///< components 2 and 3, else 0 and 1
 inline constexpr std::uint32_t kTextureGather = 32;  ///< tld4; the component is in bits 8 and 9
 inline constexpr std::uint32_t kSurfaceClamp = 64, kSurfaceZero = 128, kSurfaceStore = 1024;
+inline constexpr std::uint32_t kSurfaceWide =
+    256;  ///< of a reduction: 64 bits; the low byte is a ReduceOp
+
+constexpr unsigned channel_bytes(std::uint32_t format) {
+  switch (format) {
+    case 1:
+    case 8:
+      return 1;
+    case 2:
+    case 9:
+    case 16:
+      return 2;
+    default:
+      return 4;
+  }
+}
+constexpr unsigned texel_bytes(const TextureObject& t) {
+  return channel_bytes(t.format) * t.channels;
+}
 
 }  // namespace cucpu
 
@@ -57,6 +77,15 @@ std::uint32_t cucpu_rt_texture_level(std::uint64_t object, std::uint32_t config,
 std::uint64_t cucpu_rt_surface(std::uint64_t object, std::uint32_t config, std::uint32_t layer,
                                std::uint32_t x, std::uint32_t y, std::uint32_t z,
                                std::uint32_t bytes);
+/// A formatted store: x counts texels, four 32-bit components, of which the format takes what it
+/// has.
+void cucpu_rt_surface_store(std::uint64_t object, std::uint32_t config, std::uint32_t layer,
+                            std::uint32_t x, std::uint32_t y, std::uint32_t z, std::uint64_t low,
+                            std::uint64_t high);
+/// A formatted reduction: x counts texels; the format says whether numbers are signed.
+void cucpu_rt_surface_reduce(std::uint64_t object, std::uint32_t config, std::uint32_t layer,
+                             std::uint32_t x, std::uint32_t y, std::uint32_t z, std::uint32_t what,
+                             std::uint64_t value);
 /// 0 width, 1 height, 2 depth, 3 layers, 4 normalized coordinates, 5 format, 6 channels,
 /// 7 levels
 std::uint32_t cucpu_rt_texture_query(std::uint64_t object, std::uint32_t which);

@@ -96,16 +96,22 @@ void FunctionTranslator::emit_tld4(const Instruction& i) {
   texture_fetch(i, shape_config(i) | kTextureGather | component << 8);
 }
 
-Value* FunctionTranslator::surface_pointer(const Instruction& i, const Operand& address,
-                                           unsigned bytes, bool store) {
+/// The first six operands of the surface routines.
+std::array<Value*, 6> FunctionTranslator::surface_operands(const Instruction& i,
+                                                           const Operand& address, bool store) {
   std::uint32_t config = shape_config(i) | (store ? kSurfaceStore : 0);
   if (i.has(Mod::clamp)) config |= kSurfaceClamp;
   if (i.has(Mod::zero)) config |= kSurfaceZero;
   const Coordinates c = coordinates(address, config);
-  Value* at = call_routine(
-      "surface", b.getInt64Ty(),
-      {c.object, b.getInt32(config), c.layer, c.x, c.y, c.z, b.getInt32(bytes)}, false);
-  return b.CreateIntToPtr(at, b.getPtrTy());
+  return {c.object, b.getInt32(config), c.layer, c.x, c.y, c.z};
+}
+
+Value* FunctionTranslator::surface_pointer(const Instruction& i, const Operand& address,
+                                           unsigned bytes, bool store) {
+  const auto surface = surface_operands(i, address, store);
+  llvm::SmallVector<Value*, 7> args{surface.begin(), surface.end()};
+  args.push_back(b.getInt32(bytes));
+  return b.CreateIntToPtr(call_routine("surface", b.getInt64Ty(), args, false), b.getPtrTy());
 }
 
 void FunctionTranslator::emit_suld(const Instruction& i) {
@@ -134,6 +140,38 @@ void FunctionTranslator::emit_sust(const Instruction& i) {
         b.CreateAlignedStore(v, offset_pointer(p, std::uint64_t{k} * bytes), llvm::Align(bytes));
     mark(s, Space::global);
   }
+}
+
+// sust.p: the surface's format decides how the components are kept.
+void FunctionTranslator::emit_sust_formatted(const Instruction& i) {
+  const Operand& a = i.operands[1];
+  const auto surface = surface_operands(i, i.operands[0]);
+  Value* words[4] = {b.getInt64(0), b.getInt64(0), b.getInt64(0), b.getInt64(0)};
+  const unsigned n = a.kind == Kind::vector ? static_cast<unsigned>(a.parts.size()) : 1;
+  for (unsigned k = 0; k < n && k < 4; ++k)
+    words[k] =
+        b.CreateZExt(read(a.kind == Kind::vector ? a.parts[k] : a, Type::b32), b.getInt64Ty());
+  llvm::SmallVector<Value*, 8> args{surface.begin(), surface.end()};
+  for (unsigned k = 0; k < 4; k += 2)
+    args.push_back(b.CreateOr(words[k], b.CreateShl(words[k + 1], 32)));
+  call_routine("surface_store", b.getVoidTy(), args, false);
+}
+
+// sured: by bytes it is an atomic operation on the place; by texels the format says on what.
+void FunctionTranslator::emit_sured(const Instruction& i) {
+  const Type t = i.types[0];
+  if (!i.has(Mod::p)) {
+    Value* p = surface_pointer(i, i.operands[0], ptx::bytes_of(t), true);
+    (void)atomic(i, p, read(i.operands[1], t), nullptr, t);
+    return;
+  }
+  const bool wide = ptx::bytes_of(t) == 8;
+  const auto surface = surface_operands(i, i.operands[0]);
+  llvm::SmallVector<Value*, 8> args{surface.begin(), surface.end()};
+  args.push_back(
+      b.getInt32(static_cast<std::uint32_t>(reduction_of(i)) | (wide ? kSurfaceWide : 0)));
+  args.push_back(b.CreateZExt(read(i.operands[1], t), b.getInt64Ty()));
+  call_routine("surface_reduce", b.getVoidTy(), args, false);
 }
 
 void FunctionTranslator::emit_texture_query(const Instruction& i) {

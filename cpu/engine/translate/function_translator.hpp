@@ -5,6 +5,7 @@
 
 #include <llvm/IR/IRBuilder.h>
 
+#include <array>
 #include <optional>
 #include <vector>
 
@@ -147,6 +148,8 @@ class FunctionTranslator {
   Coordinates coordinates(const Operand& address, std::uint32_t config);
   Value* texture_handle(const Operand& handle);
   void texture_fetch(const Instruction& i, std::uint32_t config);
+  std::array<Value*, 6> surface_operands(const Instruction& i, const Operand& address,
+                                         bool store = true);
   Value* surface_pointer(const Instruction& i, const Operand& address, unsigned bytes, bool store);
 
   // video instructions: operands are widened to i64

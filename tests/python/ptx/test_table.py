@@ -19,7 +19,7 @@ FACTS = json.loads((ROOT / "api" / "ptx.json").read_text())
 ELSEWHERE = {
     "alloca", "applypriority", "bra", "brkpt", "brx", "call", "cp", "createpolicy", "discard", "exit", "getctarank", "griddepcontrol",
     "istypep", "ldu", "mapa", "mbarrier", "mma", "multimem", "nanosleep", "pmevent", "prefetch", "prefetchu", "ret", "setmaxnreg", "stackrestore",
-    "stacksave", "stmatrix", "suld", "suq", "sust", "tensormap", "tex", "tld4", "trap", "txq", "wmma",
+    "stacksave", "stmatrix", "suld", "suq", "sured", "sust", "tensormap", "tex", "tld4", "trap", "txq", "wmma",
 }  # fmt: skip
 
 

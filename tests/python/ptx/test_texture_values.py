@@ -15,7 +15,7 @@ try:
 except OSError as error:
     pytest.skip(str(error), allow_module_level=True)
 
-from texture_values import AS_INTEGER, SHAPES, SOURCE, SRGB, Case, answer, cases, load, picture
+from texture_values import AS_INTEGER, SOURCE, SRGB, Case, answer, cases, load, picture
 
 RECORDED = load(Path(__file__).parents[2] / "ptx/h200/textures.xz")
 CASES = list(cases())
@@ -30,15 +30,14 @@ def test_every_case_is_recorded() -> None:
     assert {case.name for case in CASES} == set(RECORDED)
 
 
-@pytest.mark.parametrize("kind", SHAPES)
+@pytest.mark.parametrize("kind", sorted({case.kind for case in CASES}))
 def test_fetches_of_a_shape(kind: str) -> None:
     wrong = [f"{case.name}: {text}" for case in CASES if case.kind == kind and (text := difference(case))]
     assert not wrong, "\n".join(wrong)
 
 
 def difference(case: Case) -> str:
-    """Empty when the answers agree: integers to the bit; floats to a few units in the last place, save for a few places where a weight is
-    rounded the other way, which is one part in 256 of what it weighs."""
+    """Empty when the answers agree: integers to the bit; floats to a few units in the last place."""
     ours, theirs = answer(program(), case), RECORDED[case.name]
     if case.flags & AS_INTEGER:
         return "" if (ours == theirs).all() else f"{(ours != theirs).sum()} integers differ"
@@ -49,6 +48,4 @@ def difference(case: Case) -> str:
     if case.flags & SRGB:
         step = 2**-7  # the hardware's table has eight significant bits
     off = np.flatnonzero(error > largest * step)
-    if len(off) <= len(error) // 10 and error.max() <= 2 * largest / 256:
-        return ""
-    return f"{len(off)} of {len(error)} differ, by up to {error.max()}"
+    return "" if len(off) == 0 else f"{len(off)} of {len(error)} differ, by up to {error.max()}"

@@ -1,6 +1,6 @@
 """Texture fetches of every kind, format, filter and addressing mode, for comparison with what a GPU answered.
 
-python texture_values.py OUTPUT.xz      writes the answers of the device in use
+python texture_values.py OUTPUT.xz [--levels]     writes the answers of the device in use (--levels: those of more mipmaps)
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ FORMATS = {"u8": (1, np.uint8), "u16": (2, np.uint16), "u32": (3, np.uint32), "s
            "f16": (16, np.float16), "f32": (32, np.float32)}  # fmt: skip
 # Width, height, depth as an array descriptor gives them, and flags.
 SHAPES = {"1d": (13, 0, 0, 0), "2d": (9, 7, 0, 0), "3d": (5, 4, 6, 0), "1d_layered": (13, 0, 3, LAYERED), "2d_layered": (9, 7, 3, LAYERED),
-          "cube": (8, 8, 6, CUBE), "cube_layered": (8, 8, 12, CUBE | LAYERED), "gather": (9, 7, 0, GATHER), "lod": (16, 16, 0, 0)}  # fmt: skip
+          "cube": (8, 8, 6, CUBE), "cube_layered": (8, 8, 12, CUBE | LAYERED), "gather": (9, 7, 0, GATHER), "lod": (16, 16, 0, 0),
+          "lod_1d": (16, 0, 0, 0), "lod_3d": (16, 16, 16, 0), "lod_layered": (16, 16, 3, LAYERED), "lod_cube": (16, 16, 6, CUBE)}  # fmt: skip
 SAMPLES = 96
 
 CALLS = {
@@ -41,6 +42,10 @@ CALLS = {
     "gather": "i % 4 == 0 ? tex2Dgather<T>(t, x, y, 0) : i % 4 == 1 ? tex2Dgather<T>(t, x, y, 1) : i % 4 == 2 ? tex2Dgather<T>(t, x, y, 2)"
     " : tex2Dgather<T>(t, x, y, 3)",
     "lod": "tex2DLod<T>(t, x, y, z)",
+    "lod_1d": "tex1DLod<T>(t, x, z)",
+    "lod_3d": "tex3DLod<T>(t, x, y, z, i * (5.0f / 96))",
+    "lod_layered": "tex2DLayeredLod<T>(t, x, y, i % 4, z)",
+    "lod_cube": "texCubemapLod<T>(t, x, y, z, i * (5.0f / 96))",
 }
 SOURCE = "".join(
     f"""extern "C" __global__ void k_{kind}_{result}(cudaTextureObject_t t, const float* at, {result}4* out) {{
@@ -73,7 +78,7 @@ def cases() -> Iterator[Case]:
         if format not in ("u32", "s32"):
             for kind in ("1d", "2d", "3d"):
                 yield Case(kind, format, channels, CLAMP, LINEAR)
-    for kind in SHAPES:
+    for kind in (kind for kind in SHAPES if not kind.startswith("lod_")):
         for address, filter, flags in itertools.product(range(4), (POINT, LINEAR), (0, NORMALIZED)):
             if "cube" in kind and (address != CLAMP or not flags):
                 continue
@@ -86,8 +91,23 @@ def cases() -> Iterator[Case]:
     yield Case("2d", "u8", 4, CLAMP, POINT, SRGB)
 
 
+def level_cases() -> Iterator[Case]:
+    """Mipmaps of other shapes and formats."""
+    for kind in ("lod_1d", "lod_3d", "lod_layered", "lod_cube"):
+        for address in (CLAMP,) if kind == "lod_cube" else (WRAP, CLAMP, MIRROR, BORDER):
+            for filter in (POINT, LINEAR):
+                yield Case(kind, "f32", 1, address, filter, NORMALIZED)
+    for format, channels in itertools.product(("u8", "s8", "u16", "s16", "f16", "f32"), (1, 2, 4)):
+        for kind in ("lod", "lod_3d"):
+            yield Case(kind, format, channels, CLAMP, LINEAR, NORMALIZED)
+    yield Case("lod", "u8", 4, CLAMP, LINEAR, NORMALIZED | AS_INTEGER)
+    yield Case("lod", "u8", 4, CLAMP, LINEAR, NORMALIZED | SRGB)
+
+
 def picture(case: Case, level: int = 0) -> np.ndarray:
     width, height, depth, _ = SHAPES[case.kind]
+    if case.kind == "lod_3d":
+        depth >>= level
     shape = (max(depth, 1), max(height >> level, 1), max(width >> level, 1), case.channels)
     random = np.random.RandomState(7 + level)
     dtype = FORMATS[case.format][1]
@@ -106,7 +126,7 @@ def coordinates(case: Case) -> np.ndarray:
     """Between texels, on their centres and edges, and a good way outside."""
     random = np.random.RandomState(11)
     width, height, depth, _ = SHAPES[case.kind]
-    if "cube" in case.kind:
+    if "cube" in case.kind:  # of directions only
         return random.uniform(-1, 1, (SAMPLES, 3)).astype(np.float32)
     size = np.array([width, max(height, 1), max(depth, 1)], np.float64)
     at = random.uniform(-0.7, 1.7, (SAMPLES, 3)) * size
@@ -114,7 +134,9 @@ def coordinates(case: Case) -> np.ndarray:
     at[32:48] = np.floor(at[32:48]) + random.randint(0, 512, (16, 3)) / 512
     if case.flags & NORMALIZED:
         at /= size
-    if case.kind == "lod":
+    if case.kind == "lod_3d":  # weights that halve evenly show which way halves are rounded
+        at[32:80] = np.floor(at[32:80] * 16 * 8) / (16 * 8)
+    elif case.kind.startswith("lod"):
         at[:, 2] = random.uniform(-0.5, 5, SAMPLES)
     return at.astype(np.float32)
 
@@ -132,7 +154,7 @@ def answer(program: Program, case: Case) -> np.ndarray:
     width, height, depth, flags = SHAPES[case.kind]
     desc = struct.pack("<QQQiIIxxxx", width, height, depth, FORMATS[case.format][0], case.channels, flags)
     handle = ctypes.c_void_p()
-    if case.kind == "lod":
+    if case.kind.startswith("lod"):
         device().call("cuMipmappedArrayCreate", ctypes.byref(handle), desc, 5)
         for level in range(5):
             array = ctypes.c_void_p()
@@ -141,7 +163,7 @@ def answer(program: Program, case: Case) -> np.ndarray:
     else:
         device().call("cuArray3DCreate_v2", ctypes.byref(handle), desc)
         copy_in(handle, picture(case))
-    resource = struct.pack("<i4xQ", 1 if case.kind == "lod" else 0, handle.value).ljust(144, b"\0")
+    resource = struct.pack("<i4xQ", 1 if case.kind.startswith("lod") else 0, handle.value).ljust(144, b"\0")
     settings = struct.pack("<3iiIIi3f4f12i", *[case.address] * 3, case.filter, case.flags, 0, case.filter, 0, 0, 99, 0.25, 0.5, 0.75, 1,
                            *[0] * 12)  # fmt: skip
     texture = ctypes.c_uint64()
@@ -152,7 +174,7 @@ def answer(program: Program, case: Case) -> np.ndarray:
     out = np.zeros(4 * SAMPLES, np.uint32)
     program.run(f"k_{case.kind}_{result}", 1, SAMPLES, texture, coordinates(case).ravel(), out)
     device().call("cuTexObjectDestroy", texture)
-    device().call("cuMipmappedArrayDestroy" if case.kind == "lod" else "cuArrayDestroy", handle)
+    device().call("cuMipmappedArrayDestroy" if case.kind.startswith("lod") else "cuArrayDestroy", handle)
     return out.reshape(SAMPLES, 4)
 
 
@@ -163,12 +185,12 @@ def load(path: Path) -> dict[str, np.ndarray]:
     return dict(zip(json.loads(head), words, strict=True))
 
 
-def store(path: Path) -> None:
+def store(path: Path, which: Iterator[Case]) -> None:
     program = Program(SOURCE)
-    answers = {case.name: answer(program, case) for case in cases()}
+    answers = {case.name: answer(program, case) for case in which}
     body = b"".join(words.astype("<u4").tobytes() for words in answers.values())
     path.write_bytes(lzma.compress(json.dumps(list(answers)).encode() + b"\n" + body))
 
 
 if __name__ == "__main__":
-    store(Path(sys.argv[1]))
+    store(Path(sys.argv[1]), level_cases() if "--levels" in sys.argv else cases())
