@@ -270,7 +270,6 @@ CUresult cuArray3DCreate(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR* desc) {
 CUresult cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR* out, CUarray handle) {
   return guarded([&] {
     require(out != nullptr);
-    current_context();
     const Array& array = object_of<Array>(handle);
     *out = {array.desc.Width, array.desc.Height, array.desc.Format, array.desc.NumChannels};
   });
@@ -279,7 +278,6 @@ CUresult cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR* out, CUarray handle) {
 CUresult cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR* out, CUarray handle) {
   return guarded([&] {
     require(out != nullptr);
-    current_context();
     *out = object_of<Array>(handle).desc;
   });
 }
@@ -288,8 +286,8 @@ CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* out, CUarr
                                       CUdevice dev) {
   return guarded([&] {
     require(out != nullptr);
-    device_of(dev);
-    *out = {object_of<Array>(handle).bytes(), 512, {}};
+    require(is_device(dev));
+    *out = {given<Array>(handle).bytes(), 512, {}};
   });
 }
 
@@ -297,8 +295,8 @@ CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* o
                                                CUmipmappedArray handle, CUdevice dev) {
   return guarded([&] {
     require(out != nullptr);
-    device_of(dev);
-    *out = {object_of<MipmappedArray>(handle).bytes, 512, {}};
+    require(is_device(dev));
+    *out = {given<MipmappedArray>(handle).bytes, 512, {}};
   });
 }
 

@@ -68,6 +68,7 @@ class MipmappedArray final : public Handled<MipmappedArray, CUmipmappedArray, Ki
   void context_gone() noexcept override { retire(); }
   CUarray level_handle(unsigned level);  ///< made at first use, ends with the mipmapped array
   void drop_levels() noexcept;
+  [[nodiscard]] Context& context() const noexcept { return *context_; }
 
   const CUDA_ARRAY3D_DESCRIPTOR desc;
   struct Level {

@@ -40,6 +40,11 @@ class Context final : public Handled<Context, CUcontext, Kind::context> {
       true};                     ///< false once destroyed, or while a primary context is inactive
   std::atomic<int> attached{0};  ///< uses by cuCtxAttach, beyond its maker's
   Ref<Object> green;             ///< keeps a green context's resources; null for others
+  unsigned cores = 0;            ///< a green context's share of the host threads; 0: all of them
+  [[nodiscard]] unsigned multiprocessors() const noexcept {
+    return cores ? cores : settings().threads;
+  }
+  std::atomic<unsigned> workers{0};  ///< host threads in its grids now; counted where cores limits
 
   // -- errors
   // -----------------------------------------------------------------------------------------------------------

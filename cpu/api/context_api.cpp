@@ -122,6 +122,7 @@ CUresult cuCtxCreate_v3(CUcontext* out, CUexecAffinityParam* affinity, int count
 
 CUresult cuCtxDestroy(CUcontext handle) {
   return guarded([&] {
+    require(handle != nullptr);
     Ref<Context> context{&context_of(handle)};
     require(!context->is_primary && !context->green, CUDA_ERROR_INVALID_CONTEXT);
     require(context->retire(), CUDA_ERROR_INVALID_CONTEXT);
@@ -131,7 +132,10 @@ CUresult cuCtxDestroy(CUcontext handle) {
 }
 
 CUresult cuCtxPushCurrent(CUcontext handle) {
-  return guarded([&] { push_context(context_of(handle)); });
+  return guarded([&] {
+    require(handle != nullptr);
+    push_context(context_of(handle));
+  });
 }
 
 CUresult cuCtxPopCurrent(CUcontext* out) {

@@ -177,8 +177,7 @@ CUDA_MEMCPY3D without_peers(const CUDA_MEMCPY3D_PEER& p) {
 /// The 1-D array forms: bytes from an offset on, in rows.
 CUDA_MEMCPY3D to_array(CUarray array, std::size_t offset, std::size_t bytes) {
   CUDA_MEMCPY3D p{};
-  const Array& a = object_of<Array>(array);
-  require(a.height == 1 && a.slices == 1);
+  given<Array>(array);  // of more dimensions than one: its first row
   p.dstMemoryType = CU_MEMORYTYPE_ARRAY;
   p.dstArray = array;
   p.dstXInBytes = offset;
@@ -188,11 +187,15 @@ CUDA_MEMCPY3D to_array(CUarray array, std::size_t offset, std::size_t bytes) {
 }
 
 void from_array(CUDA_MEMCPY3D& p, CUarray array, std::size_t offset) {
-  const Array& a = object_of<Array>(array);
-  require(a.height == 1 && a.slices == 1);
+  given<Array>(array);  // of more dimensions than one: its first row
   p.srcMemoryType = CU_MEMORYTYPE_ARRAY;
   p.srcArray = array;
   p.srcXInBytes = offset;
+}
+
+/// One side of a copy between contexts; none means the current one.
+Context& peer_context(CUcontext handle) {
+  return handle ? usable(context_of(handle)) : current_context();
 }
 
 CUresult now(CUdeviceptr dst, CUmemorytype dst_kind, CUdeviceptr src, CUmemorytype src_kind,
@@ -283,10 +286,11 @@ CUresult cuMemcpyDtoD(CUdeviceptr dst, CUdeviceptr src, size_t bytes) {
 CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
                       CUcontext src_context, size_t bytes) {
   return guarded([&] {
-    usable(context_of(dst_context));
-    usable(context_of(src_context)).synchronize();  // serialised with what both contexts are doing
-    context_of(dst_context).synchronize();
-    const ScopedContext scope{context_of(dst_context)};
+    current_context();
+    Context& to = peer_context(dst_context);
+    peer_context(src_context).synchronize();  // serialised with what both contexts are doing
+    to.synchronize();
+    const ScopedContext scope{to};
     run_synchronously(make_copy(dst, kDevice, src, kDevice, bytes));
   });
 }
@@ -310,8 +314,8 @@ CUresult cuMemcpyDtoDAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstr
 CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
                            CUcontext src_context, size_t bytes, CUstream stream) {
   return guarded([&] {
-    usable(context_of(dst_context));
-    usable(context_of(src_context));
+    peer_context(dst_context);
+    peer_context(src_context);
     return later(stream, dst, kDevice, src, kDevice, bytes);
   });
 }

@@ -433,16 +433,16 @@ CUresult cuDeviceGetHostAtomicCapabilities(unsigned int* out, const CUatomicOper
 CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int* out, const CUatomicOperation* operations,
                                           unsigned int count, CUdevice from, CUdevice to) {
   return guarded([&] {
-    require(&device_of(from) != &device_of(to), CUDA_ERROR_INVALID_DEVICE);
+    require(is_device(from) && is_device(to) && from != to);
     return cuDeviceGetHostAtomicCapabilities(out, operations, count, from);
   });
 }
 
-CUresult cuDeviceGetExecAffinitySupport(int* out, CUexecAffinityType type, CUdevice dev) {
+CUresult cuDeviceGetExecAffinitySupport(int* out, CUexecAffinityType, CUdevice dev) {
   return guarded([&] {
-    require(out && type >= 0 && type < CU_EXEC_AFFINITY_TYPE_MAX);
+    require(out != nullptr);
     device_of(dev);
-    *out = 0;
+    *out = 0;  // of no type there is, nor of one there is not
   });
 }
 
@@ -479,9 +479,11 @@ CUresult cuDeviceComputeCapability(int* major, int* minor, CUdevice dev) {
 
 CUresult cuDeviceGetPCIBusId(char* text, int len, CUdevice dev) {
   return guarded([&] {
-    require(text && len >= 13);
+    require(text != nullptr);
+    const Device& device = device_of(dev);
+    require(len >= 13);
     std::snprintf(text, static_cast<std::size_t>(len), "%04X:%02X:%02X.0", kPciDomain,
-                  device_of(dev).physical + 1, 0);
+                  device.physical + 1, 0);
   });
 }
 
@@ -531,6 +533,7 @@ CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
     require(target == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX);
     require(scope == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER ||
             scope == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES);
+    current_context();
     std::atomic_thread_fence(std::memory_order_seq_cst);
   });
 }

@@ -37,6 +37,9 @@ struct Device {
 const Settings& settings() noexcept;
 int device_count() noexcept;
 Device& device_of(CUdevice ordinal);  ///< fails with 101
+inline bool is_device(CUdevice ordinal) noexcept {
+  return ordinal >= 0 && ordinal < device_count();
+}
 int device_attribute(const Device& device, CUdevice_attribute attribute);
 
 inline constexpr std::size_t kSharedPerBlock = 48 << 10;  ///< without opting in

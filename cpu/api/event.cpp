@@ -134,13 +134,13 @@ CUresult cuEventSynchronize(CUevent handle) {
 
 CUresult cuEventElapsedTime(float* out, CUevent start_handle, CUevent end_handle) {
   return guarded([&] {
-    require(out != nullptr);
     Event& start = object_of<Event>(start_handle);
     Event& end = object_of<Event>(end_handle);
     require(start.has_timing() && end.has_timing(), CUDA_ERROR_INVALID_HANDLE);
     require(&start.context() == &end.context(), CUDA_ERROR_INVALID_HANDLE);
     const Ref<Point> from = start.point(), to = end.point();
     require(from && to, CUDA_ERROR_INVALID_HANDLE);
+    require(out != nullptr);
     if (!from->is_over() || !to->is_over()) return CUDA_ERROR_NOT_READY;
     usable(start.context());
     *out = static_cast<float>(

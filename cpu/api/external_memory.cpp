@@ -60,9 +60,10 @@ extern "C" {
 CUresult cuImportExternalMemory(CUexternalMemory* out,
                                 const CUDA_EXTERNAL_MEMORY_HANDLE_DESC* desc) {
   return guarded([&] {
-    require(out && desc && desc->size > 0 &&
-            (desc->flags & ~static_cast<unsigned>(CUDA_EXTERNAL_MEMORY_DEDICATED)) == 0);
+    require(out && desc);
     current_context();
+    require(desc->size > 0 &&
+            (desc->flags & ~static_cast<unsigned>(CUDA_EXTERNAL_MEMORY_DEDICATED)) == 0);
     require(desc->type >= CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD &&
             desc->type <= CU_EXTERNAL_MEMORY_HANDLE_TYPE_DMABUF_FD);
     require(desc->type == CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD ||
@@ -77,7 +78,7 @@ CUresult cuImportExternalMemory(CUexternalMemory* out,
 CUresult cuDestroyExternalMemory(CUexternalMemory handle) {
   return guarded([&] {
     current_context();
-    require(object_of<ExternalMemory>(handle).retire(), CUDA_ERROR_INVALID_HANDLE);
+    require(given<ExternalMemory>(handle).retire(), CUDA_ERROR_INVALID_HANDLE);
   });
 }
 
@@ -85,10 +86,10 @@ CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr* out, CUexternalMemory hand
                                          const CUDA_EXTERNAL_MEMORY_BUFFER_DESC* desc) {
   return guarded([&] {
     require(out && desc && desc->flags == 0);
+    ExternalMemory& memory = given<ExternalMemory>(handle);
     Context& context = current_context();
     require_capture_safe();
-    const AllocationRef record =
-        map_part(object_of<ExternalMemory>(handle), desc->offset, desc->size);
+    const AllocationRef record = map_part(memory, desc->offset, desc->size);
     record->kind = MemoryKind::device;
     record->device = context.device.ordinal;
     record->context_id = context.id;

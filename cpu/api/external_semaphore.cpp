@@ -140,22 +140,28 @@ CUresult cuImportExternalSemaphore(CUexternalSemaphore* out,
 CUresult cuDestroyExternalSemaphore(CUexternalSemaphore handle) {
   return guarded([&] {
     current_context();
-    require(object_of<ExternalSemaphore>(handle).retire(), CUDA_ERROR_INVALID_HANDLE);
+    require(given<ExternalSemaphore>(handle).retire(), CUDA_ERROR_INVALID_HANDLE);
   });
 }
 
 CUresult cuSignalExternalSemaphoresAsync(const CUexternalSemaphore* semaphores,
                                          const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS* params,
                                          unsigned int count, CUstream stream) {
-  return guarded(
-      [&] { submit(*stream_of(stream), make_object<SignalOp>(semaphores, params, count)); });
+  return guarded([&] {
+    const Ref<Stream> queue = stream_of(stream);
+    require(count > 0);
+    submit(*queue, make_object<SignalOp>(semaphores, params, count));
+  });
 }
 
 CUresult cuWaitExternalSemaphoresAsync(const CUexternalSemaphore* semaphores,
                                        const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS* params,
                                        unsigned int count, CUstream stream) {
-  return guarded(
-      [&] { submit(*stream_of(stream), make_object<AwaitOp>(semaphores, params, count)); });
+  return guarded([&] {
+    const Ref<Stream> queue = stream_of(stream);
+    require(count > 0);
+    submit(*queue, make_object<AwaitOp>(semaphores, params, count));
+  });
 }
 
 }  // extern "C"

@@ -135,20 +135,21 @@ CUresult cuFuncSetSharedMemConfig(CUfunction handle, CUsharedconfig config) {
 
 CUresult cuFuncGetModule(CUmodule* out, CUfunction handle) {
   return guarded([&] {
-    require(out != nullptr);
+    require(out && handle);
     *out = function_of(handle).module.handle();
   });
 }
 
 CUresult cuFuncGetName(const char** out, CUfunction handle) {
   return guarded([&] {
-    require(out != nullptr);
+    require(out && handle);
     *out = function_of(handle).kernel.info().name.c_str();
   });
 }
 
 CUresult cuFuncGetParamInfo(CUfunction handle, size_t index, size_t* offset, size_t* size) {
   return guarded([&] {
+    require(handle != nullptr);
     const auto& params = function_of(handle).kernel.info().params;
     require(offset && index < params.size());
     *offset = params[index].offset;

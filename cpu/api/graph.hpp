@@ -181,6 +181,7 @@ class FreeOp final : public InstantOp {
 /// False for other memory.
 bool free_graph_memory(CUdeviceptr address);
 bool is_graph_memory_live(CUdeviceptr address);
+bool is_graph_memory(CUdeviceptr address);  ///< of some allocation node, in use or not
 
 /// The operation that a node description asks for. Conditional nodes need the graph they go into.
 Ref<NodeOp> make_node_op(CUgraphNodeParams& params);

@@ -376,8 +376,9 @@ CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph,
                                      const CUgraphNode* dependencies, const CUgraphEdgeData* data,
                                      size_t count, CUstreamCaptureMode mode) {
   return guarded([&] {
-    require(dependencies || count == 0);
     const Ref<Stream> stream = stream_of(handle);
+    require(stream->role() != StreamRole::legacy, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    require(dependencies || count == 0);
     Graph& g = graph_of(graph);
     std::vector<Edge> edges;
     for (std::size_t i = 0; i < count; ++i) {
@@ -400,12 +401,12 @@ CUresult cuStreamBeginRecaptureToGraph(CUstream handle, CUstreamCaptureMode mode
 
 CUresult cuStreamEndCapture(CUstream handle, CUgraph* out) {
   return guarded([&] {
-    require(out != nullptr);
-    *out = nullptr;
     const Ref<Stream> stream = stream_of(handle);
     Ref<Capture> capture;  // outlives the lock, as what it holds may have to
     std::unique_lock lock{graph_mutex()};
     require(stream->capture.load() != nullptr, CUDA_ERROR_ILLEGAL_STATE);
+    require(out != nullptr);
+    *out = nullptr;
     capture = Ref<Capture>{stream->capture.load()};
     require(capture->origin == stream.get(), CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
     if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED)
@@ -465,10 +466,10 @@ CUresult cuStreamUpdateCaptureDependencies(CUstream handle, CUgraphNode* depende
                                            const CUgraphEdgeData* data, size_t count,
                                            unsigned int flags) {
   return guarded([&] {
-    require((dependencies || count == 0) && flags <= CU_STREAM_SET_CAPTURE_DEPENDENCIES);
     const Ref<Stream> stream = stream_of(handle);
     const std::lock_guard lock{graph_mutex()};
     require(stream->capture.load() != nullptr, CUDA_ERROR_ILLEGAL_STATE);
+    require((dependencies || count == 0) && flags <= CU_STREAM_SET_CAPTURE_DEPENDENCIES);
     Capture& capture = *stream->capture.load();
     require_whole(capture);
     std::vector<Edge> edges;

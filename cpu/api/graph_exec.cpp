@@ -176,6 +176,7 @@ CUgraphExec instantiate(CUgraph handle, unsigned long long flags) {
   require((flags & ~kFlags) == 0);
   require(!(flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH), CUDA_ERROR_NOT_SUPPORTED);
   Graph& graph = graph_of(handle);
+  current_context();
   return make_object<GraphExec>(make_plan(graph), Ref<Graph>{&graph}, flags)->publish();
 }
 
@@ -322,7 +323,8 @@ CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, 
     exec_of(exec).change(node, [&](Plan::Step& step) {
       require(step.op->type() == CU_GRAPH_NODE_TYPE_GRAPH);
       CUgraphNode differs = nullptr;
-      require(difference(*step.bodies[0], *next, &differs) == CU_GRAPH_EXEC_UPDATE_SUCCESS);
+      require(difference(*step.bodies[0], *next, &differs) == CU_GRAPH_EXEC_UPDATE_SUCCESS,
+              CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
       take_over(*step.bodies[0], *next);
     });
   });
@@ -330,14 +332,13 @@ CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, 
 
 CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event) {
   return guarded([&] {
-    set_exec_op(exec, node, make_object<EventRecordOp>(Ref<Event>{&object_of<Event>(event)}));
+    set_exec_op(exec, node, make_object<EventRecordOp>(Ref<Event>{&given<Event>(event)}));
   });
 }
 
 CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event) {
-  return guarded([&] {
-    set_exec_op(exec, node, make_object<EventWaitOp>(Ref<Event>{&object_of<Event>(event)}));
-  });
+  return guarded(
+      [&] { set_exec_op(exec, node, make_object<EventWaitOp>(Ref<Event>{&given<Event>(event)})); });
 }
 
 CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec exec, CUgraphNode node,
@@ -353,7 +354,7 @@ CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec exec, CUgraphNode node,
 
 CUresult cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams* params) {
   return guarded([&] {
-    require(params != nullptr);
+    require(exec && node && params);
     if (params->type == CU_GRAPH_NODE_TYPE_GRAPH)
       return cuGraphExecChildGraphNodeSetParams(exec, node, params->graph.graph);
     require(params->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC &&

@@ -97,6 +97,12 @@ bool free_graph_memory(CUdeviceptr address) {
   return m.set_in_use(address, false);
 }
 
+bool is_graph_memory(CUdeviceptr address) {
+  GraphMemory& m = graph_memory();
+  const std::lock_guard lock{m.mutex};
+  return m.pieces.contains(address);
+}
+
 bool is_graph_memory_live(CUdeviceptr address) {
   GraphMemory& m = graph_memory();
   const std::lock_guard lock{m.mutex};

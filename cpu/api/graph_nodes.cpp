@@ -21,6 +21,12 @@ Device& device_of_pool(const CUmemPoolProps& props) {
   return device_of(props.location.id);
 }
 
+/// A copy of nothing at all is none that a graph takes.
+Ref<NodeOp> make_copy_node(const CUDA_MEMCPY3D& p, CUcontext context) {
+  require(p.srcMemoryType != 0 && p.dstMemoryType != 0);
+  return make_copy(p, context);
+}
+
 Ref<NodeOp> make_alloc(CUDA_MEM_ALLOC_NODE_PARAMS& params) {
   require(params.bytesize > 0 && (params.accessDescs || params.accessDescCount == 0));
   auto op = make_object<AllocOp>(device_of_pool(params.poolProps), params);
@@ -56,7 +62,7 @@ Ref<NodeOp> make_node_op(CUgraphNodeParams& p) {
       return make_kernel(kernel);
     }
     case CU_GRAPH_NODE_TYPE_MEMCPY:
-      return make_copy(p.memcpy.copyParams, p.memcpy.copyCtx);
+      return make_copy_node(p.memcpy.copyParams, p.memcpy.copyCtx);
     case CU_GRAPH_NODE_TYPE_MEMSET:
       return make_fill({p.memset.dst, p.memset.pitch, p.memset.value, p.memset.elementSize,
                         p.memset.width, p.memset.height},
@@ -77,14 +83,15 @@ Ref<NodeOp> make_node_op(CUgraphNodeParams& p) {
     case CU_GRAPH_NODE_TYPE_EMPTY:
       return make_object<EmptyOp>();
     case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-      return make_object<EventWaitOp>(Ref<Event>{&object_of<Event>(p.eventWait.event)});
+      return make_object<EventWaitOp>(Ref<Event>{&given<Event>(p.eventWait.event)});
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-      return make_object<EventRecordOp>(Ref<Event>{&object_of<Event>(p.eventRecord.event)});
+      return make_object<EventRecordOp>(Ref<Event>{&given<Event>(p.eventRecord.event)});
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC: {
       static_assert(sizeof(CUDA_MEM_ALLOC_NODE_PARAMS) == sizeof p.alloc);
       return make_alloc(reinterpret_cast<CUDA_MEM_ALLOC_NODE_PARAMS&>(p.alloc));
     }
     case CU_GRAPH_NODE_TYPE_MEM_FREE:
+      require(is_graph_memory(p.free.dptr));
       return make_object<FreeOp>(p.free.dptr);
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: {
       require(p.memOp.paramArray && p.memOp.count > 0 && p.memOp.count <= 256);
@@ -110,6 +117,9 @@ Ref<NodeOp> make_node_op(CUgraphNodeParams& p) {
 CUresult add_node(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
                   const CUgraphEdgeData* data, std::size_t count, CUgraphNodeParams& params) {
   return guarded([&] {
+    // Of what is wrong a kernel node's function is told first, as an H200 tells it.
+    if (params.type == CU_GRAPH_NODE_TYPE_KERNEL && !params.kernel.kern)
+      function_of(params.kernel.func);
     require(out != nullptr);
     Graph& g = graph_of(graph);
     *out = g.add(make_node_op(params), dependencies, data, count).handle();
@@ -130,6 +140,7 @@ template <class T, class Get>
 void give_list(T* out, std::size_t* count, std::size_t size, Get get) {
   require(count != nullptr);
   if (out) {
+    require(*count > 0);
     for (std::size_t i = 0; i < *count; ++i) out[i] = i < size ? get(i) : T{};
     *count = std::min(*count, size);
   } else {
@@ -199,7 +210,9 @@ CUresult cuGraphAddNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* depe
 CUresult cuGraphAddKernelNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
                               size_t count, const CUDA_KERNEL_NODE_PARAMS* params) {
   return guarded([&] {
-    require(out && params);
+    require(params != nullptr);
+    if (!params->kern) function_of(params->func);
+    require(out != nullptr);
     Graph& g = graph_of(graph);
     *out = g.add(make_kernel(*params), dependencies, nullptr, count).handle();
   });
@@ -211,7 +224,7 @@ CUresult cuGraphAddMemcpyNode(CUgraphNode* out, CUgraph graph, const CUgraphNode
     require(out && params);
     Graph& g = graph_of(graph);
     if (context) context_of(context);
-    *out = g.add(make_copy(*params, context), dependencies, nullptr, count).handle();
+    *out = g.add(make_copy_node(*params, context), dependencies, nullptr, count).handle();
   });
 }
 
@@ -358,7 +371,7 @@ CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode* from, CUgraphNode* to, CUgr
     for (const auto& node : graph_of(graph).nodes)
       for (const Edge& edge : node->dependencies)
         rows.push_back({edge.from->handle(), node->handle(), edge.data});
-    require(count && (!from) == (!to));
+    require(count && (!from) == (!to) && (from || !data));
     if (from && !data)
       for (const Row& row : rows) require(is_default_edge(row.data), CUDA_ERROR_LOSSY_QUERY);
     std::size_t room = *count;
@@ -376,7 +389,7 @@ CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode* out, CUgraphE
   return guarded([&] {
     const std::lock_guard lock{graph_mutex()};
     const auto& edges = node_of(node).dependencies;
-    require(count != nullptr);
+    require(count && (out || !data));
     if (out && !data)
       for (const Edge& edge : edges) require(is_default_edge(edge.data), CUDA_ERROR_LOSSY_QUERY);
     if (data) {
@@ -392,7 +405,7 @@ CUresult cuGraphNodeGetDependentNodes(CUgraphNode handle, CUgraphNode* out, CUgr
   return guarded([&] {
     const std::lock_guard lock{graph_mutex()};
     GraphNode& node = node_of(handle);
-    require(count != nullptr);
+    require(count && (out || !data));
     if (data) {
       std::size_t room = *count;
       give_list(data, &room, node.dependents.size(), [&](std::size_t i) {
@@ -444,7 +457,7 @@ CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle* out, CUgraph g
   return guarded([&] {
     require(out && flags <= CU_GRAPH_COND_ASSIGN_DEFAULT);
     graph_of(graph);
-    if (context) context_of(context);
+    context_of(context);
     // Kernels hold the address for as long as any copy of the graph lives, which nobody tells us:
     // never freed.
     auto* condition = new Condition;

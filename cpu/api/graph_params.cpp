@@ -234,7 +234,7 @@ CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode node, CUevent* out) {
 
 CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode node, CUevent event) {
   return guarded(
-      [&] { set_op(node, make_object<EventRecordOp>(Ref<Event>{&object_of<Event>(event)})); });
+      [&] { set_op(node, make_object<EventRecordOp>(Ref<Event>{&given<Event>(event)})); });
 }
 
 CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode node, CUevent* out) {
@@ -245,8 +245,7 @@ CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode node, CUevent* out) {
 }
 
 CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode node, CUevent event) {
-  return guarded(
-      [&] { set_op(node, make_object<EventWaitOp>(Ref<Event>{&object_of<Event>(event)})); });
+  return guarded([&] { set_op(node, make_object<EventWaitOp>(Ref<Event>{&given<Event>(event)})); });
 }
 
 CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode node, CUDA_BATCH_MEM_OP_NODE_PARAMS* out) {
@@ -302,7 +301,7 @@ CUresult cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams* params) {
 CUresult cuGraphKernelNodeGetAttribute(CUgraphNode node, CUkernelNodeAttrID id,
                                        CUkernelNodeAttrValue* out) {
   return guarded([&] {
-    require(out != nullptr);
+    require(out && id != CU_LAUNCH_ATTRIBUTE_IGNORE);
     *out = {};
     const auto& op = op_of<KernelOp>(node);
     if (id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) out->cooperative = op.shape.cooperative;
@@ -316,7 +315,7 @@ CUresult cuGraphKernelNodeGetAttribute(CUgraphNode node, CUkernelNodeAttrID id,
 CUresult cuGraphKernelNodeSetAttribute(CUgraphNode node, CUkernelNodeAttrID id,
                                        const CUkernelNodeAttrValue* value) {
   return guarded([&] {
-    require(value != nullptr);
+    require(value && id != CU_LAUNCH_ATTRIBUTE_IGNORE);
     auto& op = op_of<KernelOp>(node);
     std::vector<CUlaunchAttribute> attributes = op.attributes;
     std::erase_if(attributes, [&](const CUlaunchAttribute& a) { return a.id == id; });

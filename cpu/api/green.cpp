@@ -1,5 +1,5 @@
-// Green contexts: shares of the host's cores. A share is recorded and reported; the pool itself is
-// not divided.
+// Green contexts: shares of the host's cores. Kernels in a green context's streams are run by as
+// many host threads as its share says (exec/pool.cpp).
 #include <algorithm>
 #include <cstring>
 
@@ -42,13 +42,12 @@ void give(CUdevResource* out, CUdevResourceType type, const std::vector<CUdevRes
       *out = r;
       return;
     }
-  fail(type == CU_DEV_RESOURCE_TYPE_SM || type == CU_DEV_RESOURCE_TYPE_WORKQUEUE ||
-               type == CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG
-           ? CUDA_ERROR_INVALID_RESOURCE_TYPE
-           : CUDA_ERROR_INVALID_VALUE);
+  fail(CUDA_ERROR_INVALID_RESOURCE_TYPE);
 }
 
-GreenContext& green_of(CUgreenCtx handle) { return object_of<GreenContext>(handle); }
+GreenContext& green_of(CUgreenCtx handle) {
+  return object_of<GreenContext>(handle, CUDA_ERROR_INVALID_CONTEXT);
+}
 
 }  // namespace
 
@@ -69,14 +68,20 @@ CUresult cuCtxGetDevResource(CUcontext handle, CUdevResource* out, CUdevResource
 }
 
 CUresult cuGreenCtxGetDevResource(CUgreenCtx handle, CUdevResource* out, CUdevResourceType type) {
-  return guarded([&] { give(out, type, green_of(handle).resources); });
+  return guarded([&] {
+    require(out != nullptr);
+    require(type == CU_DEV_RESOURCE_TYPE_SM, CUDA_ERROR_INVALID_RESOURCE_TYPE);
+    give(out, type, green_of(handle).resources);
+  });
 }
 
 CUresult cuDevSmResourceSplitByCount(CUdevResource* result, unsigned int* groups,
                                      const CUdevResource* input, CUdevResource* remainder,
                                      unsigned int flags, unsigned int min_count) {
   return guarded([&] {
-    require(groups && input && input->type == CU_DEV_RESOURCE_TYPE_SM);
+    require(groups && input);
+    require(input->type == CU_DEV_RESOURCE_TYPE_SM,
+            result ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_RESOURCE_TYPE);
     require(flags <= (CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING |
                       CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE));
     const unsigned each = std::max(1u, min_count);
@@ -144,8 +149,9 @@ CUresult cuGreenCtxCreate(CUgreenCtx* out, CUdevResourceDesc desc, CUdevice dev,
     require(out && (flags & ~CU_GREEN_CTX_DEFAULT_STREAM) == 0);
     Device& device = device_of(dev);
     auto green = make_object<GreenContext>();
-    green->resources = object_of<ResourceDesc>(desc).resources;
+    green->resources = given<ResourceDesc>(desc).resources;
     green->context = make_object<Context>(device, 0u, false);
+    green->context->cores = green->resources[0].sm.smCount;
     green->context->publish();
     green->context->green = green;
     *out = green->publish();
@@ -181,8 +187,9 @@ CUresult cuGreenCtxGetId(CUgreenCtx handle, unsigned long long* out) {
 CUresult cuGreenCtxStreamCreate(CUstream* out, CUgreenCtx handle, unsigned int flags,
                                 int priority) {
   return guarded([&] {
-    require(out && flags == CU_STREAM_NON_BLOCKING);
+    require(out != nullptr);
     GreenContext& green = green_of(handle);
+    require(flags == CU_STREAM_NON_BLOCKING);
     const Ref<Stream> stream =
         usable(*green.context).create_stream(flags, std::clamp(priority, -5, 0));
     stream->green_context = Ref<Object>{&green};
@@ -210,11 +217,10 @@ CUresult cuStreamGetGreenCtx(CUstream handle, CUgreenCtx* out) {
 
 CUresult cuStreamGetCtx_v2(CUstream handle, CUcontext* context, CUgreenCtx* green_out) {
   return guarded([&] {
-    require(context && green_out);
     const Ref<Stream> stream = stream_even_broken(handle);
     const Ref<Object> green = stream->context().green;
-    *context = green ? nullptr : stream->context().handle();
-    *green_out = green ? static_cast<GreenContext&>(*green).handle() : nullptr;
+    if (context) *context = green ? nullptr : stream->context().handle();
+    if (green_out) *green_out = green ? static_cast<GreenContext&>(*green).handle() : nullptr;
   });
 }
 

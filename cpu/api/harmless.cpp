@@ -173,7 +173,7 @@ CUresult cuDeviceRegisterAsyncNotification(CUdevice dev, CUasyncCallback f, void
 
 CUresult cuDeviceUnregisterAsyncNotification(CUdevice dev, CUasyncCallbackHandle handle) {
   return guarded([&] {
-    device_of(dev);
+    require(is_device(dev));
     Kept& k = kept();
     const std::lock_guard lock{k.mutex};
     require(k.notifications.erase(handle) == 1);

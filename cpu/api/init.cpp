@@ -122,10 +122,15 @@ void initialize() {
   };
   hooks.multicast = multicast_copies;
   MemoryMap::instance().name_devices = device_count() > 1;
-  if (device_count() > 1)
+  if (device_count() > 1) {
     cucpu::may_reach() = [](const void* reach, std::uintptr_t address, bool write) {
       return may_reach(*static_cast<Context*>(const_cast<void*>(reach)), address, write);
     };
+    cucpu::may_use() = [](const void* reach, const void* home) {
+      return may_use_arrays(*static_cast<Context*>(const_cast<void*>(reach)),
+                            *static_cast<const Context*>(home));
+    };
+  }
   hooks.find_allocation = [](std::uintptr_t address) -> std::optional<cucpu::AllocationView> {
     const AllocationRef a = MemoryMap::instance().find(address);
     if (!a) return std::nullopt;

@@ -331,7 +331,8 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr address) {
 CUresult cuIpcGetEventHandle(CUipcEventHandle* out, CUevent handle) {
   return guarded([&] {
     require(out != nullptr);
-    Event& event = object_of<Event>(handle);
+    current_context();
+    Event& event = given<Event>(handle);
     require(event.flags & CU_EVENT_INTERPROCESS, CUDA_ERROR_INVALID_HANDLE);
     const Ticket t = make_ticket(Shared::event, shared_of(event)->fd);
     std::memset(out, 0, sizeof *out);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "api/module.hpp"
@@ -48,5 +49,12 @@ std::uint64_t cooperative_limit(const Function& function, const cucpu::LaunchSha
 
 /// cuOccupancyMaxActiveBlocksPerMultiprocessor's answer.
 unsigned blocks_per_sm(const cucpu::KernelInfo& info, unsigned threads, std::size_t dynamic_shared);
+
+/// How many clusters run at once on groups of so many multiprocessors each (a GPU's processing
+/// clusters), of which one holds `blocks` blocks: a cluster stays within a group that has a
+/// multiprocessor for each of its blocks, and of clusters a multiprocessor takes eight blocks at
+/// most. So an H200 answers.
+std::uint64_t active_clusters(std::span<const unsigned> processors, unsigned blocks,
+                              unsigned cluster);
 
 }  // namespace cucpu::driver

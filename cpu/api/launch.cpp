@@ -138,7 +138,7 @@ std::uint64_t cooperative_limit(const Function& function, const cucpu::LaunchSha
   return std::uint64_t{blocks_per_sm(function.kernel.info(),
                                      static_cast<unsigned>(shape.block.volume()),
                                      shape.dynamic_shared_bytes)} *
-         settings().threads;
+         function.module.context()->multiprocessors();
 }
 
 Ref<KernelOp> make_kernel(CUfunction handle, const CUlaunchConfig& config, void** kernel_params,

@@ -104,9 +104,11 @@ CUresult cuLibraryLoadFromFile(CUlibrary* out, const char* path, CUjit_option* j
                                void** jit_values, unsigned int jit_count, CUlibraryOption* options,
                                void**, unsigned int count) {
   return guarded([&] {
+    JitOptions jit_options{jit_count, jit, jit_values};  // wrong ones are told before the file is
+    require(out != nullptr);
     const std::string bytes = read_image_file(path);
     require(!bytes.empty(), CUDA_ERROR_INVALID_IMAGE);
-    load(out, bytes.data(), bytes.size(), path, {jit_count, jit, jit_values}, options, count);
+    load(out, bytes.data(), bytes.size(), path, std::move(jit_options), options, count);
   });
 }
 
@@ -138,7 +140,7 @@ CUresult cuLibraryGetKernelCount(unsigned int* out, CUlibrary handle) {
 
 CUresult cuLibraryEnumerateKernels(CUkernel* out, unsigned int count, CUlibrary handle) {
   return guarded([&] {
-    require(out && count > 0);
+    require(out != nullptr);
     Library& library = library_of(handle);
     for (const cucpu::Kernel* kernel : library.overview().code().kernels()) {
       if (count-- == 0) break;
@@ -166,8 +168,10 @@ CUresult cuLibraryGetGlobal(CUdeviceptr* address, size_t* bytes, CUlibrary handl
 CUresult cuLibraryGetManaged(CUdeviceptr* address, size_t* bytes, CUlibrary handle,
                              const char* name) {
   return guarded([&] {
+    require(name != nullptr);
+    const cucpu::Variable* known = library_of(handle).overview().code().find_variable(name);
+    require(known && known->managed, CUDA_ERROR_NOT_FOUND);  // before there is a context
     const cucpu::Variable& variable = variable_of(handle, name);
-    require(variable.managed, CUDA_ERROR_NOT_FOUND);
     if (address) *address = reinterpret_cast<CUdeviceptr>(variable.address);
     if (bytes) *bytes = variable.size;
   });
@@ -198,7 +202,7 @@ CUresult cuKernelGetLibrary(CUlibrary* out, CUkernel handle) {
 
 CUresult cuKernelGetName(const char** out, CUkernel handle) {
   return guarded([&] {
-    require(out != nullptr);
+    require(out && handle);
     *out = kernel_of(handle).kernel.info().name.c_str();
   });
 }
@@ -231,6 +235,8 @@ CUresult cuKernelSetCacheConfig(CUkernel handle, CUfunc_cache config, CUdevice d
 
 CUresult cuKernelGetParamInfo(CUkernel handle, size_t index, size_t* offset, size_t* size) {
   return guarded([&] {
+    require(handle != nullptr);
+    current_context();
     const auto& params = kernel_of(handle).kernel.info().params;
     require(offset && index < params.size());
     *offset = params[index].offset;

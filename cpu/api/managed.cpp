@@ -186,6 +186,7 @@ CUresult cuMemAdvise(CUdeviceptr address, size_t bytes, CUmem_advise advice,
 CUresult cuMemRangeGetAttribute(void* data, size_t size, CUmem_range_attribute attribute,
                                 CUdeviceptr address, size_t bytes) {
   return guarded([&] {
+    current_context();
     const AllocationRef a = managed_at(address, bytes);
     MemoryMap::instance().with_lock([&] { range_attribute(data, size, attribute, *a); });
   });
@@ -194,6 +195,7 @@ CUresult cuMemRangeGetAttribute(void* data, size_t size, CUmem_range_attribute a
 CUresult cuMemRangeGetAttributes(void** data, size_t* sizes, CUmem_range_attribute* attributes,
                                  size_t count, CUdeviceptr address, size_t bytes) {
   return guarded([&] {
+    current_context();
     require(data && sizes && attributes && count > 0);
     const AllocationRef a = managed_at(address, bytes);
     MemoryMap::instance().with_lock([&] {

@@ -113,8 +113,8 @@ CUresult cuMemAllocPitch(CUdeviceptr* out, size_t* pitch, size_t width, size_t h
 
 CUresult cuMemAllocManaged(CUdeviceptr* out, size_t bytes, unsigned int flags) {
   return guarded([&] {
-    Context& context = current_context();
     require(out && bytes > 0 && (flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST));
+    Context& context = current_context();
     require_capture_safe();
     *out = allocate_device(context, bytes, 512, MemoryKind::managed, flags)->base;
   });

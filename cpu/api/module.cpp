@@ -126,10 +126,7 @@ void load(CUmodule* out, const void* image, std::size_t size, const char* name,
              ->publish();
 }
 
-LoadedModule& module_of(CUmodule handle) {
-  current_context();
-  return object_of<LoadedModule>(handle);
-}
+LoadedModule& module_of(CUmodule handle) { return object_of<LoadedModule>(handle); }
 
 }  // namespace
 
@@ -141,7 +138,11 @@ CUresult cuModuleLoadData(CUmodule* out, const void* image) {
 
 CUresult cuModuleLoadDataEx(CUmodule* out, const void* image, unsigned int count,
                             CUjit_option* options, void** values) {
-  return guarded([&] { load(out, image, 0, "ptx", {count, options, values}); });
+  return guarded([&] {
+    require(out && image);
+    current_context();
+    load(out, image, 0, "ptx", {count, options, values});
+  });
 }
 
 CUresult cuModuleLoadFatBinary(CUmodule* out, const void* image) {
@@ -150,6 +151,8 @@ CUresult cuModuleLoadFatBinary(CUmodule* out, const void* image) {
 
 CUresult cuModuleLoad(CUmodule* out, const char* path) {
   return guarded([&] {
+    require(out && path);
+    current_context();
     const std::string bytes = read_image_file(path);
     require(!bytes.empty(), CUDA_ERROR_INVALID_IMAGE);
     load(out, bytes.data(), bytes.size(), path, {0, nullptr, nullptr});
@@ -158,6 +161,7 @@ CUresult cuModuleLoad(CUmodule* out, const char* path) {
 
 CUresult cuModuleUnload(CUmodule handle) {
   return guarded([&] {
+    current_context();
     LoadedModule& module = module_of(handle);
     require(!module.library,
             CUDA_ERROR_INVALID_HANDLE);  // a library's module goes with the library
@@ -194,7 +198,7 @@ CUresult cuModuleGetFunctionCount(unsigned int* out, CUmodule handle) {
 
 CUresult cuModuleEnumerateFunctions(CUfunction* out, unsigned int count, CUmodule handle) {
   return guarded([&] {
-    require(out && count > 0);
+    require(out != nullptr);
     LoadedModule& module = module_of(handle);
     for (const cucpu::Kernel* kernel : module.code().kernels()) {
       if (count-- == 0) break;

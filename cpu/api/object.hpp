@@ -135,6 +135,13 @@ T& object_of(const void* handle, CUresult code = CUDA_ERROR_INVALID_HANDLE) {
   return *object;
 }
 
+/// As object_of, for the calls that look for a null handle first: an invalid value, not a handle.
+template <class T>
+T& given(const void* handle, CUresult code = CUDA_ERROR_INVALID_HANDLE) {
+  require(handle != nullptr);
+  return object_of<T>(handle, code);
+}
+
 /// An Object with a handle. `Handle` is the CU* pointer type.
 template <class Self, class Handle, Kind K>
 class Handled : public Object {

@@ -1,6 +1,6 @@
 // cuOccupancy*: how many blocks a multiprocessor of a compute capability 9.0 device would hold.
 #include <algorithm>
-#include <climits>
+#include <span>
 
 #include "api/guard.hpp"
 #include "api/kernel_op.hpp"
@@ -29,6 +29,16 @@ unsigned blocks_per_sm(const cucpu::KernelInfo& info, unsigned threads,
   return std::min(blocks, static_cast<unsigned>(kSharedPerSm) / shared);
 }
 
+std::uint64_t active_clusters(std::span<const unsigned> processors, unsigned blocks,
+                              unsigned cluster) {
+  constexpr unsigned kMaxClusterBlocksPerSm = 8;
+  const std::uint64_t each = std::min(blocks, kMaxClusterBlocksPerSm);
+  std::uint64_t sum = 0;
+  for (const unsigned count : processors)
+    if (count >= cluster) sum += count * each / cluster;
+  return sum;
+}
+
 }  // namespace cucpu::driver
 
 using namespace cucpu::driver;
@@ -40,6 +50,7 @@ constexpr unsigned kWarpThreads = 32;
 void potential(int* min_grid, int* block_size, CUfunction handle, CUoccupancyB2DSize shared_of,
                std::size_t shared, int limit, unsigned flags) {
   require(min_grid && block_size && flags <= CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE && limit >= 0);
+  const Context& context = current_context();
   const cucpu::KernelInfo& info = function_of(handle).kernel.info();
   const unsigned most =
       std::min(info.max_threads, limit == 0 ? info.max_threads : static_cast<unsigned>(limit));
@@ -57,7 +68,7 @@ void potential(int* min_grid, int* block_size, CUfunction handle, CUoccupancyB2D
     if (best_total == kMaxThreadsPerSm || threads <= kWarpThreads) break;
   }
   *block_size = static_cast<int>(best_threads);
-  *min_grid = static_cast<int>(best_blocks * settings().threads);
+  *min_grid = static_cast<int>(best_blocks * context.multiprocessors());
 }
 
 cucpu::LaunchShape shape_of(const CUlaunchConfig& config) {
@@ -86,6 +97,7 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* out, CUfuncti
                                                               unsigned int flags) {
   return guarded([&] {
     require(out && threads > 0 && flags <= CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE);
+    current_context();
     *out = static_cast<int>(
         blocks_per_sm(function_of(handle).kernel.info(), static_cast<unsigned>(threads), shared));
   });
@@ -106,6 +118,7 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* out, CUfunction handle,
                                                  int threads) {
   return guarded([&] {
     require(out && blocks > 0 && threads > 0);
+    current_context();
     const cucpu::KernelInfo& info = function_of(handle).kernel.info();
     require(static_cast<unsigned>(blocks) <=
             blocks_per_sm(info, static_cast<unsigned>(threads), 0));
@@ -119,7 +132,8 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* out, CUfunction handle,
 CUresult cuOccupancyMaxPotentialClusterSize(int* out, CUfunction handle,
                                             const CUlaunchConfig* config) {
   return guarded([&] {
-    require(out && config);
+    require(out && config && handle);
+    current_context();
     const Function& function = function_of(handle);
     const auto shape = shape_of(*config);
     const auto blocks =
@@ -134,21 +148,23 @@ CUresult cuOccupancyMaxPotentialClusterSize(int* out, CUfunction handle,
 
 CUresult cuOccupancyMaxActiveClusters(int* out, CUfunction handle, const CUlaunchConfig* config) {
   return guarded([&] {
-    require(out && config);
+    require(out && config && handle);
+    const Context& context = current_context();
     const Function& function = function_of(handle);
     const auto shape = shape_of(*config);
     require(shape.cluster.volume() > 0);
-    if (shape.cluster.volume() >
-        (function.settings.non_portable_cluster ? kMaxCluster : kMaxClusterPortable)) {
-      *out = 0;
-      return;
-    }
-    const std::uint64_t blocks =
-        std::uint64_t{blocks_per_sm(function.kernel.info(),
-                                    static_cast<unsigned>(shape.block.volume()),
-                                    shape.dynamic_shared_bytes)} *
-        settings().threads;
-    *out = static_cast<int>(std::min<std::uint64_t>(blocks / shape.cluster.volume(), INT_MAX));
+    const auto cluster =
+        static_cast<unsigned>(std::min<std::uint64_t>(shape.cluster.volume(), ~0u));
+    const unsigned blocks =
+        blocks_per_sm(function.kernel.info(), static_cast<unsigned>(shape.block.volume()),
+                      shape.dynamic_shared_bytes);
+    const unsigned largest =
+        function.settings.non_portable_cluster ? kMaxCluster : kMaxClusterPortable;
+    *out = 0;
+    if (cluster > largest || blocks == 0) return;
+    // All host threads are one group; a cluster with more blocks than there are runs as well.
+    const unsigned together[] = {std::max(context.multiprocessors(), cluster)};
+    *out = static_cast<int>(active_clusters(together, blocks, cluster));
   });
 }
 

@@ -18,6 +18,7 @@ constexpr unsigned kMaxParamBytes = 4096;
 template <class F>
 CUresult edit(CUfunction handle, F f) {
   return guarded([&] {
+    current_context();
     Function::OldLaunch& old = function_of(handle).old_launch;
     const std::lock_guard lock{old.mutex};
     f(old);
@@ -35,6 +36,7 @@ void put(Function::OldLaunch& old, int offset, const void* bytes, std::size_t co
 CUresult launch(CUfunction handle, int width, int height, CUstream stream) {
   return guarded([&]() -> CUresult {
     require(width > 0 && height > 0);
+    current_context();
     Function::OldLaunch& old = function_of(handle).old_launch;
     unsigned block[3], shared;
     std::vector<std::byte> params;

@@ -132,7 +132,7 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attribut
 CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc* list, size_t count) {
   return guarded([&] {
     MemPool& pool = pool_of(handle);
-    require(list || count == 0);
+    require(list && count > 0);
     for (std::size_t i = 0; i < count; ++i) pool.set_access(list[i]);
   });
 }
@@ -153,13 +153,14 @@ CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* out, CUdevice dev) {
 
 CUresult cuDeviceGetMemPool(CUmemoryPool* out, CUdevice dev) {
   return guarded([&] {
-    require(out != nullptr);
+    require(out && is_device(dev));
     *out = current_pool(device_of(dev)).handle();
   });
 }
 
 CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool handle) {
   return guarded([&] {
+    require(is_device(dev));
     Device& device = device_of(dev);
     Ref<MemPool> pool{&pool_of(handle)};
     require(pool->device() == device.ordinal);
@@ -207,7 +208,8 @@ CUresult cuMemGetMemPool(CUmemoryPool* out, CUmemLocation* location, CUmemAlloca
 
 CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool) {
   return guarded([&] {
-    require(location && type == CU_MEM_ALLOCATION_TYPE_PINNED);
+    require(location && pool && location->type != CU_MEM_LOCATION_TYPE_INVALID &&
+            type == CU_MEM_ALLOCATION_TYPE_PINNED);
     require(location->type == CU_MEM_LOCATION_TYPE_DEVICE, CUDA_ERROR_NOT_SUPPORTED);
     return cuDeviceSetMemPool(location->id, pool);
   });

@@ -62,4 +62,10 @@ bool may_reach(Context& context, std::uintptr_t address, bool write) {
   return true;
 }
 
+bool may_use_arrays(Context& context, const Context& home) {
+  if (&context.device == &home.device) return true;
+  const std::lock_guard lock{context.peers_mutex};
+  return context.peers.contains(home.id);
+}
+
 }  // namespace cucpu::driver

@@ -13,4 +13,8 @@ namespace cucpu::driver {
 /// are somebody's, or fault by themselves.
 bool may_reach(Context& context, std::uintptr_t address, bool write);
 
+/// Whether they may use arrays that `home` owns: those of their own device, and with peer access
+/// those of others.
+bool may_use_arrays(Context& context, const Context& home);
+
 }  // namespace cucpu::driver

@@ -129,7 +129,7 @@ extern "C" {
 CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES* out, CUarray handle) {
   return guarded([&] {
     require(out != nullptr);
-    put_properties(out, object_of<Array>(handle).desc);
+    put_properties(out, given<Array>(handle).desc);
   });
 }
 
@@ -137,7 +137,7 @@ CUresult cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES* out,
                                              CUmipmappedArray handle) {
   return guarded([&] {
     require(out != nullptr);
-    const MipmappedArray& array = object_of<MipmappedArray>(handle);
+    const MipmappedArray& array = given<MipmappedArray>(handle);
     put_properties(out, array.desc);
     out->miptailFirstLevel = array.tail_level;
     out->miptailSize = array.tail_bytes;
@@ -147,7 +147,7 @@ CUresult cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES* out,
 
 CUresult cuMemMapArrayAsync(CUarrayMapInfo* list, unsigned int count, CUstream handle) {
   return guarded([&] {
-    require(list || count == 0);
+    require(list && count > 0);
     const Ref<Stream> stream = stream_of(handle);
     require_not_capturing(*stream);
     std::vector<Request> requests;

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "api/context.hpp"
 #include "api/guard.hpp"
 
 namespace cucpu::driver {
@@ -102,6 +103,7 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* out, CUtensorMapDataType type, cuui
                                 CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
                                 CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
   return guarded([&] {
+    current_context();
     require(box != nullptr);
     TensorMap map = common(out, type, rank, address, dims, strides, steps, interleave, swizzle,
                            promotion, fill);
@@ -127,6 +129,7 @@ CUresult cuTensorMapEncodeIm2col(CUtensorMap* out, CUtensorMapDataType type, cuu
                                  CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
                                  CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
   return guarded([&] {
+    current_context();
     require(rank >= 3 && lower && upper && channels <= 256 && pixels <= 1024);
     TensorMap map = common(out, type, rank, address, dims, strides, steps, interleave, swizzle,
                            promotion, fill);
@@ -150,6 +153,7 @@ CUresult cuTensorMapEncodeIm2colWide(CUtensorMap* out, CUtensorMapDataType type,
                                      CUtensorMapL2promotion promotion,
                                      CUtensorMapFloatOOBfill fill) {
   return guarded([&] {
+    current_context();
     require(rank >= 3 && channels <= 256 && pixels <= 1024);
     require(mode == CU_TENSOR_MAP_IM2COL_WIDE_MODE_W ||
             mode == CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128);
@@ -169,6 +173,7 @@ CUresult cuTensorMapEncodeIm2colWide(CUtensorMap* out, CUtensorMapDataType type,
 
 CUresult cuTensorMapReplaceAddress(CUtensorMap* map, void* address) {
   return guarded([&] {
+    current_context();
     require(map && address);
     TensorMap inside;
     std::memcpy(&inside, map, sizeof inside);

@@ -112,14 +112,15 @@ void look_at(TextureEntry& o) {
   const CUDA_RESOURCE_DESC& r = o.resource;
   switch (r.resType) {
     case CU_RESOURCE_TYPE_ARRAY: {
-      Array& array = object_of<Array>(r.res.array.hArray);
+      Array& array = given<Array>(r.res.array.hArray);
       check_view(o, array.desc, 1);
       place(o, s, array.desc, array.data, array.pitch, array.slice_bytes);
+      s.home = &array.context();
       o.keep = Ref<Object>{&array};
       break;
     }
     case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY: {
-      MipmappedArray& array = object_of<MipmappedArray>(r.res.mipmap.hMipmappedArray);
+      MipmappedArray& array = given<MipmappedArray>(r.res.mipmap.hMipmappedArray);
       check_view(o, array.desc, static_cast<unsigned>(array.levels.size()));
       const std::size_t first = o.has_view ? o.view.firstMipmapLevel : 0;
       const std::size_t last = o.has_view ? o.view.lastMipmapLevel : array.levels.size() - 1;
@@ -133,6 +134,7 @@ void look_at(TextureEntry& o) {
       s = o.levels.front();
       s.levels = o.levels.data();
       s.level_count = static_cast<std::uint32_t>(o.levels.size());
+      s.home = &array.context();
       o.keep = Ref<Object>{&array};
       break;
     }
@@ -218,6 +220,7 @@ void resolve_surface(TextureEntry& o) {
   require(o.resource.resType == CU_RESOURCE_TYPE_ARRAY);
   require(object_of<Array>(o.resource.res.array.hArray).desc.Flags & CUDA_ARRAY3D_SURFACE_LDST);
   o.state = {};
+  o.state.flags = CU_TRSF_READ_AS_INTEGER;  // formatted stores; describe() takes it from others
   o.is_surface = true;
   look_at(o);
 }
@@ -256,6 +259,7 @@ CUresult cuTexObjectDestroy(CUtexObject handle) {
 CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC* out, CUtexObject handle) {
   return guarded([&] {
     require(out != nullptr);
+    current_context();
     const std::lock_guard lock{table().mutex};
     *out = find(handle, false).resource;
   });
@@ -264,6 +268,7 @@ CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC* out, CUtexObject handle)
 CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC* out, CUtexObject handle) {
   return guarded([&] {
     require(out != nullptr);
+    current_context();
     const std::lock_guard lock{table().mutex};
     *out = find(handle, false).texture;
   });
@@ -272,6 +277,7 @@ CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC* out, CUtexObject handle) {
 CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC* out, CUtexObject handle) {
   return guarded([&] {
     require(out != nullptr);
+    current_context();
     const std::lock_guard lock{table().mutex};
     const TextureEntry& object = find(handle, false);
     require(object.has_view);
@@ -299,6 +305,7 @@ CUresult cuSurfObjectDestroy(CUsurfObject handle) {
 CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC* out, CUsurfObject handle) {
   return guarded([&] {
     require(out != nullptr);
+    current_context();
     const std::lock_guard lock{table().mutex};
     *out = find(handle, true).resource;
   });

@@ -99,14 +99,14 @@ class SurfaceReference final : public Handled<SurfaceReference, CUsurfref, Kind:
 };
 
 TextureReference& texture_of(CUtexref handle) {
+  auto& reference = object_of<TextureReference>(handle);
   current_context();
-  return object_of<TextureReference>(handle, CUDA_ERROR_INVALID_VALUE);
+  return reference;
 }
 
 template <class Reference>
 auto reference_in(CUmodule handle, const char* name, cucpu::ReferenceKind kind) {
   require(name != nullptr);
-  current_context();
   LoadedModule& module = object_of<LoadedModule>(handle);
   const cucpu::Variable* variable = module.code().find_variable(name);
   require(variable && variable->reference == kind, CUDA_ERROR_NOT_FOUND);
@@ -124,8 +124,8 @@ auto reference_in(CUmodule handle, const char* name, cucpu::ReferenceKind kind) 
 template <class F>
 CUresult read(CUtexref handle, const void* out, F f) {
   return guarded([&] {
-    require(out != nullptr);
     TextureReference& r = texture_of(handle);
+    require(out != nullptr);
     const std::lock_guard lock{r.mutex};
     f(r);
   });
@@ -379,9 +379,9 @@ CUresult cuTexRefGetFlags(unsigned int* out, CUtexref handle) {
 
 CUresult cuSurfRefSetArray(CUsurfref handle, CUarray array, unsigned int flags) {
   return guarded([&] {
-    require(flags == 0);
+    auto& r = object_of<SurfaceReference>(handle);
     current_context();
-    auto& r = object_of<SurfaceReference>(handle, CUDA_ERROR_INVALID_VALUE);
+    require(flags == 0);
     const std::lock_guard lock{r.mutex};
     r.bind(array);
   });
@@ -389,9 +389,9 @@ CUresult cuSurfRefSetArray(CUsurfref handle, CUarray array, unsigned int flags) 
 
 CUresult cuSurfRefGetArray(CUarray* out, CUsurfref handle) {
   return guarded([&] {
-    require(out != nullptr);
+    auto& r = object_of<SurfaceReference>(handle);
     current_context();
-    auto& r = object_of<SurfaceReference>(handle, CUDA_ERROR_INVALID_VALUE);
+    require(out != nullptr);
     const std::lock_guard lock{r.mutex};
     require(r.array != nullptr);
     *out = r.array;
@@ -400,6 +400,7 @@ CUresult cuSurfRefGetArray(CUarray* out, CUsurfref handle) {
 
 CUresult cuParamSetTexRef(CUfunction function, int unit, CUtexref handle) {
   return guarded([&] {
+    current_context();
     function_of(function);
     texture_of(handle);
     require(unit ==

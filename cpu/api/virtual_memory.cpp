@@ -258,7 +258,8 @@ CUresult cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc*
 CUresult cuMemGetAccess(unsigned long long* out, const CUmemLocation* location,
                         CUdeviceptr address) {
   return guarded([&] {
-    require(out && location);
+    require(out && location && address != 0);
+    require(location->type != CU_MEM_LOCATION_TYPE_INVALID, CUDA_ERROR_INVALID_DEVICE);
     const int place = place_of(*location);
     State& s = state();
     const std::lock_guard lock{s.mutex};

@@ -158,7 +158,12 @@ bool Pool::take_work(std::unique_lock<std::mutex>& lock, Task*& task, Ref<GridRu
   }
   if (!shared_.empty()) {
     grid = shared_.front();
-    shared_.splice(shared_.end(), shared_, shared_.begin());  // helpers spread over all grids
+    if (--grid->helpers_left == 0) {  // no more may join
+      shared_.pop_front();
+      work_.fetch_sub(1, std::memory_order_relaxed);
+    } else {
+      shared_.splice(shared_.end(), shared_, shared_.begin());  // helpers spread over all grids
+    }
     return true;
   }
   return false;
@@ -203,8 +208,41 @@ void Pool::worker(bool extra) noexcept {
   }
 }
 
+namespace {
+
+/// Counts a thread in a context whose share of the host's cores is limited.
+class Worker {
+ public:
+  explicit Worker(Context& context) noexcept {
+    if (context.cores) context_ = Ref<Context>{&context};  // which may end before the grid does
+    if (context_) context_->workers.fetch_add(1, std::memory_order_relaxed);
+  }
+  ~Worker() {
+    if (context_) context_->workers.fetch_sub(1, std::memory_order_relaxed);
+  }
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+ private:
+  Ref<Context> context_;
+};
+
+}  // namespace
+
+/// How many threads may join the one that begins a grid. Kernels of a green context that run at the
+/// same time divide its cores; each has one thread at least, or two that wait for each other would
+/// hang.
+unsigned Pool::helpers_for(const GridRun& run) noexcept {
+  const Context& context = run.task().context();
+  if (context.cores == 0) return ~0u;
+  const unsigned busy = context.workers.load(std::memory_order_relaxed);
+  return context.cores > busy ? context.cores - busy : 0;
+}
+
 Progress Pool::run_grid(const Ref<GridRun>& run) {
-  bool share = target_ > 1 && run->launch().parallelism() > 1;
+  const Worker here{run->task().context()};
+  const unsigned helpers = helpers_for(*run);
+  bool share = target_ > 1 && run->launch().parallelism() > 1 && helpers > 0;
   if (share) {
     std::unique_lock lock{mutex_};
     ensure_workers();
@@ -215,6 +253,7 @@ Progress Pool::run_grid(const Ref<GridRun>& run) {
       share = false;  // this thread alone does it as well
     }
     if (share) {
+      run->helpers_left = helpers;
       shared_.splice(shared_.end(), entry);
       work_.fetch_add(1, std::memory_order_release);
     }
@@ -233,7 +272,11 @@ Progress Pool::run_grid(const Ref<GridRun>& run) {
 }
 
 void Pool::help(const Ref<GridRun>& run) noexcept {
-  const bool last = run->launch().work();
+  bool last = false;
+  {
+    const Worker here{run->task().context()};
+    last = run->launch().work();
+  }
   stop_sharing(run.get());
   if (!last) return;
   Task& task = run->task();

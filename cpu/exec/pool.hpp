@@ -21,8 +21,10 @@ class GridRun : public Object {
  public:
   GridRun(std::unique_ptr<Launch> launch, Task& task) : launch_{std::move(launch)}, task_{&task} {}
   Launch& launch() noexcept { return *launch_; }
-  Task& task() noexcept { return *task_; }
+  Task& task() const noexcept { return *task_; }
   void keep(Ref<Object> object) { kept_ = std::move(object); }  ///< the code it runs
+
+  unsigned helpers_left = ~0u;  ///< how many threads may still join; the pool's, under its lock
 
  private:
   Ref<Object> kept_;  // goes after the launch
@@ -80,6 +82,7 @@ class Pool {
   void monitor() noexcept;
   bool take_work(std::unique_lock<std::mutex>& lock, Task*& task, Ref<GridRun>& grid);
   void help(const Ref<GridRun>& run) noexcept;
+  static unsigned helpers_for(const GridRun& run) noexcept;
   void stop_sharing(const GridRun* run) noexcept;
   void spawn(bool extra);
   void start_first();

@@ -188,7 +188,7 @@ TEST_F(GraphNodes, EventsAreRecordedAndWaitedFor) {
   EXPECT_EQ(third, read);
   ASSERT_OK(cuGraphEventWaitNodeSetEvent(waits, third));
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuGraphEventWaitNodeSetEvent(records, third));
-  EXPECT_EQ(CUDA_ERROR_INVALID_HANDLE, cuGraphEventWaitNodeSetEvent(waits, nullptr));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuGraphEventWaitNodeSetEvent(waits, nullptr));
 }
 
 TEST_F(GraphNodes, MemoryOperationsChange) {
@@ -275,7 +275,8 @@ TEST_F(GraphNodes, ChildGraphsChange) {
   run(exec);
   EXPECT_EQ(2u, word_[0]);
   fill(other, 3);  // another shape
-  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuGraphExecChildGraphNodeSetParams(exec, node, other));
+  EXPECT_EQ(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE,
+            cuGraphExecChildGraphNodeSetParams(exec, node, other));
 }
 
 TEST_F(GraphNodes, GenericParametersSetAndRead) {

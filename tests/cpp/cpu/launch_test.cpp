@@ -2,6 +2,7 @@
 #include <cstring>
 #include <string>
 
+#include "api/kernel_op.hpp"
 #include "support.hpp"
 
 extern "C" const char* cucoreGetLastFaultReport(void);
@@ -253,6 +254,49 @@ TEST_F(Launches, OccupancyFollowsTheLimits) {
   EXPECT_EQ(1024, size);
   ASSERT_OK(cuOccupancyMaxPotentialBlockSize(&grid, &size, kernel("noop"), nullptr, 0, 100));
   EXPECT_EQ(64, size);
+}
+
+// The groups of multiprocessors of the H200 whose answers are in tests/python/driver/h200: 132 in
+// all, of which eight stand in pairs.
+TEST_F(Launches, ClustersStayWithinAGroupOfMultiprocessors) {
+  const unsigned groups[] = {16, 16, 16, 16, 16, 18, 18, 8, 2, 2, 2, 2};
+  const unsigned answers[][6] = {// blocks, and clusters of 1, 2, 3, 8 and 16
+                                 {1, 132, 66, 39, 15, 7},      {2, 264, 132, 79, 30, 14},
+                                 {3, 396, 198, 124, 45, 21},   {4, 528, 264, 163, 62, 28},
+                                 {6, 792, 396, 248, 92, 42},   {8, 1056, 528, 327, 124, 58},
+                                 {9, 1056, 528, 327, 124, 58}, {32, 1056, 528, 327, 124, 58}};
+  const unsigned sizes[] = {1, 2, 3, 8, 16};
+  for (const auto& [blocks, a, b, c, d, e] : answers) {
+    const unsigned wanted[] = {a, b, c, d, e};
+    for (int k = 0; k < 5; ++k)
+      EXPECT_EQ(wanted[k], cucpu::driver::active_clusters(groups, blocks, sizes[k]))
+          << blocks << " " << sizes[k];
+  }
+}
+
+TEST_F(Launches, AClusterThatCanBeLaunchedIsActiveAtLeastOnce) {
+  CUlaunchConfig config{};
+  config.gridDimX = 64, config.gridDimY = config.gridDimZ = 1;
+  config.blockDimX = 1024, config.blockDimY = config.blockDimZ = 1;
+  CUlaunchAttribute attribute{};
+  attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+  attribute.value.clusterDim.x = 8;
+  attribute.value.clusterDim.y = attribute.value.clusterDim.z = 1;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  const CUfunction f = kernel("noop");
+  int count = 0;
+  ASSERT_OK(cuOccupancyMaxActiveClusters(&count, f, &config));
+  EXPECT_GE(count, 1);
+  attribute.value.clusterDim.x = 16;
+  ASSERT_OK(cuOccupancyMaxActiveClusters(&count, f, &config));
+  EXPECT_EQ(0, count);  // not without leave for more than eight
+  ASSERT_OK(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1));
+  ASSERT_OK(cuOccupancyMaxActiveClusters(&count, f, &config));
+  EXPECT_GE(count, 1);
+  int size = 0;
+  ASSERT_OK(cuOccupancyMaxPotentialClusterSize(&size, f, &config));
+  EXPECT_EQ(16, size);
 }
 
 }  // namespace

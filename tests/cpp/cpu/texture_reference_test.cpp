@@ -155,13 +155,13 @@ TEST_F(TextureReferences, OfNoModuleAreMadeAndDestroyed) {
   ASSERT_OK(cuParamSetTexRef(kernel("noop"), CU_PARAM_TR_DEFAULT, own));
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuParamSetTexRef(kernel("noop"), 0, own));
   ASSERT_OK(cuTexRefDestroy(own));
-  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuTexRefDestroy(own));
-  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuTexRefSetFlags(own, 0));
+  EXPECT_EQ(CUDA_ERROR_INVALID_HANDLE, cuTexRefDestroy(own));
+  EXPECT_EQ(CUDA_ERROR_INVALID_HANDLE, cuTexRefSetFlags(own, 0));
 }
 
 TEST_F(TextureReferences, EndWithTheirModule) {
   ASSERT_OK(cuModuleUnload(module_));
-  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuTexRefSetFlags(texture_, 0));
+  EXPECT_EQ(CUDA_ERROR_INVALID_HANDLE, cuTexRefSetFlags(texture_, 0));
 }
 
 TEST_F(TextureReferences, SurfacesNeedArraysMadeForStores) {

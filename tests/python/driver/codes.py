@@ -288,6 +288,7 @@ def walk(library: str, state: str, behind: str, stale: bool) -> None:
             arguments = [value if i == at else world.good(function, p) for i, p in enumerate(parameters)]
             if at == -2:
                 world.ok("cuCtxSetCurrent", None)
+            Path("noop").unlink(missing_ok=True)  # what an earlier call wrote is not what this one reads
             print(json.dumps(["begin", key]), flush=True)
             code = world.call(function, arguments)
             print(json.dumps(["end", key, code]), flush=True)

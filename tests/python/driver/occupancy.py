@@ -1,11 +1,12 @@
 """What the driver's occupancy functions answer for kernels that shared memory and threads limit, for comparison with a GPU.
 
-python occupancy.py LIBRARY OUTPUT
+python occupancy.py LIBRARY OUTPUT [--clusters]
 """
 
 from __future__ import annotations
 
 import ctypes
+import itertools
 import json
 import sys
 from pathlib import Path
@@ -34,14 +35,71 @@ class Config(ctypes.Structure):
                 ("attributes", ctypes.POINTER(Attribute)), ("count", ctypes.c_uint)]  # fmt: skip
 
 
-def collect(library: str) -> dict[str, list[int]]:
-    """Code and answer of every query, by name."""
+def start(library: str, text: bytes) -> tuple[ctypes.CDLL, ctypes.c_void_p]:
+    """The driver and a module in its primary context."""
     cuda = ctypes.CDLL(library)
     context, module = ctypes.c_void_p(), ctypes.c_void_p()
     assert cuda.cuInit(0) == 0
     assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
     assert cuda.cuCtxSetCurrent(context) == 0
-    assert cuda.cuModuleLoadData(ctypes.byref(module), ptx()) == 0
+    assert cuda.cuModuleLoadData(ctypes.byref(module), text) == 0
+    return cuda, module
+
+
+def collect_clusters(library: str) -> dict[str, list[int]]:
+    """Clusters of every size and several shapes, with and without leave for more than eight blocks."""
+    cuda, module = start(library, ptx())
+    answers: dict[str, list[int]] = {}
+    for name in ("k0", "bounded"):
+        function = ctypes.c_void_p()
+        assert cuda.cuModuleGetFunction(ctypes.byref(function), module, name.encode()) == 0
+        cuda.cuFuncSetAttribute(function, 8, 227 * 1024)
+        for allowed, block, dynamic in itertools.product((0, 1), BLOCKS, (0, 8192, 32768, 48 << 10, 100000, 227 << 10)):
+            assert cuda.cuFuncSetAttribute(function, 14, allowed) == 0
+            case = f"{name} {'non-portable' if allowed else 'portable'} {block} {dynamic}"
+            value = ctypes.c_int(-7)
+            code = cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                ctypes.byref(value), function, block, ctypes.c_size_t(dynamic)
+            )
+            answers[f"{case} blocks"] = [code, value.value]
+            config = Config((1024, 1, 1), (block, 1, 1), dynamic)
+            value = ctypes.c_int(-7)
+            code = cuda.cuOccupancyMaxPotentialClusterSize(ctypes.byref(value), function, ctypes.byref(config))
+            answers[f"{case} potential"] = [code, value.value]
+            shapes = [(size, 1, 1) for size in range(1, 18)]
+            for shape in [
+                *shapes,
+                (2, 2, 1),
+                (1, 2, 2),
+                (4, 4, 1),
+                (2, 2, 2),
+                (1, 1, 4),
+                (3, 5, 1),
+                (0, 1, 1),
+                (5, 3, 2),
+            ]:
+                attribute = Attribute(4, b"", (ctypes.c_uint * 16)(*shape))
+                grid = tuple(64 * max(side, 1) for side in shape)
+                config = Config(grid, (block, 1, 1), dynamic, None, ctypes.pointer(attribute), 1)
+                value = ctypes.c_int(-7)
+                code = cuda.cuOccupancyMaxActiveClusters(ctypes.byref(value), function, ctypes.byref(config))
+                answers[f"{case} clusters {' '.join(map(str, shape))}"] = [code, value.value]
+            for grid in ((7, 1, 1), (8, 3, 1)):  # not whole clusters; fewer blocks than a cluster's
+                attribute = Attribute(4, b"", (ctypes.c_uint * 16)(4, 1, 1))
+                config = Config(grid, (block, 1, 1), dynamic, None, ctypes.pointer(attribute), 1)
+                value = ctypes.c_int(-7)
+                code = cuda.cuOccupancyMaxActiveClusters(ctypes.byref(value), function, ctypes.byref(config))
+                answers[f"{case} grid {' '.join(map(str, grid))}"] = [code, value.value]
+            config = Config((64, 1, 1), (block, 1, 1), dynamic)  # no cluster at all
+            value = ctypes.c_int(-7)
+            code = cuda.cuOccupancyMaxActiveClusters(ctypes.byref(value), function, ctypes.byref(config))
+            answers[f"{case} no cluster"] = [code, value.value]
+    return answers
+
+
+def collect(library: str) -> dict[str, list[int]]:
+    """Code and answer of every query, by name."""
+    cuda, module = start(library, ptx())
     answers: dict[str, list[int]] = {}
     for name in [f"k{bytes_}" for bytes_ in STATIC] + ["bounded"]:
         function = ctypes.c_void_p()
@@ -87,4 +145,5 @@ def collect(library: str) -> dict[str, list[int]]:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[2]).write_text(json.dumps(collect(sys.argv[1]), indent=0) + "\n")
+    found = collect_clusters(sys.argv[1]) if "--clusters" in sys.argv else collect(sys.argv[1])
+    Path(sys.argv[2]).write_text(json.dumps(found, indent=0) + "\n")

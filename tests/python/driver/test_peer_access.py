@@ -222,3 +222,152 @@ for device in range(4):
     use(device)
     assert read(buffers[device]) == 10 + (device - 1) % 4 and read(int(buffers[device]) + 4) == 10 + device
 """)
+
+
+OBJECTS = r"""
+TEXT = b'''
+.version 8.3
+.target sm_90
+.address_size 64
+.visible .entry fetch(.param .u64 texture, .param .u64 out) {
+  .reg .b64 %t, %o; .reg .f32 %f<4>; .reg .b32 %i;
+  ld.param.u64 %t, [texture]; ld.param.u64 %o, [out]; mov.u32 %i, 3;
+  tex.1d.v4.f32.s32 {%f0, %f1, %f2, %f3}, [%t, {%i}];
+  st.global.f32 [%o], %f0; ret; }
+.visible .entry load(.param .u64 surface, .param .u64 out) {
+  .reg .b64 %t, %o; .reg .b32 %v, %x;
+  ld.param.u64 %t, [surface]; ld.param.u64 %o, [out]; mov.u32 %x, 8;
+  suld.b.2d.b32.trap %v, [%t, {%x, %x}];
+  st.global.b32 [%o], %v; ret; }
+.visible .entry store(.param .u64 surface, .param .u64 out) {
+  .reg .b64 %t; .reg .b32 %v, %x;
+  ld.param.u64 %t, [surface]; mov.u32 %x, 8; mov.u32 %v, 77;
+  sust.b.2d.b32.trap [%t, {%x, %x}], %v; ret; }
+.visible .entry box(.param .align 64 .b8 map[128], .param .u64 out) {
+  .reg .b64 %m, %o; .reg .b32 %t, %b, %x, %v; .reg .pred %p;
+  .shared .align 128 .b8 tile[64]; .shared .align 8 .b8 bar[8];
+  mov.b64 %m, map; cvta.param.u64 %m, %m; ld.param.u64 %o, [out];
+  mov.u32 %t, tile; mov.u32 %b, bar; mov.u32 %x, 0;
+  mbarrier.init.shared::cta.b64 [%b], 1;
+  fence.mbarrier_init.release.cluster;
+  cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%t], [%m, {%x}], [%b];
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [%b], 64;
+wait:
+  mbarrier.try_wait.parity.shared::cta.b64 %p, [%b], 0;
+  @!%p bra wait;
+  ld.shared.u32 %v, [%t+8]; st.global.u32 [%o], %v; ret; }
+'''
+use(0)
+objects = check(driver.cuModuleLoadData(TEXT))
+
+def start(name, first, out, type_=ctypes.c_uint64):
+    use(0)
+    kernel = check(driver.cuModuleGetFunction(objects, name))
+    check(driver.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, 0, ((first, int(out)), (type_, ctypes.c_uint64)), 0))
+    return int(driver.cuCtxSynchronize()[0])
+
+def resource(**fields):
+    made = driver.CUDA_RESOURCE_DESC()
+    if "array" in fields:
+        made.resType, made.res.array.hArray = driver.CUresourcetype.CU_RESOURCE_TYPE_ARRAY, fields["array"]
+    else:
+        made.resType = driver.CUresourcetype.CU_RESOURCE_TYPE_LINEAR
+        made.res.linear.devPtr, made.res.linear.sizeInBytes, made.res.linear.numChannels = fields["linear"], 4096, 1
+        made.res.linear.format = driver.CUarray_format.CU_AD_FORMAT_FLOAT
+    return made
+
+def surface_on(device):
+    use(device)
+    desc = driver.CUDA_ARRAY3D_DESCRIPTOR()
+    desc.Width, desc.Height, desc.NumChannels, desc.Flags = 16, 16, 1, 2
+    desc.Format = driver.CUarray_format.CU_AD_FORMAT_UNSIGNED_INT32
+    return int(check(driver.cuSurfObjectCreate(resource(array=check(driver.cuArray3DCreate(desc))))))
+
+def peers(on):
+    use(0)
+    check(driver.cuCtxEnablePeerAccess(contexts[1], 0) if on else driver.cuCtxDisablePeerAccess(contexts[1]))
+"""
+
+
+def test_textures_over_memory_of_another_device_need_peer_access() -> None:
+    run(
+        OBJECTS
+        + """
+use(1)
+check(driver.cuMemsetD32(theirs, 0x40490fdb, 16))
+use(0)
+texture = int(check(driver.cuTexObjectCreate(resource(linear=theirs), driver.CUDA_TEXTURE_DESC(), None)))
+peers(True)
+assert start(b"fetch", texture, mine) == 0 and read(mine) == 0x40490fdb
+peers(False)
+assert start(b"fetch", texture, mine) == 700
+"""
+    )
+
+
+@pytest.mark.parametrize("kernel", ["load", "store"])
+def test_surfaces_of_another_device_need_peer_access(kernel: str) -> None:
+    run(
+        OBJECTS
+        + f"""
+assert start(b"{kernel}", surface_on(0), mine) == 0
+surface = surface_on(1)
+peers(True)
+assert start(b"store", surface, mine) == 0
+assert start(b"load", surface, mine) == 0 and read(mine) == 77
+peers(False)
+assert start(b"{kernel}", surface, mine) == 700
+"""
+    )
+
+
+def test_tensor_copies_from_another_device_need_peer_access() -> None:
+    run(
+        OBJECTS
+        + """
+class Map(ctypes.Structure):
+    _fields_ = [("words", ctypes.c_uint64 * 16)]
+use(1)
+check(driver.cuMemsetD32(theirs, 1234, 16))
+use(0)
+kinds = driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_UINT32
+encoded = check(driver.cuTensorMapEncodeTiled(kinds, 1, int(theirs), [64], [256], [16], [1], driver.CUtensorMapInterleave(0),
+                                              driver.CUtensorMapSwizzle(0), driver.CUtensorMapL2promotion(0), driver.CUtensorMapFloatOOBfill(0)))
+words = Map((ctypes.c_uint64 * 16)(*[int(word) for word in encoded.opaque]))
+peers(True)
+assert start(b"box", words, mine, None) == 0 and read(mine) == 1234
+peers(False)
+assert start(b"box", words, mine, None) == 700
+"""
+    )
+
+
+def test_streams_wait_for_events_of_other_devices() -> None:
+    """A value that device 1 writes late is there when device 0, whose stream waits for it, adds to it."""
+    run("""
+use(1)
+there = check(driver.cuStreamCreate(1))
+event = check(driver.cuEventCreate(2))
+late = check(driver.cuModuleGetFunction(check(driver.cuModuleLoadData(b'''
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry late(.param .u64 to) {
+  .reg .b64 %p, %t, %end; .reg .b32 %v; .reg .pred %more;
+  ld.param.u64 %p, [to]; mov.u64 %t, %globaltimer; add.u64 %end, %t, 20000000;
+again:
+  mov.u64 %t, %globaltimer; setp.lt.u64 %more, %t, %end;
+  @%more bra again;
+  mov.u32 %v, 100; st.global.u32 [%p], %v; ret; }
+''')), b"late"))
+check(driver.cuMemsetD32(theirs, 0, 16))
+check(driver.cuLaunchKernel(late, 1, 1, 1, 1, 1, 1, 0, there, ((int(theirs),), (ctypes.c_uint64,)), 0))
+check(driver.cuEventRecord(event, there))
+use(0)
+check(driver.cuCtxEnablePeerAccess(contexts[1], 0))
+here = check(driver.cuStreamCreate(1))
+check(driver.cuStreamWaitEvent(here, event, 0))
+check(driver.cuLaunchKernel(kernels[b"add"], 1, 1, 1, 1, 1, 1, 0, here, ((int(theirs),), (ctypes.c_uint64,)), 0))
+check(driver.cuStreamSynchronize(here))
+assert read(theirs) == 101
+""")
