@@ -2,8 +2,11 @@
 // address of the C function.
 #include "function.hpp"
 
+#include <atomic>
 #include <exception>
 #include <string_view>
+
+#include "cucore/driver.hpp"
 
 namespace cucore::bindings {
 namespace {
@@ -199,9 +202,21 @@ PyObject* long_entry(PyObject* self, PyObject* const* args, Py_ssize_t given, Py
   return f.fast != nullptr ? fast_call(f, args) : call_function(f, args);
 }
 
+/// Says once, as a Python warning, that the driver is of an older major version than these modules.
+/// False when that has been made an error.
+static bool is_told_of_an_older_driver(const Api& api) {
+  static std::atomic<bool> told{false};
+  if (std::string_view{api.module} != "cuda.bindings.driver" || told.exchange(true)) return true;
+  if (driver_info().version / 1000 >= CUDA_VERSION / 1000) return true;
+  Ref utils{PyImport_ImportModule("cuda.bindings.utils")};
+  return utils &&
+         Ref{PyObject_CallMethod(utils.get(), "warn_if_cuda_major_version_mismatch", nullptr)};
+}
+
 bool resolve(FunctionObject& f) {
   try {
     f.address = f.api->resolve(*f.api, *f.row);
+    if (f.address != nullptr && !is_told_of_an_older_driver(*f.api)) return false;
     if (void* own = f.address != nullptr ? in_place_of(f.name, f.address) : nullptr)
       f.address = own;
   } catch (const std::exception& error) {

@@ -6,7 +6,7 @@ import importlib
 import sys
 
 import pytest
-from cuda.bindings import driver, utils
+from cuda.bindings import driver, nvvm, utils
 
 
 @pytest.mark.parametrize(("old", "new"), [("cuda", "driver"), ("cudart", "runtime"), ("nvrtc", "nvrtc")])
@@ -42,6 +42,20 @@ def test_environment_flags(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUCORE_TEST_FLAG", "maybe")
     with pytest.raises(ValueError, match="neither yes"):
         utils.envvar_bool("CUCORE_TEST_FLAG")
+
+
+def test_options_of_the_compiler_library_are_checked() -> None:
+    try:
+        nvvm.version()
+    except RuntimeError as error:
+        pytest.skip(str(error).splitlines()[0])
+    assert utils.check_nvvm_compiler_options(["-arch=compute_90"]) is True
+    assert utils.check_nvvm_compiler_options(["-no-such-option"]) is False
+
+
+def test_a_driver_of_this_version_is_not_warned_of(recwarn: pytest.WarningsRecorder) -> None:
+    utils.warn_if_cuda_major_version_mismatch()
+    assert [w for w in recwarn.list if "cuda.bindings speaks" in str(w.message)] == []
 
 
 def test_native_handles() -> None:
