@@ -18,7 +18,7 @@ class KernelOp final : public NodeOp {
   Ref<LoadedModule> module;  ///< keeps the code while the launch is queued or the node exists
   Function* function = nullptr;
   cucpu::LaunchShape shape;
-  std::vector<std::byte> params;
+  cucpu::ParamBlock params;
   std::vector<CUlaunchAttribute> attributes;
   CUkernel given_kernel = nullptr;  ///< when a graph node was described by a CUkernel
   /// The description of a graph node; its pointers live as long as this object.

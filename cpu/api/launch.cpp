@@ -15,8 +15,8 @@ namespace cucpu::driver {
 namespace {
 
 /// Copies the caller's arguments into one packed block.
-std::vector<std::byte> pack(const cucpu::KernelInfo& info, void** kernel_params, void** extra) {
-  std::vector<std::byte> block(info.param_bytes);
+cucpu::ParamBlock pack(const cucpu::KernelInfo& info, void** kernel_params, void** extra) {
+  cucpu::ParamBlock block(info.param_bytes);
   if (kernel_params) {
     require(!extra);
     for (std::size_t i = 0; i < info.params.size(); ++i) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "api/error.hpp"
+#include "engine/run/recycle.hpp"
 
 namespace cucpu::driver {
 
@@ -40,7 +41,7 @@ enum class Kind : std::uint32_t {
 };
 
 /// Lives until the last Ref is gone. The handle is one of the references; retire() takes it away.
-class Object {
+class Object : public Recycled {
  public:
   Object() = default;
   Object(const Object&) = delete;

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "cpu/engine/loaded_module.hpp"
+#include "cpu/engine/run/recycle.hpp"
 #include "cpu/engine/run/time_limit.hpp"
 #include "cpu/engine/run/worker.hpp"
 
@@ -118,7 +119,7 @@ std::shared_ptr<const LoadedCode> LoadedKernel::compile(const LaunchShape& shape
 
 namespace {
 
-class GridLaunch final : public Launch {
+class GridLaunch final : public Launch, public Recycled {
  public:
   GridLaunch(std::shared_ptr<const Code> code, const LaunchShape& shape, const std::byte* params,
              std::size_t bytes, double limit)
@@ -137,7 +138,7 @@ class GridLaunch final : public Launch {
   const Fault* fault() const noexcept override { return grid_.fault(); }
 
  private:
-  std::vector<std::byte> params_;
+  ParamBlock params_;
   Grid grid_;
   double limit_;
   TimeLimit limit_guard_;
