@@ -57,6 +57,10 @@ namespace detail {
 CUCORE_EXPORT void launch_kernel(StreamRef stream, const LaunchConfig& config, const Kernel& kernel,
                                  void** arguments);
 
+/// launch_raw() of a function that is known to be the kernel's in the stream's context.
+CUCORE_EXPORT void launch_function(StreamRef stream, const LaunchConfig& config,
+                                   const Kernel& kernel, CUfunction function, void** arguments);
+
 /// Throws std::invalid_argument that names the argument when the kernel's parameters differ.
 CUCORE_EXPORT void check_arguments(const Kernel& kernel, const std::size_t* sizes,
                                    std::size_t count);

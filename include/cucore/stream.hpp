@@ -40,6 +40,7 @@ struct StreamBox {
   CUstream handle = nullptr;
   Context context;              // a stream keeps its context alive
   std::shared_ptr<void> owner;  // what a foreign stream belongs to
+  unsigned long long context_id = 0;
   bool owned = false;
   ~StreamBox();
 };
@@ -64,6 +65,11 @@ class CUCORE_EXPORT Stream : public StreamRef {
   [[nodiscard]] int priority() const;
   /// The context it was made in; asks the driver for streams made elsewhere.
   [[nodiscard]] Context context() const;
+  /// The number of the context it was made in, which no other context ever has; 0 for streams made
+  /// elsewhere, and where the driver gives contexts no numbers.
+  [[nodiscard]] unsigned long long context_id() const noexcept {
+    return box_ != nullptr ? box_->context_id : 0;
+  }
   [[nodiscard]] int device() const;
 
   using StreamRef::record;

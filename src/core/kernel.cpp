@@ -25,9 +25,7 @@ CUfunction detail::KernelState::launchable() {
   if (table.cuCtxGetId(nullptr, &context) != CUDA_SUCCESS) [[unlikely]]
     return reinterpret_cast<CUfunction>(handle());
   const ContextFunction* const head = functions.load(std::memory_order_acquire);
-  for (const ContextFunction* f = head; f != nullptr; f = f->next) {
-    if (f->context == context) return f->function;
-  }
+  if (const ContextFunction* f = known(context)) return f->function;
   const CUkernel kernel = handle();
   const std::lock_guard lock{mutex};
   const ContextFunction* newest = functions.load(std::memory_order_relaxed);
@@ -37,7 +35,10 @@ CUfunction detail::KernelState::launchable() {
   CUfunction function = nullptr;
   if (table.cuKernelGetFunction(&function, kernel) != CUDA_SUCCESS)
     return reinterpret_cast<CUfunction>(kernel);
-  functions.store(new ContextFunction{context, function, newest}, std::memory_order_release);
+  int local = 1;
+  (void)table.cuFuncGetAttribute(&local, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, function);
+  functions.store(new ContextFunction{context, function, local != 0, newest},
+                  std::memory_order_release);
   return function;
 }
 

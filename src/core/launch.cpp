@@ -105,18 +105,19 @@ static void launch_elsewhere(CUresult code, StreamRef stream, const LaunchConfig
 
 void launch_raw(StreamRef stream, const LaunchConfig& config, const Kernel& kernel,
                 void** arguments) {
-  const CUresult code =
-      try_launch(stream.handle(), config, kernel.state()->launchable(), arguments);
+  detail::launch_function(stream, config, kernel, kernel.state()->launchable(), arguments);
+}
+
+void detail::launch_function(StreamRef stream, const LaunchConfig& config, const Kernel& kernel,
+                             CUfunction function, void** arguments) {
+  const CUresult code = try_launch(stream.handle(), config, function, arguments);
   if (code != CUDA_SUCCESS) [[unlikely]]
     launch_elsewhere(code, stream, config, kernel, arguments);
 }
 
 void detail::launch_kernel(StreamRef stream, const LaunchConfig& config, const Kernel& kernel,
                            void** arguments) {
-  const auto function = reinterpret_cast<CUfunction>(kernel.handle());
-  const CUresult code = try_launch(stream.handle(), config, function, arguments);
-  if (code != CUDA_SUCCESS) [[unlikely]]
-    launch_elsewhere(code, stream, config, kernel, arguments);
+  launch_function(stream, config, kernel, reinterpret_cast<CUfunction>(kernel.handle()), arguments);
 }
 
 void detail::check_arguments(const Kernel& kernel, const std::size_t* sizes, std::size_t count) {

@@ -105,6 +105,7 @@ void Library::fail_with_log(CUresult code, const char* call, std::string_view wh
 
 std::atomic<std::uint64_t> unloaded_code{0};
 std::atomic<const WaitHooks*> wait_hooks{nullptr};
+std::atomic<long> host_calls{0};
 
 Library::~Library() {
   if (handle_ == nullptr || !may_free()) return;

@@ -58,6 +58,7 @@ struct CodeImage {
 struct ContextFunction {
   unsigned long long context;  // cuCtxGetId: never used for another context again
   CUfunction function;
+  bool has_local_memory;  // the driver may have to wait for the device to make room for it
   const ContextFunction* next;
 };
 
@@ -75,6 +76,12 @@ struct KernelState {
   KernelState& operator=(const KernelState&) = delete;
   ~KernelState();
 
+  /// What is known of the kernel in a context; null before the first launch there.
+  const ContextFunction* known(unsigned long long context) const noexcept {
+    const ContextFunction* f = functions.load(std::memory_order_acquire);
+    while (f != nullptr && f->context != context) f = f->next;
+    return f;
+  }
   /// What to launch on this thread: the current context's function, or the kernel itself where no
   /// context is current.
   CUfunction launchable();

@@ -70,6 +70,7 @@ Stream Stream::create(const Context& context, const StreamOptions& options) {
                                        priority));
   } else {
     CUCORE_CALL(cuStreamCreateWithPriority(&box->handle, flags, priority));
+    if (driver().cuCtxGetId(nullptr, &box->context_id) != CUDA_SUCCESS) box->context_id = 0;
   }
   box->owned = true;
   return Stream{std::move(box)};

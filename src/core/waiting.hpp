@@ -1,4 +1,5 @@
-// waiting.hpp: driver calls made while an object ends that may wait for queued work.
+// waiting.hpp: driver calls that may wait for queued work, and what a language binding with a lock
+// of its own has to know about them.
 #pragma once
 
 #include <atomic>
@@ -31,5 +32,9 @@ class Waiting {
   const WaitHooks* hooks_;
   void* state_;
 };
+
+/// Host functions that may need the binding's lock: how many the driver has been given that may
+/// still run. While there are any, no call that could possibly wait is made with that lock.
+CUCORE_EXPORT extern std::atomic<long> host_calls;
 
 }  // namespace cucore::detail

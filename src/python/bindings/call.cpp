@@ -148,8 +148,7 @@ std::uint64_t Call::number(int i) const {
 }
 
 std::uint64_t Call::invoke() {
-  const bool release =
-      (row_.flags & kBlocking) != 0 || pending_host_calls.load(std::memory_order_relaxed) != 0;
+  const bool release = (row_.flags & kBlocking) != 0 || host_calls_are_pending();
   if (!release) return row_.invoke(f_.address, slots_);
   const python::WithoutGil unlocked;
   return row_.invoke(f_.address, slots_);

@@ -23,8 +23,6 @@ struct HostCall {
   std::atomic<int> holders{1};
 };
 
-std::atomic<long> pending_host_calls{0};
-
 namespace {
 
 struct Live {
@@ -264,8 +262,10 @@ bool to_callback(PyObject* value, CallbackShape shape, const Where& where, Slot*
   }
   if (void* function = ctypes_function(value)) {
     out->p = function;
-    if (shape != CallbackShape::occupancy)
-      Py_INCREF(value);  // the library may call it at any time from now on
+    if (shape != CallbackShape::occupancy) {
+      Py_INCREF(value);  // the library may call it at any time from now on, and it may be Python
+      cucore::detail::host_calls.fetch_add(1);
+    }
     return true;
   }
   if (PyCallable_Check(value)) {
@@ -278,7 +278,7 @@ bool to_callback(PyObject* value, CallbackShape shape, const Where& where, Slot*
       return false;
     }
     *call = new HostCall{Py_NewRef(value), Py_NewRef(Py_None), shape};
-    pending_host_calls.fetch_add(1);
+    cucore::detail::host_calls.fetch_add(1);
     Live& l = live();
     const std::lock_guard lock{l.mutex};
     l.calls.insert(*call);
@@ -337,7 +337,7 @@ HostCall* call_in(PyObject* capsule) {
 void drop(HostCall* call) {
   if (call->holders.fetch_sub(1) != 1) return;
   if (occupancy_call == call) occupancy_call = nullptr;
-  pending_host_calls.fetch_sub(1);
+  cucore::detail::host_calls.fetch_sub(1);
   {
     Live& l = live();
     const std::lock_guard lock{l.mutex};

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 
+#include "core/waiting.hpp"
 #include "rows.hpp"
 
 struct CUgraph_st;  // the driver's graph
@@ -193,9 +194,11 @@ PyObject* kernel_params_object(PyObject* value, const Where& where, void** addre
 // ----------------------------------------------------------------------------------------
 
 struct HostCall;  // a Python callable the library will call
-/// Python callables that the library has yet to call: while there are some, submitting work must
-/// not hold the GIL.
-extern std::atomic<long> pending_host_calls;
+/// True while there are Python callables that a library has yet to call: submitting work must not
+/// hold the GIL then.
+inline bool host_calls_are_pending() noexcept {
+  return cucore::detail::host_calls.load(std::memory_order_relaxed) != 0;
+}
 /// A function pointer from a handle, an address, a ctypes function or a Python callable. For a
 /// callable `call` is set and must be given its user data and then be committed or dropped.
 bool to_callback(PyObject* value, CallbackShape shape, const Where& where, Slot* out,

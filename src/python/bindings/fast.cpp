@@ -125,7 +125,7 @@ bool to_address(PyObject* value, Slot& slot) {
 }
 
 inline std::uint64_t invoke(const FunctionObject& f, const Slot* slots) {
-  if (f.blocking || pending_host_calls.load(std::memory_order_relaxed) != 0) [[unlikely]]
+  if (f.blocking || host_calls_are_pending()) [[unlikely]]
     return invoke_unlocked(f, slots);
   return f.invoke(f.address, slots);
 }

@@ -101,6 +101,13 @@ nb::object native_object(nb::handle resource) {
   return found.is_valid() && nb::isinstance<Native>(found) ? found : nb::object{};
 }
 
+/// An allocation waits when memory has to come back first, from behind a host function perhaps.
+[[gnu::noinline]] static Buffer allocate_unlocked(std::shared_ptr<MemoryResource> from,
+                                                  std::size_t bytes, Stream stream) {
+  const WithoutGil release;
+  return Buffer::allocate(std::move(from), bytes, stream);
+}
+
 nb::object allocate_from(nb::handle resource, nb::handle native, PyObject* size, PyObject* stream,
                          const char* function) {
   Stream storage;
@@ -116,8 +123,12 @@ nb::object allocate_from(nb::handle resource, nb::handle native, PyObject* size,
     const std::size_t bytes = size_argument(size, "size");
     static const nb::handle plain = nb::type<PyBuffer>();
     nb::object buffer = nb::inst_alloc(from->is_managed() ? managed_buffer_type() : plain);
-    auto* const made = new (nb::inst_ptr<PyBuffer>(buffer))
-        PyBuffer{Buffer::allocate(std::move(from), bytes, *on), nb::borrow(resource), {}, false};
+    auto* const place = nb::inst_ptr<PyBuffer>(buffer);
+    auto* const made =
+        host_calls_are_pending()
+            ? new (place)
+                  PyBuffer{allocate_unlocked(std::move(from), bytes, *on), nb::borrow(resource)}
+            : new (place) PyBuffer{std::move(from), bytes, *on, nb::borrow(resource)};
     nb::inst_mark_ready(buffer);
     if (on == &storage) made->capture = capture_of(*on);  // a builder's stream, among others
     return buffer;

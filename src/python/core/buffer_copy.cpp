@@ -198,7 +198,9 @@ PyObject* buffer_fill(PyObject* self, PyObject* const* args, Py_ssize_t nargs, P
                    given[0]);
       throw nb::python_error();
     }
-    {
+    if (may_keep_lock(stream.handle())) {
+      target.buffer.fill(static_cast<unsigned char>(value), stream);
+    } else {
       const Stream held = stream;
       WithoutGil release;  // a full queue waits for the device, whose host callbacks need the GIL
       target.buffer.fill(static_cast<unsigned char>(value), held);

@@ -10,6 +10,7 @@
 #include "../type_table.hpp"
 #include "device_properties.hpp"
 #include "py_buffer.hpp"
+#include "submission.hpp"
 #include "support.hpp"
 
 namespace cucore::python {
@@ -194,6 +195,8 @@ PyObject* device_sync(PyObject* self, PyObject* const*, Py_ssize_t, PyObject*) {
   const ScopedContext scope{context};
   // An event over all work of the context can be asked about, so that Ctrl-C gets out of the wait.
   static const bool has_event = driver_has("cuCtxRecordEvent");
+  static const bool is_only_device = Device::count() == 1;
+  const Backlog before = is_only_device ? backlog : Backlog{};
   if (has_event) {
     const Event event = Event::create(context);
     const auto record = [&] {
@@ -202,10 +205,12 @@ PyObject* device_sync(PyObject* self, PyObject* const*, Py_ssize_t, PyObject*) {
     };
     if (record() == CUDA_SUCCESS) {
       sync_event(event.handle());
+      backlog.drained(before);
       Py_RETURN_NONE;
     }
   }
   sync_context_by_thread(context);
+  backlog.drained(before);
   Py_RETURN_NONE;
 }
 

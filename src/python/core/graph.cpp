@@ -5,6 +5,7 @@
 
 #include "graph_support.hpp"
 #include "py_buffer.hpp"
+#include "submission.hpp"
 
 namespace cucore::python {
 namespace {
@@ -127,6 +128,12 @@ int graph_clear(PyObject* self) {
   return 0;
 }
 
+/// Without the lock, as launch_unlocked in launch.cpp.
+[[gnu::noinline]] void launch_unlocked(Graph graph, Stream stream) {
+  const WithoutGil release;
+  graph.launch(stream);
+}
+
 PyObject* graph_launch(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   static const Names<1> names{"stream"};
   std::array<PyObject*, 1> given;
@@ -136,12 +143,14 @@ PyObject* graph_launch(PyObject* self, PyObject* const* args, Py_ssize_t nargs, 
   PyGraph& held = self_of<PyGraph>(self);
   const Graph& graph = held.graph;
   if (graph.handle() == nullptr) throw InvalidStateError("the graph is closed");
-  if (held.last.handle() != stream.handle() || held.last.is_closed()) held.last = stream;
-  {
-    const Graph held_graph = graph;  // another thread may close the objects meanwhile
-    const Stream held_stream = stream;
-    WithoutGil release;
-    held_graph.launch(held_stream);
+  // The first launch brings the graph to the device, which may wait.
+  const bool is_first = held.last.handle() != stream.handle() || held.last.is_closed();
+  if (is_first) held.last = stream;
+  constexpr unsigned kWeight = 8;  // it takes more of the queue than a kernel
+  if (!is_first && may_keep_lock(stream.handle(), kWeight)) {
+    graph.launch(stream);
+  } else {
+    launch_unlocked(graph, stream);
   }
   Py_RETURN_NONE;
 }

@@ -8,6 +8,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "arguments.hpp"
+#include "core/waiting.hpp"
 #include "cucore/graph.hpp"
 #include "support.hpp"
 
@@ -38,8 +39,10 @@ struct HostCall {
   CUhostFn function;
   void* data;
 };
-/// A Python callable (`address` is 0), or a C function and its data by address.
+/// A Python callable (`address` is 0), or a C function and its data by address, which may be
+/// Python behind ctypes. Graphs may run it again and again: it counts as pending from now on.
 inline HostCall host_call(nb::handle callable, std::size_t address, std::size_t data) {
+  cucore::detail::host_calls.fetch_add(1);
   if (address != 0) return {reinterpret_cast<CUhostFn>(address), reinterpret_cast<void*>(data)};
   return {&call_python, callable.ptr()};
 }

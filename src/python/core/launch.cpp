@@ -2,6 +2,8 @@
 #include "cucore/launch.hpp"
 
 #include "arguments.hpp"
+#include "core/library.hpp"
+#include "submission.hpp"
 #include "support.hpp"
 
 namespace cucore::python {
@@ -109,6 +111,14 @@ PyObject* config_reduce(const LaunchConfig& c) {
       .ptr();
 }
 
+/// Without the lock: a full queue waits for the device, whose host callbacks need it. The copies
+/// stay when another thread closes the objects meanwhile.
+[[gnu::noinline]] void launch_unlocked(Stream stream, LaunchConfig config, Kernel kernel,
+                                       void** arguments) {
+  const WithoutGil release;
+  launch_raw(stream, config, kernel, arguments);
+}
+
 /// launch(stream, config, kernel, *kernel_args)
 PyObject* launch_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   if (kwnames != nullptr && PyTuple_GET_SIZE(kwnames) != 0) {
@@ -142,17 +152,22 @@ PyObject* launch_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, Py
   PackedArguments packed;
   packed.pack(kernel, args + 3, static_cast<std::size_t>(nargs - 3));
   const LaunchConfig& config = self_of<LaunchConfig>(args[1]);
-  const bool is_stream = &stream != &storage;
-  {
-    const Stream held = stream;  // another thread may close the object meanwhile
-    WithoutGil release;  // a full queue waits for the device, whose host callbacks need the GIL
-    if (is_stream) {
-      launch_raw(held, config, kernel, packed.pointers());
-    } else {  // what is captured names the kernel, so that the graph's nodes can be asked for it
-      detail::launch_kernel(held, config, kernel, packed.pointers());
+  if (&stream != &storage) [[likely]] {
+    const detail::ContextFunction* const known = kernel.state()->known(stream.context_id());
+    if (known != nullptr && !known->has_local_memory && may_keep_lock(stream.handle())) {
+      detail::launch_function(stream, config, kernel, known->function, packed.pointers());
+    } else {
+      launch_unlocked(stream, config, kernel, packed.pointers());
     }
+    Py_RETURN_NONE;
   }
-  if (!is_stream) retain_in_graph(args[0], args + 2, nargs - 2);
+  {
+    const Stream held = stream;
+    const WithoutGil release;
+    // What is captured names the kernel, so that the graph's nodes can be asked for it.
+    detail::launch_kernel(held, config, kernel, packed.pointers());
+  }
+  retain_in_graph(args[0], args + 2, nargs - 2);
   Py_RETURN_NONE;
 }
 

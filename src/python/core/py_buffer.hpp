@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cucore/buffer.hpp"
+#include "submission.hpp"
 #include "support.hpp"
 
 namespace cucore::python {
@@ -30,7 +31,7 @@ struct PyBuffer {
   void close() {
     if (discarded) revive(buffer.deallocation_stream());
     const auto& from = buffer.memory_resource();
-    if (from != nullptr && from->deallocation_waits()) {
+    if (from != nullptr && (from->deallocation_waits() || host_calls_are_pending())) {
       Buffer going = std::move(buffer);
       const WithoutGil unlocked;
       going.close();
@@ -42,6 +43,10 @@ struct PyBuffer {
   PyBuffer() = default;
   PyBuffer(Buffer b, nb::object r, nb::object o = {}, bool m = false)
       : buffer{std::move(b)}, resource{std::move(r)}, owner{std::move(o)}, mapped{m} {}
+  /// Memory from a resource; `r` is its Python object.
+  PyBuffer(std::shared_ptr<MemoryResource> from, std::size_t size, const Stream& stream,
+           nb::object r)
+      : buffer{Buffer::allocate(std::move(from), size, stream)}, resource{std::move(r)} {}
   PyBuffer(PyBuffer&&) noexcept = default;
   PyBuffer& operator=(PyBuffer&&) = delete;
   ~PyBuffer() {

@@ -1,4 +1,5 @@
 // stream.cpp: cuda.core.Stream and the two default streams.
+#include "submission.hpp"
 #include "support.hpp"
 
 namespace cucore::python {
@@ -13,13 +14,34 @@ const Stream& open_stream(PyObject* self) {
 
 PyObject* stream_sync(PyObject* self, PyObject* const*, Py_ssize_t, PyObject*) {
   const Stream held = open_stream(self);  // another thread may close the object meanwhile
+  const unsigned queued = backlog.on(held.handle());
   sync_stream(held.handle());
+  backlog.drained(held.handle(), queued);
   Py_RETURN_NONE;
 }
 
 PyObject* stream_close(PyObject* self, PyObject* const*, Py_ssize_t, PyObject*) {
   self_of<Stream>(self).close();
   Py_RETURN_NONE;
+}
+
+// A record or a wait keeps the lock: it waits for nothing but room in the queue, unless a host
+// function stands before that. Copies stay when another thread closes the objects meanwhile.
+[[gnu::noinline]] void record_unlocked(Stream stream, Event event) {
+  const WithoutGil release;
+  stream.StreamRef::record(event);
+}
+[[gnu::noinline]] void wait_unlocked(Stream stream, Event event) {
+  const WithoutGil release;
+  stream.wait(static_cast<EventRef>(event));
+}
+[[gnu::noinline]] Event record_new_unlocked(Stream stream, const EventOptions& options) {
+  const WithoutGil release;
+  return stream.record(options);
+}
+[[gnu::noinline]] void wait_unlocked(Stream stream, Stream other) {
+  const WithoutGil release;
+  stream.wait(static_cast<StreamRef>(other));
 }
 
 PyObject* stream_record(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
@@ -45,10 +67,13 @@ PyObject* stream_record(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
     }
     const Event& target = self_of<Event>(event);
     if (target.is_closed()) throw InvalidStateError("record(): the event is closed");
-    stream.StreamRef::record(target);
+    if (host_calls_are_pending()) [[unlikely]]
+      record_unlocked(stream, target);
+    else
+      stream.StreamRef::record(target);
     return Py_NewRef(event);
   }
-  return wrap(stream.record(event_options(options))).release().ptr();
+  return wrap(record_new_unlocked(stream, event_options(options))).release().ptr();
 }
 
 PyObject* stream_wait(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
@@ -60,12 +85,15 @@ PyObject* stream_wait(PyObject* self, PyObject* const* args, Py_ssize_t nargs, P
   if (Py_TYPE(given[0]) == event_type) {
     const Event& event = self_of<Event>(given[0]);
     if (event.is_closed()) throw InvalidStateError("wait(): the event is closed");
-    stream.wait(static_cast<EventRef>(event));
+    if (host_calls_are_pending()) [[unlikely]]
+      wait_unlocked(stream, event);
+    else
+      stream.wait(static_cast<EventRef>(event));
     Py_RETURN_NONE;
   }
   Stream storage;
   try {
-    stream.wait(static_cast<StreamRef>(stream_argument(given[0], "wait", storage)));
+    wait_unlocked(stream, stream_argument(given[0], "wait", storage));
   } catch (nb::python_error& error) {
     if (!error.matches(PyExc_TypeError)) throw;
     PyErr_Format(PyExc_ValueError,

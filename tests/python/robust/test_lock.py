@@ -1,0 +1,87 @@
+"""The interpreter's lock and calls that queue work: whoever needs it gets it.
+
+The interval after which Python asks a thread for the lock is set so long that only a call that gives it up lets others run. A driver's
+queue would have to be full for a real deadlock, which takes longer and looks the same.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from cuda.bindings import driver
+from cuda.core import LaunchConfig, launch
+
+ONE = LaunchConfig(grid=1, block=1)
+MANY = 1_000_000  # until somebody has had a turn: a busy machine takes its time to wake a thread
+CALLS = ("launch", "graph launch", "record", "record a new one", "wait for an event", "wait for a stream", "allocate and free")
+
+
+@pytest.fixture(autouse=True)
+def no_turns() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1000)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.fixture
+def calls(device: Any, kernel: Callable[[str], Any]) -> dict[str, Callable[[], object]]:
+    stream, other = device.create_stream(), device.create_stream()
+    nothing = kernel("nothing")
+    builder = stream.create_graph_builder().begin_building()
+    launch(builder, ONE, nothing)
+    graph = builder.end_building().complete()
+    event = stream.record()
+    launch(stream, ONE, nothing)
+    graph.launch(stream)
+    stream.sync()
+    return {
+        "launch": lambda: launch(stream, ONE, nothing),
+        "graph launch": lambda: graph.launch(stream),
+        "record": lambda: stream.record(event),
+        "record a new one": lambda: stream.record(),
+        "wait for an event": lambda: stream.wait(event),
+        "wait for a stream": lambda: stream.wait(other),
+        "allocate and free": lambda: device.allocate(64, stream=stream).close(stream),
+    }
+
+
+@pytest.mark.promise("Host callbacks can never deadlock against a waiting caller")
+@pytest.mark.parametrize("name", CALLS)
+def test_a_host_function_gets_the_lock_from_calls_that_queue_work(device, calls, name) -> None:
+    behind = device.create_stream()
+    ran = threading.Event()
+    assert driver.cuLaunchHostFunc(behind.handle, lambda _: ran.set(), None) == (driver.CUresult.CUDA_SUCCESS,)
+    call = calls[name]
+    for _ in range(MANY):
+        call()
+        if ran.is_set():
+            break
+    assert ran.is_set()
+    device.sync()
+
+
+@pytest.mark.parametrize("name", ["launch", "graph launch"])
+def test_another_thread_gets_its_turn_between_launches(device, calls, name) -> None:
+    turn = threading.Event()
+
+    def other() -> None:
+        time.sleep(0.001)  # gives the lock up, and needs it again
+        turn.set()
+
+    thread = threading.Thread(target=other)
+    call = calls[name]
+    call()
+    thread.start()
+    for _ in range(MANY):
+        call()
+        if turn.is_set():
+            break
+    assert turn.is_set()
+    thread.join()
+    device.sync()
