@@ -46,12 +46,12 @@ docs: build      ## the documentation site, in build/docs/html; warnings are err
 wheel: setup     ## dist/: a self-contained wheel (LLVM inside) and the metadata wheels, checked
 	@tools/wheel
 
-bench: build     ## benchmarks on the CPU device: what calls cost, kernels against native code, PoCL and Numba
+bench: build     ## benchmarks on the CPU device, into docs/benchmarks: what calls cost, kernels against native code, PoCL and Numba
 	@cmake $(BUILD) -DCUCORE_BENCH=ON > /dev/null
 	@cmake --build $(BUILD) -j $(JOBS)
-	@CUCORE_DEVICE=cpu $(PYTHON) bench/run.py --json $(BUILD)/calls.json --svg $(BUILD)/calls.svg $(if $(NVIDIA),--nvidia $(NVIDIA))
-	@$(PYTHON) bench/run.py --null --pin $(if $(NVIDIA),--nvidia $(NVIDIA))
-	@$(BENCH_PYTHON) bench/python/kernels.py --build $(BUILD)
+	@CUCORE_DEVICE=cpu $(PYTHON) bench/run.py --docs docs/benchmarks --name cpu --build $(BUILD) $(if $(NVIDIA),--nvidia $(NVIDIA))
+	@$(PYTHON) bench/run.py --null --pin --docs docs/benchmarks --name null --build $(BUILD)
+	@$(BENCH_PYTHON) bench/python/kernels.py --build $(BUILD) --markdown docs/benchmarks/kernels.md
 
 bench-setup: setup ## Numba and PyOpenCL in an environment of the benchmarks' own (build/bench-venv)
 	@bench/setup build/bench-venv

@@ -3,22 +3,22 @@
     python bench/run.py [--slices N] [--json FILE] [--svg FILE] [--docs FOLDER --name NAME] [--build FOLDER] [--null]
                         [--nvidia PYTHON] [--pin] [--only ROW...]
 
-Sides: `driver` (the C API), `C inside` (the same C in a Python process), `C++` (our library), `ours` (our Python packages),
+Sides: `driver` (the C API), `C inside` (the same C in a Python process), `least` and `least unlocked` (the same C as functions of
+Python that do nothing else, with the interpreter's lock kept or given up), `C++` (our library), `ours` (our Python packages),
 `NVIDIA` (their Python packages, where they are installed), and `CuPy`, `Triton` and `numba-cuda` where they can be imported. On a
 GPU the others come from the interpreter's own site-packages behind ours; elsewhere from the interpreter that --nvidia names,
 with our CPU device, or the driver that does nothing, as its libcuda.so.1. Every side is a process that waits to be asked. For
 every call the sides measure one short batch after the other, many times: processors change their clock from one moment to the
 next, and so all sides see the same moments. Shown is the tenth percentile (the fast clock) with the median beside it. --null
 runs above a driver that does nothing: what is left is what our layers cost. --pin keeps the calling threads of all sides on one
-processor, the fastest of the moment. --docs writes NAME.json, NAME.svg and the table of that name in README.md of the folder,
-and the numbers of the front page.
+processor, the fastest of the moment. --docs writes NAME.json into the folder and renders its page (bench/page.py), and the
+numbers of the front page.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import platform
 import resource
@@ -30,6 +30,7 @@ import time
 from pathlib import Path
 
 import front_page
+import page
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -38,19 +39,7 @@ Samples = dict[str, dict[str, list[float]]]  # side, call, nanoseconds of every 
 Imports = dict[str, dict[str, float]]  # module, side, milliseconds
 LONGEST = 1.2  # seconds for one call, all sides together, once each has been measured three times
 
-# Goals on a GPU in nanoseconds: beyond the C call (+) or whole. From the project's speed table.
-GOALS = {
-    "launch_3": "+150", "graph_launch_20": "+150", "event_record": "+40", "stream_wait": "+40", "alloc_free_4k": "+100",
-    "b_device_get_count": "+35", "b_device_get_attribute": "+35", "b_stream_query": "+35", "b_launch_ctypes": "+400",
-    "device": "40", "get_kernel": "120", "launch_config": "120",
-}  # fmt: skip
-COLOURS = {
-    "driver": "#999999", "C inside": "#bbbbbb", "C++": "#4c72b0", "ours": "#55a868", "NVIDIA": "#c44e52", "CuPy": "#dd8452", "Triton": "#8172b3",
-    "numba-cuda": "#937860",
-}  # fmt: skip
-MODULES = ("cuda.core", "cuda.bindings.driver", "cuda.bindings.runtime", "cuda.pathfinder")
-
-
+MODULES = tuple(page.IMPORT_GOALS)
 OTHERS = ("CuPy", "Triton", "numba-cuda")
 
 
@@ -84,6 +73,12 @@ def sides(build: Path, device: str, null: bool, nvidia: str | None, folder: Path
 
         library = str(cucore.CPU_DRIVER_FOLDER / "libcuda.so.1")
         environment["CUCORE_CPU_LIBRARY"] = str(cucore.LIBRARY_FOLDER / "libcucore_cpu.so")  # the build folder's libraries lie apart
+    try:
+        from cuda.pathfinder import load_nvidia_dynamic_lib
+
+        environment["CUCORE_BENCH_NVRTC"] = str(load_nvidia_dynamic_lib("nvrtc").abs_path)
+    except Exception as error:
+        missing["C: compile"] = str(error)
     for side, name, arguments in (("driver", "raw", [library]), ("C++", "core", [])):
         program = build / f"bench/cpp/overhead/bench_overhead_{name}"
         if program.exists():
@@ -93,6 +88,9 @@ def sides(build: Path, device: str, null: bool, nvidia: str | None, folder: Path
     inside = build / "bench/cpp/overhead/libbench_overhead_inside.so"
     if inside.exists():
         result["C inside"] = ([sys.executable, str(HERE / "python/inside.py"), str(inside.resolve()), library], environment)
+    least = build / "bench/cpp/overhead/libbench_overhead_least.so"
+    for side, lock in (("least", "kept"), ("least unlocked", "given_up")) if least.exists() else ():
+        result[side] = ([sys.executable, str(HERE / "python/least.py"), str(least.resolve()), library, lock], environment)
     result["ours"] = ([sys.executable, str(HERE / "python/overhead.py")], environment)
     without = {k: v for k, v in environment.items() if k != "PYTHONPATH"}
     if nvidia is not None:
@@ -211,7 +209,7 @@ def measure(chosen: dict[str, Side], slices: int, only: list[str], pin: bool) ->
     left_out: dict[str, str] = {}
     running: dict[str, Process] = {}
     for side, (command, environment) in chosen.items():
-        python = side not in ("driver", "C inside", "C++")
+        python = side not in ("driver", "C inside", "C++")  # they measure all, and are asked for what is wanted
         running[side] = Process(command + (only if python else []), environment)
     for side, process in list(running.items()):
         try:
@@ -220,7 +218,7 @@ def measure(chosen: dict[str, Side], slices: int, only: list[str], pin: bool) ->
             left_out[side] = str(error)
             del running[side]
             continue
-    order = list(dict.fromkeys(name for side in ("ours", "driver", "C inside") if side in running for name in running[side].rows))
+    order = list(dict.fromkeys(name for side in ("driver", "ours", "C inside") if side in running for name in running[side].rows))
     late = {name for process in running.values() for name in process.late}
     order = sorted(only or order, key=lambda name: name in late)
     for number, name in enumerate(order):
@@ -260,20 +258,10 @@ def spread(values: list[float]) -> float:
     return (high - low) / low * 100 if low else 0.0
 
 
-def verdict(name: str, row: dict[str, float]) -> str:
-    goal = GOALS.get(name, "")
-    if not goal or "ours" not in row or (goal[0] == "+" and "driver" not in row):
-        return goal
-    most = float(goal.lstrip("+"))
-    if row["ours"] - (row["driver"] if goal[0] == "+" else 0) <= most:
-        return goal + " met"
-    inside = goal[0] == "+" and "C inside" in row and row["ours"] - row["C inside"] <= most
-    return goal + (" met against C inside" if inside else " missed")
-
-
-def print_table(samples: Samples, chosen: list[str]) -> dict[str, dict[str, float]]:
+def print_table(samples: Samples, chosen: list[str]) -> dict[str, page.Row]:
     """The rows in print: nanoseconds per side (fast clock, median), differences and ratios of the fast ones."""
-    names = list(dict.fromkeys(name for side in ("ours", "driver", "C inside") for name in samples.get(side, {})))
+    names = list(dict.fromkeys(name for side in ("driver", "ours", "C inside") for name in samples.get(side, {})))
+    names.sort(key=lambda name: (name not in page.CLOCK, name not in samples.get("ours", {})))
     head = f"{'call':<24}" + "".join(f"{side:>18}" for side in chosen) + f"{'ours-driver':>13}{'ours-inside':>13}"
     print(head + f"{'NVIDIA/ours':>13}  goal")
     rows = {}
@@ -283,70 +271,19 @@ def print_table(samples: Samples, chosen: list[str]) -> dict[str, dict[str, floa
             f"{row[side]:>9.0f} ({statistics.median(samples[side][name]):>6.0f})" if side in row else f"{'':>18}"
             for side in chosen
         )
-        beyond = f"{row['ours'] - row['driver']:>13.0f}" if {"ours", "driver"} <= row.keys() else f"{'':>13}"
+        for floor in ("driver", "C inside"):
+            over = page.beyond(row, "ours", floor)
+            cells += f"{'' if over is None else round(over):>13}"
         ratio = f"{row['NVIDIA'] / row['ours']:>13.2f}" if {"ours", "NVIDIA"} <= row.keys() and row["ours"] else f"{'':>13}"
-        beyond += f"{row['ours'] - row['C inside']:>13.0f}" if {"ours", "C inside"} <= row.keys() else f"{'':>13}"
-        print(f"{name:<24}{cells}{beyond}{ratio}  {verdict(name, row)}")
+        print(f"{name:<24}{cells}{ratio}  {' '.join(filter(None, [page.verdict(name, row), page.proof(name, row)]))}")
         rows[name] = row
     return rows
 
 
-def markdown(rows: dict[str, dict[str, float]], chosen: list[str]) -> str:
-    """The table for the documentation: nanoseconds at the fast clock."""
-    head = ["call", *chosen, "ours - driver", "ours - C inside", "NVIDIA / ours", "goal"]
-    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
-    for name, row in rows.items():
-        ratio = {"ours", "NVIDIA"} <= row.keys() and row["ours"]
-        cells = [f"`{name}`", *(f"{row[side]:.0f}" if side in row else "–" for side in chosen)]
-        cells += (f"{row['ours'] - row[floor]:+.0f}" if {"ours", floor} <= row.keys() else "–" for floor in ("driver", "C inside"))
-        cells.append(f"{row['NVIDIA'] / row['ours']:.1f}" if ratio else "–")
-        lines.append("| " + " | ".join([*cells, verdict(name, row)]) + " |")
-    return "\n".join(lines) + "\n"
-
-
-def plot(rows: dict[str, dict[str, float]], chosen: list[str]) -> str:
-    """A bar chart, one group per call, on a logarithmic axis."""
-    left, width, step = 190, 560, 14
-    lines = []
-    top = 30
-    for name, row in rows.items():
-        lines.append(f'<text x="{left - 8}" y="{top + 10}" text-anchor="end">{name}</text>')
-        for side in (s for s in chosen if s in row):
-            length = max(1.0, math.log10(max(row[side], 1)) / 8 * width)
-            lines.append(f'<rect x="{left}" y="{top}" width="{length:.1f}" height="12" fill="{COLOURS[side]}"/>')
-            lines.append(f'<text x="{left + length + 4:.1f}" y="{top + 10}" font-size="10">{side} {row[side]:.0f} ns</text>')
-            top += step
-        top += 8
-    body = "\n".join(lines)
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 140}" height="{top + 10}" '
-        f'font-family="sans-serif" font-size="12">\n<text x="8" y="18">nanoseconds per call (logarithmic)</text>\n{body}\n</svg>\n'
-    )
-
-
-def replace_section(path: Path, name: str, text: str) -> None:
-    """Puts text between the lines that mark the place of this name in a page."""
-    page, begin, end = path.read_text(), f"<!-- measured: {name} -->\n", f"<!-- end: {name} -->"
-    before, found, rest = page.partition(begin)
-    if not found or end not in rest:
-        raise SystemExit(f"{path} has no place for {name}: {begin.strip()} ... {end}")
-    path.write_text(before + begin + text + end + rest.partition(end)[2])
-
-
-def section(rows: dict[str, dict[str, float]], chosen: list[str], facts: dict[str, object], imports: Imports, left_out: dict[str, str]) -> str:
-    """What the documentation shows of a run."""
-    text = f"{facts['where']}, {facts['machine']}, Python {facts['python']}, up to {facts['slices']} slices ([{facts['name']}.json]"
-    text += f"({facts['name']}.json), [plot]({facts['name']}.svg)). Nanoseconds per call.\n\n" + markdown(rows, chosen)
-    if imports:
-        text += "\n| import | " + " | ".join(s for s in ("ours", "NVIDIA") if s in chosen) + " |\n|---" + "|---" * len(next(iter(imports.values()))) + "|\n"
-        for module, row in imports.items():
-            text += f"| `{module}` | " + " | ".join(f"{value:.1f} ms" for value in row.values()) + " |\n"
-    reasons: dict[str, list[str]] = {}
-    for what, reason in left_out.items():
-        reasons.setdefault(" ".join(reason.split())[:200], []).append(what)
-    if reasons:
-        text += "\nLeft out: " + "; ".join(f"{', '.join(what)} ({reason})" for reason, what in reasons.items()) + ".\n"
-    return text
+def commit() -> str:
+    """Of what is measured; "" where there is no repository."""
+    done = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def import_times(chosen: dict[str, Side], left_out: dict[str, str]) -> Imports:
@@ -391,6 +328,7 @@ def main() -> int:
         print(f"left out: {what}: {reason}")
     facts: dict[str, object] = {
         "name": name, "where": where, "machine": platform.machine(), "python": platform.python_version(), "slices": options.slices,
+        "commit": commit(),
     }  # fmt: skip
     medians = {name: {side: statistics.median(samples[side][name]) for side in row} for name, row in rows.items()}
     spreads = {name: {side: spread(samples[side][name]) for side in row} for name, row in rows.items()}
@@ -398,11 +336,11 @@ def main() -> int:
     for path in [options.json] + ([options.docs / f"{name}.json"] if options.docs else []):
         if path:
             path.write_text(json.dumps(everything, indent=1) + "\n")
-    for path in [options.svg] + ([options.docs / f"{name}.svg"] if options.docs else []):
-        if path:
-            path.write_text(plot(rows, list(chosen)))
+    if options.svg:
+        options.svg.write_text(page.plot(everything))
     if options.docs:
-        replace_section(options.docs / "README.md", name, section(rows, list(chosen), facts, imports, left_out))
+        for path, text in page.rendered(options.docs).items():
+            path.write_text(text)
         front_page.write()
     return 0
 

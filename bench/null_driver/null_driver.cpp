@@ -219,6 +219,9 @@ CUresult cuFuncGetParamInfo(CUfunction function, std::size_t index, std::size_t*
                             std::size_t* size) {
   return cuKernelGetParamInfo(reinterpret_cast<CUkernel>(function), index, offset, size);
 }
+CUresult cuFuncGetAttribute(int* value, CUfunction_attribute, CUfunction) {
+  return *value = 0, CUDA_SUCCESS;
+}
 CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                         unsigned, CUstream, void**, void**) {
   return CUDA_SUCCESS;

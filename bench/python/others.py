@@ -43,23 +43,46 @@ def cupy_rows(suite: Any) -> None:
     suite.run("device", lambda: lambda: cupy.cuda.Device(0))
     suite.run("event_create_close", lambda: lambda: cupy.cuda.Event(disable_timing=True), batch=300)
     suite.run("stream_create_close", lambda: lambda: cupy.cuda.Stream(non_blocking=True), batch=100)
+    suite.run("device_current", lambda: lambda: cupy.cuda.Device())
+    suite.run("set_current", lambda: lambda: cupy.cuda.Device(0).use())
+    suite.run("stream_sync", lambda: drain)
     suite.run("event_record", lambda: lambda: event.record(stream), drain, batch=500)
     suite.run("stream_wait", lambda: lambda: other.wait_event(event), other.synchronize, batch=500)
     suite.run("event_is_done", lambda: lambda: event.done)
+    first, last = cupy.cuda.Event(), cupy.cuda.Event()
+    first.record(stream)
+    last.record(stream)
+    drain()
+    suite.run("event_elapsed", lambda: lambda: cupy.cuda.get_elapsed_time(first, last))
     for name, size in (("4k", 4096), ("1m", 1 << 20)):
         suite.run(f"alloc_free_{name}", lambda size=size: lambda: cupy.cuda.alloc(size), drain, batch=300)
     small = cupy.cuda.alloc(4096)
     suite.run("fill_4k", lambda: lambda: small.memset_async(0, 4096, stream), drain, batch=300)
     suite.run("dlpack_export", lambda: lambda: array.__dlpack__(stream=-1))
 
-    def graph_call() -> Callable[[], Any]:
-        nothing = cupy.RawKernel(SOURCE.format(0, ""), "k0")
+    def copy_call(size: int, to_device: bool) -> Callable[[], Any]:
+        host, device = cupy.cuda.alloc_pinned_memory(size), cupy.cuda.alloc(size)
+        if to_device:
+            return lambda: device.copy_from_host_async(host, size, stream)
+        return lambda: device.copy_to_host_async(host, size, stream)
+
+    for name, size, batch in (("4", 4, 300), ("1m", 1 << 20, 20)):
+        suite.run(f"copy_{name}_to_device", lambda size=size: copy_call(size, True), drain, batch)
+        suite.run(f"copy_{name}_to_host", lambda size=size: copy_call(size, False), drain, batch)
+
+    nothing = cupy.RawKernel(SOURCE.format(0, ""), "k0")
+
+    def captured() -> Any:
         stream.begin_capture()
         for _ in range(20):
             nothing((1,), (32,), ())
-        graph = stream.end_capture()
+        return stream.end_capture()  # instantiated too
+
+    def graph_call() -> Callable[[], Any]:
+        graph = captured()
         return lambda: graph.launch(stream)
 
+    suite.run("graph_build_20", lambda: captured, drain, batch=10)
     suite.run("graph_launch_20", graph_call, drain, batch=50)
 
 
@@ -90,7 +113,29 @@ def numba_rows(suite: Any) -> None:
         call = spelled_out("k({})", count, values, {"k": kernel})
         suite.run(f"launch_{count}", lambda call=call: call, drain, batch=400)
     event = cuda.event(timing=False)
+    suite.run("device_current", lambda: cuda.get_current_device)
+    suite.run("set_current", lambda: lambda: cuda.select_device(0))
+    suite.run("stream_sync", lambda: drain)
     suite.run("event_record", lambda: lambda: event.record(stream), drain, batch=500)
+    suite.run("stream_wait", lambda: lambda: event.wait(stream), drain, batch=500)
+    suite.run("event_is_done", lambda: event.query)
+    first, last = cuda.event(), cuda.event()
+    first.record(stream)
+    last.record(stream)
+    drain()
+    suite.run("event_elapsed", lambda: lambda: cuda.event_elapsed_time(first, last))
+    for name, size in (("4k", 4096), ("1m", 1 << 20)):
+        suite.run(f"alloc_free_{name}", lambda size=size: lambda: cuda.device_array(size, np.uint8, stream=stream), drain, batch=300)
+
+    def copy_call(size: int, to_device: bool) -> Callable[[], Any]:
+        host, device = cuda.pinned_array(size, np.uint8), cuda.device_array(size, np.uint8)
+        if to_device:
+            return lambda: device.copy_to_device(host, stream=stream)
+        return lambda: device.copy_to_host(host, stream=stream)
+
+    for name, size, batch in (("4", 4, 300), ("1m", 1 << 20, 20)):
+        suite.run(f"copy_{name}_to_device", lambda size=size: copy_call(size, True), drain, batch)
+        suite.run(f"copy_{name}_to_host", lambda size=size: copy_call(size, False), drain, batch)
     suite.run("stream_create_close", lambda: cuda.stream, batch=100)
     suite.run("event_create_close", lambda: lambda: cuda.event(timing=False), batch=300)
 

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from pages import large_page
 from ptx import COUNTS, PTX
 from timing import COUNTED, Suite
 
@@ -177,7 +178,7 @@ suite.run(
     drain,
     batch=400,
 )
-address_4, address_1m = (ctypes.addressof((ctypes.c_char * 4).from_buffer(host)) for host in (host_4, host_1m))
+address_4 = address_1m = large_page()
 suite.run("b_copy_4_to_device", lambda: lambda: driver.cuMemcpyHtoD(device_pointer, address_4, 4), batch=200)
 suite.run("b_copy_4_to_host", lambda: lambda: driver.cuMemcpyDtoH(address_4, device_pointer, 4), batch=200)
 suite.run("b_copy_1m_to_device", lambda: lambda: driver.cuMemcpyHtoD(device_pointer, address_1m, 1 << 20), batch=20)

@@ -55,8 +55,9 @@ class Counter:
         self.dump.argtypes = [ctypes.c_char_p]
         self.count("(empty)", nothing)
 
-    def count(self, name: str, call: Call) -> None:
+    def count(self, name: str, call: Call, drain: Call = nothing) -> None:
         loop(call, COUNTED_CALLS)  # caches filled, bytecode specialised
+        drain()
         gc.collect()
         gc.disable()
         self.dump(b"(between)")
@@ -85,7 +86,7 @@ class Suite:
         try:
             call = make()
             if self.counter is not None:
-                self.counter.count(name, call)
+                self.counter.count(name, call, drain)
                 return
             loop(call, min(batch, 50))
             drain()

@@ -8,6 +8,8 @@
 #include "cucore/graph.hpp"
 #include "cucore/launch.hpp"
 #include "cucore/object_code.hpp"
+#include "cucore/program.hpp"
+#include "cucore/program_cache.hpp"
 #include "timing.hpp"
 
 using namespace cucore;
@@ -27,6 +29,7 @@ int main() {
 
   bench::Suite suite;
   suite.run("device", [] { return Device{0}; });
+  suite.run("device_current", [] { return Device::current(); });
   suite.run("set_current", [&] { device.set_current(); });
   suite.run(
       "launch_0", [&] { launch(stream, config, k0); }, drain, 400);
@@ -42,6 +45,12 @@ int main() {
       "launch_8", [&] { mixed(k8, std::make_index_sequence<8>{}); }, drain, 400);
   suite.run(
       "launch_16", [&] { mixed(k16, std::make_index_sequence<16>{}); }, drain, 400);
+  const Kernel k256 = code.get_kernel("k256");
+  suite.run(
+      "launch_256", [&] { mixed(k256, std::make_index_sequence<256>{}); }, drain, 400);
+  suite.run(
+      "module_load", [] { (void)ObjectCode::from_ptx(bench::ptx()).get_kernel("k0"); }, 1);
+  suite.run("stream_sync", drain);
   suite.run("get_kernel", [&] { (void)code.get_kernel("k3"); });
   suite.run(
       "stream_create_close", [&] { device.create_stream().close(); }, 100);
@@ -91,6 +100,23 @@ int main() {
       "graph_update_20", [&] { graph.update(definition); }, drain, 10);
   suite.run(
       "graph_launch_20", [&] { graph.launch(stream); }, drain, 50);
+  if (bench::nvrtc_library() != nullptr) {
+    ProgramOptions options;
+    options.arch = "compute_" + device.arch();
+    const auto program = [=] { return Program{bench::kSource, SourceType::cxx, options}; };
+    suite.run(
+        "compile", [=] { (void)program().compile(CodeType::ptx); }, 1);
+    const auto cache = std::make_shared<InMemoryProgramCache>();
+    suite.run(
+        "compile_cached",
+        [=] {
+          Program made = program();
+          const std::string key =
+              make_program_cache_key(bench::kSource, SourceType::cxx, options, CodeType::ptx);
+          (void)compile_cached(*cache, made, key, CodeType::ptx);
+        },
+        50);
+  }
   suite.serve();
   return 0;
 }

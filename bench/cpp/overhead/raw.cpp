@@ -2,13 +2,16 @@
 // compared with. Built as a program, and as a library whose entry bench/python/inside.py calls in a
 // Python process.
 #include <dlfcn.h>
+#include <sys/mman.h>
 
 #include <array>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <string>
 
 #include "cucore/abi/driver.h"
+#include "cucore/abi/nvrtc.h"
 #include "timing.hpp"
 
 namespace {
@@ -49,6 +52,7 @@ extern "C" __attribute__((visibility("default"))) int cucore_bench_raw(int argc,
   LOAD(cuEventElapsedTime);
   LOAD(cuEventSynchronize);
   LOAD(cuMemAllocAsync);
+  LOAD(cuMemAllocFromPoolAsync);
   LOAD(cuMemFreeAsync);
   LOAD(cuMemAlloc);
   LOAD(cuMemcpyHtoD);
@@ -96,6 +100,11 @@ extern "C" __attribute__((visibility("default"))) int cucore_bench_raw(int argc,
         "cuLibraryLoadData");
 
   bench::Suite suite;
+  // How fast the processor is at this moment: a chain of additions, one a cycle, and four at once.
+  suite.run(
+      "clock_1000", [] { bench::add<1>(250); }, 200);
+  suite.run(
+      "clock_4000", [] { bench::add<4>(250); }, 200);
   suite.run("set_current", [&] { check(p_cuCtxSetCurrent(context), "cuCtxSetCurrent"); });
   for (const char* name : {"ctx_get_current", "b_ctx_get_current"})
     suite.run(name, [&] { check(p_cuCtxGetCurrent(&context), "cuCtxGetCurrent"); });
@@ -124,22 +133,6 @@ extern "C" __attribute__((visibility("default"))) int cucore_bench_raw(int argc,
                 "cuLaunchKernel");
         },
         drain, 400);
-    const auto save = reinterpret_cast<void* (*)()>(dlsym(RTLD_DEFAULT, "PyEval_SaveThread"));
-    const auto restore =
-        reinterpret_cast<void (*)(void*)>(dlsym(RTLD_DEFAULT, "PyEval_RestoreThread"));
-    if (count == 3 && save != nullptr &&
-        restore != nullptr) {  // in a Python process, which calls with the GIL
-      suite.run(
-          "launch_3_gil",
-          [=] {
-            void* const state = save();
-            const CUresult code =
-                p_cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, params->data(), nullptr);
-            restore(state);
-            check(code, "cuLaunchKernel");
-          },
-          drain, 400);
-    }
     if (count == 3) {  // a launch by the kernel, which the driver looks up in the context each time
       suite.run(
           "launch_3_kernel",
@@ -211,15 +204,23 @@ extern "C" __attribute__((visibility("default"))) int cucore_bench_raw(int argc,
   for (auto [name, size] : {std::pair{"alloc_free_4k", std::size_t{4096}},
                             std::pair{"alloc_free_1m", std::size_t{1} << 20},
                             std::pair{"b_alloc_free_4k", std::size_t{4096}}}) {
-    suite.run(
+    suite.run_pair(
         name,
         [&, size = size] {
           CUdeviceptr p;
           check(p_cuMemAllocAsync(&p, size, stream), "cuMemAllocAsync");
-          check(p_cuMemFreeAsync(p, stream), "cuMemFreeAsync");
+          return p;
         },
-        drain, 300);
+        [&](CUdeviceptr p) { check(p_cuMemFreeAsync(p, stream), "cuMemFreeAsync"); }, drain, 300);
   }
+  suite.run_pair(  // from a pool that is named, as cuda.core does
+      "alloc_free_4k_pool",
+      [&] {
+        CUdeviceptr p;
+        check(p_cuMemAllocFromPoolAsync(&p, 4096, pool, stream), "cuMemAllocFromPoolAsync");
+        return p;
+      },
+      [&](CUdeviceptr p) { check(p_cuMemFreeAsync(p, stream), "cuMemFreeAsync"); }, drain, 300);
   for (const char* name : {"fill_4k", "b_memset_4k"})
     suite.run(
         name, [&] { check(p_cuMemsetD8Async(memory, 0, 4096, stream), "cuMemsetD8Async"); }, drain,
@@ -310,19 +311,58 @@ extern "C" __attribute__((visibility("default"))) int cucore_bench_raw(int argc,
             [&] { check(p_cuDeviceGetName(text, sizeof text, 0), "cuDeviceGetName"); });
   for (const char* name : {"b_stream_query", "b_runtime_stream_query"})
     suite.run(name, [&] { check(p_cuStreamQuery(stream), "cuStreamQuery"); });
-  std::vector<char> host(1 << 20);
+  // Pages lie where chance puts them, which a copy of a megabyte feels: every side takes memory of
+  // the same kind (bench/python/pages.py), on a large page where the system gives one.
+  constexpr std::size_t kLargePage = std::size_t{2} << 20;
+  const std::unique_ptr<char, void (*)(void*)> host{
+      static_cast<char*>(std::aligned_alloc(kLargePage, kLargePage)), std::free};
+  madvise(host.get(), kLargePage, MADV_HUGEPAGE);
+  std::memset(host.get(), 0, kLargePage);
   for (const char* name : {"b_copy_4_to_device", "b_copy_array"})
     suite.run(
-        name, [&] { check(p_cuMemcpyHtoD(memory, host.data(), 4), "cuMemcpyHtoD"); }, 200);
+        name, [&] { check(p_cuMemcpyHtoD(memory, host.get(), 4), "cuMemcpyHtoD"); }, 200);
   suite.run(
-      "b_copy_4_to_host", [&] { check(p_cuMemcpyDtoH(host.data(), memory, 4), "cuMemcpyDtoH"); },
+      "b_copy_4_to_host", [&] { check(p_cuMemcpyDtoH(host.get(), memory, 4), "cuMemcpyDtoH"); },
       200);
   suite.run(
       "b_copy_1m_to_device",
-      [&] { check(p_cuMemcpyHtoD(memory, host.data(), 1 << 20), "cuMemcpyHtoD"); }, 20);
+      [&] { check(p_cuMemcpyHtoD(memory, host.get(), 1 << 20), "cuMemcpyHtoD"); }, 20);
   suite.run(
       "b_copy_1m_to_host",
-      [&] { check(p_cuMemcpyDtoH(host.data(), memory, 1 << 20), "cuMemcpyDtoH"); }, 20);
+      [&] { check(p_cuMemcpyDtoH(host.get(), memory, 1 << 20), "cuMemcpyDtoH"); }, 20);
+  if (const char* path = bench::nvrtc_library()) {
+    library = dlopen(path, RTLD_NOW);
+    if (library == nullptr) return std::fprintf(stderr, "%s\n", dlerror()), 1;
+    LOAD(nvrtcCreateProgram);
+    LOAD(nvrtcCompileProgram);
+    LOAD(nvrtcGetPTXSize);
+    LOAD(nvrtcGetPTX);
+    LOAD(nvrtcDestroyProgram);
+    const auto passed = [](nvrtcResult code, const char* call) {
+      check(static_cast<CUresult>(code), call);
+    };
+    int major = 0;
+    int minor = 0;
+    check(p_cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0), "major");
+    check(p_cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0), "minor");
+    suite.run(
+        "compile",
+        [=] {
+          nvrtcProgram program;
+          passed(p_nvrtcCreateProgram(&program, bench::kSource, "default_program", 0, nullptr,
+                                      nullptr),
+                 "nvrtcCreateProgram");
+          const std::string arch = "-arch=compute_" + std::to_string(major * 10 + minor);
+          const char* options[]{arch.c_str()};
+          passed(p_nvrtcCompileProgram(program, 1, options), "nvrtcCompileProgram");
+          std::size_t size = 0;
+          passed(p_nvrtcGetPTXSize(program, &size), "nvrtcGetPTXSize");
+          std::string text(size, '\0');
+          passed(p_nvrtcGetPTX(program, text.data()), "nvrtcGetPTX");
+          passed(p_nvrtcDestroyProgram(&program), "nvrtcDestroyProgram");
+        },
+        1);
+  }
   suite.serve();
   return 0;
 }

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <iostream>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 #if __has_include(<valgrind/callgrind.h>)
 #include <valgrind/callgrind.h>
@@ -36,6 +38,44 @@ inline std::string ptx() {
   return text;
 }
 
+/// What is compiled, and NVRTC's library (bench/run.py says where it is); null: those rows are left
+/// out.
+inline constexpr const char* kSource =
+    "extern \"C\" __global__ void scale(float* p, float f, int n) { int i = threadIdx.x; if (i < "
+    "n) "
+    "p[i] *= f; }";
+inline const char* nvrtc_library() { return std::getenv("CUCORE_BENCH_NVRTC"); }
+
+/// Four additions in each of `chains` chains, `turns` times over. An addition waits for the one
+/// before it in its chain, nothing else: a cycle each, and as many chains at once as the processor
+/// is wide.
+template <int chains>
+inline void add(int turns) {
+  std::uint64_t a[4]{1, 2, 3, 4};
+  for (int i = 0; i < turns; ++i) {
+    for (int step = 0; step < 4; ++step) {
+      for (int c = 0; c < chains; ++c) {
+        a[c] += 3;
+        asm volatile("" : "+r"(a[c]));
+      }
+    }
+  }
+}
+
+class Suite;
+/// What serve() does instead of measuring where it is set: least.cpp hands the calls to Python.
+inline void (*hand_over)(Suite&) = nullptr;
+
+/// A call that serve() hands over. One that makes something which another call takes has two parts.
+struct Row {
+  std::string name;
+  std::function<void()> call;
+  std::function<std::uint64_t()> make;
+  std::function<void(std::uint64_t)> take;
+  std::function<void()> drain;
+  int batch = 1;
+};
+
 /// Benchmarks by name, measured by serve(): one short batch at a time, as bench/run.py asks.
 class Suite {
  public:
@@ -49,6 +89,10 @@ class Suite {
     }
     for (int i = 0; i < std::min(batch, 50); ++i) call();
     drain();
+    if (hand_over != nullptr) {
+      rows_.push_back({name, call, {}, {}, drain, batch});
+      return;
+    }
     order_.push_back(name);
     calls_[name] = [=]() mutable {
       for (int i = 0; i < std::min(batch, 5); ++i) call();
@@ -66,6 +110,16 @@ class Suite {
     run(
         name, call, [] {}, batch);
   }
+
+  /// A call that makes something, and one that takes it.
+  template <typename Make, typename Take, typename Drain>
+  void run_pair(const std::string& name, Make make, Take take, Drain drain, int batch) {
+    run(
+        name, [=] { take(make()); }, drain, batch);
+    if (hand_over != nullptr) rows_.back().make = make, rows_.back().take = take;
+  }
+
+  [[nodiscard]] std::vector<Row>& rows() { return rows_; }  ///< for hand_over
 
   /// Under callgrind (bench/instructions.py --device): what a hundred calls need, and the work they
   /// queue, on all threads. `names` are the rows wanted, each between commas.
@@ -87,6 +141,7 @@ class Suite {
   /// Answers names on standard input with nanoseconds, a line each, after a first line of JSON with
   /// all names.
   void serve() {
+    if (hand_over != nullptr) return hand_over(*this);
     std::printf("{\"rows\": [");
     for (std::size_t i = 0; i < order_.size(); ++i)
       std::printf("%s\"%s\"", i ? ", " : "", order_[i].c_str());
@@ -99,6 +154,7 @@ class Suite {
   }
 
  private:
+  std::vector<Row> rows_;
   std::vector<std::string> order_;
   std::map<std::string, std::function<double()>> calls_;
 };

@@ -1,0 +1,209 @@
+"""The page of the benchmarks: renders docs/benchmarks/README.md, and a plot of every run, from the JSON files that bench/run.py wrote.
+
+    python bench/page.py [--check] [FOLDER]
+
+Places in the page are marked by comments, <!-- measured: NAME --> for the table of NAME.json and <!-- goals: NAME --> for the goals;
+what stands there is replaced. --check says what would change, with status 1, and writes nothing: a test runs it, so that the page
+cannot say anything else than the files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+Row = dict[str, float]  # side, nanoseconds
+Run = dict[str, Any]  # what a JSON file holds
+
+# Goals on a GPU in nanoseconds: beyond the C call (+) or whole. From the project's speed table.
+GOALS = {
+    "launch_3": "+150", "graph_launch_20": "+150", "event_record": "+40", "stream_wait": "+40", "alloc_free_4k": "+100",
+    "b_device_get_count": "+35", "b_device_get_attribute": "+35", "b_stream_query": "+35", "b_launch_ctypes": "+400",
+    "device": "40", "get_kernel": "120", "launch_config": "120",
+}  # fmt: skip
+# Rows that give the interpreter's lock up, since the call may wait: the floor for them is a Python function that does the same.
+UNLOCKED = {"b_launch_ctypes"}
+IMPORT_GOALS = {"cuda.core": 20, "cuda.bindings.driver": 5, "cuda.bindings.runtime": 5, "cuda.pathfinder": 5}  # milliseconds
+SIDES = {
+    "driver": "#999999", "C inside": "#bbbbbb", "least": "#cccc99", "least unlocked": "#999966", "C++": "#4c72b0", "ours": "#55a868",
+    "NVIDIA": "#c44e52", "CuPy": "#dd8452", "Triton": "#8172b3", "numba-cuda": "#937860",
+}  # fmt: skip
+FLOORS = ("least", "least unlocked")  # shown with the goals only
+CLOCK = {"clock_1000": 1, "clock_4000": 4}  # rows that tell about the processor, not about a call
+
+
+def beyond(row: Row, side: str, floor: str = "driver") -> float | None:
+    return row[side] - row[floor] if {side, floor} <= row.keys() else None
+
+
+def verdict(name: str, row: Row) -> str:
+    """The goal of a row and what became of it; "" where there is none."""
+    goal = GOALS.get(name, "")
+    if not goal or "ours" not in row or (goal[0] == "+" and "driver" not in row):
+        return goal
+    most = float(goal.lstrip("+"))
+    if goal[0] != "+":
+        return goal + (" met" if row["ours"] <= most else " missed")
+    if row["ours"] - row["driver"] <= most:
+        return goal + " met"
+    inside = beyond(row, "ours", "C inside")
+    return goal + (" met against C inside" if inside is not None and inside <= most else " missed")
+
+
+def proof(name: str, row: Row) -> str:
+    """For a goal that was missed: what the least possible function of Python takes for the same call."""
+    side = "least unlocked" if name in UNLOCKED else "least"
+    least, own = beyond(row, side), beyond(row, "ours", side)
+    if not verdict(name, row).endswith("missed") or least is None or own is None:
+        return ""
+    reach = "out of reach" if least > float(GOALS[name].lstrip("+")) else "missed"
+    how = ", the lock given up," if name in UNLOCKED else ""
+    return f"{reach}: a C function that does nothing but this{how} takes {least:+.0f}; ours takes {own:+.0f} more"
+
+
+def sides_of(run: Run) -> list[str]:
+    named = {side for row in run["calls"].values() for side in row}
+    return [side for side in SIDES if side in named and side not in FLOORS]
+
+
+def number(value: float | None, sign: str = "") -> str:
+    return "–" if value is None else f"{value:{sign}.0f}"
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
+
+
+def calls_table(run: Run) -> str:
+    sides = sides_of(run)
+    head = ["call", *sides, "spread of ours", "ours - driver", "ours - C inside", "NVIDIA / ours", "goal"]
+    rows = []
+    for name, row in run["calls"].items():
+        if name in CLOCK:
+            continue
+        ratio = row["NVIDIA"] / row["ours"] if {"ours", "NVIDIA"} <= row.keys() and row["ours"] else None
+        cells = [f"`{name}`", *(number(row.get(side)) for side in sides)]
+        cells.append(f"{run['spread'][name]['ours']:.0f} %" if "ours" in row else "–")
+        cells += [number(beyond(row, "ours"), "+"), number(beyond(row, "ours", "C inside"), "+")]
+        rows.append([*cells, "–" if ratio is None else f"{ratio:.2f}", verdict(name, row)])
+    return table(head, rows)
+
+
+def goals_table(run: Run) -> str:
+    """Every row with a goal: what it takes, what the floor takes, met or the proof that it cannot be."""
+    head = ["call", "driver", "least", "least unlocked", "ours", "ours - driver", "goal", "proof"]
+    rows = []
+    for name in GOALS:
+        if (row := run["calls"].get(name)) is not None:
+            cells = [number(row.get(side)) for side in ("driver", *FLOORS, "ours")]
+            cells += [number(beyond(row, "ours"), "+"), verdict(name, row), proof(name, row)]
+            rows.append([f"`{name}`", *cells])
+    slower = [
+        f"`{name}` ({row['NVIDIA'] / row['ours']:.2f})"
+        for name, row in run["calls"].items()
+        if {"ours", "NVIDIA"} <= row.keys() and row["NVIDIA"] < row["ours"]
+    ]
+    text = clock(run) + "\n\n" + table(head, rows) + "\n"
+    return text + "Rows in which NVIDIA's packages take less: " + (", ".join(slower) or "none") + ".\n"
+
+
+def clock(run: Run) -> str:
+    rows = run["calls"]
+    if "clock_1000" not in rows:
+        return "The clock of the processor was not recorded."
+    ns, four = rows["clock_1000"]["driver"], rows["clock_4000"]["driver"]
+    slow = run["median"]["clock_1000"]["driver"]
+    text = f"Clock of the processor during the run: {1000 / ns:.1f} GHz (median {1000 / slow:.1f})"
+    return text + f", {4000 / four * ns / 1000:.1f} additions a cycle of the four that were asked for at once."
+
+
+def section(run: Run) -> str:
+    facts, imports, left_out = run["facts"], run["imports"], run["left_out"]
+    name = facts["name"]
+    text = f"{facts['where']}, {facts['machine']}, Python {facts['python']}, up to {facts['slices']} slices"
+    text += f"{', ' + facts['commit'] if facts.get('commit') else ''} ([{name}.json]({name}.json), [plot]({name}.svg))."
+    text += f" {clock(run)} Nanoseconds per call.\n\n{calls_table(run)}"
+    if imports:
+        sides = [side for side in ("ours", "NVIDIA") if any(side in row for row in imports.values())]
+        rows = []
+        for module, row in imports.items():
+            goal = IMPORT_GOALS[module]
+            cells = [f"{row[side]:.1f} ms" if side in row else "–" for side in sides]
+            rows.append([f"`{module}`", *cells, f"{goal} ms {'met' if row.get('ours', goal + 1) <= goal else 'missed'}"])
+        text += "\n" + table(["import", *sides, "goal"], rows)
+    reasons: dict[str, list[str]] = {}
+    for what, reason in left_out.items():
+        reasons.setdefault(" ".join(reason.split())[:200], []).append(what)
+    if reasons:
+        text += "\nLeft out: " + "; ".join(f"{', '.join(what)} ({reason})" for reason, what in reasons.items()) + ".\n"
+    return text
+
+
+def plot(run: Run) -> str:
+    """A bar chart, one group per call, on a logarithmic axis."""
+    left, width, step = 190, 560, 14
+    lines = []
+    top = 30
+    for name, row in run["calls"].items():
+        if name in CLOCK:
+            continue
+        lines.append(f'<text x="{left - 8}" y="{top + 10}" text-anchor="end">{name}</text>')
+        for side in (s for s in sides_of(run) if s in row):
+            length = max(1.0, math.log10(max(row[side], 1)) / 8 * width)
+            lines.append(f'<rect x="{left}" y="{top}" width="{length:.1f}" height="12" fill="{SIDES[side]}"/>')
+            lines.append(f'<text x="{left + length + 4:.1f}" y="{top + 10}" font-size="10">{side} {row[side]:.0f} ns</text>')
+            top += step
+        top += 8
+    body = "\n".join(lines)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 140}" height="{top + 10}" '
+        f'font-family="sans-serif" font-size="12">\n<text x="8" y="18">nanoseconds per call (logarithmic)</text>\n{body}\n</svg>\n'
+    )
+
+
+PLACES: dict[str, Callable[[Run], str]] = {"measured": section, "goals": goals_table}
+
+
+def rendered(folder: Path) -> dict[Path, str]:
+    """Every file of the folder that follows from others, with what it should hold."""
+    page = folder / "README.md"
+    runs: dict[str, Run] = {}
+
+    def run_of(name: str) -> Run:
+        if name not in runs:
+            runs[name] = json.loads((folder / f"{name}.json").read_text())
+        return runs[name]
+
+    def fill(found: re.Match[str]) -> str:
+        kind, name = found["kind"], found["name"]
+        return f"<!-- {kind}: {name} -->\n{PLACES[kind](run_of(name))}<!-- end: {name} -->"
+
+    pattern = rf"<!-- (?P<kind>{'|'.join(PLACES)}): (?P<name>\w+) -->\n.*?<!-- end: (?P=name) -->"
+    files = {page: re.sub(pattern, fill, page.read_text(), flags=re.DOTALL)}
+    return files | {folder / f"{name}.svg": plot(run) for name, run in runs.items()}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("folder", type=Path, nargs="?", default=ROOT / "docs/benchmarks")
+    options = parser.parse_args()
+    stale = [path for path, text in rendered(options.folder).items() if not path.exists() or path.read_text() != text]
+    if options.check:
+        print("\n".join(f"{path} is not what its JSON files say: run python bench/page.py" for path in stale))
+        return 1 if stale else 0
+    for path, text in rendered(options.folder).items():
+        path.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
