@@ -8,6 +8,7 @@
 #include <llvm/IR/Operator.h>
 
 #include "cpu/engine/check/kinds.hpp"
+#include "cpu/engine/jit/follow_address.hpp"
 
 namespace cucpu {
 namespace {
@@ -29,44 +30,12 @@ bool is_parameter(const Value* value) {
 /// candidate.
 Value* root_of(Value* address) {
   SmallSetVector<Value*, 4> roots;
-  SmallVector<Value*, 16> work{address};
-  SmallPtrSet<Value*, 16> seen;
-  while (!work.empty()) {
-    Value* value = work.pop_back_val();
-    if (!seen.insert(value).second) continue;
-    if (seen.size() > 64) return nullptr;
-    if (is_parameter(value)) {
-      roots.insert(value);
-      continue;
-    }
-    auto* i = dyn_cast<Instruction>(value);
-    if (!i) continue;
-    switch (i->getOpcode()) {
-      case Instruction::Add:
-      case Instruction::Sub:
-      case Instruction::Or:
-      case Instruction::And:
-      case Instruction::GetElementPtr:
-      case Instruction::PHI:
-      case Instruction::IntToPtr:
-      case Instruction::PtrToInt:
-      case Instruction::Freeze:
-        for (Value* operand : i->operands()) work.push_back(operand);
-        break;
-      case Instruction::Select:
-        work.push_back(i->getOperand(1));
-        work.push_back(i->getOperand(2));
-        break;
-      case Instruction::Load:
-      case Instruction::Call:
-        // A value from elsewhere may be an address itself. An index has fewer bits, or is scaled.
-        if (i->getType()->isPointerTy() || i->getType()->isIntegerTy(64)) return nullptr;
-        break;
-      default:
-        break;
-    }
-  }
-  return roots.size() == 1 ? roots[0] : nullptr;
+  const bool known = follow_address(address, [&](Value* value) {
+    if (!is_parameter(value)) return Behind::look;
+    roots.insert(value);
+    return Behind::skip;
+  });
+  return known && roots.size() == 1 ? roots[0] : nullptr;
 }
 
 class Instrumenter {

@@ -7,10 +7,11 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Module.h>
-#include <llvm/IR/Operator.h>
 
 #include <map>
 #include <optional>
+
+#include "cpu/engine/jit/follow_address.hpp"
 
 namespace cucpu {
 namespace {
@@ -39,52 +40,22 @@ enum class Root { unknown, own, parameter };
 /// and local memory), or anything else.
 Root root_of(Value* address, const DataLayout& layout, std::uint32_t& offset) {
   SmallSetVector<Value*, 4> roots;
-  SmallVector<Value*, 16> work{address};
-  SmallPtrSet<Value*, 16> seen;
   bool own = false;
-  while (!work.empty()) {
-    Value* value = work.pop_back_val();
-    if (!seen.insert(value).second) continue;
-    if (seen.size() > 64) return Root::unknown;
+  const bool known = follow_address(address, [&](Value* value) {
     if (parameter(value, layout)) {
       roots.insert(value);
-      continue;
+      return Behind::skip;
     }
     if (isa<GlobalVariable, AllocaInst>(value) || is_marker(value, "cucpu.shared") ||
         is_marker(value, "cucpu.cluster.shared")) {
       own = true;
-      continue;
+      return Behind::skip;
     }
-    auto* op = dyn_cast<Operator>(value);
-    if (!op) {
-      if (value->getType()->isPointerTy() || isa<Argument>(value)) return Root::unknown;
-      continue;
-    }
-    switch (op->getOpcode()) {
-      case Instruction::Add:
-      case Instruction::Sub:
-      case Instruction::Or:
-      case Instruction::And:
-      case Instruction::GetElementPtr:
-      case Instruction::PHI:
-      case Instruction::IntToPtr:
-      case Instruction::PtrToInt:
-      case Instruction::Freeze:
-        for (Value* operand : op->operands()) work.push_back(operand);
-        break;
-      case Instruction::Select:
-        work.push_back(op->getOperand(1));
-        work.push_back(op->getOperand(2));
-        break;
-      case Instruction::Load:
-      case Instruction::Call:
-        // A value from elsewhere may be an address itself. An index has fewer bits, or is scaled.
-        if (op->getType()->isPointerTy() || op->getType()->isIntegerTy(64)) return Root::unknown;
-        break;
-      default:
-        break;
-    }
-  }
+    const bool elsewhere =
+        !isa<Operator>(value) && (value->getType()->isPointerTy() || isa<Argument>(value));
+    return elsewhere ? Behind::stop : Behind::look;
+  });
+  if (!known) return Root::unknown;
   if (roots.empty()) return own ? Root::own : Root::unknown;
   if (own || roots.size() != 1) return Root::unknown;
   offset = *parameter(roots[0], layout);
