@@ -1,12 +1,12 @@
 // cpu/engine/jit/optimize.cpp
 #include "cpu/engine/jit/optimize.hpp"
 
-#include <llvm/Analysis/TargetLibraryInfo.h>
 #include <llvm/IR/LegacyPassManager.h>
-#include <llvm/Passes/PassBuilder.h>
 #include <llvm/Target/TargetMachine.h>
 
 #include <stdexcept>
+
+#include "cpu/engine/simt/analyses.hpp"
 
 namespace cucpu {
 
@@ -14,24 +14,13 @@ using namespace llvm;
 
 void run_module_passes(Module& module, TargetMachine* target,
                        const std::function<void(ModulePassManager&)>& add) {
-  LoopAnalysisManager loops;
-  FunctionAnalysisManager functions;
-  CGSCCAnalysisManager sccs;
-  ModuleAnalysisManager modules;
-  PipelineTuningOptions tuning;
-  PassBuilder builder{target, tuning};
   TargetLibraryInfoImpl library{Triple{module.getTargetTriple()}};
   library.disableAllFunctions();
   for (const LibFunc f : {LibFunc_memcpy, LibFunc_memmove, LibFunc_memset}) library.setAvailable(f);
-  functions.registerPass([&] { return TargetLibraryAnalysis{library}; });
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(sccs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, sccs, modules);
+  simt::Analyses analyses{target, {}, &library};
   ModulePassManager passes;
   add(passes);
-  passes.run(module, modules);
+  passes.run(module, analyses.modules);
 }
 
 void optimize_module(Module& module, TargetMachine* target, int level) {

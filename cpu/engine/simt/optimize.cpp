@@ -1,6 +1,5 @@
 // cpu/engine/simt/optimize.cpp: LLVM's passes over block code.
 #include <llvm/IR/Function.h>
-#include <llvm/Passes/PassBuilder.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/Transforms/InstCombine/InstCombine.h>
 #include <llvm/Transforms/Scalar/ADCE.h>
@@ -12,6 +11,7 @@
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 #include <llvm/Transforms/Vectorize/VectorCombine.h>
 
+#include "cpu/engine/simt/analyses.hpp"
 #include "cpu/engine/simt/vectorize.hpp"
 
 namespace cucpu::simt {
@@ -61,20 +61,11 @@ FunctionPassManager usual(PassBuilder& builder) {
 }  // namespace
 
 void optimize(Function& block, TargetMachine* target, bool lean) {
-  LoopAnalysisManager loops;
-  FunctionAnalysisManager functions;
-  CGSCCAnalysisManager sccs;
-  ModuleAnalysisManager modules;
   PipelineTuningOptions tuning;
   tuning.LoopVectorization = false;
   tuning.LoopInterleaving = false;
-  PassBuilder builder{target, tuning};
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(sccs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, sccs, modules);
-  (lean ? few() : usual(builder)).run(block, functions);
+  Analyses analyses{target, tuning};
+  (lean ? few() : usual(analyses.builder)).run(block, analyses.functions);
 }
 
 }  // namespace cucpu::simt

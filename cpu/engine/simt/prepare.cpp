@@ -11,12 +11,12 @@
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/PatternMatch.h>
-#include <llvm/Passes/PassBuilder.h>
 #include <llvm/Transforms/Scalar/Scalarizer.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 #include <llvm/Transforms/Utils/Local.h>
 
+#include "cpu/engine/simt/analyses.hpp"
 #include "cpu/engine/simt/markers.hpp"
 
 namespace cucpu::simt {
@@ -120,25 +120,16 @@ void unify_ends(Function& thread) {
 }
 
 void run_passes(Function& thread, StringRef pipeline, bool split_vectors = false) {
-  LoopAnalysisManager loops;
-  FunctionAnalysisManager functions;
-  CGSCCAnalysisManager sccs;
-  ModuleAnalysisManager modules;
-  PassBuilder builder;
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(sccs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, sccs, modules);
+  Analyses analyses;
   FunctionPassManager passes;
   if (split_vectors) {
     ScalarizerPassOptions options;
     options.ScalarizeLoadStore = true;
     passes.addPass(ScalarizerPass{options});
   }
-  if (auto error = builder.parsePassPipeline(passes, pipeline))
+  if (auto error = analyses.builder.parsePassPipeline(passes, pipeline))
     report_fatal_error(std::move(error));
-  passes.run(thread, functions);
+  passes.run(thread, analyses.functions);
 }
 
 constexpr StringRef kCleanUp =

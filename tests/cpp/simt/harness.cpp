@@ -8,7 +8,6 @@
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/Linker/Linker.h>
-#include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/SourceMgr.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
@@ -26,6 +25,7 @@
 #include <thread>
 
 #include "cpu/engine/run/block_context.hpp"
+#include "cpu/engine/simt/analyses.hpp"
 
 namespace simt_test {
 
@@ -355,21 +355,12 @@ namespace {
 /// into it): LLVM may take such a branch either way, so that the result may be right by chance.
 std::string unmade_values(Module& module, const Function& made) {
   auto copy = CloneModule(module);
-  LoopAnalysisManager loops;
-  FunctionAnalysisManager functions;
-  CGSCCAnalysisManager sccs;
-  ModuleAnalysisManager modules;
-  PassBuilder builder;
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(sccs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, sccs, modules);
+  cucpu::simt::Analyses analyses;
   FunctionPassManager passes;
   passes.addPass(SROAPass{SROAOptions::PreserveCFG});
   passes.addPass(EarlyCSEPass{});
   Function& block = *copy->getFunction(made.getName());
-  passes.run(block, functions);
+  passes.run(block, analyses.functions);
   removeUnreachableBlocks(block);
   std::string found;
   raw_string_ostream out{found};
