@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <new>
 
 namespace cucpu {
@@ -12,8 +13,17 @@ namespace {
 constexpr std::size_t kUsable = std::size_t{4} << 30;
 constexpr std::size_t kReach = std::size_t{4} << 30;  // of a 32-bit offset
 
+// One range after the other from here on, where there is room: device memory lies below
+// (cpu/mem/address_space), and the sum of two such addresses is still an address on x86-64. A
+// shared access with a global address faults there, and the fault says where. A wish only.
+constexpr std::uintptr_t kPlace = std::uintptr_t{1} << 45;
+
 void* reserve(std::size_t bytes) {
-  return mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  static std::atomic<std::uintptr_t> next{0};
+  const std::uintptr_t step = (bytes + kReach - 1) / kReach * kReach;
+  const std::uintptr_t place = kPlace + next.fetch_add(step, std::memory_order_relaxed) % kPlace;
+  return mmap(reinterpret_cast<void*>(place), bytes, PROT_NONE,
+              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 }
 
 }  // namespace

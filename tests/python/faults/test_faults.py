@@ -18,6 +18,7 @@ FAULTS = {
     "call of nothing": (700, "p: .callprototype ()_(); mov.u64 %rd2, 0x123456789a0; call (), %rd2, (), p;"),
     "shared memory far off": (715, ".shared .align 8 .b8 s[64]; mov.u32 %r4, s; add.u32 %r4, %r4, 0x1000000; ld.shared.u32 %r5, [%r4]; st.global.u32 [%rd1], %r5;"),
     "shared memory past its end": (700, ".shared .align 8 .b8 s[64]; mov.u32 %r4, s; add.u32 %r4, %r4, 2048; ld.shared.u32 %r5, [%r4]; st.global.u32 [%rd1], %r5;"),
+    "shared memory at a global address": (715, "ld.shared.u32 %r5, [%rd0]; st.global.u32 [%rd1], %r5;"),
     "illegal instruction": (715, "mov.u32 %r4, 33; bar.sync 1, %r4;"),
     "trap": (719, "setp.ne.u32 %p1, %r2, 5; @%p1 bra E; trap; E:"),
     "breakpoint": (719, "brkpt;"),
@@ -191,6 +192,41 @@ def test_the_time_limit_is_702_and_the_device_is_usable_after_a_reset() -> None:
         """,
         "702\n0 usable",
         {"CUCORE_CPU_TIMEOUT": "0.2"},
+    )
+
+
+@cpu_only
+@pytest.mark.parametrize(
+    "wait,caught",
+    [
+        ("stream.sync()", True),
+        ("device.sync()", True),
+        ("stream.sync()", False),
+        ("driver.cuCtxSynchronize()", False),  # this call waits in C: only the system ends it, as with NVIDIA's
+    ],
+)
+def test_ctrl_c_gets_out_of_the_wait_for_a_grid_of_every_block(wait: str, caught: bool) -> None:
+    """2^31 - 1 blocks that each take their time: nobody waits for their end, neither in the call nor when the process ends."""
+    done = run(
+        f"""
+        signal.signal(signal.SIGINT, signal.default_int_handler if {caught} else signal.SIG_DFL)
+        work = kernel("L: add.u32 %r5, %r5, 1; setp.ne.u32 %p1, %r5, 1000000; @%p1 bra L; red.global.add.u32 [%rd0], 1;")
+        error, flag = driver.cuMemHostAlloc(4, 2)
+        seen = ctypes.c_uint32.from_address(flag)
+        seen.value = 0
+        launch(stream, LaunchConfig(grid=2**31 - 1, block=32), work, ctypes.c_uint64(flag))
+        while seen.value == 0:
+            time.sleep(0.001)
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        print("waiting", flush=True)
+        try:
+            {wait}
+        except KeyboardInterrupt:
+            print("out of it", seen.value < 2**32 - 1, flush=True)
+        """
+    )
+    assert (done.returncode, done.stdout) == ((0, "waiting\nout of it True\n") if caught else (-2, "waiting\n")), (
+        done.stderr
     )
 
 
