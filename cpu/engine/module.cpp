@@ -86,7 +86,9 @@ LoadedModule::LoadedModule(std::span<const std::string_view> ptx, const LoadOpti
     const auto modules = parse(ptx, options);
     std::vector<const ptx::Module*> pointers;
     for (const auto& module : modules) pointers.push_back(module.get());
-    translation = translate(pointers, context);
+    TranslateOptions how;
+    how.exact_nan = settings_.exact_nan;
+    translation = translate(pointers, context, how);
     llvm::raw_string_ostream out{bitcode_};
     llvm::WriteBitcodeToFile(*translation.module, out);
   });
@@ -162,7 +164,8 @@ LoadedModule::~LoadedModule() {
 
 FunctionsObject LoadedModule::pointed_at(const std::vector<std::string>& wanted) const {
   std::string key = compiler_identity() + "\n" + source_digest_ + "\nfunctions\n" +
-                    std::to_string(optimization_) + "\n" + std::to_string(settings_.check->kinds);
+                    std::to_string(optimization_) + "\n" + std::to_string(settings_.check->kinds) +
+                    (settings_.exact_nan ? "\nexact" : "");
   for (const std::string& name : wanted) key += "\n" + name;
   key = digest(key);
   if (cache_.usable()) {
@@ -186,8 +189,12 @@ std::optional<ObjectCode> LoadedModule::object(const CompileJob& job) const {
   add(source_digest_);
   add(job.kernel);
   add(job.small_grid ? "small" : "large");
-  std::vector<std::uint64_t> numbers{static_cast<std::uint64_t>(job.optimization), settings_.width,
-                                     job.aligned, job.check, static_cast<bool>(may_reach())};
+  std::vector<std::uint64_t> numbers{static_cast<std::uint64_t>(job.optimization),
+                                     settings_.width,
+                                     job.aligned,
+                                     job.check,
+                                     static_cast<bool>(may_reach()),
+                                     settings_.exact_nan};
   if (job.block) numbers.insert(numbers.end(), {job.block->x, job.block->y, job.block->z});
   for (const std::uint64_t number : numbers) add(std::to_string(number));
   key = digest(key);

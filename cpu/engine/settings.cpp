@@ -54,6 +54,11 @@ Settings Settings::from_environment() {
   }
   s.report = flag("CUCORE_CPU_REPORT", false);
   s.strict = flag("CUCORE_CPU_STRICT", false);
+  if (const char* value = std::getenv("CUCORE_CPU_NAN"); value && *value) {
+    s.exact_nan = !std::strcmp(value, "exact");
+    if (!s.exact_nan && std::strcmp(value, "host") != 0)
+      refuse("CUCORE_CPU_NAN", value, "exact or host");
+  }
   if (const char* value = std::getenv("CUCORE_CPU_DUMP"); value && *value) {
     std::string rest = value;
     while (!rest.empty()) {

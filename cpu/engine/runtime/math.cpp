@@ -4,6 +4,7 @@
 #include <cfenv>
 #include <cmath>
 #include <cstdint>
+#include <initializer_list>
 
 #include "cpu/engine/runtime/small_floats.hpp"
 
@@ -21,33 +22,43 @@ class Rounding {
   int old_;
 };
 
+/// A result with a GPU's NaN: the first operand's, quieted, or 0xfff8000000000000.
+template <typename... Operands>
+double settled(double r, Operands... operands) {
+  if (!std::isnan(r)) return r;
+  constexpr std::uint64_t kMade = 0xfff8000000000000, kQuiet = 0x0008000000000000;
+  for (const double x : {operands...})
+    if (std::isnan(x)) return std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) | kQuiet);
+  return std::bit_cast<double>(kMade);
+}
+
 }  // namespace
 
 #define CUCPU_DIRECTED(suffix, mode)                                          \
   extern "C" double cucpu_rt_add_f64_##suffix(double a, double b) {           \
     const Rounding rounding{mode};                                            \
     volatile double x = a, y = b, r = x + y;                                  \
-    return r;                                                                 \
+    return settled(r, a, b);                                                  \
   }                                                                           \
   extern "C" double cucpu_rt_mul_f64_##suffix(double a, double b) {           \
     const Rounding rounding{mode};                                            \
     volatile double x = a, y = b, r = x * y;                                  \
-    return r;                                                                 \
+    return settled(r, a, b);                                                  \
   }                                                                           \
   extern "C" double cucpu_rt_div_f64_##suffix(double a, double b) {           \
     const Rounding rounding{mode};                                            \
     volatile double x = a, y = b, r = x / y;                                  \
-    return r;                                                                 \
+    return settled(r, a, b);                                                  \
   }                                                                           \
   extern "C" double cucpu_rt_fma_f64_##suffix(double a, double b, double c) { \
     const Rounding rounding{mode};                                            \
     volatile double x = a, y = b, z = c, r = std::fma(x, y, z);               \
-    return r;                                                                 \
+    return settled(r, a, b, c);                                               \
   }                                                                           \
   extern "C" double cucpu_rt_sqrt_f64_##suffix(double a) {                    \
     const Rounding rounding{mode};                                            \
     volatile double x = a, r = std::sqrt(x);                                  \
-    return r;                                                                 \
+    return settled(r, a);                                                     \
   }
 CUCPU_DIRECTED(rz, FE_TOWARDZERO)
 CUCPU_DIRECTED(rm, FE_DOWNWARD)

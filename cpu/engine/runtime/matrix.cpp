@@ -13,6 +13,12 @@
 #include "cpu/engine/runtime/sparse.hpp"
 #include "cpu/engine/runtime/tensor_sum.hpp"
 
+extern "C" {
+double cucpu_rt_fma_f64_rz(double, double, double);  // math.cpp
+double cucpu_rt_fma_f64_rm(double, double, double);
+double cucpu_rt_fma_f64_rp(double, double, double);
+}
+
 namespace {
 
 using namespace cucpu;
@@ -255,7 +261,11 @@ extern "C" void cucpu_rt_warp_mma(std::uint32_t, const void* const* in, void* co
       double sum = integer ? 0 : c[i * job.n + j];
       const double *x = a + i * job.k, *y = b + j * job.k;
       if (job.d == Type::f64) {
-        for (unsigned k = 0; k < job.k; ++k) sum = std::fma(x[k], y[k], sum);
+        using Fma = double (*)(double, double, double);
+        constexpr Fma kFma[] = {[](double p, double q, double r) { return std::fma(p, q, r); },
+                                cucpu_rt_fma_f64_rz, cucpu_rt_fma_f64_rm, cucpu_rt_fma_f64_rp};
+        const Fma fma = kFma[job.flags >> cucpu::kMatrixRound & 3];
+        for (unsigned k = 0; k < job.k; ++k) sum = fma(x[k], y[k], sum);
       } else if ((job.flags & (cucpu::kMatrixXor | cucpu::kMatrixAnd)) != 0) {
         const bool is_xor = (job.flags & cucpu::kMatrixXor) != 0;
         for (unsigned k = 0; k < job.k; ++k) sum += is_xor ? x[k] != y[k] : x[k] * y[k];

@@ -16,5 +16,6 @@ inline constexpr std::uint32_t kMatrixAnd = 8;       ///< .and.popc
 inline constexpr std::uint32_t kMatrixSparse = 16;   ///< mma.sp: half of a, and metadata
 inline constexpr std::uint32_t kMatrixQuads = 32;    ///< mma.m8n8k4 of .f16: four products
 inline constexpr std::uint32_t kMatrixColA = 64, kMatrixRowB = 128;  ///< of these: the layouts
+inline constexpr std::uint32_t kMatrixRound = 8;  ///< shift: .rn, .rz, .rm, .rp of wmma with .f64
 
 }  // namespace cucpu

@@ -88,20 +88,21 @@ void FunctionTranslator::emit_add_carry(const Instruction& i) {
   write(i.operands[0], sum);
 }
 
-// CC.CF holds the borrow after a subtraction.
+// A subtraction is the sum with the complement: CC.CF is set where nothing was borrowed. Chains of
+// subtractions alone cannot tell; NVRTC's division of 128-bit numbers reads the flag with addc.
 void FunctionTranslator::emit_sub_carry(const Instruction& i) {
   const Type t = i.types[0];
   carry_out(nullptr);
   Value *x = read(i.operands[1], t), *y = read(i.operands[2], t);
   Value* difference = b.CreateSub(x, y);
-  Value* c = b.CreateICmpULT(x, y);
+  Value* borrowed = b.CreateICmpULT(x, y);
   if (i.row->op == "subc") {
-    Value* in = b.CreateZExt(b.CreateLoad(b.getInt1Ty(), carry_), x->getType());
+    Value* in = b.CreateZExt(b.CreateNot(b.CreateLoad(b.getInt1Ty(), carry_)), x->getType());
     Value* less = b.CreateSub(difference, in);
-    c = b.CreateOr(c, b.CreateICmpULT(difference, in));
+    borrowed = b.CreateOr(borrowed, b.CreateICmpULT(difference, in));
     difference = less;
   }
-  if (i.has(Mod::cc)) carry_out(c);
+  if (i.has(Mod::cc)) carry_out(b.CreateNot(borrowed));
   write(i.operands[0], difference);
 }
 

@@ -137,6 +137,10 @@ void FunctionTranslator::matrix_product(const Instruction& i, Type a, Type bt, T
   if (sparse) flags |= kMatrixSparse;
   if (quads)
     flags |= kMatrixQuads | (is_col(i, 0) ? kMatrixColA : 0) | (is_col(i, 1) ? 0 : kMatrixRowB);
+  const bool rounds = i.has(Mod::rn) || round_of(i) != Round::rn;
+  if (rounds && d != Type::f64)
+    return error(i.where, "only a product of .f64 matrices takes a rounding mode");
+  flags |= static_cast<std::uint32_t>(round_of(i)) << kMatrixRound;
   llvm::SmallVector<Value*, 40> in;
   in.push_back(b.getInt32(s.m | s.n << 8 | s.k << 16));
   in.push_back(b.getInt32(static_cast<unsigned>(a) | static_cast<unsigned>(bt) << 8 |

@@ -98,3 +98,72 @@ def test_bulk_copy_with_a_barrier() -> None:
     out = np.zeros_like(data)
     program.run("copy", 4, 64, data, out)
     assert np.array_equal(out.reshape(4, 256), data.reshape(4, 256)[:, ::-1])
+
+
+def test_warps_with_roles_pass_tiles_through_a_ring_of_barriers() -> None:
+    """One thread fetches with bulk copies, four warps add up, as matrix kernels on Hopper do; counted on by semaphores and a latch."""
+    program = Program("""
+    #include <cuda/ptx>
+    #include <cuda/semaphore>
+    #include <cuda/latch>
+    namespace ptx = cuda::ptx;
+    typedef unsigned long long u64;
+    extern "C" __global__ void ring(const float* in, float* out, int tiles) {
+      constexpr int stages = 4, n = 256;
+      __shared__ alignas(128) float room[stages][n];
+      __shared__ u64 full[stages], empty[stages];
+      if (threadIdx.x == 0)
+        for (int s = 0; s < stages; ++s) { ptx::mbarrier_init(&full[s], 1); ptx::mbarrier_init(&empty[s], 4); }
+      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+      __syncthreads();
+      if (threadIdx.x == 0) {
+        for (int t = 0; t < tiles; ++t) {
+          int s = t % stages;
+          while (!ptx::mbarrier_try_wait_parity(&empty[s], (t / stages & 1) ^ 1)) {}
+          ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &full[s], n * 4);
+          ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, room[s], in + (blockIdx.x * tiles + t) * n, n * 4, &full[s]);
+        }
+      } else if (threadIdx.x >= 32) {
+        float sum[2] = {0, 0};
+        int c = threadIdx.x - 32;
+        for (int t = 0; t < tiles; ++t) {
+          int s = t % stages;
+          while (!ptx::mbarrier_try_wait_parity(&full[s], t / stages & 1)) {}
+          sum[0] += room[s][c];
+          sum[1] += room[s][c + 128] * t;
+          __syncwarp();
+          if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&empty[s]);
+        }
+        out[blockIdx.x * n + c] = sum[0];
+        out[blockIdx.x * n + c + 128] = sum[1];
+      }
+    }
+    extern "C" __global__ void four_at_a_time(int* out, int* most) {
+      using semaphore = cuda::counting_semaphore<cuda::thread_scope_block, 4>;
+      using latch = cuda::latch<cuda::thread_scope_block>;
+      __shared__ alignas(semaphore) char room[sizeof(semaphore)];
+      __shared__ alignas(latch) char other[sizeof(latch)];
+      __shared__ int inside;
+      semaphore& seats = *(semaphore*)room;
+      latch& all = *(latch*)other;
+      if (threadIdx.x == 0) { new (room) semaphore(4); new (other) latch(blockDim.x); inside = 0; }
+      __syncthreads();
+      seats.acquire();
+      atomicMax(most, atomicAdd(&inside, 1) + 1);
+      __nanosleep(20);
+      atomicAdd(out, (int)threadIdx.x);
+      atomicSub(&inside, 1);
+      seats.release();
+      all.arrive_and_wait();
+      atomicAdd(out + 1, inside + 1);
+    }
+    """)
+    tiles = 13
+    given = random.random((5, tiles, 256), dtype=np.float32)
+    out = np.zeros((5, 256), np.float32)
+    program.run("ring", 5, 160, given, out, tiles)
+    scaled = given[:, :, 128:] * np.arange(tiles, dtype=np.float32)[None, :, None]
+    np.testing.assert_allclose(out, np.concatenate([given[:, :, :128].sum(1), scaled.sum(1)], 1), rtol=1e-5)
+    counts, most = np.zeros(2, np.int32), np.zeros(1, np.int32)
+    program.run("four_at_a_time", 3, 64, counts, most)
+    assert list(counts) == [3 * 63 * 32, 3 * 64] and 1 <= most[0] <= 4

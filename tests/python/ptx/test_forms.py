@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import re
 
 import pytest
 from ptxsuite import recording, reference
@@ -19,6 +20,16 @@ from ptxsuite.values import Random, inputs
 FAMILIES = families()
 BATCHES = {
     f.id: (family, k) for family, forms in FAMILIES.items() for k, batch in enumerate(batches(forms)) for f in batch
+}
+
+
+# Unless CUCORE_CPU_NAN=exact, f64 sums and products have the NaNs of the host (docs/design/engine.md).
+ON_CPU = os.environ.get("CUCORE_DEVICE", "cpu") == "cpu"
+HOST_NANS = {
+    form.id
+    for forms in FAMILIES.values()
+    for form in forms
+    if ON_CPU and re.search(r"\b(add|sub|mul|fma|mad)(\.rn)?\.f64", form.body)
 }
 
 
@@ -45,7 +56,7 @@ def test_form(form: Form) -> None:
     got = results(*BATCHES[form.id])[form.id]
     assert isinstance(got, bytes), got
     if gpu is not None:
-        wrong = mismatches(form, gpu, got, any_nan="nan" in form.options)
+        wrong = mismatches(form, gpu, got, any_nan="nan" in form.options, host_nan=form.id in HOST_NANS)
         if (reason := form.options.get("differs")) and os.environ.get("CUCORE_DEVICE", "cpu") == "cpu":
             assert wrong, f"this now gives the GPU's results: drop its mark `differs {reason}`"
             pytest.xfail(reason)
@@ -55,6 +66,22 @@ def test_form(form: Form) -> None:
         assert not wrong, f"not the model's results\n{wrong}"
     else:
         pytest.skip("it runs, but nothing is recorded for it and it has no model")
+
+
+@pytest.mark.skipif(not ON_CPU, reason="about the CPU device alone")
+@pytest.mark.parametrize(
+    "family", sorted({form.family for forms in FAMILIES.values() for form in forms if form.id in HOST_NANS})
+)
+def test_every_f64_nan_is_that_of_the_gpu_when_asked_for(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUCORE_CPU_NAN", "exact")  # read when a module is loaded
+    forms = [
+        form for form in FAMILIES[family] if form.id in HOST_NANS and isinstance(recorded(family).get(form.id), bytes)
+    ]
+    for batch in batches(forms):
+        for name, got in run_batch(device(), batch).items():
+            assert isinstance(got, bytes), got
+            form, gpu = next(form for form in batch if form.id == name), recorded(family)[name]
+            assert isinstance(gpu, bytes) and not mismatches(form, gpu, got)
 
 
 @pytest.mark.parametrize("family", sorted(FAMILIES))

@@ -180,6 +180,71 @@ def test_wmma_matrix_product() -> None:
     assert np.array_equal(c, 2 * (a.astype(np.float32) @ b.astype(np.float32).T + 0.5))
 
 
+def test_wmma_of_doubles() -> None:
+    """Its instructions say how they round."""
+    program = Program("""
+    #include <mma.h>
+    using namespace nvcuda;
+    extern "C" __global__ void product(const double* a, const double* b, double* c) {
+      wmma::fragment<wmma::matrix_a, 8, 8, 4, double, wmma::row_major> fa;
+      wmma::fragment<wmma::matrix_b, 8, 8, 4, double, wmma::col_major> fb;
+      wmma::fragment<wmma::accumulator, 8, 8, 4, double> fc;
+      wmma::fill_fragment(fc, 0.5);
+      for (int k = 0; k < 16; k += 4) {
+        wmma::load_matrix_sync(fa, a + k, 16);
+        wmma::load_matrix_sync(fb, b + k, 16);
+        wmma::mma_sync(fc, fa, fb, fc);
+      }
+      wmma::store_matrix_sync(c, fc, 8, wmma::mem_row_major);
+    }
+    """)
+    assert b"f64.f64.f64.f64.rn" in program.ptx
+    a, b, c = random.random((8, 16)), random.random((8, 16)), np.zeros((8, 8))
+    program.run("product", 1, 32, a, b, c)
+    np.testing.assert_allclose(c, a @ b.T + 0.5, rtol=1e-14)
+
+
+def test_128_bit_integers() -> None:
+    """NVRTC divides with chains of sub.cc, subc and addc: the carry of a difference, read by a sum."""
+    program = Program(
+        """
+    typedef unsigned long long u64;
+    typedef unsigned __int128 u128;
+    __device__ void put(u64* out, u128 value) { out[0] = (u64)value; out[1] = (u64)(value >> 64); }
+    extern "C" __global__ void numbers(const u64* a, const u64* b, u64* out, int n) {
+      int i = blockIdx.x * blockDim.x + threadIdx.x;
+      if (i >= n) return;
+      u128 x = ((u128)a[2 * i + 1] << 64) | a[2 * i], y = ((u128)b[2 * i + 1] << 64) | b[2 * i];
+      if (y == 0) y = 1;
+      u64* to = out + 10 * i;
+      put(to, x / y);
+      put(to + 2, x % y);
+      put(to + 4, x * y);
+      put(to + 6, (u128)((__int128)x >> (b[2 * i] & 127)));
+      put(to + 8, (u128)((__int128)x / (__int128)y));
+    }
+    """,
+        "--device-int128",
+    )
+    n = 300
+    a, b = (random.integers(0, 1 << 64, 2 * n, dtype=np.uint64) for _ in range(2))
+    b[1::4], a[81::7], b[1:40:2] = 0, 0, 0
+    b[:40] &= np.uint64(0xFF)
+    out = np.zeros((n, 5, 2), np.uint64)
+    program.run("numbers", 3, 128, a, b, out, n)
+
+    def signed(value: int) -> int:
+        return value - (1 << 128) if value >> 127 else value
+
+    for i in range(n):
+        x, y = (int(v[2 * i]) | int(v[2 * i + 1]) << 64 for v in (a, b))
+        y = y or 1
+        size = abs(signed(x)) // abs(signed(y))
+        ratio = size if (signed(x) < 0) == (signed(y) < 0) else -size
+        wanted = [x // y, x % y, x * y, signed(x) >> (int(b[2 * i]) & 127), ratio]
+        assert [int(v[0]) | int(v[1]) << 64 for v in out[i]] == [v % (1 << 128) for v in wanted], (hex(x), hex(y))
+
+
 def test_philox_random_numbers() -> None:
     program = Program("""
     #include <curand_kernel.h>

@@ -137,3 +137,44 @@ def test_match_and_ballot_group_equal_keys() -> None:
     program.run("groups", 1, 32, keys, leaders, sizes)
     assert np.array_equal(leaders, [int(np.flatnonzero(keys == k)[0]) for k in keys])
     assert np.array_equal(sizes, [int((keys == k).sum() + 100 * (keys & 1).sum()) for k in keys])
+
+
+def test_threads_that_agree_form_groups() -> None:
+    """Partitions by label and by a bit, and the threads that happen to be in a branch."""
+    program = Program("""
+    #include <cooperative_groups.h>
+    #include <cooperative_groups/reduce.h>
+    #include <cooperative_groups/scan.h>
+    namespace cg = cooperative_groups;
+    extern "C" __global__ void groups(const int* in, int* out) {
+      auto block = cg::this_thread_block();
+      int i = block.group_index().x * block.size() + block.thread_rank(), x = in[i];
+      auto warp = cg::tiled_partition<32>(block);
+      auto same = cg::labeled_partition(warp, x % 5);
+      auto half = cg::binary_partition(warp, x & 1);
+      out[6 * i] = cg::reduce(same, x, cg::plus<int>());
+      out[6 * i + 1] = cg::reduce(half, x, cg::greater<int>());
+      out[6 * i + 2] = half.thread_rank() + 100 * half.size();
+      if (x % 3 == 0) {
+        auto here = cg::coalesced_threads();
+        out[6 * i + 3] = cg::exclusive_scan(here, x, cg::plus<int>()) + 1000 * here.size() + here.shfl(x, 0);
+      }
+      auto eight = cg::tiled_partition<8>(block);
+      out[6 * i + 4] = eight.ballot(x & 4) | eight.any(x == 7) << 8 | (eight.all(x > 2) != 0) << 9;
+      out[6 * i + 5] = cg::tiled_partition<4>(eight).match_any(x & 1);
+    }
+    """)
+    data, out = ints(96 * 3, 0, 20), np.zeros((96 * 3, 6), np.int32)
+    program.run("groups", 3, 96, data, out)
+    for first in range(0, len(data), 32):
+        x = data[first : first + 32]
+        for lane in range(32):
+            half, branch = x & 1 == x[lane] & 1, x % 3 == 0
+            wanted = [x[x % 5 == x[lane] % 5].sum(), x[half].max(), half[:lane].sum() + 100 * half.sum(), 0]
+            if branch[lane]:
+                wanted[3] = x[:lane][branch[:lane]].sum() + 1000 * branch.sum() + x[branch][0]
+            eight, four = x[lane // 8 * 8 :][:8], x[lane // 4 * 4 :][:4]
+            votes = sum(1 << k for k in range(8) if eight[k] & 4)
+            wanted.append(votes | int((eight == 7).any()) << 8 | int((eight > 2).all()) << 9)
+            wanted.append(sum(1 << k for k in range(4) if four[k] & 1 == x[lane] & 1))
+            assert list(out[first + lane]) == wanted

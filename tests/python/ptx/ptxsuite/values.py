@@ -145,6 +145,18 @@ def edges_of(type_: str) -> list[int]:
     return _int_edges(WIDTHS[type_])
 
 
+def _nans(type_: str) -> list[int]:
+    """Numbers that make NaNs, and NaNs: quiet and signalling, of both signs, with payloads of their own."""
+    exponent, mantissa = FLOATS[type_]
+    sign, infinity, quiet = 1 << (exponent + mantissa), ((1 << exponent) - 1) << mantissa, 1 << (mantissa - 1)
+    one, two = ((1 << (exponent - 1)) - 1) << mantissa, 1 << (exponent + mantissa - 1)
+    numbers = [0, sign, one, sign | two, infinity, sign | infinity]
+    return numbers + [
+        infinity | bits
+        for bits in (quiet, sign | quiet, quiet | 0x12, sign | quiet | 0x2B, 0x01, sign | quiet >> 1 | 0x15)
+    ]
+
+
 def _small(rng: Random, count: int, type_: str, low: int, high: int) -> np.ndarray:
     """Whole numbers in a range, as values of a float or integer type."""
     if type_ in PACKED:
@@ -229,6 +241,10 @@ def inputs(form: Form) -> np.ndarray:
     for k, operand in enumerate(form.operands):
         # The same types give the same values whatever the instruction, so that forms compare with each other.
         seed = zlib.crc32(f"{k} {operand.type}:{operand.kind} of {len(form.operands)}".encode())
+        if operand.kind == "nans":  # every combination with those of the other operands
+            choices = np.array(_nans(operand.type), dtype=np.uint64)
+            columns.append(choices[np.arange(count) // len(choices) ** k % len(choices)])
+            continue
         column = _column(Random(seed), count, operand, len(form.operands))
         if k and not operand.kind and operand.type == form.operands[0].type and operand.type in FLOATS:
             _relate(Random(seed + 1), column, columns[0], operand.type)
