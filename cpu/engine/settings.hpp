@@ -14,7 +14,7 @@ struct Settings {
   bool report = false;  ///< CUCORE_CPU_REPORT=1: a line per compiled kernel on standard error
   bool strict =
       false;  ///< CUCORE_CPU_STRICT=1: vector code that LLVM's verifier refuses is an error
-  bool exact_nan = false;  ///< CUCORE_CPU_NAN=exact: f64 sums and products give a GPU's NaNs
+  bool exact_nan = false;  ///< CUCORE_CPU_NAN=exact: f64 instructions give a GPU's NaNs
   bool dump_ptx = false, dump_thread = false, dump_block = false,
        dump_assembly = false;               ///< CUCORE_CPU_DUMP=ptx,thread,block,asm
   std::string dump_folder = "cucore_dump";  ///< CUCORE_CPU_DUMP_DIR

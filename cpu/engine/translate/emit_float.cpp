@@ -21,7 +21,7 @@ void FunctionTranslator::emit_add_float(const Instruction& i) {
   if (minus && mode != Round::rn) y = negated(y);
   Value* r = nullptr;
   if (mode == Round::rn) {
-    r = settled(minus ? b.CreateFSub(x, y) : b.CreateFAdd(x, y), {x, y}, Cost::low);
+    r = settled(minus ? b.CreateFSub(x, y) : b.CreateFAdd(x, y), {x, y});
   } else if (t == Type::f32) {
     r = sum_directed(extend(x), extend(y), mode);
   } else {
@@ -46,7 +46,7 @@ void FunctionTranslator::emit_mul_float(const Instruction& i) {
   const Round mode = round_of(i);
   Value* r = nullptr;
   if (mode == Round::rn) {
-    r = settled(b.CreateFMul(x, y), {x, y}, Cost::low);
+    r = settled(b.CreateFMul(x, y), {x, y});
     if (t == Type::f32 && i.has(Mod::ftz)) {
       // Flushed is what is below the least normal when rounded to 24 bits, before the subnormal
       // range takes bits away.
@@ -76,7 +76,7 @@ void FunctionTranslator::emit_fma_float(const Instruction& i) {
   const Round mode = round_of(i);
   Value* r = nullptr;
   if (mode == Round::rn) {
-    r = settled(intrinsic(Intrinsic::fma, {x, y, z}), {x, y, z}, Cost::low);
+    r = settled(intrinsic(Intrinsic::fma, {x, y, z}), {x, y, z});
   } else if (t == Type::f32) {
     r = sum_directed(b.CreateFMul(extend(x), extend(y)), extend(z),
                      mode);  // the product of two floats is exact in double
@@ -103,7 +103,7 @@ void FunctionTranslator::emit_div_float(const Instruction& i) {
                                     {float_constant(y->getType(), 0.0), y});
     r = b.CreateSelect(large, b.CreateFMul(x, zero), r);
   } else if (mode == Round::rn) {
-    r = settled(b.CreateFDiv(x, y), {x, y}, Cost::high);
+    r = settled(b.CreateFDiv(x, y), {x, y});
   } else if (t == Type::f32) {
     // A quotient of floats is either a float or further from every float than double's rounding
     // reaches.
@@ -123,13 +123,10 @@ Value* FunctionTranslator::negated(Value* v) {
 
 /// The result of an f64 instruction with a GPU's NaN: that of the first operand that is one, with
 /// its quiet bit set, or the instruction's own. Left to the host it is the same on x86-64, but for
-/// which of two NaNs passes; AArch64 makes NaNs of the other sign. Mending that costs next to
-/// nothing beside a division or a root and is always done there; beside a sum it costs more than
-/// the sum (docs/design/engine.md), so only where it was asked for.
-Value* FunctionTranslator::settled(Value* r, llvm::ArrayRef<Value*> operands, Cost cost) {
-  const TranslateOptions& options = module.options;
-  if (!r->getType()->isDoubleTy()) return r;
-  if (!options.exact_nan && (options.native_nan || cost == Cost::low)) return r;
+/// which of two NaNs passes; AArch64 makes NaNs of the other sign. Mending it costs more than most
+/// instructions themselves (docs/design/engine.md), so it is done where it was asked for.
+Value* FunctionTranslator::settled(Value* r, llvm::ArrayRef<Value*> operands) {
+  if (!r->getType()->isDoubleTy() || !module.options.exact_nan) return r;
   // Between integers: LLVM may treat all NaNs of a float select as equal.
   Value* bits = b.CreateSelect(is_nan(r), b.getInt64(0xfff8000000000000), raw_bits(r));
   for (Value* v : llvm::reverse(operands))
@@ -223,7 +220,7 @@ void FunctionTranslator::emit_rcp(const Instruction& i) {
   if (t == Type::f64 && i.has(Mod::approx))
     return write(i.operands[0], coarse_f64(b.CreateFDiv(one, coarse_f64(x))));
   if (mode == Round::rn || i.has(Mod::approx)) {
-    r = settled(b.CreateFDiv(one, x), {x}, Cost::high);
+    r = settled(b.CreateFDiv(one, x), {x});
   } else if (t == Type::f32) {
     r = round_to_float(b.CreateFDiv(extend(one), extend(x)), nullptr, mode);
   } else {
@@ -247,7 +244,7 @@ void FunctionTranslator::emit_sqrt(const Instruction& i) {
   const Round mode = round_of(i);
   Value* r = nullptr;
   if (mode == Round::rn || i.has(Mod::approx)) {
-    r = settled(intrinsic(Intrinsic::sqrt, {x}), {x}, Cost::high);
+    r = settled(intrinsic(Intrinsic::sqrt, {x}), {x});
   } else if (t == Type::f32) {
     r = round_to_float(intrinsic(Intrinsic::sqrt, {extend(x)}), nullptr, mode);
   } else {
@@ -266,7 +263,7 @@ void FunctionTranslator::emit_rsqrt(const Instruction& i) {
     return write(i.operands[0], coarse_f64(r));
   }
   Value* r = b.CreateFDiv(one, intrinsic(Intrinsic::sqrt, {x}));
-  write(i.operands[0], finish_float(i, settled(r, {x}, Cost::high)));
+  write(i.operands[0], finish_float(i, settled(r, {x})));
 }
 
 void FunctionTranslator::emit_sin_cos(const Instruction& i) {

@@ -90,8 +90,7 @@ class FunctionTranslator {
   Value* canonical_nan(Value* v);
   Value* canonical_half(Value* bits);
   Value* quieted(Value* v);                             ///< an f64 NaN with its quiet bit set
-  enum class Cost { low, high };
-  Value* settled(Value* r, llvm::ArrayRef<Value*> operands, Cost cost);
+  Value* settled(Value* r, llvm::ArrayRef<Value*> operands);
   Value* saturate(Value* v);                            ///< clamp to [0, 1], NaN -> 0
   Value* finish_float(const Instruction& i, Value* v);  ///< .sat and .ftz of a result
   Value* intrinsic(llvm::Intrinsic::ID id, llvm::ArrayRef<Value*> args);

@@ -288,14 +288,6 @@ bool TranslateOptions::host_has_half() {
 #endif
 }
 
-bool TranslateOptions::host_has_nan() {
-#if defined(__aarch64__)
-  return false;
-#else
-  return true;
-#endif
-}
-
 Translation translate(std::span<const ptx::Module* const> modules, llvm::LLVMContext& context,
                       const TranslateOptions& options) {
   Translation result;

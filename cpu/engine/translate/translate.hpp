@@ -51,12 +51,9 @@ struct Translation {
 struct TranslateOptions {
   bool line_info = true;               ///< turn .loc into !dbg
   bool native_half = host_has_half();  ///< the host multiplies and adds halves with one rounding
-  bool exact_nan = false;              ///< f64 sums and products give a GPU's NaN to the last bit
-  /// The f64 NaN a host makes of numbers is a GPU's (AArch64's has the other sign).
-  bool native_nan = host_has_nan();
+  bool exact_nan = false;              ///< f64 instructions give a GPU's NaN to the last bit
 
   static bool host_has_half();
-  static bool host_has_nan();
 };
 
 /// Links the modules (in order) into one. Throws LoadError (218, or 209 for what needs a device

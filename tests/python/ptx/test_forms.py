@@ -23,13 +23,13 @@ BATCHES = {
 }
 
 
-# Unless CUCORE_CPU_NAN=exact, f64 sums and products have the NaNs of the host (docs/design/engine.md).
+# Unless CUCORE_CPU_NAN=exact, f64 instructions have the NaNs of the host (docs/design/engine.md).
 ON_CPU = os.environ.get("CUCORE_DEVICE", "cpu") == "cpu"
 HOST_NANS = {
     form.id
     for forms in FAMILIES.values()
     for form in forms
-    if ON_CPU and re.search(r"\b(add|sub|mul|fma|mad)(\.rn)?\.f64", form.body)
+    if ON_CPU and re.search(r"\b((add|sub|mul)(\.rn)?|(fma|mad|div|sqrt)\.rn|rsqrt\.approx)\.f64", form.body)
 }
 
 

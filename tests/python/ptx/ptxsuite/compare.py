@@ -106,7 +106,7 @@ def mismatches(form: Form, expected: bytes, got: bytes, any_nan: bool = False, h
     """What differs, with the operands of the first few cases; empty when all is well.
 
     A result within its bound of the true value passes, and so does the very result expected.
-    `any_nan`: the expectation does not know which NaN. `host_nan`: an f64 sum or product may have the NaN of the host.
+    `any_nan`: the expectation does not know which NaN. `host_nan`: an f64 result may be the NaN of the host.
     """
     given = inputs(form)
     reports = []
