@@ -3,8 +3,8 @@
     python bench/page.py [--check] [FOLDER]
 
 Places in the page are marked by comments, <!-- measured: NAME --> for the table of NAME.json and <!-- goals: NAME --> for the goals;
-what stands there is replaced. --check says what would change, with status 1, and writes nothing: a test runs it, so that the page
-cannot say anything else than the files.
+what stands there is replaced, and so are the numbers of the front page. --check says what would change, with status 1, and writes
+nothing: a test runs it, so that the page cannot say anything else than the files.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import front_page
 
 ROOT = Path(__file__).parents[1]
 Row = dict[str, float]  # side, nanoseconds
@@ -202,6 +204,7 @@ def main() -> int:
         return 1 if stale else 0
     for path, text in rendered(options.folder).items():
         path.write_text(text)
+    front_page.write()
     return 0
 
 
