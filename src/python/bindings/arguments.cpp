@@ -228,6 +228,10 @@ bool Call::ask(const FunctionRow& sizer, int arguments, std::uint64_t* answer) {
 }
 
 bool Call::fill(int i, PyObject* value) {
+  Slot ignored{};  // a wrong argument is said before a missing library or function
+  if (f_.address == nullptr && !PyLong_Check(value) &&
+      !to_address(value, where(i), frame_, 0, true, &ignored))
+    return false;
   std::uint64_t needed = 0;
   if (!ask(f_.api->functions[params_[i].extra], 1, &needed)) return false;
   if (!PyLong_Check(value)) return to_address(value, where(i), frame_, needed, true, &slots_[i]);

@@ -340,7 +340,9 @@ def test_logs(since: Any, check: Any, tmp_path: Path) -> None:
     seen: list[Any] = []
     registration = check(r.cudaLogsRegisterCallback(lambda *arguments: seen.append(arguments), "mine"))
     start = check(r.cudaLogsCurrent(0))
-    assert r.cudaLibraryLoadData(b"this is no module at all\0", [], [], 0, [], [], 0)[0] != 0
+    code, library = r.cudaLibraryLoadData(b"this is no module at all\0", [], [], 0, [], [], 0)
+    if code == 0:  # a driver may put off looking at it
+        check(r.cudaLibraryUnload(library))
     text = bytearray(4096)
     check(r.cudaLogsDumpToMemory(start, text, len(text), 0))
     check(r.cudaLogsDumpToFile(None, str(tmp_path / "log").encode(), 0))
