@@ -391,8 +391,9 @@ class Renderer:
                 param_lines.append(
                     f"  {{{self.text(p.name)}, Role::{p.role}, Kind::{p.value.kind}, {self.type_id(p.value.cls)}, "
                     f"{p.argument}, {p.link}, {p.extra}}},  // {f.name}.{p.name}"
-                    if p.role not in ("field", "result_field") or p.value.kind != "string"
-                    else f"  {{{self.text(p.name)}, Role::{p.role}, Kind::string, {p.value.length}, {p.argument}, {p.link}, {p.extra}}},"
+                    if p.role not in ("field", "result_field") or p.value.kind not in ("string", "bytes")
+                    else f"  {{{self.text(p.name)}, Role::{p.role}, Kind::{p.value.kind}, {p.value.length}, "
+                    f"{p.argument}, {p.link}, {p.extra}}},"
                 )
             returns, returns_type = "none", "kNoType"
             if "kNoResult" in row.flags:

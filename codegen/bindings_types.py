@@ -42,6 +42,7 @@ class FieldFacts:
     count: str = ""  # the field with their number
     callback: str = ""  # the field with the user data of this function pointer
     user_data: bool = False
+    unsigned: bool = False  # an array of unsigned char: never text
 
 
 @dataclass
@@ -247,7 +248,8 @@ class Types:
         base, stars = split_pointer(spelling)
         if extents and not stars and base in ("char", "signed char", "unsigned char"):
             text = base == "char" and length >= 32 and item.name not in ("data", "opaque")
-            return FieldFacts(item.name, offset, Value("chars" if text else "bytes", "", length))
+            value = Value("chars" if text else "bytes", "", length)
+            return FieldFacts(item.name, offset, value, unsigned=base == "unsigned char")
         if stars:
             return self._pointer_field(item.name, offset, base, stars, length if extents else 0)
         value = self.value(base)
@@ -378,7 +380,9 @@ class PythonicTypes(Types):
 
     def _python_field(self, item: FieldFacts, renamed: dict[str, str]) -> FieldFacts | None:
         value = Value("address") if item.value.kind in ("array", "kernel") else self._translate(item.value)
-        if value.kind == "bytes" and value.length > 1:
+        if item.value.kind == "handle" and value.kind == "u64" and not value.length:
+            value = Value("address")  # a pointer, as NumPy's dtype says too
+        if value.kind == "bytes" and value.length > 1 and not item.unsigned:
             value = Value(
                 "string" if value.length >= 8 and "uuid" not in item.name.lower() else "bytes", "", value.length
             )

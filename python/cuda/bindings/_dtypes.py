@@ -23,7 +23,7 @@ _NUMBERS = {
     11: "i4",
     12: "i4",
 }
-_RECORD, _TEXTS = 14, (17, 18, 19)
+_RECORD, _BYTES, _TEXTS = 14, 18, (17, 19)
 
 
 def find(module: str, name: str) -> Any:
@@ -45,10 +45,10 @@ def dtype_of(cls: Any) -> Any:
     for name, offset, kind, inner, length in fields:
         if kind == _RECORD:
             part = dtype_of(inner)
-        elif kind in _TEXTS:
-            part = numpy.dtype("i1")
+        elif kind in _TEXTS or kind == _BYTES:
+            part = numpy.dtype("i1" if kind in _TEXTS else "u1")
         else:
-            part = numpy.dtype(_NUMBERS.get(kind, "u8"))
+            part = numpy.dtype(_NUMBERS.get(kind, "i8"))  # pointers
         names.append(name)
         formats.append((part, (length,)) if length else part)
         offsets.append(offset)

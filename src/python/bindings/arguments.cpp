@@ -259,6 +259,22 @@ bool Call::set_field(int i, PyObject* const* args) {
   const ParamRow& p = params_[i];
   char* place = static_cast<char*>(slots_[p.link].p) + p.extra;
   PyObject* value = args[p.argument];
+  if (p.kind == Kind::bytes) {  // `type` is the room
+    Py_buffer* view = PyObject_CheckBuffer(value) ? frame_.buffer(value, PyBUF_SIMPLE) : nullptr;
+    if (view == nullptr) {
+      if (!PyErr_Occurred())
+        PyErr_Format(PyExc_TypeError, "%s(): %s must be bytes, not %s", f_.name, where(i).name,
+                     Py_TYPE(value)->tp_name);
+      return false;
+    }
+    if (view->len > p.type) {
+      PyErr_Format(PyExc_ValueError, "%s(): %s holds %d bytes, got %zd", f_.name, where(i).name,
+                   p.type, view->len);
+      return false;
+    }
+    std::memcpy(place, view->buf, static_cast<std::size_t>(view->len));
+    return true;
+  }
   if (p.kind != Kind::string) return store(value, p.kind, p.type, where(i), place, nullptr);
   const char* text = nullptr;  // `type` is the room
   if (!to_text(value, where(i), frame_, &text)) return false;

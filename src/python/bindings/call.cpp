@@ -291,7 +291,7 @@ PyObject* Call::value_of(int i) {
     case Role::attributes_out:
       return attribute_list(i);
     case Role::result_field: {
-      const std::size_t room = p.kind == Kind::string ? p.type : 0;
+      const std::size_t room = p.kind == Kind::string || p.kind == Kind::bytes ? p.type : 0;
       return load(p.kind, p.type, static_cast<char*>(slots_[p.link].p) + p.extra, nullptr, room);
     }
     default:

@@ -249,6 +249,11 @@ int field_set(PyObject* self, PyObject* object, PyObject* value) {
       size = view->len;
     } else {
       if (!to_text(value, where, frame, &text)) return -1;
+      if (text == nullptr) {  // None: there is no null in an array
+        PyErr_Format(PyExc_TypeError, "%s.%s must be bytes or str, not None", where.owner,
+                     where.name);
+        return -1;
+      }
       size = static_cast<Py_ssize_t>(std::strlen(text));
     }
     if (size > row.length) {

@@ -36,9 +36,9 @@ def called(name: str, library: ctypes.CDLL) -> str:
     library.double_forget()
     try:
         getattr(nvml, name)(*values)
-    except TypeError as error:  # fields that are text
-        wrong = next(i for i, argument in enumerate(arguments) if f"{argument} must be bytes or str" in str(error))
-        values[wrong] = "text"
+    except TypeError as error:  # fields that are text or bytes
+        wrong = next(i for i, argument in enumerate(arguments) if f"{argument} must be bytes" in str(error))
+        values[wrong] = "text" if "or str" in str(error) else b"bytes"
         getattr(nvml, name)(*values)
     given = library.double_last_arguments()
     symbol = library.double_last_name().decode()

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from cuda.bindings import _bindings
 
+ROOT = Path(__file__).resolve().parents[3]
 C_STYLE = ["driver", "runtime", "nvrtc"]
 MODULES = [*C_STYLE, "nvjitlink", "nvvm", "nvfatbin", "nvml", "cufile", *(f"{name}.raising" for name in C_STYLE)]
 
@@ -68,6 +71,37 @@ def test_fields_take_what_they_gave_and_name_themselves_otherwise(module: str) -
             assert str(getattr(record, name)) == str(value), f"{cls.__name__}.{name}"
         assert isinstance(repr(record), str) and isinstance(str(record), str)
     assert count > (5 if module in ("nvrtc", "cufile") else 300), count
+
+
+@pytest.mark.parametrize("module", ["nvml", "cufile"])
+def test_dtypes_have_the_layout_of_their_structs(module: str) -> None:
+    """For every dtype of the facts that has a struct here: NumPy reads from a struct what its fields say, and no more."""
+    numpy = pytest.importorskip("numpy")
+    made = loaded(module)
+    facts = json.loads((ROOT / f"tests/compat/facts/cuda.bindings.{module}.json").read_text())
+    names = sorted(name for name in re.findall(r"\w+_dtype", json.dumps(facts)) if hasattr(made, name))
+    assert len(names) > (100 if module == "nvml" else 5)
+    structs = {cls.__name__.lower().replace("_", ""): cls for cls in classes(module, _bindings.Record)}
+    for name in names:
+        dtype, cls = getattr(made, name), structs[name.removesuffix("_dtype").replace("_", "")]
+        record = cls()
+        assert isinstance(dtype, numpy.dtype) and dtype.itemsize == memoryview(record).nbytes, name
+        view = numpy.frombuffer(memoryview(record), dtype=dtype)[0]
+        for field in dtype.names:
+            if dtype[field].kind in "iu" and not isinstance(getattr(record, field), (str, bytes)):
+                assert int(view[field]) == int(getattr(record, field) or 0), f"{name}.{field}"
+            if isinstance(getattr(record, field), bytes):
+                assert dtype[field].subdtype[0] == numpy.dtype("u1"), f"{name}.{field}"
+
+
+def test_binary_fields_are_bytes_and_pointers_are_signed_in_dtypes() -> None:
+    nvml, numpy = loaded("nvml"), pytest.importorskip("numpy")
+    report = nvml.ConfComputeGpuAttestationReport()
+    report.nonce = bytes(range(200, 232))
+    assert report.nonce == bytes(range(200, 232)) and len(report.attestation_report) == 8192
+    with pytest.raises(ValueError, match="nonce holds 32 bytes, got 33"):
+        report.nonce = bytes(33)
+    assert nvml.PciInfo().bus_id == "" and nvml.gpu_instance_info_dtype["device_"] == numpy.dtype("i8")
 
 
 @pytest.mark.parametrize("module", C_STYLE)

@@ -17,7 +17,7 @@ MODULES += ["driver.raising", "runtime.raising", "nvrtc.raising"]
 
 @pytest.mark.parametrize("module", MODULES)
 def test_a_wrong_argument_is_named_for_every_parameter_of_every_function(module: str) -> None:
-    """A wrong type everywhere; numbers too large, and negative ones where C has none."""
+    """A wrong type everywhere; numbers too large, and negative ones where C has none; and so for fields of structs."""
     command = [sys.executable, str(HERE / "wrong_arguments.py"), f"cuda.bindings.{module}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     *wrong, last = done.stdout.splitlines() or [""]

@@ -1,9 +1,10 @@
-"""Gives every parameter of every function of a module something wrong, in a process of its own; see test_wrong_types.py.
+"""Gives every parameter of every function of a module, and every field of its structs, something wrong, in a process of
+its own; see test_wrong_types.py.
 
     python wrong_arguments.py MODULE
 
 All other arguments are nothing (None, 0, empty), and what is wrong is found before C is called. Prints a line for
-each parameter whose error does not name it, then "done" and how many were tried.
+each parameter or field whose error does not name it, then "done" and how many were tried.
 """
 
 from __future__ import annotations
@@ -51,10 +52,38 @@ def tries(role: int, kind: int) -> list[object]:
     return made
 
 
+ODD = [None, -1, 1 << 70, float("nan"), "text", b"x" * 70000, [], [None], ["a"] * 300, (), {}, lambda *a: None, type, ((1,), (None,))]
+
+
+def fields(module: ModuleType) -> int:
+    """Every field takes what is odd, or says that it does not; the record can be shown all the while."""
+    tried = 0
+    for name in module.__all__:
+        cls = getattr(module, name)
+        if not (inspect.isclass(cls) and issubclass(cls, _bindings.Record)):
+            continue
+        names = [n for n in dir(cls) if not n.startswith("_") and inspect.isdatadescriptor(getattr(cls, n))]
+        for field in names:
+            record = cls()
+            for odd in [Wrong(), *ODD]:
+                tried += 1
+                try:
+                    setattr(record, field, odd)
+                except (TypeError, ValueError, OverflowError, AttributeError) as error:
+                    if field not in str(error):
+                        print(f"{name}.{field} {type(error).__name__}: {error}")
+                else:
+                    if isinstance(odd, Wrong):
+                        print(f"{name}.{field}: {odd!r} was taken")
+                    getattr(record, field)
+            str(record)
+    return tried
+
+
 def main() -> int:
     module = importlib.import_module(sys.argv[1])
     described = sys.argv[1].removesuffix(".raising")
-    tried = 0
+    tried = fields(module)
     for name in sorted(module.__all__):
         function = getattr(module, name)
         if not inspect.isbuiltin(function):
