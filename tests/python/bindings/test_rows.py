@@ -97,6 +97,31 @@ def test_what_is_rendered_of_a_function_can_be_read(
         assert f"Role::{wanted.split(':')[1]}" in line
 
 
+def shown(rows: Any, library: str, function: str) -> str:
+    """All that is rendered of a function, with names in place of numbers: the C function, its stub, its parameter rows."""
+    row = next(r for r in rows[library].functions if r.function.name == function)
+    stub = next(s for s in stubs(rows[library]) if s.startswith(f"def {row.function.python or function}("))
+    lines = [rows[library].prototype(row.function), stub]
+    for p in row.params:
+        numbers = {"argument": p.argument, "link": p.link, "extra": p.extra or "0"}
+        unused = {"argument": -1, "link": -1, "extra": "0"}
+        more = " ".join(f"{name}={value}" for name, value in numbers.items() if value != unused[name])
+        lines.append(f"    {p.name}: {p.role} {p.value.kind} {p.value.cls} {more}".rstrip())
+    return "\n".join(re.sub(r"(?<=\S)  +", " ", line) for line in lines) + "\n"
+
+
+@functools.lru_cache(maxsize=8)
+def stubs(renderer_: Any) -> list[str]:
+    return bindings_stubs.Stubs(renderer_).render().splitlines()
+
+
+def test_what_is_rendered_of_one_function_of_each_kind_is_as_committed(rows: Any) -> None:
+    """rendered.txt is for reading; write it again with what this test finds when a change of it is meant."""
+    found = "\n".join(shown(rows, library, function) for library, function, _ in ONE_OF_EACH)
+    committed = Path(__file__).with_name("rendered.txt").read_text().partition("\n\n")[2]
+    assert found == committed
+
+
 def test_a_function_is_one_line_and_a_line_per_parameter(rows: Any) -> None:
     text = rows["driver"].render()
     lines = [line for line in text.splitlines() if "cuStreamWaitEvent" in line and '"' not in line]
