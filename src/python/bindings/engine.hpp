@@ -57,6 +57,9 @@ struct Where {
 PyObject* class_of(TypeId id);
 /// The rendered type a class (or a class derived from it) stands for, or kNoType.
 TypeId type_of(PyTypeObject* type);
+/// The arguments of a vector call as those of tp_new; false with an exception set.
+bool as_tuple_and_dict(PyObject* const* args, std::size_t given, PyObject* names, Ref* tuple,
+                       Ref* keywords);
 PyObject* make_enum(TypeId id);
 PyObject* make_handle_class(TypeId id, PyObject* base);
 PyObject* make_record_class(TypeId id, PyObject* base);

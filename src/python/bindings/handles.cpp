@@ -39,15 +39,10 @@ bool is_pointer(const HandleObject* h) {
   return kind == TypeClass::handle || kind == TypeClass::function;
 }
 
-PyObject* handle_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+PyObject* make(PyTypeObject* type, PyObject* value, PyObject* place) {
   const TypeId id = type_of(type);
   if (id == kNoType)
     return PyErr_Format(PyExc_TypeError, "%s cannot be made directly", type->tp_name), nullptr;
-  static const char* keywords[] = {"init_value", "_ptr", nullptr};
-  PyObject *value = nullptr, *place = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO", const_cast<char**>(keywords), &value,
-                                   &place))
-    return nullptr;
   const TypeRow& row = row_of(id);
   Slot slot{};
   if (value != nullptr && !Py_IsNone(value)) {
@@ -73,6 +68,25 @@ PyObject* handle_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   handle->root = row.root;
   handle->size = static_cast<std::uint8_t>(row.size);
   return reinterpret_cast<PyObject*>(handle);
+}
+
+PyObject* handle_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  static const char* keywords[] = {"init_value", "_ptr", nullptr};
+  PyObject *value = nullptr, *place = nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO", const_cast<char**>(keywords), &value,
+                                   &place))
+    return nullptr;
+  return make(type, value, place);
+}
+
+/// CUstream(7): most handles are made of one number.
+PyObject* handle_call(PyObject* type, PyObject* const* args, std::size_t flags, PyObject* names) {
+  const auto given = static_cast<std::size_t>(PyVectorcall_NARGS(flags));
+  auto* const cls = reinterpret_cast<PyTypeObject*>(type);
+  if (names == nullptr && given <= 1) return make(cls, given == 1 ? args[0] : nullptr, nullptr);
+  Ref tuple, keywords;
+  if (!as_tuple_and_dict(args, given, names, &tuple, &keywords)) return nullptr;
+  return handle_new(cls, tuple.get(), keywords.get());
 }
 
 PyObject* handle_int(PyObject* o) {
@@ -146,7 +160,9 @@ PyObject* make_handle_class(TypeId id, PyObject* base) {
   auto* name = new std::string{std::string{api.module} + "." + std::string{text}};
   PyType_Spec spec{name->c_str(), sizeof(HandleObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
                    slots};
-  return PyType_FromSpecWithBases(&spec, base);
+  PyObject* made = PyType_FromSpecWithBases(&spec, base);
+  if (made != nullptr) reinterpret_cast<PyTypeObject*>(made)->tp_vectorcall = handle_call;
+  return made;
 }
 
 bool init_handles() {

@@ -34,10 +34,14 @@ RecordObject* allocate(PyTypeObject* type, TypeId id) {
 
 bool own_memory(RecordObject* record) {
   const TypeRow& row = row_of(record->type);
-  const std::size_t size = (std::size_t{row.size} * record->count + 63) & ~std::size_t{63};
-  record->place = std::aligned_alloc(64, size == 0 ? 64 : size);  // CUtensorMap asks for 64
+  const std::size_t size = std::size_t{row.size} * record->count;
+  if (row.size != 0 && row.size % 64 == 0) {  // CUtensorMap asks for an address that is, too
+    record->place = std::aligned_alloc(64, size);
+    if (record->place != nullptr) std::memset(record->place, 0, size);
+  } else {
+    record->place = std::calloc(1, size == 0 ? 1 : size);
+  }
   if (record->place == nullptr) return PyErr_NoMemory(), false;
-  std::memset(record->place, 0, size == 0 ? 64 : size);
   for (std::uint32_t i = 0; row.version != 0 && i < record->count; ++i) {
     const std::uint32_t version = row.size | std::uint32_t{row.version} << 24;
     std::memcpy(static_cast<char*>(record->place) + std::size_t{row.size} * i, &version,
@@ -47,18 +51,12 @@ bool own_memory(RecordObject* record) {
   return true;
 }
 
-PyObject* record_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+/// `place`: an address to look at; in the Pythonic modules the number of elements.
+PyObject* make(PyTypeObject* type, PyObject* place) {
   const TypeId id = type_of(type);
   if (id == kNoType)
     return PyErr_Format(PyExc_TypeError, "%s cannot be made directly", type->tp_name), nullptr;
-  static const char* keywords[] = {"_ptr", nullptr};
-  static const char* array_keywords[] = {"size", nullptr};
-  PyObject* place = nullptr;
   const bool pythonic = api_of(id).raises != 0;
-  if (!PyArg_ParseTupleAndKeywords(
-          args, kwargs, "|O", const_cast<char**>(pythonic ? array_keywords : keywords), &place)) {
-    return nullptr;
-  }
   Slot address{}, count{};
   count.u = 1;
   if (pythonic) {
@@ -88,6 +86,28 @@ PyObject* record_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     for (int i = 0; i < 3; ++i) static_cast<unsigned*>(record->place)[i] = 1;
   }
   return reinterpret_cast<PyObject*>(record);
+}
+
+PyObject* record_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  static const char* keywords[] = {"_ptr", nullptr};
+  static const char* array_keywords[] = {"size", nullptr};
+  const TypeId id = type_of(type);
+  const bool pythonic = id != kNoType && api_of(id).raises != 0;
+  PyObject* place = nullptr;
+  if (!PyArg_ParseTupleAndKeywords(
+          args, kwargs, "|O", const_cast<char**>(pythonic ? array_keywords : keywords), &place))
+    return nullptr;
+  return make(type, place);
+}
+
+/// CUDA_MEMCPY3D(): most records are made of nothing.
+PyObject* record_call(PyObject* type, PyObject* const* args, std::size_t flags, PyObject* names) {
+  const auto given = static_cast<std::size_t>(PyVectorcall_NARGS(flags));
+  auto* const cls = reinterpret_cast<PyTypeObject*>(type);
+  if (names == nullptr && given <= 1) return make(cls, given == 1 ? args[0] : nullptr);
+  Ref tuple, keywords;
+  if (!as_tuple_and_dict(args, given, names, &tuple, &keywords)) return nullptr;
+  return record_new(cls, tuple.get(), keywords.get());
 }
 
 void record_dealloc(PyObject* o) {
@@ -337,6 +357,7 @@ PyObject* make_record_class(TypeId id, PyObject* base) {
   PyType_Spec spec{name->c_str(), sizeof(RecordObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
                    slots};
   Ref type{PyType_FromSpecWithBases(&spec, base)};
+  if (type) reinterpret_cast<PyTypeObject*>(type.get())->tp_vectorcall = record_call;
   if (!type || row.base != kNoType) return type.release();  // an alias inherits its fields
   if (!add_fields(type.get(), id)) return nullptr;
   return type.release();

@@ -1,6 +1,7 @@
 // types.cpp: classes of the rendered types, made when first touched, and the way back from a class
 // to its row.
 #include <atomic>
+#include <iterator>
 #include <mutex>
 #include <unordered_map>
 
@@ -15,6 +16,12 @@ struct Registry {
 };
 
 std::atomic<PyObject*> classes[0x10000];  // by TypeId; owned for the life of the process
+
+/// Where to look first for the TypeId of a class, by its address; `classes` has the last word.
+std::atomic<TypeId> guesses[1024];
+std::atomic<TypeId>& guess_of(const PyTypeObject* type) {
+  return guesses[reinterpret_cast<std::uintptr_t>(type) / 64 % std::size(guesses)];
+}
 
 Registry& registry() {
   static Registry* const instance =
@@ -80,12 +87,34 @@ PyObject* class_of(TypeId id) {
 }
 
 TypeId type_of(PyTypeObject* type) {
+  std::atomic<TypeId>& guess = guess_of(type);
+  const TypeId guessed = guess.load(std::memory_order_relaxed);
+  if (classes[guessed].load(std::memory_order_acquire) == reinterpret_cast<PyObject*>(type))
+    return guessed;
   Registry& r = registry();
   const Lock lock{r.mutex};
   for (; type != nullptr; type = type->tp_base) {
-    if (const auto found = r.type_ids.find(type); found != r.type_ids.end()) return found->second;
+    if (const auto found = r.type_ids.find(type); found != r.type_ids.end()) {
+      guess.store(found->second, std::memory_order_relaxed);
+      return found->second;
+    }
   }
   return kNoType;
+}
+
+bool as_tuple_and_dict(PyObject* const* args, std::size_t given, PyObject* names, Ref* tuple,
+                       Ref* keywords) {
+  *tuple = Ref{PyTuple_New(static_cast<Py_ssize_t>(given))};
+  *keywords = Ref{names != nullptr ? PyDict_New() : nullptr};
+  if (!*tuple || (names != nullptr && !*keywords)) return false;
+  for (std::size_t i = 0; i < given; ++i)
+    PyTuple_SET_ITEM(tuple->get(), static_cast<Py_ssize_t>(i), Py_NewRef(args[i]));
+  for (Py_ssize_t i = 0; names != nullptr && i < PyTuple_GET_SIZE(names); ++i) {
+    if (PyDict_SetItem(keywords->get(), PyTuple_GET_ITEM(names, i),
+                       args[given + static_cast<std::size_t>(i)]) < 0)
+      return false;
+  }
+  return true;
 }
 
 }  // namespace cucore::bindings

@@ -66,3 +66,37 @@ def test_an_object_with_the_stream_protocol_is_a_stream(context: object) -> None
 def test_a_handle_must_fit(value: int) -> None:
     with pytest.raises(OverflowError, match="init_value"):
         driver.CUstream(value)
+
+
+def test_classes_are_called_in_every_way() -> None:
+    assert int(driver.CUstream()) == int(driver.CUstream(None)) == 0
+    assert int(driver.CUstream(init_value=7)) == int(driver.CUstream(driver.CUstream(7))) == 7
+    memory = ctypes.c_uint64(9)
+    assert int(driver.CUevent(5, ctypes.addressof(memory))) == 9
+    for wrong in (lambda: driver.CUstream(1, 2, 3), lambda: driver.CUstream(value=1), lambda: driver.CUDA_MEMCPY3D(1, 2)):
+        with pytest.raises(TypeError):
+            wrong()
+    extent = runtime.make_cudaExtent(2, 3, 4)
+    assert runtime.cudaExtent(_ptr=extent.getPtr()).height == runtime.cudaExtent(extent.getPtr()).height == 3
+    assert driver.CUtensorMap().getPtr() % 64 == 0
+
+
+def test_a_class_of_a_program_may_derive_from_a_handle_or_a_struct() -> None:
+    class Mine(driver.CUstream):
+        def __init__(self, value: int, name: str = "") -> None:
+            self.name = name
+
+        def __new__(cls, value: int, name: str = "") -> Mine:
+            return super().__new__(cls, value)
+
+    made = Mine(7, name="seven")
+    assert (int(made), made.name, isinstance(made, driver.CUstream)) == (7, "seven", True)
+
+    class Extent(runtime.cudaExtent):
+        @property
+        def volume(self) -> int:
+            return self.width * self.height * self.depth
+
+    extent = Extent()
+    extent.width, extent.height, extent.depth = 2, 3, 4
+    assert extent.volume == 24
