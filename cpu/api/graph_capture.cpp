@@ -198,12 +198,11 @@ bool capture_node(Stream& stream, const Ref<NodeOp>& op) {
   }
   if (stream.role() == StreamRole::legacy)
     for (const auto& capture : state().captures)
-      if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED)
-        for (const auto& other : capture->streams)
-          if (&other->context() == &stream.context() && other->is_blocking()) {
-            capture->broken = true;
-            fail(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
-          }
+      for (const auto& other : capture->streams)
+        if (&other->context() == &stream.context() && other->is_blocking()) {
+          capture->broken = true;
+          fail(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+        }
   return false;
 }
 
@@ -218,7 +217,7 @@ void require_capture_safe() {
     const bool others_count =
         t_mode == CU_STREAM_CAPTURE_MODE_GLOBAL && capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
     if (!mine && !others_count) continue;
-    if (mine) capture->broken = true;
+    capture->broken = true;
     fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   }
 }
@@ -408,7 +407,10 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph* out) {
     require(out != nullptr);
     *out = nullptr;
     capture = Ref<Capture>{stream->capture.load()};
-    require(capture->origin == stream.get(), CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+    if (capture->origin != stream.get()) {
+      capture->broken = true;
+      fail(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+    }
     if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED)
       require(capture->thread == this_thread(), CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
     const bool broken = capture->broken, joined = broken || is_joined(*capture);

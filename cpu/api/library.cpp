@@ -159,6 +159,10 @@ CUresult cuLibraryGetModule(CUmodule* out, CUlibrary handle) {
 CUresult cuLibraryGetGlobal(CUdeviceptr* address, size_t* bytes, CUlibrary handle,
                             const char* name) {
   return guarded([&] {
+    require(name && (address || bytes));
+    Library& library = library_of(handle);
+    current_context();
+    require(!library.overview().code().find_kernel(name));
     const cucpu::Variable& variable = variable_of(handle, name);
     if (address) *address = reinterpret_cast<CUdeviceptr>(variable.address);
     if (bytes) *bytes = variable.size;
@@ -181,7 +185,7 @@ CUresult cuLibraryGetUnifiedFunction(void** out, CUlibrary handle, const char* s
   return guarded([&] {
     require(out && symbol);
     library_of(handle);
-    fail(CUDA_ERROR_NOT_FOUND);  // no unified functions without a host function table
+    fail(CUDA_ERROR_INVALID_VALUE);  // no unified functions without a host function table
   });
 }
 

@@ -209,9 +209,11 @@ CUresult cuModuleEnumerateFunctions(CUfunction* out, unsigned int count, CUmodul
 
 CUresult cuModuleGetGlobal(CUdeviceptr* address, size_t* bytes, CUmodule handle, const char* name) {
   return guarded([&] {
-    require(name != nullptr);
-    const cucpu::Variable* variable = module_of(handle).code().find_variable(name);
-    require(variable != nullptr, CUDA_ERROR_NOT_FOUND);
+    require(name && (address || bytes));
+    const cucpu::Module& code = module_of(handle).code();
+    const cucpu::Variable* variable = code.find_variable(name);
+    require(variable != nullptr,
+            code.find_kernel(name) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_FOUND);
     if (address) *address = reinterpret_cast<CUdeviceptr>(variable->address);
     if (bytes) *bytes = variable->size;
   });

@@ -71,6 +71,12 @@ void potential(int* min_grid, int* block_size, CUfunction handle, CUoccupancyB2D
   *min_grid = static_cast<int>(best_blocks * context.multiprocessors());
 }
 
+bool has_cluster(const CUlaunchConfig& config) {
+  return std::any_of(config.attrs, config.attrs + config.numAttrs, [](const CUlaunchAttribute& a) {
+    return a.id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+  });
+}
+
 cucpu::LaunchShape shape_of(const CUlaunchConfig& config) {
   cucpu::LaunchShape shape;
   shape.grid = {config.gridDimX, config.gridDimY, config.gridDimZ};
@@ -152,16 +158,18 @@ CUresult cuOccupancyMaxActiveClusters(int* out, CUfunction handle, const CUlaunc
     const Context& context = current_context();
     const Function& function = function_of(handle);
     const auto shape = shape_of(*config);
-    require(shape.cluster.volume() > 0);
-    const auto cluster =
-        static_cast<unsigned>(std::min<std::uint64_t>(shape.cluster.volume(), ~0u));
     const unsigned blocks =
         blocks_per_sm(function.kernel.info(), static_cast<unsigned>(shape.block.volume()),
                       shape.dynamic_shared_bytes);
-    const unsigned largest =
-        function.settings.non_portable_cluster ? kMaxCluster : kMaxClusterPortable;
     *out = 0;
-    if (cluster > largest || blocks == 0) return;
+    if (!has_cluster(*config) || blocks == 0) return;
+    const cucpu::Dim3 &c = shape.cluster, &g = shape.grid;
+    require(c.volume() > 0 && g.x % c.x == 0 && g.y % c.y == 0 && g.z % c.z == 0,
+            CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    const auto cluster = static_cast<unsigned>(std::min<std::uint64_t>(c.volume(), ~0u));
+    require(function.settings.non_portable_cluster || cluster <= kMaxClusterPortable,
+            CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    if (cluster > kMaxCluster) return;
     // All host threads are one group; a cluster with more blocks than there are runs as well.
     const unsigned together[] = {std::max(context.multiprocessors(), cluster)};
     *out = static_cast<int>(active_clusters(together, blocks, cluster));

@@ -112,7 +112,10 @@ CUresult cuMemGetAllocationGranularity(size_t* out, const CUmemAllocationProp* p
     require(out && prop &&
             (option == CU_MEM_ALLOC_GRANULARITY_MINIMUM ||
              option == CU_MEM_ALLOC_GRANULARITY_RECOMMENDED));
-    check(*prop);
+    // A description of nothing has a granularity, too.
+    if (prop->type != CU_MEM_ALLOCATION_TYPE_INVALID ||
+        prop->location.type != CU_MEM_LOCATION_TYPE_INVALID)
+      check(*prop);
     *out = kGranularity;
   });
 }

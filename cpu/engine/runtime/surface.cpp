@@ -34,6 +34,7 @@ std::byte* place(const TextureObject& t, std::uint32_t config, Coordinates at, u
   if (!inside) {
     if ((config & cucpu::kSurfaceZero) != 0) return nullptr;
     if ((config & cucpu::kSurfaceClamp) == 0) cucpu_rt_trap(717);
+    if (step > row) return nullptr;  // nowhere does it fit
     at.x = std::clamp<std::int64_t>(at.x / step * step, 0, std::max<std::int64_t>(row - step, 0));
     at.y = std::clamp<std::int64_t>(at.y, 0, rows - 1);
     at.z = std::clamp<std::int64_t>(at.z, 0, slices - 1);
@@ -60,28 +61,44 @@ const TextureObject& surface_of(std::uint64_t object, std::uint32_t config) {
   return t;
 }
 
-/// A float as a normalized number of so many steps; no number is zero.
+/// A float as a normalized number of so many steps, halves towards zero; no number is zero.
 std::uint32_t steps(float v, float low, float most) {
   if (v != v) return 0;
-  return static_cast<std::uint32_t>(std::lrint(std::clamp(v, low, 1.0f) * most));
+  const float x = std::clamp(v, low, 1.0f) * most;
+  return static_cast<std::uint32_t>(
+      static_cast<std::int32_t>(std::copysign(std::ceil(std::fabs(x) - 0.5f), x)));
+}
+
+/// The half between a float and zero that is nearest to it.
+std::uint16_t half_towards_zero(float v) {
+  if (v != v) return 0x7e00;
+  const std::uint16_t half = cucpu::float_to_half(v);
+  return std::fabs(cucpu::half_to_float(half)) > std::fabs(v) ? half - 1 : half;
+}
+
+std::uint32_t unsigned_within(std::uint32_t bits, std::uint32_t most) {
+  return std::min(bits, most);
+}
+std::uint32_t signed_within(std::uint32_t bits, std::int32_t most) {
+  return static_cast<std::uint32_t>(std::clamp(static_cast<std::int32_t>(bits), -most - 1, most));
 }
 
 /// A component as the surface's format holds it: normalized numbers and floats come from floats,
-/// whole numbers from whole numbers, of which the low bits are kept.
+/// whole numbers from whole numbers, which end at the largest and smallest there is.
 std::uint32_t component(const TextureObject& t, std::uint32_t bits) {
   const bool whole = (t.flags & 1) != 0;
   const float v = std::bit_cast<float>(bits);
   switch (t.format) {
     case 1:
-      return whole ? bits : steps(v, 0, 255);
+      return whole ? unsigned_within(bits, 255) : steps(v, 0, 255);
     case 2:
-      return whole ? bits : steps(v, 0, 65535);
+      return whole ? unsigned_within(bits, 65535) : steps(v, 0, 65535);
     case 8:
-      return whole ? bits : steps(v, -1, 127);
+      return whole ? signed_within(bits, 127) : steps(v, -1, 127);
     case 9:
-      return whole ? bits : steps(v, -1, 32767);
+      return whole ? signed_within(bits, 32767) : steps(v, -1, 32767);
     case 16:
-      return cucpu::float_to_half(v);
+      return half_towards_zero(v);
     default:
       return bits;
   }

@@ -172,14 +172,20 @@ Texel fetch(const TextureObject& t, std::int64_t x, std::int64_t y, std::int64_t
 }
 
 /// A share of 256 divided between two texels: the first one gets what the second one's rounded part
-/// leaves. Halves go to the second one, save between the rows of the first column: so an H200 keeps
-/// the sum of both columns even.
+/// leaves. Halves go to the second column but to the first slice; between rows they go to the first
+/// one in the first column and to the second one in the second.
 struct Shares {
   int first, second;
   Shares(int whole, int weight, bool halves_to_second = true)
       : first{whole - ((whole * weight + (halves_to_second ? 128 : 127)) >> 8)},
         second{whole - first} {}
 };
+
+/// Whether texels of that format can be mixed: whole numbers of 32 bits are not.
+bool can_mix(const TextureObject& t) { return t.format != 3 && t.format != 10; }
+
+/// Numbers of 8 and 16 bits that are read as they are: a mixture is rounded to a whole number.
+bool is_whole(const TextureObject& t) { return (t.flags & 1) != 0 && t.format < 16; }
 
 /// Texels added up by their shares.
 class Sum {
@@ -192,13 +198,16 @@ class Sum {
       const auto whole = static_cast<std::int32_t>(texel.i[k]);
       if (t.format == 8) value = std::trunc(whole * 32767.0 / 127) / 32767;
       if (t.format == 9) value = whole / 32767.0;
+      if (is_whole(t)) value = whole;
       sum_[k] += share * value / 256;
     }
   }
   /// What the filter of that format gives: 16 bits, or half precision, save for floats.
   [[nodiscard]] Texel texel(const TextureObject& t) const {
     Texel v;
+    v.integer = is_whole(t);
     for (unsigned k = 0; k < 4; ++k) {
+      v.i[k] = static_cast<std::uint32_t>(static_cast<std::int64_t>(std::floor(sum_[k] + 0.5)));
       const auto steps = [&](double most) {
         return static_cast<float>(std::floor(sum_[k] * most + 0.5) / most);
       };
@@ -246,11 +255,7 @@ Face cube_face(float x, float y, float z) {
   return f;
 }
 
-/// Whether fetches mix texels: what is read as integers is not mixed.
-bool is_filtered(const TextureObject& t) {
-  return t.filter == 1 && (t.format == 32 || t.format == 16 ||
-                           ((t.flags & 1) == 0 && t.format != 3 && t.format != 10));
-}
+bool is_filtered(const TextureObject& t) { return t.filter == 1 && can_mix(t); }
 
 /// A fetch by whole numbers.
 Texel fetch_at(const TextureObject& t, std::uint32_t config, std::uint32_t layer, std::uint32_t xb,
@@ -285,10 +290,9 @@ struct Place {
     }
     x = axis_of(t, 0, fx, t.width, linear);
     if (shape != cucpu::kTexture1D) y = axis_of(t, 1, fy, t.height, linear);
-    if (shape == cucpu::kTexture1D && linear && !layered && t.address[1] == 3) {
-      z = {-1, 0,
-           128};  // the hardware looks at the edge of a row of a picture: half of it is border
-    } else if (shape == cucpu::kTexture3D) {
+    // The hardware looks at the edge of a row of a picture: half of it is border.
+    if (shape == cucpu::kTexture1D && linear && !layered && t.address[1] == 3) y = {-1, 0, 128};
+    if (shape == cucpu::kTexture3D) {
       z = axis_of(t, 2, fz, t.depth, linear);
     } else {
       slice = std::clamp<std::int64_t>(slice, 0, std::max<std::int64_t>(t.layers, 1) - 1);
@@ -313,7 +317,7 @@ Texel gather(const TextureObject& t, std::uint32_t config, std::uint32_t layer, 
 
 /// Adds the texels around a place to a sum: `whole` of 256 in all, divided along z, then x, then y.
 void add_filtered(const TextureObject& t, const Place& p, int whole, Sum& sum) {
-  const Shares slices{whole, p.z.weight};
+  const Shares slices{whole, p.z.weight, false};
   const auto slice = [&](std::int64_t z, int share) {
     const Shares columns{share, p.x.weight};
     const auto column = [&](std::int64_t x, int part, bool first) {
@@ -356,8 +360,7 @@ Texel sample_level(const TextureObject& t, float lod, std::uint32_t config, std:
   const auto level = static_cast<std::uint32_t>(low);
   const TextureObject& near = t.levels[level];
   constexpr std::uint32_t kPlain = cucpu::kTextureIntegerCoordinates | cucpu::kTextureGather;
-  if (weight == 0 || (config & kPlain) != 0 ||
-      (near.flags & 1 && near.format != 32 && near.format != 16))
+  if (weight == 0 || (config & kPlain) != 0 || !can_mix(near))
     return sample(near, config, layer, xb, yb, zb);
   const TextureObject& far = t.levels[level + 1];
   const bool linear = is_filtered(near);

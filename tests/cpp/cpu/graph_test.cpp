@@ -151,6 +151,12 @@ TEST_F(Graphs, CaptureErrorsHaveTheirCodes) {
     EXPECT_EQ(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, cuStreamEndCapture(stream_, &captured));
     EXPECT_OK(cuMemAlloc(&p, 16));  // thread-local captures do not bind other threads
   }}.join();
+  EXPECT_EQ(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(stream_, &captured));
+
+  ASSERT_OK(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED));
+  ASSERT_OK(cuEventRecord(event, stream_));
+  ASSERT_OK(cuStreamWaitEvent(side, event, 0));
+  ASSERT_OK(launch(noop, 1, side));
   EXPECT_EQ(CUDA_ERROR_STREAM_CAPTURE_UNJOINED, cuStreamEndCapture(stream_, &captured));
 
   ASSERT_OK(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_GLOBAL));

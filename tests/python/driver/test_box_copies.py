@@ -142,6 +142,7 @@ def test_a_box_of_three_dimensions(context: Any, check: Any, stream: Any, source
         extent = tuple(data.draw(st.integers(1, 5)) for _ in range(3))
         ends = [data.draw(sides(kind, element, extent, seed)) for kind, seed in ((source, 1), (target, 2))]
         places = [Place(side, check) for side in ends]
+        check(d.cuCtxSynchronize())  # the stream does not wait for what was copied so far
         copy = d.CUDA_MEMCPY3D()
         places[0].put(copy, "src")
         places[1].put(copy, "dst")
@@ -176,6 +177,7 @@ def test_a_box_of_two_dimensions(context: Any, check: Any, stream: Any, source: 
             side = data.draw(sides(kind, element, extent, seed))
             ends.append(Side(kind, side.volume[:1].copy(), element, side.width, (0, *side.at[1:])))
         places = [Place(side, check) for side in ends]
+        check(d.cuCtxSynchronize())
         copy = d.CUDA_MEMCPY2D()
         for place, end in zip(places, ("src", "dst"), strict=True):
             whole = d.CUDA_MEMCPY3D()

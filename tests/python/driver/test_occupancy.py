@@ -10,13 +10,16 @@ from pathlib import Path
 import cucore
 import pytest
 
-from .occupancy import collect
+from .occupancy import collect, collect_clusters
 
 pytestmark = pytest.mark.cpu_only
 
-RECORDED: dict[str, list[int]] = json.loads(
-    lzma.decompress((Path(__file__).parent / "h200/occupancy.json.xz").read_bytes())
-)
+
+def recorded(name: str) -> dict[str, list[int]]:
+    return json.loads(lzma.decompress((Path(__file__).parent / f"h200/{name}.json.xz").read_bytes()))  # type: ignore[no-any-return]
+
+
+RECORDED, CLUSTERS = recorded("occupancy"), recorded("clusters")
 H200_MULTIPROCESSORS = 132
 
 
@@ -42,6 +45,30 @@ def test_the_best_block_size(answers: dict[str, list[int]], library: str) -> Non
         assert answers[name] == [code, grid // H200_MULTIPROCESSORS * count.value, size], name
 
 
-def test_clusters_that_are_too_large_are_none(answers: dict[str, list[int]]) -> None:
-    none = [name for name, answer in RECORDED.items() if " clusters " in name and answer == [0, 0]]
-    assert none and all(answers[name] == [0, 0] for name in none)
+# How the recorded H200's multiprocessors stand together: groups that a cluster cannot leave.
+H200_GROUPS = (16, 16, 16, 16, 16, 18, 18, 8, 2, 2, 2, 2)
+
+
+def test_the_rule_for_clusters_is_the_h200s() -> None:
+    """A group with a multiprocessor for each block of a cluster holds eight blocks of clusters a multiprocessor at most."""
+    asked = 0
+    for name, (code, count) in CLUSTERS.items():
+        *kernel, what, x, y, z = name.rsplit(" ", 4) if " clusters " in name else (name, "", 0, 0, 0)
+        if what != "clusters" or code != 0:
+            continue
+        size, blocks = int(x) * int(y) * int(z), CLUSTERS[f"{kernel[0]} blocks"][1]
+        assert count == (
+            sum(group * min(blocks, 8) // size for group in H200_GROUPS if group >= size) if blocks else 0
+        ), name
+        asked += 1
+    assert asked > 2000
+
+
+def test_clusters_are_refused_and_counted_as_there(library: str) -> None:
+    ours = collect_clusters(library)
+    assert {name: answer[0] for name, answer in ours.items()} == {name: answer[0] for name, answer in CLUSTERS.items()}
+    for name, (code, count) in CLUSTERS.items():
+        if name.endswith((" blocks", " potential")):
+            assert ours[name] == [code, count], name
+        elif " 17 1 1" not in name:  # which no launch here takes
+            assert (ours[name][1] > 0) == (count > 0), name

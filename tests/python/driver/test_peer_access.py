@@ -331,7 +331,7 @@ use(1)
 check(driver.cuMemsetD32(theirs, 1234, 16))
 use(0)
 kinds = driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_UINT32
-encoded = check(driver.cuTensorMapEncodeTiled(kinds, 1, int(theirs), [64], [256], [16], [1], driver.CUtensorMapInterleave(0),
+encoded = check(driver.cuTensorMapEncodeTiled(kinds, 1, int(theirs), [64], [], [16], [1], driver.CUtensorMapInterleave(0),
                                               driver.CUtensorMapSwizzle(0), driver.CUtensorMapL2promotion(0), driver.CUtensorMapFloatOOBfill(0)))
 words = Map((ctypes.c_uint64 * 16)(*[int(word) for word in encoded.opaque]))
 peers(True)

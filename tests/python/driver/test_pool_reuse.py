@@ -46,7 +46,7 @@ def test_streams_never_share_what_they_use(context: Any, check: Any, allowed: st
     for name in names:
         on = allowed == "all" or (allowed == "events" and name == names[0])
         check(d.cuMemPoolSetAttribute(pool, getattr(d.CUmemPool_attribute, f"CU_MEMPOOL_ATTR_REUSE_{name}"), int(on)))
-    check(d.cuMemPoolSetAttribute(pool, d.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, 1 << 30))
+    check(d.cuMemPoolSetAttribute(pool, d.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, d.cuuint64_t(1 << 30)))
     streams = [check(d.cuStreamCreate(1)) for _ in range(4)]
     event = check(d.cuEventCreate(2))
     wrong = check(d.cuMemAlloc(64))

@@ -25,10 +25,23 @@ from numba import cuda, float32, int32
 """
 
 
-def run(program: str) -> str:
+def run(program: str, devices: int = 1) -> str:
     """A process of its own: numba's LLVM and ours then share it, and nothing of it stays here."""
     device = "--gpu" if os.environ.get("CUCORE_DEVICE") == "gpu" else "--cpu"  # numba looks for libcuda.so.1 itself
-    command = [sys.executable, "-m", "cucore", "run", device, sys.executable, "-W", "ignore", "-c", HEAD + program]
+    many = ["--devices", str(devices)] if devices > 1 else []
+    command = [
+        sys.executable,
+        "-m",
+        "cucore",
+        "run",
+        device,
+        *many,
+        sys.executable,
+        "-W",
+        "ignore",
+        "-c",
+        HEAD + program,
+    ]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -149,3 +162,31 @@ def hypotenuse(a, b):
 
 np.testing.assert_allclose(hypotenuse(np.float32([3, 5]), np.float32([4, 12])), [5, 13])
 """)
+
+
+@pytest.mark.cpu_only
+def test_several_devices_work_side_by_side() -> None:
+    run(
+        """
+@cuda.jit
+def scale(x, by):
+    i = cuda.grid(1)
+    if i < x.size:
+        x[i] *= by
+
+assert len(cuda.gpus) == 3
+parts = []
+for number, gpu in enumerate(cuda.gpus):
+    with gpu:
+        part = cuda.to_device(np.full(100, number + 1.0))
+        scale[1, 128](part, 10.0)
+        parts.append(part)
+for number, (gpu, part) in enumerate(zip(cuda.gpus, parts)):
+    with gpu:
+        np.testing.assert_array_equal(part.copy_to_host(), np.full(100, 10 * (number + 1.0)))
+from cuda.core import Device
+assert [Device(n).properties.multicast_supported for n in range(3)] == [True] * 3
+assert Device(0).can_access_peer(Device(1))
+""",
+        devices=3,
+    )

@@ -1,6 +1,6 @@
 """Surface loads, stores and reductions of every form, inside and outside of the surface, for comparison with what a GPU answered.
 
-python surface_values.py OUTPUT.xz      writes the answers of the device in use
+python surface_values.py OUTPUT.xz [--traps]     writes the answers of the device in use (--traps: to what may end a context, and to queries)
 """
 
 from __future__ import annotations
@@ -191,7 +191,9 @@ def copy(array: ctypes.c_void_p, data: np.ndarray, back: bool) -> None:
 def answer(case: Case, places: np.ndarray | None = None) -> str:
     """The bytes loaded, or the surface afterwards, in hexadecimal digits; or what the driver said to the text or the array."""
     width, height, depth, flags = SHAPES[case.shape]
-    kind = FORMATS[case.format][0] + (case.channels >> 1 if "norm" in case.format else 0)  # those have one for each number of channels
+    kind = FORMATS[case.format][0] + (
+        case.channels >> 1 if "norm" in case.format else 0
+    )  # those have one for each number of channels
     desc = struct.pack("<QQQiIIxxxx", width, height, depth, kind, case.channels, flags | SURFACE)
     array, surface = ctypes.c_void_p(), ctypes.c_uint64()
     try:
@@ -251,63 +253,56 @@ def walk(todo: list[tuple[Case, tuple[int, int, int] | None]]) -> None:
             return
 
 
-def queries() -> str:
-    """Every question that suq and txq can ask, in one array of shape 2d and one of shape a2d: text refused, or the number."""
+def queries() -> dict[str, str]:
+    """Every question that suq and txq can ask: the number, or what the driver said to the text."""
     answers = {}
-    for op, asked in (("suq", ("width", "height", "depth", "array_size", "channel_data_type", "channel_order", "memory_layout")),
-                      ("txq", ("width", "height", "depth", "array_size", "normalized_coords", "num_mipmap_levels", "num_samples",
-                               "channel_data_type", "channel_order", "filter_mode", "addr_mode_0", "force_unnormalized_coords"))):  # fmt: skip
-        for what, shape, format, channels in itertools.product(
-            asked, ("1d", "2d", "3d", "a2d", "cube"), ("u8", "f32", "s16"), (1, 4)
-        ):
+    for op, asked in (
+        ("suq", ("width", "height", "depth", "array_size", "channel_data_type", "channel_order", "memory_layout")),
+        ("txq", ("width", "height", "depth", "array_size", "normalized_coords", "num_mipmap_levels", "num_samples",
+                 "channel_data_type", "channel_order", "filter_mode", "addr_mode_0", "force_unnormalized_coords")),
+    ):  # fmt: skip
+        for what in asked:
             text = f""".version 8.0
 .target sm_90
 .address_size 64
 .visible .entry k(.param .u64 object, .param .u64 out) {{
   .reg .b64 %o, %p; .reg .b32 %r; ld.param.u64 %o, [object]; ld.param.u64 %p, [out];
-  {op}.{what}.b32 %r, [%o]; st.global.b32 [%p], %r; ret; }}"""
-            name = f"{op}.{what} {shape} {format} {channels}"
+  {op}.{what}.b32 %r, [%o]; st.global.b32 [%p], %r; ret; }}
+"""
             try:
                 module = device().load(text.encode())
+                function = device().function(module, "k")
             except DriverError as error:
-                answers[name] = f"text: {error.code}"
+                answers[f"{op}.{what}"] = f"text: {error.code}"
                 continue
-            width, height, depth, flags = SHAPES[shape]
-            array, handle = ctypes.c_void_p(), ctypes.c_uint64()
-            desc = struct.pack("<QQQiIIxxxx", width, height, depth, FORMATS[format][0], channels, flags | SURFACE)
-            device().call("cuArray3DCreate_v2", ctypes.byref(array), desc)
-            resource = struct.pack("<i4xQ", 0, array.value).ljust(144, b"\0")
-            if op == "suq":
-                device().call("cuSurfObjectCreate", ctypes.byref(handle), resource)
-            else:
-                settings = struct.pack(
-                    "<3iiIIi3f4f12i",
-                    1,
-                    1,
-                    1,
-                    0,
-                    2 | (1 if format != "f32" else 0),
-                    0,
-                    0,
-                    0,
-                    0,
-                    0,
-                    0,
-                    0,
-                    0,
-                    0,
-                    *[0] * 12,
-                )
-                device().call("cuTexObjectCreate", ctypes.byref(handle), resource, settings, None)
-            out = device().memory(8)
-            device().launch(device().function(module, "k"), 1, 1, [handle, out.address])
-            device().sync()
-            answers[name] = str(int(out.read(np.uint32, 1)[0]))
-            out.free()
-            device().call("cuSurfObjectDestroy" if op == "suq" else "cuTexObjectDestroy", handle)
-            device().call("cuArrayDestroy", array)
+            for shape, format, channels in itertools.product(
+                ("1d", "2d", "3d", "a2d", "cube"), ("u8", "f32", "s16"), (1, 4)
+            ):
+                answers[f"{op}.{what} {shape} {format} {channels}"] = query(function, op, shape, format, channels)
             device().unload(module)
-    return json.dumps(answers)
+    return answers
+
+
+def query(function: ctypes.c_void_p, op: str, shape: str, format: str, channels: int) -> str:
+    width, height, depth, flags = SHAPES[shape]
+    array, handle = ctypes.c_void_p(), ctypes.c_uint64()
+    desc = struct.pack("<QQQiIIxxxx", width, height, depth, FORMATS[format][0], channels, flags | SURFACE)
+    device().call("cuArray3DCreate_v2", ctypes.byref(array), desc)
+    resource = struct.pack("<i4xQ", 0, array.value).ljust(144, b"\0")
+    if op == "suq":
+        device().call("cuSurfObjectCreate", ctypes.byref(handle), resource)
+    else:
+        flags = 2 | (1 if format != "f32" else 0)
+        settings = struct.pack("<3iiIIi3f4f12i", 1, 1, 1, 0, flags, 0, 0, 0, 0, 0, 0, 0, 0, 0, *[0] * 12)
+        device().call("cuTexObjectCreate", ctypes.byref(handle), resource, settings, None)
+    out = device().memory(8)
+    device().launch(function, 1, 1, [handle, out.address])
+    device().sync()
+    answer = str(int(out.read(np.uint32, 1)[0]))
+    out.free()
+    device().call("cuSurfObjectDestroy" if op == "suq" else "cuTexObjectDestroy", handle)
+    device().call("cuArrayDestroy", array)
+    return answer
 
 
 def trap_name(case: Case, at: tuple[int, int, int]) -> str:
@@ -318,17 +313,16 @@ def load(path: Path) -> dict[str, str]:
     return json.loads(lzma.decompress(path.read_bytes()))  # type: ignore[no-any-return]
 
 
-def store(path: Path) -> None:
-    plain, ends = list(cases()), list(traps())
-    answers = dict(zip([case.name for case in plain], collect([(case, None) for case in plain]), strict=True))
-    path.write_bytes(lzma.compress(json.dumps(answers).encode()))  # kept should what follows hang
-    answers |= dict(zip([trap_name(*end) for end in ends], collect(list(ends)), strict=True))
-    answers["queries"] = queries()
-    path.write_bytes(lzma.compress(json.dumps(answers).encode()))
+def store(path: Path, which: list[tuple[Case, tuple[int, int, int] | None]]) -> None:
+    names = [case.name if at is None else trap_name(case, at) for case, at in which]
+    path.write_bytes(lzma.compress(json.dumps(dict(zip(names, collect(which), strict=True))).encode()))
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "--walk":
         walk([(Case(**case), at) for case, at in json.load(sys.stdin)])
     else:
-        store(Path(sys.argv[1]))
+        path = Path(sys.argv[1])
+        store(path, list(traps()) if "--traps" in sys.argv else [(case, None) for case in cases()])
+        if "--traps" in sys.argv:
+            path.write_bytes(lzma.compress(json.dumps(load(path) | queries()).encode()))

@@ -15,10 +15,11 @@ try:
 except OSError as error:
     pytest.skip(str(error), allow_module_level=True)
 
-from texture_values import AS_INTEGER, SOURCE, SRGB, Case, answer, cases, load, picture
+from texture_values import AS_INTEGER, SOURCE, SRGB, Case, answer, cases, level_cases, load, picture
 
-RECORDED = load(Path(__file__).parents[2] / "ptx/h200/textures.xz")
-CASES = list(cases())
+FOLDER = Path(__file__).parents[2] / "ptx/h200"
+RECORDED = load(FOLDER / "textures.xz") | load(FOLDER / "levels.xz")
+CASES = [*cases(), *level_cases()]
 
 
 @cache
