@@ -2,9 +2,10 @@
 
     python bench/page.py [--check] [FOLDER]
 
-Places in the page are marked by comments, <!-- measured: NAME --> for the table of NAME.json and <!-- goals: NAME --> for the goals;
-what stands there is replaced, and so are the numbers of the front page. --check says what would change, with status 1, and writes
-nothing: a test runs it, so that the page cannot say anything else than the files.
+Places in the page are marked by comments, <!-- measured: NAME --> for the table of NAME.json, <!-- goals: NAME --> for the goals, and
+<!-- instructions: MACHINE --> for the counts of bench/instructions.json; what stands there is replaced, and so are the numbers of the
+front page. --check says what would change, with status 1, and writes nothing: a test runs it, so that the page cannot say
+anything else than the files.
 """
 
 from __future__ import annotations
@@ -171,6 +172,13 @@ def plot(run: Run) -> str:
     )
 
 
+def instructions(machine: str) -> str:
+    """What the guard of the hot paths holds for the CPU device."""
+    recorded = json.loads((ROOT / "bench/instructions.json").read_text())[f"{machine} CPU device"]
+    rows = [[f"`{name}`", f"{count:,.0f}"] for name, count in recorded.items()]
+    return f"\n{table(['call', f'instructions ({machine})'], rows)}\n"
+
+
 PLACES: dict[str, Callable[[Run], str]] = {"measured": section, "goals": goals_table}
 
 
@@ -186,9 +194,11 @@ def rendered(folder: Path) -> dict[Path, str]:
 
     def fill(found: re.Match[str]) -> str:
         kind, name = found["kind"], found["name"]
+        if kind == "instructions":
+            return f"<!-- {kind}: {name} -->{instructions(name)}<!-- end: {name} -->"
         return f"<!-- {kind}: {name} -->\n{PLACES[kind](run_of(name))}<!-- end: {name} -->"
 
-    pattern = rf"<!-- (?P<kind>{'|'.join(PLACES)}): (?P<name>\w+) -->\n.*?<!-- end: (?P=name) -->"
+    pattern = rf"<!-- (?P<kind>instructions|{'|'.join(PLACES)}): (?P<name>\w+) -->\n.*?<!-- end: (?P=name) -->"
     files = {page: re.sub(pattern, fill, page.read_text(), flags=re.DOTALL)}
     return files | {folder / f"{name}.svg": plot(run) for name, run in runs.items()}
 

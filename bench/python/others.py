@@ -5,6 +5,7 @@ Exits with status 3 and the reason on standard error where the package cannot be
 
 from __future__ import annotations
 
+import ctypes
 import os
 import site
 import sys
@@ -60,11 +61,15 @@ def cupy_rows(suite: Any) -> None:
     suite.run("fill_4k", lambda: lambda: small.memset_async(0, 4096, stream), drain, batch=300)
     suite.run("dlpack_export", lambda: lambda: array.__dlpack__(stream=-1))
 
+    kept: list[Any] = []
+
     def copy_call(size: int, to_device: bool) -> Callable[[], Any]:
         host, device = cupy.cuda.alloc_pinned_memory(size), cupy.cuda.alloc(size)
+        address = ctypes.c_void_p(host.ptr)
+        kept.append(host)
         if to_device:
-            return lambda: device.copy_from_host_async(host, size, stream)
-        return lambda: device.copy_to_host_async(host, size, stream)
+            return lambda: device.copy_from_host_async(address, size, stream)
+        return lambda: device.copy_to_host_async(address, size, stream)
 
     for name, size, batch in (("4", 4, 300), ("1m", 1 << 20, 20)):
         suite.run(f"copy_{name}_to_device", lambda size=size: copy_call(size, True), drain, batch)

@@ -170,16 +170,16 @@ void Stream::advance(std::uint64_t until) noexcept {
       Pool::instance().post(*this);
       return;
     }
-    Ref<Op> op;
-    {
+    if (taken_.empty()) {
       const std::lock_guard lock{mutex_};
       if (queue_.empty()) {
         active_ = false;
         break;
       }
-      op = std::move(queue_.front());
-      queue_.pop_front();
+      taken_.swap(queue_);
     }
+    Ref<Op> op = std::move(taken_.front());
+    taken_.pop_front();
     in_op_ = true;
     Progress progress = Progress::done;
     if (!context_->is_broken() || op->runs_after_error()) {

@@ -73,8 +73,9 @@ class Stream final : public Handled<Stream, CUstream, Kind::stream>, public Task
   std::mutex mutex_;
   std::condition_variable over_;
   std::deque<Ref<Op>> queue_;
-  bool active_ = false;  // some thread owns the task, or it is posted
-  bool in_op_ = false;   // touched by the owner only
+  std::deque<Ref<Op>> taken_;  // from the queue, all at once; touched by the owner only
+  bool active_ = false;        // some thread owns the task, or it is posted
+  bool in_op_ = false;         // touched by the owner only
   std::atomic<std::uint64_t> submitted_{0}, completed_{0};
   std::atomic<std::int64_t> spin_{
       20'000};  // nanoseconds a waiting host thread looks before it sleeps; see wait()

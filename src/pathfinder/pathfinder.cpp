@@ -5,6 +5,7 @@
 #include <link.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -182,6 +183,17 @@ Loaded& loaded() {
   return *state;
 }
 
+/// NVRTC looks for its built-in functions by name when it first compiles, and the system may answer
+/// with those of another toolkit: the ones that lie beside it are loaded before.
+void load_builtins_beside(const std::string& nvrtc) {
+  std::error_code error;
+  const auto folder = std::filesystem::path{nvrtc}.parent_path();
+  for (const auto& file : std::filesystem::directory_iterator{folder, error}) {
+    if (!file.path().filename().string().starts_with("libnvrtc-builtins.so")) continue;
+    if (dlopen(file.path().c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr) return;
+  }
+}
+
 LoadedDL load(const Entry& entry) {
   if (!made_for_this_machine(entry)) {
     throw NotAvailableError{"'" + std::string{entry.name} +
@@ -207,8 +219,9 @@ LoadedDL load(const Entry& entry) {
     report.attempts.push_back({candidate.step, candidate.file, std::move(outcome)});
     return false;
   });
-  if (result) return *std::move(result);
-  throw NotFoundError{std::move(report)};
+  if (!result) throw NotFoundError{std::move(report)};
+  if (entry.name == "nvrtc") load_builtins_beside(result->abs_path);
+  return *std::move(result);
 }
 
 std::string headline(const SearchReport& report) {

@@ -5,42 +5,46 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 
 namespace cucore::python {
 
 /// Remembers a small value per type for the life of the process. Entries are never changed or
 /// freed, and keep their type alive, so that an address never comes to mean another type. A full
-/// table remembers nothing more: the caller finds out again.
+/// table remembers nothing more: the caller finds out again. Key and value lie together: a call
+/// that comes after other work finds neither in the nearest cache.
 template <class Value>
 class TypeTable {
  public:
   /// The value added for this type, or null.
   const Value* find(PyTypeObject* type) const noexcept {
     for (std::size_t probe = 0, at = slot(type); probe < kProbes; ++probe, ++at) {
-      const Entry* entry = entries_[at % kSlots].load(std::memory_order_acquire);
-      if (entry == nullptr) return nullptr;
-      if (entry->type == type) return &entry->value;
+      const Entry& entry = entries_[at % kSlots];
+      const PyTypeObject* const there = entry.type.load(std::memory_order_acquire);
+      if (there == type) return &entry.value;
+      if (there == nullptr) return nullptr;
     }
     return nullptr;
   }
 
   void add(PyTypeObject* type, const Value& value) {
-    auto* entry = new Entry{type, value};
+    const std::lock_guard lock{adding_};
     for (std::size_t probe = 0, at = slot(type); probe < kProbes; ++probe, ++at) {
-      const Entry* there = nullptr;
-      if (entries_[at % kSlots].compare_exchange_strong(there, entry, std::memory_order_acq_rel)) {
-        Py_INCREF(reinterpret_cast<PyObject*>(type));
-        return;
-      }
-      if (there->type == type) break;  // another thread was faster
+      Entry& entry = entries_[at % kSlots];
+      const PyTypeObject* const there = entry.type.load(std::memory_order_relaxed);
+      if (there == type) return;  // another thread was faster
+      if (there != nullptr) continue;
+      entry.value = value;
+      Py_INCREF(reinterpret_cast<PyObject*>(type));
+      entry.type.store(type, std::memory_order_release);
+      return;
     }
-    delete entry;
   }
 
  private:
   struct Entry {
-    PyTypeObject* type;
-    Value value;
+    std::atomic<PyTypeObject*> type{nullptr};
+    Value value{};
   };
   static constexpr std::size_t kSlots = 512;
   static constexpr std::size_t kProbes = 8;
@@ -48,7 +52,8 @@ class TypeTable {
     const auto address = reinterpret_cast<std::uintptr_t>(type);
     return (address >> 4) ^ (address >> 13);
   }
-  std::atomic<const Entry*> entries_[kSlots]{};
+  Entry entries_[kSlots];
+  std::mutex adding_;  // nothing else is done while it is held
 };
 
 /// The value of a Python int when it fits in 64 bits, signed. `value` must be an int (or derived).

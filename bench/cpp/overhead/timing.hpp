@@ -52,10 +52,12 @@ inline const char* nvrtc_library() { return std::getenv("CUCORE_BENCH_NVRTC"); }
 template <int chains>
 inline void add(int turns) {
   std::uint64_t a[4]{1, 2, 3, 4};
+  std::uint64_t step = 3;  // from a register: processors see through constants
+  asm volatile("" : "+r"(step));
   for (int i = 0; i < turns; ++i) {
     for (int step = 0; step < 4; ++step) {
       for (int c = 0; c < chains; ++c) {
-        a[c] += 3;
+        a[c] += step;
         asm volatile("" : "+r"(a[c]));
       }
     }

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "../type_table.hpp"
+#include "core/library.hpp"
 #include "cucore/driver.hpp"
 #include "py_buffer.hpp"
 
@@ -182,9 +183,22 @@ static std::span<const ParamInfo> read_params(const Kernel& kernel) {
   return held.params();
 }
 
+static void pack_buffer(const Kernel& kernel, std::size_t index, PyObject* value, std::size_t size,
+                        void* place) {
+  const Buffer& buffer = self_of<PyBuffer>(value).buffer;
+  if (buffer.is_closed()) throw InvalidStateError(where(kernel, index) + ": the buffer is closed");
+  const CUdeviceptr address = buffer.handle();
+  if (size != sizeof address) wrong_size(kernel, index, value, sizeof address, size);
+  std::memcpy(place, &address, sizeof address);
+}
+
 void PackedArguments::pack(const Kernel& kernel, PyObject* const* args, std::size_t count) {
-  const std::vector<ParamInfo>* const known = kernel.known_params();
-  const std::span<const ParamInfo> params = known != nullptr ? *known : read_params(kernel);
+  static PyTypeObject* const buffer_type =
+      reinterpret_cast<PyTypeObject*>(nb::type<PyBuffer>().ptr());
+  const detail::KernelState& state = *kernel.state();
+  const std::span<const ParamInfo> params = state.params_read.load(std::memory_order_acquire)
+                                                ? std::span<const ParamInfo>{state.params}
+                                                : read_params(kernel);
   if (params.size() != count) [[unlikely]]
     wrong_count(kernel, params, count);
   if (count == 0) return;
@@ -199,8 +213,11 @@ void PackedArguments::pack(const Kernel& kernel, PyObject* const* args, std::siz
   for (std::size_t i = 0; i < count; ++i) {
     PyObject* value = args[i];
     const std::size_t size = params[i].size;
-    if (const ValueType* type = known_types.find(Py_TYPE(value));
-        type != nullptr && type->kind == ValueType::in_object && type->size == size) {
+    if (Py_TYPE(value) == buffer_type) {
+      pointers_[i] = block + params[i].offset;
+      pack_buffer(kernel, i, value, size, pointers_[i]);
+    } else if (const ValueType* type = known_types.find(Py_TYPE(value));
+               type != nullptr && type->kind == ValueType::in_object && type->size == size) {
       pointers_[i] = reinterpret_cast<char*>(value) + type->offset;
     } else {
       pack_one(kernel, i, value, size, block + params[i].offset);
@@ -242,24 +259,11 @@ static void pack_float(const Kernel& kernel, std::size_t index, PyObject* value,
   }
 }
 
-static void pack_buffer(const Kernel& kernel, std::size_t index, PyObject* value, std::size_t size,
-                        void* place) {
-  const Buffer& buffer = self_of<PyBuffer>(value).buffer;
-  if (buffer.is_closed()) throw InvalidStateError(where(kernel, index) + ": the buffer is closed");
-  const CUdeviceptr address = buffer.handle();
-  if (size != sizeof address) wrong_size(kernel, index, value, sizeof address, size);
-  std::memcpy(place, &address, sizeof address);
-}
-
 void PackedArguments::pack_one(const Kernel& kernel, std::size_t index, PyObject* value,
                                std::size_t size, void* place) {
-  static PyTypeObject* const buffer_type =
-      reinterpret_cast<PyTypeObject*>(nb::type<PyBuffer>().ptr());
   pointers_[index] = place;
   const PyTypeObject* type = Py_TYPE(value);
-  if (type == buffer_type) {
-    pack_buffer(kernel, index, value, size, place);
-  } else if (type == &PyLong_Type) {
+  if (type == &PyLong_Type) {
     pack_int(kernel, index, value, size, place);
   } else if (type == &PyFloat_Type) {
     pack_float(kernel, index, value, size, place);

@@ -122,13 +122,15 @@ nb::object allocate_from(nb::handle resource, nb::handle native, PyObject* size,
     std::shared_ptr<MemoryResource> from = open_native(native);
     const std::size_t bytes = size_argument(size, "size");
     static const nb::handle plain = nb::type<PyBuffer>();
-    nb::object buffer = nb::inst_alloc(from->is_managed() ? managed_buffer_type() : plain);
+    const bool is_managed = from->is_managed();
+    nb::object buffer = nb::inst_alloc(is_managed ? managed_buffer_type() : plain);
     auto* const place = nb::inst_ptr<PyBuffer>(buffer);
     auto* const made =
         host_calls_are_pending()
             ? new (place)
                   PyBuffer{allocate_unlocked(std::move(from), bytes, *on), nb::borrow(resource)}
             : new (place) PyBuffer{std::move(from), bytes, *on, nb::borrow(resource)};
+    made->is_plain = !is_managed;
     nb::inst_mark_ready(buffer);
     if (on == &storage) made->capture = capture_of(*on);  // a builder's stream, among others
     return buffer;

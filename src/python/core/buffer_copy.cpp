@@ -85,6 +85,16 @@ void check_graph_memory(const PyBuffer& buffer, const Stream& stream) {
       "the buffer's memory belongs to a graph that is gone, or that has not been launched");
 }
 
+void copy(PyBuffer& target, const PyBuffer& source, const Stream& stream) {
+  if (target.is_plain && source.is_plain && may_keep_lock(stream.handle())) {
+    target.buffer.copy_from(source.buffer, stream);
+  } else {
+    const Stream held = stream;
+    const WithoutGil release;  // pageable memory is read, or filled, before the call returns
+    target.buffer.copy_from(source.buffer, held);
+  }
+}
+
 }  // namespace
 
 std::uint64_t capture_of(const Stream& stream) {
@@ -107,11 +117,7 @@ PyObject* buffer_copy_from(PyObject* self, PyObject* const* args, Py_ssize_t nar
     PyBuffer& source = open_buffer(given[0]);
     check_graph_memory(target, stream);
     check_graph_memory(source, stream);
-    if (!copy_with_options(self, given[0], given[1], given[2], false)) {
-      const Stream held = stream;
-      WithoutGil release;
-      target.buffer.copy_from(source.buffer, held);
-    }
+    if (!copy_with_options(self, given[0], given[1], given[2], false)) copy(target, source, stream);
     retain_if_captured(given[1], self, given[0]);
     Py_RETURN_NONE;
   }
@@ -155,11 +161,8 @@ PyObject* buffer_copy_to(PyObject* self, PyObject* const* args, Py_ssize_t nargs
   if (buffer_of(target.ptr()) != nullptr) {
     PyBuffer& into = open_buffer(target.ptr());
     check_graph_memory(into, stream);
-    if (!copy_with_options(self, target.ptr(), given[1], given[2], true)) {
-      const Stream held = stream;
-      WithoutGil release;
-      into.buffer.copy_from(source.buffer, held);
-    }
+    if (!copy_with_options(self, target.ptr(), given[1], given[2], true))
+      copy(into, source, stream);
     retain_if_captured(given[1], self, target.ptr());
     return target.release().ptr();
   }

@@ -154,8 +154,17 @@ PyObject* launch_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, Py
   const LaunchConfig& config = self_of<LaunchConfig>(args[1]);
   if (&stream != &storage) [[likely]] {
     const detail::ContextFunction* const known = kernel.state()->known(stream.context_id());
+    const bool is_usual =
+        !config.cluster && !config.is_cooperative && !config.programmatic_stream_serialization;
     if (known != nullptr && !known->has_local_memory && may_keep_lock(stream.handle())) {
-      detail::launch_function(stream, config, kernel, known->function, packed.pointers());
+      // The usual launch is made here: after a call of microseconds every function, and every
+      // table of another library, has to come back from the outer caches.
+      if (!is_usual ||
+          driver().cuLaunchKernel(known->function, config.grid.x, config.grid.y, config.grid.z,
+                                  config.block.x, config.block.y, config.block.z, config.shmem_size,
+                                  stream.handle(), packed.pointers(), nullptr) != CUDA_SUCCESS)
+          [[unlikely]]
+        detail::launch_function(stream, config, kernel, known->function, packed.pointers());
     } else {
       launch_unlocked(stream, config, kernel, packed.pointers());
     }

@@ -15,6 +15,7 @@ struct PyBuffer {
   nb::object resource;  ///< the Python memory resource; invalid when the memory is somebody else's
   nb::object owner;     ///< what from_handle() was told to keep alive
   bool mapped = false;  ///< came from another process
+  bool is_plain = false;      ///< device or pinned memory of a resource of ours: copies do not wait
   bool discarded = false;     ///< told that its contents are not needed, and not prefetched since
   std::uint64_t capture = 0;  ///< the capture it was allocated in; 0: in none
 

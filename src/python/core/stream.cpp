@@ -25,8 +25,9 @@ PyObject* stream_close(PyObject* self, PyObject* const*, Py_ssize_t, PyObject*) 
   Py_RETURN_NONE;
 }
 
-// A record or a wait keeps the lock: it waits for nothing but room in the queue, unless a host
-// function stands before that. Copies stay when another thread closes the objects meanwhile.
+// A record or a wait keeps the lock, since drivers queue them without waiting, but for the case
+// that a host function is pending, which would need it. Copies stay when another thread closes the
+// objects meanwhile.
 [[gnu::noinline]] void record_unlocked(Stream stream, Event event) {
   const WithoutGil release;
   stream.StreamRef::record(event);

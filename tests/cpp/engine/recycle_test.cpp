@@ -1,0 +1,99 @@
+// Blocks that are handed out again: by size, across threads, without end.
+#include "cpu/engine/run/recycle.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <set>
+#include <thread>
+#include <vector>
+
+namespace cucpu {
+namespace {
+
+TEST(Recycle, BlocksAreAlignedAndLargeEnough) {
+  for (const std::size_t bytes : {1u, 63u, 64u, 65u, 500u, 1024u, 1025u, 100'000u}) {
+    void* const block = take_block(bytes);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % 64, 0u);
+    std::memset(block, 0xff, bytes);
+    give_block(block, bytes);
+  }
+}
+
+TEST(Recycle, ABlockIsNeverHandedOutTwice) {
+  std::vector<void*> blocks;
+  std::set<void*> different;
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 3000; ++i) blocks.push_back(take_block(200));
+    different = {blocks.begin(), blocks.end()};
+    EXPECT_EQ(different.size(), blocks.size());
+    for (void* block : blocks) give_block(block, 200);
+    blocks.clear();
+  }
+}
+
+TEST(Recycle, BlocksTravelBetweenThreadsThatTakeAndGiveAtOnce) {
+  constexpr int kRounds = 20'000;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([t] {
+      std::vector<std::uint64_t*> mine;
+      for (int i = 0; i < kRounds; ++i) {
+        auto* const block = static_cast<std::uint64_t*>(take_block(128));
+        block[0] = static_cast<std::uint64_t>(t);
+        block[15] = static_cast<std::uint64_t>(i);
+        mine.push_back(block);
+        if (mine.size() < 200) continue;  // more than a thread keeps for itself
+        for (std::uint64_t* one : mine) {
+          EXPECT_EQ(one[0], static_cast<std::uint64_t>(t));
+          give_block(one, 128);
+        }
+        mine.clear();
+      }
+      for (std::uint64_t* one : mine) give_block(one, 128);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(Recycle, WhatOneThreadFreesServesTheNext) {
+  std::vector<void*> blocks;
+  for (int i = 0; i < 100; ++i) blocks.push_back(take_block(900));
+  std::thread{[&] {
+    for (void* block : blocks) give_block(block, 900);
+  }}.join();  // its end leaves all of them to the others
+  const std::set<void*> freed{blocks.begin(), blocks.end()};
+  int again = 0;
+  for (void*& block : blocks) {
+    block = take_block(900);
+    again += freed.count(block) != 0;
+  }
+#if !defined(__SANITIZE_ADDRESS__)
+  EXPECT_EQ(again, 100);
+#endif
+  for (void* block : blocks) give_block(block, 900);
+}
+
+struct Base {
+  virtual ~Base() = default;
+};
+struct alignas(64) Derived final : Base, Recycled {
+  std::byte more[300];
+};
+
+TEST(Recycle, AnObjectGoesBackThroughItsBase) {
+  Base* const object = new Derived;
+  const void* const place = dynamic_cast<void*>(object);
+  delete object;
+  Derived* const next = new Derived;
+#if !defined(__SANITIZE_ADDRESS__)
+  EXPECT_EQ(dynamic_cast<void*>(next), place);
+#else
+  (void)place;
+#endif
+  delete next;
+}
+
+}  // namespace
+}  // namespace cucpu
