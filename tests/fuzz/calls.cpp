@@ -1,14 +1,56 @@
 // tests/fuzz/calls.cpp: libFuzzer harness: sequences of driver calls on the CPU device, each with
 // handles that may be good, closed, of another kind, or nonsense. Every call returns; what is left
 // over goes with the context.
-#include <algorithm>
-#include <cstdint>
-#include <cstdlib>
-#include <vector>
+#include "calls.hpp"
 
-#include "cucore/abi/driver.h"
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+
+namespace calls {
+
+unsigned word = 0;
+void CUDA_CB nothing(void*) {}
+
+const Peer& peer() {
+  static const Peer handles = [] {
+    Peer made{};
+    int ends[2];
+    if (pipe(ends) != 0) std::abort();
+    const int child = fork();
+    if (child < 0) std::abort();
+    if (child == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      CUcontext context = nullptr;
+      CUdeviceptr pointer = 0;
+      CUevent event = nullptr;
+      made.good =
+          cuInit(0) == CUDA_SUCCESS && cuCtxCreate(&context, nullptr, 0, 0) == CUDA_SUCCESS &&
+          cuMemAlloc(&pointer, 1 << 16) == CUDA_SUCCESS &&
+          cuIpcGetMemHandle(&made.memory, pointer) == CUDA_SUCCESS &&
+          cuEventCreate(&event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS &&
+          cuIpcGetEventHandle(&made.event, event) == CUDA_SUCCESS;
+      if (write(ends[1], &made, sizeof made) != sizeof made) _exit(1);
+      close(ends[1]);
+      for (;;) pause();
+    }
+    if (read(ends[0], &made, sizeof made) != sizeof made || !made.good) std::abort();
+    close(ends[0]);
+    close(ends[1]);
+    return made;
+  }();
+  return handles;
+}
+
+}  // namespace calls
 
 namespace {
+
+using namespace calls;
 
 constexpr char kKernels[] = R"(
 .version 9.0
@@ -16,55 +58,14 @@ constexpr char kKernels[] = R"(
 .address_size 64
 .visible .entry noop() { ret; }
 .visible .entry add(.param .u64 p, .param .u32 n) { ret; }
+.visible .entry fault(.param .u32 code) { ret; }
+.global .u32 numbers[16];
 )";
-
-/// The input as numbers and choices.
-class Bytes {
- public:
-  Bytes(const std::uint8_t* data, std::size_t size) : at_{data}, end_{data + size} {}
-  bool empty() const { return at_ == end_; }
-  std::uint8_t next() { return at_ == end_ ? 0 : *at_++; }
-  /// One of those made so far (also closed ones), null, or nonsense.
-  template <class T>
-  T pick(const std::vector<T>& made) {
-    const unsigned n = next();
-    if (n == 255) return reinterpret_cast<T>(0x1234567890);
-    if (n == 254) return reinterpret_cast<T>(2);
-    if (made.empty() || n == 253) return nullptr;
-    return made[n % made.size()];
-  }
-  std::size_t size() {
-    static constexpr std::size_t kSizes[] = {
-        0, 1, 4, 512, 4096, 65537, 1u << 20, std::size_t{1} << 40, ~std::size_t{0}};
-    return kSizes[next() % std::size(kSizes)];
-  }
-
- private:
-  const std::uint8_t *at_, *end_;
-};
-
-void CUDA_CB nothing(void*) {}
-
-struct World {
-  std::vector<CUstream> streams;
-  std::vector<CUevent> events;
-  std::vector<CUgraph> graphs;
-  std::vector<CUgraphExec> execs;
-  std::vector<CUgraphNode> nodes;
-  std::vector<CUmemoryPool> pools;
-  std::vector<CUmodule> modules;
-  std::vector<CUfunction> functions;
-  std::vector<CUcontext> contexts;
-  std::vector<void*> memory;  // device addresses
-  std::vector<char> host = std::vector<char>(1 << 16);
-};
 
 /// Memory a copy may touch: some allocation's address with a length that the driver has to check,
 /// within our host block.
 void step(World& w, Bytes& in) {
-  const auto address = [&] {
-    return reinterpret_cast<CUdeviceptr>(in.pick(w.memory)) + in.next() % 8;
-  };
+  const auto address = [&] { return w.address(in); };
   const auto bytes = [&] { return std::min<std::size_t>(in.size(), w.host.size()); };
   CUstream stream = nullptr;
   CUevent event = nullptr;
@@ -72,7 +73,16 @@ void step(World& w, Bytes& in) {
   CUgraphExec exec = nullptr;
   CUgraphNode node = nullptr;
   CUdeviceptr pointer = 0;
-  switch (in.next() % 48) {
+  constexpr unsigned kOwn = 48;
+  unsigned what = in.next() % (kOwn + kGraphCalls + kLaunchCalls + kMemoryCalls);
+  if (what >= kOwn) {
+    what -= kOwn;
+    if (what < kGraphCalls) return graph_call(what, w, in);
+    what -= kGraphCalls;
+    if (what < kLaunchCalls) return launch_call(what, w, in);
+    return memory_call(what - kLaunchCalls, w, in);
+  }
+  switch (what) {
     case 0:
       if (cuStreamCreate(&stream, in.next() % 3) == CUDA_SUCCESS) w.streams.push_back(stream);
       break;
@@ -184,6 +194,7 @@ void step(World& w, Bytes& in) {
       break;
     }
     case 31:
+      if (++w.child_graphs > 8) break;
       if (cuGraphAddChildGraphNode(&node, in.pick(w.graphs), nullptr, 0, in.pick(w.graphs)) ==
           CUDA_SUCCESS)
         w.nodes.push_back(node);
@@ -214,13 +225,15 @@ void step(World& w, Bytes& in) {
       break;
     case 38: {
       CUfunction function = nullptr;
-      if (cuModuleGetFunction(&function, in.pick(w.modules), "noop") == CUDA_SUCCESS)
-        w.functions.push_back(function);
+      static constexpr const char* kNames[] = {"noop", "add", "fault", "none"};
+      if (cuModuleGetFunction(&function, in.pick(w.modules), kNames[what = in.next() % 4]) ==
+          CUDA_SUCCESS)
+        (what == 2 ? w.faulting : w.functions).push_back(function);
       break;
     }
     case 39:
       cuLaunchKernel(in.pick(w.functions), in.next(), 1, 1, in.next(), in.next() % 4, 1, 0,
-                     in.pick(w.streams), nullptr, nullptr);
+                     in.pick(w.streams), nullptr, nullptr);  // one of them wants arguments
       break;
     case 40:
       cuLaunchHostFunc(in.pick(w.streams), nothing, nullptr);
@@ -269,7 +282,9 @@ void step(World& w, Bytes& in) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const bool ready = setenv("CUCORE_CPU_MEMORY", "64M", 1) == 0 && cuInit(0) == CUDA_SUCCESS;
+  static const bool ready = setenv("CUCORE_CPU_MEMORY", "64M", 1) == 0 &&
+                            setenv("CUCORE_CPU_THREADS", "2", 1) == 0 && peer().good &&
+                            cuInit(0) == CUDA_SUCCESS;
   if (!ready) std::abort();
   World world;
   world.contexts.emplace_back();
@@ -280,6 +295,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const CUgraph graph : world.graphs) cuGraphDestroy(graph);
   for (const CUcontext context : world.contexts) cuCtxDestroy(context);
   for (const CUmemoryPool pool : world.pools) cuMemPoolDestroy(pool);
+  for (const CUlibrary library : world.libraries) cuLibraryUnload(library);
+  for (const CUuserObject object : world.user_objects) cuUserObjectRelease(object, 1);
+  for (const auto handle : world.physical) cuMemRelease(handle);
+  for (void* const pages : world.reserved) {
+    cuMemUnmap(reinterpret_cast<CUdeviceptr>(pages), kReserved);
+    cuMemAddressFree(reinterpret_cast<CUdeviceptr>(pages), kReserved);
+  }
   CUcontext left = nullptr;
   while (cuCtxPopCurrent(&left) == CUDA_SUCCESS && left != nullptr) {
   }
