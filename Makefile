@@ -56,7 +56,7 @@ bench: build     ## benchmarks on the CPU device, into docs/benchmarks: what cal
 bench-setup: setup ## Numba and PyOpenCL in an environment of the benchmarks' own (build/bench-venv)
 	@bench/setup build/bench-venv
 
-sanitize: setup  ## every C++ suite with the address, undefined behaviour and thread sanitizers (long)
+sanitize: setup  ## the C++ suites and much of the Python ones with the address, undefined behaviour and thread sanitizers (long)
 	@tools/sanitize $(JOBS)
 
 coverage: setup  ## which lines of the C++ the C++ suites run, by folder; TESTS=regex and TARGETS="a b" run less

@@ -20,7 +20,7 @@ std::string crash_of(const std::function<void()>& work) {
   return "no crash";
 }
 
-int deeper(volatile int* above) {
+[[maybe_unused]] int deeper(volatile int* above) {
   volatile int here[64];
   here[0] = *above;
   return *above < 0 ? 0 : deeper(here) + here[0];
@@ -45,11 +45,15 @@ TEST(Protect, FaultsAbortsAndOverflowsAreExceptions) {
               "segmentation fault");
     EXPECT_EQ(crash_of([] { abort(); }), "abort");
     EXPECT_EQ(crash_of([] { __builtin_trap(); }), "illegal instruction");
+    // The thread sanitizer keeps calls on a stack of its own, of 65,536 frames and without a bound:
+    // half a gigabyte of frames runs out of that one first, inside the sanitizer.
+#if !defined(__SANITIZE_THREAD__)
     EXPECT_EQ(crash_of([] {
                 volatile int start = 1;
                 deeper(&start);
               }),
               "stack overflow");
+#endif
     EXPECT_EQ(crash_of([] { crash("given up"); }), "given up");
   }
   bool ran = false;

@@ -1,5 +1,7 @@
 """Allocations that are too large, negative, or refused by the system."""
 
+import os
+
 import pytest
 from cuda.bindings import driver, runtime
 from cuda.core import (
@@ -103,6 +105,9 @@ def test_every_allocating_call_of_the_bindings(device, stream, size):
 
 
 @pytest.mark.cpu_only
+@pytest.mark.skipif(
+    "san.so" in os.environ.get("LD_PRELOAD", ""), reason="a sanitizer that is refused memory ends the process"
+)
 @pytest.mark.promise("When the system itself refuses memory, the answer is error 2, not a crash")
 def test_a_limit_of_the_process(child):
     out = child.ok(

@@ -1,6 +1,7 @@
 """The interpreter ends: each kind of object, at each place where one can be kept, with a kernel still running.
 
-One process per place holds one of everything. CUCORE_LONG=1 gives each pair of object and place a process of its own.
+One process per place holds one of everything. CUCORE_LONG=1 gives each pair of object and place a process of its own;
+CUCORE_LONG_TURNS=n, n of them.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -37,11 +39,13 @@ def test_with_one_of_everything_alive(child, place):
 
 
 @pytest.mark.skipif(os.environ.get("CUCORE_LONG") != "1", reason="CUCORE_LONG=1 runs the whole matrix")
-@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("name", NAMES)
-def test_with_one_object_alive(child, place, name):
-    for _ in range(int(os.environ.get("CUCORE_LONG_TURNS", "1"))):
-        ends_quietly(child, place, name)
+def test_with_one_object_alive(child, name):
+    """In every place, as many processes at once as there are processors."""
+    turns = int(os.environ.get("CUCORE_LONG_TURNS", "1"))
+    with ThreadPoolExecutor(os.cpu_count()) as several:
+        for end in [several.submit(ends_quietly, child, place, name) for place in PLACES for _ in range(turns)]:
+            end.result()
 
 
 def test_an_exception_at_the_top_ends_as_in_any_program(child):
