@@ -37,8 +37,8 @@ SharedArena::SharedArena(std::size_t capacity)
 
 SharedArena* SharedArena::adopt(int given) {
   struct stat info;
-  if (fstat(given, &info) != 0 || !S_ISREG(info.st_mode))
-    throw std::invalid_argument{"not a shared memory file"};
+  if (fstat(given, &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != geteuid())
+    throw std::invalid_argument{"not a shared memory file of this user"};
   const int fd = fcntl(given, F_DUPFD_CLOEXEC, 3);
   if (fd < 0) throw std::bad_alloc{};
   try {

@@ -130,13 +130,15 @@ def import_buffer(mr: Any, descriptor: IPCBufferDescriptor, stream: Any) -> Any:
     # The driver maps an allocation once per process: those who open it again share the first mapping.
     mapping = _mappings.get(descriptor._payload)
     if mapping is None or mapping.is_closed:
+        owner: Any = mr
         if pooled:
             ptr = mr._native.import_pointer(descriptor._payload)
-            mapping = Buffer.from_handle(ptr, descriptor.size, mr, stream=stream)
         else:
             ptr = _core.ipc_open_mem_handle(descriptor._payload)
-            opened: Any = _OpenedMemory(_core.Device().device_id)  # has of a resource what a Buffer asks for
-            mapping = Buffer.from_handle(ptr, descriptor.size, opened, stream=stream)
+            owner = _OpenedMemory(_core.Device().device_id)  # has of a resource what a Buffer asks for
+        # The size is the sender's word; what the driver mapped is a fact.
+        room = _core.bytes_mapped_from(ptr)
+        mapping = Buffer.from_handle(ptr, descriptor.size if room is None else room, owner, stream=stream)
         _mappings[descriptor._payload] = mapping
     if descriptor.size > mapping.size:
         raise ValueError(f"the descriptor says {descriptor.size} bytes, more than the {mapping.size} that are mapped")

@@ -275,7 +275,8 @@ class StridedMemoryView(_core._View):
             high = sum((n - 1) * s for n, s in zip(shape, steps, strict=True) if s > 0) + 1
             if low < 0 or high * (dl_type[1] // 8) > buffer.size:
                 raise ValueError(f"the view reaches outside the buffer, which has {buffer.size} bytes")
-        view = cls._make(buffer.handle, shape, strides, dl_type, buffer.__dlpack_device__(), is_readonly, buffer, None)
+        held = _core.hold_memory(buffer)  # what the view sees stays, also when the buffer is closed
+        view = cls._make(buffer.handle, shape, strides, dl_type, buffer.__dlpack_device__(), is_readonly, buffer, held)
         view._dtype = (
             dtype if dtype is not None and hasattr(dtype, "itemsize") and not isinstance(dtype, type) else None
         )

@@ -210,7 +210,7 @@ PyObject* buffer_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
   std::int64_t stride = 1;
   tensor.shape = &shape;
   tensor.strides = &stride;
-  return make_dlpack_capsule(tensor, wants_versioned(given[1]), false, nb::borrow(self))
+  return make_dlpack_capsule(tensor, wants_versioned(given[1]), false, hold_memory(self))
       .release()
       .ptr();
 }
@@ -223,20 +223,36 @@ PyObject* buffer_dlpack_device(PyObject* self, PyObject* const*, Py_ssize_t, PyO
 /// The buffer protocol, for memory the host can reach.
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   try {
-    const PyBuffer& value = open_buffer(self);
+    const nb::ft_object_guard alone{nb::handle{self}};
+    PyBuffer& value = open_buffer(self);
     if (!traits_of(value).host) {
       PyErr_SetString(PyExc_BufferError,
                       "the buffer lies in device memory, which the host cannot reach: copy it to "
                       "host memory with copy_to()");
       return -1;
     }
-    return PyBuffer_FillInfo(view, self, reinterpret_cast<void*>(value.buffer.handle()),
-                             static_cast<Py_ssize_t>(value.buffer.size()), 0, flags);
+    if (PyBuffer_FillInfo(view, self, reinterpret_cast<void*>(value.buffer.handle()),
+                          static_cast<Py_ssize_t>(value.buffer.size()), 0, flags) < 0)
+      return -1;
+    ++value.views;
+    return 0;
   } catch (...) {
     set_python_error();
     return -1;
   }
 }
+
+void end_view(PyObject* self) {
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  {
+    const nb::ft_object_guard alone{nb::handle{self}};
+    self_of<PyBuffer>(self).end_view();
+  }
+  PyErr_Restore(type, value, trace);
+}
+
+void release_buffer(PyObject* self, Py_buffer*) { end_view(self); }
 
 nb::object from_handle(nb::handle type, nb::handle ptr, nb::handle size, nb::handle resource,
                        nb::handle owner, nb::handle stream) {
@@ -260,8 +276,25 @@ nb::object from_handle(nb::handle type, nb::handle ptr, nb::handle size, nb::han
 
 }  // namespace
 
+nb::object hold_memory(PyObject* buffer) {
+  static constexpr const char* kName = "cuda.core.memory";
+  const nb::ft_object_guard alone{nb::handle{buffer}};
+  PyBuffer& value = open_buffer(buffer);
+  PyObject* capsule = PyCapsule_New(buffer, kName, [](PyObject* self) {
+    auto* held = static_cast<PyObject*>(PyCapsule_GetPointer(self, kName));
+    end_view(held);
+    Py_DECREF(held);
+  });
+  if (capsule == nullptr) throw nb::python_error();
+  Py_INCREF(buffer);
+  ++value.views;
+  return nb::steal(capsule);
+}
+
 void bind_buffer(nb::module_& m) {
+  m.def("hold_memory", [](nb::handle buffer) { return hold_memory(buffer.ptr()); });
   static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_buffer)},
+                                {Py_bf_releasebuffer, reinterpret_cast<void*>(&release_buffer)},
                                 {0, nullptr}};
   nb::class_<PyBuffer> cls(
       m, "Buffer", nb::is_weak_referenceable(), CUCORE_POOLED nb::type_slots(slots),
@@ -276,6 +309,7 @@ void bind_buffer(nb::module_& m) {
       ">>> bytes(buffer.copy_to(bytearray(8), stream=stream))\n"
       "b'xyxyxyxy'");
   set_module(cls);
+  forbid_new(cls);
   set_type_call(cls, [](PyObject*, PyObject* const*, size_t, PyObject*) -> PyObject* {
     PyErr_SetString(PyExc_RuntimeError,
                     "a Buffer comes from Device.allocate(), a memory resource or "
@@ -297,7 +331,8 @@ void bind_buffer(nb::module_& m) {
   def_fast<alone<buffer_close>>(
       cls, "close",
       "close($self, stream=None)\n--\n\nGive the memory back, on this stream or the one it was "
-      "allocated on. Does nothing the second time.");
+      "allocated on. Does nothing the second time. What a memoryview, an array or a "
+      "StridedMemoryView still sees is given back with the last of them.");
   def_fast<buffer_dlpack>(
       cls, "__dlpack__",
       "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"

@@ -1,4 +1,7 @@
 // errors.cpp: C++ exceptions as Python ones, and the notice that the CPU device is in use.
+#include <cstring>
+#include <filesystem>
+
 #include "support.hpp"
 
 namespace cucore::python {
@@ -9,9 +12,21 @@ static PyObject* error_class(const char* name) {
   return nb::object(module.attr(name)).release().ptr();
 }
 
+/// What C++ says, as text: a path in it need not be UTF-8.
+static nb::object readable(const char* what) {
+  return nb::steal(PyUnicode_DecodeUTF8(what, static_cast<Py_ssize_t>(std::strlen(what)),
+                                        "backslashreplace"));
+}
+
+static void set_error(PyObject* type, const char* what) {
+  if (const nb::object text = readable(what); text.is_valid()) PyErr_SetObject(type, text.ptr());
+}
+
 static void raise_cuda_error(const CUDAError& error, const char* class_name) {
   nb::object type = nb::steal(error_class(class_name));
-  nb::object value = type(error.what(), error.code(), error.name().c_str());
+  nb::object text = readable(error.what());
+  if (!text.is_valid()) throw nb::python_error();
+  nb::object value = type(text, error.code(), error.name().c_str());
   PyErr_SetObject(type.ptr(), value.ptr());
 }
 
@@ -25,9 +40,11 @@ static void translate(const std::exception_ptr& pointer) {
   } catch (const CUDAError& error) {
     raise_cuda_error(error, "CUDAError");
   } catch (const DriverNotFoundError& error) {
-    PyErr_SetString(PyExc_RuntimeError, error.what());
+    set_error(PyExc_RuntimeError, error.what());
   } catch (const InvalidStateError& error) {
-    PyErr_SetString(PyExc_RuntimeError, error.what());
+    set_error(PyExc_RuntimeError, error.what());
+  } catch (const std::filesystem::filesystem_error& error) {
+    set_error(PyExc_RuntimeError, error.what());
   }
 }
 
@@ -42,7 +59,7 @@ void set_python_error() noexcept {
                        : error.type() == nb::exception_type::type_error  ? PyExc_TypeError
                        : error.type() == nb::exception_type::index_error ? PyExc_IndexError
                                                                          : PyExc_RuntimeError;
-      PyErr_SetString(type, error.what());
+      set_error(type, error.what());
     } catch (const CUDAError&) {
       translate(std::current_exception());
     } catch (const DriverNotFoundError&) {
@@ -50,13 +67,13 @@ void set_python_error() noexcept {
     } catch (const InvalidStateError&) {
       translate(std::current_exception());
     } catch (const std::invalid_argument& error) {
-      PyErr_SetString(PyExc_ValueError, error.what());
+      set_error(PyExc_ValueError, error.what());
     } catch (const std::out_of_range& error) {
-      PyErr_SetString(PyExc_ValueError, error.what());
+      set_error(PyExc_ValueError, error.what());
     } catch (const std::bad_alloc&) {
       PyErr_NoMemory();
     } catch (const std::exception& error) {
-      PyErr_SetString(PyExc_RuntimeError, error.what());
+      set_error(PyExc_RuntimeError, error.what());
     }
   } catch (
       nb::python_error& error) {  // importing the classes failed: that error is the one to show

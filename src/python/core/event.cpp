@@ -52,6 +52,7 @@ void bind_event(nb::module_& m) {
       ">>> end - start >= 0\n"
       "True");
   set_module(cls);
+  forbid_new(cls);
   cls.def(
       "__sub__",
       [](const Event& end, nb::handle other) -> nb::object {

@@ -169,6 +169,7 @@ void bind_kernel(nb::module_& m) {
           .def("__repr__", [](const Kernel& k) {
             return "<Kernel " + (k.name().empty() ? std::string{"?"} : k.name()) + ">";
           });
+  forbid_new(kernel);
   set_module(kernel);
 }
 CUCORE_BIND(kBindCode + 1, bind_kernel)

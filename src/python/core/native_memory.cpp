@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include <cstring>
+#include <optional>
 
 #include "py_buffer.hpp"
 
@@ -133,6 +134,14 @@ void bind_native_memory(nb::module_& m) {
     CUdeviceptr ptr = 0;
     CUCORE_CALL_WITHOUT_GIL(cuIpcOpenMemHandle(&ptr, raw, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
     return static_cast<std::uintptr_t>(ptr);
+  });
+  // From an address to the end of its allocation; None where the driver cannot tell.
+  m.def("bytes_mapped_from", [](std::size_t ptr) -> std::optional<std::size_t> {
+    CUdeviceptr base = 0;
+    std::size_t bytes = 0;
+    if (driver().cuMemGetAddressRange(&base, &bytes, ptr) != CUDA_SUCCESS || ptr - base > bytes)
+      return std::nullopt;
+    return bytes - (ptr - base);
   });
   m.def("ipc_close_mem_handle",
         [](std::size_t ptr) { CUCORE_CALL_WITHOUT_GIL(cuIpcCloseMemHandle(ptr)); });

@@ -64,7 +64,10 @@ ObjectCode from_module(CodeType type, nb::handle module, const std::string& name
     nb::object bytes =
         PyUnicode_Check(path.ptr()) != 0 ? nb::steal(PyUnicode_EncodeFSDefault(path.ptr())) : path;
     if (!bytes.is_valid()) throw nb::python_error();
-    std::filesystem::path file{std::string{PyBytes_AS_STRING(bytes.ptr())}};
+    char* spelled = nullptr;
+    if (PyBytes_AsStringAndSize(bytes.ptr(), &spelled, nullptr) < 0)  // a null character in it
+      throw nb::python_error();
+    std::filesystem::path file{std::string{spelled}};
     if (!std::filesystem::exists(file)) {
       PyErr_Format(PyExc_FileNotFoundError, "there is no file '%s'%s", file.c_str(),
                    type == CodeType::ptx ? " (a str is a path, or PTX source with a .version line)"
@@ -125,6 +128,7 @@ PyObject* get_kernel(PyObject* self, PyObject* const* args, Py_ssize_t nargs, Py
   const ObjectCode& code = self_of<ObjectCode>(self);
   if (PyObject* kernel = known_kernel(code, name)) return kernel;
   const std::string wanted = text_argument(name, "name");
+  if (wanted.find('\0') != wanted.npos) throw nb::value_error("the name holds a null character");
   std::optional<Kernel> kernel;
   {
     WithoutGil unlocked;  // the first kernel loads, and may compile, the code
@@ -166,6 +170,7 @@ void bind_object_code(nb::module_& m) {
         "from_ptx and the like, "
         "or Program.compile."};
   });
+  forbid_new(c);
   const auto add = [&c](const char* name, auto function, const char* doc) {
     c.def_static(name, function, nb::arg("module"), nb::kw_only(), nb::arg("name") = "",
                  nb::arg("symbol_mapping").none() = nb::none(), doc);

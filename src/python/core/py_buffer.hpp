@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "cucore/buffer.hpp"
@@ -18,6 +19,8 @@ struct PyBuffer {
   bool is_plain = false;      ///< device or pinned memory of a resource of ours: copies do not wait
   bool discarded = false;     ///< told that its contents are not needed, and not prefetched since
   std::uint64_t capture = 0;  ///< the capture it was allocated in; 0: in none
+  int views = 0;  ///< memoryviews, arrays and strided views that see the memory
+  std::unique_ptr<PyBuffer> left;  ///< closed, but still seen: goes with the last view
 
   /// Before discarded memory goes back to its pool: pages that stay marked would lose what the
   /// host writes for the next owner.
@@ -27,9 +30,14 @@ struct PyBuffer {
     (void)driver().cuMemPrefetchAsync(buffer.handle(), buffer.size(),
                                       {CU_MEM_LOCATION_TYPE_HOST, {0}}, 0, stream.handle());
   }
-  /// Gives the memory back. Where that waits for work it does so without the GIL, which the host
-  /// callbacks among that work need.
+  /// Gives the memory back, or leaves that to the views that still see it. Where it waits for work
+  /// it does so without the GIL, which the host callbacks among that work need.
   void close() {
+    if (views > 0 && !buffer.is_closed()) {
+      left = std::make_unique<PyBuffer>(std::move(buffer), resource, std::move(owner), mapped);
+      left->discarded = std::exchange(discarded, false);
+      return;
+    }
     if (discarded) revive(buffer.deallocation_stream());
     const auto& from = buffer.memory_resource();
     if (from != nullptr && (from->deallocation_waits() || host_calls_are_pending())) {
@@ -40,6 +48,9 @@ struct PyBuffer {
       buffer.close();
     }
     owner.reset();
+  }
+  void end_view() noexcept {
+    if (--views == 0) left.reset();
   }
   PyBuffer() = default;
   PyBuffer(Buffer b, nb::object r, nb::object o = {}, bool m = false)
@@ -81,6 +92,8 @@ nb::object make_buffer(PyBuffer&& value, bool managed);
 /// The Python object of a Buffer argument, or null when it is none.
 PyBuffer* buffer_of(PyObject* object) noexcept;
 PyBuffer& open_buffer(PyObject* object);
+/// What keeps an open buffer's memory where it is, also when the buffer is closed meanwhile.
+nb::object hold_memory(PyObject* buffer);
 
 /// Which capture a stream is in; 0: in none.
 std::uint64_t capture_of(const Stream& stream);

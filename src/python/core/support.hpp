@@ -119,6 +119,16 @@ T& self_of(PyObject* object) noexcept {
   return *nb::inst_ptr<T>(nb::handle{object});
 }
 
+/// For types whose objects only we make: T.__new__(T) would give one that holds nothing.
+inline void forbid_new(nb::handle type) {
+  reinterpret_cast<PyTypeObject*>(type.ptr())->tp_new = [](PyTypeObject* wanted, PyObject*,
+                                                           PyObject*) -> PyObject* {
+    PyErr_Format(PyExc_RuntimeError, "%s objects cannot be instantiated directly",
+                 wanted->tp_name);
+    return nullptr;
+  };
+}
+
 /// A new Python object of `type` (T's own, or derived from it) around a C++ value.
 template <class T>
 nb::object wrap(nb::handle type, T&& value) {

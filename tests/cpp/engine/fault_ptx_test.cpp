@@ -76,6 +76,8 @@ TEST_P(FaultyPtx, AnAccessToNullIs700AndIsNotOptimizedAway) {
          "illegal memory access at 0x0");
 }
 
+// promise: The exception of a fault carries the report: kernel, thread, address, source line and
+// the nearest allocation
 TEST_P(FaultyPtx, TheLineOfTheSourceIsNamed) {
   Guarded memory;
   const std::string text = kernel(R"(
@@ -95,6 +97,7 @@ TEST_P(FaultyPtx, TheLineOfTheSourceIsNamed) {
          719, "kernel.cu:22, block (0, 0, 0), thread (40, 0, 0)");
 }
 
+// promise: A trap is error 719 and a failed assertion error 710, whichever thread raised it
 TEST_P(FaultyPtx, ATrapOfOneThreadNamesIt) {
   expect(run(kernel("setp.ne.u32 %p1, %r2, 37; @%p1 bra E; trap; E: st.global.u32 [%rd1], 1;"),
              words_),
@@ -104,6 +107,7 @@ TEST_P(FaultyPtx, ATrapOfOneThreadNamesIt) {
          719, "thread (37, 0, 0)");
 }
 
+// promise: A trap is error 719 and a failed assertion error 710, whichever thread raised it
 TEST_P(FaultyPtx, AFailedAssertionNamesFileLineAndThread) {
   const std::string before = R"(
 .extern .func __assertfail(.param .b64 m, .param .b64 f, .param .b32 l, .param .b64 n, .param .b64 c);
@@ -173,6 +177,7 @@ TEST_P(FaultyPtx, OnlyTheThreadWithTheMisalignedAddressIsNamed) {
             0);
 }
 
+// promise: The wrong address space is error 717, a call of what is no function 718
 TEST_P(FaultyPtx, ACallOfWhatIsNoFunctionHasTheCodeOfAGpu) {
   const std::string call = "p: .callprototype ()_(); call (), %rd2, (), p;";
   expect(run(kernel("mov.u64 %rd2, 0;" + call), words_), 718,
@@ -198,6 +203,7 @@ TEST_P(FaultyPtx, SharedAddressesCannotLeaveSharedMemory) {
            far == std::string{"0x100000"} ? 700 : 715, "shared memory");
 }
 
+// promise: The wrong address space is error 717, a call of what is no function 718
 TEST_P(FaultyPtx, GlobalAccessesToSharedOrLocalMemoryAre717) {
   expect(run(kernel(".shared .align 8 .b8 s[64]; mov.u64 %rd4, s; cvta.shared.u64 %rd4, %rd4; "
                     "ld.global.u32 %r5, [%rd4];"
@@ -236,12 +242,14 @@ std::string recursive(int frame, int depth) {
                 function);
 }
 
+// promise: A stack overflow in a kernel never reaches the host's stack
 TEST_P(FaultyPtx, RecursionWithoutEndIsAStackOverflow) {
   expect(run(recursive(8, -1), words_), 700, "stack overflow");
   // A frame larger than the guard page does not step over it.
   expect(run(recursive(300000, -1), words_, {2}), 700, "stack overflow");
 }
 
+// promise: The stack limit is honoured, and large local arrays of many threads work
 TEST_P(FaultyPtx, TheStackLimitIsHonoured) {
   EXPECT_EQ(run(recursive(8, 200), words_).code, 0);
   EXPECT_EQ(words_[5], 200U * 201 / 2);
@@ -249,6 +257,7 @@ TEST_P(FaultyPtx, TheStackLimitIsHonoured) {
   EXPECT_EQ(run(recursive(8, 200000), words_, {2}, 256 * 1024).code, 0);
 }
 
+// promise: The stack limit is honoured, and large local arrays of many threads work
 TEST_P(FaultyPtx, LargeLocalArraysOfManyThreadsWork) {
   const std::string body =
       ".local .align 8 .b8 l[500000]; mov.u64 %rd2, l; mul.wide.u32 %rd3, %r2, 400;"

@@ -26,6 +26,10 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.promise("A fault has the code of a GPU, every later call in its context answers it, and a reset of the device ends that")
+@pytest.mark.promise("The wrong address space is error 717, a call of what is no function 718")
+@pytest.mark.promise("A misaligned access or an illegal instruction is a CUDA error of its own code")
+@pytest.mark.promise("A trap is error 719 and a failed assertion error 710, whichever thread raised it")
 def test_a_fault_has_its_code_every_later_call_answers_it_and_a_reset_ends_that(name: str) -> None:
     code, body = FAULTS[name]
     expect(
@@ -83,6 +87,7 @@ def test_there_are_16_barriers_and_the_17th_is_the_first() -> None:
 
 
 @cpu_only
+@pytest.mark.promise("The exception of a fault carries the report: kernel, thread, address, source line and the nearest allocation")
 def test_the_exception_carries_the_report() -> None:
     expect(
         """
@@ -104,6 +109,7 @@ def test_the_exception_carries_the_report() -> None:
 
 
 @cpu_only
+@pytest.mark.promise("Memory past an allocation's end or of a dead context is not reached, also without check mode")
 def test_memory_one_past_the_end_of_the_host_and_of_a_dead_context_is_not_reached() -> None:
     expect(
         """
@@ -132,6 +138,7 @@ def test_memory_one_past_the_end_of_the_host_and_of_a_dead_context_is_not_reache
     ("add.u64 %rd3, %rd1, 3984; ld.global.u32 %r3, [%rd3]; st.global.u32 [%rd1], %r3;", 28, 4096),
     ("setp.gt.u32 %p1, %r2, 40; @!%p1 bra E; add.u64 %rd1, %rd1, 4096; st.global.u32 [%rd1], %r2; E:", 41, 4260),
 ])  # fmt: skip
+@pytest.mark.promise("An illegal address is error 700 with kernel, block, thread and address, and the process lives on")
 def test_the_thread_of_a_lane_group_that_faults_is_named(body: str, thread: int, offset: int | None) -> None:
     """One instruction loads or stores for many threads; the report knows which of them it was."""
     text = expect(
@@ -171,6 +178,7 @@ def test_looking_for_the_thread_prints_nothing_twice() -> None:
 
 
 @cpu_only
+@pytest.mark.promise("A barrier that not every thread reaches is an error that names it")
 def test_a_barrier_not_all_threads_reach_is_named() -> None:
     expect(
         """
@@ -183,6 +191,7 @@ def test_a_barrier_not_all_threads_reach_is_named() -> None:
 
 
 @cpu_only
+@pytest.mark.promise("A time limit turns an endless kernel into error 702")
 def test_the_time_limit_is_702_and_the_device_is_usable_after_a_reset() -> None:
     expect(
         """
@@ -241,6 +250,7 @@ def test_ctrl_c_gets_out_of_the_wait_for_a_grid_of_every_block(wait: str, caught
         "L: nanosleep.u32 100; bra L;",
     ],
 )
+@pytest.mark.promise("A kernel can be cancelled, and what runs next is unharmed")
 def test_running_kernels_end_at_a_safe_point_when_their_context_goes(body: str) -> None:
     expect(
         f"""
@@ -255,6 +265,7 @@ def test_running_kernels_end_at_a_safe_point_when_their_context_goes(body: str) 
 
 @cpu_only
 @pytest.mark.parametrize("first", [True, False])
+@pytest.mark.promise("A fault of the host goes to the handler that was there before")
 def test_a_fault_of_the_program_reaches_the_programs_handler(first: bool) -> None:
     handlers = "import faulthandler; faulthandler.enable()"
     work = 'assert run("st.global.u32 [%rd1], 1;")[0] == 0'
@@ -265,6 +276,7 @@ def test_a_fault_of_the_program_reaches_the_programs_handler(first: bool) -> Non
 
 @cpu_only
 @pytest.mark.parametrize("cores", ["0", "0-1", ""])
+@pytest.mark.promise("Blocks that wait for each other make progress, even with one host thread")
 def test_blocks_of_a_cooperative_grid_meet_whatever_the_number_of_cores(cores: str) -> None:
     prefix = ["taskset", "-c", cores] if cores else None
     expect(

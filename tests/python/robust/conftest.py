@@ -78,25 +78,33 @@ class Child:
     def environment(self, **changes: str) -> dict[str, str]:
         return os.environ | {"KERNELS": self.cubin, "PYTHONFAULTHANDLER": "1"} | changes
 
-    def start(self, program: str, *, prelude: bool = True, **changes: str) -> subprocess.Popen[str]:
+    def start(
+        self,
+        program: str,
+        *,
+        prelude: bool = True,
+        stdin: int = subprocess.DEVNULL,
+        prefix: tuple[str, ...] = (),
+        **changes: str,
+    ) -> subprocess.Popen[str]:
         text = (PRELUDE if prelude else "") + textwrap.dedent(program)
         return subprocess.Popen(
-            [sys.executable, "-c", text],
+            [*prefix, sys.executable, "-c", text],
             env=self.environment(**changes),
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
 
-    def run(self, program: str, *, prelude: bool = True, **changes: str) -> tuple[int, str, str]:
-        process = self.start(program, prelude=prelude, **changes)
+    def run(self, program: str, **options: Any) -> tuple[int, str, str]:
+        process = self.start(program, **options)
         out, err = process.communicate()
         return process.returncode, out, err
 
-    def ok(self, program: str, *, prelude: bool = True, **changes: str) -> str:
+    def ok(self, program: str, **options: Any) -> str:
         """Runs a program that must end well and silently; gives what it printed."""
-        status, out, err = self.run(program, prelude=prelude, **changes)
+        status, out, err = self.run(program, **options)
         assert (status, err) == (0, ""), f"exit {status}\n{out}\n{err}"
         return out
 

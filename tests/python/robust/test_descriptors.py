@@ -1,12 +1,17 @@
 """Pickles and descriptors from elsewhere: checked before use, and read without a driver."""
 
+import multiprocessing
+import os
 import pickle
 import random
+import re
+import subprocess
 
 import pytest
 from cuda.core import (
     Buffer,
     CUDAError,
+    Device,
     DeviceMemoryResource,
     DeviceMemoryResourceOptions,
     Event,
@@ -63,6 +68,110 @@ def test_damaged_buffer_handles(device, stream):
         Buffer.from_ipc_descriptor(
             mapped, IPCBufferDescriptor._make(good._payload, good.size + (1 << 21)), stream=stream
         )
+
+
+def open_with_sizes(mr, descriptor, sizes, answer):
+    """In another process: opens the same buffer with each size; the answer is what came of it."""
+    device = Device(0)
+    device.set_current()
+    stream = device.create_stream()
+    outcomes = []
+    for size in sizes:
+        try:
+            buffer = Buffer.from_ipc_descriptor(mr, IPCBufferDescriptor._make(descriptor._payload, size), stream=stream)
+        except Exception as error:
+            outcomes.append(f"{type(error).__name__}: {error}")
+        else:
+            outcomes.append(buffer.size)
+            buffer.close(stream)
+    answer.send(outcomes)
+
+
+@REFUSED
+def test_a_descriptor_that_claims_more_than_there_is(device, stream):
+    try:
+        pool, buffer = shared(device, stream)
+    except CUDAError as error:
+        if error.code != 801:
+            raise
+        pytest.skip("this device shares no pools")
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    sizes = [buffer.size + (1 << 26), 2**62, buffer.size, 16, buffer.size]
+    process = context.Process(target=open_with_sizes, args=(pool, buffer.ipc_descriptor, sizes, there))
+    process.start()
+    there.close()
+    outcomes = here.recv()  # ends with an exception where the other process does
+    process.join()
+    for size, outcome in zip(sizes[:2], outcomes, strict=False):
+        assert re.fullmatch(
+            rf"ValueError: the descriptor says {size} bytes, more than the \d+ that are mapped", outcome
+        )
+    assert outcomes[2:] == [buffer.size, 16, buffer.size]
+
+
+# What is imported later may lie where only the first user can read.
+STRANGER = """
+import pickle, uuid, multiprocessing.reduction, cuda.core._ipc, cuda.core._memory, cuda.core._sharing; from cuda.bindings import driver; from cuda.core import _core; Device(0).set_current()
+os.setgid(65534); os.setuid(65534)
+device = Device(0); device.set_current()
+pool = DeviceMemoryResource(device, options=DeviceMemoryResourceOptions(max_size=1 << 20, ipc_enabled=True))
+stream = device.create_stream()
+event = device.create_event(EventOptions(ipc_enabled=True))
+plain = driver.cuMemAlloc(4096)[1]
+handle = _core.ipc_get_mem_handle(int(plain))
+pooled = pool.allocate(4096, stream=stream); stream.sync()
+"""
+
+
+@pytest.mark.promise("What another user's process gives out is refused, and what is ours is not given to it")
+@pytest.mark.cpu_only  # about who may open what through the system: a GPU's driver has its own rules
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+@pytest.mark.parametrize("exporter", ["stranger", "self"])
+def test_another_user(child, tmp_path, exporter):
+    home = tmp_path / "home"
+    home.mkdir(mode=0o777)
+    stranger = STRANGER.splitlines()
+    exports = "\n".join(
+        [
+            *(stranger if exporter == "stranger" else [stranger[1], *stranger[3:]]),
+            "print(pickle.dumps((handle, event.ipc_descriptor, int(pool.allocation_handle))).hex(), flush=True)",
+            "import sys; sys.stdin.read()",
+        ]
+    )
+    imports = "\n".join(
+        [
+            *stranger[: 3 if exporter == "self" else 2],
+            """
+device = Device(0); device.set_current()
+handle, descriptor, fd = pickle.loads(bytes.fromhex(os.environ["GIVEN"]))
+for attempt in (lambda: _core.ipc_open_mem_handle(handle), lambda: Event.from_ipc_descriptor(descriptor)):
+    try:
+        attempt()
+        print("opened")
+    except CUDAError as error:
+        print(error.code)
+try:
+    opened = os.open(f"/proc/{os.environ['OWNER']}/fd/{fd}", os.O_RDWR)
+    DeviceMemoryResource.from_allocation_handle(device, opened)
+    print("opened")
+except PermissionError:
+    print("kept by the system")
+except CUDAError as error:
+    print(error.code)
+""",
+        ]
+    )
+    env = {"HOME": str(home), "XDG_CACHE_HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
+    process = child.start(exports, stdin=subprocess.PIPE, **env)
+    try:
+        given = process.stdout.readline().strip()
+        assert given, process.stderr.read()
+        out = child.ok(imports, GIVEN=given, OWNER=str(process.pid), **env)
+    finally:
+        process.communicate()
+    assert process.returncode == 0
+    assert out == ("400\n400\nkept by the system\n" if exporter == "self" else "400\n400\n1\n")
 
 
 @REFUSED
