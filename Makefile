@@ -12,7 +12,7 @@ GPU_PYTHON ?= python3
 GPU_BUILD  := build/gpu
 GPU_ENV     = CUCORE_DEVICE=gpu PYTHONPATH=$(CURDIR)/$(GPU_BUILD)/site
 
-.PHONY: sanitize coverage fuzz soak help setup build demo test test-cpp test-python test-widths lint docs wheel bench bench-setup gpu-build gpu-test gpu-bench clean
+.PHONY: sanitize coverage fuzz soak help setup build build-all demo test test-cpp test-python test-widths lint docs wheel bench bench-setup gpu-build gpu-test gpu-bench clean
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
 
@@ -22,16 +22,19 @@ setup:           ## system packages (as root) and the Python environment of this
 build: setup     ## configure, compile, install into .venv
 	@tools/build $(BUILD) $(JOBS)
 
+build-all: setup ## the same, and the C++ tests
+	@tools/build $(BUILD) $(JOBS) all
+
 demo: build      ## compile a CUDA C++ kernel, run it, check it
 	@$(PYTHON) -m cucore demo
 
-test: build      ## every suite on the CPU device
+test: build-all  ## every suite on the CPU device
 	@tools/test $(BUILD)
 
-test-cpp: build  ## the C++ suites only
+test-cpp: build-all ## the C++ suites only
 	@tools/test $(BUILD) cpp
 
-test-python: build ## the Python suites only
+test-python: build-all ## the Python suites only
 	@tools/test $(BUILD) python
 
 test-widths: build ## the PTX suite with every number of lanes and with the scalar path (long)
@@ -65,7 +68,7 @@ coverage: setup  ## which lines of the C++ the C++ suites run, by folder; TESTS=
 fuzz: setup      ## each fuzzer with libFuzzer for FUZZ_SECONDS (600) seconds
 	@tools/fuzz $(JOBS) $(or $(FUZZ_SECONDS),600)
 
-soak: build      ## launch, capture, compile and close for a long time; memory must stay flat
+soak: build-all  ## launch, capture, compile and close for a long time; memory must stay flat
 	@CUCORE_DEVICE=cpu CUCORE_SOAK=$(or $(SOAK),50) CUCORE_LONG=1 $(PYTHON) -m pytest -v -p no:cacheprovider \
 	  tests/python/robust/test_soak.py tests/python/robust/test_exit.py tests/python/robust/test_stateful.py
 
