@@ -32,7 +32,9 @@ def coverage(facts: dict[str, Any]) -> str:
         by_reason: dict[str, list[str]] = {}
         for function, reason in sorted(api["missing"].items()):
             by_reason.setdefault(reason or "not written yet", []).append(function)
-        rows = [(prose(reason), ", ".join(f"``{f}``" for f in functions)) for reason, functions in sorted(by_reason.items())]
+        rows = [
+            (prose(reason), ", ".join(f"``{f}``" for f in functions)) for reason, functions in sorted(by_reason.items())
+        ]
         out += table(("why", "functions"), rows, "40 60")
     return out
 
@@ -40,7 +42,9 @@ def coverage(facts: dict[str, Any]) -> str:
 def instructions(table_of: list[dict[str, Any]]) -> str:
     """PTX instructions by name: how many forms work, and which do not."""
     out = heading("PTX instructions", "-")
-    out += "Forms of ``api/ptx.json``. A form that is not there is an error with line and column when code is loaded.\n\n"
+    out += (
+        "Forms of ``api/ptx.json``. A form that is not there is an error with line and column when code is loaded.\n\n"
+    )
     rows = []
     ordered = sorted(table_of, key=lambda row: str(row["op"]))
     for op, forms in groupby(ordered, key=lambda row: str(row["op"])):
@@ -48,7 +52,10 @@ def instructions(table_of: list[dict[str, Any]]) -> str:
         bad = [form for form in listed if form.get("emit") == "unsupported"]
         if bad:
             why = sorted({form.get("note") or f"needs sm_{form['sm']}: the device is an sm_90" for form in bad})
-            words = [".".join([op, *(m.split("|")[0] for m in form.get("mods", []) if not m.startswith("?"))]) for form in bad]
+            words = [
+                ".".join([op, *(m.split("|")[0] for m in form.get("mods", []) if not m.startswith("?"))])
+                for form in bad
+            ]
             there = f"{len(listed) - len(bad)} of {len(listed)}"
             rows.append((f"``{op}``", there, ", ".join(f"``{w}``" for w in words), prose("; ".join(why))))
     works = sum(form.get("emit") != "unsupported" for form in table_of)
@@ -75,8 +82,16 @@ def deviations(facts: dict[str, dict[str, str]]) -> str:
 
 def render(package: Path, api: Path, folder: Path) -> None:
     path = package / "cucore" / "coverage.json"
-    text = coverage(json.loads(path.read_text())) if path.exists() else heading("Coverage of the CPU device") + "This build has none.\n\n"
+    text = (
+        coverage(json.loads(path.read_text()))
+        if path.exists()
+        else heading("Coverage of the CPU device") + "This build has none.\n\n"
+    )
     ptx = json.loads((api / "ptx.json").read_text())
-    rows = ptx if isinstance(ptx, list) else next(value for value in ptx.values() if isinstance(value, list) and value and "op" in value[0])
+    rows = (
+        ptx
+        if isinstance(ptx, list)
+        else next(value for value in ptx.values() if isinstance(value, list) and value and "op" in value[0])
+    )
     (folder / "coverage.rst").write_text(text + instructions(rows))
     (folder / "deviations.rst").write_text(deviations(json.loads((api / "deviations.json").read_text())))

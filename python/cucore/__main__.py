@@ -17,8 +17,16 @@ def parser() -> argparse.ArgumentParser:
     info = commands.add_parser("info", help="driver, devices and toolkit libraries, and why something was not found")
     info.add_argument("--why", metavar="NAME", help="list every place looked at for one library")
     what = info.add_mutually_exclusive_group()
-    what.add_argument("--cmake", action="store_const", dest="folder", const="cmake", help="print the folder for CMAKE_PREFIX_PATH")
-    what.add_argument("--pkg-config", action="store_const", dest="folder", const="pkgconfig", help="print the folder for PKG_CONFIG_PATH")
+    what.add_argument(
+        "--cmake", action="store_const", dest="folder", const="cmake", help="print the folder for CMAKE_PREFIX_PATH"
+    )
+    what.add_argument(
+        "--pkg-config",
+        action="store_const",
+        dest="folder",
+        const="pkgconfig",
+        help="print the folder for PKG_CONFIG_PATH",
+    )
     info.add_argument("--json", action="store_true", help="print JSON for programs")
 
     run = commands.add_parser("run", help="run any program with the CPU device in place of libcuda.so.1")

@@ -30,7 +30,9 @@ def run(program: Sequence[str], device: str = "cpu", devices: int | None = None)
         print("cucore run: name a program, as in `cucore run --cpu script.py`", file=sys.stderr)
         return 2
     if device == "cpu" and not (CPU_DRIVER_FOLDER / "libcuda.so.1").exists():
-        print("cucore run: this build has no CPU device (it was configured with CUCORE_CPU_DEVICE=OFF)", file=sys.stderr)
+        print(
+            "cucore run: this build has no CPU device (it was configured with CUCORE_CPU_DEVICE=OFF)", file=sys.stderr
+        )
         return 1
     if command[0].endswith(".py") or command[0] in ("-c", "-m"):
         command.insert(0, sys.executable)

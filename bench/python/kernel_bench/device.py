@@ -14,12 +14,17 @@ Dim = tuple[int, int, int]
 
 
 def find_nvrtc() -> str:
-    places = [*(Path(p) for p in os.environ.get("KERNELS_NVRTC", "").split(":") if p), *(Path(p) for p in sys.path if p)]
+    places = [
+        *(Path(p) for p in os.environ.get("KERNELS_NVRTC", "").split(":") if p),
+        *(Path(p) for p in sys.path if p),
+    ]
     for place in places:
         if place.is_file():
             return str(place)
         for pattern in ("nvidia/cu*/lib/libnvrtc.so.*", "nvidia/cuda_nvrtc/lib/libnvrtc.so.*"):
-            found = sorted(path for path in place.glob(pattern) if "builtins" not in path.name and "alt" not in path.name)
+            found = sorted(
+                path for path in place.glob(pattern) if "builtins" not in path.name and "alt" not in path.name
+            )
             if found:
                 return str(found[-1])
     return "libnvrtc.so.13"
@@ -39,7 +44,13 @@ class Device:
         self._call("cuModuleLoadData", ctypes.byref(self._module), self.ptx)
         self._functions: dict[str, ctypes.c_void_p] = {}
         self._launch = self._driver.cuLaunchKernel
-        self._launch.argtypes = [ctypes.c_void_p, *[ctypes.c_uint] * 7, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
+        self._launch.argtypes = [
+            ctypes.c_void_p,
+            *[ctypes.c_uint] * 7,
+            ctypes.c_void_p,
+            ctypes.c_void_p,
+            ctypes.c_void_p,
+        ]
 
     def _call(self, name: str, *arguments: Any) -> None:
         code = getattr(self._driver, name)(*arguments)

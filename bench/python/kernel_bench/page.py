@@ -54,7 +54,11 @@ def line(row: Row, others: list[str]) -> str:
 
 
 def heading(others: list[str]) -> str:
-    return f"{'time / time of native C++':<28}{'ours':>7}{'goal':>13}" + "".join(f"{n:>8}" for n in others) + "  spread  native   wall  results"
+    return (
+        f"{'time / time of native C++':<28}{'ours':>7}{'goal':>13}"
+        + "".join(f"{n:>8}" for n in others)
+        + "  spread  native   wall  results"
+    )
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
@@ -63,12 +67,24 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 def of_ten(rows: list[Row], others: list[str]) -> str:
     lines = [
-        [row.name, cell(row.ratio("ours")), verdict(row.ratio("ours"), row.goal), *(cell(row.ratio(side)) for side in others)]
+        [
+            row.name,
+            cell(row.ratio("ours")),
+            verdict(row.ratio("ours"), row.goal),
+            *(cell(row.ratio(side)) for side in others),
+        ]
         for row in rows
         if row.ten
     ]
     total = mean(rows, "ours")
-    lines.append(["**geometric mean of the ten**", f"**{cell(total)}**", verdict(total, MEAN_GOAL), *(cell(mean(rows, s)) for s in others)])
+    lines.append(
+        [
+            "**geometric mean of the ten**",
+            f"**{cell(total)}**",
+            verdict(total, MEAN_GOAL),
+            *(cell(mean(rows, s)) for s in others),
+        ]
+    )
     return table(["kernel", "ours / native", "goal", *(f"{side} / native" for side in others)], lines)
 
 

@@ -31,7 +31,9 @@ def since(device: Any) -> Callable[[int], None]:
 
     def need(wanted: int) -> None:
         if version < wanted:
-            pytest.skip(f"new in CUDA {wanted // 1000}.{wanted // 10 % 100}; the driver is {version // 1000}.{version // 10 % 100}")
+            pytest.skip(
+                f"new in CUDA {wanted // 1000}.{wanted // 10 % 100}; the driver is {version // 1000}.{version // 10 % 100}"
+            )
 
     return need
 

@@ -49,10 +49,23 @@ def test_the_default_stream_may_be_one_of_each_thread(value: str | None, expecte
 def with_driver(version: int, program: str, **more: str) -> subprocess.CompletedProcess[str]:
     """Runs a program on a driver that does nothing and says it is this old."""
     builds = [Path(os.environ["CUCORE_BUILD"])] if "CUCORE_BUILD" in os.environ else sorted(ROOT.glob("build/*"))
-    library = next((b / "bench/null_driver/libcucore_null.so" for b in builds if (b / "bench/null_driver/libcucore_null.so").exists()), None)
+    library = next(
+        (
+            b / "bench/null_driver/libcucore_null.so"
+            for b in builds
+            if (b / "bench/null_driver/libcucore_null.so").exists()
+        ),
+        None,
+    )
     if library is None:
         pytest.skip("the driver that does nothing is not built (CUCORE_TESTS)")
-    environment = {**os.environ, "CUCORE_DEVICE": "cpu", "CUCORE_CPU_LIBRARY": str(library), "CUCORE_NULL_VERSION": str(version), **more}
+    environment = {
+        **os.environ,
+        "CUCORE_DEVICE": "cpu",
+        "CUCORE_CPU_LIBRARY": str(library),
+        "CUCORE_NULL_VERSION": str(version),
+        **more,
+    }
     return subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
 
 

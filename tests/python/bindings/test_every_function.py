@@ -15,7 +15,9 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 
-GRAPHICS = "needs a graphics driver that shares memory with the device; without one, drivers may crash on what they are given"
+GRAPHICS = (
+    "needs a graphics driver that shares memory with the device; without one, drivers may crash on what they are given"
+)
 EXCEPTIONS = {
     "driver": {
         "cuEGL*": GRAPHICS, "cuEventCreateFromEGLSync": GRAPHICS, "cuGL*": GRAPHICS, "cuGraphics*": GRAPHICS, "cuVDPAU*": GRAPHICS,
@@ -52,7 +54,9 @@ def called() -> set[str]:
 
 @pytest.mark.parametrize("module", EXCEPTIONS)
 def test_each_function_is_called_by_a_test(module: str, called: set[str]) -> None:
-    never = {name for name in functions(module) - called if not any(fnmatch.fnmatch(name, e) for e in EXCEPTIONS[module])}
+    never = {
+        name for name in functions(module) - called if not any(fnmatch.fnmatch(name, e) for e in EXCEPTIONS[module])
+    }
     assert never == set()
 
 

@@ -73,7 +73,11 @@ def test_classes_are_called_in_every_way() -> None:
     assert int(driver.CUstream(init_value=7)) == int(driver.CUstream(driver.CUstream(7))) == 7
     memory = ctypes.c_uint64(9)
     assert int(driver.CUevent(5, ctypes.addressof(memory))) == 9
-    for wrong in (lambda: driver.CUstream(1, 2, 3), lambda: driver.CUstream(value=1), lambda: driver.CUDA_MEMCPY3D(1, 2)):
+    for wrong in (
+        lambda: driver.CUstream(1, 2, 3),
+        lambda: driver.CUstream(value=1),
+        lambda: driver.CUDA_MEMCPY3D(1, 2),
+    ):
         with pytest.raises(TypeError):
             wrong()
     extent = runtime.make_cudaExtent(2, 3, 4)

@@ -90,6 +90,8 @@ def test_functions_and_classes_pickle_by_name() -> None:
 
 
 def test_importing_a_module_makes_no_names() -> None:
-    code = "import sys; from cuda.bindings import driver; print(sum(n.startswith(('cu', 'CU')) for n in driver.__dict__))"
+    code = (
+        "import sys; from cuda.bindings import driver; print(sum(n.startswith(('cu', 'CU')) for n in driver.__dict__))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "0"

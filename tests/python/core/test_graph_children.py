@@ -58,7 +58,9 @@ def has_a_condition(device):
     return definition
 
 
-@pytest.mark.parametrize(("make", "reason"), [(allocates, "allocates or frees"), (has_a_condition, "conditional nodes")])
+@pytest.mark.parametrize(
+    ("make", "reason"), [(allocates, "allocates or frees"), (has_a_condition, "conditional nodes")]
+)
 def test_what_no_driver_can_copy_is_refused_and_harms_nothing(device, stream, counter, child, make, reason):
     refused = make(device)
     outer = device.create_graph_builder().begin_building()

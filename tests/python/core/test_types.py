@@ -22,7 +22,9 @@ def check(*files: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     """Runs mypy on files, with the installed packages where it looks for imports."""
     config = folder / "mypy.ini"
     elsewhere = "".join(f"[mypy-{name}.*]\nignore_missing_imports = True\n" for name in ("cupy", "torch"))
-    options = "strict = True\nnamespace_packages = True\nexplicit_package_bases = True\ndisallow_subclassing_any = False\n"
+    options = (
+        "strict = True\nnamespace_packages = True\nexplicit_package_bases = True\ndisallow_subclassing_any = False\n"
+    )
     config.write_text(f"[mypy]\n{options}{elsewhere}")
     environment = dict(os.environ)
     if str(INSTALLED) not in site.getsitepackages():  # mypy looks there itself, and refuses to be told
@@ -62,7 +64,9 @@ def test_mistakes_are_found(tmp_path: Path) -> None:
     file.write_text("\n".join(lines) + "\n")
     done = check(file, folder=tmp_path)
     for number, (line, kind) in enumerate(WRONG.items(), 4):
-        found = [text for text in done.stdout.splitlines() if text.startswith(f"mistakes.py:{number}:") and kind in text]
+        found = [
+            text for text in done.stdout.splitlines() if text.startswith(f"mistakes.py:{number}:") and kind in text
+        ]
         assert found, f"{line}: no {kind} in\n{done.stdout}"
 
 

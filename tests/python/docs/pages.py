@@ -22,7 +22,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 RUN = ("python", "sh", "cpp")
 # What a line of `text` must not start with: it would be a command that nobody runs.
-COMMAND = re.compile(r"^(\$ |[A-Z_]+=\S+ |(sudo|make|pip|python3?|pytest|cucore|cmake|ctest|git|apt-get|docker|\.venv/bin/\w+) )", re.M)
+COMMAND = re.compile(
+    r"^(\$ |[A-Z_]+=\S+ |(sudo|make|pip|python3?|pytest|cucore|cmake|ctest|git|apt-get|docker|\.venv/bin/\w+) )", re.M
+)
 
 
 @dataclass
@@ -56,7 +58,9 @@ def complaint(block: Block) -> str:
     if block.language == "yaml":
         return "" if commands_of(block) else "a recipe without a pytest command: nothing of it would run"
     if block.language != "text":
-        return f"blocks of {block.language!r} are not run: use one of {RUN}, text, a file: or a not run: with its reason"
+        return (
+            f"blocks of {block.language!r} are not run: use one of {RUN}, text, a file: or a not run: with its reason"
+        )
     found = COMMAND.search(block.text)
     return f"{found[0]!r} is a command in a block of text: make it sh" if found else ""
 

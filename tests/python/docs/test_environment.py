@@ -27,7 +27,14 @@ def named_on_the_page() -> list[str]:
 
 def test_the_scan_sees_every_way_of_reading() -> None:
     found = read_by_the_source()
-    assert {"CUCORE_DEVICE", "CUCORE_CPU_MEMORY", "CUCORE_CPU_CACHE", "CUDA_VISIBLE_DEVICES", "CUDA_PATH", "CONDA_PREFIX"} <= found
+    assert {
+        "CUCORE_DEVICE",
+        "CUCORE_CPU_MEMORY",
+        "CUCORE_CPU_CACHE",
+        "CUDA_VISIBLE_DEVICES",
+        "CUDA_PATH",
+        "CONDA_PREFIX",
+    } <= found
 
 
 def test_no_quoted_name_of_ours_escapes_the_scan() -> None:

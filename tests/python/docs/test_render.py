@@ -25,7 +25,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("module", ["cuda.core", "cuda.core.graph", "cuda.core.texture", "cuda.core.utils", "cuda.pathfinder"])
+@pytest.mark.parametrize(
+    "module", ["cuda.core", "cuda.core.graph", "cuda.core.texture", "cuda.core.utils", "cuda.pathfinder"]
+)
 def test_every_public_name_has_an_entry_with_a_text(pages: Path, module: str) -> None:
     page = (pages / (module.replace(".", "_") + ".rst")).read_text()
     for name in importlib.import_module(module).__all__:
@@ -53,7 +55,7 @@ def test_every_class_of_the_headers_is_on_a_page(pages: Path) -> None:
 
 
 def test_comments_go_with_their_declarations() -> None:
-    text = '''// cucore/thing.hpp: a thing.
+    text = """// cucore/thing.hpp: a thing.
 namespace cucore {
 namespace detail { struct Hidden { int x; }; }
 /// Holds a value.
@@ -71,7 +73,7 @@ class CUCORE_EXPORT Thing {
 };
 enum class Colour { red, green };
 }
-'''
+"""
     thing, colour = cpp_reference.Parser(text).items()
     assert (thing.name, thing.doc) == ("Thing", "Holds a value.")
     assert [(m.text, m.doc, m.note) for m in thing.members] == [

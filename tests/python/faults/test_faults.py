@@ -26,7 +26,9 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-@pytest.mark.promise("A fault has the code of a GPU, every later call in its context answers it, and a reset of the device ends that")
+@pytest.mark.promise(
+    "A fault has the code of a GPU, every later call in its context answers it, and a reset of the device ends that"
+)
 @pytest.mark.promise("The wrong address space is error 717, a call of what is no function 718")
 @pytest.mark.promise("A misaligned access or an illegal instruction is a CUDA error of its own code")
 @pytest.mark.promise("A trap is error 719 and a failed assertion error 710, whichever thread raised it")
@@ -87,7 +89,9 @@ def test_there_are_16_barriers_and_the_17th_is_the_first() -> None:
 
 
 @cpu_only
-@pytest.mark.promise("The exception of a fault carries the report: kernel, thread, address, source line and the nearest allocation")
+@pytest.mark.promise(
+    "The exception of a fault carries the report: kernel, thread, address, source line and the nearest allocation"
+)
 def test_the_exception_carries_the_report() -> None:
     expect(
         """

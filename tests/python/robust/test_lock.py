@@ -18,7 +18,15 @@ from cuda.core import LaunchConfig, launch
 
 ONE = LaunchConfig(grid=1, block=1)
 MANY = 1_000_000  # until somebody has had a turn: a busy machine takes its time to wake a thread
-CALLS = ("launch", "graph launch", "record", "record a new one", "wait for an event", "wait for a stream", "allocate and free")
+CALLS = (
+    "launch",
+    "graph launch",
+    "record",
+    "record a new one",
+    "wait for an event",
+    "wait for a stream",
+    "allocate and free",
+)
 
 
 @pytest.fixture(autouse=True)

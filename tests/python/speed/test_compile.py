@@ -32,7 +32,10 @@ def test_compiling_again_uses_the_pages_of_the_time_before() -> None:
 
 def test_nvrtc_uses_the_built_in_functions_that_lie_beside_it() -> None:
     """Another toolkit on the system may have some of the same name."""
-    maps = PROBE + "print(json.dumps(sorted({line.split()[-1] for line in open('/proc/self/maps') if 'libnvrtc' in line})))\n"
+    maps = (
+        PROBE
+        + "print(json.dumps(sorted({line.split()[-1] for line in open('/proc/self/maps') if 'libnvrtc' in line})))\n"
+    )
     done = subprocess.run([sys.executable, "-c", maps], capture_output=True, text=True, check=True)
     libraries = json.loads(done.stdout.splitlines()[-1])
     assert any("builtins" in path for path in libraries) and any("libnvrtc.so" in path for path in libraries)

@@ -32,7 +32,9 @@ LIMITS = {
 
 
 def brought(module: str) -> tuple[list[str], list[str]]:
-    done = subprocess.run([sys.executable, "-c", PROBE.replace("MODULE", module)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE.replace("MODULE", module)], capture_output=True, text=True, check=True
+    )
     modules, libraries = json.loads(done.stdout)
     return modules, libraries
 
@@ -54,6 +56,8 @@ def test_an_import_brings_neither_numpy_nor_other_heavy_modules_nor_a_driver(mod
 
 
 def test_using_the_core_loads_one_extension_and_no_numpy() -> None:
-    modules, libraries = brought("cuda.core; cuda.core.Device, cuda.core.launch, cuda.core.Stream, cuda.core.LaunchConfig")
+    modules, libraries = brought(
+        "cuda.core; cuda.core.Device, cuda.core.launch, cuda.core.Stream, cuda.core.LaunchConfig"
+    )
     assert "numpy" not in modules and len(modules) <= 8, modules
     assert len(libraries) <= 6, libraries

@@ -40,7 +40,11 @@ def test_hot_paths_need_no_more_instructions_than_recorded(tmp_path: Path) -> No
         pytest.skip("needs valgrind and a build with tests or benchmarks")
     counts, skipped = instructions.count(build, list(HOT), tmp_path)
     assert not skipped and counts.keys() == set(HOT)
-    worse = {name: (recorded[name], round(counts[name])) for name in HOT if instructions.is_worse(recorded[name], counts[name])}
+    worse = {
+        name: (recorded[name], round(counts[name]))
+        for name in HOT
+        if instructions.is_worse(recorded[name], counts[name])
+    }
     assert not worse, f"more instructions than recorded (recorded, now): {worse}"
 
 
@@ -55,11 +59,17 @@ def test_the_cpu_device_needs_no_more_instructions_than_recorded(tmp_path: Path)
     build = build_folder()
     if recorded is None:
         pytest.skip(f"nothing is recorded for {instructions.device_key()}")
-    if shutil.which("valgrind") is None or build is None or not (build / "bench/cpp/overhead/bench_overhead_raw").exists():
+    if (
+        shutil.which("valgrind") is None
+        or build is None
+        or not (build / "bench/cpp/overhead/bench_overhead_raw").exists()
+    ):
         pytest.skip("needs valgrind and a build with tests or benchmarks")
     counts = instructions.count_device(build, cucore.CPU_DRIVER_FOLDER / "libcuda.so.1", [], tmp_path)
     assert counts.keys() == set(instructions.DEVICE_ROWS)
-    worse = {name: (recorded[name], round(now)) for name, now in counts.items() if instructions.is_worse(recorded[name], now)}
+    worse = {
+        name: (recorded[name], round(now)) for name, now in counts.items() if instructions.is_worse(recorded[name], now)
+    }
     assert not worse, f"more instructions than recorded (recorded, now): {worse}"
 
 

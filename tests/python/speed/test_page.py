@@ -13,7 +13,9 @@ PAGE = ROOT / "docs/benchmarks"
 
 
 def check(folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, ROOT / "bench/page.py", "--check", folder], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, ROOT / "bench/page.py", "--check", folder], capture_output=True, text=True, check=False
+    )
 
 
 def test_the_page_and_the_plots_follow_from_the_runs() -> None:
@@ -40,8 +42,12 @@ def test_a_goal_is_met_missed_or_out_of_reach() -> None:
     assert page.verdict("event_record", row) == "+40 met" and page.proof("event_record", row) == ""
     row["ours"] = 150.0
     assert page.verdict("event_record", row) == "+40 missed"
-    assert page.proof("event_record", row).startswith("missed: a C function that does nothing but this takes +20; ours takes +30")
+    assert page.proof("event_record", row).startswith(
+        "missed: a C function that does nothing but this takes +20; ours takes +30"
+    )
     row["least"] = 145.0
     assert page.proof("event_record", row).startswith("out of reach")
     assert page.verdict("event_record", row | {"C inside": 115.0}) == "+40 met against C inside"
-    assert page.verdict("device", {"ours": 41.0}) == "40 missed" and page.verdict("device_current", {"ours": 41.0}) == ""
+    assert (
+        page.verdict("device", {"ours": 41.0}) == "40 missed" and page.verdict("device_current", {"ours": 41.0}) == ""
+    )

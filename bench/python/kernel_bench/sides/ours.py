@@ -48,7 +48,9 @@ class Ours:
         function = device.function("empty")
 
         def launch(count: int, wait_each: bool) -> None:
-            code = many(device.address("cuLaunchKernel"), device.address("cuCtxSynchronize"), function, count, int(wait_each))
+            code = many(
+                device.address("cuLaunchKernel"), device.address("cuCtxSynchronize"), function, count, int(wait_each)
+            )
             if code != 0:
                 raise RuntimeError(f"a launch answers {code}")
 
