@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import pickle
+import subprocess
+import sys
 
 import pytest
 from cuda.bindings import driver, runtime
@@ -104,3 +107,36 @@ def test_a_class_of_a_program_may_derive_from_a_handle_or_a_struct() -> None:
     extent = Extent()
     extent.width, extent.height, extent.depth = 2, 3, 4
     assert extent.volume == 24
+
+
+@pytest.mark.cpu_only  # NVIDIA's driver follows such a handle
+def test_what_is_closed_is_an_error_that_names_the_call(context: object) -> None:
+    from cuda.bindings.driver import raising as cu
+
+    pool = driver.CUmemPoolProps()
+    pool.allocType = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+    pool.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    made = [
+        (cu.cuStreamCreate(0), cu.cuStreamDestroy, cu.cuStreamQuery),
+        (cu.cuEventCreate(0), cu.cuEventDestroy, cu.cuEventQuery),
+        (cu.cuGraphCreate(0), cu.cuGraphDestroy, cu.cuGraphClone),
+        (cu.cuMemPoolCreate(pool), cu.cuMemPoolDestroy, lambda p: cu.cuMemPoolTrimTo(p, 0)),
+    ]
+    for handle, destroy, use in made:
+        destroy(handle)
+        for call in (use, destroy):
+            with pytest.raises(cu.CUDABindingsError, match=r"^cu\w+: CUDA_ERROR_(INVALID|CONTEXT)"):
+                call(handle)
+
+
+@pytest.mark.cpu_only
+@pytest.mark.parametrize("call", ["driver.cuInit(0)", "runtime.cudaFree(0)", "nvml.init_v2()"])
+def test_a_missing_library_says_what_was_looked_for(call: str) -> None:
+    program = f"from cuda.bindings import driver, nvml, runtime\nprint({call})"
+    environment = {**os.environ, "CUCORE_DEVICE": "gpu"}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    if done.returncode == 0 and call.startswith("runtime"):
+        assert "cudaErrorInsufficientDriver" in done.stdout or "cudaErrorNoDevice" in done.stdout
+        return
+    assert done.returncode == 1 and "Error: " in done.stderr
+    assert ("nvidia-ml" if call.startswith("nvml") else "libcuda.so") in done.stderr, done.stderr
