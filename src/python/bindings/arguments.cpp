@@ -155,7 +155,7 @@ bool Call::sequence(int i, PyObject* value, std::uint64_t count) {
                  where(i).name, Py_TYPE(value)->tp_name);
     return false;
   }
-  Ref items{PySequence_Fast(value, "")};
+  Ref items{PySequence_Tuple(value)};
   if (!items) {
     PyErr_Format(PyExc_TypeError, "%s(): %s must be a list or tuple, not %s", f_.name,
                  where(i).name, Py_TYPE(value)->tp_name);
@@ -194,7 +194,7 @@ bool Call::texts(int i, PyObject* value, std::uint64_t count) {
                  f_.name, where(i).name, Py_TYPE(value)->tp_name);
     return false;
   }
-  Ref items{PySequence_Fast(value, "a list or tuple is needed")};
+  Ref items{PySequence_Tuple(value)};
   if (!items) {
     PyErr_Format(PyExc_TypeError, "%s(): %s must be a list or tuple, not %s", f_.name,
                  where(i).name, Py_TYPE(value)->tp_name);

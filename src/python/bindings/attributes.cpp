@@ -106,7 +106,7 @@ bool Call::options(int i, PyObject* value) {
     slots_[i].p = nullptr;
     return true;
   }
-  Ref items{PySequence_Check(value) ? PySequence_Fast(value, "") : nullptr};
+  Ref items{PySequence_Check(value) ? PySequence_Tuple(value) : nullptr};
   if (!items) {
     PyErr_Format(PyExc_TypeError, "%s(): %s must be a list or tuple, not %s", f_.name,
                  where(i).name, Py_TYPE(value)->tp_name);

@@ -99,7 +99,7 @@ int store_array(RecordObject* record, const FieldObject& field, PyObject* value,
     return keep_alive(record, place, Py_None) ? 0 : -1;
   }
   if (!Py_IsNone(value)) {
-    Ref items{PySequence_Fast(value, "")};
+    Ref items{PySequence_Tuple(value)};
     if (!items) {
       PyErr_Format(PyExc_TypeError, "%s%s%s must be a list or tuple, not %s", where.owner,
                    where.joint, where.name, Py_TYPE(value)->tp_name);
@@ -286,7 +286,7 @@ int field_set(PyObject* self, PyObject* object, PyObject* value) {
     }
     return store(value, row.kind, row.type, where, place, record) ? 0 : -1;
   }
-  Ref items{PySequence_Fast(value, "")};
+  Ref items{PySequence_Tuple(value)};
   if (!items) {
     PyErr_Format(PyExc_TypeError, "%s.%s must be a sequence of %d values, not %s", where.owner,
                  where.name, row.length, Py_TYPE(value)->tp_name);

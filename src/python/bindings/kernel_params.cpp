@@ -282,8 +282,8 @@ bool fill(PyObject* value, const Where& where, Sink& sink, Slot* out) {
                  where.owner, where.joint, where.name, PyTuple_GET_SIZE(value));
     return false;
   }
-  const Ref values{PySequence_Fast(PyTuple_GET_ITEM(value, 0), "")};
-  const Ref types{values ? PySequence_Fast(PyTuple_GET_ITEM(value, 1), "") : nullptr};
+  const Ref values{PySequence_Tuple(PyTuple_GET_ITEM(value, 0))};
+  const Ref types{values ? PySequence_Tuple(PyTuple_GET_ITEM(value, 1)) : nullptr};
   if (!types) {
     PyErr_Format(PyExc_TypeError, "%s%s%s: the %s must be a sequence", where.owner, where.joint,
                  where.name, values ? "types" : "values");

@@ -114,3 +114,37 @@ def test_sizeof_knows_structs_and_handles() -> None:
     assert driver.sizeof(driver.CUdevice) == 4
     with pytest.raises(TypeError):
         driver.sizeof(int)
+
+
+def test_a_list_that_changes_later_changes_nothing() -> None:
+    config, attribute = driver.CUlaunchConfig(), driver.CUlaunchAttribute()
+    attributes = [attribute]
+    config.attrs = attributes
+    attributes.extend([attribute] * 100)
+    with pytest.raises(ValueError, match="numAttrs is 100, but attrs has 1 elements"):
+        config.numAttrs = 100
+
+
+def test_a_list_that_changes_while_it_is_read_is_read_as_it_was(context: object) -> None:
+    class Clears:
+        def __index__(self) -> int:
+            numbers.clear()
+            return 1
+
+    numbers: list[object] = [Clears(), *range(2, 20)]
+    prop = driver.CUdevprop()
+    triple: list[object] = []
+
+    class Shrinks:
+        def __index__(self) -> int:
+            triple.clear()
+            return 1
+
+    triple += [Shrinks(), 2, 3]
+    prop.maxThreadsDim = triple
+    assert prop.maxThreadsDim == [1, 2, 3] and triple == []
+    code, memory = driver.cuMemAlloc(64)
+    assert code == 0
+    driver.cuMemPrefetchBatchAsync([memory] * 19, numbers, 19, [driver.CUmemLocation()], [0], 1, 0, 0)
+    assert numbers == []  # read to its end all the same: no crash, whatever the driver said
+    assert driver.cuMemFree(memory) == (0,)
