@@ -187,7 +187,9 @@ def pythonic_row(types: PythonicTypes, function: Function, p: Param, names: list
         return row("constant", Value("u64"), str(ROOM))
     if p.role == "inout_size":  # how much room there is, of a string or of the struct it names
         sized = next((q for q in function.params if q.name == p.count), None)
-        return row("asked", element(types, p.type, 1), f"sizeof({split_pointer(sized.type)[0]})" if sized else str(ROOM))
+        return row(
+            "asked", element(types, p.type, 1), f"sizeof({split_pointer(sized.type)[0]})" if sized else str(ROOM)
+        )
     if p.role == "out_array" and function.params[names.index(p.count)].role == "implied":
         made = row("out_array", types.value(base), "16")
         made.link = -1

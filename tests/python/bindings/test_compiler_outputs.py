@@ -100,7 +100,10 @@ def test_linked_intermediate_code(check: Any) -> None:
     handle = nvjitlink.create(2, ["-arch=sm_90", "-lto"])
     nvjitlink.add_data(handle, nvjitlink.InputType.LTOIR, code, len(code), "one")
     nvjitlink.complete(handle)
-    for size, log in ((nvjitlink.get_info_log_size, nvjitlink.get_info_log), (nvjitlink.get_error_log_size, nvjitlink.get_error_log)):
+    for size, log in (
+        (nvjitlink.get_info_log_size, nvjitlink.get_info_log),
+        (nvjitlink.get_error_log_size, nvjitlink.get_error_log),
+    ):
         room = size(handle)
         assert len(log(handle, room)) == room
     try:

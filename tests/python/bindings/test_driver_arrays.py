@@ -145,7 +145,9 @@ def test_objects_give_back_their_descriptions(array: Any, mipmap: Any, check: An
     check(d.cuSurfObjectDestroy(surface))
 
 
-def test_texture_references_keep_what_they_are_told(context: Any, memory: Any, array: Any, mipmap: Any, check: Any) -> None:
+def test_texture_references_keep_what_they_are_told(
+    context: Any, memory: Any, array: Any, mipmap: Any, check: Any
+) -> None:
     code, reference = d.cuTexRefCreate()
     if code == d.CUresult.CUDA_ERROR_NOT_SUPPORTED:
         pytest.skip("no texture references")
@@ -236,8 +238,15 @@ def test_a_tiled_map_is_encoded_and_moved(memory: Any, tensors: Any, check: Any)
     def encoded(address: Any) -> Any:
         return check(
             d.cuTensorMapEncodeTiled(
-                F32, 2, address, numbers(32, 16), numbers(128), numbers(8, 8, width=d.cuuint32_t),
-                numbers(1, 1, width=d.cuuint32_t), DENSE, *PLAIN,
+                F32,
+                2,
+                address,
+                numbers(32, 16),
+                numbers(128),
+                numbers(8, 8, width=d.cuuint32_t),
+                numbers(1, 1, width=d.cuuint32_t),
+                DENSE,
+                *PLAIN,
             )
         )
 
@@ -263,4 +272,6 @@ def test_maps_of_images_in_columns(memory: Any, tensors: Any, since: Any, check:
         *image, 0, 0, 8, 4, ones, DENSE, d.CUtensorMapIm2ColWideMode.CU_TENSOR_MAP_IM2COL_WIDE_MODE_W,
         d.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_128B, *PLAIN[1:],
     )  # fmt: skip
-    assert code == 0 or (wide is None and code in (d.CUresult.CUDA_ERROR_INVALID_VALUE, d.CUresult.CUDA_ERROR_NOT_SUPPORTED))
+    assert code == 0 or (
+        wide is None and code in (d.CUresult.CUDA_ERROR_INVALID_VALUE, d.CUresult.CUDA_ERROR_NOT_SUPPORTED)
+    )

@@ -62,7 +62,11 @@ def test_managed_variables_are_read_by_the_host(library: Any, device: Any, check
 
 def test_a_module_is_loaded_with_options(ptx: bytes, context: Any, check: Any) -> None:
     log, option = bytearray(512), d.CUjit_option
-    options = [option.CU_JIT_INFO_LOG_BUFFER, option.CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, option.CU_JIT_OPTIMIZATION_LEVEL]
+    options = [
+        option.CU_JIT_INFO_LOG_BUFFER,
+        option.CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+        option.CU_JIT_OPTIMIZATION_LEVEL,
+    ]
     module = check(d.cuModuleLoadDataEx(ptx, 3, options, [log, len(log), 2]))
     assert check(d.cuModuleGetFunctionCount(module)) == 2
     check(d.cuModuleUnload(module))
@@ -147,7 +151,9 @@ def test_the_first_way_to_launch_still_works(module: Any, memory: Any, stream: A
     assert ints(memory, 1) == [32 * 5 * 4]
     mixed = check(d.cuModuleGetFunction(module, b"mixed"))
     check(d.cuParamSetf(mixed, 0, 0.0))
-    check(d.cuParamSetf(mixed, 4, 2.125))  # the upper half of the double 5.0 x 2^30 is some number: only that it is taken
+    check(
+        d.cuParamSetf(mixed, 4, 2.125)
+    )  # the upper half of the double 5.0 x 2^30 is some number: only that it is taken
 
 
 def test_cooperative_launches_on_several_devices(module: Any, memory: Any, stream: Any, ints: Any, check: Any) -> None:

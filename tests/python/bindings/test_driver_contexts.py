@@ -54,7 +54,9 @@ def test_a_context_counts_its_users(own: Any, check: Any) -> None:
     assert int(check(d.cuCtxGetCurrent())) == int(own)
 
 
-def test_a_context_may_be_tied_to_multiprocessors_only_where_that_is_supported(own: Any, device: Any, check: Any) -> None:
+def test_a_context_may_be_tied_to_multiprocessors_only_where_that_is_supported(
+    own: Any, device: Any, check: Any
+) -> None:
     kind = d.CUexecAffinityType.CU_EXEC_AFFINITY_TYPE_SM_COUNT
     code, affinity = d.cuCtxGetExecAffinity(kind)
     if code == 0:
@@ -121,7 +123,9 @@ def test_cliques(device: Any, context: Any, since: Any, check: Any) -> None:
     assert code == d.CUresult.CUDA_ERROR_NOT_SUPPORTED or len(uuid.bytes) == 16
 
 
-def test_a_device_notifies_a_callable_that_is_freed_with_its_registration(device: Any, context: Any, check: Any) -> None:
+def test_a_device_notifies_a_callable_that_is_freed_with_its_registration(
+    device: Any, context: Any, check: Any
+) -> None:
     def told(info: Any, data: Any, registration: Any) -> None:
         raise AssertionError("no pool is over its budget")
 
@@ -167,7 +171,9 @@ def test_multiprocessors_are_dealt_out_by_groups(device: Any, context: Any, sinc
     assert groups[0].sm.smCount + rest.sm.smCount <= whole.sm.smCount
     green = check(
         d.cuGreenCtxCreate(
-            check(d.cuDevResourceGenerateDesc([groups[0]], 1)), device, d.CUgreenCtxCreate_flags.CU_GREEN_CTX_DEFAULT_STREAM
+            check(d.cuDevResourceGenerateDesc([groups[0]], 1)),
+            device,
+            d.CUgreenCtxCreate_flags.CU_GREEN_CTX_DEFAULT_STREAM,
         )
     )
     stream = check(d.cuGreenCtxStreamCreate(green, d.CUstream_flags.CU_STREAM_NON_BLOCKING, 0))

@@ -147,9 +147,7 @@ def test_a_deflated_buffer_is_unpacked_where_the_device_can(
     memory: Any, device: Any, stream: Any, ints: Any, since: Any, check: Any
 ) -> None:
     since(12080)
-    mask = check(
-        d.cuDeviceGetAttribute(d.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK, device)
-    )
+    mask = check(d.cuDeviceGetAttribute(d.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK, device))
     plain = bytes(range(64)) * 4
     packer = zlib.compressobj(wbits=-15)
     packed = packer.compress(plain) + packer.flush()

@@ -57,10 +57,14 @@ def test_settings_of_core_dumps_have_the_types_of_their_attributes(context: Any,
 
 
 @pytest.mark.parametrize("when", ["Start", "Complete"])
-def test_a_callable_is_told_of_core_dumps_until_it_is_deregistered(when: str, context: Any, since: Any, check: Any) -> None:
+def test_a_callable_is_told_of_core_dumps_until_it_is_deregistered(
+    when: str, context: Any, since: Any, check: Any
+) -> None:
     since(13020)
     register = {"Start": d.cuCoredumpRegisterStartCallback, "Complete": d.cuCoredumpRegisterCompleteCallback}[when]
-    deregister = {"Start": d.cuCoredumpDeregisterStartCallback, "Complete": d.cuCoredumpDeregisterCompleteCallback}[when]
+    deregister = {"Start": d.cuCoredumpDeregisterStartCallback, "Complete": d.cuCoredumpDeregisterCompleteCallback}[
+        when
+    ]
 
     def told(data: Any, pid: int, device: int) -> None:
         raise AssertionError("nothing has gone wrong")
@@ -107,7 +111,9 @@ print("restored")
 
 def test_a_process_goes_through_a_checkpoint_and_keeps_its_memory(since: Any) -> None:
     since(12080)
-    done = subprocess.run([sys.executable, "-c", CHECKPOINT], capture_output=True, text=True, check=False, env=os.environ)
+    done = subprocess.run(
+        [sys.executable, "-c", CHECKPOINT], capture_output=True, text=True, check=False, env=os.environ
+    )
     assert done.returncode == 0, done.stderr
     if done.stdout.startswith("skip"):
         pytest.skip(f"this machine has no checkpoints: {done.stdout}")

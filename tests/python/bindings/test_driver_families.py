@@ -193,7 +193,14 @@ def test_fills_and_copies_of_every_width(memory: Any, stream: Any, check: Any) -
     check(d.cuStreamSynchronize(stream))
     got = ints(memory, 64, check)
     assert got[:12] == [7, 7, 7, 7, 0x01010101, 0x01010101, 0x01010101, 0x01010101, 0x02020202, 0x00030003, 4, 0]
-    assert (got[16], got[24], got[32], got[40], got[48], got[56]) == (0x01010101, 0x01010101, 0x00020002, 0x00020002, 3, 3)
+    assert (got[16], got[24], got[32], got[40], got[48], got[56]) == (
+        0x01010101,
+        0x01010101,
+        0x00020002,
+        0x00020002,
+        3,
+        3,
+    )
     check(d.cuMemcpy(int(memory) + 1024, memory, 64))
     check(d.cuMemcpyDtoDAsync(int(memory) + 1088, memory, 64, stream))
     check(d.cuMemcpyAsync(int(memory) + 1152, memory, 64, stream))
@@ -214,7 +221,9 @@ def test_copies_in_two_and_three_dimensions(memory: Any, stream: Any, check: Any
     check(d.cuMemcpy2D(p))
     back = bytearray(20)
     check(d.cuMemcpyDtoH(back, int(memory) + 1024, 20))
-    assert [bytes(back[8 * i : 8 * i + 4]) for i in range(3)] == [bytes(range(18 + 16 * i, 22 + 16 * i)) for i in range(3)]
+    assert [bytes(back[8 * i : 8 * i + 4]) for i in range(3)] == [
+        bytes(range(18 + 16 * i, 22 + 16 * i)) for i in range(3)
+    ]
     p.dstDevice = int(memory) + 2048
     check(d.cuMemcpy2DAsync(p, stream))
     check(d.cuMemcpy2DUnaligned(p))
@@ -261,7 +270,9 @@ def test_pools(device: Any, context: Any, stream: Any, check: Any) -> None:
     pointer = check(d.cuMemAllocFromPoolAsync(4096, pool, stream))
     used = d.CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_CURRENT
     assert int(check(d.cuMemPoolGetAttribute(pool, used))) >= 4096
-    assert check(d.cuMemPoolGetAccess(pool, properties.location)) == d.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+    assert (
+        check(d.cuMemPoolGetAccess(pool, properties.location)) == d.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+    )
     check(d.cuMemFreeAsync(pointer, stream))
     check(d.cuStreamSynchronize(stream))
     check(d.cuMemPoolTrimTo(pool, 0))
@@ -404,7 +415,12 @@ def test_graphs_of_every_plain_node(memory: Any, stream: Any, context: Any, libr
 
 def test_arrays_and_their_descriptors(context: Any, check: Any) -> None:
     wanted = d.CUDA_ARRAY_DESCRIPTOR()
-    wanted.Width, wanted.Height, wanted.Format, wanted.NumChannels = 8, 4, d.CUarray_format.CU_AD_FORMAT_UNSIGNED_INT8, 1
+    wanted.Width, wanted.Height, wanted.Format, wanted.NumChannels = (
+        8,
+        4,
+        d.CUarray_format.CU_AD_FORMAT_UNSIGNED_INT8,
+        1,
+    )
     array = check(d.cuArrayCreate(wanted))
     got = check(d.cuArrayGetDescriptor(array))
     assert (got.Width, got.Height, got.Format, got.NumChannels) == (8, 4, wanted.Format, 1)

@@ -77,7 +77,9 @@ def test_copies_and_fills(graph: Any, run: Any, memory: Any, context: Any, ints:
     assert ints(memory, 4) == [5, 3, 3, 5]
 
 
-def test_kernels_and_their_attributes(graph: Any, run: Any, memory: Any, ints: Any, compile_kernel: Any, check: Any) -> None:
+def test_kernels_and_their_attributes(
+    graph: Any, run: Any, memory: Any, ints: Any, compile_kernel: Any, check: Any
+) -> None:
     function = compile_kernel(ADD, "add")
     first = check(d.cuGraphAddKernelNode(graph, None, 0, kernel(function, memory, 1)))
     second = check(d.cuGraphAddKernelNode(graph, [first], 1, kernel(function, memory, 10)))
@@ -109,7 +111,11 @@ def test_events(graph: Any, run: Any, check: Any) -> None:
     assert int(check(d.cuGraphEventWaitNodeGetEvent(wait))) == int(one)
     check(d.cuGraphEventRecordNodeSetEvent(record, two))
     check(d.cuGraphEventWaitNodeSetEvent(wait, two))
-    assert int(check(d.cuGraphEventRecordNodeGetEvent(record))) == int(check(d.cuGraphEventWaitNodeGetEvent(wait))) == int(two)
+    assert (
+        int(check(d.cuGraphEventRecordNodeGetEvent(record)))
+        == int(check(d.cuGraphEventWaitNodeGetEvent(wait)))
+        == int(two)
+    )
 
     def change(executable: Any) -> None:
         check(d.cuGraphExecEventRecordNodeSetEvent(executable, record, one))
@@ -357,7 +363,9 @@ def test_objects_of_the_program_live_as_long_as_a_graph(context: Any, check: Any
     assert gone == [{"a": 1}]
 
 
-def test_edges_may_be_programmatic(graph: Any, memory: Any, compile_kernel: Any, device: Any, since: Any, check: Any) -> None:
+def test_edges_may_be_programmatic(
+    graph: Any, memory: Any, compile_kernel: Any, device: Any, since: Any, check: Any
+) -> None:
     since(12030)
     function = compile_kernel(ADD, "add")
     nodes = [check(d.cuGraphAddKernelNode(graph, None, 0, kernel(function, memory, i))) for i in range(2)]

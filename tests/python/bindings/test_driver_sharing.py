@@ -99,7 +99,9 @@ def raw(record: Any) -> str:
     return ctypes.string_at(record.getPtr(), 64).hex()
 
 
-def test_another_process_opens_memory_events_and_pools(device: Any, memory: Any, stream: Any, chunk: Any, check: Any) -> None:
+def test_another_process_opens_memory_events_and_pools(
+    device: Any, memory: Any, stream: Any, chunk: Any, check: Any
+) -> None:
     check(d.cuMemsetD8(memory, 10, 16))
     event = check(d.cuEventCreate(d.CUevent_flags.CU_EVENT_INTERPROCESS | d.CUevent_flags.CU_EVENT_DISABLE_TIMING))
     check(d.cuEventRecord(event, stream))
@@ -216,7 +218,9 @@ def fence(cls: Any, value: int) -> Any:
 def test_streams_signal_and_wait_for_external_semaphores(timeline: Any, stream: Any, check: Any) -> None:
     semaphore, page = timeline
     check(d.cuWaitExternalSemaphoresAsync([semaphore], [fence(d.CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS, 3)], 1, stream))
-    check(d.cuSignalExternalSemaphoresAsync([semaphore], [fence(d.CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS, 4)], 1, stream))
+    check(
+        d.cuSignalExternalSemaphoresAsync([semaphore], [fence(d.CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS, 4)], 1, stream)
+    )
     assert d.cuStreamQuery(stream)[0] == d.CUresult.CUDA_ERROR_NOT_READY
     page[:8] = (3).to_bytes(8, "little")
     check(d.cuStreamSynchronize(stream))
@@ -227,7 +231,10 @@ def test_streams_signal_and_wait_for_external_semaphores(timeline: Any, stream: 
 def test_nodes_of_external_semaphores(timeline: Any, stream: Any, check: Any) -> None:
     semaphore, page = timeline
     waits, signals = d.CUDA_EXT_SEM_WAIT_NODE_PARAMS(), d.CUDA_EXT_SEM_SIGNAL_NODE_PARAMS()
-    for params, cls, value in ((waits, d.CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS, 0), (signals, d.CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS, 6)):
+    for params, cls, value in (
+        (waits, d.CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS, 0),
+        (signals, d.CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS, 6),
+    ):
         params.extSemArray, params.paramsArray, params.numExtSems = [semaphore], [fence(cls, value)], 1
     graph = check(d.cuGraphCreate(0))
     first = check(d.cuGraphAddExternalSemaphoresWaitNode(graph, None, 0, waits))
@@ -318,14 +325,18 @@ print("bound")
 def test_multicast_objects_bind_memory_of_several_devices(context: Any, since: Any) -> None:
     since(12010)
     environment = {**os.environ, "CUCORE_CPU_DEVICES": "2"}
-    done = subprocess.run([sys.executable, "-c", MULTICAST], capture_output=True, text=True, check=False, env=environment)
+    done = subprocess.run(
+        [sys.executable, "-c", MULTICAST], capture_output=True, text=True, check=False, env=environment
+    )
     assert done.returncode == 0, done.stderr
     if done.stdout.strip() == "skip":
         pytest.skip("no two devices with multicast")
     assert done.stdout.strip() == "bound"
 
 
-def test_logical_endpoints_where_the_device_has_them(device: Any, context: Any, chunk: Any, since: Any, check: Any) -> None:
+def test_logical_endpoints_where_the_device_has_them(
+    device: Any, context: Any, chunk: Any, since: Any, check: Any
+) -> None:
     since(13030)
     wanted = d.CUlogicalEndpointProp()
     code, alignment, size = d.cuLogicalEndpointGetLimits(wanted)

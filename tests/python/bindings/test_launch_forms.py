@@ -86,7 +86,9 @@ def launchers(function: Any, stream: Any, check: Any) -> dict[str, Callable[[Any
     return {
         "cuLaunchKernel": lambda a: check(d.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, a, 0)),
         "cuLaunchKernelEx": lambda a: check(d.cuLaunchKernelEx(config, function, a, 0)),
-        "cuLaunchCooperativeKernel": lambda a: check(d.cuLaunchCooperativeKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, a)),
+        "cuLaunchCooperativeKernel": lambda a: check(
+            d.cuLaunchCooperativeKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, a)
+        ),
         "cudaLaunchKernel": lambda a: check(r.cudaLaunchKernel(function, one, one, a, 0, stream)),
         "cudaLaunchKernelExC": lambda a: check(r.cudaLaunchKernelExC(other, function, a)),
         "cudaLaunchCooperativeKernel": lambda a: check(r.cudaLaunchCooperativeKernel(function, one, one, a, 0, stream)),
@@ -114,7 +116,13 @@ def test_arguments_packed_into_a_buffer(compile_kernel: Any, memory: Any, stream
     """`extra`: the address of a list of markers and addresses, as in C."""
 
     class Packed(ctypes.Structure):
-        _fields_ = [("out", ctypes.c_void_p), ("number", ctypes.c_int), ("real", ctypes.c_float), ("both", Pair), ("yes", ctypes.c_bool)]
+        _fields_ = [
+            ("out", ctypes.c_void_p),
+            ("number", ctypes.c_int),
+            ("real", ctypes.c_float),
+            ("both", Pair),
+            ("yes", ctypes.c_bool),
+        ]
 
     packed = Packed(int(memory), 11, 2.5, Pair(7, 5.5), True)
     size = ctypes.c_size_t(25)
@@ -140,7 +148,9 @@ def attribute(kind: str, **fields: Any) -> Any:
     return made
 
 
-def test_attributes_change_a_launch(compile_kernel: Any, device: Any, memory: Any, stream: Any, ints: Any, check: Any) -> None:
+def test_attributes_change_a_launch(
+    compile_kernel: Any, device: Any, memory: Any, stream: Any, ints: Any, check: Any
+) -> None:
     if not check(d.cuDeviceGetAttribute(d.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, device)):
         pytest.skip("no clusters")
     config = d.CUlaunchConfig()

@@ -133,7 +133,9 @@ def test_shares_of_a_device_have_contexts_streams_and_events(since: Any, check: 
     context = check(r.cudaGreenCtxCreate(check(r.cudaDevResourceGenerateDesc([groups[0]], 1)), 0, 0))
     assert check(r.cudaExecutionCtxGetDevice(context)) == 0
     assert check(r.cudaExecutionCtxGetDevResource(context, SM)).sm.smCount == groups[0].sm.smCount
-    assert check(r.cudaExecutionCtxGetId(context)) != check(r.cudaExecutionCtxGetId(check(r.cudaDeviceGetExecutionCtx(0))))
+    assert check(r.cudaExecutionCtxGetId(context)) != check(
+        r.cudaExecutionCtxGetId(check(r.cudaDeviceGetExecutionCtx(0)))
+    )
     stream = check(r.cudaExecutionCtxStreamCreate(context, r.cudaStreamNonBlocking, 0))
     assert check(r.cudaStreamGetDevResource(stream, SM)).sm.smCount == groups[0].sm.smCount
     event, primary = check(r.cudaEventCreate()), check(r.cudaDeviceGetExecutionCtx(0))

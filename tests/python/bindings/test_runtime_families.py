@@ -131,7 +131,10 @@ def test_pools(stream: Any, check: Any) -> None:
 def test_streams_and_events(check: Any) -> None:
     _, most = check(r.cudaDeviceGetStreamPriorityRange())
     stream = check(r.cudaStreamCreateWithPriority(r.cudaStreamNonBlocking, most))
-    assert check(r.cudaStreamGetPriority(stream)) == most and check(r.cudaStreamGetFlags(stream)) == r.cudaStreamNonBlocking
+    assert (
+        check(r.cudaStreamGetPriority(stream)) == most
+        and check(r.cudaStreamGetFlags(stream)) == r.cudaStreamNonBlocking
+    )
     assert check(r.cudaStreamGetDevice(stream)) == 0 and check(r.cudaStreamGetId(stream)) > 0
     first, second = check(r.cudaEventCreate()), check(r.cudaEventCreateWithFlags(0))
     check(r.cudaEventRecord(first, stream))
@@ -176,7 +179,9 @@ def test_graphs(memory: int, stream: Any, check: Any) -> None:
     fill.dst, fill.value, fill.elementSize, fill.width, fill.height = memory, 3, 4, 4, 1
     first = check(r.cudaGraphAddMemsetNode(graph, None, 0, fill))
     second = check(
-        r.cudaGraphAddMemcpyNode1D(graph, [first], 1, memory + 64, memory, 16, r.cudaMemcpyKind.cudaMemcpyDeviceToDevice)
+        r.cudaGraphAddMemcpyNode1D(
+            graph, [first], 1, memory + 64, memory, 16, r.cudaMemcpyKind.cudaMemcpyDeviceToDevice
+        )
     )
     third = check(r.cudaGraphAddEmptyNode(graph, [second], 1))
     nodes, count = check(r.cudaGraphGetNodes(graph, 5))

@@ -85,11 +85,16 @@ def test_copies_and_fills(graph: Any, run: Any, base: int, ints: Any, check: Any
     run(graph)
     assert ints(base, 4) == [4, 3, 4, 4]
     run(graph, lambda executable: check(r.cudaGraphExecMemcpyNodeSetParams(executable, second, copy(base, base + 16))))
-    run(graph, lambda executable: check(r.cudaGraphExecMemcpyNodeSetParams1D(executable, second, base + 20, base, 4, WITHIN)))
+    run(
+        graph,
+        lambda executable: check(r.cudaGraphExecMemcpyNodeSetParams1D(executable, second, base + 20, base, 4, WITHIN)),
+    )
     assert ints(base, 6) == [4, 3, 4, 4, 4, 4]
 
 
-def test_kernels_and_their_attributes(graph: Any, run: Any, base: int, ints: Any, compile_kernel: Any, check: Any) -> None:
+def test_kernels_and_their_attributes(
+    graph: Any, run: Any, base: int, ints: Any, compile_kernel: Any, check: Any
+) -> None:
     function = compile_kernel(ADD, "add")
     first = check(r.cudaGraphAddKernelNode(graph, None, 0, kernel(function, base, 1)))
     second = check(r.cudaGraphAddKernelNode(graph, [first], 1, kernel(function, base, 10)))
@@ -119,7 +124,11 @@ def test_events_host_functions_and_graphs_within(graph: Any, run: Any, base: int
     wait = check(r.cudaGraphAddEventWaitNode(graph, [record], 1, one))
     check(r.cudaGraphEventRecordNodeSetEvent(record, two))
     check(r.cudaGraphEventWaitNodeSetEvent(wait, two))
-    assert int(check(r.cudaGraphEventRecordNodeGetEvent(record))) == int(check(r.cudaGraphEventWaitNodeGetEvent(wait))) == int(two)
+    assert (
+        int(check(r.cudaGraphEventRecordNodeGetEvent(record)))
+        == int(check(r.cudaGraphEventWaitNodeGetEvent(wait)))
+        == int(two)
+    )
     seen: list[Any] = []
     params = r.cudaHostNodeParams()
     params.fn, params.userData = seen.append, "one"
@@ -204,7 +213,9 @@ def test_one_struct_for_every_kind(
 
 
 @pytest.mark.parametrize("newer", [False, True])
-def test_a_condition_decides_which_body_runs(newer: bool, graph: Any, run: Any, base: int, ints: Any, since: Any, check: Any) -> None:
+def test_a_condition_decides_which_body_runs(
+    newer: bool, graph: Any, run: Any, base: int, ints: Any, since: Any, check: Any
+) -> None:
     since(13010 if newer else 13000)
     default = int(r.cudaGraphConditionalHandleFlags.cudaGraphCondAssignDefault)
     if newer:

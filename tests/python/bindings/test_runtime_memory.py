@@ -76,7 +76,11 @@ def test_copies_between_devices_and_in_batches(memory: int, stream: Any, since: 
     since(13000)
     attributes = r.cudaMemcpyAttributes()
     attributes.srcAccessOrder = r.cudaMemcpySrcAccessOrder.cudaMemcpySrcAccessOrderStream
-    check(r.cudaMemcpyBatchAsync([memory + 1024, memory + 1040], [memory, memory + 32], [8, 8], 2, [attributes], [0], 1, stream))
+    check(
+        r.cudaMemcpyBatchAsync(
+            [memory + 1024, memory + 1040], [memory, memory + 32], [8, 8], 2, [attributes], [0], 1, stream
+        )
+    )
     check(r.cudaStreamSynchronize(stream))
     assert read(memory + 1024, 24, check) == bytes(range(8)) + bytes(8) + bytes(range(32, 40))
 
@@ -91,9 +95,15 @@ def operation(source: int, target: int, width: int) -> Any:
     return op
 
 
-def test_batches_in_three_dimensions_and_single_copies_with_attributes(memory: int, stream: Any, since: Any, check: Any) -> None:
+def test_batches_in_three_dimensions_and_single_copies_with_attributes(
+    memory: int, stream: Any, since: Any, check: Any
+) -> None:
     since(13000)
-    check(r.cudaMemcpy3DBatchAsync(2, [operation(memory, memory + 512, 8), operation(memory + 8, memory + 520, 8)], 0, stream))
+    check(
+        r.cudaMemcpy3DBatchAsync(
+            2, [operation(memory, memory + 512, 8), operation(memory + 8, memory + 520, 8)], 0, stream
+        )
+    )
     check(r.cudaStreamSynchronize(stream))
     assert read(memory + 512, 16, check) == bytes(range(16))
     since(13020)
@@ -154,7 +164,9 @@ def test_advice_prefetches_and_attributes_of_ranges(managed: int, stream: Any, s
     last = attribute.cudaMemRangeAttributeLastPrefetchLocation
     check(r.cudaMemPrefetchAsync(managed, SIZE, place("Device"), 0, stream))
     check(r.cudaStreamSynchronize(stream))
-    assert check(r.cudaMemRangeGetAttributes([4, 4], [last, attribute.cudaMemRangeAttributeReadMostly], 2, managed, SIZE)) == [0, 0]
+    assert check(
+        r.cudaMemRangeGetAttributes([4, 4], [last, attribute.cudaMemRangeAttributeReadMostly], 2, managed, SIZE)
+    ) == [0, 0]
     check(r.cudaMemPrefetchBatchAsync([managed], [SIZE], 1, [place("Host")], [0], 1, 0, stream))
     check(r.cudaStreamSynchronize(stream))
     assert check(r.cudaMemRangeGetAttribute(4, last, managed, SIZE)) == -1
@@ -234,7 +246,9 @@ def test_another_process_opens_memory_events_and_pools(memory: int, stream: Any,
     check(r.cudaStreamSynchronize(stream))
     arguments = [raw(check(r.cudaIpcGetMemHandle(memory))), raw(check(r.cudaIpcGetEventHandle(event))), str(fd),
                  raw(check(r.cudaMemPoolExportPointer(pointer)))]  # fmt: skip
-    done = subprocess.run([sys.executable, "-c", OTHER, *arguments], capture_output=True, text=True, check=False, pass_fds=[fd])
+    done = subprocess.run(
+        [sys.executable, "-c", OTHER, *arguments], capture_output=True, text=True, check=False, pass_fds=[fd]
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["10", "20"]
     assert read(memory, 16, check) == bytes([11]) * 16 and read(int(pointer), 16, check) == bytes([21]) * 16
@@ -265,7 +279,9 @@ def test_external_memory_is_a_buffer_or_a_mipmap(check: Any) -> None:
     assert os.pread(kept, 65, 4096) == b"\t" * 64 + b"\0"
     check(r.cudaFree(buffer))
     wanted = r.cudaExternalMemoryMipmappedArrayDesc()
-    wanted.formatDesc = check(r.cudaCreateChannelDesc(8, 0, 0, 0, r.cudaChannelFormatKind.cudaChannelFormatKindUnsigned))
+    wanted.formatDesc = check(
+        r.cudaCreateChannelDesc(8, 0, 0, 0, r.cudaChannelFormatKind.cudaChannelFormatKindUnsigned)
+    )
     wanted.extent, wanted.numLevels = r.make_cudaExtent(64, 64, 0), 2
     mipmap = check(r.cudaExternalMemoryGetMappedMipmappedArray(outside, wanted))
     assert check(r.cudaArrayGetInfo(check(r.cudaGetMipmappedArrayLevel(mipmap, 1))))[1].width == 32

@@ -52,7 +52,22 @@ def tries(role: int, kind: int) -> list[object]:
     return made
 
 
-ODD = [None, -1, 1 << 70, float("nan"), "text", b"x" * 70000, [], [None], ["a"] * 300, (), {}, lambda *a: None, type, ((1,), (None,))]
+ODD = [
+    None,
+    -1,
+    1 << 70,
+    float("nan"),
+    "text",
+    b"x" * 70000,
+    [],
+    [None],
+    ["a"] * 300,
+    (),
+    {},
+    lambda *a: None,
+    type,
+    ((1,), (None,)),
+]
 
 
 def fields(module: ModuleType) -> int:
@@ -90,7 +105,9 @@ def main() -> int:
             continue
         arguments = list(inspect.signature(function).parameters)
         rows = {row[3]: row for row in _bindings.describe(described, name) if row[3] >= 0}
-        neutral = [nothing(module, function, rows[i][1], rows[i][2], a) if i in rows else 0 for i, a in enumerate(arguments)]
+        neutral = [
+            nothing(module, function, rows[i][1], rows[i][2], a) if i in rows else 0 for i, a in enumerate(arguments)
+        ]
         for i, argument in enumerate(arguments):
             for wrong in tries(*rows[i][1:3]) if i in rows else [Wrong()]:
                 tried += 1
