@@ -21,7 +21,7 @@ void require_capture_safe();
 void require_not_capturing(Context& context);
 void require_not_capturing(Stream& stream);
 
-/// The stream goes away: a capture it belongs to is broken.
+/// The stream goes away: a capture that began in it is over, others keep what it captured.
 void abandon_capture(Stream& stream) noexcept;
 
 }  // namespace cucpu::driver

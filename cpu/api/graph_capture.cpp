@@ -259,8 +259,8 @@ void abandon_capture(Stream& stream) noexcept {
     const std::lock_guard lock{graph_mutex()};
     if (!is_capturing(stream)) return;
     Capture& capture = of(stream);
+    if (capture.origin != &stream) return;  // what it captured stays; the end asks if it was joined
     capture.broken = true;
-    if (capture.origin != &stream) return;
     ended = Ref<Capture>{&capture};
     finish(capture);
   }

@@ -22,6 +22,7 @@
 #include "exec/ops.hpp"
 #include "exec/pool.hpp"
 #include "mem/address_space.hpp"
+#include "mem/shared_file.hpp"
 
 namespace cucpu::driver {
 namespace {
@@ -131,7 +132,7 @@ std::shared_ptr<SharedEvent> shared_of(Event& event) {
   const std::lock_guard lock{s.mutex};
   auto& shared = s.events[&event];
   if (!shared) {
-    const int fd = memfd_create("cucore-event", MFD_CLOEXEC);
+    const int fd = make_shared_file("cucore-event");
     require(fd >= 0, CUDA_ERROR_OPERATING_SYSTEM);
     if (ftruncate(fd, 4096) != 0) {
       close(fd);
@@ -148,7 +149,7 @@ void make_shareable(Allocation& a) {
   auto& space = AddressSpace::instance();
   const std::uintptr_t start = a.base & ~(space.page() - 1);
   const std::size_t bytes = space.round_to_pages(a.end() - start);
-  const int fd = memfd_create("cucore-shared", MFD_CLOEXEC);
+  const int fd = make_shared_file("cucore-shared");
   require(fd >= 0, CUDA_ERROR_OPERATING_SYSTEM);
   void* copy = MAP_FAILED;
   if (ftruncate(fd, static_cast<off_t>(bytes)) == 0)

@@ -16,6 +16,7 @@
 #include "api/multicast.hpp"
 #include "api/physical_memory.hpp"
 #include "mem/address_space.hpp"
+#include "mem/shared_file.hpp"
 
 namespace cucpu::driver {
 namespace {
@@ -156,7 +157,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* out, size_t size,
                          ? &device_of(prop->location.id).budget
                          : nullptr;
     require(!budget || budget->take(size), CUDA_ERROR_OUT_OF_MEMORY);
-    const int fd = memfd_create("cucore-memory", MFD_CLOEXEC);
+    const int fd = make_shared_file("cucore-memory");
     if (fd < 0 || ftruncate(fd, static_cast<off_t>(size)) != 0) {
       if (fd >= 0) close(fd);
       if (budget) budget->give(size);

@@ -12,6 +12,7 @@
 #include <stdexcept>
 
 #include "mem/address_space.hpp"
+#include "mem/shared_file.hpp"
 
 namespace cucpu::driver {
 namespace {
@@ -27,8 +28,7 @@ SharedArena::SharedArena(int fd, std::size_t capacity)
     : fd_{fd}, base_{AddressSpace::instance().take(capacity, kUnit)}, capacity_{capacity} {}
 
 SharedArena::SharedArena(std::size_t capacity)
-    : SharedArena{memfd_create("cucore-pool", MFD_CLOEXEC),
-                  round_up(std::min(capacity, most_addresses()))} {
+    : SharedArena{make_shared_file("cucore-pool"), round_up(std::min(capacity, most_addresses()))} {
   if (fd_ < 0) {
     AddressSpace::instance().give(base_, capacity_);
     throw std::bad_alloc{};

@@ -168,6 +168,39 @@ TEST_F(Graphs, CaptureErrorsHaveTheirCodes) {
   EXPECT_EQ(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(blocking, &captured));
 }
 
+TEST_F(Graphs, ABranchsStreamMayGoOnceItIsJoined) {
+  const CUfunction add = kernel("add");
+  unsigned* sum = words(1);
+  for (const bool joined : {true, false}) {
+    CUstream side = nullptr;
+    CUevent event = nullptr;
+    ASSERT_OK(cuStreamCreate(&side, CU_STREAM_NON_BLOCKING));
+    ASSERT_OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    ASSERT_OK(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED));
+    ASSERT_OK(cuEventRecord(event, stream_));
+    ASSERT_OK(cuStreamWaitEvent(side, event, 0));
+    ASSERT_OK(launch(add, 1, side, sum, 5u));
+    if (joined) {
+      ASSERT_OK(cuEventRecord(event, side));
+      ASSERT_OK(cuStreamWaitEvent(stream_, event, 0));
+    }
+    ASSERT_OK(cuStreamDestroy(side));
+    CUgraph captured = nullptr;
+    EXPECT_EQ(joined ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNJOINED,
+              cuStreamEndCapture(stream_, &captured));
+    if (joined) {
+      CUgraphExec exec = nullptr;
+      ASSERT_OK(cuGraphInstantiateWithFlags(&exec, captured, 0));
+      ASSERT_OK(cuGraphLaunch(exec, stream_));
+      ASSERT_OK(cuStreamSynchronize(stream_));
+      EXPECT_EQ(5u, *sum);
+      ASSERT_OK(cuGraphExecDestroy(exec));
+      ASSERT_OK(cuGraphDestroy(captured));
+    }
+    ASSERT_OK(cuEventDestroy(event));
+  }
+}
+
 TEST_F(Graphs, ParametersAreTakenWhenTheNodeIsMade) {
   unsigned value = 5;
   void* args[] = {&log_, &value};

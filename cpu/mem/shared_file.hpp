@@ -1,0 +1,21 @@
+// cpu/mem/shared_file.hpp: files in memory that other processes map.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace cucpu::driver {
+
+/// A new file that can grow but not shrink: what one process has mapped, none that shares it can
+/// take away from under it. -1 when there is none to be had.
+inline int make_shared_file(const char* name) noexcept {
+  const int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (fd >= 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0) {
+    close(fd);
+    return -1;
+  }
+  return fd;
+}
+
+}  // namespace cucpu::driver
