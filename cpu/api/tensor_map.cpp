@@ -61,6 +61,7 @@ TensorMap common(CUtensorMap* out, CUtensorMapDataType type, cuuint32_t rank, vo
   require(interleave >= CU_TENSOR_MAP_INTERLEAVE_NONE &&
           interleave <= CU_TENSOR_MAP_INTERLEAVE_32B);
   require(interleave == CU_TENSOR_MAP_INTERLEAVE_NONE || rank >= 3);
+  require(interleave != CU_TENSOR_MAP_INTERLEAVE_32B || swizzle == CU_TENSOR_MAP_SWIZZLE_32B);
   require(swizzle >= CU_TENSOR_MAP_SWIZZLE_NONE && swizzle <= CU_TENSOR_MAP_SWIZZLE_128B);
   require(promotion >= CU_TENSOR_MAP_L2_PROMOTION_NONE &&
           promotion <= CU_TENSOR_MAP_L2_PROMOTION_L2_256B);
@@ -113,8 +114,8 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* out, CUtensorMapDataType type, cuui
       map.box[i] = static_cast<std::uint16_t>(box[i]);
     }
     const std::uint32_t inner = box[0] * map.element;
+    require(inner % 16 == 0);  // interleaved, too: found on an H200
     if (interleave == CU_TENSOR_MAP_INTERLEAVE_NONE) {
-      require(inner % 16 == 0);
       const std::uint32_t spans[] = {0, 32, 64, 128};
       if (swizzle != CU_TENSOR_MAP_SWIZZLE_NONE) require(inner <= spans[swizzle]);
     }

@@ -34,8 +34,6 @@ const TensorMap& checked(const void* address, unsigned dims, bool im2col) {
   if ((map.mode == TensorMap::im2col) != im2col)
     refuse(kIllegalInstruction, im2col ? "an .im2col copy with a tiled tensor map"
                                        : "a .tile copy with an im2col tensor map");
-  if (map.interleave != 0)
-    refuse(kIllegalInstruction, "tensor copies with an interleaved layout are not supported");
   return map;
 }
 
@@ -150,6 +148,84 @@ std::uint32_t im2col(const TensorMap& map, std::int64_t extent, std::byte* share
   return pixels * channels * map.element;
 }
 
+/// An interleaved tensor (NC/8HWC8 and the like): its innermost dimension counts slices of 16 or 32
+/// bytes, W of them in a row; then come H and D, which slice of the channels, and the image. A copy
+/// takes one slice of channels, whatever the box says about them; all of this is what the H200
+/// does.
+class Slices {
+ public:
+  Slices(const TensorMap& map, std::byte* shared)
+      : map_{map}, unit_{16U << (map.interleave - 1)}, channels_{map.rank - 2U}, shared_{shared} {}
+
+  template <typename Visit>
+  std::uint32_t tile(const std::int64_t* start, Visit visit) {
+    std::uint32_t count[5] = {}, index[5] = {}, slices = 1;
+    for (unsigned i = 0; i < map_.rank; ++i) {
+      count[i] = i == channels_ ? 1 : (map_.box[i] + step(i) - 1) / step(i);
+      slices *= count[i];
+    }
+    for (std::uint32_t n = 0; n < slices; ++n) {
+      std::int64_t position[5] = {};
+      for (unsigned i = 0; i < map_.rank; ++i)
+        position[i] = start[i] + std::int64_t{index[i]} * step(i);
+      slice(position, visit);
+      for (unsigned i = 0; i < map_.rank && ++index[i] == count[i]; ++i) index[i] = 0;
+    }
+    return slices * unit_;
+  }
+
+  template <typename Visit>
+  std::uint32_t im2col(const std::int64_t* start, std::uint64_t offsets, Visit visit) {
+    const std::uint32_t pixels = map_.box[1];
+    std::int64_t at[5] = {};
+    std::copy_n(start, map_.rank, at);
+    for (std::uint32_t p = 0; p < pixels; ++p) {
+      std::int64_t position[5] = {};
+      std::copy_n(at, map_.rank, position);
+      for (unsigned i = 0; i < channels_; ++i)
+        position[i] += static_cast<std::int64_t>(offsets >> (16 * i) & 0xffff);
+      slice(position, visit);
+      unsigned i = 0;
+      for (; i < channels_; ++i) {
+        at[i] += step(i);
+        if (at[i] <= std::int64_t{map_.dims[i]} + map_.upper[i]) break;
+        at[i] = map_.lower[i];
+      }
+      if (i == channels_) at[channels_ + 1] += 1;
+    }
+    return pixels * unit_;
+  }
+
+ private:
+  [[nodiscard]] std::uint32_t step(unsigned i) const {
+    return std::max<std::uint32_t>(map_.steps[i], 1);
+  }
+
+  template <typename Visit>
+  void slice(const std::int64_t* position, Visit& visit) {
+    auto* from = reinterpret_cast<std::byte*>(map_.address);
+    bool inside = true;
+    for (unsigned i = 0; i < map_.rank; ++i) {
+      inside &= position[i] >= 0 && position[i] <= std::int64_t{map_.dims[i]};
+      from += position[i] * static_cast<std::int64_t>(i == 0 ? unit_ : map_.strides[i - 1]);
+    }
+    for (std::uint32_t at = 0; at < unit_; at += kChunk, shared_ += kChunk) {
+      std::byte* to = swizzled(map_, shared_);
+      if (inside) {
+        visit(to, from + at, kChunk);
+      } else {
+        for (std::uint32_t e = 0; e < kChunk; e += map_.element)
+          visit(to + e, nullptr, map_.element);
+      }
+    }
+  }
+
+  const TensorMap& map_;
+  std::uint32_t unit_;
+  unsigned channels_;  ///< the dimension that says which slice of the channels
+  std::byte* shared_;
+};
+
 enum class Way { in, out };
 
 /// As the H200 does it: what goes out starts inside the tensor's coordinates (they are not
@@ -162,7 +238,8 @@ std::uint32_t box(Way way, const void* address, std::byte* shared, std::uint32_t
   const TensorMap& map = checked(address, what & kTensorRank, pixels);
   require_reach(nullptr, map.address, way == Way::out);
   const std::int64_t start[5] = {c[0], c[1], c[2], c[3], c[4]};
-  if (start[0] * map.element % kChunk != 0)
+  const bool sliced = map.interleave != 0;
+  if (!sliced && start[0] * map.element % kChunk != 0)
     refuse(715, "a tensor copy from coordinate " + std::to_string(c[0]) + " of " +
                     std::to_string(map.element) +
                     "-byte elements: along the innermost dimension it must start at a multiple of "
@@ -177,6 +254,10 @@ std::uint32_t box(Way way, const void* address, std::byte* shared, std::uint32_t
     extent = (extent * map.element + kChunk - 1) / kChunk * kChunk / map.element;
   }
   auto visit = make(map);
+  if (sliced) {
+    Slices slices{map, shared};
+    return pixels ? slices.im2col(start, offsets, visit) : slices.tile(start, visit);
+  }
   return pixels ? im2col(map, extent, shared, start, offsets, visit)
                 : tile(map, extent, shared, start, visit);
 }

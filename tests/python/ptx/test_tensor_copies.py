@@ -236,12 +236,12 @@ def encoded(call: str, *arguments: object) -> Map:
 
 def tiled(
     address: int, type_: int, dims: list[int], strides: list[int], box: list[int], *,
-    steps: list[int] | None = None, swizzle: int = 0, fill: int = 0,
+    steps: list[int] | None = None, swizzle: int = 0, fill: int = 0, interleave: int = 0,
 ) -> Map:  # fmt: skip
     u64, u32 = ctypes.c_uint64, ctypes.c_uint32
     return encoded(
         "cuTensorMapEncodeTiled", type_, u32(len(dims)), ctypes.c_void_p(address), array(u64, dims),
-        array(u64, strides or [0]), array(u32, box), array(u32, steps or [1] * len(dims)), 0, swizzle, 0, fill,
+        array(u64, strides or [0]), array(u32, box), array(u32, steps or [1] * len(dims)), interleave, swizzle, 0, fill,
     )  # fmt: skip
 
 
@@ -519,6 +519,86 @@ def test_what_is_stored_ends_with_a_chunk_of_16_bytes(
     np.testing.assert_array_equal(memory.read(type_, tensor.size).reshape(tensor.shape), tensor)
     got = loaded(program, map_, 2, [x, 1, 0, 0, 0], data.nbytes).view(type_).reshape(2, box)
     np.testing.assert_array_equal(got, np.tile(np.where(np.arange(box) < inner - x, 7, 0), (2, 1)))
+    memory.free()
+
+
+# An interleaved tensor is [image][slice of the channels][D][H][W] of slices of 16 or 32 bytes; dimensions innermost first are
+# W, H, D, slice, image. A copy takes one slice of the channels, whatever its box says.
+INTERLEAVED = [([20, 9, 5], [8, 3, 2]), ([10, 5, 7, 4], [8, 2, 2, 2]), ([9, 4, 3, 5, 3], [8, 2, 2, 1, 2])]
+
+
+def slices(dims: list[int], interleave: int) -> np.ndarray:
+    """A tensor of 16-bit numbers, each one different."""
+    shape = [*dims[::-1], 8 * interleave]
+    return (np.arange(np.prod(shape)) + 1).astype(np.uint16).reshape(shape)
+
+
+def slice_box(tensor: np.ndarray, start: list[int], box: list[int]) -> np.ndarray:
+    box = [1 if k == len(box) - 2 else n for k, n in enumerate(box)]
+    out = np.zeros((*box[::-1], tensor.shape[-1]), np.uint16)
+    for index in itertools.product(*(range(n) for n in box)):
+        place = [s + i for s, i in zip(start, index, strict=True)]
+        if all(0 <= p < n for p, n in zip(place, tensor.shape[-2::-1], strict=True)):
+            out[index[::-1]] = tensor[tuple(place[::-1])]
+    return out
+
+
+@pytest.mark.parametrize("interleave,swizzle", [(1, 0), (1, 2), (2, 1)])
+@pytest.mark.parametrize("dims,box", INTERLEAVED, ids=["3", "4", "5"])
+def test_an_interleaved_box_takes_one_slice_of_the_channels(
+    program: Program, dims: list[int], box: list[int], interleave: int, swizzle: int
+) -> None:
+    rank, tensor = len(dims), slices(dims, interleave)
+    memory = device().memory(tensor)
+    strides = list(tensor.strides[-3::-1])
+    map_ = tiled(memory.address.value, TYPES["uint16"], dims, strides, box, interleave=interleave, swizzle=swizzle)
+    for start in ([0] * 5, [1, 1, 1, 1, 1], [-3, 0, 0, 0, 0], [dims[0] - 2, dims[1] - 1, 0, 0, 0], [0, -1, 0, 0, 0]):
+        wanted = slice_box(tensor, start[:rank], box)
+        got = loaded(program, map_, rank, start, wanted.nbytes)
+        assert got.tobytes() == swizzled(wanted.tobytes(), swizzle), start
+    start = [dims[0] - 3, 1, 1, 1, 1][:rank]
+    data = slice_box(tensor, [0] * rank, box) + np.uint16(30000)
+    given = np.frombuffer(swizzled(data.tobytes(), swizzle), np.uint8).copy()
+    program.run(f"store{rank}", 1, 32, map_, given, Five(*start), len(given), shared=len(given))
+    for index in itertools.product(*(range(n) for n in data.shape[-2::-1])):
+        place = [s + i for s, i in zip(start, index, strict=True)]
+        if all(p < n for p, n in zip(place, dims, strict=True)):
+            tensor[tuple(place[::-1])] = data[index[::-1]]
+    np.testing.assert_array_equal(memory.read(np.uint16, tensor.size).reshape(tensor.shape), tensor)
+    memory.free()
+
+
+@pytest.mark.parametrize("interleave,swizzle", [(1, 0), (2, 1)])
+@pytest.mark.parametrize("dims", [dims for dims, _ in INTERLEAVED], ids=["3", "4", "5"])
+def test_im2col_walks_the_pixels_of_an_interleaved_tensor(
+    program: Program, dims: list[int], interleave: int, swizzle: int
+) -> None:
+    rank, spatial, pixels, tensor = len(dims), len(dims) - 2, 24, slices(dims, interleave)
+    memory = device().memory(tensor)
+    u64, u32 = ctypes.c_uint64, ctypes.c_uint32
+    map_ = encoded(
+        "cuTensorMapEncodeIm2col", TYPES["uint16"], u32(rank), ctypes.c_void_p(memory.address.value), array(u64, dims),
+        array(u64, list(tensor.strides[-3::-1])), array(ctypes.c_int, [-1] * spatial), array(ctypes.c_int, [-1] * spatial),
+        u32(8), u32(pixels), array(u32, [1] * rank), interleave, swizzle, 0, 0,
+    )  # fmt: skip
+    for start, offsets in (([0] * 5, [0] * 3), ([-1] * spatial + [1, 1], [1, 2, 0])):
+        at, wanted = list(start[:rank]), np.zeros((pixels, 8 * interleave), np.uint16)
+        for pixel in range(pixels):
+            place = [p + o for p, o in zip(at, [*offsets[:spatial], 0, 0], strict=True)]
+            if all(0 <= p < n for p, n in zip(place, dims, strict=True)):
+                wanted[pixel] = tensor[tuple(place[::-1])]
+            for k in range(spatial):
+                at[k] += 1
+                if at[k] <= dims[k] - 2:
+                    break
+                at[k] = -1
+            else:
+                at[-1] += 1
+        out = np.zeros(wanted.nbytes, np.uint8)
+        program.run(
+            f"im2col{rank}", 1, 32, map_, out, Five(*start[:rank]), Five(*offsets), len(out), shared=len(out)
+        )  # fmt: skip
+        assert out.tobytes() == swizzled(wanted.tobytes(), swizzle)
     memory.free()
 
 
