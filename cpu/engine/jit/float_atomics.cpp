@@ -1,5 +1,6 @@
 // cpu/engine/jit/float_atomics.cpp: atomic sums of floats as a GPU makes them: in global memory f32
-// sums flush subnormals and f64 sums pass NaNs on as they are; f32 NaNs are canonical everywhere.
+// sums flush subnormals and f64 sums pass NaNs on as they are, the operand's before memory's (in
+// shared memory it is memory's, quieted); f32 NaNs are canonical everywhere.
 // No host has such an instruction, so each is a compare-and-swap loop, which is what LLVM would
 // make of them anyway. Runs last: until here they are plain atomicrmw that passes understand.
 #include <llvm/IR/IRBuilder.h>
@@ -32,10 +33,17 @@ Value* flushed(IRBuilder<>& b, Value* v) {
 
 Value* sum(IRBuilder<>& b, Value* old, Value* x, bool shared) {
   if (old->getType()->isDoubleTy()) {
+    // Between integers: LLVM may treat all NaNs of a float select as equal.
+    const auto bits = [&](Value* v) { return b.CreateBitCast(v, b.getInt64Ty()); };
+    const auto nan_of = [&](Value* v, Value* otherwise) {
+      Value* quiet = shared ? b.CreateOr(bits(v), b.getInt64(0x0008000000000000)) : bits(v);
+      return b.CreateSelect(b.CreateFCmpUNO(v, v), quiet, otherwise);
+    };
     Value* total = b.CreateFAdd(old, x);
-    if (shared) return total;
-    Value* nan = b.CreateSelect(b.CreateFCmpUNO(x, x), x, total);
-    return b.CreateSelect(b.CreateFCmpUNO(old, old), old, nan);
+    Value* r =
+        b.CreateSelect(b.CreateFCmpUNO(total, total), b.getInt64(0xfff8000000000000), bits(total));
+    r = shared ? nan_of(old, nan_of(x, r)) : nan_of(x, nan_of(old, r));
+    return b.CreateBitCast(r, b.getDoubleTy());
   }
   Value* total =
       shared ? b.CreateFAdd(old, x) : flushed(b, b.CreateFAdd(flushed(b, old), flushed(b, x)));

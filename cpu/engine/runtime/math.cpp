@@ -22,7 +22,8 @@ class Rounding {
   int old_;
 };
 
-/// A result with a GPU's NaN: the first operand's, quieted, or 0xfff8000000000000.
+/// A result with a GPU's NaN: that of the first of these operands that is one, quieted, or
+/// 0xfff8000000000000.
 template <typename... Operands>
 double settled(double r, Operands... operands) {
   if (!std::isnan(r)) return r;
@@ -38,12 +39,12 @@ double settled(double r, Operands... operands) {
   extern "C" double cucpu_rt_add_f64_##suffix(double a, double b) {           \
     const Rounding rounding{mode};                                            \
     volatile double x = a, y = b, r = x + y;                                  \
-    return settled(r, a, b);                                                  \
+    return settled(r, b, a);                                                  \
   }                                                                           \
   extern "C" double cucpu_rt_mul_f64_##suffix(double a, double b) {           \
     const Rounding rounding{mode};                                            \
     volatile double x = a, y = b, r = x * y;                                  \
-    return settled(r, a, b);                                                  \
+    return settled(r, b, a);                                                  \
   }                                                                           \
   extern "C" double cucpu_rt_div_f64_##suffix(double a, double b) {           \
     const Rounding rounding{mode};                                            \
@@ -53,7 +54,7 @@ double settled(double r, Operands... operands) {
   extern "C" double cucpu_rt_fma_f64_##suffix(double a, double b, double c) { \
     const Rounding rounding{mode};                                            \
     volatile double x = a, y = b, z = c, r = std::fma(x, y, z);               \
-    return settled(r, a, b, c);                                               \
+    return settled(r, b, c, a);                                               \
   }                                                                           \
   extern "C" double cucpu_rt_sqrt_f64_##suffix(double a) {                    \
     const Rounding rounding{mode};                                            \

@@ -113,8 +113,10 @@ bool reduce_element(Type type, ReduceOp op, void* to, const void* from) {
       const double x = read<double>(from);
       return exchange<std::uint64_t>(to, [=](std::uint64_t old) {  // NaNs pass as they are
         const auto before = std::bit_cast<double>(old);
+        if (std::isnan(x)) return std::bit_cast<std::uint64_t>(x);
         if (std::isnan(before)) return old;
-        return std::bit_cast<std::uint64_t>(std::isnan(x) ? x : before + x);
+        const double sum = before + x;
+        return std::isnan(sum) ? 0xfff8000000000000 : std::bit_cast<std::uint64_t>(sum);
       });
     }
     default:

@@ -21,7 +21,7 @@ void FunctionTranslator::emit_add_float(const Instruction& i) {
   if (minus && mode != Round::rn) y = negated(y);
   Value* r = nullptr;
   if (mode == Round::rn) {
-    r = settled(minus ? b.CreateFSub(x, y) : b.CreateFAdd(x, y), {x, y});
+    r = settled(minus ? b.CreateFSub(x, y) : b.CreateFAdd(x, y), {y, x});
   } else if (t == Type::f32) {
     r = sum_directed(extend(x), extend(y), mode);
   } else {
@@ -46,7 +46,7 @@ void FunctionTranslator::emit_mul_float(const Instruction& i) {
   const Round mode = round_of(i);
   Value* r = nullptr;
   if (mode == Round::rn) {
-    r = settled(b.CreateFMul(x, y), {x, y});
+    r = settled(b.CreateFMul(x, y), {y, x});
     if (t == Type::f32 && i.has(Mod::ftz)) {
       // Flushed is what is below the least normal when rounded to 24 bits, before the subnormal
       // range takes bits away.
@@ -76,7 +76,7 @@ void FunctionTranslator::emit_fma_float(const Instruction& i) {
   const Round mode = round_of(i);
   Value* r = nullptr;
   if (mode == Round::rn) {
-    r = settled(intrinsic(Intrinsic::fma, {x, y, z}), {x, y, z});
+    r = settled(intrinsic(Intrinsic::fma, {x, y, z}), {y, z, x});
   } else if (t == Type::f32) {
     r = sum_directed(b.CreateFMul(extend(x), extend(y)), extend(z),
                      mode);  // the product of two floats is exact in double
@@ -121,10 +121,11 @@ Value* FunctionTranslator::negated(Value* v) {
   return v->getType()->isDoubleTy() ? b.CreateSelect(is_nan(v), quieted(v), r) : r;
 }
 
-/// The result of an f64 instruction with a GPU's NaN: that of the first operand that is one, with
-/// its quiet bit set, or the instruction's own. Left to the host it is the same on x86-64, but for
-/// which of two NaNs passes; AArch64 makes NaNs of the other sign. Mending it costs more than most
-/// instructions themselves (docs/design/engine.md), so it is done where it was asked for.
+/// The result of an f64 instruction with a GPU's NaN: that of the first of these operands that is
+/// one, with its quiet bit set, or the instruction's own. Left to the host it is the same on
+/// x86-64, but for which of two NaNs passes; AArch64 makes NaNs of the other sign. Mending it costs
+/// more than most instructions themselves (docs/design/engine.md), so it is done where it was asked
+/// for.
 Value* FunctionTranslator::settled(Value* r, llvm::ArrayRef<Value*> operands) {
   if (!r->getType()->isDoubleTy() || !module.options.exact_nan) return r;
   // Between integers: LLVM may treat all NaNs of a float select as equal.

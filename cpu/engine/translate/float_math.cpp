@@ -169,7 +169,10 @@ Value* FunctionTranslator::fmin_ieee(Value* x, Value* y, bool max, bool nan) {
   Value* r = b.CreateBinaryIntrinsic(max ? Intrinsic::maximum : Intrinsic::minimum, x, y);
   if (nan) return r;
   r = b.CreateSelect(is_nan(y), x, r);
-  return b.CreateSelect(is_nan(x), y, r);
+  r = b.CreateSelect(is_nan(x), y, r);
+  // Of two NaNs: f64 passes the second on, quieted; others make one of their own, in the end.
+  if (!r->getType()->isDoubleTy()) return made_float(raw_bits(r), r->getType());
+  return module.options.exact_nan ? b.CreateSelect(is_nan(r), quieted(y), r) : r;
 }
 
 Value* FunctionTranslator::polynomial(Value* x, llvm::ArrayRef<double> c) {

@@ -89,7 +89,7 @@ class FunctionTranslator {
   Value* zero_where(Value* condition, Value* r);
   Value* canonical_nan(Value* v);
   Value* canonical_half(Value* bits);
-  Value* quieted(Value* v);                             ///< an f64 NaN with its quiet bit set
+  Value* quieted(Value* v);  ///< an f64 NaN with its quiet bit set
   Value* settled(Value* r, llvm::ArrayRef<Value*> operands);
   Value* saturate(Value* v);                            ///< clamp to [0, 1], NaN -> 0
   Value* finish_float(const Instruction& i, Value* v);  ///< .sat and .ftz of a result

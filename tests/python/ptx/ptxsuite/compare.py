@@ -102,18 +102,16 @@ def one_nan(bits: np.ndarray, type_: str) -> np.ndarray:
     return np.where((wide & quiet) > infinity, quiet, wide)
 
 
-def mismatches(form: Form, expected: bytes, got: bytes, any_nan: bool = False, host_nan: bool = False) -> str:
+def mismatches(form: Form, expected: bytes, got: bytes, any_nan: bool = False) -> str:
     """What differs, with the operands of the first few cases; empty when all is well.
 
     A result within its bound of the true value passes, and so does the very result expected.
-    `any_nan`: the expectation does not know which NaN. `host_nan`: an f64 result may be the NaN of the host.
+    `any_nan`: the expectation does not know which NaN.
     """
     given = inputs(form)
     reports = []
     for k, (want, have) in enumerate(zip(columns(form, expected), columns(form, got), strict=True)):
         wrong = want != have
-        if host_nan and k < len(form.results) and form.results[k].type == "f64":
-            wrong &= one_nan(want, "f64") != one_nan(have, "f64")
         if any_nan and k < len(form.results):
             wrong &= one_nan(want, form.results[k].type) != one_nan(have, form.results[k].type)
         if k < len(form.results) and (name := form.results[k].type) and any(t in form.options for t in TOLERANCES):
