@@ -244,6 +244,12 @@ std::uint32_t box(Way way, const void* address, std::byte* shared, std::uint32_t
                     std::to_string(map.element) +
                     "-byte elements: along the innermost dimension it must start at a multiple of "
                     "16 bytes");
+  for (unsigned k = 0; pixels && way == Way::in && k + 2 < map.rank; ++k) {
+    const unsigned i = sliced ? k : k + 1;
+    if (start[i] < map.lower[k] || start[i] > std::int64_t{map.dims[i]} + map.upper[k])
+      refuse(715, "an im2col copy from coordinate " + std::to_string(c[i]) + " of dimension " +
+                      std::to_string(i) + ": it must start inside of the map's box of pixels");
+  }
   std::int64_t extent = std::int64_t{map.dims[0]} + 1;
   if (way == Way::out) {
     for (unsigned i = 0; i < map.rank; ++i)

@@ -607,6 +607,8 @@ FAULTY = {
     "a store off 16 bytes": "store(2, 0)",
     "a store left of the tensor": "store(-4, 0)",
     "a store above the tensor": "store(0, -1)",
+    "a pixel before the box of pixels": "pixels(-2)",
+    "a pixel behind the box of pixels": "pixels(7)",
 }
 
 
@@ -619,13 +621,21 @@ sys.path.insert(0, sys.argv[1])
 import numpy as np
 import test_tensor_copies as t
 from ptxsuite.device import DriverError
-p = t.Program(t.HEAD + t.filled(t.LOAD, 2))
+p = t.Program(t.HEAD + t.filled(t.LOAD, 2) + t.filled(t.IM2COL, 3))
 memory = t.device().memory(np.zeros((8, 64), np.float32))
 m = t.tiled(memory.address.value, t.TYPES["float32"], [64, 8], [256], [8, 2])
+def pixels(x):
+    u64, u32, i32 = t.ctypes.c_uint64, t.ctypes.c_uint32, t.ctypes.c_int
+    corners = t.array(i32, [-1]), t.array(i32, [-1])
+    m3 = t.encoded("cuTensorMapEncodeIm2col", t.TYPES["float32"], u32(3), t.ctypes.c_void_p(memory.address.value), t.array(u64, [8, 8, 4]),
+                   t.array(u64, [32, 256]), *corners, u32(4), u32(4), t.array(u32, [1, 1, 1]), 0, 0, 0, 0)
+    p.run("im2col3", 1, 32, m3, np.zeros(64, np.uint8), t.Five(0, x, 0), t.Five(1), 64, shared=64)
 def store(x, y):
     p.run("store2", 1, 32, m, np.zeros(64, np.uint8), t.Five(x, y), 64, shared=64)
 t.loaded(p, m, 2, [-4, -1, 0, 0, 0], 64)
 store(60, 7)
+pixels(-1)
+pixels(6)
 try:
     {FAULTY[what]}
 except DriverError as error:
