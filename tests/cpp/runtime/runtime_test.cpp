@@ -24,10 +24,42 @@ TEST(Runtime, HasAnEntryForEveryFunction) {
 
 TEST(Runtime, AFunctionThatIsNotThereSaysNotSupported) {
   rt.cudaGetLastError();
-  EXPECT_EQ(
-      rt.cudaStreamBeginRecaptureToGraph(nullptr, cudaStreamCaptureModeRelaxed, nullptr, nullptr),
-      cudaErrorNotSupported);
+  EXPECT_EQ(rt.cudaGLSetGLDevice(0), cudaErrorNotSupported);
   EXPECT_EQ(rt.cudaGetLastError(), cudaErrorNotSupported);
+}
+
+TEST(Runtime, TellsOfChangesWhenAGraphIsCapturedAgain) {
+  int version = 0;
+  ASSERT_EQ(rt.cudaDriverGetVersion(&version), cudaSuccess);
+  if (version < 13030) GTEST_SKIP() << "new in CUDA 13.3";
+  void* memory = nullptr;
+  cudaStream_t stream = nullptr;
+  cudaGraph_t graph = nullptr, same = nullptr;
+  ASSERT_EQ(rt.cudaMalloc(&memory, 64), cudaSuccess);
+  ASSERT_EQ(rt.cudaStreamCreate(&stream), cudaSuccess);
+  ASSERT_EQ(rt.cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), cudaSuccess);
+  ASSERT_EQ(rt.cudaMemsetAsync(memory, 3, 4, stream), cudaSuccess);
+  ASSERT_EQ(rt.cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  unsigned seen[2] = {};
+  cudaGraphRecaptureCallbackData told{};
+  told.userData = seen;
+  told.callbackFunc = [](void* data, cudaGraphNode_t, const cudaGraphNodeParams* before,
+                         const cudaGraphNodeParams* after, cudaGraphRecaptureStatus) {
+    static_cast<unsigned*>(data)[0] = before->memset.value;
+    static_cast<unsigned*>(data)[1] = after->memset.value;
+    return cudaSuccess;
+  };
+  ASSERT_EQ(rt.cudaStreamBeginRecaptureToGraph(stream, cudaStreamCaptureModeRelaxed, graph, &told),
+            cudaSuccess);
+  told = {};  // what it said was copied
+  ASSERT_EQ(rt.cudaMemsetAsync(memory, 8, 4, stream), cudaSuccess);
+  ASSERT_EQ(rt.cudaStreamEndCapture(stream, &same), cudaSuccess);
+  EXPECT_EQ(same, graph);
+  EXPECT_EQ(seen[0], 3u);
+  EXPECT_EQ(seen[1], 8u);
+  EXPECT_EQ(rt.cudaGraphDestroy(graph), cudaSuccess);
+  EXPECT_EQ(rt.cudaStreamDestroy(stream), cudaSuccess);
+  EXPECT_EQ(rt.cudaFree(memory), cudaSuccess);
 }
 
 TEST(Runtime, NamesErrorsWithoutADriver) {
