@@ -33,7 +33,7 @@ std::byte* place(const TextureObject& t, std::uint32_t config, Coordinates at, u
       at.x >= 0 && at.x + bytes <= row && at.y >= 0 && at.y < rows && at.z >= 0 && at.z < slices;
   if (!inside) {
     if ((config & cucpu::kSurfaceZero) != 0) return nullptr;
-    if ((config & cucpu::kSurfaceClamp) == 0) cucpu_rt_trap(717);
+    if ((config & cucpu::kSurfaceClamp) == 0) cucpu_rt_trap(700);
     if (step > row) return nullptr;  // nowhere does it fit
     at.x = std::clamp<std::int64_t>(at.x / step * step, 0, std::max<std::int64_t>(row - step, 0));
     at.y = std::clamp<std::int64_t>(at.y, 0, rows - 1);

@@ -6,7 +6,7 @@ import itertools
 from pathlib import Path
 
 import pytest
-from surface_values import Case, answer, cases, load
+from surface_values import Case, answer, cases, collect, load, trap_name, traps
 
 RECORDED = load(Path(__file__).parents[2] / "ptx/h200/surfaces.xz")
 CASES = list(cases())
@@ -24,3 +24,11 @@ def test_accesses(operation: str) -> None:
     found: list[Case] = OPERATIONS[operation]
     wrong = [case.name for case in found if answer(case) != RECORDED[case.name]]
     assert not wrong, "\n".join(wrong)
+
+
+def test_accesses_that_end_a_context() -> None:
+    """Outside with .trap is 700, off the access's own alignment 716; each in a process of its own."""
+    recorded, ends = load(Path(__file__).parents[2] / "ptx/h200/surface_traps.xz"), list(traps())
+    assert len(ends) == 18
+    found = dict(zip((trap_name(*end) for end in ends), collect(list(ends)), strict=True))
+    assert found == {name: recorded[name] for name in found}
