@@ -56,7 +56,9 @@ TensorMap common(CUtensorMap* out, CUtensorMapDataType type, cuuint32_t rank, vo
                  const cuuint64_t* dims, const cuuint64_t* strides, const cuuint32_t* steps,
                  CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
                  CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
-  require(out && reinterpret_cast<std::uintptr_t>(out) % 64 == 0);
+  // Kernels want maps at multiples of 64 bytes; this one may be a copy to be made a parameter of,
+  // and NVIDIA's own packages encode into memory that is not so aligned.
+  require(out != nullptr);
   require(rank >= 1 && rank <= 5 && dims && steps && (strides || rank == 1));
   require(interleave >= CU_TENSOR_MAP_INTERLEAVE_NONE &&
           interleave <= CU_TENSOR_MAP_INTERLEAVE_32B);
