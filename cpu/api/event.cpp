@@ -51,6 +51,15 @@ void Event::record(Stream& stream) {
   set_point(std::move(point));
 }
 
+void Event::record_all(Context& context) {
+  require_not_capturing(context);
+  // A stream of its own waits for each of the context's.
+  auto all = make_object<Stream>(context, StreamRole::created, unsigned{CU_STREAM_NON_BLOCKING}, 0);
+  for (auto& stream : context.streams())
+    all->submit(make_object<WaitOp>(stream, stream->submitted()));
+  record(*all);
+}
+
 }  // namespace cucpu::driver
 
 using namespace cucpu::driver;
@@ -154,13 +163,7 @@ CUresult cuCtxRecordEvent(CUcontext context_handle, CUevent event_handle) {
     Context& context = usable(context_of(context_handle));
     Event& event = object_of<Event>(event_handle);
     require(&event.context() == &context, CUDA_ERROR_INVALID_HANDLE);
-    require_not_capturing(context);
-    // All the context's streams: a stream of its own waits for each of them.
-    auto all =
-        make_object<Stream>(context, StreamRole::created, unsigned{CU_STREAM_NON_BLOCKING}, 0);
-    for (auto& stream : context.streams())
-      all->submit(make_object<WaitOp>(stream, stream->submitted()));
-    event.record(*all);
+    event.record_all(context);
   });
 }
 

@@ -29,6 +29,8 @@ class Event final : public Handled<Event, CUevent, Kind::event>, public ContextR
 
   /// Records in a stream that is not capturing.
   void record(Stream& stream);
+  /// Records what all streams of a context have queued.
+  void record_all(Context& context);
 
  private:
   Ref<Context> context_;

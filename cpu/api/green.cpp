@@ -197,8 +197,16 @@ CUresult cuGreenCtxStreamCreate(CUstream* out, CUgreenCtx handle, unsigned int f
   });
 }
 
-CUresult cuGreenCtxRecordEvent(CUgreenCtx handle, CUevent event) {
-  return guarded([&] { return cuCtxRecordEvent(green_of(handle).context->handle(), event); });
+CUresult cuGreenCtxRecordEvent(CUgreenCtx handle, CUevent event_handle) {
+  return guarded([&] {
+    Context& context = usable(*green_of(handle).context);
+    Event& event = object_of<Event>(event_handle);
+    // Green contexts are parts of the device's primary context: any of them may have made it.
+    const Context& maker = event.context();
+    require(&maker.device == &context.device && (maker.is_primary || maker.green),
+            CUDA_ERROR_INVALID_HANDLE);
+    event.record_all(context);
+  });
 }
 
 CUresult cuGreenCtxWaitEvent(CUgreenCtx handle, CUevent event) {

@@ -71,7 +71,8 @@ def deviations(facts: dict[str, dict[str, str]]) -> str:
     )
     for module, rows in facts.items():
         title, _, rest = module.partition(" ")
-        out += heading(title + (" (names only)" if rest else ""), "-")
+        kind = {"surface": " (names only)", "signatures": " (arguments)", "behaviour": " (behaviour)"}.get(rest, "")
+        out += heading(title + kind, "-")
         by_reason: dict[str, list[str]] = {}
         for name, reason in rows.items():
             by_reason.setdefault(reason, []).append(name)

@@ -18,7 +18,7 @@ namespace cucore {
 /// there before still finds it.
 class CUCORE_EXPORT Buffer {
  public:
-  Buffer() = default;
+  Buffer() = default;  ///< Closed: names nothing.
   Buffer(Buffer&& other) noexcept;
   Buffer& operator=(Buffer&& other) noexcept;
   Buffer(const Buffer&) = delete;
@@ -27,6 +27,7 @@ class CUCORE_EXPORT Buffer {
     if (!closed_) close_quietly();
   }
 
+  /// New memory from `resource`. Throws OutOfMemoryError.
   static Buffer allocate(std::shared_ptr<MemoryResource> resource, std::size_t size,
                          const Stream& stream);
   /// Takes over memory that `resource` will take back.
@@ -35,35 +36,43 @@ class CUCORE_EXPORT Buffer {
   /// Names memory somebody else owns; `owner` is kept as long as this.
   static Buffer view(CUdeviceptr ptr, std::size_t size, std::shared_ptr<void> owner = nullptr);
 
+  /// the address; 0 when closed
   [[nodiscard]] CUdeviceptr handle() const noexcept { return ptr_; }
-  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }  ///< in bytes
+  /// Where it goes back to; null for a view.
   [[nodiscard]] const std::shared_ptr<MemoryResource>& memory_resource() const noexcept {
     return resource_;
   }
+  /// Where close() orders the release.
   [[nodiscard]] const Stream& deallocation_stream() const noexcept { return stream_; }
+  /// Orders the release on another stream.
   void set_deallocation_stream(const Stream& stream) { stream_ = stream; }
-  [[nodiscard]] bool is_closed() const noexcept { return closed_; }
+  [[nodiscard]] bool is_closed() const noexcept { return closed_; }  ///< its memory is gone
 
   /// Gives the memory back, on the deallocation stream. Does nothing the second time. Throws when
   /// the driver refuses.
   void close();
-  void close(const Stream& stream);
+  void close(const Stream& stream);  ///< the same, on another stream
   /// Lets go of the memory without giving it back; the caller owns it from here.
   CUdeviceptr release() noexcept;
 
+  /// Copies a buffer of the same size; throws std::invalid_argument for another one.
   void copy_from(const Buffer& source, StreamRef stream);
   /// Copies host bytes to the head of the buffer. Pageable memory may be reused when this returns.
   void copy_from(std::span<const std::byte> source, StreamRef stream);
+  /// The same in the other direction.
   void copy_to(Buffer& destination, StreamRef stream) const {
     destination.copy_from(*this, stream);
   }
   /// Copies the head of the buffer to host memory; done when the stream has got there.
   void copy_to(std::span<std::byte> destination, StreamRef stream) const;
+  /// The same with values that can be copied byte by byte.
   template <class T, std::size_t N>
   requires std::is_trivially_copyable_v<T>
   void copy_from(std::span<T, N> source, StreamRef stream) {
     copy_from(std::span<const std::byte>{std::as_bytes(source)}, stream);
   }
+  /// The same with values that can be copied byte by byte, and written.
   template <class T, std::size_t N>
   requires(std::is_trivially_copyable_v<T> &&
            !std::is_const_v<T>) void copy_to(std::span<T, N> destination, StreamRef stream) const {
@@ -71,6 +80,7 @@ class CUCORE_EXPORT Buffer {
   }
   /// Repeats a pattern of 1, 2 or 4 bytes; the size must be a multiple of the pattern's.
   void fill(std::span<const std::byte> pattern, StreamRef stream);
+  /// Repeats one byte.
   void fill(unsigned char value, StreamRef stream) {
     fill(std::as_bytes(std::span{&value, 1}), stream);
   }

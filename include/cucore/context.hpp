@@ -23,7 +23,7 @@ struct ContextBox {
 /// until the process ends, so that objects made in them are never left without one.
 class CUCORE_EXPORT Context {
  public:
-  Context() = default;
+  Context() = default;  ///< Names none.
   /// The device's primary context, which the CUDA runtime and other libraries use too.
   static Context primary(int device);
   /// What is current on this thread; empty when nothing is.
@@ -33,9 +33,13 @@ class CUCORE_EXPORT Context {
   /// A context that runs on part of a device only. `descriptor` stays the caller's.
   static Context create_green(int device, CUdevResourceDesc descriptor);
 
+  /// null when it names none
   [[nodiscard]] CUcontext handle() const noexcept { return box_ ? box_->handle : nullptr; }
+  /// null for others
   [[nodiscard]] CUgreenCtx green_handle() const noexcept { return box_ ? box_->green : nullptr; }
+  /// its number, -1 when it names none
   [[nodiscard]] int device() const noexcept { return box_ ? box_->device : -1; }
+  /// runs on part of a device only
   [[nodiscard]] bool is_green() const noexcept { return box_ && box_->green != nullptr; }
   [[nodiscard]] explicit operator bool() const noexcept { return handle() != nullptr; }
 
@@ -57,7 +61,8 @@ class CUCORE_EXPORT Context {
 /// already is.
 class CUCORE_EXPORT ScopedContext {
  public:
-  explicit ScopedContext(CUcontext context);
+  explicit ScopedContext(CUcontext context);  ///< null changes nothing
+  /// The same by object.
   explicit ScopedContext(const Context& context) : ScopedContext{context.handle()} {}
   ~ScopedContext();
   ScopedContext(const ScopedContext&) = delete;

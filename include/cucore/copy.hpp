@@ -20,6 +20,7 @@ struct CopyExtent {
   std::size_t width = 0;   ///< bytes of a row
   std::size_t height = 1;  ///< rows of a plane
   std::size_t depth = 1;   ///< planes
+  /// all of it
   [[nodiscard]] std::size_t bytes() const noexcept { return width * height * depth; }
 };
 
@@ -28,8 +29,9 @@ struct CopyExtent {
 
 /// How much a copy copies.
 [[nodiscard]] CUCORE_EXPORT CopyExtent extent_of(const CUDA_MEMCPY3D& copy) noexcept;
-/// Where a copy writes, and where it reads: of linear memory the base that offsets count from.
+/// Where a copy writes: of linear memory the base that offsets count from.
 [[nodiscard]] CUCORE_EXPORT CopyEnd destination_of(const CUDA_MEMCPY3D& copy) noexcept;
+/// Where a copy reads.
 [[nodiscard]] CUCORE_EXPORT CopyEnd source_of(const CUDA_MEMCPY3D& copy) noexcept;
 
 /// Changes what is named and leaves the rest: another end of the same kind is read or written with

@@ -18,16 +18,16 @@ struct DriverTable {
 #undef CUCORE_FN
 };
 
-enum class DeviceKind { gpu, cpu };
+enum class DeviceKind { gpu, cpu };  ///< Whose driver is in use.
 
 /// What the loader decided, for reports. Nothing here changes after loading.
 struct DriverInfo {
-  DeviceKind kind = DeviceKind::gpu;
-  int version = 0;                 ///< cuDriverGetVersion: 1000 * major + 10 * minor
-  bool per_thread_stream = false;  ///< CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM=1
-  bool fell_back_to_cpu = false;   ///< CUCORE_DEVICE=auto found no GPU
-  std::string path;                ///< the library that was loaded
-  std::string why;                 ///< what was tried, one line each
+  DeviceKind kind = DeviceKind::gpu;  ///< what runs the device code
+  int version = 0;                    ///< cuDriverGetVersion: 1000 * major + 10 * minor
+  bool per_thread_stream = false;     ///< CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM=1
+  bool fell_back_to_cpu = false;      ///< CUCORE_DEVICE=auto found no GPU
+  std::string path;                   ///< the library that was loaded
+  std::string why;                    ///< what was tried, one line each
 };
 
 namespace detail {

@@ -14,9 +14,10 @@ namespace cucore {
 /// `name()` its symbol.
 class CUCORE_EXPORT CUDAError : public std::runtime_error {
  public:
-  CUDAError(int code, std::string name, const std::string& text);
+  CUDAError(int code, std::string name, const std::string& text);  ///< `text` is what() says.
   ~CUDAError() override;
-  [[nodiscard]] int code() const noexcept { return code_; }
+  [[nodiscard]] int code() const noexcept { return code_; }  ///< the library's result code
+  /// the symbol of the code
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
 
  private:
@@ -61,6 +62,7 @@ class CUCORE_EXPORT InvalidStateError : public std::logic_error {
 /// device's fault report where there is one. `call` is the function's name.
 [[noreturn]] CUCORE_EXPORT void fail(CUresult code, const char* call);
 
+/// Throws what fail() throws unless the call succeeded.
 inline void check(CUresult code, const char* call) {
   if (code != CUDA_SUCCESS) [[unlikely]]
     fail(code, call);

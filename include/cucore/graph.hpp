@@ -20,23 +20,24 @@
 
 namespace cucore {
 
+/// How a graph is made ready to launch.
 struct GraphCompleteOptions {
   bool auto_free_on_launch = false;  ///< frees what the last launch allocated and did not free
   StreamRef upload_stream{};         ///< uploads the graph to the device there and then
-  bool upload = false;
-  bool device_launch = false;  ///< kernels may launch it
+  bool upload = false;               ///< whether upload_stream counts
+  bool device_launch = false;        ///< kernels may launch it
   bool use_node_priority =
       false;  ///< nodes keep the priority of the stream they were captured from
 };
 
 /// A 1-D copy or fill inside a graph.
 struct MemsetParams {
-  CUdeviceptr dst = 0;
-  std::size_t pitch = 0;
-  unsigned value = 0;
-  unsigned element_size = 1;
-  std::size_t width = 0;
-  std::size_t height = 1;
+  CUdeviceptr dst = 0;        ///< where
+  std::size_t pitch = 0;      ///< bytes from row to row
+  unsigned value = 0;         ///< the pattern
+  unsigned element_size = 1;  ///< bytes of the pattern: 1, 2 or 4
+  std::size_t width = 0;      ///< elements of a row
+  std::size_t height = 1;     ///< rows
 };
 
 namespace detail {
@@ -62,19 +63,22 @@ using GraphOwners = std::vector<std::shared_ptr<void>>;  ///< what launches of a
 /// long as the graph.
 class CUCORE_EXPORT GraphDefinition {
  public:
-  GraphDefinition() = default;
-  static GraphDefinition create();
-  static GraphDefinition adopt(CUgraph handle);
+  GraphDefinition() = default;                   ///< Names none.
+  static GraphDefinition create();               ///< an empty graph
+  static GraphDefinition adopt(CUgraph handle);  ///< takes it over
   /// Names a graph somebody else owns: a part of `parent`, or one that is being captured.
   static GraphDefinition view(CUgraph handle, const GraphDefinition& parent);
   /// Takes a graph over whose capture has ended; all copies and parts follow. Null: it is gone.
   void own(CUgraph handle) noexcept;
 
+  /// null when it names none
   [[nodiscard]] CUgraph handle() const noexcept { return box_ ? box_->handle : nullptr; }
-  [[nodiscard]] bool is_valid() const noexcept { return handle() != nullptr; }
+  [[nodiscard]] bool is_valid() const noexcept { return handle() != nullptr; }  ///< names a graph
 
   using Nodes = std::span<const CUgraphNode>;
+  /// Joins `after` and does nothing. All that add answer the new node.
   CUgraphNode add_empty(Nodes after);
+  /// Runs a kernel; `arguments` are copied.
   CUgraphNode add_kernel(Nodes after, const LaunchConfig& config, const Kernel& kernel,
                          void** arguments);
   /// The same with arguments as for launch(), checked against the kernel, which the graph keeps.
@@ -88,27 +92,35 @@ class CUCORE_EXPORT GraphDefinition {
     keep(kernel.state());
     return node;
   }
+  /// Copies bytes between any two places.
   CUgraphNode add_memcpy(Nodes after, CUdeviceptr dst, CUdeviceptr src, std::size_t size);
   /// Any copy: rows at a distance, arrays; see copy_params().
   CUgraphNode add_memcpy(Nodes after, const CUDA_MEMCPY3D& copy);
-  CUgraphNode add_memset(Nodes after, const MemsetParams& params);
+  CUgraphNode add_memset(Nodes after, const MemsetParams& params);  ///< Repeats a pattern.
+  /// Calls a function on the host, with no CUDA calls in it.
   CUgraphNode add_host(Nodes after, CUhostFn function, void* data);
   /// Adds a copy of `child`. Throws std::invalid_argument for what no driver can copy: this graph
   /// itself, and graphs with allocation, free or conditional nodes.
   CUgraphNode add_child(Nodes after, const GraphDefinition& child);
+  /// Records an event; the caller keeps it.
   CUgraphNode add_event_record(Nodes after, EventRef event);
+  /// Waits for an event; the caller keeps it.
   CUgraphNode add_event_wait(Nodes after, EventRef event);
+  /// Records an event, which the graph keeps.
   CUgraphNode add_event_record(Nodes after, const Event& event);
+  /// Waits for an event, which the graph keeps.
   CUgraphNode add_event_wait(Nodes after, const Event& event);
+  /// Allocates memory; its address is in `params` at once.
   CUgraphNode add_alloc(Nodes after, CUDA_MEM_ALLOC_NODE_PARAMS& params);
-  CUgraphNode add_free(Nodes after, CUdeviceptr ptr);
+  CUgraphNode add_free(Nodes after, CUdeviceptr ptr);  ///< Frees what add_alloc() allocated.
   /// Adds an if, while or switch node with `count` bodies, which it returns.
   CUgraphNode add_conditional(Nodes after, CUgraphConditionalHandle condition,
                               CUgraphConditionalNodeType type, unsigned count,
                               std::vector<CUgraph>& bodies);
+  /// What a conditional node decides by; kernels set it.
   [[nodiscard]] CUgraphConditionalHandle create_condition(unsigned default_value,
                                                           bool assign_default);
-  void remove(CUgraphNode node);
+  void remove(CUgraphNode node);  ///< Takes a node and its edges out.
 
   /// Keeps `owner` alive as long as this graph, every graph made from it and every launch of those:
   /// the driver counts. add_launch and the nodes of an Event do so by themselves; an address, a raw
@@ -123,17 +135,20 @@ class CUCORE_EXPORT GraphDefinition {
   /// The graph itself lets go of what keep() answered; graphs already made from it do not.
   void forget(CUuserObject kept);
 
-  [[nodiscard]] std::vector<CUgraphNode> nodes() const;
+  [[nodiscard]] std::vector<CUgraphNode> nodes() const;  ///< all of them
+  /// (before, after)
   [[nodiscard]] std::vector<std::pair<CUgraphNode, CUgraphNode>> edges() const;
-  void add_edges(Nodes from, Nodes to);
-  void remove_edges(Nodes from, Nodes to);
+  void add_edges(Nodes from, Nodes to);     ///< to[i] waits for from[i]
+  void remove_edges(Nodes from, Nodes to);  ///< to[i] no longer waits for from[i]
   /// True when a node allocates memory that no node of the graph frees.
   [[nodiscard]] bool leaves_allocations() const;
 
+  /// Makes it ready to launch; what the graph keeps, the result keeps too.
   [[nodiscard]] Graph instantiate(const GraphCompleteOptions& options = {}) const;
   /// The same, but what the graph keeps goes to `owners`: the caller keeps it until the last launch
   /// is done. The driver takes some microseconds for that at every launch.
   [[nodiscard]] Graph instantiate(const GraphCompleteOptions& options, GraphOwners& owners) const;
+  /// Writes it in the DOT language.
   void debug_dot_print(const std::string& path, unsigned flags = 0) const;
 
  private:
@@ -146,16 +161,19 @@ class CUCORE_EXPORT GraphDefinition {
 /// A graph ready to launch. Copies share it.
 class CUCORE_EXPORT Graph {
  public:
-  Graph() = default;
+  Graph() = default;  ///< Closed.
+  /// For the library itself.
   explicit Graph(std::shared_ptr<detail::ExecBox> box) : box_{std::move(box)} {}
+  /// null when closed
   [[nodiscard]] CUgraphExec handle() const noexcept { return box_ ? box_->handle : nullptr; }
-  void launch(StreamRef stream) const;
+  void launch(StreamRef stream) const;  ///< Runs the whole, ordered on the stream.
+  /// Makes the device ready, so that the first launch is as fast as the others.
   void upload(StreamRef stream) const;
   /// Takes the parameters of a graph of the same shape over; throws with the reason when it cannot.
   void update(const GraphDefinition& source) const;
   /// The same, but what `source` keeps goes to `owners`, as by instantiate().
   void update(const GraphDefinition& source, GraphOwners& owners) const;
-  void close() noexcept { box_.reset(); }
+  void close() noexcept { box_.reset(); }  ///< lets go of it; copies keep it
 
  private:
   void take_over(const GraphDefinition& source) const;
@@ -165,6 +183,7 @@ class CUCORE_EXPORT Graph {
 /// The parameters of a kernel node; `native.kernelParams` is `arguments`.
 CUCORE_EXPORT CUDA_KERNEL_NODE_PARAMS kernel_node_params(const LaunchConfig& config,
                                                          const Kernel& kernel, void** arguments);
+/// The parameters of a fill.
 CUCORE_EXPORT CUDA_MEMSET_NODE_PARAMS memset_params(const MemsetParams& params);
 /// Sets what a launch config says beyond grid and block (cluster, cooperation) on a kernel node.
 CUCORE_EXPORT void set_kernel_node_attributes(CUgraphNode node, const LaunchConfig& config);

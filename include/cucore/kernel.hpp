@@ -17,8 +17,8 @@ class ObjectCode;
 
 /// Where one parameter lies in the kernel's parameter block.
 struct ParamInfo {
-  std::size_t offset;
-  std::size_t size;
+  std::size_t offset;  ///< in the parameter block
+  std::size_t size;    ///< in bytes
   friend bool operator==(const ParamInfo&, const ParamInfo&) = default;
 };
 
@@ -32,12 +32,14 @@ struct KernelState;  // what all copies of one Kernel share
 /// the thread has none).
 class CUCORE_EXPORT KernelAttributes {
  public:
+  /// Of a kernel on a device.
   explicit KernelAttributes(std::shared_ptr<detail::KernelState> state, int device = -1)
       : state_{std::move(state)}, device_{device} {}
 
+  /// the same kernel on another device
   [[nodiscard]] KernelAttributes on(int device) const { return KernelAttributes{state_, device}; }
-  [[nodiscard]] int get(CUfunction_attribute attribute) const;
-  void set(CUfunction_attribute attribute, int value) const;
+  [[nodiscard]] int get(CUfunction_attribute attribute) const;  ///< one of them
+  void set(CUfunction_attribute attribute, int value) const;    ///< changes one that can be changed
 
  private:
   std::shared_ptr<detail::KernelState> state_;
@@ -46,25 +48,31 @@ class CUCORE_EXPORT KernelAttributes {
 
 /// The block size that fills the device, and the grid that gives every multiprocessor work.
 struct MaxPotentialBlockSize {
-  int min_grid_size;
-  int max_block_size;
+  int min_grid_size;   ///< blocks that give every multiprocessor work
+  int max_block_size;  ///< threads of a block
 };
 
 /// How many blocks or clusters of a kernel fit on the current device.
 class CUCORE_EXPORT KernelOccupancy {
  public:
+  /// Of a kernel.
   explicit KernelOccupancy(std::shared_ptr<detail::KernelState> state) : state_{std::move(state)} {}
 
+  /// Blocks that run on one multiprocessor at once.
   [[nodiscard]] int max_active_blocks_per_multiprocessor(
       int block_size, std::size_t dynamic_shared_memory_size) const;
+  /// The block size that fills the device; `block_size_limit` 0 is none.
   [[nodiscard]] MaxPotentialBlockSize max_potential_block_size(
       std::size_t dynamic_shared_memory_needed, int block_size_limit = 0) const;
   /// `shared_memory_of` answers how much dynamic shared memory a block of the given size needs.
   [[nodiscard]] MaxPotentialBlockSize max_potential_block_size(CUoccupancyB2DSize shared_memory_of,
                                                                int block_size_limit = 0) const;
+  /// Dynamic shared memory a block may use when so many run on a multiprocessor.
   [[nodiscard]] std::size_t available_dynamic_shared_memory_per_block(
       int num_blocks_per_multiprocessor, int block_size) const;
+  /// The most blocks a cluster of such a launch can have.
   [[nodiscard]] int max_potential_cluster_size(const CUlaunchConfig& config) const;
+  /// Clusters of such a launch that run at once.
   [[nodiscard]] int max_active_clusters(const CUlaunchConfig& config) const;
 
  private:
@@ -77,6 +85,7 @@ class CUCORE_EXPORT Kernel {
  public:
   /// Wraps a handle made elsewhere; the caller keeps its library loaded, unless `owner` does.
   static Kernel from_handle(CUkernel handle, const ObjectCode* owner = nullptr);
+  /// For the library itself.
   explicit Kernel(std::shared_ptr<detail::KernelState> state) : state_{std::move(state)} {}
 
   /// Throws CUDAError where the kernel came from ObjectCode::get_kernel_lazily and is not there.
@@ -93,14 +102,19 @@ class CUCORE_EXPORT Kernel {
   /// Size of the parameter block: end of the last parameter.
   [[nodiscard]] std::size_t params_size() const;
 
+  /// how many a launch takes
   [[nodiscard]] std::size_t num_arguments() const { return params().size(); }
+  /// params() by the name that Python has for it
   [[nodiscard]] std::span<const ParamInfo> arguments_info() const { return params(); }
+  /// What is known about it.
   [[nodiscard]] KernelAttributes attributes() const { return KernelAttributes{state_}; }
+  /// How much of it fits.
   [[nodiscard]] KernelOccupancy occupancy() const { return KernelOccupancy{state_}; }
 
   friend bool operator==(const Kernel& a, const Kernel& b) {
     return a.state_ == b.state_ || a.handle() == b.handle();
   }
+  /// What keeps its code loaded.
   [[nodiscard]] const std::shared_ptr<detail::KernelState>& state() const noexcept {
     return state_;
   }

@@ -5,6 +5,7 @@
 #include <concepts>
 #include <cstddef>
 #include <optional>
+#include <ranges>
 #include <type_traits>
 
 #include "cucore/abi/driver.h"
@@ -15,19 +16,20 @@
 
 namespace cucore {
 
+/// Three extents; those not given are 1.
 struct Dim3 {
-  unsigned x = 1;
-  unsigned y = 1;
-  unsigned z = 1;
+  unsigned x = 1;  ///< varies fastest
+  unsigned y = 1;  ///< then this
+  unsigned z = 1;  ///< slowest
   friend bool operator==(const Dim3&, const Dim3&) = default;
 };
 
 /// The shape of a launch. With a cluster, the grid counts clusters, a cluster counts blocks and a
 /// block threads.
 struct LaunchConfig {
-  Dim3 grid;
-  Dim3 block;
-  std::optional<Dim3> cluster;
+  Dim3 grid;                    ///< blocks, or clusters where there are some
+  Dim3 block;                   ///< threads of a block
+  std::optional<Dim3> cluster;  ///< blocks of a cluster; none: no clusters
   unsigned shmem_size = 0;      ///< dynamic shared memory per block, in bytes
   bool is_cooperative = false;  ///< all blocks run at once, so that the grid can synchronise
   bool programmatic_stream_serialization =
@@ -45,11 +47,12 @@ CUCORE_EXPORT void launch_raw(StreamRef stream, const LaunchConfig& config, cons
                               void** arguments);
 
 /// What can be handed to a kernel: a Buffer (its address), or a value that can be copied byte by
-/// byte.
+/// byte. Not what only names memory of the host: arrays, spans, string views.
 template <class T>
 concept KernelArgument = std::same_as<std::remove_cvref_t<T>, Buffer> ||
     (std::is_trivially_copyable_v<std::remove_cvref_t<T>> &&
-     !std::is_array_v<std::remove_reference_t<T>>);
+     !std::is_array_v<std::remove_reference_t<T>> &&
+     !std::ranges::borrowed_range<std::remove_cvref_t<T>>);
 
 namespace detail {
 /// launch_raw() by the kernel itself, not by its function in the current context: what a stream

@@ -50,6 +50,7 @@ struct CUCORE_EXPORT LinkerOptions {
 /// its logs and close() are of use.
 class CUCORE_EXPORT Linker {
  public:
+  /// Throws std::invalid_argument without inputs.
   Linker(std::vector<ObjectCode> inputs, LinkerOptions options = {});
 
   /// Makes "cubin" or "ptx" (the latter needs LTO-IR inputs). Throws CUDAError with the linker's
@@ -57,15 +58,15 @@ class CUCORE_EXPORT Linker {
   [[nodiscard]] ObjectCode link(CodeType target);
   /// What the linker said; empty before link().
   [[nodiscard]] std::string get_error_log() const;
-  [[nodiscard]] std::string get_info_log() const;
+  [[nodiscard]] std::string get_info_log() const;  ///< the same for what is no error
   /// The linker's handle (nvJitLinkHandle, CUlinkState) once linked; null when closed.
   [[nodiscard]] void* handle() const noexcept;
-  [[nodiscard]] CompilerBackend backend() const noexcept;
+  [[nodiscard]] CompilerBackend backend() const noexcept;  ///< who links
   /// What a linker would use: nvJitLink where it is installed, else the driver.
   [[nodiscard]] static CompilerBackend which_backend();
   /// Idempotent.
   void close() noexcept;
-  [[nodiscard]] bool is_closed() const noexcept;
+  [[nodiscard]] bool is_closed() const noexcept;  ///< after close()
 
   class Implementation;
 

@@ -16,10 +16,15 @@ namespace cucore {
 class CUCORE_EXPORT MemoryResource {
  public:
   virtual ~MemoryResource();
+  /// Memory that work queued on `stream` from now on may use. Throws OutOfMemoryError.
   [[nodiscard]] virtual CUdeviceptr allocate(std::size_t size, StreamRef stream) = 0;
+  /// Takes memory back once the work queued on `stream` is done with it.
   virtual void deallocate(CUdeviceptr ptr, std::size_t size, StreamRef stream) = 0;
+  /// kernels can use the memory
   [[nodiscard]] virtual bool is_device_accessible() const noexcept = 0;
+  /// the host can read and write it directly
   [[nodiscard]] virtual bool is_host_accessible() const noexcept = 0;
+  /// It moves between host and device by itself.
   [[nodiscard]] virtual bool is_managed() const noexcept { return false; }
   [[nodiscard]] virtual int device_id() const noexcept = 0;  ///< -1: no device of its own
   /// True when deallocate() waits for work: it is not ordered on a stream.
@@ -28,8 +33,8 @@ class CUCORE_EXPORT MemoryResource {
 
 /// What a pool's memory is and where it lies.
 struct PoolOptions {
-  CUmemAllocationType type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  CUmemLocation location{CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  CUmemAllocationType type = CU_MEM_ALLOCATION_TYPE_PINNED;  ///< what kind of memory
+  CUmemLocation location{CU_MEM_LOCATION_TYPE_DEVICE, 0};    ///< where it lies
   bool ipc_enabled = false;  ///< the pool can be exported as a file descriptor
   std::size_t max_size = 0;  ///< 0: the driver's own limit
 };
@@ -42,6 +47,7 @@ class CUCORE_EXPORT MemoryPool final : public MemoryResource {
   /// The driver's default pool for a kind and place of memory.
   static std::shared_ptr<MemoryPool> default_of(const CUmemLocation& location,
                                                 CUmemAllocationType type);
+  /// A new pool, destroyed with its last owner.
   static std::shared_ptr<MemoryPool> create(const PoolOptions& options);
   /// Opens a pool that another process exported. The file descriptor stays the caller's.
   static std::shared_ptr<MemoryPool> from_file_descriptor(int fd, const PoolOptions& options);
@@ -56,23 +62,31 @@ class CUCORE_EXPORT MemoryPool final : public MemoryResource {
   }
   [[nodiscard]] int device_id() const noexcept override;
 
-  [[nodiscard]] CUmemoryPool handle() const noexcept { return handle_; }
+  [[nodiscard]] CUmemoryPool handle() const noexcept { return handle_; }  ///< the driver's
+  /// destroyed with this object
   [[nodiscard]] bool is_handle_owned() const noexcept { return owned_; }
+  /// can be exported
   [[nodiscard]] bool is_ipc_enabled() const noexcept { return options_.ipc_enabled; }
   [[nodiscard]] bool is_mapped() const noexcept { return mapped_; }  ///< came from another process
+  /// how it was made
   [[nodiscard]] const PoolOptions& options() const noexcept { return options_; }
 
+  /// What the driver says about the pool now.
   [[nodiscard]] std::size_t attribute(CUmemPool_attribute attribute) const;
+  /// Changes it; counters can be set to zero only.
   void set_attribute(CUmemPool_attribute attribute, std::size_t value);
-  void trim_to(std::size_t keep_bytes);
+  void trim_to(std::size_t keep_bytes);  ///< Gives unused memory back to the system.
 
   /// A new file descriptor that names the pool; the caller closes it.
   [[nodiscard]] int export_file_descriptor() const;
+  /// What another process needs to open an allocation of an exported pool.
   [[nodiscard]] CUmemPoolPtrExportData export_pointer(CUdeviceptr ptr) const;
+  /// Opens an allocation of the process the pool came from.
   [[nodiscard]] CUdeviceptr import_pointer(const CUmemPoolPtrExportData& data) const;
 
+  /// Lets another device use the memory, or no longer.
   void set_access(int device, CUmemAccess_flags flags);
-  [[nodiscard]] CUmemAccess_flags access(int device) const;
+  [[nodiscard]] CUmemAccess_flags access(int device) const;  ///< What a device may do with it.
 
  private:
   MemoryPool(CUmemoryPool handle, const PoolOptions& options, bool owned, bool mapped);
@@ -101,7 +115,7 @@ class CUCORE_EXPORT LegacyPinnedMemory final : public MemoryResource {
 /// Device memory from cuMemAlloc, for devices without pools. Release waits for the given stream.
 class CUCORE_EXPORT SynchronousMemory final : public MemoryResource {
  public:
-  explicit SynchronousMemory(int device) : device_{device} {}
+  explicit SynchronousMemory(int device) : device_{device} {}  ///< On this device.
   [[nodiscard]] CUdeviceptr allocate(std::size_t size, StreamRef stream) override;
   void deallocate(CUdeviceptr ptr, std::size_t size, StreamRef stream) override;
   [[nodiscard]] bool is_device_accessible() const noexcept override { return true; }
@@ -116,16 +130,17 @@ class CUCORE_EXPORT SynchronousMemory final : public MemoryResource {
 /// Memory that belongs to a graph being captured; allocate() takes capturing streams only.
 class CUCORE_EXPORT GraphMemory final : public MemoryResource {
  public:
-  explicit GraphMemory(int device) : device_{device} {}
+  explicit GraphMemory(int device) : device_{device} {}  ///< Of the graphs of this device.
   [[nodiscard]] CUdeviceptr allocate(std::size_t size, StreamRef stream) override;
   void deallocate(CUdeviceptr ptr, std::size_t size, StreamRef stream) override;
   [[nodiscard]] bool is_device_accessible() const noexcept override { return true; }
   [[nodiscard]] bool is_host_accessible() const noexcept override { return false; }
   [[nodiscard]] int device_id() const noexcept override { return device_; }
 
+  /// How much memory the graphs hold.
   [[nodiscard]] std::size_t attribute(CUgraphMem_attribute attribute) const;
-  void reset_attribute(CUgraphMem_attribute attribute);
-  void trim();
+  void reset_attribute(CUgraphMem_attribute attribute);  ///< Sets a high mark back to zero.
+  void trim();  ///< Gives memory that no graph uses now back.
 
  private:
   int device_;

@@ -16,10 +16,11 @@
 
 namespace cucore {
 
-enum class CodeType { ptx, cubin, ltoir, fatbin, object, library };
+enum class CodeType { ptx, cubin, ltoir, fatbin, object, library };  ///< What compiled code is.
 
 /// "ptx", "cubin", ... and back. Throws std::invalid_argument that lists the names.
 [[nodiscard]] CUCORE_EXPORT const char* code_type_name(CodeType type) noexcept;
+/// "ptx", "cubin" and so on, whatever the case. Throws std::invalid_argument.
 [[nodiscard]] CUCORE_EXPORT CodeType code_type_of(std::string_view name);
 
 /// Names a program uses for its symbols, each with the symbol's name in the code (mangled for C++).
@@ -37,25 +38,31 @@ class CUCORE_EXPORT ObjectCode {
   ObjectCode(CodeType type, const std::filesystem::path& file, std::string name = {},
              SymbolMapping symbol_mapping = {});
 
+  /// ObjectCode{CodeType::ptx, ...}, as Python spells it.
   static ObjectCode from_ptx(std::string code, std::string name = {},
                              SymbolMapping symbol_mapping = {});
+  /// ObjectCode{CodeType::cubin, ...}
   static ObjectCode from_cubin(std::string code, std::string name = {},
                                SymbolMapping symbol_mapping = {});
+  /// ObjectCode{CodeType::ltoir, ...}
   static ObjectCode from_ltoir(std::string code, std::string name = {},
                                SymbolMapping symbol_mapping = {});
+  /// ObjectCode{CodeType::fatbin, ...}
   static ObjectCode from_fatbin(std::string code, std::string name = {},
                                 SymbolMapping symbol_mapping = {});
+  /// ObjectCode{CodeType::object, ...}
   static ObjectCode from_object(std::string code, std::string name = {},
                                 SymbolMapping symbol_mapping = {});
+  /// ObjectCode{CodeType::library, ...}
   static ObjectCode from_library(std::string code, std::string name = {},
                                  SymbolMapping symbol_mapping = {});
 
   /// The code a kernel came from; nothing for a handle made elsewhere.
   static std::optional<ObjectCode> of(const Kernel& kernel);
 
-  [[nodiscard]] CodeType code_type() const noexcept;
-  [[nodiscard]] const std::string& name() const noexcept;
-  [[nodiscard]] const SymbolMapping& symbol_mapping() const noexcept;
+  [[nodiscard]] CodeType code_type() const noexcept;                   ///< what it is
+  [[nodiscard]] const std::string& name() const noexcept;              ///< how it was named
+  [[nodiscard]] const SymbolMapping& symbol_mapping() const noexcept;  ///< of its names
   /// The file this code comes from, where it does.
   [[nodiscard]] const std::optional<std::filesystem::path>& file() const noexcept;
   /// The code itself; reads the file at first. Throws std::system_error when the file cannot be
@@ -72,20 +79,21 @@ class CUCORE_EXPORT ObjectCode {
   [[nodiscard]] std::vector<std::string> kernel_names() const;
   /// The loaded library and its module in the current context. They live as long as this object.
   [[nodiscard]] CUlibrary handle() const;
-  [[nodiscard]] CUmodule get_module() const;
-  [[nodiscard]] bool is_loaded() const noexcept;
+  [[nodiscard]] CUmodule get_module() const;      ///< in the current context
+  [[nodiscard]] bool is_loaded() const noexcept;  ///< the driver has it
 
   /// The same object, not equal bytes.
   friend bool operator==(const ObjectCode& a, const ObjectCode& b) noexcept {
     return a.state_ == b.state_;
   }
+  /// Equal for copies of one another.
   [[nodiscard]] const void* identity() const noexcept { return state_.get(); }
   /// Keeps the loaded code in the driver for as long as it is held.
   [[nodiscard]] std::shared_ptr<detail::Library> library() const;
   /// A slot for a binding to another language, for what it keeps per object code; let go with the
   /// last copy. The first to attach wins. Null when nothing is attached.
   [[nodiscard]] void* attachment() const noexcept;
-  void attach(std::shared_ptr<void> attachment) const;
+  void attach(std::shared_ptr<void> attachment) const;  ///< fills the slot, if it is empty
 
  private:
   struct State;

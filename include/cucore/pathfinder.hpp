@@ -30,34 +30,35 @@ struct Attempt {
 
 /// The story of one search, in order. `abs_path` and `found_via` are empty when nothing was found.
 struct SearchReport {
-  Kind kind;
-  std::string name;
-  std::string abs_path;
-  std::string found_via;
-  std::vector<Attempt> attempts;
+  Kind kind;                                            ///< what was looked for
+  std::string name;                                     ///< its short name
+  std::string abs_path;                                 ///< where it is
+  std::string found_via;                                ///< the step that found it
+  std::vector<Attempt> attempts;                        ///< every place, in order
   [[nodiscard]] CUCORE_EXPORT std::string str() const;  ///< for people, one line per place
 };
 
 /// A library that is loaded and stays so: never dlclose the handle.
 struct LoadedDL {
-  std::string abs_path;
-  bool was_already_loaded_from_elsewhere;
-  void* handle;
-  std::string found_via;
+  std::string abs_path;                    ///< the file
+  bool was_already_loaded_from_elsewhere;  ///< somebody else had loaded it
+  void* handle;                            ///< dlopen's
+  std::string found_via;                   ///< the step that found it
 };
 
 /// A file or folder that was found, not loaded.
 struct Located {
-  std::string name;
-  std::string abs_path;
-  std::string filename;
-  std::string found_via;
+  std::string name;       ///< its short name
+  std::string abs_path;   ///< where it is
+  std::string filename;   ///< the last part of the path
+  std::string found_via;  ///< the step that found it
 };
 
 /// A known component that is nowhere; `report()` lists every place tried.
 class CUCORE_EXPORT NotFoundError : public std::runtime_error {
  public:
-  explicit NotFoundError(SearchReport report);
+  explicit NotFoundError(SearchReport report);  ///< The text is the report for people.
+  /// every place tried
   [[nodiscard]] const SearchReport& report() const noexcept { return report_; }
 
  private:
@@ -90,6 +91,7 @@ CUCORE_EXPORT const LoadedDL& load_nvidia_dynamic_lib(std::string_view libname);
 CUCORE_EXPORT std::optional<Located> locate_nvidia_header_directory(std::string_view libname);
 /// Throw UnknownNameError, NotFoundError.
 CUCORE_EXPORT Located locate_static_lib(std::string_view name);
+/// The same for device code in LLVM form.
 CUCORE_EXPORT Located locate_bitcode_lib(std::string_view name);
 /// A program of the toolkit; nothing when it is not installed. Throws UnknownNameError.
 CUCORE_EXPORT std::optional<Located> locate_binary_utility(std::string_view name);

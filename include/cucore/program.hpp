@@ -15,12 +15,13 @@
 
 namespace cucore {
 
-enum class SourceType { cxx, ptx, nvvm };
-enum class CompilerBackend { nvrtc, nvvm, nvjitlink, driver };
-enum class PCHStatus { created, not_attempted, failed };
+enum class SourceType { cxx, ptx, nvvm };                       ///< The language of a program.
+enum class CompilerBackend { nvrtc, nvvm, nvjitlink, driver };  ///< Who compiles or links.
+enum class PCHStatus { created, not_attempted, failed };  ///< What became of a precompiled header.
 
 /// "c++", "ptx", "nvvm" and back, whatever the case. Throws std::invalid_argument.
 [[nodiscard]] CUCORE_EXPORT SourceType source_type_of(std::string_view name);
+/// "NVRTC", "NVVM", "nvJitLink" or "driver".
 [[nodiscard]] CUCORE_EXPORT const char* backend_name(CompilerBackend backend) noexcept;
 
 /// How a program is compiled. An option that is not set takes the compiler's default. Names and
@@ -101,6 +102,7 @@ struct CUCORE_EXPORT ProgramOptions {
 /// different programs; calls on one program take turns.
 class CUCORE_EXPORT Program {
  public:
+  /// Throws std::invalid_argument for options that the language does not have.
   Program(std::string code, SourceType type, ProgramOptions options = {});
 
   /// Compiles to PTX, cubin or LTO-IR. `name_expressions` are C++ names ("add<float>") that must be
@@ -115,9 +117,9 @@ class CUCORE_EXPORT Program {
     return compile(target, {}, log);
   }
 
-  [[nodiscard]] CompilerBackend backend() const noexcept;
-  [[nodiscard]] SourceType source_type() const noexcept;
-  [[nodiscard]] const ProgramOptions& options() const noexcept;
+  [[nodiscard]] CompilerBackend backend() const noexcept;        ///< who compiles it
+  [[nodiscard]] SourceType source_type() const noexcept;         ///< its language
+  [[nodiscard]] const ProgramOptions& options() const noexcept;  ///< how it is compiled
   /// The compiler's handle (nvrtcProgram, nvvmProgram); null once closed, and for PTX.
   [[nodiscard]] void* handle() const noexcept;
   /// What became of the precompiled header of the last compilation; nothing when none was asked
@@ -125,7 +127,7 @@ class CUCORE_EXPORT Program {
   [[nodiscard]] std::optional<PCHStatus> pch_status() const noexcept;
   /// Frees the compiler's state. Idempotent; compile() then throws InvalidStateError.
   void close() noexcept;
-  [[nodiscard]] bool is_closed() const noexcept;
+  [[nodiscard]] bool is_closed() const noexcept;  ///< after close()
 
   class Implementation;
 

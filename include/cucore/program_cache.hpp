@@ -18,16 +18,19 @@ namespace cucore {
 class CUCORE_EXPORT ProgramCache {
  public:
   virtual ~ProgramCache();
-  [[nodiscard]] virtual std::optional<std::string> get(std::string_view key) = 0;
-  virtual void put(std::string_view key, std::string_view code) = 0;
-  virtual bool erase(std::string_view key) = 0;  ///< false when it was not there
-  virtual void clear() = 0;
-  [[nodiscard]] virtual std::size_t size() const = 0;  ///< entries
+  [[nodiscard]] virtual std::optional<std::string> get(
+      std::string_view key) = 0;                                      ///< nothing on a miss
+  virtual void put(std::string_view key, std::string_view code) = 0;  ///< replaces what was there
+  virtual bool erase(
+      std::string_view key) = 0;  ///< false when it was not there  ///< false when it was not there
+  virtual void clear() = 0;       ///< all of it
+  [[nodiscard]] virtual std::size_t size() const = 0;  ///< how many entries  ///< entries
 };
 
 /// Keeps code in memory; the least recently used goes first when there is a limit and it is passed.
 class CUCORE_EXPORT InMemoryProgramCache final : public ProgramCache {
  public:
+  /// Without a limit nothing is ever dropped.
   explicit InMemoryProgramCache(std::optional<std::uint64_t> max_size_bytes = std::nullopt);
   ~InMemoryProgramCache() override;
   [[nodiscard]] std::optional<std::string> get(std::string_view key) override;
@@ -57,7 +60,7 @@ class CUCORE_EXPORT FileStreamProgramCache final : public ProgramCache {
   bool erase(std::string_view key) override;
   void clear() override;
   [[nodiscard]] std::size_t size() const override;
-  [[nodiscard]] const std::filesystem::path& folder() const noexcept;
+  [[nodiscard]] const std::filesystem::path& folder() const noexcept;  ///< Where the files are.
 
  private:
   struct State;

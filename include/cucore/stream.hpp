@@ -11,6 +11,7 @@
 
 namespace cucore {
 
+/// How a stream is made.
 struct StreamOptions {
   bool nonblocking = true;      ///< does not wait for the legacy default stream
   std::optional<int> priority;  ///< lower numbers go first; none: the default
@@ -19,8 +20,9 @@ struct StreamOptions {
 /// Names a stream without owning it. Pass by value; must not outlive the stream.
 class CUCORE_EXPORT StreamRef {
  public:
+  /// Names the stream of this handle; null is the default stream.
   constexpr explicit StreamRef(CUstream raw = nullptr) noexcept : raw_{raw} {}
-  [[nodiscard]] constexpr CUstream handle() const noexcept { return raw_; }
+  [[nodiscard]] constexpr CUstream handle() const noexcept { return raw_; }  ///< the driver's
 
   void sync() const;  ///< Blocks until queued work is done.
   [[nodiscard]] bool is_done()
@@ -29,7 +31,7 @@ class CUCORE_EXPORT StreamRef {
   void wait(EventRef event) const;    ///< Later work here starts after `event`.
   void wait(
       StreamRef other) const;  ///< Later work here starts after what `other` has queued by now.
-  [[nodiscard]] bool is_capturing() const;
+  [[nodiscard]] bool is_capturing() const;  ///< its work becomes nodes of a graph
 
  protected:
   CUstream raw_;
@@ -49,20 +51,21 @@ struct StreamBox {
 /// A stream; copies share it, the last one destroys it. Work still queued then runs to its end.
 class CUCORE_EXPORT Stream : public StreamRef {
  public:
-  Stream() = default;
+  Stream() = default;  ///< Names none.
+  /// A new stream; throws std::out_of_range for a priority the device does not have.
   static Stream create(const Context& context, const StreamOptions& options = {});
   /// Names a stream that somebody else owns; `owner` is kept as long as this.
   static Stream view(CUstream raw, std::shared_ptr<void> owner = nullptr);
-  static Stream legacy_default();
-  static Stream per_thread_default();
+  static Stream legacy_default();      ///< waits for, and is waited for by, blocking streams
+  static Stream per_thread_default();  ///< each thread's own
 
-  [[nodiscard]] bool is_closed() const noexcept { return box_ == nullptr; }
+  [[nodiscard]] bool is_closed() const noexcept { return box_ == nullptr; }  ///< names none
   /// True for copies of one another.
   [[nodiscard]] bool is_same(const Stream& other) const noexcept { return box_ == other.box_; }
-  void close() noexcept;
+  void close() noexcept;  ///< lets go of it; copies keep it
 
-  [[nodiscard]] bool is_nonblocking() const;
-  [[nodiscard]] int priority() const;
+  [[nodiscard]] bool is_nonblocking() const;  ///< does not wait for the legacy default stream
+  [[nodiscard]] int priority() const;         ///< lower numbers go first
   /// The context it was made in; asks the driver for streams made elsewhere.
   [[nodiscard]] Context context() const;
   /// The number of the context it was made in, which no other context ever has; 0 for streams made
@@ -70,7 +73,7 @@ class CUCORE_EXPORT Stream : public StreamRef {
   [[nodiscard]] unsigned long long context_id() const noexcept {
     return box_ != nullptr ? box_->context_id : 0;
   }
-  [[nodiscard]] int device() const;
+  [[nodiscard]] int device() const;  ///< its device's number
 
   using StreamRef::record;
   /// Makes an event and records it here.

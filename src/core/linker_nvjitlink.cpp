@@ -54,14 +54,25 @@ const char* result_text(nvJitLinkResult code) {
   return "NVJITLINK_ERROR_UNKNOWN_CODE";
 }
 
+/// LinkerOptions spells truth as NVIDIA's package does; nvJitLink takes numbers: -ftz=true is
+/// -ftz=1.
+std::string with_number(std::string flag) {
+  for (const char* name : {"-ftz=", "-prec-div=", "-prec-sqrt=", "-fma="}) {
+    if (flag.starts_with(name)) return name + std::string{flag.ends_with("=true") ? "1" : "0"};
+  }
+  return flag;
+}
+
 class Session {
  public:
   explicit Session(Linker::Implementation& job) : job_{job} {}
 
   std::string run(const std::vector<ObjectCode>& inputs, const std::vector<std::string>& flags,
                   CodeType target) {
+    std::vector<std::string> given;
+    for (const auto& flag : flags) given.push_back(with_number(flag));
     std::vector<const char*> pointers;
-    for (const auto& flag : flags) pointers.push_back(flag.c_str());
+    for (const auto& flag : given) pointers.push_back(flag.c_str());
     nvJitLinkHandle created = nullptr;
     const nvJitLinkResult code = table_.nvJitLinkCreate(
         &created, static_cast<std::uint32_t>(pointers.size()), pointers.data());

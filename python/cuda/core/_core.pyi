@@ -4,7 +4,7 @@ from collections.abc import Callable, Generator, Sequence
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Protocol, TypeVar, final, overload
+from typing import Any, ClassVar, Final, Protocol, TypeVar, final, overload
 
 from typing_extensions import CapsuleType
 
@@ -315,6 +315,7 @@ LEGACY_DEFAULT_STREAM: Stream
 PER_THREAD_DEFAULT_STREAM: Stream
 
 class Buffer:
+    __dlpack_c_exchange_api__: ClassVar[CapsuleType]
     def __enter__(self) -> Buffer: ...
     def __exit__(
         self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
@@ -592,6 +593,7 @@ def vmm_set_access(ptr: int, size: int, access: Sequence[Sequence[int]], /) -> N
 
 # views of arrays
 class _View:
+    __dlpack_c_exchange_api__: ClassVar[CapsuleType]
     ptr: int
     shape: tuple[int, ...]
     strides: tuple[int, ...] | None

@@ -430,6 +430,9 @@ class LegacyPinnedMemoryResource(_NativeResource):
         """Wait for the stream, if one is given, and free the memory."""
         self._native.deallocate(ptr, size, stream)
 
+    def __repr__(self) -> str:
+        return "<LegacyPinnedMemoryResource>"
+
 
 class _SynchronousMemoryResource(_NativeResource):
     """Device memory for devices without pools."""
@@ -531,6 +534,9 @@ class GraphMemoryResource(cyGraphMemoryResource, _NativeResource):
     def trim(self) -> None:
         """Give memory that no graph uses now back to the device."""
         self._native.trim_graph()
+
+    def __repr__(self) -> str:
+        return f"<GraphMemoryResource device={self._device_id}>"
 
     @property
     def attributes(self) -> GraphMemoryResourceAttributes:

@@ -136,6 +136,9 @@ class InMemoryProgramCache(_NativeCache):
     def __init__(self, *, max_size_bytes: int | None = None) -> None:
         self._native = _core._InMemoryProgramCache(_limit(max_size_bytes))
 
+    def __repr__(self) -> str:
+        return f"<InMemoryProgramCache of {len(self)}>"
+
 
 class FileStreamProgramCache(_NativeCache):
     """Keeps code in a folder, for all processes of this user; without a path in the user's cache folder.
@@ -154,6 +157,9 @@ class FileStreamProgramCache(_NativeCache):
 
     def __init__(self, path: str | os.PathLike[str] | None = None, *, max_size_bytes: int | None = None) -> None:
         self._native = _core._FileStreamProgramCache(path, _limit(max_size_bytes))
+
+    def __repr__(self) -> str:
+        return f"<FileStreamProgramCache {str(self._native.folder)!r}>"
 
 
 def make_program_cache_key(

@@ -20,7 +20,7 @@ _SCOPES = [WorkqueueSharingScopeType.DEVICE_CTX, WorkqueueSharingScopeType.GREEN
 class _Resource:
     """A part of a device, by the driver's description."""
 
-    __slots__ = ("_raw",)
+    __slots__ = ("__weakref__", "_raw")
     _raw: _core._DevResource
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
@@ -136,6 +136,11 @@ class WorkqueueResource(_Resource):
                 raise ValueError(f"concurrency_limit must be at least 1, not {options.concurrency_limit}")
             self._raw.concurrency_limit = options.concurrency_limit
 
+    def __repr__(self) -> str:
+        return (
+            f"<WorkqueueResource concurrency_limit={self.concurrency_limit} sharing_scope={self.sharing_scope.value}>"
+        )
+
 
 class DeviceResources:
     """What a device, a context or a stream has of a device.
@@ -145,29 +150,31 @@ class DeviceResources:
     """
 
     __module__ = "cuda.core"
-    __slots__ = ("_get",)
+    __slots__ = ("__weakref__", "_get", "_of")
     _get: Callable[[int], _core._DevResource]
+    _of: object
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
         raise RuntimeError("DeviceResources comes from the property resources; it cannot be made directly")
 
     @classmethod
-    def _make(cls, get: Any) -> DeviceResources:
+    def _make(cls, of: object, get: Callable[[int], _core._DevResource]) -> DeviceResources:
         self = cls.__new__(cls)
         self._get = get
+        self._of = of
         return self
 
     @classmethod
     def _of_device(cls, device: Any) -> DeviceResources:
-        return cls._make(lambda kind: _core._DevResource.of_device(int(device), kind))
+        return cls._make(device, lambda kind: _core._DevResource.of_device(int(device), kind))
 
     @classmethod
     def _of_context(cls, context: Any) -> DeviceResources:
-        return cls._make(lambda kind: _core._DevResource.of_context(context, kind))
+        return cls._make(context, lambda kind: _core._DevResource.of_context(context, kind))
 
     @classmethod
     def _of_stream(cls, stream: Any) -> DeviceResources:
-        return cls._make(lambda kind: _core._DevResource.of_stream(stream, kind))
+        return cls._make(stream, lambda kind: _core._DevResource.of_stream(stream, kind))
 
     @property
     def sm(self) -> SMResource:
@@ -178,6 +185,9 @@ class DeviceResources:
     def workqueue(self) -> WorkqueueResource:
         """The work queues."""
         return WorkqueueResource._make(self._get(_WORKQUEUE_CONFIG))
+
+    def __repr__(self) -> str:
+        return f"<DeviceResources of {self._of!r}>"
 
 
 def create_context(device: Any, options: Any) -> Any:

@@ -95,6 +95,11 @@ def _rebuild_resource(cls: Any, uuid: Any, device_id: int, handle: Any) -> Any:
 
 def export_buffer(buffer: Any) -> IPCBufferDescriptor:
     resource = buffer.memory_resource
+    if buffer.is_managed:
+        raise RuntimeError(
+            "the buffer cannot be shared: no driver exports managed memory; allocate it from a DeviceMemoryResource or a "
+            "PinnedMemoryResource made with ipc_enabled=True"
+        )
     if hasattr(resource, "is_ipc_enabled"):
         if not resource.is_ipc_enabled:
             raise RuntimeError("the buffer cannot be shared: its memory resource was made without ipc_enabled=True")

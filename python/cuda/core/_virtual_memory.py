@@ -93,6 +93,9 @@ class VirtualMemoryResource(MemoryResource):
         self._parts: dict[int, list[tuple[int, int]]] = {}  # address: (size, handle) of each mapped piece
         self._ranges: dict[int, list[tuple[int, int]]] = {}  # address: (address, size) of each reservation
 
+    def __repr__(self) -> str:
+        return f"<VirtualMemoryResource device={self._device_id} buffers={len(self._parts)}>"
+
     # ---- what the options say, in the driver's numbers
 
     def _properties(self, config: Any) -> tuple[int, int, int, int, bool]:

@@ -353,6 +353,10 @@ class MipmappedArray(_Array):
         """How many sizes there are."""
         return self._levels
 
+    def __repr__(self) -> str:
+        kind = f"format={self._format.value} num_channels={self._channels}"
+        return f"<MipmappedArray shape={self._shape} {kind} num_levels={self._levels}>"
+
     def get_level(self, level: int) -> OpaqueArray:
         """One size of it, 0 the largest, as an array that lives in this one."""
         if not 0 <= level < self._levels:
@@ -370,7 +374,7 @@ class ResourceDescriptor:
     <ResourceDescriptor...>
     """
 
-    __slots__ = ("_channels", "_format", "_height", "_kind", "_pitch", "_size", "_source", "_width")
+    __slots__ = ("__weakref__", "_channels", "_format", "_height", "_kind", "_pitch", "_size", "_source", "_width")
     _channels: int
     _format: ArrayFormatType
     _height: int | None
@@ -498,6 +502,9 @@ class _Argument(_Closable):
     def resource(self) -> ResourceDescriptor:
         """What it reads."""
         return self._resource
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {'closed' if self.is_closed else f'of {self._resource!r}'}>"
 
 
 class TextureObject(_Argument):

@@ -61,9 +61,10 @@ struct DLPackExchangeHeader {
 };
 struct DLPackExchange {
   DLPackExchangeHeader header;
-  void* allocate;
-  void* managed_from_object;
-  void* managed_to_object;
+  int (*allocate)(DLTensor* prototype, DLManagedTensorVersioned** out, void* context,
+                  void (*set_error)(void* context, const char* kind, const char* message));
+  int (*managed_from_object)(void* object, DLManagedTensorVersioned** out);
+  int (*managed_to_object)(DLManagedTensorVersioned* tensor, void** out);
   int (*tensor_of_object)(void* object, DLTensor* out);  ///< borrowed; may be null
   int (*current_stream)(DLDeviceType type, std::int32_t device, void** out);
 };
@@ -87,5 +88,9 @@ struct ImportedTensor {
 };
 /// Takes a "dltensor" or "dltensor_versioned" capsule over.
 ImportedTensor import_dlpack(nb::handle capsule);
+
+/// A type's table is in a capsule of the first name, which is an attribute of the second.
+constexpr const char* kDLPackExchange = "dlpack_exchange_api";
+constexpr const char* kDLPackExchangeAttribute = "__dlpack_c_exchange_api__";
 
 }  // namespace cucore::python

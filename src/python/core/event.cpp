@@ -94,8 +94,10 @@ void bind_event(nb::module_& m) {
   cls.def_prop_ro(
       "is_blocking_sync", [](nb::handle s) { return open_event(s.ptr()).options().blocking_sync; },
       "True when waiting for it sleeps instead of spinning.");
-  cls.def_prop_ro("is_sync_busy_waited",
-                  [](nb::handle s) { return !open_event(s.ptr()).options().blocking_sync; });
+  cls.def_prop_ro(
+      "is_sync_busy_waited",
+      [](nb::handle s) { return !open_event(s.ptr()).options().blocking_sync; },
+      "True when waiting for it spins instead of sleeping.");
   cls.def_prop_ro(
       "is_ipc_enabled", [](nb::handle s) { return open_event(s.ptr()).options().ipc_enabled; },
       "True when other processes can open it.");
@@ -128,6 +130,12 @@ void bind_event(nb::module_& m) {
   cls.def_static(
       "from_ipc_descriptor",
       [](nb::handle descriptor_object) {
+        static constinit Member type{"cuda.core._ipc", "IPCEventDescriptor"};
+        if (!nb::isinstance(descriptor_object, *type)) {
+          PyErr_Format(PyExc_TypeError, "ipc_descriptor must be an IPCEventDescriptor, not %s",
+                       Py_TYPE(descriptor_object.ptr())->tp_name);
+          throw nb::python_error();
+        }
         nb::bytes handle = nb::cast<nb::bytes>(descriptor_object.attr("_handle"));
         return event_from_ipc(handle, nb::cast<bool>(descriptor_object.attr("_blocking_sync")));
       },

@@ -192,15 +192,24 @@ void bind_launch(nb::module_& m) {
       "LaunchConfig(grid=(4, 2, 1), block=(256, 1, 1), shmem_size=0, is_cooperative=False)");
   set_module(cls);
   set_type_call(cls, config_call);
-  cls.def_prop_ro("grid", [](const LaunchConfig& c) { return tuple_of(c.grid); });
-  cls.def_prop_ro("block", [](const LaunchConfig& c) { return tuple_of(c.block); });
-  cls.def_prop_ro("cluster", [](const LaunchConfig& c) -> nb::object {
-    return c.cluster ? tuple_of(*c.cluster) : nb::none();
-  });
-  cls.def_ro("shmem_size", &LaunchConfig::shmem_size);
-  cls.def_ro("is_cooperative", &LaunchConfig::is_cooperative);
-  cls.def_ro("cooperative_launch", &LaunchConfig::is_cooperative);
-  cls.def_ro("programmatic_stream_serialization", &LaunchConfig::programmatic_stream_serialization);
+  cls.def_prop_ro(
+      "grid", [](const LaunchConfig& c) { return tuple_of(c.grid); },
+      "How many blocks, or clusters where there are some: (x, y, z).");
+  cls.def_prop_ro(
+      "block", [](const LaunchConfig& c) { return tuple_of(c.block); },
+      "How many threads a block has: (x, y, z).");
+  cls.def_prop_ro(
+      "cluster",
+      [](const LaunchConfig& c) -> nb::object {
+        return c.cluster ? tuple_of(*c.cluster) : nb::none();
+      },
+      "How many blocks a cluster has: (x, y, z); None without clusters.");
+  cls.def_ro("shmem_size", &LaunchConfig::shmem_size, "Bytes of dynamic shared memory per block.");
+  cls.def_ro("is_cooperative", &LaunchConfig::is_cooperative,
+             "True when all blocks run at once and can wait for each other.");
+  cls.def_ro("cooperative_launch", &LaunchConfig::is_cooperative, "The same as is_cooperative.");
+  cls.def_ro("programmatic_stream_serialization", &LaunchConfig::programmatic_stream_serialization,
+             "True when the kernel may start before the one ahead of it on the stream has ended.");
   cls.def(
       "__eq__",
       [](const LaunchConfig& a, nb::handle other) -> nb::object {

@@ -23,12 +23,12 @@ struct PyBuffer {
   std::unique_ptr<PyBuffer> left;  ///< closed, but still seen: goes with the last view
 
   /// Before discarded memory goes back to its pool: pages that stay marked would lose what the
-  /// host writes for the next owner.
+  /// host writes for the next owner. To move them is not enough (an H200 then still read what was
+  /// there before the discard); a write ends it.
   void revive(StreamRef stream) noexcept {
     if (!std::exchange(discarded, false)) return;
     const WithoutGil unlocked;
-    (void)driver().cuMemPrefetchAsync(buffer.handle(), buffer.size(),
-                                      {CU_MEM_LOCATION_TYPE_HOST, {0}}, 0, stream.handle());
+    (void)driver().cuMemsetD8Async(buffer.handle(), 0, buffer.size(), stream.handle());
   }
   /// Gives the memory back, or leaves that to the views that still see it. Where it waits for work
   /// it does so without the GIL, which the host callbacks among that work need.

@@ -162,10 +162,10 @@ bool order_after_torch(std::int64_t device, std::int64_t consumer) {
 const DLPackExchange* torch_exchange(PyObject* tensor) {
   static const DLPackExchange* const table = [tensor]() -> const DLPackExchange* {
     const nb::object capsule = nb::getattr(nb::handle{reinterpret_cast<PyObject*>(Py_TYPE(tensor))},
-                                           "__dlpack_c_exchange_api__", nb::none());
-    if (PyCapsule_IsValid(capsule.ptr(), "dlpack_exchange_api") == 0) return nullptr;
+                                           kDLPackExchangeAttribute, nb::none());
+    if (PyCapsule_IsValid(capsule.ptr(), kDLPackExchange) == 0) return nullptr;
     auto* found = static_cast<const DLPackExchangeHeader*>(
-        PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
+        PyCapsule_GetPointer(capsule.ptr(), kDLPackExchange));
     while (found != nullptr && found->version.major != 1) found = found->previous;
     const auto* made = reinterpret_cast<const DLPackExchange*>(found);
     return made != nullptr && made->tensor_of_object != nullptr && made->current_stream != nullptr

@@ -178,6 +178,16 @@ TEST_F(Contexts, GreenContextsHaveResourcesAndEvents) {
   CUevent own = nullptr, event = nullptr;
   ASSERT_OK(cuEventCreate(&own, 0));
   EXPECT_EQ(CUDA_ERROR_INVALID_HANDLE, cuGreenCtxRecordEvent(green, own));  // of another context
+  CUcontext primary = nullptr;
+  ASSERT_OK(cuDevicePrimaryCtxRetain(&primary, 0));
+  ASSERT_OK(cuCtxPushCurrent(primary));
+  CUevent of_primary = nullptr;
+  ASSERT_OK(cuEventCreate(&of_primary, 0));
+  EXPECT_OK(cuGreenCtxRecordEvent(green, of_primary));  // the green context is a part of it
+  EXPECT_OK(cuEventSynchronize(of_primary));
+  ASSERT_OK(cuEventDestroy(of_primary));
+  ASSERT_OK(cuCtxPopCurrent(&primary));
+  ASSERT_OK(cuDevicePrimaryCtxRelease(0));
   CUcontext inside = nullptr;
   ASSERT_OK(cuCtxFromGreenCtx(&inside, green));
   ASSERT_OK(cuCtxPushCurrent(inside));

@@ -5,7 +5,16 @@ import gc
 import weakref
 
 import pytest
-from cuda.core import Buffer, DeviceMemoryResource, LegacyPinnedMemoryResource, MemoryResource, PinnedMemoryResource
+from cuda.core import (
+    Buffer,
+    DeviceMemoryResource,
+    DeviceMemoryResourceOptions,
+    LaunchConfig,
+    LegacyPinnedMemoryResource,
+    MemoryResource,
+    PinnedMemoryResource,
+    launch,
+)
 
 
 def test_bytes_go_there_and_back(device, stream):
@@ -203,3 +212,27 @@ def test_ctypes_arrays_are_host_objects_too(device, stream):
     back = (ctypes.c_int * 4)()
     buffer.copy_to(back, stream=stream)
     assert list(back) == [1, 2, 3, 4]
+
+
+def test_memory_goes_back_on_the_stream_that_is_named(device, stream, kernel):
+    """Memory whose release is ordered on a stream goes to nobody else before that stream gets there."""
+    flag = LegacyPinnedMemoryResource().allocate(4)
+    ctypes.memset(flag.handle, 0, 4)
+    slow = device.create_stream()
+    pool = DeviceMemoryResource(device, DeviceMemoryResourceOptions(max_size=64 << 20))
+    buffer = pool.allocate(1 << 20, stream=stream)
+    address = buffer.handle
+    slow.wait(stream)
+    try:
+        launch(slow, LaunchConfig(grid=1, block=1), kernel("spin"), flag)
+        buffer.set_deallocation_stream(slow)
+        buffer.close()
+        other = pool.allocate(1 << 20, stream=stream)
+        # The kernel ahead of the release still runs: who gets the memory now waits for it.
+        assert other.handle != address or not stream.record().is_done
+    finally:
+        ctypes.memset(flag.handle, 1, 4)
+    other.close(slow)  # or named when it is closed
+    slow.sync()
+    assert pool.attributes.used_mem_current == 0
+    pool.close()

@@ -5,12 +5,16 @@ from __future__ import annotations
 import doctest
 import importlib
 import inspect
+import pydoc
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-MODULES = ("cuda.core", "cuda.core.graph", "cuda.core.texture", "cuda.core.utils", "cuda.core.checkpoint")
+MODULES = (
+    "cuda.core", "cuda.core.graph", "cuda.core.texture", "cuda.core.utils", "cuda.core.checkpoint", "cuda.core.system",
+)  # fmt: skip
 
 
 def public() -> Iterator[tuple[str, Any]]:
@@ -36,8 +40,10 @@ def text_of(thing: Any) -> str:
     if isinstance(thing, (staticmethod, classmethod)):
         thing = thing.__func__
     text = getattr(thing, "__doc__", None) or ""
-    # A nanobind function starts with its signature.
-    return "" if text == type(thing).__doc__ else text
+    if text == type(thing).__doc__:
+        return ""
+    # A function of nanobind starts with its signature, which says nothing that help() does not.
+    return re.sub(r"\A(\w*\(.*\) -> [^\n]*\n*)+", "", text)
 
 
 THINGS = dict(public())
@@ -61,6 +67,7 @@ def test_its_example_runs(name: str, device: Any, stream: Any, kernel: Any) -> N
     stream.sync()
     modules = map(importlib.import_module, reversed(MODULES))
     names = {k: getattr(module, k) for module in modules for k in module.__all__}
+    names |= {"system": importlib.import_module("cuda.core.system"), "Device": type(device)}
     names |= {"device": device, "stream": stream, "kernel": kernel("add_one"), "buffer": buffer}
     test = doctest.DocTestParser().get_doctest(inspect.cleandoc(text_of(THINGS[name])), names, name, None, None)
     said: list[str] = []
@@ -71,6 +78,11 @@ def test_its_example_runs(name: str, device: Any, stream: Any, kernel: Any) -> N
 
 # Need what no test machine has.
 WITHOUT_EXAMPLES = {
+    "cuda.core.system.NvlinkInfo",  # a GPU with links
+    "cuda.core.system.get_process_name",  # a process that uses a GPU, whose number would be the example
+    "cuda.core.system.get_p2p_status",  # two GPUs
+    "cuda.core.system.get_topology_common_ancestor",
+    "cuda.core.system.register_events",  # something that happens to a GPU
     "cuda.core.GraphicsResource",  # an OpenGL context
     "cuda.core.WorkqueueResource",  # a driver that tells of its work queues
 }
@@ -79,3 +91,16 @@ WITHOUT_EXAMPLES = {
 def test_everything_public_has_an_example() -> None:
     enums = {name for name, thing in THINGS.items() if hasattr(thing, "__members__")}
     assert set(THINGS) - set(EXAMPLES) - enums == WITHOUT_EXAMPLES
+
+
+@pytest.mark.parametrize("name", [name for name, thing in THINGS.items() if inspect.isclass(thing)])
+def test_help_reads_well(name: str) -> None:
+    """help() of a class: what it is at the top, every method by name, no addresses, nothing private."""
+    thing = THINGS[name]
+    page = pydoc.plain(pydoc.render_doc(thing))
+    assert thing.__doc__ is not None
+    first = inspect.cleandoc(thing.__doc__).split("\n")[0]
+    assert first in page
+    assert thing.__name__ in page.split("\n")[0] and thing.__module__.startswith("cuda.core")
+    assert not any(part.startswith("_") for part in thing.__module__.split(".")), thing.__module__
+    assert not re.search(r"object at 0x[0-9a-f]+", page), name

@@ -5,6 +5,8 @@ import pickle
 
 import pytest
 from cuda.core import CUDAError, LaunchConfig, Program, ProgramOptions, Stream, launch
+from cuda.core.texture import OpaqueArrayOptions, ResourceDescriptor
+from cuda.core.utils import StridedMemoryView
 
 np = pytest.importorskip("numpy")
 
@@ -196,3 +198,55 @@ def test_launch_on_a_foreign_stream(device, stream, kernel):
     back = np.zeros(1, np.int32)
     buffer.copy_to(back, stream=stream)
     assert back[0] == 1
+
+
+def test_views_are_passed_by_their_address(device, stream, kernel):
+    buffer = device.allocate(16, stream=stream)
+    buffer.fill(0, stream=stream)
+    view = StridedMemoryView.from_buffer(buffer, (4,), dtype=np.dtype(np.int32))
+    launch(stream, LaunchConfig(grid=1, block=4), kernel("add_one"), view, 4)
+    back = np.zeros(4, np.int32)
+    buffer.copy_to(back, stream=stream)
+    stream.sync()
+    assert back.tolist() == [1] * 4
+
+
+def test_launches_may_start_before_the_one_ahead_has_ended(device, stream, kernel):
+    """Programmatic serialization changes when a kernel may start, not what a chain of them computes."""
+    buffer = device.allocate(4, stream=stream)
+    buffer.fill(0, stream=stream)
+    early = LaunchConfig(grid=1, block=1, programmatic_stream_serialization=True)
+    assert early.programmatic_stream_serialization and "programmatic" in repr(early)
+    source = """extern "C" __global__ void step(int* p) {
+      asm volatile("griddepcontrol.wait;" ::: "memory");
+      *p += 1;
+      asm volatile("griddepcontrol.launch_dependents;");
+    }"""
+    step = Program(source, "c++", ProgramOptions(arch=f"sm_{device.arch}")).compile("cubin").get_kernel("step")
+    for _ in range(50):
+        launch(stream, early, step, buffer)
+    back = np.zeros(1, np.int32)
+    buffer.copy_to(back, stream=stream)
+    stream.sync()
+    assert back[0] == 50
+
+
+def test_textures_and_surfaces_are_arguments(device, stream):
+    source = """extern "C" __global__ void twice(cudaTextureObject_t in, cudaSurfaceObject_t out) {
+      int x = threadIdx.x, y = threadIdx.y;
+      surf2Dwrite(2.0f * tex2D<float>(in, x + 0.5f, y + 0.5f), out, x * 4, y);
+    }"""
+    twice = Program(source, "c++", ProgramOptions(arch=f"sm_{device.arch}")).compile("cubin").get_kernel("twice")
+    options = OpaqueArrayOptions((8, 4), "float32", 1, is_surface_load_store=True)
+    with device.create_opaque_array(options) as first, device.create_opaque_array(options) as second:
+        numbers = np.arange(32, dtype=np.float32)
+        first.copy_from(numbers, stream=stream)
+        texture = device.create_texture_object(resource=ResourceDescriptor.from_opaque_array(first))
+        surface = device.create_surface_object(resource=ResourceDescriptor.from_opaque_array(second))
+        launch(stream, LaunchConfig(grid=1, block=(8, 4)), twice, texture, surface)
+        back = np.zeros(32, np.float32)
+        second.copy_to(back, stream=stream)
+        assert (back == 2 * numbers).all()
+        texture.close()
+        with pytest.raises(RuntimeError, match="closed"):
+            launch(stream, LaunchConfig(grid=1, block=(8, 4)), twice, texture, surface)

@@ -168,3 +168,21 @@ def test_every_field_is_covered_above():
 def test_the_command_line_is_nvjitlinks():
     with pytest.raises(ValueError, match="nvjitlink"):
         LinkerOptions(arch="sm_90").as_bytes("driver")
+
+
+@pytest.mark.cpu_only  # on a GPU nvJitLink links everything where it is installed
+def test_the_driver_and_nvjitlink_both_link(device):
+    arch = f"sm_{device.arch}"
+    options = LinkerOptions(arch=arch, lineinfo=True, debug=False, max_register_count=64, optimization_level=3, verbose=True)
+    by_driver = Linker(*pieces("ptx", arch), options=options)
+    assert squares(device, by_driver.link("cubin")) == [1, 4, 9]
+    assert by_driver.backend == "driver" and by_driver.get_error_log() == "" and isinstance(by_driver.get_info_log(), str)
+    failing = Linker(pieces("ptx", arch)[1], options=LinkerOptions(arch=arch, name="half"))
+    with pytest.raises(CUDAError, match="half"):
+        failing.link("cubin")
+    assert "helper_func" in failing.get_error_log()
+    if Linker.which_backend() == "nvJitLink":
+        options = LinkerOptions(arch=arch, link_time_optimization=True, ftz=True, prec_div=False, fma=True, time=True)
+        by_library = Linker(*pieces("ltoir", arch), options=options)
+        assert squares(device, by_library.link("cubin")) == [1, 4, 9]
+        assert by_library.backend == "nvJitLink"

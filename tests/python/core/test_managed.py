@@ -1,6 +1,8 @@
 """Managed memory told where it will be needed, one buffer or many at a time."""
 
 import contextlib
+import json
+from pathlib import Path
 
 import pytest
 from cuda.core import CUDAError, Device, Host, ManagedMemoryResource
@@ -86,3 +88,24 @@ def test_mistakes_are_named(device, stream, buffers):
         copy_batch(stream, buffers, buffers[:2])
     discard_batch(stream, [])
     assert Device(0) == device
+
+
+def test_managed_memory_is_not_shared_with_other_processes_and_the_page_of_deviations_says_so(device, stream):
+    resource = ManagedMemoryResource()
+    assert not resource.is_ipc_enabled and not resource.is_mapped
+    with resource.allocate(64, stream=stream) as buffer, pytest.raises(RuntimeError, match="no driver exports managed"):
+        buffer.ipc_descriptor  # noqa: B018
+    told = json.loads((Path(__file__).resolve().parents[3] / "api/deviations.json").read_text())
+    assert "ManagedBuffer.ipc_descriptor" in told["cuda.core behaviour"]
+
+
+def test_who_keeps_a_mapping_is_a_live_set(device, stream):
+    with ManagedMemoryResource().allocate(4096, stream=stream) as buffer:
+        stream.sync()
+        users = buffer.accessed_by
+        assert device not in users and len(users) == 0
+        with unsupported_is_skipped():
+            users.add(device)
+        assert device in users and set(users) == {device} and buffer.accessed_by == {device}
+        users.discard(device)
+        assert device not in users and "AccessedBySetProxy" not in repr(users)

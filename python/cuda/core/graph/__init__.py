@@ -66,3 +66,7 @@ __all__ = [
     "SwitchNode",
     "WhileNode",
 ]
+
+for _name in __all__:
+    globals()[_name].__module__ = __name__  # where users find them, whatever file they are in
+del _name

@@ -236,7 +236,9 @@ class _Adder:
     def _callback(self, fn: Any, user_data: Any) -> HostCallbackNode:
         home = self._home()
         function, address, data, keep = host_function(fn, user_data)
-        return cast("HostCallbackNode", home._node(home._def.add_host(self._after(), function, address, data), keep=keep))
+        return cast(
+            "HostCallbackNode", home._node(home._def.add_host(self._after(), function, address, data), keep=keep)
+        )
 
     def embed(self, child: GraphDefinition) -> ChildGraphNode:
         """Add a node that runs a copy of another graph."""
@@ -247,12 +249,16 @@ class _Adder:
     def record(self, event: Event) -> EventRecordNode:
         """Add a node that records an event."""
         home = self._home()
-        return cast("EventRecordNode", home._node(home._def.add_event_record(self._after(), event), keep=event, facts=event))
+        return cast(
+            "EventRecordNode", home._node(home._def.add_event_record(self._after(), event), keep=event, facts=event)
+        )
 
     def wait(self, event: Event) -> EventWaitNode:
         """Add a node that waits for an event."""
         home = self._home()
-        return cast("EventWaitNode", home._node(home._def.add_event_wait(self._after(), event), keep=event, facts=event))
+        return cast(
+            "EventWaitNode", home._node(home._def.add_event_wait(self._after(), event), keep=event, facts=event)
+        )
 
     def join(self, *nodes: GraphNode) -> EmptyNode:
         """Add a node that does nothing after all these."""

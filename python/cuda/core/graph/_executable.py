@@ -32,7 +32,7 @@ class ExecutableGraphNode:
     True
     """
 
-    __slots__ = ("_graph", "_node")
+    __slots__ = ("__weakref__", "_graph", "_node")
     _graph: Graph
     _node: Any
 

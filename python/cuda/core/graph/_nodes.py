@@ -227,7 +227,9 @@ class KernelNode(GraphNode):
     __slots__ = ()
 
     grid: ReadOnly[tuple[int, int, int]] = _param(_core.kernel_node_get, 0, "How many blocks, in x, y and z.")
-    block: ReadOnly[tuple[int, int, int]] = _param(_core.kernel_node_get, 1, "How many threads a block has, in x, y and z.")
+    block: ReadOnly[tuple[int, int, int]] = _param(
+        _core.kernel_node_get, 1, "How many threads a block has, in x, y and z."
+    )
     shmem_size: ReadOnly[int] = _param(_core.kernel_node_get, 2, "Bytes of dynamic shared memory per block.")
 
     @property

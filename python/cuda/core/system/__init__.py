@@ -45,27 +45,46 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def get_user_mode_driver_version() -> tuple[int, ...]:
-    """The CUDA version of the driver in use: (13, 0)."""
+    """The CUDA version of the driver in use: (13, 0).
+
+    >>> system.get_user_mode_driver_version() >= (12, 0)
+    True
+    """
     return _core.driver_version()
 
 
 def get_kernel_mode_driver_version() -> tuple[int, ...]:
-    """The version of the kernel's driver: (580, 65, 6)."""
+    """The version of the kernel's driver: (580, 65, 6).
+
+    >>> len(system.get_kernel_mode_driver_version()) >= 1
+    True
+    """
     return _numbers(initialized().system_get_driver_version())
 
 
 def get_nvml_version() -> tuple[int, ...]:
-    """The version of NVML."""
+    """The version of NVML.
+
+    >>> system.get_nvml_version() > (0,)
+    True
+    """
     return _numbers(initialized().system_get_nvml_version())
 
 
 def get_driver_branch() -> str:
-    """The branch the driver was built from."""
+    """The branch the driver was built from.
+
+    >>> branch = system.get_driver_branch()
+    """
     return str(initialized().system_get_driver_branch())
 
 
 def get_num_devices() -> int:
-    """How many GPUs the system has; the CPU device's where it stands in for them."""
+    """How many GPUs the system has; the CPU device's where it stands in for them.
+
+    >>> system.get_num_devices() >= 1
+    True
+    """
     return int(initialized().device_get_count_v2())
 
 

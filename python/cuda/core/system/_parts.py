@@ -281,7 +281,9 @@ class PciInfo(_Live):
     subsystem_id = _field("pci_sub_system_id", "The subsystem vendor and device.")
     base_class = _field("base_class", "The PCI class of the device.")
     sub_class = _field("sub_class", "Its subclass.")
-    max_link_generation = _ask("device_get_max_pcie_link_generation", "The fastest link generation that device and system have in common.")
+    max_link_generation = _ask(
+        "device_get_max_pcie_link_generation", "The fastest link generation that device and system have in common."
+    )
     link_generation = _ask("device_get_gpu_max_pcie_link_generation", "The fastest link generation of the device.")
     max_link_width = _ask("device_get_max_pcie_link_width", "The most lanes that device and system have in common.")
     current_link_generation = _ask("device_get_curr_pcie_link_generation", "The link generation now.")
@@ -492,6 +494,7 @@ class _NvlinkInfo(_Live):
 class NvlinkInfo(_NvlinkInfo):
     """One NVLink of the device."""
 
+    __module__ = "cuda.core.system"
     __slots__ = ()
 
     @property

@@ -1,0 +1,76 @@
+// dlpack_exchange.cpp: DLPack's table of C functions, by which other libraries' C code exchanges
+// arrays with cuda.core.
+#include "dlpack.hpp"
+
+namespace cucore::python {
+namespace {
+
+/// Answers as the table's functions do: 0, or -1 with a Python error set.
+template <class Work>
+int answer(Work work) noexcept {
+  try {
+    work();
+    return 0;
+  } catch (...) {
+    set_python_error();
+    return -1;
+  }
+}
+
+int allocate(DLTensor*, DLManagedTensorVersioned**, void* context,
+             void (*set_error)(void*, const char*, const char*)) {
+  if (set_error != nullptr)
+    set_error(context, "NotImplementedError",
+              "cuda.core allocates bytes on a stream, not tensors: use Device.allocate()");
+  return -1;
+}
+
+/// A new reference to a buffer or a view. The caller orders its work itself.
+int managed_from_object(void* object, DLManagedTensorVersioned** out) {
+  return answer([&] {
+    const nb::object capsule = nb::handle{static_cast<PyObject*>(object)}.attr("__dlpack__")(
+        nb::arg("stream") = -1,
+        nb::arg("max_version") = nb::make_tuple(kDLPackVersion.major, kDLPackVersion.minor));
+    void* managed = PyCapsule_GetPointer(capsule.ptr(), "dltensor_versioned");
+    if (managed == nullptr || PyCapsule_SetName(capsule.ptr(), "used_dltensor_versioned") != 0)
+      throw nb::python_error();
+    *out = static_cast<DLManagedTensorVersioned*>(managed);
+  });
+}
+
+/// Takes the tensor over; the object is a StridedMemoryView.
+int managed_to_object(DLManagedTensorVersioned* tensor, void** out) {
+  return answer([&] {
+    static constinit Member view_type{"cuda.core.utils", "StridedMemoryView"};
+    static constinit Member view_from_dlpack{"cuda.core._core", "view_from_dlpack"};
+    const nb::object capsule = nb::steal(PyCapsule_New(tensor, "dltensor_versioned", nullptr));
+    if (!capsule.is_valid()) throw nb::python_error();
+    *out = (*view_from_dlpack)(*view_type, capsule, capsule).release().ptr();
+  });
+}
+
+/// cuda.core has no stream that is current: what is queued nowhere else goes to the default one.
+int current_stream(DLDeviceType type, std::int32_t, void** out) {
+  return answer([&] {
+    const bool on_device = type == kDLCUDA || type == kDLCUDAManaged;
+    *out = on_device ? static_cast<void*>(default_stream_handle()) : nullptr;
+  });
+}
+
+constexpr DLPackExchange kTable{{kDLPackVersion, nullptr}, &allocate, &managed_from_object,
+                                &managed_to_object,        nullptr,   &current_stream};
+
+void bind_dlpack_exchange(nb::module_& m) {
+  for (const char* name : {"Buffer", "_View"}) {
+    nb::object capsule =
+        nb::steal(PyCapsule_New(const_cast<DLPackExchange*>(&kTable), kDLPackExchange, nullptr));
+    if (!capsule.is_valid()) throw nb::python_error();
+    nb::setattr(m.attr(name), kDLPackExchangeAttribute, capsule);
+  }
+}
+
+}  // namespace
+
+CUCORE_BIND(kBindRest + 1, bind_dlpack_exchange)
+
+}  // namespace cucore::python

@@ -1,0 +1,129 @@
+"""DLPack's table of C functions: other libraries' C code takes buffers and views, and makes views, without capsules."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import weakref
+
+import pytest
+from cuda.core import Buffer, LegacyPinnedMemoryResource
+from cuda.core.utils import StridedMemoryView
+
+np = pytest.importorskip("numpy")
+
+
+class Tensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32), ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)), ("offset", ctypes.c_uint64),
+    ]  # fmt: skip
+
+
+class Managed(ctypes.Structure):
+    pass
+
+
+Deleter = ctypes.PYFUNCTYPE(None, ctypes.POINTER(Managed))
+Managed._fields_ = [
+    ("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p), ("deleter", Deleter),
+    ("flags", ctypes.c_uint64), ("tensor", Tensor),
+]  # fmt: skip
+SetError = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p)
+
+
+class Table(ctypes.Structure):
+    _fields_ = [
+        ("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("previous", ctypes.c_void_p),
+        ("allocate", ctypes.PYFUNCTYPE(
+            ctypes.c_int, ctypes.POINTER(Tensor), ctypes.POINTER(ctypes.POINTER(Managed)), ctypes.c_void_p, SetError)),
+        ("managed_from_object", ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(ctypes.POINTER(Managed)))),
+        ("managed_to_object", ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.POINTER(Managed), ctypes.POINTER(ctypes.py_object))),
+        ("tensor_of_object", ctypes.c_void_p),
+        ("current_stream", ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p))),
+    ]  # fmt: skip
+
+
+def table_of(cls: type) -> Table:
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return Table.from_address(pointer(cls.__dlpack_c_exchange_api__, b"dlpack_exchange_api"))
+
+
+def taken(cls: type, thing: object) -> ctypes.POINTER(Managed):
+    out = ctypes.POINTER(Managed)()
+    assert table_of(cls).managed_from_object(thing, out) == 0
+    return out
+
+
+@pytest.mark.parametrize("cls", [Buffer, StridedMemoryView])
+def test_the_types_have_the_table(cls):
+    table = table_of(cls)
+    assert table.major == 1 and not table.previous
+
+
+def test_c_code_takes_a_buffer_and_keeps_it(device, stream):
+    buffer = device.allocate(64, stream=stream)
+    managed = taken(Buffer, buffer)
+    tensor = managed.contents.tensor
+    assert (tensor.data, tensor.device_type, tensor.device_id) == (buffer.handle, *buffer.__dlpack_device__())
+    assert tensor.ndim == 1 and tensor.shape[0] == 64 and (tensor.code, tensor.bits, tensor.lanes) == (0, 8, 1)
+    alive = weakref.ref(buffer)
+    del buffer
+    gc.collect()
+    assert alive() is not None
+    managed.contents.deleter(managed)
+    gc.collect()
+    assert alive() is None
+
+
+def test_c_code_takes_a_view_with_its_shape_and_strides():
+    array = np.arange(12, dtype=np.float32).reshape(3, 4)
+    managed = taken(StridedMemoryView, StridedMemoryView.from_any_interface(array.T, -1))
+    tensor = managed.contents.tensor
+    assert [tensor.shape[i] for i in range(2)] == [4, 3] and [tensor.strides[i] for i in range(2)] == [1, 4]
+    assert (tensor.code, tensor.bits) == (2, 32) and tensor.data == array.ctypes.data
+    managed.contents.deleter(managed)
+
+
+def test_what_is_read_only_says_so():
+    array = np.arange(3)
+    array.flags.writeable = False
+    managed = taken(StridedMemoryView, StridedMemoryView.from_array_interface(array))
+    assert managed.contents.flags & 1
+    managed.contents.deleter(managed)
+
+
+def test_c_code_makes_a_view_that_keeps_the_tensor(device):
+    buffer = LegacyPinnedMemoryResource().allocate(64)
+    view = ctypes.py_object()
+    assert table_of(StridedMemoryView).managed_to_object(taken(Buffer, buffer), view) == 0
+    made = view.value
+    ctypes.pythonapi.Py_DecRef(ctypes.py_object(made))  # the reference that the function gave
+    assert type(made) is StridedMemoryView and made.ptr == buffer.handle and made.shape == (64,)
+    alive = weakref.ref(buffer)
+    del buffer
+    gc.collect()
+    assert alive() is not None
+    del made, view
+    gc.collect()
+    assert alive() is None
+
+
+def test_failures_are_python_errors(device, stream):
+    buffer = device.allocate(64, stream=stream)
+    buffer.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        table_of(Buffer).managed_from_object(buffer, ctypes.POINTER(Managed)())
+    said = []
+    note = SetError(lambda context, kind, text: said.append((kind, text)))
+    assert table_of(Buffer).allocate(Tensor(), ctypes.POINTER(Managed)(), None, note) == -1
+    assert said[0][0] == b"NotImplementedError" and b"Device.allocate" in said[0][1]
+
+
+def test_the_default_stream_is_the_one_to_order_after(device):
+    stream = ctypes.c_void_p(77)
+    assert table_of(Buffer).current_stream(2, 0, stream) == 0
+    assert stream.value == int(device.default_stream.handle)
+    assert table_of(Buffer).current_stream(1, 0, stream) == 0 and stream.value is None

@@ -1,0 +1,130 @@
+"""How graphs are completed, and how they are printed: every option does what it says."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from cuda.bindings import driver
+from cuda.core import CUDAError, GraphMemoryResource, LaunchConfig, LegacyPinnedMemoryResource, launch
+from cuda.core.graph import GraphCompleteOptions, GraphDebugPrintOptions, GraphDefinition
+
+ONE = LaunchConfig(grid=1, block=1)
+NOT_SUPPORTED = 801
+
+
+def flags_of(graph):
+    code, flags = driver.cuGraphExecGetFlags(graph.handle)
+    assert code == 0
+    return int(flags)
+
+
+@pytest.mark.parametrize(("field", "bit"), [("auto_free_on_launch", 1), ("device_launch", 4), ("use_node_priority", 8)])
+def test_each_option_is_one_of_the_drivers_flags(device, stream, kernel, field, bit):
+    definition = GraphDefinition()
+    buffer = device.allocate(4, stream=stream)
+    definition.launch(ONE, kernel("add_one"), buffer, 1)
+    assert flags_of(definition.instantiate()) & bit == 0
+    try:
+        graph = definition.instantiate(GraphCompleteOptions(**{field: True}))
+    except CUDAError as error:
+        if field != "device_launch" or error.code != NOT_SUPPORTED:
+            raise
+        pytest.skip("the CPU device's kernels cannot launch graphs")
+    assert flags_of(graph) & bit == bit
+    if field == "device_launch":
+        graph.upload(stream)
+    graph.launch(stream)
+    stream.sync()
+
+
+def test_options_are_a_class_a_dict_or_nothing(stream):
+    definition = GraphDefinition()
+    definition.empty()
+    for options in (None, GraphCompleteOptions(), {"auto_free_on_launch": True}):
+        definition.instantiate(options).launch(stream)
+    with pytest.raises(TypeError):
+        definition.instantiate({"colour": 1})
+    with pytest.raises(TypeError, match="GraphCompleteOptions"):
+        definition.instantiate(3)
+
+
+def test_a_graph_is_uploaded_on_the_stream_that_is_named(device, stream, kernel):
+    buffer = device.allocate(4, stream=stream)
+    buffer.fill(0, stream=stream)
+    definition = GraphDefinition()
+    definition.launch(ONE, kernel("add_one"), buffer, 1)
+    graph = definition.instantiate(GraphCompleteOptions(upload_stream=stream))
+    graph.launch(stream)
+    back = np.zeros(1, np.int32)
+    buffer.copy_to(back, stream=stream)
+    stream.sync()
+    assert back[0] == 1
+
+
+def test_captured_work_completes_with_options_too(device, stream, kernel):
+    builder = stream.create_graph_builder().begin_building()
+    launch(builder, ONE, kernel("nothing"))
+    graph = builder.end_building().complete(GraphCompleteOptions(use_node_priority=True))
+    assert flags_of(graph) & 8
+    graph.launch(stream)
+    stream.sync()
+
+
+def test_memory_that_a_graph_leaves_is_counted_and_given_back(device, stream):
+    attributes = GraphMemoryResource(device).attributes
+    before = attributes.used_mem_current
+    definition = GraphDefinition()
+    node = definition.allocate(1 << 20)
+    node.memset(node.dptr, 1, 16)
+    graph = definition.instantiate(GraphCompleteOptions(auto_free_on_launch=True))
+    graph.launch(stream)
+    stream.sync()
+    assert attributes.used_mem_current >= before + (1 << 20)
+    assert attributes.used_mem_high >= attributes.used_mem_current
+    assert attributes.reserved_mem_current >= 1 << 20 and attributes.reserved_mem_high >= 1 << 20
+    with pytest.raises(AttributeError, match="zero"):
+        attributes.used_mem_high = 5
+    attributes.used_mem_high = 0
+    graph.launch(stream)  # frees what the launch before it left
+    stream.sync()
+    assert attributes.used_mem_current < before + (2 << 20)
+    (code,) = driver.cuMemFreeAsync(node.dptr, stream.handle)
+    assert code == 0
+    stream.sync()
+    graph.close()
+    GraphMemoryResource(device).trim()
+
+
+def test_every_option_of_printing_is_one_of_the_drivers_flags():
+    names = [field.name for field in dataclasses.fields(GraphDebugPrintOptions)]
+    wanted = {
+        "VERBOSE": "verbose", "RUNTIME_TYPES": "runtime_types", "KERNEL_NODE_PARAMS": "kernel_node_params",
+        "MEMCPY_NODE_PARAMS": "memcpy_node_params", "MEMSET_NODE_PARAMS": "memset_node_params",
+        "HOST_NODE_PARAMS": "host_node_params", "EVENT_NODE_PARAMS": "event_node_params",
+        "EXT_SEMAS_SIGNAL_NODE_PARAMS": "ext_semas_signal_node_params",
+        "EXT_SEMAS_WAIT_NODE_PARAMS": "ext_semas_wait_node_params", "KERNEL_NODE_ATTRIBUTES": "kernel_node_attributes",
+        "HANDLES": "handles", "MEM_ALLOC_NODE_PARAMS": "mem_alloc_node_params", "MEM_FREE_NODE_PARAMS": "mem_free_node_params",
+        "BATCH_MEM_OP_NODE_PARAMS": "batch_mem_op_node_params", "EXTRA_TOPO_INFO": "extra_topo_info",
+        "CONDITIONAL_NODE_PARAMS": "conditional_node_params",
+    }  # fmt: skip
+    assert sorted(wanted.values()) == sorted(names)
+    for flag, name in wanted.items():
+        bit = int(driver.CUgraphDebugDot_flags[f"CU_GRAPH_DEBUG_DOT_FLAGS_{flag}"])
+        assert GraphDebugPrintOptions(**{name: True})._flags() == bit, name
+
+
+def test_what_is_printed_follows_the_options(tmp_path, device, stream, kernel, capsys):
+    buffer, pinned = device.allocate(64, stream=stream), LegacyPinnedMemoryResource().allocate(64)
+    definition = GraphDefinition()
+    definition.memset(buffer, 7, 64).launch(ONE, kernel("add_one"), buffer, 1).memcpy(pinned, buffer, 64)
+    definition.debug_print()
+    plain = capsys.readouterr().out
+    definition.debug_print(options=GraphDebugPrintOptions(verbose=True))
+    verbose = capsys.readouterr().out
+    assert plain.startswith("digraph") and verbose.startswith("digraph") and len(verbose) > len(plain)
+    definition.debug_print(tmp_path / "graph.dot", {"handles": True})
+    assert (tmp_path / "graph.dot").read_text().startswith("digraph")
+    with pytest.raises(TypeError):
+        definition.debug_print(options={"colour": True})
