@@ -20,26 +20,22 @@ enum class Class : std::uint8_t {
 };
 
 // name, bits, class. Packed types (f16x2, e4m3x2, …) are moved about as bits.
-#define CUCPU_PTX_TYPES(X)                                                                        \
-  X(pred, 1, pred)                                                                                \
-  X(b8, 8, bits)                                                                                  \
-  X(b16, 16, bits) X(b32, 32, bits) X(b64, 64, bits) X(b128, 128, bits) X(u8, 8, unsigned_int)    \
-      X(u16, 16, unsigned_int) X(u32, 32, unsigned_int) X(u64, 64, unsigned_int) X(               \
-          s8, 8, signed_int) X(s16, 16, signed_int) X(s32, 32, signed_int) X(s64, 64, signed_int) \
-          X(f16, 16, floating) X(bf16, 16, floating) X(f32, 32, floating) X(f64, 64, floating) X( \
-              tf32, 32, floating) X(f16x2, 32, packed) X(bf16x2, 32, packed) X(f32x2, 64, packed) \
-              X(u16x2, 32, packed) X(s16x2, 32, packed) X(u8x4, 32, packed) X(s8x4, 32, packed)   \
-                  X(e4m3, 8, packed) X(e5m2, 8, packed) X(e4m3x2, 16, packed)                     \
-                      X(e5m2x2, 16, packed) X(e2m1x2, 8, packed) X(e2m3x2, 16, packed)            \
-                          X(e3m2x2, 16, packed) X(ue8m0x2, 16, packed) X(e4m3x4, 32, packed)      \
-                              X(e5m2x4, 32, packed) X(e2m1x4, 16, packed) X(e2m3x4, 32, packed)   \
-                                  X(e3m2x4, 32, packed) X(e2m1, 4, packed) X(e2m3, 6, packed)     \
-                                      X(e3m2, 6, packed) X(ue8m0, 8, packed) X(ue4m3, 8, packed)  \
-                                          X(b1, 1, packed) X(s4, 4, packed) X(u4, 4, packed)      \
-                                              X(s2, 2, packed) X(u2, 2, packed)                   \
-                                                  X(s2f6x2, 16, packed) X(texref, 64, opaque)     \
-                                                      X(samplerref, 64, opaque)                   \
-                                                          X(surfref, 64, opaque)
+// clang-format off
+#define CUCPU_PTX_TYPES(X) \
+  X(pred, 1, pred) X(b8, 8, bits) X(b16, 16, bits) X(b32, 32, bits) X(b64, 64, bits) \
+  X(b128, 128, bits) X(u8, 8, unsigned_int) X(u16, 16, unsigned_int) X(u32, 32, unsigned_int) \
+  X(u64, 64, unsigned_int) X(s8, 8, signed_int) X(s16, 16, signed_int) X(s32, 32, signed_int) \
+  X(s64, 64, signed_int) X(f16, 16, floating) X(bf16, 16, floating) X(f32, 32, floating) \
+  X(f64, 64, floating) X(tf32, 32, floating) X(f16x2, 32, packed) X(bf16x2, 32, packed) \
+  X(f32x2, 64, packed) X(u16x2, 32, packed) X(s16x2, 32, packed) X(u8x4, 32, packed) \
+  X(s8x4, 32, packed) X(e4m3, 8, packed) X(e5m2, 8, packed) X(e4m3x2, 16, packed) \
+  X(e5m2x2, 16, packed) X(e2m1x2, 8, packed) X(e2m3x2, 16, packed) X(e3m2x2, 16, packed) \
+  X(ue8m0x2, 16, packed) X(e4m3x4, 32, packed) X(e5m2x4, 32, packed) X(e2m1x4, 16, packed) \
+  X(e2m3x4, 32, packed) X(e3m2x4, 32, packed) X(e2m1, 4, packed) X(e2m3, 6, packed) \
+  X(e3m2, 6, packed) X(ue8m0, 8, packed) X(ue4m3, 8, packed) X(b1, 1, packed) X(s4, 4, packed) \
+  X(u4, 4, packed) X(s2, 2, packed) X(u2, 2, packed) X(s2f6x2, 16, packed) \
+  X(texref, 64, opaque) X(samplerref, 64, opaque) X(surfref, 64, opaque)
+// clang-format on
 
 enum class Type : std::uint8_t {
   none,

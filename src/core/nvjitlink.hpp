@@ -7,13 +7,13 @@
 namespace cucore::detail {
 
 struct NvJitLink {
-#define CUCORE_NVJITLINK(X)                                                              \
-  X(nvJitLinkCreate)                                                                     \
-  X(nvJitLinkDestroy)                                                                    \
-  X(nvJitLinkAddData) X(nvJitLinkComplete) X(nvJitLinkGetLinkedCubinSize)                \
-      X(nvJitLinkGetLinkedCubin) X(nvJitLinkGetLinkedPtxSize) X(nvJitLinkGetLinkedPtx)   \
-          X(nvJitLinkGetErrorLogSize) X(nvJitLinkGetErrorLog) X(nvJitLinkGetInfoLogSize) \
-              X(nvJitLinkGetInfoLog)
+  // clang-format off
+#define CUCORE_NVJITLINK(X) \
+  X(nvJitLinkCreate) X(nvJitLinkDestroy) X(nvJitLinkAddData) X(nvJitLinkComplete) \
+  X(nvJitLinkGetLinkedCubinSize) X(nvJitLinkGetLinkedCubin) X(nvJitLinkGetLinkedPtxSize) \
+  X(nvJitLinkGetLinkedPtx) X(nvJitLinkGetErrorLogSize) X(nvJitLinkGetErrorLog) \
+  X(nvJitLinkGetInfoLogSize) X(nvJitLinkGetInfoLog)
+  // clang-format on
   CUCORE_NVJITLINK(CUCORE_TOOL_MEMBER)
 
   /// Loads the library at the first call. Throws pathfinder::NotFoundError; a later call tries

@@ -9,13 +9,13 @@
 namespace cucore::detail {
 
 struct Nvrtc {
-#define CUCORE_NVRTC(X)                                                                         \
-  X(nvrtcVersion)                                                                               \
-  X(nvrtcGetErrorString)                                                                        \
-  X(nvrtcCreateProgram) X(nvrtcDestroyProgram) X(nvrtcCompileProgram) X(nvrtcAddNameExpression) \
-      X(nvrtcGetLoweredName) X(nvrtcGetPTXSize) X(nvrtcGetPTX) X(nvrtcGetCUBINSize)             \
-          X(nvrtcGetCUBIN) X(nvrtcGetLTOIRSize) X(nvrtcGetLTOIR) X(nvrtcGetProgramLogSize)      \
-              X(nvrtcGetProgramLog)
+  // clang-format off
+#define CUCORE_NVRTC(X) \
+  X(nvrtcVersion) X(nvrtcGetErrorString) X(nvrtcCreateProgram) X(nvrtcDestroyProgram) \
+  X(nvrtcCompileProgram) X(nvrtcAddNameExpression) X(nvrtcGetLoweredName) X(nvrtcGetPTXSize) \
+  X(nvrtcGetPTX) X(nvrtcGetCUBINSize) X(nvrtcGetCUBIN) X(nvrtcGetLTOIRSize) X(nvrtcGetLTOIR) \
+  X(nvrtcGetProgramLogSize) X(nvrtcGetProgramLog)
+  // clang-format on
 #define CUCORE_NVRTC_NEW(X)  \
   X(nvrtcGetPCHCreateStatus) \
   X(nvrtcGetPCHHeapSizeRequired) X(nvrtcSetPCHHeapSize) X(nvrtcInstallBundledHeaders)

@@ -7,13 +7,13 @@
 namespace cucore::detail {
 
 struct Nvvm {
-#define CUCORE_NVVM(X)                                                                   \
-  X(nvvmVersion)                                                                         \
-  X(nvvmGetErrorString)                                                                  \
-  X(nvvmCreateProgram) X(nvvmDestroyProgram) X(nvvmAddModuleToProgram)                   \
-      X(nvvmLazyAddModuleToProgram) X(nvvmCompileProgram) X(nvvmVerifyProgram)           \
-          X(nvvmGetCompiledResultSize) X(nvvmGetCompiledResult) X(nvvmGetProgramLogSize) \
-              X(nvvmGetProgramLog)
+  // clang-format off
+#define CUCORE_NVVM(X) \
+  X(nvvmVersion) X(nvvmGetErrorString) X(nvvmCreateProgram) X(nvvmDestroyProgram) \
+  X(nvvmAddModuleToProgram) X(nvvmLazyAddModuleToProgram) X(nvvmCompileProgram) \
+  X(nvvmVerifyProgram) X(nvvmGetCompiledResultSize) X(nvvmGetCompiledResult) \
+  X(nvvmGetProgramLogSize) X(nvvmGetProgramLog)
+  // clang-format on
   CUCORE_NVVM(CUCORE_TOOL_MEMBER)
 
   /// Loads the library at the first call. Throws pathfinder::NotFoundError; a later call tries

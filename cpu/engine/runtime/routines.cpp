@@ -8,17 +8,17 @@ extern "C" {
 #undef CUCPU_ROUTINE
 
 // What LLVM's code generator may call on its own.
-#define CUCPU_LIBCALLS(X)                                                                         \
-  X(memcpy)                                                                                       \
-  X(memmove)                                                                                      \
-  X(memset) X(memcmp) X(sin) X(cos) X(tan) X(exp) X(exp2) X(exp10) X(log) X(log2) X(log10) X(pow) \
-      X(fmod) X(fma) X(sqrt) X(floor) X(ceil) X(trunc) X(rint) X(nearbyint) X(round) X(roundeven) \
-          X(fmin) X(fmax) X(ldexp) X(frexp) X(sinf) X(cosf) X(tanf) X(expf) X(exp2f) X(exp10f)    \
-              X(logf) X(log2f) X(log10f) X(powf) X(fmodf) X(fmaf) X(sqrtf) X(floorf) X(ceilf)     \
-                  X(truncf) X(rintf) X(nearbyintf) X(roundf) X(roundevenf) X(fminf) X(fmaxf)      \
-                      X(ldexpf) X(frexpf) X(__divti3) X(__udivti3) X(__modti3) X(__umodti3)       \
-                          X(__multi3) X(__fixdfti) X(__fixunsdfti) X(__fixsfti) X(__fixunssfti)   \
-                              X(__floattidf) X(__floatuntidf) X(__floattisf) X(__floatuntisf)
+// clang-format off
+#define CUCPU_LIBCALLS(X) \
+  X(memcpy) X(memmove) X(memset) X(memcmp) X(sin) X(cos) X(tan) X(exp) X(exp2) X(exp10) X(log) \
+  X(log2) X(log10) X(pow) X(fmod) X(fma) X(sqrt) X(floor) X(ceil) X(trunc) X(rint) X(nearbyint) \
+  X(round) X(roundeven) X(fmin) X(fmax) X(ldexp) X(frexp) X(sinf) X(cosf) X(tanf) X(expf) \
+  X(exp2f) X(exp10f) X(logf) X(log2f) X(log10f) X(powf) X(fmodf) X(fmaf) X(sqrtf) X(floorf) \
+  X(ceilf) X(truncf) X(rintf) X(nearbyintf) X(roundf) X(roundevenf) X(fminf) X(fmaxf) X(ldexpf) \
+  X(frexpf) X(__divti3) X(__udivti3) X(__modti3) X(__umodti3) X(__multi3) X(__fixdfti) \
+  X(__fixunsdfti) X(__fixsfti) X(__fixunssfti) X(__floattidf) X(__floatuntidf) X(__floattisf) \
+  X(__floatuntisf)
+// clang-format on
 #define CUCPU_DECLARE(name) void name();
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wbuiltin-declaration-mismatch"
