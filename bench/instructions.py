@@ -64,7 +64,16 @@ def count(build: Path, names: list[str], folder: Path) -> tuple[dict[str, float]
     return {name: (total - empty) / CALLS for name, total in totals.items()}, skipped
 
 
-DEVICE_ROWS = ("launch_0", "launch_3", "event_record", "stream_wait", "alloc_free_4k", "fill_4k", "copy_4_to_device", "graph_launch_20")
+DEVICE_ROWS = (
+    "launch_0",
+    "launch_3",
+    "event_record",
+    "stream_wait",
+    "alloc_free_4k",
+    "fill_4k",
+    "copy_4_to_device",
+    "graph_launch_20",
+)
 
 
 def device_key() -> str:
@@ -131,7 +140,10 @@ def main() -> int:
     worse = []
     for name, value in counts.items():
         old = before.get(name)
-        print(f"{name:<28}{value:>10.0f}" + (f"{old:>10.0f}{(value / old - 1) * 100 if old else 0:>+8.1f} %" if old else ""))
+        print(
+            f"{name:<28}{value:>10.0f}"
+            + (f"{old:>10.0f}{(value / old - 1) * 100 if old else 0:>+8.1f} %" if old else "")
+        )
         if old is not None and is_worse(old, value):
             worse.append(name)
     for name, reason in skipped.items():

@@ -34,7 +34,9 @@ def check(wheel: Path) -> tuple[list[str], tuple[int, int]]:
     glibc = (2, 17)
     with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
         names = set(archive.namelist())
-        libraries = [name for name in names if ".so" in PurePosixPath(name).name and archive.read(name)[:4] == b"\x7fELF"]
+        libraries = [
+            name for name in names if ".so" in PurePosixPath(name).name and archive.read(name)[:4] == b"\x7fELF"
+        ]
         inside = {PurePosixPath(name).name for name in libraries}
         for name in sorted(libraries):
             path = Path(archive.extract(name, folder))
@@ -72,7 +74,9 @@ def sizes(wheel: Path) -> tuple[int, int]:
     """Bytes once installed: everything, and the CPU device's library."""
     with zipfile.ZipFile(wheel) as archive:
         entries = archive.infolist()
-    return sum(e.file_size for e in entries), sum(e.file_size for e in entries if e.filename.endswith("libcucore_cpu.so"))
+    return sum(e.file_size for e in entries), sum(
+        e.file_size for e in entries if e.filename.endswith("libcucore_cpu.so")
+    )
 
 
 def retag(wheel: Path, platform: str) -> Path:
@@ -81,7 +85,9 @@ def retag(wheel: Path, platform: str) -> Path:
     target = wheel.with_name(f"{name}-{version}-{python}-{abi}-{platform}.whl")
     with zipfile.ZipFile(wheel) as archive:
         record = next(entry for entry in archive.namelist() if entry.endswith(".dist-info/RECORD"))
-        files = {entry: archive.read(entry) for entry in archive.namelist() if entry != record and not entry.endswith("/")}
+        files = {
+            entry: archive.read(entry) for entry in archive.namelist() if entry != record and not entry.endswith("/")
+        }
         modes = {entry.filename: entry.external_attr >> 16 or 0o100644 for entry in archive.infolist()}
     about = record.replace("RECORD", "WHEEL")
     files[about] = re.sub(rb"(?m)^Tag: .*$", f"Tag: {python}-{abi}-{platform}".encode(), files[about])
@@ -101,10 +107,14 @@ def main(wheel: Path) -> int:
     done = retag(wheel, f"manylinux_{glibc[0]}_{glibc[1]}_{machine}") if "-linux_" in wheel.name else wheel
     unpacked, device = sizes(done)
     with zipfile.ZipFile(done) as archive:
-        packed = sum(entry.compress_size for entry in archive.infolist() if not entry.filename.endswith("libcucore_cpu.so"))
+        packed = sum(
+            entry.compress_size for entry in archive.infolist() if not entry.filename.endswith("libcucore_cpu.so")
+        )
     print(f"{done.name}: {done.stat().st_size / 1e6:.1f} MB, installed {unpacked / 1e6:.1f} MB")
     print(f"  without the CPU device: {packed / 1e6:.1f} MB, installed {(unpacked - device) / 1e6:.1f} MB")
-    print(f"  needs glibc {glibc[0]}.{glibc[1]}; shows no symbol of LLVM; needs no library that is not inside or the system's")
+    print(
+        f"  needs glibc {glibc[0]}.{glibc[1]}; shows no symbol of LLVM; needs no library that is not inside or the system's"
+    )
     return 0
 
 

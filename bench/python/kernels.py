@@ -37,7 +37,13 @@ SOURCES = ROOT / "bench/cpp/kernels"
 def set_threads(count: int) -> None:
     """As many threads on every side; and threads of OpenMP that spin between loops would take time from the others."""
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    for name in ("OMP_NUM_THREADS", "CUCORE_CPU_THREADS", "NUMBA_NUM_THREADS", "POCL_MAX_PTHREAD_COUNT", "POCL_CPU_MAX_CU_COUNT"):
+    for name in (
+        "OMP_NUM_THREADS",
+        "CUCORE_CPU_THREADS",
+        "NUMBA_NUM_THREADS",
+        "POCL_MAX_PTHREAD_COUNT",
+        "POCL_CPU_MAX_CU_COUNT",
+    ):
         os.environ[name] = str(count)
 
 
@@ -60,7 +66,9 @@ def main() -> int:
     parser.add_argument("--set", choices=["ten", "more", "all"], default="all")
     parser.add_argument("--markdown", type=Path, help="write the tables into this page too")
     parser.add_argument("--ptx", type=Path, help="write the kernels' PTX there")
-    parser.add_argument("--times", action="store_true", help="processor times in milliseconds too (for work on one machine)")
+    parser.add_argument(
+        "--times", action="store_true", help="processor times in milliseconds too (for work on one machine)"
+    )
     parser.add_argument("kernels", nargs="*", help="parts of names; all when none is given")
     arguments = parser.parse_args()
     set_threads(arguments.threads)
@@ -68,7 +76,10 @@ def main() -> int:
     library = (arguments.build / "bench/cpp/kernels/libbench_native.so").resolve()
     for needed in (driver, library):
         if not needed.exists():
-            print(f"{needed} is not there: build with -DCUCORE_BENCH=ON, targets bench_native and cucore_cpu", file=sys.stderr)
+            print(
+                f"{needed} is not there: build with -DCUCORE_BENCH=ON, targets bench_native and cucore_cpu",
+                file=sys.stderr,
+            )
             return 2
     device = Device(driver, "".join((SOURCES / name).read_text() for name in ("source.cu", "more.cu")))
     if arguments.ptx:
@@ -78,7 +89,9 @@ def main() -> int:
     here, missing = installed(others)
     sides: list[Side] = [native, Ours(device, native.library), *here]
     print("\n".join(missing), end="\n" if missing else "")
-    about = f"{platform.machine()}, {arguments.threads} threads a side, best of {arguments.rounds} rounds, processor time"
+    about = (
+        f"{platform.machine()}, {arguments.threads} threads a side, best of {arguments.rounds} rounds, processor time"
+    )
     versions = ", ".join(getattr(side, "version", "") for side in here)
     print(about + (f"; {versions}" if versions else ""))
     print(page.heading(list(others)))
@@ -106,7 +119,9 @@ def main() -> int:
         print("\n" + parts["launches"])
     if arguments.markdown:
         page.write(arguments.markdown, {"machine": f"{about}{'; ' + versions if versions else ''}.", **parts})
-        subprocess.run([sys.executable, str(ROOT / "bench/front_page.py")], check=True)  # which shows the geometric mean
+        subprocess.run(
+            [sys.executable, str(ROOT / "bench/front_page.py")], check=True
+        )  # which shows the geometric mean
     return 1 if any(row.wrong for row in rows) else 0
 
 

@@ -92,7 +92,9 @@ class Parser:
     def declaration(self, doc: str) -> Item:
         start = self.at
         template = r"(?:template\s*<[^{;]*?>\s*)?"
-        match = re.match(template + r"(class|struct|enum class)\s+(?:CUCORE_EXPORT\s+)?(\w+)[^;{(]*([;{])", self.text[start:])
+        match = re.match(
+            template + r"(class|struct|enum class)\s+(?:CUCORE_EXPORT\s+)?(\w+)[^;{(]*([;{])", self.text[start:]
+        )
         if match and match[3] == "{":
             self.at += match.end() - 1
             head = clean(self.text[start : self.at])
@@ -151,14 +153,20 @@ class Parser:
 
 
 def clean(text: str) -> str:
-    text = re.sub(r"\[\[nodiscard\]\]\s*|\[\[noreturn\]\]\s*|CUCORE_EXPORT\s+|\binline\s+|\bexplicit\s+(?=\()", "", text)
+    text = re.sub(
+        r"\[\[nodiscard\]\]\s*|\[\[noreturn\]\]\s*|CUCORE_EXPORT\s+|\binline\s+|\bexplicit\s+(?=\()", "", text
+    )
     text = re.sub(r"\n\s*//[^\n]*", "", text)
     return re.sub(r"\s+", " ", text).strip()
 
 
 def wanted(item: Item) -> bool:
     text = item.text
-    return not ("= delete" in text or text.startswith(("friend ", "~", "using StreamRef")) or re.fullmatch(r"(class|struct) \w+;", text))
+    return not (
+        "= delete" in text
+        or text.startswith(("friend ", "~", "using StreamRef"))
+        or re.fullmatch(r"(class|struct) \w+;", text)
+    )
 
 
 def wrapped(text: str) -> str:
@@ -216,6 +224,9 @@ def render(include: Path, folder: Path) -> None:
         pages.append(path.stem)
         out = heading(f"cucore/{name}") + prose(about[:1].upper() + about[1:]) + "\n\n" + show(items, "-")
         (folder / "cpp" / f"{path.stem}.rst").write_text(out)
-    out = heading("C++ library") + "``#include <cucore/cucore.hpp>`` for all of it, or one header per concept. Everything is in namespace ``cucore``.\n\n"
+    out = (
+        heading("C++ library")
+        + "``#include <cucore/cucore.hpp>`` for all of it, or one header per concept. Everything is in namespace ``cucore``.\n\n"
+    )
     out += ".. toctree::\n   :maxdepth: 1\n\n" + "".join(f"   cpp/{page}\n" for page in pages)
     (folder / "cpp.rst").write_text(out)

@@ -81,7 +81,9 @@ def members(cls: type, node: ast.ClassDef | None) -> str:
     out = ""
     for name, kind, default in fields:
         out += f".. py:attribute:: {name}\n   :type: {kind}{default}\n   :no-index:\n\n"
-    ours = [base for base in cls.__mro__[1:-1] if base.__module__.startswith("cuda")]  # not what every exception or tuple has
+    ours = [
+        base for base in cls.__mro__[1:-1] if base.__module__.startswith("cuda")
+    ]  # not what every exception or tuple has
     inherited = [n for base in ours for n in vars(base) if n not in vars(cls)]
     field_names = {name for name, _, _ in fields}
     for name in dict.fromkeys([*declared, *(n for n in vars(cls)), *inherited]):
@@ -95,7 +97,9 @@ def members(cls: type, node: ast.ClassDef | None) -> str:
             except (TypeError, ValueError):
                 shown = "(...)"
             directive = f".. py:method:: {name}{shown}"
-        elif function is not None and not any("property" in ast.dump(d) or "setter" in ast.dump(d) for d in function.decorator_list):
+        elif function is not None and not any(
+            "property" in ast.dump(d) or "setter" in ast.dump(d) for d in function.decorator_list
+        ):
             directive = f".. py:method:: {name}{signature(function, True)}"
             for flag in ("classmethod", "staticmethod"):
                 if any(isinstance(d, ast.Name) and d.id == flag for d in function.decorator_list):

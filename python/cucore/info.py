@@ -136,7 +136,9 @@ def show(facts: dict[str, Any]) -> None:
             if len(library["tried"]) > 3:
                 print(f"              and {len(library['tried']) - 3} more: cucore info --why {name}")
     for name, version in facts["mixed_with"].items():
-        print(f"WARNING     {name} {version} of NVIDIA's is installed over the same files: pip uninstall one of the two")
+        print(
+            f"WARNING     {name} {version} of NVIDIA's is installed over the same files: pip uninstall one of the two"
+        )
     for name, value in facts["environment"].items():
         print(f"{name}={value}")
 
@@ -163,7 +165,11 @@ def explain(name: str, as_json: bool) -> int:
             continue
     if not reports:
         known = sorted(
-            {*pathfinder.SUPPORTED_NVIDIA_LIBNAMES, *pathfinder.SUPPORTED_HEADERS_CTK, *pathfinder.SUPPORTED_BINARY_UTILITIES},
+            {
+                *pathfinder.SUPPORTED_NVIDIA_LIBNAMES,
+                *pathfinder.SUPPORTED_HEADERS_CTK,
+                *pathfinder.SUPPORTED_BINARY_UTILITIES,
+            },
             key=str.lower,
         )
         print(f"cucore info: nothing is known as {name!r}. Names: {', '.join(known)}", file=sys.stderr)

@@ -1,5 +1,5 @@
-// tests/fuzz/calls.hpp: what the parts of the call fuzzer share: the input as choices, and the objects
-// made so far. Each part makes the calls of one subject; calls.cpp deals them out.
+// tests/fuzz/calls.hpp: what the parts of the call fuzzer share: the input as choices, and the
+// objects made so far. Each part makes the calls of one subject; calls.cpp deals them out.
 #pragma once
 
 #include <cstddef>
@@ -69,7 +69,8 @@ struct World {
   template <class T>
   T damaged(T handle, Bytes& in) {
     const unsigned n = in.next();
-    if (n >= 128) reinterpret_cast<unsigned char*>(&handle)[n % sizeof handle] ^= 1 << in.next() % 8;
+    if (n >= 128)
+      reinterpret_cast<unsigned char*>(&handle)[n % sizeof handle] ^= 1 << in.next() % 8;
     return handle;
   }
 };

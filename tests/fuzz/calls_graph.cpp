@@ -182,7 +182,8 @@ void graph_call(unsigned what, World& w, Bytes& in) {
     case 18: {
       CUgraphNode* const first = follow();
       cuStreamBeginCaptureToGraph(in.pick(w.streams), in.pick(w.graphs), first, nullptr,
-                                  first != nullptr, static_cast<CUstreamCaptureMode>(in.next() % 4));
+                                  first != nullptr,
+                                  static_cast<CUstreamCaptureMode>(in.next() % 4));
       break;
     }
     case 19: {
@@ -209,9 +210,8 @@ void graph_call(unsigned what, World& w, Bytes& in) {
               CUDA_SUCCESS)
         w.user_objects.push_back(object);
       if (!w.user_objects.empty())
-        cuGraphRetainUserObject(in.pick(w.graphs),
-                                w.user_objects[in.next() % w.user_objects.size()], in.next() % 3,
-                                0);
+        cuGraphRetainUserObject(
+            in.pick(w.graphs), w.user_objects[in.next() % w.user_objects.size()], in.next() % 3, 0);
       break;
     }
     case 22:

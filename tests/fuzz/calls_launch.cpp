@@ -1,5 +1,5 @@
-// tests/fuzz/calls_launch.cpp: the call fuzzer's calls about code: modules, libraries, functions and
-// launches, with good arguments and bad shapes; some kernels end with a fault.
+// tests/fuzz/calls_launch.cpp: the call fuzzer's calls about code: modules, libraries, functions
+// and launches, with good arguments and bad shapes; some kernels end with a fault.
 #include "calls.hpp"
 
 namespace calls {
@@ -24,7 +24,8 @@ void launch_call(unsigned what, World& w, Bytes& in) {
       CUlaunchAttribute attributes[3] = {};
       for (auto& attribute : attributes) {
         attribute.id = static_cast<CUlaunchAttributeID>(in.next() % 20);
-        for (unsigned i = 0; i < 12; i += 4) attribute.value.pad[i] = static_cast<char>(in.next() % 4);
+        for (unsigned i = 0; i < 12; i += 4)
+          attribute.value.pad[i] = static_cast<char>(in.next() % 4);
       }
       CUlaunchConfig config{};
       config.gridDimX = in.next() % 9;

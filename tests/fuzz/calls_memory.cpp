@@ -21,8 +21,7 @@ CUmemLocation location(Bytes& in) {
 void share_pool(World& w, Bytes& in) {
   int fd = -1;
   if (cuMemPoolExportToShareableHandle(&fd, in.pick(w.pools),
-                                       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-                                       0) != CUDA_SUCCESS)
+                                       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) != CUDA_SUCCESS)
     return;
   CUmemoryPool pool = nullptr;
   void* const handle = reinterpret_cast<void*>(static_cast<std::intptr_t>(fd + in.next() / 250));
@@ -139,9 +138,9 @@ void memory_call(unsigned what, World& w, Bytes& in) {
     }
     case 12: {
       const unsigned n = in.next();
-      const CUipcMemHandle handle =
-          n % 2 || w.memory_handles.empty() ? peer().memory
-                                            : w.memory_handles[n / 2 % w.memory_handles.size()];
+      const CUipcMemHandle handle = n % 2 || w.memory_handles.empty()
+                                        ? peer().memory
+                                        : w.memory_handles[n / 2 % w.memory_handles.size()];
       if (cuIpcOpenMemHandle(&pointer, w.damaged(handle, in), in.next() % 2) == CUDA_SUCCESS)
         w.keep(pointer);
       break;

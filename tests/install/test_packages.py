@@ -38,7 +38,9 @@ def our_wheel(folder: Path) -> Path:
             if path.is_file() and not path.is_symlink() and "__pycache__" not in path.parts:
                 files[str(path.relative_to(site))] = path.read_bytes()
     info = f"cucore-{version}.dist-info"
-    files[f"{info}/METADATA"] = f"Metadata-Version: 2.1\nName: cucore\nVersion: {version}\nProvides-Extra: cu13\n".encode()
+    files[f"{info}/METADATA"] = (
+        f"Metadata-Version: 2.1\nName: cucore\nVersion: {version}\nProvides-Extra: cu13\n".encode()
+    )
     files[f"{info}/WHEEL"] = b"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: false\nTag: py3-none-any\n"
     path = folder / f"cucore-{version}-py3-none-any.whl"
     wheel_file.write(path, files, f"{info}/RECORD")
@@ -93,11 +95,15 @@ def test_requirements_of_other_packages_are_met_by_ours(environment: Environment
     assert done.returncode == 0, done.stdout
     names = environment.run("-m", "pip", "list", "--format=freeze").stdout.split()
     assert "cuda-core==1.2.2+cucore" in names and any(name.startswith("cucore==") for name in names)
-    done = environment.run("-c", "import cuda.core, cuda.bindings, cuda.pathfinder, cucore.mixed as m; print(m.found())")
+    done = environment.run(
+        "-c", "import cuda.core, cuda.bindings, cuda.pathfinder, cucore.mixed as m; print(m.found())"
+    )
     assert (done.returncode, done.stdout) == (0, "{}\n"), done.stderr
 
 
-def test_they_meet_exact_requirements_and_go_before_nvidias(environment: Environment, wheels: Path, tmp_path: Path) -> None:
+def test_they_meet_exact_requirements_and_go_before_nvidias(
+    environment: Environment, wheels: Path, tmp_path: Path
+) -> None:
     path = tmp_path / "cuda_core-1.2.2-py3-none-any.whl"  # NVIDIA's, as an index would offer it
     info = "cuda_core-1.2.2.dist-info"
     files = {
@@ -106,7 +112,9 @@ def test_they_meet_exact_requirements_and_go_before_nvidias(environment: Environ
     }
     wheel_file.write(path, files, f"{info}/RECORD")
     places = ("--find-links", tmp_path, "--find-links", wheels)
-    done = environment.run("-m", "pip", "download", "-q", "--no-index", "--no-deps", *places, "-d", tmp_path / "got", "cuda-core==1.2.2")
+    done = environment.run(
+        "-m", "pip", "download", "-q", "--no-index", "--no-deps", *places, "-d", tmp_path / "got", "cuda-core==1.2.2"
+    )
     assert done.returncode == 0, done.stderr
     assert [entry.name for entry in (tmp_path / "got").iterdir()] == ["cuda_core-1.2.2+cucore-py3-none-any.whl"]
 
@@ -159,7 +167,9 @@ def test_their_files_in_another_folder_are_not_mixed_with_ours(environment: Envi
     assert (done.returncode, done.stdout) == (0, "{}\n"), done.stderr
 
 
-def test_their_bindings_installed_over_ours_are_noticed_too(environment: Environment, wheels: Path, tmp_path: Path) -> None:
+def test_their_bindings_installed_over_ours_are_noticed_too(
+    environment: Environment, wheels: Path, tmp_path: Path
+) -> None:
     environment.install("--no-deps", "--force-reinstall", their_wheel(tmp_path, "cuda-bindings"))  # theirs last
     try:
         done = environment.run("-c", "from cuda.bindings import driver")

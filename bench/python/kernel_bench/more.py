@@ -44,7 +44,11 @@ def grayscale() -> Case:
 
     def expected(a: Any) -> dict[str, Any]:
         p = a.x.astype(np.float32)
-        return {"out": (p[:, 0] * np.float32(0.299) + p[:, 1] * np.float32(0.587) + p[:, 2] * np.float32(0.114)).astype(np.uint8)}
+        return {
+            "out": (p[:, 0] * np.float32(0.299) + p[:, 1] * np.float32(0.587) + p[:, 2] * np.float32(0.114)).astype(
+                np.uint8
+            )
+        }
 
     return Case(
         "grayscale 4M", {"x": uniform((n, 4), 0, 256).astype(np.uint8), "out": zeros(n, np.uint8)},
@@ -310,7 +314,12 @@ def philox() -> Case:
         k, low = [seed, 0], np.uint64(0xFFFFFFFF)
         for _ in range(10):
             p0, p1 = np.uint64(0xD2511F53) * c[0], np.uint64(0xCD9E8D57) * c[2]
-            c = [p1 >> np.uint64(32) ^ c[1] ^ np.uint64(k[0]), p1 & low, p0 >> np.uint64(32) ^ c[3] ^ np.uint64(k[1]), p0 & low]
+            c = [
+                p1 >> np.uint64(32) ^ c[1] ^ np.uint64(k[0]),
+                p1 & low,
+                p0 >> np.uint64(32) ^ c[3] ^ np.uint64(k[1]),
+                p0 & low,
+            ]
             k = [k[0] + 0x9E3779B9 & 0xFFFFFFFF, k[1] + 0xBB67AE85 & 0xFFFFFFFF]
         return {"out": np.stack(c, axis=1)}
 
@@ -344,7 +353,9 @@ def fft() -> Case:
     count = 1024
 
     def expected(a: Any) -> dict[str, Any]:
-        return {"out": np.fft.fft(a.x.view(np.complex64).reshape(count, 1024), axis=1).astype(np.complex64).view(np.float32)}
+        return {
+            "out": np.fft.fft(a.x.view(np.complex64).reshape(count, 1024), axis=1).astype(np.complex64).view(np.float32)
+        }
 
     return Case(
         "FFT, 1024 x 1024 points", {"x": uniform((count, 2048)), "out": zeros((count, 2048))},

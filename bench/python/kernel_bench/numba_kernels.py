@@ -101,7 +101,9 @@ def stencil(x, out, nx, ny, nz):
     for k in prange(1, nz - 1):
         for j in range(1, ny - 1):
             for i in range(1, nx - 1):
-                around = x[k, j, i - 1] + x[k, j, i + 1] + x[k, j - 1, i] + x[k, j + 1, i] + x[k - 1, j, i] + x[k + 1, j, i]
+                around = (
+                    x[k, j, i - 1] + x[k, j, i + 1] + x[k, j - 1, i] + x[k, j + 1, i] + x[k - 1, j, i] + x[k + 1, j, i]
+                )
                 out[k, j, i] = np.float32(0.4) * x[k, j, i] + np.float32(0.1) * around
 
 

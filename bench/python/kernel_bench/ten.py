@@ -110,7 +110,11 @@ def blackscholes() -> Case:
     def expected(a: Any) -> dict[str, Any]:
         s, x, t = (v.astype(np.float64) for v in (a.price, a.strike, a.years))
         d1 = (np.log(s / x) + (rate + 0.5 * volatility**2) * t) / (volatility * np.sqrt(t))
-        n1, n2, discount = normal_distribution(d1), normal_distribution(d1 - volatility * np.sqrt(t)), x * np.exp(-rate * t)
+        n1, n2, discount = (
+            normal_distribution(d1),
+            normal_distribution(d1 - volatility * np.sqrt(t)),
+            x * np.exp(-rate * t),
+        )
         return {"call": s * n1 - discount * n2, "put": discount * (1 - n2) - s * (1 - n1)}
 
     return Case(

@@ -14,8 +14,8 @@ static PyObject* error_class(const char* name) {
 
 /// What C++ says, as text: a path in it need not be UTF-8.
 static nb::object readable(const char* what) {
-  return nb::steal(PyUnicode_DecodeUTF8(what, static_cast<Py_ssize_t>(std::strlen(what)),
-                                        "backslashreplace"));
+  return nb::steal(
+      PyUnicode_DecodeUTF8(what, static_cast<Py_ssize_t>(std::strlen(what)), "backslashreplace"));
 }
 
 static void set_error(PyObject* type, const char* what) {

@@ -123,8 +123,7 @@ T& self_of(PyObject* object) noexcept {
 inline void forbid_new(nb::handle type) {
   reinterpret_cast<PyTypeObject*>(type.ptr())->tp_new = [](PyTypeObject* wanted, PyObject*,
                                                            PyObject*) -> PyObject* {
-    PyErr_Format(PyExc_RuntimeError, "%s objects cannot be instantiated directly",
-                 wanted->tp_name);
+    PyErr_Format(PyExc_RuntimeError, "%s objects cannot be instantiated directly", wanted->tp_name);
     return nullptr;
   };
 }

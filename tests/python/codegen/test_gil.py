@@ -19,7 +19,9 @@ SOURCES = sorted((ROOT / "src/python/core").glob("*.cpp"))
 QUICK = {name for name, function in facts.load("driver").functions.items() if not function.blocks}
 CALL = re.compile(r"\b(cu[A-Z]\w+)\s*\(")
 # may_keep_lock() in the same statement says that nobody can need the lock (src/python/core/submission.hpp).
-RELEASE = re.compile(r"\bWithoutGil\s+\w+\s*;|\bwithout_gil\(|\bmay_keep_lock\(|CUCORE_CALL_WITHOUT_GIL\(|\brelease\.emplace\(\)")
+RELEASE = re.compile(
+    r"\bWithoutGil\s+\w+\s*;|\bwithout_gil\(|\bmay_keep_lock\(|CUCORE_CALL_WITHOUT_GIL\(|\brelease\.emplace\(\)"
+)
 # Calls with the lock held that are meant so: (file, function) and why.
 MEANT = {
     ("graph.cpp", "update"): "PyGraph::update gives the lock up itself",
@@ -109,7 +111,9 @@ def library_methods() -> set[str]:
     found = {name for name, body in bodies.items() if any(call not in QUICK for call in CALL.findall(body))}
     while True:
         callers = {
-            name for name, body in bodies.items() if any(re.search(rf"\b{n}\(", body) for n in found - AMBIGUOUS | {"make"})
+            name
+            for name, body in bodies.items()
+            if any(re.search(rf"\b{n}\(", body) for n in found - AMBIGUOUS | {"make"})
         }
         if callers <= found:
             return found - AMBIGUOUS

@@ -1,6 +1,5 @@
 """Graphs: capture, definitions, nodes, updates, lifetimes."""
 
-
 import pytest
 from cuda.core import CUDAError, LaunchConfig, launch
 from cuda.core.graph import (

@@ -292,7 +292,9 @@ def test_what_others_make_from_a_captured_graph_by_its_handle_keeps_what_it_uses
     builder.close()
     del builder, callback
     gc.collect()
-    assert all(reference() is not None for reference in references)  # the executable graph holds them, through the driver
+    assert all(
+        reference() is not None for reference in references
+    )  # the executable graph holds them, through the driver
     assert driver.cuGraphLaunch(executable, stream.handle)[0] == 0
     stream.sync()
     assert seen == ["called"] and number(buffer, stream) == 1

@@ -240,7 +240,11 @@ def test_headers_that_lack_the_compilers_are_completed(tmp_path):
 
 @pytest.mark.parametrize(
     ("header", "package"),
-    [("crt/not_there.h", "nvidia-cuda-crt"), ("cuda/std/not_there", "nvidia-cuda-cccl"), ("mma.h", "nvidia-cuda-runtime")],
+    [
+        ("crt/not_there.h", "nvidia-cuda-crt"),
+        ("cuda/std/not_there", "nvidia-cuda-cccl"),
+        ("mma.h", "nvidia-cuda-runtime"),
+    ],
 )
 def test_a_missing_header_of_the_toolkit_says_what_to_install(header, package):
     with pytest.raises(NVRTCError, match=f"pip install {package} .*CUDA_HOME"):

@@ -66,7 +66,9 @@ def test_every_block_runs_or_says_why_not(name: str) -> None:
 USED_ELSEWHERE = {"CMakeLists.txt", "first_kernel.py"}
 
 
-@pytest.mark.parametrize("name", [name for name, page in PAGES.items() if any(block.note == "file" for block in page.blocks)])
+@pytest.mark.parametrize(
+    "name", [name for name, page in PAGES.items() if any(block.note == "file" for block in page.blocks)]
+)
 def test_every_file_is_used_by_a_block_that_runs(name: str) -> None:
     page = PAGES[name]
     running = "".join(block.text for language in ("python", "sh", "yaml") for block in page.of(language))
@@ -76,7 +78,13 @@ def test_every_file_is_used_by_a_block_that_runs(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("language", "text"),
-    [("", "pytest -q"), ("text", "CUCORE_DEVICE=cpu python x.py"), ("yaml", "image: python"), ("ptx", "ret;"), ("rust", "fn main() {}")],
+    [
+        ("", "pytest -q"),
+        ("text", "CUCORE_DEVICE=cpu python x.py"),
+        ("yaml", "image: python"),
+        ("ptx", "ret;"),
+        ("rust", "fn main() {}"),
+    ],
 )
 def test_a_block_that_would_not_run_is_refused(language: str, text: str) -> None:
     assert complaint(Block(language, text, 1))
@@ -125,7 +133,9 @@ def test_cpp_blocks_compile_and_run(name: str, tmp_path: Path) -> None:
         source.write_text(f'#line {block.line} "{page.path}"\n{block.text}')
         program = source.with_suffix("")
         flags = [f"-I{package / 'include'}", f"-L{package / 'lib'}", "-lcucore", f"-Wl,-rpath,{package / 'lib'}"]
-        finish([compiler, "-std=c++20", "-Wall", "-Werror", str(source), "-o", str(program), *flags], tmp_path, environment)
+        finish(
+            [compiler, "-std=c++20", "-Wall", "-Werror", str(source), "-o", str(program), *flags], tmp_path, environment
+        )
         finish([str(program)], tmp_path, environment)
 
 

@@ -95,7 +95,9 @@ class Pocl:
         queue = ctypes.c_void_p(self.queue.int_ptr)
 
         def launch(count: int, wait_each: bool) -> None:
-            code = self.native.opencl_launches(enqueue, finish, queue, ctypes.c_void_p(kernel.int_ptr), count, int(wait_each))
+            code = self.native.opencl_launches(
+                enqueue, finish, queue, ctypes.c_void_p(kernel.int_ptr), count, int(wait_each)
+            )
             if code != 0:
                 raise RuntimeError(f"a launch answers {code}")
 
