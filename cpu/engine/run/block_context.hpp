@@ -32,13 +32,15 @@ struct BlockContext {
   std::byte* const* cluster_shared;  ///< [rank]: shared offset 0 of every block of the cluster
   std::uint32_t smid, nsmid;         ///< the host thread that runs the block; how many there are
   // ---------------------------------------------------------------------------------------------------------------
-  /// Volatile stores by generated code before it runs a thread or lane group; only fault reports
-  /// read them.
+  /// Volatile stores by generated code before it runs a thread or lane group (or once, when the
+  /// group does not matter); only fault reports read them.
   std::uint32_t current_thread;  ///< linear thread index of the first lane
   std::uint32_t current_lanes;  ///< how many threads from there run together (1 on the scalar path)
   /// How many blocks, in linear order, the code goes on with when this one is done: it counts down,
   /// and steps `index`. Only for code that says so (ObjectCode::runs_on), and without clusters.
   std::uint32_t blocks_left;
+  /// How many blocks from `index` on, in x, run together: for fault reports, as current_lanes.
+  std::uint32_t current_blocks;
 };
 
 /// Bytes before and behind a block's shared memory that generated code may read and rewrite

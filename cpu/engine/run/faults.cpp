@@ -164,6 +164,11 @@ std::string describe_thread(const Fiber& fiber, bool block_code,
                             std::optional<std::uint32_t> known) {
   const BlockContext& context = fiber.block->context;
   std::string text = "block " + three(context.index);
+  if (block_code && !known && context.current_blocks > 1) {
+    const std::uint32_t last[] = {context.index[0] + context.current_blocks - 1, context.index[1],
+                                  context.index[2]};
+    text = "one of the blocks " + three(context.index) + " to " + three(last);
+  }
   if (!block_code) return text + ", thread " + three(fiber.thread.tid);
   const auto tid = [&](std::uint32_t n) {
     return text_of("(%u, %u, %u)", n % context.block[0], n / context.block[0] % context.block[1],
@@ -228,7 +233,7 @@ void Worker::report_fault() {
     }
   }
   const Code& code = grid_->code();
-  const BlockContext& context = current_->block->context;
+  BlockContext& context = current_->block->context;
   FaultPlace place{
       fault.code, fault.address, code.block ? context.current_thread : current_->thread.linear, {}};
   if (fault.pc && code.line_of) place.line = code.line_of(fault.pc);
@@ -242,9 +247,12 @@ void Worker::report_fault() {
         context.index[0] +
         std::uint64_t{context.grid[0]} *
             (context.index[1] + std::uint64_t{context.grid[1]} * context.index[2]);
-    if (const auto found = grid_->find_thread(block, place, context.current_lanes)) {
-      fault.address = found->address;
-      thread = found->thread;
+    for (std::uint32_t i = 0; i < context.current_blocks && !thread; ++i) {
+      if (const auto found = grid_->find_thread(block + i, place, context.current_lanes)) {
+        fault.address = found->address;
+        thread = found->thread;
+        context.index[0] += i;
+      }
     }
   }
   grid_->fail(fault.code, describe(fault, thread));

@@ -312,6 +312,7 @@ void Worker::place(Block& block, std::uint64_t index, std::uint32_t rank) {
       .current_thread = 0,
       .current_lanes = 1,
       .blocks_left = 0,
+      .current_blocks = 1,
   };
   block.linear = index;
 }

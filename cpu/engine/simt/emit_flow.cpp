@@ -3,6 +3,7 @@
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Instructions.h>
+#include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/PatternMatch.h>
 #include <llvm/Transforms/Utils/Local.h>
 
@@ -231,6 +232,20 @@ std::optional<Emitter::Tests> Emitter::strided_tests(ICmpInst& compare) {
                b_.CreateAnd(fine, b_.CreateNot(less == up ? low : high))};
 }
 
+/// Whether a condition is made of comparisons of strided values only.
+bool Emitter::decided_by_index(Value* condition) const {
+  using namespace PatternMatch;
+  if (shape(condition).scalar()) return true;
+  Value *a, *c;
+  if (match(condition, m_Not(m_Value(a)))) return decided_by_index(a);
+  if (match(condition, m_LogicalAnd(m_Value(a), m_Value(c))) ||
+      match(condition, m_LogicalOr(m_Value(a), m_Value(c))))
+    return decided_by_index(a) && decided_by_index(c);
+  auto* compare = dyn_cast<ICmpInst>(condition);
+  return compare && shape(compare->getOperand(0)).scalar() &&
+         shape(compare->getOperand(1)).scalar();
+}
+
 Emitter::Tests Emitter::tests_of(Value* condition) {
   using namespace PatternMatch;
   if (shape(condition).scalar()) {
@@ -282,7 +297,8 @@ void Emitter::full_branch(BasicBlock* block) {
     if (guard == plan_.guards.end()) return full_edge(block, to);
     BasicBlock* fine = new_block(block->getName() + ".fine");
     BasicBlock* wrapped = new_block(block->getName() + ".wrapped");
-    b_.CreateCondBr(any_wraps(guard->second), wrapped, fine);
+    b_.CreateCondBr(any_wraps(guard->second), wrapped, fine,
+                    MDBuilder{context_}.createBranchWeights(1, 100'000));
     in(fine);
     full_edge(block, to);
     in(wrapped);
@@ -329,7 +345,11 @@ void Emitter::full_branch(BasicBlock* block) {
   bool no_first = loop && !loop->contains(yes) && loop->contains(no);
   b_.CreateCondBr(no_first ? tests.none : tests.all, no_first ? on_no : on_yes, second);
   b_.SetInsertPoint(second);
-  b_.CreateCondBr(no_first ? tests.all : tests.none, no_first ? on_yes : on_no, mixed);
+  // Only where an index passes a bound do lanes part; registers are for the other groups.
+  MDNode* seldom = decided_by_index(branch->getCondition())
+                       ? MDBuilder{context_}.createBranchWeights(1000, 1)
+                       : nullptr;
+  b_.CreateCondBr(no_first ? tests.all : tests.none, no_first ? on_yes : on_no, mixed, seldom);
   in(take_yes);
   full_edge(block, yes);
   in(take_no);

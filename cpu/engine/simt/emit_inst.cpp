@@ -268,21 +268,26 @@ void Emitter::check_align(CallInst& call) {
   b_.SetInsertPoint(after);
 }
 
-// For fault reports: the thread of one lane, or again the whole group.
+// For fault reports: the thread of one lane, or again all that it may be.
 void Emitter::set_current(Value* lane) {
   auto field = [&](std::size_t offset) {
     return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), block_context_, offset);
   };
-  Value* first =
-      b_.CreateMul(b_.CreateLoad(b_.getInt32Ty(), group_), b_.getInt32(width_), "", true, true);
+  Value* first = lane || says_group_ ? first_thread() : b_.getInt32(0);
   b_.CreateStore(lane ? b_.CreateAdd(first, lane) : first,
                  field(offsetof(BlockContext, current_thread)), true);
-  b_.CreateStore(b_.getInt32(lane ? 1 : width_), field(offsetof(BlockContext, current_lanes)),
-                 true);
+  if (lane && strip_) {
+    b_.CreateStore(b_.CreateLoad(b_.getInt32Ty(), strip_->column),
+                   field(offsetof(BlockContext, index)), true);
+    b_.CreateStore(b_.getInt32(1), field(offsetof(BlockContext, current_blocks)), true);
+  }
+  const unsigned lanes = lane ? 1 : says_group_ ? width_ : plan_.lanes.threads();
+  b_.CreateStore(b_.getInt32(lanes), field(offsetof(BlockContext, current_lanes)), true);
 }
 
 // Registers that are uniform over the block are loaded once, in the entry block.
 Value* Emitter::special_register(StringRef name, Type* type) {
+  if (strip_ && name == "sreg.ctaid.x") return b_.CreateLoad(type, strip_->column);
   if (Value* known = registers_.lookup(name)) return known;
   struct Row {
     StringRef name;
@@ -336,17 +341,31 @@ Value* Emitter::special_register(StringRef name, Type* type) {
   return nullptr;
 }
 
+// The number of the group's first thread, in its row where rows are run through one by one.
+Value* Emitter::first_in_row() {
+  return b_.CreateMul(b_.CreateLoad(b_.getInt32Ty(), group_), b_.getInt32(width_), "", true, true);
+}
+
+Value* Emitter::first_thread() {
+  if (!strip_) return first_in_row();
+  Value* row = b_.CreateLoad(b_.getInt32Ty(), strip_->row);
+  return b_.CreateAdd(b_.CreateMul(row, b_.getInt32(plan_.lanes.block.x), "", true, true),
+                      first_in_row(), "", true, true);
+}
+
 void Emitter::emit_marker(CallInst& call, StringRef name) {
-  auto first_thread = [&] {
-    return b_.CreateMul(b_.CreateLoad(b_.getInt32Ty(), group_), b_.getInt32(width_), "", true,
-                        true);
-  };
   StringRef which = name;
   if (which.consume_front("sreg.tid.")) {
     unsigned d = static_cast<unsigned>(which[0] - 'x');
     const std::uint32_t size[3] = {plan_.lanes.block.x, plan_.lanes.block.y, plan_.lanes.block.z};
     std::uint32_t below = 1;
     for (unsigned i = 0; i < d; ++i) below *= size[i];
+    if (strip_ && d == 0) return define(&call, first_in_row());
+    if (strip_) {
+      Value* row = b_.CreateLoad(b_.getInt32Ty(), strip_->row);
+      return define(&call, d == 1 ? b_.CreateURem(row, b_.getInt32(size[1]))
+                                  : b_.CreateUDiv(row, b_.getInt32(size[1])));
+    }
     Value* linear = first_thread();
     if (!shape(&call).scalar())
       linear = b_.CreateAdd(splat(linear), lane_numbers(b_.getInt32Ty()), "", true, true);

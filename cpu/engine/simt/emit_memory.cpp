@@ -2,6 +2,7 @@
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Instructions.h>
+#include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Operator.h>
 #include <llvm/TargetParser/Triple.h>
@@ -132,40 +133,83 @@ void Emitter::emit_load(LoadInst& load) {
     return define(&load, result);
   }
   if (mask_ && !masks_are_rare_ && !load.isVolatile() &&
+      align.value() >= static_cast<std::uint64_t>(size) &&
       plan_.full[pointer].kind == Shape::Strided && plan_.full[pointer].stride == size) {
     // Lane 0 may be off, so the address is strided only if it turns out to be. Then one load serves
-    // all lanes, where it stays on a page some lane is known to touch.
-    if (Value* together = contiguous(pointer, size, !shared)) {
+    // all lanes.
+    if (Value* together = contiguous(pointer, size)) {
       ++report_.loads_contiguous;
       BasicBlock *fast = new_block("contiguous"), *slow = new_block("apart"),
                  *after = new_block("loaded");
       Value* first = lane_value(pointer, 0);
       auto saved_scalars = scalars_;
       auto saved_vectors = vectors_;
-      b_.CreateCondBr(together, fast, slow);
+      b_.CreateCondBr(together, fast, slow, MDBuilder{context_}.createBranchWeights(100'000, 1));
       b_.SetInsertPoint(fast);
-      Value* whole = b_.CreateAlignedLoad(vector_type(type), first, align);
+      Value* whole = shared ? b_.CreateAlignedLoad(vector_type(type), first, align)
+                            : load_within_pages(vector_type(type), first, size, align);
+      BasicBlock* fast_end = b_.GetInsertBlock();
       b_.CreateBr(after);
       b_.SetInsertPoint(slow);
-      Value* parts = gather(load, type, align);
+      Value* parts = gather(load, type, align, true);
       BasicBlock* slow_end = b_.GetInsertBlock();
       b_.CreateBr(after);
       scalars_ = saved_scalars;
       vectors_ = saved_vectors;
       b_.SetInsertPoint(after);
       PHINode* result = b_.CreatePHI(vector_type(type), 2);
-      result->addIncoming(whole, fast);
+      result->addIncoming(whole, fast_end);
       result->addIncoming(parts, slow_end);
       return define(&load, result);
     }
   }
   if (!mask_ || !masks_are_rare_) ++report_.gathers;
-  define(&load, gather(load, type, align));
+  define(&load, gather(load, type, align, masks_are_rare_));
 }
 
-Value* Emitter::gather(LoadInst& load, Type* type, Align align) {
+// Contiguous lanes, some of them off: touches only pages that lanes touch which are on. Where the
+// vector crosses from one page into another and all lanes on one side are off, what lies on the
+// other side is loaded and moved into its place.
+Value* Emitter::load_within_pages(Type* type, Value* first, std::int64_t size, Align align) {
+  constexpr std::uint64_t kPage = 4096;
+  const std::uint64_t bytes = static_cast<std::uint64_t>(size) * width_;
+  BasicBlock *one = new_block("one.page"), *two = new_block("two.pages"),
+             *after = new_block("within.pages");
+  Value* start = b_.CreatePtrToInt(first, b_.getInt64Ty());
+  Value* last = b_.CreateAdd(start, b_.getInt64(bytes - 1));
+  b_.CreateCondBr(b_.CreateICmpULT(b_.CreateXor(start, last), b_.getInt64(kPage)), one, two,
+                  MDBuilder{context_}.createBranchWeights(100, 1));
+  b_.SetInsertPoint(one);
+  Value* whole = b_.CreateAlignedLoad(type, first, align);
+  b_.CreateBr(after);
+  b_.SetInsertPoint(two);
+  Value* boundary = b_.CreateAnd(last, b_.getInt64(~(kPage - 1)));
+  Value* lane = b_.CreateUDiv(b_.CreateSub(boundary, start), b_.getInt64(std::uint64_t(size)));
+  Value* on = b_.CreateZExt(bits(mask_), b_.getInt64Ty());
+  Value* behind = b_.CreateLShr(on, lane);
+  Value* before = b_.CreateXor(on, b_.CreateShl(behind, lane));
+  Value* none = b_.getInt64(0);
+  Value* from =
+      b_.CreateSelect(b_.CreateICmpEQ(behind, none), b_.CreateSub(boundary, b_.getInt64(bytes)),
+                      b_.CreateSelect(b_.CreateICmpEQ(before, none), boundary, start));
+  AllocaInst* place = temporary(ArrayType::get(b_.getInt8Ty(), 3 * bytes), "two.pages");
+  place->setAlignment(Align{16});
+  Value* middle = b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), place, bytes);
+  Value* found = b_.CreateAlignedLoad(type, b_.CreateIntToPtr(from, b_.getPtrTy()), align);
+  b_.CreateAlignedStore(found, b_.CreateGEP(b_.getInt8Ty(), middle, b_.CreateSub(from, start)),
+                        align);
+  Value* moved = b_.CreateAlignedLoad(type, middle, align);
+  b_.CreateBr(after);
+  b_.SetInsertPoint(after);
+  PHINode* result = b_.CreatePHI(type, 2);
+  result->addIncoming(whole, one);
+  result->addIncoming(moved, two);
+  return result;
+}
+
+Value* Emitter::gather(LoadInst& load, Type* type, Align align, bool rare) {
   Value* pointer = load.getPointerOperand();
-  if (mask_ && masks_are_rare_) {
+  if (mask_ && rare) {
     auto address = addresses_of(pointer);
     AllocaInst* results = temporary(slot_type(type), "loaded");
     for_each_lane([&](Value* lane) {
@@ -229,16 +273,12 @@ unsigned Emitter::extensions_in(Value* v, unsigned depth) const {
   return sum;
 }
 
-Value* Emitter::contiguous(Value* pointer, std::int64_t size, bool check_page) {
+Value* Emitter::contiguous(Value* pointer, std::int64_t size) {
   if (extensions_in(pointer) > 1) return nullptr;
   Value* first = b_.CreatePtrToInt(lane_value(pointer, 0), b_.getInt64Ty());
   Value* last = b_.CreatePtrToInt(lane_value(pointer, width_ - 1), b_.getInt64Ty());
   auto span = static_cast<std::uint64_t>(size) * (width_ - 1);
-  Value* together = b_.CreateICmpEQ(b_.CreateSub(last, first), b_.getInt64(span));
-  if (!check_page) return together;
-  constexpr std::uint64_t kPage = 4096;
-  Value* end = b_.CreateAdd(first, b_.getInt64(span + static_cast<std::uint64_t>(size) - 1));
-  return b_.CreateAnd(together, b_.CreateICmpULT(b_.CreateXor(first, end), b_.getInt64(kPage)));
+  return b_.CreateICmpEQ(b_.CreateSub(last, first), b_.getInt64(span));
 }
 
 void Emitter::emit_store(StoreInst& store) {
@@ -289,7 +329,7 @@ void Emitter::emit_store(StoreInst& store) {
   bool once_contiguous = mask_ && !store.isVolatile() &&
                          plan_.full[pointer].kind == Shape::Strided &&
                          plan_.full[pointer].stride == size && (shared || !masks_are_rare_);
-  if (Value* together = once_contiguous ? contiguous(pointer, size, false) : nullptr) {
+  if (Value* together = once_contiguous ? contiguous(pointer, size) : nullptr) {
     ++report_.stores_contiguous;
     BasicBlock *fast = new_block("contiguous"), *slow = new_block("apart"),
                *after = new_block("stored");
@@ -297,7 +337,7 @@ void Emitter::emit_store(StoreInst& store) {
     Value* all = vec(value);
     auto saved_scalars = scalars_;
     auto saved_vectors = vectors_;
-    b_.CreateCondBr(together, fast, slow);
+    b_.CreateCondBr(together, fast, slow, MDBuilder{context_}.createBranchWeights(1000, 1));
     b_.SetInsertPoint(fast);
     if (shared)
       b_.CreateAlignedStore(
@@ -307,7 +347,7 @@ void Emitter::emit_store(StoreInst& store) {
       store_lanes(all, base, align);
     b_.CreateBr(after);
     b_.SetInsertPoint(slow);
-    scatter(store, align);
+    scatter(store, align, true);
     b_.CreateBr(after);
     scalars_ = saved_scalars;
     vectors_ = saved_vectors;
@@ -315,7 +355,7 @@ void Emitter::emit_store(StoreInst& store) {
     return;
   }
   if (!mask_ || !masks_are_rare_) ++report_.scatters;
-  scatter(store, align);
+  scatter(store, align, masks_are_rare_);
 }
 
 // Contiguous global memory: nothing may be written where lanes are off. Where vectors cannot be
@@ -357,9 +397,9 @@ void Emitter::store_lanes(Value* all, Value* base, Align align) {
   }
 }
 
-void Emitter::scatter(StoreInst& store, Align align) {
+void Emitter::scatter(StoreInst& store, Align align, bool rare) {
   Value *pointer = store.getPointerOperand(), *value = store.getValueOperand();
-  if (mask_ && masks_are_rare_) {
+  if (mask_ && rare) {
     auto address = addresses_of(pointer);
     Value* values = spill(vec(value), "values");
     for_each_lane([&](Value* lane) {

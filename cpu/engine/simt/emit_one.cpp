@@ -360,7 +360,7 @@ void Emitter::leave_groups(const Exit& exit) {
       b_.CreateStore(scalar(v), leaving);
     }
   }
-  b_.CreateBr(region_->after);
+  b_.CreateBr(strip_ ? strip_->next_block : region_->after);
 }
 
 }  // namespace cucpu::simt

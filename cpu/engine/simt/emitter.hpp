@@ -67,6 +67,11 @@ class Emitter {
   void leave_region(Region* to);
   void finish_region(Region&);
   void run_on();
+  bool needs_group() const;
+  unsigned strip_length() const;
+  bool can_run_across() const;
+  void begin_strip();
+  void finish_strip(Region&);
   bool rematerialisable(Value*, unsigned depth = 0) const;
   void rematerialise(Value*);
   Value* array_element(Value* v, bool vector);
@@ -94,6 +99,7 @@ class Emitter {
   Tests tests_of(Value* condition);
   llvm::ICmpInst* comparison_of(BasicBlock* block, bool& negated) const;
   std::optional<Tests> strided_tests(llvm::ICmpInst&);
+  bool decided_by_index(Value* condition) const;
   Value* wraps(Instruction& extension);
   Value* any_wraps(llvm::ArrayRef<Instruction*> extensions);
 
@@ -156,6 +162,8 @@ class Emitter {
   void emit_intrinsic(llvm::CallInst&, unsigned id);
   void emit_marker(llvm::CallInst&, llvm::StringRef name);
   Value* special_register(llvm::StringRef name, llvm::Type*);
+  Value* first_in_row();
+  Value* first_thread();
   void call_per_lane(llvm::CallInst&);
   void set_current(Value* lane);
   void check_align(llvm::CallInst&);
@@ -174,12 +182,14 @@ class Emitter {
       Value* pointer);  // lanes that are off point where a lane that is on points
   Value* lane_pointer(Value* base, unsigned lane, std::int64_t stride);
   std::function<Value*(Value* lane)> addresses_of(Value* pointer);
-  Value* gather(llvm::LoadInst&, llvm::Type*, llvm::Align);
-  void scatter(llvm::StoreInst&, llvm::Align);
+  // Where it is rare, a loop over the lanes: little code, which leaves registers to the rest.
+  Value* gather(llvm::LoadInst&, llvm::Type*, llvm::Align, bool rare);
+  void scatter(llvm::StoreInst&, llvm::Align, bool rare);
   void store_lanes(Value* all, Value* base, llvm::Align);
   Value* lane_value(Value* v, unsigned lane);
   unsigned extensions_in(Value* v, unsigned depth = 0) const;
-  Value* contiguous(Value* pointer, std::int64_t size, bool check_page);
+  Value* contiguous(Value* pointer, std::int64_t size);
+  Value* load_within_pages(llvm::Type*, Value* first, std::int64_t size, llvm::Align);
   Value* last_lane(Value* v);  // the value in the highest lane that is on
 
   // emit_warp.cpp: 32 lanes, whole warps
@@ -225,7 +235,18 @@ class Emitter {
   std::vector<std::unique_ptr<Region>> regions_;
   Region* region_ = nullptr;
   BasicBlock* done_ = nullptr;
+  /// Blocks that are neighbours in x make a strip: a row of threads of all of them runs before the
+  /// next row, so that memory is gone through in long runs.
+  struct Strip {
+    llvm::AllocaInst *column,
+        *row;                   // ctaid.x, and the row of the block that runs; groups count anew
+    Value *first, *end;         // columns
+    BasicBlock *rows, *blocks;  // loop headers
+    BasicBlock* next_block;
+  };
+  std::optional<Strip> strip_;
   bool masks_cross_barriers_ = false;
+  bool says_group_ = true;  // BlockContext::current_thread is kept for each group
   bool masks_are_rare_ =
       false;  // only guards and the end of the grid lead to masked code: keep it small
   llvm::DenseMap<std::pair<Value*, unsigned>, std::size_t>

@@ -109,18 +109,19 @@ Function* Emitter::run() {
     entry_.CreateMemSet(states_, entry_.getInt8(0), groups * 4, Align{4});
     entry_.CreateMemSet(next_states_, entry_.getInt8(0xff), groups * 4, Align{4});
   }
-  entry_.CreateStore(entry_.getInt32(width_),
-                     entry_.CreateConstInBoundsGEP1_64(entry_.getInt8Ty(), block_context_,
-                                                       offsetof(BlockContext, current_lanes)),
-                     true);
+  says_group_ = needs_group();
+  if (can_run_across()) begin_strip();
   for (auto& region : regions_) {
     emit_region(*region);
     if (!report_.refusal.empty()) break;
   }
   if (report_.refusal.empty()) {
-    for (auto& region : regions_) finish_region(*region);
+    if (strip_)
+      finish_strip(*regions_.front());
+    else
+      for (auto& region : regions_) finish_region(*region);
     entry_.CreateStore(entry_.getInt32(0), group_);
-    entry_.CreateBr(regions_.front()->head);
+    entry_.CreateBr(strip_ ? strip_->rows : regions_.front()->head);
     run_on();
     // A new group starts with no lanes waiting and no values.
     for (auto& region : regions_) {
@@ -149,6 +150,9 @@ void Emitter::run_on() {
   BasicBlock::iterator first = entry->begin();
   while (isa<AllocaInst>(first)) ++first;
   BasicBlock* again = entry->splitBasicBlock(first, "block");
+  b_.SetInsertPoint(entry->getTerminator());
+  b_.CreateStore(b_.getInt32(0), group_);
+  set_current(nullptr);
   auto field = [&](std::size_t offset) {
     return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), block_context_, offset);
   };
@@ -181,6 +185,103 @@ void Emitter::run_on() {
   b_.CreateBr(step);
 }
 
+// Blocks of a strip. 256 threads in a row: what kernels write column by column still fits into a
+// cache. Blocks of one row go on as they would have, just without a word about each.
+unsigned Emitter::strip_length() const {
+  constexpr unsigned kThreads = 256, kBlocks = 64;
+  const std::uint32_t row = plan_.lanes.block.x;
+  return row == plan_.lanes.threads() ? kBlocks : kThreads / row;
+}
+
+// Nothing but the order of threads that know nothing of each other changes.
+bool Emitter::can_run_across() const {
+  if (says_group_ || regions_.size() != 1 || plan_.lanes.block.x % width_ != 0 ||
+      strip_length() < 2)
+    return false;
+  return none_of(instructions(thread_), [](Instruction& inst) {
+    StringRef name = marker_name(&inst);
+    return name == "shared" || name.starts_with("sreg.cluster") ||
+           name.starts_with("sreg.ncluster");
+  });
+}
+
+void Emitter::begin_strip() {
+  Type* number = entry_.getInt32Ty();
+  Value* x = context_field(number, offsetof(BlockContext, index), "first.column");
+  Value* left = context_field(number, offsetof(BlockContext, blocks_left), "blocks.left");
+  Value* width = context_field(number, offsetof(BlockContext, grid), "columns");
+  Value* others = entry_.CreateSub(entry_.CreateSub(width, x), entry_.getInt32(1));
+  others = entry_.CreateBinaryIntrinsic(Intrinsic::umin, others, left);
+  others =
+      entry_.CreateBinaryIntrinsic(Intrinsic::umin, others, entry_.getInt32(strip_length() - 1));
+  entry_.CreateStore(entry_.CreateSub(left, others),
+                     entry_.CreateConstInBoundsGEP1_64(entry_.getInt8Ty(), block_context_,
+                                                       offsetof(BlockContext, blocks_left)));
+  Value* blocks = entry_.CreateAdd(others, entry_.getInt32(1));
+  entry_.CreateStore(blocks,
+                     entry_.CreateConstInBoundsGEP1_64(entry_.getInt8Ty(), block_context_,
+                                                       offsetof(BlockContext, current_blocks)),
+                     true);
+  Value* end = entry_.CreateAdd(x, blocks, "end.column");
+  strip_ = Strip{.column = temporary(number, "column"),
+                 .row = temporary(number, "row"),
+                 .first = x,
+                 .end = end,
+                 .rows = new_block("rows"),
+                 .blocks = new_block("blocks"),
+                 .next_block = new_block("blocks.next")};
+  entry_.CreateStore(entry_.getInt32(0), strip_->row);
+  b_.SetInsertPoint(strip_->rows);
+  b_.CreateStore(strip_->first, strip_->column);
+  b_.CreateBr(strip_->blocks);
+  b_.SetInsertPoint(strip_->blocks);
+  b_.CreateStore(b_.getInt32(0), group_);
+  b_.CreateBr(regions_.front()->head);
+}
+
+void Emitter::finish_strip(Region& region) {
+  Type* number = b_.getInt32Ty();
+  const unsigned groups = plan_.lanes.block.x / width_;
+  auto advance = [&](AllocaInst* counter, BasicBlock* again, BasicBlock* end,
+                     const std::function<Value*(Value*)>& more) {
+    Value* next = b_.CreateAdd(b_.CreateLoad(number, counter), b_.getInt32(1), "", true, true);
+    b_.CreateStore(next, counter);
+    b_.CreateCondBr(more(next), again, end);
+  };
+  BasicBlock* next_row = new_block("rows.next");
+  b_.SetInsertPoint(region.next);
+  advance(group_, region.head, strip_->next_block,
+          [&](Value* group) { return b_.CreateICmpULT(group, b_.getInt32(groups)); });
+  b_.SetInsertPoint(strip_->next_block);
+  advance(strip_->column, strip_->blocks, next_row,
+          [&](Value* column) { return b_.CreateICmpULT(column, strip_->end); });
+  b_.SetInsertPoint(next_row);
+  advance(strip_->row, strip_->rows, region.after, [&](Value* row) {
+    return b_.CreateICmpULT(row, b_.getInt32(plan_.lanes.threads() / plan_.lanes.block.x));
+  });
+  b_.SetInsertPoint(region.after);
+  b_.CreateStore(
+      b_.CreateSub(strip_->end, b_.getInt32(1)),
+      b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), block_context_, offsetof(BlockContext, index)));
+  b_.CreateBr(done_);
+}
+
+// Which group runs is for fault reports: the thread is looked for among its lanes, by running the
+// block again. Where all addresses follow from the threads' indices, that finds it among all
+// threads of the block as well, and the store for each group is saved: between stores that stream
+// through memory it costs far more than its share, since processors see that whole lines are
+// written only when nothing comes between.
+bool Emitter::needs_group() const {
+  return any_of(instructions(thread_), [&](Instruction& inst) {
+    if (Value* pointer = getLoadStorePointerOperand(&inst)) return !plan_.full[pointer].scalar();
+    if (isa<AtomicRMWInst, AtomicCmpXchgInst>(inst))
+      return !plan_.full[inst.getOperand(0)].scalar() || !inst.use_empty();
+    StringRef name = marker_name(&inst);
+    if (!name.empty()) return name == "yield" || name.starts_with("cluster");
+    return isa<CallInst>(inst) && !isa<IntrinsicInst>(inst);
+  });
+}
+
 void Emitter::emit_region(Region& region) {
   region_ = &region;
   BasicBlock* start = new_block("region" + Twine{region.id} + ".group");
@@ -193,19 +294,19 @@ void Emitter::emit_region(Region& region) {
     b_.CreateBr(start);
   }
   b_.SetInsertPoint(start);
-  Value* first = b_.CreateMul(group, b_.getInt32(width_), "first.thread", true, true);
-  region.reset_point =
-      b_.CreateStore(first,
-                     b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), block_context_,
-                                                   offsetof(BlockContext, current_thread)),
-                     true);
+  if (says_group_)
+    b_.CreateStore(b_.CreateMul(group, b_.getInt32(width_), "first.thread", true, true),
+                   b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), block_context_,
+                                                 offsetof(BlockContext, current_thread)),
+                   true);
   Value* mode = nullptr;
   unsigned rest = plan_.lanes.threads() % width_, full_groups = plan_.lanes.threads() / width_;
   if (modes_ && region.id != 0) {
     mode = b_.CreateLoad(b_.getInt32Ty(), b_.CreateGEP(b_.getInt32Ty(), modes_, group), "mode");
-    b_.CreateStore(b_.CreateICmpEQ(mode, b_.getInt32(kDeoptimised)), deoptimised_);
+    region.reset_point =
+        b_.CreateStore(b_.CreateICmpEQ(mode, b_.getInt32(kDeoptimised)), deoptimised_);
   } else {
-    b_.CreateStore(b_.getFalse(), deoptimised_);
+    region.reset_point = b_.CreateStore(b_.getFalse(), deoptimised_);
   }
   BasicBlock* full = new_block("enter.full");
   if (mode || rest != 0) {

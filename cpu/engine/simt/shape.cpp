@@ -231,8 +231,29 @@ Shape Shapes::transfer(Instruction& inst) {
     return join((*this)[select->getTrueValue()], (*this)[select->getFalseValue()]);
   }
   if (isa<FreezeInst>(inst)) return (*this)[inst.getOperand(0)];
+  if (auto* compare = dyn_cast<ICmpInst>(&inst)) return transfer_comparison(*compare);
   if (inst.isBinaryOp() && inst.getType()->isIntegerTy()) return transfer_binary(inst);
   return kVarying;
+}
+
+// Lanes that stay below the alignment of the base never carry into its bits.
+bool Shapes::stays_aligned(const Shape& s) const {
+  return s.kind == Shape::Strided && s.stride > 0 && s.align < 63 &&
+         s.stride * static_cast<std::int64_t>(lanes_.width - 1) < (std::int64_t{1} << s.align);
+}
+
+// `tid < 32` is the same for all lanes of a group that starts at a multiple of 32: between its
+// first lane and its last lies no bound that is one, too.
+Shape Shapes::transfer_comparison(ICmpInst& inst) {
+  auto* bound = dyn_cast<ConstantInt>(inst.getOperand(1));
+  Shape s = (*this)[inst.getOperand(0)];
+  if (!lanes_.whole_comparisons || !bound || inst.isEquality() || !stays_aligned(s))
+    return kVarying;
+  APInt first = bound->getValue();  // where the answer changes
+  CmpInst::Predicate predicate = inst.getPredicate();
+  bool up = ICmpInst::isGT(predicate) || ICmpInst::isGE(predicate);
+  if (CmpInst::isStrictPredicate(predicate) == up) ++first;
+  return first.countr_zero() >= s.align ? kUniform : kVarying;
 }
 
 Shape Shapes::transfer_binary(Instruction& inst) {
@@ -261,10 +282,7 @@ Shape Shapes::transfer_binary(Instruction& inst) {
   unsigned align = std::min(a.align, b.align);
   auto* constant = dyn_cast<ConstantInt>(inst.getOperand(1));
   Type* type = inst.getType();
-  // Lanes that stay below the alignment of the base never carry into its bits.
-  bool contained =
-      a.kind == Shape::Strided && a.stride > 0 && a.align < 63 &&
-      a.stride * static_cast<std::int64_t>(lanes_.width - 1) < (std::int64_t{1} << a.align);
+  bool contained = stays_aligned(a);
   switch (inst.getOpcode()) {
     case Instruction::Add:
       return strided(wrap(a.stride + b.stride, type), nsw, nuw, align);

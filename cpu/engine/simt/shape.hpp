@@ -3,6 +3,7 @@
 
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/DenseSet.h>
+#include <llvm/IR/Instructions.h>
 
 #include "cpu/engine/engine.hpp"
 #include "cpu/engine/simt/flow.hpp"
@@ -26,6 +27,10 @@ struct Shape {
 struct Lanes {
   unsigned width = 1;
   Dim3 block;
+  /// Comparisons of thread indices with multiples of the width are uniform. Not where groups may be
+  /// at different barriers: lanes that part there are what finds barriers that not all threads
+  /// reach.
+  bool whole_comparisons = true;
   [[nodiscard]] unsigned threads() const { return static_cast<unsigned>(block.volume()); }
   [[nodiscard]] unsigned groups() const { return (threads() + width - 1) / width; }
 };
@@ -61,6 +66,8 @@ class Shapes {
   Shape transfer(llvm::Instruction&);
   Shape transfer_binary(llvm::Instruction&);
   Shape transfer_cast(llvm::Instruction&);
+  Shape transfer_comparison(llvm::ICmpInst&);
+  [[nodiscard]] bool stays_aligned(const Shape&) const;
   Shape transfer_call(llvm::CallInst&);
   Shape transfer_phi(llvm::PHINode&);
   void spread(llvm::ArrayRef<std::pair<llvm::BasicBlock*, llvm::BasicBlock*>> edges,

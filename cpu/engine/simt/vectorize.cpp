@@ -179,6 +179,7 @@ BlockCode vectorize(Function& original, const Options& options) {
     // Where indices may wrap inside a group, control must be able to leave: split there, then
     // analyse for good.
     Flow flow{*thread};
+    lanes.whole_comparisons = groups_agree(flow, Shapes{flow, lanes, Shapes::Scope::Block});
     Shapes shapes{flow, lanes, Shapes::Scope::FullGroup};
     SmallVector<Instruction*> points;
     for (BasicBlock* block : flow.order)

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <fstream>
 
 #include "ptx_fixture.hpp"
@@ -95,6 +96,36 @@ TEST_P(FaultyPtx, TheLineOfTheSourceIsNamed) {
                  ".file 1 \"kernel.cu\"\n",
              words_),
          719, "kernel.cu:22, block (0, 0, 0), thread (40, 0, 0)");
+}
+
+// Vector code runs the rows of several blocks through together, and says nothing for each.
+TEST_P(FaultyPtx, OneBlockOfSeveralThatRunTogetherIsNamed) {
+  Guarded memory;
+  constexpr std::uint32_t kBlocks = 12;
+  const auto module = load(kernel(R"(
+      mov.u32 %r3, %ctaid.x; mov.u32 %r4, %tid.y;
+      mad.lo.u32 %r5, %r3, 32, %r2;
+      mul.lo.u32 %r6, %r4, 384;
+      add.u32 %r7, %r5, %r6;
+      mul.wide.u32 %rd2, %r7, 4; add.u64 %rd3, %rd0, %rd2;
+      st.global.u32 [%rd3], %r7;)"),
+                           memory_);
+  // Three rows of 384 threads; the last word of the second row is the first that is not there.
+  const std::byte* const out = memory.before_end((2 * 384 - 1) * 4);
+  const Ended ended = launch(*module, "k", shape_of({kBlocks}, {32, 3}), out);
+  EXPECT_EQ(ended.code, 700) << ended.report;
+  // Which of the threads beyond the end comes first is open; its block and number fit its address.
+  unsigned long long address = 0;
+  std::uint32_t block = 0, x = 0, y = 0;
+  const std::size_t at = ended.report.find("at 0x"), in = ended.report.find("block (");
+  ASSERT_NE(at, std::string::npos) << ended.report;
+  ASSERT_NE(in, std::string::npos) << ended.report;
+  ASSERT_EQ(std::sscanf(ended.report.c_str() + at, "at 0x%llx", &address), 1);
+  ASSERT_EQ(std::sscanf(ended.report.c_str() + in, "block (%u, 0, 0), thread (%u, %u, 0)", &block,
+                        &x, &y),
+            3)
+      << ended.report;
+  EXPECT_EQ(address - reinterpret_cast<std::uintptr_t>(out), 4 * (block * 32 + x + y * 384));
 }
 
 // promise: A trap is error 719 and a failed assertion error 710, whichever thread raised it

@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <numeric>
+#include <tuple>
 
 #include "harness.hpp"
 
@@ -691,6 +692,125 @@ TEST(SimtKernels, PrivateArraysAndRowsOfATwoDimensionalBlock) {
     work.block = block;
     work.buffers = {std::vector<std::uint32_t>(24 * 64)};
     compare(parse(kPrivate), work, {0, 4, 8, 16, 32});
+  }
+}
+
+// Rows of a two-dimensional block, with an edge on both sides that has nothing to do.
+const char* const kRows = R"(
+define void @kernel() {
+  %params = call ptr @cucpu.params()
+  %in = load i64, ptr %params
+  %po = getelementptr i8, ptr %params, i64 8
+  %out = load i64, ptr %po
+  %pn = getelementptr i8, ptr %params, i64 16
+  %n = load i32, ptr %pn
+  %tid = call i32 @cucpu.sreg.tid.x()
+  %ty = call i32 @cucpu.sreg.tid.y()
+  %ntid = call i32 @cucpu.sreg.ntid.x()
+  %ctaid = call i32 @cucpu.sreg.ctaid.x()
+  %m = mul i32 %ctaid, %ntid
+  %x = add i32 %m, %tid
+  %most = add i32 %n, -1
+  %left = icmp slt i32 %x, 1
+  %right = icmp sge i32 %x, %most
+  %edge = or i1 %left, %right
+  br i1 %edge, label %end, label %body
+body:
+  %row = mul i32 %ty, %n
+  %i = add i32 %row, %x
+  %w = sext i32 %i to i64
+  %o = shl i64 %w, 2
+  %a = add i64 %in, %o
+  %b = add i64 %a, -4
+  %c = add i64 %a, 4
+  %qb = inttoptr i64 %b to ptr
+  %qc = inttoptr i64 %c to ptr
+  %vb = load i32, ptr %qb, align 4
+  %vc = load i32, ptr %qc, align 4
+  %v = sub i32 %vc, %vb
+  %v1 = add i32 %v, %ctaid
+  %d = add i64 %out, %o
+  %qd = inttoptr i64 %d to ptr
+  store i32 %v1, ptr %qd, align 4
+  br label %end
+end:
+  ret void
+}
+)";
+
+TEST(SimtKernels, RowsOfNeighbouringBlocksAreRunThroughTogether) {
+  for (cucpu::Dim3 block : {cucpu::Dim3{32, 3, 1}, cucpu::Dim3{16, 2, 1}, cucpu::Dim3{64, 4, 1},
+                            cucpu::Dim3{4, 5, 1}}) {
+    for (std::uint32_t blocks : {1u, 2u, 9u, 40u}) {
+      Work work;
+      work.grid = {blocks, 1, 1};
+      work.block = block;
+      const std::uint32_t n = block.x * blocks;
+      work.buffers = {numbers(n * block.y), std::vector<std::uint32_t>(n * block.y, 7)};
+      for (std::uint32_t wide : {n, n - 3}) {
+        work.numbers = {wide};
+        compare(parse(kRows), work);
+      }
+    }
+  }
+}
+
+// The first warp alone goes one way; that is no branch that lanes of a group could part at.
+const char* const kFirstWarp = R"(
+define void @kernel() {
+  %params = call ptr @cucpu.params()
+  %out = load i64, ptr %params
+  %tid = call i32 @cucpu.sreg.tid.x()
+  %t64 = zext i32 %tid to i64
+  %shared = call ptr @cucpu.shared()
+  %own = getelementptr i32, ptr %shared, i64 %t64
+  %hash = mul i32 %tid, -1640531535
+  store i32 %hash, ptr %own, align 4
+  call void @cucpu.barrier.sync(i32 0, i32 0, i1 true)
+  %first = icmp PREDICATE i32 %tid, BOUND
+  br i1 %first, label %yes, label %no
+yes:
+  %far = getelementptr i32, ptr %own, i64 1
+  %v = load i32, ptr %far, align 4
+  br label %join
+no:
+  %o = shl i64 %t64, 3
+  %w = trunc i64 %o to i32
+  br label %join
+join:
+  %r = phi i32 [%v, %yes], [%w, %no]
+  call void @cucpu.barrier.sync(i32 0, i32 0, i1 true)
+  %at = shl i64 %t64, 2
+  %a = add i64 %out, %at
+  %q = inttoptr i64 %a to ptr
+  br i1 %first, label %store, label %other
+store:
+  store i32 %r, ptr %q, align 4
+  br label %end
+other:
+  %r1 = add i32 %r, 1
+  store i32 %r1, ptr %q, align 4
+  br label %end
+end:
+  ret void
+}
+)";
+
+TEST(SimtKernels, AComparisonWithAMultipleOfTheWidthPartsNoLanes) {
+  const std::tuple<const char*, const char*, bool> rows[] = {
+      {"ult", "32", true},  {"ule", "31", true},  {"ugt", "31", true},  {"uge", "32", true},
+      {"slt", "64", true},  {"sgt", "63", true},  {"ult", "33", false}, {"ule", "32", false},
+      {"ugt", "32", false}, {"uge", "31", false}, {"eq", "32", false},
+  };
+  for (auto [predicate, bound, together] : rows) {
+    std::string text = kFirstWarp;
+    text.replace(text.find("PREDICATE"), 9, predicate);
+    text.replace(text.find("BOUND"), 5, bound);
+    Work work;
+    work.block = {96, 1, 1};
+    work.buffers = {std::vector<std::uint32_t>(96)};
+    auto report = compare(parse(text), work);
+    EXPECT_EQ(report.divergent_branches == 0, together) << predicate << ' ' << bound;
   }
 }
 
