@@ -22,7 +22,15 @@ from typing import Any
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-ROWS = ("launch_3", "graph_launch_20", "event_record", "stream_wait", "alloc_free_4k", "b_device_get_count", "b_device_get_attribute")
+ROWS = (
+    "launch_3",
+    "graph_launch_20",
+    "event_record",
+    "stream_wait",
+    "alloc_free_4k",
+    "b_device_get_count",
+    "b_device_get_attribute",
+)
 SYSCALL = {"x86_64": 298, "aarch64": 241}
 # (type, config): PERF_TYPE_HARDWARE 0, PERF_TYPE_HW_CACHE 3 (cache | operation << 8 | result << 16).
 EVENTS = {
@@ -128,7 +136,11 @@ def main() -> int:
 
         library = str(cucore.CPU_DRIVER_FOLDER / "libcuda.so.1")
     least = [str(HERE / "python/least.py"), str(build / "bench/cpp/overhead/libbench_overhead_least.so"), library]
-    sides = {"least": [*least, "kept"], "least unlocked": [*least, "given_up"], "ours": [str(HERE / "python/overhead.py")]}
+    sides = {
+        "least": [*least, "kept"],
+        "least unlocked": [*least, "given_up"],
+        "ours": [str(HERE / "python/overhead.py")],
+    }
     rows = options.rows or list(ROWS)
     counted: dict[str, dict[str, dict[str, float]]] = {}
     for side, command in sides.items():
@@ -139,7 +151,9 @@ def main() -> int:
     for row in rows:
         for side, found in counted.items():
             if row in found:
-                print(f"{row:<26}{side:<16}" + "".join(f"{found[row].get(name, float('nan')):>23.1f}" for name in EVENTS))
+                print(
+                    f"{row:<26}{side:<16}" + "".join(f"{found[row].get(name, float('nan')):>23.1f}" for name in EVENTS)
+                )
     if options.json:
         options.json.write_text(json.dumps(counted, indent=1) + "\n")
     return 0

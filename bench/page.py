@@ -33,7 +33,12 @@ GOALS = {
 }  # fmt: skip
 # Rows that give the interpreter's lock up, since the call may wait: the floor for them is a Python function that does the same.
 UNLOCKED = {"b_launch_ctypes"}
-IMPORT_GOALS = {"cuda.core": 20, "cuda.bindings.driver": 5, "cuda.bindings.runtime": 5, "cuda.pathfinder": 5}  # milliseconds
+IMPORT_GOALS = {
+    "cuda.core": 20,
+    "cuda.bindings.driver": 5,
+    "cuda.bindings.runtime": 5,
+    "cuda.pathfinder": 5,
+}  # milliseconds
 SIDES = {
     "driver": "#999999", "C inside": "#bbbbbb", "least": "#cccc99", "least unlocked": "#999966", "C++": "#4c72b0", "ours": "#55a868",
     "NVIDIA": "#c44e52", "CuPy": "#dd8452", "Triton": "#8172b3", "numba-cuda": "#937860",
@@ -140,7 +145,9 @@ def section(run: Run) -> str:
         for module, row in imports.items():
             goal = IMPORT_GOALS[module]
             cells = [f"{row[side]:.1f} ms" if side in row else "–" for side in sides]
-            rows.append([f"`{module}`", *cells, f"{goal} ms {'met' if row.get('ours', goal + 1) <= goal else 'missed'}"])
+            rows.append(
+                [f"`{module}`", *cells, f"{goal} ms {'met' if row.get('ours', goal + 1) <= goal else 'missed'}"]
+            )
         text += "\n" + table(["import", *sides, "goal"], rows)
     reasons: dict[str, list[str]] = {}
     for what, reason in left_out.items():
@@ -162,7 +169,9 @@ def plot(run: Run) -> str:
         for side in (s for s in sides_of(run) if s in row):
             length = max(1.0, math.log10(max(row[side], 1)) / 8 * width)
             lines.append(f'<rect x="{left}" y="{top}" width="{length:.1f}" height="12" fill="{SIDES[side]}"/>')
-            lines.append(f'<text x="{left + length + 4:.1f}" y="{top + 10}" font-size="10">{side} {row[side]:.0f} ns</text>')
+            lines.append(
+                f'<text x="{left + length + 4:.1f}" y="{top + 10}" font-size="10">{side} {row[side]:.0f} ns</text>'
+            )
             top += step
         top += 8
     body = "\n".join(lines)

@@ -53,14 +53,18 @@ def add_others(result: dict[str, Side], missing: dict[str, str], python: str, en
         missing["NVIDIA"] = (probe.stderr.strip().splitlines() or ["no reason given"])[-1]
     for side in OTHERS:
         command = [python, str(HERE / "python/others.py"), side]
-        probe = subprocess.run([*command, "(none)"], env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        probe = subprocess.run(
+            [*command, "(none)"], env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL
+        )
         if probe.returncode == 0:
             result[side] = (command, environment)
         else:
             missing[side] = (probe.stderr.strip().splitlines() or ["no reason given"])[-1]
 
 
-def sides(build: Path, device: str, null: bool, nvidia: str | None, folder: Path) -> tuple[dict[str, Side], dict[str, str]]:
+def sides(
+    build: Path, device: str, null: bool, nvidia: str | None, folder: Path
+) -> tuple[dict[str, Side], dict[str, str]]:
     """Sides that can run here, and why the others cannot. Links go into the folder."""
     result: dict[str, Side] = {}
     missing: dict[str, str] = {}
@@ -73,7 +77,9 @@ def sides(build: Path, device: str, null: bool, nvidia: str | None, folder: Path
         import cucore
 
         library = str(cucore.CPU_DRIVER_FOLDER / "libcuda.so.1")
-        environment["CUCORE_CPU_LIBRARY"] = str(cucore.LIBRARY_FOLDER / "libcucore_cpu.so")  # the build folder's libraries lie apart
+        environment["CUCORE_CPU_LIBRARY"] = str(
+            cucore.LIBRARY_FOLDER / "libcucore_cpu.so"
+        )  # the build folder's libraries lie apart
     try:
         from cuda.pathfinder import load_nvidia_dynamic_lib
 
@@ -88,15 +94,26 @@ def sides(build: Path, device: str, null: bool, nvidia: str | None, folder: Path
             missing[side] = f"{program} is not built (-DCUCORE_BENCH=ON)"
     inside = build / "bench/cpp/overhead/libbench_overhead_inside.so"
     if inside.exists():
-        result["C inside"] = ([sys.executable, str(HERE / "python/inside.py"), str(inside.resolve()), library], environment)
+        result["C inside"] = (
+            [sys.executable, str(HERE / "python/inside.py"), str(inside.resolve()), library],
+            environment,
+        )
     least = build / "bench/cpp/overhead/libbench_overhead_least.so"
     for side, lock in (("least", "kept"), ("least unlocked", "given_up")) if least.exists() else ():
-        result[side] = ([sys.executable, str(HERE / "python/least.py"), str(least.resolve()), library, lock], environment)
+        result[side] = (
+            [sys.executable, str(HERE / "python/least.py"), str(least.resolve()), library, lock],
+            environment,
+        )
     result["ours"] = ([sys.executable, str(HERE / "python/overhead.py")], environment)
     without = {k: v for k, v in environment.items() if k != "PYTHONPATH"}
     if nvidia is not None:
         (folder / "libcuda.so.1").symlink_to(library)
-        add_others(result, missing, nvidia, without | ({} if device == "gpu" and not null else {"LD_LIBRARY_PATH": str(folder)}))
+        add_others(
+            result,
+            missing,
+            nvidia,
+            without | ({} if device == "gpu" and not null else {"LD_LIBRARY_PATH": str(folder)}),
+        )
     elif device == "gpu" and not null:
         if os.environ.get("PYTHONPATH"):
             add_others(result, missing, sys.executable, without)
@@ -117,7 +134,9 @@ def gpu_name() -> str:
     """The device and the driver's version, as the system's own tool says."""
     command = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
     try:
-        name, version = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[0].split(", ")
+        name, version = (
+            subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[0].split(", ")
+        )
     except (OSError, subprocess.CalledProcessError, ValueError, IndexError):
         return "a GPU"
     return f"{name}, driver {version}"
@@ -127,7 +146,9 @@ def import_time(module: str, python: str, environment: dict[str, str]) -> float:
     """Milliseconds of processor time that importing a module adds to a bare interpreter: the least of several runs, the first
     of which leaves the bytecode, as an installation does."""
     cache = tempfile.TemporaryDirectory()
-    environment = {k: v for k, v in environment.items() if k != "PYTHONDONTWRITEBYTECODE"} | {"PYTHONPYCACHEPREFIX": cache.name}
+    environment = {k: v for k, v in environment.items() if k != "PYTHONDONTWRITEBYTECODE"} | {
+        "PYTHONPYCACHEPREFIX": cache.name
+    }
 
     def spent(code: str) -> float:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -219,7 +240,9 @@ def measure(chosen: dict[str, Side], slices: int, only: list[str], pin: bool) ->
             left_out[side] = str(error)
             del running[side]
             continue
-    order = list(dict.fromkeys(name for side in ("driver", "ours", "C inside") if side in running for name in running[side].rows))
+    order = list(
+        dict.fromkeys(name for side in ("driver", "ours", "C inside") if side in running for name in running[side].rows)
+    )
     late = {name for process in running.values() for name in process.late}
     order = sorted(only or order, key=lambda name: name in late)
     # In several rounds: a machine may run at its slow clock for longer than all slices of a call take.
@@ -233,7 +256,9 @@ def measure(chosen: dict[str, Side], slices: int, only: list[str], pin: bool) ->
                 break
             if pin and turn == 0:
                 processor = fastest_processor()
-                for process in running.values():  # the thread that calls; those that the driver has started stay where they are
+                for (
+                    process
+                ) in running.values():  # the thread that calls; those that the driver has started stay where they are
                     os.sched_setaffinity(process.process.pid, {processor})
             for side, process in list(running.items()):
                 if name not in process.rows:
@@ -278,7 +303,9 @@ def print_table(samples: Samples, chosen: list[str]) -> dict[str, page.Row]:
         for floor in ("driver", "C inside"):
             over = page.beyond(row, "ours", floor)
             cells += f"{'' if over is None else round(over):>13}"
-        ratio = f"{row['NVIDIA'] / row['ours']:>13.2f}" if {"ours", "NVIDIA"} <= row.keys() and row["ours"] else f"{'':>13}"
+        ratio = (
+            f"{row['NVIDIA'] / row['ours']:>13.2f}" if {"ours", "NVIDIA"} <= row.keys() and row["ours"] else f"{'':>13}"
+        )
         print(f"{name:<24}{cells}{ratio}  {' '.join(filter(None, [page.verdict(name, row), page.proof(name, row)]))}")
         rows[name] = row
     return rows
@@ -286,7 +313,9 @@ def print_table(samples: Samples, chosen: list[str]) -> dict[str, page.Row]:
 
 def commit() -> str:
     """Of what is measured; "" where there is no repository."""
-    done = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
@@ -336,7 +365,14 @@ def main() -> int:
     }  # fmt: skip
     medians = {name: {side: statistics.median(samples[side][name]) for side in row} for name, row in rows.items()}
     spreads = {name: {side: spread(samples[side][name]) for side in row} for name, row in rows.items()}
-    everything = {"facts": facts, "calls": rows, "median": medians, "spread": spreads, "imports": imports, "left_out": left_out}
+    everything = {
+        "facts": facts,
+        "calls": rows,
+        "median": medians,
+        "spread": spreads,
+        "imports": imports,
+        "left_out": left_out,
+    }
     for path in [options.json] + ([options.docs / f"{name}.json"] if options.docs else []):
         if path:
             path.write_text(json.dumps(everything, indent=1) + "\n")

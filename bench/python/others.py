@@ -130,7 +130,12 @@ def numba_rows(suite: Any) -> None:
     drain()
     suite.run("event_elapsed", lambda: lambda: cuda.event_elapsed_time(first, last))
     for name, size in (("4k", 4096), ("1m", 1 << 20)):
-        suite.run(f"alloc_free_{name}", lambda size=size: lambda: cuda.device_array(size, np.uint8, stream=stream), drain, batch=300)
+        suite.run(
+            f"alloc_free_{name}",
+            lambda size=size: lambda: cuda.device_array(size, np.uint8, stream=stream),
+            drain,
+            batch=300,
+        )
 
     def copy_call(size: int, to_device: bool) -> Callable[[], Any]:
         host, device = cuda.pinned_array(size, np.uint8), cuda.device_array(size, np.uint8)
@@ -158,7 +163,9 @@ def main() -> int:
             import triton  # noqa: F401
         else:
             if folder := os.environ.get("CUCORE_TEST_OTHERS"):
-                site.addsitedir(folder)  # its .pth file puts numba-cuda in the place of the numba.cuda that numba still carries
+                site.addsitedir(
+                    folder
+                )  # its .pth file puts numba-cuda in the place of the numba.cuda that numba still carries
             from numba import cuda  # noqa: F401
     except Exception as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)

@@ -116,7 +116,10 @@ class Suite:
             for name, reason in self.skipped.items():
                 print(f"{name:<28} left out: {reason}")
         else:
-            print(json.dumps({"rows": [*self.calls, *self.late], "late": list(self.late), "skipped": self.skipped}), flush=True)
+            print(
+                json.dumps({"rows": [*self.calls, *self.late], "late": list(self.late), "skipped": self.skipped}),
+                flush=True,
+            )
             for line in sys.stdin:
                 if (spent := self.measured(line.strip())) is not None:
                     print(f"{spent:.1f}", flush=True)
