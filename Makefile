@@ -12,7 +12,7 @@ GPU_PYTHON ?= python3
 GPU_BUILD  := build/gpu
 GPU_ENV     = CUCORE_DEVICE=gpu PYTHONPATH=$(CURDIR)/$(GPU_BUILD)/site
 
-.PHONY: sanitize coverage fuzz soak help setup build build-all demo test test-cpp test-python test-widths lint docs wheel bench bench-setup gpu-build gpu-test gpu-bench clean
+.PHONY: sanitize sanitize-quick coverage fuzz soak help setup build build-all demo test test-cpp test-python test-widths lint docs wheel bench bench-setup gpu-build gpu-test gpu-bench clean
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
 
@@ -61,6 +61,9 @@ bench-setup: setup ## Numba and PyOpenCL in an environment of the benchmarks' ow
 
 sanitize: setup  ## the C++ suites and much of the Python ones with the address, undefined behaviour and thread sanitizers (long)
 	@tools/sanitize $(JOBS)
+
+sanitize-quick: setup ## the parser, the readers of images and the driver layer alone with the address and undefined behaviour sanitizers
+	@tools/sanitize $(JOBS) quick
 
 coverage: setup  ## which lines of the C++ the C++ suites run, by folder; TESTS=regex and TARGETS="a b" run less
 	@tools/coverage $(JOBS) "$(TESTS)" $(TARGETS)

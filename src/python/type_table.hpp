@@ -5,14 +5,39 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <mutex>
 
 namespace cucore::python {
 
+/// Whether a type lives as long as the process anyway: it is built in, or the one that its module
+/// has under its name. A class made in a function goes, and what its methods close over with it.
+inline bool lives_on(PyTypeObject* type) {
+  if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0) return true;
+  PyObject* const object = reinterpret_cast<PyObject*>(type);
+  PyObject* const module = PyObject_GetAttrString(object, "__module__");
+  PyObject* const name = PyObject_GetAttrString(object, "__qualname__");
+  bool found = false;
+  if (module != nullptr && name != nullptr && PyUnicode_Check(module) && PyUnicode_Check(name)) {
+    const char* const text = PyUnicode_AsUTF8(module);
+    found = text != nullptr && std::strncmp(text, "cuda.", 5) == 0;
+    if (PyObject* const imported = found ? nullptr : PyImport_GetModule(module)) {
+      if (PyModule_Check(imported))
+        found = PyDict_GetItemWithError(PyModule_GetDict(imported), name) == object;
+      Py_DECREF(imported);
+    }
+  }
+  Py_XDECREF(module);
+  Py_XDECREF(name);
+  PyErr_Clear();
+  return found;
+}
+
 /// Remembers a small value per type for the life of the process. Entries are never changed or
-/// freed, and keep their type alive, so that an address never comes to mean another type. A full
-/// table remembers nothing more: the caller finds out again. Key and value lie together: a call
-/// that comes after other work finds neither in the nearest cache.
+/// freed, and keep their type alive, so that an address never comes to mean another type; types
+/// that do not live on are not remembered. A full table remembers nothing more: the caller finds
+/// out again. Key and value lie together: a call that comes after other work finds neither in the
+/// nearest cache.
 template <class Value>
 class TypeTable {
  public:
@@ -28,6 +53,7 @@ class TypeTable {
   }
 
   void add(PyTypeObject* type, const Value& value) {
+    if (!lives_on(type)) return;
     const std::lock_guard lock{adding_};
     for (std::size_t probe = 0, at = slot(type); probe < kProbes; ++probe, ++at) {
       Entry& entry = entries_[at % kSlots];

@@ -7,6 +7,7 @@ import gc
 import pickle
 import sys
 import sysconfig
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -248,6 +249,30 @@ def test_an_operation_that_fails_leaves_nothing_behind(things, name):
             FAILURES[name](things)
 
     assert not grows(things, attempt)
+
+
+@LEAVES_NOTHING
+def test_classes_made_in_a_function_are_forgotten(things):
+    """Types are remembered, so that the next call is fast: only those that live on anyway."""
+
+    def use() -> list[weakref.ref[type]]:
+        class Foreign:
+            def __cuda_stream__(self):
+                return 0, int(things.stream.handle)
+
+        class Number(int):
+            pass
+
+        class Array(np.ndarray):
+            pass
+
+        launch(Foreign(), ONE, things.add_one, things.buffer, Number(4))
+        StridedMemoryView.from_any_interface(np.zeros(4).view(Array), stream_ptr=-1)
+        return [weakref.ref(made) for made in (Foreign, Number, Array)]
+
+    made = use()
+    gc.collect()
+    assert [reference() for reference in made] == [None, None, None]
 
 
 def test_a_reference_that_is_kept_would_be_found(things):
