@@ -62,6 +62,11 @@ Ref<CopyOp> make_copy(const CUDA_MEMCPY3D& p, CUcontext context) {
                           p.dstY, p.dstZ, p.dstPitch, p.dstHeight, p, op->keep);
   const End src = resolve(p.srcMemoryType, p.srcHost, p.srcDevice, p.srcArray, p.srcXInBytes,
                           p.srcY, p.srcZ, p.srcPitch, p.srcHeight, p, op->keep);
+  const auto reach = [&p](const End& end) {
+    return (p.Depth - 1) * end.slice + (p.Height - 1) * end.pitch + p.WidthInBytes;
+  };
+  require_mapped_access(reinterpret_cast<CUdeviceptr>(dst.start), reach(dst), true);
+  require_mapped_access(reinterpret_cast<CUdeviceptr>(src.start), reach(src), false);
   op->box = {dst.start, src.start,      dst.pitch, dst.slice, src.pitch,
              src.slice, p.WidthInBytes, p.Height,  p.Depth};
   return op;
@@ -79,6 +84,8 @@ Ref<CopyOp> make_copy(CUdeviceptr dst, CUmemorytype dst_kind, CUdeviceptr src,
   };
   check(dst, dst_kind);
   check(src, src_kind);
+  require_mapped_access(dst, bytes, true);
+  require_mapped_access(src, bytes, false);
   BoxCopy box;
   box.dst = reinterpret_cast<char*>(dst);
   box.src = reinterpret_cast<const char*>(src);

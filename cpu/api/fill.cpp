@@ -19,6 +19,7 @@ Ref<FillOp> make_fill(const CUDA_MEMSET_NODE_PARAMS& given, CUcontext context) {
       require(p.height <= (std::size_t{1} << 46) / p.pitch);
     }
     require_device_range(p.dst, (p.height - 1) * p.pitch + row);
+    require_mapped_access(p.dst, (p.height - 1) * p.pitch + row, true);
   }
   return make_object<FillOp>(p, context);
 }

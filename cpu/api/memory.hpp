@@ -13,7 +13,11 @@ AllocationRef allocate_device(Context& context, std::size_t bytes, std::size_t a
 /// Fails unless [address, address + bytes) lies in memory a device can reach.
 void require_device_range(CUdeviceptr address, std::size_t bytes);
 
-/// As above; ordinary host memory is fine too.
+/// Fails where a copy or fill would touch mapped memory (cuMemMap) that nobody may read, or write,
+/// yet: the host does the work, and would fault.
+void require_mapped_access(CUdeviceptr address, std::size_t bytes, bool write);
+
+/// As require_device_range(); ordinary host memory is fine too.
 void require_any_range(CUdeviceptr address, std::size_t bytes);
 
 /// Ordinary host memory: neither allocated by nor registered with the driver.

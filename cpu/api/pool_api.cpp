@@ -252,7 +252,7 @@ CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData* out, CUdeviceptr address
   return guarded([&] {
     require(out != nullptr);
     const AllocationRef a = MemoryMap::instance().find(address);
-    require(a && a->base == address && a->kind == MemoryKind::pool);
+    require(a && a->base == address && a->kind == MemoryKind::pool && a->pool);
     MemPool& pool = *static_cast<MemPool*>(a->pool);
     require(pool.arena() && !pool.is_imported());
     ExportedPointer data{};

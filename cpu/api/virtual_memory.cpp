@@ -6,13 +6,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <mutex>
 
 #include "api/capture.hpp"
 #include "api/context.hpp"
 #include "api/guard.hpp"
+#include "api/memory.hpp"
 #include "api/multicast.hpp"
 #include "api/physical_memory.hpp"
 #include "mem/address_space.hpp"
@@ -58,6 +61,8 @@ int place_of(const CUmemLocation& location) {
   return -1;
 }
 
+std::atomic<bool> any_mapped{false};  ///< most programs never map memory
+
 /// The mappings that make up [address, address + bytes) exactly. Call with the lock held.
 std::vector<std::map<std::uintptr_t, Mapping>::iterator> mappings(State& s, std::uintptr_t address,
                                                                   std::size_t bytes) {
@@ -85,6 +90,21 @@ void protect(std::uintptr_t base, const Mapping& mapping) {
 }
 
 }  // namespace
+
+void require_mapped_access(CUdeviceptr address, std::size_t bytes, bool write) {
+  if (bytes == 0 || !any_mapped.load(std::memory_order_relaxed)) return;
+  State& s = state();
+  const std::lock_guard lock{s.mutex};
+  auto at = s.mapped.upper_bound(address);
+  if (at != s.mapped.begin() && std::prev(at)->first + std::prev(at)->second.size > address) --at;
+  for (; at != s.mapped.end() && at->first < address + bytes; ++at) {
+    bool allowed = false;
+    for (const auto& [place, flags] : at->second.access)
+      allowed |= flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ||
+                 (!write && flags == CU_MEM_ACCESS_FLAGS_PROT_READ);
+    require(allowed);
+  }
+}
 
 PhysicalMemory& memory_of(CUmemGenericAllocationHandle handle) {
   return object_of<PhysicalMemory>(reinterpret_cast<const void*>(handle), CUDA_ERROR_INVALID_VALUE);
@@ -212,6 +232,7 @@ CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset,
     }
     MemoryMap::instance().insert(record);
     s.mapped.emplace(address, Mapping{size, memory, multicast, {}});
+    any_mapped = true;
   });
 }
 
