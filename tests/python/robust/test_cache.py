@@ -157,6 +157,7 @@ VARIABLES = {
     "CUCORE_CPU_CACHE": "maybe",
     "CUCORE_CPU_REPORT": "yes please",
     "CUCORE_CPU_STRICT": "very",
+    "CUCORE_CPU_NAN": "payload",
     "CUCORE_CACHE_SIZE": "-3",
     "CUCORE_CPU_LIBRARY": "relative/path.so",
     "CUCORE_CHECK": "everything and more",
