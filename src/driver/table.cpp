@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -78,9 +79,17 @@ State& state() {  // never destroyed: threads may call the driver while the proc
   return *instance;
 }
 
+/// What ends a driver in the parent would wait in a child for locks of threads that are not there:
+/// the child leaves before that. What was printed gets out.
+void leave(int status, void*) {
+  std::fflush(nullptr);
+  _exit(status);
+}
+
 /// Runs in the child of a fork, on its only thread. The table is changed where it is: others hold
 /// references to it.
 void give_up_after_fork() {
+  if (state().info.kind == DeviceKind::gpu) on_exit(&leave, nullptr);
   DriverTable& table = state().table;
 #define CUCORE_FN(name, ...) table.name = &AfterFork<decltype(&::name)>::call;
 #include "driver_functions.inc"

@@ -1,10 +1,12 @@
 """fork, spawn and forkserver; signals."""
 
+import shutil
 import signal
 import subprocess
 import sys
 import time
 
+import cucore
 import pytest
 
 FORK = pytest.mark.promise("A forked child is told to use spawn, may exit as usual, and the parent is unharmed")
@@ -56,6 +58,38 @@ def test_a_fork_before_the_first_use_is_nobodys_business(child):
         if pid: assert os.waitpid(pid, 0)[1] == 0
         """
     )
+
+
+# Ends as a driver may in a child: it waits for a thread that only the parent has.
+DRIVER_S_END = """
+#include <unistd.h>
+static pid_t first;
+__attribute__((constructor)) static void begin(void) { first = getpid(); }
+__attribute__((destructor)) static void end(void) { if (getpid() != first) pause(); }
+"""
+
+
+@FORK
+@pytest.mark.cpu_only  # by the name of a GPU's driver
+@pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")
+def test_a_child_does_not_wait_for_the_end_of_the_driver(child, tmp_path):
+    source, library = tmp_path / "end.c", tmp_path / "end.so"
+    source.write_text(DRIVER_S_END)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+    out = child.ok(
+        """
+        setup()
+        pid = os.fork()
+        if pid == 0:
+            print("bye")
+            sys.exit(3)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 3
+        """,
+        LD_PRELOAD=str(library),
+        LD_LIBRARY_PATH=str(cucore.CPU_DRIVER_FOLDER),
+        CUCORE_DEVICE="gpu",
+    )
+    assert out == "bye\n"
 
 
 @pytest.mark.promise("Processes started by spawn and forkserver work as the first one does")
