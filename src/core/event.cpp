@@ -1,13 +1,16 @@
 // event.cpp: points in the work of a stream.
 #include "cucore/event.hpp"
 
+#include "core/waiting.hpp"
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
 
 namespace cucore {
 
 detail::EventBox::~EventBox() {
-  if (owned && handle != nullptr && detail::may_free()) driver().cuEventDestroy(handle);
+  if (!owned || handle == nullptr || !detail::may_free()) return;
+  const Waiting waiting{host_calls_are_pending()};
+  driver().cuEventDestroy(handle);
 }
 
 void EventRef::sync() const { CUCORE_CALL(cuEventSynchronize(raw_)); }

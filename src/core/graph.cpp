@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "core/relaxed.hpp"
+#include "core/waiting.hpp"
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
 
@@ -12,15 +13,21 @@ namespace cucore {
 
 detail::GraphBox::~GraphBox() {
   if (!owned || handle == nullptr || !driver_is_loaded()) return;
-  const Relaxed relaxed;
-  driver().cuGraphDestroy(handle);
+  {
+    const Waiting waiting{host_calls_are_pending()};
+    const Relaxed relaxed;
+    driver().cuGraphDestroy(handle);
+  }
   drop_forgotten();
 }
 
 detail::ExecBox::~ExecBox() {
   if (handle == nullptr || !driver_is_loaded()) return;
-  const Relaxed relaxed;
-  driver().cuGraphExecDestroy(handle);
+  {
+    const Waiting waiting{host_calls_are_pending()};
+    const Relaxed relaxed;
+    driver().cuGraphExecDestroy(handle);
+  }
   drop_forgotten();
 }
 

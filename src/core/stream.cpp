@@ -1,13 +1,16 @@
 // stream.cpp: queues of device work.
 #include "cucore/stream.hpp"
 
+#include "core/waiting.hpp"
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
 
 namespace cucore {
 
 detail::StreamBox::~StreamBox() {
-  if (owned && handle != nullptr && detail::may_free()) driver().cuStreamDestroy(handle);
+  if (!owned || handle == nullptr || !detail::may_free()) return;
+  const Waiting waiting{host_calls_are_pending()};
+  driver().cuStreamDestroy(handle);
 }
 
 void StreamRef::sync() const { CUCORE_CALL(cuStreamSynchronize(raw_)); }

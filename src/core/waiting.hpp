@@ -16,11 +16,20 @@ struct WaitHooks {
 };
 CUCORE_EXPORT extern std::atomic<const WaitHooks*> wait_hooks;
 
+/// Host functions that may need the binding's lock: how many the driver has been given that may
+/// still run. While there are any, no call that could possibly wait is made with that lock, and
+/// that is every call that needs a lock of the driver: another thread may hold it and wait for the
+/// device, which waits for the host function.
+CUCORE_EXPORT extern std::atomic<long> host_calls;
+inline bool host_calls_are_pending() noexcept {
+  return host_calls.load(std::memory_order_relaxed) != 0;
+}
+
 /// For the scope of the call.
 class Waiting {
  public:
-  Waiting() noexcept
-      : hooks_{wait_hooks.load(std::memory_order_acquire)},
+  explicit Waiting(bool may_wait = true) noexcept
+      : hooks_{may_wait ? wait_hooks.load(std::memory_order_acquire) : nullptr},
         state_{hooks_ != nullptr ? hooks_->begin() : nullptr} {}
   ~Waiting() {
     if (hooks_ != nullptr) hooks_->end(state_);
@@ -32,9 +41,5 @@ class Waiting {
   const WaitHooks* hooks_;
   void* state_;
 };
-
-/// Host functions that may need the binding's lock: how many the driver has been given that may
-/// still run. While there are any, no call that could possibly wait is made with that lock.
-CUCORE_EXPORT extern std::atomic<long> host_calls;
 
 }  // namespace cucore::detail

@@ -89,7 +89,7 @@ void leave(int status, void*) {
 /// Runs in the child of a fork, on its only thread. The table is changed where it is: others hold
 /// references to it.
 void give_up_after_fork() {
-  if (state().info.kind == DeviceKind::gpu) on_exit(&leave, nullptr);
+  on_exit(&leave, nullptr);
   DriverTable& table = state().table;
 #define CUCORE_FN(name, ...) table.name = &AfterFork<decltype(&::name)>::call;
 #include "driver_functions.inc"

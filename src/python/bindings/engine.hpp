@@ -197,11 +197,7 @@ PyObject* kernel_params_object(PyObject* value, const Where& where, void** addre
 // ----------------------------------------------------------------------------------------
 
 struct HostCall;  // a Python callable the library will call
-/// True while there are Python callables that a library has yet to call: submitting work must not
-/// hold the GIL then.
-inline bool host_calls_are_pending() noexcept {
-  return cucore::detail::host_calls.load(std::memory_order_relaxed) != 0;
-}
+using cucore::detail::host_calls_are_pending;
 /// A function pointer from a handle, an address, a ctypes function or a Python callable. For a
 /// callable `call` is set and must be given its user data and then be committed or dropped.
 bool to_callback(PyObject* value, CallbackShape shape, const Where& where, Slot* out,

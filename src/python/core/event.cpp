@@ -1,6 +1,7 @@
 // event.cpp: cuda.core.Event.
 #include <cstring>
 
+#include "submission.hpp"
 #include "support.hpp"
 
 namespace cucore::python {
@@ -23,7 +24,9 @@ PyObject* event_close(PyObject* self, PyObject* const*, Py_ssize_t, PyObject*) {
   Py_RETURN_NONE;
 }
 
-PyObject* event_is_done(PyObject* self) { return PyBool_FromLong(open_event(self).is_done()); }
+PyObject* event_is_done(PyObject* self) {
+  return PyBool_FromLong(asked(open_event(self), [](const Event& e) { return e.is_done(); }));
+}
 
 /// Opens another process's event in the current context, or device 0's.
 nb::object event_from_ipc(nb::bytes handle, bool blocking_sync) {
@@ -59,7 +62,8 @@ void bind_event(nb::module_& m) {
         if (!nb::isinstance<Event>(other)) return nb::steal(Py_NewRef(Py_NotImplemented));
         const Event& start = nb::cast<const Event&>(other);
         if (end.is_closed() || start.is_closed()) throw InvalidStateError("the event is closed");
-        return nb::float_(static_cast<double>(Event::elapsed_ms(start, end)));
+        return nb::float_(static_cast<double>(
+            asked(end, [held = start](const Event& e) { return Event::elapsed_ms(held, e); })));
       },
       "other"_a.none());
   cls.def(

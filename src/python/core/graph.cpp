@@ -73,12 +73,19 @@ struct PyGraph {
 
  private:
   static bool is_pending(const Event& event) noexcept {
+    const detail::Waiting waiting{host_calls_are_pending()};
     return driver().cuEventQuery(event.handle()) == CUDA_ERROR_NOT_READY;
   }
   void retire(nb::object things) noexcept {
     if (last.is_closed()) return;
     try {
-      if (!last.is_capturing()) retired.emplace_back(last.record(), std::move(things));
+      Event done;
+      {
+        const detail::Waiting waiting{host_calls_are_pending()};
+        if (last.is_capturing()) return;
+        done = last.record();
+      }
+      retired.emplace_back(std::move(done), std::move(things));
     } catch (const CUDAError&) {
       // The context is lost, and with it the launch that could have used them.
     }
@@ -91,6 +98,7 @@ struct PyGraph {
       (void)driver().cuCtxSynchronize();
     }
     if (last.is_closed()) return false;
+    const detail::Waiting waiting{host_calls_are_pending()};
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     (void)driver().cuStreamIsCapturing(last.handle(), &status);
     if (status != CU_STREAM_CAPTURE_STATUS_NONE) return true;  // to ask would end that capture
@@ -99,11 +107,13 @@ struct PyGraph {
   /// The driver lets go of things once the last launch is done.
   void keep_until_done(std::shared_ptr<void> things) const {
     auto* owner = new std::shared_ptr<void>{std::move(things)};
+    std::optional<detail::Waiting> waiting{host_calls_are_pending()};
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     (void)driver().cuStreamIsCapturing(last.handle(), &status);
     if (status != CU_STREAM_CAPTURE_STATUS_NONE)
       return;  // rare, and not worth a node: kept for good
     const CUresult code = driver().cuLaunchHostFunc(last.handle(), &forget_owner, owner);
+    waiting.reset();
     if (code == CUDA_SUCCESS) return;
     if (!interpreter_is_ending()) {  // nobody tells when the launch is done: wait for it
       WithoutGil release;

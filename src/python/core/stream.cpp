@@ -187,7 +187,10 @@ void bind_stream(nb::module_& m) {
     return std::string{text};
   });
   cls.def_prop_ro(
-      "is_done", [](nb::handle s) { return open_stream(s.ptr()).is_done(); },
+      "is_done",
+      [](nb::handle s) {
+        return asked(open_stream(s.ptr()), [](const Stream& stream) { return stream.is_done(); });
+      },
       "True when no queued work is left.");
   cls.def_prop_ro("is_closed", &Stream::is_closed, "True after close().");
   cls.def_prop_ro(

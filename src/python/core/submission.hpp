@@ -80,10 +80,17 @@ class Backlog {
 };
 inline constinit Backlog backlog;
 
-/// True while a host function that may need the lock has been given to the driver: then no call
-/// that could possibly wait keeps it.
-inline bool host_calls_are_pending() noexcept {
-  return cucore::detail::host_calls.load(std::memory_order_relaxed) != 0;
+using cucore::detail::host_calls_are_pending;
+
+/// What an object answers to a short question, asked without the lock while that must be: of a copy
+/// then, which stays when another thread closes the object.
+template <class Object, class Question>
+auto asked(const Object& object, Question question) {
+  if (!host_calls_are_pending()) [[likely]]
+    return question(object);
+  const Object held = object;
+  const WithoutGil release;
+  return question(held);
 }
 
 /// True when no thread but this one runs Python or wants to.

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 
-import cucore
 import pytest
 
 FORK = pytest.mark.promise("A forked child is told to use spawn, may exit as usual, and the parent is unharmed")
@@ -70,7 +69,6 @@ __attribute__((destructor)) static void end(void) { if (getpid() != first) pause
 
 
 @FORK
-@pytest.mark.cpu_only  # by the name of a GPU's driver
 @pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")
 def test_a_child_does_not_wait_for_the_end_of_the_driver(child, tmp_path):
     source, library = tmp_path / "end.c", tmp_path / "end.so"
@@ -86,8 +84,6 @@ def test_a_child_does_not_wait_for_the_end_of_the_driver(child, tmp_path):
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 3
         """,
         LD_PRELOAD=str(library),
-        LD_LIBRARY_PATH=str(cucore.CPU_DRIVER_FOLDER),
-        CUCORE_DEVICE="gpu",
     )
     assert out == "bye\n"
 
