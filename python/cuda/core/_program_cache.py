@@ -137,7 +137,7 @@ class InMemoryProgramCache(_NativeCache):
         self._native = _core._InMemoryProgramCache(_limit(max_size_bytes))
 
     def __repr__(self) -> str:
-        return f"<InMemoryProgramCache of {len(self)}>"
+        return "<InMemoryProgramCache closed>" if self._native is None else f"<InMemoryProgramCache of {len(self)}>"
 
 
 class FileStreamProgramCache(_NativeCache):
@@ -159,7 +159,11 @@ class FileStreamProgramCache(_NativeCache):
         self._native = _core._FileStreamProgramCache(path, _limit(max_size_bytes))
 
     def __repr__(self) -> str:
-        return f"<FileStreamProgramCache {str(self._native.folder)!r}>"
+        return (
+            "<FileStreamProgramCache closed>"
+            if self._native is None
+            else f"<FileStreamProgramCache {str(self._native.folder)!r}>"
+        )
 
 
 def make_program_cache_key(
