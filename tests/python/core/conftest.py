@@ -32,7 +32,7 @@ extern "C" __global__ void meet(int* flags, int* out, int mine) {
   out[mine] = 0;
   for (int i = 0; i < (1 << 26) && !out[mine]; ++i) out[mine] = atomicAdd(&flags[1 - mine], 0);
 }
-extern "C" __global__ void spin(int* flag) { while (atomicAdd(flag, 0) == 0) {} }
+extern "C" __global__ void spin(volatile int* flag) { while (*flag == 0) {} }
 """
 
 
