@@ -234,9 +234,11 @@ def sync_for_ever() -> None:
 
 
 def main(place: str, names: list[str]) -> None:
+    names = names or list(MAKERS)
+
     def make() -> list[Any]:
         Device(0).set_current()
-        return [MAKERS[name]() for name in names or MAKERS]
+        return [MAKERS[name]() for name in names]
 
     if place == "global":
         globals()["kept"] = make()
@@ -253,7 +255,7 @@ def main(place: str, names: list[str]) -> None:
         globals()["kept"] = found
     elif place == "thread local":
         local = threading.local()
-        names = names or [name for name in MAKERS if name not in WAITING]
+        names = [name for name in names if name not in WAITING]
 
         def run() -> None:
             local.kept = make()
@@ -262,7 +264,7 @@ def main(place: str, names: list[str]) -> None:
         threading.Thread(target=run).start()  # Python joins it while it ends
         globals()["kept"] = local
     elif place == "atexit":
-        names = names or [name for name in MAKERS if name not in WAITING]
+        names = [name for name in names if name not in WAITING]
         globals()["kept"] = make()
 
         @atexit.register
