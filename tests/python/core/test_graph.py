@@ -235,6 +235,9 @@ def test_the_graph_prints_itself(tmp_path, stream, kernel, cell, capsys):
     definition.launch(ONE, kernel("add_one"), cell, 1)
     path = tmp_path / "graph.dot"
     definition.debug_dot_print(str(path), GraphDebugPrintOptions(verbose=True))
+    with pytest.raises(TypeError, match="PathLike"):
+        definition.debug_dot_print(7)
+    definition.debug_dot_print(path)
     assert "digraph" in path.read_text()
     definition.debug_print(options=GraphDebugPrintOptions(kernel_node_params=True))
     assert "digraph" in capsys.readouterr().out

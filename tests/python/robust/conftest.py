@@ -8,6 +8,7 @@ import sys
 import textwrap
 from collections.abc import Callable
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -72,8 +73,9 @@ def setup():
 class Child:
     """Runs programs in interpreters of their own."""
 
-    def __init__(self, cubin: str) -> None:
+    def __init__(self, cubin: str, folder: Path) -> None:
         self.cubin = cubin
+        self.folder = folder  # where they run: what they write by mistake is not left in the tree
 
     def environment(self, **changes: str) -> dict[str, str]:
         return os.environ | {"KERNELS": self.cubin, "PYTHONFAULTHANDLER": "1"} | changes
@@ -91,6 +93,7 @@ class Child:
         return subprocess.Popen(
             [*prefix, sys.executable, "-c", text],
             env=self.environment(**changes),
+            cwd=self.folder,
             stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -110,5 +113,5 @@ class Child:
 
 
 @pytest.fixture
-def child(cubin: str) -> Child:
-    return Child(cubin)
+def child(cubin: str, tmp_path: Path) -> Child:
+    return Child(cubin, tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 from math import prod
 from typing import TYPE_CHECKING, Any, cast
@@ -392,13 +393,13 @@ class GraphDefinition(_Adder):
 
     def debug_dot_print(self, path: str, options: GraphDebugPrintOptions | None = None) -> None:
         """Write the graph in the DOT language."""
-        self._def.debug_dot_print(str(path), options_of(options, GraphDebugPrintOptions)._flags())
+        self._def.debug_dot_print(os.fsdecode(path), options_of(options, GraphDebugPrintOptions)._flags())
 
     def debug_print(self, path: str | None = None, options: GraphDebugPrintOptions | None = None) -> None:
         """Write the graph in the DOT language to a file, or to standard output; as a picture to a file named ``*.svg``."""
         if path is None:
             print(self._dot(options), end="")
-        elif str(path).endswith(".svg"):
+        elif os.fsdecode(path).endswith(".svg"):
             with open(path, "w", encoding="utf-8") as file:
                 file.write(self._svg(options))
         else:
