@@ -7,6 +7,7 @@
 #include "core/waiting.hpp"
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
+#include "driver/mutex.hpp"
 
 namespace cucore {
 
@@ -18,7 +19,7 @@ detail::ContextBox::~ContextBox() {
 
 namespace {
 struct PrimaryContexts {
-  std::mutex mutex;
+  cucore::detail::Mutex mutex;
   std::unordered_map<int, Context> by_device;
 };
 PrimaryContexts&

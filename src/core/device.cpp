@@ -7,6 +7,7 @@
 
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
+#include "driver/mutex.hpp"
 
 namespace cucore {
 
@@ -115,7 +116,7 @@ Event Device::create_event(const EventOptions& options) const {
 }
 
 std::shared_ptr<MemoryResource> Device::memory_resource() const {
-  static std::mutex mutex;
+  static cucore::detail::Mutex mutex;
   static auto* const resources = new std::unordered_map<int, std::shared_ptr<MemoryResource>>;
   const std::lock_guard lock{mutex};
   std::shared_ptr<MemoryResource>& resource = (*resources)[id_];

@@ -7,6 +7,7 @@
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
 #include "cucore/graph.hpp"
+#include "driver/mutex.hpp"
 
 namespace cucore {
 namespace {
@@ -15,7 +16,7 @@ using Owner = std::shared_ptr<void>;
 
 /// Owners no graph needs any more. Never destroyed: the driver may call until the process ends.
 struct Forgotten {
-  std::mutex mutex;
+  cucore::detail::Mutex mutex;
   std::vector<Owner> owners;
   void (*notify)() = nullptr;
 };

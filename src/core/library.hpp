@@ -13,6 +13,7 @@
 #include "cucore/driver.hpp"
 #include "cucore/kernel.hpp"
 #include "cucore/object_code.hpp"
+#include "driver/mutex.hpp"
 
 namespace cucore::detail {
 
@@ -49,7 +50,7 @@ struct CodeImage {
   const std::string& code() const;  ///< reads the file at first
   std::string description() const;  ///< "cubin code 'name'", for messages
 
-  mutable std::mutex mutex;  // guards what follows
+  mutable cucore::detail::Mutex mutex;  // guards what follows
   mutable bool code_read = true;
   mutable std::string bytes;
 };
@@ -99,7 +100,7 @@ struct KernelState {
   const std::optional<ObjectCode> code;  // of a kernel that is looked for late; keeps it loaded
   const std::string name;
 
-  std::mutex mutex;                      // guards the first read of what follows
+  cucore::detail::Mutex mutex;           // guards the first read of what follows
   std::atomic<bool> params_read{false};  // true: params and params_size are final
   std::vector<ParamInfo> params;
   std::size_t params_size = 0;

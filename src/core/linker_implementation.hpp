@@ -4,13 +4,14 @@
 #include <mutex>
 
 #include "cucore/linker.hpp"
+#include "driver/mutex.hpp"
 
 namespace cucore {
 
 /// One linking job: link() at most once, then the logs.
 class Linker::Implementation {
  public:
-  std::mutex mutex;
+  cucore::detail::Mutex mutex;
   std::vector<ObjectCode> inputs;
   LinkerOptions options;
   CompilerBackend backend = CompilerBackend::driver;

@@ -13,6 +13,7 @@
 #include "core/library.hpp"
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
+#include "driver/mutex.hpp"
 
 namespace cucore {
 namespace {
@@ -71,7 +72,7 @@ std::string detail::CodeImage::description() const {
 struct ObjectCode::State {
   std::shared_ptr<detail::CodeImage> image = std::make_shared<detail::CodeImage>();
 
-  std::mutex mutex;  // guards all below
+  cucore::detail::Mutex mutex;  // guards all below
   std::atomic<bool> loaded{false};
   std::shared_ptr<detail::Library> library;
   std::map<std::string, std::shared_ptr<detail::KernelState>, std::less<>>

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "core/sha256.hpp"
+#include "driver/mutex.hpp"
 
 namespace cucore {
 
@@ -16,7 +17,7 @@ struct InMemoryProgramCache::State {
     std::string key;
     std::string code;
   };
-  mutable std::mutex mutex;
+  mutable cucore::detail::Mutex mutex;
   std::optional<std::uint64_t> limit;
   std::uint64_t bytes = 0;
   std::list<Entry> entries;  // most recently used first

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "cucore/program.hpp"
+#include "driver/mutex.hpp"
 
 namespace cucore {
 
@@ -22,7 +23,7 @@ class Program::Implementation {
   virtual void release() noexcept = 0;  ///< frees the compiler's state; the lock is held
   virtual void* handle() const noexcept = 0;
 
-  std::mutex mutex;  ///< calls on one program take turns
+  cucore::detail::Mutex mutex;  ///< calls on one program take turns
   std::atomic<bool> closed{false};
   std::optional<PCHStatus> pch_status;
 

@@ -12,6 +12,7 @@
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
 #include "driver/library.hpp"
+#include "driver/mutex.hpp"
 #include "driver/state.hpp"
 
 namespace cucore {
@@ -21,6 +22,7 @@ std::atomic<const DriverTable*> loaded_table{nullptr};
 thread_local const char* missing_function = nullptr;
 std::atomic<bool (*)()> process_is_ending{nullptr};
 std::atomic<int> loaded_by{0};
+std::atomic<bool> is_forked_child{false};
 
 namespace {
 
@@ -89,6 +91,7 @@ void leave(int status, void*) {
 /// Runs in the child of a fork, on its only thread. The table is changed where it is: others hold
 /// references to it.
 void give_up_after_fork() {
+  is_forked_child.store(true);
   on_exit(&leave, nullptr);
   DriverTable& table = state().table;
 #define CUCORE_FN(name, ...) table.name = &AfterFork<decltype(&::name)>::call;

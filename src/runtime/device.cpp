@@ -2,6 +2,7 @@
 #include <mutex>
 #include <vector>
 
+#include "driver/mutex.hpp"
 #include "runtime/state.hpp"
 
 namespace cucore::rt {
@@ -10,7 +11,7 @@ namespace {
 thread_local CUdevice chosen = 0;
 
 struct Primaries {
-  std::mutex mutex;
+  cucore::detail::Mutex mutex;
   std::vector<CUcontext>
       contexts;  // by device; retained for the life of the process, or until cudaDeviceReset
 };

@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 
+#include "driver/mutex.hpp"
 #include "runtime/state.hpp"
 
 namespace cucore::rt {
@@ -17,7 +18,7 @@ struct Execution {
 namespace {
 
 struct Executions {  // what this API handed out: any other address is refused, not followed
-  std::mutex mutex;
+  cucore::detail::Mutex mutex;
   std::map<const void*, std::unique_ptr<Execution>> known;
   std::map<CUdevice, cudaExecutionContext_t> primary;
 };

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "driver/mutex.hpp"
 #include "runtime/format.hpp"
 
 namespace cucore::rt {
@@ -253,7 +254,7 @@ cudaError_t exec_set_node(cudaGraphExec_t exec, cudaGraphNode_t node, cudaGraphN
 // ---------------------------------------------------------------------------------------------
 
 struct Recaptures {
-  std::mutex mutex;  // each of them stays until its capture is over
+  cucore::detail::Mutex mutex;  // each of them stays until its capture is over
   std::unordered_map<cudaStream_t, std::unique_ptr<cudaGraphRecaptureCallbackData>> by_stream;
 };
 Recaptures& recaptures() {

@@ -3,13 +3,14 @@
 #include <mutex>
 #include <unordered_set>
 
+#include "driver/mutex.hpp"
 #include "runtime/state.hpp"
 
 namespace cucore::rt {
 namespace {
 
 struct Kernels {  // what this API handed out as cudaKernel_t; any other `func` is a CUfunction
-  std::mutex mutex;
+  cucore::detail::Mutex mutex;
   std::unordered_set<const void*> known;
 };
 
