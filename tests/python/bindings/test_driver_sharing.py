@@ -81,6 +81,7 @@ class Chunk:
         access.flags = d.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
         check(d.cuMemSetAccess(self.address, self.size, [access], 1))
         check(d.cuMemsetD8(self.address, 30, self.size))
+        check(d.cuCtxSynchronize())  # a memset goes on behind the call: not into memory that is unmapped
 
     def close(self) -> None:
         self.check(d.cuMemUnmap(self.address, self.size))
