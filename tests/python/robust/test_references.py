@@ -224,7 +224,7 @@ def blocks() -> int:
 def grows(things: Things, operation: Callable[[], Any]) -> list[int]:
     """How many blocks each of several rounds left, up to the first that left none: caches fill, threads end."""
     growths: list[int] = []
-    for _ in range(4):
+    for _ in range(16):
         before = blocks()
         for _ in range(TURNS):
             operation()
