@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from cuda.bindings import driver as d
-from cuda.bindings import nvrtc
 
 SOURCE = r"""
 __managed__ int shared_count = 3;
@@ -18,12 +17,8 @@ extern "C" __global__ void mixed(double a, char b, int* p) { *p = a + b; }
 
 
 @pytest.fixture
-def ptx(context: Any, check: Any) -> bytes:
-    program = check(nvrtc.nvrtcCreateProgram(SOURCE.encode(), b"code.cu", 0, [], []))
-    check(nvrtc.nvrtcCompileProgram(program, 1, ["--gpu-architecture=compute_75"]))
-    code = bytes(check(nvrtc.nvrtcGetPTX(program, check(nvrtc.nvrtcGetPTXSize(program)))))
-    check(nvrtc.nvrtcDestroyProgram(program))
-    return code
+def ptx(context: Any, compile_ptx: Any) -> bytes:
+    return compile_ptx(SOURCE)
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from cuda.bindings import driver as d
-from cuda.bindings import nvrtc
 
 SOURCE = r"""
 __device__ int total = 5;
@@ -19,12 +18,8 @@ extern "C" __global__ void other(double a, char b, int* p) { *p = a + b + table[
 
 
 @pytest.fixture
-def ptx(context: Any, device: Any, check: Any) -> bytes:
-    program = check(nvrtc.nvrtcCreateProgram(SOURCE.encode(), b"families.cu", 0, [], []))
-    check(nvrtc.nvrtcCompileProgram(program, 1, ["--gpu-architecture=compute_75"]))
-    code = bytes(check(nvrtc.nvrtcGetPTX(program, check(nvrtc.nvrtcGetPTXSize(program)))))
-    check(nvrtc.nvrtcDestroyProgram(program))
-    return code
+def ptx(context: Any, compile_ptx: Any) -> bytes:
+    return compile_ptx(SOURCE)
 
 
 @pytest.fixture
@@ -32,14 +27,6 @@ def library(ptx: bytes, check: Any) -> Any:
     made = check(d.cuLibraryLoadData(ptx, [], [], 0, [], [], 0))
     yield made
     check(d.cuLibraryUnload(made))
-
-
-@pytest.fixture
-def memory(context: Any, check: Any) -> Any:
-    made = check(d.cuMemAlloc(4096))
-    check(d.cuMemsetD8(made, 0, 4096))
-    yield made
-    check(d.cuMemFree(made))
 
 
 def ints(pointer: Any, n: int, check: Any) -> list[int]:

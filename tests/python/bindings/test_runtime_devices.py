@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cuda.bindings import nvrtc
 from cuda.bindings import runtime as r
 
 SM = r.cudaDevResourceType.cudaDevResourceTypeSm
@@ -38,12 +37,8 @@ def stream(check: Any) -> Any:
 
 
 @pytest.fixture
-def ptx(check: Any) -> bytes:
-    program = check(nvrtc.nvrtcCreateProgram(SOURCE, b"code.cu", 0, [], []))
-    check(nvrtc.nvrtcCompileProgram(program, 1, ["--gpu-architecture=compute_75"]))
-    code = bytes(check(nvrtc.nvrtcGetPTX(program, check(nvrtc.nvrtcGetPTXSize(program)))))
-    check(nvrtc.nvrtcDestroyProgram(program))
-    return code
+def ptx(compile_ptx: Any) -> bytes:
+    return compile_ptx(SOURCE)
 
 
 @pytest.fixture

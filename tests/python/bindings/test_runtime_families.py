@@ -6,7 +6,7 @@ import ctypes
 from typing import Any
 
 import pytest
-from cuda.bindings import driver, nvrtc
+from cuda.bindings import driver
 from cuda.bindings import runtime as r
 
 SOURCE = rb"""
@@ -39,12 +39,8 @@ def stream(check: Any) -> Any:
 
 
 @pytest.fixture
-def library(check: Any) -> Any:
-    program = check(nvrtc.nvrtcCreateProgram(SOURCE, b"runtime.cu", 0, [], []))
-    check(nvrtc.nvrtcCompileProgram(program, 1, ["--gpu-architecture=compute_75"]))
-    code = bytes(check(nvrtc.nvrtcGetPTX(program, check(nvrtc.nvrtcGetPTXSize(program)))))
-    check(nvrtc.nvrtcDestroyProgram(program))
-    made = check(r.cudaLibraryLoadData(code, [], [], 0, [], [], 0))
+def library(check: Any, compile_ptx: Any) -> Any:
+    made = check(r.cudaLibraryLoadData(compile_ptx(SOURCE), [], [], 0, [], [], 0))
     yield made
     check(r.cudaLibraryUnload(made))
 
