@@ -6,6 +6,7 @@
 
 #include "cucpu/exports.hpp"
 #include "exec/pool.hpp"
+#include "exec/touch.hpp"
 #include "mem/usage.hpp"
 
 namespace cucpu::driver {
@@ -112,6 +113,20 @@ void Context::break_with(CUresult code, std::string text) noexcept {
   Report& r = report();
   const std::lock_guard lock{r.mutex};
   r.text = std::move(text);
+}
+
+void Context::break_with_current_exception() noexcept {
+  const CUresult code = code_of_current_exception();
+  try {
+    throw;
+  } catch (const IllegalAddress& error) {
+    try {
+      return break_with(code, error.report);
+    } catch (const std::bad_alloc&) {  // the code says it without words too
+    }
+  } catch (...) {
+  }
+  break_with(code, {});
 }
 
 void Context::add_running(GridRun& run) {

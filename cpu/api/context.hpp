@@ -54,6 +54,8 @@ class Context final : public Handled<Context, CUcontext, Kind::context> {
   [[nodiscard]] CUresult error() const noexcept { return error_.load(std::memory_order_acquire); }
   /// The first error of a kernel stays until the context ends.
   void break_with(CUresult code, std::string report) noexcept;
+  /// The same with the exception in flight, and its report if it has one. In a catch block only.
+  void break_with_current_exception() noexcept;
   void add_running(GridRun& run);
   void settle(GridRun& run) noexcept;  ///< a grid has ended: keeps its fault, forgets the run
 

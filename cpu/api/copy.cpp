@@ -8,6 +8,7 @@
 #include "api/capture.hpp"
 #include "api/guard.hpp"
 #include "api/memory.hpp"
+#include "exec/touch.hpp"
 
 namespace cucpu::driver {
 namespace {
@@ -123,7 +124,7 @@ void submit_copy(Stream& stream, Ref<CopyOp> op) {
     take.dst = op->staged.data();
     take.dst_pitch = take.width;
     take.dst_slice = take.width * take.height;
-    take.execute();
+    touch_in(stream.context(), [&] { take.execute(); });
     op->box.src = op->staged.data();
     op->box.src_pitch = take.dst_pitch;
     op->box.src_slice = take.dst_slice;
@@ -131,7 +132,9 @@ void submit_copy(Stream& stream, Ref<CopyOp> op) {
     return;
   }
   const std::uint64_t number = submit(stream, std::move(op));
-  if (from_pageable || to_pageable) stream.wait(number);
+  if (!from_pageable && !to_pageable) return;
+  stream.wait(number);
+  usable(stream.context());  // the copy is over: if it went wrong, the caller can know
 }
 
 }  // namespace cucpu::driver

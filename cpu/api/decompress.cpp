@@ -2,6 +2,8 @@
 #include "api/decompress.hpp"
 
 #include <cstdint>
+#include <cstring>
+#include <string>
 #include <vector>
 
 #include "api/capture.hpp"
@@ -9,6 +11,7 @@
 #include "api/guard.hpp"
 #include "api/memory.hpp"
 #include "exec/ops.hpp"
+#include "exec/touch.hpp"
 
 namespace cucpu::driver {
 
@@ -79,9 +82,12 @@ void check(const CUmemDecompressParams& p) {
     require_device_range(reinterpret_cast<CUdeviceptr>(p.dstActBytes), sizeof *p.dstActBytes);
 }
 
+/// On copies of both ends: the decompressors own memory of their own, and cannot be left in the
+/// middle when that of the program is not there any more.
 void decompress(const CUmemDecompressParams& p) {
-  const std::span<const unsigned char> in{static_cast<const unsigned char*>(p.src), p.srcNumBytes};
-  const std::span<unsigned char> out{static_cast<unsigned char*>(p.dst), p.dstNumBytes};
+  const auto name = [] { return std::string{"batch decompression"}; };
+  std::vector<unsigned char> in(p.srcNumBytes), out(p.dstNumBytes);
+  touch_memory([&] { std::memcpy(in.data(), p.src, p.srcNumBytes); }, name);
   std::optional<std::size_t> bytes;
   switch (p.algo) {
     case CU_MEM_DECOMPRESS_ALGORITHM_DEFLATE:
@@ -94,7 +100,12 @@ void decompress(const CUmemDecompressParams& p) {
       bytes = lz4_decompress_block(in, out);
       break;
   }
-  if (p.dstActBytes) *p.dstActBytes = static_cast<cuuint32_t>(bytes.value_or(0));
+  touch_memory(
+      [&] {
+        std::memcpy(p.dst, out.data(), bytes.value_or(0));
+        if (p.dstActBytes) *p.dstActBytes = static_cast<cuuint32_t>(bytes.value_or(0));
+      },
+      name);
   if (!bytes)
     fail(CUDA_ERROR_EXTERNAL_DEVICE,
          "cuMemBatchDecompressAsync: damaged data, or more than the destination holds");

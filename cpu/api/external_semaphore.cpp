@@ -10,11 +10,26 @@
 #include "api/external.hpp"
 #include "api/guard.hpp"
 #include "exec/pool.hpp"
+#include "exec/touch.hpp"
 
 namespace cucpu::driver {
 namespace {
 
 constexpr std::size_t kPage = 4096;
+
+std::string name_of_counter() { return "the counter of an external semaphore"; }
+
+/// As a poller asks: a semaphore whose memory is gone ends the wait and breaks the context.
+bool is_over(const ExternalSemaphore& semaphore, unsigned long long value,
+             Context& context) noexcept {
+  if (context.is_broken()) return true;
+  try {
+    return semaphore.try_wait(value);
+  } catch (...) {
+    context.break_with_current_exception();
+    return true;
+  }
+}
 
 /// Waits for one semaphore after the other; the poller has it in between.
 class AwaitRun final : public Object, public Task {
@@ -31,9 +46,8 @@ class AwaitRun final : public Object, public Task {
       if (semaphore.try_wait(value)) continue;
       retain();
       Context& context = parent_->context();
-      Pool::instance().poll([&context, &semaphore,
-                             value] { return context.is_broken() || semaphore.try_wait(value); },
-                            *this);
+      Pool::instance().poll(
+          [&context, &semaphore, value] { return is_over(semaphore, value, context); }, *this);
       return false;
     }
     return true;
@@ -44,7 +58,13 @@ class AwaitRun final : public Object, public Task {
     ++at_;  // the poller has waited for it
     Task& parent = *parent_;
     if (parent.context().is_broken()) at_ = op_->objects.size();
-    if (advance()) parent.drive();
+    bool through = true;
+    try {
+      through = advance();
+    } catch (...) {
+      parent.context().break_with_current_exception();
+    }
+    if (through) parent.drive();
   }
   Context& context() const noexcept override { return parent_->context(); }
 
@@ -88,13 +108,21 @@ void ExternalSemaphore::signal(unsigned long long value) const {
     if (write(fd_, &one, sizeof one) != sizeof one) fail(CUDA_ERROR_OPERATING_SYSTEM);
     return;
   }
-  unsigned long long now = counter_->load();
-  while (now < value && !counter_->compare_exchange_weak(now, value)) {
-  }
+  touch_memory(
+      [this, value] {
+        unsigned long long now = counter_->load();
+        while (now < value && !counter_->compare_exchange_weak(now, value)) {
+        }
+      },
+      name_of_counter);
 }
 
 bool ExternalSemaphore::try_wait(unsigned long long value) const {
-  if (counter_) return counter_->load() >= value;
+  if (counter_) {
+    unsigned long long now = 0;
+    touch_memory([&] { now = counter_->load(); }, name_of_counter);
+    return now >= value;
+  }
   std::uint64_t taken = 0;
   return read(fd_, &taken, sizeof taken) == sizeof taken;
 }

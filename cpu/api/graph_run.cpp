@@ -73,7 +73,7 @@ Progress run_step(const Plan::Step& step, Task& self, bool& looping) {
         return step.op->run(self);
     }
   } catch (...) {
-    context.break_with(code_of_current_exception(), {});
+    context.break_with_current_exception();
     return Progress::done;
   }
 }

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <cstring>
+#include <string>
 
 #include "api/capture.hpp"
 #include "api/context.hpp"
@@ -11,6 +13,7 @@
 #include "engine/check/kinds.hpp"
 #include "engine/engine.hpp"
 #include "exec/pool.hpp"
+#include "exec/touch.hpp"
 
 namespace cucpu::driver {
 namespace {
@@ -27,6 +30,20 @@ class CallbackScope {
     Pool::instance().leave_blocking();
   }
 };
+
+std::string text_of(const char* format, auto... values) {
+  char buffer[192];
+  std::snprintf(buffer, sizeof buffer, format, values...);
+  return buffer;
+}
+
+/// "64 bytes", "3 rows of 64 bytes", "2 slices of 3 rows of 64 bytes".
+std::string extent_text(std::size_t width, std::size_t height, std::size_t depth) {
+  std::string text = text_of("%zu bytes", width);
+  if (height > 1 || depth > 1) text = text_of("%zu rows of ", height) + text;
+  if (depth > 1) text = text_of("%zu slices of ", depth) + text;
+  return text;
+}
 
 template <class T>
 void fill_row(char* row, T value, std::size_t count) {
@@ -54,10 +71,28 @@ bool satisfied(T now, T wanted, unsigned flags) {
 
 bool is_satisfied(const CUstreamBatchMemOpParams& op) {
   const auto& wait = op.waitValue;
-  if (op.operation == CU_STREAM_MEM_OP_WAIT_VALUE_64)
-    return satisfied<std::uint64_t>(word<std::uint64_t>(wait.address).load(), wait.value64,
-                                    wait.flags);
-  return satisfied<std::uint32_t>(word<std::uint32_t>(wait.address).load(), wait.value, wait.flags);
+  bool result = false;
+  touch_memory(
+      [&] {
+        result = op.operation == CU_STREAM_MEM_OP_WAIT_VALUE_64
+                     ? satisfied<std::uint64_t>(word<std::uint64_t>(wait.address).load(),
+                                                wait.value64, wait.flags)
+                     : satisfied<std::uint32_t>(word<std::uint32_t>(wait.address).load(),
+                                                wait.value, wait.flags);
+      },
+      [&] { return text_of("a stream's wait for a value at 0x%llx", wait.address); });
+  return result;
+}
+
+/// As a poller asks: a word that is gone ends the wait and breaks the context.
+bool is_over(const CUstreamBatchMemOpParams& op, Context& context) noexcept {
+  if (context.is_broken()) return true;
+  try {
+    return is_satisfied(op);
+  } catch (...) {
+    context.break_with_current_exception();
+    return true;
+  }
 }
 
 template <class T>
@@ -75,9 +110,7 @@ void reduce(CUdeviceptr address, T value, CUstreamAtomicReductionOpType op) {
   }
 }
 
-void perform(const CUstreamBatchMemOpParams& op) {
-  if (check::kinds_in_environment() != 0) [[unlikely]]
-    check_host_write(op.writeValue.address, 8);
+void write(const CUstreamBatchMemOpParams& op) {
   switch (op.operation) {
     case CU_STREAM_MEM_OP_WRITE_VALUE_32:
       word<std::uint32_t>(op.writeValue.address).store(op.writeValue.value);
@@ -100,6 +133,13 @@ void perform(const CUstreamBatchMemOpParams& op) {
   }
 }
 
+void perform(const CUstreamBatchMemOpParams& op) {
+  if (check::kinds_in_environment() != 0) [[unlikely]]
+    check_host_write(op.writeValue.address, 8);
+  touch_memory([&] { write(op); },
+               [&] { return text_of("a stream's write to 0x%llx", op.writeValue.address); });
+}
+
 /// A list of memory operations on its way; waits hand it to the poller in between.
 class MemoryOpsRun final : public Object, public Task {
  public:
@@ -116,8 +156,7 @@ class MemoryOpsRun final : public Object, public Task {
       } else if (!is_satisfied(op)) {
         Ref<MemoryOpsRun> pollers_own{this};
         Context& context = parent_->context();
-        Pool::instance().poll([&context, &op] { return context.is_broken() || is_satisfied(op); },
-                              *this);
+        Pool::instance().poll([&context, &op] { return is_over(op, context); }, *this);
         (void)pollers_own.detach();  // drive() gives it back
         return false;
       }
@@ -133,7 +172,7 @@ class MemoryOpsRun final : public Object, public Task {
     try {
       through = advance();
     } catch (...) {
-      parent.context().break_with(code_of_current_exception(), {});
+      parent.context().break_with_current_exception();
     }
     if (through) parent.drive();
   }
@@ -147,12 +186,7 @@ class MemoryOpsRun final : public Object, public Task {
 
 }  // namespace
 
-void BoxCopy::execute() const {
-  if (width == 0 || height == 0 || depth == 0) return;
-  if (check::kinds_in_environment() != 0) [[unlikely]]
-    check_host_write(reinterpret_cast<std::uintptr_t>(dst),
-                     (depth - 1) * dst_slice + (height - 1) * dst_pitch +
-                         width);  // gaps between rows count as written
+void BoxCopy::move() const {
   const bool rows_touch = (dst_pitch == width && src_pitch == width) || height == 1;
   const bool slices_touch =
       rows_touch && ((dst_slice == width * height && src_slice == width * height) || depth == 1);
@@ -172,11 +206,21 @@ void BoxCopy::execute() const {
   }
 }
 
-void FillOp::execute() const {
-  if (params.width == 0) return;  // of no bytes, perhaps at no address
-  if (check::kinds_in_environment() != 0 && params.height > 0) [[unlikely]]
-    check_host_write(params.dst,
-                     (params.height - 1) * params.pitch + params.width * params.elementSize);
+void BoxCopy::execute() const {
+  if (width == 0 || height == 0 || depth == 0) return;
+  if (check::kinds_in_environment() != 0) [[unlikely]]
+    check_host_write(reinterpret_cast<std::uintptr_t>(dst),
+                     (depth - 1) * dst_slice + (height - 1) * dst_pitch +
+                         width);  // gaps between rows count as written
+  touch_memory([this] { move(); },
+               [this] {
+                 return "copy of " + extent_text(width, height, depth) +
+                        text_of(" from 0x%llx to 0x%llx", reinterpret_cast<CUdeviceptr>(src),
+                                reinterpret_cast<CUdeviceptr>(dst));
+               });
+}
+
+void FillOp::write() const {
   for (std::size_t y = 0; y < params.height; ++y) {
     char* row = reinterpret_cast<char*>(params.dst) + y * params.pitch;
     switch (params.elementSize) {
@@ -191,6 +235,18 @@ void FillOp::execute() const {
         break;
     }
   }
+}
+
+void FillOp::execute() const {
+  if (params.width == 0) return;  // of no bytes, perhaps at no address
+  const std::size_t row = params.width * params.elementSize;
+  if (check::kinds_in_environment() != 0 && params.height > 0) [[unlikely]]
+    check_host_write(params.dst, (params.height - 1) * params.pitch + row);
+  touch_memory([this] { write(); },
+               [&] {
+                 return "fill of " + extent_text(row, params.height, 1) +
+                        text_of(" at 0x%llx", params.dst);
+               });
 }
 
 Progress HostOp::run(Task&) {
@@ -223,7 +279,7 @@ void run_synchronously(const Ref<InstantOp>& op) {
                                               ? context.blocking_streams_with_work().empty()
                                               : context.legacy_stream().drained());
   if (idle) {
-    op->execute();
+    touch_in(context, [&] { op->execute(); });
   } else {
     stream->wait(stream->submit(op));
   }

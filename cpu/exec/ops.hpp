@@ -33,7 +33,11 @@ struct BoxCopy {
   const char* src = nullptr;
   std::size_t dst_pitch = 0, dst_slice = 0, src_pitch = 0, src_slice = 0;
   std::size_t width = 0, height = 1, depth = 1;
+  /// Throws IllegalAddress where either end is not there.
   void execute() const;
+
+ private:
+  void move() const;
 };
 
 class CopyOp final : public InstantOp {
@@ -58,6 +62,9 @@ class FillOp final : public InstantOp {
 
   CUDA_MEMSET_NODE_PARAMS params;
   CUcontext context_handle;
+
+ private:
+  void write() const;
 };
 
 class EmptyOp final : public InstantOp {

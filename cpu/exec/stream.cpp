@@ -186,7 +186,7 @@ void Stream::advance(std::uint64_t until) noexcept {
       try {
         progress = op->run(*this);
       } catch (...) {
-        context_->break_with(code_of_current_exception(), {});
+        context_->break_with_current_exception();
       }
     }
     if (progress == Progress::pending) return;  // not ours any more

@@ -10,6 +10,7 @@
 #include "cpu/engine/run/block.hpp"
 #include "cpu/engine/run/grid.hpp"
 #include "cpu/engine/run/shared_space.hpp"
+#include "cpu/engine/run/signals.hpp"
 #include "cpu/engine/run/switch.hpp"
 
 namespace cucpu {
@@ -115,10 +116,10 @@ class Worker {
   std::vector<std::unique_ptr<Block>> blocks_;
   std::vector<Block*> free_blocks_;
   std::vector<Block*> spawning_;  ///< blocks with threads that have not started
-  unsigned hand_ = 0;      ///< in the grid's dealer
-  Dealer::Range claimed_;  ///< clusters that are ours to start
-  std::uint64_t done_ = 0;    ///< clusters finished and not yet reported to the grid
-  std::uint64_t yields_ = 0;  ///< since anything else happened
+  unsigned hand_ = 0;             ///< in the grid's dealer
+  Dealer::Range claimed_;         ///< clusters that are ours to start
+  std::uint64_t done_ = 0;        ///< clusters finished and not yet reported to the grid
+  std::uint64_t yields_ = 0;      ///< since anything else happened
   std::uint32_t idle_rounds_ = 0;
   Cluster* ended_ = nullptr;    ///< its last block has ended; the scheduler puts it away
   bool out_of_memory_ = false;  ///< a fiber could not get a stack
@@ -129,10 +130,6 @@ class Worker {
 };
 
 std::uint32_t nsmid();  ///< How many host threads have run blocks so far.
-
-/// Installs the signal handlers (once, and again when someone has replaced them). `look`: see
-/// whether they are there in any case.
-void ensure_fault_handlers(bool look = false);
 
 /// The hooks set by the driver layer.
 const Hooks& hooks();

@@ -1,0 +1,115 @@
+// cpu/engine/run/signals.cpp
+#include "cpu/engine/run/signals.hpp"
+
+#include <time.h>
+#include <ucontext.h>
+
+#include <atomic>
+#include <mutex>
+
+#include "cpu/engine/run/touch.hpp"
+
+namespace cucpu {
+namespace {
+
+constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT};
+struct sigaction g_previous[NSIG];
+constinit std::atomic<FaultTaker> g_taker{nullptr};
+std::mutex g_mutex;
+__attribute__((tls_model("initial-exec"))) thread_local bool t_chaining = false;
+
+/// Whether a handler that was there before us has seen this very fault often in a row and came back
+/// each time. LLVM's handler (of another copy, in another library) reinstates whom it finds, us,
+/// and returns: without an end to it the two would go round for ever.
+bool hopeless(int signal, const siginfo_t* info, void* context) {
+  constexpr unsigned kPatience = 64;  // who mends faults does so at once
+  struct Last {
+    int signal;
+    std::uintptr_t address, pc;
+    unsigned count;
+  };
+  static __attribute__((tls_model("initial-exec"))) thread_local Last last;
+  if (info->si_code <= 0) return false;  // sent by someone
+  const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
+  const std::uintptr_t pc = program_counter(context);
+  const bool again = last.signal == signal && last.address == address && last.pc == pc;
+  last = {signal, address, pc, again ? last.count + 1 : 0};
+  return last.count > kPatience;
+}
+
+/// Somebody else's signal: what would have happened without us.
+void chain(int signal, siginfo_t* info, void* context) {
+  struct sigaction previous = g_previous[signal];
+  if (hopeless(signal, info, context)) previous = {};
+  if (!t_chaining && (previous.sa_flags & SA_SIGINFO) != 0 && previous.sa_sigaction) {
+    t_chaining = true;  // a handler that hands the signal back to us must not go round in circles
+    previous.sa_sigaction(signal, info, context);
+    t_chaining = false;
+    return;
+  }
+  if (!t_chaining && (previous.sa_flags & SA_SIGINFO) == 0 && previous.sa_handler != SIG_DFL &&
+      previous.sa_handler != SIG_IGN) {
+    t_chaining = true;
+    previous.sa_handler(signal);
+    t_chaining = false;
+    return;
+  }
+  // Ignoring a fault means running into it for ever; the system ends the process instead, as it
+  // does without us.
+  struct sigaction fallback {};
+  fallback.sa_handler = SIG_DFL;
+  sigaction(signal, &fallback, nullptr);
+  if (info->si_code <= 0) raise(signal);  // sent by someone: does not happen again by itself
+}
+
+void handle(int signal, siginfo_t* info, void* context) {
+  leave_touch(signal, info->si_code, info->si_addr);  // does not return from a copy
+  const FaultTaker taker = g_taker.load(std::memory_order_acquire);
+  if (taker && taker(signal, info, context)) return;
+  chain(signal, info, context);
+}
+
+bool ours(const struct sigaction& action) {
+  return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == &handle;
+}
+
+}  // namespace
+
+std::uintptr_t program_counter(void* context) noexcept {
+  const auto& machine = static_cast<ucontext_t*>(context)->uc_mcontext;
+#if defined(__aarch64__)
+  return machine.pc;
+#else
+  return static_cast<std::uintptr_t>(machine.gregs[REG_RIP]);
+#endif
+}
+
+void set_fault_taker(FaultTaker taker) noexcept { g_taker.store(taker, std::memory_order_release); }
+
+void ensure_fault_handlers(bool look) {
+  // Looking costs a system call, and handlers are replaced seldom: look again after 20 ms at the
+  // earliest.
+  static std::atomic<std::int64_t> looked{-1'000'000'000};
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+  const std::int64_t ms = time.tv_sec * 1000 + time.tv_nsec / 1'000'000;
+  if (!look && ms - looked.load(std::memory_order_acquire) < 20) return;
+  // SIGSEGV stands for all: whoever replaces handlers replaces that one.
+  struct sigaction now {};
+  sigaction(SIGSEGV, nullptr, &now);
+  if (ours(now)) return looked.store(ms, std::memory_order_release);
+  const std::lock_guard lock{g_mutex};
+  for (const int signal : kSignals) {
+    sigaction(signal, nullptr, &now);
+    if (ours(now)) continue;
+    g_previous[signal] = now;
+    struct sigaction mine {};
+    mine.sa_sigaction = &handle;
+    mine.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+    sigemptyset(&mine.sa_mask);
+    sigaction(signal, &mine, nullptr);
+  }
+  looked.store(ms, std::memory_order_release);
+}
+
+}  // namespace cucpu

@@ -1,0 +1,42 @@
+// cpu/engine/run/touch.cpp
+#include "cpu/engine/run/touch.hpp"
+
+#include <setjmp.h>
+#include <signal.h>
+
+#include "cpu/engine/run/signals.hpp"
+
+namespace cucpu {
+namespace {
+
+struct Touch {
+  MemoryFault& fault;
+  Touch* outer;
+  sigjmp_buf back;
+};
+
+__attribute__((tls_model("initial-exec"))) thread_local Touch* t_touch = nullptr;
+
+}  // namespace
+
+bool touch(void (*work)(const void*), const void* data, MemoryFault& fault) noexcept {
+  ensure_fault_handlers();
+  Touch touch{fault, t_touch, {}};
+  // The handler blocks no signals (SA_NODEFER), so that there is no mask to restore.
+  if (sigsetjmp(touch.back, 0) != 0) return false;
+  t_touch = &touch;
+  work(data);
+  t_touch = touch.outer;
+  return true;
+}
+
+void leave_touch(int signal, int signal_code, const void* address) noexcept {
+  Touch* const touch = t_touch;
+  if (!touch || signal_code <= 0 || (signal != SIGSEGV && signal != SIGBUS)) return;
+  t_touch = touch->outer;
+  touch->fault.address = reinterpret_cast<std::uintptr_t>(address);
+  touch->fault.has_address = signal_code != SI_KERNEL;
+  siglongjmp(touch->back, 1);
+}
+
+}  // namespace cucpu

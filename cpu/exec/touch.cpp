@@ -1,0 +1,29 @@
+// What a fault of queued work says.
+#include "exec/touch.hpp"
+
+#include <cstdio>
+
+#include "mem/address_space.hpp"
+#include "mem/allocation.hpp"
+
+namespace cucpu::driver {
+
+void fail_touch(const MemoryFault& fault, std::string work) {
+  IllegalAddress error{{CUDA_ERROR_ILLEGAL_ADDRESS}, std::move(work)};
+  error.report += ": illegal memory access";
+  if (fault.has_address) {
+    char at[32];
+    std::snprintf(at, sizeof at, " at 0x%llx", static_cast<unsigned long long>(fault.address));
+    const MemoryMap& map = MemoryMap::instance();
+    const bool ours = AddressSpace::instance().contains(fault.address) ||
+                      map.find(fault.address) != nullptr || fault.address < 65536;
+    error.report += at;
+    error.report += "; ";
+    error.report += ours ? map.describe(fault.address)
+                         : "host memory that is not there or not open to this access; keep host "
+                           "memory as it is until the stream has passed the work that uses it";
+  }
+  throw error;
+}
+
+}  // namespace cucpu::driver

@@ -1,0 +1,113 @@
+"""Copies and fills whose memory is gone when their turn comes: an exception with a report, never the end of the process."""
+
+from __future__ import annotations
+
+import pytest
+
+# A GPU's driver copies from host memory in the calling thread, and dies where that memory is gone.
+pytestmark = pytest.mark.cpu_only
+
+COMMON = """
+import ctypes, mmap, re
+from cuda.bindings import driver
+setup()
+
+def gone(bytes=1 << 16):  # an address at which there was memory
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+    return libc.mmap(None, bytes, 0, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
+
+def fails(work, *sentences):
+    for _ in range(2):  # it stays
+        try:
+            work()
+        except CUDAError as e:
+            assert e.code == 700, e
+            for sentence in sentences:
+                assert re.search(sentence, str(e)), (sentence, str(e))
+        else:
+            raise AssertionError("no error")
+    driver.cuDevicePrimaryCtxReset(0)
+    driver.cuCtxSetCurrent(driver.cuDevicePrimaryCtxRetain(0)[1])
+"""
+
+CASES = {
+    "a copy from the host": (
+        "driver.cuMemcpyHtoD(target.handle, at, 256) and device.sync()",
+        "copy of 256 bytes from {at} to 0x[0-9a-f]+: illegal memory access at 0x[0-9a-f]+; host memory that is not there",
+    ),
+    "a copy to the host": (
+        "driver.cuMemcpyDtoH(at, target.handle, 256) and device.sync()",
+        "copy of 256 bytes from 0x[0-9a-f]+ to {at}: illegal memory access",
+    ),
+    "a copy in a stream": (
+        "driver.cuMemcpyHtoDAsync(target.handle, at, 256, stream.handle) and device.sync()",
+        "copy of 256 bytes from {at}",
+    ),
+    "a copy of buffers": (
+        "target.copy_from(Buffer.from_handle(at, 256), stream=stream) or stream.sync()",
+        "copy of 256 bytes from {at}",
+    ),
+}
+
+
+@pytest.mark.promise("A copy from or to host memory that is not there is a CUDA error")
+@pytest.mark.parametrize("name", CASES)
+def test_host_memory_that_is_not_there(child, name):
+    work, sentence = CASES[name]
+    child.ok(
+        COMMON
+        + f"""
+at = gone()
+target = device.allocate(256, stream=stream)
+stream.sync()
+fails(lambda: {work}, {sentence!r}.format(at=hex(at)))
+device = Device(0)
+device.set_current()
+stream = device.create_stream()
+buffer = device.allocate(64, stream=stream)
+buffer.fill(7, stream=stream)
+stream.sync()
+"""
+    )
+
+
+@pytest.mark.promise("A copy or a fill whose memory is gone is a CUDA error with a report")
+@pytest.mark.parametrize(
+    ("work", "sentence"),
+    [
+        ("inner.fill(1, stream=stream)", "fill of 4096 bytes at 0x"),
+        ("outer.copy_from(inner, stream=stream)", "copy of 4096 bytes from 0x"),
+        ("outer.copy_to(inner, stream=stream)", "copy of 4096 bytes from 0x"),
+    ],
+    ids=["fill", "copy from", "copy to"],
+)
+def test_device_memory_that_was_unmapped_before_its_turn_came(child, work, sentence):
+    child.ok(
+        COMMON
+        + f"""
+prop = driver.CUmemAllocationProp()
+prop.type = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+prop.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+unit = 2 << 20
+memory = driver.cuMemCreate(unit, prop, 0)[1]
+at = driver.cuMemAddressReserve(unit, 0, 0, 0)[1]
+assert driver.cuMemMap(at, unit, 0, memory, 0)[0] == 0
+access = driver.CUmemAccessDesc()
+access.location = prop.location
+access.flags = driver.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+assert driver.cuMemSetAccess(at, unit, [access], 1)[0] == 0
+flag = LegacyPinnedMemoryResource().allocate(4)
+word = memoryview(flag).cast("B")
+word[:] = bytes(4)
+inner, outer = Buffer.from_handle(int(at), 4096), device.allocate(4096, stream=stream)
+launch(stream, LaunchConfig(grid=1, block=1), code.get_kernel("wait_for"), flag)
+{work}
+driver.cuCtxPopCurrent()  # as a garbage collector does it: with no context current, so that nothing is waited for
+assert driver.cuMemUnmap(at, unit)[0] == 0
+device.set_current()
+word[0] = 1
+fails(stream.sync, {sentence!r}, "illegal memory access at 0x", "has been freed")
+"""
+    )
