@@ -54,7 +54,8 @@ class TypeTable {
 
   void add(PyTypeObject* type, const Value& value) {
     if (!lives_on(type)) return;
-    const std::lock_guard lock{adding_};
+    const std::unique_lock lock{adding_, std::try_to_lock};
+    if (!lock) return;  // another thread adds, or did when this process was forked: another time
     for (std::size_t probe = 0, at = slot(type); probe < kProbes; ++probe, ++at) {
       Entry& entry = entries_[at % kSlots];
       const PyTypeObject* const there = entry.type.load(std::memory_order_relaxed);

@@ -10,6 +10,7 @@
 
 #include "cucore/driver.hpp"
 #include "cucore/runtime.hpp"
+#include "driver/mutex.hpp"
 #include "engine.hpp"
 #include "python/gil.hpp"
 
@@ -17,7 +18,7 @@ namespace cucore::bindings {
 namespace {
 
 struct Owned {
-  std::mutex mutex;
+  detail::Mutex mutex;
   std::unordered_map<void*, std::vector<HostCall*>> by_owner;
 };
 Owned& owned() {  // never destroyed: the driver may call until the process ends

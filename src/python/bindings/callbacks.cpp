@@ -7,6 +7,7 @@
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
 #include "cucore/graph.hpp"
+#include "driver/mutex.hpp"
 #include "engine.hpp"
 #include "python/gil.hpp"
 
@@ -26,7 +27,7 @@ struct HostCall {
 namespace {
 
 struct Live {
-  std::mutex mutex;
+  detail::Mutex mutex;
   std::unordered_set<void*> calls;
 };
 
