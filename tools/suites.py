@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
 """tools/suites.py LOGS JOBS [PYTEST ARGUMENTS]: the Python suites in several processes of pytest, JOBS at a time; ends with the sum of their counts.
 
-A suite is a folder of tests or, where a folder takes long, each of its files. Suites that took longest the last time start first."""
+A suite is a folder of tests or, where a folder takes long, each of its files. Suites that took longest the last time start first.
+One that has not ended after SUITE_SECONDS (default 1800) shows where its threads are and is ended: the run always comes to its counts."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -32,6 +35,10 @@ def suites() -> list[str]:
     return found
 
 
+def log_of(logs: Path, suite: str) -> Path:
+    return logs / (suite.replace("/", ".").removesuffix(".py") + ".log")
+
+
 def size(suite: str) -> int:
     """Bytes of its tests: of two that never ran, the larger one takes longer."""
     path = ROOT / suite
@@ -45,13 +52,23 @@ def counts(output: str) -> dict[str, int]:
     return {name: int(number) for number, word in found for name in COUNTS if word in (name, name.rstrip("s"))}
 
 
-def run(suite: str, arguments: list[str]) -> tuple[str, int, str, float]:
+def run(suite: str, arguments: list[str], log: Path) -> tuple[str, int, str, float]:
     start = time.monotonic()
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments, suite]
-    done = subprocess.run(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
-    )
-    return suite, done.returncode, done.stdout, time.monotonic() - start
+    # Into a file and in a group of its own: a process that a test left behind is not waited for.
+    with log.open("w") as output:
+        process = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=output, start_new_session=True)
+        try:
+            status = process.wait(float(os.environ.get("SUITE_SECONDS", "1800")))
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGABRT)  # pytest's faulthandler writes every thread's stack
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(30)
+            process.kill()
+            status = process.wait()
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # what its tests have left
+    return suite, status, log.read_text(errors="replace"), time.monotonic() - start
 
 
 def main(logs: Path, jobs: int, arguments: list[str]) -> int:
@@ -66,11 +83,10 @@ def main(logs: Path, jobs: int, arguments: list[str]) -> int:
     done = 0
     for group, workers in ((together, jobs), ([suite for suite in everything if suite in ALONE], 1)):
         with ThreadPoolExecutor(workers) as pool:
-            for future in as_completed([pool.submit(run, suite, arguments) for suite in group]):
+            for future in as_completed([pool.submit(run, suite, arguments, log_of(logs, suite)) for suite in group]):
                 suite, status, output, took = future.result()
                 times[suite] = took
                 done += 1
-                (logs / (suite.replace("/", ".").removesuffix(".py") + ".log")).write_text(output)
                 for name, number in counts(output).items():
                     total[name] += number
                 good = status in (0, NO_TESTS)

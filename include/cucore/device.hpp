@@ -19,8 +19,8 @@ namespace cucore {
 
 /// The generation of a device: 9.0.
 struct ComputeCapability {
-  int major;  ///< 9 of 9.0
-  int minor;  ///< 0 of 9.0
+  int major = 0;  ///< 9 of 9.0
+  int minor = 0;  ///< 0 of 9.0
   friend bool operator==(const ComputeCapability&, const ComputeCapability&) = default;
 };
 

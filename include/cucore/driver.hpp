@@ -26,8 +26,8 @@ struct DriverInfo {
   int version = 0;                    ///< cuDriverGetVersion: 1000 * major + 10 * minor
   bool per_thread_stream = false;     ///< CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM=1
   bool fell_back_to_cpu = false;      ///< CUCORE_DEVICE=auto found no GPU
-  std::string path;                   ///< the library that was loaded
-  std::string why;                    ///< what was tried, one line each
+  std::string path{};                 ///< the library that was loaded
+  std::string why{};                  ///< what was tried, one line each
 };
 
 namespace detail {

@@ -17,8 +17,8 @@ class ObjectCode;
 
 /// Where one parameter lies in the kernel's parameter block.
 struct ParamInfo {
-  std::size_t offset;  ///< in the parameter block
-  std::size_t size;    ///< in bytes
+  std::size_t offset = 0;  ///< in the parameter block
+  std::size_t size = 0;    ///< in bytes
   friend bool operator==(const ParamInfo&, const ParamInfo&) = default;
 };
 
@@ -48,8 +48,8 @@ class CUCORE_EXPORT KernelAttributes {
 
 /// The block size that fills the device, and the grid that gives every multiprocessor work.
 struct MaxPotentialBlockSize {
-  int min_grid_size;   ///< blocks that give every multiprocessor work
-  int max_block_size;  ///< threads of a block
+  int min_grid_size = 0;   ///< blocks that give every multiprocessor work
+  int max_block_size = 0;  ///< threads of a block
 };
 
 /// How many blocks or clusters of a kernel fit on the current device.

@@ -27,11 +27,11 @@ struct Dim3 {
 /// The shape of a launch. With a cluster, the grid counts clusters, a cluster counts blocks and a
 /// block threads.
 struct LaunchConfig {
-  Dim3 grid;                    ///< blocks, or clusters where there are some
-  Dim3 block;                   ///< threads of a block
-  std::optional<Dim3> cluster;  ///< blocks of a cluster; none: no clusters
-  unsigned shmem_size = 0;      ///< dynamic shared memory per block, in bytes
-  bool is_cooperative = false;  ///< all blocks run at once, so that the grid can synchronise
+  Dim3 grid{};                    ///< blocks, or clusters where there are some
+  Dim3 block{};                   ///< threads of a block
+  std::optional<Dim3> cluster{};  ///< blocks of a cluster; none: no clusters
+  unsigned shmem_size = 0;        ///< dynamic shared memory per block, in bytes
+  bool is_cooperative = false;    ///< all blocks run at once, so that the grid can synchronise
   bool programmatic_stream_serialization =
       false;  ///< may start before the kernel ahead of it has ended
   friend bool operator==(const LaunchConfig&, const LaunchConfig&) = default;

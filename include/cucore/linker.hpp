@@ -19,27 +19,27 @@ struct CUCORE_EXPORT LinkerOptions {
   using Texts = std::vector<std::string>;
 
   std::string name = "<default linker>";
-  std::optional<std::string> arch;  ///< "sm_90"; default: the current device's
-  Number max_register_count;
-  Flag time;
-  Flag verbose;
-  Flag link_time_optimization;
-  Flag ptx;  ///< keep PTX: with link_time_optimization and target "ptx"
-  Number optimization_level;
-  Flag debug;
-  Flag lineinfo;
-  Flag ftz;
-  Flag prec_div;
-  Flag prec_sqrt;
-  Flag fma;
-  Texts kernels_used;
-  Texts variables_used;
-  Flag optimize_unused_variables;
-  Texts ptxas_options;
-  Number split_compile;
-  Number split_compile_extended;
-  Flag no_cache;
-  Flag numba_debug;
+  std::optional<std::string> arch{};  ///< "sm_90"; default: the current device's
+  Number max_register_count{};
+  Flag time{};
+  Flag verbose{};
+  Flag link_time_optimization{};
+  Flag ptx{};  ///< keep PTX: with link_time_optimization and target "ptx"
+  Number optimization_level{};
+  Flag debug{};
+  Flag lineinfo{};
+  Flag ftz{};
+  Flag prec_div{};
+  Flag prec_sqrt{};
+  Flag fma{};
+  Texts kernels_used{};
+  Texts variables_used{};
+  Flag optimize_unused_variables{};
+  Texts ptxas_options{};
+  Number split_compile{};
+  Number split_compile_extended{};
+  Flag no_cache{};
+  Flag numba_debug{};
 
   /// nvJitLink's command line.
   [[nodiscard]] std::vector<std::string> flags() const;

@@ -34,7 +34,7 @@ class CUCORE_EXPORT MemoryResource {
 /// What a pool's memory is and where it lies.
 struct PoolOptions {
   CUmemAllocationType type = CU_MEM_ALLOCATION_TYPE_PINNED;  ///< what kind of memory
-  CUmemLocation location{CU_MEM_LOCATION_TYPE_DEVICE, 0};    ///< where it lies
+  CUmemLocation location{CU_MEM_LOCATION_TYPE_DEVICE, {0}};  ///< where it lies
   bool ipc_enabled = false;  ///< the pool can be exported as a file descriptor
   std::size_t max_size = 0;  ///< 0: the driver's own limit
 };

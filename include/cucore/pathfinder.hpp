@@ -21,37 +21,37 @@ enum class Kind { dynamic_lib, headers, static_lib, bitcode_lib, binary };
 /// there.
 struct Attempt {
   std::string
-      step;  ///< "site-packages", "conda", "system-search", "CUDA_PATH", "system-ctk-root", ...
-  std::string place;    ///< the file tried, or why the step was skipped
-  std::string outcome;  ///< "found", "not there", "could not be loaded: ...", "also there, not
-                        ///< used", "skipped"
+      step{};  ///< "site-packages", "conda", "system-search", "CUDA_PATH", "system-ctk-root", ...
+  std::string place{};    ///< the file tried, or why the step was skipped
+  std::string outcome{};  ///< "found", "not there", "could not be loaded: ...", "also there, not
+                          ///< used", "skipped"
   friend bool operator==(const Attempt&, const Attempt&) = default;
 };
 
 /// The story of one search, in order. `abs_path` and `found_via` are empty when nothing was found.
 struct SearchReport {
-  Kind kind;                                            ///< what was looked for
-  std::string name;                                     ///< its short name
-  std::string abs_path;                                 ///< where it is
-  std::string found_via;                                ///< the step that found it
-  std::vector<Attempt> attempts;                        ///< every place, in order
+  Kind kind = Kind::dynamic_lib;                        ///< what was looked for
+  std::string name{};                                   ///< its short name
+  std::string abs_path{};                               ///< where it is
+  std::string found_via{};                              ///< the step that found it
+  std::vector<Attempt> attempts{};                      ///< every place, in order
   [[nodiscard]] CUCORE_EXPORT std::string str() const;  ///< for people, one line per place
 };
 
 /// A library that is loaded and stays so: never dlclose the handle.
 struct LoadedDL {
-  std::string abs_path;                    ///< the file
-  bool was_already_loaded_from_elsewhere;  ///< somebody else had loaded it
-  void* handle;                            ///< dlopen's
-  std::string found_via;                   ///< the step that found it
+  std::string abs_path{};                          ///< the file
+  bool was_already_loaded_from_elsewhere = false;  ///< somebody else had loaded it
+  void* handle = nullptr;                          ///< dlopen's
+  std::string found_via{};                         ///< the step that found it
 };
 
 /// A file or folder that was found, not loaded.
 struct Located {
-  std::string name;       ///< its short name
-  std::string abs_path;   ///< where it is
-  std::string filename;   ///< the last part of the path
-  std::string found_via;  ///< the step that found it
+  std::string name{};       ///< its short name
+  std::string abs_path{};   ///< where it is
+  std::string filename{};   ///< the last part of the path
+  std::string found_via{};  ///< the step that found it
 };
 
 /// A known component that is nowhere; `report()` lists every place tried.

@@ -35,61 +35,61 @@ struct CUCORE_EXPORT ProgramOptions {
   using Numbers = std::vector<int>;
 
   std::string name = "default_program";  ///< how messages call the source
-  Text arch;                             ///< "sm_90"; default: the current device's
-  Flag relocatable_device_code;
-  Flag extensible_whole_program;
-  Flag debug;
-  Flag lineinfo;
-  Flag device_code_optimize;
-  Texts ptxas_options;
-  Number max_register_count;
-  Flag ftz;
-  Flag prec_sqrt;
-  Flag prec_div;
-  Flag fma;
-  Flag use_fast_math;
-  Flag extra_device_vectorization;
-  Flag link_time_optimization;
-  Flag gen_opt_lto;
-  Texts define_macro;  ///< "NAME" or "NAME=VALUE"
-  Texts undefine_macro;
-  Texts include_path;
-  Flag use_bundled_headers;  ///< the headers that come with NVRTC 13.3 and later
-  Texts pre_include;
-  Flag no_source_include;
-  Text std;
-  Flag builtin_move_forward;
-  Flag builtin_initializer_list;
-  Flag disable_warnings;
-  Flag restrict_pointers;  ///< `restrict` in Python
-  Flag device_as_default_execution_space;
-  Flag device_int128;
-  Text optimization_info;
-  Flag no_display_error_number;
-  Numbers diag_error;
-  Numbers diag_suppress;
-  Numbers diag_warn;
-  Flag brief_diagnostics;
-  Text time;
-  Number split_compile;
-  Flag fdevice_syntax_only;
-  Flag minimal;
-  Flag no_cache;
-  Text fdevice_time_trace;
-  Flag device_float128;
-  Text frandom_seed;
-  Text ofast_compile;
-  Flag pch;
-  Text create_pch;
-  Text use_pch;
-  Text pch_dir;
-  Flag pch_verbose;
-  Flag pch_messages;
-  Flag instantiate_templates_in_pch;
+  Text arch{};                           ///< "sm_90"; default: the current device's
+  Flag relocatable_device_code{};
+  Flag extensible_whole_program{};
+  Flag debug{};
+  Flag lineinfo{};
+  Flag device_code_optimize{};
+  Texts ptxas_options{};
+  Number max_register_count{};
+  Flag ftz{};
+  Flag prec_sqrt{};
+  Flag prec_div{};
+  Flag fma{};
+  Flag use_fast_math{};
+  Flag extra_device_vectorization{};
+  Flag link_time_optimization{};
+  Flag gen_opt_lto{};
+  Texts define_macro{};  ///< "NAME" or "NAME=VALUE"
+  Texts undefine_macro{};
+  Texts include_path{};
+  Flag use_bundled_headers{};  ///< the headers that come with NVRTC 13.3 and later
+  Texts pre_include{};
+  Flag no_source_include{};
+  Text std{};
+  Flag builtin_move_forward{};
+  Flag builtin_initializer_list{};
+  Flag disable_warnings{};
+  Flag restrict_pointers{};  ///< `restrict` in Python
+  Flag device_as_default_execution_space{};
+  Flag device_int128{};
+  Text optimization_info{};
+  Flag no_display_error_number{};
+  Numbers diag_error{};
+  Numbers diag_suppress{};
+  Numbers diag_warn{};
+  Flag brief_diagnostics{};
+  Text time{};
+  Number split_compile{};
+  Flag fdevice_syntax_only{};
+  Flag minimal{};
+  Flag no_cache{};
+  Text fdevice_time_trace{};
+  Flag device_float128{};
+  Text frandom_seed{};
+  Text ofast_compile{};
+  Flag pch{};
+  Text create_pch{};
+  Text use_pch{};
+  Text pch_dir{};
+  Flag pch_verbose{};
+  Flag pch_messages{};
+  Flag instantiate_templates_in_pch{};
   std::vector<std::pair<std::string, std::string>>
-      extra_sources;   ///< (name, text): NVVM modules; headers of C++
-  Flag use_libdevice;  ///< NVVM: link NVIDIA's math library
-  Flag numba_debug;
+      extra_sources{};   ///< (name, text): NVVM modules; headers of C++
+  Flag use_libdevice{};  ///< NVVM: link NVIDIA's math library
+  Flag numba_debug{};
 
   /// The compiler's command line. `target` matters to NVVM ("ltoir"). An unset `arch` is the
   /// current device's, or none when there is no device. Throws std::invalid_argument when a set

@@ -13,8 +13,8 @@ namespace cucore {
 
 /// How a stream is made.
 struct StreamOptions {
-  bool nonblocking = true;      ///< does not wait for the legacy default stream
-  std::optional<int> priority;  ///< lower numbers go first; none: the default
+  bool nonblocking = true;        ///< does not wait for the legacy default stream
+  std::optional<int> priority{};  ///< lower numbers go first; none: the default
 };
 
 /// Names a stream without owning it. Pass by value; must not outlive the stream.

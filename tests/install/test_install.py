@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).resolve().parent
+STRICT = ("-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Werror")
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +43,7 @@ def test_pkg_config(package: Path, tmp_path: Path) -> None:
     if shutil.which("pkg-config") is None or compiler is None:
         pytest.skip("needs pkg-config and a C++ compiler")
     flags = run("pkg-config", "--cflags", "--libs", "cucore", PKG_CONFIG_PATH=str(package / "lib" / "pkgconfig"))
-    run(compiler, "-std=c++20", HERE / "main.cpp", "-o", tmp_path / "stranger", *flags.split())
+    run(compiler, *STRICT, HERE / "main.cpp", "-o", tmp_path / "stranger", *flags.split())
     assert "ok" in run(tmp_path / "stranger")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import time
 import zipfile
 from pathlib import Path
 
@@ -108,6 +109,40 @@ def test_a_failing_suite_fails_the_run_and_is_counted(
     assert "FAILED test_bad.py" in output and "FAILED test_dead.py" in output and "signal 6" in output
     monkeypatch.setattr(suites, "suites", lambda: ["test_good.py"])
     assert suites.main(tmp_path / "logs", 2, []) == 0
+
+
+def test_a_suite_that_hangs_shows_where_and_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "test_stuck.py").write_text("import threading\ndef test_that_waits(): threading.Event().wait()")
+    monkeypatch.setattr(suites, "ROOT", tmp_path)
+    monkeypatch.setattr(suites, "suites", lambda: ["test_stuck.py"])
+    monkeypatch.setenv("SUITE_SECONDS", "5")
+    assert suites.main(tmp_path / "logs", 1, []) == 1
+    output = capsys.readouterr().out
+    assert "FAILED test_stuck.py" in output and "signal 6" in output and "in test_that_waits" in output
+
+
+def test_a_process_that_a_test_leaves_behind_is_not_waited_for_but_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "test_leaves.py").write_text(
+        "import subprocess\ndef test_a(): open('left', 'w').write(str(subprocess.Popen(['sleep', '1000']).pid))"
+    )
+    monkeypatch.setattr(suites, "ROOT", tmp_path)
+    monkeypatch.setattr(suites, "suites", lambda: ["test_leaves.py"])
+    assert suites.main(tmp_path / "logs", 1, []) == 0
+    assert "1 passed in" in capsys.readouterr().out
+    left = Path(f"/proc/{(tmp_path / 'left').read_text()}/stat")
+    for _ in range(6000):  # it may take its time to die, on a loaded machine; by itself it takes longer
+        try:
+            state = left.read_text().rpartition(")")[2].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            return
+        if state == "Z":
+            return
+        time.sleep(0.1)
+    pytest.fail("it still runs")
 
 
 @pytest.mark.skipif(

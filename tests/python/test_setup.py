@@ -1,0 +1,90 @@
+"""tools/setup on a machine that lacks things: what it names, what it installs, and that it does nothing once all is there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMANDS = {"g++": "g++", "cmake": "cmake", "ninja": "ninja-build", "ccache": "ccache", "pkg-config": "pkg-config"}
+
+
+class Machine:
+    """A checkout and a PATH of its own: what stands there writes how it was called into `calls`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.checkout, self.bin, self.calls = folder / "checkout", folder / "bin", folder / "calls"
+        (self.checkout / "tools").mkdir(parents=True)
+        self.bin.mkdir()
+        for name in ("setup", "requirements.txt"):
+            shutil.copy(ROOT / "tools" / name, self.checkout / "tools" / name)
+        for name in ("bash", "env", "dirname", "ls", "sha256sum", "cut", "touch", "mkdir", "cp", "cat"):
+            found = shutil.which(name)
+            assert found, name
+            (self.bin / name).symlink_to(found)
+        # Knows its headers and modules (-c); makes an environment by copying itself into it (-m venv).
+        self.program(
+            "python3",
+            'case "$1 ${2:-}" in -c*) echo 1;; "-m venv") mkdir -p "$3/bin"; cp "$0" "$3/bin/python";; esac',
+        )
+
+    def program(self, name: str, body: str = "") -> None:
+        path = self.bin / name
+        path.write_text(f'#!{self.bin}/bash\necho "{name} $*" >> {self.calls}\n{body}\n')
+        path.chmod(0o755)
+
+    def setup(self, user: int) -> subprocess.CompletedProcess[str]:
+        self.program("id", f"echo {user}")
+        self.calls.write_text("")
+        return subprocess.run(
+            [str(self.checkout / "tools" / "setup")], env={"PATH": str(self.bin)}, capture_output=True, text=True
+        )
+
+    def called(self, name: str) -> list[str]:
+        return [line for line in self.calls.read_text().splitlines() if line.startswith(name)]
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def test_a_user_gets_one_line_to_paste(machine: Machine) -> None:
+    machine.program("apt-get")
+    done = machine.setup(user=1000)
+    assert done.returncode == 1
+    line = done.stderr.splitlines()[-1].strip()
+    assert line.startswith("sudo apt-get update && sudo apt-get install -y --no-install-recommends ")
+    assert set(COMMANDS.values()) <= set(line.split())
+    assert not machine.called("apt-get") and not (machine.checkout / ".venv").exists()
+
+
+def test_root_gets_the_packages_and_an_environment_and_a_second_call_does_nothing(machine: Machine) -> None:
+    # What is installed is there afterwards: its commands appear.
+    made = "; ".join(f"touch {machine.bin}/{name}" for name in COMMANDS)
+    machine.program("apt-get", f'case "$1" in install) {made};; esac')
+    done = machine.setup(user=0)
+    assert done.returncode == 0, done.stderr
+    update, install = machine.called("apt-get")
+    assert update == "apt-get update -qq" and set(COMMANDS.values()) <= set(install.split())
+    assert any("pip install" in call and "tools/requirements.txt" in call for call in machine.called("python"))
+    for name in COMMANDS:
+        os.chmod(machine.bin / name, 0o755)
+    done = machine.setup(user=0)
+    assert done.returncode == 0 and not done.stdout and not machine.called("apt-get")
+    assert not any("-m pip" in call or "-m venv" in call for call in machine.called("python"))
+
+
+def test_changed_requirements_are_installed_again(machine: Machine) -> None:
+    for name in COMMANDS:
+        machine.program(name)
+    machine.program("apt-get")  # for the headers that this machine may lack
+    assert machine.setup(user=0).returncode == 0
+    with (machine.checkout / "tools" / "requirements.txt").open("a") as file:
+        file.write("another\n")
+    assert machine.setup(user=0).returncode == 0
+    assert any("pip install" in call for call in machine.called("python"))
