@@ -15,7 +15,7 @@ import pytest
 from ptxsuite.forms import FORMS
 from ptxsuite.nvrtc import skip_module_without_nvrtc
 from ptxsuite.program import Program, device
-from test_tensor_copies import HEAD, IM2COL, LOAD, Five, Map, array, encoded, filled, tiled
+from ptxsuite.tensor_maps import HEAD, IM2COL, LOAD, Five, Map, array, encoded, filled, tiled
 
 skip_module_without_nvrtc()
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from ptxsuite.nvrtc import library
 from ptxsuite.program import Program, device
-from test_tensor_copies import HEAD, TYPES, tiled
+from ptxsuite.tensor_maps import HEAD, TYPES, tiled
 
 try:
     library()
