@@ -35,6 +35,12 @@ def suites() -> list[str]:
     return found
 
 
+def uses_hypothesis(suite: str) -> bool:
+    """Its plugin is loaded where it is of use: that takes three times as long as all else at the start of pytest."""
+    path = ROOT / suite
+    return any("hypothesis" in f.read_text() for f in (path.rglob("*.py") if path.is_dir() else [path]))
+
+
 def log_of(logs: Path, suite: str) -> Path:
     return logs / (suite.replace("/", ".").removesuffix(".py") + ".log")
 
@@ -54,7 +60,9 @@ def counts(output: str) -> dict[str, int]:
 
 def run(suite: str, arguments: list[str], log: Path) -> tuple[str, int, str, float]:
     start = time.monotonic()
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments, suite]
+    without = ["no:cacheprovider"] if uses_hypothesis(suite) else ["no:cacheprovider", "no:hypothesispytest"]
+    plugins = [word for name in without for word in ("-p", name)]
+    command = [sys.executable, "-m", "pytest", "-q", *plugins, *arguments, suite]
     # Into a file and in a group of its own: a process that a test left behind is not waited for.
     with log.open("w") as output:
         process = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=output, start_new_session=True)

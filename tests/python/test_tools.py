@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -111,6 +112,11 @@ def test_a_failing_suite_fails_the_run_and_is_counted(
     assert suites.main(tmp_path / "logs", 2, []) == 0
 
 
+def test_hypothesis_is_loaded_for_the_suites_that_use_it() -> None:
+    found = {suite for suite in suites.suites() if suites.uses_hypothesis(suite)}
+    assert {"tests/python/driver", "tests/python/robust/test_stateful.py"} <= found and "tests/python/docs" not in found
+
+
 def test_a_suite_that_hangs_shows_where_and_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -143,6 +149,35 @@ def test_a_process_that_a_test_leaves_behind_is_not_waited_for_but_ended(
             return
         time.sleep(0.1)
     pytest.fail("it still runs")
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="needs make")
+@pytest.mark.parametrize("cpp,python", [(0, 0), (8, 0), (0, 1), (8, 1)])
+def test_gpu_test_builds_runs_both_halves_and_ends_with_their_counts(tmp_path: Path, cpp: int, python: int) -> None:
+    """With programs that stand in for cmake, ctest and the machine's Python, which say how they were called."""
+    shutil.copytree(ROOT / "tools", tmp_path / "tools")
+    shutil.copy(ROOT / "Makefile", tmp_path / "Makefile")
+    (tmp_path / "bin").mkdir()
+    made = 'case "$*" in *--preset*) mkdir -p build/gpu/site; touch build/gpu/CTestTestfile.cmake;; esac'
+    bodies = {
+        "cmake": made,
+        "ctest": f'echo "{100 if not cpp else 66}% tests passed, {1 if cpp else 0} tests failed out of 3"; exit {cpp}',
+        "python3": 'case "$1" in tools/suites.py) echo "device $CUCORE_DEVICE, packages $PYTHONPATH"; '
+        f'echo "{1 if python else 0} failed, 4 passed in 1 s"; exit {python};; esac',
+    }
+    for name, body in bodies.items():
+        (tmp_path / "bin" / name).write_text(f'#!/bin/bash\necho "{name} $*" >> {tmp_path}/calls\n{body}\n')
+        (tmp_path / "bin" / name).chmod(0o755)
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "CUCORE", "GPU", "PYTHON"))}
+    environment["PATH"] = f"{tmp_path}/bin:{environment['PATH']}"
+    done = subprocess.run(["make", "gpu-test"], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert (done.returncode == 0) == (cpp == python == 0), done.stdout + done.stderr
+    calls = (tmp_path / "calls").read_text()
+    assert "--preset gpu" in calls and "--install build/gpu" in calls and "python3 tools/dist_info.py" in calls
+    assert f"device gpu, packages {tmp_path}/build/gpu/site" in done.stdout
+    summary = done.stdout[done.stdout.index("summary") :]
+    assert "out of 3" in summary and "4 passed in 1 s" in summary
+    assert ("all suites passed" if done.returncode == 0 else "some suites FAILED") in summary
 
 
 @pytest.mark.skipif(
