@@ -149,6 +149,8 @@ void ModuleTranslator::declare_symbols(std::unordered_map<std::string, std::stri
       fn->addFnAttr("no-builtins");
       // An access to address 0 is a fault that the kernel must run into, not licence to drop code.
       fn->addFnAttr(llvm::Attribute::NullPointerIsValid);
+      // Recursion without end is a stack overflow, not a loop without end.
+      fn->addFnAttr("disable-tail-calls", "true");
     }
     functions.push_back(fn);
   }

@@ -22,7 +22,28 @@ FAULTS = {
     "illegal instruction": (715, "mov.u32 %r4, 33; bar.sync 1, %r4;"),
     "trap": (719, "setp.ne.u32 %p1, %r2, 5; @%p1 bra E; trap; E:"),
     "breakpoint": (719, "brkpt;"),
+    "assertion": (710, "setp.ne.u32 %p1, %r2, 5; @%p1 bra E; { .param .b64 m; .param .b64 f; .param .b32 l; .param .b64 g; .param .b64 c; mov.u64 %rd2, words; "
+                       "cvta.global.u64 %rd2, %rd2; st.param.b64 [m], %rd2; st.param.b64 [f], %rd2; st.param.b32 [l], 7; st.param.b64 [g], %rd2; st.param.b64 [c], 1; "
+                       "call __assertfail, (m, f, l, g, c); } E:"),
+    "stack overflow": (700, "{ .param .b32 n; .param .b32 r; st.param.b32 [n], %r2; call (r), deep, (n); ld.param.b32 %r3, [r]; } st.global.u32 [%rd1], %r3;"),
 }  # fmt: skip
+DECLARED = """
+.extern .func __assertfail(.param .b64 m, .param .b64 f, .param .b32 l, .param .b64 g, .param .b64 c);
+.global .align 1 .b8 words[5] = {110, 101, 118, 114, 0};
+.func (.param .b32 r) deep(.param .b32 n)
+{
+  .local .align 4 .b8 room[64];
+  .reg .b32 %a<4>; .reg .b64 %l;
+  ld.param.u32 %a0, [n]; mov.u64 %l, room; st.local.u32 [%l], %a0; add.u32 %a1, %a0, 1;
+  { .param .b32 x; .param .b32 y; st.param.b32 [x], %a1; call (y), deep, (x); ld.param.b32 %a2, [y]; }
+  ld.local.u32 %a3, [%l]; add.u32 %a2, %a2, %a3; st.param.b32 [r], %a2; ret;
+}
+"""
+if not ON_GPU:  # there it waits for ever
+    FAULTS["barrier deadlock"] = (
+        719,
+        "setp.lt.u32 %p1, %r2, 32; @%p1 bra A; bar.sync 1, 64; bra E; A: bar.sync 2, 64; E:",
+    )
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -36,7 +57,8 @@ def test_a_fault_has_its_code_every_later_call_answers_it_and_a_reset_ends_that(
     code, body = FAULTS[name]
     expect(
         f"""
-        first = run({body!r})[0]
+        first, text = run({body!r}, {DECLARED!r})
+        assert {ON_GPU} or "kernel k: " in text, text
         again = run("st.global.u32 [%rd1], 1;")[0]
         print(first, again, driver.cuCtxSynchronize()[0].value, flush=True)
         if {ON_GPU}:  # there the process is lost
