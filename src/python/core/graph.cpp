@@ -1,7 +1,9 @@
 // graph.cpp: cuda.core.graph.Graph, a graph ready to launch.
 #include "cucore/graph.hpp"
 
+#include <chrono>
 #include <optional>
+#include <thread>
 
 #include "graph_support.hpp"
 #include "py_buffer.hpp"
@@ -104,6 +106,18 @@ struct PyGraph {
     if (status != CU_STREAM_CAPTURE_STATUS_NONE) return true;  // to ask would end that capture
     return driver().cuStreamQuery(last.handle()) == CUDA_ERROR_NOT_READY;
   }
+  /// At the interpreter's end: whether a stream comes to rest soon. Nobody is left later to let go
+  /// of Python's objects; a kernel that does not end must not keep the process, so that all graphs
+  /// together wait for one second at most.
+  static bool settles(CUstream stream) {
+    static std::chrono::milliseconds patience{1000};
+    while (driver().cuStreamQuery(stream) == CUDA_ERROR_NOT_READY) {
+      if (patience.count() <= 0) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds{1});
+      patience -= std::chrono::milliseconds{1};
+    }
+    return true;
+  }
   /// The driver lets go of things once the last launch is done.
   void keep_until_done(std::shared_ptr<void> things) const {
     auto* owner = new std::shared_ptr<void>{std::move(things)};
@@ -112,6 +126,7 @@ struct PyGraph {
     (void)driver().cuStreamIsCapturing(last.handle(), &status);
     if (status != CU_STREAM_CAPTURE_STATUS_NONE)
       return;  // rare, and not worth a node: kept for good
+    if (interpreter_is_ending() && settles(last.handle())) return forget_owner(owner);
     const CUresult code = driver().cuLaunchHostFunc(last.handle(), &forget_owner, owner);
     waiting.reset();
     if (code == CUDA_SUCCESS) return;
@@ -144,6 +159,39 @@ int graph_clear(PyObject* self) {
   graph.launch(stream);
 }
 
+/// What the nodes of a graph use, as it was when another graph took a copy of them.
+struct Uses {
+  GraphOwners owners;
+  nb::object updates;
+};
+
+nb::object uses_of(const PyGraph& graph) {
+  auto uses = std::make_unique<Uses>(graph.owners);
+  if (graph.updates.is_valid()) uses->updates = nb::steal(PyDict_Copy(graph.updates.ptr()));
+  nb::object capsule = nb::steal(PyCapsule_New(uses.get(), nullptr, [](PyObject* going) {
+    delete static_cast<Uses*>(PyCapsule_GetPointer(going, nullptr));
+  }));
+  if (!capsule.is_valid()) throw nb::python_error();
+  static_cast<void>(uses.release());  // the capsule deletes it
+  return capsule;
+}
+
+/// A launch into a capture is no launch: the graph that is captured gets a copy of the nodes, and
+/// keeps what they use from now on.
+void launch_captured(const PyGraph& held, PyObject* into, const Stream& stream) {
+  nb::object uses = uses_of(held);
+  launch_unlocked(held.graph, stream);
+  if (is_graph_builder(into)) {
+    PyObject* const things[] = {uses.ptr()};
+    return retain_in_graph(into, things, 1);
+  }
+  CUstreamCaptureStatus status{};
+  CUgraph graph = nullptr;
+  CUCORE_CALL(cuStreamGetCaptureInfo(stream.handle(), &status, nullptr, &graph, nullptr, nullptr,
+                                     nullptr));
+  GraphDefinition::view(graph, GraphDefinition{}).keep(keep_alive(std::move(uses)));
+}
+
 PyObject* graph_launch(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   static const Names<1> names{"stream"};
   std::array<PyObject*, 1> given;
@@ -153,14 +201,25 @@ PyObject* graph_launch(PyObject* self, PyObject* const* args, Py_ssize_t nargs, 
   PyGraph& held = self_of<PyGraph>(self);
   const Graph& graph = held.graph;
   if (graph.handle() == nullptr) throw InvalidStateError("the graph is closed");
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  if (driver().cuStreamIsCapturing(stream.handle(), &status) == CUDA_SUCCESS &&
+      status == CU_STREAM_CAPTURE_STATUS_ACTIVE) {
+    launch_captured(held, given[0], stream);
+    Py_RETURN_NONE;
+  }
   // The first launch brings the graph to the device, which may wait.
   const bool is_first = held.last.handle() != stream.handle() || held.last.is_closed();
-  if (is_first) held.last = stream;
   constexpr unsigned kWeight = 8;  // it takes more of the queue than a kernel
   if (!is_first && may_keep_lock(stream.handle(), kWeight)) {
     graph.launch(stream);
-  } else {
+    Py_RETURN_NONE;
+  }
+  const Stream before = std::exchange(held.last, stream);
+  try {
     launch_unlocked(graph, stream);
+  } catch (...) {
+    self_of<PyGraph>(self).last = before;  // where it may still run
+    throw;
   }
   Py_RETURN_NONE;
 }

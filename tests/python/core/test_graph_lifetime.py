@@ -344,3 +344,96 @@ def test_memory_of_a_graph_that_is_gone_is_refused(device, stream):
             use()
     plain.fill(3, stream=stream)
     assert set(plain.copy_to(bytearray(64), stream=stream)) == {3}
+
+
+@pytest.mark.parametrize("by", ["builder", "its stream"])
+def test_a_graph_launched_into_a_capture_leaves_what_it_uses_to_the_graph_that_is_captured(device, stream, by):
+    seen: list[str] = []
+    callback, updated = Callback(), Callback(seen)
+    reference = weakref.ref(updated)
+    definition = GraphDefinition()
+    node = definition.callback(callback)
+    inner = definition.instantiate()
+    inner[node].update(updated)
+    outer = device.create_graph_builder().begin_building()
+    inner.launch(outer if by == "builder" else outer.stream)
+    graph = outer.end_building().complete()
+    inner.close()
+    outer.close()
+    del callback, updated, inner, outer, definition, node
+    gc.collect()
+    assert reference() is not None
+    graph.launch(stream)
+    stream.sync()
+    graph.close()
+    del graph
+    assert gone(reference)
+
+
+def test_a_launch_that_fails_or_is_captured_does_not_hide_the_one_that_runs(device, stream):
+    may_go_on, seen = threading.Event(), []
+    last = Callback(seen)
+    made_from = device.create_graph_builder().begin_building()
+    made_from.callback(lambda: may_go_on.wait())
+    made_from.callback(last)
+    graph = made_from.end_building().complete()
+    made_from.close()
+    reference = weakref.ref(last)
+    graph.launch(stream)
+    builder = device.create_graph_builder().begin_building()
+    graph.launch(builder)
+    builder.close()
+    broken = device.create_graph_builder().begin_building(mode="relaxed")
+    with pytest.raises(CUDAError):
+        broken.stream.sync()  # ends the capture by a mistake
+    with pytest.raises(CUDAError):
+        graph.launch(broken)
+    graph.close()
+    broken.close()
+    del made_from, last, builder, broken
+    gc.collect()
+    assert reference() is not None
+    may_go_on.set()
+    stream.sync()
+    assert seen == ["called"]
+    del graph
+    assert gone(reference)
+
+
+@pytest.mark.parametrize("ending", ["close", "end_building"])
+def test_branches_end_with_their_capture(device, stream, kernel, cell, ending):
+    """What would be queued on one later would run at once, with nobody to keep what it uses."""
+    builder = device.create_graph_builder().begin_building()
+    _, branch = builder.split(2)
+    branch.callback(Callback())
+    if ending == "close":
+        builder.close()
+    else:
+        with pytest.raises(CUDAError):  # a branch was not joined
+            builder.end_building()
+    assert branch.is_closed and not branch.is_building
+    seen: list[str] = []
+    buffer = cell()
+    for use in (
+        lambda: branch.callback(Callback(seen)),
+        lambda: launch(branch, ONE, kernel("add_one"), buffer, 1),
+        lambda: device.allocate(4, stream=branch),
+        lambda: branch.split(2),
+    ):
+        with pytest.raises(RuntimeError, match="closed"):
+            use()
+    branch.close()
+    device.sync()
+    assert seen == [] and number(buffer, stream) == 0
+
+
+def test_a_callback_in_a_capture_that_another_call_has_ended_is_refused(device):
+    from cuda.bindings import driver
+
+    builder = device.create_graph_builder().begin_building()
+    code, graph = driver.cuStreamEndCapture(builder.stream.handle)
+    assert code == 0
+    with pytest.raises(RuntimeError, match="capture has ended"):
+        builder.callback(Callback())
+    builder.close()
+    assert driver.cuGraphDestroy(graph)[0] == 0

@@ -136,7 +136,7 @@ def sides(draw: Any, kind: str, element: int, extent: tuple[int, int, int], seed
 @pytest.mark.parametrize("source", KINDS)
 @pytest.mark.parametrize("target", KINDS)
 def test_a_box_of_three_dimensions(context: Any, check: Any, stream: Any, source: str, target: str) -> None:
-    @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), database=None, derandomize=True)
     @given(data=st.data(), element=st.sampled_from(sorted(ELEMENTS)), later=st.booleans())
     def copies(data: Any, element: int, later: bool) -> None:
         extent = tuple(data.draw(st.integers(1, 5)) for _ in range(3))
@@ -166,7 +166,7 @@ def test_a_box_of_three_dimensions(context: Any, check: Any, stream: Any, source
 @pytest.mark.parametrize("source", KINDS)
 @pytest.mark.parametrize("target", KINDS)
 def test_a_box_of_two_dimensions(context: Any, check: Any, stream: Any, source: str, target: str) -> None:
-    @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck), database=None, derandomize=True)
     @given(
         data=st.data(), element=st.sampled_from(sorted(ELEMENTS)), how=st.sampled_from(["now", "later", "unaligned"])
     )

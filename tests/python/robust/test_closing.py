@@ -1,6 +1,7 @@
 """Closing: twice, in any order, from any thread; and what a closed object says."""
 
 import gc
+import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -87,7 +88,12 @@ ANY_ORDER = pytest.mark.promise(
         st.sampled_from(["close", "forget", "thread", "no context", "twice"]), min_size=len(NAMES), max_size=len(NAMES)
     ),
 )
-@hypothesis.settings(max_examples=60, deadline=None, suppress_health_check=list(hypothesis.HealthCheck))
+@hypothesis.settings(
+    max_examples=60,
+    derandomize=os.environ.get("CUCORE_LONG") != "1",  # the same orders every time, but in long runs
+    deadline=None,
+    suppress_health_check=list(hypothesis.HealthCheck),
+)
 def test_shuffled_closes(tmp_path_factory, device, kernel, order, how):
     made = make_all(device, kernel, tmp_path_factory.getbasetemp())
     assert sorted(made) == sorted(NAMES)

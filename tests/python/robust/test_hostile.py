@@ -76,7 +76,8 @@ for cls in sorted(classes, key=lambda c: c.__qualname__):
     things = [attempt(cls.__new__, cls), attempt(lambda: type("Sub", (cls,), {"__init__": lambda self: None})())]
     for thing in things:
         made += thing is not None
-        for name in set(dir(cls)) - skipped if thing is not None else ():
+        # __init__ comes last: it makes the thing after all.
+        for name in sorted(set(dir(cls)) - skipped, key=lambda n: (n == "__init__", n)) if thing is not None else ():
             for arguments in ((), (1,), (thing,), (None, None), (1, 2, 3)):
                 value = attempt(getattr, thing, name)
                 if callable(value):
@@ -86,7 +87,7 @@ stream.sync()
 print(made > 30)
 """
     )
-    assert out == "True\n"
+    assert out.endswith("True\n")
 
 
 @NEVER_MADE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import weakref
 from typing import Any
 
 from .. import _core
@@ -33,6 +34,7 @@ class GraphBuilder:
 
     __slots__ = (
         "__weakref__",
+        "_branches",
         "_definition",
         "_held",
         "_kind",
@@ -40,6 +42,7 @@ class GraphBuilder:
         "_phase",
         "_stream",
     )
+    _branches: weakref.WeakSet[GraphBuilder]  # what split() made of one capture: they end with it
     _definition: GraphDefinition | None
     _held: list[Any]  # what the graph keeps alive: one list for the whole, which goes with it to whatever is made of it
     _kind: str  # primary, forked (from split) or body (of a conditional node)
@@ -65,6 +68,11 @@ class GraphBuilder:
         self._phase = "building" if kind == "forked" else "new"
         self._definition = parent._definition if parent is not None and kind == "forked" else body
         self._held = parent._held if parent is not None else []
+        if parent is not None and kind == "forked":
+            self._branches = parent._branches
+            self._branches.add(self)
+        else:
+            self._branches = weakref.WeakSet()
         return self
 
     # ---- what other calls need
@@ -168,6 +176,7 @@ class GraphBuilder:
             self._definition = None
             if self._kind == "primary":
                 definition._def.own(0)  # the driver has destroyed it
+            self._close_branches()
             raise
         if self._kind == "primary":
             definition._def.own(handle)
@@ -183,6 +192,7 @@ class GraphBuilder:
         """Call a function on the host at this point: a Python callable, or a C function of ctypes."""
         self._check_building()
         function, address, data, keep = host_function(fn, user_data)
+        self._captured()  # or the stream would call at once, and nobody keep the function until then
         _core.launch_host(self._stream, function, address, data)
         self._retain(keep)
 
@@ -246,6 +256,12 @@ class GraphBuilder:
         self._phase = "closed"
         self._held.append(self._stream)  # stays until the capture has ended
         self._stream = None
+
+    def _close_branches(self) -> None:
+        """After the capture: what would still be queued on a branch would run at once instead of becoming a node."""
+        for branch in list(self._branches):
+            branch._phase = "closed"
+            branch._stream = None
 
     # ---- conditions
 
@@ -315,6 +331,7 @@ class GraphBuilder:
                 handle = _core.capture_end(self._stream)
             if definition is not None and self._kind == "primary":
                 definition._def.own(handle)
+            self._close_branches()
         self._stream = None
         self._held = []
 
