@@ -39,9 +39,10 @@ void run_reference(const Build&, Work&);
 cucpu::simt::Report run_vectorized(const Build&, Work&, unsigned width,
                                    std::string* code = nullptr);
 
-/// Both ways for each width; fails the current test when memory differs. Returns the report of the
-/// last width.
+/// Both ways for each width; fails the current test when memory differs, or when the vectorizer
+/// refuses for another reason than this. Returns the report of the last width.
 cucpu::simt::Report compare(const Build&, const Work&,
-                            std::vector<unsigned> widths = {4, 8, 16, 32});
+                            std::vector<unsigned> widths = {4, 8, 16, 32},
+                            const std::string& refusal = "");
 
 }  // namespace simt_test
