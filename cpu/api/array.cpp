@@ -94,6 +94,7 @@ void check(const CUDA_ARRAY3D_DESCRIPTOR& d) {
 /// Memory for tiles to be mapped into: zeros that nobody pays for until then.
 AllocationRef reserve_tiles(std::size_t bytes) {
   AddressSpace& space = AddressSpace::instance();
+  auto record = std::make_shared<Allocation>();  // first: it may fail
   const std::uintptr_t start = space.take(bytes, kTileBytes);
   try {
     space.commit(start, bytes);
@@ -101,7 +102,6 @@ AllocationRef reserve_tiles(std::size_t bytes) {
     space.give(start, bytes);
     throw;
   }
-  auto record = std::make_shared<Allocation>();
   record->base = start;
   record->size = bytes;
   record->release = [start, bytes](Allocation&) { AddressSpace::instance().give(start, bytes); };
@@ -161,17 +161,14 @@ Array::Array(Context& context, const CUDA_ARRAY3D_DESCRIPTOR& d, const ArrayLayo
   if (inside) {
     data = inside;
   } else {
-    memory_ = is_sparse() ? reserve_tiles(bytes())
-                          : allocate_memory(bytes(), 512, &context.device.budget);
+    memory_ = OwnedMemory{is_sparse() ? reserve_tiles(bytes())
+                                      : allocate_memory(bytes(), 512, &context.device.budget)};
     data = reinterpret_cast<char*>(memory_->base);
   }
   context.adopt(*this);
 }
 
-Array::~Array() {
-  context_->disown(*this);
-  MemoryMap::drop(memory_);
-}
+Array::~Array() { context_->disown(*this); }
 
 MipmappedArray::MipmappedArray(Context& context, const CUDA_ARRAY3D_DESCRIPTOR& d, unsigned count,
                                const ArrayMemory& place)
@@ -201,10 +198,11 @@ MipmappedArray::MipmappedArray(Context& context, const CUDA_ARRAY3D_DESCRIPTOR& 
                      : 0;
     bytes = round_up(bytes, kTileBytes);
     require(!place, CUDA_ERROR_NOT_SUPPORTED);
-    memory_ = reserve_tiles(bytes);
+    memory_ = OwnedMemory{reserve_tiles(bytes)};
     if (tail_bytes) tail += memory_->base;
   } else {
-    memory_ = place ? place(bytes) : allocate_memory(bytes, 512, &context.device.budget);
+    memory_ =
+        OwnedMemory{place ? place(bytes) : allocate_memory(bytes, 512, &context.device.budget)};
   }
   for (Level& l : levels)
     l.data = reinterpret_cast<char*>(memory_->base + reinterpret_cast<std::uintptr_t>(l.data));
@@ -212,10 +210,7 @@ MipmappedArray::MipmappedArray(Context& context, const CUDA_ARRAY3D_DESCRIPTOR& 
   context.adopt(*this);
 }
 
-MipmappedArray::~MipmappedArray() {
-  context_->disown(*this);
-  MemoryMap::drop(memory_);
-}
+MipmappedArray::~MipmappedArray() { context_->disown(*this); }
 
 Ref<MipmappedArray> make_mipmapped_array(Context& context, const CUDA_ARRAY3D_DESCRIPTOR& desc,
                                          unsigned levels, const ArrayMemory& place) {

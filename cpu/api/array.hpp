@@ -55,7 +55,7 @@ class Array final : public Handled<Array, CUarray, Kind::array>, public ContextR
  private:
   Ref<Context> context_;
   Ref<Object> owner_;
-  AllocationRef memory_;
+  OwnedMemory memory_;
 };
 
 class MipmappedArray final : public Handled<MipmappedArray, CUmipmappedArray, Kind::mipmap>,
@@ -85,7 +85,7 @@ class MipmappedArray final : public Handled<MipmappedArray, CUmipmappedArray, Ki
 
  private:
   Ref<Context> context_;
-  AllocationRef memory_;
+  OwnedMemory memory_;
   std::mutex mutex_;
   std::vector<CUarray> handles_;
 };

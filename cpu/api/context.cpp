@@ -79,6 +79,7 @@ Context::Context(Device& device, unsigned flags, bool is_primary)
   Registry& r = registry();
   const std::lock_guard lock{r.mutex};
   r.by_id.emplace(id, this);
+  retain();  // a stream holds its context: one that fails half way must not end this object as well
   try {
     legacy_ = new Stream{*this, StreamRole::legacy, CU_STREAM_DEFAULT, 0};
   } catch (...) {
@@ -86,6 +87,7 @@ Context::Context(Device& device, unsigned flags, bool is_primary)
     throw;
   }
   legacy_->retain();
+  release();  // the stream's reference is there
   if (static_cast<unsigned>(device.physical) < kUsageDevices)
     usage_page().devices[device.physical].contexts.fetch_add(1);
 }

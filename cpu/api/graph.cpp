@@ -39,12 +39,18 @@ Graph::~Graph() = default;
 GraphNode& Graph::add(Ref<NodeOp> op, const std::vector<Edge>& dependencies) {
   const std::lock_guard lock{graph_mutex()};
   auto node = make_object<GraphNode>(*this, std::move(op), next_local_++);
-  for (const Edge& edge : dependencies) {
-    require(&edge.from->graph == this);
-    connect(*edge.from, *node, edge.data);
+  if (nodes.size() == nodes.capacity()) nodes.reserve(std::max<std::size_t>(16, 2 * nodes.size()));
+  try {
+    for (const Edge& edge : dependencies) {
+      require(&edge.from->graph == this);
+      connect(*edge.from, *node, edge.data);
+    }
+    node->publish();
+  } catch (...) {  // the others must not know a node that is gone
+    for (const Edge& edge : node->dependencies) std::erase(edge.from->dependents, node.get());
+    throw;
   }
-  node->publish();
-  nodes.push_back(node);
+  nodes.push_back(node);  // there is room
   return *node;
 }
 
@@ -68,7 +74,12 @@ void Graph::connect(GraphNode& from, GraphNode& to, const CUgraphEdgeData& data)
   require(std::none_of(to.dependencies.begin(), to.dependencies.end(),
                        [&](const Edge& e) { return e.from == &from; }));
   to.dependencies.push_back({&from, data});
-  from.dependents.push_back(&to);
+  try {
+    from.dependents.push_back(&to);
+  } catch (...) {
+    to.dependencies.pop_back();
+    throw;
+  }
 }
 
 void Graph::disconnect(GraphNode& from, GraphNode& to) {

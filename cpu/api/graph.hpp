@@ -166,7 +166,7 @@ class AllocOp final : public InstantOp {
   std::vector<CUmemAccessDesc> access;
 
  private:
-  AllocationRef memory_;
+  OwnedMemory memory_;
 };
 
 class FreeOp final : public InstantOp {

@@ -62,11 +62,16 @@ AllocOp::AllocOp(Device& device, const CUDA_MEM_ALLOC_NODE_PARAMS& given)
     if (desc.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
       memory_->writable_by |= std::uint64_t{1} << desc.location.id;
   }
-  MemoryMap::instance().insert(memory_);
   GraphMemory& m = graph_memory();
   const std::lock_guard lock{m.mutex};
-  m.pieces.emplace(params.dptr, Piece{device.ordinal, given.bytesize});
   Counts& c = m.counts[device.ordinal];
+  m.pieces.emplace(params.dptr, Piece{device.ordinal, given.bytesize});
+  try {
+    MemoryMap::instance().insert(memory_.record());
+  } catch (...) {
+    m.pieces.erase(params.dptr);
+    throw;
+  }
   c.reserved += given.bytesize;
   c.reserved_high = std::max(c.reserved_high, c.reserved);
 }
@@ -80,7 +85,7 @@ AllocOp::~AllocOp() {
     m.counts[at->second.device].reserved -= at->second.bytes;
     m.pieces.erase(at);
   }
-  MemoryMap::drop(MemoryMap::instance().take_out(params.dptr));
+  MemoryMap::instance().take_out(params.dptr);
 }
 
 void AllocOp::execute() const {

@@ -118,8 +118,15 @@ State& state() {
   return s;
 }
 
+/// Takes the descriptor over, also when it fails.
 std::shared_ptr<SharedEvent> attach(int fd) {
-  auto shared = std::make_shared<SharedEvent>();
+  std::shared_ptr<SharedEvent> shared;
+  try {
+    shared = std::make_shared<SharedEvent>();
+  } catch (...) {
+    close(fd);
+    throw;
+  }
   shared->fd = fd;
   void* p = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   require(p != MAP_FAILED, CUDA_ERROR_OPERATING_SYSTEM);

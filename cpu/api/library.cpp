@@ -18,23 +18,16 @@ Library::~Library() = default;
 
 LoadedModule& Library::module_in(Context& context) {
   const std::lock_guard lock{mutex_};
-  Ref<LoadedModule>& module = modules_[context.id];
-  if (!module) {
-    module = make_object<LoadedModule>(&context, texts_, options_);
+  return published_in(modules_, context.id, [&] {
+    auto module = make_object<LoadedModule>(&context, texts_, options_);
     module->library = this;
-    module->publish();
-  }
-  return *module;
+    return module;
+  });
 }
 
 LibraryKernel& Library::kernel(const cucpu::Kernel& kernel) {
   const std::lock_guard lock{mutex_};
-  Ref<LibraryKernel>& made = kernels_[&kernel];
-  if (!made) {
-    made = make_object<LibraryKernel>(*this, kernel);
-    made->publish();
-  }
-  return *made;
+  return published_in(kernels_, &kernel, [&] { return make_object<LibraryKernel>(*this, kernel); });
 }
 
 void Library::forget(LoadedModule& module) noexcept {

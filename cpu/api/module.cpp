@@ -67,20 +67,16 @@ LoadedModule::~LoadedModule() {
 
 Function& LoadedModule::function(const cucpu::Kernel& kernel) {
   const std::lock_guard lock{mutex_};
-  Ref<Function>& function = functions_[&kernel];
-  if (!function) {
-    function = make_object<Function>(*this, kernel);
-    function->publish();
-  }
-  return *function;
+  return published_in(functions_, &kernel, [&] { return make_object<Function>(*this, kernel); });
 }
 
 Object& LoadedModule::reference(const cucpu::Variable& variable,
                                 const std::function<Reference()>& make) {
   const std::lock_guard lock{mutex_};
-  Reference& reference = references_[&variable];
-  if (!reference.object) reference = make();
-  return *reference.object;
+  const auto at = references_.find(&variable);
+  if (at != references_.end()) return *at->second.object;
+  Reference made = make();
+  return *references_.emplace(&variable, std::move(made)).first->second.object;
 }
 
 void LoadedModule::unload() noexcept {

@@ -98,6 +98,21 @@ Ref<T> make_object(Args&&... args) {
   return Ref<T>{new T(std::forward<Args>(args)...)};
 }
 
+/// The object a map has for a key; where there is none, `make` makes it, and it gets its handle.
+/// Whatever fails on the way leaves nothing behind.
+template <class Map, class Key, class Make>
+auto& published_in(Map& map, const Key& key, const Make& make) {
+  if (const auto at = map.find(key); at != map.end()) return *at->second;
+  auto made = make();
+  made->publish();
+  try {
+    return *map.emplace(key, made).first->second;
+  } catch (...) {
+    made->retire();
+    throw;
+  }
+}
+
 struct alignas(64) Slot {
   std::atomic<Kind> kind{Kind::none};
   std::atomic<Object*> object{nullptr};

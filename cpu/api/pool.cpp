@@ -42,17 +42,6 @@ void enter(MemPool& pool) {
   r.pools.insert(&pool);
 }
 
-/// Gives memory back once the stream's work so far is over; waits for that only where nothing can
-/// be queued.
-void drop_after(Stream& stream, const AllocationRef& memory, std::uint64_t number) noexcept {
-  try {
-    stream.submit(make_object<CallOp>([memory] { MemoryMap::drop(memory); }, true));
-  } catch (...) {
-    stream.wait(number);
-    MemoryMap::drop(memory);
-  }
-}
-
 MemPool& made_pool(Device& device, Ref<Object>& place, bool is_default) {
   if (!place) {
     CUmemPoolProps props{};
@@ -66,6 +55,15 @@ MemPool& made_pool(Device& device, Ref<Object>& place, bool is_default) {
 }
 
 }  // namespace
+
+void drop_after(Stream& stream, const AllocationRef& memory, std::uint64_t number) noexcept {
+  try {
+    stream.submit(make_object<CallOp>([memory] { MemoryMap::drop(memory); }, true));
+  } catch (...) {
+    stream.wait(number);
+    MemoryMap::drop(memory);
+  }
+}
 
 MemPool::MemPool(const CUmemPoolProps& props, bool is_default)
     : props{props}, is_default{is_default} {
@@ -198,12 +196,12 @@ CUdeviceptr MemPool::allocate(std::size_t bytes, Stream& stream) {
   return base;
 }
 
-void MemPool::free(const AllocationRef& record, Stream* stream) {
+void MemPool::free(const AllocationRef& record, Stream* stream) noexcept {
+  AllocationRef gone;
   {
     const std::lock_guard lock{mutex_};
     const auto at = used_.find(record->base);
     if (at == used_.end()) return;
-    if (!imported_) free_.reserve(free_.size() + 1);  // before anything has changed
     Block block = std::move(at->second);
     used_.erase(at);
     in_use_ -= std::min<std::uint64_t>(in_use_, block.bytes);
@@ -214,10 +212,19 @@ void MemPool::free(const AllocationRef& record, Stream* stream) {
         block.stream = Ref<Stream>{stream};
         block.number = stream->submitted();
       }
-      g_trimmable += block.bytes;
-      free_.push_back(std::move(block));
+      try {
+        free_.push_back(block);
+        g_trimmable += block.bytes;
+      } catch (const std::bad_alloc&) {
+        reserved_ -= block.bytes;
+        gone = block.memory;
+      }
     }
   }
+  if (gone && stream)
+    drop_after(*stream, gone, stream->submitted());
+  else
+    MemoryMap::drop(gone);
   release();
 }
 

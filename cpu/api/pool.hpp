@@ -29,7 +29,8 @@ class MemPool final : public Handled<MemPool, CUmemoryPool, Kind::pool> {
   /// Memory that operations queued in `stream` from now on may use. Fails with code 2.
   CUdeviceptr allocate(std::size_t bytes, Stream& stream);
   /// Gives memory back behind all work queued in `stream` (null: nothing can use it any more).
-  void free(const AllocationRef& record, Stream* stream);
+  /// Cannot fail: where the pool cannot keep the memory, it goes back to the device.
+  void free(const AllocationRef& record, Stream* stream) noexcept;
   /// Returns memory that nobody uses to the system until at most `keep` bytes are held.
   void trim(std::size_t keep) noexcept;
   void trim_to_threshold() noexcept;
@@ -65,6 +66,10 @@ class MemPool final : public Handled<MemPool, CUmemoryPool, Kind::pool> {
 
 /// cuMemFree of pool memory: back to its pool, with no work left that could use it.
 void free_pool_memory(CUdeviceptr address);
+
+/// Gives memory back once the stream's work up to `number` is over; waits for that only where
+/// nothing can be queued.
+void drop_after(Stream& stream, const AllocationRef& memory, std::uint64_t number) noexcept;
 
 /// The pool an allocation came from, or null.
 CUmemoryPool pool_handle(const Allocation& allocation);

@@ -82,7 +82,8 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
     if (found->kind == MemoryKind::device || found->kind == MemoryKind::managed) {
       // cuMemAlloc's memory, freed in stream order: goes when the stream gets there.
       const AllocationRef record = MemoryMap::instance().take_out(address);
-      stream->submit(make_object<CallOp>([record] { MemoryMap::drop(record); }, true));
+      require(record != nullptr);
+      drop_after(*stream, record, stream->submitted());
       return;
     }
     const AllocationRef record = MemoryMap::instance().take_out(address, is_mine);

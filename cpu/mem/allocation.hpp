@@ -9,6 +9,7 @@
 #include <memory>
 #include <shared_mutex>
 #include <string>
+#include <utility>
 
 namespace cucpu::driver {
 
@@ -123,6 +124,23 @@ class MemoryMap {
   };
   std::map<std::uintptr_t, Freed> freed_;  // the newest ones, for reports
   void remember_freed(const Allocation&) noexcept;
+};
+
+/// Memory that goes with its owner, also with one whose constructor fails half way.
+class OwnedMemory {
+ public:
+  OwnedMemory() = default;
+  explicit OwnedMemory(AllocationRef memory) noexcept : memory_{std::move(memory)} {}
+  OwnedMemory& operator=(OwnedMemory&& other) noexcept {
+    std::swap(memory_, other.memory_);
+    return *this;
+  }
+  ~OwnedMemory() { MemoryMap::drop(memory_); }
+  Allocation* operator->() const noexcept { return memory_.get(); }
+  [[nodiscard]] const AllocationRef& record() const noexcept { return memory_; }
+
+ private:
+  AllocationRef memory_;
 };
 
 /// Memory of a device (or of the host, when `budget` is null), in a piece of its own that ends at a

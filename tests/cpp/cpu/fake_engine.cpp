@@ -130,14 +130,17 @@ std::unique_ptr<Module> Module::load(std::span<const std::string_view> texts,
     static const std::regex variable{R"(\.global\s+\.u32\s+(\w+)\[(\d+)\])"};
     for (std::sregex_iterator at{text.begin(), text.end(), variable}, end; at != end; ++at) {
       const std::size_t bytes = 4 * std::stoul((*at)[2]);
+      module->variables_.reserve(module->variables_.size() + 1);  // before the memory is there
       module->variables_.push_back(
           {(*at)[1], memory.allocate(bytes, 16, false), bytes, false, false});
     }
     static const std::regex reference{R"(\.global\s+\.(tex|surf)ref\s+(\w+))"};
-    for (std::sregex_iterator at{text.begin(), text.end(), reference}, end; at != end; ++at)
+    for (std::sregex_iterator at{text.begin(), text.end(), reference}, end; at != end; ++at) {
+      module->variables_.reserve(module->variables_.size() + 1);
       module->variables_.push_back(
           {(*at)[2], memory.allocate(8, 16, false), 8, false, false,
            (*at)[1] == "tex" ? ReferenceKind::texture : ReferenceKind::surface});
+    }
   }
   if (options.info_log) *options.info_log += "loaded by the fake engine";
   return module;

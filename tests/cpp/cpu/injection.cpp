@@ -1,18 +1,15 @@
 // The k-th allocation of the host fails inside a driver call: the answer is CUDA_SUCCESS or
 // CUDA_ERROR_OUT_OF_MEMORY, the process lives, and afterwards everything works. In a program of its
 // own: it replaces operator new.
-#include <atomic>
-#include <cstdlib>
-#include <functional>
-#include <new>
-#include <string>
+#include "injection.hpp"
 
-#include "support.hpp"
+#include <cstdlib>
+#include <new>
+
+thread_local long t_left = -1;
+std::atomic<long> g_failures{0};
 
 namespace {
-
-thread_local long t_left = -1;  // allocations of this thread until one fails; negative: none will
-std::atomic<long> g_failures{0};
 
 void* allocate(std::size_t size, std::size_t alignment) {
   if (t_left >= 0 && t_left-- == 0) {
@@ -43,33 +40,6 @@ namespace {
 
 void CUDA_CB nothing(void*) {}
 
-class Injection : public DriverTest {
- protected:
-  /// Calls `body` again and again, each time with a later allocation failing, until none fails.
-  void each_allocation(const std::function<CUresult()>& body) {
-    for (long k = 0; k < 10000; ++k) {
-      const long before = g_failures.load();
-      t_left = k;
-      const CUresult code = body();
-      t_left = -1;
-      const bool failed = g_failures.load() != before;
-      ASSERT_TRUE(code == CUDA_SUCCESS || code == CUDA_ERROR_OUT_OF_MEMORY)
-          << "allocation " << k << ": " << code;
-      if (!failed) {
-        ASSERT_EQ(CUDA_SUCCESS, code);
-        ASSERT_EQ(CUDA_SUCCESS, cuCtxSynchronize());
-        ASSERT_GT(k, 0) << "nothing was allocated: the test tests nothing";
-        return;
-      }
-      ASSERT_EQ(CUDA_SUCCESS, cuCtxSynchronize()) << "allocation " << k;
-    }
-    FAIL() << "there is no end to the allocations";
-  }
-};
-
-#define TRY(call) \
-  if (const CUresult code_of_call = (call); code_of_call != 0) return code_of_call
-
 // promise: Whichever allocation fails inside a driver call, the answer is an error and nothing half
 // made is left
 TEST_F(Injection, StreamsAndEvents) {
@@ -81,17 +51,22 @@ TEST_F(Injection, StreamsAndEvents) {
     if (code == CUDA_SUCCESS) code = cuEventRecord(event, stream);
     if (code == CUDA_SUCCESS) code = cuStreamWaitEvent(nullptr, event, 0);
     if (code == CUDA_SUCCESS) code = cuLaunchHostFunc(stream, nothing, nullptr);
-    if (event) cuEventDestroy(event);
-    cuStreamDestroy(stream);
+    const Enough enough;
+    if (event) {
+      EXPECT_OK(cuEventDestroy(event));
+    }
+    EXPECT_OK(cuStreamDestroy(stream));
     return code;
   });
+}
+
+TEST_F(Injection, Waiting) {
+  each_allocation([] { return cuCtxSynchronize(); });
 }
 
 // promise: Whichever allocation fails inside a driver call, the answer is an error and nothing half
 // made is left
 TEST_F(Injection, Memory) {
-  std::size_t free_before = 0, free_after = 0, total = 0;
-  EXPECT_OK(cuMemGetInfo(&free_before, &total));
   each_allocation([] {
     CUdeviceptr a = 0, b = 0;
     void* host = nullptr;
@@ -107,9 +82,6 @@ TEST_F(Injection, Memory) {
     EXPECT_OK(cuMemFree(a));
     return code;
   });
-  EXPECT_OK(cuCtxSynchronize());
-  EXPECT_OK(cuMemGetInfo(&free_after, &total));
-  EXPECT_EQ(free_before, free_after);
 }
 
 // promise: Whichever allocation fails inside a driver call, the answer is an error and nothing half
@@ -123,8 +95,10 @@ TEST_F(Injection, ModulesAndLaunches) {
     CUresult code = cuModuleGetFunction(&function, module, "add");
     if (code == CUDA_SUCCESS)
       code = launch(function, 4, nullptr, reinterpret_cast<CUdeviceptr>(word), 1u);
+    const Enough enough;  // waiting may run what is queued in this thread, and a kernel without
+                          // memory is an error that stays
     const CUresult synced = cuCtxSynchronize();
-    cuModuleUnload(module);
+    EXPECT_OK(cuModuleUnload(module));
     return code != CUDA_SUCCESS ? code : synced;
   });
 }
@@ -149,6 +123,7 @@ TEST_F(Injection, Graphs) {
     if (code == CUDA_SUCCESS) code = ended;
     if (code == CUDA_SUCCESS) code = cuGraphInstantiate(&exec, graph, 0);
     if (code == CUDA_SUCCESS) code = cuGraphLaunch(exec, stream);
+    const Enough enough;
     if (exec) cuGraphExecDestroy(exec);
     if (graph) cuGraphDestroy(graph);
     return code;
