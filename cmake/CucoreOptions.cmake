@@ -33,8 +33,8 @@ if(CUCORE_SANITIZE)
   target_compile_options(cucore_options INTERFACE -fsanitize=${CUCORE_SANITIZE} -fno-sanitize=enum -fno-omit-frame-pointer)
   target_link_options(cucore_options INTERFACE -fsanitize=${CUCORE_SANITIZE})
 endif()
-if(CUCORE_FUZZ)  # clang: coverage for libFuzzer, and sanitizers that turn a slip into a find
-  target_compile_options(cucore_options INTERFACE -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined)
+if(CUCORE_FUZZ)  # clang: coverage for libFuzzer, and sanitizers that turn a slip into a find; enums as above
+  target_compile_options(cucore_options INTERFACE -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize=enum -fno-sanitize-recover=undefined)
   target_link_options(cucore_options INTERFACE -fsanitize=address,undefined)
 endif()
 if(CUCORE_COVERAGE)
