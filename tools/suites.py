@@ -2,7 +2,8 @@
 """tools/suites.py LOGS JOBS [PYTEST ARGUMENTS]: the Python suites in several processes of pytest, JOBS at a time; ends with the sum of their counts.
 
 A suite is a folder of tests or, where a folder takes long, each of its files. Suites that took longest the last time start first.
-One that has not ended after SUITE_SECONDS (default 3600) shows where its threads are and is ended: the run always comes to its counts."""
+One that has not ended after SUITE_SECONDS (default 3600) shows where its threads are and is ended: the run always comes to its counts.
+A report of leaked objects, which comes after pytest's own end, fails a suite too."""
 
 from __future__ import annotations
 
@@ -22,6 +23,7 @@ LONG = ("tests/python/ptx", "tests/python/robust", "tests/python/core")  # a fil
 ALONE = ("tests/python/speed",)  # counts threads, modules, instructions of a process: nothing beside it
 COUNTS = ("failed", "error", "passed", "skipped", "xfailed", "xpassed")
 NO_TESTS = 5  # what pytest ends with where it found nothing to run
+LEAKED = "nanobind: leaked"  # CUCORE_LEAK_WARNINGS: objects of ours that outlived the interpreter
 
 
 def suites() -> list[str]:
@@ -95,11 +97,13 @@ def main(logs: Path, jobs: int, arguments: list[str]) -> int:
                 done += 1
                 for name, number in counts(output).items():
                     total[name] += number
-                good = status in (0, NO_TESTS)
+                good = status in (0, NO_TESTS) and LEAKED not in output
                 if not good:
                     failed.append(suite)
                     print(output)
                     print(f"{suite}: pytest ended with {status}" + (f" (signal {-status})" if status < 0 else ""))
+                    if LEAKED in output:
+                        print(f"{suite}: objects outlived the interpreter")
                 summary = ", ".join(f"{number} {name}" for name, number in counts(output).items() if number)
                 print(f"[{done}/{len(everything)}] {suite}: {summary or 'nothing to run'} in {took:.0f} s", flush=True)
     known.write_text(json.dumps(times, indent=1))
@@ -112,4 +116,5 @@ def main(logs: Path, jobs: int, arguments: list[str]) -> int:
 
 if __name__ == "__main__":
     os.environ.setdefault("PYTHONUNBUFFERED", "1")
+    os.environ.setdefault("CUCORE_LEAK_WARNINGS", "1")
     sys.exit(main(Path(sys.argv[1]), max(1, int(sys.argv[2])), sys.argv[3:]))

@@ -99,6 +99,7 @@ def test_a_failing_suite_fails_the_run_and_is_counted(
         "good": "def test_a(): pass\ndef test_b(): pass",
         "bad": "def test_c(): assert 0",
         "dead": "import os\ndef test_d(): os.abort()",
+        "leaky": "import atexit, os\natexit.register(os.write, 2, b'nanobind: leaked 1 instances!')\ndef test_e(): pass",
     }
     for name, body in bodies.items():
         (tmp_path / f"test_{name}.py").write_text(body)
@@ -106,7 +107,8 @@ def test_a_failing_suite_fails_the_run_and_is_counted(
     monkeypatch.setattr(suites, "suites", lambda: [f"test_{name}.py" for name in bodies])
     assert suites.main(tmp_path / "logs", 2, []) == 1
     output = capsys.readouterr().out
-    assert "1 failed, 2 passed in " in output.splitlines()[-1]
+    assert "1 failed, 3 passed in " in output.splitlines()[-1]
+    assert "FAILED test_leaky.py" in output and "FAILED test_good.py" not in output
     assert "FAILED test_bad.py" in output and "FAILED test_dead.py" in output and "signal 6" in output
     monkeypatch.setattr(suites, "suites", lambda: ["test_good.py"])
     assert suites.main(tmp_path / "logs", 2, []) == 0
