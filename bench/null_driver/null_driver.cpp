@@ -12,7 +12,7 @@
 #include <unordered_map>
 
 #include "cucore/abi/driver.h"
-#if __has_include(<valgrind/callgrind.h>)
+#ifdef CUCORE_BENCH_CALLGRIND
 #include <valgrind/callgrind.h>
 #endif
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <utility>
 #include <vector>
-#if __has_include(<valgrind/callgrind.h>)
+#ifdef CUCORE_BENCH_CALLGRIND
 #include <valgrind/callgrind.h>
 #endif
 
