@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "core/backlog.hpp"
 #include "core/relaxed.hpp"
 #include "core/unloaded.hpp"
 #include "core/waiting.hpp"
@@ -106,6 +107,7 @@ void Library::fail_with_log(CUresult code, const char* call, std::string_view wh
 std::atomic<std::uint64_t> unloaded_code{0};
 std::atomic<const WaitHooks*> wait_hooks{nullptr};
 std::atomic<long> host_calls{0};
+constinit Backlog backlog;
 
 Library::~Library() {
   if (handle_ == nullptr || !may_free()) return;

@@ -63,7 +63,7 @@ struct ContextFunction {
   const ContextFunction* next;
 };
 
-struct KernelState {
+struct alignas(64) KernelState {
   KernelState(CUkernel kernel, std::shared_ptr<Library> owner, std::string symbol,
               std::shared_ptr<const CodeImage> source = nullptr)
       : library{std::move(owner)},
@@ -94,17 +94,19 @@ struct KernelState {
     return known != nullptr ? known : find();
   }
 
+  // What every launch looks at, in one line of the cache.
+  std::atomic<bool> params_read{false};  // true: params and params_size are final
+  std::vector<ParamInfo> params;
+  std::size_t params_size = 0;
+  std::atomic<const ContextFunction*> functions{nullptr};  // a list that only grows, at its head
+
   const std::shared_ptr<Library> library;  // null for a handle made elsewhere, and where `code` is
   const std::shared_ptr<const CodeImage>
       image;  // where it was compiled from; null for a handle made elsewhere, and where `code` is
   const std::optional<ObjectCode> code;  // of a kernel that is looked for late; keeps it loaded
   const std::string name;
 
-  cucore::detail::Mutex mutex;           // guards the first read of what follows
-  std::atomic<bool> params_read{false};  // true: params and params_size are final
-  std::vector<ParamInfo> params;
-  std::size_t params_size = 0;
-  std::atomic<const ContextFunction*> functions{nullptr};  // a list that only grows, at its head
+  cucore::detail::Mutex mutex;  // guards the first read of what every launch looks at
 
  private:
   CUkernel find();

@@ -17,6 +17,22 @@ inline bool interpreter_is_ending() noexcept {
 #endif
 }
 
+/// The first interpreter, which lives as long as Python does.
+inline PyInterpreterState* const main_interpreter = PyInterpreterState_Main();
+
+/// True when no thread but this one runs Python or wants to. To be asked with the lock. The state's
+/// neighbours are read where CPython keeps them: to ask for them would be four calls.
+inline bool is_only_thread() noexcept {
+#if PY_VERSION_HEX >= 0x030D0000
+  const PyThreadState* const self = PyThreadState_GetUnchecked();
+#else
+  const PyThreadState* const self = _PyThreadState_UncheckedGet();
+#endif
+  return self->next == nullptr && self->prev == nullptr &&
+         PyInterpreterState_Head() ==
+             main_interpreter;  // the newest is the first: there is no other
+}
+
 /// Runs what may ask for the lock: taking it, or Python code, which gives it up and asks again at
 /// any time. A thread that asks too late is ended by pthread_exit, up to Python 3.13. That would
 /// unwind through functions that promise not to throw, and through owners that would give back

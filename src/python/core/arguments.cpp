@@ -4,32 +4,15 @@
 #include <cstdint>
 #include <cstring>
 
-#include "../type_table.hpp"
 #include "core/library.hpp"
 #include "cucore/driver.hpp"
 #include "py_buffer.hpp"
 
 namespace cucore::python {
-namespace {
-
-/// What is known of a Python type whose instances go by value.
-struct ValueType {
-  enum Kind : std::uint8_t {
-    unknown,
-    in_object,
-    by_buffer,
-    by_int,
-    by_handle,
-    by_address,
-    buffer  // a class derived from Buffer
-  } kind = unknown;
-  bool is_integer = false;
-  bool is_signed = false;
-  std::uint16_t offset = 0;  // in_object: where the value lies in the instance
-  std::uint16_t size = 0;
-};
 
 TypeTable<ValueType> known_types;
+
+namespace {
 
 bool name_starts_with(const PyTypeObject* type, const char* prefix) {
   return std::strncmp(type->tp_name, prefix, std::strlen(prefix)) == 0;

@@ -2,13 +2,34 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "../type_table.hpp"
 #include "cucore/kernel.hpp"
 #include "support.hpp"
 
 namespace cucore::python {
+
+/// What is known of a Python type whose instances go by value.
+struct ValueType {
+  enum Kind : std::uint8_t {
+    unknown,
+    in_object,
+    by_buffer,
+    by_int,
+    by_handle,
+    by_address,
+    buffer  // a class derived from Buffer
+  } kind = unknown;
+  bool is_integer = false;
+  bool is_signed = false;
+  std::uint16_t offset = 0;  // in_object: where the value lies in the instance
+  std::uint16_t size = 0;
+};
+
+extern TypeTable<ValueType> known_types;
 
 /// Holds the values of one launch. pointers() is valid as long as this and the Python arguments
 /// live.

@@ -4,6 +4,7 @@
 #include "arguments.hpp"
 #include "dlpack.hpp"
 #include "py_buffer.hpp"
+#include "usual.hpp"
 
 namespace cucore::python {
 
@@ -140,6 +141,30 @@ nb::object allocate_from(nb::handle resource, nb::handle native, PyObject* size,
   return resource.attr("allocate")(nb::handle{size}, nb::arg("stream") = stream_object);
 }
 
+PyObject* allocate_usually([[maybe_unused]] nb::handle resource, [[maybe_unused]] nb::handle native,
+                           [[maybe_unused]] PyObject* size, [[maybe_unused]] PyObject* stream) {
+#ifdef Py_GIL_DISABLED  // another thread may close any of these
+  return nullptr;
+#else
+  const Stream* const on = plain_stream(stream);
+  std::int64_t bytes = 0;
+  if (on == nullptr || reinterpret_cast<std::uintptr_t>(on->handle()) <= 2 || !native.is_valid() ||
+      !PyLong_CheckExact(size) || !as_int64(size, &bytes) || bytes <= 0 || host_calls_are_pending())
+    return nullptr;
+  const Native& from = self_of<Native>(native.ptr());
+  if (from.plain == nullptr) return nullptr;
+  nb::object buffer = nb::inst_alloc(reinterpret_cast<PyObject*>(usual.buffer_type));
+  CUdeviceptr ptr = 0;
+  const auto count = static_cast<std::size_t>(bytes);
+  if (driver().cuMemAllocFromPoolAsync(&ptr, count, from.plain, on->handle()) != CUDA_SUCCESS)
+    return nullptr;
+  new (&value_at<PyBuffer>(buffer.ptr(), usual.buffer_at))
+      PyBuffer{ptr, count, from.resource, *on, nb::borrow(resource)};
+  nb::inst_mark_ready(buffer);
+  return buffer.release().ptr();
+#endif
+}
+
 CUdeviceptr pointer_argument(PyObject* object) {
   if (object == nullptr || object == Py_None) return 0;
   nb::object number = nb::steal(PyNumber_Long(object));
@@ -178,6 +203,14 @@ MemoryTraits traits_of(const PyBuffer& buffer) {
 namespace {
 
 PyObject* buffer_close(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  if (Py_TYPE(self) == usual.buffer_type && kwnames == nullptr && nargs == 1) {
+    const Stream* const stream = plain_stream(args[0]);
+    auto& value = value_at<PyBuffer>(self, usual.buffer_at);
+    if (stream != nullptr && stream->is_same(value.buffer.deallocation_stream())) [[likely]] {
+      value.close();
+      Py_RETURN_NONE;
+    }
+  }
   static const Names<1> names{"stream"};
   std::array<PyObject*, 1> given;
   parse("close", names, 1, 0, args, nargs, kwnames, given);

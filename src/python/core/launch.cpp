@@ -1,12 +1,46 @@
 // launch.cpp: cuda.core.LaunchConfig and cuda.core.launch.
 #include "cucore/launch.hpp"
 
+#include <atomic>
+#include <cstring>
+#include <type_traits>
+
 #include "arguments.hpp"
 #include "core/library.hpp"
 #include "submission.hpp"
 #include "support.hpp"
+#include "usual.hpp"
 
 namespace cucore::python {
+
+constinit Usual usual;
+
+namespace {
+
+template <class T>
+PyTypeObject* type_of() {
+  return reinterpret_cast<PyTypeObject*>(nb::type<T>().ptr());
+}
+template <class T>
+std::int32_t value_offset() {
+  const nb::object empty = nb::inst_alloc(nb::type<T>());
+  return static_cast<std::int32_t>(reinterpret_cast<char*>(nb::inst_ptr<T>(empty)) -
+                                   reinterpret_cast<char*>(empty.ptr()));
+}
+
+}  // namespace
+
+void Usual::fill() {
+  stream_type = type_of<Stream>();
+  config_type = type_of<LaunchConfig>();
+  kernel_type = type_of<Kernel>();
+  buffer_type = type_of<PyBuffer>();
+  stream_at = value_offset<Stream>();
+  config_at = value_offset<LaunchConfig>();
+  kernel_at = value_offset<Kernel>();
+  buffer_at = value_offset<PyBuffer>();
+}
+
 namespace {
 
 /// An int, or a tuple of one to three ints; missing ones are 1.
@@ -119,6 +153,74 @@ PyObject* config_reduce(const LaunchConfig& c) {
   launch_raw(stream, config, kernel, arguments);
 }
 
+/// A value of the usual kinds: where it lies, or null for one that needs a closer look. `room` has
+/// eight bytes.
+[[gnu::always_inline]] inline void* usual_argument(PyObject* value, std::size_t size,
+                                                   std::uint64_t* room) noexcept {
+  PyTypeObject* const type = Py_TYPE(value);
+  if (type == usual.buffer_type) {
+    *room = value_at<PyBuffer>(value, usual.buffer_at).buffer.handle();
+    return size == 8 && *room != 0 ? room : nullptr;  // closed, or of no bytes
+  }
+  if (type == &PyLong_Type) {
+    std::int64_t number = 0;
+    if (!as_int64(value, &number)) return nullptr;
+    const bool fits = size == 8 || (size == 4 && number >= INT32_MIN &&
+                                    number <= static_cast<std::int64_t>(UINT32_MAX));
+    *room = static_cast<std::uint64_t>(number);  // little endian: the low bytes come first
+    return fits ? room : nullptr;
+  }
+  if (type == &PyFloat_Type) {
+    const double number = PyFloat_AS_DOUBLE(value);
+    if (size == sizeof(double)) {
+      std::memcpy(room, &number, sizeof number);
+      return room;
+    }
+    if (size != sizeof(float)) return nullptr;
+    const auto narrow = static_cast<float>(number);
+    std::memcpy(room, &narrow, sizeof narrow);
+    return room;
+  }
+  const ValueType* const known = known_types.find(type);
+  if (known == nullptr || known->kind != ValueType::in_object || known->size != size)
+    return nullptr;
+  return reinterpret_cast<char*>(value) + known->offset;
+}
+
+/// The usual launch, all of it in one function that makes no other call but the driver's: objects
+/// of our own classes, a kernel that has run in the stream's context, arguments of the usual kinds.
+/// False when anything is not so, or the driver refuses: nothing has happened then, and the long
+/// way does it or says what is wrong.
+[[gnu::always_inline]] inline bool launch_usually(PyObject* const* args,
+                                                  Py_ssize_t nargs) noexcept {
+  if (nargs < 3 || Py_TYPE(args[0]) != usual.stream_type || Py_TYPE(args[1]) != usual.config_type ||
+      Py_TYPE(args[2]) != usual.kernel_type)
+    return false;
+  const auto call = usual.launch.load(std::memory_order_relaxed);
+  const auto& stream = value_at<Stream>(args[0], usual.stream_at);
+  const auto& config = value_at<LaunchConfig>(args[1], usual.config_at);
+  detail::KernelState& state = *value_at<Kernel>(args[2], usual.kernel_at).state();
+  constexpr std::size_t kMost = 16;
+  const auto count = static_cast<std::size_t>(nargs - 3);
+  if (call == nullptr || count > kMost || stream.is_closed() || config.cluster ||
+      config.is_cooperative || config.programmatic_stream_serialization ||
+      !state.params_read.load(std::memory_order_acquire) || state.params.size() != count)
+    return false;
+  const detail::ContextFunction* const known = state.known(stream.context_id());
+  if (known == nullptr || known->has_local_memory) return false;
+  void* pointers[kMost];
+  std::uint64_t rooms[kMost];
+  const ParamInfo* const params = state.params.data();
+  for (std::size_t i = 0; i < count; ++i) {
+    pointers[i] = usual_argument(args[3 + i], params[i].size, &rooms[i]);
+    if (pointers[i] == nullptr) return false;
+  }
+  return may_keep_lock(stream.handle()) &&
+         call(known->function, config.grid.x, config.grid.y, config.grid.z, config.block.x,
+              config.block.y, config.block.z, config.shmem_size, stream.handle(), pointers,
+              nullptr) == CUDA_SUCCESS;
+}
+
 /// launch(stream, config, kernel, *kernel_args)
 PyObject* launch_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   if (kwnames != nullptr && PyTuple_GET_SIZE(kwnames) != 0) {
@@ -154,20 +256,12 @@ PyObject* launch_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, Py
   const LaunchConfig& config = self_of<LaunchConfig>(args[1]);
   if (&stream != &storage) [[likely]] {
     const detail::ContextFunction* const known = kernel.state()->known(stream.context_id());
-    const bool is_usual =
-        !config.cluster && !config.is_cooperative && !config.programmatic_stream_serialization;
     if (known != nullptr && !known->has_local_memory && may_keep_lock(stream.handle())) {
-      // The usual launch is made here: after a call of microseconds every function, and every
-      // table of another library, has to come back from the outer caches.
-      if (!is_usual ||
-          driver().cuLaunchKernel(known->function, config.grid.x, config.grid.y, config.grid.z,
-                                  config.block.x, config.block.y, config.block.z, config.shmem_size,
-                                  stream.handle(), packed.pointers(), nullptr) != CUDA_SUCCESS)
-          [[unlikely]]
-        detail::launch_function(stream, config, kernel, known->function, packed.pointers());
+      detail::launch_function(stream, config, kernel, known->function, packed.pointers());
     } else {
       launch_unlocked(stream, config, kernel, packed.pointers());
     }
+    usual.launch.store(driver().cuLaunchKernel, std::memory_order_relaxed);
     Py_RETURN_NONE;
   }
   {
@@ -178,6 +272,19 @@ PyObject* launch_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, Py
   }
   retain_in_graph(args[0], args + 2, nargs - 2);
   Py_RETURN_NONE;
+}
+
+[[gnu::noinline]] PyObject* launch_slowly(PyObject* const* args, Py_ssize_t nargs,
+                                          PyObject* kwnames) noexcept {
+  return guarded<launch_function>(nullptr, args, nargs, kwnames);
+}
+
+/// What Python calls.
+PyObject* launch_entry(PyObject*, PyObject* const* args, Py_ssize_t nargs,
+                       PyObject* kwnames) noexcept {
+  if (kwnames == nullptr && launch_usually(args, nargs)) [[likely]]
+    Py_RETURN_NONE;
+  return launch_slowly(args, nargs, kwnames);
 }
 
 }  // namespace
@@ -191,6 +298,7 @@ void bind_launch(nb::module_& m) {
       ">>> LaunchConfig(grid=(4, 2), block=256)\n"
       "LaunchConfig(grid=(4, 2, 1), block=(256, 1, 1), shmem_size=0, is_cooperative=False)");
   set_module(cls);
+  usual.fill();
   set_type_call(cls, config_call);
   cls.def_prop_ro(
       "grid", [](const LaunchConfig& c) { return tuple_of(c.grid); },
@@ -243,7 +351,7 @@ void bind_launch(nb::module_& m) {
   });
   cls.def("__reduce__", [](const LaunchConfig& c) { return nb::steal(config_reduce(c)); });
   add_function(
-      m, "launch", &guarded<launch_function>,
+      m, "launch", &launch_entry,
       "launch(stream, config, kernel, /, *kernel_args)\n--\n\n"
       "Start a kernel on a stream, or record it in a graph through a GraphBuilder.\n\n"
       "Arguments are checked against the kernel's parameters: buffers and ints are "

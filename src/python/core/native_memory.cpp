@@ -32,28 +32,40 @@ GraphMemory& graph_memory(const Native& native) {
 
 }  // namespace
 
+/// A pool as a resource.
+static Native native_of(std::shared_ptr<MemoryPool> pool) {
+  const CUmemoryPool plain = pool->is_managed() || pool->is_mapped() ? nullptr : pool->handle();
+  return Native{std::move(pool), plain};
+}
+
 void bind_native_memory(nb::module_& m) {
   nb::class_<Native> cls(m, "_Native");
-  cls.def_static("current_pool", [](int device) { return Native{MemoryPool::current_of(device)}; });
+  cls.def_static("current_pool",
+                 [](int device) { return native_of(MemoryPool::current_of(device)); });
   cls.def_static("default_pool", [](int type, int location_type, int location_id) {
-    return Native{MemoryPool::default_of(location(location_type, location_id),
-                                         static_cast<CUmemAllocationType>(type))};
+    return native_of(MemoryPool::default_of(location(location_type, location_id),
+                                            static_cast<CUmemAllocationType>(type)));
   });
   cls.def_static("create_pool",
                  [](int type, int location_type, int location_id, bool ipc, std::size_t max_size) {
-                   return Native{MemoryPool::create(
-                       pool_options(type, location_type, location_id, ipc, max_size))};
+                   return native_of(MemoryPool::create(
+                       pool_options(type, location_type, location_id, ipc, max_size)));
                  });
   cls.def_static("import_pool", [](int fd, int type, int location_type, int location_id) {
-    return Native{MemoryPool::from_file_descriptor(
-        fd, pool_options(type, location_type, location_id, true, 0))};
+    return native_of(MemoryPool::from_file_descriptor(
+        fd, pool_options(type, location_type, location_id, true, 0)));
   });
   cls.def_static("legacy_pinned", [] { return Native{std::make_shared<LegacyPinnedMemory>()}; });
   cls.def_static("synchronous",
                  [](int device) { return Native{std::make_shared<SynchronousMemory>(device)}; });
   cls.def_static("graph", [](int device) { return Native{std::make_shared<GraphMemory>(device)}; });
   cls.def(
-      "close", [](Native& n) { n.resource.reset(); }, nb::lock_self());
+      "close",
+      [](Native& n) {
+        n.plain = nullptr;
+        n.resource.reset();
+      },
+      nb::lock_self());
   cls.def_prop_ro("is_closed", [](const Native& n) { return n.resource == nullptr; });
   cls.def_prop_ro("handle", [](const Native& n) -> nb::object {
     return driver_object("CUmemoryPool", reinterpret_cast<std::uintptr_t>(n.pool().handle()));

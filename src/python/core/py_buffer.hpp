@@ -19,7 +19,7 @@ struct PyBuffer {
   bool is_plain = false;      ///< device or pinned memory of a resource of ours: copies do not wait
   bool discarded = false;     ///< told that its contents are not needed, and not prefetched since
   std::uint64_t capture = 0;  ///< the capture it was allocated in; 0: in none
-  int views = 0;  ///< memoryviews, arrays and strided views that see the memory
+  int views = 0;              ///< memoryviews, arrays and strided views that see the memory
   std::unique_ptr<PyBuffer> left;  ///< closed, but still seen: goes with the last view
 
   /// Before discarded memory goes back to its pool: pages that stay marked would lose what the
@@ -59,6 +59,10 @@ struct PyBuffer {
   PyBuffer(std::shared_ptr<MemoryResource> from, std::size_t size, const Stream& stream,
            nb::object r)
       : buffer{Buffer::allocate(std::move(from), size, stream)}, resource{std::move(r)} {}
+  /// Memory that has come from a pool.
+  PyBuffer(CUdeviceptr ptr, std::size_t size, const std::shared_ptr<MemoryResource>& from,
+           const Stream& stream, nb::object r)
+      : buffer{Buffer::adopt(ptr, size, from, stream)}, resource{std::move(r)}, is_plain{true} {}
   PyBuffer(PyBuffer&&) noexcept = default;
   PyBuffer& operator=(PyBuffer&&) = delete;
   ~PyBuffer() {
@@ -73,6 +77,7 @@ struct PyBuffer {
 /// A C++ memory resource as an attribute (`_native`) of the Python class around it.
 struct Native {
   std::shared_ptr<MemoryResource> resource;
+  CUmemoryPool plain = nullptr;  ///< its pool, where that is of this process and not managed
   [[nodiscard]] MemoryPool& pool() const;  ///< throws when it is closed or no pool
 };
 
@@ -85,6 +90,11 @@ nb::object allocate_from(nb::handle resource, nb::handle native, PyObject* size,
                          const char* function);
 nb::object allocate_from(nb::handle resource, PyObject* size, PyObject* stream,
                          const char* function);
+
+/// The same for the usual allocation: bytes of a pool on a Stream. Null without an exception when
+/// it is not that, or the driver refuses: nothing has happened then.
+PyObject* allocate_usually(nb::handle resource, nb::handle native, PyObject* size,
+                           PyObject* stream);
 
 /// A new Buffer around memory: a ManagedBuffer when the memory is managed.
 nb::object make_buffer(PyBuffer&& value, bool managed);

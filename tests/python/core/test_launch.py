@@ -161,11 +161,64 @@ def test_wrong_arguments_are_named(device, stream, kernel, args, error, words):
         run(stream, kernel("scale"), buffer, *args)
 
 
+def unlaunched_scale(device):
+    """A kernel that has never run: the first launch goes another way than those after it."""
+    code = 'extern "C" __global__ void scale(float* p, float f, size_t n) { if (threadIdx.x < n) p[threadIdx.x] *= f; }'
+    return Program(code, "c++", ProgramOptions(arch=f"sm_{device.arch}")).compile("cubin").get_kernel("scale")
+
+
+@pytest.mark.parametrize(
+    "factor, n",
+    [
+        (2.0, 10),
+        (np.float32(2), np.uint64(10)),
+        (ctypes.c_float(2), ctypes.c_size_t(10)),
+        (2.0, np.int8(10)),
+        (0x40000000, 10),  # an int is stored as it is: the bits of 2.0
+    ],
+)
+def test_launches_after_the_first_take_the_same(device, stream, factor, n):
+    kernel = unlaunched_scale(device)
+    data = np.arange(32, dtype=np.float32)
+    buffer = device.allocate(data.nbytes, stream=stream)
+    buffer.copy_from(data, stream=stream)
+    for _ in range(3):
+        run(stream, kernel, buffer, factor, n, grid=1, block=32)
+    back = np.empty_like(data)
+    buffer.copy_to(back, stream=stream)
+    stream.sync()
+    data[:10] *= 8
+    assert np.array_equal(back, data)
+
+
+@pytest.mark.parametrize("args", [(1.0,), (1.0, 5, 6), (np.float16(1), 5), (1.0, 2**64), (2**32, 5), (-(2**31) - 1, 5)])
+def test_launches_after_the_first_refuse_the_same(device, stream, args):
+    kernel = unlaunched_scale(device)
+    buffer = device.allocate(128, stream=stream)
+    with pytest.raises((TypeError, OverflowError)) as first:
+        run(stream, kernel, buffer, *args, grid=1, block=32)
+    run(stream, kernel, buffer, 1.0, 32, grid=1, block=32)
+    with pytest.raises(first.type) as later:
+        run(stream, kernel, buffer, *args, grid=1, block=32)
+    assert str(later.value) == str(first.value)
+
+
 def test_a_closed_buffer_is_named(device, stream, kernel):
     buffer = device.allocate(16, stream=stream)
+    run(stream, kernel("scale"), buffer, 1.0, 4, grid=1, block=4)
     buffer.close()
-    with pytest.raises(RuntimeError, match="argument 0 of kernel scale: the buffer is closed"):
-        run(stream, kernel("scale"), buffer, 1.0, 4)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="argument 0 of kernel scale: the buffer is closed"):
+            run(stream, kernel("scale"), buffer, 1.0, 4)
+
+
+def test_a_closed_stream_is_named(device, kernel):
+    stream = device.create_stream()
+    launch(stream, LaunchConfig(grid=1, block=1), kernel("nothing"))
+    launch(stream, LaunchConfig(grid=1, block=1), kernel("nothing"))
+    stream.close()
+    with pytest.raises(RuntimeError, match="the stream is closed"):
+        launch(stream, LaunchConfig(grid=1, block=1), kernel("nothing"))
 
 
 def test_a_refused_launch_says_which_kernel_and_shape(stream, kernel):
