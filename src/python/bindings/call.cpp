@@ -109,7 +109,8 @@ bool Call::simple(int i, PyObject* const* args) {
     }
     case Role::kernel:
       return to_kernel_params(args[p.argument], where(i), frame_, &slot) &&
-             kernel_takes(f_.name, f_.api->text, params_, slots_, i, args[p.argument]);
+             kernel_takes(f_.name, f_.kernel >= 0 ? slots_[f_.kernel].p : nullptr,
+                          args[p.argument]);
     case Role::callback:
       return to_callback(args[p.argument], static_cast<CallbackShape>(p.extra), where(i), &slot,
                          &host_call_);

@@ -262,8 +262,9 @@ bool store(PyObject* value, Kind kind, TypeId type, const Where& where, void* pl
   if (kind == Kind::record) {
     if (slot.p == place) return true;
     std::memmove(place, slot.p, row_of(type).size);
-    if (into != nullptr && !keep_alive(into, place, value)) return false;
-    return true;
+    // What its pointers point to stays alive through it; one without any needs not stay itself.
+    PyObject* const kept = points_to_kept(value) ? value : Py_None;
+    return into == nullptr || keep_alive(into, place, kept);
   }
   put(slot, kind, type, place);
   return true;

@@ -71,6 +71,40 @@ bool init_fields();
 /// The member of an enum with this value; a nameless one where the facts know none. New reference.
 PyObject* enum_member(TypeId id, std::int64_t value);
 
+/// Objects of one layout that were freed, whatever their class: they come and go quickly.
+template <class Object>
+class Spares {
+ public:
+  /// A new object of a class; its fields hold anything. Null with MemoryError set.
+  Object* take(PyTypeObject* type) {
+    if (!fits(type)) return reinterpret_cast<Object*>(type->tp_alloc(type, 0));
+    if (count_ == 0) return PyObject_New(Object, type);
+    return reinterpret_cast<Object*>(PyObject_Init(spares_[--count_], type));
+  }
+  /// The last step of tp_dealloc.
+  void give(PyObject* object) {
+    PyTypeObject* const type = Py_TYPE(object);
+    if (count_ < kMost && fits(type))
+      spares_[count_++] = object;
+    else
+      type->tp_free(object);
+    Py_DECREF(type);
+  }
+
+ private:
+#ifdef Py_GIL_DISABLED  // nothing guards them
+  static constexpr unsigned kMost = 0;
+#else
+  static constexpr unsigned kMost = 64;
+#endif
+  /// A class derived in Python may have more to its objects.
+  static bool fits(const PyTypeObject* type) {
+    return type->tp_basicsize == sizeof(Object) && (type->tp_flags & Py_TPFLAGS_HAVE_GC) == 0;
+  }
+  unsigned count_ = 0;
+  PyObject* spares_[kMost + 1];
+};
+
 struct HandleObject {
   PyObject_HEAD std::uint64_t* place;  // &value, or memory the caller named with _ptr
   std::uint64_t value;
@@ -95,8 +129,9 @@ struct RecordObject {
   PyObject*
       keep;  // dict: address of a pointer field -> what it points to; on the outermost record only
   TypeId type;
-  bool owns;   // place was allocated for this object
-  bool calls;  // a field is a Python callable, held in `keep`; on the outermost record only
+  bool owns;     // place was allocated for this object
+  bool aligned;  // behind the address of the whole block; see own_memory
+  bool calls;    // a field is a Python callable, held in `keep`; on the outermost record only
   std::uint32_t count;  // elements: more than one in the Pythonic modules only
 };
 extern PyTypeObject* record_base;
@@ -115,6 +150,8 @@ inline bool holds_calls(const RecordObject* record) {
 /// Makes the graph a call has put a record into hold the record's Python callables; or the
 /// executable graph, where there is one.
 void keep_calls_in_graph(RecordObject* record, CUgraph_st* graph, void* executable);
+/// Whether a record, or what it is a part of, keeps anything alive.
+bool points_to_kept(PyObject* record);
 /// Keeps `what` alive as long as the record's memory is used through it.
 bool keep_alive(RecordObject* record, const void* field, PyObject* what);
 /// What `field` points to for as long as the record keeps it, or null. Borrowed.
@@ -185,10 +222,29 @@ bool to_image(PyObject* value, const Where& where, Frame& frame, Slot* out);
 
 /// Every documented form of `kernelParams` as a void**; temporary memory lives in the frame.
 bool to_kernel_params(PyObject* value, const Where& where, Frame& frame, Slot* out);
-/// True when the kernel among the slots before `i` has as many parameters as a tuple gives values:
-/// a driver reads past the end of a list that is too short. TypeError otherwise.
-bool kernel_takes(const char* function, const char* text, const ParamRow* params, const Slot* slots,
-                  int i, PyObject* given);
+/// The usual form, (values, types) in tuples of plain ints and floats with simple ctypes types, on
+/// the caller's stack. How many values; -1 when it is another form, and nothing has happened.
+struct PlainParams {
+  static constexpr Py_ssize_t kMost = 16;
+  void* pointers[kMost];
+  Slot values[kMost];
+};
+Py_ssize_t to_plain_params(PyObject* value, PlainParams& out);
+
+/// What is remembered of kernels, by their handle and how many arguments they were given (-1: that
+/// is not known); 0 when nothing is. Bits of `quiet` and `asked` tell what a launch may count on.
+struct KernelFacts {
+  static constexpr std::uint64_t known = 1;  // it takes so many arguments
+  static constexpr std::uint64_t quiet =
+      2;  // has run, and needs no local memory: never waits for it
+  static constexpr std::uint64_t asked = 4;  // whether it is quiet has been asked
+};
+std::uint64_t facts_of(void* kernel, Py_ssize_t arguments);
+/// After its first launch: asks the driver for what a later one may count on.
+void ask_for_facts(void* kernel, Py_ssize_t arguments);
+/// True when the kernel has as many parameters as a tuple gives values: a driver reads past the end
+/// of a list that is too short. TypeError otherwise.
+bool kernel_takes(const char* function, void* kernel, PyObject* given);
 /// The same for a field of a record that outlives the call: what must stay alive comes back as an
 /// object.
 PyObject* kernel_params_object(PyObject* value, const Where& where, void** address);

@@ -3,6 +3,7 @@
 #include "fast.hpp"
 
 #include "../type_table.hpp"
+#include "core/backlog.hpp"
 #include "function.hpp"
 #include "python/gil.hpp"
 
@@ -119,15 +120,44 @@ bool to_address(PyObject* value, Slot& slot) {
   return false;
 }
 
+using detail::backlog;
+
+/// Without the lock; and counts what is queued, for calls that may keep it while there is little.
 [[gnu::noinline]] std::uint64_t invoke_unlocked(const FunctionObject& f, const Slot* slots) {
-  const python::WithoutGil unlocked;
-  return f.invoke(f.address, slots);
+  const auto stream =
+      f.stream >= 0 ? reinterpret_cast<CUstream>(slots[f.stream].p) : CUstream{nullptr};
+  const unsigned before = f.waits ? backlog.on(stream) : 0;
+  std::uint64_t code = 0;
+  {
+    const python::WithoutGil unlocked;
+    code = f.invoke(f.address, slots);
+  }
+#ifndef Py_GIL_DISABLED
+  if (f.waits) {
+    if (code == 0) backlog.drained(stream, before);
+  } else if (f.stream >= 0) {
+    (void)backlog.add(stream);
+  }
+#endif
+  return code;
 }
 
 inline std::uint64_t invoke(const FunctionObject& f, const Slot* slots) {
   if (f.blocking || host_calls_are_pending()) [[unlikely]]
     return invoke_unlocked(f, slots);
   return f.invoke(f.address, slots);
+}
+
+/// A launch keeps the lock under the same conditions as cuda.core.launch (core/submission.hpp).
+inline bool may_keep_lock([[maybe_unused]] const FunctionObject& f,
+                          [[maybe_unused]] const Slot* slots,
+                          [[maybe_unused]] std::uint64_t facts) {
+#ifdef Py_GIL_DISABLED
+  return false;
+#else
+  return f.launches && (facts & KernelFacts::quiet) != 0 && !host_calls_are_pending() &&
+         python::is_only_thread() && backlog.add(reinterpret_cast<CUstream>(slots[f.stream].p));
+#endif
 }
 
 /// load() for the kinds that most calls return.
@@ -217,18 +247,41 @@ inline PyObject* result(FunctionObject& f, int code, const std::uint64_t* output
   return first_pair(f, value);
 }
 
-/// Kernel arguments need memory for the time of the call.
+/// Kernel arguments in any form; they need memory for the time of the call.
+[[gnu::noinline]] bool other_params(const FunctionObject& f, int i, PyObject* given, Frame& frame,
+                                    Slot* slots) {
+  const Where where{f.name, "(): ", f.api->text + f.params[i].name};
+  if (!to_kernel_params(given, where, frame, &slots[i])) return false;
+  return kernel_takes(f.name, f.kernel >= 0 ? slots[f.kernel].p : nullptr, given);
+}
+
 [[gnu::noinline]] PyObject* call_with_kernel(FunctionObject& f, PyObject* const* args, Slot* slots,
                                              const std::uint64_t* outputs) {
   Frame frame;
-  for (int i = 0; i < f.row->parameters; ++i) {
+  PlainParams plain;
+  Py_ssize_t count = -1;
+  void* const kernel = f.kernel >= 0 ? slots[f.kernel].p : nullptr;
+  std::uint64_t facts = 0;
+  for (int i = f.kernel + 1; i < f.parameters; ++i) {
     if (f.fast[i].op != Op::kernel) continue;
-    const ParamRow& p = f.params[i];
-    const Where where{f.name, "(): ", f.api->text + p.name};
-    if (!to_kernel_params(args[p.argument], where, frame, &slots[i])) return nullptr;
-    if (!kernel_takes(f.name, f.api->text, f.params, slots, i, args[p.argument])) return nullptr;
+    PyObject* const given = args[f.fast[i].argument];
+    if (PyLong_CheckExact(given) && as_int64(given, &slots[i].i) && slots[i].i >= 0)
+      continue;  // an address, or none
+    if (count < 0 && (count = to_plain_params(given, plain)) >= 0) {
+      slots[i].p = plain.pointers;
+      if (kernel == nullptr || (facts = facts_of(kernel, count)) != 0 ||
+          kernel_takes(f.name, kernel, given))
+        continue;
+      return nullptr;
+    }
+    if (!other_params(f, i, given, frame, slots)) return nullptr;
   }
-  return result(f, static_cast<int>(invoke(f, slots)), outputs);
+  if (count < 0) facts = facts_of(kernel, count);
+  if (may_keep_lock(f, slots, facts)) [[likely]]
+    return result(f, static_cast<int>(f.invoke(f.address, slots)), outputs);
+  const auto code = static_cast<int>(invoke(f, slots));
+  if (f.launches && code == 0 && (facts & KernelFacts::asked) == 0) ask_for_facts(kernel, count);
+  return result(f, code, outputs);
 }
 
 }  // namespace
@@ -250,6 +303,55 @@ const FastParam* fast_plan(const FunctionObject& f) {
 
 namespace {
 
+/// One parameter; false when it goes the long way.
+template <Op op>
+[[gnu::always_inline]] inline bool convert(const FastParam& p, PyObject* const* args, Slot& slot,
+                                           std::uint64_t* outputs) {
+  if constexpr (op == Op::integer) {
+    PyObject* const value = args[p.argument];
+    return PyLong_Check(value) && as_int64(value, &slot.i) && slot.i >= p.low &&
+           (slot.i <= 0 || slot.u <= p.high);
+  } else if constexpr (op == Op::handle) {
+    return to_handle(args[p.argument], p, slot);
+  } else if constexpr (op == Op::address) {
+    return to_address(args[p.argument], slot);
+  } else if constexpr (op == Op::out) {
+    outputs[p.output] = 0;
+    slot.p = &outputs[p.output];
+    return true;
+  } else if constexpr (op == Op::real) {
+    if (!PyFloat_CheckExact(args[p.argument])) return false;
+    slot.d = PyFloat_AS_DOUBLE(args[p.argument]);
+    return true;
+  } else if constexpr (op == Op::text) {
+    if (!PyBytes_CheckExact(args[p.argument])) return false;
+    slot.p = PyBytes_AS_STRING(args[p.argument]);
+    return true;
+  } else {
+    slot.u = p.high;
+    return true;
+  }
+}
+
+/// The same where the kind is only known at run time; the usual kinds first.
+[[gnu::always_inline]] inline bool convert_any(const FastParam& p, PyObject* const* args,
+                                               Slot& slot, std::uint64_t* outputs) {
+  if (p.op == Op::integer) return convert<Op::integer>(p, args, slot, outputs);
+  if (p.op == Op::handle) return convert<Op::handle>(p, args, slot, outputs);
+  switch (p.op) {
+    case Op::address:
+      return convert<Op::address>(p, args, slot, outputs);
+    case Op::out:
+      return convert<Op::out>(p, args, slot, outputs);
+    case Op::real:
+      return convert<Op::real>(p, args, slot, outputs);
+    case Op::text:
+      return convert<Op::text>(p, args, slot, outputs);
+    default:
+      return convert<Op::constant>(p, args, slot, outputs);
+  }
+}
+
 [[gnu::always_inline]] inline PyObject* call(FunctionObject& f, PyObject* const* args) {
   if (f.address == nullptr) [[unlikely]]
     return call_function(f, args);
@@ -259,55 +361,87 @@ namespace {
   const int n = f.parameters;
   const FastParam* p = f.fast;
   for (int i = 0; i < n; ++i, ++p) {
-    Slot& slot = slots[i];
-    switch (p->op) {
-      case Op::integer: {
-        PyObject* value = args[p->argument];
-        if (!PyLong_Check(value) || !as_int64(value, &slot.i) || slot.i < p->low ||
-            (slot.i > 0 && slot.u > p->high)) [[unlikely]]
-          return call_function(f, args);
-        break;
-      }
-      case Op::handle:
-        if (!to_handle(args[p->argument], *p, slot)) [[unlikely]]
-          return call_function(f, args);
-        break;
-      case Op::address:
-        if (!to_address(args[p->argument], slot)) return call_function(f, args);
-        break;
-      case Op::out:
-        outputs[p->output] = 0;
-        slot.p = &outputs[p->output];
-        break;
-      case Op::real:
-        if (!PyFloat_CheckExact(args[p->argument])) return call_function(f, args);
-        slot.d = PyFloat_AS_DOUBLE(args[p->argument]);
-        break;
-      case Op::text:
-        if (!PyBytes_CheckExact(args[p->argument])) return call_function(f, args);
-        slot.p = PyBytes_AS_STRING(args[p->argument]);
-        break;
-      case Op::constant:
-        slot.u = p->high;
-        break;
-      case Op::kernel:
-        kernel = true;
-        break;
-    }
+    if (p->op == Op::kernel)
+      kernel = true;
+    else if (!convert_any(*p, args, slots[i], outputs)) [[unlikely]]
+      return call_function(f, args);
   }
   if (kernel) return call_with_kernel(f, args, slots, outputs);
   return result(f, static_cast<int>(invoke(f, slots)), outputs);
 }
-
-}  // namespace
-
-PyObject* fast_call(FunctionObject& f, PyObject* const* args) { return call(f, args); }
 
 PyObject* fast_entry(PyObject* self, PyObject* const* args, std::intptr_t given, PyObject* names) {
   auto& f = *reinterpret_cast<FunctionObject*>(self);
   if (names != nullptr || given != f.arguments) [[unlikely]]
     return long_entry(self, args, given, names);
   return call(f, args);
+}
+
+[[gnu::noinline]] PyObject* other_entry(PyObject* self, PyObject* const* args, std::intptr_t given,
+                                        PyObject* names) {
+  return long_entry(self, args, given, names);
+}
+
+/// The entry of functions whose parameters are these and no others: no loop, nothing to choose.
+template <Op... ops>
+PyObject* shaped_entry(PyObject* self, PyObject* const* args, std::intptr_t given,
+                       PyObject* names) {
+  constexpr std::intptr_t kArguments = ((ops != Op::out ? 1 : 0) + ... + 0);
+  auto& f = *reinterpret_cast<FunctionObject*>(self);
+  if (names != nullptr || given != kArguments || f.address == nullptr) [[unlikely]]
+    return other_entry(self, args, given, names);
+  Slot slots[sizeof...(ops)];
+  std::uint64_t outputs[kMostOutputs];
+  const FastParam* p = f.fast;
+  Slot* slot = slots;
+  if (!(convert<ops>(*p++, args, *slot++, outputs) && ...)) [[unlikely]]
+    return call_function(f, args);
+  return result(f, static_cast<int>(invoke(f, slots)), outputs);
+}
+
+struct Shape {
+  Op ops[4];
+  int count;
+  FastEntry entry;
+};
+template <Op... ops>
+constexpr Shape shape() {
+  return {{ops...}, sizeof...(ops), shaped_entry<ops...>};
+}
+constexpr Op kInt = Op::integer, kHandle = Op::handle, kOut = Op::out, kAddress = Op::address;
+constexpr Shape kShapes[] = {
+    shape<kHandle>(),                          // cuStreamQuery
+    shape<kOut>(),                             // cuDeviceGetCount
+    shape<kInt>(),                             // cudaSetDevice
+    shape<kHandle, kHandle>(),                 // cuEventRecord
+    shape<kHandle, kOut>(),                    // cuStreamIsCapturing
+    shape<kOut, kHandle>(),                    // cuDevicePrimaryCtxRetain
+    shape<kOut, kInt>(),                       // cuEventCreate
+    shape<kOut, kInt, kHandle>(),              // cuDeviceGetAttribute, cuMemAllocAsync
+    shape<kOut, kInt, kInt>(),                 // cudaDeviceGetAttribute
+    shape<kOut, kHandle, kHandle>(),           // cuEventElapsedTime
+    shape<kHandle, kHandle, kInt>(),           // cuStreamWaitEvent
+    shape<kHandle, kAddress, kInt>(),          // cuMemcpyHtoD
+    shape<kAddress, kHandle, kInt>(),          // cuMemcpyDtoH
+    shape<kHandle, kInt, kInt, kHandle>(),     // cuMemsetD8Async
+    shape<kHandle, kHandle, kInt, kHandle>(),  // cuMemcpyDtoDAsync
+    shape<kAddress, kInt, kInt, kHandle>(),    // cudaMemsetAsync
+};
+
+}  // namespace
+
+PyObject* fast_call(FunctionObject& f, PyObject* const* args) { return call(f, args); }
+
+FastEntry entry_of(const FunctionObject& f) {
+  for (const Shape& shape : kShapes) {
+    if (shape.count != f.parameters) continue;
+    int same = 0, argument = 0;
+    for (; same < shape.count && f.fast[same].op == shape.ops[same]; ++same) {
+      if (shape.ops[same] != Op::out && f.fast[same].argument != argument++) break;
+    }
+    if (same == shape.count && argument == f.arguments) return shape.entry;
+  }
+  return fast_entry;
 }
 
 }  // namespace cucore::bindings

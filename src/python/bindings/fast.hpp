@@ -27,8 +27,10 @@ const FastParam* fast_plan(const FunctionObject& function);
 
 /// The whole call. What is not plain (other kinds of objects, values out of range, a failed call)
 /// goes the long way, which also explains. fast_entry is what Python calls: a built-in whose self
-/// is a FunctionObject with a plan.
+/// is a FunctionObject with a plan; entry_of() names it, or one made for the function's shape.
 PyObject* fast_call(FunctionObject& function, PyObject* const* args);
-PyObject* fast_entry(PyObject* self, PyObject* const* args, std::intptr_t given, PyObject* names);
+using FastEntry = PyObject* (*)(PyObject* self, PyObject* const* args, std::intptr_t given,
+                                PyObject* names);
+FastEntry entry_of(const FunctionObject& function);
 
 }  // namespace cucore::bindings

@@ -106,15 +106,16 @@ int store_array(RecordObject* record, const FieldObject& field, PyObject* value,
       return -1;
     }
     n = PySequence_Fast_GET_SIZE(items.get());
-    Ref memory{PyByteArray_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size) * n)};
+    // Bytes that nobody else ever sees: one block, where a bytearray would be two.
+    Ref memory{PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size) * n)};
     if (!memory) return -1;
-    char* base = PyByteArray_AS_STRING(memory.get());
+    char* base = PyBytes_AS_STRING(memory.get());
     std::memset(base, 0, size * n);
     for (Py_ssize_t i = 0; i < n; ++i) {
       PyObject* item = PySequence_Fast_GET_ITEM(items.get(), i);
       if (!store(item, kind, field.row->type, where, base + i * size, record)) return -1;
     }
-    Ref both{Py_BuildValue("(OO)", memory.get(), items.get())};
+    Ref both{PyTuple_Pack(2, memory.get(), items.get())};
     if (!both || !keep_alive(record, place, both.get())) return -1;
     data = n != 0 ? base : nullptr;
   } else if (!keep_alive(record, place, Py_None)) {
@@ -188,8 +189,19 @@ bool store_plain(PyObject* value, const FieldRow& row, char* place) {
     std::memcpy(place, handle->place, 8);
     return true;
   }
-  if (!PyLong_CheckExact(value) || !python::as_int64(value, &slot.i)) return false;
+  if (PyFloat_CheckExact(value)) {
+    const double number = PyFloat_AS_DOUBLE(value);
+    const auto narrow = static_cast<float>(number);
+    if (row.kind == Kind::f64) return std::memcpy(place, &number, 8), true;
+    return row.kind == Kind::f32 && (std::memcpy(place, &narrow, 4), true);
+  }
+  if (row.kind == Kind::enumeration ? !PyLong_Check(value) : !PyLong_CheckExact(value))
+    return false;
+  if (!python::as_int64(value, &slot.i)) return false;
   switch (row.kind) {
+    case Kind::enumeration:
+      if (slot.i < INT32_MIN || slot.i > static_cast<std::int64_t>(UINT32_MAX)) return false;
+      break;
     case Kind::i32:
       if (slot.i < INT32_MIN || slot.i > INT32_MAX) return false;
       break;
@@ -209,13 +221,32 @@ bool store_plain(PyObject* value, const FieldRow& row, char* place) {
   return true;
 }
 
+/// The same for an array in the record: a tuple or list of as many such values.
+bool store_plain_items(PyObject* value, const FieldRow& row, char* place) {
+  PyObject** items = nullptr;
+  if (PyTuple_CheckExact(value) && PyTuple_GET_SIZE(value) == row.length)
+    items = &PyTuple_GET_ITEM(value, 0);
+#ifndef Py_GIL_DISABLED  // no other thread runs until all are read
+  else if (PyList_CheckExact(value) && PyList_GET_SIZE(value) == row.length)
+    items = &PyList_GET_ITEM(value, 0);
+#endif
+  if (items == nullptr) return false;
+  const std::size_t size = size_of(row.kind, row.type);
+  for (int i = 0; i < row.length; ++i, place += size) {
+    if (!store_plain(items[i], row, place)) return false;  // all are stored again
+  }
+  return true;
+}
+
 int field_set(PyObject* self, PyObject* object, PyObject* value) {
   const auto& field = *reinterpret_cast<FieldObject*>(self);
   const FieldRow& row = *field.row;
   RecordObject* record = self_of(object);
-  if (value != nullptr && row.flags == 0 && row.length == 0 &&
-      store_plain(value, row, static_cast<char*>(record->place) + row.offset)) [[likely]]
-    return 0;
+  if (value != nullptr && row.flags == 0) [[likely]] {
+    char* const place = static_cast<char*>(record->place) + row.offset;
+    if (row.length == 0 ? store_plain(value, row, place) : store_plain_items(value, row, place))
+      return 0;
+  }
   const Where where{name_of(record->type), ".", api_of(field.record).text + row.name};
   if (value == nullptr) {
     PyErr_Format(PyExc_AttributeError, "%s.%s cannot be deleted", where.owner, where.name);

@@ -232,6 +232,31 @@ bool resolve(FunctionObject& f) {
   return true;
 }
 
+/// The parameter by value whose handles are of this type; -1: none.
+static std::int8_t parameter_of(const FunctionObject& f, std::string_view type) {
+  for (int i = 0; i < f.row->parameters; ++i) {
+    const ParamRow& p = f.params[i];
+    if (p.role == Role::in && p.kind == Kind::handle && name_of(row_of(p.type).root) == type)
+      return static_cast<std::int8_t>(i);
+  }
+  return -1;
+}
+
+/// The kernel that a function takes arguments for: its parameter `f`; -1: none.
+static std::int8_t kernel_parameter(const FunctionObject& f) {
+  int kernel = -1;
+  for (int i = 0; i < f.row->parameters; ++i) {
+    const ParamRow& p = f.params[i];
+    if (p.role == Role::kernel) return static_cast<std::int8_t>(kernel);
+    if (p.kind == Kind::handle && std::string_view{f.api->text + p.name} == "f") kernel = i;
+  }
+  return -1;
+}
+
+static bool waits_for_stream(std::string_view name) {
+  return name == "cuStreamSynchronize" || name == "cudaStreamSynchronize";
+}
+
 PyObject* make_function(const Api& api, const FunctionRow& row, bool raising) {
   auto* f = PyObject_New(FunctionObject, function_type);
   if (f == nullptr) return nullptr;
@@ -246,6 +271,10 @@ PyObject* make_function(const Api& api, const FunctionRow& row, bool raising) {
   f->parameters = row.parameters;
   f->arguments = row.arguments;
   f->blocking = (row.flags & kBlocking) != 0;
+  f->launches = std::string_view{f->name} == "cuLaunchKernel";
+  f->waits = waits_for_stream(f->name);
+  f->stream = parameter_of(*f, "CUstream");
+  f->kernel = kernel_parameter(*f);
   f->success = f->success_tuple = f->last = nullptr;
   f->keywords = new PyObject*[row.arguments + 1]();
   f->outs = count_outputs(row, f->params);
@@ -265,7 +294,7 @@ PyObject* make_function(const Api& api, const FunctionRow& row, bool raising) {
   for (int i = 0; f->fast != nullptr && f->outs == 1 && i < row.parameters; ++i) {
     if (f->fast[i].op == FastParam::Op::out) f->out = &f->fast[i];
   }
-  const auto entry = f->fast != nullptr ? fast_entry : long_entry;
+  const auto entry = f->fast != nullptr ? entry_of(*f) : long_entry;
   f->method = {f->name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(entry)),
                METH_FASTCALL | METH_KEYWORDS, f->doc->c_str()};
   const std::string module_name =

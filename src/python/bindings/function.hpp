@@ -21,6 +21,10 @@ struct FunctionObject {
   std::uint8_t parameters;  // row->parameters
   std::uint8_t arguments;   // row->arguments
   bool blocking;            // row->flags has kBlocking
+  bool launches;            // cuLaunchKernel: may keep the lock where nobody can need it
+  bool waits;               // over when what was queued on its stream is
+  std::int8_t stream;       // the parameter with the stream; -1: none
+  std::int8_t kernel;       // the parameter with the kernel whose arguments are given; -1: none
   PyObject* success;        // the member for 0 of the result enum
   PyObject* success_tuple;  // (success,), which is all that most calls return
   PyObject* last;           // the result of the call before, to be used again

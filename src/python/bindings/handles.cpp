@@ -4,16 +4,19 @@
 #include <string>
 #include <string_view>
 
+#include "../type_table.hpp"
 #include "engine.hpp"
 
 namespace cucore::bindings {
 
 PyTypeObject* handle_base = nullptr;
 
+static Spares<HandleObject> spares;
+
 PyObject* new_handle(TypeId id, std::uint64_t value) {
   PyObject* type = class_of(id);
   if (type == nullptr) return nullptr;
-  auto* handle = PyObject_New(HandleObject, reinterpret_cast<PyTypeObject*>(type));
+  auto* handle = spares.take(reinterpret_cast<PyTypeObject*>(type));
   if (handle == nullptr) return nullptr;
   const TypeRow& row = row_of(id);
   handle->value = value;
@@ -24,11 +27,7 @@ PyObject* new_handle(TypeId id, std::uint64_t value) {
   return reinterpret_cast<PyObject*>(handle);
 }
 
-void handle_dealloc(PyObject* o) {
-  PyTypeObject* type = Py_TYPE(o);
-  type->tp_free(o);
-  Py_DECREF(type);
-}
+void handle_dealloc(PyObject* o) { spares.give(o); }
 
 namespace {
 
@@ -47,7 +46,10 @@ PyObject* make(PyTypeObject* type, PyObject* value, PyObject* place) {
   Slot slot{};
   if (value != nullptr && !Py_IsNone(value)) {
     const Where where{name_of(id), "(): ", "init_value"};
-    if (is_handle(value)) {
+    if (PyLong_CheckExact(value) && row.size == 8 && python::as_int64(value, &slot.i) &&
+        slot.i >= 0) {
+      // the usual one
+    } else if (is_handle(value)) {
       slot.u = handle_value(self_of(value));
     } else if (row.kind == TypeClass::function && PyCallable_Check(value) &&
                !PyIndex_Check(value)) {
@@ -60,7 +62,7 @@ PyObject* make(PyTypeObject* type, PyObject* value, PyObject* place) {
   if (place != nullptr &&
       !to_integer(place, Kind::u64, Where{name_of(id), "(): ", "_ptr"}, &address))
     return nullptr;
-  auto* handle = self_of(type->tp_alloc(type, 0));
+  auto* handle = spares.take(type);
   if (handle == nullptr) return nullptr;
   handle->value = slot.u;
   handle->place = address.p != nullptr ? static_cast<std::uint64_t*>(address.p) : &handle->value;

@@ -233,46 +233,45 @@ bool typed(PyObject* value, PyObject* type, Py_ssize_t index, const Where& where
 
 /// The usual argument: a plain int or float with a simple ctypes type. False: not that, and nothing
 /// happened.
-bool plain(PyObject* value, PyObject* type, Sink& sink, void** out) {
-  const bool is_integer = PyLong_CheckExact(value);
-  std::int64_t integer = 0;
-  if (is_integer ? !python::as_int64(value, &integer) : !PyFloat_CheckExact(value)) return false;
-  const auto real = [&] {
-    return is_integer ? static_cast<double>(integer) : PyFloat_AS_DOUBLE(value);
-  };
+bool plain(PyObject* value, PyObject* type, Slot& out) {
   if (!PyType_Check(type)) return false;
-  Slot slot{};
-  switch (simple_code(type)) {
-    case 'P':
-      if (integer < 0) return false;
-      [[fallthrough]];
-    case 'b':
-    case 'B':
-    case 'h':
-    case 'H':
-    case 'i':
-    case 'I':
-    case 'l':
-    case 'L':
-    case 'q':
-    case 'Q':
-      if (!is_integer) return false;
-      slot.i = integer;  // the low bytes come first; ctypes too drops the others
-      break;
-    case 'd':
-      slot.d = real();
-      break;
-    case 'f': {
-      const auto narrow = static_cast<float>(real());
-      std::memcpy(&slot, &narrow, sizeof narrow);
-      break;
+  const char code = simple_code(type);
+  if (PyLong_CheckExact(value)) {
+    if (!python::as_int64(value, &out.i)) return false;
+    switch (code) {
+      case 'P':
+        return out.i >= 0;
+      case 'b':
+      case 'B':
+      case 'h':
+      case 'H':
+      case 'i':
+      case 'I':
+      case 'l':
+      case 'L':
+      case 'q':
+      case 'Q':
+        return true;  // the low bytes come first; ctypes too drops the others
+      case 'd':
+        out.d = static_cast<double>(out.i);
+        return true;
+      case 'f':
+        break;
+      default:
+        return false;
     }
-    default:
-      return false;
+    const auto narrow = static_cast<float>(out.i);
+    std::memcpy(&out, &narrow, sizeof narrow);
+    return true;
   }
-  *out = sink.take(sizeof slot);
-  if (*out == nullptr) return PyErr_Clear(), false;
-  std::memcpy(*out, &slot, sizeof slot);
+  if (!PyFloat_CheckExact(value)) return false;
+  if (code == 'd') {
+    out.d = PyFloat_AS_DOUBLE(value);
+    return true;
+  }
+  if (code != 'f') return false;
+  const auto narrow = static_cast<float>(PyFloat_AS_DOUBLE(value));
+  std::memcpy(&out, &narrow, sizeof narrow);
   return true;
 }
 
@@ -300,7 +299,12 @@ bool fill(PyObject* value, const Where& where, Sink& sink, Slot* out) {
   for (Py_ssize_t i = 0; i < n; ++i) {
     PyObject* item = PySequence_Fast_GET_ITEM(values.get(), i);
     PyObject* type = PySequence_Fast_GET_ITEM(types.get(), i);
-    if (plain(item, type, sink, &pointers[i])) continue;
+    if (Slot slot{}; plain(item, type, slot)) {
+      pointers[i] = sink.take(sizeof slot);
+      if (pointers[i] == nullptr) return false;
+      std::memcpy(pointers[i], &slot, sizeof slot);
+      continue;
+    }
     const bool done = Py_IsNone(type) ? untyped(item, i, where, sink, &pointers[i])
                                       : typed(item, type, i, where, sink, &pointers[i]);
     if (!done) {
@@ -315,6 +319,20 @@ bool fill(PyObject* value, const Where& where, Sink& sink, Slot* out) {
 }
 
 }  // namespace
+
+Py_ssize_t to_plain_params(PyObject* value, PlainParams& out) {
+  if (!PyTuple_CheckExact(value) || PyTuple_GET_SIZE(value) != 2) return -1;
+  PyObject* const values = PyTuple_GET_ITEM(value, 0);
+  PyObject* const types = PyTuple_GET_ITEM(value, 1);
+  if (!PyTuple_CheckExact(values) || !PyTuple_CheckExact(types)) return -1;
+  const Py_ssize_t n = PyTuple_GET_SIZE(values);
+  if (n > PlainParams::kMost || PyTuple_GET_SIZE(types) != n) return -1;
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    if (!plain(PyTuple_GET_ITEM(values, i), PyTuple_GET_ITEM(types, i), out.values[i])) return -1;
+    out.pointers[i] = &out.values[i];
+  }
+  return n;
+}
 
 bool to_kernel_params(PyObject* value, const Where& where, Frame& frame, Slot* out) {
   if (PyTuple_Check(value)) {
@@ -332,48 +350,57 @@ namespace {
 
 /// Kernels that were asked how many parameters they have: to ask takes the driver microseconds,
 /// since one of the answers is an error. An entry is one number, so that threads see all of it or
-/// none: a digest of the kernel's handle, the count, and how often code had been unloaded.
-std::atomic<std::uint64_t> taking[256];
+/// none: a digest of the kernel's handle, the count, and how often code had been unloaded, and in
+/// its lowest bits what is known.
+std::atomic<std::uint64_t> remembered[256];
+constexpr std::uint64_t kFacts = KernelFacts::known | KernelFacts::quiet | KernelFacts::asked;
 using detail::unloaded_code;
 
 std::uint64_t digest(std::uint64_t kernel, Py_ssize_t n, std::uint64_t unloaded) {
   std::uint64_t mixed = kernel * 0x9E3779B97F4A7C15u;
   mixed = (mixed ^ (mixed >> 29) ^ static_cast<std::uint64_t>(n)) * 0xBF58476D1CE4E5B9u;
   mixed = (mixed ^ (mixed >> 32) ^ unloaded) * 0x94D049BB133111EBu;
-  return (mixed ^ (mixed >> 31)) | 1;
+  return (mixed ^ (mixed >> 31)) & ~kFacts;
 }
 
 std::atomic<std::uint64_t>& place_of(std::uint64_t kernel) {
-  return taking[((kernel >> 4) ^ (kernel >> 12)) % std::size(taking)];
+  return remembered[((kernel >> 4) ^ (kernel >> 12)) % std::size(remembered)];
 }
 
-bool is_known_to_take(std::uint64_t kernel, Py_ssize_t n) {
-  return place_of(kernel).load(std::memory_order_relaxed) ==
-         digest(kernel, n, unloaded_code.load(std::memory_order_relaxed));
-}
-
-void remember_that_it_takes(std::uint64_t kernel, Py_ssize_t n, std::uint64_t unloaded) {
-  place_of(kernel).store(digest(kernel, n, unloaded), std::memory_order_relaxed);
+/// `unloaded`: as it was before the driver was asked.
+void remember(std::uint64_t kernel, Py_ssize_t n, std::uint64_t unloaded, std::uint64_t facts) {
+  place_of(kernel).store(digest(kernel, n, unloaded) | facts, std::memory_order_relaxed);
 }
 
 }  // namespace
 
-bool kernel_takes(const char* function, const char* text, const ParamRow* params, const Slot* slots,
-                  int i, PyObject* given) {
+std::uint64_t facts_of(void* kernel, Py_ssize_t arguments) {
+  const auto handle = reinterpret_cast<std::uint64_t>(kernel);
+  const std::uint64_t entry = place_of(handle).load(std::memory_order_relaxed);
+  const std::uint64_t unloaded = unloaded_code.load(std::memory_order_relaxed);
+  return ((entry ^ digest(handle, arguments, unloaded)) & ~kFacts) == 0 ? entry & kFacts : 0;
+}
+
+void ask_for_facts(void* kernel, Py_ssize_t arguments) {
+  const std::uint64_t unloaded = unloaded_code.load(std::memory_order_relaxed);
+  int local = 1;
+  const CUresult code = driver().cuFuncGetAttribute(&local, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
+                                                    static_cast<CUfunction>(kernel));
+  const bool is_quiet = code == CUDA_SUCCESS && local == 0;
+  remember(reinterpret_cast<std::uint64_t>(kernel), arguments, unloaded,
+           KernelFacts::known | KernelFacts::asked | (is_quiet ? KernelFacts::quiet : 0));
+}
+
+bool kernel_takes(const char* function, void* kernel, PyObject* given) {
   if (!PyTuple_Check(given)) return true;  // an address: nobody knows how many follow
-  const Slot* kernel = nullptr;
-  for (int j = 0; j < i; ++j) {
-    const char* name = text + params[j].name;
-    if (params[j].kind == Kind::handle && name[0] == 'f' && name[1] == '\0') kernel = &slots[j];
-  }
-  if (kernel == nullptr || kernel->p == nullptr) return true;
+  if (kernel == nullptr) return true;
   const Py_ssize_t n =
       PyTuple_GET_SIZE(given) == 0 ? 0 : PyObject_Length(PyTuple_GET_ITEM(given, 0));
-  if (is_known_to_take(kernel->u, n)) return true;
-  const std::uint64_t codes = detail::unloaded_code.load(std::memory_order_relaxed);
+  if (facts_of(kernel, n) != 0) return true;
+  const std::uint64_t codes = unloaded_code.load(std::memory_order_relaxed);
   const auto ask = [&](Py_ssize_t index) {
     std::size_t offset = 0, size = 0;
-    return driver().cuFuncGetParamInfo(static_cast<CUfunction>(kernel->p),
+    return driver().cuFuncGetParamInfo(static_cast<CUfunction>(kernel),
                                        static_cast<std::size_t>(index), &offset, &size);
   };
   if (ask(n) == CUDA_SUCCESS) {
@@ -386,7 +413,7 @@ bool kernel_takes(const char* function, const char* text, const ParamRow* params
                  function, n);
     return false;
   }
-  remember_that_it_takes(kernel->u, n, codes);
+  remember(reinterpret_cast<std::uint64_t>(kernel), n, codes, KernelFacts::known);
   return true;
 }
 

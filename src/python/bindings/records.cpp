@@ -19,15 +19,16 @@ RecordObject* outermost(RecordObject* record) {
   return record;
 }
 
+Spares<RecordObject> spares;
+
 RecordObject* allocate(PyTypeObject* type, TypeId id) {
-  auto* record = self_of(type->tp_alloc(type, 0));
+  auto* record = spares.take(type);
   if (record == nullptr) return nullptr;
   record->place = nullptr;
   record->owner = nullptr;
   record->keep = nullptr;
   record->type = id;
-  record->owns = false;
-  record->calls = false;
+  record->owns = record->aligned = record->calls = false;
   record->count = 1;
   return record;
 }
@@ -35,13 +36,19 @@ RecordObject* allocate(PyTypeObject* type, TypeId id) {
 bool own_memory(RecordObject* record) {
   const TypeRow& row = row_of(record->type);
   const std::size_t size = std::size_t{row.size} * record->count;
-  if (row.size != 0 && row.size % 64 == 0) {  // CUtensorMap asks for an address that is, too
-    record->place = std::aligned_alloc(64, size);
-    if (record->place != nullptr) std::memset(record->place, 0, size);
-  } else {
-    record->place = std::calloc(1, size == 0 ? 1 : size);
+  // CUtensorMap asks for an address that is a multiple of 64, as its size is. Where the memory
+  // begins that Python gave stands before it.
+  const bool aligned = row.size != 0 && row.size % 64 == 0;
+  auto* const memory = static_cast<char*>(PyMem_Malloc(aligned ? size + 64 + sizeof(void*) : size));
+  if (memory == nullptr) return PyErr_NoMemory(), false;
+  record->place = memory;
+  if (aligned) {
+    const auto from = reinterpret_cast<std::uintptr_t>(memory) + sizeof(void*);
+    record->place = reinterpret_cast<void*>((from + 63) / 64 * 64);
+    std::memcpy(static_cast<char*>(record->place) - sizeof(void*), &memory, sizeof memory);
   }
-  if (record->place == nullptr) return PyErr_NoMemory(), false;
+  std::memset(record->place, 0, size);
+  record->aligned = aligned;
   for (std::uint32_t i = 0; row.version != 0 && i < record->count; ++i) {
     const std::uint32_t version = row.size | std::uint32_t{row.version} << 24;
     std::memcpy(static_cast<char*>(record->place) + std::size_t{row.size} * i, &version,
@@ -49,6 +56,11 @@ bool own_memory(RecordObject* record) {
   }
   record->owns = true;
   return true;
+}
+
+bool is_dim3(TypeId id) {
+  const char* const name = name_of(id);
+  return name[0] == 'd' && std::strcmp(name, "dim3") == 0;
 }
 
 /// `place`: an address to look at; in the Pythonic modules the number of elements.
@@ -82,7 +94,7 @@ PyObject* make(PyTypeObject* type, PyObject* place) {
     Py_DECREF(record);
     return nullptr;
   }
-  if (address.p == nullptr && std::strcmp(name_of(id), "dim3") == 0) {  // C++ makes it (1, 1, 1)
+  if (address.p == nullptr && is_dim3(id)) {  // C++ makes it (1, 1, 1)
     for (int i = 0; i < 3; ++i) static_cast<unsigned*>(record->place)[i] = 1;
   }
   return reinterpret_cast<PyObject*>(record);
@@ -112,12 +124,15 @@ PyObject* record_call(PyObject* type, PyObject* const* args, std::size_t flags, 
 
 void record_dealloc(PyObject* o) {
   RecordObject* record = self_of(o);
-  if (record->owns) std::free(record->place);
+  if (record->owns) {
+    void* memory = record->place;
+    if (record->aligned)
+      std::memcpy(&memory, static_cast<char*>(record->place) - sizeof(void*), sizeof memory);
+    PyMem_Free(memory);
+  }
   Py_XDECREF(record->owner);
   Py_XDECREF(record->keep);
-  PyTypeObject* type = Py_TYPE(o);
-  type->tp_free(o);
-  Py_DECREF(type);
+  spares.give(o);
 }
 
 PyObject* get_ptr(PyObject* o, PyObject*) { return PyLong_FromVoidPtr(self_of(o)->place); }
@@ -262,6 +277,11 @@ PyMethodDef methods[] = {
 };
 
 }  // namespace
+
+bool points_to_kept(PyObject* value) {
+  const RecordObject* record = outermost(self_of(value));
+  return record->keep != nullptr || record->owner != nullptr;
+}
 
 bool keep_alive(RecordObject* record, const void* field, PyObject* what) {
   record = outermost(record);

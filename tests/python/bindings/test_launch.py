@@ -90,6 +90,26 @@ def test_ctypes_types_and_none_for_what_knows_its_place(launch: Any, cells: Any)
     assert read() == (3, 0.5, 4)
 
 
+PLAIN = (*TYPES[:4], ctypes.c_int, TYPES[5])  # a struct of one int goes as an int as well
+
+
+@pytest.mark.parametrize("number", [0, -1, 2**31 - 1, 2**32 - 1, -(2**31), 2**40 + 5])
+def test_plain_values_go_the_same_way_in_every_launch(launch: Any, cells: Any, number: int) -> None:
+    """The first launch of a kernel asks the driver about it; later ones count on the answer."""
+    (a, b, c), read = cells
+    for turn in range(3):
+        launch(((number, a, turn + 0.25, b, turn, c), PLAIN))
+        assert read() == (ctypes.c_int(number).value, turn + 0.25, turn)
+        launch(((turn, a, turn, b, 1, c), PLAIN))  # an int for a float
+        assert read() == (turn, turn, 1)
+        with pytest.raises(TypeError, match="is missing: 5 were given"):
+            launch(((number, a, 0.25, b, turn), PLAIN[:5]))
+        with pytest.raises(TypeError, match="takes fewer than the 7"):
+            launch(((number, a, 0.25, b, turn, c, 1), (*PLAIN, ctypes.c_int)))
+        with pytest.raises(TypeError, match="must be a number"):
+            launch(((number, a, "x", b, turn, c), PLAIN))
+
+
 def test_launch_with_a_config(launch: Any, cells: Any, stream: Any, check: Any) -> None:
     (a, b, c), read = cells
     config = driver.CUlaunchConfig()

@@ -26,6 +26,7 @@ CALLS = (
     "wait for an event",
     "wait for a stream",
     "allocate and free",
+    "launch of the bindings",
 )
 
 
@@ -47,6 +48,13 @@ def calls(device: Any, kernel: Callable[[str], Any]) -> dict[str, Callable[[], o
     event = stream.record()
     launch(stream, ONE, nothing)
     graph.launch(stream)
+    code, function = driver.cuKernelGetFunction(nothing.handle)
+    assert code == driver.CUresult.CUDA_SUCCESS
+
+    def bindings_launch() -> None:
+        assert driver.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream.handle, ((), ()), 0)[0] == 0
+
+    bindings_launch()  # from the second on it may keep the lock
     stream.sync()
     return {
         "launch": lambda: launch(stream, ONE, nothing),
@@ -56,6 +64,7 @@ def calls(device: Any, kernel: Callable[[str], Any]) -> dict[str, Callable[[], o
         "wait for an event": lambda: stream.wait(event),
         "wait for a stream": lambda: stream.wait(other),
         "allocate and free": lambda: device.allocate(64, stream=stream).close(stream),
+        "launch of the bindings": bindings_launch,
     }
 
 
@@ -74,7 +83,7 @@ def test_a_host_function_gets_the_lock_from_calls_that_queue_work(device, calls,
     device.sync()
 
 
-@pytest.mark.parametrize("name", ["launch", "graph launch"])
+@pytest.mark.parametrize("name", ["launch", "graph launch", "launch of the bindings"])
 def test_another_thread_gets_its_turn_between_launches(device, calls, name) -> None:
     turn = threading.Event()
 
