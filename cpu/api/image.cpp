@@ -87,6 +87,10 @@ std::string until_zero(std::string_view text) {
 
 std::string decompress(std::string_view packed, std::uint64_t flags, std::size_t plain_bytes) {
   if (plain_bytes > kMaxText) invalid("an entry claims to be larger than 1 GiB");
+  // A byte of LZ4 stands for 255 at most, one of zstd for a quarter of a block of 128 KiB.
+  const std::size_t most = flags & kLz4 ? 255 : 32768;
+  if (plain_bytes / most > packed.size() + 16)
+    invalid("an entry claims to be larger than its compressed bytes can hold");
   std::string plain(plain_bytes, '\0');
   if (flags & kLz4) {
     if (!lz4_decompress(packed, plain)) invalid("an LZ4 entry is damaged");

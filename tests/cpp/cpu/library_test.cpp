@@ -1,4 +1,6 @@
 // Libraries, kernels, functions and streams: the questions about them.
+#include <sys/resource.h>
+
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -232,6 +234,37 @@ TEST_F(Libraries, TheLogGoesToAFile) {
   EXPECT_TRUE(std::ifstream{path}.good());
   std::remove(path.c_str());
   EXPECT_NE(CUDA_SUCCESS, cuLogsDumpToFile(nullptr, "/nowhere/at/all", 0));
+}
+
+// promise: A damaged cubin, fatbin, container or link-time module is an error, never a crash
+TEST_F(Libraries, AnEntryThatClaimsMoreThanItsBytesCanHoldCostsNoMemory) {
+  const auto resident = [] {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;  // KiB
+  };
+  for (const std::uint64_t compressed : {0x2000, 0x8000}) {  // LZ4, zstd
+    struct {
+      std::uint32_t magic = 0xba55ed50;
+      std::uint16_t version = 1, header_bytes = 16;
+      std::uint64_t bytes = 64 + 64;
+      std::uint16_t kind = 1, entry_version = 0x101;
+      std::uint32_t entry_header_bytes = 64;
+      std::uint64_t entry_bytes = 64;
+      std::uint32_t compressed_bytes = 64, unused = 0;
+      std::uint16_t minor = 0, major = 8;
+      std::uint32_t arch = 80, name_offset = 0, name_bytes = 0;
+      std::uint64_t flags = 0, reserved = 0, plain_bytes = std::uint64_t{1} << 30;
+      char payload[64] = {};
+    } image;
+    static_assert(sizeof image == 16 + 64 + 64);
+    image.flags = compressed;
+    const long before = resident();
+    CUlibrary library = nullptr;
+    EXPECT_EQ(CUDA_ERROR_INVALID_IMAGE,
+              cuLibraryLoadData(&library, &image, nullptr, nullptr, 0, nullptr, nullptr, 0));
+    EXPECT_LT(resident() - before, 256 << 10);
+  }
 }
 
 }  // namespace
