@@ -34,9 +34,9 @@ DECLARED = """
 {
   .local .align 4 .b8 room[64];
   .reg .b32 %a<4>; .reg .b64 %l;
-  ld.param.u32 %a0, [n]; mov.u64 %l, room; st.local.u32 [%l], %a0; add.u32 %a1, %a0, 1;
+  ld.param.u32 %a0, [n]; mov.u64 %l, room; st.volatile.local.u32 [%l], %a0; add.u32 %a1, %a0, 1;
   { .param .b32 x; .param .b32 y; st.param.b32 [x], %a1; call (y), deep, (x); ld.param.b32 %a2, [y]; }
-  ld.local.u32 %a3, [%l]; add.u32 %a2, %a2, %a3; st.param.b32 [r], %a2; ret;
+  ld.volatile.local.u32 %a3, [%l]; add.u32 %a2, %a2, %a3; st.param.b32 [r], %a2; ret;
 }
 """
 if not ON_GPU:  # there it waits for ever
