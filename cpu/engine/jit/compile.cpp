@@ -221,6 +221,7 @@ std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Setti
   }
   const double optimized = watch.lap();
   insert_polls(*module, entry, code.fibers);
+  if (code.runs_on) keep_late_sums(*entry);
   expand_float_atomics(*module);
   verify(*module, "inserting polls");
   code.stack_bytes = stack_need(*module);

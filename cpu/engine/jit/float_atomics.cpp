@@ -11,9 +11,10 @@
 #include "cpu/engine/jit/optimize.hpp"
 
 namespace cucpu {
-namespace {
 
 using namespace llvm;
+
+namespace {
 
 /// Vector code makes plain instructions of shared atomics and drops the mark: what has none is not
 /// shared.
@@ -24,14 +25,16 @@ bool is_shared(const AtomicRMWInst& atomic) {
   return name && name->getString() == "shared";
 }
 
-Value* flushed(IRBuilder<>& b, Value* v) {
+Value* flushed(IRBuilderBase& b, Value* v) {
   Value* size = b.CreateUnaryIntrinsic(Intrinsic::fabs, v);
   Value* tiny = b.CreateFCmpOLT(size, ConstantFP::get(v->getType(), 0x1p-126));
   Value* zero = b.CreateBinaryIntrinsic(Intrinsic::copysign, ConstantFP::getZero(v->getType()), v);
   return b.CreateSelect(tiny, zero, v);
 }
 
-Value* sum(IRBuilder<>& b, Value* old, Value* x, bool shared) {
+}  // namespace
+
+Value* float_sum(IRBuilderBase& b, Value* old, Value* x, bool shared) {
   if (old->getType()->isDoubleTy()) {
     // Between integers: LLVM may treat all NaNs of a float select as equal.
     const auto bits = [&](Value* v) { return b.CreateBitCast(v, b.getInt64Ty()); };
@@ -47,10 +50,12 @@ Value* sum(IRBuilder<>& b, Value* old, Value* x, bool shared) {
   }
   Value* total =
       shared ? b.CreateFAdd(old, x) : flushed(b, b.CreateFAdd(flushed(b, old), flushed(b, x)));
-  const APFloat canonical{APFloat::IEEEsingle(), APInt{32, 0x7fffffff}};
-  return b.CreateSelect(b.CreateFCmpUNO(total, total), ConstantFP::get(b.getContext(), canonical),
-                        total);
+  Value* bits = b.CreateBitCast(total, b.getInt32Ty());  // integers here too
+  bits = b.CreateSelect(b.CreateFCmpUNO(total, total), b.getInt32(0x7fffffff), bits);
+  return b.CreateBitCast(bits, b.getFloatTy());
 }
+
+namespace {
 
 void expand(AtomicRMWInst& atomic) {
   const bool shared = is_shared(atomic);
@@ -69,8 +74,8 @@ void expand(AtomicRMWInst& atomic) {
   b.SetInsertPoint(loop);
   PHINode* bits = b.CreatePHI(word, 2);
   bits->addIncoming(first, before);
-  Value* fresh =
-      b.CreateBitCast(sum(b, b.CreateBitCast(bits, type), atomic.getValOperand(), shared), word);
+  Value* fresh = b.CreateBitCast(
+      float_sum(b, b.CreateBitCast(bits, type), atomic.getValOperand(), shared), word);
   const AtomicOrdering order = atomic.getOrdering();
   AtomicCmpXchgInst* swap =
       b.CreateAtomicCmpXchg(pointer, bits, fresh, atomic.getAlign(), order,

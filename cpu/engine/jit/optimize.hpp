@@ -7,8 +7,9 @@
 #include <string>
 
 namespace llvm {
+class IRBuilderBase;
 class TargetMachine;
-}
+}  // namespace llvm
 
 namespace cucpu {
 
@@ -19,6 +20,12 @@ void run_module_passes(llvm::Module&, llvm::TargetMachine*,
 
 /// The -O<level> pipeline, level 0..2.
 void optimize_module(llvm::Module&, llvm::TargetMachine*, int level);
+
+/// old + x as an atomic operation of a GPU makes it, in global or in shared memory.
+llvm::Value* float_sum(llvm::IRBuilderBase&, llvm::Value* old, llvm::Value* x, bool shared);
+
+/// Does atomics of block code that may come later for several blocks at once (late_sums.cpp).
+void keep_late_sums(llvm::Function&);
 
 /// Makes atomic sums of floats give a GPU's bits (float_atomics.cpp). After all other passes.
 void expand_float_atomics(llvm::Module&);

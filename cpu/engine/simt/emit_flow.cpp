@@ -355,6 +355,8 @@ void Emitter::full_branch(BasicBlock* block) {
   in(take_no);
   full_edge(block, no);
   in(mixed);
+  if (emit_tail(block)) return;
+  emit_edge(block);
   Value* lanes = vec(branch->getCondition());
   convert_to_masked(yes);
   convert_to_masked(no);

@@ -341,9 +341,12 @@ Value* Emitter::special_register(StringRef name, Type* type) {
   return nullptr;
 }
 
-// The number of the group's first thread, in its row where rows are run through one by one.
+// The number of the group's first thread (at an edge, of the first that goes on), in its row where
+// rows are run through one by one.
 Value* Emitter::first_in_row() {
-  return b_.CreateMul(b_.CreateLoad(b_.getInt32Ty(), group_), b_.getInt32(width_), "", true, true);
+  Value* first =
+      b_.CreateMul(b_.CreateLoad(b_.getInt32Ty(), group_), b_.getInt32(width_), "", true, true);
+  return edge_ ? b_.CreateAdd(first, edge_->first, "", true, true) : first;
 }
 
 Value* Emitter::first_thread() {

@@ -9,6 +9,7 @@
 #include <llvm/Transforms/Utils/LowerAtomic.h>
 
 #include "cpu/engine/simt/emitter.hpp"
+#include "cpu/engine/simt/late.hpp"
 #include "cpu/engine/simt/markers.hpp"
 
 namespace cucpu::simt {
@@ -116,6 +117,7 @@ void Emitter::emit_load(LoadInst& load) {
   }
   if (where.kind == Shape::Strided && where.stride == size && (!mask_ || shared)) {
     ++report_.loads_contiguous;
+    if (edge_) return define(&load, load_pieces(type, scalar(pointer), size, align));
     LoadInst* made =
         b_.CreateAlignedLoad(vector_type(type), scalar(pointer), align, load.getName());
     made->setVolatile(load.isVolatile());
@@ -126,7 +128,9 @@ void Emitter::emit_load(LoadInst& load) {
     Value* base = scalar(pointer);
     Value* result = PoisonValue::get(vector_type(type));
     for (unsigned i = 0; i < width_; ++i) {
-      LoadInst* one = b_.CreateAlignedLoad(type, lane_pointer(base, i, where.stride), align);
+      Value* from =
+          edge_ ? edge_pointer(base, i, where.stride) : lane_pointer(base, i, where.stride);
+      LoadInst* one = b_.CreateAlignedLoad(type, from, align);
       one->setVolatile(load.isVolatile());
       result = b_.CreateInsertElement(result, one, i);
     }
@@ -310,6 +314,7 @@ void Emitter::emit_store(StoreInst& store) {
     ++report_.stores_contiguous;
     Value* base = scalar(pointer);
     Value* all = vec(value);
+    if (edge_) return store_pieces(all, base, size, align);
     // Nobody else writes this block's shared memory: lanes that are off write back what they find.
     if (mask_) all = b_.CreateSelect(mask_, all, b_.CreateAlignedLoad(all->getType(), base, align));
     b_.CreateAlignedStore(all, base, align)->setVolatile(store.isVolatile());
@@ -319,10 +324,11 @@ void Emitter::emit_store(StoreInst& store) {
     ++report_.stores_strided;
     Value* base = scalar(pointer);
     Value* all = vec(value);
-    for (unsigned i = 0; i < width_; ++i)
-      b_.CreateAlignedStore(b_.CreateExtractElement(all, i), lane_pointer(base, i, where.stride),
-                            align)
+    for (unsigned i = 0; i < width_; ++i) {
+      Value* to = edge_ ? edge_pointer(base, i, where.stride) : lane_pointer(base, i, where.stride);
+      b_.CreateAlignedStore(b_.CreateExtractElement(all, i), to, align)
           ->setVolatile(store.isVolatile());
+    }
     return;
   }
   bool shared = is_shared(store, pointer);
@@ -472,6 +478,7 @@ void Emitter::emit_atomic(Instruction& inst) {
     copy->setOperand(0, address);
     copy->setOperand(1, first);
     if (second) copy->setOperand(2, second);
+    if (rmw && late_.contains(rmw)) copy->setMetadata(kLate, MDNode::get(context_, {}));
     return b_.Insert(copy);
   };
   bool one_value = shape(inst.getOperand(1)).kind <= Shape::Uniform;

@@ -9,6 +9,7 @@
 #include <llvm/Transforms/Utils/LowerAtomic.h>
 
 #include "cpu/engine/simt/emitter.hpp"
+#include "cpu/engine/simt/late.hpp"
 #include "cpu/engine/simt/markers.hpp"
 
 namespace cucpu::simt {
@@ -152,6 +153,8 @@ void Emitter::emit_one_lane(BasicBlock* block, const OneLane& one) {
       if (!isa<BasicBlock>(use.get()) && !isa<Function>(use.get()) &&
           !isa<MetadataAsValue>(use.get()))
         use.set(operand(use.get()));
+    if (auto* rmw = dyn_cast<AtomicRMWInst>(&inst); rmw && late_.contains(rmw))
+      copy->setMetadata(kLate, MDNode::get(context_, {}));
     b_.Insert(copy, inst.getName());
     made[&inst] = copy;
   }

@@ -6,6 +6,7 @@
 #include <llvm/IR/Module.h>
 
 #include "cpu/engine/run/block_context.hpp"
+#include "cpu/engine/simt/late.hpp"
 #include "cpu/engine/simt/markers.hpp"
 
 namespace cucpu::simt {
@@ -20,7 +21,8 @@ Emitter::Emitter(const Plan& plan, Function& thread, Report& report)
       module_{*thread.getParent()},
       b_{context_},
       entry_{context_},
-      width_{plan.lanes.width} {}
+      width_{plan.lanes.width},
+      late_{find_late(thread)} {}
 
 void Emitter::begin_block(Mode mode) {
   mode_ = mode;
@@ -141,7 +143,7 @@ bool Emitter::is_lazy(const Instruction* inst) const {
 void Emitter::define(Instruction* inst, Value* value) {
   bool vector = !shape(inst).scalar();
   (vector ? vectors_ : scalars_)[inst] = value;
-  if (needs_slot(inst)) store_slot(inst, vector, value);
+  if (needs_slot(inst) && !edge_) store_slot(inst, vector, value);
 }
 
 Value* Emitter::scalar(Value* v) {
@@ -170,11 +172,10 @@ Value* Emitter::vec(Value* v) {
     Value* base = scalar(v);
     Type* type = v->getType();
     Type* number = type->isPointerTy() ? Type::getInt64Ty(context_) : type;
-    SmallVector<Constant*> offsets;
-    for (unsigned i = 0; i < width_; ++i)
-      offsets.push_back(ConstantInt::get(
-          number, static_cast<std::uint64_t>(s.stride * static_cast<std::int64_t>(i)), true));
-    Constant* all = ConstantVector::get(offsets);
+    Constant* stride = ConstantInt::get(number, static_cast<std::uint64_t>(s.stride), true);
+    Value* lanes = edge_ ? edge_lanes(number) : lane_numbers(number);
+    Value* all =
+        b_.CreateMul(lanes, ConstantVector::getSplat(ElementCount::getFixed(width_), stride));
     value = type->isPointerTy() ? b_.CreateGEP(b_.getInt8Ty(), base, all)
                                 : b_.CreateAdd(splat(base), all);
   } else {

@@ -129,6 +129,28 @@ class Emitter {
   Last last_group(BasicBlock*);
   void leave_groups(const Exit&);
 
+  // emit_edge.cpp: groups of which only neighbouring lanes go on
+  struct Edge {
+    Value* first;                         // lane that goes on
+    llvm::SmallVector<Value*, 8> pieces;  // where each begins, counted from there
+  };
+  struct LaneRange {
+    Value *first, *end;  // may be empty
+    Value* broken;       // it is not one range
+  };
+  void emit_edge(BasicBlock*);
+  bool same_twice(Instruction&) const;
+  llvm::SmallVector<BasicBlock*> straight_way(BasicBlock* block, BasicBlock* to) const;
+  bool narrow_range(Value* condition, bool wanted, LaneRange&);
+  Value* edge_lanes(llvm::Type* number);
+  Value* edge_pointer(Value* base, unsigned lane, std::int64_t stride);
+  Value* load_pieces(llvm::Type* element, Value* base, std::int64_t size, llvm::Align);
+  void store_pieces(Value* all, Value* base, std::int64_t size, llvm::Align);
+
+  // emit_tail.cpp: the group at the end of the grid
+  bool emit_tail(BasicBlock*);
+  bool can_run_alone(Instruction&) const;
+
   // emitter.cpp: values and slots
   void begin_block(Mode);
   Shape shape(const Value* v) const { return mode_ == Full ? plan_.full[v] : plan_.masked[v]; }
@@ -219,11 +241,13 @@ class Emitter {
   llvm::IRBuilder<> entry_;  // appends to the entry block, before its branch
   unsigned width_;
   Value* block_context_ = nullptr;
+  llvm::SmallPtrSet<const llvm::AtomicRMWInst*, 2> late_;  // see late.hpp
 
   Mode mode_ = Full;
   Value* mask_ = nullptr;                                   // i1 vector while emitting masked code
   llvm::DenseMap<const Value*, Value*> scalars_, vectors_;  // of the block being emitted
   const BasicBlock* at_ = nullptr;  // the thread's block that is being emitted
+  std::optional<Edge> edge_;        // while emitting code for groups at an edge
 
   llvm::MapVector<std::pair<Value*, unsigned>, llvm::AllocaInst*> slots_;
   llvm::MapVector<BasicBlock*, llvm::AllocaInst*> mask_slots_;

@@ -234,8 +234,9 @@ std::string to_string(const Report& r) {
       << ") atomics=" << r.atomics << " warp=" << r.warp_operations
       << " lane-calls=" << r.lane_calls << " divergent branches=" << r.divergent_branches
       << " loops=" << r.divergent_loops << " one-lane=" << r.one_lane
-      << " last-group=" << r.last_groups << " masked blocks=" << r.masked_blocks
-      << " guards=" << r.wrap_guards << " scratch=" << r.scratch_bytes;
+      << " last-group=" << r.last_groups << " edges=" << r.edges << " tails=" << r.tails
+      << " masked blocks=" << r.masked_blocks << " guards=" << r.wrap_guards
+      << " scratch=" << r.scratch_bytes;
   return out.str();
 }
 

@@ -62,8 +62,14 @@ Value* FunctionTranslator::atomic(const Instruction& i, Value* ptr, Value* x, Va
     op = AtomicRMWInst::Or;
   else if (i.has(Mod::xor_))
     op = AtomicRMWInst::Xor;
+  // LLVM makes an exchange of a sum with a NaN it knows: then that is the one a GPU leaves.
+  if (auto* known = llvm::dyn_cast<llvm::ConstantFP>(x);
+      known && op == AtomicRMWInst::FAdd && type == Type::f32 && known->isNaN())
+    x = b.CreateBitCast(b.getInt32(0x7fffffff), x->getType());
   auto* r = b.CreateAtomicRMW(op, ptr, x, align, order);
   mark(r, space);
+  if (i.has(Mod::sys))  // for the host, which may be looking for it
+    r->setMetadata("cucpu.system", llvm::MDNode::get(out.getContext(), {}));
   return r;
 }
 

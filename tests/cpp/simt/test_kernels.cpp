@@ -41,6 +41,8 @@ TEST(SimtKernels, SaxpyIsContiguousAndGuardsItsTail) {
   EXPECT_EQ(report.gathers, 0u);
   EXPECT_GE(report.stores_contiguous, 1u);
   EXPECT_EQ(report.wrap_guards, 0u) << "the range of ctaid says that the index cannot wrap";
+  EXPECT_EQ(report.tails, 1u) << "the group at the end runs thread by thread";
+  EXPECT_EQ(report.masked_blocks, 0u);
 }
 
 TEST(SimtKernels, ABlockThatIsNoMultipleOfTheWidthRunsItsLastLanesMasked) {

@@ -122,7 +122,9 @@ void look(const char* cpu, const std::string& registers) {
     EXPECT_GE(wide, 1u) << "no " << row.vector << " on %" << registers;
     std::size_t scalar = count(made.assembly, "\tv(add|sub|mul|div|sqrt|fn?m(add|sub)[0-9]+)ss\t");
     std::size_t vector = count(made.assembly, "\tv(add|sub|mul|div|sqrt|fn?m(add|sub)[0-9]+)ps\t");
-    EXPECT_LE(scalar, 8 + vector / 4) << vector << " vector instructions";
+    // The end of the grid runs thread by thread: every operation once more.
+    std::size_t alone = made.report.tails ? vector : 0;
+    EXPECT_LE(scalar, 8 + vector / 4 + alone) << vector << " vector instructions";
     EXPECT_EQ(count(made.assembly, "\tcallq?\t(expf|logf|sqrtf|fmaf|floorf)"), 0u);
   }
 }

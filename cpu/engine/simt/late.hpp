@@ -1,0 +1,17 @@
+// cpu/engine/simt/late.hpp: atomics whose effect may come later than where they stand.
+#pragma once
+
+#include <llvm/ADT/SmallPtrSet.h>
+#include <llvm/IR/Instructions.h>
+
+namespace cucpu::simt {
+
+/// The name of the metadata that block code puts on them (jit/late_sums.cpp reads it).
+inline constexpr const char* kLate = "cucpu.late";
+
+/// Relaxed atomics without a result that are the last thing their thread does to memory, in a
+/// kernel in which nobody waits for another block: nothing orders them before anything but the end
+/// of the grid, so they may be put off over some of the blocks that a host thread runs next.
+llvm::SmallPtrSet<const llvm::AtomicRMWInst*, 2> find_late(llvm::Function& thread);
+
+}  // namespace cucpu::simt
