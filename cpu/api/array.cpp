@@ -67,7 +67,7 @@ namespace {
 constexpr unsigned kKnownFlags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST |
                                  CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_TEXTURE_GATHER |
                                  CUDA_ARRAY3D_DEPTH_TEXTURE | CUDA_ARRAY3D_COLOR_ATTACHMENT |
-                                 CUDA_ARRAY3D_SPARSE;
+                                 kMappedLater;
 
 std::size_t round_up(std::size_t value, std::size_t align) {
   return (value + align - 1) / align * align;
@@ -79,6 +79,7 @@ void check(const CUDA_ARRAY3D_DESCRIPTOR& d) {
   if (const unsigned packed = format_channels(d.Format)) require(d.NumChannels == packed);
   require((d.Flags & ~kKnownFlags) == 0);
   if (d.Flags & CUDA_ARRAY3D_SPARSE) require(d.Height > 0);  // of one dimension there are none
+  require((d.Flags & kMappedLater) != kMappedLater);
   const bool layered = d.Flags & CUDA_ARRAY3D_LAYERED, cube = d.Flags & CUDA_ARRAY3D_CUBEMAP;
   if (cube)
     require(d.Width == d.Height && (layered ? d.Depth > 0 && d.Depth % 6 == 0 : d.Depth == 6));
@@ -161,9 +162,11 @@ Array::Array(Context& context, const CUDA_ARRAY3D_DESCRIPTOR& d, const ArrayLayo
   if (inside) {
     data = inside;
   } else {
-    memory_ = OwnedMemory{is_sparse() ? reserve_tiles(bytes())
-                                      : allocate_memory(bytes(), 512, &context.device.budget)};
+    const bool later = desc.Flags & kMappedLater;
+    memory_ = OwnedMemory{later ? reserve_tiles(round_up(bytes(), kTileBytes))
+                                : allocate_memory(bytes(), 512, &context.device.budget)};
     data = reinterpret_cast<char*>(memory_->base);
+    if (later) tiles = std::make_shared<TileSet>(data, memory_->size);
   }
   context.adopt(*this);
 }
@@ -175,7 +178,7 @@ MipmappedArray::MipmappedArray(Context& context, const CUDA_ARRAY3D_DESCRIPTOR& 
     : desc{d}, context_{&context} {
   CUDA_ARRAY3D_DESCRIPTOR level = d;
   const bool sliced = d.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP);
-  const bool sparse = d.Flags & CUDA_ARRAY3D_SPARSE;
+  const bool sparse = d.Flags & CUDA_ARRAY3D_SPARSE, later = d.Flags & kMappedLater;
   const ArrayLayout base{d};
   tail_level = count;
   for (unsigned i = 0; i < count; ++i) {
@@ -196,9 +199,12 @@ MipmappedArray::MipmappedArray(Context& context, const CUDA_ARRAY3D_DESCRIPTOR& 
     tail_bytes = tail_level < count
                      ? round_up(bytes - reinterpret_cast<std::uintptr_t>(tail), kTileBytes)
                      : 0;
+  }
+  if (later) {
     bytes = round_up(bytes, kTileBytes);
     require(!place, CUDA_ERROR_NOT_SUPPORTED);
     memory_ = OwnedMemory{reserve_tiles(bytes)};
+    tiles = std::make_shared<TileSet>(reinterpret_cast<char*>(memory_->base), bytes);
     if (tail_bytes) tail += memory_->base;
   } else {
     memory_ =
@@ -227,10 +233,12 @@ CUarray MipmappedArray::level_handle(unsigned level) {
   require(level < levels.size());
   const std::lock_guard lock{mutex_};
   CUarray& handle = handles_[level];
-  if (!find_object<Array>(handle))
-    handle = make_object<Array>(*context_, levels[level].desc, levels[level].layout,
-                                levels[level].data, this)
-                 ->publish();
+  if (!find_object<Array>(handle)) {
+    const auto array = make_object<Array>(*context_, levels[level].desc, levels[level].layout,
+                                          levels[level].data, this);
+    array->tiles = tiles;
+    handle = array->publish();
+  }
   return handle;
 }
 
@@ -282,7 +290,11 @@ CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* out, CUarr
   return guarded([&] {
     require(out != nullptr);
     require(is_device(dev));
-    *out = {given<Array>(handle).bytes(), 512, {}};
+    const Array& array = given<Array>(handle);
+    *out = array.tiles ? CUDA_ARRAY_MEMORY_REQUIREMENTS{round_up(array.bytes(), cucpu::kTileBytes),
+                                                        cucpu::kTileBytes,
+                                                        {}}
+                       : CUDA_ARRAY_MEMORY_REQUIREMENTS{array.bytes(), 512, {}};
   });
 }
 
@@ -291,7 +303,8 @@ CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* o
   return guarded([&] {
     require(out != nullptr);
     require(is_device(dev));
-    *out = {given<MipmappedArray>(handle).bytes, 512, {}};
+    const MipmappedArray& array = given<MipmappedArray>(handle);
+    *out = {array.bytes, array.tiles ? cucpu::kTileBytes : 512, {}};
   });
 }
 

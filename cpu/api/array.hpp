@@ -2,10 +2,13 @@
 // slices.
 #pragma once
 
+#include <atomic>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "api/context.hpp"
+#include "engine/runtime/texture.hpp"
 
 namespace cucpu::driver {
 
@@ -19,9 +22,6 @@ std::size_t format_bytes(CUarray_format format) noexcept;
 /// Channels a packed format brings along (CU_AD_FORMAT_UNORM_INT8X4: 4), 0 for the plain formats.
 unsigned format_channels(CUarray_format format) noexcept;
 
-inline constexpr std::size_t kTileBytes = std::size_t{64}
-                                          << 10;  ///< what sparse arrays are mapped in
-
 /// Where the parts of one array or level lie in its memory.
 struct ArrayLayout {
   explicit ArrayLayout(const CUDA_ARRAY3D_DESCRIPTOR& desc);
@@ -32,6 +32,24 @@ struct ArrayLayout {
               tile_height = 0;  ///< sparse arrays: elements of a tile, which is contiguous; depth 1
   [[nodiscard]] std::size_t bytes() const noexcept { return slice_bytes * slices; }
 };
+
+/// Which tiles of an array without memory of its own (sparse, or mapped later) have been given
+/// some.
+class TileSet {
+ public:
+  TileSet(char* base, std::size_t bytes)
+      : base{base}, mapped{std::make_unique<std::atomic<std::uint8_t>[]>(bytes / kTileBytes)} {}
+  void mark(const char* at, std::size_t bytes, bool there) noexcept {
+    const std::size_t first = static_cast<std::size_t>(at - base) / kTileBytes;
+    for (std::size_t i = 0; i < bytes / kTileBytes; ++i)
+      mapped[first + i].store(there, std::memory_order_relaxed);
+  }
+  char* const base;
+  const std::unique_ptr<std::atomic<std::uint8_t>[]> mapped;
+};
+
+/// What both kinds of arrays without memory of their own have in their flags.
+inline constexpr unsigned kMappedLater = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
 
 class Array final : public Handled<Array, CUarray, Kind::array>, public ContextResource {
  public:
@@ -46,9 +64,9 @@ class Array final : public Handled<Array, CUarray, Kind::array>, public ContextR
   std::size_t width, height, slices;  ///< in elements; at least 1
   std::size_t pitch, slice_bytes;
   char* data = nullptr;
+  std::shared_ptr<TileSet> tiles;  ///< of arrays that are mapped, and of levels of such
 
   [[nodiscard]] std::size_t bytes() const noexcept { return slice_bytes * slices; }
-  [[nodiscard]] bool is_sparse() const noexcept { return desc.Flags & CUDA_ARRAY3D_SPARSE; }
   [[nodiscard]] bool is_level() const noexcept { return static_cast<bool>(owner_); }
   [[nodiscard]] Context& context() const noexcept { return *context_; }
 
@@ -82,6 +100,7 @@ class MipmappedArray final : public Handled<MipmappedArray, CUmipmappedArray, Ki
   char* tail = nullptr;  ///< sparse: the levels from there on
   std::size_t tail_bytes = 0;
   std::size_t bytes = 0;
+  std::shared_ptr<TileSet> tiles;
 
  private:
   Ref<Context> context_;

@@ -282,7 +282,7 @@ int device_attribute(const Device& device, CUdevice_attribute attribute) {
     case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH:
       return 1;
     case CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED:
-      return 0;
+      return 1;
     case CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS:
       return 1;
     case CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR:

@@ -1,6 +1,9 @@
-// Sparse arrays: cuMemMapArrayAsync lays memory of cuMemCreate under tiles of an array. A tile is
-// 64 KiB in one piece, so that mapping one is mapping pages; what has no memory reads as zeros.
+// Arrays without memory of their own: cuMemMapArrayAsync lays memory of cuMemCreate under tiles of
+// a sparse array, or under the whole of one with deferred mapping. A tile is 64 KiB in one piece,
+// so that mapping one is mapping pages; what has no memory reads as zeros.
 #include <sys/mman.h>
+
+#include <bit>
 
 #include "api/array.hpp"
 #include "api/capture.hpp"
@@ -22,9 +25,11 @@ struct Request {
   std::vector<TileMap> pieces;
   Ref<PhysicalMemory> memory;
   Ref<Object> array;
+  std::shared_ptr<TileSet> tiles;
 
   void perform() const {
     for (const TileMap& piece : pieces) {
+      tiles->mark(piece.at, piece.bytes, static_cast<bool>(memory));
       if (!memory) {
         AddressSpace::instance().decommit(reinterpret_cast<std::uintptr_t>(piece.at), piece.bytes);
         AddressSpace::instance().commit(reinterpret_cast<std::uintptr_t>(piece.at), piece.bytes);
@@ -67,29 +72,67 @@ void add_box(Request& request, const CUDA_ARRAY3D_DESCRIPTOR& desc, const ArrayL
       }
 }
 
-Request request_of(const CUarrayMapInfo& info) {
+/// Tiles of a sparse array come from memory that was made for it.
+void require_tile_pool(const Request& request) {
+  if (request.memory)
+    require(request.memory->prop.allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL);
+}
+
+/// An array whose mapping was deferred gets its memory in one piece: as one level from edge to
+/// edge, or as `size` bytes from the start on, as cuArrayGetMemoryRequirements tells them.
+void add_whole(Request& request, const CUDA_ARRAY3D_DESCRIPTOR& desc, char* data, std::size_t bytes,
+               const CUarrayMapInfo& info) {
+  const auto& box = info.subresource.sparseLevel;
+  const auto& part = info.subresource.miptail;
+  if (info.subresourceType == CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL)
+    require(part.layer == 0 && part.offset == 0 && part.size == bytes);
+  else
+    require(box.level == 0 && box.layer == 0 && box.offsetX == 0 && box.offsetY == 0 &&
+            box.offsetZ == 0 && box.extentWidth == desc.Width &&
+            box.extentHeight == std::max<std::size_t>(desc.Height, 1) &&
+            box.extentDepth == std::max<std::size_t>(desc.Depth, 1));
+  request.pieces.push_back({data, bytes, static_cast<std::size_t>(info.offset)});
+}
+
+Request request_of(const CUarrayMapInfo& info, const Stream& stream) {
   Request request;
-  require(info.flags == 0 && info.deviceBitMask != 0 && info.offset % kTileBytes == 0);
+  require(info.flags == 0 && info.offset % kTileBytes == 0);
+  const int device = stream.context().device.ordinal;
+  require(info.deviceBitMask == 1u << device);
   require(info.memOperationType == CU_MEM_OPERATION_TYPE_MAP ||
           info.memOperationType == CU_MEM_OPERATION_TYPE_UNMAP);
   require(info.memHandleType == CU_MEM_HANDLE_TYPE_GENERIC);
   if (info.memOperationType == CU_MEM_OPERATION_TYPE_MAP)
     request.memory = Ref<PhysicalMemory>{&memory_of(info.memHandle.memHandle)};
+  if (request.memory) require(request.memory->prop.location.id == device);
   const bool tail = info.subresourceType == CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL;
   require(tail || info.subresourceType == CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL);
   if (info.resourceType == CU_RESOURCE_TYPE_ARRAY) {
     Array& array = object_of<Array>(info.resource.array, CUDA_ERROR_INVALID_HANDLE);
-    require(array.is_sparse() && !tail && !array.is_level() &&
-            info.subresource.sparseLevel.level == 0);
+    require(array.tiles && !array.is_level());
     request.array = Ref<Object>{&array};
-    add_box(request, array.desc, ArrayLayout{array.desc}, array.data, info);
+    request.tiles = array.tiles;
+    if (array.desc.Flags & CUDA_ARRAY3D_DEFERRED_MAPPING) {
+      const std::size_t whole = (array.bytes() + kTileBytes - 1) / kTileBytes * kTileBytes;
+      add_whole(request, array.desc, array.data, whole, info);
+    } else {
+      require(!tail && info.subresource.sparseLevel.level == 0);
+      require_tile_pool(request);
+      add_box(request, array.desc, ArrayLayout{array.desc}, array.data, info);
+    }
   } else {
     require(info.resourceType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY);
     MipmappedArray& array =
         object_of<MipmappedArray>(info.resource.mipmap, CUDA_ERROR_INVALID_HANDLE);
-    require(array.desc.Flags & CUDA_ARRAY3D_SPARSE);
+    require(static_cast<bool>(array.tiles));
     request.array = Ref<Object>{&array};
-    if (tail) {
+    request.tiles = array.tiles;
+    const bool deferred = array.desc.Flags & CUDA_ARRAY3D_DEFERRED_MAPPING;
+    if (!deferred) require_tile_pool(request);
+    if (deferred) {
+      require(tail);  // a level alone would not be the whole
+      add_whole(request, array.desc, array.tiles->base, array.bytes, info);
+    } else if (tail) {
       const auto& part = info.subresource.miptail;
       require(part.layer == 0 && part.size > 0 && part.offset % kTileBytes == 0 &&
               part.size % kTileBytes == 0);
@@ -151,7 +194,7 @@ CUresult cuMemMapArrayAsync(CUarrayMapInfo* list, unsigned int count, CUstream h
     const Ref<Stream> stream = stream_of(handle);
     require_not_capturing(*stream);
     std::vector<Request> requests;
-    for (unsigned i = 0; i < count; ++i) requests.push_back(request_of(list[i]));
+    for (unsigned i = 0; i < count; ++i) requests.push_back(request_of(list[i], *stream));
     stream->submit(make_object<CallOp>([requests = std::move(requests)] {
       for (const Request& request : requests) request.perform();
     }));

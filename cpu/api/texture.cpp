@@ -81,6 +81,8 @@ void place(const TextureEntry& o, cucpu::TextureObject& s, const CUDA_ARRAY3D_DE
   s.width = static_cast<std::uint32_t>(d.Width);
   s.height = static_cast<std::uint32_t>(d.Height);
   (sliced ? s.layers : s.depth) = static_cast<std::uint32_t>(d.Depth);
+  s.is_cube = d.Flags & CUDA_ARRAY3D_CUBEMAP;
+  s.is_surface = o.is_surface;
   s.data = reinterpret_cast<std::byte*>(data);
   s.row_pitch = pitch;
   s.slice_pitch = slice;
@@ -107,6 +109,13 @@ void check_view(const TextureEntry& o, const CUDA_ARRAY3D_DESCRIPTOR& d, unsigne
   require(v.firstMipmapLevel <= v.lastMipmapLevel && v.lastMipmapLevel < levels);
 }
 
+/// The array that the entry keeps alive keeps its tiles, too.
+void look_at_tiles(cucpu::TextureObject& s, const std::shared_ptr<TileSet>& tiles) {
+  if (!tiles) return;
+  s.tiles = tiles->mapped.get();
+  s.first_tile = reinterpret_cast<const std::byte*>(tiles->base);
+}
+
 void look_at(TextureEntry& o) {
   cucpu::TextureObject& s = o.state;
   const CUDA_RESOURCE_DESC& r = o.resource;
@@ -114,6 +123,7 @@ void look_at(TextureEntry& o) {
     case CU_RESOURCE_TYPE_ARRAY: {
       Array& array = given<Array>(r.res.array.hArray);
       check_view(o, array.desc, 1);
+      look_at_tiles(s, array.tiles);
       place(o, s, array.desc, array.data, array.pitch, array.slice_bytes);
       s.home = &array.context();
       o.keep = Ref<Object>{&array};
@@ -124,6 +134,7 @@ void look_at(TextureEntry& o) {
       check_view(o, array.desc, static_cast<unsigned>(array.levels.size()));
       const std::size_t first = o.has_view ? o.view.firstMipmapLevel : 0;
       const std::size_t last = o.has_view ? o.view.lastMipmapLevel : array.levels.size() - 1;
+      look_at_tiles(s, array.tiles);
       const cucpu::TextureObject sampling = s;
       o.levels.clear();
       for (std::size_t i = first; i <= last; ++i) {

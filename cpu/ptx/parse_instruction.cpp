@@ -462,6 +462,9 @@ bool Parser::check_operands(const Instruction& inst) {
       if (o.kind != Kind::pair && o.kind != Kind::reg && o.kind != Kind::sink) {
         return fail(o.where, "a register, or two as d|p");
       }
+    } else if (pattern == "v|p") {
+      const Operand& v = o.kind == Kind::pair ? o.parts[0] : o;
+      if (v.kind != Kind::vector) return fail(o.where, "a vector of registers");
     } else if (pattern.starts_with('d')) {
       if (o.kind != Kind::reg && o.kind != Kind::vector && o.kind != Kind::sink) {
         return fail(o.where, "a register");

@@ -35,8 +35,8 @@ struct Slot {
 
 /// One form of an instruction. `args` is a list of operand patterns separated by spaces:
 ///   d  destination (register, vector of registers, or _)   p  predicate destination   d|p  both
-///   (the second may be left out) a b c …  source   [a]  address   i  constant   l  label   f
-///   called function   *  any rest; `?x` may be left out
+///   (the second may be left out)   v|p  a vector of registers likewise   a b c …  source   [a]
+///   address   i  constant   l  label   f called function   *  any rest; `?x` may be left out
 struct Row {
   std::string_view op;
   std::span<const Slot> slots;

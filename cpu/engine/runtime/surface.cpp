@@ -20,7 +20,8 @@ struct Coordinates {
   std::int64_t x, y, z;  ///< x counts bytes
 };
 
-/// The place of `bytes` bytes, or null for one outside that is to be left alone. `step` is what a
+/// The place of `bytes` bytes, or null for one that is to be left alone: outside, or in a tile of a
+/// sparse array without memory. `step` is what a
 /// clamped access keeps to.
 std::byte* place(const TextureObject& t, std::uint32_t config, Coordinates at, unsigned bytes,
                  unsigned step) {
@@ -39,8 +40,9 @@ std::byte* place(const TextureObject& t, std::uint32_t config, Coordinates at, u
     at.y = std::clamp<std::int64_t>(at.y, 0, rows - 1);
     at.z = std::clamp<std::int64_t>(at.z, 0, slices - 1);
   }
-  return t.data + static_cast<std::uint64_t>(at.z) * t.slice_pitch +
-         static_cast<std::uint64_t>(at.y) * t.row_pitch + at.x;
+  std::byte* const found = t.data + static_cast<std::uint64_t>(at.z) * t.slice_pitch +
+                           static_cast<std::uint64_t>(at.y) * t.row_pitch + at.x;
+  return cucpu::is_resident(t, found) ? found : nullptr;
 }
 
 Coordinates coordinates(std::uint32_t config, std::uint32_t layer, std::uint32_t x, std::uint32_t y,

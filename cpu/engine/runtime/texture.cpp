@@ -18,6 +18,7 @@ struct Texel {
   float f[4] = {0, 0, 0, 0};
   std::uint32_t i[4] = {0, 0, 0, 0};
   bool integer = false;
+  bool resident = true;
 };
 
 constexpr std::uint32_t kSrgb = 16;  // of TextureObject::flags
@@ -75,6 +76,7 @@ Texel texel_at(const TextureObject& t, std::int64_t x, std::int64_t y, std::int6
                         static_cast<std::uint64_t>(y) * t.row_pitch +
                         static_cast<std::uint64_t>(x) * bytes * t.channels;
   Texel v;
+  v.resident = cucpu::is_resident(t, at);
   const bool raw = (t.flags & 1) != 0;
   for (unsigned k = 0; k < t.channels && k < 4; ++k) {
     std::uint32_t bits = 0;
@@ -141,7 +143,8 @@ struct Axis {
 
 /// As an H200 does it (tests/python/ptx/texture_values.py): normalized coordinates keep 21 bits
 /// after the point, positions between texels are rounded to 8.
-Axis axis_of(const TextureObject& t, unsigned dim, float v, std::uint32_t size, bool linear) {
+Axis axis_of(const TextureObject& t, unsigned dim, float v, std::uint32_t size, bool linear,
+             int offset) {
   const auto n = static_cast<std::int64_t>(std::max(size, 1u));
   std::uint32_t mode = t.address[dim];
   const bool normalized = (t.flags & 2) != 0;
@@ -154,6 +157,7 @@ Axis axis_of(const TextureObject& t, unsigned dim, float v, std::uint32_t size, 
     if (mode == 2) at -= 2 * std::floor(at / 2);
     at *= static_cast<double>(n);
   }
+  at += offset;
   Axis a;
   if (!linear) {
     a.first = wrap_index(static_cast<std::int64_t>(std::floor(at)), n, mode);
@@ -192,6 +196,7 @@ class Sum {
  public:
   void add(const Texel& texel, int share, const TextureObject& t) {
     if (share == 0) return;
+    resident_ = resident_ && texel.resident;
     for (unsigned k = 0; k < 4; ++k) {
       double value = texel.f[k];
       // Signed numbers are mixed as 16 bits, the smallest one as it is; only the result ends at -1.
@@ -206,6 +211,7 @@ class Sum {
   [[nodiscard]] Texel texel(const TextureObject& t) const {
     Texel v;
     v.integer = is_whole(t);
+    v.resident = resident_;
     for (unsigned k = 0; k < 4; ++k) {
       v.i[k] = static_cast<std::uint32_t>(static_cast<std::int64_t>(std::floor(sum_[k] + 0.5)));
       const auto steps = [&](double most) {
@@ -232,6 +238,7 @@ class Sum {
 
  private:
   double sum_[4] = {0, 0, 0, 0};
+  bool resident_ = true;
 };
 
 struct Face {
@@ -255,6 +262,12 @@ Face cube_face(float x, float y, float z) {
   return f;
 }
 
+/// The instruction's offset along an axis, in texels.
+int offset_of(std::uint32_t config, unsigned dim) {
+  const int bits = static_cast<int>(config >> (cucpu::kTextureOffset + 4 * dim) & 15);
+  return bits < 8 ? bits : bits - 16;
+}
+
 bool is_filtered(const TextureObject& t) { return t.filter == 1 && can_mix(t); }
 
 /// A fetch by whole numbers.
@@ -263,7 +276,8 @@ Texel fetch_at(const TextureObject& t, std::uint32_t config, std::uint32_t layer
   const std::uint32_t shape = config & cucpu::kTextureShape;
   const auto index = [&](std::uint32_t bits, std::uint32_t size, unsigned dim) {
     const std::uint32_t mode = t.address[dim] == 3 ? 3u : 1u;
-    return wrap_index(static_cast<std::int32_t>(bits), std::max(size, 1u), mode);
+    const std::int64_t at = std::int64_t{static_cast<std::int32_t>(bits)} + offset_of(config, dim);
+    return wrap_index(at, std::max(size, 1u), mode);
   };
   const std::int64_t x = index(xb, t.width, 0);
   const std::int64_t y = shape == cucpu::kTexture1D ? 0 : index(yb, t.height, 1);
@@ -288,12 +302,12 @@ struct Place {
       slice = slice * 6 + f.index;
       fx = f.s, fy = f.t;
     }
-    x = axis_of(t, 0, fx, t.width, linear);
-    if (shape != cucpu::kTexture1D) y = axis_of(t, 1, fy, t.height, linear);
+    x = axis_of(t, 0, fx, t.width, linear, offset_of(config, 0));
+    if (shape != cucpu::kTexture1D) y = axis_of(t, 1, fy, t.height, linear, offset_of(config, 1));
     // The hardware looks at the edge of a row of a picture: half of it is border.
     if (shape == cucpu::kTexture1D && linear && !layered && t.address[1] == 3) y = {-1, 0, 128};
     if (shape == cucpu::kTexture3D) {
-      z = axis_of(t, 2, fz, t.depth, linear);
+      z = axis_of(t, 2, fz, t.depth, linear, offset_of(config, 2));
     } else {
       slice = std::clamp<std::int64_t>(slice, 0, std::max<std::int64_t>(t.layers, 1) - 1);
       z = {slice, slice, 0};
@@ -310,7 +324,8 @@ Texel gather(const TextureObject& t, std::uint32_t config, std::uint32_t layer, 
       fetch(t, p.x.second, p.y.first, p.z.first), fetch(t, p.x.first, p.y.first, p.z.first)};
   Texel v;
   for (unsigned k = 0; k < 4; ++k)
-    v.f[k] = corners[k].f[component], v.i[k] = corners[k].i[component];
+    v.f[k] = corners[k].f[component], v.i[k] = corners[k].i[component],
+    v.resident = v.resident && corners[k].resident;
   v.integer = corners[0].integer;
   return v;
 }
@@ -381,6 +396,16 @@ std::uint64_t cucpu_rt_texture(std::uint64_t object, std::uint32_t config, std::
   const Texel v = t.levels == nullptr
                       ? sample(t, config, layer, xb, yb, zb)
                       : sample_level(t, std::bit_cast<float>(level), config, layer, xb, yb, zb);
+  if ((config & cucpu::kTextureResident) != 0) return v.resident ? 1 : 0;
+  if ((config & cucpu::kTextureHalves) != 0) {
+    std::uint64_t halves = 0;
+    for (unsigned k = 0; k < 4; ++k) {
+      const auto half =
+          v.integer ? static_cast<std::uint16_t>(v.i[k]) : cucpu::float_to_half(v.f[k]);
+      halves |= std::uint64_t{half} << (16 * k);
+    }
+    return halves;
+  }
   const unsigned first = (config & cucpu::kTextureHigh) != 0 ? 2 : 0;
   const auto word = [&](unsigned k) {
     return std::uint64_t{v.integer ? v.i[k] : std::bit_cast<std::uint32_t>(v.f[k])};
@@ -413,11 +438,24 @@ std::uint32_t cucpu_rt_texture_level(std::uint64_t object, std::uint32_t config,
   return std::bit_cast<std::uint32_t>(most > 0 ? std::log2(most) : -1000.0f);
 }
 
-std::uint32_t cucpu_rt_texture_query(std::uint64_t object, std::uint32_t which) {
+// As an H200 answers (tests/ptx/h200/surface_traps.xz): layers count as depth, though a cubemap
+// that is a texture has none, and a one-dimensional texture has one row, but such a surface none.
+std::uint32_t cucpu_rt_texture_query(std::uint64_t object, std::uint32_t which,
+                                     std::uint32_t level) {
   if (object == 0) cucpu_rt_trap(700);
-  const TextureObject& t = *reinterpret_cast<const TextureObject*>(object);
-  const std::uint32_t answers[] = {
-      t.width,  t.height,   t.depth,      t.layers, (t.flags & 2) != 0 ? 1u : 0u,
-      t.format, t.channels, t.level_count};
+  const TextureObject& whole = *reinterpret_cast<const TextureObject*>(object);
+  const TextureObject& t =
+      whole.levels == nullptr ? whole : whole.levels[std::min(level, whole.level_count - 1)];
+  const std::uint32_t height = t.is_surface ? t.height : std::max(t.height, 1u);
+  const std::uint32_t layers = !t.is_cube || t.is_surface ? t.layers : t.layers / 6;
+  const std::uint32_t depth = t.is_cube && !t.is_surface && layers == 1 ? 0 : layers;
+  const std::uint32_t answers[] = {t.width,
+                                   height,
+                                   t.layers == 0 ? t.depth : depth,
+                                   layers,
+                                   (t.flags & 2) != 0 ? 1u : 0u,
+                                   t.format,
+                                   t.channels,
+                                   whole.level_count};
   return which < 8 ? answers[which] : 0;
 }

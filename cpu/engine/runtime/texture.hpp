@@ -3,6 +3,7 @@
 // those of the driver ABI (CUarray_format, …).
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -22,11 +23,15 @@ struct TextureObject {
   std::uint32_t address[3] = {1, 1, 1};  ///< CUaddress_mode: 0 wrap, 1 clamp, 2 mirror, 3 border
   std::uint32_t filter = 0;              ///< CUfilter_mode: 0 point, 1 linear
   std::uint32_t flags = 0;               ///< CU_TRSF_*: 1 read as integer, 2 normalized coordinates
+  bool is_surface = false, is_cube = false;
   float border[4] = {0, 0, 0, 0};
   // Mipmaps: the object itself describes the base level, `levels` each of them (the base again
   // first). None for anything else.
   const TextureObject* levels = nullptr;
   const void* home = nullptr;  ///< an array's owner (cpu/engine/reach.hpp); null for plain memory
+  // Sparse arrays: which tiles have memory, and where the first of them is. None for all else.
+  const std::atomic<std::uint8_t>* tiles = nullptr;
+  const std::byte* first_tile = nullptr;
   std::uint32_t level_count = 1;
   std::uint32_t level_filter = 0;  ///< CUfilter_mode between levels
   float level_bias = 0, level_min = 0, level_max = 0;
@@ -42,6 +47,12 @@ inline constexpr std::uint32_t kTextureGather = 32;  ///< tld4; the component is
 inline constexpr std::uint32_t kSurfaceClamp = 64, kSurfaceZero = 128, kSurfaceStore = 1024;
 inline constexpr std::uint32_t kSurfaceWide =
     256;  ///< of a reduction: 64 bits; the low byte is a ReduceOp
+inline constexpr std::uint32_t kTextureResident = 2048;  ///< asks whether all texels have memory
+inline constexpr std::uint32_t kTextureHalves = 4096;    ///< four components of 16 bits
+/// How far from the coordinates to fetch, in texels: four bits with a sign for each of x, y, z.
+inline constexpr unsigned kTextureOffset = 13;
+
+inline constexpr std::size_t kTileBytes = std::size_t{64} << 10;  ///< of sparse arrays
 
 constexpr unsigned channel_bytes(std::uint32_t format) {
   switch (format) {
@@ -59,12 +70,19 @@ constexpr unsigned channel_bytes(std::uint32_t format) {
 constexpr unsigned texel_bytes(const TextureObject& t) {
   return channel_bytes(t.format) * t.channels;
 }
+/// False in a tile of a sparse array that has no memory: it reads as zeros and keeps nothing.
+inline bool is_resident(const TextureObject& t, const std::byte* at) {
+  return t.tiles == nullptr ||
+         t.tiles[static_cast<std::size_t>(at - t.first_tile) / kTileBytes].load(
+             std::memory_order_relaxed) != 0;
+}
 
 }  // namespace cucpu
 
 extern "C" {
-/// Two components, 32 bits each, the lower one in the low half. Coordinates are the bits of floats
-/// or integers; `level` the bits of a float that only mipmaps look at.
+/// Two components, 32 bits each, the lower one in the low half (or four halves, or whether the
+/// texels have memory). Coordinates are the bits of floats or integers; `level` the bits of a float
+/// that only mipmaps look at.
 std::uint64_t cucpu_rt_texture(std::uint64_t object, std::uint32_t config, std::uint32_t layer,
                                std::uint32_t x, std::uint32_t y, std::uint32_t z,
                                std::uint32_t level);
@@ -86,7 +104,8 @@ void cucpu_rt_surface_store(std::uint64_t object, std::uint32_t config, std::uin
 void cucpu_rt_surface_reduce(std::uint64_t object, std::uint32_t config, std::uint32_t layer,
                              std::uint32_t x, std::uint32_t y, std::uint32_t z, std::uint32_t what,
                              std::uint64_t value);
-/// 0 width, 1 height, 2 depth, 3 layers, 4 normalized coordinates, 5 format, 6 channels,
-/// 7 levels
-std::uint32_t cucpu_rt_texture_query(std::uint64_t object, std::uint32_t which);
+/// Of one level: 0 width, 1 height, 2 depth (layers, where there are any), 3 layers, 4 normalized
+/// coordinates, 5 format, 6 channels, 7 levels
+std::uint32_t cucpu_rt_texture_query(std::uint64_t object, std::uint32_t which,
+                                     std::uint32_t level);
 }

@@ -55,17 +55,32 @@ FunctionTranslator::Coordinates FunctionTranslator::coordinates(const Operand& a
   return c;
 }
 
+/// Offsets of a fetch as the routine wants them in `config`: four bits for each coordinate.
+Value* FunctionTranslator::texture_offsets(const Operand& o) {
+  Value* all = b.getInt32(0);
+  const std::size_t n = o.kind == Kind::vector ? o.parts.size() : 1;
+  for (unsigned k = 0; k < n && k < 3; ++k) {
+    Value* one = b.CreateAnd(read(o.kind == Kind::vector ? o.parts[k] : o, Type::b32), 15);
+    all = b.CreateOr(all, b.CreateShl(one, kTextureOffset + 4 * k));
+  }
+  return all;
+}
+
 void FunctionTranslator::texture_fetch(const Instruction& i, std::uint32_t config) {
   if (i.types[1] == Type::s32) config |= kTextureIntegerCoordinates;
   const Coordinates c = coordinates(i.operands[1], config);
-  const Operand& d = i.operands[0];
-  if (d.kind != Kind::vector || d.parts.size() != 4 || i.types[0] == Type::f16x2) {
-    return error(d.where, "only fetches of four 32-bit components are supported");
+  const bool asks_residency = i.operands[0].kind == Kind::pair;
+  const Operand& d = asks_residency ? i.operands[0].parts[0] : i.operands[0];
+  const unsigned registers = i.types[0] == Type::f16x2 ? 2 : 4;
+  if (d.kind != Kind::vector || d.parts.size() != registers) {
+    return error(d.where, ptx::cat("expected a vector of ", std::to_string(registers)));
   }
   // .level names its level of detail, .grad two steps of the coordinates; all else is the base.
   Value* level = b.getInt32(0);
-  if (i.has(Mod::level) && i.operands.size() > 2) level = read(i.operands[2], Type::b32);
+  unsigned next = 2;
+  if (i.has(Mod::level) && i.operands.size() > next) level = read(i.operands[next++], Type::b32);
   if (i.has(Mod::grad)) {
+    next = 4;
     llvm::SmallVector<Value*, 8> steps{c.object, b.getInt32(config)};
     for (unsigned k = 2; k < 4; ++k) {
       const Operand& o = i.operands[k];
@@ -77,16 +92,40 @@ void FunctionTranslator::texture_fetch(const Instruction& i, std::uint32_t confi
     }
     level = call_routine("texture_level", b.getInt32Ty(), steps, false);
   }
-  for (unsigned half = 0; half < 2; ++half) {
-    const std::uint32_t flags = config | (half == 1 ? kTextureHigh : 0);
-    llvm::SmallVector<Value*, 7> args{c.object, b.getInt32(flags), c.layer, c.x, c.y, c.z, level};
+  // Behind them: offsets, which are whole numbers, then what depth textures compare with.
+  Value* offsets = b.getInt32(0);
+  const auto is_float = [&](const Operand& o) {
+    return o.kind == Kind::f32 ||
+           (o.kind == Kind::reg && source.registers[o.index].type == Type::f32);
+  };
+  if (i.operands.size() > next && !is_float(i.operands[next])) {
+    if ((config & kTextureShape) == kTextureCube)
+      return error(i.operands[next].where, "a fetch from a cubemap has no offsets");
+    offsets = texture_offsets(i.operands[next++]);
+  }
+  if (i.operands.size() > next)
+    return error(i.operands[next].where,
+                 "comparing with a depth is not supported: only graphics APIs make depth textures");
+  const auto fetch = [&](std::uint32_t flags) -> Value* {
+    llvm::SmallVector<Value*, 7> args{
+        c.object, b.CreateOr(offsets, b.getInt32(config | flags)), c.layer, c.x, c.y, c.z, level};
     llvm::SmallVector<llvm::Type*, 7> types;
     for (Value* a : args) types.push_back(a->getType());
-    Value* pair =
-        b.CreateCall(module.marker("cucpu_rt_texture", b.getInt64Ty(), types, Effect::reads), args);
-    write(d.parts[2 * half], b.CreateTrunc(pair, b.getInt32Ty()));
-    write(d.parts[2 * half + 1], b.CreateTrunc(b.CreateLShr(pair, 32), b.getInt32Ty()));
+    return b.CreateCall(module.marker("cucpu_rt_texture", b.getInt64Ty(), types, Effect::reads),
+                        args);
+  };
+  const auto part = [&](Value* from, unsigned bits, unsigned k) {
+    return b.CreateTrunc(b.CreateLShr(from, std::uint64_t{bits} * k), int_type(bits));
+  };
+  if (i.types[0] == Type::f16 || i.types[0] == Type::f16x2) {
+    Value* halves = fetch(kTextureHalves);
+    for (unsigned k = 0; k < registers; ++k) write(d.parts[k], part(halves, 64 / registers, k));
+  } else {
+    Value* pairs[] = {fetch(0), fetch(kTextureHigh)};
+    for (unsigned k = 0; k < 4; ++k) write(d.parts[k], part(pairs[k / 2], 32, k % 2));
   }
+  if (asks_residency)
+    write(i.operands[0].parts[1], b.CreateTrunc(fetch(kTextureResident), b.getInt1Ty()));
 }
 
 void FunctionTranslator::emit_tex(const Instruction& i) { texture_fetch(i, shape_config(i)); }
@@ -184,8 +223,9 @@ void FunctionTranslator::emit_texture_query(const Instruction& i) {
                                                          : 8;
   if (which == 8) return error(i.where, "this query is not supported");
   Value* object = texture_handle(i.operands[1].parts[0]);
+  Value* level = i.operands.size() > 2 ? read(i.operands[2], Type::b32) : b.getInt32(0);
   write(i.operands[0],
-        call_routine("texture_query", b.getInt32Ty(), {object, b.getInt32(which)}, false));
+        call_routine("texture_query", b.getInt32Ty(), {object, b.getInt32(which), level}, false));
 }
 
 // istypep: is this the address of one of the module's texture, sampler or surface references?

@@ -148,6 +148,7 @@ class FunctionTranslator {
   };
   Coordinates coordinates(const Operand& address, std::uint32_t config);
   Value* texture_handle(const Operand& handle);
+  Value* texture_offsets(const Operand& o);
   void texture_fetch(const Instruction& i, std::uint32_t config);
   std::array<Value*, 6> surface_operands(const Instruction& i, const Operand& address,
                                          bool store = true);

@@ -14,6 +14,8 @@ class SparseArrays : public DriverTest {
     CUmemAllocationProp prop{};
     prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    ASSERT_OK(cuMemCreate(&plain_memory_, kUnit, &prop, 0));
+    prop.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
     ASSERT_OK(cuMemCreate(&memory_, kUnit, &prop, 0));
   }
   static CUDA_ARRAY3D_DESCRIPTOR describe(std::size_t width, std::size_t height) {
@@ -51,7 +53,7 @@ class SparseArrays : public DriverTest {
     copy.Height = 1;
     return copy;
   }
-  CUmemGenericAllocationHandle memory_ = 0;
+  CUmemGenericAllocationHandle memory_ = 0, plain_memory_ = 0;
 };
 
 TEST_F(SparseArrays, KeepWhatIsInMappedTiles) {
@@ -111,6 +113,11 @@ TEST_F(SparseArrays, RefuseBoxesThatCutTiles) {
   info.offset = 0;
   info.memHandle.memHandle = 77;
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemMapArrayAsync(&info, 1, nullptr));
+  info.memHandle.memHandle = plain_memory_;  // not made for tiles
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemMapArrayAsync(&info, 1, nullptr));
+  info.memHandle.memHandle = memory_;
+  info.deviceBitMask = 2;
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemMapArrayAsync(&info, 1, nullptr));
   auto plain = describe(8, 8);
   plain.Flags = 0;
   CUarray dense = nullptr;
@@ -157,6 +164,77 @@ TEST_F(SparseArrays, MipmapsPutTheirSmallLevelsIntoATail) {
   level.subresource.sparseLevel.level = tiles.miptailFirstLevel;
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemMapArrayAsync(&level, 1, nullptr));
   ASSERT_OK(cuMipmappedArrayDestroy(mipmap));
+}
+
+TEST_F(SparseArrays, ArraysMappedLaterGetTheirMemoryInOnePiece) {
+  auto desc = describe(300, 200);
+  desc.Flags = CUDA_ARRAY3D_DEFERRED_MAPPING;
+  CUarray array = nullptr;
+  ASSERT_OK(cuArray3DCreate(&array, &desc));
+  CUDA_ARRAY_MEMORY_REQUIREMENTS needs{};
+  ASSERT_OK(cuArrayGetMemoryRequirements(&needs, array, 0));
+  EXPECT_GE(needs.size, 300u * 200u * sizeof(float));
+  EXPECT_EQ(0u, needs.size % needs.alignment);
+  ASSERT_LE(needs.size, kUnit - kTile);
+  auto info = request(array, 0, 300, 200);
+  info.memHandle.memHandle = plain_memory_;
+  info.offset = needs.alignment;
+  info.subresource.sparseLevel.extentHeight = 100;  // not the whole
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemMapArrayAsync(&info, 1, nullptr));
+  info.subresource.sparseLevel.extentHeight = 200;
+  ASSERT_OK(cuMemMapArrayAsync(&info, 1, nullptr));
+  std::vector<float> in(300, 3.5f), out(300);
+  auto write = row(array, 199, in.data(), 300, false),
+       read = row(array, 199, out.data(), 300, true);
+  ASSERT_OK(cuMemcpy2D(&write));
+
+  // Another array over the same memory sees the same texels.
+  CUarray other = nullptr;
+  ASSERT_OK(cuArray3DCreate(&other, &desc));
+  info.resource.array = other;
+  info.subresourceType = CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL;
+  info.subresource.miptail = {0, 0, needs.size};
+  ASSERT_OK(cuMemMapArrayAsync(&info, 1, nullptr));
+  read.srcArray = other;
+  ASSERT_OK(cuMemcpy2D(&read));
+  EXPECT_EQ(in, out);
+  ASSERT_OK(cuArrayDestroy(other));
+  ASSERT_OK(cuArrayDestroy(array));
+}
+
+TEST_F(SparseArrays, MipmapsCanBeMappedLaterToo) {
+  auto desc = describe(64, 64);
+  desc.Flags = CUDA_ARRAY3D_DEFERRED_MAPPING;
+  CUmipmappedArray mipmap = nullptr;
+  ASSERT_OK(cuMipmappedArrayCreate(&mipmap, &desc, 7));
+  CUDA_ARRAY_MEMORY_REQUIREMENTS needs{};
+  ASSERT_OK(cuMipmappedArrayGetMemoryRequirements(&needs, mipmap, 0));
+  CUarrayMapInfo info = request(nullptr, 0, 64, 64);
+  info.resourceType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
+  info.resource.mipmap = mipmap;
+  info.memHandle.memHandle = plain_memory_;
+  info.subresourceType = CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL;
+  info.subresource.miptail = {0, 0, needs.size};
+  ASSERT_OK(cuMemMapArrayAsync(&info, 1, nullptr));
+  for (const unsigned i : {0u, 6u}) {
+    CUarray level = nullptr;
+    ASSERT_OK(cuMipmappedArrayGetLevel(&level, mipmap, i));
+    float value = static_cast<float>(i) + 0.5f, back = 0;
+    auto write = row(level, 0, &value, 1, false), read = row(level, 0, &back, 1, true);
+    ASSERT_OK(cuMemcpy2D(&write));
+    ASSERT_OK(cuMemcpy2D(&read));
+    EXPECT_EQ(value, back);
+  }
+  CUDA_ARRAY_SPARSE_PROPERTIES tiles{};
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMipmappedArrayGetSparseProperties(&tiles, mipmap));
+  ASSERT_OK(cuMipmappedArrayDestroy(mipmap));
+}
+
+TEST_F(SparseArrays, AreEitherSparseOrMappedLater) {
+  auto desc = describe(64, 64);
+  desc.Flags = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
+  CUarray array = nullptr;
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuArray3DCreate(&array, &desc));
 }
 
 }  // namespace

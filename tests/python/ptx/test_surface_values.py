@@ -6,7 +6,7 @@ import itertools
 from pathlib import Path
 
 import pytest
-from surface_values import Case, answer, cases, collect, load, trap_name, traps
+from surface_values import Case, answer, cases, collect, load, queries, trap_name, traps
 
 RECORDED = load(Path(__file__).parents[2] / "ptx/h200/surfaces.xz")
 CASES = list(cases())
@@ -32,3 +32,12 @@ def test_accesses_that_end_a_context() -> None:
     assert len(ends) == 18
     found = dict(zip((trap_name(*end) for end in ends), collect(list(ends)), strict=True))
     assert found == {name: recorded[name] for name in found}
+
+
+def test_sizes_are_those_a_gpu_tells() -> None:
+    """What an H200's driver does not load (array_size, formats) is asked of the CPU device in vain, or has an answer there."""
+    recorded = load(Path(__file__).parents[2] / "ptx/h200/surface_traps.xz")
+    told = {name: size for name, size in recorded.items() if name[:3] in ("suq", "txq") and not size.startswith("text")}
+    assert len(told) == 180
+    found = queries()
+    assert {name: found[name] for name in told} == told
