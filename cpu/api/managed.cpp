@@ -48,8 +48,12 @@ void prefetch(CUdeviceptr address, std::size_t bytes, const CUmemLocation& locat
   const AllocationRef a = managed_at(address, bytes);
   check_location(location);
   require_not_capturing(stream);
-  stream.submit(make_object<CallOp>([a, location] {
-    MemoryMap::instance().with_lock([&] { a->prefetched = {location.type, location.id}; });
+  stream.submit(make_object<CallOp>([a, location, offset = address - a->base, bytes] {
+    MemoryMap::instance().with_lock([&] {
+      a->managed.change(offset, bytes, [&](ManagedState& s) {
+        s.prefetched = {location.type, location.id};
+      });
+    });
   }));
 }
 
@@ -58,8 +62,24 @@ int old_id(const MemoryPlace& place) {
   return place.type == 0 ? kInvalid : kCpu;
 }
 
+/// What holds for all of a range: a place only where all pages have the same one, devices only
+/// where they were named for every page.
+ManagedState common_state(const Allocation& a, CUdeviceptr address, std::size_t bytes) {
+  ManagedState all;
+  bool first = true;
+  a.managed.visit(address - a.base, bytes, [&](const ManagedState& s) {
+    if (first) all = s;
+    first = false;
+    all.read_mostly = all.read_mostly && s.read_mostly;
+    all.accessed_by &= s.accessed_by;
+    if (!(all.preferred == s.preferred)) all.preferred = {};
+    if (!(all.prefetched == s.prefetched)) all.prefetched = {};
+  });
+  return all;
+}
+
 void range_attribute(void* data, std::size_t size, CUmem_range_attribute attribute,
-                     const Allocation& a) {
+                     const ManagedState& a) {
   require(data && size >= sizeof(int) && size % sizeof(int) == 0);
   const auto put = [&](int value) {
     require(size == sizeof(int));
@@ -91,6 +111,29 @@ void range_attribute(void* data, std::size_t size, CUmem_range_attribute attribu
     }
     default:
       fail(CUDA_ERROR_INVALID_VALUE);
+  }
+}
+
+void apply(CUmem_advise advice, const CUmemLocation& location, ManagedState& s) {
+  switch (advice) {
+    case CU_MEM_ADVISE_SET_READ_MOSTLY:
+    case CU_MEM_ADVISE_UNSET_READ_MOSTLY:
+      s.read_mostly = advice == CU_MEM_ADVISE_SET_READ_MOSTLY;
+      break;
+    case CU_MEM_ADVISE_SET_PREFERRED_LOCATION:
+      s.preferred = {location.type, location.id};
+      break;
+    case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION:
+      s.preferred = {};
+      break;
+    case CU_MEM_ADVISE_SET_ACCESSED_BY:
+      s.accessed_by |= bit_of(location);
+      break;
+    case CU_MEM_ADVISE_UNSET_ACCESSED_BY:
+      s.accessed_by &= ~bit_of(location);
+      break;
+    default:
+      break;
   }
 }
 
@@ -156,29 +199,10 @@ CUresult cuMemAdvise(CUdeviceptr address, size_t bytes, CUmem_advise advice,
                              advice == CU_MEM_ADVISE_SET_ACCESSED_BY ||
                              advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
     if (needs_place) check_location(location);
+    require(advice >= CU_MEM_ADVISE_SET_READ_MOSTLY && advice <= CU_MEM_ADVISE_UNSET_ACCESSED_BY);
     MemoryMap::instance().with_lock([&] {
-      switch (advice) {
-        case CU_MEM_ADVISE_SET_READ_MOSTLY:
-          a->read_mostly = true;
-          break;
-        case CU_MEM_ADVISE_UNSET_READ_MOSTLY:
-          a->read_mostly = false;
-          break;
-        case CU_MEM_ADVISE_SET_PREFERRED_LOCATION:
-          a->preferred = {location.type, location.id};
-          break;
-        case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION:
-          a->preferred = {};
-          break;
-        case CU_MEM_ADVISE_SET_ACCESSED_BY:
-          a->accessed_by |= bit_of(location);
-          break;
-        case CU_MEM_ADVISE_UNSET_ACCESSED_BY:
-          a->accessed_by &= ~bit_of(location);
-          break;
-        default:
-          fail(CUDA_ERROR_INVALID_VALUE);
-      }
+      a->managed.change(address - a->base, bytes,
+                        [&](ManagedState& s) { apply(advice, location, s); });
     });
   });
 }
@@ -188,7 +212,8 @@ CUresult cuMemRangeGetAttribute(void* data, size_t size, CUmem_range_attribute a
   return guarded([&] {
     current_context();
     const AllocationRef a = managed_at(address, bytes);
-    MemoryMap::instance().with_lock([&] { range_attribute(data, size, attribute, *a); });
+    MemoryMap::instance().with_lock(
+        [&] { range_attribute(data, size, attribute, common_state(*a, address, bytes)); });
   });
 }
 
@@ -199,7 +224,9 @@ CUresult cuMemRangeGetAttributes(void** data, size_t* sizes, CUmem_range_attribu
     require(data && sizes && attributes && count > 0);
     const AllocationRef a = managed_at(address, bytes);
     MemoryMap::instance().with_lock([&] {
-      for (std::size_t i = 0; i < count; ++i) range_attribute(data[i], sizes[i], attributes[i], *a);
+      const ManagedState all = common_state(*a, address, bytes);
+      for (std::size_t i = 0; i < count; ++i)
+        range_attribute(data[i], sizes[i], attributes[i], all);
     });
   });
 }
@@ -223,20 +250,22 @@ CUresult cuMemGetLocationInfo(CUdeviceptr address, size_t size, size_t summary, 
     require(out && size > 0 && summary > 0 && summary <= size && sampling <= summary);
     const AllocationRef a = MemoryMap::instance().find(address);
     require(a && size <= a->end() - address);
-    CUmemLocation where{};
-    MemoryMap::instance().with_lock([&] {
+    const auto place = [&](std::size_t offset) {
       const bool moves = is_managed(*a);
-      if (moves && a->prefetched.type != 0) {
-        where.type = static_cast<CUmemLocationType>(a->prefetched.type);
-        where.id = a->prefetched.id;
-      } else if (a->device >= 0 && !moves) {
-        where.type = CU_MEM_LOCATION_TYPE_DEVICE;
-        where.id = a->device;
-      } else {
-        where.type = CU_MEM_LOCATION_TYPE_HOST;
+      MemoryPlace sent;
+      if (moves) a->managed.visit(offset, 1, [&](const ManagedState& s) { sent = s.prefetched; });
+      if (sent.type != 0) return sent;
+      if (a->device >= 0 && !moves) return MemoryPlace{CU_MEM_LOCATION_TYPE_DEVICE, a->device};
+      return MemoryPlace{CU_MEM_LOCATION_TYPE_HOST, 0};
+    };
+    MemoryMap::instance().with_lock([&] {
+      for (std::size_t i = 0; i * summary < size; ++i) {  // where each piece begins
+        const MemoryPlace found = place(address - a->base + i * summary);
+        out[i] = {};
+        out[i].type = static_cast<CUmemLocationType>(found.type);
+        out[i].id = found.id;
       }
     });
-    std::fill_n(out, (size + summary - 1) / summary, where);  // an allocation is in one place
   });
 }
 

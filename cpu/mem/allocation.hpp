@@ -11,6 +11,8 @@
 #include <string>
 #include <utility>
 
+#include "mem/managed_ranges.hpp"
+
 namespace cucpu::driver {
 
 /// How much memory a device may hand out. One per device, never destroyed.
@@ -36,11 +38,6 @@ class Budget {
 
 enum class MemoryKind { device, host, registered, managed, pool, mapped, imported, variable };
 
-/// A place managed memory may prefer or be sent to: CUmemLocation's type and id, type 0 for none.
-struct MemoryPlace {
-  int type = 0, id = 0;
-};
-
 struct Allocation {
   std::uintptr_t base = 0;
   std::size_t size = 0;
@@ -55,9 +52,7 @@ struct Allocation {
   bool own_pages = false;        ///< no other allocation shares its pages, so they can be remapped
   std::atomic<bool> sync_memops{false};
   /// Read or written only with the map's lock held (managed memory calls are rare).
-  bool read_mostly = false;
-  MemoryPlace preferred, prefetched;
-  std::uint64_t accessed_by = 0;  ///< a bit per device; bit 63: the host
+  ManagedRanges managed;
   /// Of mapped memory and graphs' memory: a bit per device that may read, and that may write. Read
   /// without the lock.
   std::atomic<std::uint64_t> readable_by{0}, writable_by{0};

@@ -1,0 +1,76 @@
+"""Advice and prefetches hold for the pages they were given for, and a question about a range is answered for all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from cuda.bindings import driver as d
+
+# A GPU may keep to larger pages than the host's.
+PIECE, PIECES = 2 << 20, 8
+ASK = d.CUmem_range_attribute
+CPU, NOWHERE = -1, -2
+
+
+@pytest.fixture
+def memory(context: Any, check: Any) -> Iterator[int]:
+    if not check(d.cuDeviceGetAttribute(d.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 0)):
+        pytest.skip("managed memory does not move here")
+    flags = d.CUmemAttach_flags.CU_MEM_ATTACH_GLOBAL
+    address = check(d.cuMemAllocManaged((PIECES + 1) * PIECE, flags))
+    yield -(-int(address) // PIECE) * PIECE
+    check(d.cuMemFree(address))
+
+
+def place(kind: str) -> Any:
+    location = d.CUmemLocation()
+    location.type, location.id = getattr(d.CUmemLocationType, f"CU_MEM_LOCATION_TYPE_{kind}"), 0
+    return location
+
+
+@pytest.fixture
+def ask(memory: int, check: Any) -> Any:
+    def ask(attribute: str, first: int, count: int, size: int = 4) -> Any:
+        name = getattr(ASK, f"CU_MEM_RANGE_ATTRIBUTE_{attribute}")
+        return check(d.cuMemRangeGetAttribute(size, name, memory + first * PIECE, count * PIECE))
+
+    return ask
+
+
+@pytest.fixture
+def advise(memory: int, check: Any) -> Any:
+    def advise(advice: str, first: int, count: int, kind: str = "DEVICE") -> None:
+        name = getattr(d.CUmem_advise, f"CU_MEM_ADVISE_{advice}")
+        check(d.cuMemAdvise(memory + first * PIECE, count * PIECE, name, place(kind)))
+
+    return advise
+
+
+def test_read_mostly_is_true_where_all_pages_are(ask: Any, advise: Any) -> None:
+    advise("SET_READ_MOSTLY", 2, 4)
+    assert [ask("READ_MOSTLY", first, count) for first, count in ((2, 4), (3, 1), (1, 2), (5, 2), (0, PIECES))] == [1, 1, 0, 0, 0]
+    advise("UNSET_READ_MOSTLY", 3, 1)
+    assert [ask("READ_MOSTLY", piece, 1) for piece in range(PIECES)] == [0, 0, 1, 0, 1, 1, 0, 0]
+
+
+def test_a_place_is_told_where_all_pages_agree(ask: Any, advise: Any) -> None:
+    advise("SET_PREFERRED_LOCATION", 0, 4)
+    advise("SET_PREFERRED_LOCATION", 4, 2, "HOST")
+    told = [ask("PREFERRED_LOCATION", first, count) for first, count in ((0, 4), (4, 2), (3, 2), (5, 2), (6, 2))]
+    assert told == [0, CPU, NOWHERE, NOWHERE, NOWHERE]
+
+
+def test_devices_are_told_that_all_pages_name(ask: Any, advise: Any) -> None:
+    advise("SET_ACCESSED_BY", 0, 4)
+    assert list(ask("ACCESSED_BY", 0, 4, 8)) == [0, NOWHERE]
+    assert list(ask("ACCESSED_BY", 3, 2, 8)) == [NOWHERE, NOWHERE]
+
+
+def test_each_part_was_sent_somewhere(memory: int, ask: Any, check: Any, stream: Any) -> None:
+    for first, kind in ((0, "DEVICE"), (4, "HOST")):
+        check(d.cuMemPrefetchAsync(memory + first * PIECE, 4 * PIECE, place(kind), 0, stream))
+    check(d.cuStreamSynchronize(stream))
+    told = [ask("LAST_PREFETCH_LOCATION", first, count) for first, count in ((0, 4), (4, 4), (3, 2))]
+    assert told == [0, CPU, NOWHERE]
