@@ -1,4 +1,5 @@
-// relaxed.hpp: calls that free, made by whatever thread an object ends on.
+// relaxed.hpp: calls that free or ask, made wherever an object ends or an event loop gets round to
+// it.
 #pragma once
 
 #include "cucore/driver.hpp"
@@ -6,8 +7,9 @@
 namespace cucore::detail {
 
 /// A stricter stream capture forbids calls that might wait, in its own thread or in all, and is
-/// lost when one is made. Objects end where Python's collector or the last user happens to run: for
-/// this scope the thread's captures are left out.
+/// lost when one is made. Objects end where Python's collector or the last user happens to run, and
+/// an event loop looks after its waits while some other task captures: for this scope the thread's
+/// captures are left out.
 class Relaxed {
  public:
   Relaxed() noexcept { swap(); }

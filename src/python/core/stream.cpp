@@ -1,4 +1,5 @@
 // stream.cpp: cuda.core.Stream and the two default streams.
+#include "core/relaxed.hpp"
 #include "submission.hpp"
 #include "support.hpp"
 
@@ -192,6 +193,12 @@ void bind_stream(nb::module_& m) {
         return asked(open_stream(s.ptr()), [](const Stream& stream) { return stream.is_done(); });
       },
       "True when no queued work is left.");
+  cls.def("_poll", [](nb::handle s) {  // for await: leaves captures of other tasks alone
+    return asked(open_stream(s.ptr()), [](const Stream& stream) {
+      const detail::Relaxed relaxed;
+      return stream.is_done();
+    });
+  });
   cls.def_prop_ro("is_closed", &Stream::is_closed, "True after close().");
   cls.def_prop_ro(
       "is_nonblocking", [](nb::handle s) { return open_stream(s.ptr()).is_nonblocking(); },

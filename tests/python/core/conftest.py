@@ -32,6 +32,7 @@ extern "C" __global__ void meet(int* flags, int* out, int mine) {
   out[mine] = 0;
   for (int i = 0; i < (1 << 26) && !out[mine]; ++i) out[mine] = atomicAdd(&flags[1 - mine], 0);
 }
+// Reads only: on a GPU an atomic operation on the host's memory is a read and a write, between which a store of the host is lost.
 extern "C" __global__ void spin(volatile int* flag) { while (*flag == 0) {} }
 """
 
