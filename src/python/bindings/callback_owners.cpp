@@ -1,7 +1,9 @@
 // callback_owners.cpp: callables that belong to an object of the driver which has no place for
 // them: an executable graph whose node was given one, a registration, a stream under capture. They
 // go when it is destroyed, or the capture is over.
+#include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <mutex>
 #include <string_view>
 #include <unordered_map>
@@ -110,26 +112,28 @@ void keep_for(HostCall* call, void* owner) {
 }
 
 void* in_place_of(const char* function, void* address) {
+  static const std::pair<std::string_view, void*> kOurs[] = {
+      {"nvrtcDestroyProgram", reinterpret_cast<void*>(&program_destroy)},
+      {"cuGraphExecDestroy", reinterpret_cast<void*>(&exec_destroy)},
+      {"cuLogsUnregisterCallback", reinterpret_cast<void*>(&logs_unregister)},
+      {"cuStreamEndCapture", reinterpret_cast<void*>(&end_capture)},
+      {"cuDeviceUnregisterAsyncNotification", reinterpret_cast<void*>(&notification_unregister)},
+      {"cuCoredumpDeregisterStartCallback", reinterpret_cast<void*>(&coredump_start_deregister)},
+      {"cuCoredumpDeregisterCompleteCallback",
+       reinterpret_cast<void*>(&coredump_complete_deregister)},
+      {"cudaDeviceUnregisterAsyncNotification",
+       reinterpret_cast<void*>(&runtime_notification_unregister)},
+      {"cudaGraphExecDestroy", reinterpret_cast<void*>(&runtime_exec_destroy)},
+      {"cudaLogsUnregisterCallback", reinterpret_cast<void*>(&runtime_logs_unregister)},
+  };
   const std::string_view name{function};
-  if (name == "nvrtcDestroyProgram") {
+  const auto* const found = std::find_if(std::begin(kOurs), std::end(kOurs),
+                                         [&](const auto& row) { return row.first == name; });
+  if (found == std::end(kOurs)) return nullptr;
+  // The one of a library that the driver's table does not have: ours calls it.
+  if (name == "nvrtcDestroyProgram")
     nvrtc_destroy.store(reinterpret_cast<DestroyProgram>(address), std::memory_order_relaxed);
-    return reinterpret_cast<void*>(&program_destroy);
-  }
-  if (name == "cuGraphExecDestroy") return reinterpret_cast<void*>(&exec_destroy);
-  if (name == "cuLogsUnregisterCallback") return reinterpret_cast<void*>(&logs_unregister);
-  if (name == "cuStreamEndCapture") return reinterpret_cast<void*>(&end_capture);
-  if (name == "cuDeviceUnregisterAsyncNotification")
-    return reinterpret_cast<void*>(&notification_unregister);
-  if (name == "cuCoredumpDeregisterStartCallback")
-    return reinterpret_cast<void*>(&coredump_start_deregister);
-  if (name == "cuCoredumpDeregisterCompleteCallback")
-    return reinterpret_cast<void*>(&coredump_complete_deregister);
-  if (name == "cudaDeviceUnregisterAsyncNotification")
-    return reinterpret_cast<void*>(&runtime_notification_unregister);
-  if (name == "cudaGraphExecDestroy") return reinterpret_cast<void*>(&runtime_exec_destroy);
-  if (name == "cudaLogsUnregisterCallback")
-    return reinterpret_cast<void*>(&runtime_logs_unregister);
-  return nullptr;
+  return found->second;
 }
 
 }  // namespace cucore::bindings
