@@ -109,6 +109,29 @@ Ref<CopyOp> make_copy(CUdeviceptr dst, CUmemorytype dst_kind, CUdeviceptr src,
   return op;
 }
 
+namespace {
+
+/// Reads the source now: the copy goes on from what was read.
+void take_source(Stream& stream, CopyOp& op) {
+  BoxCopy take = op.box;
+  op.staged.resize(take.width * take.height * take.depth);
+  take.dst = op.staged.data();
+  take.dst_pitch = take.width;
+  take.dst_slice = take.width * take.height;
+  touch_in(stream.context(), [&] { take.execute(); });
+  op.box.src = op.staged.data();
+  op.box.src_pitch = take.dst_pitch;
+  op.box.src_slice = take.dst_slice;
+}
+
+/// As submit_copy(); a source that is promised for the length of the call only is read at once.
+void submit_copy_as(CUmemcpySrcAccessOrder order, Stream& stream, Ref<CopyOp> op) {
+  if (order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL && op->box.src) take_source(stream, *op);
+  submit_copy(stream, std::move(op));
+}
+
+}  // namespace
+
 void submit_copy(Stream& stream, Ref<CopyOp> op) {
   if (stream.capture.load(std::memory_order_acquire)) {
     submit(stream, std::move(op));
@@ -119,15 +142,7 @@ void submit_copy(Stream& stream, Ref<CopyOp> op) {
   const bool to_pageable =
       op->box.dst && op->keep.empty() && is_pageable(reinterpret_cast<CUdeviceptr>(op->box.dst));
   if (from_pageable && !to_pageable && !stream.drained()) {
-    BoxCopy take = op->box;
-    op->staged.resize(take.width * take.height * take.depth);
-    take.dst = op->staged.data();
-    take.dst_pitch = take.width;
-    take.dst_slice = take.width * take.height;
-    touch_in(stream.context(), [&] { take.execute(); });
-    op->box.src = op->staged.data();
-    op->box.src_pitch = take.dst_pitch;
-    op->box.src_slice = take.dst_slice;
+    take_source(stream, *op);
     submit(stream, std::move(op));
     return;
   }
@@ -483,7 +498,10 @@ CUresult cuMemcpyBatchAsync(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes,
       require(sizes[i] > 0);
       ops.push_back(make_copy(dsts[i], kUnified, srcs[i], kUnified, sizes[i]));
     }
-    for (auto& op : ops) submit_copy(*stream, op);
+    for (std::size_t i = 0, k = 0; i < count; ++i) {
+      if (k + 1 < attr_count && attr_starts[k + 1] == i) ++k;
+      submit_copy_as(attrs[k].srcAccessOrder, *stream, ops[i]);
+    }
   });
 }
 
@@ -494,7 +512,7 @@ CUresult cuMemcpy3DBatchAsync(size_t count, CUDA_MEMCPY3D_BATCH_OP* list, unsign
     require(list && count > 0 && flags == 0);
     std::vector<Ref<CopyOp>> ops;
     for (std::size_t i = 0; i < count; ++i) ops.push_back(make_copy(batch_op(list[i])));
-    for (auto& op : ops) submit_copy(*stream, op);
+    for (std::size_t i = 0; i < count; ++i) submit_copy_as(list[i].srcAccessOrder, *stream, ops[i]);
   });
 }
 
@@ -504,7 +522,7 @@ CUresult cuMemcpyWithAttributesAsync(CUdeviceptr dst, CUdeviceptr src, size_t si
     const Ref<Stream> stream = batch_stream(handle);
     require(attr != nullptr);
     check_batch_attributes(attr, 1);
-    submit_copy(*stream, make_copy(dst, kUnified, src, kUnified, size));
+    submit_copy_as(attr->srcAccessOrder, *stream, make_copy(dst, kUnified, src, kUnified, size));
   });
 }
 
@@ -513,7 +531,7 @@ CUresult cuMemcpy3DWithAttributesAsync(CUDA_MEMCPY3D_BATCH_OP* op, unsigned long
   return guarded([&] {
     const Ref<Stream> stream = batch_stream(handle);
     require(op && flags == 0);
-    submit_copy(*stream, make_copy(batch_op(*op)));
+    submit_copy_as(op->srcAccessOrder, *stream, make_copy(batch_op(*op)));
   });
 }
 

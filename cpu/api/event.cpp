@@ -173,8 +173,7 @@ CUresult cuCtxWaitEvent(CUcontext context_handle, CUevent event_handle) {
     Event& event = object_of<Event>(event_handle);
     require_not_capturing(context);
     if (const Ref<Point> point = event.point(); point && !point->is_over())
-      for (auto& stream : context.streams())
-        stream->submit(make_object<WaitOp>(point->stream, point->number));
+      for (auto& stream : context.streams()) stream->submit_wait(point->stream, point->number);
   });
 }
 

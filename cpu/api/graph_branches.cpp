@@ -51,6 +51,7 @@ class BranchedRun final : public Object {
     }
     void drive() noexcept override { run->drive(*this); }
     Context& context() const noexcept override { return run->parent_->context(); }
+    GraphRun* graph_run() noexcept override { return run->parent_->graph_run(); }
 
     // Touched by the owner only.
     BranchedRun* run = nullptr;

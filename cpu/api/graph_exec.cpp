@@ -5,6 +5,7 @@
 
 #include "api/capture.hpp"
 #include "api/copy.hpp"
+#include "api/device_graph.hpp"
 #include "api/fill.hpp"
 #include "api/graph_nodes.hpp"
 #include "api/guard.hpp"
@@ -17,10 +18,14 @@ namespace {
 /// as a child.
 class GraphLaunchOp final : public Op {
  public:
-  explicit GraphLaunchOp(std::shared_ptr<const Plan> plan) : plan_{std::move(plan)} {}
+  /// `exec` where kernels may launch graphs, else null.
+  GraphLaunchOp(std::shared_ptr<const Plan> plan, Ref<GraphExec> exec)
+      : plan_{std::move(plan)}, exec_{std::move(exec)} {}
   Progress run(Task& task) override {
     reset_conditions(*plan_);
-    return run_plan(plan_, task);
+    if (!exec_) return run_plan(plan_, task);
+    make_object<GraphRun>(plan_, exec_, task.context(), task.priority())->start(task);
+    return Progress::pending;
   }
 
  private:
@@ -34,6 +39,7 @@ class GraphLaunchOp final : public Op {
     }
   }
   std::shared_ptr<const Plan> plan_;
+  Ref<GraphExec> exec_;
 };
 
 Plan::Step* find_step(Plan& plan, CUgraphNode node) {
@@ -61,6 +67,10 @@ CUgraphExecUpdateResult difference(const Plan& now, const Plan& next, CUgraphNod
     }
     if (a.op->type() == CU_GRAPH_NODE_TYPE_MEM_ALLOC && a.op.get() != b.op.get())
       return CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
+    if (a.op->type() == CU_GRAPH_NODE_TYPE_CONDITIONAL &&
+        static_cast<const ConditionalOp&>(*a.op).params.type !=
+            static_cast<const ConditionalOp&>(*b.op).params.type)
+      return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
     for (std::size_t k = 0; k < a.bodies.size(); ++k)
       if (const auto inner = difference(*a.bodies[k], *b.bodies[k], node);
           inner != CU_GRAPH_EXEC_UPDATE_SUCCESS)
@@ -105,7 +115,8 @@ unsigned GraphExec::next_id() {
 }
 
 Plan& GraphExec::writable() {
-  if (launched_ && last_stream_->completed() < last_number_) plan_ = copy_plan(*plan_);
+  const bool in_flight = launched_ && last_stream_->completed() < last_number_;
+  if (in_flight || device_runs_.load() != 0) plan_ = copy_plan(*plan_);
   launched_ = false;
   return *plan_;
 }
@@ -146,9 +157,23 @@ void GraphExec::launch(Stream& stream) {
   check_memory_nodes(*plan_, flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
   if (last_stream_ && last_stream_.get() != &stream && last_stream_->completed() < last_number_)
     stream.submit(make_object<WaitOp>(last_stream_, last_number_));
-  last_number_ = stream.submit(make_object<GraphLaunchOp>(plan_));
+  uploaded_ = true;
+  last_number_ = stream.submit(make_object<GraphLaunchOp>(
+      plan_, device_graphs_exist() ? Ref<GraphExec>{this} : Ref<GraphExec>{}));
   if (last_stream_.get() != &stream) last_stream_ = Ref<Stream>{&stream};
   launched_ = true;
+}
+
+std::shared_ptr<const Plan> GraphExec::device_plan() const {
+  const std::lock_guard lock{mutex_};
+  return plan_;
+}
+
+bool GraphExec::begin_device_run(bool alone) noexcept {
+  unsigned none = 0;
+  if (alone) return device_runs_.compare_exchange_strong(none, 1);
+  device_runs_.fetch_add(1);
+  return true;
 }
 
 GraphExec& exec_of(CUgraphExec handle) {
@@ -172,12 +197,18 @@ constexpr unsigned long long kFlags =
     CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
     CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
 
-CUgraphExec instantiate(CUgraph handle, unsigned long long flags) {
-  require((flags & ~kFlags) == 0);
-  require(!(flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH), CUDA_ERROR_NOT_SUPPORTED);
+CUgraphExec instantiate(CUgraph handle, unsigned long long flags, CUgraphNode* wrong) {
+  constexpr unsigned long long kApart =
+      CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+  require((flags & ~kFlags) == 0 && (flags & kApart) != kApart);
   Graph& graph = graph_of(handle);
   current_context();
-  return make_object<GraphExec>(make_plan(graph), Ref<Graph>{&graph}, flags)->publish();
+  const auto plan = make_plan(graph);
+  if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH)
+    require_launchable_by_kernels(*plan, wrong);
+  const auto exec = make_object<GraphExec>(plan, Ref<Graph>{&graph}, flags);
+  if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) exec->set_uploaded();
+  return exec->publish();
 }
 
 }  // namespace
@@ -187,7 +218,8 @@ extern "C" {
 CUresult cuGraphInstantiateWithFlags(CUgraphExec* out, CUgraph graph, unsigned long long flags) {
   return guarded([&] {
     require(out && !(flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD));
-    *out = instantiate(graph, flags);
+    CUgraphNode wrong = nullptr;
+    *out = instantiate(graph, flags, &wrong);
   });
 }
 
@@ -199,8 +231,10 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec* out, CUgraph graph,
     params->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
     if (params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) stream_of(params->hUploadStream);
     try {
-      *out = instantiate(graph, params->flags);
+      *out = instantiate(graph, params->flags, &params->hErrNode_out);
     } catch (const Error& e) {
+      if (params->hErrNode_out)
+        params->result_out = CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
       const std::lock_guard lock{graph_mutex()};
       Graph* g = find_object<Graph>(graph);
       if (g && e.code == CUDA_ERROR_INVALID_VALUE && g->in_order().size() != g->nodes.size())
@@ -231,8 +265,9 @@ CUresult cuGraphExecDestroy(CUgraphExec exec) {
 
 CUresult cuGraphUpload(CUgraphExec exec, CUstream stream) {
   return guarded([&] {
-    exec_of(exec);
+    GraphExec& graph = exec_of(exec);
     stream_of(stream);  // nothing is moved: a plan is ready where it is
+    graph.set_uploaded();
   });
 }
 
@@ -250,6 +285,10 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {
       return;
     }
     exec.launch(*stream);
+    if (settings().blocking_launches) [[unlikely]] {
+      stream->wait(stream->submitted());
+      usable(stream->context());
+    }
   });
 }
 

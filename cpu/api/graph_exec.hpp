@@ -26,6 +26,17 @@ class GraphExec final : public Handled<GraphExec, CUgraphExec, Kind::graph_exec>
   [[nodiscard]] std::vector<Ref<UserObject>> user_objects() const;
   [[nodiscard]] bool is_enabled(CUgraphNode node) const;
 
+  /// Graphs that kernels may launch: made for it, and uploaded or launched before.
+  [[nodiscard]] bool is_device_graph() const noexcept {
+    return flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH;
+  }
+  [[nodiscard]] bool is_uploaded() const noexcept { return uploaded_.load(); }
+  void set_uploaded() noexcept { uploaded_ = true; }
+  [[nodiscard]] std::shared_ptr<const Plan> device_plan() const;
+  /// Counts a run; `alone`: only when there is none, else false.
+  bool begin_device_run(bool alone) noexcept;
+  void end_device_run() noexcept { device_runs_.fetch_sub(1); }
+
  private:
   static unsigned next_id();
   Plan& writable();  ///< with the lock held: a copy when a run in flight reads the plan
@@ -35,6 +46,8 @@ class GraphExec final : public Handled<GraphExec, CUgraphExec, Kind::graph_exec>
   Ref<Stream> last_stream_;  // where the last run was queued, and its number there
   std::uint64_t last_number_ = 0;
   bool launched_ = false;  // the last run has plan_ itself, not one it was copied from
+  std::atomic<bool> uploaded_{false};
+  std::atomic<unsigned> device_runs_{0};
 };
 
 }  // namespace cucpu::driver

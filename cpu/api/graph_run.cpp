@@ -50,6 +50,7 @@ class PlanRun final : public Object, public Task {
     parent.drive();
   }
   Context& context() const noexcept override { return parent_->context(); }
+  GraphRun* graph_run() noexcept override { return parent_->graph_run(); }
 
  private:
   std::shared_ptr<const Plan> plan_;

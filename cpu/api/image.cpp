@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -151,6 +152,29 @@ std::string copy_elf(const char* image) {
   return copy_unsized(image, end);
 }
 
+std::vector<std::string> texts_of_fatbin(std::string_view image);
+
+/// Fat binaries one after the other, as an object file of the host holds them. One without PTX is
+/// left out.
+void add_texts_of_fatbins(std::string_view body, std::vector<std::string>& texts) {
+  for (std::size_t at = 0; at + sizeof(FatbinHeader) <= body.size();) {
+    const auto header = read_at<FatbinHeader>(body, at);
+    if (header.magic != kFatbinMagic) {
+      at += 8;  // what aligns the next one
+      continue;
+    }
+    const std::size_t bytes = checked_end(header.header_bytes, header.bytes);
+    if (bytes < sizeof header) invalid("a fat binary without a header");
+    try {
+      for (std::string& text : texts_of_fatbin(piece(body, at, bytes)))
+        texts.push_back(std::move(text));
+    } catch (const LoadError& error) {
+      if (error.code != CUDA_ERROR_NO_BINARY_FOR_GPU) throw;
+    }
+    at += (bytes + 7) / 8 * 8;
+  }
+}
+
 std::vector<std::string> texts_of_elf(std::string_view image) {
   const auto header = read_at<Elf64_Ehdr>(image, 0);
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB)
@@ -165,9 +189,11 @@ std::vector<std::string> texts_of_elf(std::string_view image) {
   std::vector<std::string> texts;
   for (unsigned i = 0; i < header.e_shnum; ++i) {
     const auto section = section_at(i);
-    if (section.sh_name >= name_bytes.size() ||
-        until_zero(name_bytes.substr(section.sh_name)) != kContainerSection)
-      continue;
+    if (section.sh_name >= name_bytes.size()) continue;
+    const std::string name = until_zero(name_bytes.substr(section.sh_name));
+    if (header.e_machine != EM_CUDA && (name == ".nv_fatbin" || name == "__nv_relfatbin"))
+      add_texts_of_fatbins(piece(image, section.sh_offset, section.sh_size), texts);
+    if (name != kContainerSection) continue;
     std::string_view body = piece(image, section.sh_offset, section.sh_size);
     while (!body.empty()) {
       std::string text = until_zero(body);
@@ -252,6 +278,27 @@ std::vector<std::string> ptx_of_image(const void* image, std::size_t size) {
     invalid("neither PTX text, nor a fat binary, nor an ELF file");
   std::vector<std::string> texts;
   texts.push_back(std::move(text));
+  return texts;
+}
+
+std::vector<std::string> ptx_of_archive(std::string_view archive) {
+  static constexpr std::string_view kMagic = "!<arch>\n";
+  static constexpr std::size_t kHeader = 60, kSizeAt = 48, kSizeBytes = 10;
+  if (!archive.starts_with(kMagic)) invalid("it is no archive");
+  std::vector<std::string> texts;
+  for (std::size_t at = kMagic.size(); at + kHeader <= archive.size();) {
+    const std::string size{archive.substr(at + kSizeAt, kSizeBytes)};
+    const std::size_t bytes = std::strtoull(size.c_str(), nullptr, 10);
+    const std::string_view member = piece(archive, at + kHeader, bytes);
+    at += kHeader + bytes + bytes % 2;
+    if (!member.starts_with(ELFMAG)) continue;  // tables of names and symbols
+    try {
+      for (std::string& text : ptx_of_image(member.data(), member.size()))
+        texts.push_back(std::move(text));
+    } catch (const LoadError& error) {  // its symbols may not be needed, or be the device's own
+      if (error.code != CUDA_ERROR_NO_BINARY_FOR_GPU) throw;
+    }
+  }
   return texts;
 }
 

@@ -1,10 +1,12 @@
 // cpu/api/image.hpp: what a program hands to cuModuleLoadData and friends, reduced to PTX texts.
 // Known images: PTX text; fat binaries that hold PTX (plain, LZ4 or zstd); ELF files with our
-// section `.cucore.ptx`, whose contents are PTX texts, each ended by a zero byte.
+// section `.cucore.ptx`, whose contents are PTX texts, each ended by a zero byte; the host's object
+// files with fat binaries in them, as nvcc makes them.
 #pragma once
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace cucpu::driver {
@@ -15,6 +17,10 @@ inline constexpr char kContainerSection[] = ".cucore.ptx";
 /// with a zero byte. Throws LoadError: 200 for what is no image at all, 209 for GPU machine code
 /// without PTX (the text says what to do).
 std::vector<std::string> ptx_of_image(const void* image, std::size_t size = 0);
+
+/// The PTX texts of all members of an archive that have some. Throws LoadError (200) for what is no
+/// archive.
+std::vector<std::string> ptx_of_archive(std::string_view archive);
 
 /// Our container: an ELF file with the texts in `.cucore.ptx`.
 std::string make_container(const std::vector<std::string>& texts);

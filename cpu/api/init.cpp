@@ -8,6 +8,7 @@
 
 #include "api/context.hpp"
 #include "api/device.hpp"
+#include "api/device_graph.hpp"
 #include "api/guard.hpp"
 #include "api/log.hpp"
 #include "api/multicast.hpp"
@@ -147,6 +148,7 @@ void initialize() {
     throw;
   }
   cucpu::set_hooks(std::move(hooks));
+  install_graph_launches();
   pthread_atfork(nullptr, nullptr, in_forked_child);
 }
 

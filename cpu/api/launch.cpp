@@ -240,8 +240,12 @@ void launch(const CUlaunchConfig& config, CUfunction f, void** kernel_params, vo
   const bool wants_events = !op->attributes.empty();
   const KernelOp& kept = *op;
   const Ref<KernelOp> keep = wants_events ? op : nullptr;
-  stream->submit(std::move(op));
+  const std::uint64_t number = stream->submit(std::move(op));
   if (wants_events) record_for(kept, *stream);
+  if (settings().blocking_launches) [[unlikely]] {
+    stream->wait(number);
+    usable(stream->context());
+  }
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// cuLink*: PTX and our containers become one container.
+// cuLink*: PTX, our containers, object files and archives become one container.
 #include <memory>
 
 #include "api/context.hpp"
@@ -29,13 +29,15 @@ namespace {
 void add(LinkState& state, CUjitInputType type, const void* data, std::size_t size) {
   require(data && size > 0);
   require(type >= 0 && type < CU_JIT_NUM_INPUT_TYPES);
-  if (type == CU_JIT_INPUT_LIBRARY || type == CU_JIT_INPUT_NVVM)
+  if (type == CU_JIT_INPUT_NVVM)
     throw cucpu::LoadError{CUDA_ERROR_NOT_SUPPORTED,
-                           "error: archives and LTO IR are not linked on the CPU device; turn them "
-                           "into PTX first (nvJitLink "
-                           "with -ptx does that for LTO IR)"};
+                           "error: LTO IR is not linked on the CPU device; turn it into PTX first "
+                           "(nvJitLink with -ptx does that)"};
   state.options.logged([&] {
-    for (std::string& text : ptx_of_image(data, size)) state.texts.push_back(std::move(text));
+    const std::string_view archive{static_cast<const char*>(data), size};
+    for (std::string& text :
+         type == CU_JIT_INPUT_LIBRARY ? ptx_of_archive(archive) : ptx_of_image(data, size))
+      state.texts.push_back(std::move(text));
     return 0;
   });
 }

@@ -130,6 +130,8 @@ bool MemPool::take_free(std::size_t bytes, Stream& stream, Block& out) {
     if (fits(*at) && at->stream.get() == &stream) return take(at);
   for (auto at = free_.begin(); at != free_.end(); ++at)
     if (fits(*at) && at->is_over() && (opportunistic_ || !at->stream)) return take(at);
+  for (auto at = free_.begin(); follow_events_ && at != free_.end(); ++at)
+    if (fits(*at) && stream.comes_after(*at->stream, at->number)) return take(at);
   if (!internal_dependencies_) return false;
   for (auto at = free_.begin(); at != free_.end(); ++at)
     if (fits(*at)) return take(at);
@@ -160,7 +162,8 @@ CUdeviceptr MemPool::allocate(std::size_t bytes, Stream& stream) {
     reserved_ += rounded;
     reserved_high_ = std::max(reserved_high_, reserved_);
   }
-  const bool must_wait = block.stream && block.stream.get() != &stream && !block.is_over();
+  const bool must_wait = block.stream && block.stream.get() != &stream && !block.is_over() &&
+                         !stream.comes_after(*block.stream, block.number);
   const Ref<Stream> earlier = block.stream;
   const std::uint64_t number = block.number;
   block.stream = nullptr;

@@ -1,6 +1,6 @@
 // cpu/api/pool.hpp: memory pools: stream-ordered allocation. A block freed in a stream may be
-// handed out again in the same stream at once, in another stream when the free is over, or with a
-// wait queued in between.
+// handed out again in the same stream at once, in another stream when the free is over, when that
+// stream waits for it anyway, or with a wait queued in between.
 #pragma once
 
 #include <map>

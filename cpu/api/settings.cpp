@@ -1,4 +1,4 @@
-// CUCORE_* and CUDA_VISIBLE_DEVICES.
+// CUCORE_*, CUDA_VISIBLE_DEVICES and CUDA_LAUNCH_BLOCKING.
 #include "api/settings.hpp"
 
 #include <sched.h>
@@ -161,6 +161,9 @@ Settings read_settings() {
       unreadable("CUCORE_CPU_MEMORY", *text, "bytes of at least 1M, such as 4G");
     s.memory = *bytes;
   }
+  if (const auto text = environment("CUDA_LAUNCH_BLOCKING"))
+    s.blocking_launches =
+        std::strtol(text->c_str(), nullptr, 10) != 0;  // as the GPU's driver reads it
   if (const auto text = environment("CUCORE_CPU_TIMEOUT")) {
     char* end = nullptr;
     const double seconds = std::strtod(text->c_str(), &end);

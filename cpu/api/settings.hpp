@@ -16,6 +16,7 @@ struct Settings {
   std::size_t memory = 0;               ///< CUCORE_CPU_MEMORY: bytes of each device
   std::chrono::nanoseconds timeout{0};  ///< CUCORE_CPU_TIMEOUT: how long a kernel may run (the
                                         ///< engine sees to it), 0 for no limit
+  bool blocking_launches = false;       ///< CUDA_LAUNCH_BLOCKING: launches wait for their end
   std::vector<int> visible;             ///< physical index of each device a program sees
 };
 

@@ -46,7 +46,7 @@ void wait_event(CUstream stream_handle, CUevent event_handle, unsigned flags) {
   }
   const Ref<Point> point = event.point();
   if (!point || point->is_over()) return;
-  stream->submit(make_object<WaitOp>(point->stream, point->number));
+  stream->submit_wait(point->stream, point->number);
 }
 
 void launch_host_function(CUstream handle, CUhostFn fn, void* data) {

@@ -14,6 +14,7 @@ namespace cucpu::driver {
 namespace {
 
 thread_local bool t_worker = false;
+thread_local Task* t_task = nullptr;
 
 // How long one idle worker looks for work before it sleeps: longer than a program takes from one
 // launch to the next.
@@ -210,20 +211,23 @@ void Pool::worker(bool extra) noexcept {
 
 namespace {
 
-/// Counts a thread in a context whose share of the host's cores is limited.
+/// A thread in a kernel of a task; counted in a context whose share of the host's cores is limited.
 class Worker {
  public:
-  explicit Worker(Context& context) noexcept {
+  explicit Worker(Task& task) noexcept : before_{std::exchange(t_task, &task)} {
+    Context& context = task.context();
     if (context.cores) context_ = Ref<Context>{&context};  // which may end before the grid does
     if (context_) context_->workers.fetch_add(1, std::memory_order_relaxed);
   }
   ~Worker() {
     if (context_) context_->workers.fetch_sub(1, std::memory_order_relaxed);
+    t_task = before_;
   }
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
  private:
+  Task* const before_;
   Ref<Context> context_;
 };
 
@@ -239,8 +243,10 @@ unsigned Pool::helpers_for(const GridRun& run) noexcept {
   return context.cores > busy ? context.cores - busy : 0;
 }
 
+Task* Pool::running_task() noexcept { return t_task; }
+
 Progress Pool::run_grid(const Ref<GridRun>& run) {
-  const Worker here{run->task().context()};
+  const Worker here{run->task()};
   const unsigned helpers = helpers_for(*run);
   bool share = target_ > 1 && run->launch().parallelism() > 1 && helpers > 0;
   if (share) {
@@ -274,7 +280,7 @@ Progress Pool::run_grid(const Ref<GridRun>& run) {
 void Pool::help(const Ref<GridRun>& run) noexcept {
   bool last = false;
   {
-    const Worker here{run->task().context()};
+    const Worker here{run->task()};
     last = run->launch().work();
   }
   stop_sharing(run.get());

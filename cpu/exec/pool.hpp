@@ -70,6 +70,8 @@ class Pool {
 
   /// True in a thread of the pool.
   static bool on_worker() noexcept;
+  /// The task whose kernel this thread is in; null outside kernels.
+  static Task* running_task() noexcept;
 
  private:
   struct Poller {

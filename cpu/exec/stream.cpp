@@ -83,6 +83,25 @@ std::uint64_t Stream::submit(Ref<Op> op) {
   return push(std::move(op));
 }
 
+void Stream::submit_wait(const Ref<Stream>& stream, std::uint64_t number) {
+  submit(make_object<WaitOp>(stream, number));
+  const std::lock_guard lock{mutex_};
+  const auto known = std::find_if(waits_.begin(), waits_.end(),
+                                  [&](const auto& w) { return w.first == stream->id(); });
+  if (known != waits_.end()) {
+    known->second = std::max(known->second, number);
+    return;
+  }
+  if (waits_.size() == kRemembered) waits_.erase(waits_.begin());
+  waits_.emplace_back(stream->id(), number);
+}
+
+bool Stream::comes_after(const Stream& stream, std::uint64_t number) const {
+  const std::lock_guard lock{mutex_};
+  return std::any_of(waits_.begin(), waits_.end(),
+                     [&](const auto& w) { return w.first == stream.id() && w.second >= number; });
+}
+
 void Stream::wait(std::uint64_t number) {
   if (completed() >= number) return;
   // The shortest way for a small kernel: no other thread has to wake up for it.

@@ -27,6 +27,12 @@ class Stream final : public Handled<Stream, CUstream, Kind::stream>, public Task
   /// default stream. Returns its number: the operation is over once completed() has reached it.
   std::uint64_t submit(Ref<Op> op);
 
+  /// Queues a wait for a number of another stream, and remembers it.
+  void submit_wait(const Ref<Stream>& stream, std::uint64_t number);
+  /// True when what is queued here from now on comes after that number of another stream, because a
+  /// wait for it was queued here. Waits of long ago may be forgotten.
+  [[nodiscard]] bool comes_after(const Stream& stream, std::uint64_t number) const;
+
   [[nodiscard]] std::uint64_t submitted() const noexcept {
     return submitted_.load(std::memory_order_acquire);
   }
@@ -70,7 +76,7 @@ class Stream final : public Handled<Stream, CUstream, Kind::stream>, public Task
   const unsigned flags_;
   const std::uint64_t id_;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable over_;
   std::deque<Ref<Op>> queue_;
   std::deque<Ref<Op>> taken_;  // from the queue, all at once; touched by the owner only
@@ -83,6 +89,8 @@ class Stream final : public Handled<Stream, CUstream, Kind::stream>, public Task
       0};  // host threads and tasks that want to hear of completions
   std::vector<std::pair<std::uint64_t, Task*>> waiters_;
   std::uint64_t legacy_seen_ = 0;  // the legacy stream's number this stream already waits for
+  static constexpr std::size_t kRemembered = 8;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> waits_;  // id of a stream, its number
 };
 
 /// The end of an operation in a stream, as an event keeps it.

@@ -11,6 +11,7 @@
 namespace cucpu::driver {
 
 class Context;
+class GraphRun;
 class Task;
 
 enum class Progress { done, pending };
@@ -35,6 +36,8 @@ class Task {
   /// Continues. If an operation was pending it has ended.
   virtual void drive() noexcept = 0;
   [[nodiscard]] virtual Context& context() const noexcept = 0;
+  /// The launch of a graph that it is a part of, where kernels may launch graphs.
+  [[nodiscard]] virtual GraphRun* graph_run() noexcept { return nullptr; }
   [[nodiscard]] int priority() const noexcept { return priority_; }
 
   Task* next = nullptr;  ///< in the pool's list of ready tasks, which therefore needs no memory

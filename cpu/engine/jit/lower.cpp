@@ -201,8 +201,7 @@ class Lowering {
       Value* address = load(place_.block, offsetof(BlockContext, grid_workspace), i64());
       return name == "envreg1" ? b_.CreateLShr(address, 32) : address;
     }
-    if (name.starts_with("envreg") || name.starts_with("pm") || name == "current_graph_exec")
-      return b_.getInt64(0);
+    if (name.starts_with("envreg") || name.starts_with("pm")) return b_.getInt64(0);
     throw std::runtime_error{"special register %" + name.str() +
                              " is not known to the scalar path"};
   }

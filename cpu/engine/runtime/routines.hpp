@@ -18,5 +18,8 @@ std::uint64_t cucpu_rt_globaltimer();  ///< nanoseconds since 1970
 void cucpu_rt_nanosleep(std::uint32_t nanoseconds);
 /// cudaGraphSetConditional: the handle is the address of the value.
 void cucpu_rt_set_conditional(std::uint64_t handle, std::uint32_t value);
+/// cudaGraphLaunch: a cudaError_t. %current_graph_exec: 0 outside graphs that kernels may launch.
+std::uint32_t cucpu_rt_graph_launch(std::uint64_t exec, std::uint64_t stream);
+std::uint64_t cucpu_rt_current_graph();
 
 }  // extern "C"

@@ -1,9 +1,10 @@
-// cpu/engine/runtime/system.cpp: assertions, clocks and graph conditions of kernels.
+// cpu/engine/runtime/system.cpp: assertions and clocks of kernels, and what they do to graphs.
 #include <time.h>
 
 #include <atomic>
 #include <cstdio>
 
+#include "cpu/engine/graph_launch.hpp"
 #include "cpu/engine/run/routines.hpp"
 #include "cpu/engine/run/worker.hpp"
 #include "cpu/engine/runtime/routines.hpp"
@@ -52,3 +53,14 @@ void cucpu_rt_set_conditional(std::uint64_t handle, std::uint32_t value) {
   std::atomic_ref{*reinterpret_cast<std::uint32_t*>(handle)}.store(value,
                                                                    std::memory_order_release);
 }
+
+std::uint32_t cucpu_rt_graph_launch(std::uint64_t exec, std::uint64_t stream) {
+  Worker& worker = *Worker::running();
+  if (worker.grid().quiet()) return 0;
+  worker.in_host_call = true;
+  const int code = graph_launches().launch(exec, stream);
+  worker.in_host_call = false;
+  return static_cast<std::uint32_t>(code);
+}
+
+std::uint64_t cucpu_rt_current_graph() { return graph_launches().current(); }

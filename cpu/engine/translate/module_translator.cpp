@@ -26,6 +26,7 @@ std::string_view runtime_routine(std::string_view name) {
   if (name == "malloc") return "cucpu_rt_malloc";
   if (name == "free") return "cucpu_rt_free";
   if (name == "cudaGraphSetConditional") return "cucpu_rt_set_conditional";
+  if (name == "cudaGraphLaunch") return "cucpu_rt_graph_launch";
   return {};
 }
 

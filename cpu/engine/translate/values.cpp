@@ -164,6 +164,7 @@ Value* FunctionTranslator::special(std::uint32_t index) {
     Value* gt = b.CreateShl(b.getInt32(0xfffffffe), lane);
     return name == "lanemask_gt" ? gt : b.CreateNot(gt);
   }
+  if (name == "current_graph_exec") return call_routine("current_graph", b.getInt64Ty(), {}, false);
   llvm::Type* t = type_of(s.type);
   return call_marker("sreg." + name, t, {}, clock ? Effect::any : Effect::none);
 }

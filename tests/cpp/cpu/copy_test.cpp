@@ -140,6 +140,34 @@ TEST_F(Copies, ComeInBatches) {
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemcpy3DBatchAsync(1, &op, 1, stream_));
 }
 
+TEST_F(Copies, OfABatchTakeTheirSourcesWhenTheirAttributesSay) {
+  unsigned* flag = words(1);
+  unsigned* from = words(4);  // pinned: a copy in stream order reads it late
+  from[0] = 1, from[1] = 2, from[2] = 3, from[3] = 4;
+  ASSERT_OK(cuMemsetD32(b_, 0, 64));
+  ASSERT_OK(launch(kernel("spin"), 1, stream_, flag));
+  const auto address = [&](int i) { return reinterpret_cast<CUdeviceptr>(from + i); };
+  CUdeviceptr to[] = {b_, b_ + 4, b_ + 8}, sources[] = {address(0), address(1), address(2)};
+  std::size_t sizes[] = {4, 4, 4}, starts[] = {0, 1};
+  CUmemcpyAttributes attributes[2] = {};
+  attributes[0].srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+  attributes[1].srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL;
+  ASSERT_OK(cuMemcpyBatchAsync(to, sources, sizes, 3, attributes, starts, 2, stream_));
+  CUDA_MEMCPY3D_BATCH_OP op{};
+  op.src.type = op.dst.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
+  op.src.op.ptr.ptr = address(3);
+  op.dst.op.ptr.ptr = b_ + 12;
+  op.extent = {4, 1, 1};
+  op.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL;
+  ASSERT_OK(cuMemcpy3DBatchAsync(1, &op, 0, stream_));
+  for (int i = 0; i < 4; ++i) from[i] = 77;
+  std::atomic_ref{* flag} = 1u;
+  EXPECT_EQ((Words{77, 2, 3, 4}), read<unsigned>(b_, 4));
+  starts[1] = 3;  // no such copy
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE,
+            cuMemcpyBatchAsync(to, sources, sizes, 3, attributes, starts, 2, stream_));
+}
+
 TEST_F(Copies, ManagedMemoryMovesInBatches) {
   CUdeviceptr memory = 0;
   ASSERT_OK(cuMemAllocManaged(&memory, 8192, CU_MEM_ATTACH_GLOBAL));

@@ -8,6 +8,9 @@
 //   spin(u64 flag)            waits until *flag is not 0, or the grid is cancelled
 //   fault(u32 code)           ends with a fault
 //   countdown(u64 p, u64 c)   --*p and sets the graph condition c to *p != 0
+//   relaunch(u64 p, u64 e, u64 how)  while --*p is not 0: launches graph e (0: its own); p[1] is
+//   what
+//                             that answered
 #include <atomic>
 #include <cstring>
 #include <map>
@@ -15,6 +18,7 @@
 #include <thread>
 
 #include "engine/engine.hpp"
+#include "engine/graph_launch.hpp"
 
 namespace cucpu {
 namespace {
@@ -84,6 +88,12 @@ class FakeLaunch final : public Launch {
     } else if (name_ == "countdown") {
       unsigned* left = param<unsigned*>(0);
       std::atomic_ref<unsigned>{*param<unsigned*>(8)}.store(--*left != 0);
+    } else if (name_ == "relaunch") {
+      unsigned* left = param<unsigned*>(0);
+      std::uint64_t exec = param<std::uint64_t>(8);
+      if (exec == 0) exec = graph_launches().current();
+      if (--left[0] != 0)
+        left[1] = static_cast<unsigned>(graph_launches().launch(exec, param<std::uint64_t>(16)));
     } else if (name_ == "fault") {
       if (!stop_.exchange(true))
         fault_ = {static_cast<int>(param<unsigned>(0)), "kernel fault: told to fail"};

@@ -57,6 +57,45 @@ TEST_F(Pools, AnotherStreamWaitsForTheFree) {
   ASSERT_OK(cuMemFreeAsync(q, b_));
 }
 
+TEST_F(Pools, AStreamBehindTheFreeMayHaveTheMemoryAtOnce) {
+  const auto set = [&](CUmemPool_attribute attribute, int value) {
+    ASSERT_OK(cuMemPoolSetAttribute(pool_, attribute, &value));
+  };
+  set(CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, 0);
+  set(CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, 0);
+  unsigned* flag = words(1);
+  CUevent event = nullptr;
+  ASSERT_OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  CUdeviceptr p = 0, early = 0, q = 0, r = 0;
+  ASSERT_OK(cuMemAllocFromPoolAsync(&p, 1000, pool_, a_));
+  ASSERT_OK(launch(kernel("spin"), 1, a_, flag));
+  ASSERT_OK(cuEventRecord(event, a_));
+  ASSERT_OK(cuStreamWaitEvent(b_, event, 0));
+  ASSERT_OK(launch(kernel("noop"), 1, a_));
+  ASSERT_OK(cuMemFreeAsync(p, a_));
+  ASSERT_OK(cuMemAllocFromPoolAsync(&early, 1000, pool_, b_));
+  EXPECT_NE(p, early);  // b_ waits for less than that
+  ASSERT_OK(cuEventRecord(event, a_));
+  ASSERT_OK(cuStreamWaitEvent(b_, event, 0));
+  ASSERT_OK(cuMemAllocFromPoolAsync(&q, 1000, pool_, b_));
+  EXPECT_EQ(p, q);  // b_ waits for what a_ had queued when it was freed
+  ASSERT_OK(cuMemFreeAsync(q, b_));
+  set(CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, 0);
+  CUstream c = nullptr;
+  ASSERT_OK(cuStreamCreate(&c, CU_STREAM_NON_BLOCKING));
+  ASSERT_OK(cuEventRecord(event, b_));
+  ASSERT_OK(cuStreamWaitEvent(c, event, 0));
+  ASSERT_OK(cuMemAllocFromPoolAsync(&r, 1000, pool_, c));
+  EXPECT_NE(p, r);  // not allowed to look at events
+  EXPECT_EQ(CUDA_ERROR_NOT_READY, cuStreamQuery(c));
+  std::atomic_ref{* flag} = 1u;
+  ASSERT_OK(cuStreamSynchronize(c));
+  ASSERT_OK(cuMemFreeAsync(early, b_));
+  ASSERT_OK(cuMemFreeAsync(r, c));
+  ASSERT_OK(cuStreamDestroy(c));
+  ASSERT_OK(cuEventDestroy(event));
+}
+
 TEST_F(Pools, CountWhatTheyHold) {
   std::uint64_t keep = UINT64_MAX;
   ASSERT_OK(cuMemPoolSetAttribute(pool_, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep));

@@ -25,6 +25,7 @@ inline constexpr char kKernels[] = R"(
 .visible .global .texref picture;
 .visible .global .surfref canvas;
 .visible .entry noop() { ret; }
+.visible .entry relaunch(.param .u64 p, .param .u64 exec, .param .u64 how) { ret; }
 .visible .entry add(.param .u64 p, .param .u32 n) { ret; }
 .visible .entry store(.param .u64 p, .param .u32 v) { ret; }
 .visible .entry append(.param .u64 log, .param .u32 v) { ret; }

@@ -326,3 +326,27 @@ def test_blocks_of_a_cooperative_grid_meet_whatever_the_number_of_cores(cores: s
         "too large: 720",
         prefix=prefix,
     )
+
+
+def test_with_blocking_launches_the_traceback_shows_the_launch() -> None:
+    """CUDA_LAUNCH_BLOCKING=1, as with a GPU's driver."""
+    done = run(
+        """
+        import traceback
+        good, bad = kernel("st.global.u32 [%rd1], 1;"), kernel("mov.u64 %rd2, 0; st.global.u32 [%rd2], 1;")
+        def launches():
+            launch(stream, LaunchConfig(grid=1, block=64), good, buffer)
+            assert stream.is_done
+            launch(stream, LaunchConfig(grid=1, block=64), bad, buffer)  # here
+            stream.sync()
+        try:
+            launches()
+        except CUDAError as error:
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            print(int(error.code), last.lineno - launches.__code__.co_firstlineno, flush=True)
+        os._exit(0)
+        """,
+        {"CUDA_LAUNCH_BLOCKING": "1"},
+    )
+    code, line = done.stdout.split()
+    assert (int(code), int(line)) == (700, 3), done.stderr
