@@ -137,8 +137,8 @@ void submit_copy(Stream& stream, Ref<CopyOp> op) {
     submit(stream, std::move(op));
     return;
   }
-  const bool from_pageable =
-      op->box.src && op->keep.empty() && is_pageable(reinterpret_cast<CUdeviceptr>(op->box.src));
+  const bool from_pageable = op->box.src && op->keep.empty() && op->staged.empty() &&
+                             is_pageable(reinterpret_cast<CUdeviceptr>(op->box.src));
   const bool to_pageable =
       op->box.dst && op->keep.empty() && is_pageable(reinterpret_cast<CUdeviceptr>(op->box.dst));
   if (from_pageable && !to_pageable && !stream.drained()) {
