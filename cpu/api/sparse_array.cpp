@@ -98,7 +98,7 @@ Request request_of(const CUarrayMapInfo& info, const Stream& stream) {
   Request request;
   require(info.flags == 0 && info.offset % kTileBytes == 0);
   const int device = stream.context().device.ordinal;
-  require(info.deviceBitMask == 1u << device);
+  require(device < 32 && info.deviceBitMask == 1u << device);
   require(info.memOperationType == CU_MEM_OPERATION_TYPE_MAP ||
           info.memOperationType == CU_MEM_OPERATION_TYPE_UNMAP);
   require(info.memHandleType == CU_MEM_HANDLE_TYPE_GENERIC);

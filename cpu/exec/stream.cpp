@@ -86,20 +86,19 @@ std::uint64_t Stream::submit(Ref<Op> op) {
 void Stream::submit_wait(const Ref<Stream>& stream, std::uint64_t number) {
   submit(make_object<WaitOp>(stream, number));
   const std::lock_guard lock{mutex_};
-  const auto known = std::find_if(waits_.begin(), waits_.end(),
-                                  [&](const auto& w) { return w.first == stream->id(); });
-  if (known != waits_.end()) {
-    known->second = std::max(known->second, number);
-    return;
-  }
-  if (waits_.size() == kRemembered) waits_.erase(waits_.begin());
-  waits_.emplace_back(stream->id(), number);
+  for (KnownWait& known : waits_)
+    if (known.stream == stream->id()) {
+      known.number = std::max(known.number, number);
+      return;
+    }
+  waits_[next_wait_++ % waits_.size()] = {stream->id(), number};
 }
 
 bool Stream::comes_after(const Stream& stream, std::uint64_t number) const {
   const std::lock_guard lock{mutex_};
-  return std::any_of(waits_.begin(), waits_.end(),
-                     [&](const auto& w) { return w.first == stream.id() && w.second >= number; });
+  return std::any_of(waits_.begin(), waits_.end(), [&](const KnownWait& known) {
+    return known.stream == stream.id() && known.number >= number;
+  });
 }
 
 void Stream::wait(std::uint64_t number) {

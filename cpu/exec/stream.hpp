@@ -1,6 +1,7 @@
 // cpu/exec/stream.hpp: a stream: operations in order, at most one of them running.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -89,8 +90,11 @@ class Stream final : public Handled<Stream, CUstream, Kind::stream>, public Task
       0};  // host threads and tasks that want to hear of completions
   std::vector<std::pair<std::uint64_t, Task*>> waiters_;
   std::uint64_t legacy_seen_ = 0;  // the legacy stream's number this stream already waits for
-  static constexpr std::size_t kRemembered = 8;
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> waits_;  // id of a stream, its number
+  struct KnownWait {
+    std::uint64_t stream = 0, number = 0;  // the stream's id; 0: none
+  };
+  std::array<KnownWait, 8> waits_;  // the last ones, for comes_after()
+  std::size_t next_wait_ = 0;
 };
 
 /// The end of an operation in a stream, as an event keeps it.

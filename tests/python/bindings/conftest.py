@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -108,3 +110,23 @@ def compile_kernel(context: Any, device: Any, compile_ptx: Any) -> Callable[[str
         return checked(driver.cuModuleGetFunction(checked(driver.cuModuleLoadData(ptx)), name.encode()))
 
     return build
+
+
+@pytest.fixture
+def timeline_file() -> tuple[int, mmap.mmap]:
+    """What a timeline semaphore of the CPU device is made of: a file, whose first eight bytes are the counter, and its bytes."""
+    fd = os.memfd_create("timeline")
+    os.ftruncate(fd, 4096)
+    return fd, mmap.mmap(fd, 4096)
+
+
+@pytest.fixture
+def fence() -> Callable[[Any, int], Any]:
+    """fence(cls, value): parameters of the driver or of the runtime that name a value of a timeline."""
+
+    def params(cls: Any, value: int) -> Any:
+        made = cls()
+        made.params.fence.value = value
+        return made
+
+    return params

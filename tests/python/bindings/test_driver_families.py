@@ -29,12 +29,6 @@ def library(ptx: bytes, check: Any) -> Any:
     check(d.cuLibraryUnload(made))
 
 
-def ints(pointer: Any, n: int, check: Any) -> list[int]:
-    back = (ctypes.c_int * n)()
-    check(d.cuMemcpyDtoH(back, pointer, ctypes.sizeof(back)))
-    return list(back)
-
-
 # ---- devices and contexts
 
 
@@ -107,7 +101,7 @@ def test_green_contexts_and_the_resources_they_are_made_of(device: Any, context:
 # ---- code
 
 
-def test_libraries_and_kernels(library: Any, device: Any, memory: Any, stream: Any, check: Any) -> None:
+def test_libraries_and_kernels(library: Any, device: Any, memory: Any, stream: Any, check: Any, ints: Any) -> None:
     assert check(d.cuLibraryGetKernelCount(library)) == 2
     kernels = check(d.cuLibraryEnumerateKernels(2, library))
     assert sorted(check(d.cuKernelGetName(kernel)) for kernel in kernels) == [b"add", b"other"]
@@ -127,14 +121,14 @@ def test_libraries_and_kernels(library: Any, device: Any, memory: Any, stream: A
     assert check(d.cuFuncIsLoaded(function)) == d.CUfunctionLoadingState.CU_FUNCTION_LOADING_STATE_LOADED
     check(d.cuFuncSetCacheConfig(function, d.CUfunc_cache.CU_FUNC_CACHE_PREFER_L1))
     pointer, size = check(d.cuLibraryGetGlobal(library, b"total"))
-    assert size == 4 and ints(pointer, 1, check) == [5]
+    assert size == 4 and ints(pointer, 1) == [5]
     assert d.cuLibraryGetGlobal(library, b"nothing")[0] == d.CUresult.CUDA_ERROR_NOT_FOUND
     add = d.CUfunction(int(check(d.cuLibraryGetKernel(library, b"add"))))  # a kernel may stand for a function
     values = ((memory, 7), (None, ctypes.c_int))
     check(d.cuLaunchKernel(add, 1, 1, 1, 32, 1, 1, 0, stream, values, 0))
     check(d.cuLaunchCooperativeKernel(add, 1, 1, 1, 32, 1, 1, 0, stream, values))
     check(d.cuStreamSynchronize(stream))
-    assert ints(memory, 1, check) == [2 * 32 * 7]
+    assert ints(memory, 1) == [2 * 32 * 7]
 
 
 def test_modules_and_occupancy(ptx: bytes, context: Any, check: Any, tmp_path: Any) -> None:
@@ -168,7 +162,7 @@ def test_modules_and_occupancy(ptx: bytes, context: Any, check: Any, tmp_path: A
 # ---- memory
 
 
-def test_fills_and_copies_of_every_width(memory: Any, stream: Any, check: Any) -> None:
+def test_fills_and_copies_of_every_width(memory: Any, stream: Any, check: Any, ints: Any) -> None:
     check(d.cuMemsetD32(memory, 7, 4))
     check(d.cuMemsetD16(int(memory) + 16, 0x0101, 8))
     check(d.cuMemsetD8Async(int(memory) + 32, 2, 4, stream))
@@ -178,7 +172,7 @@ def test_fills_and_copies_of_every_width(memory: Any, stream: Any, check: Any) -
     check(d.cuMemsetD2D16(int(memory) + 128, 32, 2, 2, 2))
     check(d.cuMemsetD2D32Async(int(memory) + 192, 32, 3, 1, 2, stream))
     check(d.cuStreamSynchronize(stream))
-    got = ints(memory, 64, check)
+    got = ints(memory, 64)
     assert got[:12] == [7, 7, 7, 7, 0x01010101, 0x01010101, 0x01010101, 0x01010101, 0x02020202, 0x00030003, 4, 0]
     assert (got[16], got[24], got[32], got[40], got[48], got[56]) == (
         0x01010101,
@@ -192,7 +186,7 @@ def test_fills_and_copies_of_every_width(memory: Any, stream: Any, check: Any) -
     check(d.cuMemcpyDtoDAsync(int(memory) + 1088, memory, 64, stream))
     check(d.cuMemcpyAsync(int(memory) + 1152, memory, 64, stream))
     check(d.cuStreamSynchronize(stream))
-    assert ints(memory, 304, check)[256:] == got[:16] * 3
+    assert ints(memory, 304)[256:] == got[:16] * 3
     base, size = check(d.cuMemGetAddressRange(int(memory) + 100))
     assert (int(base), size) == (int(memory), 4096)
     free, total = check(d.cuMemGetInfo())
@@ -267,7 +261,7 @@ def test_pools(device: Any, context: Any, stream: Any, check: Any) -> None:
     check(d.cuMemPoolDestroy(pool))
 
 
-def test_virtual_memory(device: Any, context: Any, check: Any) -> None:
+def test_virtual_memory(device: Any, context: Any, check: Any, ints: Any) -> None:
     properties = d.CUmemAllocationProp()
     properties.type = d.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
     properties.location.type = d.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
@@ -286,7 +280,7 @@ def test_virtual_memory(device: Any, context: Any, check: Any) -> None:
     again = check(d.cuMemRetainAllocationHandle(address))
     check(d.cuMemRelease(again))
     check(d.cuMemsetD32(address, 9, 4))
-    assert ints(address, 4, check) == [9] * 4
+    assert ints(address, 4) == [9] * 4
     check(d.cuMemUnmap(address, size))
     check(d.cuMemRelease(handle))
     check(d.cuMemAddressFree(address, 2 * size))
@@ -303,7 +297,7 @@ def test_handles_for_other_processes(device: Any, context: Any, memory: Any, che
 # ---- streams, events and graphs
 
 
-def test_streams_and_events(context: Any, device: Any, check: Any) -> None:
+def test_streams_and_events(context: Any, device: Any, check: Any, ints: Any) -> None:
     _least, most = check(d.cuCtxGetStreamPriorityRange())
     stream = check(d.cuStreamCreateWithPriority(d.CUstream_flags.CU_STREAM_NON_BLOCKING, most))
     assert check(d.cuStreamGetPriority(stream)) == most
@@ -323,7 +317,7 @@ def test_streams_and_events(context: Any, device: Any, check: Any) -> None:
     check(d.cuStreamWaitValue32(stream, flag, 17, d.CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_EQ))
     check(d.cuStreamWriteValue64(stream, flag, 1 << 40, 0))
     check(d.cuStreamSynchronize(stream))
-    assert ints(flag, 2, check) == [0, 256]
+    assert ints(flag, 2) == [0, 256]
     value = d.CUstreamAttrValue()
     value.syncPolicy = d.CUsynchronizationPolicy.CU_SYNC_POLICY_BLOCKING_SYNC
     policy = d.CUstreamAttrID.CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY
@@ -339,7 +333,9 @@ def test_streams_and_events(context: Any, device: Any, check: Any) -> None:
     check(d.cuMemFree(flag))
 
 
-def test_graphs_of_every_plain_node(memory: Any, stream: Any, context: Any, library: Any, check: Any) -> None:
+def test_graphs_of_every_plain_node(
+    memory: Any, stream: Any, context: Any, library: Any, check: Any, ints: Any
+) -> None:
     graph = check(d.cuGraphCreate(0))
     fill = d.CUDA_MEMSET_NODE_PARAMS()
     fill.dst, fill.value, fill.elementSize, fill.width, fill.height = memory, 3, 4, 4, 1
@@ -380,17 +376,17 @@ def test_graphs_of_every_plain_node(memory: Any, stream: Any, context: Any, libr
     check(d.cuGraphUpload(executable, stream))
     check(d.cuGraphLaunch(executable, stream))
     check(d.cuStreamSynchronize(stream))
-    assert ints(memory, 20, check)[16:] == [13, 3, 3, 3]
+    assert ints(memory, 20)[16:] == [13, 3, 3, 3]
     fill.value = 4
     check(d.cuGraphMemsetNodeSetParams(first, fill))
     assert check(d.cuGraphExecUpdate(executable, graph)).result.name.endswith("SUCCESS")
     check(d.cuGraphLaunch(executable, stream))
     check(d.cuStreamSynchronize(stream))
-    assert ints(memory, 20, check)[16:] == [14, 4, 4, 4]
+    assert ints(memory, 20)[16:] == [14, 4, 4, 4]
     check(d.cuGraphNodeSetEnabled(executable, check(d.cuGraphNodeFindInClone(third, clone)), 0))
     check(d.cuGraphLaunch(executable, stream))
     check(d.cuStreamSynchronize(stream))
-    assert ints(memory, 17, check)[16:] == [4]
+    assert ints(memory, 17)[16:] == [4]
     check(d.cuGraphRemoveDependencies(graph, [fifth], [sixth], None, 1))
     check(d.cuGraphAddDependencies(graph, [first], [sixth], None, 1))
     check(d.cuGraphDestroyNode(sixth))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import mmap
 import os
 import subprocess
 import sys
@@ -196,11 +195,9 @@ def test_external_memory_is_mapped_as_a_mipmapped_array(context: Any, check: Any
 
 
 @pytest.fixture
-def timeline(context: Any, check: Any) -> Any:
+def timeline(context: Any, check: Any, timeline_file: Any) -> Any:
     """A timeline semaphore, and the words behind it."""
-    fd = os.memfd_create("timeline")
-    os.ftruncate(fd, 4096)
-    page = mmap.mmap(fd, 4096)
+    fd, page = timeline_file
     wanted = d.CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC()
     wanted.type = d.CUexternalSemaphoreHandleType.CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_FD
     wanted.handle.fd = fd
@@ -209,14 +206,8 @@ def timeline(context: Any, check: Any) -> Any:
     check(d.cuDestroyExternalSemaphore(semaphore))
 
 
-def fence(cls: Any, value: int) -> Any:
-    made = cls()
-    made.params.fence.value = value
-    return made
-
-
 @pytest.mark.cpu_only
-def test_streams_signal_and_wait_for_external_semaphores(timeline: Any, stream: Any, check: Any) -> None:
+def test_streams_signal_and_wait_for_external_semaphores(timeline: Any, stream: Any, check: Any, fence: Any) -> None:
     semaphore, page = timeline
     check(d.cuWaitExternalSemaphoresAsync([semaphore], [fence(d.CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS, 3)], 1, stream))
     check(
@@ -229,7 +220,7 @@ def test_streams_signal_and_wait_for_external_semaphores(timeline: Any, stream: 
 
 
 @pytest.mark.cpu_only
-def test_nodes_of_external_semaphores(timeline: Any, stream: Any, check: Any) -> None:
+def test_nodes_of_external_semaphores(timeline: Any, stream: Any, check: Any, fence: Any) -> None:
     semaphore, page = timeline
     waits, signals = d.CUDA_EXT_SEM_WAIT_NODE_PARAMS(), d.CUDA_EXT_SEM_SIGNAL_NODE_PARAMS()
     for params, cls, value in (

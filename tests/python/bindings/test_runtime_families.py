@@ -45,12 +45,6 @@ def library(check: Any, compile_ptx: Any) -> Any:
     check(r.cudaLibraryUnload(made))
 
 
-def ints(pointer: int, n: int, check: Any) -> list[int]:
-    back = (ctypes.c_int * n)()
-    check(r.cudaMemcpy(ctypes.addressof(back), pointer, ctypes.sizeof(back), r.cudaMemcpyKind.cudaMemcpyDeviceToHost))
-    return list(back)
-
-
 def test_devices(check: Any) -> None:
     assert check(r.cudaGetDeviceCount()) >= 1 and check(r.cudaGetDevice()) == 0
     properties = check(r.cudaGetDeviceProperties(0))
@@ -76,7 +70,7 @@ def test_devices(check: Any) -> None:
     check(r.cudaSetValidDevices([0], 1))
 
 
-def test_memory_of_every_kind(memory: int, stream: Any, check: Any) -> None:
+def test_memory_of_every_kind(memory: int, stream: Any, check: Any, ints: Any) -> None:
     kind = r.cudaMemcpyKind
     check(r.cudaMemsetAsync(memory, 1, 8, stream))
     check(r.cudaMemset2D(memory + 64, 32, 2, 4, 2))
@@ -85,7 +79,7 @@ def test_memory_of_every_kind(memory: int, stream: Any, check: Any) -> None:
     check(r.cudaMemcpy2D(memory + 512, 4, memory + 64, 32, 4, 2, kind.cudaMemcpyDeviceToDevice))
     check(r.cudaMemcpy2DAsync(memory + 520, 4, memory + 128, 32, 4, 2, kind.cudaMemcpyDeviceToDevice, stream))
     check(r.cudaStreamSynchronize(stream))
-    got = ints(memory, 256, check)
+    got = ints(memory, 256)
     one, two, three = 0x01010101, 0x02020202, 0x03030303
     assert (got[0], got[16], got[24], got[32], got[40], got[64]) == (one, two, two, three, three, one)
     assert got[128:132] == [two, two, three, three]
@@ -148,12 +142,12 @@ def test_streams_and_events(check: Any) -> None:
     check(r.cudaStreamDestroy(stream))
 
 
-def test_libraries_kernels_and_occupancy(library: Any, memory: int, stream: Any, check: Any) -> None:
+def test_libraries_kernels_and_occupancy(library: Any, memory: int, stream: Any, check: Any, ints: Any) -> None:
     kernel = check(r.cudaLibraryGetKernel(library, b"add"))
     assert check(r.cudaLibraryGetKernelCount(library)) == 1
     assert [int(k) for k in check(r.cudaLibraryEnumerateKernels(1, library))] == [int(kernel)]
     pointer, size = check(r.cudaLibraryGetGlobal(library, b"total"))
-    assert size == 4 and ints(int(pointer), 1, check) == [5]
+    assert size == 4 and ints(int(pointer), 1) == [5]
     attributes = check(r.cudaFuncGetAttributes(kernel))
     assert attributes.maxThreadsPerBlock >= 256
     shared = r.cudaFuncAttribute.cudaFuncAttributeMaxDynamicSharedMemorySize
@@ -166,10 +160,10 @@ def test_libraries_kernels_and_occupancy(library: Any, memory: int, stream: Any,
     one.x = one.y = one.z = 1
     check(r.cudaLaunchKernel(kernel, one, one, values, 0, stream))
     check(r.cudaStreamSynchronize(stream))
-    assert ints(memory, 1, check) == [7]
+    assert ints(memory, 1) == [7]
 
 
-def test_graphs(memory: int, stream: Any, check: Any) -> None:
+def test_graphs(memory: int, stream: Any, check: Any, ints: Any) -> None:
     graph = check(r.cudaGraphCreate(0))
     fill = r.cudaMemsetParams()
     fill.dst, fill.value, fill.elementSize, fill.width, fill.height = memory, 3, 4, 4, 1
@@ -191,12 +185,12 @@ def test_graphs(memory: int, stream: Any, check: Any) -> None:
     check(r.cudaGraphUpload(executable, stream))
     check(r.cudaGraphLaunch(executable, stream))
     check(r.cudaStreamSynchronize(stream))
-    assert ints(memory, 20, check)[16:] == [3] * 4
+    assert ints(memory, 20)[16:] == [3] * 4
     fill.value = 4
     check(r.cudaGraphExecMemsetNodeSetParams(executable, check(r.cudaGraphNodeFindInClone(first, clone)), fill))
     check(r.cudaGraphLaunch(executable, stream))
     check(r.cudaStreamSynchronize(stream))
-    assert ints(memory, 20, check)[16:] == [4] * 4
+    assert ints(memory, 20)[16:] == [4] * 4
     assert check(r.cudaGraphExecUpdate(executable, graph)).result.name.endswith("Success")
     check(r.cudaGraphExecDestroy(executable))
     check(r.cudaGraphDestroy(clone))

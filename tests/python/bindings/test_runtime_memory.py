@@ -291,19 +291,12 @@ def test_external_memory_is_a_buffer_or_a_mipmap(check: Any) -> None:
 
 
 @pytest.mark.cpu_only
-def test_external_semaphores_in_streams_and_graphs(stream: Any, check: Any) -> None:
-    fd = os.memfd_create("timeline")
-    os.ftruncate(fd, 4096)
-    page = mmap.mmap(fd, 4096)
+def test_external_semaphores_in_streams_and_graphs(stream: Any, check: Any, timeline_file: Any, fence: Any) -> None:
+    fd, page = timeline_file
     wanted = r.cudaExternalSemaphoreHandleDesc()
     wanted.type = r.cudaExternalSemaphoreHandleType.cudaExternalSemaphoreHandleTypeTimelineSemaphoreFd
     wanted.handle.fd = fd
     semaphore = check(r.cudaImportExternalSemaphore(wanted))
-
-    def fence(cls: Any, value: int) -> Any:
-        made = cls()
-        made.params.fence.value = value
-        return made
 
     wait, signal = r.cudaExternalSemaphoreWaitParams, r.cudaExternalSemaphoreSignalParams
     check(r.cudaSignalExternalSemaphoresAsync([semaphore], [fence(signal, 4)], 1, stream))
