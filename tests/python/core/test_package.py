@@ -165,3 +165,35 @@ def test_opengl_says_what_it_needs():
     with pytest.raises(CUDAError, match="make the window's context current") as caught:
         GraphicsResource.from_gl_buffer(1)
     assert caught.value.code != 0
+
+
+def test_buffers_of_the_host_need_no_driver():
+    """A resource written in Python that gives out host memory works where no driver can be loaded."""
+    code = """
+        import ctypes
+        from cuda.core import Buffer, Device, MemoryResource
+
+        class Host(MemoryResource):
+            kept = {}
+            is_device_accessible, is_host_accessible, device_id = False, True, -1
+
+            def allocate(self, size, *, stream=None):
+                memory = (ctypes.c_char * size)()
+                self.kept[ctypes.addressof(memory)] = memory
+                return Buffer.from_handle(ctypes.addressof(memory), size, self)
+
+            def deallocate(self, pointer, size, *, stream=None):
+                del self.kept[int(pointer)]
+
+        buffer = Host().allocate(8)
+        memoryview(buffer)[:4] = b"host"
+        print(bytes(memoryview(buffer)[:4]), buffer.size, buffer.is_host_accessible, repr(buffer) != "")
+        buffer.close()
+        print(Host.kept)
+        try:
+            Device(0).set_current()
+        except Exception as error:
+            print("no driver:", "/no/such/driver.so" in str(error))
+    """
+    done = run(code, CUCORE_DEVICE="cpu", CUCORE_CPU_LIBRARY="/no/such/driver.so")
+    assert done.stdout.split("\n")[:3] == ["b'host' 8 True True", "{}", "no driver: True"], done.stdout + done.stderr
