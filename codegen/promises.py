@@ -25,10 +25,22 @@ class Test:
     line: int
 
 
+@dataclass(frozen=True)
+class Protection:
+    """What keeps a promise, a place in the sources where it can be switched off, and the test that then fails."""
+
+    case: str
+    name: str
+    file: str
+    test: str  # suite.name, or path::name
+    seen: str  # how the test ended without it, and when; empty: never tried
+
+
 @dataclass
 class Case:
     title: str
     promises: dict[str, list[Test]] = field(default_factory=dict)
+    protections: list[Protection] = field(default_factory=list)
 
 
 def sentences_of(marker: ast.expr) -> Iterator[str]:
@@ -80,6 +92,12 @@ def read_cases(tests: Path) -> list[Case]:
     return [Case(row["case"], {sentence: [] for sentence in row["promises"]}) for row in rows]
 
 
+def read_protections(tests: Path) -> list[Protection]:
+    path = tests / "protections.json"
+    rows = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    return [Protection(row["case"], row["name"], row["file"], row["test"], row.get("seen", "")) for row in rows]
+
+
 def collect(tests: Path) -> tuple[list[Case], list[tuple[str, Test]]]:
     """The cases with their tests, and the tests whose sentence is on no list."""
     cases = read_cases(tests)
@@ -98,6 +116,8 @@ def collect(tests: Path) -> tuple[list[Case], list[tuple[str, Test]]]:
                 lists[sentence].append(test)
             else:
                 unknown.append((sentence, test))
+    for case in cases:
+        case.protections = [row for row in read_protections(tests) if row.case == case.title]
     return cases, unknown
 
 
@@ -107,12 +127,19 @@ def render(cases: list[Case]) -> str:
         "",
         "Each sentence is kept by the tests under it: the page is rendered from their own markers, so a promise without a",
         "test cannot be on it. All of them run on the CPU device; those about cuda.core run on a GPU as well.",
+        "",
+        "A test proves little that would pass anyway: `tools/protections` builds the project so that single protections can be",
+        "switched off and sees the test fail without them. The last lines of a case say which, and when that was.",
     ]
     for case in cases:
         lines += ["", f"## {case.title}"]
         for sentence, tests in case.promises.items():
             lines += ["", f"**{sentence}.**", ""]
             lines += [f"- `{test.path}`: `{test.name}`" for test in sorted(set(tests), key=lambda t: (t.path, t.line))]
+        seen = [row for row in case.protections if row.seen]
+        if seen:
+            lines += ["", "Without its protection the test fails:", ""]
+            lines += [f"- {row.name} (`{row.file}`): `{row.test.split('::')[-1]}` {row.seen}" for row in seen]
     return "\n".join(lines) + "\n"
 
 

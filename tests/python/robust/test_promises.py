@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 from pathlib import Path
 
@@ -29,6 +31,26 @@ def test_the_page_names_each_test_under_its_sentence() -> None:
         for sentence, tests in case.promises.items():
             assert f"\n**{sentence}.**\n" in page
             assert all(f"`{test.name}`" in page for test in tests)
+
+
+def test_every_protection_can_be_switched_off_where_it_is_said_to_be() -> None:
+    """tools/protections does it; here, that the sources, the tests and the list have not grown apart."""
+    titles = {case.title for case in promises.collect(ROOT / "tests")[0]}
+    cpp = "".join(path.read_text() for path in (ROOT / "tests" / "cpp").rglob("*.cpp"))
+    names = set()
+    for row in json.loads((ROOT / "tests" / "protections.json").read_text()):
+        assert row["case"] in titles, row
+        assert (ROOT / row["file"]).read_text().count(row["old"]) == 1, f"{row['name']}: not once in {row['file']}"
+        assert "OFF" in row["new"] and row["seen"], row
+        path, _, test = row["test"].rpartition("::")
+        if path:
+            assert f"def {test}(" in (ROOT / path).read_text(), row["test"]
+        else:
+            suite, name = test.split(".")
+            assert re.search(rf"TEST\w*\(\s*{suite}\s*,\s*{name}\s*\)", cpp), row["test"]
+        names.add(row["name"])
+    page = promises.render(promises.collect(ROOT / "tests")[0])
+    assert all(f"- {name} (" in page for name in names)
 
 
 def test_a_marker_for_a_promise_nobody_made_is_found(tmp_path: Path) -> None:
