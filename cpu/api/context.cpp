@@ -132,14 +132,14 @@ void Context::break_with_current_exception() noexcept {
 }
 
 void Context::add_running(GridRun& run) {
-  const std::lock_guard lock{mutex_};
+  const std::lock_guard lock{running_mutex_};
   running_.push_back(&run);
   if (is_broken()) run.launch().cancel(error());
 }
 
 void Context::settle(GridRun& run) noexcept {
   {
-    const std::lock_guard lock{mutex_};
+    const std::lock_guard lock{running_mutex_};
     if (const auto at = std::find(running_.begin(), running_.end(), &run); at != running_.end()) {
       *at = running_.back();
       running_.pop_back();
@@ -159,6 +159,7 @@ Ref<Stream> Context::create_stream(unsigned stream_flags, int priority) {
     streams_.pop_back();
     throw;
   }
+  stream_count_ = streams_.size();
   return stream;
 }
 
@@ -171,6 +172,7 @@ Ref<Stream> Context::per_thread_stream() {
   thread.streams.reserve(thread.streams.size() + 1);
   per_thread_.emplace(thread.id, stream);  // the last that can fail
   streams_.push_back(stream.get());
+  stream_count_ = streams_.size();
   thread.streams.push_back(stream);
   return stream;
 }
@@ -179,6 +181,7 @@ void Context::forget_stream(Stream& stream) {
   Ref<Stream> last{&stream};  // the map's reference may be the last one, and streams hold us
   const std::lock_guard lock{mutex_};
   std::erase(streams_, &stream);
+  stream_count_ = streams_.size();
   std::erase_if(per_thread_, [&](const auto& entry) { return entry.second.get() == &stream; });
 }
 
@@ -192,6 +195,7 @@ std::vector<Ref<Stream>> Context::streams() const {
 }
 
 std::vector<Ref<Stream>> Context::blocking_streams_with_work() const {
+  if (stream_count_ == 0) return {};
   const std::lock_guard lock{mutex_};
   std::vector<Ref<Stream>> found;
   for (Stream* stream : streams_)
@@ -219,7 +223,7 @@ void Context::tear_down() {
   is_live = false;
   break_with(CUDA_ERROR_CONTEXT_IS_DESTROYED, {});
   {
-    const std::lock_guard lock{mutex_};
+    const std::lock_guard lock{running_mutex_};
     for (GridRun* run : running_) run->launch().cancel(CUDA_ERROR_CONTEXT_IS_DESTROYED);
   }
   for (auto& stream : gone) stream->wait(stream->submitted());
@@ -227,6 +231,7 @@ void Context::tear_down() {
   {
     const std::lock_guard lock{mutex_};
     streams_.clear();
+    stream_count_ = 0;
     per_thread_.clear();
   }
   for (auto& stream : gone) stream->retire();

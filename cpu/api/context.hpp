@@ -90,9 +90,12 @@ class Context final : public Handled<Context, CUcontext, Kind::context> {
   mutable std::mutex mutex_;
   Stream*
       legacy_;  // not counted: the stream holds the context; released in tear-down of the object
-  std::vector<Stream*> streams_;  // every live stream but the legacy one
+  std::vector<Stream*> streams_;              // every live stream but the legacy one
+  std::atomic<std::size_t> stream_count_{0};  // of those, for who need not know more
   std::unordered_map<std::uint64_t, Ref<Stream>> per_thread_;
   std::set<ContextResource*> resources_;
+  // Apart from the rest: the threads that run kernels write here, those that launch them there.
+  alignas(64) std::mutex running_mutex_;
   std::vector<GridRun*> running_;
 };
 

@@ -1,6 +1,7 @@
 // cpu/engine/launch.cpp: the code a launch needs, and the grid that runs it.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "cpu/engine/loaded_module.hpp"
 #include "cpu/engine/run/recycle.hpp"
@@ -19,6 +20,11 @@ bool is_small(const LaunchShape& shape) {
 }
 
 }  // namespace
+
+LoadedKernel::~LoadedKernel() {
+  const Variant* at = variants_.load(std::memory_order_relaxed);
+  while (at != nullptr) delete std::exchange(at, at->next);
+}
 
 std::shared_ptr<const Code> LoadedKernel::code(const LaunchShape& shape,
                                                const std::byte* params) const {
@@ -40,12 +46,19 @@ std::shared_ptr<const Code> LoadedKernel::code(const LaunchShape& shape,
 
 std::shared_ptr<const LoadedCode> LoadedKernel::find(const LaunchShape& shape, bool aligned) const {
   const bool small = is_small(shape);
+  const auto known = [&]() -> const Variant* {
+    const Variant* at = variants_.load(std::memory_order_acquire);
+    while (at && !(at->block == shape.block && at->small_grid == small && at->aligned == aligned))
+      at = at->next;
+    return at;
+  };
+  if (const Variant* const found = known()) [[likely]]
+    return found->code;
   const std::lock_guard lock{mutex_};
-  for (const Variant& variant : variants_)
-    if (variant.block == shape.block && variant.small_grid == small && variant.aligned == aligned)
-      return variant.code;
+  if (const Variant* const found = known()) return found->code;
   auto code = compile(shape, small, aligned);
-  variants_.push_back({shape.block, small, aligned, code});
+  variants_.store(new Variant{shape.block, small, aligned, code, variants_.load()},
+                  std::memory_order_release);
   return code;
 }
 

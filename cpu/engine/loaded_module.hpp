@@ -40,6 +40,9 @@ struct LoadedCode : Code {
 class LoadedKernel final : public Kernel {
  public:
   LoadedKernel(LoadedModule& module, KernelInfo info) : module_{module} { info_ = std::move(info); }
+  LoadedKernel(const LoadedKernel&) = delete;
+  LoadedKernel& operator=(const LoadedKernel&) = delete;
+  ~LoadedKernel() override;
 
   /// The code for a launch of this shape; compiles it when it is the first. Throws LoadError.
   std::shared_ptr<const Code> code(const LaunchShape&, const std::byte* params) const;
@@ -54,10 +57,13 @@ class LoadedKernel final : public Kernel {
     Dim3 block;
     bool small_grid, aligned;
     std::shared_ptr<const LoadedCode> code;
+    const Variant* next;
   };
   LoadedModule& module_;
   mutable std::mutex mutex_;
-  mutable std::vector<Variant> variants_;  ///< vector code, and shapes that take the scalar code
+  /// Vector code, and shapes that take the scalar code: a list that only grows, at its head, and is
+  /// read without the lock.
+  mutable std::atomic<const Variant*> variants_{nullptr};
   mutable std::shared_ptr<const LoadedCode>
       scalar_[2];  ///< for every shape; [1]: aligned parameters
 };

@@ -77,24 +77,29 @@ class Stream final : public Handled<Stream, CUstream, Kind::stream>, public Task
   const unsigned flags_;
   const std::uint64_t id_;
 
-  mutable std::mutex mutex_;
-  std::condition_variable over_;
+  // Written by those that queue work.
+  alignas(64) mutable std::mutex mutex_;
   std::deque<Ref<Op>> queue_;
-  std::deque<Ref<Op>> taken_;  // from the queue, all at once; touched by the owner only
-  bool active_ = false;        // some thread owns the task, or it is posted
-  bool in_op_ = false;         // touched by the owner only
-  std::atomic<std::uint64_t> submitted_{0}, completed_{0};
+  std::atomic<std::uint64_t> submitted_{0};
+  bool active_ = false;            // some thread owns the task, or it is posted
+  std::uint64_t legacy_seen_ = 0;  // the legacy stream's number this stream already waits for
+  std::condition_variable over_;
+  std::vector<std::pair<std::uint64_t, Task*>> waiters_;
   std::atomic<std::int64_t> spin_{
       20'000};  // nanoseconds a waiting host thread looks before it sleeps; see wait()
   std::atomic<std::uint32_t> waiting_{
       0};  // host threads and tasks that want to hear of completions
-  std::vector<std::pair<std::uint64_t, Task*>> waiters_;
-  std::uint64_t legacy_seen_ = 0;  // the legacy stream's number this stream already waits for
   struct KnownWait {
     std::uint64_t stream = 0, number = 0;  // the stream's id; 0: none
   };
   std::array<KnownWait, 8> waits_;  // the last ones, for comes_after()
   std::size_t next_wait_ = 0;
+
+  // Written by the owner of the task alone, for every operation: in lines of its own, or it and
+  // those that queue would wait for each other's.
+  alignas(64) std::deque<Ref<Op>> taken_;  // from the queue, all at once
+  bool in_op_ = false;
+  std::atomic<std::uint64_t> completed_{0};
 };
 
 /// The end of an operation in a stream, as an event keeps it.

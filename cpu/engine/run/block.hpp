@@ -135,8 +135,11 @@ struct Cluster {
   std::uint32_t phase = 0;
   FiberQueue waiters;
   std::uint32_t blocks_left = 0;
-  std::byte* arena = nullptr;  ///< the blocks' shared memory, one stride after the other
+  std::byte* arena = nullptr;  ///< the blocks' shared memory between guard pages, one stride after
+                               ///< the other, at the end
   std::size_t arena_bytes = 0;
+  std::byte* end = nullptr;  ///< of what can be used
+  std::size_t room = 0;      ///< how much that is
 };
 
 }  // namespace cucpu

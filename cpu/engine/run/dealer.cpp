@@ -13,24 +13,31 @@ constexpr std::uint64_t last_of(std::uint64_t run) { return run & 0xffffffff; }
 
 }  // namespace
 
-Dealer::Dealer(std::uint64_t clusters, bool in_order) noexcept
+Dealer::Dealer(std::uint64_t clusters, bool in_order, std::uint64_t processors)
     : clusters_{clusters}, in_order_{in_order} {
-  static const std::uint64_t processors = std::max(1U, std::thread::hardware_concurrency());
+  static const std::uint64_t here = std::max(1U, std::thread::hardware_concurrency());
+  if (processors == 0) processors = here;
   // Few atomic operations for large grids, an even end for small ones.
   unit_ = in_order ? 1 : std::clamp<std::uint64_t>(clusters / (16 * processors), 1, 64);
   unit_ = std::max(unit_, (clusters >> 31) + 1);  // units fit into 32 bits
-  runs_[0].store(pack(0, (clusters + unit_ - 1) / unit_), std::memory_order_relaxed);
+  const std::uint64_t units = unit_ == 1 ? clusters : (clusters + unit_ - 1) / unit_;
+  near_[0].store(pack(0, units), std::memory_order_relaxed);
+  if (const std::uint64_t most = std::min({units, processors, std::uint64_t{kHands}});
+      most > kNear && !in_order) {
+    far_ = decltype(far_)(most - kNear);
+    hands_ = static_cast<std::uint8_t>(most);
+  }
 }
 
 void Dealer::only(std::uint64_t cluster) noexcept {
   clusters_ = cluster + 1;
   unit_ = std::max<std::uint64_t>(1, cluster);  // the cluster is unit 1, or 0
   const std::uint64_t unit = cluster / unit_;
-  runs_[0].store(pack(unit, unit + 1), std::memory_order_relaxed);
+  near_[0].store(pack(unit, unit + 1), std::memory_order_relaxed);
 }
 
 unsigned Dealer::join() noexcept {
-  return std::min(joined_.fetch_add(1, std::memory_order_relaxed), kHands);
+  return std::min(joined_.fetch_add(1, std::memory_order_relaxed), std::uint32_t{hands_});
 }
 
 Dealer::Range Dealer::clusters_of(std::uint64_t first, std::uint64_t last) const noexcept {
@@ -41,12 +48,13 @@ Dealer::Range Dealer::clusters_of(std::uint64_t first, std::uint64_t last) const
 // blocks write is published by Grid::finish.
 bool Dealer::claim(unsigned hand, Range& range) noexcept {
   const unsigned own = in_order_ ? 0 : hand;
-  if (own < kHands) {
-    std::uint64_t run = runs_[own].load(std::memory_order_relaxed);
+  if (own < hands_) {
+    Run& mine = run_of(own);
+    std::uint64_t run = mine.load(std::memory_order_relaxed);
     while (first_of(run) < last_of(run)) {
       const std::uint64_t first = first_of(run);
-      if (runs_[own].compare_exchange_weak(run, pack(first + 1, last_of(run)),
-                                           std::memory_order_relaxed)) {
+      if (mine.compare_exchange_weak(run, pack(first + 1, last_of(run)),
+                                     std::memory_order_relaxed)) {
         range = clusters_of(first, first + 1);
         return true;
       }
@@ -57,11 +65,11 @@ bool Dealer::claim(unsigned hand, Range& range) noexcept {
 
 bool Dealer::take_over(unsigned hand, Range& range) noexcept {
   for (;;) {
-    const unsigned hands = std::min(joined_.load(std::memory_order_relaxed), kHands);
+    const unsigned hands = std::min(joined_.load(std::memory_order_relaxed), std::uint32_t{hands_});
     unsigned longest = 0;
     std::uint64_t run = 0, length = 0;
     for (unsigned other = 0; other < hands; ++other) {
-      const std::uint64_t theirs = runs_[other].load(std::memory_order_relaxed);
+      const std::uint64_t theirs = run_of(other).load(std::memory_order_relaxed);
       if (last_of(theirs) - first_of(theirs) <= length) continue;
       longest = other;
       run = theirs;
@@ -69,11 +77,11 @@ bool Dealer::take_over(unsigned hand, Range& range) noexcept {
     }
     if (length == 0) return false;
     const std::uint64_t last = last_of(run);
-    const std::uint64_t first = hand < kHands ? last - (length + 1) / 2 : last - 1;
-    if (!runs_[longest].compare_exchange_strong(run, pack(first_of(run), first),
-                                                std::memory_order_relaxed))
+    const std::uint64_t first = hand < hands_ ? last - (length + 1) / 2 : last - 1;
+    if (!run_of(longest).compare_exchange_strong(run, pack(first_of(run), first),
+                                                 std::memory_order_relaxed))
       continue;
-    if (first + 1 < last) runs_[hand].store(pack(first + 1, last), std::memory_order_relaxed);
+    if (first + 1 < last) run_of(hand).store(pack(first + 1, last), std::memory_order_relaxed);
     range = clusters_of(first, first + 1);
     return true;
   }
@@ -81,8 +89,8 @@ bool Dealer::take_over(unsigned hand, Range& range) noexcept {
 
 std::uint64_t Dealer::drop_rest() noexcept {
   std::uint64_t dropped = 0;
-  for (auto& run : runs_) {
-    const std::uint64_t rest = run.exchange(0, std::memory_order_relaxed);
+  for (unsigned hand = 0; hand < hands_; ++hand) {
+    const std::uint64_t rest = run_of(hand).exchange(0, std::memory_order_relaxed);
     if (first_of(rest) == last_of(rest)) continue;
     const Range range = clusters_of(first_of(rest), last_of(rest));
     dropped += range.last - range.first;

@@ -24,8 +24,9 @@ constexpr bool kRecycles = true;
 constexpr std::size_t kStep = 64;   // sizes are multiples of it, and blocks aligned to it
 constexpr std::size_t kSizes = 16;  // up to 1,024 bytes; larger ones come from the system
 constexpr unsigned kMostOwn = 64;   // blocks of a size in the list of a thread
-constexpr unsigned kMostShared =
-    1024;  // and in the shared one; a queue that was longer gives the rest back
+/// Bytes of a size in the shared list: what some thousand queued launches need. A queue that was
+/// longer gives the rest back.
+constexpr std::size_t kMostShared = std::size_t{2} << 20;
 
 struct Block {
   Block* next;
@@ -63,6 +64,11 @@ struct Own {
   }
 };
 thread_local Own own;
+// Where the list of this thread is, found without the call that a thread-local of a loaded library
+// takes.
+__attribute__((tls_model("initial-exec"))) thread_local Own* t_own = nullptr;
+[[gnu::noinline]] Own& first_own() noexcept { return *(t_own = &own); }
+Own& own_of_this_thread() noexcept { return t_own != nullptr ? *t_own : first_own(); }
 
 void* from_system(std::size_t bytes) { return ::operator new (bytes, std::align_val_t{kStep}); }
 void to_system(void* block) noexcept { ::operator delete (block, std::align_val_t{kStep}); }
@@ -72,7 +78,7 @@ void to_system(void* block) noexcept { ::operator delete (block, std::align_val_
 void* take_block(std::size_t bytes) {
   const std::size_t size = (bytes - 1) / kStep;
   if (!kRecycles || size >= kSizes) return from_system(bytes);
-  Own::List& list = own.lists[size];
+  Own::List& list = own_of_this_thread().lists[size];
   if (list.first == nullptr) {
     Shared& all = shared[size];
     if (all.first.load(std::memory_order_relaxed) == nullptr)
@@ -91,7 +97,7 @@ void give_block(void* block, std::size_t bytes) noexcept {
   const std::size_t size = (bytes - 1) / kStep;
   if (!kRecycles || size >= kSizes) return to_system(block);
   auto* const freed = static_cast<Block*>(block);
-  Own::List& list = own.lists[size];
+  Own::List& list = own_of_this_thread().lists[size];
   if (list.count < kMostOwn) {
     freed->next = list.first;
     list.first = freed;
@@ -99,7 +105,8 @@ void give_block(void* block, std::size_t bytes) noexcept {
     return;
   }
   Shared& all = shared[size];
-  if (all.count.load(std::memory_order_relaxed) < kMostShared) return push(all, freed);
+  if (all.count.load(std::memory_order_relaxed) < kMostShared / ((size + 1) * kStep))
+    return push(all, freed);
   to_system(freed);
 }
 

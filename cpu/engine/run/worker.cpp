@@ -97,6 +97,7 @@ bool Worker::run(Grid& grid) noexcept {
   stacks_->configure(code.block ? std::max<std::size_t>(stack, 256 * 1024) : stack,
                      code.block || code.recursive);
   claimed_ = {};
+  all_dealt_ = false;
   hand_ = grid.dealer_.join();
   done_ = yields_ = 0;
   idle_rounds_ = 0;
@@ -172,9 +173,13 @@ void Worker::relax() {
 }
 
 bool Worker::next_cluster(std::uint64_t& index) {
-  if (claimed_.first == claimed_.last && !grid_->dealer_.claim(hand_, claimed_)) {
-    claimed_ = {};
-    return false;
+  if (claimed_.first == claimed_.last) {
+    if (all_dealt_) return false;
+    if (!grid_->dealer_.claim(hand_, claimed_)) {
+      claimed_ = {};
+      all_dealt_ = true;
+      return false;
+    }
   }
   index = claimed_.first++;
   return true;
@@ -248,25 +253,16 @@ Cluster* Worker::take_cluster(std::uint32_t count) {
   // Shared memory ends close to a guard page, so that running far off its end is a fault. The
   // reserved bytes are padding too.
   static_assert(kReserved >= kSharedPadding);
-  const std::size_t stride = own_shared(code, grid_->shape()) + kReserved + kSharedPadding;
-  const std::size_t bytes = round_up(stride, kAlign) * count;
-  const std::size_t guard = std::max<std::size_t>(page_size(), 65536);
-  const std::size_t mapped = round_up(bytes, page_size()) + 2 * guard;
-  if (cluster->arena_bytes < mapped) {
-    if (cluster->arena) shared_space_.give(cluster->arena, cluster->arena_bytes);
-    cluster->arena = nullptr;
-    cluster->arena_bytes = 0;
-    cluster->arena = shared_space_.take(mapped);
-    cluster->arena_bytes = mapped;
-    if (mprotect(cluster->arena + guard, mapped - 2 * guard, PROT_READ | PROT_WRITE) != 0)
-      throw std::bad_alloc{};
-  }
-  std::byte* base = cluster->arena + cluster->arena_bytes - guard - bytes;
-  cluster->shared.resize(count);
+  const std::size_t stride =
+      round_up(own_shared(code, grid_->shape()) + kReserved + kSharedPadding, kAlign);
+  const std::size_t bytes = stride * count;
+  if (cluster->room < bytes) map_shared(*cluster, bytes);
+  std::byte* const base = cluster->end - bytes;
+  if (cluster->shared.size() != count) cluster->shared.resize(count);
   for (std::uint32_t rank = 0; rank < count; ++rank) {
     Block& block = *cluster->blocks[rank];
     block.cluster = cluster;
-    cluster->shared[rank] = base + rank * round_up(stride, kAlign) + kSharedPadding;
+    cluster->shared[rank] = base + rank * stride + kSharedPadding;
     if (block.scratch_bytes < code.scratch_bytes) {
       std::free(block.scratch);
       block.scratch_bytes = 0;
@@ -278,6 +274,19 @@ Cluster* Worker::take_cluster(std::uint32_t count) {
   }
   free_clusters_.pop_back();
   return cluster;
+}
+
+void Worker::map_shared(Cluster& cluster, std::size_t bytes) {
+  const std::size_t guard = std::max<std::size_t>(page_size(), 65536);
+  const std::size_t room = round_up(bytes, page_size());
+  if (cluster.arena) shared_space_.give(cluster.arena, cluster.arena_bytes);
+  cluster.arena = nullptr;
+  cluster.arena_bytes = cluster.room = 0;
+  cluster.arena = shared_space_.take(room + 2 * guard);
+  cluster.arena_bytes = room + 2 * guard;
+  if (mprotect(cluster.arena + guard, room, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc{};
+  cluster.room = room;
+  cluster.end = cluster.arena + guard + room;
 }
 
 void Worker::place(Block& block, std::uint64_t index, std::uint32_t rank) {

@@ -81,6 +81,7 @@ class Worker {
   bool next_cluster(std::uint64_t& index);
   bool start();  ///< Makes one more cluster resident; false when none is left.
   Cluster* take_cluster(std::uint32_t blocks);
+  void map_shared(Cluster&, std::size_t bytes);  ///< Gives it at least so much shared memory.
   void place(Block&, std::uint64_t cluster, std::uint32_t rank);
   void step(Block&, std::uint64_t index);
   void run_block(Block&);
@@ -118,6 +119,7 @@ class Worker {
   std::vector<Block*> spawning_;  ///< blocks with threads that have not started
   unsigned hand_ = 0;             ///< in the grid's dealer
   Dealer::Range claimed_;         ///< clusters that are ours to start
+  bool all_dealt_ = false;        ///< nothing is left to claim
   std::uint64_t done_ = 0;        ///< clusters finished and not yet reported to the grid
   std::uint64_t yields_ = 0;      ///< since anything else happened
   std::uint32_t idle_rounds_ = 0;

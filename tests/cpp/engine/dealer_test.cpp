@@ -46,10 +46,11 @@ TEST(Dealer, ClustersThatMayWaitForEachOtherComeOneByOneInLinearOrder) {
   for (const unsigned hand : hands) EXPECT_FALSE(dealer.claim(hand, range));
 }
 
-TEST(Dealer, ManyThreadsGetEveryClusterOnce) {
-  constexpr unsigned kThreads = 80;  // more than there are hands
+/// Eighty threads, on a machine of so many processors: more than there are hands.
+void expect_every_cluster_once(std::uint64_t processors) {
+  constexpr unsigned kThreads = 80;
   for (const std::uint64_t clusters : {1, 2, 63, 4097, 100'000}) {
-    Dealer dealer{clusters, false};
+    Dealer dealer{clusters, false, processors};
     std::vector<std::atomic<int>> seen(clusters);
     std::vector<std::thread> threads;
     for (unsigned t = 0; t < kThreads; ++t)
@@ -62,6 +63,10 @@ TEST(Dealer, ManyThreadsGetEveryClusterOnce) {
     for (auto& times : seen) ASSERT_EQ(times, 1);
   }
 }
+
+TEST(Dealer, ManyThreadsGetEveryClusterOnce) { expect_every_cluster_once(0); }
+TEST(Dealer, ManyThreadsOfAFewProcessorsGetEveryClusterOnce) { expect_every_cluster_once(5); }
+TEST(Dealer, ManyThreadsOfManyProcessorsGetEveryClusterOnce) { expect_every_cluster_once(200); }
 
 TEST(Dealer, WhatIsDroppedAndWhatWasClaimedIsEverything) {
   for (const bool in_order : {false, true}) {
