@@ -51,7 +51,7 @@ wheel: setup     ## dist/: a self-contained wheel (LLVM inside) and the metadata
 
 bench: build     ## benchmarks on the CPU device, into docs/benchmarks: what calls cost, kernels against native code, PoCL and Numba
 	@cmake $(BUILD) -DCUCORE_BENCH=ON > /dev/null
-	@cmake --build $(BUILD) -j $(JOBS)
+	@cmake --build $(BUILD) -j $(JOBS) --target bench/all
 	@CUCORE_DEVICE=cpu $(PYTHON) bench/run.py --docs docs/benchmarks --name cpu --build $(BUILD) $(if $(NVIDIA),--nvidia $(NVIDIA))
 	@$(PYTHON) bench/run.py --null --pin --docs docs/benchmarks --name null --build $(BUILD)
 	@$(BENCH_PYTHON) bench/python/kernels.py --build $(BUILD) --markdown docs/benchmarks/kernels.md

@@ -1,11 +1,13 @@
 """Counts the instructions our Python packages need for a call, above a driver that does nothing.
 
-    python bench/instructions.py [--device] [--build FOLDER] [--check FILE] [--write FILE] [--profile FOLDER] [NAME...]
+    python bench/instructions.py [--device | --steps] [--build FOLDER] [--check FILE] [--write FILE] [--profile FOLDER] [NAME...]
 
 callgrind counts, so the numbers do not depend on the machine's load; they do depend on the compiler, the interpreter and the
 architecture: counts are kept, and compared, by architecture and Python version. --device counts the CPU device itself instead, called
-by C: the call, the hand-over to the stream's queue and what runs there, on all threads. --check compares with recorded numbers (generous: 30 % and 150 instructions), --write records them, --profile
-keeps callgrind's files, one per call, for callgrind_annotate.
+by C: the call, the hand-over to the stream's queue and what runs there, on all threads. --steps tells where they are: in the
+interpreter, in the package, in the driver that does nothing, and how many lines (64 bytes) of the package's code a call touches; beside
+the same of `least`, a C function that makes the driver call and nothing else. --check compares with recorded numbers (15 % and
+50 instructions are allowed), --write records them, --profile keeps callgrind's files, one per call, for callgrind_annotate.
 """
 
 from __future__ import annotations
@@ -27,23 +29,27 @@ CALLS = 100  # per measurement; timing.COUNTED_CALLS
 
 
 def is_worse(recorded: float, now: float) -> bool:
-    """Generous: compilers and interpreters of one architecture differ too."""
-    return now > recorded * 1.3 + 150
+    """Compilers and interpreters of one architecture differ a little; the counts of one machine by less than a hundredth."""
+    return now > recorded * 1.15 + 50
 
 
 def key() -> str:
     return f"{platform.machine()} Python {sys.version_info.major}.{sys.version_info.minor}"
 
 
-def count(build: Path, names: list[str], folder: Path) -> tuple[dict[str, float], dict[str, str]]:
-    """Instructions per call by name, and what was left out and why. Leaves callgrind's files in the folder."""
+def null_driver(build: Path) -> Path:
     library = build / "bench/null_driver/libcucore_null.so"
     if not library.exists():
         raise SystemExit(f"{library} is missing: configure with -DCUCORE_BENCH=ON and build cucore_null")
+    return library.resolve()
+
+
+def counted(library: Path, folder: Path, command: list[str], *options: str) -> dict[str, str]:
+    """Runs a side above the driver that does nothing; what it left out, and why."""
     environment = dict(
         os.environ,
         CUCORE_DEVICE="cpu",
-        CUCORE_CPU_LIBRARY=str(library.resolve()),
+        CUCORE_CPU_LIBRARY=str(library),
         CUCORE_BENCH_COUNT="1",
         PYTHONHASHSEED="0",
         PYTHONDONTWRITEBYTECODE="1",
@@ -51,17 +57,98 @@ def count(build: Path, names: list[str], folder: Path) -> tuple[dict[str, float]
         # A fixed path through memcpy and its kin, whatever the processor of the machine offers.
         GLIBC_TUNABLES="glibc.pthread.rseq=0",
     )
-    command = [
-        "valgrind", "--tool=callgrind", "--quiet", f"--callgrind-out-file={folder}/counts", "--combine-dumps=no",
-        sys.executable, str(HERE / "python/overhead.py"), *names,
+    full = [
+        "valgrind", "--tool=callgrind", "--quiet", f"--callgrind-out-file={folder}/counts", "--combine-dumps=no", *options,
+        sys.executable, *command,
     ]  # fmt: skip
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    done = subprocess.run(full, env=environment, capture_output=True, text=True)
     if done.returncode != 0:
         raise SystemExit(f"the counted run failed:\n{done.stderr[-3000:]}")
-    skipped = json.loads(done.stdout[done.stdout.index('{"skipped"') :])["skipped"]
+    skipped: dict[str, str] = json.loads(done.stdout[done.stdout.index('{"skipped"') :])["skipped"]
+    return skipped
+
+
+def count(build: Path, names: list[str], folder: Path) -> tuple[dict[str, float], dict[str, str]]:
+    """Instructions per call by name, and what was left out and why. Leaves callgrind's files in the folder."""
+    skipped = counted(null_driver(build), folder, [str(HERE / "python/overhead.py"), *names])
     totals = totals_of(folder)
+    if "(empty)" not in totals:
+        raise SystemExit(
+            "callgrind was told nothing: the driver that does nothing was built without valgrind's headers"
+        )
     empty = totals.pop("(empty)")
     return {name: (total - empty) / CALLS for name, total in totals.items()}, skipped
+
+
+STEP_ROWS = ("launch_3", "b_launch_ctypes", "alloc_free_4k", "b_stream_query", "graph_launch_20", "event_record")
+Steps = dict[str, dict[str, dict[str, int]]]  # row, side ("ours", "least"), what, how many
+
+
+def steps(build: Path, names: list[str], folder: Path) -> Steps:
+    """Where the instructions of a call are. Counts what every call executes; the loop around it is not in it."""
+    library, rows = null_driver(build), names or list(STEP_ROWS)
+    least = [str(HERE / "python/least.py"), str((build / "bench/cpp/overhead/libbench_overhead_least.so").resolve())]
+    sides = {"ours": [str(HERE / "python/overhead.py")], "least": [*least, str(library), "kept"]}
+    found: Steps = {}
+    for side, command in sides.items():
+        place = folder / side
+        place.mkdir()
+        counted(library, place, [*command, *rows], "--dump-instr=yes")
+        totals_of(place)
+        empty = executed(place / "call.(empty)")
+        for row in rows:
+            if not (path := place / f"call.{row}").exists():
+                continue
+            here = executed(path)
+            package = {
+                (name, at): n
+                for name, code in here.items()
+                if name not in ("CPython", "driver")
+                for at, n in code.items()
+            }
+            found.setdefault(row, {})[side] = {
+                "CPython": sum(here["CPython"].values()) - sum(empty["CPython"].values()),
+                "package": sum(package.values()),
+                "driver": sum(here.get("driver", {}).values()),
+                "lines": len({(name, at // 64) for name, at in package}),
+            }
+    return found
+
+
+def executed(dump: Path) -> dict[str, dict[int, int]]:
+    """Of a dump with instructions: by whose code it is, the addresses that every call executes, and how often it does so."""
+    objects: dict[str, str] = {}
+    code: dict[str, dict[int, int]] = {}
+    inside, address, is_callee = "", 0, False
+
+    def name_of(text: str) -> str:
+        found = re.match(r"\((\d+)\)(?: (.*))?", text)
+        assert found is not None
+        if found[2]:
+            objects[found[1]] = found[2]
+        return objects.get(found[1], "")
+
+    for line in dump.read_text(errors="replace").splitlines():
+        if line.startswith("ob="):
+            path = Path(name_of(line[3:])).name
+            inside = (
+                "CPython" if path.startswith(("libpython", "python")) else "driver" if "cucore_null" in path else path
+            )
+        elif line.startswith("cob="):
+            name_of(line[4:])
+        elif line.startswith("calls="):
+            is_callee = True  # the next line is what the callee took
+        elif line and line[0] in "0123456789+-*":
+            at, *numbers = line.split()
+            if at.startswith("0x"):
+                address = int(at, 16)
+            elif at != "*":
+                address += int(at, 0)
+            if not is_callee and len(numbers) >= 2:
+                place = code.setdefault(inside, {})
+                place[address] = place.get(address, 0) + int(numbers[1])
+            is_callee = False
+    return {who: {at: round(n / CALLS) for at, n in places.items() if n >= CALLS * 0.9} for who, places in code.items()}
 
 
 DEVICE_ROWS = (
@@ -109,6 +196,18 @@ def totals_of(folder: Path) -> dict[str, int]:
     return totals
 
 
+def write_steps(found: Steps, file: Path | None) -> int:
+    print(f"{'call':<20}{'side':<8}{'CPython':>9}{'package':>9}{'driver':>8}{'lines':>7}")
+    for row, sides in found.items():
+        for side, n in sides.items():
+            print(f"{row:<20}{side:<8}{n['CPython']:>9}{n['package']:>9}{n['driver']:>8}{n['lines']:>7}")
+    if file is not None:
+        recorded = json.loads(file.read_text()) if file.exists() else {}
+        recorded.setdefault(f"{key()} steps", {}).update(found)
+        file.write_text(json.dumps(recorded, indent=1, sort_keys=True) + "\n")
+    return 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, default=ROOT / "build/dev")
@@ -116,6 +215,7 @@ def main() -> int:
     parser.add_argument("--write", type=Path)
     parser.add_argument("--profile", type=Path)
     parser.add_argument("--device", action="store_true")
+    parser.add_argument("--steps", action="store_true")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     if shutil.which("valgrind") is None:
@@ -123,6 +223,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.profile or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
+        if options.steps:
+            return write_steps(steps(options.build, options.names, folder), options.write)
         if options.device:
             import cucore
 

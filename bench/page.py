@@ -188,7 +188,22 @@ def instructions(machine: str) -> str:
     return f"\n{table(['call', f'instructions ({machine})'], rows)}\n"
 
 
+def steps(machine: str) -> str:
+    """Where the instructions of the hot paths are, beside a function that does nothing but the call."""
+    recorded = json.loads((ROOT / "bench/instructions.json").read_text())
+    kinds = sorted(kind for kind in recorded if kind.startswith(machine) and kind.endswith("steps"))
+    rows = []
+    for kind in kinds:
+        for name, sides in recorded[kind].items():
+            for side, n in sides.items():
+                numbers = [n["CPython"], n["package"], n["driver"], n["lines"]]
+                rows.append([f"`{name}`", side, *(f"{number:,}" for number in numbers)])
+    head = ["call", "side", "interpreter", "package", "driver", "lines of code of the package"]
+    return f"\n{', '.join(kinds).replace(' steps', '')}, instructions per call:\n\n{table(head, rows)}\n"
+
+
 PLACES: dict[str, Callable[[Run], str]] = {"measured": section, "goals": goals_table}
+RECORDED: dict[str, Callable[[str], str]] = {"instructions": instructions, "steps": steps}
 
 
 def rendered(folder: Path) -> dict[Path, str]:
@@ -203,11 +218,11 @@ def rendered(folder: Path) -> dict[Path, str]:
 
     def fill(found: re.Match[str]) -> str:
         kind, name = found["kind"], found["name"]
-        if kind == "instructions":
-            return f"<!-- {kind}: {name} -->{instructions(name)}<!-- end: {name} -->"
+        if kind in RECORDED:
+            return f"<!-- {kind}: {name} -->{RECORDED[kind](name)}<!-- end: {name} -->"
         return f"<!-- {kind}: {name} -->\n{PLACES[kind](run_of(name))}<!-- end: {name} -->"
 
-    pattern = rf"<!-- (?P<kind>instructions|{'|'.join(PLACES)}): (?P<name>\w+) -->\n.*?<!-- end: (?P=name) -->"
+    pattern = rf"<!-- (?P<kind>{'|'.join([*RECORDED, *PLACES])}): (?P<name>\w+) -->\n.*?<!-- end: (?P=name) -->"
     files = {page: re.sub(pattern, fill, page.read_text(), flags=re.DOTALL)}
     return files | {folder / f"{name}.svg": plot(run) for name, run in runs.items()}
 

@@ -75,4 +75,4 @@ def test_the_cpu_device_needs_no_more_instructions_than_recorded(tmp_path: Path)
 
 def test_the_comparison_can_fail() -> None:
     is_worse = load("instructions").is_worse
-    assert is_worse(1000, 1500) and not is_worse(1000, 1400) and not is_worse(100, 240) and is_worse(100, 300)
+    assert is_worse(1000, 1250) and not is_worse(1000, 1150) and not is_worse(100, 160) and is_worse(100, 170)
