@@ -65,13 +65,25 @@ def test_the_cpu_device_needs_no_more_instructions_than_recorded(tmp_path: Path)
         or not (build / "bench/cpp/overhead/bench_overhead_raw").exists()
     ):
         pytest.skip("needs valgrind and a build with tests or benchmarks")
-    counts = instructions.count_device(build, cucore.CPU_DRIVER_FOLDER / "libcuda.so.1", [], tmp_path)
-    assert counts.keys() == set(instructions.DEVICE_ROWS)
-    worse = {
-        name: (recorded[name], round(now))
-        for name, now in counts.items()
-        if instructions.is_worse_on_the_device(recorded[name], now)
-    }
+    least: dict[str, float] = {}
+    worse: dict[str, tuple[int, int]] = {}
+    # How a thread that waits for work is woken varies from run to run, so that the least of three counts is compared.
+    for attempt in range(3):
+        rows = list(worse)  # at first none, which means all
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        for name, now in instructions.count_device(
+            build, cucore.CPU_DRIVER_FOLDER / "libcuda.so.1", rows, folder
+        ).items():
+            least[name] = min(now, least.get(name, now))
+        worse = {
+            name: (recorded[name], round(now))
+            for name, now in least.items()
+            if instructions.is_worse_on_the_device(recorded[name], now)
+        }
+        if not worse:
+            break
+    assert least.keys() == set(instructions.DEVICE_ROWS)
     assert not worse, f"more instructions than recorded (recorded, now): {worse}"
 
 
