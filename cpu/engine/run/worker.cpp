@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <memory>
 #include <new>
 #include <utility>
 
@@ -74,8 +75,10 @@ Worker::~Worker() {
 }
 
 Worker& Worker::of_this_thread() {
-  static thread_local Worker worker;
-  return worker;
+  // By a pointer: a library with variables of the initial-exec model has all its thread-local
+  // memory in a small block that every library loaded late shares.
+  static thread_local const auto worker = std::make_unique<Worker>();
+  return *worker;
 }
 
 Worker* Worker::running() noexcept { return t_running; }

@@ -33,6 +33,11 @@ MEANT = {
     ("device.cpp", "cuCtxSynchronize"): "on a thread of its own, which never had the lock",
     ("support.cpp", "cuStreamSynchronize"): "wait_interruptible gives the lock up around it",
     ("support.cpp", "cuEventSynchronize"): "wait_interruptible gives the lock up around it",
+    (
+        "buffer.cpp",
+        "cuMemAllocFromPoolAsync",
+    ): "only while no host function is pending: nothing in the driver waits for Python",
+    ("launch.cpp", "fill"): "the table of types, no memory of a device",
 }
 
 
