@@ -34,8 +34,9 @@ def is_worse(recorded: float, now: float, share: float = 0.15, more: float = 50)
 
 
 def is_worse_on_the_device(recorded: float, now: float) -> bool:
-    """More is allowed where threads hand work to each other: how often one finds another asleep differs."""
-    return is_worse(recorded, now, 0.3, 150)
+    """More is allowed where threads hand work to each other: whether one finds another asleep, and whether it gets back the
+    memory that the other freed, makes up to half of a launch."""
+    return is_worse(recorded, now, 0.6, 150)
 
 
 def key() -> str:

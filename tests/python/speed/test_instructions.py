@@ -89,4 +89,6 @@ def test_the_cpu_device_needs_no_more_instructions_than_recorded(tmp_path: Path)
 
 def test_the_comparison_can_fail() -> None:
     is_worse = load("instructions").is_worse
+    on_the_device = load("instructions").is_worse_on_the_device
+    assert on_the_device(1000, 1800) and not on_the_device(1000, 1700)
     assert is_worse(1000, 1250) and not is_worse(1000, 1150) and not is_worse(100, 160) and is_worse(100, 170)
