@@ -176,6 +176,22 @@ nb::object uses_of(const PyGraph& graph) {
   return capsule;
 }
 
+/// Whether what is launched there becomes a part of a graph. A stream that must not be asked now
+/// leaves the error to the launch.
+bool is_captured(const Stream& stream) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  return driver().cuStreamIsCapturing(stream.handle(), &status) == CUDA_SUCCESS &&
+         status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+}
+
+CUgraph captured_graph(const Stream& stream) {
+  CUstreamCaptureStatus status{};
+  CUgraph graph = nullptr;
+  CUCORE_CALL(cuStreamGetCaptureInfo(stream.handle(), &status, nullptr, &graph, nullptr, nullptr,
+                                     nullptr));
+  return graph;
+}
+
 /// A launch into a capture is no launch: the graph that is captured gets a copy of the nodes, and
 /// keeps what they use from now on.
 void launch_captured(const PyGraph& held, PyObject* into, const Stream& stream) {
@@ -185,11 +201,8 @@ void launch_captured(const PyGraph& held, PyObject* into, const Stream& stream) 
     PyObject* const things[] = {uses.ptr()};
     return retain_in_graph(into, things, 1);
   }
-  CUstreamCaptureStatus status{};
-  CUgraph graph = nullptr;
-  CUCORE_CALL(cuStreamGetCaptureInfo(stream.handle(), &status, nullptr, &graph, nullptr, nullptr,
-                                     nullptr));
-  GraphDefinition::view(graph, GraphDefinition{}).keep(keep_alive(std::move(uses)));
+  GraphDefinition::view(asked(stream, captured_graph), GraphDefinition{})
+      .keep(keep_alive(std::move(uses)));
 }
 
 PyObject* graph_launch(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
@@ -199,11 +212,10 @@ PyObject* graph_launch(PyObject* self, PyObject* const* args, Py_ssize_t nargs, 
   Stream storage;
   const Stream& stream = stream_argument(given[0], "launch", storage);
   PyGraph& held = self_of<PyGraph>(self);
+  const bool into_capture = asked(stream, is_captured);  // before what another thread may close
   const Graph& graph = held.graph;
   if (graph.handle() == nullptr) throw InvalidStateError("the graph is closed");
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  if (driver().cuStreamIsCapturing(stream.handle(), &status) == CUDA_SUCCESS &&
-      status == CU_STREAM_CAPTURE_STATUS_ACTIVE) {
+  if (into_capture) {
     launch_captured(held, given[0], stream);
     Py_RETURN_NONE;
   }
