@@ -1,9 +1,11 @@
 // cpu/engine/runtime/half_atomics.cpp: read-modify-write that hosts lack, by compare and swap:
-// 16-bit floats, alone or in pairs; inc, dec.
+// 16-bit floats, alone or in pairs; inc, dec; f64 sums with a GPU's NaNs.
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 
+#include "cpu/engine/runtime/routines.hpp"
 #include "cpu/engine/runtime/small_floats.hpp"
 
 namespace {
@@ -78,3 +80,18 @@ CUCPU_HALF_ATOMICS(max, most)
   }
 CUCPU_COUNTERS(32)
 CUCPU_COUNTERS(64)
+
+/// What float_sum (jit/float_atomics.cpp) makes, lane by lane and wherever the address leads: in
+/// shared memory memory's NaN comes first, quieted, in global memory the operand's, as it is.
+extern "C" std::uint64_t cucpu_rt_atom_add_f64(void* p, std::uint64_t x) {
+  const bool shared = cucpu_rt_is_cluster_shared(reinterpret_cast<std::uintptr_t>(p));
+  const auto value = [](std::uint64_t bits) { return std::bit_cast<double>(bits); };
+  return exchange<std::uint64_t>(p, [&](std::uint64_t old) -> std::uint64_t {
+    const std::uint64_t first = shared ? old : x, second = shared ? x : old;
+    const std::uint64_t quiet = shared ? 0x0008000000000000 : 0;
+    if (std::isnan(value(first))) return first | quiet;
+    if (std::isnan(value(second))) return second | quiet;
+    const double sum = value(old) + value(x);
+    return std::isnan(sum) ? 0xfff8000000000000 : std::bit_cast<std::uint64_t>(sum);
+  });
+}

@@ -21,5 +21,7 @@ void cucpu_rt_set_conditional(std::uint64_t handle, std::uint32_t value);
 /// cudaGraphLaunch: a cudaError_t. %current_graph_exec: 0 outside graphs that kernels may launch.
 std::uint32_t cucpu_rt_graph_launch(std::uint64_t exec, std::uint64_t stream);
 std::uint64_t cucpu_rt_current_graph();
+/// Whether a generic address lies in the shared memory of a block of the running cluster.
+bool cucpu_rt_is_cluster_shared(std::uint64_t address);
 
 }  // extern "C"

@@ -31,9 +31,9 @@ Value* FunctionTranslator::atomic(const Instruction& i, Value* ptr, Value* x, Va
   const bool packed =
       type == Type::f16x2 || type == Type::bf16x2 || type == Type::f16 || type == Type::bf16;
   const bool floating = ptx::class_of(type) == ptx::Class::floating;
-  if (packed ||
-      (floating &&
-       !i.has(Mod::add))) {  // few hosts have these: a compare-and-swap loop in the runtime
+  const bool settled = module.options.exact_nan && type == Type::f64;
+  if (packed || (floating && (settled || !i.has(Mod::add)))) {
+    // Few hosts have these: a compare-and-swap loop in the runtime.
     const std::string name = ptx::cat("atom_",
                                       i.has(Mod::add)    ? "add_"
                                       : i.has(Mod::min_) ? "min_"
