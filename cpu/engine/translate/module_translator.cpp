@@ -210,6 +210,23 @@ void ModuleTranslator::layout_common_shared() {
   }
 }
 
+namespace {
+
+/// What a compiler for GPUs might take: never so many that the block the kernel allows (as often as
+/// `.minnctapersm` asks) would not fit into a multiprocessor, for programs launch what fits.
+std::uint32_t estimated_registers(const ptx::Function& f, const KernelInfo& info) {
+  constexpr std::uint64_t kAll = 65536, kWarp = 32, kLeast = 16, kMost = 255;
+  const std::uint64_t threads = std::max(info.max_threads, 1u);
+  const std::uint64_t blocks = std::max(info.min_blocks_per_sm, 1u);
+  const std::uint64_t warps = (threads + 4 * kWarp - 1) / (4 * kWarp) * 4;  // they come in fours
+  const std::uint64_t fitting = kAll / (blocks * warps * kWarp) / 8 * 8;
+  std::uint64_t guess = std::min({kMost, 10 + f.registers.size() / 8, std::max(fitting, kLeast)});
+  if (f.maxnreg != 0) guess = std::min<std::uint64_t>(guess, f.maxnreg);
+  return static_cast<std::uint32_t>(guess);
+}
+
+}  // namespace
+
 void ModuleTranslator::translate_functions(Translation& result) {
   for (std::size_t i = 0; i < source.functions.size(); ++i) {
     const ptx::Function& f = source.functions[i];
@@ -224,9 +241,6 @@ void ModuleTranslator::translate_functions(Translation& result) {
     info.static_shared_bytes = static_cast<std::uint32_t>(t.static_shared_bytes);
     info.dynamic_shared_offset = static_cast<std::uint32_t>(t.dynamic_shared_offset);
     info.local_bytes = static_cast<std::uint32_t>(t.local_bytes);
-    info.registers =
-        static_cast<std::uint32_t>(std::min<std::size_t>(255, 10 + f.registers.size() / 8));
-    if (f.maxnreg != 0) info.registers = std::min(info.registers, f.maxnreg);
     const auto dim = [](const std::array<std::uint32_t, 3>& d) { return Dim3{d[0], d[1], d[2]}; };
     if (f.maxntid)
       info.max_threads =
@@ -237,6 +251,7 @@ void ModuleTranslator::translate_functions(Translation& result) {
           static_cast<std::uint32_t>(std::min<std::uint64_t>(info.required_block->volume(), 1024));
     }
     info.min_blocks_per_sm = f.minnctapersm;
+    info.registers = estimated_registers(f, info);
     if (f.reqnctapercluster) info.required_cluster = dim(*f.reqnctapercluster);
     info.explicit_cluster = f.explicitcluster;
     info.ptx_version = source.version;

@@ -111,3 +111,26 @@ def test_priority_and_programmatic_serialization_are_accepted(
     for _ in range(3):
         assert launch(kernels["nothing"], out, stream, priority=-1, programmatic_stream_serialization=1) == 0
     check(d.cuStreamSynchronize(stream))
+
+
+@pytest.mark.parametrize(
+    ("bounds", "threads", "blocks"),
+    [(".maxntid 384, 1, 1", 384, 1), (".maxntid 256, 1, 1 .minnctapersm 3", 256, 3), (".reqntid 1024, 1, 1", 1024, 1)],
+)
+def test_a_kernel_fits_as_its_bounds_promise_however_many_registers_it_names(
+    context: Any, check: Any, bounds: str, threads: int, blocks: int
+) -> None:
+    """Programs make their grids of these answers (CUB's histogram does): zero would be a grid that does nothing."""
+    count = 3000
+    loads = "".join(f"ld.volatile.global.u32 %r{k}, [%o+{4 * k}];" for k in range(count))
+    stores = "".join(f"st.volatile.global.u32 [%o+{4 * k}], %r{count - 1 - k};" for k in range(count))
+    text = (
+        ".version 8.3\n.target sm_90\n.address_size 64\n.visible .entry large(.param .u64 out) "
+        f"{bounds} {{ .reg .b64 %o; .reg .b32 %r<{count}>; ld.param.u64 %o, [out]; {loads} {stores} ret; }}"
+    )
+    module = check(d.cuModuleLoadData(text.encode()))
+    kernel = check(d.cuModuleGetFunction(module, b"large"))
+    assert check(d.cuOccupancyMaxActiveBlocksPerMultiprocessor(kernel, threads, 0)) >= blocks
+    registers = check(d.cuFuncGetAttribute(d.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NUM_REGS, kernel))
+    assert 16 <= registers <= 65536 // (threads * blocks)
+    check(d.cuModuleUnload(module))
