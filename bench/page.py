@@ -2,8 +2,8 @@
 
     python bench/page.py [--check] [FOLDER]
 
-Places in the page are marked by comments, <!-- measured: NAME --> for the table of NAME.json, <!-- goals: NAME --> for the goals, and
-<!-- instructions: MACHINE --> for the counts of bench/instructions.json; what stands there is replaced, and so are the numbers of the
+Places in the page are marked by comments, <!-- measured: NAME --> for the table of NAME.json, <!-- goals: NAME --> for the goals,
+<!-- kinds: NAME --> for the kinds of operations of the bindings, and <!-- instructions: MACHINE --> for the counts of bench/instructions.json; what stands there is replaced, and so are the numbers of the
 front page. --check says what would change, with status 1, and writes nothing: a test runs it, so that the page cannot say
 anything else than the files.
 """
@@ -202,7 +202,37 @@ def steps(machine: str) -> str:
     return f"\n{', '.join(kinds).replace(' steps', '')}, instructions per call:\n\n{table(head, rows)}\n"
 
 
-PLACES: dict[str, Callable[[Run], str]] = {"measured": section, "goals": goals_table}
+KINDS = {
+    "make": "structs made", "get": "fields read", "set": "fields set", "repr": "structs printed", "enum": "enums", "handle": "handles",
+    "call": "calls", "launch": "launches",
+}  # fmt: skip
+
+
+def kinds_table(run: Run) -> str:
+    """How the two packages compare by kind of operation, and the operations in which ours take longer."""
+    facts = run["facts"]
+    both = {name: row for name, row in run["calls"].items() if {"ours", "NVIDIA"} <= row.keys() and row["ours"]}
+    rows = []
+    for kind, what in KINDS.items():
+        ratios = sorted(row["NVIDIA"] / row["ours"] for name, row in both.items() if name.split("_")[0] == kind)
+        if ratios:
+            mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+            rows.append([what, str(len(ratios)), f"{mean:.2f}", f"{ratios[0]:.2f}", f"{ratios[-1]:.2f}"])
+    longer = sorted((row["NVIDIA"] / row["ours"], name) for name, row in both.items() if row["NVIDIA"] < row["ours"])
+    named = [
+        f"`{name}` {both[name]['ours']:.0f} to {both[name]['NVIDIA']:.0f}" for ratio, name in longer if ratio < 0.95
+    ]
+    name = facts["name"]
+    text = f"{facts['where']}, {facts['machine']}, Python {facts['python']}, {len(both)} operations ([{name}.json]({name}.json)); "
+    text += "how many times longer NVIDIA's package takes:\n\n"
+    text += table(["operations", "how many", "mean", "least", "most"], rows)
+    text += f"\nOurs take longer by more than a twentieth in {len(named)}" + (
+        f" (ns): {', '.join(named)}" if named else ""
+    )
+    return text + f"; by less than that, which is what two runs differ by, in {len(longer) - len(named)}.\n"
+
+
+PLACES: dict[str, Callable[[Run], str]] = {"measured": section, "goals": goals_table, "kinds": kinds_table}
 RECORDED: dict[str, Callable[[str], str]] = {"instructions": instructions, "steps": steps}
 
 
@@ -210,6 +240,7 @@ def rendered(folder: Path) -> dict[Path, str]:
     """Every file of the folder that follows from others, with what it should hold."""
     page = folder / "README.md"
     runs: dict[str, Run] = {}
+    plotted: set[str] = set()
 
     def run_of(name: str) -> Run:
         if name not in runs:
@@ -220,11 +251,13 @@ def rendered(folder: Path) -> dict[Path, str]:
         kind, name = found["kind"], found["name"]
         if kind in RECORDED:
             return f"<!-- {kind}: {name} -->{RECORDED[kind](name)}<!-- end: {name} -->"
+        if kind == "measured":
+            plotted.add(name)
         return f"<!-- {kind}: {name} -->\n{PLACES[kind](run_of(name))}<!-- end: {name} -->"
 
     pattern = rf"<!-- (?P<kind>{'|'.join([*RECORDED, *PLACES])}): (?P<name>\w+) -->\n.*?<!-- end: (?P=name) -->"
     files = {page: re.sub(pattern, fill, page.read_text(), flags=re.DOTALL)}
-    return files | {folder / f"{name}.svg": plot(run) for name, run in runs.items()}
+    return files | {folder / f"{name}.svg": plot(run) for name, run in runs.items() if name in plotted}
 
 
 def main() -> int:

@@ -1,7 +1,7 @@
 """Runs every benchmark of what a call costs, all sides interleaved in one run, and prints ratios.
 
     python bench/run.py [--slices N] [--json FILE] [--svg FILE] [--docs FOLDER --name NAME] [--build FOLDER] [--null]
-                        [--nvidia PYTHON] [--pin] [--only ROW...]
+                        [--nvidia PYTHON] [--pin] [--kinds] [--only ROW...]
 
 Sides: `driver` (the C API), `C inside` (the same C in a Python process), `least` and `least unlocked` (the same C as functions of
 Python that do nothing else, with the interpreter's lock kept or given up), `C++` (our library), `ours` (our Python packages),
@@ -11,7 +11,8 @@ with our CPU device, or the driver that does nothing, as its libcuda.so.1. Every
 every call the sides measure one short batch after the other, many times: processors change their clock from one moment to the
 next, and so all sides see the same moments. Shown is the tenth percentile (the fast clock) with the median beside it. --null
 runs above a driver that does nothing: what is left is what our layers cost. --pin keeps the calling threads of all sides on one
-processor, the fastest of the moment. --docs writes NAME.json into the folder and renders its page (bench/page.py), and the
+processor, the fastest of the moment. --kinds compares every kind of operation of cuda.bindings, ours and NVIDIA's (python/kinds.py),
+instead. --docs writes NAME.json into the folder and renders its page (bench/page.py), and the
 numbers of the front page.
 """
 
@@ -21,7 +22,6 @@ import argparse
 import json
 import os
 import platform
-import resource
 import statistics
 import subprocess
 import sys
@@ -44,14 +44,16 @@ MODULES = tuple(page.IMPORT_GOALS)
 OTHERS = ("CuPy", "Triton", "numba-cuda")
 
 
-def add_others(result: dict[str, Side], missing: dict[str, str], python: str, environment: dict[str, str]) -> None:
+def add_others(
+    result: dict[str, Side], missing: dict[str, str], python: str, environment: dict[str, str], script: str
+) -> None:
     """NVIDIA's packages and others, as an interpreter has them."""
     probe = subprocess.run([python, "-c", "import cuda.core"], env=environment, capture_output=True, text=True, cwd="/")
     if probe.returncode == 0:
-        result["NVIDIA"] = ([python, str(HERE / "python/overhead.py")], environment)
+        result["NVIDIA"] = ([python, str(HERE / "python" / script)], environment)
     else:
         missing["NVIDIA"] = (probe.stderr.strip().splitlines() or ["no reason given"])[-1]
-    for side in OTHERS:
+    for side in OTHERS if script == "overhead.py" else ():
         command = [python, str(HERE / "python/others.py"), side]
         probe = subprocess.run(
             [*command, "(none)"], env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL
@@ -63,7 +65,7 @@ def add_others(result: dict[str, Side], missing: dict[str, str], python: str, en
 
 
 def sides(
-    build: Path, device: str, null: bool, nvidia: str | None, folder: Path
+    build: Path, device: str, null: bool, nvidia: str | None, folder: Path, script: str
 ) -> tuple[dict[str, Side], dict[str, str]]:
     """Sides that can run here, and why the others cannot. Links go into the folder."""
     result: dict[str, Side] = {}
@@ -104,7 +106,9 @@ def sides(
             [sys.executable, str(HERE / "python/least.py"), str(least.resolve()), library, lock],
             environment,
         )
-    result["ours"] = ([sys.executable, str(HERE / "python/overhead.py")], environment)
+    if script != "overhead.py":  # about the packages alone
+        result.clear()
+    result["ours"] = ([sys.executable, str(HERE / "python" / script)], environment)
     without = {k: v for k, v in environment.items() if k != "PYTHONPATH"}
     if nvidia is not None:
         (folder / "libcuda.so.1").symlink_to(library)
@@ -113,14 +117,17 @@ def sides(
             missing,
             nvidia,
             without | ({} if device == "gpu" and not null else {"LD_LIBRARY_PATH": str(folder)}),
+            script,
         )
     elif device == "gpu" and not null:
         if os.environ.get("PYTHONPATH"):
-            add_others(result, missing, sys.executable, without)
+            add_others(result, missing, sys.executable, without, script)
         else:
             missing["NVIDIA"] = "only our packages are on the path"
     others = Path(os.environ.get("CUCORE_TEST_OTHERS", Path(sys.prefix) / "others"))  # where tools/test puts numba-cuda
-    if not null and (others / "numba_cuda").is_dir():  # on our packages: NVIDIA's link machine code for a GPU
+    if (
+        not null and script == "overhead.py" and (others / "numba_cuda").is_dir()
+    ):  # on our packages: NVIDIA's link machine code for a GPU
         paths = os.pathsep.join(filter(None, [environment.get("PYTHONPATH"), str(others)]))
         with_numba = environment | {"PYTHONPATH": paths, "CUCORE_TEST_OTHERS": str(others)}
         if device == "cpu":
@@ -144,21 +151,21 @@ def gpu_name() -> str:
 
 def import_time(module: str, python: str, environment: dict[str, str]) -> float:
     """Milliseconds of processor time that importing a module adds to a bare interpreter: the least of several runs, the first
-    of which leaves the bytecode, as an installation does."""
+    of which leaves the bytecode, as an installation does. The process counts itself: what an interpreter takes to start
+    varies by more than most imports take."""
     cache = tempfile.TemporaryDirectory()
     environment = {k: v for k, v in environment.items() if k != "PYTHONDONTWRITEBYTECODE"} | {
         "PYTHONPYCACHEPREFIX": cache.name
     }
-
-    def spent(code: str) -> float:
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([python, "-c", code], env=environment, check=True, cwd="/", stderr=subprocess.DEVNULL)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1e3
-
-    runs = [(spent(f"import {module}"), spent("pass")) for _ in range(15)]
+    clock = "__import__('time').process_time()"
+    code = f"start = {clock}; import {module}; print({clock} - start)"
+    command = [python, "-c", code]
+    runs = [
+        float(subprocess.run(command, env=environment, check=True, cwd="/", capture_output=True, text=True).stdout)
+        for _ in range(15)
+    ]
     cache.cleanup()
-    return max(0.0, min(run[0] for run in runs) - min(run[1] for run in runs))
+    return min(runs) * 1e3
 
 
 class Process:
@@ -342,16 +349,18 @@ def main() -> int:
     parser.add_argument("--null", action="store_true")
     parser.add_argument("--nvidia", help="an interpreter that has NVIDIA's packages")
     parser.add_argument("--pin", action="store_true")
+    parser.add_argument("--kinds", action="store_true")
     parser.add_argument("--only", nargs="*", default=[])
     options = parser.parse_args()
     device = os.environ.get("CUCORE_DEVICE", "cpu")
-    name = options.name or ("null" if options.null else device)
+    name = options.name or ("kinds" if options.kinds else "null" if options.null else device)
+    script = "kinds.py" if options.kinds else "overhead.py"
     build = options.build or ROOT / ("build/gpu" if device == "gpu" else "build/dev")
     with tempfile.TemporaryDirectory() as folder:
-        chosen, missing = sides(build, device, options.null, options.nvidia, Path(folder))
+        chosen, missing = sides(build, device, options.null, options.nvidia, Path(folder), script)
         samples, left_out = measure(chosen, options.slices, options.only, options.pin)
         left_out = {**missing, **left_out}
-        imports = import_times(chosen, left_out) if not options.only and not options.null else {}
+        imports = import_times(chosen, left_out) if not (options.only or options.null or options.kinds) else {}
     where = "a driver that does nothing" if options.null else f"device {device}" if device == "cpu" else gpu_name()
     print(f"\n{platform.machine()}, {where}, {options.slices} slices: nanoseconds per call, tenth percentile (median)")
     rows = print_table(samples, list(chosen))

@@ -50,13 +50,10 @@ class FastEnum(int, metaclass=FastEnumMetaclass):
     """A value of a C enum. Equal to its int; `name`, `value` and the class's `__members__` work as for `enum.IntEnum`."""
 
     name: str
-
-    @property
-    def value(self) -> int:
-        return int(self)
+    value: int
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}.{self.name}: {int(self)}>"
+        return f"<{type(self).__name__}.{self.name}: {self.value}>"
 
     __str__ = __repr__
 
@@ -64,7 +61,7 @@ class FastEnum(int, metaclass=FastEnumMetaclass):
         return int.__format__(self, spec) if spec else repr(self)
 
     def __reduce__(self) -> Any:
-        return (type(self), (int(self),))
+        return (type(self), (self.value,))
 
     def __copy__(self) -> Any:
         return self
@@ -76,6 +73,7 @@ class FastEnum(int, metaclass=FastEnumMetaclass):
 def _member(cls: type, value: int, name: str) -> Any:
     member: Any = int.__new__(cls, value)
     member.__dict__["name"] = name
+    member.__dict__["value"] = value
     return member
 
 

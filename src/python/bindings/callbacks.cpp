@@ -29,6 +29,7 @@ namespace {
 struct Live {
   detail::Mutex mutex;
   std::unordered_set<void*> calls;
+  std::atomic<std::size_t> count{0};  // of calls: most processes have none
 };
 
 Live& live() {
@@ -38,6 +39,7 @@ Live& live() {
 
 bool is_live(void* pointer) {
   Live& l = live();
+  if (pointer == nullptr || l.count == 0) return false;
   const std::lock_guard lock{l.mutex};
   return l.calls.contains(pointer);
 }
@@ -283,6 +285,7 @@ bool to_callback(PyObject* value, CallbackShape shape, const Where& where, Slot*
     Live& l = live();
     const std::lock_guard lock{l.mutex};
     l.calls.insert(*call);
+    l.count = l.calls.size();
     if (shape == CallbackShape::occupancy) occupancy_call = *call;
     out->p = function;
     return true;
@@ -343,6 +346,7 @@ void drop(HostCall* call) {
     Live& l = live();
     const std::lock_guard lock{l.mutex};
     l.calls.erase(call);
+    l.count = l.calls.size();
   }
   Py_DECREF(call->callable);
   Py_DECREF(call->user);

@@ -261,10 +261,10 @@ bool store(PyObject* value, Kind kind, TypeId type, const Where& where, void* pl
   if (!to_slot(value, kind, type, where, &slot)) return false;
   if (kind == Kind::record) {
     if (slot.p == place) return true;
+    if (into != nullptr && !keep_copied(into, place, reinterpret_cast<RecordObject*>(value)))
+      return false;
     std::memmove(place, slot.p, row_of(type).size);
-    // What its pointers point to stays alive through it; one without any needs not stay itself.
-    PyObject* const kept = points_to_kept(value) ? value : Py_None;
-    return into == nullptr || keep_alive(into, place, kept);
+    return true;
   }
   put(slot, kind, type, place);
   return true;

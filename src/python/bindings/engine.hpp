@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "core/waiting.hpp"
+#include "keeps.hpp"
 #include "rows.hpp"
 
 struct CUgraph_st;  // the driver's graph
@@ -38,7 +39,8 @@ class Ref {
 // ---- the rendered APIs
 // ------------------------------------------------------------------------------------------------
 
-const Api& api_of(TypeId id);
+extern const Api* const kApis[16];  // by the upper bits of a TypeId; null after the last
+inline const Api& api_of(TypeId id) { return *kApis[id >> 12]; }
 inline const TypeRow& row_of(TypeId id) { return api_of(id).types[id & 0x0FFF]; }
 inline const char* name_of(TypeId id) { return api_of(id).text + row_of(id).name; }
 const Api* find_api(const char* module);
@@ -53,8 +55,14 @@ struct Where {
 // ---- types (types.cpp, enums.cpp, handles.cpp, records.cpp)
 // -----------------------------------------------------------
 
+extern std::atomic<PyObject*> classes[0x10000];  // by TypeId; owned for the life of the process
+PyObject* make_class_of(TypeId id);
 /// The class of a rendered type, made when first asked for. Borrowed; null with an exception set.
-PyObject* class_of(TypeId id);
+inline PyObject* class_of(TypeId id) {
+  if (PyObject* known = classes[id].load(std::memory_order_acquire)) [[likely]]
+    return known;
+  return make_class_of(id);
+}
 /// The rendered type a class (or a class derived from it) stands for, or kNoType.
 TypeId type_of(PyTypeObject* type);
 /// The arguments of a vector call as those of tp_new; false with an exception set.
@@ -63,10 +71,9 @@ bool as_tuple_and_dict(PyObject* const* args, std::size_t given, PyObject* names
 PyObject* make_enum(TypeId id);
 PyObject* make_handle_class(TypeId id, PyObject* base);
 PyObject* make_record_class(TypeId id, PyObject* base);
+PyObject* record_repr(PyObject* record);  // "name : value" per field, nested records indented
 bool init_handles();
 bool init_records();
-bool add_fields(PyObject* type, TypeId id);  // a descriptor per field of the rendered type
-bool init_fields();
 
 /// The member of an enum with this value; a nameless one where the facts know none. New reference.
 PyObject* enum_member(TypeId id, std::int64_t value);
@@ -77,9 +84,17 @@ class Spares {
  public:
   /// A new object of a class; its fields hold anything. Null with MemoryError set.
   Object* take(PyTypeObject* type) {
-    if (!fits(type)) return reinterpret_cast<Object*>(type->tp_alloc(type, 0));
-    if (count_ == 0) return PyObject_New(Object, type);
-    return reinterpret_cast<Object*>(PyObject_Init(spares_[--count_], type));
+    if (count_ == 0 || !fits(type)) [[unlikely]]
+      return take_new(type);
+    PyObject* const object = spares_[--count_];
+#if defined(Py_REF_DEBUG) || defined(Py_TRACE_REFS)
+    PyObject_Init(object, type);
+#else
+    Py_INCREF(reinterpret_cast<PyObject*>(type));
+    Py_SET_TYPE(object, type);
+    Py_SET_REFCNT(object, 1);
+#endif
+    return reinterpret_cast<Object*>(object);
   }
   /// The last step of tp_dealloc.
   void give(PyObject* object) {
@@ -97,6 +112,10 @@ class Spares {
 #else
   static constexpr unsigned kMost = 64;
 #endif
+  [[gnu::noinline]] static Object* take_new(PyTypeObject* type) {
+    if (!fits(type)) return reinterpret_cast<Object*>(type->tp_alloc(type, 0));
+    return PyObject_New(Object, type);
+  }
   /// A class derived in Python may have more to its objects.
   static bool fits(const PyTypeObject* type) {
     return type->tp_basicsize == sizeof(Object) && (type->tp_flags & Py_TPFLAGS_HAVE_GC) == 0;
@@ -113,21 +132,42 @@ struct HandleObject {
   std::uint8_t size;
 };
 extern PyTypeObject* handle_base;
-PyObject* new_handle(TypeId id, std::uint64_t value);
+extern Spares<HandleObject> handle_spares;
+/// A handle of the class that stands for the row. Null with MemoryError set.
+inline PyObject* new_handle(PyObject* type, TypeId id, const TypeRow& row, std::uint64_t value) {
+  HandleObject* const handle = handle_spares.take(reinterpret_cast<PyTypeObject*>(type));
+  if (handle == nullptr) return nullptr;
+  handle->value = value;
+  handle->place = &handle->value;
+  handle->type = id;
+  handle->root = row.root;
+  handle->size = static_cast<std::uint8_t>(row.size);
+  return reinterpret_cast<PyObject*>(handle);
+}
+inline PyObject* new_handle(TypeId id, std::uint64_t value) {
+  PyObject* const type = class_of(id);
+  return type != nullptr ? new_handle(type, id, row_of(id), value) : nullptr;
+}
 void handle_dealloc(PyObject* handle);  // tp_dealloc of every handle class made here
+/// A handle of one of our classes; objects of classes derived from them in Python are not.
+inline bool is_plain_handle(PyObject* value) {
+  return Py_TYPE(value)->tp_dealloc == handle_dealloc;
+}
 inline std::uint64_t handle_value(const HandleObject* handle) {
   if (handle->size == 8) return *handle->place;
   std::int32_t narrow = 0;
   std::memcpy(&narrow, handle->place, sizeof narrow);
   return static_cast<std::uint64_t>(static_cast<std::int64_t>(narrow));
 }
-inline bool is_handle(PyObject* o) { return PyObject_TypeCheck(o, handle_base); }
+inline bool is_handle(PyObject* o) {
+  return is_plain_handle(o) || PyObject_TypeCheck(o, handle_base);
+}
 
 struct RecordObject {
   PyObject_HEAD void* place;
   PyObject* owner;  // the record this one is a part of, or null
-  PyObject*
-      keep;  // dict: address of a pointer field -> what it points to; on the outermost record only
+  Keeps* keep;      // what pointer fields point to, those of parts too; on the outermost record,
+                    // and on an element of an array, which keeps the array's memory
   TypeId type;
   bool owns;     // place was allocated for this object
   bool aligned;  // behind the address of the whole block; see own_memory
@@ -137,23 +177,37 @@ struct RecordObject {
 extern PyTypeObject* record_base;
 RecordObject* new_record(TypeId id, std::uint32_t count = 1);  // zeroed, owns its memory
 RecordObject* view_record(TypeId id, void* place, PyObject* owner);
+void record_dealloc(PyObject* record);  // tp_dealloc of every record class made here
+/// A record of one of our classes; objects of classes derived from them in Python are not.
+inline bool is_plain_record(PyObject* value) {
+  return Py_TYPE(value)->tp_dealloc == record_dealloc;
+}
 PyObject* element_view(RecordObject* record, std::uint32_t index);  // one element of an array
-inline bool is_record(PyObject* o) { return PyObject_TypeCheck(o, record_base); }
+inline bool is_record(PyObject* o) {
+  return is_plain_record(o) || PyObject_TypeCheck(o, record_base);
+}
 /// The record behind a Python argument for a parameter of type `id`; null with an exception set.
 RecordObject* expect_record(PyObject* value, TypeId id, const Where& where);
-/// Whether a Python callable is a field of the record, or of what it is a part of.
-inline bool holds_calls(const RecordObject* record) {
+/// The record that this one is a part of, of a part of...; itself when it is none.
+inline RecordObject* outermost(RecordObject* record) {
   while (record->owner != nullptr && is_record(record->owner))
-    record = reinterpret_cast<const RecordObject*>(record->owner);
-  return record->calls;
+    record = reinterpret_cast<RecordObject*>(record->owner);
+  return record;
 }
+/// Whether a Python callable is a field of the record, or of what it is a part of.
+inline bool holds_calls(RecordObject* record) { return outermost(record)->calls; }
 /// Makes the graph a call has put a record into hold the record's Python callables; or the
 /// executable graph, where there is one.
 void keep_calls_in_graph(RecordObject* record, CUgraph_st* graph, void* executable);
 /// Whether a record, or what it is a part of, keeps anything alive.
 bool points_to_kept(PyObject* record);
-/// Keeps `what` alive as long as the record's memory is used through it.
+/// Keeps `what` alive as long as the record's memory is used through it, and nothing else for the
+/// field; None: nothing.
 bool keep_alive(RecordObject* record, const void* field, PyObject* what);
+/// The same for an element of an array, which is a view of this memory.
+bool keep_itself(RecordObject* element, PyObject* memory);
+/// Keeps for a copy of `value` at `place`, in the record `into`, what its pointers point to.
+bool keep_copied(RecordObject* into, const void* place, RecordObject* value);
 /// What `field` points to for as long as the record keeps it, or null. Borrowed.
 PyObject* kept(RecordObject* record, const void* field);
 

@@ -93,9 +93,6 @@ bool plan_one(const ParamRow& row, FastParam& p, int& outputs) {
   }
 }
 
-/// A handle of one of our classes; classes derived from them in Python go the long way.
-bool is_plain_handle(PyObject* value) { return Py_TYPE(value)->tp_dealloc == handle_dealloc; }
-
 bool to_address(PyObject* value, Slot& slot) {
   if (PyLong_CheckExact(value)) return as_int64(value, &slot.i) && slot.i >= 0;
   if (is_plain_handle(value))

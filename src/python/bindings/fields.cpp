@@ -1,24 +1,49 @@
-// fields.cpp: the fields of structs and unions: descriptors over the rendered rows that read and
-// write a record's memory.
+// fields.cpp: how a field is found and read, and the usual values stored.
+#include "fields.hpp"
+
 #include "../type_table.hpp"
-#include "engine.hpp"
+#include "bound_address.hpp"
 
 namespace cucore::bindings {
 namespace {
 
 PyTypeObject* field_type = nullptr;
 
-struct FieldObject {
-  PyObject_HEAD const FieldRow* row;
-  TypeId record;  // the struct the row belongs to
-  std::uint16_t index;
-};
-
 RecordObject* self_of(PyObject* o) { return reinterpret_cast<RecordObject*>(o); }
 void* as_slot(auto* function) { return reinterpret_cast<void*>(function); }
 
-bool is_text(Kind kind) {
-  return kind == Kind::chars || kind == Kind::bytes || kind == Kind::string;
+template <class T>
+T value_at(const char* place) {
+  T value{};
+  std::memcpy(&value, place, sizeof value);
+  return value;
+}
+
+/// load() for the kinds that most fields have; `type` is the row of the field's type.
+[[gnu::always_inline]] inline PyObject* load_single(Kind kind, TypeId id, const TypeRow* type,
+                                                    const char* place, PyObject* owner) {
+  switch (kind) {
+    case Kind::i32:
+      return PyLong_FromLong(value_at<std::int32_t>(place));
+    case Kind::u32:
+      return PyLong_FromLong(static_cast<long>(value_at<std::uint32_t>(place)));
+    case Kind::u64:
+    case Kind::address:
+      return PyLong_FromUnsignedLongLong(value_at<std::uint64_t>(place));
+    case Kind::f32:
+      return PyFloat_FromDouble(static_cast<double>(value_at<float>(place)));
+    case Kind::handle:
+      if (type->size == 8) [[likely]] {
+        PyObject* const cls = class_of(id);
+        if (cls == nullptr) return nullptr;
+        return new_handle(cls, id, *type, value_at<std::uint64_t>(place));
+      }
+      return load(kind, id, place, owner);
+    case Kind::record:
+      return reinterpret_cast<PyObject*>(view_record(id, const_cast<char*>(place), owner));
+    default:
+      return load(kind, id, place, owner);
+  }
 }
 
 std::uint64_t element_count(RecordObject* record, const FieldObject& field) {
@@ -32,173 +57,282 @@ std::uint64_t element_count(RecordObject* record, const FieldObject& field) {
   return n;
 }
 
-PyObject* load_array(RecordObject* record, const FieldObject& field, void** place) {
-  const char* data = static_cast<const char*>(*place);
+/// The elements a pointer field points to. Structs among them are views, which keep the memory that
+/// was made for them: the field may be set to another list before they are gone.
+PyObject* load_array(RecordObject* record, const FieldObject& field, const char* place) {
+  const char* data = value_at<const char*>(place);
   const std::uint64_t n = data != nullptr ? element_count(record, field) : 0;
   const TypeId type = field.row->type;
   const Kind kind = static_cast<Kind>(field.row->flags >> 3);
   if (n > 1 << 20) return PyList_New(0);
   Ref list{PyList_New(static_cast<Py_ssize_t>(n))};
+  const Ref memory = Ref::borrow(kept(record, place));
   for (std::uint64_t i = 0; list && i < n; ++i) {
     PyObject* item =
         load(kind, type, data + i * size_of(kind, type), reinterpret_cast<PyObject*>(record));
     if (item == nullptr) return nullptr;
     PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), item);
+    if (kind == Kind::record && memory && !keep_itself(self_of(item), memory.get())) return nullptr;
   }
   return list.release();
 }
 
-PyObject* field_get(PyObject* self, PyObject* object, PyObject*) {
-  if (object == nullptr || Py_IsNone(object)) return Py_NewRef(self);
-  const auto& field = *reinterpret_cast<FieldObject*>(self);
-  if (!is_record(object)) return PyErr_Format(PyExc_TypeError, "not a record"), nullptr;
-  RecordObject* record = self_of(object);
-  if (record->count > 1) [[unlikely]] {  // a column: one value per element
-    Ref column{PyList_New(record->count)};
-    for (std::uint32_t i = 0; column && i < record->count; ++i) {
-      Ref element{element_view(record, i)};
-      PyObject* value = element ? field_get(self, element.get(), nullptr) : nullptr;
-      if (value == nullptr) return nullptr;
-      PyList_SET_ITEM(column.get(), i, value);
-    }
-    return column.release();
-  }
+/// A column: one value per element of an array of structs.
+PyObject* load_column(const FieldObject& field, RecordObject* record);
+
+/// Whatever is not one value.
+[[gnu::noinline]] PyObject* load_other(const FieldObject& field, RecordObject* record) {
+  const Ref hold = Ref::borrow(reinterpret_cast<PyObject*>(const_cast<FieldObject*>(&field)));
+  if (record->count > 1) return load_column(field, record);
   const FieldRow& row = *field.row;
-  char* place = static_cast<char*>(record->place) + row.offset;
-  if (row.kind == Kind::array) return load_array(record, field, reinterpret_cast<void**>(place));
+  PyObject* const object = reinterpret_cast<PyObject*>(record);
+  const char* place = static_cast<const char*>(record->place) + row.offset;
+  if (row.kind == Kind::array) return load_array(record, field, place);
   if ((row.flags & kUserData) != 0) {
-    void* pointer = nullptr;
-    std::memcpy(&pointer, place, sizeof pointer);
-    if (PyObject* user = user_data_of(pointer)) return user;
+    if (PyObject* user = user_data_of(value_at<void*>(place))) return user;
   }
-  if (row.length == 0 || is_text(row.kind)) {
+  if (row.length == 0 || is_text(row.kind))
     return load(row.kind, row.type, place, object, row.length);
-  }
   Ref list{PyList_New(row.length)};
-  for (int i = 0; list && i < row.length; ++i) {
-    PyObject* item = load(row.kind, row.type, place + i * size_of(row.kind, row.type), object);
+  const std::size_t size = size_of(row.kind, row.type);
+  for (int i = 0; list && i < row.length; ++i, place += size) {
+    PyObject* item = load_single(row.kind, row.type, field.type, place, object);
     if (item == nullptr) return nullptr;
     PyList_SET_ITEM(list.get(), i, item);
   }
   return list.release();
 }
 
-/// A pointer field set to a sequence: a copy that lives as long as the record, and the count field
-/// set to its length.
-int store_array(RecordObject* record, const FieldObject& field, PyObject* value, char* place,
-                const Where& where) {
-  const Api& api = api_of(field.record);
-  const Kind kind = static_cast<Kind>(field.row->flags >> 3);
-  const std::size_t size = size_of(kind, field.row->type);
-  void* data = nullptr;
-  Py_ssize_t n = 0;
-  if (PyLong_Check(value)) {  // a raw address: the caller answers for it
-    Slot slot{};
-    if (!to_integer(value, Kind::u64, where, &slot)) return -1;
-    std::memcpy(place, &slot.p, sizeof slot.p);
-    return keep_alive(record, place, Py_None) ? 0 : -1;
-  }
-  if (!Py_IsNone(value)) {
-    Ref items{PySequence_Tuple(value)};
-    if (!items) {
-      PyErr_Format(PyExc_TypeError, "%s%s%s must be a list or tuple, not %s", where.owner,
-                   where.joint, where.name, Py_TYPE(value)->tp_name);
-      return -1;
-    }
-    n = PySequence_Fast_GET_SIZE(items.get());
-    // Bytes that nobody else ever sees: one block, where a bytearray would be two.
-    Ref memory{PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size) * n)};
-    if (!memory) return -1;
-    char* base = PyBytes_AS_STRING(memory.get());
-    std::memset(base, 0, size * n);
-    for (Py_ssize_t i = 0; i < n; ++i) {
-      PyObject* item = PySequence_Fast_GET_ITEM(items.get(), i);
-      if (!store(item, kind, field.row->type, where, base + i * size, record)) return -1;
-    }
-    Ref both{PyTuple_Pack(2, memory.get(), items.get())};
-    if (!both || !keep_alive(record, place, both.get())) return -1;
-    data = n != 0 ? base : nullptr;
-  } else if (!keep_alive(record, place, Py_None)) {
-    return -1;
-  }
-  std::memcpy(place, &data, sizeof data);
-  if (field.row->link >= 0) {
-    const FieldRow& count = api.fields[row_of(field.record).first + field.row->link];
-    Slot slot{};
-    slot.i = n;
-    put(slot, count.kind, count.type, static_cast<char*>(record->place) + count.offset);
-  }
-  return 0;
+[[gnu::always_inline]] inline PyObject* read(const FieldObject& field, RecordObject* record) {
+  if (field.read == Kind::none || record->count > 1) [[unlikely]]
+    return load_other(field, record);
+  return load_single(field.read, field.row->type, field.type,
+                     static_cast<const char*>(record->place) + field.offset,
+                     reinterpret_cast<PyObject*>(record));
 }
 
-/// A count may not promise more elements than the array that was set has.
-bool count_fits(RecordObject* record, const FieldObject& field, PyObject* value,
-                const Where& where) {
-  const Api& api = api_of(field.record);
-  const TypeRow& type = row_of(field.record);
-  for (int i = 0; i < type.count; ++i) {
-    const FieldRow& other = api.fields[type.first + i];
-    if (other.kind != Kind::array || other.link != field.index) continue;
-    PyObject* memory = kept(record, static_cast<char*>(record->place) + other.offset);
-    if (memory == nullptr || !PyTuple_Check(memory)) continue;
-    const Py_ssize_t have = PySequence_Size(PyTuple_GET_ITEM(memory, 1));
-    Slot slot{};
-    if (!to_integer(value, Kind::u64, where, &slot)) return false;
-    if (slot.u > static_cast<std::uint64_t>(have)) {
-      PyErr_Format(PyExc_ValueError, "%s%s%s is %llu, but %s has %zd elements", where.owner,
-                   where.joint, where.name, static_cast<unsigned long long>(slot.u),
-                   api.text + other.name, have);
-      return false;
-    }
+PyObject* load_column(const FieldObject& field, RecordObject* record) {
+  Ref column{PyList_New(record->count)};
+  for (std::uint32_t i = 0; column && i < record->count; ++i) {
+    Ref element{element_view(record, i)};
+    PyObject* value = element ? read(field, self_of(element.get())) : nullptr;
+    if (value == nullptr) return nullptr;
+    PyList_SET_ITEM(column.get(), i, value);
+  }
+  return column.release();
+}
+
+/// A tuple or list of as many plain values as an array in the record has.
+bool store_plain_items(PyObject* value, const FieldObject& field, char* place) {
+  const FieldRow& row = *field.row;
+  PyObject** items = nullptr;
+  if (PyTuple_CheckExact(value) && PyTuple_GET_SIZE(value) == row.length)
+    items = &PyTuple_GET_ITEM(value, 0);
+#ifndef Py_GIL_DISABLED  // no other thread runs until all are read
+  else if (PyList_CheckExact(value) && PyList_GET_SIZE(value) == row.length)
+    items = &PyList_GET_ITEM(value, 0);
+#endif
+  if (items == nullptr) return false;
+  const std::size_t size = size_of(row.kind, row.type);
+  for (int i = 0; i < row.length; ++i, place += size) {
+    if (!store_plain(items[i], field, place)) return false;  // all are stored again
   }
   return true;
 }
 
-/// A Python callable as function pointer of a record (CUDA_HOST_NODE_PARAMS.fn): its user data goes
-/// where the C API has it.
-int store_callback(RecordObject* record, const FieldObject& field, PyObject* value, char* place,
-                   const Where& where) {
-  Slot slot{};
-  HostCall* call = nullptr;
-  const bool recaptures = std::strstr(name_of(field.row->type), "Recapture") != nullptr;
-  if (!to_callback(value, recaptures ? CallbackShape::runtime_recapture : CallbackShape::host,
-                   where, &slot, field.row->link >= 0 ? &call : nullptr))
-    return -1;
-  if (call == nullptr) {
-    std::memcpy(place, &slot.p, sizeof slot.p);
-    return keep_alive(record, place, Py_None) ? 0 : -1;
+/// The usual values that need more than a look at them. False: not that, and nothing happened.
+[[gnu::noinline]] bool store_usual(const FieldObject& field, RecordObject* record, PyObject* value,
+                                   char* place) {
+  const FieldRow& row = *field.row;
+  if (row.kind == Kind::array) return overwrite_array(field, record, value, place);
+  if (row.length != 0) return row.flags == 0 && store_plain_items(value, field, place);
+  const Keeps* const keep = outermost(record)->keep;
+  if (row.flags == kCountsArray) {
+    std::int64_t count = 0;
+    if (!PyLong_CheckExact(value) || !python::as_int64(value, &count)) return false;
+    if (keep != nullptr) {
+      if (field.counted_size == 0) return false;
+      PyObject* const array = keep->find(static_cast<char*>(record->place) + field.counted);
+      if (array != nullptr && (!PyBytes_CheckExact(array) || count > PyBytes_GET_SIZE(array) ||
+                               count * field.counted_size > PyBytes_GET_SIZE(array)))
+        return false;
+    }
+    return store_plain(value, field, place);
   }
-  commit(call, false);
-  Ref capsule{capsule_of(call)};
-  if (!capsule || !keep_alive(record, place, capsule.get())) return -1;
-  const FieldRow& user = api_of(field.record).fields[row_of(field.record).first + field.row->link];
-  void* pointer = user_pointer(call);
-  std::memcpy(static_cast<char*>(record->place) + user.offset, &pointer, sizeof pointer);
-  std::memcpy(place, &slot.p, sizeof slot.p);
-  return 0;
+  if (keep != nullptr) return false;  // what was kept for the field must go
+  if (row.flags == kCallback) return is_plain_handle(value) && store_plain(value, field, place);
+  if (row.flags != 0) return false;
+  if (row.kind == Kind::address || row.kind == Kind::kernel) {
+    std::int64_t address = 0;
+    if (!PyLong_CheckExact(value) || !python::as_int64(value, &address) || address < 0)
+      return false;
+    std::memcpy(place, &address, sizeof address);
+    return true;
+  }
+  if (row.kind != Kind::record || !is_plain_record(value)) return false;
+  RecordObject* const given = self_of(value);
+  if (row_of(given->type).root != field.type->root || points_to_kept(value)) return false;
+  std::memmove(place, given->place, field.type->size);
+  return true;
 }
 
-/// The usual assignment: an int that fits, or a handle of the right type. False: not that, and
-/// nothing happened.
-bool store_plain(PyObject* value, const FieldRow& row, char* place) {
+[[gnu::always_inline]] inline int write(const FieldObject& field, RecordObject* record,
+                                        PyObject* value) {
+  if (value != nullptr) [[likely]] {
+    char* const place = static_cast<char*>(record->place) + field.offset;
+    if (field.write != Kind::none && store_plain(value, field, place)) return 0;
+    if (store_usual(field, record, value, place)) return 0;
+  }
+  const Ref hold = Ref::borrow(reinterpret_cast<PyObject*>(const_cast<FieldObject*>(&field)));
+  return store_field(field, record, value);
+}
+
+// ---- the descriptor, where somebody asks for it: CUuuid.__dict__["bytes"].__get__(uuid)
+
+bool belongs(const FieldObject& field, PyObject* object) {
+  if (is_record(object) && row_of(self_of(object)->type).root == row_of(field.record).root)
+    return true;
+  PyErr_Format(PyExc_TypeError, "%s is a field of %s, not of %s",
+               api_of(field.record).text + field.row->name, name_of(field.record),
+               Py_TYPE(object)->tp_name);
+  return false;
+}
+
+PyObject* field_get(PyObject* self, PyObject* object, PyObject*) {
+  if (object == nullptr || Py_IsNone(object)) return Py_NewRef(self);
+  const auto& field = *reinterpret_cast<FieldObject*>(self);
+  return belongs(field, object) ? read(field, self_of(object)) : nullptr;
+}
+
+int field_set(PyObject* self, PyObject* object, PyObject* value) {
+  const auto& field = *reinterpret_cast<FieldObject*>(self);
+  return belongs(field, object) ? write(field, self_of(object), value) : -1;
+}
+
+PyObject* field_name(PyObject* self, void*) {
+  const auto& field = *reinterpret_cast<FieldObject*>(self);
+  return PyUnicode_FromString(api_of(field.record).text + field.row->name);
+}
+
+void field_dealloc(PyObject* o) {
+  PyTypeObject* type = Py_TYPE(o);
+  type->tp_free(o);
+  Py_DECREF(type);
+}
+
+PyGetSetDef field_getset[] = {
+    {"__name__", field_name, nullptr, nullptr, nullptr},
+    {},
+};
+
+#ifndef Py_GIL_DISABLED
+/// What a name means in a state of a class: a field, the method getPtr, or something else. A
+/// class's tag changes with every change of it or of its bases, and no two states share one.
+struct Known {
+  PyObject* name;  // held: its address means no other string
+  FieldObject* field;
+  unsigned tag;
+  bool is_address;
+};
+Known known[1024];
+
+PyObject* address_method = nullptr;  // Record.getPtr
+
+unsigned tag_of(const PyTypeObject* type) {
+#if PY_VERSION_HEX < 0x030B0000  // the tag of a state that is gone stays
+  if ((type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG) == 0) return 0;
+#endif
+  return type->tp_version_tag;
+}
+
+[[gnu::noinline]] Known find(PyTypeObject* type, PyObject* name, Known& place) {
+  PyObject* const found = _PyType_Lookup(type, name);  // gives the class a tag, too
+  Known now{};
+  if (found != nullptr && Py_IS_TYPE(found, field_type))
+    now.field = reinterpret_cast<FieldObject*>(found);
+  now.is_address = found == address_method;
+  now.tag = tag_of(type);
+  now.name = name;
+  if (now.tag != 0 && PyUnicode_CHECK_INTERNED(name)) {
+    PyObject* const before = place.name;
+    place = now;
+    Py_INCREF(name);
+    Py_XDECREF(before);
+  }
+  return now;
+}
+
+[[gnu::always_inline]] inline Known& place_of(unsigned tag, PyObject* name) {
+  return known[(reinterpret_cast<std::uintptr_t>(name) / 16 + tag * 31) % std::size(known)];
+}
+
+[[gnu::noinline]] PyObject* get_other(PyObject* object, PyObject* name) {
+  const unsigned tag = tag_of(Py_TYPE(object));
+  const Known found = find(Py_TYPE(object), name, place_of(tag, name));
+  if (found.field != nullptr) return read(*found.field, self_of(object));
+  if (found.is_address) return bound_address(self_of(object));
+  return PyObject_GenericGetAttr(object, name);
+}
+
+[[gnu::noinline]] int set_other(PyObject* object, PyObject* name, PyObject* value) {
+  const unsigned tag = tag_of(Py_TYPE(object));
+  const Known found = find(Py_TYPE(object), name, place_of(tag, name));
+  if (found.field != nullptr) return write(*found.field, self_of(object), value);
+  return PyObject_GenericSetAttr(object, name, value);
+}
+#endif
+
+}  // namespace
+
+#ifndef Py_GIL_DISABLED
+PyObject* get_attribute(PyObject* object, PyObject* name) {
+  const unsigned tag = tag_of(Py_TYPE(object));
+  const Known& found = place_of(tag, name);
+  if (found.name == name && found.tag == tag && tag != 0) [[likely]] {
+    if (found.field != nullptr) [[likely]]
+      return read(*found.field, self_of(object));
+    if (found.is_address) return bound_address(self_of(object));
+    return PyObject_GenericGetAttr(object, name);
+  }
+  return get_other(object, name);
+}
+
+int set_attribute(PyObject* object, PyObject* name, PyObject* value) {
+  const unsigned tag = tag_of(Py_TYPE(object));
+  const Known& found = place_of(tag, name);
+  if (found.name == name && found.tag == tag && found.field != nullptr) [[likely]]
+    return write(*found.field, self_of(object), value);
+  return set_other(object, name, value);
+}
+
+void set_address_method(PyObject* method) { address_method = method; }
+#endif
+
+bool store_plain(PyObject* value, const FieldObject& field, char* place) {
+  const Kind kind = field.row->kind;
   Slot slot{};
-  if (row.kind == Kind::handle) {
-    if (Py_TYPE(value)->tp_dealloc != handle_dealloc) return false;
-    const auto* handle = reinterpret_cast<HandleObject*>(value);
-    if (handle->root != row_of(row.type).root || handle->size != 8) return false;
-    std::memcpy(place, handle->place, 8);
+  if (kind == Kind::handle) {
+    if (is_plain_handle(value)) {
+      const auto* handle = reinterpret_cast<HandleObject*>(value);
+      if (handle->root != field.type->root || handle->size != 8) return false;
+      std::memcpy(place, handle->place, 8);
+      return true;
+    }
+    if (field.type->size != 8 || !PyLong_CheckExact(value) || !python::as_int64(value, &slot.i) ||
+        slot.i < 0)
+      return false;
+    std::memcpy(place, &slot, 8);
     return true;
   }
   if (PyFloat_CheckExact(value)) {
     const double number = PyFloat_AS_DOUBLE(value);
     const auto narrow = static_cast<float>(number);
-    if (row.kind == Kind::f64) return std::memcpy(place, &number, 8), true;
-    return row.kind == Kind::f32 && (std::memcpy(place, &narrow, 4), true);
+    if (kind == Kind::f64) return std::memcpy(place, &number, 8), true;
+    return kind == Kind::f32 && (std::memcpy(place, &narrow, 4), true);
   }
-  if (row.kind == Kind::enumeration ? !PyLong_Check(value) : !PyLong_CheckExact(value))
-    return false;
+  if (kind == Kind::enumeration ? !PyLong_Check(value) : !PyLong_CheckExact(value)) return false;
   if (!python::as_int64(value, &slot.i)) return false;
-  switch (row.kind) {
+  switch (kind) {
     case Kind::enumeration:
       if (slot.i < INT32_MIN || slot.i > static_cast<std::int64_t>(UINT32_MAX)) return false;
       break;
@@ -221,139 +355,6 @@ bool store_plain(PyObject* value, const FieldRow& row, char* place) {
   return true;
 }
 
-/// The same for an array in the record: a tuple or list of as many such values.
-bool store_plain_items(PyObject* value, const FieldRow& row, char* place) {
-  PyObject** items = nullptr;
-  if (PyTuple_CheckExact(value) && PyTuple_GET_SIZE(value) == row.length)
-    items = &PyTuple_GET_ITEM(value, 0);
-#ifndef Py_GIL_DISABLED  // no other thread runs until all are read
-  else if (PyList_CheckExact(value) && PyList_GET_SIZE(value) == row.length)
-    items = &PyList_GET_ITEM(value, 0);
-#endif
-  if (items == nullptr) return false;
-  const std::size_t size = size_of(row.kind, row.type);
-  for (int i = 0; i < row.length; ++i, place += size) {
-    if (!store_plain(items[i], row, place)) return false;  // all are stored again
-  }
-  return true;
-}
-
-int field_set(PyObject* self, PyObject* object, PyObject* value) {
-  const auto& field = *reinterpret_cast<FieldObject*>(self);
-  const FieldRow& row = *field.row;
-  RecordObject* record = self_of(object);
-  if (value != nullptr && row.flags == 0) [[likely]] {
-    char* const place = static_cast<char*>(record->place) + row.offset;
-    if (row.length == 0 ? store_plain(value, row, place) : store_plain_items(value, row, place))
-      return 0;
-  }
-  const Where where{name_of(record->type), ".", api_of(field.record).text + row.name};
-  if (value == nullptr) {
-    PyErr_Format(PyExc_AttributeError, "%s.%s cannot be deleted", where.owner, where.name);
-    return -1;
-  }
-  char* place = static_cast<char*>(record->place) + row.offset;
-  if (row.kind == Kind::array) return store_array(record, field, value, place, where);
-  if (row.kind == Kind::kernel) {
-    void* address = nullptr;
-    Ref keep{kernel_params_object(value, where, &address)};
-    if (!keep || !keep_alive(record, place, keep.get())) return -1;
-    std::memcpy(place, &address, sizeof address);
-    return 0;
-  }
-  if ((row.flags & kCallback) != 0) return store_callback(record, field, value, place, where);
-  if ((row.flags & kUserData) != 0) {
-    void* pointer = nullptr;
-    std::memcpy(&pointer, place, sizeof pointer);
-    if (Ref mine{user_data_of(pointer)}; mine)
-      return set_user_data(static_cast<HostCall*>(pointer), value), 0;
-  }
-  if ((row.flags & kCountsArray) != 0 && !count_fits(record, field, value, where)) return -1;
-  if (is_text(row.kind)) {
-    Frame frame;
-    const char* text = nullptr;
-    Py_ssize_t size = 0;
-    if (row.kind == Kind::bytes && PyObject_CheckBuffer(value)) {
-      Py_buffer* view = frame.buffer(value, PyBUF_SIMPLE);
-      if (view == nullptr) return -1;
-      text = static_cast<const char*>(view->buf);
-      size = view->len;
-    } else {
-      if (!to_text(value, where, frame, &text)) return -1;
-      if (text == nullptr) {  // None: there is no null in an array
-        PyErr_Format(PyExc_TypeError, "%s.%s must be bytes or str, not None", where.owner,
-                     where.name);
-        return -1;
-      }
-      size = static_cast<Py_ssize_t>(std::strlen(text));
-    }
-    if (size > row.length) {
-      PyErr_Format(PyExc_ValueError, "%s.%s holds %d bytes, got %zd", where.owner, where.name,
-                   row.length, size);
-      return -1;
-    }
-    std::memset(place, 0, row.length);
-    std::memcpy(place, text, static_cast<std::size_t>(size));
-    return 0;
-  }
-  if (row.length == 0) {
-    if (row.kind ==
-        Kind::address) {  // a buffer assigned to a pointer field must stay alive with the record
-      Frame frame;
-      Slot slot{};
-      if (!to_address(value, where, frame, 0, false, &slot)) return -1;
-      if (!keep_alive(record, place, value)) return -1;
-      std::memcpy(place, &slot.p, sizeof slot.p);
-      return 0;
-    }
-    if (row.kind == Kind::text) {
-      Ref bytes = PyUnicode_Check(value) ? Ref{PyUnicode_AsUTF8String(value)} : Ref::borrow(value);
-      if (!bytes) return -1;
-      if (PyBytes_Check(bytes.get())) {
-        const char* data = PyBytes_AS_STRING(bytes.get());
-        std::memcpy(place, &data, sizeof data);
-        return keep_alive(record, place, bytes.get()) ? 0 : -1;
-      }
-    }
-    return store(value, row.kind, row.type, where, place, record) ? 0 : -1;
-  }
-  Ref items{PySequence_Tuple(value)};
-  if (!items) {
-    PyErr_Format(PyExc_TypeError, "%s.%s must be a sequence of %d values, not %s", where.owner,
-                 where.name, row.length, Py_TYPE(value)->tp_name);
-    return -1;
-  }
-  if (PySequence_Fast_GET_SIZE(items.get()) != row.length) {
-    PyErr_Format(PyExc_ValueError, "%s.%s takes %d values, got %zd", where.owner, where.name,
-                 row.length, PySequence_Fast_GET_SIZE(items.get()));
-    return -1;
-  }
-  for (int i = 0; i < row.length; ++i) {
-    PyObject* item = PySequence_Fast_GET_ITEM(items.get(), i);
-    if (!store(item, row.kind, row.type, where, place + i * size_of(row.kind, row.type), record))
-      return -1;
-  }
-  return 0;
-}
-
-PyObject* field_name(PyObject* self, void*) {
-  const auto& field = *reinterpret_cast<FieldObject*>(self);
-  return PyUnicode_FromString(api_of(field.record).text + field.row->name);
-}
-
-void field_dealloc(PyObject* o) {
-  PyTypeObject* type = Py_TYPE(o);
-  type->tp_free(o);
-  Py_DECREF(type);
-}
-
-PyGetSetDef field_getset[] = {
-    {"__name__", field_name, nullptr, nullptr, nullptr},
-    {},
-};
-
-}  // namespace
-
 bool add_fields(PyObject* type, TypeId id) {
   const Api& api = api_of(id);
   const TypeRow& row = row_of(id);
@@ -361,12 +362,30 @@ bool add_fields(PyObject* type, TypeId id) {
     auto* field = PyObject_New(FieldObject, field_type);
     if (field == nullptr) return false;
     Ref owner{reinterpret_cast<PyObject*>(field)};
-    field->row = &api.fields[row.first + i];
+    const FieldRow& f = api.fields[row.first + i];
+    field->row = &f;
+    field->type = f.type != kNoType ? &row_of(f.type) : nullptr;
+    field->arrays = 0;
+    field->counted = field->counted_size = 0;
+    for (int j = 0; (f.flags & kCountsArray) != 0 && f.kind != Kind::array && j < row.count; ++j) {
+      const FieldRow& other = api.fields[row.first + j];
+      if (other.kind != Kind::array || other.link != i) continue;
+      field->counted = other.offset;
+      field->counted_size =
+          field->arrays == 0
+              ? static_cast<std::uint32_t>(size_of(static_cast<Kind>(other.flags >> 3), other.type))
+              : 0;
+      field->arrays |= std::uint64_t{1} << j;
+    }
     field->record = id;
     field->index = static_cast<std::uint16_t>(i);
+    const bool single = f.length == 0 && f.kind != Kind::array;
+    field->read = single && (f.flags & kUserData) == 0 ? f.kind : Kind::none;
+    field->write = single && f.flags == 0 && f.kind != Kind::kernel ? f.kind : Kind::none;
+    field->offset = f.offset;
     // Straight into the new class: setting attributes one by one would empty caches each time.
-    if (PyDict_SetItemString(reinterpret_cast<PyTypeObject*>(type)->tp_dict,
-                             api.text + field->row->name, owner.get()) < 0)
+    if (PyDict_SetItemString(reinterpret_cast<PyTypeObject*>(type)->tp_dict, api.text + f.name,
+                             owner.get()) < 0)
       return false;
   }
   PyType_Modified(reinterpret_cast<PyTypeObject*>(type));

@@ -1,6 +1,6 @@
 // handles.cpp: handles (CUstream), integers with a class of their own (CUdevice, CUdeviceptr) and
 // function pointers (CUhostFn).
-#include <cstdio>
+#include <charconv>
 #include <string>
 #include <string_view>
 
@@ -11,23 +11,9 @@ namespace cucore::bindings {
 
 PyTypeObject* handle_base = nullptr;
 
-static Spares<HandleObject> spares;
+Spares<HandleObject> handle_spares;
 
-PyObject* new_handle(TypeId id, std::uint64_t value) {
-  PyObject* type = class_of(id);
-  if (type == nullptr) return nullptr;
-  auto* handle = spares.take(reinterpret_cast<PyTypeObject*>(type));
-  if (handle == nullptr) return nullptr;
-  const TypeRow& row = row_of(id);
-  handle->value = value;
-  handle->place = &handle->value;
-  handle->type = id;
-  handle->root = row.root;
-  handle->size = static_cast<std::uint8_t>(row.size);
-  return reinterpret_cast<PyObject*>(handle);
-}
-
-void handle_dealloc(PyObject* o) { spares.give(o); }
+void handle_dealloc(PyObject* o) { handle_spares.give(o); }
 
 namespace {
 
@@ -62,7 +48,7 @@ PyObject* make(PyTypeObject* type, PyObject* value, PyObject* place) {
   if (place != nullptr &&
       !to_integer(place, Kind::u64, Where{name_of(id), "(): ", "_ptr"}, &address))
     return nullptr;
-  auto* handle = spares.take(type);
+  auto* handle = handle_spares.take(type);
   if (handle == nullptr) return nullptr;
   handle->value = slot.u;
   handle->place = address.p != nullptr ? static_cast<std::uint64_t*>(address.p) : &handle->value;
@@ -86,6 +72,11 @@ PyObject* handle_call(PyObject* type, PyObject* const* args, std::size_t flags, 
   const auto given = static_cast<std::size_t>(PyVectorcall_NARGS(flags));
   auto* const cls = reinterpret_cast<PyTypeObject*>(type);
   if (names == nullptr && given <= 1) return make(cls, given == 1 ? args[0] : nullptr, nullptr);
+  if (given == 0 && PyTuple_GET_SIZE(names) == 1) {  // one of the two, by its name
+    PyObject* const name = PyTuple_GET_ITEM(names, 0);
+    if (PyUnicode_CompareWithASCIIString(name, "init_value") == 0)
+      return make(cls, args[0], nullptr);
+  }
   Ref tuple, keywords;
   if (!as_tuple_and_dict(args, given, names, &tuple, &keywords)) return nullptr;
   return handle_new(cls, tuple.get(), keywords.get());
@@ -100,23 +91,40 @@ PyObject* handle_int(PyObject* o) {
 PyObject* handle_repr(PyObject* o) {
   const HandleObject* h = self_of(o);
   // The C type's own name: cudaStream_t is a CUstream, and says so.
-  const char* name = name_of(h->root);
-  if (is_pointer(h)) {
-    char hex[24];
-    std::snprintf(hex, sizeof hex, "%llx", static_cast<unsigned long long>(handle_value(h)));
-    return PyUnicode_FromFormat("<%s 0x%s>", name, hex);
-  }
-  Ref number{handle_int(o)};
-  return number ? PyUnicode_FromFormat("<%s %S>", name_of(h->type), number.get()) : nullptr;
+  const bool pointer = is_pointer(h);
+  const std::string_view name = name_of(pointer ? h->root : h->type);
+  char digits[24];
+  char* end = nullptr;
+  if (pointer)
+    end = std::to_chars(digits, digits + sizeof digits, handle_value(h), 16).ptr;
+  else if (h->size == 4)
+    end = std::to_chars(digits, digits + sizeof digits, static_cast<std::int64_t>(handle_value(h)))
+              .ptr;
+  else
+    end = std::to_chars(digits, digits + sizeof digits, handle_value(h)).ptr;
+  std::string text;  // most fit where no memory is needed
+  text.append("<").append(name).append(pointer ? " 0x" : " ").append(digits, end).append(">");
+  return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
 }
 
 PyObject* handle_compare(PyObject* a, PyObject* b, int op) {
-  if ((op != Py_EQ && op != Py_NE) || !is_handle(b) || self_of(a)->root != self_of(b)->root)
-    Py_RETURN_NOTIMPLEMENTED;
-  return PyBool_FromLong((handle_value(self_of(a)) == handle_value(self_of(b))) == (op == Py_EQ));
+  if (op != Py_EQ && op != Py_NE) Py_RETURN_NOTIMPLEMENTED;
+  if (!is_plain_handle(b)) {
+    if (Py_IsNone(b) || PyLong_CheckExact(b))  // they would say so, too
+      return Py_NewRef(op == Py_NE ? Py_True : Py_False);
+    if (!is_handle(b)) Py_RETURN_NOTIMPLEMENTED;
+  }
+  if (self_of(a)->root != self_of(b)->root) Py_RETURN_NOTIMPLEMENTED;
+  const bool same = handle_value(self_of(a)) == handle_value(self_of(b));
+  return Py_NewRef(same == (op == Py_EQ) ? Py_True : Py_False);
 }
 
+/// That of the int it stands for.
 Py_hash_t handle_hash(PyObject* o) {
+  const HandleObject* const h = self_of(o);
+  const std::uint64_t value = handle_value(h);
+  if (h->size == 8 && value < (std::uint64_t{1} << 61) - 1) [[likely]]
+    return static_cast<Py_hash_t>(value);
   Ref number{handle_int(o)};
   return number ? PyObject_Hash(number.get()) : -1;
 }
@@ -124,7 +132,12 @@ Py_hash_t handle_hash(PyObject* o) {
 PyObject* get_ptr(PyObject* o, PyObject*) { return PyLong_FromVoidPtr(self_of(o)->place); }
 
 PyObject* cuda_stream(PyObject* o, PyObject*) {
-  return Py_BuildValue("(iK)", 0, static_cast<unsigned long long>(handle_value(self_of(o))));
+  PyObject* const handle = PyLong_FromUnsignedLongLong(handle_value(self_of(o)));
+  PyObject* const pair = handle != nullptr ? PyTuple_New(2) : nullptr;
+  if (pair == nullptr) return Py_XDECREF(handle), nullptr;
+  PyTuple_SET_ITEM(pair, 0, PyLong_FromLong(0));
+  PyTuple_SET_ITEM(pair, 1, handle);
+  return pair;
 }
 
 PyObject* reduce(PyObject* o, PyObject*) {
@@ -139,7 +152,11 @@ PyMethodDef methods[] = {
     {},
 };
 
+/// In every class, though the base has it too: the interpreter then finds the class it expects.
+PyMethodDef class_methods[] = {methods[0], {}};
+
 PyMethodDef stream_methods[] = {
+    methods[0],
     {"__cuda_stream__", cuda_stream, METH_NOARGS,
      "__cuda_stream__($self, /)\n--\n\nThe CUDA stream protocol: (version, handle)."},
     {},
@@ -155,7 +172,7 @@ PyObject* make_handle_class(TypeId id, PyObject* base) {
   const bool is_stream = text == "CUstream";
   PyType_Slot slots[] = {
       {Py_tp_dealloc, as_slot(handle_dealloc)},
-      {is_stream ? Py_tp_methods : 0, is_stream ? static_cast<void*>(stream_methods) : nullptr},
+      {Py_tp_methods, is_stream ? stream_methods : class_methods},
       {0, nullptr},
   };
   // tp_name must live as long as the type.

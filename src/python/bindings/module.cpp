@@ -12,13 +12,13 @@ namespace cucore::bindings {
 #include "apis.inc"
 #undef CUCORE_API
 
-namespace {
-
-const Api* const kApis[] = {
+const Api* const kApis[16] = {
 #define CUCORE_API(name) &k##name##Api,
 #include "apis.inc"
 #undef CUCORE_API
 };
+
+namespace {
 
 const NameRow* find_name(const Api& api, const char* name) {
   int low = 0, high = api.name_count - 1;
@@ -177,11 +177,9 @@ PyModuleDef definition = {PyModuleDef_HEAD_INIT,
 
 }  // namespace
 
-const Api& api_of(TypeId id) { return *kApis[id >> 12]; }
-
 const Api* find_api(const char* module) {
   for (const Api* api : kApis) {
-    if (std::strcmp(api->module, module) == 0) return api;
+    if (api != nullptr && std::strcmp(api->module, module) == 0) return api;
   }
   return nullptr;
 }

@@ -1,10 +1,10 @@
 // records.cpp: structs and unions. A record object is a place in memory, with what its pointer
 // fields keep alive; the fields are in fields.cpp.
-#include <cstdio>
-#include <cstdlib>
+#include <new>
 #include <string>
 
-#include "engine.hpp"
+#include "bound_address.hpp"
+#include "fields.hpp"
 
 namespace cucore::bindings {
 
@@ -13,11 +13,6 @@ PyTypeObject* record_base = nullptr;
 namespace {
 
 RecordObject* self_of(PyObject* o) { return reinterpret_cast<RecordObject*>(o); }
-
-RecordObject* outermost(RecordObject* record) {
-  while (record->owner != nullptr && is_record(record->owner)) record = self_of(record->owner);
-  return record;
-}
 
 Spares<RecordObject> spares;
 
@@ -122,63 +117,7 @@ PyObject* record_call(PyObject* type, PyObject* const* args, std::size_t flags, 
   return record_new(cls, tuple.get(), keywords.get());
 }
 
-void record_dealloc(PyObject* o) {
-  RecordObject* record = self_of(o);
-  if (record->owns) {
-    void* memory = record->place;
-    if (record->aligned)
-      std::memcpy(&memory, static_cast<char*>(record->place) - sizeof(void*), sizeof memory);
-    PyMem_Free(memory);
-  }
-  Py_XDECREF(record->owner);
-  Py_XDECREF(record->keep);
-  spares.give(o);
-}
-
 PyObject* get_ptr(PyObject* o, PyObject*) { return PyLong_FromVoidPtr(self_of(o)->place); }
-
-/// "name : value" per field, nested records indented.
-PyObject* record_repr(PyObject* o) {
-  const RecordObject* record = self_of(o);
-  const Api& api = api_of(record->type);
-  const TypeRow& row = row_of(record->type);
-  Ref lines{PyList_New(0)};
-  if (!lines) return nullptr;
-  for (int i = 0; i < row.count; ++i) {
-    const FieldRow& field = api.fields[row.first + i];
-    const char* name = api.text + field.name;
-    Ref value{PyObject_GetAttrString(o, name)};
-    if (!value) return nullptr;
-    Ref line;
-    if (is_record(value.get())) {
-      Ref inner{PyObject_Repr(value.get())};
-      Ref newline{PyUnicode_FromString("\n")}, indented{PyUnicode_FromString("\n    ")};
-      if (!inner || !newline || !indented) return nullptr;
-      Ref moved{PyUnicode_Replace(inner.get(), newline.get(), indented.get(), -1)};
-      if (!moved) return nullptr;
-      line = Ref{PyUnicode_FromFormat("%s :\n    %U", name, moved.get())};
-    } else if (field.kind == Kind::address && PyLong_Check(value.get())) {
-      char hex[24];
-      std::snprintf(hex, sizeof hex, "%llx", PyLong_AsUnsignedLongLongMask(value.get()));
-      PyErr_Clear();
-      line = Ref{PyUnicode_FromFormat("%s : 0x%s", name, hex)};
-    } else if (field.kind == Kind::bytes && PyBytes_Check(value.get())) {
-      Ref hex{PyObject_CallMethod(value.get(), "hex", nullptr)};
-      if (!hex) return nullptr;
-      line = Ref{PyUnicode_FromFormat("%s : %U", name, hex.get())};
-    } else if (field.kind == Kind::chars && PyBytes_Check(value.get())) {
-      Ref text{PyUnicode_DecodeUTF8(PyBytes_AS_STRING(value.get()), PyBytes_GET_SIZE(value.get()),
-                                    "replace")};
-      if (!text) return nullptr;
-      line = Ref{PyUnicode_FromFormat("%s : %U", name, text.get())};
-    } else {
-      line = Ref{PyUnicode_FromFormat("%s : %R", name, value.get())};
-    }
-    if (!line || PyList_Append(lines.get(), line.get()) < 0) return nullptr;
-  }
-  Ref newline{PyUnicode_FromString("\n")};
-  return newline ? PyUnicode_Join(newline.get(), lines.get()) : nullptr;
-}
 
 int record_buffer(PyObject* o, Py_buffer* view, int flags) {
   return PyBuffer_FillInfo(
@@ -278,30 +217,72 @@ PyMethodDef methods[] = {
 
 }  // namespace
 
+void record_dealloc(PyObject* o) {
+  RecordObject* const record = self_of(o);
+  if (record->owns) {
+    void* memory = record->place;
+    if (record->aligned)
+      std::memcpy(&memory, static_cast<char*>(record->place) - sizeof(void*), sizeof memory);
+    PyMem_Free(memory);
+  }
+  if (record->keep != nullptr) [[unlikely]]
+    delete record->keep;
+  Py_XDECREF(record->owner);
+  spares.give(o);
+}
+
 bool points_to_kept(PyObject* value) {
   const RecordObject* record = outermost(self_of(value));
-  return record->keep != nullptr || record->owner != nullptr;
+  return record->owner != nullptr || (record->keep != nullptr && record->keep->size() != 0);
 }
+
+namespace {
+
+/// Null with MemoryError set.
+Keeps* keeps_of(RecordObject* record) {
+  if (record->keep == nullptr) record->keep = new (std::nothrow) Keeps;
+  if (record->keep == nullptr) PyErr_NoMemory();
+  return record->keep;
+}
+
+}  // namespace
 
 bool keep_alive(RecordObject* record, const void* field, PyObject* what) {
   record = outermost(record);
-  if (PyCapsule_CheckExact(what) || (is_record(what) && holds_calls(self_of(what))))
-    record->calls = true;
-  if (record->keep == nullptr) {
-    if (Py_IsNone(what) || PyLong_CheckExact(what)) return true;
-    record->keep = PyDict_New();
-    if (record->keep == nullptr) return false;
-  }
-  Ref key{PyLong_FromVoidPtr(const_cast<void*>(field))};
-  return key && PyDict_SetItem(record->keep, key.get(), what) == 0;
+  if (record->keep == nullptr && Py_IsNone(what)) return true;
+  if (PyCapsule_CheckExact(what)) record->calls = true;
+  Keeps* const keep = keeps_of(record);
+  return keep != nullptr && keep->set(field, what);
+}
+
+bool keep_itself(RecordObject* element, PyObject* memory) {
+  Keeps* const keep = keeps_of(element);
+  return keep != nullptr && keep->set(element->place, memory);
+}
+
+bool keep_copied(RecordObject* into, const void* place, RecordObject* value) {
+  into = outermost(into);
+  RecordObject* const from = outermost(value);
+  const std::size_t size = row_of(value->type).size;
+  if (from == into && from->keep == nullptr) return true;
+  // Memory that is somebody else's: whoever that is answers for what its pointers point to. No
+  // pointer is at an odd address, so that this is no field's.
+  const void* const whole = static_cast<const char*>(place) + 1;
+  const bool foreign = from->owner != nullptr;
+  if (into->keep != nullptr) into->keep->forget(place, size);
+  if (!foreign && (from->keep == nullptr || from->keep->size() == 0)) return true;
+  Keeps* const keep = keeps_of(into);
+  if (keep == nullptr) return false;
+  if (from->keep != nullptr && !keep->copy(*from->keep, value->place, size, place)) return false;
+  into->calls = into->calls || from->calls;
+  return !foreign || keep->set(whole, from->owner);
 }
 
 void keep_calls_in_graph(RecordObject* record, CUgraph_st* graph, void* executable) {
   record = outermost(record);
   if (!record->calls || record->keep == nullptr) return;
-  PyObject *key = nullptr, *held = nullptr;
-  for (Py_ssize_t at = 0; PyDict_Next(record->keep, &at, &key, &held);) {
-    if (is_record(held)) keep_calls_in_graph(self_of(held), graph, executable);
+  for (std::uint32_t i = 0; i < record->keep->size(); ++i) {
+    PyObject* const held = (*record->keep)[i].what;
     HostCall* call = call_in(held);
     if (call == nullptr) continue;
     if (executable != nullptr) {
@@ -315,9 +296,7 @@ void keep_calls_in_graph(RecordObject* record, CUgraph_st* graph, void* executab
 
 PyObject* kept(RecordObject* record, const void* field) {
   record = outermost(record);
-  if (record->keep == nullptr) return nullptr;
-  Ref key{PyLong_FromVoidPtr(const_cast<void*>(field))};
-  return key ? PyDict_GetItem(record->keep, key.get()) : nullptr;
+  return record->keep != nullptr ? record->keep->find(field) : nullptr;
 }
 
 RecordObject* new_record(TypeId id, std::uint32_t count) {
@@ -385,14 +364,25 @@ PyObject* make_record_class(TypeId id, PyObject* base) {
 
 bool init_records() {
   PyType_Slot slots[] = {
-      {Py_tp_new, as_slot(record_new)},          {Py_tp_dealloc, as_slot(record_dealloc)},
-      {Py_tp_repr, as_slot(record_repr)},        {Py_tp_methods, methods},
-      {Py_bf_getbuffer, as_slot(record_buffer)}, {0, nullptr},
+      {Py_tp_new, as_slot(record_new)},
+      {Py_tp_dealloc, as_slot(record_dealloc)},
+      {Py_tp_repr, as_slot(record_repr)},
+      {Py_tp_methods, methods},
+      {Py_bf_getbuffer, as_slot(record_buffer)},
+#ifndef Py_GIL_DISABLED
+      {Py_tp_getattro, as_slot(get_attribute)},
+      {Py_tp_setattro, as_slot(set_attribute)},
+#endif
+      {0, nullptr},
   };
   PyType_Spec spec{"cuda.bindings._bindings.Record", sizeof(RecordObject), 0,
                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
   record_base = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
-  return record_base != nullptr && init_fields();
+  if (record_base == nullptr || !init_fields() || !init_bound_address()) return false;
+#ifndef Py_GIL_DISABLED
+  set_address_method(PyDict_GetItemString(record_base->tp_dict, "getPtr"));
+#endif
+  return true;
 }
 
 }  // namespace cucore::bindings

@@ -8,14 +8,15 @@
 #include "engine.hpp"
 
 namespace cucore::bindings {
+
+std::atomic<PyObject*> classes[0x10000];
+
 namespace {
 
 struct Registry {
   std::recursive_mutex mutex;
   std::unordered_map<PyTypeObject*, TypeId> type_ids;
 };
-
-std::atomic<PyObject*> classes[0x10000];  // by TypeId; owned for the life of the process
 
 /// Where to look first for the TypeId of a class, by its address; `classes` has the last word.
 std::atomic<TypeId> guesses[1024];
@@ -67,9 +68,7 @@ PyObject* make_class(TypeId id) {
 
 }  // namespace
 
-PyObject* class_of(TypeId id) {
-  if (PyObject* known = classes[id].load(std::memory_order_acquire)) [[likely]]
-    return known;
+PyObject* make_class_of(TypeId id) {
   Registry& r = registry();
   const Lock lock{r.mutex};
   if (PyObject* known = classes[id].load(std::memory_order_acquire)) return known;

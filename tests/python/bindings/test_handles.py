@@ -22,6 +22,17 @@ def test_a_handle_is_a_number_with_a_type() -> None:
     assert repr(driver.CUdevice(3)) == "<CUdevice 3>"
 
 
+def test_a_handle_hashes_and_compares_as_its_number() -> None:
+    for number in (0, 1, 2**61 - 2, 2**61 - 1, 2**61, 2**64 - 1):
+        handle = driver.CUdeviceptr(number)
+        assert hash(handle) == hash(number) and handle == driver.CUdeviceptr(init_value=number)
+        assert repr(handle) == f"<CUdeviceptr {number}>"
+    assert hash(driver.CUdevice(-1)) == hash(-1) and repr(driver.CUdevice(-7)) == "<CUdevice -7>"
+    handle = driver.CUstream(7)
+    assert not handle == None and handle != None and not handle == 7.0  # noqa: E711, SIM201
+    assert handle != "7" and handle != driver.CUevent(7) and {handle: 1}[driver.CUstream(7)] == 1
+
+
 def test_get_ptr_is_where_the_value_lies() -> None:
     handle = driver.CUdeviceptr(0x1234)
     assert ctypes.c_uint64.from_address(handle.getPtr()).value == 0x1234

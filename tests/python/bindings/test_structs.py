@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import sys
+from typing import Any
 
 import pytest
 from cuda.bindings import driver, runtime
@@ -148,3 +150,123 @@ def test_a_list_that_changes_while_it_is_read_is_read_as_it_was(context: object)
     driver.cuMemPrefetchBatchAsync([memory] * 19, numbers, 19, [driver.CUmemLocation()], [0], 1, 0, 0)
     assert numbers == []  # read to its end all the same: no crash, whatever the driver said
     assert driver.cuMemFree(memory) == (0,)
+
+
+def an_attribute(priority: int) -> Any:
+    attribute = driver.CUlaunchAttribute()
+    attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PRIORITY
+    attribute.value.priority = priority
+    return attribute
+
+
+def test_an_element_of_an_array_outlives_the_array() -> None:
+    config = driver.CUlaunchConfig()
+    config.attrs = [an_attribute(-2)]
+    element = config.attrs[0]
+    for priority in range(100):
+        config.attrs = [an_attribute(priority)] * (1 + priority % 3)
+    config.attrs = None
+    gc.collect()
+    assert element.value.priority == -2 and config.numAttrs == 0 and config.attrs == []
+
+
+def test_a_list_as_long_as_the_one_before_takes_its_place() -> None:
+    config = driver.CUlaunchConfig()
+    for priority in (-1, -2, -3):
+        config.attrs = [an_attribute(priority), an_attribute(priority - 10)]
+        assert [a.value.priority for a in config.attrs] == [priority, priority - 10] and config.numAttrs == 2
+    config.numAttrs = 1
+    config.attrs = (an_attribute(1), an_attribute(2))
+    assert config.numAttrs == 2
+    config.attrs = [*config.attrs, an_attribute(3)]
+    assert [a.value.priority for a in config.attrs] == [1, 2, 3]
+    with pytest.raises(TypeError, match=r"CUlaunchConfig\.attrs must be CUlaunchAttribute, not .*CUuuid"):
+        config.attrs = [an_attribute(4), an_attribute(5), driver.CUuuid()]
+    assert [a.value.priority for a in config.attrs] == [1, 2, 3]
+
+
+def test_a_copy_of_a_struct_keeps_its_array_when_the_original_gets_another() -> None:
+    def signal(value: int) -> Any:
+        one = driver.CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS()
+        one.params.fence.value = value
+        return one
+
+    node, whole = driver.CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2(), driver.CUgraphNodeParams()
+    node.paramsArray = [signal(1)]
+    whole.extSemSignal = node
+    node.paramsArray = [signal(2)]
+    del node
+    gc.collect()
+    assert [p.params.fence.value for p in whole.extSemSignal.paramsArray] == [1]
+
+
+def test_a_part_assigned_to_another_part_keeps_what_it_points_to_and_no_more() -> None:
+    buffer = bytearray(64)
+    before = sys.getrefcount(buffer)
+    parms = runtime.cudaMemcpy3DParms()
+    parms.srcPtr.ptr = buffer
+    parms.dstPtr = parms.srcPtr
+    parms.srcPtr.ptr = 0
+    gc.collect()
+    assert sys.getrefcount(buffer) > before  # the copy points to it
+    parms.dstPtr = runtime.cudaPitchedPtr()
+    assert sys.getrefcount(buffer) == before
+    parms.srcPtr.ptr = buffer
+    parms.dstPtr = parms.srcPtr
+    del parms
+    assert sys.getrefcount(buffer) == before
+
+
+def test_get_ptr_is_a_method_like_any_other() -> None:
+    config = driver.CUlaunchConfig()
+    method = config.getPtr
+    assert method() == config.getPtr() and method.__name__ == "getPtr" and method.__self__ is config
+    assert method == config.getPtr and method != driver.CUlaunchConfig().getPtr and callable(method)
+    assert "getPtr" in repr(method) and hash(method) == hash(config.getPtr)
+    with pytest.raises(TypeError):
+        config.getPtr(1)
+    address = method()
+    del config
+    assert method() == address  # it holds the struct
+
+
+def test_a_field_reads_and_writes_structs_of_its_type_only() -> None:
+    field = driver.CUlaunchConfig.__dict__.get("gridDimX") or vars(driver.CUlaunchConfig_st)["gridDimX"]
+    config = driver.CUlaunchConfig()
+    field.__set__(config, 3)
+    assert field.__get__(config) == 3 == config.gridDimX and field.__name__ == "gridDimX"
+    with pytest.raises(TypeError, match="gridDimX is a field of CUlaunchConfig"):
+        field.__get__(driver.CUuuid())
+    with pytest.raises(TypeError, match="gridDimX is a field of CUlaunchConfig"):
+        field.__set__(driver.CUuuid(), 3)
+
+
+def test_a_derived_class_may_have_attributes_and_properties_of_its_own() -> None:
+    class Mine(driver.CUlaunchConfig):  # type: ignore[misc]
+        pass
+
+    mine = Mine()
+    mine.gridDimX = 4
+    mine.note = "kept"
+    assert (mine.gridDimX, mine.note) == (4, "kept")
+    Mine.gridDimX = property(lambda self: 5)
+    assert mine.gridDimX == 5
+    with pytest.raises(AttributeError):
+        mine.gridDimX = 6
+    del Mine.gridDimX
+    assert mine.gridDimX == 4
+    with pytest.raises(AttributeError):
+        _ = mine.nothing
+
+
+def test_structs_in_structs_and_lists_of_them_are_indented() -> None:
+    text = repr(runtime.cudaEglFrame())
+    assert "frame :\n    pArray : [<cudaArray_t 0x0>" in text
+    assert "\n    pPitch : [ptr : 0x0\n    pitch : 0\n" in text
+    uuid = driver.CUuuid()
+    uuid.bytes = bytes(range(16))
+    assert repr(uuid) == "bytes : 000102030405060708090a0b0c0d0e0f"
+    copy = driver.CUDA_MEMCPY3D()
+    copy.srcMemoryType = driver.CUmemorytype.CU_MEMORYTYPE_DEVICE
+    copy.srcHost = 0x1000
+    assert f"srcMemoryType : {driver.CUmemorytype.CU_MEMORYTYPE_DEVICE!r}\nsrcHost : 0x1000\n" in repr(copy)

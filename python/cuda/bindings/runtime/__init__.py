@@ -17,31 +17,39 @@ _missing, __dir__ = _lazy.lazy(
 sizeof = _bindings.sizeof
 
 
-def _type(name: str) -> Any:
-    return globals().get(name) or _missing(name)
-
-
 def getLocalRuntimeVersion() -> tuple[Any, int]:
     """The version of the runtime API that this module implements."""
-    return _type("cudaRuntimeGetVersion")()  # type: ignore[no-any-return]
+    try:
+        return cudaRuntimeGetVersion()  # type: ignore[name-defined,no-any-return]
+    except NameError:  # made when first touched
+        return _missing("cudaRuntimeGetVersion")()  # type: ignore[no-any-return]
 
 
 def make_cudaExtent(w: int, h: int, d: int) -> Any:
     """A cudaExtent with width, height and depth."""
-    extent = _type("cudaExtent")()
+    try:
+        extent = cudaExtent()  # type: ignore[name-defined]
+    except NameError:
+        extent = _missing("cudaExtent")()
     extent.width, extent.height, extent.depth = w, h, d
     return extent
 
 
 def make_cudaPos(x: int, y: int, z: int) -> Any:
     """A cudaPos."""
-    pos = _type("cudaPos")()
+    try:
+        pos = cudaPos()  # type: ignore[name-defined]
+    except NameError:
+        pos = _missing("cudaPos")()
     pos.x, pos.y, pos.z = x, y, z
     return pos
 
 
 def make_cudaPitchedPtr(d: Any, p: int, xsz: int, ysz: int) -> Any:
     """A cudaPitchedPtr: address, pitch, and the logical width and height."""
-    pointer = _type("cudaPitchedPtr")()
+    try:
+        pointer = cudaPitchedPtr()  # type: ignore[name-defined]
+    except NameError:
+        pointer = _missing("cudaPitchedPtr")()
     pointer.ptr, pointer.pitch, pointer.xsize, pointer.ysize = d, p, xsz, ysz
     return pointer
