@@ -33,14 +33,56 @@ inline bool lives_on(PyTypeObject* type) {
   return found;
 }
 
-/// Remembers a small value per type for the life of the process. Entries are never changed or
-/// freed, and keep their type alive, so that an address never comes to mean another type; types
-/// that do not live on are not remembered. A full table remembers nothing more: the caller finds
-/// out again. Key and value lie together: a call that comes after other work finds neither in the
-/// nearest cache.
+/// The tables of one extension module that have an entry. They are emptied when Python ends: a
+/// class of the main program that was remembered would keep that program's variables, and all that
+/// is in them, for ever.
+class TypeTables {
+ protected:
+  constexpr explicit TypeTables(void (*forget)(TypeTables&)) noexcept : forget_{forget} {}
+  void list() noexcept {
+    if (listed_.exchange(true)) return;
+    next_ = first_.load();
+    while (!first_.compare_exchange_weak(next_, this)) {
+    }
+    if (next_ == nullptr) forget_at_exit();
+  }
+  static bool are_closed() noexcept { return closed_; }
+
+ private:
+  static PyObject* forget_all(PyObject*, PyObject*) {
+    closed_ = true;
+    for (TypeTables* table = first_.exchange(nullptr); table != nullptr; table = table->next_)
+      table->forget_(*table);
+    Py_RETURN_NONE;
+  }
+  static void forget_at_exit() noexcept {
+    static PyMethodDef method{"forget_types", forget_all, METH_NOARGS, nullptr};
+    PyObject* const module = PyImport_ImportModule("atexit");
+    PyObject* const function = PyCFunction_New(&method, nullptr);
+    if (module != nullptr && function != nullptr)
+      Py_XDECREF(PyObject_CallMethod(module, "register", "O", function));
+    Py_XDECREF(function);
+    Py_XDECREF(module);
+    PyErr_Clear();  // then they are never forgotten
+  }
+  static inline std::atomic<TypeTables*> first_{nullptr};
+  static inline std::atomic<bool> closed_{false};
+  void (*forget_)(TypeTables&);
+  TypeTables* next_ = nullptr;
+  std::atomic<bool> listed_{false};
+};
+
+/// Remembers a small value per type until the interpreter ends. Entries are never changed or
+/// freed before, and keep their type alive, so that an address never comes to mean another type;
+/// types that do not live on are not remembered. A full table remembers nothing more: the caller
+/// finds out again. Key and value lie together: a call that comes after other work finds neither in
+/// the nearest cache.
 template <class Value>
-class TypeTable {
+class TypeTable : private TypeTables {
  public:
+  constexpr TypeTable() noexcept
+      : TypeTables{[](TypeTables& self) { static_cast<TypeTable&>(self).forget(); }} {}
+
   /// The value added for this type, or null.
   const Value* find(PyTypeObject* type) const noexcept {
     for (std::size_t probe = 0, at = slot(type); probe < kProbes; ++probe, ++at) {
@@ -53,22 +95,29 @@ class TypeTable {
   }
 
   void add(PyTypeObject* type, const Value& value) {
-    if (!lives_on(type)) return;
+    if (!are_closed() && lives_on(type) && insert(type, value)) list();
+  }
+
+ private:
+  bool insert(PyTypeObject* type, const Value& value) {
     const std::unique_lock lock{adding_, std::try_to_lock};
-    if (!lock) return;  // another thread adds, or did when this process was forked: another time
+    if (!lock) return false;  // another thread adds, or did when this process was forked
     for (std::size_t probe = 0, at = slot(type); probe < kProbes; ++probe, ++at) {
       Entry& entry = entries_[at % kSlots];
       const PyTypeObject* const there = entry.type.load(std::memory_order_relaxed);
-      if (there == type) return;  // another thread was faster
+      if (there == type) return false;  // another thread was faster
       if (there != nullptr) continue;
       entry.value = value;
       Py_INCREF(reinterpret_cast<PyObject*>(type));
       entry.type.store(type, std::memory_order_release);
-      return;
+      return true;
     }
+    return false;
   }
-
- private:
+  void forget() noexcept {
+    for (Entry& entry : entries_)
+      Py_XDECREF(reinterpret_cast<PyObject*>(entry.type.exchange(nullptr)));
+  }
   struct Entry {
     std::atomic<PyTypeObject*> type{nullptr};
     Value value{};

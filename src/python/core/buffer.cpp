@@ -18,27 +18,30 @@ class PythonResource final : public MemoryResource {
   }
   void deallocate(CUdeviceptr ptr, std::size_t size, StreamRef stream) override {
     const WithGil gil;
-    if (!gil) return;
+    if (!gil || object() == nullptr) return;  // Python ends: the memory goes with the process
     nb::object stream_object =
         stream.handle() != nullptr ? wrap(Stream::view(stream.handle())) : nb::none();
-    object().attr("deallocate")(static_cast<std::uintptr_t>(ptr), size,
-                                nb::arg("stream") = stream_object);
+    nb::handle{object()}.attr("deallocate")(static_cast<std::uintptr_t>(ptr), size,
+                                            nb::arg("stream") = stream_object);
   }
   bool is_device_accessible() const noexcept override { return flag("is_device_accessible"); }
   bool is_host_accessible() const noexcept override { return flag("is_host_accessible"); }
   bool is_managed() const noexcept override { return flag("is_managed"); }
   int device_id() const noexcept override {
-    PyObject* value = PyObject_GetAttrString(static_cast<PyObject*>(object_.get()), "device_id");
+    if (object() == nullptr) return -1;
+    PyObject* value = PyObject_GetAttrString(object(), "device_id");
     const long id = value != nullptr ? PyLong_AsLong(value) : -1;
     Py_XDECREF(value);
     PyErr_Clear();
     return static_cast<int>(id);
   }
+  int visit(visitproc visit, void* arg) const noexcept { return visit_kept(object_, visit, arg); }
 
  private:
-  nb::handle object() const { return nb::handle{static_cast<PyObject*>(object_.get())}; }
+  PyObject* object() const noexcept { return kept_object(object_); }
   bool flag(const char* name) const noexcept {
-    PyObject* value = PyObject_GetAttrString(static_cast<PyObject*>(object_.get()), name);
+    if (object() == nullptr) return false;
+    PyObject* value = PyObject_GetAttrString(object(), name);
     const bool answer = value != nullptr && PyObject_IsTrue(value) == 1;
     Py_XDECREF(value);
     PyErr_Clear();
@@ -304,7 +307,36 @@ nb::object from_handle(nb::handle type, nb::handle ptr, nb::handle size, nb::han
     value.buffer = Buffer::view(address, bytes);
     if (!owner.is_none()) value.owner = nb::borrow(owner);
   }
+  const bool keeps = value.owner.is_valid() ||
+                     dynamic_cast<PythonResource*>(value.buffer.memory_resource().get()) != nullptr;
+  if (keeps && type.is(nb::type<PyBuffer>())) return wrap(KeepingBuffer{std::move(value)});
   return wrap(type, std::move(value));
+}
+
+int keeping_traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (!nb::inst_ready(nb::handle{self})) return 0;
+  for (const PyBuffer* at = &self_of<KeepingBuffer>(self); at != nullptr; at = at->left.get()) {
+    Py_VISIT(at->owner.ptr());
+    Py_VISIT(at->resource.ptr());
+    const auto& from = at->buffer.memory_resource();
+    if (const auto* mine = dynamic_cast<const PythonResource*>(from.get());
+        mine != nullptr && from.use_count() == 1) {
+      if (const int stopped = mine->visit(visit, arg); stopped != 0) return stopped;
+    }
+  }
+  return 0;
+}
+
+int keeping_clear(PyObject* self) {
+  PyBuffer& buffer = self_of<KeepingBuffer>(self);
+  if (buffer.views > 0) return 0;  // who sees the memory is cleared first
+  try {
+    buffer.close();
+  } catch (...) {  // as in a destructor
+  }
+  buffer.owner.reset();
+  return 0;
 }
 
 }  // namespace
@@ -480,6 +512,15 @@ void bind_buffer(nb::module_& m) {
       },
       nb::arg("mr"), nb::arg("ipc_descriptor"), nb::arg("stream") = nb::none(),
       "Open a buffer of another process.");
+  static PyType_Slot keeping[] = {{Py_tp_traverse, reinterpret_cast<void*>(&keeping_traverse)},
+                                  {Py_tp_clear, reinterpret_cast<void*>(&keeping_clear)},
+                                  {0, nullptr}};
+  nb::class_<KeepingBuffer, PyBuffer> keeps(m, "_KeepingBuffer", nb::is_weak_referenceable(),
+                                            nb::type_slots(keeping));
+  nb::setattr(keeps, "__name__", nb::str("Buffer"));
+  nb::setattr(keeps, "__qualname__", nb::str("Buffer"));
+  set_module(keeps);
+  forbid_new(keeps);
   m.def("buffer_from_handle", &from_handle, "type"_a, "ptr"_a.none(), "size"_a, "mr"_a.none(),
         "owner"_a.none(), "stream"_a.none());
   // Closes a buffer without giving its memory back: something else has taken it over.

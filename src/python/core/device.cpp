@@ -274,6 +274,14 @@ nb::object helper(const char* module, const char* function) {
 
 nb::object device_object(int id) { return nb::borrow(singleton(id)); }
 
+void forget_memory_resources() noexcept {
+  for (PyObject* device : devices_of_thread) {
+    PyDevice& d = self_of<PyDevice>(device);
+    d.native_memory.reset();
+    d.memory_resource.reset();
+  }
+}
+
 int device_number(nb::handle object) {
   static PyTypeObject* const type = reinterpret_cast<PyTypeObject*>(nb::type<PyDevice>().ptr());
   if (Py_TYPE(object.ptr()) == type) return self_of<PyDevice>(object.ptr()).id;

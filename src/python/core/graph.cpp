@@ -138,11 +138,14 @@ struct PyGraph {
   }
 };
 
-// The collector sees what updates named, so that a callback that holds its own graph can go.
+// The collector sees what nodes use, so that a callback that holds its own graph can go.
 int graph_traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   if (!nb::inst_ready(nb::handle{self})) return 0;
   const PyGraph& graph = self_of<PyGraph>(self);
+  for (const auto& owner : graph.owners) {
+    if (const int stopped = visit_kept(owner, visit, arg); stopped != 0) return stopped;
+  }
   Py_VISIT(graph.updates.ptr());
   for (const auto& [event, things] : graph.retired) Py_VISIT(things.ptr());
   return 0;
@@ -187,8 +190,8 @@ bool is_captured(const Stream& stream) {
 CUgraph captured_graph(const Stream& stream) {
   CUstreamCaptureStatus status{};
   CUgraph graph = nullptr;
-  CUCORE_CALL(cuStreamGetCaptureInfo(stream.handle(), &status, nullptr, &graph, nullptr, nullptr,
-                                     nullptr));
+  CUCORE_CALL(
+      cuStreamGetCaptureInfo(stream.handle(), &status, nullptr, &graph, nullptr, nullptr, nullptr));
   return graph;
 }
 

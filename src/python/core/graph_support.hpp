@@ -10,6 +10,7 @@
 #include "arguments.hpp"
 #include "core/waiting.hpp"
 #include "cucore/graph.hpp"
+#include "kept.hpp"
 #include "support.hpp"
 
 namespace cucore::python {

@@ -6,6 +6,7 @@
 
 #include "binding.hpp"
 #include "core/waiting.hpp"
+#include "kept.hpp"
 #include "support.hpp"
 
 namespace cucore::python {
@@ -47,6 +48,11 @@ NB_MODULE(_core, m) {
   std::stable_sort(list.begin(), list.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   for (const auto& [order, bind] : list) bind(m);
+  // Goes when the interpreter takes this module apart.
+  m.attr("_end") = nb::capsule(&kWithoutGil, [](void*) noexcept {
+    cucore::python::forget_memory_resources();
+    cucore::python::let_go_of_all();
+  });
   nb::module_::import_("atexit").attr("register")(
       nb::cpp_function([] { cucore::python::Member::forget_all(); }));
 }

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "code_arguments.hpp"
+#include "kept.hpp"
 #include "support.hpp"
 
 namespace cucore::python {
@@ -135,7 +136,10 @@ PyObject* get_kernel(PyObject* self, PyObject* const* args, Py_ssize_t nargs, Py
     kernel = code.get_kernel(wanted);
   }
   nb::object made = wrap(*std::move(kernel));
-  if (code.attachment() == nullptr) code.attach(keep_alive(nb::dict()));
+  if (code.attachment() == nullptr) {  // holds kernels alone, nothing of the user's
+    code.attach({static_cast<void*>(nb::dict().release().ptr()),
+                 [](void* dict) { let_go(static_cast<PyObject*>(dict)); }});
+  }
   if (PyDict_SetItem(static_cast<PyObject*>(code.attachment()), name, made.ptr()) < 0)
     throw nb::python_error();
   return made.release().ptr();

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cucore/buffer.hpp"
+#include "kept.hpp"
 #include "submission.hpp"
 #include "support.hpp"
 
@@ -72,6 +73,13 @@ struct PyBuffer {
     } catch (...) {  // a destructor stays silent; close() is for those who want to know
     }
   }
+};
+
+/// A Buffer that keeps an object of the user's (an owner, a memory resource written in Python),
+/// which may hold the buffer in turn: of a type of its own, which the collector sees through. All
+/// others do without its costs.
+struct KeepingBuffer : PyBuffer {
+  explicit KeepingBuffer(PyBuffer&& buffer) noexcept : PyBuffer{std::move(buffer)} {}
 };
 
 /// A C++ memory resource as an attribute (`_native`) of the Python class around it.

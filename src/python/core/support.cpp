@@ -12,6 +12,7 @@
 #include <stdexcept>
 
 #include "../type_table.hpp"
+#include "kept.hpp"
 
 namespace cucore::python {
 
@@ -132,34 +133,6 @@ nb::handle Member::find() {
 void Member::forget_all() noexcept {
   for (Member* member = looked_up.load(); member != nullptr; member = member->next_)
     Py_XDECREF(member->object_.exchange(nullptr));
-}
-
-// ---- lifetimes
-
-/// Whether this thread is running Python code: also while the interpreter is taking its modules
-/// apart, when Py_IsInitialized() already says no.
-static bool is_inside_python() noexcept {
-  PyThreadState* mine = PyGILState_GetThisThreadState();
-#if PY_VERSION_HEX >= 0x030D0000
-  return mine != nullptr && mine == PyThreadState_GetUnchecked();
-#else
-  return mine != nullptr && mine == _PyThreadState_UncheckedGet();
-#endif
-}
-
-void let_go(PyObject* held) noexcept {
-  if (is_inside_python()) return Py_XDECREF(held);
-  if (const WithGil gil; gil) {  // else: leak rather than crash
-    run_or_sleep([held] {
-      Py_XDECREF(held);  // may run Python code
-      return 0;
-    });
-  }
-}
-
-std::shared_ptr<void> keep_alive(nb::object object) {
-  return std::shared_ptr<void>{static_cast<void*>(object.release().ptr()),
-                               [](void* held) { let_go(static_cast<PyObject*>(held)); }};
 }
 
 // ---- arguments

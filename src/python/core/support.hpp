@@ -163,11 +163,6 @@ class Member {
   Member* next_ = nullptr;  // of those that have been looked up
 };
 
-/// Gives a reference back on any thread; not at all once Python is gone. Null is fine.
-void let_go(PyObject* held) noexcept;
-/// Keeps a Python object alive from C++ until let_go().
-std::shared_ptr<void> keep_alive(nb::object object);
-
 /// The stream an argument names: a Stream, a GraphBuilder, or any object with __cuda_stream__. The
 /// second tells whether None stands for the default stream. Throws TypeError.
 Stream stream_argument(PyObject* object, const char* function);
@@ -190,6 +185,8 @@ nb::object driver_object(const char* type, std::uintptr_t value);
 
 /// The Device singleton of this thread (src/python/core/device.cpp).
 nb::object device_object(int device_id);
+/// The devices of this thread go back to their own memory resources: for the end of the module.
+void forget_memory_resources() noexcept;
 /// The number of a Device, an int, or an object with __index__.
 int device_number(nb::handle device);
 /// The size of an allocation; TypeError or ValueError that name the argument.

@@ -1,12 +1,15 @@
 """Objects that live until the interpreter ends are let go by then: nanobind counts none as leaked."""
 
+import gc
 import os
 import subprocess
 import sys
 import sysconfig
 import textwrap
+import weakref
 
 import pytest
+from cuda.core import Buffer, LegacyPinnedMemoryResource, MemoryResource
 
 PROGRAM = """
     import functools, threading
@@ -36,16 +39,9 @@ PROGRAM = """
     view = StridedMemoryView.from_any_interface(buffers[1], stream_ptr=-1)
     launch(stream, one, kernel, buffers[0])
     definition = GraphDefinition()
-    # A function written here would hold this module, graph and all, through the driver: close such a graph.
     node = definition.launch(one, kernel, buffers[0]).callback({}.clear)
     graph = definition.instantiate()
     graph[node].update([].clear)
-    closed = GraphDefinition()
-    closed.callback(lambda: graph)
-    closed = closed.instantiate()
-    closed.launch(stream)
-    stream.sync()
-    closed.close()
     graph.launch(stream)
     builder = stream.create_graph_builder()
     captured = device.create_graph_builder().begin_building()
@@ -79,6 +75,124 @@ def test_nothing_is_leaked_at_exit(ending):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "leaked" not in done.stderr, done.stderr
+
+
+HELD = """
+    import sys
+    from cuda.core import Buffer, Device, LegacyPinnedMemoryResource, MemoryResource
+    from cuda.core.graph import GraphDefinition
+    from cuda.core.utils import StridedMemoryView
+    import numpy
+
+    device = Device()
+    device.set_current()
+    stream = device.create_stream()
+    pinned = LegacyPinnedMemoryResource().allocate(64)
+    class Foreign:
+        def __cuda_stream__(self): return 0, int(stream.handle)
+    class Array:
+        array = numpy.zeros(4)
+        def __dlpack__(self, **options): return self.array.__dlpack__(**options)
+        def __dlpack_device__(self): return self.array.__dlpack_device__()
+    class Resource(MemoryResource):
+        is_device_accessible = is_host_accessible = True
+        device_id = 0
+        def allocate(self, size, *, stream=None): return Buffer.from_handle(pinned.handle, size, mr=self)
+        def deallocate(self, pointer, size, *, stream=None): pass
+    def function(): return stream
+    def captured():
+        builder = device.create_graph_builder().begin_building()
+        builder.callback(function)
+        graph = builder.end_building().complete()
+        builder.close()
+        return graph
+    def defined(): return GraphDefinition().callback(function)
+"""
+HOLDERS = {
+    "foreign stream": "device.create_stream(Foreign())",
+    "buffer with an owner": "Buffer.from_handle(pinned.handle, 64, owner=Foreign())",
+    "buffer of a resource": "Resource().allocate(64)",
+    "resource of the device": "setattr(device, 'memory_resource', Resource())",
+    "captured graph": "captured()",
+    "definition": "defined()",
+    "graph": "(nodes := defined()) and nodes.graph.instantiate()",
+    "view": "StridedMemoryView.from_any_interface(Array(), stream_ptr=-1)",
+}
+
+
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_what_belongs_to_the_main_program_goes_with_it(holder):
+    """A class or function of the main program holds all of its variables, and with them what holds the class."""
+    code = textwrap.dedent(HELD) + "held = " + HOLDERS[holder]
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True, text=True, check=False, env={**os.environ, "CUCORE_LEAK_WARNINGS": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "leaked" not in done.stderr, done.stderr
+
+
+def collected(reference: weakref.ref) -> bool:
+    for _ in range(3):
+        gc.collect()
+    return reference() is None
+
+
+def test_an_owner_that_holds_its_buffer_is_collected(device, stream):
+    class Owner:
+        def __init__(self) -> None:
+            self.memory = device.allocate(64, stream=stream)
+            self.buffer = Buffer.from_handle(self.memory.handle, 64, owner=self)
+
+    owner = Owner()
+    owner.buffer.fill(1, stream=stream)
+    reference, memory = weakref.ref(owner), weakref.ref(owner.buffer)
+    del owner
+    assert collected(reference) and memory() is None
+
+
+def test_a_resource_that_holds_its_buffers_is_collected_and_gets_their_memory_back(device, stream):
+    given_back: list[int] = []
+
+    class Cache(MemoryResource):
+        is_device_accessible = is_host_accessible = True
+        device_id = 0
+
+        def __init__(self) -> None:
+            self.inner, self.buffers = LegacyPinnedMemoryResource(), []
+
+        def allocate(self, size, *, stream=None):
+            memory = self.inner.allocate(size)
+            self.buffers.append((memory, Buffer.from_handle(memory.handle, size, mr=self)))
+            return self.buffers[-1][1]
+
+        def deallocate(self, pointer, size, *, stream=None):
+            given_back.append(size)
+
+    cache = Cache()
+    cache.allocate(64)
+    cache.allocate(32)
+    reference = weakref.ref(cache)
+    del cache
+    assert collected(reference)
+    assert sorted(given_back) == [32, 64]
+
+
+def test_a_callback_that_holds_its_captured_graph_is_collected(device, stream):
+    class Step:
+        def done(self) -> None:
+            pass
+
+    step = Step()
+    builder = device.create_graph_builder().begin_building()
+    builder.callback(step.done)
+    step.graph = builder.end_building().complete()
+    builder.close()
+    step.graph.launch(stream)
+    stream.sync()
+    reference = weakref.ref(step)
+    del step, builder
+    assert collected(reference)
 
 
 @pytest.mark.skipif(bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="nanobind counts no leaks without a GIL")
