@@ -22,10 +22,12 @@ class Machine:
         self.bin.mkdir()
         for name in ("setup", "requirements.txt"):
             shutil.copy(ROOT / "tools" / name, self.checkout / "tools" / name)
-        for name in ("bash", "env", "dirname", "ls", "sha256sum", "cut", "touch", "mkdir", "cp", "cat"):
+        for name in ("bash", "env", "dirname", "sha256sum", "cut", "touch", "mkdir", "cp", "cat"):
             found = shutil.which(name)
             assert found, name
             (self.bin / name).symlink_to(found)
+        # Sees the headers in /usr once packages were installed, whatever this machine has.
+        self.program("ls", f"if [ -e {self.bin}/g++ ]; then echo there; else exit 2; fi")
         # Knows its headers and modules (-c); makes an environment by copying itself into it (-m venv).
         self.program(
             "python3",

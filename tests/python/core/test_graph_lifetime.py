@@ -370,8 +370,9 @@ def test_a_graph_launched_into_a_capture_leaves_what_it_uses_to_the_graph_that_i
     assert gone(reference)
 
 
-def test_a_launch_that_fails_or_is_captured_does_not_hide_the_one_that_runs(device, stream):
+def test_a_launch_that_fails_or_is_captured_does_not_hide_the_one_that_runs(device, stream, request):
     may_go_on, seen = threading.Event(), []
+    request.addfinalizer(may_go_on.set)  # whatever fails below, the device must come to rest
     last = Callback(seen)
     made_from = device.create_graph_builder().begin_building()
     made_from.callback(lambda: may_go_on.wait())

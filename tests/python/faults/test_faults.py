@@ -34,9 +34,9 @@ DECLARED = """
 {
   .local .align 4 .b8 room[64];
   .reg .b32 %a<4>; .reg .b64 %l;
-  ld.param.u32 %a0, [n]; mov.u64 %l, room; st.volatile.local.u32 [%l], %a0; add.u32 %a1, %a0, 1;
+  ld.param.u32 %a0, [n]; mov.u64 %l, room; cvta.local.u64 %l, %l; st.volatile.u32 [%l], %a0; add.u32 %a1, %a0, 1;
   { .param .b32 x; .param .b32 y; st.param.b32 [x], %a1; call (y), deep, (x); ld.param.b32 %a2, [y]; }
-  ld.volatile.local.u32 %a3, [%l]; add.u32 %a2, %a2, %a3; st.param.b32 [r], %a2; ret;
+  ld.volatile.u32 %a3, [%l]; add.u32 %a2, %a2, %a3; st.param.b32 [r], %a2; ret;
 }
 """
 if not ON_GPU:  # there it waits for ever
@@ -79,21 +79,21 @@ TAKE = "{ .param .b64 n; .param .b64 r; st.param.b64 [n], 64; call (r), malloc, 
 
 
 @pytest.mark.parametrize(
-    "body,code",
+    "body,codes",
     [
-        (f"mov.u64 %rd2, 12345; {GIVE_BACK}", 716),
-        (f"mov.u64 %rd2, 12352; {GIVE_BACK}", 700),
-        (f"{TAKE} {GIVE_BACK} {GIVE_BACK}", 719),
+        (f"mov.u64 %rd2, 12345; {GIVE_BACK}", (716, 700) if ON_GPU else (716,)),  # an H200 has answered both
+        (f"mov.u64 %rd2, 12352; {GIVE_BACK}", (700,)),
+        (f"{TAKE} {GIVE_BACK} {GIVE_BACK}", (719,)),
     ],
     ids=["misaligned", "nowhere", "twice"],
 )
-def test_what_malloc_did_not_give_cannot_be_freed(body: str, code: int) -> None:
+def test_what_malloc_did_not_give_cannot_be_freed(body: str, codes: tuple[int, ...]) -> None:
     expect(
         f"""
-        print(run({body!r}, {FREE!r}, block=1)[0], flush=True)
+        print(run({body!r}, {FREE!r}, block=1)[0] in {codes}, flush=True)
         os._exit(0)
         """,
-        str(code),
+        "True",
     )
 
 

@@ -19,6 +19,7 @@ import cuda.core.graph, cuda.core.texture, cuda.core.utils, cuda.core.system
 from cuda.core import _core
 from cuda.core.graph import *
 setup()
+on_gpu = os.environ.get("CUCORE_DEVICE") == "gpu"  # NVIDIA's driver takes every number for the address of its own things
 modules = (cuda.core, cuda.core.graph, cuda.core.texture, cuda.core.utils, cuda.core.system, _core)
 classes = {
     thing for module in modules for thing in vars(module).values()
@@ -56,11 +57,12 @@ calls = [
     lambda x: cuda.core.utils.StridedMemoryView.from_buffer(pinned, shape=(2,), strides=x, itemsize=4),
     lambda x: cuda.core.utils.StridedMemoryView.from_buffer(pinned, shape=(2,), itemsize=x),
     lambda x: cuda.core.utils.StridedMemoryView.from_buffer(pinned, shape=(2,), dtype=x),
-    Stream.from_handle, lambda x: Kernel.from_handle(x), lambda x: definition.instantiate().launch(x),
+    lambda x: definition.instantiate().launch(x),
     lambda x: definition.instantiate().update(x), lambda x: DeviceMemoryResource(x),
     lambda x: DeviceMemoryResource(device, options=x), Device, buffer.__dlpack__,
     lambda x: pinned.__dlpack__(max_version=x), lambda x: pinned.__dlpack__(dl_device=x),
 ]
+if not on_gpu: calls += [Stream.from_handle, lambda x: Kernel.from_handle(x)]
 """
 
 
@@ -72,12 +74,14 @@ def test_methods_of_objects_that_were_never_made(child):
         + """
 skipped = {"__class__", "__init_subclass__", "__subclasshook__", "__new__"}
 made = 0
+def takes_handles(name): return name == "from_handle" or name.startswith("_") and not name.startswith("__")
 for cls in sorted(classes, key=lambda c: c.__qualname__):
     things = [attempt(cls.__new__, cls), attempt(lambda: type("Sub", (cls,), {"__init__": lambda self: None})())]
     for thing in things:
         made += thing is not None
         # __init__ comes last: it makes the thing after all.
         for name in sorted(set(dir(cls)) - skipped, key=lambda n: (n == "__init__", n)) if thing is not None else ():
+            if on_gpu and takes_handles(name): continue
             for arguments in ((), (1,), (thing,), (None, None), (1, 2, 3)):
                 value = attempt(getattr, thing, name)
                 if callable(value):
@@ -238,9 +242,11 @@ def test_no_file_can_be_opened_any_more(child):
             try: attempt()
             except (CUDAError, OSError, RuntimeError) as error: assert str(error)
         launch(stream, one, kernel)
-        device.allocate(1 << 20, stream=stream).close(stream)
+        try: device.allocate(1 << 20, stream=stream).close(stream)
+        except CUDAError: assert os.environ.get("CUCORE_DEVICE") == "gpu"  # whose driver opens a file for more memory
         stream.sync()
         for fd in opened: os.close(fd)
+        device.allocate(1 << 20, stream=stream).close(stream)
         launch(stream, one, ObjectCode.from_ptx(b".version 8.0\\n.target sm_80\\n.address_size 64\\n.visible .entry r() { ret; }\\n").get_kernel("r"))
         stream.sync()
         """

@@ -76,6 +76,8 @@ def test_a_child_does_not_wait_for_the_end_of_the_driver(child, tmp_path):
     subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
     out = child.ok(
         """
+        import warnings
+        warnings.simplefilter("ignore")  # from 3.12 on one of threads and fork
         setup()
         pid = os.fork()
         if pid == 0:

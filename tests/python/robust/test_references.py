@@ -174,7 +174,7 @@ OPERATIONS: dict[str, Callable[[Things], Any]] = {
     "node questions": lambda t: (t.node.pred, t.node.succ, repr(t.node), t.definition.nodes(), t.definition.edges()),
     "driver memory": lambda t: driver.cuMemFree(driver.cuMemAlloc(256)[1]),
     "driver answers": lambda t: (driver.cuDeviceGetAttribute(1, 0), driver.cuDeviceGetName(64, 0), driver.cuCtxGetCurrent()),
-    "driver refuses": lambda t: (driver.cuMemAlloc(2**60), driver.cuStreamQuery(driver.CUstream(2**47))),
+    "driver refuses": lambda t: (driver.cuMemAlloc(2**60), driver.cuDeviceGet(99)),
     "driver structures": node_parameters,
     "driver enumerations": lambda t: (driver.CUresult(1), driver.CUdevice_attribute(5).name),
     "runtime": lambda t: (runtime.cudaGetDeviceProperties(0), runtime.cudaFree(runtime.cudaMalloc(64)[1])),
