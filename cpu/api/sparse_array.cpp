@@ -72,12 +72,6 @@ void add_box(Request& request, const CUDA_ARRAY3D_DESCRIPTOR& desc, const ArrayL
       }
 }
 
-/// Tiles of a sparse array come from memory that was made for it.
-void require_tile_pool(const Request& request) {
-  if (request.memory)
-    require(request.memory->prop.allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL);
-}
-
 /// An array whose mapping was deferred gets its memory in one piece: as one level from edge to
 /// edge, or as `size` bytes from the start on, as cuArrayGetMemoryRequirements tells them.
 void add_whole(Request& request, const CUDA_ARRAY3D_DESCRIPTOR& desc, char* data, std::size_t bytes,
@@ -104,7 +98,10 @@ Request request_of(const CUarrayMapInfo& info, const Stream& stream) {
   require(info.memHandleType == CU_MEM_HANDLE_TYPE_GENERIC);
   if (info.memOperationType == CU_MEM_OPERATION_TYPE_MAP)
     request.memory = Ref<PhysicalMemory>{&memory_of(info.memHandle.memHandle)};
-  if (request.memory) require(request.memory->prop.location.id == device);
+  if (request.memory) {  // was it made to be mapped into arrays?
+    require(request.memory->prop.location.id == device);
+    require(request.memory->prop.allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL);
+  }
   const bool tail = info.subresourceType == CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL;
   require(tail || info.subresourceType == CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL);
   if (info.resourceType == CU_RESOURCE_TYPE_ARRAY) {
@@ -117,7 +114,6 @@ Request request_of(const CUarrayMapInfo& info, const Stream& stream) {
       add_whole(request, array.desc, array.data, whole, info);
     } else {
       require(!tail && info.subresource.sparseLevel.level == 0);
-      require_tile_pool(request);
       add_box(request, array.desc, ArrayLayout{array.desc}, array.data, info);
     }
   } else {
@@ -128,7 +124,6 @@ Request request_of(const CUarrayMapInfo& info, const Stream& stream) {
     request.array = Ref<Object>{&array};
     request.tiles = array.tiles;
     const bool deferred = array.desc.Flags & CUDA_ARRAY3D_DEFERRED_MAPPING;
-    if (!deferred) require_tile_pool(request);
     if (deferred) {
       require(tail);  // a level alone would not be the whole
       add_whole(request, array.desc, array.tiles->base, array.bytes, info);

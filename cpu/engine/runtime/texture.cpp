@@ -438,17 +438,19 @@ std::uint32_t cucpu_rt_texture_level(std::uint64_t object, std::uint32_t config,
   return std::bit_cast<std::uint32_t>(most > 0 ? std::log2(most) : -1000.0f);
 }
 
-// As an H200 answers (tests/ptx/h200/surface_traps.xz): layers count as depth, though a cubemap
-// that is a texture has none, and a one-dimensional texture has one row, but such a surface none.
+// As an H200 answers (tests/ptx/h200/surface_traps.xz, test_texture_forms.py): layers count as depth,
+// though a cubemap that is a texture has none; a one-dimensional texture has one row, or a row for
+// each layer and no depth, but such a surface none.
 std::uint32_t cucpu_rt_texture_query(std::uint64_t object, std::uint32_t which,
                                      std::uint32_t level) {
   if (object == 0) cucpu_rt_trap(700);
   const TextureObject& whole = *reinterpret_cast<const TextureObject*>(object);
   const TextureObject& t =
       whole.levels == nullptr ? whole : whole.levels[std::min(level, whole.level_count - 1)];
-  const std::uint32_t height = t.is_surface ? t.height : std::max(t.height, 1u);
   const std::uint32_t layers = !t.is_cube || t.is_surface ? t.layers : t.layers / 6;
-  const std::uint32_t depth = t.is_cube && !t.is_surface && layers == 1 ? 0 : layers;
+  const bool rows = !t.is_surface && t.height == 0;
+  const std::uint32_t height = rows ? std::max(layers, 1u) : t.height;
+  const std::uint32_t depth = rows || (t.is_cube && !t.is_surface && layers == 1) ? 0 : layers;
   const std::uint32_t answers[] = {t.width,
                                    height,
                                    t.layers == 0 ? t.depth : depth,

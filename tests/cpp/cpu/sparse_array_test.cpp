@@ -177,11 +177,13 @@ TEST_F(SparseArrays, ArraysMappedLaterGetTheirMemoryInOnePiece) {
   EXPECT_EQ(0u, needs.size % needs.alignment);
   ASSERT_LE(needs.size, kUnit - kTile);
   auto info = request(array, 0, 300, 200);
-  info.memHandle.memHandle = plain_memory_;
   info.offset = needs.alignment;
   info.subresource.sparseLevel.extentHeight = 100;  // not the whole
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemMapArrayAsync(&info, 1, nullptr));
   info.subresource.sparseLevel.extentHeight = 200;
+  info.memHandle.memHandle = plain_memory_;  // not made for arrays
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemMapArrayAsync(&info, 1, nullptr));
+  info.memHandle.memHandle = memory_;
   ASSERT_OK(cuMemMapArrayAsync(&info, 1, nullptr));
   std::vector<float> in(300, 3.5f), out(300);
   auto write = row(array, 199, in.data(), 300, false),
@@ -212,7 +214,6 @@ TEST_F(SparseArrays, MipmapsCanBeMappedLaterToo) {
   CUarrayMapInfo info = request(nullptr, 0, 64, 64);
   info.resourceType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
   info.resource.mipmap = mipmap;
-  info.memHandle.memHandle = plain_memory_;
   info.subresourceType = CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL;
   info.subresource.miptail = {0, 0, needs.size};
   ASSERT_OK(cuMemMapArrayAsync(&info, 1, nullptr));
