@@ -438,7 +438,7 @@ std::uint32_t cucpu_rt_texture_level(std::uint64_t object, std::uint32_t config,
   return std::bit_cast<std::uint32_t>(most > 0 ? std::log2(most) : -1000.0f);
 }
 
-// As an H200 answers (tests/ptx/h200/surface_traps.xz, test_texture_forms.py): layers count as depth,
+// As an H200 answers (h200/surface_traps.xz and test_texture_forms.py): layers count as depth,
 // though a cubemap that is a texture has none; a one-dimensional texture has one row, or a row for
 // each layer and no depth, but such a surface none.
 std::uint32_t cucpu_rt_texture_query(std::uint64_t object, std::uint32_t which,
