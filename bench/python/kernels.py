@@ -2,9 +2,10 @@
 
     python bench/python/kernels.py [--build FOLDER] [--rounds N] [--threads N] [--markdown FILE] [--set ten|more|all] [kernel ...]
 
-All sides run in this process, in turns, each on its own copy of the data; every result is checked against NumPy before anything is
-timed. What is compared is processor time (all threads together), the best of the rounds: other programs disturb that least.
-"wall" is the ratio of wall times, which means something on a quiet machine only; "spread" is median / best of ours and of native.
+All sides run in this process, in turns, each on its own copy of the data, which lies in memory the same way (kernel_bench.case.placed);
+every result is checked against NumPy before anything is timed. What is compared is processor time (all threads together), which other
+programs disturb least: the median of the ratios of all rounds. "spread" is how far the middle half of those ratios lies apart, "wall"
+the same median for wall times, which means something on a quiet machine only.
 
 Driver library and native side come from the build folder (built with -DCUCORE_BENCH=ON), NVRTC from NVIDIA's wheel. PoCL and Numba
 are not part of what the project needs: `make bench-setup` makes an environment for them; a side that is not there is shown as "–".
@@ -61,7 +62,7 @@ def installed(makers: dict[str, Callable[[], Side]]) -> tuple[list[Side], list[s
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, default=ROOT / "build/dev")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of every side")
     parser.add_argument("--set", choices=["ten", "more", "all"], default="all")
     parser.add_argument("--markdown", type=Path, help="write the tables into this page too")
@@ -90,7 +91,7 @@ def main() -> int:
     sides: list[Side] = [native, Ours(device, native.library), *here]
     print("\n".join(missing), end="\n" if missing else "")
     about = (
-        f"{platform.machine()}, {arguments.threads} threads a side, best of {arguments.rounds} rounds, processor time"
+        f"{platform.machine()}, {arguments.threads} threads a side, median of {arguments.rounds} rounds, processor time"
     )
     versions = ", ".join(getattr(side, "version", "") for side in here)
     print(about + (f"; {versions}" if versions else ""))

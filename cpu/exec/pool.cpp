@@ -23,6 +23,8 @@ constexpr auto kSpin = std::chrono::microseconds{40};
 // for another stream (as a GPU with room for both would allow) does not hang.
 constexpr auto kStarved = std::chrono::milliseconds{5};
 constexpr unsigned kExtraMax = 256;
+// How long a program takes from a launch to waiting for it, where it does that at once.
+constexpr auto kSoon = std::chrono::microseconds{4};
 
 void relax() noexcept {
 #if defined(__aarch64__)
@@ -89,8 +91,11 @@ void Pool::start_first() {
   started_.store(true, std::memory_order_release);
 }
 
-void Pool::wake_one(std::unique_lock<std::mutex>&) {
-  if (spinning_ == 0 && sleeping_ > 0) sleep_.notify_one();
+void Pool::wake(unsigned wanted, std::unique_lock<std::mutex>&) noexcept {
+  for (unsigned coming = spinning_ + waking_; coming < wanted && sleeping_ > waking_; ++coming) {
+    ++waking_;
+    sleep_.notify_one();
+  }
 }
 
 void Pool::kick_monitor(std::unique_lock<std::mutex>&) {
@@ -120,9 +125,9 @@ void Pool::post(Task& task) noexcept {
   ++ready_count_;
   work_.fetch_add(1, std::memory_order_release);
   if (spinning_ == 0) {
-    if (sleeping_ > 0)
-      sleep_.notify_one();
-    else if (alive_ > 0 && ready_count_ > 0)
+    if (sleeping_ > waking_)
+      wake(waking_ + 1, lock);
+    else if (sleeping_ == 0 && alive_ > 0 && ready_count_ > 0)
       try_kick_monitor(lock);  // everybody is busy
   }
 }
@@ -153,21 +158,26 @@ bool Pool::take_work(std::unique_lock<std::mutex>& lock, Task*& task, Ref<GridRu
       break;
     }
     work_.fetch_sub(1, std::memory_order_relaxed);
-    if (ready_count_ > 0 || !shared_.empty()) wake_one(lock);
+    if (ready_count_ > 0 || !shared_.empty()) wake(1, lock);
     if (ready_count_ > 0 && sleeping_ + spinning_ == 0) try_kick_monitor(lock);
     return true;
   }
   if (!shared_.empty()) {
-    grid = shared_.front();
-    if (--grid->helpers_left == 0) {  // no more may join
-      shared_.pop_front();
-      work_.fetch_sub(1, std::memory_order_relaxed);
-    } else {
-      shared_.splice(shared_.end(), shared_, shared_.begin());  // helpers spread over all grids
-    }
+    grid = join(shared_.begin());
     return true;
   }
   return false;
+}
+
+Ref<GridRun> Pool::join(Shared::iterator grid) {
+  Ref<GridRun> run = *grid;
+  if (--run->helpers_left == 0) {  // no more may join
+    shared_.erase(grid);
+    work_.fetch_sub(1, std::memory_order_relaxed);
+  } else {
+    shared_.splice(shared_.end(), shared_, grid);  // helpers spread over all grids
+  }
+  return run;
 }
 
 void Pool::worker(bool extra) noexcept {
@@ -180,8 +190,8 @@ void Pool::worker(bool extra) noexcept {
       lock.unlock();
       if (task)
         task->drive();
-      else
-        help(grid);
+      else if (take_part(*grid))
+        grid->task().drive();
       grid = nullptr;
       lock.lock();
       continue;
@@ -204,7 +214,10 @@ void Pool::worker(bool extra) noexcept {
       if (found || work_.load(std::memory_order_relaxed) != 0) continue;
     }
     ++sleeping_;
-    sleep_.wait(lock, [&] { return work_.load(std::memory_order_relaxed) != 0; });
+    while (work_.load(std::memory_order_relaxed) == 0) {
+      sleep_.wait(lock);
+      if (waking_ > 0) --waking_;
+    }
     --sleeping_;
   }
 }
@@ -233,12 +246,13 @@ class Worker {
 
 }  // namespace
 
-/// How many threads may join the one that begins a grid. Kernels of a green context that run at the
+/// How many threads may join the one that begins a grid, which may be one of the program's own:
+/// together as many as the pool has. Kernels of a green context that run at the
 /// same time divide its cores; each has one thread at least, or two that wait for each other would
 /// hang.
-unsigned Pool::helpers_for(const GridRun& run) noexcept {
+unsigned Pool::helpers_for(const GridRun& run) const noexcept {
   const Context& context = run.task().context();
-  if (context.cores == 0) return ~0u;
+  if (context.cores == 0) return target_ - 1;
   const unsigned busy = context.workers.load(std::memory_order_relaxed);
   return context.cores > busy ? context.cores - busy : 0;
 }
@@ -252,7 +266,7 @@ Progress Pool::run_grid(const Ref<GridRun>& run) {
   if (share) {
     std::unique_lock lock{mutex_};
     ensure_workers();
-    std::list<Ref<GridRun>> entry;
+    Shared entry;
     try {
       entry.push_back(run);
     } catch (const std::bad_alloc&) {
@@ -263,11 +277,24 @@ Progress Pool::run_grid(const Ref<GridRun>& run) {
       shared_.splice(shared_.end(), entry);
       work_.fetch_add(1, std::memory_order_release);
     }
-    if (share && sleeping_ > 0) {
-      if (run->launch().parallelism() > 2)
-        sleep_.notify_all();
-      else
-        wake_one(lock);
+    if (share) {
+      const auto wanted =
+          static_cast<unsigned>(std::min<std::uint64_t>(helpers, run->launch().parallelism() - 1));
+      // A thread that comes by itself need not be woken, nor be woken again at the end.
+      const bool expected = t_worker && run->task().helped.load(std::memory_order_relaxed);
+      wake(wanted - expected, lock);
+      if (expected) {
+        lock.unlock();
+        const auto until = std::chrono::steady_clock::now() + kSoon;
+        while (!run->helped.load(std::memory_order_relaxed)) {
+          relax();
+          if (std::chrono::steady_clock::now() < until) continue;
+          run->task().helped.store(false, std::memory_order_relaxed);
+          lock.lock();
+          wake(wanted, lock);
+          break;
+        }
+      }
     }
   }
   const bool last = run->launch().work();
@@ -277,17 +304,31 @@ Progress Pool::run_grid(const Ref<GridRun>& run) {
   return Progress::done;
 }
 
-void Pool::help(const Ref<GridRun>& run) noexcept {
+/// True: the grid has ended in this thread, which owns the task now.
+bool Pool::take_part(GridRun& run) noexcept {
   bool last = false;
   {
-    const Worker here{run->task()};
-    last = run->launch().work();
+    const Worker here{run.task()};
+    last = run.launch().work();
   }
-  stop_sharing(run.get());
-  if (!last) return;
-  Task& task = run->task();
-  task.context().settle(*run);
-  task.drive();
+  stop_sharing(&run);
+  if (last) run.task().context().settle(run);
+  return last;
+}
+
+Pool::Help Pool::help(Task& task) noexcept {
+  if (work_.load(std::memory_order_relaxed) == 0) return Help::none;
+  Ref<GridRun> run;
+  {
+    const std::lock_guard lock{mutex_};
+    const auto at = std::find_if(shared_.begin(), shared_.end(),
+                                 [&](const auto& shared) { return &shared->task() == &task; });
+    if (at == shared_.end()) return Help::none;
+    run = join(at);
+  }
+  run->helped.store(true, std::memory_order_relaxed);
+  task.helped.store(true, std::memory_order_relaxed);
+  return take_part(*run) ? Help::ended : Help::some;
 }
 
 void Pool::stop_sharing(const GridRun* run) noexcept {

@@ -25,6 +25,7 @@ class GridRun : public Object {
   void keep(Ref<Object> object) { kept_ = std::move(object); }  ///< the code it runs
 
   unsigned helpers_left = ~0u;  ///< how many threads may still join; the pool's, under its lock
+  std::atomic<bool> helped{false};  ///< a thread that waits for it has joined
 
  private:
   Ref<Object> kept_;  // goes after the launch
@@ -55,6 +56,11 @@ class Pool {
   /// itself.
   bool take_back(Task& task);
 
+  enum class Help { none, some, ended };
+  /// A thread that waits for a task takes part in the grid the task is at, if there is one that
+  /// takes helpers. `ended`: with the grid's last block, so that the caller owns the task.
+  Help help(Task& task) noexcept;
+
   /// Runs a grid with as many workers as help; done when it has ended in this thread. Otherwise
   /// another thread ends it, settles its fault and drives the task.
   Progress run_grid(const Ref<GridRun>& run);
@@ -83,13 +89,16 @@ class Pool {
   void worker(bool extra) noexcept;
   void monitor() noexcept;
   bool take_work(std::unique_lock<std::mutex>& lock, Task*& task, Ref<GridRun>& grid);
-  void help(const Ref<GridRun>& run) noexcept;
-  static unsigned helpers_for(const GridRun& run) noexcept;
+  using Shared = std::list<Ref<GridRun>>;
+  Ref<GridRun> join(Shared::iterator grid);
+  bool take_part(GridRun& run) noexcept;
+  unsigned helpers_for(const GridRun& run) const noexcept;
   void stop_sharing(const GridRun* run) noexcept;
   void spawn(bool extra);
   void start_first();
   void ensure_workers();
-  void wake_one(std::unique_lock<std::mutex>& lock);
+  /// Wakes sleepers until so many workers look for work or are about to.
+  void wake(unsigned wanted, std::unique_lock<std::mutex>& lock) noexcept;
   void kick_monitor(std::unique_lock<std::mutex>& lock);
   void try_kick_monitor(std::unique_lock<std::mutex>& lock) noexcept;
 
@@ -99,11 +108,12 @@ class Pool {
     Task *first = nullptr, *last = nullptr;
   };
   Ready ready_[kLevels];
-  std::list<Ref<GridRun>> shared_;
+  Shared shared_;
   std::atomic<std::uint32_t> work_{0};  // ready tasks + shared grids; what spinners look at
   std::size_t ready_count_ = 0;
   std::atomic<bool> started_{false};  // from then on at least one worker lives
   unsigned target_ = 1, alive_ = 0, sleeping_ = 0, spinning_ = 0, blocked_ = 0;
+  unsigned waking_ = 0;  // of the sleeping: have been told to look
 
   std::condition_variable monitor_sleep_;
   bool monitor_alive_ = false, monitor_awake_ = false;

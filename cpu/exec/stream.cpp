@@ -103,11 +103,15 @@ bool Stream::comes_after(const Stream& stream, std::uint64_t number) const {
 
 void Stream::wait(std::uint64_t number) {
   if (completed() >= number) return;
-  // The shortest way for a small kernel: no other thread has to wake up for it.
-  if (Pool::instance().take_back(*this)) {
-    const Ref<Stream> keep{this};
-    advance(number);
+  // The shortest way: no other thread has to wake up for a small kernel, and this one need not
+  // sleep while others work on a large one.
+  const Ref<Stream> keep{this};
+  for (;;) {
+    const bool own = Pool::instance().take_back(*this);
+    const Pool::Help help = own ? Pool::Help::none : Pool::instance().help(*this);
+    if (own || help == Pool::Help::ended) advance(number);
     if (completed() >= number) return;
+    if (!own && help == Pool::Help::none) break;
   }
   const std::int64_t from = now_ns();
   const bool may_spin = sync_policy.load(std::memory_order_relaxed) != CU_SYNC_POLICY_BLOCKING_SYNC;

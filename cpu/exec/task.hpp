@@ -4,6 +4,7 @@
 // posts it to the pool.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "api/object.hpp"
@@ -41,6 +42,8 @@ class Task {
   [[nodiscard]] int priority() const noexcept { return priority_; }
 
   Task* next = nullptr;  ///< in the pool's list of ready tasks, which therefore needs no memory
+  /// A thread that waited took part in the last grid: it will in the next one, as programs go.
+  std::atomic<bool> helped{false};
 
  protected:
   int priority_ = 0;  ///< 0 lowest; negative is more urgent, as CUDA counts

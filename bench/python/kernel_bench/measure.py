@@ -1,4 +1,8 @@
-"""Runs a case on all sides in turns: what each computes is checked against NumPy, then the best of the rounds counts."""
+"""Runs a case on all sides in turns: what each computes is checked against NumPy, then they are compared round by round.
+
+What counts is the median, over the rounds, of the ratio of two sides in one round. The two have run within some milliseconds of
+each other, so a change of the machine between rounds (its clock, what else it does, which cores it gives) is in both and not in
+the ratio; and no single lucky round decides."""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from statistics import median, quantiles
 from typing import Any
 
 from .case import Case, error_of, namespace
@@ -35,17 +40,29 @@ class Times:
     def best(self) -> int:
         return min(self.processor)
 
-    @property
-    def spread(self) -> float:
-        return sorted(self.processor)[len(self.processor) // 2] / self.best
+    def over(self, other: Times) -> float:
+        """How much more processor time than another side: the median of the rounds' ratios."""
+        return median(mine / theirs for mine, theirs in zip(self.processor, other.processor, strict=True))
+
+    def wall_over(self, other: Times) -> float:
+        return median(mine / theirs for mine, theirs in zip(self.wall, other.wall, strict=True))
+
+    def spread_over(self, other: Times) -> float:
+        """How far the middle half of the rounds' ratios lies apart."""
+        ratios = [mine / theirs for mine, theirs in zip(self.processor, other.processor, strict=True)]
+        if len(ratios) < 2:
+            return 0.0
+        low, _, high = quantiles(ratios, n=4, method="inclusive")
+        return high - low
 
 
 def interleaved(runs: dict[str, Run], rounds: int) -> dict[str, Times]:
     times = {name: Times() for name in runs}
     for run in runs.values():
         run()
-    for _ in range(rounds):
-        for name, run in runs.items():
+    for turn in range(rounds):
+        # to and fro, so that no side always comes after the same other one
+        for name, run in list(runs.items())[:: 1 if turn % 2 == 0 else -1]:
             time.sleep(0.02)  # OpenMP threads look for more work for a while
             processor, wall = processor_time_ns(), time.perf_counter_ns()
             run()

@@ -24,7 +24,7 @@ class Row:
     wrong: list[str]
 
     def ratio(self, side: str) -> float | None:
-        return self.times[side].best / self.times["native"].best if side in self.times else None
+        return self.times[side].over(self.times["native"]) if side in self.times else None
 
 
 def cell(value: float | None) -> str:
@@ -45,11 +45,11 @@ def mean(rows: list[Row], side: str) -> float | None:
 def line(row: Row, others: list[str]) -> str:
     ours, native = row.times["ours"], row.times["native"]
     cells = "".join(f"{cell(row.ratio(side)):>8}" for side in others)
-    wall = min(ours.wall) / min(native.wall)
+    wall, spread = ours.wall_over(native), ours.spread_over(native)
     result = "; ".join(row.wrong) or "all right"
     return (
         f"{row.name:<28}{cell(row.ratio('ours')):>7}{verdict(row.ratio('ours'), row.goal):>13}{cells}"
-        f"{ours.spread:>8.2f}{native.spread:>8.2f}{wall:>7.2f}  {result}"
+        f"{spread:>8.2f}{wall:>7.2f}  {result}"
     )
 
 
@@ -57,7 +57,7 @@ def heading(others: list[str]) -> str:
     return (
         f"{'time / time of native C++':<28}{'ours':>7}{'goal':>13}"
         + "".join(f"{n:>8}" for n in others)
-        + "  spread  native   wall  results"
+        + "  spread   wall  results"
     )
 
 

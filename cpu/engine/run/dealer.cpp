@@ -18,6 +18,7 @@ Dealer::Dealer(std::uint64_t clusters, bool in_order, std::uint64_t processors)
   static const std::uint64_t here = std::max(1U, std::thread::hardware_concurrency());
   if (processors == 0) processors = here;
   // Few atomic operations for large grids, an even end for small ones.
+  share_ = static_cast<std::uint16_t>(std::min<std::uint64_t>(4 * processors, 1024));
   unit_ = in_order ? 1 : std::clamp<std::uint64_t>(clusters / (16 * processors), 1, 64);
   unit_ = std::max(unit_, (clusters >> 31) + 1);  // units fit into 32 bits
   const std::uint64_t units = unit_ == 1 ? clusters : (clusters + unit_ - 1) / unit_;
@@ -53,9 +54,11 @@ bool Dealer::claim(unsigned hand, Range& range) noexcept {
     std::uint64_t run = mine.load(std::memory_order_relaxed);
     while (first_of(run) < last_of(run)) {
       const std::uint64_t first = first_of(run);
-      if (mine.compare_exchange_weak(run, pack(first + 1, last_of(run)),
-                                     std::memory_order_relaxed)) {
-        range = clusters_of(first, first + 1);
+      // The first to come leaves the most for those that are still on their way.
+      const std::uint64_t many = in_order_ ? 1 : std::min((last_of(run) - first) / share_, first);
+      const std::uint64_t last = first + std::max<std::uint64_t>(1, many);
+      if (mine.compare_exchange_weak(run, pack(last, last_of(run)), std::memory_order_relaxed)) {
+        range = clusters_of(first, last);
         return true;
       }
     }

@@ -50,6 +50,9 @@ class Dealer {
   std::uint64_t unit_;  ///< clusters that are claimed together
   bool in_order_;
   std::uint8_t hands_ = kNear;  ///< how many have a run
+  /// A hand claims this part of what its run still has, one unit at the least: a claim waits for
+  /// all loads and stores before it, so there are few, and the last ones are small.
+  std::uint16_t share_;
   std::atomic<std::uint32_t> joined_{0};
   /// The run of each hand, in units: first << 32 | last. Its owner fills it when it is empty.
   std::array<Run, kNear> near_{};

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 #include <vector>
@@ -27,11 +28,21 @@ TEST(Dealer, ASecondThreadTakesTheFarHalfAndGoesOnFromThere) {
   ASSERT_TRUE(dealer.claim(two, b));
   EXPECT_EQ(a.first, 0);
   EXPECT_NEAR(static_cast<double>(b.first), 1 << 19, 128);
-  std::uint64_t next = b.last;
-  for (int i = 0; i < 100; ++i, next = b.last) {
+  for (std::uint64_t next = b.last; next < 1 << 20; next = b.last) {
     ASSERT_TRUE(dealer.claim(two, b));
     EXPECT_EQ(b.first, next);
   }
+}
+
+TEST(Dealer, AThreadClaimsFewAtFirstThenManyAndFewAtTheEnd) {
+  Dealer dealer{1 << 20, false, 2};
+  const unsigned hand = dealer.join();
+  std::vector<std::uint64_t> sizes;
+  for (Dealer::Range range; dealer.claim(hand, range);) sizes.push_back(range.last - range.first);
+  EXPECT_EQ(sizes.front(), 64);
+  EXPECT_GT(*std::max_element(sizes.begin(), sizes.end()), 1 << 16);
+  EXPECT_EQ(sizes.back(), 64);
+  EXPECT_LT(sizes.size(), 100U);
 }
 
 TEST(Dealer, ClustersThatMayWaitForEachOtherComeOneByOneInLinearOrder) {

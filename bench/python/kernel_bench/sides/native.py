@@ -6,7 +6,7 @@ import ctypes
 from pathlib import Path
 from typing import Any
 
-from ..case import Case
+from ..case import Case, placed
 from . import Fetch, Run
 
 
@@ -17,7 +17,7 @@ class Native:
         self.library = ctypes.CDLL(str(library))
 
     def prepare(self, case: Case) -> tuple[Run, Fetch]:
-        arrays = {name: array.copy() for name, array in case.arrays.items()}
+        arrays = {name: placed(array) for name, array in case.arrays.items()}
         function, *arguments = case.native
         call = getattr(self.library, function)
         ready = [ctypes.c_void_p(arrays[a].ctypes.data) if isinstance(a, str) else a for a in arguments]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..case import Case
+from ..case import Case, placed
 from . import Fetch, NotHere, Run
 
 
@@ -35,7 +35,7 @@ class Numba:
         if name not in self.functions:
             return None
         function = self.functions[name]
-        arrays = {name: array.copy() for name, array in case.arrays.items()}
+        arrays = {name: placed(array) for name, array in case.arrays.items()}
         ready: list[Any] = [arrays[a] if isinstance(a, str) else _scalar(a) for a in arguments]
 
         def run() -> None:

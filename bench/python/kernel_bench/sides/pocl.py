@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..case import Case, namespace
+from ..case import Case, namespace, placed
 from . import Fetch, Launches, NotHere, Run
 
 HOW = "apt install pocl-opencl-icd, then make bench-setup"
@@ -53,11 +53,11 @@ class Pocl:
 
     def prepare(self, case: Case) -> tuple[Run, Fetch] | None:
         cl, queue = self.cl, self.queue
-        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
         names = [step[0] for step in case.launches(namespace(dict.fromkeys(case.arrays))) if step[0] != "clear"]
         if not set(names) <= self.kernels:
             return None
-        memory = {name: cl.Buffer(self.context, flags, hostbuf=array) for name, array in case.arrays.items()}
+        memory = {name: cl.Buffer(self.context, flags, hostbuf=placed(array)) for name, array in case.arrays.items()}
         steps: list[Run] = []
         for step in case.launches(namespace(memory)):
             if step[0] == "clear":
