@@ -90,12 +90,6 @@ void take_over(Plan& now, const Plan& next) {
   }
 }
 
-void gather_user_objects(const Plan& plan, std::vector<Ref<UserObject>>& out) {
-  out.insert(out.end(), plan.user_objects.begin(), plan.user_objects.end());
-  for (const Plan::Step& step : plan.steps)
-    for (const auto& body : step.bodies) gather_user_objects(*body, out);
-}
-
 void check_memory_nodes(const Plan& plan, bool auto_free) {
   for (const Plan::Step& step : plan.steps) {
     for (const auto& body : step.bodies) check_memory_nodes(*body, auto_free);
@@ -133,13 +127,6 @@ bool GraphExec::is_enabled(CUgraphNode node) const {
   const Plan::Step* step = find_step(*plan_, node);
   require(step != nullptr);
   return step->enabled;
-}
-
-std::vector<Ref<UserObject>> GraphExec::user_objects() const {
-  std::vector<Ref<UserObject>> all;
-  const std::lock_guard lock{mutex_};
-  gather_user_objects(*plan_, all);
-  return all;
 }
 
 CUgraphExecUpdateResultInfo GraphExec::update(const Graph& graph) {
@@ -275,15 +262,7 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {
   return guarded([&] {
     GraphExec& exec = exec_of(handle);
     const Ref<Stream> stream = stream_of(stream_handle);
-    if (stream->capture.load(
-            std::memory_order_acquire)) {  // becomes a child graph of what is captured
-      Ref<Graph> copy = exec.source().clone();
-      copy->user_objects =
-          exec.user_objects();  // the graph it came from may be gone, and what it kept with it
-      copy->publish();
-      submit(*stream, make_object<ChildGraphOp>(copy));
-      return;
-    }
+    require_not_capturing(*stream);  // as on an H200: what is captured embeds graphs, not launches
     exec.launch(*stream);
     if (settings().blocking_launches) [[unlikely]] {
       stream->wait(stream->submitted());

@@ -15,7 +15,6 @@ class GraphExec final : public Handled<GraphExec, CUgraphExec, Kind::graph_exec>
   const unsigned id;
   const unsigned long long flags;
 
-  const Graph& source() const { return *source_; }
   /// Changes one step (found at any depth by its node) without disturbing runs in flight. Fails
   /// with 1 when there is none.
   void change(CUgraphNode node, const std::function<void(Plan::Step&)>& edit);
@@ -23,7 +22,6 @@ class GraphExec final : public Handled<GraphExec, CUgraphExec, Kind::graph_exec>
   CUgraphExecUpdateResultInfo update(const Graph& graph);
   /// Queues a run in a stream, behind the last one in whatever stream that was.
   void launch(Stream& stream);
-  [[nodiscard]] std::vector<Ref<UserObject>> user_objects() const;
   [[nodiscard]] bool is_enabled(CUgraphNode node) const;
 
   /// Graphs that kernels may launch: made for it, and uploaded or launched before.

@@ -162,52 +162,6 @@ int graph_clear(PyObject* self) {
   graph.launch(stream);
 }
 
-/// What the nodes of a graph use, as it was when another graph took a copy of them.
-struct Uses {
-  GraphOwners owners;
-  nb::object updates;
-};
-
-nb::object uses_of(const PyGraph& graph) {
-  auto uses = std::make_unique<Uses>(graph.owners);
-  if (graph.updates.is_valid()) uses->updates = nb::steal(PyDict_Copy(graph.updates.ptr()));
-  nb::object capsule = nb::steal(PyCapsule_New(uses.get(), nullptr, [](PyObject* going) {
-    delete static_cast<Uses*>(PyCapsule_GetPointer(going, nullptr));
-  }));
-  if (!capsule.is_valid()) throw nb::python_error();
-  static_cast<void>(uses.release());  // the capsule deletes it
-  return capsule;
-}
-
-/// Whether what is launched there becomes a part of a graph. A stream that must not be asked now
-/// leaves the error to the launch.
-bool is_captured(const Stream& stream) {
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  return driver().cuStreamIsCapturing(stream.handle(), &status) == CUDA_SUCCESS &&
-         status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
-}
-
-CUgraph captured_graph(const Stream& stream) {
-  CUstreamCaptureStatus status{};
-  CUgraph graph = nullptr;
-  CUCORE_CALL(
-      cuStreamGetCaptureInfo(stream.handle(), &status, nullptr, &graph, nullptr, nullptr, nullptr));
-  return graph;
-}
-
-/// A launch into a capture is no launch: the graph that is captured gets a copy of the nodes, and
-/// keeps what they use from now on.
-void launch_captured(const PyGraph& held, PyObject* into, const Stream& stream) {
-  nb::object uses = uses_of(held);
-  launch_unlocked(held.graph, stream);
-  if (is_graph_builder(into)) {
-    PyObject* const things[] = {uses.ptr()};
-    return retain_in_graph(into, things, 1);
-  }
-  GraphDefinition::view(asked(stream, captured_graph), GraphDefinition{})
-      .keep(keep_alive(std::move(uses)));
-}
-
 PyObject* graph_launch(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   static const Names<1> names{"stream"};
   std::array<PyObject*, 1> given;
@@ -215,13 +169,8 @@ PyObject* graph_launch(PyObject* self, PyObject* const* args, Py_ssize_t nargs, 
   Stream storage;
   const Stream& stream = stream_argument(given[0], "launch", storage);
   PyGraph& held = self_of<PyGraph>(self);
-  const bool into_capture = asked(stream, is_captured);  // before what another thread may close
   const Graph& graph = held.graph;
   if (graph.handle() == nullptr) throw InvalidStateError("the graph is closed");
-  if (into_capture) {
-    launch_captured(held, given[0], stream);
-    Py_RETURN_NONE;
-  }
   // The first launch brings the graph to the device, which may wait.
   const bool is_first = held.last.handle() != stream.handle() || held.last.is_closed();
   constexpr unsigned kWeight = 8;  // it takes more of the queue than a kernel

@@ -120,7 +120,7 @@ class Raises:
 
 def node_parameters(t: Things) -> None:
     parameters = driver.CUDA_KERNEL_NODE_PARAMS()
-    parameters.func = driver.CUfunction(int(t.add_one.handle))
+    parameters.kern = driver.CUkernel(int(t.add_one.handle))
     parameters.gridDimX = parameters.gridDimY = parameters.gridDimZ = 1
     parameters.blockDimX = parameters.blockDimY = parameters.blockDimZ = 1
     parameters.kernelParams = ((int(t.buffer.handle), 4), (ctypes.c_void_p, ctypes.c_int))
