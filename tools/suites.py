@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""tools/suites.py LOGS JOBS [PYTEST ARGUMENTS]: the Python suites in several processes of pytest, JOBS at a time; ends with the sum of their counts.
+"""tools/suites.py LOGS JOBS [--widths=1,4] [PYTEST ARGUMENTS]: the Python suites in several processes of pytest, JOBS at a time; ends with the sum of their counts.
 
 A suite is a folder of tests or, where a folder takes long, each of its files. Suites that took longest the last time start first.
+With --widths it is each file of the PTX suite once for every number of lanes, named FILE@LANES.
 One that has not ended after SUITE_SECONDS (default 3600) shows where its threads are and is ended: the run always comes to its counts.
 A report of leaked objects, which comes after pytest's own end, fails a suite too."""
 
@@ -19,7 +20,8 @@ from contextlib import suppress
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-LONG = ("tests/python/ptx", "tests/python/robust", "tests/python/core")  # a file at a time
+PTX = "tests/python/ptx"
+LONG = (PTX, "tests/python/robust", "tests/python/core")  # a file at a time
 ALONE = ("tests/python/speed",)  # counts threads, modules, instructions of a process: nothing beside it
 COUNTS = ("failed", "error", "passed", "skipped", "xfailed", "xpassed")
 NO_TESTS = 5  # what pytest ends with where it found nothing to run
@@ -37,19 +39,29 @@ def suites() -> list[str]:
     return found
 
 
+def suites_of_widths(widths: list[str]) -> list[str]:
+    """The PTX suite with lanes forced; but for the file that forces them itself."""
+    files = [suite for suite in suites() if suite.startswith(PTX) and not suite.endswith("test_widths.py")]
+    return [f"{suite}@{width}" for suite in files for width in widths]
+
+
+def path_of(suite: str) -> Path:
+    return ROOT / suite.partition("@")[0]
+
+
 def uses_hypothesis(suite: str) -> bool:
     """Its plugin is loaded where it is of use: that takes three times as long as all else at the start of pytest."""
-    path = ROOT / suite
+    path = path_of(suite)
     return any("hypothesis" in f.read_text() for f in (path.rglob("*.py") if path.is_dir() else [path]))
 
 
 def log_of(logs: Path, suite: str) -> Path:
-    return logs / (suite.replace("/", ".").removesuffix(".py") + ".log")
+    return logs / (suite.replace("/", ".").replace(".py", "") + ".log")
 
 
 def size(suite: str) -> int:
     """Bytes of its tests: of two that never ran, the larger one takes longer."""
-    path = ROOT / suite
+    path = path_of(suite)
     return sum(f.stat().st_size for f in path.glob("*.py")) if path.is_dir() else path.stat().st_size
 
 
@@ -60,14 +72,20 @@ def counts(output: str) -> dict[str, int]:
     return {name: int(number) for number, word in found for name in COUNTS if word in (name, name.rstrip("s"))}
 
 
+def shown(numbers: dict[str, int]) -> str:
+    return ", ".join(f"{number} {name}" for name, number in numbers.items() if number)
+
+
 def run(suite: str, arguments: list[str], log: Path) -> tuple[str, int, str, float]:
     start = time.monotonic()
     without = ["no:cacheprovider"] if uses_hypothesis(suite) else ["no:cacheprovider", "no:hypothesispytest"]
     plugins = [word for name in without for word in ("-p", name)]
-    command = [sys.executable, "-m", "pytest", "-q", *plugins, *arguments, suite]
+    path, _, width = suite.partition("@")
+    command = [sys.executable, "-m", "pytest", "-q", *plugins, *arguments, path]
+    environment = {**os.environ, "CUCORE_CPU_W": width} if width else None
     # Into a file: a process that a test left behind holds it open, but nobody waits for that.
     with log.open("w") as output:
-        process = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=output)
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=output)
         try:
             status = process.wait(float(os.environ.get("SUITE_SECONDS", "3600")))
         except subprocess.TimeoutExpired:
@@ -80,13 +98,19 @@ def run(suite: str, arguments: list[str], log: Path) -> tuple[str, int, str, flo
 
 
 def main(logs: Path, jobs: int, arguments: list[str]) -> int:
+    widths: list[str] = []
+    if arguments and arguments[0].startswith("--widths="):
+        widths, arguments = arguments[0].removeprefix("--widths=").split(","), arguments[1:]
     logs.mkdir(parents=True, exist_ok=True)
     known = logs.parent / "test-times.json"  # beside the logs, which are made anew for every run
     times: dict[str, float] = json.loads(known.read_text()) if known.exists() else {}
     total = dict.fromkeys(COUNTS, 0)
+    by_width = {width: dict.fromkeys(COUNTS, 0) for width in widths}
     failed: list[str] = []
     begin = time.monotonic()
-    everything = sorted(suites(), key=lambda suite: -times.get(suite, size(suite) / 1e3))
+    everything = sorted(
+        suites_of_widths(widths) if widths else suites(), key=lambda suite: -times.get(suite, size(suite) / 1e3)
+    )
     together = [suite for suite in everything if suite not in ALONE]
     done = 0
     for group, workers in ((together, jobs), ([suite for suite in everything if suite in ALONE], 1)):
@@ -97,6 +121,8 @@ def main(logs: Path, jobs: int, arguments: list[str]) -> int:
                 done += 1
                 for name, number in counts(output).items():
                     total[name] += number
+                    if width := suite.partition("@")[2]:
+                        by_width[width][name] += number
                 good = status in (0, NO_TESTS) and LEAKED not in output
                 if not good:
                     failed.append(suite)
@@ -104,13 +130,16 @@ def main(logs: Path, jobs: int, arguments: list[str]) -> int:
                     print(f"{suite}: pytest ended with {status}" + (f" (signal {-status})" if status < 0 else ""))
                     if LEAKED in output:
                         print(f"{suite}: objects outlived the interpreter")
-                summary = ", ".join(f"{number} {name}" for name, number in counts(output).items() if number)
-                print(f"[{done}/{len(everything)}] {suite}: {summary or 'nothing to run'} in {took:.0f} s", flush=True)
+                print(
+                    f"[{done}/{len(everything)}] {suite}: {shown(counts(output)) or 'nothing to run'} in {took:.0f} s",
+                    flush=True,
+                )
     known.write_text(json.dumps(times, indent=1))
     for suite in failed:
         print(f"FAILED {suite}")
-    sums = ", ".join(f"{number} {name}" for name, number in total.items() if number)
-    print(f"{sums} in {time.monotonic() - begin:.0f} s")
+    for width, of_width in by_width.items():
+        print(f"W={width}: {shown(of_width)}")
+    print(f"{shown(total)} in {time.monotonic() - begin:.0f} s")
     return 1 if failed else 0
 
 

@@ -114,6 +114,24 @@ def test_a_failing_suite_fails_the_run_and_is_counted(
     assert suites.main(tmp_path / "logs", 2, []) == 0
 
 
+def test_the_ptx_suite_runs_once_for_every_number_of_lanes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / suites.PTX
+    folder.mkdir(parents=True)
+    body = "import os\ndef test_lanes(): assert os.environ['CUCORE_CPU_W'] != '8'\ndef test_more(): pass"
+    (folder / "test_some.py").write_text(body)
+    (folder / "test_widths.py").write_text("def test_that_forces_them(): assert 0")
+    monkeypatch.setattr(suites, "ROOT", tmp_path)
+    monkeypatch.setattr(suites, "suites", lambda: [f"{suites.PTX}/{n}.py" for n in ("test_some", "test_widths")])
+    assert suites.main(tmp_path / "logs", 2, ["--widths=4,8", "-x"]) == 1
+    output = capsys.readouterr().out
+    assert "W=4: 2 passed" in output and "W=8: 1 failed" in output
+    assert f"FAILED {suites.PTX}/test_some.py@8" in output and "test_some.py@4\n" not in output
+    assert suites.main(tmp_path / "logs", 2, ["--widths=4,16"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("4 passed in ")
+
+
 def test_hypothesis_is_loaded_for_the_suites_that_use_it() -> None:
     found = {suite for suite in suites.suites() if suites.uses_hypothesis(suite)}
     assert {"tests/python/driver", "tests/python/robust/test_stateful.py"} <= found and "tests/python/docs" not in found
