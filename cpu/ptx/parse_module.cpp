@@ -202,7 +202,8 @@ void Parser::parse_top() {
     advance();
     const Location where = token_.where;
     const auto size = parse_count("the address size");
-    if (size && *size != 64) error_at(where, "only .address_size 64 is supported");
+    if (size && *size != 64)
+      error_at(where, "only .address_size 64 is supported, not " + std::to_string(*size));
     return;
   }
   if (word == "file") return parse_file();

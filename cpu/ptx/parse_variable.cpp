@@ -106,7 +106,8 @@ bool Parser::parse_head(Head& head) {
       const auto n = parse_count("an alignment");
       if (!n) return false;
       if (!std::has_single_bit(*n) || *n > (1u << 20)) {
-        error_at(where, "an alignment must be a power of two");
+        error_at(where,
+                 "an alignment must be a power of two up to 1048576, not " + std::to_string(*n));
         return false;
       }
       head.align = static_cast<std::uint32_t>(*n);
@@ -172,7 +173,7 @@ std::optional<Variable> Parser::parse_declarator(const Head& head) {
   while (accept("[")) {
     v.array = true;
     if (v.dims.size() >= 16) {
-      error("too many dimensions");
+      error("'" + std::string{v.name} + "' has too many dimensions: more than 16");
       return std::nullopt;
     }
     if (accept("]")) {
@@ -187,7 +188,8 @@ std::optional<Variable> Parser::parse_declarator(const Head& head) {
     const auto n = parse_count("an array size");
     if (!n || !expect("]", "after an array size")) return std::nullopt;
     if (*n != 0 && size > kMaxSize / *n) {
-      error_at(v.where, "'" + std::string{v.name} + "' is too large");
+      error_at(v.where, "'" + std::string{v.name} + "' is too large: more than " +
+                            std::to_string(kMaxSize) + " bytes");
       return std::nullopt;
     }
     v.dims.push_back(*n);
@@ -196,7 +198,8 @@ std::optional<Variable> Parser::parse_declarator(const Head& head) {
   v.size = v.unsized ? 0 : size;
   if (accept("=")) {
     if (v.size > (1u << 30)) {
-      error("'" + std::string{v.name} + "' is too large to have an initial value");
+      error("'" + std::string{v.name} + "' is too large to have an initial value: " +
+            std::to_string(v.size) + " bytes, at most 1 GiB");
       return std::nullopt;
     }
     parse_initializer(v);

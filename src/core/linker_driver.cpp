@@ -104,7 +104,9 @@ std::string link_with_driver(Linker::Implementation& job, const std::vector<Obje
                              CodeType target) {
   job.backend = CompilerBackend::driver;
   if (target != CodeType::cubin)
-    throw std::invalid_argument{"the driver's linker makes cubins only"};
+    throw std::invalid_argument{
+        "the driver's linker makes cubins only: link to 'cubin', or install nvJitLink (pip install "
+        "nvidia-nvjitlink)"};
   const LinkerOptions& o = job.options;
   refuse_unsupported(o);
 

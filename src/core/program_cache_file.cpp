@@ -146,14 +146,16 @@ FileStreamProgramCache::FileStreamProgramCache(std::optional<std::filesystem::pa
   s.folder = ::open(s.path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (s.folder < 0) {
     if (errno == ELOOP || errno == ENOTDIR)
-      throw std::runtime_error{"the cache folder " + s.path.string() + " is a link or no folder"};
+      throw std::runtime_error{"the cache folder " + s.path.string() +
+                               " is a link or no folder: remove it, or name another"};
     fail_system("cannot open the cache folder " + s.path.string());
   }
   struct stat status;
   if (::fstat(s.folder, &status) != 0)
     fail_system("cannot look at the cache folder " + s.path.string());
   if (status.st_uid != ::geteuid())
-    throw std::runtime_error{"the cache folder " + s.path.string() + " belongs to another user"};
+    throw std::runtime_error{"the cache folder " + s.path.string() +
+                             " belongs to another user: name another"};
   if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     throw std::runtime_error{"others may write to the cache folder " + s.path.string() +
                              ": chmod 700 it, or name another"};

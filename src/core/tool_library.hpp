@@ -23,7 +23,8 @@ class ToolLibrary {
   void required(Function& slot, const char* symbol) const {
     optional(slot, symbol);
     if (slot == nullptr)
-      throw std::runtime_error{std::string{symbol} + " is missing in " + library_.abs_path};
+      throw std::runtime_error{std::string{symbol} + " is missing in " + library_.abs_path +
+                               ": the library is too old or not what its name says"};
   }
 
  private:

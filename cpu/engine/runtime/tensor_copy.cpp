@@ -378,7 +378,8 @@ void cucpu_rt_tensormap_replace(void* address, std::uint32_t field, std::uint32_
       constexpr TensorType kTypes[] = {u8,  u16,     u32, s32,  u64,  s64,     f16,
                                        f32, f32_ftz, f64, bf16, tf32, tf32_ftz};
       constexpr std::uint8_t kBytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 4, 8, 2, 4, 4};
-      if (value >= std::size(kTypes)) refuse(715, "tensormap.replace: unknown element type");
+      if (value >= std::size(kTypes))
+        refuse(715, "tensormap.replace: unknown element type " + std::to_string(value));
       map.type = static_cast<std::uint8_t>(kTypes[value]);
       map.element = kBytes[value];
       break;

@@ -16,7 +16,8 @@ void FunctionTranslator::emit_cp_async(const Instruction& i) {
   Value* from = pointer(i.operands[1], Space::global);
   const auto size = static_cast<unsigned>(i.operands[2].value);
   if (size != 4 && size != 8 && size != 16)
-    return error(i.operands[2].where, "cp.async copies 4, 8 or 16 bytes");
+    return error(i.operands[2].where,
+                 "cp.async copies 4, 8 or 16 bytes, not " + std::to_string(size));
   const std::size_t extra = i.has(Mod::L2_cache_hint) ? 4 : 3;
   if (i.operands.size() <= extra) {
     for (unsigned k = 0; k < size; k += 4) {

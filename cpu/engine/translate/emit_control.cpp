@@ -107,7 +107,9 @@ void FunctionTranslator::emit_call(const Instruction& i) {
   if (arguments.parts.size() + pointers != sig.type->getNumParams() ||
       (sig.result_by_value &&
        returns.parts.size() != (sig.type->getReturnType()->isVoidTy() ? 0u : 1u))) {
-    return error(i.where, "the call has other arguments or results than the function");
+    return error(i.where, "the call has " + std::to_string(arguments.parts.size()) +
+                              " arguments and " + std::to_string(returns.parts.size()) +
+                              " results, which are not those of the function");
   }
   llvm::SmallVector<Value*, 8> args;
   const auto place_of = [&](const Operand& o) -> Value* {

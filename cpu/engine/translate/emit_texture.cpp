@@ -73,7 +73,8 @@ void FunctionTranslator::texture_fetch(const Instruction& i, std::uint32_t confi
   const Operand& d = asks_residency ? i.operands[0].parts[0] : i.operands[0];
   const unsigned registers = i.types[0] == Type::f16x2 ? 2 : 4;
   if (d.kind != Kind::vector || d.parts.size() != registers) {
-    return error(d.where, ptx::cat("expected a vector of ", std::to_string(registers)));
+    return error(d.where,
+                 ptx::cat("expected a vector of ", std::to_string(registers), " registers"));
   }
   // .level names its level of detail, .grad two steps of the coordinates; all else is the base.
   Value* level = b.getInt32(0);
@@ -221,7 +222,11 @@ void FunctionTranslator::emit_texture_query(const Instruction& i) {
                          : i.has(Mod::normalized_coords) ? 4
                          : i.has(Mod::num_mipmap_levels) ? 7
                                                          : 8;
-  if (which == 8) return error(i.where, "this query is not supported");
+  if (which == 8) {
+    return error(i.where, ptx::cat("'", i.row->op,
+                                   "' is supported with .width, .height, .depth, "
+                                   ".array_size, .normalized_coords and .num_mipmap_levels only"));
+  }
   Value* object = texture_handle(i.operands[1].parts[0]);
   Value* level = i.operands.size() > 2 ? read(i.operands[2], Type::b32) : b.getInt32(0);
   write(i.operands[0],

@@ -56,7 +56,8 @@ def get_minimal_required_cuda_ver_from_ptx_ver(ptx_version: str) -> int:
     try:
         return _PTX[ptx_version]
     except KeyError:
-        raise ValueError(f"PTX version {ptx_version} is not known") from None
+        first, *_, last = _PTX
+        raise ValueError(f"PTX version {ptx_version} is not known: {first} to {last} are") from None
 
 
 def check_nvvm_compiler_options(options: Sequence[str]) -> bool:

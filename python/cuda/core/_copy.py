@@ -82,11 +82,11 @@ def _buffers(buffers: Any, name: str) -> list[Any]:
     if isinstance(buffers, _core.Buffer):
         raise TypeError(f"{name} must be a sequence of Buffers, not one Buffer")
     result = list(buffers)
-    for buffer in result:
+    for i, buffer in enumerate(result):
         if not isinstance(buffer, _core.Buffer):
-            raise TypeError(f"{name} must hold Buffers, not {type(buffer).__name__}")
+            raise TypeError(f"{name} must hold Buffers, not {type(buffer).__name__} ({name}[{i}])")
         if buffer.is_closed:
-            raise RuntimeError(f"{name} holds a closed buffer")
+            raise RuntimeError(f"{name} holds a closed buffer: {name}[{i}]")
     return result
 
 
@@ -102,9 +102,9 @@ def copy_batch(stream: Any, srcs: Sequence[Any], dsts: Sequence[Any], *, options
     sources, targets = _buffers(srcs, "srcs"), _buffers(dsts, "dsts")
     if len(sources) != len(targets):
         raise ValueError(f"there are {len(sources)} sources but {len(targets)} destinations")
-    for src, dst in zip(sources, targets, strict=True):
+    for i, (src, dst) in enumerate(zip(sources, targets, strict=True)):
         if src.size != dst.size:
-            raise ValueError(f"a source has {src.size} bytes, its destination {dst.size}")
+            raise ValueError(f"a source has {src.size} bytes, its destination {dst.size}: srcs[{i}] and dsts[{i}]")
     if not sources:
         return
     if options is None or isinstance(options, CopyOptions):
@@ -112,7 +112,7 @@ def copy_batch(stream: Any, srcs: Sequence[Any], dsts: Sequence[Any], *, options
     else:
         every = list(options)
         if len(every) != len(sources):
-            raise ValueError(f"there are {len(sources)} copies but {len(every)} options")
+            raise ValueError(f"there are {len(sources)} copies but {len(every)} options: give one for all, or one each")
     together = []
     for i, (src, dst, how) in enumerate(zip(sources, targets, every, strict=True)):
         if (src.is_managed or dst.is_managed) and how == CopyOptions():
@@ -130,16 +130,18 @@ def copy_batch(stream: Any, srcs: Sequence[Any], dsts: Sequence[Any], *, options
 
 def _managed(buffers: Any) -> list[Any]:
     result = _buffers(buffers, "buffers")
-    for buffer in result:
+    for i, buffer in enumerate(result):
         if not buffer.is_managed:
-            raise ValueError("only managed buffers can be prefetched or discarded")
+            raise ValueError(
+                f"only managed buffers can be prefetched or discarded, and buffers[{i}] is not: allocate it from a ManagedMemoryResource"
+            )
     return result
 
 
 def _locations(locations: Any, count: int) -> tuple[list[int], list[int]]:
     if isinstance(locations, Sequence) and not isinstance(locations, str):
         if len(locations) != count:
-            raise ValueError(f"there are {count} buffers but {len(locations)} locations")
+            raise ValueError(f"there are {count} buffers but {len(locations)} locations: give one for all, or one each")
         places = [location_of(place) for place in locations]
     else:
         places = [location_of(locations)] * count

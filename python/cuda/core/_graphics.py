@@ -106,7 +106,7 @@ class GraphicsResource:
         if self.is_closed:
             raise RuntimeError("the resource is closed")
         if self._address:
-            raise RuntimeError("the resource is mapped already")
+            raise RuntimeError("the resource is mapped already: call unmap() before map()")
         self._address, size = _core.graphics_map(self._handle, stream)
         self._stream = stream
         buffer = _core.Buffer.from_handle(self._address, size, owner=self)
@@ -116,7 +116,7 @@ class GraphicsResource:
     def unmap(self, *, stream: Any = None) -> None:
         """Hand the memory back to OpenGL."""
         if not self._address:
-            raise RuntimeError("the resource is not mapped")
+            raise RuntimeError("the resource is not mapped: there is nothing to unmap")
         _core.graphics_unmap(self._handle, self._stream if stream is None else stream)
         buffer, self._address = self._buffer() if self._buffer is not None else None, 0
         if buffer is not None:

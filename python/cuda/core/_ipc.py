@@ -22,7 +22,7 @@ class IPCEventDescriptor:
     @classmethod
     def _make(cls, handle: bytes, blocking_sync: bool) -> IPCEventDescriptor:
         if len(handle) != 64:
-            raise ValueError("an IPC event handle has 64 bytes")
+            raise ValueError(f"an IPC event handle has 64 bytes, not {len(handle)}")
         self = cls.__new__(cls)
         self._handle = bytes(handle)
         self._blocking_sync = bool(blocking_sync)
@@ -52,11 +52,11 @@ class IPCBufferDescriptor:
     @classmethod
     def _make(cls, payload: bytes, size: int, kind: str = "pool") -> IPCBufferDescriptor:
         if len(payload) != 64:
-            raise ValueError("an IPC buffer handle has 64 bytes")
+            raise ValueError(f"an IPC buffer handle has 64 bytes, not {len(payload)}")
         if kind not in ("pool", "memory"):
-            raise ValueError(f"unknown kind of IPC buffer: {kind!r}")
+            raise ValueError(f"unknown kind of IPC buffer: {kind!r}, neither 'pool' nor 'memory'")
         if size < 0:
-            raise ValueError("the size of a buffer cannot be negative")
+            raise ValueError(f"the size of a buffer cannot be negative: {size}")
         self = cls.__new__(cls)
         self._payload = bytes(payload)
         self._size = int(size)
@@ -87,7 +87,7 @@ class IPCAllocationHandle:
     @classmethod
     def _make(cls, fd: int, uuid: Any) -> IPCAllocationHandle:
         if fd < 0:
-            raise ValueError("a file descriptor cannot be negative")
+            raise ValueError(f"a file descriptor cannot be negative: {fd}")
         self = cls.__new__(cls)
         self._fd = fd
         self._uuid = uuid
@@ -115,7 +115,7 @@ class IPCAllocationHandle:
 
     def __int__(self) -> int:
         if self._fd < 0:
-            raise ValueError("the handle is closed")
+            raise ValueError("the handle is closed: ask the memory resource for its allocation_handle again")
         return self._fd
 
     def __del__(self) -> None:

@@ -132,6 +132,10 @@ class _PoolAttribute:
         self.number = number
         self.kind = kind
         self.writable = writable
+        self.name = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
 
     def __get__(self, owner: Any, cls: type) -> Any:
         if owner is None:
@@ -140,7 +144,7 @@ class _PoolAttribute:
 
     def __set__(self, owner: Any, value: Any) -> None:
         if not self.writable:
-            raise AttributeError("this attribute cannot be set")
+            raise AttributeError(f"this attribute cannot be set: {self.name}")
         owner._pool().set_attribute(self.number, int(value))
 
 
@@ -151,7 +155,7 @@ class MemPoolAttributes:
     _resource: Any
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
-        raise RuntimeError("comes from a memory resource's attributes; cannot be made directly")
+        raise RuntimeError("MemPoolAttributes comes from a memory resource's attributes; cannot be made directly")
 
     @classmethod
     def _of(cls, resource: Any) -> MemPoolAttributes:
@@ -162,7 +166,7 @@ class MemPoolAttributes:
     def _pool(self) -> Any:
         resource = self._resource()
         if resource is None:
-            raise RuntimeError("the memory resource is gone")
+            raise RuntimeError("the memory resource is gone: keep it as long as its attributes")
         return resource._native
 
     reuse_follow_event_dependencies = _PoolAttribute(1, bool, True)
@@ -376,12 +380,12 @@ class ManagedMemoryResource(_MemPool):
             self._native = _core._Native.default_pool(_MANAGED, _INVALID, 0)
         elif kind == "device":
             if where is None or where < 0:
-                raise ValueError("preferred_location must be a device number of at least 0")
+                raise ValueError(f"preferred_location must be a device number of at least 0, not {where}")
             self._native = _core._Native.create_pool(_MANAGED, _DEVICE, where, False, 0)
             self._preferred = ("device", where)
         elif kind == "host":
             if where not in (None, -1):
-                raise ValueError("preferred_location must be None or -1 for the host")
+                raise ValueError(f"preferred_location must be None or -1 for the host, not {where}")
             self._native = _core._Native.create_pool(_MANAGED, _HOST, 0, False, 0)
             self._preferred = ("host", None)
         else:
@@ -455,11 +459,13 @@ class GraphMemoryResourceAttributes:
     _native: _core._Native
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
-        raise RuntimeError("comes from GraphMemoryResource.attributes; cannot be made directly")
+        raise RuntimeError(
+            "GraphMemoryResourceAttributes comes from GraphMemoryResource.attributes; cannot be made directly"
+        )
 
     def _reset(self, number: int, value: int) -> None:
         if value != 0:
-            raise AttributeError("a high mark can only be set to zero")
+            raise AttributeError(f"a high mark can only be set to zero, not to {value}")
         self._native.reset_graph_attribute(number)
 
     @property

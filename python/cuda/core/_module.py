@@ -38,7 +38,11 @@ class _Attribute:
     def __init__(self, number: int, doc: str, settable: bool = False) -> None:
         self._number = number
         self._settable = settable
+        self._name = ""
         self.__doc__ = doc
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
 
     def __get__(self, attributes: KernelAttributes | None, owner: type) -> AttributeValue:
         if attributes is None:
@@ -50,7 +54,7 @@ class _Attribute:
 
     def __set__(self, attributes: KernelAttributes, value: int) -> None:
         if not self._settable:
-            raise AttributeError("this attribute of a kernel cannot be set")
+            raise AttributeError(f"this attribute of a kernel cannot be set: {self._name}")
         attributes._kernel._set_attribute(self._number, attributes._device, int(value))
 
 

@@ -118,7 +118,7 @@ class _NativeCache(ProgramCacheResource):
 
 def _limit(max_size_bytes: int | None) -> int | None:
     if max_size_bytes is not None and max_size_bytes < 0:
-        raise ValueError("max_size_bytes must be None or at least 0")
+        raise ValueError(f"max_size_bytes must be None or at least 0, not {max_size_bytes}")
     return max_size_bytes
 
 

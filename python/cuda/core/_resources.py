@@ -80,7 +80,7 @@ class SMResource(_Resource):
         fields = (options.count, options.coscheduled_sm_count, options.preferred_coscheduled_sm_count, options.backfill)
         lengths = {len(f) for f in fields if isinstance(f, Sequence)}
         if len(lengths) > 1:
-            raise ValueError("the sequences of SMResourceOptions must have equal lengths")
+            raise ValueError(f"the sequences of SMResourceOptions must have equal lengths, not {sorted(lengths)}")
         groups = lengths.pop() if lengths else 1
 
         def each(field: Any) -> list[int]:
@@ -91,7 +91,7 @@ class SMResource(_Resource):
         rows = list(zip(*(each(f) for f in fields), strict=True))
         params = [[n, co, pref, _BACKFILL if fill else 0] for n, co, pref, fill in rows]
         if any(n < 0 for row in params for n in row):
-            raise ValueError("counts cannot be negative")
+            raise ValueError(f"counts cannot be negative: {min(n for row in params for n in row)}")
         counts = {row[0] for row in params}
         plain = all(row[1:] == [0, 0, 0] for row in params) and len(counts) == 1
         if plain and _core.driver_version() < (13, 1):

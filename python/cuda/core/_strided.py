@@ -216,7 +216,9 @@ class StridedMemoryView(_core._View):
         """From an object with ``__cuda_array_interface__``; the stream waits for the one the object names."""
         facts = obj.__cuda_array_interface__  # type: ignore[attr-defined]
         if facts["version"] < 3:
-            raise BufferError("only version 3 or later of __cuda_array_interface__ is supported")
+            raise BufferError(
+                f"only version 3 or later of __cuda_array_interface__ is supported, not version {facts['version']}"
+            )
         if facts.get("mask") is not None:
             raise BufferError("masked arrays are not supported")
         if stream_ptr is None:
@@ -237,7 +239,9 @@ class StridedMemoryView(_core._View):
         """From a host object with ``__array_interface__``."""
         facts = obj.__array_interface__  # type: ignore[attr-defined]
         if facts["version"] < 3:
-            raise BufferError("only version 3 or later of __array_interface__ is supported")
+            raise BufferError(
+                f"only version 3 or later of __array_interface__ is supported, not version {facts['version']}"
+            )
         if facts.get("mask") is not None:
             raise BufferError("masked arrays are not supported")
         dl_type, strides, dtype = _elements(facts, obj)
@@ -269,12 +273,17 @@ class StridedMemoryView(_core._View):
         shape = tuple(int(n) for n in shape)
         steps = _dense(shape) if strides is None else tuple(int(n) for n in strides)
         if any(n < 0 for n in shape) or len(steps) != len(shape):
-            raise ValueError("shape must not be negative, and strides must have one value per dimension")
+            raise ValueError(
+                f"shape must not be negative, and strides must have one value per dimension: shape {shape}, strides {steps}"
+            )
         if all(shape):
             low = sum((n - 1) * s for n, s in zip(shape, steps, strict=True) if s < 0)
             high = sum((n - 1) * s for n, s in zip(shape, steps, strict=True) if s > 0) + 1
             if low < 0 or high * (dl_type[1] // 8) > buffer.size:
-                raise ValueError(f"the view reaches outside the buffer, which has {buffer.size} bytes")
+                raise ValueError(
+                    f"the view reaches outside the buffer, which has {buffer.size} bytes: shape {shape}, strides {steps}, "
+                    f"elements of {dl_type[1] // 8} bytes"
+                )
         held = _core.hold_memory(buffer)  # what the view sees stays, also when the buffer is closed
         view = cls._make(buffer.handle, shape, strides, dl_type, buffer.__dlpack_device__(), is_readonly, buffer, held)
         view._dtype = (
@@ -313,7 +322,9 @@ class StridedMemoryView(_core._View):
         """The same memory with another layout (an object with shape and strides) or another type."""
         dl_type = self._dl_type if dtype is None else _dl_type_of(dtype)
         if layout is None and dl_type[1] != self._dl_type[1]:
-            raise ValueError("view(): a type of another size needs a layout")
+            raise ValueError(
+                f"view(): a type of another size needs a layout: {dl_type[1]} bits instead of {self._dl_type[1]}"
+            )
         shape = self.shape if layout is None else tuple(layout.shape)
         strides = self.strides if layout is None else layout.strides
         other = StridedMemoryView._make(
@@ -376,11 +387,13 @@ class StridedMemoryView(_core._View):
             if isinstance(options, dict):
                 options = TensorMapDescriptorOptions(**options)
         elif box_dim is None:
-            raise TypeError("as_tensor_map(): box_dim is needed")
+            raise TypeError("as_tensor_map(): box_dim is needed: how much of each dimension one copy takes")
         else:
             options = TensorMapDescriptorOptions(box_dim=tuple(box_dim), **given)  # type: ignore[arg-type]
         if not self.is_device_accessible:
-            raise ValueError("as_tensor_map(): the view is of host memory")
+            raise ValueError(
+                "as_tensor_map(): the view is of host memory, which a kernel cannot reach: copy it to the device"
+            )
         return TensorMapDescriptor._from_view(self, options)
 
     # ---- copies
@@ -392,9 +405,11 @@ class StridedMemoryView(_core._View):
         if self.readonly:
             raise ValueError("copy_from(): this view is read-only")
         if other.shape != self.shape or other._dl_type != self._dl_type:
-            raise ValueError("copy_from(): shapes and types must be equal")
+            raise ValueError(
+                f"copy_from(): shapes and types must be equal: {other.shape} of {other.dtype} to {self.shape} of {self.dtype}"
+            )
         if stream is None:
-            raise ValueError("copy_from(): a stream is needed")
+            raise ValueError("copy_from(): a stream is needed: pass stream=")
         _copy_elements(self, other, stream)
         if blocking or (blocking is None and _CPU in (self._dl_device[0], other._dl_device[0])):
             stream.sync()
@@ -423,14 +438,18 @@ def _copy_elements(dst: StridedMemoryView, src: StridedMemoryView, stream: Any) 
     while dims and dims[-1][1] == dims[-1][2] == run:
         run *= dims.pop()[0]
     if run == 1 and item < 1:
-        raise NotImplementedError("elements smaller than a byte cannot be copied one by one")
+        raise NotImplementedError(
+            "elements smaller than a byte cannot be copied one by one: make both views contiguous"
+        )
     if not dims:
         _core.memcpy_async(dst.ptr, src.ptr, run * item, stream)
         return
     rows, d_step, s_step = dims.pop()
     width = run * item
     if d_step * item < width or s_step * item < width:
-        raise NotImplementedError("views that overlap themselves or run backwards cannot be copied")
+        raise NotImplementedError(
+            f"views that overlap themselves or run backwards cannot be copied: strides {src.strides} to {dst.strides}"
+        )
 
     def walk(level: int, d_ptr: int, s_ptr: int) -> None:
         if level == len(dims):

@@ -123,13 +123,13 @@ class TensorMapDescriptor:
         kind = _data_type(view, options.data_type)
         size = _BYTES[kind]
         if view.ptr % 16:
-            raise ValueError("the address must be a multiple of 16")
+            raise ValueError(f"the address must be a multiple of 16, not {view.ptr:#x}")
         strides = view._dense_strides()
         if strides[-1] != 1:
-            raise ValueError("the last dimension must be contiguous")
+            raise ValueError(f"the last dimension must be contiguous: its stride is {strides[-1]}, not 1")
         outer = [s * size for s in strides[:-1]]
         if any(s % 16 or s >= 1 << 40 for s in outer):
-            raise ValueError("strides must be multiples of 16 bytes, below 2**40")
+            raise ValueError(f"strides must be multiples of 16 bytes, below 2**40, not {outer}")
         self = cls.__new__(cls)
         self._view, self._rank = view, rank
         self._map = _core._TensorMap.tiled(
@@ -154,9 +154,14 @@ class TensorMapDescriptor:
 
         view = tensor if isinstance(tensor, StridedMemoryView) else StridedMemoryView.from_any_interface(tensor, -1)
         if view.shape != self._view.shape or view._dense_strides() != self._view._dense_strides():
-            raise ValueError("replace_address(): the tensor must have the same shape and strides")
+            raise ValueError(
+                "replace_address(): the tensor must have the same shape and strides: "
+                f"{view.shape} and {view._dense_strides()}, not {self._view.shape} and {self._view._dense_strides()}"
+            )
         if view.device_id != self._view.device_id:
-            raise ValueError("replace_address(): the tensor is on another device")
+            raise ValueError(
+                f"replace_address(): the tensor is on another device: {view.device_id}, not {self._view.device_id}"
+            )
         self._map.replace_address(view.ptr)
         self._view = view
 
@@ -175,7 +180,9 @@ def _data_type(view: Any, asked: Any) -> int:
         try:
             return int(TensorMapDataType[str(name).upper()])
         except KeyError:
-            raise ValueError(f"a tensor map cannot hold {asked!r}") from None
+            raise ValueError(
+                f"a tensor map cannot hold {asked!r}: use one of {', '.join(TensorMapDataType.__members__)}"
+            ) from None
     code, bits, _ = view._dl_type
     try:
         return int(_TYPES[code, bits])

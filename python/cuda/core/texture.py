@@ -303,9 +303,9 @@ def _linear(thing: Any, writable: bool) -> tuple[int, int, Any]:
         return thing.handle, thing.size, None
     view = memoryview(thing)
     if writable and view.readonly:
-        raise TypeError("the destination is read-only")
+        raise TypeError(f"the destination is read-only: {type(thing).__name__}")
     if not view.c_contiguous:
-        raise ValueError("host memory must be contiguous")
+        raise ValueError(f"host memory must be contiguous: it has shape {view.shape} and strides {view.strides}")
     return _core.host_address(thing, writable), view.nbytes, thing
 
 
@@ -426,10 +426,13 @@ class ResourceDescriptor:
         """A buffer as rows that are ``pitch_bytes`` apart."""
         self = cls._make(_PITCH2D, buffer, _format(format), _channels(num_channels))
         self._width, self._height, self._pitch = int(width), int(height), int(pitch_bytes)
-        if self._pitch < self._width * _FORMATS[self._format][1] * self._channels:
-            raise ValueError("pitch_bytes is smaller than a row")
+        row = self._width * _FORMATS[self._format][1] * self._channels
+        if self._pitch < row:
+            raise ValueError(f"pitch_bytes is smaller than a row: {self._pitch}, but a row has {row} bytes")
         if self._pitch * self._height > buffer.size:
-            raise ValueError("the buffer is smaller than height rows")
+            raise ValueError(
+                f"the buffer is smaller than height rows: {buffer.size} bytes, but {self._height} rows of {self._pitch}"
+            )
         return self
 
     @property
@@ -576,7 +579,10 @@ class SurfaceObject(_Argument):
     @classmethod
     def _create(cls, device: Any, resource: Any) -> SurfaceObject:
         if not isinstance(resource, ResourceDescriptor) or resource._kind != _ARRAY:
-            raise TypeError("a surface reads an array: ResourceDescriptor.from_opaque_array(...)")
+            raise TypeError(
+                "a surface reads an array: ResourceDescriptor.from_opaque_array(...), not "
+                + (resource.kind if isinstance(resource, ResourceDescriptor) else type(resource).__name__)
+            )
         if not resource.source.is_surface_load_store:
             raise ValueError("a surface needs an array made with is_surface_load_store=True")
         self = cls.__new__(cls)

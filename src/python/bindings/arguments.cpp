@@ -279,7 +279,8 @@ bool Call::set_field(int i, PyObject* const* args) {
   const char* text = nullptr;  // `type` is the room
   if (!to_text(value, where(i), frame_, &text)) return false;
   if (text != nullptr && std::strlen(text) >= p.type) {
-    PyErr_Format(PyExc_ValueError, "%s(): %s is too long", f_.name, where(i).name);
+    PyErr_Format(PyExc_ValueError, "%s(): %s is too long: %zu bytes, there is room for %d", f_.name,
+                 where(i).name, std::strlen(text), p.type - 1);
     return false;
   }
   if (text != nullptr) std::strcpy(place, text);

@@ -68,7 +68,8 @@ bool Call::attributes_out(int i) {
   const ParamRow& keys = params_[p.link];
   const std::uint64_t n = keys.link >= 0 ? linked_number(keys) : 0;
   if (n > 4096 || (n != 0 && slots_[p.link].p == nullptr)) {
-    PyErr_Format(PyExc_ValueError, "%s(): %s is missing or too long", f_.name, where(p.link).name);
+    PyErr_Format(PyExc_ValueError, "%s(): %s is missing or too long: %llu asked for, at most 4096",
+                 f_.name, where(p.link).name, static_cast<unsigned long long>(n));
     return false;
   }
   auto** list = static_cast<void**>(frame_.take(sizeof(void*) * (n + 1)));

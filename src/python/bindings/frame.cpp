@@ -78,8 +78,8 @@ bool buffer_address(PyObject* value, const Where& where, Frame& frame, std::uint
   if (view == nullptr) {
     PyErr_Clear();
     PyErr_Format(writes ? PyExc_ValueError : PyExc_BufferError,
-                 "%s%s%s must be a contiguous%s buffer", where.owner, where.joint, where.name,
-                 writes ? " writable" : "");
+                 "%s%s%s must be a contiguous%s buffer, not this %s", where.owner, where.joint,
+                 where.name, writes ? " writable" : "", Py_TYPE(value)->tp_name);
     return false;
   }
   if (static_cast<std::uint64_t>(view->len) < needed) {

@@ -284,8 +284,9 @@ bool fill(PyObject* value, const Where& where, Sink& sink, Slot* out) {
   const Ref values{PySequence_Tuple(PyTuple_GET_ITEM(value, 0))};
   const Ref types{values ? PySequence_Tuple(PyTuple_GET_ITEM(value, 1)) : nullptr};
   if (!types) {
-    PyErr_Format(PyExc_TypeError, "%s%s%s: the %s must be a sequence", where.owner, where.joint,
-                 where.name, values ? "types" : "values");
+    PyErr_Format(PyExc_TypeError, "%s%s%s: the %s must be a sequence, not %s", where.owner,
+                 where.joint, where.name, values ? "types" : "values",
+                 Py_TYPE(PyTuple_GET_ITEM(value, values ? 1 : 0))->tp_name);
     return false;
   }
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(values.get());
@@ -309,8 +310,8 @@ bool fill(PyObject* value, const Where& where, Sink& sink, Slot* out) {
                                       : typed(item, type, i, where, sink, &pointers[i]);
     if (!done) {
       if (!PyErr_Occurred())
-        PyErr_Format(PyExc_TypeError, "%s%s%s[%zd] cannot be used", where.owner, where.joint,
-                     where.name, i);
+        PyErr_Format(PyExc_TypeError, "%s%s%s[%zd]: %s cannot be used as %R", where.owner,
+                     where.joint, where.name, i, Py_TYPE(item)->tp_name, type);
       return false;
     }
   }

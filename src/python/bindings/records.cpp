@@ -71,8 +71,8 @@ PyObject* make(PyTypeObject* type, PyObject* place) {
         !to_integer(place, Kind::u32, Where{name_of(id), "(): ", "size"}, &count))
       return nullptr;
     if (count.u == 0 || count.u > 1 << 20) {
-      return PyErr_Format(PyExc_ValueError, "%s(): size must be between 1 and 1048576",
-                          name_of(id)),
+      return PyErr_Format(PyExc_ValueError, "%s(): size must be between 1 and 1048576, not %llu",
+                          name_of(id), static_cast<unsigned long long>(count.u)),
              nullptr;
     }
     place = nullptr;
@@ -135,7 +135,9 @@ Py_ssize_t record_length(PyObject* o) { return self_of(o)->count; }
 PyObject* record_item(PyObject* o, Py_ssize_t index) {
   RecordObject* record = self_of(o);
   if (index < 0 || index >= record->count)
-    return PyErr_SetString(PyExc_IndexError, "index out of range"), nullptr;
+    return PyErr_Format(PyExc_IndexError, "index out of range: %zd of %u elements", index,
+                        record->count),
+           nullptr;
   return element_view(record, static_cast<std::uint32_t>(index));
 }
 
@@ -169,7 +171,8 @@ PyObject* from_ptr(PyObject* cls, PyObject* args, PyObject* kwargs) {
       !to_integer(size, Kind::u32, Where{name_of(id), ".from_ptr(): ", "size"}, &count))
     return nullptr;
   if (address.p == nullptr)
-    return PyErr_SetString(PyExc_ValueError, "ptr must not be null (0)"), nullptr;
+    return PyErr_Format(PyExc_ValueError, "%s.from_ptr(): ptr must not be null (0)", name_of(id)),
+           nullptr;
   RecordObject* record =
       view_record(id, address.p, owner != nullptr && !Py_IsNone(owner) ? owner : nullptr);
   if (record != nullptr) record->count = static_cast<std::uint32_t>(count.u);

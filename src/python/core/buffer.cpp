@@ -72,7 +72,9 @@ std::shared_ptr<MemoryResource> resource_of(nb::handle resource) {
 MemoryPool& Native::pool() const {
   if (resource == nullptr) throw InvalidStateError("the memory resource is closed");
   auto* pool = dynamic_cast<MemoryPool*>(resource.get());
-  if (pool == nullptr) throw InvalidStateError("the memory resource has no pool");
+  if (pool == nullptr)
+    throw InvalidStateError(
+        "the memory resource has no pool: attributes and sharing are for resources made of one");
   return *pool;
 }
 

@@ -393,7 +393,9 @@ void bind_device(nb::module_& m) {
       [](PyDevice& d, nb::object resource) {
         nb::object base = helper("cuda.core._memory", "MemoryResource");
         if (PyObject_IsInstance(resource.ptr(), base.ptr()) != 1) {
-          throw nb::type_error("memory_resource must be a MemoryResource");
+          PyErr_Format(PyExc_TypeError, "memory_resource must be a MemoryResource, not %s",
+                       Py_TYPE(resource.ptr())->tp_name);
+          throw nb::python_error();
         }
         d.native_memory = native_object(resource);
         d.memory_resource = std::move(resource);

@@ -72,7 +72,8 @@ void check_dlpack_request(const DLDevice& device, PyObject* dl_device, PyObject*
   int id = 0;
   if (PyTuple_Check(dl_device) == 0 || PyArg_ParseTuple(dl_device, "ii", &type, &id) == 0) {
     if (PyErr_Occurred() == nullptr)
-      PyErr_SetString(PyExc_BufferError, "dl_device must be a tuple of two ints");
+      PyErr_Format(PyExc_BufferError, "dl_device must be a tuple of two ints, not %s",
+                   Py_TYPE(dl_device)->tp_name);
     throw nb::python_error();
   }
   if (type != device.device_type || id != device.device_id) {
@@ -85,7 +86,8 @@ void check_dlpack_request(const DLDevice& device, PyObject* dl_device, PyObject*
 bool wants_versioned(PyObject* max_version) {
   if (max_version == nullptr || max_version == Py_None) return false;
   if (PyTuple_Check(max_version) == 0 || PyTuple_GET_SIZE(max_version) != 2) {
-    PyErr_SetString(PyExc_BufferError, "max_version must be a tuple (major, minor)");
+    PyErr_Format(PyExc_BufferError, "max_version must be a tuple (major, minor), not %s",
+                 Py_TYPE(max_version)->tp_name);
     throw nb::python_error();
   }
   const long major = PyLong_AsLong(PyTuple_GET_ITEM(max_version, 0));

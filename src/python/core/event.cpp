@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "core/relaxed.hpp"
+#include "length.hpp"
 #include "submission.hpp"
 #include "support.hpp"
 
@@ -32,7 +33,7 @@ PyObject* event_is_done(PyObject* self) {
 /// Opens another process's event in the current context, or device 0's.
 nb::object event_from_ipc(nb::bytes handle, bool blocking_sync) {
   CUipcEventHandle raw{};
-  if (handle.size() != sizeof raw) throw nb::value_error("an IPC event handle has 64 bytes");
+  check_length("an IPC event handle", handle.size(), sizeof raw);
   std::memcpy(&raw, handle.c_str(), sizeof raw);
   Context context = Context::current();
   if (!context)

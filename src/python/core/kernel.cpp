@@ -21,7 +21,9 @@ std::uintptr_t handle_argument(nb::handle object, const char* what) {
   nb::object number = nb::steal(PyNumber_Long(object.ptr()));
   if (!number.is_valid()) {
     PyErr_Clear();
-    throw nb::type_error((std::string{what} + " must be an int or a cuda.bindings handle").c_str());
+    PyErr_Format(PyExc_TypeError, "%s must be an int or a cuda.bindings handle, not %s", what,
+                 Py_TYPE(object.ptr())->tp_name);
+    throw nb::python_error();
   }
   return nb::cast<std::uintptr_t>(number);
 }

@@ -112,7 +112,11 @@ LaunchConfig parse_config(PyObject* const* args, Py_ssize_t nargs, PyObject* kwn
     config.cluster = dim3_argument(given[1], "cluster");
   if (given[3] != nullptr && given[3] != Py_None) {
     const std::size_t bytes = size_argument(given[3], "shmem_size");
-    if (bytes > 0xffffffffu) throw nb::value_error("LaunchConfig: shmem_size must fit in 32 bits");
+    if (bytes > 0xffffffffu) {
+      PyErr_Format(PyExc_ValueError, "LaunchConfig: shmem_size must fit in 32 bits, not %zu",
+                   bytes);
+      throw nb::python_error();
+    }
     config.shmem_size = static_cast<unsigned>(bytes);
   }
   config.is_cooperative = truth(given[4], false) || truth(given[6], false);

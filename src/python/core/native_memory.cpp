@@ -7,6 +7,7 @@
 #include <cstring>
 #include <optional>
 
+#include "length.hpp"
 #include "py_buffer.hpp"
 
 namespace cucore::python {
@@ -26,7 +27,7 @@ PoolOptions pool_options(int type, int location_type, int location_id, bool ipc_
 
 GraphMemory& graph_memory(const Native& native) {
   auto* memory = dynamic_cast<GraphMemory*>(native.resource.get());
-  if (memory == nullptr) throw InvalidStateError("not graph memory");
+  if (memory == nullptr) throw InvalidStateError("the memory resource is no GraphMemoryResource");
   return *memory;
 }
 
@@ -99,7 +100,7 @@ void bind_native_memory(nb::module_& m) {
   });
   cls.def("import_pointer", [](const Native& n, nb::bytes bytes) {
     CUmemPoolPtrExportData data{};
-    if (bytes.size() != sizeof data) throw nb::value_error("an IPC buffer handle has 64 bytes");
+    check_length("an IPC buffer handle", bytes.size(), sizeof data);
     std::memcpy(&data, bytes.c_str(), sizeof data);
     WithoutGil release;
     return static_cast<std::uintptr_t>(n.pool().import_pointer(data));
@@ -141,7 +142,7 @@ void bind_native_memory(nb::module_& m) {
   });
   m.def("ipc_open_mem_handle", [](nb::bytes bytes) {
     CUipcMemHandle raw{};
-    if (bytes.size() != sizeof raw) throw nb::value_error("an IPC memory handle has 64 bytes");
+    check_length("an IPC memory handle", bytes.size(), sizeof raw);
     std::memcpy(&raw, bytes.c_str(), sizeof raw);
     CUdeviceptr ptr = 0;
     CUCORE_CALL_WITHOUT_GIL(cuIpcOpenMemHandle(&ptr, raw, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));

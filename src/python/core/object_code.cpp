@@ -35,8 +35,11 @@ std::string text_argument(nb::handle object, const char* what) {
 SymbolMapping mapping_argument(nb::handle object) {
   SymbolMapping mapping;
   if (object.is_none()) return mapping;
-  if (PyDict_Check(object.ptr()) == 0)
-    throw nb::type_error("symbol_mapping must be a dict of names");
+  if (PyDict_Check(object.ptr()) == 0) {
+    PyErr_Format(PyExc_TypeError, "symbol_mapping must be a dict of names, not %s",
+                 Py_TYPE(object.ptr())->tp_name);
+    throw nb::python_error();
+  }
   for (auto [key, value] : nb::borrow<nb::dict>(object)) {
     mapping.emplace(text_argument(key, "a name in symbol_mapping"),
                     text_argument(value, "a symbol in symbol_mapping"));

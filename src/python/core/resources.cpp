@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "length.hpp"
 #include "support.hpp"
 
 namespace cucore::python {
@@ -123,9 +124,8 @@ void bind_checkpoint(nb::module_& m) {
     std::vector<CUcheckpointGpuPair> mapping;
     for (const auto& [before, after] : pairs) {
       CUcheckpointGpuPair pair{};
-      if (before.size() != sizeof pair.oldUuid || after.size() != sizeof pair.newUuid) {
-        throw nb::value_error("a UUID has 16 bytes");
-      }
+      check_length("a UUID", before.size(), sizeof pair.oldUuid);
+      check_length("a UUID", after.size(), sizeof pair.newUuid);
       std::memcpy(&pair.oldUuid, before.c_str(), sizeof pair.oldUuid);
       std::memcpy(&pair.newUuid, after.c_str(), sizeof pair.newUuid);
       mapping.push_back(pair);

@@ -188,6 +188,7 @@ TEST(Parser, TellsTooNewTextFromBadText) {
   expect_error(".version 9.0\n.target turbo_9\n", "unknown target 'turbo_9'", 218);
 }
 
+// promise: PTX nested or repeated without end is refused without exhausting the process
 TEST(Parser, BoundsItsRecursion) {
   const std::string deep(100000, '(');
   expect_error(kernel(cat("mov.u32 %r1, ", deep, "1;")), "nested too deeply");

@@ -37,7 +37,7 @@ class ExecutableGraphNode:
     _node: Any
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
-        raise RuntimeError("comes from graph[node]; cannot be made directly")
+        raise RuntimeError("ExecutableGraphNode comes from graph[node]; cannot be made directly")
 
     @classmethod
     def _make(cls, graph: Graph, node: GraphNode) -> Self:
