@@ -15,6 +15,14 @@ struct Touch {
   sigjmp_buf back;
 };
 
+// The handler blocks no signals (SA_NODEFER), so that there is no mask to restore; but the thread
+// sanitizer puts a handler of its own before it, which blocks them all.
+#if defined(__SANITIZE_THREAD__)
+constexpr int kSaveMask = 1;
+#else
+constexpr int kSaveMask = 0;
+#endif
+
 __attribute__((tls_model("initial-exec"))) thread_local Touch* t_touch = nullptr;
 
 }  // namespace
@@ -22,8 +30,7 @@ __attribute__((tls_model("initial-exec"))) thread_local Touch* t_touch = nullptr
 bool touch(void (*work)(const void*), const void* data, MemoryFault& fault) noexcept {
   ensure_fault_handlers();
   Touch touch{fault, t_touch, {}};
-  // The handler blocks no signals (SA_NODEFER), so that there is no mask to restore.
-  if (sigsetjmp(touch.back, 0) != 0) return false;
+  if (sigsetjmp(touch.back, kSaveMask) != 0) return false;
   t_touch = &touch;
   work(data);
   t_touch = touch.outer;

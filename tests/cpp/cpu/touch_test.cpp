@@ -6,6 +6,7 @@
 #include <atomic>
 #include <csignal>
 #include <string>
+#include <thread>
 
 #include "support.hpp"
 
@@ -195,10 +196,10 @@ TEST_F(MemoryThatIsGone, EndsAWaitForAValueThatHasNotBegun) {
 
 TEST_F(MemoryThatIsGone, EndsAWaitForAValueThatHasBegun) {
   ASSERT_OK(cuMemsetD8(mapped_, 0, 64));
-  ASSERT_OK(cuStreamWriteValue32(stream_, device_, 1, 0));
+  ASSERT_OK(cuStreamWriteValue32(stream_, address(flag_), 1, 0));
   ASSERT_OK(cuStreamWaitValue32(stream_, mapped_, 5, CU_STREAM_WAIT_VALUE_EQ));
-  unsigned begun = 0;  // the write before the wait is over: the poller looks at the word
-  while (begun == 0) ASSERT_OK(cuMemcpyDtoH(&begun, device_, sizeof begun));
+  // The write before the wait is over: the poller looks at the word.
+  while (std::atomic_ref<unsigned>{*flag_}.load() == 0) std::this_thread::yield();
   lose_mapping();
   expect_fault(cuStreamSynchronize(stream_), "a stream's wait for a value at 0x");
 }
