@@ -240,7 +240,7 @@ PyObject* launch_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, Py
   }
   static PyTypeObject* const config_type =
       reinterpret_cast<PyTypeObject*>(nb::type<LaunchConfig>().ptr());
-  if (Py_TYPE(args[1]) != config_type) {
+  if (!PyObject_TypeCheck(args[1], config_type)) {
     PyErr_Format(PyExc_TypeError, "launch(): config must be a LaunchConfig, not %s",
                  Py_TYPE(args[1])->tp_name);
     return nullptr;
@@ -304,6 +304,11 @@ void bind_launch(nb::module_& m) {
   set_module(cls);
   usual.fill();
   set_type_call(cls, config_call);
+  // For classes derived from it: their objects are made before they are filled.
+  cls.def("__init__", [](LaunchConfig* self, const nb::args& args, const nb::kwargs& kwargs) {
+    const nb::object made = nb::type<LaunchConfig>()(*args, **kwargs);
+    new (self) LaunchConfig(nb::cast<const LaunchConfig&>(made));
+  });
   cls.def_prop_ro(
       "grid", [](const LaunchConfig& c) { return tuple_of(c.grid); },
       "How many blocks, or clusters where there are some: (x, y, z).");

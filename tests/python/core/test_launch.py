@@ -228,6 +228,22 @@ def test_a_refused_launch_says_which_kernel_and_shape(stream, kernel):
     launch(stream, LaunchConfig(grid=1, block=32), kernel("nothing"))
 
 
+def test_a_class_derived_from_a_config_launches(device, stream, kernel):
+    class Linear(LaunchConfig):
+        def __init__(self, count: int, block: int = 128) -> None:
+            super().__init__(grid=(count + block - 1) // block, block=block)
+            self.count = count
+
+    config = Linear(1000)
+    assert (config.count, config.grid, config) == (1000, (8, 1, 1), LaunchConfig(grid=8, block=128))
+    buffer = device.allocate(4, stream=stream)
+    buffer.fill(0, stream=stream)
+    launch(stream, Linear(1), kernel("add_one"), buffer, 1)
+    assert bytes(buffer.copy_to(bytearray(4), stream=stream)) == (1).to_bytes(4, "little")
+    with pytest.raises(TypeError):
+        Linear(1, block="many")
+
+
 def test_what_is_no_stream_config_or_kernel_is_refused(stream, kernel):
     config = LaunchConfig(grid=1, block=1)
     with pytest.raises(TypeError, match="LaunchConfig"):
