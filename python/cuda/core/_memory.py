@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 
 from . import _core
 from ._errors import CUDAError
@@ -160,14 +159,11 @@ class MemPoolAttributes:
     @classmethod
     def _of(cls, resource: Any) -> MemPoolAttributes:
         self = cls.__new__(cls)
-        self._resource = weakref.ref(resource)
+        self._resource = resource
         return self
 
     def _pool(self) -> Any:
-        resource = self._resource()
-        if resource is None:
-            raise RuntimeError("the memory resource is gone: keep it as long as its attributes")
-        return resource._native
+        return self._resource._native
 
     reuse_follow_event_dependencies = _PoolAttribute(1, bool, True)
     reuse_allow_opportunistic = _PoolAttribute(2, bool, True)

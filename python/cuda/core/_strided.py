@@ -133,7 +133,7 @@ _FIELDS = (
 class StridedMemoryView(_core._View):
     """Where an array lies and how it is laid out, whoever made it.
 
-    ``ptr``, ``shape``, ``strides`` (in elements; None when packed in C order), ``dtype``, ``device_id``,
+    ``ptr``, ``shape``, ``strides`` (in elements; None where the exporter gave none: packed in C order), ``dtype``, ``device_id``,
     ``is_device_accessible``, ``readonly`` and ``exporting_obj``, which is kept alive.
 
     >>> import numpy as np
@@ -159,7 +159,7 @@ class StridedMemoryView(_core._View):
         self = cls.__new__(cls)
         self.ptr = ptr
         self.shape = tuple(shape)
-        self.strides = None if strides is None or tuple(strides) == _dense(self.shape) else tuple(strides)
+        self.strides = None if strides is None else tuple(strides)
         self._dl_type = dl_type
         self._dl_device = dl_device
         kind, number = dl_device
@@ -191,7 +191,7 @@ class StridedMemoryView(_core._View):
             return cls.from_cuda_array_interface(obj, stream_ptr)
         if hasattr(obj, "__array_interface__"):
             return cls.from_array_interface(obj)
-        raise RuntimeError(
+        raise BufferError(
             f"{type(obj).__name__} has no interface that can be viewed: neither __dlpack__ nor __cuda_array_interface__"
         )
 
@@ -330,7 +330,7 @@ class StridedMemoryView(_core._View):
         other = StridedMemoryView._make(
             self.ptr, shape, strides, dl_type, self._dl_device, self.readonly, self.exporting_obj, self._owner
         )
-        other._dtype = dtype
+        other._dtype = dtype if hasattr(dtype, "str") else None  # else made from DLPack's when asked for
         return other
 
     # ---- to other libraries

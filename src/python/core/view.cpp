@@ -101,16 +101,6 @@ nb::object number(std::int64_t value) {
   return made;
 }
 
-/// True when elements follow one another in C order, whatever the steps of single elements say.
-bool is_packed(const DLTensor& t) {
-  std::int64_t step = 1;
-  for (std::int32_t i = t.ndim; i-- > 0;) {
-    if (t.strides[i] != step) return false;
-    step *= t.shape[i];
-  }
-  return true;
-}
-
 }  // namespace
 
 nb::object make_view(nb::handle type, const DLTensor& t, bool readonly, PyObject* exporter,
@@ -121,7 +111,7 @@ nb::object make_view(nb::handle type, const DLTensor& t, bool readonly, PyObject
   auto* view = reinterpret_cast<View*>(object.ptr());
   view->ptr = PyLong_FromUnsignedLongLong(reinterpret_cast<std::uintptr_t>(t.data) + t.byte_offset);
   view->shape = PyTuple_New(t.ndim);
-  const bool packed = t.strides == nullptr || is_packed(t);
+  const bool packed = t.strides == nullptr || t.ndim == 0;
   view->strides = packed ? Py_NewRef(Py_None) : PyTuple_New(t.ndim);
   if (view->ptr == nullptr || view->shape == nullptr || view->strides == nullptr)
     throw nb::python_error();

@@ -49,8 +49,10 @@ def test_device_buffers_say_where_they_are(device, stream):
 
 def test_views_of_numpy_arrays():
     array = np.arange(12, dtype=np.float32).reshape(3, 4)
-    for view in (StridedMemoryView.from_dlpack(array), StridedMemoryView.from_array_interface(array)):
-        assert view.ptr == array.ctypes.data and view.shape == (3, 4) and view.strides is None
+    # Strides are what the exporter says: NumPy's DLPack tells them, its interface gives None for arrays in C order.
+    views = (StridedMemoryView.from_dlpack(array), (4, 1)), (StridedMemoryView.from_array_interface(array), None)
+    for view, strides in views:
+        assert view.ptr == array.ctypes.data and view.shape == (3, 4) and view.strides == strides
         assert view.dtype == np.float32 and view.size == 12 and not view.is_device_accessible
         assert view.device_id == -1 and view.exporting_obj is array
     turned = StridedMemoryView.from_any_interface(array.T, -1)
@@ -201,3 +203,14 @@ def test_views_of_cupy_arrays_say_what_dlpack_says(device, stream):
     array = cupy.zeros((4, 6), cupy.float32)
     assert all(same(a) for a in (array, array[:, ::2], array.T, array[1], array.astype(cupy.int8), array.astype("F")))
     assert same(array, int(stream.handle))
+
+
+@pytest.mark.parametrize("dtype", [np.int32, "i4", np.dtype(np.int32)], ids=["class", "text", "dtype"])
+def test_a_view_as_another_type_has_a_numpy_type(dtype):
+    view = StridedMemoryView.from_any_interface(np.zeros(4, dtype=np.float32), stream_ptr=-1).view(dtype=dtype)
+    assert isinstance(view.dtype, np.dtype) and view.dtype == np.int32
+
+
+def test_what_exports_nothing_is_a_buffer_error():
+    with pytest.raises(BufferError, match="neither __dlpack__ nor"):
+        StridedMemoryView.from_any_interface(3, stream_ptr=-1)

@@ -253,3 +253,7 @@ def test_memory_of_a_managed_pool_takes_advice(device, stream):
     assert buffer.read_mostly
     buffer.preferred_location = device
     assert buffer.preferred_location == device
+
+
+def test_the_attributes_of_a_pool_keep_it(device):
+    assert DeviceMemoryResource(device).attributes.reuse_follow_event_dependencies in (True, False)
