@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from . import _core
 from ._errors import CUDAError
 from ._options import DeviceMemoryResourceOptions, ManagedMemoryResourceOptions, PinnedMemoryResourceOptions

@@ -61,7 +61,7 @@ def test_views_of_numpy_arrays():
     fixed.flags.writeable = False
     assert StridedMemoryView.from_array_interface(fixed).readonly
     assert np.array_equal(np.from_dlpack(StridedMemoryView.from_any_interface(array, -1)), array)
-    with pytest.raises(RuntimeError, match="no interface"):
+    with pytest.raises(BufferError, match="no interface"):
         StridedMemoryView.from_any_interface(3)
 
 
@@ -209,8 +209,3 @@ def test_views_of_cupy_arrays_say_what_dlpack_says(device, stream):
 def test_a_view_as_another_type_has_a_numpy_type(dtype):
     view = StridedMemoryView.from_any_interface(np.zeros(4, dtype=np.float32), stream_ptr=-1).view(dtype=dtype)
     assert isinstance(view.dtype, np.dtype) and view.dtype == np.int32
-
-
-def test_what_exports_nothing_is_a_buffer_error():
-    with pytest.raises(BufferError, match="neither __dlpack__ nor"):
-        StridedMemoryView.from_any_interface(3, stream_ptr=-1)
