@@ -87,7 +87,7 @@ gpu-build:
 gpu-test: gpu-build ## every suite on the GPU
 	@CUCORE_DEVICE=gpu tools/test $(GPU_BUILD)
 
-gpu-bench: gpu-build ## overhead benchmarks on the GPU, into docs/benchmarks; NANOBIND=folder: a newer nanobind than its own
+gpu-bench: gpu-build ## overhead benchmarks on the GPU, into docs/benchmarks; NANOBIND=folder: a newer nanobind than its own; CUCORE_TEST_OTHERS=folder: with numba-cuda
 	$(GPU_ENV) $(GPU_PYTHON) bench/run.py --pin --docs docs/benchmarks --name h200
 
 clean:           ## remove what was built here

@@ -1,6 +1,6 @@
 """Runs every benchmark of what a call costs, all sides interleaved in one run, and prints ratios.
 
-    python bench/run.py [--slices N] [--json FILE] [--svg FILE] [--docs FOLDER --name NAME] [--build FOLDER] [--null]
+    python bench/run.py [--slices N] [--longest SECONDS] [--json FILE] [--svg FILE] [--docs FOLDER --name NAME] [--build FOLDER] [--null]
                         [--nvidia PYTHON] [--pin] [--kinds] [--only ROW...]
 
 Sides: `driver` (the C API), `C inside` (the same C in a Python process), `least` and `least unlocked` (the same C as functions of
@@ -37,7 +37,6 @@ ROOT = HERE.parent
 Side = tuple[list[str], dict[str, str]]  # command, environment
 Samples = dict[str, dict[str, list[float]]]  # side, call, nanoseconds of every batch
 Imports = dict[str, dict[str, float]]  # module, side, milliseconds
-LONGEST = 1.4  # seconds for one call, all sides together, once each has been measured twice in a round
 ROUNDS = 4
 
 MODULES = tuple(page.IMPORT_GOALS)
@@ -160,10 +159,11 @@ def import_time(module: str, python: str, environment: dict[str, str]) -> float:
     clock = "__import__('time').process_time()"
     code = f"start = {clock}; import {module}; print({clock} - start)"
     command = [python, "-c", code]
-    runs = [
-        float(subprocess.run(command, env=environment, check=True, cwd="/", capture_output=True, text=True).stdout)
-        for _ in range(15)
-    ]
+    runs: list[float] = []
+    end = time.monotonic() + 4
+    while len(runs) < 3 or (len(runs) < 15 and time.monotonic() < end):
+        done = subprocess.run(command, env=environment, check=True, cwd="/", capture_output=True, text=True)
+        runs.append(float(done.stdout))
     cache.cleanup()
     return min(runs) * 1e3
 
@@ -232,7 +232,9 @@ def fastest_processor() -> int:
         os.sched_setaffinity(0, allowed)
 
 
-def measure(chosen: dict[str, Side], slices: int, only: list[str], pin: bool) -> tuple[Samples, dict[str, str]]:
+def measure(
+    chosen: dict[str, Side], slices: int, only: list[str], pin: bool, longest: float
+) -> tuple[Samples, dict[str, str]]:
     """Side -> call -> nanoseconds of every batch; and what was left out."""
     samples: Samples = {side: {} for side in chosen}
     left_out: dict[str, str] = {}
@@ -259,7 +261,7 @@ def measure(chosen: dict[str, Side], slices: int, only: list[str], pin: bool) ->
         print(f"{number + 1} of {len(rounds)}: {name:<28}", end="\r", file=sys.stderr, flush=True)
         started = time.monotonic()
         for turn in range(-(-slices // ROUNDS)):
-            if turn >= 2 and time.monotonic() - started > LONGEST / ROUNDS:
+            if turn >= 2 and time.monotonic() - started > longest / ROUNDS:
                 break
             if pin and turn == 0:
                 processor = fastest_processor()
@@ -341,6 +343,10 @@ def import_times(chosen: dict[str, Side], left_out: dict[str, str]) -> Imports:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--slices", type=int, default=100, help="how often, at most, every side measures every call")
+    parser.add_argument(
+        "--longest", type=float, default=1.4,
+        help="seconds for one call, all sides together, once each has been measured twice in a round",
+    )  # fmt: skip
     parser.add_argument("--json", type=Path)
     parser.add_argument("--svg", type=Path)
     parser.add_argument("--docs", type=Path, help="the folder of the page with the tables")
@@ -358,7 +364,7 @@ def main() -> int:
     build = options.build or ROOT / ("build/gpu" if device == "gpu" else "build/dev")
     with tempfile.TemporaryDirectory() as folder:
         chosen, missing = sides(build, device, options.null, options.nvidia, Path(folder), script)
-        samples, left_out = measure(chosen, options.slices, options.only, options.pin)
+        samples, left_out = measure(chosen, options.slices, options.only, options.pin, options.longest)
         left_out = {**missing, **left_out}
         imports = import_times(chosen, left_out) if not (options.only or options.null or options.kinds) else {}
     where = "a driver that does nothing" if options.null else f"device {device}" if device == "cpu" else gpu_name()

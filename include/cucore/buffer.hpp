@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <type_traits>
+#include <utility>
 
 #include "cucore/abi/driver.h"
 #include "cucore/export.hpp"
@@ -32,7 +33,9 @@ class CUCORE_EXPORT Buffer {
                          const Stream& stream);
   /// Takes over memory that `resource` will take back.
   static Buffer adopt(CUdeviceptr ptr, std::size_t size, std::shared_ptr<MemoryResource> resource,
-                      const Stream& stream);
+                      const Stream& stream) {
+    return Buffer{ptr, size, std::move(resource), stream};
+  }
   /// Names memory somebody else owns; `owner` is kept as long as this.
   static Buffer view(CUdeviceptr ptr, std::size_t size, std::shared_ptr<void> owner = nullptr);
 
@@ -54,7 +57,14 @@ class CUCORE_EXPORT Buffer {
   void close();
   void close(const Stream& stream);  ///< the same, on another stream
   /// Lets go of the memory without giving it back; the caller owns it from here.
-  CUdeviceptr release() noexcept;
+  CUdeviceptr release() noexcept {
+    closed_ = true;
+    size_ = 0;
+    resource_ = nullptr;
+    owner_ = nullptr;
+    stream_ = Stream{};
+    return std::exchange(ptr_, 0);
+  }
 
   /// Copies a buffer of the same size; throws std::invalid_argument for another one.
   void copy_from(const Buffer& source, StreamRef stream);
@@ -86,6 +96,9 @@ class CUCORE_EXPORT Buffer {
   }
 
  private:
+  Buffer(CUdeviceptr ptr, std::size_t size, std::shared_ptr<MemoryResource> resource,
+         const Stream& stream)
+      : ptr_{ptr}, size_{size}, resource_{std::move(resource)}, stream_{stream}, closed_{false} {}
   void close_quietly() noexcept;
   void give_back(StreamRef stream);
 

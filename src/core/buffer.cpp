@@ -44,24 +44,8 @@ void Buffer::close_quietly() noexcept {
 
 Buffer Buffer::allocate(std::shared_ptr<MemoryResource> resource, std::size_t size,
                         const Stream& stream) {
-  Buffer buffer;
-  buffer.ptr_ = resource->allocate(size, stream);
-  buffer.size_ = size;
-  buffer.resource_ = std::move(resource);
-  buffer.stream_ = stream;
-  buffer.closed_ = false;
-  return buffer;
-}
-
-Buffer Buffer::adopt(CUdeviceptr ptr, std::size_t size, std::shared_ptr<MemoryResource> resource,
-                     const Stream& stream) {
-  Buffer buffer;
-  buffer.ptr_ = ptr;
-  buffer.size_ = size;
-  buffer.resource_ = std::move(resource);
-  buffer.stream_ = stream;
-  buffer.closed_ = false;
-  return buffer;
+  const CUdeviceptr ptr = resource->allocate(size, stream);
+  return Buffer{ptr, size, std::move(resource), stream};
 }
 
 Buffer Buffer::view(CUdeviceptr ptr, std::size_t size, std::shared_ptr<void> owner) {
@@ -92,15 +76,6 @@ void Buffer::close(const Stream& stream) {
   if (closed_) return;
   const Stream old = std::move(stream_);
   give_back(stream);
-}
-
-CUdeviceptr Buffer::release() noexcept {
-  closed_ = true;
-  size_ = 0;
-  resource_.reset();
-  owner_.reset();
-  stream_.close();
-  return std::exchange(ptr_, 0);
 }
 
 static void check_open(const Buffer& buffer) {

@@ -223,12 +223,8 @@ void set_item(PyObject* tuple, Py_ssize_t index, PyObject* value) {
   return tuple;
 }
 
-inline PyObject* result(FunctionObject& f, int code, const std::uint64_t* outputs) {
-  if (code != 0) [[unlikely]]
-    return failed_result(f, code);
-  if (f.outs == 0) return Py_NewRef(f.raising ? Py_None : f.success_tuple);
-  if (f.raising || f.outs != 1) return other_result(f, outputs);
-  PyObject* value = load_output(*f.out, outputs);
+/// (success, value), in the tuple of the call before when nobody holds it any more.
+inline PyObject* pair(FunctionObject& f, PyObject* value) {
   if (value == nullptr) [[unlikely]]
     return nullptr;
 #ifndef Py_GIL_DISABLED
@@ -242,6 +238,14 @@ inline PyObject* result(FunctionObject& f, int code, const std::uint64_t* output
   }
 #endif
   return first_pair(f, value);
+}
+
+inline PyObject* result(FunctionObject& f, int code, const std::uint64_t* outputs) {
+  if (code != 0) [[unlikely]]
+    return failed_result(f, code);
+  if (f.outs == 0) return Py_NewRef(f.raising ? Py_None : f.success_tuple);
+  if (f.raising || f.outs != 1) return other_result(f, outputs);
+  return pair(f, load_output(*f.out, outputs));
 }
 
 /// Kernel arguments in any form; they need memory for the time of the call.
@@ -300,29 +304,29 @@ const FastParam* fast_plan(const FunctionObject& f) {
 
 namespace {
 
-/// One parameter; false when it goes the long way.
+/// One parameter; false when it goes the long way. `argument` is where its argument is, if it has
+/// one, and `output` where its value is to go.
 template <Op op>
-[[gnu::always_inline]] inline bool convert(const FastParam& p, PyObject* const* args, Slot& slot,
-                                           std::uint64_t* outputs) {
+[[gnu::always_inline]] inline bool convert(const FastParam& p, PyObject* const* argument,
+                                           Slot& slot, std::uint64_t* output) {
   if constexpr (op == Op::integer) {
-    PyObject* const value = args[p.argument];
-    return PyLong_Check(value) && as_int64(value, &slot.i) && slot.i >= p.low &&
+    return PyLong_Check(*argument) && as_int64(*argument, &slot.i) && slot.i >= p.low &&
            (slot.i <= 0 || slot.u <= p.high);
   } else if constexpr (op == Op::handle) {
-    return to_handle(args[p.argument], p, slot);
+    return to_handle(*argument, p, slot);
   } else if constexpr (op == Op::address) {
-    return to_address(args[p.argument], slot);
+    return to_address(*argument, slot);
   } else if constexpr (op == Op::out) {
-    outputs[p.output] = 0;
-    slot.p = &outputs[p.output];
+    *output = 0;
+    slot.p = output;
     return true;
   } else if constexpr (op == Op::real) {
-    if (!PyFloat_CheckExact(args[p.argument])) return false;
-    slot.d = PyFloat_AS_DOUBLE(args[p.argument]);
+    if (!PyFloat_CheckExact(*argument)) return false;
+    slot.d = PyFloat_AS_DOUBLE(*argument);
     return true;
   } else if constexpr (op == Op::text) {
-    if (!PyBytes_CheckExact(args[p.argument])) return false;
-    slot.p = PyBytes_AS_STRING(args[p.argument]);
+    if (!PyBytes_CheckExact(*argument)) return false;
+    slot.p = PyBytes_AS_STRING(*argument);
     return true;
   } else {
     slot.u = p.high;
@@ -333,19 +337,20 @@ template <Op op>
 /// The same where the kind is only known at run time; the usual kinds first.
 [[gnu::always_inline]] inline bool convert_any(const FastParam& p, PyObject* const* args,
                                                Slot& slot, std::uint64_t* outputs) {
-  if (p.op == Op::integer) return convert<Op::integer>(p, args, slot, outputs);
-  if (p.op == Op::handle) return convert<Op::handle>(p, args, slot, outputs);
+  PyObject* const* const argument = args + p.argument;
+  if (p.op == Op::integer) return convert<Op::integer>(p, argument, slot, nullptr);
+  if (p.op == Op::handle) return convert<Op::handle>(p, argument, slot, nullptr);
   switch (p.op) {
     case Op::address:
-      return convert<Op::address>(p, args, slot, outputs);
+      return convert<Op::address>(p, argument, slot, nullptr);
     case Op::out:
-      return convert<Op::out>(p, args, slot, outputs);
+      return convert<Op::out>(p, argument, slot, outputs + p.output);
     case Op::real:
-      return convert<Op::real>(p, args, slot, outputs);
+      return convert<Op::real>(p, argument, slot, nullptr);
     case Op::text:
-      return convert<Op::text>(p, args, slot, outputs);
+      return convert<Op::text>(p, argument, slot, nullptr);
     default:
-      return convert<Op::constant>(p, args, slot, outputs);
+      return convert<Op::constant>(p, argument, slot, nullptr);
   }
 }
 
@@ -379,21 +384,44 @@ PyObject* fast_entry(PyObject* self, PyObject* const* args, std::intptr_t given,
   return long_entry(self, args, given, names);
 }
 
-/// The entry of functions whose parameters are these and no others: no loop, nothing to choose.
+template <Op... ops, std::size_t... I>
+[[gnu::always_inline]] inline bool convert_all(std::index_sequence<I...>, const FastParam* p,
+                                               PyObject* const* args, Slot* slots,
+                                               std::uint64_t* output) {
+  constexpr Op all[] = {ops...};
+  constexpr auto argument = [](std::size_t parameter) {
+    int n = 0;
+    for (std::size_t i = 0; i < parameter; ++i) n += all[i] != Op::out ? 1 : 0;
+    return n;
+  };
+  return (convert<ops>(p[I], args + argument(I), slots[I], output) && ...);
+}
+
+/// The entry of functions whose parameters are these and no others, at most one of them a value to
+/// be returned: no loop, nothing to choose.
 template <Op... ops>
 PyObject* shaped_entry(PyObject* self, PyObject* const* args, std::intptr_t given,
                        PyObject* names) {
-  constexpr std::intptr_t kArguments = ((ops != Op::out ? 1 : 0) + ... + 0);
+  constexpr int kOutputs = ((ops == Op::out ? 1 : 0) + ... + 0);
+  constexpr std::intptr_t kArguments = sizeof...(ops) - kOutputs;
+  static_assert(kOutputs <= 1);
   auto& f = *reinterpret_cast<FunctionObject*>(self);
   if (names != nullptr || given != kArguments || f.address == nullptr) [[unlikely]]
     return other_entry(self, args, given, names);
   Slot slots[sizeof...(ops)];
-  std::uint64_t outputs[kMostOutputs];
-  const FastParam* p = f.fast;
-  Slot* slot = slots;
-  if (!(convert<ops>(*p++, args, *slot++, outputs) && ...)) [[unlikely]]
+  std::uint64_t output;
+  if (!convert_all<ops...>(std::make_index_sequence<sizeof...(ops)>{}, f.fast, args, slots,
+                           &output)) [[unlikely]]
     return call_function(f, args);
-  return result(f, static_cast<int>(invoke(f, slots)), outputs);
+  if (const auto code = static_cast<int>(invoke(f, slots)); code != 0) [[unlikely]]
+    return failed_result(f, code);
+  if constexpr (kOutputs == 0) {
+    return Py_NewRef(f.raising ? Py_None : f.success_tuple);
+  } else {
+    if (f.raising) [[unlikely]]
+      return other_result(f, &output);
+    return pair(f, load_output(*f.out, &output));
+  }
 }
 
 struct Shape {

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "arguments.hpp"
+#include "buffer_spares.hpp"
 #include "dlpack.hpp"
 #include "py_buffer.hpp"
 #include "usual.hpp"
@@ -158,13 +159,18 @@ PyObject* allocate_usually([[maybe_unused]] nb::handle resource, [[maybe_unused]
     return nullptr;
   const Native& from = self_of<Native>(native.ptr());
   if (from.plain == nullptr) return nullptr;
-  nb::object buffer = nb::inst_alloc(reinterpret_cast<PyObject*>(usual.buffer_type));
   CUdeviceptr ptr = 0;
   const auto count = static_cast<std::size_t>(bytes);
   if (driver().cuMemAllocFromPoolAsync(&ptr, count, from.plain, on->handle()) != CUDA_SUCCESS)
     return nullptr;
-  new (&value_at<PyBuffer>(buffer.ptr(), usual.buffer_at))
-      PyBuffer{ptr, count, from.resource, *on, nb::borrow(resource)};
+  if (PyObject* const spare = buffer_spares.take()) [[likely]] {
+    new (&value_at<PyBuffer>(spare, usual.buffer_at))
+        PyBuffer{ptr, count, from.resource, *on, nb::borrow(resource)};
+    return spare;
+  }
+  PyBuffer made{ptr, count, from.resource, *on, nb::borrow(resource)};
+  nb::object buffer = nb::inst_alloc(reinterpret_cast<PyObject*>(usual.buffer_type));
+  new (&value_at<PyBuffer>(buffer.ptr(), usual.buffer_at)) PyBuffer{std::move(made)};
   nb::inst_mark_ready(buffer);
   return buffer.release().ptr();
 #endif
@@ -207,15 +213,9 @@ MemoryTraits traits_of(const PyBuffer& buffer) {
 
 namespace {
 
-PyObject* buffer_close(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-  if (Py_TYPE(self) == usual.buffer_type && kwnames == nullptr && nargs == 1) {
-    const Stream* const stream = plain_stream(args[0]);
-    auto& value = value_at<PyBuffer>(self, usual.buffer_at);
-    if (stream != nullptr && stream->is_same(value.buffer.deallocation_stream())) [[likely]] {
-      value.close();
-      Py_RETURN_NONE;
-    }
-  }
+/// Any close.
+[[gnu::noinline]] PyObject* close_anyhow(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                                         PyObject* kwnames) {
   static const Names<1> names{"stream"};
   std::array<PyObject*, 1> given;
   parse("close", names, 1, 0, args, nargs, kwnames, given);
@@ -228,6 +228,17 @@ PyObject* buffer_close(PyObject* self, PyObject* const* args, Py_ssize_t nargs, 
   }
   value.close();
   Py_RETURN_NONE;
+}
+
+PyObject* buffer_close(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  if (Py_TYPE(self) == usual.buffer_type && kwnames == nullptr && nargs == 1) {
+    const Stream* const stream = plain_stream(args[0]);
+    auto& value = value_at<PyBuffer>(self, usual.buffer_at);
+    if (stream != nullptr && stream->is_same(value.buffer.deallocation_stream()) &&
+        value.close_plainly()) [[likely]]
+      Py_RETURN_NONE;
+  }
+  return close_anyhow(self, args, nargs, kwnames);
 }
 
 PyObject* buffer_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
@@ -375,6 +386,7 @@ void bind_buffer(nb::module_& m) {
       ">>> buffer.fill(b'xy', stream=stream)\n"
       ">>> bytes(buffer.copy_to(bytearray(8), stream=stream))\n"
       "b'xyxyxyxy'");
+  buffer_spares.install(reinterpret_cast<PyTypeObject*>(cls.ptr()));
   set_module(cls);
   forbid_new(cls);
   set_type_call(cls, [](PyObject*, PyObject* const*, size_t, PyObject*) -> PyObject* {

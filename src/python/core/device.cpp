@@ -12,6 +12,7 @@
 #include "py_buffer.hpp"
 #include "submission.hpp"
 #include "support.hpp"
+#include "usual.hpp"
 
 namespace cucore::python {
 namespace {
@@ -154,17 +155,17 @@ const nb::object& default_resource(PyDevice& device) {
 
 PyObject* device_allocate(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
                           PyObject* kwnames) {
-  static const Names<2> names{"size", "stream"};
   PyDevice& device = device_of(self);
   // allocate(n, stream=s), or without the keyword, on a device that has been used.
   const bool is_usual = kwnames == nullptr ? nargs == 2
                                            : nargs == 1 && PyTuple_GET_SIZE(kwnames) == 1 &&
-                                                 PyTuple_GET_ITEM(kwnames, 0) == names.objects[1];
+                                                 PyTuple_GET_ITEM(kwnames, 0) == usual.stream_name;
   if (is_usual && device.context && device.memory_resource.is_valid()) {
     if (PyObject* made =
             allocate_usually(device.memory_resource, device.native_memory, args[0], args[1]))
       return made;
   }
+  static const Names<2> names{"size", "stream"};
   std::array<PyObject*, 2> given;
   parse("allocate", names, 2, 1, args, nargs, kwnames, given);
   if (!device.context && !Context::current()) {  // memory may be the first thing a program asks for

@@ -39,6 +39,7 @@ void Usual::fill() {
   config_at = value_offset<LaunchConfig>();
   kernel_at = value_offset<Kernel>();
   buffer_at = value_offset<PyBuffer>();
+  stream_name = PyUnicode_InternFromString("stream");
 }
 
 namespace {

@@ -18,6 +18,7 @@ struct PyBuffer {
   nb::object owner;     ///< what from_handle() was told to keep alive
   bool mapped = false;  ///< came from another process
   bool is_plain = false;      ///< device or pinned memory of a resource of ours: copies do not wait
+  bool is_pooled = false;     ///< from a pool of the driver's: goes back by cuMemFreeAsync alone
   bool discarded = false;     ///< told that its contents are not needed, and not prefetched since
   std::uint64_t capture = 0;  ///< the capture it was allocated in; 0: in none
   int views = 0;              ///< memoryviews, arrays and strided views that see the memory
@@ -50,6 +51,20 @@ struct PyBuffer {
     }
     owner.reset();
   }
+  /// The same where nothing but the driver's call is needed. False when it is more than that, or
+  /// the driver refuses, and nothing has happened.
+  bool close_plainly() noexcept {
+    if (!is_pooled || buffer.is_closed() || views != 0 || discarded || host_calls_are_pending() ||
+        driver().cuMemFreeAsync(buffer.handle(), buffer.deallocation_stream().handle()) !=
+            CUDA_SUCCESS)
+      return false;
+    (void)buffer.release();
+    return true;
+  }
+  /// Closed, and left with nothing but the memory resource.
+  [[nodiscard]] bool is_bare() const noexcept {
+    return buffer.is_closed() && left == nullptr && !owner.is_valid();
+  }
   void end_view() noexcept {
     if (--views == 0) left.reset();
   }
@@ -63,7 +78,10 @@ struct PyBuffer {
   /// Memory that has come from a pool.
   PyBuffer(CUdeviceptr ptr, std::size_t size, const std::shared_ptr<MemoryResource>& from,
            const Stream& stream, nb::object r)
-      : buffer{Buffer::adopt(ptr, size, from, stream)}, resource{std::move(r)}, is_plain{true} {}
+      : buffer{Buffer::adopt(ptr, size, from, stream)},
+        resource{std::move(r)},
+        is_plain{true},
+        is_pooled{true} {}
   PyBuffer(PyBuffer&&) noexcept = default;
   PyBuffer& operator=(PyBuffer&&) = delete;
   ~PyBuffer() {

@@ -18,6 +18,7 @@ struct alignas(64) Usual {
   /// in place.
   std::int32_t stream_at = 0, config_at = 0, kernel_at = 0, buffer_at = 0;
   std::atomic<decltype(&::cuLaunchKernel)> launch{nullptr};  ///< from the first launch on
+  PyObject* stream_name = nullptr;  ///< the keyword, as the interpreter passes it
 
   void fill();  ///< once the classes are there
 };

@@ -236,3 +236,42 @@ def test_memory_goes_back_on_the_stream_that_is_named(device, stream, kernel):
     slow.sync()
     assert pool.attributes.used_mem_current == 0
     pool.close()
+
+
+def test_a_buffer_made_of_a_freed_one_is_new_in_every_way(device, stream):
+    """Objects of freed buffers are used again: nothing of the one before may be left."""
+    gone: list[object] = []
+    for size in (16, 32, 48):
+        buffer = device.allocate(size, stream=stream)
+        weakref.finalize(buffer, gone.append, size)
+        seen = weakref.ref(buffer)
+        assert buffer.size == size and not buffer.is_mapped and seen() is buffer
+        buffer.close(stream)
+        assert buffer.handle == 0 and buffer.size == 0
+        del buffer
+        assert seen() is None
+    assert gone == [16, 32, 48]
+    left_open = [device.allocate(64, stream=stream) for _ in range(200)]  # more than are kept, none of them closed
+    addresses = {int(buffer.handle) for buffer in left_open}
+    assert len(addresses) == 200
+    del left_open
+    gc.collect()
+    again = [device.allocate(64, stream=stream) for _ in range(200)]
+    assert len({int(buffer.handle) for buffer in again}) == 200 and all(buffer.size == 64 for buffer in again)
+    gc.collect()
+    for buffer in again:
+        buffer.close(stream)
+
+
+def test_closing_again_and_on_another_stream_still_works(device, stream):
+    other = device.create_stream()
+    buffer = device.allocate(64, stream=stream)
+    buffer.close(other)
+    buffer.close(other)
+    buffer.close()
+    buffer = device.allocate(64, stream=stream)
+    view = memoryview(LegacyPinnedMemoryResource().allocate(8))
+    assert len(view) == 8
+    buffer.close(stream)
+    buffer.close(stream)
+    assert buffer.size == 0

@@ -1,0 +1,47 @@
+// buffer_spares.cpp: Buffer objects that were freed, to be used again.
+#include "buffer_spares.hpp"
+
+namespace cucore::python {
+
+constinit BufferSpares buffer_spares;
+
+void BufferSpares::dealloc(PyObject* object) {
+  BufferSpares& self = buffer_spares;
+  // Other objects may have more to them: attributes of a derived class, what nanobind keeps for
+  // them; or no value, where making it failed.
+  if (Py_TYPE(object) != usual.buffer_type || self.count_ == kMost || self.is_ended_ ||
+      !nb::inst_ready(object))
+    return self.nanobinds_(object);
+  auto& value = value_at<PyBuffer>(object, usual.buffer_at);
+  if (!value.is_pooled) return self.nanobinds_(object);
+  PyObject_GC_UnTrack(object);  // for good: it refers to nothing that the collector follows
+  if (*reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + self.weak_references_) !=
+      nullptr) [[unlikely]]
+    PyObject_ClearWeakRefs(object);
+  if (value.is_bare()) [[likely]]
+    value.resource.reset();
+  else
+    value.~PyBuffer();
+  self.objects_[self.count_++] = object;
+}
+
+void BufferSpares::install([[maybe_unused]] PyTypeObject* type) {
+#if !defined(Py_GIL_DISABLED) && !defined(Py_REF_DEBUG) && !defined(Py_TRACE_REFS)
+  if (type->tp_weaklistoffset <= 0) return;
+  weak_references_ = type->tp_weaklistoffset;
+  nanobinds_ = type->tp_dealloc;
+  type->tp_dealloc = dealloc;
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function([] { buffer_spares.forget(); }));
+#endif
+}
+
+void BufferSpares::forget() noexcept {
+  is_ended_ = true;
+  while (count_ != 0) {
+    PyObject* const object = objects_[--count_];
+    nb::inst_set_state(object, false, false);  // there is no value to destroy
+    nanobinds_(object);
+  }
+}
+
+}  // namespace cucore::python
