@@ -139,22 +139,27 @@ using detail::backlog;
   return code;
 }
 
-inline std::uint64_t invoke(const FunctionObject& f, const Slot* slots) {
-  if (f.blocking || host_calls_are_pending()) [[unlikely]]
-    return invoke_unlocked(f, slots);
-  return f.invoke(f.address, slots);
-}
-
-/// A launch keeps the lock under the same conditions as cuda.core.launch (core/submission.hpp).
-inline bool may_keep_lock([[maybe_unused]] const FunctionObject& f,
-                          [[maybe_unused]] const Slot* slots,
-                          [[maybe_unused]] std::uint64_t facts) {
+/// Whether a call that queues work may keep the lock: under the same conditions as a launch of
+/// cuda.core (core/submission.hpp).
+inline bool may_queue([[maybe_unused]] const FunctionObject& f,
+                      [[maybe_unused]] const Slot* slots) {
 #ifdef Py_GIL_DISABLED
   return false;
 #else
-  return f.launches && (facts & KernelFacts::quiet) != 0 && !host_calls_are_pending() &&
-         python::is_only_thread() && backlog.add(reinterpret_cast<CUstream>(slots[f.stream].p));
+  return !host_calls_are_pending() && python::is_only_thread() &&
+         backlog.add(reinterpret_cast<CUstream>(slots[f.stream].p));
 #endif
+}
+
+inline std::uint64_t invoke(const FunctionObject& f, const Slot* slots) {
+  if (f.blocking || host_calls_are_pending()) [[unlikely]] {
+    if (!f.queues || !may_queue(f, slots)) return invoke_unlocked(f, slots);
+  }
+  return f.invoke(f.address, slots);
+}
+
+inline bool may_keep_lock(const FunctionObject& f, const Slot* slots, std::uint64_t facts) {
+  return f.launches && (facts & KernelFacts::quiet) != 0 && may_queue(f, slots);
 }
 
 /// load() for the kinds that most calls return.

@@ -253,6 +253,23 @@ static std::int8_t kernel_parameter(const FunctionObject& f) {
   return -1;
 }
 
+/// Memory in the order of a stream: the driver waits for nothing that Python could be needed for
+/// unless a host function is pending, and then every call gives the lock up. cuda.core does the
+/// same.
+static bool keeps_lock([[maybe_unused]] std::string_view name) {
+#ifdef Py_GIL_DISABLED
+  return false;
+#else
+  return name == "cuMemAllocAsync" || name == "cuMemAllocFromPoolAsync" || name == "cuMemFreeAsync";
+#endif
+}
+
+/// Work that a stream queues as it does a launch: the call waits when too much is queued, and only
+/// then. Copies to and from the host are not among them.
+static bool queues_work(std::string_view name) {
+  return (name.starts_with("cuMemset") && name.ends_with("Async")) || name == "cuMemcpyDtoDAsync";
+}
+
 static bool waits_for_stream(std::string_view name) {
   return name == "cuStreamSynchronize" || name == "cudaStreamSynchronize";
 }
@@ -270,7 +287,8 @@ PyObject* make_function(const Api& api, const FunctionRow& row, bool raising) {
   f->invoke = row.invoke;
   f->parameters = row.parameters;
   f->arguments = row.arguments;
-  f->blocking = (row.flags & kBlocking) != 0;
+  f->blocking = (row.flags & kBlocking) != 0 && !keeps_lock(f->name);
+  f->queues = queues_work(f->name);
   f->launches = std::string_view{f->name} == "cuLaunchKernel";
   f->waits = waits_for_stream(f->name);
   f->stream = parameter_of(*f, "CUstream");

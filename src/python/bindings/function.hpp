@@ -20,7 +20,8 @@ struct FunctionObject {
   Invoke invoke;            // row->invoke
   std::uint8_t parameters;  // row->parameters
   std::uint8_t arguments;   // row->arguments
-  bool blocking;            // row->flags has kBlocking
+  bool blocking;            // row->flags has kBlocking: the lock is given up, as a rule
+  bool queues;              // unless little is queued: a fill, a copy on the device
   bool launches;            // cuLaunchKernel: may keep the lock where nobody can need it
   bool waits;               // over when what was queued on its stream is
   std::int8_t stream;       // the parameter with the stream; -1: none

@@ -31,11 +31,11 @@ void BufferSpares::install([[maybe_unused]] PyTypeObject* type) {
   weak_references_ = type->tp_weaklistoffset;
   nanobinds_ = type->tp_dealloc;
   type->tp_dealloc = dealloc;
-  nb::module_::import_("atexit").attr("register")(nb::cpp_function([] { buffer_spares.forget(); }));
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function([] { buffer_spares.let_go(); }));
 #endif
 }
 
-void BufferSpares::forget() noexcept {
+void BufferSpares::let_go() noexcept {
   is_ended_ = true;
   while (count_ != 0) {
     PyObject* const object = objects_[--count_];

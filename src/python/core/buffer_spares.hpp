@@ -23,7 +23,7 @@ class BufferSpares {
 
  private:
   static void dealloc(PyObject* object);
-  void forget() noexcept;
+  void let_go() noexcept;
 
   static constexpr unsigned kMost = 64;
   unsigned count_ = 0;

@@ -27,6 +27,8 @@ CALLS = (
     "wait for a stream",
     "allocate and free",
     "launch of the bindings",
+    "fill of the bindings",
+    "allocate and free of the bindings",
 )
 
 
@@ -54,6 +56,12 @@ def calls(device: Any, kernel: Callable[[str], Any]) -> dict[str, Callable[[], o
     def bindings_launch() -> None:
         assert driver.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream.handle, ((), ()), 0)[0] == 0
 
+    memory = device.allocate(64, stream=stream)
+
+    def bindings_allocate() -> None:
+        code, address = driver.cuMemAllocAsync(64, stream.handle)
+        assert code == 0 and driver.cuMemFreeAsync(address, stream.handle) == (0,)
+
     bindings_launch()  # from the second on it may keep the lock
     stream.sync()
     return {
@@ -65,6 +73,8 @@ def calls(device: Any, kernel: Callable[[str], Any]) -> dict[str, Callable[[], o
         "wait for a stream": lambda: stream.wait(other),
         "allocate and free": lambda: device.allocate(64, stream=stream).close(stream),
         "launch of the bindings": bindings_launch,
+        "fill of the bindings": lambda: driver.cuMemsetD8Async(memory.handle, 0, 64, stream.handle),
+        "allocate and free of the bindings": bindings_allocate,
     }
 
 
@@ -83,7 +93,7 @@ def test_a_host_function_gets_the_lock_from_calls_that_queue_work(device, calls,
     device.sync()
 
 
-@pytest.mark.parametrize("name", ["launch", "graph launch", "launch of the bindings"])
+@pytest.mark.parametrize("name", ["launch", "graph launch", "launch of the bindings", "fill of the bindings"])
 def test_another_thread_gets_its_turn_between_launches(device, calls, name) -> None:
     turn = threading.Event()
 
