@@ -321,11 +321,14 @@ def print_table(samples: Samples, chosen: list[str]) -> dict[str, page.Row]:
 
 
 def commit() -> str:
-    """Of what is measured; "" where there is no repository."""
-    done = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    return done.stdout.strip() if done.returncode == 0 else ""
+    """Of what is measured; "" where there is no repository. The pages that a run before has written count for nothing."""
+
+    def git(*arguments: str) -> str:
+        done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs", ":!README.md")
+    return git("describe", "--always") + ("-dirty" if changed else "")
 
 
 def import_times(chosen: dict[str, Side], left_out: dict[str, str]) -> Imports:
