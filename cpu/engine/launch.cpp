@@ -102,6 +102,7 @@ std::shared_ptr<const LoadedCode> LoadedKernel::compile(const LaunchShape& shape
   code->static_shared_bytes = info_.static_shared_bytes;
   code->dynamic_shared_offset = info_.dynamic_shared_offset;
   code->scratch_bytes = object->scratch_bytes;
+  code->fills_scratch = module_.settings().strict;
   code->stack_bytes = object->stack_bytes;
   code->recursive = object->recursive;
   code->waits_for_blocks = object->waits_for_blocks;

@@ -12,8 +12,9 @@ namespace cucpu {
 struct Settings {
   unsigned width = 0;   ///< CUCORE_CPU_W: 1, 4, 8, 16 or 32 lanes; 0: chosen per kernel
   bool report = false;  ///< CUCORE_CPU_REPORT=1: a line per compiled kernel on standard error
-  bool strict =
-      false;  ///< CUCORE_CPU_STRICT=1: vector code that LLVM's verifier refuses is an error
+  /// CUCORE_CPU_STRICT=1: vector code that LLVM's verifier refuses is an error, and scratch memory
+  /// holds nonsense when a block begins.
+  bool strict = false;
   bool exact_nan = false;  ///< CUCORE_CPU_NAN=exact: f64 instructions give a GPU's NaNs
   bool dump_ptx = false, dump_thread = false, dump_block = false,
        dump_assembly = false;               ///< CUCORE_CPU_DUMP=ptx,thread,block,asm

@@ -26,6 +26,7 @@ struct Code {
   std::uint32_t static_shared_bytes = 0;
   std::uint32_t dynamic_shared_offset = 0;  ///< static bytes, aligned as the extern arrays ask
   std::uint32_t scratch_bytes = 0;
+  bool fills_scratch = false;  ///< CUCORE_CPU_STRICT: code that reads what it never wrote shows
   std::uint32_t stack_bytes = 64 * 1024;
   bool recursive = false;         ///< stack use has no bound: guard pages
   bool waits_for_blocks = false;  ///< spins on memory: blocks are started one by one

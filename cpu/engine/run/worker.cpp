@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <utility>
@@ -296,6 +297,8 @@ void Worker::place(Block& block, std::uint64_t index, std::uint32_t rank) {
   const LaunchShape& shape = grid_->shape();
   const Code& code = grid_->code();
   BlockContext& context = block.context;
+  if (code.fills_scratch && code.scratch_bytes > 0)
+    std::memset(block.scratch, 0x5a, code.scratch_bytes);
   const Dim3 c = shape.cluster;
   const Dim3 in{rank % c.x, rank / c.x % c.y, rank / (c.x * c.y)};
   const std::uint64_t gx = shape.grid.x / c.x, gy = shape.grid.y / c.y;

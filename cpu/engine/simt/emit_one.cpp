@@ -296,6 +296,7 @@ Emitter::Exit Emitter::plain_exit(BasicBlock* block) const {
           if (!region_->blocks.contains(cast<Instruction>(v)->getParent()) || rematerialisable(v))
             continue;
           if (plan_.block[v].kind != Shape::Uniform || !plan_.full[v].scalar()) return {};
+          if (modes_ && !plan_.masked[v].scalar()) return {};  // a group behind may come masked
         }
         return {true, to};
       }
@@ -346,9 +347,10 @@ Emitter::Last Emitter::last_group(BasicBlock* block) {
 }
 
 /// Ends the loop over groups: neither this one nor those behind have anything to put away but what
-/// is the same for all.
+/// is the same for all. They go on in the mode they came in.
 void Emitter::leave_groups(const Exit& exit) {
   ++report_.last_groups;
+  if (region_->id == 0 && exit.to) modes_before_ = true;
   constexpr unsigned kDone = 0xffff;  // as in regions.cpp
   b_.CreateStore(b_.getInt32(exit.to ? exit.to->id : kDone), exit_state_);
   if (exit.to) {

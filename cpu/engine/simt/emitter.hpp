@@ -128,6 +128,7 @@ class Emitter {
   };
   Last last_group(BasicBlock*);
   void leave_groups(const Exit&);
+  void start_modes();
 
   // emit_edge.cpp: groups of which only neighbouring lanes go on
   struct Edge {
@@ -280,6 +281,7 @@ class Emitter {
       block_values_;  // uniform over the block: kept once
   llvm::DenseMap<llvm::CallInst*, llvm::AllocaInst*> accumulators_;
   Value *modes_ = nullptr, *masks_ = nullptr, *states_ = nullptr, *next_states_ = nullptr;
+  bool modes_before_ = false;  // some group may leave the first region without a word
 };
 
 }  // namespace cucpu::simt

@@ -120,6 +120,7 @@ Function* Emitter::run() {
       finish_strip(*regions_.front());
     else
       for (auto& region : regions_) finish_region(*region);
+    if (modes_ && modes_before_) start_modes();
     entry_.CreateStore(entry_.getInt32(0), group_);
     entry_.CreateBr(strip_ ? strip_->rows : regions_.front()->head);
     run_on();
@@ -140,6 +141,19 @@ Function* Emitter::run() {
     return nullptr;
   }
   return function_;
+}
+
+// Every group has its mode before the first region: those that the region is left before do not
+// come to put theirs away.
+void Emitter::start_modes() {
+  const unsigned rest = plan_.lanes.threads() % width_, groups = plan_.lanes.groups();
+  entry_.CreateMemSet(modes_, entry_.getInt8(kFull), groups * 4, Align{4});
+  if (rest == 0) return;
+  const auto last = [&](Value* array) {
+    return entry_.CreateConstInBoundsGEP1_32(entry_.getInt32Ty(), array, groups - 1);
+  };
+  entry_.CreateStore(entry_.getInt32(kMasked), last(modes_));
+  entry_.CreateStore(entry_.getInt32((1u << rest) - 1), last(masks_));
 }
 
 // What is done before each block stands in the entry block, behind its allocas; from the end

@@ -86,6 +86,17 @@ TEST(SimtKernels, ABranchThatOneThreadTakesRunsForItsLaneAloneAndGroupsBehindThe
   }
 }
 
+TEST(SimtKernels, GroupsThatTheFirstRegionIsLeftBeforeGoOnWithAllTheirLanes) {
+  for (std::uint32_t threads : {64u, 96u, 100u, 37u}) {
+    Work work;
+    work.grid = {4, 1, 1};
+    work.block = {threads, 1, 1};
+    work.buffers = {numbers(4 * threads)};
+    auto report = compare(parse(kernel("first_thread")), work);
+    EXPECT_GE(report.last_groups, 1u);
+  }
+}
+
 TEST(SimtKernels, BarriersInAUniformLoopSplitTheBlockIntoRegions) {
   Work work;
   work.grid = {3, 1, 1};
