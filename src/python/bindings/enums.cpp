@@ -3,6 +3,7 @@
 #include <atomic>
 #include <unordered_map>
 
+#include "../type_table.hpp"
 #include "engine.hpp"
 
 namespace cucore::bindings {
@@ -41,6 +42,43 @@ Members* load_members(TypeId id) {
   return members;
 }
 
+/// The members by value, read from the class once. Null with an exception set.
+Members* members_of(TypeId id) {
+  Members* members = tables[id].load(std::memory_order_acquire);
+  if (members == nullptr) [[unlikely]] {
+    members = load_members(id);
+    Members* first = nullptr;
+    if (members != nullptr && !tables[id].compare_exchange_strong(first, members))
+      members = first;  // another thread was faster
+  }
+  return members;
+}
+
+/// The member of this value, or null. Borrowed.
+PyObject* find(const Members& members, std::int64_t value) {
+  if (value == 0 && members.zero != nullptr) return members.zero;
+  const auto found = members.by_value.find(value);
+  return found != members.by_value.end() ? found->second : nullptr;
+}
+
+/// CUresult(700): a plain int that is a value of the enum. Everything else is for the class of enum
+/// classes, which is written in Python.
+PyObject* enum_call(PyObject* type, PyObject* const* args, std::size_t flags, PyObject* names) {
+  const auto given = static_cast<std::size_t>(PyVectorcall_NARGS(flags));
+  std::int64_t value = 0;
+  if (given == 1 && names == nullptr && PyLong_CheckExact(args[0]) &&
+      python::as_int64(args[0], &value)) [[likely]] {
+    const TypeId id = type_of(reinterpret_cast<PyTypeObject*>(type));
+    const Members* const members = id != kNoType ? members_of(id) : nullptr;
+    if (PyObject* const found = members != nullptr ? find(*members, value) : nullptr)
+      return Py_NewRef(found);
+    if (PyErr_Occurred()) return nullptr;
+  }
+  Ref tuple, keywords;
+  if (!as_tuple_and_dict(args, given, names, &tuple, &keywords)) return nullptr;
+  return Py_TYPE(type)->tp_call(type, tuple.get(), keywords.get());
+}
+
 }  // namespace
 
 PyObject* make_enum(TypeId id) {
@@ -56,23 +94,23 @@ PyObject* make_enum(TypeId id) {
     if (!value || PyDict_SetItemString(members.get(), api.text + member.name, value.get()) < 0)
       return nullptr;
   }
-  return PyObject_CallFunction(make.get(), "ssO", api.text + row.name, api.module, members.get());
+  PyObject* const made =
+      PyObject_CallFunction(make.get(), "ssO", api.text + row.name, api.module, members.get());
+  if (made != nullptr && PyType_Check(made)) {
+    // The class of enum classes has a __call__, for which CPython forgets that classes may have a
+    // quicker way.
+    Py_TYPE(made)->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
+    reinterpret_cast<PyTypeObject*>(made)->tp_vectorcall = enum_call;
+  }
+  return made;
 }
 
 PyObject* enum_member(TypeId id, std::int64_t value) {
   const TypeRow& row = row_of(id);
   if (row.base != kNoType) return enum_member(row.base, value);
-  Members* members = tables[id].load(std::memory_order_acquire);
-  if (members == nullptr) [[unlikely]] {
-    members = load_members(id);
-    if (members == nullptr) return nullptr;
-    Members* first = nullptr;
-    if (!tables[id].compare_exchange_strong(first, members))
-      members = first;  // another thread was faster
-  }
-  if (value == 0 && members->zero != nullptr) return Py_NewRef(members->zero);
-  if (const auto found = members->by_value.find(value); found != members->by_value.end())
-    return Py_NewRef(found->second);
+  const Members* const members = members_of(id);
+  if (members == nullptr) return nullptr;
+  if (PyObject* const found = find(*members, value)) return Py_NewRef(found);
   Ref make{fast_enum("unknown_member")};  // a newer library may know more values than the facts
   if (!make) return nullptr;
   return PyObject_CallFunction(make.get(), "OL", class_of(id), static_cast<long long>(value));

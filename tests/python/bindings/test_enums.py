@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 
 import pytest
 from cuda.bindings import driver, nvrtc
@@ -25,9 +26,20 @@ def test_a_value_finds_its_member() -> None:
     assert 123456 not in driver.CUresult
 
 
+def test_anything_that_equals_a_value_finds_its_member() -> None:
+    zero, two = driver.CUresult.CUDA_SUCCESS, driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY
+    assert driver.CUresult(two) is two and driver.CUresult(2.0) is two and driver.CUresult(value=2) is two
+    assert driver.CUresult(False) is zero and driver.CUresult(*(2,)) is two
+    assert list(map(driver.CUresult, (0, 2))) == [zero, two]
+    assert driver.CUstreamAttrID(2) is driver.CUlaunchAttributeID(2)  # one class under two names
+
+
 def test_an_unknown_value_is_refused() -> None:
-    with pytest.raises(ValueError, match="123456 is not a valid CUresult"):
-        driver.CUresult(123456)
+    for value in (123456, -1, 1 << 70, "2", None, []):
+        with pytest.raises(ValueError, match=f"{re.escape(repr(value))} is not a valid CUresult"):
+            driver.CUresult(value)
+    with pytest.raises(TypeError):
+        driver.CUresult()
 
 
 def test_aliases_are_one_member() -> None:
