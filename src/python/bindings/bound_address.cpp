@@ -14,7 +14,8 @@ struct BoundAddress {
 };
 
 PyTypeObject* bound_type = nullptr;
-Spares<BoundAddress> spares;
+void dealloc(PyObject* o);
+Spares<BoundAddress, dealloc> spares;
 
 BoundAddress* self_of(PyObject* o) { return reinterpret_cast<BoundAddress*>(o); }
 void* as_slot(auto* function) { return reinterpret_cast<void*>(function); }

@@ -78,47 +78,45 @@ bool init_records();
 /// The member of an enum with this value; a nameless one where the facts know none. New reference.
 PyObject* enum_member(TypeId id, std::int64_t value);
 
-/// Objects of one layout that were freed, whatever their class: they come and go quickly.
-template <class Object>
+/// Objects of one layout that were freed, whatever their class: they come and go quickly. `dealloc`
+/// is the tp_dealloc of those classes; one derived in Python, whose objects may have more to them,
+/// has another. A freed object holds its class, and mostly becomes one of the same.
+template <class Object, destructor dealloc>
 class Spares {
  public:
   /// A new object of a class; its fields hold anything. Null with MemoryError set.
   Object* take(PyTypeObject* type) {
-    if (count_ == 0 || !fits(type)) [[unlikely]]
+    if (count_ == 0 || type->tp_dealloc != dealloc) [[unlikely]]
       return take_new(type);
     PyObject* const object = spares_[--count_];
-#if defined(Py_REF_DEBUG) || defined(Py_TRACE_REFS)
-    PyObject_Init(object, type);
-#else
-    Py_INCREF(reinterpret_cast<PyObject*>(type));
-    Py_SET_TYPE(object, type);
+    if (PyTypeObject* const before = Py_TYPE(object); before != type) {
+      Py_INCREF(reinterpret_cast<PyObject*>(type));
+      Py_SET_TYPE(object, type);
+      Py_DECREF(reinterpret_cast<PyObject*>(before));
+    }
     Py_SET_REFCNT(object, 1);
-#endif
     return reinterpret_cast<Object*>(object);
   }
   /// The last step of tp_dealloc.
   void give(PyObject* object) {
     PyTypeObject* const type = Py_TYPE(object);
-    if (count_ < kMost && fits(type))
+    if (count_ < kMost && type->tp_dealloc == dealloc) [[likely]] {
       spares_[count_++] = object;
-    else
+    } else {
       type->tp_free(object);
-    Py_DECREF(type);
+      Py_DECREF(reinterpret_cast<PyObject*>(type));
+    }
   }
 
  private:
-#ifdef Py_GIL_DISABLED  // nothing guards them
-  static constexpr unsigned kMost = 0;
+#if defined(Py_GIL_DISABLED) || defined(Py_REF_DEBUG) || defined(Py_TRACE_REFS)
+  static constexpr unsigned kMost = 0;  // nothing guards them, or others count objects too
 #else
   static constexpr unsigned kMost = 64;
 #endif
   [[gnu::noinline]] static Object* take_new(PyTypeObject* type) {
-    if (!fits(type)) return reinterpret_cast<Object*>(type->tp_alloc(type, 0));
+    if (type->tp_dealloc != dealloc) return reinterpret_cast<Object*>(type->tp_alloc(type, 0));
     return PyObject_New(Object, type);
-  }
-  /// A class derived in Python may have more to its objects.
-  static bool fits(const PyTypeObject* type) {
-    return type->tp_basicsize == sizeof(Object) && (type->tp_flags & Py_TPFLAGS_HAVE_GC) == 0;
   }
   unsigned count_ = 0;
   PyObject* spares_[kMost + 1];
@@ -132,7 +130,8 @@ struct HandleObject {
   std::uint8_t size;
 };
 extern PyTypeObject* handle_base;
-extern Spares<HandleObject> handle_spares;
+void handle_dealloc(PyObject* handle);  // tp_dealloc of every handle class made here
+extern Spares<HandleObject, handle_dealloc> handle_spares;
 /// A handle of the class that stands for the row. Null with MemoryError set.
 inline PyObject* new_handle(PyObject* type, TypeId id, const TypeRow& row, std::uint64_t value) {
   HandleObject* const handle = handle_spares.take(reinterpret_cast<PyTypeObject*>(type));
@@ -148,7 +147,6 @@ inline PyObject* new_handle(TypeId id, std::uint64_t value) {
   PyObject* const type = class_of(id);
   return type != nullptr ? new_handle(type, id, row_of(id), value) : nullptr;
 }
-void handle_dealloc(PyObject* handle);  // tp_dealloc of every handle class made here
 /// A handle of one of our classes; objects of classes derived from them in Python are not.
 inline bool is_plain_handle(PyObject* value) {
   return Py_TYPE(value)->tp_dealloc == handle_dealloc;

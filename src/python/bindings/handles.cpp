@@ -11,7 +11,7 @@ namespace cucore::bindings {
 
 PyTypeObject* handle_base = nullptr;
 
-Spares<HandleObject> handle_spares;
+Spares<HandleObject, handle_dealloc> handle_spares;
 
 void handle_dealloc(PyObject* o) { handle_spares.give(o); }
 

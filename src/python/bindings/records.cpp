@@ -14,7 +14,7 @@ namespace {
 
 RecordObject* self_of(PyObject* o) { return reinterpret_cast<RecordObject*>(o); }
 
-Spares<RecordObject> spares;
+Spares<RecordObject, record_dealloc> spares;
 
 RecordObject* allocate(PyTypeObject* type, TypeId id) {
   auto* record = spares.take(type);
