@@ -269,10 +269,13 @@ PyObject* launch_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, Py
     usual.launch.store(driver().cuLaunchKernel, std::memory_order_relaxed);
     Py_RETURN_NONE;
   }
-  {
+  // What is captured names the kernel, so that the graph's nodes can be asked for it.
+  if (is_graph_builder(args[0]) && kernel.state()->known(stream.context_id()) != nullptr &&
+      may_keep_lock(stream.handle())) {
+    detail::launch_kernel(stream, config, kernel, packed.pointers());
+  } else {
     const Stream held = stream;
     const WithoutGil release;
-    // What is captured names the kernel, so that the graph's nodes can be asked for it.
     detail::launch_kernel(held, config, kernel, packed.pointers());
   }
   retain_in_graph(args[0], args + 2, nargs - 2);
