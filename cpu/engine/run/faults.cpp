@@ -195,7 +195,7 @@ std::string Worker::describe(const FiberFault& fault, std::optional<std::uint32_
 bool Worker::in_shared(const FiberFault& fault) const {
   constexpr std::uintptr_t kReach = std::uintptr_t{1} << 32;
   return fault.has_address && !fault.stack_overflow &&
-         fault.address - shared_base(*current_) < kReach;
+         fault.address - shared_base(*current_) < kReach && shared_space_.holds(fault.address);
 }
 
 void Worker::report_deadlock() {

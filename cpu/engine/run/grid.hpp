@@ -61,7 +61,8 @@ class Grid {
   [[nodiscard]] std::uint64_t parallelism() const noexcept { return checker_ ? 1 : clusters_; }
   [[nodiscard]] Checker* checker() const { return checker_.get(); }  ///< null: nothing is checked
   [[nodiscard]] const Fault* fault() const noexcept {
-    return stopped() && fault_ ? &*fault_ : nullptr;
+    // Acquired: whoever cancelled may be another thread, and not one of those that ran blocks.
+    return cancel_.load(std::memory_order_acquire) != 0 && fault_ ? &*fault_ : nullptr;
   }
 
   [[nodiscard]] const Code& code() const { return *code_; }

@@ -58,6 +58,15 @@ std::byte* SharedSpace::take(std::size_t bytes) {
   return single_.back().address;
 }
 
+bool SharedSpace::holds(std::uintptr_t address) const noexcept {
+  const auto in = [address](const std::byte* from, std::size_t bytes) {
+    return from && address - reinterpret_cast<std::uintptr_t>(from) < bytes;
+  };
+  return in(base_, kUsable + kReach) ||
+         std::any_of(single_.begin(), single_.end(),
+                     [&](const Piece& piece) { return in(piece.address, piece.bytes); });
+}
+
 void SharedSpace::give(std::byte* address, std::size_t bytes) noexcept {
   const auto alone = std::find_if(single_.begin(), single_.end(),
                                   [&](const Piece& piece) { return piece.address == address; });

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace cucpu {
@@ -18,6 +19,8 @@ class SharedSpace {
   /// Whole pages, inaccessible, behind everything taken before. Throws std::bad_alloc.
   std::byte* take(std::size_t bytes);
   void give(std::byte* address, std::size_t bytes) noexcept;
+  /// Whether nothing else can be there: an address of the range, or of a piece mapped alone.
+  [[nodiscard]] bool holds(std::uintptr_t address) const noexcept;
 
  private:
   struct Piece {
