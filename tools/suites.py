@@ -56,7 +56,7 @@ def uses_hypothesis(suite: str) -> bool:
 
 
 def log_of(logs: Path, suite: str) -> Path:
-    return logs / (suite.replace("/", ".").replace(".py", "") + ".log")
+    return logs / (suite.replace("/", ".").removesuffix(".py").replace(".py@", "@") + ".log")
 
 
 def size(suite: str) -> int:

@@ -5,6 +5,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "api/graph_capture.hpp"
 #include "api/guard.hpp"
 #include "api/pool.hpp"
 
@@ -93,6 +94,7 @@ void Graph::destroy(GraphNode& node) {
   for (GraphNode* dependent : node.dependents)
     std::erase_if(dependent->dependencies, [&](const Edge& e) { return e.from == &node; });
   std::erase_if(nodes, [&](const Ref<GraphNode>& n) { return n.get() == &node; });
+  forget_captured(node);
   if (auto* child = dynamic_cast<ChildGraphOp*>(node.op.get())) child->graph->retire_all();
   if (auto* conditional = dynamic_cast<ConditionalOp*>(node.op.get()))
     for (auto& body : conditional->bodies) body->retire_all();

@@ -67,6 +67,7 @@ class Mark final : public Object {
  public:
   Ref<Capture> capture;
   std::vector<Edge> edges;
+  std::vector<Ref<GraphNode>> nodes;  // of the edges: one may be destroyed before it is waited for
 };
 
 Capture& of(Stream& stream) { return *stream.capture.load(std::memory_order_acquire); }
@@ -93,7 +94,7 @@ void add_edge(std::vector<Edge>& edges, const Edge& edge) {
 /// parameters are told to the program, which may end the capture; they become the node's.
 GraphNode& meet_again(Capture& capture, const std::vector<Edge>& edges, Ref<NodeOp> op) {
   Capture::Recapture& r = *capture.recapture;
-  if (r.next == capture.graph->nodes.size()) fail_recapture(capture);
+  if (r.next >= capture.graph->nodes.size()) fail_recapture(capture);  // some may be destroyed
   GraphNode& node = *capture.graph->nodes[r.next++];
   const CUgraphNodeType type = op->type();
   if (node.op->type() != type || node.dependencies.size() != edges.size()) fail_recapture(capture);
@@ -251,6 +252,12 @@ void require_not_capturing(Context& context) {
       }
 }
 
+void forget_captured(const GraphNode& node) noexcept {
+  for (const auto& capture : state().captures)
+    for (auto& [stream, tail] : capture->tails)
+      std::erase_if(tail.edges, [&](const Edge& edge) { return edge.from == &node; });
+}
+
 void abandon_capture(Stream& stream) noexcept {
   if (g_active.load(std::memory_order_acquire) == 0) [[likely]]
     return;
@@ -281,6 +288,7 @@ bool capture_record(Stream& stream, Event& event, bool external) {
   auto mark = make_object<Mark>();
   mark->capture = Ref<Capture>{&capture};
   mark->edges = capture.tails[&stream].edges;
+  for (const Edge& edge : mark->edges) mark->nodes.emplace_back(edge.from);
   event.set_captured(mark);
   return true;
 }
@@ -319,7 +327,8 @@ bool capture_wait(Stream& stream, Event& event, bool external) {
     capture.tails[&stream].edges.clear();
     stream.capture.store(&capture, std::memory_order_release);
   }
-  for (const Edge& edge : mark->edges) add_edge(capture.tails[&stream].edges, edge);
+  for (const Edge& edge : mark->edges)
+    if (edge.from->is_published()) add_edge(capture.tails[&stream].edges, edge);
   return true;
 }
 

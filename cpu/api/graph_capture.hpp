@@ -2,12 +2,16 @@
 #pragma once
 
 #include "api/event.hpp"
+#include "api/graph.hpp"
 
 namespace cucpu::driver {
 
 /// Both answer true when the stream is (or becomes) part of a capture and nothing is left to do.
 bool capture_record(Stream& stream, Event& event, bool external);
 bool capture_wait(Stream& stream, Event& event, bool external);
+
+/// A node is destroyed: what is captured next does not follow it. With the graphs' lock held.
+void forget_captured(const GraphNode& node) noexcept;
 
 /// A captured cuMemAllocAsync: an allocation node. 0 when the stream is not capturing.
 CUdeviceptr capture_alloc(Stream& stream, std::size_t bytes, const CUmemPoolProps& pool);

@@ -289,6 +289,36 @@ TEST_F(Graphs, WhileNodesLoopUntilDeviceCodeSaysStop) {
   }
 }
 
+TEST_F(Graphs, CapturedNodesMayBeDestroyedBeforeOthersFollowThem) {
+  CUevent event = nullptr;
+  CUstream other = nullptr;
+  ASSERT_OK(cuEventCreate(&event, 0));
+  ASSERT_OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+  ASSERT_OK(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  ASSERT_OK(cuMemsetD32Async(reinterpret_cast<CUdeviceptr>(log_), 1, 1, stream_));
+  ASSERT_OK(cuEventRecord(event, stream_));
+  CUstreamCaptureStatus status{};
+  const CUgraphNode* last = nullptr;
+  size_t count = 0;
+  const auto ask = [&] {
+    ASSERT_OK(cuStreamGetCaptureInfo(stream_, &status, nullptr, nullptr, &last, nullptr, &count));
+  };
+  ask();
+  ASSERT_EQ(1u, count);
+  ASSERT_OK(cuGraphDestroyNode(last[0]));
+  ask();
+  EXPECT_EQ(0u, count);
+  ASSERT_OK(cuStreamWaitEvent(other, event, 0));  // of a node that is gone
+  ASSERT_OK(cuMemsetD32Async(reinterpret_cast<CUdeviceptr>(log_), 2, 1, other));
+  ASSERT_OK(cuMemsetD32Async(reinterpret_cast<CUdeviceptr>(log_ + 1), 3, 1, stream_));
+  ASSERT_OK(cuEventRecord(event, other));
+  ASSERT_OK(cuStreamWaitEvent(stream_, event, 0));
+  CUgraph captured = nullptr;
+  ASSERT_OK(cuStreamEndCapture(stream_, &captured));
+  ASSERT_OK(cuGraphGetNodes(captured, nullptr, &count));
+  EXPECT_EQ(2u, count);
+}
+
 TEST_F(Graphs, CapturedAllocationsAreNodes) {
   ASSERT_OK(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_GLOBAL));
   CUdeviceptr p = 0;

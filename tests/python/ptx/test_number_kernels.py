@@ -301,4 +301,7 @@ def test_atomic_sums_of_doubles_make_the_nan_of_a_gpu(monkeypatch: pytest.Monkey
     program.run("sums", 1, 64, np.where(np.arange(64) // 2 % 2, -np.inf, np.inf), out, 2)
     assert [hex(x) for x in out.view(np.uint64)] == ["0xfff8000000000000"] * 4
     program.run("first", 1, 1, out)
-    assert [hex(x) for x in out[:2].view(np.uint64)] == ["0xfff0000000000456", "0x7ff8000000000123"]
+    there, here = (hex(x) for x in out[:2].view(np.uint64))
+    assert there == "0xfff0000000000456"
+    # Of two NaNs in shared memory a GPU passes the one that ptxas made the first operand of its sum: the H200 has shown both.
+    assert here in ("0x7ff8000000000123", "0xfff8000000000456")

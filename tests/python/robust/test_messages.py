@@ -78,7 +78,7 @@ WRONG = {
     ),
     "graph's pattern": (lambda t: GraphDefinition().memset(t.buffer, 300, 4), r"0\.\.255, not 300"),
     "graph's function": (lambda t: GraphDefinition().callback(3), r"callable, not int"),
-    "no code": (lambda t: ObjectCode.from_ptx(b"nonsense").get_kernel("k"), r"nonsense|version"),
+    "no code": (lambda t: ObjectCode.from_ptx(b"nonsense").get_kernel("k"), r"nonsense|version|not recognized"),
     "no such kernel": (lambda t: ObjectCode.from_ptx(PTX).get_kernel("other"), r"other"),
     "handle and owner": (lambda t: Buffer.from_handle(4, 4, mr=t.pool, owner=t), r"a memory resource or an owner, not both"),
     "driver's argument": (lambda t: driver.cuMemAlloc("x"), r"cuMemAlloc\(\): bytesize must be .* not str"),
