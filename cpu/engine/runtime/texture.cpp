@@ -270,21 +270,26 @@ int offset_of(std::uint32_t config, unsigned dim) {
 
 bool is_filtered(const TextureObject& t) { return t.filter == 1 && can_mix(t); }
 
-/// A fetch by whole numbers.
+/// A fetch by whole numbers, as an H200 makes it (tests/python/ptx/test_texture_forms.py): where
+/// the level is named coordinates end at the edge, else all is zero beyond it, whatever the
+/// addressing mode; and so is all of a one-dimensional array (such fetches are for plain memory).
 Texel fetch_at(const TextureObject& t, std::uint32_t config, std::uint32_t layer, std::uint32_t xb,
                std::uint32_t yb, std::uint32_t zb) {
   const std::uint32_t shape = config & cucpu::kTextureShape;
+  const bool layered = (config & cucpu::kTextureLayered) != 0;
+  const bool clamped = (config & cucpu::kTextureNamesLevel) != 0;
+  bool inside = clamped || shape != cucpu::kTexture1D || layered || t.home == nullptr;
   const auto index = [&](std::uint32_t bits, std::uint32_t size, unsigned dim) {
-    const std::uint32_t mode = t.address[dim] == 3 ? 3u : 1u;
     const std::int64_t at = std::int64_t{static_cast<std::int32_t>(bits)} + offset_of(config, dim);
-    return wrap_index(at, std::max(size, 1u), mode);
+    const std::int64_t last = std::int64_t{std::max(size, 1u)} - 1;
+    inside = inside && (clamped || (at >= 0 && at <= last));
+    return std::clamp<std::int64_t>(at, 0, last);
   };
   const std::int64_t x = index(xb, t.width, 0);
   const std::int64_t y = shape == cucpu::kTexture1D ? 0 : index(yb, t.height, 1);
   std::int64_t z = shape == cucpu::kTexture3D ? index(zb, t.depth, 2) : 0;
-  if ((config & cucpu::kTextureLayered) != 0)
-    z = std::min<std::int64_t>(layer, std::max(t.layers, 1u) - 1);
-  return fetch(t, x, y, z);
+  if (layered) z = std::min<std::int64_t>(layer, std::max(t.layers, 1u) - 1);
+  return inside ? fetch(t, x, y, z) : Texel{};
 }
 
 /// The three axes of a fetch by coordinates.

@@ -51,6 +51,7 @@ inline constexpr std::uint32_t kTextureResident = 2048;  ///< asks whether all t
 inline constexpr std::uint32_t kTextureHalves = 4096;    ///< four components of 16 bits
 /// How far from the coordinates to fetch, in texels: four bits with a sign for each of x, y, z.
 inline constexpr unsigned kTextureOffset = 13;
+inline constexpr std::uint32_t kTextureNamesLevel = 1u << 25;  ///< tex.level
 
 inline constexpr std::size_t kTileBytes = std::size_t{64} << 10;  ///< of sparse arrays
 

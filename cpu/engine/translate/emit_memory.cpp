@@ -152,6 +152,8 @@ void FunctionTranslator::emit_ld(const Instruction& i) {
   const Space space = space_of(i);
   const Type type = i.types[0];
   const unsigned n = vector_of(i), bytes = ptx::bytes_of(type);
+  if (const auto wrong = wrong_access(i, n * bytes); !wrong.empty())
+    return error(i.where, std::string{wrong});
   Value* ptr = pointer(i.operands[1], space, i.has(Mod::shared_cluster));
   const Operand& d = i.operands[0];
   if (n > 1 && (d.kind != Kind::vector || d.parts.size() != n)) {
@@ -187,6 +189,8 @@ void FunctionTranslator::emit_st(const Instruction& i) {
   const Space space = space_of(i);
   const Type type = i.types[0];
   const unsigned n = vector_of(i), bytes = ptx::bytes_of(type);
+  if (const auto wrong = wrong_access(i, n * bytes); !wrong.empty())
+    return error(i.where, std::string{wrong});
   Value* ptr = pointer(i.operands[0], space, i.has(Mod::shared_cluster));
   const Operand& a = i.operands[1];
   if (n > 1 && (a.kind != Kind::vector || a.parts.size() != n)) {

@@ -79,7 +79,10 @@ void FunctionTranslator::texture_fetch(const Instruction& i, std::uint32_t confi
   // .level names its level of detail, .grad two steps of the coordinates; all else is the base.
   Value* level = b.getInt32(0);
   unsigned next = 2;
-  if (i.has(Mod::level) && i.operands.size() > next) level = read(i.operands[next++], Type::b32);
+  if (i.has(Mod::level) && i.operands.size() > next) {
+    level = read(i.operands[next++], Type::b32);
+    config |= kTextureNamesLevel;
+  }
   if (i.has(Mod::grad)) {
     next = 4;
     llvm::SmallVector<Value*, 8> steps{c.object, b.getInt32(config)};

@@ -71,6 +71,7 @@ class FunctionTranslator {
 
   // memory.cpp
   Space space_of(const Instruction& i);
+  std::string_view wrong_access(const Instruction& i, unsigned bytes);
   Value* pointer(const Operand& address, Space space, bool cluster = false);
   Value* shared_base();
   Value* params_base();

@@ -256,11 +256,11 @@ TEST_P(FaultyPtx, ABarrierOfAPartOfAWarpIs715) {
 const char* const kRecursive = R"(
 .func (.param .b32 r) f(.param .b32 n) {
   .reg .b32 %w<6>; .reg .b64 %q<4>; .reg .pred %c; .local .align 8 .b8 l[FRAME];
-  ld.param.u32 %w1, [n]; mov.u64 %q1, l; st.volatile.local.u32 [%q1], %w1; mov.u32 %w4, 0;
+  ld.param.u32 %w1, [n]; mov.u64 %q1, l; cvta.local.u64 %q1, %q1; st.volatile.u32 [%q1], %w1; mov.u32 %w4, 0;
   setp.eq.u32 %c, %w1, 0; @%c bra E;
   sub.u32 %w2, %w1, 1;
   { .param .b32 x; .param .b32 y; st.param.b32 [x], %w2; call (y), f, (x); ld.param.u32 %w3, [y]; }
-  ld.volatile.local.u32 %w4, [%q1]; add.u32 %w4, %w4, %w3;
+  ld.volatile.u32 %w4, [%q1]; add.u32 %w4, %w4, %w3;
   E: st.param.b32 [r], %w4; ret;
 }
 )";
@@ -280,7 +280,7 @@ TEST_P(FaultyPtx, RecursionWithoutEndIsAStackOverflow) {
   expect(run(recursive(300000, -1), words_, {2}), 700, "stack overflow");
   // What a compiler could make a loop of is recursion still.
   std::string plain = recursive(8, -1);
-  for (std::size_t at; (at = plain.find(".volatile.local")) != plain.npos;) plain.erase(at, 9);
+  for (std::size_t at; (at = plain.find(".volatile")) != plain.npos;) plain.erase(at, 9);
   expect(run(plain, words_, {2}), 700, "stack overflow");
 }
 

@@ -52,6 +52,7 @@ class Program {
     global_ = b_.CreateAdd(b_.CreateMul(ctaid_, b_.getInt32(128)), linear_);
     for (Value* v : variables_) b_.CreateStore(b_.getInt32(0), v);
     for (Value* v : reals_) b_.CreateStore(ConstantFP::get(b_.getFloatTy(), 1), v);
+    if (pick(4) == 0) alone();  // before anything else
     for (Value* v : variables_) b_.CreateStore(expression(2, false), v);
     for (Value* v : reals_)
       b_.CreateStore(b_.CreateSIToFP(b_.CreateAnd(expression(1, false), 1023), b_.getFloatTy()), v);
@@ -195,6 +196,35 @@ class Program {
     barrier();
   }
 
+  /// One thread, or some of the first, leave something for all others, once the first thread of all
+  /// has cleared the place.
+  void alone() {
+    Value* word = b_.CreateConstGEP1_64(b_.getInt32Ty(), shared_, 128 + pick(4));
+    BasicBlock *first = block("first"), *cleared = block("cleared"), *some = block("some"),
+               *met = block("met");
+    b_.CreateCondBr(b_.CreateICmpEQ(linear_, b_.getInt32(0)), first, cleared);
+    b_.SetInsertPoint(first);
+    b_.CreateStore(b_.getInt32(pick(3)), word);
+    b_.CreateBr(cleared);
+    b_.SetInsertPoint(cleared);
+    barrier();
+    Value* last = pick(2) ? b_.getInt32(pick(70)) : b_.CreateAnd(number_, 63);
+    const bool one = pick(3) != 0;
+    b_.CreateCondBr(one ? b_.CreateICmpEQ(linear_, last) : b_.CreateICmpULE(linear_, last), some,
+                    met);
+    b_.SetInsertPoint(some);
+    if (one && pick(3) != 0)
+      b_.CreateStore(expression(1), word);
+    else
+      b_.CreateAtomicRMW(AtomicRMWInst::Add, word, pick(2) ? b_.getInt32(1) : expression(1),
+                         MaybeAlign{4}, AtomicOrdering::Monotonic);
+    b_.CreateBr(met);
+    b_.SetInsertPoint(met);
+    barrier();
+    b_.CreateStore(b_.CreateLoad(b_.getInt32Ty(), word), variables_[pick(5)]);
+    barrier();
+  }
+
   void barrier() {
     b_.CreateCall(module_->getFunction("cucpu.barrier.sync"),
                   {b_.getInt32(0), b_.getInt32(0), b_.getTrue()});
@@ -218,8 +248,10 @@ class Program {
                 AtomicRMWInst::Add,
                 b_.CreateGEP(b_.getInt32Ty(), counters_, b_.CreateZExt(at, b_.getInt64Ty())),
                 b_.CreateAnd(expression(1), 7), MaybeAlign{4}, AtomicOrdering::Monotonic);
-          } else if (together) {
+          } else if (together && (left_ || pick(2))) {
             exchange();
+          } else if (together) {
+            alone();
           } else {
             assign();
           }
@@ -242,6 +274,7 @@ class Program {
   }
 
   void leave() {
+    left_ = true;
     BasicBlock *out = block("leave"), *on = block("stay");
     b_.CreateCondBr(condition(1), out, on);
     b_.SetInsertPoint(out);
@@ -297,7 +330,8 @@ class Program {
     b_.SetInsertPoint(out);
   }
 
-  bool columns_;  // outputs of neighbouring threads lie side by side
+  bool columns_;       // outputs of neighbouring threads lie side by side
+  bool left_ = false;  // some threads may be gone
   std::mt19937 random_;
   LLVMContext& context_;
   IRBuilder<> b_;

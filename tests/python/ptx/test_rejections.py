@@ -51,6 +51,17 @@ def test_a_missing_instruction_is_named_with_its_place(line: str, words: str) ->
 
 
 WRONG = [
+    ("ld.volatile.local.u32 %r0, [%rd0];", "5:3", "neither volatile accesses nor memory orders"),
+    ("st.release.gpu.local.u32 [%rd0], %r0;", "5:3", "neither volatile accesses nor memory orders"),
+    ("ld.weak.sys.global.u32 %r0, [%rd0];", "5:3", "a scope needs a memory order"),
+    ("ld.relaxed.global.u32 %r0, [%rd0];", "5:3", "a memory order needs a scope"),
+    ("ld.acquire.gpu.global.cg.u32 %r0, [%rd0];", "5:3", "a cache operator"),
+    ("ld.mmio.relaxed.gpu.global.u32 %r0, [%rd0];", "5:3", "'.mmio'"),
+    ("ld.nc.u32 %r0, [%rd0];", "5:3", "'.nc'"),
+    ("ld.shared.L2::128B.u32 %r0, [%r1];", "5:3", "cache hints"),
+    ("ld.global.L2::evict_last.u32 %r0, [%rd0];", "5:3", "sm_100"),
+    ("ld.global.v4.b64 {%rd0, %rd1, %rd2, %rd3}, [%rd0];", "5:3", "128 bits"),
+    ("st.global.f16 [%rd0], %h;", "5:12", "'.f16'"),
     ("bogus.u32 %r0, %r1;", "5:3", "unknown instruction 'bogus'"),
     ("add.f33 %f0, %f1, %f2;", "5:6", "'.f33'"),
     ("add.u32 %r0, %r1;", "5:3", "needs more operands"),

@@ -124,13 +124,41 @@ def test_halves_are_the_floats_rounded(format: str, filter: int, textures: list[
         "tex.level.2d.v4.f16.f32 {%h0,%h1,%h2,%h3}, [%o,{%x,%y}], 0f00000000; mov.b32 %r0, {%h0,%h1}; mov.b32 %r1, {%h2,%h3};",
         "tex.grad.2d.v2.f16x2.f32 {%r0,%r1}, [%o,{%x,%y}], {%z,%z}, {%z,%z};",
         "tex.base.2d.v2.f16x2.f32 {%r0,%r1}, [%o,{%x,%y}];",
-        "tex.2d.v2.f16x2.s32 {%r0,%r1}, [%o,{%i,%j}];",
+        "tex.level.2d.v2.f16x2.s32 {%r0,%r1}, [%o,{%i,%j}], 0;",
     ],
 )
 def test_halves_come_in_every_form_of_a_fetch(form: str, textures: list[Texture]) -> None:
     textures.append(Texture("f16"))
     texture = textures[0].handle
     assert (fetched(texture, places(), form)[:, :2] == fetched(texture, places(), PAIRS)[:, :2]).all()
+
+
+@pytest.mark.parametrize("address", [0, 1, 2, 3], ids=["wrap", "clamp", "mirror", "border"])
+@pytest.mark.parametrize("format", ["f32", "f16", "u8"])
+def test_whole_numbers_beyond_the_edge_fetch_zeros_or_end_there_with_a_level(
+    format: str, address: int, textures: list[Texture]
+) -> None:
+    """As an H200 has it, whatever the addressing mode."""
+    textures.append(Texture(format, address=address))
+    texture = textures[0].handle
+    edges = ((-2, -1, 0, 5, WIDTH - 1, WIDTH), (-1, 0, 2, HEIGHT - 1, HEIGHT + 2))
+    at = np.array([[x + 0.5, y + 0.5, 0] for x in edges[0] for y in edges[1]])
+    inside = (at[:, 0] >= 0) & (at[:, 0] < WIDTH) & (at[:, 1] >= 0) & (at[:, 1] < HEIGHT)
+    floats = fetched(texture, at, FLOATS)
+    whole = fetched(texture, at, "tex.2d.v4.f32.s32 {%r0,%r1,%r2,%r3}, [%o,{%i,%j}];")
+    assert (whole == np.where(inside[:, None], floats, 0)).all()
+    pairs = fetched(texture, at, "tex.2d.v2.f16x2.s32 {%r0,%r1}, [%o,{%i,%j}];")
+    assert (pairs == np.where(inside[:, None], fetched(texture, at, PAIRS), 0)).all()
+    level = fetched(texture, at, "tex.level.2d.v4.f32.s32 {%r0,%r1,%r2,%r3}, [%o,{%i,%j}], 0;")
+    clamped = np.clip(at, [0.5, 0.5, 0], [WIDTH - 0.5, HEIGHT - 0.5, 0])
+    assert (level == fetched(texture, clamped, FLOATS)).all()
+
+
+def test_whole_numbers_fetch_nothing_from_a_row_that_is_an_array(textures: list[Texture]) -> None:
+    """They are for plain memory; an H200 gives zeros."""
+    textures.append(Texture(shape=(WIDTH, 0, 0)))
+    assert not fetched(textures[0].handle, places(), "tex.1d.v4.f32.s32 {%r0,%r1,%r2,%r3}, [%o,{%i}];").any()
+    assert fetched(textures[0].handle, places(), "tex.1d.v4.f32.f32 {%r0,%r1,%r2,%r3}, [%o,{%x}];").any()
 
 
 # A fetch with offsets, how it is written without, and how far the coordinates are then.
