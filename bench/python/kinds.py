@@ -299,10 +299,10 @@ params = ((number, 1.0, 2), (ctypes.c_void_p, ctypes.c_float, ctypes.c_int))
 held = (ctypes.c_uint64(number), ctypes.c_float(1), ctypes.c_int(2))
 addresses = (ctypes.c_void_p * 3)(*(ctypes.addressof(one) for one in held))
 instances = (held, (None, None, None))
-shape.gridDimX = shape.gridDimY = shape.gridDimZ = shape.blockDimY = shape.blockDimZ = 1
-shape.blockDimX = 32
-shape.hStream = stream
-shape.numAttrs = 0
+whole = driver.CUlaunchConfig()  # of its own: the rows above set fields to anything
+whole.gridDimX = whole.gridDimY = whole.gridDimZ = whole.blockDimY = whole.blockDimZ = 1
+whole.blockDimX = 32
+whole.hStream = stream
 drain = lambda: driver.cuStreamSynchronize(stream)  # noqa: E731
 LAUNCHES = {"ctypes": params, "address": ctypes.addressof(addresses), "array": addresses, "instances": instances}
 
@@ -312,7 +312,7 @@ def launch_call(given: object) -> Callable[[], Any]:
 
 
 def launch_ex_call(given: object) -> Callable[[], Any]:
-    return lambda: driver.cuLaunchKernelEx(shape, function, given, 0)
+    return lambda: driver.cuLaunchKernelEx(whole, function, given, 0)
 
 
 for name, given in LAUNCHES.items():

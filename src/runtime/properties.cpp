@@ -1,4 +1,5 @@
 // properties.cpp: cudaGetDeviceProperties, filled from the driver's attributes.
+#include <atomic>
 #include <cstring>
 
 #include "runtime/state.hpp"
@@ -164,33 +165,49 @@ int attribute(const DriverTable& d, CUdevice device, CUdevice_attribute which) {
   return d.cuDeviceGetAttribute(&value, which, device) == CUDA_SUCCESS ? value : 0;
 }
 
+void ask(const DriverTable& d, CUdevice device, cudaDeviceProp* prop) {
+  std::memset(prop, 0, sizeof *prop);
+  d.cuDeviceGetName(prop->name, sizeof prop->name, device);
+  d.cuDeviceGetUuid(reinterpret_cast<CUuuid*>(&prop->uuid), device);
+  d.cuDeviceGetLuid(prop->luid, &prop->luidDeviceNodeMask, device);  // Windows only
+  d.cuDeviceTotalMem(&prop->totalGlobalMem, device);
+  for (const IntField& f : kInts) prop->*f.field = attribute(d, device, f.attribute);
+  for (const SizeField& f : kSizes)
+    prop->*f.field = static_cast<std::size_t>(attribute(d, device, f.attribute));
+  for (const Extents& f : kExtents) {
+    for (int i = 0; i < 3; ++i) (prop->*f.field)[i] = attribute(d, device, f.attribute[i]);
+  }
+  for (const Pairs& f : kPairs) {
+    for (int i = 0; i < 2; ++i) (prop->*f.field)[i] = attribute(d, device, f.attribute[i]);
+  }
+  prop->gpuDirectRDMAFlushWritesOptions = static_cast<unsigned>(
+      attribute(d, device, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS));
+  prop->memoryPoolSupportedHandleTypes = static_cast<unsigned>(
+      attribute(d, device, CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES));
+  prop->gpuPciDeviceID =
+      static_cast<unsigned>(attribute(d, device, CU_DEVICE_ATTRIBUTE_GPU_PCI_DEVICE_ID));
+  prop->gpuPciSubsystemID =
+      static_cast<unsigned>(attribute(d, device, CU_DEVICE_ATTRIBUTE_GPU_PCI_SUBSYSTEM_ID));
+}
+
+/// A device is asked once: it takes a hundred calls, and the answers stay.
 cudaError_t get_properties(cudaDeviceProp* prop, int ordinal) {
   return query([=](const DriverTable& d) {
     if (prop == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUdevice device = 0;
     if (const CUresult code = d.cuDeviceGet(&device, ordinal); code != CUDA_SUCCESS) return code;
-    std::memset(prop, 0, sizeof *prop);
-    d.cuDeviceGetName(prop->name, sizeof prop->name, device);
-    d.cuDeviceGetUuid(reinterpret_cast<CUuuid*>(&prop->uuid), device);
-    d.cuDeviceGetLuid(prop->luid, &prop->luidDeviceNodeMask, device);  // Windows only
-    d.cuDeviceTotalMem(&prop->totalGlobalMem, device);
-    for (const IntField& f : kInts) prop->*f.field = attribute(d, device, f.attribute);
-    for (const SizeField& f : kSizes)
-      prop->*f.field = static_cast<std::size_t>(attribute(d, device, f.attribute));
-    for (const Extents& f : kExtents) {
-      for (int i = 0; i < 3; ++i) (prop->*f.field)[i] = attribute(d, device, f.attribute[i]);
+    static std::atomic<const cudaDeviceProp*> known[64];  // never freed
+    if (ordinal >= 64) return ask(d, device, prop), CUDA_SUCCESS;
+    const cudaDeviceProp* found = known[ordinal].load(std::memory_order_acquire);
+    if (found == nullptr) {
+      auto* const made = new cudaDeviceProp;
+      ask(d, device, made);
+      if (known[ordinal].compare_exchange_strong(found, made))
+        found = made;
+      else
+        delete made;  // another thread was faster
     }
-    for (const Pairs& f : kPairs) {
-      for (int i = 0; i < 2; ++i) (prop->*f.field)[i] = attribute(d, device, f.attribute[i]);
-    }
-    prop->gpuDirectRDMAFlushWritesOptions = static_cast<unsigned>(
-        attribute(d, device, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS));
-    prop->memoryPoolSupportedHandleTypes = static_cast<unsigned>(
-        attribute(d, device, CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES));
-    prop->gpuPciDeviceID =
-        static_cast<unsigned>(attribute(d, device, CU_DEVICE_ATTRIBUTE_GPU_PCI_DEVICE_ID));
-    prop->gpuPciSubsystemID =
-        static_cast<unsigned>(attribute(d, device, CU_DEVICE_ATTRIBUTE_GPU_PCI_SUBSYSTEM_ID));
+    *prop = *found;
     return CUDA_SUCCESS;
   });
 }

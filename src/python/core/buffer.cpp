@@ -6,6 +6,7 @@
 #include "dlpack.hpp"
 #include "py_buffer.hpp"
 #include "usual.hpp"
+#include "values.hpp"
 
 namespace cucore::python {
 
@@ -369,11 +370,20 @@ nb::object hold_memory(PyObject* buffer) {
   return nb::steal(capsule);
 }
 
+static constexpr auto same_memory = [](const PyBuffer& a, const PyBuffer& b) {
+  return a.buffer.handle() == b.buffer.handle() && a.buffer.size() == b.buffer.size();
+};
+static constexpr auto memory_number = [](const PyBuffer& b) {
+  return std::hash<std::size_t>{}(static_cast<std::size_t>(b.buffer.handle())) ^ b.buffer.size();
+};
+
 void bind_buffer(nb::module_& m) {
   m.def("hold_memory", [](nb::handle buffer) { return hold_memory(buffer.ptr()); });
   static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_buffer)},
                                 {Py_bf_releasebuffer, reinterpret_cast<void*>(&release_buffer)},
-                                {0, nullptr}};
+                                equality_slots<PyBuffer, same_memory, memory_number>[0],
+                                equality_slots<PyBuffer, same_memory, memory_number>[1],
+                                { 0, nullptr }};
   nb::class_<PyBuffer> cls(
       m, "Buffer", nb::is_weak_referenceable(), CUCORE_POOLED nb::type_slots(slots),
       "Memory that a device can use: made by Device.allocate() or a memory resource.\n\n"
@@ -434,18 +444,6 @@ void bind_buffer(nb::module_& m) {
   cls.def(
       "__exit__", [](PyBuffer& b, nb::handle, nb::handle, nb::handle) { b.close(); },
       nb::arg("exc_type").none(), nb::arg("exc_val").none(), nb::arg("exc_tb").none());
-  cls.def(
-      "__eq__",
-      [](const PyBuffer& a, nb::handle other) -> nb::object {
-        PyBuffer* b = buffer_of(other.ptr());
-        if (b == nullptr) return nb::steal(Py_NewRef(Py_NotImplemented));
-        return nb::bool_(a.buffer.handle() == b->buffer.handle() &&
-                         a.buffer.size() == b->buffer.size());
-      },
-      "other"_a.none());
-  cls.def("__hash__", [](const PyBuffer& b) {
-    return std::hash<std::size_t>{}(static_cast<std::size_t>(b.buffer.handle())) ^ b.buffer.size();
-  });
   cls.def("__repr__", [](nb::handle self) {
     const PyBuffer& b = self_of<PyBuffer>(self.ptr());
     const char* name = std::strrchr(Py_TYPE(self.ptr())->tp_name, '.');
@@ -459,41 +457,40 @@ void bind_buffer(nb::module_& m) {
   cls.def("__reduce__", [](nb::handle self) {
     return nb::module_::import_("cuda.core._sharing").attr("reduce_buffer")(self);
   });
-  cls.def_prop_ro(
-      "handle",
-      [](const PyBuffer& b) -> nb::object {
-        if (b.buffer.is_closed()) return nb::int_(0);
-        return nb::steal(PyLong_FromUnsignedLongLong(b.buffer.handle()));
-      },
+  def_value(
+      cls, "handle",
+      [](const PyBuffer& b) { return b.buffer.is_closed() ? CUdeviceptr{0} : b.buffer.handle(); },
       "The address, as an int.");
-  cls.def_prop_ro(
-      "size", [](const PyBuffer& b) { return b.buffer.size(); }, "The size in bytes.");
-  cls.def_prop_ro(
-      "is_closed", [](const PyBuffer& b) { return b.buffer.is_closed(); }, "True after close().");
-  cls.def_prop_ro(
-      "memory_resource",
+  def_value(
+      cls, "size", [](const PyBuffer& b) { return b.buffer.size(); }, "The size in bytes.");
+  def_value(
+      cls, "is_closed", [](const PyBuffer& b) { return b.buffer.is_closed(); },
+      "True after close().");
+  def_value(
+      cls, "memory_resource",
       [](const PyBuffer& b) -> nb::object {
         return b.resource.is_valid() ? b.resource : nb::none();
       },
       "Where the memory came from; None when it is somebody else's.");
-  cls.def_prop_ro(
-      "owner",
+  def_value(
+      cls, "owner",
       [](const PyBuffer& b) -> nb::object { return b.owner.is_valid() ? b.owner : nb::none(); },
       "What keeps the memory alive when it is somebody else's.");
-  cls.def_prop_ro(
-      "device_id", [](nb::handle s) { return traits_of(open_buffer(s.ptr())).device_id; },
+  def_value(
+      cls, "device_id", [](nb::handle s) { return traits_of(open_buffer(s.ptr())).device_id; },
       "The number of the device the memory is on, -1 for host memory.");
-  cls.def_prop_ro(
-      "is_device_accessible", [](nb::handle s) { return traits_of(open_buffer(s.ptr())).device; },
+  def_value(
+      cls, "is_device_accessible",
+      [](nb::handle s) { return traits_of(open_buffer(s.ptr())).device; },
       "True when kernels can use the memory.");
-  cls.def_prop_ro(
-      "is_host_accessible", [](nb::handle s) { return traits_of(open_buffer(s.ptr())).host; },
+  def_value(
+      cls, "is_host_accessible", [](nb::handle s) { return traits_of(open_buffer(s.ptr())).host; },
       "True when the host can read and write it directly.");
-  cls.def_prop_ro(
-      "is_managed", [](nb::handle s) { return traits_of(open_buffer(s.ptr())).managed; },
+  def_value(
+      cls, "is_managed", [](nb::handle s) { return traits_of(open_buffer(s.ptr())).managed; },
       "True when it moves between host and device by itself.");
-  cls.def_prop_ro(
-      "is_mapped", [](const PyBuffer& b) { return b.mapped; },
+  def_value(
+      cls, "is_mapped", [](const PyBuffer& b) { return b.mapped; },
       "True when it came from another process.");
   cls.def(
       "set_deallocation_stream",

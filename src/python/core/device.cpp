@@ -408,9 +408,9 @@ void bind_device(nb::module_& m) {
   cls.def_prop_ro(
       "default_stream",
       [](const PyDevice&) -> nb::object {
-        return nb::module_::import_("cuda.core._core")
-            .attr(driver_info().per_thread_stream ? "PER_THREAD_DEFAULT_STREAM"
-                                                  : "LEGACY_DEFAULT_STREAM");
+        static constinit Member per_thread{"cuda.core._core", "PER_THREAD_DEFAULT_STREAM"};
+        static constinit Member legacy{"cuda.core._core", "LEGACY_DEFAULT_STREAM"};
+        return nb::borrow(*(driver_info().per_thread_stream ? per_thread : legacy));
       },
       "The stream that stands for 'no stream': the legacy one, or the thread's own.");
   cls.def_prop_ro(

@@ -5,6 +5,7 @@
 #include "length.hpp"
 #include "submission.hpp"
 #include "support.hpp"
+#include "values.hpp"
 
 namespace cucore::python {
 namespace {
@@ -44,9 +45,17 @@ nb::object event_from_ipc(nb::bytes handle, bool blocking_sync) {
 
 }  // namespace
 
+static constexpr auto same_event = [](const Event& a, const Event& b) {
+  return a.handle() == b.handle();
+};
+static constexpr auto event_number = [](const Event& e) {
+  return std::hash<void*>{}(e.handle()) ^ 0x45;
+};
+
 void bind_event(nb::module_& m) {
   nb::class_<Event> cls(
       m, "Event", nb::is_weak_referenceable(),
+      nb::type_slots(equality_slots<Event, same_event, event_number>),
       CUCORE_POOLED
       "A point in the work queued on a stream: made by Device.create_event() or "
       "Stream.record().\n\n"
@@ -74,14 +83,6 @@ void bind_event(nb::module_& m) {
             asked(end, [held = start](const Event& e) { return Event::elapsed_ms(held, e); })));
       },
       "other"_a.none());
-  cls.def(
-      "__eq__",
-      [](const Event& a, nb::handle other) -> nb::object {
-        if (!nb::isinstance<Event>(other)) return nb::steal(Py_NewRef(Py_NotImplemented));
-        return nb::bool_(a.handle() == nb::cast<const Event&>(other).handle());
-      },
-      "other"_a.none());
-  cls.def("__hash__", [](const Event& e) { return std::hash<void*>{}(e.handle()) ^ 0x45; });
   cls.def("__repr__", [](const Event& e) {
     if (e.is_closed()) return std::string{"<Event closed>"};
     char text[64];
@@ -104,29 +105,32 @@ void bind_event(nb::module_& m) {
     });
   });
   def_get(cls, "is_done", event_is_done, "True once the work before the event is done.");
-  cls.def_prop_ro("is_closed", &Event::is_closed, "True after close().");
-  cls.def_prop_ro(
-      "is_timing_enabled",
+  def_value(
+      cls, "is_closed", [](const Event& e) { return e.is_closed(); }, "True after close().");
+  def_value(
+      cls, "is_timing_enabled",
       [](nb::handle s) { return open_event(s.ptr()).options().timing_enabled; },
       "True when events like this one can be subtracted.");
-  cls.def_prop_ro(
-      "is_blocking_sync", [](nb::handle s) { return open_event(s.ptr()).options().blocking_sync; },
+  def_value(
+      cls, "is_blocking_sync",
+      [](nb::handle s) { return open_event(s.ptr()).options().blocking_sync; },
       "True when waiting for it sleeps instead of spinning.");
-  cls.def_prop_ro(
-      "is_sync_busy_waited",
+  def_value(
+      cls, "is_sync_busy_waited",
       [](nb::handle s) { return !open_event(s.ptr()).options().blocking_sync; },
       "True when waiting for it spins instead of sleeping.");
-  cls.def_prop_ro(
-      "is_ipc_enabled", [](nb::handle s) { return open_event(s.ptr()).options().ipc_enabled; },
+  def_value(
+      cls, "is_ipc_enabled", [](nb::handle s) { return open_event(s.ptr()).options().ipc_enabled; },
       "True when other processes can open it.");
-  cls.def_prop_ro(
-      "device", [](nb::handle s) { return device_object(open_event(s.ptr()).context().device()); },
+  def_value(
+      cls, "device",
+      [](nb::handle s) { return device_object(open_event(s.ptr()).context().device()); },
       "The device it was made on.");
-  cls.def_prop_ro(
-      "context", [](nb::handle s) { return wrap(Context{open_event(s.ptr()).context()}); },
+  def_value(
+      cls, "context", [](nb::handle s) { return wrap(Context{open_event(s.ptr()).context()}); },
       "The context it was made in.");
-  cls.def_prop_ro(
-      "handle",
+  def_value(
+      cls, "handle",
       [](const Event& e) {
         return driver_object("CUevent", reinterpret_cast<std::uintptr_t>(e.handle()));
       },

@@ -145,7 +145,11 @@ void bind_kernel(nb::module_& m) {
           .def_prop_ro("arguments_info", &arguments_info,
                        "Offset and size of each argument in the parameter block.")
           .def_prop_ro(
-              "attributes", [](nb::handle self) { return of_module("KernelAttributes")(self); },
+              "attributes",
+              [](nb::handle self) {
+                static constinit Member type{"cuda.core._module", "KernelAttributes"};
+                return nb::object((*type)(self));
+              },
               "What the compiler and the driver know about the kernel.")
           .def_prop_ro("occupancy", &Kernel::occupancy,
                        "How much of the kernel fits on the current device.")

@@ -10,6 +10,7 @@
 #include "submission.hpp"
 #include "support.hpp"
 #include "usual.hpp"
+#include "values.hpp"
 
 namespace cucore::python {
 
@@ -139,7 +140,14 @@ PyObject* config_call(PyObject* type, PyObject* const* args, size_t nargsf, PyOb
   }
 }
 
-nb::object tuple_of(const Dim3& d) { return nb::make_tuple(d.x, d.y, d.z); }
+nb::object tuple_of(const Dim3& d) {
+  nb::object made = nb::steal(PyTuple_New(3));
+  if (!made.is_valid()) throw nb::python_error();
+  Py_ssize_t at = 0;
+  for (const unsigned n : {d.x, d.y, d.z})
+    PyTuple_SET_ITEM(made.ptr(), at++, PyLong_FromUnsignedLong(n));
+  return made;
+}
 
 PyObject* config_reduce(const LaunchConfig& c) {
   nb::object cluster = c.cluster ? tuple_of(*c.cluster) : nb::none();
@@ -313,24 +321,31 @@ void bind_launch(nb::module_& m) {
     const nb::object made = nb::type<LaunchConfig>()(*args, **kwargs);
     new (self) LaunchConfig(nb::cast<const LaunchConfig&>(made));
   });
-  cls.def_prop_ro(
-      "grid", [](const LaunchConfig& c) { return tuple_of(c.grid); },
+  def_value(
+      cls, "grid", [](const LaunchConfig& c) { return tuple_of(c.grid); },
       "How many blocks, or clusters where there are some: (x, y, z).");
-  cls.def_prop_ro(
-      "block", [](const LaunchConfig& c) { return tuple_of(c.block); },
+  def_value(
+      cls, "block", [](const LaunchConfig& c) { return tuple_of(c.block); },
       "How many threads a block has: (x, y, z).");
-  cls.def_prop_ro(
-      "cluster",
+  def_value(
+      cls, "cluster",
       [](const LaunchConfig& c) -> nb::object {
         return c.cluster ? tuple_of(*c.cluster) : nb::none();
       },
       "How many blocks a cluster has: (x, y, z); None without clusters.");
-  cls.def_ro("shmem_size", &LaunchConfig::shmem_size, "Bytes of dynamic shared memory per block.");
-  cls.def_ro("is_cooperative", &LaunchConfig::is_cooperative,
-             "True when all blocks run at once and can wait for each other.");
-  cls.def_ro("cooperative_launch", &LaunchConfig::is_cooperative, "The same as is_cooperative.");
-  cls.def_ro("programmatic_stream_serialization", &LaunchConfig::programmatic_stream_serialization,
-             "True when the kernel may start before the one ahead of it on the stream has ended.");
+  def_value(
+      cls, "shmem_size", [](const LaunchConfig& c) { return c.shmem_size; },
+      "Bytes of dynamic shared memory per block.");
+  def_value(
+      cls, "is_cooperative", [](const LaunchConfig& c) { return c.is_cooperative; },
+      "True when all blocks run at once and can wait for each other.");
+  def_value(
+      cls, "cooperative_launch", [](const LaunchConfig& c) { return c.is_cooperative; },
+      "The same as is_cooperative.");
+  def_value(
+      cls, "programmatic_stream_serialization",
+      [](const LaunchConfig& c) { return c.programmatic_stream_serialization; },
+      "True when the kernel may start before the one ahead of it on the stream has ended.");
   cls.def(
       "__eq__",
       [](const LaunchConfig& a, nb::handle other) -> nb::object {

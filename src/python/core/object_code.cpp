@@ -4,12 +4,14 @@
 #include <nanobind/stl/string.h>
 
 #include <array>
+#include <atomic>
 #include <optional>
 #include <stdexcept>
 
 #include "code_arguments.hpp"
 #include "kept.hpp"
 #include "support.hpp"
+#include "values.hpp"
 
 namespace cucore::python {
 
@@ -95,7 +97,11 @@ nb::object code_object(const ObjectCode& code) {
 }
 
 PyObject* code_type(PyObject* self) {
-  return PyUnicode_InternFromString(code_type_name(self_of<ObjectCode>(self).code_type()));
+  static std::atomic<PyObject*> names[8];  // by type; held for ever
+  const CodeType type = self_of<ObjectCode>(self).code_type();
+  std::atomic<PyObject*>& name = names[static_cast<std::size_t>(type)];
+  if (name.load() == nullptr) name = PyUnicode_InternFromString(code_type_name(type));
+  return Py_XNewRef(name.load());
 }
 
 nb::dict mapping_object(const ObjectCode& code) {
@@ -211,7 +217,8 @@ void bind_object_code(nb::module_& m) {
       "The CUmodule of this code in the current context.");
   c.def_prop_ro("code", &code_object, "The code as bytes, or the path it was given as.");
   def_get(c, "code_type", code_type, "\"ptx\", \"cubin\", \"ltoir\", ...");
-  c.def_prop_ro("name", &ObjectCode::name, "The name given to it.");
+  def_value(
+      c, "name", [](const ObjectCode& code) { return code.name(); }, "The name given to it.");
   c.def_prop_ro("symbol_mapping", &mapping_object,
                 "Names of the source, each with its symbol in the code.");
   c.def_prop_ro(

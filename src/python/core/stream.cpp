@@ -2,6 +2,7 @@
 #include "core/relaxed.hpp"
 #include "submission.hpp"
 #include "support.hpp"
+#include "values.hpp"
 
 namespace cucore::python {
 namespace {
@@ -133,9 +134,17 @@ PyObject* stream_call(PyObject* type, PyObject* const* args, size_t nargsf, PyOb
 
 }  // namespace
 
+static constexpr auto same_stream = [](const Stream& a, const Stream& b) {
+  return a.is_closed() == b.is_closed() && a.handle() == b.handle();
+};
+static constexpr auto stream_number = [](const Stream& s) {
+  return std::hash<void*>{}(s.handle()) ^ 0x53;
+};
+
 void bind_stream(nb::module_& m) {
   nb::class_<Stream> cls(
       m, "Stream", nb::is_weak_referenceable(),
+      nb::type_slots(equality_slots<Stream, same_stream, stream_number>),
       CUCORE_POOLED
       "A queue of device work that runs in order: made by Device.create_stream().\n\n"
       "A context manager that closes itself; await one in asyncio code.\n\n"
@@ -171,15 +180,6 @@ void bind_stream(nb::module_& m) {
   cls.def("__await__", [](nb::handle self) {
     return nb::module_::import_("cuda.core._wait").attr("wait")(self).attr("__await__")();
   });
-  cls.def(
-      "__eq__",
-      [](const Stream& a, nb::handle other) -> nb::object {
-        if (!nb::isinstance<Stream>(other)) return nb::steal(Py_NewRef(Py_NotImplemented));
-        const Stream& b = nb::cast<const Stream&>(other);
-        return nb::bool_(a.is_closed() == b.is_closed() && a.handle() == b.handle());
-      },
-      "other"_a.none());
-  cls.def("__hash__", [](const Stream& s) { return std::hash<void*>{}(s.handle()) ^ 0x53; });
   cls.def("__repr__", [](const Stream& s) {
     if (s.is_closed()) return std::string{"<Stream closed>"};
     char text[64];
@@ -199,24 +199,25 @@ void bind_stream(nb::module_& m) {
       return stream.is_done();
     });
   });
-  cls.def_prop_ro("is_closed", &Stream::is_closed, "True after close().");
-  cls.def_prop_ro(
-      "is_nonblocking", [](nb::handle s) { return open_stream(s.ptr()).is_nonblocking(); },
+  def_value(
+      cls, "is_closed", [](const Stream& s) { return s.is_closed(); }, "True after close().");
+  def_value(
+      cls, "is_nonblocking", [](nb::handle s) { return open_stream(s.ptr()).is_nonblocking(); },
       "True when it does not wait for the legacy default stream.");
-  cls.def_prop_ro(
-      "priority", [](nb::handle s) { return open_stream(s.ptr()).priority(); },
+  def_value(
+      cls, "priority", [](nb::handle s) { return open_stream(s.ptr()).priority(); },
       "Lower numbers go first.");
-  cls.def_prop_ro(
-      "handle",
+  def_value(
+      cls, "handle",
       [](const Stream& s) {
         return driver_object("CUstream", reinterpret_cast<std::uintptr_t>(s.handle()));
       },
       "The driver's handle, for cuda.bindings; int() gives its address.");
-  cls.def_prop_ro(
-      "device", [](nb::handle s) { return device_object(open_stream(s.ptr()).device()); },
+  def_value(
+      cls, "device", [](nb::handle s) { return device_object(open_stream(s.ptr()).device()); },
       "The device its work runs on.");
-  cls.def_prop_ro(
-      "context", [](nb::handle s) { return wrap(open_stream(s.ptr()).context()); },
+  def_value(
+      cls, "context", [](nb::handle s) { return wrap(open_stream(s.ptr()).context()); },
       "The context it was made in.");
   cls.def_prop_ro(
       "resources",
