@@ -24,7 +24,7 @@ class GridRun : public Object {
   Task& task() const noexcept { return *task_; }
   void keep(Ref<Object> object) { kept_ = std::move(object); }  ///< the code it runs
 
-  unsigned helpers_left = ~0u;  ///< how many threads may still join; the pool's, under its lock
+  unsigned helpers_left = ~0u;      ///< how many threads may still join; the pool's, under its lock
   std::atomic<bool> helped{false};  ///< a thread that waits for it has joined
 
  private:

@@ -5,16 +5,17 @@ from __future__ import annotations
 REASONS = {
     "look_back": "A thread waits until another block has published its sum. Lanes of a group run in step, so such a kernel is not "
     "vectorized: every thread has a stack of its own, and each barrier switches through all of them. The native side is two plain loops.",
-    "warp_matmul": "Matrix operations are routines that see the operands of all 32 lanes in memory; the kernel around them runs on "
-    "stacks per thread, and half of the time goes into moving fragments and into threads that meet.",
+    "warp_matmul": "A third of the time goes into adding as the tensor cores of a GPU do, which keep other bits of a sum than a float has, a "
+    "third into bringing the lanes' fragments together and apart, a fifth into threads that meet: around the products every thread has a stack of its own.",
     "radix": "Its last kernel counts equal digits of all threads before it: every thread has another trip count, so 256 steps run "
     "for each group with masks. The native side needs one counter per digit.",
-    "life": "Bytes computed as 32-bit numbers use a quarter of each register; and `a || (b && cell[i])` is a branch on data, with a load "
-    "behind it, that nearly every group takes apart.",
+    "life": "Bytes computed as 32-bit numbers use a quarter of each register, and each of the nine is loaded and widened for itself.",
     "bitonic": "Addresses `2 t - (t & (stride - 1))` are gathers and scatters for strides below the width, and `if (a > b)` is a branch on "
     "data around two stores. The native side is `std::sort`, which compares n log n times instead of n log² n.",
-    "hash_insert": "Every lane takes another number of steps, each an atomic on an address of its own: lane after lane, under masks.",
-    "spmv_warp": "`x[column[k]]` is a gather, which NEON has no instruction for, and the sum of a warp's lanes is five shuffles.",
+    "hash_insert": "A loop that ends when another thread has not come first may wait for it, so it runs thread by thread, each with the "
+    "care for one that might give way; what is left is compare-and-swaps that miss the caches, of which the native loop has more under way at a time.",
+    "spmv_warp": "NVRTC unrolls the loop over a row by four and does the remainder first: lanes with another remainder are at other places "
+    "from then on, so that three loads per step are gathers under masks; and the sum of a warp's lanes is five shuffles.",
     "spmv_thread": "Three loads per step are gathers, which NEON has no instruction for, and rows of different lengths run under masks.",
     "fft": "Twiddle factors and strides differ per stage: addresses are gathers and scatters in most of them.",
     "compact": "Places come from a ballot per warp: W is 32, and the stores are scatters under masks.",

@@ -3,11 +3,13 @@
 #include <llvm/ADT/SCCIterator.h>
 #include <llvm/ADT/SetVector.h>
 #include <llvm/Analysis/CallGraph.h>
+#include <llvm/IR/IRBuilder.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Transforms/IPO/AlwaysInliner.h>
 #include <llvm/Transforms/IPO/GlobalDCE.h>
 #include <llvm/Transforms/Scalar/SROA.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
+#include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
 #include "cpu/engine/jit/lower.hpp"
 #include "cpu/engine/jit/optimize.hpp"
@@ -63,24 +65,46 @@ bool spins(const Loop& loop) {
   return false;
 }
 
-/// Puts a yield on the back edges of spin loops; true when there are any.
+/// Puts a yield on the back edges of spin loops; true when there are any. The first turns pass
+/// without: a loop that looks for a free place, or tries again what another thread came before it
+/// with, is mostly over by then, and a thread that gives way once makes the runtime start others on
+/// stacks of their own.
 bool mark_spins(Function& function) {
+  constexpr unsigned kFree = 4;
   DominatorTree dominators{function};
   LoopInfo loops{dominators};
-  SmallVector<Instruction*, 8> points;
+  struct Spin {
+    SmallVector<BasicBlock*, 4> latches;
+    BasicBlock *header, *before;
+  };
+  SmallVector<Spin, 4> found;
   for (Loop* loop : loops.getLoopsInPreorder()) {
     if (!spins(*loop)) continue;
-    SmallVector<BasicBlock*, 4> latches;
-    loop->getLoopLatches(latches);
-    for (BasicBlock* latch : latches) points.push_back(latch->getTerminator());
+    found.push_back({{}, loop->getHeader(), loop->getLoopPreheader()});
+    loop->getLoopLatches(found.back().latches);
   }
-  if (points.empty()) return false;
+  if (found.empty()) return false;
   Module& module = *function.getParent();
-  FunctionCallee yield =
-      module.getOrInsertFunction("cucpu.yield", Type::getVoidTy(module.getContext()));
-  for (Instruction* point : points) {
-    auto* call = CallInst::Create(yield, "", point->getIterator());
-    call->setDebugLoc(point->getDebugLoc());
+  IRBuilder<> b{module.getContext()};
+  FunctionCallee yield = module.getOrInsertFunction("cucpu.yield", b.getVoidTy());
+  for (const Spin& spin : found) {
+    BasicBlock& entry = function.getEntryBlock();
+    b.SetInsertPoint(&entry, entry.begin());
+    AllocaInst* turns = b.CreateAlloca(b.getInt32Ty(), nullptr, "turns");
+    b.SetInsertPoint(spin.before ? spin.before->getTerminator() : turns->getNextNode());
+    b.CreateStore(b.getInt32(0), turns);
+    for (BasicBlock* latch : spin.latches) {
+      // Only where it goes round again; of a switch, which may go there by several edges, always.
+      const bool splits = isa<BranchInst>(latch->getTerminator());
+      const DebugLoc line = latch->getTerminator()->getDebugLoc();
+      Instruction* end = (splits ? SplitEdge(latch, spin.header) : latch)->getTerminator();
+      b.SetInsertPoint(end);
+      Value* turn = b.CreateLoad(b.getInt32Ty(), turns);
+      b.CreateStore(b.CreateAdd(turn, b.getInt32(1)), turns);
+      Value* waits = b.CreateICmpUGE(turn, b.getInt32(kFree));
+      b.SetInsertPoint(SplitBlockAndInsertIfThen(waits, end, false));
+      b.CreateCall(yield)->setDebugLoc(line);
+    }
   }
   return true;
 }

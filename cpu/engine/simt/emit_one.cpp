@@ -106,6 +106,37 @@ Value* Emitter::value_at(Value* v, Value* lane) {
                              : b_.CreateAdd(scalar(v), offset);
 }
 
+Value* Emitter::value_in_lane(Value* v, Value* lane, const LaneCopies& made) {
+  Value* known = made.lookup(v);
+  return known ? known : value_at(v, lane);
+}
+
+void Emitter::copy_for_lane(BasicBlock& block, Value* lane, LaneCopies& made) {
+  for (Instruction& inst : block) {
+    if (inst.isTerminator() || isa<DbgInfoIntrinsic>(inst)) continue;
+    if (auto* phi = dyn_cast<PHINode>(&inst)) {  // with one predecessor there are at most copies
+      made[phi] = value_in_lane(phi->getIncomingValue(0), lane, made);
+      continue;
+    }
+    if (StringRef name = marker_name(&inst); !name.empty()) {
+      emit_marker(cast<CallInst>(inst), name);
+      made[&inst] = value_at(&inst, lane);
+      continue;
+    }
+    Instruction* copy = inst.clone();
+    copy->setDebugLoc({});
+    if (!isa<CallInst>(inst)) copy->dropUnknownNonDebugMetadata();
+    for (Use& use : copy->operands())
+      if (!isa<BasicBlock>(use.get()) && !isa<Function>(use.get()) &&
+          !isa<MetadataAsValue>(use.get()))
+        use.set(value_in_lane(use.get(), lane, made));
+    if (auto* rmw = dyn_cast<AtomicRMWInst>(&inst); rmw && late_.contains(rmw))
+      copy->setMetadata(kLate, MDNode::get(context_, {}));
+    b_.Insert(copy, inst.getName());
+    made[&inst] = copy;
+  }
+}
+
 void Emitter::emit_one_lane(BasicBlock* block, const OneLane& one) {
   ++report_.one_lane;
   BasicBlock* alone = new_block(one.body->getName() + ".one");
@@ -129,35 +160,8 @@ void Emitter::emit_one_lane(BasicBlock* block, const OneLane& one) {
   scalars_ = saved_scalars;
   vectors_ = saved_vectors;
   b_.SetInsertPoint(alone);
-  DenseMap<Value*, Value*> made;
-  auto operand = [&](Value* v) {
-    Value* known = made.lookup(v);
-    return known ? known : value_at(v, one.lane);
-  };
-  for (Instruction& inst : *one.body) {
-    if (inst.isTerminator() || isa<DbgInfoIntrinsic>(inst)) continue;
-    if (isa<PHINode>(inst)) {  // a block with one predecessor has at most copies
-      made[&inst] = operand(cast<PHINode>(inst).getIncomingValue(0));
-      continue;
-    }
-    if (StringRef name = marker_name(&inst); !name.empty()) {
-      auto& call = cast<CallInst>(inst);
-      emit_marker(call, name);
-      made[&inst] = value_at(&inst, one.lane);
-      continue;
-    }
-    Instruction* copy = inst.clone();
-    copy->setDebugLoc({});
-    if (!isa<CallInst>(inst)) copy->dropUnknownNonDebugMetadata();
-    for (Use& use : copy->operands())
-      if (!isa<BasicBlock>(use.get()) && !isa<Function>(use.get()) &&
-          !isa<MetadataAsValue>(use.get()))
-        use.set(operand(use.get()));
-    if (auto* rmw = dyn_cast<AtomicRMWInst>(&inst); rmw && late_.contains(rmw))
-      copy->setMetadata(kLate, MDNode::get(context_, {}));
-    b_.Insert(copy, inst.getName());
-    made[&inst] = copy;
-  }
+  LaneCopies made;
+  copy_for_lane(*one.body, one.lane, made);
   // Shared memory needs no atomic instructions: a block runs on one host thread.
   for (auto& [from, to] : SmallVector<std::pair<Value*, Value*>>(made.begin(), made.end())) {
     auto* access = dyn_cast<Instruction>(from);
@@ -185,8 +189,9 @@ void Emitter::emit_one_lane(BasicBlock* block, const OneLane& one) {
     if (!vector)
       values.push_back({&phi, false, scalar(isa<UndefValue>(elsewhere) ? in_lane : elsewhere)});
     else
-      values.push_back(
-          {&phi, true, b_.CreateInsertElement(vec(elsewhere), operand(in_lane), one.lane)});
+      values.push_back({&phi, true,
+                        b_.CreateInsertElement(vec(elsewhere),
+                                               value_in_lane(in_lane, one.lane, made), one.lane)});
   }
   for (auto [phi, vector, value] : values) store_slot(phi, vector, value);
   b_.CreateBr(full_block(one.join));

@@ -7,7 +7,6 @@
 #include <llvm/IR/IntrinsicInst.h>
 
 #include "cpu/engine/simt/emitter.hpp"
-#include "cpu/engine/simt/late.hpp"
 #include "cpu/engine/simt/markers.hpp"
 
 namespace cucpu::simt {
@@ -57,36 +56,8 @@ bool Emitter::emit_tail(BasicBlock* block) {
   b_.SetInsertPoint(loop);
   PHINode* lane = b_.CreatePHI(b_.getInt64Ty(), 2);
   lane->addIncoming(range.first, before);
-  DenseMap<Value*, Value*> made;
-  auto operand = [&](Value* v) {
-    Value* known = made.lookup(v);
-    return known ? known : value_at(v, lane);
-  };
-  for (BasicBlock* at : way) {
-    for (Instruction& inst : *at) {
-      if (inst.isTerminator() || isa<DbgInfoIntrinsic>(inst)) continue;
-      if (auto* phi = dyn_cast<PHINode>(&inst)) {
-        made[phi] = operand(phi->getIncomingValue(0));
-        continue;
-      }
-      if (StringRef name = marker_name(&inst); !name.empty()) {
-        emit_marker(cast<CallInst>(inst), name);
-        made[&inst] = value_at(&inst, lane);
-        continue;
-      }
-      Instruction* copy = inst.clone();
-      copy->setDebugLoc({});
-      if (!isa<CallInst>(inst)) copy->dropUnknownNonDebugMetadata();
-      for (Use& use : copy->operands())
-        if (!isa<BasicBlock>(use.get()) && !isa<Function>(use.get()) &&
-            !isa<MetadataAsValue>(use.get()))
-          use.set(operand(use.get()));
-      if (auto* rmw = dyn_cast<AtomicRMWInst>(&inst); rmw && late_.contains(rmw))
-        copy->setMetadata(kLate, MDNode::get(context_, {}));
-      b_.Insert(copy, inst.getName());
-      made[&inst] = copy;
-    }
-  }
+  LaneCopies made;
+  for (BasicBlock* at : way) copy_for_lane(*at, lane, made);
   Value* next = b_.CreateAdd(lane, b_.getInt64(1));
   lane->addIncoming(next, b_.GetInsertBlock());
   MDNode* once = MDNode::get(context_, MDString::get(context_, "llvm.loop.unroll.disable"));

@@ -111,6 +111,11 @@ class Emitter {
   std::optional<OneLane> one_lane(BasicBlock*);
   void emit_one_lane(BasicBlock*, const OneLane&);
   Value* value_at(Value* v, Value* lane);
+  /// What instructions of the thread code became for one lane alone.
+  using LaneCopies = llvm::DenseMap<Value*, Value*>;
+  Value* value_in_lane(Value* v, Value* lane, const LaneCopies& made);
+  /// The instructions of a block, without its end, as scalar code for one lane.
+  void copy_for_lane(BasicBlock& block, Value* lane, LaneCopies& made);
   bool grows_with_groups(Value*, unsigned depth = 0) const;
   bool all_groups_come(BasicBlock*) const;
   bool ends_the_grid(BasicBlock*) const;

@@ -17,6 +17,7 @@
 #include <llvm/Transforms/Utils/Local.h>
 
 #include "cpu/engine/simt/analyses.hpp"
+#include "cpu/engine/simt/flatten.hpp"
 #include "cpu/engine/simt/markers.hpp"
 
 namespace cucpu::simt {
@@ -328,6 +329,7 @@ std::string prepare(Function& thread, const Options& options) {
   unify_ends(thread);
   removeUnreachableBlocks(thread);
   run_passes(thread, kCleanUp, true);
+  if (flatten(thread)) run_passes(thread, kCleanUp);
   if (irreducible(thread)) {
     run_passes(thread, "fix-irreducible");
     if (irreducible(thread)) return "irreducible flow";

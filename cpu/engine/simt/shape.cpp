@@ -259,9 +259,10 @@ Shape Shapes::transfer_comparison(ICmpInst& inst) {
 Shape Shapes::transfer_binary(Instruction& inst) {
   Shape a = (*this)[inst.getOperand(0)], b = (*this)[inst.getOperand(1)];
   if (a.kind == Shape::Varying || b.kind == Shape::Varying) return kVarying;
-  auto uniform_align = [](const Value* v) -> unsigned {
-    auto* c = dyn_cast<ConstantInt>(v);
-    return c ? (c->isZero() ? 63 : c->getValue().countr_zero()) : 0;
+  // `blockIdx.x * 256` is a multiple of 256: what threads add to it never carries into those bits.
+  auto uniform_align = [&](const Value* v) {
+    return std::min(63u,
+                    computeKnownBits(v, inst.getModule()->getDataLayout()).countMinTrailingZeros());
   };
   if (a.kind == Shape::Uniform)
     a = {Shape::Uniform, true, true, static_cast<std::uint8_t>(uniform_align(inst.getOperand(0))),

@@ -6,6 +6,7 @@
 //   store(u64 p, u32 v)       *p = v, by block 0
 //   append(u64 log, u32 v)    log[1 + log[0]++] = v, by block 0: the order kernels ran in
 //   spin(u64 flag)            waits until *flag is not 0, or the grid is cancelled
+//   crowd(u64 c)              c[0] threads are in it, c[1] were at most, c[2] blocks have run
 //   fault(u32 code)           ends with a fault
 //   countdown(u64 p, u64 c)   --*p and sets the graph condition c to *p != 0
 //   relaunch(u64 p, u64 e, u64 how)  while --*p is not 0: launches graph e (0: its own); p[1] is
@@ -85,6 +86,15 @@ class FakeLaunch final : public Launch {
     } else if (name_ == "spin") {
       const std::atomic_ref<unsigned> flag{*param<unsigned*>(0)};
       while (flag.load() == 0 && !stop_) std::this_thread::yield();
+    } else if (name_ == "crowd") {
+      unsigned* counts = param<unsigned*>(0);
+      const unsigned here = std::atomic_ref<unsigned>{counts[0]}.fetch_add(1) + 1;
+      const std::atomic_ref<unsigned> most{counts[1]};
+      for (unsigned known = most.load(); known < here && !most.compare_exchange_weak(known, here);)
+        ;
+      for (int i = 0; i < 20; ++i) std::this_thread::yield();  // others may come
+      std::atomic_ref<unsigned>{counts[2]}.fetch_add(1);
+      std::atomic_ref<unsigned>{counts[0]}.fetch_sub(1);
     } else if (name_ == "countdown") {
       unsigned* left = param<unsigned*>(0);
       std::atomic_ref<unsigned>{*param<unsigned*>(8)}.store(--*left != 0);

@@ -137,7 +137,7 @@ TEST_F(Launches, ModulesGiveFunctionsAndVariables) {
   kernel("noop");
   unsigned count = 0;
   ASSERT_OK(cuModuleGetFunctionCount(&count, module_));
-  EXPECT_EQ(9u, count);
+  EXPECT_EQ(10u, count);
   CUfunction missing = nullptr;
   EXPECT_EQ(CUDA_ERROR_NOT_FOUND, cuModuleGetFunction(&missing, module_, "nothing"));
   CUdeviceptr table = 0;

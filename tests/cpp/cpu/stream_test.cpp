@@ -65,6 +65,21 @@ TEST_F(Streams, EveryBlockRunsOnce) {
   EXPECT_EQ(30000u, *sum);
 }
 
+TEST_F(Streams, AThreadThatWaitsTakesThePlaceOfAWorkerNotOneMore) {
+  const CUstream s = stream();
+  unsigned* counts = words(3);
+  for (unsigned i = 0; i < 50; ++i) {
+    ASSERT_OK(launch(kernel("crowd"), 64, s, counts));
+    ASSERT_OK(cuStreamSynchronize(s));
+    ASSERT_EQ(64 * (i + 1), counts[2]);
+  }
+  for (unsigned i = 0; i < 50; ++i) ASSERT_OK(launch(kernel("crowd"), 64, s, counts));
+  ASSERT_OK(cuStreamSynchronize(s));
+  EXPECT_EQ(6400u, counts[2]);
+  EXPECT_EQ(0u, counts[0]);
+  EXPECT_LE(counts[1], std::thread::hardware_concurrency());
+}
+
 TEST_F(Streams, WaitForEventsOfOtherStreams) {
   const CUstream a = stream(), b = stream();
   unsigned* flag = words(1);

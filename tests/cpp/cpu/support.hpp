@@ -30,6 +30,7 @@ inline constexpr char kKernels[] = R"(
 .visible .entry store(.param .u64 p, .param .u32 v) { ret; }
 .visible .entry append(.param .u64 log, .param .u32 v) { ret; }
 .visible .entry spin(.param .u64 flag) { ret; }
+.visible .entry crowd(.param .u64 counts) { ret; }
 .visible .entry fault(.param .u32 code) { ret; }
 .visible .entry bounded() { ret; }
 .visible .entry countdown(.param .u64 p, .param .u64 condition) { ret; }

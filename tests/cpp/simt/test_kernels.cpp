@@ -97,6 +97,37 @@ TEST(SimtKernels, GroupsThatTheFirstRegionIsLeftBeforeGoOnWithAllTheirLanes) {
   }
 }
 
+/// The cell at `middle` of each thread's two, `far` bytes apart.
+cucpu::simt::Report compare_cells(const std::string& far) {
+  Work work;
+  work.grid = {3, 1, 1};
+  work.block = {96, 1, 1};
+  work.buffers = {numbers(288 + 1100), std::vector<std::uint32_t>(288)};
+  std::string text = kernel("cells");
+  return compare(parse(text.replace(text.find("FAR"), 3, far)), work);
+}
+
+TEST(SimtKernels, ALoadBetweenTwoThatAllThreadsMakeIsNoReasonToPart) {
+  EXPECT_EQ(compare_cells("8").divergent_branches, 0u);
+  EXPECT_EQ(compare_cells("4092").divergent_branches, 0u);
+}
+
+TEST(SimtKernels, ALoadThatMightBeOnAPageNobodyTouchedStaysBehindItsBranch) {
+  EXPECT_GT(compare_cells("4096").divergent_branches, 0u) << "two pages and a bit";
+  EXPECT_GT(compare_cells("-4").divergent_branches, 0u) << "on the other side";
+}
+
+TEST(SimtKernels, AWarpOfTheGridIsUniformInAGroupOfItsSize) {
+  Work work;
+  work.grid = {5, 1, 1};
+  work.block = {96, 1, 1};
+  work.buffers = {numbers(15), std::vector<std::uint32_t>(480)};
+  const auto report = compare(parse(kernel("warp_rows")), work);
+  EXPECT_EQ(report.width, 32u);
+  EXPECT_EQ(report.gathers, 0u);
+  EXPECT_EQ(report.loads_uniform, 3u) << "two parameters and the row";
+}
+
 TEST(SimtKernels, BarriersInAUniformLoopSplitTheBlockIntoRegions) {
   Work work;
   work.grid = {3, 1, 1};
