@@ -9,7 +9,7 @@
 
 #include "api/external.hpp"
 #include "api/guard.hpp"
-#include "exec/pool.hpp"
+#include "exec/polling_run.hpp"
 #include "exec/touch.hpp"
 
 namespace cucpu::driver {
@@ -19,59 +19,21 @@ constexpr std::size_t kPage = 4096;
 
 std::string name_of_counter() { return "the counter of an external semaphore"; }
 
-/// As a poller asks: a semaphore whose memory is gone ends the wait and breaks the context.
-bool is_over(const ExternalSemaphore& semaphore, unsigned long long value,
-             Context& context) noexcept {
-  if (context.is_broken()) return true;
-  try {
-    return semaphore.try_wait(value);
-  } catch (...) {
-    context.break_with_current_exception();
-    return true;
-  }
-}
-
-/// Waits for one semaphore after the other; the poller has it in between.
-class AwaitRun final : public Object, public Task {
+/// Waits for one semaphore after the other.
+class AwaitRun final : public PollingRun {
  public:
-  AwaitRun(Ref<AwaitOp> op, Task& parent) : op_{std::move(op)}, parent_{&parent} {
-    priority_ = parent.priority();
-  }
-
-  /// True when all have been waited for; otherwise the poller has it.
-  bool advance() {
-    for (; at_ < op_->objects.size(); ++at_) {
-      const ExternalSemaphore& semaphore = *op_->objects[at_];
-      const unsigned long long value = op_->params[at_].params.fence.value;
-      if (semaphore.try_wait(value)) continue;
-      retain();
-      Context& context = parent_->context();
-      Pool::instance().poll(
-          [&context, &semaphore, value] { return is_over(semaphore, value, context); }, *this);
-      return false;
-    }
-    return true;
-  }
-  void drive() noexcept override {
-    const Ref<AwaitRun> self{this};
-    release();
-    ++at_;  // the poller has waited for it
-    Task& parent = *parent_;
-    if (parent.context().is_broken()) at_ = op_->objects.size();
-    bool through = true;
-    try {
-      through = advance();
-    } catch (...) {
-      parent.context().break_with_current_exception();
-    }
-    if (through) parent.drive();
-  }
-  Context& context() const noexcept override { return parent_->context(); }
+  AwaitRun(Ref<AwaitOp> op, Task& parent)
+      : PollingRun{op->objects.size(), parent}, op_{std::move(op)} {}
 
  private:
+  std::function<bool()> step(std::size_t at) override {
+    const ExternalSemaphore& semaphore = *op_->objects[at];
+    const unsigned long long value = op_->params[at].params.fence.value;
+    if (semaphore.try_wait(value)) return {};
+    return [&semaphore, value] { return semaphore.try_wait(value); };
+  }
+
   Ref<AwaitOp> op_;
-  Task* parent_;
-  std::size_t at_ = 0;
 };
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "api/guard.hpp"
 #include "engine/check/kinds.hpp"
 #include "engine/engine.hpp"
+#include "exec/polling_run.hpp"
 #include "exec/pool.hpp"
 #include "exec/touch.hpp"
 
@@ -84,17 +85,6 @@ bool is_satisfied(const CUstreamBatchMemOpParams& op) {
   return result;
 }
 
-/// As a poller asks: a word that is gone ends the wait and breaks the context.
-bool is_over(const CUstreamBatchMemOpParams& op, Context& context) noexcept {
-  if (context.is_broken()) return true;
-  try {
-    return is_satisfied(op);
-  } catch (...) {
-    context.break_with_current_exception();
-    return true;
-  }
-}
-
 template <class T>
 void reduce(CUdeviceptr address, T value, CUstreamAtomicReductionOpType op) {
   switch (op) {
@@ -140,48 +130,25 @@ void perform(const CUstreamBatchMemOpParams& op) {
                [&] { return text_of("a stream's write to 0x%llx", op.writeValue.address); });
 }
 
-/// A list of memory operations on its way; waits hand it to the poller in between.
-class MemoryOpsRun final : public Object, public Task {
+/// A list of memory operations on its way.
+class MemoryOpsRun final : public PollingRun {
  public:
-  MemoryOpsRun(Ref<MemoryOpsOp> op, Task& parent) : op_{std::move(op)}, parent_{&parent} {}
-
-  /// True when the list is through; otherwise the poller has it.
-  bool advance() {
-    for (; at_ < op_->list.size(); ++at_) {
-      const auto& op = op_->list[at_];
-      const bool waits = op.operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 ||
-                         op.operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
-      if (!waits) {
-        perform(op);
-      } else if (!is_satisfied(op)) {
-        Ref<MemoryOpsRun> pollers_own{this};
-        Context& context = parent_->context();
-        Pool::instance().poll([&context, &op] { return is_over(op, context); }, *this);
-        (void)pollers_own.detach();  // drive() gives it back
-        return false;
-      }
-    }
-    return true;
-  }
-  void drive() noexcept override {
-    const Ref<MemoryOpsRun> self{this};
-    release();
-    Task& parent = *parent_;
-    if (parent.context().is_broken()) at_ = op_->list.size();
-    bool through = true;
-    try {
-      through = advance();
-    } catch (...) {
-      parent.context().break_with_current_exception();
-    }
-    if (through) parent.drive();
-  }
-  Context& context() const noexcept override { return parent_->context(); }
+  MemoryOpsRun(Ref<MemoryOpsOp> op, Task& parent)
+      : PollingRun{op->list.size(), parent}, op_{std::move(op)} {}
 
  private:
+  std::function<bool()> step(std::size_t at) override {
+    const auto& op = op_->list[at];
+    if (op.operation != CU_STREAM_MEM_OP_WAIT_VALUE_32 &&
+        op.operation != CU_STREAM_MEM_OP_WAIT_VALUE_64) {
+      perform(op);
+      return {};
+    }
+    if (is_satisfied(op)) return {};
+    return [&op] { return is_satisfied(op); };
+  }
+
   Ref<MemoryOpsOp> op_;
-  Task* parent_;
-  std::size_t at_ = 0;
 };
 
 }  // namespace
