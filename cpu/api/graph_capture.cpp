@@ -2,6 +2,7 @@
 #include "api/graph_capture.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <optional>
 #include <set>
@@ -28,6 +29,7 @@ class Capture final : public Object {
   Stream* origin = nullptr;
   bool broken = false;
   std::map<Stream*, Tail> tails;
+  std::vector<std::weak_ptr<std::vector<Edge>>> marks;  // where events recorded in it stand
   std::vector<Ref<Stream>> streams;
 
   /// A capture over a graph that exists: its nodes are met again in the order they were made.
@@ -66,8 +68,7 @@ std::uint64_t this_thread() {
 class Mark final : public Object {
  public:
   Ref<Capture> capture;
-  std::vector<Edge> edges;
-  std::vector<Ref<GraphNode>> nodes;  // of the edges: one may be destroyed before it is waited for
+  std::shared_ptr<std::vector<Edge>> edges;  // the capture knows of them: nodes may be destroyed
 };
 
 Capture& of(Stream& stream) { return *stream.capture.load(std::memory_order_acquire); }
@@ -165,8 +166,9 @@ void finish(Capture& capture) {
 /// the handle. Called without the lock: what the graph keeps alive may belong to the program, whose
 /// functions then run.
 void drop_graph(const Ref<Capture>& capture) noexcept {
-  if (capture && capture->owns_graph && capture->graph->is_published())
-    capture->graph->retire_all();
+  if (!capture) return;
+  const Ref<Graph> graph = std::move(capture->graph);
+  if (capture->owns_graph && graph->is_published()) graph->retire_all();
 }
 
 /// True when every node a stream ended in leads to the origin's end.
@@ -253,9 +255,12 @@ void require_not_capturing(Context& context) {
 }
 
 void forget_captured(const GraphNode& node) noexcept {
-  for (const auto& capture : state().captures)
-    for (auto& [stream, tail] : capture->tails)
-      std::erase_if(tail.edges, [&](const Edge& edge) { return edge.from == &node; });
+  const auto leaves_it = [&](const Edge& edge) { return edge.from == &node; };
+  for (const auto& capture : state().captures) {
+    for (auto& [stream, tail] : capture->tails) std::erase_if(tail.edges, leaves_it);
+    for (const auto& mark : capture->marks)
+      if (const auto edges = mark.lock()) std::erase_if(*edges, leaves_it);
+  }
 }
 
 void abandon_capture(Stream& stream) noexcept {
@@ -287,8 +292,10 @@ bool capture_record(Stream& stream, Event& event, bool external) {
   }
   auto mark = make_object<Mark>();
   mark->capture = Ref<Capture>{&capture};
-  mark->edges = capture.tails[&stream].edges;
-  for (const Edge& edge : mark->edges) mark->nodes.emplace_back(edge.from);
+  mark->edges = std::make_shared<std::vector<Edge>>(capture.tails[&stream].edges);
+  if (std::has_single_bit(capture.marks.size()))  // now and then
+    std::erase_if(capture.marks, [](const auto& known) { return known.expired(); });
+  capture.marks.push_back(mark->edges);
   event.set_captured(mark);
   return true;
 }
@@ -327,8 +334,7 @@ bool capture_wait(Stream& stream, Event& event, bool external) {
     capture.tails[&stream].edges.clear();
     stream.capture.store(&capture, std::memory_order_release);
   }
-  for (const Edge& edge : mark->edges)
-    if (edge.from->is_published()) add_edge(capture.tails[&stream].edges, edge);
+  for (const Edge& edge : *mark->edges) add_edge(capture.tails[&stream].edges, edge);
   return true;
 }
 
@@ -411,6 +417,7 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph* out) {
   return guarded([&] {
     const Ref<Stream> stream = stream_of(handle);
     Ref<Capture> capture;  // outlives the lock, as what it holds may have to
+    Ref<Graph> graph;      // no longer the capture's: an event in the graph may hold the capture
     std::unique_lock lock{graph_mutex()};
     require(stream->capture.load() != nullptr, CUDA_ERROR_ILLEGAL_STATE);
     require(out != nullptr);
@@ -433,8 +440,8 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph* out) {
            : joined ? CUDA_ERROR_GRAPH_RECAPTURE_FAILURE
                     : CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
     }
-    *out = capture->owns_graph && !capture->graph->is_published() ? capture->graph->publish()
-                                                                  : capture->graph->handle();
+    graph = std::move(capture->graph);
+    *out = capture->owns_graph && !graph->is_published() ? graph->publish() : graph->handle();
   });
 }
 
