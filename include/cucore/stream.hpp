@@ -63,6 +63,13 @@ class CUCORE_EXPORT Stream : public StreamRef {
   /// True for copies of one another.
   [[nodiscard]] bool is_same(const Stream& other) const noexcept { return box_ == other.box_; }
   void close() noexcept;  ///< lets go of it; copies keep it
+  /// Names the same stream and does not keep it, for whoever knows that a copy lives longer.
+  [[nodiscard]] Stream unheld() const noexcept {
+    Stream name;
+    name.raw_ = raw_;
+    name.box_ = {std::shared_ptr<void>{}, box_.get()};
+    return name;
+  }
 
   [[nodiscard]] bool is_nonblocking() const;  ///< does not wait for the legacy default stream
   [[nodiscard]] int priority() const;         ///< lower numbers go first

@@ -162,14 +162,15 @@ PyObject* allocate_usually([[maybe_unused]] nb::handle resource, [[maybe_unused]
   if (from.plain == nullptr) return nullptr;
   CUdeviceptr ptr = 0;
   const auto count = static_cast<std::size_t>(bytes);
+  LoanHolder loan{Loan::take(*on, from.resource)};
   if (driver().cuMemAllocFromPoolAsync(&ptr, count, from.plain, on->handle()) != CUDA_SUCCESS)
     return nullptr;
   if (PyObject* const spare = buffer_spares.take()) [[likely]] {
     new (&value_at<PyBuffer>(spare, usual.buffer_at))
-        PyBuffer{ptr, count, from.resource, *on, nb::borrow(resource)};
+        PyBuffer{ptr, count, std::move(loan), nb::borrow(resource)};
     return spare;
   }
-  PyBuffer made{ptr, count, from.resource, *on, nb::borrow(resource)};
+  PyBuffer made{ptr, count, std::move(loan), nb::borrow(resource)};
   nb::object buffer = nb::inst_alloc(reinterpret_cast<PyObject*>(usual.buffer_type));
   new (&value_at<PyBuffer>(buffer.ptr(), usual.buffer_at)) PyBuffer{std::move(made)};
   nb::inst_mark_ready(buffer);
@@ -224,8 +225,10 @@ namespace {
   if (given[0] != nullptr && given[0] != Py_None) {
     Stream storage;
     const Stream& stream = stream_argument(given[0], "close", storage);
-    if (!stream.is_same(value.buffer.deallocation_stream()))  // counting it again costs a little
+    if (!stream.is_same(value.buffer.deallocation_stream())) {  // counting it again costs a little
+      value.settle();
       value.buffer.set_deallocation_stream(stream);
+    }
   }
   value.close();
   Py_RETURN_NONE;
@@ -495,8 +498,10 @@ void bind_buffer(nb::module_& m) {
   cls.def(
       "set_deallocation_stream",
       [](nb::handle s, nb::handle stream) {
-        open_buffer(s.ptr()).buffer.set_deallocation_stream(
-            stream_argument(stream.ptr(), "set_deallocation_stream"));
+        PyBuffer& value = open_buffer(s.ptr());
+        const Stream on = stream_argument(stream.ptr(), "set_deallocation_stream");
+        value.settle();
+        value.buffer.set_deallocation_stream(on);
       },
       nb::arg("stream"), "Choose the stream the memory goes back on.");
   const auto descriptor = [](nb::handle s) {
@@ -537,6 +542,7 @@ void bind_buffer(nb::module_& m) {
   // Closes a buffer without giving its memory back: something else has taken it over.
   m.def("forget_buffer", [](nb::handle buffer) {
     PyBuffer& b = open_buffer(buffer.ptr());
+    b.settle();
     b.buffer.release();
     b.resource.reset();
   });

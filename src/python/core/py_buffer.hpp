@@ -7,12 +7,14 @@
 
 #include "cucore/buffer.hpp"
 #include "kept.hpp"
+#include "loan.hpp"
 #include "submission.hpp"
 #include "support.hpp"
 
 namespace cucore::python {
 
 struct PyBuffer {
+  LoanHolder loan;  ///< holds the stream and the resource that `buffer` only names then
   Buffer buffer;
   nb::object resource;  ///< the Python memory resource; invalid when the memory is somebody else's
   nb::object owner;     ///< what from_handle() was told to keep alive
@@ -35,6 +37,8 @@ struct PyBuffer {
   /// Gives the memory back, or leaves that to the views that still see it. Where it waits for work
   /// it does so without the GIL, which the host callbacks among that work need.
   void close() {
+    if (close_plainly()) return;
+    settle();
     if (views > 0 && !buffer.is_closed()) {
       left = std::make_unique<PyBuffer>(std::move(buffer), resource, std::move(owner), mapped);
       left->discarded = std::exchange(discarded, false);
@@ -59,11 +63,21 @@ struct PyBuffer {
             CUDA_SUCCESS)
       return false;
     (void)buffer.release();
+    loan.reset();
     return true;
+  }
+  /// Makes the buffer hold its stream and its resource itself: before it is given another stream,
+  /// or goes elsewhere.
+  void settle() {
+    if (loan == nullptr) return;
+    const std::size_t size = buffer.size();
+    const CUdeviceptr ptr = buffer.release();
+    buffer = Buffer::adopt(ptr, size, loan->resource, loan->stream);
+    loan.reset();
   }
   /// Closed, and left with nothing but the memory resource.
   [[nodiscard]] bool is_bare() const noexcept {
-    return buffer.is_closed() && left == nullptr && !owner.is_valid();
+    return buffer.is_closed() && left == nullptr && !owner.is_valid() && loan == nullptr;
   }
   void end_view() noexcept {
     if (--views == 0) left.reset();
@@ -76,9 +90,9 @@ struct PyBuffer {
            nb::object r)
       : buffer{Buffer::allocate(std::move(from), size, stream)}, resource{std::move(r)} {}
   /// Memory that has come from a pool.
-  PyBuffer(CUdeviceptr ptr, std::size_t size, const std::shared_ptr<MemoryResource>& from,
-           const Stream& stream, nb::object r)
-      : buffer{Buffer::adopt(ptr, size, from, stream)},
+  PyBuffer(CUdeviceptr ptr, std::size_t size, LoanHolder taken, nb::object r)
+      : loan{std::move(taken)},
+        buffer{Buffer::adopt(ptr, size, loan->unheld_resource, loan->unheld_stream)},
         resource{std::move(r)},
         is_plain{true},
         is_pooled{true} {}

@@ -275,3 +275,34 @@ def test_closing_again_and_on_another_stream_still_works(device, stream):
     buffer.close(stream)
     buffer.close(stream)
     assert buffer.size == 0
+
+
+def test_a_stream_and_a_pool_live_as_long_as_their_last_buffer(device):
+    """Buffers of one stream and one pool hold both together: each may be closed, sent elsewhere or let go of in any order."""
+    pool = DeviceMemoryResource(device, DeviceMemoryResourceOptions(max_size=64 << 20))
+    device.memory_resource, before = pool, device.memory_resource
+    try:
+        stream, other = device.create_stream(), device.create_stream()
+        buffers = [device.allocate(4096, stream=stream) for _ in range(6)]
+        apart = device.allocate(4096, stream=other)
+        data = bytes(range(256)) * 16
+        for buffer in (*buffers, apart):
+            buffer.copy_from(data, stream=stream)
+        stream.close()
+        pool.close()
+        buffers[0].close()
+        buffers[1].set_deallocation_stream(other)
+        buffers[2].close(other)
+        del buffers[3]
+        for buffer in (buffers[1], buffers[3], buffers[4], apart):
+            back = bytearray(4096)
+            buffer.copy_to(back, stream=other)
+            other.sync()
+            assert back == data
+        other.close()
+        for buffer in (*buffers, apart, apart):
+            buffer.close()
+            assert buffer.size == 0 and buffer.handle == 0
+    finally:
+        device.memory_resource = before
+    device.sync()

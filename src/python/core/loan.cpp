@@ -1,0 +1,33 @@
+// loan.cpp: what the open buffers of one stream and one pool hold together.
+#include "loan.hpp"
+
+namespace cucore::python {
+
+constinit Loan* Loan::first_ = nullptr;
+constinit Loan* Loan::last_ = nullptr;
+
+Loan::Loan(const Stream& on, const std::shared_ptr<MemoryResource>& from)
+    : stream{on},
+      resource{from},
+      unheld_stream{on.unheld()},
+      unheld_resource{std::shared_ptr<void>{}, from.get()},
+      next_{first_} {}
+
+Loan* Loan::find_or_make(const Stream& stream, const std::shared_ptr<MemoryResource>& resource) {
+  for (Loan* loan = first_; loan != nullptr; loan = loan->next_) {
+    if (!loan->stream.is_same(stream) || loan->resource != resource) continue;
+    ++loan->users_;
+    return last_ = loan;
+  }
+  return first_ = last_ = new Loan{stream, resource};
+}
+
+void Loan::end() noexcept {
+  Loan** at = &first_;
+  while (*at != this) at = &(*at)->next_;
+  *at = next_;
+  if (last_ == this) last_ = nullptr;
+  delete this;  // which may destroy the stream and the pool
+}
+
+}  // namespace cucore::python
