@@ -202,6 +202,11 @@ extern "C" __attribute__((visibility("default"))) int cucore_bench_raw(int argc,
   float milliseconds;
   suite.run("event_elapsed",
             [&] { check(p_cuEventElapsedTime(&milliseconds, begin, end), "cuEventElapsedTime"); });
+  // The pool is as the Python sides have it: what they allocate at first comes from there, too.
+  for (const std::size_t size : {std::size_t{4096}, std::size_t{1} << 20}) {
+    CUdeviceptr kept;
+    check(p_cuMemAllocAsync(&kept, size, stream), "cuMemAllocAsync");
+  }
   suite.run("stream_sync", drain);
   for (auto [name, size] : {std::pair{"alloc_free_4k", std::size_t{4096}},
                             std::pair{"alloc_free_1m", std::size_t{1} << 20},
