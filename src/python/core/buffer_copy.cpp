@@ -30,6 +30,28 @@ class HostView {
   Py_buffer view_{};
 };
 
+/// The memory of an open buffer for a call without the GIL: another thread may close the buffer
+/// meanwhile, and its memory then stays until the call is over. Made and ended with the GIL.
+class Used {
+ public:
+  explicit Used(PyObject* buffer) : buffer_{buffer} {
+    const nb::ft_object_guard alone{nb::handle{buffer}};
+    PyBuffer& open = open_buffer(buffer);
+    memory = Buffer::view(open.buffer.handle(), open.buffer.size());
+    ++open.views;
+  }
+  ~Used() {
+    const nb::ft_object_guard alone{nb::handle{buffer_}};
+    self_of<PyBuffer>(buffer_).end_view();
+  }
+  Used(const Used&) = delete;
+  Used& operator=(const Used&) = delete;
+  Buffer memory;
+
+ private:
+  PyObject* buffer_;
+};
+
 bool is_pageable(const void* address) {
   unsigned type = 0;
   return driver().cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
@@ -85,13 +107,17 @@ void check_graph_memory(const PyBuffer& buffer, const Stream& stream) {
       "the buffer's memory belongs to a graph that is gone, or that has not been launched");
 }
 
-void copy(PyBuffer& target, const PyBuffer& source, const Stream& stream) {
+void copy(PyObject* into, PyObject* of, const Stream& stream) {
+  PyBuffer& target = open_buffer(into);
+  const PyBuffer& source = open_buffer(of);
   if (target.is_plain && source.is_plain && may_keep_lock(stream.handle())) {
     target.buffer.copy_from(source.buffer, stream);
   } else {
     const Stream held = stream;
+    Used to{into};
+    const Used from{of};
     const WithoutGil release;  // pageable memory is read, or filled, before the call returns
-    target.buffer.copy_from(source.buffer, held);
+    to.memory.copy_from(from.memory, held);
   }
 }
 
@@ -117,7 +143,7 @@ PyObject* buffer_copy_from(PyObject* self, PyObject* const* args, Py_ssize_t nar
     PyBuffer& source = open_buffer(given[0]);
     check_graph_memory(target, stream);
     check_graph_memory(source, stream);
-    if (!copy_with_options(self, given[0], given[1], given[2], false)) copy(target, source, stream);
+    if (!copy_with_options(self, given[0], given[1], given[2], false)) copy(self, given[0], stream);
     retain_if_captured(given[1], self, given[0]);
     Py_RETURN_NONE;
   }
@@ -126,8 +152,9 @@ PyObject* buffer_copy_from(PyObject* self, PyObject* const* args, Py_ssize_t nar
   const std::span<const std::byte> bytes = view.bytes();
   {
     const Stream held = stream;  // another thread may close the object meanwhile
-    WithoutGil release;          // a pageable source is read before the call returns
-    target.buffer.copy_from(bytes, held);
+    Used to{self};
+    WithoutGil release;  // a pageable source is read before the call returns
+    to.memory.copy_from(bytes, held);
   }
   retain_if_captured(given[1], self, given[0]);
   Py_RETURN_NONE;
@@ -162,7 +189,7 @@ PyObject* buffer_copy_to(PyObject* self, PyObject* const* args, Py_ssize_t nargs
     PyBuffer& into = open_buffer(target.ptr());
     check_graph_memory(into, stream);
     if (!copy_with_options(self, target.ptr(), given[1], given[2], true))
-      copy(into, source, stream);
+      copy(target.ptr(), self, stream);
     retain_if_captured(given[1], self, target.ptr());
     return target.release().ptr();
   }
@@ -173,10 +200,11 @@ PyObject* buffer_copy_to(PyObject* self, PyObject* const* args, Py_ssize_t nargs
     // Pageable memory has no owner the device could wait for: it is filled when this returns. The
     // wait for what comes before is ours, not the driver's, so that Ctrl-C gets out of it.
     const bool waits = !held.is_capturing() && is_pageable(bytes.data());
+    const Used from{self};
     if (waits) sync_stream(held.handle());
     {
       WithoutGil release;
-      source.buffer.copy_to(bytes, held);
+      from.memory.copy_to(bytes, held);
     }
     if (waits) sync_stream(held.handle());
   }
@@ -205,8 +233,9 @@ PyObject* buffer_fill(PyObject* self, PyObject* const* args, Py_ssize_t nargs, P
       target.buffer.fill(static_cast<unsigned char>(value), stream);
     } else {
       const Stream held = stream;
+      Used to{self};
       WithoutGil release;  // a full queue waits for the device, whose host callbacks need the GIL
-      target.buffer.fill(static_cast<unsigned char>(value), held);
+      to.memory.fill(static_cast<unsigned char>(value), held);
     }
     retain_if_captured(given[1], self, nullptr);
     Py_RETURN_NONE;
@@ -220,8 +249,9 @@ PyObject* buffer_fill(PyObject* self, PyObject* const* args, Py_ssize_t nargs, P
   {
     const Stream held = stream;
     const std::span<const std::byte> pattern = view.bytes();
+    Used to{self};
     WithoutGil release;
-    target.buffer.fill(pattern, held);
+    to.memory.fill(pattern, held);
   }
   retain_if_captured(given[1], self, nullptr);
   Py_RETURN_NONE;

@@ -214,6 +214,32 @@ def test_a_buffer_is_closed_while_its_kernel_waits(device, kernel):
     view.release()
 
 
+@pytest.mark.promise("A buffer closed while work on it is queued is freed after that work")
+def test_a_buffer_is_closed_while_another_thread_copies_from_it(device, kernel):
+    stream, flag = device.create_stream(), LegacyPinnedMemoryResource().allocate(4)
+    view = memoryview(flag).cast("B")
+    view[:] = bytes(4)
+    buffer = device.allocate(64, stream=stream)
+    buffer.fill(7, stream=stream)
+    launch(stream, ONE, kernel("wait_for"), flag)
+    out = bytearray(32)
+    with ThreadPoolExecutor(1) as threads:
+        copy = threads.submit(buffer.copy_to, out, stream=stream)
+        while True:  # until the call has taken hold of its destination: it waits for the kernel then
+            try:
+                out.append(0)
+                out.pop()
+            except BufferError:
+                break
+        buffer.close()
+        view[0] = 1
+        copy.result()
+    assert bytes(out[:32]) == bytes([7] * 32)
+    with pytest.raises(RuntimeError, match="closed"):
+        buffer.copy_to(out, stream=stream)
+    view.release()
+
+
 @pytest.mark.promise("One object closed by many threads at once is closed once")
 @pytest.mark.parametrize("name", NAMES)
 def test_many_threads_close_one_object(device, kernel, tmp_path, name):
