@@ -115,7 +115,7 @@ AllocationRef MemPool::new_block(std::size_t bytes) {
   return memory;
 }
 
-bool MemPool::take_free(std::size_t bytes, Stream& stream, Block& out) {
+bool MemPool::take_free(std::size_t bytes, Stream& stream, Block& out, bool may_wait) {
   if ((check::kinds_in_environment() & check::kMemory) != 0)
     return false;  // an access to freed memory must be seen
   const auto take = [&](std::vector<Block>::iterator at) {
@@ -132,7 +132,7 @@ bool MemPool::take_free(std::size_t bytes, Stream& stream, Block& out) {
     if (fits(*at) && at->is_over() && (opportunistic_ || !at->stream)) return take(at);
   for (auto at = free_.begin(); follow_events_ && at != free_.end(); ++at)
     if (fits(*at) && stream.comes_after(*at->stream, at->number)) return take(at);
-  if (!internal_dependencies_) return false;
+  if (!may_wait || !internal_dependencies_) return false;
   for (auto at = free_.begin(); at != free_.end(); ++at)
     if (fits(*at)) return take(at);
   return false;
@@ -145,11 +145,19 @@ CUdeviceptr MemPool::allocate(std::size_t bytes, Stream& stream) {
   std::unique_lock lock{mutex_};
   if (props.maxSize && (rounded > props.maxSize || in_use_ > props.maxSize - rounded))
     fail(CUDA_ERROR_OUT_OF_MEMORY);
-  if (!take_free(rounded, stream, block)) {
+  // To wait for another stream's work is the last resort: that work may wait for this program.
+  const bool is_full = props.maxSize && reserved_ + rounded > props.maxSize;
+  bool found = take_free(rounded, stream, block, is_full);
+  if (!found) {
     lock.unlock();
     try {
       block.memory = new_block(rounded);
     } catch (const std::bad_alloc&) {  // what pools hold free may make room
+      lock.lock();
+      found = take_free(rounded, stream, block, true);
+      lock.unlock();
+    }
+    if (!found && !block.memory) {
       Registry& r = registry();
       {
         const std::lock_guard all{r.mutex};
@@ -157,10 +165,12 @@ CUdeviceptr MemPool::allocate(std::size_t bytes, Stream& stream) {
       }
       block.memory = new_block(rounded);
     }
-    block.bytes = rounded;
     lock.lock();
-    reserved_ += rounded;
-    reserved_high_ = std::max(reserved_high_, reserved_);
+    if (!found) {
+      block.bytes = rounded;
+      reserved_ += rounded;
+      reserved_high_ = std::max(reserved_high_, reserved_);
+    }
   }
   const bool must_wait = block.stream && block.stream.get() != &stream && !block.is_over() &&
                          !stream.comes_after(*block.stream, block.number);

@@ -52,7 +52,8 @@ class MemPool final : public Handled<MemPool, CUmemoryPool, Kind::pool> {
     [[nodiscard]] bool is_over() const { return !stream || stream->completed() >= number; }
   };
   AllocationRef new_block(std::size_t bytes);
-  bool take_free(std::size_t bytes, Stream& stream, Block& out);
+  /// A free block; one that another stream's work may still use only with `may_wait`.
+  bool take_free(std::size_t bytes, Stream& stream, Block& out, bool may_wait);
 
   const bool imported_ = false;
   std::shared_ptr<SharedArena> arena_;  // only pools that can be exported have one

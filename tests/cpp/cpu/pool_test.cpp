@@ -43,17 +43,40 @@ TEST_F(Pools, SameStreamReusesAtOnce) {
   ASSERT_OK(cuMemFreeAsync(r, b_));
 }
 
-TEST_F(Pools, AnotherStreamWaitsForTheFree) {
+TEST_F(Pools, AnotherStreamWaitsForTheFreeWhereThereIsNoMore) {
+  constexpr std::size_t kBytes = 1 << 20;
+  CUmemPoolProps props{};
+  props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  props.maxSize = kBytes;
+  CUmemoryPool small = nullptr;
+  ASSERT_OK(cuMemPoolCreate(&small, &props));
+  unsigned* flag = words(1);
+  CUdeviceptr p = 0, q = 0;
+  ASSERT_OK(cuMemAllocFromPoolAsync(&p, kBytes, small, a_));
+  ASSERT_OK(launch(kernel("spin"), 1, a_, flag));
+  ASSERT_OK(cuMemFreeAsync(p, a_));
+  ASSERT_OK(cuMemAllocFromPoolAsync(&q, kBytes, small, b_));
+  EXPECT_EQ(p, q);
+  EXPECT_EQ(CUDA_ERROR_NOT_READY, cuStreamQuery(b_));
+  std::atomic_ref{* flag} = 1u;
+  ASSERT_OK(cuStreamSynchronize(b_));
+  ASSERT_OK(cuMemFreeAsync(q, b_));
+  ASSERT_OK(cuMemPoolDestroy(small));
+}
+
+// The other stream's work may wait for what this program does next.
+TEST_F(Pools, AnotherStreamIsNotWaitedForWhereThereIsRoom) {
   unsigned* flag = words(1);
   CUdeviceptr p = 0, q = 0;
   ASSERT_OK(cuMemAllocFromPoolAsync(&p, 1000, pool_, a_));
   ASSERT_OK(launch(kernel("spin"), 1, a_, flag));
   ASSERT_OK(cuMemFreeAsync(p, a_));
   ASSERT_OK(cuMemAllocFromPoolAsync(&q, 1000, pool_, b_));
-  EXPECT_EQ(p, q);
-  EXPECT_EQ(CUDA_ERROR_NOT_READY, cuStreamQuery(b_));
-  std::atomic_ref{* flag} = 1u;
+  EXPECT_NE(p, q);
   ASSERT_OK(cuStreamSynchronize(b_));
+  EXPECT_EQ(CUDA_ERROR_NOT_READY, cuStreamQuery(a_));
+  std::atomic_ref{* flag} = 1u;
   ASSERT_OK(cuMemFreeAsync(q, b_));
 }
 
