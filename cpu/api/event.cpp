@@ -13,7 +13,10 @@ namespace cucpu::driver {
 Event::Event(Context& context, unsigned flags) : flags{flags}, context_{&context} {
   context.adopt(*this);
 }
-Event::~Event() { context_->disown(*this); }
+Event::~Event() {
+  forget_ipc_event(*this);  // it may go with its context
+  context_->disown(*this);
+}
 
 Ref<Point> Event::point() const {
   const std::lock_guard lock{mutex_};

@@ -315,6 +315,28 @@ TEST(Sharing, AForkedChildIsToldSo) {
 
 class VirtualMemory : public DriverTest {};
 
+TEST(Sharing, EventsThatGoWithTheirContextCloseTheirFiles) {
+  ASSERT_OK(cuInit(0));
+  const auto open_files = [] {
+    return std::distance(std::filesystem::directory_iterator{"/proc/self/fd"}, {});
+  };
+  const auto share = [](int count) {
+    CUcontext context = nullptr;
+    ASSERT_OK(cuCtxCreate(&context, nullptr, 0, 0));
+    for (int i = 0; i < count; ++i) {
+      CUevent event = nullptr;
+      CUipcEventHandle handle{};
+      ASSERT_OK(cuEventCreate(&event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
+      ASSERT_OK(cuIpcGetEventHandle(&handle, event));
+    }
+    ASSERT_OK(cuCtxDestroy(context));
+  };
+  share(1);
+  const auto before = open_files();
+  share(8);
+  EXPECT_EQ(before, open_files());
+}
+
 TEST_F(VirtualMemory, MapsMemoryWhereItIsAsked) {
   CUmemAllocationProp prop{};
   prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
