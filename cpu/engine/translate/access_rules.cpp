@@ -30,7 +30,10 @@ std::string_view FunctionTranslator::wrong_access(const Instruction& i, unsigned
   const bool hint = first_level || i.has(Mod::L2_cache_hint);
   if (scope && !ordered) return "a scope needs a memory order";
   if (ordered && !scope) return "a memory order needs a scope";
-  if (strong && !global && space != Space::shared)
+  if (space == Space::local && i.has(Mod::volatile_)) {
+    constexpr std::uint32_t kSince = 91;
+    if (module.source.version < kSince) return "'.volatile' in local memory needs .version 9.1";
+  } else if (strong && !global && space != Space::shared)
     return "this memory has neither volatile accesses nor memory orders";
   if (strong && cache) return "a cache operator goes with weak accesses only";
   if (i.has(Mod::volatile_) && hint) return "'.volatile' takes no cache hints";

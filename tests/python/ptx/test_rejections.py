@@ -51,7 +51,7 @@ def test_a_missing_instruction_is_named_with_its_place(line: str, words: str) ->
 
 
 WRONG = [
-    ("ld.volatile.local.u32 %r0, [%rd0];", "5:3", "neither volatile accesses nor memory orders"),
+    ("ld.acquire.gpu.local.u32 %r0, [%rd0];", "5:3", "neither volatile accesses nor memory orders"),
     ("st.release.gpu.local.u32 [%rd0], %r0;", "5:3", "neither volatile accesses nor memory orders"),
     ("ld.weak.sys.global.u32 %r0, [%rd0];", "5:3", "a scope needs a memory order"),
     ("ld.relaxed.global.u32 %r0, [%rd0];", "5:3", "a memory order needs a scope"),
@@ -89,6 +89,12 @@ def test_a_mistake_is_named_with_its_place(line: str, place: str, words: str) ->
 def test_what_needs_an_architecture_specific_target_says_so() -> None:
     error = refusal("wgmma.fence.sync.aligned;", ".version 8.7\n.target sm_90\n")
     assert error.code == INVALID and "needs .target sm_90a" in error.log
+
+
+def test_volatile_local_memory_needs_a_newer_version() -> None:
+    """NVRTC 13.4 writes it (tests/python/ptx/test_bundles.py); older ptxas knew none."""
+    error = refusal("ld.volatile.local.u32 %r0, [%rd0];", ".version 9.0\n.target sm_90\n")
+    assert error.code == INVALID and "needs .version 9.1" in error.log
 
 
 def test_what_needs_a_newer_version_says_so() -> None:
