@@ -11,7 +11,8 @@ define void @kernel() {
   %i = add i32 %m, %tid
   %w = zext i32 %i to i64
   %o = shl i64 %w, 2
-  %a = add i64 %in, %o
+  %first = add i64 %in, 16
+  %a = add i64 %first, %o
   %above = add i64 %a, FAR
   %pa = inttoptr i64 %a to ptr
   %pb = inttoptr i64 %above to ptr
