@@ -62,6 +62,20 @@ PROGRAM = """
 """
 
 
+def ended(code: str) -> subprocess.CompletedProcess[str]:
+    """A program that has ended, with the report of what it leaked."""
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True, text=True, check=False, env={**os.environ, "CUCORE_LEAK_WARNINGS": "1"},
+    )  # fmt: skip
+
+
+def ends_without_a_leak(code: str) -> None:
+    done = ended(code)
+    assert done.returncode == 0, done.stderr
+    assert "leaked" not in done.stderr, done.stderr
+
+
 @pytest.mark.parametrize(
     "ending",
     ["pass", "del stream, device, graph, definition, node", "raise SystemExit(0)", "launch(stream, one, kernel, buffers[0])"],
@@ -69,12 +83,7 @@ PROGRAM = """
 )  # fmt: skip
 def test_nothing_is_leaked_at_exit(ending):
     code = textwrap.dedent(PROGRAM).replace("{ending}", ending)
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True, text=True, check=False, env={**os.environ, "CUCORE_LEAK_WARNINGS": "1"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "leaked" not in done.stderr, done.stderr
+    ends_without_a_leak(code)
 
 
 HELD = """
@@ -124,12 +133,7 @@ HOLDERS = {
 def test_what_belongs_to_the_main_program_goes_with_it(holder):
     """A class or function of the main program holds all of its variables, and with them what holds the class."""
     code = textwrap.dedent(HELD) + "held = " + HOLDERS[holder]
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True, text=True, check=False, env={**os.environ, "CUCORE_LEAK_WARNINGS": "1"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "leaked" not in done.stderr, done.stderr
+    ends_without_a_leak(code)
 
 
 def collected(reference: weakref.ref) -> bool:
@@ -198,8 +202,5 @@ def test_a_callback_that_holds_its_captured_graph_is_collected(device, stream):
 @pytest.mark.skipif(bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="nanobind counts no leaks without a GIL")
 def test_a_leak_would_be_reported():
     code = "import ctypes; from cuda.core import LaunchConfig; c = LaunchConfig(grid=1, block=1); ctypes.pythonapi.Py_IncRef(ctypes.py_object(c))"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True, text=True, check=False, env={**os.environ, "CUCORE_LEAK_WARNINGS": "1"},
-    )  # fmt: skip
+    done = ended(code)
     assert "leaked" in done.stderr
