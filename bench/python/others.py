@@ -13,11 +13,14 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from ptx import PTX
+
 warnings.simplefilter("ignore")
 
 SOURCE = 'extern "C" __global__ void k{}({}) {{}}'
 KINDS = ("float* p{}", "float f{}", "int i{}", "double d{}")
 COUNTS = (0, 3, 8, 16)
+SMALL = 'extern "C" __global__ void scale(float* p, float f, int n) { int i = threadIdx.x; if (i < n) p[i] *= f; }'
 
 
 def spelled_out(text: str, count: int, values: tuple[object, ...], names: dict[str, Any]) -> Callable[[], Any]:
@@ -40,6 +43,26 @@ def cupy_rows(suite: Any) -> None:
         kernel = cupy.RawKernel(SOURCE.format(count, parameters), f"k{count}")
         call = spelled_out("k((1,), (32,), ({}))", count, values, {"k": kernel})
         suite.run(f"launch_{count}", lambda call=call: call, drain, batch=400)
+
+    def module() -> Any:
+        made = cupy.cuda.function.Module()
+        made.load(PTX.encode())
+        return made
+
+    def get_kernel_call() -> Callable[[], Any]:
+        loaded = module()
+        return lambda: loaded.get_function("k3")
+
+    def launch_256_call() -> Callable[[], Any]:
+        function = module().get_function("k256")
+        together = tuple(values[i % 4] for i in range(256))
+        return lambda: function((1,), (32,), together, stream=stream)
+
+    suite.run("get_kernel", get_kernel_call)
+    suite.run("module_load", lambda: lambda: module().get_function("k0"), batch=1)
+    suite.run("launch_256", launch_256_call, drain, batch=400)
+    compiler = cupy.cuda.compiler.compile_using_nvrtc
+    suite.run("compile", lambda: lambda: compiler(SMALL, (), None, "default_program.cu"), batch=1)
     event = cupy.cuda.Event(disable_timing=True)
     suite.run("device", lambda: lambda: cupy.cuda.Device(0))
     suite.run("event_create_close", lambda: lambda: cupy.cuda.Event(disable_timing=True), batch=300)

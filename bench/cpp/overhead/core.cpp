@@ -31,6 +31,12 @@ int main() {
   suite.run("device", [] { return Device{0}; });
   suite.run("device_current", [] { return Device::current(); });
   suite.run("set_current", [&] { device.set_current(); });
+  for (const char* name : {"launch_config", "launch_config_3d"}) {
+    suite.run(name, [] {
+      const LaunchConfig made{.grid = {8, 8, 1}, .block = {32, 4, 1}, .shmem_size = 1024};
+      asm volatile("" : : "r"(&made) : "memory");
+    });
+  }
   suite.run(
       "launch_0", [&] { launch(stream, config, k0); }, drain, 400);
   suite.run(

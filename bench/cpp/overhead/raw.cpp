@@ -36,6 +36,7 @@ extern "C" __attribute__((visibility("default"))) int cucore_bench_raw(int argc,
   library = dlopen(argc > 1 ? argv[1] : "libcuda.so.1", RTLD_NOW);
   if (library == nullptr) return std::fprintf(stderr, "%s\n", dlerror()), 1;
   LOAD(cuInit);
+  LOAD(cuDeviceGet);
   LOAD(cuDeviceGetCount);
   LOAD(cuDeviceGetAttribute);
   LOAD(cuDevicePrimaryCtxRetain);
@@ -75,6 +76,7 @@ extern "C" __attribute__((visibility("default"))) int cucore_bench_raw(int argc,
   LOAD(cuMemcpyAsync);
   LOAD(cuDeviceGetName);
   LOAD(cuCtxGetCurrent);
+  LOAD(cuCtxGetDevice);
   LOAD(cuCtxGetId);
   LOAD(cuLibraryUnload);
   LOAD(cuUserObjectCreate);
@@ -107,6 +109,21 @@ extern "C" __attribute__((visibility("default"))) int cucore_bench_raw(int argc,
       "clock_1000", [] { bench::add<1>(250); }, 200);
   suite.run(
       "clock_4000", [] { bench::add<4>(250); }, 200);
+  CUdevice device;
+  suite.run("device", [&] { check(p_cuDeviceGet(&device, 0), "cuDeviceGet"); });
+  for (const char* name : {"device_current", "b_runtime_get_device"})
+    suite.run(name, [&] { check(p_cuCtxGetDevice(&device), "cuCtxGetDevice"); });
+  // What a C program does instead of making an object: it fills a struct.
+  for (const char* name : {"launch_config", "launch_config_3d", "b_struct_fields"}) {
+    suite.run(name, [&] {
+      CUlaunchConfig config{};
+      config.gridDimX = config.gridDimY = config.gridDimZ = 1;
+      config.blockDimX = 32;
+      config.blockDimY = config.blockDimZ = 1;
+      config.hStream = stream;
+      asm volatile("" : : "r"(&config) : "memory");
+    });
+  }
   suite.run("set_current", [&] { check(p_cuCtxSetCurrent(context), "cuCtxSetCurrent"); });
   for (const char* name : {"ctx_get_current", "b_ctx_get_current"})
     suite.run(name, [&] { check(p_cuCtxGetCurrent(&context), "cuCtxGetCurrent"); });
@@ -345,11 +362,16 @@ extern "C" __attribute__((visibility("default"))) int cucore_bench_raw(int argc,
     LOAD(nvrtcGetPTXSize);
     LOAD(nvrtcGetPTX);
     LOAD(nvrtcDestroyProgram);
+    LOAD(nvrtcVersion);
     const auto passed = [](nvrtcResult code, const char* call) {
       check(static_cast<CUresult>(code), call);
     };
     int major = 0;
     int minor = 0;
+    suite.run("b_nvrtc_version", [=] {
+      int version[2];
+      passed(p_nvrtcVersion(&version[0], &version[1]), "nvrtcVersion");
+    });
     check(p_cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0), "major");
     check(p_cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0), "minor");
     suite.run(

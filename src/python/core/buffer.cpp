@@ -401,13 +401,7 @@ void bind_buffer(nb::module_& m) {
       "b'xyxyxyxy'");
   buffer_spares.install(reinterpret_cast<PyTypeObject*>(cls.ptr()));
   set_module(cls);
-  forbid_new(cls);
-  set_type_call(cls, [](PyObject*, PyObject* const*, size_t, PyObject*) -> PyObject* {
-    PyErr_SetString(PyExc_RuntimeError,
-                    "a Buffer comes from Device.allocate(), a memory resource or "
-                    "Buffer.from_handle(); it cannot be made directly");
-    return nullptr;
-  });
+  forbid_new<"Device.allocate(), a memory resource or Buffer.from_handle()">(cls);
   def_fast<buffer_copy_from>(
       cls, "copy_from",
       "copy_from($self, src, *, stream, options=None)\n--\n\nCopy from a Buffer of the same "
@@ -536,7 +530,7 @@ void bind_buffer(nb::module_& m) {
   nb::setattr(keeps, "__name__", nb::str("Buffer"));
   nb::setattr(keeps, "__qualname__", nb::str("Buffer"));
   set_module(keeps);
-  forbid_new(keeps);
+  forbid_new<"Buffer.from_handle()">(keeps);
   m.def("buffer_from_handle", &from_handle, "type"_a, "ptr"_a.none(), "size"_a, "mr"_a.none(),
         "owner"_a.none(), "stream"_a.none());
   // Closes a buffer without giving its memory back: something else has taken it over.

@@ -13,6 +13,7 @@
 #include "submission.hpp"
 #include "support.hpp"
 #include "usual.hpp"
+#include "values.hpp"
 
 namespace cucore::python {
 namespace {
@@ -23,8 +24,8 @@ struct PyDevice {
   Context context;
   nb::object memory_resource;
   nb::object native_memory;  // native_object(memory_resource)
-  nb::object properties;
-  nb::object capability;
+  // What never changes, once it has been asked for.
+  nb::object properties{}, capability{}, name{}, uuid{}, pci_bus_id{}, arch{};
 };
 
 /// Borrowed from the thread's dictionary, which drops the objects when the thread ends.
@@ -48,7 +49,7 @@ PyObject* make_singletons(int id) {
   PyObject* dictionary = PyThreadState_GetDict();  // borrowed
   if (dictionary == nullptr) throw std::runtime_error("this thread has no Python state");
   nb::list objects;
-  for (int i = 0; i < count; ++i) objects.append(wrap(PyDevice{i, {}, {}, {}, {}, {}}));
+  for (int i = 0; i < count; ++i) objects.append(wrap(PyDevice{i, {}, {}, {}}));
   if (PyDict_SetItemString(dictionary, "cuda.core.devices", objects.ptr()) < 0)
     throw nb::python_error();
   std::vector<PyObject*> borrowed;
@@ -91,6 +92,14 @@ PyObject* device_call(PyObject*, PyObject* const* args, size_t nargsf, PyObject*
     set_python_error();
     return nullptr;
   }
+}
+
+/// Device.__new__, which classes derived from it have, too: a device is the same object whoever
+/// asks.
+PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* keywords) {
+  return PyObject_VectorcallDict(nb::type<PyDevice>().ptr(),
+                                 reinterpret_cast<PyTupleObject*>(args)->ob_item,
+                                 static_cast<size_t>(PyTuple_GET_SIZE(args)), keywords);
 }
 
 PyDevice& device_of(PyObject* self) { return self_of<PyDevice>(self); }
@@ -257,14 +266,14 @@ PyObject* device_create_event(PyObject* self, PyObject* const* args, Py_ssize_t 
 
 PyObject* device_id(PyObject* self) { return PyLong_FromLong(device_of(self).id); }
 
-PyObject* compute_capability(PyObject* self) {
-  PyDevice& device = device_of(self);
-  if (!device.capability.is_valid()) {
-    const ComputeCapability cc = Device{device.id}.compute_capability();
-    device.capability =
-        nb::module_::import_("cuda.core._device").attr("ComputeCapability")(cc.major, cc.minor);
-  }
-  return nb::object(device.capability).release().ptr();
+nb::object capability_of(const PyDevice& device) {
+  const ComputeCapability cc = Device{device.id}.compute_capability();
+  return nb::module_::import_("cuda.core._device").attr("ComputeCapability")(cc.major, cc.minor);
+}
+
+template <auto text>
+nb::object text_of(const PyDevice& device) {
+  return nb::str((Device{device.id}.*text)().c_str());
 }
 
 nb::object helper(const char* module, const char* function) {
@@ -321,6 +330,7 @@ void bind_device(nb::module_& m) {
       "True");
   set_module(cls);
   set_type_call(cls, device_call);
+  reinterpret_cast<PyTypeObject*>(cls.ptr())->tp_new = device_new;
   def_fast<device_set_current>(
       cls, "set_current",
       "set_current($self, ctx=None)\n--\n\nMake this device current on this thread, in its "
@@ -340,7 +350,8 @@ void bind_device(nb::module_& m) {
       cls, "create_event",
       "create_event($self, options=None)\n--\n\nMake an event; see EventOptions.");
   def_get(cls, "device_id", device_id, "The device's number.");
-  def_get(cls, "compute_capability", compute_capability, "ComputeCapability(major, minor).");
+  def_kept<PyDevice, &PyDevice::capability, capability_of>(cls, "compute_capability",
+                                                           "ComputeCapability(major, minor).");
   m.def("sync_device_by_thread",
         [](nb::handle device) {  // what sync() does on older drivers; for tests
           const Context& context = bound_context(device_of(device.ptr()));
@@ -363,28 +374,19 @@ void bind_device(nb::module_& m) {
   cls.def("__reduce__", [](const PyDevice& d) {
     return nb::make_tuple(nb::module_::import_("cuda.core").attr("Device"), nb::make_tuple(d.id));
   });
-  cls.def_prop_ro(
-      "name", [](const PyDevice& d) { return nb::str(Device{d.id}.name().c_str()); },
-      "The device's name.");
-  cls.def_prop_ro(
-      "uuid", [](const PyDevice& d) { return nb::str(Device{d.id}.uuid().c_str()); },
-      "The same for this device in every process.");
-  cls.def_prop_ro(
-      "pci_bus_id", [](const PyDevice& d) { return nb::str(Device{d.id}.pci_bus_id().c_str()); },
-      "domain:bus:device.function");
-  cls.def_prop_ro(
-      "arch", [](const PyDevice& d) { return nb::str(Device{d.id}.arch().c_str()); },
-      "The compute capability as compilers want it: '90'.");
+  def_kept<PyDevice, &PyDevice::name, text_of<&Device::name>>(cls, "name", "The device's name.");
+  def_kept<PyDevice, &PyDevice::uuid, text_of<&Device::uuid>>(
+      cls, "uuid", "The same for this device in every process.");
+  def_kept<PyDevice, &PyDevice::pci_bus_id, text_of<&Device::pci_bus_id>>(
+      cls, "pci_bus_id", "domain:bus:device.function");
+  def_kept<PyDevice, &PyDevice::arch, text_of<&Device::arch>>(
+      cls, "arch", "The compute capability as compilers want it: '90'.");
   cls.def_prop_ro(
       "total_memory", [](const PyDevice& d) { return Device{d.id}.total_memory(); },
       "The device's memory in bytes.");
-  cls.def_prop_ro(
-      "properties",
-      [](PyDevice& d) {
-        if (!d.properties.is_valid()) d.properties = wrap(DeviceProperties{d.id});
-        return d.properties;
-      },
-      "What the device can do.");
+  def_kept<PyDevice, &PyDevice::properties, [](const PyDevice& d) {
+    return wrap(DeviceProperties{d.id});
+  }>(cls, "properties", "What the device can do.");
   cls.def_prop_rw(
       "memory_resource",
       [](PyDevice& d) {

@@ -66,13 +66,7 @@ void bind_event(nb::module_& m) {
       ">>> end - start >= 0\n"
       "True");
   set_module(cls);
-  forbid_new(cls);
-  set_type_call(cls, [](PyObject*, PyObject* const*, size_t, PyObject*) -> PyObject* {
-    PyErr_SetString(PyExc_RuntimeError,
-                    "an Event comes from Device.create_event() or Stream.record(); it cannot be "
-                    "made directly");
-    return nullptr;
-  });
+  forbid_new<"Device.create_event() or Stream.record()">(cls);
   cls.def(
       "__sub__",
       [](const Event& end, nb::handle other) -> nb::object {

@@ -282,7 +282,7 @@ void bind_exec(nb::module_& m) {
       },
       "node"_a);
   const auto node = [](std::size_t h) { return reinterpret_cast<CUgraphNode>(h); };
-  cls.def("_set_kernel", [=](const PyGraph& g, std::size_t n, const LaunchConfig& config,
+  cls.def("_set_kernel", [=](const PyGraph& g, std::size_t n, const PyLaunchConfig& config,
                              nb::handle kernel, nb::handle args) {
     with_arguments(kernel, args, [&](const Kernel& k, void** pointers) {
       const CUDA_KERNEL_NODE_PARAMS params = kernel_node_params(config, k, pointers);

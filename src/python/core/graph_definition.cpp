@@ -24,7 +24,7 @@ static void bind_definition(nb::module_& m) {
   cls.def(
       "add_empty", [](D& d, const Handles& after) { return number(d.add_empty(nodes_of(after))); },
       nb::call_guard<WithoutGil>());
-  cls.def("add_kernel", [](D& d, const Handles& after, const LaunchConfig& config,
+  cls.def("add_kernel", [](D& d, const Handles& after, const PyLaunchConfig& config,
                            nb::handle kernel, nb::handle args) {
     return with_arguments(kernel, args, [&](const Kernel& k, void** pointers) {
       return number(d.add_kernel(nodes_of(after), config, k, pointers));

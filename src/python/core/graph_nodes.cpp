@@ -37,7 +37,7 @@ static void bind_nodes(nb::module_& m) {
                           kernel);
   });
   m.def("kernel_node_set",
-        [=](std::size_t n, const LaunchConfig& config, nb::handle kernel, nb::handle args) {
+        [=](std::size_t n, const PyLaunchConfig& config, nb::handle kernel, nb::handle args) {
           with_arguments(kernel, args, [&](const Kernel& k, void** pointers) {
             const CUDA_KERNEL_NODE_PARAMS params = kernel_node_params(config, k, pointers);
             CUCORE_CALL(cuGraphKernelNodeSetParams(node(n), &params));

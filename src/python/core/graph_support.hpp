@@ -11,6 +11,8 @@
 #include "core/waiting.hpp"
 #include "cucore/graph.hpp"
 #include "kept.hpp"
+#include "py_kernel.hpp"
+#include "py_launch_config.hpp"
 #include "support.hpp"
 
 namespace cucore::python {
@@ -52,7 +54,7 @@ inline HostCall host_call(nb::handle callable, std::size_t address, std::size_t 
 /// them.
 template <class Use>
 auto with_arguments(nb::handle kernel, nb::handle args, Use use) {
-  const Kernel& k = nb::cast<const Kernel&>(kernel);
+  const Kernel& k = nb::cast<const PyKernel&>(kernel);
   nb::object tuple = nb::steal(PySequence_Tuple(args.ptr()));
   if (!tuple.is_valid()) throw nb::python_error();
   PackedArguments packed;

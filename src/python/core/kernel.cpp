@@ -3,11 +3,12 @@
 
 #include <nanobind/stl/string.h>
 
-#include <stdexcept>
-
 #include "cucore/launch.hpp"
 #include "cucore/object_code.hpp"
+#include "py_kernel.hpp"
+#include "py_launch_config.hpp"
 #include "support.hpp"
+#include "values.hpp"
 
 namespace cucore::python {
 namespace {
@@ -30,6 +31,7 @@ std::uintptr_t handle_argument(nb::handle object, const char* what) {
 
 /// What has to be looked for, and loaded, is so without the GIL.
 std::span<const ParamInfo> params_of(const Kernel& kernel) {
+  if (const std::vector<ParamInfo>* known = kernel.known_params()) return *known;
   WithoutGil release;
   return kernel.params();
 }
@@ -39,7 +41,7 @@ CUkernel handle_of(const Kernel& kernel) {
   return kernel.handle();
 }
 
-nb::object arguments_info(const Kernel& kernel) {
+nb::object arguments_info(const PyKernel& kernel) {
   nb::object type = of_module("ParamInfo");
   nb::list list;
   for (const ParamInfo& info : params_of(kernel)) list.append(type(info.offset, info.size));
@@ -62,7 +64,8 @@ nb::object max_potential_block_size(const KernelOccupancy& occupancy, nb::handle
 }
 
 template <int (KernelOccupancy::*query)(const CUlaunchConfig&) const>
-int cluster_query(const KernelOccupancy& occupancy, const LaunchConfig& config, nb::handle stream) {
+int cluster_query(const KernelOccupancy& occupancy, const PyLaunchConfig& config,
+                  nb::handle stream) {
   std::array<CUlaunchAttribute, 4> attributes;
   const CUlaunchConfig native =
       to_driver(config, stream_argument(stream.ptr(), "KernelOccupancy").handle(), attributes);
@@ -70,13 +73,19 @@ int cluster_query(const KernelOccupancy& occupancy, const LaunchConfig& config, 
   return (occupancy.*query)(native);
 }
 
-nb::object reduce(const Kernel& kernel) {
+nb::object reduce(const PyKernel& kernel) {
   const auto code = ObjectCode::of(kernel);
   if (!code)
     throw nb::type_error(
         "a Kernel made from a handle cannot be pickled: the code it belongs to is not known");
   return nb::make_tuple(of_module("_kernel_of"),
                         nb::make_tuple(wrap(ObjectCode{*code}), kernel.name().c_str()));
+}
+
+/// The attributes ask a Kernel of their own, which is the same kernel: this one keeps them.
+nb::object attributes_of(const PyKernel& kernel) {
+  static constinit Member type{"cuda.core._module", "KernelAttributes"};
+  return nb::object((*type)(wrap(PyKernel{static_cast<const Kernel&>(kernel)})));
 }
 
 }  // namespace
@@ -106,76 +115,67 @@ void bind_kernel(nb::module_& m) {
   set_module(occupancy);
 
   auto kernel =
-      nb::class_<Kernel>(m, "Kernel", nb::is_weak_referenceable(),
-                         "A device function that can be launched. Comes from "
-                         "ObjectCode.get_kernel(), and keeps its code loaded.\n\n"
-                         ">>> kernel.num_arguments\n"
-                         "2\n"
-                         ">>> kernel.arguments_info[0]\n"
-                         "ParamInfo(offset=0, size=8)\n"
-                         ">>> kernel.attributes.max_threads_per_block() >= 32\n"
-                         "True\n"
-                         ">>> kernel.occupancy.max_active_blocks_per_multiprocessor(128, 0) > 0\n"
-                         "True")
-          .def("__init__",
-               [](Kernel*, const nb::args&, const nb::kwargs&) {
-                 throw std::runtime_error{
-                     "Kernel objects cannot be instantiated directly. Please use "
-                     "ObjectCode.get_kernel, or "
-                     "Kernel.from_handle."};
-               })
+      nb::class_<PyKernel>(m, "Kernel", nb::is_weak_referenceable(),
+                           "A device function that can be launched. Comes from "
+                           "ObjectCode.get_kernel(), and keeps its code loaded.\n\n"
+                           ">>> kernel.num_arguments\n"
+                           "2\n"
+                           ">>> kernel.arguments_info[0]\n"
+                           "ParamInfo(offset=0, size=8)\n"
+                           ">>> kernel.attributes.max_threads_per_block() >= 32\n"
+                           "True\n"
+                           ">>> kernel.occupancy.max_active_blocks_per_multiprocessor(128, 0) > 0\n"
+                           "True")
           .def_static(
               "from_handle",
               [](nb::handle handle, const ObjectCode* mod) {
-                return Kernel::from_handle(
-                    reinterpret_cast<CUkernel>(handle_argument(handle, "handle")), mod);
+                return PyKernel{Kernel::from_handle(
+                    reinterpret_cast<CUkernel>(handle_argument(handle, "handle")), mod)};
               },
               nb::arg("handle"), nb::arg("mod").none() = nb::none(),
               "Wrap a CUkernel made elsewhere; `mod` is kept loaded as long as the Kernel lives.")
           .def_prop_ro(
               "handle",
-              [](const Kernel& k) {
+              [](const PyKernel& k) {
                 return driver_object("CUkernel", reinterpret_cast<std::uintptr_t>(handle_of(k)));
               },
               "The CUkernel.")
-          .def_prop_ro("name", &Kernel::name, "The kernel's symbol in its code (mangled for C++).")
-          .def_prop_ro(
-              "num_arguments", [](const Kernel& k) { return params_of(k).size(); },
-              "How many arguments a launch takes.")
           .def_prop_ro("arguments_info", &arguments_info,
                        "Offset and size of each argument in the parameter block.")
-          .def_prop_ro(
-              "attributes",
-              [](nb::handle self) {
-                static constinit Member type{"cuda.core._module", "KernelAttributes"};
-                return nb::object((*type)(self));
-              },
-              "What the compiler and the driver know about the kernel.")
-          .def_prop_ro("occupancy", &Kernel::occupancy,
-                       "How much of the kernel fits on the current device.")
           .def("_attribute",
-               [](const Kernel& k, int attribute, int device) {
+               [](const PyKernel& k, int attribute, int device) {
                  return k.attributes().on(device).get(static_cast<CUfunction_attribute>(attribute));
                })
           .def("_set_attribute",
-               [](const Kernel& k, int attribute, int device, int value) {
+               [](const PyKernel& k, int attribute, int device, int value) {
                  k.attributes().on(device).set(static_cast<CUfunction_attribute>(attribute), value);
                })
           .def(
               "__eq__",
-              [](const Kernel& k, nb::handle other) -> nb::object {
-                const Kernel* that = nullptr;
+              [](const PyKernel& k, nb::handle other) -> nb::object {
+                const PyKernel* that = nullptr;
                 if (!nb::try_cast(other, that) || that == nullptr)
                   return nb::borrow(Py_NotImplemented);
                 return nb::bool_(k == *that);
               },
               nb::arg("other").none(), nb::is_operator())
-          .def("__hash__", [](const Kernel& k) { return std::hash<const void*>{}(handle_of(k)); })
+          .def("__hash__", [](const PyKernel& k) { return std::hash<const void*>{}(handle_of(k)); })
           .def("__reduce__", &reduce)
-          .def("__repr__", [](const Kernel& k) {
+          .def("__repr__", [](const PyKernel& k) {
             return "<Kernel " + (k.name().empty() ? std::string{"?"} : k.name()) + ">";
           });
-  forbid_new(kernel);
+  forbid_new<"ObjectCode.get_kernel() or Kernel.from_handle()">(kernel);
+  def_value(
+      kernel, "name", [](const PyKernel& k) { return k.name(); },
+      "The kernel's symbol in its code (mangled for C++).");
+  def_value(
+      kernel, "num_arguments", [](const PyKernel& k) { return params_of(k).size(); },
+      "How many arguments a launch takes.");
+  def_kept<PyKernel, &PyKernel::attributes_object, attributes_of>(
+      kernel, "attributes", "What the compiler and the driver know about the kernel.");
+  def_kept<PyKernel, &PyKernel::occupancy_object, [](const PyKernel& k) {
+    return wrap(k.occupancy());
+  }>(kernel, "occupancy", "How much of the kernel fits on the current device.");
   set_module(kernel);
 }
 CUCORE_BIND(kBindCode + 1, bind_kernel)

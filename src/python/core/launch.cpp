@@ -7,6 +7,8 @@
 
 #include "arguments.hpp"
 #include "core/library.hpp"
+#include "py_kernel.hpp"
+#include "py_launch_config.hpp"
 #include "submission.hpp"
 #include "support.hpp"
 #include "usual.hpp"
@@ -33,12 +35,12 @@ std::int32_t value_offset() {
 
 void Usual::fill() {
   stream_type = type_of<Stream>();
-  config_type = type_of<LaunchConfig>();
-  kernel_type = type_of<Kernel>();
+  config_type = type_of<PyLaunchConfig>();
+  kernel_type = type_of<PyKernel>();
   buffer_type = type_of<PyBuffer>();
   stream_at = value_offset<Stream>();
-  config_at = value_offset<LaunchConfig>();
-  kernel_at = value_offset<Kernel>();
+  config_at = value_offset<PyLaunchConfig>();
+  kernel_at = value_offset<PyKernel>();
   buffer_at = value_offset<PyBuffer>();
   stream_name = PyUnicode_InternFromString("stream");
 }
@@ -53,7 +55,7 @@ Dim3 dim3_argument(PyObject* object, const char* name) {
       nb::object number = nb::steal(PyNumber_Index(item));
       if (!number.is_valid()) {
         PyErr_Clear();
-        PyErr_Format(PyExc_TypeError,
+        PyErr_Format(PyExc_ValueError,
                      "LaunchConfig: %s must be an int or a tuple of one to three ints, not %s",
                      name, Py_TYPE(object)->tp_name);
         throw nb::python_error();
@@ -131,7 +133,8 @@ LaunchConfig parse_config(PyObject* const* args, Py_ssize_t nargs, PyObject* kwn
 
 PyObject* config_call(PyObject* type, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   try {
-    return wrap(nb::handle{type}, parse_config(args, PyVectorcall_NARGS(nargsf), kwnames))
+    return wrap(nb::handle{type},
+                PyLaunchConfig{parse_config(args, PyVectorcall_NARGS(nargsf), kwnames)})
         .release()
         .ptr();
   } catch (...) {
@@ -211,8 +214,8 @@ PyObject* config_reduce(const LaunchConfig& c) {
     return false;
   const auto call = usual.launch.load(std::memory_order_relaxed);
   const auto& stream = value_at<Stream>(args[0], usual.stream_at);
-  const auto& config = value_at<LaunchConfig>(args[1], usual.config_at);
-  detail::KernelState& state = *value_at<Kernel>(args[2], usual.kernel_at).state();
+  const auto& config = value_at<PyLaunchConfig>(args[1], usual.config_at);
+  detail::KernelState& state = *value_at<PyKernel>(args[2], usual.kernel_at).state();
   constexpr std::size_t kMost = 16;
   const auto count = static_cast<std::size_t>(nargs - 3);
   if (call == nullptr || count > kMost || stream.is_closed() || config.cluster ||
@@ -248,14 +251,14 @@ PyObject* launch_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, Py
     return nullptr;
   }
   static PyTypeObject* const config_type =
-      reinterpret_cast<PyTypeObject*>(nb::type<LaunchConfig>().ptr());
+      reinterpret_cast<PyTypeObject*>(nb::type<PyLaunchConfig>().ptr());
   if (!PyObject_TypeCheck(args[1], config_type)) {
     PyErr_Format(PyExc_TypeError, "launch(): config must be a LaunchConfig, not %s",
                  Py_TYPE(args[1])->tp_name);
     return nullptr;
   }
   static PyTypeObject* const kernel_type =
-      reinterpret_cast<PyTypeObject*>(nb::type<Kernel>().ptr());
+      reinterpret_cast<PyTypeObject*>(nb::type<PyKernel>().ptr());
   if (!PyObject_TypeCheck(args[2], kernel_type)) {
     PyErr_Format(PyExc_TypeError, "launch(): kernel must be a Kernel, not %s",
                  Py_TYPE(args[2])->tp_name);
@@ -263,10 +266,10 @@ PyObject* launch_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, Py
   }
   Stream storage;
   const Stream& stream = stream_argument(args[0], "launch", storage);
-  const Kernel& kernel = self_of<Kernel>(args[2]);
+  const Kernel& kernel = self_of<PyKernel>(args[2]);
   PackedArguments packed;
   packed.pack(kernel, args + 3, static_cast<std::size_t>(nargs - 3));
-  const LaunchConfig& config = self_of<LaunchConfig>(args[1]);
+  const LaunchConfig& config = self_of<PyLaunchConfig>(args[1]);
   if (&stream != &storage) [[likely]] {
     const detail::ContextFunction* const known = kernel.state()->known(stream.context_id());
     if (known != nullptr && !known->has_local_memory && may_keep_lock(stream.handle())) {
@@ -306,7 +309,7 @@ PyObject* launch_entry(PyObject*, PyObject* const* args, Py_ssize_t nargs,
 }  // namespace
 
 void bind_launch(nb::module_& m) {
-  nb::class_<LaunchConfig> cls(
+  nb::class_<PyLaunchConfig> cls(
       m, "LaunchConfig", nb::is_weak_referenceable(),
       CUCORE_POOLED
       "How many threads run a kernel: LaunchConfig(grid=..., block=...), ints or tuples.\n\n"
@@ -317,43 +320,43 @@ void bind_launch(nb::module_& m) {
   usual.fill();
   set_type_call(cls, config_call);
   // For classes derived from it: their objects are made before they are filled.
-  cls.def("__init__", [](LaunchConfig* self, const nb::args& args, const nb::kwargs& kwargs) {
-    const nb::object made = nb::type<LaunchConfig>()(*args, **kwargs);
-    new (self) LaunchConfig(nb::cast<const LaunchConfig&>(made));
+  cls.def("__init__", [](PyLaunchConfig* self, const nb::args& args, const nb::kwargs& kwargs) {
+    const nb::object made = nb::type<PyLaunchConfig>()(*args, **kwargs);
+    new (self) PyLaunchConfig(nb::cast<const PyLaunchConfig&>(made));
   });
-  def_value(
-      cls, "grid", [](const LaunchConfig& c) { return tuple_of(c.grid); },
-      "How many blocks, or clusters where there are some: (x, y, z).");
-  def_value(
-      cls, "block", [](const LaunchConfig& c) { return tuple_of(c.block); },
-      "How many threads a block has: (x, y, z).");
+  def_kept<PyLaunchConfig, &PyLaunchConfig::grid_object, [](const PyLaunchConfig& c) {
+    return tuple_of(c.grid);
+  }>(cls, "grid", "How many blocks, or clusters where there are some: (x, y, z).");
+  def_kept<PyLaunchConfig, &PyLaunchConfig::block_object, [](const PyLaunchConfig& c) {
+    return tuple_of(c.block);
+  }>(cls, "block", "How many threads a block has: (x, y, z).");
   def_value(
       cls, "cluster",
-      [](const LaunchConfig& c) -> nb::object {
+      [](const PyLaunchConfig& c) -> nb::object {
         return c.cluster ? tuple_of(*c.cluster) : nb::none();
       },
       "How many blocks a cluster has: (x, y, z); None without clusters.");
   def_value(
-      cls, "shmem_size", [](const LaunchConfig& c) { return c.shmem_size; },
+      cls, "shmem_size", [](const PyLaunchConfig& c) { return c.shmem_size; },
       "Bytes of dynamic shared memory per block.");
   def_value(
-      cls, "is_cooperative", [](const LaunchConfig& c) { return c.is_cooperative; },
+      cls, "is_cooperative", [](const PyLaunchConfig& c) { return c.is_cooperative; },
       "True when all blocks run at once and can wait for each other.");
   def_value(
-      cls, "cooperative_launch", [](const LaunchConfig& c) { return c.is_cooperative; },
+      cls, "cooperative_launch", [](const PyLaunchConfig& c) { return c.is_cooperative; },
       "The same as is_cooperative.");
   def_value(
       cls, "programmatic_stream_serialization",
-      [](const LaunchConfig& c) { return c.programmatic_stream_serialization; },
+      [](const PyLaunchConfig& c) { return c.programmatic_stream_serialization; },
       "True when the kernel may start before the one ahead of it on the stream has ended.");
   cls.def(
       "__eq__",
-      [](const LaunchConfig& a, nb::handle other) -> nb::object {
-        if (!nb::isinstance<LaunchConfig>(other)) return nb::steal(Py_NewRef(Py_NotImplemented));
-        return nb::bool_(a == nb::cast<const LaunchConfig&>(other));
+      [](const PyLaunchConfig& a, nb::handle other) -> nb::object {
+        if (!nb::isinstance<PyLaunchConfig>(other)) return nb::steal(Py_NewRef(Py_NotImplemented));
+        return nb::bool_(a == nb::cast<const PyLaunchConfig&>(other));
       },
       "other"_a.none());
-  cls.def("__hash__", [](const LaunchConfig& c) {
+  cls.def("__hash__", [](const PyLaunchConfig& c) {
     std::size_t h = 17;
     const auto mix = [&](std::size_t v) { h = h * 1000003 ^ v; };
     for (const Dim3& d : {c.grid, c.block, c.cluster.value_or(Dim3{0, 0, 0})}) {
@@ -365,7 +368,7 @@ void bind_launch(nb::module_& m) {
     mix(c.is_cooperative * 2u + c.programmatic_stream_serialization);
     return static_cast<Py_hash_t>(h >> 1);
   });
-  cls.def("__repr__", [](const LaunchConfig& c) {
+  cls.def("__repr__", [](const PyLaunchConfig& c) {
     const auto text = [](const Dim3& d) {
       return "(" + std::to_string(d.x) + ", " + std::to_string(d.y) + ", " + std::to_string(d.z) +
              ")";
@@ -377,7 +380,7 @@ void bind_launch(nb::module_& m) {
     if (c.programmatic_stream_serialization) out += ", programmatic_stream_serialization=True";
     return nb::str((out + ")").c_str());
   });
-  cls.def("__reduce__", [](const LaunchConfig& c) { return nb::steal(config_reduce(c)); });
+  cls.def("__reduce__", [](const PyLaunchConfig& c) { return nb::steal(config_reduce(c)); });
   add_function(
       m, "launch", &launch_entry,
       "launch(stream, config, kernel, /, *kernel_args)\n--\n\n"

@@ -6,10 +6,10 @@
 #include <array>
 #include <atomic>
 #include <optional>
-#include <stdexcept>
 
 #include "code_arguments.hpp"
 #include "kept.hpp"
+#include "py_kernel.hpp"
 #include "support.hpp"
 #include "values.hpp"
 
@@ -110,8 +110,9 @@ nb::dict mapping_object(const ObjectCode& code) {
   return mapping;
 }
 
-/// The kernel of this name if Python has asked for it before: a new reference, or null.
-PyObject* known_kernel(const ObjectCode& code, PyObject* name) {
+/// What Python has asked for before: the kernel of this name, or under None the code. A new
+/// reference, or null.
+PyObject* known(const ObjectCode& code, PyObject* name) {
   auto* dict = static_cast<PyObject*>(code.attachment());
   if (dict == nullptr) return nullptr;
   PyObject* found = nullptr;
@@ -125,6 +126,31 @@ PyObject* known_kernel(const ObjectCode& code, PyObject* name) {
   return found;
 }
 
+/// Keeps it with the code, and returns what is kept: another thread may have been faster. Holds
+/// kernels and the code alone, nothing of the user's.
+PyObject* keep(const ObjectCode& code, PyObject* name, const nb::object& made) {
+  if (code.attachment() == nullptr) {
+    code.attach({static_cast<void*>(nb::dict().release().ptr()),
+                 [](void* dict) { let_go(static_cast<PyObject*>(dict)); }});
+  }
+  auto* const dict = static_cast<PyObject*>(code.attachment());
+#if PY_VERSION_HEX >= 0x030D0000
+  PyObject* kept = nullptr;
+  if (PyDict_SetDefaultRef(dict, name, made.ptr(), &kept) < 0) throw nb::python_error();
+  return kept;
+#else
+  PyObject* const kept = PyDict_SetDefault(dict, name, made.ptr());
+  if (kept == nullptr) throw nb::python_error();
+  return Py_NewRef(kept);
+#endif
+}
+
+PyObject* code_property(PyObject* self) {
+  const ObjectCode& code = self_of<ObjectCode>(self);
+  if (PyObject* object = known(code, Py_None)) return object;
+  return keep(code, Py_None, code_object(code));
+}
+
 /// get_kernel(name): the same Kernel object for the same name, kept with the code.
 PyObject* get_kernel(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   static const Names<1> names{"name"};
@@ -136,7 +162,7 @@ PyObject* get_kernel(PyObject* self, PyObject* const* args, Py_ssize_t nargs, Py
     throw nb::python_error();
   }
   const ObjectCode& code = self_of<ObjectCode>(self);
-  if (PyObject* kernel = known_kernel(code, name)) return kernel;
+  if (PyObject* kernel = known(code, name)) return kernel;
   const std::string wanted = text_argument(name, "name");
   if (wanted.find('\0') != wanted.npos) throw nb::value_error("the name holds a null character");
   std::optional<Kernel> kernel;
@@ -144,14 +170,7 @@ PyObject* get_kernel(PyObject* self, PyObject* const* args, Py_ssize_t nargs, Py
     WithoutGil unlocked;  // the first kernel loads, and may compile, the code
     kernel = code.get_kernel(wanted);
   }
-  nb::object made = wrap(*std::move(kernel));
-  if (code.attachment() == nullptr) {  // holds kernels alone, nothing of the user's
-    code.attach({static_cast<void*>(nb::dict().release().ptr()),
-                 [](void* dict) { let_go(static_cast<PyObject*>(dict)); }});
-  }
-  if (PyDict_SetItem(static_cast<PyObject*>(code.attachment()), name, made.ptr()) < 0)
-    throw nb::python_error();
-  return made.release().ptr();
+  return keep(code, name, wrap(PyKernel{*std::move(kernel)}));
 }
 
 nb::object restore(const std::string& type, nb::handle code, const std::string& name,
@@ -177,13 +196,7 @@ void bind_object_code(nb::module_& m) {
       ">>> ptx = Program('extern \"C\" __global__ void f() {}', 'c++').compile('ptx')\n"
       ">>> ObjectCode.from_ptx(ptx.code).get_kernel('f')\n"
       "<Kernel f>");
-  c.def("__init__", [](ObjectCode*, const nb::args&, const nb::kwargs&) {
-    throw std::runtime_error{
-        "ObjectCode objects cannot be instantiated directly. Please use ObjectCode.from_cubin, "
-        "from_ptx and the like, "
-        "or Program.compile."};
-  });
-  forbid_new(c);
+  forbid_new<"Program.compile(), or ObjectCode.from_ptx(), from_cubin() and the like">(c);
   const auto add = [&c](const char* name, auto function, const char* doc) {
     c.def_static(name, function, nb::arg("module"), nb::kw_only(), nb::arg("name") = "",
                  nb::arg("symbol_mapping").none() = nb::none(), doc);
@@ -202,7 +215,7 @@ void bind_object_code(nb::module_& m) {
                        "get_kernel($self, name)\n--\n\nThe kernel of this name; a name expression "
                        "of the compilation, or the symbol itself.");
   c.def("_kernel_later", [](const ObjectCode& code, std::string symbol) {
-    return wrap(code.get_kernel_lazily(std::move(symbol)));
+    return wrap(PyKernel{code.get_kernel_lazily(std::move(symbol))});
   });
   c.def(
       "get_module",
@@ -215,7 +228,7 @@ void bind_object_code(nb::module_& m) {
         return driver_object("CUmodule", reinterpret_cast<std::uintptr_t>(module));
       },
       "The CUmodule of this code in the current context.");
-  c.def_prop_ro("code", &code_object, "The code as bytes, or the path it was given as.");
+  def_get(c, "code", code_property, "The code as bytes, or the path it was given as.");
   def_get(c, "code_type", code_type, "\"ptx\", \"cubin\", \"ltoir\", ...");
   def_value(
       c, "name", [](const ObjectCode& code) { return code.name(); }, "The name given to it.");

@@ -5,6 +5,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <stdexcept>
+
 #include "code_arguments.hpp"
 #include "core/program_options.hpp"
 #include "cucore/pathfinder.hpp"
@@ -171,6 +173,15 @@ ProgramOptions program_options_argument(nb::handle object) {
   return options;
 }
 
+/// A kind of source that there is not is a RuntimeError in NVIDIA's package.
+static SourceType source_argument(const std::string& type) {
+  try {
+    return source_type_of(type);
+  } catch (const std::invalid_argument& error) {
+    throw std::runtime_error{error.what()};
+  }
+}
+
 /// A compiler that is not installed is pathfinder's own exception, with the places tried.
 static void translate_not_found(const std::exception_ptr& pointer, void*) {
   try {
@@ -192,7 +203,7 @@ void bind_program(nb::module_& m) {
   nb::class_<Program>(m, "_Program")
       .def("__init__",
            [](Program* self, nb::handle code, const std::string& type, nb::handle options) {
-             const SourceType source = source_type_of(type);
+             const SourceType source = source_argument(type);
              if (source != SourceType::nvvm && PyUnicode_Check(code.ptr()) == 0 &&
                  PyBytes_Check(code.ptr()) == 0 && PyByteArray_Check(code.ptr()) == 0) {
                wrong_type("code", code, "str or bytes");

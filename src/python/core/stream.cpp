@@ -156,7 +156,7 @@ void bind_stream(nb::module_& m) {
       ">>> stream.is_done\n"
       "True");
   set_module(cls);
-  forbid_new(cls);
+  forbid_new<"Device.create_stream()">(cls);
   set_type_call(cls, stream_call);
   def_fast<stream_sync>(cls, "sync",
                         "sync($self)\n--\n\nWait until all queued work is done. Ctrl-C gets out.");

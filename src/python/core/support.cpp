@@ -64,6 +64,12 @@ void set_type_call(nb::handle type, TypeCall call) {
   reinterpret_cast<PyTypeObject*>(type.ptr())->tp_vectorcall = call;
 }
 
+PyObject* refuse_new(PyTypeObject* type, const char* hint) {
+  const char* const last = std::strrchr(type->tp_name, '.');
+  return PyErr_Format(PyExc_RuntimeError, "%s objects cannot be instantiated directly: use %s",
+                      last != nullptr ? last + 1 : type->tp_name, hint);
+}
+
 void parse_arguments(const char* function, PyObject* const* names, std::size_t count,
                      std::size_t max_positional, std::size_t required, PyObject* const* args,
                      Py_ssize_t nargs, PyObject* kwnames, PyObject** out) {
@@ -300,9 +306,7 @@ static bool flag_of(nb::handle options, const char* name, bool fallback) {
 }
 
 /// A dict becomes the options class, which refuses unknown keys.
-static nb::object as_options(PyObject* object, const char* type) {
-  nb::handle given{object};
-  nb::object cls = nb::module_::import_("cuda.core._options").attr(type);
+static nb::object as_options(PyObject* object, nb::handle cls) {
   if (PyDict_Check(object) != 0) {
     nb::object empty = nb::steal(PyTuple_New(0));
     nb::object made = nb::steal(PyObject_Call(cls.ptr(), empty.ptr(), object));
@@ -313,16 +317,17 @@ static nb::object as_options(PyObject* object, const char* type) {
   if (is < 0) throw nb::python_error();
   if (is == 0) {
     PyErr_Format(PyExc_TypeError, "options must be a %s, a dict of its fields or None, not %s",
-                 type, Py_TYPE(object)->tp_name);
+                 reinterpret_cast<PyTypeObject*>(cls.ptr())->tp_name, Py_TYPE(object)->tp_name);
     throw nb::python_error();
   }
-  return nb::borrow(given);
+  return nb::borrow(object);
 }
 
 EventOptions event_options(PyObject* object) {
   EventOptions options;
   if (object == nullptr || object == Py_None) return options;
-  nb::object given = as_options(object, "EventOptions");
+  static constinit Member type{"cuda.core._options", "EventOptions"};
+  nb::object given = as_options(object, *type);
   options.timing_enabled = flag_of(given, "timing_enabled", false);
   options.blocking_sync = flag_of(given, "blocking_sync", false);
   options.ipc_enabled = flag_of(given, "ipc_enabled", false);
@@ -332,7 +337,8 @@ EventOptions event_options(PyObject* object) {
 StreamOptions stream_options(PyObject* object) {
   StreamOptions options;
   if (object == nullptr || object == Py_None) return options;
-  nb::object given = as_options(object, "StreamOptions");
+  static constinit Member type{"cuda.core._options", "StreamOptions"};
+  nb::object given = as_options(object, *type);
   options.nonblocking = flag_of(given, "nonblocking", true);
   nb::object priority = nb::getattr(given, "priority", nb::none());
   if (!priority.is_none()) {

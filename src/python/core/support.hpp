@@ -4,6 +4,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -119,13 +120,28 @@ T& self_of(PyObject* object) noexcept {
   return *nb::inst_ptr<T>(nb::handle{object});
 }
 
-/// For types whose objects only we make: T.__new__(T) would give one that holds nothing.
-inline void forbid_new(nb::handle type) {
-  reinterpret_cast<PyTypeObject*>(type.ptr())->tp_new = [](PyTypeObject* wanted, PyObject*,
-                                                           PyObject*) -> PyObject* {
-    PyErr_Format(PyExc_RuntimeError, "%s objects cannot be instantiated directly", wanted->tp_name);
-    return nullptr;
+/// A text as an argument of a template.
+template <std::size_t N>
+struct Literal {
+  char text[N]{};
+  consteval Literal(const char (&given)[N]) { std::copy_n(given, N, text); }
+};
+
+/// RuntimeError: objects of this type are not made by calling it.
+PyObject* refuse_new(PyTypeObject* type, const char* hint);
+
+/// For types whose objects only we make: neither T() nor T.__new__(T), which would give one that
+/// holds nothing. The hint says where they come from. What derives from T may have a call of its
+/// own (set_type_call), and T, too.
+template <Literal hint>
+void forbid_new(nb::handle type) {
+  auto* const made = reinterpret_cast<PyTypeObject*>(type.ptr());
+  made->tp_new = [](PyTypeObject* wanted, PyObject*, PyObject*) -> PyObject* {
+    return refuse_new(wanted, hint.text);
   };
+  set_type_call(type, [](PyObject* wanted, PyObject* const*, size_t, PyObject*) -> PyObject* {
+    return refuse_new(reinterpret_cast<PyTypeObject*>(wanted), hint.text);
+  });
 }
 
 /// A new Python object of `type` (T's own, or derived from it) around a C++ value.

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <type_traits>
+#include <utility>
 
 #include "support.hpp"
 
@@ -38,6 +39,24 @@ void def_value(nb::handle type, const char* name, Function, const char* doc) {
           return as_python(Function{}(nb::handle{self}));
         else
           return as_python(Function{}(self_of<std::remove_cvref_t<Argument>>(self)));
+      },
+      doc);
+}
+
+/// A read-only property that is the same object every time: `make`, a lambda without captures, is
+/// asked once, and the answer kept in the value. What it makes must not refer to the object.
+template <class Value, nb::object Value::*kept, auto make>
+void def_kept(nb::handle type, const char* name, const char* doc) {
+  def_get(
+      type, name,
+      [](PyObject* self) -> PyObject* {
+        const nb::ft_object_guard alone{nb::handle{self}};
+        Value& value = self_of<Value>(self);
+        if (!(value.*kept).is_valid()) {
+          nb::object made = make(value);
+          if (!(value.*kept).is_valid()) value.*kept = std::move(made);  // it may have asked, too
+        }
+        return Py_NewRef((value.*kept).ptr());
       },
       doc);
 }

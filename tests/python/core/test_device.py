@@ -16,6 +16,21 @@ def test_a_thread_gets_one_object_per_device(device):
     assert seen[0] is not device and seen[0] == device and hash(seen[0]) == hash(device)
 
 
+def test_a_derived_class_stands_for_the_same_devices(device):
+    class Mine(Device):
+        extra = 3
+
+    assert Mine(0) is Device(0) and Mine() is Device() and Mine(device_id=0) is Device(0)
+    assert type(Mine(0)) is Device and Device.__new__(Mine, 0) is Device.__new__(Device, 0) is Device(0)
+    with pytest.raises(TypeError, match="colour"):
+        Mine(colour=1)
+
+
+def test_facts_that_never_change_are_one_object_each(device):
+    for name in ("name", "uuid", "pci_bus_id", "arch", "properties", "compute_capability"):
+        assert getattr(device, name) is getattr(device, name)
+
+
 def test_a_device_that_does_not_exist_is_named():
     with pytest.raises(ValueError, match="99"):
         Device(99)

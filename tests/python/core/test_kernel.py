@@ -150,5 +150,15 @@ def test_weak_references_and_repr(code):
     kernel = code.get_kernel("mixed")
     assert weakref.ref(kernel)() is kernel
     assert repr(kernel) == "<Kernel mixed>"
-    with pytest.raises(RuntimeError, match="cannot be instantiated directly"):
-        Kernel()
+
+
+def test_attributes_and_occupancy_are_one_object_each_and_keep_no_kernel_alive(code):
+    kernel = Kernel.from_handle(code.get_kernel("mixed").handle, code)
+    attributes, occupancy = kernel.attributes, kernel.occupancy
+    assert kernel.attributes is attributes and kernel.occupancy is occupancy
+    kernel.attributes.max_dynamic_shared_size_bytes = 2048
+    gone = weakref.ref(kernel)
+    del kernel
+    assert gone() is None  # without the collector
+    assert attributes.max_dynamic_shared_size_bytes == 2048
+    assert occupancy.max_active_blocks_per_multiprocessor(32, 0) > 0

@@ -18,18 +18,31 @@ def test_shapes_are_filled_up_with_ones():
     assert LaunchConfig(4, None, 8, 16, True).is_cooperative
     assert LaunchConfig(grid=1, block=1, cooperative_launch=True) == LaunchConfig(grid=1, block=1, is_cooperative=True)
     assert LaunchConfig(grid=(2, 2), cluster=2, block=1).cluster == (2, 1, 1)
+    assert config.grid is config.grid and config.block is config.block
     assert pickle.loads(pickle.dumps(config)) == config and len({config, LaunchConfig(grid=4, block=(2, 3))}) == 1
 
 
-@pytest.mark.parametrize("bad", [{"grid": 0, "block": 1}, {"grid": 1}, {"grid": (1, 2, 3, 4), "block": 1}, {}])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"grid": 0, "block": 1},
+        {"grid": 1},
+        {"grid": (1, 2, 3, 4), "block": 1},
+        {},
+        {"grid": "many", "block": 1},
+        {"grid": 1, "block": 1.5},
+        {"grid": (1, "x"), "block": 1},
+        {"grid": 1, "block": 1, "cluster": "x"},
+    ],
+)
 def test_shapes_that_make_no_sense_are_refused(bad):
     with pytest.raises(ValueError, match="LaunchConfig"):
         LaunchConfig(**bad)
 
 
 def test_types_that_make_no_sense_are_refused():
-    with pytest.raises(TypeError):
-        LaunchConfig(grid="many", block=1)
+    with pytest.raises(TypeError, match="shmem_size"):
+        LaunchConfig(grid=1, block=1, shmem_size="x")
     with pytest.raises(TypeError, match="colour"):
         LaunchConfig(grid=1, block=1, colour=2)
 

@@ -27,7 +27,7 @@ def device():
 
 def test_bytes_are_code():
     code = ObjectCode.from_ptx(PTX.encode(), name="mine")
-    assert code.code == PTX.encode()
+    assert code.code == PTX.encode() and code.code is code.code
     assert code.code_type == "ptx"
     assert code.name == "mine"
     assert code.symbol_mapping == {}
@@ -111,8 +111,6 @@ def test_arguments_of_the_wrong_type():
         ObjectCode.from_ptx(3)
     with pytest.raises(TypeError, match="symbol_mapping"):
         ObjectCode.from_ptx(PTX, symbol_mapping=[1])
-    with pytest.raises(RuntimeError, match="cannot be instantiated directly"):
-        ObjectCode()
     with pytest.raises(TypeError):
         ObjectCode.from_ptx(PTX, "positional name")
 

@@ -252,6 +252,20 @@ def test_it_pickles_where_the_facts_say_so(world: World, name: str) -> None:
         assert again.name == thing.name
 
 
+@pytest.mark.parametrize("name", ["Buffer", "DeviceProperties", "Event", "Kernel", "ObjectCode", "Stream"])
+def test_what_others_make_is_not_made_directly(name: str) -> None:
+    """Neither by a call, nor by __new__, nor through a derived class. (Stream() makes one, as older programs expect.)"""
+    cls = getattr(cuda.core, name, None) or getattr(cuda.core._core, name)
+
+    class Derived(cls):  # type: ignore[misc, valid-type]
+        pass
+
+    makers = [cls, Derived, lambda: cls.__new__(cls), lambda: Derived.__new__(Derived)]
+    for make in makers[1:] if name == "Stream" else makers:
+        with pytest.raises(RuntimeError, match=r"^(\w+) objects cannot be instantiated directly: use \w"):
+            make()
+
+
 def test_options_are_values() -> None:
     for name, make in MAKE.items():
         if name.endswith("Options") and name != "ContextOptions":
