@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "api/capture.hpp"
+#include "api/texture.hpp"
 #include "cucpu/exports.hpp"
 #include "exec/pool.hpp"
 #include "exec/touch.hpp"
@@ -226,7 +228,10 @@ void Context::tear_down() {
     const std::lock_guard lock{running_mutex_};
     for (GridRun* run : running_) run->launch().cancel(CUDA_ERROR_CONTEXT_IS_DESTROYED);
   }
-  for (auto& stream : gone) stream->wait(stream->submitted());
+  for (auto& stream : gone) {
+    abandon_capture(*stream);  // nobody could end it, and it would forbid calls for good
+    stream->wait(stream->submitted());
+  }
   gone.erase(gone.begin());  // the legacy stream stays with the context
   {
     const std::lock_guard lock{mutex_};
@@ -235,6 +240,7 @@ void Context::tear_down() {
     per_thread_.clear();
   }
   for (auto& stream : gone) stream->retire();
+  forget_textures(id);
   for (;;) {  // one by one: a resource that goes may take others with it, and they strike
               // themselves off the list
     ContextResource* resource = nullptr;

@@ -162,13 +162,13 @@ void finish(Capture& capture) {
   if (state().captures.erase(keep)) --g_active;
 }
 
-/// What a capture that came to nothing leaves: its graph goes, also where somebody has asked for
-/// the handle. Called without the lock: what the graph keeps alive may belong to the program, whose
-/// functions then run.
+/// What a capture that came to nothing leaves: its graph goes with its nodes, whose handles would
+/// keep them, also where somebody has asked for the graph's own handle. Called without the lock:
+/// what the graph keeps alive may belong to the program, whose functions then run.
 void drop_graph(const Ref<Capture>& capture) noexcept {
   if (!capture) return;
   const Ref<Graph> graph = std::move(capture->graph);
-  if (capture->owns_graph && graph->is_published()) graph->retire_all();
+  if (capture->owns_graph) graph->retire_all();
 }
 
 /// True when every node a stream ended in leads to the origin's end.

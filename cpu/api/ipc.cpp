@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -71,6 +72,15 @@ int open_ticket(const Ticket& t, Shared kind) {
   }
   return fd;
 }
+
+/// A descriptor that is closed again.
+struct File {
+  int fd;
+  explicit File(int fd) noexcept : fd{fd} {}
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  ~File() { close(fd); }
+};
 
 /// An event's page: records made and records over, counted by whoever records.
 struct EventPage {
@@ -167,16 +177,24 @@ void make_shareable(Allocation& a) {
   }
   std::memcpy(copy, reinterpret_cast<void*>(start), bytes);
   munmap(copy, bytes);
+  // Made first: once the pages have moved, nothing may fail.
+  std::function<void(Allocation&)> release;
+  try {
+    release = [inner = a.release, fd](Allocation& self) {
+      inner(self);
+      close(fd);
+    };
+  } catch (...) {
+    close(fd);
+    throw;
+  }
   if (mmap(reinterpret_cast<void*>(start), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
            fd, 0) == MAP_FAILED) {
     close(fd);
     fail(CUDA_ERROR_OPERATING_SYSTEM);
   }
   a.shared_fd = fd;
-  a.release = [inner = std::move(a.release), fd](Allocation& self) {
-    inner(self);
-    close(fd);
-  };
+  a.release = std::move(release);
 }
 
 }  // namespace
@@ -279,43 +297,44 @@ CUresult cuIpcOpenMemHandle(CUdeviceptr* out, CUipcMemHandle handle, unsigned in
     require_capture_safe();
     Ticket t;
     std::memcpy(&t, &handle, sizeof t);
-    const int fd = open_ticket(t, Shared::memory);
+    const File file{open_ticket(t, Shared::memory)};
     State& s = state();
     const std::lock_guard lock{s.mutex};
     const std::pair key{t.device, t.inode};
     if (const auto at = s.opened.find(key); at != s.opened.end()) {
-      close(fd);
       ++at->second.uses;
       *out = at->second.base;
       return;
     }
     auto& space = AddressSpace::instance();
     const std::size_t bytes = t.bytes;
-    const bool sound = bytes % space.page() == 0 && t.offset < space.page() &&
-                       t.size <= bytes - t.offset && t.size > 0;
-    std::uintptr_t start = 0;
-    if (sound) start = space.take(bytes + space.page(), space.page());
-    const bool mapped = sound && mmap(reinterpret_cast<void*>(start), bytes, PROT_READ | PROT_WRITE,
-                                      MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED;
-    close(fd);
-    if (!mapped) {
-      if (start) space.give(start, bytes + space.page());
-      fail(CUDA_ERROR_INVALID_HANDLE);
-    }
+    require(bytes % space.page() == 0 && t.offset < space.page() && t.size <= bytes - t.offset &&
+                t.size > 0,
+            CUDA_ERROR_INVALID_HANDLE);
     auto a = std::make_shared<Allocation>();
-    a->base = start + t.offset;
-    a->size = t.size;
-    a->kind = MemoryKind::imported;
-    a->device = context.device.ordinal;
-    a->context_id = context.id;
-    a->release = [start, bytes, key](Allocation&) {
-      AddressSpace::instance().give(start, bytes + AddressSpace::instance().page());
-      State& all = state();
-      const std::lock_guard again{all.mutex};
-      all.opened.erase(key);
-    };
-    MemoryMap::instance().insert(a);
-    s.opened[key] = {a->base, 1};
+    const std::uintptr_t start = space.take(bytes + space.page(), space.page());
+    try {
+      require(mmap(reinterpret_cast<void*>(start), bytes, PROT_READ | PROT_WRITE,
+                   MAP_SHARED | MAP_FIXED, file.fd, 0) != MAP_FAILED,
+              CUDA_ERROR_INVALID_HANDLE);
+      a->base = start + t.offset;
+      a->size = t.size;
+      a->kind = MemoryKind::imported;
+      a->device = context.device.ordinal;
+      a->context_id = context.id;
+      a->release = [start, bytes, key](Allocation&) {
+        AddressSpace::instance().give(start, bytes + AddressSpace::instance().page());
+        State& all = state();
+        const std::lock_guard again{all.mutex};
+        all.opened.erase(key);
+      };
+      s.opened[key] = {a->base, 1};
+      MemoryMap::instance().insert(a);
+    } catch (...) {  // not by its release, which would want the lock
+      s.opened.erase(key);
+      space.give(start, bytes + space.page());
+      throw;
+    }
     *out = a->base;
   });
 }

@@ -6,7 +6,8 @@
 #include <deque>
 #include <mutex>
 
-#if defined(__SANITIZE_ADDRESS__)
+#include "engine/run/sanitizer.hpp"
+#if defined(CUCPU_ASAN)
 #include <sanitizer/lsan_interface.h>
 #endif
 
@@ -31,7 +32,7 @@ constexpr std::size_t kRest = 4096;
 /// Objects that only a handle refers to are not leaked; the checker does not look into mapped
 /// memory by itself.
 void tell_leak_checker([[maybe_unused]] const Slot* fresh) {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(CUCPU_ASAN)
   constexpr std::size_t kAtOnce = 1024;
   if (static_cast<std::size_t>(fresh - g_region) % kAtOnce == 0)
     __lsan_register_root_region(fresh, kAtOnce * sizeof(Slot));

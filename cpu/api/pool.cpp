@@ -387,30 +387,35 @@ CUdeviceptr MemPool::import_block(std::size_t offset, std::size_t bytes) {
   const std::uintptr_t base = arena_->base() + offset;
   const std::lock_guard lock{mutex_};
   require(!used_.contains(base), CUDA_ERROR_ALREADY_MAPPED);
-  try {
-    arena_->map(offset, bytes);
-  } catch (const std::invalid_argument&) {
-    fail(CUDA_ERROR_INVALID_VALUE);
-  }
   auto memory = std::make_shared<Allocation>();
   memory->base = base;
   memory->size = bytes;
   memory->release = [arena = arena_, base, bytes](Allocation&) {
     AddressSpace::instance().decommit(base, AddressSpace::instance().round_to_pages(bytes));
   };
-  Block block;
-  block.memory = memory;
-  block.bytes = bytes;
-  used_[base] = std::move(block);
-  in_use_ += bytes;
   auto record = std::make_shared<Allocation>();
   record->base = base;
   record->size = bytes;
   record->kind = MemoryKind::pool;
   record->device = device();
   record->pool = this;
-  retain();
-  MemoryMap::instance().insert(record);
+  try {
+    arena_->map(offset, bytes);
+  } catch (const std::invalid_argument&) {
+    fail(CUDA_ERROR_INVALID_VALUE);
+  }
+  try {
+    Block& block = used_[base];
+    block.memory = memory;
+    block.bytes = bytes;
+    MemoryMap::instance().insert(record);
+  } catch (...) {
+    used_.erase(base);
+    MemoryMap::drop(memory);
+    throw;
+  }
+  in_use_ += bytes;
+  retain();  // until it is freed
   return base;
 }
 

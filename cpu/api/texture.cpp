@@ -202,6 +202,12 @@ void destroy(unsigned long long handle, bool surface) {
 
 }  // namespace
 
+void forget_textures(std::uint64_t context_id) noexcept {
+  Table& t = table();
+  const std::lock_guard lock{t.mutex};
+  std::erase_if(t.objects, [&](const auto& at) { return at.second->context_id == context_id; });
+}
+
 void resolve_texture(TextureEntry& o) {
   const CUDA_TEXTURE_DESC& t = o.texture;
   cucpu::TextureObject& s = o.state;
@@ -246,8 +252,9 @@ CUresult cuTexObjectCreate(CUtexObject* out, const CUDA_RESOURCE_DESC* resource,
                            const CUDA_TEXTURE_DESC* texture, const CUDA_RESOURCE_VIEW_DESC* view) {
   return guarded([&] {
     require(out && resource && texture && resource->flags == 0);
-    current_context();
+    const Context& context = current_context();
     auto object = std::make_unique<TextureEntry>();
+    object->context_id = context.id;
     object->resource = *resource;
     object->texture = *texture;
     if (view) {
@@ -299,8 +306,9 @@ CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC* out, CUtexObjec
 CUresult cuSurfObjectCreate(CUsurfObject* out, const CUDA_RESOURCE_DESC* resource) {
   return guarded([&] {
     require(out && resource && resource->flags == 0);
-    current_context();
+    const Context& context = current_context();
     auto object = std::make_unique<TextureEntry>();
+    object->context_id = context.id;
     object->resource = *resource;
     resolve_surface(*object);
     *out = keep(std::move(object));

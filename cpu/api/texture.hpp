@@ -17,12 +17,16 @@ struct TextureEntry {
   CUDA_TEXTURE_DESC texture{};
   CUDA_RESOURCE_VIEW_DESC view{};
   bool has_view = false, is_surface = false;
-  Ref<Object> keep;  ///< the array
+  Ref<Object> keep;              ///< the array
+  std::uint64_t context_id = 0;  ///< of objects: where they were made, which they go with
 };
 
 /// Fills `state` from the descriptions. Fails with 1 for what is out of bounds, 400 for a bad
 /// array.
 void resolve_texture(TextureEntry& entry);
 void resolve_surface(TextureEntry& entry);
+
+/// Ends the texture and surface objects of a context that goes.
+void forget_textures(std::uint64_t context_id) noexcept;
 
 }  // namespace cucpu::driver

@@ -1,6 +1,6 @@
 // tests/fuzz/calls.cpp: libFuzzer harness: sequences of driver calls on the CPU device, each with
-// handles that may be good, closed, of another kind, or nonsense. Every call returns; what is left
-// over goes with the context.
+// handles that may be good, closed, of another kind, or nonsense. Every call returns, and what is
+// ended at last leaves nothing behind.
 #include "calls.hpp"
 
 #include <sys/prctl.h>
@@ -291,19 +291,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (cuCtxCreate(&world.contexts[0], nullptr, 0, 0) != CUDA_SUCCESS) std::abort();
   Bytes in{data, std::min<std::size_t>(size, 600)};
   while (!in.empty()) step(world, in);
-  for (const CUgraphExec exec : world.execs) cuGraphExecDestroy(exec);
-  for (const CUgraph graph : world.graphs) cuGraphDestroy(graph);
-  for (const CUcontext context : world.contexts) cuCtxDestroy(context);
-  for (const CUmemoryPool pool : world.pools) cuMemPoolDestroy(pool);
-  for (const CUlibrary library : world.libraries) cuLibraryUnload(library);
-  for (const CUuserObject object : world.user_objects) cuUserObjectRelease(object, 1);
-  for (const auto handle : world.physical) cuMemRelease(handle);
-  for (void* const pages : world.reserved) {
-    cuMemUnmap(reinterpret_cast<CUdeviceptr>(pages), kReserved);
-    cuMemAddressFree(reinterpret_cast<CUdeviceptr>(pages), kReserved);
-  }
-  CUcontext left = nullptr;
-  while (cuCtxPopCurrent(&left) == CUDA_SUCCESS && left != nullptr) {
-  }
+  clean(world);
   return 0;
 }

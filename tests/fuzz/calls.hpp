@@ -86,10 +86,13 @@ extern unsigned word;  // what kernels add to
 
 void CUDA_CB nothing(void*);
 constexpr std::size_t kReserved = std::size_t{4} << 20;  // every reserved range, in bytes
+constexpr std::size_t kMapped = std::size_t{2} << 20;    // what is mapped into one, each time
 /// Blocks of graphs, of launches and of memory and what is shared; `what` selects the call.
 constexpr unsigned kGraphCalls = 24, kLaunchCalls = 12, kMemoryCalls = 28;
 void graph_call(unsigned what, World& w, Bytes& in);
 void launch_call(unsigned what, World& w, Bytes& in);
 void memory_call(unsigned what, World& w, Bytes& in);
+/// Ends all that was made. Aborts when the driver still keeps something then.
+void clean(const World& w);
 
 }  // namespace calls

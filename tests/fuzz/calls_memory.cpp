@@ -99,15 +99,13 @@ void memory_call(unsigned what, World& w, Bytes& in) {
       properties.location = location(in);
       properties.requestedHandleTypes = static_cast<CUmemAllocationHandleType>(in.next() % 2);
       CUmemGenericAllocationHandle handle = 0;
-      if (cuMemCreate(&handle, in.next() % 4 ? std::size_t{2} << 20 : in.size(), &properties, 0) ==
-          CUDA_SUCCESS)
+      if (cuMemCreate(&handle, in.next() % 4 ? kMapped : in.size(), &properties, 0) == CUDA_SUCCESS)
         w.physical.push_back(handle);
       break;
     }
     case 5:
       pointer = reinterpret_cast<CUdeviceptr>(in.pick(w.reserved)) + (in.next() % 3 << 20);
-      if (cuMemMap(pointer, std::size_t{2} << 20, 0, in.pick(w.physical), 0) == CUDA_SUCCESS)
-        w.keep(pointer);
+      if (cuMemMap(pointer, kMapped, 0, in.pick(w.physical), 0) == CUDA_SUCCESS) w.keep(pointer);
       break;
     case 6: {
       CUmemAccessDesc access{};

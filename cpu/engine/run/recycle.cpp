@@ -6,16 +6,13 @@
 #include <atomic>
 #include <cstdint>
 
+#include "cpu/engine/run/sanitizer.hpp"
+
 namespace cucpu {
 namespace {
 
-// With the address sanitizer a freed block must stay freed. Clang and GCC say it in different ways.
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define CUCPU_KEEP_FREED
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(CUCPU_KEEP_FREED)
+// With the address sanitizer a freed block must stay freed.
+#if defined(CUCPU_ASAN)
 constexpr bool kRecycles = false;
 #else
 constexpr bool kRecycles = true;

@@ -4,22 +4,15 @@
 #pragma once
 
 #include "cpu/engine/run/fiber.hpp"
+#include "cpu/engine/run/sanitizer.hpp"
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(CUCPU_ASAN)
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
-#define CUCPU_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#include <sanitizer/asan_interface.h>
-#include <sanitizer/common_interface_defs.h>
-#define CUCPU_ASAN 1
-#endif
 #endif
 
-#if defined(__SANITIZE_THREAD__)
+#if defined(CUCPU_TSAN)
 #include <sanitizer/tsan_interface.h>
-#define CUCPU_TSAN 1
 /// For functions that are left for ever in the middle: the sanitizer would count their frames until
 /// it has no room for more.
 #define CUCPU_NEVER_RETURNS __attribute__((no_sanitize("thread")))

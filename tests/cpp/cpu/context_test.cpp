@@ -67,6 +67,31 @@ TEST_F(Contexts, AreDestroyedByTheLastUse) {
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuCtxAttach(&attached, 1));
 }
 
+TEST_F(Contexts, TakeTheirTexturesAndSurfacesWithThem) {
+  std::size_t before = 0, after = 0, total = 0;
+  ASSERT_OK(cuMemGetInfo(&before, &total));
+  CUcontext made = nullptr;
+  ASSERT_OK(cuCtxCreate(&made, nullptr, 0, 0));
+  CUDA_ARRAY3D_DESCRIPTOR desc{};
+  desc.Width = desc.Height = 64;
+  desc.Format = CU_AD_FORMAT_FLOAT;
+  desc.NumChannels = 1;
+  desc.Flags = CUDA_ARRAY3D_SURFACE_LDST;
+  CUDA_RESOURCE_DESC resource{};
+  resource.resType = CU_RESOURCE_TYPE_ARRAY;
+  ASSERT_OK(cuArray3DCreate(&resource.res.array.hArray, &desc));
+  const CUDA_TEXTURE_DESC texture{};
+  CUtexObject read = 0;
+  CUsurfObject written = 0;
+  ASSERT_OK(cuTexObjectCreate(&read, &resource, &texture, nullptr));
+  ASSERT_OK(cuSurfObjectCreate(&written, &resource));
+  ASSERT_OK(cuCtxDestroy(made));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuTexObjectDestroy(read));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuSurfObjectDestroy(written));
+  ASSERT_OK(cuMemGetInfo(&after, &total));
+  EXPECT_EQ(before, after) << "they kept the array";
+}
+
 TEST_F(Contexts, EventsOfAWholeContext) {
   unsigned* flag = words(1);
   CUstream busy = nullptr, other = nullptr;

@@ -111,6 +111,39 @@ TEST_F(Graphs, CaptureForksAndJoins) {
   EXPECT_EQ((List{1, 2, 2, 3}), logged());
 }
 
+TEST_F(Graphs, AContextThatGoesEndsItsCaptures) {
+  std::size_t before = 0, after = 0, total = 0;
+  ASSERT_OK(cuMemGetInfo(&before, &total));
+  CUcontext other = nullptr;
+  CUstream stream = nullptr, per_thread = CU_STREAM_PER_THREAD;
+  CUdeviceptr p = 0;
+  for (const bool created : {true, false}) {
+    ASSERT_OK(cuCtxCreate(&other, nullptr, 0, 0));
+    ASSERT_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    const CUstream captured = created ? stream : per_thread;
+    ASSERT_OK(cuStreamBeginCapture(captured, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    ASSERT_OK(cuMemAllocAsync(&p, 4096, captured));
+    ASSERT_OK(cuCtxDestroy(other));
+    EXPECT_OK(cuMemAlloc(&p, 16)) << "a capture that nobody can end forbids it";
+    EXPECT_OK(cuMemFree(p));
+  }
+  ASSERT_OK(cuMemGetInfo(&after, &total));
+  EXPECT_EQ(before, after) << "what was captured is still there";
+}
+
+TEST_F(Graphs, ACaptureThatFailsLeavesNoMemoryBehind) {
+  std::size_t before = 0, after = 0, total = 0;
+  ASSERT_OK(cuMemGetInfo(&before, &total));
+  CUdeviceptr p = 0;
+  CUgraph captured = nullptr;
+  ASSERT_OK(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  ASSERT_OK(cuMemAllocAsync(&p, 4096, stream_));
+  EXPECT_EQ(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuMemAlloc(&p, 16));
+  EXPECT_EQ(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(stream_, &captured));
+  ASSERT_OK(cuMemGetInfo(&after, &total));
+  EXPECT_EQ(before, after);
+}
+
 // promise: A call that a capture forbids is an error, and the stream is usable again after the
 // builder is ended or closed
 TEST_F(Graphs, CaptureErrorsHaveTheirCodes) {

@@ -1,8 +1,11 @@
 // The k-th allocation fails, family by family: contexts, pools, mapped memory, arrays and textures,
-// libraries and links, nodes of graphs, what streams do with memory, handles for other processes.
+// libraries and links, nodes of graphs, what streams do with memory, handles for and of others.
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -47,9 +50,9 @@ TEST_F(Injection, Pools) {
     props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
     props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    CUmemoryPool pool = nullptr;
+    CUmemoryPool pool = nullptr, other = nullptr;
     TRY(cuMemPoolCreate(&pool, &props));
-    CUdeviceptr a = 0, b = 0;
+    CUdeviceptr a = 0, b = 0, seen = 0;
     int fd = -1;
     CUmemPoolPtrExportData data{};
     CUresult code = cuMemAllocFromPoolAsync(&a, 4096, pool, nullptr);
@@ -58,6 +61,11 @@ TEST_F(Injection, Pools) {
     if (code == CUDA_SUCCESS)
       code =
           cuMemPoolExportToShareableHandle(&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    if (code == CUDA_SUCCESS)
+      code = cuMemPoolImportFromShareableHandle(
+          &other, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)),
+          CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    if (code == CUDA_SUCCESS) code = cuMemPoolImportPointer(&seen, other, &data);
     if (code == CUDA_SUCCESS) {
       code = cuMemFreeAsync(b, nullptr);
       if (code == CUDA_SUCCESS) b = 0;
@@ -65,8 +73,11 @@ TEST_F(Injection, Pools) {
     if (code == CUDA_SUCCESS) code = cuMemPoolTrimTo(pool, 0);
     const Enough enough;
     if (fd >= 0) close(fd);
-    for (const CUdeviceptr left : {a, b})
+    for (const CUdeviceptr left : {a, b, seen})
       if (left) cuMemFreeAsync(left, nullptr);
+    if (other) {
+      EXPECT_OK(cuMemPoolDestroy(other));
+    }
     EXPECT_OK(cuMemPoolDestroy(pool));
     return code;
   });
@@ -305,13 +316,13 @@ TEST_F(Injection, WhatStreamsDoWithMemory) {
 // promise: Whichever allocation fails inside a driver call, the answer is an error and nothing half
 // made is left
 TEST_F(Injection, HandlesForOthers) {
-  CUdeviceptr memory = 0;
-  ASSERT_OK(cuMemAlloc(&memory, kUnit));
   each_allocation([&] {
+    CUdeviceptr memory = 0;
     CUipcMemHandle handle{};
     CUipcEventHandle mark{};
     CUevent event = nullptr;
-    CUresult code = cuIpcGetMemHandle(&handle, memory);
+    CUresult code = cuMemAlloc(&memory, kUnit);
+    if (code == CUDA_SUCCESS) code = cuIpcGetMemHandle(&handle, memory);
     if (code == CUDA_SUCCESS)
       code = cuEventCreate(&event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING);
     if (code == CUDA_SUCCESS) code = cuIpcGetEventHandle(&mark, event);
@@ -337,6 +348,71 @@ TEST_F(Injection, HandlesForOthers) {
     if (event) {
       EXPECT_OK(cuEventDestroy(event));
     }
+    if (memory) {
+      EXPECT_OK(cuMemFree(memory));
+    }
+    return code;
+  });
+}
+
+/// Another process, which gives out memory and an event before this one uses the driver.
+class InjectionOfHandles : public Injection {
+ protected:
+  void SetUp() override {
+    NEEDS_FRESH_PROCESS();
+    int ends[2];
+    ASSERT_EQ(0, pipe(ends));
+    other_ = fork();
+    if (other_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      CUcontext context = nullptr;
+      CUdeviceptr memory = 0;
+      CUevent event = nullptr;
+      if (cuInit(0) || cuCtxCreate(&context, nullptr, 0, 0) || cuMemAlloc(&memory, kUnit) ||
+          cuIpcGetMemHandle(&memory_, memory) ||
+          cuEventCreate(&event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING) ||
+          cuIpcGetEventHandle(&event_, event) ||
+          write(ends[1], &memory_, sizeof memory_) != sizeof memory_ ||
+          write(ends[1], &event_, sizeof event_) != sizeof event_)
+        _exit(1);
+      for (;;) pause();
+    }
+    close(ends[1]);
+    ASSERT_EQ(static_cast<ssize_t>(sizeof memory_), read(ends[0], &memory_, sizeof memory_));
+    ASSERT_EQ(static_cast<ssize_t>(sizeof event_), read(ends[0], &event_, sizeof event_));
+    close(ends[0]);
+    Injection::SetUp();
+  }
+  void TearDown() override {
+    if (other_ <= 0) return;
+    Injection::TearDown();
+    kill(other_, SIGKILL);
+    waitpid(other_, nullptr, 0);
+  }
+  CUipcMemHandle memory_{};
+  CUipcEventHandle event_{};
+  pid_t other_ = -1;
+};
+
+// promise: Whichever allocation fails inside a driver call, the answer is an error and nothing half
+// made is left
+TEST_F(InjectionOfHandles, FromOthers) {
+  each_allocation([&] {
+    CUdeviceptr memory = 0, again = 0;
+    CUevent event = nullptr;
+    CUresult code = cuIpcOpenMemHandle(&memory, memory_, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+    if (code == CUDA_SUCCESS)
+      code = cuIpcOpenMemHandle(&again, memory_, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+    if (code == CUDA_SUCCESS) code = cuIpcOpenEventHandle(&event, event_);
+    const Enough enough;
+    if (event) {
+      EXPECT_OK(cuEventDestroy(event));
+    }
+    for (const CUdeviceptr opened : {again, memory})
+      if (opened) {
+        EXPECT_OK(cuIpcCloseMemHandle(opened));
+      }
+    EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuIpcCloseMemHandle(memory)) << "it is still open";
     return code;
   });
 }

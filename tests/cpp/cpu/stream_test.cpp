@@ -262,4 +262,27 @@ TEST_F(Streams, CallsFromManyThreads) {
   EXPECT_EQ(2u * kThreads * kRounds, *sum);
 }
 
+/// Nothing but queueing, so that threads meet in the queue all the time.
+// promise: Threads may compile, launch, capture and close at once
+TEST_F(Streams, ManyThreadsQueueIntoOneStream) {
+  constexpr unsigned kThreads = 4, kRounds = 20'000;
+  CUstream s = nullptr;
+  ASSERT_OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+  unsigned calls = 0;  // one stream calls one function at a time
+  const auto count = [](void* at) { ++*static_cast<unsigned*>(at); };
+  std::atomic<unsigned> ready{0};
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < kThreads; ++t)
+    threads.emplace_back([&] {
+      ASSERT_OK(cuCtxSetCurrent(context_));
+      ++ready;
+      while (ready < kThreads) std::this_thread::yield();
+      for (unsigned i = 0; i < kRounds; ++i) ASSERT_OK(cuLaunchHostFunc(s, count, &calls));
+    });
+  for (auto& thread : threads) thread.join();
+  ASSERT_OK(cuStreamSynchronize(s));
+  EXPECT_EQ(kThreads * kRounds, calls);
+  ASSERT_OK(cuStreamDestroy(s));
+}
+
 }  // namespace
