@@ -86,17 +86,12 @@ class MemoryResource:
         raise NotImplementedError(f"{type(self).__name__}.device_id")
 
 
-class _NativeResource(MemoryResource):
-    """What the resources of this package have in common: one of C++, and who can use its memory."""
+class _NativeResource(_core._Resource, MemoryResource):
+    """What the resources of this package have in common: one of C++, which allocates, and who can use its memory."""
 
-    _native: _core._Native
     _device_id = -1
     _host = False
     _managed = False
-
-    def allocate(self, size: int, *, stream: Any) -> Buffer:
-        """Return a Buffer of ``size`` bytes, usable by work queued on ``stream`` from now on."""
-        return _core.allocate(self, size, stream)
 
     def deallocate(self, ptr: Any, size: int, *, stream: Any) -> None:
         """Take memory back once the work queued on ``stream`` by now is done."""

@@ -26,10 +26,13 @@ MaxPotentialBlockSizeOccupancyResult.__module__ = "cuda.core"
 class AttributeValue(int):
     """An int that may also be called, as older programs do; called with a device it is the value there."""
 
-    _query: Any
+    _source: tuple[KernelAttributes, int]  # and which attribute
 
     def __call__(self, device_id: Any = None) -> int:
-        return int(self) if device_id is None else int(self._query(device_id))
+        if device_id is None:
+            return int(self)
+        attributes, number = self._source
+        return attributes._kernel._attribute(number, _device_number(device_id))
 
 
 class _Attribute:
@@ -47,9 +50,8 @@ class _Attribute:
     def __get__(self, attributes: KernelAttributes | None, owner: type) -> AttributeValue:
         if attributes is None:
             return self  # type: ignore[return-value]  # what help() looks at
-        query, number = attributes._kernel._attribute, self._number
-        value = AttributeValue(query(number, attributes._device))
-        value._query = lambda device: query(number, _device_number(device))
+        value = AttributeValue(attributes._kernel._attribute(self._number, attributes._device))
+        value._source = attributes, self._number
         return value
 
     def __set__(self, attributes: KernelAttributes, value: int) -> None:

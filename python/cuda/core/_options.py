@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ._core import quick_options
+
 TYPE_CHECKING = False  # importing typing would cost more than this module
 if TYPE_CHECKING:
     from typing import Any
@@ -41,6 +43,7 @@ def _rebuild(cls: type[_Options], values: tuple[Any, ...]) -> _Options:
 _UNSET: Any = object()
 
 
+@quick_options
 class EventOptions(_Options):
     """How an event is made: ``EventOptions(timing_enabled=True)``.
 
@@ -84,6 +87,7 @@ class EventOptions(_Options):
         return not self.blocking_sync
 
 
+@quick_options
 class StreamOptions(_Options):
     """How a stream is made: ``nonblocking`` streams ignore the legacy default stream; a lower ``priority`` goes first.
 
@@ -113,6 +117,7 @@ class ContextOptions(_Options):
         self.resources = resources
 
 
+@quick_options
 class DeviceMemoryResourceOptions(_Options):
     """``ipc_enabled``: other processes can open its buffers; ``max_size``: limit in bytes, 0 for none.
 
@@ -128,6 +133,7 @@ class DeviceMemoryResourceOptions(_Options):
         self.max_size = max_size
 
 
+@quick_options
 class PinnedMemoryResourceOptions(_Options):
     """``numa_id``: the NUMA node the memory lies on, None for wherever the host likes.
 

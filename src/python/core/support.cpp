@@ -296,10 +296,17 @@ nb::object driver_object(const char* type, std::uintptr_t value) {
 
 // ---- options: a class, a dict, or None
 
-/// Reads one truth value. `second` is another spelling of the same name.
-static bool flag_of(nb::handle options, const char* name, bool fallback) {
-  nb::object value = nb::getattr(options, name, nb::handle());
-  if (!value.is_valid() || value.is_none()) return fallback;
+/// One field; `name` is interned.
+static nb::object field_of(nb::handle options, PyObject* name) {
+  nb::object value = nb::steal(PyObject_GetAttr(options.ptr(), name));
+  if (!value.is_valid()) throw nb::python_error();
+  return value;
+}
+
+/// Reads one truth value.
+static bool flag_of(nb::handle options, PyObject* name, bool fallback) {
+  const nb::object value = field_of(options, name);
+  if (value.is_none()) return fallback;
   const int truth = PyObject_IsTrue(value.ptr());
   if (truth < 0) throw nb::python_error();
   return truth != 0;
@@ -328,9 +335,10 @@ EventOptions event_options(PyObject* object) {
   if (object == nullptr || object == Py_None) return options;
   static constinit Member type{"cuda.core._options", "EventOptions"};
   nb::object given = as_options(object, *type);
-  options.timing_enabled = flag_of(given, "timing_enabled", false);
-  options.blocking_sync = flag_of(given, "blocking_sync", false);
-  options.ipc_enabled = flag_of(given, "ipc_enabled", false);
+  static const Names<3> names{"timing_enabled", "blocking_sync", "ipc_enabled"};
+  options.timing_enabled = flag_of(given, names.objects[0], false);
+  options.blocking_sync = flag_of(given, names.objects[1], false);
+  options.ipc_enabled = flag_of(given, names.objects[2], false);
   return options;
 }
 
@@ -339,8 +347,9 @@ StreamOptions stream_options(PyObject* object) {
   if (object == nullptr || object == Py_None) return options;
   static constinit Member type{"cuda.core._options", "StreamOptions"};
   nb::object given = as_options(object, *type);
-  options.nonblocking = flag_of(given, "nonblocking", true);
-  nb::object priority = nb::getattr(given, "priority", nb::none());
+  static const Names<2> names{"nonblocking", "priority"};
+  options.nonblocking = flag_of(given, names.objects[0], true);
+  const nb::object priority = field_of(given, names.objects[1]);
   if (!priority.is_none()) {
     const long value = PyLong_AsLong(priority.ptr());
     if (value == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();

@@ -1,8 +1,10 @@
 """Memory resources: pools, pinned, managed, graph and virtual memory, sharing between processes."""
 
 import contextlib
+import gc
 import multiprocessing
 import pickle
+import weakref
 
 import pytest
 from cuda.core import (
@@ -60,6 +62,53 @@ def test_a_pool_of_ones_own(device, stream):
         mr.allocate(16, stream=stream)
     buffer.fill(1, stream=stream)  # buffers keep their pool
     buffer.close(stream)
+
+
+def test_allocating_takes_a_size_and_names_the_stream(device, stream):
+    mr = device.memory_resource
+    assert mr.allocate(size=4, stream=stream).size == 4
+    with pytest.raises(TypeError, match="stream"):
+        mr.allocate(4)
+    with pytest.raises(TypeError, match="positional"):
+        mr.allocate(4, stream)
+    with pytest.raises(TypeError, match="colour"):
+        mr.allocate(4, stream=stream, colour=1)
+    with pytest.raises(TypeError, match="size must be an int"):
+        mr.allocate("4", stream=stream)
+    with pytest.raises(ValueError, match="size"):
+        mr.allocate(-1, stream=stream)
+
+
+def test_a_resource_goes_with_its_last_buffer(device, stream):
+    mr = DeviceMemoryResource(device, DeviceMemoryResourceOptions(max_size=1 << 20))
+    buffer, gone = mr.allocate(8, stream=stream), weakref.ref(mr)
+    del mr
+    assert gone() is buffer.memory_resource
+    del buffer
+    assert gone() is None  # without the collector
+
+
+def test_a_resource_in_a_cycle_is_collected(device, stream):
+    mr = DeviceMemoryResource(device, DeviceMemoryResourceOptions(max_size=1 << 20))
+    mr.itself, gone = mr, weakref.ref(mr)
+    del mr
+    gc.collect()
+    assert gone() is None
+
+
+def test_a_derived_resource_counts_what_it_hands_out(device, stream):
+    class Counting(DeviceMemoryResource):
+        count = 0
+
+        def allocate(self, size, *, stream):
+            self.count += 1
+            return super().allocate(size, stream=stream)
+
+    mr = Counting(device, DeviceMemoryResourceOptions(max_size=1 << 20))
+    assert mr.allocate(8, stream=stream).memory_resource is mr and mr.count == 1
+    mr.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        mr.allocate(8, stream=stream)
 
 
 def test_the_current_pool_is_shared_and_never_destroyed(device, stream):

@@ -272,3 +272,31 @@ def test_options_are_values() -> None:
             first, second = make(None), make(None)  # type: ignore[arg-type]
             assert first == second and first is not second, name
             assert pickle.loads(pickle.dumps(first)) == first, name
+
+
+@pytest.mark.parametrize(
+    "cls",
+    [EventOptions, StreamOptions, DeviceMemoryResourceOptions, PinnedMemoryResourceOptions],
+    ids=lambda c: c.__name__,
+)
+def test_options_made_by_a_call_are_what_their_init_makes(cls: Any) -> None:
+    """The call does without the Python code of __init__ where it can."""
+    names = cls.__init__.__code__.co_varnames[1 : cls.__init__.__code__.co_argcount]
+
+    def made(*given: Any, **named: Any) -> Any:
+        self = cls.__new__(cls)
+        self.__init__(*given, **named)
+        return self
+
+    for given in ((), (True,), (True, None)):
+        for named in ({}, {names[-1]: 7}, {"".join(list(names[-1])): 8}):  # the last name is not interned
+            assert cls(*given[: len(names) - 1], **named) == made(*given[: len(names) - 1], **named)
+    for wrong in (lambda: cls(*range(9)), lambda: cls(colour=1), lambda: cls(1, **{names[0]: 1})):
+        with pytest.raises(TypeError):
+            wrong()
+
+    class Derived(cls):
+        def __init__(self) -> None:
+            super().__init__(**{names[0]: "mine"})
+
+    assert getattr(Derived(), names[0]) == "mine"

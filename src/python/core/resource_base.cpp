@@ -1,0 +1,72 @@
+// resource_base.cpp: cuda.core._core._Resource, what the memory resources of the package derive
+// from: their C++ half in a slot, and allocate(), which then needs no Python code.
+#include <Python.h>
+#include <structmember.h>
+
+#include <cstddef>
+
+#include "py_buffer.hpp"
+#include "usual.hpp"
+
+namespace cucore::python {
+namespace {
+
+struct ResourceObject {
+  PyObject_HEAD PyObject* native;  // a _Native; null before __init__
+};
+ResourceObject& resource(PyObject* self) { return *reinterpret_cast<ResourceObject*>(self); }
+
+PyObject* resource_allocate(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
+                            PyObject* kwnames) {
+  const bool is_usual = nargs == 1 && kwnames != nullptr && PyTuple_GET_SIZE(kwnames) == 1 &&
+                        PyTuple_GET_ITEM(kwnames, 0) == usual.stream_name;
+  if (is_usual) {
+    if (PyObject* made = allocate_usually(self, resource(self).native, args[0], args[1]))
+      return made;
+  }
+  static const Names<2> names{"size", "stream"};
+  std::array<PyObject*, 2> given;
+  parse("allocate", names, 1, 2, args, nargs, kwnames, given);
+  return allocate_from(self, native_object(self), given[0], given[1], "allocate").release().ptr();
+}
+
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(resource(self).native);
+  return 0;
+}
+int clear(PyObject* self) {
+  Py_CLEAR(resource(self).native);
+  return 0;
+}
+void deallocate(PyObject* self) {
+  PyTypeObject* const type = Py_TYPE(self);
+  PyObject_GC_UnTrack(self);
+  (void)clear(self);
+  type->tp_free(self);
+  Py_DECREF(reinterpret_cast<PyObject*>(type));
+}
+
+}  // namespace
+
+void bind_resource_base(nb::module_& m) {
+  static PyMemberDef members[] = {
+      {"_native", T_OBJECT_EX, offsetof(ResourceObject, native), 0, nullptr},
+      {nullptr, 0, 0, 0, nullptr}};
+  static PyType_Slot slots[] = {{Py_tp_members, members},
+                                {Py_tp_traverse, reinterpret_cast<void*>(&traverse)},
+                                {Py_tp_clear, reinterpret_cast<void*>(&clear)},
+                                {Py_tp_dealloc, reinterpret_cast<void*>(&deallocate)},
+                                {0, nullptr}};
+  static PyType_Spec spec{"cuda.core._core._Resource", sizeof(ResourceObject), 0,
+                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
+  const nb::object type = nb::steal(PyType_FromSpec(&spec));
+  if (!type.is_valid()) throw nb::python_error();
+  def_fast<resource_allocate>(type, "allocate",
+                              "allocate($self, size, *, stream)\n--\n\nReturn a Buffer of size "
+                              "bytes, usable by work queued on stream from now on.");
+  m.attr("_Resource") = type;
+}
+CUCORE_BIND(kBindMemory, bind_resource_base)
+
+}  // namespace cucore::python
