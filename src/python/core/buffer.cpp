@@ -131,17 +131,15 @@ nb::object allocate_from(nb::handle resource, nb::handle native, PyObject* size,
     const std::size_t bytes = size_argument(size, "size");
     static const nb::handle plain = nb::type<PyBuffer>();
     const bool is_managed = from->is_managed();
-    nb::object buffer = nb::inst_alloc(is_managed ? managed_buffer_type() : plain);
-    auto* const place = nb::inst_ptr<PyBuffer>(buffer);
-    auto* const made =
+    PyBuffer made =
         host_calls_are_pending()
-            ? new (place)
-                  PyBuffer{allocate_unlocked(std::move(from), bytes, *on), nb::borrow(resource)}
-            : new (place) PyBuffer{std::move(from), bytes, *on, nb::borrow(resource)};
-    made->is_plain = !is_managed;
-    nb::inst_mark_ready(buffer);
-    if (on == &storage) made->capture = capture_of(*on);  // a builder's stream, among others
-    return buffer;
+            ? PyBuffer{allocate_unlocked(std::move(from), bytes, *on), nb::borrow(resource)}
+            : PyBuffer{std::move(from), bytes, *on, nb::borrow(resource)};
+    made.is_plain = !is_managed;
+    memory_line.free.store(driver().cuMemFreeAsync, std::memory_order_relaxed);
+    memory_line.allocate.store(driver().cuMemAllocFromPoolAsync, std::memory_order_relaxed);
+    if (on == &storage) made.capture = capture_of(*on);  // a builder's stream, among others
+    return wrap(is_managed ? managed_buffer_type() : plain, std::move(made));
   }
   nb::object stream_object =
       stream == nullptr || stream == Py_None ? wrap(*on) : nb::borrow(stream);
@@ -158,13 +156,13 @@ PyObject* allocate_usually([[maybe_unused]] nb::handle resource, [[maybe_unused]
   if (on == nullptr || reinterpret_cast<std::uintptr_t>(on->handle()) <= 2 || !native.is_valid() ||
       !PyLong_CheckExact(size) || !as_int64(size, &bytes) || bytes <= 0 || host_calls_are_pending())
     return nullptr;
-  const Native& from = self_of<Native>(native.ptr());
-  if (from.plain == nullptr) return nullptr;
+  const auto& from = value_at<Native>(native.ptr(), memory_line.native_at);
+  const auto call = memory_line.allocate.load(std::memory_order_relaxed);
+  if (from.plain == nullptr || call == nullptr) return nullptr;
   CUdeviceptr ptr = 0;
   const auto count = static_cast<std::size_t>(bytes);
   LoanHolder loan{Loan::take(*on, from.resource)};
-  if (driver().cuMemAllocFromPoolAsync(&ptr, count, from.plain, on->handle()) != CUDA_SUCCESS)
-    return nullptr;
+  if (call(&ptr, count, from.plain, on->handle()) != CUDA_SUCCESS) return nullptr;
   if (PyObject* const spare = buffer_spares.take()) [[likely]] {
     new (&value_at<PyBuffer>(spare, usual.buffer_at))
         PyBuffer{ptr, count, std::move(loan), nb::borrow(resource)};

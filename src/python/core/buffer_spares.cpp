@@ -8,9 +8,8 @@ constinit BufferSpares buffer_spares;
 void BufferSpares::dealloc(PyObject* object) {
   BufferSpares& self = buffer_spares;
   // Other objects may have more to them: attributes of a derived class, what nanobind keeps for
-  // them; or no value, where making it failed.
-  if (Py_TYPE(object) != usual.buffer_type || self.count_ == kMost || self.is_ended_ ||
-      !nb::inst_ready(object))
+  // them. All of this class have a value: it is made before they are (wrap() and buffer.cpp).
+  if (Py_TYPE(object) != usual.buffer_type || memory_line.spares == kMost || self.is_ended_)
     return self.nanobinds_(object);
   auto& value = value_at<PyBuffer>(object, usual.buffer_at);
   if (!value.is_pooled) return self.nanobinds_(object);
@@ -22,7 +21,8 @@ void BufferSpares::dealloc(PyObject* object) {
     value.resource.reset();
   else
     value.~PyBuffer();
-  self.objects_[self.count_++] = object;
+  next(object) = std::exchange(memory_line.first_spare, object);
+  ++memory_line.spares;
 }
 
 void BufferSpares::install([[maybe_unused]] PyTypeObject* type) {
@@ -37,8 +37,8 @@ void BufferSpares::install([[maybe_unused]] PyTypeObject* type) {
 
 void BufferSpares::let_go() noexcept {
   is_ended_ = true;
-  while (count_ != 0) {
-    PyObject* const object = objects_[--count_];
+  while (PyObject* const object = take()) {
+    Py_SET_REFCNT(object, 0);
     nb::inst_set_state(object, false, false);  // there is no value to destroy
     nanobinds_(object);
   }

@@ -12,8 +12,10 @@ class BufferSpares {
  public:
   /// An object whose value is to be made in place, or null when there is none.
   PyObject* take() noexcept {
-    if (count_ == 0) return nullptr;
-    PyObject* const object = objects_[--count_];
+    PyObject* const object = memory_line.first_spare;
+    if (object == nullptr) return nullptr;
+    memory_line.first_spare = next(object);
+    --memory_line.spares;
     Py_SET_REFCNT(object, 1);
     return object;
   }
@@ -25,13 +27,16 @@ class BufferSpares {
   static void dealloc(PyObject* object);
   void let_go() noexcept;
 
+  /// The next one, which an object names where its value will be.
+  static PyObject*& next(PyObject* object) noexcept {
+    return value_at<PyObject*>(object, usual.buffer_at);
+  }
+
   static constexpr unsigned kMost = 64;
-  unsigned count_ = 0;
   bool is_ended_ = false;
   Py_ssize_t weak_references_ = 0;  // where an object has them
   destructor nanobinds_ = nullptr;  // how objects of the class are freed otherwise
-  PyObject* objects_[kMost]{};
 };
-extern constinit BufferSpares buffer_spares;
+extern constinit BufferSpares buffer_spares __attribute__((visibility("hidden")));
 
 }  // namespace cucore::python

@@ -33,16 +33,17 @@ std::int32_t value_offset() {
 
 }  // namespace
 
-void Usual::fill() {
-  stream_type = type_of<Stream>();
-  config_type = type_of<PyLaunchConfig>();
-  kernel_type = type_of<PyKernel>();
-  buffer_type = type_of<PyBuffer>();
+void Usual::fill() {  // the types come last: objects that were made to look at them have no value
   stream_at = value_offset<Stream>();
   config_at = value_offset<PyLaunchConfig>();
   kernel_at = value_offset<PyKernel>();
   buffer_at = value_offset<PyBuffer>();
+  memory_line.native_at = value_offset<Native>();
   stream_name = PyUnicode_InternFromString("stream");
+  stream_type = type_of<Stream>();
+  config_type = type_of<PyLaunchConfig>();
+  kernel_type = type_of<PyKernel>();
+  buffer_type = type_of<PyBuffer>();
 }
 
 namespace {

@@ -4,7 +4,7 @@
 namespace cucore::python {
 
 constinit Loan* Loan::first_ = nullptr;
-constinit Loan* Loan::last_ = nullptr;
+constinit MemoryLine memory_line;
 
 Loan::Loan(const Stream& on, const std::shared_ptr<MemoryResource>& from)
     : stream{on},
@@ -17,16 +17,16 @@ Loan* Loan::find_or_make(const Stream& stream, const std::shared_ptr<MemoryResou
   for (Loan* loan = first_; loan != nullptr; loan = loan->next_) {
     if (!loan->stream.is_same(stream) || loan->resource != resource) continue;
     ++loan->users_;
-    return last_ = loan;
+    return memory_line.last_loan = loan;
   }
-  return first_ = last_ = new Loan{stream, resource};
+  return first_ = memory_line.last_loan = new Loan{stream, resource};
 }
 
 void Loan::end() noexcept {
   Loan** at = &first_;
   while (*at != this) at = &(*at)->next_;
   *at = next_;
-  if (last_ == this) last_ = nullptr;
+  if (memory_line.last_loan == this) memory_line.last_loan = nullptr;
   delete this;  // which may destroy the stream and the pool
 }
 

@@ -5,6 +5,7 @@
 
 #include "cucore/memory_resource.hpp"
 #include "cucore/stream.hpp"
+#include "memory_line.hpp"
 
 namespace cucore::python {
 
@@ -16,7 +17,7 @@ class Loan {
  public:
   /// For one buffer more. The lock is held.
   static Loan* take(const Stream& stream, const std::shared_ptr<MemoryResource>& resource) {
-    Loan* const last = last_;
+    Loan* const last = memory_line.last_loan;
     if (last == nullptr || !last->stream.is_same(stream) || last->resource != resource)
       return find_or_make(stream, resource);
     ++last->users_;
@@ -45,7 +46,6 @@ class Loan {
   unsigned users_ = 1;
   Loan* next_;
   static constinit Loan* first_;  // all there are
-  static constinit Loan* last_;   // the one that was taken last, or null
 };
 
 using LoanHolder = std::unique_ptr<Loan, Loan::GiveBack>;

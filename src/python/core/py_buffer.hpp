@@ -59,8 +59,8 @@ struct PyBuffer {
   /// the driver refuses, and nothing has happened.
   bool close_plainly() noexcept {
     if (!is_pooled || buffer.is_closed() || views != 0 || discarded || host_calls_are_pending() ||
-        driver().cuMemFreeAsync(buffer.handle(), buffer.deallocation_stream().handle()) !=
-            CUDA_SUCCESS)
+        memory_line.free.load(std::memory_order_relaxed)(
+            buffer.handle(), buffer.deallocation_stream().handle()) != CUDA_SUCCESS)
       return false;
     (void)buffer.release();
     loan.reset();

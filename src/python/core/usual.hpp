@@ -22,7 +22,7 @@ struct alignas(64) Usual {
 
   void fill();  ///< once the classes are there
 };
-extern constinit Usual usual;
+extern constinit Usual usual __attribute__((visibility("hidden")));
 
 template <class T>
 T& value_at(PyObject* object, std::int32_t offset) noexcept {
