@@ -14,7 +14,7 @@ Event::Event(Context& context, unsigned flags) : flags{flags}, context_{&context
   context.adopt(*this);
 }
 Event::~Event() {
-  forget_ipc_event(*this);  // it may go with its context
+  forget_ipc_event(*this);
   context_->disown(*this);
 }
 
@@ -52,6 +52,16 @@ void Event::record(Stream& stream) {
     point->number = stream.submit(make_object<RecordOp>(point));
   }
   set_point(std::move(point));
+  if (flags & CU_EVENT_INTERPROCESS) publish_ipc_record(*this, stream);
+}
+
+void Event::wait_in(Stream& stream) {
+  if (flags & CU_EVENT_INTERPROCESS) {
+    if (!ipc_event_is_over(*this)) stream.submit(ipc_wait(*this));
+    return;
+  }
+  const Ref<Point> last = point();
+  if (last && !last->is_over()) stream.submit_wait(last->stream, last->number);
 }
 
 void Event::record_all(Context& context) {
@@ -77,7 +87,6 @@ void record(CUevent event_handle, CUstream stream_handle, unsigned flags) {
   require(!(flags & CU_EVENT_RECORD_EXTERNAL));
   require(&event.context() == &stream->context(), CUDA_ERROR_INVALID_HANDLE);
   event.record(*stream);
-  if (event.flags & CU_EVENT_INTERPROCESS) publish_ipc_record(event, *stream);
 }
 
 CUresult query(CUevent handle) {
@@ -109,9 +118,8 @@ CUresult cuEventCreate(CUevent* out, unsigned int flags) {
 
 CUresult cuEventDestroy(CUevent handle) {
   return guarded([&] {
-    Ref<Event> event{&object_of<Event>(handle)};
-    require(event->retire(), CUDA_ERROR_INVALID_HANDLE);
-    forget_ipc_event(*event);
+    // A graph may go on recording it: what other processes see goes with the last user.
+    require(object_of<Event>(handle).retire(), CUDA_ERROR_INVALID_HANDLE);
   });
 }
 
@@ -175,8 +183,7 @@ CUresult cuCtxWaitEvent(CUcontext context_handle, CUevent event_handle) {
     Context& context = usable(context_of(context_handle));
     Event& event = object_of<Event>(event_handle);
     require_not_capturing(context);
-    if (const Ref<Point> point = event.point(); point && !point->is_over())
-      for (auto& stream : context.streams()) stream->submit_wait(point->stream, point->number);
+    for (auto& stream : context.streams()) event.wait_in(*stream);
   });
 }
 

@@ -27,8 +27,10 @@ class Event final : public Handled<Event, CUevent, Kind::event>, public ContextR
   [[nodiscard]] Ref<Object> captured() const;
   void set_captured(Ref<Object> mark);
 
-  /// Records in a stream that is not capturing.
+  /// Records in a stream that is not capturing; other processes hear of it.
   void record(Stream& stream);
+  /// Queues a wait for the last record, if that is not over.
+  void wait_in(Stream& stream);
   /// Records what all streams of a context have queued.
   void record_all(Context& context);
 

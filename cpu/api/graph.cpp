@@ -12,9 +12,6 @@
 namespace cucpu::driver {
 namespace {
 std::atomic<unsigned> g_next_graph_id{1};
-
-/// Addresses that allocation nodes own, and whether a launch has allocated them and nobody has
-/// freed them since.
 }  // namespace
 
 std::recursive_mutex& graph_mutex() {
@@ -161,19 +158,6 @@ std::vector<GraphNode*> Graph::in_order() const {
     for (GraphNode* next : order[i]->dependents)
       if (--missing[next] == 0) order.push_back(next);
   return order.size() == nodes.size() ? order : std::vector<GraphNode*>{};
-}
-
-Progress EventRecordOp::run(Task&) {
-  auto point = make_object<Point>();
-  point->nanoseconds = now_ns();
-  event->set_point(point);
-  return Progress::done;
-}
-
-Progress EventWaitOp::run(Task& task) {
-  const Ref<Point> point = event->point();
-  if (!point || point->is_over()) return Progress::done;
-  return point->stream->wake_when(point->number, task) ? Progress::pending : Progress::done;
 }
 
 }  // namespace cucpu::driver

@@ -99,6 +99,7 @@ struct Plan {
   std::vector<Link> links;  ///< one per step; empty when every step waits for the one before it
   std::vector<unsigned> signals;
   unsigned lanes = 1;
+  bool has_events = false;  ///< some step at any depth records an event or waits for one
   std::vector<Ref<UserObject>> user_objects;
 };
 
@@ -143,7 +144,7 @@ class EventRecordOp final : public NodeOp {
  public:
   explicit EventRecordOp(Ref<Event> event) : event{std::move(event)} {}
   CUgraphNodeType type() const noexcept override { return CU_GRAPH_NODE_TYPE_EVENT_RECORD; }
-  Progress run(Task& task) override;
+  Progress run(Task&) override { return Progress::done; }  // a launch runs its own: LaunchedEvents
   Ref<Event> event;
 };
 
@@ -151,7 +152,7 @@ class EventWaitOp final : public NodeOp {
  public:
   explicit EventWaitOp(Ref<Event> event) : event{std::move(event)} {}
   CUgraphNodeType type() const noexcept override { return CU_GRAPH_NODE_TYPE_WAIT_EVENT; }
-  Progress run(Task& task) override;
+  Progress run(Task&) override { return Progress::done; }  // as above
   Ref<Event> event;
 };
 

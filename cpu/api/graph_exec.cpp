@@ -2,11 +2,13 @@
 #include "api/graph_exec.hpp"
 
 #include <cstring>
+#include <optional>
 
 #include "api/capture.hpp"
 #include "api/copy.hpp"
 #include "api/device_graph.hpp"
 #include "api/fill.hpp"
+#include "api/graph_events.hpp"
 #include "api/graph_nodes.hpp"
 #include "api/guard.hpp"
 #include "api/kernel_op.hpp"
@@ -145,8 +147,12 @@ void GraphExec::launch(Stream& stream) {
   if (last_stream_ && last_stream_.get() != &stream && last_stream_->completed() < last_number_)
     stream.submit(make_object<WaitOp>(last_stream_, last_number_));
   uploaded_ = true;
-  last_number_ = stream.submit(make_object<GraphLaunchOp>(
-      plan_, device_graphs_exist() ? Ref<GraphExec>{this} : Ref<GraphExec>{}));
+  std::optional<LaunchedEvents> events;
+  if (plan_->has_events) events.emplace(*plan_, stream.context());
+  last_number_ = stream.submit(
+      make_object<GraphLaunchOp>(events ? events->plan() : plan_,
+                                 device_graphs_exist() ? Ref<GraphExec>{this} : Ref<GraphExec>{}));
+  if (events) events->publish();
   if (last_stream_.get() != &stream) last_stream_ = Ref<Stream>{&stream};
   launched_ = true;
 }

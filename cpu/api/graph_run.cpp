@@ -104,6 +104,10 @@ std::shared_ptr<Plan> make_plan(const Graph& graph) {
     } else if (const auto* conditional = dynamic_cast<const ConditionalOp*>(node->op.get())) {
       for (const auto& body : conditional->bodies) step.bodies.push_back(make_plan(*body));
     }
+    const CUgraphNodeType type = step.op->type();
+    plan->has_events |=
+        type == CU_GRAPH_NODE_TYPE_EVENT_RECORD || type == CU_GRAPH_NODE_TYPE_WAIT_EVENT;
+    for (const auto& body : step.bodies) plan->has_events |= body->has_events;
     std::vector<unsigned> dependencies;
     for (const Edge& edge : node->dependencies) dependencies.push_back(index[edge.from]);
     index[node] = static_cast<unsigned>(plan->steps.size());

@@ -105,6 +105,17 @@ bool recorder_is_gone(const EventPage& page) {
   return end && end[1] == ' ' && (end[2] == 'Z' || end[2] == 'X');
 }
 
+std::uint64_t begin_record(EventPage& page) {
+  page.recorder = getpid();
+  return page.made.fetch_add(1) + 1;
+}
+
+void end_record(EventPage& page, std::uint64_t number) {
+  std::uint64_t over = page.over.load();
+  while (over < number && !page.over.compare_exchange_weak(over, number)) {
+  }
+}
+
 struct SharedEvent {
   int fd = -1;
   EventPage* page = nullptr;
@@ -199,17 +210,25 @@ void make_shareable(Allocation& a) {
 
 }  // namespace
 
-void publish_ipc_record(Event& event, Stream& stream) {
+std::function<void()> begin_ipc_record(Event& event) {
   const auto shared = shared_of(event);
-  shared->page->recorder = getpid();
-  const std::uint64_t number = shared->page->made.fetch_add(1) + 1;
-  stream.submit(make_object<CallOp>(
-      [shared, number] {
-        std::uint64_t over = shared->page->over.load();
-        while (over < number && !shared->page->over.compare_exchange_weak(over, number)) {
-        }
-      },
-      true));
+  const std::uint64_t number = begin_record(*shared->page);
+  try {
+    return [shared, number] { end_record(*shared->page, number); };
+  } catch (...) {  // no memory: it is over at once
+    end_record(*shared->page, number);
+    throw;
+  }
+}
+
+void publish_ipc_record(Event& event, Stream& stream) {
+  const std::function<void()> end = begin_ipc_record(event);
+  try {
+    stream.submit(make_object<CallOp>(end, true));
+  } catch (...) {
+    end();
+    throw;
+  }
 }
 
 bool ipc_event_is_over(Event& event) {
@@ -234,7 +253,8 @@ void forget_ipc_event(Event& event) noexcept {
 }
 
 namespace {
-/// Waits in a stream for a record that another process may have made.
+
+/// Waits for the record that was the last when it was made.
 class IpcWaitOp final : public Op {
  public:
   IpcWaitOp(std::shared_ptr<SharedEvent> shared, std::uint64_t number)
@@ -256,10 +276,9 @@ class IpcWaitOp final : public Op {
 };
 }  // namespace
 
-void submit_ipc_wait(Event& event, Stream& stream) {
+Ref<Op> ipc_wait(Event& event) {
   const auto shared = shared_of(event);
-  const std::uint64_t number = shared->page->made.load();
-  if (shared->page->over.load() < number) stream.submit(make_object<IpcWaitOp>(shared, number));
+  return make_object<IpcWaitOp>(shared, shared->page->made.load());
 }
 
 }  // namespace cucpu::driver

@@ -40,13 +40,7 @@ void wait_event(CUstream stream_handle, CUevent event_handle, unsigned flags) {
   Event& event = object_of<Event>(event_handle);
   require(flags <= CU_EVENT_WAIT_EXTERNAL);
   if (capture_wait(*stream, event, flags & CU_EVENT_WAIT_EXTERNAL)) return;
-  if (event.flags & CU_EVENT_INTERPROCESS) {
-    submit_ipc_wait(event, *stream);
-    return;
-  }
-  const Ref<Point> point = event.point();
-  if (!point || point->is_over()) return;
-  stream->submit_wait(point->stream, point->number);
+  event.wait_in(*stream);
 }
 
 void launch_host_function(CUstream handle, CUhostFn fn, void* data) {

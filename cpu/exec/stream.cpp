@@ -83,6 +83,10 @@ std::uint64_t Stream::submit(Ref<Op> op) {
   return push(std::move(op));
 }
 
+std::uint64_t Stream::begin_outside() noexcept {
+  return submitted_.fetch_add(1, std::memory_order_release) + 1;
+}
+
 void Stream::submit_wait(const Ref<Stream>& stream, std::uint64_t number) {
   submit(make_object<WaitOp>(stream, number));
   const std::lock_guard lock{mutex_};

@@ -42,6 +42,11 @@ class Stream final : public Handled<Stream, CUstream, Kind::stream>, public Task
   }
   [[nodiscard]] bool drained() const noexcept { return completed() >= submitted(); }
 
+  /// For a stream of an object's own, with nothing queued: counts an operation that ends with the
+  /// call of end_outside(), wherever that is made.
+  std::uint64_t begin_outside() noexcept;
+  void end_outside() noexcept { finish_op(); }
+
   /// Waits in the calling thread: does the work itself when no worker has begun it, looks briefly,
   /// then sleeps.
   void wait(std::uint64_t number);

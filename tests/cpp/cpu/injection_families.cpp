@@ -290,6 +290,42 @@ TEST_F(Injection, MemoryOfGraphs) {
 
 // promise: Whichever allocation fails inside a driver call, the answer is an error and nothing half
 // made is left
+TEST_F(Injection, EventsOfGraphs) {
+  each_allocation([&] {
+    CUgraph graph = nullptr;
+    CUgraphExec exec = nullptr;
+    CUgraphNode node = nullptr;
+    CUevent events[2] = {};
+    CUresult code = cuGraphCreate(&graph, 0);
+    for (const unsigned flags : {0u, unsigned{CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING}}) {
+      CUevent& event = events[flags != 0];
+      if (code == CUDA_SUCCESS) code = cuEventCreate(&event, flags);
+      if (code == CUDA_SUCCESS) code = cuGraphAddEventWaitNode(&node, graph, nullptr, 0, event);
+      if (code == CUDA_SUCCESS) code = cuGraphAddEventRecordNode(&node, graph, &node, 1, event);
+    }
+    if (code == CUDA_SUCCESS) code = cuGraphInstantiate(&exec, graph, 0);
+    for (int round = 0; round < 2; ++round)
+      if (code == CUDA_SUCCESS) code = cuGraphLaunch(exec, nullptr);
+    const Enough enough;
+    for (const CUevent event : events)
+      if (event) {
+        EXPECT_OK(
+            cuEventSynchronize(event));  // also where the launch failed: nobody waits for ever
+        EXPECT_OK(cuEventDestroy(event));
+      }
+    EXPECT_OK(cuCtxSynchronize());
+    if (exec) {
+      EXPECT_OK(cuGraphExecDestroy(exec));
+    }
+    if (graph) {
+      EXPECT_OK(cuGraphDestroy(graph));
+    }
+    return code;
+  });
+}
+
+// promise: Whichever allocation fails inside a driver call, the answer is an error and nothing half
+// made is left
 TEST_F(Injection, WhatStreamsDoWithMemory) {
   unsigned* word = words(4);
   const CUdeviceptr at = address(word);

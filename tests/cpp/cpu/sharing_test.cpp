@@ -174,6 +174,39 @@ TEST(Sharing, PoolsTravelByFileDescriptor) {
   close(fd);
 }
 
+/// An event that another process may open, and a stream that stands still until release().
+class Sharer {
+ public:
+  Sharer() {
+    EXPECT_OK(cuCtxGetCurrent(&context));
+    EXPECT_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    EXPECT_OK(cuEventCreate(&event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
+    EXPECT_OK(cuIpcGetEventHandle(&handle, event));
+    void* p = nullptr;
+    EXPECT_OK(cuMemAllocHost(&p, sizeof *flag_));
+    flag_ = static_cast<unsigned*>(p);
+  }
+  void block() const {
+    EXPECT_OK(cuStreamWaitValue32(stream, reinterpret_cast<CUdeviceptr>(flag_), 1,
+                                  CU_STREAM_WAIT_VALUE_EQ));
+  }
+  /// Shows the peer the event, lets go when it says so, and ends with the stream's work.
+  void release(Peer& peer) const {
+    peer.send(&handle, sizeof handle);
+    char byte = 0;
+    ASSERT_TRUE(peer.receive(&byte, 1));
+    std::atomic_ref{*flag_}.store(1);
+    ASSERT_OK(cuStreamSynchronize(stream));
+  }
+  CUcontext context = nullptr;
+  CUstream stream = nullptr;
+  CUevent event = nullptr;
+  CUipcEventHandle handle{};
+
+ private:
+  unsigned* flag_ = nullptr;
+};
+
 TEST(Sharing, EventsCrossProcesses) {
   NEEDS_FRESH_PROCESS();
   Peer peer{[](Peer& parent) {
@@ -187,23 +220,71 @@ TEST(Sharing, EventsCrossProcesses) {
     return ok(cuEventSynchronize(event)) && ok(cuEventQuery(event));
   }};
   const Started driver;
-  CUevent event = nullptr;
-  CUstream stream = nullptr;
-  CUdeviceptr flag = 0;
-  ASSERT_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-  ASSERT_OK(cuEventCreate(&event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
-  ASSERT_OK(cuMemAlloc(&flag, 4));
-  ASSERT_OK(cuStreamWaitValue32(stream, flag, 1, CU_STREAM_WAIT_VALUE_EQ));
-  ASSERT_OK(cuEventRecord(event, stream));
-  CUipcEventHandle handle;
-  ASSERT_OK(cuIpcGetEventHandle(&handle, event));
-  peer.send(&handle, sizeof handle);
-  char byte = 0;
-  ASSERT_TRUE(peer.receive(&byte, 1));
-  CUstream other = nullptr;
-  ASSERT_OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
-  ASSERT_OK(cuStreamWriteValue32(other, flag, 1, 0));
-  ASSERT_OK(cuStreamSynchronize(stream));
+  const Sharer mine;
+  mine.block();
+  ASSERT_OK(cuEventRecord(mine.event, mine.stream));
+  mine.release(peer);
+}
+
+/// A graph records it here, a graph waits for it there.
+TEST(Sharing, EventsOfGraphsCrossProcesses) {
+  NEEDS_FRESH_PROCESS();
+  Peer peer{[](Peer& parent) {
+    CUipcEventHandle handle;
+    CUevent event = nullptr;
+    CUgraph graph = nullptr;
+    CUgraphNode node = nullptr;
+    CUgraphExec exec = nullptr;
+    CUstream stream = nullptr;
+    char byte = 1;
+    if (!parent.receive(&handle, sizeof handle) || !start_driver()) return false;
+    if (!ok(cuIpcOpenEventHandle(&event, handle)) || cuEventQuery(event) != CUDA_ERROR_NOT_READY)
+      return false;
+    if (!ok(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING)) || !ok(cuGraphCreate(&graph, 0)) ||
+        !ok(cuGraphAddEventWaitNode(&node, graph, nullptr, 0, event)) ||
+        !ok(cuGraphInstantiate(&exec, graph, 0)) || !ok(cuGraphLaunch(exec, stream)))
+      return false;
+    if (cuStreamQuery(stream) != CUDA_ERROR_NOT_READY) return false;
+    parent.send(&byte, 1);  // let it finish
+    return ok(cuStreamSynchronize(stream)) && ok(cuEventQuery(event)) &&
+           ok(cuEventSynchronize(event));
+  }};
+  const Started driver;
+  const Sharer mine;
+  CUgraph graph = nullptr;
+  CUgraphExec exec = nullptr;
+  ASSERT_OK(cuStreamBeginCapture(mine.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+  mine.block();
+  ASSERT_OK(cuEventRecordWithFlags(mine.event, mine.stream, CU_EVENT_RECORD_EXTERNAL));
+  ASSERT_OK(cuStreamEndCapture(mine.stream, &graph));
+  ASSERT_OK(cuGraphInstantiate(&exec, graph, 0));
+  ASSERT_OK(cuEventDestroy(mine.event));  // the graph goes on recording it
+  ASSERT_OK(cuGraphLaunch(exec, mine.stream));
+  mine.release(peer);
+}
+
+TEST(Sharing, EventsOfWholeContextsCrossProcesses) {
+  NEEDS_FRESH_PROCESS();
+  Peer peer{[](Peer& parent) {
+    CUipcEventHandle handle;
+    CUevent event = nullptr;
+    CUcontext context = nullptr;
+    CUstream stream = nullptr;
+    char byte = 1;
+    if (!parent.receive(&handle, sizeof handle) || !start_driver()) return false;
+    if (!ok(cuCtxGetCurrent(&context)) || !ok(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING)) ||
+        !ok(cuIpcOpenEventHandle(&event, handle)) || cuEventQuery(event) != CUDA_ERROR_NOT_READY)
+      return false;
+    if (!ok(cuCtxWaitEvent(context, event)) || cuStreamQuery(stream) != CUDA_ERROR_NOT_READY)
+      return false;
+    parent.send(&byte, 1);
+    return ok(cuStreamSynchronize(stream)) && ok(cuEventQuery(event));
+  }};
+  const Started driver;
+  const Sharer mine;
+  mine.block();
+  ASSERT_OK(cuCtxRecordEvent(mine.context, mine.event));
+  mine.release(peer);
 }
 
 /// What is open in this process: descriptors, and mappings of shared memory.
