@@ -257,6 +257,7 @@ void Context::tear_down() {
     peers.clear();
     MemoryMap::instance().touch();
   }
+  heap.clear();
   reset_limits();
   if (!is_primary) legacy_->release();
 }

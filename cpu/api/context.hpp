@@ -13,6 +13,7 @@
 #include "api/device.hpp"
 #include "api/object.hpp"
 #include "exec/stream.hpp"
+#include "mem/device_heap.hpp"
 
 namespace cucpu::driver {
 
@@ -79,6 +80,7 @@ class Context final : public Handled<Context, CUcontext, Kind::context> {
   void activate();  ///< a primary context comes (back) to life
 
   std::atomic<std::size_t> limits[CU_LIMIT_MAX];
+  ContextHeap heap{device.budget, limits[CU_LIMIT_MALLOC_HEAP_SIZE]};
   std::atomic<CUfunc_cache> cache_config{CU_FUNC_CACHE_PREFER_NONE};
   std::atomic<CUsharedconfig> shared_config{CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE};
   std::mutex peers_mutex;

@@ -212,9 +212,11 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
     switch (limit) {
       case CU_LIMIT_STACK_SIZE:
       case CU_LIMIT_PRINTF_FIFO_SIZE:
-      case CU_LIMIT_MALLOC_HEAP_SIZE:
       case CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH:
       case CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT:
+        break;
+      case CU_LIMIT_MALLOC_HEAP_SIZE:
+        require(!context.heap.is_in_use());
         break;
       case CU_LIMIT_MAX_L2_FETCH_GRANULARITY:
         require(value <= 128);

@@ -149,6 +149,10 @@ void initialize() {
   }
   cucpu::set_hooks(std::move(hooks));
   install_graph_launches();
+  cucpu::heap_of_kernel() = []() noexcept -> cucpu::DeviceHeap* {
+    Task* const task = Pool::running_task();
+    return task ? &task->context().heap : nullptr;
+  };
   pthread_atfork(nullptr, nullptr, in_forked_child);
 }
 

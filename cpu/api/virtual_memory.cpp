@@ -61,6 +61,18 @@ int place_of(const CUmemLocation& location) {
   return -1;
 }
 
+/// Takes over the file and what was taken from the budget, also when it fails.
+Ref<PhysicalMemory> memory_in(int fd, std::size_t size, const CUmemAllocationProp& prop,
+                              Budget* budget) {
+  try {
+    return make_object<PhysicalMemory>(fd, size, prop, budget);
+  } catch (...) {
+    close(fd);
+    if (budget) budget->give(size);
+    throw;
+  }
+}
+
 std::atomic<bool> any_mapped{false};  ///< most programs never map memory
 
 /// The mappings that make up [address, address + bytes) exactly. Call with the lock held.
@@ -107,7 +119,10 @@ void require_mapped_access(CUdeviceptr address, std::size_t bytes, bool write) {
 }
 
 PhysicalMemory& memory_of(CUmemGenericAllocationHandle handle) {
-  return object_of<PhysicalMemory>(reinterpret_cast<const void*>(handle), CUDA_ERROR_INVALID_VALUE);
+  auto& memory =
+      object_of<PhysicalMemory>(reinterpret_cast<const void*>(handle), CUDA_ERROR_INVALID_VALUE);
+  require(memory.is_handed_out());
+  return memory;
 }
 
 MappedPlace mapped_place(std::uintptr_t address, std::size_t bytes) {
@@ -183,14 +198,14 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* out, size_t size,
       if (budget) budget->give(size);
       fail(CUDA_ERROR_OUT_OF_MEMORY);
     }
-    *out = make_object<PhysicalMemory>(fd, size, *prop, budget)->publish_number();
+    *out = memory_in(fd, size, *prop, budget)->hand_out();
   });
 }
 
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   return guarded([&] {
     if (MulticastObject* multicast = find_multicast(handle)) return require(multicast->retire());
-    require(memory_of(handle).retire());
+    require(memory_of(handle).give_back());
   });
 }
 
@@ -324,8 +339,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* out, void*
     prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     Context* context = peek_context();
     prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, {context ? context->device.ordinal : 0}};
-    *out = make_object<PhysicalMemory>(fd, static_cast<std::size_t>(info.st_size), prop, nullptr)
-               ->publish_number();
+    *out = memory_in(fd, static_cast<std::size_t>(info.st_size), prop, nullptr)->hand_out();
   });
 }
 
@@ -347,11 +361,7 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* out, void* ad
     --at;
     require(reinterpret_cast<std::uintptr_t>(address) - at->first < at->second.size);
     require(static_cast<bool>(at->second.memory));
-    PhysicalMemory& memory = *at->second.memory;
-    // A handle of its own, on the same file: each handle is released once.
-    const int fd = fcntl(memory.fd, F_DUPFD_CLOEXEC, 3);
-    require(fd >= 0, CUDA_ERROR_OPERATING_SYSTEM);
-    *out = make_object<PhysicalMemory>(fd, memory.size, memory.prop, nullptr)->publish_number();
+    *out = at->second.memory->hand_out();
   });
 }
 

@@ -8,6 +8,7 @@
 //   spin(u64 flag)            waits until *flag is not 0, or the grid is cancelled
 //   crowd(u64 c)              c[0] threads are in it, c[1] were at most, c[2] blocks have run
 //   fault(u32 code)           ends with a fault
+//   take(u64 n, u64 p)        *p = malloc(n)
 //   countdown(u64 p, u64 c)   --*p and sets the graph condition c to *p != 0
 //   relaunch(u64 p, u64 e, u64 how)  while --*p is not 0: launches graph e (0: its own); p[1] is
 //   what
@@ -18,6 +19,7 @@
 #include <regex>
 #include <thread>
 
+#include "engine/device_heap.hpp"
 #include "engine/engine.hpp"
 #include "engine/graph_launch.hpp"
 
@@ -104,6 +106,8 @@ class FakeLaunch final : public Launch {
       if (exec == 0) exec = graph_launches().current();
       if (--left[0] != 0)
         left[1] = static_cast<unsigned>(graph_launches().launch(exec, param<std::uint64_t>(16)));
+    } else if (name_ == "take") {
+      *param<std::uint64_t*>(8) = heap_of_kernel()()->allocate(param<std::uint64_t>(0));
     } else if (name_ == "fault") {
       if (!stop_.exchange(true))
         fault_ = {static_cast<int>(param<unsigned>(0)), "kernel fault: told to fail"};
