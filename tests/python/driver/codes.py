@@ -1,9 +1,10 @@
 """What driver functions answer to bad arguments: null pointers and handles, enumerators that are none, devices that are not there,
 sizes of zero, no current context, no cuInit.
 
-    python codes.py LIBRARY OUTPUT [--stale] [--seconds N]
+    python codes.py LIBRARY OUTPUT [--stale] [--filled] [--seconds N]
 
---stale adds destroyed handles, which NVIDIA's driver follows into memory that is no longer there.
+--stale adds destroyed handles, which NVIDIA's driver follows into memory that is no longer there. --filled walks the calls of filled.py
+instead: their structs and arrays are good, save for one field.
 
 Each call has one bad argument; the others are good where the type and name of the parameter tell how. The walk is a process of its own;
 where it ends in a crash or hangs, that is the answer, and another process goes on behind it.
@@ -22,6 +23,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import filled
 
 ROOT = Path(__file__).resolve().parents[3]
 FACTS = json.loads((ROOT / "api/driver.json").read_text())
@@ -63,6 +67,7 @@ class World:
 
     def __init__(self, library: str) -> None:
         self.cuda = ctypes.CDLL(library)
+        self.ptx = PTX
         self.callback = ctypes.cast(ctypes.CDLL(None).abs, ctypes.c_void_p).value
         self.scratch = ctypes.create_string_buffer(1 << 16)
         self.module = ctypes.c_void_p()
@@ -125,6 +130,16 @@ class World:
         self.surface = self.new("cuSurfObjectCreate", resource)
         self.user = self.new("cuUserObjectCreate", None, ctypes.c_void_p(self.callback), 1, 1)
         self.stale: dict[str, ctypes.c_void_p] = {}
+
+    def fresh_or_leave(self, spoilt: bool = False) -> None:
+        """Where the last call left a context that cannot go on, another process can."""
+        try:
+            self.fresh()
+            if spoilt:
+                self.spoil()
+        except RuntimeError as error:
+            print(error, file=sys.stderr)
+            sys.exit(SPOILT)
 
     def spoil(self) -> None:
         """Destroyed handles."""
@@ -263,6 +278,8 @@ def walk(library: str, state: str, behind: str, stale: bool) -> None:
             print(json.dumps(["end", key, code]), flush=True)
         return
     world.start()
+    if state == "filled":
+        return walk_filled(world, behind)
     for function in filter(world.has, functions()):
         todo = [(f"{function}: {name}", at, value) for name, at, value in cases(function)]
         if stale:
@@ -275,13 +292,7 @@ def walk(library: str, state: str, behind: str, stale: bool) -> None:
             names = [key for key, _, _ in todo]
             todo = todo[names.index(behind) + 1 :] if behind in names else todo
         for key, at, value in todo:
-            try:
-                world.fresh()
-                if key.endswith(" is destroyed"):
-                    world.spoil()
-            except RuntimeError as error:  # the last call left a context that cannot go on: another process can
-                print(error, file=sys.stderr)
-                sys.exit(SPOILT)
+            world.fresh_or_leave(spoilt=key.endswith(" is destroyed"))
             if key.endswith(" is destroyed"):
                 value = ctypes.c_void_p(world.stale[value].value)
             parameters = FACTS["functions"][function]["params"]
@@ -292,6 +303,20 @@ def walk(library: str, state: str, behind: str, stale: bool) -> None:
             print(json.dumps(["begin", key]), flush=True)
             code = world.call(function, arguments)
             print(json.dumps(["end", key, code]), flush=True)
+
+
+def walk_filled(world: World, behind: str) -> None:
+    world.fresh_or_leave()
+    reached = not behind
+    for key, arguments in filled.calls(world, FACTS, cases):
+        if not reached:
+            reached = key == behind
+            continue
+        world.fresh_or_leave()
+        made = arguments()
+        print(json.dumps(["begin", key]), flush=True)
+        code = world.call(key.split(":")[0], made)
+        print(json.dumps(["end", key, code]), flush=True)
 
 
 STALE = ("CUstream", "CUevent", "CUgraph", "CUgraphNode", "CUgraphExec", "CUarray", "CUmipmappedArray", "CUmodule", "CUfunction",
@@ -309,11 +334,16 @@ def lines_of(process: subprocess.Popen[bytes], patience: float) -> Iterator[str]
     process.kill()
 
 
-def collect(library: str, stale: bool, seconds: float = float("inf"), patience: float = 10) -> dict[str, int | str]:
+WALKS = ("not initialized", "ready")
+
+
+def collect(
+    library: str, stale: bool, seconds: float = float("inf"), patience: float = 10, walks: tuple[str, ...] = WALKS
+) -> dict[str, int | str]:
     """The answers of all cases, by name; those reached in so many seconds."""
     end = time.monotonic() + seconds
     answers: dict[str, int | str] = {}
-    for state in ("not initialized", "ready"):
+    for state in walks:
         behind = ""
         while time.monotonic() < end:
             command = [sys.executable, str(Path(__file__).resolve()), "--walk", library, state, behind, str(int(stale))]
@@ -348,6 +378,6 @@ if __name__ == "__main__":
         walk(sys.argv[2], sys.argv[3], sys.argv[4], sys.argv[5] == "1")
     else:
         limit = float(sys.argv[sys.argv.index("--seconds") + 1]) if "--seconds" in sys.argv else float("inf")
-        Path(sys.argv[2]).write_text(
-            json.dumps(collect(sys.argv[1], "--stale" in sys.argv, limit), indent=0, sort_keys=True) + "\n"
-        )
+        walks = ("filled",) if "--filled" in sys.argv else WALKS
+        found = collect(sys.argv[1], "--stale" in sys.argv, limit, walks=walks)
+        Path(sys.argv[2]).write_text(json.dumps(found, indent=0, sort_keys=True) + "\n")
