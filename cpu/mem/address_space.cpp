@@ -47,9 +47,12 @@ std::uintptr_t AddressSpace::take(std::size_t bytes, std::size_t align, std::uin
   const std::uintptr_t end = base_ + bytes_;
   const auto carve = [&](std::map<std::uintptr_t, std::size_t>::iterator at, std::uintptr_t start) {
     const auto [from, size] = *at;
-    free_.erase(at);
-    if (start > from) free_.emplace(from, start - from);
-    if (start + bytes < from + size) free_.emplace(start + bytes, from + size - (start + bytes));
+    if (start + bytes < from + size)  // first: it may fail, and then nothing has changed
+      free_.emplace(start + bytes, from + size - (start + bytes));
+    if (start > from)
+      at->second = start - from;
+    else
+      free_.erase(at);
     return start;
   };
   if (wished != 0 && wished % align == 0 && contains(wished)) {
@@ -90,7 +93,8 @@ void AddressSpace::give(std::uintptr_t start, std::size_t bytes) noexcept {
   }
   try {
     free_.emplace(start, bytes);
-  } catch (const std::bad_alloc&) {  // these addresses are lost; there are many more
+  } catch (const std::bad_alloc&) {  // the last ones need no note; others are lost
+    if (start + bytes == next_) next_ = start;
   }
 }
 

@@ -28,7 +28,8 @@ SharedArena::SharedArena(int fd, std::size_t capacity)
     : fd_{fd}, base_{AddressSpace::instance().take(capacity, kUnit)}, capacity_{capacity} {}
 
 SharedArena::SharedArena(std::size_t capacity)
-    : SharedArena{make_shared_file("cucore-pool"), round_up(std::min(capacity, most_addresses()))} {
+    : SharedArena{-1, round_up(std::min(capacity, most_addresses()))} {
+  fd_ = make_shared_file("cucore-pool");
   if (fd_ < 0) {
     AddressSpace::instance().give(base_, capacity_);
     throw std::bad_alloc{};
