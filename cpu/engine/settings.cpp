@@ -1,7 +1,6 @@
 // cpu/engine/settings.cpp
 #include "cpu/engine/settings.hpp"
 
-#include <cmath>
 #include <cstdlib>
 #include <cstring>
 
@@ -22,12 +21,12 @@ bool flag(const char* name, bool otherwise) {
   refuse(name, value, "0 or 1");
 }
 
-double number(const char* name, double otherwise, const char* expected) {
+double number(const char* name, double otherwise, double most, const char* expected) {
   const char* value = std::getenv(name);
   if (!value || !*value) return otherwise;
   char* end = nullptr;
   const double parsed = std::strtod(value, &end);
-  if (*end || !std::isfinite(parsed) || parsed < 0) refuse(name, value, expected);
+  if (*end || !(parsed >= 0) || parsed > most) refuse(name, value, expected);
   return parsed;
 }
 
@@ -78,9 +77,9 @@ Settings Settings::from_environment() {
     s.dump_folder = value;
   s.cache = flag("CUCORE_CPU_CACHE", true);
   s.cache_folder = default_cache_folder();
-  s.cache_limit =
-      static_cast<std::uint64_t>(number("CUCORE_CACHE_SIZE", 512, "a number of MiB") * 1048576.0);
-  s.time_limit = number("CUCORE_CPU_TIMEOUT", 0, "seconds, 0 for none");
+  s.cache_limit = static_cast<std::uint64_t>(
+      number("CUCORE_CACHE_SIZE", 512, 1e12, "a number of MiB") * 1048576.0);
+  s.time_limit = number("CUCORE_CPU_TIMEOUT", 0, 1e9, "seconds, 0 for none");
   s.check = std::make_shared<check::Options>(check::Options::from_environment());
   return s;
 }

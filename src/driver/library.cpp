@@ -96,7 +96,11 @@ Library open_gpu_library(std::vector<std::string>& tried) {
 
 Library open_cpu_library(std::vector<std::string>& tried) {
   if (const char* given = std::getenv("CUCORE_CPU_LIBRARY"); given != nullptr && *given != '\0') {
-    if (*given == '/') return open(given, tried);
+    if (*given == '/') {
+      Library library = open(given, tried);
+      if (!library) tried.back().insert(0, "CUCORE_CPU_LIBRARY=");
+      return library;
+    }
     tried.push_back("CUCORE_CPU_LIBRARY=" + std::string{given} + ": must be an absolute path");
     return {};
   }

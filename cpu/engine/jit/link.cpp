@@ -44,6 +44,27 @@ orc::ExecutorSymbolDef absolute(const void* address) {
   return {orc::ExecutorAddr::fromPtr(address), JITSymbolFlags::Exported};
 }
 
+/// Refuses code that asks for memory that is writable and executable at once: LLVM would give it.
+class NeverBoth final : public orc::ObjectLinkingLayer::Plugin {
+ public:
+  void modifyPassConfig(orc::MaterializationResponsibility&, jitlink::LinkGraph&,
+                        jitlink::PassConfiguration& passes) override {
+    passes.PrePrunePasses.emplace_back([](jitlink::LinkGraph& graph) -> Error {
+      constexpr orc::MemProt kBoth = orc::MemProt::Write | orc::MemProt::Exec;
+      for (const jitlink::Section& section : graph.sections())
+        if ((section.getMemProt() & kBoth) == kBoth)
+          return createStringError("section " + section.getName().str() +
+                                   " is writable and executable");
+      return Error::success();
+    });
+  }
+  Error notifyFailed(orc::MaterializationResponsibility&) override { return Error::success(); }
+  Error notifyRemovingResources(orc::JITDylib&, orc::ResourceKey) override {
+    return Error::success();
+  }
+  void notifyTransferringResources(orc::JITDylib&, orc::ResourceKey, orc::ResourceKey) override {}
+};
+
 /// One ORC session for the process, never destroyed: code may run until the very end.
 class Session {
  public:
@@ -56,6 +77,7 @@ class Session {
       : session{check(orc::SelfExecutorProcessControl::Create())},
         layer{session, check(jitlink::InProcessMemoryManager::Create())},
         routines_dylib{session.createBareJITDylib("routines")} {
+    layer.addPlugin(std::make_shared<NeverBoth>());
     session.setErrorReporter([](Error error) { reported() += toString(std::move(error)); });
     orc::SymbolMap map;
     for (const Routine& routine : routines())

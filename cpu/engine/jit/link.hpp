@@ -1,4 +1,5 @@
-// cpu/engine/jit/link.hpp: object code becomes executable memory (never writable at the same time).
+// cpu/engine/jit/link.hpp: object code becomes executable memory, never writable at the same time:
+// code that asks for both is refused.
 #pragma once
 
 #include <cstdint>

@@ -6,13 +6,13 @@ import os
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cuda.core import Device, Kernel, Program, ProgramOptions
+from cuda.core import Device, Kernel, LaunchConfig, LegacyPinnedMemoryResource, Program, ProgramOptions, Stream, launch
 
 SOURCE = r"""
 extern "C" __global__ void add_one(int* data, int n) {
@@ -42,6 +42,35 @@ def compiled() -> Any:
 @pytest.fixture
 def kernel(device: Device) -> Callable[[str], Kernel]:
     return lambda name: compiled().get_kernel(name)
+
+
+class Gate:
+    """Stops a stream until the host opens it: a kernel waits for a flag there."""
+
+    def __init__(self, stream: Stream) -> None:
+        flag = LegacyPinnedMemoryResource().allocate(4)
+        self._flag = memoryview(flag).cast("B")
+        self._flag[:] = bytes(4)
+        launch(stream, LaunchConfig(grid=1, block=1), compiled().get_kernel("wait_for"), flag)
+        self._stream = stream
+
+    def open(self) -> None:
+        self._flag[0] = 1
+
+
+@pytest.fixture
+def gate(device: Device) -> Iterator[Callable[[Stream], Gate]]:
+    """Makes gates; what a test leaves shut is opened after it."""
+    made: list[Gate] = []
+
+    def make(stream: Stream) -> Gate:
+        made.append(Gate(stream))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.open()
+    device.sync()
 
 
 @pytest.fixture

@@ -192,13 +192,10 @@ def test_closed_buffers_and_streams_as_arguments(device, stream, kernel):
 
 
 @pytest.mark.promise("A buffer closed while work on it is queued is freed after that work")
-def test_a_buffer_is_closed_while_its_kernel_waits(device, kernel):
-    stream, flag = device.create_stream(), LegacyPinnedMemoryResource().allocate(4)
-    view = memoryview(flag).cast("B")
-    view[:] = bytes(4)
+def test_a_buffer_is_closed_while_its_kernel_waits(device, stream, kernel, gate):
     buffer = device.allocate(4, stream=stream)
     buffer.fill(0, stream=stream)
-    launch(stream, ONE, kernel("wait_for"), flag)
+    shut = gate(stream)
     for _ in range(3):
         launch(stream, ONE, kernel("add_one"), buffer, 1)
     out = PinnedMemoryResource().allocate(4, stream=stream)
@@ -208,20 +205,16 @@ def test_a_buffer_is_closed_while_its_kernel_waits(device, kernel):
     again = device.allocate(4, stream=other)  # may not be the same bytes yet
     again.fill(0xFF, stream=other)
     other.sync()
-    view[0] = 1
+    shut.open()
     stream.sync()
     assert int.from_bytes(memoryview(out).cast("B")[:4].tobytes(), "little") == 3
-    view.release()
 
 
 @pytest.mark.promise("A buffer closed while work on it is queued is freed after that work")
-def test_a_buffer_is_closed_while_another_thread_copies_from_it(device, kernel):
-    stream, flag = device.create_stream(), LegacyPinnedMemoryResource().allocate(4)
-    view = memoryview(flag).cast("B")
-    view[:] = bytes(4)
+def test_a_buffer_is_closed_while_another_thread_copies_from_it(device, stream, gate):
     buffer = device.allocate(64, stream=stream)
     buffer.fill(7, stream=stream)
-    launch(stream, ONE, kernel("wait_for"), flag)
+    shut = gate(stream)
     out = bytearray(32)
     with ThreadPoolExecutor(1) as threads:
         copy = threads.submit(buffer.copy_to, out, stream=stream)
@@ -232,12 +225,11 @@ def test_a_buffer_is_closed_while_another_thread_copies_from_it(device, kernel):
             except BufferError:
                 break
         buffer.close()
-        view[0] = 1
+        shut.open()
         copy.result()
     assert bytes(out[:32]) == bytes([7] * 32)
     with pytest.raises(RuntimeError, match="closed"):
         buffer.copy_to(out, stream=stream)
-    view.release()
 
 
 @pytest.mark.promise("One object closed by many threads at once is closed once")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copyreg
 import os
 import subprocess
 
 import pytest
+from cuda.core import Buffer, Event, Kernel, ObjectCode, Stream
+from cuda.core._core import DeviceProperties
 
 NEVER_MADE = pytest.mark.promise(
     "An object that was never made, or an argument that answers nonsense or raises, is an error, never a crash"
@@ -92,6 +95,26 @@ print(made > 30)
 """
     )
     assert out.endswith("True\n")
+
+
+ONLY_OURS = [Buffer, Stream, Event, Kernel, ObjectCode, DeviceProperties]
+
+
+@NEVER_MADE
+@pytest.mark.parametrize("cls", ONLY_OURS)
+def test_what_only_we_make_has_no_way_around_it(cls):
+    """The class, what is derived from it, and the ways to an object past the constructor: copying it and unpickling."""
+    derived = type("Derived", (cls,), {"__init__": lambda self: None})
+    for wanted in (cls, derived):
+        for way in (
+            lambda wanted=wanted: wanted.__new__(wanted),
+            lambda wanted=wanted: copyreg.__newobj__(wanted),
+            lambda wanted=wanted: cls.__new__(wanted),
+        ):
+            with pytest.raises(RuntimeError, match=f"{wanted.__name__} objects cannot be instantiated directly"):
+                way()
+        with pytest.raises(TypeError, match="is not safe"):
+            object.__new__(wanted)
 
 
 @NEVER_MADE

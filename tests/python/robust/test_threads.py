@@ -1,5 +1,6 @@
 """Many threads at once: compile, load, launch, capture, allocate, close."""
 
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -113,3 +114,41 @@ def test_threads_use_what_another_closes(device, kernel):
     fresh = device.create_stream()
     launch(fresh, one, nothing)
     fresh.sync()
+
+
+@pytest.mark.promise("Threads may compile, launch, capture and close at once")
+@pytest.mark.parametrize("wait", ["stream", "event", "device", "copy", "fence"])
+def test_a_thread_that_waits_lets_others_run(device, stream, gate, wait):
+    """The one that ends the wait gets the interpreter's lock from the thread that waits, and from nowhere else."""
+    buffer, out = device.allocate(64, stream=stream), bytearray(64)
+    buffer.fill(7, stream=stream)
+    shut = gate(stream)
+    event, other = stream.record(), device.create_stream()
+    other.wait(event)
+    calls = {
+        "stream": stream.sync,
+        "event": event.sync,
+        "device": device.sync,
+        "copy": lambda: buffer.copy_to(out, stream=stream),
+        "fence": other.sync,
+    }
+    may_open = threading.Lock()
+    may_open.acquire()
+
+    def open_it():
+        with may_open:
+            shut.open()
+
+    interval = sys.getswitchinterval()
+    thread = threading.Thread(target=open_it)
+    thread.start()
+    try:
+        sys.setswitchinterval(1000)  # no thread gives the lock away because its time is over
+        may_open.release()
+        calls[wait]()
+    finally:
+        sys.setswitchinterval(interval)
+    thread.join()
+    stream.sync()
+    if wait == "copy":
+        assert out == bytes([7] * 64)
