@@ -8,6 +8,8 @@
 #include <cstring>
 #include <mutex>
 
+#include "python/at_exit.hpp"
+
 namespace cucore::python {
 
 /// Whether a type lives as long as the process anyway: it is built in, or the one that its module
@@ -44,26 +46,15 @@ class TypeTables {
     next_ = first_.load();
     while (!first_.compare_exchange_weak(next_, this)) {
     }
-    if (next_ == nullptr) forget_at_exit();
+    if (next_ == nullptr) at_exit(&forget_all);
   }
   static bool are_closed() noexcept { return closed_; }
 
  private:
-  static PyObject* forget_all(PyObject*, PyObject*) {
+  static void forget_all() {
     closed_ = true;
     for (TypeTables* table = first_.exchange(nullptr); table != nullptr; table = table->next_)
       table->forget_(*table);
-    Py_RETURN_NONE;
-  }
-  static void forget_at_exit() noexcept {
-    static PyMethodDef method{"forget_types", forget_all, METH_NOARGS, nullptr};
-    PyObject* const module = PyImport_ImportModule("atexit");
-    PyObject* const function = PyCFunction_New(&method, nullptr);
-    if (module != nullptr && function != nullptr)
-      Py_XDECREF(PyObject_CallMethod(module, "register", "O", function));
-    Py_XDECREF(function);
-    Py_XDECREF(module);
-    PyErr_Clear();  // then they are never forgotten
   }
   static inline std::atomic<TypeTables*> first_{nullptr};
   static inline std::atomic<bool> closed_{false};

@@ -1,6 +1,8 @@
 // buffer_spares.cpp: Buffer objects that were freed, to be used again.
 #include "buffer_spares.hpp"
 
+#include "python/at_exit.hpp"
+
 namespace cucore::python {
 
 constinit BufferSpares buffer_spares;
@@ -31,7 +33,7 @@ void BufferSpares::install([[maybe_unused]] PyTypeObject* type) {
   weak_references_ = type->tp_weaklistoffset;
   nanobinds_ = type->tp_dealloc;
   type->tp_dealloc = dealloc;
-  nb::module_::import_("atexit").attr("register")(nb::cpp_function([] { buffer_spares.let_go(); }));
+  at_exit([] { buffer_spares.let_go(); });
 #endif
 }
 

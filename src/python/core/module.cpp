@@ -7,6 +7,7 @@
 #include "binding.hpp"
 #include "core/waiting.hpp"
 #include "kept.hpp"
+#include "python/at_exit.hpp"
 #include "support.hpp"
 
 namespace cucore::python {
@@ -53,6 +54,5 @@ NB_MODULE(_core, m) {
     cucore::python::forget_memory_resources();
     cucore::python::let_go_of_all();
   });
-  nb::module_::import_("atexit").attr("register")(
-      nb::cpp_function([] { cucore::python::Member::forget_all(); }));
+  cucore::python::at_exit([] { cucore::python::Member::forget_all(); });
 }
