@@ -1,0 +1,115 @@
+"""Where the time of allocating and freeing goes: the driver's two calls clocked from inside, called by C and by `cuda.core`.
+
+    python bench/python/allocate.py [--build FOLDER] [--seconds N] [--driver libcuda.so.1]
+
+All in one process, on one stream and one pool, in batches that take turns: the driver and the processor are in the same state for
+all. A driver of our own stands in front of the real one and clocks the two calls (bench/cpp/overhead/clocked.cpp). What the
+driver itself takes depends on what its pool holds: a size has to be compared with itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import gc
+import os
+import sys
+import time
+from collections.abc import Callable
+from itertools import repeat
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+BATCH = 300
+
+
+def loop(call: Callable[[], Any]) -> int:
+    start = time.perf_counter_ns()
+    for _ in repeat(None, BATCH):
+        call()
+    return time.perf_counter_ns() - start
+
+
+def nothing() -> None:
+    pass
+
+
+def batch(call: Callable[[], Any]) -> float:
+    """Nanoseconds of a call from Python, the loop itself subtracted."""
+    empty = min(loop(nothing) for _ in range(2))
+    gc.disable()
+    try:
+        return (loop(call) - empty) / BATCH
+    finally:
+        gc.enable()
+
+
+def fast(values: list[float]) -> float:
+    return sorted(values)[len(values) // 10]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    device = os.environ.get("CUCORE_DEVICE", "cpu")
+    parser.add_argument("--build", type=Path, default=ROOT / ("build/gpu" if device == "gpu" else "build/dev"))
+    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--driver", help="the library behind; what CUCORE_DEVICE names otherwise")
+    options = parser.parse_args()
+    if options.driver is None and device == "cpu":
+        import cucore
+
+        options.driver = str(cucore.LIBRARY_FOLDER / "libcucore_cpu.so")
+    front = (options.build / "bench/cpp/overhead/libbench_overhead_clocked.so").resolve()
+    os.environ |= {
+        "CUCORE_BENCH_DRIVER": options.driver or "libcuda.so.1",
+        "CUCORE_DEVICE": "cpu",  # which only says where the library is named
+        "CUCORE_CPU_LIBRARY": str(front),
+    }
+    from cuda.core import Device
+
+    library = ctypes.CDLL(str(front))
+    library.cucoreClockedLoop.restype = ctypes.c_double
+    library.cucoreClockedLoop.argtypes = [ctypes.c_int, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int]
+    dev = Device(0)
+    dev.set_current()
+    stream = dev.create_stream()
+    kept = [dev.allocate(size, stream=stream) for size in (4096, 1 << 20)]  # as in the other benchmarks
+    resource = dev.memory_resource
+    pool, queue = int(resource.handle), int(stream.handle)
+
+    def by_c(size: int, clocked: int) -> Callable[[], float]:
+        return lambda: library.cucoreClockedLoop(BATCH, size, pool, queue, clocked)
+
+    rows: dict[str, Callable[[], float]] = {}
+    for name, size in (("4 KiB", 4096), ("1 MiB", 1 << 20)):
+        rows[f"{name}, C, not clocked inside"] = by_c(size, 0)
+        rows[f"{name}, C"] = by_c(size, 1)
+        rows[f"{name}, Device.allocate"] = lambda size=size: batch(  # type: ignore[misc]
+            lambda: dev.allocate(size, stream=stream).close(stream)
+        )
+        rows[f"{name}, MemoryResource.allocate"] = lambda size=size: batch(  # type: ignore[misc]
+            lambda: resource.allocate(size, stream=stream).close(stream)
+        )
+    found: dict[str, tuple[list[float], list[float], list[float]]] = {name: ([], [], []) for name in rows}
+    inside = (ctypes.c_double * 2)()
+    end = time.monotonic() + options.seconds
+    while time.monotonic() < end:
+        for name, call in rows.items():
+            library.cucoreClockedSpent(inside)
+            spent = call()
+            library.cucoreClockedSpent(inside)
+            stream.sync()
+            for values, value in zip(found[name], (spent, *inside), strict=True):
+                values.append(value)
+    print(f"{'nanoseconds, tenth percentile':<36}{'in all':>8}{'driver: allocate':>18}{'free':>8}{'outside':>9}")
+    for name, lists in found.items():
+        whole, make, take = map(fast, lists)
+        parts = f"{make:>18.0f}{take:>8.0f}{whole - make - take:>9.0f}" if make else ""
+        print(f"{name:<36}{whole:>8.0f}{parts}")
+    del kept
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
