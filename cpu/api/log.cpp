@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t kKept = 256;
 
 struct Log {
-  std::recursive_mutex mutex;  // a callback may log or unregister itself
+  std::recursive_mutex mutex;  // a callback may log, and unregister itself or others
   std::deque<std::string> lines;
   unsigned first = 0;  // number of the oldest line kept
   std::vector<CUlogsCallbackEntry_st*> callbacks;
@@ -57,9 +57,15 @@ void log_message(CUlogLevel level, std::string_view text) noexcept {
       log.lines.pop_front();
       ++log.first;
     }
+    thread_local bool telling = false;  // what a callback's own calls log is kept, not told
+    if (telling || log.callbacks.empty()) return;
     std::string copy{text};
-    for (auto* entry : std::vector{log.callbacks})
-      entry->function(entry->data, level, copy.data(), copy.size());
+    const std::vector all{log.callbacks};
+    telling = true;
+    for (CUlogsCallbackEntry_st* entry : all)
+      if (std::find(log.callbacks.begin(), log.callbacks.end(), entry) != log.callbacks.end())
+        entry->function(entry->data, level, copy.data(), copy.size());
+    telling = false;
   } catch (...) {
   }
 }

@@ -5,6 +5,7 @@
 #include "api/guard.hpp"
 #include "api/memory.hpp"
 #include "api/pool.hpp"
+#include "api/reach.hpp"
 
 using namespace cucpu::driver;
 
@@ -74,9 +75,15 @@ bool write_attribute(void* data, CUpointer_attribute attribute, const Allocation
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
       put(data, 0u);
       return true;
-    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-      put(data, static_cast<unsigned>(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE));
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: {  // of the current context's device
+      Context* here = peek_context();
+      const bool reads = !here || may_reach(*here, address, false);
+      const bool writes = reads && (!here || may_reach(*here, address, true));
+      put(data, writes  ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE
+                : reads ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ
+                        : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE);
       return true;
+    }
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
       put(data, pool_handle(a));
       return true;

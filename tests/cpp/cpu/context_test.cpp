@@ -249,7 +249,12 @@ TEST(Peers, FourDevicesReachEachOthersMemory) {
       ASSERT_OK(cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, i, j));
       EXPECT_EQ(1, value);
       ASSERT_OK(cuCtxSetCurrent(contexts[i]));
+      unsigned may = 9;
+      ASSERT_OK(cuPointerGetAttribute(&may, CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, memory[j]));
+      EXPECT_EQ(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE, may);
       ASSERT_OK(cuCtxEnablePeerAccess(contexts[j], 0));
+      ASSERT_OK(cuPointerGetAttribute(&may, CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, memory[j]));
+      EXPECT_EQ(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE, may);
       EXPECT_EQ(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, cuCtxEnablePeerAccess(contexts[j], 0));
       ASSERT_OK(cuMemcpyDtoD(memory[i] + 4u * static_cast<unsigned>(j), memory[j] + 2048, 4));
     }

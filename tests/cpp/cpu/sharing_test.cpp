@@ -436,11 +436,21 @@ TEST_F(VirtualMemory, MapsMemoryWhereItIsAsked) {
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemMap(range, kUnit, 0, memory, 0));
   CUmemAccessDesc access{};
   access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   unsigned long long flags = 1;
   ASSERT_OK(cuMemGetAccess(&flags, &access.location, range));
   EXPECT_EQ(0u, flags);
+  const auto may = [&] {
+    unsigned answer = 9;
+    EXPECT_OK(cuPointerGetAttribute(&answer, CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, range + 8));
+    return answer;
+  };
+  EXPECT_EQ(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE, may());
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READ;
   ASSERT_OK(cuMemSetAccess(range, 2 * kUnit, &access, 1));
+  EXPECT_EQ(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ, may());
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  ASSERT_OK(cuMemSetAccess(range, 2 * kUnit, &access, 1));
+  EXPECT_EQ(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE, may());
   ASSERT_OK(cuMemsetD32(range, 9, 4));
   int value = 0;
   ASSERT_OK(cuMemcpyDtoH(&value, range + kUnit + 12, 4));

@@ -53,6 +53,16 @@ class SparseArrays : public DriverTest {
     copy.Height = 1;
     return copy;
   }
+  /// A texel of a level that has memory is what was written to it.
+  static void expect_kept(CUmipmappedArray mipmap, unsigned number) {
+    CUarray level = nullptr;
+    ASSERT_OK(cuMipmappedArrayGetLevel(&level, mipmap, number));
+    float value = static_cast<float>(number) + 0.5f, back = 0;
+    const auto write = row(level, 0, &value, 1, false), read = row(level, 0, &back, 1, true);
+    ASSERT_OK(cuMemcpy2D(&write));
+    ASSERT_OK(cuMemcpy2D(&read));
+    EXPECT_EQ(value, back);
+  }
   CUmemGenericAllocationHandle memory_ = 0, plain_memory_ = 0;
 };
 
@@ -152,15 +162,7 @@ TEST_F(SparseArrays, MipmapsPutTheirSmallLevelsIntoATail) {
   level.offset = tiles.miptailSize;
   CUarrayMapInfo both[] = {tail, level};
   ASSERT_OK(cuMemMapArrayAsync(both, 2, nullptr));
-  for (const unsigned i : {1u, 9u}) {
-    CUarray array = nullptr;
-    ASSERT_OK(cuMipmappedArrayGetLevel(&array, mipmap, i));
-    float value = static_cast<float>(i) + 0.5f, back = 0;
-    auto write = row(array, 0, &value, 1, false), read = row(array, 0, &back, 1, true);
-    ASSERT_OK(cuMemcpy2D(&write));
-    ASSERT_OK(cuMemcpy2D(&read));
-    EXPECT_EQ(value, back);
-  }
+  for (const unsigned i : {1u, 9u}) expect_kept(mipmap, i);
   level.subresource.sparseLevel.level = tiles.miptailFirstLevel;
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemMapArrayAsync(&level, 1, nullptr));
   ASSERT_OK(cuMipmappedArrayDestroy(mipmap));
@@ -217,15 +219,7 @@ TEST_F(SparseArrays, MipmapsCanBeMappedLaterToo) {
   info.subresourceType = CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL;
   info.subresource.miptail = {0, 0, needs.size};
   ASSERT_OK(cuMemMapArrayAsync(&info, 1, nullptr));
-  for (const unsigned i : {0u, 6u}) {
-    CUarray level = nullptr;
-    ASSERT_OK(cuMipmappedArrayGetLevel(&level, mipmap, i));
-    float value = static_cast<float>(i) + 0.5f, back = 0;
-    auto write = row(level, 0, &value, 1, false), read = row(level, 0, &back, 1, true);
-    ASSERT_OK(cuMemcpy2D(&write));
-    ASSERT_OK(cuMemcpy2D(&read));
-    EXPECT_EQ(value, back);
-  }
+  for (const unsigned i : {0u, 6u}) expect_kept(mipmap, i);
   CUDA_ARRAY_SPARSE_PROPERTIES tiles{};
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMipmappedArrayGetSparseProperties(&tiles, mipmap));
   ASSERT_OK(cuMipmappedArrayDestroy(mipmap));
