@@ -2,8 +2,8 @@
 
     python bench/python/kernels.py [--build FOLDER] [--rounds N] [--threads N] [--markdown FILE] [--set ten|more|all] [kernel ...]
 
-All sides run in this process, in turns, each on its own copy of the data, which lies in memory the same way (kernel_bench.case.placed);
-every result is checked against NumPy before anything is timed. What is compared is processor time (all threads together), which other
+All sides run in this process, in turns, and in the same memory, for where memory lies can make more of a difference than the code; every
+result is checked against NumPy before anything is timed. What is compared is processor time (all threads together), which other
 programs disturb least: the median of the ratios of all rounds. "spread" is how far the middle half of those ratios lies apart, "wall"
 the same median for wall times, which means something on a quiet machine only.
 
@@ -24,7 +24,7 @@ from pathlib import Path
 from kernel_bench import more, page, ten
 from kernel_bench.case import CASES
 from kernel_bench.device import Device
-from kernel_bench.measure import launch_times, measure
+from kernel_bench.measure import launch_times, measure, memory_of
 from kernel_bench.sides import NotHere, Side
 from kernel_bench.sides.native import Native
 from kernel_bench.sides.numba_cpu import Numba
@@ -105,7 +105,8 @@ def main() -> int:
         if arguments.kernels and not any(part in make.__name__ for part in arguments.kernels):
             continue
         case = make()
-        times, wrong = measure(case, sides, arguments.rounds)
+        with memory_of(case, device) as arrays:
+            times, wrong = measure(case, sides, arrays, arguments.rounds)
         rows.append(page.Row(make.__name__, case.name, in_ten, case.goal, times, wrong))
         print(page.line(rows[-1], list(others)), flush=True)
         if arguments.times:

@@ -8,9 +8,12 @@ using CudaLaunch = int (*)(void*, unsigned, unsigned, unsigned, unsigned, unsign
                            unsigned, void*, void**, void**);
 using CudaWait = int (*)();
 
-int cuda_launches(CudaLaunch launch, CudaWait wait, void* function, int count, int wait_each) {
+int cuda_launches(CudaLaunch launch, CudaWait wait, void* function, const unsigned* grid,
+                  const unsigned* block, void** arguments, int count, int wait_each) {
   for (int i = 0; i < count; ++i) {
-    if (int code = launch(function, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr)) return code;
+    if (int code = launch(function, grid[0], grid[1], grid[2], block[0], block[1], block[2], 0,
+                          nullptr, arguments, nullptr))
+      return code;
     if (wait_each)
       if (int code = wait()) return code;
   }
@@ -21,11 +24,12 @@ using ClEnqueue = int (*)(void*, void*, unsigned, const std::size_t*, const std:
                           const std::size_t*, unsigned, const void*, void*);
 using ClFinish = int (*)(void*);
 
-int opencl_launches(ClEnqueue enqueue, ClFinish finish, void* queue, void* kernel, int count,
+int opencl_launches(ClEnqueue enqueue, ClFinish finish, void* queue, void* kernel, int dimensions,
+                    const std::size_t* everywhere, const std::size_t* block, int count,
                     int wait_each) {
-  const std::size_t size = 32;
   for (int i = 0; i < count; ++i) {
-    if (int code = enqueue(queue, kernel, 1, nullptr, &size, &size, 0, nullptr, nullptr))
+    if (int code =
+            enqueue(queue, kernel, dimensions, nullptr, everywhere, block, 0, nullptr, nullptr))
       return code;
     if (wait_each)
       if (int code = finish(queue)) return code;

@@ -17,7 +17,7 @@ CASES: list[Callable[[], Case]] = []
 class Case:
     name: str
     arrays: dict[str, np.ndarray]
-    """By name. Every side works on a copy of its own."""
+    """What they hold before any side has run, by name."""
     launches: Callable[[Any], list[tuple[Any, ...]]]
     """From the arrays on the device: (kernel, grid, block, arguments) one after the other, or ("clear", name)."""
     native: tuple[Any, ...]
@@ -31,8 +31,8 @@ class Case:
     wrong_allowed: float = 0
     """Share of elements that may be off (where rounding decides about a whole step)."""
     repeat: int = 1
-    wait_each: bool = False
-    """Whether every repetition is waited for."""
+    """How often one run launches the kernel and waits for it. The loop is compiled code on every side, so that a launch is in the
+    measure and the language that calls it is not; the native function repeats by itself."""
 
 
 def case(make: Callable[[], Case]) -> Callable[[], Case]:
@@ -60,21 +60,6 @@ def uniform(n: int | tuple[int, ...], low: float = -1, high: float = 1, dtype: A
 
 def zeros(n: int | tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:
     return np.zeros(n, dtype)
-
-
-LARGE = 2 << 20
-
-
-def placed(array: np.ndarray) -> np.ndarray:
-    """A copy that lies as memory of a device does, on every side: large arrays begin with a huge page, others with a line of the
-    cache. (`malloc` puts large arrays 16 bytes into a line, where a row of a power of two takes one line more, and vectors cross
-    lines; which of that is faster differs from loop to loop.)"""
-    align = LARGE if array.nbytes >= LARGE else 256
-    room = np.empty(array.nbytes + align, np.uint8)
-    start = -room.ctypes.data % align
-    copy = room[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
-    copy[...] = array
-    return copy
 
 
 def error_of(got: np.ndarray, want: Any, tolerance: float) -> tuple[float, float]:

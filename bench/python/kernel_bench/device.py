@@ -30,6 +30,11 @@ def find_nvrtc() -> str:
     return "libnvrtc.so.13"
 
 
+def pointers_to(arguments: list[Any]) -> Any:
+    """What a launch takes as its parameters. The arguments must live as long as it is used."""
+    return (ctypes.c_void_p * len(arguments))(*[ctypes.addressof(a) for a in arguments])
+
+
 class Device:
     """One context, one module; memory that lives as long as the program."""
 
@@ -77,19 +82,15 @@ class Device:
         nvrtc.nvrtcGetPTX(program, ptx)
         return ptx.raw
 
-    def upload(self, array: np.ndarray) -> ctypes.c_uint64:
+    def array(self, like: np.ndarray) -> np.ndarray:
+        """Memory of the device, which is memory of this process. To be given back by free()."""
         memory = ctypes.c_uint64()
-        self._call("cuMemAlloc_v2", ctypes.byref(memory), ctypes.c_size_t(array.nbytes))
-        self._call("cuMemcpyHtoD_v2", memory, ctypes.c_void_p(array.ctypes.data), ctypes.c_size_t(array.nbytes))
-        return memory
+        self._call("cuMemAlloc_v2", ctypes.byref(memory), ctypes.c_size_t(like.nbytes))
+        place = (ctypes.c_ubyte * like.nbytes).from_address(memory.value)
+        return np.frombuffer(place, like.dtype).reshape(like.shape)
 
-    def download(self, memory: ctypes.c_uint64, like: np.ndarray) -> np.ndarray:
-        result = np.empty_like(like)
-        self._call("cuMemcpyDtoH_v2", ctypes.c_void_p(result.ctypes.data), memory, ctypes.c_size_t(like.nbytes))
-        return result
-
-    def free(self, memory: ctypes.c_uint64) -> None:
-        self._call("cuMemFree_v2", memory)
+    def free(self, array: np.ndarray) -> None:
+        self._call("cuMemFree_v2", ctypes.c_uint64(array.ctypes.data))
 
     def clear(self, memory: ctypes.c_uint64, nbytes: int) -> None:
         self._call("cuMemsetD8Async", memory, ctypes.c_ubyte(0), ctypes.c_size_t(nbytes), None)
@@ -107,7 +108,7 @@ class Device:
     def prepare(self, name: str, grid: Dim, block: Dim, arguments: list[Any]) -> Any:
         """A launch ready to be made again and again: a function of no arguments."""
         function = self.function(name)
-        pointers = (ctypes.c_void_p * len(arguments))(*[ctypes.addressof(a) for a in arguments])
+        pointers = pointers_to(arguments)
         launch = self._launch
 
         def go(kept: Any = arguments) -> None:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from statistics import median, quantiles
 from typing import Any
 
 from .case import Case, error_of, namespace
-from .sides import Fetch, Run, Side
+from .device import Device
+from .sides import Arrays, Run, Side
 
 
 def processor_time_ns() -> int:
@@ -71,33 +73,44 @@ def interleaved(runs: dict[str, Run], rounds: int) -> dict[str, Times]:
     return times
 
 
-def differences(case: Case, expected: dict[str, Any], fetch: Fetch) -> list[str]:
+def differences(case: Case, expected: dict[str, Any], arrays: Arrays) -> list[str]:
     """What is wrong with the results of a side that has run the case once from fresh data."""
     wrong = []
     for name, want in expected.items():
-        worst, share = error_of(fetch(name), want, case.tolerance)
+        worst, share = error_of(arrays[name], want, case.tolerance)
         if share > case.wrong_allowed:
             wrong.append(f"{name} is off by {worst:.3g} ({100 * share:.2g} % of the elements)")
-    if case.check and not case.check(namespace(case.arrays), fetch):
+    if case.check and not case.check(namespace(case.arrays), arrays.__getitem__):
         wrong.append("wrong")
     return wrong
 
 
-def measure(case: Case, sides: list[Side], rounds: int) -> tuple[dict[str, Times], list[str]]:
-    """Times per side, and what was wrong."""
+@contextmanager
+def memory_of(case: Case, device: Device) -> Iterator[Arrays]:
+    arrays = {name: device.array(array) for name, array in case.arrays.items()}
+    try:
+        yield arrays
+    finally:
+        for array in arrays.values():
+            device.free(array)
+
+
+def measure(case: Case, sides: list[Side], arrays: Arrays, rounds: int) -> tuple[dict[str, Times], list[str]]:
+    """Times per side, and what was wrong. All sides work in the same memory, which begins anew for each until all have been checked:
+    where memory lies (which pages of the machine, and of the machine that it may be a guest of) made up to a quarter of a difference
+    between two sides that run the same code."""
     expected = case.expected(namespace(case.arrays))
     runs: dict[str, Run] = {}
     used: list[Side] = []
     wrong: list[str] = []
     for side in sides:
-        prepared = side.prepare(case)
-        if prepared is None:
+        for name, array in case.arrays.items():
+            arrays[name][...] = array
+        run = side.prepare(case, arrays)
+        if run is None:
             continue
-        run, fetch = prepared
-        repeat, case.repeat = case.repeat, 1
         run()  # compiles
-        case.repeat = repeat
-        wrong += [f"{side.name}: {what}" for what in differences(case, expected, fetch)]
+        wrong += [f"{side.name}: {what}" for what in differences(case, expected, arrays)]
         runs[side.name] = run
         used.append(side)
     times = interleaved(runs, rounds)

@@ -13,9 +13,10 @@ def saxpy(a, x, y, n):
         y[i] = a * x[i] + y[i]
 
 
-def vector_add(a, b, c, n):
-    for i in prange(n):
-        c[i] = a[i] + b[i]
+def vector_add(a, b, c, n, times):
+    for _ in range(times):
+        for i in prange(n):
+            c[i] = a[i] + b[i]
 
 
 def matmul(a, b, c, n):

@@ -28,9 +28,9 @@ def saxpy() -> Case:
 def vector_add() -> Case:
     n = 1 << 20
     return Case(
-        "vector add 1M", {"a": uniform(n), "b": uniform(n, 0, 3), "c": zeros(n)}, goal=1.2, repeat=20, wait_each=True,
+        "vector add 1M", {"a": uniform(n), "b": uniform(n, 0, 3), "c": zeros(n)}, goal=1.2, repeat=20,
         launches=lambda d: [("vector_add", *flat(n), [d.a, d.b, d.c, i32(n)])],
-        native=("vector_add", "a", "b", "c", i32(n)),
+        native=("vector_add", "a", "b", "c", i32(n), i32(20)),
         expected=lambda a: {"c": a.a + a.b}, tolerance=0,
     )  # fmt: skip
 

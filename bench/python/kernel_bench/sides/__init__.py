@@ -10,7 +10,7 @@ import numpy as np
 from ..case import Case
 
 Run = Callable[[], Any]
-Fetch = Callable[[str], np.ndarray]
+Arrays = dict[str, np.ndarray]
 Launches = Callable[[int, bool], None]
 
 
@@ -21,8 +21,8 @@ class NotHere(Exception):
 class Side(Protocol):
     name: str
 
-    def prepare(self, case: Case) -> tuple[Run, Fetch] | None:
-        """What runs the case once on data of its own (case.repeat times), and what fetches a result; None: the side has no such kernel."""
+    def prepare(self, case: Case, arrays: Arrays) -> Run | None:
+        """What runs the case once (case.repeat times) in these arrays; None: the side has no such kernel."""
 
     def finish(self) -> None:
         """Gives back what the last case took."""

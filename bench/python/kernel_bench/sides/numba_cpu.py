@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..case import Case, placed
-from . import Fetch, NotHere, Run
+from ..case import Case
+from . import Arrays, NotHere, Run
 
 
 class Numba:
@@ -30,19 +30,13 @@ class Numba:
             if function.__module__ == numba_kernels.__name__ and not name.startswith("_")
         }
 
-    def prepare(self, case: Case) -> tuple[Run, Fetch] | None:
+    def prepare(self, case: Case, arrays: Arrays) -> Run | None:
         name, *arguments = case.native
         if name not in self.functions:
             return None
         function = self.functions[name]
-        arrays = {name: placed(array) for name, array in case.arrays.items()}
         ready: list[Any] = [arrays[a] if isinstance(a, str) else _scalar(a) for a in arguments]
-
-        def run() -> None:
-            for _ in range(case.repeat):
-                function(*ready)
-
-        return run, lambda name: arrays[name]
+        return lambda: function(*ready)
 
     def finish(self) -> None:
         pass

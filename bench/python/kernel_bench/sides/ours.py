@@ -6,8 +6,8 @@ import ctypes
 from typing import Any
 
 from ..case import Case, namespace
-from ..device import Device
-from . import Fetch, Launches, Run
+from ..device import Device, Dim, pointers_to
+from . import Arrays, Launches, Run
 
 
 class Ours:
@@ -16,11 +16,14 @@ class Ours:
     def __init__(self, device: Device, native: ctypes.CDLL) -> None:
         self.device = device
         self.native = native
-        self.memory: dict[str, Any] = {}
 
-    def prepare(self, case: Case) -> tuple[Run, Fetch]:
+    def prepare(self, case: Case, arrays: Arrays) -> Run:
         device = self.device
-        memory = self.memory = {name: device.upload(array) for name, array in case.arrays.items()}
+        memory = {name: ctypes.c_uint64(array.ctypes.data) for name, array in arrays.items()}
+        if case.repeat > 1:
+            ((kernel, grid, block, arguments),) = case.launches(namespace(memory))
+            many = self._many(kernel, grid, block, arguments)
+            return lambda: many(case.repeat, True)
         steps: list[Run] = []
         for step in case.launches(namespace(memory)):
             if step[0] == "clear":
@@ -29,28 +32,26 @@ class Ours:
                 steps.append(device.prepare(*step))
 
         def run() -> None:
-            for _ in range(case.repeat):
-                for step in steps:
-                    step()
-                if case.wait_each:
-                    device.wait()
+            for step in steps:
+                step()
             device.wait()
 
-        return run, lambda name: device.download(memory[name], case.arrays[name])
+        return run
 
     def finish(self) -> None:
-        for memory in self.memory.values():
-            self.device.free(memory)
-        self.memory = {}
+        pass
 
     def launches(self) -> Launches:
-        device, many = self.device, self.native.cuda_launches
-        function = device.function("empty")
+        return self._many("empty", (1, 1, 1), (32, 1, 1), [])
 
-        def launch(count: int, wait_each: bool) -> None:
-            code = many(
-                device.address("cuLaunchKernel"), device.address("cuCtxSynchronize"), function, count, int(wait_each)
-            )
+    def _many(self, kernel: str, grid: Dim, block: Dim, arguments: list[Any]) -> Launches:
+        device, many = self.device, self.native.cuda_launches
+        calls = device.address("cuLaunchKernel"), device.address("cuCtxSynchronize"), device.function(kernel)
+        shape = (ctypes.c_uint * 3)(*grid), (ctypes.c_uint * 3)(*block)
+        pointers = pointers_to(arguments)
+
+        def launch(count: int, wait_each: bool, kept: Any = arguments) -> None:
+            code = many(*calls, *shape, pointers, count, int(wait_each))
             if code != 0:
                 raise RuntimeError(f"a launch answers {code}")
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..case import Case, namespace, placed
-from . import Fetch, Launches, NotHere, Run
+from ..case import Case, namespace
+from ..device import Dim
+from . import Arrays, Launches, NotHere, Run
 
 HOW = "apt install pocl-opencl-icd, then make bench-setup"
 SCALARS: dict[Any, Any] = {ctypes.c_float: np.float32, ctypes.c_int: np.int32, ctypes.c_uint: np.uint32}
@@ -42,22 +43,40 @@ class Pocl:
         self.program = pyopencl.Program(self.context, source.read_text()).build()
         self.kernels = {kernel.function_name for kernel in self.program.all_kernels()}
 
-    def _launch(self, name: str, grid: tuple[int, ...], block: tuple[int, ...], arguments: list[Any]) -> Run:
-        cl, queue = self.cl, self.queue
+    def _kernel(self, name: str, arguments: list[Any]) -> Any:
+        cl = self.cl
         kernel = cl.Kernel(self.program, name)  # one of its own: arguments are set once
         for index, argument in enumerate(arguments):
             kernel.set_arg(index, SCALARS[type(argument)](argument.value) if type(argument) in SCALARS else argument)
-        used = 3 if grid[2] * block[2] > 1 else 2 if grid[1] * block[1] > 1 else 1
-        everywhere = tuple(g * b for g, b in zip(grid, block, strict=True))[:used]
-        return lambda: cl.enqueue_nd_range_kernel(queue, kernel, everywhere, tuple(block)[:used])
+        return kernel
 
-    def prepare(self, case: Case) -> tuple[Run, Fetch] | None:
+    def _launch(self, name: str, grid: Dim, block: Dim, arguments: list[Any]) -> Run:
+        cl, queue, kernel = self.cl, self.queue, self._kernel(name, arguments)
+        everywhere, group = _shape(grid, block)
+        return lambda: cl.enqueue_nd_range_kernel(queue, kernel, everywhere, group)
+
+    def _many(self, name: str, grid: Dim, block: Dim, arguments: list[Any]) -> Launches:
+        library = ctypes.CDLL("libOpenCL.so.1")
+        kernel = self._kernel(name, arguments)
+        calls = library.clEnqueueNDRangeKernel, library.clFinish
+        handles = ctypes.c_void_p(self.queue.int_ptr), ctypes.c_void_p(kernel.int_ptr)
+        everywhere, group = ((ctypes.c_size_t * len(sizes))(*sizes) for sizes in _shape(grid, block))
+
+        def launch(count: int, wait_each: bool, kept: Any = kernel) -> None:
+            code = self.native.opencl_launches(*calls, *handles, len(group), everywhere, group, count, int(wait_each))
+            if code != 0:
+                raise RuntimeError(f"a launch answers {code}")
+
+        return launch
+
+    def prepare(self, case: Case, arrays: Arrays) -> Run | None:
         cl, queue = self.cl, self.queue
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
         names = [step[0] for step in case.launches(namespace(dict.fromkeys(case.arrays))) if step[0] != "clear"]
         if not set(names) <= self.kernels:
             return None
-        memory = {name: cl.Buffer(self.context, flags, hostbuf=placed(array)) for name, array in case.arrays.items()}
+        memory = {name: cl.Buffer(self.context, flags, hostbuf=array) for name, array in arrays.items()}
+        many = self._many(*case.launches(namespace(memory))[0]) if case.repeat > 1 else None
         steps: list[Run] = []
         for step in case.launches(namespace(memory)):
             if step[0] == "clear":
@@ -67,21 +86,14 @@ class Pocl:
                 steps.append(self._launch(*step))
 
         def run() -> None:
-            for _ in range(case.repeat):
-                for step in steps:
-                    step()
-                if case.wait_each:
-                    queue.finish()
+            if many:
+                return many(case.repeat, True)
+            for step in steps:
+                step()
             queue.finish()
-
-        def fetch(name: str) -> np.ndarray:
-            result = np.empty_like(case.arrays[name])
-            cl.enqueue_copy(queue, result, memory[name])
-            queue.finish()
-            return result
 
         self.memory = memory
-        return run, fetch
+        return run
 
     def finish(self) -> None:
         for buffer in self.memory.values():
@@ -89,16 +101,10 @@ class Pocl:
         self.memory = {}
 
     def launches(self) -> Launches:
-        library = ctypes.CDLL("libOpenCL.so.1")
-        enqueue, finish = library.clEnqueueNDRangeKernel, library.clFinish
-        kernel = self.cl.Kernel(self.program, "empty")
-        queue = ctypes.c_void_p(self.queue.int_ptr)
+        return self._many("empty", (1, 1, 1), (32, 1, 1), [])
 
-        def launch(count: int, wait_each: bool) -> None:
-            code = self.native.opencl_launches(
-                enqueue, finish, queue, ctypes.c_void_p(kernel.int_ptr), count, int(wait_each)
-            )
-            if code != 0:
-                raise RuntimeError(f"a launch answers {code}")
 
-        return launch
+def _shape(grid: Dim, block: Dim) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """All work items and those of a group, in as many dimensions as are used."""
+    used = 3 if grid[2] * block[2] > 1 else 2 if grid[1] * block[1] > 1 else 1
+    return tuple(g * b for g, b in zip(grid, block, strict=True))[:used], tuple(block)[:used]
