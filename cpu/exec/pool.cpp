@@ -34,6 +34,17 @@ void relax() noexcept {
 #endif
 }
 
+/// A lock held by others for some hundred instructions at a time: whoever looks again for as long
+/// gets it without the two system calls of a sleep and a wake-up, which a small kernel would pay
+/// for at every launch.
+void lock_soon(std::unique_lock<std::mutex>& lock) {
+  for (int looks = 0; looks < 100; ++looks) {
+    if (lock.try_lock()) return;
+    for (int i = 0; i < 16; ++i) relax();
+  }
+  lock.lock();
+}
+
 /// A thread with all signals blocked (they belong to the program's own threads), save those that
 /// report a fault here.
 template <class F>
@@ -62,10 +73,16 @@ Pool& Pool::instance() {
   return pool;
 }
 
+std::unique_lock<std::mutex> Pool::hold() {
+  std::unique_lock lock{mutex_, std::defer_lock};
+  lock_soon(lock);
+  return lock;
+}
+
 bool Pool::on_worker() noexcept { return t_worker; }
 
 void Pool::configure(unsigned threads) {
-  const std::lock_guard lock{mutex_};
+  const auto lock = hold();
   target_ = std::max(1u, threads);
 }
 
@@ -86,7 +103,7 @@ void Pool::ensure_workers() {
 }
 
 void Pool::start_first() {
-  const std::lock_guard lock{mutex_};
+  const auto lock = hold();
   ensure_workers();
   started_.store(true, std::memory_order_release);
 }
@@ -117,7 +134,7 @@ void Pool::try_kick_monitor(std::unique_lock<std::mutex>& lock) noexcept {
 }
 
 void Pool::post(Task& task) noexcept {
-  std::unique_lock lock{mutex_};
+  auto lock = hold();
   Ready& level = ready_[std::clamp(task.priority() + kLevels - 1, 0, kLevels - 1)];
   task.next = nullptr;
   (level.last ? level.last->next : level.first) = &task;
@@ -134,7 +151,7 @@ void Pool::post(Task& task) noexcept {
 
 bool Pool::take_back(Task& task) {
   if (work_.load(std::memory_order_relaxed) == 0) return false;
-  const std::lock_guard lock{mutex_};
+  const auto lock = hold();
   auto& level = ready_[std::clamp(task.priority() + kLevels - 1, 0, kLevels - 1)];
   Task* before = nullptr;
   Task* at = level.first;
@@ -182,7 +199,7 @@ Ref<GridRun> Pool::join(Shared::iterator grid) {
 
 void Pool::worker(bool extra) noexcept {
   t_worker = true;
-  std::unique_lock lock{mutex_};
+  auto lock = hold();
   for (;;) {
     Task* task = nullptr;
     Ref<GridRun> grid;
@@ -193,7 +210,7 @@ void Pool::worker(bool extra) noexcept {
       else if (take_part(*grid))
         grid->task().drive();
       grid = nullptr;
-      lock.lock();
+      lock_soon(lock);
       continue;
     }
     if (extra && alive_ - blocked_ > target_) {
@@ -209,7 +226,7 @@ void Pool::worker(bool extra) noexcept {
         for (int i = 0; i < 32; ++i) relax();
         if (std::chrono::steady_clock::now() >= until) break;
       }
-      lock.lock();
+      lock_soon(lock);
       --spinning_;
       if (found || work_.load(std::memory_order_relaxed) != 0) continue;
     }
@@ -264,7 +281,7 @@ Progress Pool::run_grid(const Ref<GridRun>& run) {
   const unsigned helpers = helpers_for(*run);
   bool share = target_ > 1 && run->launch().parallelism() > 1 && helpers > 0;
   if (share) {
-    std::unique_lock lock{mutex_};
+    auto lock = hold();
     ensure_workers();
     Shared entry;
     try {
@@ -290,7 +307,7 @@ Progress Pool::run_grid(const Ref<GridRun>& run) {
           relax();
           if (std::chrono::steady_clock::now() < until) continue;
           run->task().helped.store(false, std::memory_order_relaxed);
-          lock.lock();
+          lock_soon(lock);
           wake(wanted, lock);
           break;
         }
@@ -320,7 +337,7 @@ Pool::Help Pool::help(Task& task) noexcept {
   if (work_.load(std::memory_order_relaxed) == 0) return Help::none;
   Ref<GridRun> run;
   {
-    const std::lock_guard lock{mutex_};
+    const auto lock = hold();
     const auto at = std::find_if(shared_.begin(), shared_.end(),
                                  [&](const auto& shared) { return &shared->task() == &task; });
     if (at == shared_.end()) return Help::none;
@@ -332,7 +349,7 @@ Pool::Help Pool::help(Task& task) noexcept {
 }
 
 void Pool::stop_sharing(const GridRun* run) noexcept {
-  const std::lock_guard lock{mutex_};
+  const auto lock = hold();
   const auto at =
       std::find_if(shared_.begin(), shared_.end(), [&](const auto& r) { return r.get() == run; });
   if (at == shared_.end()) return;
@@ -341,7 +358,7 @@ void Pool::stop_sharing(const GridRun* run) noexcept {
 }
 
 void Pool::poll(std::function<bool()> ready, Task& task) {
-  std::unique_lock lock{mutex_};
+  auto lock = hold();
   pollers_.reserve(pollers_.size() + 1);
   kick_monitor(lock);  // what can fail comes before what cannot be taken back
   pollers_.push_back({std::move(ready), &task});
@@ -349,7 +366,7 @@ void Pool::poll(std::function<bool()> ready, Task& task) {
 
 void Pool::enter_blocking() {
   if (!t_worker) return;
-  std::unique_lock lock{mutex_};
+  auto lock = hold();
   ++blocked_;
   if (alive_ - blocked_ < target_ && sleeping_ + spinning_ == 0 && alive_ < target_ + kExtraMax) {
     try {
@@ -361,12 +378,12 @@ void Pool::enter_blocking() {
 
 void Pool::leave_blocking() noexcept {
   if (!t_worker) return;
-  const std::lock_guard lock{mutex_};
+  const auto lock = hold();
   --blocked_;
 }
 
 void Pool::monitor() noexcept {
-  std::unique_lock lock{mutex_};
+  auto lock = hold();
   std::chrono::microseconds nap{20};
   std::chrono::steady_clock::time_point starved_since{};  // the epoch: not starved
   for (;;) {
@@ -379,7 +396,7 @@ void Pool::monitor() noexcept {
       pollers_.erase(woken);
       lock.unlock();
       post(*task);
-      lock.lock();
+      lock_soon(lock);
       continue;
     }
     // Nobody sleeps, work waits, and that for a while: one more worker.

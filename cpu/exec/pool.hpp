@@ -56,6 +56,11 @@ class Pool {
   /// itself.
   bool take_back(Task& task);
 
+  /// Something may be there to take back or to help with; no promise, and no lock.
+  [[nodiscard]] bool has_work() const noexcept {
+    return work_.load(std::memory_order_relaxed) != 0;
+  }
+
   enum class Help { none, some, ended };
   /// A thread that waits for a task takes part in the grid the task is at, if there is one that
   /// takes helpers. `ended`: with the grid's last block, so that the caller owns the task.
@@ -86,6 +91,7 @@ class Pool {
   };
   static constexpr int kLevels = 6;  // priorities -5..0
 
+  std::unique_lock<std::mutex> hold();
   void worker(bool extra) noexcept;
   void monitor() noexcept;
   bool take_work(std::unique_lock<std::mutex>& lock, Task*& task, Ref<GridRun>& grid);

@@ -105,18 +105,23 @@ bool Stream::comes_after(const Stream& stream, std::uint64_t number) const {
   });
 }
 
+/// Takes part in what this stream does now, if that can be; true: it may go on with `number`.
+bool Stream::take_part(std::uint64_t number) {
+  Pool& pool = Pool::instance();
+  if (!pool.has_work()) return false;
+  const bool own = pool.take_back(*this);
+  const Pool::Help help = own ? Pool::Help::none : pool.help(*this);
+  if (own || help == Pool::Help::ended) advance(number);
+  return own || help != Pool::Help::none;
+}
+
 void Stream::wait(std::uint64_t number) {
   if (completed() >= number) return;
   // The shortest way: no other thread has to wake up for a small kernel, and this one need not
   // sleep while others work on a large one.
   const Ref<Stream> keep{this};
-  for (;;) {
-    const bool own = Pool::instance().take_back(*this);
-    const Pool::Help help = own ? Pool::Help::none : Pool::instance().help(*this);
-    if (own || help == Pool::Help::ended) advance(number);
+  while (take_part(number))
     if (completed() >= number) return;
-    if (!own && help == Pool::Help::none) break;
-  }
   const std::int64_t from = now_ns();
   const bool may_spin = sync_policy.load(std::memory_order_relaxed) != CU_SYNC_POLICY_BLOCKING_SYNC;
   if (may_spin) {
@@ -133,6 +138,9 @@ void Stream::wait(std::uint64_t number) {
         asm volatile("pause");
 #endif
       }
+      // A worker had taken the kernel, and shares it only now.
+      while (take_part(number))
+        if (completed() >= number) return;
     }
     spin_.store(spin / 2, std::memory_order_relaxed);
   }

@@ -75,6 +75,7 @@ class Stream final : public Handled<Stream, CUstream, Kind::stream>, public Task
  private:
   std::uint64_t push(Ref<Op> op);
   void finish_op() noexcept;
+  bool take_part(std::uint64_t number);
   void advance(std::uint64_t until) noexcept;
 
   Ref<Context> context_;
