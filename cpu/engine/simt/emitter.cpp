@@ -22,13 +22,15 @@ Emitter::Emitter(const Plan& plan, Function& thread, Report& report)
       b_{context_},
       entry_{context_},
       width_{plan.lanes.width},
-      late_{find_late(thread)} {}
+      late_{find_late(thread)},
+      streams_{find_streams(plan.flow, plan.full, plan.lanes.width)} {}
 
 void Emitter::begin_block(Mode mode) {
   mode_ = mode;
   mask_ = nullptr;
   scalars_.clear();
   vectors_.clear();
+  asked_.clear();
 }
 
 Type* Emitter::vector_type(Type* type) const {

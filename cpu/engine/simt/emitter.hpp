@@ -13,6 +13,7 @@
 #include "cpu/engine/simt/linearize.hpp"
 #include "cpu/engine/simt/prepare.hpp"
 #include "cpu/engine/simt/shape.hpp"
+#include "cpu/engine/simt/streams.hpp"
 #include "cpu/engine/simt/vectorize.hpp"
 
 namespace cucpu::simt {
@@ -220,6 +221,9 @@ class Emitter {
   Value* load_within_pages(llvm::Type*, Value* first, std::int64_t size, llvm::Align);
   Value* last_lane(Value* v);  // the value in the highest lane that is on
 
+  // streams.cpp
+  void ask_ahead(llvm::LoadInst&, llvm::LoadInst* made, std::uint64_t bytes);
+
   // emit_warp.cpp: 32 lanes, whole warps
   void emit_warp(llvm::CallInst&, llvm::StringRef name);
   void emit_shuffle(llvm::CallInst&, llvm::StringRef kind);
@@ -248,6 +252,9 @@ class Emitter {
   unsigned width_;
   Value* block_context_ = nullptr;
   llvm::SmallPtrSet<const llvm::AtomicRMWInst*, 2> late_;  // see late.hpp
+  Streams streams_;
+  llvm::SmallVector<std::pair<llvm::LoadInst*, std::uint64_t>, 4>
+      asked_;  // of streams_, in this block
 
   Mode mode_ = Full;
   Value* mask_ = nullptr;                                   // i1 vector while emitting masked code

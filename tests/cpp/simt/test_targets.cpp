@@ -1,6 +1,6 @@
 // tests/cpp/simt/test_targets.cpp: block code for machines that are not at hand: the ten benchmark
-// kernels (bench/cpp/kernels/source.cu, as NVRTC compiles them) become x86-64 assembly, which is
-// read here. Nothing of it runs.
+// kernels (bench/cpp/kernels/source.cu, as NVRTC compiles them) become assembly, which is read
+// here. Nothing of it runs.
 #include <gtest/gtest.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/LegacyPassManager.h>
@@ -28,7 +28,8 @@ struct Made {
   std::string assembly;
 };
 
-std::unique_ptr<TargetMachine> machine(const char* cpu) {
+std::unique_ptr<TargetMachine> machine(const char* cpu,
+                                       const std::string& triple = "x86_64-unknown-linux-gnu") {
   static const bool ready = [] {
     InitializeAllTargetInfos();
     InitializeAllTargets();
@@ -38,7 +39,6 @@ std::unique_ptr<TargetMachine> machine(const char* cpu) {
   }();
   (void)ready;
   std::string error;
-  const std::string triple = "x86_64-unknown-linux-gnu";
   const Target* target = TargetRegistry::lookupTarget(triple, error);
   if (!target) return nullptr;
   return std::unique_ptr<TargetMachine>{
@@ -131,6 +131,29 @@ void look(const char* cpu, const std::string& registers) {
 
 TEST(SimtTargets, Avx2CodeOfTheTenKernelsWorksOnYmmRegisters) { look("x86-64-v3", "ymm"); }
 TEST(SimtTargets, Avx512CodeOfTheTenKernelsWorksOnZmmRegisters) { look("x86-64-v4", "zmm"); }
+
+// Hints stand together before the loads they are about; between loads they cost more than they
+// save.
+TEST(SimtTargets, AArch64CodeOfAStreamAsksAheadBeforeItLoads) {
+  auto target = machine("neoverse-n1", "aarch64-unknown-linux-gnu");
+  if (!target) GTEST_SKIP() << "this LLVM makes no AArch64 code";
+  const std::string ptx = ten();
+  for (const char* kernel : {"saxpy", "vector_add"}) {
+    const std::string code = compile(ptx, kernel, {256, 1, 1}, *target).assembly;
+    EXPECT_EQ(
+        count(code,
+              "prfm\tpldl1keep, \\[x[0-9]+, #512\\]\n\tprfm\tpldl1keep, \\[x[0-9]+, #512\\]\n"),
+        1u)
+        << code;
+    EXPECT_EQ(count(code, "prfm"), 2u) << kernel;
+    EXPECT_LT(code.find("prfm"), code.find("ldp\tq")) << kernel;
+  }
+  // What a loop reads again and again is in the caches, and so is shared memory.
+  for (const char* kernel : {"nbody", "matmul"})
+    EXPECT_EQ(count(compile(ptx, kernel, {16, 16, 1}, *target).assembly, "prfm"), 0u) << kernel;
+  if (auto other = machine("x86-64-v3"))
+    EXPECT_EQ(count(compile(ptx, "saxpy", {256, 1, 1}, *other).assembly, "prefetch"), 0u);
+}
 
 // What says which group runs is for fault reports; between stores that stream through memory it is
 // dear, so it is said once.
