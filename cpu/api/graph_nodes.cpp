@@ -9,6 +9,7 @@
 #include "api/fill.hpp"
 #include "api/guard.hpp"
 #include "api/kernel_op.hpp"
+#include "api/memory_ops.hpp"
 
 namespace cucpu::driver {
 
@@ -94,9 +95,8 @@ Ref<NodeOp> make_node_op(CUgraphNodeParams& p) {
       require(is_graph_memory(p.free.dptr));
       return make_object<FreeOp>(p.free.dptr);
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: {
-      require(p.memOp.paramArray && p.memOp.count > 0 && p.memOp.count <= 256);
-      auto op = make_object<MemoryOpsOp>(
-          std::vector(p.memOp.paramArray, p.memOp.paramArray + p.memOp.count));
+      require(p.memOp.flags == 0);
+      auto op = make_memory_ops(p.memOp.paramArray, p.memOp.count);
       op->context_handle = p.memOp.ctx;
       op->flags = p.memOp.flags;
       return op;

@@ -6,7 +6,7 @@
 #include "api/event.hpp"
 #include "api/graph_capture.hpp"
 #include "api/guard.hpp"
-#include "api/ipc.hpp"
+#include "api/memory_ops.hpp"
 #include "api/pool.hpp"
 #include "exec/ops.hpp"
 
@@ -49,48 +49,13 @@ void launch_host_function(CUstream handle, CUhostFn fn, void* data) {
   submit(*stream, make_object<HostOp>(fn, data));
 }
 
-void check_memory_op(const CUstreamBatchMemOpParams& op) {
-  const auto check_word = [](CUdeviceptr address, std::size_t bytes) {
-    require(address % bytes == 0);
-    const AllocationRef a = MemoryMap::instance().find(address);
-    require(a && address + bytes <= a->end());
-  };
-  switch (op.operation) {
-    case CU_STREAM_MEM_OP_WAIT_VALUE_32:
-    case CU_STREAM_MEM_OP_WAIT_VALUE_64:
-      require((op.waitValue.flags & ~(3u | CU_STREAM_WAIT_VALUE_FLUSH)) == 0);
-      check_word(op.waitValue.address, op.operation == CU_STREAM_MEM_OP_WAIT_VALUE_64 ? 8 : 4);
-      break;
-    case CU_STREAM_MEM_OP_WRITE_VALUE_32:
-    case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-      require(op.writeValue.flags <= CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER);
-      check_word(op.writeValue.address, op.operation == CU_STREAM_MEM_OP_WRITE_VALUE_64 ? 8 : 4);
-      break;
-    case CU_STREAM_MEM_OP_BARRIER:
-      require(op.memoryBarrier.flags <= CU_STREAM_MEMORY_BARRIER_TYPE_GPU);
-      break;
-    case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
-      require(op.flushRemoteWrites.flags == 0);
-      break;
-    case CU_STREAM_MEM_OP_ATOMIC_REDUCTION:
-      require(op.atomicReduction.dataType == CU_STREAM_ATOMIC_REDUCTION_UNSIGNED_32 ||
-              op.atomicReduction.dataType == CU_STREAM_ATOMIC_REDUCTION_UNSIGNED_64);
-      check_word(op.atomicReduction.address,
-                 op.atomicReduction.dataType == CU_STREAM_ATOMIC_REDUCTION_UNSIGNED_64 ? 8 : 4);
-      break;
-    default:
-      fail(CUDA_ERROR_INVALID_VALUE);
-  }
-}
-
 CUresult memory_ops(CUstream handle, const CUstreamBatchMemOpParams* list, unsigned count,
                     unsigned flags) {
   return guarded([&] {
     const Ref<Stream> stream = stream_of(handle);
-    require((list || count == 0) && count <= 256 && flags == 0);
-    if (count == 0) return;
-    for (unsigned i = 0; i < count; ++i) check_memory_op(list[i]);
-    submit(*stream, make_object<MemoryOpsOp>(std::vector(list, list + count)));
+    require(count == 0 || list);
+    require(count <= kMostMemoryOps && flags == 0);
+    if (count > 0) submit(*stream, make_memory_ops(list, count));
   });
 }
 
