@@ -89,33 +89,12 @@ class MemoryResource:
 class _NativeResource(_core._Resource, MemoryResource):
     """What the resources of this package have in common: one of C++, which allocates, and who can use its memory."""
 
-    _device_id = -1
     _host = False
     _managed = False
 
     def deallocate(self, ptr: Any, size: int, *, stream: Any) -> None:
         """Take memory back once the work queued on ``stream`` by now is done."""
         self._native.deallocate(ptr, size, stream)
-
-    @property
-    def device_id(self) -> int:
-        """The number of the device the memory is on, -1 for host memory."""
-        return self._device_id
-
-    @property
-    def is_device_accessible(self) -> bool:
-        """True: kernels can use the memory."""
-        return True
-
-    @property
-    def is_host_accessible(self) -> bool:
-        """True when the host can read and write it directly."""
-        return self._host
-
-    @property
-    def is_managed(self) -> bool:
-        """True when it moves between host and device by itself."""
-        return self._managed
 
 
 class _PoolAttribute:
@@ -510,7 +489,7 @@ class GraphMemoryResource(cyGraphMemoryResource, _NativeResource):
         device = int(_core.Device(device_id))
         self = cls._instances.get(device)
         if self is None:
-            self = object.__new__(cls)
+            self = super().__new__(cls)
             self._device_id = device
             self._native = _core._Native.graph(device)
             self = cls._instances.setdefault(device, self)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 from . import _core
@@ -303,10 +304,7 @@ class StridedMemoryView(_core._View):
     @property
     def size(self) -> int:
         """The number of elements."""
-        total = 1
-        for extent in self.shape:
-            total *= extent
-        return total
+        return prod(self.shape)
 
     def _itemsize(self) -> int:
         return self._dl_type[1] * self._dl_type[2] // 8

@@ -1,5 +1,5 @@
 // resource_base.cpp: cuda.core._core._Resource, what the memory resources of the package derive
-// from: their C++ half in a slot, and allocate(), which then needs no Python code.
+// from: their C++ half in a slot, and what is asked most of them, which then needs no Python code.
 #include <Python.h>
 #include <structmember.h>
 
@@ -12,7 +12,10 @@ namespace cucore::python {
 namespace {
 
 struct ResourceObject {
-  PyObject_HEAD PyObject* native;  // a _Native; null before __init__
+  PyObject head;
+  PyObject* native;  // a _Native; null before __init__
+  int device_id;
+  bool is_host_accessible, is_managed;  // as the class says: _host, _managed
 };
 ResourceObject& resource(PyObject* self) { return *reinterpret_cast<ResourceObject*>(self); }
 
@@ -28,6 +31,23 @@ PyObject* resource_allocate(PyObject* self, PyObject* const* args, Py_ssize_t na
   std::array<PyObject*, 2> given;
   parse("allocate", names, 1, 2, args, nargs, kwnames, given);
   return allocate_from(self, native_object(self), given[0], given[1], "allocate").release().ptr();
+}
+
+/// A truth value of the class.
+bool flag(PyTypeObject* type, const char* name) {
+  const nb::object value =
+      nb::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), name));
+  if (!value.is_valid()) PyErr_Clear();
+  return value.is_valid() && value.is(Py_True);
+}
+
+PyObject* resource_new(PyTypeObject* type, PyObject*, PyObject*) {
+  PyObject* const self = type->tp_alloc(type, 0);
+  if (self == nullptr) return nullptr;
+  resource(self).device_id = -1;
+  resource(self).is_host_accessible = flag(type, "_host");
+  resource(self).is_managed = flag(type, "_managed");
+  return self;
 }
 
 int traverse(PyObject* self, visitproc visit, void* arg) {
@@ -52,8 +72,10 @@ void deallocate(PyObject* self) {
 void bind_resource_base(nb::module_& m) {
   static PyMemberDef members[] = {
       {"_native", T_OBJECT_EX, offsetof(ResourceObject, native), 0, nullptr},
+      {"_device_id", T_INT, offsetof(ResourceObject, device_id), 0, nullptr},
       {nullptr, 0, 0, 0, nullptr}};
   static PyType_Slot slots[] = {{Py_tp_members, members},
+                                {Py_tp_new, reinterpret_cast<void*>(&resource_new)},
                                 {Py_tp_traverse, reinterpret_cast<void*>(&traverse)},
                                 {Py_tp_clear, reinterpret_cast<void*>(&clear)},
                                 {Py_tp_dealloc, reinterpret_cast<void*>(&deallocate)},
@@ -65,6 +87,19 @@ void bind_resource_base(nb::module_& m) {
   def_fast<resource_allocate>(type, "allocate",
                               "allocate($self, size, *, stream)\n--\n\nReturn a Buffer of size "
                               "bytes, usable by work queued on stream from now on.");
+  def_get(
+      type, "device_id", [](PyObject* self) { return PyLong_FromLong(resource(self).device_id); },
+      "The number of the device the memory is on, -1 for host memory.");
+  def_get(
+      type, "is_device_accessible", [](PyObject*) { return Py_NewRef(Py_True); },
+      "True: kernels can use the memory.");
+  def_get(
+      type, "is_host_accessible",
+      [](PyObject* self) { return PyBool_FromLong(resource(self).is_host_accessible); },
+      "True when the host can read and write it directly.");
+  def_get(
+      type, "is_managed", [](PyObject* self) { return PyBool_FromLong(resource(self).is_managed); },
+      "True when it moves between host and device by itself.");
   m.attr("_Resource") = type;
 }
 CUCORE_BIND(kBindMemory, bind_resource_base)
