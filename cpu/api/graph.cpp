@@ -102,6 +102,7 @@ Ref<Graph> Graph::clone() const {
   const std::lock_guard lock{graph_mutex()};
   auto copy = make_object<Graph>();
   copy->user_objects = user_objects;
+  copy->conditions = conditions;
   copy->next_local_ = next_local_;
   std::unordered_map<const GraphNode*, GraphNode*> twin;
   for (const auto& node : nodes) {
@@ -113,6 +114,7 @@ Ref<Graph> Graph::clone() const {
     } else if (const auto* conditional = dynamic_cast<const ConditionalOp*>(op.get())) {
       auto again = make_object<ConditionalOp>();
       again->params = conditional->params;
+      again->condition = conditional->condition;
       for (const auto& body : conditional->bodies) {
         Ref<Graph> inner = body->clone();
         inner->is_body = true;
@@ -144,6 +146,7 @@ void Graph::retire_all() noexcept {
     node->retire();
   }
   user_objects.clear();  // graphs made from this one hold their own
+  conditions.clear();
   retire();
 }
 

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "api/condition.hpp"
 #include "api/event.hpp"
 #include "exec/ops.hpp"
 
@@ -50,8 +51,9 @@ class Graph final : public Handled<Graph, CUgraph, Kind::graph> {
   Graph();
   ~Graph() override;
   const unsigned id;
-  std::vector<Ref<GraphNode>> nodes;          ///< in the order they were added
-  std::vector<Ref<UserObject>> user_objects;  ///< one entry per reference
+  std::vector<Ref<GraphNode>> nodes;                   ///< in the order they were added
+  std::vector<Ref<UserObject>> user_objects;           ///< one entry per reference
+  std::vector<std::shared_ptr<Condition>> conditions;  ///< that its kernels may set
   bool is_body = false;  ///< owned by a node: cannot be destroyed by the program
 
   GraphNode& add(Ref<NodeOp> op, const CUgraphNode* dependencies, const CUgraphEdgeData* data,
@@ -101,6 +103,7 @@ struct Plan {
   unsigned lanes = 1;
   bool has_events = false;  ///< some step at any depth records an event or waits for one
   std::vector<Ref<UserObject>> user_objects;
+  std::vector<std::shared_ptr<Condition>> conditions;
 };
 
 /// Fails with 1 when there is a cycle.
@@ -112,13 +115,6 @@ Progress run_plan(std::shared_ptr<const Plan> plan, Task& parent);
 
 // -- operations only graphs have
 // ------------------------------------------------------------------------------------------
-
-/// A condition that device code sets: its handle is the address of the value.
-struct Condition {
-  std::atomic<unsigned> value;
-  unsigned initial;
-  bool assign_initial;
-};
 
 class ChildGraphOp final : public NodeOp {
  public:
@@ -137,7 +133,7 @@ class ConditionalOp final : public NodeOp {
   CUDA_CONDITIONAL_NODE_PARAMS params{};
   std::vector<Ref<Graph>> bodies;
   std::vector<CUgraph> body_handles;
-  Condition& condition() const { return *reinterpret_cast<Condition*>(params.handle); }
+  std::shared_ptr<Condition> condition;
 };
 
 class EventRecordOp final : public NodeOp {

@@ -35,8 +35,8 @@ class GraphLaunchOp final : public Op {
     for (const Plan::Step& step : plan.steps) {
       if (step.bodies.empty()) continue;
       if (const auto* op = dynamic_cast<const ConditionalOp*>(step.op.get());
-          op && op->condition().assign_initial)
-        op->condition().value.store(op->condition().initial);
+          op && op->condition->assign_initial)
+        op->condition->value.store(op->condition->initial);
       for (const auto& body : step.bodies) reset_conditions(*body);
     }
   }
@@ -83,8 +83,9 @@ CUgraphExecUpdateResult difference(const Plan& now, const Plan& next, CUgraphNod
 }
 
 void take_over(Plan& now, const Plan& next) {
-  now.user_objects =
-      next.user_objects;  // what only the old parameters used goes with the last run that has them
+  // What only the old parameters used goes with the last run that has them.
+  now.user_objects = next.user_objects;
+  now.conditions = next.conditions;
   for (std::size_t i = 0; i < now.steps.size(); ++i) {
     now.steps[i].op = next.steps[i].op;
     for (std::size_t k = 0; k < now.steps[i].bodies.size(); ++k)

@@ -36,11 +36,11 @@ Ref<NodeOp> make_alloc(CUDA_MEM_ALLOC_NODE_PARAMS& params) {
 }
 
 Ref<NodeOp> make_conditional(CUDA_CONDITIONAL_NODE_PARAMS& params) {
-  require(params.handle != 0 && params.type >= CU_GRAPH_COND_TYPE_IF &&
-          params.type <= CU_GRAPH_COND_TYPE_SWITCH);
+  require(params.type >= CU_GRAPH_COND_TYPE_IF && params.type <= CU_GRAPH_COND_TYPE_SWITCH);
   require(params.size >= 1 && (params.type != CU_GRAPH_COND_TYPE_WHILE || params.size == 1) &&
           (params.type != CU_GRAPH_COND_TYPE_IF || params.size <= 2));
   auto op = make_object<ConditionalOp>();
+  op->condition = condition_of(params.handle);
   for (unsigned i = 0; i < params.size; ++i) {
     auto body = make_object<Graph>();
     body->is_body = true;
@@ -456,15 +456,11 @@ CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle* out, CUgraph g
                                         unsigned int flags) {
   return guarded([&] {
     require(out && flags <= CU_GRAPH_COND_ASSIGN_DEFAULT);
-    graph_of(graph);
+    const std::lock_guard lock{graph_mutex()};
+    auto& conditions = graph_of(graph).conditions;
     context_of(context);
-    // Kernels hold the address for as long as any copy of the graph lives, which nobody tells us:
-    // never freed.
-    auto* condition = new Condition;
-    condition->value = initial;
-    condition->initial = initial;
-    condition->assign_initial = flags & CU_GRAPH_COND_ASSIGN_DEFAULT;
-    *out = reinterpret_cast<CUgraphConditionalHandle>(condition);
+    conditions.push_back(make_condition(initial, flags & CU_GRAPH_COND_ASSIGN_DEFAULT));
+    *out = handle_of(*conditions.back());
   });
 }
 

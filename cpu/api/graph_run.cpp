@@ -9,7 +9,7 @@ namespace {
 
 Progress run_conditional(const Plan::Step& step, Task& self, bool& looping) {
   const auto& op = static_cast<const ConditionalOp&>(*step.op);
-  const auto value = [&] { return op.condition().value.load(std::memory_order_acquire); };
+  const auto value = [&] { return op.condition->value.load(std::memory_order_acquire); };
   switch (op.params.type) {
     case CU_GRAPH_COND_TYPE_IF:
       if (value() != 0) return run_plan(step.bodies[0], self);
@@ -94,6 +94,7 @@ std::shared_ptr<Plan> make_plan(const Graph& graph) {
   require(order.size() == graph.nodes.size());
   auto plan = std::make_shared<Plan>();
   plan->user_objects = graph.user_objects;
+  plan->conditions = graph.conditions;
   std::unordered_map<const GraphNode*, unsigned> index;
   for (GraphNode* node : order) {
     Plan::Step step;

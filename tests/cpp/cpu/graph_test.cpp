@@ -322,6 +322,31 @@ TEST_F(Graphs, WhileNodesLoopUntilDeviceCodeSaysStop) {
   }
 }
 
+TEST_F(Graphs, ConditionsGoWithTheLastGraphThatHasThem) {
+  const auto node_with = [&](CUgraph graph, CUgraphConditionalHandle handle) {
+    CUgraphNodeParams params{};
+    params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+    params.conditional.handle = handle;
+    params.conditional.type = CU_GRAPH_COND_TYPE_IF;
+    params.conditional.size = 1;
+    params.conditional.ctx = context_;
+    CUgraphNode node = nullptr;
+    return cuGraphAddNode(&node, graph, nullptr, nullptr, 0, &params);
+  };
+  CUgraph first = nullptr, copy = nullptr;
+  CUgraphConditionalHandle handle = 0, later = 0;
+  ASSERT_OK(cuGraphCreate(&first, 0));
+  ASSERT_OK(cuGraphConditionalHandleCreate(&handle, first, context_, 0, 0));
+  ASSERT_OK(cuGraphClone(&copy, first));
+  ASSERT_OK(cuGraphDestroy(first));
+  EXPECT_OK(node_with(copy, handle)) << "the copy's kernels may set it";
+  ASSERT_OK(cuGraphDestroy(copy));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, node_with(graph_, handle));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, node_with(graph_, handle + 1)) << "never made";
+  ASSERT_OK(cuGraphConditionalHandleCreate(&later, graph_, context_, 0, 0));
+  EXPECT_EQ(handle, later) << "its place is used again";
+}
+
 TEST_F(Graphs, CapturedNodesMayBeDestroyedBeforeOthersFollowThem) {
   CUevent event = nullptr;
   CUstream other = nullptr;
