@@ -69,7 +69,6 @@ extern "C" __attribute__((visibility("default"))) int cucore_bench_raw(int argc,
   LOAD(cuGraphLaunch);
   LOAD(cuGraphDestroy);
   LOAD(cuGraphExecDestroy);
-  LOAD(cuMemPoolSetAttribute);
   LOAD(cuDeviceGetDefaultMemPool);
   LOAD(cuGraphExecUpdate);
   LOAD(cuMemAllocHost);
@@ -88,9 +87,6 @@ extern "C" __attribute__((visibility("default"))) int cucore_bench_raw(int argc,
   check(p_cuCtxSetCurrent(context), "cuCtxSetCurrent");
   CUmemoryPool pool;
   check(p_cuDeviceGetDefaultMemPool(&pool, 0), "cuDeviceGetDefaultMemPool");
-  cuuint64_t keep = ~cuuint64_t{0};
-  check(p_cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep),
-        "cuMemPoolSetAttribute");
   CUstream stream, other, quiet;
   check(p_cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
   check(p_cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
@@ -219,7 +215,8 @@ extern "C" __attribute__((visibility("default"))) int cucore_bench_raw(int argc,
   float milliseconds;
   suite.run("event_elapsed",
             [&] { check(p_cuEventElapsedTime(&milliseconds, begin, end), "cuEventElapsedTime"); });
-  // The pool is as the Python sides have it: what they allocate at first comes from there, too.
+  // The pool is as the Python sides have it: what they allocate at first comes from there, too, and
+  // it gives back what is free when a stream is waited for.
   for (const std::size_t size : {std::size_t{4096}, std::size_t{1} << 20}) {
     CUdeviceptr kept;
     check(p_cuMemAllocAsync(&kept, size, stream), "cuMemAllocAsync");

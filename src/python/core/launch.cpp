@@ -134,10 +134,11 @@ LaunchConfig parse_config(PyObject* const* args, Py_ssize_t nargs, PyObject* kwn
 
 PyObject* config_call(PyObject* type, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   try {
-    return wrap(nb::handle{type},
-                PyLaunchConfig{parse_config(args, PyVectorcall_NARGS(nargsf), kwnames)})
-        .release()
-        .ptr();
+    const LaunchConfig parsed = parse_config(args, PyVectorcall_NARGS(nargsf), kwnames);
+    nb::object made = nb::inst_alloc(nb::handle{type});
+    new (nb::inst_ptr<PyLaunchConfig>(made)) PyLaunchConfig{parsed};  // wrap() would move it
+    nb::inst_mark_ready(made);
+    return made.release().ptr();
   } catch (...) {
     set_python_error();
     return nullptr;
