@@ -35,9 +35,12 @@ Ref<NodeOp> make_alloc(CUDA_MEM_ALLOC_NODE_PARAMS& params) {
   return op;
 }
 
+constexpr unsigned kMostBodies = 1 << 16;  // of a switch
+
 Ref<NodeOp> make_conditional(CUDA_CONDITIONAL_NODE_PARAMS& params) {
   require(params.type >= CU_GRAPH_COND_TYPE_IF && params.type <= CU_GRAPH_COND_TYPE_SWITCH);
-  require(params.size >= 1 && (params.type != CU_GRAPH_COND_TYPE_WHILE || params.size == 1) &&
+  require(params.size >= 1 && params.size <= kMostBodies &&
+          (params.type != CU_GRAPH_COND_TYPE_WHILE || params.size == 1) &&
           (params.type != CU_GRAPH_COND_TYPE_IF || params.size <= 2));
   auto op = make_object<ConditionalOp>();
   op->condition = condition_of(params.handle);

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cstdio>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <thread>
 
@@ -345,6 +346,37 @@ TEST_F(Graphs, ConditionsGoWithTheLastGraphThatHasThem) {
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, node_with(graph_, handle + 1)) << "never made";
   ASSERT_OK(cuGraphConditionalHandleCreate(&later, graph_, context_, 0, 0));
   EXPECT_EQ(handle, later) << "its place is used again";
+}
+
+TEST_F(Graphs, ConditionsThatAreNoneAreRefused) {
+  CUgraphNodeParams good{};
+  good.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+  ASSERT_OK(cuGraphConditionalHandleCreate(&good.conditional.handle, graph_, context_, 1, 0));
+  good.conditional.type = CU_GRAPH_COND_TYPE_IF;
+  good.conditional.size = 1;
+  good.conditional.ctx = context_;
+  const auto refused = [&](const std::function<void(CUDA_CONDITIONAL_NODE_PARAMS&)>& spoil) {
+    CUgraphNodeParams params = good;
+    CUgraphNode node = nullptr;
+    spoil(params.conditional);
+    EXPECT_EQ(CUDA_ERROR_INVALID_VALUE,
+              cuGraphAddNode(&node, graph_, nullptr, nullptr, 0, &params));
+  };
+  refused([](auto& p) { p.handle = 0; });
+  refused([](auto& p) { p.handle = 12345; });  // looked up, never followed
+  refused([](auto& p) { p.handle += 8; });
+  refused([](auto& p) { p.type = static_cast<CUgraphConditionalNodeType>(9999); });
+  refused([](auto& p) { p.size = 0; });
+  refused([](auto& p) { p.size = 3; });  // if and else
+  refused([](auto& p) { p.type = CU_GRAPH_COND_TYPE_WHILE, p.size = 2; });
+  refused([](auto& p) { p.type = CU_GRAPH_COND_TYPE_SWITCH, p.size = ~0u; });
+  std::size_t count = 9;
+  ASSERT_OK(cuGraphGetNodes(graph_, nullptr, &count));
+  EXPECT_EQ(0u, count);
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE,
+            cuGraphConditionalHandleCreate(&good.conditional.handle, graph_, context_, 1, 2));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE,
+            cuGraphConditionalHandleCreate(nullptr, graph_, context_, 1, 0));
 }
 
 TEST_F(Graphs, CapturedNodesMayBeDestroyedBeforeOthersFollowThem) {
