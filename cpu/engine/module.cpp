@@ -87,7 +87,8 @@ LoadedModule::LoadedModule(std::span<const std::string_view> ptx, const LoadOpti
     std::vector<const ptx::Module*> pointers;
     for (const auto& module : modules) pointers.push_back(module.get());
     TranslateOptions how;
-    how.exact_nan = settings_.exact_nan;
+    how.gpu_nans = settings_.nans != Settings::Nans::host;
+    how.exact_nans = settings_.nans == Settings::Nans::exact;
     translation = translate(pointers, context, how);
     llvm::raw_string_ostream out{bitcode_};
     llvm::WriteBitcodeToFile(*translation.module, out);
@@ -165,7 +166,7 @@ LoadedModule::~LoadedModule() {
 FunctionsObject LoadedModule::pointed_at(const std::vector<std::string>& wanted) const {
   std::string key = compiler_identity() + "\n" + source_digest_ + "\nfunctions\n" +
                     std::to_string(optimization_) + "\n" + std::to_string(settings_.check->kinds) +
-                    (settings_.exact_nan ? "\nexact" : "");
+                    "\n" + std::to_string(static_cast<int>(settings_.nans));
   for (const std::string& name : wanted) key += "\n" + name;
   key = digest(key);
   if (cache_.usable()) {
@@ -194,7 +195,7 @@ std::optional<ObjectCode> LoadedModule::object(const CompileJob& job) const {
                                      job.aligned,
                                      job.check,
                                      static_cast<bool>(may_reach()),
-                                     settings_.exact_nan};
+                                     static_cast<std::uint64_t>(settings_.nans)};
   if (job.block) numbers.insert(numbers.end(), {job.block->x, job.block->y, job.block->z});
   for (const std::uint64_t number : numbers) add(std::to_string(number));
   key = digest(key);

@@ -54,9 +54,11 @@ Settings Settings::from_environment() {
   s.report = flag("CUCORE_CPU_REPORT", false);
   s.strict = flag("CUCORE_CPU_STRICT", false);
   if (const char* value = std::getenv("CUCORE_CPU_NAN"); value && *value) {
-    s.exact_nan = !std::strcmp(value, "exact");
-    if (!s.exact_nan && std::strcmp(value, "host") != 0)
-      refuse("CUCORE_CPU_NAN", value, "exact or host");
+    s.nans = !std::strcmp(value, "host")  ? Nans::host
+             : !std::strcmp(value, "gpu") ? Nans::gpu
+                                          : Nans::exact;
+    if (s.nans == Nans::exact && std::strcmp(value, "exact") != 0)
+      refuse("CUCORE_CPU_NAN", value, "gpu, exact or host");
   }
   if (const char* value = std::getenv("CUCORE_CPU_DUMP"); value && *value) {
     std::string rest = value;

@@ -15,7 +15,10 @@ struct Settings {
   /// CUCORE_CPU_STRICT=1: vector code that LLVM's verifier refuses is an error, and scratch memory
   /// holds nonsense when a block begins.
   bool strict = false;
-  bool exact_nan = false;  ///< CUCORE_CPU_NAN=exact: f64 instructions give a GPU's NaNs
+  /// CUCORE_CPU_NAN: whose NaNs f64 instructions give. `exact`: a GPU's, also where the choice is
+  /// between two, or an atomic operation does not know which memory it is in.
+  enum class Nans { host, gpu, exact };
+  Nans nans = Nans::gpu;
   bool dump_ptx = false, dump_thread = false, dump_block = false,
        dump_assembly = false;               ///< CUCORE_CPU_DUMP=ptx,thread,block,asm
   std::string dump_folder = "cucore_dump";  ///< CUCORE_CPU_DUMP_DIR

@@ -23,6 +23,14 @@ std::string words_of(const Slot& slot) {
   return out;
 }
 
+/// `[a].unified` says that the address is in a variable with that attribute.
+bool unified_fits(const Instruction& i) {
+  for (const Mod m : {Mod::shared, Mod::shared_cta, Mod::shared_cluster, Mod::local, Mod::const_,
+                      Mod::param, Mod::param_entry, Mod::param_func})
+    if (i.has(m)) return false;
+  return true;
+}
+
 }  // namespace
 
 void Parser::parse_instruction(std::optional<Guard> guard) {
@@ -148,6 +156,11 @@ bool Parser::parse_operands(Instruction& inst) {
     auto operand = parse_operand(pattern == "l");
     if (!operand) return false;
     inst.operands.push_back(std::move(*operand));
+    if (inst.operands.back().kind == Operand::Kind::address && inst.row->op == "ld" &&
+        accept_dot("unified") && !unified_fits(inst)) {
+      error("'.unified' is for global memory");
+      return false;
+    }
     if (token_.kind == Token::Kind::end) {
       error("expected ';', found the end of the text");
       return false;

@@ -137,6 +137,13 @@ class Stopwatch {
   double last_ = now();
 };
 
+/// Whether this host's f64 arithmetic gives other NaNs than were asked for: x86-64 makes those of a
+/// GPU, but chooses otherwise between two.
+bool gives_other_nans(const Settings& settings) {
+  return settings.nans == Settings::Nans::exact ||
+         (settings.nans == Settings::Nans::gpu && Triple{host().triple}.isAArch64());
+}
+
 int level_of(int optimization) { return optimization <= 0 ? 0 : optimization == 1 ? 1 : 2; }
 
 }  // namespace
@@ -159,6 +166,7 @@ std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Setti
   if (may_reach()) code.reached = check_reach(*module, job.aligned);
   if (job.check) instrument(*module);
   dump(settings.dump_thread, settings, job.kernel + ".thread.ll", *module);
+  const bool settles = gives_other_nans(settings) && has_doubles(*module);
   const double prepared = watch.lap();
 
   double vectorized = 0;
@@ -219,6 +227,7 @@ std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Setti
     verify(*module, "lowering");
     optimize_module(*module, target.get(), level_of(job.optimization));
   }
+  if (settles) settle_doubles(*module);
   const double optimized = watch.lap();
   insert_polls(*module, entry, code.fibers);
   if (code.runs_on) keep_late_sums(*entry);
@@ -258,9 +267,11 @@ FunctionsObject compile_functions_unprotected(std::string_view bitcode,
     announce_locals(*module);
     instrument(*module);
   }
+  const bool settles = gives_other_nans(settings) && has_doubles(*module);
   lower_functions(*module);
   verify(*module, "lowering");
   optimize_module(*module, target.get(), level_of(optimization));
+  if (settles) settle_doubles(*module);
   insert_polls(*module, nullptr, false);
   expand_float_atomics(*module);
   probe_stacks(*module);

@@ -30,6 +30,16 @@ bool is_shared(const Instruction& access, const Value* pointer) {
   return marker_name(getUnderlyingObject(pointer)) == "shared";
 }
 
+Value* new_value(IRBuilderBase& b, const AtomicRMWInst& rmw, Value* old, Value* operand) {
+  if (rmw.getOperation() != AtomicRMWInst::FAdd)
+    return buildAtomicRMWValue(rmw.getOperation(), b, old, operand);
+  // A GPU's NaN: f32's own, of two of f64 the one in memory (which is that of the second summand).
+  Value* sum = b.CreateFAdd(operand, old);
+  if (!sum->getType()->isFloatTy()) return sum;
+  const APFloat canonical{APFloat::IEEEsingle(), APInt{32, 0x7fffffff}};
+  return b.CreateSelect(b.CreateFCmpUNO(sum, sum), ConstantFP::get(b.getContext(), canonical), sum);
+}
+
 bool Emitter::is_parameter_load(LoadInst& load) const {
   if (!load.isSimple()) return false;
   APInt offset{64, 0};
@@ -458,13 +468,7 @@ void Emitter::emit_atomic(Instruction& inst) {
       Align align = rmw ? rmw->getAlign() : cas->getAlign();
       Value* old = b_.CreateAlignedLoad(first->getType(), address, align);
       if (rmw) {
-        Value* fresh = buildAtomicRMWValue(rmw->getOperation(), b_, old, first);
-        if (fresh->getType()->isFloatTy() &&
-            rmw->getOperation() == AtomicRMWInst::FAdd) {  // a GPU's NaN
-          const APFloat canonical{APFloat::IEEEsingle(), APInt{32, 0x7fffffff}};
-          fresh = b_.CreateSelect(b_.CreateFCmpUNO(fresh, fresh),
-                                  ConstantFP::get(b_.getContext(), canonical), fresh);
-        }
+        Value* fresh = new_value(b_, *rmw, old, first);
         b_.CreateAlignedStore(fresh, address, align);
         return old;
       }

@@ -175,9 +175,14 @@ void Emitter::emit_one_lane(BasicBlock* block, const OneLane& one) {
       made[from] = to;
       continue;
     }
-    if (auto* rmw = dyn_cast<AtomicRMWInst>(to))
-      lowerAtomicRMWInst(rmw);
-    else
+    if (auto* rmw = dyn_cast<AtomicRMWInst>(to)) {
+      IRBuilder<> b{rmw};
+      Value* pointer = rmw->getPointerOperand();
+      Value* old = b.CreateAlignedLoad(rmw->getType(), pointer, rmw->getAlign());
+      b.CreateAlignedStore(new_value(b, *rmw, old, rmw->getValOperand()), pointer, rmw->getAlign());
+      rmw->replaceAllUsesWith(old);
+      rmw->eraseFromParent();
+    } else
       lowerAtomicCmpXchgInst(cast<AtomicCmpXchgInst>(to));
   }
   if (last.exit.found) return leave_groups(last.exit);  // it was the one thread of the block

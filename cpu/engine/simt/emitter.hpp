@@ -34,6 +34,10 @@ struct Plan {
 /// Whether an access goes to the block's shared memory for certain.
 bool is_shared(const llvm::Instruction& access, const llvm::Value* pointer);
 
+/// What an atomic operation on shared memory leaves there.
+llvm::Value* new_value(llvm::IRBuilderBase&, const llvm::AtomicRMWInst&, llvm::Value* old,
+                       llvm::Value* operand);
+
 class Emitter {
  public:
   Emitter(const Plan&, llvm::Function& thread, Report&);

@@ -31,7 +31,7 @@ Value* FunctionTranslator::atomic(const Instruction& i, Value* ptr, Value* x, Va
   const bool packed =
       type == Type::f16x2 || type == Type::bf16x2 || type == Type::f16 || type == Type::bf16;
   const bool floating = ptx::class_of(type) == ptx::Class::floating;
-  const bool settled = module.options.exact_nan && type == Type::f64;
+  const bool settled = module.options.exact_nans && type == Type::f64;
   if (packed || (floating && (settled || !i.has(Mod::add)))) {
     // Few hosts have these: a compare-and-swap loop in the runtime.
     const std::string name = ptx::cat("atom_",
@@ -64,8 +64,12 @@ Value* FunctionTranslator::atomic(const Instruction& i, Value* ptr, Value* x, Va
     op = AtomicRMWInst::Xor;
   // LLVM makes an exchange of a sum with a NaN it knows: then that is the one a GPU leaves.
   if (auto* known = llvm::dyn_cast<llvm::ConstantFP>(x);
-      known && op == AtomicRMWInst::FAdd && type == Type::f32 && known->isNaN())
-    x = b.CreateBitCast(b.getInt32(0x7fffffff), x->getType());
+      known && op == AtomicRMWInst::FAdd && known->isNaN()) {
+    if (type == Type::f32)
+      x = b.CreateBitCast(b.getInt32(0x7fffffff), x->getType());
+    else if (space == Space::shared)
+      x = llvm::ConstantFP::get(out.getContext(), known->getValue().makeQuiet());
+  }
   auto* r = b.CreateAtomicRMW(op, ptr, x, align, order);
   mark(r, space);
   if (i.has(Mod::sys))  // for the host, which may be looking for it
@@ -77,6 +81,10 @@ Value* FunctionTranslator::atomic(const Instruction& i, Value* ptr, Value* x, Va
 Value* FunctionTranslator::atomic_all(const Instruction& i, const Operand& address,
                                       const Operand& x, const Operand* y, const Operand* d) {
   const Type t = i.types[0];
+  if (const auto wrong = wrong_atomic(i, x); !wrong.empty()) {
+    error(i.where, std::string{wrong});
+    return nullptr;
+  }
   Value* ptr = pointer(address, space_of(i), i.has(Mod::shared_cluster));
   if (x.kind == Kind::vector && t != Type::b128) {
     for (unsigned k = 0; k < x.parts.size(); ++k) {

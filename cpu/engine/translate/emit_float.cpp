@@ -11,6 +11,31 @@ namespace {
 
 constexpr const char* kRoundNames[] = {"rn", "rz", "rm", "rp"};
 
+/// A sum with zero, a product with one, anything with a known NaN: LLVM makes a move or a change of
+/// sign of it.
+bool is_neutral(const llvm::Instruction& i) {
+  const bool known = llvm::any_of(i.operands(), [](const llvm::Use& use) {
+    const auto* c = llvm::dyn_cast<llvm::ConstantFP>(use.get());
+    return c && c->isNaN();
+  });
+  if (known) return true;
+  const auto is = [&](unsigned k, double size) {
+    const auto* c = llvm::dyn_cast<llvm::ConstantFP>(i.getOperand(k));
+    return c && (c->isExactlyValue(size) || c->isExactlyValue(-size));
+  };
+  switch (i.getOpcode()) {
+    case llvm::Instruction::FAdd:
+    case llvm::Instruction::FSub:
+      return is(0, 0.0) || is(1, 0.0);
+    case llvm::Instruction::FMul:
+      return is(0, 1.0) || is(1, 1.0);
+    case llvm::Instruction::FDiv:
+      return is(1, 1.0);
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 void FunctionTranslator::emit_add_float(const Instruction& i) {
@@ -122,12 +147,15 @@ Value* FunctionTranslator::negated(Value* v) {
 }
 
 /// The result of an f64 instruction with a GPU's NaN: that of the first of these operands that is
-/// one, with its quiet bit set, or the instruction's own. Left to the host it is the same on
-/// x86-64, but for which of two NaNs passes; AArch64 makes NaNs of the other sign. Mending it costs
-/// more than most instructions themselves (docs/design/engine.md), so it is done where it was asked
-/// for.
+/// one, with its quiet bit set, or the instruction's own. Hosts' arithmetic is left alone here and
+/// mended at the end (jit/settle_doubles.cpp), but for what LLVM would not leave arithmetic: known
+/// numbers, sums with zero and products with one.
 Value* FunctionTranslator::settled(Value* r, llvm::ArrayRef<Value*> operands) {
-  if (!r->getType()->isDoubleTy() || !module.options.exact_nan) return r;
+  if (!r->getType()->isDoubleTy() || !module.options.gpu_nans) return r;
+  if (auto* made = llvm::dyn_cast<llvm::Instruction>(r); made && !is_neutral(*made)) {
+    made->setMetadata("cucpu.f64", llvm::MDNode::get(out.getContext(), {}));
+    return r;
+  }
   // Between integers: LLVM may treat all NaNs of a float select as equal.
   Value* bits = b.CreateSelect(is_nan(r), b.getInt64(0xfff8000000000000), raw_bits(r));
   for (Value* v : llvm::reverse(operands))

@@ -152,7 +152,7 @@ void FunctionTranslator::emit_ld(const Instruction& i) {
   const Space space = space_of(i);
   const Type type = i.types[0];
   const unsigned n = vector_of(i), bytes = ptx::bytes_of(type);
-  if (const auto wrong = wrong_access(i, n * bytes); !wrong.empty())
+  if (const auto wrong = wrong_access(i, i.operands[1], n * bytes); !wrong.empty())
     return error(i.where, std::string{wrong});
   Value* ptr = pointer(i.operands[1], space, i.has(Mod::shared_cluster));
   const Operand& d = i.operands[0];
@@ -189,7 +189,7 @@ void FunctionTranslator::emit_st(const Instruction& i) {
   const Space space = space_of(i);
   const Type type = i.types[0];
   const unsigned n = vector_of(i), bytes = ptx::bytes_of(type);
-  if (const auto wrong = wrong_access(i, n * bytes); !wrong.empty())
+  if (const auto wrong = wrong_access(i, i.operands[0], n * bytes); !wrong.empty())
     return error(i.where, std::string{wrong});
   Value* ptr = pointer(i.operands[0], space, i.has(Mod::shared_cluster));
   const Operand& a = i.operands[1];
@@ -248,7 +248,11 @@ void FunctionTranslator::emit_cvta(const Instruction& i) {
 
 // Shared memory is one range per block; what is neither shared nor on a stack counts as global.
 void FunctionTranslator::emit_isspacep(const Instruction& i) {
-  Value* a = read(i.operands[1], Type::b64);
+  const Operand& address = i.operands[1];
+  const bool narrow =
+      address.kind == Kind::reg && ptx::bits_of(source.registers[address.index].type) == 32;
+  Value* a =
+      narrow ? b.CreateZExt(read(address, Type::b32), b.getInt64Ty()) : read(address, Type::b64);
   Value* base = b.CreatePtrToInt(shared_base(), b.getInt64Ty());
   const auto in_shared = [&] {
     Value* size = call_marker("sreg.total_smem_size", b.getInt32Ty(), {}, Effect::none);

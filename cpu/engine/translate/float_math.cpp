@@ -172,7 +172,7 @@ Value* FunctionTranslator::fmin_ieee(Value* x, Value* y, bool max, bool nan) {
   r = b.CreateSelect(is_nan(x), y, r);
   // Of two NaNs: f64 passes the second on, quieted; others make one of their own, in the end.
   if (!r->getType()->isDoubleTy()) return made_float(raw_bits(r), r->getType());
-  return module.options.exact_nan ? b.CreateSelect(is_nan(r), quieted(y), r) : r;
+  return module.options.gpu_nans ? b.CreateSelect(is_nan(r), quieted(y), r) : r;
 }
 
 Value* FunctionTranslator::polynomial(Value* x, llvm::ArrayRef<double> c) {

@@ -71,7 +71,9 @@ class FunctionTranslator {
 
   // memory.cpp
   Space space_of(const Instruction& i);
-  std::string_view wrong_access(const Instruction& i, unsigned bytes);
+  std::string_view wrong_access(const Instruction& i, const Operand& address, unsigned bytes);
+  std::string_view wrong_parameter(const Instruction& i, const Operand& address);
+  std::string_view wrong_atomic(const Instruction& i, const Operand& x);
   Value* pointer(const Operand& address, Space space, bool cluster = false);
   Value* shared_base();
   Value* params_base();

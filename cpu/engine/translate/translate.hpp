@@ -51,7 +51,8 @@ struct Translation {
 struct TranslateOptions {
   bool line_info = true;               ///< turn .loc into !dbg
   bool native_half = host_has_half();  ///< the host multiplies and adds halves with one rounding
-  bool exact_nan = false;              ///< f64 instructions give a GPU's NaN to the last bit
+  bool gpu_nans = true;                ///< f64 instructions give a GPU's NaNs
+  bool exact_nans = false;             ///< in atomic operations of unknown memory too
 
   static bool host_has_half();
 };

@@ -216,16 +216,28 @@ def test_a_barrier_not_all_threads_reach_is_named() -> None:
     )
 
 
+ENDLESS = [
+    "L: bra L;",
+    "L: ld.volatile.global.u32 %r3, [%rd0]; setp.ne.u32 %p1, %r3, 77; @%p1 bra L;",
+    "L: bar.sync 0; bra L;",
+    "L: atom.global.add.u32 %r3, [%rd0], 1; bra L;",
+    "L: nanosleep.u32 100; bra L;",
+]
+
+
 @cpu_only
+@pytest.mark.parametrize("body", ENDLESS)
 @pytest.mark.promise("A time limit turns an endless kernel into error 702")
-def test_the_time_limit_is_702_and_the_device_is_usable_after_a_reset() -> None:
+def test_the_time_limit_is_702_and_the_device_is_usable_after_a_reset(body: str) -> None:
     expect(
-        """
-        print(run("L: bra L;")[0])
+        f"""
+        code, text = run({body!r})
+        print(code, text)
+        print(run("st.global.u32 [%rd1], 1;")[0], driver.cuCtxSynchronize()[0].value)
         reset()
         print(run("st.global.u32 [%rd1], 1;")[0], "usable")
         """,
-        "702\n0 usable",
+        "kernel k ran over the time limit\n702 702\n0 usable",
         {"CUCORE_CPU_TIMEOUT": "0.2"},
     )
 
@@ -266,16 +278,7 @@ def test_ctrl_c_gets_out_of_the_wait_for_a_grid_of_every_block(wait: str, caught
 
 
 @cpu_only
-@pytest.mark.parametrize(
-    "body",
-    [
-        "L: bra L;",
-        "L: ld.volatile.global.u32 %r3, [%rd0]; setp.ne.u32 %p1, %r3, 77; @%p1 bra L;",
-        "L: bar.sync 0; bra L;",
-        "L: atom.global.add.u32 %r3, [%rd0], 1; bra L;",
-        "L: nanosleep.u32 100; bra L;",
-    ],
-)
+@pytest.mark.parametrize("body", ENDLESS)
 @pytest.mark.promise("A kernel can be cancelled, and what runs next is unharmed")
 def test_running_kernels_end_at_a_safe_point_when_their_context_goes(body: str) -> None:
     expect(

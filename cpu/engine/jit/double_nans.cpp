@@ -1,0 +1,162 @@
+// cpu/engine/jit/double_nans.cpp
+#include "cpu/engine/jit/double_nans.hpp"
+
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/Module.h>
+#include <llvm/TargetParser/Triple.h>
+
+namespace cucpu::nans {
+
+using namespace llvm;
+
+namespace {
+
+constexpr std::uint64_t kMade = 0xfff8000000000000, kQuiet = 0x0008000000000000;
+
+/// Bits of a double that only become a double again: the quiet bit set, one of two chosen.
+bool comes_back(const Value& bits, unsigned depth = 0) {
+  if (depth > 4) return false;
+  for (const User* user : bits.users()) {
+    const auto* i = dyn_cast<Instruction>(user);
+    if (!i) return false;
+    if (isa<BitCastInst>(i) && is_double(i)) continue;
+    const bool bitwise = i->isBitwiseLogicOp() && isa<Constant>(i->getOperand(1));
+    const bool chosen = isa<SelectInst>(i) && i->getOperand(0) != &bits;
+    if (!(bitwise || chosen) || !comes_back(*i, depth + 1)) return false;
+  }
+  return true;
+}
+
+/// The bits of operand k as integers.
+Value* bits_of(IRBuilderBase& b, Value* v) {
+  Type* word = b.getInt64Ty();
+  if (const auto* vector = dyn_cast<VectorType>(v->getType()))
+    word = VectorType::get(word, vector->getElementCount());
+  return b.CreateBitCast(v, word);
+}
+
+Value* is_nan(IRBuilderBase& b, Value* v) { return b.CreateFCmpUNO(v, v); }
+
+/// `r`, or where it is a NaN the one a GPU makes of these operands: the first NaN among them. The
+/// choice is made between integers: LLVM may treat all NaNs of a float select as equal.
+Value* chosen(IRBuilderBase& b, Value* r, ArrayRef<Value*> operands) {
+  Value* bits = bits_of(b, r);
+  bits = b.CreateSelect(is_nan(b, r), ConstantInt::get(bits->getType(), kMade), bits);
+  for (Value* v : reverse(operands)) {
+    Value* quiet = b.CreateOr(bits_of(b, v), ConstantInt::get(bits->getType(), kQuiet));
+    bits = b.CreateSelect(is_nan(b, v), quiet, bits);
+  }
+  return b.CreateBitCast(bits, r->getType());
+}
+
+}  // namespace
+
+Use use_of(const Instruction& i) {
+  switch (i.getOpcode()) {
+    case Instruction::FAdd:
+    case Instruction::FSub:
+    case Instruction::FMul:
+    case Instruction::FDiv:
+      return is_double(&i) ? Use::makes : Use::ignores;
+    case Instruction::FCmp:
+    case Instruction::FPToSI:
+    case Instruction::FPToUI:
+      return Use::ignores;
+    case Instruction::PHI:
+    case Instruction::Select:
+    case Instruction::ShuffleVector:
+    case Instruction::InsertElement:
+    case Instruction::ExtractElement:
+    case Instruction::Freeze:
+    case Instruction::FNeg:
+      return is_double(&i) || comes_back(i) ? Use::moves : Use::sees;
+    case Instruction::BitCast:
+      return is_double(&i) || comes_back(i) ? Use::moves : Use::sees;
+    case Instruction::And:
+    case Instruction::Or:
+    case Instruction::Xor:
+      return comes_back(i) ? Use::moves : Use::sees;
+    case Instruction::Call:
+      break;
+    default:
+      return Use::sees;
+  }
+  const auto* call = dyn_cast<IntrinsicInst>(&i);
+  if (!call) return Use::sees;
+  switch (call->getIntrinsicID()) {
+    case Intrinsic::fma:
+    case Intrinsic::sqrt:
+    case Intrinsic::vector_reduce_fadd:
+      return is_double(&i) ? Use::makes : Use::ignores;
+    case Intrinsic::fabs:
+    case Intrinsic::copysign:
+    case Intrinsic::minnum:
+    case Intrinsic::maxnum:
+    case Intrinsic::minimum:
+    case Intrinsic::maximum:
+    case Intrinsic::floor:
+    case Intrinsic::ceil:
+    case Intrinsic::trunc:
+    case Intrinsic::rint:
+    case Intrinsic::nearbyint:
+    case Intrinsic::roundeven:
+      return is_double(&i) ? Use::moves : Use::sees;
+    case Intrinsic::fptosi_sat:
+    case Intrinsic::fptoui_sat:
+      return Use::ignores;
+    default:
+      return Use::sees;
+  }
+}
+
+void settle(Instruction& i) {
+  IRBuilder<> b{i.getParent(), std::next(i.getIterator())};
+  b.SetCurrentDebugLocation(i.getDebugLoc());
+  // All earlier uses first: what is made here uses the instruction as it is.
+  auto* held = cast<Instruction>(b.CreateFreeze(&i));
+  i.replaceUsesWithIf(held, [&](llvm::Use& use) { return use.getUser() != held; });
+  Value* r = nullptr;
+  auto* call = dyn_cast<IntrinsicInst>(&i);
+  const auto at = [&](unsigned k) { return i.getOperand(k); };
+  if (call && call->getIntrinsicID() == Intrinsic::vector_reduce_fadd) {
+    Value* sum = at(0);
+    const unsigned lanes = cast<FixedVectorType>(at(1)->getType())->getNumElements();
+    for (unsigned k = 0; k < lanes; ++k) {
+      Value* lane = b.CreateExtractElement(at(1), k);
+      sum = chosen(b, b.CreateFAdd(sum, lane), {lane, sum});
+    }
+    Value* bits = b.CreateSelect(is_nan(b, &i), bits_of(b, sum), bits_of(b, &i));
+    r = b.CreateBitCast(bits, i.getType());
+  } else if (call && call->getIntrinsicID() == Intrinsic::fma) {
+    r = chosen(b, &i, {at(1), at(2), at(0)});
+  } else if (call) {
+    r = chosen(b, &i, {at(0)});
+  } else if (i.getOpcode() == Instruction::FDiv) {
+    r = chosen(b, &i, {at(0), at(1)});
+  } else {
+    r = chosen(b, &i, {at(1), at(0)});
+  }
+  held->replaceAllUsesWith(r);
+  held->eraseFromParent();
+}
+
+Value* any_nan(IRBuilderBase& b, ArrayRef<Value*> values) {
+  const Module& module = *b.GetInsertBlock()->getModule();
+  // AArch64 has a maximum that is a NaN where one of the two is, and no test of a whole vector.
+  const bool maxima = Triple{module.getTargetTriple()}.isAArch64();
+  MapVector<Type*, Value*> by_type;
+  for (Value* v : values) {
+    Value* known = b.CreateFreeze(v);  // lanes that are off may hold anything
+    if (!maxima) known = is_nan(b, known);
+    Value*& all = by_type[v->getType()];
+    all = !all ? known : maxima ? b.CreateMaximum(all, known) : b.CreateOr(all, known);
+  }
+  Value* any = nullptr;
+  for (auto& [type, all] : by_type) {
+    if (type->isVectorTy()) all = maxima ? b.CreateFPMaximumReduce(all) : b.CreateOrReduce(all);
+    any = !any ? all : maxima ? b.CreateMaximum(any, all) : b.CreateOr(any, all);
+  }
+  return maxima ? is_nan(b, any) : any;
+}
+
+}  // namespace cucpu::nans

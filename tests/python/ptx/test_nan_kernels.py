@@ -1,0 +1,132 @@
+"""Doubles that are no numbers: a NaN made of numbers is 0xfff8000000000000, one that came in stays what it was, quieted,
+whatever way it takes through a kernel."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+import numpy as np
+import pytest
+from ptxsuite.nvrtc import skip_module_without_nvrtc
+from ptxsuite.program import Program
+
+skip_module_without_nvrtc()
+
+MADE = 0xFFF8000000000000
+# What comes in, and what must come out of every kernel below: two infinities that cancel, NaNs of both signs, a signalling one.
+NANS = {
+    0x7FF8000000000000: 0x7FF8000000000000,
+    0xFFF8000000000123: 0xFFF8000000000123,
+    0x7FF0000000000001: 0x7FF8000000000001,
+}
+COLUMNS = 16
+
+# Each gives x[0] + ... + x[15] of its row in an order of its own, so that at most one NaN is in play.
+KERNELS = {
+    "a loop": "double s = 0; for (int k = 0; k < n; ++k) s += x[k]; out[i] = s;",
+    "straight code": "out[i] = ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7])) + ((x[8] + x[9]) + (x[10] + x[11])) + ((x[12] + x[13]) + (x[14] + x[15]));",
+    "a loop that stores": "out[i] = 0; for (int k = 0; k < n; ++k) { out[i] = out[i] + x[k]; other[i] = k; }",
+    "two loops": "double s = 0; for (int a = 0; a < n; a += 4) { double t = 0; for (int k = a; k < a + 4; ++k) t = fma(x[k], one, t); s += t; } out[i] = s;",
+    "one way of two": "double s = 0; for (int k = 0; k < n; ++k) { if (i % 3 == 1) s = s + x[k]; else if (k < 40) s = x[k] * one + s; } out[i] = s;",
+    "choices": "double s = 0; for (int k = 0; k < n; ++k) { double t = s + x[k]; s = k == 99 ? 1.0 : t; } out[i] = s;",
+    "integers": "double s = 0; for (int k = 0; k < n; ++k) s = __longlong_as_double(__double_as_longlong(s + x[k])); ((long long*)out)[i] = __double_as_longlong(s);",
+    "a function": "double s = 0; for (int k = 0; k < n; ++k) s = plus(s, x[k]); out[i] = s;",
+    "local memory": "double t[16]; t[0] = x[0]; for (int k = 1; k < n; ++k) t[(k * step) % 16] = t[((k - 1) * step) % 16] + x[k]; out[i] = t[(15 * step) % 16];",
+    "shared memory": """__shared__ double tile[128]; double s = 0;
+      for (int k = 0; k < n; k += 2) { tile[threadIdx.x] = x[k] + x[k + 1]; __syncthreads(); s += tile[threadIdx.x]; __syncthreads(); } out[i] = s;""",
+    "a warp": "double s = 0; for (int k = 0; k < n; ++k) s = __shfl_sync(~0u, s + x[k], threadIdx.x % 32); out[i] = s;",
+    "a shared sum": """__shared__ double cell[128]; cell[threadIdx.x] = 0; for (int k = 0; k < n; ++k) atomicAdd(&cell[threadIdx.x], x[k] + 0.5); out[i] = cell[threadIdx.x] - 8;""",
+    "a global sum": "out[i] = 0; for (int k = 0; k < n; ++k) atomicAdd(&out[i], x[k] * one);",
+    "until it is enough": "double s = 0; int k = 0; do s += x[k++]; while (k < n && !(s > 1e300)); for (; k < n; ++k) s += x[k]; out[i] = s;",
+}  # fmt: skip
+
+SOURCE = """
+__device__ __noinline__ double plus(double a, double b) { return b + a; }
+extern "C" __global__ void k(const double* in, double* out, int* other, int n, double one, int step) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  const double* x = in + i * 16;
+  %s
+}
+"""
+
+
+def rows(count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Sixteen small numbers a row, and somewhere in four rows of five what makes a NaN or is one; and what the sums are."""
+    values = (np.arange(count * COLUMNS) % 7).astype(np.float64).reshape(count, COLUMNS)
+    sums = values.sum(axis=1).view(np.uint64)
+    bits = values.view(np.uint64)
+    for row in range(count):
+        at = row * 5 % (COLUMNS - 4)
+        if row % 5 == 1:
+            values[row, at], values[row, at + 1 + row % 3] = np.inf, -np.inf
+            sums[row] = MADE
+        elif row % 5 > 1:
+            came = list(NANS)[row % 5 - 2]
+            bits[row, at], sums[row] = came, NANS[came]
+    return values, sums
+
+
+@pytest.fixture(params=["", "1", "4", "16"] if os.environ.get("CUCORE_DEVICE") != "gpu" else [""])
+def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUCORE_CPU_W", request.param)  # read when a module is loaded
+
+
+@pytest.mark.usefixtures("width")
+@pytest.mark.parametrize("way", KERNELS)
+def test_a_nan_keeps_its_bits(way: str) -> None:
+    values, sums = rows(256)
+    out, other = np.zeros(256), np.zeros(256, np.int32)
+    Program(SOURCE % KERNELS[way]).run("k", 2, 128, values, out, other, COLUMNS, ctypes.c_double(1), 3)
+    assert [hex(x) for x in out.view(np.uint64)] == [hex(x) for x in sums]
+
+
+@pytest.mark.usefixtures("width")
+def test_narrower_types_get_what_is_left_of_a_nan() -> None:
+    program = Program("""
+    extern "C" __global__ void k(const double* in, float* out, int* whole) {
+      int i = threadIdx.x;
+      double sum = in[2 * i] + in[2 * i + 1];
+      out[i] = (float)sum;
+      whole[i] = (int)sum;
+    }
+    """)
+    given = np.array([np.inf, -np.inf, 1, 2, np.nan, 1, 1, -np.nan])
+    out, whole = np.zeros(4, np.float32), np.zeros(4, np.int32)
+    program.run("k", 1, 4, given, out, whole)
+    assert [hex(x) for x in out.view(np.uint32)] == ["0xffc00000", "0x40400000", "0x7fc00000", "0xffc00000"]
+    assert whole.tolist() == [-(2**31), 3, -(2**31), -(2**31)]
+
+
+def test_atomic_sums_of_doubles_make_the_nan_of_a_gpu() -> None:
+    """Sums of one warp in one place, in both memories and through a pointer that may lead to either."""
+    program = Program("""
+    extern "C" __global__ void sums(const double* in, double* out, int which) {
+      __shared__ double tile[2];
+      if (threadIdx.x < 2) tile[threadIdx.x] = 0;
+      __syncthreads();
+      double x = in[threadIdx.x];
+      atomicAdd(&tile[0], x);
+      atomicAdd(&out[0], x);
+      double* any = threadIdx.x % which ? &tile[1] : &out[1];
+      atomicAdd(any, x);
+      __syncthreads();
+      if (threadIdx.x < 2) out[2 + threadIdx.x] = tile[threadIdx.x];
+    }
+    extern "C" __global__ void first(double* out) {
+      __shared__ double cell;
+      cell = __longlong_as_double(0x7ff0000000000123);
+      out[0] = cell;
+      atomicAdd(&cell, __longlong_as_double(0xfff0000000000456));
+      atomicAdd(&out[0], __longlong_as_double(0xfff0000000000456));
+      out[1] = cell;
+    }
+    """)
+    out = np.zeros(4)
+    program.run("sums", 1, 64, np.where(np.arange(64) // 2 % 2, -np.inf, np.inf), out, 2)
+    assert [hex(x) for x in out.view(np.uint64)] == [hex(MADE)] * 4
+    program.run("first", 1, 1, out)
+    there, here = (hex(x) for x in out[:2].view(np.uint64))
+    assert there == "0xfff0000000000456"
+    # Of two NaNs in shared memory a GPU passes the one that ptxas made the first operand of its sum: the H200 has shown both.
+    assert here in ("0x7ff8000000000123", "0xfff8000000000456")
