@@ -3,6 +3,7 @@
 
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Module.h>
+#include <llvm/IR/PatternMatch.h>
 #include <llvm/TargetParser/Triple.h>
 
 namespace cucpu::nans {
@@ -13,6 +14,16 @@ namespace {
 
 constexpr std::uint64_t kMade = 0xfff8000000000000, kQuiet = 0x0008000000000000;
 
+/// Whether a NaN is a NaN afterwards: a number made of its sign would show that.
+bool keeps_nans(const Instruction& i) {
+  const APInt* c = nullptr;
+  if (!i.isBitwiseLogicOp() || !PatternMatch::match(i.getOperand(1), PatternMatch::m_APInt(c)))
+    return false;
+  if (i.getOpcode() == Instruction::Or) return true;
+  const APInt sign = APInt::getSignMask(c->getBitWidth());
+  return i.getOpcode() == Instruction::Xor ? c->isSubsetOf(sign) : (~sign).isSubsetOf(*c);
+}
+
 /// Bits of a double that only become a double again: the quiet bit set, one of two chosen.
 bool comes_back(const Value& bits, unsigned depth = 0) {
   if (depth > 4) return false;
@@ -20,9 +31,8 @@ bool comes_back(const Value& bits, unsigned depth = 0) {
     const auto* i = dyn_cast<Instruction>(user);
     if (!i) return false;
     if (isa<BitCastInst>(i) && is_double(i)) continue;
-    const bool bitwise = i->isBitwiseLogicOp() && isa<Constant>(i->getOperand(1));
     const bool chosen = isa<SelectInst>(i) && i->getOperand(0) != &bits;
-    if (!(bitwise || chosen) || !comes_back(*i, depth + 1)) return false;
+    if (!(keeps_nans(*i) || chosen) || !comes_back(*i, depth + 1)) return false;
   }
   return true;
 }
@@ -39,7 +49,7 @@ Value* is_nan(IRBuilderBase& b, Value* v) { return b.CreateFCmpUNO(v, v); }
 
 /// `r`, or where it is a NaN the one a GPU makes of these operands: the first NaN among them. The
 /// choice is made between integers: LLVM may treat all NaNs of a float select as equal.
-Value* chosen(IRBuilderBase& b, Value* r, ArrayRef<Value*> operands) {
+Value* chosen_here(IRBuilderBase& b, Value* r, ArrayRef<Value*> operands) {
   Value* bits = bits_of(b, r);
   bits = b.CreateSelect(is_nan(b, r), ConstantInt::get(bits->getType(), kMade), bits);
   for (Value* v : reverse(operands)) {
@@ -47,6 +57,35 @@ Value* chosen(IRBuilderBase& b, Value* r, ArrayRef<Value*> operands) {
     bits = b.CreateSelect(is_nan(b, v), quiet, bits);
   }
   return b.CreateBitCast(bits, r->getType());
+}
+
+/// The same by a call: it almost never runs, and vectors of 16 lanes make long code of it.
+Value* chosen(IRBuilderBase& b, Value* r, ArrayRef<Value*> operands) {
+  Type* type = r->getType();
+  if (!type->isVectorTy()) return chosen_here(b, r, operands);
+  Module& module = *b.GetInsertBlock()->getModule();
+  const unsigned lanes = cast<FixedVectorType>(type)->getNumElements();
+  const std::string name =
+      "nan.of" + std::to_string(operands.size()) + ".x" + std::to_string(lanes);
+  Function* function = module.getFunction(name);
+  if (!function) {
+    const SmallVector<Type*> types(operands.size() + 1, type);
+    function = Function::Create(FunctionType::get(type, types, false), Function::InternalLinkage,
+                                name, module);
+    for (const Attribute::AttrKind kind :
+         {Attribute::NoInline, Attribute::Cold, Attribute::NoUnwind, Attribute::WillReturn})
+      function->addFnAttr(kind);
+    function->setDoesNotAccessMemory();
+    for (const char* kind : {"target-cpu", "target-features"})  // vectors are passed as these say
+      if (const Function& caller = *b.GetInsertBlock()->getParent(); caller.hasFnAttribute(kind))
+        function->addFnAttr(caller.getFnAttribute(kind));
+    IRBuilder<> body{BasicBlock::Create(module.getContext(), "", function)};
+    const SmallVector<Value*> given(make_pointer_range(drop_begin(function->args())));
+    body.CreateRet(chosen_here(body, function->getArg(0), given));
+  }
+  SmallVector<Value*> arguments{r};
+  append_range(arguments, operands);
+  return b.CreateCall(function, arguments);
 }
 
 }  // namespace
@@ -75,7 +114,7 @@ Use use_of(const Instruction& i) {
     case Instruction::And:
     case Instruction::Or:
     case Instruction::Xor:
-      return comes_back(i) ? Use::moves : Use::sees;
+      return keeps_nans(i) && comes_back(i) ? Use::moves : Use::sees;
     case Instruction::Call:
       break;
     default:
@@ -89,7 +128,6 @@ Use use_of(const Instruction& i) {
     case Intrinsic::vector_reduce_fadd:
       return is_double(&i) ? Use::makes : Use::ignores;
     case Intrinsic::fabs:
-    case Intrinsic::copysign:
     case Intrinsic::minnum:
     case Intrinsic::maxnum:
     case Intrinsic::minimum:

@@ -38,6 +38,7 @@ KERNELS = {
     "a warp": "double s = 0; for (int k = 0; k < n; ++k) s = __shfl_sync(~0u, s + x[k], threadIdx.x % 32); out[i] = s;",
     "a shared sum": """__shared__ double cell[128]; cell[threadIdx.x] = 0; for (int k = 0; k < n; ++k) atomicAdd(&cell[threadIdx.x], x[k] + 0.5); out[i] = cell[threadIdx.x] - 8;""",
     "a global sum": "out[i] = 0; for (int k = 0; k < n; ++k) atomicAdd(&out[i], x[k] * one);",
+    "signs of other numbers": "double s = 0; for (int k = 0; k < n; ++k) s += x[k]; out[i] = s; other[i] = copysign(2.0, s) > 0 ? 0 : 1;",
     "until it is enough": "double s = 0; int k = 0; do s += x[k++]; while (k < n && !(s > 1e300)); for (; k < n; ++k) s += x[k]; out[i] = s;",
 }  # fmt: skip
 
@@ -79,6 +80,8 @@ def test_a_nan_keeps_its_bits(way: str) -> None:
     out, other = np.zeros(256), np.zeros(256, np.int32)
     Program(SOURCE % KERNELS[way]).run("k", 2, 128, values, out, other, COLUMNS, ctypes.c_double(1), 3)
     assert [hex(x) for x in out.view(np.uint64)] == [hex(x) for x in sums]
+    if way == "signs of other numbers":
+        assert other.tolist() == [int(x) >> 63 for x in sums]
 
 
 @pytest.mark.usefixtures("width")
