@@ -33,6 +33,12 @@ bool has_any(const Instruction& i, const Values& values) {
   });
 }
 
+/// Asking for memory ahead of its use changes nothing.
+bool is_prefetch(const Instruction& i) {
+  const auto* call = dyn_cast<IntrinsicInst>(&i);
+  return call && call->getIntrinsicID() == Intrinsic::prefetch;
+}
+
 /// Reads memory and does nothing else: may be done again while nothing has been written.
 bool plain_read(const Instruction& i) {
   if (const auto* load = dyn_cast<LoadInst>(&i)) return load->isSimple();
@@ -67,6 +73,7 @@ bool may_run_again(const Loop& loop) {
   Values made;
   for (BasicBlock* block : loop.blocks())
     for (Instruction& i : *block) {
+      if (is_prefetch(i)) continue;
       if (++size > kMost || i.mayHaveSideEffects()) return false;
       if (i.mayReadFromMemory() && !plain_read(i)) return false;
       if (isa<CallInst>(i) && !isa<IntrinsicInst>(i)) return false;
@@ -250,7 +257,7 @@ void settle_block(BasicBlock* block) {
         break;
       }
       if (use == nans::Use::makes || (touched && use == nans::Use::moves)) made.insert(&i);
-      if (i.mayWriteToMemory()) last_write = &i;
+      if (i.mayWriteToMemory() && !is_prefetch(i)) last_write = &i;
     }
     block = next;
   }
