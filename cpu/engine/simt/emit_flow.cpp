@@ -144,6 +144,19 @@ void Emitter::masked_edge(BasicBlock* from, BasicBlock* to, Value* mask) {
   add_to_mask(to, mask);
 }
 
+// What the second edge hands on is read first: the first may begin another turn of a loop, whose
+// phis the lanes that leave it still hand out as they were.
+void Emitter::masked_edges(BasicBlock* from, BasicBlock* yes, Value* go_yes, BasicBlock* no,
+                           Value* go_no) {
+  for (PHINode& phi : no->phis()) {
+    Value* incoming = phi.getIncomingValueForBlock(from);
+    if (isa<UndefValue>(incoming)) continue;
+    plan_.masked[&phi].scalar() ? scalar(incoming) : vec(incoming);
+  }
+  masked_edge(from, yes, go_yes);
+  masked_edge(from, no, go_no);
+}
+
 void Emitter::convert_to_masked(BasicBlock* to) {
   for (Value* v : plan_.flow.live_in(to))
     if (plan_.full[v].scalar() && !plan_.masked[v].scalar()) store_slot(v, true, vec(v));
@@ -360,8 +373,7 @@ void Emitter::full_branch(BasicBlock* block) {
   Value* lanes = vec(branch->getCondition());
   convert_to_masked(yes);
   convert_to_masked(no);
-  masked_edge(block, yes, lanes);
-  masked_edge(block, no, b_.CreateNot(lanes));
+  masked_edges(block, yes, lanes, no, b_.CreateNot(lanes));
   BasicBlock* next = plan_.flow.order[std::min(plan_.flow.at(yes), plan_.flow.at(no))];
   // Tests of a conjunction are not exact: "mixed" may hold though one side has no lanes.
   b_.CreateBr(masked_block(next));
@@ -408,8 +420,7 @@ void Emitter::masked_branch(BasicBlock* block) {
   Constant* none = Constant::getNullValue(condition->getType());
   Value* go_yes = b_.CreateSelect(mask_, condition, none);
   Value* go_no = b_.CreateSelect(mask_, b_.CreateNot(condition), none);
-  masked_edge(block, yes, go_yes);
-  masked_edge(block, no, go_no);
+  masked_edges(block, yes, go_yes, no, go_no);
   bool back_yes = plan_.flow.is_back_edge(block, yes), back_no = plan_.flow.is_back_edge(block, no);
   if (back_yes || back_no) {
     BasicBlock* header = back_yes ? yes : no;

@@ -93,6 +93,7 @@ class Emitter {
   void masked_branch(BasicBlock*);
   void full_edge(BasicBlock* from, BasicBlock* to);
   void masked_edge(BasicBlock* from, BasicBlock* to, Value* mask);
+  void masked_edges(BasicBlock* from, BasicBlock* yes, Value* go_yes, BasicBlock* no, Value* go_no);
   void assign_phis(BasicBlock* from, BasicBlock* to, Mode target, Value* mask);
   void convert_to_masked(BasicBlock* to);
   void convert_to_full(BasicBlock* to);

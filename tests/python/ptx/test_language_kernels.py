@@ -178,3 +178,29 @@ def test_launch_shapes() -> None:
         t = np.arange(threads)
         z = 7 * (t // (block[0] * block[1]) == 2)
         assert np.array_equal(out, (t * 1000 + z)[None, :] + np.arange(blocks)[:, None])
+
+
+def test_threads_keep_what_was_before_their_last_turn() -> None:
+    """They leave the outer loop apart, and none of its last block needs the value that it began with."""
+    program = Program("""
+    extern "C" __global__ void turns(const int* in, int* before, int* after) {
+      int i = threadIdx.x, b = in[i], c = 0;
+      for (int k = 0; k < (i & 3) + 1; ++k) {
+        c = b;
+        for (int j = 0; j < (i & 3) + 1; ++j) b += in[(j * 22 + i) & 127] * b;
+      }
+      before[i] = c;
+      after[i] = b;
+    }
+    """)
+    given = np.arange(128, dtype=np.int32) % 5 + 1
+    before, after = np.zeros(128, np.int32), np.zeros(128, np.int32)
+    program.run("turns", 1, 128, given, before, after)
+    for i in range(128):
+        b = c = int(given[i])
+        for _ in range((i & 3) + 1):
+            c = b
+            for j in range((i & 3) + 1):
+                b += int(given[(j * 22 + i) & 127]) * b
+        wanted = np.array([c, b], np.int64).astype(np.int32)
+        assert (before[i], after[i]) == (wanted[0], wanted[1]), i

@@ -36,6 +36,7 @@ KERNELS: list[Callable[[], None]] = [
     number.test_fast_math,
     language.test_switch_and_loops_with_divergence,
     language.test_launch_shapes,
+    language.test_threads_keep_what_was_before_their_last_turn,
     block.test_bitonic_sort_between_barriers,
 ]
 
