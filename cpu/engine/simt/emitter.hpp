@@ -258,8 +258,12 @@ class Emitter {
   Value* block_context_ = nullptr;
   llvm::SmallPtrSet<const llvm::AtomicRMWInst*, 2> late_;  // see late.hpp
   Streams streams_;
-  llvm::SmallVector<std::pair<llvm::LoadInst*, std::uint64_t>, 4>
-      asked_;  // of streams_, in this block
+  struct Asked {
+    Stream stream;
+    llvm::LoadInst* load;
+    std::uint64_t bytes;
+  };
+  llvm::SmallVector<Asked, 4> asked_;  // of streams_, in this block
 
   Mode mode_ = Full;
   Value* mask_ = nullptr;                                   // i1 vector while emitting masked code

@@ -46,6 +46,7 @@ struct Report {
   unsigned tails = 0;        ///< branches at which the last threads of the grid run one by one
   unsigned wrap_guards = 0;  ///< run-time checks that an index does not wrap inside a group
   std::size_t scratch_bytes = 0;
+  unsigned pressure = 0;  ///< vectors that are needed at one time, at most
 };
 
 struct BlockCode {
