@@ -242,11 +242,11 @@ void Pool::worker(bool extra) noexcept {
 namespace {
 
 /// A thread in a kernel of a task; counted in a context whose share of the host's cores is limited.
+/// The grid may have ended by now, and the task with it, where others were faster.
 class Worker {
  public:
-  explicit Worker(Task& task) noexcept : before_{std::exchange(t_task, &task)} {
-    Context& context = task.context();
-    if (context.cores) context_ = Ref<Context>{&context};  // which may end before the grid does
+  explicit Worker(const GridRun& run) noexcept
+      : before_{std::exchange(t_task, &run.task())}, context_{run.divided()} {
     if (context_) context_->workers.fetch_add(1, std::memory_order_relaxed);
   }
   ~Worker() {
@@ -263,6 +263,13 @@ class Worker {
 
 }  // namespace
 
+GridRun::GridRun(std::unique_ptr<Launch> launch, Task& task)
+    : launch_{std::move(launch)}, task_{&task} {
+  if (Context& context = task.context(); context.cores) divided_ = Ref<Context>{&context};
+}
+
+GridRun::~GridRun() = default;
+
 /// How many threads may join the one that begins a grid, which may be one of the program's own:
 /// together as many as the pool has. Kernels of a green context that run at the
 /// same time divide its cores; each has one thread at least, or two that wait for each other would
@@ -277,10 +284,13 @@ unsigned Pool::helpers_for(const GridRun& run) const noexcept {
 Task* Pool::running_task() noexcept { return t_task; }
 
 Progress Pool::run_grid(const Ref<GridRun>& run) {
-  const Worker here{run->task()};
+  const Worker here{*run};
   const unsigned helpers = helpers_for(*run);
   bool share = target_ > 1 && run->launch().parallelism() > 1 && helpers > 0;
   if (share) {
+    // A thread that comes by itself need not be woken, nor be woken again at the end. Asked here:
+    // from when the grid is shared on, others may end it, and the task with it.
+    const bool expected = t_worker && run->task().helped.exchange(false, std::memory_order_relaxed);
     auto lock = hold();
     ensure_workers();
     Shared entry;
@@ -297,8 +307,6 @@ Progress Pool::run_grid(const Ref<GridRun>& run) {
     if (share) {
       const auto wanted =
           static_cast<unsigned>(std::min<std::uint64_t>(helpers, run->launch().parallelism() - 1));
-      // A thread that comes by itself need not be woken, nor be woken again at the end.
-      const bool expected = t_worker && run->task().helped.load(std::memory_order_relaxed);
       wake(wanted - expected, lock);
       if (expected) {
         lock.unlock();
@@ -306,7 +314,6 @@ Progress Pool::run_grid(const Ref<GridRun>& run) {
         while (!run->helped.load(std::memory_order_relaxed)) {
           relax();
           if (std::chrono::steady_clock::now() < until) continue;
-          run->task().helped.store(false, std::memory_order_relaxed);
           lock_soon(lock);
           wake(wanted, lock);
           break;
@@ -325,7 +332,7 @@ Progress Pool::run_grid(const Ref<GridRun>& run) {
 bool Pool::take_part(GridRun& run) noexcept {
   bool last = false;
   {
-    const Worker here{run.task()};
+    const Worker here{run};
     last = run.launch().work();
   }
   stop_sharing(&run);

@@ -19,9 +19,14 @@ namespace cucpu::driver {
 /// A grid that several threads may work on. `finish` runs in the thread that ended the last block.
 class GridRun : public Object {
  public:
-  GridRun(std::unique_ptr<Launch> launch, Task& task) : launch_{std::move(launch)}, task_{&task} {}
+  GridRun(std::unique_ptr<Launch> launch, Task& task);
+  ~GridRun() override;
   Launch& launch() noexcept { return *launch_; }
+  /// Gone as soon as the grid has ended: for whoever began it, runs one of its blocks or ended the
+  /// last one.
   Task& task() const noexcept { return *task_; }
+  /// Where the host's cores are divided, the context among whose workers this grid's count.
+  [[nodiscard]] Context* divided() const noexcept { return divided_.get(); }
   void keep(Ref<Object> object) { kept_ = std::move(object); }  ///< the code it runs
 
   unsigned helpers_left = ~0u;      ///< how many threads may still join; the pool's, under its lock
@@ -31,6 +36,7 @@ class GridRun : public Object {
   Ref<Object> kept_;  // goes after the launch
   std::unique_ptr<Launch> launch_;
   Task* task_;
+  Ref<Context> divided_;
 };
 
 /// Host threads, made when first needed and never joined: a process may end at any time without

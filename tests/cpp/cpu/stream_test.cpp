@@ -65,6 +65,19 @@ TEST_F(Streams, EveryBlockRunsOnce) {
   EXPECT_EQ(30000u, *sum);
 }
 
+// Under a sanitizer this shows a worker that comes to a grid when all of it is done: the stream may
+// be gone by then.
+TEST_F(Streams, MayGoWhileAWorkerIsOnItsWayToTheirKernel) {
+  unsigned* count = words(1);
+  for (int i = 0; i < 500; ++i) {
+    const CUstream s = stream();
+    ASSERT_OK(launch(kernel("add"), 3, s, count, 1u));
+    ASSERT_OK(cuStreamSynchronize(s));
+    ASSERT_OK(cuStreamDestroy(s));
+  }
+  EXPECT_EQ(1500u, std::atomic_ref{*count}.load());
+}
+
 TEST_F(Streams, AThreadThatWaitsTakesThePlaceOfAWorkerNotOneMore) {
   const CUstream s = stream();
   unsigned* counts = words(3);

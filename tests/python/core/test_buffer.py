@@ -286,8 +286,10 @@ def test_a_stream_and_a_pool_live_as_long_as_their_last_buffer(device):
         buffers = [device.allocate(4096, stream=stream) for _ in range(6)]
         apart = device.allocate(4096, stream=other)
         data = bytes(range(256)) * 16
+        stream.wait(other)  # which made the last one
         for buffer in (*buffers, apart):
             buffer.copy_from(data, stream=stream)
+        other.wait(stream)
         stream.close()
         pool.close()
         buffers[0].close()
