@@ -15,7 +15,13 @@ namespace cucpu::driver {
 
 AllocationRef allocate_device(Context& context, std::size_t bytes, std::size_t align,
                               MemoryKind kind, unsigned flags) {
-  AllocationRef a = allocate_memory(bytes, align, &context.device.budget);
+  AllocationRef a;
+  try {
+    a = allocate_memory(bytes, align, &context.device.budget);
+  } catch (const std::bad_alloc&) {
+    if (!empty_pools()) throw;
+    a = allocate_memory(bytes, align, &context.device.budget);
+  }
   a->kind = kind;
   a->device = context.device.ordinal;
   a->context_id = context.id;

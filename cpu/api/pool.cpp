@@ -158,11 +158,7 @@ CUdeviceptr MemPool::allocate(std::size_t bytes, Stream& stream) {
       lock.unlock();
     }
     if (!found && !block.memory) {
-      Registry& r = registry();
-      {
-        const std::lock_guard all{r.mutex};
-        for (MemPool* pool : r.pools) pool->trim(0);
-      }
+      empty_pools();
       block.memory = new_block(rounded);
     }
     lock.lock();
@@ -444,6 +440,14 @@ MemPool& current_pool(Device& device) {
   const std::lock_guard lock{device.pool_mutex};
   MemPool& standard = made_pool(device, device.default_pool, true);
   return device.current_pool ? static_cast<MemPool&>(*device.current_pool) : standard;
+}
+
+bool empty_pools() noexcept {
+  if (g_trimmable.load(std::memory_order_relaxed) == 0) return false;
+  Registry& r = registry();
+  const std::lock_guard lock{r.mutex};
+  for (MemPool* pool : r.pools) pool->trim(0);
+  return true;
 }
 
 void trim_pools_after_wait() noexcept {

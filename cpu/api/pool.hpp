@@ -83,5 +83,8 @@ MemPool& current_pool(Device& device);
 
 /// Called by everything that waits: pools give back what they hold over their threshold.
 void trim_pools_after_wait() noexcept;
+/// Gives back all that pools hold free, whatever they were told to keep: other allocations need it.
+/// False: they held nothing.
+bool empty_pools() noexcept;
 
 }  // namespace cucpu::driver

@@ -163,6 +163,21 @@ TEST_F(Pools, DefaultPoolBelongsToTheDevice) {
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemPoolTrimTo(pool_, 0));
 }
 
+TEST_F(Pools, GiveWhatTheyKeepToOtherAllocationsThatNeedIt) {  // as an H200's do
+  std::uint64_t all = ~std::uint64_t{0};
+  ASSERT_OK(cuMemPoolSetAttribute(pool_, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &all));
+  std::size_t free = 0, total = 0;
+  ASSERT_OK(cuMemGetInfo(&free, &total));
+  const std::size_t much = free / 4 * 3;
+  CUdeviceptr p = 0, q = 0;
+  ASSERT_OK(cuMemAllocFromPoolAsync(&p, much, pool_, a_));
+  EXPECT_EQ(CUDA_ERROR_OUT_OF_MEMORY, cuMemAlloc(&q, much)) << "the pool's is in use";
+  ASSERT_OK(cuMemFreeAsync(p, a_));
+  ASSERT_OK(cuStreamSynchronize(a_));
+  EXPECT_OK(cuMemAlloc(&q, much));
+  EXPECT_OK(cuMemFree(q));
+}
+
 TEST_F(Pools, OverTheLimitIsCodeTwo) {
   CUdeviceptr p = 0;
   std::size_t free = 0, total = 0;
