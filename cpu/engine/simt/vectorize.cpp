@@ -211,7 +211,8 @@ BlockCode vectorize(Function& original, const Options& options) {
     Flow flow{*thread};
     if (options.width == 0 && !needs.whole_warps) {
       report.pressure = pressure(flow, Shapes{flow, lanes, Shapes::Scope::FullGroup});
-      if (report.pressure * (lanes.width / register_width(options.target)) > kRegisters)
+      const unsigned registers = lanes.width / register_width(options.target);  // of a value
+      if (registers > 1 && report.pressure * registers > kRegisters)
         lanes = Lanes{lanes.width / 2, options.block};
     }
     lanes.whole_comparisons = groups_agree(flow, Shapes{flow, lanes, Shapes::Scope::Block});

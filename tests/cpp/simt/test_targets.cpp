@@ -172,6 +172,30 @@ TEST(SimtTargets, KernelsThatNeedManyVectorsAtATimeHaveFewerLanes) {
   }
 }
 
+// Where a value is one register, fewer lanes would need as many registers.
+TEST(SimtTargets, AValueOfOneRegisterKeepsItsLanes) {
+  auto target = machine("x86-64-v4");
+  if (!target) GTEST_SKIP() << "this LLVM makes no x86-64 code";
+  std::string text = R"(.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry many(.param .u64 out, .param .u64 in) {
+  .reg .b32 %r<2>; .reg .b64 %rd<5>; .reg .f32 %f<64>;
+  ld.param.u64 %rd1, [out]; ld.param.u64 %rd2, [in];
+  mov.u32 %r1, %tid.x;
+  mul.wide.u32 %rd3, %r1, 4;
+  add.s64 %rd1, %rd1, %rd3; add.s64 %rd2, %rd2, %rd3;
+)";
+  for (int i = 0; i < 48; ++i)
+    text +=
+        "  ld.global.f32 %f" + std::to_string(i) + ", [%rd2+" + std::to_string(4096 * i) + "];\n";
+  for (int i = 1; i < 48; ++i) text += "  add.f32 %f0, %f0, %f" + std::to_string(i) + ";\n";
+  text += "  st.global.f32 [%rd1], %f0;\n  ret;\n}\n";
+  const auto report = compile(text, "many", {256, 1, 1}, *target).report;
+  EXPECT_GT(report.pressure, 40u);
+  EXPECT_EQ(report.width, 16u);
+}
+
 // What says which group runs is for fault reports; between stores that stream through memory it is
 // dear, so it is said once.
 TEST(SimtTargets, KernelsWhoseAddressesFollowFromIndicesDoNotSayWhichGroupRuns) {
