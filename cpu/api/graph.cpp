@@ -139,6 +139,7 @@ Ref<Graph> Graph::clone() const {
 void Graph::retire_all() noexcept {
   const std::lock_guard lock{graph_mutex()};
   const Ref<Graph> keep{this};
+  break_captures_into(*this);
   for (auto& node : nodes) {
     if (auto* child = dynamic_cast<ChildGraphOp*>(node->op.get())) child->graph->retire_all();
     if (auto* conditional = dynamic_cast<ConditionalOp*>(node->op.get()))

@@ -263,6 +263,11 @@ void forget_captured(const GraphNode& node) noexcept {
   }
 }
 
+void break_captures_into(const Graph& graph) noexcept {
+  for (const auto& capture : state().captures)
+    if (capture->graph.get() == &graph) capture->broken = true;
+}
+
 void abandon_capture(Stream& stream) noexcept {
   if (g_active.load(std::memory_order_acquire) == 0) [[likely]]
     return;

@@ -12,6 +12,9 @@ bool capture_wait(Stream& stream, Event& event, bool external);
 
 /// A node is destroyed: what is captured next does not follow it. With the graphs' lock held.
 void forget_captured(const GraphNode& node) noexcept;
+/// A graph is destroyed: captures into it are invalid from now on, for a node they added would
+/// belong to nobody. With the graphs' lock held.
+void break_captures_into(const Graph& graph) noexcept;
 
 /// A captured cuMemAllocAsync: an allocation node. 0 when the stream is not capturing.
 CUdeviceptr capture_alloc(Stream& stream, std::size_t bytes, const CUmemPoolProps& pool);

@@ -168,7 +168,8 @@ class Handled : public Object {
     slot_ = handles::publish(static_cast<Self*>(this), K);
     return handle();
   }
-  bool retire() noexcept { return slot_ && handles::retire(slot_, K); }
+  /// False when that was done before: the handle may name another object by then.
+  bool retire() noexcept { return is_published() && handles::retire(slot_, K); }
   /// For objects that live by counted use alone: the handle keeps naming them but holds no
   /// reference.
   Handle publish_unowned() {

@@ -1,0 +1,119 @@
+// Captures whose graph goes before they end: they are invalid from then on, and keep nothing.
+#include "support.hpp"
+
+namespace {
+
+class CaptureEnds : public DriverTest {
+ protected:
+  void SetUp() override {
+    DriverTest::SetUp();
+    ASSERT_OK(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING));
+    ASSERT_OK(cuGraphCreate(&graph_, 0));
+    free_ = free_memory();
+  }
+  static std::size_t free_memory() {
+    std::size_t free = 0, total = 0;
+    EXPECT_OK(cuMemGetInfo(&free, &total));
+    return free;
+  }
+  void capture_into(CUgraph graph) {
+    ASSERT_OK(cuStreamBeginCaptureToGraph(stream_, graph, nullptr, nullptr, 0,
+                                          CU_STREAM_CAPTURE_MODE_RELAXED));
+    CUdeviceptr memory = 0;
+    ASSERT_OK(cuMemAllocAsync(&memory, 1 << 16, stream_));
+  }
+  /// The graph of a capture, as a program gets at it before the end.
+  CUgraph graph_of_capture() {
+    CUstreamCaptureStatus status{};
+    CUgraph graph = nullptr;
+    EXPECT_OK(cuStreamGetCaptureInfo(stream_, &status, nullptr, &graph, nullptr, nullptr, nullptr));
+    return graph;
+  }
+  /// The graph is gone: nothing more is captured, and after the end all is as it was before.
+  void expect_invalid_until_the_end() {
+    CUstreamCaptureStatus status{};
+    EXPECT_OK(cuStreamIsCapturing(stream_, &status));
+    EXPECT_EQ(CU_STREAM_CAPTURE_STATUS_INVALIDATED, status);
+    CUdeviceptr memory = 0;
+    EXPECT_EQ(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuMemAllocAsync(&memory, 1 << 16, stream_));
+    unsigned* const word = words(1);
+    EXPECT_EQ(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
+              cuMemsetD32Async(address(word), 1, 1, stream_));
+    CUgraph captured = nullptr;
+    EXPECT_EQ(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(stream_, &captured));
+    EXPECT_EQ(nullptr, captured);
+    EXPECT_EQ(free_, free_memory());
+    EXPECT_OK(cuMemsetD32Async(address(word), 7, 1, stream_));
+    EXPECT_OK(cuStreamSynchronize(stream_));
+    EXPECT_EQ(7u, *word);
+  }
+  CUgraph body_of_a_condition(CUgraphNode* node) {
+    CUgraphNodeParams params{};
+    params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+    params.conditional.type = CU_GRAPH_COND_TYPE_IF;
+    params.conditional.size = 1;
+    params.conditional.ctx = context_;
+    EXPECT_OK(cuGraphConditionalHandleCreate(&params.conditional.handle, graph_, context_, 0, 0));
+    EXPECT_OK(cuGraphAddNode(node, graph_, nullptr, nullptr, 0, &params));
+    return params.conditional.phGraph_out[0];
+  }
+
+  CUstream stream_ = nullptr;
+  CUgraph graph_ = nullptr;
+  std::size_t free_ = 0;
+};
+
+TEST_F(CaptureEnds, WithAGraphThatIsDestroyed) {
+  capture_into(graph_);
+  ASSERT_OK(cuGraphDestroy(graph_));
+  expect_invalid_until_the_end();
+}
+
+TEST_F(CaptureEnds, WithItsOwnGraphThatIsDestroyed) {
+  ASSERT_OK(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED));
+  ASSERT_OK(cuGraphDestroy(graph_of_capture()));
+  expect_invalid_until_the_end();
+}
+
+TEST_F(CaptureEnds, WithTheGraphThatABodyBelongsTo) {
+  CUgraphNode node = nullptr;
+  capture_into(body_of_a_condition(&node));
+  ASSERT_OK(cuGraphDestroy(graph_));
+  expect_invalid_until_the_end();
+}
+
+TEST_F(CaptureEnds, WithTheNodeThatABodyBelongsTo) {
+  CUgraphNode node = nullptr;
+  capture_into(body_of_a_condition(&node));
+  ASSERT_OK(cuGraphDestroyNode(node));
+  expect_invalid_until_the_end();
+}
+
+TEST_F(CaptureEnds, WithTheStreamWhenTheGraphIsDestroyed) {
+  capture_into(graph_);
+  ASSERT_OK(cuGraphDestroy(graph_));
+  CUdeviceptr memory = 0;
+  EXPECT_EQ(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuMemAllocAsync(&memory, 1 << 16, stream_));
+  ASSERT_OK(cuStreamDestroy(stream_));
+  EXPECT_EQ(free_, free_memory());
+}
+
+// Handles are used again after a while: ending the same one twice would take away another's.
+TEST_F(CaptureEnds, WithoutTheHandlesThatOthersGotMeanwhile) {
+  constexpr int kMany = 10000;
+  ASSERT_OK(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED));
+  for (int i = 0; i < kMany; ++i)
+    ASSERT_OK(cuLaunchHostFunc(
+        stream_, [](void*) {}, nullptr));
+  ASSERT_OK(cuGraphDestroy(graph_of_capture()));
+  std::vector<CUgraphNode> nodes(kMany);
+  for (CUgraphNode& node : nodes) ASSERT_OK(cuGraphAddEmptyNode(&node, graph_, nullptr, 0));
+  CUgraph captured = nullptr;
+  EXPECT_EQ(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(stream_, &captured));
+  for (const CUgraphNode node : nodes) {
+    CUgraphNodeType type{};
+    ASSERT_OK(cuGraphNodeGetType(node, &type));
+  }
+}
+
+}  // namespace
