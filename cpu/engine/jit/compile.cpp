@@ -26,6 +26,7 @@
 #include "cpu/engine/reach.hpp"
 #include "cpu/engine/run/protect.hpp"
 #ifdef CUCPU_SIMT
+#include "cpu/engine/simt/one_nan.hpp"
 #include "cpu/engine/simt/vectorize.hpp"
 #endif
 
@@ -228,6 +229,9 @@ std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Setti
     optimize_module(*module, target.get(), level_of(job.optimization));
   }
   if (settles) settle_doubles(*module);
+#ifdef CUCPU_SIMT
+  if (job.block) simt::shorten_nans(*entry, target.get());
+#endif
   const double optimized = watch.lap();
   insert_polls(*module, entry, code.fibers);
   if (code.runs_on) keep_late_sums(*entry);

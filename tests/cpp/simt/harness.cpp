@@ -26,6 +26,7 @@
 
 #include "cpu/engine/run/block_context.hpp"
 #include "cpu/engine/simt/analyses.hpp"
+#include "cpu/engine/simt/one_nan.hpp"
 
 namespace simt_test {
 
@@ -405,6 +406,7 @@ cucpu::simt::Report run_vectorized(const Build& build, Work& work, unsigned widt
 #endif
   auto machine = cantFail(builder.createTargetMachine());
   cucpu::simt::optimize(*made.function, machine.get());
+  cucpu::simt::shorten_nans(*made.function, machine.get());
   if (code) {
     raw_string_ostream text{*code};
     module->print(text, nullptr);

@@ -1,0 +1,107 @@
+// cpu/engine/simt/one_nan.cpp
+#include "cpu/engine/simt/one_nan.hpp"
+
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/PatternMatch.h>
+#include <llvm/MC/MCSubtargetInfo.h>
+
+namespace cucpu::simt {
+
+using namespace llvm;
+
+namespace {
+
+/// Whether a value is what arithmetic gives, whose NaNs are quiet.
+bool is_quiet(const Value* v, SmallPtrSetImpl<const Value*>& seen) {
+  if (!seen.insert(v).second) return true;
+  if (auto* phi = dyn_cast<PHINode>(v))
+    return all_of(phi->incoming_values(), [&](const Use& one) { return is_quiet(one, seen); });
+  if (auto* select = dyn_cast<SelectInst>(v))
+    return is_quiet(select->getTrueValue(), seen) && is_quiet(select->getFalseValue(), seen);
+  if (auto* call = dyn_cast<IntrinsicInst>(v)) {
+    const Intrinsic::ID id = call->getIntrinsicID();
+    return id == Intrinsic::fma || id == Intrinsic::sqrt;
+  }
+  if (auto* constant = dyn_cast<Constant>(v)) {
+    auto* number = dyn_cast_or_null<ConstantFP>(
+        v->getType()->isVectorTy() ? constant->getSplatValue() : constant);
+    return number && !number->getValueAPF().isSignaling();
+  }
+  const auto* inst = dyn_cast<Instruction>(v);
+  if (!inst) return false;
+  switch (inst->getOpcode()) {
+    case Instruction::FAdd:
+    case Instruction::FSub:
+    case Instruction::FMul:
+    case Instruction::FDiv:
+    case Instruction::FPTrunc:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool is_gpu_nan(const Value* v) {
+  auto* constant = dyn_cast<Constant>(v);
+  if (constant && constant->getType()->isVectorTy()) constant = constant->getSplatValue();
+  if (auto* number = dyn_cast_or_null<ConstantFP>(constant))
+    return number->getValueAPF().bitcastToAPInt().isMaxSignedValue();
+  auto* bits = dyn_cast_or_null<ConstantInt>(constant);
+  return bits && bits->getValue().isMaxSignedValue();
+}
+
+/// x of `isnan(x) ? NaN of a GPU : x`, in floats or in their bits; else null.
+Value* chosen(SelectInst& select) {
+  using namespace PatternMatch;
+  auto* test = dyn_cast<FCmpInst>(select.getCondition());
+  if (!test) return nullptr;
+  const bool on_nan = test->getPredicate() == FCmpInst::FCMP_UNO;
+  if (!on_nan && test->getPredicate() != FCmpInst::FCMP_ORD) return nullptr;
+  Value* x = test->getOperand(0);
+  if (test->getOperand(1) != x && !match(test->getOperand(1), m_AnyZeroFP())) return nullptr;
+  Value* nan = on_nan ? select.getTrueValue() : select.getFalseValue();
+  Value* other = on_nan ? select.getFalseValue() : select.getTrueValue();
+  if (!is_gpu_nan(nan) || (other != x && !match(other, m_BitCast(m_Specific(x))))) return nullptr;
+  SmallPtrSet<const Value*, 8> seen;
+  return is_quiet(x, seen) ? x : nullptr;
+}
+
+}  // namespace
+
+unsigned shorten_nans(Function& block, const TargetMachine* target) {
+  if (!target || !target->getTargetTriple().isAArch64()) return 0;
+  const bool halves = target->getMCSubtargetInfo()->checkFeatures("+fullfp16");
+  SmallVector<std::pair<SelectInst*, Value*>> found;
+  for (Instruction& inst : instructions(block)) {
+    auto* select = dyn_cast<SelectInst>(&inst);
+    Value* x = select ? chosen(*select) : nullptr;
+    if (!x) continue;
+    const Type* type = x->getType()->getScalarType();
+    if (type->isFloatTy() || (halves && type->isHalfTy())) found.push_back({select, x});
+  }
+  for (auto [select, x] : found) {
+    IRBuilder<> b{select};
+    const unsigned bits = x->getType()->getScalarSizeInBits();
+    Constant* nan =
+        ConstantExpr::getBitCast(ConstantInt::get(x->getType()->getWithNewType(b.getIntNTy(bits)),
+                                                  APInt::getSignedMaxValue(bits)),
+                                 x->getType());
+    // LLVM folds a plain maxnum with a NaN away; this form it leaves alone.
+    Value* ignored = MetadataAsValue::get(block.getContext(),
+                                          MDString::get(block.getContext(), "fpexcept.ignore"));
+    CallInst* made = b.CreateIntrinsic(Intrinsic::experimental_constrained_maxnum, {x->getType()},
+                                       {nan, x, ignored});
+    made->setDoesNotAccessMemory();  // not even the processor's flags, of which nobody asks
+    select->replaceAllUsesWith(b.CreateBitCast(made, select->getType()));
+    auto* test = cast<Instruction>(select->getCondition());
+    select->eraseFromParent();
+    if (test->use_empty()) test->eraseFromParent();
+  }
+  return static_cast<unsigned>(found.size());
+}
+
+}  // namespace cucpu::simt
