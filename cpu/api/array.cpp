@@ -225,8 +225,7 @@ Ref<MipmappedArray> make_mipmapped_array(Context& context, const CUDA_ARRAY3D_DE
       std::max({desc.Width, desc.Height, desc.Flags & CUDA_ARRAY3D_LAYERED ? 0 : desc.Depth});
   unsigned most = 1;
   while (largest >> most) ++most;
-  require(levels > 0);
-  return make_object<MipmappedArray>(context, desc, std::min(levels, most), place);
+  return make_object<MipmappedArray>(context, desc, std::clamp(levels, 1u, most), place);
 }
 
 CUarray MipmappedArray::level_handle(unsigned level) {

@@ -7,7 +7,6 @@
 #include "api/capture.hpp"
 #include "api/copy.hpp"
 #include "api/device_graph.hpp"
-#include "api/fill.hpp"
 #include "api/graph_events.hpp"
 #include "api/graph_nodes.hpp"
 #include "api/guard.hpp"
@@ -330,7 +329,7 @@ CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node,
                                         const CUDA_MEMSET_NODE_PARAMS* params, CUcontext context) {
   return guarded([&] {
     require(params != nullptr);
-    set_exec_op(exec, node, make_fill(*params, context));
+    set_exec_op(exec, node, make_fill_node(*params, context));
   });
 }
 

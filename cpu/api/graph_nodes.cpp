@@ -18,13 +18,14 @@ namespace {
 Device& device_of_pool(const CUmemPoolProps& props) {
   require(props.allocType == CU_MEM_ALLOCATION_TYPE_PINNED &&
           props.location.type == CU_MEM_LOCATION_TYPE_DEVICE);
-  require(props.handleTypes == CU_MEM_HANDLE_TYPE_NONE);
+  require(props.handleTypes == CU_MEM_HANDLE_TYPE_NONE && is_device(props.location.id));
   return device_of(props.location.id);
 }
 
 /// A copy of nothing at all is none that a graph takes.
 Ref<NodeOp> make_copy_node(const CUDA_MEMCPY3D& p, CUcontext context) {
   require(p.srcMemoryType != 0 && p.dstMemoryType != 0);
+  require(p.WidthInBytes > 0 && p.Height > 0 && p.Depth > 0);
   return make_copy(p, context);
 }
 
@@ -57,6 +58,11 @@ Ref<NodeOp> make_conditional(CUDA_CONDITIONAL_NODE_PARAMS& params) {
 
 }  // namespace
 
+Ref<NodeOp> make_fill_node(const CUDA_MEMSET_NODE_PARAMS& params, CUcontext context) {
+  require(params.width > 0 && params.height > 0);
+  return make_fill(params, context);
+}
+
 Ref<NodeOp> make_node_op(CUgraphNodeParams& p) {
   switch (p.type) {
     case CU_GRAPH_NODE_TYPE_KERNEL: {
@@ -68,9 +74,9 @@ Ref<NodeOp> make_node_op(CUgraphNodeParams& p) {
     case CU_GRAPH_NODE_TYPE_MEMCPY:
       return make_copy_node(p.memcpy.copyParams, p.memcpy.copyCtx);
     case CU_GRAPH_NODE_TYPE_MEMSET:
-      return make_fill({p.memset.dst, p.memset.pitch, p.memset.value, p.memset.elementSize,
-                        p.memset.width, p.memset.height},
-                       p.memset.ctx);
+      return make_fill_node({p.memset.dst, p.memset.pitch, p.memset.value, p.memset.elementSize,
+                             p.memset.width, p.memset.height},
+                            p.memset.ctx);
     case CU_GRAPH_NODE_TYPE_HOST:
       require(p.host.fn != nullptr);
       return make_object<HostOp>(p.host.fn, p.host.userData);
@@ -238,7 +244,7 @@ CUresult cuGraphAddMemsetNode(CUgraphNode* out, CUgraph graph, const CUgraphNode
     require(out && params);
     Graph& g = graph_of(graph);
     if (context) context_of(context);
-    *out = g.add(make_fill(*params, context), dependencies, nullptr, count).handle();
+    *out = g.add(make_fill_node(*params, context), dependencies, nullptr, count).handle();
   });
 }
 

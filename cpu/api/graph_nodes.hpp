@@ -10,6 +10,9 @@ namespace cucpu::driver {
 CUresult add_node(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
                   const CUgraphEdgeData* data, std::size_t count, CUgraphNodeParams& params);
 
+/// A fill of nothing at all is none that a graph takes.
+Ref<NodeOp> make_fill_node(const CUDA_MEMSET_NODE_PARAMS& params, CUcontext context);
+
 /// A node's operation, which must be of one kind.
 template <class Op>
 Op& op_of(CUgraphNode node) {

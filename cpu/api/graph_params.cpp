@@ -3,7 +3,6 @@
 
 #include "api/copy.hpp"
 #include "api/external.hpp"
-#include "api/fill.hpp"
 #include "api/graph_nodes.hpp"
 #include "api/guard.hpp"
 #include "api/kernel_op.hpp"
@@ -200,7 +199,7 @@ CUresult cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS* o
 CUresult cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS* params) {
   return guarded([&] {
     require(params != nullptr);
-    set_op(node, make_fill(*params, op_of<FillOp>(node).context_handle));
+    set_op(node, make_fill_node(*params, op_of<FillOp>(node).context_handle));
   });
 }
 

@@ -8,6 +8,7 @@
 
 #include "api/capture.hpp"
 #include "api/guard.hpp"
+#include "api/location.hpp"
 #include "mem/address_space.hpp"
 
 namespace cucpu::driver {
@@ -29,8 +30,7 @@ Table& table() {
 void check(const CUmulticastObjectProp& prop) {
   require(prop.numDevices > 0 && prop.numDevices <= static_cast<unsigned>(device_count()) &&
           prop.flags == 0);
-  require((prop.handleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == 0,
-          CUDA_ERROR_NOT_SUPPORTED);
+  check_handle_types(static_cast<unsigned>(prop.handleTypes));
 }
 
 MulticastObject& multicast_of(CUmemGenericAllocationHandle handle) {

@@ -81,6 +81,7 @@ cucpu::LaunchShape shape_of(const CUlaunchConfig& config) {
   cucpu::LaunchShape shape;
   shape.grid = {config.gridDimX, config.gridDimY, config.gridDimZ};
   shape.block = {config.blockDimX, config.blockDimY, config.blockDimZ};
+  require(shape.grid.volume() > 0 && shape.block.volume() > 0);
   shape.dynamic_shared_bytes = config.sharedMemBytes;
   require(config.numAttrs == 0 || config.attrs);
   for (unsigned i = 0; i < config.numAttrs; ++i)

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "api/capture.hpp"
+#include "api/location.hpp"
 #include "api/memory.hpp"
 #include "engine/check/kinds.hpp"
 #include "exec/ops.hpp"
@@ -353,7 +354,7 @@ void MemPool::set_access(const CUmemAccessDesc& access) {
   require(access.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ||
           access.flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
           access.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-  require(access.location.type == CU_MEM_LOCATION_TYPE_DEVICE);
+  require(access.location.type == CU_MEM_LOCATION_TYPE_DEVICE, not_on(access.location.type));
   device_of(access.location.id);
   if (access.location.id == device()) {
     require(access.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);  // its own device keeps access
@@ -366,12 +367,10 @@ void MemPool::set_access(const CUmemAccessDesc& access) {
 
 CUmemAccess_flags MemPool::access_of(const CUmemLocation& location) {
   if (location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
-    require(location.type == CU_MEM_LOCATION_TYPE_HOST ||
-            location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
-            location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT);
+    require(is_host(location.type));
     return device() < 0 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
   }
-  device_of(location.id);
+  require(is_device(location.id));
   if (location.id == device()) return CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   const std::lock_guard lock{mutex_};
   const auto at = access_.find(location.id);

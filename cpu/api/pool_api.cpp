@@ -8,6 +8,7 @@
 #include "api/graph.hpp"
 #include "api/graph_capture.hpp"
 #include "api/guard.hpp"
+#include "api/location.hpp"
 #include "api/memory.hpp"
 #include "api/pool.hpp"
 #include "engine/check/kinds.hpp"
@@ -26,11 +27,8 @@ CUmemPoolProps checked(const CUmemPoolProps& p) {
   if (p.location.type == CU_MEM_LOCATION_TYPE_DEVICE)
     require(p.location.id >= 0 && p.location.id < device_count());
   else if (p.allocType == CU_MEM_ALLOCATION_TYPE_PINNED)
-    require(p.location.type == CU_MEM_LOCATION_TYPE_HOST ||
-            p.location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
-            p.location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT);
-  require((p.handleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == 0,
-          CUDA_ERROR_NOT_SUPPORTED);
+    require(is_host(p.location.type));
+  check_handle_types(p.handleTypes);
   return p;
 }
 
@@ -133,7 +131,7 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attribut
 CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc* list, size_t count) {
   return guarded([&] {
     MemPool& pool = pool_of(handle);
-    require(list && count > 0);
+    require(list != nullptr);
     for (std::size_t i = 0; i < count; ++i) pool.set_access(list[i]);
   });
 }
@@ -176,12 +174,14 @@ CUresult cuMemGetDefaultMemPool(CUmemoryPool* out, CUmemLocation* location,
     require(out && location);
     require(type == CU_MEM_ALLOCATION_TYPE_PINNED || type == CU_MEM_ALLOCATION_TYPE_MANAGED);
     if (location->type == CU_MEM_LOCATION_TYPE_DEVICE && type == CU_MEM_ALLOCATION_TYPE_PINNED) {
+      require(is_device(location->id));
       *out = default_pool(device_of(location->id)).handle();
       return;
     }
     require(location->type == CU_MEM_LOCATION_TYPE_HOST ||
-            location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
-            type == CU_MEM_ALLOCATION_TYPE_MANAGED);
+                location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
+                type == CU_MEM_ALLOCATION_TYPE_MANAGED,
+            not_on(location->type));
     // Pools of the host and of managed memory: one each for the process.
     static std::mutex& mutex = *new std::mutex;
     static Ref<MemPool>* const pools = new Ref<MemPool>[2];

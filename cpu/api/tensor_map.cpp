@@ -73,7 +73,7 @@ TensorMap common(CUtensorMap* out, CUtensorMapDataType type, cuuint32_t rank, vo
       type == CU_TENSOR_MAP_DATA_TYPE_FLOAT16 || type >= CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
   require(floating || fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   const std::uint64_t align = interleave == CU_TENSOR_MAP_INTERLEAVE_32B ? 32 : 16;
-  require(reinterpret_cast<std::uintptr_t>(address) % align == 0 && address);
+  require(reinterpret_cast<std::uintptr_t>(address) % align == 0);  // null: to be replaced
   TensorMap map{};
   std::memcpy(map.magic, kTensorMapMagic, sizeof map.magic);
   map.address = reinterpret_cast<std::uint64_t>(address);

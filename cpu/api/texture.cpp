@@ -222,6 +222,7 @@ void resolve_texture(TextureEntry& o) {
   };
   require(is_filter(t.filterMode) && is_filter(t.mipmapFilterMode));
   s.filter = static_cast<std::uint32_t>(t.filterMode);
+  require((t.flags & ~kTextureFlags) == 0);
   s.flags = t.flags;
   std::memcpy(s.border, t.borderColor, sizeof s.border);
   s.level_filter = static_cast<std::uint32_t>(t.mipmapFilterMode);
@@ -235,6 +236,7 @@ void resolve_texture(TextureEntry& o) {
 
 void resolve_surface(TextureEntry& o) {
   require(o.resource.resType == CU_RESOURCE_TYPE_ARRAY);
+  require(o.resource.res.array.hArray != nullptr);
   require(object_of<Array>(o.resource.res.array.hArray).desc.Flags & CUDA_ARRAY3D_SURFACE_LDST);
   o.state = {};
   o.state.flags = CU_TRSF_READ_AS_INTEGER;  // formatted stores; describe() takes it from others

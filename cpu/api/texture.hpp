@@ -9,6 +9,10 @@
 
 namespace cucpu::driver {
 
+inline constexpr unsigned kTextureFlags = CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES |
+                                          CU_TRSF_SRGB | CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION |
+                                          CU_TRSF_SEAMLESS_CUBEMAP;
+
 /// A description by the program, and what device code reads of it.
 struct TextureEntry {
   cucpu::TextureObject state{};

@@ -13,9 +13,6 @@ namespace cucpu::driver {
 namespace {
 
 constexpr std::size_t kAlignment = 512;  // CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT
-constexpr unsigned kFlags = CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES |
-                            CU_TRSF_SRGB | CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION |
-                            CU_TRSF_SEAMLESS_CUBEMAP;
 
 class TextureReference final : public Handled<TextureReference, CUtexref, Kind::texture>,
                                public ModuleReference {
@@ -182,6 +179,7 @@ CUresult cuTexRefDestroy(CUtexref handle) {
 CUresult cuTexRefSetArray(CUtexref handle, CUarray array, unsigned int flags) {
   return change(handle, [&](TextureReference& r) {
     require(flags == CU_TRSA_OVERRIDE_FORMAT);
+    require(array != nullptr, CUDA_ERROR_INVALID_HANDLE);
     CUDA_RESOURCE_DESC resource{};
     resource.resType = CU_RESOURCE_TYPE_ARRAY;
     resource.res.array.hArray = array;
@@ -195,6 +193,7 @@ CUresult cuTexRefSetArray(CUtexref handle, CUarray array, unsigned int flags) {
 CUresult cuTexRefSetMipmappedArray(CUtexref handle, CUmipmappedArray array, unsigned int flags) {
   return change(handle, [&](TextureReference& r) {
     require(flags == CU_TRSA_OVERRIDE_FORMAT);
+    require(array != nullptr, CUDA_ERROR_INVALID_HANDLE);
     CUDA_RESOURCE_DESC resource{};
     resource.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
     resource.res.mipmap.hMipmappedArray = array;
@@ -299,7 +298,7 @@ CUresult cuTexRefSetBorderColor(CUtexref handle, float* color) {
 
 CUresult cuTexRefSetFlags(CUtexref handle, unsigned int flags) {
   return change(handle, [&](TextureReference& r) {
-    require((flags & ~kFlags) == 0);
+    require((flags & ~kTextureFlags) == 0);
     r.set([&](CUDA_TEXTURE_DESC& t) { t.flags = flags; });
   });
 }

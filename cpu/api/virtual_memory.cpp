@@ -15,6 +15,7 @@
 #include "api/capture.hpp"
 #include "api/context.hpp"
 #include "api/guard.hpp"
+#include "api/location.hpp"
 #include "api/memory.hpp"
 #include "api/multicast.hpp"
 #include "api/physical_memory.hpp"
@@ -46,18 +47,13 @@ void check(const CUmemAllocationProp& prop) {
   if (prop.location.type == CU_MEM_LOCATION_TYPE_DEVICE)
     device_of(prop.location.id);
   else
-    require(prop.location.type == CU_MEM_LOCATION_TYPE_HOST ||
-            prop.location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
-            prop.location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT);
-  require((prop.requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == 0,
-          CUDA_ERROR_NOT_SUPPORTED);
+    require(is_host(prop.location.type));
+  check_handle_types(prop.requestedHandleTypes);
 }
 
 int place_of(const CUmemLocation& location) {
   if (location.type == CU_MEM_LOCATION_TYPE_DEVICE) return device_of(location.id).ordinal;
-  require(location.type == CU_MEM_LOCATION_TYPE_HOST ||
-          location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
-          location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT);
+  require(is_host(location.type));
   return -1;
 }
 
@@ -270,7 +266,9 @@ CUresult cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc*
   return guarded([&] {
     require(list && count > 0 && size > 0);
     for (std::size_t i = 0; i < count; ++i) {
-      place_of(list[i].location);
+      const CUmemLocation& location = list[i].location;
+      require(is_host(location.type) ||
+              (location.type == CU_MEM_LOCATION_TYPE_DEVICE && is_device(location.id)));
       require(list[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ||
               list[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
               list[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
@@ -299,7 +297,8 @@ CUresult cuMemGetAccess(unsigned long long* out, const CUmemLocation* location,
                         CUdeviceptr address) {
   return guarded([&] {
     require(out && location && address != 0);
-    require(location->type != CU_MEM_LOCATION_TYPE_INVALID, CUDA_ERROR_INVALID_DEVICE);
+    require(is_host(location->type) || location->type == CU_MEM_LOCATION_TYPE_DEVICE,
+            CUDA_ERROR_INVALID_DEVICE);
     const int place = place_of(*location);
     State& s = state();
     const std::lock_guard lock{s.mutex};

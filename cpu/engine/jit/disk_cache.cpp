@@ -194,8 +194,10 @@ void DiskCache::evict() {
 
 void DiskCache::count_is(std::uint64_t bytes) const {
   const File count{openat(folder_, kCount, O_WRONLY | O_NOFOLLOW | O_CLOEXEC)};
-  if (count && ours(count.get(), S_IFREG))  // a hole: it takes no room
-    static_cast<void>(ftruncate(count.get(), static_cast<off_t>(bytes / 1024 + 1)));
+  if (!count || !ours(count.get(), S_IFREG)) return;
+  // A hole: it takes no room. Where it cannot be written the old number stands, and the folder is
+  // counted again sooner or later than it need be.
+  if (ftruncate(count.get(), static_cast<off_t>(bytes / 1024 + 1)) != 0) return;
 }
 
 }  // namespace cucpu
