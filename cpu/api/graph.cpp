@@ -12,6 +12,40 @@
 namespace cucpu::driver {
 namespace {
 std::atomic<unsigned> g_next_graph_id{1};
+constexpr unsigned kDeepest = 256;  // what walks graphs inside graphs does so on its stack
+
+/// How many graphs are inside each other in `graph`. Fails where `not_this` is one of them.
+unsigned levels(const Graph& graph, const Graph& not_this) {
+  require(&graph != &not_this);
+  unsigned most = 0;
+  for (const auto& node : graph.nodes)
+    for_each_owned(*node->op,
+                   [&](Graph& inner) { most = std::max(most, 1 + levels(inner, not_this)); });
+  return most;
+}
+
+void settle(Graph& graph, unsigned depth) noexcept {
+  graph.is_body = true;
+  graph.depth = depth;
+  for (const auto& node : graph.nodes)
+    for_each_owned(*node->op, [&](Graph& inner) { settle(inner, depth + 1); });
+}
+
+/// An operation that owns graphs, with copies of them; null for any other.
+Ref<NodeOp> copy_of_owner(const NodeOp& op) {
+  if (op.type() == CU_GRAPH_NODE_TYPE_GRAPH)
+    return make_child(*static_cast<const ChildGraphOp&>(op).graph);
+  if (op.type() != CU_GRAPH_NODE_TYPE_CONDITIONAL) return {};
+  const auto& conditional = static_cast<const ConditionalOp&>(op);
+  auto again = make_object<ConditionalOp>();
+  UntilAdded unfinished{again};
+  again->params = conditional.params;
+  again->condition = conditional.condition;
+  for (const auto& body : conditional.bodies) again->add_body(body->clone());
+  again->params.phGraph_out = again->body_handles.data();
+  unfinished.added();
+  return again;
+}
 }  // namespace
 
 std::recursive_mutex& graph_mutex() {
@@ -31,11 +65,37 @@ UserObject::~UserObject() {
   t_in_callback = before;
 }
 
+Ref<ChildGraphOp> make_child(const Graph& graph) {
+  auto op = make_object<ChildGraphOp>();
+  UntilAdded unfinished{op};
+  op->graph = graph.clone();
+  op->graph->is_body = true;
+  op->graph->publish();
+  unfinished.added();
+  return op;
+}
+
+UntilAdded::~UntilAdded() {
+  if (!op_) return;
+  for_each_owned(*op_, [](Graph& graph) {
+    if (graph.is_body) graph.retire_all();
+  });
+}
+
 Graph::Graph() : id{g_next_graph_id.fetch_add(1)} {}
 Graph::~Graph() = default;
 
+void ConditionalOp::add_body(const Ref<Graph>& body) {
+  body->is_body = true;
+  bodies.push_back(body);
+  body_handles.push_back(body->publish());
+}
+
 GraphNode& Graph::add(Ref<NodeOp> op, const std::vector<Edge>& dependencies) {
   const std::lock_guard lock{graph_mutex()};
+  UntilAdded unfinished{op};
+  for_each_owned(
+      *op, [&](const Graph& inner) { require(depth + 1 + levels(inner, *this) <= kDeepest); });
   auto node = make_object<GraphNode>(*this, std::move(op), next_local_++);
   if (nodes.size() == nodes.capacity()) nodes.reserve(std::max<std::size_t>(16, 2 * nodes.size()));
   try {
@@ -49,11 +109,14 @@ GraphNode& Graph::add(Ref<NodeOp> op, const std::vector<Edge>& dependencies) {
     throw;
   }
   nodes.push_back(node);  // there is room
+  for_each_owned(*node->op, [&](Graph& inner) { settle(inner, depth + 1); });
+  unfinished.added();
   return *node;
 }
 
 GraphNode& Graph::add(Ref<NodeOp> op, const CUgraphNode* dependencies, const CUgraphEdgeData* data,
                       std::size_t count) {
+  UntilAdded unfinished{op};
   require(dependencies || count == 0);
   const std::lock_guard lock{graph_mutex()};
   std::vector<Edge> edges;
@@ -63,7 +126,9 @@ GraphNode& Graph::add(Ref<NodeOp> op, const CUgraphNode* dependencies, const CUg
         std::none_of(edges.begin(), edges.end(), [&](const Edge& e) { return e.from == &from; }));
     edges.push_back({&from, data ? data[i] : CUgraphEdgeData{}});
   }
-  return add(std::move(op), edges);
+  GraphNode& node = add(std::move(op), edges);
+  unfinished.added();
+  return node;
 }
 
 void Graph::connect(GraphNode& from, GraphNode& to, const CUgraphEdgeData& data) {
@@ -92,48 +157,42 @@ void Graph::destroy(GraphNode& node) {
     std::erase_if(dependent->dependencies, [&](const Edge& e) { return e.from == &node; });
   std::erase_if(nodes, [&](const Ref<GraphNode>& n) { return n.get() == &node; });
   forget_captured(node);
-  if (auto* child = dynamic_cast<ChildGraphOp*>(node.op.get())) child->graph->retire_all();
-  if (auto* conditional = dynamic_cast<ConditionalOp*>(node.op.get()))
-    for (auto& body : conditional->bodies) body->retire_all();
+  for_each_owned(*node.op, [](Graph& graph) { graph.retire_all(); });
   node.retire();
 }
 
 Ref<Graph> Graph::clone() const {
   const std::lock_guard lock{graph_mutex()};
   auto copy = make_object<Graph>();
-  copy->user_objects = user_objects;
-  copy->conditions = conditions;
-  copy->next_local_ = next_local_;
+  try {
+    copy_into(*copy);
+  } catch (...) {  // its nodes have handles
+    copy->retire_all();
+    throw;
+  }
+  return copy;
+}
+
+void Graph::copy_into(Graph& copy) const {
+  copy.user_objects = user_objects;
+  copy.conditions = conditions;
+  copy.next_local_ = next_local_;
+  copy.nodes.reserve(nodes.size());
   std::unordered_map<const GraphNode*, GraphNode*> twin;
   for (const auto& node : nodes) {
-    Ref<NodeOp> op = node->op;
-    if (const auto* child = dynamic_cast<const ChildGraphOp*>(op.get())) {
-      Ref<Graph> inner = child->graph->clone();
-      inner->publish();
-      op = make_object<ChildGraphOp>(inner);
-    } else if (const auto* conditional = dynamic_cast<const ConditionalOp*>(op.get())) {
-      auto again = make_object<ConditionalOp>();
-      again->params = conditional->params;
-      again->condition = conditional->condition;
-      for (const auto& body : conditional->bodies) {
-        Ref<Graph> inner = body->clone();
-        inner->is_body = true;
-        again->body_handles.push_back(inner->publish());
-        again->bodies.push_back(inner);
-      }
-      again->params.phGraph_out = again->body_handles.data();
-      op = again;
-    }
-    auto made = make_object<GraphNode>(*copy, std::move(op), node->local_id);
+    const Ref<NodeOp> own = copy_of_owner(*node->op);
+    UntilAdded unfinished{own};
+    auto made = make_object<GraphNode>(copy, own ? own : node->op, node->local_id);
     made->cloned_from = node->handle();
     made->publish();
-    copy->nodes.push_back(made);
+    copy.nodes.push_back(made);  // there is room
+    for_each_owned(*made->op, [&](Graph& inner) { settle(inner, copy.depth + 1); });
+    unfinished.added();
     twin[node.get()] = made.get();
   }
   for (const auto& node : nodes)
     for (const Edge& edge : node->dependencies)
-      copy->connect(*twin[edge.from], *twin[node.get()], edge.data);
-  return copy;
+      copy.connect(*twin[edge.from], *twin[node.get()], edge.data);
 }
 
 void Graph::retire_all() noexcept {
@@ -141,9 +200,7 @@ void Graph::retire_all() noexcept {
   const Ref<Graph> keep{this};
   break_captures_into(*this);
   for (auto& node : nodes) {
-    if (auto* child = dynamic_cast<ChildGraphOp*>(node->op.get())) child->graph->retire_all();
-    if (auto* conditional = dynamic_cast<ConditionalOp*>(node->op.get()))
-      for (auto& body : conditional->bodies) body->retire_all();
+    for_each_owned(*node->op, [](Graph& graph) { graph.retire_all(); });
     node->retire();
   }
   user_objects.clear();  // graphs made from this one hold their own

@@ -55,7 +55,9 @@ class Graph final : public Handled<Graph, CUgraph, Kind::graph> {
   std::vector<Ref<UserObject>> user_objects;           ///< one entry per reference
   std::vector<std::shared_ptr<Condition>> conditions;  ///< that its kernels may set
   bool is_body = false;  ///< owned by a node: cannot be destroyed by the program
+  unsigned depth = 0;    ///< nodes it is inside of
 
+  /// The node owns the operation's graphs. When it fails they end, but for one that is moved.
   GraphNode& add(Ref<NodeOp> op, const CUgraphNode* dependencies, const CUgraphEdgeData* data,
                  std::size_t count);
   GraphNode& add(Ref<NodeOp> op, const std::vector<Edge>& dependencies);
@@ -70,6 +72,7 @@ class Graph final : public Handled<Graph, CUgraph, Kind::graph> {
   std::vector<GraphNode*> in_order() const;
 
  private:
+  void copy_into(Graph& copy) const;
   unsigned next_local_ = 0;
 };
 
@@ -118,7 +121,6 @@ Progress run_plan(std::shared_ptr<const Plan> plan, Task& parent);
 
 class ChildGraphOp final : public NodeOp {
  public:
-  explicit ChildGraphOp(Ref<Graph> graph) : graph{std::move(graph)} { this->graph->is_body = true; }
   CUgraphNodeType type() const noexcept override { return CU_GRAPH_NODE_TYPE_GRAPH; }
   Progress run(Task&) override {
     return Progress::done;
@@ -133,8 +135,35 @@ class ConditionalOp final : public NodeOp {
   CUDA_CONDITIONAL_NODE_PARAMS params{};
   std::vector<Ref<Graph>> bodies;
   std::vector<CUgraph> body_handles;
+  void add_body(const Ref<Graph>& body);
   std::shared_ptr<Condition> condition;
 };
+
+/// Each graph that an operation owns: a child graph, the bodies of a condition.
+template <class F>
+void for_each_owned(const NodeOp& op, F f) {
+  if (op.type() == CU_GRAPH_NODE_TYPE_GRAPH) {
+    if (const auto& child = static_cast<const ChildGraphOp&>(op); child.graph) f(*child.graph);
+  } else if (op.type() == CU_GRAPH_NODE_TYPE_CONDITIONAL) {
+    for (const auto& body : static_cast<const ConditionalOp&>(op).bodies) f(*body);
+  }
+}
+
+/// Ends the graphs of an operation that no node takes, and the handles inside them.
+class UntilAdded {
+ public:
+  explicit UntilAdded(Ref<NodeOp> op) : op_{std::move(op)} {}
+  ~UntilAdded();
+  UntilAdded(const UntilAdded&) = delete;
+  UntilAdded& operator=(const UntilAdded&) = delete;
+  void added() noexcept { op_ = {}; }
+
+ private:
+  Ref<NodeOp> op_;
+};
+
+/// A child graph: a copy of `graph`.
+Ref<ChildGraphOp> make_child(const Graph& graph);
 
 class EventRecordOp final : public NodeOp {
  public:

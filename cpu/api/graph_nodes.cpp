@@ -38,21 +38,18 @@ Ref<NodeOp> make_alloc(CUDA_MEM_ALLOC_NODE_PARAMS& params) {
 
 constexpr unsigned kMostBodies = 1 << 16;  // of a switch
 
-Ref<NodeOp> make_conditional(CUDA_CONDITIONAL_NODE_PARAMS& params) {
+Ref<NodeOp> make_conditional(const CUDA_CONDITIONAL_NODE_PARAMS& params) {
   require(params.type >= CU_GRAPH_COND_TYPE_IF && params.type <= CU_GRAPH_COND_TYPE_SWITCH);
   require(params.size >= 1 && params.size <= kMostBodies &&
           (params.type != CU_GRAPH_COND_TYPE_WHILE || params.size == 1) &&
           (params.type != CU_GRAPH_COND_TYPE_IF || params.size <= 2));
   auto op = make_object<ConditionalOp>();
+  UntilAdded unfinished{op};
   op->condition = condition_of(params.handle);
-  for (unsigned i = 0; i < params.size; ++i) {
-    auto body = make_object<Graph>();
-    body->is_body = true;
-    op->body_handles.push_back(body->publish());
-    op->bodies.push_back(body);
-  }
-  params.phGraph_out = op->body_handles.data();  // the driver's array, as documented
+  for (unsigned i = 0; i < params.size; ++i) op->add_body(make_object<Graph>());
   op->params = params;
+  op->params.phGraph_out = op->body_handles.data();
+  unfinished.added();
   return op;
 }
 
@@ -82,13 +79,11 @@ Ref<NodeOp> make_node_op(CUgraphNodeParams& p) {
       return make_object<HostOp>(p.host.fn, p.host.userData);
     case CU_GRAPH_NODE_TYPE_GRAPH: {
       Graph& given = graph_of(p.graph.graph);
-      if (p.graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE) {
-        require(!given.is_body);
-        return make_object<ChildGraphOp>(Ref<Graph>{&given});
-      }
-      Ref<Graph> copy = given.clone();
-      copy->publish();
-      return make_object<ChildGraphOp>(copy);
+      if (p.graph.ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE) return make_child(given);
+      require(!given.is_body);
+      auto op = make_object<ChildGraphOp>();
+      op->graph = Ref<Graph>{&given};
+      return op;
     }
     case CU_GRAPH_NODE_TYPE_EMPTY:
       return make_object<EmptyOp>();
@@ -131,7 +126,10 @@ CUresult add_node(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependenci
       function_of(params.kernel.func);
     require(out != nullptr);
     Graph& g = graph_of(graph);
-    *out = g.add(make_node_op(params), dependencies, data, count).handle();
+    const GraphNode& node = g.add(make_node_op(params), dependencies, data, count);
+    if (params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)  // the driver's array, as documented
+      params.conditional.phGraph_out = static_cast<ConditionalOp&>(*node.op).params.phGraph_out;
+    *out = node.handle();
   });
 }
 

@@ -219,6 +219,15 @@ void graph_call(unsigned what, World& w, Bytes& in) {
         w.graphs.push_back(graph);
       break;
     default:
+      if (number % 8 == 7) {  // what is moved is the node's from then on, if all is well
+        CUgraphNodeParams params{};
+        params.type = CU_GRAPH_NODE_TYPE_GRAPH;
+        params.graph.graph = in.pick(w.graphs);
+        params.graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE;
+        CUgraphNode* const first = follow();
+        keep(cuGraphAddNode(&node, in.pick(w.graphs), first, nullptr, first != nullptr, &params));
+        break;
+      }
       cuGraphDebugDotPrint(in.pick(w.graphs), "/dev/null", number % 2);
       break;
   }

@@ -1,0 +1,125 @@
+// Graphs inside graphs: who owns them, what a node that could not be added leaves, how deep they
+// go.
+#include "support.hpp"
+
+namespace {
+
+class GraphNesting : public DriverTest {
+ protected:
+  void SetUp() override {
+    DriverTest::SetUp();
+    ASSERT_OK(cuGraphCreate(&graph_, 0));
+    ASSERT_OK(cuGraphCreate(&child_, 0));
+    ASSERT_OK(cuGraphCreate(&other_, 0));
+    ASSERT_OK(cuGraphAddEmptyNode(&stranger_, other_, nullptr, 0));
+  }
+  static CUresult add_child(CUgraph graph, CUgraph child, CUgraphChildGraphNodeOwnership ownership,
+                            const CUgraphNode* after = nullptr) {
+    CUgraphNodeParams params{};
+    params.type = CU_GRAPH_NODE_TYPE_GRAPH;
+    params.graph.graph = child;
+    params.graph.ownership = ownership;
+    CUgraphNode node = nullptr;
+    return cuGraphAddNode(&node, graph, after, nullptr, after != nullptr, &params);
+  }
+  static constexpr auto kMove = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE;
+  static constexpr auto kClone = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE;
+
+  /// Adds a condition to `graph`; its body is where to go on.
+  CUresult add_condition(CUgraph graph, CUgraph* body, const CUgraphNode* after = nullptr) {
+    CUgraphNodeParams params{};
+    params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+    params.conditional.type = CU_GRAPH_COND_TYPE_IF;
+    params.conditional.size = 1;
+    params.conditional.ctx = context_;
+    EXPECT_OK(cuGraphConditionalHandleCreate(&params.conditional.handle, graph, context_, 0, 0));
+    CUgraphNode node = nullptr;
+    const CUresult result = cuGraphAddNode(&node, graph, after, nullptr, after != nullptr, &params);
+    EXPECT_EQ(result == CUDA_SUCCESS, params.conditional.phGraph_out != nullptr);
+    if (result == CUDA_SUCCESS) *body = params.conditional.phGraph_out[0];
+    return result;
+  }
+  /// Something the child holds whose end is seen.
+  static void retain_counted(CUgraph graph, int* ends) {
+    CUuserObject object = nullptr;
+    ASSERT_OK(cuUserObjectCreate(
+        &object, ends, [](void* count) { ++*static_cast<int*>(count); }, 1,
+        CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+    ASSERT_OK(cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
+  }
+
+  CUgraph graph_ = nullptr, child_ = nullptr, other_ = nullptr;
+  CUgraphNode stranger_ = nullptr;  // of the other graph: nothing in these two can follow it
+};
+
+TEST_F(GraphNesting, AChildThatCouldNotBeAddedLeavesNoCopy) {
+  int ends = 0;
+  retain_counted(child_, &ends);
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, add_child(graph_, child_, kClone, &stranger_));
+  ASSERT_OK(cuGraphDestroy(child_));
+  EXPECT_EQ(1, ends);
+}
+
+TEST_F(GraphNesting, AConditionThatCouldNotBeAddedHasNoBody) {
+  CUgraph body = nullptr;
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, add_condition(graph_, &body, &stranger_));
+  ASSERT_OK(add_condition(graph_, &body));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuGraphDestroy(body));  // its node's
+  size_t count = 0;
+  ASSERT_OK(cuGraphGetNodes(graph_, nullptr, &count));
+  EXPECT_EQ(1u, count);
+}
+
+TEST_F(GraphNesting, AMovedChildIsTheNodesAndEndsWithIt) {
+  int ends = 0;
+  retain_counted(child_, &ends);
+  ASSERT_OK(add_child(graph_, child_, kMove));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuGraphDestroy(child_));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, add_child(other_, child_, kMove));  // once is all
+  EXPECT_EQ(0, ends);
+  ASSERT_OK(cuGraphDestroy(graph_));
+  EXPECT_EQ(1, ends);
+}
+
+TEST_F(GraphNesting, AChildThatCouldNotBeMovedStaysTheProgramsOwn) {
+  int ends = 0;
+  retain_counted(child_, &ends);
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, add_child(graph_, child_, kMove, &stranger_));
+  EXPECT_EQ(0, ends);
+  ASSERT_OK(add_child(other_, child_, kClone, &stranger_));
+  ASSERT_OK(cuGraphDestroy(child_));
+  ASSERT_OK(cuGraphDestroy(other_));
+  EXPECT_EQ(1, ends);
+}
+
+TEST_F(GraphNesting, AGraphIsNotMovedIntoItself) {
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, add_child(graph_, graph_, kMove));
+  CUgraph body = nullptr;
+  ASSERT_OK(add_condition(graph_, &body));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, add_child(body, graph_, kMove));
+  ASSERT_OK(add_child(body, graph_, kClone));  // a copy is another graph
+  ASSERT_OK(cuGraphDestroy(graph_));
+}
+
+TEST_F(GraphNesting, GoesOnlySoDeep) {
+  CUgraph inner = graph_;
+  CUresult result = CUDA_SUCCESS;
+  unsigned depth = 0;
+  for (; depth < 100000 && result == CUDA_SUCCESS; ++depth) result = add_condition(inner, &inner);
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, result);
+  EXPECT_GT(depth, 100u);
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, add_child(inner, child_, kMove));
+  CUgraph copy = nullptr;
+  ASSERT_OK(cuGraphClone(&copy, graph_));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, add_child(child_, copy, kMove));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, add_child(child_, copy, kClone));
+  CUgraphExec exec = nullptr;
+  ASSERT_OK(cuGraphInstantiate(&exec, copy, 0));
+  ASSERT_OK(cuGraphLaunch(exec, nullptr));
+  ASSERT_OK(cuCtxSynchronize());
+  ASSERT_OK(cuGraphExecDestroy(exec));
+  ASSERT_OK(cuGraphDestroy(copy));
+  ASSERT_OK(cuGraphDestroy(graph_));
+}
+
+}  // namespace
