@@ -23,6 +23,7 @@
 #include "cpu/engine/jit/lower.hpp"
 #include "cpu/engine/jit/optimize.hpp"
 #include "cpu/engine/jit/wrong_space.hpp"
+#include "cpu/engine/operand_order.hpp"
 #include "cpu/engine/reach.hpp"
 #include "cpu/engine/run/protect.hpp"
 #ifdef CUCPU_SIMT
@@ -179,6 +180,7 @@ std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Setti
     options.block = *job.block;
     options.width = settings.width;
     options.small_grid = job.small_grid;
+    options.ordered_doubles = settles;
     options.target = target.get();
     const ThreadNeeds needs = find_needs(*kernel);
     simt::BlockCode block;
@@ -212,6 +214,7 @@ std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Setti
     code.scratch_bytes = static_cast<std::uint32_t>(block.scratch_bytes);
     path = (block.lean ? "vector, large: " : "vector: ") + simt::to_string(block.report);
     vectorized = watch.lap();
+    if (settles) mark_first_operands(*entry);
     simt::optimize(*entry, target.get(), block.lean);
 #else
     return std::nullopt;
@@ -226,6 +229,7 @@ std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Setti
     path = needs.fibers ? needs.spins ? "scalar, fibers, spins" : "scalar, fibers"
                         : "scalar, loop over threads";
     verify(*module, "lowering");
+    if (settles) for_each(*module, mark_first_operands);
     optimize_module(*module, target.get(), level_of(job.optimization));
   }
   if (settles) settle_doubles(*module);
@@ -274,6 +278,7 @@ FunctionsObject compile_functions_unprotected(std::string_view bitcode,
   const bool settles = gives_other_nans(settings) && has_doubles(*module);
   lower_functions(*module);
   verify(*module, "lowering");
+  if (settles) for_each(*module, mark_first_operands);
   optimize_module(*module, target.get(), level_of(optimization));
   if (settles) settle_doubles(*module);
   insert_polls(*module, nullptr, false);

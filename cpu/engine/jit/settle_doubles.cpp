@@ -17,6 +17,7 @@
 
 #include "cpu/engine/jit/double_nans.hpp"
 #include "cpu/engine/jit/optimize.hpp"
+#include "cpu/engine/operand_order.hpp"
 
 namespace cucpu {
 
@@ -303,7 +304,10 @@ bool has_doubles(const Module& module) {
 
 void settle_doubles(Module& module) {
   for (Function& function : module)
-    if (!function.isDeclaration()) settle_function(function);
+    if (!function.isDeclaration()) {
+      restore_operand_order(function);
+      settle_function(function);
+    }
 }
 
 }  // namespace cucpu

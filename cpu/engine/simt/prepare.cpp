@@ -16,6 +16,7 @@
 #include <llvm/Transforms/Utils/Cloning.h>
 #include <llvm/Transforms/Utils/Local.h>
 
+#include "cpu/engine/operand_order.hpp"
 #include "cpu/engine/simt/analyses.hpp"
 #include "cpu/engine/simt/flatten.hpp"
 #include "cpu/engine/simt/markers.hpp"
@@ -138,6 +139,12 @@ constexpr StringRef kCleanUp =
     "simplifycfg<no-switch-to-lookup;no-hoist-common-insts;no-sink-common-insts>,"
     "correlated-propagation,instcombine<no-verify-fixpoint>,early-cse<memssa>,adce,"
     "lower-switch,simplifycfg<no-switch-to-lookup;no-switch-range-to-icmp;no-hoist-common-insts>";
+
+void clean_up(Function& thread, const Options& options, bool split_vectors) {
+  if (options.ordered_doubles) mark_first_operands(thread);
+  run_passes(thread, kCleanUp, split_vectors);
+  if (options.ordered_doubles) restore_operand_order(thread);
+}
 
 // (x >> k) & c becomes (x & c << k) >> k: cutting off the low bits first is what makes a thread
 // index uniform.
@@ -328,8 +335,8 @@ std::string prepare(Function& thread, const Options& options) {
   specialise(thread, options);
   unify_ends(thread);
   removeUnreachableBlocks(thread);
-  run_passes(thread, kCleanUp, true);
-  if (flatten(thread)) run_passes(thread, kCleanUp);
+  clean_up(thread, options, true);
+  if (flatten(thread)) clean_up(thread, options, false);
   if (irreducible(thread)) {
     run_passes(thread, "fix-irreducible");
     if (irreducible(thread)) return "irreducible flow";

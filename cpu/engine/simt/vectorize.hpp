@@ -23,6 +23,8 @@ struct Options {
   /// Promise of the launch: nctaid * ntid < 2^31 in every dimension. Code made without it is
   /// slower, not different.
   bool small_grid = true;
+  /// Sums and products of doubles keep the order of their operands (operand_order.hpp).
+  bool ordered_doubles = false;
   llvm::TargetMachine* target = nullptr;  ///< for the cost models of LLVM's passes; may be null
 };
 
