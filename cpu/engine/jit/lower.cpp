@@ -12,6 +12,7 @@
 
 #include "cpu/engine/run/block_context.hpp"
 #include "cpu/engine/run/routines.hpp"
+#include "cpu/engine/run/safe_points.hpp"
 
 namespace cucpu {
 namespace {
@@ -489,10 +490,11 @@ bool goes_over_bits(const Loop& loop) {
 
 void insert_polls(Module& module, Function* entry, bool entry_is_fiber) {
   LLVMContext& context = module.getContext();
-  FunctionCallee cancelled =
-      module.getOrInsertFunction("cucpu_rt_cancelled", Type::getVoidTy(context));
+  const bool counted = safe_points::are_counted();
+  FunctionCallee cancelled = module.getOrInsertFunction(
+      counted ? "cucpu_rt_poll" : "cucpu_rt_cancelled", Type::getVoidTy(context));
   if (auto* callee = dyn_cast<Function>(cancelled.getCallee())) {
-    callee->setDoesNotReturn();
+    if (!counted) callee->setDoesNotReturn();
     callee->setDoesNotThrow();
     callee->addFnAttr(Attribute::Cold);
   }
@@ -537,11 +539,11 @@ void insert_polls(Module& module, Function* entry, bool entry_is_fiber) {
       state->setAtomic(AtomicOrdering::Monotonic);
       Value* stop = b.CreateICmpNE(state, b.getInt32(0));
       Instruction* then =
-          SplitBlockAndInsertIfThen(stop, terminator->getIterator(), true,
+          SplitBlockAndInsertIfThen(stop, terminator->getIterator(), !counted,
                                     MDBuilder{context}.createBranchWeights(1, 1 << 20));
       b.SetInsertPoint(then);
       auto* call = b.CreateCall(cancelled);
-      call->setDoesNotReturn();
+      if (!counted) call->setDoesNotReturn();
       if (DISubprogram* scope = function.getSubprogram())
         call->setDebugLoc(DILocation::get(context, 0, 0, scope));
     }

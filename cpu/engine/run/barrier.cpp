@@ -157,6 +157,10 @@ void cucpu_rt_cancelled() {
   worker.abandon();
 }
 
+void cucpu_rt_poll() {
+  if (Worker::running()->grid().stopped()) cucpu_rt_cancelled();
+}
+
 ThreadContext* cucpu_rt_thread() { return &Worker::running()->current().thread; }
 
 }  // extern "C"

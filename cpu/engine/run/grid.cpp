@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cpu/engine/check/check.hpp"
+#include "cpu/engine/run/safe_points.hpp"
 #include "cpu/engine/run/worker.hpp"
 
 namespace cucpu {
@@ -19,6 +20,10 @@ Grid::Grid(std::shared_ptr<const Code> code, const LaunchShape& shape, const std
   id_ = ids.fetch_add(1, std::memory_order_relaxed);
   if (shape_.cluster.volume() == 0) shape_.cluster = {};
   left_.store(clusters_, std::memory_order_relaxed);
+  if (safe_points::are_counted()) [[unlikely]] {
+    safe_points_left_ = safe_points::g_cancel_at.load();
+    cancel_.store(kCounted, std::memory_order_relaxed);
+  }
   if (code_->check) checker_ = std::make_unique<Checker>(code_->check);
 }
 
@@ -39,7 +44,13 @@ bool Grid::finish(std::uint64_t clusters) noexcept {
 void Grid::fail(int code, std::string report) noexcept {
   const std::lock_guard lock{mutex_};
   if (!fault_) fault_ = Fault{code, std::move(report)};
-  cancel_.store(1, std::memory_order_release);
+  cancel_.store(kStopped, std::memory_order_release);
+}
+
+bool Grid::is_last_safe_point() noexcept {
+  if (safe_points_left_.fetch_sub(1) != 1) return false;
+  cancel(safe_points::kCode);
+  return true;
 }
 
 void Grid::cancel(int code) noexcept {

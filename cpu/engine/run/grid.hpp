@@ -62,13 +62,17 @@ class Grid {
   [[nodiscard]] Checker* checker() const { return checker_.get(); }  ///< null: nothing is checked
   [[nodiscard]] const Fault* fault() const noexcept {
     // Acquired: whoever cancelled may be another thread, and not one of those that ran blocks.
-    return cancel_.load(std::memory_order_acquire) != 0 && fault_ ? &*fault_ : nullptr;
+    return cancel_.load(std::memory_order_acquire) == kStopped && fault_ ? &*fault_ : nullptr;
   }
 
   [[nodiscard]] const Code& code() const { return *code_; }
   [[nodiscard]] const LaunchShape& shape() const { return shape_; }
   [[nodiscard]] const void* reach() const { return reach_; }
-  [[nodiscard]] bool stopped() const { return cancel_.load(std::memory_order_relaxed) != 0; }
+  /// Asked at every safe point.
+  [[nodiscard]] bool stopped() {
+    const std::uint32_t state = cancel_.load(std::memory_order_relaxed);
+    return state != kGoesOn && (state == kStopped || is_last_safe_point());
+  }
   [[nodiscard]] bool quiet() const {
     return quiet_;
   }  ///< it runs to find a fault: nothing is printed
@@ -81,6 +85,8 @@ class Grid {
 
  private:
   friend class Worker;
+  enum : std::uint32_t { kGoesOn, kStopped, kCounted };  ///< code looks for anything but the first
+  bool is_last_safe_point() noexcept;  ///< of a grid that is to be cancelled at a certain one
   /// The first fault wins; asks everyone to stop.
   void fail(int code, std::string report) noexcept;
   /// True for the caller that accounts for the last cluster.
@@ -97,7 +103,8 @@ class Grid {
   std::uint32_t workspace_[2] = {8, 0};
   alignas(64) Dealer dealer_;
   alignas(64) std::atomic<std::uint64_t> left_;
-  std::atomic<std::uint32_t> cancel_{0};
+  std::atomic<std::uint32_t> cancel_{kGoesOn};
+  std::atomic<std::uint64_t> safe_points_left_{0};  ///< where they are counted
   std::mutex mutex_;
   std::optional<Fault> fault_;
   std::optional<FaultPlace> place_;  ///< of a quiet grid
