@@ -19,6 +19,8 @@ void Emitter::emit(Instruction& inst) {
   if (isa<PHINode>(inst) || is_lazy(&inst)) return;
   b_.SetCurrentDebugLocation(inst.getDebugLoc());
   at_ = inst.getParent();
+  if (auto known = decided_.find(&inst); known != decided_.end())
+    return define(&inst, b_.getInt1(known->second));
   if (auto* load = dyn_cast<LoadInst>(&inst)) return emit_load(*load);
   if (auto* store = dyn_cast<StoreInst>(&inst)) return emit_store(*store);
   if (auto* alloca = dyn_cast<AllocaInst>(&inst)) return emit_alloca(*alloca);

@@ -159,6 +159,12 @@ class Emitter {
   Value* load_pieces(llvm::Type* element, Value* base, std::int64_t size, llvm::Align);
   void store_pieces(Value* all, Value* base, std::int64_t size, llvm::Align);
 
+  // emit_row.cpp: what a row of a strip has in common
+  bool same_in_row(Value*, unsigned depth = 0) const;
+  void row_parts(Value* condition, bool wanted, llvm::SmallMapVector<Value*, bool, 8>&) const;
+  llvm::SmallMapVector<Value*, bool, 8> ends_of_row() const;
+  void begin_row();
+
   // emit_tail.cpp: the group at the end of the grid
   bool emit_tail(BasicBlock*);
   bool can_run_alone(Instruction&) const;
@@ -288,9 +294,10 @@ class Emitter {
         *row;                   // ctaid.x, and the row of the block that runs; groups count anew
     Value *first, *end;         // columns
     BasicBlock *rows, *blocks;  // loop headers
-    BasicBlock* next_block;
+    BasicBlock *next_block, *next_row;
   };
   std::optional<Strip> strip_;
+  llvm::DenseMap<const Value*, bool> decided_;  // conditions that hold, or not, in every group
   bool masks_cross_barriers_ = false;
   bool says_group_ = true;  // BlockContext::current_thread is kept for each group
   bool masks_are_rare_ =

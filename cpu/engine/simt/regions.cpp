@@ -243,11 +243,14 @@ void Emitter::begin_strip() {
                  .end = end,
                  .rows = new_block("rows"),
                  .blocks = new_block("blocks"),
-                 .next_block = new_block("blocks.next")};
+                 .next_block = new_block("blocks.next"),
+                 .next_row = new_block("rows.next")};
   entry_.CreateStore(entry_.getInt32(0), strip_->row);
   b_.SetInsertPoint(strip_->rows);
   b_.CreateStore(strip_->first, strip_->column);
-  b_.CreateBr(strip_->blocks);
+  region_ = regions_.front().get();
+  begin_block(Full);
+  begin_row();
   b_.SetInsertPoint(strip_->blocks);
   b_.CreateStore(b_.getInt32(0), group_);
   b_.CreateBr(regions_.front()->head);
@@ -262,14 +265,13 @@ void Emitter::finish_strip(Region& region) {
     b_.CreateStore(next, counter);
     b_.CreateCondBr(more(next), again, end);
   };
-  BasicBlock* next_row = new_block("rows.next");
   b_.SetInsertPoint(region.next);
   advance(group_, region.head, strip_->next_block,
           [&](Value* group) { return b_.CreateICmpULT(group, b_.getInt32(groups)); });
   b_.SetInsertPoint(strip_->next_block);
-  advance(strip_->column, strip_->blocks, next_row,
+  advance(strip_->column, strip_->blocks, strip_->next_row,
           [&](Value* column) { return b_.CreateICmpULT(column, strip_->end); });
-  b_.SetInsertPoint(next_row);
+  b_.SetInsertPoint(strip_->next_row);
   advance(strip_->row, strip_->rows, region.after, [&](Value* row) {
     return b_.CreateICmpULT(row, b_.getInt32(plan_.lanes.threads() / plan_.lanes.block.x));
   });

@@ -273,8 +273,8 @@ std::string to_string(const Report& r) {
       << ") atomics=" << r.atomics << " warp=" << r.warp_operations
       << " lane-calls=" << r.lane_calls << " divergent branches=" << r.divergent_branches
       << " loops=" << r.divergent_loops << " one-lane=" << r.one_lane
-      << " last-group=" << r.last_groups << " edges=" << r.edges << " tails=" << r.tails
-      << " masked blocks=" << r.masked_blocks << " guards=" << r.wrap_guards
+      << " last-group=" << r.last_groups << " rows=" << r.row_tests << " edges=" << r.edges
+      << " tails=" << r.tails << " masked blocks=" << r.masked_blocks << " guards=" << r.wrap_guards
       << " scratch=" << r.scratch_bytes;
   if (r.pressure) out << " vectors=" << r.pressure;
   return out.str();

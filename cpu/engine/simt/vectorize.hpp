@@ -45,6 +45,7 @@ struct Report {
   unsigned one_lane = 0;     ///< branches that one lane takes, run as scalar code
   unsigned last_groups = 0;  ///< tests that end the loop over groups early
   unsigned edges = 0;        ///< branches of which groups at an edge run without masks
+  unsigned row_tests = 0;    ///< conditions that are decided once for a row of threads
   unsigned tails = 0;        ///< branches at which the last threads of the grid run one by one
   unsigned wrap_guards = 0;  ///< run-time checks that an index does not wrap inside a group
   std::size_t scratch_bytes = 0;
