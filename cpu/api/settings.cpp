@@ -15,6 +15,7 @@
 #include <sstream>
 #include <thread>
 
+#include "api/control_group.hpp"
 #include "api/error.hpp"
 
 namespace cucpu::driver {
@@ -199,15 +200,9 @@ std::string host_cpu_name() {
 }
 
 std::size_t host_memory_bytes() {
-  std::size_t bytes = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) *
-                      static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  for (const char* path :
-       {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
-    std::ifstream file{path};
-    std::size_t limit = 0;
-    if (file >> limit && limit > 0) bytes = std::min(bytes, limit);
-  }
-  return bytes;
+  const std::size_t bytes = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) *
+                            static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return std::min(bytes, control_group_memory().value_or(bytes));
 }
 
 void device_uuid(int physical_index, unsigned char (&bytes)[16]) {

@@ -1,6 +1,8 @@
 """Allocations that are too large, negative, or refused by the system."""
 
 import os
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from cuda.bindings import driver, runtime
@@ -141,6 +143,57 @@ def test_a_limit_of_the_process(child):
         """
     )
     assert out == "fine\n"
+
+
+@pytest.fixture
+def control_group() -> Iterator[tuple[Path, int]]:
+    """A control group with a memory limit that children may be started in."""
+    limit = 1 << 30
+    top = Path("/sys/fs/cgroup")
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        name = "memory.limit_in_bytes" if controllers else "memory.max"
+        own = (top / "memory" if controllers else top) / path.lstrip("/")
+        for around in (own, own.parent):  # a group with processes may have no groups of its own
+            group = around / f"cucore-test-{os.getpid()}"
+            try:
+                group.mkdir()
+            except OSError:
+                continue
+            try:
+                (group / name).write_text(str(limit))
+                yield group, limit
+                return
+            except OSError:
+                continue
+            finally:
+                group.rmdir()
+    pytest.skip("no control group can be made here")
+
+
+@pytest.mark.cpu_only
+@pytest.mark.promise("An allocation over the limit is error 2, and the next allocation works")
+def test_a_limit_of_a_control_group(child, control_group):
+    folder, limit = control_group
+    out = child.ok(
+        """
+        from cuda.bindings import driver
+        setup()
+        error, free, total = driver.cuMemGetInfo()
+        print(int(error), total)
+        print(int(driver.cuMemAlloc(total + 1)[0]))
+        error, pointer = driver.cuMemAlloc(total // 2)  # there is this much, and it can be used
+        driver.cuMemsetD8(pointer, 1, total // 2)
+        print(int(error), int(driver.cuMemAlloc(total // 2 + 1)[0]), int(driver.cuCtxSynchronize()[0]))
+        print(int(driver.cuMemFree(pointer)[0]), int(driver.cuMemAlloc(total // 2)[0]))
+        """,
+        prefix=("sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', str(folder)),
+        CUCORE_CPU_MEMORY="",
+        CUCORE_CPU_DEVICES="1",
+    )
+    assert out == f"0 {limit}\n2\n0 2 0\n0 0\n"
 
 
 @pytest.mark.cpu_only

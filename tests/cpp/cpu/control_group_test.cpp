@@ -1,0 +1,100 @@
+// The memory limit of control groups, from files as the kernel writes them.
+#include "api/control_group.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+#include <string>
+
+namespace {
+
+using cucpu::driver::control_group_memory;
+
+constexpr std::size_t kMega = std::size_t{1} << 20;
+
+class ControlGroup : public testing::Test {
+ protected:
+  ControlGroup() {
+    char name[] = "/tmp/cucore-groups-XXXXXX";
+    root_ = mkdtemp(name);
+  }
+  ~ControlGroup() override { std::filesystem::remove_all(root_); }
+  void write(const std::string& path, const std::string& text) {
+    const auto file = root_ / path;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream{file} << text << "\n";
+  }
+  void write(const std::string& path, std::size_t bytes) { write(path, std::to_string(bytes)); }
+  /// What the process's group is called.
+  void in(const std::string& line) { write("proc/self/cgroup", line); }
+  std::optional<std::size_t> limit() const { return control_group_memory(root_); }
+
+  std::filesystem::path root_;
+};
+
+TEST_F(ControlGroup, WithoutFilesThereIsNoLimit) { EXPECT_EQ(std::nullopt, limit()); }
+
+TEST_F(ControlGroup, AContainerSeesItsLimitAtTheTop) {
+  write("sys/fs/cgroup/memory.max", 300 * kMega);
+  EXPECT_EQ(300 * kMega, limit());
+  in("0::/");
+  EXPECT_EQ(300 * kMega, limit());
+}
+
+TEST_F(ControlGroup, AServiceHasItsOwn) {
+  in("0::/system.slice/job.service");
+  write("sys/fs/cgroup/system.slice/job.service/memory.max", 200 * kMega);
+  write("sys/fs/cgroup/system.slice/memory.max", "max");
+  EXPECT_EQ(200 * kMega, limit());
+}
+
+TEST_F(ControlGroup, TheLeastOfThoseAroundItCounts) {
+  in("0::/user.slice/user-1000.slice/job.scope");
+  write("sys/fs/cgroup/user.slice/user-1000.slice/job.scope/memory.max", 900 * kMega);
+  write("sys/fs/cgroup/user.slice/memory.max", 400 * kMega);
+  EXPECT_EQ(400 * kMega, limit());
+}
+
+TEST_F(ControlGroup, NoLimitIsAWord) {
+  in("0::/job");
+  write("sys/fs/cgroup/job/memory.max", "max");
+  EXPECT_EQ(std::nullopt, limit());
+}
+
+TEST_F(ControlGroup, TheFirstVersionHasOneHierarchyForMemory) {
+  in("9:name=systemd:/\n4:cpu,memory:/jobs/17\n1:cpu:/other\n0::/");
+  write("sys/fs/cgroup/memory/jobs/17/memory.limit_in_bytes", 128 * kMega);
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712");
+  EXPECT_EQ(128 * kMega, limit());
+}
+
+TEST_F(ControlGroup, TheSecondVersionMayBeBesideTheFirst) {
+  in("4:cpu:/\n0::/jobs");
+  write("sys/fs/cgroup/unified/jobs/memory.max", 64 * kMega);
+  EXPECT_EQ(64 * kMega, limit());
+}
+
+TEST_F(ControlGroup, APathThatIsOnlyThereOutsideOfAContainerIsNoHindrance) {
+  in("4:memory:/docker/0123456789ab");
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", 77 * kMega);
+  EXPECT_EQ(77 * kMega, limit());
+}
+
+TEST_F(ControlGroup, APathThatLeadsOutIsNotFollowed) {
+  in("0::/../../elsewhere");
+  write("elsewhere/memory.max", kMega);
+  write("sys/elsewhere/memory.max", kMega);
+  write("sys/fs/cgroup/memory.max", 50 * kMega);
+  EXPECT_EQ(50 * kMega, limit());
+}
+
+TEST_F(ControlGroup, WhatCannotBeReadIsNoLimit) {
+  in("nonsense\n:\n::\n0:memory\n4:memory:");
+  write("sys/fs/cgroup/memory.max", "none");
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "");
+  EXPECT_EQ(std::nullopt, limit());
+}
+
+}  // namespace
