@@ -151,8 +151,26 @@ void Context::settle(GridRun& run) noexcept {
     break_with(static_cast<CUresult>(fault->code), fault->report);
 }
 
+Ref<Stream> Context::new_stream(StreamRole role, unsigned stream_flags, int priority) {
+  auto stream = make_object<Stream>(*this, role, stream_flags, priority);
+  std::vector<Ref<Stream>> gates;
+  {
+    const std::lock_guard lock{mutex_};
+    std::erase_if(gates_, [](const Ref<Stream>& gate) { return gate->drained(); });
+    gates = gates_;
+  }
+  for (const Ref<Stream>& gate : gates) stream->submit_wait(gate, gate->submitted());
+  return stream;
+}
+
+void Context::wait_in_new_streams(const Ref<Stream>& gate) {
+  const std::lock_guard lock{mutex_};
+  std::erase_if(gates_, [](const Ref<Stream>& known) { return known->drained(); });
+  if (!gate->drained()) gates_.push_back(gate);
+}
+
 Ref<Stream> Context::create_stream(unsigned stream_flags, int priority) {
-  auto stream = make_object<Stream>(*this, StreamRole::created, stream_flags, priority);
+  const Ref<Stream> stream = new_stream(StreamRole::created, stream_flags, priority);
   const std::lock_guard lock{mutex_};
   streams_.push_back(stream.get());
   try {
@@ -167,9 +185,12 @@ Ref<Stream> Context::create_stream(unsigned stream_flags, int priority) {
 
 Ref<Stream> Context::per_thread_stream() {
   ThreadState& thread = thread_state();
+  {
+    const std::lock_guard lock{mutex_};
+    if (const auto at = per_thread_.find(thread.id); at != per_thread_.end()) return at->second;
+  }
+  const Ref<Stream> stream = new_stream(StreamRole::per_thread, CU_STREAM_DEFAULT, 0);
   const std::lock_guard lock{mutex_};
-  if (const auto at = per_thread_.find(thread.id); at != per_thread_.end()) return at->second;
-  auto stream = make_object<Stream>(*this, StreamRole::per_thread, unsigned{CU_STREAM_DEFAULT}, 0);
   streams_.reserve(streams_.size() + 1);
   thread.streams.reserve(thread.streams.size() + 1);
   per_thread_.emplace(thread.id, stream);  // the last that can fail
@@ -238,6 +259,7 @@ void Context::tear_down() {
     streams_.clear();
     stream_count_ = 0;
     per_thread_.clear();
+    gates_.clear();
   }
   for (auto& stream : gone) stream->retire();
   forget_textures(id);

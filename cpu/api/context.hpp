@@ -66,6 +66,8 @@ class Context final : public Handled<Context, CUcontext, Kind::context> {
   Ref<Stream> per_thread_stream();
   Ref<Stream> create_stream(unsigned stream_flags, int priority);
   void forget_stream(Stream& stream);
+  /// Streams made from now on begin behind what `gate` has queued.
+  void wait_in_new_streams(const Ref<Stream>& gate);
   std::vector<Ref<Stream>> streams() const;
   std::vector<Ref<Stream>> blocking_streams_with_work() const;
   void synchronize();
@@ -88,6 +90,7 @@ class Context final : public Handled<Context, CUcontext, Kind::context> {
 
  private:
   void reset_limits();
+  Ref<Stream> new_stream(StreamRole role, unsigned stream_flags, int priority);
   std::atomic<CUresult> error_{CUDA_SUCCESS};
   mutable std::mutex mutex_;
   Stream*
@@ -95,6 +98,7 @@ class Context final : public Handled<Context, CUcontext, Kind::context> {
   std::vector<Stream*> streams_;              // every live stream but the legacy one
   std::atomic<std::size_t> stream_count_{0};  // of those, for who need not know more
   std::unordered_map<std::uint64_t, Ref<Stream>> per_thread_;
+  std::vector<Ref<Stream>> gates_;  // that new streams wait for, until they are through
   std::set<ContextResource*> resources_;
   // Apart from the rest: the threads that run kernels write here, those that launch them there.
   alignas(64) std::mutex running_mutex_;

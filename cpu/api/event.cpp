@@ -184,6 +184,11 @@ CUresult cuCtxWaitEvent(CUcontext context_handle, CUevent event_handle) {
     Event& event = object_of<Event>(event_handle);
     require_not_capturing(context);
     for (auto& stream : context.streams()) event.wait_in(*stream);
+    // Streams that come later wait, too: for a stream that waits like the others.
+    const auto gate =
+        make_object<Stream>(context, StreamRole::created, unsigned{CU_STREAM_NON_BLOCKING}, 0);
+    event.wait_in(*gate);
+    context.wait_in_new_streams(gate);
   });
 }
 

@@ -96,6 +96,11 @@ GraphNode& Graph::add(Ref<NodeOp> op, const std::vector<Edge>& dependencies) {
   UntilAdded unfinished{op};
   for_each_owned(
       *op, [&](const Graph& inner) { require(depth + 1 + levels(inner, *this) <= kDeepest); });
+  if (const auto* free = dynamic_cast<const FreeOp*>(op.get()))
+    for (const auto& node : nodes) {  // once only
+      const auto* other = dynamic_cast<const FreeOp*>(node->op.get());
+      require(!other || other->address != free->address);
+    }
   auto node = make_object<GraphNode>(*this, std::move(op), next_local_++);
   if (nodes.size() == nodes.capacity()) nodes.reserve(std::max<std::size_t>(16, 2 * nodes.size()));
   try {
@@ -161,8 +166,18 @@ void Graph::destroy(GraphNode& node) {
   node.retire();
 }
 
+bool Graph::has_memory_nodes() const {
+  return std::any_of(nodes.begin(), nodes.end(), [](const Ref<GraphNode>& node) {
+    const CUgraphNodeType type = node->op->type();
+    if (type == CU_GRAPH_NODE_TYPE_GRAPH)
+      return static_cast<const ChildGraphOp&>(*node->op).graph->has_memory_nodes();
+    return type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE;
+  });
+}
+
 Ref<Graph> Graph::clone() const {
   const std::lock_guard lock{graph_mutex()};
+  require(!has_memory_nodes(), CUDA_ERROR_NOT_SUPPORTED);
   auto copy = make_object<Graph>();
   try {
     copy_into(*copy);

@@ -56,6 +56,10 @@ class Graph final : public Handled<Graph, CUgraph, Kind::graph> {
   std::vector<std::shared_ptr<Condition>> conditions;  ///< that its kernels may set
   bool is_body = false;  ///< owned by a node: cannot be destroyed by the program
   unsigned depth = 0;    ///< nodes it is inside of
+  /// Where some node of it or of its children allocates or frees, the graph is as it is: it cannot
+  /// be copied, loses no nodes or edges, and has one executable graph at a time.
+  [[nodiscard]] bool has_memory_nodes() const;
+  std::atomic<bool> is_instantiated{false};  ///< looked at for such graphs only
 
   /// The node owns the operation's graphs. When it fails they end, but for one that is moved.
   GraphNode& add(Ref<NodeOp> op, const CUgraphNode* dependencies, const CUgraphEdgeData* data,
@@ -105,6 +109,7 @@ struct Plan {
   std::vector<unsigned> signals;
   unsigned lanes = 1;
   bool has_events = false;  ///< some step at any depth records an event or waits for one
+  bool has_memory = false;  ///< some step at any depth allocates or frees
   std::vector<Ref<UserObject>> user_objects;
   std::vector<std::shared_ptr<Condition>> conditions;
 };
@@ -181,33 +186,39 @@ class EventWaitOp final : public NodeOp {
   Ref<Event> event;
 };
 
-/// Memory of an allocation node: its address is fixed when the node is made.
+/// Memory of an allocation node. It is there as long as a node of it is, a launch that nobody freed
+/// has it allocated, or its free is still queued.
+class GraphBlock;
+
+/// Allocates in stream order; the address is fixed when the node is made.
 class AllocOp final : public InstantOp {
  public:
   AllocOp(Device& device, const CUDA_MEM_ALLOC_NODE_PARAMS& params);
-  ~AllocOp() override;
   CUgraphNodeType type() const noexcept override { return CU_GRAPH_NODE_TYPE_MEM_ALLOC; }
   void execute() const override;
   CUDA_MEM_ALLOC_NODE_PARAMS params;
   std::vector<CUmemAccessDesc> access;
-
- private:
-  OwnedMemory memory_;
+  std::shared_ptr<GraphBlock> block;
 };
 
 class FreeOp final : public InstantOp {
  public:
-  explicit FreeOp(CUdeviceptr address) : address{address} {}
+  explicit FreeOp(CUdeviceptr address);  ///< fails with 1 for memory of no allocation node
   CUgraphNodeType type() const noexcept override { return CU_GRAPH_NODE_TYPE_MEM_FREE; }
   void execute() const override;
   CUdeviceptr address;
+  std::shared_ptr<GraphBlock> block;
 };
 
-/// Graph memory outside its graph: cuMemFree and cuMemFreeAsync end an allocation a graph made.
-/// False for other memory.
-bool free_graph_memory(CUdeviceptr address);
-bool is_graph_memory_live(CUdeviceptr address);
-bool is_graph_memory(CUdeviceptr address);  ///< of some allocation node, in use or not
+/// What a launch does to the memory of its nodes, as the calls on the host see it: memory is
+/// allocated from the launch on until it is freed, whatever the device has come to.
+/// Fails with 1 when an earlier launch's memory was never freed, unless that is freed now.
+void check_memory_nodes(const Plan& plan, bool auto_free);
+void launch_memory_nodes(const Plan& plan) noexcept;
+
+/// cuMemFreeAsync and, with no stream, cuMemFree of memory that a graph allocated: false for other
+/// memory. Fails with 1 when no launch has it allocated.
+bool free_graph_memory(CUdeviceptr address, Stream* stream);
 
 /// The operation that a node description asks for. Conditional nodes need the graph they go into.
 Ref<NodeOp> make_node_op(CUgraphNodeParams& params);

@@ -92,17 +92,6 @@ void take_over(Plan& now, const Plan& next) {
   }
 }
 
-void check_memory_nodes(const Plan& plan, bool auto_free) {
-  for (const Plan::Step& step : plan.steps) {
-    for (const auto& body : step.bodies) check_memory_nodes(*body, auto_free);
-    if (step.op->type() != CU_GRAPH_NODE_TYPE_MEM_ALLOC) continue;
-    const CUdeviceptr address = static_cast<const AllocOp&>(*step.op).params.dptr;
-    if (!is_graph_memory_live(address)) continue;
-    require(auto_free);  // the last launch's memory was never freed
-    free_graph_memory(address);
-  }
-}
-
 }  // namespace
 
 unsigned GraphExec::next_id() {
@@ -143,7 +132,8 @@ CUgraphExecUpdateResultInfo GraphExec::update(const Graph& graph) {
 
 void GraphExec::launch(Stream& stream) {
   const std::lock_guard lock{mutex_};
-  check_memory_nodes(*plan_, flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
+  if (plan_->has_memory)
+    check_memory_nodes(*plan_, flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
   if (last_stream_ && last_stream_.get() != &stream && last_stream_->completed() < last_number_)
     stream.submit(make_object<WaitOp>(last_stream_, last_number_));
   uploaded_ = true;
@@ -153,6 +143,7 @@ void GraphExec::launch(Stream& stream) {
       make_object<GraphLaunchOp>(events ? events->plan() : plan_,
                                  device_graphs_exist() ? Ref<GraphExec>{this} : Ref<GraphExec>{}));
   if (events) events->publish();
+  if (plan_->has_memory) launch_memory_nodes(*plan_);
   if (last_stream_.get() != &stream) last_stream_ = Ref<Stream>{&stream};
   launched_ = true;
 }
@@ -201,7 +192,14 @@ CUgraphExec instantiate(CUgraph handle, unsigned long long flags, CUgraphNode* w
     require_launchable_by_kernels(*plan, wrong);
   const auto exec = make_object<GraphExec>(plan, Ref<Graph>{&graph}, flags);
   if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) exec->set_uploaded();
-  return exec->publish();
+  if (!plan->has_memory) return exec->publish();
+  require(!graph.is_instantiated.exchange(true), CUDA_ERROR_NOT_SUPPORTED);
+  try {
+    return exec->publish();
+  } catch (...) {
+    graph.is_instantiated = false;
+    throw;
+  }
 }
 
 }  // namespace
@@ -253,7 +251,11 @@ CUresult cuGraphExecGetId(CUgraphExec exec, unsigned int* out) {
 }
 
 CUresult cuGraphExecDestroy(CUgraphExec exec) {
-  return guarded([&] { require(exec_of(exec).retire()); });
+  return guarded([&] {
+    const Ref<GraphExec> gone{&exec_of(exec)};
+    require(gone->retire());
+    gone->source().is_instantiated = false;
+  });
 }
 
 CUresult cuGraphUpload(CUgraphExec exec, CUstream stream) {
@@ -384,7 +386,10 @@ CUresult cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraphNod
     require(params->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC &&
             params->type != CU_GRAPH_NODE_TYPE_MEM_FREE &&
             params->type != CU_GRAPH_NODE_TYPE_CONDITIONAL);
-    set_exec_op(exec, node, make_node_op(*params));
+    exec_of(exec).change(node, [&](Plan::Step& step) {
+      require(step.op->type() == params->type);
+      step.op = make_changed_op(*params, *step.op);
+    });
     return CUDA_SUCCESS;
   });
 }

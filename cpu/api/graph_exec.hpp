@@ -23,6 +23,7 @@ class GraphExec final : public Handled<GraphExec, CUgraphExec, Kind::graph_exec>
   /// Queues a run in a stream, behind the last one in whatever stream that was.
   void launch(Stream& stream);
   [[nodiscard]] bool is_enabled(CUgraphNode node) const;
+  [[nodiscard]] Graph& source() const noexcept { return *source_; }
 
   /// Graphs that kernels may launch: made for it, and uploaded or launched before.
   [[nodiscard]] bool is_device_graph() const noexcept {

@@ -1,21 +1,28 @@
-// Memory of graphs' allocation nodes: it exists as long as the node, and is in use from the node's
-// run to its free.
+// Memory of graphs' allocation nodes. To the calls on the host it is allocated from a launch to its
+// free; the device's counters follow what has run.
 #include <algorithm>
 #include <map>
 #include <mutex>
 
+#include "api/capture.hpp"
 #include "api/graph.hpp"
 #include "api/guard.hpp"
 #include "api/memory.hpp"
 
 namespace cucpu::driver {
-namespace {
 
-struct Piece {
-  int device;
-  std::uint64_t bytes;
-  bool in_use = false;
+class GraphBlock {
+ public:
+  GraphBlock(Device& device, std::size_t bytes);
+  ~GraphBlock();
+  const int device;
+  const std::uint64_t bytes;
+  OwnedMemory memory;
+  bool in_use = false;                    ///< by what has run; with the registry's lock
+  std::shared_ptr<GraphBlock> allocated;  ///< itself, from a launch to the free; with the lock
 };
+
+namespace {
 
 /// As cuDeviceGetGraphMemAttribute tells it.
 struct Counts {
@@ -24,20 +31,21 @@ struct Counts {
 
 struct GraphMemory {
   std::mutex mutex;
-  std::map<CUdeviceptr, Piece> pieces;
+  std::map<CUdeviceptr, std::weak_ptr<GraphBlock>> blocks;
   std::map<int, Counts> counts;
 
-  /// False when no graph allocated the address. Call with the lock held.
-  bool set_in_use(CUdeviceptr address, bool on) {
-    const auto at = pieces.find(address);
-    if (at == pieces.end()) return false;
-    Piece& piece = at->second;
-    Counts& c = counts[piece.device];
-    if (on && !piece.in_use) c.used += piece.bytes;
-    if (!on && piece.in_use) c.used -= piece.bytes;
+  std::shared_ptr<GraphBlock> find(CUdeviceptr address) {
+    const std::lock_guard lock{mutex};
+    const auto at = blocks.find(address);
+    return at == blocks.end() ? nullptr : at->second.lock();
+  }
+  /// Call with the lock held.
+  void set_in_use(GraphBlock& block, bool on) {
+    Counts& c = counts[block.device];
+    if (on && !block.in_use) c.used += block.bytes;
+    if (!on && block.in_use) c.used -= block.bytes;
     c.used_high = std::max(c.used_high, c.used);
-    piece.in_use = on;
-    return true;
+    block.in_use = on;
   }
 };
 GraphMemory& graph_memory() {
@@ -45,74 +53,131 @@ GraphMemory& graph_memory() {
   return m;
 }
 
+/// Calls f(block, frees) for every memory node at any depth.
+template <class F>
+void for_each_memory_node(const Plan& plan, const F& f) {
+  for (const Plan::Step& step : plan.steps) {
+    for (const auto& body : step.bodies)
+      if (body->has_memory) for_each_memory_node(*body, f);
+    if (step.op->type() == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+      f(static_cast<const AllocOp&>(*step.op).block, false);
+    if (step.op->type() == CU_GRAPH_NODE_TYPE_MEM_FREE)
+      f(static_cast<const FreeOp&>(*step.op).block, true);
+  }
+}
+
 }  // namespace
 
+GraphBlock::GraphBlock(Device& device, std::size_t bytes)
+    : device{device.ordinal},
+      bytes{bytes},
+      memory{allocate_even_from_pools(bytes, 512, device.budget)} {
+  memory->kind = MemoryKind::pool;
+  memory->device = device.ordinal;
+}
+
+GraphBlock::~GraphBlock() {
+  const CUdeviceptr address = memory->base;
+  GraphMemory& m = graph_memory();
+  {
+    const std::lock_guard lock{m.mutex};
+    if (m.blocks.erase(address) == 0) return;  // never known to anybody
+    m.set_in_use(*this, false);
+    m.counts[device].reserved -= bytes;
+  }
+  MemoryMap::instance().take_out(address);
+}
+
 AllocOp::AllocOp(Device& device, const CUDA_MEM_ALLOC_NODE_PARAMS& given)
-    : params{given}, memory_{allocate_memory(given.bytesize, 512, &device.budget)} {
+    : params{given}, block{std::make_shared<GraphBlock>(device, given.bytesize)} {
   access.assign(given.accessDescs, given.accessDescs + given.accessDescCount);
   params.accessDescs = access.empty() ? nullptr : access.data();
-  params.dptr = memory_->base;
-  memory_->kind = MemoryKind::pool;
-  memory_->device = device.ordinal;
+  params.dptr = block->memory->base;
   for (const CUmemAccessDesc& desc : access) {
     if (desc.location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
         desc.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE)
       continue;
-    memory_->readable_by |= std::uint64_t{1} << desc.location.id;
+    block->memory->readable_by |= std::uint64_t{1} << desc.location.id;
     if (desc.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-      memory_->writable_by |= std::uint64_t{1} << desc.location.id;
+      block->memory->writable_by |= std::uint64_t{1} << desc.location.id;
   }
   GraphMemory& m = graph_memory();
   const std::lock_guard lock{m.mutex};
   Counts& c = m.counts[device.ordinal];
-  m.pieces.emplace(params.dptr, Piece{device.ordinal, given.bytesize});
+  m.blocks.emplace(params.dptr, block);
   try {
-    MemoryMap::instance().insert(memory_.record());
+    MemoryMap::instance().insert(block->memory.record());
   } catch (...) {
-    m.pieces.erase(params.dptr);
+    m.blocks.erase(params.dptr);
     throw;
   }
   c.reserved += given.bytesize;
   c.reserved_high = std::max(c.reserved_high, c.reserved);
 }
 
-AllocOp::~AllocOp() {
-  {
-    GraphMemory& m = graph_memory();
-    const std::lock_guard lock{m.mutex};
-    m.set_in_use(params.dptr, false);
-    const auto at = m.pieces.find(params.dptr);
-    m.counts[at->second.device].reserved -= at->second.bytes;
-    m.pieces.erase(at);
-  }
-  MemoryMap::instance().take_out(params.dptr);
-}
-
 void AllocOp::execute() const {
   GraphMemory& m = graph_memory();
   const std::lock_guard lock{m.mutex};
-  m.set_in_use(params.dptr, true);
+  m.set_in_use(*block, true);
 }
 
-void FreeOp::execute() const { free_graph_memory(address); }
-
-bool free_graph_memory(CUdeviceptr address) {
-  GraphMemory& m = graph_memory();
-  const std::lock_guard lock{m.mutex};
-  return m.set_in_use(address, false);
+FreeOp::FreeOp(CUdeviceptr address) : address{address}, block{graph_memory().find(address)} {
+  require(block != nullptr);
 }
 
-bool is_graph_memory(CUdeviceptr address) {
+void FreeOp::execute() const {
   GraphMemory& m = graph_memory();
   const std::lock_guard lock{m.mutex};
-  return m.pieces.contains(address);
+  m.set_in_use(*block, false);
 }
 
-bool is_graph_memory_live(CUdeviceptr address) {
+void check_memory_nodes(const Plan& plan, bool auto_free) {
+  if (auto_free) return;  // the launch takes the memory over from the last
   GraphMemory& m = graph_memory();
   const std::lock_guard lock{m.mutex};
-  const auto at = m.pieces.find(address);
-  return at != m.pieces.end() && at->second.in_use;
+  for_each_memory_node(plan, [](const std::shared_ptr<GraphBlock>& block, bool frees) {
+    require(frees || !block->allocated);
+  });
+}
+
+void launch_memory_nodes(const Plan& plan) noexcept {
+  GraphMemory& m = graph_memory();
+  const std::lock_guard lock{m.mutex};
+  for (const bool freeing : {false, true})  // a graph may hold a free before its allocation
+    for_each_memory_node(plan, [&](const std::shared_ptr<GraphBlock>& block, bool frees) {
+      if (frees == freeing) block->allocated = frees ? nullptr : block;
+    });
+}
+
+bool free_graph_memory(CUdeviceptr address, Stream* stream) {
+  GraphMemory& m = graph_memory();
+  std::shared_ptr<GraphBlock> block = m.find(address);
+  if (!block) return false;
+  if (!stream) {
+    require_capture_safe();
+    current_context().synchronize();
+  }
+  {
+    const std::lock_guard lock{m.mutex};
+    require(std::exchange(block->allocated, nullptr) != nullptr);
+  }
+  const auto end = [block] {
+    GraphMemory& all = graph_memory();
+    const std::lock_guard lock{all.mutex};
+    all.set_in_use(*block, false);
+  };
+  if (!stream) {
+    end();
+    return true;
+  }
+  try {
+    stream->submit(make_object<CallOp>(end, true));
+  } catch (...) {
+    const std::lock_guard lock{m.mutex};
+    block->allocated = block;
+    throw;
+  }
+  return true;
 }
 
 }  // namespace cucpu::driver

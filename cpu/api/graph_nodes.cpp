@@ -96,7 +96,6 @@ Ref<NodeOp> make_node_op(CUgraphNodeParams& p) {
       return make_alloc(reinterpret_cast<CUDA_MEM_ALLOC_NODE_PARAMS&>(p.alloc));
     }
     case CU_GRAPH_NODE_TYPE_MEM_FREE:
-      require(is_graph_memory(p.free.dptr));
       return make_object<FreeOp>(p.free.dptr);
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: {
       require(p.memOp.flags == 0);
@@ -443,6 +442,7 @@ CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode* from, const
     require((from && to) || count == 0);
     const std::lock_guard lock{graph_mutex()};
     Graph& g = graph_of(graph);
+    require(!g.has_memory_nodes(), CUDA_ERROR_NOT_SUPPORTED);
     for (std::size_t i = 0; i < count; ++i) g.disconnect(node_of(from[i]), node_of(to[i]));
   });
 }
@@ -451,9 +451,7 @@ CUresult cuGraphDestroyNode(CUgraphNode handle) {
   return guarded([&] {
     const std::lock_guard lock{graph_mutex()};
     GraphNode& node = node_of(handle);
-    const CUgraphNodeType type = node.op->type();
-    require(type != CU_GRAPH_NODE_TYPE_MEM_ALLOC && type != CU_GRAPH_NODE_TYPE_MEM_FREE,
-            CUDA_ERROR_NOT_SUPPORTED);
+    require(!node.graph.has_memory_nodes(), CUDA_ERROR_NOT_SUPPORTED);
     node.graph.destroy(node);
   });
 }

@@ -21,6 +21,9 @@ Op& op_of(CUgraphNode node) {
   return *op;
 }
 
+/// The operation of a description that a node is given anew: a kernel keeps its attributes.
+Ref<NodeOp> make_changed_op(CUgraphNodeParams& params, const NodeOp& now);
+
 /// Gives a node another operation of the same kind.
 void set_op(CUgraphNode handle, Ref<NodeOp> op);
 

@@ -16,6 +16,14 @@ void set_op(CUgraphNode handle, Ref<NodeOp> op) {
   node.op = std::move(op);
 }
 
+Ref<NodeOp> make_changed_op(CUgraphNodeParams& p, const NodeOp& now) {
+  const auto* kernel = dynamic_cast<const KernelOp*>(&now);
+  if (p.type != CU_GRAPH_NODE_TYPE_KERNEL || !kernel) return make_node_op(p);
+  CUDA_KERNEL_NODE_PARAMS given{};
+  std::memcpy(&given, &p.kernel, sizeof given);
+  return make_kernel(given, kernel->attributes);
+}
+
 CUgraphNodeParams params_of(NodeOp& op_in) {
   CUgraphNodeParams p{};
   p.type = op_in.type();
@@ -293,7 +301,7 @@ CUresult cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams* params) {
     const CUgraphNodeType type = node_of(node).op->type();
     require(params->type == type && type != CU_GRAPH_NODE_TYPE_MEM_ALLOC &&
             type != CU_GRAPH_NODE_TYPE_MEM_FREE && type != CU_GRAPH_NODE_TYPE_CONDITIONAL);
-    set_op(node, make_node_op(*params));
+    set_op(node, make_changed_op(*params, *node_of(node).op));
   });
 }
 

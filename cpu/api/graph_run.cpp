@@ -108,7 +108,11 @@ std::shared_ptr<Plan> make_plan(const Graph& graph) {
     const CUgraphNodeType type = step.op->type();
     plan->has_events |=
         type == CU_GRAPH_NODE_TYPE_EVENT_RECORD || type == CU_GRAPH_NODE_TYPE_WAIT_EVENT;
-    for (const auto& body : step.bodies) plan->has_events |= body->has_events;
+    plan->has_memory |= type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE;
+    for (const auto& body : step.bodies) {
+      plan->has_events |= body->has_events;
+      plan->has_memory |= body->has_memory;
+    }
     std::vector<unsigned> dependencies;
     for (const Edge& edge : node->dependencies) dependencies.push_back(index[edge.from]);
     index[node] = static_cast<unsigned>(plan->steps.size());

@@ -1,5 +1,6 @@
 // Green contexts: shares of the host's cores. Kernels in a green context's streams are run by as
-// many host threads as its share says (exec/pool.cpp).
+// many host threads as its share says (exec/pool.cpp). Work queues are only described: every stream
+// is a queue of its own here, so that none has to be shared.
 #include <algorithm>
 #include <cstring>
 
@@ -26,7 +27,9 @@ using namespace cucpu::driver;
 
 namespace {
 
-CUdevResource all_cores(const Device&) {
+constexpr unsigned kQueues = 8;  // what a device offers unless the program asks for another number
+
+CUdevResource all_cores() {
   CUdevResource r{};
   r.type = CU_DEV_RESOURCE_TYPE_SM;
   r.sm.smCount = settings().threads;
@@ -35,14 +38,52 @@ CUdevResource all_cores(const Device&) {
   return r;
 }
 
+CUdevResource queue_config(const Device& device) {
+  CUdevResource r{};
+  r.type = CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG;
+  r.wqConfig.device = device.ordinal;
+  r.wqConfig.wqConcurrencyLimit = kQueues;
+  r.wqConfig.sharingScope = CU_WORKQUEUE_SCOPE_DEVICE_CTX;
+  return r;
+}
+
+/// Queues that are there: a context has its own, named by its number.
+CUdevResource queues_of(const Context& context) {
+  CUdevResource r{};
+  r.type = CU_DEV_RESOURCE_TYPE_WORKQUEUE;
+  std::memcpy(r.wq.reserved, &context.id, sizeof context.id);
+  return r;
+}
+
+void check_queues(const CUdevResource& r) {
+  require(is_device(r.wqConfig.device) && r.wqConfig.wqConcurrencyLimit > 0 &&
+              r.wqConfig.sharingScope >= CU_WORKQUEUE_SCOPE_DEVICE_CTX &&
+              r.wqConfig.sharingScope <= CU_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED,
+          CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+}
+
+const CUdevResource* find(const std::vector<CUdevResource>& list, CUdevResourceType type) {
+  const auto at = std::find_if(list.begin(), list.end(),
+                               [&](const CUdevResource& r) { return r.type == type; });
+  return at == list.end() ? nullptr : &*at;
+}
+
 void give(CUdevResource* out, CUdevResourceType type, const std::vector<CUdevResource>& list) {
   require(out != nullptr);
-  for (const CUdevResource& r : list)
-    if (r.type == type) {
-      *out = r;
-      return;
-    }
-  fail(CUDA_ERROR_INVALID_RESOURCE_TYPE);
+  const CUdevResource* r = find(list, type);
+  require(r != nullptr, CUDA_ERROR_INVALID_RESOURCE_TYPE);
+  *out = *r;
+}
+
+/// What a context has: a green one what it was made with, any other all there is.
+std::vector<CUdevResource> resources_of(const Context& context) {
+  std::vector<CUdevResource> list;
+  if (context.green)
+    list = static_cast<GreenContext&>(*context.green).resources;
+  else
+    list = {all_cores(), queue_config(context.device)};
+  list.push_back(queues_of(context));
+  return list;
 }
 
 GreenContext& green_of(CUgreenCtx handle) {
@@ -54,24 +95,23 @@ GreenContext& green_of(CUgreenCtx handle) {
 extern "C" {
 
 CUresult cuDeviceGetDevResource(CUdevice dev, CUdevResource* out, CUdevResourceType type) {
-  return guarded([&] { give(out, type, {all_cores(device_of(dev))}); });
+  return guarded([&] { give(out, type, {all_cores(), queue_config(device_of(dev))}); });
 }
 
 CUresult cuCtxGetDevResource(CUcontext handle, CUdevResource* out, CUdevResourceType type) {
   return guarded([&] {
     Context& context = context_of(handle);
-    if (context.green)
-      give(out, type, static_cast<GreenContext&>(*context.green).resources);
-    else
-      give(out, type, {all_cores(context.device)});
+    give(out, type, resources_of(context));
   });
 }
 
 CUresult cuGreenCtxGetDevResource(CUgreenCtx handle, CUdevResource* out, CUdevResourceType type) {
   return guarded([&] {
     require(out != nullptr);
-    require(type == CU_DEV_RESOURCE_TYPE_SM, CUDA_ERROR_INVALID_RESOURCE_TYPE);
-    give(out, type, green_of(handle).resources);
+    require(type == CU_DEV_RESOURCE_TYPE_SM || type == CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG ||
+                type == CU_DEV_RESOURCE_TYPE_WORKQUEUE,
+            CUDA_ERROR_INVALID_RESOURCE_TYPE);
+    give(out, type, resources_of(*green_of(handle).context));
   });
 }
 
@@ -131,14 +171,30 @@ CUresult cuDevResourceGenerateDesc(CUdevResourceDesc* out, CUdevResource* resour
   return guarded([&] {
     require(out && resources && count > 0);
     auto desc = make_object<ResourceDesc>();
-    unsigned cores = 0;
+    CUdevResource cores = all_cores();
+    unsigned given_cores = 0;
     for (unsigned i = 0; i < count; ++i) {
-      require(resources[i].type == CU_DEV_RESOURCE_TYPE_SM, CUDA_ERROR_INVALID_RESOURCE_TYPE);
-      cores += resources[i].sm.smCount;
+      const CUdevResource& r = resources[i];
+      switch (r.type) {
+        case CU_DEV_RESOURCE_TYPE_SM:
+          cores = r;
+          given_cores += r.sm.smCount;
+          cores.sm.smCount = given_cores;
+          break;
+        case CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG:
+          check_queues(r);
+          [[fallthrough]];
+        case CU_DEV_RESOURCE_TYPE_WORKQUEUE:  // one description of the queues, or queues
+          require(desc->resources.empty(), CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+          desc->resources.push_back(r);
+          break;
+        default:
+          fail(CUDA_ERROR_INVALID_RESOURCE_TYPE);
+      }
     }
-    require(cores > 0 && cores <= settings().threads, CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
-    desc->resources.push_back(resources[0]);
-    desc->resources[0].sm.smCount = cores;
+    require(cores.sm.smCount > 0 && cores.sm.smCount <= settings().threads,
+            CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    desc->resources.insert(desc->resources.begin(), cores);
     *out = desc->publish();  // descriptions are never destroyed, as the API has no call for it
   });
 }
@@ -149,7 +205,12 @@ CUresult cuGreenCtxCreate(CUgreenCtx* out, CUdevResourceDesc desc, CUdevice dev,
     require(out && (flags & ~CU_GREEN_CTX_DEFAULT_STREAM) == 0);
     Device& device = device_of(dev);
     auto green = make_object<GreenContext>();
-    green->resources = given<ResourceDesc>(desc).resources;
+    for (const CUdevResource& r : given<ResourceDesc>(desc).resources)
+      if (r.type != CU_DEV_RESOURCE_TYPE_WORKQUEUE) green->resources.push_back(r);
+    if (const auto* queues = find(green->resources, CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG))
+      require(queues->wqConfig.device == dev, CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    else
+      green->resources.push_back(queue_config(device));
     green->context = make_object<Context>(device, 0u, false);
     green->context->cores = green->resources[0].sm.smCount;
     green->context->publish();
@@ -235,11 +296,7 @@ CUresult cuStreamGetCtx_v2(CUstream handle, CUcontext* context, CUgreenCtx* gree
 CUresult cuStreamGetDevResource(CUstream handle, CUdevResource* out, CUdevResourceType type) {
   return guarded([&] {
     const Ref<Stream> stream = stream_of(handle);
-    const Ref<Object> green = stream->context().green;
-    if (green)
-      give(out, type, static_cast<GreenContext&>(*green).resources);
-    else
-      give(out, type, {all_cores(stream->context().device)});
+    give(out, type, resources_of(stream->context()));
   });
 }
 

@@ -6,6 +6,7 @@
 
 #include "api/capture.hpp"
 #include "api/event.hpp"
+#include "api/graph_capture.hpp"
 #include "api/guard.hpp"
 #include "api/kernel_op.hpp"
 #include "engine/reach.hpp"
@@ -151,6 +152,12 @@ Ref<KernelOp> make_kernel(CUfunction handle, const CUlaunchConfig& config, void*
   op->shape.block = {config.blockDimX, config.blockDimY, config.blockDimZ};
   op->shape.dynamic_shared_bytes = config.sharedMemBytes;
   op->shape.cooperative = cooperative;
+  if (cooperative) {  // kept like one that was given, so that a graph's node keeps it, too
+    CUlaunchAttribute attribute{};
+    attribute.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+    attribute.value.cooperative = 1;
+    op->attributes.push_back(attribute);
+  }
   if (Context* const context = peek_context())
     op->shape.stack_limit = context->limits[CU_LIMIT_STACK_SIZE];
   require(config.numAttrs == 0 || config.attrs);
@@ -209,14 +216,16 @@ using namespace cucpu::driver;
 
 namespace {
 
-/// Events that a launch attribute wants recorded around the kernel.
-void record_for(const KernelOp& op, Stream& stream) {
+/// Events that launch attributes want recorded around the kernel.
+std::vector<Ref<Event>> events_for(const KernelOp& op) {
+  std::vector<Ref<Event>> events;
   for (const CUlaunchAttribute& attribute : op.attributes) {
     if (attribute.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT)
-      object_of<Event>(attribute.value.programmaticEvent.event).record(stream);
+      events.emplace_back(&object_of<Event>(attribute.value.programmaticEvent.event));
     if (attribute.id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
-      object_of<Event>(attribute.value.launchCompletionEvent.event).record(stream);
+      events.emplace_back(&object_of<Event>(attribute.value.launchCompletionEvent.event));
   }
+  return events;
 }
 
 void launch(const CUlaunchConfig& config, CUfunction f, void** kernel_params, void** extra,
@@ -234,14 +243,16 @@ void launch(const CUlaunchConfig& config, CUfunction f, void** kernel_params, vo
   }
   if (elsewhere) pop_context();
   require(op->module->context() == &stream->context(), CUDA_ERROR_INVALID_HANDLE);
-  if (capture_node(*stream, op)) return;
+  const std::vector<Ref<Event>> events =
+      op->attributes.empty() ? std::vector<Ref<Event>>{} : events_for(*op);
+  if (capture_node(*stream, op)) {
+    for (const Ref<Event>& event : events) capture_record(*stream, *event, false);
+    return;
+  }
   op->ready = op->make_launch(stream->context());
   op->function->is_loaded.store(true, std::memory_order_relaxed);
-  const bool wants_events = !op->attributes.empty();
-  const KernelOp& kept = *op;
-  const Ref<KernelOp> keep = wants_events ? op : nullptr;
   const std::uint64_t number = stream->submit(std::move(op));
-  if (wants_events) record_for(kept, *stream);
+  for (const Ref<Event>& event : events) event->record(*stream);
   if (settings().blocking_launches) [[unlikely]] {
     stream->wait(number);
     usable(stream->context());

@@ -13,15 +13,18 @@
 
 namespace cucpu::driver {
 
-AllocationRef allocate_device(Context& context, std::size_t bytes, std::size_t align,
-                              MemoryKind kind, unsigned flags) {
-  AllocationRef a;
+AllocationRef allocate_even_from_pools(std::size_t bytes, std::size_t align, Budget& budget) {
   try {
-    a = allocate_memory(bytes, align, &context.device.budget);
+    return allocate_memory(bytes, align, &budget);
   } catch (const std::bad_alloc&) {
     if (!empty_pools()) throw;
-    a = allocate_memory(bytes, align, &context.device.budget);
+    return allocate_memory(bytes, align, &budget);
   }
+}
+
+AllocationRef allocate_device(Context& context, std::size_t bytes, std::size_t align,
+                              MemoryKind kind, unsigned flags) {
+  const AllocationRef a = allocate_even_from_pools(bytes, align, context.device.budget);
   a->kind = kind;
   a->device = context.device.ordinal;
   a->context_id = context.id;
@@ -68,6 +71,19 @@ void allocate_host(void** out, std::size_t bytes, unsigned flags) {
   a->flags = flags | CU_MEMHOSTALLOC_DEVICEMAP;
   MemoryMap::instance().insert_new(a);
   *out = reinterpret_cast<void*>(a->base);
+}
+
+/// True where the host has memory on every page.
+bool is_mapped(std::uintptr_t base, std::size_t bytes) {
+  const std::size_t page = AddressSpace::instance().page();
+  const std::uintptr_t end = base + bytes;
+  unsigned char resident[1024];
+  for (std::uintptr_t at = base & ~(page - 1); at < end;) {
+    const std::size_t length = std::min<std::size_t>(end - at, sizeof resident * page);
+    if (mincore(reinterpret_cast<void*>(at), length, resident) != 0) return false;
+    at += length;
+  }
+  return true;
 }
 
 /// Takes an allocation out of the map once nothing queued can use it any more.
@@ -131,7 +147,7 @@ CUresult cuMemFree(CUdeviceptr address) {
     current_context();
     if (address == 0) return;
     const AllocationRef a = MemoryMap::instance().find(address);
-    if (free_graph_memory(address)) return;
+    if (free_graph_memory(address, nullptr)) return;
     if (a && a->base == address && a->kind == MemoryKind::pool) {
       require_capture_safe();
       current_context().synchronize();
@@ -181,9 +197,7 @@ CUresult cuMemHostRegister(void* p, size_t bytes, unsigned int flags) {
     auto& map = MemoryMap::instance();
     const auto base = reinterpret_cast<std::uintptr_t>(p);
     require(!AddressSpace::instance().contains(base));
-    unsigned char resident;  // every page must exist
-    const auto page = AddressSpace::instance().page();
-    require(mincore(reinterpret_cast<void*>(base & ~(page - 1)), 1, &resident) == 0);
+    require(bytes <= UINTPTR_MAX - base && is_mapped(base, bytes));
     bool taken = map.find(base) || map.find(base + bytes - 1);
     map.for_each(
         [&](const Allocation& a) { taken = taken || (a.base >= base && a.base < base + bytes); });

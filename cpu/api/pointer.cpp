@@ -58,7 +58,7 @@ bool write_attribute(void* data, CUpointer_attribute attribute, const Allocation
       put(data, a.device);
       return true;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-      put(data, static_cast<unsigned>(a.kind == MemoryKind::device));
+      put(data, static_cast<unsigned>(a.kind == MemoryKind::device && a.own_pages));
       return true;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
       put(data, reinterpret_cast<void*>(a.base));

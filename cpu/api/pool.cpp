@@ -18,12 +18,17 @@ namespace cucpu::driver {
 namespace {
 
 /// Sizes come in steps of an eighth, so that a freed block fits the next request of about its size.
-std::size_t size_class(std::size_t bytes) {
+struct SizeClass {
+  std::size_t bytes = 0;
+  std::size_t index = 0;  ///< among all sizes
+};
+SizeClass size_class(std::size_t bytes) {
   if (bytes > std::size_t{1} << 62)
     throw std::bad_alloc{};  // more than can be addressed, and rounding stays in range
-  std::size_t step = 512;
-  while (step * 16 < bytes) step *= 2;
-  return (bytes + step - 1) / step * step;
+  std::size_t step = 512, doublings = 0;
+  for (; step * 16 < bytes; step *= 2) ++doublings;
+  const std::size_t steps = (bytes + step - 1) / step;
+  return {steps * step, doublings * 16 + steps - 1};
 }
 
 std::atomic<std::size_t> g_trimmable{0};  // bytes held free in all pools
@@ -87,13 +92,21 @@ MemPool::~MemPool() {
     const std::lock_guard lock{r.mutex};
     r.pools.erase(this);
   }
-  for (Block& block : free_) {
-    g_trimmable -= block.bytes;
-    if (block.is_over())
-      MemoryMap::drop(block.memory);
-    else
-      drop_after(*block.stream, block.memory, block.number);
-  }
+  for (Bin& bin : free_)
+    for (auto* list : {&bin.over, &bin.pending})
+      for (Block& block : *list) {
+        g_trimmable -= block.bytes;
+        if (block.is_over())
+          MemoryMap::drop(block.memory);
+        else
+          drop_after(*block.stream, block.memory, block.number);
+      }
+}
+
+MemPool::Bin& MemPool::bin_of(std::size_t bytes) {
+  const std::size_t index = size_class(bytes).index;
+  if (index >= free_.size()) free_.resize(index + 1);
+  return free_[index];
 }
 
 AllocationRef MemPool::new_block(std::size_t bytes) {
@@ -119,28 +132,40 @@ AllocationRef MemPool::new_block(std::size_t bytes) {
 bool MemPool::take_free(std::size_t bytes, Stream& stream, Block& out, bool may_wait) {
   if ((check::kinds_in_environment() & check::kMemory) != 0)
     return false;  // an access to freed memory must be seen
-  const auto take = [&](std::vector<Block>::iterator at) {
-    out = std::move(*at);
-    *at = std::move(free_.back());
-    free_.pop_back();
-    g_trimmable -= out.bytes;
+  if (!find_free(bin_of(bytes), stream, out, may_wait)) return false;
+  g_trimmable -= out.bytes;
+  return true;
+}
+
+bool MemPool::find_free(Bin& bin, Stream& stream, Block& out, bool may_wait) {
+  const auto close_gap = [](std::vector<Block>& list, std::size_t at) {
+    if (at + 1 != list.size()) list[at] = std::move(list.back());
+    list.pop_back();
+  };
+  const auto take = [&](std::vector<Block>& list, std::size_t at) {
+    out = std::move(list[at]);
+    close_gap(list, at);
     return true;
   };
-  const auto fits = [&](const Block& block) { return block.bytes == bytes; };
-  for (auto at = free_.begin(); at != free_.end(); ++at)
-    if (fits(*at) && at->stream.get() == &stream) return take(at);
-  for (auto at = free_.begin(); at != free_.end(); ++at)
-    if (fits(*at) && at->is_over() && (opportunistic_ || !at->stream)) return take(at);
-  for (auto at = free_.begin(); follow_events_ && at != free_.end(); ++at)
-    if (fits(*at) && stream.comes_after(*at->stream, at->number)) return take(at);
-  if (!may_wait || !internal_dependencies_) return false;
-  for (auto at = free_.begin(); at != free_.end(); ++at)
-    if (fits(*at)) return take(at);
-  return false;
+  auto& [over, pending] = bin;
+  if (!pending.empty() && pending.back().stream.get() == &stream)
+    return take(pending, pending.size() - 1);
+  if (!over.empty()) return take(over, over.size() - 1);
+  for (std::size_t at = pending.size(); at-- > 0;) {
+    if (pending[at].stream.get() == &stream) return take(pending, at);
+    if (!opportunistic_ || !pending[at].is_over()) continue;
+    over.push_back(std::move(pending[at]));
+    over.back().stream = nullptr;
+    close_gap(pending, at);
+  }
+  if (!over.empty()) return take(over, over.size() - 1);
+  for (std::size_t at = 0; follow_events_ && at < pending.size(); ++at)
+    if (stream.comes_after(*pending[at].stream, pending[at].number)) return take(pending, at);
+  return may_wait && internal_dependencies_ && !pending.empty() && take(pending, 0);
 }
 
 CUdeviceptr MemPool::allocate(std::size_t bytes, Stream& stream) {
-  const std::size_t rounded = size_class(bytes);
+  const std::size_t rounded = size_class(bytes).bytes;
   auto record = std::make_shared<Allocation>();
   Block block;
   std::unique_lock lock{mutex_};
@@ -149,25 +174,33 @@ CUdeviceptr MemPool::allocate(std::size_t bytes, Stream& stream) {
   // To wait for another stream's work is the last resort: that work may wait for this program.
   const bool is_full = props.maxSize && reserved_ + rounded > props.maxSize;
   bool found = take_free(rounded, stream, block, is_full);
+  if (is_full && !found) trim_locked(props.maxSize - rounded);
+  in_use_ += rounded;  // counted before others come: together they stay within the bounds
   if (!found) {
+    reserved_ += rounded;
     lock.unlock();
     try {
-      block.memory = new_block(rounded);
-    } catch (const std::bad_alloc&) {  // what pools hold free may make room
-      lock.lock();
-      found = take_free(rounded, stream, block, true);
-      lock.unlock();
-    }
-    if (!found && !block.memory) {
-      empty_pools();
-      block.memory = new_block(rounded);
+      try {
+        block.memory = new_block(rounded);
+      } catch (const std::bad_alloc&) {  // what pools hold free may make room
+        lock.lock();
+        found = take_free(rounded, stream, block, true);
+        if (found) reserved_ -= rounded;
+        lock.unlock();
+      }
+      if (!found && !block.memory) {
+        empty_pools();
+        block.memory = new_block(rounded);
+      }
+    } catch (...) {
+      if (!lock.owns_lock()) lock.lock();
+      in_use_ -= rounded;
+      reserved_ -= rounded;
+      throw;
     }
     lock.lock();
-    if (!found) {
-      block.bytes = rounded;
-      reserved_ += rounded;
-      reserved_high_ = std::max(reserved_high_, reserved_);
-    }
+    if (!found) block.bytes = rounded;
+    reserved_high_ = std::max(reserved_high_, reserved_);
   }
   const bool must_wait = block.stream && block.stream.get() != &stream && !block.is_over() &&
                          !stream.comes_after(*block.stream, block.number);
@@ -191,6 +224,7 @@ CUdeviceptr MemPool::allocate(std::size_t bytes, Stream& stream) {
   } catch (...) {  // the memory leaves the pool, as if it had never been in it
     if (!lock.owns_lock()) lock.lock();
     used_.erase(base);
+    in_use_ -= rounded;
     reserved_ -= rounded;
     lock.unlock();
     MemoryMap::instance().forget(base);
@@ -201,7 +235,6 @@ CUdeviceptr MemPool::allocate(std::size_t bytes, Stream& stream) {
     throw;
   }
   retain();  // until it is freed
-  in_use_ += rounded;
   in_use_high_ = std::max(in_use_high_, in_use_);
   return base;
 }
@@ -218,13 +251,15 @@ void MemPool::free(const AllocationRef& record, Stream* stream) noexcept {
     if (imported_) {
       MemoryMap::drop(block.memory);
     } else {
+      const std::size_t bytes = block.bytes;
       if (stream && !stream->drained()) {
         block.stream = Ref<Stream>{stream};
         block.number = stream->submitted();
       }
       try {
-        free_.push_back(block);
-        g_trimmable += block.bytes;
+        Bin& bin = bin_of(bytes);
+        (block.stream ? bin.pending : bin.over).push_back(std::move(block));
+        g_trimmable += bytes;
       } catch (const std::bad_alloc&) {
         reserved_ -= block.bytes;
         gone = block.memory;
@@ -240,13 +275,20 @@ void MemPool::free(const AllocationRef& record, Stream* stream) noexcept {
 
 void MemPool::trim(std::size_t keep) noexcept {
   const std::lock_guard lock{mutex_};
-  std::erase_if(free_, [&](Block& block) {
-    if (reserved_ <= keep || !block.is_over()) return false;
-    reserved_ -= block.bytes;
-    g_trimmable -= block.bytes;
-    MemoryMap::drop(block.memory);  // at once: a list of what goes would need memory
-    return true;
-  });
+  trim_locked(keep);
+}
+
+void MemPool::trim_locked(std::size_t keep) noexcept {
+  if (reserved_ <= keep) return;
+  for (Bin& bin : free_)
+    for (auto* list : {&bin.over, &bin.pending})
+      std::erase_if(*list, [&](Block& block) {
+        if (reserved_ <= keep || !block.is_over()) return false;
+        reserved_ -= block.bytes;
+        g_trimmable -= block.bytes;
+        MemoryMap::drop(block.memory);  // at once: a list of what goes would need memory
+        return true;
+      });
 }
 
 void MemPool::trim_to_threshold() noexcept {
@@ -416,7 +458,7 @@ CUdeviceptr MemPool::import_block(std::size_t offset, std::size_t bytes) {
 
 void free_pool_memory(CUdeviceptr address) {
   const AllocationRef record = MemoryMap::instance().take_out(
-      address, [](const Allocation& a) { return a.kind == MemoryKind::pool; });
+      address, [](const Allocation& a) { return a.kind == MemoryKind::pool && a.pool; });
   require(record != nullptr);
   static_cast<MemPool*>(record->pool)->free(record, nullptr);
 }

@@ -51,14 +51,22 @@ class MemPool final : public Handled<MemPool, CUmemoryPool, Kind::pool> {
     std::uint64_t number = 0;
     [[nodiscard]] bool is_over() const { return !stream || stream->completed() >= number; }
   };
+  /// Free blocks of one size, those that nothing can use any more apart: most of the time they are
+  /// all that is asked for, and looking at hundreds of others takes long.
+  struct Bin {
+    std::vector<Block> over, pending;
+  };
   AllocationRef new_block(std::size_t bytes);
   /// A free block; one that another stream's work may still use only with `may_wait`.
   bool take_free(std::size_t bytes, Stream& stream, Block& out, bool may_wait);
+  bool find_free(Bin& bin, Stream& stream, Block& out, bool may_wait);
+  Bin& bin_of(std::size_t bytes);
+  void trim_locked(std::size_t keep) noexcept;
 
   const bool imported_ = false;
   std::shared_ptr<SharedArena> arena_;  // only pools that can be exported have one
   std::mutex mutex_;
-  std::vector<Block> free_;
+  std::vector<Bin> free_;  // by size class
   std::map<std::uintptr_t, Block> used_;
   int follow_events_ = 1, opportunistic_ = 1, internal_dependencies_ = 1;
   std::uint64_t threshold_ = 0, reserved_ = 0, reserved_high_ = 0, in_use_ = 0, in_use_high_ = 0;

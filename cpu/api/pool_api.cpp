@@ -71,8 +71,8 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
   return guarded([&] {
     const Ref<Stream> stream = stream_of(handle);
     if (address == 0) return;
-    if (capture_free(*stream, address) || free_graph_memory(address)) return;
-    const auto is_mine = [](const Allocation& a) { return a.kind == MemoryKind::pool; };
+    if (capture_free(*stream, address) || free_graph_memory(address, stream.get())) return;
+    const auto is_mine = [](const Allocation& a) { return a.kind == MemoryKind::pool && a.pool; };
     const AllocationRef found = MemoryMap::instance().find(address);
     require(found && found->base == address);
     // Check mode asks whether memory is there while kernels run: they must not outlive it.

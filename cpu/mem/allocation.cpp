@@ -190,15 +190,16 @@ void MemoryMap::release_context(std::uint64_t context_id) noexcept {
 
 bool MemoryMap::covers(std::uintptr_t address, std::size_t bytes) const {
   if (bytes == 0) return true;
-  const AllocationRef a = find(address);
-  if (!a) {
-    auto& space = AddressSpace::instance();
-    return !space.contains(address);
+  for (;;) {
+    const AllocationRef a = find(address);
+    if (!a) return !AddressSpace::instance().contains(address);
+    const std::size_t here = a->end() - address;
+    if (bytes <= here) return true;
+    // Mappings next to each other in one reservation make one range.
+    if (a->kind != MemoryKind::mapped && a->kind != MemoryKind::registered) return false;
+    address += here;
+    bytes -= here;
   }
-  if (bytes <= a->end() - address) return true;
-  // Mappings next to each other in one reservation make one range.
-  return (a->kind == MemoryKind::mapped || a->kind == MemoryKind::registered) &&
-         covers(a->end(), bytes - (a->end() - address));
 }
 
 void MemoryMap::with_lock(const std::function<void()>& f) {
@@ -218,12 +219,15 @@ void MemoryMap::drop(const AllocationRef& allocation) {
 }
 
 void MemoryMap::remember_freed(const Allocation& a) noexcept try {
-  if (freed_.size() >= kFreedKept) {
-    const auto oldest = std::min_element(
-        freed_.begin(), freed_.end(), [](auto& x, auto& y) { return x.second.id < y.second.id; });
-    freed_.erase(oldest);
+  const auto [at, is_new] = freed_.try_emplace(a.base);
+  at->second = {a.base, a.size, a.id};
+  if (!is_new) return;  // the same address again, as pools hand them out
+  if (freed_order_.size() < kFreedKept) {
+    freed_order_.push_back(a.base);
+    return;
   }
-  freed_[a.base] = {a.base, a.size, a.id};
+  freed_.erase(std::exchange(freed_order_[next_freed_], a.base));
+  next_freed_ = (next_freed_ + 1) % kFreedKept;
 } catch (const std::bad_alloc&) {  // a report will say less
 }
 

@@ -10,6 +10,7 @@
 #include <shared_mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "mem/managed_ranges.hpp"
 
@@ -117,7 +118,9 @@ class MemoryMap {
     std::size_t size;
     std::uint64_t id;
   };
-  std::map<std::uintptr_t, Freed> freed_;  // the newest ones, for reports
+  std::map<std::uintptr_t, Freed> freed_;    // some of the newest, for reports
+  std::vector<std::uintptr_t> freed_order_;  // their addresses in a ring, as they came
+  std::size_t next_freed_ = 0;
   void remember_freed(const Allocation&) noexcept;
 };
 

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include "support.hpp"
 
@@ -110,6 +111,36 @@ TEST_F(Contexts, EventsOfAWholeContext) {
   EXPECT_OK(cuEventQuery(event));
 }
 
+TEST_F(Contexts, StreamsOfLaterWaitForTheirContextsEvents) {
+  unsigned* flag = words(1);
+  CUcontext second = nullptr;
+  ASSERT_OK(cuCtxCreate(&second, nullptr, 0, 0));
+  CUevent event = nullptr;
+  CUstream busy = nullptr;
+  ASSERT_OK(cuCtxSetCurrent(context_));
+  ASSERT_OK(cuEventCreate(&event, 0));
+  ASSERT_OK(cuStreamCreate(&busy, CU_STREAM_NON_BLOCKING));
+  ASSERT_OK(launch(kernel("spin"), 1, busy, address(flag)));
+  ASSERT_OK(cuEventRecord(event, busy));
+  ASSERT_OK(cuCtxWaitEvent(second, event));
+  ASSERT_OK(cuCtxSetCurrent(second));
+  CUstream later = nullptr;
+  ASSERT_OK(cuStreamCreate(&later, CU_STREAM_NON_BLOCKING));
+  EXPECT_EQ(CUDA_ERROR_NOT_READY, cuStreamQuery(later));
+  std::thread{[&] {  // whose default stream comes to life only now
+    ASSERT_OK(cuCtxSetCurrent(second));
+    EXPECT_EQ(CUDA_ERROR_NOT_READY, cuStreamQuery(CU_STREAM_PER_THREAD));
+  }}
+      .join();
+  std::atomic_ref{* flag} = 1u;
+  ASSERT_OK(cuCtxSynchronize());
+  CUstream free = nullptr;
+  ASSERT_OK(cuStreamCreate(&free, CU_STREAM_NON_BLOCKING));
+  EXPECT_OK(cuStreamQuery(free)) << "the event is over";
+  ASSERT_OK(cuCtxDestroy(second));
+  ASSERT_OK(cuCtxSetCurrent(context_));
+}
+
 TEST_F(Contexts, DevicesAnswerOldQuestions) {
   int major = 0, minor = -1;
   ASSERT_OK(cuDeviceComputeCapability(&major, &minor, 0));
@@ -177,6 +208,45 @@ TEST_F(Contexts, CoreDumpSettingsAreKept) {
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuCoredumpGetAttribute(CU_COREDUMP_FILE, read, &size));
   EXPECT_OK(cuProfilerStart());
   EXPECT_OK(cuProfilerStop());
+}
+
+TEST_F(Contexts, GreenContextsTellOfTheirWorkQueues) {
+  CUdevResource queues{}, cores{}, read{};
+  ASSERT_OK(cuDeviceGetDevResource(0, &queues, CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG));
+  EXPECT_EQ(0, queues.wqConfig.device);
+  EXPECT_GT(queues.wqConfig.wqConcurrencyLimit, 0u);
+  EXPECT_EQ(CU_WORKQUEUE_SCOPE_DEVICE_CTX, queues.wqConfig.sharingScope);
+  ASSERT_OK(cuDeviceGetDevResource(0, &cores, CU_DEV_RESOURCE_TYPE_SM));
+  queues.wqConfig.wqConcurrencyLimit = 3;
+  queues.wqConfig.sharingScope = CU_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED;
+  const auto make = [&](std::vector<CUdevResource> list, CUgreenCtx* green) {
+    CUdevResourceDesc desc = nullptr;
+    const CUresult code =
+        cuDevResourceGenerateDesc(&desc, list.data(), static_cast<unsigned>(list.size()));
+    return code != CUDA_SUCCESS ? code
+                                : cuGreenCtxCreate(green, desc, 0, CU_GREEN_CTX_DEFAULT_STREAM);
+  };
+  CUgreenCtx green = nullptr, second = nullptr;
+  ASSERT_OK(make({cores, queues}, &green));
+  ASSERT_OK(cuGreenCtxGetDevResource(green, &read, CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG));
+  EXPECT_EQ(3u, read.wqConfig.wqConcurrencyLimit);
+  EXPECT_EQ(CU_WORKQUEUE_SCOPE_GREEN_CTX_BALANCED, read.wqConfig.sharingScope);
+  CUstream stream = nullptr;
+  ASSERT_OK(cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0));
+  read = {};
+  ASSERT_OK(cuStreamGetDevResource(stream, &read, CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG));
+  EXPECT_EQ(3u, read.wqConfig.wqConcurrencyLimit);
+  ASSERT_OK(cuGreenCtxGetDevResource(green, &read, CU_DEV_RESOURCE_TYPE_WORKQUEUE));
+  ASSERT_OK(make({cores, read}, &second)) << "the queues of another";
+  ASSERT_OK(cuGreenCtxDestroy(second));
+  ASSERT_OK(make({queues}, &second)) << "with all multiprocessors";
+  ASSERT_OK(cuGreenCtxGetDevResource(second, &read, CU_DEV_RESOURCE_TYPE_SM));
+  EXPECT_EQ(cores.sm.smCount, read.sm.smCount);
+  ASSERT_OK(cuGreenCtxDestroy(second));
+  ASSERT_OK(cuGreenCtxDestroy(green));
+  EXPECT_EQ(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION, make({cores, queues, queues}, &green));
+  queues.wqConfig.wqConcurrencyLimit = 0;
+  EXPECT_EQ(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION, make({cores, queues}, &green));
 }
 
 TEST_F(Contexts, GreenContextsHaveResourcesAndEvents) {

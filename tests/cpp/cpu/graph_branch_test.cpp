@@ -96,18 +96,15 @@ TEST_F(GraphBranches, WithWhileNodesLoopSideBySide) {
   unsigned* counts = words(3);
   std::vector<CUgraphNode> ends;
   for (unsigned i = 0; i < 2; ++i) {
-    CUgraphNodeParams p{};
-    p.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
-    ASSERT_OK(cuGraphConditionalHandleCreate(&p.conditional.handle, graph_, context_, 1,
-                                             CU_GRAPH_COND_ASSIGN_DEFAULT));
-    p.conditional.type = CU_GRAPH_COND_TYPE_WHILE;
-    p.conditional.size = 1;
-    p.conditional.ctx = context_;
+    CUgraphConditionalHandle handle = 0;
+    ASSERT_OK(
+        cuGraphConditionalHandleCreate(&handle, graph_, context_, 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
+    CUgraphNodeParams p = condition_node(handle, CU_GRAPH_COND_TYPE_WHILE);
     CUgraphNode node = nullptr;
     ASSERT_OK(cuGraphAddNode(&node, graph_, nullptr, nullptr, 0, &p));
     const CUgraph body = p.conditional.phGraph_out[0];
     kernel_node(body, {kernel_node(body, {}, "add", &counts[2], 1u)}, "countdown", &counts[i],
-                p.conditional.handle);
+                handle);
     ends.push_back(node);
   }
   kernel_node(graph_, ends, "add", &counts[2], 1000u);

@@ -88,6 +88,40 @@ TEST_F(GraphNodes, KernelAttributesAreCopied) {
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuGraphKernelNodeCopyAttributes(to, nullptr));
 }
 
+TEST_F(GraphNodes, KernelsKeepTheirAttributesWhenTheirParametersChange) {
+  unsigned value = 1;
+  void* args[] = {&log_, &value};
+  ASSERT_OK(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED));
+  ASSERT_OK(cuLaunchCooperativeKernel(kernel("append"), 1, 1, 1, 1, 1, 1, 0, stream_, args));
+  CUgraph captured = nullptr;
+  ASSERT_OK(cuStreamEndCapture(stream_, &captured));
+  CUgraphNode node = nullptr;
+  std::size_t count = 1;
+  ASSERT_OK(cuGraphGetNodes(captured, &node, &count));
+  const auto is_cooperative = [&] {
+    CUkernelNodeAttrValue read{};
+    EXPECT_OK(cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &read));
+    return read.cooperative;
+  };
+  EXPECT_EQ(1, is_cooperative());
+  auto p = kernel_params(args);
+  ASSERT_OK(cuGraphKernelNodeSetParams(node, &p));
+  EXPECT_EQ(1, is_cooperative());
+  CUgraphNodeParams any{};
+  any.type = CU_GRAPH_NODE_TYPE_KERNEL;
+  std::memcpy(&any.kernel, &p, sizeof p);
+  ASSERT_OK(cuGraphNodeSetParams(node, &any));
+  EXPECT_EQ(1, is_cooperative());
+  CUgraphExec exec = nullptr;
+  ASSERT_OK(cuGraphInstantiate(&exec, captured, 0));
+  any.kernel.gridDimX = 1u << 30;  // more blocks than run at a time
+  EXPECT_EQ(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, cuGraphExecNodeSetParams(exec, node, &any));
+  any.kernel.gridDimX = 1;
+  ASSERT_OK(cuGraphExecNodeSetParams(exec, node, &any));
+  run(exec);
+  EXPECT_EQ(1u, log_[0]);
+}
+
 TEST_F(GraphNodes, CopiesAndFillsChange) {
   word_[0] = 5, word_[1] = 6;
   CUgraphNode moves = nullptr, fills = nullptr;

@@ -298,12 +298,7 @@ TEST_F(Graphs, WhileNodesLoopUntilDeviceCodeSaysStop) {
   CUgraphConditionalHandle handle = 0;
   ASSERT_OK(
       cuGraphConditionalHandleCreate(&handle, graph_, context_, 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
-  CUgraphNodeParams params{};
-  params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
-  params.conditional.handle = handle;
-  params.conditional.type = CU_GRAPH_COND_TYPE_WHILE;
-  params.conditional.size = 1;
-  params.conditional.ctx = context_;
+  CUgraphNodeParams params = condition_node(handle, CU_GRAPH_COND_TYPE_WHILE);
   CUgraphNode loop = nullptr;
   ASSERT_OK(cuGraphAddNode(&loop, graph_, nullptr, nullptr, 0, &params));
   const CUgraph body = params.conditional.phGraph_out[0];
@@ -325,12 +320,7 @@ TEST_F(Graphs, WhileNodesLoopUntilDeviceCodeSaysStop) {
 
 TEST_F(Graphs, ConditionsGoWithTheLastGraphThatHasThem) {
   const auto node_with = [&](CUgraph graph, CUgraphConditionalHandle handle) {
-    CUgraphNodeParams params{};
-    params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
-    params.conditional.handle = handle;
-    params.conditional.type = CU_GRAPH_COND_TYPE_IF;
-    params.conditional.size = 1;
-    params.conditional.ctx = context_;
+    CUgraphNodeParams params = condition_node(handle, CU_GRAPH_COND_TYPE_IF);
     CUgraphNode node = nullptr;
     return cuGraphAddNode(&node, graph, nullptr, nullptr, 0, &params);
   };
@@ -349,12 +339,9 @@ TEST_F(Graphs, ConditionsGoWithTheLastGraphThatHasThem) {
 }
 
 TEST_F(Graphs, ConditionsThatAreNoneAreRefused) {
-  CUgraphNodeParams good{};
-  good.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
-  ASSERT_OK(cuGraphConditionalHandleCreate(&good.conditional.handle, graph_, context_, 1, 0));
-  good.conditional.type = CU_GRAPH_COND_TYPE_IF;
-  good.conditional.size = 1;
-  good.conditional.ctx = context_;
+  CUgraphConditionalHandle handle = 0;
+  ASSERT_OK(cuGraphConditionalHandleCreate(&handle, graph_, context_, 1, 0));
+  const CUgraphNodeParams good = condition_node(handle, CU_GRAPH_COND_TYPE_IF);
   const auto refused = [&](const std::function<void(CUDA_CONDITIONAL_NODE_PARAMS&)>& spoil) {
     CUgraphNodeParams params = good;
     CUgraphNode node = nullptr;
@@ -374,7 +361,7 @@ TEST_F(Graphs, ConditionsThatAreNoneAreRefused) {
   ASSERT_OK(cuGraphGetNodes(graph_, nullptr, &count));
   EXPECT_EQ(0u, count);
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE,
-            cuGraphConditionalHandleCreate(&good.conditional.handle, graph_, context_, 1, 2));
+            cuGraphConditionalHandleCreate(&handle, graph_, context_, 1, 2));
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE,
             cuGraphConditionalHandleCreate(nullptr, graph_, context_, 1, 0));
 }
@@ -407,6 +394,46 @@ TEST_F(Graphs, CapturedNodesMayBeDestroyedBeforeOthersFollowThem) {
   ASSERT_OK(cuStreamEndCapture(stream_, &captured));
   ASSERT_OK(cuGraphGetNodes(captured, nullptr, &count));
   EXPECT_EQ(2u, count);
+}
+
+TEST_F(Graphs, EventsOfALaunchAreCapturedWithIt) {
+  CUstream other = nullptr;
+  CUevent event = nullptr;
+  ASSERT_OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+  ASSERT_OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  unsigned value = 1;
+  void* args[] = {&log_, &value};
+  for (const auto id :
+       {CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT, CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT}) {
+    CUlaunchAttribute attribute{};
+    attribute.id = id;
+    if (id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT)
+      attribute.value.programmaticEvent.event = event;
+    else
+      attribute.value.launchCompletionEvent.event = event;
+    CUlaunchConfig config{1, 1, 1, 1, 1, 1, 0, stream_, &attribute, 1};
+    ASSERT_OK(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED));
+    ASSERT_OK(cuLaunchKernelEx(&config, kernel("append"), args, nullptr));
+    ASSERT_OK(cuStreamWaitEvent(other, event, 0)) << "the other stream joins the capture";
+    value = 2;
+    ASSERT_OK(cuLaunchKernel(kernel("append"), 1, 1, 1, 1, 1, 1, 0, other, args, nullptr));
+    ASSERT_OK(cuEventRecord(event, other));
+    ASSERT_OK(cuStreamWaitEvent(stream_, event, 0));
+    CUgraph captured = nullptr;
+    ASSERT_OK(cuStreamEndCapture(stream_, &captured));
+    CUgraphExec exec = nullptr;
+    ASSERT_OK(cuGraphInstantiate(&exec, captured, 0));
+    run(exec);
+    EXPECT_EQ((List{1, 2}), logged());
+    value = 1;
+  }
+  CUlaunchAttribute wrong{};
+  wrong.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT;
+  CUlaunchConfig config{1, 1, 1, 1, 1, 1, 0, stream_, &wrong, 1};
+  log_[0] = 0;
+  EXPECT_EQ(CUDA_ERROR_INVALID_HANDLE, cuLaunchKernelEx(&config, kernel("append"), args, nullptr));
+  ASSERT_OK(cuStreamSynchronize(stream_));
+  EXPECT_EQ(0u, log_[0]) << "nothing was launched";
 }
 
 TEST_F(Graphs, CapturedAllocationsAreNodes) {

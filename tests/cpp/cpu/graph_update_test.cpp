@@ -68,12 +68,7 @@ class GraphUpdates : public DriverTest {
     CUgraphConditionalHandle handle = 0;
     EXPECT_OK(cuGraphConditionalHandleCreate(&handle, chain.graph, context_, first,
                                              CU_GRAPH_COND_ASSIGN_DEFAULT));
-    CUgraphNodeParams p{};
-    p.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
-    p.conditional.handle = handle;
-    p.conditional.type = type;
-    p.conditional.size = 1;
-    p.conditional.ctx = context_;
+    CUgraphNodeParams p = condition_node(handle, type);
     add(chain, p);
     return p.conditional.phGraph_out[0];
   }

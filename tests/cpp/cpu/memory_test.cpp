@@ -1,4 +1,7 @@
 // Allocation, copies, fills and what is known about a pointer.
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
@@ -180,6 +183,19 @@ TEST_F(Memory, RegistersHostMemoryOnce) {
   EXPECT_EQ(address(bytes.data() + 5), p);
   ASSERT_OK(cuMemHostUnregister(bytes.data()));
   EXPECT_EQ(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, cuMemHostUnregister(bytes.data()));
+}
+
+TEST_F(Memory, RegistersOnlyHostMemoryThatIsThere) {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  void* p = mmap(nullptr, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(MAP_FAILED, p);
+  ASSERT_EQ(0, munmap(static_cast<char*>(p) + page, page));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemHostRegister(p, 3 * page, 0)) << "with a gap";
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemHostRegister(p, page + 1, 0));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemHostRegister(p, ~std::size_t{0}, 0));
+  ASSERT_OK(cuMemHostRegister(p, page, 0));
+  ASSERT_OK(cuMemHostUnregister(p));
+  ASSERT_EQ(0, munmap(p, 3 * page));
 }
 
 TEST_F(Memory, GoesWithItsContext) {

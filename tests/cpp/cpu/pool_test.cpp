@@ -1,5 +1,8 @@
 // Memory pools: order, reuse and what they count.
 #include <atomic>
+#include <ctime>
+#include <string>
+#include <thread>
 
 #include "support.hpp"
 
@@ -11,11 +14,17 @@ class Pools : public DriverTest {
     DriverTest::SetUp();
     ASSERT_OK(cuStreamCreate(&a_, CU_STREAM_NON_BLOCKING));
     ASSERT_OK(cuStreamCreate(&b_, CU_STREAM_NON_BLOCKING));
+    pool_ = new_pool();
+  }
+  CUmemoryPool new_pool(std::size_t most = 0) {
     CUmemPoolProps props{};
     props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
     props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     props.location.id = 0;
-    ASSERT_OK(cuMemPoolCreate(&pool_, &props));
+    props.maxSize = most;
+    CUmemoryPool pool = nullptr;
+    EXPECT_OK(cuMemPoolCreate(&pool, &props));
+    return pool;
   }
   std::uint64_t attribute(CUmemPool_attribute id) {
     std::uint64_t value = 0;
@@ -176,6 +185,93 @@ TEST_F(Pools, GiveWhatTheyKeepToOtherAllocationsThatNeedIt) {  // as an H200's d
   ASSERT_OK(cuStreamSynchronize(a_));
   EXPECT_OK(cuMemAlloc(&q, much));
   EXPECT_OK(cuMemFree(q));
+}
+
+/// Streams and threads at once: blocks in use never overlap, and the pool's bounds hold.
+TEST_F(Pools, ServeManyThreadsAndStreamsWithinTheirBounds) {
+  constexpr unsigned kThreads = 4, kRounds = 300;
+  constexpr std::size_t kBlock = 4096;
+  constexpr std::size_t kMost = 3 * kThreads * kBlock;
+  const CUmemoryPool pool = new_pool(kMost);
+  const CUfunction store = kernel("store");
+  unsigned* seen = words(kThreads);
+  std::atomic<unsigned> wrong{0};
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < kThreads; ++t)
+    threads.emplace_back([&, t] {
+      CUstream streams[2] = {};
+      CUevent event = nullptr;
+      bool fine = cuCtxSetCurrent(context_) == CUDA_SUCCESS &&
+                  cuStreamCreate(&streams[0], CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS &&
+                  cuStreamCreate(&streams[1], CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS &&
+                  cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS;
+      for (unsigned i = 0; fine && i < kRounds; ++i) {
+        const CUstream first = streams[i % 2], second = streams[(i + 1) % 2];
+        CUdeviceptr p = 0;
+        const unsigned value = t * kRounds + i + 1;
+        fine = cuMemAllocFromPoolAsync(&p, kBlock, pool, first) == CUDA_SUCCESS &&
+               launch(store, 1, first, p, value) == CUDA_SUCCESS &&
+               cuEventRecord(event, first) == CUDA_SUCCESS &&
+               cuStreamWaitEvent(second, event, 0) == CUDA_SUCCESS &&
+               cuMemcpyAsync(address(&seen[t]), p, 4, second) == CUDA_SUCCESS &&
+               cuMemFreeAsync(p, second) == CUDA_SUCCESS;
+        if (i % 16 != 15) continue;
+        fine = fine && cuStreamSynchronize(second) == CUDA_SUCCESS && seen[t] == value;
+      }
+      wrong += !fine;
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(0u, wrong);
+  std::uint64_t most = 0;
+  ASSERT_OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &most));
+  EXPECT_LE(most, kThreads * kBlock) << "a thread has one block at a time";
+  ASSERT_OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, &most));
+  EXPECT_LE(most, kMost);
+  ASSERT_OK(cuCtxSynchronize());
+  ASSERT_OK(cuMemPoolDestroy(pool));
+}
+
+TEST_F(Pools, MakeRoomForOtherSizesWithinTheirBounds) {
+  constexpr std::size_t kMost = 1 << 20;
+  ASSERT_OK(cuMemPoolDestroy(pool_));
+  pool_ = new_pool(kMost);
+  cuuint64_t keep = ~cuuint64_t{0};
+  ASSERT_OK(cuMemPoolSetAttribute(pool_, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep));
+  for (std::size_t bytes = kMost; bytes >= 1 << 12; bytes /= 2) {
+    CUdeviceptr p = 0;
+    ASSERT_OK(cuMemAllocFromPoolAsync(&p, bytes, pool_, a_));
+    ASSERT_OK(cuMemFreeAsync(p, a_));
+    ASSERT_OK(cuStreamSynchronize(a_));
+  }
+  EXPECT_LE(attribute(CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), kMost);
+}
+
+/// As a ratio of processor time, alternating: what a pool holds does not slow it down.
+TEST_F(Pools, CostTheSameHoweverManyBlocksTheyHold) {
+  constexpr int kHeld = 4000, kRounds = 400;
+  cuuint64_t keep = ~cuuint64_t{0};
+  const CUmemoryPool full = new_pool();
+  for (const CUmemoryPool pool : {pool_, full})
+    ASSERT_OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep));
+  std::vector<CUdeviceptr> held(kHeld);
+  for (CUdeviceptr& p : held) ASSERT_OK(cuMemAllocFromPoolAsync(&p, 4096, full, a_));
+  for (const CUdeviceptr p : held) ASSERT_OK(cuMemFreeAsync(p, a_));
+  const auto cost = [&](CUmemoryPool pool) {
+    timespec begin{}, end{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+    for (int i = 0; i < 20; ++i) {
+      CUdeviceptr p = 0;
+      EXPECT_OK(cuMemAllocFromPoolAsync(&p, 4096, pool, a_));
+      EXPECT_OK(cuMemFreeAsync(p, a_));
+    }
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+    return static_cast<double>(end.tv_sec - begin.tv_sec) * 1e9 +
+           static_cast<double>(end.tv_nsec - begin.tv_nsec);
+  };
+  double few = 0, many = 0;
+  for (int round = 0; round < kRounds; ++round) few += cost(pool_), many += cost(full);
+  RecordProperty("ratio", std::to_string(many / few));
+  EXPECT_LT(many, 3 * few);
 }
 
 TEST_F(Pools, OverTheLimitIsCodeTwo) {

@@ -207,16 +207,28 @@ class Sharer {
   unsigned* flag_ = nullptr;
 };
 
+/// In the other process: an event of the first whose record is not over; null when that fails.
+CUevent opened_event(Peer& parent) {
+  CUipcEventHandle handle;
+  CUevent event = nullptr;
+  if (!parent.receive(&handle, sizeof handle) || !start_driver() ||
+      !ok(cuIpcOpenEventHandle(&event, handle)) || cuEventQuery(event) != CUDA_ERROR_NOT_READY)
+    return nullptr;
+  return event;
+}
+
+/// In the other process: the first may let its work go on.
+void let_go(Peer& parent) {
+  const char byte = 1;
+  parent.send(&byte, 1);
+}
+
 TEST(Sharing, EventsCrossProcesses) {
   NEEDS_FRESH_PROCESS();
   Peer peer{[](Peer& parent) {
-    CUipcEventHandle handle;
-    CUevent event = nullptr;
-    char byte = 1;
-    if (!parent.receive(&handle, sizeof handle) || !start_driver()) return false;
-    if (!ok(cuIpcOpenEventHandle(&event, handle)) || cuEventQuery(event) != CUDA_ERROR_NOT_READY)
-      return false;
-    parent.send(&byte, 1);  // let it finish
+    const CUevent event = opened_event(parent);
+    if (!event) return false;
+    let_go(parent);
     return ok(cuEventSynchronize(event)) && ok(cuEventQuery(event));
   }};
   const Started driver;
@@ -230,22 +242,18 @@ TEST(Sharing, EventsCrossProcesses) {
 TEST(Sharing, EventsOfGraphsCrossProcesses) {
   NEEDS_FRESH_PROCESS();
   Peer peer{[](Peer& parent) {
-    CUipcEventHandle handle;
-    CUevent event = nullptr;
     CUgraph graph = nullptr;
     CUgraphNode node = nullptr;
     CUgraphExec exec = nullptr;
     CUstream stream = nullptr;
-    char byte = 1;
-    if (!parent.receive(&handle, sizeof handle) || !start_driver()) return false;
-    if (!ok(cuIpcOpenEventHandle(&event, handle)) || cuEventQuery(event) != CUDA_ERROR_NOT_READY)
-      return false;
+    const CUevent event = opened_event(parent);
+    if (!event) return false;
     if (!ok(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING)) || !ok(cuGraphCreate(&graph, 0)) ||
         !ok(cuGraphAddEventWaitNode(&node, graph, nullptr, 0, event)) ||
         !ok(cuGraphInstantiate(&exec, graph, 0)) || !ok(cuGraphLaunch(exec, stream)))
       return false;
     if (cuStreamQuery(stream) != CUDA_ERROR_NOT_READY) return false;
-    parent.send(&byte, 1);  // let it finish
+    let_go(parent);
     return ok(cuStreamSynchronize(stream)) && ok(cuEventQuery(event)) &&
            ok(cuEventSynchronize(event));
   }};
@@ -266,18 +274,16 @@ TEST(Sharing, EventsOfGraphsCrossProcesses) {
 TEST(Sharing, EventsOfWholeContextsCrossProcesses) {
   NEEDS_FRESH_PROCESS();
   Peer peer{[](Peer& parent) {
-    CUipcEventHandle handle;
-    CUevent event = nullptr;
     CUcontext context = nullptr;
-    CUstream stream = nullptr;
-    char byte = 1;
-    if (!parent.receive(&handle, sizeof handle) || !start_driver()) return false;
-    if (!ok(cuCtxGetCurrent(&context)) || !ok(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING)) ||
-        !ok(cuIpcOpenEventHandle(&event, handle)) || cuEventQuery(event) != CUDA_ERROR_NOT_READY)
+    CUstream stream = nullptr, later = nullptr;
+    const CUevent event = opened_event(parent);
+    if (!event || !ok(cuCtxGetCurrent(&context)) ||
+        !ok(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING)) ||
+        !ok(cuCtxWaitEvent(context, event)) || cuStreamQuery(stream) != CUDA_ERROR_NOT_READY ||
+        !ok(cuStreamCreate(&later, CU_STREAM_NON_BLOCKING)) ||
+        cuStreamQuery(later) != CUDA_ERROR_NOT_READY)
       return false;
-    if (!ok(cuCtxWaitEvent(context, event)) || cuStreamQuery(stream) != CUDA_ERROR_NOT_READY)
-      return false;
-    parent.send(&byte, 1);
+    let_go(parent);
     return ok(cuStreamSynchronize(stream)) && ok(cuEventQuery(event));
   }};
   const Started driver;

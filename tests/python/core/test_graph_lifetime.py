@@ -8,7 +8,7 @@ import time
 import weakref
 
 import pytest
-from cuda.core import CUDAError, LaunchConfig, launch
+from cuda.core import CUDAError, DeviceMemoryResource, DeviceMemoryResourceOptions, LaunchConfig, launch
 from cuda.core.graph import GraphDefinition
 
 ONE = LaunchConfig(grid=1, block=1)
@@ -323,6 +323,29 @@ def test_a_child_keeps_what_the_captured_graph_it_was_copied_from_used(device, s
     graph.close()
     del graph
     assert gone(reference)
+
+
+@pytest.mark.parametrize("how", ["closed", "let go of"])
+def test_a_buffer_goes_while_its_stream_is_captured(device, how):
+    """A free in a capture is a node, which takes memory of graphs alone."""
+    stream = device.create_stream()
+    pool = DeviceMemoryResource(device, DeviceMemoryResourceOptions(max_size=1 << 20))
+    buffer, kept = pool.allocate(64, stream=stream), pool.allocate(64, stream=stream)
+    buffer.fill(1, stream=stream)
+    used = pool.attributes.used_mem_current
+    builder = stream.create_graph_builder().begin_building()
+    kept.fill(7, stream=builder)
+    if how == "closed":
+        buffer.close()
+    del buffer
+    gc.collect()
+    graph = builder.end_building().complete()
+    assert pool.attributes.used_mem_current < used
+    graph.launch(stream)
+    found = bytearray(64)
+    kept.copy_to(found, stream=stream)
+    stream.sync()
+    assert found == bytes([7]) * 64
 
 
 def test_memory_of_a_graph_that_is_gone_is_refused(device, stream):

@@ -1,0 +1,198 @@
+// Memory that graphs allocate: from a launch to its free, whatever becomes of the graph.
+#include <atomic>
+
+#include "support.hpp"
+
+namespace {
+
+class GraphMemory : public DriverTest {
+ protected:
+  void SetUp() override {
+    DriverTest::SetUp();
+    ASSERT_OK(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING));
+    flag_ = words(1);
+    seen_ = words(16);
+    kernel("spin");
+  }
+  void TearDown() override {
+    std::atomic_ref<unsigned>{* flag_} = 1;
+    DriverTest::TearDown();
+  }
+  /// Memory that is allocated and filled with `value`; freed where `freed`.
+  CUgraph captured(unsigned value, bool freed = false) {
+    EXPECT_OK(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED));
+    EXPECT_OK(cuMemAllocAsync(&memory_, 64, stream_));
+    EXPECT_OK(cuMemsetD32Async(memory_, value, 16, stream_));
+    if (freed) {
+      EXPECT_OK(cuMemFreeAsync(memory_, stream_));
+    }
+    CUgraph graph = nullptr;
+    EXPECT_OK(cuStreamEndCapture(stream_, &graph));
+    return graph;
+  }
+  CUgraphExec ready(CUgraph graph, unsigned long long flags = 0) {
+    CUgraphExec exec = nullptr;
+    EXPECT_OK(cuGraphInstantiateWithFlags(&exec, graph, flags));
+    return exec;
+  }
+  /// Work queued from now on waits for release().
+  void hold() {
+    std::atomic_ref<unsigned>{* flag_} = 0;
+    ASSERT_OK(launch(kernel("spin"), 1, stream_, address(flag_)));
+  }
+  void release() {
+    std::atomic_ref<unsigned>{* flag_} = 1;
+    ASSERT_OK(cuStreamSynchronize(stream_));
+  }
+  cuuint64_t bytes(CUgraphMem_attribute attribute) {
+    cuuint64_t value = ~cuuint64_t{0};
+    EXPECT_OK(cuDeviceGetGraphMemAttribute(0, attribute, &value));
+    return value;
+  }
+
+  CUstream stream_ = nullptr;
+  CUdeviceptr memory_ = 0;
+  unsigned *flag_ = nullptr, *seen_ = nullptr;
+};
+
+TEST_F(GraphMemory, OutlivesItsGraphUntilItIsFreed) {
+  const CUgraph graph = captured(17);
+  const CUgraphExec exec = ready(graph);
+  hold();
+  ASSERT_OK(cuGraphLaunch(exec, stream_));
+  ASSERT_OK(cuGraphExecDestroy(exec));
+  ASSERT_OK(cuGraphDestroy(graph));
+  release();
+  ASSERT_OK(cuMemcpyDtoHAsync(seen_, memory_, 64, stream_));
+  ASSERT_OK(cuStreamSynchronize(stream_));
+  EXPECT_EQ(17u, seen_[15]);
+  hold();  // what is queued before the free may still use it
+  ASSERT_OK(cuMemsetD32Async(memory_, 18, 16, stream_));
+  ASSERT_OK(cuMemcpyDtoHAsync(seen_, memory_, 64, stream_));
+  ASSERT_OK(cuMemFreeAsync(memory_, stream_));
+  EXPECT_GE(bytes(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT), 64u);
+  release();
+  EXPECT_EQ(18u, seen_[15]);
+  EXPECT_EQ(0u, bytes(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT));
+  EXPECT_EQ(0u, bytes(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT));
+  CUdeviceptr base = 0;
+  EXPECT_EQ(CUDA_ERROR_NOT_FOUND, cuMemGetAddressRange(&base, nullptr, memory_));
+}
+
+TEST_F(GraphMemory, IsFreedByAnotherGraph) {
+  const CUgraphExec takes = ready(captured(5));
+  ASSERT_OK(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED));
+  ASSERT_OK(cuMemcpyDtoHAsync(seen_, memory_, 64, stream_));
+  ASSERT_OK(cuMemFreeAsync(memory_, stream_));
+  CUgraph graph = nullptr;
+  ASSERT_OK(cuStreamEndCapture(stream_, &graph));
+  const CUgraphExec gives = ready(graph);
+  for (int i = 0; i < 3; ++i) {
+    hold();
+    ASSERT_OK(cuGraphLaunch(takes, stream_));
+    ASSERT_OK(cuGraphLaunch(gives, stream_));
+    release();
+    EXPECT_EQ(5u, seen_[0]);
+    seen_[0] = 0;
+  }
+}
+
+TEST_F(GraphMemory, IsAllocatedFromTheLaunchOnWhateverTheDeviceHasComeTo) {
+  const CUgraphExec exec = ready(captured(1));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemFreeAsync(memory_, stream_)) << "never launched";
+  for (int i = 0; i < 3; ++i) {
+    hold();
+    ASSERT_OK(cuGraphLaunch(exec, stream_));
+    EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuGraphLaunch(exec, stream_)) << "still allocated";
+    ASSERT_OK(cuMemFreeAsync(memory_, stream_));
+    EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemFreeAsync(memory_, stream_)) << "already freed";
+    ASSERT_OK(cuGraphLaunch(exec, stream_)) << "freed in stream order";
+    ASSERT_OK(cuMemFreeAsync(memory_, stream_));
+    release();
+    EXPECT_EQ(0u, bytes(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT));
+  }
+  ASSERT_OK(cuGraphLaunch(exec, stream_));
+  ASSERT_OK(cuMemFree(memory_));
+  EXPECT_EQ(0u, bytes(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT)) << "cuMemFree waits for the launch";
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemFree(memory_));
+}
+
+TEST_F(GraphMemory, OfTheLastLaunchGoesWithTheNextWhereThatIsAsked) {
+  const CUgraphExec exec = ready(captured(1), CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
+  hold();
+  ASSERT_OK(cuGraphLaunch(exec, stream_));
+  ASSERT_OK(cuGraphLaunch(exec, stream_));
+  release();
+  EXPECT_EQ(64u, bytes(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT));
+  ASSERT_OK(cuMemFreeAsync(memory_, stream_));
+  ASSERT_OK(cuStreamSynchronize(stream_));
+  EXPECT_EQ(0u, bytes(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT));
+}
+
+TEST_F(GraphMemory, IsFreedOnceInAGraphAndOnlyIfAGraphAllocatedIt) {
+  const CUgraph graph = captured(1, true);
+  CUgraphNode node = nullptr;
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuGraphAddMemFreeNode(&node, graph, nullptr, 0, memory_));
+  CUdeviceptr plain = 0;
+  ASSERT_OK(cuMemAllocAsync(&plain, 64, stream_));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuGraphAddMemFreeNode(&node, graph, nullptr, 0, plain));
+  ASSERT_OK(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemFreeAsync(plain, stream_));
+  CUgraph empty = nullptr;
+  cuStreamEndCapture(stream_, &empty);  // whether the capture goes on is the driver's affair
+  ASSERT_OK(cuMemFreeAsync(plain, stream_));
+}
+
+TEST_F(GraphMemory, KeepsItsGraphAsItIs) {
+  const CUgraph graph = captured(1, true);
+  CUgraph copy = nullptr, outer = nullptr;
+  CUgraphNode node = nullptr, nodes[3] = {};
+  std::size_t count = 3;
+  EXPECT_EQ(CUDA_ERROR_NOT_SUPPORTED, cuGraphClone(&copy, graph));
+  ASSERT_OK(cuGraphCreate(&outer, 0));
+  EXPECT_EQ(CUDA_ERROR_NOT_SUPPORTED, cuGraphAddChildGraphNode(&node, outer, nullptr, 0, graph));
+  ASSERT_OK(cuGraphGetNodes(graph, nodes, &count));
+  for (CUgraphNode each : nodes) EXPECT_EQ(CUDA_ERROR_NOT_SUPPORTED, cuGraphDestroyNode(each));
+  EXPECT_EQ(CUDA_ERROR_NOT_SUPPORTED,
+            cuGraphRemoveDependencies(graph, &nodes[0], &nodes[1], nullptr, 1));
+  CUgraphExec second = nullptr;
+  const CUgraphExec exec = ready(graph);
+  EXPECT_EQ(CUDA_ERROR_NOT_SUPPORTED, cuGraphInstantiateWithFlags(&second, graph, 0));
+  ASSERT_OK(cuGraphExecDestroy(exec));
+  ASSERT_OK(cuGraphExecDestroy(ready(graph)));
+  CUgraphNodeParams p{};
+  p.type = CU_GRAPH_NODE_TYPE_GRAPH;
+  p.graph.graph = graph;
+  p.graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE;
+  ASSERT_OK(cuGraphAddNode(&node, outer, nullptr, nullptr, 0, &p)) << "as a whole";
+  EXPECT_EQ(CUDA_ERROR_NOT_SUPPORTED, cuGraphClone(&copy, outer));
+  const CUgraphExec whole = ready(outer);
+  ASSERT_OK(cuGraphLaunch(whole, stream_));
+  ASSERT_OK(cuGraphLaunch(whole, stream_));
+  ASSERT_OK(cuStreamSynchronize(stream_));
+}
+
+TEST_F(GraphMemory, TakesWhatPoolsHoldFree) {
+  std::size_t free = 0, total = 0;
+  ASSERT_OK(cuMemGetInfo(&free, &total));
+  CUmemoryPool pool = nullptr;
+  ASSERT_OK(cuDeviceGetDefaultMemPool(&pool, 0));
+  cuuint64_t keep = ~cuuint64_t{0};
+  ASSERT_OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep));
+  CUdeviceptr most = 0;
+  ASSERT_OK(cuMemAllocAsync(&most, free / 4 * 3, stream_));
+  ASSERT_OK(cuMemFreeAsync(most, stream_));
+  ASSERT_OK(cuStreamSynchronize(stream_));
+  CUDA_MEM_ALLOC_NODE_PARAMS p{};
+  p.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  p.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  p.bytesize = free / 4 * 3;
+  CUgraph graph = nullptr;
+  CUgraphNode node = nullptr;
+  ASSERT_OK(cuGraphCreate(&graph, 0));
+  EXPECT_OK(cuGraphAddMemAllocNode(&node, graph, nullptr, 0, &p));
+  keep = 0;
+  ASSERT_OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep));
+}
+
+}  // namespace

@@ -1,0 +1,156 @@
+"""Memory that graphs allocate: it is there from a launch to its free, whatever becomes of the graph."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from cuda.bindings import driver as d
+
+INVALID_VALUE = d.CUresult.CUDA_ERROR_INVALID_VALUE
+RELAXED = d.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+AUTO_FREE = int(d.CUgraphInstantiate_flags.CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH)
+WORDS = 16
+
+
+class Gate:
+    """Work queued behind wait() begins when the host opens the gate."""
+
+    def __init__(self, check: Any) -> None:
+        self.check = check
+        self.host = check(d.cuMemHostAlloc(64, d.CU_MEMHOSTALLOC_DEVICEMAP))
+        self.device = int(check(d.cuMemHostGetDevicePointer(self.host, 0)))
+        self.word = ctypes.c_uint.from_address(int(self.host))
+
+    def wait(self, stream: Any) -> None:
+        self.word.value = 0
+        self.check(d.cuStreamWaitValue32(stream, self.device, 1, d.CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_EQ))
+
+    def open(self, stream: Any) -> None:
+        self.word.value = 1
+        self.check(d.cuStreamSynchronize(stream))
+
+
+@pytest.fixture
+def gate(context: Any, check: Any) -> Iterator[Gate]:
+    made = Gate(check)
+    yield made
+    made.word.value = 1
+    check(d.cuCtxSynchronize())
+    check(d.cuMemFreeHost(made.host))
+
+
+def allocating(check: Any, stream: Any, value: int) -> tuple[Any, int]:
+    """A graph that allocates memory and fills it, and the memory's address."""
+    check(d.cuStreamBeginCapture(stream, RELAXED))
+    memory = int(check(d.cuMemAllocAsync(4 * WORDS, stream)))
+    check(d.cuMemsetD32Async(memory, value, WORDS, stream))
+    return check(d.cuStreamEndCapture(stream)), memory
+
+
+def words(check: Any, memory: int, stream: Any) -> list[int]:
+    found = (ctypes.c_uint * WORDS)()
+    check(d.cuMemcpyDtoHAsync(ctypes.addressof(found), memory, 4 * WORDS, stream))
+    check(d.cuStreamSynchronize(stream))
+    return list(found)
+
+
+def test_it_outlives_its_graph_until_it_is_freed(check: Any, stream: Any, gate: Gate) -> None:
+    graph, memory = allocating(check, stream, 17)
+    executable = check(d.cuGraphInstantiate(graph, 0))
+    gate.wait(stream)
+    check(d.cuGraphLaunch(executable, stream))
+    check(d.cuGraphExecDestroy(executable))
+    check(d.cuGraphDestroy(graph))
+    gate.open(stream)
+    assert words(check, memory, stream) == [17] * WORDS
+    check(d.cuMemsetD32Async(memory, 18, WORDS, stream))
+    assert words(check, memory, stream) == [18] * WORDS
+    check(d.cuMemFreeAsync(memory, stream))
+    check(d.cuStreamSynchronize(stream))
+
+
+def test_another_graph_may_free_it(check: Any, stream: Any, gate: Gate) -> None:
+    graph, memory = allocating(check, stream, 5)
+    takes = check(d.cuGraphInstantiate(graph, 0))
+    found = (ctypes.c_uint * WORDS)()
+    check(d.cuStreamBeginCapture(stream, RELAXED))
+    check(d.cuMemcpyDtoHAsync(ctypes.addressof(found), memory, 4 * WORDS, stream))
+    check(d.cuMemFreeAsync(memory, stream))
+    other = check(d.cuStreamEndCapture(stream))
+    gives = check(d.cuGraphInstantiate(other, 0))
+    for _ in range(3):
+        gate.wait(stream)
+        check(d.cuGraphLaunch(takes, stream))
+        check(d.cuGraphLaunch(gives, stream))
+        gate.open(stream)
+        assert list(found) == [5] * WORDS
+        ctypes.memset(found, 0, 4 * WORDS)
+    for executable in (gives, takes):
+        check(d.cuGraphExecDestroy(executable))
+    for made in (other, graph):
+        check(d.cuGraphDestroy(made))
+
+
+def test_it_is_allocated_from_the_launch_on(check: Any, stream: Any, gate: Gate) -> None:
+    """Whatever the device has come to: launches and frees are looked at as they are called."""
+    graph, memory = allocating(check, stream, 1)
+    executable = check(d.cuGraphInstantiate(graph, 0))
+    for _ in range(3):
+        gate.wait(stream)
+        check(d.cuGraphLaunch(executable, stream))
+        assert d.cuGraphLaunch(executable, stream)[0] == INVALID_VALUE  # still allocated
+        check(d.cuMemFreeAsync(memory, stream))
+        check(d.cuGraphLaunch(executable, stream))
+        check(d.cuMemFreeAsync(memory, stream))
+        gate.open(stream)
+    check(d.cuGraphExecDestroy(executable))
+    check(d.cuGraphDestroy(graph))
+
+
+def test_a_launch_frees_what_the_last_one_left_where_that_is_asked(check: Any, stream: Any, gate: Gate) -> None:
+    graph, memory = allocating(check, stream, 9)
+    executable = check(d.cuGraphInstantiate(graph, AUTO_FREE))
+    gate.wait(stream)
+    check(d.cuGraphLaunch(executable, stream))
+    check(d.cuGraphLaunch(executable, stream))
+    gate.open(stream)
+    assert words(check, memory, stream) == [9] * WORDS
+    check(d.cuMemFreeAsync(memory, stream))
+    check(d.cuStreamSynchronize(stream))
+    check(d.cuGraphExecDestroy(executable))
+    check(d.cuGraphDestroy(graph))
+
+
+def test_a_graph_frees_once_and_only_memory_of_graphs(check: Any, stream: Any) -> None:
+    graph, memory = allocating(check, stream, 1)
+    check(d.cuGraphAddMemFreeNode(graph, check(d.cuGraphGetNodes(graph, 2))[0][1:2], 1, memory))
+    assert d.cuGraphAddMemFreeNode(graph, None, 0, memory)[0] == INVALID_VALUE
+    plain = int(check(d.cuMemAllocAsync(64, stream)))
+    assert d.cuGraphAddMemFreeNode(graph, None, 0, plain)[0] == INVALID_VALUE
+    check(d.cuStreamBeginCapture(stream, RELAXED))
+    assert d.cuMemFreeAsync(plain, stream)[0] == INVALID_VALUE
+    d.cuStreamEndCapture(stream)  # whether that ended the capture is the driver's affair
+    check(d.cuMemFreeAsync(plain, stream))
+    check(d.cuGraphDestroy(graph))
+
+
+def test_later_streams_wait_for_an_event_of_the_context(context: Any, check: Any, stream: Any, gate: Gate) -> None:
+    event = check(d.cuEventCreate(int(d.CUevent_flags.CU_EVENT_DISABLE_TIMING)))
+    gate.wait(stream)
+    check(d.cuEventRecord(event, stream))
+    other = check(d.cuCtxCreate(None, 0, 0))
+    try:
+        check(d.cuCtxWaitEvent(other, event))
+        later = check(d.cuStreamCreate(d.CUstream_flags.CU_STREAM_NON_BLOCKING))
+        assert d.cuStreamQuery(later)[0] == d.CUresult.CUDA_ERROR_NOT_READY
+        gate.word.value = 1
+        check(d.cuStreamSynchronize(later))
+    finally:
+        gate.word.value = 1
+        check(d.cuCtxDestroy(other))
+        check(d.cuCtxSetCurrent(context))
+    check(d.cuStreamSynchronize(stream))
+    check(d.cuEventDestroy(event))
