@@ -5,8 +5,9 @@ from __future__ import annotations
 REASONS = {
     "look_back": "A thread waits until another block has published its sum. Lanes of a group run in step, so such a kernel is not "
     "vectorized: every thread has a stack of its own, and each barrier switches through all of them. The native side is two plain loops.",
-    "warp_matmul": "A third of the time goes into adding as the tensor cores of a GPU do, which keep other bits of a sum than a float has, a "
-    "third into bringing the lanes' fragments together and apart, a fifth into threads that meet: around the products every thread has a stack of its own.",
+    "warp_matmul": "Two fifths of the time go into adding as the tensor cores of a GPU do, which keep other bits of a sum than a float has, a "
+    "quarter into threads that meet, since around the products every thread has a stack of its own, and a third into fragments: threads load "
+    "theirs, and they are brought together and apart.",
     "radix": "Its last kernel counts equal digits of all threads before it: every thread has another trip count, so 256 steps run "
     "for each group with masks. The native side needs one counter per digit.",
     "life": "Bytes computed as 32-bit numbers use a quarter of each register, and each of the nine is loaded and widened for itself.",

@@ -67,14 +67,50 @@ void for_elements(const Job& job, char which, Type t, unsigned words, Visit visi
 struct HalfPlaces {
   std::uint32_t shape;  // m | n << 8 | k << 16 | flags << 24
   std::vector<std::uint16_t> a, b, c;
+  unsigned together_a, together_c;  // so many of a lane's elements lie side by side
 };
+
+/// How many elements lie side by side everywhere: eight, two or one.
+unsigned side_by_side(const std::vector<std::uint16_t>& places) {
+  for (const unsigned count : {8U, 2U}) {
+    bool all = places.size() / 32 % count == 0;
+    for (std::size_t i = 0; all && i < places.size(); ++i)
+      all = i % count == 0 || places[i] == places[i - 1] + 1;
+    if (all) return count;
+  }
+  return 1;
+}
+
+/// Copies elements to and from their places, runs of Count of them.
+template <unsigned Count, typename Element>
+void spread(Element* to, const std::vector<std::uint16_t>& places, const std::uint32_t* const* from,
+            unsigned first) {
+  const std::size_t count = places.size() / 32;
+  const std::uint16_t* place = places.data();
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    const auto* source = reinterpret_cast<const std::byte*>(from[lane] + first);
+    for (std::size_t e = 0; e < count; e += Count, place += Count)
+      std::memcpy(to + *place, source + e * sizeof(Element), Count * sizeof(Element));
+  }
+}
+
+template <typename Element>
+void spread(Element* to, const std::vector<std::uint16_t>& places, unsigned together,
+            const std::uint32_t* const* from, unsigned first) {
+  if (together == 8)
+    spread<8>(to, places, from, first);
+  else if (together == 2)
+    spread<2>(to, places, from, first);
+  else
+    spread<1>(to, places, from, first);
+}
 
 const HalfPlaces& half_places(const Job& job) {
   static thread_local std::vector<std::unique_ptr<HalfPlaces>> known;
   const std::uint32_t shape = job.m | job.n << 8 | job.k << 16 | (job.flags & kMatrixWmma) << 24;
   for (const auto& places : known)
     if (places->shape == shape) return *places;
-  auto made = std::make_unique<HalfPlaces>(HalfPlaces{shape, {}, {}, {}});
+  auto made = std::make_unique<HalfPlaces>(HalfPlaces{shape, {}, {}, {}, 1, 1});
   const auto add = [&](std::vector<std::uint16_t>& to, char which, unsigned count, unsigned bits,
                        unsigned row, unsigned col) {
     for (unsigned lane = 0; lane < 32; ++lane)
@@ -86,6 +122,8 @@ const HalfPlaces& half_places(const Job& job) {
   add(made->a, 'a', job.m * job.k / 32, 16, job.k, 1);
   add(made->b, 'b', job.k * job.n / 32, 16, job.n, 1);
   add(made->c, 'c', job.m * job.n / 32, 32, job.n, 1);
+  made->together_a = side_by_side(made->a);
+  made->together_c = side_by_side(made->c);
   known.push_back(std::move(made));
   return *known.back();
 }
@@ -101,25 +139,16 @@ bool halves(const Job& job, const std::uint32_t* const* words, void* const* out)
   const HalfPlaces& places = half_places(job);
   HalfFactors a, b;
   float c[kHalfProductSize * kHalfProductSize];
-  const auto read = [&](HalfFactors& to, const std::vector<std::uint16_t>& at, unsigned from) {
-    const std::size_t count = at.size() / 32;
-    bool finite = true;
-    for (std::size_t lane = 0; lane < 32; ++lane)
-      for (std::size_t e = 0; e < count; ++e)
-        finite &=
-            set_half(to, at[lane * count + e], words[lane][from + e / 2] >> (e % 2 * 16) & 0xffff);
-    return finite;
-  };
-  if (!read(a, places.a, 4) || !read(b, places.b, 4 + job.na)) return false;
-  const std::size_t count = places.c.size() / 32;
-  bool finite = true;
-  for (std::size_t lane = 0; lane < 32; ++lane)
-    for (std::size_t e = 0; e < count; ++e) {
-      const std::uint32_t word = words[lane][4 + job.na + job.nb + e];
-      finite &= (word & 0x7f800000) != 0x7f800000;
-      c[places.c[lane * count + e]] = std::bit_cast<float>(word);
-    }
-  if (!finite) return false;
+  alignas(16) std::uint16_t factors[kHalfProductSize * kHalfProductDepth];
+  spread(factors, places.a, places.together_a, words, 4);
+  if (!set_halves(a, factors, job.m * job.k)) return false;
+  spread(factors, places.b, 1, words, 4 + job.na);
+  if (!set_halves(b, factors, job.k * job.n)) return false;
+  spread(c, places.c, places.together_c, words, 4 + job.na + job.nb);
+  std::uint32_t largest = 0;
+  for (unsigned i = 0; i < job.m * job.n; ++i)
+    largest = std::max(largest, std::bit_cast<std::uint32_t>(c[i]) & 0x7fffffff);
+  if (largest >= 0x7f800000) return false;
   for (unsigned i = 0; i < job.m; ++i) {
     float* row = c + i * job.n;
     if (job.n == 8)
@@ -129,11 +158,16 @@ bool halves(const Job& job, const std::uint32_t* const* words, void* const* out)
     else
       half_product_row<32>(a, i * job.k, b, job.k, row);
   }
+  const std::size_t count = places.c.size() / 32;
   for (std::size_t lane = 0; lane < 32; ++lane) {
     auto* result = static_cast<std::uint32_t*>(out[lane]);
     if (result == nullptr) continue;
-    for (std::size_t e = 0; e < count; ++e)
-      result[e] = std::bit_cast<std::uint32_t>(c[places.c[lane * count + e]]);
+    const std::uint16_t* place = places.c.data() + lane * count;
+    if (places.together_c == 8) {
+      for (std::size_t e = 0; e < count; e += 8) std::memcpy(result + e, c + place[e], 8 * 4);
+    } else {
+      for (std::size_t e = 0; e < count; ++e) result[e] = std::bit_cast<std::uint32_t>(c[place[e]]);
+    }
     for (std::size_t e = count; e < job.nd; ++e) result[e] = result[e % count];
   }
   return true;

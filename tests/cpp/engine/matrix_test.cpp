@@ -100,5 +100,26 @@ TEST(HalfProduct, InfinitiesAndNanAreLeftToOthers) {
   EXPECT_EQ(a.value[0], 0x1p-24f);
 }
 
+TEST(HalfProduct, ManyAreSetAsOneByOne) {
+  HalfFactors one, many;
+  std::uint16_t halves[512];
+  for (unsigned from = 0; from < 0x10000; from += 512) {
+    bool finite = true;
+    for (unsigned i = 0; i < 512; ++i) {
+      halves[i] = static_cast<std::uint16_t>(from + i);
+      finite &= set_half(one, i, halves[i]);
+    }
+    EXPECT_EQ(set_halves(many, halves, 512), finite) << from;
+    EXPECT_EQ(std::memcmp(one.value, many.value, sizeof one.value), 0) << from;
+    EXPECT_EQ(std::memcmp(one.exponent, many.exponent, sizeof one.exponent), 0) << from;
+  }
+  // Each place counts.
+  for (unsigned i = 0; i < 8; ++i) {
+    std::uint16_t eight[8] = {};
+    eight[i] = 0xfc00;
+    EXPECT_FALSE(set_halves(many, eight, 8));
+  }
+}
+
 }  // namespace
 }  // namespace cucpu
