@@ -92,7 +92,11 @@ void free_after_work(std::uintptr_t base, bool (*is_mine)(const Allocation&)) {
   const AllocationRef a = map.find(base);
   require(a && a->base == base && is_mine(*a));
   require_capture_safe();
-  current_context().synchronize();
+  Context& here = current_context();
+  here.synchronize();
+  if (a->context_id != here.id)
+    for (const Ref<Context>& other : live_contexts())
+      if (other->id == a->context_id) other->synchronize();
   MemoryMap::drop(map.take_out(base, is_mine));
 }
 
@@ -150,8 +154,7 @@ CUresult cuMemFree(CUdeviceptr address) {
     if (free_graph_memory(address, nullptr)) return;
     if (a && a->base == address && a->kind == MemoryKind::pool) {
       require_capture_safe();
-      current_context().synchronize();
-      free_pool_memory(address);
+      free_pool_memory(address);  // without a wait: whoever frees it so has seen to that
       return;
     }
     free_after_work(address, [](const Allocation& m) {

@@ -4,6 +4,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "core/captured_free.hpp"
 #include "core/relaxed.hpp"
 #include "core/waiting.hpp"
 #include "cucore/driver.hpp"
@@ -384,9 +385,12 @@ GraphDefinition capture(StreamRef stream, const std::function<void()>& work) {
         handle != nullptr) {
       driver().cuGraphDestroy(handle);
     }
+    detail::free_after_captures();
     throw;
   }
-  CUCORE_CALL(cuStreamEndCapture(stream.handle(), &handle));
+  const CUresult ended = driver().cuStreamEndCapture(stream.handle(), &handle);
+  detail::free_after_captures();
+  check(ended, "cuStreamEndCapture");
   return GraphDefinition::adopt(handle);
 }
 

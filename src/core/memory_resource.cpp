@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/captured_free.hpp"
 #include "core/relaxed.hpp"
 #include "cucore/device.hpp"
 #include "cucore/driver.hpp"
@@ -132,25 +133,15 @@ CUdeviceptr MemoryPool::allocate(std::size_t size, StreamRef stream) {
   return ptr;
 }
 
-/// Frees in the order of a stream. While the stream is being captured that would be a node of the
-/// graph, which takes memory of graphs alone: other memory goes at once, behind the work that is
-/// under way.
-static CUresult free_from_pool(CUdeviceptr ptr, StreamRef stream) {
-  const CUresult code = driver().cuMemFreeAsync(ptr, stream.handle());
-  if (code != CUDA_ERROR_INVALID_VALUE || !stream.is_capturing()) return code;
-  const detail::Relaxed relaxed;
-  return driver().cuMemFree(ptr);
-}
-
 void MemoryPool::deallocate(CUdeviceptr ptr, std::size_t, StreamRef stream) {
   if (ptr == 0) return;
   if (has_context(stream)) {
-    const CUresult code = free_from_pool(ptr, stream);
+    const CUresult code = detail::free_in_order(ptr, stream);
     if (code == CUDA_SUCCESS) return;
     if (code != CUDA_ERROR_INVALID_CONTEXT) fail(code, "cuMemFreeAsync");
   }
   const ScopedContext scope{home()};
-  check(free_from_pool(ptr, stream), "cuMemFreeAsync");
+  check(detail::free_in_order(ptr, stream), "cuMemFreeAsync");
 }
 
 std::size_t MemoryPool::attribute(CUmemPool_attribute attribute) const {

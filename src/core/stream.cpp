@@ -1,6 +1,7 @@
 // stream.cpp: queues of device work.
 #include "cucore/stream.hpp"
 
+#include "core/captured_free.hpp"
 #include "core/waiting.hpp"
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
@@ -10,7 +11,9 @@ namespace cucore {
 detail::StreamBox::~StreamBox() {
   if (!owned || handle == nullptr || !detail::may_free()) return;
   const Waiting waiting{host_calls_are_pending()};
+  detail::forget_stream(handle);
   driver().cuStreamDestroy(handle);
+  detail::free_after_captures();
 }
 
 void StreamRef::sync() const { CUCORE_CALL(cuStreamSynchronize(raw_)); }

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/captured_free.hpp"
 #include "cucore/driver.hpp"
 #include "cucore/runtime.hpp"
 #include "driver/mutex.hpp"
@@ -77,6 +78,7 @@ CUresult end_capture(CUstream stream, CUgraph* graph) {
       code == CUDA_SUCCESS || (driver().cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
                                status == CU_STREAM_CAPTURE_STATUS_NONE);
   if (!over) return code;
+  detail::free_after_captures();
   const std::vector<HostCall*> calls = take(stream);
   if (calls.empty()) return code;
   if (python::WithGil python; python)

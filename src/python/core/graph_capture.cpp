@@ -1,4 +1,5 @@
 // graph_capture.cpp: turning what is queued on a stream into a graph.
+#include "core/captured_free.hpp"
 #include "graph_support.hpp"
 
 namespace cucore::python {
@@ -23,7 +24,13 @@ static void bind_capture(nb::module_& m) {
   });
   m.def("capture_end", [](const Stream& stream) {
     CUgraph graph = nullptr;
-    CUCORE_CALL_WITHOUT_GIL(cuStreamEndCapture(stream.handle(), &graph));
+    CUresult ended{};
+    {
+      const WithoutGil unlocked;
+      ended = driver().cuStreamEndCapture(stream.handle(), &graph);
+      detail::free_after_captures();
+    }
+    check(ended, "cuStreamEndCapture");
     return number(graph);
   });
   m.def("capture_info", [](const Stream& stream) {

@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <numeric>
+#include <thread>
 
 #include "support.hpp"
 
@@ -196,6 +198,36 @@ TEST_F(Memory, RegistersOnlyHostMemoryThatIsThere) {
   ASSERT_OK(cuMemHostRegister(p, page, 0));
   ASSERT_OK(cuMemHostUnregister(p));
   ASSERT_EQ(0, munmap(p, 3 * page));
+}
+
+TEST_F(Memory, IsFreedBehindTheWorkOfItsOwnContext) {
+  unsigned* flag = words(1);
+  CUdeviceptr p = 0;
+  ASSERT_OK(cuMemAlloc(&p, 4096));
+  CUstream stream = nullptr;
+  ASSERT_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  ASSERT_OK(launch(kernel("spin"), 1, stream, address(flag)));
+  ASSERT_OK(launch(kernel("store"), 1, stream, p, 1u));
+  CUcontext other = nullptr;
+  ASSERT_OK(cuCtxCreate(&other, nullptr, 0, 0));
+  std::thread later{[&] { std::atomic_ref{* flag} = 1u; }};
+  EXPECT_OK(cuMemFree(p)) << "from another context";
+  later.join();
+  ASSERT_OK(cuCtxDestroy(other));
+  EXPECT_OK(cuStreamQuery(stream)) << "the kernel was over before its memory went";
+}
+
+TEST_F(Memory, OfAPoolIsFreedWithoutWaiting) {
+  unsigned* flag = words(1);
+  CUstream stream = nullptr;
+  ASSERT_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  CUdeviceptr p = 0;
+  ASSERT_OK(cuMemAllocAsync(&p, 4096, stream));
+  ASSERT_OK(cuStreamSynchronize(stream));
+  ASSERT_OK(launch(kernel("spin"), 1, stream, address(flag)));
+  EXPECT_OK(cuMemFree(p)) << "nothing that runs uses it";
+  std::atomic_ref{* flag} = 1u;
+  ASSERT_OK(cuStreamSynchronize(stream));
 }
 
 TEST_F(Memory, GoesWithItsContext) {

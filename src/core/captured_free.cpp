@@ -1,0 +1,101 @@
+// captured_free.cpp: frees that wait for the end of a capture.
+#include "core/captured_free.hpp"
+
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+#include "core/relaxed.hpp"
+#include "cucore/context.hpp"
+#include "cucore/driver.hpp"
+
+namespace cucore::detail {
+namespace {
+
+struct Held {
+  CUdeviceptr ptr;
+  CUstream stream;  // null once it is gone
+  CUcontext context;
+};
+
+struct Waiting {
+  std::mutex mutex;
+  std::vector<Held> list;
+  std::atomic<bool> any{false};
+};
+Waiting& waiting() {
+  static Waiting& w = *new Waiting;  // buffers may go until the process does
+  return w;
+}
+
+/// Also when the capture has failed and nobody has ended it yet.
+bool is_in_capture(CUstream stream) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  return driver().cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
+         status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+/// True when nothing is left to do.
+bool free_now(const Held& held) {
+  const ScopedContext scope{held.context};
+  if (held.stream != nullptr)
+    return !is_in_capture(held.stream) &&
+           driver().cuMemFreeAsync(held.ptr, held.stream) == CUDA_SUCCESS;
+  const Relaxed relaxed;  // the stream's last work may be under way
+  return driver().cuCtxSynchronize() == CUDA_SUCCESS &&
+         driver().cuMemFree(held.ptr) == CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult free_in_order(CUdeviceptr ptr, StreamRef stream) {
+  const CUresult code = driver().cuMemFreeAsync(ptr, stream.handle());
+  const bool may_be_captured =
+      code == CUDA_ERROR_INVALID_VALUE || code == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  if (!may_be_captured || !is_in_capture(stream.handle())) return code;
+  free_after_captures();
+  Held held{ptr, stream.handle(), nullptr};
+  if (const CUresult found = driver().cuStreamGetCtx(stream.handle(), &held.context);
+      found != CUDA_SUCCESS)
+    return found;
+  Waiting& w = waiting();
+  const std::lock_guard lock{w.mutex};
+  w.list.push_back(held);
+  w.any = true;
+  return CUDA_SUCCESS;
+}
+
+void forget_stream(CUstream stream) noexcept {
+  Waiting& w = waiting();
+  if (!w.any.load()) return;
+  const std::lock_guard lock{w.mutex};
+  for (Held& held : w.list)
+    if (held.stream == stream) held.stream = nullptr;
+}
+
+void free_after_captures() noexcept {
+  Waiting& w = waiting();
+  if (!w.any.load()) return;
+  std::vector<Held> list;  // outside the lock: the driver may have to wait for others
+  {
+    const std::lock_guard lock{w.mutex};
+    list.swap(w.list);
+    w.any = false;
+  }
+  std::erase_if(list, [](const Held& held) {
+    try {
+      return free_now(held);
+    } catch (...) {  // the context is gone, and its memory with it
+      return true;
+    }
+  });
+  if (list.empty()) return;
+  const std::lock_guard lock{w.mutex};
+  if (w.list.empty())
+    w.list.swap(list);
+  else
+    w.list.insert(w.list.end(), list.begin(), list.end());
+  w.any = true;
+}
+
+}  // namespace cucore::detail
