@@ -87,6 +87,8 @@ std::shared_ptr<const LoadedCode> LoadedKernel::compile(const LaunchShape& shape
   const std::string wanted[] = {kEntry};
   try {
     code->linked = LinkedCode::link(object->object, module_.symbols(), wanted);
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception& error) {
     throw LoadError{218, "kernel " + info_.name + ": " + error.what()};
   }

@@ -50,6 +50,11 @@ std::vector<std::unique_ptr<ptx::Module>> parse(std::span<const std::string_view
   return modules;
 }
 
+struct Translated {
+  llvm::LLVMContext context;
+  Translation translation;
+};
+
 /// Frees what has been placed when loading fails half-way.
 class Placed {
  public:
@@ -80,19 +85,23 @@ LoadedModule::LoadedModule(std::span<const std::string_view> ptx, const LoadOpti
   source_digest_ = digest(source);
   if (settings_.dump_ptx) dump_text(settings_, source_digest_.substr(0, 16) + ".ptx", source);
 
-  llvm::LLVMContext context;
-  Translation translation;
+  std::unique_ptr<Translated> translated;
   in_compiler(options.name, source, settings_, [&] {
+    auto made = std::make_unique<Translated>();
     const auto modules = parse(ptx, options);
     std::vector<const ptx::Module*> pointers;
     for (const auto& module : modules) pointers.push_back(module.get());
     TranslateOptions how;
     how.gpu_nans = settings_.nans != Settings::Nans::host;
     how.exact_nans = settings_.nans == Settings::Nans::exact;
-    translation = translate(pointers, context, how);
-    llvm::raw_string_ostream out{bitcode_};
-    llvm::WriteBitcodeToFile(*translation.module, out);
+    made->translation = translate(pointers, made->context, how);
+    std::string bitcode;
+    llvm::raw_string_ostream out{bitcode};
+    llvm::WriteBitcodeToFile(*made->translation.module, out);
+    bitcode_ = std::move(bitcode);
+    translated = std::move(made);
   });
+  Translation& translation = translated->translation;
 
   Placed placed{memory_, allocations_};
   for (const ModuleVariable& variable : translation.variables) {

@@ -6,7 +6,6 @@
 #include <llvm/Config/llvm-config.h>
 #include <llvm/IR/DiagnosticInfo.h>
 #include <llvm/IR/DiagnosticPrinter.h>
-#include <llvm/Support/ErrorHandling.h>
 #include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/Transforms/IPO/GlobalDCE.h>
@@ -18,6 +17,7 @@
 #include <utility>
 
 #include "cpu/engine/jit/dump.hpp"
+#include "cpu/engine/jit/guard.hpp"
 #include "cpu/engine/jit/host.hpp"
 #include "cpu/engine/jit/instrument.hpp"
 #include "cpu/engine/jit/lower.hpp"
@@ -293,19 +293,12 @@ FunctionsObject compile_functions_unprotected(std::string_view bitcode,
 
 void in_compiler(const std::string& what, std::string_view input, const Settings& settings,
                  const std::function<void()>& work) try {
-  static const bool installed = [] {
-    // Another user of the same LLVM in this process keeps LLVM's own behaviour: returning from here
-    // ends the process.
-    install_fatal_error_handler([](void*, const char* reason, bool) {
-      crash(reason);
-      std::fprintf(stderr, "LLVM ERROR: %s\n", reason);
-    });
-    return true;
-  }();
-  static_cast<void>(installed);
-  protect(work);
+  host();
+  guard_llvm(work);
 } catch (const LoadError&) {
   throw;
+} catch (const std::bad_alloc&) {
+  throw LoadError{2, what + ": the compiler is out of memory"};
 } catch (const Crashed& crashed) {
   const std::string kept = keep_reproducer(settings, what, input, crashed.what());
   throw LoadError{218, what + ": the compiler failed: " + crashed.what() +

@@ -1,15 +1,24 @@
 // cpu/engine/jit/host.cpp
 #include "cpu/engine/jit/host.hpp"
 
+#include <llvm/IR/LegacyPassManager.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Support/CommandLine.h>
 #include <llvm/Support/TargetSelect.h>
+#include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/TargetParser/Host.h>
 #include <llvm/TargetParser/Triple.h>
 #include <sys/auxv.h>
 
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <new>
 #include <stdexcept>
+#include <utility>
+
+#include "cpu/engine/jit/guard.hpp"
 
 namespace cucpu {
 namespace {
@@ -41,6 +50,7 @@ void add_system_features(std::string& out) {
 }
 #endif
 
+#if defined(__x86_64__)
 /// A pass for masks of AVX-512 takes time with the square of a function's size: a kernel of 30,000
 /// instructions, 70 s instead of 5. LLVM offers no other way to leave it out than its switch.
 void leave_out_slow_passes() {
@@ -49,9 +59,12 @@ void leave_out_slow_passes() {
   if (const auto found = options.find(kName); found != options.end())
     (void)found->second->addOccurrence(0, kName, "true");
 }
+#endif
 
 Host find_host() {
+#if defined(__x86_64__)
   leave_out_slow_passes();
+#endif
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();
   llvm::InitializeNativeTargetAsmParser();
@@ -71,15 +84,7 @@ Host find_host() {
   return host;
 }
 
-}  // namespace
-
-const Host& host() {
-  static const Host* const found = new Host{find_host()};
-  return *found;
-}
-
-std::unique_ptr<llvm::TargetMachine> make_target_machine(int optimization) {
-  const Host& h = host();
+std::unique_ptr<llvm::TargetMachine> target_for(const Host& h, int optimization) {
   std::string error;
   const llvm::Target* target = llvm::TargetRegistry::lookupTarget(h.triple, error);
   if (!target) throw std::runtime_error{"no code generator for " + h.triple + ": " + error};
@@ -93,6 +98,41 @@ std::unique_ptr<llvm::TargetMachine> make_target_machine(int optimization) {
   return std::unique_ptr<llvm::TargetMachine>{
       target->createTargetMachine(h.triple, h.cpu, h.features, options, llvm::Reloc::PIC_,
                                   llvm::CodeModel::Small, level, true)};
+}
+
+/// LLVM makes its passes known under a lock, when one is first used. Here that is done for all:
+/// work that is left for want of memory would keep the lock.
+void announce_passes(const Host& host) {
+  for (const int optimization : {0, 2}) {
+    const auto target = target_for(host, optimization);
+    llvm::raw_null_ostream nowhere;
+    llvm::legacy::PassManager passes;
+    target->addPassesToEmitFile(passes, nowhere, nullptr, llvm::CodeGenFileType::ObjectFile);
+  }
+}
+
+}  // namespace
+
+const Host& host() {
+  static std::atomic<const Host*> ready{nullptr};
+  if (const Host* const found = ready.load(std::memory_order_acquire)) return *found;
+  static std::mutex mutex;
+  static bool tried = false;
+  const std::lock_guard lock{mutex};
+  if (ready) return *ready;
+  // What LLVM makes once it makes under locks, and does not make a second time: left half way for
+  // want of memory, it would hang or end the process.
+  if (std::exchange(tried, true)) throw std::bad_alloc{};
+  guard_llvm([] {
+    auto made = std::make_unique<Host>(find_host());
+    announce_passes(*made);
+    ready = made.release();
+  });
+  return *ready;
+}
+
+std::unique_ptr<llvm::TargetMachine> make_target_machine(int optimization) {
+  return target_for(host(), optimization);
 }
 
 }  // namespace cucpu

@@ -9,8 +9,11 @@
 #include <llvm/Object/ObjectFile.h>
 
 #include <stdexcept>
+#include <system_error>
 
+#include "cpu/engine/jit/guard.hpp"
 #include "cpu/engine/jit/host.hpp"
+#include "cpu/engine/run/protect.hpp"
 #include "cpu/engine/runtime/table.hpp"
 
 namespace cucpu {
@@ -20,14 +23,29 @@ using namespace llvm;
 
 /// What the session reported on this thread since the last link began: the reason behind a failed
 /// lookup.
-std::string& reported() {
-  static thread_local std::string text;
-  return text;
+struct Reported {
+  std::string text;
+  bool no_memory = false;
+  void add(Error error) {
+    handleAllErrors(std::move(error), [&](const ErrorInfoBase& info) {
+      no_memory |= info.convertToErrorCode() == std::errc::not_enough_memory;
+      if (!text.empty()) text += '\n';
+      text += info.message();
+    });
+  }
+};
+Reported& reported() {
+  static thread_local Reported reported;
+  return reported;
 }
 
 [[noreturn]] void fail(Error error) {
-  const std::string text = toString(std::move(error));
-  throw std::runtime_error{"linking generated code: " + (reported().empty() ? text : reported())};
+  Reported own;
+  own.add(std::move(error));
+  const Reported& before = reported();
+  if (own.no_memory || before.no_memory) throw std::bad_alloc{};
+  throw std::runtime_error{"linking generated code: " +
+                           (before.text.empty() ? own.text : before.text)};
 }
 
 template <typename T>
@@ -68,17 +86,27 @@ class NeverBoth final : public orc::ObjectLinkingLayer::Plugin {
 /// One ORC session for the process, never destroyed: code may run until the very end.
 class Session {
  public:
+  /// Without a lock, which work that is left would hold for ever.
   static Session& get() {
-    static auto* const session = new Session;
-    return *session;
+    if (Session* const current = g_current.load()) return *current;
+    auto made = std::make_unique<Session>();
+    Session* none = nullptr;
+    return g_current.compare_exchange_strong(none, made.get()) ? *made.release() : *none;
   }
+  /// Linking was left half way: nobody may use the session again, whose locks may be held.
+  static void abandon(Session& session) noexcept {
+    session.abandoned = true;
+    Session* current = &session;
+    g_current.compare_exchange_strong(current, nullptr);
+  }
+  ~Session() { consumeError(session.endSession()); }
 
   Session()
       : session{check(orc::SelfExecutorProcessControl::Create())},
         layer{session, check(jitlink::InProcessMemoryManager::Create())},
         routines_dylib{session.createBareJITDylib("routines")} {
     layer.addPlugin(std::make_shared<NeverBoth>());
-    session.setErrorReporter([](Error error) { reported() += toString(std::move(error)); });
+    session.setErrorReporter([](Error error) { reported().add(std::move(error)); });
     orc::SymbolMap map;
     for (const Routine& routine : routines())
       map[session.intern(routine.name)] = absolute(routine.address);
@@ -89,14 +117,18 @@ class Session {
   orc::ObjectLinkingLayer layer;
   orc::JITDylib& routines_dylib;
   std::atomic<std::uint64_t> count{0};
+  std::atomic<bool> abandoned{false};
+
+ private:
+  inline static std::atomic<Session*> g_current{nullptr};
 };
 
 class Linked final : public LinkedCode {
  public:
-  Linked(std::string_view object, std::span<const SymbolAddress> symbols,
-         std::span<const std::string> wanted) {
-    Session& s = Session::get();
-    reported().clear();
+  Linked(Session& s, std::string_view object, std::span<const SymbolAddress> symbols,
+         std::span<const std::string> wanted)
+      : session_{s} {
+    reported() = {};
     dylib_ = &s.session.createBareJITDylib("code" + std::to_string(s.count.fetch_add(1)));
     try {
       orc::SymbolMap map;
@@ -117,9 +149,17 @@ class Linked final : public LinkedCode {
       throw;
     }
   }
-  ~Linked() override { consumeError(Session::get().session.removeJITDylib(*dylib_)); }
+  ~Linked() override {
+    if (session_.abandoned) return;  // the code stays
+    try {
+      consumeError(session_.session.removeJITDylib(*dylib_));
+    } catch (const std::bad_alloc&) {
+      Session::abandon(session_);
+    }
+  }
 
  private:
+  Session& session_;
   orc::JITDylib* dylib_;
 };
 
@@ -129,10 +169,27 @@ std::unique_ptr<LinkedCode> LinkedCode::link(std::string_view object,
                                              std::span<const SymbolAddress> symbols,
                                              std::span<const std::string> wanted) {
   host();  // registers the target
-  return std::make_unique<Linked>(object, symbols, wanted);
+  std::unique_ptr<LinkedCode> linked;
+  std::atomic<Session*> used{nullptr};
+  try {
+    guard_llvm([&] {
+      Session& session = Session::get();
+      used = &session;
+      linked = std::make_unique<Linked>(session, object, symbols, wanted);
+    });
+  } catch (const std::bad_alloc&) {
+    if (used) Session::abandon(*used);
+    throw;
+  } catch (const Crashed&) {
+    if (used) Session::abandon(*used);
+    throw;
+  }
+  return linked;
 }
 
-std::string line_of(std::string_view object, std::string_view symbol, std::uint64_t offset) {
+namespace {
+
+std::string find_line(std::string_view object, std::string_view symbol, std::uint64_t offset) {
   auto file = object::ObjectFile::createObjectFile(
       MemoryBufferRef{StringRef{object.data(), object.size()}, "kernel"});
   if (!file) {
@@ -157,6 +214,16 @@ std::string line_of(std::string_view object, std::string_view symbol, std::uint6
     if (line.Line == 0 || line.FileName == DILineInfo::BadString) return {};
     return line.FileName + ":" + std::to_string(line.Line);
   }
+  return {};
+}
+
+}  // namespace
+
+std::string line_of(std::string_view object, std::string_view symbol, std::uint64_t offset) try {
+  std::string line;
+  guard_llvm([&] { line = find_line(object, symbol, offset); });
+  return line;
+} catch (const std::exception&) {  // a report is better without a line than not at all
   return {};
 }
 

@@ -28,10 +28,13 @@ struct Work {
   std::condition_variable over;
   bool done = false;
   bool crashed = false;
+  bool no_memory = false;
+  bool stands = true;  ///< its thread, when it crashed
   std::exception_ptr exception;
   char reason[512] = {};
   sigjmp_buf back{};
   std::uintptr_t stack_low = 0;  ///< to tell a stack overflow from other faults
+  alignas(16) std::byte signal_stack[kSignalStack];
 };
 
 __attribute__((tls_model("initial-exec"))) thread_local Work* t_work = nullptr;
@@ -45,8 +48,7 @@ void finish(Work& work, bool crashed) {
 
 void run(Work& work) {
   stack_t signals{};
-  const auto memory = std::make_unique<std::byte[]>(kSignalStack);
-  signals.ss_sp = memory.get();
+  signals.ss_sp = work.signal_stack;
   signals.ss_size = kSignalStack;
   sigaltstack(&signals, nullptr);
   pthread_attr_t attributes;
@@ -70,8 +72,11 @@ void run(Work& work) {
     finish(work, false);
     return;
   }
+  const bool stands = work.stands;
+  signals.ss_flags = SS_DISABLE;
+  if (!stands) sigaltstack(&signals, nullptr);
   finish(work, true);
-  for (;;) pause();
+  while (stands) pause();
 }
 
 void* start(void* work) {
@@ -112,9 +117,10 @@ void protect(const std::function<void()>& function) {
     std::unique_lock lock{work->mutex};
     work->over.wait(lock, [&] { return work->done; });
   }
+  if (work->no_memory) throw std::bad_alloc{};
   if (work->crashed) {
     const std::string reason = work->reason;
-    static_cast<void>(work.release());  // the thread that stands still may look at it
+    if (work->stands) static_cast<void>(work.release());  // its thread may look at it
     throw Crashed{reason};
   }
   if (work->exception) std::rethrow_exception(work->exception);
@@ -124,6 +130,16 @@ void crash(const char* reason) noexcept {
   Work* const work = t_work;
   if (!work) return;
   std::snprintf(work->reason, sizeof work->reason, "%s", reason);
+  work->stands = false;
+  t_work = nullptr;
+  siglongjmp(work->back, 1);
+}
+
+void leave_for_memory() noexcept {
+  Work* const work = t_work;
+  if (!work) return;
+  work->no_memory = true;
+  work->stands = false;
   t_work = nullptr;
   siglongjmp(work->back, 1);
 }

@@ -18,12 +18,16 @@ class Crashed : public std::runtime_error {
 /// Runs `work` on a thread of its own with a large stack, and waits. Its exceptions come out here.
 /// A fault, an abort or a stack overflow in it is Crashed: its thread is then left standing for
 /// ever with what it held (locks of an allocator included), so that nobody else trips over it. That
-/// costs memory, not the process.
+/// costs memory, not the process. Work that leaves by the functions below does so without
+/// destructors; its thread ends.
 void protect(const std::function<void()>& work);
 
 /// Inside work: leaves it, for libraries whose fatal errors must not return. Does nothing
 /// elsewhere.
 void crash(const char* reason) noexcept;
+
+/// The same for want of memory: protect() throws std::bad_alloc.
+void leave_for_memory() noexcept;
 
 /// For the signal handler: leaves the work when this thread is in any.
 void crash_by_signal(int signal, const void* address) noexcept;

@@ -145,6 +145,56 @@ def test_a_limit_of_the_process(child):
     assert out == "fine\n"
 
 
+@pytest.mark.cpu_only
+@pytest.mark.skipif(
+    "san.so" in os.environ.get("LD_PRELOAD", ""), reason="a sanitizer that is refused memory ends the process"
+)
+@pytest.mark.promise("When the compiler is refused memory, the answer is error 2, and the next load works")
+def test_a_limit_of_the_process_while_kernels_are_compiled(child):
+    out = child.ok(
+        r"""
+        import ctypes, resource
+        from cuda.bindings import driver
+
+        def start():
+            global memory
+            driver.cuCtxSetCurrent(driver.cuDevicePrimaryCtxRetain(0)[1])
+            memory = int(driver.cuMemAlloc(4096)[1])
+
+        def compile_and_run(number):
+            body = " ".join(f"mad.lo.u32 %r1, %r1, %r1, {n}; ld.global.u32 %r2, [%rd0+{4 * n}]; xor.b32 %r1, %r1, %r2;" for n in range(200))
+            text = ".version 8.0 .target sm_90 .address_size 64 .visible .entry k(.param .u64 p) { .reg .b32 %r<3>; .reg .b64 %rd<2>;"
+            text += f"ld.param.u64 %rd0, [p]; mov.u32 %r1, %tid.x; add.u32 %r1, %r1, {number}; {body} st.global.u32 [%rd0], %r1; ret; }}"
+            error, module = driver.cuModuleLoadData(text.encode() + b"\0")
+            if error: return int(error)
+            error, function = driver.cuModuleGetFunction(module, b"k")
+            error, = driver.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, 0, ((memory,), (ctypes.c_uint64,)), 0)
+            ran, = driver.cuCtxSynchronize()
+            if ran:  # compiled, but then there was no memory to run it
+                assert driver.cuDevicePrimaryCtxReset(0)[0] == 0
+                start()
+            else:
+                driver.cuModuleUnload(module)
+            return int(error or ran)
+
+        driver.cuInit(0)
+        start()
+        assert compile_and_run(0) == 0
+        codes = []
+        for number, more in enumerate([*range(0, 48 << 20, 2 << 20), 1 << 30]):
+            used = int(open("/proc/self/statm").read().split()[0]) * os.sysconf("SC_PAGESIZE")
+            resource.setrlimit(resource.RLIMIT_AS, (used + more, resource.RLIM_INFINITY))
+            codes.append(compile_and_run(1 + number))
+            resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+            assert compile_and_run(1000 + number) == 0
+        assert codes[-1] == 0 and set(codes) <= {0, 2}, codes
+        print("fine")
+        """,
+        CUCORE_CPU_CACHE="0",
+    )
+    assert out == "fine\n"
+
+
 @pytest.fixture
 def control_group() -> Iterator[tuple[Path, int]]:
     """A control group with a memory limit that children may be started in."""
