@@ -175,8 +175,7 @@ void Emitter::emit_edge(BasicBlock* block) {
   for (BasicBlock* at : way) {
     if (auto guard = plan_.guards.find(at); guard != plan_.guards.end()) {
       BasicBlock* fine = new_block(at->getName() + ".fine");
-      b_.CreateCondBr(any_wraps(guard->second), apart, fine,
-                      MDBuilder{context_}.createBranchWeights(1, 100'000));
+      branch_if_wrapped(guard->second, apart, fine);
       b_.SetInsertPoint(fine);
     }
     for (Instruction& inst : *at) {

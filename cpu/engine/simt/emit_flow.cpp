@@ -310,8 +310,7 @@ void Emitter::full_branch(BasicBlock* block) {
     if (guard == plan_.guards.end()) return full_edge(block, to);
     BasicBlock* fine = new_block(block->getName() + ".fine");
     BasicBlock* wrapped = new_block(block->getName() + ".wrapped");
-    b_.CreateCondBr(any_wraps(guard->second), wrapped, fine,
-                    MDBuilder{context_}.createBranchWeights(1, 100'000));
+    branch_if_wrapped(guard->second, wrapped, fine);
     in(fine);
     full_edge(block, to);
     in(wrapped);

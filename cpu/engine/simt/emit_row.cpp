@@ -4,6 +4,7 @@
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Instructions.h>
+#include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/PatternMatch.h>
 
 #include "cpu/engine/simt/emitter.hpp"
@@ -81,6 +82,101 @@ SmallMapVector<Value*, bool, 8> Emitter::ends_of_row() const {
   return parts;
 }
 
+/// By how much a value grows from thread to thread and from block to block of a row, as it counts
+/// in its own bits; nothing where that differs from place to place.
+std::optional<Emitter::RowGrowth> Emitter::row_growth(Value* v, unsigned depth) const {
+  constexpr std::int64_t kMost = std::int64_t{1} << 31;
+  if (same_in_row(v)) return RowGrowth{};
+  auto* inst = dyn_cast<Instruction>(v);
+  if (!inst || depth > kDepth) return {};
+  if (StringRef name = marker_name(inst); !name.empty()) {
+    if (name == "sreg.tid.x") return RowGrowth{1, 0};
+    if (name == "sreg.ctaid.x") return RowGrowth{0, 1};
+    return {};
+  }
+  if (!isa<BinaryOperator>(inst)) return {};
+  const auto left = row_growth(inst->getOperand(0), depth + 1);
+  if (!left) return {};
+  const auto sum = [&](std::int64_t sign) -> std::optional<RowGrowth> {
+    const auto right = row_growth(inst->getOperand(1), depth + 1);
+    if (!right) return {};
+    return RowGrowth{left->thread + sign * right->thread, left->block + sign * right->block};
+  };
+  const auto product = [&](std::int64_t factor) -> std::optional<RowGrowth> {
+    if (std::abs(factor) >= kMost || std::abs(left->thread) >= kMost ||
+        std::abs(left->block) >= kMost)
+      return {};
+    return RowGrowth{left->thread * factor, left->block * factor};
+  };
+  auto* constant = dyn_cast<ConstantInt>(inst->getOperand(1));
+  switch (inst->getOpcode()) {
+    case Instruction::Add:
+      return sum(1);
+    case Instruction::Or:
+      return cast<PossiblyDisjointInst>(inst)->isDisjoint() ? sum(1) : std::nullopt;
+    case Instruction::Sub:
+      return sum(-1);
+    case Instruction::Mul:
+      return constant && constant->getBitWidth() <= 64 ? product(constant->getSExtValue())
+                                                       : std::nullopt;
+    case Instruction::Shl:
+      return constant && constant->getValue().ult(31)
+                 ? product(std::int64_t{1} << constant->getZExtValue())
+                 : std::nullopt;
+    default:
+      return {};
+  }
+}
+
+/// Whether an index that some group extends wraps anywhere in the row: from its first thread on
+/// there are so many steps. Groups of other rows need not look.
+void Emitter::guard_row() {
+  const std::uint32_t size = plan_.lanes.block.x;
+  Type* wide = b_.getInt64Ty();
+  Value* steps = nullptr;
+  for (BasicBlock* block : plan_.flow.order) {
+    const auto guards = plan_.guards.find(block);
+    if (guards == plan_.guards.end()) continue;
+    for (Instruction* extension : guards->second) {
+      Value* narrow = extension->getOperand(0);
+      const auto growth = row_growth(narrow);
+      if (!growth || narrow->getType()->getIntegerBitWidth() > 32 ||
+          std::abs(growth->thread) >= std::int64_t{1} << 31 ||
+          growth->block != growth->thread * static_cast<std::int64_t>(size))
+        continue;
+      if (!steps) {
+        b_.CreateStore(b_.getInt32(0), group_);  // the values of the first thread
+        Value* blocks = b_.CreateZExt(b_.CreateSub(strip_->end, strip_->first), wide);
+        steps = b_.CreateSub(b_.CreateMul(blocks, b_.getInt64(size)), b_.getInt64(1));
+      }
+      rematerialise(narrow);
+      const auto extend = [&](Value* v) {
+        return isa<SExtInst>(extension) ? b_.CreateSExt(v, wide) : b_.CreateZExt(v, wide);
+      };
+      Value* by = b_.CreateMul(steps, b_.getInt64(static_cast<std::uint64_t>(growth->thread)));
+      Value* last = b_.CreateAdd(extend(scalar(narrow)), by);
+      Value* one = b_.CreateICmpNE(extend(b_.CreateTrunc(last, narrow->getType())), last);
+      row_wraps_ = row_wraps_ ? b_.CreateOr(row_wraps_, one) : one;
+      row_guards_.insert(extension);
+      ++report_.row_tests;
+    }
+  }
+}
+
+/// Where one of these wraps inside the group (or might: it is not strided then).
+void Emitter::branch_if_wrapped(ArrayRef<Instruction*> extensions, BasicBlock* wrapped,
+                                BasicBlock* fine) {
+  MDNode* rarely = MDBuilder{context_}.createBranchWeights(1, 100'000);
+  auto saved_scalars = scalars_;
+  if (all_of(extensions, [&](Instruction* one) { return row_guards_.contains(one); })) {
+    BasicBlock* look = new_block("row.wraps");
+    b_.CreateCondBr(row_wraps_, look, fine, rarely);
+    b_.SetInsertPoint(look);
+  }
+  b_.CreateCondBr(any_wraps(extensions), wrapped, fine, rarely);
+  scalars_ = std::move(saved_scalars);
+}
+
 /// At the start of a row: goes on to its groups, unless all its threads return.
 void Emitter::begin_row() {
   Value* ends = nullptr;
@@ -92,6 +188,7 @@ void Emitter::begin_row() {
     decided_[part] = !wanted;
     ++report_.row_tests;
   }
+  guard_row();
   report_.loads_uniform = loads;
   // Threads that return before would not have computed these.
   for (auto [from, to] : scalars_)

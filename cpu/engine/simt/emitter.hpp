@@ -163,6 +163,13 @@ class Emitter {
   bool same_in_row(Value*, unsigned depth = 0) const;
   void row_parts(Value* condition, bool wanted, llvm::SmallMapVector<Value*, bool, 8>&) const;
   llvm::SmallMapVector<Value*, bool, 8> ends_of_row() const;
+  struct RowGrowth {
+    std::int64_t thread = 0, block = 0;
+  };
+  std::optional<RowGrowth> row_growth(Value*, unsigned depth = 0) const;
+  void guard_row();
+  void branch_if_wrapped(llvm::ArrayRef<Instruction*> extensions, BasicBlock* wrapped,
+                         BasicBlock* fine);
   void begin_row();
 
   // emit_tail.cpp: the group at the end of the grid
@@ -298,6 +305,8 @@ class Emitter {
   };
   std::optional<Strip> strip_;
   llvm::DenseMap<const Value*, bool> decided_;  // conditions that hold, or not, in every group
+  Value* row_wraps_ = nullptr;                  // whether one of these wraps somewhere in the row
+  llvm::SmallPtrSet<const Instruction*, 4> row_guards_;
   bool masks_cross_barriers_ = false;
   bool says_group_ = true;  // BlockContext::current_thread is kept for each group
   bool masks_are_rare_ =

@@ -162,6 +162,64 @@ TEST(SimtRows, ConditionsOfARowAreDecidedOnce) {
   }
 }
 
+// Values that are extended may wrap in the middle of a row, also of a group; what an extension
+// gives is seen in its upper bits.
+const Case kExtensions[] = {
+    {"up", R"(
+  %n = add i32 %i, %p
+  %w1 = sext i32 %n to i64
+)",
+     1},
+    {"up, unsigned", R"(
+  %n = add i32 %i, %p
+  %w1 = zext i32 %n to i64
+)",
+     1},
+    {"down", R"(
+  %n = sub i32 %p, %i
+  %w1 = sext i32 %n to i64
+)",
+     1},
+    {"in steps", R"(
+  %i4 = mul i32 %x, -12
+  %n = add i32 %i4, %p
+  %w1 = zext i32 %n to i64
+)",
+     1},
+    {"another step from block to block", R"(
+  %i4 = mul i32 %tid, 3
+  %i5 = add i32 %i4, %ctaid
+  %n = add i32 %i5, %p
+  %w1 = sext i32 %n to i64
+)",
+     0},
+};
+
+TEST(SimtRows, GroupsOfARowThatDoesNotWrapNeedNotLook) {
+  const char* const seen = R"(
+  %far = mul i64 %w1, 1000003
+  %up = lshr i64 %far, 32
+  %v = trunc i64 %up to i32
+  br label %put
+put:
+)";
+  for (const Case& one : kExtensions) {
+    SCOPED_TRACE(one.name);
+    for (std::uint32_t p : {0u, 100u, 0x7fffffceu, 0x7ffffff0u, 0x80000011u, 0xffffffdbu}) {
+      Work work;
+      work.block = {32, kHigh, kDeep};
+      work.grid = {kWide / 32, 1, 1};
+      work.buffers = {std::vector<std::uint32_t>(kWide * kHigh * kDeep, 7)};
+      work.numbers = {p, 0};
+      const auto report =
+          compare(parse(std::string{kHead} + one.text + seen + kTail), work, {4, 8, 16});
+      EXPECT_EQ(report.row_tests, one.rows);
+      EXPECT_GT(report.wrap_guards, 0u);
+      ASSERT_FALSE(HasFailure());
+    }
+  }
+}
+
 // A load of a thread that returns then may fault: it is done, whatever the row says.
 TEST(SimtRows, WhatMayFaultIsDone) {
   const char* const text = R"(
