@@ -254,6 +254,11 @@ Ref<Stream> batch_stream(CUstream handle) {
   return stream;
 }
 
+/// A batch is no node of a graph: captures go on without it.
+void require_no_capture(const Stream& stream) {
+  require(stream.capture.load() == nullptr, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+}
+
 CUDA_MEMCPY3D batch_op(const CUDA_MEMCPY3D_BATCH_OP& op) {
   CUDA_MEMCPY3D p{};
   const auto element = [&](const CUmemcpy3DOperand& side) -> std::size_t {
@@ -489,6 +494,7 @@ CUresult cuMemcpyBatchAsync(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes,
     const Ref<Stream> stream = batch_stream(handle);
     require(dsts && srcs && sizes && count > 0 && attrs && attr_starts && attr_count > 0 &&
             attr_count <= count);
+    require_no_capture(*stream);
     require(attr_starts[0] == 0);
     for (std::size_t i = 1; i < attr_count; ++i)
       require(attr_starts[i] > attr_starts[i - 1] && attr_starts[i] < count);
@@ -510,6 +516,7 @@ CUresult cuMemcpy3DBatchAsync(size_t count, CUDA_MEMCPY3D_BATCH_OP* list, unsign
   return guarded([&] {
     const Ref<Stream> stream = batch_stream(handle);
     require(list && count > 0 && flags == 0);
+    require_no_capture(*stream);
     std::vector<Ref<CopyOp>> ops;
     for (std::size_t i = 0; i < count; ++i) ops.push_back(make_copy(batch_op(list[i])));
     for (std::size_t i = 0; i < count; ++i) submit_copy_as(list[i].srcAccessOrder, *stream, ops[i]);

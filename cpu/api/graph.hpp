@@ -212,7 +212,8 @@ class FreeOp final : public InstantOp {
 
 /// What a launch does to the memory of its nodes, as the calls on the host see it: memory is
 /// allocated from the launch on until it is freed, whatever the device has come to.
-/// Fails with 1 when an earlier launch's memory was never freed, unless that is freed now.
+/// Fails with 1 when an earlier launch's memory was never freed, unless that is freed now, and when
+/// there is nothing to free.
 void check_memory_nodes(const Plan& plan, bool auto_free);
 void launch_memory_nodes(const Plan& plan) noexcept;
 

@@ -263,6 +263,12 @@ void forget_captured(const GraphNode& node) noexcept {
   }
 }
 
+bool is_captured_into(const Graph& graph) noexcept {
+  const auto& captures = state().captures;
+  return std::any_of(captures.begin(), captures.end(),
+                     [&](const auto& capture) { return capture->graph.get() == &graph; });
+}
+
 void break_captures_into(const Graph& graph) noexcept {
   for (const auto& capture : state().captures)
     if (capture->graph.get() == &graph) capture->broken = true;

@@ -12,8 +12,10 @@ bool capture_wait(Stream& stream, Event& event, bool external);
 
 /// A node is destroyed: what is captured next does not follow it. With the graphs' lock held.
 void forget_captured(const GraphNode& node) noexcept;
-/// A graph is destroyed: captures into it are invalid from now on, for a node they added would
-/// belong to nobody. With the graphs' lock held.
+/// Whether a stream is being captured into it. With the graphs' lock held.
+bool is_captured_into(const Graph& graph) noexcept;
+/// A graph goes with the one it is part of: captures into it are invalid from now on, for a node
+/// they added would belong to nobody. With the graphs' lock held.
 void break_captures_into(const Graph& graph) noexcept;
 
 /// A captured cuMemAllocAsync: an allocation node. 0 when the stream is not capturing.

@@ -132,11 +132,17 @@ void FreeOp::execute() const {
 }
 
 void check_memory_nodes(const Plan& plan, bool auto_free) {
-  if (auto_free) return;  // the launch takes the memory over from the last
   GraphMemory& m = graph_memory();
   const std::lock_guard lock{m.mutex};
-  for_each_memory_node(plan, [](const std::shared_ptr<GraphBlock>& block, bool frees) {
-    require(frees || !block->allocated);
+  std::vector<const GraphBlock*> own;
+  for_each_memory_node(plan, [&](const std::shared_ptr<GraphBlock>& block, bool frees) {
+    if (frees) return;
+    require(auto_free || !block->allocated);  // else the launch takes it over from the last
+    own.push_back(block.get());
+  });
+  for_each_memory_node(plan, [&](const std::shared_ptr<GraphBlock>& block, bool frees) {
+    require(!frees || block->allocated ||
+            std::find(own.begin(), own.end(), block.get()) != own.end());
   });
 }
 

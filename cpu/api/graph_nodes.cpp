@@ -7,6 +7,7 @@
 #include "api/copy.hpp"
 #include "api/external.hpp"
 #include "api/fill.hpp"
+#include "api/graph_capture.hpp"
 #include "api/guard.hpp"
 #include "api/kernel_op.hpp"
 #include "api/memory_ops.hpp"
@@ -80,7 +81,7 @@ Ref<NodeOp> make_node_op(CUgraphNodeParams& p) {
     case CU_GRAPH_NODE_TYPE_GRAPH: {
       Graph& given = graph_of(p.graph.graph);
       if (p.graph.ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE) return make_child(given);
-      require(!given.is_body);
+      require(!given.is_body, CUDA_ERROR_NOT_SUPPORTED);
       auto op = make_object<ChildGraphOp>();
       op->graph = Ref<Graph>{&given};
       return op;
@@ -173,6 +174,8 @@ CUresult cuGraphDestroy(CUgraph handle) {
   return guarded([&] {
     Graph& graph = graph_of(handle);
     require(!graph.is_body);
+    const std::lock_guard lock{graph_mutex()};
+    require(!is_captured_into(graph), CUDA_ERROR_ILLEGAL_STATE);
     graph.retire_all();
   });
 }

@@ -37,9 +37,10 @@ inline bool is_only_thread() noexcept {
 /// any time. A thread that asks too late is ended by pthread_exit, up to Python 3.13. That would
 /// unwind through functions that promise not to throw, and through owners that would give back
 /// objects and locks of an interpreter that is gone. Such a thread sleeps here for good instead, as
-/// it does in later Pythons. `work` must own nothing: its own frame is unwound.
+/// it does in later Pythons. `work` must own nothing: its own frame is unwound. (What is caught is
+/// no object, only a name for the unwinding, so that the reference is null.)
 template <class Work>
-auto run_or_sleep(Work work) noexcept {
+__attribute__((no_sanitize("null"))) auto run_or_sleep(Work work) noexcept {
   try {
     return work();
   } catch (abi::__forced_unwind&) {

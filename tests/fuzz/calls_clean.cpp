@@ -69,8 +69,8 @@ void free_memory(const World& w) {
 
 void clean(const World& w) {
   for (const CUgraphExec exec : w.execs) cuGraphExecDestroy(exec);
+  for (const CUcontext context : w.contexts) cuCtxDestroy(context);  // with it its captures end
   for (const CUgraph graph : w.graphs) cuGraphDestroy(graph);
-  for (const CUcontext context : w.contexts) cuCtxDestroy(context);
   CUcontext left = nullptr;
   while (cuCtxPopCurrent(&left) == CUDA_SUCCESS) {
   }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -31,3 +32,10 @@ def stream(device: Device) -> Iterator[Stream]:
     if not stream.is_closed:
         stream.sync()
     stream.close()
+
+
+@pytest.fixture
+def bare_environment(tmp_path: Path) -> dict[str, str]:
+    """The variables of a user who has set nothing and installed nothing; what a sanitizer needs stays."""
+    sanitizer = {k: v for k, v in os.environ.items() if k == "LD_PRELOAD" or k.endswith("SAN_OPTIONS")}
+    return {"PATH": "/nonexistent", "HOME": str(tmp_path), **sanitizer}

@@ -119,6 +119,12 @@ TEST_F(Copies, ComeInBatches) {
   std::size_t sizes[] = {8, 4}, starts[] = {0};
   CUmemcpyAttributes attributes{};
   attributes.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+  ASSERT_OK(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED));
+  EXPECT_EQ(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+            cuMemcpyBatchAsync(to, from, sizes, 2, &attributes, starts, 1, stream_));
+  CUgraph graph = nullptr;
+  ASSERT_OK(cuStreamEndCapture(stream_, &graph)) << "the capture goes on without it";
+  ASSERT_OK(cuGraphDestroy(graph));
   ASSERT_OK(cuMemcpyBatchAsync(to, from, sizes, 2, &attributes, starts, 1, stream_));
   EXPECT_EQ((Words{3, 3}), read<unsigned>(b_, 2));
   EXPECT_EQ((Words{3}), read<unsigned>(b_ + 64, 1));

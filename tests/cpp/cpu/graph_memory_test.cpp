@@ -87,6 +87,7 @@ TEST_F(GraphMemory, IsFreedByAnotherGraph) {
   CUgraph graph = nullptr;
   ASSERT_OK(cuStreamEndCapture(stream_, &graph));
   const CUgraphExec gives = ready(graph);
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuGraphLaunch(gives, stream_)) << "nothing is allocated";
   for (int i = 0; i < 3; ++i) {
     hold();
     ASSERT_OK(cuGraphLaunch(takes, stream_));

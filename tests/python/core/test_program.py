@@ -353,7 +353,7 @@ def test_broken_nvvm_ir_gives_the_compilers_own_words():
         Program("this is no IR", "nvvm", options()).compile("ptx")
 
 
-def test_a_compiler_that_is_not_installed_is_named_with_the_places_tried(tmp_path):
+def test_a_compiler_that_is_not_installed_is_named_with_the_places_tried(bare_environment):
     snippet = """
 import sys, cuda.core, cuda.pathfinder
 sys.path[:] = [p for p in sys.path if not p.endswith("-packages")]
@@ -367,7 +367,7 @@ else:
     print("found")  # this system has it elsewhere
 """
     paths = [os.path.abspath(p) for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p]
-    environment = {"PATH": "/nonexistent", "HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(paths)}
+    environment = bare_environment | {"PYTHONPATH": os.pathsep.join(paths)}
     done = subprocess.run([sys.executable, "-c", snippet], env=environment, capture_output=True, text=True, check=False)
     assert done.stdout.strip() in ("named", "found"), done.stderr
 

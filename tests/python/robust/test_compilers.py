@@ -75,7 +75,7 @@ def test_a_compiler_that_is_too_old(tmp_path: Path) -> None:
 
 
 @PROMISE
-def test_a_compiler_that_is_not_there(tmp_path: Path) -> None:
+def test_a_compiler_that_is_not_there(tmp_path: Path, bare_environment: dict[str, str]) -> None:
     """Only our own packages are on the path; what was tried is told."""
     import cucore
     import cuda.core
@@ -85,7 +85,7 @@ def test_a_compiler_that_is_not_there(tmp_path: Path) -> None:
         if package.name in ("core", "bindings", "pathfinder"):
             (tmp_path / "cuda" / package.name).symlink_to(package)
     (tmp_path / "cucore").symlink_to(Path(cucore.__file__).parent)
-    environment = {"PATH": "/nonexistent", "HOME": str(tmp_path), "PYTHONPATH": str(tmp_path)}
+    environment = bare_environment | {"PYTHONPATH": str(tmp_path)}
     said = {}
     for kind in ("c++", "nvvm"):
         program = USE.replace('"c++"', repr(kind))
