@@ -199,24 +199,53 @@ CUDA_MEMCPY3D without_peers(const CUDA_MEMCPY3D_PEER& p) {
   return w;
 }
 
-/// The 1-D array forms: bytes from an offset on, in rows.
-CUDA_MEMCPY3D to_array(CUarray array, std::size_t offset, std::size_t bytes) {
-  CUDA_MEMCPY3D p{};
-  given<Array>(array);  // of more dimensions than one: its first row
-  p.dstMemoryType = CU_MEMORYTYPE_ARRAY;
-  p.dstArray = array;
-  p.dstXInBytes = offset;
-  p.WidthInBytes = bytes;
-  p.Height = p.Depth = 1;
-  return p;
-}
+/// The 1-D forms with arrays: some bytes of a row, from one end to the other. An array of more
+/// dimensions than one stands for its first row.
+class RowCopy {
+ public:
+  explicit RowCopy(std::size_t bytes) {
+    p_.WidthInBytes = bytes;
+    p_.Height = p_.Depth = 1;
+  }
+  RowCopy& to(CUarray array, std::size_t offset) {
+    given<Array>(array);
+    p_.dstMemoryType = CU_MEMORYTYPE_ARRAY;
+    p_.dstArray = array;
+    p_.dstXInBytes = offset;
+    return *this;
+  }
+  RowCopy& to(CUdeviceptr device) {
+    p_.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+    p_.dstDevice = device;
+    return *this;
+  }
+  RowCopy& to(void* host) {
+    p_.dstMemoryType = CU_MEMORYTYPE_HOST;
+    p_.dstHost = host;
+    return *this;
+  }
+  RowCopy& from(CUarray array, std::size_t offset) {
+    given<Array>(array);
+    p_.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+    p_.srcArray = array;
+    p_.srcXInBytes = offset;
+    return *this;
+  }
+  RowCopy& from(CUdeviceptr device) {
+    p_.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+    p_.srcDevice = device;
+    return *this;
+  }
+  RowCopy& from(const void* host) {
+    p_.srcMemoryType = CU_MEMORYTYPE_HOST;
+    p_.srcHost = host;
+    return *this;
+  }
+  [[nodiscard]] Ref<CopyOp> op() const { return make_copy(p_); }
 
-void from_array(CUDA_MEMCPY3D& p, CUarray array, std::size_t offset) {
-  given<Array>(array);  // of more dimensions than one: its first row
-  p.srcMemoryType = CU_MEMORYTYPE_ARRAY;
-  p.srcArray = array;
-  p.srcXInBytes = offset;
-}
+ private:
+  CUDA_MEMCPY3D p_{};
+};
 
 /// One side of a copy between contexts; none means the current one.
 Context& peer_context(CUcontext handle) {
@@ -236,6 +265,27 @@ CUresult later(CUstream handle, CUdeviceptr dst, CUmemorytype dst_kind, CUdevice
   return guarded([&] {
     const Ref<Stream> stream = stream_of(handle);
     submit_copy(*stream, make_copy(dst, dst_kind, src, src_kind, bytes));
+  });
+}
+
+/// A copy of a row at once; `ends` names them. Of no bytes there is none.
+template <class Ends>
+CUresult row_now(std::size_t bytes, const Ends& ends) {
+  return guarded([&] {
+    current_context();
+    if (bytes == 0) return;
+    RowCopy row{bytes};
+    run_synchronously(ends(row).op());
+  });
+}
+
+template <class Ends>
+CUresult row_later(CUstream handle, std::size_t bytes, const Ends& ends) {
+  return guarded([&] {
+    const Ref<Stream> stream = stream_of(handle);
+    if (bytes == 0) return;
+    RowCopy row{bytes};
+    submit_copy(*stream, ends(row).op());
   });
 }
 
@@ -351,90 +401,34 @@ CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr s
 }
 
 CUresult cuMemcpyDtoA(CUarray array, size_t offset, CUdeviceptr src, size_t bytes) {
-  return guarded([&] {
-    current_context();
-    if (bytes == 0) return;
-    CUDA_MEMCPY3D p = to_array(array, offset, bytes);
-    p.srcMemoryType = kDevice;
-    p.srcDevice = src;
-    run_synchronously(make_copy(p));
-  });
+  return row_now(bytes, [=](RowCopy& row) { return row.to(array, offset).from(src); });
 }
 
 CUresult cuMemcpyAtoD(CUdeviceptr dst, CUarray array, size_t offset, size_t bytes) {
-  return guarded([&] {
-    current_context();
-    if (bytes == 0) return;
-    CUDA_MEMCPY3D p{};
-    from_array(p, array, offset);
-    p.dstMemoryType = kDevice;
-    p.dstDevice = dst;
-    p.WidthInBytes = bytes;
-    p.Height = p.Depth = 1;
-    run_synchronously(make_copy(p));
-  });
+  return row_now(bytes, [=](RowCopy& row) { return row.from(array, offset).to(dst); });
 }
 
 CUresult cuMemcpyHtoA(CUarray array, size_t offset, const void* src, size_t bytes) {
-  return guarded([&] {
-    current_context();
-    if (bytes == 0) return;
-    CUDA_MEMCPY3D p = to_array(array, offset, bytes);
-    p.srcMemoryType = kHost;
-    p.srcHost = src;
-    run_synchronously(make_copy(p));
-  });
+  return row_now(bytes, [=](RowCopy& row) { return row.to(array, offset).from(src); });
 }
 
 CUresult cuMemcpyAtoH(void* dst, CUarray array, size_t offset, size_t bytes) {
-  return guarded([&] {
-    current_context();
-    if (bytes == 0) return;
-    CUDA_MEMCPY3D p{};
-    from_array(p, array, offset);
-    p.dstMemoryType = kHost;
-    p.dstHost = dst;
-    p.WidthInBytes = bytes;
-    p.Height = p.Depth = 1;
-    run_synchronously(make_copy(p));
-  });
+  return row_now(bytes, [=](RowCopy& row) { return row.from(array, offset).to(dst); });
 }
 
 CUresult cuMemcpyAtoA(CUarray dst, size_t dst_offset, CUarray src, size_t src_offset,
                       size_t bytes) {
-  return guarded([&] {
-    current_context();
-    if (bytes == 0) return;
-    CUDA_MEMCPY3D p = to_array(dst, dst_offset, bytes);
-    from_array(p, src, src_offset);
-    run_synchronously(make_copy(p));
-  });
+  return row_now(bytes,
+                 [=](RowCopy& row) { return row.to(dst, dst_offset).from(src, src_offset); });
 }
 
 CUresult cuMemcpyHtoAAsync(CUarray array, size_t offset, const void* src, size_t bytes,
-                           CUstream handle) {
-  return guarded([&] {
-    const Ref<Stream> stream = stream_of(handle);
-    if (bytes == 0) return;
-    CUDA_MEMCPY3D p = to_array(array, offset, bytes);
-    p.srcMemoryType = kHost;
-    p.srcHost = src;
-    submit_copy(*stream, make_copy(p));
-  });
+                           CUstream stream) {
+  return row_later(stream, bytes, [=](RowCopy& row) { return row.to(array, offset).from(src); });
 }
 
-CUresult cuMemcpyAtoHAsync(void* dst, CUarray array, size_t offset, size_t bytes, CUstream handle) {
-  return guarded([&] {
-    const Ref<Stream> stream = stream_of(handle);
-    if (bytes == 0) return;
-    CUDA_MEMCPY3D p{};
-    from_array(p, array, offset);
-    p.dstMemoryType = kHost;
-    p.dstHost = dst;
-    p.WidthInBytes = bytes;
-    p.Height = p.Depth = 1;
-    submit_copy(*stream, make_copy(p));
-  });
+CUresult cuMemcpyAtoHAsync(void* dst, CUarray array, size_t offset, size_t bytes, CUstream stream) {
+  return row_later(stream, bytes, [=](RowCopy& row) { return row.from(array, offset).to(dst); });
 }
 
 CUresult cuMemcpy2D(const CUDA_MEMCPY2D* p) {

@@ -249,7 +249,7 @@ void MemPool::free(const AllocationRef& record, Stream* stream) noexcept {
     used_.erase(at);
     in_use_ -= std::min<std::uint64_t>(in_use_, block.bytes);
     if (imported_) {
-      MemoryMap::drop(block.memory);
+      gone = block.memory;
     } else {
       const std::size_t bytes = block.bytes;
       if (stream && !stream->drained()) {
@@ -266,7 +266,7 @@ void MemPool::free(const AllocationRef& record, Stream* stream) noexcept {
       }
     }
   }
-  if (gone && stream)
+  if (gone && stream && !stream->drained())
     drop_after(*stream, gone, stream->submitted());
   else
     MemoryMap::drop(gone);
@@ -427,9 +427,7 @@ CUdeviceptr MemPool::import_block(std::size_t offset, std::size_t bytes) {
   auto memory = std::make_shared<Allocation>();
   memory->base = base;
   memory->size = bytes;
-  memory->release = [arena = arena_, base, bytes](Allocation&) {
-    AddressSpace::instance().decommit(base, AddressSpace::instance().round_to_pages(bytes));
-  };
+  memory->release = [arena = arena_, offset](Allocation&) { arena->unmap(offset); };
   auto record = std::make_shared<Allocation>();
   record->base = base;
   record->size = bytes;

@@ -114,9 +114,25 @@ void SharedArena::map(std::size_t offset, std::size_t bytes) {
       offset > static_cast<std::size_t>(info.st_size) ||
       bytes > static_cast<std::size_t>(info.st_size) - offset || bytes > capacity_ - offset)
     throw std::invalid_argument{"outside the shared file"};
-  if (mmap(reinterpret_cast<void*>(base_ + offset), bytes, PROT_READ | PROT_WRITE,
-           MAP_SHARED | MAP_FIXED, fd_, static_cast<off_t>(offset)) == MAP_FAILED)
-    throw std::bad_alloc{};
+  const std::lock_guard lock{mutex_};
+  Mapped& part = mapped_[offset];
+  if (part.bytes < bytes) {
+    if (mmap(reinterpret_cast<void*>(base_ + offset), bytes, PROT_READ | PROT_WRITE,
+             MAP_SHARED | MAP_FIXED, fd_, static_cast<off_t>(offset)) == MAP_FAILED) {
+      if (part.uses == 0) mapped_.erase(offset);
+      throw std::bad_alloc{};
+    }
+    part.bytes = bytes;
+  }
+  ++part.uses;
+}
+
+void SharedArena::unmap(std::size_t offset) noexcept {
+  const std::lock_guard lock{mutex_};
+  const auto at = mapped_.find(offset);
+  if (at == mapped_.end() || --at->second.uses > 0) return;
+  AddressSpace::instance().decommit(base_ + offset, at->second.bytes);
+  mapped_.erase(at);
 }
 
 }  // namespace cucpu::driver

@@ -25,8 +25,10 @@ class SharedArena {
 
   std::size_t take(std::size_t bytes);  ///< an offset, mapped and zeroed; throws std::bad_alloc
   void give(std::size_t offset, std::size_t bytes) noexcept;
-  void map(std::size_t offset,
-           std::size_t bytes);  ///< of somebody else's file; throws when it lies outside
+  /// A part of somebody else's file, there until it is unmapped as often; throws when it lies
+  /// outside.
+  void map(std::size_t offset, std::size_t bytes);
+  void unmap(std::size_t offset) noexcept;
 
  private:
   SharedArena(int fd, std::size_t capacity);
@@ -36,6 +38,11 @@ class SharedArena {
   std::mutex mutex_;
   std::size_t end_ = 0;                      // of the file
   std::map<std::size_t, std::size_t> free_;  // offset -> bytes
+  struct Mapped {
+    std::size_t bytes = 0;
+    unsigned uses = 0;
+  };
+  std::map<std::size_t, Mapped> mapped_;  // by offset, of somebody else's file
 };
 
 }  // namespace cucpu::driver

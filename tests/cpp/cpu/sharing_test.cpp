@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -133,45 +134,60 @@ TEST(Sharing, MemoryHandlesReachTheSameBytes) {
   ASSERT_OK(cuMemFree(p));
 }
 
+/// A pool that can be exported with a block in it, filled with a value.
+struct SharedPool {
+  bool make(unsigned value) {
+    CUmemPoolProps props{};
+    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    return ok(cuMemPoolCreate(&pool, &props)) &&
+           ok(cuMemAllocFromPoolAsync(&block, 100, pool, nullptr)) &&
+           ok(cuMemsetD32(block, value, 25));
+  }
+  bool send(Peer& peer) const {
+    int fd = -1;
+    CUmemPoolPtrExportData data;
+    if (!ok(cuMemPoolExportToShareableHandle(&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                                             0)) ||
+        !ok(cuMemPoolExportPointer(&data, block)))
+      return false;
+    peer.send(&data, sizeof data, fd);
+    return close(fd) == 0;
+  }
+  /// What another process sent, opened here; `data` names the block.
+  bool receive(Peer& peer, CUmemPoolPtrExportData* data) {
+    int fd = -1;
+    if (!peer.receive(data, sizeof *data, &fd) || fd < 0 || !start_driver()) return false;
+    const CUresult opened = cuMemPoolImportFromShareableHandle(
+        &pool, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)),
+        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    return close(fd) == 0 && ok(opened) && ok(cuMemPoolImportPointer(&block, pool, data));
+  }
+  bool holds(unsigned value) const {
+    unsigned found = 0;
+    return ok(cuMemcpyDtoH(&found, block, 4)) && found == value;
+  }
+  CUmemoryPool pool = nullptr;
+  CUdeviceptr block = 0;
+};
+
 TEST(Sharing, PoolsTravelByFileDescriptor) {
   NEEDS_FRESH_PROCESS();
   Peer peer{[](Peer& parent) {
+    SharedPool theirs;
     CUmemPoolPtrExportData data;
-    int fd = -1;
-    CUmemoryPool pool = nullptr;
-    CUdeviceptr p = 0;
-    int value = 0;
-    if (!parent.receive(&data, sizeof data, &fd) || fd < 0 || !start_driver()) return false;
-    if (!ok(cuMemPoolImportFromShareableHandle(
-            &pool, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)),
-            CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0)))
-      return false;
-    if (!ok(cuMemPoolImportPointer(&p, pool, &data)) || !ok(cuMemcpyDtoH(&value, p, 4)) ||
-        value != 5)
-      return false;
+    if (!theirs.receive(parent, &data) || !theirs.holds(5)) return false;
     CUmemPoolPtrExportData bad = data;
     bad.reserved[9] = 0xff;  // an offset outside the file
     CUdeviceptr q = 0;
-    if (cuMemPoolImportPointer(&q, pool, &bad) == CUDA_SUCCESS) return false;
-    return ok(cuMemFreeAsync(p, nullptr));
+    if (cuMemPoolImportPointer(&q, theirs.pool, &bad) == CUDA_SUCCESS) return false;
+    return ok(cuMemFreeAsync(theirs.block, nullptr));
   }};
   const Started driver;
-  CUmemPoolProps props{};
-  props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-  props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  CUmemoryPool pool = nullptr;
-  ASSERT_OK(cuMemPoolCreate(&pool, &props));
-  CUdeviceptr p = 0;
-  ASSERT_OK(cuMemAllocFromPoolAsync(&p, 100, pool, nullptr));
-  ASSERT_OK(cuMemsetD32(p, 5, 25));
-  int fd = -1;
-  ASSERT_OK(
-      cuMemPoolExportToShareableHandle(&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-  CUmemPoolPtrExportData data;
-  ASSERT_OK(cuMemPoolExportPointer(&data, p));
-  peer.send(&data, sizeof data, fd);
-  close(fd);
+  SharedPool mine;
+  ASSERT_TRUE(mine.make(5));
+  ASSERT_TRUE(mine.send(peer));
 }
 
 /// An event that another process may open, and a stream that stands still until release().
@@ -300,7 +316,8 @@ std::pair<std::size_t, std::size_t> held() {
     ++descriptors;
   std::ifstream maps{"/proc/self/maps"};
   for (std::string line; std::getline(maps, line);)
-    mappings += line.find("memfd:cucore-shared") != std::string::npos;
+    mappings += line.find("memfd:cucore-shared") != std::string::npos ||
+                line.find("memfd:cucore-pool") != std::string::npos;
   return {descriptors, mappings};
 }
 
@@ -336,6 +353,74 @@ TEST(Sharing, AnImporterThatDiesLeavesNothingBehind) {
   ASSERT_OK(cuMemGetInfo(&after, &total));
   EXPECT_EQ(before, after);
   EXPECT_EQ(at_first, held());
+}
+
+TEST(Sharing, AnImporterOfAPoolThatDiesLeavesNothingBehind) {
+  NEEDS_FRESH_PROCESS();
+  Peer peer{[](Peer& parent) {
+    SharedPool theirs;
+    CUmemPoolPtrExportData data;
+    if (!theirs.receive(parent, &data) || !ok(cuMemsetD32(theirs.block, 6, 25))) return false;
+    let_go(parent);
+    for (;;) pause();
+  }};
+  const Started driver;
+  std::size_t before = 0, after = 0, total = 0;
+  ASSERT_OK(cuMemGetInfo(&before, &total));
+  const auto at_first = held();
+  SharedPool mine;
+  ASSERT_TRUE(mine.make(5));
+  ASSERT_TRUE(mine.send(peer));
+  char byte = 0;
+  ASSERT_TRUE(peer.receive(&byte, 1));
+  peer.die();
+  EXPECT_TRUE(mine.holds(6)) << "what it wrote";
+  ASSERT_OK(cuMemFreeAsync(mine.block, nullptr));
+  ASSERT_OK(cuCtxSynchronize());
+  ASSERT_OK(cuMemPoolDestroy(mine.pool));
+  ASSERT_OK(cuMemGetInfo(&after, &total));
+  EXPECT_EQ(before, after);
+  EXPECT_EQ(at_first, held());
+}
+
+TEST(Sharing, APoolWhoseExporterDiesIsThereForThoseWhoHaveIt) {
+  NEEDS_FRESH_PROCESS();
+  Peer peer{[](Peer& parent) {
+    SharedPool mine;
+    if (!start_driver() || !mine.make(5) || !mine.send(parent)) return false;
+    for (;;) pause();
+  }};
+  SharedPool theirs;
+  CUmemPoolPtrExportData data;
+  ASSERT_TRUE(theirs.receive(peer, &data));
+  peer.die();
+  EXPECT_TRUE(theirs.holds(5));
+  ASSERT_OK(cuMemsetD32(theirs.block, 7, 25));
+  EXPECT_TRUE(theirs.holds(7));
+  // What is queued before the free may still use it, also when it is opened again meanwhile.
+  void* flag = nullptr;
+  unsigned* found = nullptr;
+  CUstream stream = nullptr;
+  ASSERT_OK(cuMemAllocHost(&flag, 8));
+  found = static_cast<unsigned*>(flag) + 1;
+  ASSERT_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  ASSERT_OK(
+      cuStreamWaitValue32(stream, reinterpret_cast<CUdeviceptr>(flag), 1, CU_STREAM_WAIT_VALUE_EQ));
+  ASSERT_OK(cuMemcpyDtoHAsync(found, theirs.block, 4, stream));
+  ASSERT_OK(cuMemFreeAsync(theirs.block, stream));
+  ASSERT_OK(cuMemPoolImportPointer(&theirs.block, theirs.pool, &data)) << "the file is still there";
+  std::atomic_ref{*static_cast<unsigned*>(flag)} = 1u;
+  ASSERT_OK(cuStreamSynchronize(stream));
+  EXPECT_EQ(7u, *found);
+  EXPECT_TRUE(theirs.holds(7));
+  EXPECT_EQ(1u, held().second);
+  ASSERT_OK(cuMemFreeAsync(theirs.block, nullptr));
+  ASSERT_OK(cuCtxSynchronize());
+  EXPECT_EQ(0u, held().second) << "all of it";
+  ASSERT_OK(cuMemPoolDestroy(theirs.pool));
+  CUcontext context = nullptr;
+  ASSERT_OK(cuCtxGetCurrent(&context));
+  ASSERT_OK(cuCtxDestroy(context));
 }
 
 TEST(Sharing, AnExporterThatDiesTakesItsHandlesWithItAndEndsItsEvents) {
