@@ -489,9 +489,7 @@ CUresult cuMemcpyBatchAsync(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes,
     require(dsts && srcs && sizes && count > 0 && attrs && attr_starts && attr_count > 0 &&
             attr_count <= count);
     require_no_capture(*stream);
-    require(attr_starts[0] == 0);
-    for (std::size_t i = 1; i < attr_count; ++i)
-      require(attr_starts[i] > attr_starts[i - 1] && attr_starts[i] < count);
+    require_parts(attr_starts, attr_count, count);
     check_batch_attributes(attrs, attr_count);
     std::vector<Ref<CopyOp>> ops;
     for (std::size_t i = 0; i < count; ++i) {

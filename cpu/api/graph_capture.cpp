@@ -154,6 +154,18 @@ void begin(Stream& stream, CUstreamCaptureMode mode, Ref<Graph> graph, std::vect
   stream.capture.store(capture.get(), std::memory_order_release);
 }
 
+/// Work in the legacy stream would wait for blocking streams, which cannot be while one of them is
+/// captured.
+void require_no_implicit_wait(Stream& stream) {
+  if (stream.role() != StreamRole::legacy) return;
+  for (const auto& capture : state().captures)
+    for (const auto& other : capture->streams)
+      if (&other->context() == &stream.context() && other->is_blocking()) {
+        capture->broken = true;
+        fail(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+      }
+}
+
 /// Takes all streams out of the capture.
 void finish(Capture& capture) {
   const Ref<Capture> keep{&capture};
@@ -199,13 +211,7 @@ bool capture_node(Stream& stream, const Ref<NodeOp>& op) {
     append(of(stream), stream, op);
     return true;
   }
-  if (stream.role() == StreamRole::legacy)
-    for (const auto& capture : state().captures)
-      for (const auto& other : capture->streams)
-        if (&other->context() == &stream.context() && other->is_blocking()) {
-          capture->broken = true;
-          fail(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
-        }
+  require_no_implicit_wait(stream);
   return false;
 }
 
@@ -233,13 +239,7 @@ void require_not_capturing(Stream& stream) {
     of(stream).broken = true;
     fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   }
-  if (stream.role() == StreamRole::legacy)
-    for (const auto& capture : state().captures)
-      for (const auto& other : capture->streams)
-        if (&other->context() == &stream.context() && other->is_blocking()) {
-          capture->broken = true;
-          fail(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
-        }
+  require_no_implicit_wait(stream);
 }
 
 void require_not_capturing(Context& context) {

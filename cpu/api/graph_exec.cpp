@@ -1,7 +1,6 @@
 // cuGraphInstantiate*, cuGraphLaunch, cuGraphExec*: executable graphs.
 #include "api/graph_exec.hpp"
 
-#include <cstring>
 #include <optional>
 
 #include "api/capture.hpp"
@@ -371,9 +370,7 @@ CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec exec, CUgraphNode node,
                                             const CUDA_BATCH_MEM_OP_NODE_PARAMS* params) {
   return guarded([&] {
     require(params != nullptr);
-    CUgraphNodeParams p{};
-    p.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
-    std::memcpy(&p.memOp, params, sizeof *params);
+    CUgraphNodeParams p = described(*params);
     set_exec_op(exec, node, make_node_op(p));
   });
 }

@@ -293,9 +293,7 @@ CUresult cuGraphAddBatchMemOpNode(CUgraphNode* out, CUgraph graph, const CUgraph
                                   size_t count, const CUDA_BATCH_MEM_OP_NODE_PARAMS* params) {
   return guarded([&] {
     require(params != nullptr);
-    CUgraphNodeParams p{};
-    p.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
-    std::memcpy(&p.memOp, params, sizeof *params);
+    CUgraphNodeParams p = described(*params);
     return add(out, graph, dependencies, nullptr, count, p);
   });
 }

@@ -24,6 +24,9 @@ Op& op_of(CUgraphNode node) {
 /// The operation of a description that a node is given anew: a kernel keeps its attributes.
 Ref<NodeOp> make_changed_op(CUgraphNodeParams& params, const NodeOp& now);
 
+/// The general description of a batch of memory operations.
+CUgraphNodeParams described(const CUDA_BATCH_MEM_OP_NODE_PARAMS& params);
+
 /// Gives a node another operation of the same kind.
 void set_op(CUgraphNode handle, Ref<NodeOp> op);
 

@@ -16,6 +16,14 @@ void set_op(CUgraphNode handle, Ref<NodeOp> op) {
   node.op = std::move(op);
 }
 
+CUgraphNodeParams described(const CUDA_BATCH_MEM_OP_NODE_PARAMS& params) {
+  CUgraphNodeParams p{};
+  p.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
+  static_assert(sizeof p.memOp == sizeof params);
+  std::memcpy(&p.memOp, &params, sizeof params);
+  return p;
+}
+
 Ref<NodeOp> make_changed_op(CUgraphNodeParams& p, const NodeOp& now) {
   const auto* kernel = dynamic_cast<const KernelOp*>(&now);
   if (p.type != CU_GRAPH_NODE_TYPE_KERNEL || !kernel) return make_node_op(p);
@@ -267,9 +275,7 @@ CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode node,
                                         const CUDA_BATCH_MEM_OP_NODE_PARAMS* params) {
   return guarded([&] {
     require(params != nullptr);
-    CUgraphNodeParams p{};
-    p.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
-    std::memcpy(&p.memOp, params, sizeof *params);
+    CUgraphNodeParams p = described(*params);
     set_op(node, make_node_op(p));
   });
 }

@@ -132,11 +132,12 @@ void apply(CUmem_advise advice, const CUmemLocation& location, ManagedState& s) 
 void prefetch_batch(CUdeviceptr* addresses, std::size_t* sizes, std::size_t count,
                     CUmemLocation* locations, std::size_t* starts, std::size_t location_count,
                     unsigned long long flags, CUstream handle) {
-  require(addresses && sizes && count > 0 && locations && starts && location_count > 0 &&
-          location_count <= count && flags == 0);
-  require(starts[0] == 0);
+  require(addresses && sizes && count > 0 && locations && flags == 0);
+  require_parts(starts, location_count, count);
   const Ref<Stream> stream = stream_of(handle);
-  for (std::size_t i = 0, k = 0; i < count; ++i) {
+  for (std::size_t i = 0; i < count; ++i) managed_at(addresses[i], sizes[i]);
+  for (std::size_t i = 0; i < location_count; ++i) check_location(locations[i]);
+  for (std::size_t i = 0, k = 0; i < count; ++i) {  // all is good: from here on they are queued
     if (k + 1 < location_count && starts[k + 1] == i) ++k;
     prefetch(addresses[i], sizes[i], locations[k], *stream);
   }

@@ -318,6 +318,43 @@ TEST_F(Graphs, WhileNodesLoopUntilDeviceCodeSaysStop) {
   }
 }
 
+/// A loop in a loop, whose condition and counter the outer one sets anew in every turn.
+TEST_F(Graphs, WhileNodesNest) {
+  unsigned* left = words(2);
+  CUgraphConditionalHandle outer = 0, inner = 0;
+  ASSERT_OK(
+      cuGraphConditionalHandleCreate(&outer, graph_, context_, 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
+  CUgraphNode loop = nullptr;
+  CUgraphNodeParams params = condition_node(outer, CU_GRAPH_COND_TYPE_WHILE);
+  ASSERT_OK(cuGraphAddNode(&loop, graph_, nullptr, nullptr, 0, &params));
+  const CUgraph turn = params.conditional.phGraph_out[0];
+  ASSERT_OK(cuGraphConditionalHandleCreate(&inner, turn, context_, 0, 0));
+  const auto node = [&](CUgraph graph, std::vector<CUgraphNode> after, const char* name, auto first,
+                        auto second) {
+    void* args[] = {&first, &second};
+    auto p = append_params(args);
+    p.func = kernel(name);
+    CUgraphNode made = nullptr;
+    EXPECT_OK(cuGraphAddKernelNode(&made, graph, after.data(), after.size(), &p));
+    return made;
+  };
+  const CUgraphNode again = node(turn, {}, "store", address(&left[1]), 2u);
+  const CUgraphNode allow = node(turn, {again}, "store", CUdeviceptr{inner}, 1u);
+  CUgraphNode nested = nullptr;
+  params = condition_node(inner, CU_GRAPH_COND_TYPE_WHILE);
+  ASSERT_OK(cuGraphAddNode(&nested, turn, &allow, nullptr, 1, &params));
+  const CUgraph body = params.conditional.phGraph_out[0];
+  node(body, {append_node(body, {}, 8)}, "countdown", address(&left[1]), inner);
+  node(turn, {append_node(turn, {nested}, 9)}, "countdown", address(&left[0]), outer);
+  CUgraphExec exec = nullptr;
+  ASSERT_OK(cuGraphInstantiate(&exec, graph_, 0));
+  for (int i = 0; i < 2; ++i) {
+    left[0] = 3;
+    run(exec);
+    EXPECT_EQ((List{8, 8, 9, 8, 8, 9, 8, 8, 9}), logged());
+  }
+}
+
 TEST_F(Graphs, ConditionsGoWithTheLastGraphThatHasThem) {
   const auto node_with = [&](CUgraph graph, CUgraphConditionalHandle handle) {
     CUgraphNodeParams params = condition_node(handle, CU_GRAPH_COND_TYPE_IF);

@@ -75,3 +75,23 @@ def test_each_part_was_sent_somewhere(memory: int, ask: Any, check: Any, stream:
     check(d.cuStreamSynchronize(stream))
     told = [ask("LAST_PREFETCH_LOCATION", first, count) for first, count in ((0, 4), (4, 4), (3, 2))]
     assert told == [0, CPU, 0]
+
+
+@pytest.mark.parametrize("starts", [[1], [0, 0], [0, 3], [0, 2, 1]])
+def test_a_batch_of_prefetches_is_divided_in_order_or_refused_as_a_whole(
+    memory: int, ask: Any, check: Any, stream: Any, starts: list[int]
+) -> None:
+    pieces = [memory + piece * PIECE for piece in range(3)]
+    places = [place("DEVICE")] * len(starts)
+    code = d.cuMemPrefetchBatchAsync(pieces, [PIECE] * 3, 3, places, starts, len(starts), 0, stream)[0]
+    assert code == d.CUresult.CUDA_ERROR_INVALID_VALUE
+    check(d.cuStreamSynchronize(stream))
+    assert [ask("LAST_PREFETCH_LOCATION", piece, 1) for piece in range(3)] == [NOWHERE] * 3
+
+
+def test_a_batch_with_one_wrong_prefetch_prefetches_nothing(memory: int, ask: Any, check: Any, stream: Any) -> None:
+    pieces = [memory, 4096]
+    code = d.cuMemPrefetchBatchAsync(pieces, [PIECE] * 2, 2, [place("DEVICE")], [0], 1, 0, stream)[0]
+    assert code == d.CUresult.CUDA_ERROR_INVALID_VALUE
+    check(d.cuStreamSynchronize(stream))
+    assert ask("LAST_PREFETCH_LOCATION", 0, 1) == NOWHERE
