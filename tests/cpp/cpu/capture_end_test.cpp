@@ -48,12 +48,9 @@ class CaptureEnds : public DriverTest {
     EXPECT_EQ(7u, *word);
   }
   CUgraph body_of_a_condition(CUgraphNode* node) {
-    CUgraphNodeParams params{};
-    params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
-    params.conditional.type = CU_GRAPH_COND_TYPE_IF;
-    params.conditional.size = 1;
-    params.conditional.ctx = context_;
-    EXPECT_OK(cuGraphConditionalHandleCreate(&params.conditional.handle, graph_, context_, 0, 0));
+    CUgraphConditionalHandle handle = 0;
+    EXPECT_OK(cuGraphConditionalHandleCreate(&handle, graph_, context_, 0, 0));
+    CUgraphNodeParams params = condition_node(handle, CU_GRAPH_COND_TYPE_IF);
     EXPECT_OK(cuGraphAddNode(node, graph_, nullptr, nullptr, 0, &params));
     return params.conditional.phGraph_out[0];
   }

@@ -14,8 +14,19 @@ class CapturingThreads : public DriverTest {
     add_ = kernel("add");
     counts_ = words(kThreads);
   }
-  /// Two branches that each add one, captured in the thread's own streams.
-  CUgraph captured(CUstream first, CUstream second, CUevent event, unsigned* count) {
+  /// Two streams and an event to fork and join them with.
+  struct Streams {
+    Streams() {
+      EXPECT_OK(cuStreamCreate(&first, CU_STREAM_NON_BLOCKING));
+      EXPECT_OK(cuStreamCreate(&second, CU_STREAM_NON_BLOCKING));
+      EXPECT_OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    }
+    CUstream first = nullptr, second = nullptr;
+    CUevent event = nullptr;
+  };
+  /// Two branches that each add one.
+  CUgraph captured(const Streams& streams, unsigned* count) {
+    const auto [first, second, event] = streams;
     CUgraph graph = nullptr;
     EXPECT_OK(cuStreamBeginCapture(first, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
     EXPECT_OK(cuEventRecord(event, first));
@@ -29,14 +40,11 @@ class CapturingThreads : public DriverTest {
   }
   void work(unsigned* count) {
     ASSERT_OK(cuCtxSetCurrent(context_));
-    CUstream first = nullptr, second = nullptr;
-    CUevent event = nullptr;
-    ASSERT_OK(cuStreamCreate(&first, CU_STREAM_NON_BLOCKING));
-    ASSERT_OK(cuStreamCreate(&second, CU_STREAM_NON_BLOCKING));
-    ASSERT_OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    const Streams mine;
+    const CUstream first = mine.first, second = mine.second;
     CUgraphExec exec = nullptr;
     for (unsigned round = 0; round < kRounds; ++round) {
-      const CUgraph graph = captured(first, second, event, count);
+      const CUgraph graph = captured(mine, count);
       CUgraphExecUpdateResultInfo info{};
       if (exec)
         ASSERT_OK(cuGraphExecUpdate(exec, graph, &info));
@@ -66,13 +74,8 @@ TEST_F(CapturingThreads, DoNotDisturbEachOther) {
 
 /// One executable graph in the streams of all threads: its runs come one behind the other.
 TEST_F(CapturingThreads, ShareAnExecutableGraph) {
-  CUstream first = nullptr, second = nullptr;
-  CUevent event = nullptr;
-  ASSERT_OK(cuStreamCreate(&first, CU_STREAM_NON_BLOCKING));
-  ASSERT_OK(cuStreamCreate(&second, CU_STREAM_NON_BLOCKING));
-  ASSERT_OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
   CUgraphExec exec = nullptr;
-  ASSERT_OK(cuGraphInstantiate(&exec, captured(first, second, event, counts_), 0));
+  ASSERT_OK(cuGraphInstantiate(&exec, captured(Streams{}, counts_), 0));
   std::vector<std::thread> threads;
   for (unsigned t = 0; t < kThreads; ++t)
     threads.emplace_back([&] {

@@ -27,12 +27,9 @@ class GraphNesting : public DriverTest {
 
   /// Adds a condition to `graph`; its body is where to go on.
   CUresult add_condition(CUgraph graph, CUgraph* body, const CUgraphNode* after = nullptr) {
-    CUgraphNodeParams params{};
-    params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
-    params.conditional.type = CU_GRAPH_COND_TYPE_IF;
-    params.conditional.size = 1;
-    params.conditional.ctx = context_;
-    EXPECT_OK(cuGraphConditionalHandleCreate(&params.conditional.handle, graph, context_, 0, 0));
+    CUgraphConditionalHandle handle = 0;
+    EXPECT_OK(cuGraphConditionalHandleCreate(&handle, graph, context_, 0, 0));
+    CUgraphNodeParams params = condition_node(handle, CU_GRAPH_COND_TYPE_IF);
     CUgraphNode node = nullptr;
     const CUresult result = cuGraphAddNode(&node, graph, after, nullptr, after != nullptr, &params);
     EXPECT_EQ(result == CUDA_SUCCESS, params.conditional.phGraph_out != nullptr);
