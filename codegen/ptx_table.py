@@ -51,7 +51,7 @@ def render(facts: dict[str, Any]) -> dict[str, str]:
     bodies: list[str] = []
     out_rows: list[str] = []
     for number, row in enumerate(rows):
-        unknown = set(row) - {"op", "mods", "types", "args", "emit", "effects", "ptx", "sm", "arch", "note"}
+        unknown = set(row) - {"op", "mods", "types", "args", "emit", "effects", "ptx", "sm", "arch", "wide", "note"}
         if unknown:
             raise ValueError(f"{row['op']}: unknown fields {sorted(unknown)}")
         slots: list[str] = []
@@ -70,10 +70,10 @@ def render(facts: dict[str, Any]) -> dict[str, str]:
         if slots:
             bodies.append(f"constexpr Slot kSlots{number}[] = {{{', '.join(slots)}}};\n")
             span = f"kSlots{number}"
-        effects = str(bool(row.get("effects"))).lower()
+        effects, wide = (str(bool(row.get(name))).lower() for name in ("effects", "wide"))
         out_rows.append(
             f'    {{"{row["op"]}", {span}, "{row.get("args", "")}", Emit::{row["emit"]}, '
-            f"{effects}, {row.get('ptx', 0)}, {row.get('sm', 0)}, {str(row.get('arch') == 'a').lower()}}},\n"
+            f"{effects}, {row.get('ptx', 0)}, {row.get('sm', 0)}, {str(row.get('arch') == 'a').lower()}, {wide}}},\n"
         )
     emits = sorted({row["emit"] for row in rows})
     return {

@@ -1,5 +1,7 @@
 // cpu/ptx/parse_instruction.cpp: opcodes and operands, checked against the instruction table.
+#include <algorithm>
 #include <charconv>
+#include <span>
 
 #include "cpu/ptx/parser_impl.hpp"
 
@@ -17,10 +19,25 @@ struct Patterns {
   }
 };
 
-std::string words_of(const Slot& slot) {
+std::string words_of(std::span<const Mod> words) {
   std::string out;
-  for (Mod m : slot.words) out += (out.empty() ? "." : " .") + std::string{text_of(m)};
+  for (Mod m : words) out += (out.empty() ? "." : " .") + std::string{text_of(m)};
   return out;
+}
+
+/// What a row has in the place of a word that it does not take: in that of a type, its next type.
+void add_expected(std::vector<Mod>& expected, const Row& row, std::span<const std::int8_t> used,
+                  std::string_view word) {
+  const auto mod = find_mod(word);
+  const bool type = mod && type_of(*mod) != Type::none;
+  for (std::size_t s = 0; s < row.slots.size(); ++s) {
+    const Slot& slot = row.slots[s];
+    if (used[s] >= 0 || slot.optional) continue;
+    if (slot.type != type) return;  // modifiers are missing before it
+    for (const Mod m : slot.words)
+      if (std::ranges::find(expected, m) == expected.end()) expected.push_back(m);
+    return;
+  }
 }
 
 /// `[a].unified` says that the address is in a variable with that attribute.
@@ -79,6 +96,7 @@ bool Parser::match(Instruction& inst, std::string_view op, const std::vector<Tok
   std::size_t best = 0;
   std::string why;
   Location why_at = inst.where;
+  std::vector<Mod> expected;  // where the word that is wrong stands, by the rows that came so far
   for (const Row& row : rows) {
     std::array<std::int8_t, 32> used;
     used.fill(-1);
@@ -101,6 +119,7 @@ bool Parser::match(Instruction& inst, std::string_view op, const std::vector<Tok
       used[s] = static_cast<std::int8_t>(w);
     }
     std::string reason;
+    bool newer = false;  // all is well but for the version or the target
     Location at = inst.where;
     if (w < words.size()) {
       reason = "'" + std::string{op} + "' does not take '." + std::string{words[w].text} + "' here";
@@ -109,9 +128,10 @@ bool Parser::match(Instruction& inst, std::string_view op, const std::vector<Tok
       for (std::size_t s = 0; s < row.slots.size() && reason.empty(); ++s) {
         if (used[s] < 0 && !row.slots[s].optional) {
           reason = "'" + std::string{op} + "' needs " +
-                   (row.slots[s].words.size() > 1 ? "one of " : "") + words_of(row.slots[s]);
+                   (row.slots[s].words.size() > 1 ? "one of " : "") + words_of(row.slots[s].words);
         }
       }
+      newer = reason.empty();
       if (reason.empty() && row.version > module_.version) {
         reason = "this form of '" + std::string{op} + "' needs .version " +
                  std::to_string(row.version / 10) + "." + std::to_string(row.version % 10) +
@@ -121,10 +141,10 @@ bool Parser::match(Instruction& inst, std::string_view op, const std::vector<Tok
         reason = "this form of '" + std::string{op} + "' needs .target sm_" +
                  std::to_string(row.target) + " or later";
       }
-    }
-    if (reason.empty() && row.specific && module_.target_suffix == 0) {
-      reason = "this form of '" + std::string{op} + "' needs .target sm_" +
-               std::to_string(row.target) + "a";
+      if (reason.empty() && row.specific && module_.target_suffix == 0) {
+        reason = "this form of '" + std::string{op} + "' needs .target sm_" +
+                 std::to_string(row.target) + "a";
+      }
     }
     if (reason.empty()) {
       inst.row = &row;
@@ -141,8 +161,16 @@ bool Parser::match(Instruction& inst, std::string_view op, const std::vector<Tok
       }
       return true;
     }
-    if (why.empty() || w > best) why = reason, best = w, why_at = at;
+    if (why.empty() || w > best || newer) {
+      why = reason, best = w, why_at = at;
+      expected.clear();
+    }
+    if (w == best && w < words.size() && row.target <= module_.target)
+      add_expected(expected, row, used, words[w].text);
   }
+  constexpr std::size_t kShown = 12;  // more would be the whole manual
+  if (!expected.empty() && expected.size() <= kShown)
+    why += ", expected" + std::string{expected.size() > 1 ? " one of " : " "} + words_of(expected);
   error_at(why_at, why);
   return false;
 }

@@ -47,6 +47,7 @@ struct Row {
   std::uint8_t version;  ///< least .version, times ten; 0: any
   std::uint16_t target;  ///< least .target; 0: any
   bool specific;         ///< only with an architecture-specific .target, such as sm_90a
+  bool wide;             ///< the result may go to a larger register
 };
 
 [[nodiscard]] std::optional<Mod> find_mod(std::string_view text);

@@ -234,22 +234,9 @@ class Lowering {
       WarpOp op;
     };
     static constexpr Name kNames[] = {
-        {"add", WarpOp::kReduxAdd},
-        {"umin", WarpOp::kReduxUMin},
-        {"umax", WarpOp::kReduxUMax},
-        {"smin", WarpOp::kReduxSMin},
-        {"smax", WarpOp::kReduxSMax},
-        {"and", WarpOp::kReduxAnd},
-        {"or", WarpOp::kReduxOr},
-        {"xor", WarpOp::kReduxXor},
-        {"fmin", WarpOp::kReduxFMin},
-        {"fmax", WarpOp::kReduxFMax},
-        {"fmin.abs", WarpOp::kReduxFMinAbs},
-        {"fmax.abs", WarpOp::kReduxFMaxAbs},
-        {"fmin.nan", WarpOp::kReduxFMinNan},
-        {"fmax.nan", WarpOp::kReduxFMaxNan},
-        {"fmin.abs.nan", WarpOp::kReduxFMinAbsNan},
-        {"fmax.abs.nan", WarpOp::kReduxFMaxAbsNan},
+        {"add", WarpOp::kReduxAdd},   {"umin", WarpOp::kReduxUMin}, {"umax", WarpOp::kReduxUMax},
+        {"smin", WarpOp::kReduxSMin}, {"smax", WarpOp::kReduxSMax}, {"and", WarpOp::kReduxAnd},
+        {"or", WarpOp::kReduxOr},     {"xor", WarpOp::kReduxXor},
     };
     for (const Name& row : kNames)
       if (name == row.text) return row.op;

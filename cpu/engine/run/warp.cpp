@@ -2,7 +2,6 @@
 // come computes for all.
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstring>
 
 #include "cpu/engine/check/check.hpp"
@@ -46,30 +45,6 @@ std::uint64_t shuffle(const Rendezvous& r, std::uint32_t lane) {
   return (r.a[from] & 0xffffffffU) | std::uint64_t{in_range} << 32;
 }
 
-float as_float(std::uint64_t bits) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(bits));
-}
-
-std::uint32_t reduce_float(const Rendezvous& r, bool minimum, bool abs, bool nan) {
-  bool have = false, saw_nan = false;
-  float best = 0;
-  for_lanes(r.arrived, [&](std::uint32_t lane) {
-    float value = as_float(r.a[lane]);
-    if (abs) value = std::fabs(value);
-    if (std::isnan(value)) {
-      saw_nan = true;
-      return;
-    }
-    // -0 counts as less than +0, as in min and max
-    const bool better = minimum ? value < best || (value == best && std::signbit(value))
-                                : value > best || (value == best && !std::signbit(value));
-    if (!have || better) best = value;
-    have = true;
-  });
-  if (!have || (nan && saw_nan)) return 0x7fffffff;
-  return std::bit_cast<std::uint32_t>(best);
-}
-
 std::uint32_t reduce(const Rendezvous& r) {
   const auto fold = [&](std::uint32_t start, auto f) {
     for_lanes(r.arrived,
@@ -93,12 +68,8 @@ std::uint32_t reduce(const Rendezvous& r) {
       return fold(~0U, [](U a, U b) { return a & b; });
     case WarpOp::kReduxOr:
       return fold(0, [](U a, U b) { return a | b; });
-    case WarpOp::kReduxXor:
+    default:  // kReduxXor
       return fold(0, [](U a, U b) { return a ^ b; });
-    default: {
-      const auto which = r.kind - static_cast<U>(WarpOp::kReduxFMin);
-      return reduce_float(r, (which & 1) == 0, (which & 2) != 0, which >= 4);
-    }
   }
 }
 

@@ -86,33 +86,3 @@ extern "C" std::uint32_t cucpu_rt_cvt_e4m3(float v) {
 extern "C" std::uint32_t cucpu_rt_cvt_e5m2(float v) {
   return std::isnan(v) ? 0x7f : cucpu::encode_small(v, 5, 2, 0x7b);
 }
-extern "C" std::uint32_t cucpu_rt_cvt_e2m1(float v) {
-  return std::isnan(v) ? 0x7 : cucpu::encode_small(v, 2, 1, 0x7);
-}
-extern "C" std::uint32_t cucpu_rt_cvt_e2m3(float v) {
-  return std::isnan(v) ? 0x1f : cucpu::encode_small(v, 2, 3, 0x1f);
-}
-extern "C" std::uint32_t cucpu_rt_cvt_e3m2(float v) {
-  return std::isnan(v) ? 0x1f : cucpu::encode_small(v, 3, 2, 0x1f);
-}
-
-namespace {
-
-/// The exponent of |v| alone; zero and what lies below 2^-127 give 0.
-std::uint32_t to_ue8m0(float v, bool up) {
-  if (std::isnan(v)) return 0xff;
-  const std::uint32_t size = std::bit_cast<std::uint32_t>(v) & 0x7fffffff;
-  if (size == 0x7f800000) return 0xfe;
-  std::uint32_t exponent = size >> 23;
-  const std::uint32_t mantissa = size & 0x7fffff;
-  if (up) {
-    if (exponent == 0) return mantissa > 0x400000 ? 1 : 0;  // 2^-127 is half the least normal
-    if (mantissa != 0) ++exponent;
-  }
-  return exponent > 0xfe ? 0xfe : exponent;
-}
-
-}  // namespace
-
-extern "C" std::uint32_t cucpu_rt_cvt_ue8m0_rp(float v) { return to_ue8m0(v, true); }
-extern "C" std::uint32_t cucpu_rt_cvt_ue8m0_rz(float v) { return to_ue8m0(v, false); }

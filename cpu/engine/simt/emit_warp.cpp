@@ -156,16 +156,8 @@ void Emitter::emit_match(CallInst& call, StringRef kind) {
 
 void Emitter::emit_reduction(CallInst& call, StringRef kind) {
   Value* a = vec(call.getArgOperand(0));
-  Type* type = call.getArgOperand(0)->getType();
-  bool on_floats = kind.starts_with("f");
-  bool minimum = kind.contains("min"), absolute = kind.contains(".abs"),
-       nan = kind.contains(".nan");
   Constant* neutral;
-  if (on_floats) {
-    if (type->isIntegerTy()) a = b_.CreateBitCast(a, vector_type(b_.getFloatTy()));
-    if (absolute) a = b_.CreateUnaryIntrinsic(Intrinsic::fabs, a);
-    neutral = ConstantFP::getInfinity(b_.getFloatTy(), !minimum);
-  } else if (kind == "and" || kind == "umin") {
+  if (kind == "and" || kind == "umin") {
     neutral = b_.getInt32(~0u);
   } else if (kind == "smin") {
     neutral = b_.getInt32(0x7fffffffu);
@@ -183,16 +175,7 @@ void Emitter::emit_reduction(CallInst& call, StringRef kind) {
     if (kind == "or") return b_.CreateOrReduce(lanes);
     if (kind == "xor") return b_.CreateXorReduce(lanes);
     if (kind == "umin" || kind == "smin") return b_.CreateIntMinReduce(lanes, kind == "smin");
-    if (kind == "umax" || kind == "smax") return b_.CreateIntMaxReduce(lanes, kind == "smax");
-    Value* is_nan = b_.CreateFCmpUNO(lanes, lanes);
-    Value* numbers = b_.CreateSelect(is_nan, splat(neutral), lanes);
-    Value* best = minimum ? b_.CreateFPMinimumReduce(numbers) : b_.CreateFPMaximumReduce(numbers);
-    Value* some = included ? included : all_lanes();
-    Value* quiet = nan ? b_.CreateOrReduce(b_.CreateAnd(is_nan, some))
-                       : b_.CreateAndReduce(b_.CreateOr(is_nan, b_.CreateNot(some)));
-    Value* canonical = b_.CreateBitCast(b_.getInt32(0x7fffffffu), b_.getFloatTy());
-    Value* result = b_.CreateSelect(quiet, canonical, best);
-    return call.getType()->isIntegerTy() ? b_.CreateBitCast(result, b_.getInt32Ty()) : result;
+    return b_.CreateIntMaxReduce(lanes, kind == "smax");
   };
   auto lanes_of = [&](Value* members) -> Value* {
     Value* present = mask_ ? b_.CreateAnd(members, bits(mask_)) : members;

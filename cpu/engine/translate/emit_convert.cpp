@@ -161,7 +161,8 @@ Value* FunctionTranslator::relu(Value* v) {
 
 void FunctionTranslator::emit_cvt(const Instruction& i) {
   const Type to = i.types[0], from = i.types[1];
-  Value* v = read(i.operands[1], from, true);
+  // A larger register may hold the operand, but not where bf16 is involved.
+  Value* v = read(i.operands[1], from, from != Type::bf16 && to != Type::bf16);
   Value* r = nullptr;
   if (is_float(from)) {
     r = is_float(to) ? float_to_float(i, v, from, to) : float_to_int(i, v, from, to);

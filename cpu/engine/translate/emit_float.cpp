@@ -181,19 +181,14 @@ void FunctionTranslator::emit_neg_float(const Instruction& i) {
 void FunctionTranslator::emit_minmax_float(const Instruction& i) {
   const Type t = i.types[0];
   const bool max = i.row->op == "max";
-  std::vector<Value*> v;
-  for (std::size_t k = 1; k < i.operands.size(); ++k)
-    v.push_back(flush_if(i, read(i.operands[k], t)));
+  Value *x = flush_if(i, read(i.operands[1], t)), *y = flush_if(i, read(i.operands[2], t));
   Value* sign = nullptr;
   if (i.has(Mod::xorsign)) {
-    sign = raw_bits(v[0]);
-    for (std::size_t k = 1; k < v.size(); ++k) sign = b.CreateXor(sign, raw_bits(v[k]));
+    sign = b.CreateXor(raw_bits(x), raw_bits(y));
+    x = intrinsic(Intrinsic::fabs, {x});
+    y = intrinsic(Intrinsic::fabs, {y});
   }
-  if (i.has(Mod::xorsign) || i.has(Mod::abs)) {
-    for (Value*& x : v) x = intrinsic(Intrinsic::fabs, {x});
-  }
-  Value* r = v[0];
-  for (std::size_t k = 1; k < v.size(); ++k) r = fmin_ieee(r, v[k], max, i.has(Mod::NaN));
+  Value* r = fmin_ieee(x, y, max, i.has(Mod::NaN));
   if (sign != nullptr) {
     Value* with =
         b.CreateIntrinsic(Intrinsic::copysign, {r->getType()}, {r, as_type(sign, r->getType())});

@@ -79,12 +79,9 @@ Value* FunctionTranslator::half_operation(const Instruction& i, llvm::ArrayRef<V
     Value* sign = nullptr;
     if (i.has(Mod::xorsign))
       sign = b.CreateAnd(b.CreateXor(as_bits(v[0]), as_bits(v[1])), b.getInt16(0x8000));
-    Value* r = nullptr;
-    for (std::size_t k = 0; k < v.size(); ++k) {
-      Value* f = widen_half(v[k], bf16);
-      if (i.has(Mod::abs)) f = intrinsic(Intrinsic::fabs, {f});
-      r = k == 0 ? f : fmin_ieee(r, f, op == "max", i.has(Mod::NaN));
-    }
+    Value *x = widen_half(v[0], bf16), *y = widen_half(v[1], bf16);
+    if (sign != nullptr) x = intrinsic(Intrinsic::fabs, {x}), y = intrinsic(Intrinsic::fabs, {y});
+    Value* r = fmin_ieee(x, y, op == "max", i.has(Mod::NaN));
     Value* h = bf16 ? round_to_bf16(r, Round::rn) : round_to_half(r, Round::rn);
     if (sign == nullptr) return h;
     Value* with = b.CreateOr(b.CreateAnd(as_bits(h), b.getInt16(0x7fff)), sign);
@@ -139,53 +136,6 @@ void FunctionTranslator::emit_set_packed(const Instruction& i) {
     parts[k] = b.CreateSelect(p, b.getInt16(one), b.getInt16(0));
   }
   write(i.operands[0], join_halves(parts[0], parts[1]));
-}
-
-// Two f32 in 64 bits, each treated alone.
-void FunctionTranslator::emit_pair_arith(const Instruction& i) {
-  llvm::SmallVector<Value*, 3> v;
-  for (std::size_t k = 1; k < i.operands.size(); ++k) v.push_back(read(i.operands[k], Type::b64));
-  const Round mode = round_of(i);
-  Value* all = nullptr;
-  for (unsigned k = 0; k < 2; ++k) {
-    llvm::SmallVector<Value*, 3> p;
-    for (Value* x : v) {
-      p.push_back(flush_if(
-          i, as_type(b.CreateTrunc(b.CreateLShr(x, k * 32), b.getInt32Ty()), b.getFloatTy())));
-    }
-    Value* r = nullptr;
-    if (i.row->op == "sub") p[1] = b.CreateFNeg(p[1]);
-    if (i.row->op == "fma") {
-      r = mode == Round::rn
-              ? intrinsic(Intrinsic::fma, {p[0], p[1], p[2]})
-              : sum_directed(b.CreateFMul(extend(p[0]), extend(p[1])), extend(p[2]), mode);
-    } else if (i.row->op == "mul") {
-      r = mode == Round::rn
-              ? b.CreateFMul(p[0], p[1])
-              : round_to_float(b.CreateFMul(extend(p[0]), extend(p[1])), nullptr, mode);
-    } else {
-      r = mode == Round::rn ? b.CreateFAdd(p[0], p[1])
-                            : sum_directed(extend(p[0]), extend(p[1]), mode);
-    }
-    Value* bits = b.CreateZExt(as_bits(flush_if(i, r)), b.getInt64Ty());
-    all = k == 0 ? bits : b.CreateOr(all, b.CreateShl(bits, 32));
-  }
-  write(i.operands[0], all);
-}
-
-// add.f32.f16 d, a, c: a has 16 bits, c and the result 32.
-void FunctionTranslator::emit_mixed_arith(const Instruction& i) {
-  const bool bf16 = i.types[1] == Type::bf16;
-  const Round mode = round_of(i);
-  Value* x = widen_half(read(i.operands[1], i.types[1]), bf16);
-  const bool fma = i.row->op == "fma";
-  Value* y =
-      fma ? widen_half(read(i.operands[2], i.types[1]), bf16) : float_constant(b.getFloatTy(), 1.0);
-  Value* z = read(i.operands[fma ? 3 : 2], Type::f32);
-  if (i.row->op == "sub") z = b.CreateFNeg(z);
-  Value* r = mode == Round::rn ? intrinsic(Intrinsic::fma, {x, y, z})
-                               : sum_directed(b.CreateFMul(extend(x), extend(y)), extend(z), mode);
-  write(i.operands[0], i.has(Mod::sat) ? saturate(r) : r);
 }
 
 }  // namespace cucpu::ir

@@ -101,11 +101,7 @@ void FunctionTranslator::emit_redux(const Instruction& i) {
   const Type t = i.types[0];
   const bool max = i.has(Mod::max_);
   std::string name = "redux.";
-  if (t == Type::f32) {
-    name += max ? "fmax" : "fmin";
-    if (i.has(Mod::abs)) name += ".abs";
-    if (i.has(Mod::NaN)) name += ".nan";
-  } else if (i.has(Mod::min_) || max) {
+  if (i.has(Mod::min_) || max) {
     name += is_signed(t) ? "s" : "u";
     name += max ? "max" : "min";
   } else {

@@ -222,6 +222,7 @@ void FunctionTranslator::statement(const Instruction& i) {
     start_block(llvm::BasicBlock::Create(out.getContext(), ""));
   }
   const Emitter emitter = kEmitters[static_cast<std::size_t>(i.row->emit)];
+  widens_ = i.row->wide;
   if (!i.guard || i.row->emit == ptx::Emit::bra) return (this->*emitter)(i);
   Value* guard = read_register(i.guard->reg);
   if (i.guard->negated) guard = b.CreateNot(guard);

@@ -132,8 +132,8 @@ class FunctionTranslator {
   }
   Value* half_part(Value* packed, unsigned k, bool bf16);
   Value* join_halves(Value* low, Value* high);
-  Value* small_to_half(Value* bits, Type element);
-  Value* half_of(Value* f, const Instruction& i, bool bf16, Value* random = nullptr);
+  Value* small_to_half(Value* byte, bool e4m3);
+  Value* half_of(Value* f, const Instruction& i, bool bf16);
 
   // threads of a warp and a block (emit_warp.cpp, emit_async.cpp)
   Value* barrier_threads(const Instruction& i, std::size_t operand);
@@ -207,6 +207,7 @@ class FunctionTranslator {
   std::vector<std::int64_t>
       module_shared_;  ///< by module variable: its offset here, -1 not placed, -2 dynamic
   llvm::AllocaInst* carry_ = nullptr;
+  bool widens_ = false;  ///< the instruction's result may go to a larger register
   Value* select_guard_ =
       nullptr;  ///< the guard of the instruction at hand: written values are selected by it
   Value* shared_base_ = nullptr;

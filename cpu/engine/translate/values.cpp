@@ -226,6 +226,11 @@ void FunctionTranslator::write_register(std::uint32_t reg, Value* value, bool is
     return error(where, ptx::cat("the result does not fit a .",
                                  ptx::name_of(source.registers[reg].type), " register"));
   }
+  if (have < want && !widens_) {
+    return error(where, ptx::cat("a .", ptx::name_of(source.registers[reg].type),
+                                 " register is too large for the result: one of ",
+                                 std::to_string(have), " bits is needed"));
+  }
   if (have < want) {
     value = is_signed ? b.CreateSExt(as_bits(value), int_type(want))
                       : b.CreateZExt(as_bits(value), int_type(want));

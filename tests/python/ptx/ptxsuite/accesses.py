@@ -1,26 +1,10 @@
-"""Combinations of qualifiers of loads, stores, atomics, fences and their like, and whether ptxas takes them.
-
-    python -m ptxsuite.accesses PTXAS     (in tests/python/ptx) asks ptxas about every line, and records its answers
-
-The record is a bit for every line, for .version 9.4 and sm_90: 1 where it is refused.
-"""
+"""Combinations of qualifiers of loads, stores, atomics, fences and their like."""
 
 from __future__ import annotations
 
 import itertools
-import lzma
 import re
-import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-
-import numpy as np
-
-RECORD = Path(__file__).resolve().parents[3] / "ptx/accesses.xz"
-REGISTERS = ".reg .b16 %h<9>; .reg .b32 %r<19>; .reg .f32 %f<9>; .reg .f64 %fd<9>; .reg .b64 %rd<19>; .reg .b128 %q<9>; .reg .pred %p;"
-FIRST_LINE = 5
 
 MEMORY = ["b8", "b16", "b32", "b64", "b128", "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "f32", "f64"]
 SPACES = [
@@ -61,12 +45,6 @@ ATOMIC = [
     "bf16x2",
 ]
 OPERATIONS = ["add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas"]
-
-
-def module(lines: Sequence[str]) -> str:
-    """A kernel of these instructions; the first is in FIRST_LINE."""
-    head = f".version 9.4\n.target sm_90\n.address_size 64\n.visible .entry k(.param .b64 pp) {{ {REGISTERS}\n"
-    return head + "\n".join(lines) + "\nret;\n}\n"
 
 
 def _register(type_: str, k: int = 0) -> str:
@@ -189,30 +167,3 @@ def _others() -> Iterator[str]:
 
 def lines() -> list[str]:
     return list(dict.fromkeys(itertools.chain(_loads_and_stores(), _atomics(), _others())))
-
-
-def refused() -> np.ndarray:
-    """For every line whether ptxas refuses it."""
-    bits = np.frombuffer(lzma.decompress(RECORD.read_bytes()), np.uint8)
-    return np.unpackbits(bits).astype(bool)[: len(lines())]
-
-
-def _ask(ptxas: str, asked: Sequence[str]) -> np.ndarray:
-    answers, at = np.zeros(len(asked), bool), 0
-    while at < len(asked):
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "k.ptx"
-            path.write_text(module(asked[at:]))
-            command = [ptxas, "-arch", "sm_90", "--opt-level", "0", str(path), "-o", "/dev/null"]
-            said = subprocess.run(command, capture_output=True, text=True, check=False).stderr
-        end = len(asked)
-        for number, text in re.findall(r"line (\d+); error\s*: (.*)", said):
-            answers[at + int(number) - FIRST_LINE] = True
-            if "syntax error" in text:  # it reads no further
-                end = min(end, at + int(number) - FIRST_LINE + 1)
-        at = end
-    return answers
-
-
-if __name__ == "__main__":
-    RECORD.write_bytes(lzma.compress(np.packbits(_ask(sys.argv[1], lines())).tobytes(), preset=9))

@@ -1,0 +1,72 @@
+"""Lines of PTX that ptxas was asked about: whether it takes each. A record is a bit for every line, for .version 9.4 and sm_90: 1 where it is
+refused.
+
+    python -m ptxsuite.asked PTXAS     (in tests/python/ptx) asks ptxas about every line, and records its answers
+"""
+
+from __future__ import annotations
+
+import lzma
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+RECORDS = Path(__file__).resolve().parents[3] / "ptx"
+REGISTERS = (
+    ".reg .b16 %h<9>; .reg .b32 %r<19>; .reg .f32 %f<9>; .reg .f64 %fd<9>; .reg .b64 %rd<19>; .reg .b128 %q<9>; "
+    ".reg .pred %p, %t<9>; .reg .b8 %c<9>;"
+)
+FIRST_LINE = 5
+
+
+def module(lines: Sequence[str]) -> str:
+    """A kernel of these instructions; the first is in FIRST_LINE."""
+    head = f".version 9.4\n.target sm_90\n.address_size 64\n.visible .entry k(.param .b64 pp) {{ {REGISTERS}\n"
+    return head + "\n".join(lines) + "\nret;\n}\n"
+
+
+def refused(name: str, lines: Sequence[str]) -> np.ndarray:
+    """For every line whether ptxas refuses it."""
+    bits = np.frombuffer(lzma.decompress((RECORDS / f"{name}.xz").read_bytes()), np.uint8)
+    return np.unpackbits(bits).astype(bool)[: len(lines)]
+
+
+def ask(ptxas: str, lines: Sequence[str]) -> np.ndarray:
+    """Some mistakes are only found where there are no others: what was taken is asked again."""
+    answers = np.zeros(len(lines), bool)
+    while True:
+        left = np.flatnonzero(~answers)
+        wrong = _ask_once(ptxas, [lines[k] for k in left])
+        if not wrong.any():
+            return answers
+        answers[left[wrong]] = True
+
+
+def _ask_once(ptxas: str, lines: Sequence[str]) -> np.ndarray:
+    answers, at = np.zeros(len(lines), bool), 0
+    while at < len(lines):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "k.ptx"
+            path.write_text(module(lines[at:]))
+            command = [ptxas, "-arch", "sm_90", "--opt-level", "0", str(path), "-o", "/dev/null"]
+            said = subprocess.run(command, capture_output=True, text=True, check=False).stderr
+        end = len(lines)
+        for number, text in re.findall(r"line (\d+); error\s*: (.*)", said):
+            answers[at + int(number) - FIRST_LINE] = True
+            if "syntax error" in text:  # it reads no further
+                end = min(end, at + int(number) - FIRST_LINE + 1)
+        at = end
+    return answers
+
+
+if __name__ == "__main__":
+    from ptxsuite import accesses, scalars
+
+    for name, lines in (("accesses", accesses.lines()), ("scalars", scalars.lines())):
+        bits = np.packbits(ask(sys.argv[1], lines)).tobytes()
+        (RECORDS / f"{name}.xz").write_bytes(lzma.compress(bits, preset=9))
