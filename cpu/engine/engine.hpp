@@ -172,10 +172,4 @@ void set_hooks(Hooks);
 /// mode.
 void check_host_write(std::uintptr_t address, std::size_t bytes) noexcept;
 
-/// The heap of malloc and free inside kernels (CU_LIMIT_MALLOC_HEAP_SIZE); 8 MiB at first. Reset
-/// frees all: only when no kernel runs.
-void set_device_heap_limit(std::size_t bytes);
-std::size_t device_heap_limit();
-void reset_device_heap();
-
 }  // namespace cucpu
