@@ -29,11 +29,13 @@ std::string words_of(std::span<const Mod> words) {
 void add_expected(std::vector<Mod>& expected, const Row& row, std::span<const std::int8_t> used,
                   std::string_view word) {
   const auto mod = find_mod(word);
-  const bool type = mod && type_of(*mod) != Type::none;
+  if (!mod) return;
+  const bool type = type_of(*mod) != Type::none;
   for (std::size_t s = 0; s < row.slots.size(); ++s) {
     const Slot& slot = row.slots[s];
     if (used[s] >= 0 || slot.optional) continue;
     if (slot.type != type) return;  // modifiers are missing before it
+    if (type && std::ranges::any_of(used.subspan(s), [](std::int8_t u) { return u >= 0; })) return;
     for (const Mod m : slot.words)
       if (std::ranges::find(expected, m) == expected.end()) expected.push_back(m);
     return;

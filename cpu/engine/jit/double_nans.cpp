@@ -47,45 +47,96 @@ Value* bits_of(IRBuilderBase& b, Value* v) {
 
 Value* is_nan(IRBuilderBase& b, Value* v) { return b.CreateFCmpUNO(v, v); }
 
+/// A constant that is no NaN is never the one that passes.
+bool is_number(const Value* v) {
+  const auto* c = dyn_cast<Constant>(v);
+  if (c && c->getType()->isVectorTy()) c = c->getSplatValue();
+  const auto* number = dyn_cast_or_null<ConstantFP>(c);
+  return number && !number->isNaN();
+}
+
 /// `r`, or where it is a NaN the one a GPU makes of these operands: the first NaN among them. The
 /// choice is made between integers: LLVM may treat all NaNs of a float select as equal.
 Value* chosen_here(IRBuilderBase& b, Value* r, ArrayRef<Value*> operands) {
   Value* bits = bits_of(b, r);
   bits = b.CreateSelect(is_nan(b, r), ConstantInt::get(bits->getType(), kMade), bits);
   for (Value* v : reverse(operands)) {
+    if (is_number(v)) continue;
     Value* quiet = b.CreateOr(bits_of(b, v), ConstantInt::get(bits->getType(), kQuiet));
     bits = b.CreateSelect(is_nan(b, v), quiet, bits);
   }
   return b.CreateBitCast(bits, r->getType());
 }
 
-/// The same by a call: it almost never runs, and vectors of 16 lanes make long code of it.
-Value* chosen(IRBuilderBase& b, Value* r, ArrayRef<Value*> operands) {
-  Type* type = r->getType();
-  if (!type->isVectorTy()) return chosen_here(b, r, operands);
-  Module& module = *b.GetInsertBlock()->getModule();
-  const unsigned lanes = cast<FixedVectorType>(type)->getNumElements();
-  const std::string name =
-      "nan.of" + std::to_string(operands.size()) + ".x" + std::to_string(lanes);
-  Function* function = module.getFunction(name);
-  if (!function) {
-    const SmallVector<Type*> types(operands.size() + 1, type);
-    function = Function::Create(FunctionType::get(type, types, false), Function::InternalLinkage,
-                                name, module);
-    for (const Attribute::AttrKind kind :
-         {Attribute::NoInline, Attribute::Cold, Attribute::NoUnwind, Attribute::WillReturn})
-      function->addFnAttr(kind);
-    function->setDoesNotAccessMemory();
-    for (const char* kind : {"target-cpu", "target-features"})  // vectors are passed as these say
-      if (const Function& caller = *b.GetInsertBlock()->getParent(); caller.hasFnAttribute(kind))
-        function->addFnAttr(caller.getFnAttribute(kind));
-    IRBuilder<> body{BasicBlock::Create(module.getContext(), "", function)};
-    const SmallVector<Value*> given(make_pointer_range(drop_begin(function->args())));
-    body.CreateRet(chosen_here(body, function->getArg(0), given));
+/// The same instruction with other operands, in another function.
+Value* same(IRBuilderBase& b, const Instruction& i, ArrayRef<Value*> operands) {
+  Instruction* copy = b.Insert(i.clone());
+  copy->setDebugLoc({});
+  copy->dropUnknownNonDebugMetadata();
+  for (unsigned k = 0; k < operands.size(); ++k) copy->setOperand(k, operands[k]);
+  return copy;
+}
+
+/// Which operands of an instruction a GPU looks for a NaN in, first to last.
+SmallVector<unsigned, 3> order_of(const Instruction& i) {
+  const auto* call = dyn_cast<IntrinsicInst>(&i);
+  if (call && call->getIntrinsicID() == Intrinsic::fma) return {1, 2, 0};
+  if (call) return {0};
+  if (i.getOpcode() == Instruction::FDiv) return {0, 1};
+  return {1, 0};
+}
+
+/// A function that almost never runs, and so leaves the registers of its callers alone.
+Function* cold_function(Module& module, const Function& caller, const std::string& name, Type* type,
+                        std::size_t operands) {
+  auto* function =
+      Function::Create(FunctionType::get(type, SmallVector<Type*>(operands, type), false),
+                       Function::InternalLinkage, name, module);
+  function->setCallingConv(CallingConv::PreserveAll);
+  for (const Attribute::AttrKind kind :
+       {Attribute::NoInline, Attribute::Cold, Attribute::NoUnwind, Attribute::WillReturn})
+    function->addFnAttr(kind);
+  function->setDoesNotAccessMemory();
+  for (const char* kind : {"target-cpu", "target-features"})  // vectors are passed as these say
+    if (caller.hasFnAttribute(kind)) function->addFnAttr(caller.getFnAttribute(kind));
+  BasicBlock::Create(module.getContext(), "", function);
+  return function;
+}
+
+/// The result of an instruction on vectors with a GPU's NaNs, by a call: vectors of 16 lanes make
+/// long code. The call does what the instruction does; or, where that has constants, which are no
+/// NaNs, it chooses between its result and its other operands.
+Value* by_call(IRBuilderBase& b, Instruction& i) {
+  SmallVector<unsigned, 3> order = order_of(i);
+  const std::size_t all = order.size();
+  erase_if(order, [&](unsigned k) { return is_number(i.getOperand(k)); });
+  const bool whole = order.size() == all;
+  SmallVector<Value*> given;
+  std::string name = "nan.";
+  if (whole) {
+    for (unsigned k = 0; k < all; ++k) given.push_back(i.getOperand(k));
+    const auto* call = dyn_cast<IntrinsicInst>(&i);
+    name += call ? Intrinsic::getBaseName(call->getIntrinsicID()) : StringRef{i.getOpcodeName()};
+  } else {
+    given.push_back(&i);
+    for (const unsigned k : order) given.push_back(i.getOperand(k));
+    name += "of" + std::to_string(order.size());
   }
-  SmallVector<Value*> arguments{r};
-  append_range(arguments, operands);
-  return b.CreateCall(function, arguments);
+  name += ".x" + std::to_string(cast<FixedVectorType>(i.getType())->getNumElements());
+  const Function& caller = *i.getFunction();
+  Function* function = caller.getParent()->getFunction(name);
+  if (!function) {
+    function = cold_function(*i.getModule(), caller, name, i.getType(), given.size());
+    IRBuilder<> body{&function->getEntryBlock()};
+    SmallVector<Value*> arguments(make_pointer_range(function->args())), ordered;
+    for (unsigned k = 0; k < order.size(); ++k)
+      ordered.push_back(arguments[whole ? order[k] : k + 1]);
+    Value* r = whole ? same(body, i, arguments) : arguments[0];
+    body.CreateRet(chosen_here(body, r, ordered));
+  }
+  CallInst* made = b.CreateCall(function, given);
+  made->setCallingConv(function->getCallingConv());
+  return made;
 }
 
 }  // namespace
@@ -161,21 +212,20 @@ void settle(Instruction& i) {
     const unsigned lanes = cast<FixedVectorType>(at(1)->getType())->getNumElements();
     for (unsigned k = 0; k < lanes; ++k) {
       Value* lane = b.CreateExtractElement(at(1), k);
-      sum = chosen(b, b.CreateFAdd(sum, lane), {lane, sum});
+      sum = chosen_here(b, b.CreateFAdd(sum, lane), {lane, sum});
     }
     Value* bits = b.CreateSelect(is_nan(b, &i), bits_of(b, sum), bits_of(b, &i));
     r = b.CreateBitCast(bits, i.getType());
-  } else if (call && call->getIntrinsicID() == Intrinsic::fma) {
-    r = chosen(b, &i, {at(1), at(2), at(0)});
-  } else if (call) {
-    r = chosen(b, &i, {at(0)});
-  } else if (i.getOpcode() == Instruction::FDiv) {
-    r = chosen(b, &i, {at(0), at(1)});
+  } else if (i.getType()->isVectorTy()) {
+    r = by_call(b, i);
   } else {
-    r = chosen(b, &i, {at(1), at(0)});
+    SmallVector<Value*> operands;
+    for (const unsigned k : order_of(i)) operands.push_back(i.getOperand(k));
+    r = chosen_here(b, &i, operands);
   }
   held->replaceAllUsesWith(r);
   held->eraseFromParent();
+  if (i.use_empty()) i.eraseFromParent();
 }
 
 Value* any_nan(IRBuilderBase& b, ArrayRef<Value*> values) {

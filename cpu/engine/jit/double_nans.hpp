@@ -18,7 +18,8 @@ enum class Use {
 Use use_of(const llvm::Instruction&);
 
 /// After the arithmetic instruction: its result with the NaN a GPU gives. That is the NaN of one of
-/// its operands, quieted, or 0xfff8000000000000. All uses of the instruction see it.
+/// its operands, quieted, or 0xfff8000000000000. All uses of the instruction see it, which may be
+/// gone then.
 void settle(llvm::Instruction&);
 
 /// Whether one of these doubles and vectors of doubles is a NaN.

@@ -303,11 +303,13 @@ bool has_doubles(const Module& module) {
 }
 
 void settle_doubles(Module& module) {
+  SmallVector<Function*> functions;  // settling adds others, which are as they should be
   for (Function& function : module)
-    if (!function.isDeclaration()) {
-      restore_operand_order(function);
-      settle_function(function);
-    }
+    if (!function.isDeclaration()) functions.push_back(&function);
+  for (Function* function : functions) {
+    restore_operand_order(*function);
+    settle_function(*function);
+  }
 }
 
 }  // namespace cucpu
