@@ -104,16 +104,21 @@ std::unique_ptr<llvm::Module> parse(std::string_view bitcode, LLVMContext& conte
 }
 
 /// Stack a call of the code needs, generously: what is allocated by name, and room for spills and
-/// routines.
+/// routines. Any vector may be spilled, and in a large kernel with many lanes that is what there is
+/// most of.
 std::uint32_t stack_need(llvm::Module& module) {
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = 0, vectors = 0;
   const DataLayout& layout = module.getDataLayout();
   for (Function& function : module)
-    for (Instruction& instruction : instructions(function))
-      if (const auto* local = dyn_cast<AllocaInst>(&instruction))
+    for (Instruction& instruction : instructions(function)) {
+      if (const auto* local = dyn_cast<AllocaInst>(&instruction)) {
         if (const auto size = local->getAllocationSize(layout)) bytes += *size;
+      } else if (instruction.getType()->isVectorTy()) {
+        vectors += layout.getTypeAllocSize(instruction.getType());
+      }
+    }
   return static_cast<std::uint32_t>(
-      std::min<std::uint64_t>(48 * 1024 + bytes + bytes / 4, 1U << 30));
+      std::min<std::uint64_t>(48 * 1024 + bytes + bytes / 4 + vectors, 1U << 30));
 }
 
 /// A frame larger than the guard page must not step over it: it touches every page on its way.
