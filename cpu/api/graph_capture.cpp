@@ -138,7 +138,7 @@ void begin(Stream& stream, CUstreamCaptureMode mode, Ref<Graph> graph, std::vect
   require(mode >= CU_STREAM_CAPTURE_MODE_GLOBAL && mode <= CU_STREAM_CAPTURE_MODE_RELAXED);
   require(stream.role() != StreamRole::legacy, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   const std::lock_guard lock{graph_mutex()};
-  require(!is_capturing(stream), CUDA_ERROR_ILLEGAL_STATE);
+  require(!is_capturing(stream) && !is_captured_into(*graph), CUDA_ERROR_ILLEGAL_STATE);
   auto capture = make_object<Capture>();
   capture->id = g_next_id.fetch_add(1);
   capture->graph = std::move(graph);

@@ -86,13 +86,15 @@ SmallVector<unsigned, 3> order_of(const Instruction& i) {
   return {1, 0};
 }
 
-/// A function that almost never runs, and so leaves the registers of its callers alone.
+/// A function that almost never runs, and so leaves the registers of its callers alone; on AArch64
+/// only, as the convention has no room for the largest vectors of x86-64.
 Function* cold_function(Module& module, const Function& caller, const std::string& name, Type* type,
                         std::size_t operands) {
   auto* function =
       Function::Create(FunctionType::get(type, SmallVector<Type*>(operands, type), false),
                        Function::InternalLinkage, name, module);
-  function->setCallingConv(CallingConv::PreserveAll);
+  if (Triple{module.getTargetTriple()}.isAArch64())
+    function->setCallingConv(CallingConv::PreserveAll);
   for (const Attribute::AttrKind kind :
        {Attribute::NoInline, Attribute::Cold, Attribute::NoUnwind, Attribute::WillReturn})
     function->addFnAttr(kind);

@@ -64,6 +64,12 @@ class CaptureEnds : public DriverTest {
 TEST_F(CaptureEnds, BeforeItsGraphIsDestroyed) {
   capture_into(graph_);
   EXPECT_EQ(CUDA_ERROR_ILLEGAL_STATE, cuGraphDestroy(graph_));
+  CUstream second = nullptr;
+  ASSERT_OK(cuStreamCreate(&second, CU_STREAM_NON_BLOCKING));
+  EXPECT_EQ(CUDA_ERROR_ILLEGAL_STATE,
+            cuStreamBeginCaptureToGraph(second, graph_, nullptr, nullptr, 0,
+                                        CU_STREAM_CAPTURE_MODE_RELAXED));
+  ASSERT_OK(cuStreamDestroy(second));
   CUgraph captured = nullptr;
   ASSERT_OK(cuStreamEndCapture(stream_, &captured));
   EXPECT_EQ(graph_, captured);

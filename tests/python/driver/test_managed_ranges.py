@@ -50,7 +50,8 @@ def advise(memory: int, check: Any) -> Any:
 
 def test_read_mostly_is_true_where_the_first_page_is(ask: Any, advise: Any) -> None:
     advise("SET_READ_MOSTLY", 2, 4)
-    assert [ask("READ_MOSTLY", first, count) for first, count in ((2, 4), (3, 1), (1, 2), (5, 2), (0, PIECES))] == [1, 1, 0, 1, 0]
+    pieces = ((2, 4), (3, 1), (1, 2), (5, 2), (0, PIECES))
+    assert [ask("READ_MOSTLY", first, count) for first, count in pieces] == [1, 1, 0, 1, 0]
     advise("UNSET_READ_MOSTLY", 3, 1)
     assert [ask("READ_MOSTLY", piece, 1) for piece in range(PIECES)] == [0, 0, 1, 0, 1, 1, 0, 0]
 
