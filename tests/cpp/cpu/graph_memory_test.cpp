@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <vector>
 
 #include "support.hpp"
 
@@ -18,6 +19,9 @@ class GraphMemory : public DriverTest {
   }
   void TearDown() override {
     std::atomic_ref<unsigned>{* flag_} = 1;
+    // No context takes graphs along. What a test destroyed itself is refused.
+    for (const CUgraphExec exec : execs_) cuGraphExecDestroy(exec);
+    for (const CUgraph graph : graphs_) cuGraphDestroy(graph);
     DriverTest::TearDown();
   }
   /// Memory that is allocated and filled with `value`; freed where `freed`.
@@ -30,11 +34,14 @@ class GraphMemory : public DriverTest {
     }
     CUgraph graph = nullptr;
     EXPECT_OK(cuStreamEndCapture(stream_, &graph));
+    graphs_.push_back(graph);
     return graph;
   }
   CUgraphExec ready(CUgraph graph, unsigned long long flags = 0) {
     CUgraphExec exec = nullptr;
     EXPECT_OK(cuGraphInstantiateWithFlags(&exec, graph, flags));
+    execs_.push_back(exec);
+    graphs_.push_back(graph);
     return exec;
   }
   /// Work queued from now on waits for release().
@@ -54,6 +61,8 @@ class GraphMemory : public DriverTest {
 
   CUstream stream_ = nullptr;
   CUdeviceptr memory_ = 0;
+  std::vector<CUgraph> graphs_;
+  std::vector<CUgraphExec> execs_;
   unsigned *flag_ = nullptr, *seen_ = nullptr;
 };
 
@@ -197,6 +206,7 @@ TEST_F(GraphMemory, TakesWhatPoolsHoldFree) {
   CUgraphNode node = nullptr;
   ASSERT_OK(cuGraphCreate(&graph, 0));
   EXPECT_OK(cuGraphAddMemAllocNode(&node, graph, nullptr, 0, &p));
+  ASSERT_OK(cuGraphDestroy(graph));
   keep = 0;
   ASSERT_OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep));
 }
