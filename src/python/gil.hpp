@@ -2,8 +2,9 @@
 #pragma once
 
 #include <Python.h>
-#include <cxxabi.h>
 #include <unistd.h>
+
+#include <exception>
 
 namespace cucore::python {
 
@@ -37,13 +38,14 @@ inline bool is_only_thread() noexcept {
 /// any time. A thread that asks too late is ended by pthread_exit, up to Python 3.13. That would
 /// unwind through functions that promise not to throw, and through owners that would give back
 /// objects and locks of an interpreter that is gone. Such a thread sleeps here for good instead, as
-/// it does in later Pythons. `work` must own nothing: its own frame is unwound. (What is caught is
-/// no object, only a name for the unwinding, so that the reference is null.)
+/// it does in later Pythons. `work` must own nothing: its own frame is unwound. What ends a thread
+/// is no exception that could be asked for (nor an object: a reference to it would be null).
 template <class Work>
-__attribute__((no_sanitize("null"))) auto run_or_sleep(Work work) noexcept {
+auto run_or_sleep(Work work) noexcept {
   try {
     return work();
-  } catch (abi::__forced_unwind&) {
+  } catch (...) {
+    if (std::current_exception()) std::terminate();
     while (true) pause();
   }
 }
