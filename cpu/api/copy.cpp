@@ -3,6 +3,7 @@
 #include "api/copy.hpp"
 
 #include <algorithm>
+#include <functional>
 
 #include "api/array.hpp"
 #include "api/capture.hpp"
@@ -486,10 +487,11 @@ CUresult cuMemcpyBatchAsync(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes,
                             CUstream handle) {
   return guarded([&] {
     const Ref<Stream> stream = batch_stream(handle);
-    require(dsts && srcs && sizes && count > 0 && attrs && attr_starts && attr_count > 0 &&
-            attr_count <= count);
+    require(dsts && srcs && sizes && count > 0 && attrs);
     require_no_capture(*stream);
     require_parts(attr_starts, attr_count, count);
+    const auto last = attr_starts + attr_count;
+    require(std::adjacent_find(attr_starts, last, std::greater_equal{}) == last);
     check_batch_attributes(attrs, attr_count);
     std::vector<Ref<CopyOp>> ops;
     for (std::size_t i = 0; i < count; ++i) {

@@ -129,18 +129,21 @@ void apply(CUmem_advise advice, const CUmemLocation& location, ManagedState& s) 
   }
 }
 
+/// As on an H200, `starts` need not rise, and what comes before a range that is wrong is prefetched
+/// all the same. A range that several parts hold goes where the last of them says.
 void prefetch_batch(CUdeviceptr* addresses, std::size_t* sizes, std::size_t count,
                     CUmemLocation* locations, std::size_t* starts, std::size_t location_count,
                     unsigned long long flags, CUstream handle) {
   require(addresses && sizes && count > 0 && locations && flags == 0);
   require_parts(starts, location_count, count);
   const Ref<Stream> stream = stream_of(handle);
-  for (std::size_t i = 0; i < count; ++i) managed_at(addresses[i], sizes[i]);
   for (std::size_t i = 0; i < location_count; ++i) check_location(locations[i]);
-  for (std::size_t i = 0, k = 0; i < count; ++i) {  // all is good: from here on they are queued
-    if (k + 1 < location_count && starts[k + 1] == i) ++k;
-    prefetch(addresses[i], sizes[i], locations[k], *stream);
+  std::vector<const CUmemLocation*> to(count);
+  for (std::size_t part = 0; part < location_count; ++part) {
+    const std::size_t end = part + 1 < location_count ? starts[part + 1] : count;
+    for (std::size_t i = starts[part]; i < end; ++i) to[i] = &locations[part];
   }
+  for (std::size_t i = 0; i < count; ++i) prefetch(addresses[i], sizes[i], *to[i], *stream);
 }
 
 }  // namespace

@@ -23,8 +23,8 @@ void require_mapped_access(CUdeviceptr address, std::size_t bytes, bool write);
 /// As require_device_range(); ordinary host memory is fine too.
 void require_any_range(CUdeviceptr address, std::size_t bytes);
 
-/// Fails unless `starts` divides a batch of `count` into parts: the first begins at 0, each behind
-/// the one before it.
+/// Fails unless `starts` are where parts of a batch of `count` begin, the first of them at 0. Their
+/// order is the caller's matter.
 void require_parts(const std::size_t* starts, std::size_t parts, std::size_t count);
 
 /// Ordinary host memory: neither allocated by nor registered with the driver.

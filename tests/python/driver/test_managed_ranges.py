@@ -78,21 +78,46 @@ def test_each_part_was_sent_somewhere(memory: int, ask: Any, check: Any, stream:
     assert told == [0, CPU, 0]
 
 
-@pytest.mark.parametrize("starts", [[1], [0, 0], [0, 3], [0, 2, 1]])
-def test_a_batch_of_prefetches_is_divided_in_order_or_refused_as_a_whole(
-    memory: int, ask: Any, check: Any, stream: Any, starts: list[int]
+@pytest.fixture
+def prefetch(memory: int, check: Any, stream: Any) -> Any:
+    """Sends pieces in one batch, those from starts[k] on to places[k], and waits; the code."""
+
+    def prefetch(pieces: list[int], places: list[Any], starts: list[int]) -> Any:
+        count = len(pieces)
+        code = d.cuMemPrefetchBatchAsync(pieces, [PIECE] * count, count, places, starts, len(starts), 0, stream)[0]
+        check(d.cuStreamSynchronize(stream))
+        return code
+
+    return prefetch
+
+
+@pytest.fixture
+def pieces(memory: int) -> list[int]:
+    return [memory + piece * PIECE for piece in range(3)]
+
+
+def test_a_batch_of_prefetches_goes_part_by_part(pieces: list[int], ask: Any, prefetch: Any) -> None:
+    assert prefetch(pieces, [place("DEVICE"), place("HOST")], [0, 2]) == d.CUresult.CUDA_SUCCESS
+    assert [ask("LAST_PREFETCH_LOCATION", piece, 1) for piece in range(3)] == [0, 0, CPU]
+
+
+@pytest.mark.parametrize("starts", [[1], [0, 3]])
+def test_a_batch_of_prefetches_begins_at_its_first_range_and_ends_at_its_last(
+    pieces: list[int], ask: Any, prefetch: Any, starts: list[int]
 ) -> None:
-    pieces = [memory + piece * PIECE for piece in range(3)]
-    places = [place("DEVICE")] * len(starts)
-    code = d.cuMemPrefetchBatchAsync(pieces, [PIECE] * 3, 3, places, starts, len(starts), 0, stream)[0]
-    assert code == d.CUresult.CUDA_ERROR_INVALID_VALUE
-    check(d.cuStreamSynchronize(stream))
+    assert prefetch(pieces, [place("DEVICE")] * len(starts), starts) == d.CUresult.CUDA_ERROR_INVALID_VALUE
     assert [ask("LAST_PREFETCH_LOCATION", piece, 1) for piece in range(3)] == [NOWHERE] * 3
 
 
-def test_a_batch_with_one_wrong_prefetch_prefetches_nothing(memory: int, ask: Any, check: Any, stream: Any) -> None:
-    pieces = [memory, 4096]
-    code = d.cuMemPrefetchBatchAsync(pieces, [PIECE] * 2, 2, [place("DEVICE")], [0], 1, 0, stream)[0]
-    assert code == d.CUresult.CUDA_ERROR_INVALID_VALUE
-    check(d.cuStreamSynchronize(stream))
-    assert ask("LAST_PREFETCH_LOCATION", 0, 1) == NOWHERE
+@pytest.mark.parametrize("starts", [[0, 0], [0, 2, 1]])
+def test_parts_of_a_batch_of_prefetches_need_not_be_in_order(
+    pieces: list[int], ask: Any, prefetch: Any, starts: list[int]
+) -> None:
+    """An H200 takes them; the manual does not say which of two places that are named for a range it goes to."""
+    assert prefetch(pieces, [place("DEVICE")] * len(starts), starts) == d.CUresult.CUDA_SUCCESS
+    assert {ask("LAST_PREFETCH_LOCATION", piece, 1) for piece in range(3)} <= {0, NOWHERE}
+
+
+def test_what_comes_before_a_wrong_range_of_a_batch_is_prefetched(memory: int, ask: Any, prefetch: Any) -> None:
+    assert prefetch([memory, 4096], [place("DEVICE")], [0]) == d.CUresult.CUDA_ERROR_INVALID_VALUE
+    assert ask("LAST_PREFETCH_LOCATION", 0, 1) == 0
