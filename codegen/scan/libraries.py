@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import re
+import shutil
 import tempfile
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -149,6 +151,7 @@ def add_nvml_versions(library: Library, include: Path, unit: Unit, facts: Facts)
 def foreign_headers() -> Path:
     """Just enough of GL, EGL and VDPAU to parse CUDA's interop headers: their ABI types, which are public facts."""
     folder = Path(tempfile.mkdtemp(prefix="cucore-scan-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     files = {
         "GL/gl.h": "#define GL_VERSION 0x1F02\ntypedef unsigned int GLuint; typedef unsigned int GLenum;",
         "EGL/egl.h": "typedef int EGLint;",

@@ -8,6 +8,8 @@
 #include <fstream>
 #include <thread>
 
+#include "../temporary_folder.hpp"
+
 namespace cucore {
 namespace {
 
@@ -15,16 +17,11 @@ namespace fs = std::filesystem;
 
 class OnDisk : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "program-cache-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    root_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(root_); }
   fs::path only_file() const {
     return fs::directory_iterator { root_ / "c" } -> path();
   }
-  fs::path root_;
+  const cucore::test::TemporaryFolder folder_;
+  const fs::path& root_ = folder_.path();
 };
 
 TEST_F(OnDisk, KeepsEntriesForTheNextProcess) {

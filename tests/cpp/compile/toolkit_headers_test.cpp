@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "../temporary_folder.hpp"
+
 namespace cucore::detail {
 namespace {
 
@@ -13,18 +15,13 @@ namespace fs = std::filesystem;
 
 class ToolkitHeaders : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "headers-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    root_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(root_); }
   std::string flag_with(const std::string& folder, const std::string& header) {
     fs::create_directories((root_ / folder / header).parent_path());
     std::ofstream{root_ / folder / header} << "// planted\n";
     return "--include-path=" + (root_ / folder).string();
   }
-  fs::path root_;
+  const cucore::test::TemporaryFolder folder_;
+  const fs::path& root_ = folder_.path();
 };
 
 std::optional<std::string> found() { return "/there"; }

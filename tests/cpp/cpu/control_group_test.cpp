@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 
+#include "../temporary_folder.hpp"
+
 namespace {
 
 using cucpu::driver::control_group_memory;
@@ -16,11 +18,6 @@ constexpr std::size_t kMega = std::size_t{1} << 20;
 
 class ControlGroup : public testing::Test {
  protected:
-  ControlGroup() {
-    char name[] = "/tmp/cucore-groups-XXXXXX";
-    root_ = mkdtemp(name);
-  }
-  ~ControlGroup() override { std::filesystem::remove_all(root_); }
   void write(const std::string& path, const std::string& text) {
     const auto file = root_ / path;
     std::filesystem::create_directories(file.parent_path());
@@ -31,7 +28,8 @@ class ControlGroup : public testing::Test {
   void in(const std::string& line) { write("proc/self/cgroup", line); }
   std::optional<std::size_t> limit() const { return control_group_memory(root_); }
 
-  std::filesystem::path root_;
+  const cucore::test::TemporaryFolder folder_;
+  const std::filesystem::path& root_ = folder_.path();
 };
 
 TEST_F(ControlGroup, WithoutFilesThereIsNoLimit) { EXPECT_EQ(std::nullopt, limit()); }

@@ -2,6 +2,7 @@
 // right.
 #include <algorithm>
 
+#include "../temporary_folder.hpp"
 #include "ptx_fixture.hpp"
 
 namespace cucpu::test {
@@ -236,8 +237,8 @@ TEST_F(Check, UnreadableValuesAreNamed) {
 
 TEST_F(Check, CheckedCodeIsNotTakenForOrdinaryCodeInTheCache) {
   unsetenv("CUCORE_CPU_CACHE");
-  char folder[] = "/tmp/cucore-check-XXXXXX";
-  const Environment place{"CUCORE_CACHE_DIR", std::string{mkdtemp(folder)} + "/c"};
+  const cucore::test::TemporaryFolder folder;
+  const Environment place{"CUCORE_CACHE_DIR", (folder.path() / "c").string()};
   const std::string racy = kernel(kWrite + kRead);
   for (int i = 0; i < 2; ++i) {
     clean("", racy);

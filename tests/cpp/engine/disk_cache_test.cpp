@@ -6,16 +6,15 @@
 
 #include <filesystem>
 
+#include "../temporary_folder.hpp"
+
 namespace cucpu::test {
 namespace {
 
 class CacheFolder : public ::testing::Test {
  protected:
-  std::string folder_ = [] {
-    char name[] = "/tmp/cucore-folder-XXXXXX";
-    return std::string{mkdtemp(name)};
-  }();
-  ~CacheFolder() override { std::filesystem::remove_all(folder_); }
+  const cucore::test::TemporaryFolder own_;
+  const std::string folder_ = own_.path().string();
 
   static std::string key(int i) { return digest(std::to_string(i)); }
   std::uint64_t bytes() const {

@@ -2,10 +2,9 @@
 // compilation works.
 #include "cpu/engine/run/protect.hpp"
 
-#include <stdlib.h>
-
 #include <filesystem>
 
+#include "../temporary_folder.hpp"
 #include "ir_fixture.hpp"
 
 namespace cucpu::test {
@@ -80,9 +79,9 @@ TEST(Protect, AFatalErrorOfLlvmIsALoadErrorThatKeepsItsInput) {
   const std::string name = "llvm.aarch64.clrex";
 #endif
   for (std::size_t at; (at = text.find("NAME")) != std::string::npos;) text.replace(at, 4, name);
-  char folder[] = "/tmp/cucore-crash-XXXXXX";
+  const cucore::test::TemporaryFolder folder;
   Settings settings;
-  settings.cache_folder = mkdtemp(folder);
+  settings.cache_folder = folder.path().string();
   const std::string bitcode = bitcode_of(text);
   CompileJob job;
   job.bitcode = bitcode;
@@ -98,7 +97,6 @@ TEST(Protect, AFatalErrorOfLlvmIsALoadErrorThatKeepsItsInput) {
     ASSERT_NE(at, std::string::npos) << what;
     EXPECT_EQ(std::filesystem::file_size(what.substr(at + 8)), bitcode.size());
   }
-  std::filesystem::remove_all(settings.cache_folder);
   Compiled good{"define void @k() \"cucpu.kernel\" { ret void }"};
   EXPECT_EQ(good.run({1}, {32}, nullptr).code, 0);
 }

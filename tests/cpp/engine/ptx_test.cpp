@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "../temporary_folder.hpp"
 #include "ptx_fixture.hpp"
 
 namespace cucpu::test {
@@ -229,19 +230,17 @@ TEST(PtxLoad, AnUnreadableSettingIsNamed) {
 
 TEST(PtxLoad, FormsOfAKernelAreDumpedUnderBothOfTheirNames) {
   for (const char* list : {"ptx,thread,block,asm", "ptx,ssa,llvm,asm"}) {
-    char name[] = "/tmp/cucore-dump-XXXXXX";
-    const std::string folder{mkdtemp(name)};
+    const cucore::test::TemporaryFolder folder;
     {
       TestMemory memory;
       const Environment cache{"CUCORE_CPU_CACHE", "0"};
       const Environment what{"CUCORE_CPU_DUMP", list};
-      const Environment where{"CUCORE_CPU_DUMP_DIR", folder};
+      const Environment where{"CUCORE_CPU_DUMP_DIR", folder.path().string()};
       const auto module = load(kernel("k", "", ""), memory);
       EXPECT_EQ(launch(*module, "k", shape_of({2}, {32})).code, 0);
     }
     for (const char* form : {"k.thread.ll", "k.block.ll", "k.s"})
-      EXPECT_TRUE(std::filesystem::exists(folder + "/" + form)) << list << ": " << form;
-    std::filesystem::remove_all(folder);
+      EXPECT_TRUE(std::filesystem::exists(folder.path() / form)) << list << ": " << form;
   }
 }
 
@@ -257,13 +256,8 @@ TEST(PtxLoad, TheTimeLimitIs702) {
 
 class DiskCacheTest : public ::testing::Test {
  protected:
-  std::string folder_ = [] {
-    char name[] = "/tmp/cucore-cache-XXXXXX";
-    return std::string{mkdtemp(name)} + "/c";
-  }();
-  ~DiskCacheTest() override {
-    std::filesystem::remove_all(std::filesystem::path{folder_}.parent_path());
-  }
+  const cucore::test::TemporaryFolder own_;
+  const std::string folder_ = (own_.path() / "c").string();
 
   /// One launch in a fresh module; how many entries the folder then holds.
   std::size_t run_once() {

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "../temporary_folder.hpp"
 #include "cucore/pathfinder.hpp"
 #include "pathfinder/catalogue.hpp"
 #include "pathfinder/places.hpp"
@@ -21,9 +22,6 @@ namespace fs = std::filesystem;
 class Search : public testing::Test {
  protected:
   void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "pathfinder-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    root_ = pattern;
     unsetenv("CONDA_PREFIX");
     unsetenv("CUDNN_PATH");
     set_site_packages({});
@@ -31,14 +29,14 @@ class Search : public testing::Test {
   void TearDown() override {
     unsetenv("CONDA_PREFIX");
     unsetenv("CUDNN_PATH");
-    fs::remove_all(root_);
   }
   std::string plant(const std::string& path) {
     fs::create_directories((root_ / path).parent_path());
     std::ofstream{root_ / path} << "planted";
     return (root_ / path).string();
   }
-  fs::path root_;
+  const cucore::test::TemporaryFolder folder_;
+  const fs::path& root_ = folder_.path();
 };
 
 TEST_F(Search, WheelsOfBothLayoutsAreFoundNewestFirst) {
