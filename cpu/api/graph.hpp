@@ -118,6 +118,9 @@ struct Plan {
 std::shared_ptr<Plan> make_plan(const Graph& graph);
 std::shared_ptr<Plan> copy_plan(const Plan& plan);
 
+/// As cuGraphDebugDotPrint names it: "HOST".
+const char* type_name(CUgraphNodeType type) noexcept;
+
 /// Runs a plan for `parent`; done when it ended at once.
 Progress run_plan(std::shared_ptr<const Plan> plan, Task& parent);
 

@@ -6,11 +6,9 @@
 #include "api/guard.hpp"
 #include "api/kernel_op.hpp"
 
-using namespace cucpu::driver;
+namespace cucpu::driver {
 
-namespace {
-
-const char* type_name(CUgraphNodeType type) {
+const char* type_name(CUgraphNodeType type) noexcept {
   switch (type) {
     case CU_GRAPH_NODE_TYPE_KERNEL:
       return "KERNEL";
@@ -32,6 +30,10 @@ const char* type_name(CUgraphNodeType type) {
       return "MEM_ALLOC";
     case CU_GRAPH_NODE_TYPE_MEM_FREE:
       return "MEM_FREE";
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
+      return "EXT_SEMAS_SIGNAL";
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
+      return "EXT_SEMAS_WAIT";
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
       return "BATCH_MEM_OP";
     case CU_GRAPH_NODE_TYPE_CONDITIONAL:
@@ -40,6 +42,12 @@ const char* type_name(CUgraphNodeType type) {
       return "NODE";
   }
 }
+
+}  // namespace cucpu::driver
+
+using namespace cucpu::driver;
+
+namespace {
 
 std::string details(GraphNode& node) {
   char text[256] = "";

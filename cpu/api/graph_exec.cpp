@@ -2,6 +2,7 @@
 #include "api/graph_exec.hpp"
 
 #include <optional>
+#include <string>
 
 #include "api/capture.hpp"
 #include "api/copy.hpp"
@@ -180,6 +181,30 @@ constexpr unsigned long long kFlags =
     CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
     CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
 
+bool allowed_in_bodies(CUgraphNodeType type) {
+  return type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY ||
+         type == CU_GRAPH_NODE_TYPE_MEMSET || type == CU_GRAPH_NODE_TYPE_EMPTY ||
+         type == CU_GRAPH_NODE_TYPE_GRAPH || type == CU_GRAPH_NODE_TYPE_CONDITIONAL;
+}
+
+/// Bodies of conditions, and what is inside of them, hold nodes of some kinds only. `wrong` is the
+/// first of another kind. As on an H200 such nodes can be added, but the graph never runs.
+void require_allowed_bodies(const Plan& plan, bool in_body, CUgraphNode* wrong) {
+  for (const Plan::Step& step : plan.steps) {
+    const CUgraphNodeType type = step.op->type();
+    if (in_body && !allowed_in_bodies(type)) {
+      *wrong = step.node;
+      fail(CUDA_ERROR_INVALID_VALUE,
+           std::string{"cuGraphInstantiate: the body of a conditional node holds a "} +
+               type_name(type) +
+               " node; kernels, copies, fills, empty nodes, child graphs and conditional nodes are "
+               "what it may hold");
+    }
+    for (const auto& body : step.bodies)
+      require_allowed_bodies(*body, in_body || type == CU_GRAPH_NODE_TYPE_CONDITIONAL, wrong);
+  }
+}
+
 CUgraphExec instantiate(CUgraph handle, unsigned long long flags, CUgraphNode* wrong) {
   constexpr unsigned long long kApart =
       CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
@@ -187,6 +212,7 @@ CUgraphExec instantiate(CUgraph handle, unsigned long long flags, CUgraphNode* w
   Graph& graph = graph_of(handle);
   current_context();
   const auto plan = make_plan(graph);
+  require_allowed_bodies(*plan, false, wrong);
   if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH)
     require_launchable_by_kernels(*plan, wrong);
   const auto exec = make_object<GraphExec>(plan, Ref<Graph>{&graph}, flags);
@@ -223,7 +249,7 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec* out, CUgraph graph,
     try {
       *out = instantiate(graph, params->flags, &params->hErrNode_out);
     } catch (const Error& e) {
-      if (params->hErrNode_out)
+      if (e.code == CUDA_ERROR_NOT_SUPPORTED && params->hErrNode_out)
         params->result_out = CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
       const std::lock_guard lock{graph_mutex()};
       Graph* g = find_object<Graph>(graph);

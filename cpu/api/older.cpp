@@ -53,9 +53,11 @@ CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode* depende
 
 CUresult cuGraphInstantiate(CUgraphExec* out, CUgraph graph, CUgraphNode* error_node, char* log,
                             size_t log_bytes) {
-  if (error_node) *error_node = nullptr;
   if (log && log_bytes) *log = '\0';
-  return cuGraphInstantiateWithFlags(out, graph, 0);
+  CUDA_GRAPH_INSTANTIATE_PARAMS params{};
+  const CUresult result = cuGraphInstantiateWithParams(out, graph, &params);
+  if (error_node) *error_node = params.hErrNode_out;
+  return result;
 }
 
 CUresult cuGraphInstantiate_v2(CUgraphExec* out, CUgraph graph, CUgraphNode* error_node, char* log,

@@ -291,8 +291,30 @@ bool GraphDefinition::leaves_allocations() const {
   return false;
 }
 
-static const char* reason(CUgraphInstantiateResult result) {
-  switch (result) {
+/// The driver adds nodes of any kind to the body of a condition, and refuses the graph later.
+static bool is_misplaced_in_body(CUgraphNode node) {
+  CUgraphNodeType type{};
+  if (node == nullptr || driver().cuGraphNodeGetType(node, &type) != CUDA_SUCCESS) return false;
+  switch (type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+    case CU_GRAPH_NODE_TYPE_EMPTY:
+    case CU_GRAPH_NODE_TYPE_GRAPH:
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+      return false;
+    default:
+      return true;
+  }
+}
+
+static const char* reason(const CUDA_GRAPH_INSTANTIATE_PARAMS& params) {
+  switch (params.result_out) {
+    case CUDA_GRAPH_INSTANTIATE_ERROR:
+      return is_misplaced_in_body(params.hErrNode_out)
+                 ? "the body of a condition holds a node of a kind that is not allowed there; "
+                   "kernels, copies, fills, empty nodes, child graphs and conditions are"
+                 : nullptr;
     case CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE:
       return "its structure is invalid, for example a cycle";
     case CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED:
@@ -317,7 +339,7 @@ Graph GraphDefinition::make(const GraphCompleteOptions& options) const {
   if (options.use_node_priority) params.flags |= CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
   auto box = std::make_shared<detail::ExecBox>();
   const CUresult code = driver().cuGraphInstantiateWithParams(&box->handle, handle(), &params);
-  if (const char* why = code != CUDA_SUCCESS ? reason(params.result_out) : nullptr) {
+  if (const char* why = code != CUDA_SUCCESS ? reason(params) : nullptr) {
     throw CUDAError{static_cast<int>(code), result_name(code),
                     std::string{result_name(code)} + ": the graph cannot be instantiated: " + why};
   }

@@ -1,14 +1,12 @@
 // Captures whose graph goes before they end: they are invalid from then on, and keep nothing.
-#include "support.hpp"
+#include "graph_support.hpp"
 
 namespace {
 
-class CaptureEnds : public DriverTest {
+class CaptureEnds : public GraphTest {
  protected:
   void SetUp() override {
-    DriverTest::SetUp();
-    ASSERT_OK(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING));
-    ASSERT_OK(cuGraphCreate(&graph_, 0));
+    GraphTest::SetUp();
     free_ = free_memory();
   }
   static std::size_t free_memory() {
@@ -47,16 +45,7 @@ class CaptureEnds : public DriverTest {
     EXPECT_OK(cuStreamSynchronize(stream_));
     EXPECT_EQ(7u, *word);
   }
-  CUgraph body_of_a_condition(CUgraphNode* node) {
-    CUgraphConditionalHandle handle = 0;
-    EXPECT_OK(cuGraphConditionalHandleCreate(&handle, graph_, context_, 0, 0));
-    CUgraphNodeParams params = condition_node(handle, CU_GRAPH_COND_TYPE_IF);
-    EXPECT_OK(cuGraphAddNode(node, graph_, nullptr, nullptr, 0, &params));
-    return params.conditional.phGraph_out[0];
-  }
 
-  CUstream stream_ = nullptr;
-  CUgraph graph_ = nullptr;
   std::size_t free_ = 0;
 };
 
@@ -85,22 +74,20 @@ TEST_F(CaptureEnds, BeforeItsOwnGraphIsDestroyed) {
 }
 
 TEST_F(CaptureEnds, WithTheGraphThatABodyBelongsTo) {
-  CUgraphNode node = nullptr;
-  capture_into(body_of_a_condition(&node));
+  capture_into(add_condition(graph_, CU_GRAPH_COND_TYPE_IF, 0).body);
   ASSERT_OK(cuGraphDestroy(graph_));
   expect_invalid_until_the_end();
 }
 
 TEST_F(CaptureEnds, WithTheNodeThatABodyBelongsTo) {
-  CUgraphNode node = nullptr;
-  capture_into(body_of_a_condition(&node));
-  ASSERT_OK(cuGraphDestroyNode(node));
+  const Condition condition = add_condition(graph_, CU_GRAPH_COND_TYPE_IF, 0);
+  capture_into(condition.body);
+  ASSERT_OK(cuGraphDestroyNode(condition.node));
   expect_invalid_until_the_end();
 }
 
 TEST_F(CaptureEnds, WithTheStreamWhenTheGraphIsGone) {
-  CUgraphNode node = nullptr;
-  capture_into(body_of_a_condition(&node));
+  capture_into(add_condition(graph_, CU_GRAPH_COND_TYPE_IF, 0).body);
   ASSERT_OK(cuGraphDestroy(graph_));
   CUdeviceptr memory = 0;
   EXPECT_EQ(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuMemAllocAsync(&memory, 1 << 16, stream_));
@@ -111,12 +98,12 @@ TEST_F(CaptureEnds, WithTheStreamWhenTheGraphIsGone) {
 // Handles are used again after a while: ending the same one twice would take away another's.
 TEST_F(CaptureEnds, WithoutTheHandlesThatOthersGotMeanwhile) {
   constexpr int kMany = 10000;
-  CUgraphNode condition = nullptr;
-  capture_into(body_of_a_condition(&condition));
+  const Condition condition = add_condition(graph_, CU_GRAPH_COND_TYPE_IF, 0);
+  capture_into(condition.body);
   for (int i = 0; i < kMany; ++i)
     ASSERT_OK(cuLaunchHostFunc(
         stream_, [](void*) {}, nullptr));
-  ASSERT_OK(cuGraphDestroyNode(condition));
+  ASSERT_OK(cuGraphDestroyNode(condition.node));
   std::vector<CUgraphNode> nodes(kMany);
   for (CUgraphNode& node : nodes) ASSERT_OK(cuGraphAddEmptyNode(&node, graph_, nullptr, 0));
   CUgraph captured = nullptr;

@@ -4,47 +4,18 @@
 #include <random>
 #include <thread>
 
-#include "support.hpp"
+#include "graph_support.hpp"
 
 namespace {
 
-class GraphBranches : public DriverTest {
+class GraphBranches : public GraphTest {
  protected:
-  void SetUp() override {
-    DriverTest::SetUp();
-    ASSERT_OK(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING));
-    ASSERT_OK(cuGraphCreate(&graph_, 0));
-  }
-  template <class... Args>
-  CUgraphNode kernel_node(CUgraph graph, std::vector<CUgraphNode> after, const char* name,
-                          Args... values) {
-    void* args[] = {&values..., nullptr};
-    CUDA_KERNEL_NODE_PARAMS p{};
-    p.func = kernel(name);
-    p.gridDimX = p.gridDimY = p.gridDimZ = p.blockDimX = p.blockDimY = p.blockDimZ = 1;
-    p.kernelParams = args;
-    CUgraphNode node = nullptr;
-    EXPECT_OK(cuGraphAddKernelNode(&node, graph, after.data(), after.size(), &p));
-    return node;
-  }
   CUgraphNode host_node(std::vector<CUgraphNode> after, CUhostFn function, void* data) {
     const CUDA_HOST_NODE_PARAMS p{function, data};
     CUgraphNode node = nullptr;
     EXPECT_OK(cuGraphAddHostNode(&node, graph_, after.data(), after.size(), &p));
     return node;
   }
-  CUgraphExec instantiate() {
-    CUgraphExec exec = nullptr;
-    EXPECT_OK(cuGraphInstantiate(&exec, graph_, 0));
-    return exec;
-  }
-  void run(CUgraphExec exec) {
-    ASSERT_OK(cuGraphLaunch(exec, stream_));
-    ASSERT_OK(cuStreamSynchronize(stream_));
-  }
-
-  CUstream stream_ = nullptr;
-  CUgraph graph_ = nullptr;
 };
 
 TEST_F(GraphBranches, ThatWaitForEachOtherBothGoOn) {
@@ -96,13 +67,7 @@ TEST_F(GraphBranches, WithWhileNodesLoopSideBySide) {
   unsigned* counts = words(3);
   std::vector<CUgraphNode> ends;
   for (unsigned i = 0; i < 2; ++i) {
-    CUgraphConditionalHandle handle = 0;
-    ASSERT_OK(
-        cuGraphConditionalHandleCreate(&handle, graph_, context_, 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
-    CUgraphNodeParams p = condition_node(handle, CU_GRAPH_COND_TYPE_WHILE);
-    CUgraphNode node = nullptr;
-    ASSERT_OK(cuGraphAddNode(&node, graph_, nullptr, nullptr, 0, &p));
-    const CUgraph body = p.conditional.phGraph_out[0];
+    const auto [handle, node, body] = add_condition(graph_, CU_GRAPH_COND_TYPE_WHILE, 1);
     kernel_node(body, {kernel_node(body, {}, "add", &counts[2], 1u)}, "countdown", &counts[i],
                 handle);
     ends.push_back(node);

@@ -1,14 +1,13 @@
 // Graphs inside graphs: who owns them, what a node that could not be added leaves, how deep they
 // go.
-#include "support.hpp"
+#include "graph_support.hpp"
 
 namespace {
 
-class GraphNesting : public DriverTest {
+class GraphNesting : public GraphTest {
  protected:
   void SetUp() override {
-    DriverTest::SetUp();
-    ASSERT_OK(cuGraphCreate(&graph_, 0));
+    GraphTest::SetUp();
     ASSERT_OK(cuGraphCreate(&child_, 0));
     ASSERT_OK(cuGraphCreate(&other_, 0));
     ASSERT_OK(cuGraphAddEmptyNode(&stranger_, other_, nullptr, 0));
@@ -45,7 +44,7 @@ class GraphNesting : public DriverTest {
     ASSERT_OK(cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
   }
 
-  CUgraph graph_ = nullptr, child_ = nullptr, other_ = nullptr;
+  CUgraph child_ = nullptr, other_ = nullptr;
   CUgraphNode stranger_ = nullptr;  // of the other graph: nothing in these two can follow it
 };
 

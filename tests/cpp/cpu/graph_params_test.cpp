@@ -3,45 +3,21 @@
 #include <atomic>
 #include <cstring>
 
-#include "support.hpp"
+#include "graph_support.hpp"
 
 namespace {
 
 void bump(void* data) { ++*static_cast<std::atomic<int>*>(data); }
 
-class GraphNodes : public DriverTest {
+class GraphNodes : public GraphTest {
  protected:
   void SetUp() override {
-    DriverTest::SetUp();
+    GraphTest::SetUp();
     kernel("append");
-    ASSERT_OK(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING));
-    ASSERT_OK(cuGraphCreate(&graph_, 0));
     log_ = words(64);
     word_ = words(16);
   }
-  CUDA_KERNEL_NODE_PARAMS kernel_params(void** args, const char* name = "append") {
-    CUDA_KERNEL_NODE_PARAMS p{};
-    p.func = kernel(name);
-    p.gridDimX = p.gridDimY = p.gridDimZ = p.blockDimX = p.blockDimY = p.blockDimZ = 1;
-    p.kernelParams = args;
-    return p;
-  }
-  CUgraphNode append_node(unsigned value) {
-    void* args[] = {&log_, &value};
-    const auto p = kernel_params(args);
-    CUgraphNode node = nullptr;
-    EXPECT_OK(cuGraphAddKernelNode(&node, graph_, nullptr, 0, &p));
-    return node;
-  }
-  CUgraphExec instantiate() {
-    CUgraphExec exec = nullptr;
-    EXPECT_OK(cuGraphInstantiate(&exec, graph_, 0));
-    return exec;
-  }
-  void run(CUgraphExec exec) {
-    ASSERT_OK(cuGraphLaunch(exec, stream_));
-    ASSERT_OK(cuStreamSynchronize(stream_));
-  }
+  CUgraphNode append_node(unsigned value) { return kernel_node(graph_, {}, "append", log_, value); }
   CUDA_MEMCPY3D copy(void* to, const void* from, std::size_t bytes) {
     CUDA_MEMCPY3D c{};
     c.srcMemoryType = c.dstMemoryType = CU_MEMORYTYPE_HOST;
@@ -50,8 +26,6 @@ class GraphNodes : public DriverTest {
     c.Height = c.Depth = 1;
     return c;
   }
-  CUstream stream_ = nullptr;
-  CUgraph graph_ = nullptr;
   unsigned *log_ = nullptr, *word_ = nullptr;
 };
 
@@ -60,7 +34,7 @@ TEST_F(GraphNodes, KernelsChangeTheirArguments) {
   CUgraphExec exec = instantiate();
   unsigned value = 7;
   void* args[] = {&log_, &value};
-  auto p = kernel_params(args);
+  auto p = kernel_params("append", args);
   ASSERT_OK(cuGraphKernelNodeSetParams(node, &p));
   run(exec);
   EXPECT_EQ(1u, log_[1]);  // what is executable is apart
@@ -104,7 +78,7 @@ TEST_F(GraphNodes, KernelsKeepTheirAttributesWhenTheirParametersChange) {
     return read.cooperative;
   };
   EXPECT_EQ(1, is_cooperative());
-  auto p = kernel_params(args);
+  auto p = kernel_params("append", args);
   ASSERT_OK(cuGraphKernelNodeSetParams(node, &p));
   EXPECT_EQ(1, is_cooperative());
   CUgraphNodeParams any{};

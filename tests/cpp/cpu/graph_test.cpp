@@ -2,45 +2,28 @@
 #include <atomic>
 #include <cstdio>
 #include <fstream>
-#include <functional>
 #include <string>
 #include <thread>
 
-#include "support.hpp"
+#include "graph_support.hpp"
 
 namespace {
 
-class Graphs : public DriverTest {
+class Graphs : public GraphTest {
  protected:
   void SetUp() override {
-    DriverTest::SetUp();
-    ASSERT_OK(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING));
-    ASSERT_OK(cuGraphCreate(&graph_, 0));
+    GraphTest::SetUp();
     log_ = words(64);
   }
-  CUDA_KERNEL_NODE_PARAMS append_params(void** args) {
-    CUDA_KERNEL_NODE_PARAMS p{};
-    p.func = kernel("append");
-    p.gridDimX = p.gridDimY = p.gridDimZ = p.blockDimX = p.blockDimY = p.blockDimZ = 1;
-    p.kernelParams = args;
-    return p;
-  }
   CUgraphNode append_node(CUgraph graph, std::vector<CUgraphNode> after, unsigned value) {
-    void* args[] = {&log_, &value};
-    const auto params = append_params(args);
-    CUgraphNode node = nullptr;
-    EXPECT_OK(cuGraphAddKernelNode(&node, graph, after.data(), after.size(), &params));
-    return node;
+    return kernel_node(graph, std::move(after), "append", log_, value);
   }
   void run(CUgraphExec exec) {
     log_[0] = 0;
-    ASSERT_OK(cuGraphLaunch(exec, stream_));
-    ASSERT_OK(cuStreamSynchronize(stream_));
+    GraphTest::run(exec);
   }
   std::vector<unsigned> logged() const { return {log_ + 1, log_ + 1 + log_[0]}; }
 
-  CUstream stream_ = nullptr;
-  CUgraph graph_ = nullptr;
   unsigned* log_ = nullptr;
 };
 using List = std::vector<unsigned>;
@@ -48,8 +31,7 @@ using List = std::vector<unsigned>;
 TEST_F(Graphs, RunNodesAfterTheirDependencies) {
   const CUgraphNode a = append_node(graph_, {}, 1), b = append_node(graph_, {a}, 2);
   append_node(graph_, {b}, 3);
-  CUgraphExec exec = nullptr;
-  ASSERT_OK(cuGraphInstantiate(&exec, graph_, 0));
+  const CUgraphExec exec = instantiate();
   for (int i = 0; i < 3; ++i) {
     run(exec);
     EXPECT_EQ((List{1, 2, 3}), logged());
@@ -106,8 +88,7 @@ TEST_F(Graphs, CaptureForksAndJoins) {
   ASSERT_OK(cuGraphGetEdges(captured, nullptr, nullptr, nullptr, &edges));
   EXPECT_EQ(4u, nodes);
   EXPECT_EQ(4u, edges);
-  CUgraphExec exec = nullptr;
-  ASSERT_OK(cuGraphInstantiate(&exec, captured, 0));
+  const CUgraphExec exec = instantiate(captured);
   run(exec);
   EXPECT_EQ((List{1, 2, 2, 3}), logged());
 }
@@ -238,12 +219,11 @@ TEST_F(Graphs, ABranchsStreamMayGoOnceItIsJoined) {
 TEST_F(Graphs, ParametersAreTakenWhenTheNodeIsMade) {
   unsigned value = 5;
   void* args[] = {&log_, &value};
-  auto params = append_params(args);
+  auto params = kernel_params("append", args);
   CUgraphNode node = nullptr;
   ASSERT_OK(cuGraphAddKernelNode(&node, graph_, nullptr, 0, &params));
   value = 6;
-  CUgraphExec exec = nullptr;
-  ASSERT_OK(cuGraphInstantiate(&exec, graph_, 0));
+  const CUgraphExec exec = instantiate();
   run(exec);
   EXPECT_EQ((List{5}), logged());
   ASSERT_OK(cuGraphExecKernelNodeSetParams(exec, node, &params));
@@ -259,8 +239,7 @@ TEST_F(Graphs, ParametersAreTakenWhenTheNodeIsMade) {
 
 TEST_F(Graphs, UpdatesFollowOnlyTheSameShape) {
   append_node(graph_, {append_node(graph_, {}, 1)}, 2);
-  CUgraphExec exec = nullptr;
-  ASSERT_OK(cuGraphInstantiate(&exec, graph_, 0));
+  const CUgraphExec exec = instantiate();
   CUgraph other = nullptr;
   ASSERT_OK(cuGraphCreate(&other, 0));
   append_node(other, {append_node(other, {}, 7)}, 8);
@@ -287,120 +266,9 @@ TEST_F(Graphs, ChildGraphsAreCopies) {
   CUgraphNode twin = nullptr;
   ASSERT_OK(cuGraphNodeFindInClone(&twin, first, clone));
   ASSERT_OK(cuGraphDestroy(child));
-  CUgraphExec exec = nullptr;
-  ASSERT_OK(cuGraphInstantiate(&exec, clone, 0));
+  const CUgraphExec exec = instantiate(clone);
   run(exec);
   EXPECT_EQ((List{1, 2, 3}), logged());
-}
-
-TEST_F(Graphs, WhileNodesLoopUntilDeviceCodeSaysStop) {
-  unsigned* left = words(1);
-  CUgraphConditionalHandle handle = 0;
-  ASSERT_OK(
-      cuGraphConditionalHandleCreate(&handle, graph_, context_, 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
-  CUgraphNodeParams params = condition_node(handle, CU_GRAPH_COND_TYPE_WHILE);
-  CUgraphNode loop = nullptr;
-  ASSERT_OK(cuGraphAddNode(&loop, graph_, nullptr, nullptr, 0, &params));
-  const CUgraph body = params.conditional.phGraph_out[0];
-  const CUgraphNode step = append_node(body, {}, 4);
-  void* args[] = {&left, &handle};
-  auto countdown = append_params(args);
-  countdown.func = kernel("countdown");
-  CUgraphNode node = nullptr;
-  ASSERT_OK(cuGraphAddKernelNode(&node, body, &step, 1, &countdown));
-  append_node(graph_, {loop}, 5);
-  CUgraphExec exec = nullptr;
-  ASSERT_OK(cuGraphInstantiate(&exec, graph_, 0));
-  for (int i = 0; i < 2; ++i) {
-    *left = 3;
-    run(exec);
-    EXPECT_EQ((List{4, 4, 4, 5}), logged());
-  }
-}
-
-/// A loop in a loop, whose condition and counter the outer one sets anew in every turn.
-TEST_F(Graphs, WhileNodesNest) {
-  unsigned* left = words(2);
-  CUgraphConditionalHandle outer = 0, inner = 0;
-  ASSERT_OK(
-      cuGraphConditionalHandleCreate(&outer, graph_, context_, 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
-  CUgraphNode loop = nullptr;
-  CUgraphNodeParams params = condition_node(outer, CU_GRAPH_COND_TYPE_WHILE);
-  ASSERT_OK(cuGraphAddNode(&loop, graph_, nullptr, nullptr, 0, &params));
-  const CUgraph turn = params.conditional.phGraph_out[0];
-  ASSERT_OK(cuGraphConditionalHandleCreate(&inner, turn, context_, 0, 0));
-  const auto node = [&](CUgraph graph, std::vector<CUgraphNode> after, const char* name, auto first,
-                        auto second) {
-    void* args[] = {&first, &second};
-    auto p = append_params(args);
-    p.func = kernel(name);
-    CUgraphNode made = nullptr;
-    EXPECT_OK(cuGraphAddKernelNode(&made, graph, after.data(), after.size(), &p));
-    return made;
-  };
-  const CUgraphNode again = node(turn, {}, "store", address(&left[1]), 2u);
-  const CUgraphNode allow = node(turn, {again}, "store", CUdeviceptr{inner}, 1u);
-  CUgraphNode nested = nullptr;
-  params = condition_node(inner, CU_GRAPH_COND_TYPE_WHILE);
-  ASSERT_OK(cuGraphAddNode(&nested, turn, &allow, nullptr, 1, &params));
-  const CUgraph body = params.conditional.phGraph_out[0];
-  node(body, {append_node(body, {}, 8)}, "countdown", address(&left[1]), inner);
-  node(turn, {append_node(turn, {nested}, 9)}, "countdown", address(&left[0]), outer);
-  CUgraphExec exec = nullptr;
-  ASSERT_OK(cuGraphInstantiate(&exec, graph_, 0));
-  for (int i = 0; i < 2; ++i) {
-    left[0] = 3;
-    run(exec);
-    EXPECT_EQ((List{8, 8, 9, 8, 8, 9, 8, 8, 9}), logged());
-  }
-}
-
-TEST_F(Graphs, ConditionsGoWithTheLastGraphThatHasThem) {
-  const auto node_with = [&](CUgraph graph, CUgraphConditionalHandle handle) {
-    CUgraphNodeParams params = condition_node(handle, CU_GRAPH_COND_TYPE_IF);
-    CUgraphNode node = nullptr;
-    return cuGraphAddNode(&node, graph, nullptr, nullptr, 0, &params);
-  };
-  CUgraph first = nullptr, copy = nullptr;
-  CUgraphConditionalHandle handle = 0, later = 0;
-  ASSERT_OK(cuGraphCreate(&first, 0));
-  ASSERT_OK(cuGraphConditionalHandleCreate(&handle, first, context_, 0, 0));
-  ASSERT_OK(cuGraphClone(&copy, first));
-  ASSERT_OK(cuGraphDestroy(first));
-  EXPECT_OK(node_with(copy, handle)) << "the copy's kernels may set it";
-  ASSERT_OK(cuGraphDestroy(copy));
-  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, node_with(graph_, handle));
-  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, node_with(graph_, handle + 1)) << "never made";
-  ASSERT_OK(cuGraphConditionalHandleCreate(&later, graph_, context_, 0, 0));
-  EXPECT_EQ(handle, later) << "its place is used again";
-}
-
-TEST_F(Graphs, ConditionsThatAreNoneAreRefused) {
-  CUgraphConditionalHandle handle = 0;
-  ASSERT_OK(cuGraphConditionalHandleCreate(&handle, graph_, context_, 1, 0));
-  const CUgraphNodeParams good = condition_node(handle, CU_GRAPH_COND_TYPE_IF);
-  const auto refused = [&](const std::function<void(CUDA_CONDITIONAL_NODE_PARAMS&)>& spoil) {
-    CUgraphNodeParams params = good;
-    CUgraphNode node = nullptr;
-    spoil(params.conditional);
-    EXPECT_EQ(CUDA_ERROR_INVALID_VALUE,
-              cuGraphAddNode(&node, graph_, nullptr, nullptr, 0, &params));
-  };
-  refused([](auto& p) { p.handle = 0; });
-  refused([](auto& p) { p.handle = 12345; });  // looked up, never followed
-  refused([](auto& p) { p.handle += 8; });
-  refused([](auto& p) { p.type = static_cast<CUgraphConditionalNodeType>(9999); });
-  refused([](auto& p) { p.size = 0; });
-  refused([](auto& p) { p.size = 3; });  // if and else
-  refused([](auto& p) { p.type = CU_GRAPH_COND_TYPE_WHILE, p.size = 2; });
-  refused([](auto& p) { p.type = CU_GRAPH_COND_TYPE_SWITCH, p.size = ~0u; });
-  std::size_t count = 9;
-  ASSERT_OK(cuGraphGetNodes(graph_, nullptr, &count));
-  EXPECT_EQ(0u, count);
-  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE,
-            cuGraphConditionalHandleCreate(&handle, graph_, context_, 1, 2));
-  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE,
-            cuGraphConditionalHandleCreate(nullptr, graph_, context_, 1, 0));
 }
 
 TEST_F(Graphs, CapturedNodesMayBeDestroyedBeforeOthersFollowThem) {
@@ -482,8 +350,7 @@ TEST_F(Graphs, CapturedAllocationsAreNodes) {
   ASSERT_OK(cuMemFreeAsync(p, stream_));
   CUgraph captured = nullptr;
   ASSERT_OK(cuStreamEndCapture(stream_, &captured));
-  CUgraphExec exec = nullptr;
-  ASSERT_OK(cuGraphInstantiate(&exec, captured, 0));
+  const CUgraphExec exec = instantiate(captured);
   for (int i = 0; i < 2; ++i) {
     log_[15] = 0;
     ASSERT_OK(cuGraphLaunch(exec, stream_));
@@ -499,8 +366,7 @@ TEST_F(Graphs, UserObjectsGoWithTheLastReference) {
   ASSERT_OK(cuUserObjectCreate(
       &object, nullptr, [](void*) { ++destroyed; }, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
   ASSERT_OK(cuGraphRetainUserObject(graph_, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
-  CUgraphExec exec = nullptr;
-  ASSERT_OK(cuGraphInstantiate(&exec, graph_, 0));
+  const CUgraphExec exec = instantiate();
   ASSERT_OK(cuGraphDestroy(graph_));
   EXPECT_EQ(0, destroyed);
   ASSERT_OK(cuGraphExecDestroy(exec));
@@ -544,8 +410,7 @@ TEST_F(Graphs, AreCapturedAgainWithOtherParameters) {
   capture({1, 2, 3});
   CUgraph graph = nullptr, again = nullptr;
   ASSERT_OK(cuStreamEndCapture(stream_, &graph));
-  CUgraphExec exec = nullptr;
-  ASSERT_OK(cuGraphInstantiate(&exec, graph, 0));
+  const CUgraphExec exec = instantiate(graph);
 
   Changes changes;
   ASSERT_OK(cuStreamBeginRecaptureToGraph(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, graph,

@@ -3,17 +3,16 @@
 #include <atomic>
 #include <functional>
 
-#include "support.hpp"
+#include "graph_support.hpp"
 
 namespace {
 
 void store_data(void* data) { *static_cast<std::atomic<unsigned>*>(data) += 1; }
 
-class GraphUpdates : public DriverTest {
+class GraphUpdates : public GraphTest {
  protected:
   void SetUp() override {
-    DriverTest::SetUp();
-    ASSERT_OK(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING));
+    GraphTest::SetUp();
     for (CUevent& event : events_) ASSERT_OK(cuEventCreate(&event, 0));
     word_ = words(32);
     kernel("store");
@@ -65,12 +64,11 @@ class GraphUpdates : public DriverTest {
     add(chain, p);
   }
   CUgraph add_condition(Chain& chain, CUgraphConditionalNodeType type, unsigned first) {
-    CUgraphConditionalHandle handle = 0;
-    EXPECT_OK(cuGraphConditionalHandleCreate(&handle, chain.graph, context_, first,
-                                             CU_GRAPH_COND_ASSIGN_DEFAULT));
-    CUgraphNodeParams p = condition_node(handle, type);
-    add(chain, p);
-    return p.conditional.phGraph_out[0];
+    std::vector<CUgraphNode> after;
+    if (chain.last) after.push_back(chain.last);
+    const Condition made = GraphTest::add_condition(chain.graph, type, first, after);
+    chain.last = made.node;
+    return made.body;
   }
   /// One node of each kind that can be updated; `i` of 0 and 1 gives them other parameters.
   CUgraph every_kind(unsigned i) {
@@ -118,23 +116,14 @@ class GraphUpdates : public DriverTest {
     EXPECT_EQ(wanted, cuGraphExecUpdate(exec, graph, &info));
     return info;
   }
-  void run(CUgraphExec exec) {
-    ASSERT_OK(cuGraphLaunch(exec, stream_));
-    ASSERT_OK(cuStreamSynchronize(stream_));
-  }
-  CUgraphExec ready(CUgraph graph) {
-    CUgraphExec exec = nullptr;
-    EXPECT_OK(cuGraphInstantiate(&exec, graph, 0));
-    return exec;
-  }
-  CUstream stream_ = nullptr;
+
   CUevent events_[2] = {};
   unsigned* word_ = nullptr;
   std::atomic<unsigned> called_[2] = {};
 };
 
 TEST_F(GraphUpdates, NodesOfEveryKindTakeTheNewParameters) {
-  const CUgraphExec exec = ready(every_kind(0));
+  const CUgraphExec exec = instantiate(every_kind(0));
   run(exec);
   EXPECT_EQ((std::vector<unsigned>{10, 20, 30, 40, 50, 0}), std::vector(word_, word_ + 6));
   EXPECT_EQ(1u, called_[0].load());
@@ -156,7 +145,7 @@ TEST_F(GraphUpdates, SayWhichNodeIsOfAnotherKind) {
   add_fill(fills, &word_[1], 1);
   add_kernel(copies, &word_[0], 2);
   add_copy(copies, &word_[1], &word_[2]);
-  const CUgraphExec exec = ready(fills.graph);
+  const CUgraphExec exec = instantiate(fills.graph);
   const auto info = update(exec, copies.graph, CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
   EXPECT_EQ(CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, info.result);
   EXPECT_EQ(copies.last, info.errorNode);
@@ -172,7 +161,8 @@ TEST_F(GraphUpdates, AConditionStaysWhatItIs) {
   body = {};
   body.graph = add_condition(second, CU_GRAPH_COND_TYPE_WHILE, 0);
   add_kernel(body, &word_[0], 2);
-  const auto info = update(ready(first.graph), second.graph, CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+  const auto info =
+      update(instantiate(first.graph), second.graph, CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
   EXPECT_EQ(CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, info.result);
   EXPECT_EQ(second.last, info.errorNode);
 }
@@ -193,7 +183,7 @@ TEST_F(GraphUpdates, MemoryOfAGraphIsNotExchanged) {
     add(c, p);
     return c.graph;
   };
-  const CUgraphExec exec = ready(with_memory());
+  const CUgraphExec exec = instantiate(with_memory());
   const auto info = update(exec, with_memory(), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
   EXPECT_EQ(CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, info.result);
   run(exec);
@@ -210,7 +200,7 @@ TEST_F(GraphUpdates, ChildrenAndBodiesKeepTheirShape) {
     return outer.graph;
   };
   const auto info =
-      update(ready(with_child(1)), with_child(2), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+      update(instantiate(with_child(1)), with_child(2), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
   EXPECT_EQ(CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, info.result);
 }
 

@@ -70,17 +70,6 @@ class DriverTest : public testing::Test {
     return static_cast<unsigned*>(p);
   }
   static CUdeviceptr address(void* p) { return reinterpret_cast<CUdeviceptr>(p); }
-  /// The description of a conditional node.
-  CUgraphNodeParams condition_node(CUgraphConditionalHandle handle,
-                                   CUgraphConditionalNodeType type) const {
-    CUgraphNodeParams p{};
-    p.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
-    p.conditional.handle = handle;
-    p.conditional.type = type;
-    p.conditional.size = 1;
-    p.conditional.ctx = context_;
-    return p;
-  }
 
   CUcontext context_ = nullptr;
   CUmodule module_ = nullptr;

@@ -3,7 +3,8 @@
 import ctypes
 
 import pytest
-from cuda.core import Device, LaunchConfig, Program, ProgramOptions, launch
+from cuda.core import CUDAError, Device, LaunchConfig, Program, ProgramOptions, launch
+from cuda.core.graph import GraphDefinition
 
 ONE = LaunchConfig(grid=1, block=1)
 # Declared by hand: NVRTC knows the function, and no header is needed then.
@@ -75,3 +76,32 @@ def test_a_switch_node_runs_the_branch_of_that_number_or_none(stream, code, cell
         body.end_building()
     builder.end_building().complete().launch(stream)
     assert read(cell, stream) == expected
+
+
+def calls_the_host(body, device):
+    body.callback(lambda: None).record(device.create_event())
+
+
+def allocates(body, device):
+    body.allocate(64)
+
+
+def embeds_one_that_calls_the_host(body, device):
+    child = GraphDefinition()
+    calls_the_host(child, device)
+    body.embed(child)
+
+
+@pytest.mark.parametrize("fill", [calls_the_host, allocates, embeds_one_that_calls_the_host])
+def test_a_body_with_nodes_that_no_body_may_have_is_refused_when_the_graph_is_done(device, stream, cell, fill):
+    definition = GraphDefinition()
+    body = definition.if_then(definition.create_condition(1)).then
+    fill(body, device)
+    with pytest.raises(CUDAError, match="INVALID_VALUE") as caught:
+        definition.instantiate()
+    if device.name.startswith("cucore CPU"):
+        assert "the body of a condition holds a node of a kind that is not allowed there" in str(caught.value)
+    good = GraphDefinition()
+    good.if_then(good.create_condition(1)).then.memset(cell, 1, 4)
+    good.instantiate().launch(stream)
+    assert read(cell, stream) == 0x01010101
