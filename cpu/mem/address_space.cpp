@@ -14,7 +14,12 @@ constexpr std::uintptr_t align_up(std::uintptr_t value, std::size_t align) {
 }
 // Low, when the place is free: the sum with an address in shared memory (engine/run/shared_space)
 // is still an address on x86-64, so that a fault there names it. A wish only.
+#if defined(__SANITIZE_ADDRESS__)
+// Its shadow memory ends 2 GiB above 1 << 44 there; less is reserved then (below).
+constexpr std::uintptr_t kPlace = (std::uintptr_t{1} << 44) + (std::uintptr_t{1} << 40);
+#else
 constexpr std::uintptr_t kPlace = std::uintptr_t{1} << 44;
+#endif
 void* reserve(std::size_t bytes) {
   return mmap(reinterpret_cast<void*>(kPlace), bytes, PROT_NONE,
               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -1,4 +1,4 @@
-"""The tools behind `make wheel`, `make coverage`, `make test` and `make lint`, on small things made here and on the project itself."""
+"""The tools behind `make wheel`, `make coverage`, `make test`, `make sanitize` and `make lint`, on small things made here and on the project itself."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import check_wheel  # noqa: E402
 import coverage_lines  # noqa: E402
+import ctest_few  # noqa: E402
 import suites  # noqa: E402
 
 needs_compiler = pytest.mark.skipif(
@@ -197,3 +198,46 @@ def test_gpu_test_builds_runs_both_halves_and_ends_with_their_counts(tmp_path: P
 def test_the_python_of_the_project_is_clean() -> None:
     done = subprocess.run([ROOT / "tools" / "lint", "python"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+# Speaks like a program of GoogleTest; how a test ends is its name.
+SPEAKS = """#!{python}
+import os, sys
+tests = sys.argv[1].removeprefix("--gtest_filter=").split(":")
+print("process of", *tests, os.environ.get("WORD"), flush=True)
+for test in tests:
+    how = test.split(".")[1]
+    if how == "Dies":
+        os._exit(3)
+    skips = how == "Never" or how == "Alone" and len(tests) > 1
+    say = "[  SKIPPED ]" if skips else "[  FAILED  ]" if how == "Fails" else "[       OK ]"
+    print(f"[ RUN      ] {{test}}\\n{{say}} {{test}} (0 ms)", flush=True)
+sys.exit("Fails" in sys.argv[1])
+"""
+
+
+@pytest.mark.skipif(not shutil.which("ctest"), reason="needs ctest")
+@pytest.mark.parametrize(
+    "names,status,counts",
+    [
+        ("A.One A.Two B.Alone C.Never", 0, "4 tests passed, 1 skipped, 0 of 4 processes failed"),
+        ("A.One A.Fails B.Alone", 1, "3 tests passed, 0 skipped, 1 of 3 processes failed"),
+        ("A.One A.Dies A.Two", 1, "2 tests passed, 0 skipped, 1 of 2 processes failed"),
+    ],
+    ids=["good", "one fails", "one dies"],
+)
+def test_tests_of_a_program_run_in_one_process_and_those_that_skip_there_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], names: str, status: int, counts: str
+) -> None:
+    program = tmp_path / "program"
+    program.write_text(SPEAKS.format(python=sys.executable))
+    program.chmod(0o755)
+    lines = [f'add_test("{name}" "{program}" "--gtest_filter={name}")\n' for name in (*names.split(), "X.LeftOut")]
+    lines += [f'set_tests_properties("{name}" PROPERTIES ENVIRONMENT "WORD=said")\n' for name in names.split()]
+    lines += [f'add_test("other" "{sys.executable}" "-c" "")\n']
+    (tmp_path / "CTestTestfile.cmake").write_text("".join(lines))
+    assert ctest_few.main([str(tmp_path), "2", str(tmp_path / "log"), "LeftOut"]) == status
+    assert capsys.readouterr().out.splitlines()[-1] == counts
+    log = (tmp_path / "log").read_text()
+    assert f"process of {names} said" in log and "LeftOut" not in log
+    assert ("process of B.Alone said" in log) == ("B.Alone" in names)

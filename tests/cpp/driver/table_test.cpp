@@ -45,14 +45,22 @@ bool error_contains(const std::string& words) {
 
 bool cpu_device_is_built() { return std::getenv("CUCORE_CPU_LIBRARY") != nullptr; }
 
-TEST(Table, AnUnknownDeviceNamesTheVariable) {
+class Table : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (driver_is_loaded())
+      GTEST_SKIP() << "the driver is in use in this process; run this test alone";
+  }
+};
+
+TEST_F(Table, AnUnknownDeviceNamesTheVariable) {
   EXPECT_TRUE(in_child([] {
     setenv("CUCORE_DEVICE", "abacus", 1);
     return error_contains("CUCORE_DEVICE=abacus") && error_contains("auto, gpu or cpu");
   }));
 }
 
-TEST(Table, AMissingCpuLibraryListsWhatWasTried) {
+TEST_F(Table, AMissingCpuLibraryListsWhatWasTried) {
   EXPECT_TRUE(in_child([] {
     setenv("CUCORE_DEVICE", "cpu", 1);
     setenv("CUCORE_CPU_LIBRARY", "/nonexistent/libcucore_cpu.so", 1);
@@ -60,7 +68,7 @@ TEST(Table, AMissingCpuLibraryListsWhatWasTried) {
   }));
 }
 
-TEST(Table, ARelativeCpuLibraryIsRefused) {
+TEST_F(Table, ARelativeCpuLibraryIsRefused) {
   EXPECT_TRUE(in_child([] {
     setenv("CUCORE_DEVICE", "cpu", 1);
     setenv("CUCORE_CPU_LIBRARY", "libcucore_cpu.so", 1);
@@ -69,7 +77,7 @@ TEST(Table, ARelativeCpuLibraryIsRefused) {
 }
 
 // promise: No library is loaded from the working directory
-TEST(Table, NothingIsLoadedFromTheWorkingDirectory) {
+TEST_F(Table, NothingIsLoadedFromTheWorkingDirectory) {
   EXPECT_TRUE(in_child([] {
     const auto folder =
         std::filesystem::temp_directory_path() / ("cucore-table-" + std::to_string(getpid()));
@@ -91,7 +99,7 @@ TEST(Table, NothingIsLoadedFromTheWorkingDirectory) {
   }));
 }
 
-TEST(Table, ADriverLoadsOnceWhoeverAsks) {
+TEST_F(Table, ADriverLoadsOnceWhoeverAsks) {
   if (!cpu_device_is_built()) GTEST_SKIP() << "built without the CPU device";
   EXPECT_TRUE(in_child([] {
     setenv("CUCORE_DEVICE", "cpu", 1);
@@ -113,7 +121,7 @@ TEST(Table, ADriverLoadsOnceWhoeverAsks) {
 int notices = 0;
 
 // promise: The CPU device is used by choice or with a warning that says so
-TEST(Table, AutoTellsOnceThatItFellBack) {
+TEST_F(Table, AutoTellsOnceThatItFellBack) {
   if (!cpu_device_is_built()) GTEST_SKIP() << "built without the CPU device";
   EXPECT_TRUE(in_child([] {
     unsetenv("CUCORE_DEVICE");

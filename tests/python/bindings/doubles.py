@@ -17,3 +17,8 @@ def folder() -> Path:
         if (build / "tests/doubles/libcufile.so.0").exists():
             return build / "tests/doubles"
     pytest.skip("tests/doubles is not built (CUCORE_TESTS)")
+
+
+def path() -> str:
+    """LD_LIBRARY_PATH with that folder first; what was there stays, the CPU device may need it."""
+    return os.pathsep.join(filter(None, (str(folder()), os.environ.get("LD_LIBRARY_PATH"))))

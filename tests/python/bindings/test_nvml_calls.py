@@ -19,7 +19,7 @@ BY_HAND = {"error_string": "answers with a text, not a code"}  # test_nvml_queri
 @pytest.fixture(scope="module")
 def said() -> dict[str, str]:
     environment = {name: value for name, value in os.environ.items() if name != "CUCORE_DEVICE"}
-    environment["LD_LIBRARY_PATH"] = str(doubles.folder())
+    environment["LD_LIBRARY_PATH"] = doubles.path()
     command = [sys.executable, str(HERE / "nvml_calls.py"), str(doubles.folder() / "libnvidia-ml.so.1")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, (done.stdout[-500:], done.stderr[-2000:])

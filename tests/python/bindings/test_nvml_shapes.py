@@ -84,7 +84,7 @@ for wrong in ("text", [None], 3, [(1, 2, 3)]):
 def run(program: str) -> str:
     # NVML is looked for by the system's loader; CUCORE_DEVICE must not choose the CPU device's own.
     environment = {name: value for name, value in os.environ.items() if name != "CUCORE_DEVICE"}
-    environment["LD_LIBRARY_PATH"] = str(doubles.folder())
+    environment["LD_LIBRARY_PATH"] = doubles.path()
     text = f"from cuda.bindings import nvml\nSEVEN = {SEVEN}\n" + program
     done = subprocess.run([sys.executable, "-c", text], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

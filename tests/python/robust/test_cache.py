@@ -219,7 +219,8 @@ def test_a_planted_library(tmp_path):
         ("LD_LIBRARY_PATH", "::/usr/lib"),
     ):
         for device in ("auto", "cpu"):
-            environment = os.environ | {variable: value, "CUCORE_DEVICE": device}
+            before = os.environ.get(variable)  # LLVM may lie there
+            environment = os.environ | {variable: f"{value}:{before}" if before else value, "CUCORE_DEVICE": device}
             done = subprocess.run(
                 [sys.executable, "-c", program, "5"], env=environment, cwd=tmp_path, capture_output=True, text=True
             )
