@@ -200,53 +200,33 @@ CUDA_MEMCPY3D without_peers(const CUDA_MEMCPY3D_PEER& p) {
   return w;
 }
 
-/// The 1-D forms with arrays: some bytes of a row, from one end to the other. An array of more
-/// dimensions than one stands for its first row.
-class RowCopy {
- public:
-  explicit RowCopy(std::size_t bytes) {
-    p_.WidthInBytes = bytes;
-    p_.Height = p_.Depth = 1;
-  }
-  RowCopy& to(CUarray array, std::size_t offset) {
-    given<Array>(array);
-    p_.dstMemoryType = CU_MEMORYTYPE_ARRAY;
-    p_.dstArray = array;
-    p_.dstXInBytes = offset;
-    return *this;
-  }
-  RowCopy& to(CUdeviceptr device) {
-    p_.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    p_.dstDevice = device;
-    return *this;
-  }
-  RowCopy& to(void* host) {
-    p_.dstMemoryType = CU_MEMORYTYPE_HOST;
-    p_.dstHost = host;
-    return *this;
-  }
-  RowCopy& from(CUarray array, std::size_t offset) {
-    given<Array>(array);
-    p_.srcMemoryType = CU_MEMORYTYPE_ARRAY;
-    p_.srcArray = array;
-    p_.srcXInBytes = offset;
-    return *this;
-  }
-  RowCopy& from(CUdeviceptr device) {
-    p_.srcMemoryType = CU_MEMORYTYPE_DEVICE;
-    p_.srcDevice = device;
-    return *this;
-  }
-  RowCopy& from(const void* host) {
-    p_.srcMemoryType = CU_MEMORYTYPE_HOST;
-    p_.srcHost = host;
-    return *this;
-  }
-  [[nodiscard]] Ref<CopyOp> op() const { return make_copy(p_); }
+/// One end of the 1-D forms with arrays: bytes of a row. An array of more dimensions than one
+/// stands for its first row.
+struct RowEnd {
+  RowEnd(CUarray array, std::size_t offset)
+      : kind{CU_MEMORYTYPE_ARRAY}, array{array}, offset{offset} {}
+  RowEnd(CUdeviceptr device) : kind{CU_MEMORYTYPE_DEVICE}, device{device} {}
+  RowEnd(const void* host) : kind{CU_MEMORYTYPE_HOST}, host{const_cast<void*>(host)} {}
 
- private:
-  CUDA_MEMCPY3D p_{};
+  CUmemorytype kind;
+  CUarray array = nullptr;
+  std::size_t offset = 0;
+  CUdeviceptr device = 0;
+  void* host = nullptr;
 };
+
+Ref<CopyOp> make_row_copy(const RowEnd& dst, const RowEnd& src, std::size_t bytes) {
+  for (const RowEnd* end : {&dst, &src})
+    if (end->kind == CU_MEMORYTYPE_ARRAY) given<Array>(end->array);
+  CUDA_MEMCPY3D p{};
+  p.dstMemoryType = dst.kind, p.dstArray = dst.array, p.dstXInBytes = dst.offset;
+  p.dstDevice = dst.device, p.dstHost = dst.host;
+  p.srcMemoryType = src.kind, p.srcArray = src.array, p.srcXInBytes = src.offset;
+  p.srcDevice = src.device, p.srcHost = src.host;
+  p.WidthInBytes = bytes;
+  p.Height = p.Depth = 1;
+  return make_copy(p);
+}
 
 /// One side of a copy between contexts; none means the current one.
 Context& peer_context(CUcontext handle) {
@@ -269,24 +249,18 @@ CUresult later(CUstream handle, CUdeviceptr dst, CUmemorytype dst_kind, CUdevice
   });
 }
 
-/// A copy of a row at once; `ends` names them. Of no bytes there is none.
-template <class Ends>
-CUresult row_now(std::size_t bytes, const Ends& ends) {
+/// A copy of a row at once. Of no bytes there is none.
+CUresult row_now(const RowEnd& dst, const RowEnd& src, std::size_t bytes) {
   return guarded([&] {
     current_context();
-    if (bytes == 0) return;
-    RowCopy row{bytes};
-    run_synchronously(ends(row).op());
+    if (bytes != 0) run_synchronously(make_row_copy(dst, src, bytes));
   });
 }
 
-template <class Ends>
-CUresult row_later(CUstream handle, std::size_t bytes, const Ends& ends) {
+CUresult row_later(CUstream handle, const RowEnd& dst, const RowEnd& src, std::size_t bytes) {
   return guarded([&] {
     const Ref<Stream> stream = stream_of(handle);
-    if (bytes == 0) return;
-    RowCopy row{bytes};
-    submit_copy(*stream, ends(row).op());
+    if (bytes != 0) submit_copy(*stream, make_row_copy(dst, src, bytes));
   });
 }
 
@@ -402,34 +376,33 @@ CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr s
 }
 
 CUresult cuMemcpyDtoA(CUarray array, size_t offset, CUdeviceptr src, size_t bytes) {
-  return row_now(bytes, [=](RowCopy& row) { return row.to(array, offset).from(src); });
+  return row_now({array, offset}, src, bytes);
 }
 
 CUresult cuMemcpyAtoD(CUdeviceptr dst, CUarray array, size_t offset, size_t bytes) {
-  return row_now(bytes, [=](RowCopy& row) { return row.from(array, offset).to(dst); });
+  return row_now(dst, {array, offset}, bytes);
 }
 
 CUresult cuMemcpyHtoA(CUarray array, size_t offset, const void* src, size_t bytes) {
-  return row_now(bytes, [=](RowCopy& row) { return row.to(array, offset).from(src); });
+  return row_now({array, offset}, src, bytes);
 }
 
 CUresult cuMemcpyAtoH(void* dst, CUarray array, size_t offset, size_t bytes) {
-  return row_now(bytes, [=](RowCopy& row) { return row.from(array, offset).to(dst); });
+  return row_now(dst, {array, offset}, bytes);
 }
 
 CUresult cuMemcpyAtoA(CUarray dst, size_t dst_offset, CUarray src, size_t src_offset,
                       size_t bytes) {
-  return row_now(bytes,
-                 [=](RowCopy& row) { return row.to(dst, dst_offset).from(src, src_offset); });
+  return row_now({dst, dst_offset}, {src, src_offset}, bytes);
 }
 
 CUresult cuMemcpyHtoAAsync(CUarray array, size_t offset, const void* src, size_t bytes,
                            CUstream stream) {
-  return row_later(stream, bytes, [=](RowCopy& row) { return row.to(array, offset).from(src); });
+  return row_later(stream, {array, offset}, src, bytes);
 }
 
 CUresult cuMemcpyAtoHAsync(void* dst, CUarray array, size_t offset, size_t bytes, CUstream stream) {
-  return row_later(stream, bytes, [=](RowCopy& row) { return row.from(array, offset).to(dst); });
+  return row_later(stream, dst, {array, offset}, bytes);
 }
 
 CUresult cuMemcpy2D(const CUDA_MEMCPY2D* p) {

@@ -31,20 +31,14 @@ void settle(Graph& graph, unsigned depth) noexcept {
     for_each_owned(*node->op, [&](Graph& inner) { settle(inner, depth + 1); });
 }
 
-/// An operation that owns graphs, with copies of them; null for any other.
-Ref<NodeOp> copy_of_owner(const NodeOp& op) {
-  if (op.type() == CU_GRAPH_NODE_TYPE_GRAPH)
-    return make_child(*static_cast<const ChildGraphOp&>(op).graph);
-  if (op.type() != CU_GRAPH_NODE_TYPE_CONDITIONAL) return {};
-  const auto& conditional = static_cast<const ConditionalOp&>(op);
-  auto again = make_object<ConditionalOp>();
-  UntilAdded unfinished{again};
-  again->params = conditional.params;
-  again->condition = conditional.condition;
-  for (const auto& body : conditional.bodies) again->add_body(body->clone());
-  again->params.phGraph_out = again->body_handles.data();
-  unfinished.added();
-  return again;
+/// Of one of these kinds is a node of the graph, or of its children.
+bool has_nodes(const Graph& graph, std::initializer_list<CUgraphNodeType> kinds) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Ref<GraphNode>& node) {
+    const CUgraphNodeType type = node->op->type();
+    if (type == CU_GRAPH_NODE_TYPE_GRAPH)
+      return has_nodes(*static_cast<const ChildGraphOp&>(*node->op).graph, kinds);
+    return std::find(kinds.begin(), kinds.end(), type) != kinds.end();
+  });
 }
 }  // namespace
 
@@ -167,17 +161,16 @@ void Graph::destroy(GraphNode& node) {
 }
 
 bool Graph::has_memory_nodes() const {
-  return std::any_of(nodes.begin(), nodes.end(), [](const Ref<GraphNode>& node) {
-    const CUgraphNodeType type = node->op->type();
-    if (type == CU_GRAPH_NODE_TYPE_GRAPH)
-      return static_cast<const ChildGraphOp&>(*node->op).graph->has_memory_nodes();
-    return type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE;
-  });
+  return has_nodes(*this, {CU_GRAPH_NODE_TYPE_MEM_ALLOC, CU_GRAPH_NODE_TYPE_MEM_FREE});
+}
+
+bool Graph::has_conditional_nodes() const {
+  return has_nodes(*this, {CU_GRAPH_NODE_TYPE_CONDITIONAL});
 }
 
 Ref<Graph> Graph::clone() const {
   const std::lock_guard lock{graph_mutex()};
-  require(!has_memory_nodes(), CUDA_ERROR_NOT_SUPPORTED);
+  require(!has_memory_nodes() && !has_conditional_nodes(), CUDA_ERROR_NOT_SUPPORTED);
   auto copy = make_object<Graph>();
   try {
     copy_into(*copy);
@@ -195,7 +188,9 @@ void Graph::copy_into(Graph& copy) const {
   copy.nodes.reserve(nodes.size());
   std::unordered_map<const GraphNode*, GraphNode*> twin;
   for (const auto& node : nodes) {
-    const Ref<NodeOp> own = copy_of_owner(*node->op);
+    Ref<NodeOp> own;  // of what owns a graph, with a copy of that
+    if (node->op->type() == CU_GRAPH_NODE_TYPE_GRAPH)
+      own = make_child(*static_cast<const ChildGraphOp&>(*node->op).graph);
     UntilAdded unfinished{own};
     auto made = make_object<GraphNode>(copy, own ? own : node->op, node->local_id);
     made->cloned_from = node->handle();

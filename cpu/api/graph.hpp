@@ -59,7 +59,8 @@ class Graph final : public Handled<Graph, CUgraph, Kind::graph> {
   /// Where some node of it or of its children allocates or frees, the graph is as it is: it cannot
   /// be copied, loses no nodes or edges, and has one executable graph at a time.
   [[nodiscard]] bool has_memory_nodes() const;
-  std::atomic<bool> is_instantiated{false};  ///< looked at for such graphs only
+  [[nodiscard]] bool has_conditional_nodes() const;  ///< it or its children: it cannot be copied
+  std::atomic<bool> is_instantiated{false};          ///< looked at for such graphs only
 
   /// The node owns the operation's graphs. When it fails they end, but for one that is moved.
   GraphNode& add(Ref<NodeOp> op, const CUgraphNode* dependencies, const CUgraphEdgeData* data,
@@ -68,7 +69,8 @@ class Graph final : public Handled<Graph, CUgraph, Kind::graph> {
   void connect(GraphNode& from, GraphNode& to, const CUgraphEdgeData& data);
   void disconnect(GraphNode& from, GraphNode& to);
   void destroy(GraphNode& node);
-  /// A copy with copies of all child graphs. Nodes remember what they were copied from.
+  /// A copy with copies of all child graphs. Nodes remember what they were copied from. Fails with
+  /// 801 where it has memory nodes or conditional nodes.
   Ref<Graph> clone() const;
   /// Ends the handles of the graph, its nodes and the graphs they own.
   void retire_all() noexcept;
@@ -213,12 +215,22 @@ class FreeOp final : public InstantOp {
   std::shared_ptr<GraphBlock> block;
 };
 
-/// What a launch does to the memory of its nodes, as the calls on the host see it: memory is
-/// allocated from the launch on until it is freed, whatever the device has come to.
-/// Fails with 1 when an earlier launch's memory was never freed, unless that is freed now, and when
-/// there is nothing to free.
-void check_memory_nodes(const Plan& plan, bool auto_free);
-void launch_memory_nodes(const Plan& plan) noexcept;
+/// The memory nodes of a plan at any depth, and what a launch does to their memory as the calls on
+/// the host see it: memory is allocated from the launch on until it is freed, whatever the device
+/// has come to.
+class MemoryNodes {
+ public:
+  explicit MemoryNodes(const Plan& plan);
+  /// Fails with 1 when an earlier launch's memory was never freed, unless that is freed now, and
+  /// when there is nothing to free.
+  void check(bool auto_free) const;
+  void launch() const noexcept;
+
+ private:
+  void collect(const Plan& plan);
+  std::vector<std::shared_ptr<GraphBlock>> allocated_, freed_;
+  std::vector<GraphBlock*> of_others_;  ///< freed here, allocated by another graph
+};
 
 /// cuMemFreeAsync and, with no stream, cuMemFree of memory that a graph allocated: false for other
 /// memory. Fails with 1 when no launch has it allocated.

@@ -103,6 +103,7 @@ Plan& GraphExec::writable() {
   const bool in_flight = launched_ && last_stream_->completed() < last_number_;
   if (in_flight || device_runs_.load() != 0) plan_ = copy_plan(*plan_);
   launched_ = false;
+  memory_.reset();
   return *plan_;
 }
 
@@ -132,8 +133,10 @@ CUgraphExecUpdateResultInfo GraphExec::update(const Graph& graph) {
 
 void GraphExec::launch(Stream& stream) {
   const std::lock_guard lock{mutex_};
-  if (plan_->has_memory)
-    check_memory_nodes(*plan_, flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
+  if (plan_->has_memory) {
+    if (!memory_) memory_.emplace(*plan_);
+    memory_->check(flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
+  }
   if (last_stream_ && last_stream_.get() != &stream && last_stream_->completed() < last_number_)
     stream.submit(make_object<WaitOp>(last_stream_, last_number_));
   uploaded_ = true;
@@ -143,7 +146,7 @@ void GraphExec::launch(Stream& stream) {
       make_object<GraphLaunchOp>(events ? events->plan() : plan_,
                                  device_graphs_exist() ? Ref<GraphExec>{this} : Ref<GraphExec>{}));
   if (events) events->publish();
-  if (plan_->has_memory) launch_memory_nodes(*plan_);
+  if (memory_) memory_->launch();
   if (last_stream_.get() != &stream) last_stream_ = Ref<Stream>{&stream};
   launched_ = true;
 }

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "api/graph.hpp"
 
@@ -44,7 +45,8 @@ class GraphExec final : public Handled<GraphExec, CUgraphExec, Kind::graph_exec>
   Ref<Graph> source_;        // keeps nodes' operations that the plan shares
   Ref<Stream> last_stream_;  // where the last run was queued, and its number there
   std::uint64_t last_number_ = 0;
-  bool launched_ = false;  // the last run has plan_ itself, not one it was copied from
+  std::optional<MemoryNodes> memory_;  // of plan_, where it has some: looked for at a launch
+  bool launched_ = false;              // the last run has plan_ itself, not one it was copied from
   std::atomic<bool> uploaded_{false};
   std::atomic<unsigned> device_runs_{0};
 };

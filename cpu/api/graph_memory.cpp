@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "api/capture.hpp"
 #include "api/graph.hpp"
@@ -51,19 +52,6 @@ struct GraphMemory {
 GraphMemory& graph_memory() {
   static GraphMemory& m = *new GraphMemory;
   return m;
-}
-
-/// Calls f(block, frees) for every memory node at any depth.
-template <class F>
-void for_each_memory_node(const Plan& plan, const F& f) {
-  for (const Plan::Step& step : plan.steps) {
-    for (const auto& body : step.bodies)
-      if (body->has_memory) for_each_memory_node(*body, f);
-    if (step.op->type() == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
-      f(static_cast<const AllocOp&>(*step.op).block, false);
-    if (step.op->type() == CU_GRAPH_NODE_TYPE_MEM_FREE)
-      f(static_cast<const FreeOp&>(*step.op).block, true);
-  }
 }
 
 }  // namespace
@@ -131,28 +119,37 @@ void FreeOp::execute() const {
   m.set_in_use(*block, false);
 }
 
-void check_memory_nodes(const Plan& plan, bool auto_free) {
-  GraphMemory& m = graph_memory();
-  const std::lock_guard lock{m.mutex};
-  std::vector<const GraphBlock*> own;
-  for_each_memory_node(plan, [&](const std::shared_ptr<GraphBlock>& block, bool frees) {
-    if (frees) return;
-    require(auto_free || !block->allocated);  // else the launch takes it over from the last
-    own.push_back(block.get());
-  });
-  for_each_memory_node(plan, [&](const std::shared_ptr<GraphBlock>& block, bool frees) {
-    require(!frees || block->allocated ||
-            std::find(own.begin(), own.end(), block.get()) != own.end());
-  });
+MemoryNodes::MemoryNodes(const Plan& plan) {
+  collect(plan);
+  const std::set<std::shared_ptr<GraphBlock>> own{allocated_.begin(), allocated_.end()};
+  for (const auto& block : freed_)
+    if (!own.contains(block)) of_others_.push_back(block.get());
 }
 
-void launch_memory_nodes(const Plan& plan) noexcept {
+void MemoryNodes::collect(const Plan& plan) {
+  for (const Plan::Step& step : plan.steps) {
+    for (const auto& body : step.bodies)
+      if (body->has_memory) collect(*body);
+    if (step.op->type() == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+      allocated_.push_back(static_cast<const AllocOp&>(*step.op).block);
+    if (step.op->type() == CU_GRAPH_NODE_TYPE_MEM_FREE)
+      freed_.push_back(static_cast<const FreeOp&>(*step.op).block);
+  }
+}
+
+void MemoryNodes::check(bool auto_free) const {
   GraphMemory& m = graph_memory();
   const std::lock_guard lock{m.mutex};
-  for (const bool freeing : {false, true})  // a graph may hold a free before its allocation
-    for_each_memory_node(plan, [&](const std::shared_ptr<GraphBlock>& block, bool frees) {
-      if (frees == freeing) block->allocated = frees ? nullptr : block;
-    });
+  for (const auto& block : allocated_)
+    require(auto_free || !block->allocated);  // else the launch takes it over from the last
+  for (const GraphBlock* block : of_others_) require(block->allocated != nullptr);
+}
+
+void MemoryNodes::launch() const noexcept {
+  GraphMemory& m = graph_memory();
+  const std::lock_guard lock{m.mutex};
+  for (const auto& block : allocated_) block->allocated = block;
+  for (const auto& block : freed_) block->allocated = nullptr;
 }
 
 bool free_graph_memory(CUdeviceptr address, Stream* stream) {

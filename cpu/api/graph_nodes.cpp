@@ -81,7 +81,8 @@ Ref<NodeOp> make_node_op(CUgraphNodeParams& p) {
     case CU_GRAPH_NODE_TYPE_GRAPH: {
       Graph& given = graph_of(p.graph.graph);
       if (p.graph.ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE) return make_child(given);
-      require(!given.is_body, CUDA_ERROR_NOT_SUPPORTED);
+      const std::lock_guard lock{graph_mutex()};
+      require(!given.is_body && !given.has_conditional_nodes(), CUDA_ERROR_NOT_SUPPORTED);
       auto op = make_object<ChildGraphOp>();
       op->graph = Ref<Graph>{&given};
       return op;

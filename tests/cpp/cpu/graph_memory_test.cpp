@@ -93,6 +93,30 @@ TEST_F(GraphMemory, OutlivesItsGraphUntilItIsFreed) {
   EXPECT_EQ(CUDA_ERROR_NOT_FOUND, cuMemGetAddressRange(&base, nullptr, memory_));
 }
 
+TEST_F(GraphMemory, IsFreedAsTheLastUpdateSays) {
+  CUgraphExec takes[2] = {};
+  CUgraph frees[2] = {};
+  CUdeviceptr memory[2] = {};
+  for (int i = 0; i < 2; ++i) {
+    takes[i] = ready(captured(5));
+    memory[i] = memory_;
+    ASSERT_OK(cuGraphLaunch(takes[i], stream_));
+    ASSERT_OK(cuGraphCreate(&frees[i], 0));
+    CUgraphNode node = nullptr;
+    ASSERT_OK(cuGraphAddMemFreeNode(&node, frees[i], nullptr, 0, memory_));
+  }
+  const CUgraphExec gives = ready(frees[0]);
+  ASSERT_OK(cuGraphLaunch(gives, stream_));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuGraphLaunch(gives, stream_)) << "already freed";
+  CUgraphExecUpdateResultInfo info{};
+  ASSERT_OK(cuGraphExecUpdate(gives, frees[1], &info));
+  ASSERT_OK(cuGraphLaunch(gives, stream_));
+  for (const CUdeviceptr each : memory)
+    EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemFreeAsync(each, stream_)) << "already freed";
+  ASSERT_OK(cuStreamSynchronize(stream_));
+  ASSERT_OK(cuGraphDestroy(frees[1]));
+}
+
 TEST_F(GraphMemory, IsFreedByAnotherGraph) {
   const CUgraphExec takes = ready(captured(5));
   ASSERT_OK(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED));

@@ -90,21 +90,48 @@ TEST_F(GraphNesting, AChildThatCouldNotBeMovedStaysTheProgramsOwn) {
 
 TEST_F(GraphNesting, AGraphIsNotMovedIntoItself) {
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, add_child(graph_, graph_, kMove));
-  CUgraph body = nullptr;
-  ASSERT_OK(add_condition(graph_, &body));
-  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, add_child(body, graph_, kMove));
-  ASSERT_OK(add_child(body, graph_, kClone));  // a copy is another graph
+  ASSERT_OK(add_child(graph_, child_, kMove));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, add_child(child_, graph_, kMove));
+  ASSERT_OK(add_child(child_, graph_, kClone));  // a copy is another graph
   ASSERT_OK(cuGraphDestroy(graph_));
+}
+
+/// As documented: neither copied, nor a child in either way; nor is a graph with such a child.
+TEST_F(GraphNesting, OfConditionsIsInBodiesOnly) {
+  CUgraph body = nullptr, copy = nullptr;
+  ASSERT_OK(add_condition(child_, &body));
+  const auto refused = [&](CUgraph graph) {
+    EXPECT_EQ(CUDA_ERROR_NOT_SUPPORTED, cuGraphClone(&copy, graph));
+    EXPECT_EQ(CUDA_ERROR_NOT_SUPPORTED, add_child(graph_, graph, kClone));
+    EXPECT_EQ(CUDA_ERROR_NOT_SUPPORTED, add_child(graph_, graph, kMove));
+  };
+  refused(child_);
+  CUgraph moved = nullptr;
+  ASSERT_OK(cuGraphCreate(&moved, 0));
+  ASSERT_OK(add_child(other_, moved, kMove));
+  ASSERT_OK(add_condition(moved, &body));
+  refused(other_);
+  size_t count = 9;
+  ASSERT_OK(cuGraphGetNodes(graph_, nullptr, &count));
+  EXPECT_EQ(0u, count);
+  ASSERT_OK(cuGraphDestroy(child_));
 }
 
 TEST_F(GraphNesting, GoesOnlySoDeep) {
   CUgraph inner = graph_;
   CUresult result = CUDA_SUCCESS;
   unsigned depth = 0;
-  for (; depth < 100000 && result == CUDA_SUCCESS; ++depth) result = add_condition(inner, &inner);
+  for (; depth < 100000; ++depth) {
+    CUgraph next = nullptr;
+    ASSERT_OK(cuGraphCreate(&next, 0));
+    result = add_child(inner, next, kMove);
+    if (result != CUDA_SUCCESS) break;
+    inner = next;
+  }
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, result);
   EXPECT_GT(depth, 100u);
-  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, add_child(inner, child_, kMove));
+  CUgraph body = nullptr;
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, add_condition(inner, &body));
   CUgraph copy = nullptr;
   ASSERT_OK(cuGraphClone(&copy, graph_));
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, add_child(child_, copy, kMove));

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <iterator>
 #include <ostream>
+#include <string>
 
 #include "cpu/engine/run/safe_points.hpp"
 #include "ptx_fixture.hpp"
@@ -115,7 +116,7 @@ std::size_t mappings() {
   return static_cast<std::size_t>(std::count(std::istreambuf_iterator<char>{maps}, {}, '\n'));
 }
 
-class Cancel : public ::testing::TestWithParam<std::tuple<Subject, const char*, int>> {
+class Cancel : public ::testing::TestWithParam<std::tuple<Subject, std::string, int>> {
  protected:
   Cancel() {
     safe_points::g_cancel_at = kNever;
@@ -167,7 +168,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels, Cancel,
                                             ::testing::Values("1", ""), ::testing::Values(1, 3)),
                          [](const auto& info) {
                            return std::string{std::get<0>(info.param).name} +
-                                  (*std::get<1>(info.param) ? "_scalar_" : "_chosen_") +
+                                  (std::get<1>(info.param).empty() ? "_chosen_" : "_scalar_") +
                                   std::to_string(std::get<2>(info.param));
                          });
 

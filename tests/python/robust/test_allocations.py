@@ -18,6 +18,10 @@ from cuda.core import (
 
 HUGE = [2**40 * 100, 2**47, 2**62, 2**63 - 1, 2**63, 2**64 - 512, 2**64 - 1]
 
+needs_refusals = pytest.mark.skipif(
+    "san.so" in os.environ.get("LD_PRELOAD", ""), reason="a sanitizer that is refused memory ends the process"
+)
+
 
 def resources(device):
     return {
@@ -107,9 +111,7 @@ def test_every_allocating_call_of_the_bindings(device, stream, size):
 
 
 @pytest.mark.cpu_only
-@pytest.mark.skipif(
-    "san.so" in os.environ.get("LD_PRELOAD", ""), reason="a sanitizer that is refused memory ends the process"
-)
+@needs_refusals
 @pytest.mark.promise("When the system itself refuses memory, the answer is error 2, not a crash")
 def test_a_limit_of_the_process(child):
     out = child.ok(
@@ -146,9 +148,7 @@ def test_a_limit_of_the_process(child):
 
 
 @pytest.mark.cpu_only
-@pytest.mark.skipif(
-    "san.so" in os.environ.get("LD_PRELOAD", ""), reason="a sanitizer that is refused memory ends the process"
-)
+@needs_refusals
 @pytest.mark.promise("When the compiler is refused memory, the answer is error 2, and the next load works")
 def test_a_limit_of_the_process_while_kernels_are_compiled(child):
     out = child.ok(
