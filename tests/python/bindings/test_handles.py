@@ -149,5 +149,7 @@ def test_a_missing_library_says_what_was_looked_for(call: str) -> None:
     if done.returncode == 0 and call.startswith("runtime"):
         assert "cudaErrorInsufficientDriver" in done.stdout or "cudaErrorNoDevice" in done.stdout
         return
+    if done.returncode == 0:
+        pytest.skip("the library is here")
     assert done.returncode == 1 and "Error: " in done.stderr
     assert ("nvidia-ml" if call.startswith("nvml") else "libcuda.so") in done.stderr, done.stderr
