@@ -6,6 +6,7 @@
 #include <llvm/ExecutionEngine/Orc/Core.h>
 #include <llvm/ExecutionEngine/Orc/ExecutorProcessControl.h>
 #include <llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h>
+#include <llvm/ExecutionEngine/Orc/TaskDispatch.h>
 #include <llvm/Object/ObjectFile.h>
 
 #include <stdexcept>
@@ -20,43 +21,6 @@ namespace cucpu {
 namespace {
 
 using namespace llvm;
-
-/// What the session reported on this thread since the last link began: the reason behind a failed
-/// lookup.
-struct Reported {
-  std::string text;
-  bool no_memory = false;
-  void add(Error error) {
-    handleAllErrors(std::move(error), [&](const ErrorInfoBase& info) {
-      no_memory |= info.convertToErrorCode() == std::errc::not_enough_memory;
-      if (!text.empty()) text += '\n';
-      text += info.message();
-    });
-  }
-};
-Reported& reported() {
-  static thread_local Reported reported;
-  return reported;
-}
-
-[[noreturn]] void fail(Error error) {
-  Reported own;
-  own.add(std::move(error));
-  const Reported& before = reported();
-  if (own.no_memory || before.no_memory) throw std::bad_alloc{};
-  throw std::runtime_error{"linking generated code: " +
-                           (before.text.empty() ? own.text : before.text)};
-}
-
-template <typename T>
-T check(Expected<T> value) {
-  if (!value) fail(value.takeError());
-  return std::move(*value);
-}
-
-void check(Error error) {
-  if (error) fail(std::move(error));
-}
 
 orc::ExecutorSymbolDef absolute(const void* address) {
   return {orc::ExecutorAddr::fromPtr(address), JITSymbolFlags::Exported};
@@ -83,84 +47,101 @@ class NeverBoth final : public orc::ObjectLinkingLayer::Plugin {
   void notifyTransferringResources(orc::JITDylib&, orc::ResourceKey, orc::ResourceKey) override {}
 };
 
-/// One ORC session for the process, never destroyed: code may run until the very end.
-class Session {
+/// Gives code the routines it refers to, and no others: making all known takes as long as the link.
+class Routines final : public orc::DefinitionGenerator {
  public:
-  /// Without a lock, which work that is left would hold for ever.
-  static Session& get() {
-    if (Session* const current = g_current.load()) return *current;
-    auto made = std::make_unique<Session>();
-    Session* none = nullptr;
-    return g_current.compare_exchange_strong(none, made.get()) ? *made.release() : *none;
+  Error tryToGenerate(orc::LookupState&, orc::LookupKind, orc::JITDylib& dylib,
+                      orc::JITDylibLookupFlags, const orc::SymbolLookupSet& asked) override {
+    orc::SymbolMap found;
+    for (const auto& [name, flags] : asked)
+      for (const Routine& routine : routines())
+        if (*name == routine.name) found[name] = absolute(routine.address);
+    return found.empty() ? Error::success() : dylib.define(orc::absoluteSymbols(std::move(found)));
   }
-  /// Linking was left half way: nobody may use the session again, whose locks may be held.
-  static void abandon(Session& session) noexcept {
-    session.abandoned = true;
-    Session* current = &session;
-    g_current.compare_exchange_strong(current, nullptr);
-  }
-  ~Session() { consumeError(session.endSession()); }
+};
 
-  Session()
-      : session{check(orc::SelfExecutorProcessControl::Create())},
-        layer{session, check(jitlink::InProcessMemoryManager::Create())},
-        routines_dylib{session.createBareJITDylib("routines")} {
+/// What a session says of its errors: the reason behind a failed lookup.
+struct Reported {
+  std::string text;
+  bool no_memory = false;
+  void add(Error error) {
+    handleAllErrors(std::move(error), [&](const ErrorInfoBase& info) {
+      no_memory |= info.convertToErrorCode() == std::errc::not_enough_memory;
+      if (!text.empty()) text += '\n';
+      text += info.message();
+    });
+  }
+  [[noreturn]] void fail(Error error) const {
+    Reported own;
+    own.add(std::move(error));
+    if (own.no_memory || no_memory) throw std::bad_alloc{};
+    throw std::runtime_error{"linking generated code: " + (text.empty() ? own.text : text)};
+  }
+  void check(Error error) const {
+    if (error) fail(std::move(error));
+  }
+  template <typename T>
+  T check(Expected<T> value) const {
+    if (!value) fail(value.takeError());
+    return std::move(*value);
+  }
+};
+
+/// An ORC session for one piece of code. A link that is left for want of memory leaves the
+/// session's locks held for ever: were it shared, whoever links beside it would wait for them.
+struct Session {
+  Session() {
+    session.setErrorReporter([this](Error error) { reported.add(std::move(error)); });
     layer.addPlugin(std::make_shared<NeverBoth>());
-    session.setErrorReporter([](Error error) { reported().add(std::move(error)); });
-    orc::SymbolMap map;
-    for (const Routine& routine : routines())
-      map[session.intern(routine.name)] = absolute(routine.address);
-    check(routines_dylib.define(orc::absoluteSymbols(std::move(map))));
   }
-
-  orc::ExecutionSession session;
-  orc::ObjectLinkingLayer layer;
-  orc::JITDylib& routines_dylib;
-  std::atomic<std::uint64_t> count{0};
-  std::atomic<bool> abandoned{false};
-
- private:
-  inline static std::atomic<Session*> g_current{nullptr};
+  Reported reported;
+  orc::ExecutionSession session{reported.check(orc::SelfExecutorProcessControl::Create(
+      nullptr, std::make_unique<orc::InPlaceTaskDispatcher>()))};  // on the thread that is guarded
+  orc::ObjectLinkingLayer layer{session, reported.check(jitlink::InProcessMemoryManager::Create())};
 };
 
 class Linked final : public LinkedCode {
  public:
-  Linked(Session& s, std::string_view object, std::span<const SymbolAddress> symbols,
+  Linked(std::string_view object, std::span<const SymbolAddress> symbols,
          std::span<const std::string> wanted)
-      : session_{s} {
-    reported() = {};
-    dylib_ = &s.session.createBareJITDylib("code" + std::to_string(s.count.fetch_add(1)));
+      : own_{std::make_unique<Session>()} {
     try {
-      orc::SymbolMap map;
-      for (const SymbolAddress& symbol : symbols)
-        map[s.session.intern(symbol.name)] =
-            absolute(reinterpret_cast<const void*>(symbol.address));
-      if (!map.empty()) check(dylib_->define(orc::absoluteSymbols(std::move(map))));
-      dylib_->addToLinkOrder(s.routines_dylib);
-      check(s.layer.add(*dylib_, MemoryBuffer::getMemBufferCopy(
-                                     StringRef{object.data(), object.size()}, "kernel")));
-      for (const std::string& name : wanted) {
-        const orc::ExecutorSymbolDef found =
-            check(s.session.lookup({dylib_}, s.session.intern(name)));
-        addresses_.push_back(found.getAddress().toPtr<void*>());
-      }
+      link(*own_, object, symbols, wanted);
     } catch (...) {
-      consumeError(s.session.removeJITDylib(*dylib_));
+      end();
       throw;
     }
   }
-  ~Linked() override {
-    if (session_.abandoned) return;  // the code stays
-    try {
-      consumeError(session_.session.removeJITDylib(*dylib_));
-    } catch (const std::bad_alloc&) {
-      Session::abandon(session_);
-    }
-  }
+  ~Linked() override { end(); }
 
  private:
-  Session& session_;
-  orc::JITDylib* dylib_;
+  void link(Session& own, std::string_view object, std::span<const SymbolAddress> symbols,
+            std::span<const std::string> wanted) {
+    orc::ExecutionSession& session = own.session;
+    orc::JITDylib& dylib = session.createBareJITDylib("code");
+    dylib.addGenerator(std::make_unique<Routines>());
+    orc::SymbolMap map;
+    for (const SymbolAddress& symbol : symbols)
+      map[session.intern(symbol.name)] = absolute(reinterpret_cast<const void*>(symbol.address));
+    if (!map.empty()) own.reported.check(dylib.define(orc::absoluteSymbols(std::move(map))));
+    auto copy = MemoryBuffer::getMemBufferCopy(StringRef{object.data(), object.size()}, "kernel");
+    if (!copy) throw std::bad_alloc{};
+    own.reported.check(own.layer.add(dylib, std::move(copy)));
+    for (const std::string& name : wanted) {
+      const orc::ExecutorSymbolDef found =
+          own.reported.check(session.lookup({&dylib}, session.intern(name)));
+      addresses_.push_back(found.getAddress().toPtr<void*>());
+    }
+  }
+  /// Where memory is refused here, too, the session and its code stay: half ended, with locks held.
+  void end() noexcept {
+    try {
+      consumeError(own_->session.endSession());
+    } catch (const std::bad_alloc&) {
+      static_cast<void>(own_.release());
+    }
+  }
+  std::unique_ptr<Session> own_;
 };
 
 }  // namespace
@@ -170,20 +151,7 @@ std::unique_ptr<LinkedCode> LinkedCode::link(std::string_view object,
                                              std::span<const std::string> wanted) {
   host();  // registers the target
   std::unique_ptr<LinkedCode> linked;
-  std::atomic<Session*> used{nullptr};
-  try {
-    guard_llvm([&] {
-      Session& session = Session::get();
-      used = &session;
-      linked = std::make_unique<Linked>(session, object, symbols, wanted);
-    });
-  } catch (const std::bad_alloc&) {
-    if (used) Session::abandon(*used);
-    throw;
-  } catch (const Crashed&) {
-    if (used) Session::abandon(*used);
-    throw;
-  }
+  guard_llvm([&] { linked = std::make_unique<Linked>(object, symbols, wanted); });
   return linked;
 }
 

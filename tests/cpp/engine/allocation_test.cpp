@@ -1,46 +1,10 @@
 // tests/cpp/engine/allocation_test.cpp: memory that LLVM or the engine does not get is an error of
-// the load or of the launch, and the next one works. malloc fails on demand here, for all of the
-// process.
+// the load or of the launch, and the next one works.
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <cerrno>
-
+#include "failing_malloc.hpp"
 #include "ptx_fixture.hpp"
-
-extern "C" {
-void* __libc_malloc(std::size_t);
-void* __libc_calloc(std::size_t, std::size_t);
-void* __libc_realloc(void*, std::size_t);
-}
-
-namespace {
-
-std::atomic<long> g_left{-1};         // allocations until one fails; negative: none will
-std::atomic<bool> g_for_good{false};  // so do all after it
-std::atomic<long> g_failed{0};
-
-bool refused() {
-  if (g_left.load(std::memory_order_relaxed) < 0) return false;
-  const long left = g_left.fetch_sub(1);
-  if (left != 0) return false;
-  if (g_for_good) g_left = 0;
-  ++g_failed;
-  errno = ENOMEM;
-  return true;
-}
-
-}  // namespace
-
-#define CUCORE_REPLACED extern "C" __attribute__((visibility("default"))) void*
-CUCORE_REPLACED malloc(std::size_t n) { return refused() ? nullptr : __libc_malloc(n); }
-CUCORE_REPLACED calloc(std::size_t n, std::size_t size) {
-  return refused() ? nullptr : __libc_calloc(n, size);
-}
-CUCORE_REPLACED realloc(void* p, std::size_t n) {
-  return refused() ? nullptr : __libc_realloc(p, n);
-}
 
 namespace cucpu::test {
 namespace {
