@@ -3,6 +3,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <ostream>
+#include <thread>
+
 #include "failing_malloc.hpp"
 #include "ptx_fixture.hpp"
 
@@ -30,7 +33,12 @@ const char* const kText = R"(
 
 bool g_in_use = false;  // something was compiled in this process, or tried to be
 
-enum class Memory { enough, fails_once, is_gone };
+enum class Memory {
+  enough,
+  fails_once,
+  fails_beside_another,  ///< once, and while it does another thread loads and runs the kernel
+  is_gone
+};
 
 /// Loads and runs the kernel where memory fails after `k` allocations: the code it ends with. A run
 /// that ends well has computed the right thing.
@@ -39,6 +47,8 @@ int run(Memory how, long k = -1) {
   TestMemory memory;
   std::vector<std::uint32_t> out(64);
   g_for_good = how == Memory::is_gone;
+  if (how == Memory::fails_beside_another)
+    g_refusal = [] { std::thread{[] { EXPECT_EQ(0, run(Memory::enough)); }}.join(); };
   g_left = how == Memory::enough ? -1 : k;
   int code = 0;
   try {
@@ -49,6 +59,7 @@ int run(Memory how, long k = -1) {
         Launch::make(kernel, shape_of({1}, {64}), reinterpret_cast<const std::byte*>(&address));
     EXPECT_TRUE(launch->work());
     g_left = -1;
+    g_refusal = nullptr;
     if (const Fault* fault = launch->fault()) code = fault->code;
   } catch (const LoadError& error) {
     g_left = -1;
@@ -65,10 +76,22 @@ class Allocations : public ::testing::TestWithParam<Memory> {
  protected:
   const Environment cache_{"CUCORE_CPU_CACHE", "0"};
 };
-INSTANTIATE_TEST_SUITE_P(Of, Allocations, ::testing::Values(Memory::fails_once, Memory::is_gone),
-                         [](const auto& info) {
-                           return info.param == Memory::is_gone ? "TheRest" : "One";
-                         });
+/// Where nothing has been compiled yet. LLVM is started under a lock, so no other can load beside
+/// it.
+class FirstAllocations : public Allocations {};
+
+void PrintTo(Memory how, std::ostream* out) {
+  *out << (how == Memory::is_gone      ? "TheRest"
+           : how == Memory::fails_once ? "One"
+                                       : "OneBesideAnotherThread");
+}
+INSTANTIATE_TEST_SUITE_P(Of, Allocations,
+                         ::testing::Values(Memory::fails_once, Memory::fails_beside_another,
+                                           Memory::is_gone),
+                         ::testing::PrintToStringParamName{});
+INSTANTIATE_TEST_SUITE_P(Of, FirstAllocations,
+                         ::testing::Values(Memory::fails_once, Memory::is_gone),
+                         ::testing::PrintToStringParamName{});
 
 // promise: When the compiler is refused memory, the answer is error 2, and the next load works
 TEST_P(Allocations, ThatFailAreAnErrorAndTheNextLoadWorks) {
@@ -84,7 +107,7 @@ TEST_P(Allocations, ThatFailAreAnErrorAndTheNextLoadWorks) {
 }
 
 // promise: When the compiler is refused memory, the answer is error 2, and the next load works
-TEST_P(Allocations, ThatFailInTheFirstLoadAreAnErrorAndSoMayBeTheSecond) {
+TEST_P(FirstAllocations, ThatFailAreAnErrorAndSoMayBeTheNextLoad) {
   if (g_in_use) GTEST_SKIP() << "the compiler is in use in this process; run this test alone";
   // Each time in a process in which nothing has been compiled yet. An LLVM that could not start
   // cannot be started again.

@@ -2,6 +2,7 @@
 // and are right.
 #include <sys/resource.h>
 
+#include <ostream>
 #include <random>
 
 #include "ptx_fixture.hpp"
@@ -83,13 +84,14 @@ TEST_P(LargeKernels, CompileInBoundedMemory) {
 #endif
 }
 
+void PrintTo(Kind kind, std::ostream* out) {
+  *out << (kind == Kind::kStraight   ? "StraightCode"
+           : kind == Kind::kBranches ? "Branches"
+                                     : "LoopsAndBarriers");
+}
 INSTANTIATE_TEST_SUITE_P(Of, LargeKernels,
                          ::testing::Values(Kind::kStraight, Kind::kBranches, Kind::kLoops),
-                         [](const auto& info) {
-                           return std::string{info.param == Kind::kStraight   ? "StraightCode"
-                                              : info.param == Kind::kBranches ? "Branches"
-                                                                              : "LoopsAndBarriers"};
-                         });
+                         ::testing::PrintToStringParamName{});
 
 }  // namespace
 }  // namespace cucpu::test
