@@ -53,6 +53,7 @@ std::shared_ptr<Condition> make_condition(unsigned initial, bool assign_initial)
   made->value.store(initial, std::memory_order_relaxed);
   made->initial = initial;
   made->assign_initial = assign_initial;
+  made->has_node = false;
   Places& p = places();
   const std::lock_guard lock{p.mutex};
   p.known.emplace(handle_of(*made), made);

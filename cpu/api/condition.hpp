@@ -13,6 +13,7 @@ struct Condition {
   std::atomic<unsigned> value{0};
   unsigned initial = 0;
   bool assign_initial = false;
+  bool has_node = false;  ///< that looks at it: there is one at most; with the lock of graphs
 };
 
 /// Lives as long as a graph it was made for, a copy of one or a launch of one does. A kernel that

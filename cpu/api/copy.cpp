@@ -272,13 +272,6 @@ void check_batch_attributes(const CUmemcpyAttributes* attrs, std::size_t count) 
   }
 }
 
-/// Batches do not go to the legacy default stream.
-Ref<Stream> batch_stream(CUstream handle) {
-  Ref<Stream> stream = stream_of(handle);
-  require(stream->role() != StreamRole::legacy);
-  return stream;
-}
-
 /// A batch is no node of a graph: captures go on without it.
 void require_no_capture(const Stream& stream) {
   require(stream.capture.load() == nullptr, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);

@@ -45,17 +45,17 @@ bool device_graphs_exist() noexcept { return g_exist.load(std::memory_order_rela
 
 void install_graph_launches() { cucpu::graph_launches() = {launch_from_kernel, current_graph}; }
 
-void require_launchable_by_kernels(const Plan& plan, CUgraphNode* wrong) {
+void require_launchable_by_kernels(const Plan& plan, Refusal& refusal) {
   for (const Plan::Step& step : plan.steps) {
     const CUgraphNodeType type = step.op->type();
     if (type == CU_GRAPH_NODE_TYPE_GRAPH) {
-      require_launchable_by_kernels(*step.bodies[0], wrong);
+      require_launchable_by_kernels(*step.bodies[0], refusal);
       continue;
     }
     if (type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY ||
         type == CU_GRAPH_NODE_TYPE_MEMSET)
       continue;
-    *wrong = step.node;
+    refusal = {CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED, step.node};
     fail(CUDA_ERROR_NOT_SUPPORTED);
   }
   g_exist = true;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <list>
 
+#include "api/graph_check.hpp"
 #include "api/graph_exec.hpp"
 
 namespace cucpu::driver {
@@ -48,8 +49,8 @@ class GraphRun final : public Object, public Task {
 /// True once a graph that kernels may launch has been made: from then on launches are GraphRuns.
 bool device_graphs_exist() noexcept;
 
-/// Fails with 801 for what such a graph cannot hold; `wrong` is the node then.
-void require_launchable_by_kernels(const Plan& plan, CUgraphNode* wrong);
+/// Fails with 801 for what such a graph cannot hold.
+void require_launchable_by_kernels(const Plan& plan, Refusal& refusal);
 
 void install_graph_launches();
 

@@ -95,6 +95,8 @@ GraphNode& Graph::add(Ref<NodeOp> op, const std::vector<Edge>& dependencies) {
       const auto* other = dynamic_cast<const FreeOp*>(node->op.get());
       require(!other || other->address != free->address);
     }
+  const auto* conditional = dynamic_cast<const ConditionalOp*>(op.get());
+  require(!conditional || !conditional->condition->has_node);
   auto node = make_object<GraphNode>(*this, std::move(op), next_local_++);
   if (nodes.size() == nodes.capacity()) nodes.reserve(std::max<std::size_t>(16, 2 * nodes.size()));
   try {
@@ -108,6 +110,7 @@ GraphNode& Graph::add(Ref<NodeOp> op, const std::vector<Edge>& dependencies) {
     throw;
   }
   nodes.push_back(node);  // there is room
+  if (conditional) conditional->condition->has_node = true;
   for_each_owned(*node->op, [&](Graph& inner) { settle(inner, depth + 1); });
   unfinished.added();
   return *node;

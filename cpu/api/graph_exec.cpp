@@ -2,11 +2,11 @@
 #include "api/graph_exec.hpp"
 
 #include <optional>
-#include <string>
 
 #include "api/capture.hpp"
 #include "api/copy.hpp"
 #include "api/device_graph.hpp"
+#include "api/graph_check.hpp"
 #include "api/graph_events.hpp"
 #include "api/graph_nodes.hpp"
 #include "api/guard.hpp"
@@ -184,40 +184,16 @@ constexpr unsigned long long kFlags =
     CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
     CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
 
-bool allowed_in_bodies(CUgraphNodeType type) {
-  return type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY ||
-         type == CU_GRAPH_NODE_TYPE_MEMSET || type == CU_GRAPH_NODE_TYPE_EMPTY ||
-         type == CU_GRAPH_NODE_TYPE_GRAPH || type == CU_GRAPH_NODE_TYPE_CONDITIONAL;
-}
-
-/// Bodies of conditions, and what is inside of them, hold nodes of some kinds only. `wrong` is the
-/// first of another kind. As on an H200 such nodes can be added, but the graph never runs.
-void require_allowed_bodies(const Plan& plan, bool in_body, CUgraphNode* wrong) {
-  for (const Plan::Step& step : plan.steps) {
-    const CUgraphNodeType type = step.op->type();
-    if (in_body && !allowed_in_bodies(type)) {
-      *wrong = step.node;
-      fail(CUDA_ERROR_INVALID_VALUE,
-           std::string{"cuGraphInstantiate: the body of a conditional node holds a "} +
-               type_name(type) +
-               " node; kernels, copies, fills, empty nodes, child graphs and conditional nodes are "
-               "what it may hold");
-    }
-    for (const auto& body : step.bodies)
-      require_allowed_bodies(*body, in_body || type == CU_GRAPH_NODE_TYPE_CONDITIONAL, wrong);
-  }
-}
-
-CUgraphExec instantiate(CUgraph handle, unsigned long long flags, CUgraphNode* wrong) {
+CUgraphExec instantiate(CUgraph handle, unsigned long long flags, Refusal& refusal) {
   constexpr unsigned long long kApart =
       CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
   require((flags & ~kFlags) == 0 && (flags & kApart) != kApart);
   Graph& graph = graph_of(handle);
   current_context();
   const auto plan = make_plan(graph);
-  require_allowed_bodies(*plan, false, wrong);
+  require_good_conditions(*plan, refusal);
   if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH)
-    require_launchable_by_kernels(*plan, wrong);
+    require_launchable_by_kernels(*plan, refusal);
   const auto exec = make_object<GraphExec>(plan, Ref<Graph>{&graph}, flags);
   if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) exec->set_uploaded();
   if (!plan->has_memory) return exec->publish();
@@ -237,8 +213,8 @@ extern "C" {
 CUresult cuGraphInstantiateWithFlags(CUgraphExec* out, CUgraph graph, unsigned long long flags) {
   return guarded([&] {
     require(out && !(flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD));
-    CUgraphNode wrong = nullptr;
-    *out = instantiate(graph, flags, &wrong);
+    Refusal unsaid;
+    *out = instantiate(graph, flags, unsaid);
   });
 }
 
@@ -246,14 +222,15 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec* out, CUgraph graph,
                                       CUDA_GRAPH_INSTANTIATE_PARAMS* params) {
   return guarded([&] {
     require(out && params);
-    params->hErrNode_out = nullptr;
-    params->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
+    Refusal refusal;
+    params->hErrNode_out = refusal.node;
+    params->result_out = refusal.result;
     if (params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) stream_of(params->hUploadStream);
     try {
-      *out = instantiate(graph, params->flags, &params->hErrNode_out);
+      *out = instantiate(graph, params->flags, refusal);
     } catch (const Error& e) {
-      if (e.code == CUDA_ERROR_NOT_SUPPORTED && params->hErrNode_out)
-        params->result_out = CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
+      params->hErrNode_out = refusal.node;
+      params->result_out = refusal.result;
       const std::lock_guard lock{graph_mutex()};
       Graph* g = find_object<Graph>(graph);
       if (g && e.code == CUDA_ERROR_INVALID_VALUE && g->in_order().size() != g->nodes.size())

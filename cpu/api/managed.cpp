@@ -129,21 +129,23 @@ void apply(CUmem_advise advice, const CUmemLocation& location, ManagedState& s) 
   }
 }
 
-/// As on an H200, `starts` need not rise, and what comes before a range that is wrong is prefetched
-/// all the same. A range that several parts hold goes where the last of them says.
+/// As on an H200: what comes before a range that is wrong is prefetched all the same, and a part
+/// begins where its start is met behind the part before it; starts that are not in order are never
+/// met.
 void prefetch_batch(CUdeviceptr* addresses, std::size_t* sizes, std::size_t count,
                     CUmemLocation* locations, std::size_t* starts, std::size_t location_count,
                     unsigned long long flags, CUstream handle) {
   require(addresses && sizes && count > 0 && locations && flags == 0);
   require_parts(starts, location_count, count);
-  const Ref<Stream> stream = stream_of(handle);
-  for (std::size_t i = 0; i < location_count; ++i) check_location(locations[i]);
-  std::vector<const CUmemLocation*> to(count);
-  for (std::size_t part = 0; part < location_count; ++part) {
-    const std::size_t end = part + 1 < location_count ? starts[part + 1] : count;
-    for (std::size_t i = starts[part]; i < end; ++i) to[i] = &locations[part];
+  const Ref<Stream> stream = batch_stream(handle);
+  for (std::size_t i = 0; i < location_count; ++i) {
+    require(locations[i].type != CU_MEM_LOCATION_TYPE_DEVICE || is_device(locations[i].id));
+    check_location(locations[i]);
   }
-  for (std::size_t i = 0; i < count; ++i) prefetch(addresses[i], sizes[i], *to[i], *stream);
+  for (std::size_t i = 0, part = 0; i < count; ++i) {
+    if (i > 0 && part + 1 < location_count && starts[part + 1] == i) ++part;
+    prefetch(addresses[i], sizes[i], locations[part], *stream);
+  }
 }
 
 }  // namespace
@@ -171,7 +173,7 @@ CUresult cuMemDiscardBatchAsync(CUdeviceptr* addresses, size_t* sizes, size_t co
                                 unsigned long long flags, CUstream handle) {
   return guarded([&] {
     require(addresses && sizes && count > 0 && flags == 0);
-    stream_of(handle);
+    batch_stream(handle);
     for (std::size_t i = 0; i < count; ++i)
       managed_at(addresses[i], sizes[i]);  // contents may be kept: nothing to do
   });

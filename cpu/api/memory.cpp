@@ -44,6 +44,12 @@ void require_any_range(CUdeviceptr address, std::size_t bytes) {
   require(address != 0 && MemoryMap::instance().covers(address, bytes));
 }
 
+Ref<Stream> batch_stream(CUstream handle) {
+  Ref<Stream> stream = stream_of(handle);
+  require(stream->role() != StreamRole::legacy);
+  return stream;
+}
+
 void require_parts(const std::size_t* starts, std::size_t parts, std::size_t count) {
   require(starts && parts > 0 && parts <= count && starts[0] == 0);
   for (std::size_t i = 1; i < parts; ++i) require(starts[i] < count);

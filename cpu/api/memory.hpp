@@ -23,6 +23,9 @@ void require_mapped_access(CUdeviceptr address, std::size_t bytes, bool write);
 /// As require_device_range(); ordinary host memory is fine too.
 void require_any_range(CUdeviceptr address, std::size_t bytes);
 
+/// The stream of a batch. Fails for the legacy default stream: batches do not go there.
+Ref<Stream> batch_stream(CUstream handle);
+
 /// Fails unless `starts` are where parts of a batch of `count` begin, the first of them at 0. Their
 /// order is the caller's matter.
 void require_parts(const std::size_t* starts, std::size_t parts, std::size_t count);

@@ -291,36 +291,23 @@ bool GraphDefinition::leaves_allocations() const {
   return false;
 }
 
-/// The driver adds nodes of any kind to the body of a condition, and refuses the graph later.
-static bool is_misplaced_in_body(CUgraphNode node) {
-  CUgraphNodeType type{};
-  if (node == nullptr || driver().cuGraphNodeGetType(node, &type) != CUDA_SUCCESS) return false;
-  switch (type) {
-    case CU_GRAPH_NODE_TYPE_KERNEL:
-    case CU_GRAPH_NODE_TYPE_MEMCPY:
-    case CU_GRAPH_NODE_TYPE_MEMSET:
-    case CU_GRAPH_NODE_TYPE_EMPTY:
-    case CU_GRAPH_NODE_TYPE_GRAPH:
-    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
-      return false;
-    default:
-      return true;
-  }
-}
-
 static const char* reason(const CUDA_GRAPH_INSTANTIATE_PARAMS& params) {
+  const bool for_device = (params.flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0;
   switch (params.result_out) {
-    case CUDA_GRAPH_INSTANTIATE_ERROR:
-      return is_misplaced_in_body(params.hErrNode_out)
-                 ? "the body of a condition holds a node of a kind that is not allowed there; "
-                   "kernels, copies, fills, empty nodes, child graphs and conditions are"
-                 : nullptr;
     case CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE:
       return "its structure is invalid, for example a cycle";
     case CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED:
-      return "a device-launched graph has a node of a kind that is not allowed there";
+      // Drivers add any node to the body of a condition, and refuse the graph later.
+      return for_device ? "a device-launched graph has a node of a kind that is not allowed there"
+                        : "the body of a condition holds a node of a kind that is not allowed "
+                          "there; kernels, copies, fills, empty nodes, child graphs and conditions "
+                          "are";
     case CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED:
-      return "its nodes use more than one context";
+      return for_device ? "its nodes use more than one context"
+                        : "the body of a condition uses more than one context, or copies from or "
+                          "to host memory that is not pinned";
+    case CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED:
+      return "it has a condition that no conditional node looks at";
     default:
       return nullptr;
   }

@@ -110,6 +110,17 @@ class GraphBodies : public GraphConditions {
     EXPECT_OK(cuGraphAddNode(&node, graph, nullptr, nullptr, 0, &p));
     return node;
   }
+  CUgraphNodeParams copy(unsigned* to, const unsigned* from) const {
+    CUgraphNodeParams p{};
+    p.type = CU_GRAPH_NODE_TYPE_MEMCPY;
+    CUDA_MEMCPY3D& c = p.memcpy.copyParams;
+    c.srcMemoryType = c.dstMemoryType = CU_MEMORYTYPE_HOST;
+    c.srcHost = from, c.dstHost = to;
+    c.WidthInBytes = 4;
+    c.Height = c.Depth = 1;
+    p.memcpy.copyCtx = context_;
+    return p;
+  }
   CUgraphNodeParams host() const {
     CUgraphNodeParams p{};
     p.type = CU_GRAPH_NODE_TYPE_HOST;
@@ -140,18 +151,20 @@ class GraphBodies : public GraphConditions {
     return p;
   }
   /// The graph of the test cannot become executable; the log has the reason.
-  void expect_refused(CUgraphNode node, const std::string& kind) {
+  void expect_refused(
+      CUgraphNode node, const std::string& reason,
+      CUgraphInstantiateResult result = CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED) {
     CUlogIterator before = 0;
     ASSERT_OK(cuLogsCurrent(&before, 0));
     CUgraphExec exec = nullptr;
     CUDA_GRAPH_INSTANTIATE_PARAMS params{};
     EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuGraphInstantiateWithParams(&exec, graph_, &params));
-    EXPECT_EQ(CUDA_GRAPH_INSTANTIATE_ERROR, params.result_out);
+    EXPECT_EQ(result, params.result_out);
     EXPECT_EQ(node, params.hErrNode_out);
     char text[512] = "";
     std::size_t size = sizeof text;
     ASSERT_OK(cuLogsDumpToMemory(&before, text, &size, 0));
-    EXPECT_NE(std::string::npos, std::string{text}.find("holds a " + kind + " node")) << text;
+    EXPECT_NE(std::string::npos, std::string{text}.find(reason)) << text;
     EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuGraphInstantiateWithFlags(&exec, graph_, 0));
   }
 };
@@ -164,16 +177,8 @@ TEST_F(GraphBodies, HoldKernelsCopiesFillsAndEmptyNodes) {
   p.type = CU_GRAPH_NODE_TYPE_MEMSET;
   p.memset = {address(log_ + 40), 0, 6, 4, 1, 1, context_};
   const CUgraphNode fill = add(body, p);
-  p = {};
-  p.type = CU_GRAPH_NODE_TYPE_MEMCPY;
-  CUDA_MEMCPY3D& c = p.memcpy.copyParams;
-  c.srcMemoryType = c.dstMemoryType = CU_MEMORYTYPE_HOST;
-  c.srcHost = log_ + 40, c.dstHost = log_ + 41;
-  c.WidthInBytes = 4;
-  c.Height = c.Depth = 1;
-  p.memcpy.copyCtx = context_;
-  const CUgraphNode copy = add(body, p);
-  ASSERT_OK(cuGraphAddDependencies(body, &fill, &copy, nullptr, 1));
+  const CUgraphNode moves = add(body, copy(log_ + 41, log_ + 40));
+  ASSERT_OK(cuGraphAddDependencies(body, &fill, &moves, nullptr, 1));
   CUgraph child = nullptr;
   ASSERT_OK(cuGraphCreate(&child, 0));
   append_node(child, {}, 7);
@@ -198,7 +203,7 @@ TEST_F(GraphBodies, HoldNoOtherKind) {
     ASSERT_OK(cuGraphCreate(&graph_, 0));
     const CUgraph body = add_condition(graph_, CU_GRAPH_COND_TYPE_IF, 0).body;
     append_node(body, {}, 1);
-    expect_refused(add(body, params), kind);
+    expect_refused(add(body, params), std::string{"holds a "} + kind + " node");
     ASSERT_OK(cuGraphDestroy(graph_));
   }
 }
@@ -208,15 +213,47 @@ TEST_F(GraphBodies, HoldNoOtherKindInsideWhatTheyHold) {
   ASSERT_OK(cuGraphCreate(&child, 0));
   const CUgraphNode inside = add(child, host());
   const CUgraph body = add_condition(graph_, CU_GRAPH_COND_TYPE_WHILE, 0).body;
-  CUgraphNode node = nullptr, copy = nullptr;
+  CUgraphNode node = nullptr, twin = nullptr;
   ASSERT_OK(cuGraphAddChildGraphNode(&node, body, nullptr, 0, child));
   CUgraph own = nullptr;
   ASSERT_OK(cuGraphChildGraphNodeGetGraph(node, &own));
-  ASSERT_OK(cuGraphNodeFindInClone(&copy, inside, own));
-  expect_refused(copy, "HOST");
+  ASSERT_OK(cuGraphNodeFindInClone(&twin, inside, own));
+  expect_refused(twin, "holds a HOST node");
   ASSERT_OK(cuGraphDestroyNode(node));
   const CUgraph deeper = add_condition(body, CU_GRAPH_COND_TYPE_IF, 0).body;
-  expect_refused(add(deeper, host()), "HOST");
+  expect_refused(add(deeper, host()), "holds a HOST node");
+}
+
+TEST_F(GraphBodies, CopyNoPageableMemory) {
+  unsigned word = 0;
+  for (const bool to : {true, false}) {
+    ASSERT_OK(cuGraphCreate(&graph_, 0));
+    const CUgraph body = add_condition(graph_, CU_GRAPH_COND_TYPE_IF, 1).body;
+    const CUgraphNode node = add(body, copy(to ? &word : log_, to ? log_ : &word));
+    expect_refused(node, "pageable host memory",
+                   CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED);
+    ASSERT_OK(cuGraphDestroy(graph_));
+  }
+}
+
+TEST_F(GraphConditions, HaveOneNodeNotNoneAndNotTwo) {
+  CUgraphConditionalHandle handle = 0;
+  CUgraphNode node = nullptr, other = nullptr;
+  ASSERT_OK(cuGraphConditionalHandleCreate(&handle, graph_, context_, 0, 0));
+  append_node(graph_, {}, 1);
+  CUgraphExec exec = nullptr;
+  CUDA_GRAPH_INSTANTIATE_PARAMS params{};
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuGraphInstantiateWithParams(&exec, graph_, &params));
+  EXPECT_EQ(CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED, params.result_out);
+  EXPECT_EQ(nullptr, params.hErrNode_out);
+  CUgraph elsewhere = nullptr;
+  ASSERT_OK(cuGraphCreate(&elsewhere, 0));
+  ASSERT_OK(cuGraphAddEmptyNode(&other, elsewhere, nullptr, 0));
+  CUgraphNodeParams p = condition_node(handle, CU_GRAPH_COND_TYPE_IF);
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuGraphAddNode(&node, graph_, &other, nullptr, 1, &p));
+  ASSERT_OK(cuGraphAddNode(&node, graph_, nullptr, nullptr, 0, &p)) << "that one was never added";
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuGraphAddNode(&other, graph_, nullptr, nullptr, 0, &p));
+  EXPECT_EQ((List{1}), run(instantiate()));
 }
 
 TEST_F(GraphBodies, LeaveTheGraphAroundThemFree) {

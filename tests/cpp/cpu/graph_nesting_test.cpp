@@ -130,9 +130,7 @@ TEST_F(GraphNesting, GoesOnlySoDeep) {
   }
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, result);
   EXPECT_GT(depth, 100u);
-  CUgraph body = nullptr;
-  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, add_condition(inner, &body));
-  CUgraph copy = nullptr;
+  CUgraph copy = nullptr, body = nullptr;
   ASSERT_OK(cuGraphClone(&copy, graph_));
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, add_child(child_, copy, kMove));
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, add_child(child_, copy, kClone));
@@ -142,6 +140,7 @@ TEST_F(GraphNesting, GoesOnlySoDeep) {
   ASSERT_OK(cuCtxSynchronize());
   ASSERT_OK(cuGraphExecDestroy(exec));
   ASSERT_OK(cuGraphDestroy(copy));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, add_condition(inner, &body));
   ASSERT_OK(cuGraphDestroy(graph_));
 }
 

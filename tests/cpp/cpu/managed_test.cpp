@@ -96,7 +96,7 @@ TEST_F(ManagedMemory, RemembersWhereEachPartWasSent) {
   CUdeviceptr parts[] = {p_, page(12)};
   std::size_t sizes[] = {kPage, kPage}, starts[] = {0, 1};
   CUmemLocation to[] = {kHost, kDevice};
-  ASSERT_OK(cuMemPrefetchBatchAsync(parts, sizes, 2, to, starts, 2, 0, nullptr));
+  ASSERT_OK(cuMemPrefetchBatchAsync(parts, sizes, 2, to, starts, 2, 0, CU_STREAM_PER_THREAD));
   ASSERT_OK(cuCtxSynchronize());
   EXPECT_EQ(CU_DEVICE_CPU, asked(kAsked, 0, 1));
   EXPECT_EQ(0, asked(kAsked, 1, 7));

@@ -109,13 +109,43 @@ def test_a_batch_of_prefetches_begins_at_its_first_range_and_ends_at_its_last(
     assert [ask("LAST_PREFETCH_LOCATION", piece, 1) for piece in range(3)] == [NOWHERE] * 3
 
 
-@pytest.mark.parametrize("starts", [[0, 0], [0, 2, 1]])
-def test_parts_of_a_batch_of_prefetches_need_not_be_in_order(
+@pytest.mark.parametrize(
+    ("starts", "went"),
+    [([0, 0], [0, 0, 0]), ([0, 2, 1], [0, 0, CPU]), ([0, 1, 1], [0, CPU, CPU]), ([0, 1, 0], [0, CPU, CPU]), ([0, 0, 2], [0, 0, 0])],
+)  # fmt: skip
+def test_a_part_begins_where_its_start_is_met_behind_the_part_before_it(
+    pieces: list[int], ask: Any, prefetch: Any, starts: list[int], went: list[int]
+) -> None:
+    """Starts that are not in order are never met; an H200 takes them all the same."""
+    places = [place("HOST" if part % 2 else "DEVICE") for part in range(len(starts))]
+    assert prefetch(pieces, places, starts) == d.CUresult.CUDA_SUCCESS
+    assert [ask("LAST_PREFETCH_LOCATION", piece, 1) for piece in range(3)] == went
+
+
+def no_device() -> Any:
+    location = place("DEVICE")
+    location.id = 99
+    return location
+
+
+@pytest.mark.parametrize("starts", [[0, 1], [0, 0]])
+def test_a_batch_with_a_place_that_is_none_prefetches_nothing(
     pieces: list[int], ask: Any, prefetch: Any, starts: list[int]
 ) -> None:
-    """An H200 takes them; the manual does not say which of two places that are named for a range it goes to."""
-    assert prefetch(pieces, [place("DEVICE")] * len(starts), starts) == d.CUresult.CUDA_SUCCESS
-    assert {ask("LAST_PREFETCH_LOCATION", piece, 1) for piece in range(3)} <= {0, NOWHERE}
+    assert prefetch(pieces, [place("DEVICE"), no_device()], starts) == d.CUresult.CUDA_ERROR_INVALID_VALUE
+    assert [ask("LAST_PREFETCH_LOCATION", piece, 1) for piece in range(3)] == [NOWHERE] * 3
+
+
+def test_batches_do_not_go_to_the_legacy_default_stream(memory: int, ask: Any, check: Any) -> None:
+    for stream in (0, d.CU_STREAM_LEGACY):
+        where: Any = ([place("DEVICE")], [0], 1)
+        assert [
+            d.cuMemPrefetchBatchAsync([memory], [PIECE], 1, *where, 0, stream)[0],
+            d.cuMemDiscardAndPrefetchBatchAsync([memory], [PIECE], 1, *where, 0, stream)[0],
+            d.cuMemDiscardBatchAsync([memory], [PIECE], 1, 0, stream)[0],
+        ] == [d.CUresult.CUDA_ERROR_INVALID_VALUE] * 3
+    check(d.cuCtxSynchronize())
+    assert ask("LAST_PREFETCH_LOCATION", 0, 1) == NOWHERE
 
 
 def test_what_comes_before_a_wrong_range_of_a_batch_is_prefetched(memory: int, ask: Any, prefetch: Any) -> None:
