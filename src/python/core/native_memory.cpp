@@ -25,6 +25,18 @@ PoolOptions pool_options(int type, int location_type, int location_id, bool ipc_
   return options;
 }
 
+/// Drivers refuse batches in the legacy default stream without a word.
+Stream batch_stream(nb::handle stream, const char* function) {
+  Stream on = stream_argument(stream.ptr(), function);
+  const CUstream handle = on.handle() ? on.handle() : default_stream_handle();
+  if (handle == CU_STREAM_LEGACY)
+    throw CUDAError{CUDA_ERROR_INVALID_VALUE, result_name(CUDA_ERROR_INVALID_VALUE),
+                    std::string{result_name(CUDA_ERROR_INVALID_VALUE)} + ": " + function +
+                        ": no batch can be queued in the legacy default stream; give it a stream "
+                        "of your own, or the default stream of the thread"};
+  return on;
+}
+
 GraphMemory& graph_memory(const Native& native) {
   auto* memory = dynamic_cast<GraphMemory*>(native.resource.get());
   if (memory == nullptr) throw InvalidStateError("the memory resource is no GraphMemoryResource");
@@ -186,7 +198,8 @@ void bind_native_memory(nb::module_& m) {
   m.def("mem_batch", [](int what, std::vector<std::size_t> ptrs, std::vector<std::size_t> sizes,
                         std::vector<int> location_types, std::vector<int> location_ids,
                         nb::handle stream) {
-    const Stream on = stream_argument(stream.ptr(), "batch");
+    constexpr const char* kNames[] = {"prefetch_batch", "discard_batch", "discard_prefetch_batch"};
+    const Stream on = batch_stream(stream, kNames[what]);
     std::vector<CUdeviceptr> addresses(ptrs.begin(), ptrs.end());
     std::vector<CUmemLocation> locations;
     std::vector<std::size_t> indices;
@@ -215,7 +228,7 @@ void bind_native_memory(nb::module_& m) {
   m.def("memcpy_batch", [](std::vector<std::size_t> dsts, std::vector<std::size_t> srcs,
                            std::vector<std::size_t> sizes, std::vector<std::vector<int>> attributes,
                            nb::handle stream) {
-    const Stream on = stream_argument(stream.ptr(), "copy_batch");
+    const Stream on = batch_stream(stream, "copy_batch");
     std::vector<CUdeviceptr> into(dsts.begin(), dsts.end());
     std::vector<CUdeviceptr> from(srcs.begin(), srcs.end());
     std::vector<CUmemcpyAttributes> attrs;

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from cuda.core import CUDAError, Device, Host, ManagedMemoryResource
+from cuda.core import LEGACY_DEFAULT_STREAM, PER_THREAD_DEFAULT_STREAM, CUDAError, Device, Host, ManagedMemoryResource
 from cuda.core.utils import copy_batch, discard_batch, discard_prefetch_batch, prefetch_batch
 
 
@@ -109,3 +109,21 @@ def test_who_keeps_a_mapping_is_a_live_set(device, stream):
         assert device in users and set(users) == {device} and buffer.accessed_by == {device}
         users.discard(device)
         assert device not in users and "AccessedBySetProxy" not in repr(users)
+
+
+def test_no_batch_is_queued_in_the_legacy_default_stream(device, stream, buffers):
+    plain = [device.allocate(16, stream=stream) for _ in range(2)]
+    legacy = LEGACY_DEFAULT_STREAM
+    for name, call in (
+        ("prefetch_batch", lambda: prefetch_batch(legacy, buffers, device)),
+        ("discard_batch", lambda: discard_batch(legacy, buffers)),
+        ("discard_prefetch_batch", lambda: discard_prefetch_batch(legacy, buffers, device)),
+        ("copy_batch", lambda: copy_batch(legacy, plain[:1], plain[1:])),
+    ):
+        with pytest.raises(
+            CUDAError, match=f"INVALID_VALUE: {name}: no batch can be queued in the legacy default stream"
+        ):
+            call()
+    with unsupported_is_skipped():
+        prefetch_batch(PER_THREAD_DEFAULT_STREAM, buffers, device)
+    PER_THREAD_DEFAULT_STREAM.sync()
