@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "cpu/engine/jit/dump.hpp"
+#include "cpu/engine/jit/generator.hpp"
 #include "cpu/engine/jit/guard.hpp"
 #include "cpu/engine/jit/host.hpp"
 #include "cpu/engine/jit/instrument.hpp"
@@ -161,7 +162,8 @@ std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Setti
   Stopwatch watch;
   LLVMContext context;
   const Guarded guarded{context};
-  const auto target = make_target_machine(job.optimization);
+  const auto generator = Generator::make(job.optimization);
+  TargetMachine* const target = generator->target();
   const auto module = parse(job.bitcode, context, *target, job.kernel);
   Function* kernel = module->getFunction(job.kernel);
   if (!kernel) throw LoadError{500, "no thread code for kernel " + job.kernel};
@@ -186,7 +188,7 @@ std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Setti
     options.width = settings.width;
     options.small_grid = job.small_grid;
     options.ordered_doubles = settles;
-    options.target = target.get();
+    options.target = target;
     const ThreadNeeds needs = find_needs(*kernel);
     simt::BlockCode block;
     if (needs.recursive) {
@@ -220,7 +222,7 @@ std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Setti
     path = (block.lean ? "vector, large: " : "vector: ") + simt::to_string(block.report);
     vectorized = watch.lap();
     if (settles) mark_first_operands(*entry);
-    simt::optimize(*entry, target.get(), block.lean);
+    simt::optimize(*entry, target, block.lean);
 #else
     return std::nullopt;
 #endif
@@ -235,23 +237,23 @@ std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Setti
                         : "scalar, loop over threads";
     verify(*module, "lowering");
     if (settles) for_each(*module, mark_first_operands);
-    optimize_module(*module, target.get(), level_of(job.optimization));
+    optimize_module(*module, target, level_of(job.optimization));
   }
   if (settles) settle_doubles(*module);
 #ifdef CUCPU_SIMT
-  if (job.block) simt::shorten_nans(*entry, target.get());
+  if (job.block) simt::shorten_nans(*entry, target);
 #endif
   const double optimized = watch.lap();
   insert_polls(*module, entry, code.fibers);
   if (code.runs_on) keep_late_sums(*entry);
   expand_float_atomics(*module);
-  verify(*module, "inserting polls");
+  if (settings.strict) verify(*module, "inserting polls");
   code.stack_bytes = stack_need(*module);
   if (code.recursive) probe_stacks(*module);
   dump(settings.dump_block, settings, job.kernel + ".block.ll", *module);
   if (settings.dump_assembly)
-    dump_text(settings, job.kernel + ".s", emit_assembly(*module, target.get()));
-  code.object = emit_object(*module, target.get());
+    dump_text(settings, job.kernel + ".s", emit_assembly(*module, target));
+  code.object = generator->object(*module);
   guarded.check();
   if (settings.report) {
     char times[200];
@@ -268,7 +270,8 @@ FunctionsObject compile_functions_unprotected(std::string_view bitcode,
                                               const Settings& settings) {
   LLVMContext context;
   const Guarded guarded{context};
-  const auto target = make_target_machine(optimization);
+  const auto generator = Generator::make(optimization);
+  TargetMachine* const target = generator->target();
   const auto module = parse(bitcode, context, *target);
   FunctionsObject result;
   result.names = isolate_functions(*module, also);
@@ -284,12 +287,12 @@ FunctionsObject compile_functions_unprotected(std::string_view bitcode,
   lower_functions(*module);
   verify(*module, "lowering");
   if (settles) for_each(*module, mark_first_operands);
-  optimize_module(*module, target.get(), level_of(optimization));
+  optimize_module(*module, target, level_of(optimization));
   if (settles) settle_doubles(*module);
   insert_polls(*module, nullptr, false);
   expand_float_atomics(*module);
   probe_stacks(*module);
-  result.object = emit_object(*module, target.get());
+  result.object = generator->object(*module);
   guarded.check();
   return result;
 }
@@ -297,8 +300,9 @@ FunctionsObject compile_functions_unprotected(std::string_view bitcode,
 }  // namespace
 
 void in_compiler(const std::string& what, std::string_view input, const Settings& settings,
-                 const std::function<void()>& work) try {
+                 const std::function<void()>& work, std::optional<int> optimization) try {
   host();
+  if (optimization) announce_passes(*optimization);
   guard_llvm(work);
 } catch (const LoadError&) {
   throw;
@@ -314,17 +318,19 @@ void in_compiler(const std::string& what, std::string_view input, const Settings
 
 std::optional<ObjectCode> compile_kernel(const CompileJob& job, const Settings& settings) {
   std::optional<ObjectCode> code;
-  in_compiler("kernel " + job.kernel, job.bitcode, settings,
-              [&] { code = compile_unprotected(job, settings); });
+  in_compiler(
+      "kernel " + job.kernel, job.bitcode, settings,
+      [&] { code = compile_unprotected(job, settings); }, job.optimization);
   return code;
 }
 
 FunctionsObject compile_functions(std::string_view bitcode, std::span<const std::string> also,
                                   int optimization, const Settings& settings) {
   FunctionsObject functions;
-  in_compiler("device functions", bitcode, settings, [&] {
-    functions = compile_functions_unprotected(bitcode, also, optimization, settings);
-  });
+  in_compiler(
+      "device functions", bitcode, settings,
+      [&] { functions = compile_functions_unprotected(bitcode, also, optimization, settings); },
+      optimization);
   return functions;
 }
 

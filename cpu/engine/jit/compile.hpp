@@ -58,9 +58,10 @@ FunctionsObject compile_functions(std::string_view bitcode, std::span<const std:
                                   int optimization, const Settings&);
 
 /// The one way into the compiler: on a thread of its own (run/protect.hpp). What goes wrong there
-/// is a LoadError; after a crash `input` is kept. `what` names it.
+/// is a LoadError; after a crash `input` is kept. `what` names it. `optimization`: of code that the
+/// work generates.
 void in_compiler(const std::string& what, std::string_view input, const Settings&,
-                 const std::function<void()>& work);
+                 const std::function<void()>& work, std::optional<int> optimization = {});
 
 /// What objects depend on besides their source: this library's build and the host's CPU.
 const std::string& compiler_identity();

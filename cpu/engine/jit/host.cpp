@@ -1,24 +1,18 @@
 // cpu/engine/jit/host.cpp
 #include "cpu/engine/jit/host.hpp"
 
-#include <llvm/IR/LegacyPassManager.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Support/CommandLine.h>
 #include <llvm/Support/TargetSelect.h>
-#include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/TargetParser/Host.h>
 #include <llvm/TargetParser/Triple.h>
 #include <sys/auxv.h>
 
-#include <atomic>
 #include <memory>
-#include <mutex>
-#include <new>
 #include <stdexcept>
-#include <utility>
 
-#include "cpu/engine/jit/guard.hpp"
+#include "cpu/engine/jit/once.hpp"
 
 namespace cucpu {
 namespace {
@@ -84,7 +78,17 @@ Host find_host() {
   return host;
 }
 
-std::unique_ptr<llvm::TargetMachine> target_for(const Host& h, int optimization) {
+}  // namespace
+
+const Host& host() {
+  static Once once;
+  static Host& found = *new Host;  // never destroyed: kernels may be compiled at exit
+  once([] { found = find_host(); });
+  return found;
+}
+
+std::unique_ptr<llvm::TargetMachine> make_target_machine(int optimization) {
+  const Host& h = host();
   std::string error;
   const llvm::Target* target = llvm::TargetRegistry::lookupTarget(h.triple, error);
   if (!target) throw std::runtime_error{"no code generator for " + h.triple + ": " + error};
@@ -98,41 +102,6 @@ std::unique_ptr<llvm::TargetMachine> target_for(const Host& h, int optimization)
   return std::unique_ptr<llvm::TargetMachine>{
       target->createTargetMachine(h.triple, h.cpu, h.features, options, llvm::Reloc::PIC_,
                                   llvm::CodeModel::Small, level, true)};
-}
-
-/// LLVM makes its passes known under a lock, when one is first used. Here that is done for all:
-/// work that is left for want of memory would keep the lock.
-void announce_passes(const Host& host) {
-  for (const int optimization : {0, 2}) {
-    const auto target = target_for(host, optimization);
-    llvm::raw_null_ostream nowhere;
-    llvm::legacy::PassManager passes;
-    target->addPassesToEmitFile(passes, nowhere, nullptr, llvm::CodeGenFileType::ObjectFile);
-  }
-}
-
-}  // namespace
-
-const Host& host() {
-  static std::atomic<const Host*> ready{nullptr};
-  if (const Host* const found = ready.load(std::memory_order_acquire)) return *found;
-  static std::mutex mutex;
-  static bool tried = false;
-  const std::lock_guard lock{mutex};
-  if (ready) return *ready;
-  // What LLVM makes once it makes under locks, and does not make a second time: left half way for
-  // want of memory, it would hang or end the process.
-  if (std::exchange(tried, true)) throw std::bad_alloc{};
-  guard_llvm([] {
-    auto made = std::make_unique<Host>(find_host());
-    announce_passes(*made);
-    ready = made.release();
-  });
-  return *ready;
-}
-
-std::unique_ptr<llvm::TargetMachine> make_target_machine(int optimization) {
-  return target_for(host(), optimization);
 }
 
 }  // namespace cucpu

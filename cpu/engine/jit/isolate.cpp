@@ -166,15 +166,24 @@ void isolate(Function& kernel, void (*after_inlining)(Module&)) {
         function.addFnAttr(Attribute::AlwaysInline);
     }
   }
-  run_module_passes(module, nullptr, [](ModulePassManager& passes) {
+  const auto inline_all = [](ModulePassManager& passes) {
     passes.addPass(AlwaysInlinerPass(false));
     passes.addPass(GlobalDCEPass());
-  });
-  if (after_inlining) after_inlining(module);
-  run_module_passes(module, nullptr, [](ModulePassManager& passes) {
+  };
+  const auto promote = [](ModulePassManager& passes) {
     passes.addPass(createModuleToFunctionPassAdaptor(SROAPass(SROAOptions::ModifyCFG)));
     passes.addPass(createModuleToFunctionPassAdaptor(SimplifyCFGPass()));
-  });
+  };
+  if (after_inlining) {
+    run_module_passes(module, nullptr, inline_all);
+    after_inlining(module);
+    run_module_passes(module, nullptr, promote);
+  } else {
+    run_module_passes(module, nullptr, [&](ModulePassManager& passes) {
+      inline_all(passes);
+      promote(passes);
+    });
+  }
 }
 
 std::vector<std::string> isolate_functions(Module& module, std::span<const std::string> also) {

@@ -13,6 +13,7 @@
 #include "cpu/engine/run/block_context.hpp"
 #include "cpu/engine/run/routines.hpp"
 #include "cpu/engine/run/safe_points.hpp"
+#include "cpu/engine/simt/markers.hpp"
 
 namespace cucpu {
 namespace {
@@ -473,6 +474,18 @@ bool goes_over_bits(const Loop& loop) {
   return false;
 }
 
+/// The loop over blocks, every turn of which asks for the next ones: that is a safe point.
+bool asks_for_blocks(const Loop& loop) {
+  const auto asks = [](const BasicBlock* block) {
+    return block && any_of(*block, [](const Instruction& inst) {
+             const auto* call = dyn_cast<CallInst>(&inst);
+             const Function* callee = call ? call->getCalledFunction() : nullptr;
+             return callee && callee->getName().starts_with("cucpu_rt_next_");
+           });
+  };
+  return asks(loop.getHeader()) || asks(loop.getLoopLatch());
+}
+
 }  // namespace
 
 void insert_polls(Module& module, Function* entry, bool entry_is_fiber) {
@@ -490,18 +503,24 @@ void insert_polls(Module& module, Function* entry, bool entry_is_fiber) {
     DominatorTree dominators{function};
     LoopInfo loops{dominators};
     if (loops.empty()) continue;
+    auto all = loops.getLoopsInPreorder();
+    constexpr std::size_t kMany =
+        200;  // counting rounds takes longer with every loop that was passed before
+    const bool few = all.size() <= kMany;
+    erase_if(all, [](const Loop* loop) {
+      return asks_for_blocks(*loop) || findOptionMDForLoop(loop, simt::kShortLoop) ||
+             goes_over_bits(*loop);
+    });
+    if (all.empty()) continue;
     TargetLibraryInfoImpl library{Triple{module.getTargetTriple()}};
     TargetLibraryInfo info{library};
     AssumptionCache assumptions{function};
     ScalarEvolution evolution{function, info, assumptions, dominators, loops};
     SmallVector<BasicBlock*, 8> latches;
-    const auto all = loops.getLoopsInPreorder();
-    constexpr std::size_t kMany =
-        200;  // counting rounds takes longer with every loop that was passed before
     for (Loop* loop : all) {
       constexpr unsigned kShort = 4096;
-      const unsigned count = all.size() > kMany ? 0 : evolution.getSmallConstantMaxTripCount(loop);
-      if ((count != 0 && count <= kShort) || goes_over_bits(*loop)) continue;
+      const unsigned count = few ? evolution.getSmallConstantMaxTripCount(loop) : 0;
+      if (count != 0 && count <= kShort) continue;
       SmallVector<BasicBlock*, 4> found;
       loop->getLoopLatches(found);
       latches.append(found);

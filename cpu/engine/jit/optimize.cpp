@@ -34,28 +34,16 @@ void optimize_module(Module& module, TargetMachine* target, int level) {
   });
 }
 
-namespace {
-
-std::string emit(Module& module, TargetMachine* target, CodeGenFileType type) {
-  SmallString<0> text;
-  raw_svector_ostream out{text};
-  legacy::PassManager passes;
-  if (target->addPassesToEmitFile(passes, out, nullptr, type))
-    throw std::runtime_error{"this host's code generator cannot write objects"};
-  passes.run(module);
-  return text.str().str();
-}
-
-}  // namespace
-
-std::string emit_object(Module& module, TargetMachine* target) {
-  return emit(module, target, CodeGenFileType::ObjectFile);
-}
-
 std::string emit_assembly(Module& module, TargetMachine* target) {
   const std::unique_ptr<Module> copy =
       CloneModule(module);  // code generation changes what it reads
-  return emit(*copy, target, CodeGenFileType::AssemblyFile);
+  SmallString<0> text;
+  raw_svector_ostream out{text};
+  legacy::PassManager passes;
+  if (target->addPassesToEmitFile(passes, out, nullptr, CodeGenFileType::AssemblyFile))
+    throw std::runtime_error{"this host's code generator cannot write assembly"};
+  passes.run(*copy);
+  return text.str().str();
 }
 
 void verify(Module& module, const char* stage) {

@@ -36,7 +36,6 @@ void settle_doubles(llvm::Module&);
 /// Makes atomic sums of floats give a GPU's bits (float_atomics.cpp). After all other passes.
 void expand_float_atomics(llvm::Module&);
 
-std::string emit_object(llvm::Module&, llvm::TargetMachine*);
 std::string emit_assembly(llvm::Module&, llvm::TargetMachine*);
 
 /// Throws std::runtime_error with the verifier's words when the module is broken; `stage` names who

@@ -15,6 +15,7 @@
 
 #include "cpu/engine/check/check.hpp"
 #include "cpu/engine/run/float_state.hpp"
+#include "cpu/engine/run/next_blocks.hpp"
 
 namespace cucpu {
 namespace {
@@ -333,17 +334,10 @@ void Worker::place(Block& block, std::uint64_t index, std::uint32_t rank) {
 }
 
 void Worker::step(Block& block, std::uint64_t index) {
-  BlockContext& context = block.context;
   if (index == block.linear) return;
   if (index != block.linear + 1) return place(block, index, 0);
   block.linear = index;
-  if (++context.index[0] == context.grid[0]) {
-    context.index[0] = 0;
-    if (++context.index[1] == context.grid[1]) {
-      context.index[1] = 0;
-      ++context.index[2];
-    }
-  }
+  cucpu::step(block.context);
 }
 
 void Worker::recycle(Cluster* cluster) {

@@ -60,11 +60,7 @@ bool Emitter::emit_tail(BasicBlock* block) {
   for (BasicBlock* at : way) copy_for_lane(*at, lane, made);
   Value* next = b_.CreateAdd(lane, b_.getInt64(1));
   lane->addIncoming(next, b_.GetInsertBlock());
-  MDNode* once = MDNode::get(context_, MDString::get(context_, "llvm.loop.unroll.disable"));
-  MDNode* kind = MDNode::getDistinct(context_, {nullptr, once});
-  kind->replaceOperandWith(0, kind);
-  b_.CreateCondBr(b_.CreateICmpSLT(next, range.end), loop, after)
-      ->setMetadata(LLVMContext::MD_loop, kind);
+  leave_as_it_is(b_.CreateCondBr(b_.CreateICmpSLT(next, range.end), loop, after));
   b_.SetInsertPoint(after);
   leave_region(nullptr);
   return true;

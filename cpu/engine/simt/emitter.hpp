@@ -72,6 +72,9 @@ class Emitter {
   void leave_region(Region* to);
   void finish_region(Region&);
   void run_on();
+  void leave_as_it_is(llvm::BranchInst* latch, bool is_short = true);
+  llvm::FunctionCallee routine(llvm::StringRef name, llvm::Type* result,
+                               llvm::ArrayRef<llvm::Type*> arguments);
   bool needs_group() const;
   unsigned strip_length() const;
   bool can_run_across() const;
@@ -299,7 +302,9 @@ class Emitter {
   struct Strip {
     llvm::AllocaInst *column,
         *row;                   // ctaid.x, and the row of the block that runs; groups count anew
+    llvm::AllocaInst* before;   // the end of the strip before, 0: there was none
     Value *first, *end;         // columns
+    BasicBlock* none;           // there are no more blocks
     BasicBlock *rows, *blocks;  // loop headers
     BasicBlock *next_block, *next_row;
   };

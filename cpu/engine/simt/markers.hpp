@@ -1,4 +1,5 @@
-// cpu/engine/simt/markers.hpp: recognising calls of cucpu.* markers in thread code.
+// cpu/engine/simt/markers.hpp: recognising calls of cucpu.* markers in thread code, and how block
+// code marks loops.
 #pragma once
 
 #include <llvm/ADT/StringRef.h>
@@ -29,5 +30,8 @@ inline llvm::CallInst* barrier_at_end(llvm::BasicBlock& block) {
   llvm::Instruction* last = block.getTerminator()->getPrevNode();
   return last && is_barrier(marker_name(last)) ? llvm::cast<llvm::CallInst>(last) : nullptr;
 }
+
+/// Among a loop's properties (`llvm.loop`): it ends soon, and needs no safe point.
+inline constexpr const char* kShortLoop = "cucpu.short";
 
 }  // namespace cucpu::simt

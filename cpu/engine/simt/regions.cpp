@@ -156,9 +156,10 @@ void Emitter::start_modes() {
   entry_.CreateStore(entry_.getInt32((1u << rest) - 1), last(masks_));
 }
 
-// What is done before each block stands in the entry block, behind its allocas; from the end
-// control goes back there, for the next block in linear order, as long as the caller wants more of
-// them.
+// What is done before each block, or strip of them, stands in the entry block behind its allocas;
+// from the end control goes back there, for the next in linear order, as long as the caller wants
+// more of them. Which those are a routine says (run/next_blocks.hpp): to compile it anew with every
+// kernel took a quarter of the time a short one takes.
 void Emitter::run_on() {
   BasicBlock* entry = &function_->getEntryBlock();
   BasicBlock::iterator first = entry->begin();
@@ -167,36 +168,47 @@ void Emitter::run_on() {
   b_.SetInsertPoint(entry->getTerminator());
   b_.CreateStore(b_.getInt32(0), group_);
   set_current(nullptr);
-  auto field = [&](std::size_t offset) {
-    return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), block_context_, offset);
-  };
-  auto load = [&](std::size_t offset) { return b_.CreateLoad(b_.getInt32Ty(), field(offset)); };
-  BasicBlock *end = new_block("end"), *more = new_block("next.block"), *step = new_block("step"),
-             *row = new_block("next.row");
-  ReturnInst::Create(context_, end);
+  if (strip_) {
+    b_.CreateStore(b_.getInt32(0), strip_->before);
+    ReturnInst::Create(context_, strip_->none);
+    b_.SetInsertPoint(done_);
+    b_.CreateStore(strip_->end, strip_->before);
+    leave_as_it_is(b_.CreateBr(again), false);
+    return;
+  }
   b_.SetInsertPoint(done_);
-  Value* left = load(offsetof(BlockContext, blocks_left));
-  MDNode* rarely = MDBuilder{context_}.createBranchWeights(1, 63);
-  b_.CreateCondBr(b_.CreateICmpEQ(left, b_.getInt32(0)), end, more, rarely);
-  b_.SetInsertPoint(more);
-  b_.CreateStore(b_.CreateSub(left, b_.getInt32(1)), field(offsetof(BlockContext, blocks_left)));
-  Value* x = b_.CreateAdd(load(offsetof(BlockContext, index)), b_.getInt32(1));
-  b_.CreateCondBr(b_.CreateICmpEQ(x, load(offsetof(BlockContext, grid))), row, step, rarely);
-  b_.SetInsertPoint(step);
-  PHINode* column = b_.CreatePHI(b_.getInt32Ty(), 2);
-  column->addIncoming(x, more);
-  column->addIncoming(b_.getInt32(0), row);
-  b_.CreateStore(column, field(offsetof(BlockContext, index)));
-  b_.CreateBr(again);
-  b_.SetInsertPoint(row);
-  Value* y = b_.CreateAdd(load(offsetof(BlockContext, index) + 4), b_.getInt32(1));
-  Value* over = b_.CreateICmpEQ(y, load(offsetof(BlockContext, grid) + 4));
-  b_.CreateStore(b_.CreateSelect(over, b_.getInt32(0), y),
-                 field(offsetof(BlockContext, index) + 4));
-  Value* z = load(offsetof(BlockContext, index) + 8);
-  b_.CreateStore(b_.CreateAdd(z, b_.CreateZExt(over, b_.getInt32Ty())),
-                 field(offsetof(BlockContext, index) + 8));
-  b_.CreateBr(step);
+  CallInst* more = b_.CreateCall(routine("cucpu_rt_next_block", b_.getInt1Ty(), {b_.getPtrTy()}),
+                                 {block_context_});
+  BasicBlock* end = new_block("end");
+  b_.CreateCondBr(more, again, end, MDBuilder{context_}.createBranchWeights(63, 1));
+  ReturnInst::Create(context_, end);
+}
+
+/// It touches the context and what no code can see.
+FunctionCallee Emitter::routine(StringRef name, Type* result, ArrayRef<Type*> arguments) {
+  FunctionCallee callee =
+      module_.getOrInsertFunction(name, FunctionType::get(result, arguments, false));
+  if (auto* function = dyn_cast<Function>(callee.getCallee())) {
+    function->setDoesNotThrow();
+    function->setMemoryEffects(MemoryEffects::inaccessibleOrArgMemOnly());
+    function->addFnAttr(Attribute::NoDuplicate);
+    function->addParamAttr(0, Attribute::NoCapture);
+    if (result->isIntegerTy(1)) function->addRetAttr(Attribute::ZExt);
+  }
+  return callee;
+}
+
+/// The loop that this branch closes is not to be unrolled: passes over loops are left out where
+/// there are no others. Strips, rows and groups are short besides.
+void Emitter::leave_as_it_is(BranchInst* latch, bool is_short) {
+  const auto says = [&](const char* what) {
+    return MDNode::get(context_, MDString::get(context_, what));
+  };
+  SmallVector<Metadata*, 3> words{nullptr, says("llvm.loop.unroll.disable")};
+  if (is_short) words.push_back(says(kShortLoop));
+  MDNode* kind = MDNode::getDistinct(context_, words);
+  kind->replaceOperandWith(0, kind);
+  latch->setMetadata(LLVMContext::MD_loop, kind);
 }
 
 // Blocks of a strip. 256 threads in a row: what kernels write column by column still fits into a
@@ -221,26 +233,23 @@ bool Emitter::can_run_across() const {
 
 void Emitter::begin_strip() {
   Type* number = entry_.getInt32Ty();
+  AllocaInst* before = temporary(number, "before");
+  CallInst* blocks = entry_.CreateCall(
+      routine("cucpu_rt_next_strip", number, {entry_.getPtrTy(), number, number}),
+      {block_context_, entry_.CreateLoad(number, before), entry_.getInt32(strip_length())});
+  blocks->addRangeRetAttr(ConstantRange{APInt{32, 0}, APInt{32, strip_length() + 1}});
+  BasicBlock *none = new_block("end"), *strip = new_block("strip");
+  entry_.CreateCondBr(entry_.CreateICmpEQ(blocks, entry_.getInt32(0)), none, strip,
+                      MDBuilder{context_}.createBranchWeights(1, 63));
+  entry_.SetInsertPoint(strip);
   Value* x = context_field(number, offsetof(BlockContext, index), "first.column");
-  Value* left = context_field(number, offsetof(BlockContext, blocks_left), "blocks.left");
-  Value* width = context_field(number, offsetof(BlockContext, grid), "columns");
-  Value* others = entry_.CreateSub(entry_.CreateSub(width, x), entry_.getInt32(1));
-  others = entry_.CreateBinaryIntrinsic(Intrinsic::umin, others, left);
-  others =
-      entry_.CreateBinaryIntrinsic(Intrinsic::umin, others, entry_.getInt32(strip_length() - 1));
-  entry_.CreateStore(entry_.CreateSub(left, others),
-                     entry_.CreateConstInBoundsGEP1_64(entry_.getInt8Ty(), block_context_,
-                                                       offsetof(BlockContext, blocks_left)));
-  Value* blocks = entry_.CreateAdd(others, entry_.getInt32(1));
-  entry_.CreateStore(blocks,
-                     entry_.CreateConstInBoundsGEP1_64(entry_.getInt8Ty(), block_context_,
-                                                       offsetof(BlockContext, current_blocks)),
-                     true);
-  Value* end = entry_.CreateAdd(x, blocks, "end.column");
+  Value* end = entry_.CreateAdd(x, blocks, "end.column", true);
   strip_ = Strip{.column = temporary(number, "column"),
                  .row = temporary(number, "row"),
+                 .before = before,
                  .first = x,
                  .end = end,
+                 .none = none,
                  .rows = new_block("rows"),
                  .blocks = new_block("blocks"),
                  .next_block = new_block("blocks.next"),
@@ -258,27 +267,26 @@ void Emitter::begin_strip() {
 
 void Emitter::finish_strip(Region& region) {
   Type* number = b_.getInt32Ty();
-  const unsigned groups = plan_.lanes.block.x / width_;
-  auto advance = [&](AllocaInst* counter, BasicBlock* again, BasicBlock* end,
-                     const std::function<Value*(Value*)>& more) {
+  const auto advance = [&](AllocaInst* counter, Value* last, BasicBlock* again, BasicBlock* end) {
     Value* next = b_.CreateAdd(b_.CreateLoad(number, counter), b_.getInt32(1), "", true, true);
     b_.CreateStore(next, counter);
-    b_.CreateCondBr(more(next), again, end);
+    leave_as_it_is(b_.CreateCondBr(b_.CreateICmpNE(next, last), again, end));
   };
+  const std::uint32_t rows = plan_.lanes.threads() / plan_.lanes.block.x;
+  const std::uint32_t groups = plan_.lanes.block.x / width_;
   b_.SetInsertPoint(region.next);
-  advance(group_, region.head, strip_->next_block,
-          [&](Value* group) { return b_.CreateICmpULT(group, b_.getInt32(groups)); });
+  if (groups == 1)
+    b_.CreateBr(strip_->next_block);
+  else
+    advance(group_, b_.getInt32(groups), region.head, strip_->next_block);
   b_.SetInsertPoint(strip_->next_block);
-  advance(strip_->column, strip_->blocks, strip_->next_row,
-          [&](Value* column) { return b_.CreateICmpULT(column, strip_->end); });
+  advance(strip_->column, strip_->end, strip_->blocks, strip_->next_row);
   b_.SetInsertPoint(strip_->next_row);
-  advance(strip_->row, strip_->rows, region.after, [&](Value* row) {
-    return b_.CreateICmpULT(row, b_.getInt32(plan_.lanes.threads() / plan_.lanes.block.x));
-  });
+  if (rows == 1)
+    b_.CreateBr(region.after);
+  else
+    advance(strip_->row, b_.getInt32(rows), strip_->rows, region.after);
   b_.SetInsertPoint(region.after);
-  b_.CreateStore(
-      b_.CreateSub(strip_->end, b_.getInt32(1)),
-      b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), block_context_, offsetof(BlockContext, index)));
   b_.CreateBr(done_);
 }
 
@@ -486,7 +494,7 @@ void Emitter::finish_region(Region& region) {
   Value* group =
       b_.CreateAdd(b_.CreateLoad(b_.getInt32Ty(), group_), b_.getInt32(1), "", true, true);
   b_.CreateStore(group, group_);
-  b_.CreateCondBr(b_.CreateICmpULT(group, b_.getInt32(groups)), region.head, after);
+  b_.CreateCondBr(b_.CreateICmpNE(group, b_.getInt32(groups)), region.head, after);
   b_.SetInsertPoint(after);
   b_.CreateStore(b_.getInt32(0), group_);
   if (plan_.groups_agree) {

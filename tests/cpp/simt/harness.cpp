@@ -24,7 +24,7 @@
 #include <mutex>
 #include <thread>
 
-#include "cpu/engine/run/block_context.hpp"
+#include "cpu/engine/run/next_blocks.hpp"
 #include "cpu/engine/simt/analyses.hpp"
 #include "cpu/engine/simt/one_nan.hpp"
 
@@ -411,8 +411,15 @@ cucpu::simt::Report run_vectorized(const Build& build, Work& work, unsigned widt
     raw_string_ostream text{*code};
     module->print(text, nullptr);
   }
+  using cucpu::BlockContext;
   define_symbols(
-      *jit, {{"cucpu_rt_trap", reinterpret_cast<void*>(+[](std::uint32_t) { std::abort(); })}});
+      *jit, {{"cucpu_rt_trap", reinterpret_cast<void*>(+[](std::uint32_t) { std::abort(); })},
+             {"cucpu_rt_next_block",
+              reinterpret_cast<void*>(+[](BlockContext* at) { return cucpu::next_block(*at); })},
+             {"cucpu_rt_next_strip",
+              reinterpret_cast<void*>(+[](BlockContext* at, std::uint32_t end, std::uint32_t most) {
+                return cucpu::next_strip(*at, end, most);
+              })}});
   cantFail(jit->addIRModule(ThreadSafeModule{std::move(module), std::move(context)}));
   auto* block = cantFail(jit->lookup("block")).toPtr<void(cucpu::BlockContext*)>();
   auto params = pack(work);
@@ -434,6 +441,8 @@ cucpu::simt::Report run_vectorized(const Build& build, Work& work, unsigned widt
         (reinterpret_cast<std::uintptr_t>(scratch.data()) + 63) / 64 * 64);
     std::memset(scratch.data(), 0x5a, scratch.size());
     block(&at);
+    EXPECT_EQ(at.index[0], index == 0 ? 0 : work.grid.x - 1) << "where the caller goes on from";
+    EXPECT_EQ(at.blocks_left, 0u);
   }
   return made.report;
 }
