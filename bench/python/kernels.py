@@ -23,6 +23,7 @@ from pathlib import Path
 
 from kernel_bench import more, page, ten
 from kernel_bench.case import CASES
+from kernel_bench.compiling import compiling
 from kernel_bench.device import Device
 from kernel_bench.measure import launch_times, measure, memory_of
 from kernel_bench.sides import NotHere, Side
@@ -119,6 +120,8 @@ def main() -> int:
     if not arguments.kernels:
         parts["launches"] = page.launches(launch_times(sides, arguments.rounds))
         print("\n" + parts["launches"])
+        parts["compiling"] = page.compiled(compiling(driver, device.ptx.rstrip(b"\0").decode(), arguments.rounds))
+        print("\n" + parts["compiling"])
     if arguments.markdown:
         page.write(arguments.markdown, {"machine": f"{about}{'; ' + versions if versions else ''}.", **parts})
         subprocess.run(

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from .compiling import Compiling
 from .measure import Times
 from .reasons import REASONS
 
@@ -111,6 +112,23 @@ def launches(times: dict[str, dict[str, float]]) -> str:
         against = by_side["PoCL"] / by_side["ours"] if "PoCL" in by_side else None
         lines.append([f"an empty kernel, {what}", f"{goal / 1000:g} µs", cell(by_side["ours"] / goal), cell(against)])
     return table(["launch", "goal", "ours / goal", "PoCL / ours"], lines)
+
+
+def compiled(rows: list[Compiling]) -> str:
+    """Time from PTX to machine code as a share of its goal, and what the next process still pays for."""
+    lines = [
+        [
+            f"{row.name}, {row.instructions} instructions",
+            f"{row.goal / 1e6:g} ms",
+            f"{cell(row.first / row.goal)} {'met' if row.first <= row.goal else 'missed'}",
+            "nothing met" if row.compiled_again == 0 else f"{row.compiled_again} times missed",
+            cell(row.again / row.first),
+        ]
+        for row in rows
+    ]
+    return table(
+        ["PTX to machine code", "goal", "ours / goal", "compiled in the next process", "its time / first"], lines
+    )
 
 
 def write(path: Path, parts: dict[str, str]) -> None:

@@ -1,0 +1,76 @@
+"""From PTX to machine code, each time in a fresh process: as the first kernel of it, with an empty folder of compiled code, and again in
+another process, which finds the code there."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+PROGRAM = Path(__file__).with_name("first_launch.py")
+KERNELS = {  # name, threads of a block, goal in nanoseconds
+    "saxpy": ("saxpy", 256, 15e6),
+    "blackscholes": ("black-scholes", 256, 100e6),
+    "attention": ("attention", 64, 100e6),
+}
+
+
+@dataclass
+class Compiling:
+    name: str
+    instructions: int
+    goal: float
+    first: float
+    """Nanoseconds of processor time, the median of the processes."""
+    again: float
+    compiled_again: int
+    """Kernels that processes which had their code on disk compiled all the same."""
+
+
+def alone(ptx: str, kernel: str) -> str:
+    """The module with this kernel only: what others of the file cost to read is not its price."""
+    head, *entries = re.split(r"^(?=\s*// \.globl|\.visible \.entry)", ptx, flags=re.MULTILINE)
+    chosen = [part for part in entries if re.match(rf"\.visible \.entry {kernel}\(", part)]
+    assert len(chosen) == 1, f"{len(chosen)} kernels {kernel}"
+    return head + chosen[0]
+
+
+def instructions(ptx: str) -> int:
+    body = ptx[ptx.index("\n{") :]
+    return sum(1 for line in body.splitlines() if line.strip().endswith(";") and not line.strip().startswith("."))
+
+
+def run(driver: Path, file: Path, kernel: str, threads: int, cache: str) -> tuple[int, int]:
+    """Nanoseconds, and how many kernels were compiled."""
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("CUCORE_")},
+        "CUCORE_CACHE_DIR": cache,
+        "CUCORE_CPU_REPORT": "1",
+    }
+    command = [sys.executable, str(PROGRAM), str(driver), str(file), kernel, str(threads)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return int(done.stdout), len(re.findall(r"kernel \w+: .* ms,", done.stderr))
+
+
+def compiling(driver: Path, ptx: str, rounds: int) -> list[Compiling]:
+    result = []
+    for kernel, (name, threads, goal) in KERNELS.items():
+        text = alone(ptx, kernel)
+        first, again, compiled_again = [], [], 0
+        for _ in range(rounds):
+            with tempfile.TemporaryDirectory() as folder:
+                file = Path(folder) / "kernel.ptx"
+                file.write_text(text)
+                spent, compiled = run(driver, file, kernel, threads, f"{folder}/cache")
+                assert compiled == 1, f"{kernel} was compiled {compiled} times"
+                first.append(spent)
+                spent, compiled = run(driver, file, kernel, threads, f"{folder}/cache")
+                again.append(spent)
+                compiled_again += compiled
+        result.append(Compiling(name, instructions(text), goal, median(first), median(again), compiled_again))
+    return result
