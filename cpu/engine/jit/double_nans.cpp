@@ -6,6 +6,8 @@
 #include <llvm/IR/PatternMatch.h>
 #include <llvm/TargetParser/Triple.h>
 
+#include "cpu/engine/splat.hpp"
+
 namespace cucpu::nans {
 
 using namespace llvm;
@@ -49,9 +51,7 @@ Value* is_nan(IRBuilderBase& b, Value* v) { return b.CreateFCmpUNO(v, v); }
 
 /// A constant that is no NaN is never the one that passes.
 bool is_number(const Value* v) {
-  const auto* c = dyn_cast<Constant>(v);
-  if (c && c->getType()->isVectorTy()) c = c->getSplatValue();
-  const auto* number = dyn_cast_or_null<ConstantFP>(c);
+  const auto* number = dyn_cast_or_null<ConstantFP>(constant_of(v));
   return number && !number->isNaN();
 }
 

@@ -9,6 +9,8 @@
 #include <llvm/IR/PatternMatch.h>
 #include <llvm/MC/MCSubtargetInfo.h>
 
+#include "cpu/engine/splat.hpp"
+
 namespace cucpu::simt {
 
 using namespace llvm;
@@ -26,9 +28,8 @@ bool is_quiet(const Value* v, SmallPtrSetImpl<const Value*>& seen) {
     const Intrinsic::ID id = call->getIntrinsicID();
     return id == Intrinsic::fma || id == Intrinsic::sqrt;
   }
-  if (auto* constant = dyn_cast<Constant>(v)) {
-    auto* number = dyn_cast_or_null<ConstantFP>(
-        v->getType()->isVectorTy() ? constant->getSplatValue() : constant);
+  if (isa<Constant>(v)) {
+    const auto* number = dyn_cast_or_null<ConstantFP>(constant_of(v));
     return number && !number->getValueAPF().isSignaling();
   }
   const auto* inst = dyn_cast<Instruction>(v);
@@ -46,11 +47,10 @@ bool is_quiet(const Value* v, SmallPtrSetImpl<const Value*>& seen) {
 }
 
 bool is_gpu_nan(const Value* v) {
-  auto* constant = dyn_cast<Constant>(v);
-  if (constant && constant->getType()->isVectorTy()) constant = constant->getSplatValue();
-  if (auto* number = dyn_cast_or_null<ConstantFP>(constant))
+  const Constant* constant = constant_of(v);
+  if (const auto* number = dyn_cast_or_null<ConstantFP>(constant))
     return number->getValueAPF().bitcastToAPInt().isMaxSignedValue();
-  auto* bits = dyn_cast_or_null<ConstantInt>(constant);
+  const auto* bits = dyn_cast_or_null<ConstantInt>(constant);
   return bits && bits->getValue().isMaxSignedValue();
 }
 
