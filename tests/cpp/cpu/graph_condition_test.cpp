@@ -6,24 +6,7 @@
 
 namespace {
 
-using List = std::vector<unsigned>;
-
-class GraphConditions : public GraphTest {
- protected:
-  void SetUp() override {
-    GraphTest::SetUp();
-    log_ = words(64);
-  }
-  CUgraphNode append_node(CUgraph graph, std::vector<CUgraphNode> after, unsigned value) {
-    return kernel_node(graph, std::move(after), "append", log_, value);
-  }
-  List run(CUgraphExec exec) {
-    log_[0] = 0;
-    GraphTest::run(exec);
-    return {log_ + 1, log_ + 1 + log_[0]};
-  }
-  unsigned* log_ = nullptr;
-};
+class GraphConditions : public LoggedGraphTest {};
 
 TEST_F(GraphConditions, WhileNodesLoopUntilDeviceCodeSaysStop) {
   unsigned* left = words(1);
@@ -110,17 +93,6 @@ class GraphBodies : public GraphConditions {
     EXPECT_OK(cuGraphAddNode(&node, graph, nullptr, nullptr, 0, &p));
     return node;
   }
-  CUgraphNodeParams copy(unsigned* to, const unsigned* from) const {
-    CUgraphNodeParams p{};
-    p.type = CU_GRAPH_NODE_TYPE_MEMCPY;
-    CUDA_MEMCPY3D& c = p.memcpy.copyParams;
-    c.srcMemoryType = c.dstMemoryType = CU_MEMORYTYPE_HOST;
-    c.srcHost = from, c.dstHost = to;
-    c.WidthInBytes = 4;
-    c.Height = c.Depth = 1;
-    p.memcpy.copyCtx = context_;
-    return p;
-  }
   CUgraphNodeParams host() const {
     CUgraphNodeParams p{};
     p.type = CU_GRAPH_NODE_TYPE_HOST;
@@ -177,7 +149,7 @@ TEST_F(GraphBodies, HoldKernelsCopiesFillsAndEmptyNodes) {
   p.type = CU_GRAPH_NODE_TYPE_MEMSET;
   p.memset = {address(log_ + 40), 0, 6, 4, 1, 1, context_};
   const CUgraphNode fill = add(body, p);
-  const CUgraphNode moves = add(body, copy(log_ + 41, log_ + 40));
+  const CUgraphNode moves = add(body, copy_node(log_ + 41, log_ + 40));
   ASSERT_OK(cuGraphAddDependencies(body, &fill, &moves, nullptr, 1));
   CUgraph child = nullptr;
   ASSERT_OK(cuGraphCreate(&child, 0));
@@ -229,7 +201,7 @@ TEST_F(GraphBodies, CopyNoPageableMemory) {
   for (const bool to : {true, false}) {
     ASSERT_OK(cuGraphCreate(&graph_, 0));
     const CUgraph body = add_condition(graph_, CU_GRAPH_COND_TYPE_IF, 1).body;
-    const CUgraphNode node = add(body, copy(to ? &word : log_, to ? log_ : &word));
+    const CUgraphNode node = add(body, copy_node(to ? &word : log_, to ? log_ : &word));
     expect_refused(node, "pageable host memory",
                    CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED);
     ASSERT_OK(cuGraphDestroy(graph_));

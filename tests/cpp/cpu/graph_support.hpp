@@ -56,6 +56,18 @@ class GraphTest : public DriverTest {
     made.body = p.conditional.phGraph_out[0];
     return made;
   }
+  /// The description of a copy of one word in host memory.
+  CUgraphNodeParams copy_node(unsigned* to, const unsigned* from) const {
+    CUgraphNodeParams p{};
+    p.type = CU_GRAPH_NODE_TYPE_MEMCPY;
+    CUDA_MEMCPY3D& c = p.memcpy.copyParams;
+    c.srcMemoryType = c.dstMemoryType = CU_MEMORYTYPE_HOST;
+    c.srcHost = from, c.dstHost = to;
+    c.WidthInBytes = 4;
+    c.Height = c.Depth = 1;
+    p.memcpy.copyCtx = context_;
+    return p;
+  }
   CUgraphExec instantiate(CUgraph graph) {
     CUgraphExec exec = nullptr;
     EXPECT_OK(cuGraphInstantiate(&exec, graph, 0));
@@ -69,4 +81,26 @@ class GraphTest : public DriverTest {
 
   CUstream stream_ = nullptr;
   CUgraph graph_ = nullptr;
+};
+
+/// With kernels that say in which order they ran.
+class LoggedGraphTest : public GraphTest {
+ protected:
+  using List = std::vector<unsigned>;
+
+  void SetUp() override {
+    GraphTest::SetUp();
+    log_ = words(64);
+  }
+  CUgraphNode append_node(CUgraph graph, std::vector<CUgraphNode> after, unsigned value) {
+    return kernel_node(graph, std::move(after), "append", log_, value);
+  }
+  List run(CUgraphExec exec) {
+    log_[0] = 0;
+    GraphTest::run(exec);
+    return logged();
+  }
+  List logged() const { return {log_ + 1, log_ + 1 + log_[0]}; }
+
+  unsigned* log_ = nullptr;
 };

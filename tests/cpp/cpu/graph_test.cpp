@@ -9,24 +9,7 @@
 
 namespace {
 
-class Graphs : public GraphTest {
- protected:
-  void SetUp() override {
-    GraphTest::SetUp();
-    log_ = words(64);
-  }
-  CUgraphNode append_node(CUgraph graph, std::vector<CUgraphNode> after, unsigned value) {
-    return kernel_node(graph, std::move(after), "append", log_, value);
-  }
-  void run(CUgraphExec exec) {
-    log_[0] = 0;
-    GraphTest::run(exec);
-  }
-  std::vector<unsigned> logged() const { return {log_ + 1, log_ + 1 + log_[0]}; }
-
-  unsigned* log_ = nullptr;
-};
-using List = std::vector<unsigned>;
+class Graphs : public LoggedGraphTest {};
 
 TEST_F(Graphs, RunNodesAfterTheirDependencies) {
   const CUgraphNode a = append_node(graph_, {}, 1), b = append_node(graph_, {a}, 2);

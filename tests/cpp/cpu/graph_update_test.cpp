@@ -53,14 +53,7 @@ class GraphUpdates : public GraphTest {
     add(chain, p);
   }
   void add_copy(Chain& chain, unsigned* to, const unsigned* from) {
-    CUgraphNodeParams p{};
-    p.type = CU_GRAPH_NODE_TYPE_MEMCPY;
-    CUDA_MEMCPY3D& c = p.memcpy.copyParams;
-    c.srcMemoryType = c.dstMemoryType = CU_MEMORYTYPE_HOST;
-    c.srcHost = from, c.dstHost = to;
-    c.WidthInBytes = 4;
-    c.Height = c.Depth = 1;
-    p.memcpy.copyCtx = context_;
+    CUgraphNodeParams p = copy_node(to, from);
     add(chain, p);
   }
   CUgraph add_condition(Chain& chain, CUgraphConditionalNodeType type, unsigned first) {
