@@ -16,6 +16,7 @@
 #include <sstream>
 #include <utility>
 
+#include "cpu/engine/extremes.hpp"
 #include "cpu/engine/jit/dump.hpp"
 #include "cpu/engine/jit/generator.hpp"
 #include "cpu/engine/jit/guard.hpp"
@@ -240,6 +241,7 @@ std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Setti
     optimize_module(*module, target, level_of(job.optimization));
   }
   if (settles) settle_doubles(*module);
+  for_each(*module, [&](Function& f) { lower_extremes(f, target); });
 #ifdef CUCPU_SIMT
   if (job.block) simt::shorten_nans(*entry, target);
 #endif
@@ -289,6 +291,7 @@ FunctionsObject compile_functions_unprotected(std::string_view bitcode,
   if (settles) for_each(*module, mark_first_operands);
   optimize_module(*module, target, level_of(optimization));
   if (settles) settle_doubles(*module);
+  for_each(*module, [&](Function& f) { lower_extremes(f, target); });
   insert_polls(*module, nullptr, false);
   expand_float_atomics(*module);
   probe_stacks(*module);

@@ -5,10 +5,10 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
-#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/PatternMatch.h>
 #include <llvm/MC/MCSubtargetInfo.h>
 
+#include "cpu/engine/quiet.hpp"
 #include "cpu/engine/splat.hpp"
 
 namespace cucpu::simt {
@@ -16,35 +16,6 @@ namespace cucpu::simt {
 using namespace llvm;
 
 namespace {
-
-/// Whether a value is what arithmetic gives, whose NaNs are quiet.
-bool is_quiet(const Value* v, SmallPtrSetImpl<const Value*>& seen) {
-  if (!seen.insert(v).second) return true;
-  if (auto* phi = dyn_cast<PHINode>(v))
-    return all_of(phi->incoming_values(), [&](const Use& one) { return is_quiet(one, seen); });
-  if (auto* select = dyn_cast<SelectInst>(v))
-    return is_quiet(select->getTrueValue(), seen) && is_quiet(select->getFalseValue(), seen);
-  if (auto* call = dyn_cast<IntrinsicInst>(v)) {
-    const Intrinsic::ID id = call->getIntrinsicID();
-    return id == Intrinsic::fma || id == Intrinsic::sqrt;
-  }
-  if (isa<Constant>(v)) {
-    const auto* number = dyn_cast_or_null<ConstantFP>(constant_of(v));
-    return number && !number->getValueAPF().isSignaling();
-  }
-  const auto* inst = dyn_cast<Instruction>(v);
-  if (!inst) return false;
-  switch (inst->getOpcode()) {
-    case Instruction::FAdd:
-    case Instruction::FSub:
-    case Instruction::FMul:
-    case Instruction::FDiv:
-    case Instruction::FPTrunc:
-      return true;
-    default:
-      return false;
-  }
-}
 
 bool is_gpu_nan(const Value* v) {
   const Constant* constant = constant_of(v);
@@ -55,7 +26,7 @@ bool is_gpu_nan(const Value* v) {
 }
 
 /// x of `isnan(x) ? NaN of a GPU : x`, in floats or in their bits; else null.
-Value* chosen(SelectInst& select) {
+Value* chosen(SelectInst& select, const Quiet& is_quiet) {
   using namespace PatternMatch;
   auto* test = dyn_cast<FCmpInst>(select.getCondition());
   if (!test) return nullptr;
@@ -66,8 +37,7 @@ Value* chosen(SelectInst& select) {
   Value* nan = on_nan ? select.getTrueValue() : select.getFalseValue();
   Value* other = on_nan ? select.getFalseValue() : select.getTrueValue();
   if (!is_gpu_nan(nan) || (other != x && !match(other, m_BitCast(m_Specific(x))))) return nullptr;
-  SmallPtrSet<const Value*, 8> seen;
-  return is_quiet(x, seen) ? x : nullptr;
+  return is_quiet(x) ? x : nullptr;
 }
 
 }  // namespace
@@ -75,10 +45,11 @@ Value* chosen(SelectInst& select) {
 unsigned shorten_nans(Function& block, const TargetMachine* target) {
   if (!target || !target->getTargetTriple().isAArch64()) return 0;
   const bool halves = target->getMCSubtargetInfo()->checkFeatures("+fullfp16");
+  const Quiet is_quiet{block};
   SmallVector<std::pair<SelectInst*, Value*>> found;
   for (Instruction& inst : instructions(block)) {
     auto* select = dyn_cast<SelectInst>(&inst);
-    Value* x = select ? chosen(*select) : nullptr;
+    Value* x = select ? chosen(*select, is_quiet) : nullptr;
     if (!x) continue;
     const Type* type = x->getType()->getScalarType();
     if (type->isFloatTy() || (halves && type->isHalfTy())) found.push_back({select, x});

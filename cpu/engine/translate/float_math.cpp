@@ -166,12 +166,14 @@ Value* FunctionTranslator::sum_directed(Value* x, Value* y, Round mode) {
 }
 
 Value* FunctionTranslator::fmin_ieee(Value* x, Value* y, bool max, bool nan) {
+  if (!nan &&
+      !x->getType()->isDoubleTy())  // one instruction up to the end: cpu/engine/extremes.hpp
+    return b.CreateBinaryIntrinsic(max ? Intrinsic::maxnum : Intrinsic::minnum, x, y);
   Value* r = b.CreateBinaryIntrinsic(max ? Intrinsic::maximum : Intrinsic::minimum, x, y);
   if (nan) return r;
   r = b.CreateSelect(is_nan(y), x, r);
   r = b.CreateSelect(is_nan(x), y, r);
-  // Of two NaNs: f64 passes the second on, quieted; others make one of their own, in the end.
-  if (!r->getType()->isDoubleTy()) return made_float(raw_bits(r), r->getType());
+  // Of two NaNs f64 passes the second on, quieted; others make one of their own, in the end.
   return module.options.gpu_nans ? b.CreateSelect(is_nan(r), quieted(y), r) : r;
 }
 

@@ -230,9 +230,22 @@ bool is_arithmetic(const Value* v) {
   }
 }
 
+/// An exchange between lanes, which moves bits and does not look at them; else null.
+const CallInst* exchange(const Value* v) {
+  const auto* call = dyn_cast<CallInst>(v);
+  const Function* callee = call ? call->getCalledFunction() : nullptr;
+  return callee && callee->getName().starts_with("cucpu.shfl.") ? call : nullptr;
+}
+
+/// The exchange of which v is the result.
+const CallInst* exchange_of(const Value* v) {
+  const auto* result = dyn_cast<ExtractValueInst>(v);
+  return result && result->getIndices()[0] == 0 ? exchange(result->getAggregateOperand()) : nullptr;
+}
+
 enum class Origin { arithmetic, other, mixed };
 
-/// Where the bits of v come from, through phis, selects and sign changes.
+/// Where the bits of v come from, through phis, selects, sign changes and exchanges between lanes.
 Origin origin_of(Value* v, SmallPtrSetImpl<Value*>& seen,
                  SmallVectorImpl<llvm::Instruction*>& makers) {
   if (!seen.insert(v).second) return Origin::other;
@@ -246,7 +259,9 @@ Origin origin_of(Value* v, SmallPtrSetImpl<Value*>& seen,
   } else if (auto* s = dyn_cast<SelectInst>(v)) {
     inputs.append({s->getTrueValue(), s->getFalseValue()});
   } else if (auto* c = dyn_cast<BitCastInst>(v)) {
-    auto* back = dyn_cast<BitCastInst>(c->getOperand(0));
+    Value* bits = c->getOperand(0);
+    while (const CallInst* moved = exchange_of(bits)) bits = moved->getArgOperand(0);
+    auto* back = dyn_cast<BitCastInst>(bits);
     if (back == nullptr || back->getSrcTy() != c->getType()) return Origin::mixed;
     inputs.push_back(back->getOperand(0));
   } else if (auto* c = dyn_cast<ConstantFP>(v)) {
@@ -325,12 +340,17 @@ class NanFixer {
   SmallPtrSet<llvm::Instruction*, 32> own_, replaced_;
 };
 
-bool only_read_as_float(BitCastInst* c) {
-  for (User* u : c->users()) {
-    auto* back = dyn_cast<BitCastInst>(u);
-    if (back == nullptr || back->getDestTy() != c->getSrcTy()) return false;
-  }
-  return true;
+/// Whether the bits of a float are read as one again, and nothing else: they need not be canonical
+/// before that float is seen.
+bool only_read_as_float(const Value* bits, const llvm::Type* type) {
+  return all_of(bits->uses(), [&](const Use& use) {
+    if (const auto* back = dyn_cast<BitCastInst>(use.getUser())) return back->getDestTy() == type;
+    const CallInst* moved = exchange(use.getUser());
+    return moved && use.getOperandNo() == 0 && all_of(moved->users(), [&](const User* result) {
+             return isa<ExtractValueInst>(result) &&
+                    (exchange_of(result) != moved || only_read_as_float(result, type));
+           });
+  });
 }
 
 }  // namespace
@@ -342,7 +362,7 @@ void canonicalize_nans(Function& f) {
       seen.push_back({&i, 0});
     } else if (auto* c = dyn_cast<BitCastInst>(&i)) {
       if (c->getSrcTy()->isFloatingPointTy() && !c->hasMetadata("cucpu.raw") &&
-          !only_read_as_float(c))
+          !only_read_as_float(c, c->getSrcTy()))
         seen.push_back({&i, 0});
     } else if (auto* call = dyn_cast<CallInst>(&i); call != nullptr && !isa<IntrinsicInst>(call)) {
       for (unsigned k = 0; k < call->arg_size(); ++k) seen.push_back({&i, k});

@@ -24,6 +24,7 @@
 #include <mutex>
 #include <thread>
 
+#include "cpu/engine/extremes.hpp"
 #include "cpu/engine/run/next_blocks.hpp"
 #include "cpu/engine/simt/analyses.hpp"
 #include "cpu/engine/simt/one_nan.hpp"
@@ -271,6 +272,7 @@ void run_reference(const Build& build, Work& work) {
   Linker::linkModules(*module, std::move(glue));
   module->setDataLayout(jit->getDataLayout());
   widen_flags(*module);
+  for (Function& f : *module) cucpu::lower_extremes(f, nullptr);
   // An exit is a return here: thread code has no frames to unwind.
   for (Function& f : *module)
     for (BasicBlock& block : f)
@@ -406,6 +408,7 @@ cucpu::simt::Report run_vectorized(const Build& build, Work& work, unsigned widt
 #endif
   auto machine = cantFail(builder.createTargetMachine());
   cucpu::simt::optimize(*made.function, machine.get());
+  cucpu::lower_extremes(*made.function, machine.get());
   cucpu::simt::shorten_nans(*made.function, machine.get());
   if (code) {
     raw_string_ostream text{*code};

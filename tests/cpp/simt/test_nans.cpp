@@ -1,5 +1,5 @@
 // tests/cpp/simt/test_nans.cpp: of all NaNs that arithmetic gives, memory sees the one of a GPU;
-// where the processor can choose it with one instruction, block code does.
+// where the processor can choose it with one instruction, block code does. So with min and max.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -19,6 +19,10 @@ constexpr std::uint32_t kCount = std::size(kFloats);
 const char* const kHead = R"(
 declare float @llvm.fma.f32(float, float, float)
 declare float @llvm.sqrt.f32(float)
+declare float @llvm.fabs.f32(float)
+declare float @llvm.maxnum.f32(float, float)
+declare float @llvm.minnum.f32(float, float)
+declare half @llvm.maxnum.f16(half, half)
 define void @kernel() {
   %params = call ptr @cucpu.params()
   %in = load i64, ptr %params
@@ -58,13 +62,25 @@ Work pairs() {
   return work;
 }
 
-void check(const std::string& body, bool shortened) {
-  SCOPED_TRACE(body);
+/// Block code of sixteen lanes. What all widths compute is what thread code does.
+std::string code_of(const std::string& body) {
   const Build build = parse(kHead + body + kTail);
   compare(build, pairs());
   Work work = pairs();
   std::string code;
   run_vectorized(build, work, 16, &code);
+  return code;
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+void check(const std::string& body, bool shortened) {
+  SCOPED_TRACE(body);
+  const std::string code = code_of(body);
 #if defined(__aarch64__)
   EXPECT_EQ(code.find("call <16 x float> @llvm.experimental.constrained.maxnum") != code.npos,
             shortened)
@@ -92,6 +108,71 @@ TEST(SimtNans, ThatMaySignalAreReplacedByATest) {
                            "%x = select i1 %c, float %s, float %b",
                            "%x = fneg float %a"})
     check(body, false);
+}
+
+/// `loud` operands of the min and max in `body` may be NaNs that signal.
+void check_extremes(const std::string& body, std::size_t loud) {
+  SCOPED_TRACE(body);
+  const std::string code = code_of(body);
+#if defined(__aarch64__)
+  // One for every such operand, one for what memory sees.
+  EXPECT_EQ(count(code, "@llvm.experimental.constrained.maxnum.v16f32(<16 x float> %") +
+                count(code, "@llvm.experimental.constrained.maxnum.f32(float %"),
+            loud)
+      << code;
+  EXPECT_EQ(count(code, "fcmp uno"), 0u) << code;
+  EXPECT_EQ(count(code, " @llvm.maximum"), 0u) << code;
+#else
+  EXPECT_EQ(code.find("maxnum"), code.npos) << code;
+  (void)loud;
+#endif
+}
+
+TEST(SimtNans, MinAndMaxOfArithmeticAreOneInstruction) {
+  const std::string two = "%s = fadd float %a, %b\n%p = fmul float %b, %b\n";
+  for (const char* body :
+       {"%x = call float @llvm.maxnum.f32(float %s, float %p)",
+        "%x = call float @llvm.minnum.f32(float %s, float %p)",
+        "%x = call float @llvm.maxnum.f32(float %s, float -0.0)",
+        "%n = fneg float %s\n%f = call float @llvm.fabs.f32(float %p)\n"
+        "%x = call float @llvm.minnum.f32(float %n, float %f)",
+        "%c = fcmp olt float %a, %b\n%t = select i1 %c, float %s, float %p\n"
+        "%x = call float @llvm.maxnum.f32(float %t, float %s)",
+        "%i = bitcast float %s to i32\n%k = icmp eq i32 %tid, 3\n"
+        "%j = select i1 %k, i32 1065353216, i32 %i\n%t = bitcast i32 %j to float\n"
+        "%m = call float @llvm.minnum.f32(float %t, float %p)\n"
+        "%x = call float @llvm.maxnum.f32(float %m, float %t)"})
+    check_extremes(two + body, 0);
+}
+
+TEST(SimtNans, MinAndMaxOfWhatWasLoadedMakeItQuietOnce) {
+  const std::string sum = "%s = fadd float %a, %b\n";
+  check_extremes("%x = call float @llvm.maxnum.f32(float %a, float %b)", 2);
+  check_extremes(sum + "%x = call float @llvm.minnum.f32(float %s, float %b)", 1);
+  check_extremes(sum +
+                     "%m = call float @llvm.minnum.f32(float %s, float %b)\n"
+                     "%n = call float @llvm.maxnum.f32(float %b, float %m)\n"
+                     "%x = call float @llvm.maxnum.f32(float %n, float %s)",
+                 1);
+  // A choice between bits that may signal is one of them; where a NaN is replaced, it is not.
+  check_extremes(sum +
+                     "%c = icmp ult i32 %tid, 77\n%t = select i1 %c, float %s, float %b\n"
+                     "%x = call float @llvm.minnum.f32(float %t, float %s)",
+                 1);
+  check_extremes(sum +
+                     "%c = fcmp ord float %b, %b\n%t = select i1 %c, float %b, float 2.0\n"
+                     "%x = call float @llvm.minnum.f32(float %t, float %s)",
+                 0);
+}
+
+TEST(SimtNans, MinAndMaxOfHalves) {
+  const char* const body =
+      "%ia = bitcast float %a to i32\n%ib = bitcast float %b to i32\n"
+      "%ta = lshr i32 %ia, 13\n%tb = lshr i32 %ib, 16\n"
+      "%sa = trunc i32 %ta to i16\n%sb = trunc i32 %tb to i16\n"
+      "%ha = bitcast i16 %sa to half\n%hb = bitcast i16 %sb to half\n"
+      "%h = call half @llvm.maxnum.f16(half %ha, half %hb)\n%x = fpext half %h to float";
+  EXPECT_NE(code_of(body), "");
 }
 
 }  // namespace

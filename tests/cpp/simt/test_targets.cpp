@@ -14,7 +14,9 @@
 #include <regex>
 #include <sstream>
 
+#include "cpu/engine/extremes.hpp"
 #include "cpu/engine/run/block_context.hpp"
+#include "cpu/engine/simt/one_nan.hpp"
 #include "cpu/engine/simt/vectorize.hpp"
 #include "cpu/engine/translate/translate.hpp"
 #include "cpu/ptx/parser.hpp"
@@ -68,6 +70,8 @@ Made compile(const std::string& ptx, const std::string& kernel, cucpu::Dim3 bloc
     if (&function != made.function && !function.isDeclaration()) function.deleteBody();
   EXPECT_FALSE(verifyModule(module, &errs())) << kernel;
   cucpu::simt::optimize(*made.function, &target);
+  cucpu::lower_extremes(*made.function, &target);
+  cucpu::simt::shorten_nans(*made.function, &target);
   SmallString<0> text;
   raw_svector_ostream out{text};
   legacy::PassManager passes;
@@ -244,6 +248,32 @@ TEST(SimtTargets, AnIndexFromMemoryIsAGatherOnAvx512AndAContiguousOneIsNot) {
   EXPECT_EQ(made.report.gathers, 1u);
   EXPECT_GE(count(made.assembly, "\tvp?gather[dq]+(ps|d)?"), 1u);
   EXPECT_EQ(count(made.assembly, "scatter"), 0u) << "the store is contiguous";
+}
+
+// The largest of a warp: FMAXNM once for each register that comes from memory, for each that is
+// left in a step (half of them, then the halves of one), and for what memory sees.
+TEST(SimtTargets, AArch64CodeOfTheLargestOfAWarpIsOneInstructionAStep) {
+  auto target = machine("neoverse-n1", "aarch64-unknown-linux-gnu");
+  if (!target) GTEST_SKIP() << "this LLVM makes no AArch64 code";
+  std::string steps;
+  for (int by : {16, 8, 4, 2, 1})
+    steps += "shfl.sync.bfly.b32 %g, %f, " + std::to_string(by) + ", 31, -1; max.f32 %f, %f, %g;\n";
+  const std::string ptx = R"(
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out) {
+  .reg .b32 %t; .reg .f32 %f, %g; .reg .b64 %out, %at;
+  ld.param.u64 %out, [out];
+  mov.u32 %t, %tid.x;
+  mul.wide.u32 %at, %t, 4;
+  add.u64 %out, %out, %at;
+  ld.global.f32 %f, [%out];
+)" + steps + "st.global.f32 [%out], %f; ret; }";
+  const Made made = compile(ptx, "k", {256, 1, 1}, *target);
+  EXPECT_EQ(made.report.width, 32u);
+  EXPECT_EQ(count(made.assembly, "\tfmaxnm\t"), 8u + (4 + 2 + 1 + 1 + 1) + 1) << made.assembly;
+  EXPECT_EQ(count(made.assembly, "\t(fcm[a-z]+|bsl|bit|bif)\t"), 0u) << made.assembly;
 }
 
 }  // namespace
