@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "cpu/engine/jit/dump.hpp"
 #include "cpu/engine/loaded_module.hpp"
 #include "cpu/engine/run/recycle.hpp"
 #include "cpu/engine/run/time_limit.hpp"
@@ -19,96 +20,167 @@ bool is_small(const LaunchShape& shape) {
          fits(shape.grid.z, shape.block.z);
 }
 
+/// Whether a kernel of this module could be one that takes long to optimise. A module that could
+/// not have one does not even set up what makes quick code.
+bool may_begin_quick(const ThreadCode& source) {
+  constexpr std::size_t kLeast = 2500;
+  if (source.settings.quick != Settings::Quick::large)
+    return source.settings.quick == Settings::Quick::always;
+  return source.optimization > 1 && source.bitcode.size() > kLeast;
+}
+
 }  // namespace
 
+LoadedKernel::LoadedKernel(const LoadedModule& module, KernelInfo info) : module_{module} {
+  info_ = std::move(info);
+  anchor_->kernel = this;
+}
+
 LoadedKernel::~LoadedKernel() {
+  {
+    const std::lock_guard lock{anchor_->mutex};
+    anchor_->kernel = nullptr;
+  }
   const Variant* at = variants_.load(std::memory_order_relaxed);
   while (at != nullptr) delete std::exchange(at, at->next);
 }
 
-std::shared_ptr<const Code> LoadedKernel::code(const LaunchShape& shape,
-                                               const std::byte* params) const {
-  auto code = find(shape, true);
-  for (const ParamAlignment& assumed : code->assumed) {
+const LoadedKernel::Variant& LoadedKernel::variant(const LaunchShape& shape,
+                                                   const std::byte* params) const {
+  const Variant& aligned = find(shape, true);
+  for (const ParamAlignment& assumed : aligned.code->assumed) {
     std::uint64_t value = 0;
     std::memcpy(&value, params + assumed.offset, sizeof value);
     if (value % assumed.align != 0) return find(shape, false);  // accesses look for themselves
   }
   if (const void* const reach = ReachScope::current()) {
-    for (const ParamReach& reached : code->reached) {
+    for (const ParamReach& reached : aligned.code->reached) {
       std::uint64_t value = 0;
       std::memcpy(&value, params + reached.offset, sizeof value);
       if (!may_reach()(reach, value, reached.write != 0)) return find(shape, false);
     }
   }
-  return code;
+  return aligned;
 }
 
-std::shared_ptr<const LoadedCode> LoadedKernel::find(const LaunchShape& shape, bool aligned) const {
-  const bool small = is_small(shape);
+const LoadedKernel::Variant& LoadedKernel::find(const LaunchShape& shape, bool aligned) const {
+  const Kind kind{shape.block, is_small(shape), aligned};
   const auto known = [&]() -> const Variant* {
     const Variant* at = variants_.load(std::memory_order_acquire);
-    while (at && !(at->block == shape.block && at->small_grid == small && at->aligned == aligned))
-      at = at->next;
+    while (at && !(at->kind == kind)) at = at->next;
     return at;
   };
   if (const Variant* const found = known()) [[likely]]
-    return found->code;
+    return *found;
   const std::lock_guard lock{mutex_};
-  if (const Variant* const found = known()) return found->code;
-  auto code = compile(shape, small, aligned);
-  variants_.store(new Variant{shape.block, small, aligned, code, variants_.load()},
-                  std::memory_order_release);
+  if (const Variant* const found = known()) return *found;
+  // Blocks that wait for each other run to the end of the grid with the code they began with.
+  auto code = compile(kind, !shape.cooperative);
+  auto next = code->quick ? successor(kind) : nullptr;
+  return add(kind, std::move(code), std::move(next));
+}
+
+const LoadedKernel::Variant& LoadedKernel::add(const Kind& kind,
+                                               std::shared_ptr<const LoadedCode> code,
+                                               std::shared_ptr<Successor> successor) const {
+  const auto* const made =
+      new Variant{kind, std::move(code), std::move(successor), variants_.load()};
+  variants_.store(made, std::memory_order_release);
+  return *made;
+}
+
+CompileJob LoadedKernel::job_for(const Kind& kind) const {
+  const ThreadCode& source = *module_.thread_code();
+  CompileJob job;
+  job.bitcode = source.bitcode;
+  job.kernel = info_.name;
+  job.block = kind.block;
+  job.small_grid = kind.small_grid;
+  job.optimization = source.optimization;
+  job.check = source.settings.check->kinds != 0;
+  job.aligned = kind.aligned;
+  return job;
+}
+
+std::shared_ptr<const LoadedCode> LoadedKernel::compile(const Kind& kind, bool may_be_quick) const {
+  const ThreadCode& source = *module_.thread_code();
+  CompileJob job = job_for(kind);
+  if (source.settings.width != 1 && job.optimization > 0 && !job.check) {
+    job.may_be_quick = may_be_quick && may_begin_quick(source);
+    if (auto object = source.object(job)) return vector(kind, std::move(*object));
+  }
+  return scalar(kind);
+}
+
+std::shared_ptr<const LoadedCode> LoadedKernel::vector(const Kind& kind, ObjectCode object) const {
+  auto code = link(std::move(object));
+  code->scalar = [this, kind] {  // a module is not unloaded while its grids run
+    const std::lock_guard lock{mutex_};
+    return std::shared_ptr<const Code>{scalar(kind)};
+  };
   return code;
 }
 
-std::shared_ptr<const LoadedCode> LoadedKernel::compile(const LaunchShape& shape, bool small,
-                                                        bool aligned, bool vector) const {
-  CompileJob job;
-  job.aligned = aligned;
-  job.bitcode = module_.bitcode();
-  job.kernel = info_.name;
-  job.small_grid = small;
-  job.optimization = module_.optimization();
-  std::optional<ObjectCode> object;
-  job.check = module_.settings().check->kinds != 0;
-  if (vector && module_.settings().width != 1 && job.optimization > 0 && !job.check) {
-    job.block = shape.block;
-    object = module_.object(job);
-  }
-  if (!object) {
-    if (scalar_[aligned]) return scalar_[aligned];
-    job.block.reset();
-    job.small_grid = true;
-    object = module_.object(job);
-  }
+std::shared_ptr<const LoadedCode> LoadedKernel::scalar(const Kind& kind) const {
+  auto& known = scalar_[kind.aligned];
+  if (known) return known;
+  CompileJob job = job_for(kind);
+  job.block.reset();
+  job.small_grid = true;
+  return known = link(*module_.thread_code()->object(job));
+}
 
+std::shared_ptr<Successor> LoadedKernel::successor(const Kind& kind) const {
+  CompileJob job = job_for(kind);
+  job.in_background = true;
+  return std::make_shared<Successor>([kind, job = std::move(job), source = module_.thread_code(),
+                                      anchor = anchor_]() -> std::shared_ptr<const Code> {
+    try {
+      auto object = source->object(job);
+      const std::lock_guard lock{anchor->mutex};
+      if (!object || !anchor->kernel) return nullptr;
+      const LoadedKernel& kernel = *anchor->kernel;
+      auto code = kernel.vector(kind, std::move(*object));
+      const std::lock_guard list{kernel.mutex_};
+      return kernel.add(kind, std::move(code), nullptr).code;
+    } catch (const std::exception& error) {
+      report(source->settings,
+             "kernel " + job.kernel + ": goes on with the code it began with: " + error.what());
+      return nullptr;
+    }
+  });
+}
+
+std::shared_ptr<LoadedCode> LoadedKernel::link(ObjectCode object) const {
   auto code = std::make_shared<LoadedCode>();
   const std::string wanted[] = {kEntry};
   try {
-    code->linked = LinkedCode::link(object->object, module_.symbols(), wanted);
+    code->linked = LinkedCode::link(object.object, module_.symbols(), wanted);
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {
     throw LoadError{218, "kernel " + info_.name + ": " + error.what()};
   }
+  const Settings& settings = module_.thread_code()->settings;
   code->functions = module_.functions();
-  code->object = std::move(object->object);
+  code->object = std::move(object.object);
   code->kernel = info_.name;
-  if (job.check) code->check = module_.settings().check;
-  code->assumed = std::move(object->assumed);
-  code->reached = std::move(object->reached);
+  if (settings.check->kinds != 0) code->check = settings.check;
+  code->assumed = std::move(object.assumed);
+  code->reached = std::move(object.reached);
   void* const entry = code->linked->address(0);
-  (object->fibers ? reinterpret_cast<void*&>(code->thread)
-                  : reinterpret_cast<void*&>(code->block)) = entry;
+  (object.fibers ? reinterpret_cast<void*&>(code->thread) : reinterpret_cast<void*&>(code->block)) =
+      entry;
   code->static_shared_bytes = info_.static_shared_bytes;
   code->dynamic_shared_offset = info_.dynamic_shared_offset;
-  code->scratch_bytes = object->scratch_bytes;
-  code->fills_scratch = module_.settings().strict;
-  code->stack_bytes = object->stack_bytes;
-  code->recursive = object->recursive;
-  code->waits_for_blocks = object->waits_for_blocks;
-  code->runs_on = object->runs_on;
+  code->scratch_bytes = object.scratch_bytes;
+  code->fills_scratch = settings.strict;
+  code->stack_bytes = object.stack_bytes;
+  code->recursive = object.recursive;
+  code->waits_for_blocks = object.waits_for_blocks;
+  code->quick = object.quick;
+  // Between blocks better code may take over.
+  code->runs_on = object.runs_on && !object.quick;
   code->line_of = [raw = code.get(), start = reinterpret_cast<std::uintptr_t>(entry)](
                       std::uintptr_t pc) -> std::string {
     // Functions of the same object may lie before the entry point.
@@ -122,14 +194,6 @@ std::shared_ptr<const LoadedCode> LoadedKernel::compile(const LaunchShape& shape
     return near(first, others.object) ? line_of(others.object, others.names[0], pc - first)
                                       : std::string{};
   };
-  if (!job.block) {
-    scalar_[aligned] = code;
-  } else {  // a module is not unloaded while its grids run
-    code->scalar = [this, shape, small, aligned] {
-      const std::lock_guard lock{mutex_};
-      return std::shared_ptr<const Code>{compile(shape, small, aligned, false)};
-    };
-  }
   return code;
 }
 
@@ -137,16 +201,21 @@ namespace {
 
 class GridLaunch final : public Launch, public Recycled {
  public:
-  GridLaunch(std::shared_ptr<const Code> code, const LaunchShape& shape, const std::byte* params,
-             std::size_t bytes, double limit)
+  GridLaunch(const LoadedKernel::Variant& variant, const LaunchShape& shape,
+             const std::byte* params, std::size_t bytes, double limit)
       : params_(params, params + bytes),
-        grid_{std::move(code), shape, params_.data()},
+        successor_{variant.successor},
+        grid_{variant.code, shape, params_.data(), successor_},
         limit_{limit} {}
 
   bool work() noexcept override {
     if (limit_ > 0) limit_guard_.start(grid_, limit_);
+    if (successor_) first_run_.start(successor_);
     const bool last = grid_.work();
-    if (last) limit_guard_.stop();
+    if (last) {
+      limit_guard_.stop();
+      first_run_.stop();
+    }
     return last;
   }
   std::uint64_t parallelism() const noexcept override { return grid_.parallelism(); }
@@ -155,9 +224,11 @@ class GridLaunch final : public Launch, public Recycled {
 
  private:
   ParamBlock params_;
+  std::shared_ptr<Successor> successor_;
   Grid grid_;
   double limit_;
   TimeLimit limit_guard_;
+  FirstRun first_run_;
 };
 
 }  // namespace
@@ -166,9 +237,9 @@ std::unique_ptr<Launch> Launch::make(const Kernel& kernel, const LaunchShape& sh
                                      const std::byte* params) {
   ensure_fault_handlers();
   const auto& loaded = static_cast<const LoadedKernel&>(kernel);
-  return std::make_unique<GridLaunch>(loaded.code(shape, params), shape, params,
+  return std::make_unique<GridLaunch>(loaded.variant(shape, params), shape, params,
                                       kernel.info().param_bytes,
-                                      loaded.module().settings().time_limit);
+                                      loaded.module().thread_code()->settings.time_limit);
 }
 
 }  // namespace cucpu

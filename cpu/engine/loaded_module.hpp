@@ -9,12 +9,11 @@
 #include <vector>
 
 #include "cpu/engine/engine.hpp"
-#include "cpu/engine/jit/compile.hpp"
-#include "cpu/engine/jit/disk_cache.hpp"
 #include "cpu/engine/jit/link.hpp"
 #include "cpu/engine/run/call_targets.hpp"
 #include "cpu/engine/run/grid.hpp"
-#include "cpu/engine/settings.hpp"
+#include "cpu/engine/run/successor.hpp"
+#include "cpu/engine/thread_code.hpp"
 
 namespace cucpu {
 
@@ -39,30 +38,50 @@ struct LoadedCode : Code {
 
 class LoadedKernel final : public Kernel {
  public:
-  LoadedKernel(LoadedModule& module, KernelInfo info) : module_{module} { info_ = std::move(info); }
+  LoadedKernel(const LoadedModule&, KernelInfo);
   LoadedKernel(const LoadedKernel&) = delete;
   LoadedKernel& operator=(const LoadedKernel&) = delete;
   ~LoadedKernel() override;
 
-  /// The code for a launch of this shape; compiles it when it is the first. Throws LoadError.
-  std::shared_ptr<const Code> code(const LaunchShape&, const std::byte* params) const;
+  /// What code depends on besides the kernel.
+  struct Kind {
+    Dim3 block;
+    bool small_grid, aligned;
+    friend bool operator==(const Kind&, const Kind&) = default;
+  };
+  struct Variant {
+    Kind kind;
+    std::shared_ptr<const LoadedCode> code;
+    std::shared_ptr<Successor> successor;  ///< of code that was quick to make
+    const Variant* next;
+  };
+  /// The code for a launch of this shape; compiles it when it is the first. Throws LoadError. Lives
+  /// as long as the kernel.
+  const Variant& variant(const LaunchShape&, const std::byte* params) const;
   [[nodiscard]] const LoadedModule& module() const { return module_; }
 
  private:
-  std::shared_ptr<const LoadedCode> find(const LaunchShape&, bool aligned) const;
-  std::shared_ptr<const LoadedCode> compile(const LaunchShape&, bool small_grid, bool aligned,
-                                            bool vector = true) const;
-
-  struct Variant {
-    Dim3 block;
-    bool small_grid, aligned;
-    std::shared_ptr<const LoadedCode> code;
-    const Variant* next;
+  /// What is made in the background finds its kernel here, unless that is gone.
+  struct Anchor {
+    std::mutex mutex;
+    const LoadedKernel* kernel = nullptr;
   };
-  LoadedModule& module_;
+
+  const Variant& find(const LaunchShape&, bool aligned) const;
+  const Variant& add(const Kind&, std::shared_ptr<const LoadedCode>,
+                     std::shared_ptr<Successor>) const;
+  [[nodiscard]] CompileJob job_for(const Kind&) const;
+  [[nodiscard]] std::shared_ptr<const LoadedCode> compile(const Kind&, bool may_be_quick) const;
+  [[nodiscard]] std::shared_ptr<const LoadedCode> vector(const Kind&, ObjectCode) const;
+  [[nodiscard]] std::shared_ptr<const LoadedCode> scalar(const Kind&) const;
+  [[nodiscard]] std::shared_ptr<LoadedCode> link(ObjectCode) const;
+  [[nodiscard]] std::shared_ptr<Successor> successor(const Kind&) const;
+
+  const LoadedModule& module_;
+  std::shared_ptr<Anchor> anchor_ = std::make_shared<Anchor>();
   mutable std::mutex mutex_;
   /// Vector code, and shapes that take the scalar code: a list that only grows, at its head, and is
-  /// read without the lock.
+  /// read without the lock. The best of a kind is nearest to the head.
   mutable std::atomic<const Variant*> variants_{nullptr};
   mutable std::shared_ptr<const LoadedCode>
       scalar_[2];  ///< for every shape; [1]: aligned parameters
@@ -75,32 +94,22 @@ class LoadedModule final : public Module {
   [[nodiscard]] std::span<const Kernel* const> kernels() const override { return kernel_pointers_; }
   [[nodiscard]] std::span<const Variable> variables() const override { return variables_; }
 
-  /// From the disk cache or the compiler. nullopt: cannot be vectorized.
-  std::optional<ObjectCode> object(const CompileJob&) const;
-  [[nodiscard]] const Settings& settings() const { return settings_; }
-  [[nodiscard]] int optimization() const { return optimization_; }
-  [[nodiscard]] std::string_view bitcode() const { return bitcode_; }
+  [[nodiscard]] const std::shared_ptr<const ThreadCode>& thread_code() const {
+    return thread_code_;
+  }
   [[nodiscard]] std::span<const SymbolAddress> symbols() const { return symbols_; }
   /// Null when no function is called through a pointer.
   std::shared_ptr<const PointedAt> functions() const { return functions_; }
 
  private:
-  /// The functions that are called through pointers and those `wanted`, from the disk cache or the
-  /// compiler.
-  [[nodiscard]] FunctionsObject pointed_at(const std::vector<std::string>& wanted) const;
-
-  Settings settings_;
-  int optimization_;
   VariableMemory& memory_;
-  std::string source_digest_;
-  std::string bitcode_;
+  std::shared_ptr<const ThreadCode> thread_code_;
   std::vector<Variable> variables_;
   std::vector<void*> allocations_;
   std::vector<SymbolAddress> symbols_;  ///< variables, and functions called through pointers
   std::shared_ptr<const PointedAt> functions_;
   std::vector<std::unique_ptr<LoadedKernel>> kernels_;
   std::vector<const Kernel*> kernel_pointers_;
-  mutable DiskCache cache_;
 };
 
 }  // namespace cucpu

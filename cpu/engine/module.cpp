@@ -75,32 +75,32 @@ class Placed {
 
 LoadedModule::LoadedModule(std::span<const std::string_view> ptx, const LoadOptions& options,
                            VariableMemory& memory)
-    : settings_{Settings::from_environment()},
-      optimization_{options.optimization},
-      memory_{memory},
-      cache_{settings_.cache ? settings_.cache_folder : "", settings_.cache_limit} {
+    : memory_{memory} {
   std::string source;
   for (const std::string_view text : ptx)
     source += std::to_string(text.size()) + ":" + std::string{text};
-  source_digest_ = digest(source);
-  if (settings_.dump_ptx) dump_text(settings_, source_digest_.substr(0, 16) + ".ptx", source);
+  const auto code =
+      std::make_shared<ThreadCode>(Settings::from_environment(), options.optimization, source);
+  const Settings& settings = code->settings;
+  if (settings.dump_ptx) dump_text(settings, code->digest.substr(0, 16) + ".ptx", source);
 
   std::unique_ptr<Translated> translated;
-  in_compiler(options.name, source, settings_, [&] {
+  in_compiler(options.name, source, settings, [&] {
     auto made = std::make_unique<Translated>();
     const auto modules = parse(ptx, options);
     std::vector<const ptx::Module*> pointers;
     for (const auto& module : modules) pointers.push_back(module.get());
     TranslateOptions how;
-    how.gpu_nans = settings_.nans != Settings::Nans::host;
-    how.exact_nans = settings_.nans == Settings::Nans::exact;
+    how.gpu_nans = settings.nans != Settings::Nans::host;
+    how.exact_nans = settings.nans == Settings::Nans::exact;
     made->translation = translate(pointers, made->context, how);
     std::string bitcode;
     llvm::raw_string_ostream out{bitcode};
     llvm::WriteBitcodeToFile(*made->translation.module, out);
-    bitcode_ = std::move(bitcode);
+    code->bitcode = std::move(bitcode);
     translated = std::move(made);
   });
+  thread_code_ = code;
   Translation& translation = translated->translation;
 
   Placed placed{memory_, allocations_};
@@ -130,7 +130,7 @@ LoadedModule::LoadedModule(std::span<const std::string_view> ptx, const LoadOpti
              function.hasAddressTaken(nullptr, false, true, true);
   if (taken) {
     auto functions = std::make_shared<PointedAt>();
-    functions->object = pointed_at(wanted);
+    functions->object = code->pointed_at(wanted);
     const std::vector<std::string>& names = functions->object.names;
     if (!names.empty()) {
       functions->linked = LinkedCode::link(functions->object.object, symbols_, names);
@@ -170,57 +170,6 @@ LoadedModule::LoadedModule(std::span<const std::string_view> ptx, const LoadOpti
 
 LoadedModule::~LoadedModule() {
   for (void* address : allocations_) memory_.free(address);
-}
-
-FunctionsObject LoadedModule::pointed_at(const std::vector<std::string>& wanted) const {
-  std::string key = compiler_identity() + "\n" + source_digest_ + "\nfunctions\n" +
-                    std::to_string(optimization_) + "\n" + std::to_string(settings_.check->kinds) +
-                    "\n" + std::to_string(static_cast<int>(settings_.nans));
-  for (const std::string& name : wanted) key += "\n" + name;
-  key = digest(key);
-  if (cache_.usable()) {
-    if (const auto found = cache_.get(key)) {
-      if (auto functions = FunctionsObject::unpack(*found)) {
-        report(settings_, "functions called through pointers: from the cache on disk");
-        return *functions;
-      }
-    }
-  }
-  FunctionsObject functions = compile_functions(bitcode_, wanted, optimization_, settings_);
-  report(settings_, "functions called through pointers: compiled");
-  cache_.put(key, functions.pack());
-  return functions;
-}
-
-std::optional<ObjectCode> LoadedModule::object(const CompileJob& job) const {
-  std::string key;
-  const auto add = [&key](std::string_view part) { key.append(part).append("\n"); };
-  add(compiler_identity());
-  add(source_digest_);
-  add(job.kernel);
-  add(job.small_grid ? "small" : "large");
-  std::vector<std::uint64_t> numbers{static_cast<std::uint64_t>(job.optimization),
-                                     settings_.width,
-                                     job.aligned,
-                                     job.check,
-                                     static_cast<bool>(may_reach()),
-                                     static_cast<std::uint64_t>(settings_.nans)};
-  if (job.block) numbers.insert(numbers.end(), {job.block->x, job.block->y, job.block->z});
-  for (const std::uint64_t number : numbers) add(std::to_string(number));
-  key = digest(key);
-  const bool dumping = settings_.dump_thread || settings_.dump_block || settings_.dump_assembly;
-  if (cache_.usable() && !dumping) {
-    if (const auto found = cache_.get(key)) {
-      if (*found == "refused") return std::nullopt;
-      if (auto code = ObjectCode::unpack(*found)) {
-        report(settings_, "kernel " + job.kernel + ": from the cache on disk");
-        return code;
-      }
-    }
-  }
-  std::optional<ObjectCode> code = compile_kernel(job, settings_);
-  cache_.put(key, code ? code->pack() : "refused");
-  return code;
 }
 
 }  // namespace cucpu

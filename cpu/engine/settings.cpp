@@ -77,6 +77,14 @@ Settings Settings::from_environment() {
   }
   if (const char* value = std::getenv("CUCORE_CPU_DUMP_DIR"); value && *value)
     s.dump_folder = value;
+  if (s.width != 0 || s.strict || s.dump_block || s.dump_assembly) s.quick = Quick::never;
+  if (const char* value = std::getenv("CUCORE_CPU_QUICK"); value && *value) {
+    s.quick = !std::strcmp(value, "0")   ? Quick::never
+              : !std::strcmp(value, "1") ? Quick::large
+                                         : Quick::always;
+    if (s.quick == Quick::always && std::strcmp(value, "always") != 0)
+      refuse("CUCORE_CPU_QUICK", value, "0, 1 or always");
+  }
   s.cache = flag("CUCORE_CPU_CACHE", true);
   s.cache_folder = default_cache_folder();
   s.cache_limit = static_cast<std::uint64_t>(

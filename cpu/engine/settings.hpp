@@ -15,6 +15,11 @@ struct Settings {
   /// CUCORE_CPU_STRICT=1: vector code that LLVM's verifier refuses is an error, and scratch memory
   /// holds nonsense when a block begins.
   bool strict = false;
+  /// CUCORE_CPU_QUICK: which kernels begin with code that is quick to make; better code follows in
+  /// the background. `large`, unless code of a certain kind is asked for (CUCORE_CPU_W,
+  /// CUCORE_CPU_STRICT, CUCORE_CPU_DUMP).
+  enum class Quick { never, large, always };
+  Quick quick = Quick::large;
   /// CUCORE_CPU_NAN: whose NaNs f64 instructions give. `exact`: a GPU's, also where the choice is
   /// between two, or an atomic operation does not know which memory it is in.
   enum class Nans { host, gpu, exact };

@@ -155,7 +155,7 @@ std::string Checker::name_of(Worker& worker, const Touch& touch) const {
   text += format(" of block (%llu, %llu, %llu)", static_cast<unsigned long long>(b % c.grid[0]),
                  static_cast<unsigned long long>(b / c.grid[0] % c.grid[1]),
                  static_cast<unsigned long long>(b / (std::uint64_t{c.grid[0]} * c.grid[1])));
-  const Code& code = worker.grid().code();
+  const Code& code = worker.code();
   const std::string line = code.line_of ? code.line_of(touch.pc) : "";
   return line.empty() ? text : text + " at " + line;
 }
@@ -163,7 +163,7 @@ std::string Checker::name_of(Worker& worker, const Touch& touch) const {
 void Checker::report(Worker& worker, Kind kind, int code, const char* name, std::string text,
                      std::uintptr_t pc, std::uintptr_t address) {
   if (worker.current_fault().code != 0) return;  // the first finding ends the thread
-  const Code& kernel = worker.grid().code();
+  const Code& kernel = worker.code();
   const std::string line = kernel.line_of && pc ? kernel.line_of(pc) : "";
   if (!options_->suppressions.empty() && options_->suppressed(kind, kernel.kernel, line)) return;
   FiberFault fault;

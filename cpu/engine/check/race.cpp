@@ -145,7 +145,7 @@ void Checker::barrier_done(Worker& worker, Block& block, const std::vector<Fiber
     return checked.threads[fiber->thread.linear].barrier;
   };
   const auto line = [&](const void* pc) {
-    const Code& code = worker.grid().code();
+    const Code& code = worker.code();
     return code.line_of && pc ? code.line_of(reinterpret_cast<std::uintptr_t>(pc) - 1)
                               : std::string{};
   };

@@ -6,6 +6,7 @@
 #include <llvm/Config/llvm-config.h>
 #include <llvm/IR/DiagnosticInfo.h>
 #include <llvm/IR/DiagnosticPrinter.h>
+#include <llvm/IR/OptBisect.h>
 #include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/Transforms/IPO/GlobalDCE.h>
@@ -13,7 +14,6 @@
 
 #include <cstring>
 #include <ctime>
-#include <sstream>
 #include <utility>
 
 #include "cpu/engine/extremes.hpp"
@@ -28,6 +28,7 @@
 #include "cpu/engine/operand_order.hpp"
 #include "cpu/engine/reach.hpp"
 #include "cpu/engine/run/protect.hpp"
+#include "cpu/engine/run/successor.hpp"
 #ifdef CUCPU_SIMT
 #include "cpu/engine/simt/one_nan.hpp"
 #include "cpu/engine/simt/vectorize.hpp"
@@ -62,6 +63,17 @@ class Guarded {
  private:
   LLVMContext& context_;
   std::string errors_;
+};
+
+/// LLVM asks before most passes of its code generator whether they shall run: work in the
+/// background can stop there when the process ends.
+class StopsWithProcess final : public OptPassGate {
+ public:
+  bool shouldRunPass(StringRef, StringRef) override {
+    stop_with_process();
+    return true;
+  }
+  [[nodiscard]] bool isEnabled() const override { return true; }
 };
 
 /// The thread code; with `kernel`, only that kernel and what it reaches: other kernels are not even
@@ -107,16 +119,17 @@ std::unique_ptr<llvm::Module> parse(std::string_view bitcode, LLVMContext& conte
 
 /// Stack a call of the code needs, generously: what is allocated by name, and room for spills and
 /// routines. Any vector may be spilled, and in a large kernel with many lanes that is what there is
-/// most of.
-std::uint32_t stack_need(llvm::Module& module) {
+/// most of. Without optimisation every one is, together with what it is made of.
+std::uint32_t stack_need(llvm::Module& module, bool quick) {
   std::uint64_t bytes = 0, vectors = 0;
   const DataLayout& layout = module.getDataLayout();
   for (Function& function : module)
     for (Instruction& instruction : instructions(function)) {
       if (const auto* local = dyn_cast<AllocaInst>(&instruction)) {
         if (const auto size = local->getAllocationSize(layout)) bytes += *size;
-      } else if (instruction.getType()->isVectorTy()) {
-        vectors += layout.getTypeAllocSize(instruction.getType());
+      } else if (const auto* type = dyn_cast<FixedVectorType>(instruction.getType())) {
+        const std::uint64_t size = layout.getTypeAllocSize(instruction.getType());
+        vectors += quick ? std::max<std::uint64_t>(2 * size, 8 * type->getNumElements()) : size;
       }
     }
   return static_cast<std::uint32_t>(
@@ -153,6 +166,14 @@ bool gives_other_nans(const Settings& settings) {
          (settings.nans == Settings::Nans::gpu && Triple{host().triple}.isAArch64());
 }
 
+/// Of optimising (simt/vectorize.cpp): what takes more than about 60 ms (Neoverse N1).
+constexpr unsigned kTakesLong = 600;
+
+std::optional<unsigned> quick_beyond(const CompileJob& job, const Settings& settings) {
+  if (!job.may_be_quick) return std::nullopt;
+  return settings.quick == Settings::Quick::always ? 0 : kTakesLong;
+}
+
 int level_of(int optimization) { return optimization <= 0 ? 0 : optimization == 1 ? 1 : 2; }
 
 }  // namespace
@@ -163,7 +184,10 @@ std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Setti
   Stopwatch watch;
   LLVMContext context;
   const Guarded guarded{context};
+  StopsWithProcess gate;
+  if (job.in_background) context.setOptPassGate(gate);
   const auto generator = Generator::make(job.optimization);
+  std::unique_ptr<Generator> quick_generator;
   TargetMachine* const target = generator->target();
   const auto module = parse(job.bitcode, context, *target, job.kernel);
   Function* kernel = module->getFunction(job.kernel);
@@ -189,6 +213,7 @@ std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Setti
     options.width = settings.width;
     options.small_grid = job.small_grid;
     options.ordered_doubles = settles;
+    options.quick_beyond = quick_beyond(job, settings);
     options.target = target;
     const ThreadNeeds needs = find_needs(*kernel);
     simt::BlockCode block;
@@ -196,6 +221,10 @@ std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Setti
       block.report.refusal = "calls functions that are not inlined";
     } else {
       block = simt::vectorize(*kernel, options);
+      if (!block.function && block.quick) {  // other lanes may do
+        options.quick_beyond.reset();
+        block = simt::vectorize(*kernel, options);
+      }
     }
     if (!block.function) {
       report(settings, "kernel " + job.kernel + ": not vectorized: " + block.report.refusal);
@@ -220,8 +249,14 @@ std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Setti
     code.waits_for_blocks = needs.spins;
     code.runs_on = !needs.spins;
     code.scratch_bytes = static_cast<std::uint32_t>(block.scratch_bytes);
-    path = (block.lean ? "vector, large: " : "vector: ") + simt::to_string(block.report);
+    code.quick = block.quick;
+    if (code.quick) quick_generator = Generator::make(0);
+    path = (block.quick  ? "vector, quick: "
+            : block.lean ? "vector, large: "
+                         : "vector: ") +
+           simt::to_string(block.report);
     vectorized = watch.lap();
+    if (job.in_background) stop_with_process();
     if (settles) mark_first_operands(*entry);
     simt::optimize(*entry, target, block.lean);
 #else
@@ -246,16 +281,18 @@ std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Setti
   if (job.block) simt::shorten_nans(*entry, target);
 #endif
   const double optimized = watch.lap();
+  if (job.in_background) stop_with_process();
   insert_polls(*module, entry, code.fibers);
   if (code.runs_on) keep_late_sums(*entry);
   expand_float_atomics(*module);
   if (settings.strict) verify(*module, "inserting polls");
-  code.stack_bytes = stack_need(*module);
+  code.stack_bytes = stack_need(*module, code.quick);
   if (code.recursive) probe_stacks(*module);
   dump(settings.dump_block, settings, job.kernel + ".block.ll", *module);
+  Generator& last = quick_generator ? *quick_generator : *generator;
   if (settings.dump_assembly)
-    dump_text(settings, job.kernel + ".s", emit_assembly(*module, target));
-  code.object = generator->object(*module);
+    dump_text(settings, job.kernel + ".s", emit_assembly(*module, last.target()));
+  code.object = last.object(*module);
   guarded.check();
   if (settings.report) {
     char times[200];
@@ -303,9 +340,9 @@ FunctionsObject compile_functions_unprotected(std::string_view bitcode,
 }  // namespace
 
 void in_compiler(const std::string& what, std::string_view input, const Settings& settings,
-                 const std::function<void()>& work, std::optional<int> optimization) try {
+                 const std::function<void()>& work, std::initializer_list<int> optimizations) try {
   host();
-  if (optimization) announce_passes(*optimization);
+  for (const int optimization : optimizations) announce_passes(optimization);
   guard_llvm(work);
 } catch (const LoadError&) {
   throw;
@@ -321,9 +358,14 @@ void in_compiler(const std::string& what, std::string_view input, const Settings
 
 std::optional<ObjectCode> compile_kernel(const CompileJob& job, const Settings& settings) {
   std::optional<ObjectCode> code;
-  in_compiler(
-      "kernel " + job.kernel, job.bitcode, settings,
-      [&] { code = compile_unprotected(job, settings); }, job.optimization);
+  const auto work = [&] { code = compile_unprotected(job, settings); };
+  const auto compile = [&](std::initializer_list<int> optimizations) {
+    in_compiler("kernel " + job.kernel, job.bitcode, settings, work, optimizations);
+  };
+  if (job.may_be_quick)
+    compile({job.optimization, 0});
+  else
+    compile({job.optimization});
   return code;
 }
 
@@ -333,85 +375,7 @@ FunctionsObject compile_functions(std::string_view bitcode, std::span<const std:
   in_compiler(
       "device functions", bitcode, settings,
       [&] { functions = compile_functions_unprotected(bitcode, also, optimization, settings); },
-      optimization);
-  return functions;
-}
-
-// ---- the form on disk ----
-
-namespace {
-struct Header {
-  std::uint32_t version, fibers, width, scratch, stack, recursive, waits, runs_on, assumed, reached;
-};
-constexpr std::uint32_t kVersion = 4;
-}  // namespace
-
-std::string ObjectCode::pack() const {
-  const Header header{kVersion,
-                      fibers,
-                      width,
-                      scratch_bytes,
-                      stack_bytes,
-                      recursive,
-                      waits_for_blocks,
-                      runs_on,
-                      static_cast<std::uint32_t>(assumed.size()),
-                      static_cast<std::uint32_t>(reached.size())};
-  std::string text(reinterpret_cast<const char*>(&header), sizeof header);
-  text.append(reinterpret_cast<const char*>(assumed.data()),
-              assumed.size() * sizeof(ParamAlignment));
-  text.append(reinterpret_cast<const char*>(reached.data()), reached.size() * sizeof(ParamReach));
-  return text += object;
-}
-
-std::optional<ObjectCode> ObjectCode::unpack(std::string_view text) {
-  Header header{};
-  if (text.size() <= sizeof header) return std::nullopt;
-  std::memcpy(&header, text.data(), sizeof header);
-  if (header.version != kVersion) return std::nullopt;
-  text.remove_prefix(sizeof header);
-  const std::size_t assumed = std::size_t{header.assumed} * sizeof(ParamAlignment);
-  const std::size_t reached = std::size_t{header.reached} * sizeof(ParamReach);
-  if (text.size() < assumed + reached) return std::nullopt;
-  ObjectCode code;
-  code.assumed.resize(header.assumed);
-  if (assumed != 0) std::memcpy(code.assumed.data(), text.data(), assumed);
-  code.reached.resize(header.reached);
-  if (reached != 0) std::memcpy(code.reached.data(), text.data() + assumed, reached);
-  code.object = text.substr(assumed + reached);
-  code.fibers = header.fibers;
-  code.width = header.width;
-  code.scratch_bytes = header.scratch;
-  code.stack_bytes = header.stack;
-  code.recursive = header.recursive;
-  code.waits_for_blocks = header.waits;
-  code.runs_on = header.runs_on;
-  return code;
-}
-
-// A word that says so and how many names there are; their lengths; the names; the object.
-std::string FunctionsObject::pack() const {
-  std::ostringstream text;
-  text << "functions " << names.size();
-  for (const std::string& name : names) text << ' ' << name.size();
-  text << '\n';
-  for (const std::string& name : names) text << name;
-  text << object;
-  return text.str();
-}
-
-std::optional<FunctionsObject> FunctionsObject::unpack(std::string_view text) {
-  const std::size_t end = text.find('\n');
-  if (!text.starts_with("functions ") || end == text.npos) return std::nullopt;
-  std::istringstream head{std::string{text.substr(10, end - 10)}};
-  std::size_t count = 0, length = 0, at = end + 1;
-  head >> count;
-  FunctionsObject functions;
-  for (std::size_t i = 0; i < count; ++i, at += length) {
-    if (!(head >> length) || length > text.size() - at) return std::nullopt;
-    functions.names.emplace_back(text.substr(at, length));
-  }
-  functions.object = text.substr(at);
+      {optimization});
   return functions;
 }
 

@@ -99,9 +99,15 @@ std::unique_ptr<llvm::TargetMachine> make_target_machine(int optimization) {
   const auto level = optimization <= 0   ? llvm::CodeGenOptLevel::None
                      : optimization == 1 ? llvm::CodeGenOptLevel::Less
                                          : llvm::CodeGenOptLevel::Default;
-  return std::unique_ptr<llvm::TargetMachine>{
+  std::unique_ptr<llvm::TargetMachine> machine{
       target->createTargetMachine(h.triple, h.cpu, h.features, options, llvm::Reloc::PIC_,
                                   llvm::CodeModel::Small, level, true)};
+  // Of the three ways to select instructions the one for vectors, also where nothing is optimised:
+  // the other two leave most of block code to it, after having tried.
+  machine->setGlobalISel(false);
+  machine->setFastISel(false);
+  machine->setO0WantsFastISel(false);
+  return machine;
 }
 
 }  // namespace cucpu

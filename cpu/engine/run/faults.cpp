@@ -145,7 +145,7 @@ void Worker::report_fault() {
                            static_cast<unsigned long long>(offset));
     }
   }
-  const Code& code = grid_->code();
+  const Code& code = *code_;
   BlockContext& context = current_->block->context;
   FaultPlace place{
       fault.code, fault.address, code.block ? context.current_thread : current_->thread.linear, {}};
@@ -172,7 +172,7 @@ void Worker::report_fault() {
 }
 
 std::string Worker::describe(const FiberFault& fault, std::optional<std::uint32_t> thread) const {
-  const Code& code = grid_->code();
+  const Code& code = *code_;
   std::string text = "kernel " + code.kernel + ": " + name_of_fault(fault);
   const bool address = fault.has_address && !fault.stack_overflow;
   if (address) text += text_of(" at 0x%llx", static_cast<unsigned long long>(fault.address));
@@ -199,7 +199,7 @@ bool Worker::in_shared(const FiberFault& fault) const {
 }
 
 void Worker::report_deadlock() {
-  const Code& code = grid_->code();
+  const Code& code = *code_;
   std::string text = "kernel " + code.kernel + ": barrier deadlock";
   const auto say = [&](const Block& block, std::uint32_t first, std::uint32_t last) {
     const Fiber& fiber = block.fibers[first];

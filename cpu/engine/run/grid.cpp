@@ -9,8 +9,10 @@
 
 namespace cucpu {
 
-Grid::Grid(std::shared_ptr<const Code> code, const LaunchShape& shape, const std::byte* params)
+Grid::Grid(std::shared_ptr<const Code> code, const LaunchShape& shape, const std::byte* params,
+           std::shared_ptr<const Successor> successor)
     : code_{std::move(code)},
+      successor_{std::move(successor)},
       shape_{shape},
       params_{params},
       clusters_{shape.grid.volume() / std::max<std::uint64_t>(1, shape.cluster.volume())},

@@ -15,6 +15,7 @@
 #include "cpu/engine/reach.hpp"
 #include "cpu/engine/run/block_context.hpp"
 #include "cpu/engine/run/dealer.hpp"
+#include "cpu/engine/run/successor.hpp"
 
 namespace cucpu {
 
@@ -30,6 +31,7 @@ struct Code {
   std::uint32_t stack_bytes = 64 * 1024;
   bool recursive = false;         ///< stack use has no bound: guard pages
   bool waits_for_blocks = false;  ///< spins on memory: blocks are started one by one
+  bool quick = false;             ///< better code can be made, which takes longer
   bool runs_on =
       false;  ///< block code that goes on with the blocks behind (BlockContext::blocks_left)
   std::shared_ptr<const check::Options> check;  ///< instrumented code: what to look for
@@ -52,8 +54,9 @@ class Worker;
 
 class Grid {
  public:
-  /// `params` must outlive the grid.
-  Grid(std::shared_ptr<const Code>, const LaunchShape&, const std::byte* params);
+  /// `params` must outlive the grid. Blocks that start when the successor is there run with that.
+  Grid(std::shared_ptr<const Code>, const LaunchShape&, const std::byte* params,
+       std::shared_ptr<const Successor> = {});
 
   ~Grid();
   bool work() noexcept;  ///< as Launch::work
@@ -65,7 +68,12 @@ class Grid {
     return cancel_.load(std::memory_order_acquire) == kStopped && fault_ ? &*fault_ : nullptr;
   }
 
-  [[nodiscard]] const Code& code() const { return *code_; }
+  [[nodiscard]] const Code& code() const { return *code_; }  ///< that it began with
+  /// For blocks that start now.
+  [[nodiscard]] const Code& latest_code() const noexcept {
+    const Code* const next = successor_ ? successor_->code() : nullptr;
+    return next ? *next : *code_;
+  }
   [[nodiscard]] const LaunchShape& shape() const { return shape_; }
   [[nodiscard]] const void* reach() const { return reach_; }
   /// Asked at every safe point.
@@ -93,6 +101,7 @@ class Grid {
   bool finish(std::uint64_t clusters) noexcept;
 
   std::shared_ptr<const Code> code_;
+  std::shared_ptr<const Successor> successor_;
   std::unique_ptr<Checker> checker_;
   std::atomic<bool> checked_by_someone_{false};
   LaunchShape shape_;

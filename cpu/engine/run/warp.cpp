@@ -211,7 +211,7 @@ bool Worker::force_activemasks() {
   bool any = false;
   for (Cluster* cluster : residents_) {
     for (Block* block : cluster->blocks) {
-      if (!grid_->code().thread || block->live == 0) continue;
+      if (!code_->thread || block->live == 0) continue;
       const std::uint32_t warps = (block->context.block_threads + 31) / 32;
       for (std::uint32_t w = 0; w < warps; ++w) {
         Warp& warp = block->warps[w];

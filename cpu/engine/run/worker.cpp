@@ -86,7 +86,7 @@ Worker& Worker::of_this_thread() {
 Worker* Worker::running() noexcept { return t_running; }
 
 bool Worker::runner_mode() const {
-  return grid_->code().block != nullptr && grid_->shape().cluster.volume() == 1;
+  return code_->block != nullptr && grid_->shape().cluster.volume() == 1;
 }
 
 // ---- the scheduler, on the host thread's own stack ----
@@ -94,13 +94,7 @@ bool Worker::runner_mode() const {
 bool Worker::run(Grid& grid) noexcept {
   const FloatState float_state;  // kernels start from the default rounding and denormal modes
   grid_ = &grid;
-  const Code& code = grid.code();
-  stacks_ = code.block ? &block_stacks_ : &thread_stacks_;
-  std::size_t stack = code.stack_bytes;
-  if (code.recursive)  // frames of a host are larger than those of a GPU
-    stack += std::min<std::size_t>(grid.shape().stack_limit, kLargestLimit) * kFrameFactor;
-  stacks_->configure(code.block ? std::max<std::size_t>(stack, 256 * 1024) : stack,
-                     code.block || code.recursive);
+  use(grid.latest_code());
   claimed_ = {};
   all_dealt_ = false;
   hand_ = grid.dealer_.join();
@@ -119,11 +113,16 @@ bool Worker::run(Grid& grid) noexcept {
       if (!next) {
         if (force_activemasks()) continue;
         if (residents_.empty()) {
+          if (&grid.latest_code() != code_) {
+            give_stacks_back();
+            use(grid.latest_code());
+          }
           if (start()) continue;
           break;
         }
         if (out_of_memory_) {
-          grid.fail(2, "kernel " + code.kernel + ": no memory for the stacks of a block's threads");
+          grid.fail(2,
+                    "kernel " + code_->kernel + ": no memory for the stacks of a block's threads");
         } else {
           report_deadlock();
         }
@@ -134,14 +133,28 @@ bool Worker::run(Grid& grid) noexcept {
       if (ended_) recycle(std::exchange(ended_, nullptr));
     }
   } catch (const std::bad_alloc&) {
-    grid.fail(2, "out of memory while starting a block of kernel " + code.kernel);
+    grid.fail(2, "out of memory while starting a block of kernel " + code_->kernel);
     drop_residents();
     done_ += claimed_.last - claimed_.first + grid.dealer_.drop_rest();
   }
-  if (zombie_) stacks_->give(std::exchange(zombie_, {}));
-  stacks_->trim();
+  give_stacks_back();
   grid_ = nullptr;
   return grid.finish(done_);
+}
+
+void Worker::use(const Code& code) {
+  code_ = &code;
+  stacks_ = code.block ? &block_stacks_ : &thread_stacks_;
+  std::size_t stack = code.stack_bytes;
+  if (code.recursive)  // frames of a host are larger than those of a GPU
+    stack += std::min<std::size_t>(grid_->shape().stack_limit, kLargestLimit) * kFrameFactor;
+  stacks_->configure(code.block ? std::max<std::size_t>(stack, 256 * 1024) : stack,
+                     code.block || code.recursive);
+}
+
+void Worker::give_stacks_back() {
+  if (zombie_) stacks_->give(std::exchange(zombie_, {}));
+  stacks_->trim();
 }
 
 void Worker::enter(Fiber* next) {
@@ -191,7 +204,7 @@ bool Worker::next_cluster(std::uint64_t& index) {
 }
 
 bool Worker::start() {
-  const Code& code = grid_->code();
+  const Code& code = *code_;
   const LaunchShape& shape = grid_->shape();
   std::uint64_t index = 0;
   if (!next_cluster(index)) return false;
@@ -237,7 +250,7 @@ bool Worker::start() {
 }
 
 Cluster* Worker::take_cluster(std::uint32_t count) {
-  const Code& code = grid_->code();
+  const Code& code = *code_;
   if (free_clusters_.empty()) {
     clusters_.push_back(std::make_unique<Cluster>());
     free_clusters_.push_back(clusters_.back().get());
@@ -296,7 +309,7 @@ void Worker::map_shared(Cluster& cluster, std::size_t bytes) {
 
 void Worker::place(Block& block, std::uint64_t index, std::uint32_t rank) {
   const LaunchShape& shape = grid_->shape();
-  const Code& code = grid_->code();
+  const Code& code = *code_;
   BlockContext& context = block.context;
   if (code.fills_scratch && code.scratch_bytes > 0)
     std::memset(block.scratch, 0x5a, code.scratch_bytes);
@@ -371,8 +384,8 @@ Fiber* Worker::spawn() {
   try {
     const Stack stack = stacks_->take();
     Fiber* fiber = next_thread(stack);
-    fiber->sp = prepare_fiber(stack, grid_->code().block ? block_main : thread_main, this,
-                              fiber->thread.linear);
+    fiber->sp =
+        prepare_fiber(stack, code_->block ? block_main : thread_main, this, fiber->thread.linear);
     return fiber;
   } catch (const std::bad_alloc&) {
     out_of_memory_ = true;  // others may end and give theirs back
@@ -383,7 +396,7 @@ Fiber* Worker::spawn() {
 Fiber* Worker::next_thread(Stack stack) {
   Block& block = *spawning_.front();
   const std::uint32_t linear = block.started++;
-  const bool is_block = grid_->code().block != nullptr;
+  const bool is_block = code_->block != nullptr;
   if (is_block || block.started == block.context.block_threads) spawning_.erase(spawning_.begin());
   Fiber& fiber = block.fibers[linear];
   fiber.block = &block;
@@ -409,7 +422,7 @@ CUCPU_NEVER_RETURNS void Worker::to_scheduler(Fiber* from) { leave_fiber(&from->
 void Worker::wait(Wait why) {
   Fiber* self = current_;
   self->wait = why;
-  if (grid_->code().thread) {
+  if (code_->thread) {
     const std::uint32_t w = self->thread.linear / 32;
     if (self->block->warps[w].polling) try_activemask(*self->block, self->block->warps[w], w);
   }
@@ -467,7 +480,7 @@ CUCPU_NEVER_RETURNS void Worker::abandon() {
 CUCPU_NEVER_RETURNS void Worker::thread_main(void* argument) {
   auto& self = *static_cast<Worker*>(argument);
   fiber_begins(self.host_);
-  ThreadFunction* code = self.grid_->code().thread;
+  ThreadFunction* code = self.code_->thread;
   for (;;) {
     code(&self.current_->thread);
     // A thread that has not started yet goes on on this stack, unless another one is waiting its
@@ -500,7 +513,8 @@ CUCPU_NEVER_RETURNS void Worker::block_main(void* argument) {
   self.run_block(block);
   if (self.runner_mode()) {  // the fast path: block after block on this fiber
     std::uint64_t index = 0;
-    while (!self.grid_->stopped() && self.next_cluster(index)) {
+    while (!self.grid_->stopped() && self.code_ == &self.grid_->latest_code() &&
+           self.next_cluster(index)) {
       ++self.done_;
       self.step(block, index);
       self.run_block(block);
@@ -511,7 +525,7 @@ CUCPU_NEVER_RETURNS void Worker::block_main(void* argument) {
 
 /// Runs a block, and what else is claimed where the code can go on by itself.
 void Worker::run_block(Block& block) {
-  const Code& code = grid_->code();
+  const Code& code = *code_;
   if (code.runs_on && runner_mode() && claimed_.first < claimed_.last) {
     block.run = static_cast<std::uint32_t>(claimed_.last - claimed_.first);
     block.context.blocks_left = block.run;
@@ -526,7 +540,7 @@ void Worker::run_block(Block& block) {
 void Worker::retire(Fiber& fiber) {
   Block& block = *fiber.block;
   --block.live;
-  if (grid_->code().thread) {
+  if (code_->thread) {
     leave_barriers(block);
     leave_warp(fiber);
     leave_cluster(*block.cluster, 1);

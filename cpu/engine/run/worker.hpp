@@ -44,6 +44,7 @@ class Worker {
   // For the routines that generated code calls: all on the running fiber.
   [[nodiscard]] Fiber& current() { return *current_; }
   [[nodiscard]] Grid& grid() { return *grid_; }
+  [[nodiscard]] const Code& code() const { return *code_; }  ///< that the residents run with
   void make_ready(Fiber* fiber) {
     fiber->wait = Wait::kReady;
     ready_.push(fiber);
@@ -78,6 +79,8 @@ class Worker {
   static void thread_main(void*);
   static void block_main(void*);
 
+  void use(const Code&);    ///< For clusters that start from now on. While there are no residents.
+  void give_stacks_back();  ///< The same.
   bool next_cluster(std::uint64_t& index);
   bool start();  ///< Makes one more cluster resident; false when none is left.
   Cluster* take_cluster(std::uint32_t blocks);
@@ -104,6 +107,7 @@ class Worker {
   [[nodiscard]] bool runner_mode() const;
 
   Grid* grid_ = nullptr;
+  const Code* code_ = nullptr;
   HostStack host_;
   Fiber* current_ = nullptr;
   FiberQueue ready_;

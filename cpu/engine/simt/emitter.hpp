@@ -27,6 +27,7 @@ struct Plan {
   const Linear& linear;
   Lanes lanes;
   bool groups_agree;  ///< all groups of a block take the same barriers
+  bool quick;         ///< masked code shall be short, whatever it takes to run
   /// The extensions at the beginning of a block that must be guarded.
   llvm::DenseMap<const llvm::BasicBlock*, llvm::SmallVector<llvm::Instruction*, 2>> guards{};
 };
@@ -313,9 +314,9 @@ class Emitter {
   Value* row_wraps_ = nullptr;                  // whether one of these wraps somewhere in the row
   llvm::SmallPtrSet<const Instruction*, 4> row_guards_;
   bool masks_cross_barriers_ = false;
-  bool says_group_ = true;  // BlockContext::current_thread is kept for each group
-  bool masks_are_rare_ =
-      false;  // only guards and the end of the grid lead to masked code: keep it small
+  bool says_group_ = true;       // BlockContext::current_thread is kept for each group
+  bool masks_are_rare_ = false;  // only guards and the end of the grid lead to masked code (or so
+                                 // we say): keep it small
   llvm::DenseMap<std::pair<Value*, unsigned>, std::size_t>
       arrays_;  // offsets of per-group arrays in scratch
   std::size_t scratch_bytes_ = 0;

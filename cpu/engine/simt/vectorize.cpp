@@ -30,6 +30,15 @@ constexpr std::uint64_t kTooLarge = 8'000'000;
 // sparse matrix by vector 3.3 to 2.9).
 constexpr unsigned kRegisters = 40;
 
+/// What optimising takes, roughly: instructions for registers. At 1,000 it is a tenth of a second
+/// (Neoverse N1; kernels of the benchmarks take 40 to 150 ms at 600, 70 to 250 around 1,000).
+unsigned cost_of(Function& thread, unsigned registers) {
+  unsigned cost = 0;
+  for (const Instruction& inst : instructions(thread))
+    cost += inst.getType()->isDoubleTy() ? 2 * registers : registers;
+  return cost;
+}
+
 unsigned register_width(const TargetMachine* target) {
   if (!target || !target->getTargetTriple().isX86()) return 4;
   const MCSubtargetInfo* features = target->getMCSubtargetInfo();
@@ -215,6 +224,13 @@ BlockCode vectorize(Function& original, const Options& options) {
       if (registers > 1 && report.pressure * registers > kRegisters)
         lanes = Lanes{lanes.width / 2, options.block};
     }
+    code.quick = options.quick_beyond &&
+                 cost_of(*thread, std::max(1U, lanes.width / register_width(options.target))) >
+                     *options.quick_beyond;
+    if (code.quick) {
+      code.lean = true;
+      lanes = Lanes{choose_width(options, needs, true), options.block};
+    }
     lanes.whole_comparisons = groups_agree(flow, Shapes{flow, lanes, Shapes::Scope::Block});
     Shapes shapes{flow, lanes, Shapes::Scope::FullGroup};
     SmallVector<Instruction*> points;
@@ -234,7 +250,7 @@ BlockCode vectorize(Function& original, const Options& options) {
   Linear linear{flow, masked, partial};
   report.refusal = check(flow, linear);
   if (!report.refusal.empty()) return finish();
-  Plan plan{flow, full, masked, block, linear, lanes, groups_agree(flow, block)};
+  Plan plan{flow, full, masked, block, linear, lanes, groups_agree(flow, block), code.quick};
   for (BasicBlock* at : flow.order)
     for (Instruction& inst : *at) {
       if (!full.needs_guard(&inst)) break;

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "cpu/engine/engine.hpp"
@@ -25,6 +26,9 @@ struct Options {
   bool small_grid = true;
   /// Sums and products of doubles keep the order of their operands (operand_order.hpp).
   bool ordered_doubles = false;
+  /// Beyond this cost of optimising (cost_of() in vectorize.cpp) code shall be quick to make rather
+  /// than quick to run.
+  std::optional<unsigned> quick_beyond;
   llvm::TargetMachine* target = nullptr;  ///< for the cost models of LLVM's passes; may be null
 };
 
@@ -56,7 +60,8 @@ struct BlockCode {
   llvm::Function* function =
       nullptr;  ///< void(BlockContext*), in the module of the thread code; null: see report.refusal
   std::size_t scratch_bytes = 0;  ///< what BlockContext::scratch must offer
-  bool lean = false;  ///< a large kernel: optimize() shall do without passes that take long
+  bool lean = false;              ///< optimize() shall do without passes that take long
+  bool quick = false;             ///< lean, and code generation shall take no time either
   Report report;
 };
 

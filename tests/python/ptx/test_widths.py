@@ -1,4 +1,5 @@
-"""The programs that matter most, with every number of lanes forced and with the scalar path: answers do not depend on it.
+"""The programs that matter most, with every number of lanes forced, with the scalar path and with code that is quick to make: answers do
+not depend on it.
 
 `make test-widths` runs the whole PTX suite that way.
 """
@@ -41,10 +42,13 @@ KERNELS: list[Callable[[], None]] = [
 ]
 
 
-@pytest.fixture(params=["1", "4", "8", "16", "32"])
+@pytest.fixture(params=["1", "4", "8", "16", "32", "quick"])
 def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Read when a module is loaded; the environment of the process is what the library sees."""
-    monkeypatch.setenv("CUCORE_CPU_W", request.param)
+    if request.param == "quick":
+        monkeypatch.setenv("CUCORE_CPU_QUICK", "always")
+    else:
+        monkeypatch.setenv("CUCORE_CPU_W", request.param)
     return str(request.param)
 
 
@@ -67,4 +71,5 @@ def test_the_width_is_the_one_asked_for(
     Program('extern "C" __global__ void twice(int* a) { a[threadIdx.x] *= 2; }').run("twice", 1, 96, data)
     assert data.tolist() == list(range(0, 192, 2))
     report = capfd.readouterr().err
-    assert ("scalar, loop over threads" if width == "1" else f"W={width} ") in report, report
+    said = {"1": "scalar, loop over threads", "quick": "vector, quick: "}
+    assert said.get(width, f"W={width} ") in report, report

@@ -158,6 +158,7 @@ UNREADABLE = {
     "CUCORE_CPU_REPORT": ("yes please",),
     "CUCORE_CPU_STRICT": ("very",),
     "CUCORE_CPU_NAN": ("payload",),
+    "CUCORE_CPU_QUICK": ("soon", "2"),
     "CUCORE_CACHE_SIZE": ("-3", "big", "nan", "1e300"),
     "CUCORE_CPU_LIBRARY": ("relative/path.so", "/no/such/library.so", "/proc/self/maps"),
     "CUCORE_CHECK": ("everything and more", "continue"),

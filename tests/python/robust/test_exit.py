@@ -87,3 +87,27 @@ def test_a_callback_that_sleeps_while_the_interpreter_ends(child, queue):
     """Python ends a thread that asks for its lock too late; that must not unwind through the driver."""
     status, out, err = child.run(f"{SLEEPING}\n{queue}\nbegan.wait()")
     assert (status, out, err) == (0, "", "")
+
+
+BEGINS_QUICKLY = """
+setup()
+step = "mad.lo.u32 %r1, %r1, 77, %r2;\\n@%p0 xor.b32 %r2, %r2, %r1;\\nsetp.lt.u32 %p0, %r1, %r2;\\n"
+text = ".version 8.0\\n.target sm_80\\n.address_size 64\\n.visible .entry k(.param .u64 p) {\\n.reg .b64 %rd<2>; .reg .b32 %r<4>; .reg .pred %p<2>;\\n"
+text += "ld.param.u64 %rd1, [p];\\nmov.u32 %r1, %tid.x;\\nmov.u32 %r2, %ctaid.x;\\nsetp.lt.u32 %p0, %r1, %r2;\\n" + step * 1000
+text += "st.global.u32 [%rd1], %r2;\\nret;\\n}\\n"
+b = device.allocate(4, stream=stream)
+kernel = ObjectCode.from_ptx(text.encode()).get_kernel("k")
+began = 0
+while not began or time.monotonic() - began < HUNDREDTHS / 100:
+    launch(stream, LaunchConfig(grid=1000, block=128), kernel, b)
+    stream.sync()
+    began = began or time.monotonic()
+"""
+
+
+@pytest.mark.cpu_only
+@pytest.mark.parametrize("hundredths", (3, 6, 10, 20, 30, 45))
+def test_while_better_code_for_a_kernel_is_made(child, hundredths):
+    """The compiler's own variables go when the process ends: what is still being compiled must have stopped by then."""
+    settings = {"CUCORE_CPU_STRICT": "0", "CUCORE_CPU_QUICK": "1", "CUCORE_CPU_CACHE": "0"}
+    assert child.run(BEGINS_QUICKLY.replace("HUNDREDTHS", str(hundredths)), **settings) == (0, "", "")

@@ -66,7 +66,7 @@ def test_parameters_are_known_by_their_types(bench: Any) -> None:
 def test_the_table_says_what_is_met(bench: Any) -> None:
     row, table = bench("kernel_bench.compiling").Compiling, bench("kernel_bench.page").compiled
     lines = table(
-        [row("saxpy", 20, 15e6, 12e6, 3e6, 0), row("large", 300, 100e6, 250e6, 5e6, 2)],
+        [row("saxpy", 20, 15e6, 12e6, 12e6, 3e6, 0), row("large", 300, 100e6, 250e6, 400e6, 5e6, 2)],
     ).splitlines()
-    assert lines[2] == "| saxpy, 20 instructions | 15 ms | 0.80 met | nothing met | 0.25 |"
-    assert lines[3] == "| large, 300 instructions | 100 ms | 2.50 missed | 2 times missed | 0.02 |"
+    assert lines[2] == "| saxpy, 20 instructions | 15 ms | 0.80 met | nothing met | 0.25 | 0.80 |"
+    assert lines[3] == "| large, 300 instructions | 100 ms | 2.50 missed | 2 times missed | 0.02 | 4.00 |"

@@ -1,0 +1,41 @@
+// cpu/engine/jit/object_code.hpp: what a compilation gives, and its form on disk.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cpu/engine/jit/align.hpp"
+#include "cpu/engine/jit/reach.hpp"
+
+namespace cucpu {
+
+inline constexpr const char* kEntry = "cucpu_entry";
+
+/// An object file and what it takes to run it. The entry point is the symbol `kEntry`.
+struct ObjectCode {
+  std::string object;
+  bool fibers = false;  ///< a ThreadFunction, else a BlockFunction
+  std::uint32_t width = 1, scratch_bytes = 0, stack_bytes = 0;
+  bool recursive = false, waits_for_blocks = false;
+  bool runs_on = false;  ///< goes on with the blocks behind: BlockContext::blocks_left
+  bool quick = false;    ///< better code can be made, which takes longer
+  std::vector<ParamAlignment> assumed;
+  std::vector<ParamReach> reached;
+
+  [[nodiscard]] std::string pack() const;
+  static std::optional<ObjectCode> unpack(std::string_view);
+};
+
+/// Functions of a module that are called through pointers, and their names.
+struct FunctionsObject {
+  std::string object;
+  std::vector<std::string> names;
+
+  [[nodiscard]] std::string pack() const;  ///< for the disk cache
+  static std::optional<FunctionsObject> unpack(std::string_view);
+};
+
+}  // namespace cucpu

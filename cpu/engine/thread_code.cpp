@@ -1,0 +1,73 @@
+// cpu/engine/thread_code.cpp
+#include "cpu/engine/thread_code.hpp"
+
+#include <cstdint>
+#include <utility>
+
+#include "cpu/engine/jit/dump.hpp"
+#include "cpu/engine/reach.hpp"
+
+namespace cucpu {
+
+ThreadCode::ThreadCode(Settings with, int level, std::string_view source)
+    : settings{std::move(with)},
+      optimization{level},
+      digest{cucpu::digest(source)},
+      cache_{settings.cache ? settings.cache_folder : "", settings.cache_limit} {}
+
+FunctionsObject ThreadCode::pointed_at(const std::vector<std::string>& wanted) const {
+  std::string key = compiler_identity() + "\n" + digest + "\nfunctions\n" +
+                    std::to_string(optimization) + "\n" + std::to_string(settings.check->kinds) +
+                    "\n" + std::to_string(static_cast<int>(settings.nans));
+  for (const std::string& name : wanted) key += "\n" + name;
+  key = cucpu::digest(key);
+  if (cache_.usable()) {
+    if (const auto found = cache_.get(key)) {
+      if (auto functions = FunctionsObject::unpack(*found)) {
+        report(settings, "functions called through pointers: from the cache on disk");
+        return *functions;
+      }
+    }
+  }
+  FunctionsObject functions = compile_functions(bitcode, wanted, optimization, settings);
+  report(settings, "functions called through pointers: compiled");
+  cache_.put(key, functions.pack());
+  return functions;
+}
+
+std::optional<ObjectCode> ThreadCode::object(const CompileJob& job) const {
+  std::string key;
+  const auto add = [&key](std::string_view part) { key.append(part).append("\n"); };
+  add(compiler_identity());
+  add(digest);
+  add(job.kernel);
+  add(job.small_grid ? "small" : "large");
+  std::vector<std::uint64_t> numbers{static_cast<std::uint64_t>(job.optimization),
+                                     settings.width,
+                                     job.aligned,
+                                     job.check,
+                                     static_cast<bool>(may_reach()),
+                                     static_cast<std::uint64_t>(settings.nans)};
+  if (job.block) numbers.insert(numbers.end(), {job.block->x, job.block->y, job.block->z});
+  for (const std::uint64_t number : numbers) add(std::to_string(number));
+  // The best there is comes first.
+  const std::string best = cucpu::digest(key), quick = cucpu::digest(key + "quick\n");
+  const bool dumping = settings.dump_thread || settings.dump_block || settings.dump_assembly;
+  if (cache_.usable() && !dumping) {
+    for (const std::string* const which : {&best, &quick}) {
+      if (which == &quick && !job.may_be_quick) break;
+      const auto found = cache_.get(*which);
+      if (!found) continue;
+      if (*found == "refused") return std::nullopt;
+      if (auto code = ObjectCode::unpack(*found)) {
+        report(settings, "kernel " + job.kernel + ": from the cache on disk");
+        return code;
+      }
+    }
+  }
+  std::optional<ObjectCode> code = compile_kernel(job, settings);
+  cache_.put(code && code->quick ? quick : best, code ? code->pack() : "refused");
+  return code;
+}
+
+}  // namespace cucpu
