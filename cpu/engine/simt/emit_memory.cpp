@@ -43,16 +43,45 @@ Value* Emitter::lane_pointer(Value* base, unsigned lane, std::int64_t stride) {
 }
 
 // The address of a lane that is known only when the code runs.
-std::function<Value*(Value* lane)> Emitter::addresses_of(Value* pointer) {
-  if (Shape s = shape(pointer); s.kind == Shape::Strided) {
+std::function<Value*(Value* lane)> Emitter::addresses_of(Value* v, unsigned depth) {
+  const Shape s = shape(v);
+  if (isa<Constant>(v) || s.kind <= Shape::Uniform)
+    return [one = scalar(v)](Value*) { return one; };
+  if (s.kind == Shape::Strided) {
     auto stride = static_cast<std::uint64_t>(s.stride);
-    return [this, stride, base = scalar(pointer)](Value* lane) {
-      return b_.CreateGEP(b_.getInt8Ty(), base, b_.CreateMul(lane, b_.getInt64(stride)));
+    return [this, stride, base = scalar(v)](Value* lane) -> Value* {
+      if (base->getType()->isPointerTy())
+        return b_.CreateGEP(b_.getInt8Ty(), base, b_.CreateMul(lane, b_.getInt64(stride)));
+      Value* step = b_.CreateTrunc(b_.CreateMul(lane, b_.getInt64(stride)), base->getType());
+      return b_.CreateAdd(base, step);
     };
   }
-  return [this, type = pointer->getType(), all = spill(vec(pointer), "addresses")](Value* lane) {
+  // Indices of 32 bits take half the room of addresses, and what makes addresses of them is quick
+  // for one lane.
+  auto* inst = cast<Instruction>(v);
+  if (depth > 0 && inst->getParent() == at_ && (vectors_.count(v) || is_lazy(inst)) &&
+      isa<BinaryOperator, CastInst, GetElementPtrInst>(inst) && !inst->isIntDivRem() &&
+      module_.getDataLayout().getTypeSizeInBits(v->getType()) == 64 &&
+      none_of(inst->operands(),
+              [](const Use& use) { return use->getType()->isFloatingPointTy(); })) {
+    SmallVector<std::function<Value*(Value*)>, 2> operands;
+    for (Value* operand : inst->operands()) operands.push_back(addresses_of(operand, depth - 1));
+    return [this, inst, operands](Value* lane) {
+      Instruction* copy = inst->clone();
+      for (unsigned i = 0; i < operands.size(); ++i) copy->setOperand(i, operands[i](lane));
+      copy->dropUnknownNonDebugMetadata();
+      copy->setDebugLoc({});
+      copy->dropPoisonGeneratingFlags();
+      return b_.Insert(copy);
+    };
+  }
+  return [this, type = v->getType(), all = spill(vec(v), "addresses")](Value* lane) {
     return lane_of(all, lane, type);
   };
+}
+
+bool Emitter::by_loop(bool rare) const {
+  return mask_ ? rare : plan_.quick && width_ > 8 && !edge_;
 }
 
 Value* Emitter::last_lane(Value* v) {
@@ -116,7 +145,7 @@ void Emitter::emit_load(LoadInst& load) {
     ask_ahead(load, made, static_cast<std::uint64_t>(size) * width_);
     return define(&load, made);
   }
-  if (where.kind == Shape::Strided && !mask_) {
+  if (where.kind == Shape::Strided && !mask_ && !by_loop(true)) {
     ++report_.loads_strided;
     Value* base = scalar(pointer);
     Value* result = PoisonValue::get(vector_type(type));
@@ -206,7 +235,7 @@ Value* Emitter::load_within_pages(Type* type, Value* first, std::int64_t size, A
 
 Value* Emitter::gather(LoadInst& load, Type* type, Align align, bool rare) {
   Value* pointer = load.getPointerOperand();
-  if (mask_ && rare) {
+  if (by_loop(rare)) {
     auto address = addresses_of(pointer);
     AllocaInst* results = temporary(slot_type(type), "loaded");
     for_each_lane([&](Value* lane) {
@@ -313,7 +342,7 @@ void Emitter::emit_store(StoreInst& store) {
     b_.CreateAlignedStore(all, base, align)->setVolatile(store.isVolatile());
     return;
   }
-  if (where.kind == Shape::Strided && !mask_) {
+  if (where.kind == Shape::Strided && !mask_ && !by_loop(true)) {
     ++report_.stores_strided;
     Value* base = scalar(pointer);
     Value* all = vec(value);
@@ -398,7 +427,7 @@ void Emitter::store_lanes(Value* all, Value* base, Align align) {
 
 void Emitter::scatter(StoreInst& store, Align align, bool rare) {
   Value *pointer = store.getPointerOperand(), *value = store.getValueOperand();
-  if (mask_ && rare) {
+  if (by_loop(rare)) {
     auto address = addresses_of(pointer);
     Value* values = spill(vec(value), "values");
     for_each_lane([&](Value* lane) {

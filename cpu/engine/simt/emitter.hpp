@@ -232,7 +232,9 @@ class Emitter {
   Value* active_pointers(
       Value* pointer);  // lanes that are off point where a lane that is on points
   Value* lane_pointer(Value* base, unsigned lane, std::int64_t stride);
-  std::function<Value*(Value* lane)> addresses_of(Value* pointer);
+  // Of one lane at a time, for loops over lanes; and of what addresses are made of, so deep.
+  std::function<Value*(Value* lane)> addresses_of(Value* pointer, unsigned depth = 6);
+  bool by_loop(bool rare) const;  // whether lanes that are apart are accessed by a loop over them
   // Where it is rare, a loop over the lanes: little code, which leaves registers to the rest.
   Value* gather(llvm::LoadInst&, llvm::Type*, llvm::Align, bool rare);
   void scatter(llvm::StoreInst&, llvm::Align, bool rare);
