@@ -1,6 +1,7 @@
 // tests/cpp/engine/successor_test.cpp: better code takes over from the code a kernel began with.
 #include "cpu/engine/run/successor.hpp"
 
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 
@@ -136,6 +137,30 @@ TEST(Successor, WhatCannotBeMadeLeavesTheFirstCode) {
   EXPECT_EQ(calls, 2);
   EXPECT_EQ(none->code(), nullptr);
   EXPECT_EQ(fails->code(), nullptr);
+}
+
+std::atomic<long> g_turns{0};
+
+/// What the process runs when it ends, after what the background registered.
+void look_whether_anybody_works() {
+  const long before = g_turns;
+  std::this_thread::sleep_for(std::chrono::milliseconds{50});
+  std::_Exit(g_turns == before ? 0 : 1);
+}
+
+TEST(SuccessorDeathTest, WorkStopsBeforeTheProcessEnds) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto ends = [] {
+    std::atexit(look_whether_anybody_works);
+    const auto endless = std::make_shared<Successor>([]() -> std::shared_ptr<const Code> {
+      for (;; ++g_turns) stop_with_process();
+    });
+    FirstRun run;
+    run.start(endless);
+    while (g_turns == 0) std::this_thread::yield();
+    std::exit(2);
+  };
+  EXPECT_EXIT(ends(), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
