@@ -32,6 +32,7 @@
 #ifdef CUCPU_SIMT
 #include "cpu/engine/simt/one_nan.hpp"
 #include "cpu/engine/simt/vectorize.hpp"
+#include "cpu/engine/simt/wide_masks.hpp"
 #endif
 
 namespace cucpu {
@@ -285,6 +286,9 @@ std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Setti
   insert_polls(*module, entry, code.fibers);
   if (code.runs_on) keep_late_sums(*entry);
   expand_float_atomics(*module);
+#ifdef CUCPU_SIMT
+  if (job.block) simt::widen_masks(*entry, target);
+#endif
   if (settings.strict) verify(*module, "inserting polls");
   code.stack_bytes = stack_need(*module, code.quick);
   if (code.recursive) probe_stacks(*module);

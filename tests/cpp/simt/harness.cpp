@@ -28,6 +28,7 @@
 #include "cpu/engine/run/next_blocks.hpp"
 #include "cpu/engine/simt/analyses.hpp"
 #include "cpu/engine/simt/one_nan.hpp"
+#include "cpu/engine/simt/wide_masks.hpp"
 
 namespace simt_test {
 
@@ -410,6 +411,8 @@ cucpu::simt::Report run_vectorized(const Build& build, Work& work, unsigned widt
   cucpu::simt::optimize(*made.function, machine.get());
   cucpu::lower_extremes(*made.function, machine.get());
   cucpu::simt::shorten_nans(*made.function, machine.get());
+  cucpu::simt::widen_masks(*made.function, machine.get());
+  EXPECT_FALSE(verifyModule(*module, &errs()));
   if (code) {
     raw_string_ostream text{*code};
     module->print(text, nullptr);

@@ -18,6 +18,7 @@
 #include "cpu/engine/run/block_context.hpp"
 #include "cpu/engine/simt/one_nan.hpp"
 #include "cpu/engine/simt/vectorize.hpp"
+#include "cpu/engine/simt/wide_masks.hpp"
 #include "cpu/engine/translate/translate.hpp"
 #include "cpu/ptx/parser.hpp"
 
@@ -72,6 +73,8 @@ Made compile(const std::string& ptx, const std::string& kernel, cucpu::Dim3 bloc
   cucpu::simt::optimize(*made.function, &target);
   cucpu::lower_extremes(*made.function, &target);
   cucpu::simt::shorten_nans(*made.function, &target);
+  cucpu::simt::widen_masks(*made.function, &target);
+  EXPECT_FALSE(verifyModule(module, &errs())) << kernel;
   SmallString<0> text;
   raw_svector_ostream out{text};
   legacy::PassManager passes;
@@ -274,6 +277,42 @@ TEST(SimtTargets, AArch64CodeOfTheLargestOfAWarpIsOneInstructionAStep) {
   EXPECT_EQ(made.report.width, 32u);
   EXPECT_EQ(count(made.assembly, "\tfmaxnm\t"), 8u + (4 + 2 + 1 + 1 + 1) + 1) << made.assembly;
   EXPECT_EQ(count(made.assembly, "\t(fcm[a-z]+|bsl|bit|bif)\t"), 0u) << made.assembly;
+}
+
+// A loop that every lane leaves when it likes, and a choice in it: masks go around it and are
+// combined. They stay what the comparisons give; nothing goes lane by lane.
+TEST(SimtTargets, AArch64CodeKeepsMasksInWholeRegisters) {
+  auto target = machine("neoverse-n1", "aarch64-unknown-linux-gnu");
+  if (!target) GTEST_SKIP() << "this LLVM makes no AArch64 code";
+  const std::string ptx = R"(
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out) {
+  .reg .pred %p, %q; .reg .b32 %t, %n, %v; .reg .b64 %out, %at;
+  ld.param.u64 %out, [out];
+  mov.u32 %t, %tid.x;
+  mul.wide.u32 %at, %t, 4;
+  add.u64 %out, %out, %at;
+  ld.global.u32 %n, [%out];
+  mov.u32 %v, 0;
+L:
+  setp.gt.s32 %q, %n, 5;
+  setp.lt.s32 %p, %v, 77;
+  and.pred %q, %q, %p;
+  @%q mad.lo.s32 %v, %v, %n, 3;
+  shfl.sync.bfly.b32 %t, %v, 1, 31, -1;
+  add.s32 %v, %v, %t;
+  sub.s32 %n, %n, 1;
+  setp.gt.s32 %p, %n, 0;
+  @%p bra L;
+  st.global.u32 [%out], %v;
+  ret;
+})";
+  const Made made = compile(ptx, "k", {256, 1, 1}, *target);
+  EXPECT_EQ(made.report.width, 32u);
+  EXPECT_EQ(count(made.assembly, "\tumov\t|\tmov\tv[0-9]+\\.b\\[|\tubfx\t[^\n]*, #1\n"), 0u) << made.assembly;
+  EXPECT_EQ(count(made.assembly, "\tushll2?\t"), 0u) << made.assembly;
 }
 
 }  // namespace
