@@ -177,16 +177,18 @@ Value* Emitter::lane_of(Value* spilled, Value* lane, Type* type) {
 }
 
 void Emitter::for_each_lane(const std::function<void(Value* lane)>& body) {
+  for_each_lane(mask_ ? b_.CreateZExt(bits(mask_), b_.getInt64Ty()) : nullptr, body);
+}
+
+void Emitter::for_each_lane(Value* on, const std::function<void(Value* lane)>& body) {
   BasicBlock* before = b_.GetInsertBlock();
   BasicBlock* loop = new_block("lane");
   BasicBlock* after = new_block("lanes.done");
-  Type* number = b_.getInt64Ty();
-  Value* on = mask_ ? b_.CreateZExt(bits(mask_), number) : nullptr;
   b_.CreateBr(loop);
   b_.SetInsertPoint(loop);
-  PHINode* at = b_.CreatePHI(number, 2);
+  PHINode* at = b_.CreatePHI(b_.getInt64Ty(), 2);
   Value* lane = at;
-  if (mask_) {
+  if (on) {
     at->addIncoming(on, before);
     lane = b_.CreateBinaryIntrinsic(Intrinsic::cttz, at, b_.getTrue());
   } else {
@@ -194,7 +196,7 @@ void Emitter::for_each_lane(const std::function<void(Value* lane)>& body) {
   }
   body(lane);
   Value *following, *more;
-  if (mask_) {
+  if (on) {
     following = b_.CreateAnd(at, b_.CreateSub(at, b_.getInt64(1)));
     more = b_.CreateICmpNE(following, b_.getInt64(0));
   } else {

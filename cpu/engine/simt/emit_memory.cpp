@@ -387,42 +387,46 @@ void Emitter::emit_store(StoreInst& store) {
 }
 
 // Contiguous global memory: nothing may be written where lanes are off. Where vectors cannot be
-// stored under a mask, registers whose lanes are all on are stored whole, the others lane by lane.
+// stored under a mask, registers whose lanes are all on are stored whole, what is left lane by
+// lane.
 void Emitter::store_lanes(Value* all, Value* base, Align align) {
   Triple triple{module_.getTargetTriple()};
   if (triple.isX86()) {
     b_.CreateMaskedStore(all, base, align, mask_);
     return;
   }
-  auto* type = cast<FixedVectorType>(all->getType());
-  auto size =
-      static_cast<unsigned>(module_.getDataLayout().getTypeStoreSize(type->getElementType()));
+  Type* type = cast<FixedVectorType>(all->getType())->getElementType();
+  auto size = static_cast<unsigned>(module_.getDataLayout().getTypeStoreSize(type));
   unsigned lanes = std::min(width_, std::max(1u, 16 / size));
-  Value* on = b_.CreateZExtOrTrunc(bits(mask_), b_.getInt32Ty());
+  Value* left = b_.CreateZExt(bits(mask_), b_.getInt64Ty());
   for (unsigned first = 0; first < width_; first += lanes) {
-    std::uint32_t part = (lanes == 32 ? ~0u : (1u << lanes) - 1) << first;
-    BasicBlock *whole = new_block("whole"), *each = new_block("each"), *after = new_block("stored");
-    Value* here = b_.CreateAnd(on, b_.getInt32(part));
-    b_.CreateCondBr(b_.CreateICmpEQ(here, b_.getInt32(part)), whole, each);
+    Value* part = b_.getInt64(((std::uint64_t{1} << lanes) - 1) << first);
+    BasicBlock *before = b_.GetInsertBlock(), *whole = new_block("whole"),
+               *after = new_block("stored");
+    b_.CreateCondBr(b_.CreateICmpEQ(b_.CreateAnd(left, part), part), whole, after);
     b_.SetInsertPoint(whole);
     SmallVector<int> numbers;
     for (unsigned i = 0; i < lanes; ++i) numbers.push_back(static_cast<int>(first + i));
-    Value* address = lane_pointer(base, first, size);
-    b_.CreateAlignedStore(b_.CreateShuffleVector(all, numbers), address, align);
-    b_.CreateBr(after);
-    b_.SetInsertPoint(each);
-    for (unsigned i = first; i < first + lanes; ++i) {
-      BasicBlock *one = new_block("one"), *next = new_block("next");
-      b_.CreateCondBr(b_.CreateICmpNE(b_.CreateAnd(on, b_.getInt32(1u << i)), b_.getInt32(0)), one,
-                      next);
-      b_.SetInsertPoint(one);
-      b_.CreateAlignedStore(b_.CreateExtractElement(all, i), lane_pointer(base, i, size), align);
-      b_.CreateBr(next);
-      b_.SetInsertPoint(next);
-    }
+    b_.CreateAlignedStore(b_.CreateShuffleVector(all, numbers), lane_pointer(base, first, size),
+                          align);
+    Value* rest = b_.CreateXor(left, part);
     b_.CreateBr(after);
     b_.SetInsertPoint(after);
+    PHINode* both = b_.CreatePHI(b_.getInt64Ty(), 2);
+    both->addIncoming(left, before);
+    both->addIncoming(rest, whole);
+    left = both;
   }
+  BasicBlock *some = new_block("some"), *none = new_block("none");
+  b_.CreateCondBr(b_.CreateICmpNE(left, b_.getInt64(0)), some, none);
+  b_.SetInsertPoint(some);
+  Value* values = spill(all, "values");
+  for_each_lane(left, [&](Value* lane) {
+    Value* to = b_.CreateGEP(b_.getInt8Ty(), base, b_.CreateMul(lane, b_.getInt64(size)));
+    b_.CreateAlignedStore(lane_of(values, lane, type), to, align);
+  });
+  b_.CreateBr(none);
+  b_.SetInsertPoint(none);
 }
 
 void Emitter::scatter(StoreInst& store, Align align, bool rare) {

@@ -220,6 +220,8 @@ class Emitter {
   void check_align(llvm::CallInst&);
   /// Runs `body` once per lane that is on, in a loop; operands come from memory.
   void for_each_lane(const std::function<void(Value* lane)>& body);
+  /// The same for the bits of `on` (i64), of which one at least is set.
+  void for_each_lane(Value* on, const std::function<void(Value* lane)>& body);
   Value* spill(Value* vector, const llvm::Twine& name);  // to memory, for dynamic lane access
   Value* lane_of(Value* spilled, Value* lane, llvm::Type*);
 
