@@ -10,7 +10,9 @@ namespace cucpu {
 
 /// Makes them what the processor does, when no pass of LLVM will look at the function any more.
 /// AArch64's FMINNM and FMAXNM are right but for NaNs that signal: operands that may be such are
-/// made quiet first. Other processors compare and choose. Returns how many there are.
+/// made quiet first; other processors compare and choose. A choice between a value and a bound
+/// becomes one of FMIN, FMAX, FMINNM and FMAXNM where it is one, and is kept from becoming one
+/// where it is not. Returns how many min and max there are.
 unsigned lower_extremes(llvm::Function&, const llvm::TargetMachine*);
 
 }  // namespace cucpu

@@ -64,6 +64,7 @@ Work pairs() {
 
 /// Block code of sixteen lanes. What all widths compute is what thread code does.
 std::string code_of(const std::string& body) {
+  SCOPED_TRACE(body);
   const Build build = parse(kHead + body + kTail);
   compare(build, pairs());
   Work work = pairs();
@@ -163,6 +164,29 @@ TEST(SimtNans, MinAndMaxOfWhatWasLoadedMakeItQuietOnce) {
                      "%c = fcmp ord float %b, %b\n%t = select i1 %c, float %b, float 2.0\n"
                      "%x = call float @llvm.minnum.f32(float %t, float %s)",
                  0);
+}
+
+// All comparisons of a value with a bound, for which one instruction is the choice between the two
+// or is not: of two zeros it takes one by its sign, and LLVM takes any.
+TEST(SimtNans, BoundsOfArithmeticAreOneInstruction) {
+  const auto choice = [](const std::string& how, const std::string& bound, bool keeps,
+                         const std::string& of = "%s") {
+    const std::string x = "float " + of, other = "float " + bound;
+    return "%s = fadd float %a, %b\n%c = fcmp " + how + " " + x + ", " + bound +
+           "\n%x = select i1 %c, " + (keeps ? x + ", " + other : other + ", " + x);
+  };
+  for (const char* how : {"ogt", "oge", "olt", "ole", "ugt", "uge", "ult", "ule"})
+    for (const bool keeps : {false, true}) {
+      const std::string code = code_of(choice(how, "1.0", keeps));
+#if defined(__aarch64__)
+      EXPECT_EQ(count(code, "fcmp"), 0u) << code;
+#endif
+      for (const char* bound : {"0.0", "-0.0", "1.0"})
+        for (const char* of : {"%s", "%a"}) EXPECT_NE(code_of(choice(how, bound, keeps, of)), "");
+      std::string loud = choice(how, "1.0", keeps, "%a");  // a NaN that signals may pass
+      loud.replace(loud.find("%x ="), 4, "%y =");
+      EXPECT_NE(code_of(loud + "\n%x = call float @llvm.maxnum.f32(float %y, float %b)"), "");
+    }
 }
 
 TEST(SimtNans, MinAndMaxOfHalves) {

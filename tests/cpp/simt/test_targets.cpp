@@ -311,7 +311,8 @@ L:
 })";
   const Made made = compile(ptx, "k", {256, 1, 1}, *target);
   EXPECT_EQ(made.report.width, 32u);
-  EXPECT_EQ(count(made.assembly, "\tumov\t|\tmov\tv[0-9]+\\.b\\[|\tubfx\t[^\n]*, #1\n"), 0u) << made.assembly;
+  EXPECT_EQ(count(made.assembly, "\tumov\t|\tmov\tv[0-9]+\\.b\\[|\tubfx\t[^\n]*, #1\n"), 0u)
+      << made.assembly;
   EXPECT_EQ(count(made.assembly, "\tushll2?\t"), 0u) << made.assembly;
 }
 

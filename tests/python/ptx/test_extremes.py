@@ -52,6 +52,11 @@ def plus(a: int, b: int) -> int:
     return NAN if is_nan(r) else r
 
 
+def below(a: int, b: int) -> bool:
+    p, q = np.array([a, b], np.uint32).view(np.float32)
+    return bool(p < q)
+
+
 def each(f: Callable[[int, int], int], a: Lanes, b: Lanes) -> Lanes:
     return [f(p, q) for p, q in zip(a, b, strict=True)]
 
@@ -102,6 +107,22 @@ PROGRAMS: dict[str, tuple[str, Lanes]] = {
         "mov.f32 %f, %x; mov.u32 %n, 0;\nL: max.f32 %f, %f, %y; add.f32 %y, %y, %y; add.u32 %n, %n, 1;\n"
         "setp.lt.u32 %p, %n, 2; @%p bra L;",
         each(largest, each(largest, X, Y), each(plus, Y, Y)),
+    ),
+    "chosen by a comparison with zero": (
+        "setp.lt.f32 %p, %x, 0f00000000; selp.f32 %f, %x, 0f00000000, %p;",
+        [x if below(x, 0) else 0 for x in X],
+    ),
+    "or less zero": (
+        "setp.gtu.f32 %p, %x, 0f80000000; selp.f32 %f, 0f80000000, %x, %p;",
+        [0x80000000 if is_nan(x) or below(0, x) else x for x in X],
+    ),
+    "chosen by a comparison with one": (
+        "setp.lt.f32 %p, %x, 0f3F800000; selp.f32 %f, %x, 0f3F800000, %p;",
+        [x if below(x, 0x3F800000) else 0x3F800000 for x in X],
+    ),
+    "a sum, one at most": (
+        "add.f32 %g, %x, %y; setp.gt.f32 %p, %g, 0f3F800000; selp.f32 %f, 0f3F800000, %g, %p;",
+        [0x3F800000 if below(0x3F800000, v) else v for v in each(plus, X, Y)],
     ),
     "of a warp": ("mov.f32 %f, %x;\n" + fold("max"), folded(largest, X)),
     "least of a warp's sums": ("add.f32 %f, %x, %y;\n" + fold("min"), folded(least, each(plus, X, Y))),
