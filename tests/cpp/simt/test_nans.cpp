@@ -73,7 +73,7 @@ std::string code_of(const std::string& body) {
   return code;
 }
 
-std::size_t count(const std::string& text, const std::string& part) {
+[[maybe_unused]] std::size_t count(const std::string& text, const std::string& part) {
   std::size_t found = 0;
   for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++found;
   return found;
