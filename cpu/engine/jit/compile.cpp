@@ -168,7 +168,7 @@ bool gives_other_nans(const Settings& settings) {
 }
 
 /// Of optimising (simt/vectorize.cpp): what takes more than about 60 ms (Neoverse N1).
-constexpr unsigned kTakesLong = 600;
+constexpr unsigned kTakesLong = 2500;
 
 std::optional<unsigned> quick_beyond(const CompileJob& job, const Settings& settings) {
   if (!job.may_be_quick) return std::nullopt;

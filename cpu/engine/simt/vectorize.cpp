@@ -30,12 +30,13 @@ constexpr std::uint64_t kTooLarge = 8'000'000;
 // sparse matrix by vector 3.3 to 2.9).
 constexpr unsigned kRegisters = 40;
 
-/// What optimising takes, roughly: instructions for registers. At 1,000 it is a tenth of a second
-/// (Neoverse N1; kernels of the benchmarks take 40 to 150 ms at 600, 70 to 250 around 1,000).
-unsigned cost_of(Function& thread, unsigned registers) {
+/// What optimising takes, roughly: instructions for lanes. At 2,500 it is 60 ms or more (Neoverse
+/// N1; x86-64 with registers of sixteen lanes takes half as long for vectors, and as long for what
+/// is uniform).
+unsigned cost_of(Function& thread, unsigned lanes) {
   unsigned cost = 0;
   for (const Instruction& inst : instructions(thread))
-    cost += inst.getType()->isDoubleTy() ? 2 * registers : registers;
+    cost += inst.getType()->isDoubleTy() ? 2 * lanes : lanes;
   return cost;
 }
 
@@ -224,9 +225,7 @@ BlockCode vectorize(Function& original, const Options& options) {
       if (registers > 1 && report.pressure * registers > kRegisters)
         lanes = Lanes{lanes.width / 2, options.block};
     }
-    code.quick = options.quick_beyond &&
-                 cost_of(*thread, std::max(1U, lanes.width / register_width(options.target))) >
-                     *options.quick_beyond;
+    code.quick = options.quick_beyond && cost_of(*thread, lanes.width) > *options.quick_beyond;
     if (code.quick) {
       code.lean = true;
       lanes = Lanes{choose_width(options, needs, true), options.block};
