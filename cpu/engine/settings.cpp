@@ -3,6 +3,8 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
+#include <utility>
 
 #include "cpu/engine/engine.hpp"
 
@@ -30,6 +32,17 @@ double number(const char* name, double otherwise, double most, const char* expec
   return parsed;
 }
 
+/// One of a few words.
+template <typename T>
+T word(const char* name, std::initializer_list<std::pair<const char*, T>> words, T otherwise,
+       const char* expected) {
+  const char* value = std::getenv(name);
+  if (!value || !*value) return otherwise;
+  for (const auto& [text, meaning] : words)
+    if (!std::strcmp(value, text)) return meaning;
+  refuse(name, value, expected);
+}
+
 std::string default_cache_folder() {
   if (const char* folder = std::getenv("CUCORE_CACHE_DIR"); folder && *folder) return folder;
   if (const char* folder = std::getenv("XDG_CACHE_HOME"); folder && *folder == '/')
@@ -53,13 +66,9 @@ Settings Settings::from_environment() {
   }
   s.report = flag("CUCORE_CPU_REPORT", false);
   s.strict = flag("CUCORE_CPU_STRICT", false);
-  if (const char* value = std::getenv("CUCORE_CPU_NAN"); value && *value) {
-    s.nans = !std::strcmp(value, "host")  ? Nans::host
-             : !std::strcmp(value, "gpu") ? Nans::gpu
-                                          : Nans::exact;
-    if (s.nans == Nans::exact && std::strcmp(value, "exact") != 0)
-      refuse("CUCORE_CPU_NAN", value, "gpu, exact or host");
-  }
+  s.nans = word<Nans>("CUCORE_CPU_NAN",
+                      {{"gpu", Nans::gpu}, {"exact", Nans::exact}, {"host", Nans::host}}, s.nans,
+                      "gpu, exact or host");
   if (const char* value = std::getenv("CUCORE_CPU_DUMP"); value && *value) {
     std::string rest = value;
     while (!rest.empty()) {
@@ -78,13 +87,9 @@ Settings Settings::from_environment() {
   if (const char* value = std::getenv("CUCORE_CPU_DUMP_DIR"); value && *value)
     s.dump_folder = value;
   if (s.width != 0 || s.strict || s.dump_block || s.dump_assembly) s.quick = Quick::never;
-  if (const char* value = std::getenv("CUCORE_CPU_QUICK"); value && *value) {
-    s.quick = !std::strcmp(value, "0")   ? Quick::never
-              : !std::strcmp(value, "1") ? Quick::large
-                                         : Quick::always;
-    if (s.quick == Quick::always && std::strcmp(value, "always") != 0)
-      refuse("CUCORE_CPU_QUICK", value, "0, 1 or always");
-  }
+  s.quick = word<Quick>("CUCORE_CPU_QUICK",
+                        {{"0", Quick::never}, {"1", Quick::large}, {"always", Quick::always}},
+                        s.quick, "0, 1 or always");
   s.cache = flag("CUCORE_CPU_CACHE", true);
   s.cache_folder = default_cache_folder();
   s.cache_limit = static_cast<std::uint64_t>(

@@ -1,14 +1,12 @@
 // Workers, the sharing of grids among them, and the monitor that polls and rescues.
 #include "exec/pool.hpp"
 
-#include <pthread.h>
-
 #include <algorithm>
-#include <csignal>
 #include <thread>
 #include <utility>
 
 #include "api/context.hpp"
+#include "engine/run/own_thread.hpp"
 
 namespace cucpu::driver {
 namespace {
@@ -43,27 +41,6 @@ void lock_soon(std::unique_lock<std::mutex>& lock) {
     for (int i = 0; i < 16; ++i) relax();
   }
   lock.lock();
-}
-
-/// A thread with all signals blocked (they belong to the program's own threads), save those that
-/// report a fault here.
-template <class F>
-void start_thread(const char* name, F f) {
-  sigset_t none, before;
-  sigfillset(&none);
-  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) sigdelset(&none, fault);
-  pthread_sigmask(SIG_SETMASK, &none, &before);
-  try {
-    std::thread thread{[f, name] {
-      pthread_setname_np(pthread_self(), name);
-      f();
-    }};
-    thread.detach();
-  } catch (...) {
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    throw;
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 }  // namespace

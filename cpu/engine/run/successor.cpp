@@ -1,18 +1,16 @@
 // cpu/engine/run/successor.cpp
 #include "cpu/engine/run/successor.hpp"
 
-#include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <condition_variable>
 #include <cstdlib>
 #include <map>
 #include <mutex>
-#include <thread>
 #include <utility>
 
 #include "cpu/engine/run/grid.hpp"
+#include "cpu/engine/run/own_thread.hpp"
 
 namespace cucpu {
 namespace {
@@ -47,12 +45,7 @@ struct Successor::Background {
   void start() {
     // Registered behind LLVM's own variables, so that it comes before they are destroyed.
     std::atexit([] { get().end(); });
-    // Signals are for the program's own threads.
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    std::thread{[this] { loop(); }}.detach();
-    pthread_sigmask(SIG_SETMASK, &old, nullptr);
+    start_thread("cucore-compiler", [this] { loop(); });
     process = getpid();
   }
 
@@ -105,8 +98,8 @@ void FirstRun::start(const std::shared_ptr<Successor>& successor) noexcept try {
   if (successor->asked_) return;
   began_ = Clock::now();
   const auto due = began_ + std::max<Clock::duration>(kWhile - successor->spent_, {});
-  const auto placed = background.wishes.emplace(due, Successor::Background::Wish{successor, this});
   if (background.process == 0) background.start();
+  const auto placed = background.wishes.emplace(due, Successor::Background::Wish{successor, this});
   successor_ = successor;
   if (placed == background.wishes.begin()) background.changed.notify_one();
 } catch (...) {  // without memory for this it goes on as it is

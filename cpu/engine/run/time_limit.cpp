@@ -1,16 +1,13 @@
 // cpu/engine/run/time_limit.cpp
 #include "cpu/engine/run/time_limit.hpp"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <chrono>
 #include <condition_variable>
 #include <map>
 #include <mutex>
-#include <thread>
 
 #include "cpu/engine/run/grid.hpp"
+#include "cpu/engine/run/own_thread.hpp"
 
 namespace cucpu {
 namespace {
@@ -59,12 +56,7 @@ void TimeLimit::start(Grid& grid, double seconds) noexcept try {
                                              std::chrono::duration<double>(seconds)),
                           &grid);
   if (!watch.running) {
-    // Signals are for the program's own threads.
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    std::thread{[&watch] { watch.loop(); }}.detach();
-    pthread_sigmask(SIG_SETMASK, &old, nullptr);
+    start_thread("cucore-limit", [&watch] { watch.loop(); });
     watch.running = true;
   }
   watch.changed.notify_one();

@@ -1,11 +1,13 @@
 // tests/cpp/engine/allocation_test.cpp: memory that LLVM or the engine does not get is an error of
 // the load or of the launch, and the next one works.
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <ostream>
 #include <thread>
 
+#include "cpu/engine/run/own_thread.hpp"
 #include "failing_malloc.hpp"
 #include "ptx_fixture.hpp"
 
@@ -127,6 +129,26 @@ TEST_P(FirstAllocations, ThatFailAreAnErrorAndSoMayBeTheNextLoad) {
     ASSERT_NE(1, WEXITSTATUS(status)) << "allocation " << k;
     if (WEXITSTATUS(status) == 2) break;
   }
+}
+
+TEST(OwnThread, ThatCannotStartLeavesTheSignalsOfItsCallerAlone) {
+  const auto blocked = [] {
+    sigset_t set;
+    pthread_sigmask(SIG_SETMASK, nullptr, &set);
+    return sigismember(&set, SIGINT);
+  };
+  ASSERT_EQ(0, blocked());
+  bool started = true;
+  g_for_good = true;
+  g_left = 0;
+  try {
+    start_thread("cucore-none", [] {});
+  } catch (const std::bad_alloc&) {
+    started = false;
+  }
+  g_left = -1;
+  EXPECT_FALSE(started);
+  EXPECT_EQ(0, blocked());
 }
 
 }  // namespace
