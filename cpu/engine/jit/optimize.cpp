@@ -17,7 +17,7 @@ void run_module_passes(Module& module, TargetMachine* target,
   TargetLibraryInfoImpl library{Triple{module.getTargetTriple()}};
   library.disableAllFunctions();
   for (const LibFunc f : {LibFunc_memcpy, LibFunc_memmove, LibFunc_memset}) library.setAvailable(f);
-  simt::Analyses analyses{target, {}, &library};
+  simt::Analyses analyses{target, &library};
   ModulePassManager passes;
   add(passes);
   passes.run(module, analyses.modules);

@@ -10,9 +10,9 @@ namespace cucpu::simt {
 struct Analyses {
   /// library: which functions of C the code may call; none: those LLVM takes for granted. It must
   /// live as long as this.
-  explicit Analyses(llvm::TargetMachine* target = nullptr, llvm::PipelineTuningOptions tuning = {},
+  explicit Analyses(llvm::TargetMachine* target = nullptr,
                     const llvm::TargetLibraryInfoImpl* library = nullptr)
-      : builder{target, tuning} {
+      : builder{target} {
     if (library)
       functions.registerPass([library] { return llvm::TargetLibraryAnalysis{*library}; });
     builder.registerModuleAnalyses(modules);
