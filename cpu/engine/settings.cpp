@@ -66,9 +66,9 @@ Settings Settings::from_environment() {
   }
   s.report = flag("CUCORE_CPU_REPORT", false);
   s.strict = flag("CUCORE_CPU_STRICT", false);
-  s.nans = word<Nans>("CUCORE_CPU_NAN",
-                      {{"gpu", Nans::gpu}, {"exact", Nans::exact}, {"host", Nans::host}}, s.nans,
-                      "gpu, exact or host");
+  s.nans =
+      word("CUCORE_CPU_NAN", {{"gpu", Nans::gpu}, {"exact", Nans::exact}, {"host", Nans::host}},
+           s.nans, "gpu, exact or host");
   if (const char* value = std::getenv("CUCORE_CPU_DUMP"); value && *value) {
     std::string rest = value;
     while (!rest.empty()) {
@@ -87,9 +87,9 @@ Settings Settings::from_environment() {
   if (const char* value = std::getenv("CUCORE_CPU_DUMP_DIR"); value && *value)
     s.dump_folder = value;
   if (s.width != 0 || s.strict || s.dump_block || s.dump_assembly) s.quick = Quick::never;
-  s.quick = word<Quick>("CUCORE_CPU_QUICK",
-                        {{"0", Quick::never}, {"1", Quick::large}, {"always", Quick::always}},
-                        s.quick, "0, 1 or always");
+  s.quick = word("CUCORE_CPU_QUICK",
+                 {{"0", Quick::never}, {"1", Quick::large}, {"always", Quick::always}}, s.quick,
+                 "0, 1 or always");
   s.cache = flag("CUCORE_CPU_CACHE", true);
   s.cache_folder = default_cache_folder();
   s.cache_limit = static_cast<std::uint64_t>(
