@@ -21,17 +21,12 @@ namespace {
 
 bool is_half(const Value* v) { return v->getType()->getScalarType()->isHalfTy(); }
 
-/// A quiet NaN where x is a NaN, else x. LLVM folds a plain maxnum of one value away.
+/// A quiet NaN where x is a NaN, else x.
 Value* quieted(IRBuilder<>& b, Value* x) {
   if (auto* lanes = dyn_cast<FixedVectorType>(x->getType()))
     if (Value* one = getSplatValue(x))
       return b.CreateVectorSplat(lanes->getNumElements(), quieted(b, one));
-  Value* ignored =
-      MetadataAsValue::get(b.getContext(), MDString::get(b.getContext(), "fpexcept.ignore"));
-  CallInst* made = b.CreateIntrinsic(Intrinsic::experimental_constrained_maxnum, {x->getType()},
-                                     {x, x, ignored});
-  made->setDoesNotAccessMemory();  // not even the processor's flags, of which nobody asks
-  return made;
+  return kept_maximum(b, x, x);
 }
 
 /// In f32, to which half is extended without loss, quieted on the way.

@@ -3,9 +3,10 @@
 
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/InstIterator.h>
-#include <llvm/IR/Instructions.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/PatternMatch.h>
+
+#include <utility>
 
 namespace cucpu {
 
@@ -61,20 +62,6 @@ bool is_arithmetic(const Instruction& inst) {
   }
 }
 
-/// `isnan(x) ? y : x`, in floats or in their bits: what it gives where x is a NaN; else null.
-const Value* instead_of_nan(const SelectInst& select) {
-  using namespace PatternMatch;
-  auto* test = dyn_cast<FCmpInst>(select.getCondition());
-  if (!test) return nullptr;
-  const bool on_nan = test->getPredicate() == FCmpInst::FCMP_UNO;
-  if (!on_nan && test->getPredicate() != FCmpInst::FCMP_ORD) return nullptr;
-  const Value* x = test->getOperand(0);
-  if (test->getOperand(1) != x && !match(test->getOperand(1), m_AnyZeroFP())) return nullptr;
-  const Value* number = on_nan ? select.getFalseValue() : select.getTrueValue();
-  if (number != x && !match(number, m_BitCast(m_Specific(x)))) return nullptr;
-  return on_nan ? select.getTrueValue() : select.getFalseValue();
-}
-
 /// Where the values come from that an instruction passes on, bit for bit but for signs; none where
 /// it does something else.
 SmallVector<const Value*, 4> passed_on(const Instruction& inst) {
@@ -85,7 +72,7 @@ SmallVector<const Value*, 4> passed_on(const Instruction& inst) {
     }
     case Instruction::Select: {
       const auto& select = cast<SelectInst>(inst);
-      if (const Value* one = instead_of_nan(select)) return {one};
+      if (const auto choice = choice_on_nan(select)) return {choice->y};
       return {select.getTrueValue(), select.getFalseValue()};
     }
     case Instruction::ShuffleVector:
@@ -113,10 +100,33 @@ SmallVector<const Value*, 4> passed_on(const Instruction& inst) {
 
 bool may_be_one(const Type* type) {
   const unsigned bits = type->getScalarSizeInBits();
-  return type->isIntOrIntVectorTy() || type->isFPOrFPVectorTy() ? bits == 32 || bits == 16 : false;
+  return (type->isIntOrIntVectorTy() || type->isFPOrFPVectorTy()) && (bits == 32 || bits == 16);
 }
 
 }  // namespace
+
+std::optional<ChoiceOnNan> choice_on_nan(const SelectInst& select) {
+  using namespace PatternMatch;
+  auto* test = dyn_cast<FCmpInst>(select.getCondition());
+  if (!test) return std::nullopt;
+  const bool on_nan = test->getPredicate() == FCmpInst::FCMP_UNO;
+  if (!on_nan && test->getPredicate() != FCmpInst::FCMP_ORD) return std::nullopt;
+  Value* x = test->getOperand(0);
+  if (test->getOperand(1) != x && !match(test->getOperand(1), m_AnyZeroFP())) return std::nullopt;
+  Value *yes = select.getOperand(1), *no = select.getOperand(2);
+  if (!on_nan) std::swap(yes, no);
+  if (no != x && !match(no, m_BitCast(m_Specific(x)))) return std::nullopt;
+  return ChoiceOnNan{x, yes};
+}
+
+Value* kept_maximum(IRBuilderBase& b, Value* x, Value* y) {
+  Value* ignored =
+      MetadataAsValue::get(b.getContext(), MDString::get(b.getContext(), "fpexcept.ignore"));
+  CallInst* made = b.CreateIntrinsic(Intrinsic::experimental_constrained_maxnum, {x->getType()},
+                                     {x, y, ignored});
+  made->setDoesNotAccessMemory();  // not even the processor's flags, of which nobody asks
+  return made;
+}
 
 Quiet::Quiet(Function& function) {
   SmallVector<const Instruction*> found;

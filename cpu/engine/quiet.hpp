@@ -3,7 +3,10 @@
 
 #include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/IR/Function.h>
-#include <llvm/IR/Instruction.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Instructions.h>
+
+#include <optional>
 
 namespace cucpu {
 
@@ -17,5 +20,15 @@ class Quiet {
  private:
   llvm::SmallPtrSet<const llvm::Instruction*, 32> loud_;  // of those that only pass values on
 };
+
+/// `isnan(x) ? y : x`, in floats or in their bits.
+struct ChoiceOnNan {
+  llvm::Value *x, *y;
+};
+std::optional<ChoiceOnNan> choice_on_nan(const llvm::SelectInst&);
+
+/// AArch64's FMAXNM, of quiet NaNs the first. LLVM folds a plain maxnum with a NaN, or of one
+/// value, away; this form it leaves alone.
+llvm::Value* kept_maximum(llvm::IRBuilderBase&, llvm::Value* x, llvm::Value* y);
 
 }  // namespace cucpu

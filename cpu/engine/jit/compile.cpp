@@ -344,7 +344,7 @@ FunctionsObject compile_functions_unprotected(std::string_view bitcode,
 }  // namespace
 
 void in_compiler(const std::string& what, std::string_view input, const Settings& settings,
-                 const std::function<void()>& work, std::initializer_list<int> optimizations) try {
+                 const std::function<void()>& work, std::span<const int> optimizations) try {
   host();
   for (const int optimization : optimizations) announce_passes(optimization);
   guard_llvm(work);
@@ -362,14 +362,11 @@ void in_compiler(const std::string& what, std::string_view input, const Settings
 
 std::optional<ObjectCode> compile_kernel(const CompileJob& job, const Settings& settings) {
   std::optional<ObjectCode> code;
-  const auto work = [&] { code = compile_unprotected(job, settings); };
-  const auto compile = [&](std::initializer_list<int> optimizations) {
-    in_compiler("kernel " + job.kernel, job.bitcode, settings, work, optimizations);
-  };
-  if (job.may_be_quick)
-    compile({job.optimization, 0});
-  else
-    compile({job.optimization});
+  const int optimizations[] = {job.optimization, 0};
+  in_compiler(
+      "kernel " + job.kernel, job.bitcode, settings,
+      [&] { code = compile_unprotected(job, settings); },
+      std::span{optimizations}.first(job.may_be_quick ? 2 : 1));
   return code;
 }
 
@@ -379,7 +376,7 @@ FunctionsObject compile_functions(std::string_view bitcode, std::span<const std:
   in_compiler(
       "device functions", bitcode, settings,
       [&] { functions = compile_functions_unprotected(bitcode, also, optimization, settings); },
-      {optimization});
+      std::span{&optimization, 1});
   return functions;
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -40,7 +39,7 @@ FunctionsObject compile_functions(std::string_view bitcode, std::span<const std:
 /// is a LoadError; after a crash `input` is kept. `what` names it. `optimizations`: of code that
 /// the work may generate.
 void in_compiler(const std::string& what, std::string_view input, const Settings&,
-                 const std::function<void()>& work, std::initializer_list<int> optimizations = {});
+                 const std::function<void()>& work, std::span<const int> optimizations = {});
 
 /// What objects depend on besides their source: this library's build and the host's CPU.
 const std::string& compiler_identity();

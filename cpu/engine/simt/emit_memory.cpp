@@ -42,6 +42,22 @@ Value* Emitter::lane_pointer(Value* base, unsigned lane, std::int64_t stride) {
       b_.getInt64(static_cast<std::uint64_t>(stride * static_cast<std::int64_t>(lane))));
 }
 
+// Whether a lane of it can be computed by its instruction again. Of a value of an earlier block
+// only its slot is left: what it was made from may not have come along.
+bool Emitter::is_made_here(const Instruction* inst) const {
+  return inst->getParent() == at_ && (vectors_.count(inst) || is_lazy(inst)) &&
+         isa<BinaryOperator, CastInst, GetElementPtrInst>(inst) && !inst->isIntDivRem();
+}
+
+Value* Emitter::copy_with(const Instruction* inst, ArrayRef<Value*> operands) {
+  Instruction* copy = inst->clone();
+  for (unsigned i = 0; i < operands.size(); ++i) copy->setOperand(i, operands[i]);
+  copy->dropUnknownNonDebugMetadata();
+  copy->setDebugLoc({});
+  copy->dropPoisonGeneratingFlags();
+  return b_.Insert(copy);
+}
+
 // The address of a lane that is known only when the code runs.
 std::function<Value*(Value* lane)> Emitter::addresses_of(Value* v, unsigned depth) {
   const Shape s = shape(v);
@@ -59,20 +75,16 @@ std::function<Value*(Value* lane)> Emitter::addresses_of(Value* v, unsigned dept
   // Indices of 32 bits take half the room of addresses, and what makes addresses of them is quick
   // for one lane.
   auto* inst = cast<Instruction>(v);
-  if (depth > 0 && inst->getParent() == at_ && (vectors_.count(v) || is_lazy(inst)) &&
-      isa<BinaryOperator, CastInst, GetElementPtrInst>(inst) && !inst->isIntDivRem() &&
+  if (depth > 0 && is_made_here(inst) &&
       module_.getDataLayout().getTypeSizeInBits(v->getType()) == 64 &&
       none_of(inst->operands(),
               [](const Use& use) { return use->getType()->isFloatingPointTy(); })) {
     SmallVector<std::function<Value*(Value*)>, 2> operands;
     for (Value* operand : inst->operands()) operands.push_back(addresses_of(operand, depth - 1));
     return [this, inst, operands](Value* lane) {
-      Instruction* copy = inst->clone();
-      for (unsigned i = 0; i < operands.size(); ++i) copy->setOperand(i, operands[i](lane));
-      copy->dropUnknownNonDebugMetadata();
-      copy->setDebugLoc({});
-      copy->dropPoisonGeneratingFlags();
-      return b_.Insert(copy);
+      SmallVector<Value*, 2> values;
+      for (const auto& operand : operands) values.push_back(operand(lane));
+      return copy_with(inst, values);
     };
   }
   return [this, type = v->getType(), all = spill(vec(v), "addresses")](Value* lane) {
@@ -260,10 +272,7 @@ Value* Emitter::lane_value(Value* v, unsigned lane) {
     return b_.CreateAdd(scalar(v), ConstantInt::get(v->getType(), offset, true));
   }
   auto* inst = cast<Instruction>(v);
-  // Of a value of an earlier block only its slot is left: what it was made from may not have come
-  // along.
-  bool here = inst->getParent() == at_ && (vectors_.count(v) || is_lazy(inst));
-  if (here && isa<BinaryOperator, CastInst, GetElementPtrInst>(inst) && !inst->isIntDivRem()) {
+  if (is_made_here(inst)) {
     SmallVector<Value*> operands;
     for (Value* operand : inst->operands()) {
       auto* other = dyn_cast<Instruction>(operand);
@@ -274,14 +283,7 @@ Value* Emitter::lane_value(Value* v, unsigned lane) {
       }
       operands.push_back(lane_value(operand, lane));
     }
-    if (!operands.empty()) {
-      Instruction* copy = inst->clone();
-      for (unsigned i = 0; i < operands.size(); ++i) copy->setOperand(i, operands[i]);
-      copy->dropUnknownNonDebugMetadata();
-      copy->setDebugLoc({});
-      copy->dropPoisonGeneratingFlags();
-      return b_.Insert(copy);
-    }
+    if (!operands.empty()) return copy_with(inst, operands);
   }
   return b_.CreateFreeze(b_.CreateExtractElement(vec(v), lane));
 }

@@ -234,6 +234,8 @@ class Emitter {
   Value* active_pointers(
       Value* pointer);  // lanes that are off point where a lane that is on points
   Value* lane_pointer(Value* base, unsigned lane, std::int64_t stride);
+  bool is_made_here(const Instruction*) const;
+  Value* copy_with(const Instruction*, llvm::ArrayRef<Value*> operands);  // for one lane
   // Of one lane at a time, for loops over lanes; and of what addresses are made of, so deep.
   std::function<Value*(Value* lane)> addresses_of(Value* pointer, unsigned depth = 6);
   bool by_loop(bool rare) const;  // whether lanes that are apart are accessed by a loop over them

@@ -5,7 +5,6 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
-#include <llvm/IR/PatternMatch.h>
 #include <llvm/MC/MCSubtargetInfo.h>
 
 #include "cpu/engine/quiet.hpp"
@@ -27,17 +26,8 @@ bool is_gpu_nan(const Value* v) {
 
 /// x of `isnan(x) ? NaN of a GPU : x`, in floats or in their bits; else null.
 Value* chosen(SelectInst& select, const Quiet& is_quiet) {
-  using namespace PatternMatch;
-  auto* test = dyn_cast<FCmpInst>(select.getCondition());
-  if (!test) return nullptr;
-  const bool on_nan = test->getPredicate() == FCmpInst::FCMP_UNO;
-  if (!on_nan && test->getPredicate() != FCmpInst::FCMP_ORD) return nullptr;
-  Value* x = test->getOperand(0);
-  if (test->getOperand(1) != x && !match(test->getOperand(1), m_AnyZeroFP())) return nullptr;
-  Value* nan = on_nan ? select.getTrueValue() : select.getFalseValue();
-  Value* other = on_nan ? select.getFalseValue() : select.getTrueValue();
-  if (!is_gpu_nan(nan) || (other != x && !match(other, m_BitCast(m_Specific(x))))) return nullptr;
-  return is_quiet(x) ? x : nullptr;
+  const auto choice = choice_on_nan(select);
+  return choice && is_gpu_nan(choice->y) && is_quiet(choice->x) ? choice->x : nullptr;
 }
 
 }  // namespace
@@ -61,13 +51,7 @@ unsigned shorten_nans(Function& block, const TargetMachine* target) {
         ConstantExpr::getBitCast(ConstantInt::get(x->getType()->getWithNewType(b.getIntNTy(bits)),
                                                   APInt::getSignedMaxValue(bits)),
                                  x->getType());
-    // LLVM folds a plain maxnum with a NaN away; this form it leaves alone.
-    Value* ignored = MetadataAsValue::get(block.getContext(),
-                                          MDString::get(block.getContext(), "fpexcept.ignore"));
-    CallInst* made = b.CreateIntrinsic(Intrinsic::experimental_constrained_maxnum, {x->getType()},
-                                       {nan, x, ignored});
-    made->setDoesNotAccessMemory();  // not even the processor's flags, of which nobody asks
-    select->replaceAllUsesWith(b.CreateBitCast(made, select->getType()));
+    select->replaceAllUsesWith(b.CreateBitCast(kept_maximum(b, nan, x), select->getType()));
     auto* test = cast<Instruction>(select->getCondition());
     select->eraseFromParent();
     if (test->use_empty()) test->eraseFromParent();
