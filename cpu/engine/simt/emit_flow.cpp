@@ -111,16 +111,27 @@ void Emitter::assign_phis(BasicBlock* from, BasicBlock* to, Mode target, Value* 
     Value* value = vector ? vec(incoming) : scalar(incoming);
     values.push_back({&phi, vector, value});
   }
-  bool blend = mask && needs_blend(from, to);
+  const bool blend = mask && needs_blend(from, to);
   for (auto [phi, vector, value] : values) {
     if (vector && blend) {
       AllocaInst* into = slot(phi, true);
       Value* old = b_.CreateLoad(into->getAllocatedType(), into);
-      b_.CreateStore(b_.CreateSelect(mask, to_slot_form(value), old), into);
+      b_.CreateStore(blend_lanes(mask, to_slot_form(value), old), into);
     } else {
       store_slot(phi, vector, value);
     }
   }
+}
+
+/// A select by lanes; of structures, one for each member.
+Value* Emitter::blend_lanes(Value* mask, Value* yes, Value* no) {
+  auto* structure = dyn_cast<StructType>(yes->getType());
+  if (!structure) return b_.CreateSelect(mask, yes, no);
+  Value* result = PoisonValue::get(structure);
+  for (unsigned i = 0; i < structure->getNumElements(); ++i)
+    result = b_.CreateInsertValue(
+        result, blend_lanes(mask, b_.CreateExtractValue(yes, i), b_.CreateExtractValue(no, i)), i);
+  return result;
 }
 
 // Lanes already waiting at `to` keep their values, unless there cannot be any: a loop header has
@@ -171,21 +182,25 @@ void Emitter::convert_to_full(BasicBlock* to) {
   for (PHINode& phi : to->phis()) convert(&phi);
 }
 
-// Does base + (W - 1) * stride leave the range of the narrow type?
-Value* Emitter::wraps(Instruction& extension) {
-  Value* narrow = extension.getOperand(0);
-  Shape s = shape(narrow);
-  std::int64_t span = s.stride * static_cast<std::int64_t>(width_ - 1);
-  bool is_signed = isa<SExtInst>(extension);
-  Value* base = scalar(narrow);
-  bool down = span < 0;
+/// Whether first + span (or first - span) leaves the range of its type. A span that the type cannot
+/// hold always does.
+Value* Emitter::leaves_range(Value* first, std::uint64_t span, bool down, bool is_signed) {
+  auto* type = cast<IntegerType>(first->getType());
+  const unsigned magnitude_bits = type->getBitWidth() - (is_signed ? 1 : 0);
+  if (!isUIntN(std::min(magnitude_bits, 64u), span)) return b_.getTrue();
   Intrinsic::ID id = is_signed
                          ? (down ? Intrinsic::ssub_with_overflow : Intrinsic::sadd_with_overflow)
                          : (down ? Intrinsic::usub_with_overflow : Intrinsic::uadd_with_overflow);
-  Value* pair = b_.CreateBinaryIntrinsic(
-      id, base,
-      ConstantInt::get(narrow->getType(), static_cast<std::uint64_t>(down ? -span : span)));
+  Value* pair = b_.CreateBinaryIntrinsic(id, first, ConstantInt::get(type, span));
   return b_.CreateExtractValue(pair, 1);
+}
+
+/// Whether base + (W - 1) * stride leaves the range of the narrow type.
+Value* Emitter::wraps(Instruction& extension) {
+  Value* narrow = extension.getOperand(0);
+  Shape s = shape(narrow);
+  return leaves_range(scalar(narrow), span_of(s.stride, width_), s.stride < 0,
+                      isa<SExtInst>(extension));
 }
 
 Value* Emitter::any_wraps(ArrayRef<Instruction*> extensions) {
@@ -213,7 +228,8 @@ std::optional<Emitter::Tests> Emitter::strided_tests(ICmpInst& compare) {
     return {};
   Type* type = left->getType();
   Value *first = scalar(left), *bound = scalar(right);
-  std::int64_t span = s.stride * static_cast<std::int64_t>(width_ - 1);
+  const std::uint64_t span = span_of(s.stride, width_);
+  const bool up = s.stride > 0;
   if (compare.isEquality()) {
     if (s.stride != 1 && s.stride != -1) return {};
     Value* distance = s.stride == 1 ? b_.CreateSub(bound, first) : b_.CreateSub(first, bound);
@@ -222,25 +238,19 @@ std::optional<Emitter::Tests> Emitter::strided_tests(ICmpInst& compare) {
     return Tests{b_.CreateNot(hit), b_.getFalse()};
   }
   bool is_signed = CmpInst::isSigned(predicate);
-  Value* last = b_.CreateAdd(first, ConstantInt::get(type, static_cast<std::uint64_t>(span), true));
+  Value* last = b_.CreateAdd(first, ConstantInt::get(type, up ? span : 0 - span));
   Value* low = b_.CreateICmp(predicate, first, bound);
   Value* high = b_.CreateICmp(predicate, last, bound);
   // The ends stand for all lanes only if the lanes do not wrap around between them.
   bool less = predicate == CmpInst::ICMP_SLT || predicate == CmpInst::ICMP_SLE ||
               predicate == CmpInst::ICMP_ULT || predicate == CmpInst::ICMP_ULE;
   bool exact = is_signed ? s.no_signed_wrap : s.no_unsigned_wrap;
-  bool up = span > 0;
   if (exact) {
     Value* all = less == up ? high : low;
     Value* none = b_.CreateNot(less == up ? low : high);
     return Tests{all, none};
   }
-  Intrinsic::ID id = is_signed
-                         ? (up ? Intrinsic::sadd_with_overflow : Intrinsic::ssub_with_overflow)
-                         : (up ? Intrinsic::uadd_with_overflow : Intrinsic::usub_with_overflow);
-  Value* pair = b_.CreateBinaryIntrinsic(
-      id, first, ConstantInt::get(type, static_cast<std::uint64_t>(up ? span : -span)));
-  Value* fine = b_.CreateNot(b_.CreateExtractValue(pair, 1));
+  Value* fine = b_.CreateNot(leaves_range(first, span, !up, is_signed));
   return Tests{b_.CreateAnd(fine, less == up ? high : low),
                b_.CreateAnd(fine, b_.CreateNot(less == up ? low : high))};
 }

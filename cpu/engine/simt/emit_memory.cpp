@@ -130,6 +130,7 @@ void Emitter::emit_load(LoadInst& load) {
       }
       return define(&load, known);
     }
+    if (Value* once = block_load(load)) return define(&load, once);
     LoadInst* made =
         copy_attributes(b_.CreateAlignedLoad(type, scalar(pointer), align, load.getName()));
     return define(&load, made);

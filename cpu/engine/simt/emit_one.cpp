@@ -106,6 +106,18 @@ Value* Emitter::value_at(Value* v, Value* lane) {
                              : b_.CreateAdd(scalar(v), offset);
 }
 
+/// The inverse of value_at: the scalar form of a uniform or strided value, given one lane's.
+Value* Emitter::base_of(Shape s, Value* value, Value* lane) {
+  if (s.kind != Shape::Strided) return value;
+  Type* type = value->getType();
+  Type* number = type->isPointerTy() ? b_.getInt64Ty() : type;
+  Value* offset =
+      b_.CreateMul(b_.CreateZExtOrTrunc(lane, number),
+                   ConstantInt::get(number, 0 - static_cast<std::uint64_t>(s.stride), true));
+  return type->isPointerTy() ? b_.CreateGEP(b_.getInt8Ty(), value, offset)
+                             : b_.CreateAdd(value, offset);
+}
+
 Value* Emitter::value_in_lane(Value* v, Value* lane, const LaneCopies& made) {
   Value* known = made.lookup(v);
   return known ? known : value_at(v, lane);
@@ -191,8 +203,12 @@ void Emitter::emit_one_lane(BasicBlock* block, const OneLane& one) {
     Value* in_lane = phi.getIncomingValueForBlock(one.body);
     Value* elsewhere = phi.getIncomingValueForBlock(block);
     bool vector = !plan_.full[&phi].scalar();
-    if (!vector)
-      values.push_back({&phi, false, scalar(isa<UndefValue>(elsewhere) ? in_lane : elsewhere)});
+    if (!vector)  // the same value on both edges, unless one is undefined (Shapes::transfer_phi)
+      values.push_back(
+          {&phi, false,
+           isa<UndefValue>(elsewhere)
+               ? base_of(plan_.full[&phi], value_in_lane(in_lane, one.lane, made), one.lane)
+               : scalar(elsewhere)});
     else
       values.push_back({&phi, true,
                         b_.CreateInsertElement(vec(elsewhere),
@@ -303,10 +319,11 @@ Emitter::Exit Emitter::plain_exit(BasicBlock* block) const {
       for (Region* to : region_->exits) {
         if (to->start != block->getSingleSuccessor()) continue;
         for (Value* v : plan_.flow.live_in(to->start)) {
-          if (!region_->blocks.contains(cast<Instruction>(v)->getParent()) || rematerialisable(v))
-            continue;
+          if (!region_->blocks.contains(cast<Instruction>(v)->getParent())) continue;
+          // A group behind may come masked, where the value is another.
+          if (modes_ && !plan_.masked[v].scalar()) return {};
+          if (rematerialisable(v)) continue;
           if (plan_.block[v].kind != Shape::Uniform || !plan_.full[v].scalar()) return {};
-          if (modes_ && !plan_.masked[v].scalar()) return {};  // a group behind may come masked
         }
         return {true, to};
       }

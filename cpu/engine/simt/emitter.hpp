@@ -57,6 +57,7 @@ class Emitter {
   struct Region {
     unsigned id;
     BasicBlock* start;                          // of thread code
+    BasicBlock* enter;                          // of block code: once, before the groups
     BasicBlock *head, *next, *after;            // of block code: the loop over groups
     llvm::SmallPtrSet<BasicBlock*, 16> blocks;  // of thread code
     llvm::DenseMap<BasicBlock*, BasicBlock*> full, guard, body;
@@ -68,6 +69,8 @@ class Emitter {
 
   // regions.cpp: the frame of the function
   void find_regions();
+  void emit_entry_loads(Region&);
+  Value* block_load(llvm::LoadInst&);
   void emit_region(Region&);
   void enter_region(Region&, Mode);
   void leave_region(Region* to);
@@ -99,6 +102,7 @@ class Emitter {
   void masked_edge(BasicBlock* from, BasicBlock* to, Value* mask);
   void masked_edges(BasicBlock* from, BasicBlock* yes, Value* go_yes, BasicBlock* no, Value* go_no);
   void assign_phis(BasicBlock* from, BasicBlock* to, Mode target, Value* mask);
+  Value* blend_lanes(Value* mask, Value* yes, Value* no);
   void convert_to_masked(BasicBlock* to);
   void convert_to_full(BasicBlock* to);
   bool needs_blend(BasicBlock* from, BasicBlock* to) const;
@@ -110,6 +114,7 @@ class Emitter {
   llvm::ICmpInst* comparison_of(BasicBlock* block, bool& negated) const;
   std::optional<Tests> strided_tests(llvm::ICmpInst&);
   bool decided_by_index(Value* condition) const;
+  Value* leaves_range(Value* first, std::uint64_t span, bool down, bool is_signed);
   Value* wraps(Instruction& extension);
   Value* any_wraps(llvm::ArrayRef<Instruction*> extensions);
 
@@ -121,6 +126,7 @@ class Emitter {
   std::optional<OneLane> one_lane(BasicBlock*);
   void emit_one_lane(BasicBlock*, const OneLane&);
   Value* value_at(Value* v, Value* lane);
+  Value* base_of(Shape, Value* value, Value* lane);
   /// What instructions of the thread code became for one lane alone.
   using LaneCopies = llvm::DenseMap<Value*, Value*>;
   Value* value_in_lane(Value* v, Value* lane, const LaneCopies& made);
@@ -328,6 +334,11 @@ class Emitter {
   std::size_t scratch_bytes_ = 0;
   llvm::DenseMap<Value*, std::pair<llvm::AllocaInst*, llvm::AllocaInst*>>
       block_values_;  // uniform over the block: kept once
+  /// A load made once for all groups (block_loads.hpp); `made` where the first group makes it.
+  struct BlockLoad {
+    llvm::AllocaInst *value = nullptr, *made = nullptr;
+  };
+  llvm::DenseMap<const llvm::LoadInst*, BlockLoad> block_loads_;
   llvm::DenseMap<llvm::CallInst*, llvm::AllocaInst*> accumulators_;
   Value *modes_ = nullptr, *masks_ = nullptr, *states_ = nullptr, *next_states_ = nullptr;
   bool modes_before_ = false;  // some group may leave the first region without a word

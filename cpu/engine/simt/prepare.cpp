@@ -20,6 +20,7 @@
 #include "cpu/engine/simt/analyses.hpp"
 #include "cpu/engine/simt/flatten.hpp"
 #include "cpu/engine/simt/markers.hpp"
+#include "cpu/engine/simt/poison_flags.hpp"
 
 namespace cucpu::simt {
 
@@ -359,6 +360,7 @@ std::string prepare(Function& thread, const Options& options) {
   // lane.
   repeat_comparisons(thread, true);
   run_passes(thread, "lcssa");
+  rederive_poison_flags(thread);
   bool ends = false;
   for (BasicBlock& block : thread) ends |= isa<ReturnInst>(block.getTerminator());
   if (!ends) return "endless loop";

@@ -100,6 +100,7 @@ Function* Emitter::run() {
     masks_ = scratch_array(4);
   }
   for (auto& region : regions_) {
+    region->enter = new_block("region" + Twine{region->id} + ".enter");
     region->head = new_block("region" + Twine{region->id});
     region->next = new_block("region" + Twine{region->id} + ".next");
     region->after = new_block("region" + Twine{region->id} + ".after");
@@ -123,7 +124,7 @@ Function* Emitter::run() {
       for (auto& region : regions_) finish_region(*region);
     if (modes_ && modes_before_) start_modes();
     entry_.CreateStore(entry_.getInt32(0), group_);
-    entry_.CreateBr(strip_ ? strip_->rows : regions_.front()->head);
+    entry_.CreateBr(strip_ ? strip_->rows : regions_.front()->enter);
     run_on();
     // A new group starts with no lanes waiting and no values.
     for (auto& region : regions_) {
@@ -263,7 +264,7 @@ void Emitter::begin_strip() {
   begin_row();
   b_.SetInsertPoint(strip_->blocks);
   b_.CreateStore(b_.getInt32(0), group_);
-  b_.CreateBr(regions_.front()->head);
+  b_.CreateBr(regions_.front()->enter);
 }
 
 void Emitter::finish_strip(Region& region) {
@@ -307,8 +308,57 @@ bool Emitter::needs_group() const {
   });
 }
 
+/// Makes the loads of the region's entry, and resets those that the first group makes. Not where
+/// groups come to a region one by one: then each group makes its own, and nothing is kept for the
+/// whole block.
+void Emitter::emit_entry_loads(Region& region) {
+  b_.SetInsertPoint(region.enter);
+  begin_block(Full);
+  if (plan_.groups_agree && regions_.size() > 1) {
+    const auto add = [&](LoadInst* load) -> BlockLoad& {
+      BlockLoad& kept = block_loads_[load];
+      if (!kept.value) kept.value = temporary(load->getType(), load->getName() + ".block");
+      return kept;
+    };
+    for (LoadInst* load : plan_.block.block_loads().at_entry(region.start)) {
+      rematerialise(load->getPointerOperand());
+      Value* value = b_.CreateAlignedLoad(load->getType(), scalar(load->getPointerOperand()),
+                                          load->getAlign(), load->getName());
+      b_.CreateStore(value, add(load).value);
+    }
+    for (LoadInst* load : plan_.block.block_loads().by_first_group(region.start)) {
+      if (plan_.block[load].kind != Shape::Uniform) continue;
+      BlockLoad& kept = add(load);
+      if (!kept.made) kept.made = temporary(b_.getInt1Ty(), load->getName() + ".made");
+      b_.CreateStore(b_.getFalse(), kept.made);
+    }
+  }
+  b_.CreateBr(region.head);
+}
+
+/// The value of a load that is made once for all groups, or null.
+Value* Emitter::block_load(LoadInst& load) {
+  const BlockLoad kept = block_loads_.lookup(&load);
+  if (!kept.value) return nullptr;
+  const BlockLoads& loads = plan_.block.block_loads();
+  if (is_contained(loads.at_entry(region_->start), &load))
+    return b_.CreateLoad(load.getType(), kept.value);
+  if (!kept.made || !is_contained(loads.by_first_group(region_->start), &load)) return nullptr;
+  BasicBlock *make = new_block("first.load"), *after = new_block("loaded");
+  Value* pointer = scalar(load.getPointerOperand());
+  b_.CreateCondBr(b_.CreateLoad(b_.getInt1Ty(), kept.made), after, make);
+  b_.SetInsertPoint(make);
+  b_.CreateStore(b_.CreateAlignedLoad(load.getType(), pointer, load.getAlign(), load.getName()),
+                 kept.value);
+  b_.CreateStore(b_.getTrue(), kept.made);
+  b_.CreateBr(after);
+  b_.SetInsertPoint(after);
+  return b_.CreateLoad(load.getType(), kept.value);
+}
+
 void Emitter::emit_region(Region& region) {
   region_ = &region;
+  emit_entry_loads(region);
   BasicBlock* start = new_block("region" + Twine{region.id} + ".group");
   b_.SetInsertPoint(region.head);
   Value* group = b_.CreateLoad(b_.getInt32Ty(), group_, "group");
@@ -538,14 +588,14 @@ void Emitter::finish_region(Region& region) {
         }
         b_.CreateStore(b_.getInt32(0), sum);
       }
-      b_.CreateBr(to->head);
+      b_.CreateBr(to->enter);
     }
     return;
   }
   // Groups may be at different barriers: every region runs the groups that wait before it; when all
   // have moved, a new round.
   if (&region != regions_.back().get()) {
-    b_.CreateBr(regions_[region.id + 1]->head);
+    b_.CreateBr(regions_[region.id + 1]->enter);
     return;
   }
   BasicBlock* scan = new_block("round.scan");
@@ -565,7 +615,7 @@ void Emitter::finish_region(Region& region) {
   b_.CreateCondBr(b_.CreateICmpULT(following, b_.getInt32(groups)), scan, again);
   b_.SetInsertPoint(again);
   b_.CreateStore(b_.getInt32(0), group_);
-  b_.CreateCondBr(b_.CreateLoad(b_.getInt1Ty(), alive), regions_.front()->head, done_);
+  b_.CreateCondBr(b_.CreateLoad(b_.getInt1Ty(), alive), regions_.front()->enter, done_);
 }
 
 }  // namespace cucpu::simt

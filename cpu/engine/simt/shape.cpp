@@ -6,6 +6,7 @@
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/Analysis/WithCache.h>
 #include <llvm/IR/CFG.h>
+#include <llvm/IR/ConstantRange.h>
 #include <llvm/IR/DataLayout.h>
 #include <llvm/IR/GetElementPtrTypeIterator.h>
 #include <llvm/IR/Instructions.h>
@@ -26,6 +27,9 @@ namespace {
 constexpr Shape kUniform{Shape::Uniform};
 constexpr Shape kVarying{Shape::Varying};
 
+// Types of strided values: every lane number fits into them, and they fit into a stride.
+constexpr unsigned kNarrowest = 8, kWidest = 64;
+
 Shape strided(std::int64_t stride, bool nsw, bool nuw, unsigned align) {
   if (stride == 0) return kUniform;
   return {Shape::Strided, nsw, nuw, static_cast<std::uint8_t>(std::min(align, 63u)), stride};
@@ -45,35 +49,57 @@ struct NoWrap {
   bool is_signed = false, is_unsigned = false;
 };
 
-// What holds for every thread, wherever it stands: no branch is taken into account.
+/// What is known of every thread, wherever it stands: neither branches count, nor flags on
+/// instructions, which hold only for threads that reach them and use the result.
+SimplifyQuery facts_of_all_threads(const Instruction& inst) {
+  return {inst.getModule()->getDataLayout(),
+          nullptr,
+          nullptr,
+          nullptr,
+          nullptr,
+          /*UseInstrInfo=*/false};
+}
+
+/// The numbers that a value can be for any thread.
+ConstantRange range_for_all_threads(const Value* value, bool is_signed, const SimplifyQuery& facts,
+                                    unsigned depth = 0) {
+  constexpr unsigned kDepth = 6;
+  const auto kind = is_signed ? ConstantRange::Signed : ConstantRange::Unsigned;
+  const ConstantRange known = computeConstantRangeIncludingKnownBits(value, is_signed, facts);
+  auto* inst = dyn_cast<Instruction>(value);
+  if (!inst || depth >= kDepth) return known;
+  const auto operand = [&](unsigned i) {
+    return range_for_all_threads(inst->getOperand(i), is_signed, facts, depth + 1);
+  };
+  if (auto* binary = dyn_cast<BinaryOperator>(inst))
+    return operand(0).binaryOp(binary->getOpcode(), operand(1)).intersectWith(known, kind);
+  if (isa<SExtInst, ZExtInst, TruncInst>(inst))
+    return operand(0)
+        .castOp(cast<CastInst>(inst)->getOpcode(), inst->getType()->getIntegerBitWidth())
+        .intersectWith(known, kind);
+  return known;
+}
+
 NoWrap never_wraps(const Instruction& inst) {
-  SimplifyQuery facts{inst.getModule()->getDataLayout()};
+  const SimplifyQuery facts = facts_of_all_threads(inst);
   const Value *a = inst.getOperand(0), *b = inst.getOperand(1);
-  constexpr auto kNever = OverflowResult::NeverOverflows;
+  const auto within = [&](bool is_signed) {
+    const unsigned flag = is_signed ? OverflowingBinaryOperator::NoSignedWrap
+                                    : OverflowingBinaryOperator::NoUnsignedWrap;
+    return ConstantRange::makeGuaranteedNoWrapRegion(
+               static_cast<Instruction::BinaryOps>(inst.getOpcode()),
+               range_for_all_threads(b, is_signed, facts), flag)
+        .contains(range_for_all_threads(a, is_signed, facts));
+  };
   switch (inst.getOpcode()) {
     case Instruction::Add:
-      return {computeOverflowForSignedAdd(a, b, facts) == kNever,
-              computeOverflowForUnsignedAdd(a, b, facts) == kNever};
-    case Instruction::Sub: {
-      auto range = [&](const Value* v, bool is_signed) {
-        return computeConstantRangeIncludingKnownBits(v, is_signed, facts);
-      };
-      return {range(a, true).signedSubMayOverflow(range(b, true)) ==
-                  ConstantRange::OverflowResult::NeverOverflows,
-              range(a, false).unsignedSubMayOverflow(range(b, false)) ==
-                  ConstantRange::OverflowResult::NeverOverflows};
-    }
+    case Instruction::Sub:
     case Instruction::Mul:
-      return {computeOverflowForSignedMul(a, b, facts) == kNever,
-              computeOverflowForUnsignedMul(a, b, facts) == kNever};
-    case Instruction::Shl: {
-      auto* by = dyn_cast<ConstantInt>(b);
-      bool fits = by && computeKnownBits(a, facts.DL).countMinLeadingZeros() > by->getZExtValue();
-      return {fits, fits};
-    }
+    case Instruction::Shl:
+      return {within(true), within(false)};
     case Instruction::Or: {  // an addition when no bit is set in both
-      bool apart = KnownBits::haveNoCommonBitsSet(computeKnownBits(a, facts.DL),
-                                                  computeKnownBits(b, facts.DL));
+      bool apart = KnownBits::haveNoCommonBitsSet(computeKnownBits(a, 0, facts),
+                                                  computeKnownBits(b, 0, facts));
       return {apart, apart};
     }
     default:
@@ -82,12 +108,21 @@ NoWrap never_wraps(const Instruction& inst) {
 }
 
 // Strides are kept modulo the value's width, as signed numbers.
-std::int64_t wrap(std::int64_t stride, const Type* type) {
+std::int64_t wrap(std::uint64_t stride, const Type* type) {
   unsigned bits = type->isIntegerTy() ? type->getIntegerBitWidth() : 64;
-  return bits >= 64 ? stride : SignExtend64(static_cast<std::uint64_t>(stride), bits);
+  return bits >= 64 ? static_cast<std::int64_t>(stride) : SignExtend64(stride, bits);
 }
 
+std::uint64_t modular(std::int64_t stride) { return static_cast<std::uint64_t>(stride); }
+
 }  // namespace
+
+std::uint64_t span_of(std::int64_t stride, unsigned width) {
+  const std::uint64_t step = stride < 0 ? 0 - modular(stride) : modular(stride);
+  bool overflows = false;
+  const std::uint64_t span = SaturatingMultiply<std::uint64_t>(step, width - 1, &overflows);
+  return overflows ? UINT64_MAX : span;
+}
 
 Shape thread_index_shape(const Lanes& lanes, unsigned dimension) {
   const std::uint32_t size[3] = {lanes.block.x, lanes.block.y, lanes.block.z};
@@ -102,6 +137,7 @@ Shape thread_index_shape(const Lanes& lanes, unsigned dimension) {
 
 Shapes::Shapes(const Flow& flow, const Lanes& lanes, Scope scope)
     : flow_{flow}, lanes_{lanes}, scope_{scope} {
+  if (scope == Scope::Block) block_loads_.emplace(flow);
   bool changed = true;
   while (changed) {
     changed = false;
@@ -205,9 +241,11 @@ Shape Shapes::transfer(Instruction& inst) {
   }
   if (isa<AtomicRMWInst, AtomicCmpXchgInst>(inst)) return kVarying;
   if (auto* load = dyn_cast<LoadInst>(&inst))
-    return uniform && !(scope_ == Scope::Block && !load->isSimple()) ? kUniform : kVarying;
+    return uniform && (!block_loads_ || block_loads_->is_uniform(load)) ? kUniform : kVarying;
   if (uniform) return kUniform;
   if (scope_ == Scope::Block) return kVarying;
+  if (inst.getType()->isIntegerTy() && inst.getType()->getIntegerBitWidth() > kWidest)
+    return kVarying;
   if (inst.isCast()) return transfer_cast(inst);
   if (isa<GetElementPtrInst>(inst)) {
     auto& gep = cast<GEPOperator>(inst);
@@ -219,9 +257,9 @@ Shape Shapes::transfer(Instruction& inst) {
       if (index.kind == Shape::Uniform) continue;
       if (it.isStruct()) return kVarying;
       if (it.getOperand()->getType() != layout.getIndexType(gep.getType())) return kVarying;
-      std::int64_t size = static_cast<std::int64_t>(layout.getTypeAllocSize(it.getIndexedType()));
-      sum = strided((sum.kind == Shape::Strided ? sum.stride : 0) + index.stride * size, false,
-                    false, 0);
+      std::uint64_t size = layout.getTypeAllocSize(it.getIndexedType());
+      std::uint64_t before = sum.kind == Shape::Strided ? modular(sum.stride) : 0;
+      sum = strided(wrap(before + modular(index.stride) * size, inst.getType()), false, false, 0);
     }
     return sum;
   }
@@ -238,8 +276,9 @@ Shape Shapes::transfer(Instruction& inst) {
 
 // Lanes that stay below the alignment of the base never carry into its bits.
 bool Shapes::stays_aligned(const Shape& s) const {
-  return s.kind == Shape::Strided && s.stride > 0 && s.align < 63 &&
-         s.stride * static_cast<std::int64_t>(lanes_.width - 1) < (std::int64_t{1} << s.align);
+  if (s.kind != Shape::Strided || s.stride <= 0 || s.align >= 63) return false;
+  const std::uint64_t end = std::uint64_t{1} << s.align;
+  return modular(s.stride) < end && modular(s.stride) * (lanes_.width - 1) < end;
 }
 
 // `tid < 32` is the same for all lanes of a group that starts at a multiple of 32: between its
@@ -249,6 +288,8 @@ Shape Shapes::transfer_comparison(ICmpInst& inst) {
   Shape s = (*this)[inst.getOperand(0)];
   if (!lanes_.whole_comparisons || !bound || inst.isEquality() || !stays_aligned(s))
     return kVarying;
+  // A range as large as the type's has both signs.
+  if (inst.isSigned() && s.align >= bound->getBitWidth()) return kVarying;
   APInt first = bound->getValue();  // where the answer changes
   CmpInst::Predicate predicate = inst.getPredicate();
   bool up = ICmpInst::isGT(predicate) || ICmpInst::isGE(predicate);
@@ -261,8 +302,8 @@ Shape Shapes::transfer_binary(Instruction& inst) {
   if (a.kind == Shape::Varying || b.kind == Shape::Varying) return kVarying;
   // `blockIdx.x * 256` is a multiple of 256: what threads add to it never carries into those bits.
   auto uniform_align = [&](const Value* v) {
-    return std::min(63u,
-                    computeKnownBits(v, inst.getModule()->getDataLayout()).countMinTrailingZeros());
+    const KnownBits known = computeKnownBits(v, 0, facts_of_all_threads(inst));
+    return std::min({63u, known.countMinTrailingZeros(), inst.getType()->getIntegerBitWidth()});
   };
   if (a.kind == Shape::Uniform)
     a = {Shape::Uniform, true, true, static_cast<std::uint8_t>(uniform_align(inst.getOperand(0))),
@@ -283,26 +324,29 @@ Shape Shapes::transfer_binary(Instruction& inst) {
   unsigned align = std::min(a.align, b.align);
   auto* constant = dyn_cast<ConstantInt>(inst.getOperand(1));
   Type* type = inst.getType();
+  const unsigned bits = type->getIntegerBitWidth();
   bool contained = stays_aligned(a);
   switch (inst.getOpcode()) {
     case Instruction::Add:
-      return strided(wrap(a.stride + b.stride, type), nsw, nuw, align);
+      return strided(wrap(modular(a.stride) + modular(b.stride), type), nsw, nuw, align);
     case Instruction::Sub:
-      return strided(wrap(a.stride - b.stride, type), nsw, nuw && b.stride == 0, align);
+      return strided(wrap(modular(a.stride) - modular(b.stride), type), nsw, nuw && b.stride == 0,
+                     align);
     case Instruction::Or:
       if (!holds.is_signed && !(trust && cast<PossiblyDisjointInst>(inst).isDisjoint()))
         return kVarying;
-      return strided(wrap(a.stride + b.stride, type), a.no_signed_wrap && b.no_signed_wrap,
-                     a.no_unsigned_wrap && b.no_unsigned_wrap, align);
+      return strided(wrap(modular(a.stride) + modular(b.stride), type),
+                     a.no_signed_wrap && b.no_signed_wrap, a.no_unsigned_wrap && b.no_unsigned_wrap,
+                     align);
     case Instruction::Mul:
       if (!constant || constant->getValue().getSignificantBits() > 63) return kVarying;
-      return strided(wrap(a.stride * constant->getSExtValue(), type), nsw,
+      return strided(wrap(modular(a.stride) * modular(constant->getSExtValue()), type), nsw,
                      nuw && constant->getSExtValue() > 0,
-                     a.align + constant->getValue().countr_zero());
+                     std::min(a.align + constant->getValue().countr_zero(), bits));
     case Instruction::Shl:
       if (!constant || constant->getZExtValue() > 40) return kVarying;
-      return strided(wrap(a.stride << constant->getZExtValue(), type), nsw, nuw,
-                     a.align + static_cast<unsigned>(constant->getZExtValue()));
+      return strided(wrap(modular(a.stride) << constant->getZExtValue(), type), nsw, nuw,
+                     std::min(a.align + static_cast<unsigned>(constant->getZExtValue()), bits));
     case Instruction::LShr:
     case Instruction::AShr:
       if (constant && contained && constant->getZExtValue() >= a.align) return kUniform;
@@ -328,8 +372,8 @@ Shape Shapes::transfer_cast(Instruction& inst) {
   if (from.kind != Shape::Strided) return from;
   switch (inst.getOpcode()) {
     case Instruction::Trunc: {
-      std::int64_t stride = wrap(from.stride, inst.getType());
-      if (inst.getType()->isIntegerTy(1)) return kVarying;
+      if (inst.getType()->getIntegerBitWidth() < kNarrowest) return kVarying;
+      std::int64_t stride = wrap(modular(from.stride), inst.getType());
       return strided(stride, false, false,
                      std::min<unsigned>(from.align, inst.getType()->getIntegerBitWidth()));
     }
@@ -338,9 +382,14 @@ Shape Shapes::transfer_cast(Instruction& inst) {
       if (inst.getOperand(0)->getType()->isIntegerTy(1)) return kVarying;
       bool is_signed = isa<SExtInst>(inst);
       bool exact = is_signed ? from.no_signed_wrap : from.no_unsigned_wrap;
+      if (!is_signed && scope_ == Scope::FullGroup && inst.hasNonNeg())
+        exact |= from.no_signed_wrap;
+      // A guard serves indices, which wrap almost never. Values that wrap often (hashes) vary.
+      const unsigned bits = inst.getOperand(0)->getType()->getIntegerBitWidth();
+      const bool rarely_wraps = span_of(from.stride, lanes_.width) < std::uint64_t{1} << (bits - 4);
       // Both flags together: a strided value known to stay within [0, 2^(n-1)) extends alike either
       // way.
-      if (scope_ == Scope::FullGroup || exact)
+      if (exact || (scope_ == Scope::FullGroup && rarely_wraps))
         return strided(from.stride, true, !is_signed || from.no_unsigned_wrap, from.align);
       return kVarying;
     }
@@ -404,15 +453,13 @@ Shape Shapes::transfer_phi(PHINode& phi) {
          loop = loop->getParentLoop())
       if (divergent_loops_.contains(loop) && (*this)[value].kind != Shape::None) return kVarying;
   }
+  // Lanes of a group that come with an undefined value may have the value of the others. Over the
+  // block it counts as another value: it must not replace the value of groups that have one.
   if (joins_.contains(phi.getParent())) {
-    Value* only = nullptr;
-    bool same = true;
-    for (Value* value : phi.incoming_values()) {
-      if (isa<UndefValue>(value)) continue;
-      same &= !only || only == value;
-      only = value;
-    }
-    if (!same) return kVarying;
+    SmallPtrSet<Value*, 4> different;
+    for (Value* value : phi.incoming_values())
+      if (scope_ == Scope::Block || !isa<UndefValue>(value)) different.insert(value);
+    if (different.size() > 1) return kVarying;
   }
   Shape sum;
   for (Value* value : phi.incoming_values()) sum = join(sum, (*this)[value]);

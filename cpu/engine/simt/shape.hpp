@@ -5,7 +5,10 @@
 #include <llvm/ADT/DenseSet.h>
 #include <llvm/IR/Instructions.h>
 
+#include <optional>
+
 #include "cpu/engine/engine.hpp"
+#include "cpu/engine/simt/block_loads.hpp"
 #include "cpu/engine/simt/flow.hpp"
 
 namespace cucpu::simt {
@@ -23,6 +26,10 @@ struct Shape {
   [[nodiscard]] bool scalar() const { return kind != Varying; }
   friend bool operator==(const Shape&, const Shape&) = default;
 };
+
+/// How far the last lane of a group is from the first: |stride| * (width - 1), or UINT64_MAX if
+/// that does not fit.
+std::uint64_t span_of(std::int64_t stride, unsigned width);
 
 struct Lanes {
   unsigned width = 1;
@@ -58,6 +65,9 @@ class Shapes {
     return divergent_loops_.contains(loop);
   }
 
+  /// Scope::Block only.
+  [[nodiscard]] const BlockLoads& block_loads() const { return *block_loads_; }
+
   /// Extensions that are strided only if base + l * stride does not wrap, which code must check
   /// (FullGroup only).
   [[nodiscard]] bool needs_guard(const llvm::Instruction*) const;
@@ -76,6 +86,7 @@ class Shapes {
   const Flow& flow_;
   Lanes lanes_;
   Scope scope_;
+  std::optional<BlockLoads> block_loads_;  // of Scope::Block
   llvm::DenseMap<const llvm::Value*, Shape> shapes_;
   llvm::DenseSet<const llvm::BasicBlock*> divergent_branches_, joins_;
   llvm::DenseSet<const llvm::Loop*> divergent_loops_;

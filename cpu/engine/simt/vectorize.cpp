@@ -74,23 +74,64 @@ unsigned choose_width(const Options& options, const Needs& needs, bool large) {
   return width;
 }
 
+using BlockSet = SmallPtrSet<BasicBlock*, 32>;
+
+// The blocks that control may pass through from `first` until it comes to where the ways of a
+// branch at the end of `branch` meet.
+BlockSet blocks_before_meeting(const Flow& flow, BasicBlock* branch, BasicBlock* first) {
+  auto* node = flow.post_dominators.getNode(branch);
+  BasicBlock* meet = node && node->getIDom() ? node->getIDom()->getBlock() : nullptr;
+  SmallVector<BasicBlock*> work{first};
+  BlockSet seen;
+  while (!work.empty()) {
+    BasicBlock* at = work.pop_back_val();
+    if (at != meet && seen.insert(at).second) append_range(work, successors(at));
+  }
+  return seen;
+}
+
 // Whether every group takes the same barriers in the same order: no branch that differs between
 // threads decides about one.
 bool groups_agree(const Flow& flow, const Shapes& block) {
   for (BasicBlock* from : flow.order) {
     if (!block.diverges(from)) continue;
-    auto* node = flow.post_dominators.getNode(from);
-    BasicBlock* meet = node && node->getIDom() ? node->getIDom()->getBlock() : nullptr;
-    SmallVector<BasicBlock*> work(successors(from));
-    SmallPtrSet<BasicBlock*, 32> seen;
-    while (!work.empty()) {
-      BasicBlock* at = work.pop_back_val();
-      if (at == meet || !seen.insert(at).second) continue;
-      if (barrier_at_end(*at)) return false;
-      append_range(work, successors(at));
-    }
+    for (BasicBlock* next : successors(from))
+      for (BasicBlock* at : blocks_before_meeting(flow, from, next))
+        if (barrier_at_end(*at)) return false;
   }
   return true;
+}
+
+bool same_members(const CallInst* a, const CallInst* b) {
+  return a->getCalledFunction() == b->getCalledFunction() &&
+         a->getArgOperand(a->arg_size() - 1) == b->getArgOperand(b->arg_size() - 1);
+}
+
+// A warp operation waits for all lanes of its mask, at whichever copy of the instruction they are.
+// A compiler makes copies, for example when it moves a branch out of a loop. Block code runs the
+// two sides of a divergent branch one after the other, so lanes could not meet there.
+bool splits_warp_operation(const Flow& flow, const Shapes& shapes) {
+  const auto operations = [](const BlockSet& blocks, const BlockSet& without) {
+    SmallVector<CallInst*> found;
+    for (BasicBlock* block : blocks) {
+      if (without.contains(block)) continue;
+      for (Instruction& inst : *block)
+        if (StringRef name = marker_name(&inst); is_warp_operation(name) && name != "activemask")
+          found.push_back(cast<CallInst>(&inst));
+    }
+    return found;
+  };
+  for (BasicBlock* from : flow.order) {
+    if (!shapes.diverges(from)) continue;
+    auto* branch = cast<BranchInst>(from->getTerminator());
+    const BlockSet yes = blocks_before_meeting(flow, from, branch->getSuccessor(0));
+    const BlockSet no = blocks_before_meeting(flow, from, branch->getSuccessor(1));
+    const auto left = operations(yes, no), right = operations(no, yes);
+    for (CallInst* one : left)
+      for (CallInst* other : right)
+        if (same_members(one, other)) return true;
+  }
+  return false;
 }
 
 // The most vectors that are needed at one time, of W lanes each (those of doubles count twice).
@@ -248,6 +289,8 @@ BlockCode vectorize(Function& original, const Options& options) {
   Shapes block{flow, lanes, Shapes::Scope::Block};
   Linear linear{flow, masked, partial};
   report.refusal = check(flow, linear);
+  if (report.refusal.empty() && splits_warp_operation(flow, full))
+    report.refusal = "warp operation with the same mask on both sides of a divergent branch";
   if (!report.refusal.empty()) return finish();
   Plan plan{flow, full, masked, block, linear, lanes, groups_agree(flow, block), code.quick};
   for (BasicBlock* at : flow.order)
