@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +11,6 @@ from clang import cindex  # type: ignore[import-untyped]
 from clang.cindex import Cursor, CursorKind, TypeKind  # type: ignore[import-untyped]
 
 Row = dict[str, Any]
-
-
-@lru_cache
-def system_includes() -> tuple[str, ...]:
-    """The C compiler's own include folders: the libclang wheel has no stddef.h."""
-    text = subprocess.run(["gcc", "-E", "-xc", "-v", "/dev/null"], capture_output=True, text=True, check=True).stderr
-    found = text.split("#include <...> search starts here:")[1].split("End of search list.")[0]
-    return tuple(f"-isystem{line.strip()}" for line in found.splitlines() if line.strip())
 
 
 @dataclass
@@ -50,9 +40,7 @@ class Reader:
         self.wanted = wanted
         index = cindex.Index.create()
         options = cindex.TranslationUnit.PARSE_DETAILED_PROCESSING_RECORD
-        self.tu = index.parse(
-            "scan.c", args=[*arguments, *system_includes()], unsaved_files=[("scan.c", source)], options=options
-        )
+        self.tu = index.parse("scan.c", args=arguments, unsaved_files=[("scan.c", source)], options=options)
         errors = [d for d in self.tu.diagnostics if d.severity >= cindex.Diagnostic.Error]
         if errors:
             raise RuntimeError("\n".join(str(e) for e in errors))
@@ -223,7 +211,7 @@ def evaluate(expressions: dict[str, str], headers: str, arguments: list[str]) ->
     names = list(expressions)
     lines = headers.splitlines()
     source = "\n".join([*lines, *(f"enum {{ cucore_value_{n} = {expressions[n]} }};" for n in names)])
-    tu = index.parse("scan.c", args=[*arguments, *system_includes()], unsaved_files=[("scan.c", source)])
+    tu = index.parse("scan.c", args=arguments, unsaved_files=[("scan.c", source)])
     bad = {d.location.line - len(lines) - 1 for d in tu.diagnostics if d.severity >= cindex.Diagnostic.Error}
     if bad:
         return evaluate({n: expressions[n] for i, n in enumerate(names) if i not in bad}, headers, arguments)

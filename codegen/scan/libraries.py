@@ -43,7 +43,7 @@ class Library:
         return Reader(self.source(), self.all_arguments(include, *extra), self.wanted()).read()
 
     def all_arguments(self, include: Path, *extra: str) -> list[str]:
-        return ["-std=c11", f"-I{include}", f"-I{foreign_headers()}", *self.arguments, *extra]
+        return ["-std=c11", "-nostdinc", f"-I{include}", f"-I{foreign_headers()}", *self.arguments, *extra]
 
     def group_of(self, header: str) -> str:
         return next((g for h, g in self.groups.items() if Path(h).name == header), "")
@@ -147,20 +147,47 @@ def add_nvml_versions(library: Library, include: Path, unit: Unit, facts: Facts)
     facts["older"] = {n: function_facts(library, row) for n, row in every.functions.items() if n not in unit.functions}
 
 
+# Headers that CUDA's include and that are not CUDA's: just enough of each to parse them, from public facts. The C library's
+# are among them because those of a host are written for its own architecture, and a scan is for any.
+FOREIGN_HEADERS = {
+    "GL/gl.h": "#define GL_VERSION 0x1F02\ntypedef unsigned int GLuint; typedef unsigned int GLenum;",
+    "EGL/egl.h": "typedef int EGLint;",
+    "EGL/eglext.h": "typedef void *EGLStreamKHR; typedef void *EGLImageKHR; typedef void *EGLSyncKHR;",
+    "vdpau/vdpau.h": "#include <stdint.h>\ntypedef uint32_t VdpDevice; typedef uint32_t VdpVideoSurface;"
+    "typedef uint32_t VdpOutputSurface; typedef int VdpStatus; typedef uint32_t VdpFuncId;"
+    "typedef VdpStatus VdpGetProcAddress(VdpDevice device, VdpFuncId function_id, void **function_pointer);",
+    "stddef.h": "typedef __SIZE_TYPE__ size_t; typedef __PTRDIFF_TYPE__ ptrdiff_t; typedef __WCHAR_TYPE__ wchar_t;\n"
+    "#define NULL ((void *)0)\n#define offsetof(type, member) __builtin_offsetof(type, member)",
+    "stdint.h": "".join(
+        f"typedef __{kind.upper()}{bits}_TYPE__ {kind}{bits}_t;\n"
+        for kind in ("int", "uint")
+        for bits in (8, 16, 32, 64)
+    )
+    + "typedef __INTPTR_TYPE__ intptr_t; typedef __UINTPTR_TYPE__ uintptr_t;",
+    "stdbool.h": "#define bool _Bool\n#define true 1\n#define false 0",
+    "limits.h": "#define CHAR_BIT __CHAR_BIT__\n"
+    + "".join(
+        f"#define {name}_MAX __{of}_MAX__\n#define {name}_MIN (-__{of}_MAX__ - 1)\n#define U{name}_MAX {unsigned}\n"
+        for name, of, unsigned in (
+            ("INT", "INT", "(__INT_MAX__ * 2U + 1U)"),
+            ("LONG", "LONG", "(__LONG_MAX__ * 2UL + 1UL)"),
+            ("LLONG", "LONG_LONG", "(__LONG_LONG_MAX__ * 2ULL + 1ULL)"),
+        )
+    ),
+    "stdlib.h": "#include <stddef.h>\nvoid *malloc(size_t); void free(void *); void abort(void);",
+    "sys/types.h": "#include <stddef.h>\ntypedef long off_t; typedef __PTRDIFF_TYPE__ ssize_t;"
+    "typedef long loff_t; typedef long time_t;",
+    "sys/socket.h": "#include <sys/types.h>\nstruct sockaddr;",
+    "arpa/inet.h": "#include <stdint.h>\n#include <sys/socket.h>",
+}
+
+
 @lru_cache
 def foreign_headers() -> Path:
-    """Just enough of GL, EGL and VDPAU to parse CUDA's interop headers: their ABI types, which are public facts."""
+    """The folder that has FOREIGN_HEADERS as files."""
     folder = Path(tempfile.mkdtemp(prefix="cucore-scan-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    files = {
-        "GL/gl.h": "#define GL_VERSION 0x1F02\ntypedef unsigned int GLuint; typedef unsigned int GLenum;",
-        "EGL/egl.h": "typedef int EGLint;",
-        "EGL/eglext.h": "typedef void *EGLStreamKHR; typedef void *EGLImageKHR; typedef void *EGLSyncKHR;",
-        "vdpau/vdpau.h": "#include <stdint.h>\ntypedef uint32_t VdpDevice; typedef uint32_t VdpVideoSurface;"
-        "typedef uint32_t VdpOutputSurface; typedef int VdpStatus; typedef uint32_t VdpFuncId;"
-        "typedef VdpStatus VdpGetProcAddress(VdpDevice device, VdpFuncId function_id, void **function_pointer);",
-    }
-    for name, text in files.items():
+    for name, text in FOREIGN_HEADERS.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(f"#pragma once\n{text}\n")
     return folder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -241,3 +242,34 @@ def test_tests_of_a_program_run_in_one_process_and_those_that_skip_there_alone(
     log = (tmp_path / "log").read_text()
     assert f"process of {names} said" in log and "LeftOut" not in log
     assert ("process of B.Alone said" in log) == ("B.Alone" in names)
+
+
+@pytest.mark.skipif(not shutil.which("ninja"), reason="needs ninja")
+def test_what_is_installed_is_made_by_the_targets_that_tools_build_builds() -> None:
+    """`make demo` in a bare clone builds the product's folders only; the tests' build would hide what they leave out."""
+    builds = [Path(os.environ["CUCORE_BUILD"])] if "CUCORE_BUILD" in os.environ else sorted(ROOT.glob("build/*"))
+    build = next((b.resolve() for b in builds if (b / "build.ninja").exists() and (b / "cpu").exists()), None)
+    if build is None:
+        pytest.skip("no build folder with the CPU device")
+    targets = re.search(r"^targets=\((.*)\)$", (ROOT / "tools/build").read_text(), re.MULTILINE)
+    assert targets
+    ninja = ["ninja", "-C", str(build), "-t"]
+    made = subprocess.run([*ninja, "targets", "all"], capture_output=True, text=True, check=True).stdout
+    outputs = {line.partition(":")[0] for line in made.splitlines() if "CUSTOM_COMMAND" in line or "LINKER" in line}
+    product = subprocess.run(
+        [*ninja, "commands", *targets[1].split()], capture_output=True, text=True, check=True
+    ).stdout
+    render = [sys.executable, "-B", str(ROOT / "codegen/render.py"), "--list"]
+    rendered = subprocess.run(render, capture_output=True, text=True, check=True).stdout.split()
+    outputs -= {f"generated/{name}" for name in rendered}  # while configuring, too
+    installed = {
+        str(Path(path).relative_to(build))
+        for script in [build / "cmake_install.cmake", *build.glob("[!t]*/**/cmake_install.cmake")]
+        for path in re.findall(rf'"({re.escape(str(build))}/[^"]+)"', script.read_text())
+    }
+    taken = sorted(installed & outputs)
+    assert "generated/coverage.json" in taken
+    assert "cpu/libcucore_cpu.so" in taken
+    # A command names what it makes, or a folder that is its own.
+    named = {path: {path, str(Path(path).parent)} - {"generated"} for path in taken}
+    assert [path for path in taken if not any(name in product for name in named[path])] == []

@@ -14,19 +14,36 @@ INCLUDE = Path(sysconfig.get_paths()["purelib"]) / "nvidia" / "cu13" / "include"
 
 
 @pytest.mark.parametrize("target", ["x86_64-linux-gnu", "aarch64-linux-gnu"])
-@pytest.mark.parametrize("library", ["driver", "runtime", "nvrtc"])
+@pytest.mark.parametrize("library", ["driver", "runtime", "nvrtc", "nvjitlink", "nvvm", "nvfatbin", "nvml", "cufile"])
 def test_a_scan_gives_the_committed_table_on_every_machine(library: str, target: str) -> None:
     pytest.importorskip("clang.cindex", reason="libclang is not installed")
     committed = read_facts(facts.API / f"{library}.json")
-    if not (INCLUDE / "cuda.h").exists() or not (INCLUDE / "cudaProfiler.h").exists():
+    from scan import libraries
+
+    wanted = ["cuda.h", "cudaProfiler.h", *libraries.LIBRARIES[library].headers]
+    if not all((INCLUDE / header).exists() for header in wanted):
         pytest.skip("the CUDA header wheels are not installed")
     if f"CUDA_VERSION {read_facts(facts.API / 'driver.json')['version']}" not in (INCLUDE / "cuda.h").read_text():
         pytest.skip("the installed CUDA headers are of another version than the tables")
-    from scan import libraries
-
     scanned = json.loads(json.dumps(libraries.scan_library(library, INCLUDE, f"--target={target}")))
     for section in committed:
         assert scanned[section] == committed[section], section
+
+
+def test_a_scan_reads_no_header_of_the_host() -> None:
+    """Those are written for the host's own architecture: some do not exist for another."""
+    pytest.importorskip("clang.cindex", reason="libclang is not installed")
+    from scan import libraries
+    from scan.clang_reader import Reader
+
+    if not (INCLUDE / "cuda.h").exists():
+        pytest.skip("the CUDA header wheels are not installed")
+    for name, library in libraries.LIBRARIES.items():
+        if all((INCLUDE / header).exists() for header in library.headers):
+            reader = Reader(library.source(), library.all_arguments(INCLUDE), library.wanted())
+            read = {Path(str(included.include)) for included in reader.tu.get_includes()}
+            known = (INCLUDE, libraries.foreign_headers())
+            assert [path for path in read if not any(path.is_relative_to(folder) for folder in known)] == [], name
 
 
 def test_versions_are_matched_from_the_newest_symbol_down() -> None:
