@@ -255,7 +255,7 @@ std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Setti
     path = (block.quick  ? "vector, quick: "
             : block.lean ? "vector, large: "
                          : "vector: ") +
-           simt::to_string(block.report);
+           simt::to_string(block.report) + (needs.spins ? " spins" : "");
     vectorized = watch.lap();
     if (job.in_background) stop_with_process();
     if (settles) mark_first_operands(*entry);

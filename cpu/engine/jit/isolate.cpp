@@ -3,6 +3,7 @@
 #include <llvm/ADT/SCCIterator.h>
 #include <llvm/ADT/SetVector.h>
 #include <llvm/Analysis/CallGraph.h>
+#include <llvm/Analysis/PostDominators.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Transforms/IPO/AlwaysInliner.h>
@@ -13,6 +14,7 @@
 
 #include "cpu/engine/jit/lower.hpp"
 #include "cpu/engine/jit/optimize.hpp"
+#include "cpu/engine/jit/waits.hpp"
 
 namespace cucpu {
 namespace {
@@ -35,75 +37,60 @@ SmallPtrSet<Function*, 8> recursive_functions(Module& module) {
   return found;
 }
 
-/// Whether a value computed inside the loop depends on memory that other threads may write: what a
-/// spinning thread looks at.
-bool depends_on_shared_state(Value* value, const Loop& loop, SmallPtrSetImpl<Value*>& seen) {
-  auto* instruction = dyn_cast<Instruction>(value);
-  if (!instruction || !loop.contains(instruction) || !seen.insert(instruction).second) return false;
-  if (isa<AtomicRMWInst, AtomicCmpXchgInst>(instruction)) return true;
-  if (const auto* load = dyn_cast<LoadInst>(instruction)) {
-    if (load->isVolatile() || load->isAtomic()) return true;
-  }
-  for (Value* operand : instruction->operands()) {
-    if (depends_on_shared_state(operand, loop, seen)) return true;
-  }
-  return false;
-}
-
-bool spins(const Loop& loop) {
-  SmallVector<BasicBlock*, 4> exiting;
-  loop.getExitingBlocks(exiting);
-  for (BasicBlock* block : exiting) {
-    Value* condition = nullptr;
-    if (auto* branch = dyn_cast<BranchInst>(block->getTerminator()))
-      condition = branch->isConditional() ? branch->getCondition() : nullptr;
-    if (auto* choice = dyn_cast<SwitchInst>(block->getTerminator()))
-      condition = choice->getCondition();
-    SmallPtrSet<Value*, 16> seen;
-    if (condition && depends_on_shared_state(condition, loop, seen)) return true;
-  }
-  return false;
-}
-
-/// Puts a yield on the back edges of spin loops; true when there are any. The first turns pass
-/// without: a loop that looks for a free place, or tries again what another thread came before it
-/// with, is mostly over by then, and a thread that gives way once makes the runtime start others on
-/// stacks of their own.
+/// Marks the back edges of loops that wait; true when there are any. Where every turn passes a
+/// barrier it is a `turn`: block code may go round with all its threads, and let other blocks run
+/// in between. Else it is a `yield`, and the first turns pass without: a loop that looks for a free
+/// place, or tries again what another thread came before it with, is mostly over by then, and a
+/// thread that gives way once makes the runtime start others on stacks of their own.
 bool mark_spins(Function& function) {
   constexpr unsigned kFree = 4;
   DominatorTree dominators{function};
   LoopInfo loops{dominators};
+  if (loops.empty()) return false;
+  const PostDominatorTree ends{function};
   struct Spin {
     SmallVector<BasicBlock*, 4> latches;
     BasicBlock *header, *before;
+    bool at_barrier;
   };
   SmallVector<Spin, 4> found;
   for (Loop* loop : loops.getLoopsInPreorder()) {
-    if (!spins(*loop)) continue;
-    found.push_back({{}, loop->getHeader(), loop->getLoopPreheader()});
+    if (!waits_for_memory(*loop, loops, dominators, ends)) continue;
+    found.push_back({{}, loop->getHeader(), loop->getLoopPreheader(), turns_at_barrier(*loop)});
     loop->getLoopLatches(found.back().latches);
   }
   if (found.empty()) return false;
   Module& module = *function.getParent();
   IRBuilder<> b{module.getContext()};
-  FunctionCallee yield = module.getOrInsertFunction("cucpu.yield", b.getVoidTy());
+  const auto marker = [&](const char* name) {
+    FunctionCallee callee = module.getOrInsertFunction(name, b.getVoidTy());
+    cast<Function>(callee.getCallee())->setDoesNotThrow();
+    return callee;
+  };
   for (const Spin& spin : found) {
-    BasicBlock& entry = function.getEntryBlock();
-    b.SetInsertPoint(&entry, entry.begin());
-    AllocaInst* turns = b.CreateAlloca(b.getInt32Ty(), nullptr, "turns");
-    b.SetInsertPoint(spin.before ? spin.before->getTerminator() : turns->getNextNode());
-    b.CreateStore(b.getInt32(0), turns);
+    AllocaInst* turns = nullptr;
+    if (!spin.at_barrier) {
+      BasicBlock& entry = function.getEntryBlock();
+      b.SetInsertPoint(&entry, entry.begin());
+      turns = b.CreateAlloca(b.getInt32Ty(), nullptr, "turns");
+      b.SetInsertPoint(spin.before ? spin.before->getTerminator() : turns->getNextNode());
+      b.CreateStore(b.getInt32(0), turns);
+    }
     for (BasicBlock* latch : spin.latches) {
       // Only where it goes round again; of a switch, which may go there by several edges, always.
       const bool splits = isa<BranchInst>(latch->getTerminator());
       const DebugLoc line = latch->getTerminator()->getDebugLoc();
       Instruction* end = (splits ? SplitEdge(latch, spin.header) : latch)->getTerminator();
       b.SetInsertPoint(end);
+      if (spin.at_barrier) {
+        b.CreateCall(marker("cucpu.turn"))->setDebugLoc(line);
+        continue;
+      }
       Value* turn = b.CreateLoad(b.getInt32Ty(), turns);
       b.CreateStore(b.CreateAdd(turn, b.getInt32(1)), turns);
       Value* waits = b.CreateICmpUGE(turn, b.getInt32(kFree));
       b.SetInsertPoint(SplitBlockAndInsertIfThen(waits, end, false));
-      b.CreateCall(yield)->setDebugLoc(line);
+      b.CreateCall(marker("cucpu.yield"))->setDebugLoc(line);
     }
   }
   return true;

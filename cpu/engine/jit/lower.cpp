@@ -270,6 +270,7 @@ class Lowering {
     if (name == "exit") return call("cucpu_rt_exit", none, {}, true), nullptr;
     if (name == "trap") return call("cucpu_rt_trap", none, {argument(0)}, true), nullptr;
     if (name == "yield") return call("cucpu_rt_yield", none, {}), nullptr;
+    if (name == "turn") return call("cucpu_rt_turn", none, {}), nullptr;
     if (name == "barrier.sync")
       return call("cucpu_rt_barrier_sync", none, {argument(0), argument(1)}), nullptr;
     if (name == "barrier.arrive")

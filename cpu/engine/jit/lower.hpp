@@ -30,7 +30,8 @@ void isolate(llvm::Function& kernel, void (*after_inlining)(llvm::Module&) = nul
 /// Their names.
 std::vector<std::string> isolate_functions(llvm::Module&, std::span<const std::string> also);
 
-/// Of an isolated kernel. Marks spin loops by a cucpu.yield on their back edges.
+/// Of an isolated kernel. Marks loops that wait by a cucpu.yield, or cucpu.turn, on their
+/// back edges.
 ThreadNeeds find_needs(llvm::Function& kernel);
 
 /// void(BlockContext*): a loop over the threads. Only without fibers. Replaces `kernel`.

@@ -138,6 +138,8 @@ void cucpu_rt_block_cluster_wait(BlockContext*) { cluster_wait(); }
 
 void cucpu_rt_yield() { Worker::running()->yield(); }
 
+void cucpu_rt_turn() { Worker::running()->turn(); }
+
 void cucpu_rt_exit() { Worker::running()->exit_thread(); }
 
 void cucpu_rt_trap(std::uint32_t code) {

@@ -123,6 +123,7 @@ struct Block {
   std::uint32_t run = 0;               ///< blocks behind it that the code runs in the same call
   std::uint32_t started = 0;           ///< fibers[0, started) have run
   std::uint32_t live = 0;              ///< threads that have not exited
+  std::uint32_t turned = 0;            ///< block code: the thread that came to a turn last
   std::byte* scratch = nullptr;
   std::size_t scratch_bytes = 0;
 };

@@ -34,7 +34,8 @@ void cucpu_rt_warp_call(cucpu_warp_routine*, const void* in, void* out);
 using cucpu_warpgroup_routine = void(const void* const* in, void* const* out);
 void cucpu_rt_warpgroup_call(cucpu_warpgroup_routine*, const void* in, void* out);
 
-void cucpu_rt_yield();
+void cucpu_rt_yield();  ///< in a wait
+void cucpu_rt_turn();   ///< in a wait whose every turn passes a barrier of the block
 [[noreturn]] void cucpu_rt_exit();
 [[noreturn]] void cucpu_rt_trap(std::uint32_t code);
 [[noreturn]] void cucpu_rt_cancelled();

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -26,7 +27,9 @@ __attribute__((tls_model("initial-exec"))) thread_local Worker* t_running = null
 
 constexpr std::size_t kAlign = 1024;
 constexpr std::size_t kReserved = 1024;  // %reserved_smem_offset_1
-constexpr std::size_t kMaxFibers = 32768;
+// What the largest GPUs keep resident (148 multiprocessors), and a little more: blocks may wait for
+// each other as long as there are no more of them.
+constexpr std::uint64_t kMaxThreads = 160 * 2048, kMaxBlocks = 160 * 32;
 constexpr std::size_t kFrameFactor = 256, kLargestLimit = std::size_t{1} << 22;
 
 constexpr std::size_t round_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
@@ -46,6 +49,13 @@ std::uint32_t own_shared(const Code& code, const LaunchShape& shape) {
 }
 
 std::atomic<std::uint32_t> g_workers{0};
+
+std::uint64_t now_ns() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(t.tv_nsec);
+}
 
 }  // namespace
 
@@ -98,8 +108,11 @@ bool Worker::run(Grid& grid) noexcept {
   claimed_ = {};
   all_dealt_ = false;
   hand_ = grid.dealer_.join();
-  done_ = yields_ = 0;
+  done_ = yields_ = turns_ = fibers_ = 0;
+  turned_ = starts_first_ = false;
   idle_rounds_ = 0;
+  burst_ = 1;
+  changed_ns_ = 0;
   out_of_memory_ = false;
   try {
     for (;;) {
@@ -108,7 +121,7 @@ bool Worker::run(Grid& grid) noexcept {
         done_ += claimed_.last - claimed_.first + grid.dealer_.drop_rest();
         break;
       }
-      if (yields_ > 2 * ready_.size() + 8) relax();
+      if (turned_ || yields_ > 2 * ready_.size() + 8) relax();
       Fiber* next = pick();
       if (!next) {
         if (force_activemasks()) continue;
@@ -166,27 +179,71 @@ void Worker::enter(Fiber* next) {
 }
 
 Fiber* Worker::pick() {
+  // Those that others may wait for; else the fewer stacks are in use the better.
+  if (starts_first_) {
+    if (Fiber* next = spawn()) return next;
+    starts_first_ = false;
+  }
   if (Fiber* next = ready_.pop()) return next;
   return spawn();
 }
 
+bool Worker::has_deadlock() const {
+  const auto stands = [&](const Block* block) {
+    const std::uint32_t count = code_->block ? 1 : block->context.block_threads;
+    return std::all_of(block->fibers.begin(), block->fibers.begin() + count,
+                       [](const Fiber& fiber) {
+                         return fiber.wait == Wait::kDone || fiber.wait == Wait::kBarrier ||
+                                fiber.wait == Wait::kWarp || fiber.wait == Wait::kWarpgroup ||
+                                fiber.wait == Wait::kCluster;
+                       });
+  };
+  return std::any_of(residents_.begin(), residents_.end(), [&](const Cluster* cluster) {
+    return cluster != ended_ && std::all_of(cluster->blocks.begin(), cluster->blocks.end(), stands);
+  });
+}
+
+bool Worker::has_room() const {
+  const std::uint64_t blocks = grid_->shape().cluster.volume();
+  const std::uint64_t after = (residents_.size() + 1) * blocks;
+  return after <= kMaxBlocks && after * grid_->shape().block.volume() <= kMaxThreads;
+}
+
+bool Worker::start_some() {
+  std::uint32_t started = 0;
+  while (started < burst_ && has_room() && start()) ++started;
+  starts_first_ = started != 0;
+  if (burst_ < kMaxBlocks) burst_ *= 2;  // what the last ones waited for was not among them
+  return started != 0;
+}
+
 void Worker::relax() {
-  yields_ = 0;
-  if (force_activemasks()) return;
-  std::size_t fibers = 0;
-  for (const Cluster* cluster : residents_)
-    fibers += cluster->blocks.size() * cluster->blocks[0]->fibers.size();
+  // Time in which fibers did more than look again: they get on, and need no more than their turn.
+  constexpr std::uint64_t kLook = 1'000, kSoon = 20'000;  // ns
+  const std::uint64_t looks = std::max(yields_, turns_), now = now_ns();
+  const bool works = now - relaxed_ns_ > looks * kLook;
+  const bool by_turns = std::exchange(turned_, false);
+  yields_ = turns_ = 0;
+  relaxed_ns_ = now;
+  if (changed_ns_ == 0) changed_ns_ = now;
+  if (!by_turns && force_activemasks()) return;
+  // Most waits are short, and so are loops that only look like one.
+  if (!grid_->shape().cooperative && now - changed_ns_ < kSoon) return;
   // Blocks of a cooperative grid wait for each other by design. Otherwise the block waited for is
-  // more likely running on another host thread: give it some time before taking on one more.
+  // more likely running on another host thread: give it some time before taking on others.
   constexpr std::uint32_t kPatience = 16;
   const bool take = grid_->shape().cooperative || idle_rounds_ >= kPatience;
-  if (take && fibers < kMaxFibers && start()) return;
+  if (take && start_some()) return;
   // Another host thread has to do something first.
-  if (++idle_rounds_ < 64) {
+  ++idle_rounds_;
+  if (idle_rounds_ >= 32 && std::has_single_bit(idle_rounds_) && has_deadlock())
+    return report_deadlock();
+  if (idle_rounds_ < 64 || works) {
     sched_yield();
   } else {
     const timespec pause{0, idle_rounds_ < 1024 ? 20'000 : 200'000};
     nanosleep(&pause, nullptr);
+    relaxed_ns_ = now_ns();
   }
 }
 
@@ -217,6 +274,8 @@ bool Worker::start() {
       const std::uint32_t threads = block.context.block_threads;
       block.started = 0;
       block.live = code.block ? 1 : threads;
+      block.turned = ~0U;
+      fibers_ += block.live;
       block.pending_barriers = 0;
       for (Barrier& barrier : block.barriers) barrier = Barrier{};
       if (block.fibers.size() < block.live) block.fibers = std::vector<Fiber>(block.live);
@@ -246,6 +305,7 @@ bool Worker::start() {
     throw;
   }
   idle_rounds_ = 0;
+  changed_ns_ = 0;
   return true;
 }
 
@@ -357,6 +417,8 @@ void Worker::recycle(Cluster* cluster) {
   std::erase(residents_, cluster);
   free_clusters_.push_back(cluster);
   idle_rounds_ = 0;
+  burst_ = 1;
+  changed_ns_ = 0;
 }
 
 void Worker::drop_residents() {
@@ -457,6 +519,27 @@ void Worker::yield() {
   }
 }
 
+void Worker::turn() {
+  Fiber* self = current_;
+  if (code_->block) {
+    // Lane groups come here one after the other: once for all of them is enough.
+    const std::uint32_t thread = self->block->context.current_thread;
+    const bool goes_round = thread <= std::exchange(self->block->turned, thread);
+    if (goes_round) yield();
+    return;
+  }
+  // At the barrier the others have their turn, of this block and of every other resident.
+  if (grid_->stopped()) {
+    fault_.cancelled = true;
+    abandon();
+  }
+  if (++turns_ <= fibers_) return;
+  turned_ = true;
+  self->wait = Wait::kReady;
+  ready_.push(self);
+  to_scheduler(self);
+}
+
 CUCPU_NEVER_RETURNS void Worker::exit_thread() {
   Fiber* self = current_;
   retire(*self);
@@ -540,6 +623,7 @@ void Worker::run_block(Block& block) {
 void Worker::retire(Fiber& fiber) {
   Block& block = *fiber.block;
   --block.live;
+  --fibers_;
   if (code_->thread) {
     leave_barriers(block);
     leave_warp(fiber);

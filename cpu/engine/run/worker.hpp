@@ -52,6 +52,7 @@ class Worker {
   }
   void wait(Wait why);  ///< Switches away; returns when made ready.
   void yield();         ///< Lets every other fiber run first.
+  void turn();          ///< The same for a loop whose every turn passes a barrier.
   [[noreturn]] void exit_thread();
   /// Leaves the fiber for good; `current_fault()` says why.
   [[noreturn]] void abandon();
@@ -96,7 +97,11 @@ class Worker {
   void enter(Fiber*);
   void switch_to(Fiber* from, Fiber* to);
   void to_scheduler(Fiber* from);
-  void relax();  ///< Every fiber only yields: start another block, or let other host threads run.
+  void relax();  ///< Every fiber only yields: start other blocks, or let other host threads run.
+  /// While others yield: the threads of a block that only wait for each other will do so for ever.
+  [[nodiscard]] bool has_deadlock() const;
+  [[nodiscard]] bool has_room() const;  ///< for one more cluster
+  bool start_some();                    ///< Twice as many as the time before; false: none is left.
   void leave_barriers(Block&);
   void leave_warp(Fiber&);
   void leave_cluster(Cluster&, std::uint32_t threads);
@@ -126,7 +131,13 @@ class Worker {
   bool all_dealt_ = false;        ///< nothing is left to claim
   std::uint64_t done_ = 0;        ///< clusters finished and not yet reported to the grid
   std::uint64_t yields_ = 0;      ///< since anything else happened
-  std::uint32_t idle_rounds_ = 0;
+  std::uint64_t turns_ = 0;       ///< thread code: since they were enough for all threads
+  bool turned_ = false;           ///< they were: every thread may have gone round
+  bool starts_first_ = false;     ///< threads that have not started go before those that have
+  std::uint64_t fibers_ = 0;      ///< of all residents
+  std::uint32_t idle_rounds_ = 0, burst_ = 1;
+  std::uint64_t relaxed_ns_ = 0, changed_ns_ = 0;  ///< when fibers last did no more than yield, and
+                                                   ///< when a cluster last started or ended
   Cluster* ended_ = nullptr;    ///< its last block has ended; the scheduler puts it away
   bool out_of_memory_ = false;  ///< a fiber could not get a stack
   std::uint32_t smid_;

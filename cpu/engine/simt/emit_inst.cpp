@@ -418,8 +418,8 @@ void Emitter::emit_marker(CallInst& call, StringRef name) {
     return;
   }
   if (name == "check.align") return check_align(call);
-  if (name == "yield") {  // one thread waits for another block, which may run on this host thread
-    b_.CreateCall(module_.getOrInsertFunction("cucpu_rt_yield", b_.getVoidTy()));
+  if (name == "yield" || name == "turn") {  // for another block, which this host thread may run
+    b_.CreateCall(module_.getOrInsertFunction(("cucpu_rt_" + name).str(), b_.getVoidTy()));
     return;
   }
   if (is_barrier(name)) {

@@ -265,7 +265,12 @@ std::string find_spin_loop(Function& thread, const Options& options) {
     for (Instruction& inst : block)
       if (marker_name(&inst) == "yield" && !waits_for_others(&block, tree, options))
         return "waits for another thread";
+  // Every turn of such a loop passes a barrier: the other threads of the block get on meanwhile.
+  SmallPtrSet<Loop*, 4> turns;
+  for (Instruction& inst : instructions(thread))
+    if (marker_name(&inst) == "turn") turns.insert(loops.getLoopFor(inst.getParent()));
   for (Loop* loop : loops.getLoopsInPreorder()) {
+    if (turns.contains(loop)) continue;
     SmallVector<BasicBlock*> exiting;
     loop->getExitingBlocks(exiting);
     SmallVector<Value*> work;

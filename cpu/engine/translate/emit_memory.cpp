@@ -117,7 +117,8 @@ struct Order {
 
 Order order_of(const Instruction& i) {
   Order o;
-  if (i.has(Mod::volatile_)) o.is_volatile = true;
+  // .cv: memory is asked again each time, as the host may have written it.
+  if (i.has(Mod::volatile_) || i.has(Mod::cv)) o.is_volatile = true;
   if (i.has(Mod::mmio)) o = {true, llvm::AtomicOrdering::Monotonic};
   if (i.has(Mod::relaxed)) o.ordering = llvm::AtomicOrdering::Monotonic;
   if (i.has(Mod::acquire)) o.ordering = llvm::AtomicOrdering::Acquire;

@@ -105,6 +105,12 @@ const Subject kSubjects[] = {
      "membar.gl; red.global.add.u32 [%rd2], 1; mov.u32 %r7, %nctaid.x;"
      "L: ld.volatile.global.u32 %r6, [%rd2]; setp.lt.u32 %p1, %r6, %r7; @%p1 bra L;",
      shape({6}, {1}, {}, true), 4},
+    {"blocks_that_wait_at_a_barrier", "",  // each for the one behind it
+     "mov.u32 %r7, %nctaid.x; mov.u32 %r8, %ctaid.x; sub.u32 %r7, %r7, 1; sub.u32 %r7, %r7, %r8;"
+     "L: ld.global.u32 %r6, [%rd2]; bar.sync 0; setp.lt.u32 %p1, %r6, %r7; @%p1 bra L;"
+     "membar.gl; bar.sync 0; mad.lo.u32 %r6, %r3, %r3, %r7;"
+     "setp.ne.u32 %p1, %r2, 0; @%p1 bra D; red.global.add.u32 [%rd2], 1; D:",
+     shape({4}, {40}, {}, true), 4},
     {"cluster", "",
      "mov.u32 %r5, 0; mov.u32 %r6, %r3; L: barrier.cluster.arrive; barrier.cluster.wait;"
      "mad.lo.u32 %r6, %r6, %r6, 1; add.u32 %r5, %r5, 1; setp.lt.u32 %p1, %r5, %r4; @%p1 bra L;",

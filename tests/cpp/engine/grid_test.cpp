@@ -202,6 +202,67 @@ TEST(Grid, ABlockMaySpinOnALaterBlockEvenWithOneHostThread) {
   EXPECT_EQ(data.out[0], 16 * 32);
 }
 
+// Every block goes round a loop with a barrier until the block behind it has come.
+TEST(Grid, BlocksThatGoRoundABarrierLetLaterBlocksStart) {
+  Data data{32};
+  const auto outcome = run_with(thread_code([](ThreadContext* t) {
+                                  auto& d = param<Data>(*t->block);
+                                  const std::uint32_t block = t->block->index[0];
+                                  for (bool done = false; !done;) {
+                                    done = block == 31 || d.out[block + 1] != 0;
+                                    cucpu_rt_barrier_sync(0, 0);
+                                    if (!done) cucpu_rt_turn();
+                                  }
+                                  d.out[block] = 1;
+                                }),
+                                shape({32}, {64}), data);
+  EXPECT_EQ(outcome.code, 0);
+  for (std::uint32_t i = 0; i < 32; ++i) EXPECT_EQ(data.out[i], 1);
+}
+
+TEST(Grid, BlockCodeThatGoesRoundLetsLaterBlocksStart) {
+  Data data{32};
+  const auto outcome =
+      run_with(block_code([](BlockContext* b) {
+                 auto& d = param<Data>(*b);
+                 const std::uint32_t block = b->index[0];
+                 while (block != 31 && d.out[block + 1] == 0)
+                   for (b->current_thread = 0; b->current_thread < 64; b->current_thread += 16)
+                     cucpu_rt_turn();
+                 d.out[block] = 1;
+               }),
+               shape({32}, {64}), data);
+  EXPECT_EQ(outcome.code, 0);
+  for (std::uint32_t i = 0; i < 32; ++i) EXPECT_EQ(data.out[i], 1);
+}
+
+// With 1,024 threads in a block: more threads than any one multiprocessor keeps.
+TEST(Grid, AsManyBlocksAsAGpuKeepsResidentMayWaitForEachOther) {
+  Data data{1};
+  const auto outcome = run_with(thread_code([](ThreadContext* t) {
+                                  auto& d = param<Data>(*t->block);
+                                  ++d.flag;
+                                  while (d.flag != 132 * 1024) cucpu_rt_yield();
+                                }),
+                                shape({132}, {1024}), data);
+  EXPECT_EQ(outcome.code, 0);
+}
+
+TEST(Grid, ADeadlockIsReportedWhileAnotherBlockWaitsForMemory) {
+  Data data{1};
+  const auto outcome = run_with(thread_code([](ThreadContext* t) {
+                                  auto& d = param<Data>(*t->block);
+                                  if (t->block->index[0] == 0)
+                                    cucpu_rt_barrier_sync(1 + t->linear / 32, 64);
+                                  else
+                                    while (d.flag == 0) cucpu_rt_yield();
+                                }),
+                                shape({2}, {64}), data);
+  EXPECT_EQ(outcome.code, 719);
+  EXPECT_NE(outcome.report.find("barrier deadlock; block (0, 0, 0)"), std::string::npos)
+      << outcome.report;
+}
+
 TEST(Grid, BlocksOfAClusterMeetAndSeeEachOthersSharedMemory) {
   Data data{4 * 6};
   LaunchShape s = shape({6, 4}, {32});

@@ -1,0 +1,251 @@
+"""Blocks that wait for each other, for the host, or for another kernel: all of them get on, and a wait without an end can be ended.
+
+Every shape of a wait runs in a process of its own settings, so that one that hangs ends with an error and not the suite.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from ptxsuite.nvrtc import compile_ptx, skip_module_without_nvrtc
+
+skip_module_without_nvrtc()
+
+ON_GPU = os.environ.get("CUCORE_DEVICE", "cpu") == "gpu"
+cpu_only = pytest.mark.skipif(ON_GPU, reason="about the CPU device alone")
+TIMEOUT = 702
+
+# How a flag is looked at.
+LOOKS = {
+    "volatile": "((volatile int*)flag)[{}]",
+    "plain": "flag[{}]",
+    "ldcg": "__ldcg(&flag[{}])",
+    "ldcv": "__ldcv(&flag[{}])",
+    "acquire": "acquire(&flag[{}])",
+    "relaxed": "relaxed(&flag[{}])",
+    "add": "atomicAdd(&flag[{}], 0)",
+    "or": "atomicOr(&flag[{}], 0)",
+    "compare": "atomicCAS(&flag[{}], 1, 1)",
+    "exchange": "atomicExch(&flag[{}], 0)",  # takes what it finds: for one thread alone
+    "function": "look(&flag[{}])",
+}
+# How a block waits: END is true in the block that goes first, LOOK what it looks at, SET lets the next block go.
+WAITS = {
+    "flag_then_barrier": "bool done = false; while (!done) { if (END || LOOK) { SET; done = true; } __syncthreads(); }",
+    "two_barriers": "bool done = false; while (!done) { __syncthreads(); if (END || LOOK) { SET; done = true; } __syncthreads(); }",
+    "flag_then_fence": "bool done = false; while (!done) { if (END || LOOK) { SET; done = true; } __threadfence(); }",
+    "flag": "bool done = false; while (!done) { if (END || LOOK) { SET; done = true; } }",
+    "count": "int left = 3; while (left > 0) { if (END || LOOK) { SET; left -= 1; } __syncthreads(); }",
+    "break": "for (;;) { bool go = END || LOOK; __syncthreads(); if (go) { SET; break; } }",
+    "loop": "if (!(END)) while (!(LOOK)) {} __syncthreads(); SET;",
+    "one_thread": "if (threadIdx.x == 0 && !(END)) while (!(LOOK)) {} __syncthreads(); SET;",
+    "one_thread_and_fence": "if (threadIdx.x == 0) { bool done = END; while (!done) { if (LOOK) done = true; __threadfence(); } } __syncthreads(); SET;",
+    "sleep": "if (threadIdx.x == 0 && !(END)) while (!(LOOK)) __nanosleep(100); __syncthreads(); SET;",
+    "one_thread_tells": "__shared__ int go; for (;;) { if (threadIdx.x == 0) go = END || LOOK; __syncthreads(); int g = go; __syncthreads(); if (g) break; } SET;",
+    "any_thread": "while (!__syncthreads_or(END || LOOK)) {} SET;",
+    "all_threads": "while (!__syncthreads_and(END || LOOK)) {} SET;",
+    "nested": "for (int i = 0; i < 3; ++i) { bool done = false; while (!done) { if (END || LOOK) done = true; __syncthreads(); } } SET;",
+}
+ORDERS = {"next": "blockIdx.x + 1", "previous": "blockIdx.x - 1"}
+ONE_THREAD = {"one_thread", "one_thread_and_fence", "sleep", "one_thread_tells"}
+# Compilers read plain memory again where threads meet or a fence stands; a GPU's first cache may keep what it has even then.
+WITHOUT_ORDER = {"flag", "loop", "one_thread", "sleep"}
+FEW = ("volatile", "acquire", "add") if ON_GPU else ("volatile", "plain", "acquire", "add")
+
+BEFORE = r"""
+__device__ __noinline__ int look(volatile int* p) { return *p; }
+__device__ int acquire(int* p) { int v; asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory"); return v; }
+__device__ int relaxed(int* p) { int v; asm volatile("ld.relaxed.gpu.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory"); return v; }
+"""
+
+
+def shapes(wait: str, looks: tuple[str, ...]) -> dict[str, str]:
+    """The kernels of one way to wait, by name."""
+    kernels = {}
+    for look in looks:
+        if look == "exchange" and wait not in ONE_THREAD:
+            continue
+        if look in ("plain", "ldcg") and (wait in WITHOUT_ORDER or (ON_GPU and look == "plain")):
+            continue
+        for order, at in ORDERS.items():
+            body = WAITS[wait].replace("LOOK", LOOKS[look].format(at)).replace("END", "blockIdx.x == first")
+            body = body.replace("SET", "{ __threadfence(); if (threadIdx.x == 0) atomicExch(&flag[blockIdx.x], 1); }")
+            name = f"{look}_{wait}_{order}"
+            kernels[name] = (
+                f'extern "C" __global__ void {name}(int* flag, int* out, unsigned first) {{ {body} '
+                "out[blockIdx.x * blockDim.x + threadIdx.x] = blockIdx.x + threadIdx.x; }\n"
+            )
+    return kernels
+
+
+CHILD = r"""
+import ctypes, json, sys
+import numpy as np
+from cuda.bindings import driver
+job = json.loads(sys.stdin.read())
+def ok(answer):
+    if answer[0].value: raise RuntimeError(answer[0].value)
+    return answer[1] if len(answer) == 2 else answer[1:]
+def start():
+    ok(driver.cuCtxSetCurrent(ok(driver.cuDevicePrimaryCtxRetain(0))))
+    return ok(driver.cuModuleLoadData(job["ptx"].encode() + b"\0"))
+ok(driver.cuInit(0))
+module = start()
+grid, block = job["grid"], job["block"]
+answers = {}
+for name in job["kernels"]:
+    try:
+        bytes = 4 * (grid + 2 + grid * block)
+        memory = ok(driver.cuMemAlloc(bytes))
+        ok(driver.cuMemsetD8(memory, 0, bytes))
+        flag, out = int(memory) + 4, int(memory) + 4 * (grid + 2)
+        first = -1 if job["endless"] else grid - 1 if name.endswith("next") else 0
+        values = [ctypes.c_uint64(flag), ctypes.c_uint64(out), ctypes.c_uint32(first & 0xffffffff)]
+        pointers = (ctypes.c_void_p * 3)(*(ctypes.addressof(v) for v in values))
+        function = ok(driver.cuModuleGetFunction(module, name.encode()))
+        ok(driver.cuLaunchKernel(function, grid, 1, 1, block, 1, 1, 0, 0, ctypes.addressof(pointers), 0))
+        ok(driver.cuCtxSynchronize())
+        got = np.zeros(grid * block, np.int32)
+        ok(driver.cuMemcpyDtoH(got.ctypes.data, out, got.nbytes))
+        right = np.array_equal(got.reshape(grid, block), np.arange(grid)[:, None] + np.arange(block)[None])
+        answers[name] = 0 if right else "wrong"
+        ok(driver.cuMemFree(memory))
+    except RuntimeError as error:
+        answers[name] = error.args[0]
+        driver.cuDevicePrimaryCtxReset(0)
+        module = start()
+print(json.dumps(answers))
+"""
+
+
+def answers(
+    kernels: dict[str, str], settings: dict[str, str], grid: int = 24, block: int = 64, endless: bool = False
+) -> dict[str, int | str]:
+    text = compile_ptx(BEFORE + "".join(kernels.values())).decode()
+    job = {"ptx": text, "kernels": list(kernels), "grid": grid, "block": block, "endless": endless}
+    environment = {**os.environ, "CUCORE_CPU_TIMEOUT": "20", **settings}
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD],
+        input=json.dumps(job),
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    result: dict[str, int | str] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+@pytest.mark.parametrize("wait", WAITS)
+def test_blocks_that_wait_for_each_other_all_get_on(wait: str) -> None:
+    kernels = shapes(wait, tuple(LOOKS))
+    assert answers(kernels, {"CUCORE_CPU_THREADS": "1"}) == dict.fromkeys(kernels, 0)
+
+
+@cpu_only
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"CUCORE_CPU_THREADS": "2"},
+        {"CUCORE_CPU_W": "1"},
+        {"CUCORE_CPU_W": "4"},
+        {"CUCORE_CPU_W": "32"},
+        {"CUCORE_CPU_QUICK": "always", "CUCORE_CPU_STRICT": "0"},
+        {"CUCORE_CHECK": "memory,init"},
+    ],
+    ids=lambda settings: "-".join(settings.values()),
+)
+def test_they_get_on_with_every_kind_of_code(settings: dict[str, str]) -> None:
+    kernels = {name: text for wait in WAITS for name, text in shapes(wait, FEW).items()}
+    assert answers(kernels, {"CUCORE_CPU_THREADS": "1", **settings}) == dict.fromkeys(kernels, 0)
+
+
+@pytest.mark.parametrize(
+    "wait,blocks,threads", [("one_thread_tells", 132, 1024), ("one_thread", 1056, 64), ("loop", 40, 1024)]
+)
+def test_as_many_blocks_as_a_gpu_keeps_resident_may_wait_for_each_other(wait: str, blocks: int, threads: int) -> None:
+    kernels = shapes(wait, ("volatile",))
+    assert answers(kernels, {"CUCORE_CPU_THREADS": "1"}, blocks, threads) == dict.fromkeys(kernels, 0)
+
+
+@cpu_only
+@pytest.mark.parametrize("settings", [{}, {"CUCORE_CPU_W": "1"}], ids=["chosen", "scalar"])
+def test_a_wait_without_an_end_ends_with_the_time_limit(settings: dict[str, str]) -> None:
+    kernels = {
+        name: text for wait in WAITS for name, text in shapes(wait, ("volatile",)).items() if name.endswith("next")
+    }
+    limit = {"CUCORE_CPU_TIMEOUT": "0.2", "CUCORE_CPU_THREADS": "1"}
+    assert answers(kernels, {**limit, **settings}, 4, endless=True) == dict.fromkeys(kernels, TIMEOUT)
+
+
+BESIDE = r"""
+import ctypes, sys, time
+from cuda.bindings import driver
+ptx, what = sys.stdin.read().encode() + b"\0", sys.argv[1]
+def ok(answer):
+    assert answer[0].value == 0, answer[0]
+    return answer[1] if len(answer) == 2 else answer[1:]
+ok(driver.cuInit(0))
+ok(driver.cuCtxSetCurrent(ok(driver.cuDevicePrimaryCtxRetain(0))))
+module = ok(driver.cuModuleLoadData(ptx))
+memory = ok(driver.cuMemHostAlloc(8, driver.CU_MEMHOSTALLOC_DEVICEMAP))
+words = (ctypes.c_int32 * 2).from_address(int(memory))
+words[0] = words[1] = 0
+address = ctypes.c_uint64(int(ok(driver.cuMemHostGetDevicePointer(memory, 0))))
+values = (ctypes.c_void_p * 1)(ctypes.addressof(address))
+def launch(name, stream):
+    ok(driver.cuLaunchKernel(ok(driver.cuModuleGetFunction(module, name)), 4, 1, 1, 64, 1, 1, 0, stream, ctypes.addressof(values), 0))
+first, second = (ok(driver.cuStreamCreate(driver.CUstream_flags.CU_STREAM_NON_BLOCKING)) for _ in range(2))
+launch(b"waits", first)
+if what == "host":
+    time.sleep(0.05)
+    words[0] = 1
+else:
+    launch(b"sets", second)
+ok(driver.cuStreamSynchronize(first))
+ok(driver.cuStreamSynchronize(second))
+print(words[1])
+"""
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+@pytest.mark.parametrize("what", ["host", "stream"])
+@pytest.mark.parametrize("wait", ["flag_then_barrier", "loop", "one_thread", "one_thread_tells", "all_threads"])
+def test_a_kernel_waits_for_the_host_or_for_another_stream(wait: str, what: str, threads: str) -> None:
+    body = WAITS[wait].replace("LOOK", "flag[0]").replace("END", "false").replace("SET", "")
+    source = (
+        'extern "C" __global__ void sets(volatile int* flag) { if (blockIdx.x == 0 && threadIdx.x == 0) flag[0] = 1; }\n'
+        f'extern "C" __global__ void waits(volatile int* flag) {{ {body} __threadfence_system(); '
+        "if (blockIdx.x == 0 && threadIdx.x == 0) flag[1] = 7; }\n"
+    )
+    ptx = compile_ptx(source).decode()
+    settings = {**os.environ, "CUCORE_CPU_TIMEOUT": "20", "CUCORE_CPU_THREADS": threads}
+    done = subprocess.run(
+        [sys.executable, "-c", BESIDE, what],
+        input=ptx,
+        env=settings, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stdout.split() == ["7"], done.stdout + done.stderr
+
+
+@cpu_only
+def test_the_report_says_which_kernels_wait() -> None:
+    kernels = {**shapes("flag_then_barrier", ("plain",)), **shapes("one_thread_tells", ("volatile",))}
+    kernels["queue"] = (
+        'extern "C" __global__ void queue(int* next, int* out, unsigned n) { unsigned i; '
+        "while ((i = atomicAdd(next, 1)) < n) out[i] = i; }\n"
+    )
+    text = compile_ptx(BEFORE + "".join(kernels.values())).decode()
+    job = {"ptx": text, "kernels": list(kernels), "grid": 4, "block": 64, "endless": False}
+    settings = {**os.environ, "CUCORE_CPU_REPORT": "1", "CUCORE_CPU_CACHE": "0", "CUCORE_CPU_TIMEOUT": "20"}
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD], input=json.dumps(job), env=settings, capture_output=True, text=True, check=False
+    )
+    lines = [line for line in done.stderr.splitlines() if " ms" in line]
+    spins = {name: any(f"kernel {name}:" in line and " spins" in line for line in lines) for name in kernels}
+    assert spins == {name: name != "queue" for name in kernels}, done.stderr
