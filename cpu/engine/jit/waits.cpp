@@ -119,6 +119,10 @@ class Slice {
       : loop_{loop}, loops_{loops}, tree_{tree}, ends_{ends} {
     for (BasicBlock* block : loop.blocks())
       for (Instruction& instruction : *block) look_at(instruction);
+    const auto reads = [&](const BasicBlock* block) {
+      return any_of(*block, [&](const Instruction& instruction) { return is_read(instruction); });
+    };
+    if (none_of(loop.blocks(), reads)) return;  // most loops
     SmallVector<BasicBlock*, 4> exiting;
     loop.getExitingBlocks(exiting);
     for (BasicBlock* block : exiting) {
@@ -152,8 +156,9 @@ class Slice {
     orders_memory_ |=
         is_barrier(name) || name.starts_with("cluster.") || isa<FenceInst>(instruction);
     meets_cluster_ |= name.starts_with("cluster.");
-    if (isa<StoreInst, AtomicRMWInst, AtomicCmpXchgInst>(instruction))
-      writes_.push_back(&instruction);
+    if (!isa<StoreInst, AtomicRMWInst, AtomicCmpXchgInst>(instruction)) return;
+    writes_.push_back({&instruction, Place::of(instruction)});
+    writes_shared_ |= is_shared(instruction);
   }
 
   void add(Value* value) {
@@ -211,10 +216,10 @@ class Slice {
   void follow_memory(const LoadInst& load) {
     if (!orders_memory_) return;
     const Place place = Place::of(load);
-    const bool known =
-        any_of(writes_, [&](const Instruction* write) { return Place::of(*write) == place; });
-    for (Instruction* write : writes_) {
-      if (known ? !(Place::of(*write) == place) : !is_shared(load) || !is_shared(*write)) continue;
+    const bool known = any_of(writes_, [&](const Write& write) { return write.place == place; });
+    if (!known && !is_shared(load)) return;
+    for (const auto& [write, at] : writes_) {
+      if (known ? !(at == place) : !is_shared(*write)) continue;
       if (known && is_progress(load, *write)) {
         own_.insert(&load);
         continue;
@@ -259,8 +264,9 @@ class Slice {
 
   /// A lock that the same turn gives back: whoever has it needs nobody else to go on.
   [[nodiscard]] bool is_given_back(const Instruction& take) const {
-    return any_of(writes_, [&](const Instruction* write) {
-      return write != &take && Place::of(*write) == Place::of(take);
+    const Place place = Place::of(take);
+    return any_of(writes_, [&](const Write& write) {
+      return write.instruction != &take && write.place == place;
     });
   }
 
@@ -272,7 +278,8 @@ class Slice {
       const StringRef space = space_of(*load);
       if (space == "param" || space == "const" || space == "local") return false;
       if (!load->isSimple()) return true;
-      if (space == "shared" && !meets_cluster_) return false;
+      // What the block tells itself, unless none of those that go round writes it.
+      if (space == "shared" && !meets_cluster_ && writes_shared_) return false;
       return orders_memory_ && !own_.contains(load) && !isa<AllocaInst>(load->getPointerOperand());
     }
     if (const auto* call = dyn_cast<CallBase>(&instruction)) {
@@ -333,9 +340,13 @@ class Slice {
   const PostDominatorTree& ends_;
   SmallPtrSet<Instruction*, 32> seen_;
   SmallVector<Instruction*, 32> work_;
-  SmallVector<Instruction*, 8> writes_;
+  struct Write {
+    Instruction* instruction;
+    Place place;
+  };
+  SmallVector<Write, 8> writes_;
   SmallPtrSet<const LoadInst*, 8> own_;  ///< of what the block tells itself
-  bool orders_memory_ = false, meets_cluster_ = false;
+  bool orders_memory_ = false, meets_cluster_ = false, writes_shared_ = false;
 };
 
 }  // namespace

@@ -83,6 +83,13 @@ join:
   call void @cucpu.barrier.sync(i32 0, i32 0, i1 true)
   %c = icmp eq i32 %told, 0
   br i1 %c, label %loop, label %end)"},
+    {"shared_memory_that_another_block_of_the_cluster_writes", true, R"(
+  br label %loop
+loop:
+  %v = load i32, ptr %s, !cucpu.space !1
+  call void @cucpu.barrier.sync(i32 0, i32 0, i1 true)
+  %c = icmp eq i32 %v, 0
+  br i1 %c, label %loop, label %end)"},
     {"token_in_one_word", true, R"(
   br label %loop
 loop:

@@ -173,6 +173,35 @@ def test_as_many_blocks_as_a_gpu_keeps_resident_may_wait_for_each_other(wait: st
     assert answers(kernels, {"CUCORE_CPU_THREADS": "1"}, blocks, threads) == dict.fromkeys(kernels, 0)
 
 
+def test_clusters_that_wait_for_each_other_get_on() -> None:
+    kernels = {name: text for wait in WAITS for name, text in shapes(wait, ("volatile",)).items()}
+    clusters = {name: text.replace("void ", "__cluster_dims__(2, 1, 1) void ", 1) for name, text in kernels.items()}
+    assert answers(clusters, {"CUCORE_CPU_THREADS": "1"}) == dict.fromkeys(kernels, 0)
+
+
+def test_a_block_waits_for_another_block_of_its_cluster() -> None:
+    """The first block of each cluster is told through its shared memory, which it never writes in its loop."""
+    kernels = {
+        "cluster_next": r"""
+        #include <cooperative_groups.h>
+        extern "C" __global__ __cluster_dims__(2, 1, 1) void cluster_next(int* flag, int* out, unsigned first) {
+          __shared__ int told;
+          auto cluster = cooperative_groups::this_cluster();
+          if (threadIdx.x == 0) told = 0;
+          cluster.sync();
+          if (cluster.block_rank() == 1) {
+            if (threadIdx.x == 0) atomicExch(cluster.map_shared_rank(&told, 0), 1);
+          } else {
+            while (!__syncthreads_or(told)) {}
+          }
+          out[blockIdx.x * blockDim.x + threadIdx.x] = blockIdx.x + threadIdx.x;
+          cluster.sync();
+        }
+        """
+    }
+    assert answers(kernels, {"CUCORE_CPU_THREADS": "1"}) == {"cluster_next": 0}
+
+
 @cpu_only
 @pytest.mark.parametrize("settings", [{}, {"CUCORE_CPU_W": "1"}], ids=["chosen", "scalar"])
 def test_a_wait_without_an_end_ends_with_the_time_limit(settings: dict[str, str]) -> None:
