@@ -23,6 +23,10 @@ int shared_rank(std::uint64_t address) {
   return -1;
 }
 
+/// How far below a block's shared memory an address may lie and still count as its own: sums that
+/// come back above zero later.
+constexpr std::uint64_t kBelow = std::uint64_t{1} << 20;
+
 }  // namespace
 
 extern "C" {
@@ -32,6 +36,26 @@ bool cucpu_rt_is_cluster_shared(std::uint64_t address) { return shared_rank(addr
 std::uint32_t cucpu_rt_cluster_rank_of(std::uint64_t address) {
   const int rank = shared_rank(address);
   return rank < 0 ? 0 : static_cast<std::uint32_t>(rank);
+}
+
+/// cvta.to.shared::cluster: the offset in this block's shared memory, or that in another block's
+/// with its rank (FunctionTranslator::cluster_pointer). What lies in no block's stays what it is
+/// from here, where an access to it faults.
+std::uint64_t cucpu_rt_cluster_address(std::uint64_t address) {
+  Worker* worker = Worker::running();
+  if (worker == nullptr) return address;
+  const Block& block = *worker->current().block;
+  const auto from = [address](const std::byte* base) {
+    return address - reinterpret_cast<std::uintptr_t>(base);
+  };
+  int rank = shared_rank(address);
+  if (rank < 0 && block.cluster != nullptr && !block.cluster->shared.empty() &&
+      from(block.cluster->shared[0]) + kBelow < kBelow)
+    rank = 0;
+  if (rank < 0 || static_cast<std::uint32_t>(rank) == block.context.cluster_rank)
+    return from(block.context.shared);
+  const auto at = static_cast<std::size_t>(rank);
+  return (std::uint64_t{at} + 1) * (std::uint64_t{1} << 24) + from(block.cluster->shared[at]);
 }
 
 /// Local variables live on the stack of the fiber that runs.

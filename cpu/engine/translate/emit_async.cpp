@@ -145,15 +145,22 @@ void FunctionTranslator::emit_mbarrier_pending(const Instruction& i) {
         call_routine("mbarrier_pending", b.getInt32Ty(), {read(i.operands[1], Type::b64)}));
 }
 
-// 32 bits: the rank goes into the address (see pointer()). 64 bits: a generic address of the other
-// block's memory.
+// Is the operand a shared address rather than a generic one? A variable stands for its shared
+// address in the generic forms too, as ptxas has it.
+bool FunctionTranslator::is_shared_address(const Instruction& i, const Operand& o) {
+  return i.types[0] == Type::u32 || i.has(Mod::shared_cluster) || o.kind == Kind::local ||
+         o.kind == Kind::global;
+}
+
+// A shared address gets the rank (see cluster_pointer()); what lay below zero stays as far below
+// the other block's memory. A generic one becomes a generic address of the other block's memory.
 void FunctionTranslator::emit_mapa(const Instruction& i) {
   Value* rank = read(i.operands[2], Type::b32);
-  if (i.types[0] == Type::u32 || i.has(Mod::shared_cluster)) {
-    Value* a = read(i.operands[1], i.types[0]);
+  if (is_shared_address(i, i.operands[1])) {
+    Value* a = b.CreateTrunc(read(i.operands[1], i.types[0]), b.getInt32Ty());
+    Value* offset = b.CreateAShr(b.CreateShl(a, 8), 8);
     Value* tag = b.CreateShl(b.CreateAdd(rank, b.getInt32(1)), 24);
-    Value* low = b.CreateAnd(a, llvm::ConstantInt::get(a->getType(), 0xffffff));
-    return write(i.operands[0], b.CreateOr(low, b.CreateZExtOrTrunc(tag, a->getType())));
+    return write(i.operands[0], b.CreateZExt(b.CreateAdd(tag, offset), type_of(i.types[0])));
   }
   Value* a = read(i.operands[1], Type::b64);
   Value* offset = b.CreateSub(a, b.CreatePtrToInt(shared_base(), b.getInt64Ty()));
@@ -163,8 +170,8 @@ void FunctionTranslator::emit_mapa(const Instruction& i) {
 
 void FunctionTranslator::emit_getctarank(const Instruction& i) {
   Value* own = call_marker("sreg.cluster_ctarank", b.getInt32Ty(), {}, Effect::none);
-  if (i.types[0] == Type::u32 || i.has(Mod::shared_cluster)) {
-    Value* a = b.CreateZExtOrTrunc(read(i.operands[1], i.types[0]), b.getInt32Ty());
+  if (is_shared_address(i, i.operands[1])) {
+    Value* a = b.CreateTrunc(read(i.operands[1], i.types[0]), b.getInt32Ty());
     Value* tag = b.CreateLShr(a, 24);
     return write(i.operands[0], b.CreateSelect(b.CreateICmpEQ(tag, b.getInt32(0)), own,
                                                b.CreateSub(tag, b.getInt32(1))));

@@ -59,6 +59,58 @@ std::uint64_t FunctionTranslator::shared_offset(const Operand& o, bool& dynamic)
   return dynamic ? dynamic_shared_offset : static_cast<std::uint64_t>(at);
 }
 
+namespace {
+
+std::int32_t low_half(std::uint64_t offset) {
+  return static_cast<std::int32_t>(static_cast<std::uint32_t>(offset));
+}
+
+}  // namespace
+
+// A shared::cluster address is an offset, with 1 + the rank of the block in bits 24 and up when
+// mapa made it.
+Value* FunctionTranslator::cluster_pointer(Value* a) {
+  Value* rank = b.CreateTrunc(b.CreateLShr(a, 24), b.getInt32Ty());
+  Value* own = b.CreateICmpEQ(rank, b.getInt32(0));
+  Value* other = call_marker(
+      "cluster.shared", b.getPtrTy(),
+      {b.CreateSelect(own, call_marker("sreg.cluster_ctarank", b.getInt32Ty(), {}, Effect::none),
+                      b.CreateSub(rank, b.getInt32(1)))},
+      Effect::none);
+  return b.CreateGEP(b.getInt8Ty(), other, b.CreateAnd(a, b.getInt64(0xffffff)));
+}
+
+// [r + offset] of a 32-bit register wraps at 32 bits: compilers make `s[i + 4]` of a register that
+// may lie below zero. Where this stretch of code has already accessed [r + less], the address there
+// was one of shared memory (else the thread has ended), and the larger one lies behind it without
+// wrapping: one extension of the register serves all accesses, and LLVM sees how far apart they
+// are.
+Value* FunctionTranslator::shared_pointer(const Operand& base, std::uint64_t offset) {
+  if (const auto known = accessed_.find(base.index); known != accessed_.end()) {
+    const std::int64_t further = std::int64_t{low_half(offset)} - known->second.offset;
+    if (further >= 0 && further <= INT32_MAX)
+      return offset_pointer(known->second.pointer, static_cast<std::uint64_t>(further));
+  }
+  return b.CreateGEP(b.getInt8Ty(), shared_base(), wrapped_address(base, offset));
+}
+
+void FunctionTranslator::remember_access(const Operand& address, Space space, bool cluster,
+                                         Value* pointer) {
+  const Operand& base = address.parts[0];
+  if (space != Space::shared || cluster || base.kind != Kind::reg ||
+      ptx::bits_of(source.registers[base.index].type) != 32)
+    return;
+  const std::int32_t at = low_half(address.value);
+  const auto [known, fresh] = accessed_.try_emplace(base.index, Accessed{pointer, at});
+  if (!fresh && at < known->second.offset) known->second = {pointer, at};
+}
+
+Value* FunctionTranslator::wrapped_address(const Operand& base, std::uint64_t offset) {
+  Value* a = read(base, Type::b32);
+  a = b.CreateAdd(a, b.getInt32(static_cast<std::uint32_t>(offset)));
+  return b.CreateZExt(a, b.getInt64Ty());
+}
+
 Value* FunctionTranslator::pointer(const Operand& address, Space space, bool cluster) {
   const Operand& base = address.parts[0];
   const std::uint64_t offset = address.value;
@@ -66,8 +118,10 @@ Value* FunctionTranslator::pointer(const Operand& address, Space space, bool clu
     const ptx::Variable& v = base.kind == Kind::global ? module.source.variables[base.index]
                                                        : source.variables[base.index];
     if (v.space == Space::shared) {
-      return b.CreateGEP(b.getInt8Ty(), shared_base(),
-                         b.CreateAdd(address_of(base), b.getInt64(offset)));
+      Value* at = b.CreateAdd(address_of(base), b.getInt64(offset));
+      if (auto* c = llvm::dyn_cast<llvm::ConstantInt>(at))
+        at = b.getInt64(static_cast<std::uint32_t>(c->getZExtValue()));
+      return b.CreateGEP(b.getInt8Ty(), shared_base(), at);
     }
     if (base.kind == Kind::global) return offset_pointer(module.variables[base.index], offset);
     if (v.space == Space::param && source.entry && variable_ptr_[base.index] == nullptr) {
@@ -77,28 +131,19 @@ Value* FunctionTranslator::pointer(const Operand& address, Space space, bool clu
   }
   Value* a = nullptr;
   if (base.kind == Kind::integer) {
-    a = b.getInt64(base.value);
+    a = b.getInt64(base.value + offset);
+    if (space == Space::shared) a = b.getInt64(static_cast<std::uint32_t>(base.value + offset));
   } else if (base.kind == Kind::reg && ptx::bits_of(source.registers[base.index].type) == 32) {
-    a = b.CreateZExt(read(base, Type::b32), b.getInt64Ty());
+    if (space == Space::shared && !cluster) return shared_pointer(base, offset);
+    a = wrapped_address(base, offset);
   } else if (base.kind == Kind::reg || base.kind == Kind::special) {
-    a = read(base, Type::b64);
+    a = b.CreateAdd(read(base, Type::b64), b.getInt64(offset));
   } else {
     error(base.where, "expected a register or a variable in an address");
     return llvm::PoisonValue::get(b.getPtrTy());
   }
-  if (offset != 0) a = b.CreateAdd(a, b.getInt64(offset));
   if (space != Space::shared) return b.CreateIntToPtr(a, b.getPtrTy());
-  if (!cluster) return b.CreateGEP(b.getInt8Ty(), shared_base(), a);
-  // A shared::cluster address is an offset, with 1 + the rank of the block in bits 24 and up when
-  // mapa made it.
-  Value* rank = b.CreateTrunc(b.CreateLShr(a, 24), b.getInt32Ty());
-  Value* own = b.CreateICmpEQ(rank, b.getInt32(0));
-  Value* other = call_marker(
-      "cluster.shared", b.getPtrTy(),
-      {b.CreateSelect(own, call_marker("sreg.cluster_ctarank", b.getInt32Ty(), {}, Effect::none),
-                      b.CreateSub(rank, b.getInt32(1)))},
-      Effect::none);
-  return b.CreateGEP(b.getInt8Ty(), other, b.CreateAnd(a, b.getInt64(0xffffff)));
+  return cluster ? cluster_pointer(a) : b.CreateGEP(b.getInt8Ty(), shared_base(), a);
 }
 
 void FunctionTranslator::mark(llvm::Instruction* access, Space space) {
@@ -156,6 +201,7 @@ void FunctionTranslator::emit_ld(const Instruction& i) {
   if (const auto wrong = wrong_access(i, i.operands[1], n * bytes); !wrong.empty())
     return error(i.where, std::string{wrong});
   Value* ptr = pointer(i.operands[1], space, i.has(Mod::shared_cluster));
+  remember_access(i.operands[1], space, i.has(Mod::shared_cluster), ptr);
   const Operand& d = i.operands[0];
   if (n > 1 && (d.kind != Kind::vector || d.parts.size() != n)) {
     return error(d.where, "expected a vector of " + std::to_string(n) + " registers");
@@ -193,6 +239,7 @@ void FunctionTranslator::emit_st(const Instruction& i) {
   if (const auto wrong = wrong_access(i, i.operands[0], n * bytes); !wrong.empty())
     return error(i.where, std::string{wrong});
   Value* ptr = pointer(i.operands[0], space, i.has(Mod::shared_cluster));
+  remember_access(i.operands[0], space, i.has(Mod::shared_cluster), ptr);
   const Operand& a = i.operands[1];
   if (n > 1 && (a.kind != Kind::vector || a.parts.size() != n)) {
     return error(a.where, "expected a vector of " + std::to_string(n) + " values");
@@ -237,12 +284,17 @@ void FunctionTranslator::emit_cvta(const Instruction& i) {
   const Type type = i.types[0];
   Value* a = read(i.operands[1], type);
   if (space_of(i) == Space::shared) {
-    Value* base = b.CreatePtrToInt(shared_base(), b.getInt64Ty());
     if (type == Type::u32) {
       error(i.where, "32-bit generic addresses do not exist on this device");
       return;
     }
-    a = i.has(Mod::to) ? b.CreateSub(a, base) : b.CreateAdd(a, base);
+    if (i.has(Mod::shared_cluster)) {
+      a = i.has(Mod::to) ? call_routine("cluster_address", b.getInt64Ty(), {a}, false)
+                         : b.CreatePtrToInt(cluster_pointer(a), b.getInt64Ty());
+    } else {
+      Value* base = b.CreatePtrToInt(shared_base(), b.getInt64Ty());
+      a = i.has(Mod::to) ? b.CreateSub(a, base) : b.CreateAdd(a, base);
+    }
   }
   write(i.operands[0], a);
 }

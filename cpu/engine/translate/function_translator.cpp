@@ -208,6 +208,7 @@ void FunctionTranslator::receive_arguments() {
 void FunctionTranslator::start_block(llvm::BasicBlock* block) {
   if (block->getParent() == nullptr) block->insertInto(&out);
   b.SetInsertPoint(block);
+  accessed_.clear();
 }
 
 void FunctionTranslator::statement(const Instruction& i) {

@@ -3,6 +3,7 @@
 // `emit_<name>`, in the emit_*.cpp file of its family.
 #pragma once
 
+#include <llvm/ADT/DenseMap.h>
 #include <llvm/IR/IRBuilder.h>
 
 #include <array>
@@ -75,6 +76,10 @@ class FunctionTranslator {
   std::string_view wrong_parameter(const Instruction& i, const Operand& address);
   std::string_view wrong_atomic(const Instruction& i, const Operand& x);
   Value* pointer(const Operand& address, Space space, bool cluster = false);
+  Value* shared_pointer(const Operand& base, std::uint64_t offset);  ///< `base`: a 32-bit register
+  Value* wrapped_address(const Operand& base, std::uint64_t offset);
+  void remember_access(const Operand& address, Space space, bool cluster, Value* pointer);
+  Value* cluster_pointer(Value* address);  ///< of a shared::cluster address, an i64
   Value* shared_base();
   Value* params_base();
   std::uint64_t shared_offset(const Operand& o, bool& dynamic);
@@ -141,6 +146,7 @@ class FunctionTranslator {
   Value* warp_call(llvm::StringRef name, llvm::ArrayRef<Value*> in, llvm::Type* result);
   bool tensor_operands(const Instruction& i, const Operand& address, Value* shared,
                        std::uint32_t what, llvm::SmallVectorImpl<Value*>& args);
+  static bool is_shared_address(const Instruction& i, const Operand& o);
   void multicast(const Instruction& i, Value* to, Value* barrier, const Operand* mask_operand,
                  llvm::function_ref<void(Value*, Value*)> make);
   static ReduceOp reduction_of(const Instruction& i);  ///< add when it names none
@@ -206,6 +212,12 @@ class FunctionTranslator {
   std::vector<std::uint64_t> variable_offset_;  ///< kernel parameters and .shared
   std::vector<std::int64_t>
       module_shared_;  ///< by module variable: its offset here, -1 not placed, -2 dynamic
+  /// The lowest access of this stretch of code to shared memory, by the register of the address.
+  struct Accessed {
+    Value* pointer;
+    std::int32_t offset;
+  };
+  llvm::DenseMap<std::uint32_t, Accessed> accessed_;
   llvm::AllocaInst* carry_ = nullptr;
   bool widens_ = false;  ///< the instruction's result may go to a larger register
   Value* select_guard_ =

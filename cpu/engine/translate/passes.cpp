@@ -71,6 +71,12 @@ class Roots {
     Value* r = nullptr;
     if (auto* p = dyn_cast<PtrToIntOperator>(v)) {
       r = underlying(p->getPointerOperand());
+    } else if (isa<TruncInst>(v) || (isa<ZExtInst>(v) && v->getType()->isIntegerTy(64))) {
+      // A 32-bit address of a local, constant or parameter variable: the register has but the lower
+      // half of the host's address.
+      Value* from = cast<llvm::Instruction>(v)->getOperand(0);
+      if (isa<TruncInst>(v) ? v->getType()->isIntegerTy(32) : from->getType()->isIntegerTy(32))
+        r = root_of(from, depth + 1);
     } else if (auto* op = dyn_cast<BinaryOperator>(v)) {
       Value *x = root_of(op->getOperand(0), depth + 1), *y = root_of(op->getOperand(1), depth + 1);
       if (op->getOpcode() == llvm::Instruction::Add && (x == nullptr) != (y == nullptr))
@@ -95,12 +101,15 @@ class Roots {
     return r;
   }
 
-  /// v - root, as an i64 computed where v is.
+  /// v - root, as an integer of v's type computed where v is.
   Value* offset_of(Value* v, Value* root) {
     if (const auto known = offsets_.find(v); known != offsets_.end()) return known->second;
     Value* o = nullptr;
     if (auto* p = dyn_cast<PtrToIntOperator>(v)) {
       o = pointer_offset(p, root);
+    } else if (auto* resized = dyn_cast<CastInst>(v)) {  // distances are signed
+      o = IRBuilder<>{resized}.CreateSExtOrTrunc(offset_of(resized->getOperand(0), root),
+                                                 v->getType());
     } else if (auto* phi = dyn_cast<PHINode>(v)) {
       auto* fresh =
           PHINode::Create(phi->getType(), phi->getNumIncomingValues(), "", phi->getIterator());
@@ -151,7 +160,11 @@ class Roots {
       }
       ptr = gep->getPointerOperand();
     }
-    return sum != nullptr ? sum : ConstantInt::get(p->getType(), 0);
+    if (sum == nullptr) return ConstantInt::get(p->getType(), 0);
+    if (auto* c = dyn_cast<ConstantInt>(sum))
+      return ConstantInt::get(p->getType(),
+                              c->getValue().sextOrTrunc(p->getType()->getIntegerBitWidth()));
+    return IRBuilder<>{at}.CreateSExtOrTrunc(sum, p->getType());
   }
 
   bool rooted(Value* v, Value* root) { return root_of(v) == root; }
@@ -173,7 +186,7 @@ class Roots {
     for (Value* in : phi->incoming_values()) {
       if (in == phi) continue;
       for (auto& [k, known] : saved) {
-        if (known == nullptr && k != phi && isa<BinaryOperator>(k)) roots_.erase(k);
+        if (known == nullptr && k != phi && isa<BinaryOperator, CastInst>(k)) roots_.erase(k);
       }
       if (root_of(in) != r) good = false;
     }

@@ -238,6 +238,7 @@ void FunctionTranslator::write_register(std::uint32_t reg, Value* value, bool is
   value = as_type(value, t);
   if (select_guard_ != nullptr) value = b.CreateSelect(select_guard_, value, b.CreateLoad(t, slot));
   b.CreateStore(value, slot);
+  accessed_.erase(reg);
 }
 
 Value* FunctionTranslator::call_marker(llvm::StringRef name, llvm::Type* result,

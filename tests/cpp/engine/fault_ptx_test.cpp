@@ -232,6 +232,11 @@ TEST_P(FaultyPtx, SharedAddressesCannotLeaveSharedMemory) {
                       "; ld.shared.u32 %r5, [%r4]; st.global.u32 [%rd1], %r5;"),
                words_),
            far == std::string{"0x100000"} ? 700 : 715, "shared memory");
+  // A sum that stays below zero is an address at the end of the 32 bits, however it is written.
+  for (const char* below : {"[%r4+-16]", "[s+-16]", "[%r4+-8]"})
+    expect(run(kernel(shared + "ld.shared.u32 %r5, " + below + "; st.global.u32 [%rd1], %r5;"),
+               words_),
+           715, "shared memory");
 }
 
 // promise: The wrong address space is error 717, a call of what is no function 718

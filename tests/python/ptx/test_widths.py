@@ -42,16 +42,6 @@ KERNELS: list[Callable[[], None]] = [
 ]
 
 
-@pytest.fixture(params=["1", "4", "8", "16", "32", "quick"])
-def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Read when a module is loaded; the environment of the process is what the library sees."""
-    if request.param == "quick":
-        monkeypatch.setenv("CUCORE_CPU_QUICK", "always")
-    else:
-        monkeypatch.setenv("CUCORE_CPU_W", request.param)
-    return str(request.param)
-
-
 @pytest.mark.parametrize("bundle", [pytest.param(b, id=b.name) for b in BUNDLES])
 def test_a_bundle_runs(bundle: Bundle, width: str) -> None:
     bundle.check(Program(bundle.source, *bundle.options, arch=bundle.arch))

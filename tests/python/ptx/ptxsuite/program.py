@@ -25,6 +25,14 @@ class Program:
         self.ptx = compile_ptx(source, *options, arch=arch)
         self.module = device().load(self.ptx)
 
+    @classmethod
+    def of_ptx(cls, text: str) -> Program:
+        """A program that is PTX already."""
+        program = cls.__new__(cls)
+        program.ptx = text.encode()
+        program.module = device().load(program.ptx)
+        return program
+
     def run(
         self,
         kernel: str,
