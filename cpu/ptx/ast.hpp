@@ -1,10 +1,11 @@
 // cpu/ptx/ast.hpp: the syntax tree of a PTX module. Names are resolved: operands hold indices, not
-// text. All string_views point into Module::text, so a Module is moved as a whole (by pointer) or
-// not at all.
+// text. All string_views point into Module::text or Module::names, so a Module is moved as a whole
+// (by pointer) or not at all.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,6 +42,7 @@ struct Variable {
   bool array = false;
   bool unsized = false;  ///< `x[]`: extern shared memory, or an extern array
   bool managed = false, unified = false;
+  bool scoped = false;  ///< of Module::variables: declared inside a function, where it is printed
   std::uint32_t align = 1;
   std::uint64_t size = 0;  ///< in bytes
   std::uint32_t reg = 0;   ///< a .reg parameter: its register
@@ -62,7 +64,7 @@ struct Register {
 struct Operand {
   enum class Kind : std::uint8_t {
     sink,     ///< _
-    reg,      ///< index: Function::registers
+    reg,      ///< index: Function::registers; value: a number to add
     special,  ///< index: all_specials()
     integer,  ///< value
     f32,
@@ -78,7 +80,7 @@ struct Operand {
   };
   Kind kind = Kind::sink;
   bool negated = false;  ///< !p
-  bool minus = false;    ///< -reg: texture and video operands only
+  bool minus = false;    ///< -reg: vmad only
   std::uint32_t index = 0;
   std::uint64_t value = 0;
   std::string_view selector;  ///< b0, h1, h10, b3210 …: video instructions only
@@ -143,8 +145,12 @@ struct Pragma {
 };
 /// Where a scope declares something; printing needs it, translation does not.
 struct Declaration {
-  bool is_register;
-  std::uint32_t first, count;
+  enum class Kind : std::uint8_t {
+    reg,              ///< index: Function::register_decls
+    variable,         ///< index: Function::variables
+    module_variable,  ///< index: Module::variables
+  } kind;
+  std::uint32_t index;
 };
 
 using Statement =
@@ -191,9 +197,10 @@ struct Symbol {
 struct Module {
   std::string name;  ///< in diagnostics
   std::string text;
-  std::uint32_t version = 0;  ///< 94 for .version 9.4
-  std::uint32_t target = 0;   ///< 90 for .target sm_90a
-  char target_suffix = 0;     ///< 'a', 'f' or 0
+  std::deque<std::string> names;  ///< of numbered variables, which the text has not
+  std::uint32_t version = 0;      ///< 94 for .version 9.4
+  std::uint32_t target = 0;       ///< 90 for .target sm_90a
+  char target_suffix = 0;         ///< 'a', 'f' or 0
   std::vector<std::string_view> target_options;
   std::uint32_t address_size = 64;
   std::vector<Variable> variables;

@@ -97,7 +97,23 @@ std::optional<Constant> apply(std::string_view op, const Constant& a, const Cons
 
 }  // namespace
 
-std::optional<Constant> Parser::parse_constant() { return parse_binary(0, 0); }
+// a ? b : c. Both are evaluated, as ptxas does it; the result has the type of the one chosen.
+std::optional<Constant> Parser::parse_conditional(int depth) {
+  std::optional<Constant> condition = parse_binary(0, depth);
+  if (!condition || !token_.is("?")) return condition;
+  const Location where = token_.where;
+  advance();
+  const auto yes = parse_conditional(depth + 1);
+  if (!yes || !expect(":", "in a conditional expression")) return std::nullopt;
+  const auto no = parse_conditional(depth + 1);
+  if (!no) return no;
+  for (const Constant& c : {*condition, *yes, *no}) {
+    if (c.kind == Constant::Kind::integer) continue;
+    error_at(where, "the operands of '?' must be integers");
+    return std::nullopt;
+  }
+  return condition->value != 0 ? yes : no;
+}
 
 std::optional<Constant> Parser::parse_binary(int level, int depth) {
   std::optional<Constant> left = parse_unary(depth + 1);
@@ -178,15 +194,7 @@ std::optional<Constant> Parser::parse_unary(int depth) {
           if (v) v->is_unsigned = u;
           return v;
         }
-        auto v = parse_binary(0, depth + 1);
-        if (v && token_.is("?")) {
-          advance();
-          const auto yes = parse_binary(0, depth + 1);
-          if (!yes || !expect(":", "in a conditional expression")) return std::nullopt;
-          const auto no = parse_binary(0, depth + 1);
-          if (!no) return no;
-          v = v->value != 0 ? yes : no;
-        }
+        auto v = parse_conditional(depth + 1);
         if (!v || !expect(")", "after an expression")) return std::nullopt;
         return v;
       }

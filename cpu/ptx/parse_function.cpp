@@ -15,6 +15,9 @@ void Parser::parse_params(Function& f, std::vector<std::uint32_t>& into) {
     }
     auto v = parse_declarator(head);
     if (!v) return skip_statement();
+    if (v->space == Space::reg && (v->vector > 1 || v->array)) {
+      error_at(v->where, "a .reg parameter must be a scalar");
+    }
     if (v->space == Space::reg) v->reg = add_register(v->name, -1, -1, v->type);
     const auto index = static_cast<std::uint32_t>(f.variables.size());
     const ScopeEntry entry = v->space == Space::reg ? ScopeEntry{ScopeEntry::Kind::reg, v->reg}
@@ -357,6 +360,25 @@ void Parser::parse_statement() {
   skip_statement();
 }
 
+/// Can a function declare this?
+bool Parser::check_variable(const Variable& v) {
+  const std::string who = "'" + std::string{v.name} + "'";
+  if (v.space == Space::reg) {
+    error_at(v.where, "the declaration of register " + who + " must begin with .reg");
+  } else if (v.type == Type::texref || v.type == Type::samplerref || v.type == Type::surfref) {
+    error_at(v.where, "the texture, sampler or surface reference " + who +
+                          " must be declared at module level");
+  } else if (v.unsized) {
+    error_at(v.where, who + " needs a size: only .extern variables of a module have none");
+  } else {
+    return true;
+  }
+  return false;
+}
+
+// What lives as long as the module becomes one of its variables, known by this scope alone: .global
+// and .const variables, and .shared ones of device functions, which have one place in all kernels
+// that call them.
 void Parser::parse_local_variables() {
   Head head;
   if (!parse_head(head)) {
@@ -364,20 +386,23 @@ void Parser::parse_local_variables() {
     return skip_statement();
   }
   do {
-    auto v = parse_declarator(head);
-    if (!v) return skip_statement();
-    if (accept("<")) {  // .param .b32 p<4>: numbered names
-      error("numbered variables are not supported");
-      return skip_statement();
+    auto all = parse_declarators(head);
+    if (!all) return skip_statement();
+    for (Variable& v : *all) {
+      if (!check_variable(v)) return skip_statement();
+      const bool in_module = v.space == Space::global || v.space == Space::constant ||
+                             (v.space == Space::shared && !function_->entry);
+      v.scoped = in_module;
+      std::vector<Variable>& list = in_module ? module_.variables : function_->variables;
+      const auto index = static_cast<std::uint32_t>(list.size());
+      const auto kind = in_module ? ScopeEntry::Kind::module_variable : ScopeEntry::Kind::variable;
+      if (!scopes_.back().names.try_emplace(v.name, ScopeEntry{kind, index}).second) {
+        error_at(v.where, "'" + std::string{v.name} + "' is already declared");
+      }
+      list.push_back(std::move(v));
+      function_->body.emplace_back(Declaration{
+          in_module ? Declaration::Kind::module_variable : Declaration::Kind::variable, index});
     }
-    const auto index = static_cast<std::uint32_t>(function_->variables.size());
-    if (!scopes_.back()
-             .names.try_emplace(v->name, ScopeEntry{ScopeEntry::Kind::variable, index})
-             .second) {
-      error_at(v->where, "'" + std::string{v->name} + "' is already declared");
-    }
-    function_->variables.push_back(std::move(*v));
-    function_->body.emplace_back(Declaration{false, index, 1});
   } while (accept(","));
   if (!expect(";", "after a declaration")) skip_statement();
 }
@@ -388,10 +413,22 @@ std::uint32_t Parser::add_register(std::string_view text, std::int32_t number,
   return static_cast<std::uint32_t>(function_->registers.size() - 1);
 }
 
+/// The register of a declaration, or the components of a vector one behind the other.
+std::uint32_t Parser::add_registers(const RegisterDecl& decl, std::int32_t number) {
+  if (decl.vector == 1) return add_register(decl.name, number, -1, decl.type);
+  const std::uint32_t first = add_register(decl.name, number, 0, decl.type);
+  for (std::int8_t i = 1; i < decl.vector; ++i) add_register(decl.name, number, i, decl.type);
+  return first;
+}
+
 void Parser::parse_registers() {
   Head head;
   if (!parse_head(head)) {
     if (token_.kind != Token::Kind::end) advance();
+    return skip_statement();
+  }
+  if (head.vector > 1 && (head.type == Type::pred || head.vector * bits_of(head.type) > 128)) {
+    error("a vector register has up to 128 bits, and none are predicates");
     return skip_statement();
   }
   do {
@@ -409,22 +446,14 @@ void Parser::parse_registers() {
       advance();
       if (!expect(">", "after the number of registers")) return skip_statement();
       fresh = scopes_.back().families.try_emplace(text, Family{decl, {}}).second;
-    } else if (head.vector > 1) {
-      std::uint32_t first = 0;
-      for (std::int8_t i = 0; i < head.vector; ++i) {
-        const std::uint32_t r = add_register(text, -1, i, head.type);
-        if (i == 0) first = r;
-      }
-      fresh = scopes_.back()
-                  .names.try_emplace(text, ScopeEntry{ScopeEntry::Kind::vector_reg, first})
-                  .second;
     } else {
-      const std::uint32_t r = add_register(text, -1, -1, head.type);
-      fresh = scopes_.back().names.try_emplace(text, ScopeEntry{ScopeEntry::Kind::reg, r}).second;
+      const auto kind = head.vector > 1 ? ScopeEntry::Kind::vector_reg : ScopeEntry::Kind::reg;
+      const ScopeEntry entry{kind, add_registers(decl, -1)};
+      fresh = scopes_.back().names.try_emplace(text, entry).second;
     }
     if (!fresh) error_at(where, "'" + std::string{text} + "' is already declared");
-    function_->body.emplace_back(
-        Declaration{true, static_cast<std::uint32_t>(function_->register_decls.size()), 1});
+    function_->body.emplace_back(Declaration{
+        Declaration::Kind::reg, static_cast<std::uint32_t>(function_->register_decls.size())});
     function_->register_decls.push_back(decl);
   } while (accept(","));
   if (!expect(";", "after .reg")) skip_statement();

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 #include <span>
+#include <utility>
 
 #include "cpu/ptx/parser_impl.hpp"
 
@@ -64,6 +65,7 @@ void Parser::parse_instruction(std::optional<Guard> guard) {
     advance();
   }
   if (!match(inst, op, words)) return skip_statement();
+  takes_minus_ = op == "vmad";
   if (inst.row->args == "call") {
     const std::size_t before = diagnostics_.count();
     parse_call(inst);
@@ -183,8 +185,18 @@ bool Parser::parse_operands(Instruction& inst) {
     std::string_view pattern = patterns.next();
     if (!inst.operands.empty() && !expect(",", "between operands")) return false;
     if (pattern.starts_with('?')) pattern.remove_prefix(1);
+    indexed_ = false;
     auto operand = parse_operand(pattern == "l");
     if (!operand) return false;
+    if (indexed_ && pattern.starts_with('[') &&
+        (operand->kind == Operand::Kind::local || operand->kind == Operand::Kind::global)) {
+      Operand address;  // ld.global.u32 %r, array[2]
+      address.kind = Operand::Kind::address;
+      address.where = operand->where;
+      address.value = std::exchange(operand->value, 0);
+      address.parts.push_back(std::move(*operand));
+      operand = std::move(address);
+    }
     inst.operands.push_back(std::move(*operand));
     if (inst.operands.back().kind == Operand::Kind::address && inst.row->op == "ld" &&
         accept_dot("unified") && !unified_fits(inst)) {
@@ -205,7 +217,7 @@ std::optional<Operand> Parser::parse_operand(bool label, int depth) {
   if (!first || !token_.is("|")) return first;
   advance();
   auto second = parse_simple(false, depth);
-  if (!second) return std::nullopt;
+  if (!second || is_sum(*first) || is_sum(*second)) return std::nullopt;
   Operand pair;
   pair.kind = Operand::Kind::pair;
   pair.where = first->where;
@@ -225,13 +237,23 @@ std::optional<Operand> Parser::parse_simple(bool label, int depth) {
   if (token_.is("!") && ahead_.kind == Token::Kind::identifier) {
     advance();
     auto inner = parse_name(false);
-    if (inner) inner->negated = true;
+    if (!inner || is_sum(*inner)) return std::nullopt;
+    if (type_of_operand(*inner) != Type::pred) {
+      error_at(inner->where, "'!' is for predicates");
+      return std::nullopt;
+    }
+    inner->negated = true;
     return inner;
   }
   if (token_.is("-") && ahead_.kind == Token::Kind::identifier && ahead_.text != "WARP_SZ") {
     advance();
     auto inner = parse_name(false);
-    if (inner) inner->minus = true;
+    if (!inner || is_sum(*inner)) return std::nullopt;
+    if (!takes_minus_ || depth != 0 || inner->kind != Operand::Kind::reg) {
+      error_at(o.where, "'-' in front of a register is for operands of 'vmad'");
+      return std::nullopt;
+    }
+    inner->minus = true;
     return inner;
   }
   if (token_.is("{")) return parse_group("}", Operand::Kind::vector, depth);
@@ -253,7 +275,7 @@ std::optional<Operand> Parser::parse_group(std::string_view close, Operand::Kind
   if (accept(close)) return o;
   do {
     auto part = parse_operand(false, depth + 1);
-    if (!part) return std::nullopt;
+    if (!part || is_sum(*part)) return std::nullopt;
     if (part->kind == Operand::Kind::vector && kind == Operand::Kind::vector &&
         part->parts.size() > 1) {
       for (Operand& p : part->parts) o.parts.push_back(std::move(p));  // a vector register
@@ -265,14 +287,32 @@ std::optional<Operand> Parser::parse_group(std::string_view close, Operand::Kind
   return o;
 }
 
+// name + expression, or name - product: all behind a '+' is one constant expression.
 bool Parser::offset_after(Operand& operand) {
   while (token_.is("+") || token_.is("-")) {
     const bool minus = token_.is("-");
     advance();
-    const auto c = parse_unary(0);
+    const Location where = token_.where;
+    const auto c = minus ? parse_binary(kProduct, 0) : parse_constant();
     if (!c) return false;
+    if (c->kind != Constant::Kind::integer) {
+      error_at(where, "expected an integer in an address or a sum");
+      return false;
+    }
     operand.value += minus ? 0 - c->value : c->value;
   }
+  return true;
+}
+
+Type Parser::type_of_operand(const Operand& o) const {
+  if (o.kind == Operand::Kind::reg) return function_->registers[o.index].type;
+  return o.kind == Operand::Kind::special ? all_specials()[o.index].type : Type::none;
+}
+
+/// Says so where `register + number` is not one operand of an instruction.
+bool Parser::is_sum(const Operand& o) {
+  if (o.kind != Operand::Kind::reg || o.value == 0) return false;
+  error_at(o.where, "the sum of a register and a number cannot be used here");
   return true;
 }
 
@@ -286,16 +326,32 @@ std::optional<Operand> Parser::parse_address(int depth) {
   if (base->kind == Operand::Kind::local || base->kind == Operand::Kind::global) {
     o.value = base->value;  // parse_name took the offset
     base->value = 0;
-  } else if (base->kind == Operand::Kind::reg && !offset_after(o)) {
-    return std::nullopt;
+  } else if (base->kind == Operand::Kind::reg) {
+    o.value = std::exchange(base->value, 0);
+    if (!offset_after(o)) return std::nullopt;
   }
   o.parts.push_back(std::move(*base));
   while (accept(",")) {
     auto part = parse_operand(false, depth + 1);
-    if (!part) return std::nullopt;
+    if (!part || is_sum(*part)) return std::nullopt;
     o.parts.push_back(std::move(*part));
   }
   if (!expect("]", "after an address")) return std::nullopt;
+  return o;
+}
+
+/// The components of a vector register: they lie one behind the other.
+Operand Parser::vector_of(std::uint32_t first) const {
+  Operand o;
+  o.kind = Operand::Kind::vector;
+  o.index = first;
+  for (std::uint32_t r = first; r < function_->registers.size(); ++r) {
+    if (function_->registers[r].component != static_cast<std::int8_t>(r - first)) break;
+    Operand part;
+    part.kind = Operand::Kind::reg;
+    part.index = r;
+    o.parts.push_back(part);
+  }
   return o;
 }
 
@@ -309,19 +365,7 @@ std::optional<Operand> Parser::find_register(std::string_view text) {
         o.index = at->second.index;
         return o;
       }
-      if (at->second.kind == ScopeEntry::Kind::vector_reg) {
-        o.kind = Operand::Kind::vector;
-        o.index = at->second.index;
-        for (std::uint32_t r = o.index; r < function_->registers.size(); ++r) {
-          if (function_->registers[r].name.data() != function_->registers[o.index].name.data())
-            break;
-          Operand part;
-          part.kind = Operand::Kind::reg;
-          part.index = r;
-          o.parts.push_back(part);
-        }
-        return o;
-      }
+      if (at->second.kind == ScopeEntry::Kind::vector_reg) return vector_of(at->second.index);
       return std::nullopt;
     }
     if (scope.families.empty()) continue;
@@ -335,15 +379,38 @@ std::optional<Operand> Parser::find_register(std::string_view text) {
       if (r.ec != std::errc{} || number >= static_cast<std::uint64_t>(family->second.decl.count))
         continue;
       const auto [member, fresh] = family->second.members.try_emplace(number, 0);
-      if (fresh) {
-        member->second = add_register(family->second.decl.name, static_cast<std::int32_t>(number),
-                                      -1, family->second.decl.type);
-      }
+      if (fresh)
+        member->second = add_registers(family->second.decl, static_cast<std::int32_t>(number));
+      if (family->second.decl.vector > 1) return vector_of(member->second);
       o.index = member->second;
       return o;
     }
   }
   return std::nullopt;
+}
+
+// array[2] is the address of that element, of the scalar type, whatever the array's dimensions.
+std::optional<Operand> Parser::parse_variable_operand(Operand o, const Variable& v) {
+  if (token_.is("[")) {
+    if (!v.array) {
+      error("'" + std::string{v.name} + "' is not an array");
+      return std::nullopt;
+    }
+    const std::uint64_t element = bytes_of(v.type);
+    advance();
+    const Location where = token_.where;
+    const auto index = parse_constant();
+    if (!index || !expect("]", "after an index")) return std::nullopt;
+    if (index->kind != Constant::Kind::integer) {
+      error_at(where, "expected an integer as an index");
+      return std::nullopt;
+    }
+    o.value = index->value * element;
+    indexed_ = true;
+    return o;
+  }
+  if (!offset_after(o)) return std::nullopt;
+  return o;
 }
 
 std::optional<Operand> Parser::parse_name(bool label) {
@@ -360,6 +427,7 @@ std::optional<Operand> Parser::parse_name(bool label) {
   if (text == "_") return o;
   if (auto reg = find_register(text)) {
     reg->where = where;
+    for (Operand& part : reg->parts) part.where = where;
     if (reg->kind == Operand::Kind::vector && token_.kind == Token::Kind::dotted) {
       constexpr std::string_view kXyzw = "xyzwrgba";
       const std::size_t at = token_.text.size() == 1 ? kXyzw.find(token_.text) : kXyzw.npos;
@@ -378,17 +446,22 @@ std::optional<Operand> Parser::parse_name(bool label) {
         token_.text.size() > 1) {
       reg->selector = token_.text;
       advance();
+    } else if (reg->kind == Operand::Kind::reg && token_.is("+") && !offset_after(*reg)) {
+      return std::nullopt;
     }
     return reg;
   }
   for (std::size_t s = scopes_.size(); s-- > 0;) {
     const auto at = scopes_[s].names.find(text);
     if (at == scopes_[s].names.end()) continue;
+    o.index = at->second.index;
     if (at->second.kind == ScopeEntry::Kind::variable) {
       o.kind = Operand::Kind::local;
-      o.index = at->second.index;
-      if (!offset_after(o)) return std::nullopt;
-      return o;
+      return parse_variable_operand(std::move(o), function_->variables[at->second.index]);
+    }
+    if (at->second.kind == ScopeEntry::Kind::module_variable) {
+      o.kind = Operand::Kind::global;
+      return parse_variable_operand(std::move(o), module_.variables[at->second.index]);
     }
     break;
   }
@@ -423,8 +496,8 @@ std::optional<Operand> Parser::parse_name(bool label) {
   if (const auto symbol = module_.symbols.find(text); symbol != module_.symbols.end()) {
     o.kind = symbol->second.function ? Operand::Kind::function : Operand::Kind::global;
     o.index = symbol->second.index;
-    if (!symbol->second.function && !offset_after(o)) return std::nullopt;
-    return o;
+    if (symbol->second.function) return o;
+    return parse_variable_operand(std::move(o), module_.variables[symbol->second.index]);
   }
   error_at(where,
            (text.starts_with('%') ? "register '" : "'") + std::string{text} + "' is not declared");
@@ -502,6 +575,7 @@ bool Parser::check_operands(const Instruction& inst) {
     } else if (pattern == "i") {
       if (!o.is_constant()) return fail(o.where, "a constant");
     } else if (pattern == "d|p") {
+      if (is_sum(o)) return false;
       if (o.kind != Kind::pair && o.kind != Kind::reg && o.kind != Kind::sink) {
         return fail(o.where, "a register, or two as d|p");
       }
@@ -509,10 +583,12 @@ bool Parser::check_operands(const Instruction& inst) {
       const Operand& v = o.kind == Kind::pair ? o.parts[0] : o;
       if (v.kind != Kind::vector) return fail(o.where, "a vector of registers");
     } else if (pattern.starts_with('d')) {
+      if (is_sum(o)) return false;
       if (o.kind != Kind::reg && o.kind != Kind::vector && o.kind != Kind::sink) {
         return fail(o.where, "a register");
       }
     } else if (pattern.starts_with('p')) {
+      if (is_sum(o)) return false;
       const bool pred = o.kind == Kind::sink ||
                         (o.kind == Kind::reg && function_->registers[o.index].type == Type::pred);
       if (!pred) return fail(o.where, "a predicate register");

@@ -293,6 +293,18 @@ void Parser::parse_alias() {
   module_.functions[a->second.index].alias = target;
 }
 
+/// What a name means in an initial value: variables of the scopes around it come first.
+std::optional<Symbol> Parser::find_symbol(std::string_view name) const {
+  for (std::size_t s = function_ == nullptr ? 0 : scopes_.size(); s-- > 0;) {
+    const auto at = scopes_[s].names.find(name);
+    if (at == scopes_[s].names.end()) continue;
+    if (at->second.kind != ScopeEntry::Kind::module_variable) return std::nullopt;
+    return Symbol{false, at->second.index};
+  }
+  const auto at = module_.symbols.find(name);
+  return at == module_.symbols.end() ? std::nullopt : std::optional{at->second};
+}
+
 void Parser::declare(std::string_view name, Symbol symbol, Location where) {
   const auto [at, fresh] = module_.symbols.try_emplace(name, symbol);
   if (!fresh && (at->second.function != symbol.function || at->second.index != symbol.index)) {

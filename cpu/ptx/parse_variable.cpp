@@ -196,6 +196,11 @@ std::optional<Variable> Parser::parse_declarator(const Head& head) {
     size *= *n;
   }
   v.size = v.unsized ? 0 : size;
+  if (token_.is("=") && v.space != Space::global && v.space != Space::constant) {
+    error("'" + std::string{v.name} + "' cannot have an initial value: only .global and .const " +
+          "variables can");
+    return std::nullopt;
+  }
   if (accept("=")) {
     if (v.size > (1u << 30)) {
       error("'" + std::string{v.name} + "' is too large to have an initial value: " +
@@ -207,6 +212,31 @@ std::optional<Variable> Parser::parse_declarator(const Head& head) {
     v.data.resize(v.size);
   }
   return v;
+}
+
+// x, or x<4>: the variables x0 to x3.
+std::optional<std::vector<Variable>> Parser::parse_declarators(const Head& head) {
+  constexpr std::uint64_t kMost = 10000;
+  auto first = parse_declarator(head);
+  if (!first) return std::nullopt;
+  std::vector<Variable> all;
+  if (!accept("<")) {
+    all.push_back(std::move(*first));
+    return all;
+  }
+  if (token_.kind != Token::Kind::integer || token_.value > kMost) {
+    error("expected the number of variables, at most " + std::to_string(kMost) + ", found " +
+          found());
+    return std::nullopt;
+  }
+  const std::uint64_t count = token_.value;
+  advance();
+  if (!expect(">", "after the number of variables")) return std::nullopt;
+  for (std::uint64_t k = 0; k < count; ++k) {
+    all.push_back(*first);
+    all.back().name = module_.names.emplace_back(std::string{first->name} + std::to_string(k));
+  }
+  return all;
 }
 
 // Nested braces follow the dimensions; `at` is where the next element goes. No recursion: the stack
@@ -280,12 +310,14 @@ void Parser::parse_element(Variable& v, std::uint64_t offset) {
     const std::string_view symbol = name("symbol");
     if (symbol.empty()) return;
     if (r.generic && !expect(")", "after generic(symbol")) return;
-    const auto found = module_.symbols.find(symbol);
-    if (found == module_.symbols.end()) {
-      return error_at(where, "'" + std::string{symbol} + "' is not declared");
+    const auto found = find_symbol(symbol);
+    if (!found) {
+      return error_at(where,
+                      "'" + std::string{symbol} +
+                          "' is not declared, or has no address that is known before a launch");
     }
-    r.function = found->second.function;
-    r.symbol = found->second.index;
+    r.function = found->function;
+    r.symbol = found->index;
     if (token_.is("+") || token_.is("-")) {
       const bool minus = token_.is("-");
       advance();
@@ -317,19 +349,21 @@ void Parser::parse_module_variables(Linkage linkage) {
     error("." + std::string{name_of(head.space)} + " variables cannot be declared at module level");
   }
   do {
-    auto v = parse_declarator(head);
-    if (!v) return skip_statement();
-    const auto found = module_.symbols.find(v->name);
-    if (found != module_.symbols.end() && !found->second.function) {
-      Variable& old = module_.variables[found->second.index];
-      const bool declared_only =
-          old.linkage == Linkage::external || v->linkage == Linkage::external;
-      if (!declared_only) error_at(v->where, "'" + std::string{v->name} + "' is already declared");
-      if (v->linkage != Linkage::external) old = std::move(*v);
-      continue;
+    auto all = parse_declarators(head);
+    if (!all) return skip_statement();
+    for (Variable& v : *all) {
+      const auto found = module_.symbols.find(v.name);
+      if (found != module_.symbols.end() && !found->second.function) {
+        Variable& old = module_.variables[found->second.index];
+        const bool declared_only =
+            old.linkage == Linkage::external || v.linkage == Linkage::external;
+        if (!declared_only) error_at(v.where, "'" + std::string{v.name} + "' is already declared");
+        if (v.linkage != Linkage::external) old = std::move(v);
+        continue;
+      }
+      declare(v.name, {false, static_cast<std::uint32_t>(module_.variables.size())}, v.where);
+      module_.variables.push_back(std::move(v));
     }
-    declare(v->name, {false, static_cast<std::uint32_t>(module_.variables.size())}, v->where);
-    module_.variables.push_back(std::move(*v));
   } while (accept(","));
   if (!expect(";", "after a declaration")) skip_statement();
 }

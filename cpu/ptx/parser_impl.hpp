@@ -24,11 +24,11 @@ struct Constant {
 /// A family of registers: `.reg .b32 %r<10>`. Members get an index when first used.
 struct Family {
   RegisterDecl decl;
-  std::unordered_map<std::uint32_t, std::uint32_t> members;
+  std::unordered_map<std::uint32_t, std::uint32_t> members;  ///< of vectors: the first component
 };
 
 struct ScopeEntry {
-  enum class Kind : std::uint8_t { reg, vector_reg, variable, label } kind;
+  enum class Kind : std::uint8_t { reg, vector_reg, variable, module_variable, label } kind;
   std::uint32_t index;
 };
 
@@ -62,6 +62,7 @@ class Parser {
   void parse_file();
   void parse_alias();
   void declare(std::string_view name, Symbol symbol, Location where);
+  [[nodiscard]] std::optional<Symbol> find_symbol(std::string_view name) const;
 
   // parse_variable.cpp
   struct Head {  ///< what comes before a variable's name
@@ -78,13 +79,15 @@ class Parser {
   bool parse_head(Head& head);
   void parse_attribute(Head& head);
   std::optional<Variable> parse_declarator(const Head& head);
+  std::optional<std::vector<Variable>> parse_declarators(const Head& head);
   void parse_initializer(Variable& variable);
   void parse_element(Variable& variable, std::uint64_t offset);
   void parse_module_variables(Linkage linkage);
   std::optional<Linkage> accept_linkage();
 
   // parse_constant.cpp
-  std::optional<Constant> parse_constant();
+  std::optional<Constant> parse_constant() { return parse_conditional(0); }
+  std::optional<Constant> parse_conditional(int depth);
   std::optional<Constant> parse_binary(int level, int depth);
   std::optional<Constant> parse_unary(int depth);
   std::optional<std::uint64_t> parse_count(std::string_view what);  ///< a non-negative integer
@@ -99,6 +102,7 @@ class Parser {
   void parse_statement();
   void parse_registers();
   void parse_local_variables();
+  [[nodiscard]] bool check_variable(const Variable& variable);
   void parse_label();
   void parse_prototype(Label& label);
   void parse_loc();
@@ -113,22 +117,30 @@ class Parser {
   std::optional<Operand> parse_operand(bool label, int depth = 0);
   std::optional<Operand> parse_simple(bool label, int depth);
   std::optional<Operand> parse_name(bool label);
+  std::optional<Operand> parse_variable_operand(Operand o, const Variable& variable);
   std::optional<Operand> parse_address(int depth);
   std::optional<Operand> parse_group(std::string_view close, Operand::Kind kind, int depth);
   bool offset_after(Operand& operand);
+  [[nodiscard]] bool is_sum(const Operand& operand);
+  [[nodiscard]] Type type_of_operand(const Operand& operand) const;
   std::optional<Operand> find_register(std::string_view name);
   std::uint32_t add_register(std::string_view name, std::int32_t number, std::int8_t component,
                              Type type);
+  std::uint32_t add_registers(const RegisterDecl& decl, std::int32_t number);
+  [[nodiscard]] Operand vector_of(std::uint32_t first) const;
   bool match(Instruction& inst, std::string_view op, const std::vector<Token>& words);
   bool check_operands(const Instruction& inst);
 
   static constexpr int kMaxDepth = 200;
+  static constexpr int kProduct = 9;  ///< the level of '*' and '/' in parse_binary
 
   Module& module_;
   Diagnostics& diagnostics_;
   Lexer lexer_;
   Token token_, ahead_;
   Function* function_ = nullptr;  ///< whose body is being read
+  bool indexed_ = false;          ///< the operand was written as `array[2]`
+  bool takes_minus_ = false;      ///< the instruction's operands may be written as `-register`
   std::vector<Scope> scopes_;
   std::vector<std::uint32_t>
       label_alias_;  ///< label -> the label of an outer scope it turned out to be

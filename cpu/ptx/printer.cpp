@@ -26,6 +26,7 @@ class Printer {
       if (!f.entry) head(f, true), put(";\n");
     }
     for (const Variable& v : module_.variables) {
+      if (v.scoped) continue;
       variable(v, true);
       put(";\n");
     }
@@ -182,14 +183,16 @@ class Printer {
       put("\t.pragma \"", pragma->text, "\";\n");
     } else if (const auto* d = std::get_if<Declaration>(&s)) {
       put("\t");
-      if (d->is_register) {
-        const RegisterDecl& r = function_->register_decls[d->first];
+      if (d->kind == Declaration::Kind::reg) {
+        const RegisterDecl& r = function_->register_decls[d->index];
         put(".reg ");
         if (r.vector > 1) put(".v", std::to_string(r.vector), " ");
         put(".", name_of(r.type), " ", r.name);
         if (r.count >= 0) put("<", std::to_string(r.count), ">");
       } else {
-        variable(function_->variables[d->first], true);
+        variable(d->kind == Declaration::Kind::variable ? function_->variables[d->index]
+                                                        : module_.variables[d->index],
+                 true);
       }
       put(";\n");
     }
@@ -272,7 +275,7 @@ class Printer {
         put("_");
         break;
       case Operand::Kind::reg:
-        reg(o.index);
+        reg(o.index), offset(o.value);
         break;
       case Operand::Kind::special:
         put("%", all_specials()[o.index].name);

@@ -39,6 +39,12 @@ void FunctionTranslator::emit_brx(const Instruction& i) {
 }
 
 void FunctionTranslator::emit_ret(const Instruction&) {
+  if (!source.entry && !module.signature(source).result_by_value) {
+    for (const std::uint32_t r : source.returns) {
+      const ptx::Variable& v = source.variables[r];
+      if (v.space == Space::reg) b.CreateStore(read_register(v.reg), variable_ptr_[r]);
+    }
+  }
   if (source.entry || source.returns.empty() || !module.signature(source).result_by_value) {
     b.CreateRetVoid();
     return;
@@ -74,29 +80,39 @@ void FunctionTranslator::emit_nanosleep(const Instruction& i) {
   call_marker("yield", b.getVoidTy(), {}, Effect::convergent);
 }
 
+/// Where a function leaves a result that goes to a register.
+Value* FunctionTranslator::result_place(Type type) {
+  const llvm::IRBuilder<>::InsertPointGuard guard{b};
+  b.SetInsertPoint(entry_, entry_->getFirstInsertionPt());
+  return b.CreateAlloca(type_of(type));
+}
+
 void FunctionTranslator::emit_call(const Instruction& i) {
   const Operand &returns = i.operands[0], &callee = i.operands[1], &arguments = i.operands[2];
   Signature sig;
   Value* target = nullptr;
   bool noreturn = false;
-  std::vector<const ptx::Variable*> declared_params;
+  std::vector<const ptx::Variable*> results;
   if (callee.kind == Kind::function) {
     const ptx::Function& f = module.source.functions[callee.index];
     if (f.entry) return error(callee.where, "a kernel cannot be called");
     sig = module.signature(f);
+    for (const std::uint32_t r : f.returns) results.push_back(&f.variables[r]);
     target = module.function(callee.index, callee.where);
     noreturn = f.noreturn;
     if (target == nullptr) return;
   } else {
     const ptx::Label& label = source.labels[i.operands[3].index];
     if (label.kind == ptx::Label::Kind::prototype) {
-      std::vector<const ptx::Variable*> r, p;
-      for (const ptx::Variable& v : label.returns) r.push_back(&v);
+      std::vector<const ptx::Variable*> p;
+      for (const ptx::Variable& v : label.returns) results.push_back(&v);
       for (const ptx::Variable& v : label.params) p.push_back(&v);
-      sig = module.signature(r, p);
+      sig = module.signature(results, p);
       noreturn = label.noreturn;
     } else if (label.kind == ptx::Label::Kind::call_targets && !label.targets.empty()) {
-      sig = module.signature(module.source.functions[label.targets[0].index]);
+      const ptx::Function& f = module.source.functions[label.targets[0].index];
+      sig = module.signature(f);
+      for (const std::uint32_t r : f.returns) results.push_back(&f.variables[r]);
     } else {
       return error(i.operands[3].where, "expected the label of a .callprototype or .calltargets");
     }
@@ -104,10 +120,11 @@ void FunctionTranslator::emit_call(const Instruction& i) {
         call_routine("call_target", b.getInt64Ty(), {read(callee, Type::b64)}, false),
         b.getPtrTy());
   }
-  const std::size_t pointers = sig.result_by_value ? 0 : returns.parts.size();
+  const std::size_t pointers = sig.result_by_value ? 0 : results.size();
   if (arguments.parts.size() + pointers != sig.type->getNumParams() ||
       (sig.result_by_value &&
-       returns.parts.size() != (sig.type->getReturnType()->isVoidTy() ? 0u : 1u))) {
+       returns.parts.size() != (sig.type->getReturnType()->isVoidTy() ? 0u : 1u)) ||
+      (!sig.result_by_value && returns.parts.size() != pointers)) {
     return error(i.where, "the call has " + std::to_string(arguments.parts.size()) +
                               " arguments and " + std::to_string(returns.parts.size()) +
                               " results, which are not those of the function");
@@ -118,7 +135,13 @@ void FunctionTranslator::emit_call(const Instruction& i) {
     error(o.where, "expected a .param variable");
     return llvm::PoisonValue::get(b.getPtrTy());
   };
-  for (std::size_t k = 0; k < pointers; ++k) args.push_back(place_of(returns.parts[k]));
+  for (std::size_t k = 0; k < pointers; ++k) {
+    const Operand& r = returns.parts[k];
+    const bool in_register = r.kind == Kind::reg || r.kind == Kind::sink;
+    if (in_register && !module.is_by_value(*results[k]))
+      return error(r.where, "expected a .param variable");
+    args.push_back(in_register ? result_place(results[k]->type) : place_of(r));
+  }
   for (std::size_t k = 0; k < arguments.parts.size(); ++k) {
     const Operand& o = arguments.parts[k];
     llvm::Type* t = sig.type->getParamType(static_cast<unsigned>(args.size()));
@@ -139,6 +162,10 @@ void FunctionTranslator::emit_call(const Instruction& i) {
     } else {
       write(r, call);
     }
+  }
+  for (std::size_t k = 0; k < pointers; ++k) {
+    const Operand& r = returns.parts[k];
+    if (r.kind == Kind::reg) write(r, b.CreateLoad(type_of(results[k]->type), args[k]));
   }
   if (noreturn) b.CreateUnreachable();
 }

@@ -247,7 +247,7 @@ void FunctionTranslator::emit_st(const Instruction& i) {
   const bool atomic = order_of(i).ordering != llvm::AtomicOrdering::NotAtomic;
   const auto value_of = [&](const Operand& o) -> Value* {
     if (o.kind == Kind::reg && !atomic) {
-      Value* v = read_register(o.index);
+      Value* v = read_register(o);
       if (v->getType()->getPrimitiveSizeInBits() == bytes * 8) return v;
     }
     Value* v = read(o, type, true);
@@ -275,9 +275,24 @@ void FunctionTranslator::emit_mov(const Instruction& i) {
   if (type == Type::pred) return write(d, read_pred(a));
   if (d.kind == Kind::reg && a.kind == Kind::reg &&
       registers_[d.index]->getAllocatedType() == registers_[a.index]->getAllocatedType()) {
-    return write(d, read_register(a.index));
+    return write(d, read_register(a));
   }
   write(d, read(a, type));
+}
+
+// All elements are read before the first is written: mov.v2.b32 {%a, %b}, {%b, %a} exchanges them.
+void FunctionTranslator::emit_mov_vector(const Instruction& i) {
+  const Operand &d = i.operands[0], &a = i.operands[1];
+  const Type type = i.types[0];
+  const unsigned n = vector_of(i);
+  if (n * ptx::bits_of(type) > 128) return error(i.where, "a vector has at most 128 bits");
+  for (const Operand* o : {&d, &a}) {
+    if (o->kind != Kind::vector || o->parts.size() != n)
+      return error(o->where, "expected a vector of " + std::to_string(n) + " elements");
+  }
+  llvm::SmallVector<Value*, 4> values;
+  for (const Operand& part : a.parts) values.push_back(read(part, type));
+  for (unsigned k = 0; k < n; ++k) write(d.parts[k], values[k]);
 }
 
 void FunctionTranslator::emit_cvta(const Instruction& i) {

@@ -65,8 +65,9 @@ void FunctionTranslator::choose_register_types() {
   for (const ptx::Statement& s : source.body) {
     const auto* i = std::get_if<Instruction>(&s);
     if (i == nullptr) continue;
-    if (i->row->emit == ptx::Emit::mov || i->row->emit == ptx::Emit::selp ||
-        i->row->emit == ptx::Emit::ld || i->row->emit == ptx::Emit::st) {
+    if (i->row->emit == ptx::Emit::mov || i->row->emit == ptx::Emit::mov_vector ||
+        i->row->emit == ptx::Emit::selp || i->row->emit == ptx::Emit::ld ||
+        i->row->emit == ptx::Emit::st) {
       continue;
     }
     const bool convert = i->row->emit == ptx::Emit::cvt;
@@ -113,8 +114,8 @@ void FunctionTranslator::layout_params() {
   param_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(offset, UINT32_MAX));
 }
 
-// Shared memory of a kernel: first what device functions use (the same place in every kernel that
-// calls), then its own variables and the module's that it names; dynamic shared memory behind.
+// Shared memory of a kernel: first what the device functions it calls use (SharedLayout), then its
+// own variables and the module's that it alone names; dynamic shared memory behind.
 void FunctionTranslator::layout_variables() {
   module_shared_.assign(module.source.variables.size(), -1);
   std::uint64_t shared = 0, dynamic_align = 16;
@@ -130,7 +131,8 @@ void FunctionTranslator::layout_variables() {
     if (i->row->emit == ptx::Emit::call) calls = true;
     for (const Operand& o : i->operands) visit(visit, o);
   }
-  if (calls) shared = module.common_shared_bytes;
+  const auto index = static_cast<std::size_t>(&source - module.source.functions.data());
+  if (source.entry) shared = module.shared.bytes(module.number, index);
   const auto place = [&](const ptx::Variable& v) {
     shared = align_to(shared, v.align);
     const std::uint64_t at = shared;
@@ -143,8 +145,8 @@ void FunctionTranslator::layout_variables() {
     if (v.unsized) {
       module_shared_[i] = -2;
       if (used[i] != 0 || calls) dynamic_align = std::max<std::uint64_t>(dynamic_align, v.align);
-    } else if (calls && module.common_shared[i] != UINT64_MAX) {
-      module_shared_[i] = static_cast<std::int64_t>(module.common_shared[i]);
+    } else if (!source.entry || module.shared.reaches(module.number, index, i)) {
+      module_shared_[i] = static_cast<std::int64_t>(module.shared.offset(module.number, i));
     } else if (used[i] != 0) {
       module_shared_[i] = static_cast<std::int64_t>(place(v));
     }
@@ -166,9 +168,6 @@ void FunctionTranslator::layout_variables() {
         local_bytes += v.size;
         a->setMetadata("cucpu.local", llvm::MDNode::get(out.getContext(), {}));  // for check mode
       }
-    } else if (v.space == Space::global || v.space == Space::constant) {
-      error(v.where,
-            ptx::cat(".", ptx::name_of(v.space), " variables inside functions are not supported"));
     }
   }
   // What a GPU's assembler says of the same text.

@@ -52,6 +52,7 @@ class FunctionTranslator {
   Value* constant(const Operand& o, Type type);
   Value* special(std::uint32_t index);
   Value* read_register(std::uint32_t reg);
+  Value* read_register(const Operand& o);  ///< with the number that is added
   Value* read(const Operand& o, Type type,
               bool narrow = false);  ///< `narrow`: a wider register is cut
   Value* read_bits(const Operand& o, unsigned bits);
@@ -87,6 +88,8 @@ class FunctionTranslator {
   Value* load(llvm::Type* type, Value* ptr, unsigned align, Space space, const Instruction& i);
   void store(Value* value, Value* ptr, unsigned align, Space space, const Instruction& i);
   Value* offset_pointer(Value* ptr, std::uint64_t bytes);
+
+  Value* result_place(Type type);  ///< emit_control.cpp
 
   // float helpers (float_math.cpp): straight-line code only, so that it can be widened
   enum class Round { rn, rz, rm, rp };

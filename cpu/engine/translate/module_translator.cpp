@@ -101,7 +101,10 @@ void ModuleTranslator::declare_symbols(std::unordered_map<std::string, std::stri
   for (const ptx::Variable& v : source.variables) {
     llvm::GlobalVariable* g = nullptr;
     if (v.space != Space::shared) {
-      const std::string name = symbol(v.name, v.linkage);
+      // Other scopes may have variables of the same name; no PTX name has two dots.
+      const std::string name = v.scoped ? ptx::cat(v.name, "..", std::to_string(number), ".",
+                                                   std::to_string(variables.size()))
+                                        : symbol(v.name, v.linkage);
       g = out.getGlobalVariable(name, true);
       if (g == nullptr) {
         auto* t = llvm::ArrayType::get(llvm::Type::getInt8Ty(out.getContext()),
@@ -113,7 +116,6 @@ void ModuleTranslator::declare_symbols(std::unordered_map<std::string, std::stri
     }
     variables.push_back(g);
   }
-  layout_common_shared();
   for (const ptx::Function& f : source.functions) {
     llvm::Function* fn = nullptr;
     const bool defined = f.defined || !f.alias.empty();
@@ -185,31 +187,6 @@ void ModuleTranslator::finish_debug() {
   if (has_debug_) debug.finalize();
 }
 
-// Device functions are compiled once, so the shared variables they name lie at the same offsets in
-// every kernel.
-void ModuleTranslator::layout_common_shared() {
-  common_shared.assign(source.variables.size(), UINT64_MAX);
-  const auto visit = [&](const auto& self, const Operand& o) -> void {
-    if (o.kind == Operand::Kind::global) {
-      const ptx::Variable& v = source.variables[o.index];
-      if (v.space == Space::shared && !v.unsized && common_shared[o.index] == UINT64_MAX) {
-        common_shared_bytes = (common_shared_bytes + v.align - 1) / v.align * v.align;
-        common_shared[o.index] = common_shared_bytes;
-        common_shared_bytes += v.size;
-      }
-    }
-    for (const Operand& p : o.parts) self(self, p);
-  };
-  for (const ptx::Function& f : source.functions) {
-    if (f.entry) continue;
-    for (const ptx::Statement& s : f.body) {
-      if (const auto* i = std::get_if<Instruction>(&s)) {
-        for (const Operand& o : i->operands) visit(visit, o);
-      }
-    }
-  }
-}
-
 namespace {
 
 /// What a compiler for GPUs might take: never so many that the block the kernel allows (as often as
@@ -276,7 +253,7 @@ void ModuleTranslator::describe_variables(Translation& result) {
     m.managed = v.managed;
     if (v.type == Type::texref) m.reference = ReferenceKind::texture;
     if (v.type == Type::surfref) m.reference = ReferenceKind::surface;
-    m.visible = v.linkage != ptx::Linkage::internal || number == 0;
+    m.visible = !v.scoped && (v.linkage != ptx::Linkage::internal || number == 0);
     m.data = v.data;
     for (const ptx::Relocation& r : v.relocations) {
       std::string target;
@@ -313,10 +290,12 @@ Translation translate(std::span<const ptx::Module* const> modules, llvm::LLVMCon
   std::vector<std::unique_ptr<ir::ModuleTranslator>> parts;
   std::vector<std::unique_ptr<ptx::Diagnostics>> diagnostics;
   std::unordered_map<std::string, std::string> linked;
+  const ir::SharedLayout shared{modules};
   for (const ptx::Module* m : modules) {
     diagnostics.push_back(std::make_unique<ptx::Diagnostics>(m->name));
-    parts.push_back(std::make_unique<ir::ModuleTranslator>(
-        *result.module, *m, static_cast<unsigned>(parts.size()), *diagnostics.back(), options));
+    parts.push_back(std::make_unique<ir::ModuleTranslator>(*result.module, *m,
+                                                           static_cast<unsigned>(parts.size()),
+                                                           shared, *diagnostics.back(), options));
     parts.back()->declare_symbols(linked);
   }
   for (auto& part : parts) part->translate_functions(result);

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "cpu/engine/translate/shared_layout.hpp"
 #include "cpu/engine/translate/translate.hpp"
 #include "cpu/ptx/diagnostics.hpp"
 
@@ -28,10 +29,12 @@ struct Signature {
 class ModuleTranslator {
  public:
   ModuleTranslator(llvm::Module& out, const ptx::Module& source, unsigned number,
-                   ptx::Diagnostics& diagnostics, const TranslateOptions& options)
+                   const SharedLayout& shared, ptx::Diagnostics& diagnostics,
+                   const TranslateOptions& options)
       : out{out},
         source{source},
         number{number},
+        shared{shared},
         diagnostics{diagnostics},
         options{options},
         debug{out} {}
@@ -63,17 +66,14 @@ class ModuleTranslator {
   llvm::Module& out;
   const ptx::Module& source;
   const unsigned number;  ///< of the linked module; 0 is the first
+  const SharedLayout& shared;
   ptx::Diagnostics& diagnostics;
   const TranslateOptions& options;
   llvm::DIBuilder debug;
   std::vector<llvm::Function*> functions;        ///< by index in source.functions; null for externs
   std::vector<llvm::GlobalVariable*> variables;  ///< by index in source.variables; null for .shared
-  std::vector<std::uint64_t>
-      common_shared;  ///< offsets of .shared variables that device functions use
-  std::uint64_t common_shared_bytes = 0;
 
  private:
-  void layout_common_shared();
   bool has_debug_ = false;
 };
 

@@ -77,6 +77,20 @@ Value* FunctionTranslator::read_register(std::uint32_t reg) {
   return b.CreateLoad(registers_[reg]->getAllocatedType(), registers_[reg]);
 }
 
+Value* FunctionTranslator::read_register(const Operand& o) {
+  Value* v = read_register(o.index);
+  if (o.value == 0) return v;
+  const Type declared = source.registers[o.index].type;
+  if (declared == Type::pred || ptx::class_of(declared) == ptx::Class::floating) {
+    error(o.where, ptx::cat("a number cannot be added to a .", ptx::name_of(declared),
+                            " register in an operand"));
+    return v;
+  }
+  Value* bits = as_bits(v);
+  auto* number = llvm::ConstantInt::get(bits->getType(), o.value, true);
+  return as_type(b.CreateAdd(bits, number), v->getType());
+}
+
 Value* FunctionTranslator::read(const Operand& o, Type type, bool narrow) {
   llvm::Type* t = type_of(type);
   const unsigned bits = ptx::bits_of(type);
@@ -86,7 +100,7 @@ Value* FunctionTranslator::read(const Operand& o, Type type, bool narrow) {
     case Kind::f64:
       return constant(o, type);
     case Kind::reg: {
-      Value* v = read_register(o.index);
+      Value* v = read_register(o);
       const Type declared = source.registers[o.index].type;
       const unsigned have = ptx::bits_of(declared);
       if ((declared == Type::pred) != (type == Type::pred) || have < bits ||

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <random>
 
 #include "cpu/ptx/printer.hpp"
@@ -79,6 +80,101 @@ TEST(Parser, FindsLabelsOfInnerAndOuterScopes) {
   expect_good(kernel("{ bra L; L: { bra L; bra M; } }\nM: bra M;\n"));
   expect_error(kernel("{ L: }\nbra L;"), "label 'L' is not defined");
   expect_error(kernel("L: L: ret;"), "label 'L' is already defined");
+}
+
+TEST(Parser, ReadsVectorRegistersAndTheirFamilies) {
+  const Result r = read(kernel(
+      ".reg .v4 .u32 %v; .reg .v2 .f32 %w<3>;\n"
+      "mov.v4.u32 %v, %ntid; mov.u32 %v.y, %v.a; mov.f32 %w2.x, %w2.y; mov.f32 %w1.x, %w2.g;\n"));
+  ASSERT_TRUE(r.parsed.module) << r.log;
+  const Function& f = r.parsed.module->functions.at(0);
+  ASSERT_EQ(f.registers.size(), 8u);
+  EXPECT_EQ(f.registers[3].component, 3);
+  EXPECT_EQ(f.registers[4].number, 2);
+  EXPECT_EQ(f.registers[7].component, 1);
+  const auto& mov = std::get<Instruction>(f.body[6]);
+  ASSERT_EQ(mov.operands[0].kind, Operand::Kind::vector);
+  EXPECT_EQ(mov.operands[0].parts.size(), 4u);
+  EXPECT_EQ(mov.operands[1].parts.size(), 4u);
+  expect_good(r.parsed.module->text);
+  expect_error(kernel(".reg .v4 .u32 %v<2>; mov.u32 %r1, %v2.x;"), "'%v2' is not declared");
+  expect_error(kernel(".reg .v2 .u32 %v; mov.u32 %r1, %v.z;"), "'%v' has no component '.z'");
+  expect_error(kernel(".reg .v4 .b64 %v;"), "up to 128 bits");
+  expect_error(kernel(".reg .v2 .pred %v;"), "none are predicates");
+}
+
+TEST(Parser, ReadsConditionalExpressions) {
+  const auto value = [](std::string_view expression) {
+    const Result r = read(cat(kHead, ".global .s64 x = ", expression, ";"));
+    std::uint64_t bits = 0;
+    if (!r.parsed.module)
+      ADD_FAILURE() << expression << ": " << r.log;
+    else
+      std::memcpy(&bits, r.parsed.module->variables[0].data.data(), 8);
+    return static_cast<std::int64_t>(bits);
+  };
+  EXPECT_EQ(value("1 > 2 ? 3 : 4 + 5"), 9);
+  EXPECT_EQ(value("0 ? 2 : 1 ? 4 : 5"), 4);
+  EXPECT_EQ(value("1 ? 0 ? 6 : 7 : 3"), 7);
+  EXPECT_EQ(value("(1 ? -1 : 2U) >> 63"), -1);
+  EXPECT_EQ(value("2 * (1 ? 10 : 20) + 1"), 21);
+  expect_error(kernel("mov.u32 %r1, 1 ? 2;"), "expected ':' in a conditional expression");
+  expect_error(kernel("mov.u32 %r1, 1.5 ? 2 : 3;"), "the operands of '?' must be integers");
+  std::string deep;
+  for (int k = 0; k < 100000; ++k) deep += "1 ? ";
+  expect_error(kernel(cat("mov.u32 %r1, ", deep, "1;")), "nested too deeply");
+}
+
+TEST(Parser, ReadsSumsAndElementsAsOperands) {
+  const Result r = read(
+      cat(kHead,
+          ".global .align 8 .b32 g[4][8];\n.visible .entry k() { .reg .b32 %r<9>; .reg .b64 %d;\n"
+          "mov.u64 %d, g+4*2; mov.u64 %d, g[3]; ld.global.u32 %r1, g[1]; add.u32 %r1, %r2+1, 5;"
+          " ld.global.u32 %r1, [%d+8-4]; ld.global.u32 %r1, [%d-8]; ret; }"));
+  ASSERT_TRUE(r.parsed.module) << r.log;
+  const Function& f = r.parsed.module->functions.at(0);
+  const auto operand = [&](std::size_t statement, std::size_t k) -> const Operand& {
+    return std::get<Instruction>(f.body[statement]).operands[k];
+  };
+  EXPECT_EQ(operand(2, 1).value, 8u);
+  EXPECT_EQ(operand(3, 1).value, 12u);
+  EXPECT_EQ(operand(4, 1).kind, Operand::Kind::address);
+  EXPECT_EQ(operand(4, 1).value, 4u);
+  EXPECT_EQ(operand(5, 1).kind, Operand::Kind::reg);
+  EXPECT_EQ(operand(5, 1).value, 1u);
+  EXPECT_EQ(operand(6, 1).value, 4u);
+  EXPECT_EQ(operand(7, 1).value, 0 - std::uint64_t{8});
+  expect_good(r.parsed.module->text);
+  expect_error(kernel("mov.u32 %r1+1, %r2;"), "cannot be used here");
+  expect_error(kernel("mov.b64 %rd1, {%r1+1, %r2};"), "cannot be used here");
+  expect_error(kernel("mov.u64 %rd1, p[1];"), "'p' is not an array");
+  expect_error(kernel("ld.global.u32 %r1, [%rd1+1.0];"), "expected an integer");
+}
+
+// The printer gives each declaration back to the scope that has it.
+TEST(Parser, KeepsVariablesOfFunctionsInTheirScopes) {
+  const Result good = read(cat(kHead,
+                               ".global .b32 x = 1;\n.func f() { .shared .b32 x; .const .b32 c = "
+                               "3; st.shared.b32 [x], 2; ret; }\n"
+                               ".visible .entry k() { .shared .b32 s; .global .b32 x[2] = {1, 2};\n"
+                               "{ .global .u64 y = x; st.global.b64 [y], 1; } st.global.b32 [x], "
+                               "2; st.shared.b32 [s], 1; ret; }"));
+  ASSERT_TRUE(good.parsed.module) << good.log;
+  const Module& m = *good.parsed.module;
+  ASSERT_EQ(m.variables.size(), 5u);
+  EXPECT_FALSE(m.variables[0].scoped);
+  EXPECT_TRUE(m.variables[1].scoped);
+  EXPECT_EQ(m.variables[4].relocations.at(0).symbol, 3u);
+  EXPECT_EQ(m.functions.at(1).variables.size(), 1u);
+  expect_good(m.text);
+  expect_good(kernel(".local .b32 x<3>; .shared .b32 y<2>, z; ld.local.b32 %r1, [x2];"));
+  expect_good(cat(kHead, ".global .b32 x<3>, y; .const .b32 c<2>;"));
+  expect_error(kernel(".local .b32 x<3>; ld.local.b32 %r1, [x3];"), "'x3' is not declared");
+  expect_error(kernel(".local .b32 x<100000>;"), "at most 10000");
+  expect_error(kernel(".shared .b32 s = 4;"), "'s' cannot have an initial value");
+  expect_error(kernel(".shared .b32 s[];"), "'s' needs a size");
+  expect_error(kernel(".global .texref t;"), "must be declared at module level");
+  expect_error(kernel(".align 4 .reg .b32 x;"), "must begin with .reg");
 }
 
 TEST(Parser, ReadsInitialValues) {
@@ -223,7 +319,9 @@ TEST(Parser, SurvivesEveryTruncation) {
 TEST(Parser, SurvivesRandomDamage) {
   const std::string text = kernel(
       "{ .param .b32 a; st.param.b32 [a], %r1; }\n.loc 1 2 3\nmad.wide.s32 %rd1, %r1, %r2, %rd2;\n"
-      "mov.b32 {%h1, %h2}, %r1; tex.1d.v4.f32.s32 {%r1,%r2,%r3,%r4}, [%rd1, {%r5}];\n");
+      "mov.b32 {%h1, %h2}, %r1; tex.1d.v4.f32.s32 {%r1,%r2,%r3,%r4}, [%rd1, {%r5}];\n"
+      ".reg .v4 .u32 %v<2>; .global .align 4 .b32 g[4] = {1, 2 ? 3 : 4}; mov.v4.u32 %v1, %tid;\n"
+      "{ .shared .b32 g[2]; add.u32 %r1, %v1.x, %r2+4; ld.shared.u32 %r2, g[1]; }\n");
   std::mt19937 random{7};
   for (int round = 0; round < 3000; ++round) {
     std::string damaged = text;
