@@ -121,6 +121,7 @@ Value* FunctionTranslator::float_to_float(const Instruction& i, Value* v, Type f
       if (from == Type::f64) {
         r = round_to_float(v, nullptr, mode);
         if (mode != Round::rn) r = b.CreateSelect(is_nan(v), b.CreateFPTrunc(v, b.getFloatTy()), r);
+        return saturate_if(i, i.has(Mod::ftz) ? flush_by_exact(r, v, nullptr, mode) : r);
       }
       return finish_float(i, r);
     default:

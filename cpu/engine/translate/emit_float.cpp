@@ -58,40 +58,24 @@ void FunctionTranslator::emit_add_float(const Instruction& i) {
 
 void FunctionTranslator::emit_sub_float(const Instruction& i) { emit_add_float(i); }
 
-/// r, or a zero with its sign where the condition holds.
-Value* FunctionTranslator::zero_where(Value* condition, Value* r) {
-  Value* zero = b.CreateIntrinsic(Intrinsic::copysign, {r->getType()},
-                                  {float_constant(r->getType(), 0.0), r});
-  return b.CreateSelect(condition, zero, r);
-}
-
 void FunctionTranslator::emit_mul_float(const Instruction& i) {
   const Type t = i.types[0];
   Value *x = flush_if(i, read(i.operands[1], t)), *y = flush_if(i, read(i.operands[2], t));
   const Round mode = round_of(i);
+  const bool ftz = t == Type::f32 && i.has(Mod::ftz);
   Value* r = nullptr;
   if (mode == Round::rn) {
     r = settled(b.CreateFMul(x, y), {y, x});
-    if (t == Type::f32 && i.has(Mod::ftz)) {
-      // Flushed is what is below the least normal when rounded to 24 bits, before the subnormal
-      // range takes bits away.
-      Value* scaled = b.CreateFMul(b.CreateFMul(x, float_constant(x->getType(), 0x1p24)), y);
-      r = zero_where(b.CreateFCmpOLT(intrinsic(Intrinsic::fabs, {scaled}),
-                                     float_constant(x->getType(), 0x1p-102)),
-                     r);
-    }
+    if (ftz) r = flush_by_double(r, b.CreateFMul(twice(x), y));
   } else if (t == Type::f32) {
     Value* exact = b.CreateFMul(extend(x), extend(y));
     r = round_to_float(exact, nullptr, mode);
-    if (i.has(Mod::ftz)) {
-      Value* size = intrinsic(Intrinsic::fabs, {exact});
-      r = zero_where(b.CreateFCmpOLE(size, float_constant(size->getType(), 0x1.fffffep-127)), r);
-    }
+    if (ftz) r = flush_by_exact(r, exact, nullptr, mode);
   } else {
     r = call_routine(llvm::Twine("mul_f64_").concat(kRoundNames[static_cast<int>(mode)]).str(),
                      x->getType(), {x, y});
   }
-  write(i.operands[0], finish_float(i, r));
+  write(i.operands[0], saturate_if(i, r));
 }
 
 void FunctionTranslator::emit_fma_float(const Instruction& i) {
@@ -99,19 +83,25 @@ void FunctionTranslator::emit_fma_float(const Instruction& i) {
   Value *x = flush_if(i, read(i.operands[1], t)), *y = flush_if(i, read(i.operands[2], t));
   Value* z = flush_if(i, read(i.operands[3], t));
   const Round mode = round_of(i);
+  const bool ftz = t == Type::f32 && i.has(Mod::ftz);
   Value* r = nullptr;
   if (mode == Round::rn) {
     r = settled(intrinsic(Intrinsic::fma, {x, y, z}), {y, z, x});
+    if (ftz) r = flush_by_double(r, double_fma(x, y, z));
   } else if (t == Type::f32) {
-    r = sum_directed(b.CreateFMul(extend(x), extend(y)), extend(z),
-                     mode);  // the product of two floats is exact in double
+    Value* product = b.CreateFMul(extend(x), extend(y));  // exact
+    r = sum_directed(product, extend(z), mode);
+    if (ftz) {
+      const Sum s = exact_sum(product, extend(z));
+      r = flush_by_exact(r, s.value, s.error, mode);
+    }
     if (mode != Round::rp)
       r = call_marker("fma.down", x->getType(), {x, y, z, r}, ModuleTranslator::Effect::none);
   } else {
     r = call_routine(llvm::Twine("fma_f64_").concat(kRoundNames[static_cast<int>(mode)]).str(),
                      x->getType(), {x, y, z});
   }
-  write(i.operands[0], finish_float(i, r));
+  write(i.operands[0], saturate_if(i, r));
 }
 
 void FunctionTranslator::emit_div_float(const Instruction& i) {
@@ -137,7 +127,17 @@ void FunctionTranslator::emit_div_float(const Instruction& i) {
     r = call_routine(llvm::Twine("div_f64_").concat(kRoundNames[static_cast<int>(mode)]).str(),
                      x->getType(), {x, y});
   }
-  write(i.operands[0], finish_float(i, r));
+  if (t == Type::f32 && i.has(Mod::ftz)) {
+    // No quotient of floats lies between the least normal and the number of 24 bits below it, so
+    // it is tiny exactly if it is below the least normal: if |x| * 2^24 < |y| * 2^-102. The first
+    // product is exact or infinite, and then no quotient is tiny; the second is exact or below any
+    // first product that is not zero.
+    const auto scaled = [&](Value* v, double by) {
+      return b.CreateFMul(intrinsic(Intrinsic::fabs, {v}), float_constant(v->getType(), by));
+    };
+    r = zero_where(b.CreateFCmpOLT(scaled(x, 0x1p24), scaled(y, 0x1p-102)), r);
+  }
+  write(i.operands[0], saturate_if(i, r));
 }
 
 /// -v; an f64 NaN keeps its sign.
@@ -237,12 +237,13 @@ void FunctionTranslator::emit_testp(const Instruction& i) {
 
 void FunctionTranslator::emit_rcp(const Instruction& i) {
   const Type t = i.types[0];
-  Value* x = flush_if(i, read(i.operands[1], t));
+  Value* x = read(i.operands[1], t);
   Value* one = float_constant(x->getType(), 1.0);
   const Round mode = round_of(i);
   Value* r = nullptr;
   if (t == Type::f64 && i.has(Mod::approx))
     return write(i.operands[0], coarse_f64(b.CreateFDiv(one, coarse_f64(x))));
+  x = flush_if(i, x);
   if (mode == Round::rn || i.has(Mod::approx)) {
     r = settled(b.CreateFDiv(one, x), {x});
   } else if (t == Type::f32) {
@@ -251,15 +252,23 @@ void FunctionTranslator::emit_rcp(const Instruction& i) {
     r = call_routine(llvm::Twine("div_f64_").concat(kRoundNames[static_cast<int>(mode)]).str(),
                      x->getType(), {one, x});
   }
-  write(i.operands[0], finish_float(i, r));
+  if (t == Type::f32 && i.has(Mod::ftz)) {
+    Value* large =
+        b.CreateFCmpOGT(intrinsic(Intrinsic::fabs, {x}), float_constant(x->getType(), 0x1p126));
+    r = zero_where(large, r);
+  }
+  write(i.operands[0], saturate_if(i, r));
 }
 
-// rcp and rsqrt .approx.ftz.f64 see and give the high word only; subnormals count as zero.
+// rcp and rsqrt .approx.ftz.f64 see and give the high word only: with ones below it, infinity is
+// still infinity. Subnormals count as zero, and there is one NaN.
 Value* FunctionTranslator::coarse_f64(Value* v) {
   Value* bits = b.CreateAnd(raw_bits(v), b.getInt64(0xffffffff00000000));
-  Value* small = b.CreateICmpEQ(b.CreateAnd(bits, b.getInt64(0x7ff0000000000000)), b.getInt64(0));
+  Value* size = b.CreateAnd(bits, b.getInt64(0x7fffffff00000000));
+  Value* small = b.CreateICmpULT(size, b.getInt64(0x0010000000000000));
   bits = b.CreateSelect(small, b.CreateAnd(bits, b.getInt64(0x8000000000000000)), bits);
-  return made_float(b.CreateSelect(is_nan(v), raw_bits(v), bits), b.getDoubleTy());
+  Value* nan = b.CreateICmpUGT(size, b.getInt64(0x7ff0000000000000));
+  return made_float(b.CreateSelect(nan, b.getInt64(0x7fffffff00000000), bits), b.getDoubleTy());
 }
 
 void FunctionTranslator::emit_sqrt(const Instruction& i) {
@@ -275,7 +284,7 @@ void FunctionTranslator::emit_sqrt(const Instruction& i) {
     r = call_routine(llvm::Twine("sqrt_f64_").concat(kRoundNames[static_cast<int>(mode)]).str(),
                      x->getType(), {x});
   }
-  write(i.operands[0], finish_float(i, r));
+  write(i.operands[0], r);  // no root of a normal number is tiny
 }
 
 void FunctionTranslator::emit_rsqrt(const Instruction& i) {
@@ -287,7 +296,7 @@ void FunctionTranslator::emit_rsqrt(const Instruction& i) {
     return write(i.operands[0], coarse_f64(r));
   }
   Value* r = b.CreateFDiv(one, intrinsic(Intrinsic::sqrt, {x}));
-  write(i.operands[0], finish_float(i, settled(r, {x})));
+  write(i.operands[0], settled(r, {x}));
 }
 
 void FunctionTranslator::emit_sin_cos(const Instruction& i) {

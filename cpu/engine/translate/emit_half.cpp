@@ -18,12 +18,23 @@ Value* FunctionTranslator::join_halves(Value* low, Value* high) {
   return b.CreateOr(l, b.CreateShl(h, 16));
 }
 
+/// .ftz of r by the exact result, or that rounded to odd: below the middle between the least normal
+/// and the number of 11 bits below it.
+Value* FunctionTranslator::flush_half_by_float(Value* r, Value* exact) {
+  Value* size = intrinsic(Intrinsic::fabs, {exact});
+  return zero_where(b.CreateFCmpOLT(size, float_constant(size->getType(), 0x1.ffep-15)), r);
+}
+
 // Rounded once: the exact sum goes to odd-rounded float first, which leaves room for the rounding
 // to 16 bits.
 Value* FunctionTranslator::half_fma(const Instruction& i, Value* x, Value* y, Value* z, bool bf16) {
   Value* r = nullptr;
+  const bool ftz = !bf16 && i.has(Mod::ftz);
   if (!bf16 && module.options.native_half) {
     r = intrinsic(Intrinsic::fma, {x, y, z});
+    // Twice a large factor may be infinite; then only multiples of 2^-19 are below the least
+    // normal, and they are subnormal as they are.
+    if (ftz) r = flush(flush_by_double(r, double_fma(x, y, z)));
   } else {
     Value *dx = extend(widen_half(x, bf16)), *dy = extend(widen_half(y, bf16)),
           *dz = extend(widen_half(z, bf16));
@@ -32,6 +43,7 @@ Value* FunctionTranslator::half_fma(const Instruction& i, Value* x, Value* y, Va
     Value* error = b.CreateSelect(is_nan(s.error), float_constant(b.getDoubleTy(), 0.0), s.error);
     Value* f = round_to_odd_float(s.value, error);
     r = bf16 ? round_to_bf16(f, Round::rn) : round_to_half(f, Round::rn);
+    if (ftz) r = flush_half_by_float(r, f);
   }
   if (!i.has(Mod::relu) && !i.has(Mod::sat)) return r;
   if (!bf16) return i.has(Mod::relu) ? relu(r) : r;
@@ -59,7 +71,8 @@ Value* FunctionTranslator::half_operation(const Instruction& i, llvm::ArrayRef<V
     return done(as_type(bits, v[0]->getType()));
   }
   if (op == "fma") {
-    Value* r = done(half_fma(i, v[0], v[1], v[2], bf16));
+    Value* r = half_fma(i, v[0], v[1], v[2], bf16);
+    if (!bf16) r = saturate_if(i, r);
     if (!i.has(Mod::oob)) return r;
     // The NaN that tensor copies fill with makes the result zero.
     const auto outside = [&](Value* x) {
@@ -73,7 +86,12 @@ Value* FunctionTranslator::half_operation(const Instruction& i, llvm::ArrayRef<V
     Value* r = op == "add"   ? b.CreateFAdd(x, y)
                : op == "sub" ? b.CreateFSub(x, y)
                              : b.CreateFMul(x, y);
-    return done(bf16 ? round_to_bf16(r, Round::rn) : r);
+    if (bf16) return round_to_bf16(r, Round::rn);
+    if (op != "mul" || !i.has(Mod::ftz)) return done(r);
+    r = module.options.native_half
+            ? flush_by_double(r, b.CreateFMul(twice(x), y))
+            : flush_half_by_float(r, b.CreateFMul(widen_half(x, false), widen_half(y, false)));
+    return saturate_if(i, r);
   }
   if (op == "min" || op == "max") {
     Value* sign = nullptr;

@@ -32,6 +32,46 @@ Value* FunctionTranslator::flush(Value* v) {
   return b.CreateSelect(small, zero, v);
 }
 
+Value* FunctionTranslator::zero_where(Value* condition, Value* r) {
+  Value* zero = b.CreateIntrinsic(Intrinsic::copysign, {r->getType()},
+                                  {float_constant(r->getType(), 0.0), r});
+  return b.CreateSelect(condition, zero, r);
+}
+
+// A GPU rounds to the format's precision as if exponents had no end, and flushes what is below the
+// least normal then. The host has rounded in the subnormal range, which has one bit less just below
+// the least normal: it may have given that where a GPU gives zero.
+
+Value* FunctionTranslator::flush_by_double(Value* r, Value* doubled) {
+  llvm::Type* t = r->getType();
+  Value* least = float_constant(t, t->isFloatTy() ? 0x1p-125 : 0x1p-13);
+  return zero_where(b.CreateFCmpOLT(intrinsic(Intrinsic::fabs, {doubled}), least), r);
+}
+
+Value* FunctionTranslator::flush_by_exact(Value* r, Value* exact, Value* error, Round mode) {
+  llvm::Type* t = exact->getType();
+  Value* size = intrinsic(Intrinsic::fabs, {exact});
+  if (mode == Round::rn)  // the middle between the least normal and the number below it
+    return zero_where(b.CreateFCmpOLT(size, float_constant(t, 0x1.ffffffp-127)), r);
+  // Away from zero, what is above the number below rounds to the least normal; towards zero the
+  // host's result is subnormal, too.
+  Value* below = float_constant(t, 0x1.fffffep-127);
+  Value* tiny = b.CreateFCmpOLE(size, below);
+  if (error != nullptr) {
+    Value* outward = b.CreateICmpEQ(sign_bit(error), sign_bit(exact));
+    Value* more = b.CreateAnd(b.CreateFCmpONE(error, float_constant(t, 0.0)), outward);
+    tiny = b.CreateAnd(tiny, b.CreateNot(b.CreateAnd(b.CreateFCmpOEQ(size, below), more)));
+  }
+  return flush(zero_where(tiny, r));
+}
+
+Value* FunctionTranslator::twice(Value* v) { return b.CreateFAdd(v, v); }
+
+Value* FunctionTranslator::double_fma(Value* x, Value* y, Value* z) {
+  if (llvm::isa<llvm::Constant>(y)) std::swap(x, y);
+  return intrinsic(Intrinsic::fma, {twice(x), y, twice(z)});
+}
+
 Value* FunctionTranslator::saturate(Value* v) {
   Value *zero = float_constant(v->getType(), 0.0), *one = float_constant(v->getType(), 1.0);
   Value* r = b.CreateSelect(b.CreateFCmpOGT(v, zero), v, zero);
@@ -43,9 +83,12 @@ Value* FunctionTranslator::saturate(Value* v) {
   return r;
 }
 
-Value* FunctionTranslator::finish_float(const Instruction& i, Value* v) {
-  v = flush_if(i, v);
+Value* FunctionTranslator::saturate_if(const Instruction& i, Value* v) {
   return i.has(Mod::sat) ? saturate(v) : v;
+}
+
+Value* FunctionTranslator::finish_float(const Instruction& i, Value* v) {
+  return saturate_if(i, flush_if(i, v));
 }
 
 Value* FunctionTranslator::nudge(Value* v, Value* up, Value* down) {

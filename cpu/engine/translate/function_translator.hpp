@@ -97,12 +97,19 @@ class FunctionTranslator {
   Value* flush(Value* v);  ///< subnormal -> zero of the same sign
   Value* flush_if(const Instruction& i, Value* v) { return i.has(Mod::ftz) ? flush(v) : v; }
   Value* negated(Value* v);
-  Value* zero_where(Value* condition, Value* r);
+  Value* zero_where(Value* condition, Value* r);  ///< r, or a zero with its sign
+  /// .ftz of a result that may have been rounded to the least normal: by twice the exact result,
+  /// rounded to nearest by the same format, or by the exact result of an f32 instruction in double.
+  Value* flush_by_double(Value* r, Value* doubled);
+  Value* flush_by_exact(Value* r, Value* exact, Value* error, Round mode);
+  Value* twice(Value* v);
+  Value* double_fma(Value* x, Value* y, Value* z);  ///< 2 * (x * y + z)
   Value* canonical_nan(Value* v);
   Value* canonical_half(Value* bits);
   Value* quieted(Value* v);  ///< an f64 NaN with its quiet bit set
   Value* settled(Value* r, llvm::ArrayRef<Value*> operands);
-  Value* saturate(Value* v);                            ///< clamp to [0, 1], NaN -> 0
+  Value* saturate(Value* v);  ///< clamp to [0, 1], NaN -> 0
+  Value* saturate_if(const Instruction& i, Value* v);
   Value* finish_float(const Instruction& i, Value* v);  ///< .sat and .ftz of a result
   Value* intrinsic(llvm::Intrinsic::ID id, llvm::ArrayRef<Value*> args);
   Value* nudge(Value* v, Value* up, Value* down);  ///< to the next value up or down, or not at all
@@ -134,6 +141,7 @@ class FunctionTranslator {
   // 16-bit floats (emit_half.cpp)
   Value* half_operation(const Instruction& i, llvm::ArrayRef<Value*> v,
                         bool bf16);  ///< values are half, or i16 for bf16
+  Value* flush_half_by_float(Value* r, Value* exact);
   Value* half_fma(const Instruction& i, Value* x, Value* y, Value* z, bool bf16);
   Value* widen_half(Value* v, bool bf16) {
     return bf16 ? bf16_to_float(v) : b.CreateFPExt(v, b.getFloatTy());

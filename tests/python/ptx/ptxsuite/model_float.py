@@ -104,10 +104,6 @@ def _(m: re.Match[str]) -> Model:
             if m[1] in ("fma", "mad"):
                 value = sf.add(value, z, rounding)
         bits = encode(value, form, rounding, flush)
-        if flush and bits & (form.sign - 1) == 1 << form.mantissa:
-            # Tiny is judged after rounding to full precision, before the subnormal range takes bits away.
-            large = encode(Number(value.negative, value.mantissa, value.exponent + 24), form, rounding)
-            bits = bits if large & (form.sign - 1) >= 25 << form.mantissa else bits & form.sign
         if m[4] == ".relu" and not value.nan and bits & form.sign:
             bits = 0
         return _finish(bits, form, m[4] == ".sat")

@@ -29,7 +29,7 @@ def _results(family: str, name: str, form: Form) -> bytes | None:
 def _compute(form: Form) -> bytes | None:
     if form.id.startswith("wmma.m16n16"):
         return _wmma(form)
-    compute = _find(form.id)
+    compute = _find(form.id.removesuffix("-least"))  # the same instruction over other values
     if compute is None:
         return None
     cells = [[int(x) for x in row] for row in inputs(form)]

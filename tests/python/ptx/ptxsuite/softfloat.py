@@ -97,7 +97,10 @@ def round_shift(mantissa: int, shift: int, sticky: bool, negative: bool, roundin
 
 
 def encode(number: Number, form: Format, rounding: str = "rn", flush: bool = False, sticky: bool = False) -> int:
-    """The nearest bits by the rounding; `flush` makes subnormal results zero."""
+    """The nearest bits by the rounding.
+
+    `flush`: zero where the result, rounded to the format's precision as if exponents had no end, is below the least normal.
+    """
     if number.nan:
         return form.nan
     sign = form.sign if number.negative else 0
@@ -110,6 +113,11 @@ def encode(number: Number, form: Format, rounding: str = "rn", flush: bool = Fal
     if mantissa >> (form.mantissa + 1):
         mantissa >>= 1
         place += 1
+    if flush and mantissa >> form.mantissa and place == form.least:
+        full = number.exponent + number.mantissa.bit_length() - form.mantissa - 1
+        rounded = round_shift(number.mantissa, full - number.exponent, sticky, number.negative, rounding)
+        if full < form.least and not rounded >> (form.mantissa + 1):
+            return sign
     if mantissa >> form.mantissa:
         bits = ((place - form.least + 1) << form.mantissa) | (mantissa & ((1 << form.mantissa) - 1))
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from fractions import Fraction
 
 import numpy as np
 
@@ -234,6 +235,75 @@ def _column(rng: Random, count: int, operand: Operand, arity: int) -> np.ndarray
     return values
 
 
+LEAST = ("factor", "cofactor", "multiple", "remainder", "dividend", "divisor", "inverse", "narrowed", "tiny")
+
+
+def _nearest(value: Fraction, exponent: int, mantissa: int) -> int:
+    """The normal number of a format next to a value, towards zero."""
+    size = abs(value)
+    e = size.numerator.bit_length() - size.denominator.bit_length()
+    e -= size < Fraction(2) ** e
+    units = int(size / Fraction(2) ** (e - mantissa))
+    bits = ((e + (1 << (exponent - 1)) - 1) << mantissa) + units - (1 << mantissa)
+    return bits | (value < 0) << (exponent + mantissa)
+
+
+def _value(bits: int, exponent: int, mantissa: int) -> Fraction:
+    e = bits >> mantissa & ((1 << exponent) - 1)
+    units = Fraction((bits & ((1 << mantissa) - 1)) + (1 << mantissa)) * (-1) ** (bits >> (exponent + mantissa))
+    return units * Fraction(2) ** (e - mantissa - (1 << (exponent - 1)) + 1)
+
+
+def _near_least(rng: Random, count: int, operand: Operand, before: list[np.ndarray]) -> np.ndarray:
+    """Operands whose exact result lies within a few units of the least normal number, above and below."""
+    if operand.type in PACKED:
+        part, width = PACKED[operand.type]
+        low, high = (
+            _near_least(
+                rng, count, Operand(part, operand.kind), [c >> np.uint64(k) & np.uint64(0xFFFF) for c in before]
+            )
+            for k in (0, width)
+        )
+        return low | high << np.uint64(width)
+    exponent, mantissa = FLOATS[operand.type]
+    bias, sign = (1 << (exponent - 1)) - 1, 1 << (exponent + mantissa)
+    least, top = Fraction(2) ** (1 - bias), 1 << mantissa
+    chance, negative = [int(x) for x in rng.bits(count, mantissa)], [int(x) for x in rng.bits(count, 1)]
+    some, step = [int(x) for x in rng.bits(count, 16)], [int(x) for x in rng.integers(-3, 4, count)]
+    values = []
+    for k in range(count):
+        # Few ones in every fourth: ties and exact results are seldom otherwise.
+        fraction = (top - 1 - chance[k] % 4, 1 << chance[k] % mantissa, chance[k] % 3, chance[k])[k % 4]
+        first = _value(int(before[0][k]), exponent, mantissa) if before else Fraction(0)
+        if operand.kind == "factor":  # 1 to the least normal, so that another normal number makes the product
+            bits = (bias - some[k] % (bias - 1)) << mantissa | fraction
+            if bits >> mantissa == bias:
+                bits = bias << mantissa
+        elif operand.kind in ("cofactor", "multiple"):  # the product is the least normal, or 2 to 16 times that
+            times = 2 ** (1 + some[k] % 4) if operand.kind == "multiple" else 1
+            bits = _nearest(abs(least * times / first), exponent, mantissa)
+            bits = max(bits + step[k], top)
+        elif (
+            operand.kind == "remainder"
+        ):  # the sum with the product is the least normal, within this number's last place
+            product = first * _value(int(before[1][k]), exponent, mantissa)
+            bits = _nearest((-least if negative[k] else least) - product, exponent, mantissa) + step[k] % 2
+            values.append(max(bits & (sign - 1), top) | bits & sign)
+            continue
+        elif operand.kind == "dividend":
+            bits = (1 + some[k] % (bias + 1)) << mantissa | fraction
+        elif operand.kind == "divisor":  # the quotient is the least normal
+            bits = (int(before[0][k]) & (sign - 1)) + ((bias - 1) << mantissa) + step[k]
+        elif operand.kind == "tiny":  # 1 to 8 times the least normal: sums are above and below it
+            bits = (1 + some[k] % 3) << mantissa | fraction
+        elif operand.kind == "inverse":
+            bits = ((2 * bias - 1) << mantissa) + 8 * step[k] + some[k] % 8
+        else:  # narrowed: doubles next to the least normal float and the middles between floats there
+            bits = ((1023 - 126) << 52) + (8 * step[k] + some[k] % 8 << 26) + chance[k] % 3 - 1
+        values.append(bits | sign * negative[k])
+    return np.array(values, dtype=np.uint64)
+
+
 def inputs(form: Form) -> np.ndarray:
     """The operand cells of a form: one row per operand, one 64-bit cell per thread."""
     count = form.cases
@@ -244,6 +314,9 @@ def inputs(form: Form) -> np.ndarray:
         if operand.kind == "nans":  # every combination with those of the other operands
             choices = np.array(_nans(operand.type), dtype=np.uint64)
             columns.append(choices[np.arange(count) // len(choices) ** k % len(choices)])
+            continue
+        if operand.kind in LEAST:
+            columns.append(_near_least(Random(seed), count, operand, columns))
             continue
         column = _column(Random(seed), count, operand, len(form.operands))
         if k and not operand.kind and operand.type == form.operands[0].type and operand.type in FLOATS:
