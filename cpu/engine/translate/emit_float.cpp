@@ -2,6 +2,7 @@
 #include <llvm/IR/Intrinsics.h>
 
 #include "cpu/engine/translate/function_translator.hpp"
+#include "cpu/engine/translate/passes.hpp"
 
 namespace cucpu::ir {
 
@@ -135,7 +136,8 @@ void FunctionTranslator::emit_div_float(const Instruction& i) {
     const auto scaled = [&](Value* v, double by) {
       return b.CreateFMul(intrinsic(Intrinsic::fabs, {v}), float_constant(v->getType(), by));
     };
-    r = zero_where(b.CreateFCmpOLT(scaled(x, 0x1p24), scaled(y, 0x1p-102)), r);
+    Value* tiny = b.CreateFCmpOLT(scaled(x, 0x1p24), scaled(y, 0x1p-102));
+    r = marked(zero_where(tiny, r), kFlushed);
   }
   write(i.operands[0], saturate_if(i, r));
 }
@@ -255,7 +257,7 @@ void FunctionTranslator::emit_rcp(const Instruction& i) {
   if (t == Type::f32 && i.has(Mod::ftz)) {
     Value* large =
         b.CreateFCmpOGT(intrinsic(Intrinsic::fabs, {x}), float_constant(x->getType(), 0x1p126));
-    r = zero_where(large, r);
+    r = marked(zero_where(large, r), kFlushed);
   }
   write(i.operands[0], saturate_if(i, r));
 }
@@ -284,7 +286,7 @@ void FunctionTranslator::emit_sqrt(const Instruction& i) {
     r = call_routine(llvm::Twine("sqrt_f64_").concat(kRoundNames[static_cast<int>(mode)]).str(),
                      x->getType(), {x});
   }
-  write(i.operands[0], r);  // no root of a normal number is tiny
+  write(i.operands[0], r);  // no root is tiny
 }
 
 void FunctionTranslator::emit_rsqrt(const Instruction& i) {
@@ -296,6 +298,7 @@ void FunctionTranslator::emit_rsqrt(const Instruction& i) {
     return write(i.operands[0], coarse_f64(r));
   }
   Value* r = b.CreateFDiv(one, intrinsic(Intrinsic::sqrt, {x}));
+  if (t == Type::f32) marked(r, kFlushed);
   write(i.operands[0], settled(r, {x}));
 }
 
@@ -310,7 +313,7 @@ void FunctionTranslator::emit_lg2(const Instruction& i) {
 
 void FunctionTranslator::emit_ex2(const Instruction& i) {
   Value* x = read(i.operands[1], Type::f32);
-  write(i.operands[0], i.has(Mod::ftz) ? exp2_flushed(x) : exp2_approx(x));
+  write(i.operands[0], i.has(Mod::ftz) ? marked(exp2_flushed(x), kFlushed) : exp2_approx(x));
 }
 
 Value* FunctionTranslator::tanh_approx(Value* x) {

@@ -2,6 +2,7 @@
 #include <llvm/IR/Intrinsics.h>
 
 #include "cpu/engine/translate/function_translator.hpp"
+#include "cpu/engine/translate/passes.hpp"
 
 namespace cucpu::ir {
 
@@ -22,7 +23,8 @@ Value* FunctionTranslator::join_halves(Value* low, Value* high) {
 /// and the number of 11 bits below it.
 Value* FunctionTranslator::flush_half_by_float(Value* r, Value* exact) {
   Value* size = intrinsic(Intrinsic::fabs, {exact});
-  return zero_where(b.CreateFCmpOLT(size, float_constant(size->getType(), 0x1.ffep-15)), r);
+  Value* tiny = b.CreateFCmpOLT(size, float_constant(size->getType(), 0x1.ffep-15));
+  return marked(zero_where(tiny, r), kFlushed);
 }
 
 // Rounded once: the exact sum goes to odd-rounded float first, which leaves room for the rounding

@@ -5,6 +5,7 @@
 #include <llvm/IR/Intrinsics.h>
 
 #include "cpu/engine/translate/function_translator.hpp"
+#include "cpu/engine/translate/passes.hpp"
 
 namespace cucpu::ir {
 
@@ -27,9 +28,13 @@ Value* FunctionTranslator::flush(Value* v) {
   const double least = v->getType()->isFloatTy() ? 0x1p-126 : 0x1p-14;
   Value* small =
       b.CreateFCmpOLT(intrinsic(Intrinsic::fabs, {v}), float_constant(v->getType(), least));
-  Value* zero = b.CreateIntrinsic(Intrinsic::copysign, {v->getType()},
-                                  {float_constant(v->getType(), 0.0), v});
-  return b.CreateSelect(small, zero, v);
+  return marked(zero_where(small, v), kFlush);
+}
+
+Value* FunctionTranslator::marked(Value* v, const char* kind) {
+  if (auto* i = llvm::dyn_cast<llvm::Instruction>(v))
+    i->setMetadata(kind, llvm::MDNode::get(out.getContext(), {}));
+  return v;
 }
 
 Value* FunctionTranslator::zero_where(Value* condition, Value* r) {
@@ -45,14 +50,16 @@ Value* FunctionTranslator::zero_where(Value* condition, Value* r) {
 Value* FunctionTranslator::flush_by_double(Value* r, Value* doubled) {
   llvm::Type* t = r->getType();
   Value* least = float_constant(t, t->isFloatTy() ? 0x1p-125 : 0x1p-13);
-  return zero_where(b.CreateFCmpOLT(intrinsic(Intrinsic::fabs, {doubled}), least), r);
+  Value* tiny = b.CreateFCmpOLT(intrinsic(Intrinsic::fabs, {doubled}), least);
+  return marked(zero_where(tiny, r), kFlushed);
 }
 
 Value* FunctionTranslator::flush_by_exact(Value* r, Value* exact, Value* error, Round mode) {
   llvm::Type* t = exact->getType();
   Value* size = intrinsic(Intrinsic::fabs, {exact});
   if (mode == Round::rn)  // the middle between the least normal and the number below it
-    return zero_where(b.CreateFCmpOLT(size, float_constant(t, 0x1.ffffffp-127)), r);
+    return marked(zero_where(b.CreateFCmpOLT(size, float_constant(t, 0x1.ffffffp-127)), r),
+                  kFlushed);
   // Away from zero, what is above the number below rounds to the least normal; towards zero the
   // host's result is subnormal, too.
   Value* below = float_constant(t, 0x1.fffffep-127);

@@ -257,6 +257,7 @@ void FunctionTranslator::finish() {
   llvm::EliminateUnreachableBlocks(out);
   promote_registers(out);
   choose_fma(out);
+  drop_flushes(out);
   recover_roots(out);
   canonicalize_nans(out);
 }

@@ -103,6 +103,7 @@ class FunctionTranslator {
   Value* flush_by_double(Value* r, Value* doubled);
   Value* flush_by_exact(Value* r, Value* exact, Value* error, Round mode);
   Value* twice(Value* v);
+  Value* marked(Value* v, const char* kind);        ///< v with this metadata
   Value* double_fma(Value* x, Value* y, Value* z);  ///< 2 * (x * y + z)
   Value* canonical_nan(Value* v);
   Value* canonical_half(Value* bits);

@@ -60,6 +60,87 @@ void choose_fma(Function& f) {
 
 namespace {
 
+/// What v is made of where its value passes unchanged but for its sign; false: nothing is known of
+/// it. Nothing is added where v is no subnormal number by itself.
+bool flushed_parts(Value* v, SmallVectorImpl<Value*>& parts) {
+  if (auto* c = dyn_cast<ConstantFP>(v)) return !c->getValueAPF().isDenormal();
+  auto* i = dyn_cast<llvm::Instruction>(v);
+  if (i == nullptr) return false;
+  if (i->hasMetadata(kFlush) || i->hasMetadata(kFlushed)) return true;
+  const auto from = [&](std::initializer_list<unsigned> operands) {
+    for (unsigned k : operands) parts.push_back(i->getOperand(k));
+    return true;
+  };
+  switch (i->getOpcode()) {
+    case llvm::Instruction::SIToFP:
+    case llvm::Instruction::UIToFP:
+      return i->getType()->isFloatTy();
+    case llvm::Instruction::FPExt:  // a subnormal half is a normal float
+      return i->getOperand(0)->getType()->isHalfTy();
+    case llvm::Instruction::FNeg:
+      return from({0});
+    case llvm::Instruction::Select:
+      return from({1, 2});
+    case llvm::Instruction::PHI:
+      parts.append(i->op_begin(), i->op_end());
+      return true;
+    case llvm::Instruction::BitCast: {
+      auto* back = dyn_cast<BitCastInst>(i->getOperand(0));
+      if (back == nullptr || back->getSrcTy() != i->getType()) return false;
+      parts.push_back(back->getOperand(0));
+      return true;
+    }
+    case llvm::Instruction::Call:
+      break;
+    default:
+      return false;
+  }
+  auto* call = dyn_cast<IntrinsicInst>(i);
+  if (call == nullptr) return false;
+  switch (call->getIntrinsicID()) {
+    case Intrinsic::sqrt:
+    case Intrinsic::rint:
+    case Intrinsic::trunc:
+    case Intrinsic::floor:
+    case Intrinsic::ceil:
+      return true;
+    case Intrinsic::fabs:
+    case Intrinsic::copysign:
+      return from({0});
+    case Intrinsic::minnum:
+    case Intrinsic::maxnum:
+      return from({0, 1});
+    default:
+      return false;
+  }
+}
+
+bool is_flushed(Value* v) {
+  constexpr unsigned kMost = 64;  // a bound on what is looked at for one value
+  SmallPtrSet<Value*, 16> seen{v};
+  SmallVector<Value*, 16> open{v};
+  while (!open.empty()) {
+    SmallVector<Value*, 4> parts;
+    if (!flushed_parts(open.pop_back_val(), parts)) return false;
+    for (Value* part : parts)
+      if (seen.insert(part).second) open.push_back(part);
+    if (seen.size() > kMost) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void drop_flushes(Function& f) {
+  SmallVector<SelectInst*> flushes;
+  for (llvm::Instruction& i : instructions(f))
+    if (i.hasMetadata(kFlush)) flushes.push_back(cast<SelectInst>(&i));
+  for (SelectInst* flush : flushes)
+    if (Value* v = flush->getFalseValue(); is_flushed(v)) flush->replaceAllUsesWith(v);
+}
+
+namespace {
+
 /// The variable an address is made from: an alloca, a global, or the call of cucpu.shared /
 /// cucpu.params.
 class Roots {

@@ -8,6 +8,10 @@ class Function;
 
 namespace cucpu::ir {
 
+/// Metadata: a select that makes zeros of subnormal numbers, its third operand otherwise; a value
+/// that is no subnormal number.
+inline constexpr char kFlush[] = "cucpu.flush", kFlushed[] = "cucpu.flushed";
+
 /// Register allocas become SSA values. Needs: no unreachable blocks.
 void promote_registers(llvm::Function& f);
 
@@ -15,6 +19,10 @@ void promote_registers(llvm::Function& f);
 /// constants y and z keep the sum between 2^23 and 2^24, whose floats are the integers, one
 /// comparison tells whether the nearest one is above; else r. Every expf has one.
 void choose_fma(llvm::Function& f);
+
+/// A flush of what is surely no subnormal number (what was flushed before, integers, constants)
+/// becomes that value: the operands of most .ftz instructions are results of others.
+void drop_flushes(llvm::Function& f);
 
 /// inttoptr of arithmetic on one variable's address becomes a getelementptr of that variable, so
 /// that SROA and alias analysis see it.
