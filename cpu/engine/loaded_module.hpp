@@ -13,6 +13,7 @@
 #include "cpu/engine/run/call_targets.hpp"
 #include "cpu/engine/run/grid.hpp"
 #include "cpu/engine/run/successor.hpp"
+#include "cpu/engine/runtime/spaces.hpp"
 #include "cpu/engine/thread_code.hpp"
 
 namespace cucpu {
@@ -106,6 +107,7 @@ class LoadedModule final : public Module {
   std::shared_ptr<const ThreadCode> thread_code_;
   std::vector<Variable> variables_;
   std::vector<void*> allocations_;
+  std::vector<ConstantVariable> constants_;
   std::vector<SymbolAddress> symbols_;  ///< variables, and functions called through pointers
   std::shared_ptr<const PointedAt> functions_;
   std::vector<std::unique_ptr<LoadedKernel>> kernels_;

@@ -110,6 +110,7 @@ LoadedModule::LoadedModule(std::span<const std::string_view> ptx, const LoadOpti
         memory_.allocate(std::max<std::size_t>(variable.size, 1), variable.align, variable.managed);
     allocations_.push_back(address);
     symbols_.push_back({variable.symbol, reinterpret_cast<std::uint64_t>(address)});
+    if (variable.constant) constants_.emplace_back(address, variable.size);
     if (!variable.data.empty())
       std::memcpy(address, variable.data.data(),
                   std::min<std::size_t>(variable.data.size(), variable.size));
@@ -169,6 +170,7 @@ LoadedModule::LoadedModule(std::span<const std::string_view> ptx, const LoadOpti
 }
 
 LoadedModule::~LoadedModule() {
+  constants_.clear();  // before others may have these addresses
   for (void* address : allocations_) memory_.free(address);
 }
 

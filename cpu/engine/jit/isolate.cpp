@@ -62,10 +62,13 @@ bool mark_spins(Function& function) {
   if (found.empty()) return false;
   Module& module = *function.getParent();
   IRBuilder<> b{module.getContext()};
-  const auto marker = [&](const char* name) {
-    FunctionCallee callee = module.getOrInsertFunction(name, b.getVoidTy());
-    cast<Function>(callee.getCallee())->setDoesNotThrow();
-    return callee;
+  const auto call = [&](const char* name, ArrayRef<Value*> arguments) {
+    SmallVector<Type*, 1> types;
+    for (Value* argument : arguments) types.push_back(argument->getType());
+    FunctionCallee marker =
+        module.getOrInsertFunction(name, FunctionType::get(b.getVoidTy(), types, false));
+    cast<Function>(marker.getCallee())->setDoesNotThrow();
+    return b.CreateCall(marker, arguments);
   };
   for (const Spin& spin : found) {
     AllocaInst* turns = nullptr;
@@ -83,14 +86,14 @@ bool mark_spins(Function& function) {
       Instruction* end = (splits ? SplitEdge(latch, spin.header) : latch)->getTerminator();
       b.SetInsertPoint(end);
       if (spin.at_barrier) {
-        b.CreateCall(marker("cucpu.turn"))->setDebugLoc(line);
+        call("cucpu.turn", {})->setDebugLoc(line);
         continue;
       }
       Value* turn = b.CreateLoad(b.getInt32Ty(), turns);
       b.CreateStore(b.CreateAdd(turn, b.getInt32(1)), turns);
       Value* waits = b.CreateICmpUGE(turn, b.getInt32(kFree));
       b.SetInsertPoint(SplitBlockAndInsertIfThen(waits, end, false));
-      b.CreateCall(marker("cucpu.yield"))->setDebugLoc(line);
+      call("cucpu.yield", {b.getInt32(0)})->setDebugLoc(line);
     }
   }
   return true;

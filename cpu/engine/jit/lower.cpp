@@ -269,7 +269,11 @@ class Lowering {
     }
     if (name == "exit") return call("cucpu_rt_exit", none, {}, true), nullptr;
     if (name == "trap") return call("cucpu_rt_trap", none, {argument(0)}, true), nullptr;
-    if (name == "yield") return call("cucpu_rt_yield", none, {}), nullptr;
+    if (name == "yield") {
+      auto* time = dyn_cast<ConstantInt>(argument(0));
+      if (time && time->isZero()) return call("cucpu_rt_yield", none, {}), nullptr;
+      return call("cucpu_rt_nanosleep", none, {argument(0)}), nullptr;
+    }
     if (name == "turn") return call("cucpu_rt_turn", none, {}), nullptr;
     if (name == "barrier.sync")
       return call("cucpu_rt_barrier_sync", none, {argument(0), argument(1)}), nullptr;

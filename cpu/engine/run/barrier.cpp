@@ -137,6 +137,7 @@ void cucpu_rt_block_cluster_arrive(BlockContext* context) {
 void cucpu_rt_block_cluster_wait(BlockContext*) { cluster_wait(); }
 
 void cucpu_rt_yield() { Worker::running()->yield(); }
+void cucpu_rt_nanosleep(std::uint32_t nanoseconds) { Worker::running()->sleep(nanoseconds); }
 
 void cucpu_rt_turn() { Worker::running()->turn(); }
 

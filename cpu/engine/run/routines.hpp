@@ -36,6 +36,7 @@ void cucpu_rt_warpgroup_call(cucpu_warpgroup_routine*, const void* in, void* out
 
 void cucpu_rt_yield();  ///< in a wait
 void cucpu_rt_turn();   ///< in a wait whose every turn passes a barrier of the block
+void cucpu_rt_nanosleep(std::uint32_t nanoseconds);
 [[noreturn]] void cucpu_rt_exit();
 [[noreturn]] void cucpu_rt_trap(std::uint32_t code);
 [[noreturn]] void cucpu_rt_cancelled();

@@ -30,6 +30,9 @@ constexpr std::size_t kReserved = 1024;  // %reserved_smem_offset_1
 // What the largest GPUs keep resident (148 multiprocessors), and a little more: blocks may wait for
 // each other as long as there are no more of them.
 constexpr std::uint64_t kMaxThreads = 160 * 2048, kMaxBlocks = 160 * 32;
+constexpr std::uint32_t kLongestSleep = 1'000'000;  // of nanosleep, by the manual
+constexpr std::uint64_t kLongSleep = 20'000;        // worth a system call, or another block
+constexpr std::uint64_t kLongestPause = 200'000;    // before the grid is asked whether it stopped
 constexpr std::size_t kFrameFactor = 256, kLargestLimit = std::size_t{1} << 22;
 
 constexpr std::size_t round_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
@@ -53,8 +56,13 @@ std::atomic<std::uint32_t> g_workers{0};
 std::uint64_t now_ns() {
   timespec t{};
   clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000U +
          static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+void pause(std::uint64_t nanoseconds) {
+  const timespec time{0, static_cast<long>(nanoseconds)};
+  nanosleep(&time, nullptr);
 }
 
 }  // namespace
@@ -113,6 +121,7 @@ bool Worker::run(Grid& grid) noexcept {
   idle_rounds_ = 0;
   burst_ = 1;
   changed_ns_ = 0;
+  wakes_.clear();
   out_of_memory_ = false;
   try {
     for (;;) {
@@ -233,18 +242,28 @@ void Worker::relax() {
   // more likely running on another host thread: give it some time before taking on others.
   constexpr std::uint32_t kPatience = 16;
   const bool take = grid_->shape().cooperative || idle_rounds_ >= kPatience;
-  if (take && start_some()) return;
-  // Another host thread has to do something first.
+  const std::uint64_t rest = shortest_sleep();
+  const bool asleep = rest >= kLongSleep && wakes_.size() >= ready_.size();
+  if ((take || asleep) && start_some()) return;
+  // Another host thread has to do something first, or time has to pass.
   ++idle_rounds_;
-  if (idle_rounds_ >= 32 && std::has_single_bit(idle_rounds_) && has_deadlock())
+  if (!asleep && idle_rounds_ >= 32 && std::has_single_bit(idle_rounds_) && has_deadlock())
     return report_deadlock();
-  if (idle_rounds_ < 64 || works) {
+  if (asleep) {
+    pause(std::min(rest, kLongestPause));
+    relaxed_ns_ = now_ns();
+  } else if (idle_rounds_ < (rest < kLongSleep ? 1024 : 64) || works) {
     sched_yield();
   } else {
-    const timespec pause{0, idle_rounds_ < 1024 ? 20'000 : 200'000};
-    nanosleep(&pause, nullptr);
+    pause(idle_rounds_ < 1024 ? kLongSleep : kLongestPause);
     relaxed_ns_ = now_ns();
   }
+}
+
+std::uint64_t Worker::shortest_sleep() const {
+  if (wakes_.empty()) return ~std::uint64_t{0};
+  const std::uint64_t now = now_ns();
+  return *wakes_.begin() > now ? *wakes_.begin() - now : 0;
 }
 
 bool Worker::next_cluster(std::uint64_t& index) {
@@ -538,6 +557,15 @@ void Worker::turn() {
   self->wait = Wait::kReady;
   ready_.push(self);
   to_scheduler(self);
+}
+
+void Worker::sleep(std::uint32_t nanoseconds) {
+  if (nanoseconds == 0) return yield();
+  const std::uint64_t end = now_ns() + std::min(nanoseconds, kLongestSleep);
+  const auto entry = wakes_.insert(end);
+  do yield();
+  while (now_ns() < end);
+  wakes_.erase(entry);
 }
 
 CUCPU_NEVER_RETURNS void Worker::exit_thread() {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,7 @@ class Worker {
   void wait(Wait why);  ///< Switches away; returns when made ready.
   void yield();         ///< Lets every other fiber run first.
   void turn();          ///< The same for a loop whose every turn passes a barrier.
+  void sleep(std::uint32_t nanoseconds);  ///< The same, for this time; a millisecond at most.
   [[noreturn]] void exit_thread();
   /// Leaves the fiber for good; `current_fault()` says why.
   [[noreturn]] void abandon();
@@ -97,6 +99,7 @@ class Worker {
   void enter(Fiber*);
   void switch_to(Fiber* from, Fiber* to);
   void to_scheduler(Fiber* from);
+  [[nodiscard]] std::uint64_t shortest_sleep() const;  ///< Nanoseconds until a fiber wakes.
   void relax();  ///< Every fiber only yields: start other blocks, or let other host threads run.
   /// While others yield: the threads of a block that only wait for each other will do so for ever.
   [[nodiscard]] bool has_deadlock() const;
@@ -138,6 +141,7 @@ class Worker {
   std::uint32_t idle_rounds_ = 0, burst_ = 1;
   std::uint64_t relaxed_ns_ = 0, changed_ns_ = 0;  ///< when fibers last did no more than yield, and
                                                    ///< when a cluster last started or ended
+  std::multiset<std::uint64_t> wakes_;             ///< when fibers that sleep are to go on
   Cluster* ended_ = nullptr;    ///< its last block has ended; the scheduler puts it away
   bool out_of_memory_ = false;  ///< a fiber could not get a stack
   std::uint32_t smid_;

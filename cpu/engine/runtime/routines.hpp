@@ -15,7 +15,6 @@ void cucpu_rt_assertfail(std::uint64_t message, std::uint64_t file, std::uint32_
                          std::uint64_t function, std::uint64_t char_size);
 std::uint64_t cucpu_rt_clock64();      ///< a 1 GHz clock
 std::uint64_t cucpu_rt_globaltimer();  ///< nanoseconds since 1970
-void cucpu_rt_nanosleep(std::uint32_t nanoseconds);
 /// cudaGraphSetConditional: the handle is the address of the value.
 void cucpu_rt_set_conditional(std::uint64_t handle, std::uint32_t value);
 /// cudaGraphLaunch: a cudaError_t. %current_graph_exec: 0 outside graphs that kernels may launch.

@@ -1,11 +1,26 @@
 // cpu/engine/runtime/spaces.cpp: which memory an address lies in (isspacep, getctarank).
+#include "cpu/engine/runtime/spaces.hpp"
+
 #include <cstdint>
+#include <map>
+#include <mutex>
+#include <shared_mutex>
 
 #include "cpu/engine/run/worker.hpp"
 
 using namespace cucpu;
 
 namespace {
+
+struct Constants {
+  std::shared_mutex mutex;
+  std::map<std::uint64_t, std::uint64_t> sizes;  ///< by address
+};
+
+Constants& constants() {
+  static Constants all;
+  return all;
+}
 
 /// Which block of the running cluster has `address` in its shared memory; -1: none.
 int shared_rank(std::uint64_t address) {
@@ -66,7 +81,29 @@ bool cucpu_rt_is_local(std::uint64_t address) {
   return address - reinterpret_cast<std::uintptr_t>(stack.base) < stack.size;
 }
 
-/// Constant memory is ordinary memory here, and generic addresses of it count as global.
-bool cucpu_rt_is_constant(std::uint64_t) { return false; }
+/// Constant memory is ordinary memory here: only its variables tell it from global memory.
+bool cucpu_rt_is_constant(std::uint64_t address) {
+  const std::shared_lock lock{constants().mutex};
+  auto next = constants().sizes.upper_bound(address);
+  if (next == constants().sizes.begin()) return false;
+  --next;
+  return address - next->first < next->second;
+}
 
 }  // extern "C"
+
+namespace cucpu {
+
+ConstantVariable::ConstantVariable(const void* address, std::size_t size)
+    : address_{reinterpret_cast<std::uintptr_t>(address)} {
+  const std::unique_lock lock{constants().mutex};
+  constants().sizes[address_] = size;
+}
+
+ConstantVariable::~ConstantVariable() {
+  if (address_ == 0) return;
+  const std::unique_lock lock{constants().mutex};
+  constants().sizes.erase(address_);
+}
+
+}  // namespace cucpu

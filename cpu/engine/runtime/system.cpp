@@ -45,10 +45,6 @@ std::uint64_t cucpu_rt_clock64() { return now(CLOCK_MONOTONIC); }
 
 std::uint64_t cucpu_rt_globaltimer() { return now(CLOCK_REALTIME); }
 
-void cucpu_rt_nanosleep(std::uint32_t) {
-  cucpu_rt_yield();
-}  // the manual allows any duration up to twice what was asked, zero too
-
 void cucpu_rt_set_conditional(std::uint64_t handle, std::uint32_t value) {
   std::atomic_ref{*reinterpret_cast<std::uint32_t*>(handle)}.store(value,
                                                                    std::memory_order_release);

@@ -418,8 +418,19 @@ void Emitter::emit_marker(CallInst& call, StringRef name) {
     return;
   }
   if (name == "check.align") return check_align(call);
-  if (name == "yield" || name == "turn") {  // for another block, which this host thread may run
-    b_.CreateCall(module_.getOrInsertFunction(("cucpu_rt_" + name).str(), b_.getVoidTy()));
+  if (name == "turn") {
+    b_.CreateCall(module_.getOrInsertFunction("cucpu_rt_turn", b_.getVoidTy()));
+    return;
+  }
+  if (name == "yield") {  // for another block, which this host thread may run
+    Value* time = call.getArgOperand(0);
+    if (auto* known = dyn_cast<ConstantInt>(time); known && known->isZero()) {
+      b_.CreateCall(module_.getOrInsertFunction("cucpu_rt_yield", b_.getVoidTy()));
+      return;
+    }
+    FunctionCallee sleep =
+        module_.getOrInsertFunction("cucpu_rt_nanosleep", b_.getVoidTy(), b_.getInt32Ty());
+    b_.CreateCall(sleep, {isa<Constant>(time) ? time : last_lane(time)});
     return;
   }
   if (is_barrier(name)) {

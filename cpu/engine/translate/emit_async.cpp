@@ -127,7 +127,7 @@ void FunctionTranslator::emit_mbarrier_wait(const Instruction& i) {
   auto* after = llvm::BasicBlock::Create(out.getContext(), "");
   b.CreateCondBr(first, after, wait);
   start_block(wait);
-  call_marker("yield", b.getVoidTy(), {}, Effect::convergent);
+  call_marker("yield", b.getVoidTy(), {b.getInt32(0)}, Effect::convergent);
   Value* second = test();
   b.CreateBr(after);
   start_block(after);

@@ -76,8 +76,7 @@ void FunctionTranslator::emit_trap(const Instruction&) {
 void FunctionTranslator::emit_brkpt(const Instruction& i) { emit_trap(i); }
 
 void FunctionTranslator::emit_nanosleep(const Instruction& i) {
-  read(i.operands[0], Type::u32);  // whatever it is: time is the host's
-  call_marker("yield", b.getVoidTy(), {}, Effect::convergent);
+  call_marker("yield", b.getVoidTy(), {read(i.operands[0], Type::u32)}, Effect::convergent);
 }
 
 /// Where a function leaves a result that goes to a register.

@@ -327,6 +327,7 @@ void FunctionTranslator::emit_isspacep(const Instruction& i) {
     return b.CreateICmpULT(b.CreateSub(a, base), b.CreateZExt(size, b.getInt64Ty()));
   };
   const auto in_local = [&] { return call_routine("is_local", b.getInt1Ty(), {a}, false); };
+  const auto in_constants = [&] { return call_routine("is_constant", b.getInt1Ty(), {a}, false); };
   const auto in_params = [&] {
     return b.CreateICmpULT(b.CreateSub(a, b.CreatePtrToInt(params_base(), b.getInt64Ty())),
                            b.getInt64(param_bytes));
@@ -339,11 +340,11 @@ void FunctionTranslator::emit_isspacep(const Instruction& i) {
   else if (i.has(Mod::local))
     r = in_local();
   else if (i.has(Mod::const_))
-    r = call_routine("is_constant", b.getInt1Ty(), {a}, false);
+    r = in_constants();
   else if (space_of(i) == Space::param)
     r = in_params();
   else
-    r = b.CreateNot(b.CreateOr(in_shared(), in_local()));
+    r = b.CreateNot(b.CreateOr(b.CreateOr(in_shared(), in_local()), in_constants()));
   write(i.operands[0], r);
 }
 

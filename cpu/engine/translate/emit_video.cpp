@@ -113,39 +113,29 @@ void FunctionTranslator::emit_video_set(const Instruction& i) {
                Type::s32);  // a GPU takes c of .min and .max as signed
 }
 
-// vmad: a product of up to 64 bits plus c, in 128 bits; negations act on the bits, with a one
-// added.
+// vmad as ptxas makes it for sm_90: in 64 bits, with whole words and c always signed (the manual
+// says 128 bits, by their types). Negations act on the bits, with a one added.
 void FunctionTranslator::emit_video_mad(const Instruction& i) {
-  llvm::Type* wide = int_type(128);
   const Operand &a = i.operands[1], &bo = i.operands[2], &co = i.operands[3];
   const bool product_negated = a.minus != bo.minus;
   const bool sign = is_signed(i.types[1]) || is_signed(i.types[2]) || product_negated || co.minus;
-  Value* p = b.CreateMul(b.CreateSExt(video_part(a, i.types[1]), wide),
-                         b.CreateSExt(video_part(bo, i.types[2]), wide));
-  Value* c = read(co, Type::b32);
-  std::uint64_t one = 0;
-  if (i.has(Mod::po)) {
-    one = 1;
-  } else if (product_negated) {
-    p = b.CreateNot(p);
-    one = 1;
-  } else if (co.minus) {
+  const auto factor = [&](const Operand& o, Type type) {
+    return video_part(o, o.selector.empty() ? Type::s32 : type);
+  };
+  Value* sum = b.CreateMul(factor(a, i.types[1]), factor(bo, i.types[2]));
+  Value* c = b.CreateSExt(read(co, Type::b32), b.getInt64Ty());
+  bool one = true;
+  if (!i.has(Mod::po) && product_negated)
+    sum = b.CreateNot(sum);
+  else if (!i.has(Mod::po) && co.minus)
     c = b.CreateNot(c);
-    one = 1;
-  }
-  const bool saturated = i.has(Mod::sat) && !sign;  // then a GPU adds c as signed, in 64 bits
-  c = sign || saturated ? b.CreateSExt(c, wide) : b.CreateZExt(c, wide);
-  Value* sum = b.CreateAdd(b.CreateAdd(p, c), llvm::ConstantInt::get(wide, one));
-  if (saturated) sum = b.CreateAnd(sum, llvm::ConstantInt::get(wide, ~std::uint64_t{0}));
-  if (i.has(Mod::shr7)) sum = b.CreateAShr(sum, 7);
-  if (i.has(Mod::shr15)) sum = b.CreateAShr(sum, 15);
-  Value* r = b.CreateTrunc(sum, b.getInt64Ty());
-  if (saturated) {
-    r = b.CreateBinaryIntrinsic(Intrinsic::umin, r, b.getInt64(0xffffffff));
-  } else if (i.has(Mod::sat)) {
-    r = video_clamp(r, sign, 32);
-  }
-  write(i.operands[0], b.CreateTrunc(r, b.getInt32Ty()));
+  else
+    one = i.has(Mod::po);
+  sum = b.CreateAdd(b.CreateAdd(sum, c), b.getInt64(one ? 1 : 0));
+  if (const unsigned by = i.has(Mod::shr7) ? 7 : i.has(Mod::shr15) ? 15 : 0; by != 0)
+    sum = sign ? b.CreateAShr(sum, by) : b.CreateLShr(sum, by);
+  if (i.has(Mod::sat)) sum = video_clamp(sum, sign, 32);
+  write(i.operands[0], b.CreateTrunc(sum, b.getInt32Ty()));
 }
 
 // vadd2, vadd4, …: each half or byte alone. d keeps those of c that its mask leaves out; .add sums

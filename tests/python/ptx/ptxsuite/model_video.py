@@ -65,6 +65,26 @@ def _(m: re.Match[str]) -> Model:
     return compute
 
 
+_PARTS = {"words": ("32", 0, "32", 0), "halves": ("16", 16, "16", 0), "bytes": ("8", 24, "8", 16)}
+
+
+@model(r"vmad\.[us]32\.([us])32\.([us])32(\.po)?(\.sat)?(?:\.shr(7|15))?-(words|halves|bytes|minus-(?:a|b|both|c))")
+def _(m: re.Match[str]) -> Model:
+    """As ptxas makes it for sm_90: in 64 bits, whole words and c signed."""
+    first, low, second, high = _PARTS.get(m[6], ("16", 0, "8", 8))
+    product, addend = m[6] in ("minus-a", "minus-b"), m[6] == "minus-c"
+    signed = "s" in (m[1], m[2]) or product or addend
+
+    def compute(a: int, b: int, c: int) -> tuple[int, ...]:
+        x = wide(a >> low, ("s" if first == "32" else m[1]) + first)
+        y = wide(b >> high, ("s" if second == "32" else m[2]) + second)
+        total = x * y * (-1 if product else 1) + wide(c, "s32") * (-1 if addend else 1) + bool(m[3])
+        total = wide(total, "s64" if signed or not m[5] else "u64") >> int(m[5] or 0)
+        return (clamp(total, "s32" if signed else "u32") if m[4] else total,)
+
+    return compute
+
+
 @model(r"vset\.(u32|s32)\.(u32|s32)\.(eq|ne|lt|le|gt|ge)(?:\.(add|min|max))?")
 def _(m: re.Match[str]) -> Model:
     def compute(a: int, b: int, c: int = 0) -> tuple[int, ...]:
