@@ -173,10 +173,14 @@ def test_the_command_line_is_nvjitlinks():
 @pytest.mark.cpu_only  # on a GPU nvJitLink links everything where it is installed
 def test_the_driver_and_nvjitlink_both_link(device):
     arch = f"sm_{device.arch}"
-    options = LinkerOptions(arch=arch, lineinfo=True, debug=False, max_register_count=64, optimization_level=3, verbose=True)
+    options = LinkerOptions(
+        arch=arch, lineinfo=True, debug=False, max_register_count=64, optimization_level=3, verbose=True
+    )
     by_driver = Linker(*pieces("ptx", arch), options=options)
     assert squares(device, by_driver.link("cubin")) == [1, 4, 9]
-    assert by_driver.backend == "driver" and by_driver.get_error_log() == "" and isinstance(by_driver.get_info_log(), str)
+    assert (
+        by_driver.backend == "driver" and by_driver.get_error_log() == "" and isinstance(by_driver.get_info_log(), str)
+    )
     failing = Linker(pieces("ptx", arch)[1], options=LinkerOptions(arch=arch, name="half"))
     with pytest.raises(CUDAError, match="half"):
         failing.link("cubin")

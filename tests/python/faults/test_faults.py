@@ -224,6 +224,7 @@ ENDLESS = [
     "L: ld.volatile.global.u32 %r3, [%rd0]; setp.eq.u32 %p1, %r3, 77; bar.red.or.pred %p2, 0, %p1; @!%p2 bra L;",
     "L: atom.global.add.u32 %r3, [%rd0], 1; bra L;",
     "L: nanosleep.u32 100; bra L;",
+    "L: nanosleep.u32 1000000; bra L;",
 ]
 
 

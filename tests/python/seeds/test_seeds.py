@@ -39,6 +39,8 @@ def test_program_runs_as_spelled(program: Path, tmp_path: Path) -> None:
                 pytest.skip("needs two GPUs")
         environment["CUCORE_CPU_DEVICES"] = "2"
     environment["PYTHONPATH"] = os.pathsep.join(path)
-    result = subprocess.run([sys.executable, str(program)], env=environment, cwd=tmp_path, capture_output=True, text=True)
+    result = subprocess.run(
+        [sys.executable, str(program)], env=environment, cwd=tmp_path, capture_output=True, text=True
+    )
     assert result.returncode == 0, result.stdout + result.stderr
     assert result.stderr == "", result.stderr

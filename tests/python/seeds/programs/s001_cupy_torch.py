@@ -12,7 +12,9 @@ void scale(float* data, float factor, size_t n) {
         data[i] *= factor;
 }
 """
-scale = Program(code, code_type="c++", options=ProgramOptions(arch=f"sm_{dev.arch}")).compile("cubin").get_kernel("scale")
+scale = (
+    Program(code, code_type="c++", options=ProgramOptions(arch=f"sm_{dev.arch}")).compile("cubin").get_kernel("scale")
+)
 stream = dev.create_stream()
 n = 1024
 config = LaunchConfig(grid=4, block=256)

@@ -43,13 +43,16 @@ stream = checkCudaErrors(cuda.cuStreamCreate(0))
 def read(pointer, dtype):
     checkCudaErrors(cuda.cuStreamSynchronize(stream))
     host = np.zeros(1, dtype)
-    checkCudaErrors(cudart.cudaMemcpy(host.ctypes.data, pointer, host.itemsize, cudart.cudaMemcpyKind.cudaMemcpyDeviceToHost))
+    checkCudaErrors(
+        cudart.cudaMemcpy(host.ctypes.data, pointer, host.itemsize, cudart.cudaMemcpyKind.cudaMemcpyDeviceToHost)
+    )
     return host[0]
 
 
 # Define a custom type
 class testStruct(ctypes.Structure):
     _fields_ = [("value", ctypes.c_int)]
+
 
 # Allocate device memory
 pInt = checkCudaErrors(cudart.cudaMalloc(ctypes.sizeof(ctypes.c_int)))

@@ -42,7 +42,9 @@ stream = checkCudaErrors(cuda.cuStreamCreate(0))
 def read(pointer, dtype):
     checkCudaErrors(cuda.cuStreamSynchronize(stream))
     host = np.zeros(1, dtype)
-    checkCudaErrors(cudart.cudaMemcpy(host.ctypes.data, pointer, host.itemsize, cudart.cudaMemcpyKind.cudaMemcpyDeviceToHost))
+    checkCudaErrors(
+        cudart.cudaMemcpy(host.ctypes.data, pointer, host.itemsize, cudart.cudaMemcpyKind.cudaMemcpyDeviceToHost)
+    )
     return host[0]
 
 

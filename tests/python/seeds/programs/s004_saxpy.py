@@ -41,8 +41,12 @@ checkCudaErrors(driver.cuInit(0))
 cuDevice = checkCudaErrors(driver.cuDeviceGet(0))
 
 # Derive target architecture for device 0
-major = checkCudaErrors(driver.cuDeviceGetAttribute(driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, cuDevice))
-minor = checkCudaErrors(driver.cuDeviceGetAttribute(driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, cuDevice))
+major = checkCudaErrors(
+    driver.cuDeviceGetAttribute(driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, cuDevice)
+)
+minor = checkCudaErrors(
+    driver.cuDeviceGetAttribute(driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, cuDevice)
+)
 arch_arg = bytes(f"--gpu-architecture=compute_{major}{minor}", "ascii")
 
 # Create program

@@ -48,9 +48,7 @@ def main():
         cudart.cudaCreateChannelDesc(32, 0, 0, 0, cudart.cudaChannelFormatKind.cudaChannelFormatKindFloat)
     )
     cu_3darray = checkCudaErrors(
-        cudart.cudaMalloc3DArray(
-            channelDesc, cudart.make_cudaExtent(width, width, num_faces), cudart.cudaArrayCubemap
-        )
+        cudart.cudaMalloc3DArray(channelDesc, cudart.make_cudaExtent(width, width, num_faces), cudart.cudaArrayCubemap)
     )
     myparms = cudart.cudaMemcpy3DParms()
     myparms.srcPos = cudart.make_cudaPos(0, 0, 0)

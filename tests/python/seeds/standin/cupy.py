@@ -26,7 +26,9 @@ def _managed(nbytes):
 def empty(shape, dtype=float32):
     count = int(np.prod(shape))
     dtype = np.dtype(dtype)
-    return np.frombuffer(_managed(max(1, count * dtype.itemsize)), dtype=dtype, count=count).reshape(shape).view(ndarray)
+    return (
+        np.frombuffer(_managed(max(1, count * dtype.itemsize)), dtype=dtype, count=count).reshape(shape).view(ndarray)
+    )
 
 
 def asarray(values):
