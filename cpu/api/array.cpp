@@ -344,7 +344,8 @@ CUresult cuMipmappedArrayGetLevel(CUarray* out, CUmipmappedArray handle, unsigne
 CUresult cuMipmappedArrayDestroy(CUmipmappedArray handle) {
   return guarded([&] {
     Ref<MipmappedArray> array{&object_of<MipmappedArray>(handle)};
-    current_context().synchronize();
+    current_context();
+    array->context().synchronize();  // which need not be the current one
     array->drop_levels();
     require(array->retire(), CUDA_ERROR_INVALID_HANDLE);
   });

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "api/capture.hpp"
+#include "api/deferred.hpp"
 #include "api/texture.hpp"
 #include "cucpu/exports.hpp"
 #include "exec/pool.hpp"
@@ -262,6 +263,7 @@ void Context::tear_down() {
     gates_.clear();
   }
   for (auto& stream : gone) stream->retire();
+  end_what_is_over();
   forget_textures(id);
   for (;;) {  // one by one: a resource that goes may take others with it, and they strike
               // themselves off the list

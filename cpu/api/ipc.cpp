@@ -370,6 +370,9 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr address) {
         if (opened.base == address && --opened.uses > 0) return;
     }
     context.synchronize();
+    if (a->context_id != context.id)
+      for (const Ref<Context>& other : live_contexts())
+        if (other->id == a->context_id) other->synchronize();
     MemoryMap::drop(MemoryMap::instance().take_out(address));
   });
 }

@@ -163,7 +163,7 @@ CUresult cuModuleUnload(CUmodule handle) {
             CUDA_ERROR_INVALID_HANDLE);  // a library's module goes with the library
     require_capture_safe();
     const Ref<LoadedModule> keep{&module};
-    current_context().synchronize();
+    module.context()->synchronize();  // which need not be the current one
     module.unload();
   });
 }

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "api/capture.hpp"
+#include "api/deferred.hpp"
 #include "api/location.hpp"
 #include "api/memory.hpp"
 #include "engine/check/kinds.hpp"
@@ -101,6 +102,12 @@ MemPool::~MemPool() {
         else
           drop_after(*block.stream, block.memory, block.number);
       }
+  if (!imported_) return;
+  try {  // freed blocks stay mapped: work of other streams may still use them
+    after_queued_work(arena_);
+  } catch (const std::bad_alloc&) {
+    arena_->stay_mapped();
+  }
 }
 
 MemPool::Bin& MemPool::bin_of(std::size_t bytes) {
@@ -248,9 +255,9 @@ void MemPool::free(const AllocationRef& record, Stream* stream) noexcept {
     Block block = std::move(at->second);
     used_.erase(at);
     in_use_ -= std::min<std::uint64_t>(in_use_, block.bytes);
-    if (imported_) {
-      gone = block.memory;
-    } else {
+    // An imported block stays mapped with its pool, as on a GPU: work queued in other streams
+    // before the free still finds it.
+    if (!imported_) {
       const std::size_t bytes = block.bytes;
       if (stream && !stream->drained()) {
         block.stream = Ref<Stream>{stream};
@@ -424,10 +431,6 @@ CUdeviceptr MemPool::import_block(std::size_t offset, std::size_t bytes) {
   const std::uintptr_t base = arena_->base() + offset;
   const std::lock_guard lock{mutex_};
   require(!used_.contains(base), CUDA_ERROR_ALREADY_MAPPED);
-  auto memory = std::make_shared<Allocation>();
-  memory->base = base;
-  memory->size = bytes;
-  memory->release = [arena = arena_, offset](Allocation&) { arena->unmap(offset); };
   auto record = std::make_shared<Allocation>();
   record->base = base;
   record->size = bytes;
@@ -440,13 +443,10 @@ CUdeviceptr MemPool::import_block(std::size_t offset, std::size_t bytes) {
     fail(CUDA_ERROR_INVALID_VALUE);
   }
   try {
-    Block& block = used_[base];
-    block.memory = memory;
-    block.bytes = bytes;
+    used_[base].bytes = bytes;
     MemoryMap::instance().insert(record);
   } catch (...) {
     used_.erase(base);
-    MemoryMap::drop(memory);
     throw;
   }
   in_use_ += bytes;
@@ -490,6 +490,7 @@ bool empty_pools() noexcept {
 }
 
 void trim_pools_after_wait() noexcept {
+  end_what_is_over();
   if (g_trimmable.load(std::memory_order_relaxed) == 0) return;
   Registry& r = registry();
   const std::lock_guard lock{r.mutex};

@@ -89,7 +89,8 @@ bool is_managed(const Allocation& allocation);
 MemPool& default_pool(Device& device);
 MemPool& current_pool(Device& device);
 
-/// Called by everything that waits: pools give back what they hold over their threshold.
+/// Called by everything that waits: pools give back what they hold over their threshold, and what
+/// waited for queued work ends.
 void trim_pools_after_wait() noexcept;
 /// Gives back all that pools hold free, whatever they were told to keep: other allocations need it.
 /// False: they held nothing.

@@ -39,12 +39,15 @@ CUdeviceptr allocate_async(std::size_t bytes, MemPool& pool, Stream& stream) {
   return pool.allocate(bytes, stream);
 }
 
-/// What cuMemPoolExportPointer writes: checked by the importer against the file it has.
+/// What cuMemPoolExportPointer writes: no two allocations have the same, whatever their pools. The
+/// importer checks it against the file it has.
 struct ExportedPointer {
   char magic[8];
+  SharedArena::Identity pool;
   std::uint64_t offset, bytes;
 };
-constexpr char kMagic[8] = {'c', 'u', 'c', 'o', 'r', 'e', 'p', '1'};
+static_assert(sizeof(ExportedPointer) <= sizeof(CUmemPoolPtrExportData));
+constexpr char kMagic[8] = {'c', 'u', 'c', 'o', 'r', 'e', 'p', '2'};
 
 }  // namespace
 
@@ -258,6 +261,7 @@ CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData* out, CUdeviceptr address
     require(pool.arena() && !pool.is_imported());
     ExportedPointer data{};
     std::memcpy(data.magic, kMagic, sizeof kMagic);
+    data.pool = pool.arena()->identity();
     data.offset = address - pool.arena()->base();
     data.bytes = a->size;
     std::memset(out, 0, sizeof *out);
@@ -272,7 +276,9 @@ CUresult cuMemPoolImportPointer(CUdeviceptr* out, CUmemoryPool handle,
     ExportedPointer exported;
     std::memcpy(&exported, data, sizeof exported);
     require(std::memcmp(exported.magic, kMagic, sizeof kMagic) == 0 && exported.bytes > 0);
-    *out = pool_of(handle).import_block(exported.offset, exported.bytes);
+    MemPool& pool = pool_of(handle);
+    require(pool.arena() && pool.arena()->identity() == exported.pool);
+    *out = pool.import_block(exported.offset, exported.bytes);
   });
 }
 

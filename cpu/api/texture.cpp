@@ -8,6 +8,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "api/deferred.hpp"
 #include "api/guard.hpp"
 #include "api/memory.hpp"
 
@@ -16,7 +17,7 @@ namespace {
 
 struct Table {
   std::mutex mutex;
-  std::unordered_map<unsigned long long, std::unique_ptr<TextureEntry>> objects;
+  std::unordered_map<unsigned long long, std::shared_ptr<TextureEntry>> objects;
 };
 Table& table() {
   static Table& t = *new Table;
@@ -179,7 +180,7 @@ void look_at(TextureEntry& o) {
   }
 }
 
-unsigned long long keep(std::unique_ptr<TextureEntry> object) {
+unsigned long long keep(std::shared_ptr<TextureEntry> object) {
   const auto handle = reinterpret_cast<unsigned long long>(&object->state);
   Table& t = table();
   const std::lock_guard lock{t.mutex};
@@ -193,11 +194,21 @@ TextureEntry& find(unsigned long long handle, bool surface) {  // call with the 
   return *at->second;
 }
 
+/// The handle ends now. What device code reads of it stays until the work queued before is over,
+/// as on a GPU: so does the array.
 void destroy(unsigned long long handle, bool surface) {
   Table& t = table();
+  std::shared_ptr<TextureEntry> gone;
+  {
+    const std::lock_guard lock{t.mutex};
+    find(handle, surface);
+    gone = t.objects.find(handle)->second;
+  }
+  after_queued_work(gone);
   const std::lock_guard lock{t.mutex};
-  find(handle, surface);
-  t.objects.erase(handle);
+  const auto at = t.objects.find(handle);
+  require(at != t.objects.end() && at->second == gone);  // another thread may have been faster
+  t.objects.erase(at);
 }
 
 }  // namespace
@@ -255,7 +266,7 @@ CUresult cuTexObjectCreate(CUtexObject* out, const CUDA_RESOURCE_DESC* resource,
   return guarded([&] {
     require(out && resource && texture && resource->flags == 0);
     const Context& context = current_context();
-    auto object = std::make_unique<TextureEntry>();
+    auto object = std::make_shared<TextureEntry>();
     object->context_id = context.id;
     object->resource = *resource;
     object->texture = *texture;
@@ -309,7 +320,7 @@ CUresult cuSurfObjectCreate(CUsurfObject* out, const CUDA_RESOURCE_DESC* resourc
   return guarded([&] {
     require(out && resource && resource->flags == 0);
     const Context& context = current_context();
-    auto object = std::make_unique<TextureEntry>();
+    auto object = std::make_shared<TextureEntry>();
     object->context_id = context.id;
     object->resource = *resource;
     resolve_surface(*object);

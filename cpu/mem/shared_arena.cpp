@@ -34,6 +34,13 @@ SharedArena::SharedArena(std::size_t capacity)
     AddressSpace::instance().give(base_, capacity_);
     throw std::bad_alloc{};
   }
+  identify();
+}
+
+void SharedArena::identify() {
+  struct stat info {};
+  (void)fstat(fd_, &info);  // cannot fail: the descriptor is ours
+  identity_ = {info.st_dev, info.st_ino};
 }
 
 SharedArena* SharedArena::adopt(int given) {
@@ -43,8 +50,10 @@ SharedArena* SharedArena::adopt(int given) {
   const int fd = fcntl(given, F_DUPFD_CLOEXEC, 3);
   if (fd < 0) throw std::bad_alloc{};
   try {
-    return new SharedArena{
-        fd, most_addresses()};  // addresses only; the exporter's limits bound the memory
+    // Addresses only; the exporter's limits bound the memory.
+    auto* const arena = new SharedArena{fd, most_addresses()};
+    arena->identify();
+    return arena;
   } catch (...) {
     close(fd);
     throw;
@@ -53,7 +62,7 @@ SharedArena* SharedArena::adopt(int given) {
 
 SharedArena::~SharedArena() {
   if (fd_ >= 0) {
-    AddressSpace::instance().give(base_, capacity_);
+    if (!stays_mapped_) AddressSpace::instance().give(base_, capacity_);
     close(fd_);
   }
 }
@@ -115,24 +124,21 @@ void SharedArena::map(std::size_t offset, std::size_t bytes) {
       bytes > static_cast<std::size_t>(info.st_size) - offset || bytes > capacity_ - offset)
     throw std::invalid_argument{"outside the shared file"};
   const std::lock_guard lock{mutex_};
-  Mapped& part = mapped_[offset];
-  if (part.bytes < bytes) {
-    if (mmap(reinterpret_cast<void*>(base_ + offset), bytes, PROT_READ | PROT_WRITE,
-             MAP_SHARED | MAP_FIXED, fd_, static_cast<off_t>(offset)) == MAP_FAILED) {
-      if (part.uses == 0) mapped_.erase(offset);
-      throw std::bad_alloc{};
+  const std::size_t end = (offset + bytes) / kUnit;
+  if (mapped_.size() < end) mapped_.resize(end);
+  for (std::size_t unit = offset / kUnit; unit < end;) {  // run by run, those that are missing
+    std::size_t next = unit + 1;
+    while (next < end && mapped_[next] == mapped_[unit]) ++next;
+    if (!mapped_[unit]) {
+      const std::size_t from = unit * kUnit;
+      if (mmap(reinterpret_cast<void*>(base_ + from), (next - unit) * kUnit, PROT_READ | PROT_WRITE,
+               MAP_SHARED | MAP_FIXED, fd_, static_cast<off_t>(from)) == MAP_FAILED)
+        throw std::bad_alloc{};
+      std::fill(mapped_.begin() + static_cast<std::ptrdiff_t>(unit),
+                mapped_.begin() + static_cast<std::ptrdiff_t>(next), true);
     }
-    part.bytes = bytes;
+    unit = next;
   }
-  ++part.uses;
-}
-
-void SharedArena::unmap(std::size_t offset) noexcept {
-  const std::lock_guard lock{mutex_};
-  const auto at = mapped_.find(offset);
-  if (at == mapped_.end() || --at->second.uses > 0) return;
-  AddressSpace::instance().decommit(base_ + offset, at->second.bytes);
-  mapped_.erase(at);
 }
 
 }  // namespace cucpu::driver

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <vector>
 
 namespace cucpu::driver {
 
@@ -25,24 +26,31 @@ class SharedArena {
 
   std::size_t take(std::size_t bytes);  ///< an offset, mapped and zeroed; throws std::bad_alloc
   void give(std::size_t offset, std::size_t bytes) noexcept;
-  /// A part of somebody else's file, there until it is unmapped as often; throws when it lies
-  /// outside.
+  /// Makes a part of somebody else's file accessible until the arena goes: work of any stream may
+  /// still use it after it is freed. Throws std::invalid_argument when it lies outside.
   void map(std::size_t offset, std::size_t bytes);
-  void unmap(std::size_t offset) noexcept;
+  /// Leaves everything mapped when the arena goes: work may use it, and nobody can say until when.
+  void stay_mapped() noexcept { stays_mapped_ = true; }
+
+  /// The same in every process that has the file, different from all other files there are.
+  struct Identity {
+    std::uint64_t device, inode;
+    friend bool operator==(const Identity&, const Identity&) = default;
+  };
+  [[nodiscard]] const Identity& identity() const noexcept { return identity_; }
 
  private:
   SharedArena(int fd, std::size_t capacity);
+  void identify();
   int fd_;
   std::uintptr_t base_ = 0;
   std::size_t capacity_;
   std::mutex mutex_;
   std::size_t end_ = 0;                      // of the file
   std::map<std::size_t, std::size_t> free_;  // offset -> bytes
-  struct Mapped {
-    std::size_t bytes = 0;
-    unsigned uses = 0;
-  };
-  std::map<std::size_t, Mapped> mapped_;  // by offset, of somebody else's file
+  std::vector<bool> mapped_;                 // by unit, of somebody else's file
+  Identity identity_{};
+  bool stays_mapped_ = false;
 };
 
 }  // namespace cucpu::driver
