@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     _T = TypeVar("_T")
 
-Buffer = _core.Buffer
-
 # Resources by a name that both processes know.
 _registry: weakref.WeakValueDictionary[Any, Any] = weakref.WeakValueDictionary()
 
@@ -107,49 +105,13 @@ def export_buffer(buffer: Any) -> IPCBufferDescriptor:
     return IPCBufferDescriptor._make(_core.ipc_get_mem_handle(buffer.handle), buffer.size, "memory")
 
 
-_mappings: weakref.WeakValueDictionary[bytes, Any] = weakref.WeakValueDictionary()
-
-
-class _OpenedMemory:
-    """Closes another process's plain allocation when the buffer goes."""
-
-    is_device_accessible = True
-    is_host_accessible = False
-    is_managed = False
-
-    def __init__(self, device_id: int) -> None:
-        self.device_id = device_id
-
-    def deallocate(self, ptr: Any, size: int, *, stream: Any = None) -> None:
-        if stream is not None:
-            stream.sync()
-        _core.ipc_close_mem_handle(ptr)
-
-
 def import_buffer(mr: Any, descriptor: IPCBufferDescriptor, stream: Any) -> Any:
     if not isinstance(descriptor, IPCBufferDescriptor):
         raise TypeError(f"ipc_descriptor must be an IPCBufferDescriptor, not {type(descriptor).__name__}")
     pooled = descriptor._kind == "pool"
     if pooled and not getattr(mr, "is_ipc_enabled", False):
         raise RuntimeError("the buffer needs its own memory resource, opened with from_allocation_handle()")
-    # The driver maps an allocation once per process: those who open it again share the first mapping.
-    mapping = _mappings.get(descriptor._payload)
-    if mapping is None or mapping.is_closed:
-        owner: Any = mr
-        if pooled:
-            ptr = mr._native.import_pointer(descriptor._payload)
-        else:
-            ptr = _core.ipc_open_mem_handle(descriptor._payload)
-            owner = _OpenedMemory(_core.Device().device_id)  # has of a resource what a Buffer asks for
-        # The size is the sender's word; what the driver mapped is a fact.
-        room = _core.bytes_mapped_from(ptr)
-        mapping = Buffer.from_handle(ptr, descriptor.size if room is None else room, owner, stream=stream)
-        _mappings[descriptor._payload] = mapping
-    if descriptor.size > mapping.size:
-        raise ValueError(f"the descriptor says {descriptor.size} bytes, more than the {mapping.size} that are mapped")
-    buffer = Buffer.from_handle(mapping.handle, descriptor.size, owner=mapping)
-    _core.mark_mapped(buffer, mr)
-    return buffer
+    return _core.open_imported(mr if pooled else None, descriptor._payload, descriptor.size, stream)
 
 
 def _rebuild_buffer(mr: Any, descriptor: IPCBufferDescriptor) -> Any:

@@ -148,6 +148,10 @@ class TensorMapDescriptor:
     def _kernel_argument_address(self) -> tuple[int, int]:
         return self._map.address, 128
 
+    def _hold(self) -> Any:
+        """Keeps the memory that the map names now."""
+        return self._view
+
     def replace_address(self, tensor: Any) -> None:
         """Use another tensor of the same shape and type."""
         from .utils import StridedMemoryView

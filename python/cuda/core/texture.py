@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from _thread import allocate_lock
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -127,20 +129,69 @@ def _options(given: Any, cls: Any) -> Any:
     return given
 
 
-class _Closable:
-    """Something of the driver's on a device, until it is closed."""
+class _Owned:
+    """A handle of the driver's, and what it needs alive. The last of those who hold it destroys it."""
 
-    __slots__ = ("__weakref__", "_device", "_handle")
+    __slots__ = ("_destroy", "_holders", "_lock", "handle", "needs")
+
+    def __init__(self, handle: int, destroy: Callable[[int], None], needs: Any = None) -> None:
+        self.handle, self.needs = handle, needs
+        self._destroy, self._holders, self._lock = destroy, 1, allocate_lock()
+
+    def hold(self) -> _Hold:
+        """One holder more, as an object that lets go when it goes."""
+        with self._lock:
+            self._holders += 1
+        return _Hold(self)
+
+    def release(self) -> None:
+        with self._lock:
+            self._holders -= 1
+            if self._holders:
+                return
+        try:
+            self._destroy(self.handle)
+        finally:
+            self.needs = None  # after it, in the order of streams
+
+
+class _Hold:
+    """Holds an ``_Owned`` as long as it lives."""
+
+    __slots__ = ("_owned",)
+
+    def __init__(self, owned: _Owned) -> None:
+        self._owned = owned
+
+    def __del__(self) -> None:
+        try:  # noqa: SIM105
+            self._owned.release()
+        except Exception:
+            pass
+
+
+class _Closable:
+    """Something of the driver's on a device, until it is closed. What uses it (a graph, a texture of an array) keeps the
+    driver's object longer."""
+
+    __slots__ = ("__weakref__", "_device", "_handle", "_owned")
     _device: Any
     _handle: int
+    _owned: _Owned
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
         raise RuntimeError(f"{type(self).__name__} objects come from Device.{self._maker}()")
 
     _maker = ""
 
-    def _destroy(self, handle: int) -> None:
-        raise NotImplementedError
+    def _own(self, handle: int, destroy: Callable[[int], None], needs: Any = None) -> None:
+        self._owned = _Owned(handle, destroy, needs)
+        self._handle = handle
+
+    def _hold(self) -> _Hold:
+        """Keeps the driver's object also when this one is closed."""
+        self._open()
+        return self._owned.hold()
 
     @property
     def device(self) -> Any:
@@ -156,7 +207,7 @@ class _Closable:
         """Give it back; does nothing the second time."""
         handle, self._handle = self._handle, 0
         if handle:
-            self._destroy(handle)
+            self._owned.release()
 
     def _open(self) -> int:
         if self._handle == 0:
@@ -231,8 +282,12 @@ class OpaqueArray(_Array):
         cls, device: Any, handle: int, shape: Any, fmt: Any, channels: int, ldst: bool, owner: Any
     ) -> OpaqueArray:
         self = cls.__new__(cls)
-        self._handle, self._device, self._owner = handle, device, owner
+        self._device, self._owner = device, owner
         self._shape, self._format, self._channels, self._ldst = shape, fmt, channels, ldst
+        if owner is None:
+            self._own(handle, _core.array_destroy)
+        else:  # a level of a mipmapped array goes with it
+            self._own(handle, lambda _: None, owner._hold())
         return self
 
     @classmethod
@@ -242,10 +297,6 @@ class OpaqueArray(_Array):
         flags = _SURFACE_LDST if options.is_surface_load_store else 0
         handle = _core.array_create(list(shape), _FORMATS[fmt][0], channels, flags) if _bound(device) else 0
         return cls._wrap(device, handle, shape, fmt, channels, bool(options.is_surface_load_store), None)
-
-    def _destroy(self, handle: int) -> None:
-        if self._owner is None:  # a level of a mipmapped array goes with it
-            _core.array_destroy(handle)
 
     @property
     def handle(self) -> Any:
@@ -280,7 +331,7 @@ class OpaqueArray(_Array):
         _core.array_copy(handle, address, *extent, to_array, stream)
         retain = getattr(stream, "_retain", None)
         if retain is not None:  # a GraphBuilder: the copy is made when the graph runs
-            retain((self, other if keep is None else memoryview(other)))
+            retain(_core.hold((self, other if keep is None else memoryview(other))))
         elif keep is not None:  # host memory with no stream-ordered owner: wait, so that it can be let go
             stream.sync()
 
@@ -300,6 +351,8 @@ class OpaqueArray(_Array):
 def _linear(thing: Any, writable: bool) -> tuple[int, int, Any]:
     """(address, size, what to keep until the copy is done) of a Buffer or host object."""
     if isinstance(thing, _core.Buffer):
+        if thing.is_closed:
+            raise RuntimeError("the buffer is closed")
         return thing.handle, thing.size, None
     view = memoryview(thing)
     if writable and view.readonly:
@@ -335,11 +388,9 @@ class MipmappedArray(_Array):
             raise ValueError(f"num_levels must be in 1..{most} for this shape, not {self._levels}")
         flags = _SURFACE_LDST if self._ldst else 0
         number = _FORMATS[self._format][0]
-        self._handle = _core.mipmapped_create(list(self._shape), number, self._channels, flags, self._levels)
+        handle = _core.mipmapped_create(list(self._shape), number, self._channels, flags, self._levels)
+        self._own(handle, _core.mipmapped_destroy)
         return self
-
-    def _destroy(self, handle: int) -> None:
-        _core.mipmapped_destroy(handle)
 
     @property
     def handle(self) -> Any:
@@ -478,7 +529,12 @@ class ResourceDescriptor:
     def _numbers(self) -> tuple[int, int, int, int, int, int, int]:
         """As the driver's description wants it."""
         source = self._source
-        handle = source._open() if self._kind in (_ARRAY, _MIPMAP) else source.handle
+        if self._kind in (_ARRAY, _MIPMAP):
+            handle = source._open()
+        elif source.is_closed:
+            raise RuntimeError("the buffer is closed")
+        else:
+            handle = source.handle
         width = (self._size if self._kind == _LINEAR else self._width) or 0
         return self._kind, handle, _FORMATS[self._format][0], self._channels, width, self._height or 0, self._pitch or 0
 
@@ -546,15 +602,13 @@ class TextureObject(_Argument):
             flags |= bit if wanted else 0
         self = cls.__new__(cls)
         self._handle, self._device, self._resource, self._options = 0, _bound(device), resource, o
-        self._handle = _core.texture_create(
+        handle = _core.texture_create(
             *resource._numbers(), address, _FILTER[FilterModeType(o.filter_mode)], flags, o.max_anisotropy,
             _FILTER[FilterModeType(o.mipmap_filter_mode)], o.mipmap_level_bias, o.min_mipmap_level_clamp,
             o.max_mipmap_level_clamp, list(o.border_color or ()),
         )  # fmt: skip
+        self._own(handle, _core.texture_destroy, _core.hold(resource.source))
         return self
-
-    def _destroy(self, handle: int) -> None:
-        _core.texture_destroy(handle)
 
     @property
     def options(self) -> TextureObjectOptions:
@@ -587,8 +641,6 @@ class SurfaceObject(_Argument):
             raise ValueError("a surface needs an array made with is_surface_load_store=True")
         self = cls.__new__(cls)
         self._handle, self._device, self._resource = 0, _bound(device), resource
-        self._handle = _core.surface_create(resource.source._open())
+        handle = _core.surface_create(resource.source._open())
+        self._own(handle, _core.surface_destroy, _core.hold(resource.source))
         return self
-
-    def _destroy(self, handle: int) -> None:
-        _core.surface_destroy(handle)

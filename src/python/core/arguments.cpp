@@ -358,9 +358,8 @@ void retain_in_graph(PyObject* builder, PyObject* const* objects, Py_ssize_t cou
     if (object == nullptr || Py_IsNone(object) || PyLong_CheckExact(object) ||
         PyFloat_CheckExact(object))
       continue;  // went by value
-    const Py_ssize_t size = PyList_GET_SIZE(list.ptr());
-    if (size != 0 && PyList_GET_ITEM(list.ptr(), size - 1) == object) continue;
-    if (PyList_Append(list.ptr(), object) < 0) throw nb::python_error();
+    const nb::object held = hold(object);
+    if (PyList_Append(list.ptr(), held.ptr()) < 0) throw nb::python_error();
   }
 }
 

@@ -3,7 +3,9 @@
 
 #include "arguments.hpp"
 #include "buffer_spares.hpp"
+#include "core/imported_memory.hpp"
 #include "dlpack.hpp"
+#include "length.hpp"
 #include "py_buffer.hpp"
 #include "usual.hpp"
 #include "values.hpp"
@@ -371,6 +373,31 @@ nb::object hold_memory(PyObject* buffer) {
   return nb::steal(capsule);
 }
 
+nb::object hold(nb::handle thing) {
+  if (const PyBuffer* const buffer = buffer_of(thing.ptr())) {
+    // What a graph allocates is freed by a node of the graph.
+    const bool is_held = !buffer->buffer.is_closed() && buffer->capture == 0;
+    return is_held ? hold_memory(thing.ptr()) : nb::borrow(thing);
+  }
+  if (PyTuple_CheckExact(thing.ptr()) != 0) {
+    nb::list held;
+    for (nb::handle element : nb::borrow<nb::tuple>(thing)) held.append(hold(element));
+    return nb::tuple(held);
+  }
+  if (nb::isinstance<Event>(thing)) {
+    const Event& event = self_of<Event>(thing.ptr());
+    return nb::make_tuple(thing, wrap(Event{event}));  // a second owner of the driver's event
+  }
+  static PyObject* const name = PyUnicode_InternFromString("_hold");  // textures, arrays
+  nb::object method =
+      nb::steal(PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(thing.ptr())), name));
+  if (!method.is_valid()) {
+    PyErr_Clear();
+    return nb::borrow(thing);
+  }
+  return nb::make_tuple(thing, method(thing));
+}
+
 static constexpr auto same_memory = [](const PyBuffer& a, const PyBuffer& b) {
   return a.buffer.handle() == b.buffer.handle() && a.buffer.size() == b.buffer.size();
 };
@@ -380,6 +407,7 @@ static constexpr auto memory_number = [](const PyBuffer& b) {
 
 void bind_buffer(nb::module_& m) {
   m.def("hold_memory", [](nb::handle buffer) { return hold_memory(buffer.ptr()); });
+  m.def("hold", &hold, "thing"_a.none());
   static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_buffer)},
                                 {Py_bf_releasebuffer, reinterpret_cast<void*>(&release_buffer)},
                                 equality_slots<PyBuffer, same_memory, memory_number>[0],
@@ -538,15 +566,35 @@ void bind_buffer(nb::module_& m) {
     b.buffer.release();
     b.resource.reset();
   });
-  // Says that a buffer came from another process, by way of a memory resource.
+  // A buffer of another process: `handle` is an exported pointer of the pool `resource`, or,
+  // without one, of a plain allocation.
   m.def(
-      "mark_mapped",
-      [](nb::handle buffer, nb::object resource) {
-        PyBuffer& b = open_buffer(buffer.ptr());
-        b.mapped = true;
-        if (!resource.is_none()) b.resource = std::move(resource);
+      "open_imported",
+      [](nb::handle resource, nb::bytes handle, std::size_t size, nb::handle stream) {
+        Stream on;
+        if (!stream.is_none()) on = stream_argument(stream.ptr(), "from_ipc_descriptor");
+        PyBuffer made;
+        if (resource.is_none()) {
+          CUipcMemHandle raw{};
+          check_length("an IPC memory handle", handle.size(), sizeof raw);
+          std::memcpy(&raw, handle.c_str(), sizeof raw);
+          const WithoutGil unlocked;
+          made.buffer = detail::open_imported(raw, size, on);
+        } else {
+          CUmemPoolPtrExportData data{};
+          check_length("an IPC buffer handle", handle.size(), sizeof data);
+          std::memcpy(&data, handle.c_str(), sizeof data);
+          const auto pool =
+              std::dynamic_pointer_cast<MemoryPool>(open_native(native_object(resource)));
+          if (pool == nullptr) throw InvalidStateError("the memory resource has no pool");
+          const WithoutGil unlocked;
+          made.buffer = detail::open_imported(pool, data, size, on);
+        }
+        if (!resource.is_none()) made.resource = nb::borrow(resource);
+        made.mapped = true;
+        return wrap(std::move(made));
       },
-      "buffer"_a, "resource"_a.none());
+      "resource"_a.none(), "handle"_a, "size"_a, "stream"_a.none());
   m.def(
       "allocate",
       [](nb::handle resource, nb::handle size, nb::handle stream) {

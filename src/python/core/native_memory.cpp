@@ -110,13 +110,6 @@ void bind_native_memory(nb::module_& m) {
     }();
     return nb::bytes(reinterpret_cast<const char*>(&data), sizeof data);
   });
-  cls.def("import_pointer", [](const Native& n, nb::bytes bytes) {
-    CUmemPoolPtrExportData data{};
-    check_length("an IPC buffer handle", bytes.size(), sizeof data);
-    std::memcpy(&data, bytes.c_str(), sizeof data);
-    WithoutGil release;
-    return static_cast<std::uintptr_t>(n.pool().import_pointer(data));
-  });
   cls.def(
       "set_access",
       [](const Native& n, int device, int flags) {
@@ -152,25 +145,6 @@ void bind_native_memory(nb::module_& m) {
     CUCORE_CALL_WITHOUT_GIL(cuIpcGetMemHandle(&raw, ptr));
     return nb::bytes(reinterpret_cast<const char*>(&raw), sizeof raw);
   });
-  m.def("ipc_open_mem_handle", [](nb::bytes bytes) {
-    CUipcMemHandle raw{};
-    check_length("an IPC memory handle", bytes.size(), sizeof raw);
-    std::memcpy(&raw, bytes.c_str(), sizeof raw);
-    CUdeviceptr ptr = 0;
-    CUCORE_CALL_WITHOUT_GIL(cuIpcOpenMemHandle(&ptr, raw, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
-    return static_cast<std::uintptr_t>(ptr);
-  });
-  // From an address to the end of its allocation; None where the driver cannot tell.
-  m.def("bytes_mapped_from", [](std::size_t ptr) -> std::optional<std::size_t> {
-    CUdeviceptr base = 0;
-    std::size_t bytes = 0;
-    if (driver().cuMemGetAddressRange(&base, &bytes, ptr) != CUDA_SUCCESS || ptr - base > bytes)
-      return std::nullopt;
-    return bytes - (ptr - base);
-  });
-  m.def("ipc_close_mem_handle",
-        [](std::size_t ptr) { CUCORE_CALL_WITHOUT_GIL(cuIpcCloseMemHandle(ptr)); });
-
   // Managed memory: advice, prefetch, ranges.
   m.def("mem_advise",
         [](std::size_t ptr, std::size_t size, int advice, int location_type, int location_id) {

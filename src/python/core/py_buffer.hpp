@@ -145,6 +145,11 @@ PyBuffer& open_buffer(PyObject* object);
 /// What keeps an open buffer's memory where it is, also when the buffer is closed meanwhile.
 nb::object hold_memory(PyObject* buffer);
 
+/// What keeps a thing that work of a graph uses as it is now, also when it is closed meanwhile: the
+/// memory of a Buffer, an event, a texture; of a tuple what keeps its elements. Anything else keeps
+/// itself.
+nb::object hold(nb::handle thing);
+
 /// Which capture a stream is in; 0: in none.
 std::uint64_t capture_of(const Stream& stream);
 

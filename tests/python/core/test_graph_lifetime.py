@@ -8,7 +8,7 @@ import time
 import weakref
 
 import pytest
-from cuda.core import CUDAError, DeviceMemoryResource, DeviceMemoryResourceOptions, LaunchConfig, launch
+from cuda.core import Buffer, CUDAError, DeviceMemoryResource, DeviceMemoryResourceOptions, LaunchConfig, launch
 from cuda.core.graph import GraphDefinition
 
 ONE = LaunchConfig(grid=1, block=1)
@@ -456,3 +456,267 @@ def test_a_callback_in_a_capture_that_another_call_has_ended_is_refused(device):
         builder.callback(Callback())
     builder.close()
     assert driver.cuGraphDestroy(graph)[0] == 0
+
+
+# ---- what is closed while a graph has it
+
+
+PATTERNS = [
+    ("np.uint8(2)", 4, b"\2" * 4),
+    ("np.int8(-1)", 3, b"\xff" * 3),
+    ("np.int16(258)", 2, b"\2\1" * 2),
+    ("np.uint16(4)", 3, b"\4\0" * 3),
+    ("np.int32(4)", 4, b"\4\0\0\0" * 4),
+    ("np.uint32(0x01020304)", 2, b"\4\3\2\1" * 2),
+    ("np.float32(1.0)", 2, b"\0\0\x80\x3f" * 2),
+    ("np.bool_(True)", 2, b"\1" * 2),
+    ("memoryview(b'ab')", 2, b"abab"),
+]
+
+
+@pytest.mark.parametrize(("text", "width", "wanted"), PATTERNS, ids=[row[0] for row in PATTERNS])
+@pytest.mark.parametrize("way", ["add", "update", "executable"])
+def test_memset_takes_the_bytes_of_integers_of_numpy_as_pattern(device, stream, way, text, width, wanted):
+    np = pytest.importorskip("numpy")
+    value = eval(text, {"np": np})
+    buffer = device.allocate(32, stream=stream)
+    buffer.fill(0xEE, stream=stream)
+    definition = GraphDefinition()
+    node = definition.memset(buffer, value if way == "add" else 1, width if way == "add" else 1)
+    if way == "update":
+        node.update(value=value, width=width)
+    graph = definition.instantiate()
+    if way == "executable":
+        graph[node].update(dst=buffer, value=value, width=width)
+    graph.launch(stream)
+    back = bytearray(32)
+    buffer.copy_to(back, stream=stream)
+    assert bytes(back) == wanted.ljust(32, b"\xee"), "and nothing beyond"
+
+
+def test_memset_refuses_what_has_no_bytes(cell):
+    np = pytest.importorskip("numpy")
+    definition = GraphDefinition()
+    with pytest.raises(ValueError, match="8"):
+        definition.memset(cell(), np.int64(1), 1)
+    with pytest.raises(TypeError, match="float"):
+        definition.memset(cell(), 1.0, 1)
+
+
+def memset_in(definition, buffer, kernel):
+    return definition.memset(buffer, b"\7\0\0\0", 1)
+
+
+def memset_by_address(definition, buffer, kernel):
+    return definition.memset(buffer.handle, b"\7\0\0\0", 1, dst_owner=buffer)
+
+
+def memcpy_into(definition, buffer, kernel):
+    source = buffer.memory_resource.allocate(4, stream=buffer_stream(buffer))
+    source.fill(b"\7\0\0\0", stream=buffer_stream(buffer))
+    buffer_stream(buffer).sync()
+    node = definition.memcpy(buffer, source, 4)
+    source.close()
+    return node
+
+
+def memcpy_by_address(definition, buffer, kernel):
+    source = buffer.memory_resource.allocate(4, stream=buffer_stream(buffer))
+    source.fill(b"\7\0\0\0", stream=buffer_stream(buffer))
+    buffer_stream(buffer).sync()
+    node = definition.memcpy(buffer.handle, source.handle, 4, dst_owner=buffer, src_owner=source)
+    source.close()
+    return node
+
+
+def kernel_on(definition, buffer, kernel):
+    return definition.launch(ONE, kernel("add_one"), buffer, 1)
+
+
+def updated_kernel_on(definition, buffer, kernel):
+    other = buffer.memory_resource.allocate(4, stream=buffer_stream(buffer))
+    node = definition.launch(ONE, kernel("add_one"), other, 1)
+    other.close()
+    node.update(args=(buffer, 1))
+    return node
+
+
+def updated_memset_in(definition, buffer, kernel):
+    other = buffer.memory_resource.allocate(4, stream=buffer_stream(buffer))
+    node = definition.memset(other, 0, 4)
+    node.update(dst=buffer, value=b"\7\0\0\0", width=1)
+    other.close()
+    return node
+
+
+def in_a_child(definition, buffer, kernel):
+    child = GraphDefinition()
+    child.memset(buffer, b"\7\0\0\0", 1)
+    return definition.embed(child)
+
+
+def in_a_body(definition, buffer, kernel):
+    node = definition.if_then(definition.create_condition(1))
+    node.then.memset(buffer, b"\7\0\0\0", 1)
+    return node
+
+
+def buffer_stream(buffer):
+    from cuda.core import Device
+
+    return Device().default_stream
+
+
+USES = [
+    memset_in, memset_by_address, memcpy_into, memcpy_by_address, kernel_on, updated_kernel_on, updated_memset_in,
+    in_a_child, in_a_body,
+]  # fmt: skip
+
+
+@pytest.fixture
+def small_pool(device):
+    """A pool with room for a few buffers: memory that was freed is handed out again at once."""
+    return DeviceMemoryResource(device, DeviceMemoryResourceOptions(max_size=1 << 16))
+
+
+@pytest.mark.parametrize("add", USES, ids=lambda use: use.__name__)
+def test_the_memory_of_a_closed_buffer_stays_until_the_graph_goes(device, stream, kernel, small_pool, add):
+    buffer = small_pool.allocate(4, stream=stream)
+    buffer.fill(b"\6\0\0\0", stream=stream)
+    stream.sync()
+    address = buffer.handle
+    definition = GraphDefinition()
+    add(definition, buffer, kernel)
+    buffer.close(stream)
+    assert buffer.is_closed
+    others = [small_pool.allocate(4, stream=stream) for _ in range(4)]
+    for other in others:
+        other.fill(b"\1\0\0\0", stream=stream)
+    assert address not in [other.handle for other in others]
+    graph = definition.instantiate()
+    del definition
+    graph.launch(stream)
+    stream.sync()
+    assert [number(other, stream) for other in others] == [1, 1, 1, 1], "the launch wrote to other memory"
+    assert number(Buffer.from_handle(address, 4), stream) == 7
+    for other in others:
+        other.close(stream)
+    del other, others
+    graph.close()
+    gc.collect()
+    stream.sync()
+    assert small_pool.attributes.used_mem_current == 0, "and then it goes"
+
+
+def test_memory_of_a_buffer_closed_after_a_capture_stays_until_the_graph_goes(device, stream, kernel, small_pool):
+    buffer = small_pool.allocate(4, stream=stream)
+    source = small_pool.allocate(4, stream=stream)
+    source.fill(b"\6\0\0\0", stream=stream)
+    stream.sync()
+    address = buffer.handle
+    builder = device.create_graph_builder().begin_building()
+    buffer.copy_from(source, stream=builder)
+    launch(builder, ONE, kernel("add_one"), buffer, 1)
+    graph = builder.end_building().complete()
+    builder.close()
+    buffer.close(stream)
+    source.close(stream)
+    others = [small_pool.allocate(4, stream=stream) for _ in range(4)]
+    for other in others:
+        other.fill(b"\1\0\0\0", stream=stream)
+    graph.launch(stream)
+    stream.sync()
+    assert [number(other, stream) for other in others] == [1, 1, 1, 1]
+    assert number(Buffer.from_handle(address, 4), stream) == 7
+    for other in others:
+        other.close(stream)
+    graph.close()
+    del builder, graph
+    gc.collect()
+    stream.sync()
+    assert small_pool.attributes.used_mem_current == 0
+
+
+def test_memory_an_executable_node_was_updated_to_stays_when_its_buffer_is_closed(stream, kernel, small_pool):
+    first, second = (small_pool.allocate(4, stream=stream) for _ in range(2))
+    second.fill(b"\6\0\0\0", stream=stream)
+    stream.sync()
+    address = second.handle
+    definition = GraphDefinition()
+    filled = definition.memset(first, 0, 4)
+    added = filled.launch(ONE, kernel("add_one"), first, 1)
+    graph = definition.instantiate()
+    graph[added].update(config=ONE, kernel=kernel("add_one"), args=(second, 1))
+    second.close(stream)
+    assert address not in [small_pool.allocate(4, stream=stream).handle for _ in range(4)]
+    graph.launch(stream)
+    stream.sync()
+    assert number(Buffer.from_handle(address, 4), stream) == 7
+
+
+def test_a_kernel_node_with_closed_buffers_takes_another_config(stream, kernel, cell):
+    buffer = cell(1)
+    address = buffer.handle
+    definition = GraphDefinition()
+    node = definition.launch(ONE, kernel("add_one"), buffer, 1)
+    buffer.close(stream)
+    node.update(config=LaunchConfig(grid=1, block=32))
+    definition.instantiate().launch(stream)
+    assert number(Buffer.from_handle(address, 4), stream) == 2
+
+
+def test_a_closed_buffer_is_refused_as_operand_and_as_owner(cell, stream):
+    closed, open_ = cell(), cell()
+    address = closed.handle
+    closed.close(stream)
+    definition = GraphDefinition()
+    for wrong in (
+        lambda: definition.memset(closed, 0, 4),
+        lambda: definition.memset(address, 0, 4, dst_owner=closed),
+        lambda: definition.memcpy(closed, open_, 4),
+        lambda: definition.memcpy(open_, closed, 4),
+        lambda: definition.memcpy(address, open_, 4, dst_owner=closed),
+        lambda: definition.memcpy(open_, address, 4, src_owner=closed),
+    ):
+        with pytest.raises(ValueError, match="closed"):
+            wrong()
+    assert not definition.nodes()
+    node = definition.memset(open_, 0, 4)
+    copy = definition.memcpy(open_, cell(), 4)
+    for wrong in (
+        lambda: node.update(dst=closed),
+        lambda: node.update(dst=address, dst_owner=closed),
+        lambda: copy.update(src=closed),
+        lambda: copy.update(dst=address, dst_owner=closed),
+    ):
+        with pytest.raises(ValueError, match="closed"):
+            wrong()
+    assert node.dptr == open_.handle and copy.dst == open_.handle
+
+
+def test_an_event_that_is_closed_stays_in_the_graph(device, stream, cell):
+    event = device.create_event()
+    handle = event.handle
+    definition = GraphDefinition()
+    definition.memset(cell(), 0, 4).record(event)
+    event.close()
+    for _ in range(8):
+        assert device.create_event().handle != handle
+    graph = definition.instantiate()
+    graph.launch(stream)
+    stream.sync()
+
+
+@pytest.mark.parametrize("value", [0x1234567890, "numpy"])
+def test_user_data_that_is_an_integer_is_an_address(stream, value):
+    import ctypes
+
+    seen = []
+    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(seen.append)
+    if value == "numpy":
+        value = pytest.importorskip("numpy").int64(0x1234567890)
+    definition = GraphDefinition()
+    definition.callback(function, user_data=value)
+    definition.instantiate().launch(stream)
+    stream.sync()
+    assert seen == [0x1234567890]

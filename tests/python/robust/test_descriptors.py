@@ -145,7 +145,7 @@ def test_another_user(child, tmp_path, exporter):
             """
 device = Device(0); device.set_current()
 handle, descriptor, fd = pickle.loads(bytes.fromhex(os.environ["GIVEN"]))
-for attempt in (lambda: _core.ipc_open_mem_handle(handle), lambda: Event.from_ipc_descriptor(descriptor)):
+for attempt in (lambda: _core.open_imported(None, handle, 1, None), lambda: Event.from_ipc_descriptor(descriptor)):
     try:
         attempt()
         print("opened")

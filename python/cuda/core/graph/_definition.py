@@ -60,9 +60,32 @@ def address_of(place: Any) -> int:
     """A Buffer or an int as an address."""
     if isinstance(place, _core.Buffer):
         if place.is_closed:
-            raise RuntimeError("the buffer is closed")
+            raise ValueError("the buffer is closed")
         return place.handle
     return int(place)
+
+
+def held(place: Any, owner: Any) -> Any:
+    """What keeps the memory of an operand, or of the owner given for an address, also when it is closed."""
+    if isinstance(owner, _core.Buffer) and owner.is_closed:
+        raise ValueError("the owner of the address is a Buffer that is closed")
+    return _core.hold((place, owner))
+
+
+def as_packed(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Arguments of a kernel as values that can be packed again, whatever happens to the objects they came from."""
+    return tuple(_as_packed(arg) for arg in args)
+
+
+def _as_packed(arg: Any) -> Any:
+    if isinstance(arg, _core.Buffer):
+        return arg.handle
+    block = getattr(arg, "_kernel_argument_address", None)
+    if block is not None:  # a tensor map, which goes by value and can be changed
+        import ctypes
+
+        return (ctypes.c_char * block[1]).from_buffer_copy(ctypes.string_at(*block))
+    return getattr(arg, "_kernel_argument", arg)
 
 
 CopyEnd = tuple[int, int]
@@ -98,9 +121,10 @@ def host_function(fn: Any, user_data: Any) -> tuple[Any, int, int, Any]:
         address = ctypes.cast(fn, ctypes.c_void_p).value or 0
         if user_data is None:
             return None, address, 0, fn
-        if isinstance(user_data, int):
-            return None, address, user_data, fn
-        held = ctypes.create_string_buffer(bytes(user_data), len(bytes(user_data)))
+        if hasattr(user_data, "__index__"):  # integers of NumPy too, of which bytes() would make zeros
+            return None, address, int(user_data), fn
+        data = bytes(user_data)
+        held = ctypes.create_string_buffer(data, len(data))
         return None, address, ctypes.addressof(held), (fn, held)
     if not callable(fn):
         raise TypeError(f"fn must be callable, not {type(fn).__name__}")
@@ -115,7 +139,10 @@ def memset_pattern(value: Any) -> tuple[int, int]:
         if not 0 <= value <= 255:
             raise OverflowError(f"an int must be in 0..255, not {value}; give bytes for a wider pattern")
         return value, 1
-    data = bytes(value)
+    try:
+        data = memoryview(value).tobytes()  # bytes() would make n zeros of an integer of NumPy
+    except TypeError:
+        raise TypeError(f"value must be an int or 1, 2 or 4 bytes, not {type(value).__name__}") from None
     if len(data) not in (1, 2, 4):
         raise ValueError(f"a pattern has 1, 2 or 4 bytes, not {len(data)}")
     return int.from_bytes(data, "little"), len(data)
@@ -204,7 +231,8 @@ class _Adder:
         """Add a node that runs a kernel; arguments as for ``cuda.core.launch``."""
         home = self._home()
         handle = home._def.add_kernel(self._after(), config, kernel, args)
-        return cast("KernelNode", home._node(handle, keep=(kernel, args), facts=(kernel, config, args)))
+        packed, used = as_packed(args), _core.hold(args)
+        return cast("KernelNode", home._node(handle, keep=(kernel, used), facts=(kernel, config, packed, used)))
 
     def memcpy(
         self,
@@ -221,8 +249,8 @@ class _Adder:
         """
         home = self._home()
         (to, into), (of, out_of) = copy_end(dst), copy_end(src)
+        uses = held(dst, dst_owner), held(src, src_owner)
         handle = home._def.add_memcpy(self._after(), to, of, copy_extent(size, into, out_of))
-        uses = ((dst, dst_owner), (src, src_owner))
         return cast("MemcpyNode", home._node(handle, keep=uses, facts=uses))
 
     def memset(
@@ -231,8 +259,9 @@ class _Adder:
         """Add a node that repeats a pattern: rows of ``width`` elements, ``pitch`` bytes apart."""
         home = self._home()
         pattern, element = memset_pattern(value)
-        handle = home._def.add_memset(self._after(), address_of(dst), pattern, element, width, height, pitch)
-        return cast("MemsetNode", home._node(handle, keep=(dst, dst_owner)))
+        address, uses = address_of(dst), held(dst, dst_owner)
+        handle = home._def.add_memset(self._after(), address, pattern, element, width, height, pitch)
+        return cast("MemsetNode", home._node(handle, keep=uses))
 
     def _callback(self, fn: Any, user_data: Any) -> HostCallbackNode:
         home = self._home()
@@ -251,14 +280,16 @@ class _Adder:
         """Add a node that records an event."""
         home = self._home()
         return cast(
-            "EventRecordNode", home._node(home._def.add_event_record(self._after(), event), keep=event, facts=event)
+            "EventRecordNode",
+            home._node(home._def.add_event_record(self._after(), event), keep=_core.hold(event), facts=event),
         )
 
     def wait(self, event: Event) -> EventWaitNode:
         """Add a node that waits for an event."""
         home = self._home()
         return cast(
-            "EventWaitNode", home._node(home._def.add_event_wait(self._after(), event), keep=event, facts=event)
+            "EventWaitNode",
+            home._node(home._def.add_event_wait(self._after(), event), keep=_core.hold(event), facts=event),
         )
 
     def join(self, *nodes: GraphNode) -> EmptyNode:

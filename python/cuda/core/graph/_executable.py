@@ -86,7 +86,7 @@ class ExecutableKernelNode(_Switchable):
         """Launch this kernel, this way, with these arguments from now on."""
         args = tuple(args)
         self._graph._set_kernel(self._node._handle, config, kernel, args)
-        self._uses((kernel, args))
+        self._uses((kernel, _core.hold(args)))
 
 
 class ExecutableMemcpyNode(_Switchable):
@@ -115,7 +115,7 @@ class ExecutableMemcpyNode(_Switchable):
                     "update the node of the definition and instantiate it again"
                 )
         self._graph._set_memcpy(self._node._handle, to, of, extent)
-        self._uses((dst, src))
+        self._uses(_core.hold((dst, src)))
 
 
 class ExecutableMemsetNode(_Switchable):
@@ -133,7 +133,7 @@ class ExecutableMemsetNode(_Switchable):
         """Fill this with that from now on."""
         pattern, element = memset_pattern(value)
         self._graph._set_memset(self._node._handle, address_of(dst), pattern, element, width, height, pitch)
-        self._uses(dst)
+        self._uses(_core.hold(dst))
 
 
 class ExecutableHostCallbackNode(ExecutableGraphNode):
@@ -187,7 +187,7 @@ class ExecutableEventRecordNode(ExecutableGraphNode):
     def update(self, event: Any) -> None:
         """Record this event from now on."""
         self._graph._set_event(self._node._handle, True, event)
-        self._uses(event)
+        self._uses(_core.hold(event))
 
 
 class ExecutableEventWaitNode(ExecutableGraphNode):
@@ -204,7 +204,7 @@ class ExecutableEventWaitNode(ExecutableGraphNode):
     def update(self, event: Any) -> None:
         """Wait for this event from now on."""
         self._graph._set_event(self._node._handle, False, event)
-        self._uses(event)
+        self._uses(_core.hold(event))
 
 
 _CLASSES = {

@@ -15,8 +15,10 @@ from ._definition import (
     _Adder,
     _handle,
     address_of,
+    as_packed,
     copy_end,
     copy_extent,
+    held,
     host_function,
     memset_pattern,
 )
@@ -251,19 +253,22 @@ class KernelNode(GraphNode):
 
     def update(self, *, config: LaunchConfig | None = None, kernel: Kernel | None = None, args: Any = None) -> None:
         """Change how the kernel is launched, which one, or with what; graphs already instantiated stay as they are."""
-        facts = (
-            self.kernel if kernel is None else kernel,
-            self.config if config is None else config,
-            tuple(args) if args is not None else self._args(),
-        )
-        _core.kernel_node_set(self._open(), facts[1], facts[0], facts[2])
-        self._uses((facts[0], facts[2]), facts)
+        kernel = self.kernel if kernel is None else kernel
+        config = self.config if config is None else config
+        if args is None:
+            packed, used = self._args()
+        else:
+            args = tuple(args)
+            packed, used = as_packed(args), _core.hold(args)
+        _core.kernel_node_set(self._open(), config, kernel, packed if args is None else args)
+        self._uses((kernel, used), (kernel, config, packed, used))
 
-    def _args(self) -> tuple[Any, ...]:
+    def _args(self) -> tuple[tuple[Any, ...], Any]:
+        """The arguments, and what keeps what they name."""
         facts = self._facts()
         if facts is None:
             raise ValueError("update(): give args: this node was captured, so its arguments are not known")
-        return cast("tuple[Any, ...]", facts[2])
+        return facts[2], facts[3]
 
 
 class MemcpyNode(GraphNode):
@@ -306,9 +311,9 @@ class MemcpyNode(GraphNode):
         to, into = (None, None) if dst is None else copy_end(dst)
         of, out_of = (None, None) if src is None else copy_end(src)
         extent = self._extent(old, bool(was_array or from_array), size, into, out_of)
-        _core.memcpy_node_set(self._handle, to, of, extent)
         had_dst, had_src = self._facts() or (None, None)
-        facts = (had_dst if dst is None else (dst, dst_owner), had_src if src is None else (src, src_owner))
+        facts = (had_dst if dst is None else held(dst, dst_owner), had_src if src is None else held(src, src_owner))
+        _core.memcpy_node_set(self._handle, to, of, extent)
         self._uses(facts, facts)
 
     @staticmethod
@@ -358,17 +363,19 @@ class MemsetNode(GraphNode):
         """Change what is filled with what; graphs already instantiated stay as they are."""
         old = _core.memset_node_get(self._open())
         pattern, element = (old[1], old[2]) if value is None else memset_pattern(value)
+        address = old[0] if dst is None else address_of(dst)
+        uses = None if dst is None else held(dst, dst_owner)
         _core.memset_node_set(
             self._handle,
-            old[0] if dst is None else address_of(dst),
+            address,
             pattern,
             element,
             old[3] if width is None else width,
             old[4] if height is None else height,
             old[5] if pitch is None else pitch,
         )
-        if dst is not None:
-            self._uses((dst, dst_owner))
+        if uses is not None:
+            self._uses(uses)
 
 
 class AllocNode(GraphNode):
@@ -455,7 +462,7 @@ class _EventNode(GraphNode):
     def update(self, event: Event) -> None:
         """Use another event; graphs already instantiated stay as they are."""
         _core.event_node_set(self._open(), self._is_record, event)
-        self._uses(event, event)
+        self._uses(_core.hold(event), event)
 
 
 class EventRecordNode(_EventNode):

@@ -1,0 +1,147 @@
+// imported_memory.cpp: allocations of other processes.
+#include "core/imported_memory.hpp"
+
+#include <map>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "core/relaxed.hpp"
+#include "cucore/driver.hpp"
+#include "cucore/error.hpp"
+
+namespace cucore::detail {
+namespace {
+
+/// Another process's plain allocation, which is unmapped by a call that waits.
+class OpenedMemory final : public MemoryResource {
+ public:
+  explicit OpenedMemory(Context context) : context_{std::move(context)} {}
+  CUdeviceptr allocate(std::size_t, StreamRef) override {
+    throw InvalidStateError("memory of another process cannot be allocated here");
+  }
+  void deallocate(CUdeviceptr ptr, std::size_t, StreamRef stream) override {
+    const Relaxed relaxed;
+    const ScopedContext scope{context_};
+    const CUresult waited =
+        stream.handle() != nullptr ? driver().cuStreamSynchronize(stream.handle()) : CUDA_SUCCESS;
+    CUCORE_CALL(cuIpcCloseMemHandle(ptr));
+    check(waited, "cuStreamSynchronize");
+  }
+  bool is_device_accessible() const noexcept override { return true; }
+  bool is_host_accessible() const noexcept override { return false; }
+  int device_id() const noexcept override { return context_.device(); }
+  bool deallocation_waits() const noexcept override { return true; }
+
+ private:
+  Context context_;
+};
+
+/// One mapping and the buffers that use it; each gives it back, the last one unmaps it.
+class Mapping final : public MemoryResource {
+ public:
+  Mapping(std::shared_ptr<MemoryResource> from, CUdeviceptr ptr, std::size_t size)
+      : from_{std::move(from)}, ptr_{ptr}, size_{size} {}
+  CUdeviceptr allocate(std::size_t, StreamRef) override {
+    throw InvalidStateError("memory of another process cannot be allocated here");
+  }
+  void deallocate(CUdeviceptr, std::size_t, StreamRef stream) override {
+    const std::lock_guard lock{mutex_};  // who opens it anew meanwhile waits until it is gone
+    if (--users_ == 0) from_->deallocate(ptr_, size_, stream);
+  }
+  bool is_device_accessible() const noexcept override { return from_->is_device_accessible(); }
+  bool is_host_accessible() const noexcept override { return from_->is_host_accessible(); }
+  bool is_managed() const noexcept override { return from_->is_managed(); }
+  int device_id() const noexcept override { return from_->device_id(); }
+  bool deallocation_waits() const noexcept override { return from_->deallocation_waits(); }
+
+  /// For one buffer more; false when the last one has gone.
+  bool use() {
+    const std::lock_guard lock{mutex_};
+    if (users_ == 0) return false;
+    ++users_;
+    return true;
+  }
+  [[nodiscard]] CUdeviceptr ptr() const noexcept { return ptr_; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+ private:
+  const std::shared_ptr<MemoryResource> from_;
+  const CUdeviceptr ptr_;
+  const std::size_t size_;
+  std::mutex mutex_;
+  std::size_t users_ = 1;
+};
+
+struct Mappings {
+  std::mutex mutex;
+  /// By pool and handle: handles of different pools need not differ.
+  std::map<std::pair<const void*, std::string>, std::weak_ptr<Mapping>> known;
+};
+Mappings& mappings() {
+  static Mappings& m = *new Mappings;  // buffers may go until the process does
+  return m;
+}
+
+/// The buffer of an allocation. `map` maps it where this process has not done so yet, and says what
+/// unmaps it.
+template <class Map>
+Buffer open(const void* pool, std::string_view handle, std::size_t size, const Stream& stream,
+            Map map) {
+  Mappings& all = mappings();
+  std::shared_ptr<Mapping> mapping;
+  {
+    const std::lock_guard lock{all.mutex};
+    std::erase_if(all.known, [](const auto& entry) { return entry.second.expired(); });
+    std::weak_ptr<Mapping>& place = all.known[{pool, std::string{handle}}];
+    mapping = place.lock();
+    if (mapping == nullptr || !mapping->use()) {
+      auto [from, ptr] = map();
+      // The size is the sender's word; what the driver mapped is a fact.
+      CUdeviceptr base = 0;
+      std::size_t bytes = 0;
+      const bool is_known =
+          driver().cuMemGetAddressRange(&base, &bytes, ptr) == CUDA_SUCCESS && ptr - base <= bytes;
+      mapping =
+          std::make_shared<Mapping>(std::move(from), ptr, is_known ? bytes - (ptr - base) : size);
+      place = mapping;
+    }
+  }
+  if (size > mapping->size()) {
+    const std::size_t has = mapping->size();
+    mapping->deallocate(mapping->ptr(), has, stream);
+    throw std::invalid_argument("the descriptor says " + std::to_string(size) +
+                                " bytes, more than the " + std::to_string(has) +
+                                " that are mapped");
+  }
+  const CUdeviceptr ptr = mapping->ptr();
+  return Buffer::adopt(ptr, size, std::move(mapping), stream);
+}
+
+template <class Handle>
+std::string_view bytes_of(const Handle& handle) {
+  return {reinterpret_cast<const char*>(&handle), sizeof handle};
+}
+
+}  // namespace
+
+Buffer open_imported(const std::shared_ptr<MemoryPool>& pool, const CUmemPoolPtrExportData& data,
+                     std::size_t size, const Stream& stream) {
+  return open(pool.get(), bytes_of(data), size, stream, [&] {
+    return std::pair<std::shared_ptr<MemoryResource>, CUdeviceptr>{pool,
+                                                                   pool->import_pointer(data)};
+  });
+}
+
+Buffer open_imported(const CUipcMemHandle& handle, std::size_t size, const Stream& stream) {
+  return open(nullptr, bytes_of(handle), size, stream, [&] {
+    auto opened = std::make_shared<OpenedMemory>(Context::current());
+    CUdeviceptr ptr = 0;
+    CUCORE_CALL(cuIpcOpenMemHandle(&ptr, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+    return std::pair<std::shared_ptr<MemoryResource>, CUdeviceptr>{std::move(opened), ptr};
+  });
+}
+
+}  // namespace cucore::detail
