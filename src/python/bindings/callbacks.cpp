@@ -353,9 +353,13 @@ void drop(HostCall* call) {
   delete call;
 }
 
+HostCall* live_call(void* pointer) {
+  return is_live(pointer) ? static_cast<HostCall*>(pointer) : nullptr;
+}
+
 PyObject* user_data_of(void* pointer) {
-  if (pointer == nullptr || !is_live(pointer)) return nullptr;
-  return Py_NewRef(static_cast<HostCall*>(pointer)->user);
+  HostCall* const call = live_call(pointer);
+  return call != nullptr ? Py_NewRef(call->user) : nullptr;
 }
 
 }  // namespace cucore::bindings

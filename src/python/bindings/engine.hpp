@@ -192,12 +192,19 @@ inline RecordObject* outermost(RecordObject* record) {
     record = reinterpret_cast<RecordObject*>(record->owner);
   return record;
 }
-/// Whether a Python callable is a field of the record, or of what it is a part of.
-inline bool holds_calls(RecordObject* record) { return outermost(record)->calls; }
+/// Whether anything was set through a record that only looks at somebody else's memory, and the
+/// owner of that memory has not taken it over yet.
+extern std::atomic<bool> any_foreign_keeps;
+inline bool has_foreign_keeps() { return any_foreign_keeps.load(std::memory_order_relaxed); }
+/// Whether a Python callable may be a field of the record, or of what it is a part of.
+inline bool holds_calls(RecordObject* record) {
+  record = outermost(record);
+  return record->calls || !record->owns || has_foreign_keeps();
+}
 /// Makes the graph a call has put a record into hold the record's Python callables; or the
 /// executable graph, where there is one.
 void keep_calls_in_graph(RecordObject* record, CUgraph_st* graph, void* executable);
-/// Whether a record, or what it is a part of, keeps anything alive.
+/// Whether a record, or what it is a part of, may keep anything alive.
 bool points_to_kept(PyObject* record);
 /// Keeps `what` alive as long as the record's memory is used through it, and nothing else for the
 /// field; None: nothing.
@@ -208,6 +215,8 @@ bool keep_itself(RecordObject* element, PyObject* memory);
 bool keep_copied(RecordObject* into, const void* place, RecordObject* value);
 /// What `field` points to for as long as the record keeps it, or null. Borrowed.
 PyObject* kept(RecordObject* record, const void* field);
+/// Forgets what the fields in `size` bytes from `from` on keep, on behalf of the record.
+void forget_kept(RecordObject* record, const void* from, std::size_t size);
 
 // ---- values (convert.cpp)
 // ---------------------------------------------------------------------------------------------
@@ -327,7 +336,9 @@ void keep_for(HostCall* call, void* owner);
 void* in_place_of(const char* function, void* address);
 /// An object that holds a call for a record, taking over the caller's hold. New reference.
 PyObject* capsule_of(HostCall* call);
-HostCall* call_in(PyObject* capsule);   // null for any other object
+HostCall* call_in(PyObject* capsule);  // null for any other object
+/// The call whose user pointer this is, while anybody holds it; null: none.
+HostCall* live_call(void* pointer);
 PyObject* user_data_of(void* pointer);  // of a committed call, or null
 
 // ---- calls (call.cpp)

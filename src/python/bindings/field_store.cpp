@@ -12,6 +12,9 @@ namespace {
 const char* array_of(RecordObject* record, const char* place, std::size_t* size) {
   PyObject* const memory = kept(record, place);
   if (memory == nullptr || !PyBytes_CheckExact(memory)) return nullptr;
+  const char* now = nullptr;  // an address may have been put there by other means
+  std::memcpy(&now, place, sizeof now);
+  if (now != PyBytes_AS_STRING(memory)) return nullptr;
   *size = static_cast<std::size_t>(PyBytes_GET_SIZE(memory));
   return PyBytes_AS_STRING(memory);
 }
@@ -21,8 +24,7 @@ const char* array_of(RecordObject* record, const char* place, std::size_t* size)
 void forget_array(RecordObject* record, const char* place) {
   std::size_t size = 0;
   const char* const data = array_of(record, place, &size);
-  if (data != nullptr && Py_REFCNT(kept(record, place)) == 1)
-    outermost(record)->keep->forget(data, size);
+  if (data != nullptr && Py_REFCNT(kept(record, place)) == 1) forget_kept(record, data, size);
 }
 
 void set_count(const FieldObject& field, RecordObject* record, Py_ssize_t n) {
@@ -205,7 +207,7 @@ bool overwrite_array([[maybe_unused]] const FieldObject& field,
 #ifdef Py_GIL_DISABLED
   return false;
 #else
-  if (static_cast<Kind>(field.row->flags >> 3) != Kind::record) return false;
+  if (static_cast<Kind>(field.row->flags >> 3) != Kind::record || has_foreign_keeps()) return false;
   Py_ssize_t n = 0;
   PyObject** items = nullptr;
   if (PyList_CheckExact(value)) {

@@ -146,6 +146,8 @@ bool store_plain_items(PyObject* value, const FieldObject& field, char* place) {
   const FieldRow& row = *field.row;
   if (row.kind == Kind::array) return overwrite_array(field, record, value, place);
   if (row.length != 0) return row.flags == 0 && store_plain_items(value, field, place);
+  if (has_foreign_keeps()) [[unlikely]]
+    return false;  // what was set through another record may be this one's
   const Keeps* const keep = outermost(record)->keep;
   if (row.flags == kCountsArray) {
     std::int64_t count = 0;

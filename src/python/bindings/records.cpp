@@ -9,12 +9,73 @@
 namespace cucore::bindings {
 
 PyTypeObject* record_base = nullptr;
+std::atomic<bool> any_foreign_keeps{false};
 
 namespace {
 
 RecordObject* self_of(PyObject* o) { return reinterpret_cast<RecordObject*>(o); }
 
 Spares<RecordObject, record_dealloc> spares;
+
+/// What pointer fields keep alive that were set through a record which only looks at memory (made
+/// with _ptr= or from_ptr()). It must live as long as that memory, not as long as such a record, so
+/// the record that owns the memory takes it over when it is used next; in memory that is no
+/// record's it stays until the field is set again.
+Keeps& foreign = *new Keeps;
+
+std::size_t bytes_of(const RecordObject* record) {
+  return std::size_t{row_of(record->type).size} * record->count;
+}
+
+/// Runs `use` with the table of all threads.
+template <class Use>
+auto with_foreign(Use use) {
+  decltype(use()) result{};
+#ifdef Py_GIL_DISABLED  // not a lock of ours: what goes may run anything, this too
+  Py_BEGIN_CRITICAL_SECTION(reinterpret_cast<PyObject*>(record_base));
+#endif
+  result = use();
+  any_foreign_keeps.store(foreign.size() != 0, std::memory_order_relaxed);
+#ifdef Py_GIL_DISABLED
+  Py_END_CRITICAL_SECTION();
+#endif
+  return result;
+}
+
+/// Nothing that was set before through other records matters for this memory any more.
+[[gnu::noinline]] void forget_foreign(const void* from, std::size_t size) {
+  with_foreign([=] { return foreign.forget(from, size), true; });
+}
+
+/// Null with MemoryError set.
+Keeps* own_keeps(RecordObject* record) {
+  if (record->keep == nullptr) record->keep = new (std::nothrow) Keeps;
+  if (record->keep == nullptr) PyErr_NoMemory();
+  return record->keep;
+}
+
+/// Takes over what was set in the record's own memory through other records.
+[[gnu::noinline]] void take_over(RecordObject* record) {
+  with_foreign([record] {
+    Keeps* const keep = own_keeps(record);
+    if (keep == nullptr || !keep->copy(foreign, record->place, bytes_of(record), record->place)) {
+      PyErr_Clear();  // it stays where it is, and goes with the memory
+      return true;
+    }
+    foreign.forget(record->place, bytes_of(record));
+    for (std::uint32_t i = 0; i < keep->size(); ++i)
+      record->calls = record->calls || PyCapsule_CheckExact((*keep)[i].what);
+    return true;
+  });
+}
+
+/// What an outermost record keeps; null: nothing so far.
+Keeps* keeps_of(RecordObject* record) {
+  if (!record->owns) return &foreign;
+  if (has_foreign_keeps()) [[unlikely]]
+    take_over(record);
+  return record->keep;
+}
 
 RecordObject* allocate(PyTypeObject* type, TypeId id) {
   auto* record = spares.take(type);
@@ -43,6 +104,8 @@ bool own_memory(RecordObject* record) {
     std::memcpy(static_cast<char*>(record->place) - sizeof(void*), &memory, sizeof memory);
   }
   std::memset(record->place, 0, size);
+  if (has_foreign_keeps()) [[unlikely]]
+    forget_foreign(record->place, size);
   record->aligned = aligned;
   for (std::uint32_t i = 0; row.version != 0 && i < record->count; ++i) {
     const std::uint32_t version = row.size | std::uint32_t{row.version} << 24;
@@ -223,6 +286,8 @@ PyMethodDef methods[] = {
 void record_dealloc(PyObject* o) {
   RecordObject* const record = self_of(o);
   if (record->owns) {
+    if (has_foreign_keeps()) [[unlikely]]
+      forget_foreign(record->place, bytes_of(record));
     void* memory = record->place;
     if (record->aligned)
       std::memcpy(&memory, static_cast<char*>(record->place) - sizeof(void*), sizeof memory);
@@ -236,30 +301,34 @@ void record_dealloc(PyObject* o) {
 
 bool points_to_kept(PyObject* value) {
   const RecordObject* record = outermost(self_of(value));
-  return record->owner != nullptr || (record->keep != nullptr && record->keep->size() != 0);
+  return record->owner != nullptr || (record->keep != nullptr && record->keep->size() != 0) ||
+         has_foreign_keeps();
 }
 
 namespace {
 
-/// Null with MemoryError set.
-Keeps* keeps_of(RecordObject* record) {
-  if (record->keep == nullptr) record->keep = new (std::nothrow) Keeps;
-  if (record->keep == nullptr) PyErr_NoMemory();
-  return record->keep;
+/// Runs `use` with what an outermost record keeps, which may be made for it. False with MemoryError
+/// set.
+template <class Use>
+bool change_keeps(RecordObject* record, Use use) {
+  if (!record->owns) [[unlikely]]
+    return with_foreign([&] { return use(foreign); });
+  Keeps* keep = keeps_of(record);
+  if (keep == nullptr) keep = own_keeps(record);
+  return keep != nullptr && use(*keep);
 }
 
 }  // namespace
 
 bool keep_alive(RecordObject* record, const void* field, PyObject* what) {
   record = outermost(record);
-  if (record->keep == nullptr && Py_IsNone(what)) return true;
+  if (record->owns && keeps_of(record) == nullptr && Py_IsNone(what)) return true;
   if (PyCapsule_CheckExact(what)) record->calls = true;
-  Keeps* const keep = keeps_of(record);
-  return keep != nullptr && keep->set(field, what);
+  return change_keeps(record, [&](Keeps& keep) { return keep.set(field, what); });
 }
 
 bool keep_itself(RecordObject* element, PyObject* memory) {
-  Keeps* const keep = keeps_of(element);
+  Keeps* const keep = own_keeps(element);
   return keep != nullptr && keep->set(element->place, memory);
 }
 
@@ -267,39 +336,59 @@ bool keep_copied(RecordObject* into, const void* place, RecordObject* value) {
   into = outermost(into);
   RecordObject* const from = outermost(value);
   const std::size_t size = row_of(value->type).size;
-  if (from == into && from->keep == nullptr) return true;
+  const Keeps* const has = keeps_of(from);
+  if (from == into && has == nullptr) return true;
   // Memory that is somebody else's: whoever that is answers for what its pointers point to. No
   // pointer is at an odd address, so that this is no field's.
   const void* const whole = static_cast<const char*>(place) + 1;
-  const bool foreign = from->owner != nullptr;
-  if (into->keep != nullptr) into->keep->forget(place, size);
-  if (!foreign && (from->keep == nullptr || from->keep->size() == 0)) return true;
-  Keeps* const keep = keeps_of(into);
-  if (keep == nullptr) return false;
-  if (from->keep != nullptr && !keep->copy(*from->keep, value->place, size, place)) return false;
+  const bool is_foreign = from->owner != nullptr;
+  forget_kept(into, place, size);
+  if (!is_foreign && (has == nullptr || has->size() == 0)) return true;
   into->calls = into->calls || from->calls;
-  return !foreign || keep->set(whole, from->owner);
+  return change_keeps(into, [&](Keeps& keep) {
+    return (has == nullptr || keep.copy(*has, value->place, size, place)) &&
+           (!is_foreign || keep.set(whole, from->owner));
+  });
+}
+
+void forget_kept(RecordObject* record, const void* from, std::size_t size) {
+  record = outermost(record);
+  if (!record->owns)
+    forget_foreign(from, size);
+  else if (Keeps* const keep = keeps_of(record))
+    keep->forget(from, size);
 }
 
 void keep_calls_in_graph(RecordObject* record, CUgraph_st* graph, void* executable) {
   record = outermost(record);
-  if (!record->calls || record->keep == nullptr) return;
-  for (std::uint32_t i = 0; i < record->keep->size(); ++i) {
-    PyObject* const held = (*record->keep)[i].what;
-    HostCall* call = call_in(held);
-    if (call == nullptr) continue;
-    if (executable != nullptr) {
-      hold(call);
-      keep_for(call, executable);
-    } else if (graph == nullptr || !keep_in_graph(call, graph)) {
-      Py_INCREF(held);  // where no graph can be named (an older driver) it stays for good
+  const auto keep = [=](HostCall* call) {
+    if (executable == nullptr) return graph != nullptr && keep_in_graph(call, graph);
+    hold(call);
+    keep_for(call, executable);
+    return true;
+  };
+  if (!record->owns) {  // whoever owns the memory holds them; they are known by their user pointers
+    for (std::size_t at = 0; at + sizeof(void*) <= bytes_of(record); at += sizeof(void*)) {
+      void* pointer = nullptr;
+      std::memcpy(&pointer, static_cast<const char*>(record->place) + at, sizeof pointer);
+      HostCall* const call = live_call(pointer);
+      if (call != nullptr && !keep(call)) hold(call);
     }
+    return;
+  }
+  const Keeps* const keeps = keeps_of(record);
+  if (!record->calls || keeps == nullptr) return;
+  for (std::uint32_t i = 0; i < keeps->size(); ++i) {
+    PyObject* const held = (*keeps)[i].what;
+    HostCall* const call = call_in(held);
+    // Where no graph can be named (an older driver) it stays for good.
+    if (call != nullptr && !keep(call)) Py_INCREF(held);
   }
 }
 
 PyObject* kept(RecordObject* record, const void* field) {
-  record = outermost(record);
-  return record->keep != nullptr ? record->keep->find(field) : nullptr;
+  const Keeps* const keep = keeps_of(outermost(record));
+  return keep != nullptr ? keep->find(field) : nullptr;
 }
 
 RecordObject* new_record(TypeId id, std::uint32_t count) {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import sys
+import weakref
 from typing import Any
 
 import pytest
@@ -270,3 +271,146 @@ def test_structs_in_structs_and_lists_of_them_are_indented() -> None:
     copy.srcMemoryType = driver.CUmemorytype.CU_MEMORYTYPE_DEVICE
     copy.srcHost = 0x1000
     assert f"srcMemoryType : {driver.CUmemorytype.CU_MEMORYTYPE_DEVICE!r}\nsrcHost : 0x1000\n" in repr(copy)
+
+
+# ---- a second record over the same struct
+
+
+def priorities(config: driver.CUlaunchConfig) -> list[int]:
+    return [one.value.priority for one in config.attrs]
+
+
+def churn() -> list[bytes]:
+    """Memory that takes the place of what was freed."""
+    return [bytes([0x5A]) * size for size in (63, 64, 127, 128, 191, 192, 255, 256) for _ in range(200)]
+
+
+def test_an_array_set_through_a_second_record_lives_as_long_as_the_struct() -> None:
+    config = driver.CUlaunchConfig()
+    second = driver.CUlaunchConfig(_ptr=config.getPtr())
+    second.attrs = [an_attribute(1), an_attribute(2), an_attribute(3)]
+    del second
+    gc.collect()
+    kept = churn()
+    assert config.numAttrs == 3 and priorities(config) == [1, 2, 3]
+    del kept
+
+
+def test_an_array_set_through_a_second_record_replaces_the_first_ones() -> None:
+    config = driver.CUlaunchConfig()
+    config.attrs = [an_attribute(9)]
+    second = driver.CUlaunchConfig(_ptr=config.getPtr())
+    second.attrs = [an_attribute(1), an_attribute(2)]
+    del second
+    kept = churn()
+    assert priorities(config) == [1, 2]
+    config.numAttrs = 1  # the array has two: one is fine, three are not
+    assert priorities(config) == [1]
+    with pytest.raises(ValueError, match="2 elements"):
+        config.numAttrs = 3
+    config.attrs = [an_attribute(4)]
+    kept += churn()
+    assert priorities(config) == [4]
+    third = driver.CUlaunchConfig(_ptr=config.getPtr())
+    third.attrs = [an_attribute(7)]
+    config.attrs = [an_attribute(8)]
+    del third
+    kept += churn()
+    assert priorities(config) == [8]
+
+
+def test_a_copy_of_a_struct_keeps_what_was_set_through_a_second_record() -> None:
+    params = driver.CUgraphNodeParams()
+    params.type = driver.CUgraphNodeType.CU_GRAPH_NODE_TYPE_BATCH_MEM_OP
+    inner = driver.CUDA_BATCH_MEM_OP_NODE_PARAMS_v2()
+    op = driver.CUstreamBatchMemOpParams()
+    op.writeValue.value64 = 77
+    second = driver.CUDA_BATCH_MEM_OP_NODE_PARAMS_v2(_ptr=inner.getPtr())
+    second.paramArray = [op, op]
+    params.memOp = inner  # while the second record is there, and afterwards without any of them
+    del second, inner
+    kept = churn()
+    assert [int(one.writeValue.value64) for one in params.memOp.paramArray] == [77, 77]
+    del kept
+
+
+def test_elements_read_through_the_struct_keep_an_array_set_through_a_second_record() -> None:
+    config = driver.CUlaunchConfig()
+    second = driver.CUlaunchConfig(_ptr=config.getPtr())
+    second.attrs = [an_attribute(5)]
+    element = config.attrs[0]
+    second.attrs = [an_attribute(6)]
+    del second
+    kept = churn()
+    assert element.value.priority == 5 and priorities(config) == [6]
+    del kept
+
+
+def test_text_and_buffers_set_through_a_second_record_live_as_long_as_the_struct() -> None:
+    copy = driver.CUDA_MEMCPY3D()
+    second = driver.CUDA_MEMCPY3D(_ptr=copy.getPtr())
+    data = bytearray(b"0123456789" * 20)
+    watched = weakref.ref(made := memoryview(data))
+    second.srcHost = made
+    address = copy.srcHost
+    del second, made
+    gc.collect()
+    kept = churn()
+    assert watched() is not None and ctypes.string_at(address, 10) == b"0123456789"
+    copy.srcHost = 0
+    gc.collect()
+    assert watched() is None
+    del kept
+
+
+def test_what_was_set_through_a_second_record_goes_with_the_struct() -> None:
+    copy = driver.CUDA_MEMCPY3D()
+    watched = weakref.ref(made := memoryview(bytearray(100)))
+    driver.CUDA_MEMCPY3D(_ptr=copy.getPtr()).srcHost = made
+    del made
+    gc.collect()
+    assert watched() is not None
+    del copy
+    gc.collect()
+    assert watched() is None
+    fresh = [driver.CUDA_MEMCPY3D() for _ in range(100)]
+    assert all(one.srcHost == 0 for one in fresh)
+
+
+def test_memory_of_other_programs_keeps_what_is_set_in_it_until_it_is_set_again() -> None:
+    size = len(memoryview(driver.CUDA_MEMCPY3D()))
+    memory = ctypes.create_string_buffer(size)
+    watched = weakref.ref(made := memoryview(bytearray(100)))
+    driver.CUDA_MEMCPY3D(_ptr=ctypes.addressof(memory)).srcHost = made
+    del made
+    gc.collect()
+    assert watched() is not None
+    driver.CUDA_MEMCPY3D(_ptr=ctypes.addressof(memory)).srcHost = 0
+    gc.collect()
+    assert watched() is None
+
+
+@pytest.mark.parametrize("given", ["the owner", "the second"])
+@pytest.mark.parametrize("set_by", ["the owner", "the second"])
+def test_a_graph_holds_a_callable_whichever_record_it_came_by(
+    context: object, check: Any, set_by: str, given: str
+) -> None:
+    seen: list[int] = []
+    params = driver.CUDA_HOST_NODE_PARAMS()
+    records = {"the owner": params, "the second": driver.CUDA_HOST_NODE_PARAMS(_ptr=params.getPtr())}
+    records[set_by].fn = lambda _: seen.append(1)
+    graph = check(driver.cuGraphCreate(0))
+    if given == "the owner":
+        del records["the second"]
+    check(driver.cuGraphAddHostNode(graph, None, 0, records[given]))
+    del params
+    records.clear()
+    gc.collect()
+    kept = churn()
+    executable = check(driver.cuGraphInstantiate(graph, 0))
+    check(driver.cuGraphLaunch(executable, 0))
+    check(driver.cuCtxSynchronize())
+    check(driver.cuGraphExecDestroy(executable))
+    check(driver.cuGraphDestroy(graph))
+    assert seen == [1]
+    del kept
