@@ -10,6 +10,7 @@ const NvJitLink& NvJitLink::get() {
 #define CUCORE_LOAD(name) library.required(t.name, #name);
     CUCORE_NVJITLINK(CUCORE_LOAD)
 #undef CUCORE_LOAD
+    library.optional(t.nvJitLinkVersion, "nvJitLinkVersion");
     return t;
   }();
   return table;

@@ -15,6 +15,7 @@ struct NvJitLink {
   X(nvJitLinkGetInfoLogSize) X(nvJitLinkGetInfoLog)
   // clang-format on
   CUCORE_NVJITLINK(CUCORE_TOOL_MEMBER)
+  CUCORE_TOOL_MEMBER(nvJitLinkVersion)  // null in old releases
 
   /// Loads the library at the first call. Throws pathfinder::NotFoundError; a later call tries
   /// again.

@@ -1,60 +1,97 @@
 // program_cache_key.cpp: the digest of all that decides the result of a compilation.
 #include <algorithm>
+#include <filesystem>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "core/include_scan.hpp"
 #include "core/nvjitlink.hpp"
 #include "core/nvrtc.hpp"
 #include "core/nvvm.hpp"
 #include "core/program_implementation.hpp"
+#include "core/program_options.hpp"
 #include "core/sha256.hpp"
 #include "cucore/program_cache.hpp"
 
 namespace cucore {
 namespace {
 
-constexpr std::string_view kFormat = "cucore program 1";
+constexpr std::string_view kFormat = "cucore program 2";
 
-/// Files named by #include "file"; the compiler looks for them in folders that are not part of the
-/// options.
-std::vector<std::string> quoted_includes(std::string_view code) {
-  std::vector<std::string> files;
-  const auto skip_blanks = [&code] {
-    code.remove_prefix(std::min(code.find_first_not_of(" \t"), code.size()));
-  };
-  constexpr std::string_view kWord = "include";
-  for (auto at = code.find('#'); at != code.npos; at = code.find('#')) {
-    code.remove_prefix(at + 1);
-    skip_blanks();
-    if (!code.starts_with(kWord)) continue;
-    code.remove_prefix(kWord.size());
-    skip_blanks();
-    if (!code.starts_with('"')) continue;
-    const auto end = code.find_first_of("\"\n", 1);
-    if (end != code.npos && code[end] == '"') files.emplace_back(code.substr(1, end - 1));
-  }
-  return files;
+/// Whether NVRTC's own headers have the file, and nothing lies in front of them.
+bool is_bundled(const std::string& file, const ProgramOptions& o) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (!o.use_bundled_headers.value_or(false) || fs::exists(file, error)) return false;
+  return std::ranges::any_of(detail::bundled_header_folders(), [&](const std::string& folder) {
+    return fs::is_regular_file(fs::path{folder} / file, error);
+  });
 }
 
-/// Options that make the compiler read or write files whose contents are not part of the options.
-std::string unseen_inputs(std::string_view code, SourceType type, const ProgramOptions& o) {
-  std::string names;
-  const auto add = [&names](bool is_set, const char* name) {
-    if (is_set) names += (names.empty() ? "" : ", ") + std::string{name};
-  };
-  if (type != SourceType::cxx) return names;
-  add(!o.include_path.empty(), "include_path");
-  add(!o.pre_include.empty(), "pre_include");
-  add(o.pch.value_or(false), "pch");
-  add(o.use_pch.has_value(), "use_pch");
-  add(o.create_pch.has_value(), "create_pch");
-  for (const std::string& file : quoted_includes(code)) {
-    const bool given = std::ranges::any_of(
-        o.extra_sources, [&](const auto& source) { return source.first == file; });
-    add(!given, ("#include \"" + file + "\"").c_str());
+/// A list of names for a message.
+class Names {
+ public:
+  void add(bool is_meant, const std::string& name) {
+    if (is_meant) text_ += (text_.empty() ? "" : ", ") + name;
   }
-  return names;
+  [[nodiscard]] const std::string& text() const noexcept { return text_; }
+
+ private:
+  std::string text_;
+};
+
+/// What makes the compiler read files whose contents are not part of the options.
+std::string unseen_inputs(std::string_view code, SourceType type, const ProgramOptions& o) {
+  Names names;
+  if (type == SourceType::nvvm) names.add(o.use_libdevice.value_or(false), "use_libdevice");
+  if (type != SourceType::cxx) return names.text();
+  names.add(!o.include_path.empty(), "include_path");
+  names.add(!o.pre_include.empty(), "pre_include");
+  names.add(o.pch.value_or(false), "pch");
+  names.add(o.use_pch.has_value(), "use_pch");
+  names.add(o.pch_dir.has_value(), "pch_dir");
+  // NVRTC looks for quoted includes beside the file that a source is named after.
+  const bool has_folder = o.name.find_first_of("/\\") != o.name.npos;
+  names.add(has_folder && !o.no_source_include.value_or(false), "the folder of name");
+  const auto add_uses = [&](std::string_view source) {
+    for (const detail::FileUse& use : detail::uses_of_files(source)) {
+      const bool is_given = std::ranges::any_of(
+          o.extra_sources, [&](const auto& given) { return given.first == use.file; });
+      names.add(use.file.empty() || (!is_given && !is_bundled(use.file, o)), use.text);
+    }
+  };
+  add_uses(code);
+  for (const auto& [name, text] : o.extra_sources) add_uses(text);
+  return names.text();
+}
+
+/// Options that are set for the sake of a file, which a hit would not write.
+std::string written_files(SourceType type, const ProgramOptions& o) {
+  Names names;
+  if (type != SourceType::cxx) return names.text();
+  names.add(o.create_pch.has_value(), "create_pch");
+  names.add(o.time.has_value(), "time");
+  names.add(o.fdevice_time_trace.has_value(), "fdevice_time_trace");
+  return names.text();
+}
+
+/// The command line of the compiler or linker; options that mean nothing to it are left out.
+std::vector<std::string> flags_for(SourceType type, const ProgramOptions& options,
+                                   CodeType target) {
+  if (type == SourceType::cxx) return options.flags(CompilerBackend::nvrtc, target);
+  ProgramOptions used = options;
+  if (!used.arch) used.arch = detail::arch_if_any();
+  if (type == SourceType::ptx) {
+    used.numba_debug.reset();
+    return detail::linker_options(used).flags();
+  }
+  for (const detail::OptionField& field : detail::option_fields()) {
+    if (field.nvvm == detail::NvvmForm::refused)
+      std::visit([&](auto member) { used.*member = {}; }, field.member);
+  }
+  return used.flags(CompilerBackend::nvvm, target);
 }
 
 std::string compiler_version(SourceType type) {
@@ -72,9 +109,12 @@ std::string compiler_version(SourceType type) {
     case SourceType::ptx:
       break;
   }
-  return std::string{"linker "} + (detail::NvJitLink::is_available()
-                                       ? pathfinder::load_nvidia_dynamic_lib("nvJitLink").abs_path
-                                       : "driver");
+  if (!detail::NvJitLink::is_available()) return "linker driver";
+  unsigned major = 0;
+  unsigned minor = 0;
+  const auto& linker = detail::NvJitLink::get();
+  if (linker.nvJitLinkVersion != nullptr) linker.nvJitLinkVersion(&major, &minor);
+  return "nvJitLink " + std::to_string(major) + "." + std::to_string(minor);
 }
 
 }  // namespace
@@ -83,6 +123,12 @@ std::string make_program_cache_key(std::string_view code, SourceType type,
                                    const ProgramOptions& options, CodeType target,
                                    std::span<const std::string> name_expressions,
                                    std::optional<std::string_view> extra_digest) {
+  if (type == SourceType::ptx && target != CodeType::ptx && target != CodeType::cubin)
+    detail::refuse_target(target, type, "'cubin' or 'ptx'");
+  if (const std::string written = written_files(type, options); !written.empty()) {
+    throw std::invalid_argument{"code from a cache comes without the files that " + written +
+                                " asks for: compile without a cache, or without the option"};
+  }
   if (!extra_digest) {
     if (const std::string unseen = unseen_inputs(code, type, options); !unseen.empty()) {
       throw std::invalid_argument{"a cache key cannot see the files behind " + unseen +
@@ -97,15 +143,19 @@ std::string make_program_cache_key(std::string_view code, SourceType type,
   hash.add_field(compiler_version(type))
       .add_field(detail::code_runs_on_the_cpu_device() ? "cpu" : "gpu")
       .add_field(options.name);
-  // For PTX the compiler flags stand for the linker's: both are made from the same fields.
-  const auto flags = options.flags(
-      type == SourceType::nvvm ? CompilerBackend::nvvm : CompilerBackend::nvrtc, target);
+  const auto flags = flags_for(type, options, target);
   hash.add_field(std::to_string(flags.size()));
   for (const auto& flag : flags) hash.add_field(flag);
-  for (const auto& [name, text] : options.extra_sources)
-    hash.add_field("source").add_field(name).add_field(text);
-  hash.add_field(options.use_libdevice.value_or(false) ? "libdevice" : "");
-  for (const auto& name : name_expressions) hash.add_field("name").add_field(name);
+  if (type != SourceType::ptx) {
+    for (const auto& [name, text] : options.extra_sources)
+      hash.add_field("source").add_field(name).add_field(text);
+  }
+  if (type == SourceType::nvvm)
+    hash.add_field(options.use_libdevice.value_or(false) ? "libdevice" : "");
+  if (type == SourceType::cxx) {  // other code names its kernels itself
+    const std::set<std::string_view> names{name_expressions.begin(), name_expressions.end()};
+    for (const auto& name : names) hash.add_field("name").add_field(name);
+  }
   if (extra_digest) hash.add_field("extra").add_field(*extra_digest);
   return hash.digest();
 }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "cucore/linker.hpp"
 #include "cucore/program.hpp"
 #include "driver/mutex.hpp"
 
@@ -41,6 +42,9 @@ std::shared_ptr<Program::Implementation> make_nvrtc_program(std::string code,
 std::shared_ptr<Program::Implementation> make_nvvm_program(std::string code,
                                                            ProgramOptions options);
 std::shared_ptr<Program::Implementation> make_ptx_program(std::string code, ProgramOptions options);
+
+/// What of a program's options means something to a linker.
+LinkerOptions linker_options(const ProgramOptions& options);
 
 /// True when the CPU device runs the code. Loads the driver; false where no driver can be loaded.
 bool code_runs_on_the_cpu_device();

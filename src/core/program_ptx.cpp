@@ -4,9 +4,7 @@
 #include "cucore/linker.hpp"
 
 namespace cucore::detail {
-namespace {
 
-/// What of a program's options means something to a linker.
 LinkerOptions linker_options(const ProgramOptions& o) {
   LinkerOptions options;
   options.name = o.name;
@@ -27,6 +25,8 @@ LinkerOptions linker_options(const ProgramOptions& o) {
   if (o.device_code_optimize) options.optimization_level = *o.device_code_optimize ? 3 : 0;
   return options;
 }
+
+namespace {
 
 class PtxProgram final : public Program::Implementation {
  public:

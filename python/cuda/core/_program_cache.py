@@ -172,20 +172,31 @@ def make_program_cache_key(
     code_type: str,
     options: ProgramOptions,
     target_type: str,
-    name_expressions: Sequence[str | bytes | bytearray] = (),
+    name_expressions: Sequence[str | bytes] = (),
     extra_digest: bytes | None = None,
 ) -> bytes:
     """A digest of all that decides the result: source, options, compiler, target and kind of device.
 
-    Files that the compiler reads (``include_path``, a quoted ``#include``) cannot be seen from here: with such options
-    pass ``extra_digest``, a digest of their contents; without it a ValueError names them.
+    Files that the compiler reads cannot be seen from here (``include_path``, a quoted ``#include`` or one through a macro, a
+    ``name`` with a folder, beside which NVRTC looks for headers): pass ``extra_digest``, a digest of their contents; without
+    it a ValueError names them. Options that are set for the sake of a file (``create_pch``, ``time``,
+    ``fdevice_time_trace``) have no key: a hit would not write it.
 
     >>> key = make_program_cache_key(code="source", code_type="c++", options=ProgramOptions(arch="sm_90"), target_type="ptx")
     >>> key == make_program_cache_key(code="other", code_type="c++", options=ProgramOptions(arch="sm_90"), target_type="ptx")
     False
     """
-    names = [n if isinstance(n, str) else bytes(n).decode() for n in name_expressions]
+    names = _names(name_expressions) if str(code_type).lower() == "c++" else []  # others name their kernels themselves
     return _core._program_cache_key(code, str(code_type), options, target_type, names, extra_digest)
+
+
+def _names(name_expressions: Sequence[Any]) -> list[str]:
+    if isinstance(name_expressions, (str, bytes)):
+        raise TypeError("name_expressions must be a tuple or list of names, not one name")
+    for place, name in enumerate(name_expressions):
+        if not isinstance(name, (str, bytes)):
+            raise TypeError(f"name_expressions[{place}] must be a str or bytes, not {type(name).__name__}")
+    return [name if isinstance(name, str) else name.decode() for name in name_expressions]
 
 
 def compile_with_cache(

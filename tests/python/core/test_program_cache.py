@@ -172,7 +172,15 @@ def test_keys_are_stable():
         ({"options": ProgramOptions(arch="sm_90", include_path="/x")}, "include_path"),
         ({"options": ProgramOptions(arch="sm_90", pre_include="x.h")}, "pre_include"),
         ({"options": ProgramOptions(arch="sm_90", use_pch="x")}, "use_pch"),
+        ({"options": ProgramOptions(arch="sm_90", pch_dir="")}, "pch_dir"),
+        ({"options": ProgramOptions(arch="sm_90", name="folder/k.cu")}, "folder of name"),
         ({"code": '#  include "mine.h"\n'}, "mine.h"),
+        ({"code": '#include/**/"mine.h"\n'}, "mine.h"),
+        ({"code": '#define H "mine.h"\n#include H\n'}, "#include H"),
+        ({"code": '#if __has_include("mine.h")\n#endif\n'}, "mine.h"),
+        ({"code": 'const char* a = "/*";\n#include "mine.h"\n// */'}, "mine.h"),
+        ({"options": options(extra_sources=[("a.h", '#include "mine.h"')]), "code": '#include "a.h"'}, "mine.h"),
+        ({"code_type": "nvvm", "options": options(use_libdevice=True)}, "use_libdevice"),
     ],
 )
 def test_files_a_key_cannot_see_need_a_digest(changes, name):
@@ -183,6 +191,116 @@ def test_files_a_key_cannot_see_need_a_digest(changes, name):
 
 def test_a_header_given_as_source_is_seen():
     assert key(code='#include "mine.h"\n', options=options(extra_sources=[("mine.h", "")]))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        '// #include "mine.h"',
+        '/*\n#include "mine.h"\n*/',
+        'const char* a = R"(\n#include "mine.h"\n)";',
+        "#include <cuda_fp16.h>",
+    ],
+)
+def test_what_is_no_include_needs_no_digest(code):
+    assert key(code=code)
+
+
+def test_a_name_with_a_folder_needs_no_digest_when_the_compiler_does_not_look_there():
+    assert key(options=options(name="folder/k.cu", no_source_include=True))
+    assert key(code=".version 8.0", code_type="ptx", options=options(name="folder/k.ptx"))
+
+
+def test_a_quoted_header_of_the_compiler_needs_no_digest_unless_another_lies_beside(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    bundled = options(use_bundled_headers=True)
+    try:
+        Program('#include "cuda_fp16.h"\n', "c++", bundled).compile("ptx")
+    except Exception as error:
+        pytest.skip(f"the compiler comes without headers: {error}")
+    source = '#include "cuda_fp16.h"\n'
+    assert key(code=source, options=bundled)
+    (tmp_path / "cuda_fp16.h").write_text("")
+    with pytest.raises(ValueError, match="cuda_fp16"):
+        key(code=source, options=bundled)
+
+
+def test_a_header_behind_a_macro_that_changes_gives_no_stale_code(tmp_path):
+    header = tmp_path / "value.h"
+    header.write_text("#define VALUE 1\n")
+    source = '#define H "value.h"\n#include H\nextern "C" __global__ void f(int* p) { *p = VALUE; }'
+    cache = InMemoryProgramCache()
+    program = Program(source, "c++", options(name=str(tmp_path / "k.cu")))
+    assert program.compile("ptx").code
+    with pytest.raises(ValueError, match="extra_digest"):
+        program.compile("ptx", cache=cache)
+    assert len(cache) == 0
+
+
+@pytest.mark.parametrize("name", ["create_pch", "time", "fdevice_time_trace"])
+def test_options_that_write_a_file_have_no_key(name):
+    with pytest.raises(ValueError, match=name):
+        key(options=options(**{name: "file"}), extra_digest=b"1")
+
+
+@pytest.mark.parametrize("wrong", [3, bytearray(b"k<int>"), None, 1.0])
+def test_names_that_are_neither_text_nor_bytes_are_refused(wrong):
+    with pytest.raises(TypeError, match=r"name_expressions\[1\]"):
+        key(name_expressions=("k<int>", wrong))
+    with pytest.raises(TypeError, match="not one name"):
+        key(name_expressions="k<int>")
+
+
+def test_the_order_of_names_does_not_matter():
+    names = ("k<int>", "k<float>")
+    assert key(name_expressions=names) == key(name_expressions=names[::-1]) == key(name_expressions=(*names, *names))
+
+
+def test_what_means_nothing_to_a_linker_does_not_change_the_key_of_ptx():
+    def ptx(**changes):
+        arguments = {"code": ".version 8.0", "code_type": "ptx", "options": options(), "target_type": "cubin"}
+        return make_program_cache_key(**(arguments | changes))
+
+    same = [
+        ptx(),
+        ptx(name_expressions=("f",)),
+        ptx(name_expressions=(3,)),
+        ptx(options=options(define_macro="A")),
+        ptx(options=options(std="c++17")),
+        ptx(options=options(use_libdevice=True)),
+        ptx(options=options(numba_debug=True)),
+        ptx(options=options(include_path="/x")),
+    ]
+    assert len(set(same)) == 1
+    different = [
+        ptx(),
+        ptx(options=options(ftz=True)),
+        ptx(options=options(debug=True)),
+        ptx(options=options(max_register_count=32)),
+        ptx(options=ProgramOptions(arch="sm_80")),
+    ]
+    assert len(set(different)) == len(different)
+    with pytest.raises(ValueError, match="ltoir"):
+        ptx(target_type="ltoir")
+
+
+def test_what_means_nothing_to_nvvm_does_not_change_its_key():
+    def nvvm(**changes):
+        arguments = {"code": "source", "code_type": "nvvm", "options": options(), "target_type": "ptx"}
+        return make_program_cache_key(**(arguments | changes))
+
+    try:
+        nvvm()
+    except Exception as error:
+        pytest.skip(f"libNVVM is not there: {error}")
+    same = [
+        nvvm(),
+        nvvm(name_expressions=(3,)),
+        nvvm(options=options(define_macro="A")),
+        nvvm(options=options(std="c++17")),
+    ]
+    assert len(set(same)) == 1
+    assert nvvm(options=options(ftz=True)) != nvvm()
 
 
 def test_the_least_recently_used_goes_first():

@@ -1,0 +1,21 @@
+// include_scan.hpp: which files a C++ source asks for beside those of the compiler.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cucore::detail {
+
+/// A directive or test in a source that makes the result of its compilation depend on a file.
+struct FileUse {
+  std::string text;  ///< as it stands there: #include "file", #include NAME, __has_include("file")
+  std::string file;  ///< the name between quotes; empty where a macro gives it
+};
+
+/// All uses of files in a source save those of names in angle brackets, which the compiler looks
+/// for in folders that are part of its options. Comments and literals are left out; what #if leaves
+/// out is not, since that depends on macros.
+std::vector<FileUse> uses_of_files(std::string_view source);
+
+}  // namespace cucore::detail
