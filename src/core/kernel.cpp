@@ -52,8 +52,13 @@ Kernel Kernel::from_handle(CUkernel handle, const ObjectCode* owner) {
   if (handle == nullptr) throw std::invalid_argument{"a kernel handle cannot be null"};
   const char* name = nullptr;
   if (driver().cuKernelGetName(&name, handle) != CUDA_SUCCESS || name == nullptr) name = "";
-  return Kernel{std::make_shared<detail::KernelState>(
-      handle, owner != nullptr ? owner->library() : nullptr, name)};
+  // A kernel of code that was loaded here keeps it loaded, whoever is named as its owner.
+  CUlibrary home = nullptr;
+  std::shared_ptr<detail::Library> library;
+  if (driver().cuKernelGetLibrary(&home, handle) == CUDA_SUCCESS)
+    library = detail::Library::find(home);
+  if (library == nullptr && owner != nullptr) library = owner->library();
+  return Kernel{std::make_shared<detail::KernelState>(handle, std::move(library), name)};
 }
 
 CUkernel Kernel::handle() const { return state_->handle(); }

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <unordered_map>
 
 #include "core/backlog.hpp"
 #include "core/relaxed.hpp"
@@ -38,6 +39,18 @@ namespace {
     if (*log.text() != '\0') text += std::string{"\n"} + log.text();
     throw CUDAError{error.code(), error.name(), text};
   }
+}
+}  // namespace
+
+namespace {
+/// All libraries loaded here: a kernel that comes back by its handle is one of theirs.
+struct Loaded {
+  Mutex mutex;
+  std::unordered_map<CUlibrary, std::weak_ptr<Library>> libraries;
+};
+Loaded& loaded() {
+  static Loaded& l = *new Loaded;  // libraries may go until the process does
+  return l;
 }
 }  // namespace
 
@@ -97,7 +110,18 @@ std::shared_ptr<Library> Library::load(const std::string& code, std::string_view
       driver().cuLibraryLoadData(&handle, code.data(), log->options.data(), log->values.data(),
                                  static_cast<unsigned>(log->options.size()), nullptr, nullptr, 0);
   if (result != CUDA_SUCCESS) fail_with(*log, result, "cuLibraryLoadData", what);
-  return std::make_shared<Library>(handle, std::move(log));
+  auto library = std::make_shared<Library>(handle, std::move(log));
+  Loaded& all = loaded();
+  const std::lock_guard lock{all.mutex};
+  all.libraries[handle] = library;
+  return library;
+}
+
+std::shared_ptr<Library> Library::find(CUlibrary handle) {
+  Loaded& all = loaded();
+  const std::lock_guard lock{all.mutex};
+  const auto at = all.libraries.find(handle);
+  return at != all.libraries.end() ? at->second.lock() : nullptr;
 }
 
 void Library::fail_with_log(CUresult code, const char* call, std::string_view what) const {
@@ -110,6 +134,11 @@ std::atomic<long> host_calls{0};
 constinit Backlog backlog;
 
 Library::~Library() {
+  {  // before it is unloaded: the driver may give its handle to the next one
+    Loaded& all = loaded();
+    const std::lock_guard lock{all.mutex};
+    all.libraries.erase(handle_);
+  }
   if (handle_ == nullptr || !may_free()) return;
   unloaded_code.fetch_add(1);
   const Waiting waiting;  // for kernels in flight, and so for the host functions before them

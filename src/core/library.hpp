@@ -30,6 +30,9 @@ class Library {
   Library& operator=(const Library&) = delete;
   ~Library();
 
+  /// The library of this handle, where it was loaded here and is still used; else null.
+  static std::shared_ptr<Library> find(CUlibrary handle);
+
   [[nodiscard]] CUlibrary handle() const noexcept { return handle_; }
   /// Throws what `fail` throws, with the name of the code and the driver's compile log: a driver
   /// may compile PTX only when a kernel of it is first asked for.

@@ -162,3 +162,22 @@ def test_attributes_and_occupancy_are_one_object_each_and_keep_no_kernel_alive(c
     assert gone() is None  # without the collector
     assert attributes.max_dynamic_shared_size_bytes == 2048
     assert occupancy.max_active_blocks_per_multiprocessor(32, 0) > 0
+
+
+def test_a_kernel_made_from_its_handle_keeps_its_code_loaded(device, stream):
+    import gc
+
+    source = 'extern "C" __global__ void put(int* p) { *p = 42; }'
+    code = Program(source, "c++", ProgramOptions(arch=f"sm_{device.arch}")).compile("cubin")
+    other = Program(source, "c++", ProgramOptions(arch=f"sm_{device.arch}")).compile("cubin")
+    kernel = code.get_kernel("put")
+    again, misnamed = Kernel.from_handle(kernel.handle), Kernel.from_handle(kernel.handle, other)
+    del code, kernel, other
+    gc.collect()
+    buffer = device.allocate(4, stream=stream)
+    for one in (again, misnamed):
+        buffer.fill(0, stream=stream)
+        launch(stream, LaunchConfig(grid=1, block=1), one, buffer)
+        back = bytearray(4)
+        buffer.copy_to(back, stream=stream)
+        assert int.from_bytes(back, "little") == 42
