@@ -460,7 +460,7 @@ class Renderer:
             c = self.types.classes[name]
             first, count = spans[name] if name in spans else spans[self.owner(c).name]
             lines.append(
-                f"  {{{self.text(name)}, TypeClass::{c.kind}, {c.version}, {c.size}, {self.type_id(c.base)}, "
+                f"  {{{self.text(name)}, TypeClass::{c.kind}, {int(c.unsigned) or c.version}, {c.size}, {self.type_id(c.base)}, "
                 f"{self.type_id(c.root)}, {first}, {count}}},  // {name}"
             )
         return lines, fields, members

@@ -55,6 +55,7 @@ class ClassFacts:
     fields: list[FieldFacts] = field(default_factory=list)
     members: tuple[tuple[str, int], ...] = ()
     version: int = 0  # NVML: the version number a new record carries in its first field
+    unsigned: bool = False  # integers
 
 
 def strip(spelling: str) -> str:
@@ -174,8 +175,8 @@ class Types:
             self.classes[name] = ClassFacts(name, "handle", 8, "", name)
             return True
         if target in BUILTIN:
-            size = SIZES[BUILTIN[target]]
-            self.classes[name] = ClassFacts(name, "integer", size, root=name)
+            kind = BUILTIN[target]
+            self.classes[name] = ClassFacts(name, "integer", SIZES[kind], root=name, unsigned=kind.startswith("u"))
             return True
         if type_.startswith("enum ") or target in self.enum_names:
             enum = self.enum_names.get(target, target)
@@ -188,7 +189,7 @@ class Types:
         if found.kind == "enumeration":
             self.classes[name] = ClassFacts(name, "enumeration", 4, base=target, root=found.root)
         else:  # CUdevice is an int of its own, not a CUdevice_v1; both mean the same
-            self.classes[name] = ClassFacts(name, found.kind, found.size, root=found.root)
+            self.classes[name] = ClassFacts(name, found.kind, found.size, root=found.root, unsigned=found.unsigned)
         return True
 
     def _make_records(self) -> None:

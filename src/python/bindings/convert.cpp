@@ -92,8 +92,7 @@ bool handle_argument(PyObject* value, TypeId type, const Where& where, Slot* out
   const TypeRow& row = row_of(type);
   if (PyBool_Check(value) && row.kind != TypeClass::integer)
     return wrong_type(value, name_of(type), where);
-  if (PyLong_Check(value))
-    return exact_integer(value, row.size == 4 ? Kind::none : Kind::u64, where, out);
+  if (PyLong_Check(value)) return exact_integer(value, range_kind(row), where, out);
   if (std::strcmp(name_of(row.root), "CUstream") == 0 &&
       PyObject_HasAttrString(value, "__cuda_stream__")) {
     Ref protocol{PyObject_GetAttrString(value, "__cuda_stream__")};
@@ -104,7 +103,7 @@ bool handle_argument(PyObject* value, TypeId type, const Where& where, Slot* out
     Ref number{PySequence_GetItem(pair.get(), 1)};
     return number && to_integer(number.get(), Kind::u64, where, out);
   }
-  return to_integer(value, row.size == 4 ? Kind::none : Kind::u64, where, out);
+  return to_integer(value, range_kind(row), where, out);
 }
 
 }  // namespace

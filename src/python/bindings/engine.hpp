@@ -151,8 +151,18 @@ inline PyObject* new_handle(TypeId id, std::uint64_t value) {
 inline bool is_plain_handle(PyObject* value) {
   return Py_TYPE(value)->tp_dealloc == handle_dealloc;
 }
+/// What fits an integer with a class of its own, or a handle.
+inline Kind range_kind(const TypeRow& row) {
+  if (row.size != 4) return Kind::u64;
+  return row.version != 0 ? Kind::u32 : Kind::i32;
+}
 inline std::uint64_t handle_value(const HandleObject* handle) {
   if (handle->size == 8) return *handle->place;
+  if (range_kind(row_of(handle->type)) == Kind::u32) {
+    std::uint32_t narrow = 0;
+    std::memcpy(&narrow, handle->place, sizeof narrow);
+    return narrow;
+  }
   std::int32_t narrow = 0;
   std::memcpy(&narrow, handle->place, sizeof narrow);
   return static_cast<std::uint64_t>(static_cast<std::int64_t>(narrow));

@@ -71,6 +71,7 @@ bool plan_one(const ParamRow& row, FastParam& p, int& outputs) {
       p.op = Op::handle;
       p.root = row_of(row.type).root;
       p.size = static_cast<std::uint8_t>(row_of(row.type).size);
+      p.kind = range_kind(row_of(row.type));
       return true;
     case Role::in_void:
     case Role::out_void:
@@ -110,8 +111,8 @@ bool to_address(PyObject* value, Slot& slot) {
   }
   if (PyLong_CheckExact(value)) {
     if (!as_int64(value, &slot.i)) return false;
-    return p.size == 4 ? slot.i >= INT32_MIN && slot.i <= static_cast<std::int64_t>(UINT32_MAX)
-                       : slot.i >= 0;
+    if (p.kind == Kind::i32) return slot.i >= INT32_MIN && slot.i <= INT32_MAX;
+    return slot.i >= 0 && (p.kind == Kind::u64 || slot.i <= static_cast<std::int64_t>(UINT32_MAX));
   }
   if (Py_IsNone(value)) return slot.u = 0, true;
   return false;

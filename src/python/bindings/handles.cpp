@@ -40,7 +40,7 @@ PyObject* make(PyTypeObject* type, PyObject* value, PyObject* place) {
     } else if (row.kind == TypeClass::function && PyCallable_Check(value) &&
                !PyIndex_Check(value)) {
       if (!to_callback(value, CallbackShape::other, where, &slot, nullptr)) return nullptr;
-    } else if (!to_integer(value, row.size == 4 ? Kind::none : Kind::u64, where, &slot)) {
+    } else if (!to_integer(value, range_kind(row), where, &slot)) {
       return nullptr;
     }
   }

@@ -144,7 +144,8 @@ enum class TypeClass : std::uint8_t { enumeration, handle, record, integer, func
 struct TypeRow {
   std::uint32_t name;
   TypeClass kind;
-  std::uint8_t version;  // NVML: written into the first field of a new record, 0: none
+  std::uint8_t version;  // NVML: written into the first field of a new record, 0: none. Integers:
+                         // 1 when they are unsigned
   std::uint32_t size;    // bytes (structs), or bytes of the integer
   TypeId base;           // class it derives from
   TypeId root;           // what it stands for: aliases of one C type share it

@@ -153,3 +153,37 @@ def test_a_missing_library_says_what_was_looked_for(call: str) -> None:
         pytest.skip("the library is here")
     assert done.returncode == 1 and "Error: " in done.stderr
     assert ("nvidia-ml" if call.startswith("nvml") else "libcuda.so") in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("name", ["cuuint32_t", "VdpDevice", "GLenum", "GLuint", "CUlogicalEndpointId"])
+def test_unsigned_integers_of_32_bits_keep_their_value(name: str) -> None:
+    cls = getattr(driver, name)
+    largest = cls(4294967295)
+    assert int(largest) == 4294967295 and "4294967295" in repr(largest)
+    assert largest == cls(4294967295) and hash(largest) == hash(4294967295)
+    assert pickle.loads(pickle.dumps(largest)) == largest
+    for wrong in (-1, 1 << 32):
+        with pytest.raises(OverflowError, match="between 0 and 4294967295"):
+            cls(wrong)
+
+
+@pytest.mark.parametrize("name", ["CUdevice", "EGLint"])
+def test_signed_integers_of_32_bits_do_not_wrap(name: str) -> None:
+    cls = getattr(driver, name)
+    assert int(cls(-2)) == -2 and int(cls(2147483647)) == 2147483647
+    for wrong in (1 << 31, -(1 << 31) - 1):
+        with pytest.raises(OverflowError, match="between -2147483648 and 2147483647"):
+            cls(wrong)
+
+
+def test_a_device_number_that_does_not_fit_is_refused_by_calls() -> None:
+    with pytest.raises(OverflowError, match="2147483648"):
+        driver.cuDeviceGetName(16, 1 << 31)
+
+
+def test_an_unsigned_field_of_a_struct_keeps_its_value() -> None:
+    op = driver.CUstreamBatchMemOpParams()
+    op.waitValue.value = 4294967295
+    assert int(op.waitValue.value) == 4294967295
+    op.waitValue.value = driver.cuuint32_t(4294967294)
+    assert int(op.waitValue.value) == 4294967294
