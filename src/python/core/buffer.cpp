@@ -373,11 +373,41 @@ nb::object hold_memory(PyObject* buffer) {
   return nb::steal(capsule);
 }
 
+namespace {
+
+/// What hold_memory() gives, for holders that the collector sees through: the owner of a buffer may
+/// hold the graph that holds the buffer.
+struct HeldMemory {
+  explicit HeldMemory(PyObject* held) : buffer{nb::borrow(held)} {
+    const nb::ft_object_guard alone{buffer};
+    ++open_buffer(held).views;
+  }
+  HeldMemory(HeldMemory&& other) noexcept : buffer{std::move(other.buffer)} {}
+  ~HeldMemory() { let_go(); }
+  void let_go() noexcept {
+    if (const nb::object held = std::move(buffer); held.is_valid()) end_view(held.ptr());
+  }
+  nb::object buffer;
+};
+
+int held_traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (nb::inst_ready(nb::handle{self})) Py_VISIT(self_of<HeldMemory>(self).buffer.ptr());
+  return 0;
+}
+
+int held_clear(PyObject* self) {
+  self_of<HeldMemory>(self).let_go();
+  return 0;
+}
+
+}  // namespace
+
 nb::object hold(nb::handle thing) {
   if (const PyBuffer* const buffer = buffer_of(thing.ptr())) {
     // What a graph allocates is freed by a node of the graph.
     const bool is_held = !buffer->buffer.is_closed() && buffer->capture == 0;
-    return is_held ? hold_memory(thing.ptr()) : nb::borrow(thing);
+    return is_held ? wrap(HeldMemory{thing.ptr()}) : nb::borrow(thing);
   }
   if (PyTuple_CheckExact(thing.ptr()) != 0) {
     nb::list held;
@@ -407,6 +437,10 @@ static constexpr auto memory_number = [](const PyBuffer& b) {
 
 void bind_buffer(nb::module_& m) {
   m.def("hold_memory", [](nb::handle buffer) { return hold_memory(buffer.ptr()); });
+  static PyType_Slot held_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&held_traverse)},
+                                     {Py_tp_clear, reinterpret_cast<void*>(&held_clear)},
+                                     {0, nullptr}};
+  nb::class_<HeldMemory>(m, "_HeldMemory", nb::type_slots(held_slots));
   m.def("hold", &hold, "thing"_a.none());
   static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_buffer)},
                                 {Py_bf_releasebuffer, reinterpret_cast<void*>(&release_buffer)},

@@ -84,7 +84,10 @@ struct PyGraph {
       Event done;
       {
         const detail::Waiting waiting{host_calls_are_pending()};
-        if (last.is_capturing()) return;
+        if (last.is_capturing()) {  // rare, and to ask would end that capture: kept for good
+          (void)things.release();
+          return;
+        }
         done = last.record();
       }
       retired.emplace_back(std::move(done), std::move(things));

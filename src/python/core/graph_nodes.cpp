@@ -97,7 +97,17 @@ static void bind_nodes(nb::module_& m) {
     CUCORE_CALL(cuGraphChildGraphNodeGetGraph(node(n), &graph));
     return number(graph);
   });
-  m.def("child_node_set", [=](std::size_t n, const GraphDefinition& child) {
+  m.def("child_node_set", [=](std::size_t n, const GraphDefinition& home,
+                              const GraphDefinition& child) {
+    CUgraph embedded = nullptr;
+    CUCORE_CALL(cuGraphChildGraphNodeGetGraph(node(n), &embedded));
+    if (child.handle() == embedded || child.handle() == home.handle()) {
+      constexpr CUresult kCode = CUDA_ERROR_INVALID_VALUE;
+      throw CUDAError{kCode, result_name(kCode),
+                      std::string{result_name(kCode)} +
+                          ": update(): a node cannot be given the graph it runs or is part of, "
+                          "which the driver would destroy while it reads it"};
+    }
     CUgraphNodeParams params{};
     params.type = CU_GRAPH_NODE_TYPE_GRAPH;
     child.share();

@@ -720,3 +720,54 @@ def test_user_data_that_is_an_integer_is_an_address(stream, value):
     definition.instantiate().launch(stream)
     stream.sync()
     assert seen == [0x1234567890]
+
+
+@pytest.mark.parametrize("way", ["definition", "executable", "capture"])
+def test_the_owner_of_a_buffer_that_holds_its_graph_can_be_collected(device, stream, cell, way):
+    class Owner:
+        pass
+
+    owner, memory = Owner(), cell()
+    watched = weakref.ref(owner)
+    buffer = Buffer.from_handle(memory.handle, 4, owner=owner)
+    if way == "capture":
+        builder = device.create_graph_builder().begin_building()
+        buffer.fill(1, stream=builder)
+        owner.graph = builder.end_building().complete()
+        builder.close()
+        del builder
+    else:
+        definition = GraphDefinition()
+        node = definition.memset(buffer if way == "definition" else memory, 1, 4)
+        owner.graph = definition.instantiate()
+        if way == "executable":
+            owner.graph[node].update(dst=buffer, value=1, width=4)
+        del definition, node
+    del owner, buffer
+    assert gone(watched)
+
+
+def test_an_owner_beside_a_buffer_is_refused(cell):
+    first, second = cell(), cell()
+    definition = GraphDefinition()
+    for wrong in (
+        lambda: definition.memset(first, 0, 4, dst_owner=second),
+        lambda: definition.memcpy(first, second, 4, dst_owner=second),
+        lambda: definition.memcpy(first, second, 4, src_owner=object()),
+    ):
+        with pytest.raises(ValueError, match="address"):
+            wrong()
+    assert not definition.nodes()
+
+
+def test_a_child_node_is_not_updated_to_what_it_runs_or_is_part_of(stream, cell):
+    buffer = cell()
+    child = GraphDefinition()
+    child.memset(buffer, 5, 4)
+    definition = GraphDefinition()
+    node = definition.embed(child)
+    for wrong in (node.child_graph, definition):
+        with pytest.raises(CUDAError, match="INVALID_VALUE"):
+            node.update(wrong)
+    definition.instantiate().launch(stream)
+    assert number(buffer, stream) == 0x05050505

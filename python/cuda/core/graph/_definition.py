@@ -67,6 +67,8 @@ def address_of(place: Any) -> int:
 
 def held(place: Any, owner: Any) -> Any:
     """What keeps the memory of an operand, or of the owner given for an address, also when it is closed."""
+    if owner is not None and isinstance(place, _core.Buffer):
+        raise ValueError("an owner goes with an address: a Buffer keeps its own memory")
     if isinstance(owner, _core.Buffer) and owner.is_closed:
         raise ValueError("the owner of the address is a Buffer that is closed")
     return _core.hold((place, owner))

@@ -446,7 +446,7 @@ class ChildGraphNode(GraphNode):
         """Run a copy of another graph of the same shape."""
         from ._definition import _definition_of
 
-        _core.child_node_set(self._open(), _definition_of(child)._def)
+        _core.child_node_set(self._open(), self._graph._def, _definition_of(child)._def)
 
 
 class _EventNode(GraphNode):
