@@ -49,6 +49,18 @@ void enter(MemPool& pool) {
   r.pools.insert(&pool);
 }
 
+/// A GPU keeps the mapping of an imported block with its pool, so that work queued before the free
+/// finds it whatever its stream. Here it goes once all of that work is over.
+void unmap_after_work(const AllocationRef& memory) noexcept {
+  std::shared_ptr<OwnedMemory> owner;
+  try {
+    owner = std::make_shared<OwnedMemory>(memory);
+    after_queued_work(owner);
+  } catch (const std::bad_alloc&) {
+    memory->release = nullptr;  // it stays mapped until the pool goes
+  }
+}
+
 MemPool& made_pool(Device& device, Ref<Object>& place, bool is_default) {
   if (!place) {
     CUmemPoolProps props{};
@@ -102,12 +114,6 @@ MemPool::~MemPool() {
         else
           drop_after(*block.stream, block.memory, block.number);
       }
-  if (!imported_) return;
-  try {  // freed blocks stay mapped: work of other streams may still use them
-    after_queued_work(arena_);
-  } catch (const std::bad_alloc&) {
-    arena_->stay_mapped();
-  }
 }
 
 MemPool::Bin& MemPool::bin_of(std::size_t bytes) {
@@ -255,9 +261,9 @@ void MemPool::free(const AllocationRef& record, Stream* stream) noexcept {
     Block block = std::move(at->second);
     used_.erase(at);
     in_use_ -= std::min<std::uint64_t>(in_use_, block.bytes);
-    // An imported block stays mapped with its pool, as on a GPU: work queued in other streams
-    // before the free still finds it.
-    if (!imported_) {
+    if (imported_) {
+      gone = block.memory;
+    } else {
       const std::size_t bytes = block.bytes;
       if (stream && !stream->drained()) {
         block.stream = Ref<Stream>{stream};
@@ -273,7 +279,9 @@ void MemPool::free(const AllocationRef& record, Stream* stream) noexcept {
       }
     }
   }
-  if (gone && stream && !stream->drained())
+  if (gone && imported_)
+    unmap_after_work(gone);
+  else if (gone && stream && !stream->drained())
     drop_after(*stream, gone, stream->submitted());
   else
     MemoryMap::drop(gone);
@@ -431,6 +439,10 @@ CUdeviceptr MemPool::import_block(std::size_t offset, std::size_t bytes) {
   const std::uintptr_t base = arena_->base() + offset;
   const std::lock_guard lock{mutex_};
   require(!used_.contains(base), CUDA_ERROR_ALREADY_MAPPED);
+  auto memory = std::make_shared<Allocation>();
+  memory->base = base;
+  memory->size = bytes;
+  memory->release = [arena = arena_, offset](Allocation& a) { arena->unmap(offset, a.size); };
   auto record = std::make_shared<Allocation>();
   record->base = base;
   record->size = bytes;
@@ -443,10 +455,13 @@ CUdeviceptr MemPool::import_block(std::size_t offset, std::size_t bytes) {
     fail(CUDA_ERROR_INVALID_VALUE);
   }
   try {
-    used_[base].bytes = bytes;
+    Block& block = used_[base];
+    block.memory = memory;
+    block.bytes = bytes;
     MemoryMap::instance().insert(record);
   } catch (...) {
     used_.erase(base);
+    MemoryMap::drop(memory);
     throw;
   }
   in_use_ += bytes;

@@ -62,7 +62,7 @@ SharedArena* SharedArena::adopt(int given) {
 
 SharedArena::~SharedArena() {
   if (fd_ >= 0) {
-    if (!stays_mapped_) AddressSpace::instance().give(base_, capacity_);
+    AddressSpace::instance().give(base_, capacity_);
     close(fd_);
   }
 }
@@ -124,21 +124,26 @@ void SharedArena::map(std::size_t offset, std::size_t bytes) {
       bytes > static_cast<std::size_t>(info.st_size) - offset || bytes > capacity_ - offset)
     throw std::invalid_argument{"outside the shared file"};
   const std::lock_guard lock{mutex_};
-  const std::size_t end = (offset + bytes) / kUnit;
-  if (mapped_.size() < end) mapped_.resize(end);
-  for (std::size_t unit = offset / kUnit; unit < end;) {  // run by run, those that are missing
-    std::size_t next = unit + 1;
-    while (next < end && mapped_[next] == mapped_[unit]) ++next;
-    if (!mapped_[unit]) {
-      const std::size_t from = unit * kUnit;
-      if (mmap(reinterpret_cast<void*>(base_ + from), (next - unit) * kUnit, PROT_READ | PROT_WRITE,
-               MAP_SHARED | MAP_FIXED, fd_, static_cast<off_t>(from)) == MAP_FAILED)
-        throw std::bad_alloc{};
-      std::fill(mapped_.begin() + static_cast<std::ptrdiff_t>(unit),
-                mapped_.begin() + static_cast<std::ptrdiff_t>(next), true);
-    }
-    unit = next;
-  }
+  const std::size_t first = offset / kUnit, end = (offset + bytes) / kUnit;
+  if (uses_.size() < end) uses_.resize(end);
+  const auto map_run = [this](std::size_t from, std::size_t to) {
+    if (mmap(reinterpret_cast<void*>(base_ + from * kUnit), (to - from) * kUnit,
+             PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd_,
+             static_cast<off_t>(from * kUnit)) == MAP_FAILED)
+      throw std::bad_alloc{};
+  };
+  for_unused(first, end, map_run);  // what fails half way is mapped again the next time
+  for (std::size_t unit = first; unit < end; ++unit) ++uses_[unit];
+}
+
+void SharedArena::unmap(std::size_t offset, std::size_t bytes) noexcept {
+  bytes = round_up(bytes);
+  const std::lock_guard lock{mutex_};
+  const std::size_t first = offset / kUnit, end = (offset + bytes) / kUnit;
+  for (std::size_t unit = first; unit < end; ++unit) --uses_[unit];
+  for_unused(first, end, [this](std::size_t from, std::size_t to) {
+    AddressSpace::instance().decommit(base_ + from * kUnit, (to - from) * kUnit);
+  });
 }
 
 }  // namespace cucpu::driver

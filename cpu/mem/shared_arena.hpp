@@ -26,11 +26,11 @@ class SharedArena {
 
   std::size_t take(std::size_t bytes);  ///< an offset, mapped and zeroed; throws std::bad_alloc
   void give(std::size_t offset, std::size_t bytes) noexcept;
-  /// Makes a part of somebody else's file accessible until the arena goes: work of any stream may
-  /// still use it after it is freed. Throws std::invalid_argument when it lies outside.
+  /// A part of somebody else's file, there until it is unmapped. Parts may overlap: the exporter
+  /// may have divided its memory anew before all of the old parts are unmapped. Throws
+  /// std::invalid_argument when it lies outside.
   void map(std::size_t offset, std::size_t bytes);
-  /// Leaves everything mapped when the arena goes: work may use it, and nobody can say until when.
-  void stay_mapped() noexcept { stays_mapped_ = true; }
+  void unmap(std::size_t offset, std::size_t bytes) noexcept;
 
   /// The same in every process that has the file, different from all other files there are.
   struct Identity {
@@ -42,15 +42,24 @@ class SharedArena {
  private:
   SharedArena(int fd, std::size_t capacity);
   void identify();
+  /// Calls `f` with the ends of every run of units that nobody uses.
+  template <class F>
+  void for_unused(std::size_t first, std::size_t end, F f) const {
+    for (std::size_t unit = first; unit < end;) {
+      std::size_t next = unit;
+      while (next < end && uses_[next] == 0) ++next;
+      if (next > unit) f(unit, next);
+      unit = next + 1;
+    }
+  }
   int fd_;
   std::uintptr_t base_ = 0;
   std::size_t capacity_;
   std::mutex mutex_;
   std::size_t end_ = 0;                      // of the file
   std::map<std::size_t, std::size_t> free_;  // offset -> bytes
-  std::vector<bool> mapped_;                 // by unit, of somebody else's file
+  std::vector<std::uint32_t> uses_;          // by unit, of somebody else's file
   Identity identity_{};
-  bool stays_mapped_ = false;
 };
 
 }  // namespace cucpu::driver

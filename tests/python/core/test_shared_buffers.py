@@ -238,3 +238,48 @@ def test_memory_that_the_exporter_divides_anew_is_mapped_right(device, stream):
     here.send(None)
     process.join()
     assert process.exitcode == 0
+
+
+def open_inside_the_old(mr: DeviceMemoryResource, pipe: Any) -> None:
+    """Opens a buffer in the place of one that is closed, while work queued before its close has not ended."""
+    device = Device(0)
+    device.set_current()
+    stream, other = device.create_stream(), device.create_stream()
+    old = Buffer.from_ipc_descriptor(mr, pipe.recv(), stream=other)
+    copy = device.allocate(old.size, stream=stream)
+    stream.sync()
+    go_on = blocked(stream)
+    copy.copy_from(old, stream=stream)
+    old.close(other)
+    other.sync()
+    pipe.send("closed")
+    new = Buffer.from_ipc_descriptor(mr, pipe.recv(), stream=other)
+    go_on()
+    stream.sync()
+    other.sync()
+    pipe.send(set(content(new, other)))
+
+
+@pytest.mark.cpu_only  # the exporter frees memory that another process still reads, which CUDA forbids
+def test_a_buffer_in_the_place_of_a_closed_one_stays_when_that_is_unmapped(device, stream):
+    mr = shared_pool(device)
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    process = context.Process(target=open_inside_the_old, args=(mr, there))
+    process.start()
+    there.close()
+    old = mr.allocate(1 << 20, stream=stream)
+    old.fill(1, stream=stream)
+    stream.sync()
+    here.send(old.ipc_descriptor)
+    assert here.recv() == "closed"
+    old.close(stream)
+    stream.sync()  # gives the memory back to the system
+    lead, new = mr.allocate(1 << 16, stream=stream), mr.allocate(1 << 16, stream=stream)
+    new.fill(8, stream=stream)
+    stream.sync()
+    here.send(new.ipc_descriptor)
+    assert here.recv() == {8}
+    process.join()
+    assert process.exitcode == 0
+    lead.close(stream)
