@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -64,9 +65,11 @@ class CUCORE_EXPORT KernelOccupancy {
   /// The block size that fills the device; `block_size_limit` 0 is none.
   [[nodiscard]] MaxPotentialBlockSize max_potential_block_size(
       std::size_t dynamic_shared_memory_needed, int block_size_limit = 0) const;
-  /// `shared_memory_of` answers how much dynamic shared memory a block of the given size needs.
-  [[nodiscard]] MaxPotentialBlockSize max_potential_block_size(CUoccupancyB2DSize shared_memory_of,
-                                                               int block_size_limit = 0) const;
+  /// `shared_memory_of` answers how much dynamic shared memory a block of the given size needs. It
+  /// runs on this thread; what it throws is thrown again here, and it is not called any more.
+  [[nodiscard]] MaxPotentialBlockSize max_potential_block_size(
+      const std::function<std::size_t(int block_size)>& shared_memory_of,
+      int block_size_limit = 0) const;
   /// Dynamic shared memory a block may use when so many run on a multiprocessor.
   [[nodiscard]] std::size_t available_dynamic_shared_memory_per_block(
       int num_blocks_per_multiprocessor, int block_size) const;

@@ -1,13 +1,17 @@
 // kernel.cpp: kernels, their parameters and attributes.
 #include "cucore/kernel.hpp"
 
+#include <algorithm>
+#include <cstdio>
 #include <optional>
 
 #include "core/library.hpp"
+#include "core/probe.hpp"
 #include "cucore/context.hpp"
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
 #include "cucore/object_code.hpp"
+#include "driver/known_kernels.hpp"
 
 namespace cucore {
 
@@ -48,17 +52,70 @@ CUkernel detail::KernelState::find() {
   return found;
 }
 
+namespace {
+
+[[noreturn]] void no_kernel(CUkernel handle, const char* why) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%#zx", reinterpret_cast<std::size_t>(handle));
+  throw CUDAError{CUDA_ERROR_INVALID_HANDLE, result_name(CUDA_ERROR_INVALID_HANDLE),
+                  std::string{result_name(CUDA_ERROR_INVALID_HANDLE)} + ": " + text +
+                      " is not the handle of a kernel: " + why +
+                      "; give a CUkernel, as cuLibraryGetKernel returns it"};
+}
+
+bool belongs_to(CUkernel handle, CUlibrary library) {
+  unsigned count = 0;
+  CUCORE_CALL(cuLibraryGetKernelCount(&count, library));
+  std::vector<CUkernel> kernels(count);
+  if (count != 0) CUCORE_CALL(cuLibraryEnumerateKernels(kernels.data(), count, library));
+  return std::find(kernels.begin(), kernels.end(), handle) != kernels.end();
+}
+
+/// Throws where a handle is known to be no kernel's. The CPU device looks handles up; NVIDIA's
+/// driver follows them, so what can be seen from outside is looked at first. That leaves objects of
+/// other kinds, which are memory of the driver's like a kernel.
+void require_kernel(CUkernel handle, CUlibrary library) {
+  constexpr std::size_t kLooksAt = 64;
+  switch (detail::what_is_known_of(handle)) {
+    case detail::KernelHandle::loaded:
+      return;
+    case detail::KernelHandle::unloaded:
+      no_kernel(handle, "the code it belonged to has been unloaded");
+    case detail::KernelHandle::unknown:
+      break;
+  }
+  if (library != nullptr) {
+    if (!belongs_to(handle, library))
+      no_kernel(handle, "the code given with it has no such kernel");
+    return;
+  }
+  if (driver_info().kind == DeviceKind::cpu) return;
+  if (reinterpret_cast<std::uintptr_t>(handle) % alignof(void*) != 0)
+    no_kernel(handle, "it is not aligned as an address is");
+  if (!detail::is_readable(handle, kLooksAt)) no_kernel(handle, "there is no memory");
+}
+
+}  // namespace
+
 Kernel Kernel::from_handle(CUkernel handle, const ObjectCode* owner) {
   if (handle == nullptr) throw std::invalid_argument{"a kernel handle cannot be null"};
+  const auto library = owner != nullptr ? owner->library() : nullptr;
+  require_kernel(handle, library != nullptr ? library->handle() : nullptr);
   const char* name = nullptr;
-  if (driver().cuKernelGetName(&name, handle) != CUDA_SUCCESS || name == nullptr) name = "";
+  const CUresult code = driver().cuKernelGetName(&name, handle);
+  if (code == CUDA_ERROR_INVALID_HANDLE) no_kernel(handle, "the driver does not know it");
+  if (code == CUDA_ERROR_NOT_SUPPORTED)
+    name = "";  // a driver older than the function
+  else
+    check(code, "cuKernelGetName");
   // A kernel of code that was loaded here keeps it loaded, whoever is named as its owner.
   CUlibrary home = nullptr;
-  std::shared_ptr<detail::Library> library;
+  std::shared_ptr<detail::Library> keeps;
   if (driver().cuKernelGetLibrary(&home, handle) == CUDA_SUCCESS)
-    library = detail::Library::find(home);
-  if (library == nullptr && owner != nullptr) library = owner->library();
-  return Kernel{std::make_shared<detail::KernelState>(handle, std::move(library), name)};
+    keeps = detail::Library::find(home);
+  if (keeps == nullptr) keeps = library;
+  return Kernel{
+      std::make_shared<detail::KernelState>(handle, std::move(keeps), name != nullptr ? name : "")};
 }
 
 CUkernel Kernel::handle() const { return state_->handle(); }

@@ -1,4 +1,8 @@
 // kernel_occupancy.cpp: how much of a kernel fits on the current device.
+#include <exception>
+#include <functional>
+#include <utility>
+
 #include "core/library.hpp"
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
@@ -7,9 +11,25 @@
 namespace cucore {
 namespace {
 
-/// The occupancy functions take a CUfunction; the driver accepts a CUkernel in its place.
-CUfunction function_of(detail::KernelState& state) {
-  return reinterpret_cast<CUfunction>(state.handle());
+/// The occupancy functions are defined for functions of the current context; a CUkernel in place of
+/// one is left to where no context is current, and the driver says so.
+CUfunction function_of(detail::KernelState& state) { return state.launchable(); }
+
+/// What the driver's callback, which has no user data, calls on this thread.
+struct Asked {
+  const std::function<std::size_t(int)>& shared_memory_of;
+  std::exception_ptr thrown{};
+};
+thread_local Asked* t_asked = nullptr;
+
+std::size_t CUDA_CB ask(int block_size) noexcept {
+  if (t_asked == nullptr || t_asked->thrown) return 0;
+  try {
+    return t_asked->shared_memory_of(block_size);
+  } catch (...) {  // must not unwind through the driver
+    t_asked->thrown = std::current_exception();
+    return 0;
+  }
 }
 
 }  // namespace
@@ -31,12 +51,18 @@ MaxPotentialBlockSize KernelOccupancy::max_potential_block_size(
   return best;
 }
 
-MaxPotentialBlockSize KernelOccupancy::max_potential_block_size(CUoccupancyB2DSize shared_memory_of,
-                                                                int block_size_limit) const {
+MaxPotentialBlockSize KernelOccupancy::max_potential_block_size(
+    const std::function<std::size_t(int)>& shared_memory_of, int block_size_limit) const {
+  if (!shared_memory_of) return max_potential_block_size(std::size_t{0}, block_size_limit);
   MaxPotentialBlockSize best{};
-  CUCORE_CALL(cuOccupancyMaxPotentialBlockSize(&best.min_grid_size, &best.max_block_size,
-                                               function_of(*state_), shared_memory_of, 0,
-                                               block_size_limit));
+  const CUfunction function = function_of(*state_);
+  Asked asked{shared_memory_of};
+  Asked* const outer = std::exchange(t_asked, &asked);  // a callback may ask about another kernel
+  const CUresult code = driver().cuOccupancyMaxPotentialBlockSize(
+      &best.min_grid_size, &best.max_block_size, function, &ask, 0, block_size_limit);
+  t_asked = outer;
+  if (asked.thrown) std::rethrow_exception(asked.thrown);
+  check(code, "cuOccupancyMaxPotentialBlockSize");
   return best;
 }
 

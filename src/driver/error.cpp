@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cucore/driver.hpp"
+#include "driver/host_function.hpp"
 #include "driver/state.hpp"
 
 namespace cucore {
@@ -70,6 +71,12 @@ static const char* advice(CUresult code) noexcept {
       return "use fewer threads per block or less shared memory";
     case CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED:
       return "the call is not allowed while a stream is being captured into a graph";
+    case CUDA_ERROR_NOT_PERMITTED:
+      if (detail::in_host_function()) {
+        return "this is a host function of a stream or a graph, which waits for it: it must not "
+               "call CUDA; do that after it has returned, or on another thread";
+      }
+      return "";
     default:
       return "";
   }

@@ -11,6 +11,8 @@
 
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
+#include "driver/host_function.hpp"
+#include "driver/known_kernels.hpp"
 #include "driver/library.hpp"
 #include "driver/mutex.hpp"
 #include "driver/state.hpp"
@@ -23,6 +25,14 @@ thread_local const char* missing_function = nullptr;
 std::atomic<bool (*)()> process_is_ending{nullptr};
 std::atomic<int> loaded_by{0};
 std::atomic<bool> is_forked_child{false};
+
+namespace {
+thread_local int host_functions = 0;  // that this thread is inside of
+}  // namespace
+
+bool in_host_function() noexcept { return host_functions != 0; }
+HostFunctionScope::HostFunctionScope() noexcept { ++host_functions; }
+HostFunctionScope::~HostFunctionScope() { --host_functions; }
 
 namespace {
 
@@ -67,6 +77,42 @@ template <class... Args>
 struct AfterFork<CUresult (*)(Args...)> {
   static CUresult call(Args...) { return CUDA_ERROR_NOT_INITIALIZED; }
 };
+
+/// Stands before a function that waits for queued work.
+template <auto field>
+struct Waits;
+template <class... Args, CUresult (*DriverTable::*field)(Args...)>
+struct Waits<field> {
+  static inline CUresult (*function)(Args...) = nullptr;
+  static CUresult call(Args... args) {
+    if (host_functions != 0) [[unlikely]]
+      return CUDA_ERROR_NOT_PERMITTED;
+    return function(args...);
+  }
+};
+
+template <auto field>
+void refuse_in_host_functions(DriverTable& table) {
+  static constexpr DriverTable lacking = stand_ins();
+  if (table.*field == lacking.*field) return;
+  Waits<field>::function = table.*field;
+  table.*field = &Waits<field>::call;
+}
+
+/// The functions that wait for the device by their description: synchronisation, copies that are
+/// complete when they return, and what frees memory or code that kernels may still use. All others
+/// may be called at no cost, and answer what the driver answers.
+void refuse_waiting_in_host_functions(DriverTable& table) {
+  using T = DriverTable;
+  const auto refuse = [&]<auto... fields>() { (refuse_in_host_functions<fields>(table), ...); };
+  refuse.template operator()<
+      &T::cuCtxSynchronize, &T::cuStreamSynchronize, &T::cuEventSynchronize, &T::cuCtxDestroy,
+      &T::cuDevicePrimaryCtxReset, &T::cuMemcpy, &T::cuMemcpyPeer, &T::cuMemcpyHtoD,
+      &T::cuMemcpyDtoH, &T::cuMemcpyDtoD, &T::cuMemcpyDtoA, &T::cuMemcpyAtoD, &T::cuMemcpyHtoA,
+      &T::cuMemcpyAtoH, &T::cuMemcpyAtoA, &T::cuMemcpy2D, &T::cuMemcpy2DUnaligned, &T::cuMemcpy3D,
+      &T::cuMemcpy3DPeer, &T::cuMemFree, &T::cuMemFreeHost, &T::cuMemHostUnregister, &T::cuMemUnmap,
+      &T::cuModuleUnload, &T::cuLibraryUnload, &T::cuArrayDestroy, &T::cuMipmappedArrayDestroy>();
+}
 
 struct State {
   std::mutex mutex;
@@ -173,6 +219,8 @@ void fill(State& s, const Library& library) {
   }
 #include "driver_functions.inc"
 #undef CUCORE_FN
+  if (s.table.cuLibraryUnload != stand_ins().cuLibraryUnload) watch_kernels(s.table);
+  refuse_waiting_in_host_functions(s.table);
   s.fault_report = reinterpret_cast<const char* (*)()>(library.symbol("cucoreGetLastFaultReport"));
   s.info.kind = s.fault_report != nullptr ? DeviceKind::cpu : DeviceKind::gpu;
   s.info.path = library.path;

@@ -33,7 +33,11 @@ PyObject* Call::operator()(PyObject* const* args) {
   if (row_.flags & kNoResult) return plain();
   const int code = (row_.flags & kAskTwice) != 0 ? ask_twice() : status();
   if ((row_.flags & kAskTwice) != 0 && PyErr_Occurred()) return nullptr;
-  if (host_call_ != nullptr) settle(code);
+  if (host_call_ != nullptr) {
+    if (raise_pending(host_call_)) [[unlikely]]
+      return nullptr;
+    settle(code);
+  }
   if (record_with_calls_ != nullptr && code == 0) [[unlikely]]
     settle_record();
   return result(code);

@@ -3,10 +3,13 @@
 // that holds it.
 #include <mutex>
 #include <unordered_set>
+#include <utility>
 
+#include "core/probe.hpp"
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
 #include "cucore/graph.hpp"
+#include "driver/host_function.hpp"
 #include "driver/mutex.hpp"
 #include "engine.hpp"
 #include "python/gil.hpp"
@@ -17,6 +20,7 @@ struct HostCall {
   PyObject* callable;
   PyObject* user;
   CallbackShape shape;
+  PyObject* raised = nullptr;  // by a call that has not returned to Python yet
   // The library may run a call before the thread that submitted it gets to say that once is all:
   // whoever comes second lets go.
   enum State { has_run = 1, runs_once = 2 };
@@ -76,7 +80,14 @@ void host(void* pointer) {
   }
 }
 
+/// As host(); the stream waits for it, so the callable must not wait for the stream.
+void queued_host(void* pointer) {
+  const cucore::detail::HostFunctionScope inside;
+  host(pointer);
+}
+
 void stream(CUstream handle, CUresult status, void* pointer) {
+  const cucore::detail::HostFunctionScope inside;
   if (Interpreter python; python) {
     auto* call = static_cast<HostCall*>(pointer);
     finished(call, run(call, "(KiO)", reinterpret_cast<unsigned long long>(handle),
@@ -188,20 +199,29 @@ int flow(void* pointer, void*) {
 // user data.
 thread_local HostCall* occupancy_call = nullptr;
 
+/// What the callable raises, or returns that is no size, is raised by the call (raise_pending());
+/// the callable is not called again.
 std::size_t occupancy(int block_size) {
   Interpreter python;
-  if (!python || occupancy_call == nullptr) return 0;
-  Ref result{run(occupancy_call, "(i)", block_size)};
-  if (!result) return 0;
-  const std::size_t bytes = PyLong_AsSize_t(result.get());
-  if (PyErr_Occurred()) PyErr_WriteUnraisable(occupancy_call->callable);
-  return bytes == static_cast<std::size_t>(-1) ? 0 : bytes;
+  HostCall* const call = occupancy_call;
+  if (!python || call == nullptr || call->raised != nullptr) return 0;
+  Ref result{PyObject_CallFunction(call->callable, "i", block_size)};
+  const std::size_t bytes = result ? PyLong_AsSize_t(result.get()) : 0;
+  if (PyErr_Occurred() == nullptr) return bytes;
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  if (trace != nullptr) (void)PyException_SetTraceback(value, trace);
+  Py_XDECREF(type);
+  Py_XDECREF(trace);
+  call->raised = value;
+  return 0;
 }
 
 void* trampoline(CallbackShape shape) {
   switch (shape) {
     case CallbackShape::host:
-      return reinterpret_cast<void*>(host);
+      return reinterpret_cast<void*>(queued_host);
     case CallbackShape::stream:
       return reinterpret_cast<void*>(stream);
     case CallbackShape::occupancy:
@@ -252,16 +272,39 @@ void* ctypes_function(PyObject* value) {
 
 }  // namespace
 
+bool raise_pending(HostCall* call) {
+  PyObject* const raised = std::exchange(call->raised, nullptr);
+  if (raised == nullptr) return false;
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(raised)), raised);
+  Py_DECREF(raised);
+  return true;
+}
+
+/// Refuses an address that cannot be a function's. Whether there is code is looked up only where
+/// the call itself will run it: that takes longer than many a call.
+static bool is_function(std::uint64_t address, CallbackShape shape, const Where& where) {
+  constexpr std::uint64_t kFirstPage = 4096;
+  if (address == 0) return true;
+  if (address >= kFirstPage &&
+      (shape != CallbackShape::occupancy ||
+       cucore::detail::is_executable(reinterpret_cast<const void*>(address))))
+    return true;
+  PyErr_Format(PyExc_ValueError, "%s%s%s must be the address of a C function: there is none at %p",
+               where.owner, where.joint, where.name, reinterpret_cast<void*>(address));
+  return false;
+}
+
 bool to_callback(PyObject* value, CallbackShape shape, const Where& where, Slot* out,
                  HostCall** call) {
-  if (PyLong_Check(value)) return to_integer(value, Kind::u64, where, out);
+  if (PyLong_Check(value))
+    return to_integer(value, Kind::u64, where, out) && is_function(out->u, shape, where);
   if (Py_IsNone(value)) {
     out->u = 0;
     return true;
   }
   if (is_handle(value)) {
     out->u = handle_value(reinterpret_cast<HandleObject*>(value));
-    return true;
+    return is_function(out->u, shape, where);
   }
   if (void* function = ctypes_function(value)) {
     out->p = function;
@@ -350,6 +393,7 @@ void drop(HostCall* call) {
   }
   Py_DECREF(call->callable);
   Py_DECREF(call->user);
+  Py_XDECREF(call->raised);
   delete call;
 }
 

@@ -330,6 +330,8 @@ using cucore::detail::host_calls_are_pending;
 bool to_callback(PyObject* value, CallbackShape shape, const Where& where, Slot* out,
                  HostCall** call);
 CallbackShape shape_of(const HostCall* call);
+/// Raises what the callable raised while the call ran; false where it raised nothing.
+bool raise_pending(HostCall* call);
 void set_user_data(HostCall* call, PyObject* user);
 void* user_pointer(HostCall* call);
 void commit(HostCall* call,

@@ -5,6 +5,7 @@
 #include <optional>
 #include <thread>
 
+#include "driver/host_function.hpp"
 #include "graph_support.hpp"
 #include "py_buffer.hpp"
 #include "submission.hpp"
@@ -380,6 +381,7 @@ nb::object make_graph(const GraphDefinition& definition, const GraphCompleteOpti
 
 /// Runs a Python callable on the driver's thread. What it raises goes to sys.unraisablehook.
 void CUDA_CB call_python(void* data) {
+  const cucore::detail::HostFunctionScope inside;
   const WithGil gil;
   if (!gil) return;
   run_or_sleep([data] {

@@ -3,6 +3,10 @@
 
 #include <nanobind/stl/string.h>
 
+#include <cstring>
+#include <functional>
+
+#include "core/probe.hpp"
 #include "cucore/launch.hpp"
 #include "cucore/object_code.hpp"
 #include "py_kernel.hpp"
@@ -17,16 +21,21 @@ nb::object of_module(const char* name) {
   return nb::module_::import_("cuda.core._module").attr(name);
 }
 
-/// A handle as an int or an object of cuda.bindings that knows its int.
+/// A handle as an int, or as an object of cuda.bindings (ours or NVIDIA's) that knows its int. Text
+/// and fractions have an int() too, but no handle.
 std::uintptr_t handle_argument(nb::handle object, const char* what) {
-  nb::object number = nb::steal(PyNumber_Long(object.ptr()));
+  nb::object number = PyIndex_Check(object.ptr()) != 0 ? nb::steal(PyNumber_Index(object.ptr()))
+                      : nb::hasattr(object, "getPtr")  ? nb::steal(PyNumber_Long(object.ptr()))
+                                                       : nb::object{};
   if (!number.is_valid()) {
     PyErr_Clear();
     PyErr_Format(PyExc_TypeError, "%s must be an int or a cuda.bindings handle, not %s", what,
                  Py_TYPE(object.ptr())->tp_name);
     throw nb::python_error();
   }
-  return nb::cast<std::uintptr_t>(number);
+  void* const address = PyLong_AsVoidPtr(number.ptr());
+  if (address == nullptr && PyErr_Occurred() != nullptr) throw nb::python_error();
+  return reinterpret_cast<std::uintptr_t>(address);
 }
 
 /// What has to be looked for, and loaded, is so without the GIL.
@@ -48,17 +57,71 @@ nb::object arguments_info(const PyKernel& kernel) {
   return list;
 }
 
+/// A number of bytes; throws what names the argument.
+std::size_t bytes_argument(nb::handle value, const char* what) {
+  const nb::object number = nb::steal(PyNumber_Index(value.ptr()));
+  if (!number.is_valid()) {
+    PyErr_Clear();
+    PyErr_Format(PyExc_TypeError, "%s must be an int, not %s", what, Py_TYPE(value.ptr())->tp_name);
+    throw nb::python_error();
+  }
+  const std::size_t bytes = PyLong_AsSize_t(number.ptr());
+  if (bytes == static_cast<std::size_t>(-1) && PyErr_Occurred() != nullptr) {
+    PyErr_Clear();
+    PyErr_Format(PyExc_ValueError, "%s must be at least 0 and below 2**64, not %R", what,
+                 number.ptr());
+    throw nb::python_error();
+  }
+  return bytes;
+}
+
+/// The C function behind a driver.CUoccupancyB2DSize; null where it holds none.
+CUoccupancyB2DSize occupancy_function(nb::handle object) {
+  const auto address = handle_argument(object, "dynamic_shared_memory_needed");
+  if (address != 0 && !cucore::detail::is_executable(reinterpret_cast<const void*>(address))) {
+    PyErr_Format(PyExc_ValueError,
+                 "dynamic_shared_memory_needed: there is no function at %p; give the address of "
+                 "a C function size_t (int block_size), or a callable",
+                 reinterpret_cast<void*>(address));
+    throw nb::python_error();
+  }
+  return reinterpret_cast<CUoccupancyB2DSize>(address);
+}
+
+/// dynamic_shared_memory_needed: a number of bytes, a callable that answers for a block size, or a
+/// CUoccupancyB2DSize (ours or NVIDIA's).
 nb::object max_potential_block_size(const KernelOccupancy& occupancy, nb::handle shared_memory,
                                     int limit) {
+  constexpr const char* kWhat = "dynamic_shared_memory_needed";
+  const char* const name = std::strrchr(Py_TYPE(shared_memory.ptr())->tp_name, '.');
+  const bool is_address =
+      std::strcmp(name != nullptr ? name + 1 : Py_TYPE(shared_memory.ptr())->tp_name,
+                  "CUoccupancyB2DSize") == 0;
+  std::function<std::size_t(int)> ask;
+  std::size_t bytes = 0;
+  if (is_address) {
+    ask = occupancy_function(shared_memory);
+  } else if (PyIndex_Check(shared_memory.ptr()) != 0) {
+    bytes = bytes_argument(shared_memory, kWhat);
+  } else if (PyCallable_Check(shared_memory.ptr()) != 0) {
+    ask = [shared_memory](int block_size) {
+      const WithGil gil;
+      if (!gil) throw InvalidStateError("the interpreter is ending");
+      const nb::object answer = shared_memory(block_size);
+      return bytes_argument(answer, "what dynamic_shared_memory_needed() returns");
+    };
+  } else {
+    PyErr_Format(PyExc_TypeError,
+                 "%s must be an int, a callable that takes a block size and returns an int, or a "
+                 "driver.CUoccupancyB2DSize, not %s",
+                 kWhat, Py_TYPE(shared_memory.ptr())->tp_name);
+    throw nb::python_error();
+  }
   MaxPotentialBlockSize best{};
-  if (PyLong_Check(shared_memory.ptr()) != 0) {
-    const auto bytes = nb::cast<std::size_t>(shared_memory);
-    WithoutGil release;
-    best = occupancy.max_potential_block_size(bytes, limit);
-  } else {  // driver.CUoccupancyB2DSize: the address of a function
-    const auto address = handle_argument(shared_memory, "dynamic_shared_memory_needed");
-    WithoutGil release;  // what it calls back may be Python's
-    best = occupancy.max_potential_block_size(reinterpret_cast<CUoccupancyB2DSize>(address), limit);
+  {
+    WithoutGil release;  // what is called back may be Python's
+    best = ask ? occupancy.max_potential_block_size(ask, limit)
+               : occupancy.max_potential_block_size(bytes, limit);
   }
   return of_module("MaxPotentialBlockSizeOccupancyResult")(best.min_grid_size, best.max_block_size);
 }
@@ -99,7 +162,7 @@ void bind_kernel(nb::module_& m) {
                nb::arg("dynamic_shared_memory_size"),
                "How many blocks of this size run on one multiprocessor at a time.")
           .def("max_potential_block_size", &max_potential_block_size,
-               nb::arg("dynamic_shared_memory_needed"), nb::arg("block_size_limit"),
+               nb::arg("dynamic_shared_memory_needed").none(), nb::arg("block_size_limit"),
                "The block size that fills the device, and the least grid that does. A limit of 0 "
                "is none.")
           .def("available_dynamic_shared_memory_per_block",
@@ -132,7 +195,7 @@ void bind_kernel(nb::module_& m) {
                 return PyKernel{Kernel::from_handle(
                     reinterpret_cast<CUkernel>(handle_argument(handle, "handle")), mod)};
               },
-              nb::arg("handle"), nb::arg("mod").none() = nb::none(),
+              nb::arg("handle").none(), nb::arg("mod").none() = nb::none(),
               "Wrap a CUkernel made elsewhere; `mod` is kept loaded as long as the Kernel lives.")
           .def_prop_ro(
               "handle",

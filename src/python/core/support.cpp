@@ -12,6 +12,7 @@
 #include <stdexcept>
 
 #include "../type_table.hpp"
+#include "driver/host_function.hpp"
 #include "kept.hpp"
 
 namespace cucore::python {
@@ -366,6 +367,8 @@ static bool signals_arrive_here() { return syscall(SYS_gettid) == getpid(); }
 
 void wait_interruptible(CUresult (*query)(void*), CUresult (*block)(void*), void* what,
                         const char* call) {
+  if (detail::in_host_function()) [[unlikely]]
+    fail(CUDA_ERROR_NOT_PERMITTED, call);
   CUresult code = query(what);
   if (code == CUDA_SUCCESS) return;
   if (code != CUDA_ERROR_NOT_READY) fail(code, call);

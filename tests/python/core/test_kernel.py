@@ -1,10 +1,15 @@
 """Kernels: parameters, attributes, occupancy, handles."""
 
+import ctypes
+import gc
 import pickle
 import weakref
 
 import pytest
+from cuda.bindings import driver
 from cuda.core import CUDAError, Device, Kernel, LaunchConfig, ObjectCode, Program, ProgramOptions, launch
+
+np = pytest.importorskip("numpy")
 
 SOURCE = """
 struct Triple { char c; double d; short s; };
@@ -101,6 +106,121 @@ def test_a_handle_made_elsewhere(code):
         Kernel.from_handle(0)
     with pytest.raises(TypeError, match="pickle"):
         pickle.dumps(Kernel.from_handle(int(kernel.handle)))
+
+
+def answers(shared_memory):
+    """What the driver's own function says for a C function."""
+    function = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int)(shared_memory)
+    address = ctypes.cast(function, ctypes.c_void_p).value
+    return driver.CUoccupancyB2DSize(address), function
+
+
+@pytest.mark.parametrize("limit", [0, 64])
+def test_occupancy_asks_a_callable_for_the_shared_memory_of_a_block(code, limit):
+    occupancy, asked = code.get_kernel("bounded").occupancy, []
+
+    def shared_memory(block_size):
+        asked.append(block_size)
+        return block_size * 8
+
+    handle, function = answers(shared_memory)
+    found = [occupancy.max_potential_block_size(given, limit) for given in (shared_memory, function, handle)]
+    assert len(set(found)) == 1 and 1 <= found[0].max_block_size <= (limit or 128) and asked
+    numbers = [
+        occupancy.max_potential_block_size(given, limit) for given in (512, np.int64(512), lambda n: np.int32(512))
+    ]
+    assert len(set(numbers)) == 1
+
+
+def test_occupancy_without_a_function_needs_no_shared_memory(code):
+    occupancy = code.get_kernel("bounded").occupancy
+    assert occupancy.max_potential_block_size(driver.CUoccupancyB2DSize(0), 0) == occupancy.max_potential_block_size(
+        0, 0
+    )
+
+
+def test_what_an_occupancy_callable_raises_is_raised_once(code):
+    calls = []
+
+    def fails(block_size):
+        calls.append(block_size)
+        raise LookupError("no such block")
+
+    kernel = code.get_kernel("bounded")
+    with pytest.raises(LookupError, match="no such block"):
+        kernel.occupancy.max_potential_block_size(fails, 0)
+    with pytest.raises(LookupError, match="no such block"):
+        driver.cuOccupancyMaxPotentialBlockSize(int(kernel.handle), fails, 0, 0)
+    assert len(calls) == 2
+
+
+def test_an_occupancy_callable_may_ask_about_another_kernel(code):
+    inner, outer = code.get_kernel("none").occupancy, code.get_kernel("bounded").occupancy
+    alone = outer.max_potential_block_size(lambda n: n, 0)
+    assert outer.max_potential_block_size(lambda n: (inner.max_potential_block_size(lambda m: m, 0), n)[1], 0) == alone
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        (-1, ValueError), (2**64, ValueError), (1024.0, TypeError), ("1024", TypeError), (None, TypeError),
+        (lambda n: -1, ValueError), (lambda n: None, TypeError), (lambda n: 1.5, TypeError), (lambda: 0, TypeError),
+        (driver.CUoccupancyB2DSize(12345), ValueError),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_occupancy_refuses_what_is_no_number_of_bytes(code, given, error):
+    with pytest.raises(error):
+        code.get_kernel("bounded").occupancy.max_potential_block_size(given, 0)
+
+
+def test_the_driver_call_for_occupancy_refuses_an_address_without_a_function(code):
+    with pytest.raises(ValueError, match="blockSizeToDynamicSMemSize"):
+        driver.cuOccupancyMaxPotentialBlockSize(int(code.get_kernel("bounded").handle), 1024, 0, 0)
+
+
+@pytest.mark.parametrize("handle", [8, 12345, 1 << 40, (1 << 47) - 8, 2**64 - 8], ids=hex)
+def test_numbers_that_are_no_kernels_are_refused(code, handle):
+    with pytest.raises(CUDAError, match="is not the handle of a kernel"):
+        Kernel.from_handle(handle)
+    with pytest.raises(CUDAError, match="the code given with it has no such kernel"):
+        Kernel.from_handle(handle, code)
+
+
+def test_a_kernel_of_other_code_is_no_kernel_of_the_code_given(code):
+    other = Program('extern "C" __global__ void other() {}', "c++", ProgramOptions(arch=f"sm_{Device().arch}"))
+    kernel = other.compile("cubin").get_kernel("other")
+    assert Kernel.from_handle(kernel.handle).name == "other"
+
+
+def test_the_handle_of_a_kernel_whose_code_is_unloaded_is_refused():
+    program = Program('extern "C" __global__ void gone() {}', "c++", ProgramOptions(arch=f"sm_{Device().arch}"))
+    code = program.compile("cubin")
+    handle = int(code.get_kernel("gone").handle)
+    library = driver.cuLibraryLoadData(code.code, [], [], 0, [], [], 0)[1]
+    second = int(driver.cuLibraryGetKernel(library, b"gone")[1])
+    assert Kernel.from_handle(handle).name == Kernel.from_handle(second).name == "gone"
+    assert driver.cuLibraryUnload(library)[0] == 0
+    del code
+    gc.collect()
+    for unloaded in (handle, second):
+        with pytest.raises(CUDAError, match="has been unloaded"):
+            Kernel.from_handle(unloaded)
+
+
+@pytest.mark.cpu_only  # NVIDIA's driver takes every object of its own for a kernel
+def test_handles_of_other_objects_are_no_kernels(code):
+    device = Device()
+    stream = device.create_stream()
+    for thing in (stream, stream.record(), device.context):
+        with pytest.raises(CUDAError, match="is not the handle of a kernel"):
+            Kernel.from_handle(int(thing.handle))
+
+
+@pytest.mark.parametrize("handle", ["12", 12.5, b"12", None, [1]], ids=repr)
+def test_a_kernel_handle_is_an_integer(handle):
+    with pytest.raises(TypeError, match="handle must be an int"):
+        Kernel.from_handle(handle)
 
 
 def test_kernels_compare_by_handle(code):

@@ -5,7 +5,7 @@ import sys
 import threading
 
 import pytest
-from cuda.bindings import driver
+from cuda.bindings import driver, runtime
 from cuda.core import (
     CUDAError,
     LaunchConfig,
@@ -15,6 +15,7 @@ from cuda.core import (
     launch,
     texture,
 )
+from cuda.core.graph import GraphDefinition
 
 ONE = LaunchConfig(grid=1, block=1)
 PTX = b".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry k() { ret; }\n"
@@ -174,3 +175,46 @@ def test_what_cannot_be_called_is_refused(device, bad):
     with pytest.raises((TypeError, ValueError)):
         builder.callback(bad)
     builder.close()
+
+
+@pytest.mark.promise("A callback that calls the API is told that it may not, and nothing hangs")
+@pytest.mark.parametrize("how", ["graph", "launch", "stream callback", "host node"])
+def test_waiting_in_a_callback_is_refused_with_the_reason(device, how):
+    """On a GPU, too: the driver itself would wait for ever there."""
+    stream, other = device.create_stream(), device.create_stream()
+    event, said, codes = other.record(), {}, {}
+    waits = {
+        "stream": stream.sync, "another stream": other.sync, "event": event.sync, "device": device.sync,
+    }  # fmt: skip
+    calls = {
+        "cuStreamSynchronize": lambda: driver.cuStreamSynchronize(stream.handle)[0],
+        "cuCtxSynchronize": lambda: driver.cuCtxSynchronize()[0],
+        "cuEventSynchronize": lambda: driver.cuEventSynchronize(event.handle)[0],
+        "cudaDeviceSynchronize": lambda: runtime.cudaDeviceSynchronize()[0],
+        "cudaStreamSynchronize": lambda: runtime.cudaStreamSynchronize(int(stream.handle))[0],
+    }
+
+    def callback(*_):
+        for name, wait in waits.items():
+            try:
+                wait()
+            except CUDAError as error:
+                said[name] = error
+        codes.update({name: int(call()) for name, call in calls.items()})
+
+    if how == "graph":
+        graph_of(device, callback).launch(stream)
+    elif how == "launch":
+        driver.cuLaunchHostFunc(stream.handle, callback, None)
+    elif how == "stream callback":
+        driver.cuStreamAddCallback(stream.handle, callback, None, 0)
+    else:
+        definition = GraphDefinition()
+        definition.callback(callback)
+        definition.instantiate().launch(stream)
+    stream.sync()
+    assert codes == dict.fromkeys(calls, 800)
+    assert {name: error.code for name, error in said.items()} == dict.fromkeys(waits, 800)
+    assert all("a host function of a stream or a graph" in str(error) for error in said.values())
+    for wait in waits.values():  # this thread may
+        wait()
