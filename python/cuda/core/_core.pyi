@@ -630,7 +630,7 @@ def view_of_array(cls: type[_V], obj: object, stream_ptr: int | None, /) -> _V |
 def view_from_dlpack(cls: type[_V], capsule: object, obj: object, /) -> _V: ...
 def export_dlpack(
     ptr: int, shape: Sequence[int], strides: Sequence[int] | None, code: int, bits: int, lanes: int, device_type: int,
-    device_id: int, readonly: bool, max_version: object, dl_device: object, copy: object, keep: object,
+    device_id: int, readonly: bool, max_version: object, dl_device: object, copy: object, stream: object, keep: object,
 ) -> CapsuleType: ...  # fmt: skip
 
 # compilation

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from math import prod
+from operator import index as whole_number
 from typing import Any
 
 from . import _core
@@ -17,12 +18,56 @@ _CODE_KINDS = {code: kind for kind, code in _KIND_CODES.items()}
 
 def _parse_typestr(typestr: str) -> tuple[int, int, int]:
     """ "<f4" as DLPack's (code, bits, lanes)."""
+    size = typestr[2:] if isinstance(typestr, str) else ""
+    if not (size.isascii() and size.isdecimal() and int(size) > 0):
+        raise BufferError(f"the type of the elements must be a text like '<f4', not {typestr!r}")
     if typestr[0] == ">":
         raise BufferError(f"big-endian elements ({typestr}) are not supported")
     code = _KIND_CODES.get(typestr[1])
     if code is None:
         raise BufferError(f"elements of type {typestr} are not supported")
-    return code, int(typestr[2:]) * 8, 1
+    return code, int(size) * 8, 1
+
+
+def _integer(value: Any, what: str) -> int:
+    """What an interface says must be an integer; int() would take text and cut fractions off."""
+    try:
+        return whole_number(value)
+    except TypeError:
+        raise BufferError(f"{what} must be an int, not {value!r}") from None
+
+
+def _integers(values: Any, what: str) -> tuple[int, ...]:
+    if not isinstance(values, (tuple, list)):
+        raise BufferError(f"{what} must be a tuple of ints, not {values!r}")
+    numbers = tuple([_integer(n, f"each value of {what}") for n in values])
+    if any(not -(2**63) <= n < 2**63 for n in numbers):
+        raise BufferError(f"{what} has values that do not fit in 64 bits: {numbers}")
+    return numbers
+
+
+def _array_interface(obj: object, name: str) -> dict[str, Any]:
+    """An array interface whose version, shape, strides and address have been checked."""
+    facts = getattr(obj, name)
+    version = _integer(facts["version"], f"the version in {name}")
+    if version < 3:
+        raise BufferError(f"only version 3 or later of {name} is supported, not version {version}")
+    if facts.get("mask") is not None:
+        raise BufferError("masked arrays are not supported")
+    shape, strides = _integers(facts["shape"], f"the shape in {name}"), facts.get("strides")
+    if any(n < 0 for n in shape):
+        raise BufferError(f"the shape in {name} has a negative extent: {shape}")
+    if strides is not None:
+        strides = _integers(strides, f"the strides in {name}")
+        if len(strides) != len(shape):
+            raise BufferError(f"{name} has {len(shape)} dimensions, but {len(strides)} strides")
+    data = facts["data"]
+    if not isinstance(data, (tuple, list)) or len(data) != 2:
+        raise BufferError(f"data in {name} must be a pair of the address and whether it is read-only, not {data!r}")
+    address = _integer(data[0], f"the address in {name}")
+    if not 0 <= address < 2**64:
+        raise BufferError(f"the address in {name} is none: {address}")
+    return {**facts, "shape": shape, "strides": strides, "data": (address, bool(data[1]))}
 
 
 def _elements(facts: dict[str, Any], obj: object) -> tuple[tuple[int, int, int], list[int] | None, Any]:
@@ -85,7 +130,15 @@ def _address(stream_ptr: Any) -> int:
     protocol = getattr(stream_ptr, "__cuda_stream__", None)
     if protocol is not None and not isinstance(stream_ptr, int):
         return int(protocol()[1]) if callable(protocol) else int(protocol[1])
-    return int(stream_ptr)
+    if not hasattr(stream_ptr, "__index__") and not hasattr(stream_ptr, "getPtr"):
+        raise TypeError(
+            "stream_ptr must be a stream, its address or -1 (no ordering), "
+            f"not {type(stream_ptr).__name__} {stream_ptr!r}"
+        )
+    address = int(stream_ptr)
+    if address < -1:
+        raise ValueError(f"stream_ptr must be a stream, its address or -1 (no ordering), not {address}")
+    return address
 
 
 class _StridedLayout:
@@ -215,20 +268,16 @@ class StridedMemoryView(_core._View):
     @classmethod
     def from_cuda_array_interface(cls, obj: object, stream_ptr: int | None = None) -> StridedMemoryView:
         """From an object with ``__cuda_array_interface__``; the stream waits for the one the object names."""
-        facts = obj.__cuda_array_interface__  # type: ignore[attr-defined]
-        if facts["version"] < 3:
-            raise BufferError(
-                f"only version 3 or later of __cuda_array_interface__ is supported, not version {facts['version']}"
-            )
-        if facts.get("mask") is not None:
-            raise BufferError("masked arrays are not supported")
+        facts = _array_interface(obj, "__cuda_array_interface__")
         if stream_ptr is None:
             raise BufferError("say which stream will use the memory: stream_ptr (-1 for no ordering)")
         dl_type, strides, dtype = _elements(facts, obj)
         ptr, readonly = facts["data"]
         consumer, producer = _address(stream_ptr), facts.get("stream")
         if consumer != -1 and producer is not None:
-            _core.order_streams(int(producer), 1 if consumer == 0 else consumer)
+            _core.order_streams(
+                _integer(producer, "the stream in __cuda_array_interface__"), 1 if consumer == 0 else consumer
+            )
         _, host, managed, number = _core.pointer_traits(ptr) if ptr else (True, False, False, 0)
         kind = _CUDA_MANAGED if managed else _CUDA_HOST if host else _CUDA
         view = cls._make(ptr, facts["shape"], strides, dl_type, (kind, max(number, 0)), bool(readonly), obj, None)
@@ -238,13 +287,7 @@ class StridedMemoryView(_core._View):
     @classmethod
     def from_array_interface(cls, obj: object) -> StridedMemoryView:
         """From a host object with ``__array_interface__``."""
-        facts = obj.__array_interface__  # type: ignore[attr-defined]
-        if facts["version"] < 3:
-            raise BufferError(
-                f"only version 3 or later of __array_interface__ is supported, not version {facts['version']}"
-            )
-        if facts.get("mask") is not None:
-            raise BufferError("masked arrays are not supported")
+        facts = _array_interface(obj, "__array_interface__")
         dl_type, strides, dtype = _elements(facts, obj)
         ptr, readonly = facts["data"]
         view = cls._make(ptr, facts["shape"], strides, dl_type, (_CPU, 0), bool(readonly), obj, None)
@@ -350,7 +393,7 @@ class StridedMemoryView(_core._View):
         strides = None if self.strides is None else list(self.strides)
         return _core.export_dlpack(
             self.ptr, list(self.shape), strides, *self._dl_type, *self._dl_device, self.readonly, max_version,
-            dl_device, copy, self,
+            dl_device, copy, stream, self,
         )  # fmt: skip
 
     def as_tensor_map(

@@ -250,6 +250,7 @@ PyObject* buffer_dlpack(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
   static const Names<4> names{"stream", "max_version", "dl_device", "copy"};
   std::array<PyObject*, 4> given;
   parse("__dlpack__", names, 0, 0, args, nargs, kwnames, given);
+  check_dlpack_stream(given[0]);
   const PyBuffer& value = open_buffer(self);
   const MemoryTraits traits = traits_of(value);
   const DLDevice device = dl_device_of(traits);

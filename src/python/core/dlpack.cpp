@@ -83,6 +83,28 @@ void check_dlpack_request(const DLDevice& device, PyObject* dl_device, PyObject*
   }
 }
 
+void check_dlpack_stream(PyObject* stream) {
+  if (stream == nullptr || stream == Py_None) return;
+  const nb::handle object{stream};
+  if (PyIndex_Check(stream) == 0) {
+    if (nb::hasattr(object, "__cuda_stream__") || nb::hasattr(object, "getPtr")) return;
+    PyErr_Format(PyExc_TypeError,
+                 "__dlpack__(): stream must be an int (a stream's address, 1 or 2 for the default "
+                 "streams, -1 for no ordering) or None, not %s",
+                 Py_TYPE(stream)->tp_name);
+    throw nb::python_error();
+  }
+  const nb::object number = nb::steal(PyNumber_Index(stream));
+  if (!number.is_valid()) throw nb::python_error();
+  const long long value = PyLong_AsLongLong(number.ptr());
+  if (PyErr_Occurred() != nullptr || value < -1) {
+    PyErr_Clear();
+    PyErr_Format(PyExc_ValueError, "__dlpack__(): stream must be -1 or a stream's address, not %R",
+                 number.ptr());
+    throw nb::python_error();
+  }
+}
+
 bool wants_versioned(PyObject* max_version) {
   if (max_version == nullptr || max_version == Py_None) return false;
   if (PyTuple_Check(max_version) == 0 || PyTuple_GET_SIZE(max_version) != 2) {
@@ -121,6 +143,18 @@ nb::object make_dlpack_capsule(const DLTensor& tensor, bool versioned, bool read
   return nb::steal(capsule);
 }
 
+/// Of a producer that is wrong, not of one that cannot be helped: its words are followed below.
+static void check_tensor(const DLTensor& tensor) {
+  const char* wrong = nullptr;
+  if (tensor.ndim < 0) wrong = "a negative number of dimensions";
+  if (tensor.ndim > 0 && tensor.shape == nullptr) wrong = "dimensions, but no shape";
+  for (std::int32_t i = 0; wrong == nullptr && i < tensor.ndim; ++i)
+    if (tensor.shape[i] < 0) wrong = "a negative extent";
+  if (wrong == nullptr) return;
+  PyErr_Format(PyExc_BufferError, "the DLPack tensor is not valid: it has %s", wrong);
+  throw nb::python_error();
+}
+
 ImportedTensor import_dlpack(nb::handle capsule) {
   if (PyCapsule_IsValid(capsule.ptr(), kVersioned) != 0) {
     auto* managed =
@@ -130,6 +164,7 @@ ImportedTensor import_dlpack(nb::handle capsule) {
                    managed->version.minor);
       throw nb::python_error();
     }
+    check_tensor(managed->dl_tensor);
     if (PyCapsule_SetName(capsule.ptr(), "used_dltensor_versioned") != 0) throw nb::python_error();
     return {managed->dl_tensor, (managed->flags & kDLFlagReadOnly) != 0,
             std::shared_ptr<void>{static_cast<void*>(managed), [](void* p) {
@@ -139,6 +174,7 @@ ImportedTensor import_dlpack(nb::handle capsule) {
   }
   if (PyCapsule_IsValid(capsule.ptr(), kLegacy) != 0) {
     auto* managed = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), kLegacy));
+    check_tensor(managed->dl_tensor);
     if (PyCapsule_SetName(capsule.ptr(), "used_dltensor") != 0) throw nb::python_error();
     return {managed->dl_tensor, false,
             std::shared_ptr<void>{static_cast<void*>(managed), [](void* p) {

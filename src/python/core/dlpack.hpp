@@ -73,6 +73,8 @@ constexpr DLPackVersion kDLPackVersion{1, 1};
 DLDevice dl_device_of(const MemoryTraits& traits);
 /// BufferError when a consumer asks for another device or for a copy.
 void check_dlpack_request(const DLDevice& device, PyObject* dl_device, PyObject* copy);
+/// TypeError or ValueError for what names no stream. Ordering is the consumer's all the same.
+void check_dlpack_stream(PyObject* stream);
 /// True when the consumer's max_version is (1, 0) or newer.
 bool wants_versioned(PyObject* max_version);
 /// A capsule around a tensor; shape and strides are copied, `keep` lives as long as the consumer

@@ -1,6 +1,8 @@
 // dlpack_exchange.cpp: DLPack's table of C functions, by which other libraries' C code exchanges
 // arrays with cuda.core.
 #include "dlpack.hpp"
+#include "py_buffer.hpp"
+#include "view.hpp"
 
 namespace cucore::python {
 namespace {
@@ -49,6 +51,28 @@ int managed_to_object(DLManagedTensorVersioned* tensor, void** out) {
   });
 }
 
+/// What the tensor points to lives as long as the object does, and the object does not change
+/// meanwhile: the caller sees to both.
+int tensor_of_object(void* object, DLTensor* out) {
+  return answer([&] {
+    auto* const python = static_cast<PyObject*>(object);
+    if (PyBuffer* const buffer = buffer_of(python)) {
+      static std::int64_t step = 1;
+      const PyBuffer& open = open_buffer(python);
+      buffer->extent = static_cast<std::int64_t>(open.buffer.size());
+      *out = {};
+      out->data = reinterpret_cast<void*>(open.buffer.handle());
+      out->device = dl_device_of(traits_of(open));
+      out->ndim = 1;
+      out->dtype = {kDLInt, 8, 1};
+      out->shape = &buffer->extent;
+      out->strides = &step;
+    } else {
+      lend_view(python, out);
+    }
+  });
+}
+
 /// cuda.core has no stream that is current: what is queued nowhere else goes to the default one.
 int current_stream(DLDeviceType type, std::int32_t, void** out) {
   return answer([&] {
@@ -57,8 +81,8 @@ int current_stream(DLDeviceType type, std::int32_t, void** out) {
   });
 }
 
-constexpr DLPackExchange kTable{{kDLPackVersion, nullptr}, &allocate, &managed_from_object,
-                                &managed_to_object,        nullptr,   &current_stream};
+constexpr DLPackExchange kTable{{kDLPackVersion, nullptr}, &allocate,         &managed_from_object,
+                                &managed_to_object,        &tensor_of_object, &current_stream};
 
 void bind_dlpack_exchange(nb::module_& m) {
   for (const char* name : {"Buffer", "_View"}) {

@@ -23,6 +23,7 @@ struct PyBuffer {
   bool is_pooled = false;     ///< from a pool of the driver's: goes back by cuMemFreeAsync alone
   bool discarded = false;     ///< told that its contents are not needed, and not prefetched since
   std::uint64_t capture = 0;  ///< the capture it was allocated in; 0: in none
+  std::int64_t extent = 0;    ///< the shape of a tensor that C code has borrowed (DLPack)
   int views = 0;              ///< memoryviews, arrays and strided views that see the memory
   std::unique_ptr<PyBuffer> left;  ///< closed, but still seen: goes with the last view
 

@@ -13,7 +13,8 @@ void bind_strided(nb::module_& m) {
       [](std::uintptr_t ptr, std::vector<std::int64_t> shape,
          std::optional<std::vector<std::int64_t>> strides, int code, int bits, int lanes,
          int device_type, int device_id, bool readonly, nb::handle max_version,
-         nb::handle dl_device, nb::handle copy, nb::object keep) {
+         nb::handle dl_device, nb::handle copy, nb::handle stream, nb::object keep) {
+        check_dlpack_stream(stream.ptr());
         DLTensor t{};
         t.data = reinterpret_cast<void*>(ptr);
         t.device = {static_cast<DLDeviceType>(device_type), device_id};
@@ -30,7 +31,7 @@ void bind_strided(nb::module_& m) {
       },
       "ptr"_a, "shape"_a, "strides"_a.none(), "code"_a, "bits"_a, "lanes"_a, "device_type"_a,
       "device_id"_a, "readonly"_a, "max_version"_a.none(), "dl_device"_a.none(), "copy"_a.none(),
-      "keep"_a);
+      "stream"_a.none(), "keep"_a);
   // (device accessible, host accessible, managed, device id) of any address
   m.def("pointer_traits", [](std::size_t ptr) {
     PyBuffer probe;

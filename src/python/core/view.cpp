@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <utility>
 
 #include "../type_table.hpp"
 
@@ -27,6 +28,8 @@ struct View {
   PyObject* dtype;
   PyObject* owner;
   PyObject* weak;
+  std::int64_t* lent;  // shape and strides of a tensor that C code has borrowed; null before
+  std::size_t lent_rank;
 };
 
 constexpr std::size_t kFields[] = {
@@ -54,6 +57,7 @@ void dealloc(PyObject* self) {
   PyObject_GC_UnTrack(self);
   if (reinterpret_cast<View*>(self)->weak != nullptr) PyObject_ClearWeakRefs(self);
   clear(self);
+  PyMem_Free(reinterpret_cast<View*>(self)->lent);
   PyTypeObject* type = Py_TYPE(self);
   type->tp_free(self);
   Py_DECREF(type);
@@ -135,6 +139,67 @@ nb::object make_view(nb::handle type, const DLTensor& t, bool readonly, PyObject
   view->dtype = Py_NewRef(Py_None);
   view->owner = owner.is_valid() ? owner.release().ptr() : Py_NewRef(Py_None);
   return object;
+}
+
+static PyTypeObject* view_type = nullptr;  // set when the module is made
+
+void lend_view(PyObject* object, DLTensor* out) {
+  if (PyObject_TypeCheck(object, view_type) == 0) {
+    PyErr_Format(PyExc_TypeError, "neither a Buffer nor a StridedMemoryView: %s",
+                 Py_TYPE(object)->tp_name);
+    throw nb::python_error();
+  }
+  auto* const view = reinterpret_cast<View*>(object);
+  int code = 0;
+  int bits = 0;
+  int lanes = 0;
+  int kind = 0;
+  int device = 0;
+  if (view->ptr == nullptr || view->dl_type == nullptr || view->dl_device == nullptr ||
+      view->shape == nullptr || PyTuple_Check(view->shape) == 0) {
+    PyErr_SetString(PyExc_BufferError, "the view is empty");
+    throw nb::python_error();
+  }
+  if (PyArg_ParseTuple(view->dl_type, "iii", &code, &bits, &lanes) == 0 ||
+      PyArg_ParseTuple(view->dl_device, "ii", &kind, &device) == 0)
+    throw nb::python_error();
+  constexpr int kRecord = 3;
+  if (code == kRecord || view->readonly == Py_True) {
+    PyErr_Format(PyExc_BufferError, "a borrowed DLPack tensor cannot be %s",
+                 code == kRecord ? "of records" : "read-only: ask for a managed one");
+    throw nb::python_error();
+  }
+  const auto rank = static_cast<std::size_t>(PyTuple_GET_SIZE(view->shape));
+  const bool packed = view->strides == nullptr || PyTuple_Check(view->strides) == 0;
+  if (!packed && static_cast<std::size_t>(PyTuple_GET_SIZE(view->strides)) != rank) {
+    PyErr_SetString(PyExc_BufferError, "the view's strides do not fit its shape");
+    throw nb::python_error();
+  }
+  // One array as long as the view stays as it is: a tensor lent before still points to it.
+  if (view->lent == nullptr || view->lent_rank != rank) {
+    auto* const made = static_cast<std::int64_t*>(PyMem_Calloc(2 * rank + 1, sizeof(std::int64_t)));
+    if (made == nullptr) throw std::bad_alloc{};
+    PyMem_Free(std::exchange(view->lent, made));
+    view->lent_rank = rank;
+  }
+  std::int64_t* const strides = view->lent + rank;
+  for (std::size_t i = rank; i-- > 0;) {
+    const auto at = static_cast<Py_ssize_t>(i);
+    view->lent[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(view->shape, at));
+    strides[i] = !packed         ? PyLong_AsLongLong(PyTuple_GET_ITEM(view->strides, at))
+                 : i + 1 == rank ? 1
+                                 : strides[i + 1] * view->lent[i + 1];
+    if (PyErr_Occurred() != nullptr) throw nb::python_error();
+  }
+  *out = {};
+  out->data = PyLong_AsVoidPtr(view->ptr);
+  if (PyErr_Occurred() != nullptr) throw nb::python_error();
+  out->device = {static_cast<DLDeviceType>(kind), device};
+  out->ndim = static_cast<std::int32_t>(rank);
+  out->dtype = {static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(bits),
+                static_cast<std::uint16_t>(lanes)};
+  out->shape = view->lent;
+  out->strides = strides;
 }
 
 namespace {
@@ -226,6 +291,7 @@ void bind_view(nb::module_& m) {
                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
   nb::object type = nb::steal(PyType_FromSpec(&spec));
   if (!type.is_valid()) throw nb::python_error();
+  view_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(type.ptr()));
   m.attr("_View") = type;
   add_function(
       m, "view_of_array", &guarded<view_of_array>,

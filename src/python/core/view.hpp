@@ -14,4 +14,8 @@ nb::object make_view(nb::handle type, const DLTensor& tensor, bool readonly, PyO
 /// None for anything else, or anything out of the ordinary, which is then asked by DLPack.
 nb::object view_of_foreign(nb::handle type, PyObject* object, PyObject* stream_ptr);
 
+/// Fills in a tensor whose arrays are the view's. TypeError for what is no view, BufferError for a
+/// view that a tensor cannot describe.
+void lend_view(PyObject* object, DLTensor* out);
+
 }  // namespace cucore::python

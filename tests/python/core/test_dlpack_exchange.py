@@ -40,7 +40,7 @@ class Table(ctypes.Structure):
             ctypes.c_int, ctypes.POINTER(Tensor), ctypes.POINTER(ctypes.POINTER(Managed)), ctypes.c_void_p, SetError)),
         ("managed_from_object", ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(ctypes.POINTER(Managed)))),
         ("managed_to_object", ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.POINTER(Managed), ctypes.POINTER(ctypes.py_object))),
-        ("tensor_of_object", ctypes.c_void_p),
+        ("tensor_of_object", ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(Tensor))),
         ("current_stream", ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p))),
     ]  # fmt: skip
 
@@ -127,3 +127,83 @@ def test_the_default_stream_is_the_one_to_order_after(device):
     assert table_of(Buffer).current_stream(2, 0, stream) == 0
     assert stream.value == int(device.default_stream.handle)
     assert table_of(Buffer).current_stream(1, 0, stream) == 0 and stream.value is None
+
+
+def borrowed(cls: type, thing: object) -> Tensor:
+    tensor = Tensor()
+    assert table_of(cls).tensor_of_object(thing, tensor) == 0
+    return tensor
+
+
+@pytest.mark.parametrize("cls", [Buffer, StridedMemoryView])
+def test_no_function_of_the_table_is_null(cls):
+    table = table_of(cls)
+    for name, _ in Table._fields_[3:]:
+        assert ctypes.cast(getattr(table, name), ctypes.c_void_p).value, name
+
+
+@pytest.mark.parametrize("cls", [Buffer, StridedMemoryView])
+def test_c_code_borrows_a_buffer(device, stream, cls):
+    buffer = device.allocate(64, stream=stream)
+    tensor = borrowed(cls, buffer)
+    assert (tensor.data, tensor.device_type, tensor.device_id) == (buffer.handle, *buffer.__dlpack_device__())
+    assert (tensor.ndim, tensor.shape[0], tensor.strides[0], tensor.offset) == (1, 64, 1, 0)
+    assert (tensor.code, tensor.bits, tensor.lanes) == (0, 8, 1)
+
+
+def test_c_code_borrows_a_view_with_its_shape_and_strides():
+    array = np.arange(12, dtype=np.float32).reshape(3, 4)
+    view = StridedMemoryView.from_any_interface(array.T, -1)
+    first, again = borrowed(StridedMemoryView, view), borrowed(StridedMemoryView, view)
+    for tensor in (first, again):
+        assert [tensor.shape[i] for i in range(2)] == [4, 3] and [tensor.strides[i] for i in range(2)] == [1, 4]
+        assert (tensor.code, tensor.bits, tensor.data) == (2, 32, array.ctypes.data)
+
+
+def test_a_borrowed_view_without_strides_is_packed():
+    buffer = LegacyPinnedMemoryResource().allocate(96)
+    tensor = borrowed(StridedMemoryView, StridedMemoryView.from_buffer(buffer, (2, 3, 4), itemsize=4))
+    assert [tensor.strides[i] for i in range(3)] == [12, 4, 1]
+    scalar = borrowed(StridedMemoryView, StridedMemoryView.from_any_interface(np.array(3.0), -1))
+    assert scalar.ndim == 0
+
+
+def test_a_view_that_changes_its_rank_lends_its_new_shape():
+    view = StridedMemoryView.from_any_interface(np.zeros(4, np.int16), -1)
+    borrowed(StridedMemoryView, view)
+    view.__init__(np.zeros((2, 3, 4, 5), np.int16), -1)
+    tensor = borrowed(StridedMemoryView, view)
+    assert [tensor.shape[i] for i in range(tensor.ndim)] == [2, 3, 4, 5]
+
+
+def test_what_cannot_be_borrowed_is_a_python_error(device, stream):
+    lend = table_of(StridedMemoryView).tensor_of_object
+    closed = device.allocate(64, stream=stream)
+    closed.close()
+    frozen = np.arange(3)
+    frozen.flags.writeable = False
+    for thing, error in (
+        (closed, RuntimeError),
+        (object(), TypeError),
+        (StridedMemoryView(), BufferError),
+        (StridedMemoryView.from_array_interface(frozen), BufferError),
+    ):
+        with pytest.raises(error):
+            lend(thing, Tensor())
+
+
+@pytest.mark.parametrize("wrong", ["ndim", "shape", "extent"])
+def test_a_tensor_that_cannot_be_is_refused(device, wrong):
+    buffer = LegacyPinnedMemoryResource().allocate(64)
+    managed = taken(Buffer, buffer)
+    tensor = managed.contents.tensor
+    extents = (ctypes.c_int64 * 1)(-1)
+    if wrong == "ndim":
+        tensor.ndim = -1
+    elif wrong == "shape":
+        tensor.shape = None
+    else:
+        tensor.shape = extents
+    with pytest.raises(BufferError, match="not valid"):
+        table_of(StridedMemoryView).managed_to_object(managed, ctypes.py_object())
+    managed.contents.deleter(managed)

@@ -210,3 +210,53 @@ def test_views_of_cupy_arrays_say_what_dlpack_says(device, stream):
 def test_a_view_as_another_type_has_a_numpy_type(dtype):
     view = StridedMemoryView.from_any_interface(np.zeros(4, dtype=np.float32), stream_ptr=-1).view(dtype=dtype)
     assert isinstance(view.dtype, np.dtype) and view.dtype == np.int32
+
+
+class Interface:
+    """An object with an array interface, parts of which are wrong."""
+
+    def __init__(self, name, address, **parts):
+        facts = {"version": 3, "shape": (4,), "typestr": "<f4", "data": (address, False), "strides": None}
+        setattr(self, name, facts | parts)
+
+
+WRONG_PARTS = [
+    {"shape": "text"}, {"shape": "12"}, {"shape": 4}, {"shape": None}, {"shape": (4.5,)}, {"shape": ("4",)}, {"shape": (-1,)},
+    {"shape": (2**63,)}, {"strides": "ab"}, {"strides": (4, 4)}, {"strides": (1.0,)}, {"typestr": ""}, {"typestr": "f"},
+    {"typestr": "<fx"}, {"typestr": "<f0"}, {"typestr": 3}, {"data": None}, {"data": 5}, {"data": ("x", False)},
+    {"data": (-5, False)}, {"data": (2**64, False)}, {"version": "3"}, {"version": None},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("parts", WRONG_PARTS, ids=str)
+def test_a_wrong_array_interface_is_refused_and_named(device, parts):
+    buffer = LegacyPinnedMemoryResource().allocate(64)
+    name = next(iter(parts))
+    words = "type of the elements" if name == "typestr" else "address" if name == "data" else name
+    with pytest.raises(BufferError, match=words):
+        StridedMemoryView.from_cuda_array_interface(
+            Interface("__cuda_array_interface__", buffer.handle, **parts), stream_ptr=-1
+        )
+    with pytest.raises(BufferError, match=words):
+        StridedMemoryView.from_array_interface(Interface("__array_interface__", buffer.handle, **parts))
+
+
+def test_a_stream_in_an_array_interface_is_an_integer(device, stream):
+    thing = Interface("__cuda_array_interface__", int(device.allocate(16, stream=stream).handle), stream="text")
+    with pytest.raises(BufferError, match="stream"):
+        StridedMemoryView.from_any_interface(thing, stream_ptr=int(stream.handle))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"), [("text", TypeError), ("1", TypeError), (1.5, TypeError), ([], TypeError), (-5, ValueError)]
+)
+def test_what_names_no_stream_is_refused_by_dlpack(device, stream, wrong, error):
+    buffer = device.allocate(64, stream=stream)
+    view = StridedMemoryView.from_dlpack(buffer, stream_ptr=-1)
+    for thing in (buffer, view):
+        with pytest.raises(error, match="stream"):
+            thing.__dlpack__(stream=wrong)
+        with pytest.raises(error, match="stream"):
+            StridedMemoryView.from_any_interface(thing, stream_ptr=wrong)
+        for right in (None, -1, 1, int(stream.handle), stream, stream.handle):
+            thing.__dlpack__(stream=right)
