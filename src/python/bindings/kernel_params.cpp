@@ -212,8 +212,12 @@ bool typed(PyObject* value, PyObject* type, Py_ssize_t index, const Where& where
       put(slot, Kind::u64, kNoType, place);
     } else {
       // ctypes integers do not check for overflow: they keep the low bits
-      Ref integer{PyLong_Check(number) ? Py_NewRef(number) : PyNumber_Long(number)};
-      if (!integer || PyFloat_Check(number)) {
+      // Text and fractions have an int() too, and are no integers.
+      const bool whole = PyLong_Check(number) || PyIndex_Check(number) || has_value_method(number);
+      Ref integer{!whole                 ? nullptr
+                  : PyLong_Check(number) ? Py_NewRef(number)
+                                         : PyNumber_Long(number)};
+      if (!integer) {
         PyErr_Clear();
         return fail(where, index, "an integer is needed", value);
       }

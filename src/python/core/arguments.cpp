@@ -93,11 +93,14 @@ ValueType inspect(PyObject* value) {
   } else if (has("_kernel_argument")) {  // textures, surfaces, graph conditions, strided views: a
                                          // number of 64 bits
     out.kind = ValueType::by_handle;
-  } else if (type->tp_as_number != nullptr &&
-             (type->tp_as_number->nb_index != nullptr || type->tp_as_number->nb_int != nullptr) &&
-             std::strstr(type->tp_name, "numpy") == nullptr && !PyUnicode_Check(value) &&
-             !PyFloat_Check(value)) {
-    out.kind = ValueType::by_int;  // handles of cuda.bindings, enums, int subclasses
+  } else if (has("__dlpack__") || has("__cuda_array_interface__")) {
+    out.kind = ValueType::array;
+  } else if (type->tp_as_number != nullptr && std::strstr(type->tp_name, "numpy") == nullptr &&
+             (type->tp_as_number->nb_index != nullptr ||
+              (type->tp_as_number->nb_int != nullptr && has("getPtr")))) {
+    // Handles of cuda.bindings (NVIDIA's have int() alone), enums, int subclasses. Numbers that
+    // int() would cut off, of the decimal and fractions modules, are none.
+    out.kind = ValueType::by_int;
   }
   return out;
 }
@@ -275,10 +278,12 @@ void PackedArguments::pack_other(const Kernel& kernel, std::size_t index, PyObje
     }
     return;
   }
-  if (value == Py_None) {  // a null pointer
-    if (size != 8) wrong_size(kernel, index, value, 8, size);
-    std::memset(place, 0, size);
-    return;
+  if (value == Py_None) {  // more often a value that was never set than a null pointer
+    const std::string text =
+        where(kernel, index) +
+        ": None cannot be passed; a null pointer is the int 0 (or np.uintp(0))";
+    PyErr_SetString(PyExc_TypeError, text.c_str());
+    throw nb::python_error();
   }
   const ValueType type = value_type(value);
   const void* source = nullptr;
@@ -319,6 +324,14 @@ void PackedArguments::pack_other(const Kernel& kernel, std::size_t index, PyObje
       if (bytes != size) wrong_size(kernel, index, value, bytes, size);
       pointers_[index] = reinterpret_cast<void*>(address);
       return;
+    }
+    case ValueType::array: {  // of one element it has an int(): its value, not its address
+      const std::string text =
+          where(kernel, index) + ": an array (" + Py_TYPE(value)->tp_name +
+          ") cannot be passed; give its address (array.data_ptr(), array.data.ptr), or a "
+          "StridedMemoryView of it";
+      PyErr_SetString(PyExc_TypeError, text.c_str());
+      throw nb::python_error();
     }
     default: {
       const std::string text =

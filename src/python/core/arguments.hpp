@@ -21,6 +21,7 @@ struct ValueType {
     by_int,
     by_handle,
     by_address,
+    array,  // of another library: is not passed
     buffer  // a class derived from Buffer
   } kind = unknown;
   bool is_integer = false;

@@ -1,6 +1,8 @@
 """Launches with wrong shapes and wrong arguments: refused before anything is queued, with names."""
 
 import ctypes
+from decimal import Decimal
+from fractions import Fraction
 
 import pytest
 from cuda.bindings import driver
@@ -63,6 +65,15 @@ class Big(ctypes.Structure):
     _fields_ = [("x", ctypes.c_char * 5000)]
 
 
+class OneElement:
+    """As an array of one element of another library: it has an int(), which is not its address."""
+
+    __cuda_array_interface__ = {"version": 3}
+
+    def __index__(self):
+        return 4096
+
+
 WRONG = [
     ((), "argument 0"),
     ((1,), "argument 1"),
@@ -71,6 +82,10 @@ WRONG = [
     (("x", 2.0, 3), "argument 0"),
     ((1, "x", 3), "argument 1"),
     ((1, None, 3), "argument 1"),
+    ((None, 2.0, 3), "argument 0.*None"),
+    ((Decimal(4096), 2.0, 3), "argument 0"),
+    ((Fraction(4096), 2.0, 3), "argument 0"),
+    ((OneElement(), 2.0, 3), "argument 0.*array"),
     ((1, 2.0, Big()), "argument 2"),
     ((1, np.float64(2), 3), "argument 1"),
     ((1, 2.0, 2**65), "argument 2"),
@@ -104,4 +119,18 @@ def test_the_bindings_count_arguments_too(device, stream, kernel, given):
     assert error == 0
     with pytest.raises((TypeError, ValueError), match="argument"):
         driver.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream.handle, given, 0)
+    works_after(device, stream, kernel)
+
+
+def test_a_null_pointer_is_passed_as_zero(device, stream, kernel):
+    for null in (0, np.uintp(0), ctypes.c_void_p(0), driver.CUdeviceptr(0)):
+        launch(stream, LaunchConfig(grid=1, block=1), kernel("add_one"), null, 0)
+    stream.sync()
+
+
+@pytest.mark.parametrize("wrong", ["12", b"12", 1.5, Decimal(1), Fraction(1)], ids=repr)
+def test_the_driver_call_takes_integers_for_c_integers_only(device, stream, kernel, wrong):
+    values = ((0, wrong), (ctypes.c_void_p, ctypes.c_int))
+    with pytest.raises(TypeError, match="an integer is needed"):
+        driver.cuLaunchKernel(int(kernel("add_one").handle), 1, 1, 1, 1, 1, 1, 0, stream.handle, values, 0)
     works_after(device, stream, kernel)
