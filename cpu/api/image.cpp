@@ -183,7 +183,10 @@ std::vector<std::string> texts_of_elf(std::string_view image) {
     return read_at<Elf64_Shdr>(image,
                                checked_end(header.e_shoff, std::size_t{i} * header.e_shentsize));
   };
-  if (header.e_shnum == 0 || header.e_shstrndx >= header.e_shnum) gpu_code_only("this ELF file");
+  if (header.e_shnum == 0 || header.e_shstrndx >= header.e_shnum) {
+    if (header.e_machine != EM_CUDA) invalid("an ELF file for another machine");
+    gpu_code_only("this ELF file");
+  }
   const auto names = section_at(header.e_shstrndx);
   const std::string_view name_bytes = piece(image, names.sh_offset, names.sh_size);
   std::vector<std::string> texts;
@@ -201,6 +204,9 @@ std::vector<std::string> texts_of_elf(std::string_view image) {
       if (!text.empty()) texts.push_back(std::move(text));
     }
   }
+  if (texts.empty() && header.e_machine != EM_CUDA)
+    invalid("an ELF file for another machine (number " + std::to_string(header.e_machine) +
+            "; a GPU's is " + std::to_string(EM_CUDA) + "), and no fat binary in it");
   if (texts.empty()) gpu_code_only("this cubin");
   return texts;
 }
@@ -300,6 +306,40 @@ std::vector<std::string> ptx_of_archive(std::string_view archive) {
     }
   }
   return texts;
+}
+
+std::string limit_registers(std::string_view ptx, unsigned registers) {
+  std::string out;
+  std::size_t copied = 0;   // up to where `ptx` is in `out`
+  bool in_entry = false;    // between ".entry" and its body
+  bool has_bounds = false;  // of its own, which go before the option
+  const auto starts = [&](std::size_t at, std::string_view word) {
+    return ptx.substr(at, word.size()) == word;
+  };
+  for (std::size_t at = 0; at < ptx.size(); ++at) {
+    if (starts(at, "//")) {
+      at = std::min(ptx.find('\n', at), ptx.size());
+    } else if (starts(at, "/*")) {
+      at = std::min(ptx.find("*/", at + 2), ptx.size() - 1);
+    } else if (ptx[at] == '"') {
+      for (++at; at < ptx.size() && ptx[at] != '"'; ++at)
+        if (ptx[at] == '\\') ++at;
+    } else if (starts(at, ".entry")) {
+      in_entry = true;
+      has_bounds = false;
+    } else if (in_entry && (starts(at, ".maxnreg") || starts(at, ".maxntid") ||
+                            starts(at, ".reqntid") || starts(at, ".minnctapersm"))) {
+      has_bounds = true;
+    } else if (in_entry && (ptx[at] == '{' || ptx[at] == ';')) {
+      if (ptx[at] == '{' && !has_bounds) {
+        out.append(ptx.substr(copied, at - copied));
+        out += ".maxnreg " + std::to_string(registers) + " ";
+        copied = at;
+      }
+      in_entry = false;
+    }
+  }
+  return out.append(ptx.substr(copied));
 }
 
 std::string make_container(const std::vector<std::string>& texts) {

@@ -22,6 +22,10 @@ std::vector<std::string> ptx_of_image(const void* image, std::size_t size = 0);
 /// archive.
 std::vector<std::string> ptx_of_archive(std::string_view archive);
 
+/// PTX whose kernels take at most so many registers (CU_JIT_MAX_REGISTERS): `.maxnreg` on every
+/// entry that has no bounds of its own, which go before the option.
+std::string limit_registers(std::string_view ptx, unsigned registers);
+
 /// Our container: an ELF file with the texts in `.cucore.ptx`.
 std::string make_container(const std::vector<std::string>& texts);
 

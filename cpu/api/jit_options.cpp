@@ -1,8 +1,12 @@
 // JIT options.
 #include "api/jit_options.hpp"
 
+#include <elf.h>
+
 #include <algorithm>
 #include <cstring>
+
+#include "api/image.hpp"
 
 namespace cucpu::driver {
 
@@ -17,10 +21,24 @@ JitOptions::JitOptions(unsigned count, const CUjit_option* options, void** value
       require(number <= 4);
       load.optimization = static_cast<int>(number);
     }
+    if (options[i] == CU_JIT_MAX_REGISTERS) max_registers = static_cast<unsigned>(number);
     if (options[i] == CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES) info_room_ = static_cast<unsigned>(number);
     if (options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
       error_room_ = static_cast<unsigned>(number);
   }
+}
+
+void JitOptions::apply(std::vector<std::string>& texts) const {
+  if (max_registers == 0) return;
+  for (std::string& text : texts) text = limit_registers(text, max_registers);
+}
+
+std::vector<std::string> JitOptions::texts_of(const void* image, std::size_t size) const {
+  auto texts = ptx_of_image(image, size);
+  const bool is_compiled = (size == 0 || size >= SELFMAG) &&
+                           std::strncmp(static_cast<const char*>(image), ELFMAG, SELFMAG) == 0;
+  if (!is_compiled) apply(texts);
+  return texts;
 }
 
 void JitOptions::report() {

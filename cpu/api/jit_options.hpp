@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include "api/error.hpp"
 #include "engine/engine.hpp"
@@ -16,6 +17,12 @@ class JitOptions {
 
   cucpu::LoadOptions load;  ///< its info_log points into this object
   std::string info, error;
+  unsigned max_registers = 0;  ///< of a thread; 0: no limit
+
+  /// What the options say of the code itself goes into its texts.
+  void apply(std::vector<std::string>& texts) const;
+  /// ptx_of_image() with the options applied; a cubin has been compiled without them.
+  std::vector<std::string> texts_of(const void* image, std::size_t size) const;
 
   /// Writes logs and times to the caller's buffers.
   void report();

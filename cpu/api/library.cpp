@@ -68,7 +68,8 @@ void load(CUlibrary* out, const void* image, std::size_t size, const char* name,
   options.load.name = name;
   options.load.info_log = &options.info;
   *out =
-      options.logged([&] { return make_object<Library>(ptx_of_image(image, size), options.load); })
+      options
+          .logged([&] { return make_object<Library>(options.texts_of(image, size), options.load); })
           ->publish();
 }
 

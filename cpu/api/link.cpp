@@ -35,9 +35,9 @@ void add(LinkState& state, CUjitInputType type, const void* data, std::size_t si
                            "(nvJitLink with -ptx does that)"};
   state.options.logged([&] {
     const std::string_view archive{static_cast<const char*>(data), size};
-    for (std::string& text :
-         type == CU_JIT_INPUT_LIBRARY ? ptx_of_archive(archive) : ptx_of_image(data, size))
-      state.texts.push_back(std::move(text));
+    auto texts = type == CU_JIT_INPUT_LIBRARY ? ptx_of_archive(archive) : ptx_of_image(data, size);
+    if (type == CU_JIT_INPUT_PTX) state.options.apply(texts);  // the rest has been compiled before
+    for (std::string& text : texts) state.texts.push_back(std::move(text));
     return 0;
   });
 }

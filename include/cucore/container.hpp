@@ -19,6 +19,11 @@ inline constexpr std::string_view kContainerSection = ".cucore.ptx";
 [[nodiscard]] CUCORE_EXPORT std::string make_container(std::string_view cubin,
                                                        std::string_view ptx);
 
+/// PTX whose kernels take at most so many registers: `.maxnreg` on every entry that has no bounds
+/// of its own, which go before a compiler's option. What a cubin gets from max_register_count, PTX
+/// has to be told in so many words.
+[[nodiscard]] CUCORE_EXPORT std::string limit_registers(std::string_view ptx, unsigned registers);
+
 /// The PTX modules of a container; none when it has none or the bytes are not a well-formed file.
 /// The views are into `file`.
 [[nodiscard]] CUCORE_EXPORT std::vector<std::string_view> ptx_of_container(std::string_view file);

@@ -96,14 +96,39 @@ bool reaches_past_its_end(const std::string& code) {
 }
 }  // namespace
 
+namespace {
+
+[[noreturn]] void no_image(const std::string& why, std::string_view what) {
+  throw CUDAError{CUDA_ERROR_INVALID_IMAGE, result_name(CUDA_ERROR_INVALID_IMAGE),
+                  std::string{result_name(CUDA_ERROR_INVALID_IMAGE)} + ": " + why +
+                      "\n  while loading " + std::string{what}};
+}
+
+/// An ELF file of a host: no device code, unless nvcc has put some into a section. Its headers lie
+/// inside `code`.
+void require_device_code(const std::string& code, std::string_view what) {
+  constexpr Elf64_Half kCuda = 190;  // EM_CUDA
+  if (!code.starts_with(ELFMAG)) return;
+  Elf64_Ehdr header;
+  std::memcpy(&header, code.data(), sizeof header);
+  if (header.e_machine == kCuda || code.find("nv_fatbin") != std::string::npos ||
+      code.find("__nv_relfatbin") != std::string::npos)
+    return;
+  const char* const name = header.e_machine == EM_X86_64    ? "x86-64"
+                           : header.e_machine == EM_AARCH64 ? "AArch64"
+                                                            : "another machine";
+  no_image(std::string{"the code is an ELF file for "} + name + " (machine " +
+               std::to_string(header.e_machine) + "), not for a GPU (machine " +
+               std::to_string(kCuda) + ")",
+           what);
+}
+
+}  // namespace
+
 std::shared_ptr<Library> Library::load(const std::string& code, std::string_view what) {
-  if (reaches_past_its_end(code)) {
-    throw CUDAError{CUDA_ERROR_INVALID_IMAGE, result_name(CUDA_ERROR_INVALID_IMAGE),
-                    "CUDA_ERROR_INVALID_IMAGE: the code is cut off or damaged: its headers reach "
-                    "past its end\n  "
-                    "while loading " +
-                        std::string{what}};
-  }
+  if (reaches_past_its_end(code))
+    no_image("the code is cut off or damaged: its headers reach past its end", what);
+  require_device_code(code, what);
   auto log = std::make_unique<JitLog>();
   CUlibrary handle = nullptr;
   const CUresult result =

@@ -38,7 +38,27 @@ std::string link_for_cpu_device(Linker::Implementation& job, CodeType target) {
     job.options = std::move(options);
     return merged;
   }
-  return target == CodeType::ptx ? ptx : make_container({}, ptx);
+  if (target == CodeType::ptx) return ptx;
+  if (job.options.max_register_count)
+    ptx = limit_registers(ptx, static_cast<unsigned>(*job.options.max_register_count));
+  return make_container({}, ptx);
+}
+
+/// "sm_90", "compute_90", "lto_90", with "a" or "f" behind it where an architecture has features of
+/// its own. nvJitLink and the driver would take other text for no architecture at all.
+void require_arch(const std::string& arch) {
+  for (const std::string_view kind : {"sm_", "compute_", "lto_"}) {
+    if (!arch.starts_with(kind)) continue;
+    std::string_view number = std::string_view{arch}.substr(kind.size());
+    if (number.ends_with('a') || number.ends_with('f')) number.remove_suffix(1);
+    if (number.size() >= 2 && number.size() <= 3 &&
+        number.find_first_not_of("0123456789") == std::string_view::npos)
+      return;
+  }
+  throw std::invalid_argument{
+      "LinkerOptions.arch must be an architecture like 'sm_90' or "
+      "'compute_90', not '" +
+      arch + "'"};
 }
 
 }  // namespace
@@ -52,6 +72,7 @@ void detail::fail_link(int code, const std::string& what, const Linker::Implemen
 Linker::Linker(std::vector<ObjectCode> inputs, LinkerOptions options)
     : implementation_{std::make_shared<Implementation>()} {
   if (inputs.empty()) throw std::invalid_argument{"a linker needs at least one ObjectCode"};
+  if (options.arch) require_arch(*options.arch);
   implementation_->inputs = std::move(inputs);
   implementation_->options = std::move(options);
   implementation_->backend = which_backend();

@@ -5,6 +5,7 @@
 #include "core/toolkit_headers.hpp"
 #include "cucore/container.hpp"
 #include "cucore/error.hpp"
+#include "driver/library.hpp"
 #include "pathfinder/search.hpp"
 
 namespace cucore::detail {
@@ -92,6 +93,7 @@ void NvrtcProgram::run(CodeType target, std::span<const std::string> name_expres
     flags.push_back("--include-path=" + *folder);
   std::vector<const char*> pointers;
   for (const auto& flag : flags) pointers.push_back(flag.c_str());
+  const DriverName name;
   const nvrtcResult code =
       nvrtc_.nvrtcCompileProgram(program_, static_cast<int>(pointers.size()), pointers.data());
   log = nvrtc_log(program_);
@@ -112,6 +114,9 @@ nvrtcResult NvrtcProgram::read_pch_status() {
 std::string NvrtcProgram::cubin() const {
   std::string bytes = result(nvrtc_.nvrtcGetCUBINSize, nvrtc_.nvrtcGetCUBIN, "nvrtcGetCUBIN");
   if (!code_runs_on_the_cpu_device()) return bytes;
+  if (options_.max_register_count)
+    return make_container(
+        bytes, limit_registers(ptx(), static_cast<unsigned>(*options_.max_register_count)));
   return make_container(bytes, ptx());
 }
 

@@ -5,8 +5,14 @@
 #include <link.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdlib>
+#include <exception>
 #include <string_view>
+
+#include "cucore/driver.hpp"
+#include "pathfinder/system_linker.hpp"
 
 namespace cucore::detail {
 namespace {
@@ -14,8 +20,9 @@ namespace {
 constexpr const char* kDriverName = "libcuda.so.1";
 constexpr const char* kCpuName = "libcucore_cpu.so";
 
-/// Where distributions and containers put the driver; used when the loader's own path cannot be
-/// trusted.
+constexpr const char* kNamedName = "libcucore_cpu_named.so";  // the CPU device as libcuda.so.1
+
+/// Where distributions and containers put the driver, also where the linker does not look.
 constexpr const char* kSystemFolders[] = {
     "/usr/lib/x86_64-linux-gnu",
     "/usr/lib/aarch64-linux-gnu",
@@ -47,24 +54,6 @@ Library open(const std::string& name, std::vector<std::string>& tried) {
   return {handle, path_of(handle, name)};
 }
 
-/// The loader reads an empty or relative entry of LD_LIBRARY_PATH as a place under the working
-/// directory.
-bool search_path_reaches_working_directory() {
-  const char* value = std::getenv("LD_LIBRARY_PATH");
-  if (value == nullptr || *value == '\0') return false;
-  std::string_view rest{value};
-  while (true) {
-    const std::size_t end = rest.find_first_of(":;");
-    const std::string_view entry = rest.substr(0, end);
-    if (entry.empty() || entry.front() != '/') {
-      const std::string folder = entry.empty() ? "." : std::string{entry};
-      if (exists(folder + "/" + kDriverName)) return true;
-    }
-    if (end == std::string_view::npos) return false;
-    rest.remove_prefix(end + 1);
-  }
-}
-
 std::string folder_of_this_library() {
   Dl_info info{};
   if (dladdr(reinterpret_cast<void*>(&open_cpu_library), &info) == 0 || info.dli_fname == nullptr)
@@ -80,18 +69,46 @@ std::string folder_of_this_library() {
 
 void* Library::symbol(const char* name) const noexcept { return dlsym(handle, name); }
 
+/// dlopen() of the bare name would read an empty or relative entry of LD_LIBRARY_PATH as a place
+/// under the working directory, where anyone may have put a file: the linker's folders are gone
+/// through here, without those.
 Library open_gpu_library(std::vector<std::string>& tried) {
-  if (!search_path_reaches_working_directory()) return open(kDriverName, tried);
-  tried.push_back(
-      "LD_LIBRARY_PATH: has an entry that is not an absolute path; only the system's folders were "
-      "searched");
-  for (const char* folder : kSystemFolders) {
-    const std::string path = std::string{folder} + "/" + kDriverName;
-    if (!exists(path)) continue;
-    if (Library library = open(path, tried)) return library;
+  if (void* loaded = dlopen(kDriverName, RTLD_NOLOAD | RTLD_NOW | RTLD_LOCAL))
+    return {loaded, path_of(loaded, kDriverName)};  // the process has one already
+  std::vector<std::string> paths = pathfinder::linker_candidates(kDriverName);
+  for (const char* folder : kSystemFolders)
+    paths.push_back(std::string{folder} + "/" + kDriverName);
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    if (!exists(paths[i]) ||
+        std::find(paths.begin(), paths.begin() + static_cast<std::ptrdiff_t>(i), paths[i]) !=
+            paths.begin() + static_cast<std::ptrdiff_t>(i))
+      continue;
+    if (Library library = open(paths[i], tried)) return library;
   }
-  tried.push_back(std::string{kDriverName} + ": not in any of the system's folders");
+  tried.push_back(std::string{kDriverName} +
+                  ": not in any folder of the system's or of LD_LIBRARY_PATH (an entry that is not "
+                  "an absolute path is left out)");
   return {};
+}
+
+DriverName::DriverName() noexcept {
+  handle_ = dlopen(kDriverName, RTLD_NOLOAD | RTLD_NOW | RTLD_LOCAL);
+  if (handle_ != nullptr) return;  // the process has one
+  try {
+    const char* const wish = std::getenv("CUCORE_DEVICE");
+    const bool on_cpu = std::string_view{wish != nullptr ? wish : ""} == "cpu" ||
+                        driver_is_loaded();  // then it is not NVIDIA's: that would have the name
+    std::vector<std::string> ignored;
+    if (!on_cpu && open_gpu_library(ignored)) return;  // stays, as all driver libraries do
+    if (const Library cpu = open_cpu_library(ignored))
+      handle_ = dlopen((cpu.path.substr(0, cpu.path.rfind('/') + 1) + kNamedName).c_str(),
+                       RTLD_NOW | RTLD_LOCAL);
+  } catch (const std::exception&) {  // no memory: the search is the linker's then
+  }
+}
+
+DriverName::~DriverName() {
+  if (handle_ != nullptr) dlclose(handle_);
 }
 
 Library open_cpu_library(std::vector<std::string>& tried) {

@@ -13,6 +13,7 @@
 #include "core/captured_free.hpp"
 #include "cucore/driver.hpp"
 #include "cucore/runtime.hpp"
+#include "driver/library.hpp"
 #include "driver/mutex.hpp"
 #include "engine.hpp"
 #include "python/gil.hpp"
@@ -92,6 +93,12 @@ int program_destroy(void** program) {
   if (program == nullptr) return destroy(program);
   return destroyed<int>(*program, false, [=] { return destroy(program); });
 }
+using CompileProgram = int (*)(void* program, int count, const char* const* options);
+std::atomic<CompileProgram> nvrtc_compile{nullptr};
+int program_compile(void* program, int count, const char* const* options) {
+  const detail::DriverName name;  // NVRTC loads the driver by it
+  return nvrtc_compile.load(std::memory_order_relaxed)(program, count, options);
+}
 cudaError_t runtime_notification_unregister(int device, cudaAsyncCallbackHandle_t handle) {
   return destroyed<cudaError_t>(handle, false, [=] {
     return runtime().cudaDeviceUnregisterAsyncNotification(device, handle);
@@ -116,6 +123,7 @@ void keep_for(HostCall* call, void* owner) {
 void* in_place_of(const char* function, void* address) {
   static const std::pair<std::string_view, void*> kOurs[] = {
       {"nvrtcDestroyProgram", reinterpret_cast<void*>(&program_destroy)},
+      {"nvrtcCompileProgram", reinterpret_cast<void*>(&program_compile)},
       {"cuGraphExecDestroy", reinterpret_cast<void*>(&exec_destroy)},
       {"cuLogsUnregisterCallback", reinterpret_cast<void*>(&logs_unregister)},
       {"cuStreamEndCapture", reinterpret_cast<void*>(&end_capture)},
@@ -132,7 +140,9 @@ void* in_place_of(const char* function, void* address) {
   const auto* const found = std::find_if(std::begin(kOurs), std::end(kOurs),
                                          [&](const auto& row) { return row.first == name; });
   if (found == std::end(kOurs)) return nullptr;
-  // The one of a library that the driver's table does not have: ours calls it.
+  // Those of a library that the driver's table does not have: ours call them.
+  if (name == "nvrtcCompileProgram")
+    nvrtc_compile.store(reinterpret_cast<CompileProgram>(address), std::memory_order_relaxed);
   if (name == "nvrtcDestroyProgram")
     nvrtc_destroy.store(reinterpret_cast<DestroyProgram>(address), std::memory_order_relaxed);
   return found->second;

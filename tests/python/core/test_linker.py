@@ -3,6 +3,7 @@
 import ctypes
 
 import pytest
+from cuda.bindings import driver
 from cuda.core import (
     CUDAError,
     Device,
@@ -22,6 +23,17 @@ extern "C" __global__ void main_kernel(float* data, size_t N) {
   unsigned int tid = threadIdx.x + blockIdx.x * blockDim.x;
   if (tid < N) data[tid] = helper_func(data[tid]);
 }
+"""
+MANY_REGISTERS = """
+template <int N> __device__ void work(float* p) {
+  float a[N], sum = 0;
+  for (int i = 0; i < N; ++i) a[i] = p[i * threadIdx.x];
+  for (int i = 0; i < N; ++i) sum += a[i] * a[N - 1 - i];
+  p[0] = sum;
+}
+extern "C" __global__ void many(float* p) { work<64>(p); }
+extern "C" __global__ void __launch_bounds__(256) bounded(float* p) { work<64>(p); }
+extern "C" __global__ void after(float* p) { work<64>(p + 1); }
 """
 
 
@@ -190,3 +202,48 @@ def test_the_driver_and_nvjitlink_both_link(device):
         by_library = Linker(*pieces("ltoir", arch), options=options)
         assert squares(device, by_library.link("cubin")) == [1, 4, 9]
         assert by_library.backend == "nvJitLink"
+
+
+@pytest.mark.parametrize(
+    "arch", ["nonsense", "", "90", "sm_", "sm_x", "sm_9", "sm_9000", "sm_90b", "sm-90", "SM_90", "sm_90 "]
+)
+def test_an_architecture_that_is_none_is_refused(device, arch):
+    code = ObjectCode.from_ptx(".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n")
+    with pytest.raises(ValueError, match=r"LinkerOptions\.arch"):
+        Linker(code, options=LinkerOptions(arch=arch))
+
+
+@pytest.mark.cpu_only  # a GPU's assembler may take fewer
+@pytest.mark.parametrize("how", ["nvrtc", "ptx program", "linker", "module", "library"])
+def test_the_limit_on_registers_shows_in_the_kernels_attributes(device, how):
+    options = {"arch": f"sm_{device.arch}"}
+    ptx = Program(MANY_REGISTERS, "c++", ProgramOptions(**options)).compile("ptx")
+    wanted = ptx.get_kernel("many").attributes.num_regs()
+    assert wanted > 32
+
+    def registers(limit, name):
+        if how == "nvrtc":
+            code = Program(MANY_REGISTERS, "c++", ProgramOptions(**options, max_register_count=limit)).compile("cubin")
+        elif how == "ptx program":
+            code = Program(ptx.code.decode(), "ptx", ProgramOptions(**options, max_register_count=limit)).compile(
+                "cubin"
+            )
+        elif how == "linker":
+            code = Linker(ptx, options=LinkerOptions(**options, max_register_count=limit)).link("cubin")
+        else:
+            choice, attribute = (
+                driver.CUjit_option.CU_JIT_MAX_REGISTERS,
+                driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NUM_REGS,
+            )
+            image = ptx.code + b"\0"
+            if how == "module":
+                module = driver.cuModuleLoadDataEx(image, 1, [choice], [limit])[1]
+                return driver.cuFuncGetAttribute(attribute, driver.cuModuleGetFunction(module, name.encode())[1])[1]
+            library = driver.cuLibraryLoadData(image, [choice], [limit], 1, [], [], 0)[1]
+            return driver.cuKernelGetAttribute(attribute, driver.cuLibraryGetKernel(library, name.encode())[1], 0)[1]
+        return code.get_kernel(name).attributes.num_regs()
+
+    assert [registers(limit, "many") for limit in (16, 32, 255)] == [16, 32, wanted]
+    bounds = ptx.get_kernel("bounded").attributes.num_regs()
+    assert registers(16, "bounded") == bounds  # its own bounds go before the option
+    assert registers(16, "after") == 16

@@ -3,6 +3,7 @@
 import gc
 import pathlib
 import pickle
+import struct
 import threading
 import weakref
 
@@ -189,3 +190,17 @@ def test_threads_load_it_once():
     for thread in threads:
         thread.join()
     assert len({int(kernel.handle) for kernel in kernels}) == 1
+
+
+@pytest.mark.parametrize(("machine", "name"), [(62, "x86-64"), (183, "AArch64"), (243, "another machine")])
+@pytest.mark.parametrize("kind", ["cubin", "object"])
+def test_an_elf_file_for_another_machine_is_refused_by_name(machine, name, kind):
+    ident = b"\x7fELF\x02\x01\x01" + bytes(9)
+    names = b"\0.shstrtab\0"
+    header = struct.pack("<16sHHIQQQIHHHHHH", ident, 1, machine, 1, 0, 0, 64 + 16, 0, 64, 0, 0, 64, 2, 1)
+    table = struct.pack("<IIQQQQIIQQ", 1, 3, 0, 0, 64, len(names), 0, 0, 1, 0)
+    file = header + names.ljust(16, b"\0") + bytes(64) + table
+    make = ObjectCode.from_cubin if kind == "cubin" else ObjectCode.from_object
+    with pytest.raises(CUDAError, match=f"ELF file for {name}.*not for a GPU") as caught:
+        make(file).get_kernel("k")
+    assert caught.value.code == 200

@@ -228,6 +228,51 @@ def test_a_planted_library(tmp_path):
             assert (done.returncode, done.stdout, done.stderr) == (0, "5\n", ""), (value, device)
 
 
+PLANT = """
+#include <unistd.h>
+__attribute__((constructor)) static void run() { if (write(2, "PWNED", 5) < 0) {} }
+int cuInit() { return 0; }
+int cuDeviceGetCount(int* n) { *n = 0; return 0; }
+"""
+COMPILE = """
+import os, warnings
+warnings.simplefilter("ignore")
+os.environ.pop("LD_LIBRARY_PATH") if {forget} else None  # the linker has read it before
+if {bindings}:
+    from cuda.bindings import nvrtc
+    program = nvrtc.nvrtcCreateProgram(b"__global__ void k() {{}}", b"k.cu", 0, [], [])[1]
+    assert nvrtc.nvrtcCompileProgram(program, 1, [b"-arch=sm_90"])[0] == 0
+else:
+    from cuda.core import *
+    Program('extern "C" __global__ void k() {{}}', "c++", ProgramOptions(arch="sm_90")).compile("cubin").get_kernel("k")
+    Device(0).set_current()
+    Device(0).create_stream().sync()
+print("done")
+"""
+
+
+@pytest.mark.cpu_only
+@pytest.mark.promise("No library is loaded from the working directory")
+@pytest.mark.parametrize("bindings", [False, True])
+@pytest.mark.parametrize(("path", "device", "forget"), [
+    ("{folder}", "cpu", False), (":/nowhere", "cpu", False), ("", "auto", False), (":/nowhere", "auto", False),
+    (".", "auto", True), (":/nowhere", "auto", True),
+])  # fmt: skip
+def test_a_driver_planted_for_the_compiler(tmp_path, path, device, forget, bindings):
+    """NVRTC loads libcuda.so.1 by its name: that is the CPU device where it was chosen, and never a file that lies here."""
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler")
+    (tmp_path / "plant.c").write_text(PLANT)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "libcuda.so.1", tmp_path / "plant.c"], check=True)
+    before, path = os.environ.get("LD_LIBRARY_PATH"), path.format(folder=tmp_path)
+    environment = os.environ | {"LD_LIBRARY_PATH": f"{path}:{before}" if before else path, "CUCORE_DEVICE": device}
+    done = subprocess.run(
+        [sys.executable, "-c", COMPILE.format(forget=forget, bindings=bindings)],
+        env=environment, cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+
+
 @pytest.mark.cpu_only
 @pytest.mark.promise("The CPU device is used by choice or with a warning that says so")
 def test_the_fallback_is_announced(child):
