@@ -77,7 +77,8 @@ class CUCORE_EXPORT FileStreamProgramCache final : public ProgramCache {
     std::optional<std::string_view> extra_digest = std::nullopt);
 
 /// Compiles, or takes the result from the cache. The symbols of name expressions are kept beside
-/// the code.
+/// the code. A cache that cannot be written (std::system_error) is told in the log; the result of
+/// the compilation is returned all the same.
 [[nodiscard]] CUCORE_EXPORT ObjectCode
 compile_cached(ProgramCache& cache, Program& program, std::string_view key, CodeType target,
                std::span<const std::string> name_expressions = {}, std::string* log = nullptr);

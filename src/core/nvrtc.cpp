@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "core/own_folders.hpp"
 #include "cucore/error.hpp"
 
 namespace cucore::detail {
@@ -51,10 +52,9 @@ std::filesystem::path cache_folder() {
 /// Makes a folder for its owner alone; one that is a link, or that others own or may write to, is
 /// refused: what is compiled from there must not be another user's.
 void make_own_folder(const std::filesystem::path& folder) {
-  std::filesystem::create_directories(folder.parent_path());
+  make_own_folders(folder);
   struct stat status;
-  if ((::mkdir(folder.c_str(), S_IRWXU) != 0 && errno != EEXIST) ||
-      ::lstat(folder.c_str(), &status) != 0)
+  if (::lstat(folder.c_str(), &status) != 0)
     throw std::system_error{errno, std::generic_category(), "cannot make " + folder.string()};
   if (!S_ISDIR(status.st_mode) || status.st_uid != ::geteuid())
     throw std::runtime_error{

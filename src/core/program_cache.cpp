@@ -4,6 +4,7 @@
 #include <list>
 #include <map>
 #include <mutex>
+#include <system_error>
 
 #include "core/sha256.hpp"
 #include "driver/mutex.hpp"
@@ -122,9 +123,13 @@ ObjectCode compile_cached(ProgramCache& cache, Program& program, std::string_vie
     }
   }
   ObjectCode code = program.compile(target, name_expressions, log);
-  if (!name_expressions.empty())
-    cache.put(symbols_key, pack(code.symbol_mapping()));  // before the code: a hit needs both
-  cache.put(key, code.code());
+  try {
+    if (!name_expressions.empty())
+      cache.put(symbols_key, pack(code.symbol_mapping()));  // before the code: a hit needs both
+    cache.put(key, code.code());
+  } catch (const std::system_error& error) {  // the code is there all the same
+    if (log != nullptr) *log += std::string{"the code could not be cached: "} + error.what() + "\n";
+  }
   return code;
 }
 

@@ -13,6 +13,7 @@
 #include <system_error>
 #include <vector>
 
+#include "core/own_folders.hpp"
 #include "core/sha256.hpp"
 #include "cucore/program_cache.hpp"
 
@@ -140,9 +141,7 @@ FileStreamProgramCache::FileStreamProgramCache(std::optional<std::filesystem::pa
   State& s = *state_;
   s.path = std::filesystem::absolute(folder ? *folder : default_folder());
   s.limit = max_size_bytes;
-  std::filesystem::create_directories(s.path.parent_path());
-  if (::mkdir(s.path.c_str(), S_IRWXU) != 0 && errno != EEXIST)
-    fail_system("cannot make the cache folder " + s.path.string());
+  detail::make_own_folders(s.path);
   s.folder = ::open(s.path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (s.folder < 0) {
     if (errno == ELOOP || errno == ENOTDIR)
@@ -170,7 +169,9 @@ const std::filesystem::path& FileStreamProgramCache::folder() const noexcept {
 
 std::optional<std::string> FileStreamProgramCache::get(std::string_view key) {
   const std::string name = file_name(key);
-  const Descriptor file{::openat(state_->folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC)};
+  // Not blocking: an entry may be anything, also a pipe that nobody writes to.
+  const Descriptor file{
+      ::openat(state_->folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)};
   if (file.get() < 0) return std::nullopt;
   struct stat status;
   if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
@@ -194,6 +195,7 @@ std::optional<std::string> FileStreamProgramCache::get(std::string_view key) {
 
 void FileStreamProgramCache::put(std::string_view key, std::string_view code) {
   static std::atomic<unsigned> counter{0};
+  if (const auto found = get(key); found && *found == code) return;  // another process was first
   const std::string name = file_name(key);
   const std::string temporary =
       ".new-" + std::to_string(::getpid()) + "-" + std::to_string(counter.fetch_add(1));

@@ -202,15 +202,30 @@ def _names(name_expressions: Sequence[Any]) -> list[str]:
 def compile_with_cache(
     program: Program, target_type: str, names: list[str], logs: Any, cache: ProgramCacheResource
 ) -> ObjectCode:
-    """What ``Program.compile(cache=...)`` does. The symbols of name expressions are an entry beside the code."""
+    """What ``Program.compile(cache=...)`` does. The symbols of name expressions are an entry beside the code.
+
+    A cache that cannot be read or written (OSError) is a warning: the code is there all the same.
+    """
     key = _core._program_cache_key_of(program._native, program._code, target_type, names)
-    code = cache.get(key)
-    if code is not None:
-        symbols = json.loads(cache.get(key + b"/symbols") or b"null") if names else {}
-        if symbols is not None:
-            return ObjectCode._restore(target_type.lower(), bytes(code), program._options.name or "", symbols)
+    try:
+        code = cache.get(key)
+        if code is not None:
+            symbols = json.loads(cache.get(key + b"/symbols") or b"null") if names else {}
+            if symbols is not None:
+                return ObjectCode._restore(target_type.lower(), bytes(code), program._options.name or "", symbols)
+    except OSError as error:
+        _warn("read from", cache, error)
     result = program._compile(target_type, names, logs)
-    if names:
-        cache[key + b"/symbols"] = json.dumps(result.symbol_mapping).encode()
-    cache[key] = result
+    try:
+        if names:
+            cache[key + b"/symbols"] = json.dumps(result.symbol_mapping).encode()
+        cache[key] = result
+    except OSError as error:
+        _warn("written to", cache, error)
     return result
+
+
+def _warn(what: str, cache: ProgramCacheResource, error: OSError) -> None:
+    import warnings
+
+    warnings.warn(f"compiled code could not be {what} {cache!r}: {error}", RuntimeWarning, stacklevel=4)

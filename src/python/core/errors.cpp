@@ -45,6 +45,11 @@ static void translate(const std::exception_ptr& pointer) {
     set_error(PyExc_RuntimeError, error.what());
   } catch (const std::filesystem::filesystem_error& error) {
     set_error(PyExc_RuntimeError, error.what());
+  } catch (const std::system_error& error) {
+    if (error.code().category() != std::generic_category()) throw;
+    const nb::object arguments =
+        nb::steal(Py_BuildValue("(is)", error.code().value(), error.what()));
+    if (arguments.is_valid()) PyErr_SetObject(PyExc_OSError, arguments.ptr());
   }
 }
 
@@ -65,6 +70,8 @@ void set_python_error() noexcept {
     } catch (const DriverNotFoundError&) {
       translate(std::current_exception());
     } catch (const InvalidStateError&) {
+      translate(std::current_exception());
+    } catch (const std::system_error&) {
       translate(std::current_exception());
     } catch (const std::invalid_argument& error) {
       set_error(PyExc_ValueError, error.what());

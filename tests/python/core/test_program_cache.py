@@ -463,3 +463,102 @@ def test_processes_and_threads_share_it(folder):
         jobs += [threads.submit(_hammer, folder, n) for n in range(4)]
         assert all(job.result() for job in jobs)
     assert not [path for path in entries(folder) if path.name.startswith(".new")]
+
+
+def test_folders_that_are_missing_are_made_for_the_owner_alone(tmp_path):
+    before = os.umask(0)
+    try:
+        FileStreamProgramCache(tmp_path / "a" / "b" / "c")
+    finally:
+        os.umask(before)
+    for level in ("a", "a/b", "a/b/c"):
+        assert stat.S_IMODE((tmp_path / level).stat().st_mode) == 0o700, level
+
+
+def test_an_entry_that_is_there_is_not_written_again(folder):
+    cache = FileStreamProgramCache(folder)
+    cache["a"] = b"code"
+    before = entries(folder)[0].stat().st_ino
+    cache["a"] = b"code"
+    assert entries(folder)[0].stat().st_ino == before
+    cache["a"] = b"other"
+    assert entries(folder)[0].stat().st_ino != before and cache["a"] == b"other"
+
+
+def spoiled(folder, how):
+    """A cache that cannot be written any more."""
+    cache = FileStreamProgramCache(folder)
+    if how == "the folder has vanished":
+        folder.rmdir()
+    elif how == "the entry is a folder":
+        cache_of_one = FileStreamProgramCache(folder.parent / "other")
+        program().compile("ptx", cache=cache_of_one)
+        for path in entries(folder.parent / "other"):
+            (folder / path.name / "inside").mkdir(parents=True)
+    elif how == "the entry is a pipe":
+        cache_of_one = FileStreamProgramCache(folder.parent / "other")
+        program().compile("ptx", cache=cache_of_one)
+        for path in entries(folder.parent / "other"):
+            os.mkfifo(folder / path.name)
+    return cache
+
+
+def program():
+    return Program('extern "C" __global__ void spoiled() {}', "c++", ProgramOptions(arch="sm_80"))
+
+
+@pytest.mark.parametrize("how", ["the folder has vanished", "the entry is a folder"])
+def test_a_cache_that_cannot_be_written_is_a_warning(folder, how):
+    cache = spoiled(folder, how)
+    with pytest.warns(RuntimeWarning, match="could not be written to"):
+        code = program().compile("ptx", cache=cache)
+    assert b"spoiled" in code.code
+
+
+def test_writing_to_a_folder_that_has_vanished_is_an_os_error(folder):
+    cache = spoiled(folder, "the folder has vanished")
+    with pytest.raises(FileNotFoundError):
+        cache["a"] = b"code"
+    assert cache.get("a") is None
+
+
+def test_an_entry_that_is_a_pipe_is_a_miss(folder):
+    cache = spoiled(folder, "the entry is a pipe")
+    assert b"spoiled" in program().compile("ptx", cache=cache).code
+    assert b"spoiled" in program().compile("ptx", cache=cache).code and len(cache) == 1
+
+
+class FullDisk(ProgramCacheResource):
+    """A cache of the user's on a disk that is full, or broken."""
+
+    def __init__(self, error, reads):
+        self._error, self._reads = error, reads
+
+    def __getitem__(self, key):
+        if self._reads:
+            raise KeyError(key)
+        raise self._error
+
+    def __setitem__(self, key, value):
+        raise self._error
+
+    def __delitem__(self, key):
+        raise KeyError(key)
+
+    def __len__(self):
+        return 0
+
+    def clear(self):
+        pass
+
+
+@pytest.mark.parametrize("reads", [True, False])
+def test_a_full_disk_is_a_warning(reads):
+    with pytest.warns(RuntimeWarning, match="No space left"):
+        code = program().compile("ptx", cache=FullDisk(OSError(28, "No space left on device"), reads))
+    assert b"spoiled" in code.code
+
+
+def test_a_mistake_in_a_cache_of_the_users_is_raised():
+    with pytest.raises(LookupError, match="mine"):
+        program().compile("ptx", cache=FullDisk(LookupError("mine"), True))

@@ -1,0 +1,25 @@
+// own_folders.cpp: folders that are their owner's alone.
+#include "core/own_folders.hpp"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <system_error>
+
+namespace cucore::detail {
+
+void make_own_folders(const std::filesystem::path& folder) {
+  std::filesystem::path made;
+  for (const auto& part : folder.lexically_normal()) {
+    made /= part;
+    if (::mkdir(made.c_str(), S_IRWXU) == 0 || errno == EEXIST) continue;
+    // A folder above may be one that nobody can write to, and be there.
+    const int why = errno;
+    struct stat status;
+    if (::stat(made.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) continue;
+    throw std::system_error{why, std::generic_category(),
+                            "cannot make the folder " + made.string()};
+  }
+}
+
+}  // namespace cucore::detail
