@@ -64,8 +64,9 @@ void step(int pid, CUprocessState from, CUprocessState to) {
 }  // namespace
 
 CUresult gate_when_not_ready() noexcept {
-  if (g_process_state.load(std::memory_order_acquire) != ProcessState::locked)
-    return CUDA_ERROR_NOT_INITIALIZED;
+  const ProcessState now = g_process_state.load(std::memory_order_acquire);
+  if (now == ProcessState::ended) return CUDA_ERROR_DEINITIALIZED;
+  if (now != ProcessState::locked) return CUDA_ERROR_NOT_INITIALIZED;
   Lock& l = process_lock();
   std::unique_lock lock{l.mutex};
   l.changed.wait(lock, [] { return g_process_state.load() != ProcessState::locked; });

@@ -10,6 +10,7 @@
 #include "cucpu/exports.hpp"
 #include "exec/pool.hpp"
 #include "exec/touch.hpp"
+#include "mem/per_thread.hpp"
 #include "mem/usage.hpp"
 
 namespace cucpu::driver {
@@ -27,10 +28,7 @@ struct ThreadState {
   }
 };
 
-ThreadState& thread_state() {
-  static thread_local ThreadState state;
-  return state;
-}
+ThreadState& thread_state() { return PerThread<ThreadState>::get(); }
 
 struct Report {
   std::mutex mutex;
@@ -287,13 +285,21 @@ void Context::tear_down() {
 }
 
 void Context::activate() {
+  {  // what others keep by the number of the context belongs to the life that has ended
+    Registry& r = registry();
+    const std::lock_guard lock{r.mutex};
+    auto row = r.by_id.extract(id.load());
+    row.key() = g_next_context_id.fetch_add(1);
+    id = row.key();
+    r.by_id.insert(std::move(row));
+  }
   error_ = CUDA_SUCCESS;
   is_live = true;
 }
 
 Context* peek_context() noexcept {
-  ThreadState& thread = thread_state();
-  return thread.stack.empty() ? nullptr : thread.stack.back().get();
+  const ThreadState* const thread = PerThread<ThreadState>::peek();
+  return thread == nullptr || thread->stack.empty() ? nullptr : thread->stack.back().get();
 }
 
 Context& current_context_even_broken() {
@@ -367,7 +373,14 @@ Ref<Stream> stream_of(CUstream handle) {
 }  // namespace cucpu::driver
 
 extern "C" __attribute__((visibility("default"))) const char* cucoreGetLastFaultReport(void) {
-  static thread_local std::string copy;  // the caller's until its thread asks again
-  copy = cucpu::driver::last_fault_report();
-  return copy.c_str();
+  struct Copy {
+    std::string text;  // the caller's until its thread asks again
+  };
+  try {
+    auto& copy = cucpu::PerThread<Copy>::get();
+    copy.text = cucpu::driver::last_fault_report();
+    return copy.text.c_str();
+  } catch (const std::bad_alloc&) {
+    return "";
+  }
 }

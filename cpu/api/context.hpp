@@ -35,7 +35,7 @@ class Context final : public Handled<Context, CUcontext, Kind::context> {
 
   Device& device;
   const bool is_primary;
-  const std::uint64_t id;
+  std::atomic<std::uint64_t> id;  ///< another one in each life of a primary context
   std::atomic<unsigned> flags;
   std::atomic<bool> is_live{
       true};                     ///< false once destroyed, or while a primary context is inactive

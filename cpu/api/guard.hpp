@@ -9,14 +9,21 @@
 
 namespace cucpu::driver {
 
-enum class ProcessState : int { not_initialized, ready, forked, locked };
+enum class ProcessState : int {
+  not_initialized,
+  ready,
+  forked,
+  locked,
+  ended  ///< exit() has begun: what the driver is made of is being destroyed
+};
 extern std::atomic<ProcessState> g_process_state;
 
 /// True while this thread runs a host function or stream callback, where CUDA calls are not
 /// allowed.
 extern thread_local bool t_in_callback;
 
-/// A process that cuCheckpointProcessLock stopped: waits for the unlock. Otherwise answers 3.
+/// A process that cuCheckpointProcessLock stopped: waits for the unlock. Otherwise answers 3, and 4
+/// once the process ends.
 CUresult gate_when_not_ready() noexcept;
 
 /// What a call answers before it does anything: 0 when it may go on.

@@ -2,6 +2,7 @@
 #include <pthread.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -113,6 +114,12 @@ void in_forked_child() {
     g_process_state = ProcessState::forked;
 }
 
+/// Handlers of exit() that were registered before cuInit, and destructors of older static objects,
+/// run after this one and are refused, as NVIDIA's driver does: the compiler's own objects go, too.
+void at_process_end() {
+  if (g_process_state.load() != ProcessState::forked) g_process_state = ProcessState::ended;
+}
+
 void initialize() {
   initialize_process();
   handles::reserve();
@@ -154,6 +161,7 @@ void initialize() {
     return task ? &task->context().heap : nullptr;
   };
   pthread_atfork(nullptr, nullptr, in_forked_child);
+  std::atexit(at_process_end);
 }
 
 }  // namespace
@@ -170,6 +178,7 @@ CUresult cuInit(unsigned int flags) {
     if (g_process_state.load() == ProcessState::forked)
       fail(CUDA_ERROR_NOT_INITIALIZED,
            "the CPU device was in use before fork(); start the process with `spawn` instead");
+    require(g_process_state.load() != ProcessState::ended, CUDA_ERROR_DEINITIALIZED);
     require(!t_in_callback, CUDA_ERROR_NOT_PERMITTED);
     const std::lock_guard lock{mutex};
     if (!tried) {

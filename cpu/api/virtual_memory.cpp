@@ -156,7 +156,8 @@ CUresult cuMemAddressReserve(CUdeviceptr* out, size_t size, size_t alignment, CU
                              unsigned long long flags) {
   return guarded([&] {
     require(out && size > 0 && size % kGranularity == 0 && flags == 0);
-    require((alignment & (alignment - 1)) == 0 && size < (std::size_t{1} << 44));
+    require((alignment & (alignment - 1)) == 0);
+    require(size < (std::size_t{1} << 44), CUDA_ERROR_OUT_OF_MEMORY);  // more addresses than exist
     State& s = state();
     const std::lock_guard lock{s.mutex};
     const std::uintptr_t base =

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 #include <new>
 #include <stdexcept>
@@ -24,16 +25,31 @@ std::size_t most_addresses() {
 }
 }  // namespace
 
+namespace {
+/// Stands at the beginning of every arena's file: descriptors are numbers, and another one's file
+/// would give memory that nobody shares. The rest of the first unit is not used.
+constexpr char kMark[] = "cucore memory pool 1";
+
+bool has_mark(int fd) {
+  char mark[sizeof kMark] = {};
+  return pread(fd, mark, sizeof mark, 0) == ssize_t{sizeof mark} &&
+         std::memcmp(mark, kMark, sizeof mark) == 0;
+}
+}  // namespace
+
 SharedArena::SharedArena(int fd, std::size_t capacity)
     : fd_{fd}, base_{AddressSpace::instance().take(capacity, kUnit)}, capacity_{capacity} {}
 
 SharedArena::SharedArena(std::size_t capacity)
-    : SharedArena{-1, round_up(std::min(capacity, most_addresses()))} {
+    : SharedArena{-1, round_up(std::min(capacity, most_addresses())) + kUnit} {
   fd_ = make_shared_file("cucore-pool");
-  if (fd_ < 0) {
+  if (fd_ < 0 || ftruncate(fd_, kUnit) != 0 ||
+      pwrite(fd_, kMark, sizeof kMark, 0) != ssize_t{sizeof kMark}) {
+    if (fd_ >= 0) close(fd_);
     AddressSpace::instance().give(base_, capacity_);
     throw std::bad_alloc{};
   }
+  end_ = kUnit;
   identify();
 }
 
@@ -45,13 +61,14 @@ void SharedArena::identify() {
 
 SharedArena* SharedArena::adopt(int given) {
   struct stat info;
-  if (fstat(given, &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != geteuid())
-    throw std::invalid_argument{"not a shared memory file of this user"};
+  if (fstat(given, &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != geteuid() ||
+      !has_mark(given))
+    throw std::invalid_argument{"not the file of a memory pool of this user"};
   const int fd = fcntl(given, F_DUPFD_CLOEXEC, 3);
   if (fd < 0) throw std::bad_alloc{};
   try {
     // Addresses only; the exporter's limits bound the memory.
-    auto* const arena = new SharedArena{fd, most_addresses()};
+    auto* const arena = new SharedArena{fd, most_addresses() + kUnit};
     arena->identify();
     return arena;
   } catch (...) {

@@ -17,6 +17,7 @@
 #include "cpu/engine/check/check.hpp"
 #include "cpu/engine/run/float_state.hpp"
 #include "cpu/engine/run/next_blocks.hpp"
+#include "cpu/mem/per_thread.hpp"
 
 namespace cucpu {
 namespace {
@@ -94,12 +95,7 @@ Worker::~Worker() {
   for (auto& block : blocks_) std::free(block->scratch);
 }
 
-Worker& Worker::of_this_thread() {
-  // By a pointer: a library with variables of the initial-exec model has all its thread-local
-  // memory in a small block that every library loaded late shares.
-  static thread_local const auto worker = std::make_unique<Worker>();
-  return *worker;
-}
+Worker& Worker::of_this_thread() { return PerThread<Worker>::get(); }
 
 Worker* Worker::running() noexcept { return t_running; }
 

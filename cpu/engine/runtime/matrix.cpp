@@ -12,6 +12,7 @@
 #include "cpu/engine/runtime/matrix_elements.hpp"
 #include "cpu/engine/runtime/sparse.hpp"
 #include "cpu/engine/runtime/tensor_sum.hpp"
+#include "cpu/mem/per_thread.hpp"
 
 extern "C" {
 double cucpu_rt_fma_f64_rz(double, double, double);  // math.cpp
@@ -106,7 +107,7 @@ void spread(Element* to, const std::vector<std::uint16_t>& places, unsigned toge
 }
 
 const HalfPlaces& half_places(const Job& job) {
-  static thread_local std::vector<std::unique_ptr<HalfPlaces>> known;
+  auto& known = PerThread<std::vector<std::unique_ptr<HalfPlaces>>>::get();
   const std::uint32_t shape = job.m | job.n << 8 | job.k << 16 | (job.flags & kMatrixWmma) << 24;
   for (const auto& places : known)
     if (places->shape == shape) return *places;
@@ -249,10 +250,9 @@ extern "C" void cucpu_rt_warp_mma(std::uint32_t, const void* const* in, void* co
     Factor x[32 * 256], y[32 * 256];
     bool finite_row[32], finite_col[32];
   };
-  static thread_local const std::unique_ptr<Scratch> scratch = std::make_unique<Scratch>();
   if ((job.flags & kMatrixQuads) != 0) return quads(job, words, out);
   if (halves(job, words, out)) return;
-  auto& [a, b, c, absent, factors_a, factors_b, finite_row, finite_col] = *scratch;
+  auto& [a, b, c, absent, factors_a, factors_b, finite_row, finite_col] = PerThread<Scratch>::get();
   const bool sparse = (job.flags & kMatrixSparse) != 0;
   const unsigned behind = 4 + job.na + job.nb + job.nc;  // metadata and selector
   if (sparse) std::memset(absent, 1, sizeof absent);

@@ -14,6 +14,7 @@
 #include "cpu/engine/runtime/matrix_elements.hpp"
 #include "cpu/engine/runtime/sparse.hpp"
 #include "cpu/engine/runtime/tensor_sum.hpp"
+#include "cpu/mem/per_thread.hpp"
 
 namespace cucpu {
 namespace {
@@ -92,8 +93,7 @@ class Product {
     type_b_ = static_cast<Type>(head_->types >> 8 & 0xff);
     type_d_ = static_cast<Type>(head_->types >> 16 & 0xff);
     n_ = head_->n, k_ = head_->k;
-    static thread_local const std::unique_ptr<Scratch> scratch = std::make_unique<Scratch>();
-    scratch_ = scratch.get();
+    scratch_ = &PerThread<Scratch>::get();
   }
 
   void run() {

@@ -1,0 +1,45 @@
+// cpu/mem/per_thread.hpp: one object per thread that outlives the program's thread_local objects.
+#pragma once
+
+#include <pthread.h>
+
+#include <memory>
+#include <new>
+
+namespace cucpu {
+
+/// A T for each thread that asks, made at its first use. A thread_local T would be destroyed among
+/// the program's own thread_local objects, whose destructors may call the driver, and at exit()
+/// before the handlers of atexit(). This one goes after all of them (keys of POSIX threads), or
+/// with the process; a call that comes later still, from another key's destructor, makes a new one.
+template <class T>
+class PerThread {
+ public:
+  static T& get() {
+    if (T* const made = current_) [[likely]]
+      return *made;
+    return make();
+  }
+
+  /// Null before the first use.
+  static T* peek() noexcept { return current_; }
+
+ private:
+  [[gnu::noinline]] static T& make() {
+    static const pthread_key_t key = [] {
+      pthread_key_t made{};
+      if (pthread_key_create(&made, [](void* object) {
+            delete static_cast<T*>(object);  // it may still ask for itself
+            current_ = nullptr;
+          }) != 0)
+        throw std::bad_alloc{};
+      return made;
+    }();
+    auto object = std::make_unique<T>();
+    if (pthread_setspecific(key, object.get()) != 0) throw std::bad_alloc{};
+    return *(current_ = object.release());
+  }
+  static inline thread_local T* current_ = nullptr;
+};
+
+}  // namespace cucpu
