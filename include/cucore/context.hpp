@@ -15,6 +15,7 @@ struct ContextBox {
   CUgreenCtx green = nullptr;
   int device = 0;
   bool owned = false;
+  bool primary = false;
   ~ContextBox();
 };
 }  // namespace detail
@@ -39,6 +40,8 @@ class CUCORE_EXPORT Context {
   [[nodiscard]] CUgreenCtx green_handle() const noexcept { return box_ ? box_->green : nullptr; }
   /// its number, -1 when it names none
   [[nodiscard]] int device() const noexcept { return box_ ? box_->device : -1; }
+  /// came from primary()
+  [[nodiscard]] bool is_primary() const noexcept { return box_ && box_->primary; }
   /// runs on part of a device only
   [[nodiscard]] bool is_green() const noexcept { return box_ && box_->green != nullptr; }
   [[nodiscard]] explicit operator bool() const noexcept { return handle() != nullptr; }

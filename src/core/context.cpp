@@ -32,13 +32,21 @@ primary_contexts() {  // never destroyed: streams and buffers may be freed while
 Context Context::primary(int device) {
   PrimaryContexts& all = primary_contexts();
   const std::lock_guard lock{all.mutex};
-  if (const auto found = all.by_device.find(device); found != all.by_device.end())
-    return found->second;
   CUdevice handle = 0;
   CUCORE_CALL(cuDeviceGet(&handle, device));
+  if (const auto found = all.by_device.find(device); found != all.by_device.end()) {
+    // Somebody may have reset it, or released it more often than retained: it is gone then, until
+    // it is retained again.
+    unsigned flags = 0;
+    int active = 0;
+    CUCORE_CALL(cuDevicePrimaryCtxGetState(handle, &flags, &active));
+    if (active != 0) return found->second;
+    all.by_device.erase(found);
+  }
   auto box = std::make_shared<detail::ContextBox>();
   CUCORE_CALL(cuDevicePrimaryCtxRetain(&box->handle, handle));
   box->device = device;
+  box->primary = true;
   return all.by_device.emplace(device, Context{std::move(box)}).first->second;
 }
 

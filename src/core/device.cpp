@@ -32,10 +32,20 @@ std::vector<Device> Device::all() {
   return devices;
 }
 
+/// Whose primary context was current when it was reset; 0 where nobody knows.
+static int device_of_destroyed_context() {
+  try {
+    if (const Context context = Context::current(); context.is_primary()) return context.device();
+  } catch (const CUDAError&) {  // nobody knows whose it was
+  }
+  return 0;
+}
+
 Device Device::current() {
   CUdevice handle = 0;
   const CUresult code = driver().cuCtxGetDevice(&handle);
   if (code == CUDA_ERROR_INVALID_CONTEXT || code == CUDA_ERROR_NOT_INITIALIZED) return Device{0};
+  if (code == CUDA_ERROR_CONTEXT_IS_DESTROYED) return Device{device_of_destroyed_context()};
   check(code, "cuCtxGetDevice");
   return Device{handle};
 }

@@ -91,9 +91,17 @@ std::shared_ptr<MemoryPool> MemoryPool::from_file_descriptor(int fd, const PoolO
   const bool on_device = options.location.type == CU_MEM_LOCATION_TYPE_DEVICE;
   const ScopedContext scope{Context::primary(on_device ? options.location.id : 0)};
   CUmemoryPool pool = nullptr;
-  CUCORE_CALL(cuMemPoolImportFromShareableHandle(
+  const CUresult code = driver().cuMemPoolImportFromShareableHandle(
       &pool, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)),
-      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+  if (code == CUDA_ERROR_INVALID_VALUE || code == CUDA_ERROR_INVALID_HANDLE) {
+    throw CUDAError{code, result_name(code),
+                    std::string{result_name(code)} + ": file descriptor " + std::to_string(fd) +
+                        " is not the handle of a memory pool "
+                        "(cuMemPoolImportFromShareableHandle); give one that the pool's process "
+                        "has exported"};
+  }
+  check(code, "cuMemPoolImportFromShareableHandle");
   PoolOptions shared = options;
   shared.ipc_enabled = true;
   return std::shared_ptr<MemoryPool>{new MemoryPool{pool, shared, true, true}};

@@ -70,8 +70,7 @@ int current_or_zero() {
   const CUresult code = driver().cuCtxGetDevice(&handle);
   if (code == CUDA_SUCCESS) [[likely]]
     return handle;
-  if (code == CUDA_ERROR_INVALID_CONTEXT || code == CUDA_ERROR_NOT_INITIALIZED) return 0;
-  fail(code, "cuCtxGetDevice");
+  return Device::current().device_id();  // none is current, or one that was destroyed
 }
 
 PyObject* device_call(PyObject*, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
@@ -118,6 +117,16 @@ const Context& bound_context(PyDevice& device) {
   return device.context;
 }
 
+/// True when cuDevicePrimaryCtxReset, or releases that do not match, have ended the primary
+/// context.
+bool was_reset(const PyDevice& device) {
+  unsigned flags = 0;
+  int active = 0;
+  return device.context.is_primary() &&
+         driver().cuDevicePrimaryCtxGetState(device.id, &flags, &active) == CUDA_SUCCESS &&
+         active == 0;
+}
+
 PyObject* device_set_current(PyObject* self, PyObject* const* args, Py_ssize_t nargs,
                              PyObject* kwnames) {
   static const Names<1> names{"ctx"};
@@ -125,7 +134,8 @@ PyObject* device_set_current(PyObject* self, PyObject* const* args, Py_ssize_t n
   parse("set_current", names, 1, 0, args, nargs, kwnames, given);
   PyDevice& device = device_of(self);
   if (given[0] == nullptr || given[0] == Py_None) {
-    if (!device.context || device.context.is_green()) device.context = Context::primary(device.id);
+    if (!device.context || device.context.is_green() || was_reset(device))
+      device.context = Context::primary(device.id);
     device.context.set_current();
     Py_RETURN_NONE;
   }

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 from cuda.bindings import driver as d
+from cuda.core import CUDAError, DeviceMemoryResource
+from cuda.core._ipc import IPCAllocationHandle
 
 pytestmark = pytest.mark.cpu_only
 DESCRIPTOR = d.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
@@ -38,3 +40,38 @@ def test_a_shared_file_cannot_be_cut_off(context: Any, check: Any, export: Any) 
         os.ftruncate(descriptor, 0)
     assert os.fstat(descriptor).st_size == size
     os.close(descriptor)
+
+
+def made_file(how: str, check: Any) -> int:
+    if how == "memory":
+        return exported_memory(check)
+    file = os.memfd_create("cucore-pool" if how == "a name" else "other")
+    os.ftruncate(file, 0 if how == "empty" else 4 << 20)
+    return file
+
+
+@pytest.mark.parametrize("how", ["memfd", "empty", "a name", "memory"])
+def test_a_file_that_is_no_pools_is_refused_as_a_pool(check, how):
+    file = made_file(how, check)
+    assert d.cuMemPoolImportFromShareableHandle(file, DESCRIPTOR, 0)[0] == d.CUresult.CUDA_ERROR_INVALID_VALUE
+    os.close(file)
+
+
+def test_a_pool_of_cuda_core_says_that_a_descriptor_is_no_pools(check):
+    file = os.memfd_create("other")
+    handle = IPCAllocationHandle._make(os.dup(file), None)
+    with pytest.raises(CUDAError, match=r"file descriptor \d+ is not the handle of a memory pool"):
+        DeviceMemoryResource.from_allocation_handle(0, handle)
+    os.close(file)
+
+
+def test_a_pools_file_is_taken_as_a_pool(check):
+    file = exported_pool(check)
+    assert check(d.cuMemPoolImportFromShareableHandle(file, DESCRIPTOR, 0))
+    os.close(file)
+
+
+@pytest.mark.parametrize("size", [1 << 44, 1 << 47, 1 << 62, 2**64 - (2 << 20)], ids=hex)
+def test_more_addresses_than_there_are_cannot_be_reserved(check, size):
+    assert d.cuMemAddressReserve(size, 0, 0, 0)[0] == d.CUresult.CUDA_ERROR_OUT_OF_MEMORY
+    assert d.cuMemAddressReserve(size + 1 if size < 2**63 else 1, 0, 0, 0)[0] == d.CUresult.CUDA_ERROR_INVALID_VALUE

@@ -111,3 +111,80 @@ word[0] = 1
 fails(stream.sync, {sentence!r}, "illegal memory access at 0x", "has been freed")
 """
     )
+
+
+AFTER_A_RESET = """
+import numpy as np
+from cuda.bindings import driver, runtime
+def works(kernel):
+    device = Device()
+    device.set_current()
+    stream = device.create_stream()
+    buffer = device.allocate(4, stream=stream)
+    buffer.fill(0, stream=stream)
+    launch(stream, LaunchConfig(grid=1, block=1), kernel, buffer, 1)
+    back = np.zeros(1, np.int32)
+    buffer.copy_to(back, stream=stream)
+    stream.record().sync()
+    device.sync()
+    assert back[0] == 1
+    LegacyPinnedMemoryResource().allocate(64).close()
+    builder = device.create_graph_builder().begin_building()
+    launch(builder, LaunchConfig(grid=1, block=1), kernel, buffer, 1)
+    builder.end_building().complete().launch(stream)
+    buffer.copy_to(back, stream=stream)
+    assert back[0] == 2
+setup()
+kernel = code.get_kernel("add_one")
+works(kernel)
+unfinished = device.create_graph_builder().begin_building()
+for round in range(3):
+    stream = Device().create_stream()
+    if {fault}:
+        try:
+            launch(stream, LaunchConfig(grid=1, block=1), kernel, 8, 1)
+            stream.sync()
+        except CUDAError as error:
+            assert error.code == 700, error
+        else:
+            raise AssertionError("no fault")
+    {reset}
+    works(kernel)
+    works(ObjectCode.from_cubin(open(os.environ["KERNELS"], "rb").read()).get_kernel("add_one"))
+    thread = threading.Thread(target=works, args=(kernel,))
+    thread.start()
+    thread.join()
+"""
+
+
+@pytest.mark.cpu_only  # an H200 is lost to the process after a fault
+@pytest.mark.parametrize("fault", [False, True])
+@pytest.mark.parametrize(
+    "reset", ["assert driver.cuDevicePrimaryCtxReset(0)[0] == 0", "assert runtime.cudaDeviceReset()[0] == 0"]
+)
+def test_new_objects_work_after_the_primary_context_was_reset(child, fault, reset):
+    child.ok(AFTER_A_RESET.format(fault=fault, reset=reset))
+
+
+UNFINISHED = """
+from cuda.bindings import driver
+setup()
+builders = [device.create_graph_builder().begin_building() for _ in range(2)]
+builders += [stream.create_graph_builder().begin_building()]
+builders += list(builders[0].split(2))
+other = device.create_stream()
+try:
+    launch(other, LaunchConfig(grid=1, block=1), code.get_kernel("add_one"), 8, 1)
+    other.sync()
+except CUDAError:
+    pass
+{end}
+"""
+
+
+@pytest.mark.cpu_only  # the fault ends the use of a GPU
+@pytest.mark.parametrize(
+    "end", ["pass", "builders.clear(); gc.collect()", "driver.cuDevicePrimaryCtxReset(0); del builders"]
+)
+def test_graph_builders_that_are_left_after_a_fault_are_silent(child, end):
+    child.ok(UNFINISHED.format(end=end))

@@ -337,7 +337,10 @@ class GraphBuilder:
 
     def __del__(self) -> None:
         if getattr(self, "_phase", "closed") == "building":
-            self.close()
+            try:  # noqa: SIM105
+                self.close()
+            except Exception:  # the context may be lost, the interpreter may end: close() is for those who want to know
+                pass
 
     def __repr__(self) -> str:
         return f"<GraphBuilder {self._phase}>"
