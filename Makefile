@@ -12,7 +12,7 @@ GPU_PYTHON ?= python3
 GPU_BUILD  := build/gpu
 GPU_ENV     = CUCORE_DEVICE=gpu PYTHONPATH=$(CURDIR)/$(GPU_BUILD)/site
 
-.PHONY: sanitize sanitize-quick coverage fuzz soak protections help setup build build-all demo test test-cpp test-python test-widths lint docs wheel bench bench-setup gpu-build gpu-test gpu-bench clean
+.PHONY: sanitize sanitize-quick coverage fuzz fuzz-kernels soak protections help setup build build-all demo test test-cpp test-python test-widths lint docs wheel bench bench-setup gpu-build gpu-test gpu-bench clean
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
 
@@ -70,6 +70,9 @@ coverage: setup  ## which lines of the C++ the C++ suites run, by folder; TESTS=
 
 fuzz: setup      ## each fuzzer with libFuzzer for FUZZ_SECONDS (600) seconds
 	@tools/fuzz $(JOBS) $(or $(FUZZ_SECONDS),600)
+
+fuzz-kernels: build ## random CUDA C++ and PTX programs in every mode of the CPU device, against a model, for SECONDS (60) seconds; SEED=n repeats a run
+	@PYTHONPATH=tests/fuzz $(PYTHON) -m kernels --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED)) --out $(BUILD)/fuzz-kernels
 
 protections: setup ## switches protections off one by one and sees the tests fail that are there for them (long)
 	@JOBS=$(JOBS) $(PYTHON) tools/protections
