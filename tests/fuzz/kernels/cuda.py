@@ -109,7 +109,7 @@ def expression(e: Expr, kernel: Kernel) -> str:
             return f"({t.name})(({u}){k[0]} {SYMBOLS[op]} {k[1] if op == 'shl' else f'({u})' + k[1]})"
         return f"({k[0]} {SYMBOLS[op]} {k[1]})"
     if op == "neg":
-        return f"(-{k[0]})" if t.floating else f"({t.name})(0u - {k[0]})"
+        return f"(-{k[0]})" if t.floating else f"({t.name})({'0ull' if t.bits == 64 else '0u'} - {k[0]})"
     if op in ("min", "max"):
         return (
             f"{op}({k[0]}, {k[1]})"

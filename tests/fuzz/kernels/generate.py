@@ -978,6 +978,18 @@ class Generator:
         out.append(s)
         return out
 
+    def exit(self, c: Context) -> list[Stmt]:
+        """Threads end; the others go on, know who is left, and meet at barriers without them."""
+        self.k.exits = True
+        flag, s = self.declare(BOOL, self.cond(c, 2), c, True)
+        out = [s]
+        if c.mask is not None:
+            votes, decl = self.declare(U32, None, c, True, visible=False)
+            votes.lo, votes.hi = 0, U32.hi
+            out += [decl, Stmt("warp", [c.mask, full("not", BOOL, [read(flag)])], [], votes, ("ballot",))]
+            c.mask = read(votes)
+        return [*out, Stmt("if", [read(flag)], [[*self.store(c.inner(mask=None, uniform=False)), Stmt("return")], []])]
+
     def leave(self, c: Context) -> list[Stmt]:
         """Threads end early."""
         cond = self.cond(c, 2)
@@ -1004,7 +1016,7 @@ class Generator:
                     choices += [(2.5, self.warp), (0.6, self.chosen_mask)]
                 if c.uniform and self.shared:
                     choices += [(1.5, self.exchange)]
-                if c.uniform:
+                if c.uniform and not self.k.exits:
                     choices += [(0.3, self.block_vote)]
             weights = [w for w, _ in choices]
             out += r.choices([f for _, f in choices], weights)[0](c)
@@ -1086,7 +1098,7 @@ class Generator:
             k.functions.append(self.device_function())
         wm = Var("wm", U32, 0, U32.hi, True)
         c = Context([], mask=read(wm) if self.warps else None, uniform=True, functions=list(k.functions))
-        self.budget = r.choice([4, 6, 8, 12, 20])
+        self.budget = r.choice([3, 5, 7, 10, 16])
         for _ in range(r.randint(1, 3)):
             k.body += self.new_variable(c)
         for a in shared:  # each element has a value before the first barrier
@@ -1109,6 +1121,8 @@ class Generator:
         if shared or self.sacc or self.warp_shared:
             k.body.append(Stmt("sync"))
         self.shared = shared
+        if self.chance(0.12):
+            k.body += self.block(c, 3) + self.exit(c)
         k.body += self.block(c, 30)
         if self.sacc:
             k.body.append(Stmt("sync"))
@@ -1126,7 +1140,7 @@ class Generator:
             k.body.append(Stmt("if", [guard], [self.uses(known, inner), []]))
         shown = [v for v in c.vars if not v.name.startswith("wm")]
         r.shuffle(shown)
-        k.outs = [read(v) for v in shown[:10]] or [cast(U32, self.special("gid"))]
+        k.outs = [read(v) for v in shown[:7]] or [cast(U32, self.special("gid"))]
         return k
 
 

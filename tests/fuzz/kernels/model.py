@@ -157,6 +157,8 @@ class Model:
             if e.data.name == "wm":
                 return self.wm
             value = f.values.get(e.data)
+            if value is None and not m.any():
+                return np.zeros(self.size, NUMPY[t.name])
             if value is None or not np.all(f.known[e.data] | ~m):
                 raise Invalid(f"{e.data.name} is used before it has a value")
             return value

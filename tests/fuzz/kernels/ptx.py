@@ -98,6 +98,7 @@ class Generator:
         self.out = self.k.lines
         self.floats = r.random() < 0.4
         self.mask = "%wm"
+        self.reads_shared = True
 
     def put(self, line: str, keep: bool = False) -> None:
         self.out.append(line + (f" {KEEP}" if keep else ""))
@@ -310,6 +311,8 @@ class Generator:
             if op == "inc":
                 return "red.global.inc.u32 [%acc+24], 12;"
             return f"red.global.{op}.{'b32' if op in ('xor', 'or', 'and') else 'u32'} [%acc+{ACC[op]}], {a};"
+        if not self.reads_shared:
+            return self.alu("r")
         # shared memory that is read only between barriers: what the prologue or the last exchange wrote
         bits, kind = r.choice([(8, "r"), (8, "h"), (16, "r"), (32, "r"), (32, "r"), (64, "l")])
         size = bits // 8
@@ -457,6 +460,26 @@ class Generator:
         )
         self.put("bar.sync 0;", True)
 
+    def named_barrier(self) -> None:
+        """The first warps of the block exchange values at a barrier of their own."""
+        warps = self.threads // 32
+        if not warps:
+            return self.exchange()
+        count = 32 * self.r.randint(1, warps)
+        end, number = self.label(), self.r.randint(1, 15)
+        self.put("bar.sync 0;", True)
+        self.put(f"setp.ge.u32 %tp0, %tno, {count}; @%tp0 bra {end};", True)
+        self.reads_shared = False  # another thread may write
+        self.some(0, 2)
+        self.reads_shared = True
+        self.put(f"shl.b32 %tr0, %tno, 3; add.u32 %tr0, %tr0, %sh; st.shared.u32 [%tr0], {self.one('r')};")
+        self.put(f"bar.sync {number}, {count};", True)
+        index = f"rem.u32 %tr0, {self.one('r')}, {count}; shl.b32 %tr0, %tr0, 3; add.u32 %tr0, %tr0, %sh;"
+        self.put(f"{index} ld.shared.u32 {self.one('r')}, [%tr0];")
+        self.put(f"{end}:", True)
+        self.put("bar.sync 0;", True)
+        return None
+
     def masked(self) -> None:
         """Lanes that know each other on both sides of a branch."""
         p, other, end = self.one("p"), self.label(), self.label()
@@ -488,6 +511,8 @@ class Generator:
                 self.body(2, 1, 2)
             elif x < 0.45:
                 self.exchange()
+            elif x < 0.49:
+                self.named_barrier()
             elif x < 0.65:
                 self.put(self.warp(self.mask, True))
             elif x < 0.72:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import dataclasses
 import json
 import lzma
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 if TYPE_CHECKING:
     from .worker import Batch
 
 FORMAT = 1
+OLDEST = ".version 8.3"  # nothing newer is used, and drivers refuse what is newer than they are
 
 
 def save(path: Path, batches: list[Batch]) -> None:
@@ -19,7 +23,7 @@ def save(path: Path, batches: list[Batch]) -> None:
     modules = [
         {
             "language": b.language,
-            "ptx": b.ptx.decode(),
+            "ptx": re.sub(r"^\.version .*$", OLDEST, b.ptx.decode(), flags=re.MULTILINE),
             "launches": [dataclasses.asdict(launch) for launch in b.launches],
             "expected": [(e or b"").hex() for e in b.expected],
         }
@@ -34,3 +38,12 @@ def load(path: Path) -> list[dict[str, Any]]:
     if content["format"] != FORMAT:
         raise ValueError(f"{path}: format {content['format']}, expected {FORMAT}")
     return content["modules"]  # type: ignore[no-any-return]
+
+
+def differences(want: bytes, got: bytes) -> str:
+    """The first words that differ."""
+    n = min(len(want), len(got)) // 8 * 8
+    a, b = np.frombuffer(want[:n], np.uint64), np.frombuffer(got[:n], np.uint64)
+    at = np.flatnonzero(a != b)
+    shown = ", ".join(f"[{i}] expected {int(a[i]):#x}, got {int(b[i]):#x}" for i in at[:3])
+    return f"; {len(at)} of {len(a)} words differ: {shown}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from .record import load, save
+from .record import differences, load, save
 
 FILE = "programs.xz"
 
@@ -47,7 +47,6 @@ def record(count: int, folder: Path, languages: list[str], seed: int, per_module
 def replay(folder: Path) -> int:
     """Each module is loaded once; a fault ends its context, and the next program gets a new one."""
     from .device import Device, DeviceError, Launch
-    from .runner import differences
 
     device = Device()
     done = bad = 0

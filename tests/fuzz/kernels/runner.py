@@ -15,9 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from .record import save
+from .record import differences, save
 from .reduce import reduce_kernel, reduce_lines
 from .worker import ALWAYS, CHECK, MODES, Batch, Unusable, receive, send
 
@@ -302,15 +300,6 @@ def write_find(folder: Path, find: Find, batch: Batch, wrong: dict[str, tuple[st
     )
     (folder / "program.pickle").write_bytes(pickle.dumps(batch.programs[0]))
     save(folder / "programs.xz", [batch])
-
-
-def differences(want: bytes, got: bytes) -> str:
-    """The first words that differ."""
-    n = min(len(want), len(got)) // 8 * 8
-    a, b = np.frombuffer(want[:n], np.uint64), np.frombuffer(got[:n], np.uint64)
-    at = np.flatnonzero(a != b)
-    shown = ", ".join(f"[{i}] expected {int(a[i]):#x}, got {int(b[i]):#x}" for i in at[:3])
-    return f"; {len(at)} of {len(a)} words differ: {shown}"
 
 
 def fuzz(session: Session, slots: int, interval: float) -> int:

@@ -115,6 +115,8 @@ def run(
         set_mode(mode)
         module = None
         for i in (i for m, i in pairs if m == mode):
+            if mode == "check" and getattr(batch.programs[i], "exits", False):
+                continue  # allowed by the hardware, and what `sync` reports
             send(answers, ("at", mode, i))
             try:
                 module = module or device.load(batch.ptx)
