@@ -190,12 +190,15 @@ std::vector<std::string> texts_of_elf(std::string_view image) {
   const auto names = section_at(header.e_shstrndx);
   const std::string_view name_bytes = piece(image, names.sh_offset, names.sh_size);
   std::vector<std::string> texts;
+  bool has_fatbin = false;
   for (unsigned i = 0; i < header.e_shnum; ++i) {
     const auto section = section_at(i);
     if (section.sh_name >= name_bytes.size()) continue;
     const std::string name = until_zero(name_bytes.substr(section.sh_name));
-    if (header.e_machine != EM_CUDA && (name == ".nv_fatbin" || name == "__nv_relfatbin"))
+    if (header.e_machine != EM_CUDA && (name == ".nv_fatbin" || name == "__nv_relfatbin")) {
+      has_fatbin = true;
       add_texts_of_fatbins(piece(image, section.sh_offset, section.sh_size), texts);
+    }
     if (name != kContainerSection) continue;
     std::string_view body = piece(image, section.sh_offset, section.sh_size);
     while (!body.empty()) {
@@ -204,7 +207,7 @@ std::vector<std::string> texts_of_elf(std::string_view image) {
       if (!text.empty()) texts.push_back(std::move(text));
     }
   }
-  if (texts.empty() && header.e_machine != EM_CUDA)
+  if (texts.empty() && header.e_machine != EM_CUDA && !has_fatbin)
     invalid("an ELF file for another machine (number " + std::to_string(header.e_machine) +
             "; a GPU's is " + std::to_string(EM_CUDA) + "), and no fat binary in it");
   if (texts.empty()) gpu_code_only("this cubin");
@@ -298,6 +301,10 @@ std::vector<std::string> ptx_of_archive(std::string_view archive) {
     const std::string_view member = piece(archive, at + kHeader, bytes);
     at += kHeader + bytes + bytes % 2;
     if (!member.starts_with(ELFMAG)) continue;  // tables of names and symbols
+    if (member.find("nv_fatbin") == std::string_view::npos &&
+        member.find("__nv_relfatbin") == std::string_view::npos &&
+        read_at<Elf64_Ehdr>(member, 0).e_machine != EM_CUDA)
+      continue;  // code of the host alone, as a library for both has
     try {
       for (std::string& text : ptx_of_image(member.data(), member.size()))
         texts.push_back(std::move(text));

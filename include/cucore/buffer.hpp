@@ -74,7 +74,8 @@ class CUCORE_EXPORT Buffer {
   void copy_to(Buffer& destination, StreamRef stream) const {
     destination.copy_from(*this, stream);
   }
-  /// Copies the head of the buffer to host memory; done when the stream has got there.
+  /// Copies the buffer to host memory of the same size; done when the stream has got there. Throws
+  /// std::invalid_argument for another size.
   void copy_to(std::span<std::byte> destination, StreamRef stream) const;
   /// The same with values that can be copied byte by byte.
   template <class T, std::size_t N>

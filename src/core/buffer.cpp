@@ -127,9 +127,10 @@ void Buffer::copy_from(std::span<const std::byte> source, StreamRef stream) {
 
 void Buffer::copy_to(std::span<std::byte> destination, StreamRef stream) const {
   check_open(*this);
-  if (destination.size() > size_) {
+  if (destination.size() != size_) {
     throw std::invalid_argument("the destination has " + std::to_string(destination.size()) +
-                                " bytes, more than the buffer's " + std::to_string(size_));
+                                " bytes, the buffer " + std::to_string(size_) +
+                                ": they must be of one size");
   }
   if (destination.empty()) return;
   transfer(stream, "cuMemcpyDtoHAsync", [&] {

@@ -80,19 +80,23 @@ std::shared_ptr<MemoryPool> MemoryPool::default_of(const CUmemLocation& location
 
 std::shared_ptr<MemoryPool> MemoryPool::create(const PoolOptions& options) {
   const CUmemPoolProps properties = properties_of(options);
-  CUmemoryPool pool = nullptr;
-  CUCORE_CALL(cuMemPoolCreate(&pool, &properties));
-  let_devices_in(pool, options.location, options.type);
-  return std::shared_ptr<MemoryPool>{new MemoryPool{pool, options, true, false}};
+  // The object first: what fails after the pool is made must not lose it.
+  std::shared_ptr<MemoryPool> pool{new MemoryPool{nullptr, options, false, false}};
+  CUCORE_CALL(cuMemPoolCreate(&pool->handle_, &properties));
+  pool->owned_ = true;
+  let_devices_in(pool->handle_, options.location, options.type);
+  return pool;
 }
 
 std::shared_ptr<MemoryPool> MemoryPool::from_file_descriptor(int fd, const PoolOptions& options) {
   // The driver maps the pool for a device: another process may not have made one current yet.
   const bool on_device = options.location.type == CU_MEM_LOCATION_TYPE_DEVICE;
   const ScopedContext scope{Context::primary(on_device ? options.location.id : 0)};
-  CUmemoryPool pool = nullptr;
+  PoolOptions shared = options;
+  shared.ipc_enabled = true;
+  std::shared_ptr<MemoryPool> pool{new MemoryPool{nullptr, shared, false, true}};
   const CUresult code = driver().cuMemPoolImportFromShareableHandle(
-      &pool, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)),
+      &pool->handle_, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)),
       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
   if (code == CUDA_ERROR_INVALID_VALUE || code == CUDA_ERROR_INVALID_HANDLE) {
     throw CUDAError{code, result_name(code),
@@ -102,9 +106,8 @@ std::shared_ptr<MemoryPool> MemoryPool::from_file_descriptor(int fd, const PoolO
                         "has exported"};
   }
   check(code, "cuMemPoolImportFromShareableHandle");
-  PoolOptions shared = options;
-  shared.ipc_enabled = true;
-  return std::shared_ptr<MemoryPool>{new MemoryPool{pool, shared, true, true}};
+  pool->owned_ = true;
+  return pool;
 }
 
 /// True for a stream that was made in a context, which calls with it then use, whatever is current.

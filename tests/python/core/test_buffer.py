@@ -42,6 +42,15 @@ def test_a_short_source_fills_the_head_and_a_long_one_is_refused(device, stream)
         buffer.copy_from(b"abc")
 
 
+@pytest.mark.parametrize("size", [0, 7, 9, 64])
+def test_a_destination_of_another_size_is_refused(device, stream, size):
+    buffer, target = device.allocate(8, stream=stream), bytearray(size)
+    buffer.fill(1, stream=stream)
+    with pytest.raises(ValueError, match=f"the destination has {size} bytes, the buffer 8"):
+        buffer.copy_to(target, stream=stream)
+    assert target == bytearray(size)
+
+
 def test_copies_between_buffers_need_equal_sizes(device, stream):
     a, b = device.allocate(64, stream=stream), device.allocate(64, stream=stream)
     a.fill(7, stream=stream)
