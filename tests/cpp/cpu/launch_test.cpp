@@ -232,12 +232,18 @@ TEST_F(Launches, ImagesThatAreNoneSayWhatToDo) {
   CUmodule module = nullptr;
   std::string elf(64, '\0');
   std::memcpy(elf.data(), "\177ELF\2\1\1", 7);
+  constexpr std::size_t kMachineAt = 18;
+  elf[kMachineAt] = static_cast<char>(190);  // EM_CUDA
   char log[1000] = {};
   CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
   EXPECT_EQ(CUDA_ERROR_NO_BINARY_FOR_GPU,
             cuModuleLoadDataEx(&module, elf.data(), 2, options, values));
   EXPECT_NE(std::string::npos, std::string{log}.find("Compile to PTX"));
+  elf[kMachineAt] = 62;  // EM_X86_64
+  values[1] = reinterpret_cast<void*>(sizeof log);
+  EXPECT_EQ(CUDA_ERROR_INVALID_IMAGE, cuModuleLoadDataEx(&module, elf.data(), 2, options, values));
+  EXPECT_NE(std::string::npos, std::string{log}.find("another machine"));
   EXPECT_EQ(CUDA_ERROR_INVALID_IMAGE, cuModuleLoadData(&module, "\1\2\3"));
   EXPECT_EQ(CUDA_ERROR_FILE_NOT_FOUND, cuModuleLoad(&module, "/no/such/file.ptx"));
 }

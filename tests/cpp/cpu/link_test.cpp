@@ -87,7 +87,7 @@ TEST_F(Linking, ObjectFilesGiveTheirPtx) {
                            fat_binary(1, ".entry store(.param .u64 p, .param .u32 v)");
   ASSERT_OK(add(CU_JIT_INPUT_OBJECT, object_file("__nv_relfatbin", body)));
   ASSERT_OK(add(CU_JIT_INPUT_OBJECT, object_file(".nv_fatbin", fat_binary(1, ".entry other()"))));
-  EXPECT_EQ(CUDA_ERROR_NO_BINARY_FOR_GPU, add(CU_JIT_INPUT_OBJECT, object_file(".text", "code")));
+  EXPECT_EQ(CUDA_ERROR_INVALID_IMAGE, add(CU_JIT_INPUT_OBJECT, object_file(".text", "code")));
   EXPECT_EQ(3u, kernels());
 }
 
