@@ -21,6 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PTX = "tests/python/ptx"
+FORCES_LANES = ("test_widths.py", "test_divergent_values.py")
 QUICK = "quick"  # in the place of a number of lanes
 LONG = (PTX, "tests/python/robust", "tests/python/core")  # a file at a time
 ALONE = ("tests/python/speed",)  # counts threads, modules, instructions of a process: nothing beside it
@@ -41,8 +42,8 @@ def suites() -> list[str]:
 
 
 def suites_of_widths(widths: list[str]) -> list[str]:
-    """The PTX suite with lanes forced; but for the file that forces them itself."""
-    files = [suite for suite in suites() if suite.startswith(PTX) and not suite.endswith("test_widths.py")]
+    """The PTX suite with lanes forced; but for the files that force them themselves."""
+    files = [suite for suite in suites() if suite.startswith(PTX) and not suite.endswith(FORCES_LANES)]
     return [f"{suite}@{width}" for suite in files for width in widths]
 
 
