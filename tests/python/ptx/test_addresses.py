@@ -6,6 +6,7 @@ import os
 
 import numpy as np
 import pytest
+from _pytest.mark.structures import ParameterSet
 from ptxsuite.nvrtc import skip_module_without_nvrtc
 from ptxsuite.program import Program
 
@@ -83,7 +84,17 @@ SUMS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("body", [pytest.param(b, id=name) for name, b in SUMS.items()])
+ON_GPU = os.environ.get("CUCORE_DEVICE") == "gpu"
+# An H200 checks the register of a shared::cluster access and the operand of mapa before it adds the number: faults 700 and 715.
+FAULTS_ON_GPU = {"shared::cluster", "mapa.u64 of an address below, then a sum"}
+
+
+def cases(bodies: dict[str, str]) -> list[ParameterSet]:
+    faults = pytest.mark.skipif(ON_GPU, reason="a GPU faults")
+    return [pytest.param(body, id=name, marks=[faults] * (name in FAULTS_ON_GPU)) for name, body in bodies.items()]
+
+
+@pytest.mark.parametrize("body", cases(SUMS))
 def test_a_shared_address_wraps_at_32_bits(body: str, width: str) -> None:
     assert answers(kernel(body + " st.global.u32 [%rd0], %r1;")) == TID.tolist()
 
@@ -168,7 +179,7 @@ FAR = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("body", [pytest.param(b, id=name) for name, b in FAR.items()])
+@pytest.mark.parametrize("body", cases(FAR))
 def test_a_block_writes_to_another_of_its_cluster(body: str, width: str) -> None:
     program = kernel(
         f"{CLUSTER}{body}{MEET} ld.shared.u32 %r6, [%at]; st.global.u32 [%rd0], %r6; {MEET}",
