@@ -12,6 +12,7 @@
 #include <llvm/Transforms/IPO/GlobalDCE.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <cstring>
 #include <ctime>
 #include <utility>
@@ -243,7 +244,10 @@ std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Setti
     } catch (const std::exception& error) {  // a mistake of ours must not cost the user the kernel:
                                              // the scalar path is always there; tests want to know
       if (settings.strict) throw;
-      report(settings, "kernel " + job.kernel + ": not vectorized: " + error.what());
+      static std::atomic<unsigned> fallbacks{0};
+      report(settings, "kernel " + job.kernel + ": not vectorized: invalid vector code (fallback " +
+                           std::to_string(++fallbacks) +
+                           " of this process; please report it): " + error.what());
       return std::nullopt;
     }
     code.width = block.report.width;

@@ -69,9 +69,10 @@ void Emitter::emit_vector(Instruction& inst) {
     if (auto* made = dyn_cast<Instruction>(result); made && isa<FCmpInst>(inst))
       made->copyIRFlags(&inst);
   } else if (auto* select = dyn_cast<SelectInst>(&inst)) {
-    bool uniform = shape(select->getCondition()).scalar();
-    result = b_.CreateSelect(uniform ? scalar(select->getCondition()) : operand(0), operand(1),
-                             operand(2), inst.getName());
+    Value* condition = select->getCondition();
+    result = shape(condition).scalar()
+                 ? b_.CreateSelect(scalar(condition), operand(1), operand(2), inst.getName())
+                 : blend_lanes(operand(0), operand(1), operand(2));
     if (auto* made = dyn_cast<Instruction>(result); made && isa<FPMathOperator>(inst))
       made->copyIRFlags(&inst);
   } else if (auto* gep = dyn_cast<GetElementPtrInst>(&inst)) {

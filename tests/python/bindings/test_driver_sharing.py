@@ -26,6 +26,7 @@ def change(pointer):
     data = bytearray(16)
     check(d.cuMemcpyDtoH(data, pointer, 16))
     check(d.cuMemcpyHtoD(pointer, bytes(x + 1 for x in data), 16))
+    check(d.cuCtxSynchronize())  # small copies are staged: the call may return before the memory is written
     return data[0]
 def filled(cls, text):
     made = cls()

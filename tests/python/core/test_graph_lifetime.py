@@ -604,8 +604,12 @@ def test_the_memory_of_a_closed_buffer_stays_until_the_graph_goes(device, stream
     del other, others
     graph.close()
     gc.collect()
-    stream.sync()
-    assert small_pool.attributes.used_mem_current == 0, "and then it goes"
+    for _ in range(200):  # a GPU's driver releases what a child graph holds on a thread of its own
+        stream.sync()
+        if small_pool.attributes.used_mem_current == 0:
+            break
+        time.sleep(0.05)
+    assert small_pool.attributes.used_mem_current == 0, "the memory is freed after the graph"
 
 
 def test_memory_of_a_buffer_closed_after_a_capture_stays_until_the_graph_goes(device, stream, kernel, small_pool):

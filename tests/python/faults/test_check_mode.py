@@ -32,6 +32,18 @@ def test_an_access_that_lands_in_a_neighbouring_allocation_is_found() -> None:
     )
 
 
+def test_an_address_chosen_between_a_parameter_and_a_variable_is_in_bounds() -> None:
+    body = (
+        ".global .align 4 .b32 table[8]; mov.u64 %rd4, table; cvta.global.u64 %rd4, %rd4; mov.u32 %r4, %tid.x; and.b32 %r4, %r4, 1;"
+        " setp.eq.u32 %p1, %r4, 0; selp.b64 %rd4, %rd0, %rd4, %p1; st.global.u32 [%rd4], 1;"
+    )
+    expect(
+        TWO + f'        print(*run("{body}", argument=ctypes.c_uint64(int(first)), block=2))',
+        "0 \n",
+        {"CUCORE_CHECK": "memory"},
+    )
+
+
 @pytest.mark.promise("Check mode finds accesses out of bounds, into a neighbouring allocation and after the free")
 def test_the_end_of_an_allocation_is_exact() -> None:
     code = """
