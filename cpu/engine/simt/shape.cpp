@@ -138,6 +138,11 @@ Shape thread_index_shape(const Lanes& lanes, unsigned dimension) {
 Shapes::Shapes(const Flow& flow, const Lanes& lanes, Scope scope)
     : flow_{flow}, lanes_{lanes}, scope_{scope} {
   if (scope == Scope::Block) block_loads_.emplace(flow);
+  do iterate();
+  while (give_shapes_to_undefined_values());
+}
+
+void Shapes::iterate() {
   bool changed = true;
   while (changed) {
     changed = false;
@@ -160,6 +165,20 @@ Shapes::Shapes(const Flow& flow, const Lanes& lanes, Scope scope)
       changed = true;
     }
   }
+}
+
+// A phi that depends on undefined inputs and on itself alone: what it has before the loop may be
+// anything, so let it be one value for all.
+bool Shapes::give_shapes_to_undefined_values() {
+  for (BasicBlock* block : flow_.order)
+    for (PHINode& phi : block->phis()) {
+      if ((*this)[&phi].kind != Shape::None) continue;
+      if (none_of(phi.incoming_values(), [](Value* value) { return isa<UndefValue>(value); }))
+        continue;
+      shapes_[&phi] = kUniform;
+      return true;
+    }
+  return false;
 }
 
 Shape Shapes::operator[](const Value* value) const {

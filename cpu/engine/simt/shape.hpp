@@ -73,6 +73,8 @@ class Shapes {
   [[nodiscard]] bool needs_guard(const llvm::Instruction*) const;
 
  private:
+  void iterate();  ///< to the fixed point
+  bool give_shapes_to_undefined_values();
   Shape transfer(llvm::Instruction&);
   Shape transfer_binary(llvm::Instruction&);
   Shape transfer_cast(llvm::Instruction&);

@@ -3,6 +3,7 @@
 
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Module.h>
+#include <llvm/IR/PatternMatch.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/Support/raw_ostream.h>
@@ -102,14 +103,28 @@ bool groups_agree(const Flow& flow, const Shapes& block) {
   return true;
 }
 
-bool same_members(const CallInst* a, const CallInst* b) {
-  return a->getCalledFunction() == b->getCalledFunction() &&
-         a->getArgOperand(a->arg_size() - 1) == b->getArgOperand(b->arg_size() - 1);
+const Value* mask_of(const CallInst* operation) {
+  return operation->getArgOperand(operation->arg_size() - 1);
+}
+
+// Whether a mask names just the lanes that take this side of the branch: the active lanes, or those
+// that voted for its condition.
+bool names_side(const Value* mask, const BranchInst* branch, bool side) {
+  using namespace PatternMatch;
+  const StringRef name = marker_name(mask);
+  if (name == "activemask") return true;
+  if (name != "vote.ballot") return false;
+  const Value* vote = cast<CallInst>(mask)->getArgOperand(0);
+  const Value* condition = branch->getCondition();
+  return side ? vote == condition
+              : match(vote, m_Not(m_Specific(condition))) ||
+                    match(condition, m_Not(m_Specific(vote)));
 }
 
 // A warp operation waits for all lanes of its mask, at whichever copy of the instruction they are.
 // A compiler makes copies, for example when it moves a branch out of a loop. Block code runs the
-// two sides of a divergent branch one after the other, so lanes could not meet there.
+// two sides of a divergent branch one after the other, so lanes could not meet there. Operations
+// with different masks do not meet; masks that are computed may be equal.
 bool splits_warp_operation(const Flow& flow, const Shapes& shapes) {
   const auto operations = [](const BlockSet& blocks, const BlockSet& without) {
     SmallVector<CallInst*> found;
@@ -127,9 +142,13 @@ bool splits_warp_operation(const Flow& flow, const Shapes& shapes) {
     const BlockSet yes = blocks_before_meeting(flow, from, branch->getSuccessor(0));
     const BlockSet no = blocks_before_meeting(flow, from, branch->getSuccessor(1));
     const auto left = operations(yes, no), right = operations(no, yes);
-    for (CallInst* one : left)
-      for (CallInst* other : right)
-        if (same_members(one, other)) return true;
+    for (const CallInst* one : left)
+      for (const CallInst* other : right) {
+        if (one->getCalledFunction() != other->getCalledFunction()) continue;
+        const Value *a = mask_of(one), *b = mask_of(other);
+        const bool differ = isa<Constant>(a) && isa<Constant>(b) && a != b;
+        if (!differ && !names_side(a, branch, true) && !names_side(b, branch, false)) return true;
+      }
   }
   return false;
 }
@@ -290,7 +309,7 @@ BlockCode vectorize(Function& original, const Options& options) {
   Linear linear{flow, masked, partial};
   report.refusal = check(flow, linear);
   if (report.refusal.empty() && splits_warp_operation(flow, full))
-    report.refusal = "warp operation with the same mask on both sides of a divergent branch";
+    report.refusal = "warp operation on both sides of a divergent branch";
   if (!report.refusal.empty()) return finish();
   Plan plan{flow, full, masked, block, linear, lanes, groups_agree(flow, block), code.quick};
   for (BasicBlock* at : flow.order)

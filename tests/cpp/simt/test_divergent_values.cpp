@@ -180,6 +180,29 @@ TEST(SimtDivergentValues, VariablesThatSomeThreadsSetAndUseKeepTheirValue) {
       for (const char* sync : {"", barrier}) compare_all(set_and_used(condition, value, sync));
 }
 
+// %w has a value only from the second turn on, and is used only where it has one.
+TEST(SimtDivergentValues, AVariableWithoutAValueBeforeItsLoopPoisonsNothing) {
+  compare_all(kernel(R"(
+  %high = icmp ugt i32 %tid, 30
+  br label %loop
+loop:
+  %k = phi i32 [0, %0], [%k1, %loop]
+  %w = phi i32 [undef, %0], [%w1, %loop]
+  %sum = phi i32 [0, %0], [%sum1, %loop]
+  %w1 = select i1 %high, i32 %w, i32 %i
+  %v = load i32, ptr %in, align 4
+  %u = select i1 %high, i32 %v, i32 %w1
+  %sum1 = add i32 %sum, %u
+  %k1 = add i32 %k, 1
+  %few = icmp ult i32 %k1, 4
+  %one = icmp eq i32 %tid, 1
+  %more = and i1 %few, %one
+  br i1 %more, label %loop, label %end
+end:
+  %result = zext i32 %sum1 to i64
+  br label %done)"));
+}
+
 /// Each group reads a word that the groups before it have already written: lane groups run one
 /// after the other, so without care later groups see a later value.
 std::string broadcast(const std::string& read) {
@@ -268,7 +291,10 @@ TEST(SimtDivergentValues, AWarpOperationOnBothSidesOfADivergentBranchIsRefused) 
         "  br label %done");
   };
   EXPECT_EQ(run_vectorized(parse(votes("-1")), work, 32).refusal,
-            "warp operation with the same mask on both sides of a divergent branch");
+            "warp operation on both sides of a divergent branch");
+  EXPECT_EQ(run_vectorized(parse(votes("%n")), work, 32).refusal,
+            "warp operation on both sides of a divergent branch")
+      << "which may be -1";
   EXPECT_EQ(run_vectorized(parse(votes("-128")), work, 32).refusal, "") << "other lanes";
 }
 

@@ -3,6 +3,7 @@
 import gc
 import os
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -215,19 +216,21 @@ def test_a_buffer_is_closed_while_another_thread_copies_from_it(device, stream, 
     buffer = device.allocate(64, stream=stream)
     buffer.fill(7, stream=stream)
     shut = gate(stream)
-    out = bytearray(32)
     with ThreadPoolExecutor(1) as threads:
-        copy = threads.submit(buffer.copy_to, out, stream=stream)
-        while True:  # until the call has taken hold of its destination: it waits for the kernel then
+        while True:  # until a call holds its destination: it waits for the kernel then
+            out = bytearray(64)
+            view = memoryview(out)
+            copy = threads.submit(buffer.copy_to, view, stream=stream)
+            time.sleep(0.05)
             try:
-                out.append(0)
-                out.pop()
+                view.release()
             except BufferError:
                 break
+            copy.exception()  # the view was released before the call looked at it
         buffer.close()
         shut.open()
         copy.result()
-    assert bytes(out[:32]) == bytes([7] * 32)
+    assert bytes(out) == bytes([7] * 64)
     with pytest.raises(RuntimeError, match="closed"):
         buffer.copy_to(out, stream=stream)
 

@@ -102,7 +102,7 @@ def test_threads_use_what_another_closes(device, kernel):
         threads = [
             threading.Thread(target=use, args=([lambda s=stream: launch(s, one, nothing), stream.sync],)),
             threading.Thread(target=use, args=([stream.record, lambda e=event: e.is_done, event.sync],)),
-            threading.Thread(target=use, args=([lambda b=buffer, s=stream: b.copy_to(bytearray(64), stream=s)],)),
+            threading.Thread(target=use, args=([lambda b=buffer, s=stream: b.copy_to(bytearray(4096), stream=s)],)),
             threading.Thread(target=use, args=([lambda b=buffer, s=stream: b.fill(1, stream=s)],)),
             threading.Thread(target=close, args=([event, stream, buffer],)),
         ]
