@@ -61,43 +61,58 @@ Value* FunctionTranslator::video_operation(std::string_view op, const Instructio
   return op == "vshl" ? b.CreateShl(x, n) : b.CreateAShr(x, n);
 }
 
-/// .sat as ptxas makes it for sm_90, which is not always what the manual says: at the full width
-/// u32 results saturate below only (vshl: what 34 bits hold), signed parts as if they were
-/// unsigned, and unsigned halves come out as zero.
+/// .sat as ptxas makes it for sm_90. The manual saturates to the part and type of d; instead shifts
+/// saturate what 34 bits hold to the whole word, parts saturate at the top alone and take negative
+/// values as large ones, and u32 words saturate below alone.
 Value* FunctionTranslator::video_saturate(const Instruction& i, Value* v, bool sign,
                                           const Operand& to) {
-  const unsigned bits = to.selector.empty() ? 32 : to.selector[0] == 'b' ? 8 : 16;
-  if (bits != 32) {
-    if (sign)
-      return b.CreateBinaryIntrinsic(Intrinsic::umin, v, b.getInt64((1U << (bits - 1)) - 1));
-    return bits == 16 ? b.getInt64(0) : video_clamp(v, sign, bits);
+  if (i.row->op == "vshl" || i.row->op == "vshr")
+    return video_clamp(b.CreateAShr(b.CreateShl(v, 30), 30), sign, 32);
+  if (!to.selector.empty()) {
+    const unsigned bits = (to.selector[0] == 'b' ? 8 : 16) - (sign ? 1 : 0);
+    return b.CreateBinaryIntrinsic(Intrinsic::umin, v, b.getInt64((1U << bits) - 1));
   }
-  if (sign) return video_clamp(v, sign, bits);
-  if (i.row->op != "vshl") return b.CreateBinaryIntrinsic(Intrinsic::smax, v, b.getInt64(0));
-  return video_clamp(b.CreateAShr(b.CreateShl(v, 30), 30), sign, bits);
+  return sign ? video_clamp(v, sign, 32)
+              : b.CreateBinaryIntrinsic(Intrinsic::smax, v, b.getInt64(0));
+}
+
+/// .min and .max with c as ptxas makes them for sm_90: in 64 bits, c extended and compared by the
+/// type of d. Sums, differences and saturated shifts are signed words there whatever that type is;
+/// other results keep their 64 bits.
+Value* FunctionTranslator::video_select(const Instruction& i, Value* v, Value* c, bool sign) {
+  const std::string_view op = i.row->op;
+  if (op == "vadd" || op == "vsub" || (i.has(Mod::sat) && (op == "vshl" || op == "vshr")))
+    v = b.CreateSExt(b.CreateTrunc(v, b.getInt32Ty()), b.getInt64Ty());
+  c = sign ? b.CreateSExt(c, b.getInt64Ty()) : b.CreateZExt(c, b.getInt64Ty());
+  if (i.has(Mod::min_))
+    return b.CreateBinaryIntrinsic(sign ? Intrinsic::smin : Intrinsic::umin, v, c);
+  return b.CreateBinaryIntrinsic(sign ? Intrinsic::smax : Intrinsic::umax, v, c);
+}
+
+/// d with one of its parts replaced. ptxas fills .h1 with the upper half of the result, every other
+/// part with the lowest bits.
+Value* FunctionTranslator::video_merge(const Operand& to, Value* r, Value* c) {
+  const unsigned bits = to.selector[0] == 'b' ? 8 : 16;
+  const unsigned shift = static_cast<unsigned>(to.selector[1] - '0') * bits % 32;
+  const std::uint32_t mask = ((1U << bits) - 1) << shift;
+  if (bits == 8) r = b.CreateShl(r, shift);
+  return b.CreateOr(b.CreateAnd(r, b.getInt32(mask)), b.CreateAnd(c, b.getInt32(~mask)));
 }
 
 /// Saturates, then merges into c or combines with it, then writes.
 void FunctionTranslator::video_finish(const Instruction& i, Value* v, Type d) {
   const Operand& to = i.operands[0];
   const bool sign = is_signed(d);
-  const unsigned bits = to.selector.empty() ? 32 : to.selector[0] == 'b' ? 8 : 16;
   if (i.has(Mod::sat)) v = video_saturate(i, v, sign, to);
   Value* r = b.CreateTrunc(v, b.getInt32Ty());
   if (i.operands.size() > 3) {
     Value* c = read(i.operands[3], Type::b32);
-    if (!to.selector.empty()) {
-      const unsigned shift = static_cast<unsigned>(to.selector[1] - '0') * bits % 32;
-      const std::uint32_t mask = ((1u << bits) - 1) << shift;
-      r = b.CreateOr(b.CreateAnd(b.CreateShl(r, shift), b.getInt32(mask)),
-                     b.CreateAnd(c, b.getInt32(~mask)));
-    } else if (i.has(Mod::add)) {
+    if (!to.selector.empty())
+      r = video_merge(to, r, c);
+    else if (i.has(Mod::add))
       r = b.CreateAdd(r, c);
-    } else if (i.has(Mod::min_)) {
-      r = b.CreateBinaryIntrinsic(sign ? Intrinsic::smin : Intrinsic::umin, r, c);
-    } else if (i.has(Mod::max_)) {
-      r = b.CreateBinaryIntrinsic(sign ? Intrinsic::smax : Intrinsic::umax, r, c);
-    }
+    else if (i.has(Mod::min_) || i.has(Mod::max_))
+      r = b.CreateTrunc(video_select(i, v, c, sign), b.getInt32Ty());
   }
   write(to, r);
 }
@@ -109,8 +124,8 @@ void FunctionTranslator::emit_video(const Instruction& i) {
 
 void FunctionTranslator::emit_video_set(const Instruction& i) {
   Value *x = video_part(i.operands[1], i.types[0]), *y = video_part(i.operands[2], i.types[1]);
-  video_finish(i, video_operation("vset", i, x, y),
-               Type::s32);  // a GPU takes c of .min and .max as signed
+  // ptxas takes c of .min and .max by the type of a.
+  video_finish(i, video_operation("vset", i, x, y), i.types[0]);
 }
 
 // vmad as ptxas makes it for sm_90: in 64 bits, with whole words and c always signed (the manual

@@ -180,6 +180,8 @@ class FunctionTranslator {
   Value* video_saturate(const Instruction& i, Value* v, bool sign, const Operand& to);
   Value* video_clamp(Value* v, bool sign, unsigned bits);
   Value* video_operation(std::string_view op, const Instruction& i, Value* x, Value* y);
+  Value* video_select(const Instruction& i, Value* v, Value* c, bool sign);
+  Value* video_merge(const Operand& to, Value* r, Value* c);
   void video_finish(const Instruction& i, Value* v, Type d);
   void fragment_words(const Operand& o, llvm::SmallVectorImpl<Value*>& words);
   void write_fragment(const Operand& o, Value* words);

@@ -1,4 +1,4 @@
-"""Models of the video instructions, by the manual."""
+"""Models of the video instructions: by the manual, and where ptxas makes something else of them for sm_90, by that."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 from .model import COMPARE, Model, clamp, model, wide
 
-# Video instructions, by the manual: parts of words, an exact result, saturation, then a merge or a second operation.
 _VIDEO: dict[str, Callable[[int, int], int]] = {
     "vadd": lambda a, b: a + b,
     "vsub": lambda a, b: a - b,
@@ -15,40 +14,72 @@ _VIDEO: dict[str, Callable[[int, int], int]] = {
     "vmin": min,
     "vmax": max,
 }
+_SELECTED = {"-bytes": ("b1", "b3"), "-halves": ("h1", "h0"), "-parts": ("h1", "b2")}
+# The part of d that a merge writes. ptxas takes the upper half of the result for .h1.
+_TAKEN = {"b0": (8, 0, 0), "b1": (8, 0, 8), "b2": (8, 0, 16), "b3": (8, 0, 24), "h0": (16, 0, 0), "h1": (16, 16, 16)}
+
+
+def _part(value: int, type_: str, selector: str) -> int:
+    if not selector:
+        return wide(value, type_)
+    bits = 8 if selector[0] == "b" else 16
+    return wide(value >> bits * int(selector[1]), f"{type_[0]}{bits}")
+
+
+def _saturated(value: int, op: str, type_: str, to: str) -> int:
+    """Not always by the manual: ptxas emulates these instructions for sm_90."""
+    if op in ("vshl", "vshr"):
+        value &= (1 << 34) - 1  # more bits than these are lost
+        return clamp(value - (value >> 33 << 34), type_)
+    if to:  # a negative value is a large one
+        bits = _TAKEN[to][0] - (type_ == "s32")
+        return (1 << bits) - 1 if value < 0 else min(value, (1 << bits) - 1)
+    return clamp(value, "s32") if type_ == "s32" else max(value, 0)
+
+
+def _finished(value: int, c: int, op: str, type_: str, sat: bool, second: str | None, to: str) -> tuple[int, ...]:
+    """Saturation, then the merge into c or the second operation with it."""
+    if sat:
+        value = _saturated(value, op, type_, to)
+    if to:
+        bits, low, place = _TAKEN[to]
+        mask = (1 << bits) - 1
+        return (c & ~(mask << place) | (value >> low & mask) << place,)
+    if second == "add":
+        return (value + c,)
+    if second:
+        # Between 64-bit numbers of the type of d. ptxas widens sums and saturated shifts as if they were signed.
+        if op in ("vadd", "vsub") or (sat and op in ("vshl", "vshr")):
+            value = wide(value, "s32")
+        return ({"min": min, "max": max}[second](wide(value, type_[0] + "64"), wide(c, type_)),)
+    return (value,)
+
+
+def _destination(suffix: str | None) -> str:
+    return suffix.removeprefix("-to-") if suffix and suffix.startswith("-to-") else ""
 
 
 @model(
-    r"(vadd|vsub|vabsdiff|vmin|vmax)\.(u32|s32)\.(u32|s32)\.(u32|s32)(\.sat)?(?:\.(add|min|max))?(-bytes|-halves|-merge)?"
+    r"(vadd|vsub|vabsdiff|vmin|vmax)\.(u32|s32)\.(u32|s32)\.(u32|s32)(\.sat)?(?:\.(add|min|max))?"
+    r"(-bytes|-halves|-parts|-words|-merge|-to-[bh]\d)?"
 )
 def _(m: re.Match[str]) -> Model:
-    def part(value: int, type_: str, first: bool) -> int:
-        if m[7] == "-bytes":
-            return wide(value >> (8 if first else 24), type_[0] + "8")
-        if m[7] == "-halves":
-            return wide(value >> (16 if first else 0), type_[0] + "16")
-        return wide(value, type_)
+    first, other = _SELECTED.get(m[7], ("", ""))
+    to = _destination(m[7]) or ({"s32": "b2", "u32": "h1"}[m[2]] if m[7] == "-merge" else "")
 
     def compute(a: int, b: int, c: int = 0) -> tuple[int, ...]:
-        value = _VIDEO[m[1]](part(a, m[3], True), part(b, m[4], False))
-        if m[7] == "-merge":
-            bits, place = (8, 16) if m[2] == "s32" else (16, 16)
-            value = clamp(value, f"{m[2][0]}{bits}") & ((1 << bits) - 1)
-            return (c & ~(((1 << bits) - 1) << place) | value << place,)
-        if m[5]:
-            value = clamp(value, m[2])
-        if m[6]:
-            value = {"add": lambda x, y: x + y, "min": min, "max": max}[m[6]](wide(value, m[2]), wide(c, m[2]))
-        return (value,)
+        value = _VIDEO[m[1]](_part(a, m[3], first), _part(b, m[4], other))
+        return _finished(value, c, m[1], m[2], bool(m[5]), m[6], to)
 
     return compute
 
 
-@model(r"(vshl|vshr)\.(u32|s32)\.(u32|s32)\.u32(\.sat)?\.(clamp|wrap)")
+@model(r"(vshl|vshr)\.(u32|s32)\.(u32|s32)\.u32(\.sat)?\.(clamp|wrap)(?:\.(add|min|max))?(-to-[bh]\d)?")
 def _(m: re.Match[str]) -> Model:
-    def compute(a: int, b: int) -> tuple[int, ...]:
+    def compute(a: int, b: int, c: int = 0) -> tuple[int, ...]:
         count = min(b, 32) if m[5] == "clamp" else b & 31
         value = wide(a, m[3]) << count if m[1] == "vshl" else wide(a, m[3]) >> count
-        return (clamp(value, m[2]) if m[4] else value,)
+        return _finished(value, c, m[1], m[2], bool(m[4]), m[6], _destination(m[7]))
 
     return compute
 
@@ -85,10 +116,12 @@ def _(m: re.Match[str]) -> Model:
     return compute
 
 
-@model(r"vset\.(u32|s32)\.(u32|s32)\.(eq|ne|lt|le|gt|ge)(?:\.(add|min|max))?")
+@model(r"vset\.(u32|s32)\.(u32|s32)\.(eq|ne|lt|le|gt|ge)(?:\.(add|min|max))?(-to-[bh]\d)?")
 def _(m: re.Match[str]) -> Model:
+    """ptxas takes c of .min and .max by the type of a."""
+
     def compute(a: int, b: int, c: int = 0) -> tuple[int, ...]:
         value = int(COMPARE[m[3]](wide(a, m[1]), wide(b, m[2])))
-        return ({"add": lambda x, y: x + y, "min": min, "max": max}[m[4]](value, c) if m[4] else value,)
+        return _finished(value, c, "vset", m[1], False, m[4], _destination(m[5]))
 
     return compute

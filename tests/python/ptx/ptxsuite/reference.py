@@ -17,6 +17,14 @@ def results(form: Form) -> bytes | None:
     return _results(form.family, form.id, form)
 
 
+def case(name: str, operands: list[int]) -> tuple[int, ...]:
+    """What the model says an instruction gives for one thread's operands."""
+    compute = _find(name)
+    if compute is None:
+        raise KeyError(name)
+    return compute(*operands)
+
+
 _CACHE: dict[tuple[str, str], bytes | None] = {}
 
 
