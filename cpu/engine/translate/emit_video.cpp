@@ -8,20 +8,21 @@ namespace cucpu::ir {
 
 namespace Intrinsic = llvm::Intrinsic;
 
+/// The bits a selector names; all of the register without one.
+FunctionTranslator::VideoPart FunctionTranslator::video_selected(const Operand& o) {
+  if (o.selector.empty()) return {32, 0};
+  const unsigned bits = o.selector[0] == 'b' ? 8 : 16;
+  const unsigned shift = static_cast<unsigned>(o.selector[1] - '0') * bits;
+  if (o.selector.size() == 2 && shift < 32) return {bits, shift};
+  error(o.where, "a selector is one of .b0 .b1 .b2 .b3 .h0 .h1");
+  return {bits, 0};
+}
+
 /// Byte or half of a register (or all of it), extended by its type.
 Value* FunctionTranslator::video_part(const Operand& o, Type type) {
-  Value* v = read(o, Type::b32);
-  const bool sign = is_signed(type);
-  unsigned bits = 32, shift = 0;
-  if (!o.selector.empty()) {
-    bits = o.selector[0] == 'b' ? 8 : 16;
-    shift = static_cast<unsigned>(o.selector[1] - '0') * bits;
-    if (o.selector.size() != 2 || shift >= 32)
-      error(o.where, "a selector is one of .b0 .b1 .b2 .b3 .h0 .h1");
-    shift %= 32;
-  }
-  v = b.CreateTrunc(b.CreateLShr(v, shift), int_type(bits));
-  return sign ? b.CreateSExt(v, b.getInt64Ty()) : b.CreateZExt(v, b.getInt64Ty());
+  const auto [bits, shift] = video_selected(o);
+  Value* v = b.CreateTrunc(b.CreateLShr(read(o, Type::b32), shift), int_type(bits));
+  return is_signed(type) ? b.CreateSExt(v, b.getInt64Ty()) : b.CreateZExt(v, b.getInt64Ty());
 }
 
 Value* FunctionTranslator::video_clamp(Value* v, bool sign, unsigned bits) {
@@ -69,7 +70,7 @@ Value* FunctionTranslator::video_saturate(const Instruction& i, Value* v, bool s
   if (i.row->op == "vshl" || i.row->op == "vshr")
     return video_clamp(b.CreateAShr(b.CreateShl(v, 30), 30), sign, 32);
   if (!to.selector.empty()) {
-    const unsigned bits = (to.selector[0] == 'b' ? 8 : 16) - (sign ? 1 : 0);
+    const unsigned bits = video_selected(to).bits - (sign ? 1 : 0);
     return b.CreateBinaryIntrinsic(Intrinsic::umin, v, b.getInt64((1U << bits) - 1));
   }
   return sign ? video_clamp(v, sign, 32)
@@ -92,8 +93,7 @@ Value* FunctionTranslator::video_select(const Instruction& i, Value* v, Value* c
 /// d with one of its parts replaced. ptxas fills .h1 with the upper half of the result, every other
 /// part with the lowest bits.
 Value* FunctionTranslator::video_merge(const Operand& to, Value* r, Value* c) {
-  const unsigned bits = to.selector[0] == 'b' ? 8 : 16;
-  const unsigned shift = static_cast<unsigned>(to.selector[1] - '0') * bits % 32;
+  const auto [bits, shift] = video_selected(to);
   const std::uint32_t mask = ((1U << bits) - 1) << shift;
   if (bits == 8) r = b.CreateShl(r, shift);
   return b.CreateOr(b.CreateAnd(r, b.getInt32(mask)), b.CreateAnd(c, b.getInt32(~mask)));
@@ -102,7 +102,11 @@ Value* FunctionTranslator::video_merge(const Operand& to, Value* r, Value* c) {
 /// Saturates, then merges into c or combines with it, then writes.
 void FunctionTranslator::video_finish(const Instruction& i, Value* v, Type d) {
   const Operand& to = i.operands[0];
-  const bool sign = is_signed(d);
+  const bool sign = is_signed(d), second = i.has(Mod::add) || i.has(Mod::min_) || i.has(Mod::max_);
+  if (second && !to.selector.empty())
+    error(to.where, "a selector of d and a second operation exclude each other");
+  if ((second || !to.selector.empty()) && i.operands.size() < 4)
+    error(i.where, "a selector of d or a second operation needs the operand c");
   if (i.has(Mod::sat)) v = video_saturate(i, v, sign, to);
   Value* r = b.CreateTrunc(v, b.getInt32Ty());
   if (i.operands.size() > 3) {
@@ -111,7 +115,7 @@ void FunctionTranslator::video_finish(const Instruction& i, Value* v, Type d) {
       r = video_merge(to, r, c);
     else if (i.has(Mod::add))
       r = b.CreateAdd(r, c);
-    else if (i.has(Mod::min_) || i.has(Mod::max_))
+    else if (second)
       r = b.CreateTrunc(video_select(i, v, c, sign), b.getInt32Ty());
   }
   write(to, r);
@@ -132,6 +136,7 @@ void FunctionTranslator::emit_video_set(const Instruction& i) {
 // says 128 bits, by their types). Negations act on the bits, with a one added.
 void FunctionTranslator::emit_video_mad(const Instruction& i) {
   const Operand &a = i.operands[1], &bo = i.operands[2], &co = i.operands[3];
+  if (!i.operands[0].selector.empty()) error(i.operands[0].where, "vmad has no selector of d");
   const bool product_negated = a.minus != bo.minus;
   const bool sign = is_signed(i.types[1]) || is_signed(i.types[2]) || product_negated || co.minus;
   const auto factor = [&](const Operand& o, Type type) {

@@ -176,6 +176,10 @@ class FunctionTranslator {
   Value* surface_pointer(const Instruction& i, const Operand& address, unsigned bytes, bool store);
 
   // video instructions: operands are widened to i64
+  struct VideoPart {
+    unsigned bits, shift;
+  };
+  VideoPart video_selected(const Operand& o);
   Value* video_part(const Operand& o, Type type);
   Value* video_saturate(const Instruction& i, Value* v, bool sign, const Operand& to);
   Value* video_clamp(Value* v, bool sign, unsigned bits);

@@ -51,6 +51,12 @@ def test_a_missing_instruction_is_named_with_its_place(line: str, words: str) ->
 
 
 WRONG = [
+    ("vadd.u32.u32.u32 %r0.h2, %r1, %r2, %r3;", "5:20", "a selector is one of .b0"),
+    ("vset.u32.u32.lt %r0.b4, %r1, %r2, %r3;", "5:19", "a selector is one of .b0"),
+    ("vadd.u32.u32.u32.min %r0.b0, %r1, %r2, %r3;", "5:24", "a selector of d and a second operation exclude"),
+    ("vadd.u32.u32.u32 %r0.b0, %r1, %r2;", "5:3", "needs the operand c"),
+    ("vshl.u32.u32.u32.clamp.max %r0, %r1, %r2;", "5:3", "needs the operand c"),
+    ("vmad.u32.u32.u32 %r0.b0, %r1, %r2, %r3;", "5:20", "vmad has no selector of d"),
     ("ld.acquire.gpu.local.u32 %r0, [%rd0];", "5:3", "neither volatile accesses nor memory orders"),
     ("st.release.gpu.local.u32 [%rd0], %r0;", "5:3", "neither volatile accesses nor memory orders"),
     ("ld.weak.sys.global.u32 %r0, [%rd0];", "5:3", "a scope needs a memory order"),
