@@ -202,7 +202,7 @@ def test_variables_that_some_threads_assign_live_across_a_barrier(limit: int) ->
     for block in range(2):
         v = given[t ^ 1]
         assert np.array_equal(
-            out[block * 64 : block * 64 + 64], np.where(t < limit, v + given[block] * np.uint32(5), v ^ h)
+            out[block * 64 : block * 64 + 64], np.where(t < limit, v + given[block : block + 1] * np.uint32(5), v ^ h)
         )
 
 
