@@ -26,11 +26,12 @@ bool is_parameter(const Value* value) {
          call->getCalledFunction()->getName() == "cucpu.params";
 }
 
-/// The one 64-bit parameter an address is counted from; null when there is none, or when it may be
-/// counted from anything else.
+/// The one 64-bit parameter an address is counted from; null when there is none, or more than one
+/// candidate.
 Value* root_of(Value* address) {
   SmallSetVector<Value*, 4> roots;
   const bool known = follow_address(address, [&](Value* value) {
+    // A pointer may be chosen between a parameter and a variable: then it has two roots.
     if (isa<GlobalVariable, AllocaInst>(value)) return Behind::stop;
     if (!is_parameter(value)) return Behind::look;
     roots.insert(value);

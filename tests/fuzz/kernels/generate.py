@@ -818,11 +818,11 @@ class Generator:
                 first.append(decl)
                 by = read(w)
             return [*first, Stmt("warp", [mask, src, by], [], v, ("shfl", kind, width))]
-        if which < 0.60:
+        if which < 0.55:
             kind = r.choice(["ballot", "any", "all"])
             v, first = self.result_of(r.choice([U32, S32, U64]), c)
             return [*first, Stmt("warp", [mask, self.cond(c, 2)], [], v, (kind,))]
-        if which < 0.70:
+        if which < 0.64:
             t = r.choice([U32, U64])
             v, first = self.result_of(U32, c)
             e = (
@@ -831,7 +831,7 @@ class Generator:
                 else self.integer(t, c, 1)
             )
             return [*first, Stmt("warp", [mask, e], [], v, (r.choice(["match_any", "match_all"]),))]
-        if which < 0.85:
+        if which < 0.76:
             kind = r.choice(["add", "min", "max", "and", "or", "xor"])
             t = r.choice([U32, S32]) if kind in ("add", "min", "max") else U32
             v, first = self.result_of(t, c)
