@@ -121,6 +121,10 @@ class Generator:
             return self.const({"r": 32, "l": 64, "h": 16}[kind])
         return self.one(kind)
 
+    def byte(self) -> str:
+        """A position or a length: ptxas takes constants up to 255."""
+        return str(self.r.randrange(256)) if self.r.random() < 0.3 else self.one("r")
+
     # -- instructions --
 
     def alu(self, kind: str) -> str:
@@ -166,9 +170,9 @@ class Generator:
         if x == 21:
             return f"brev.b{bits} {d}, {a};"
         if x == 22:
-            return f"bfe.{t} {d}, {a}, {self.src('r')}, {self.src('r')};"
+            return f"bfe.{t} {d}, {a}, {self.byte()}, {self.byte()};"
         if x == 23:
-            return f"bfi.b{bits} {d}, {a}, {b}, {self.src('r')}, {self.src('r')};"
+            return f"bfi.b{bits} {d}, {a}, {b}, {self.byte()}, {self.byte()};"
         if x == 24:
             return f"slct.{t}.s32 {d}, {a}, {b}, {self.one('r')};"
         if x == 25:

@@ -59,6 +59,12 @@ def blocked(stream: Any) -> Callable[[], None]:
     return gate.set
 
 
+def load(kernel: Any, stream: Any, *arguments: Any) -> None:
+    """Launches once: a GPU's driver loads code with the first launch, and waits for all streams to do so."""
+    launch(stream, ONE, kernel, *arguments)
+    stream.sync()
+
+
 def filled_array(device: Any, stream: Any, value: float, *, surface: bool = False) -> Any:
     array = device.create_opaque_array(OpaqueArrayOptions((4, 2), "float32", 1, is_surface_load_store=surface))
     array.copy_from(floats(*[value] * 8), stream=stream)
@@ -75,6 +81,7 @@ def new_textures(device: Any, array: Any) -> list[Any]:
 def test_a_texture_closed_while_queued_work_uses_it_is_read(device, stream, out):
     kernel = compiled().get_kernel("fetch")
     array, other = filled_array(device, stream, 3), filled_array(device, stream, 4)
+    load(kernel, stream, new_textures(device, other)[0], out)
     go_on = blocked(stream)
     with device.create_texture_object(resource=ResourceDescriptor.from_opaque_array(array)) as texture:
         launch(stream, ONE, kernel, texture, out)
@@ -90,6 +97,7 @@ def test_a_texture_of_a_mipmap_closed_while_queued_work_uses_it_is_read(device, 
     mipmaps.get_level(1).copy_from(floats(5, 5, 5, 5), stream=stream)
     resource = ResourceDescriptor.from_mipmapped_array(mipmaps)
     options = TextureObjectOptions(normalized_coords=True, max_mipmap_level_clamp=1)
+    load(kernel, stream, device.create_texture_object(resource=resource, options=options), out)
     go_on = blocked(stream)
     with device.create_texture_object(resource=resource, options=options) as texture:
         launch(stream, ONE, kernel, texture, out)
@@ -102,6 +110,12 @@ def test_a_surface_closed_while_queued_work_uses_it_is_written(device, stream):
     array = filled_array(device, stream, 0, surface=True)
     import numpy as np
 
+    load(
+        kernel,
+        stream,
+        device.create_surface_object(resource=ResourceDescriptor.from_opaque_array(array)),
+        np.float32(1),
+    )
     go_on = blocked(stream)
     with device.create_surface_object(resource=ResourceDescriptor.from_opaque_array(array)) as surface:
         launch(stream, ONE, kernel, surface, np.float32(6))

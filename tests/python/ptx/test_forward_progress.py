@@ -135,6 +135,7 @@ def answers(
         capture_output=True,
         text=True,
         check=False,
+        timeout=300 if ON_GPU else None,  # the CPU device ends a wait by its own time limit
     )
     assert done.returncode == 0, done.stdout + done.stderr
     result: dict[str, int | str] = json.loads(done.stdout.splitlines()[-1])
@@ -143,6 +144,8 @@ def answers(
 
 @pytest.mark.parametrize("wait", WAITS)
 def test_blocks_that_wait_for_each_other_all_get_on(wait: str) -> None:
+    if ON_GPU and wait == "nested":
+        pytest.skip("threads that are in different turns of a loop with a barrier wait for ever on a GPU")
     kernels = shapes(wait, tuple(LOOKS))
     assert answers(kernels, {"CUCORE_CPU_THREADS": "1"}) == dict.fromkeys(kernels, 0)
 
