@@ -52,7 +52,7 @@ struct StreamBox {
 class CUCORE_EXPORT Stream : public StreamRef {
  public:
   Stream() = default;  ///< Names none.
-  /// A new stream; throws std::out_of_range for a priority the device does not have.
+  /// A new stream; throws std::invalid_argument for a priority the device does not have.
   static Stream create(const Context& context, const StreamOptions& options = {});
   /// Names a stream that somebody else owns; `owner` is kept as long as this.
   static Stream view(CUstream raw, std::shared_ptr<void> owner = nullptr);
