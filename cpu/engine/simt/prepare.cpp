@@ -344,7 +344,8 @@ std::string prepare(Function& thread, const Options& options) {
   clean_up(thread, options, true);
   if (flatten(thread)) clean_up(thread, options, false);
   if (irreducible(thread)) {
-    run_passes(thread, "fix-irreducible");
+    // The last of these knows branches only, and LLVM 19's fails at some critical edges.
+    run_passes(thread, "lower-switch,break-crit-edges,fix-irreducible");
     if (irreducible(thread)) return "irreducible flow";
   }
   mask_before_shift(thread);

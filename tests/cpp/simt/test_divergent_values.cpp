@@ -277,6 +277,35 @@ write:
   br label %done)"));
 }
 
+// LLVM's pass for irreducible loops knows no switches.
+TEST(SimtDivergentValues, ASwitchIntoTheMiddleOfALoopIsRunOrRefused) {
+  const auto block = [](const std::string& name, const std::string& next,
+                        const std::string& other) {
+    return name + ":\n  %c" + name + " = load i32, ptr %left, align 4\n  %d" + name +
+           " = sub i32 %c" + name + ", 1\n  store i32 %d" + name + ", ptr %left, align 4\n  %s" +
+           name + " = load i32, ptr %sum, align 4\n  %t" + name + " = mul i32 %s" + name +
+           ", 3\n  %u" + name + " = add i32 %t" + name + ", " + std::to_string(name[0]) +
+           "\n  store i32 %u" + name + ", ptr %sum, align 4\n  %e" + name + " = icmp eq i32 %d" +
+           name + ", 0\n  br i1 %e" + name + ", label %end, label %" + name + "on\n" + name +
+           "on:\n  %w" + name + " = and i32 %u" + name + ", 7\n  switch i32 %w" + name +
+           ", label %" + next + " [i32 1, label %" + other + " i32 3, label %" + other +
+           " i32 4, label %" + next + " i32 6, label %end]\n";
+  };
+  compare_all(kernel(R"(
+  %left = alloca i32
+  %sum = alloca i32
+  store i32 9, ptr %left, align 4
+  store i32 %i, ptr %sum, align 4
+  %where = and i32 %tid, 3
+  switch i32 %where, label %a [i32 1, label %b i32 2, label %c]
+)" + block("a", "b", "c") +
+                     block("b", "c", "a") + block("c", "a", "b") + R"(
+end:
+  %s = load i32, ptr %sum, align 4
+  %result = zext i32 %s to i64
+  br label %done)"));
+}
+
 // A loop with a vote, unswitched on a condition that differs between lanes.
 TEST(SimtDivergentValues, AWarpOperationOnBothSidesOfADivergentBranchIsRefused) {
   Work work = work_of(1, 32);
