@@ -28,13 +28,6 @@ struct Memory {
   friend bool operator==(const Memory&, const Memory&) = default;
 };
 
-StringRef space_of(const Instruction& access) {
-  const MDNode* space = access.getMetadata("cucpu.space");
-  auto* text =
-      space && space->getNumOperands() > 0 ? dyn_cast<MDString>(space->getOperand(0)) : nullptr;
-  return text ? text->getString() : StringRef{};
-}
-
 Memory memory_of(const Instruction& access, const Value* pointer) {
   if (is_shared(access, pointer)) return {true, false};
   const StringRef space = space_of(access);

@@ -15,11 +15,7 @@ namespace cucpu::simt {
 using namespace llvm;
 
 bool is_shared(const Instruction& access, const Value* pointer) {
-  if (const MDNode* space = access.getMetadata("cucpu.space"); space && space->getNumOperands() > 0)
-    if (auto* text = dyn_cast<MDString>(space->getOperand(0));
-        text && text->getString() == "shared")
-      return true;
-  return marker_name(getUnderlyingObject(pointer)) == "shared";
+  return space_of(access) == "shared" || marker_name(getUnderlyingObject(pointer)) == "shared";
 }
 
 bool Emitter::is_parameter_load(LoadInst& load) const {

@@ -1,5 +1,5 @@
-// cpu/engine/simt/markers.hpp: recognising calls of cucpu.* markers in thread code, and how block
-// code marks loops.
+// cpu/engine/simt/markers.hpp: recognising calls of cucpu.* markers and the state space of accesses
+// in thread code, and how block code marks loops.
 #pragma once
 
 #include <llvm/ADT/StringRef.h>
@@ -13,6 +13,14 @@ inline llvm::StringRef marker_name(const llvm::Value* value) {
   if (!call || !call->getCalledFunction()) return {};
   llvm::StringRef name = call->getCalledFunction()->getName();
   return name.consume_front("cucpu.") ? name : llvm::StringRef{};
+}
+
+/// The PTX state space of an access ("shared", "global", ...), or an empty string.
+inline llvm::StringRef space_of(const llvm::Instruction& access) {
+  const llvm::MDNode* space = access.getMetadata("cucpu.space");
+  if (!space || space->getNumOperands() == 0) return {};
+  auto* text = llvm::dyn_cast<llvm::MDString>(space->getOperand(0));
+  return text ? text->getString() : llvm::StringRef{};
 }
 
 inline bool is_barrier(llvm::StringRef marker) { return marker.starts_with("barrier."); }

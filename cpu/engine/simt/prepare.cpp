@@ -222,12 +222,6 @@ BasicBlock* one_thread_code(BasicBlock* block, const DominatorTree& tree, const 
 bool waits_for_others(BasicBlock* block, const DominatorTree& tree, const Options& options) {
   BasicBlock* body = one_thread_code(block, tree, options);
   if (!body) return false;
-  auto space_of = [](const Instruction& access) -> StringRef {
-    const MDNode* space = access.getMetadata("cucpu.space");
-    auto* text =
-        space && space->getNumOperands() > 0 ? dyn_cast<MDString>(space->getOperand(0)) : nullptr;
-    return text ? text->getString() : StringRef{};
-  };
   SmallSetVector<BasicBlock*, 16> around;
   around.insert(body->getSinglePredecessor());
   for (unsigned i = 0; i < around.size(); ++i)
