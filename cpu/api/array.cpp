@@ -1,12 +1,12 @@
 // cuArray* and cuMipmappedArray*.
-#include "api/array.hpp"
+#include "cpu/device/array.hpp"
 
 #include <algorithm>
 #include <bit>
 
-#include "api/capture.hpp"
-#include "api/guard.hpp"
-#include "mem/address_space.hpp"
+#include "cpu/device/capture.hpp"
+#include "cpu/device/guard.hpp"
+#include "cpu/mem/address_space.hpp"
 
 namespace cucpu::driver {
 

@@ -11,8 +11,8 @@
 #include <mutex>
 #include <thread>
 
-#include "api/context.hpp"
-#include "api/guard.hpp"
+#include "cpu/device/context.hpp"
+#include "cpu/device/guard.hpp"
 
 namespace cucpu::driver {
 namespace {

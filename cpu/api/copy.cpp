@@ -1,15 +1,15 @@
 // cuMemcpy*: every combination of host, device and array; in one stream, across devices, in
 // batches.
-#include "api/copy.hpp"
+#include "cpu/device/copy.hpp"
 
 #include <algorithm>
 #include <functional>
 
-#include "api/array.hpp"
-#include "api/capture.hpp"
-#include "api/guard.hpp"
-#include "api/memory.hpp"
-#include "exec/touch.hpp"
+#include "cpu/device/array.hpp"
+#include "cpu/device/capture.hpp"
+#include "cpu/device/guard.hpp"
+#include "cpu/device/memory.hpp"
+#include "cpu/exec/touch.hpp"
 
 namespace cucpu::driver {
 namespace {

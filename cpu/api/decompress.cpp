@@ -1,17 +1,17 @@
 // cuMemBatchDecompressAsync, and Snappy.
-#include "api/decompress.hpp"
+#include "cpu/image/decompress.hpp"
 
 #include <cstdint>
 #include <cstring>
 #include <string>
 #include <vector>
 
-#include "api/capture.hpp"
-#include "api/context.hpp"
-#include "api/guard.hpp"
-#include "api/memory.hpp"
-#include "exec/ops.hpp"
-#include "exec/touch.hpp"
+#include "cpu/device/capture.hpp"
+#include "cpu/device/context.hpp"
+#include "cpu/device/guard.hpp"
+#include "cpu/device/memory.hpp"
+#include "cpu/exec/ops.hpp"
+#include "cpu/exec/touch.hpp"
 
 namespace cucpu::driver {
 

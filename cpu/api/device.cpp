@@ -1,14 +1,14 @@
 // cuDevice*: what the devices are, and all they can do.
-#include "api/device.hpp"
+#include "cpu/device/device.hpp"
 
 #include <algorithm>
 #include <climits>
 #include <cstdio>
 #include <cstring>
 
-#include "api/array.hpp"
-#include "api/guard.hpp"
-#include "mem/usage.hpp"
+#include "cpu/device/array.hpp"
+#include "cpu/device/guard.hpp"
+#include "cpu/mem/usage.hpp"
 
 namespace cucpu::driver {
 namespace {

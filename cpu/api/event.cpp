@@ -1,12 +1,12 @@
 // cuEvent*.
-#include "api/event.hpp"
+#include "cpu/device/event.hpp"
 
-#include "api/capture.hpp"
-#include "api/graph_capture.hpp"
-#include "api/guard.hpp"
-#include "api/ipc.hpp"
-#include "api/pool.hpp"
-#include "exec/ops.hpp"
+#include "cpu/device/capture.hpp"
+#include "cpu/device/guard.hpp"
+#include "cpu/device/ipc_event.hpp"
+#include "cpu/device/memory_pool.hpp"
+#include "cpu/exec/ops.hpp"
+#include "cpu/graph/capture.hpp"
 
 namespace cucpu::driver {
 

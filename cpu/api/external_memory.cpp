@@ -5,10 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "api/array.hpp"
-#include "api/capture.hpp"
-#include "api/guard.hpp"
-#include "mem/address_space.hpp"
+#include "cpu/device/array.hpp"
+#include "cpu/device/capture.hpp"
+#include "cpu/device/guard.hpp"
+#include "cpu/mem/address_space.hpp"
 
 namespace cucpu::driver {
 namespace {

@@ -1,4 +1,6 @@
 // cuImportExternalSemaphore, cuSignalExternalSemaphoresAsync, cuWaitExternalSemaphoresAsync.
+#include "cpu/device/external_semaphore.hpp"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
@@ -7,10 +9,9 @@
 
 #include <cstring>
 
-#include "api/external.hpp"
-#include "api/guard.hpp"
-#include "exec/polling_run.hpp"
-#include "exec/touch.hpp"
+#include "cpu/device/guard.hpp"
+#include "cpu/exec/polling_run.hpp"
+#include "cpu/exec/touch.hpp"
 
 namespace cucpu::driver {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "api/device.hpp"
-#include "api/guard.hpp"
+#include "cpu/device/device.hpp"
+#include "cpu/device/guard.hpp"
 
 using namespace cucpu::driver;
 

@@ -1,9 +1,9 @@
 // cuMemset*.
-#include "api/fill.hpp"
+#include "cpu/device/fill.hpp"
 
-#include "api/context.hpp"
-#include "api/guard.hpp"
-#include "api/memory.hpp"
+#include "cpu/device/context.hpp"
+#include "cpu/device/guard.hpp"
+#include "cpu/device/memory.hpp"
 
 namespace cucpu::driver {
 

@@ -1,9 +1,9 @@
 // Functions: cuFunc*.
 #include <algorithm>
 
-#include "api/context.hpp"
-#include "api/guard.hpp"
-#include "api/module.hpp"
+#include "cpu/device/context.hpp"
+#include "cpu/device/guard.hpp"
+#include "cpu/device/module.hpp"
 
 namespace cucpu::driver {
 

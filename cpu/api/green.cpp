@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "api/context.hpp"
-#include "api/event.hpp"
-#include "api/guard.hpp"
+#include "cpu/device/context.hpp"
+#include "cpu/device/event.hpp"
+#include "cpu/device/guard.hpp"
 
 namespace cucpu::driver {
 

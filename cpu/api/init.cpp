@@ -7,20 +7,20 @@
 #include <optional>
 #include <string>
 
-#include "api/context.hpp"
-#include "api/device.hpp"
-#include "api/device_graph.hpp"
-#include "api/guard.hpp"
-#include "api/log.hpp"
-#include "api/multicast.hpp"
-#include "api/pool.hpp"
-#include "api/reach.hpp"
+#include "cpu/base/log.hpp"
+#include "cpu/device/context.hpp"
+#include "cpu/device/device.hpp"
+#include "cpu/device/guard.hpp"
+#include "cpu/device/memory_pool.hpp"
+#include "cpu/device/multicast.hpp"
+#include "cpu/device/peer_access.hpp"
+#include "cpu/engine/check/kinds.hpp"
+#include "cpu/engine/engine.hpp"
+#include "cpu/engine/reach.hpp"
+#include "cpu/exec/thread_pool.hpp"
+#include "cpu/graph/device_launch.hpp"
+#include "cpu/mem/allocation.hpp"
 #include "cucpu/exports.hpp"
-#include "engine/check/kinds.hpp"
-#include "engine/engine.hpp"
-#include "engine/reach.hpp"
-#include "exec/pool.hpp"
-#include "mem/allocation.hpp"
 
 namespace cucpu::driver {
 

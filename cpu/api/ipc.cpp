@@ -1,8 +1,6 @@
 // cuIpc*: memory and events that two processes share. A handle names a descriptor of the exporting
 // process; the importer opens it through /proc and checks that it is still the same file, so a
 // handle of a dead process leads nowhere.
-#include "api/ipc.hpp"
-
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -18,12 +16,13 @@
 #include <mutex>
 #include <thread>
 
-#include "api/capture.hpp"
-#include "api/guard.hpp"
-#include "exec/ops.hpp"
-#include "exec/pool.hpp"
-#include "mem/address_space.hpp"
-#include "mem/shared_file.hpp"
+#include "cpu/device/capture.hpp"
+#include "cpu/device/guard.hpp"
+#include "cpu/device/ipc_event.hpp"
+#include "cpu/exec/ops.hpp"
+#include "cpu/exec/thread_pool.hpp"
+#include "cpu/mem/address_space.hpp"
+#include "cpu/mem/shared_file.hpp"
 
 namespace cucpu::driver {
 namespace {

@@ -4,13 +4,13 @@
 #include <climits>
 #include <cstring>
 
-#include "api/capture.hpp"
-#include "api/event.hpp"
-#include "api/graph_capture.hpp"
-#include "api/guard.hpp"
-#include "api/kernel_op.hpp"
-#include "engine/reach.hpp"
-#include "exec/pool.hpp"
+#include "cpu/device/capture.hpp"
+#include "cpu/device/event.hpp"
+#include "cpu/device/guard.hpp"
+#include "cpu/device/kernel_op.hpp"
+#include "cpu/engine/reach.hpp"
+#include "cpu/exec/thread_pool.hpp"
+#include "cpu/graph/capture.hpp"
 
 namespace cucpu::driver {
 namespace {

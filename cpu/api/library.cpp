@@ -1,9 +1,9 @@
 // Libraries: cuLibrary* and cuKernel*.
-#include "api/capture.hpp"
-#include "api/guard.hpp"
-#include "api/image.hpp"
-#include "api/jit_options.hpp"
-#include "api/module.hpp"
+#include "cpu/device/capture.hpp"
+#include "cpu/device/guard.hpp"
+#include "cpu/device/module.hpp"
+#include "cpu/image/image.hpp"
+#include "cpu/image/jit_options.hpp"
 
 namespace cucpu::driver {
 

@@ -1,11 +1,11 @@
 // cuLink*: PTX, our containers, object files and archives become one container.
 #include <memory>
 
-#include "api/context.hpp"
-#include "api/guard.hpp"
-#include "api/image.hpp"
-#include "api/jit_options.hpp"
-#include "api/module.hpp"
+#include "cpu/device/context.hpp"
+#include "cpu/device/guard.hpp"
+#include "cpu/device/module.hpp"
+#include "cpu/image/image.hpp"
+#include "cpu/image/jit_options.hpp"
 
 namespace cucpu::driver {
 

@@ -1,5 +1,5 @@
 // cuLogs*: keeps the last messages and hands new ones to the callbacks.
-#include "api/log.hpp"
+#include "cpu/base/log.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "api/guard.hpp"
+#include "cpu/device/guard.hpp"
 
 struct CUlogsCallbackEntry_st {
   CUlogsCallback function;

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cstring>
 
-#include "api/capture.hpp"
-#include "api/context.hpp"
-#include "api/guard.hpp"
-#include "api/memory.hpp"
-#include "api/pool.hpp"
-#include "exec/ops.hpp"
+#include "cpu/device/capture.hpp"
+#include "cpu/device/context.hpp"
+#include "cpu/device/guard.hpp"
+#include "cpu/device/memory.hpp"
+#include "cpu/device/memory_pool.hpp"
+#include "cpu/exec/ops.hpp"
 
 using namespace cucpu::driver;
 

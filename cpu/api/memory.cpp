@@ -1,15 +1,15 @@
 // cuMemAlloc*, cuMemFree*, cuMemHost*: where memory comes from.
-#include "api/memory.hpp"
+#include "cpu/device/memory.hpp"
 
 #include <sys/mman.h>
 
 #include <algorithm>
 
-#include "api/capture.hpp"
-#include "api/graph.hpp"
-#include "api/guard.hpp"
-#include "api/pool.hpp"
-#include "mem/address_space.hpp"
+#include "cpu/device/capture.hpp"
+#include "cpu/device/guard.hpp"
+#include "cpu/device/memory_pool.hpp"
+#include "cpu/graph/graph.hpp"
+#include "cpu/mem/address_space.hpp"
 
 namespace cucpu::driver {
 

@@ -1,16 +1,16 @@
 // Modules: cuModule*.
-#include "api/module.hpp"
+#include "cpu/device/module.hpp"
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 
-#include "api/capture.hpp"
-#include "api/guard.hpp"
-#include "api/image.hpp"
-#include "api/jit_options.hpp"
-#include "api/memory.hpp"
+#include "cpu/device/capture.hpp"
+#include "cpu/device/guard.hpp"
+#include "cpu/device/memory.hpp"
+#include "cpu/image/image.hpp"
+#include "cpu/image/jit_options.hpp"
 
 namespace cucpu::driver {
 

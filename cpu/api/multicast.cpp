@@ -1,15 +1,15 @@
 // cuMulticast*.
-#include "api/multicast.hpp"
+#include "cpu/device/multicast.hpp"
 
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <shared_mutex>
 
-#include "api/capture.hpp"
-#include "api/guard.hpp"
-#include "api/location.hpp"
-#include "mem/address_space.hpp"
+#include "cpu/device/capture.hpp"
+#include "cpu/device/guard.hpp"
+#include "cpu/device/location.hpp"
+#include "cpu/mem/address_space.hpp"
 
 namespace cucpu::driver {
 namespace {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <span>
 
-#include "api/guard.hpp"
-#include "api/kernel_op.hpp"
+#include "cpu/device/guard.hpp"
+#include "cpu/device/kernel_op.hpp"
 
 namespace cucpu::driver {
 namespace {

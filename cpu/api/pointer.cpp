@@ -1,11 +1,11 @@
 // cuPointer*: what is known about an address.
 #include <cstring>
 
-#include "api/context.hpp"
-#include "api/guard.hpp"
-#include "api/memory.hpp"
-#include "api/pool.hpp"
-#include "api/reach.hpp"
+#include "cpu/device/context.hpp"
+#include "cpu/device/guard.hpp"
+#include "cpu/device/memory.hpp"
+#include "cpu/device/memory_pool.hpp"
+#include "cpu/device/peer_access.hpp"
 
 using namespace cucpu::driver;
 

@@ -5,12 +5,12 @@
 
 #include <bit>
 
-#include "api/array.hpp"
-#include "api/capture.hpp"
-#include "api/guard.hpp"
-#include "api/physical_memory.hpp"
-#include "exec/ops.hpp"
-#include "mem/address_space.hpp"
+#include "cpu/device/array.hpp"
+#include "cpu/device/capture.hpp"
+#include "cpu/device/guard.hpp"
+#include "cpu/device/physical_memory.hpp"
+#include "cpu/exec/ops.hpp"
+#include "cpu/mem/address_space.hpp"
 
 namespace cucpu::driver {
 namespace {

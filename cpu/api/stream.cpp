@@ -1,14 +1,14 @@
 // cuStream*: creation, queries, waits, callbacks, attributes.
 #include <algorithm>
 
-#include "api/capture.hpp"
-#include "api/context.hpp"
-#include "api/event.hpp"
-#include "api/graph_capture.hpp"
-#include "api/guard.hpp"
-#include "api/memory_ops.hpp"
-#include "api/pool.hpp"
-#include "exec/ops.hpp"
+#include "cpu/device/capture.hpp"
+#include "cpu/device/context.hpp"
+#include "cpu/device/event.hpp"
+#include "cpu/device/guard.hpp"
+#include "cpu/device/memory_ops.hpp"
+#include "cpu/device/memory_pool.hpp"
+#include "cpu/exec/ops.hpp"
+#include "cpu/graph/capture.hpp"
 
 using namespace cucpu::driver;
 

@@ -1,11 +1,11 @@
 // cuTensorMap*: descriptors of tensors for bulk tensor copies. The 128 opaque bytes are ours;
 // layout: TensorMap.
-#include "api/tensor_map.hpp"
+#include "cpu/device/tensor_map.hpp"
 
 #include <cstring>
 
-#include "api/context.hpp"
-#include "api/guard.hpp"
+#include "cpu/device/context.hpp"
+#include "cpu/device/guard.hpp"
 
 namespace cucpu::driver {
 namespace {

@@ -1,6 +1,6 @@
 // cuTexObject* and cuSurfObject*. A handle's value is the address of the engine's TextureObject,
 // which device code reads.
-#include "api/texture.hpp"
+#include "cpu/device/texture.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -8,9 +8,9 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "api/deferred.hpp"
-#include "api/guard.hpp"
-#include "api/memory.hpp"
+#include "cpu/device/deferred.hpp"
+#include "cpu/device/guard.hpp"
+#include "cpu/device/memory.hpp"
 
 namespace cucpu::driver {
 namespace {

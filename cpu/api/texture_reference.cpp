@@ -5,9 +5,9 @@
 #include <cstring>
 #include <memory>
 
-#include "api/guard.hpp"
-#include "api/module.hpp"
-#include "api/texture.hpp"
+#include "cpu/device/guard.hpp"
+#include "cpu/device/module.hpp"
+#include "cpu/device/texture.hpp"
 
 namespace cucpu::driver {
 namespace {

@@ -1,8 +1,8 @@
 // cuUserObject*: things of the program that graphs keep alive.
 #include <algorithm>
 
-#include "api/graph.hpp"
-#include "api/guard.hpp"
+#include "cpu/device/guard.hpp"
+#include "cpu/graph/graph.hpp"
 
 using namespace cucpu::driver;
 

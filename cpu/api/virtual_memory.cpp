@@ -12,15 +12,15 @@
 #include <map>
 #include <mutex>
 
-#include "api/capture.hpp"
-#include "api/context.hpp"
-#include "api/guard.hpp"
-#include "api/location.hpp"
-#include "api/memory.hpp"
-#include "api/multicast.hpp"
-#include "api/physical_memory.hpp"
-#include "mem/address_space.hpp"
-#include "mem/shared_file.hpp"
+#include "cpu/device/capture.hpp"
+#include "cpu/device/context.hpp"
+#include "cpu/device/guard.hpp"
+#include "cpu/device/location.hpp"
+#include "cpu/device/memory.hpp"
+#include "cpu/device/multicast.hpp"
+#include "cpu/device/physical_memory.hpp"
+#include "cpu/mem/address_space.hpp"
+#include "cpu/mem/shared_file.hpp"
 
 namespace cucpu::driver {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "cpu/engine/jit/dump.hpp"
 #include "cpu/engine/loaded_module.hpp"
-#include "cpu/engine/run/recycle.hpp"
 #include "cpu/engine/run/time_limit.hpp"
 #include "cpu/engine/run/worker.hpp"
+#include "cpu/mem/recycle.hpp"
 
 namespace cucpu {
 namespace {

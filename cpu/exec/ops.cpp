@@ -1,5 +1,5 @@
 // Operations.
-#include "exec/ops.hpp"
+#include "cpu/exec/ops.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -7,14 +7,14 @@
 #include <cstring>
 #include <string>
 
-#include "api/capture.hpp"
-#include "api/context.hpp"
-#include "api/guard.hpp"
-#include "engine/check/kinds.hpp"
-#include "engine/engine.hpp"
-#include "exec/polling_run.hpp"
-#include "exec/pool.hpp"
-#include "exec/touch.hpp"
+#include "cpu/device/capture.hpp"
+#include "cpu/device/context.hpp"
+#include "cpu/device/guard.hpp"
+#include "cpu/engine/check/kinds.hpp"
+#include "cpu/engine/engine.hpp"
+#include "cpu/exec/polling_run.hpp"
+#include "cpu/exec/thread_pool.hpp"
+#include "cpu/exec/touch.hpp"
 
 namespace cucpu::driver {
 namespace {

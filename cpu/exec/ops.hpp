@@ -5,9 +5,9 @@
 #include <functional>
 #include <vector>
 
-#include "api/abi.hpp"
-#include "exec/stream.hpp"
-#include "exec/task.hpp"
+#include "cpu/base/abi.hpp"
+#include "cpu/exec/stream.hpp"
+#include "cpu/exec/task.hpp"
 
 namespace cucpu::driver {
 

@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <functional>
 
-#include "api/context.hpp"
-#include "exec/pool.hpp"
-#include "exec/task.hpp"
+#include "cpu/device/context.hpp"
+#include "cpu/exec/task.hpp"
+#include "cpu/exec/thread_pool.hpp"
 
 namespace cucpu::driver {
 

@@ -1,12 +1,12 @@
 // Stream queues.
-#include "exec/stream.hpp"
+#include "cpu/exec/stream.hpp"
 
 #include <algorithm>
 #include <chrono>
 #include <limits>
 
-#include "api/context.hpp"
-#include "exec/pool.hpp"
+#include "cpu/device/context.hpp"
+#include "cpu/exec/thread_pool.hpp"
 
 namespace cucpu::driver {
 namespace {

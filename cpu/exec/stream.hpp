@@ -9,8 +9,8 @@
 #include <mutex>
 #include <vector>
 
-#include "api/object.hpp"
-#include "exec/task.hpp"
+#include "cpu/base/object.hpp"
+#include "cpu/exec/task.hpp"
 
 namespace cucpu::driver {
 

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "api/object.hpp"
+#include "cpu/base/object.hpp"
 
 namespace cucpu::driver {
 

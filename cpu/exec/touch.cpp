@@ -1,10 +1,10 @@
 // What a fault of queued work says.
-#include "exec/touch.hpp"
+#include "cpu/exec/touch.hpp"
 
 #include <cstdio>
 
-#include "mem/address_space.hpp"
-#include "mem/allocation.hpp"
+#include "cpu/mem/address_space.hpp"
+#include "cpu/mem/allocation.hpp"
 
 namespace cucpu::driver {
 

@@ -4,9 +4,9 @@
 
 #include <string>
 
-#include "api/context.hpp"
-#include "api/error.hpp"
-#include "engine/run/touch.hpp"
+#include "cpu/base/error.hpp"
+#include "cpu/device/context.hpp"
+#include "cpu/engine/run/touch.hpp"
 
 namespace cucpu::driver {
 

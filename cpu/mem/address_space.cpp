@@ -1,5 +1,5 @@
 // The reserved range.
-#include "mem/address_space.hpp"
+#include "cpu/mem/address_space.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>

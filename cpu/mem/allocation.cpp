@@ -1,5 +1,5 @@
 // The map of allocations, and where plain allocations come from.
-#include "mem/allocation.hpp"
+#include "cpu/mem/allocation.hpp"
 
 #include <algorithm>
 #include <cinttypes>
@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "mem/address_space.hpp"
+#include "cpu/mem/address_space.hpp"
 
 namespace cucpu::driver {
 namespace {

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "mem/managed_ranges.hpp"
+#include "cpu/mem/managed_ranges.hpp"
 
 namespace cucpu::driver {
 

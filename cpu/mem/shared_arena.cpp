@@ -1,5 +1,5 @@
 // Memory behind memfd.
-#include "mem/shared_arena.hpp"
+#include "cpu/mem/shared_arena.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -12,8 +12,8 @@
 #include <new>
 #include <stdexcept>
 
-#include "mem/address_space.hpp"
-#include "mem/shared_file.hpp"
+#include "cpu/mem/address_space.hpp"
+#include "cpu/mem/shared_file.hpp"
 
 namespace cucpu::driver {
 namespace {

@@ -1,5 +1,5 @@
 // The page of this process.
-#include "mem/usage.hpp"
+#include "cpu/mem/usage.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>

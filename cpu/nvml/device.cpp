@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "nvml/nvml.hpp"
+#include "cpu/nvml/nvml.hpp"
 
 using namespace cucpu::nvml;
 

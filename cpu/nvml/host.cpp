@@ -2,7 +2,7 @@
 #include <cmath>
 #include <fstream>
 
-#include "nvml/nvml.hpp"
+#include "cpu/nvml/nvml.hpp"
 
 namespace cucpu::nvml {
 

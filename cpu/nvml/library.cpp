@@ -3,10 +3,10 @@
 #include <cstring>
 #include <mutex>
 
-#include "api/error.hpp"
-#include "nvml/nvml.hpp"
+#include "cpu/base/error.hpp"
+#include "cpu/nvml/nvml.hpp"
 
-// api/settings.cpp reports what it cannot read through these two; here it ends nvmlInit.
+// base/settings.cpp reports what it cannot read through these two; here it ends nvmlInit.
 namespace cucpu::driver {
 void fail(CUresult) { throw nvml::Failure{NVML_ERROR_DRIVER_NOT_LOADED}; }
 void fail(CUresult code, std::string_view) { fail(code); }

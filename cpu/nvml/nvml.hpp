@@ -12,7 +12,7 @@
 #include "cucore/abi/nvml.h"
 #pragma GCC visibility pop
 
-#include "api/settings.hpp"
+#include "cpu/base/settings.hpp"
 
 /// A device: nvmlDevice_t is its address. NVML's numbers are physical: CUDA_VISIBLE_DEVICES changes
 /// nothing.

@@ -1,6 +1,6 @@
 // Who uses the device: processes of this user that have a usage page (cpu/mem/usage.hpp), found
 // through /proc.
-#include "mem/usage.hpp"
+#include "cpu/mem/usage.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 #include <sstream>
 #include <thread>
 
-#include "nvml/nvml.hpp"
+#include "cpu/nvml/nvml.hpp"
 
 namespace cucpu::nvml {
 namespace {

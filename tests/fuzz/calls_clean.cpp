@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "calls.hpp"
-#include "mem/allocation.hpp"
+#include "cpu/mem/allocation.hpp"
 
 namespace calls {
 namespace {

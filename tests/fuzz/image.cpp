@@ -1,12 +1,12 @@
 // tests/fuzz/image.cpp: libFuzzer harness: any bytes given to cuModuleLoadData and friends are PTX
 // texts or an error of the loader's; a container made of what was found gives the same texts back.
-#include "api/image.hpp"
+#include "cpu/image/image.hpp"
 
 #include <cstdint>
 #include <cstdlib>
 
-#include "api/error.hpp"
-#include "engine/engine.hpp"
+#include "cpu/base/error.hpp"
+#include "cpu/engine/engine.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cpu/engine/run/recycle.hpp"
+#include "cpu/mem/recycle.hpp"
 
 namespace cucpu {
 

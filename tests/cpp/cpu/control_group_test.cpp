@@ -1,5 +1,5 @@
 // The memory limit of control groups, from files as the kernel writes them.
-#include "api/control_group.hpp"
+#include "cpu/base/control_group.hpp"
 
 #include <gtest/gtest.h>
 

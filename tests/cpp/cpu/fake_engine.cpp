@@ -19,9 +19,9 @@
 #include <regex>
 #include <thread>
 
-#include "engine/device_heap.hpp"
-#include "engine/engine.hpp"
-#include "engine/graph_launch.hpp"
+#include "cpu/engine/device_heap.hpp"
+#include "cpu/engine/engine.hpp"
+#include "cpu/engine/graph_launch.hpp"
 
 namespace cucpu {
 namespace {

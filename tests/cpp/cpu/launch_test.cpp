@@ -2,7 +2,7 @@
 #include <cstring>
 #include <string>
 
-#include "api/kernel_op.hpp"
+#include "cpu/device/kernel_op.hpp"
 #include "support.hpp"
 
 extern "C" const char* cucoreGetLastFaultReport(void);

@@ -1,6 +1,6 @@
 // Multicast objects between the devices of CUCORE_CPU_DEVICES, and the cliques those devices are
 // in.
-#include "api/multicast.hpp"
+#include "cpu/device/multicast.hpp"
 
 #include <cstdlib>
 #include <cstring>

@@ -3,7 +3,7 @@
 #include <numeric>
 #include <string>
 
-#include "engine/runtime/texture.hpp"
+#include "cpu/engine/runtime/texture.hpp"
 #include "support.hpp"
 
 namespace {

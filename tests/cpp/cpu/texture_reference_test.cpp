@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "engine/runtime/texture.hpp"
+#include "cpu/engine/runtime/texture.hpp"
 #include "support.hpp"
 
 namespace {

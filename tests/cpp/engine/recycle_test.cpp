@@ -1,5 +1,5 @@
 // Blocks that are handed out again: by size, across threads, without end.
-#include "cpu/engine/run/recycle.hpp"
+#include "cpu/mem/recycle.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,19 @@
+// cpu/base/sanitizer.hpp: which sanitizer this is built with, if any: CUCPU_ASAN, CUCPU_TSAN.
+// GCC and clang say it in different ways.
+#pragma once
+
+#if defined(__SANITIZE_ADDRESS__)
+#define CUCPU_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define CUCPU_ASAN 1
+#endif
+#endif
+
+#if defined(__SANITIZE_THREAD__)
+#define CUCPU_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define CUCPU_TSAN 1
+#endif
+#endif

@@ -1,0 +1,386 @@
+// Contexts and the thread's stack of them; the cuCtx* and cuDevicePrimaryCtx* entry points are in
+// context_api.cpp.
+#include "cpu/device/context.hpp"
+
+#include <algorithm>
+
+#include "cpu/device/capture.hpp"
+#include "cpu/device/deferred.hpp"
+#include "cpu/device/texture.hpp"
+#include "cpu/exec/thread_pool.hpp"
+#include "cpu/exec/touch.hpp"
+#include "cpu/mem/per_thread.hpp"
+#include "cpu/mem/usage.hpp"
+#include "cucpu/exports.hpp"
+
+namespace cucpu::driver {
+namespace {
+
+std::atomic<std::uint64_t> g_next_context_id{1};
+std::atomic<std::uint64_t> g_next_thread_id{1};
+
+struct ThreadState {
+  std::vector<Ref<Context>> stack;
+  const std::uint64_t id = g_next_thread_id.fetch_add(1, std::memory_order_relaxed);
+  std::vector<Ref<Stream>> streams;  // per-thread default streams, ended with the thread
+  ~ThreadState() {
+    for (auto& stream : streams) stream->context().forget_stream(*stream);
+  }
+};
+
+ThreadState& thread_state() { return PerThread<ThreadState>::get(); }
+
+struct Report {
+  std::mutex mutex;
+  std::string text;
+};
+Report& report() {
+  static Report& r = *new Report;
+  return r;
+}
+
+}  // namespace
+
+std::string last_fault_report() {
+  Report& r = report();
+  const std::lock_guard lock{r.mutex};
+  return r.text;
+}
+
+namespace {
+struct Registry {
+  std::mutex mutex;
+  std::unordered_map<std::uint64_t, Context*> by_id;
+};
+Registry& registry() {
+  static Registry& r = *new Registry;
+  return r;
+}
+}  // namespace
+
+Context* find_context(std::uint64_t id) {
+  Registry& r = registry();
+  const std::lock_guard lock{r.mutex};
+  const auto at = r.by_id.find(id);
+  return at == r.by_id.end() ? nullptr : at->second;
+}
+
+std::vector<Ref<Context>> live_contexts() {
+  Registry& r = registry();
+  const std::lock_guard lock{r.mutex};
+  std::vector<Ref<Context>> all;
+  for (const auto& [id, context] : r.by_id)
+    if (context->is_live) all.emplace_back(context);
+  return all;
+}
+
+Context::Context(Device& device, unsigned flags, bool is_primary)
+    : device{device}, is_primary{is_primary}, id{g_next_context_id.fetch_add(1)}, flags{flags} {
+  reset_limits();
+  Registry& r = registry();
+  const std::lock_guard lock{r.mutex};
+  r.by_id.emplace(id, this);
+  retain();  // a stream holds its context: one that fails half way must not end this object as well
+  try {
+    legacy_ = new Stream{*this, StreamRole::legacy, CU_STREAM_DEFAULT, 0};
+  } catch (...) {
+    r.by_id.erase(id);
+    throw;
+  }
+  legacy_->retain();
+  release();  // the stream's reference is there
+  if (static_cast<unsigned>(device.physical) < kUsageDevices)
+    usage_page().devices[device.physical].contexts.fetch_add(1);
+}
+
+Context::~Context() {
+  Registry& r = registry();
+  const std::lock_guard lock{r.mutex};
+  r.by_id.erase(id);
+}
+
+void Context::reset_limits() {
+  for (auto& limit : limits) limit = 0;
+  limits[CU_LIMIT_STACK_SIZE] = 1024;
+  limits[CU_LIMIT_PRINTF_FIFO_SIZE] = std::size_t{7} << 20;
+  limits[CU_LIMIT_MALLOC_HEAP_SIZE] = std::size_t{8} << 20;
+  limits[CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH] = 2;
+  limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048;
+  limits[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64;
+}
+
+void Context::break_with(CUresult code, std::string text) noexcept {
+  CUresult none = CUDA_SUCCESS;
+  if (!error_.compare_exchange_strong(none, code, std::memory_order_acq_rel)) return;
+  if (text.empty()) return;
+  Report& r = report();
+  const std::lock_guard lock{r.mutex};
+  r.text = std::move(text);
+}
+
+void Context::break_with_current_exception() noexcept {
+  const CUresult code = code_of_current_exception();
+  try {
+    throw;
+  } catch (const IllegalAddress& error) {
+    try {
+      return break_with(code, error.report);
+    } catch (const std::bad_alloc&) {  // the code says it without words too
+    }
+  } catch (...) {
+  }
+  break_with(code, {});
+}
+
+void Context::add_running(GridRun& run) {
+  const std::lock_guard lock{running_mutex_};
+  running_.push_back(&run);
+  if (is_broken()) run.launch().cancel(error());
+}
+
+void Context::settle(GridRun& run) noexcept {
+  {
+    const std::lock_guard lock{running_mutex_};
+    if (const auto at = std::find(running_.begin(), running_.end(), &run); at != running_.end()) {
+      *at = running_.back();
+      running_.pop_back();
+    }
+  }
+  if (const Fault* fault = run.launch().fault())
+    break_with(static_cast<CUresult>(fault->code), fault->report);
+}
+
+Ref<Stream> Context::new_stream(StreamRole role, unsigned stream_flags, int priority) {
+  auto stream = make_object<Stream>(*this, role, stream_flags, priority);
+  std::vector<Ref<Stream>> gates;
+  {
+    const std::lock_guard lock{mutex_};
+    std::erase_if(gates_, [](const Ref<Stream>& gate) { return gate->drained(); });
+    gates = gates_;
+  }
+  for (const Ref<Stream>& gate : gates) stream->submit_wait(gate, gate->submitted());
+  return stream;
+}
+
+void Context::wait_in_new_streams(const Ref<Stream>& gate) {
+  const std::lock_guard lock{mutex_};
+  std::erase_if(gates_, [](const Ref<Stream>& known) { return known->drained(); });
+  if (!gate->drained()) gates_.push_back(gate);
+}
+
+Ref<Stream> Context::create_stream(unsigned stream_flags, int priority) {
+  const Ref<Stream> stream = new_stream(StreamRole::created, stream_flags, priority);
+  const std::lock_guard lock{mutex_};
+  streams_.push_back(stream.get());
+  try {
+    stream->publish();
+  } catch (...) {
+    streams_.pop_back();
+    throw;
+  }
+  stream_count_ = streams_.size();
+  return stream;
+}
+
+Ref<Stream> Context::per_thread_stream() {
+  ThreadState& thread = thread_state();
+  {
+    const std::lock_guard lock{mutex_};
+    if (const auto at = per_thread_.find(thread.id); at != per_thread_.end()) return at->second;
+  }
+  const Ref<Stream> stream = new_stream(StreamRole::per_thread, CU_STREAM_DEFAULT, 0);
+  const std::lock_guard lock{mutex_};
+  streams_.reserve(streams_.size() + 1);
+  thread.streams.reserve(thread.streams.size() + 1);
+  per_thread_.emplace(thread.id, stream);  // the last that can fail
+  streams_.push_back(stream.get());
+  stream_count_ = streams_.size();
+  thread.streams.push_back(stream);
+  return stream;
+}
+
+void Context::forget_stream(Stream& stream) {
+  Ref<Stream> last{&stream};  // the map's reference may be the last one, and streams hold us
+  const std::lock_guard lock{mutex_};
+  std::erase(streams_, &stream);
+  stream_count_ = streams_.size();
+  std::erase_if(per_thread_, [&](const auto& entry) { return entry.second.get() == &stream; });
+}
+
+std::vector<Ref<Stream>> Context::streams() const {
+  const std::lock_guard lock{mutex_};
+  std::vector<Ref<Stream>> all;
+  all.reserve(streams_.size() + 1);
+  all.emplace_back(legacy_);
+  for (Stream* stream : streams_) all.emplace_back(stream);
+  return all;
+}
+
+std::vector<Ref<Stream>> Context::blocking_streams_with_work() const {
+  if (stream_count_ == 0) return {};
+  const std::lock_guard lock{mutex_};
+  std::vector<Ref<Stream>> found;
+  for (Stream* stream : streams_)
+    if (stream->is_blocking() && !stream->drained()) found.emplace_back(stream);
+  return found;
+}
+
+void Context::synchronize() {
+  for (auto& stream : streams()) stream->wait(stream->submitted());
+}
+
+void Context::adopt(ContextResource& resource) {
+  const std::lock_guard lock{mutex_};
+  resources_.insert(&resource);
+}
+
+void Context::disown(ContextResource& resource) noexcept {
+  const std::lock_guard lock{mutex_};
+  resources_.erase(&resource);
+}
+
+void Context::tear_down() {
+  std::vector<Ref<Stream>> gone =
+      streams();  // the only thing here that may fail: nothing has happened yet
+  is_live = false;
+  break_with(CUDA_ERROR_CONTEXT_IS_DESTROYED, {});
+  {
+    const std::lock_guard lock{running_mutex_};
+    for (GridRun* run : running_) run->launch().cancel(CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  }
+  for (auto& stream : gone) {
+    abandon_capture(*stream);  // nobody could end it, and it would forbid calls for good
+    stream->wait(stream->submitted());
+  }
+  gone.erase(gone.begin());  // the legacy stream stays with the context
+  {
+    const std::lock_guard lock{mutex_};
+    streams_.clear();
+    stream_count_ = 0;
+    per_thread_.clear();
+    gates_.clear();
+  }
+  for (auto& stream : gone) stream->retire();
+  end_what_is_over();
+  forget_textures(id);
+  for (;;) {  // one by one: a resource that goes may take others with it, and they strike
+              // themselves off the list
+    ContextResource* resource = nullptr;
+    {
+      const std::lock_guard lock{mutex_};
+      if (resources_.empty()) break;
+      resource = resources_.extract(resources_.begin()).value();
+    }
+    resource->context_gone();
+  }
+  MemoryMap::instance().release_context(id);
+  {
+    const std::lock_guard lock{peers_mutex};
+    peers.clear();
+    MemoryMap::instance().touch();
+  }
+  heap.clear();
+  reset_limits();
+  if (!is_primary) legacy_->release();
+}
+
+void Context::activate() {
+  {  // what others keep by the number of the context belongs to the life that has ended
+    Registry& r = registry();
+    const std::lock_guard lock{r.mutex};
+    auto row = r.by_id.extract(id.load());
+    row.key() = g_next_context_id.fetch_add(1);
+    id = row.key();
+    r.by_id.insert(std::move(row));
+  }
+  error_ = CUDA_SUCCESS;
+  is_live = true;
+}
+
+Context* peek_context() noexcept {
+  const ThreadState* const thread = PerThread<ThreadState>::peek();
+  return thread == nullptr || thread->stack.empty() ? nullptr : thread->stack.back().get();
+}
+
+Context& current_context_even_broken() {
+  Context* context = peek_context();
+  if (!context) [[unlikely]]
+    fail(CUDA_ERROR_INVALID_CONTEXT);
+  if (!context->is_live.load(std::memory_order_acquire)) [[unlikely]]
+    fail(CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  return *context;
+}
+
+Context& usable(Context& context) {
+  if (!context.is_live.load(std::memory_order_acquire)) [[unlikely]]
+    fail(CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  if (context.is_broken()) [[unlikely]]
+    fail(context.error());
+  return context;
+}
+
+Context& current_context() {
+  Context& context = current_context_even_broken();
+  if (context.is_broken()) [[unlikely]]
+    fail(context.error());
+  return context;
+}
+
+Context& context_of(CUcontext handle) {
+  return object_of<Context>(handle, CUDA_ERROR_INVALID_CONTEXT);
+}
+
+void push_context(Context& context) { thread_state().stack.emplace_back(&context); }
+
+Ref<Context> pop_context() {
+  auto& stack = thread_state().stack;
+  if (stack.empty()) fail(CUDA_ERROR_INVALID_CONTEXT);
+  Ref<Context> top = std::move(stack.back());
+  stack.pop_back();
+  return top;
+}
+
+void set_context(Context* context) {
+  auto& stack = thread_state().stack;
+  if (!stack.empty()) stack.pop_back();
+  if (context) stack.emplace_back(context);
+}
+
+ScopedContext::ScopedContext(Context& context) { push_context(context); }
+ScopedContext::~ScopedContext() { thread_state().stack.pop_back(); }
+
+Ref<Stream> default_stream() {
+  Context& context = current_context();
+  if (null_stream_is_per_thread()) return context.per_thread_stream();
+  return Ref<Stream>{&context.legacy_stream()};
+}
+
+Ref<Stream> stream_even_broken(CUstream handle) {
+  if (handle == nullptr)
+    handle = null_stream_is_per_thread() ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+  if (handle == CU_STREAM_LEGACY)
+    return Ref<Stream>{&current_context_even_broken().legacy_stream()};
+  if (handle == CU_STREAM_PER_THREAD) return current_context_even_broken().per_thread_stream();
+  return Ref<Stream>{&object_of<Stream>(handle)};
+}
+
+Ref<Stream> stream_of(CUstream handle) {
+  Ref<Stream> stream = stream_even_broken(handle);
+  usable(stream->context());
+  return stream;
+}
+
+}  // namespace cucpu::driver
+
+extern "C" __attribute__((visibility("default"))) const char* cucoreGetLastFaultReport(void) {
+  struct Copy {
+    std::string text;  // the caller's until its thread asks again
+  };
+  try {
+    auto& copy = cucpu::PerThread<Copy>::get();
+    copy.text = cucpu::driver::last_fault_report();
+    return copy.text.c_str();
+  } catch (const std::bad_alloc&) {
+    return "";
+  }
+}

@@ -1,0 +1,57 @@
+// cpu/device/device.hpp: the devices this process sees.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "cpu/base/error.hpp"
+#include "cpu/base/object.hpp"
+#include "cpu/base/settings.hpp"
+#include "cpu/mem/allocation.hpp"
+
+namespace cucpu::driver {
+
+class Context;
+class MemPool;
+
+/// One device. Never destroyed.
+struct Device {
+  int ordinal = 0;
+  int physical = 0;  ///< index before CUDA_VISIBLE_DEVICES
+  std::string name;
+  unsigned char uuid[16] = {};
+  Budget budget;
+
+  std::mutex primary_mutex;
+  Context* primary = nullptr;  ///< made at first use, then kept: its handle never changes
+  int primary_uses = 0;
+  unsigned primary_flags = 0;
+
+  std::mutex pool_mutex;
+  Ref<Object> default_pool, current_pool;  ///< MemPool; made at first use
+};
+
+const Settings& settings() noexcept;
+int device_count() noexcept;
+Device& device_of(CUdevice ordinal);  ///< fails with 101
+inline bool is_device(CUdevice ordinal) noexcept {
+  return ordinal >= 0 && ordinal < device_count();
+}
+int device_attribute(const Device& device, CUdevice_attribute attribute);
+
+inline constexpr std::size_t kSharedPerBlock = 48 << 10;  ///< without opting in
+inline constexpr std::size_t kSharedPerBlockOptIn = 227 << 10;
+inline constexpr std::size_t kSharedPerSm = 228 << 10;
+inline constexpr std::size_t kSharedReserved = 1 << 10;  ///< of each block, for the system
+inline constexpr unsigned kMaxThreadsPerSm = 2048;
+inline constexpr unsigned kMaxBlocksPerSm = 32;
+inline constexpr unsigned kRegistersPerSm = 65536;
+inline constexpr unsigned kMaxClusterPortable = 8, kMaxCluster = 16;
+
+/// cuInit's work: reads settings, makes devices. Fails as cuInit does.
+void initialize_process();
+
+}  // namespace cucpu::driver

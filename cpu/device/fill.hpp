@@ -1,0 +1,11 @@
+// cpu/device/fill.hpp: memsets as calls and graph nodes describe them.
+#pragma once
+
+#include "cpu/exec/ops.hpp"
+
+namespace cucpu::driver {
+
+/// Checks the element size, the pitch and the range. Fails with 1.
+Ref<FillOp> make_fill(const CUDA_MEMSET_NODE_PARAMS& params, CUcontext context = nullptr);
+
+}  // namespace cucpu::driver

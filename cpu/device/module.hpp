@@ -1,0 +1,144 @@
+// cpu/device/module.hpp: loaded modules, libraries, and the functions in them.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "cpu/device/context.hpp"
+#include "cpu/engine/engine.hpp"
+
+namespace cucpu::driver {
+
+class LoadedModule;
+class Library;
+
+/// What a program may set on a function; one set per context (CUfunction) or per device (CUkernel).
+struct FunctionSettings {
+  std::atomic<int> max_dynamic_shared{-1};  ///< bytes; -1: what fits without opting in
+  std::atomic<int> carveout{-1};
+  std::atomic<int> non_portable_cluster{0};
+  std::atomic<int> cluster_policy{0};
+  std::atomic<int> cluster_x{0}, cluster_y{0}, cluster_z{0};
+  std::atomic<int> cache_config{0};
+};
+
+/// A kernel in a loaded module: CUfunction.
+class Function final : public Handled<Function, CUfunction, Kind::function> {
+ public:
+  Function(LoadedModule& module, const cucpu::Kernel& kernel);
+  LoadedModule& module;  ///< outlives it: functions go with their module
+  const cucpu::Kernel& kernel;
+  FunctionSettings& settings;  ///< a library's functions share those of their CUkernel
+  std::atomic<bool> is_loaded{false};
+
+  /// What cuFuncSetBlockShape and cuParamSet* left for cuLaunch.
+  struct OldLaunch {
+    std::mutex mutex;
+    unsigned block[3] = {1, 1, 1};
+    unsigned shared = 0;
+    std::vector<std::byte> params;
+  };
+  OldLaunch old_launch;
+
+ private:
+  std::unique_ptr<FunctionSettings> own_settings_;
+};
+
+/// A texture or surface reference that a module has; ends with it.
+class ModuleReference {
+ public:
+  virtual void end() noexcept = 0;
+
+ protected:
+  ~ModuleReference() = default;
+};
+
+/// Where a module's variables live.
+class ModuleMemory final : public cucpu::VariableMemory {
+ public:
+  explicit ModuleMemory(Context* context)
+      : context_{context} {}  ///< null: a module that is only looked at
+  void* allocate(std::size_t size, std::size_t align, bool managed) override;
+  void free(void* address) noexcept override;
+
+ private:
+  Context* context_;
+};
+
+class LoadedModule final : public Handled<LoadedModule, CUmodule, Kind::module>,
+                           public ContextResource {
+ public:
+  /// Throws LoadError. `context` may be null for a library's own look at the code.
+  LoadedModule(Context* context, const std::vector<std::string>& texts,
+               const cucpu::LoadOptions& options);
+  ~LoadedModule() override;
+  void context_gone() noexcept override;
+
+  cucpu::Module& code() const noexcept { return *code_; }
+  Function& function(const cucpu::Kernel& kernel);  ///< made at first use
+  Context* context() const noexcept { return context_.get(); }
+  void unload() noexcept;  ///< ends all its handles
+  Library* library = nullptr;
+
+  struct Reference {
+    Ref<Object> object;
+    ModuleReference* end = nullptr;
+  };
+  /// The reference made of a variable, or what `make` gives at first use.
+  Object& reference(const cucpu::Variable& variable, const std::function<Reference()>& make);
+
+ private:
+  Ref<Context> context_;
+  ModuleMemory memory_;
+  std::unique_ptr<cucpu::Module> code_;
+  std::mutex mutex_;
+  std::map<const cucpu::Kernel*, Ref<Function>> functions_;
+  std::map<const cucpu::Variable*, Reference> references_;
+};
+
+/// CUkernel: a kernel of a library, in whatever context it is used.
+class LibraryKernel final : public Handled<LibraryKernel, CUkernel, Kind::kernel> {
+ public:
+  LibraryKernel(Library& library, const cucpu::Kernel& kernel) : library{library}, kernel{kernel} {}
+  Library& library;
+  const cucpu::Kernel& kernel;    ///< in the library's own look at the code
+  FunctionSettings settings[64];  ///< per device
+};
+
+/// CUlibrary: code that is loaded into each context that uses it.
+class Library final : public Handled<Library, CUlibrary, Kind::library> {
+ public:
+  Library(std::vector<std::string> texts, const cucpu::LoadOptions& options);
+  ~Library() override;
+  LoadedModule& module_in(Context& context);  ///< loads at first use
+  LoadedModule& overview() const noexcept { return *overview_; }
+  LibraryKernel& kernel(const cucpu::Kernel& kernel);
+  void unload() noexcept;
+  void forget(LoadedModule& module) noexcept;
+
+ private:
+  std::vector<std::string> texts_;
+  cucpu::LoadOptions options_;
+  Ref<LoadedModule> overview_;
+  std::mutex mutex_;
+  std::map<std::uint64_t, Ref<LoadedModule>> modules_;  // by context
+  std::map<const cucpu::Kernel*, Ref<LibraryKernel>> kernels_;
+};
+
+/// The function a caller's handle means; a CUkernel stands for its function in the current context.
+Function& function_of(CUfunction handle);
+
+int function_attribute(const cucpu::KernelInfo& info, const FunctionSettings& settings,
+                       CUfunction_attribute attribute);
+void set_function_attribute(const cucpu::KernelInfo& info, FunctionSettings& settings,
+                            CUfunction_attribute attribute, int value);
+
+/// Dynamic shared memory a launch may ask for.
+std::size_t dynamic_shared_limit(const cucpu::KernelInfo& info, const FunctionSettings& settings);
+
+}  // namespace cucpu::driver

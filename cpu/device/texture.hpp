@@ -1,0 +1,36 @@
+// cpu/device/texture.hpp: what texture objects, surface objects and the older references to them
+// share.
+#pragma once
+
+#include <vector>
+
+#include "cpu/device/array.hpp"
+#include "cpu/engine/runtime/texture.hpp"
+
+namespace cucpu::driver {
+
+inline constexpr unsigned kTextureFlags = CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES |
+                                          CU_TRSF_SRGB | CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION |
+                                          CU_TRSF_SEAMLESS_CUBEMAP;
+
+/// A description by the program, and what device code reads of it.
+struct TextureEntry {
+  cucpu::TextureObject state{};
+  std::vector<cucpu::TextureObject> levels;  ///< of mipmapped arrays
+  CUDA_RESOURCE_DESC resource{};
+  CUDA_TEXTURE_DESC texture{};
+  CUDA_RESOURCE_VIEW_DESC view{};
+  bool has_view = false, is_surface = false;
+  Ref<Object> keep;              ///< the array
+  std::uint64_t context_id = 0;  ///< of objects: where they were made, which they go with
+};
+
+/// Fills `state` from the descriptions. Fails with 1 for what is out of bounds, 400 for a bad
+/// array.
+void resolve_texture(TextureEntry& entry);
+void resolve_surface(TextureEntry& entry);
+
+/// Ends the texture and surface objects of a context that goes.
+void forget_textures(std::uint64_t context_id) noexcept;
+
+}  // namespace cucpu::driver

@@ -1,0 +1,151 @@
+// Plans with branches. Each lane is a task: independent branches run at the same time, and a branch
+// that waits in a kernel for what another one writes does not keep the other from running.
+#include <algorithm>
+#include <atomic>
+#include <memory>
+
+#include "cpu/exec/thread_pool.hpp"
+#include "cpu/graph/run.hpp"
+
+namespace cucpu::driver {
+namespace {
+
+class BranchedRun final : public Object {
+ public:
+  BranchedRun(std::shared_ptr<const Plan> plan, Task& parent)
+      : plan_{std::move(plan)},
+        parent_{&parent},
+        missing_{std::make_unique<std::atomic<unsigned>[]>(plan_->steps.size())},
+        lanes_{std::make_unique<Lane[]>(plan_->lanes)},
+        lanes_left_{plan_->lanes} {
+    for (std::size_t i = 0; i < plan_->steps.size(); ++i)
+      missing_[i].store(plan_->links[i].arrivals, std::memory_order_relaxed);
+    for (unsigned i = 0; i < plan_->lanes; ++i) lanes_[i].begin(*this, parent.priority());
+  }
+
+  /// Hands all lanes that can start to the pool, save one, and runs that one and what no worker has
+  /// taken. True when the plan is through.
+  bool start() {
+    Lane* mine = nullptr;
+    for (unsigned i = 0; i < plan_->steps.size(); ++i) {
+      const Plan::Link& link = plan_->links[i];
+      if (link.arrivals != 0) continue;
+      Lane& lane = lanes_[link.lane];
+      lane.at = i;
+      if (mine == nullptr)
+        mine = &lane;
+      else
+        Pool::instance().post(lane);
+    }
+    if (advance(*mine)) return true;
+    for (unsigned i = 0; i < plan_->lanes; ++i)
+      if (Pool::instance().take_back(lanes_[i]) && advance(lanes_[i])) return true;
+    return false;
+  }
+
+ private:
+  struct Lane final : Task {
+    void begin(BranchedRun& r, int priority) {
+      run = &r;
+      priority_ = priority;
+    }
+    void drive() noexcept override { run->drive(*this); }
+    Context& context() const noexcept override { return run->parent_->context(); }
+    GraphRun* graph_run() noexcept override { return run->parent_->graph_run(); }
+
+    // Touched by the owner only.
+    BranchedRun* run = nullptr;
+    unsigned at = 0;
+    bool in_step = false, looping = false;
+  };
+
+  /// True when the plan is through; after false neither the lane nor this object may be touched
+  /// without a reference.
+  bool advance(Lane& lane) {
+    for (;;) {
+      if (!lane.in_step) {
+        lane.in_step = true;
+        if (run_step(plan_->steps[lane.at], lane, lane.looping) == Progress::pending) return false;
+      }
+      lane.in_step = false;
+      const Plan::Link& link = plan_->links[lane.at];
+      for (unsigned i = link.first_signal; i < link.last_signal; ++i) {
+        const unsigned to = plan_->signals[i];
+        if (!is_last_arrival(to)) continue;
+        Lane& other = lanes_[plan_->links[to].lane];
+        other.at = to;
+        Pool::instance().post(other);
+      }
+      if (link.next == Plan::kNone) return lanes_left_.fetch_sub(1, std::memory_order_acq_rel) == 1;
+      if (plan_->links[link.next].arrivals > 1 && !is_last_arrival(link.next))
+        return false;  // another lane goes on with it
+      lane.at = link.next;
+    }
+  }
+
+  bool is_last_arrival(unsigned step) {
+    return missing_[step].fetch_sub(1, std::memory_order_acq_rel) == 1;
+  }
+
+  void drive(Lane& lane) noexcept {
+    if (lane.looping) lane.in_step = lane.looping = false;
+    if (!advance(lane)) return;
+    Task& parent = *parent_;
+    release();
+    parent.drive();
+  }
+
+  std::shared_ptr<const Plan> plan_;
+  Task* parent_;
+  std::unique_ptr<std::atomic<unsigned>[]> missing_;  // per step: arrivals it still waits for
+  std::unique_ptr<Lane[]> lanes_;
+  std::atomic<unsigned> lanes_left_;
+};
+
+}  // namespace
+
+Progress run_branches(std::shared_ptr<const Plan> plan, Task& parent) {
+  const Ref<BranchedRun> run = make_object<BranchedRun>(std::move(plan), parent);
+  run->retain();  // of the run itself: given up by the thread that ends it
+  if (!run->start()) return Progress::pending;
+  run->release();
+  return Progress::done;
+}
+
+void make_lanes(Plan& plan) {
+  const std::size_t count = plan.steps.size();
+  plan.lanes = 1;
+  bool linear = true;
+  for (unsigned i = 1; i < count && linear; ++i)
+    linear = std::find(plan.shape[i].begin(), plan.shape[i].end(), i - 1) != plan.shape[i].end();
+  if (linear) return;
+  plan.lanes = 0;
+  plan.links.resize(count);
+  std::vector<std::vector<unsigned>> signals(count);
+  for (unsigned i = 0; i < count; ++i) {
+    Plan::Link& link = plan.links[i];
+    unsigned before = Plan::kNone;  // the latest dependency that no other step continues
+    for (const unsigned d : plan.shape[i])
+      if (plan.links[d].next == Plan::kNone && (before == Plan::kNone || d > before)) before = d;
+    if (before == Plan::kNone) {
+      link.lane = plan.lanes++;
+    } else {
+      link.lane = plan.links[before].lane;
+      link.arrivals = 1;
+      plan.links[before].next = i;
+    }
+    for (const unsigned d : plan.shape[i]) {
+      if (plan.links[d].lane == link.lane) continue;  // earlier in the same lane: over by then
+      if (!signals[d].empty() && signals[d].back() == i) continue;  // the same edge twice
+      signals[d].push_back(i);
+      ++link.arrivals;
+    }
+  }
+  for (unsigned i = 0; i < count; ++i) {
+    plan.links[i].first_signal = static_cast<unsigned>(plan.signals.size());
+    plan.signals.insert(plan.signals.end(), signals[i].begin(), signals[i].end());
+    plan.links[i].last_signal = static_cast<unsigned>(plan.signals.size());
+  }
+}
+
+}  // namespace cucpu::driver

@@ -1,0 +1,523 @@
+// Stream capture: operations become nodes instead of work.
+#include "cpu/graph/capture.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "cpu/device/capture.hpp"
+#include "cpu/device/guard.hpp"
+#include "cpu/graph/nodes.hpp"
+
+namespace cucpu::driver {
+
+/// One capture: a graph that grows, and the streams that feed it. Guarded by graph_mutex().
+class Capture final : public Object {
+ public:
+  struct Tail {
+    std::vector<Edge> edges;
+    std::vector<CUgraphNode> listed;  // what cuStreamGetCaptureInfo last handed out
+    std::vector<CUgraphEdgeData> listed_data;
+  };
+  std::uint64_t id = 0;
+  Ref<Graph> graph;
+  bool owns_graph = true;
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  std::uint64_t thread = 0;
+  Stream* origin = nullptr;
+  bool broken = false;
+  std::map<Stream*, Tail> tails;
+  std::vector<std::weak_ptr<std::vector<Edge>>> marks;  // where events recorded in it stand
+  std::vector<Ref<Stream>> streams;
+
+  /// A capture over a graph that exists: its nodes are met again in the order they were made.
+  struct Recapture {
+    std::size_t next = 0;
+    CUgraphRecaptureCallback callback = nullptr;
+    void* data = nullptr;
+  };
+  std::optional<Recapture> recapture;
+};
+
+namespace {
+
+std::atomic<int> g_active{0};  // captures under way; 0 makes every check one load
+std::atomic<std::uint64_t> g_next_id{1};
+
+struct State {
+  std::set<Ref<Capture>,
+           decltype([](const Ref<Capture>& a, const Ref<Capture>& b) { return a.get() < b.get(); })>
+      captures;
+};
+State& state() {
+  static State& s = *new State;
+  return s;
+}
+
+thread_local CUstreamCaptureMode t_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+
+std::uint64_t this_thread() {
+  static std::atomic<std::uint64_t> next{1};
+  static thread_local const std::uint64_t id = next.fetch_add(1);
+  return id;
+}
+
+/// What an event recorded in a capture stands for.
+class Mark final : public Object {
+ public:
+  Ref<Capture> capture;
+  std::shared_ptr<std::vector<Edge>> edges;  // the capture knows of them: nodes may be destroyed
+};
+
+Capture& of(Stream& stream) { return *stream.capture.load(std::memory_order_acquire); }
+bool is_capturing(Stream& stream) {
+  return stream.capture.load(std::memory_order_acquire) != nullptr;
+}
+
+void require_whole(Capture& capture) {
+  require(!capture.broken, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+}
+
+void add_edge(std::vector<Edge>& edges, const Edge& edge) {
+  if (std::none_of(edges.begin(), edges.end(), [&](const Edge& e) { return e.from == edge.from; }))
+    edges.push_back(edge);
+}
+
+[[noreturn]] void fail_recapture(Capture& capture) {
+  capture.broken = true;
+  fail(CUDA_ERROR_GRAPH_RECAPTURE_FAILURE,
+       "what was captured differs in shape from the graph it is captured into");
+}
+
+/// The node that a captured operation stands for in the graph it is captured over. Changed
+/// parameters are told to the program, which may end the capture; they become the node's.
+GraphNode& meet_again(Capture& capture, const std::vector<Edge>& edges, Ref<NodeOp> op) {
+  Capture::Recapture& r = *capture.recapture;
+  if (r.next >= capture.graph->nodes.size()) fail_recapture(capture);  // some may be destroyed
+  GraphNode& node = *capture.graph->nodes[r.next++];
+  const CUgraphNodeType type = op->type();
+  if (node.op->type() != type || node.dependencies.size() != edges.size()) fail_recapture(capture);
+  for (const Edge& edge : edges)
+    if (std::none_of(node.dependencies.begin(), node.dependencies.end(),
+                     [&](const Edge& e) { return e.from == edge.from; }))
+      fail_recapture(capture);
+  if (is_same_op(*node.op, *op)) return node;
+  if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE)
+    fail_recapture(capture);
+  const bool updatable = type != CU_GRAPH_NODE_TYPE_CONDITIONAL && type != CU_GRAPH_NODE_TYPE_GRAPH;
+  const CUgraphNodeParams before = params_of(*node.op), after = params_of(*op);
+  if (r.callback) {
+    const auto status = updatable ? CU_GRAPH_RECAPTURE_ELIGIBLE_FOR_UPDATE
+                                  : CU_GRAPH_RECAPTURE_INELIGIBLE_FOR_UPDATE;
+    if (r.callback(r.data, node.handle(), &before, &after, status) != CUDA_SUCCESS) {
+      capture.broken = true;
+      fail(CUDA_ERROR_GRAPH_RECAPTURE_FAILURE,
+           "the program refused a change while a graph was captured again");
+    }
+  }
+  node.op = std::move(op);
+  return node;
+}
+
+GraphNode& append(Capture& capture, Stream& stream, Ref<NodeOp> op) {
+  Capture::Tail& tail = capture.tails[&stream];
+  if (capture.recapture) {
+    GraphNode& node = meet_again(capture, tail.edges, std::move(op));
+    tail.edges = {{&node, {}}};
+    return node;
+  }
+  GraphNode& node = capture.graph->add(std::move(op), tail.edges);
+  tail.edges = {{&node, {}}};
+  return node;
+}
+
+void begin(Stream& stream, CUstreamCaptureMode mode, Ref<Graph> graph, std::vector<Edge> edges,
+           bool owns, std::optional<Capture::Recapture> recapture = {}) {
+  require(mode >= CU_STREAM_CAPTURE_MODE_GLOBAL && mode <= CU_STREAM_CAPTURE_MODE_RELAXED);
+  require(stream.role() != StreamRole::legacy, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  const std::lock_guard lock{graph_mutex()};
+  require(!is_capturing(stream) && !is_captured_into(*graph), CUDA_ERROR_ILLEGAL_STATE);
+  auto capture = make_object<Capture>();
+  capture->id = g_next_id.fetch_add(1);
+  capture->graph = std::move(graph);
+  capture->owns_graph = owns;
+  capture->recapture = recapture;
+  capture->mode = mode;
+  capture->thread = this_thread();
+  capture->origin = &stream;
+  capture->tails[&stream].edges = std::move(edges);
+  capture->streams.emplace_back(&stream);
+  state().captures.insert(capture);
+  ++g_active;
+  stream.capture.store(capture.get(), std::memory_order_release);
+}
+
+/// Work in the legacy stream would wait for blocking streams, which cannot be while one of them is
+/// captured.
+void require_no_implicit_wait(Stream& stream) {
+  if (stream.role() != StreamRole::legacy) return;
+  for (const auto& capture : state().captures)
+    for (const auto& other : capture->streams)
+      if (&other->context() == &stream.context() && other->is_blocking()) {
+        capture->broken = true;
+        fail(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+      }
+}
+
+/// Takes all streams out of the capture.
+void finish(Capture& capture) {
+  const Ref<Capture> keep{&capture};
+  for (auto& stream : capture.streams) stream->capture.store(nullptr, std::memory_order_release);
+  capture.streams.clear();
+  if (state().captures.erase(keep)) --g_active;
+}
+
+/// What a capture that came to nothing leaves: its graph goes with its nodes, whose handles would
+/// keep them, also where somebody has asked for the graph's own handle. Called without the lock:
+/// what the graph keeps alive may belong to the program, whose functions then run.
+void drop_graph(const Ref<Capture>& capture) noexcept {
+  if (!capture) return;
+  const Ref<Graph> graph = std::move(capture->graph);
+  if (capture->owns_graph) graph->retire_all();
+}
+
+/// True when every node a stream ended in leads to the origin's end.
+bool is_joined(Capture& capture) {
+  std::set<const GraphNode*> reached;
+  std::vector<const GraphNode*> open;
+  for (const Edge& edge : capture.tails[capture.origin].edges) open.push_back(edge.from);
+  while (!open.empty()) {
+    const GraphNode* node = open.back();
+    open.pop_back();
+    if (!reached.insert(node).second) continue;
+    for (const Edge& edge : node->dependencies) open.push_back(edge.from);
+  }
+  for (const auto& [stream, tail] : capture.tails)
+    for (const Edge& edge : tail.edges)
+      if (!reached.contains(edge.from)) return false;
+  return true;
+}
+
+}  // namespace
+
+bool capture_node(Stream& stream, const Ref<NodeOp>& op) {
+  if (g_active.load(std::memory_order_acquire) == 0) [[likely]]
+    return false;
+  const std::lock_guard lock{graph_mutex()};
+  if (is_capturing(stream)) {
+    require_whole(of(stream));
+    append(of(stream), stream, op);
+    return true;
+  }
+  require_no_implicit_wait(stream);
+  return false;
+}
+
+void require_capture_safe() {
+  if (g_active.load(std::memory_order_acquire) == 0 || t_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
+      [[likely]]
+    return;
+  const std::lock_guard lock{graph_mutex()};
+  for (const auto& capture : state().captures) {
+    if (capture->mode == CU_STREAM_CAPTURE_MODE_RELAXED) continue;
+    const bool mine = capture->thread == this_thread();
+    const bool others_count =
+        t_mode == CU_STREAM_CAPTURE_MODE_GLOBAL && capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+    if (!mine && !others_count) continue;
+    capture->broken = true;
+    fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  }
+}
+
+void require_not_capturing(Stream& stream) {
+  if (g_active.load(std::memory_order_acquire) == 0) [[likely]]
+    return;
+  const std::lock_guard lock{graph_mutex()};
+  if (is_capturing(stream)) {
+    of(stream).broken = true;
+    fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  }
+  require_no_implicit_wait(stream);
+}
+
+void require_not_capturing(Context& context) {
+  if (g_active.load(std::memory_order_acquire) == 0) [[likely]]
+    return;
+  const std::lock_guard lock{graph_mutex()};
+  for (const auto& capture : state().captures)
+    for (const auto& stream : capture->streams)
+      if (&stream->context() == &context) {
+        capture->broken = true;
+        fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+      }
+}
+
+void forget_captured(const GraphNode& node) noexcept {
+  const auto leaves_it = [&](const Edge& edge) { return edge.from == &node; };
+  for (const auto& capture : state().captures) {
+    for (auto& [stream, tail] : capture->tails) std::erase_if(tail.edges, leaves_it);
+    for (const auto& mark : capture->marks)
+      if (const auto edges = mark.lock()) std::erase_if(*edges, leaves_it);
+  }
+}
+
+bool is_captured_into(const Graph& graph) noexcept {
+  const auto& captures = state().captures;
+  return std::any_of(captures.begin(), captures.end(),
+                     [&](const auto& capture) { return capture->graph.get() == &graph; });
+}
+
+void break_captures_into(const Graph& graph) noexcept {
+  for (const auto& capture : state().captures)
+    if (capture->graph.get() == &graph) capture->broken = true;
+}
+
+void abandon_capture(Stream& stream) noexcept {
+  if (g_active.load(std::memory_order_acquire) == 0) [[likely]]
+    return;
+  Ref<Capture> ended;
+  {
+    const std::lock_guard lock{graph_mutex()};
+    if (!is_capturing(stream)) return;
+    Capture& capture = of(stream);
+    if (capture.origin != &stream) return;  // what it captured stays; the end asks if it was joined
+    capture.broken = true;
+    ended = Ref<Capture>{&capture};
+    finish(capture);
+  }
+  drop_graph(ended);
+}
+
+bool capture_record(Stream& stream, Event& event, bool external) {
+  if (g_active.load(std::memory_order_acquire) == 0) [[likely]]
+    return false;
+  const std::lock_guard lock{graph_mutex()};
+  if (!is_capturing(stream)) return false;
+  Capture& capture = of(stream);
+  require_whole(capture);
+  if (external) {
+    append(capture, stream, make_object<EventRecordOp>(Ref<Event>{&event}));
+    return true;
+  }
+  auto mark = make_object<Mark>();
+  mark->capture = Ref<Capture>{&capture};
+  mark->edges = std::make_shared<std::vector<Edge>>(capture.tails[&stream].edges);
+  if (std::has_single_bit(capture.marks.size()))  // now and then
+    std::erase_if(capture.marks, [](const auto& known) { return known.expired(); });
+  capture.marks.push_back(mark->edges);
+  event.set_captured(mark);
+  return true;
+}
+
+bool capture_wait(Stream& stream, Event& event, bool external) {
+  if (g_active.load(std::memory_order_acquire) == 0 && !event.captured()) [[likely]]
+    return false;
+  const std::lock_guard lock{graph_mutex()};
+  const bool capturing = is_capturing(stream);
+  if (external) {
+    require(capturing);
+    require_whole(of(stream));
+    append(of(stream), stream, make_object<EventWaitOp>(Ref<Event>{&event}));
+    return true;
+  }
+  const Ref<Object> kept = event.captured();
+  const auto* mark = static_cast<const Mark*>(kept.get());
+  if (!mark) {
+    if (!capturing) return false;
+    of(stream).broken = true;
+    fail(CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+  }
+  Capture& capture = *mark->capture;
+  require(!capture.streams.empty(), CUDA_ERROR_CAPTURED_EVENT);  // that capture is over
+  require_whole(capture);
+  if (capturing && &of(stream) != &capture) {
+    of(stream).broken = capture.broken = true;
+    fail(CUDA_ERROR_STREAM_CAPTURE_MERGE);
+  }
+  if (!capturing) {
+    if (stream.role() == StreamRole::legacy) {
+      capture.broken = true;
+      fail(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    }
+    capture.streams.emplace_back(&stream);
+    capture.tails[&stream].edges.clear();
+    stream.capture.store(&capture, std::memory_order_release);
+  }
+  for (const Edge& edge : *mark->edges) add_edge(capture.tails[&stream].edges, edge);
+  return true;
+}
+
+CUdeviceptr capture_alloc(Stream& stream, std::size_t bytes, const CUmemPoolProps& pool) {
+  if (g_active.load(std::memory_order_acquire) == 0) [[likely]]
+    return 0;
+  const std::lock_guard lock{graph_mutex()};
+  if (!is_capturing(stream)) return 0;
+  require_whole(of(stream));
+  CUgraphNodeParams p{};
+  p.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+  p.alloc.poolProps = pool;
+  p.alloc.poolProps.handleTypes = CU_MEM_HANDLE_TYPE_NONE;
+  p.alloc.bytesize = bytes;
+  GraphNode& node = append(of(stream), stream, make_node_op(p));
+  return static_cast<AllocOp&>(*node.op).params.dptr;  // a recapture keeps the memory there is
+}
+
+bool capture_free(Stream& stream, CUdeviceptr address) {
+  if (g_active.load(std::memory_order_acquire) == 0) [[likely]]
+    return false;
+  const std::lock_guard lock{graph_mutex()};
+  if (!is_capturing(stream)) return false;
+  require_whole(of(stream));
+  append(of(stream), stream, make_object<FreeOp>(address));
+  return true;
+}
+
+}  // namespace cucpu::driver
+
+using namespace cucpu::driver;
+
+namespace {
+
+CUstreamCaptureStatus status_of(Stream& stream) {
+  if (!stream.capture.load(std::memory_order_acquire)) return CU_STREAM_CAPTURE_STATUS_NONE;
+  return stream.capture.load()->broken ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
+                                       : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+}
+
+/// Queries about the legacy stream are refused while a blocking stream is capturing.
+Ref<Stream> asked_stream(CUstream handle) { return stream_of(handle); }
+
+}  // namespace
+
+extern "C" {
+
+CUresult cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode) {
+  return guarded([&] { begin(*stream_of(handle), mode, make_object<Graph>(), {}, true); });
+}
+
+CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph,
+                                     const CUgraphNode* dependencies, const CUgraphEdgeData* data,
+                                     size_t count, CUstreamCaptureMode mode) {
+  return guarded([&] {
+    const Ref<Stream> stream = stream_of(handle);
+    require(stream->role() != StreamRole::legacy, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    require(dependencies || count == 0);
+    Graph& g = graph_of(graph);
+    std::vector<Edge> edges;
+    for (std::size_t i = 0; i < count; ++i) {
+      GraphNode& node = node_of(dependencies[i]);
+      require(&node.graph == &g);
+      edges.push_back({&node, data ? data[i] : CUgraphEdgeData{}});
+    }
+    begin(*stream, mode, Ref<Graph>{&g}, std::move(edges), false);
+  });
+}
+
+CUresult cuStreamBeginRecaptureToGraph(CUstream handle, CUstreamCaptureMode mode, CUgraph graph,
+                                       CUgraphRecaptureCallback callback, void* data) {
+  return guarded([&] {
+    const Ref<Stream> stream = stream_of(handle);
+    begin(*stream, mode, Ref<Graph>{&graph_of(graph)}, {}, false,
+          Capture::Recapture{0, callback, data});
+  });
+}
+
+CUresult cuStreamEndCapture(CUstream handle, CUgraph* out) {
+  return guarded([&] {
+    const Ref<Stream> stream = stream_of(handle);
+    Ref<Capture> capture;  // outlives the lock, as what it holds may have to
+    Ref<Graph> graph;      // no longer the capture's: an event in the graph may hold the capture
+    std::unique_lock lock{graph_mutex()};
+    require(stream->capture.load() != nullptr, CUDA_ERROR_ILLEGAL_STATE);
+    require(out != nullptr);
+    *out = nullptr;
+    capture = Ref<Capture>{stream->capture.load()};
+    if (capture->origin != stream.get()) {
+      capture->broken = true;
+      fail(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+    }
+    if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED)
+      require(capture->thread == this_thread(), CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+    const bool broken = capture->broken, joined = broken || is_joined(*capture);
+    const bool whole =
+        !capture->recapture || capture->recapture->next == capture->graph->nodes.size();
+    finish(*capture);
+    if (broken || !joined || !whole) {
+      lock.unlock();
+      drop_graph(capture);
+      fail(broken   ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+           : joined ? CUDA_ERROR_GRAPH_RECAPTURE_FAILURE
+                    : CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+    }
+    graph = std::move(capture->graph);
+    *out = capture->owns_graph && !graph->is_published() ? graph->publish() : graph->handle();
+  });
+}
+
+CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* out) {
+  return guarded([&] {
+    require(out != nullptr);
+    const Ref<Stream> stream = asked_stream(handle);
+    const std::lock_guard lock{graph_mutex()};
+    *out = status_of(*stream);
+  });
+}
+
+CUresult cuStreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id,
+                                CUgraph* graph, const CUgraphNode** dependencies,
+                                const CUgraphEdgeData** data, size_t* count) {
+  return guarded([&] {
+    require(status != nullptr);
+    const Ref<Stream> stream = asked_stream(handle);
+    const std::lock_guard lock{graph_mutex()};
+    *status = status_of(*stream);
+    if (*status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return;
+    Capture& capture = *stream->capture.load();
+    if (id) *id = capture.id;
+    if (graph)
+      *graph = capture.graph->is_published() ? capture.graph->handle() : capture.graph->publish();
+    Capture::Tail& tail = capture.tails[stream.get()];
+    tail.listed.clear();
+    tail.listed_data.clear();
+    for (const Edge& edge : tail.edges) {
+      tail.listed.push_back(edge.from->handle());
+      tail.listed_data.push_back(edge.data);
+    }
+    if (dependencies) *dependencies = tail.listed.data();
+    if (data) *data = tail.listed_data.data();
+    if (count) *count = tail.listed.size();
+  });
+}
+
+CUresult cuStreamUpdateCaptureDependencies(CUstream handle, CUgraphNode* dependencies,
+                                           const CUgraphEdgeData* data, size_t count,
+                                           unsigned int flags) {
+  return guarded([&] {
+    const Ref<Stream> stream = stream_of(handle);
+    const std::lock_guard lock{graph_mutex()};
+    require(stream->capture.load() != nullptr, CUDA_ERROR_ILLEGAL_STATE);
+    require((dependencies || count == 0) && flags <= CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+    Capture& capture = *stream->capture.load();
+    require_whole(capture);
+    std::vector<Edge> edges;
+    if (flags == CU_STREAM_ADD_CAPTURE_DEPENDENCIES) edges = capture.tails[stream.get()].edges;
+    for (std::size_t i = 0; i < count; ++i) {
+      GraphNode& node = node_of(dependencies[i]);
+      require(&node.graph == capture.graph.get());
+      add_edge(edges, {&node, data ? data[i] : CUgraphEdgeData{}});
+    }
+    capture.tails[stream.get()].edges = std::move(edges);
+  });
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+  return guarded([&] {
+    require(mode && *mode >= CU_STREAM_CAPTURE_MODE_GLOBAL &&
+            *mode <= CU_STREAM_CAPTURE_MODE_RELAXED);
+    std::swap(*mode, t_mode);
+  });
+}
+
+}  // extern "C"

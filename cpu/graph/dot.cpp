@@ -1,0 +1,104 @@
+// cuGraphDebugDotPrint.
+#include <cinttypes>
+#include <cstdio>
+
+#include "cpu/device/guard.hpp"
+#include "cpu/device/kernel_op.hpp"
+#include "cpu/graph/graph.hpp"
+
+namespace cucpu::driver {
+
+const char* type_name(CUgraphNodeType type) noexcept {
+  switch (type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+      return "KERNEL";
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+      return "MEMCPY";
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+      return "MEMSET";
+    case CU_GRAPH_NODE_TYPE_HOST:
+      return "HOST";
+    case CU_GRAPH_NODE_TYPE_GRAPH:
+      return "CHILD_GRAPH";
+    case CU_GRAPH_NODE_TYPE_EMPTY:
+      return "EMPTY";
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+      return "EVENT_WAIT";
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+      return "EVENT_RECORD";
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+      return "MEM_ALLOC";
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:
+      return "MEM_FREE";
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
+      return "EXT_SEMAS_SIGNAL";
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
+      return "EXT_SEMAS_WAIT";
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+      return "BATCH_MEM_OP";
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+      return "CONDITIONAL";
+    default:
+      return "NODE";
+  }
+}
+
+}  // namespace cucpu::driver
+
+using namespace cucpu::driver;
+
+namespace {
+
+std::string details(GraphNode& node) {
+  char text[256] = "";
+  if (const auto* k = dynamic_cast<const KernelOp*>(node.op.get())) {
+    const auto &g = k->shape.grid, &b = k->shape.block;
+    std::snprintf(text, sizeof text, "\\n{%s\\n<<<{%u,%u,%u},{%u,%u,%u},%u>>>}",
+                  k->function->kernel.info().name.c_str(), g.x, g.y, g.z, b.x, b.y, b.z,
+                  k->shape.dynamic_shared_bytes);
+  } else if (const auto* c = dynamic_cast<const CopyOp*>(node.op.get())) {
+    std::snprintf(text, sizeof text, "\\n%zu x %zu x %zu bytes", c->box.width, c->box.height,
+                  c->box.depth);
+  } else if (const auto* f = dynamic_cast<const FillOp*>(node.op.get())) {
+    std::snprintf(text, sizeof text, "\\nvalue %u, %zu x %zu of %u bytes", f->params.value,
+                  f->params.width, f->params.height, f->params.elementSize);
+  }
+  return text;
+}
+
+void print(std::FILE* file, Graph& graph, bool verbose) {
+  std::fprintf(file, "subgraph cluster_%u {\nlabel=\"graph_%u\"\n", graph.id, graph.id);
+  for (const auto& node : graph.nodes) {
+    std::fprintf(
+        file, "\"graph_%u_node_%u\" [shape=\"record\" label=\"%u\\n%s%s\"]\n", graph.id,
+        node->local_id, node->local_id, type_name(node->op->type()),
+        verbose || node->op->type() == CU_GRAPH_NODE_TYPE_KERNEL ? details(*node).c_str() : "");
+    if (const auto* child = dynamic_cast<const ChildGraphOp*>(node->op.get()))
+      print(file, *child->graph, verbose);
+    if (const auto* conditional = dynamic_cast<const ConditionalOp*>(node->op.get()))
+      for (const auto& body : conditional->bodies) print(file, *body, verbose);
+  }
+  for (const auto& node : graph.nodes)
+    for (const Edge& edge : node->dependencies)
+      std::fprintf(file, "\"graph_%u_node_%u\" -> \"graph_%u_node_%u\"\n", graph.id,
+                   edge.from->local_id, graph.id, node->local_id);
+  std::fprintf(file, "}\n");
+}
+
+}  // namespace
+
+extern "C" CUresult cuGraphDebugDotPrint(CUgraph handle, const char* path, unsigned int flags) {
+  return guarded([&] {
+    require(path != nullptr);
+    Graph& graph = graph_of(handle);
+    std::FILE* file = std::fopen(path, "w");
+    require(file != nullptr, CUDA_ERROR_OPERATING_SYSTEM);
+    {
+      const std::lock_guard lock{graph_mutex()};
+      std::fprintf(file, "digraph dot {\n");
+      print(file, graph, flags & CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE);
+      std::fprintf(file, "}\n");
+    }
+    require(std::fclose(file) == 0, CUDA_ERROR_OPERATING_SYSTEM);
+  });
+}

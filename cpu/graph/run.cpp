@@ -1,0 +1,133 @@
+// Plans: made from graphs, run step by step. A run is a task: the thread that ends a step goes on
+// with the next.
+#include "cpu/graph/run.hpp"
+
+#include <unordered_map>
+
+namespace cucpu::driver {
+namespace {
+
+Progress run_conditional(const Plan::Step& step, Task& self, bool& looping) {
+  const auto& op = static_cast<const ConditionalOp&>(*step.op);
+  const auto value = [&] { return op.condition->value.load(std::memory_order_acquire); };
+  switch (op.params.type) {
+    case CU_GRAPH_COND_TYPE_IF:
+      if (value() != 0) return run_plan(step.bodies[0], self);
+      return step.bodies.size() > 1 ? run_plan(step.bodies[1], self) : Progress::done;
+    case CU_GRAPH_COND_TYPE_SWITCH:
+      return value() < step.bodies.size() ? run_plan(step.bodies[value()], self) : Progress::done;
+    default:
+      while (value() != 0 && !self.context().is_broken()) {
+        looping = true;  // if the body ends elsewhere, this step is asked again
+        if (run_plan(step.bodies[0], self) == Progress::pending) return Progress::pending;
+      }
+      looping = false;
+      return Progress::done;
+  }
+}
+
+/// A plan without branches on its way.
+class PlanRun final : public Object, public Task {
+ public:
+  PlanRun(std::shared_ptr<const Plan> plan, Task& parent)
+      : plan_{std::move(plan)}, parent_{&parent} {
+    priority_ = parent.priority();
+  }
+
+  /// True when the plan is through. After false, this object belongs to whoever drives it.
+  bool advance() {
+    for (; at_ < plan_->steps.size(); ++at_)
+      if (run_step(plan_->steps[at_], *this, looping_) == Progress::pending) return false;
+    return true;
+  }
+
+  void drive() noexcept override {
+    if (!looping_) ++at_;
+    looping_ = false;
+    if (!advance()) return;
+    Task& parent = *parent_;
+    release();
+    parent.drive();
+  }
+  Context& context() const noexcept override { return parent_->context(); }
+  GraphRun* graph_run() noexcept override { return parent_->graph_run(); }
+
+ private:
+  std::shared_ptr<const Plan> plan_;
+  Task* parent_;
+  std::size_t at_ = 0;
+  bool looping_ = false;  // touched by the owner only
+};
+
+}  // namespace
+
+Progress run_step(const Plan::Step& step, Task& self, bool& looping) {
+  Context& context = self.context();
+  if (!step.enabled || (context.is_broken() && !step.op->runs_after_error())) return Progress::done;
+  try {
+    switch (step.op->type()) {
+      case CU_GRAPH_NODE_TYPE_GRAPH:
+        return run_plan(step.bodies[0], self);
+      case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+        return run_conditional(step, self, looping);
+      default:
+        return step.op->run(self);
+    }
+  } catch (...) {
+    context.break_with_current_exception();
+    return Progress::done;
+  }
+}
+
+Progress run_plan(std::shared_ptr<const Plan> plan, Task& parent) {
+  if (!plan->links.empty()) return run_branches(std::move(plan), parent);
+  auto run = make_object<PlanRun>(std::move(plan), parent);
+  PlanRun* raw = run.detach();  // its own reference; drive() gives it up at the end
+  if (!raw->advance()) return Progress::pending;
+  raw->release();
+  return Progress::done;
+}
+
+std::shared_ptr<Plan> make_plan(const Graph& graph) {
+  const std::lock_guard lock{graph_mutex()};
+  const std::vector<GraphNode*> order = graph.in_order();
+  require(order.size() == graph.nodes.size());
+  auto plan = std::make_shared<Plan>();
+  plan->user_objects = graph.user_objects;
+  plan->conditions = graph.conditions;
+  std::unordered_map<const GraphNode*, unsigned> index;
+  for (GraphNode* node : order) {
+    Plan::Step step;
+    step.op = node->op;
+    step.node = node->handle();
+    if (const auto* child = dynamic_cast<const ChildGraphOp*>(node->op.get())) {
+      step.bodies.push_back(make_plan(*child->graph));
+    } else if (const auto* conditional = dynamic_cast<const ConditionalOp*>(node->op.get())) {
+      for (const auto& body : conditional->bodies) step.bodies.push_back(make_plan(*body));
+    }
+    const CUgraphNodeType type = step.op->type();
+    plan->has_events |=
+        type == CU_GRAPH_NODE_TYPE_EVENT_RECORD || type == CU_GRAPH_NODE_TYPE_WAIT_EVENT;
+    plan->has_memory |= type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE;
+    for (const auto& body : step.bodies) {
+      plan->has_events |= body->has_events;
+      plan->has_memory |= body->has_memory;
+    }
+    std::vector<unsigned> dependencies;
+    for (const Edge& edge : node->dependencies) dependencies.push_back(index[edge.from]);
+    index[node] = static_cast<unsigned>(plan->steps.size());
+    plan->steps.push_back(std::move(step));
+    plan->shape.push_back(std::move(dependencies));
+  }
+  make_lanes(*plan);
+  return plan;
+}
+
+std::shared_ptr<Plan> copy_plan(const Plan& plan) {
+  auto copy = std::make_shared<Plan>(plan);
+  for (Plan::Step& step : copy->steps)
+    for (auto& body : step.bodies) body = copy_plan(*body);
+  return copy;
+}
+
+}  // namespace cucpu::driver

@@ -1,0 +1,20 @@
+// cpu/image/decompress.hpp: the formats of cuMemBatchDecompressAsync. Input is not trusted: every
+// length is checked.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+
+namespace cucpu::driver {
+
+/// All three write into `out` and answer how many bytes there were; nothing for damaged data or for
+/// more than fits.
+std::optional<std::size_t> inflate_raw(std::span<const unsigned char> in,
+                                       std::span<unsigned char> out);  ///< RFC 1951
+std::optional<std::size_t> snappy_decompress(std::span<const unsigned char> in,
+                                             std::span<unsigned char> out);
+std::optional<std::size_t> lz4_decompress_block(std::span<const unsigned char> in,
+                                                std::span<unsigned char> out);
+
+}  // namespace cucpu::driver

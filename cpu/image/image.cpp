@@ -1,0 +1,406 @@
+// Fat binaries, ELF containers and plain PTX.
+#include "cpu/image/image.hpp"
+
+#include <elf.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string_view>
+
+#include "cpu/base/error.hpp"
+#include "cpu/engine/engine.hpp"
+#include "cpu/image/lz4.hpp"
+#ifdef CUCORE_HAVE_ZSTD
+#include <zstd.h>
+#endif
+
+namespace cucpu::driver {
+namespace {
+
+constexpr std::uint32_t kWrapperMagic = 0x466243b1, kFatbinMagic = 0xba55ed50;
+constexpr std::size_t kMaxText = std::size_t{1} << 30;
+constexpr unsigned kDeviceArch = 90;
+
+struct Wrapper {
+  std::uint32_t magic, version;
+  const void* data;
+  const void* unused;
+};
+
+struct FatbinHeader {
+  std::uint32_t magic;
+  std::uint16_t version, header_bytes;
+  std::uint64_t bytes;
+};
+
+struct FatbinEntry {
+  std::uint16_t kind, version;
+  std::uint32_t header_bytes;
+  std::uint64_t bytes;
+  std::uint32_t compressed_bytes, unused;
+  std::uint16_t minor, major;
+  std::uint32_t arch, name_offset, name_bytes;
+  std::uint64_t flags, reserved, plain_bytes;
+};
+constexpr std::uint16_t kPtxEntry = 1, kElfEntry = 2;
+constexpr std::uint64_t kLz4 = 0x2000, kZstd = 0x8000;
+
+[[noreturn]] void invalid(const std::string& why) {
+  throw LoadError{CUDA_ERROR_INVALID_IMAGE, "error: not a module image: " + why};
+}
+
+[[noreturn]] void gpu_code_only(const std::string& what) {
+  throw LoadError{
+      CUDA_ERROR_NO_BINARY_FOR_GPU,
+      "error: " + what +
+          " holds machine code for GPUs only, and the CPU device runs PTX. Compile to PTX (nvcc "
+          "-gencode arch=compute_90,code=compute_90, or NVRTC with -arch=compute_90), or embed PTX "
+          "next to the "
+          "machine code"};
+}
+
+/// Reads a T at `offset`, or fails when the image ends before.
+template <class T>
+T read_at(std::string_view image, std::size_t offset) {
+  if (offset > image.size() || image.size() - offset < sizeof(T))
+    invalid("it ends in the middle of a header");
+  T value;
+  std::memcpy(&value, image.data() + offset, sizeof value);
+  return value;
+}
+
+std::string_view piece(std::string_view image, std::size_t offset, std::size_t bytes) {
+  if (offset > image.size() || image.size() - offset < bytes)
+    invalid("a section lies outside of it");
+  return image.substr(offset, bytes);
+}
+
+std::string until_zero(std::string_view text) {
+  return std::string{text.substr(0, text.find('\0'))};
+}
+
+std::string decompress(std::string_view packed, std::uint64_t flags, std::size_t plain_bytes) {
+  if (plain_bytes > kMaxText) invalid("an entry claims to be larger than 1 GiB");
+  // A byte of LZ4 stands for 255 at most, one of zstd for a quarter of a block of 128 KiB.
+  const std::size_t most = flags & kLz4 ? 255 : 32768;
+  if (plain_bytes / most > packed.size() + 16)
+    invalid("an entry claims to be larger than its compressed bytes can hold");
+  std::string plain(plain_bytes, '\0');
+  if (flags & kLz4) {
+    if (!lz4_decompress(packed, plain)) invalid("an LZ4 entry is damaged");
+  } else {
+#ifdef CUCORE_HAVE_ZSTD
+    const std::size_t n = ZSTD_decompress(plain.data(), plain.size(), packed.data(), packed.size());
+    if (ZSTD_isError(n) || n > plain.size()) invalid("a zstd entry is damaged");
+    plain.resize(n);
+#else
+    throw LoadError{CUDA_ERROR_NO_BINARY_FOR_GPU,
+                    "error: the fat binary is compressed with zstd, and this build of the CPU "
+                    "device cannot read that. "
+                    "Compile with -Xfatbinary --compress-mode=none"};
+#endif
+  }
+  return plain;
+}
+
+/// Copies memory whose extent only its own, perhaps damaged, headers tell: bytes that are not there
+/// are an error, not a fault. A system that forbids to ask is trusted.
+std::string copy_unsized(const char* from, std::size_t bytes) {
+  if (bytes > kMaxText) invalid("it claims to be larger than 1 GiB");
+  std::string copy(bytes, '\0');
+  for (std::size_t at = 0; at < bytes;) {
+    const iovec into{copy.data() + at, bytes - at};
+    const iovec source{const_cast<char*>(from) + at, bytes - at};
+    const ssize_t n = process_vm_readv(getpid(), &into, 1, &source, 1, 0);
+    if (n > 0) {
+      at += static_cast<std::size_t>(n);
+    } else if (n < 0 && (errno == EPERM || errno == ENOSYS)) {
+      std::memcpy(copy.data() + at, from + at, bytes - at);
+      break;
+    } else {
+      invalid("it ends before its headers say so");
+    }
+  }
+  return copy;
+}
+
+std::size_t checked_end(std::uint64_t offset, std::uint64_t bytes) {
+  if (offset > kMaxText || bytes > kMaxText) invalid("a part of it lies beyond 1 GiB");
+  return offset + bytes;
+}
+
+/// An ELF file of unknown length, as far as its own tables reach.
+std::string copy_elf(const char* image) {
+  const auto header = read_at<Elf64_Ehdr>(copy_unsized(image, sizeof(Elf64_Ehdr)), 0);
+  const std::size_t table_bytes = std::size_t{header.e_shnum} * header.e_shentsize;
+  std::size_t end = std::max(sizeof header, checked_end(header.e_shoff, table_bytes));
+  end =
+      std::max(end, checked_end(header.e_phoff, std::size_t{header.e_phnum} * header.e_phentsize));
+  const std::string table = copy_unsized(image + header.e_shoff, table_bytes);
+  for (unsigned i = 0; i < header.e_shnum; ++i) {
+    const auto section = read_at<Elf64_Shdr>(table, std::size_t{i} * header.e_shentsize);
+    if (section.sh_type != SHT_NOBITS)
+      end = std::max(end, checked_end(section.sh_offset, section.sh_size));
+  }
+  return copy_unsized(image, end);
+}
+
+std::vector<std::string> texts_of_fatbin(std::string_view image);
+
+/// Fat binaries one after the other, as an object file of the host holds them. One without PTX is
+/// left out.
+void add_texts_of_fatbins(std::string_view body, std::vector<std::string>& texts) {
+  for (std::size_t at = 0; at + sizeof(FatbinHeader) <= body.size();) {
+    const auto header = read_at<FatbinHeader>(body, at);
+    if (header.magic != kFatbinMagic) {
+      at += 8;  // what aligns the next one
+      continue;
+    }
+    const std::size_t bytes = checked_end(header.header_bytes, header.bytes);
+    if (bytes < sizeof header) invalid("a fat binary without a header");
+    try {
+      for (std::string& text : texts_of_fatbin(piece(body, at, bytes)))
+        texts.push_back(std::move(text));
+    } catch (const LoadError& error) {
+      if (error.code != CUDA_ERROR_NO_BINARY_FOR_GPU) throw;
+    }
+    at += (bytes + 7) / 8 * 8;
+  }
+}
+
+std::vector<std::string> texts_of_elf(std::string_view image) {
+  const auto header = read_at<Elf64_Ehdr>(image, 0);
+  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB)
+    invalid("a 32-bit or big-endian ELF file");
+  const auto section_at = [&](unsigned i) {
+    return read_at<Elf64_Shdr>(image,
+                               checked_end(header.e_shoff, std::size_t{i} * header.e_shentsize));
+  };
+  if (header.e_shnum == 0 || header.e_shstrndx >= header.e_shnum) {
+    if (header.e_machine != EM_CUDA) invalid("an ELF file for another machine");
+    gpu_code_only("this ELF file");
+  }
+  const auto names = section_at(header.e_shstrndx);
+  const std::string_view name_bytes = piece(image, names.sh_offset, names.sh_size);
+  std::vector<std::string> texts;
+  bool has_fatbin = false;
+  for (unsigned i = 0; i < header.e_shnum; ++i) {
+    const auto section = section_at(i);
+    if (section.sh_name >= name_bytes.size()) continue;
+    const std::string name = until_zero(name_bytes.substr(section.sh_name));
+    if (header.e_machine != EM_CUDA && (name == ".nv_fatbin" || name == "__nv_relfatbin")) {
+      has_fatbin = true;
+      add_texts_of_fatbins(piece(image, section.sh_offset, section.sh_size), texts);
+    }
+    if (name != kContainerSection) continue;
+    std::string_view body = piece(image, section.sh_offset, section.sh_size);
+    while (!body.empty()) {
+      std::string text = until_zero(body);
+      body.remove_prefix(std::min(body.size(), text.size() + 1));
+      if (!text.empty()) texts.push_back(std::move(text));
+    }
+  }
+  if (texts.empty() && header.e_machine != EM_CUDA && !has_fatbin)
+    invalid("an ELF file for another machine (number " + std::to_string(header.e_machine) +
+            "; a GPU's is " + std::to_string(EM_CUDA) + "), and no fat binary in it");
+  if (texts.empty()) gpu_code_only("this cubin");
+  return texts;
+}
+
+std::vector<std::string> texts_of_fatbin(std::string_view image) {
+  const auto header = read_at<FatbinHeader>(image, 0);
+  const std::string_view body = piece(image, header.header_bytes, header.bytes);
+  std::string best;
+  unsigned best_arch = 0;
+  bool gpu_code = false;
+  std::vector<std::string> contained;
+  for (std::size_t at = 0; at + sizeof(FatbinEntry) <= body.size();) {
+    const auto entry = read_at<FatbinEntry>(body, at);
+    if (entry.header_bytes < 64) break;  // padding at the end
+    const std::string_view payload = piece(body, at + entry.header_bytes, entry.bytes);
+    at += entry.header_bytes + entry.bytes;
+    const bool packed = entry.flags & (kLz4 | kZstd);
+    const auto plain = [&] {
+      return packed ? decompress(payload.substr(0, entry.compressed_bytes), entry.flags,
+                                 entry.plain_bytes)
+                    : std::string{payload};
+    };
+    if (entry.kind == kPtxEntry && entry.arch <= kDeviceArch && entry.arch >= best_arch) {
+      best = until_zero(plain());
+      best_arch = entry.arch;
+    } else if (entry.kind == kElfEntry) {
+      gpu_code = true;
+      try {
+        if (contained.empty()) contained = texts_of_elf(plain());
+      } catch (const LoadError&) {  // ordinary GPU code: PTX beside it may serve
+      }
+    }
+  }
+  if (!contained.empty()) return contained;
+  if (!best.empty()) return {best};
+  if (gpu_code) gpu_code_only("this fat binary");
+  throw LoadError{CUDA_ERROR_NO_BINARY_FOR_GPU,
+                  "error: the fat binary holds no PTX for compute capability 9.0 or lower; compile "
+                  "with -gencode "
+                  "arch=compute_90,code=compute_90"};
+}
+
+bool has_magic(const void* image, std::uint32_t magic) {
+  return std::memcmp(image, &magic, sizeof magic) == 0;
+}
+
+}  // namespace
+
+std::vector<std::string> ptx_of_image(const void* image, std::size_t size) {
+  require(image != nullptr);
+  // Only 4 bytes may be looked at before the kind is known, and text may be shorter than that.
+  const char* bytes = static_cast<const char*>(image);
+  const bool has_four = size >= 4 || (size == 0 && bytes[0] && bytes[1] && bytes[2] && bytes[3]);
+  if (has_four && has_magic(image, kWrapperMagic)) {
+    const auto wrapper =
+        read_at<Wrapper>(size ? std::string{bytes, size} : copy_unsized(bytes, sizeof(Wrapper)), 0);
+    if (!wrapper.data ||
+        !has_magic(copy_unsized(static_cast<const char*>(wrapper.data), 4).data(), kFatbinMagic))
+      invalid("a fat binary wrapper around nothing");
+    return ptx_of_image(wrapper.data);
+  }
+  if (has_four && has_magic(image, kFatbinMagic)) {
+    if (size) return texts_of_fatbin({bytes, size});
+    const auto header = read_at<FatbinHeader>(copy_unsized(bytes, sizeof(FatbinHeader)), 0);
+    return texts_of_fatbin(copy_unsized(bytes, checked_end(header.header_bytes, header.bytes)));
+  }
+  if (has_four && std::memcmp(image, ELFMAG, SELFMAG) == 0)
+    return size ? texts_of_elf({bytes, size}) : texts_of_elf(copy_elf(bytes));
+  std::string text = size ? until_zero({bytes, size}) : std::string{bytes};
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos) invalid("it is empty");
+  if (std::any_of(
+          text.begin(),
+          text.begin() + std::min<std::ptrdiff_t>(64, static_cast<std::ptrdiff_t>(text.size())),
+          [](unsigned char c) { return c < 9 || (c > 13 && c < 32); }))
+    invalid("neither PTX text, nor a fat binary, nor an ELF file");
+  std::vector<std::string> texts;
+  texts.push_back(std::move(text));
+  return texts;
+}
+
+std::vector<std::string> ptx_of_archive(std::string_view archive) {
+  static constexpr std::string_view kMagic = "!<arch>\n";
+  static constexpr std::size_t kHeader = 60, kSizeAt = 48, kSizeBytes = 10;
+  if (!archive.starts_with(kMagic)) invalid("it is no archive");
+  std::vector<std::string> texts;
+  for (std::size_t at = kMagic.size(); at + kHeader <= archive.size();) {
+    const std::string size{archive.substr(at + kSizeAt, kSizeBytes)};
+    const std::size_t bytes = std::strtoull(size.c_str(), nullptr, 10);
+    const std::string_view member = piece(archive, at + kHeader, bytes);
+    at += kHeader + bytes + bytes % 2;
+    if (!member.starts_with(ELFMAG)) continue;  // tables of names and symbols
+    if (member.find("nv_fatbin") == std::string_view::npos &&
+        member.find("__nv_relfatbin") == std::string_view::npos &&
+        read_at<Elf64_Ehdr>(member, 0).e_machine != EM_CUDA)
+      continue;  // code of the host alone, as a library for both has
+    try {
+      for (std::string& text : ptx_of_image(member.data(), member.size()))
+        texts.push_back(std::move(text));
+    } catch (const LoadError& error) {  // its symbols may not be needed, or be the device's own
+      if (error.code != CUDA_ERROR_NO_BINARY_FOR_GPU) throw;
+    }
+  }
+  return texts;
+}
+
+std::string limit_registers(std::string_view ptx, unsigned registers) {
+  std::string out;
+  std::size_t copied = 0;   // up to where `ptx` is in `out`
+  bool in_entry = false;    // between ".entry" and its body
+  bool has_bounds = false;  // of its own, which go before the option
+  const auto starts = [&](std::size_t at, std::string_view word) {
+    return ptx.substr(at, word.size()) == word;
+  };
+  for (std::size_t at = 0; at < ptx.size(); ++at) {
+    if (starts(at, "//")) {
+      at = std::min(ptx.find('\n', at), ptx.size());
+    } else if (starts(at, "/*")) {
+      at = std::min(ptx.find("*/", at + 2), ptx.size() - 1);
+    } else if (ptx[at] == '"') {
+      for (++at; at < ptx.size() && ptx[at] != '"'; ++at)
+        if (ptx[at] == '\\') ++at;
+    } else if (starts(at, ".entry")) {
+      in_entry = true;
+      has_bounds = false;
+    } else if (in_entry && (starts(at, ".maxnreg") || starts(at, ".maxntid") ||
+                            starts(at, ".reqntid") || starts(at, ".minnctapersm"))) {
+      has_bounds = true;
+    } else if (in_entry && (ptx[at] == '{' || ptx[at] == ';')) {
+      if (ptx[at] == '{' && !has_bounds) {
+        out.append(ptx.substr(copied, at - copied));
+        out += ".maxnreg " + std::to_string(registers) + " ";
+        copied = at;
+      }
+      in_entry = false;
+    }
+  }
+  return out.append(ptx.substr(copied));
+}
+
+std::string make_container(const std::vector<std::string>& texts) {
+  static constexpr char kNames[] = "\0.shstrtab\0.cucore.ptx";
+  std::string body;
+  for (const std::string& text : texts) body.append(text).push_back('\0');
+  Elf64_Ehdr header{};
+  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+  header.e_ident[EI_CLASS] = ELFCLASS64;
+  header.e_ident[EI_DATA] = ELFDATA2LSB;
+  header.e_ident[EI_VERSION] = EV_CURRENT;
+  header.e_type = ET_REL;
+  header.e_machine = EM_CUDA;
+  header.e_version = EV_CURRENT;
+  header.e_ehsize = sizeof header;
+  header.e_shentsize = sizeof(Elf64_Shdr);
+  header.e_shnum = 3;
+  header.e_shstrndx = 1;
+  const std::size_t names_at = sizeof header, body_at = names_at + sizeof kNames;
+  header.e_shoff = (body_at + body.size() + 7) / 8 * 8;
+  Elf64_Shdr sections[3]{};
+  sections[1] = {.sh_name = 1,
+                 .sh_type = SHT_STRTAB,
+                 .sh_flags = 0,
+                 .sh_addr = 0,
+                 .sh_offset = names_at,
+                 .sh_size = sizeof kNames,
+                 .sh_link = 0,
+                 .sh_info = 0,
+                 .sh_addralign = 1,
+                 .sh_entsize = 0};
+  sections[2] = {.sh_name = 11,
+                 .sh_type = SHT_PROGBITS,
+                 .sh_flags = 0,
+                 .sh_addr = 0,
+                 .sh_offset = body_at,
+                 .sh_size = body.size(),
+                 .sh_link = 0,
+                 .sh_info = 0,
+                 .sh_addralign = 1,
+                 .sh_entsize = 0};
+  std::string out{reinterpret_cast<const char*>(&header), sizeof header};
+  out.append(kNames, sizeof kNames).append(body);
+  out.resize(header.e_shoff, '\0');
+  out.append(reinterpret_cast<const char*>(sections), sizeof sections);
+  return out;
+}
+
+std::string read_image_file(const char* path) {
+  require(path != nullptr);
+  std::ifstream file{path, std::ios::binary};
+  if (!file) fail(CUDA_ERROR_FILE_NOT_FOUND);
+  std::string bytes{std::istreambuf_iterator<char>{file}, {}};
+  return bytes;
+}
+
+}  // namespace cucpu::driver

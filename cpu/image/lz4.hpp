@@ -1,0 +1,13 @@
+// cpu/image/lz4.hpp: the LZ4 block format, as fat binaries use it (decoding only).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace cucpu::driver {
+
+/// Fills `out`, whose size is the plain size. False when the data is damaged; reads and writes stay
+/// inside both.
+bool lz4_decompress(std::string_view packed, std::string& out) noexcept;
+
+}  // namespace cucpu::driver

@@ -1,0 +1,44 @@
+// cpu/mem/recycle.hpp: memory for the small objects of a launch. They are made by the thread
+// that calls and freed by the one that runs the work, thousands of times a second, which is what an
+// allocator does worst: blocks that were freed are kept here and handed out again.
+#pragma once
+
+#include <cstddef>
+#include <new>
+#include <vector>
+
+namespace cucpu {
+
+/// A block of at least this many bytes, aligned to 64. Throws std::bad_alloc.
+[[nodiscard]] void* take_block(std::size_t bytes);
+/// Takes it back, from any thread; `bytes` as it was asked for.
+void give_block(void* block, std::size_t bytes) noexcept;
+
+/// A base of classes whose objects come and go quickly. A destructor called through a base must be
+/// virtual.
+struct Recycled {
+  static void* operator new(std::size_t bytes) { return take_block(bytes); }
+  static void* operator new(std::size_t bytes, std::align_val_t) { return take_block(bytes); }
+  static void* operator new(std::size_t, void* place) noexcept { return place; }
+  static void operator delete(void* block, std::size_t bytes) noexcept { give_block(block, bytes); }
+  static void operator delete(void* block, std::size_t bytes, std::align_val_t) noexcept {
+    give_block(block, bytes);
+  }
+};
+
+/// The same for containers.
+template <class T>
+struct RecyclingAllocator {
+  using value_type = T;
+  RecyclingAllocator() = default;
+  template <class U>
+  RecyclingAllocator(const RecyclingAllocator<U>&) noexcept {}
+  T* allocate(std::size_t count) { return static_cast<T*>(take_block(count * sizeof(T))); }
+  void deallocate(T* block, std::size_t count) noexcept { give_block(block, count * sizeof(T)); }
+  friend bool operator==(const RecyclingAllocator&, const RecyclingAllocator&) { return true; }
+};
+
+/// The parameter block of a launch.
+using ParamBlock = std::vector<std::byte, RecyclingAllocator<std::byte>>;
+
+}  // namespace cucpu
