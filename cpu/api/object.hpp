@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "api/error.hpp"
-#include "engine/run/recycle.hpp"
+#include "engine/run/free_list.hpp"
 
 namespace cucpu::driver {
 

@@ -5,7 +5,7 @@
 
 #include "cpu/engine/jit/dump.hpp"
 #include "cpu/engine/loaded_module.hpp"
-#include "cpu/engine/run/recycle.hpp"
+#include "cpu/engine/run/free_list.hpp"
 #include "cpu/engine/run/time_limit.hpp"
 #include "cpu/engine/run/worker.hpp"
 

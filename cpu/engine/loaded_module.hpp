@@ -12,7 +12,7 @@
 #include "cpu/engine/jit/link.hpp"
 #include "cpu/engine/run/call_targets.hpp"
 #include "cpu/engine/run/grid.hpp"
-#include "cpu/engine/run/successor.hpp"
+#include "cpu/engine/run/tier_up.hpp"
 #include "cpu/engine/runtime/spaces.hpp"
 #include "cpu/engine/thread_code.hpp"
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "api/context.hpp"
-#include "engine/run/own_thread.hpp"
+#include "engine/run/detached_thread.hpp"
 
 namespace cucpu::driver {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "api/context.hpp"
 #include "api/error.hpp"
-#include "engine/run/touch.hpp"
+#include "engine/run/try_access.hpp"
 
 namespace cucpu::driver {
 

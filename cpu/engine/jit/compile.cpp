@@ -28,8 +28,8 @@
 #include "cpu/engine/jit/wrong_space.hpp"
 #include "cpu/engine/operand_order.hpp"
 #include "cpu/engine/reach.hpp"
-#include "cpu/engine/run/protect.hpp"
-#include "cpu/engine/run/successor.hpp"
+#include "cpu/engine/run/crash_recovery.hpp"
+#include "cpu/engine/run/tier_up.hpp"
 #ifdef CUCPU_SIMT
 #include "cpu/engine/simt/one_nan.hpp"
 #include "cpu/engine/simt/vectorize.hpp"

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <new>
 
-#include "cpu/engine/run/protect.hpp"
+#include "cpu/engine/run/crash_recovery.hpp"
 
 namespace cucpu {
 namespace {

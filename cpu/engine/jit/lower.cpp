@@ -12,7 +12,7 @@
 
 #include "cpu/engine/run/block_context.hpp"
 #include "cpu/engine/run/routines.hpp"
-#include "cpu/engine/run/safe_points.hpp"
+#include "cpu/engine/run/safepoints.hpp"
 #include "cpu/engine/simt/markers.hpp"
 
 namespace cucpu {

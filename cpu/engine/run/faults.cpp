@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "cpu/engine/run/protect.hpp"
+#include "cpu/engine/run/crash_recovery.hpp"
 #include "cpu/engine/run/signals.hpp"
 #include "cpu/engine/run/worker.hpp"
 

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <new>
 
-#include "cpu/engine/run/switch.hpp"
+#include "cpu/engine/run/fiber_switch.hpp"
 
 namespace cucpu {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "cpu/engine/check/check.hpp"
-#include "cpu/engine/run/safe_points.hpp"
+#include "cpu/engine/run/safepoints.hpp"
 #include "cpu/engine/run/worker.hpp"
 
 namespace cucpu {

@@ -14,8 +14,8 @@
 #include "cpu/engine/engine.hpp"
 #include "cpu/engine/reach.hpp"
 #include "cpu/engine/run/block_context.hpp"
-#include "cpu/engine/run/dealer.hpp"
-#include "cpu/engine/run/successor.hpp"
+#include "cpu/engine/run/tier_up.hpp"
+#include "cpu/engine/run/work_stealing.hpp"
 
 namespace cucpu {
 

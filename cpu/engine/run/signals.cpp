@@ -7,7 +7,7 @@
 #include <atomic>
 #include <mutex>
 
-#include "cpu/engine/run/touch.hpp"
+#include "cpu/engine/run/try_access.hpp"
 
 namespace cucpu {
 namespace {

@@ -6,8 +6,8 @@
 #include <map>
 #include <mutex>
 
+#include "cpu/engine/run/detached_thread.hpp"
 #include "cpu/engine/run/grid.hpp"
-#include "cpu/engine/run/own_thread.hpp"
 
 namespace cucpu {
 namespace {

@@ -15,8 +15,8 @@
 #include <utility>
 
 #include "cpu/engine/check/check.hpp"
-#include "cpu/engine/run/float_state.hpp"
-#include "cpu/engine/run/next_blocks.hpp"
+#include "cpu/engine/run/block_iteration.hpp"
+#include "cpu/engine/run/float_environment.hpp"
 #include "cpu/mem/per_thread.hpp"
 
 namespace cucpu {

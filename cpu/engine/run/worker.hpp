@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "cpu/engine/run/block.hpp"
+#include "cpu/engine/run/fiber_switch.hpp"
 #include "cpu/engine/run/grid.hpp"
-#include "cpu/engine/run/shared_space.hpp"
+#include "cpu/engine/run/shared_memory_arena.hpp"
 #include "cpu/engine/run/signals.hpp"
-#include "cpu/engine/run/switch.hpp"
 
 namespace cucpu {
 

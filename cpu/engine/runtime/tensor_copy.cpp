@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string>
 
-#include "cpu/engine/run/reach.hpp"
+#include "cpu/engine/run/peer_access.hpp"
 #include "cpu/engine/run/routines.hpp"
 #include "cpu/engine/run/worker.hpp"
 #include "cpu/engine/runtime/reduce.hpp"

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "cpu/engine/run/reach.hpp"
+#include "cpu/engine/run/peer_access.hpp"
 #include "cpu/engine/run/routines.hpp"
 #include "cpu/engine/runtime/small_floats.hpp"
 

@@ -7,7 +7,7 @@
 #include <ostream>
 #include <thread>
 
-#include "cpu/engine/run/own_thread.hpp"
+#include "cpu/engine/run/detached_thread.hpp"
 #include "failing_malloc.hpp"
 #include "ptx_fixture.hpp"
 

@@ -5,7 +5,7 @@
 #include <ostream>
 #include <string>
 
-#include "cpu/engine/run/safe_points.hpp"
+#include "cpu/engine/run/safepoints.hpp"
 #include "ptx_fixture.hpp"
 
 namespace cucpu::test {

@@ -1,5 +1,5 @@
-// tests/cpp/engine/dealer_test.cpp: how clusters are dealt out to host threads.
-#include "cpu/engine/run/dealer.hpp"
+// tests/cpp/engine/work_stealing_test.cpp: how clusters are dealt out to host threads.
+#include "cpu/engine/run/work_stealing.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// cpu/engine/run/safe_points.hpp: where a grid may be stopped (loops, block starts, turns of the
+// cpu/engine/run/safepoints.hpp: where a grid may be stopped (loops, block starts, turns of the
 // scheduler), one by one. Only tests count them: they cancel a grid at each in turn.
 #pragma once
 

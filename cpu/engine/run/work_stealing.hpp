@@ -1,4 +1,5 @@
-// cpu/engine/run/dealer.hpp: deals the clusters of a grid out to the host threads that work on it.
+// cpu/engine/run/work_stealing.hpp: deals the clusters of a grid out to the host threads that work
+// on it.
 #pragma once
 
 #include <array>
@@ -6,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cpu/engine/run/recycle.hpp"
+#include "cpu/engine/run/free_list.hpp"
 
 namespace cucpu {
 

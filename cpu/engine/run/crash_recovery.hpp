@@ -1,4 +1,4 @@
-// cpu/engine/run/protect.hpp: runs work that may crash (the compiler) so that a crash is an
+// cpu/engine/run/crash_recovery.hpp: runs work that may crash (the compiler) so that a crash is an
 // exception of the caller.
 #pragma once
 

@@ -1,5 +1,5 @@
-// cpu/engine/run/reach.cpp
-#include "cpu/engine/run/reach.hpp"
+// cpu/engine/run/peer_access.cpp
+#include "cpu/engine/run/peer_access.hpp"
 
 #include "cpu/engine/reach.hpp"
 #include "cpu/engine/run/worker.hpp"

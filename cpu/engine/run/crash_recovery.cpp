@@ -1,5 +1,5 @@
-// cpu/engine/run/protect.cpp
-#include "cpu/engine/run/protect.hpp"
+// cpu/engine/run/crash_recovery.cpp
+#include "cpu/engine/run/crash_recovery.hpp"
 
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-// tests/cpp/engine/quick_test.cpp: kernels that begin with code that is quick to make.
+// tests/cpp/engine/baseline_test.cpp: kernels that begin with code that is quick to make.
 #include "../temporary_folder.hpp"
 #include "cpu/engine/loaded_module.hpp"
 #include "ptx_fixture.hpp"

@@ -1,5 +1,5 @@
-// tests/cpp/engine/shared_space_test.cpp: what is known of the addresses of shared memory.
-#include "cpu/engine/run/shared_space.hpp"
+// tests/cpp/engine/shared_memory_arena_test.cpp: what is known of the addresses of shared memory.
+#include "cpu/engine/run/shared_memory_arena.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

@@ -1,7 +1,7 @@
-// recycle.cpp: blocks by size. Every thread has a short list of its own; what it frees beyond that
-// goes to a list that all share, and a thread that has none takes that whole list. Taking all at
-// once needs no counter against a block that left and came back in between.
-#include "cpu/engine/run/recycle.hpp"
+// cpu/engine/run/free_list.cpp: blocks by size. Every thread has a short list of its own; what it
+// frees beyond that goes to a list that all share, and a thread that has none takes that whole
+// list. Taking all at once needs no counter against a block that left and came back in between.
+#include "cpu/engine/run/free_list.hpp"
 
 #include <atomic>
 #include <cstdint>

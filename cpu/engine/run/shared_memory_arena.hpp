@@ -1,5 +1,6 @@
-// cpu/engine/run/shared_space.hpp: where a host thread keeps the shared memory of its blocks: a
-// range so large that a shared address (32 bits from the block's base) cannot lead out of it.
+// cpu/engine/run/shared_memory_arena.hpp: where a host thread keeps the shared memory of its
+// blocks: a range so large that a shared address (32 bits from the block's base) cannot lead out of
+// it.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// cpu/engine/run/float_state.hpp: default rounding and denormal modes while kernels run, the
+// cpu/engine/run/float_environment.hpp: default rounding and denormal modes while kernels run, the
 // caller's afterwards.
 #pragma once
 

@@ -1,4 +1,4 @@
-// cpu/engine/run/find_thread.cpp: a vector access that faults is one instruction for several
+// cpu/engine/run/fault_replay.cpp: a vector access that faults is one instruction for several
 // threads; this finds the one.
 #include <thread>
 

@@ -1,4 +1,4 @@
-// cpu/engine/run/next_blocks.hpp: the order in which block code that goes on by itself
+// cpu/engine/run/block_iteration.hpp: the order in which block code that goes on by itself
 // (ObjectCode::runs_on) takes its blocks. Generated code calls the routines at the end of this
 // file.
 #pragma once

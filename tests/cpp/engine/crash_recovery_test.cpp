@@ -1,6 +1,6 @@
-// tests/cpp/engine/protect_test.cpp: a crash of the compiler is an exception, and the next
+// tests/cpp/engine/crash_recovery_test.cpp: a crash of the compiler is an exception, and the next
 // compilation works.
-#include "cpu/engine/run/protect.hpp"
+#include "cpu/engine/run/crash_recovery.hpp"
 
 #include <filesystem>
 

@@ -1,4 +1,4 @@
-// cpu/engine/run/successor.hpp: better code for a kernel, made in the background while the code
+// cpu/engine/run/tier_up.hpp: better code for a kernel, made in the background while the code
 // that it began with runs.
 #pragma once
 

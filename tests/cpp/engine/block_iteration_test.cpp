@@ -1,5 +1,5 @@
 // The order in which block code that goes on by itself takes its blocks.
-#include "cpu/engine/run/next_blocks.hpp"
+#include "cpu/engine/run/block_iteration.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// cpu/engine/run/shared_space.cpp
-#include "cpu/engine/run/shared_space.hpp"
+// cpu/engine/run/shared_memory_arena.cpp
+#include "cpu/engine/run/shared_memory_arena.hpp"
 
 #include <sys/mman.h>
 

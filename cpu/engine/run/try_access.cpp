@@ -1,5 +1,5 @@
-// cpu/engine/run/touch.cpp
-#include "cpu/engine/run/touch.hpp"
+// cpu/engine/run/try_access.cpp
+#include "cpu/engine/run/try_access.hpp"
 
 #include <setjmp.h>
 #include <signal.h>

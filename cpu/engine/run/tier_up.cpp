@@ -1,5 +1,5 @@
-// cpu/engine/run/successor.cpp
-#include "cpu/engine/run/successor.hpp"
+// cpu/engine/run/tier_up.cpp
+#include "cpu/engine/run/tier_up.hpp"
 
 #include <unistd.h>
 
@@ -9,8 +9,8 @@
 #include <mutex>
 #include <utility>
 
+#include "cpu/engine/run/detached_thread.hpp"
 #include "cpu/engine/run/grid.hpp"
-#include "cpu/engine/run/own_thread.hpp"
 
 namespace cucpu {
 namespace {

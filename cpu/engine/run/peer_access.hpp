@@ -1,5 +1,5 @@
-// cpu/engine/run/reach.hpp: what routines of the runtime ask before they touch memory that may be
-// another device's.
+// cpu/engine/run/peer_access.hpp: what routines of the runtime ask before they touch memory that
+// may be another device's.
 #pragma once
 
 #include <cstdint>

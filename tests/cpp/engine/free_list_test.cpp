@@ -1,5 +1,5 @@
 // Blocks that are handed out again: by size, across threads, without end.
-#include "cpu/engine/run/recycle.hpp"
+#include "cpu/engine/run/free_list.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-// cpu/engine/run/touch.hpp: reads and writes of memory that a program named and that may be gone by
-// now (copies, fills, stream memory operations): a fault in them is an answer, not the end of the
-// process.
+// cpu/engine/run/try_access.hpp: reads and writes of memory that a program named and that may be
+// gone by now (copies, fills, stream memory operations): a fault in them is an answer, not the end
+// of the process.
 #pragma once
 
 #include <cstdint>

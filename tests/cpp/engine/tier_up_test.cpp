@@ -1,5 +1,5 @@
-// tests/cpp/engine/successor_test.cpp: better code takes over from the code a kernel began with.
-#include "cpu/engine/run/successor.hpp"
+// tests/cpp/engine/tier_up_test.cpp: better code takes over from the code a kernel began with.
+#include "cpu/engine/run/tier_up.hpp"
 
 #include <cstdlib>
 #include <cstring>

@@ -1,6 +1,6 @@
-// cpu/engine/run/recycle.hpp: memory for the small objects of a launch. They are made by the thread
-// that calls and freed by the one that runs the work, thousands of times a second, which is what an
-// allocator does worst: blocks that were freed are kept here and handed out again.
+// cpu/engine/run/free_list.hpp: memory for the small objects of a launch. They are made by the
+// thread that calls and freed by the one that runs the work, thousands of times a second, which is
+// what an allocator does worst: blocks that were freed are kept here and handed out again.
 #pragma once
 
 #include <cstddef>

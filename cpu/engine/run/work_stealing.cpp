@@ -1,5 +1,5 @@
-// cpu/engine/run/dealer.cpp
-#include "cpu/engine/run/dealer.hpp"
+// cpu/engine/run/work_stealing.cpp
+#include "cpu/engine/run/work_stealing.hpp"
 
 #include <algorithm>
 #include <thread>

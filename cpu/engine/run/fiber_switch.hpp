@@ -1,6 +1,6 @@
-// cpu/engine/run/switch.hpp: the one way from stack to stack, told to the sanitizers. The address
-// sanitizer follows every stack. The thread sanitizer has no room for thousands of fibers: all
-// fibers of a host thread are one fiber to it, apart from the scheduler.
+// cpu/engine/run/fiber_switch.hpp: the one way from stack to stack, told to the sanitizers. The
+// address sanitizer follows every stack. The thread sanitizer has no room for thousands of fibers:
+// all fibers of a host thread are one fiber to it, apart from the scheduler.
 #pragma once
 
 #include "cpu/engine/run/fiber.hpp"

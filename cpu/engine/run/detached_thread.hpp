@@ -1,4 +1,4 @@
-// cpu/engine/run/own_thread.hpp: threads of ours in a program of somebody else.
+// cpu/engine/run/detached_thread.hpp: threads of ours in a program of somebody else.
 #pragma once
 
 #include <pthread.h>
