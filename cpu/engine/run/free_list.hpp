@@ -10,35 +10,43 @@
 namespace cucpu {
 
 /// A block of at least this many bytes, aligned to 64. Throws std::bad_alloc.
-[[nodiscard]] void* take_block(std::size_t bytes);
+[[nodiscard]] void* allocate_from_free_list(std::size_t bytes);
 /// Takes it back, from any thread; `bytes` as it was asked for.
-void give_block(void* block, std::size_t bytes) noexcept;
+void return_to_free_list(void* block, std::size_t bytes) noexcept;
 
 /// A base of classes whose objects come and go quickly. A destructor called through a base must be
 /// virtual.
-struct Recycled {
-  static void* operator new(std::size_t bytes) { return take_block(bytes); }
-  static void* operator new(std::size_t bytes, std::align_val_t) { return take_block(bytes); }
+struct FreeListAllocated {
+  static void* operator new(std::size_t bytes) { return allocate_from_free_list(bytes); }
+  static void* operator new(std::size_t bytes, std::align_val_t) {
+    return allocate_from_free_list(bytes);
+  }
   static void* operator new(std::size_t, void* place) noexcept { return place; }
-  static void operator delete(void* block, std::size_t bytes) noexcept { give_block(block, bytes); }
+  static void operator delete(void* block, std::size_t bytes) noexcept {
+    return_to_free_list(block, bytes);
+  }
   static void operator delete(void* block, std::size_t bytes, std::align_val_t) noexcept {
-    give_block(block, bytes);
+    return_to_free_list(block, bytes);
   }
 };
 
 /// The same for containers.
 template <class T>
-struct RecyclingAllocator {
+struct FreeListAllocator {
   using value_type = T;
-  RecyclingAllocator() = default;
+  FreeListAllocator() = default;
   template <class U>
-  RecyclingAllocator(const RecyclingAllocator<U>&) noexcept {}
-  T* allocate(std::size_t count) { return static_cast<T*>(take_block(count * sizeof(T))); }
-  void deallocate(T* block, std::size_t count) noexcept { give_block(block, count * sizeof(T)); }
-  friend bool operator==(const RecyclingAllocator&, const RecyclingAllocator&) { return true; }
+  FreeListAllocator(const FreeListAllocator<U>&) noexcept {}
+  T* allocate(std::size_t count) {
+    return static_cast<T*>(allocate_from_free_list(count * sizeof(T)));
+  }
+  void deallocate(T* block, std::size_t count) noexcept {
+    return_to_free_list(block, count * sizeof(T));
+  }
+  friend bool operator==(const FreeListAllocator&, const FreeListAllocator&) { return true; }
 };
 
 /// The parameter block of a launch.
-using ParamBlock = std::vector<std::byte, RecyclingAllocator<std::byte>>;
+using ParamBlock = std::vector<std::byte, FreeListAllocator<std::byte>>;
 
 }  // namespace cucpu

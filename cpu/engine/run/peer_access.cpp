@@ -6,7 +6,7 @@
 
 namespace {
 
-[[noreturn]] void out_of_reach(cucpu::Worker& worker, std::uintptr_t address, void* caller) {
+[[noreturn]] void trap_illegal_access(cucpu::Worker& worker, std::uintptr_t address, void* caller) {
   worker.current_fault().address = address;
   worker.current_fault().has_address = true;
   worker.trap(700, caller);
@@ -14,17 +14,17 @@ namespace {
 
 }  // namespace
 
-void cucpu_rt_check_reach(std::uint64_t address, std::uint32_t write) {
+void cucpu_rt_check_peer_access(std::uint64_t address, std::uint32_t write) {
   cucpu::Worker& worker = *cucpu::Worker::running();
-  const void* const reach = worker.grid().reach();
-  if (!reach || cucpu::may_reach()(reach, address, write != 0)) return;
-  out_of_reach(worker, address, __builtin_return_address(0));
+  const void* const context = worker.grid().accessing_context();
+  if (!context || cucpu::may_reach()(context, address, write != 0)) return;
+  trap_illegal_access(worker, address, __builtin_return_address(0));
 }
 
-void cucpu::require_reach(const void* home, std::uintptr_t address, bool write) {
+void cucpu::require_peer_access(const void* home, std::uintptr_t address, bool write) {
   Worker& worker = *Worker::running();
-  const void* const reach = worker.grid().reach();
-  if (!reach) return;
-  if (home ? may_use()(reach, home) : may_reach()(reach, address, write)) return;
-  out_of_reach(worker, address, __builtin_return_address(0));
+  const void* const context = worker.grid().accessing_context();
+  if (!context) return;
+  if (home ? may_use()(context, home) : may_reach()(context, address, write)) return;
+  trap_illegal_access(worker, address, __builtin_return_address(0));
 }

@@ -10,18 +10,18 @@
 namespace cucpu {
 
 /// Not thread-safe: one per worker.
-class SharedSpace {
+class SharedMemoryArena {
  public:
-  SharedSpace() = default;
-  ~SharedSpace();
-  SharedSpace(const SharedSpace&) = delete;
-  SharedSpace& operator=(const SharedSpace&) = delete;
+  SharedMemoryArena() = default;
+  ~SharedMemoryArena();
+  SharedMemoryArena(const SharedMemoryArena&) = delete;
+  SharedMemoryArena& operator=(const SharedMemoryArena&) = delete;
 
   /// Whole pages, inaccessible, behind everything taken before. Throws std::bad_alloc.
-  std::byte* take(std::size_t bytes);
-  void give(std::byte* address, std::size_t bytes) noexcept;
+  std::byte* allocate(std::size_t bytes);
+  void release(std::byte* address, std::size_t bytes) noexcept;
   /// Whether nothing else can be there: an address of the range, or of a piece mapped alone.
-  [[nodiscard]] bool holds(std::uintptr_t address) const noexcept;
+  [[nodiscard]] bool contains(std::uintptr_t address) const noexcept;
 
  private:
   struct Piece {
@@ -31,8 +31,8 @@ class SharedSpace {
   std::byte* base_ = nullptr;
   std::size_t used_ = 0;
   bool tried_ = false;
-  std::vector<Piece> free_;    ///< of the range
-  std::vector<Piece> single_;  ///< mapped alone: the range is full, or the system refused it
+  std::vector<Piece> free_;      ///< of the range
+  std::vector<Piece> separate_;  ///< mapped alone: the range is full, or the system refused it
 };
 
 }  // namespace cucpu

@@ -17,7 +17,7 @@ std::uintptr_t program_counter(void* context) noexcept;
 
 /// Hears of a fault after try_access.hpp and before the handlers that were there: true when it was
 /// its own and the thread goes on by `context`. Runs in the signal handler.
-using FaultTaker = bool (*)(int signal, siginfo_t* info, void* context);
-void set_fault_taker(FaultTaker taker) noexcept;
+using FaultHandler = bool (*)(int signal, siginfo_t* info, void* context);
+void set_fault_handler(FaultHandler handler) noexcept;
 
 }  // namespace cucpu

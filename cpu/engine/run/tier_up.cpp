@@ -17,56 +17,56 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Code that has run for less in all is not worth a better one: most kernels of a test suite.
-constexpr std::chrono::milliseconds kWhile{20};
-/// How long the end of the process waits for work in the background to come to a point where it can
-/// stop.
-constexpr std::chrono::seconds kPatience{10};
+/// Baseline code that has run for less does not repay a compilation: most kernels of a test suite.
+constexpr std::chrono::milliseconds kTierUpAfter{20};
+/// How long process exit waits for a compilation to reach block_if_exiting().
+constexpr std::chrono::seconds kExitTimeout{10};
 
 }  // namespace
 
-/// Never destroyed: its thread may outlive main.
-struct Successor::Background {
-  struct Wish {
-    std::shared_ptr<Successor> successor;
-    const FirstRun* run;
+/// Never destroyed: the thread may outlive main.
+struct TierUp::CompileThread {
+  struct Request {
+    std::shared_ptr<TierUp> tier_up;
+    const BaselineRun* run;
   };
   std::mutex mutex;
   std::condition_variable changed, stopped;
-  std::multimap<Clock::time_point, Wish> wishes;  ///< of runs that go on: when each is long enough
-  std::atomic<pid_t> process{0};                  ///< that has the thread; 0: there is none
+  std::multimap<Clock::time_point, Request>
+      requests;                   ///< of running grids, by the time they are due
+  std::atomic<pid_t> process{0};  ///< that owns the thread; 0: no thread
   bool busy = false, ending = false;
 
-  static Background& get() {
-    static auto* const background = new Background;
-    return *background;
+  static CompileThread& get() {
+    static auto* const thread = new CompileThread;
+    return *thread;
   }
 
   void start() {
-    // Registered behind LLVM's own variables, so that it comes before they are destroyed.
+    // Registered after LLVM's static objects are constructed, so it runs before they are destroyed.
     std::atexit([] { get().end(); });
-    start_thread("cucore-compiler", [this] { loop(); });
+    start_detached_thread("cucore-compiler", [this] { loop(); });
     process = getpid();
   }
 
   void loop() {
     std::unique_lock lock{mutex};
     for (;;) {
-      if (wishes.empty() || ending) {
+      if (requests.empty() || ending) {
         changed.wait(lock);
         continue;
       }
-      const auto first = wishes.begin();
+      const auto first = requests.begin();
       if (Clock::now() < first->first) {
         changed.wait_until(lock, Clock::time_point{first->first});
         continue;
       }
-      const std::shared_ptr<Successor> successor = std::move(first->second.successor);
-      wishes.erase(first);
-      if (std::exchange(successor->asked_, true)) continue;
+      const std::shared_ptr<TierUp> tier_up = std::move(first->second.tier_up);
+      requests.erase(first);
+      if (std::exchange(tier_up->requested_, true)) continue;
       busy = true;
       lock.unlock();
-      successor->make();
+      tier_up->compile();
       lock.lock();
       busy = false;
       stopped.notify_all();
@@ -74,54 +74,53 @@ struct Successor::Background {
   }
 
   void end() {
-    if (process != getpid())
-      return;  // a forked child has no such thread, and may find the lock held
+    if (process != getpid()) return;  // a forked child has no such thread, and the lock may be held
     std::unique_lock lock{mutex};
     ending = true;
-    stopped.wait_for(lock, kPatience, [this] { return !busy; });
+    stopped.wait_for(lock, kExitTimeout, [this] { return !busy; });
   }
 };
 
-void Successor::make() noexcept {
+void TierUp::compile() noexcept {
   try {
-    successor_ = make_();
-  } catch (...) {  // the first code stays; `make_` has said why
+    optimized_ = compile_();
+  } catch (...) {  // the baseline code stays; `compile_` has reported the error
   }
-  make_ = nullptr;  // and what it holds
-  if (successor_) ready_.store(successor_.get(), std::memory_order_release);
+  compile_ = nullptr;  // releases what it captured
+  if (optimized_) published_.store(optimized_.get(), std::memory_order_release);
 }
 
-void FirstRun::start(const std::shared_ptr<Successor>& successor) noexcept try {
+void BaselineRun::start(const std::shared_ptr<TierUp>& tier_up) noexcept try {
   if (started_.exchange(true)) return;
-  auto& background = Successor::Background::get();
-  const std::lock_guard lock{background.mutex};
-  if (successor->asked_) return;
+  auto& thread = TierUp::CompileThread::get();
+  const std::lock_guard lock{thread.mutex};
+  if (tier_up->requested_) return;
   began_ = Clock::now();
-  const auto due = began_ + std::max<Clock::duration>(kWhile - successor->spent_, {});
-  if (background.process == 0) background.start();
-  const auto placed = background.wishes.emplace(due, Successor::Background::Wish{successor, this});
-  successor_ = successor;
-  if (placed == background.wishes.begin()) background.changed.notify_one();
-} catch (...) {  // without memory for this it goes on as it is
+  const auto due = began_ + std::max<Clock::duration>(kTierUpAfter - tier_up->baseline_time_, {});
+  if (thread.process == 0) thread.start();
+  const auto placed = thread.requests.emplace(due, TierUp::CompileThread::Request{tier_up, this});
+  tier_up_ = tier_up;
+  if (placed == thread.requests.begin()) thread.changed.notify_one();
+} catch (...) {  // out of memory: the kernel keeps its baseline code
 }
 
-void FirstRun::stop() noexcept {
+void BaselineRun::stop() noexcept {
   if (!started_) return;
-  auto& background = Successor::Background::get();
-  const std::lock_guard lock{background.mutex};
-  if (!successor_) return;
-  successor_->spent_ += Clock::now() - began_;
-  std::erase_if(background.wishes, [&](const auto& wish) { return wish.second.run == this; });
-  successor_.reset();
+  auto& thread = TierUp::CompileThread::get();
+  const std::lock_guard lock{thread.mutex};
+  if (!tier_up_) return;
+  tier_up_->baseline_time_ += Clock::now() - began_;
+  std::erase_if(thread.requests, [&](const auto& request) { return request.second.run == this; });
+  tier_up_.reset();
 }
 
-void stop_with_process() noexcept {
-  auto& background = Successor::Background::get();
+void block_if_exiting() noexcept {
+  auto& thread = TierUp::CompileThread::get();
   {
-    const std::lock_guard lock{background.mutex};
-    if (!background.ending) return;
-    background.busy = false;
-    background.stopped.notify_all();
+    const std::lock_guard lock{thread.mutex};
+    if (!thread.ending) return;
+    thread.busy = false;
+    thread.stopped.notify_all();
   }
   for (;;) pause();
 }

@@ -1,5 +1,5 @@
-// cpu/engine/run/tier_up.hpp: better code for a kernel, made in the background while the code
-// that it began with runs.
+// cpu/engine/run/tier_up.hpp: tier-up from baseline to optimized code. A background thread compiles
+// optimized code for a kernel whose baseline code has run for long enough.
 #pragma once
 
 #include <atomic>
@@ -11,54 +11,57 @@ namespace cucpu {
 
 struct Code;
 
-/// For work in the background, at points where it holds nothing: does not return while the process
-/// ends. What the compiler needs is destroyed then, and nobody would use its result.
-void stop_with_process() noexcept;
+/// Called by the background compilation at points where it holds no lock and owns no memory: does
+/// not return once the process exits. Static objects of the compiler are being destroyed then.
+void block_if_exiting() noexcept;
 
-/// What takes the place of code that was quick to make, once grids have run with that for a while.
-/// One host thread makes all successors, one after the other; it exists only when needed.
-class Successor {
+/// The optimized code of one kernel, compiled once its baseline code has run for 20 ms in all. One
+/// background thread compiles for all kernels, one at a time; the first request starts it.
+class TierUp {
  public:
-  /// Called on that thread, once at most. Null: there is none, the first code stays.
-  using Make = std::function<std::shared_ptr<const Code>()>;
+  /// Called at most once, on the background thread. Null: no optimized code, the baseline code
+  /// stays.
+  using Compile = std::function<std::shared_ptr<const Code>()>;
 
-  explicit Successor(Make make) : make_{std::move(make)} {}
-  Successor(const Successor&) = delete;
-  Successor& operator=(const Successor&) = delete;
+  explicit TierUp(Compile compile) : compile_{std::move(compile)} {}
+  TierUp(const TierUp&) = delete;
+  TierUp& operator=(const TierUp&) = delete;
 
-  /// Null until it is there. Lives as long as this.
-  [[nodiscard]] const Code* code() const noexcept { return ready_.load(std::memory_order_acquire); }
+  /// Null until it is compiled. Valid as long as this object.
+  [[nodiscard]] const Code* optimized_code() const noexcept {
+    return published_.load(std::memory_order_acquire);
+  }
 
  private:
-  friend class FirstRun;
-  friend void stop_with_process() noexcept;
-  struct Background;
+  friend class BaselineRun;
+  friend void block_if_exiting() noexcept;
+  struct CompileThread;
 
-  void make() noexcept;
+  void compile() noexcept;
 
-  Make make_;
-  bool asked_ = false;                     ///< with the lock of the background
-  std::chrono::nanoseconds spent_{0};      ///< in the first code; the same lock
-  std::shared_ptr<const Code> successor_;  ///< what `ready_` points at
-  std::atomic<const Code*> ready_{nullptr};
+  Compile compile_;
+  bool requested_ = false;                     ///< guarded by CompileThread::mutex
+  std::chrono::nanoseconds baseline_time_{0};  ///< the same
+  std::shared_ptr<const Code> optimized_;      ///< owns what `published_` points to
+  std::atomic<const Code*> published_{nullptr};
 };
 
-/// A grid that begins with the first code: its time counts. Must be stopped, or destroyed, before
-/// the grid goes.
-class FirstRun {
+/// The run of one grid that starts with baseline code: counts its time, and requests optimized code
+/// when the sum over all runs is long enough. Stop or destroy it before the grid.
+class BaselineRun {
  public:
-  FirstRun() = default;
-  ~FirstRun() { stop(); }
-  FirstRun(const FirstRun&) = delete;
-  FirstRun& operator=(const FirstRun&) = delete;
+  BaselineRun() = default;
+  ~BaselineRun() { stop(); }
+  BaselineRun(const BaselineRun&) = delete;
+  BaselineRun& operator=(const BaselineRun&) = delete;
 
-  /// The first call counts; from any thread.
-  void start(const std::shared_ptr<Successor>&) noexcept;
+  /// The first call counts. Thread-safe.
+  void start(const std::shared_ptr<TierUp>&) noexcept;
   void stop() noexcept;
 
  private:
   std::atomic<bool> started_{false};
-  std::shared_ptr<Successor> successor_;
+  std::shared_ptr<TierUp> tier_up_;
   std::chrono::steady_clock::time_point began_;
 };
 

@@ -9,9 +9,9 @@
 namespace cucpu {
 namespace {
 
-struct Touch {
+struct AccessAttempt {
   MemoryFault& fault;
-  Touch* outer;
+  AccessAttempt* outer;
   sigjmp_buf back;
 };
 
@@ -23,27 +23,27 @@ constexpr int kSaveMask = 1;
 constexpr int kSaveMask = 0;
 #endif
 
-__attribute__((tls_model("initial-exec"))) thread_local Touch* t_touch = nullptr;
+__attribute__((tls_model("initial-exec"))) thread_local AccessAttempt* t_attempt = nullptr;
 
 }  // namespace
 
-bool touch(void (*work)(const void*), const void* data, MemoryFault& fault) noexcept {
+bool try_access(void (*work)(const void*), const void* data, MemoryFault& fault) noexcept {
   ensure_fault_handlers();
-  Touch touch{fault, t_touch, {}};
-  if (sigsetjmp(touch.back, kSaveMask) != 0) return false;
-  t_touch = &touch;
+  AccessAttempt attempt{fault, t_attempt, {}};
+  if (sigsetjmp(attempt.back, kSaveMask) != 0) return false;
+  t_attempt = &attempt;
   work(data);
-  t_touch = touch.outer;
+  t_attempt = attempt.outer;
   return true;
 }
 
-void leave_touch(int signal, int signal_code, const void* address) noexcept {
-  Touch* const touch = t_touch;
-  if (!touch || signal_code <= 0 || (signal != SIGSEGV && signal != SIGBUS)) return;
-  t_touch = touch->outer;
-  touch->fault.address = reinterpret_cast<std::uintptr_t>(address);
-  touch->fault.has_address = signal_code != SI_KERNEL;
-  siglongjmp(touch->back, 1);
+void recover_from_access_fault(int signal, int signal_code, const void* address) noexcept {
+  AccessAttempt* const attempt = t_attempt;
+  if (!attempt || signal_code <= 0 || (signal != SIGSEGV && signal != SIGBUS)) return;
+  t_attempt = attempt->outer;
+  attempt->fault.address = reinterpret_cast<std::uintptr_t>(address);
+  attempt->fault.has_address = signal_code != SI_KERNEL;
+  siglongjmp(attempt->back, 1);
 }
 
 }  // namespace cucpu

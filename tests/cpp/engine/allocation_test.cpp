@@ -142,7 +142,7 @@ TEST(OwnThread, ThatCannotStartLeavesTheSignalsOfItsCallerAlone) {
   g_for_good = true;
   g_left = 0;
   try {
-    start_thread("cucore-none", [] {});
+    start_detached_thread("cucore-none", [] {});
   } catch (const std::bad_alloc&) {
     started = false;
   }
