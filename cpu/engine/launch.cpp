@@ -7,7 +7,7 @@
 #include "cpu/engine/loaded_module.hpp"
 #include "cpu/engine/run/time_limit.hpp"
 #include "cpu/engine/run/worker.hpp"
-#include "cpu/mem/recycle.hpp"
+#include "cpu/mem/free_list.hpp"
 
 namespace cucpu {
 namespace {
@@ -76,15 +76,14 @@ const LoadedKernel::Variant& LoadedKernel::find(const LaunchShape& shape, bool a
   if (const Variant* const found = known()) return *found;
   // Blocks that wait for each other run to the end of the grid with the code they began with.
   auto code = compile(kind, !shape.cooperative);
-  auto next = code->quick ? successor(kind) : nullptr;
+  auto next = code->baseline ? tier_up(kind) : nullptr;
   return add(kind, std::move(code), std::move(next));
 }
 
 const LoadedKernel::Variant& LoadedKernel::add(const Kind& kind,
                                                std::shared_ptr<const LoadedCode> code,
-                                               std::shared_ptr<Successor> successor) const {
-  const auto* const made =
-      new Variant{kind, std::move(code), std::move(successor), variants_.load()};
+                                               std::shared_ptr<TierUp> tier_up) const {
+  const auto* const made = new Variant{kind, std::move(code), std::move(tier_up), variants_.load()};
   variants_.store(made, std::memory_order_release);
   return *made;
 }
@@ -130,11 +129,11 @@ std::shared_ptr<const LoadedCode> LoadedKernel::scalar(const Kind& kind) const {
   return known = link(*module_.thread_code()->object(job));
 }
 
-std::shared_ptr<Successor> LoadedKernel::successor(const Kind& kind) const {
+std::shared_ptr<TierUp> LoadedKernel::tier_up(const Kind& kind) const {
   CompileJob job = job_for(kind);
   job.in_background = true;
-  return std::make_shared<Successor>([kind, job = std::move(job), source = module_.thread_code(),
-                                      anchor = anchor_]() -> std::shared_ptr<const Code> {
+  return std::make_shared<TierUp>([kind, job = std::move(job), source = module_.thread_code(),
+                                   anchor = anchor_]() -> std::shared_ptr<const Code> {
     try {
       auto object = source->object(job);
       const std::lock_guard lock{anchor->mutex};
@@ -178,9 +177,9 @@ std::shared_ptr<LoadedCode> LoadedKernel::link(ObjectCode object) const {
   code->stack_bytes = object.stack_bytes;
   code->recursive = object.recursive;
   code->waits_for_blocks = object.waits_for_blocks;
-  code->quick = object.quick;
+  code->baseline = object.quick;
   // Between blocks better code may take over.
-  code->runs_on = object.runs_on && !object.quick;
+  code->iterates_blocks = object.runs_on && !object.quick;
   code->line_of = [raw = code.get(), start = reinterpret_cast<std::uintptr_t>(entry)](
                       std::uintptr_t pc) -> std::string {
     // Functions of the same object may lie before the entry point.
@@ -199,22 +198,22 @@ std::shared_ptr<LoadedCode> LoadedKernel::link(ObjectCode object) const {
 
 namespace {
 
-class GridLaunch final : public Launch, public Recycled {
+class GridLaunch final : public Launch, public FreeListAllocated {
  public:
   GridLaunch(const LoadedKernel::Variant& variant, const LaunchShape& shape,
              const std::byte* params, std::size_t bytes, double limit)
       : params_(params, params + bytes),
-        successor_{variant.successor},
-        grid_{variant.code, shape, params_.data(), successor_},
+        tier_up_{variant.tier_up},
+        grid_{variant.code, shape, params_.data(), tier_up_},
         limit_{limit} {}
 
   bool work() noexcept override {
     if (limit_ > 0) limit_guard_.start(grid_, limit_);
-    if (successor_) first_run_.start(successor_);
+    if (tier_up_) baseline_run_.start(tier_up_);
     const bool last = grid_.work();
     if (last) {
       limit_guard_.stop();
-      first_run_.stop();
+      baseline_run_.stop();
     }
     return last;
   }
@@ -224,11 +223,11 @@ class GridLaunch final : public Launch, public Recycled {
 
  private:
   ParamBlock params_;
-  std::shared_ptr<Successor> successor_;
+  std::shared_ptr<TierUp> tier_up_;
   Grid grid_;
   double limit_;
   TimeLimit limit_guard_;
-  FirstRun first_run_;
+  BaselineRun baseline_run_;
 };
 
 }  // namespace

@@ -12,7 +12,7 @@
 #include "cpu/engine/jit/link.hpp"
 #include "cpu/engine/run/call_targets.hpp"
 #include "cpu/engine/run/grid.hpp"
-#include "cpu/engine/run/successor.hpp"
+#include "cpu/engine/run/tier_up.hpp"
 #include "cpu/engine/runtime/spaces.hpp"
 #include "cpu/engine/thread_code.hpp"
 
@@ -53,7 +53,7 @@ class LoadedKernel final : public Kernel {
   struct Variant {
     Kind kind;
     std::shared_ptr<const LoadedCode> code;
-    std::shared_ptr<Successor> successor;  ///< of code that was quick to make
+    std::shared_ptr<TierUp> tier_up;  ///< of code that was quick to make
     const Variant* next;
   };
   /// The code for a launch of this shape; compiles it when it is the first. Throws LoadError. Lives
@@ -69,14 +69,13 @@ class LoadedKernel final : public Kernel {
   };
 
   const Variant& find(const LaunchShape&, bool aligned) const;
-  const Variant& add(const Kind&, std::shared_ptr<const LoadedCode>,
-                     std::shared_ptr<Successor>) const;
+  const Variant& add(const Kind&, std::shared_ptr<const LoadedCode>, std::shared_ptr<TierUp>) const;
   [[nodiscard]] CompileJob job_for(const Kind&) const;
   [[nodiscard]] std::shared_ptr<const LoadedCode> compile(const Kind&, bool may_be_quick) const;
   [[nodiscard]] std::shared_ptr<const LoadedCode> vector(const Kind&, ObjectCode) const;
   [[nodiscard]] std::shared_ptr<const LoadedCode> scalar(const Kind&) const;
   [[nodiscard]] std::shared_ptr<LoadedCode> link(ObjectCode) const;
-  [[nodiscard]] std::shared_ptr<Successor> successor(const Kind&) const;
+  [[nodiscard]] std::shared_ptr<TierUp> tier_up(const Kind&) const;
 
   const LoadedModule& module_;
   std::shared_ptr<Anchor> anchor_ = std::make_shared<Anchor>();

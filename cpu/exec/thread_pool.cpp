@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "cpu/device/context.hpp"
-#include "cpu/engine/run/own_thread.hpp"
+#include "cpu/engine/run/detached_thread.hpp"
 
 namespace cucpu::driver {
 namespace {
@@ -64,7 +64,7 @@ void Pool::configure(unsigned threads) {
 }
 
 void Pool::spawn(bool extra) {
-  start_thread("cucore-worker", [this, extra] { worker(extra); });
+  start_detached_thread("cucore-worker", [this, extra] { worker(extra); });
   ++alive_;
 }
 
@@ -94,7 +94,7 @@ void Pool::wake(unsigned wanted, std::unique_lock<std::mutex>&) noexcept {
 
 void Pool::kick_monitor(std::unique_lock<std::mutex>&) {
   if (!monitor_alive_) {
-    start_thread("cucore-monitor", [this] { monitor(); });
+    start_detached_thread("cucore-monitor", [this] { monitor(); });
     monitor_alive_ = true;
   }
   if (!monitor_awake_) {

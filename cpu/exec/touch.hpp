@@ -6,7 +6,7 @@
 
 #include "cpu/base/error.hpp"
 #include "cpu/device/context.hpp"
-#include "cpu/engine/run/touch.hpp"
+#include "cpu/engine/run/try_access.hpp"
 
 namespace cucpu::driver {
 
@@ -17,12 +17,12 @@ struct IllegalAddress : Error {
 
 [[noreturn]] void fail_touch(const MemoryFault& fault, std::string work);
 
-/// Runs plain reads and writes (see touch()). Where the memory is not there, throws IllegalAddress;
-/// `name()` is a sentence's beginning that says which work it was.
+/// Runs plain reads and writes (see try_access()). Where the memory is not there, throws
+/// IllegalAddress; `name()` is a sentence's beginning that says which work it was.
 template <class Work, class Name>
 void touch_memory(const Work& work, const Name& name) {
   MemoryFault fault;
-  if (!touch(work, fault)) [[unlikely]]
+  if (!try_access(work, fault)) [[unlikely]]
     fail_touch(fault, name());
 }
 

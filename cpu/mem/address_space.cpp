@@ -12,8 +12,9 @@ namespace {
 constexpr std::uintptr_t align_up(std::uintptr_t value, std::size_t align) {
   return (value + align - 1) & ~static_cast<std::uintptr_t>(align - 1);
 }
-// Low, when the place is free: the sum with an address in shared memory (engine/run/shared_space)
-// is still an address on x86-64, so that a fault there names it. A wish only.
+// Low, when the place is free: the sum with an address in shared memory
+// (engine/run/shared_memory_arena) is still an address on x86-64, so that a fault there names it. A
+// wish only.
 #if defined(__SANITIZE_ADDRESS__)
 // Its shadow memory ends 2 GiB above 1 << 44 there; less is reserved then (below).
 constexpr std::uintptr_t kPlace = (std::uintptr_t{1} << 44) + (std::uintptr_t{1} << 40);

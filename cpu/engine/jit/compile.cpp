@@ -28,8 +28,8 @@
 #include "cpu/engine/jit/wrong_space.hpp"
 #include "cpu/engine/operand_order.hpp"
 #include "cpu/engine/reach.hpp"
-#include "cpu/engine/run/protect.hpp"
-#include "cpu/engine/run/successor.hpp"
+#include "cpu/engine/run/crash_recovery.hpp"
+#include "cpu/engine/run/tier_up.hpp"
 #ifdef CUCPU_SIMT
 #include "cpu/engine/simt/one_nan.hpp"
 #include "cpu/engine/simt/vectorize.hpp"
@@ -42,7 +42,7 @@ namespace {
 using namespace llvm;
 
 /// Errors of LLVM become exceptions; left alone, it prints them and ends the process. Only inside
-/// protect().
+/// run_with_crash_recovery().
 class Guarded {
  public:
   explicit Guarded(LLVMContext& context) : context_{context} {
@@ -72,7 +72,7 @@ class Guarded {
 class StopsWithProcess final : public OptPassGate {
  public:
   bool shouldRunPass(StringRef, StringRef) override {
-    stop_with_process();
+    block_if_exiting();
     return true;
   }
   [[nodiscard]] bool isEnabled() const override { return true; }
@@ -261,7 +261,7 @@ std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Setti
                          : "vector: ") +
            simt::to_string(block.report) + (needs.spins ? " spins" : "");
     vectorized = watch.lap();
-    if (job.in_background) stop_with_process();
+    if (job.in_background) block_if_exiting();
     if (settles) mark_first_operands(*entry);
     simt::optimize(*entry, target, block.lean);
 #else
@@ -286,7 +286,7 @@ std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Setti
   if (job.block) simt::shorten_nans(*entry, target);
 #endif
   const double optimized = watch.lap();
-  if (job.in_background) stop_with_process();
+  if (job.in_background) block_if_exiting();
   insert_polls(*module, entry, code.fibers);
   if (code.runs_on) keep_late_sums(*entry);
   expand_float_atomics(*module);

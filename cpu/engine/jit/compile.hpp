@@ -25,7 +25,7 @@ struct CompileJob {
       true;  ///< for launches whose parameters are as `ObjectCode::assumed` and `reached` say
   /// Vector code that takes long to optimise shall be quick to make instead: ObjectCode::quick.
   bool may_be_quick = false;
-  bool in_background = false;  ///< on the thread of run/successor.hpp: ends with the process
+  bool in_background = false;  ///< on the thread of run/tier_up.hpp: ends with the process
 };
 
 /// Throws LoadError. With a block shape: nullopt when the kernel cannot be vectorized.
@@ -35,9 +35,9 @@ std::optional<ObjectCode> compile_kernel(const CompileJob&, const Settings&);
 FunctionsObject compile_functions(std::string_view bitcode, std::span<const std::string> also,
                                   int optimization, const Settings&);
 
-/// The one way into the compiler: on a thread of its own (run/protect.hpp). What goes wrong there
-/// is a LoadError; after a crash `input` is kept. `what` names it. `optimizations`: of code that
-/// the work may generate.
+/// The one way into the compiler: on a thread of its own (run/crash_recovery.hpp). What goes wrong
+/// there is a LoadError; after a crash `input` is kept. `what` names it. `optimizations`: of code
+/// that the work may generate.
 void in_compiler(const std::string& what, std::string_view input, const Settings&,
                  const std::function<void()>& work, std::span<const int> optimizations = {});
 

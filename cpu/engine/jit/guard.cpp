@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <new>
 
-#include "cpu/engine/run/protect.hpp"
+#include "cpu/engine/run/crash_recovery.hpp"
 
 namespace cucpu {
 namespace {
@@ -16,7 +16,7 @@ std::new_handler g_before = nullptr;
 /// Elsewhere than in guarded work nothing changes: the program's own handler is asked, or the
 /// exception thrown.
 void no_memory() {
-  leave_for_memory();
+  raise_out_of_memory();
   if (g_before) return g_before();
   throw std::bad_alloc{};
 }
@@ -25,11 +25,11 @@ bool install() {
   // Another user of the same LLVM in this process keeps LLVM's own behaviour: returning from here
   // ends the process.
   llvm::install_fatal_error_handler([](void*, const char* reason, bool) {
-    crash(reason);
+    raise_crash(reason);
     std::fprintf(stderr, "LLVM ERROR: %s\n", reason);
   });
   llvm::install_bad_alloc_error_handler([](void*, const char*, bool) {
-    leave_for_memory();
+    raise_out_of_memory();
     throw std::bad_alloc{};
   });
   g_before = std::set_new_handler(&no_memory);
@@ -41,7 +41,7 @@ bool install() {
 void guard_llvm(const std::function<void()>& work) {
   static const bool installed = install();
   static_cast<void>(installed);
-  protect(work);
+  run_with_crash_recovery(work);
 }
 
 }  // namespace cucpu

@@ -5,10 +5,10 @@
 
 namespace cucpu {
 
-/// Runs work that uses LLVM as protect() does. A fatal error of LLVM is Crashed. Memory that cannot
-/// be had, by LLVM or by us, is std::bad_alloc: the work is left there and then, without
-/// destructors (LLVM's objects are not whole any more), so what it made must be its own until it is
-/// done.
+/// Runs work that uses LLVM as run_with_crash_recovery() does. A fatal error of LLVM is Crashed.
+/// Memory that cannot be had, by LLVM or by us, is std::bad_alloc: the work is left there and then,
+/// without destructors (LLVM's objects are not whole any more), so what it made must be its own
+/// until it is done.
 void guard_llvm(const std::function<void()>& work);
 
 }  // namespace cucpu

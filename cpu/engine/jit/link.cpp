@@ -14,7 +14,7 @@
 
 #include "cpu/engine/jit/guard.hpp"
 #include "cpu/engine/jit/host.hpp"
-#include "cpu/engine/run/protect.hpp"
+#include "cpu/engine/run/crash_recovery.hpp"
 #include "cpu/engine/runtime/table.hpp"
 
 namespace cucpu {

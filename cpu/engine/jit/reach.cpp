@@ -115,7 +115,7 @@ std::vector<ParamReach> check_reach(Module& module, bool assume_params) {
     if (done >= wanted) continue;
     done = wanted;
     IRBuilder<> b{access.instruction};
-    FunctionCallee callee = module.getOrInsertFunction("cucpu_rt_check_reach", b.getVoidTy(),
+    FunctionCallee callee = module.getOrInsertFunction("cucpu_rt_check_peer_access", b.getVoidTy(),
                                                        b.getInt64Ty(), b.getInt32Ty());
     auto* routine = cast<Function>(callee.getCallee());
     routine->setDoesNotThrow();

@@ -18,8 +18,9 @@ struct ParamReach {
   friend bool operator==(const ParamReach&, const ParamReach&) = default;
 };
 
-/// Puts a call of `cucpu_rt_check_reach` before every global or generic access of thread code. With
-/// `assume_params` those counted from one parameter do without, and the parameters are returned.
+/// Puts a call of `cucpu_rt_check_peer_access` before every global or generic access of thread
+/// code. With `assume_params` those counted from one parameter do without, and the parameters are
+/// returned.
 std::vector<ParamReach> check_reach(llvm::Module&, bool assume_params);
 
 }  // namespace cucpu

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "cpu/engine/run/protect.hpp"
+#include "cpu/engine/run/crash_recovery.hpp"
 #include "cpu/engine/run/signals.hpp"
 #include "cpu/engine/run/worker.hpp"
 
@@ -14,10 +14,10 @@ namespace cucpu {
 namespace {
 
 /// A fault of the compiler or of a kernel.
-bool take(int signal, siginfo_t* info, void* context) {
-  crash_by_signal(signal, info->si_code > 0
-                              ? info->si_addr
-                              : nullptr);  // does not return from the compiler's threads
+bool handle_kernel_fault(int signal, siginfo_t* info, void* context) {
+  recover_from_crash_signal(signal, info->si_code > 0
+                                        ? info->si_addr
+                                        : nullptr);  // does not return from the compiler's threads
   Worker* worker = Worker::running();
   if (!worker || worker->in_host_call || info->si_code <= 0) return false;
 
@@ -48,21 +48,21 @@ bool take(int signal, siginfo_t* info, void* context) {
 #endif
   }
   void* fake = nullptr;
-  announce_host(worker->host_stack(), &fake);
+  announce_switch_to_host(worker->host_stack(), &fake);
   // Continue in the scheduler, as if the fiber had switched to it. The fiber is never entered
   // again.
 #if defined(__aarch64__)
   machine->regs[1] = reinterpret_cast<std::uintptr_t>(worker->host_stack().sp);
-  machine->pc = reinterpret_cast<std::uintptr_t>(&cucpu_fiber_land);
+  machine->pc = reinterpret_cast<std::uintptr_t>(&cucpu_fiber_resume);
 #else
   machine->gregs[REG_RSI] = reinterpret_cast<greg_t>(worker->host_stack().sp);
-  machine->gregs[REG_RIP] = reinterpret_cast<greg_t>(&cucpu_fiber_land);
+  machine->gregs[REG_RIP] = reinterpret_cast<greg_t>(&cucpu_fiber_resume);
   machine->gregs[REG_EFL] &= ~greg_t{0x400};  // the direction flag is clear at every call
 #endif
   return true;
 }
 
-const bool g_takes = (set_fault_taker(&take), true);
+const bool g_handler_set = (set_fault_handler(&handle_kernel_fault), true);
 
 std::string text_of(const char* format, auto... values) {
   char buffer[256];
@@ -150,7 +150,7 @@ void Worker::report_fault() {
   FaultPlace place{
       fault.code, fault.address, code.block ? context.current_thread : current_->thread.linear, {}};
   if (fault.pc && code.line_of) place.line = code.line_of(fault.pc);
-  if (grid_->quiet()) {
+  if (grid_->is_replay()) {
     grid_->place_ = place;
     return grid_->fail(fault.code, {});
   }
@@ -161,7 +161,7 @@ void Worker::report_fault() {
         std::uint64_t{context.grid[0]} *
             (context.index[1] + std::uint64_t{context.grid[1]} * context.index[2]);
     for (std::uint32_t i = 0; i < context.current_blocks && !thread; ++i) {
-      if (const auto found = grid_->find_thread(block + i, place, context.current_lanes)) {
+      if (const auto found = grid_->find_faulting_thread(block + i, place, context.current_lanes)) {
         fault.address = found->address;
         thread = found->thread;
         context.index[0] += i;
@@ -195,7 +195,7 @@ std::string Worker::describe(const FiberFault& fault, std::optional<std::uint32_
 bool Worker::in_shared(const FiberFault& fault) const {
   constexpr std::uintptr_t kReach = std::uintptr_t{1} << 32;
   return fault.has_address && !fault.stack_overflow &&
-         fault.address - shared_base(*current_) < kReach && shared_space_.holds(fault.address);
+         fault.address - shared_base(*current_) < kReach && shared_arena_.contains(fault.address);
 }
 
 void Worker::report_deadlock() {

@@ -15,8 +15,8 @@
 #include <utility>
 
 #include "cpu/engine/check/check.hpp"
-#include "cpu/engine/run/float_state.hpp"
-#include "cpu/engine/run/next_blocks.hpp"
+#include "cpu/engine/run/block_iteration.hpp"
+#include "cpu/engine/run/float_environment.hpp"
 #include "cpu/mem/per_thread.hpp"
 
 namespace cucpu {
@@ -83,7 +83,7 @@ Worker::Worker() : smid_{g_workers.fetch_add(1, std::memory_order_relaxed)} {
 }
 
 Worker::~Worker() {
-  forget_fibers(host_);
+  destroy_tsan_fibers(host_);
   if (signal_stack_) {
     stack_t old{};
     if (sigaltstack(nullptr, &old) == 0 && old.ss_sp == signal_stack_.get()) {
@@ -106,12 +106,13 @@ bool Worker::runner_mode() const {
 // ---- the scheduler, on the host thread's own stack ----
 
 bool Worker::run(Grid& grid) noexcept {
-  const FloatState float_state;  // kernels start from the default rounding and denormal modes
+  const ScopedFloatEnvironment
+      float_environment;  // kernels start from the default rounding and denormal modes
   grid_ = &grid;
   use(grid.latest_code());
   claimed_ = {};
-  all_dealt_ = false;
-  hand_ = grid.dealer_.join();
+  all_claimed_ = false;
+  slot_ = grid.unclaimed_.join();
   done_ = yields_ = turns_ = fibers_ = 0;
   turned_ = starts_first_ = false;
   idle_rounds_ = 0;
@@ -123,16 +124,16 @@ bool Worker::run(Grid& grid) noexcept {
     for (;;) {
       if (grid.stopped()) {
         drop_residents();
-        done_ += claimed_.last - claimed_.first + grid.dealer_.drop_rest();
+        done_ += claimed_.last - claimed_.first + grid.unclaimed_.drain();
         break;
       }
-      if (turned_ || yields_ > 2 * ready_.size() + 8) relax();
+      if (turned_ || yields_ > 2 * ready_.size() + 8) handle_idle();
       Fiber* next = pick();
       if (!next) {
         if (force_activemasks()) continue;
         if (residents_.empty()) {
           if (&grid.latest_code() != code_) {
-            give_stacks_back();
+            release_stacks();
             use(grid.latest_code());
           }
           if (start()) continue;
@@ -153,9 +154,9 @@ bool Worker::run(Grid& grid) noexcept {
   } catch (const std::bad_alloc&) {
     grid.fail(2, "out of memory while starting a block of kernel " + code_->kernel);
     drop_residents();
-    done_ += claimed_.last - claimed_.first + grid.dealer_.drop_rest();
+    done_ += claimed_.last - claimed_.first + grid.unclaimed_.drain();
   }
-  give_stacks_back();
+  release_stacks();
   grid_ = nullptr;
   return grid.finish(done_);
 }
@@ -170,8 +171,8 @@ void Worker::use(const Code& code) {
                      code.block || code.recursive);
 }
 
-void Worker::give_stacks_back() {
-  if (zombie_) stacks_->give(std::exchange(zombie_, {}));
+void Worker::release_stacks() {
+  if (exited_stack_) stacks_->release(std::exchange(exited_stack_, {}));
   stacks_->trim();
 }
 
@@ -222,14 +223,14 @@ bool Worker::start_some() {
   return started != 0;
 }
 
-void Worker::relax() {
+void Worker::handle_idle() {
   // Time in which fibers did more than look again: they get on, and need no more than their turn.
   constexpr std::uint64_t kLook = 1'000, kSoon = 20'000;  // ns
   const std::uint64_t looks = std::max(yields_, turns_), now = now_ns();
-  const bool works = now - relaxed_ns_ > looks * kLook;
+  const bool works = now - idle_since_ns_ > looks * kLook;
   const bool by_turns = std::exchange(turned_, false);
   yields_ = turns_ = 0;
-  relaxed_ns_ = now;
+  idle_since_ns_ = now;
   if (changed_ns_ == 0) changed_ns_ = now;
   if (!by_turns && force_activemasks()) return;
   // Most waits are short, and so are loops that only look like one.
@@ -247,12 +248,12 @@ void Worker::relax() {
     return report_deadlock();
   if (asleep) {
     pause(std::min(rest, kLongestPause));
-    relaxed_ns_ = now_ns();
+    idle_since_ns_ = now_ns();
   } else if (idle_rounds_ < (rest < kLongSleep ? 1024 : 64) || works) {
     sched_yield();
   } else {
     pause(idle_rounds_ < 1024 ? kLongSleep : kLongestPause);
-    relaxed_ns_ = now_ns();
+    idle_since_ns_ = now_ns();
   }
 }
 
@@ -264,10 +265,10 @@ std::uint64_t Worker::shortest_sleep() const {
 
 bool Worker::next_cluster(std::uint64_t& index) {
   if (claimed_.first == claimed_.last) {
-    if (all_dealt_) return false;
-    if (!grid_->dealer_.claim(hand_, claimed_)) {
+    if (all_claimed_) return false;
+    if (!grid_->unclaimed_.claim(slot_, claimed_)) {
       claimed_ = {};
-      all_dealt_ = true;
+      all_claimed_ = true;
       return false;
     }
   }
@@ -307,7 +308,7 @@ bool Worker::start() {
         }
       }
       if (grid_->checker()) grid_->checker()->begin(*this, block);
-      spawning_.push_back(&block);
+      unstarted_.push_back(&block);
     }
     cluster->blocks_left = count;
     cluster->live = std::uint64_t{count} * shape.block.volume();
@@ -372,10 +373,10 @@ Cluster* Worker::take_cluster(std::uint32_t count) {
 void Worker::map_shared(Cluster& cluster, std::size_t bytes) {
   const std::size_t guard = std::max<std::size_t>(page_size(), 65536);
   const std::size_t room = round_up(bytes, page_size());
-  if (cluster.arena) shared_space_.give(cluster.arena, cluster.arena_bytes);
+  if (cluster.arena) shared_arena_.release(cluster.arena, cluster.arena_bytes);
   cluster.arena = nullptr;
   cluster.arena_bytes = cluster.room = 0;
-  cluster.arena = shared_space_.take(room + 2 * guard);
+  cluster.arena = shared_arena_.allocate(room + 2 * guard);
   cluster.arena_bytes = room + 2 * guard;
   if (mprotect(cluster.arena + guard, room, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc{};
   cluster.room = room;
@@ -425,7 +426,7 @@ void Worker::step(Block& block, std::uint64_t index) {
   if (index == block.linear) return;
   if (index != block.linear + 1) return place(block, index, 0);
   block.linear = index;
-  cucpu::step(block.context);
+  increment_index(block.context);
 }
 
 void Worker::recycle(Cluster* cluster) {
@@ -438,28 +439,28 @@ void Worker::recycle(Cluster* cluster) {
 
 void Worker::drop_residents() {
   ready_.clear();
-  spawning_.clear();
+  unstarted_.clear();
   ended_ = nullptr;
   for (Cluster* cluster : residents_) {
     for (Block* block : cluster->blocks) {
       done_ += std::exchange(block->run, 0);
       for (std::uint32_t i = 0; i < block->started; ++i) {
-        if (block->fibers[i].stack) stacks_->give(std::exchange(block->fibers[i].stack, {}));
+        if (block->fibers[i].stack) stacks_->release(std::exchange(block->fibers[i].stack, {}));
       }
     }
     free_clusters_.push_back(cluster);
     ++done_;
   }
   residents_.clear();
-  forget_fibers(host_);
+  destroy_tsan_fibers(host_);
 }
 
 // ---- fibers ----
 
 Fiber* Worker::spawn() {
-  if (spawning_.empty()) return nullptr;
+  if (unstarted_.empty()) return nullptr;
   try {
-    const Stack stack = stacks_->take();
+    const Stack stack = stacks_->acquire();
     Fiber* fiber = next_thread(stack);
     fiber->sp =
         prepare_fiber(stack, code_->block ? block_main : thread_main, this, fiber->thread.linear);
@@ -471,10 +472,11 @@ Fiber* Worker::spawn() {
 }
 
 Fiber* Worker::next_thread(Stack stack) {
-  Block& block = *spawning_.front();
+  Block& block = *unstarted_.front();
   const std::uint32_t linear = block.started++;
   const bool is_block = code_->block != nullptr;
-  if (is_block || block.started == block.context.block_threads) spawning_.erase(spawning_.begin());
+  if (is_block || block.started == block.context.block_threads)
+    unstarted_.erase(unstarted_.begin());
   Fiber& fiber = block.fibers[linear];
   fiber.block = &block;
   fiber.stack = stack;
@@ -484,7 +486,7 @@ Fiber* Worker::next_thread(Stack stack) {
   return &fiber;
 }
 
-CUCPU_NEVER_RETURNS void Worker::switch_to(Fiber* from, Fiber* to) {
+CUCPU_NO_SANITIZE_THREAD void Worker::switch_to(Fiber* from, Fiber* to) {
   if (from == to) {  // what it waited for has happened already
     from->wait = Wait::kRunning;
     return;
@@ -494,7 +496,7 @@ CUCPU_NEVER_RETURNS void Worker::switch_to(Fiber* from, Fiber* to) {
   switch_fiber(&from->sp, to->sp, to->stack);
 }
 
-CUCPU_NEVER_RETURNS void Worker::to_scheduler(Fiber* from) { leave_fiber(&from->sp, host_); }
+CUCPU_NO_SANITIZE_THREAD void Worker::to_scheduler(Fiber* from) { leave_fiber(&from->sp, host_); }
 
 void Worker::wait(Wait why) {
   Fiber* self = current_;
@@ -564,12 +566,12 @@ void Worker::sleep(std::uint32_t nanoseconds) {
   wakes_.erase(entry);
 }
 
-CUCPU_NEVER_RETURNS void Worker::exit_thread() {
+CUCPU_NO_SANITIZE_THREAD void Worker::exit_thread() {
   Fiber* self = current_;
   retire(*self);
   self->wait = Wait::kDone;
-  if (zombie_) stacks_->give(zombie_);
-  zombie_ = std::exchange(self->stack, {});
+  if (exited_stack_) stacks_->release(exited_stack_);
+  exited_stack_ = std::exchange(self->stack, {});
   Fiber* next = ended_ ? nullptr : pick();
   if (next) {
     switch_to(self, next);
@@ -579,27 +581,27 @@ CUCPU_NEVER_RETURNS void Worker::exit_thread() {
   __builtin_unreachable();
 }
 
-CUCPU_NEVER_RETURNS void Worker::abandon() {
+CUCPU_NO_SANITIZE_THREAD void Worker::abandon() {
   to_scheduler(current_);
   __builtin_unreachable();
 }
 
-CUCPU_NEVER_RETURNS void Worker::thread_main(void* argument) {
+CUCPU_NO_SANITIZE_THREAD void Worker::thread_main(void* argument) {
   auto& self = *static_cast<Worker*>(argument);
-  fiber_begins(self.host_);
+  finish_first_switch(self.host_);
   ThreadFunction* code = self.code_->thread;
   for (;;) {
     code(&self.current_->thread);
     // A thread that has not started yet goes on on this stack, unless another one is waiting its
     // turn.
     Fiber* done = self.current_;
-    if (!self.ready_.empty() || self.spawning_.empty()) self.exit_thread();
+    if (!self.ready_.empty() || self.unstarted_.empty()) self.exit_thread();
     self.retire(*done);
     done->wait = Wait::kDone;
     const Stack stack = std::exchange(done->stack, {});
-    if (self.ended_ || !self.ready_.empty() || self.spawning_.empty()) {
-      if (self.zombie_) self.stacks_->give(self.zombie_);
-      self.zombie_ = stack;
+    if (self.ended_ || !self.ready_.empty() || self.unstarted_.empty()) {
+      if (self.exited_stack_) self.stacks_->release(self.exited_stack_);
+      self.exited_stack_ = stack;
       if (Fiber* next = self.ended_ ? nullptr : self.ready_.pop()) {
         self.switch_to(done, next);
       } else {
@@ -613,9 +615,9 @@ CUCPU_NEVER_RETURNS void Worker::thread_main(void* argument) {
   }
 }
 
-CUCPU_NEVER_RETURNS void Worker::block_main(void* argument) {
+CUCPU_NO_SANITIZE_THREAD void Worker::block_main(void* argument) {
   auto& self = *static_cast<Worker*>(argument);
-  fiber_begins(self.host_);
+  finish_first_switch(self.host_);
   Block& block = *self.current_->block;
   self.run_block(block);
   if (self.runner_mode()) {  // the fast path: block after block on this fiber
@@ -633,7 +635,7 @@ CUCPU_NEVER_RETURNS void Worker::block_main(void* argument) {
 /// Runs a block, and what else is claimed where the code can go on by itself.
 void Worker::run_block(Block& block) {
   const Code& code = *code_;
-  if (code.runs_on && runner_mode() && claimed_.first < claimed_.last) {
+  if (code.iterates_blocks && runner_mode() && claimed_.first < claimed_.last) {
     block.run = static_cast<std::uint32_t>(claimed_.last - claimed_.first);
     block.context.blocks_left = block.run;
     claimed_.first = claimed_.last;

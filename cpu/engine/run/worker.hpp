@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "cpu/engine/run/block.hpp"
+#include "cpu/engine/run/fiber_switch.hpp"
 #include "cpu/engine/run/grid.hpp"
-#include "cpu/engine/run/shared_space.hpp"
+#include "cpu/engine/run/shared_memory_arena.hpp"
 #include "cpu/engine/run/signals.hpp"
-#include "cpu/engine/run/switch.hpp"
 
 namespace cucpu {
 
@@ -82,8 +82,8 @@ class Worker {
   static void thread_main(void*);
   static void block_main(void*);
 
-  void use(const Code&);    ///< For clusters that start from now on. While there are no residents.
-  void give_stacks_back();  ///< The same.
+  void use(const Code&);  ///< For clusters that start from now on. While there are no residents.
+  void release_stacks();  ///< The same.
   bool next_cluster(std::uint64_t& index);
   bool start();  ///< Makes one more cluster resident; false when none is left.
   Cluster* take_cluster(std::uint32_t blocks);
@@ -100,7 +100,8 @@ class Worker {
   void switch_to(Fiber* from, Fiber* to);
   void to_scheduler(Fiber* from);
   [[nodiscard]] std::uint64_t shortest_sleep() const;  ///< Nanoseconds until a fiber wakes.
-  void relax();  ///< Every fiber only yields: start other blocks, or let other host threads run.
+  void
+  handle_idle();  ///< Every fiber only yields: start other blocks, or let other host threads run.
   /// While others yield: the threads of a block that only wait for each other will do so for ever.
   [[nodiscard]] bool has_deadlock() const;
   [[nodiscard]] bool has_room() const;  ///< for one more cluster
@@ -121,29 +122,30 @@ class Worker {
   FiberQueue ready_;
   StackPool block_stacks_, thread_stacks_;
   StackPool* stacks_ = nullptr;  ///< the one this grid uses
-  Stack zombie_;  ///< stack of the fiber that ended last; still under our feet while we leave it
-  SharedSpace shared_space_;
+  Stack exited_stack_;  ///< stack of the fiber that ended last; still under our feet while we leave
+                        ///< it
+  SharedMemoryArena shared_arena_;
   std::vector<Cluster*> residents_;
   std::vector<std::unique_ptr<Cluster>> clusters_;  ///< all, and
   std::vector<Cluster*> free_clusters_;             ///< those without work
   std::vector<std::unique_ptr<Block>> blocks_;
   std::vector<Block*> free_blocks_;
-  std::vector<Block*> spawning_;  ///< blocks with threads that have not started
-  unsigned hand_ = 0;             ///< in the grid's dealer
-  Dealer::Range claimed_;         ///< clusters that are ours to start
-  bool all_dealt_ = false;        ///< nothing is left to claim
-  std::uint64_t done_ = 0;        ///< clusters finished and not yet reported to the grid
-  std::uint64_t yields_ = 0;      ///< since anything else happened
-  std::uint64_t turns_ = 0;       ///< thread code: since they were enough for all threads
-  bool turned_ = false;           ///< they were: every thread may have gone round
-  bool starts_first_ = false;     ///< threads that have not started go before those that have
-  std::uint64_t fibers_ = 0;      ///< of all residents
+  std::vector<Block*> unstarted_;      ///< blocks with threads that have not started
+  unsigned slot_ = 0;                  ///< in the grid's WorkStealingRanges
+  WorkStealingRanges::Range claimed_;  ///< clusters that are ours to start
+  bool all_claimed_ = false;           ///< nothing is left to claim
+  std::uint64_t done_ = 0;             ///< clusters finished and not yet reported to the grid
+  std::uint64_t yields_ = 0;           ///< since anything else happened
+  std::uint64_t turns_ = 0;            ///< thread code: since they were enough for all threads
+  bool turned_ = false;                ///< they were: every thread may have gone round
+  bool starts_first_ = false;          ///< threads that have not started go before those that have
+  std::uint64_t fibers_ = 0;           ///< of all residents
   std::uint32_t idle_rounds_ = 0, burst_ = 1;
-  std::uint64_t relaxed_ns_ = 0, changed_ns_ = 0;  ///< when fibers last did no more than yield, and
-                                                   ///< when a cluster last started or ended
-  std::multiset<std::uint64_t> wakes_;             ///< when fibers that sleep are to go on
-  Cluster* ended_ = nullptr;    ///< its last block has ended; the scheduler puts it away
-  bool out_of_memory_ = false;  ///< a fiber could not get a stack
+  std::uint64_t idle_since_ns_ = 0, changed_ns_ = 0;  ///< when fibers last did no more than yield,
+                                                      ///< and when a cluster last started or ended
+  std::multiset<std::uint64_t> wakes_;  ///< when fibers that sleep are to go on
+  Cluster* ended_ = nullptr;            ///< its last block has ended; the scheduler puts it away
+  bool out_of_memory_ = false;          ///< a fiber could not get a stack
   std::uint32_t smid_;
   FiberFault fault_;
   std::string print_buffer_;

@@ -25,7 +25,7 @@
 #include <thread>
 
 #include "cpu/engine/extremes.hpp"
-#include "cpu/engine/run/next_blocks.hpp"
+#include "cpu/engine/run/block_iteration.hpp"
 #include "cpu/engine/simt/analyses.hpp"
 #include "cpu/engine/simt/one_nan.hpp"
 #include "cpu/engine/simt/wide_masks.hpp"

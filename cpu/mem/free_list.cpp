@@ -1,7 +1,7 @@
-// recycle.cpp: blocks by size. Every thread has a short list of its own; what it frees beyond that
-// goes to a list that all share, and a thread that has none takes that whole list. Taking all at
-// once needs no counter against a block that left and came back in between.
-#include "cpu/mem/recycle.hpp"
+// cpu/mem/free_list.cpp: blocks by size. Every thread has a short list of its own; what it
+// frees beyond that goes to a list that all share, and a thread that has none takes that whole
+// list. Taking all at once needs no counter against a block that left and came back in between.
+#include "cpu/mem/free_list.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -13,9 +13,9 @@ namespace {
 
 // With the address sanitizer a freed block must stay freed.
 #if defined(CUCPU_ASAN)
-constexpr bool kRecycles = false;
+constexpr bool kReuses = false;
 #else
-constexpr bool kRecycles = true;
+constexpr bool kReuses = true;
 #endif
 
 constexpr std::size_t kStep = 64;   // sizes are multiples of it, and blocks aligned to it
@@ -72,9 +72,9 @@ void to_system(void* block) noexcept { ::operator delete (block, std::align_val_
 
 }  // namespace
 
-void* take_block(std::size_t bytes) {
+void* allocate_from_free_list(std::size_t bytes) {
   const std::size_t size = (bytes - 1) / kStep;
-  if (!kRecycles || size >= kSizes) return from_system(bytes);
+  if (!kReuses || size >= kSizes) return from_system(bytes);
   Own::List& list = own_of_this_thread().lists[size];
   if (list.first == nullptr) {
     Shared& all = shared[size];
@@ -90,9 +90,9 @@ void* take_block(std::size_t bytes) {
   return block;
 }
 
-void give_block(void* block, std::size_t bytes) noexcept {
+void return_to_free_list(void* block, std::size_t bytes) noexcept {
   const std::size_t size = (bytes - 1) / kStep;
-  if (!kRecycles || size >= kSizes) return to_system(block);
+  if (!kReuses || size >= kSizes) return to_system(block);
   auto* const freed = static_cast<Block*>(block);
   Own::List& list = own_of_this_thread().lists[size];
   if (list.count < kMostOwn) {

@@ -1,6 +1,6 @@
-// cpu/engine/run/touch.hpp: reads and writes of memory that a program named and that may be gone by
-// now (copies, fills, stream memory operations): a fault in them is an answer, not the end of the
-// process.
+// cpu/engine/run/try_access.hpp: reads and writes of memory that a program named and that may be
+// gone by now (copies, fills, stream memory operations): a fault in them is an answer, not the end
+// of the process.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,15 @@ struct MemoryFault {
 /// Runs `work`; false when it ran into memory that is not there or may not be used so, which
 /// `fault` then tells. Work is left where that happens, without its destructors: it reads and
 /// writes, takes no lock and owns nothing.
-bool touch(void (*work)(const void*), const void* data, MemoryFault& fault) noexcept;
+bool try_access(void (*work)(const void*), const void* data, MemoryFault& fault) noexcept;
 
 template <class Work>
-bool touch(const Work& work, MemoryFault& fault) noexcept {
+bool try_access(const Work& work, MemoryFault& fault) noexcept {
   static_assert(std::is_trivially_destructible_v<Work>);
-  return touch([](const void* data) { (*static_cast<const Work*>(data))(); }, &work, fault);
+  return try_access([](const void* data) { (*static_cast<const Work*>(data))(); }, &work, fault);
 }
 
 /// For the signal handler: leaves the work when this thread is in any.
-void leave_touch(int signal, int signal_code, const void* address) noexcept;
+void recover_from_access_fault(int signal, int signal_code, const void* address) noexcept;
 
 }  // namespace cucpu

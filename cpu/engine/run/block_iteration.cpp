@@ -1,5 +1,5 @@
-// cpu/engine/run/next_blocks.cpp
-#include "cpu/engine/run/next_blocks.hpp"
+// cpu/engine/run/block_iteration.cpp
+#include "cpu/engine/run/block_iteration.hpp"
 
 #include <atomic>
 

@@ -1,6 +1,6 @@
-// cpu/engine/run/switch.hpp: the one way from stack to stack, told to the sanitizers. The address
-// sanitizer follows every stack. The thread sanitizer has no room for thousands of fibers: all
-// fibers of a host thread are one fiber to it, apart from the scheduler.
+// cpu/engine/run/fiber_switch.hpp: the one way from stack to stack, told to the sanitizers. The
+// address sanitizer follows every stack. The thread sanitizer has no room for thousands of fibers:
+// all fibers of a host thread are one fiber to it, apart from the scheduler.
 #pragma once
 
 #include "cpu/base/sanitizer.hpp"
@@ -15,9 +15,9 @@
 #include <sanitizer/tsan_interface.h>
 /// For functions that are left for ever in the middle: the sanitizer would count their frames until
 /// it has no room for more.
-#define CUCPU_NEVER_RETURNS __attribute__((no_sanitize("thread")))
+#define CUCPU_NO_SANITIZE_THREAD __attribute__((no_sanitize("thread")))
 #else
-#define CUCPU_NEVER_RETURNS
+#define CUCPU_NO_SANITIZE_THREAD
 #endif
 
 namespace cucpu {
@@ -35,7 +35,7 @@ struct HostStack {
 };
 
 /// No fiber goes on: what the sanitizer knows of their frames goes.
-inline void forget_fibers([[maybe_unused]] HostStack& host) {
+inline void destroy_tsan_fibers([[maybe_unused]] HostStack& host) {
 #if defined(CUCPU_TSAN)
   if (host.fibers) __tsan_destroy_fiber(host.fibers);
   host.fibers = nullptr;
@@ -76,7 +76,8 @@ inline void switch_fiber(void** save, void* to, [[maybe_unused]] const Stack& st
 }
 
 /// What a signal handler, or a fiber about to switch, says before control goes to the host's stack.
-inline void announce_host([[maybe_unused]] HostStack& host, [[maybe_unused]] void** fake) {
+inline void announce_switch_to_host([[maybe_unused]] HostStack& host,
+                                    [[maybe_unused]] void** fake) {
 #if defined(CUCPU_ASAN)
   __sanitizer_start_switch_fiber(fake, host.bottom, host.size);
 #endif
@@ -85,7 +86,7 @@ inline void announce_host([[maybe_unused]] HostStack& host, [[maybe_unused]] voi
 /// From a fiber to the scheduler.
 inline void leave_fiber(void** save, HostStack& host) {
   void* fake = nullptr;
-  announce_host(host, &fake);
+  announce_switch_to_host(host, &fake);
   cucpu_fiber_switch(save, host.sp);
 #if defined(CUCPU_ASAN)
   __sanitizer_finish_switch_fiber(fake, nullptr, nullptr);
@@ -93,7 +94,7 @@ inline void leave_fiber(void** save, HostStack& host) {
 }
 
 /// First thing a fresh fiber does.
-inline void fiber_begins([[maybe_unused]] HostStack& host) {
+inline void finish_first_switch([[maybe_unused]] HostStack& host) {
 #if defined(CUCPU_ASAN)
   const void* bottom = nullptr;
   std::size_t size = 0;
@@ -107,7 +108,7 @@ inline void fiber_begins([[maybe_unused]] HostStack& host) {
 
 /// A stack goes to a new fiber: what the last one left behind (it may have been abandoned) means
 /// nothing.
-inline void clean_stack([[maybe_unused]] Stack& stack) {
+inline void unpoison_stack([[maybe_unused]] Stack& stack) {
 #if defined(CUCPU_ASAN)
   __asan_unpoison_memory_region(stack.base, stack.size);
 #endif

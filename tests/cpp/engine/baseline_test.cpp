@@ -1,4 +1,4 @@
-// tests/cpp/engine/quick_test.cpp: kernels that begin with code that is quick to make.
+// tests/cpp/engine/baseline_test.cpp: kernels that begin with code that is quick to make.
 #include "../temporary_folder.hpp"
 #include "cpu/engine/loaded_module.hpp"
 #include "ptx_fixture.hpp"
@@ -75,21 +75,21 @@ class Quick : public testing::Test {
     EXPECT_EQ(ended.code, 0) << ended.report;
     EXPECT_EQ(out, expected(kBlocks, turns));
   }
-  [[nodiscard]] bool is_quick(const Module& module) const {
+  [[nodiscard]] bool is_baseline(const Module& module) const {
     const std::vector<std::byte> params(16);
     return static_cast<const LoadedKernel&>(*module.find_kernel("k"))
         .variant(shape, params.data())
-        .code->quick;
+        .code->baseline;
   }
   void run_until_better(const Module& module) {
-    for (std::uint32_t turns = 1; is_quick(module); ++turns) run(module, 40 + turns % 100);
+    for (std::uint32_t turns = 1; is_baseline(module); ++turns) run(module, 40 + turns % 100);
   }
 };
 
 TEST_F(Quick, BetterCodeTakesOverAndGivesTheSame) {
   const Environment cache{"CUCORE_CPU_CACHE", "0"};
   const auto module = load(kKernel, memory);
-  EXPECT_TRUE(is_quick(*module));
+  EXPECT_TRUE(is_baseline(*module));
   run_until_better(*module);
   run(*module, 77);
 }
@@ -97,13 +97,13 @@ TEST_F(Quick, BetterCodeTakesOverAndGivesTheSame) {
 TEST_F(Quick, NeverWhereItIsNotWanted) {
   const Environment cache{"CUCORE_CPU_CACHE", "0"};
   const Environment never{"CUCORE_CPU_QUICK", "0"};
-  EXPECT_FALSE(is_quick(*load(kKernel, memory)));
+  EXPECT_FALSE(is_baseline(*load(kKernel, memory)));
 }
 
 TEST_F(Quick, SmallKernelsAreOptimisedAtOnce) {
   const Environment cache{"CUCORE_CPU_CACHE", "0"};
   const Environment large{"CUCORE_CPU_QUICK", "1"};
-  EXPECT_FALSE(is_quick(*load(kKernel, memory)));
+  EXPECT_FALSE(is_baseline(*load(kKernel, memory)));
 }
 
 TEST_F(Quick, BlocksOfACooperativeGridAreOptimisedAtOnce) {
@@ -114,7 +114,7 @@ TEST_F(Quick, BlocksOfACooperativeGridAreOptimisedAtOnce) {
   const Ended ended =
       launch(*module, "k", together, reinterpret_cast<std::uint64_t>(out.data()), 5U);
   EXPECT_EQ(ended.code, 0) << ended.report;
-  EXPECT_FALSE(is_quick(*module));
+  EXPECT_FALSE(is_baseline(*module));
 }
 
 TEST_F(Quick, TheDiskKeepsBothAndGivesTheBest) {
@@ -124,7 +124,7 @@ TEST_F(Quick, TheDiskKeepsBothAndGivesTheBest) {
   const auto loaded_quick = [&] {
     testing::internal::CaptureStderr();
     const auto module = load(kKernel, memory);
-    const bool quick = is_quick(*module);  // compiled, not run: nothing follows
+    const bool quick = is_baseline(*module);  // compiled, not run: nothing follows
     return std::pair{quick, testing::internal::GetCapturedStderr()};
   };
   const auto [first, compiled] = loaded_quick();

@@ -1,5 +1,5 @@
-// tests/cpp/engine/successor_test.cpp: better code takes over from the code a kernel began with.
-#include "cpu/engine/run/successor.hpp"
+// tests/cpp/engine/tier_up_test.cpp: better code takes over from the code a kernel began with.
+#include "cpu/engine/run/tier_up.hpp"
 
 #include <cstdlib>
 #include <cstring>
@@ -13,13 +13,13 @@ namespace {
 struct Counts {
   std::atomic<int> first{0}, second{0};
   int before = 3;  ///< blocks of the first code, after which they wait for the second
-  std::shared_ptr<Successor> successor;
+  std::shared_ptr<TierUp> tier_up;
 };
 
 void first_block(BlockContext* context) {
   auto& counts = param<Counts>(*context);
   if (++counts.first < counts.before) return;
-  while (!counts.successor->code()) std::this_thread::yield();
+  while (!counts.tier_up->optimized_code()) std::this_thread::yield();
 }
 
 void second_block(BlockContext* context) {
@@ -46,18 +46,18 @@ struct Change {
 };
 void PrintTo(const Change& change, std::ostream* out) { *out << change.name; }
 
-class SuccessorTest : public testing::TestWithParam<Change> {
+class TierUpTest : public testing::TestWithParam<Change> {
  protected:
   /// Runs a grid that begins with the first code.
   Outcome run(const LaunchShape& shape, int threads) {
     ensure_fault_handlers();
-    counts.successor = std::make_shared<Successor>(
-        [] { return std::make_shared<const Code>(GetParam().second()); });
+    counts.tier_up =
+        std::make_shared<TierUp>([] { return std::make_shared<const Code>(GetParam().second()); });
     Counts* const address = &counts;
-    FirstRun first;
-    first.start(counts.successor);
+    BaselineRun first;
+    first.start(counts.tier_up);
     Grid grid{std::make_shared<Code>(block_code(first_block)), shape,
-              reinterpret_cast<const std::byte*>(&address), counts.successor};
+              reinterpret_cast<const std::byte*>(&address), counts.tier_up};
     std::atomic<int> finishers{0};
     std::vector<std::thread> workers;
     for (int i = 0; i < threads; ++i)
@@ -76,7 +76,7 @@ class SuccessorTest : public testing::TestWithParam<Change> {
   Counts counts;
 };
 
-TEST_P(SuccessorTest, BlocksThatStartLaterRunWithIt) {
+TEST_P(TierUpTest, BlocksThatStartLaterRunWithIt) {
   const Outcome outcome = run(shape(), 1);
   EXPECT_EQ(outcome.finishers, 1);
   EXPECT_EQ(outcome.code, 0);
@@ -85,7 +85,7 @@ TEST_P(SuccessorTest, BlocksThatStartLaterRunWithIt) {
   EXPECT_EQ(counts.first + counts.second, 240);
 }
 
-TEST_P(SuccessorTest, NoBlockIsLostBetweenHostThreads) {
+TEST_P(TierUpTest, NoBlockIsLostBetweenHostThreads) {
   for (int round = 0; round < 20; ++round) {
     counts.first = counts.second = 0;
     counts.before = 1 + round * 7;
@@ -96,19 +96,19 @@ TEST_P(SuccessorTest, NoBlockIsLostBetweenHostThreads) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, SuccessorTest,
+INSTANTIATE_TEST_SUITE_P(Kinds, TierUpTest,
                          testing::Values(Change{"blocks", larger_block_code, 1},
                                          Change{"threads",
                                                 [] { return thread_code(second_thread); }, 1},
                                          Change{"clusters", larger_block_code, 4}),
                          [](const auto& change) { return std::string{change.param.name}; });
 
-TEST(Successor, ShortRunsAddUp) {
-  const auto successor =
-      std::make_shared<Successor>([] { return std::make_shared<const Code>(larger_block_code()); });
-  while (!successor->code()) {
-    FirstRun run;
-    run.start(successor);
+TEST(TierUp, ShortRunsAddUp) {
+  const auto tier_up =
+      std::make_shared<TierUp>([] { return std::make_shared<const Code>(larger_block_code()); });
+  while (!tier_up->optimized_code()) {
+    BaselineRun run;
+    run.start(tier_up);
     const auto begin = std::chrono::steady_clock::now();
     while (std::chrono::steady_clock::now() - begin < std::chrono::milliseconds{2})
       std::this_thread::yield();
@@ -116,27 +116,27 @@ TEST(Successor, ShortRunsAddUp) {
   }
 }
 
-TEST(Successor, WhatCannotBeMadeLeavesTheFirstCode) {
+TEST(TierUp, WhatCannotBeMadeLeavesTheFirstCode) {
   std::atomic<int> calls{0};
-  const auto none = std::make_shared<Successor>([&]() -> std::shared_ptr<const Code> {
+  const auto none = std::make_shared<TierUp>([&]() -> std::shared_ptr<const Code> {
     ++calls;
     return nullptr;
   });
-  const auto fails = std::make_shared<Successor>([&]() -> std::shared_ptr<const Code> {
+  const auto fails = std::make_shared<TierUp>([&]() -> std::shared_ptr<const Code> {
     ++calls;
     throw std::runtime_error{"no"};
   });
   const auto last =
-      std::make_shared<Successor>([] { return std::make_shared<const Code>(larger_block_code()); });
-  FirstRun runs[4];
+      std::make_shared<TierUp>([] { return std::make_shared<const Code>(larger_block_code()); });
+  BaselineRun runs[4];
   runs[0].start(none);
   runs[1].start(fails);
   runs[2].start(last);
-  while (!last->code()) std::this_thread::yield();
+  while (!last->optimized_code()) std::this_thread::yield();
   runs[3].start(none);  // asked for once only
   EXPECT_EQ(calls, 2);
-  EXPECT_EQ(none->code(), nullptr);
-  EXPECT_EQ(fails->code(), nullptr);
+  EXPECT_EQ(none->optimized_code(), nullptr);
+  EXPECT_EQ(fails->optimized_code(), nullptr);
 }
 
 std::atomic<long> g_turns{0};
@@ -148,14 +148,14 @@ void look_whether_anybody_works() {
   std::_Exit(g_turns == before ? 0 : 1);
 }
 
-TEST(SuccessorDeathTest, WorkStopsBeforeTheProcessEnds) {
+TEST(TierUpDeathTest, WorkStopsBeforeTheProcessEnds) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto ends = [] {
     std::atexit(look_whether_anybody_works);
-    const auto endless = std::make_shared<Successor>([]() -> std::shared_ptr<const Code> {
-      for (;; ++g_turns) stop_with_process();
+    const auto endless = std::make_shared<TierUp>([]() -> std::shared_ptr<const Code> {
+      for (;; ++g_turns) block_if_exiting();
     });
-    FirstRun run;
+    BaselineRun run;
     run.start(endless);
     while (g_turns == 0) std::this_thread::yield();
     std::exit(2);

@@ -1,6 +1,6 @@
-// tests/cpp/engine/protect_test.cpp: a crash of the compiler is an exception, and the next
+// tests/cpp/engine/crash_recovery_test.cpp: a crash of the compiler is an exception, and the next
 // compilation works.
-#include "cpu/engine/run/protect.hpp"
+#include "cpu/engine/run/crash_recovery.hpp"
 
 #include <filesystem>
 
@@ -12,7 +12,7 @@ namespace {
 
 std::string crash_of(const std::function<void()>& work) {
   try {
-    protect(work);
+    run_with_crash_recovery(work);
   } catch (const Crashed& crashed) {
     return crashed.what();
   }
@@ -25,16 +25,16 @@ std::string crash_of(const std::function<void()>& work) {
   return *above < 0 ? 0 : deeper(here) + here[0];
 }
 
-TEST(Protect, WorkEndsOrItsExceptionComesOut) {
+TEST(CrashRecovery, WorkEndsOrItsExceptionComesOut) {
   int n = 0;
-  protect([&] { n = 7; });
+  run_with_crash_recovery([&] { n = 7; });
   EXPECT_EQ(n, 7);
-  EXPECT_THROW(protect([] { throw std::out_of_range{"x"}; }), std::out_of_range);
+  EXPECT_THROW(run_with_crash_recovery([] { throw std::out_of_range{"x"}; }), std::out_of_range);
 }
 
 // promise: A crash inside the PTX compiler is an error that keeps what it was given, never the end
 // of the process
-TEST(Protect, FaultsAbortsAndOverflowsAreExceptions) {
+TEST(CrashRecovery, FaultsAbortsAndOverflowsAreExceptions) {
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(crash_of([] {
                 std::uintptr_t address = 8;
@@ -53,10 +53,10 @@ TEST(Protect, FaultsAbortsAndOverflowsAreExceptions) {
               }),
               "stack overflow");
 #endif
-    EXPECT_EQ(crash_of([] { crash("given up"); }), "given up");
+    EXPECT_EQ(crash_of([] { raise_crash("given up"); }), "given up");
   }
   bool ran = false;
-  protect([&] { ran = true; });
+  run_with_crash_recovery([&] { ran = true; });
   EXPECT_TRUE(ran);
 }
 
@@ -71,7 +71,7 @@ declare void @NAME()
 
 // promise: A crash inside the PTX compiler is an error that keeps what it was given, never the end
 // of the process
-TEST(Protect, AFatalErrorOfLlvmIsALoadErrorThatKeepsItsInput) {
+TEST(CrashRecovery, AFatalErrorOfLlvmIsALoadErrorThatKeepsItsInput) {
   std::string text = kImpossible;
 #if defined(__aarch64__)
   const std::string name = "llvm.x86.sse2.pause";

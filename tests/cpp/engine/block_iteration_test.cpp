@@ -1,5 +1,5 @@
 // The order in which block code that goes on by itself takes its blocks.
-#include "cpu/engine/run/next_blocks.hpp"
+#include "cpu/engine/run/block_iteration.hpp"
 
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ Index index_of(const BlockContext& context) {
   return {context.index[2], context.index[1], context.index[0]};
 }
 
-TEST(NextBlocks, EveryBlockComesOnceInLinearOrder) {
+TEST(BlockIteration, EveryBlockComesOnceInLinearOrder) {
   BlockContext context = grid_of(3, 2, 4);
   std::vector<Index> order{index_of(context)};
   while (next_block(context)) order.push_back(index_of(context));
@@ -38,7 +38,7 @@ TEST(NextBlocks, EveryBlockComesOnceInLinearOrder) {
   EXPECT_EQ(index_of(context), order.back()) << "where the caller goes on from";
 }
 
-TEST(NextBlocks, StripsStayInTheirRowAndCoverTheGrid) {
+TEST(BlockIteration, StripsStayInTheirRowAndCoverTheGrid) {
   for (const std::uint32_t most : {1u, 2u, 3u, 5u, 64u}) {
     BlockContext context = grid_of(5, 3, 2);
     std::vector<Index> order;
@@ -57,7 +57,7 @@ TEST(NextBlocks, StripsStayInTheirRowAndCoverTheGrid) {
   }
 }
 
-TEST(NextBlocks, NoMoreThanTheCallerWants) {
+TEST(BlockIteration, NoMoreThanTheCallerWants) {
   BlockContext context = grid_of(8, 8, 1);
   context.index[0] = 6;
   context.blocks_left = 4;
@@ -70,7 +70,7 @@ TEST(NextBlocks, NoMoreThanTheCallerWants) {
 }
 
 // Whoever ran a single thread of a strip has said so in the context (for fault reports).
-TEST(NextBlocks, AStripEndsWhereItsCodeSays) {
+TEST(BlockIteration, AStripEndsWhereItsCodeSays) {
   BlockContext context = grid_of(10, 1, 1);
   ASSERT_EQ(next_strip(context, 0, 4), 4u);
   context.index[0] = 2;

@@ -1,5 +1,5 @@
-// cpu/engine/run/protect.cpp
-#include "cpu/engine/run/protect.hpp"
+// cpu/engine/run/crash_recovery.cpp
+#include "cpu/engine/run/crash_recovery.hpp"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -22,14 +22,14 @@ namespace {
 constexpr std::size_t kStacks[] = {std::size_t{512} << 20, std::size_t{32} << 20};
 constexpr std::size_t kSignalStack = 64 * 1024;
 
-struct Work {
+struct RecoverableWork {
   const std::function<void()>& run;
   std::mutex mutex;
   std::condition_variable over;
   bool done = false;
   bool crashed = false;
   bool no_memory = false;
-  bool stands = true;  ///< its thread, when it crashed
+  bool thread_parked = true;  ///< its thread, when it crashed
   std::exception_ptr exception;
   char reason[512] = {};
   sigjmp_buf back{};
@@ -37,16 +37,16 @@ struct Work {
   alignas(16) std::byte signal_stack[kSignalStack];
 };
 
-__attribute__((tls_model("initial-exec"))) thread_local Work* t_work = nullptr;
+__attribute__((tls_model("initial-exec"))) thread_local RecoverableWork* t_recoverable = nullptr;
 
-void finish(Work& work, bool crashed) {
+void finish(RecoverableWork& work, bool crashed) {
   const std::lock_guard lock{work.mutex};
   work.crashed = crashed;
   work.done = true;
-  work.over.notify_one();  // under the lock: the caller's Work may be gone right after
+  work.over.notify_one();  // under the lock: the caller's RecoverableWork may be gone right after
 }
 
-void run(Work& work) {
+void run(RecoverableWork& work) {
   stack_t signals{};
   signals.ss_sp = work.signal_stack;
   signals.ss_size = kSignalStack;
@@ -60,32 +60,32 @@ void run(Work& work) {
     work.stack_low = reinterpret_cast<std::uintptr_t>(low);
   }
   if (sigsetjmp(work.back, 1) == 0) {
-    t_work = &work;
+    t_recoverable = &work;
     try {
       work.run();
     } catch (...) {
       work.exception = std::current_exception();
     }
-    t_work = nullptr;
+    t_recoverable = nullptr;
     signals.ss_flags = SS_DISABLE;
     sigaltstack(&signals, nullptr);
     finish(work, false);
     return;
   }
-  const bool stands = work.stands;
+  const bool thread_parked = work.thread_parked;
   signals.ss_flags = SS_DISABLE;
-  if (!stands) sigaltstack(&signals, nullptr);
+  if (!thread_parked) sigaltstack(&signals, nullptr);
   finish(work, true);
-  while (stands) pause();
+  while (thread_parked) pause();
 }
 
 void* start(void* work) {
-  run(*static_cast<Work*>(work));
+  run(*static_cast<RecoverableWork*>(work));
   return nullptr;
 }
 
 /// A thread that hears of faults only: other signals are for the program's own threads.
-bool launch(Work& work, std::size_t stack) {
+bool launch(RecoverableWork& work, std::size_t stack) {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
@@ -105,10 +105,10 @@ bool launch(Work& work, std::size_t stack) {
 
 }  // namespace
 
-void protect(const std::function<void()>& function) {
-  if (t_work) return function();  // inside already
+void run_with_crash_recovery(const std::function<void()>& function) {
+  if (t_recoverable) return function();  // inside already
   ensure_fault_handlers(true);
-  auto work = std::make_unique<Work>(function);
+  auto work = std::make_unique<RecoverableWork>(function);
   bool started = false;
   for (const std::size_t stack : kStacks)
     if (!started) started = launch(*work, stack);
@@ -120,32 +120,32 @@ void protect(const std::function<void()>& function) {
   if (work->no_memory) throw std::bad_alloc{};
   if (work->crashed) {
     const std::string reason = work->reason;
-    if (work->stands) static_cast<void>(work.release());  // its thread may look at it
+    if (work->thread_parked) static_cast<void>(work.release());  // its thread may look at it
     throw Crashed{reason};
   }
   if (work->exception) std::rethrow_exception(work->exception);
 }
 
-void crash(const char* reason) noexcept {
-  Work* const work = t_work;
+void raise_crash(const char* reason) noexcept {
+  RecoverableWork* const work = t_recoverable;
   if (!work) return;
   std::snprintf(work->reason, sizeof work->reason, "%s", reason);
-  work->stands = false;
-  t_work = nullptr;
+  work->thread_parked = false;
+  t_recoverable = nullptr;
   siglongjmp(work->back, 1);
 }
 
-void leave_for_memory() noexcept {
-  Work* const work = t_work;
+void raise_out_of_memory() noexcept {
+  RecoverableWork* const work = t_recoverable;
   if (!work) return;
   work->no_memory = true;
-  work->stands = false;
-  t_work = nullptr;
+  work->thread_parked = false;
+  t_recoverable = nullptr;
   siglongjmp(work->back, 1);
 }
 
-void crash_by_signal(int signal, const void* address) noexcept {
-  Work* const work = t_work;
+void recover_from_crash_signal(int signal, const void* address) noexcept {
+  RecoverableWork* const work = t_recoverable;
   if (!work) return;
   const auto at = reinterpret_cast<std::uintptr_t>(address);
   const bool overflow = signal == SIGSEGV && at - work->stack_low + (2 << 20) < (4 << 20);
@@ -156,7 +156,7 @@ void crash_by_signal(int signal, const void* address) noexcept {
                            : signal == SIGFPE  ? "arithmetic fault"
                                                : "illegal instruction";
   std::strncpy(work->reason, what, sizeof work->reason - 1);
-  t_work = nullptr;
+  t_recoverable = nullptr;
   siglongjmp(work->back, 1);
 }
 

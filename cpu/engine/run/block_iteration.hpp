@@ -1,4 +1,4 @@
-// cpu/engine/run/next_blocks.hpp: the order in which block code that goes on by itself
+// cpu/engine/run/block_iteration.hpp: the order in which block code that goes on by itself
 // (ObjectCode::runs_on) takes its blocks. Generated code calls the routines at the end of this
 // file.
 #pragma once
@@ -11,7 +11,7 @@
 namespace cucpu {
 
 /// `index` of the block behind, in linear order.
-inline void step(BlockContext& context) {
+inline void increment_index(BlockContext& context) {
   std::uint32_t *const index = context.index, *const grid = context.grid;
   if (++index[0] != grid[0]) return;
   index[0] = 0;
@@ -24,7 +24,7 @@ inline void step(BlockContext& context) {
 inline bool next_block(BlockContext& context) {
   if (context.blocks_left == 0) return false;
   --context.blocks_left;
-  step(context);
+  increment_index(context);
   return true;
 }
 
@@ -46,7 +46,7 @@ inline std::uint32_t next_strip(BlockContext& context, std::uint32_t end, std::u
 }  // namespace cucpu
 
 extern "C" {
-/// The same, and safe points: they do not come back when the grid is cancelled.
+/// The same, and safepoints: they do not come back when the grid is cancelled.
 bool cucpu_rt_next_block(cucpu::BlockContext*);
 std::uint32_t cucpu_rt_next_strip(cucpu::BlockContext*, std::uint32_t end, std::uint32_t most);
 }

@@ -1,4 +1,4 @@
-// cpu/engine/run/own_thread.hpp: threads of ours in a program of somebody else.
+// cpu/engine/run/detached_thread.hpp: threads of ours in a program of somebody else.
 #pragma once
 
 #include <pthread.h>
@@ -11,7 +11,7 @@ namespace cucpu {
 /// A detached thread with all signals blocked (they belong to the program's own threads), save
 /// those that report a fault here. Throws std::system_error. `name`: at most 15 characters.
 template <class F>
-void start_thread(const char* name, F f) {
+void start_detached_thread(const char* name, F f) {
   sigset_t none, before;
   sigfillset(&none);
   for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) sigdelset(&none, fault);

@@ -1,4 +1,4 @@
-// cpu/engine/run/float_state.hpp: default rounding and denormal modes while kernels run, the
+// cpu/engine/run/float_environment.hpp: default rounding and denormal modes while kernels run, the
 // caller's afterwards.
 #pragma once
 
@@ -6,16 +6,16 @@
 
 namespace cucpu {
 
-class FloatState {
+class ScopedFloatEnvironment {
  public:
-  FloatState() noexcept : saved_{read()} {
+  ScopedFloatEnvironment() noexcept : saved_{read()} {
     if (saved_ != kDefault) write(kDefault);
   }
-  ~FloatState() {
+  ~ScopedFloatEnvironment() {
     if (saved_ != kDefault) write(saved_);
   }
-  FloatState(const FloatState&) = delete;
-  FloatState& operator=(const FloatState&) = delete;
+  ScopedFloatEnvironment(const ScopedFloatEnvironment&) = delete;
+  ScopedFloatEnvironment& operator=(const ScopedFloatEnvironment&) = delete;
 
  private:
 #if defined(__aarch64__)
