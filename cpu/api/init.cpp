@@ -18,7 +18,7 @@
 #include "cucpu/exports.hpp"
 #include "engine/check/kinds.hpp"
 #include "engine/engine.hpp"
-#include "engine/reach.hpp"
+#include "engine/peer_access.hpp"
 #include "exec/pool.hpp"
 #include "mem/allocation.hpp"
 
@@ -131,10 +131,10 @@ void initialize() {
   hooks.multicast = multicast_copies;
   MemoryMap::instance().name_devices = device_count() > 1;
   if (device_count() > 1) {
-    cucpu::may_reach() = [](const void* reach, std::uintptr_t address, bool write) {
+    cucpu::peer_access_check() = [](const void* reach, std::uintptr_t address, bool write) {
       return may_reach(*static_cast<Context*>(const_cast<void*>(reach)), address, write);
     };
-    cucpu::may_use() = [](const void* reach, const void* home) {
+    cucpu::array_access_check() = [](const void* reach, const void* home) {
       return may_use_arrays(*static_cast<Context*>(const_cast<void*>(reach)),
                             *static_cast<const Context*>(home));
     };

@@ -9,7 +9,7 @@
 #include "api/graph_capture.hpp"
 #include "api/guard.hpp"
 #include "api/kernel_op.hpp"
-#include "engine/reach.hpp"
+#include "engine/peer_access.hpp"
 #include "exec/pool.hpp"
 
 namespace cucpu::driver {
@@ -95,7 +95,7 @@ Progress KernelOp::run(Task& task) {
 std::unique_ptr<cucpu::Launch> KernelOp::make_launch(Context& context) const {
   if (device_count() == 1) [[likely]]
     return cucpu::Launch::make(function->kernel, shape, params.data());
-  const cucpu::ReachScope scope{&context};
+  const cucpu::PeerAccessScope scope{&context};
   return cucpu::Launch::make(function->kernel, shape, params.data());
 }
 

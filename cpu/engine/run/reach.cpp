@@ -1,7 +1,7 @@
 // cpu/engine/run/reach.cpp
 #include "cpu/engine/run/reach.hpp"
 
-#include "cpu/engine/reach.hpp"
+#include "cpu/engine/peer_access.hpp"
 #include "cpu/engine/run/worker.hpp"
 
 namespace {
@@ -17,7 +17,7 @@ namespace {
 void cucpu_rt_check_reach(std::uint64_t address, std::uint32_t write) {
   cucpu::Worker& worker = *cucpu::Worker::running();
   const void* const reach = worker.grid().reach();
-  if (!reach || cucpu::may_reach()(reach, address, write != 0)) return;
+  if (!reach || cucpu::peer_access_check()(reach, address, write != 0)) return;
   out_of_reach(worker, address, __builtin_return_address(0));
 }
 
@@ -25,6 +25,6 @@ void cucpu::require_reach(const void* home, std::uintptr_t address, bool write) 
   Worker& worker = *Worker::running();
   const void* const reach = worker.grid().reach();
   if (!reach) return;
-  if (home ? may_use()(reach, home) : may_reach()(reach, address, write)) return;
+  if (home ? array_access_check()(reach, home) : peer_access_check()(reach, address, write)) return;
   out_of_reach(worker, address, __builtin_return_address(0));
 }
