@@ -8,7 +8,7 @@
 #include "cpu/device/event.hpp"
 #include "cpu/device/guard.hpp"
 #include "cpu/device/kernel_op.hpp"
-#include "cpu/engine/reach.hpp"
+#include "cpu/engine/peer_access.hpp"
 #include "cpu/exec/thread_pool.hpp"
 #include "cpu/graph/capture.hpp"
 
@@ -95,7 +95,7 @@ Progress KernelOp::run(Task& task) {
 std::unique_ptr<cucpu::Launch> KernelOp::make_launch(Context& context) const {
   if (device_count() == 1) [[likely]]
     return cucpu::Launch::make(function->kernel, shape, params.data());
-  const cucpu::ReachScope scope{&context};
+  const cucpu::PeerAccessScope scope{&context};
   return cucpu::Launch::make(function->kernel, shape, params.data());
 }
 

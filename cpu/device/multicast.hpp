@@ -25,7 +25,8 @@ class MulticastObject final : public Handled<MulticastObject, void*, Kind::multi
 
   // -- what cuMemMap and cuMemSetAccess do with it
   // --------------------------------------------------------------------------
-  void map(std::uintptr_t address, std::size_t size);  ///< inaccessible until protect()
+  void map(std::uintptr_t address,
+           std::size_t size);  ///< inaccessible until run_with_crash_recovery()
   void protect(std::uintptr_t address, int protection);
   void unmap(std::uintptr_t address);
   int first_device() const;

@@ -493,7 +493,7 @@ bool asks_for_blocks(const Loop& loop) {
 
 }  // namespace
 
-void insert_polls(Module& module, Function* entry, bool entry_is_fiber) {
+void insert_safepoint_polls(Module& module, Function* entry, bool entry_is_fiber) {
   LLVMContext& context = module.getContext();
   const bool counted = safepoints::are_counted();
   FunctionCallee cancelled = module.getOrInsertFunction(

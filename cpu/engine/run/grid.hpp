@@ -12,7 +12,7 @@
 
 #include "cpu/engine/check/kinds.hpp"
 #include "cpu/engine/engine.hpp"
-#include "cpu/engine/reach.hpp"
+#include "cpu/engine/peer_access.hpp"
 #include "cpu/engine/run/block_context.hpp"
 #include "cpu/engine/run/tier_up.hpp"
 #include "cpu/engine/run/work_stealing.hpp"
@@ -107,7 +107,7 @@ class Grid {
   std::atomic<bool> checked_by_someone_{false};
   LaunchShape shape_;
   const std::byte* params_;
-  const void* accessing_context_ = ReachScope::current();
+  const void* accessing_context_ = PeerAccessScope::current();
   std::uint64_t clusters_;
   std::uint64_t id_;
   std::uint32_t workspace_[2] = {8, 0};

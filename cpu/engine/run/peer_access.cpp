@@ -1,7 +1,7 @@
 // cpu/engine/run/peer_access.cpp
 #include "cpu/engine/run/peer_access.hpp"
 
-#include "cpu/engine/reach.hpp"
+#include "cpu/engine/peer_access.hpp"
 #include "cpu/engine/run/worker.hpp"
 
 namespace {
@@ -17,7 +17,7 @@ namespace {
 void cucpu_rt_check_peer_access(std::uint64_t address, std::uint32_t write) {
   cucpu::Worker& worker = *cucpu::Worker::running();
   const void* const context = worker.grid().accessing_context();
-  if (!context || cucpu::may_reach()(context, address, write != 0)) return;
+  if (!context || cucpu::peer_access_check()(context, address, write != 0)) return;
   trap_illegal_access(worker, address, __builtin_return_address(0));
 }
 
@@ -25,6 +25,7 @@ void cucpu::require_peer_access(const void* home, std::uintptr_t address, bool w
   Worker& worker = *Worker::running();
   const void* const context = worker.grid().accessing_context();
   if (!context) return;
-  if (home ? may_use()(context, home) : may_reach()(context, address, write)) return;
+  if (home ? array_access_check()(context, home) : peer_access_check()(context, address, write))
+    return;
   trap_illegal_access(worker, address, __builtin_return_address(0));
 }

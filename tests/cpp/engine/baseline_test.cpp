@@ -1,6 +1,6 @@
 // tests/cpp/engine/baseline_test.cpp: kernels that begin with code that is quick to make.
 #include "../temporary_folder.hpp"
-#include "cpu/engine/loaded_module.hpp"
+#include "cpu/engine/jit_module.hpp"
 #include "ptx_fixture.hpp"
 
 namespace cucpu::test {
@@ -77,7 +77,7 @@ class Quick : public testing::Test {
   }
   [[nodiscard]] bool is_baseline(const Module& module) const {
     const std::vector<std::byte> params(16);
-    return static_cast<const LoadedKernel&>(*module.find_kernel("k"))
+    return static_cast<const JitKernel&>(*module.find_kernel("k"))
         .variant(shape, params.data())
         .code->baseline;
   }
