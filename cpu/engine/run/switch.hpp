@@ -3,7 +3,7 @@
 // fibers of a host thread are one fiber to it, apart from the scheduler.
 #pragma once
 
-#include "cpu/base/sanitizer.hpp"
+#include "cpu/mem/sanitizer.hpp"
 #include "cpu/engine/run/fiber.hpp"
 
 #if defined(CUCPU_ASAN)
