@@ -6,7 +6,6 @@
 
 #include <cerrno>
 #include <chrono>
-#include <condition_variable>
 #include <cstring>
 #include <mutex>
 #include <thread>
@@ -14,18 +13,9 @@
 #include "cpu/device/context.hpp"
 #include "cpu/device/guard.hpp"
 
-namespace cucpu::driver {
-namespace {
+using namespace cucpu::driver;
 
-struct Lock {
-  std::mutex mutex;
-  std::condition_variable changed;
-  CUprocessState state = CU_PROCESS_STATE_RUNNING;
-};
-Lock& process_lock() {
-  static Lock& l = *new Lock;
-  return l;
-}
+namespace {
 
 bool all_drained() {
   for (const auto& context : live_contexts()) {
@@ -46,7 +36,7 @@ void require_own(int pid) {
 
 /// These calls go on while the process is locked; nothing else does.
 template <class F>
-CUresult guarded_even_locked(F&& f) {
+CUresult guarded_while_locked(F&& f) {
   const ProcessState now = g_process_state.load(std::memory_order_acquire);
   if (now != ProcessState::ready && now != ProcessState::locked) return CUDA_ERROR_NOT_INITIALIZED;
   if (t_in_callback) return CUDA_ERROR_NOT_PERMITTED;
@@ -55,7 +45,7 @@ CUresult guarded_even_locked(F&& f) {
 
 void step(int pid, CUprocessState from, CUprocessState to) {
   require_own(pid);
-  Lock& l = process_lock();
+  ProcessLock& l = process_lock();
   const std::lock_guard lock{l.mutex};
   require(l.state == from, CUDA_ERROR_ILLEGAL_STATE);
   l.state = to;
@@ -63,34 +53,20 @@ void step(int pid, CUprocessState from, CUprocessState to) {
 
 }  // namespace
 
-CUresult gate_when_not_ready() noexcept {
-  const ProcessState now = g_process_state.load(std::memory_order_acquire);
-  if (now == ProcessState::ended) return CUDA_ERROR_DEINITIALIZED;
-  if (now != ProcessState::locked) return CUDA_ERROR_NOT_INITIALIZED;
-  Lock& l = process_lock();
-  std::unique_lock lock{l.mutex};
-  l.changed.wait(lock, [] { return g_process_state.load() != ProcessState::locked; });
-  return g_process_state.load() == ProcessState::ready ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
-}
-
-}  // namespace cucpu::driver
-
-using namespace cucpu::driver;
-
 extern "C" {
 
 CUresult cuCheckpointProcessGetState(int pid, CUprocessState* out) {
-  return guarded_even_locked([&] {
+  return guarded_while_locked([&] {
     require(out != nullptr);
     require_own(pid);
-    Lock& l = process_lock();
+    ProcessLock& l = process_lock();
     const std::lock_guard lock{l.mutex};
     *out = l.state;
   });
 }
 
 CUresult cuCheckpointProcessGetRestoreThreadId(int pid, int* tid) {
-  return guarded_even_locked([&] {
+  return guarded_while_locked([&] {
     require(tid != nullptr);
     require_own(pid);
     *tid = getpid();  // the main thread: restoring needs none of its own
@@ -98,9 +74,9 @@ CUresult cuCheckpointProcessGetRestoreThreadId(int pid, int* tid) {
 }
 
 CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs* args) {
-  return guarded_even_locked([&] {
+  return guarded_while_locked([&] {
     require_own(pid);
-    Lock& l = process_lock();
+    ProcessLock& l = process_lock();
     {
       const std::lock_guard lock{l.mutex};
       require(l.state == CU_PROCESS_STATE_RUNNING, CUDA_ERROR_ILLEGAL_STATE);
@@ -125,14 +101,14 @@ CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs* args) {
 }
 
 CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs* args) {
-  return guarded_even_locked([&] {
+  return guarded_while_locked([&] {
     require(!args || !args->customStorageInfo_out, CUDA_ERROR_NOT_SUPPORTED);
     step(pid, CU_PROCESS_STATE_LOCKED, CU_PROCESS_STATE_CHECKPOINTED);
   });
 }
 
 CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs* args) {
-  return guarded_even_locked([&] {
+  return guarded_while_locked([&] {
     require_own(pid);
     if (args) {
       require(!args->customStorageInfo_out, CUDA_ERROR_NOT_SUPPORTED);
@@ -154,9 +130,9 @@ CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs* args) {
 }
 
 CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs*) {
-  return guarded_even_locked([&] {
+  return guarded_while_locked([&] {
     require_own(pid);
-    Lock& l = process_lock();
+    ProcessLock& l = process_lock();
     {
       const std::lock_guard lock{l.mutex};
       require(l.state == CU_PROCESS_STATE_LOCKED, CUDA_ERROR_ILLEGAL_STATE);

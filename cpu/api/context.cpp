@@ -6,6 +6,7 @@
 #include "cpu/device/capture.hpp"
 #include "cpu/device/guard.hpp"
 #include "cpu/device/memory_pool.hpp"
+#include "cpu/mem/per_thread.hpp"
 
 using namespace cucpu::driver;
 
@@ -159,7 +160,7 @@ CUresult cuCtxGetCurrent(CUcontext* out) {
 
 CUresult cuCtxGetDevice(CUdevice* out) {
   return guarded([&] {
-    Context& context = current_context_even_broken();
+    Context& context = current_context_any_state();
     require(out != nullptr);
     *out = context.device.ordinal;
   });
@@ -168,14 +169,14 @@ CUresult cuCtxGetDevice(CUdevice* out) {
 CUresult cuCtxGetDevice_v2(CUdevice* out, CUcontext handle) {
   return guarded([&] {
     require(out != nullptr);
-    *out = (handle ? context_of(handle) : current_context_even_broken()).device.ordinal;
+    *out = (handle ? context_of(handle) : current_context_any_state()).device.ordinal;
   });
 }
 
 CUresult cuCtxGetFlags(unsigned int* out) {
   return guarded([&] {
     require(out != nullptr);
-    *out = current_context_even_broken().flags | CU_CTX_MAP_HOST;
+    *out = current_context_any_state().flags | CU_CTX_MAP_HOST;
   });
 }
 
@@ -191,7 +192,7 @@ CUresult cuCtxSetFlags(unsigned int flags) {
 CUresult cuCtxGetId(CUcontext handle, unsigned long long* out) {
   return guarded([&] {
     require(out != nullptr);
-    *out = (handle ? context_of(handle) : current_context_even_broken()).id;
+    *out = (handle ? context_of(handle) : current_context_any_state()).id;
   });
 }
 
@@ -281,14 +282,14 @@ CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int* out) {
     if (handle)
       context_of(handle);
     else
-      current_context_even_broken();
+      current_context_any_state();
     *out = 3020;
   });
 }
 
 CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
   return guarded([&] {
-    current_context_even_broken();
+    current_context_any_state();
     if (least) *least = 0;
     if (greatest) *greatest = -5;
   });
@@ -358,3 +359,16 @@ CUresult cuCtxDisablePeerAccess(CUcontext peer_handle) {
 }
 
 }  // extern "C"
+
+extern "C" __attribute__((visibility("default"))) const char* cucoreGetLastFaultReport(void) {
+  struct Copy {
+    std::string text;  // the caller's until its thread asks again
+  };
+  try {
+    auto& copy = cucpu::PerThread<Copy>::get();
+    copy.text = cucpu::driver::last_fault_report();
+    return copy.text.c_str();
+  } catch (const std::bad_alloc&) {
+    return "";
+  }
+}

@@ -1,57 +1,9 @@
-// cuImportExternalMemory: memory that came as a file descriptor: what cuMemExportToShareableHandle
-// gave, any memfd, a dma-buf.
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
+// cuImportExternalMemory, cuExternalMemoryGetMapped*.
+#include "cpu/device/external_memory.hpp"
 
 #include "cpu/device/array.hpp"
 #include "cpu/device/capture.hpp"
 #include "cpu/device/guard.hpp"
-#include "cpu/mem/address_space.hpp"
-
-namespace cucpu::driver {
-namespace {
-
-class ExternalMemory final
-    : public Handled<ExternalMemory, CUexternalMemory, Kind::external_memory> {
- public:
-  ExternalMemory(int fd, std::size_t size) : fd{fd}, size{size} {}
-  ~ExternalMemory() override { close(fd); }
-  const int fd;
-  const std::size_t size;
-};
-
-/// A part of the file in the device's address space. The mapping outlives the imported object.
-AllocationRef map_part(const ExternalMemory& memory, std::size_t offset, std::size_t size) {
-  require(size > 0 && offset <= memory.size && size <= memory.size - offset);
-  AddressSpace& space = AddressSpace::instance();
-  const std::size_t lead = offset % space.page();
-  const std::size_t pages = space.round_to_pages(lead + size);
-  const std::uintptr_t start = space.take(pages, space.page());
-  if (mmap(reinterpret_cast<void*>(start), pages, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-           memory.fd, static_cast<off_t>(offset - lead)) == MAP_FAILED) {
-    space.give(start, pages);
-    fail(CUDA_ERROR_OUT_OF_MEMORY);
-  }
-  auto record = std::make_shared<Allocation>();
-  record->base = start + lead;
-  record->size = size;
-  record->release = [start, pages](Allocation&) { AddressSpace::instance().give(start, pages); };
-  return record;
-}
-
-std::size_t file_bytes(int fd) {
-  struct stat info;
-  require(fstat(fd, &info) == 0);
-  if (S_ISREG(info.st_mode)) return static_cast<std::size_t>(info.st_size);
-  const off_t end = lseek(fd, 0, SEEK_END);  // dma-bufs answer this
-  require(end > 0);
-  return static_cast<std::size_t>(end);
-}
-
-}  // namespace
-}  // namespace cucpu::driver
 
 using namespace cucpu::driver;
 
@@ -78,7 +30,7 @@ CUresult cuImportExternalMemory(CUexternalMemory* out,
 CUresult cuDestroyExternalMemory(CUexternalMemory handle) {
   return guarded([&] {
     current_context();
-    require(given<ExternalMemory>(handle).retire(), CUDA_ERROR_INVALID_HANDLE);
+    require(nonnull_object_of<ExternalMemory>(handle).retire(), CUDA_ERROR_INVALID_HANDLE);
   });
 }
 
@@ -86,7 +38,7 @@ CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr* out, CUexternalMemory hand
                                          const CUDA_EXTERNAL_MEMORY_BUFFER_DESC* desc) {
   return guarded([&] {
     require(out && desc && desc->flags == 0);
-    ExternalMemory& memory = given<ExternalMemory>(handle);
+    ExternalMemory& memory = nonnull_object_of<ExternalMemory>(handle);
     Context& context = current_context();
     require_capture_safe();
     const AllocationRef record = map_part(memory, desc->offset, desc->size);

@@ -22,13 +22,6 @@
 #include "cpu/mem/allocation.hpp"
 #include "cucpu/exports.hpp"
 
-namespace cucpu::driver {
-
-std::atomic<ProcessState> g_process_state{ProcessState::not_initialized};
-thread_local bool t_in_callback = false;
-
-}  // namespace cucpu::driver
-
 void cucpu::on_unsupported(const char* function) noexcept {
   try {
     driver::log_message(CU_LOG_LEVEL_ERROR,
@@ -123,7 +116,7 @@ void at_process_end() {
 void initialize() {
   initialize_process();
   handles::reserve();
-  Pool::instance().configure(settings().threads);
+  ThreadPool::instance().configure(settings().threads);
   cucpu::Hooks hooks;
   hooks.describe_address = [](std::uintptr_t address) {
     return MemoryMap::instance().describe(address);
@@ -132,11 +125,11 @@ void initialize() {
   MemoryMap::instance().name_devices = device_count() > 1;
   if (device_count() > 1) {
     cucpu::peer_access_check() = [](const void* reach, std::uintptr_t address, bool write) {
-      return may_reach(*static_cast<Context*>(const_cast<void*>(reach)), address, write);
+      return can_access(*static_cast<Context*>(const_cast<void*>(reach)), address, write);
     };
     cucpu::array_access_check() = [](const void* reach, const void* home) {
-      return may_use_arrays(*static_cast<Context*>(const_cast<void*>(reach)),
-                            *static_cast<const Context*>(home));
+      return can_access_arrays(*static_cast<Context*>(const_cast<void*>(reach)),
+                               *static_cast<const Context*>(home));
     };
   }
   hooks.find_allocation = [](std::uintptr_t address) -> std::optional<cucpu::AllocationView> {
@@ -157,8 +150,8 @@ void initialize() {
   cucpu::set_hooks(std::move(hooks));
   install_graph_launches();
   cucpu::heap_of_kernel() = []() noexcept -> cucpu::DeviceHeap* {
-    Task* const task = Pool::running_task();
-    return task ? &task->context().heap : nullptr;
+    Task* const task = ThreadPool::running_task();
+    return task ? &context_of(*task).heap : nullptr;
   };
   pthread_atfork(nullptr, nullptr, in_forked_child);
   std::atexit(at_process_end);

@@ -1,216 +1,11 @@
-// cuLaunchKernel, cuLaunchKernelEx, cuLaunchCooperativeKernel and the launches of CUDA's first
-// days.
-#include <algorithm>
-#include <climits>
+// cuLaunchKernel, cuLaunchKernelEx, cuLaunchCooperativeKernel.
 #include <cstring>
 
 #include "cpu/device/capture.hpp"
 #include "cpu/device/event.hpp"
 #include "cpu/device/guard.hpp"
 #include "cpu/device/kernel_op.hpp"
-#include "cpu/engine/peer_access.hpp"
-#include "cpu/exec/thread_pool.hpp"
 #include "cpu/graph/capture.hpp"
-
-namespace cucpu::driver {
-namespace {
-
-/// Copies the caller's arguments into one packed block.
-cucpu::ParamBlock pack(const cucpu::KernelInfo& info, void** kernel_params, void** extra) {
-  cucpu::ParamBlock block(info.param_bytes);
-  if (kernel_params) {
-    require(!extra);
-    for (std::size_t i = 0; i < info.params.size(); ++i) {
-      const cucpu::Param& param = info.params[i];
-      require(kernel_params[i] != nullptr);
-      std::memcpy(block.data() + param.offset, kernel_params[i], param.size);
-    }
-    return block;
-  }
-  const void* buffer = nullptr;
-  std::size_t bytes = 0;
-  for (; extra && *extra != CU_LAUNCH_PARAM_END; extra += 2) {
-    if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER) {
-      buffer = extra[1];
-    } else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE) {
-      require(extra[1] != nullptr);
-      bytes = *static_cast<const std::size_t*>(extra[1]);
-    } else {
-      fail(CUDA_ERROR_INVALID_VALUE);
-    }
-  }
-  if (info.params.empty()) return block;
-  const std::size_t needed = info.params.back().offset + info.params.back().size;
-  if (!buffer || bytes < needed)
-    fail(CUDA_ERROR_INVALID_VALUE, "kernel " + info.name + " takes " +
-                                       std::to_string(info.params.size()) + " parameters of " +
-                                       std::to_string(needed) + " bytes; the launch gives " +
-                                       std::to_string(buffer ? bytes : 0) + " bytes");
-  std::memcpy(block.data(), buffer, std::min<std::size_t>(bytes, block.size()));
-  return block;
-}
-
-void check_shape(const Function& function, const cucpu::LaunchShape& shape) {
-  const cucpu::KernelInfo& info = function.kernel.info();
-  const auto [gx, gy, gz] = shape.grid;
-  const auto [bx, by, bz] = shape.block;
-  require(gx > 0 && gy > 0 && gz > 0 && gx <= INT_MAX && gy <= 65535 && gz <= 65535);
-  require(bx > 0 && by > 0 && bz > 0 && bx <= 1024 && by <= 1024 && bz <= 64 &&
-          shape.block.volume() <= 1024);
-  if (info.required_block) require(*info.required_block == shape.block);
-  require(shape.block.volume() <= info.max_threads, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
-  require(shape.dynamic_shared_bytes <= dynamic_shared_limit(info, function.settings));
-}
-
-void check_cluster(const Function& function, cucpu::LaunchShape& shape, bool given) {
-  const cucpu::KernelInfo& info = function.kernel.info();
-  const auto& set = function.settings;
-  if (info.required_cluster) {
-    if (given) require(shape.cluster == *info.required_cluster, CUDA_ERROR_INVALID_CLUSTER_SIZE);
-    shape.cluster = *info.required_cluster;
-  } else if (!given && set.cluster_x > 0) {
-    const auto axis = [](int value) { return static_cast<std::uint32_t>(std::max(value, 1)); };
-    shape.cluster = {axis(set.cluster_x), axis(set.cluster_y), axis(set.cluster_z)};
-  } else if (info.explicit_cluster) {
-    require(given, CUDA_ERROR_INVALID_CLUSTER_SIZE);
-  }
-  const auto [x, y, z] = shape.cluster;
-  require(x > 0 && y > 0 && z > 0, CUDA_ERROR_INVALID_VALUE);
-  require(shape.cluster.volume() <= (set.non_portable_cluster ? kMaxCluster : kMaxClusterPortable),
-          CUDA_ERROR_INVALID_CLUSTER_SIZE);
-  require(shape.grid.x % x == 0 && shape.grid.y % y == 0 && shape.grid.z % z == 0,
-          CUDA_ERROR_INVALID_VALUE);
-}
-
-}  // namespace
-
-Progress KernelOp::run(Task& task) {
-  auto launch = ready ? std::move(ready) : make_launch(task.context());
-  const auto run = make_object<GridRun>(std::move(launch), task);
-  run->keep(module);
-  task.context().add_running(*run);
-  return Pool::instance().run_grid(run);
-}
-
-std::unique_ptr<cucpu::Launch> KernelOp::make_launch(Context& context) const {
-  if (device_count() == 1) [[likely]]
-    return cucpu::Launch::make(function->kernel, shape, params.data());
-  const cucpu::PeerAccessScope scope{&context};
-  return cucpu::Launch::make(function->kernel, shape, params.data());
-}
-
-CUDA_KERNEL_NODE_PARAMS KernelOp::node_params() {
-  CUDA_KERNEL_NODE_PARAMS p{};
-  p.func = given_kernel ? nullptr : function->handle();
-  p.kern = given_kernel;
-  p.gridDimX = shape.grid.x, p.gridDimY = shape.grid.y, p.gridDimZ = shape.grid.z;
-  p.blockDimX = shape.block.x, p.blockDimY = shape.block.y, p.blockDimZ = shape.block.z;
-  p.sharedMemBytes = shape.dynamic_shared_bytes;
-  if (pointers_.empty())
-    for (const cucpu::Param& param : function->kernel.info().params)
-      pointers_.push_back(params.data() + param.offset);
-  p.kernelParams = pointers_.empty() ? nullptr : pointers_.data();
-  p.ctx = module->context() ? module->context()->handle() : nullptr;
-  return p;
-}
-
-Ref<KernelOp> make_kernel(const CUDA_KERNEL_NODE_PARAMS& p,
-                          std::vector<CUlaunchAttribute> attributes) {
-  CUlaunchConfig config{};
-  config.gridDimX = p.gridDimX, config.gridDimY = p.gridDimY, config.gridDimZ = p.gridDimZ;
-  config.blockDimX = p.blockDimX, config.blockDimY = p.blockDimY, config.blockDimZ = p.blockDimZ;
-  config.sharedMemBytes = p.sharedMemBytes;
-  config.attrs = attributes.empty() ? nullptr : attributes.data();
-  config.numAttrs = static_cast<unsigned>(attributes.size());
-  require(!(p.func && p.kern));
-  const CUfunction handle = p.func ? p.func : reinterpret_cast<CUfunction>(p.kern);
-  Ref<KernelOp> op;
-  if (p.ctx) {
-    const ScopedContext scope{usable(context_of(p.ctx))};
-    op = make_kernel(handle, config, p.kernelParams, p.extra, false);
-  } else {
-    op = make_kernel(handle, config, p.kernelParams, p.extra, false);
-  }
-  op->given_kernel = p.kern;
-  return op;
-}
-
-std::uint64_t cooperative_limit(const Function& function, const cucpu::LaunchShape& shape) {
-  return std::uint64_t{blocks_per_sm(function.kernel.info(),
-                                     static_cast<unsigned>(shape.block.volume()),
-                                     shape.dynamic_shared_bytes)} *
-         function.module.context()->multiprocessors();
-}
-
-Ref<KernelOp> make_kernel(CUfunction handle, const CUlaunchConfig& config, void** kernel_params,
-                          void** extra, bool cooperative) {
-  Function& function = function_of(handle);
-  auto op = make_object<KernelOp>();
-  op->module = Ref<LoadedModule>{&function.module};
-  op->function = &function;
-  op->shape.grid = {config.gridDimX, config.gridDimY, config.gridDimZ};
-  op->shape.block = {config.blockDimX, config.blockDimY, config.blockDimZ};
-  op->shape.dynamic_shared_bytes = config.sharedMemBytes;
-  op->shape.cooperative = cooperative;
-  if (cooperative) {  // kept like one that was given, so that a graph's node keeps it, too
-    CUlaunchAttribute attribute{};
-    attribute.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
-    attribute.value.cooperative = 1;
-    op->attributes.push_back(attribute);
-  }
-  if (Context* const context = peek_context())
-    op->shape.stack_limit = context->limits[CU_LIMIT_STACK_SIZE];
-  require(config.numAttrs == 0 || config.attrs);
-  bool cluster_given = false;
-  for (unsigned i = 0; i < config.numAttrs; ++i) {
-    const CUlaunchAttribute& attribute = config.attrs[i];
-    switch (attribute.id) {
-      case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-        op->shape.cluster = {attribute.value.clusterDim.x, attribute.value.clusterDim.y,
-                             attribute.value.clusterDim.z};
-        cluster_given = true;
-        break;
-      case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
-        op->shape.cooperative = attribute.value.cooperative != 0;
-        break;
-      case CU_LAUNCH_ATTRIBUTE_IGNORE:
-        continue;
-      case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
-        require(attribute.value.deviceUpdatableKernelNode.deviceUpdatable == 0,
-                CUDA_ERROR_NOT_SUPPORTED);
-        continue;
-      // Hints about caches, order and place: correct to leave alone, for a launch here waits for
-      // all work before it.
-      case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
-      case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
-      case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-      case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
-      case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
-      case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-      case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
-      case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-      case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
-      case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
-      case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-      case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
-      case CU_LAUNCH_ATTRIBUTE_PORTABLE_CLUSTER_SIZE_MODE:
-      case CU_LAUNCH_ATTRIBUTE_SHARED_MEMORY_MODE:
-        break;
-      default:
-        fail(CUDA_ERROR_INVALID_VALUE);
-    }
-    op->attributes.push_back(attribute);
-  }
-  check_shape(function, op->shape);
-  check_cluster(function, op->shape, cluster_given);
-  if (op->shape.cooperative)
-    require(op->shape.grid.volume() <= cooperative_limit(function, op->shape),
-            CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
-  op->params = pack(function.kernel.info(), kernel_params, extra);
-  return op;
-}
-
-}  // namespace cucpu::driver
 
 using namespace cucpu::driver;
 
@@ -232,8 +27,9 @@ void launch(const CUlaunchConfig& config, CUfunction f, void** kernel_params, vo
             bool cooperative) {
   const Ref<Stream> stream = stream_of(config.hStream);
   Context* const current = peek_context();
-  const bool elsewhere = current != &stream->context();  // a CUkernel is loaded where the stream is
-  if (elsewhere) push_context(stream->context());
+  const bool elsewhere =
+      current != &context_of(*stream);  // a CUkernel is loaded where the stream is
+  if (elsewhere) push_context(context_of(*stream));
   Ref<KernelOp> op;
   try {
     op = make_kernel(f, config, kernel_params, extra, cooperative);
@@ -242,20 +38,20 @@ void launch(const CUlaunchConfig& config, CUfunction f, void** kernel_params, vo
     throw;
   }
   if (elsewhere) pop_context();
-  require(op->module->context() == &stream->context(), CUDA_ERROR_INVALID_HANDLE);
+  require(op->module->context() == &context_of(*stream), CUDA_ERROR_INVALID_HANDLE);
   const std::vector<Ref<Event>> events =
       op->attributes.empty() ? std::vector<Ref<Event>>{} : events_for(*op);
   if (capture_node(*stream, op)) {
     for (const Ref<Event>& event : events) capture_record(*stream, *event, false);
     return;
   }
-  op->ready = op->make_launch(stream->context());
+  op->ready = op->make_launch(context_of(*stream));
   op->function->is_loaded.store(true, std::memory_order_relaxed);
   const std::uint64_t number = stream->submit(std::move(op));
   for (const Ref<Event>& event : events) event->record(*stream);
   if (settings().blocking_launches) [[unlikely]] {
     stream->wait(number);
-    usable(stream->context());
+    usable(context_of(*stream));
   }
 }
 

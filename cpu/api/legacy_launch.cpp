@@ -4,7 +4,6 @@
 #include <set>
 #include <vector>
 
-#include "cpu/device/event.hpp"
 #include "cpu/device/guard.hpp"
 #include "cpu/device/module.hpp"
 
@@ -19,13 +18,13 @@ template <class F>
 CUresult edit(CUfunction handle, F f) {
   return guarded([&] {
     current_context();
-    Function::OldLaunch& old = function_of(handle).old_launch;
+    Function::LegacyLaunch& old = function_of(handle).legacy_launch;
     const std::lock_guard lock{old.mutex};
     f(old);
   });
 }
 
-void put(Function::OldLaunch& old, int offset, const void* bytes, std::size_t count) {
+void put(Function::LegacyLaunch& old, int offset, const void* bytes, std::size_t count) {
   require(bytes && offset >= 0 && static_cast<unsigned>(offset) <= kMaxParamBytes &&
           count <= kMaxParamBytes - static_cast<unsigned>(offset));
   if (old.params.size() < static_cast<std::size_t>(offset) + count)
@@ -37,7 +36,7 @@ CUresult launch(CUfunction handle, int width, int height, CUstream stream) {
   return guarded([&]() -> CUresult {
     require(width > 0 && height > 0);
     current_context();
-    Function::OldLaunch& old = function_of(handle).old_launch;
+    Function::LegacyLaunch& old = function_of(handle).legacy_launch;
     unsigned block[3], shared;
     std::vector<std::byte> params;
     {
@@ -69,7 +68,7 @@ void join(const std::vector<Ref<Stream>>& streams) {
 extern "C" {
 
 CUresult cuFuncSetBlockShape(CUfunction f, int x, int y, int z) {
-  return edit(f, [&](Function::OldLaunch& old) {
+  return edit(f, [&](Function::LegacyLaunch& old) {
     require(x > 0 && y > 0 && z > 0);
     old.block[0] = static_cast<unsigned>(x), old.block[1] = static_cast<unsigned>(y),
     old.block[2] = static_cast<unsigned>(z);
@@ -77,26 +76,26 @@ CUresult cuFuncSetBlockShape(CUfunction f, int x, int y, int z) {
 }
 
 CUresult cuFuncSetSharedSize(CUfunction f, unsigned int bytes) {
-  return edit(f, [&](Function::OldLaunch& old) { old.shared = bytes; });
+  return edit(f, [&](Function::LegacyLaunch& old) { old.shared = bytes; });
 }
 
 CUresult cuParamSetSize(CUfunction f, unsigned int bytes) {
-  return edit(f, [&](Function::OldLaunch& old) {
+  return edit(f, [&](Function::LegacyLaunch& old) {
     require(bytes <= kMaxParamBytes);
     old.params.resize(bytes);
   });
 }
 
 CUresult cuParamSeti(CUfunction f, int offset, unsigned int value) {
-  return edit(f, [&](Function::OldLaunch& old) { put(old, offset, &value, sizeof value); });
+  return edit(f, [&](Function::LegacyLaunch& old) { put(old, offset, &value, sizeof value); });
 }
 
 CUresult cuParamSetf(CUfunction f, int offset, float value) {
-  return edit(f, [&](Function::OldLaunch& old) { put(old, offset, &value, sizeof value); });
+  return edit(f, [&](Function::LegacyLaunch& old) { put(old, offset, &value, sizeof value); });
 }
 
 CUresult cuParamSetv(CUfunction f, int offset, void* bytes, unsigned int count) {
-  return edit(f, [&](Function::OldLaunch& old) { put(old, offset, bytes, count); });
+  return edit(f, [&](Function::LegacyLaunch& old) { put(old, offset, bytes, count); });
 }
 
 CUresult cuLaunch(CUfunction f) { return launch(f, 1, 1, nullptr); }
@@ -123,7 +122,7 @@ CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* list, unsigned
       const CUDA_LAUNCH_PARAMS &a = list[0], &p = list[i];
       const Ref<Stream> stream = stream_of(p.hStream);
       require(stream->role() == StreamRole::created, CUDA_ERROR_INVALID_HANDLE);
-      require(devices.insert(stream->context().device.ordinal).second, CUDA_ERROR_INVALID_DEVICE);
+      require(devices.insert(context_of(*stream).device.ordinal).second, CUDA_ERROR_INVALID_DEVICE);
       require(p.gridDimX == a.gridDimX && p.gridDimY == a.gridDimY && p.gridDimZ == a.gridDimZ &&
               p.blockDimX == a.blockDimX && p.blockDimY == a.blockDimY &&
               p.blockDimZ == a.blockDimZ && p.sharedMemBytes == a.sharedMemBytes);

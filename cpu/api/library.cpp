@@ -1,55 +1,9 @@
-// Libraries: cuLibrary* and cuKernel*.
+// cuLibrary* and cuKernel*.
 #include "cpu/device/capture.hpp"
 #include "cpu/device/guard.hpp"
 #include "cpu/device/module.hpp"
 #include "cpu/image/image.hpp"
 #include "cpu/image/jit_options.hpp"
-
-namespace cucpu::driver {
-
-Library::Library(std::vector<std::string> texts, const cucpu::LoadOptions& options)
-    : texts_{std::move(texts)},
-      options_{options},
-      overview_{make_object<LoadedModule>(nullptr, texts_, options)} {
-  options_.info_log = nullptr;  // the caller's; gone after the load
-}
-
-Library::~Library() = default;
-
-LoadedModule& Library::module_in(Context& context) {
-  const std::lock_guard lock{mutex_};
-  return published_in(modules_, context.id, [&] {
-    auto module = make_object<LoadedModule>(&context, texts_, options_);
-    module->library = this;
-    return module;
-  });
-}
-
-LibraryKernel& Library::kernel(const cucpu::Kernel& kernel) {
-  const std::lock_guard lock{mutex_};
-  return published_in(kernels_, &kernel, [&] { return make_object<LibraryKernel>(*this, kernel); });
-}
-
-void Library::forget(LoadedModule& module) noexcept {
-  const std::lock_guard lock{mutex_};
-  std::erase_if(modules_, [&](const auto& entry) { return entry.second.get() == &module; });
-}
-
-void Library::unload() noexcept {
-  decltype(modules_) modules;
-  {
-    const std::lock_guard lock{mutex_};
-    modules.swap(modules_);
-    for (auto& [code, kernel] : kernels_) kernel->retire();
-  }
-  for (auto& [id, module] : modules) {
-    module->context()->synchronize();
-    module->library = nullptr;
-    module->unload();
-  }
-}
-
-}  // namespace cucpu::driver
 
 using namespace cucpu::driver;
 

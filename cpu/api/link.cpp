@@ -1,26 +1,9 @@
 // cuLink*: PTX, our containers, object files and archives become one container.
-#include <memory>
-
 #include "cpu/device/context.hpp"
 #include "cpu/device/guard.hpp"
 #include "cpu/device/module.hpp"
 #include "cpu/image/image.hpp"
-#include "cpu/image/jit_options.hpp"
-
-namespace cucpu::driver {
-
-class LinkState final : public Handled<LinkState, CUlinkState, Kind::link> {
- public:
-  LinkState(unsigned count, CUjit_option* options, void** values)
-      : options{count, options, values} {
-    this->options.load.info_log = &this->options.info;
-  }
-  JitOptions options;  // the caller keeps its lists and buffers until cuLinkDestroy
-  std::vector<std::string> texts;
-  std::string output;
-};
-
-}  // namespace cucpu::driver
+#include "cpu/image/link_state.hpp"
 
 using namespace cucpu::driver;
 

@@ -1,6 +1,5 @@
 // Managed memory: advice, prefetches and what is remembered of them. There is one memory, so
 // nothing moves.
-#include <algorithm>
 #include <cstring>
 
 #include "cpu/device/capture.hpp"

@@ -1,4 +1,4 @@
-// cuMemAlloc*, cuMemFree*, cuMemHost*: where memory comes from.
+// cuMemAlloc*, cuMemFree*, cuMemHost*.
 #include "cpu/device/memory.hpp"
 
 #include <sys/mman.h>
@@ -10,56 +10,6 @@
 #include "cpu/device/memory_pool.hpp"
 #include "cpu/graph/graph.hpp"
 #include "cpu/mem/address_space.hpp"
-
-namespace cucpu::driver {
-
-AllocationRef allocate_even_from_pools(std::size_t bytes, std::size_t align, Budget& budget) {
-  try {
-    return allocate_memory(bytes, align, &budget);
-  } catch (const std::bad_alloc&) {
-    if (!empty_pools()) throw;
-    return allocate_memory(bytes, align, &budget);
-  }
-}
-
-AllocationRef allocate_device(Context& context, std::size_t bytes, std::size_t align,
-                              MemoryKind kind, unsigned flags) {
-  const AllocationRef a = allocate_even_from_pools(bytes, align, context.device.budget);
-  a->kind = kind;
-  a->device = context.device.ordinal;
-  a->context_id = context.id;
-  a->flags = flags;
-  MemoryMap::instance().insert_new(a);
-  return a;
-}
-
-void require_device_range(CUdeviceptr address, std::size_t bytes) {
-  if (bytes == 0) return;
-  auto& map = MemoryMap::instance();
-  require(map.find(address) && map.covers(address, bytes));
-}
-
-void require_any_range(CUdeviceptr address, std::size_t bytes) {
-  if (bytes == 0) return;
-  require(address != 0 && MemoryMap::instance().covers(address, bytes));
-}
-
-Ref<Stream> batch_stream(CUstream handle) {
-  Ref<Stream> stream = stream_of(handle);
-  require(stream->role() != StreamRole::legacy);
-  return stream;
-}
-
-void require_parts(const std::size_t* starts, std::size_t parts, std::size_t count) {
-  require(starts && parts > 0 && parts <= count && starts[0] == 0);
-  for (std::size_t i = 1; i < parts; ++i) require(starts[i] < count);
-}
-
-bool is_pageable(CUdeviceptr address) {
-  return !AddressSpace::instance().contains(address) && !MemoryMap::instance().find(address);
-}
-
-}  // namespace cucpu::driver
 
 using namespace cucpu::driver;
 
@@ -108,7 +58,7 @@ void free_after_work(std::uintptr_t base, bool (*is_mine)(const Allocation&)) {
   if (a->context_id != here.id)
     for (const Ref<Context>& other : live_contexts())
       if (other->id == a->context_id) other->synchronize();
-  MemoryMap::drop(map.take_out(base, is_mine));
+  MemoryMap::drop(map.remove(base, is_mine));
 }
 
 }  // namespace
@@ -237,7 +187,7 @@ CUresult cuMemHostUnregister(void* p) {
     const AllocationRef a = map.find(base);
     require(a && a->base == base && is_registered(*a), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
     context.synchronize();
-    map.take_out(base, is_registered);
+    map.remove(base, is_registered);
   });
 }
 

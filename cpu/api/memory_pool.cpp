@@ -6,10 +6,8 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "cpu/device/capture.hpp"
 #include "cpu/device/guard.hpp"
 #include "cpu/device/location.hpp"
-#include "cpu/device/memory.hpp"
 #include "cpu/engine/check/kinds.hpp"
 #include "cpu/graph/capture.hpp"
 #include "cpu/graph/graph.hpp"
@@ -58,7 +56,7 @@ CUresult cuMemAllocAsync(CUdeviceptr* out, size_t bytes, CUstream handle) {
   return guarded([&] {
     require(out != nullptr);
     const Ref<Stream> stream = stream_of(handle);
-    *out = allocate_async(bytes, current_pool(stream->context().device), *stream);
+    *out = allocate_async(bytes, current_pool(context_of(*stream).device), *stream);
   });
 }
 
@@ -83,12 +81,12 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
     if (cucpu::check::kinds_in_environment() != 0) stream->wait(stream->submitted());
     if (found->kind == MemoryKind::device || found->kind == MemoryKind::managed) {
       // cuMemAlloc's memory, freed in stream order: goes when the stream gets there.
-      const AllocationRef record = MemoryMap::instance().take_out(address);
+      const AllocationRef record = MemoryMap::instance().remove(address);
       require(record != nullptr);
       drop_after(*stream, record, stream->submitted());
       return;
     }
-    const AllocationRef record = MemoryMap::instance().take_out(address, is_mine);
+    const AllocationRef record = MemoryMap::instance().remove(address, is_mine);
     require(record != nullptr);
     static_cast<MemPool*>(record->pool)->free(record, stream.get());
   });

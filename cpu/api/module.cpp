@@ -1,108 +1,12 @@
-// Modules: cuModule*.
+// cuModule*.
 #include "cpu/device/module.hpp"
 
-#include <algorithm>
-#include <cstdlib>
 #include <cstring>
-#include <new>
 
 #include "cpu/device/capture.hpp"
 #include "cpu/device/guard.hpp"
-#include "cpu/device/memory.hpp"
 #include "cpu/image/image.hpp"
 #include "cpu/image/jit_options.hpp"
-
-namespace cucpu::driver {
-
-void* ModuleMemory::allocate(std::size_t size, std::size_t align, bool managed) {
-  if (!context_) {
-    void* p = std::aligned_alloc(std::max<std::size_t>(align, 64),
-                                 (size + 63) / 64 * 64 + (size == 0 ? 64 : 0));
-    if (!p) throw std::bad_alloc{};
-    std::memset(p, 0, size);
-    return p;
-  }
-  const auto kind = managed ? MemoryKind::managed : MemoryKind::variable;
-  return reinterpret_cast<void*>(
-      allocate_device(*context_, size, align, kind, managed ? CU_MEM_ATTACH_GLOBAL : 0)->base);
-}
-
-void ModuleMemory::free(void* address) noexcept {
-  if (!context_) {
-    std::free(address);
-    return;
-  }
-  // The context may have freed it already.
-  MemoryMap::drop(MemoryMap::instance().take_out(reinterpret_cast<std::uintptr_t>(address)));
-}
-
-namespace {
-/// The settings of the CUkernel behind a function of a library's module, or null.
-FunctionSettings* kernel_settings(LoadedModule& module, const cucpu::Kernel& kernel) {
-  if (!module.library || !module.context()) return nullptr;
-  const cucpu::Kernel* twin = module.library->overview().code().find_kernel(kernel.info().name);
-  return &module.library->kernel(*twin).settings[module.context()->device.ordinal];
-}
-}  // namespace
-
-Function::Function(LoadedModule& module, const cucpu::Kernel& kernel)
-    : module{module},
-      kernel{kernel},
-      settings{kernel_settings(module, kernel) ? *kernel_settings(module, kernel)
-                                               : *new FunctionSettings} {
-  if (!kernel_settings(module, kernel)) own_settings_.reset(&settings);
-}
-
-LoadedModule::LoadedModule(Context* context, const std::vector<std::string>& texts,
-                           const cucpu::LoadOptions& options)
-    : context_{context}, memory_{context} {
-  const std::vector<std::string_view> views{texts.begin(), texts.end()};
-  code_ = cucpu::Module::load(views, options, memory_);
-  if (context_) context_->adopt(*this);
-}
-
-LoadedModule::~LoadedModule() {
-  if (context_) context_->disown(*this);
-}
-
-Function& LoadedModule::function(const cucpu::Kernel& kernel) {
-  const std::lock_guard lock{mutex_};
-  return published_in(functions_, &kernel, [&] { return make_object<Function>(*this, kernel); });
-}
-
-Object& LoadedModule::reference(const cucpu::Variable& variable,
-                                const std::function<Reference()>& make) {
-  const std::lock_guard lock{mutex_};
-  const auto at = references_.find(&variable);
-  if (at != references_.end()) return *at->second.object;
-  Reference made = make();
-  return *references_.emplace(&variable, std::move(made)).first->second.object;
-}
-
-void LoadedModule::unload() noexcept {
-  {
-    const std::lock_guard lock{mutex_};
-    for (auto& [kernel, function] : functions_) function->retire();
-    for (auto& [variable, reference] : references_) reference.end->end();
-  }
-  retire();
-}
-
-void LoadedModule::context_gone() noexcept {
-  const Ref<LoadedModule> self{this};
-  if (library) library->forget(*this);
-  unload();
-}
-
-Function& function_of(CUfunction handle) {
-  if (Function* function = find_object<Function>(handle)) [[likely]]
-    return *function;
-  LibraryKernel& kernel = object_of<LibraryKernel>(handle);
-  LoadedModule& module = kernel.library.module_in(current_context());
-  return module.function(*module.code().find_kernel(kernel.kernel.info().name));
-}
-
-}  // namespace cucpu::driver
 
 using namespace cucpu::driver;
 

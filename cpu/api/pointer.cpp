@@ -3,7 +3,6 @@
 
 #include "cpu/device/context.hpp"
 #include "cpu/device/guard.hpp"
-#include "cpu/device/memory.hpp"
 #include "cpu/device/memory_pool.hpp"
 #include "cpu/device/peer_access.hpp"
 
@@ -77,8 +76,8 @@ bool write_attribute(void* data, CUpointer_attribute attribute, const Allocation
       return true;
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: {  // of the current context's device
       Context* here = peek_context();
-      const bool reads = !here || may_reach(*here, address, false);
-      const bool writes = reads && (!here || may_reach(*here, address, true));
+      const bool reads = !here || can_access(*here, address, false);
+      const bool writes = reads && (!here || can_access(*here, address, true));
       put(data, writes  ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE
                 : reads ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ
                         : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE);

@@ -1,6 +1,5 @@
 // Profiler, core dumps, notifications: controls of things a CPU device does not have, kept and
 // answered.
-#include <cstdio>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -25,14 +24,14 @@ using namespace cucpu::driver;
 
 namespace {
 
-struct Kept {
+struct StubState {
   std::mutex mutex;
   std::map<int, std::string> coredump;  // attribute -> bytes of its value
   std::set<CUasyncCallbackHandle> notifications;
   std::set<CUcoredumpCallbackHandle> start, complete;
 };
-Kept& kept() {
-  static Kept& k = *new Kept;
+StubState& kept() {
+  static StubState& k = *new StubState;
   return k;
 }
 
@@ -61,7 +60,7 @@ CUresult get(CUcoredumpSettings attribute, void* value, std::size_t* size) {
   return guarded([&] {
     check(attribute);
     require(size != nullptr);
-    Kept& k = kept();
+    StubState& k = kept();
     const std::lock_guard lock{k.mutex};
     const auto at = k.coredump.find(attribute);
     std::string bytes = at == k.coredump.end() ? initial(attribute) : at->second;
@@ -79,7 +78,7 @@ CUresult set(CUcoredumpSettings attribute, void* value, std::size_t* size) {
     check(attribute);
     require(value && size);
     require(is_text(attribute) ? *size <= 1023 : *size >= value_bytes(attribute));
-    Kept& k = kept();
+    StubState& k = kept();
     const std::lock_guard lock{k.mutex};
     std::string bytes{static_cast<const char*>(value),
                       is_text(attribute) ? *size : value_bytes(attribute)};
@@ -102,14 +101,14 @@ CUresult cuProfilerStop(void) {
 
 CUresult cuCoredumpGetAttribute(CUcoredumpSettings attribute, void* value, size_t* size) {
   return guarded([&] {
-    current_context_even_broken();
+    current_context_any_state();
     return get(attribute, value, size);
   });
 }
 
 CUresult cuCoredumpSetAttribute(CUcoredumpSettings attribute, void* value, size_t* size) {
   return guarded([&] {
-    current_context_even_broken();
+    current_context_any_state();
     return set(attribute, value, size);
   });
 }
@@ -126,7 +125,7 @@ CUresult cuCoredumpRegisterStartCallback(CUcoredumpStatusCallback f, void* data,
                                          CUcoredumpCallbackHandle* out) {
   return guarded([&] {
     require(f && out);
-    Kept& k = kept();
+    StubState& k = kept();
     const std::lock_guard lock{k.mutex};
     *out = *k.start.insert(new CUcoredumpCallbackEntry_st{f, data}).first;
   });
@@ -136,7 +135,7 @@ CUresult cuCoredumpRegisterCompleteCallback(CUcoredumpStatusCallback f, void* da
                                             CUcoredumpCallbackHandle* out) {
   return guarded([&] {
     require(f && out);
-    Kept& k = kept();
+    StubState& k = kept();
     const std::lock_guard lock{k.mutex};
     *out = *k.complete.insert(new CUcoredumpCallbackEntry_st{f, data}).first;
   });
@@ -144,7 +143,7 @@ CUresult cuCoredumpRegisterCompleteCallback(CUcoredumpStatusCallback f, void* da
 
 CUresult cuCoredumpDeregisterStartCallback(CUcoredumpCallbackHandle handle) {
   return guarded([&] {
-    Kept& k = kept();
+    StubState& k = kept();
     const std::lock_guard lock{k.mutex};
     require(k.start.erase(handle) == 1);
     delete handle;
@@ -153,7 +152,7 @@ CUresult cuCoredumpDeregisterStartCallback(CUcoredumpCallbackHandle handle) {
 
 CUresult cuCoredumpDeregisterCompleteCallback(CUcoredumpCallbackHandle handle) {
   return guarded([&] {
-    Kept& k = kept();
+    StubState& k = kept();
     const std::lock_guard lock{k.mutex};
     require(k.complete.erase(handle) == 1);
     delete handle;
@@ -165,7 +164,7 @@ CUresult cuDeviceRegisterAsyncNotification(CUdevice dev, CUasyncCallback f, void
   return guarded([&] {
     require(f && out);
     device_of(dev);
-    Kept& k = kept();
+    StubState& k = kept();
     const std::lock_guard lock{k.mutex};
     *out = *k.notifications.insert(new CUasyncCallbackEntry_st{f, data, dev}).first;
   });
@@ -174,7 +173,7 @@ CUresult cuDeviceRegisterAsyncNotification(CUdevice dev, CUasyncCallback f, void
 CUresult cuDeviceUnregisterAsyncNotification(CUdevice dev, CUasyncCallbackHandle handle) {
   return guarded([&] {
     require(is_device(dev));
-    Kept& k = kept();
+    StubState& k = kept();
     const std::lock_guard lock{k.mutex};
     require(k.notifications.erase(handle) == 1);
     delete handle;

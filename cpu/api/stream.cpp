@@ -7,6 +7,7 @@
 #include "cpu/device/guard.hpp"
 #include "cpu/device/memory_ops.hpp"
 #include "cpu/device/memory_pool.hpp"
+#include "cpu/device/submit.hpp"
 #include "cpu/exec/ops.hpp"
 #include "cpu/graph/capture.hpp"
 
@@ -19,8 +20,8 @@ CUresult query(CUstream handle) {
   require_not_capturing(*stream);
   const bool drained =
       stream->drained() && (stream->role() != StreamRole::legacy ||
-                            stream->context().blocking_streams_with_work().empty());
-  usable(stream->context());
+                            context_of(*stream).blocking_streams_with_work().empty());
+  usable(context_of(*stream));
   return drained ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
@@ -28,11 +29,11 @@ void synchronize(CUstream handle) {
   const Ref<Stream> stream = stream_of(handle);
   require_not_capturing(*stream);
   if (stream->role() == StreamRole::legacy)
-    for (auto& other : stream->context().blocking_streams_with_work())
+    for (auto& other : context_of(*stream).blocking_streams_with_work())
       other->wait(other->submitted());
   stream->wait(stream->submitted());
   trim_pools_after_wait();
-  usable(stream->context());
+  usable(context_of(*stream));
 }
 
 void wait_event(CUstream stream_handle, CUevent event_handle, unsigned flags) {
@@ -102,16 +103,16 @@ CUresult cuStreamDestroy(CUstream handle) {
   return guarded([&] {
     Ref<Stream> stream{&object_of<Stream>(handle)};  // default streams cannot be destroyed
     abandon_capture(*stream);
-    Context& context = stream->context();
+    Context& context = context_of(*stream);
     const bool drained = stream->drained();
     // Work already queued goes on, and the context still waits for it; the stream leaves with its
     // last operation. Queued before the handle ends: when there is no memory for it, nothing has
     // happened.
     if (!drained)
-      stream->submit(
-          make_object<CallOp>([raw = stream.get()] { raw->context().forget_stream(*raw); }, true));
+      stream->submit(make_object<CallOp>(
+          [raw = stream.get()] { context_of(*raw).remove_stream(*raw); }, true));
     require(stream->retire(), CUDA_ERROR_INVALID_HANDLE);
-    if (drained) context.forget_stream(*stream);
+    if (drained) context.remove_stream(*stream);
   });
 }
 
@@ -158,7 +159,7 @@ CUresult cuStreamGetPriority(CUstream handle, int* out) {
 CUresult cuStreamGetDevice(CUstream handle, CUdevice* out) {
   return guarded([&] {
     require(out != nullptr);
-    *out = stream_even_broken(handle)->context().device.ordinal;
+    *out = context_of(*stream_of_any_state(handle)).device.ordinal;
   });
 }
 
@@ -172,14 +173,14 @@ CUresult cuStreamGetFlags(CUstream handle, unsigned int* out) {
 CUresult cuStreamGetId(CUstream handle, unsigned long long* out) {
   return guarded([&] {
     require(out != nullptr);
-    *out = stream_even_broken(handle)->id();
+    *out = stream_of_any_state(handle)->id();
   });
 }
 
 CUresult cuStreamGetCtx(CUstream handle, CUcontext* out) {
   return guarded([&] {
     require(out != nullptr);
-    *out = stream_even_broken(handle)->context().handle();
+    *out = context_of(*stream_of_any_state(handle)).handle();
   });
 }
 

@@ -1,5 +1,4 @@
-// cuTensorMap*: descriptors of tensors for bulk tensor copies. The 128 opaque bytes are ours;
-// layout: TensorMap.
+// cuTensorMap*: descriptors of tensors for bulk tensor copies.
 #include "cpu/device/tensor_map.hpp"
 
 #include <cstring>
@@ -7,7 +6,8 @@
 #include "cpu/device/context.hpp"
 #include "cpu/device/guard.hpp"
 
-namespace cucpu::driver {
+using namespace cucpu::driver;
+
 namespace {
 
 constexpr std::uint64_t kMaxDim = std::uint64_t{1} << 32, kMaxStride = std::uint64_t{1} << 40;
@@ -36,20 +36,6 @@ std::uint32_t element_bytes(CUtensorMapDataType type) {
           CUDA_ERROR_INVALID_VALUE);  // packed 4- and 6-bit types came after compute capability 9.0
   }
 }
-
-}  // namespace
-
-void write_tensor_map(CUtensorMap* out, const TensorMap& map) {
-  static_assert(sizeof(TensorMap) <= sizeof(CUtensorMap));
-  std::memset(out, 0, sizeof *out);
-  std::memcpy(out, &map, sizeof map);
-}
-
-}  // namespace cucpu::driver
-
-using namespace cucpu::driver;
-
-namespace {
 
 /// What tiled and im2col maps share, checked as the documentation says.
 TensorMap common(CUtensorMap* out, CUtensorMapDataType type, cuuint32_t rank, void* address,

@@ -1,46 +1,26 @@
 // cuMemAddressReserve, cuMemCreate, cuMemMap, cuMemSetAccess: addresses and memory apart. Memory is
-// a memfd, so that its handle can go to another process.
+// a memfd, so another process can import its handle.
+#include "cpu/device/virtual_memory.hpp"
+
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <iterator>
-#include <map>
 #include <mutex>
 
-#include "cpu/device/capture.hpp"
 #include "cpu/device/context.hpp"
 #include "cpu/device/guard.hpp"
 #include "cpu/device/location.hpp"
-#include "cpu/device/memory.hpp"
-#include "cpu/device/multicast.hpp"
-#include "cpu/device/physical_memory.hpp"
 #include "cpu/mem/address_space.hpp"
 #include "cpu/mem/shared_file.hpp"
 
-namespace cucpu::driver {
+using namespace cucpu::driver;
+
 namespace {
-
-struct Mapping {
-  std::size_t size;
-  Ref<PhysicalMemory> memory;  // null: a multicast object
-  Ref<MulticastObject> multicast;
-  std::map<int, CUmemAccess_flags> access;  // by device; -1: the host
-};
-
-struct State {
-  std::mutex mutex;
-  std::map<std::uintptr_t, std::size_t> reserved;
-  std::map<std::uintptr_t, Mapping> mapped;
-};
-State& state() {
-  static State& s = *new State;
-  return s;
-}
 
 void check(const CUmemAllocationProp& prop) {
   require(prop.type == CU_MEM_ALLOCATION_TYPE_PINNED);
@@ -69,72 +49,7 @@ Ref<PhysicalMemory> memory_in(int fd, std::size_t size, const CUmemAllocationPro
   }
 }
 
-std::atomic<bool> any_mapped{false};  ///< most programs never map memory
-
-/// The mappings that make up [address, address + bytes) exactly. Call with the lock held.
-std::vector<std::map<std::uintptr_t, Mapping>::iterator> mappings(State& s, std::uintptr_t address,
-                                                                  std::size_t bytes) {
-  std::vector<std::map<std::uintptr_t, Mapping>::iterator> found;
-  const std::uintptr_t end = address + bytes;
-  while (address < end) {
-    const auto at = s.mapped.find(address);
-    require(at != s.mapped.end() && at->second.size <= end - address);
-    found.push_back(at);
-    address += at->second.size;
-  }
-  require(!found.empty());
-  return found;
-}
-
-void protect(std::uintptr_t base, const Mapping& mapping) {
-  int protection = PROT_NONE;
-  for (const auto& [place, flags] : mapping.access) {
-    if (flags & CU_MEM_ACCESS_FLAGS_PROT_READ) protection |= PROT_READ;
-    if (flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE) protection |= PROT_WRITE;
-  }
-  if (mapping.multicast) return mapping.multicast->protect(base, protection);
-  require(mprotect(reinterpret_cast<void*>(base), mapping.size, protection) == 0,
-          CUDA_ERROR_OPERATING_SYSTEM);
-}
-
 }  // namespace
-
-void require_mapped_access(CUdeviceptr address, std::size_t bytes, bool write) {
-  if (bytes == 0 || !any_mapped.load(std::memory_order_relaxed)) return;
-  State& s = state();
-  const std::lock_guard lock{s.mutex};
-  auto at = s.mapped.upper_bound(address);
-  if (at != s.mapped.begin() && std::prev(at)->first + std::prev(at)->second.size > address) --at;
-  for (; at != s.mapped.end() && at->first < address + bytes; ++at) {
-    bool allowed = false;
-    for (const auto& [place, flags] : at->second.access)
-      allowed |= flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ||
-                 (!write && flags == CU_MEM_ACCESS_FLAGS_PROT_READ);
-    require(allowed);
-  }
-}
-
-PhysicalMemory& memory_of(CUmemGenericAllocationHandle handle) {
-  auto& memory =
-      object_of<PhysicalMemory>(reinterpret_cast<const void*>(handle), CUDA_ERROR_INVALID_VALUE);
-  require(memory.is_handed_out());
-  return memory;
-}
-
-MappedPlace mapped_place(std::uintptr_t address, std::size_t bytes) {
-  State& s = state();
-  const std::lock_guard lock{s.mutex};
-  auto at = s.mapped.upper_bound(address);
-  require(at != s.mapped.begin());
-  --at;
-  const std::size_t offset = address - at->first;
-  require(at->second.memory && offset < at->second.size && bytes <= at->second.size - offset);
-  return {at->second.memory, offset};
-}
-
-}  // namespace cucpu::driver
-
-using namespace cucpu::driver;
 
 extern "C" {
 
@@ -158,7 +73,7 @@ CUresult cuMemAddressReserve(CUdeviceptr* out, size_t size, size_t alignment, CU
     require(out && size > 0 && size % kGranularity == 0 && flags == 0);
     require((alignment & (alignment - 1)) == 0);
     require(size < (std::size_t{1} << 44), CUDA_ERROR_OUT_OF_MEMORY);  // more addresses than exist
-    State& s = state();
+    VirtualMemory& s = virtual_memory();
     const std::lock_guard lock{s.mutex};
     const std::uintptr_t base =
         AddressSpace::instance().take(size, std::max(alignment, kGranularity), wished);
@@ -169,7 +84,7 @@ CUresult cuMemAddressReserve(CUdeviceptr* out, size_t size, size_t alignment, CU
 
 CUresult cuMemAddressFree(CUdeviceptr address, size_t size) {
   return guarded([&] {
-    State& s = state();
+    VirtualMemory& s = virtual_memory();
     const std::lock_guard lock{s.mutex};
     const auto at = s.reserved.find(address);
     require(at != s.reserved.end() && at->second == size);
@@ -195,14 +110,14 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* out, size_t size,
       if (budget) budget->give(size);
       fail(CUDA_ERROR_OUT_OF_MEMORY);
     }
-    *out = memory_in(fd, size, *prop, budget)->hand_out();
+    *out = memory_in(fd, size, *prop, budget)->acquire_handle();
   });
 }
 
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   return guarded([&] {
     if (MulticastObject* multicast = find_multicast(handle)) return require(multicast->retire());
-    require(memory_of(handle).give_back());
+    require(memory_of(handle).release_handle());
   });
 }
 
@@ -214,7 +129,7 @@ CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset,
     require(flags == 0 && offset == 0 && size > 0 && size % kGranularity == 0 &&
             address % kGranularity == 0);
     require(size <= (multicast ? multicast->prop.size : memory->size));
-    State& s = state();
+    VirtualMemory& s = virtual_memory();
     const std::lock_guard lock{s.mutex};
     auto range = s.reserved.upper_bound(address);
     require(range != s.reserved.begin());
@@ -244,17 +159,17 @@ CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset,
     }
     MemoryMap::instance().insert(record);
     s.mapped.emplace(address, Mapping{size, memory, multicast, {}});
-    any_mapped = true;
+    s.any_mapped = true;
   });
 }
 
 CUresult cuMemUnmap(CUdeviceptr address, size_t size) {
   return guarded([&] {
     if (Context* context = peek_context(); context && context->is_live) context->synchronize();
-    State& s = state();
+    VirtualMemory& s = virtual_memory();
     const std::lock_guard lock{s.mutex};
     for (const auto& at : mappings(s, address, size)) {
-      MemoryMap::instance().take_out(at->first);
+      MemoryMap::instance().remove(at->first);
       if (at->second.multicast) at->second.multicast->unmap(at->first);
       AddressSpace::instance().decommit(at->first, at->second.size);
       s.mapped.erase(at);
@@ -274,7 +189,7 @@ CUresult cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc*
               list[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
               list[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     }
-    State& s = state();
+    VirtualMemory& s = virtual_memory();
     const std::lock_guard lock{s.mutex};
     for (const auto& at : mappings(s, address, size)) {
       for (std::size_t i = 0; i < count; ++i)
@@ -301,7 +216,7 @@ CUresult cuMemGetAccess(unsigned long long* out, const CUmemLocation* location,
     require(is_host(location->type) || location->type == CU_MEM_LOCATION_TYPE_DEVICE,
             CUDA_ERROR_INVALID_DEVICE);
     const int place = place_of(*location);
-    State& s = state();
+    VirtualMemory& s = virtual_memory();
     const std::lock_guard lock{s.mutex};
     auto at = s.mapped.upper_bound(address);
     require(at != s.mapped.begin());
@@ -339,7 +254,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* out, void*
     prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     Context* context = peek_context();
     prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, {context ? context->device.ordinal : 0}};
-    *out = memory_in(fd, static_cast<std::size_t>(info.st_size), prop, nullptr)->hand_out();
+    *out = memory_in(fd, static_cast<std::size_t>(info.st_size), prop, nullptr)->acquire_handle();
   });
 }
 
@@ -354,14 +269,14 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* out,
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* out, void* address) {
   return guarded([&] {
     require(out && address);
-    State& s = state();
+    VirtualMemory& s = virtual_memory();
     const std::lock_guard lock{s.mutex};
     auto at = s.mapped.upper_bound(reinterpret_cast<std::uintptr_t>(address));
     require(at != s.mapped.begin());
     --at;
     require(reinterpret_cast<std::uintptr_t>(address) - at->first < at->second.size);
     require(static_cast<bool>(at->second.memory));
-    *out = at->second.memory->hand_out();
+    *out = at->second.memory->acquire_handle();
   });
 }
 

@@ -1,5 +1,5 @@
-// cpu/base/abi.hpp: the driver's C ABI, its functions visible outside this library; everything else
-// stays hidden.
+// cpu/base/abi.hpp: the driver's C ABI. Its functions are exported; all other symbols of this
+// library are hidden.
 #pragma once
 #pragma GCC visibility push(default)
 #include "cucore/abi/driver.h"

@@ -10,18 +10,18 @@ namespace {
 
 using Path = std::filesystem::path;
 
-/// From the group up to the top: a container may see its own group at the top, under a path that is
-/// only there outside of it, so folders may be missing.
+/// Reads the limit of a group and of its parents. In a container the path may name a folder that
+/// exists only outside of it, so missing folders are skipped.
 void look(const Path& top, const Path& group, const char* name, std::optional<std::size_t>& least) {
   for (Path folder = group;; folder = folder.parent_path()) {
     std::ifstream file{top / folder / name};
-    std::size_t limit = 0;  // "max" is no number: no limit
+    std::size_t limit = 0;  // "max" (no limit) is not a number
     if (file >> limit && limit > 0) least = std::min(least.value_or(limit), limit);
     if (folder.empty()) return;
   }
 }
 
-/// A line's path below the mounted hierarchy; the top where it leads out of it.
+/// The path of a group relative to the mounted hierarchy; the root for a path outside of it.
 Path below(const std::string& path) {
   const Path relative = Path{path}.relative_path().lexically_normal();
   return relative.empty() || *relative.begin() == ".." || *relative.begin() == "." ? Path{}

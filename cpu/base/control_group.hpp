@@ -1,4 +1,4 @@
-// cpu/base/control_group.hpp: the memory limit that containers and services put on a process.
+// cpu/base/control_group.hpp: the memory limit of the process's control group.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,9 @@
 
 namespace cucpu::driver {
 
-/// The least limit of the process's control group and those it is inside of, in both versions of
-/// the kernel's interface; nothing when there is none. `root` is where /proc and /sys are.
+/// The smallest memory limit of the process's control group and its parents, in version 1 or 2 of
+/// the kernel's interface; nothing when there is no limit. `root` is the folder that contains /proc
+/// and /sys.
 std::optional<std::size_t> control_group_memory(const std::filesystem::path& root = "/");
 
 }  // namespace cucpu::driver

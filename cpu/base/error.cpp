@@ -1,12 +1,7 @@
-// Exceptions to codes.
+// Exceptions of the driver.
 #include "cpu/base/error.hpp"
 
-#include <new>
-#include <string>
-#include <system_error>
-
 #include "cpu/base/log.hpp"
-#include "cpu/engine/engine.hpp"
 
 namespace cucpu::driver {
 
@@ -15,26 +10,6 @@ void fail(CUresult code) { throw Error{code}; }
 void fail(CUresult code, std::string_view text) {
   log_message(CU_LOG_LEVEL_ERROR, text);
   throw Error{code};
-}
-
-CUresult code_of_current_exception() noexcept {
-  try {
-    throw;
-  } catch (const Error& e) {
-    return e.code;
-  } catch (const LoadError& e) {
-    log_message(CU_LOG_LEVEL_ERROR, e.what());
-    return static_cast<CUresult>(e.code);
-  } catch (const std::bad_alloc&) {
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  } catch (const std::system_error&) {
-    return CUDA_ERROR_OPERATING_SYSTEM;
-  } catch (const std::exception& e) {
-    log_message(CU_LOG_LEVEL_ERROR, e.what());
-    return CUDA_ERROR_UNKNOWN;
-  } catch (...) {
-    return CUDA_ERROR_UNKNOWN;
-  }
 }
 
 }  // namespace cucpu::driver

@@ -14,15 +14,12 @@ struct Error {
 
 [[noreturn]] void fail(CUresult code);
 
-/// Fails and leaves a sentence for cuLogs* readers: what was wrong with the call.
+/// Fails and writes a message for readers of cuLogs*: what is wrong with the call.
 [[noreturn]] void fail(CUresult code, std::string_view text);
 
 inline void require(bool ok, CUresult code = CUDA_ERROR_INVALID_VALUE) {
   if (!ok) [[unlikely]]
     fail(code);
 }
-
-/// The code of the exception in flight. Call only inside a catch block.
-CUresult code_of_current_exception() noexcept;
 
 }  // namespace cucpu::driver

@@ -6,7 +6,7 @@
 #include <deque>
 #include <mutex>
 
-#include "cpu/base/sanitizer.hpp"
+#include "cpu/mem/sanitizer.hpp"
 #if defined(CUCPU_ASAN)
 #include <sanitizer/lsan_interface.h>
 #endif
@@ -25,13 +25,13 @@ FreeList& free_list() {
   static FreeList& list = *new FreeList;
   return list;
 }
-// A retired slot rests behind this many others, so that a stale handle stays recognisable for a
+// A retired slot is reused only after this many others, so a stale handle stays invalid for a
 // while.
-constexpr std::size_t kRest = 4096;
+constexpr std::size_t kReuseDistance = 4096;
 
-/// Objects that only a handle refers to are not leaked; the checker does not look into mapped
-/// memory by itself.
-void tell_leak_checker([[maybe_unused]] const Slot* fresh) {
+/// Registers slots as roots: the leak checker does not scan mapped memory by itself, and objects
+/// that only a handle refers to are not leaks.
+void register_with_leak_checker([[maybe_unused]] const Slot* fresh) {
 #if defined(CUCPU_ASAN)
   constexpr std::size_t kAtOnce = 1024;
   if (static_cast<std::size_t>(fresh - g_region) % kAtOnce == 0)
@@ -54,13 +54,13 @@ Slot* publish(Object* object, Kind kind) {
   Slot* slot;
   {
     const std::lock_guard lock{list.mutex};
-    if (list.slots.size() > kRest) {
+    if (list.slots.size() > kReuseDistance) {
       slot = list.slots.front();
       list.slots.pop_front();
     } else {
       if (list.used == kRegionBytes / sizeof(Slot)) fail(CUDA_ERROR_OUT_OF_MEMORY);
       slot = g_region + list.used++;
-      tell_leak_checker(slot);
+      register_with_leak_checker(slot);
     }
   }
   object->retain();
@@ -76,7 +76,7 @@ void abandon(Slot* slot) noexcept {
   const std::lock_guard lock{list.mutex};
   try {
     list.slots.push_back(slot);
-  } catch (...) {  // the slot is lost, nothing else
+  } catch (...) {  // the slot is not reused; nothing else is lost
   }
 }
 
@@ -89,7 +89,7 @@ bool retire(Slot* slot, Kind kind) noexcept {
     const std::lock_guard lock{list.mutex};
     try {
       list.slots.push_back(slot);
-    } catch (...) {  // the slot is lost, nothing else
+    } catch (...) {  // the slot is not reused; nothing else is lost
     }
   }
   object->release();

@@ -1,7 +1,7 @@
-// cpu/base/object.hpp: reference-counted objects and the handles that name them.
-// A handle is the address of a slot in one reserved region, so any value a caller passes can be
-// checked without touching memory that may not be there: wrong kind, stale or made-up handles are
-// recognised, never followed.
+// cpu/base/object.hpp: reference-counted objects and their handles.
+// A handle is the address of a slot in one reserved region. Any value a caller passes is therefore
+// checked without an access to unmapped memory: a handle of the wrong kind, a stale handle or an
+// arbitrary number is invalid and never dereferenced.
 #pragma once
 
 #include <atomic>
@@ -40,7 +40,7 @@ enum class Kind : std::uint32_t {
   multicast,
 };
 
-/// Lives until the last Ref is gone. The handle is one of the references; retire() takes it away.
+/// Destroyed with its last Ref. The handle is one of the references; retire() releases it.
 class Object : public FreeListAllocated {
  public:
   Object() = default;
@@ -98,10 +98,10 @@ Ref<T> make_object(Args&&... args) {
   return Ref<T>{new T(std::forward<Args>(args)...)};
 }
 
-/// The object a map has for a key; where there is none, `make` makes it, and it gets its handle.
-/// Whatever fails on the way leaves nothing behind.
+/// The object of a key in a map. Without one, `make` makes it, and it gets a handle. An exception
+/// leaves the map and the handles unchanged.
 template <class Map, class Key, class Make>
-auto& published_in(Map& map, const Key& key, const Make& make) {
+auto& find_or_publish(Map& map, const Key& key, const Make& make) {
   if (const auto at = map.find(key); at != map.end()) return *at->second;
   auto made = make();
   made->publish();
@@ -123,10 +123,10 @@ inline constexpr std::size_t kRegionBytes = std::size_t{1} << 30;
 extern Slot* g_region;
 void reserve();                            ///< once, at cuInit
 Slot* publish(Object* object, Kind kind);  ///< takes one reference
-void abandon(Slot* slot) noexcept;         ///< ends a handle that holds no reference
+void abandon(Slot* slot) noexcept;         ///< ends a handle that owns no reference
 bool retire(
     Slot* slot,
-    Kind kind) noexcept;  ///< true for the one caller that ended the handle; drops its reference
+    Kind kind) noexcept;  ///< true for the one caller that ends the handle; releases its reference
 inline Slot* slot_of(const void* handle) noexcept {
   const auto offset =
       reinterpret_cast<std::uintptr_t>(handle) - reinterpret_cast<std::uintptr_t>(g_region);
@@ -151,16 +151,16 @@ T& object_of(const void* handle, CUresult code = CUDA_ERROR_INVALID_HANDLE) {
   return *object;
 }
 
-/// As object_of, for the calls that look for a null handle first: an invalid value, not a handle.
+/// As object_of(); a null handle fails with CUDA_ERROR_INVALID_VALUE.
 template <class T>
-T& given(const void* handle, CUresult code = CUDA_ERROR_INVALID_HANDLE) {
+T& nonnull_object_of(const void* handle, CUresult code = CUDA_ERROR_INVALID_HANDLE) {
   require(handle != nullptr);
   return object_of<T>(handle, code);
 }
 
 /// An Object with a handle. `Handle` is the CU* pointer type.
-template <class Self, class Handle, Kind K>
-class Handled : public Object {
+template <class Self, class Handle, Kind K, class Base = Object>
+class Handled : public Base {
  public:
   static constexpr Kind kKind = K;
   Handle handle() const noexcept { return reinterpret_cast<Handle>(slot_); }
@@ -168,10 +168,9 @@ class Handled : public Object {
     slot_ = handles::publish(static_cast<Self*>(this), K);
     return handle();
   }
-  /// False when that was done before: the handle may name another object by then.
+  /// False when the handle was retired before: its slot may name another object.
   bool retire() noexcept { return is_published() && handles::retire(slot_, K); }
-  /// For objects that live by counted use alone: the handle keeps naming them but holds no
-  /// reference.
+  /// For objects with an explicit use count: the handle names the object but owns no reference.
   Handle publish_unowned() {
     publish();
     this->release();

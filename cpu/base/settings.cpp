@@ -16,39 +16,11 @@
 #include <thread>
 
 #include "cpu/base/control_group.hpp"
+#include "cpu/base/environment.hpp"
 #include "cpu/base/error.hpp"
 
 namespace cucpu::driver {
 namespace {
-
-[[noreturn]] void unreadable(const char* name, const std::string& value, const char* expected) {
-  const std::string text =
-      std::string{"cucore: "} + name + "=\"" + value + "\" cannot be read; expected " + expected;
-  std::fprintf(stderr, "%s\n", text.c_str());
-  fail(CUDA_ERROR_INVALID_VALUE, text);
-}
-
-std::optional<std::string> environment(const char* name) {
-  const char* value = std::getenv(name);
-  if (!value || !*value) return std::nullopt;
-  return value;
-}
-
-std::optional<long> parse_integer(const std::string& text) {
-  char* end = nullptr;
-  errno = 0;
-  const long value = std::strtol(text.c_str(), &end, 10);
-  if (errno || end == text.c_str() || *end) return std::nullopt;
-  return value;
-}
-
-long integer_setting(const char* name, long fallback, long low, long high, const char* expected) {
-  const auto text = environment(name);
-  if (!text) return fallback;
-  const auto value = parse_integer(*text);
-  if (!value || *value < low || *value > high) unreadable(name, *text, expected);
-  return *value;
-}
 
 unsigned usable_cores() {
   cpu_set_t set;
@@ -58,8 +30,8 @@ unsigned usable_cores() {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
-/// As the CUDA documentation describes it: entries up to the first that names no device; a repeated
-/// one hides everything.
+/// CUDA_VISIBLE_DEVICES as documented: entries up to the first invalid one count; a repeated entry
+/// hides all devices.
 std::vector<int> visible_devices(int count) {
   std::vector<int> all(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) all[static_cast<std::size_t>(i)] = i;
@@ -73,7 +45,7 @@ std::vector<int> visible_devices(int count) {
     if (entry.starts_with("GPU-")) {
       for (int i = 0; i < count; ++i)
         if (device_uuid_text(i).starts_with(entry)) index = index == -1 ? i : count;
-    } else if (const auto number = parse_integer(entry)) {
+    } else if (const auto number = environment::parse_integer(entry)) {
       index = *number >= 0 && *number < count ? static_cast<int>(*number) : -1;
     }
     if (index < 0 || index >= count) break;
@@ -89,7 +61,7 @@ std::uint64_t mix(std::uint64_t hash, std::string_view text) {  // FNV-1a
 }
 
 #ifdef __aarch64__
-/// Linux on AArch64 gives numbers only; these are the ones people meet.
+/// Names of common AArch64 processors: Linux reports numbers only.
 const char* arm_name(unsigned implementer, unsigned part) {
   if (implementer == 0x61) return "Apple Silicon";
   if (implementer == 0xc0) return "Ampere-1";
@@ -149,31 +121,41 @@ std::optional<std::size_t> parse_bytes(const std::string& text) {
   return static_cast<std::size_t>(bytes);
 }
 
-Settings read_settings() {
+namespace {
+
+Settings from_environment() {
   Settings s;
-  s.devices =
-      static_cast<int>(integer_setting("CUCORE_CPU_DEVICES", 1, 1, 64, "a number from 1 to 64"));
-  s.threads = static_cast<unsigned>(integer_setting("CUCORE_CPU_THREADS", usable_cores(), 1, 4096,
-                                                    "a number of threads from 1 to 4096"));
+  s.devices = static_cast<int>(
+      environment::integer("CUCORE_CPU_DEVICES", 1, 1, 64, "a number from 1 to 64"));
+  s.threads = static_cast<unsigned>(environment::integer(
+      "CUCORE_CPU_THREADS", usable_cores(), 1, 4096, "a number of threads from 1 to 4096"));
   s.memory = host_memory_bytes() / static_cast<std::size_t>(s.devices);
-  if (const auto text = environment("CUCORE_CPU_MEMORY")) {
+  if (const auto text = environment::text("CUCORE_CPU_MEMORY")) {
     const auto bytes = parse_bytes(*text);
     if (!bytes || *bytes < (1u << 20))
-      unreadable("CUCORE_CPU_MEMORY", *text, "bytes of at least 1M, such as 4G");
+      throw environment::Invalid{"CUCORE_CPU_MEMORY", *text, "bytes of at least 1M, such as 4G"};
     s.memory = *bytes;
   }
-  if (const auto text = environment("CUDA_LAUNCH_BLOCKING"))
+  if (const auto text = environment::text("CUDA_LAUNCH_BLOCKING"))
     s.blocking_launches =
         std::strtol(text->c_str(), nullptr, 10) != 0;  // as the GPU's driver reads it
-  if (const auto text = environment("CUCORE_CPU_TIMEOUT")) {
-    char* end = nullptr;
-    const double seconds = std::strtod(text->c_str(), &end);
-    if (end == text->c_str() || *end || !(seconds >= 0) || seconds > 1e9)
-      unreadable("CUCORE_CPU_TIMEOUT", *text, "seconds, such as 10 or 0.5");
-    s.timeout = std::chrono::nanoseconds{static_cast<std::int64_t>(seconds * 1e9)};
-  }
+  s.timeout =
+      std::chrono::nanoseconds{static_cast<std::int64_t>(environment::timeout_seconds() * 1e9)};
   s.visible = visible_devices(s.devices);
   return s;
+}
+
+}  // namespace
+
+Settings read_settings() {
+  try {
+    return from_environment();
+  } catch (const environment::Invalid& error) {
+    const std::string text = "cucore: " + error.name + "=\"" + error.value +
+                             "\" cannot be read; expected " + error.expected;
+    std::fprintf(stderr, "%s\n", text.c_str());
+    fail(CUDA_ERROR_INVALID_VALUE, text);
+  }
 }
 
 std::string host_cpu_name() {

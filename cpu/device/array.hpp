@@ -14,18 +14,19 @@ namespace cucpu::driver {
 
 class MipmappedArray;
 
-/// Where an array's memory comes from: of as many bytes as asked for; not in the map.
+/// Allocates the memory of an array; the record is not in the map.
 using ArrayMemory = std::function<AllocationRef(std::size_t bytes)>;
 
-/// Bytes of one channel, 0 for a format the device does not have.
+/// Bytes of one channel; 0 for an unsupported format.
 std::size_t format_bytes(CUarray_format format) noexcept;
-/// Channels a packed format brings along (CU_AD_FORMAT_UNORM_INT8X4: 4), 0 for the plain formats.
+/// Channels of a packed format (4 for CU_AD_FORMAT_UNORM_INT8X4); 0 for other formats.
 unsigned format_channels(CUarray_format format) noexcept;
 
-/// Where the parts of one array or level lie in its memory.
+/// The memory layout of an array or of one mipmap level.
 struct ArrayLayout {
   explicit ArrayLayout(const CUDA_ARRAY3D_DESCRIPTOR& desc);
-  /// Of a level: sparse ones share the base's tiles until a level is smaller than a tile.
+  /// The layout of a mipmap level. Sparse levels have the tile size of the base until a level is
+  /// smaller than a tile.
   ArrayLayout(const CUDA_ARRAY3D_DESCRIPTOR& desc, const ArrayLayout& base, bool in_tail);
   std::size_t element, pitch, rows, slice_bytes, slices;
   std::size_t tile_width = 0,
@@ -33,8 +34,8 @@ struct ArrayLayout {
   [[nodiscard]] std::size_t bytes() const noexcept { return slice_bytes * slices; }
 };
 
-/// Which tiles of an array without memory of its own (sparse, or mapped later) have been given
-/// some.
+/// The tiles with mapped memory, of an array without memory of its own (sparse, or with deferred
+/// mapping).
 class TileSet {
  public:
   TileSet(char* base, std::size_t bytes)
@@ -48,25 +49,29 @@ class TileSet {
   const std::unique_ptr<std::atomic<std::uint8_t>[]> mapped;
 };
 
-/// What both kinds of arrays without memory of their own have in their flags.
+/// Flags of arrays without memory of their own.
 inline constexpr unsigned kMappedLater = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
 
 class Array final : public Handled<Array, CUarray, Kind::array>, public ContextResource {
  public:
-  /// Owns its memory unless `inside` gives a place in a mipmapped array's.
+  /// Owns its memory unless `inside` points into the memory of a mipmapped array.
   Array(Context& context, const CUDA_ARRAY3D_DESCRIPTOR& desc, const ArrayLayout& layout,
         char* inside, Object* owner);
   ~Array() override;
-  void context_gone() noexcept override { retire(); }
+  void on_context_destroyed() noexcept override { retire(); }
 
   const CUDA_ARRAY3D_DESCRIPTOR desc;
   std::size_t element;                ///< bytes of one element, all channels
   std::size_t width, height, slices;  ///< in elements; at least 1
   std::size_t pitch, slice_bytes;
   char* data = nullptr;
-  std::shared_ptr<TileSet> tiles;  ///< of arrays that are mapped, and of levels of such
+  std::shared_ptr<TileSet> tiles;  ///< null for arrays with memory of their own
 
   [[nodiscard]] std::size_t bytes() const noexcept { return slice_bytes * slices; }
+  /// bytes() rounded up to whole tiles: the size of an array without memory of its own.
+  [[nodiscard]] std::size_t tile_bytes() const noexcept {
+    return (bytes() + kTileBytes - 1) / kTileBytes * kTileBytes;
+  }
   [[nodiscard]] bool is_level() const noexcept { return static_cast<bool>(owner_); }
   [[nodiscard]] Context& context() const noexcept { return *context_; }
 
@@ -79,12 +84,12 @@ class Array final : public Handled<Array, CUarray, Kind::array>, public ContextR
 class MipmappedArray final : public Handled<MipmappedArray, CUmipmappedArray, Kind::mipmap>,
                              public ContextResource {
  public:
-  /// `place` gives the memory, of as many bytes as it is asked for.
+  /// `place` allocates the memory.
   MipmappedArray(Context& context, const CUDA_ARRAY3D_DESCRIPTOR& desc, unsigned levels,
                  const ArrayMemory& place);
   ~MipmappedArray() override;
-  void context_gone() noexcept override { retire(); }
-  CUarray level_handle(unsigned level);  ///< made at first use, ends with the mipmapped array
+  void on_context_destroyed() noexcept override { retire(); }
+  CUarray level_handle(unsigned level);  ///< made at first use, retired with the mipmapped array
   void drop_levels() noexcept;
   [[nodiscard]] Context& context() const noexcept { return *context_; }
 
@@ -96,8 +101,8 @@ class MipmappedArray final : public Handled<MipmappedArray, CUmipmappedArray, Ki
   };
   std::vector<Level> levels;
   unsigned tail_level =
-      0;                 ///< sparse: the first level smaller than a tile; all levels when none is
-  char* tail = nullptr;  ///< sparse: the levels from there on
+      0;  ///< sparse: the first level smaller than a tile; the number of levels when there is none
+  char* tail = nullptr;  ///< sparse: memory of the levels from tail_level on
   std::size_t tail_bytes = 0;
   std::size_t bytes = 0;
   std::shared_ptr<TileSet> tiles;
@@ -109,8 +114,11 @@ class MipmappedArray final : public Handled<MipmappedArray, CUmipmappedArray, Ki
   std::vector<CUarray> handles_;
 };
 
-/// Checks the description as cuMipmappedArrayCreate does; without `place` the memory is the
-/// device's.
+/// Checks the description as cuArray3DCreate does; allocates device memory.
+Ref<Array> make_array(Context& context, const CUDA_ARRAY3D_DESCRIPTOR& desc);
+
+/// Checks the description as cuMipmappedArrayCreate does; without `place` the device's memory is
+/// used.
 Ref<MipmappedArray> make_mipmapped_array(Context& context, const CUDA_ARRAY3D_DESCRIPTOR& desc,
                                          unsigned levels, const ArrayMemory& place = {});
 

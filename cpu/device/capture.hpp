@@ -1,27 +1,30 @@
-// cpu/device/capture.hpp: what the rest of the driver must know of stream capture.
+// cpu/device/capture.hpp: the interface of stream capture for entry points and queues;
+// cpu/graph/capture.cpp implements it.
 #pragma once
 
 #include "cpu/exec/ops.hpp"
 
 namespace cucpu::driver {
 
+class Context;
 class Event;
 
-/// While the stream is capturing, adds the operation to its graph and answers true; fails when the
-/// capture is broken, or when the stream is the legacy default stream and a blocking stream is
-/// capturing (906).
+/// Adds the operation to the graph when the stream is capturing, and returns true. Fails when the
+/// capture is invalid, or when a blocking stream is capturing and the stream is the legacy default
+/// stream (906).
 bool capture_node(Stream& stream, const Ref<NodeOp>& op);
 
-/// For calls that could not be replayed (allocations, synchronous copies): fails with 900 as the
-/// thread's mode says.
+/// For calls that cannot be captured (allocations, synchronous copies): fails with 900 according to
+/// the thread's capture mode.
 void require_capture_safe();
 
-/// For calls that wait for a whole context or stream: 900 while anything of it is captured, and the
-/// capture is broken.
+/// For calls that wait for a context or stream: fails with 900 and invalidates the capture while
+/// any of its streams is capturing.
 void require_not_capturing(Context& context);
 void require_not_capturing(Stream& stream);
 
-/// The stream goes away: a capture that began in it is over, others keep what it captured.
+/// Ends a capture that started in a stream that is being destroyed; other captures keep the nodes
+/// of this stream.
 void abandon_capture(Stream& stream) noexcept;
 
 }  // namespace cucpu::driver

@@ -1,14 +1,9 @@
-// Contexts and the thread's stack of them; the cuCtx* and cuDevicePrimaryCtx* entry points are in
-// context_api.cpp.
+// Contexts, and the stack of current contexts of each thread.
 #include "cpu/device/context.hpp"
-
-#include <algorithm>
 
 #include "cpu/device/capture.hpp"
 #include "cpu/device/deferred.hpp"
 #include "cpu/device/texture.hpp"
-#include "cpu/exec/thread_pool.hpp"
-#include "cpu/exec/touch.hpp"
 #include "cpu/mem/per_thread.hpp"
 #include "cpu/mem/usage.hpp"
 #include "cucpu/exports.hpp"
@@ -22,32 +17,14 @@ std::atomic<std::uint64_t> g_next_thread_id{1};
 struct ThreadState {
   std::vector<Ref<Context>> stack;
   const std::uint64_t id = g_next_thread_id.fetch_add(1, std::memory_order_relaxed);
-  std::vector<Ref<Stream>> streams;  // per-thread default streams, ended with the thread
+  std::vector<Ref<Stream>> streams;  // per-thread default streams, destroyed with the thread
   ~ThreadState() {
-    for (auto& stream : streams) stream->context().forget_stream(*stream);
+    for (auto& stream : streams) context_of(*stream).remove_stream(*stream);
   }
 };
 
 ThreadState& thread_state() { return PerThread<ThreadState>::get(); }
 
-struct Report {
-  std::mutex mutex;
-  std::string text;
-};
-Report& report() {
-  static Report& r = *new Report;
-  return r;
-}
-
-}  // namespace
-
-std::string last_fault_report() {
-  Report& r = report();
-  const std::lock_guard lock{r.mutex};
-  return r.text;
-}
-
-namespace {
 struct Registry {
   std::mutex mutex;
   std::unordered_map<std::uint64_t, Context*> by_id;
@@ -80,7 +57,8 @@ Context::Context(Device& device, unsigned flags, bool is_primary)
   Registry& r = registry();
   const std::lock_guard lock{r.mutex};
   r.by_id.emplace(id, this);
-  retain();  // a stream holds its context: one that fails half way must not end this object as well
+  retain();  // a stream holds a reference: its destruction after an exception must not destroy this
+             // object
   try {
     legacy_ = new Stream{*this, StreamRole::legacy, CU_STREAM_DEFAULT, 0};
   } catch (...) {
@@ -88,7 +66,7 @@ Context::Context(Device& device, unsigned flags, bool is_primary)
     throw;
   }
   legacy_->retain();
-  release();  // the stream's reference is there
+  release();  // the stream holds a reference now
   if (static_cast<unsigned>(device.physical) < kUsageDevices)
     usage_page().devices[device.physical].contexts.fetch_add(1);
 }
@@ -107,47 +85,6 @@ void Context::reset_limits() {
   limits[CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH] = 2;
   limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048;
   limits[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64;
-}
-
-void Context::break_with(CUresult code, std::string text) noexcept {
-  CUresult none = CUDA_SUCCESS;
-  if (!error_.compare_exchange_strong(none, code, std::memory_order_acq_rel)) return;
-  if (text.empty()) return;
-  Report& r = report();
-  const std::lock_guard lock{r.mutex};
-  r.text = std::move(text);
-}
-
-void Context::break_with_current_exception() noexcept {
-  const CUresult code = code_of_current_exception();
-  try {
-    throw;
-  } catch (const IllegalAddress& error) {
-    try {
-      return break_with(code, error.report);
-    } catch (const std::bad_alloc&) {  // the code says it without words too
-    }
-  } catch (...) {
-  }
-  break_with(code, {});
-}
-
-void Context::add_running(GridRun& run) {
-  const std::lock_guard lock{running_mutex_};
-  running_.push_back(&run);
-  if (is_broken()) run.launch().cancel(error());
-}
-
-void Context::settle(GridRun& run) noexcept {
-  {
-    const std::lock_guard lock{running_mutex_};
-    if (const auto at = std::find(running_.begin(), running_.end(), &run); at != running_.end()) {
-      *at = running_.back();
-      running_.pop_back();
-    }
-  }
-  if (const Fault* fault = run.launch().fault())
-    break_with(static_cast<CUresult>(fault->code), fault->report);
 }
 
 Ref<Stream> Context::new_stream(StreamRole role, unsigned stream_flags, int priority) {
@@ -192,15 +129,16 @@ Ref<Stream> Context::per_thread_stream() {
   const std::lock_guard lock{mutex_};
   streams_.reserve(streams_.size() + 1);
   thread.streams.reserve(thread.streams.size() + 1);
-  per_thread_.emplace(thread.id, stream);  // the last that can fail
+  per_thread_.emplace(thread.id, stream);  // the last statement that may throw
   streams_.push_back(stream.get());
   stream_count_ = streams_.size();
   thread.streams.push_back(stream);
   return stream;
 }
 
-void Context::forget_stream(Stream& stream) {
-  Ref<Stream> last{&stream};  // the map's reference may be the last one, and streams hold us
+void Context::remove_stream(Stream& stream) {
+  Ref<Stream> last{&stream};  // the map may hold the last reference, and a stream holds a reference
+                              // to this context
   const std::lock_guard lock{mutex_};
   std::erase(streams_, &stream);
   stream_count_ = streams_.size();
@@ -241,18 +179,15 @@ void Context::disown(ContextResource& resource) noexcept {
 
 void Context::tear_down() {
   std::vector<Ref<Stream>> gone =
-      streams();  // the only thing here that may fail: nothing has happened yet
+      streams();  // the only statement here that may throw; nothing has changed yet
   is_live = false;
   break_with(CUDA_ERROR_CONTEXT_IS_DESTROYED, {});
-  {
-    const std::lock_guard lock{running_mutex_};
-    for (GridRun* run : running_) run->launch().cancel(CUDA_ERROR_CONTEXT_IS_DESTROYED);
-  }
+  cancel_running(CUDA_ERROR_CONTEXT_IS_DESTROYED);
   for (auto& stream : gone) {
-    abandon_capture(*stream);  // nobody could end it, and it would forbid calls for good
+    abandon_capture(*stream);  // the capture could never be ended, and would make other calls fail
     stream->wait(stream->submitted());
   }
-  gone.erase(gone.begin());  // the legacy stream stays with the context
+  gone.erase(gone.begin());  // the legacy stream is destroyed with the context
   {
     const std::lock_guard lock{mutex_};
     streams_.clear();
@@ -261,17 +196,16 @@ void Context::tear_down() {
     gates_.clear();
   }
   for (auto& stream : gone) stream->retire();
-  end_what_is_over();
-  forget_textures(id);
-  for (;;) {  // one by one: a resource that goes may take others with it, and they strike
-              // themselves off the list
+  release_deferred();
+  destroy_textures_of(id);
+  for (;;) {  // one at a time: a resource may destroy others, which remove themselves from the list
     ContextResource* resource = nullptr;
     {
       const std::lock_guard lock{mutex_};
       if (resources_.empty()) break;
       resource = resources_.extract(resources_.begin()).value();
     }
-    resource->context_gone();
+    resource->on_context_destroyed();
   }
   MemoryMap::instance().release_context(id);
   {
@@ -285,7 +219,7 @@ void Context::tear_down() {
 }
 
 void Context::activate() {
-  {  // what others keep by the number of the context belongs to the life that has ended
+  {  // a new number: users of the old number refer to the context before its reset
     Registry& r = registry();
     const std::lock_guard lock{r.mutex};
     auto row = r.by_id.extract(id.load());
@@ -293,7 +227,7 @@ void Context::activate() {
     id = row.key();
     r.by_id.insert(std::move(row));
   }
-  error_ = CUDA_SUCCESS;
+  clear_error();
   is_live = true;
 }
 
@@ -302,7 +236,7 @@ Context* peek_context() noexcept {
   return thread == nullptr || thread->stack.empty() ? nullptr : thread->stack.back().get();
 }
 
-Context& current_context_even_broken() {
+Context& current_context_any_state() {
   Context* context = peek_context();
   if (!context) [[unlikely]]
     fail(CUDA_ERROR_INVALID_CONTEXT);
@@ -320,7 +254,7 @@ Context& usable(Context& context) {
 }
 
 Context& current_context() {
-  Context& context = current_context_even_broken();
+  Context& context = current_context_any_state();
   if (context.is_broken()) [[unlikely]]
     fail(context.error());
   return context;
@@ -355,32 +289,18 @@ Ref<Stream> default_stream() {
   return Ref<Stream>{&context.legacy_stream()};
 }
 
-Ref<Stream> stream_even_broken(CUstream handle) {
+Ref<Stream> stream_of_any_state(CUstream handle) {
   if (handle == nullptr)
     handle = null_stream_is_per_thread() ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
-  if (handle == CU_STREAM_LEGACY)
-    return Ref<Stream>{&current_context_even_broken().legacy_stream()};
-  if (handle == CU_STREAM_PER_THREAD) return current_context_even_broken().per_thread_stream();
+  if (handle == CU_STREAM_LEGACY) return Ref<Stream>{&current_context_any_state().legacy_stream()};
+  if (handle == CU_STREAM_PER_THREAD) return current_context_any_state().per_thread_stream();
   return Ref<Stream>{&object_of<Stream>(handle)};
 }
 
 Ref<Stream> stream_of(CUstream handle) {
-  Ref<Stream> stream = stream_even_broken(handle);
-  usable(stream->context());
+  Ref<Stream> stream = stream_of_any_state(handle);
+  usable(context_of(*stream));
   return stream;
 }
 
 }  // namespace cucpu::driver
-
-extern "C" __attribute__((visibility("default"))) const char* cucoreGetLastFaultReport(void) {
-  struct Copy {
-    std::string text;  // the caller's until its thread asks again
-  };
-  try {
-    auto& copy = cucpu::PerThread<Copy>::get();
-    copy.text = cucpu::driver::last_fault_report();
-    return copy.text.c_str();
-  } catch (const std::bad_alloc&) {
-    return "";
-  }
-}

@@ -1,4 +1,4 @@
-// The heap of kernels: the host's, with a limit.
+// The heap of kernels: the host's allocator with a limit.
 #include "cpu/device/context_heap.hpp"
 
 #include <algorithm>

@@ -25,9 +25,9 @@ class ContextHeap final : public cucpu::DeviceHeap {
   [[nodiscard]] bool holds(std::uint64_t address) const noexcept override;
   [[nodiscard]] bool reaches(std::uint64_t address) const noexcept override;
 
-  /// True once a kernel has asked for memory: then the limit stands.
+  /// True once a kernel has allocated: the limit cannot change then.
   [[nodiscard]] bool is_in_use() const noexcept { return in_use_.load(std::memory_order_relaxed); }
-  /// Frees what kernels left. Only while none runs.
+  /// Frees all memory. Call only while no kernel runs.
   void clear() noexcept;
 
  private:

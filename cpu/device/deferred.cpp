@@ -1,4 +1,4 @@
-// Things that end once the work queued before is over.
+// Objects that are released after the work queued before.
 #include "cpu/device/deferred.hpp"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace cucpu::driver {
 namespace {
 
-/// The work queued in all streams at one moment.
+/// The work queued in all streams at one point in time.
 class QueuedWork {
  public:
   static QueuedWork now() {
@@ -42,7 +42,7 @@ struct Deferred {
 struct Waiting {
   std::mutex mutex;
   std::list<Deferred> list;
-  std::atomic<bool> any{false};  // so that nobody looks for nothing
+  std::atomic<bool> any{false};  // false: the list is empty, no lock is needed
 };
 Waiting& waiting() {
   static Waiting& w = *new Waiting;
@@ -51,10 +51,10 @@ Waiting& waiting() {
 
 }  // namespace
 
-void after_queued_work(std::shared_ptr<void> thing) {
-  end_what_is_over();
+void release_after_queued_work(std::shared_ptr<void> thing) {
+  release_deferred();
   std::list<Deferred> fresh;
-  fresh.push_back({QueuedWork::now(), nullptr});  // the last that can fail
+  fresh.push_back({QueuedWork::now(), nullptr});  // the last statement that may throw
   if (fresh.front().work.is_over()) return;
   fresh.front().thing = std::move(thing);
   Waiting& w = waiting();
@@ -63,11 +63,12 @@ void after_queued_work(std::shared_ptr<void> thing) {
   w.any.store(true, std::memory_order_relaxed);
 }
 
-void end_what_is_over() noexcept {
+void release_deferred() noexcept {
   Waiting& w = waiting();
   if (!w.any.load(std::memory_order_relaxed)) [[likely]]
     return;
-  std::list<Deferred> gone;  // outside the lock: what goes may defer something itself
+  std::list<Deferred>
+      gone;  // destroyed after the lock is released: a destructor may defer another object
   const std::lock_guard lock{w.mutex};
   for (auto at = w.list.begin(); at != w.list.end();) {
     const auto here = at++;

@@ -1,16 +1,16 @@
-// cpu/device/deferred.hpp: things that end once the work queued before is over.
+// cpu/device/deferred.hpp: deferred release: objects that queued work may still use.
 #pragma once
 
 #include <memory>
 
 namespace cucpu::driver {
 
-/// Lets go of `thing` when all work that any stream of the process has queued now is over: at once
-/// when nothing is queued, otherwise in a later call that waits for work, or that defers or ends
-/// something. Throws std::bad_alloc, and the caller still has its reference then.
-void after_queued_work(std::shared_ptr<void> thing);
+/// Releases `thing` when all work that any stream of the process has queued now is complete: at
+/// once when nothing is queued, otherwise in a later call that waits for work or that defers or
+/// releases an object. Throws std::bad_alloc; the caller then still has its reference.
+void release_after_queued_work(std::shared_ptr<void> thing);
 
-/// Lets go of what waited for work that is over by now.
-void end_what_is_over() noexcept;
+/// Releases the deferred objects whose work is complete.
+void release_deferred() noexcept;
 
 }  // namespace cucpu::driver

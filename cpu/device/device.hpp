@@ -1,4 +1,4 @@
-// cpu/device/device.hpp: the devices this process sees.
+// cpu/device/device.hpp: the visible devices of this process.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@ struct Device {
   Budget budget;
 
   std::mutex primary_mutex;
-  Context* primary = nullptr;  ///< made at first use, then kept: its handle never changes
+  Context* primary = nullptr;  ///< created at first use, never destroyed: its handle stays the same
   int primary_uses = 0;
   unsigned primary_flags = 0;
 
@@ -42,16 +42,17 @@ inline bool is_device(CUdevice ordinal) noexcept {
 }
 int device_attribute(const Device& device, CUdevice_attribute attribute);
 
-inline constexpr std::size_t kSharedPerBlock = 48 << 10;  ///< without opting in
+inline constexpr std::size_t kSharedPerBlock =
+    48 << 10;  ///< without CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 inline constexpr std::size_t kSharedPerBlockOptIn = 227 << 10;
 inline constexpr std::size_t kSharedPerSm = 228 << 10;
-inline constexpr std::size_t kSharedReserved = 1 << 10;  ///< of each block, for the system
+inline constexpr std::size_t kSharedReserved = 1 << 10;  ///< reserved by the system in each block
 inline constexpr unsigned kMaxThreadsPerSm = 2048;
 inline constexpr unsigned kMaxBlocksPerSm = 32;
 inline constexpr unsigned kRegistersPerSm = 65536;
 inline constexpr unsigned kMaxClusterPortable = 8, kMaxCluster = 16;
 
-/// cuInit's work: reads settings, makes devices. Fails as cuInit does.
+/// The work of cuInit: reads the settings and creates the devices. Fails with the code of cuInit.
 void initialize_process();
 
 }  // namespace cucpu::driver

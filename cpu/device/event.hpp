@@ -1,4 +1,4 @@
-// cpu/device/event.hpp: an event: the last point somebody recorded with it.
+// cpu/device/event.hpp: events: the last recorded point in a stream.
 #pragma once
 
 #include <mutex>
@@ -13,7 +13,7 @@ class Event final : public Handled<Event, CUevent, Kind::event>, public ContextR
  public:
   Event(Context& context, unsigned flags);
   ~Event() override;
-  void context_gone() noexcept override { retire(); }
+  void on_context_destroyed() noexcept override { retire(); }
 
   const unsigned flags;
   [[nodiscard]] bool has_timing() const noexcept { return !(flags & CU_EVENT_DISABLE_TIMING); }
@@ -22,16 +22,16 @@ class Event final : public Handled<Event, CUevent, Kind::event>, public ContextR
   [[nodiscard]] Ref<Point> point() const;  ///< null when never recorded
   void set_point(Ref<Point> point);
 
-  /// Set while the last record was captured: the graph nodes it stands for. A real record clears
-  /// it.
+  /// Not null when the last record was captured: the graph nodes that it stands for. A record
+  /// outside of a capture clears it.
   [[nodiscard]] Ref<Object> captured() const;
   void set_captured(Ref<Object> mark);
 
-  /// Records in a stream that is not capturing; other processes hear of it.
+  /// Records in a stream that is not capturing; also for other processes.
   void record(Stream& stream);
-  /// Queues a wait for the last record, if that is not over.
+  /// Queues a wait for the last record unless that is complete.
   void wait_in(Stream& stream);
-  /// Records what all streams of a context have queued.
+  /// Records the work queued in all streams of a context.
   void record_all(Context& context);
 
  private:

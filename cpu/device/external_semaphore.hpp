@@ -1,5 +1,5 @@
-// cpu/device/external_semaphore.hpp: semaphores that come from outside, as streams and graphs use
-// them.
+// cpu/device/external_semaphore.hpp: imported semaphores and their operations in streams and
+// graphs.
 #pragma once
 
 #include <atomic>
@@ -10,19 +10,18 @@
 
 namespace cucpu::driver {
 
-/// An imported semaphore. On this device an opaque descriptor is an eventfd (a binary or counting
-/// semaphore), a timeline semaphore a file whose first eight bytes are the counter.
+/// An imported semaphore. An opaque descriptor is an eventfd (a binary or counting semaphore); a
+/// timeline semaphore is a file whose first eight bytes are the counter.
 class ExternalSemaphore final
     : public Handled<ExternalSemaphore, CUexternalSemaphore, Kind::external_semaphore> {
  public:
-  static Ref<ExternalSemaphore> import_binary(
-      int fd);  ///< takes the descriptor over when it succeeds
+  static Ref<ExternalSemaphore> import_binary(int fd);  ///< owns the descriptor on success
   static Ref<ExternalSemaphore> import_timeline(int fd);
   ~ExternalSemaphore() override;
 
   void signal(unsigned long long value) const;
   [[nodiscard]] bool try_wait(
-      unsigned long long value) const;  ///< takes a binary semaphore's signal
+      unsigned long long value) const;  ///< true consumes the signal of a binary semaphore
 
  private:
   friend Ref<ExternalSemaphore> make_object<ExternalSemaphore>(int&,
@@ -30,7 +29,7 @@ class ExternalSemaphore final
   ExternalSemaphore(int fd, std::atomic<unsigned long long>* counter)
       : fd_{fd}, counter_{counter} {}
   int fd_;
-  std::atomic<unsigned long long>* counter_;  // null for a binary one
+  std::atomic<unsigned long long>* counter_;  // null for a binary semaphore
 };
 
 /// Signals or waits for several semaphores; Params is CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS or
@@ -54,9 +53,9 @@ class SemaphoresOp final : public NodeOp {
   std::vector<CUexternalSemaphore> handles;
   std::vector<Params> params;
 };
-using SignalOp =
+using SignalSemaphoresOp =
     SemaphoresOp<CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS, CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL>;
-using AwaitOp =
+using WaitSemaphoresOp =
     SemaphoresOp<CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS, CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT>;
 
 }  // namespace cucpu::driver

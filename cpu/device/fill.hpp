@@ -1,4 +1,4 @@
-// cpu/device/fill.hpp: memsets as calls and graph nodes describe them.
+// cpu/device/fill.hpp: makes memset operations from the descriptions of calls and graph nodes.
 #pragma once
 
 #include "cpu/exec/ops.hpp"

@@ -1,12 +1,16 @@
-// cpu/device/guard.hpp: the one gate every entry point goes through: process state in, exceptions
-// out.
+// cpu/device/guard.hpp: guarded(), which every entry point calls: it checks the state of the
+// process and turns exceptions into return codes.
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
+#include <mutex>
 #include <type_traits>
 #include <utility>
 
 #include "cpu/base/error.hpp"
+#include "cpu/exec/callback.hpp"
+#include "cpu/exec/error_code.hpp"
 
 namespace cucpu::driver {
 
@@ -15,19 +19,24 @@ enum class ProcessState : int {
   ready,
   forked,
   locked,
-  ended  ///< exit() has begun: what the driver is made of is being destroyed
+  ended  ///< exit() has begun: objects of the driver are being destroyed
 };
 extern std::atomic<ProcessState> g_process_state;
 
-/// True while this thread runs a host function or stream callback, where CUDA calls are not
-/// allowed.
-extern thread_local bool t_in_callback;
+/// The state that cuCheckpointProcess* moves the process through. `changed` wakes calls that wait
+/// for the unlock.
+struct ProcessLock {
+  std::mutex mutex;
+  std::condition_variable changed;
+  CUprocessState state = CU_PROCESS_STATE_RUNNING;
+};
+ProcessLock& process_lock();
 
-/// A process that cuCheckpointProcessLock stopped: waits for the unlock. Otherwise answers 3, and 4
-/// once the process ends.
+/// In a process locked by cuCheckpointProcessLock: waits for the unlock. Otherwise returns 3, or 4
+/// once the process exits.
 CUresult gate_when_not_ready() noexcept;
 
-/// What a call answers before it does anything: 0 when it may go on.
+/// The state check of a call: 0 when it may proceed.
 inline CUresult gate() noexcept {
   if (g_process_state.load(std::memory_order_acquire) != ProcessState::ready) [[unlikely]]
     if (const CUresult state = gate_when_not_ready(); state != CUDA_SUCCESS) return state;
@@ -36,7 +45,7 @@ inline CUresult gate() noexcept {
   return CUDA_SUCCESS;
 }
 
-/// Runs `f`; it returns a CUresult or nothing, and may throw.
+/// Runs `f`, which returns a CUresult or nothing and may throw.
 template <class F>
 CUresult guarded_without_init(F&& f) noexcept {
   try {

@@ -1,4 +1,4 @@
-// cpu/device/kernel_op.hpp: a launch as a stream runs it and a graph keeps it.
+// cpu/device/kernel_op.hpp: kernel launches as operations of streams and graph nodes.
 #pragma once
 
 #include <memory>
@@ -20,23 +20,22 @@ class KernelOp final : public NodeOp {
   cucpu::LaunchShape shape;
   cucpu::ParamBlock params;
   std::vector<CUlaunchAttribute> attributes;
-  CUkernel given_kernel = nullptr;  ///< when a graph node was described by a CUkernel
+  CUkernel given_kernel = nullptr;  ///< set when a graph node was described with a CUkernel
   /// The description of a graph node; its pointers live as long as this object.
   [[nodiscard]] CUDA_KERNEL_NODE_PARAMS node_params();
-  /// One run of it in a context. Throws LoadError when it does not compile.
+  /// Makes one launch in a context. Throws LoadError when the kernel does not compile.
   [[nodiscard]] std::unique_ptr<cucpu::Launch> make_launch(Context& context) const;
 
  private:
   std::vector<void*> pointers_;
 
  public:
-  /// Made at the call so that a stream's launch reports compile errors there; a graph makes one per
-  /// run.
+  /// Made during the call, so that a launch in a stream reports compile errors there; a graph makes
+  /// one per run.
   std::unique_ptr<cucpu::Launch> ready;
 };
 
-/// Everything a launch needs to be checked: exact codes for bad shapes, sizes, handles and
-/// parameters.
+/// Checks all parameters of a launch and makes its operation.
 Ref<KernelOp> make_kernel(CUfunction handle, const CUlaunchConfig& config, void** kernel_params,
                           void** extra, bool cooperative);
 
@@ -44,16 +43,16 @@ Ref<KernelOp> make_kernel(CUfunction handle, const CUlaunchConfig& config, void*
 Ref<KernelOp> make_kernel(const CUDA_KERNEL_NODE_PARAMS& params,
                           std::vector<CUlaunchAttribute> attributes = {});
 
-/// The limit of blocks that a cooperative launch may have.
+/// The largest number of blocks of a cooperative launch.
 std::uint64_t cooperative_limit(const Function& function, const cucpu::LaunchShape& shape);
 
-/// cuOccupancyMaxActiveBlocksPerMultiprocessor's answer.
+/// The result of cuOccupancyMaxActiveBlocksPerMultiprocessor.
 unsigned blocks_per_sm(const cucpu::KernelInfo& info, unsigned threads, std::size_t dynamic_shared);
 
-/// How many clusters run at once on groups of so many multiprocessors each (a GPU's processing
-/// clusters), of which one holds `blocks` blocks: a cluster stays within a group that has a
-/// multiprocessor for each of its blocks, and of clusters a multiprocessor takes eight blocks at
-/// most. So an H200 answers.
+/// The number of clusters that run concurrently. `processors` has the number of multiprocessors of
+/// each group (a GPU's processing clusters), and a multiprocessor holds `blocks` blocks. A cluster
+/// stays within a group that has a multiprocessor for each of its blocks; a multiprocessor runs at
+/// most eight blocks of clusters. This is the rule of an H200.
 std::uint64_t active_clusters(std::span<const unsigned> processors, unsigned blocks,
                               unsigned cluster);
 

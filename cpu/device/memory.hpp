@@ -7,7 +7,7 @@
 namespace cucpu::driver {
 
 /// allocate_memory() that takes what pools hold free, where there is no more.
-AllocationRef allocate_even_from_pools(std::size_t bytes, std::size_t align, Budget& budget);
+AllocationRef allocate_trimming_pools(std::size_t bytes, std::size_t align, Budget& budget);
 
 /// Device memory of a context, zeroed, in the map. Fails with code 2 over the device's limit.
 AllocationRef allocate_device(Context& context, std::size_t bytes, std::size_t align,

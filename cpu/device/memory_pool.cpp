@@ -7,13 +7,10 @@
 #include <set>
 #include <stdexcept>
 
-#include "cpu/device/capture.hpp"
 #include "cpu/device/deferred.hpp"
 #include "cpu/device/location.hpp"
-#include "cpu/device/memory.hpp"
 #include "cpu/engine/check/kinds.hpp"
 #include "cpu/exec/ops.hpp"
-#include "cpu/mem/address_space.hpp"
 
 namespace cucpu::driver {
 namespace {
@@ -55,7 +52,7 @@ void unmap_after_work(const AllocationRef& memory) noexcept {
   std::shared_ptr<OwnedMemory> owner;
   try {
     owner = std::make_shared<OwnedMemory>(memory);
-    after_queued_work(owner);
+    release_after_queued_work(owner);
   } catch (const std::bad_alloc&) {
     memory->release = nullptr;  // it stays mapped until the pool goes
   }
@@ -202,7 +199,7 @@ CUdeviceptr MemPool::allocate(std::size_t bytes, Stream& stream) {
         lock.unlock();
       }
       if (!found && !block.memory) {
-        empty_pools();
+        trim_all_pools();
         block.memory = new_block(rounded);
       }
     } catch (...) {
@@ -470,7 +467,7 @@ CUdeviceptr MemPool::import_block(std::size_t offset, std::size_t bytes) {
 }
 
 void free_pool_memory(CUdeviceptr address) {
-  const AllocationRef record = MemoryMap::instance().take_out(
+  const AllocationRef record = MemoryMap::instance().remove(
       address, [](const Allocation& a) { return a.kind == MemoryKind::pool && a.pool; });
   require(record != nullptr);
   static_cast<MemPool*>(record->pool)->free(record, nullptr);
@@ -496,7 +493,7 @@ MemPool& current_pool(Device& device) {
   return device.current_pool ? static_cast<MemPool&>(*device.current_pool) : standard;
 }
 
-bool empty_pools() noexcept {
+bool trim_all_pools() noexcept {
   if (g_trimmable.load(std::memory_order_relaxed) == 0) return false;
   Registry& r = registry();
   const std::lock_guard lock{r.mutex};
@@ -505,7 +502,7 @@ bool empty_pools() noexcept {
 }
 
 void trim_pools_after_wait() noexcept {
-  end_what_is_over();
+  release_deferred();
   if (g_trimmable.load(std::memory_order_relaxed) == 0) return;
   Registry& r = registry();
   const std::lock_guard lock{r.mutex};

@@ -94,6 +94,6 @@ MemPool& current_pool(Device& device);
 void trim_pools_after_wait() noexcept;
 /// Gives back all that pools hold free, whatever they were told to keep: other allocations need it.
 /// False: they held nothing.
-bool empty_pools() noexcept;
+bool trim_all_pools() noexcept;
 
 }  // namespace cucpu::driver

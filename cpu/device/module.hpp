@@ -37,13 +37,13 @@ class Function final : public Handled<Function, CUfunction, Kind::function> {
   std::atomic<bool> is_loaded{false};
 
   /// What cuFuncSetBlockShape and cuParamSet* left for cuLaunch.
-  struct OldLaunch {
+  struct LegacyLaunch {
     std::mutex mutex;
     unsigned block[3] = {1, 1, 1};
     unsigned shared = 0;
     std::vector<std::byte> params;
   };
-  OldLaunch old_launch;
+  LegacyLaunch legacy_launch;
 
  private:
   std::unique_ptr<FunctionSettings> own_settings_;
@@ -77,7 +77,7 @@ class LoadedModule final : public Handled<LoadedModule, CUmodule, Kind::module>,
   LoadedModule(Context* context, const std::vector<std::string>& texts,
                const cucpu::LoadOptions& options);
   ~LoadedModule() override;
-  void context_gone() noexcept override;
+  void on_context_destroyed() noexcept override;
 
   cucpu::Module& code() const noexcept { return *code_; }
   Function& function(const cucpu::Kernel& kernel);  ///< made at first use

@@ -1,4 +1,4 @@
-// Who may touch whose memory.
+// Access of contexts to memory of other devices.
 #include "cpu/device/peer_access.hpp"
 
 #include "cpu/device/memory_pool.hpp"
@@ -36,21 +36,21 @@ bool allowed(const Allocation& a, Context& context, bool write) {
   }
 }
 
-/// What this thread was last allowed: kernels ask about the same memory again and again.
-struct Last {
+/// The last access this thread was granted: kernels access the same memory many times.
+struct AccessCache {
   std::uint64_t version = 0, context = 0;
   std::uintptr_t base = 0;
   std::size_t size = 0;
   bool write = false;
 };
-thread_local Last t_last;
+thread_local AccessCache t_access_cache;
 
 }  // namespace
 
-bool may_reach(Context& context, std::uintptr_t address, bool write) {
+bool can_access(Context& context, std::uintptr_t address, bool write) {
   MemoryMap& map = MemoryMap::instance();
   const std::uint64_t version = map.version();
-  Last& last = t_last;
+  AccessCache& last = t_access_cache;
   if (last.version == version && last.context == context.id && address - last.base < last.size &&
       (last.write || !write))
     return true;
@@ -62,7 +62,7 @@ bool may_reach(Context& context, std::uintptr_t address, bool write) {
   return true;
 }
 
-bool may_use_arrays(Context& context, const Context& home) {
+bool can_access_arrays(Context& context, const Context& home) {
   if (&context.device == &home.device) return true;
   const std::lock_guard lock{context.peers_mutex};
   return context.peers.contains(home.id);

@@ -11,10 +11,10 @@ namespace cucpu::driver {
 /// False for memory of another device without peer access (cuCtxEnablePeerAccess), access to its
 /// pool (cuMemPoolSetAccess) or to the mapping (cuMemSetAccess). True for all other addresses: they
 /// are somebody's, or fault by themselves.
-bool may_reach(Context& context, std::uintptr_t address, bool write);
+bool can_access(Context& context, std::uintptr_t address, bool write);
 
 /// Whether they may use arrays that `home` owns: those of their own device, and with peer access
 /// those of others.
-bool may_use_arrays(Context& context, const Context& home);
+bool can_access_arrays(Context& context, const Context& home);
 
 }  // namespace cucpu::driver

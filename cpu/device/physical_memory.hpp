@@ -22,28 +22,28 @@ class PhysicalMemory final : public Handled<PhysicalMemory, void*, Kind::physica
   }
   /// Memory has one handle as long as it exists. It is handed out when it is made, and again for an
   /// address where it is mapped; a program gives it back as often. Whoever holds a Ref may call it.
-  CUmemGenericAllocationHandle hand_out() {
+  CUmemGenericAllocationHandle acquire_handle() {
     if (!handle()) publish_unowned();
-    if (handed_out_.fetch_add(1) == 0) retain();
+    if (handle_uses_.fetch_add(1) == 0) retain();
     return reinterpret_cast<CUmemGenericAllocationHandle>(handle());
   }
   /// False when the program has no handle to give back.
-  bool give_back() noexcept {
-    int count = handed_out_.load();
+  bool release_handle() noexcept {
+    int count = handle_uses_.load();
     do {
       if (count == 0) return false;
-    } while (!handed_out_.compare_exchange_weak(count, count - 1));
+    } while (!handle_uses_.compare_exchange_weak(count, count - 1));
     if (count == 1) release();
     return true;
   }
-  [[nodiscard]] bool is_handed_out() const noexcept { return handed_out_.load() > 0; }
+  [[nodiscard]] bool has_handle() const noexcept { return handle_uses_.load() > 0; }
   const int fd;
   const std::size_t size;
   const CUmemAllocationProp prop;
 
  private:
   Budget* budget_;
-  std::atomic<int> handed_out_{0};
+  std::atomic<int> handle_uses_{0};
 };
 
 /// Fails with 1 where the program has no such handle, also when the memory is still mapped.

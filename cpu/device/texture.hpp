@@ -2,6 +2,7 @@
 // share.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "cpu/device/array.hpp"
@@ -30,7 +31,15 @@ struct TextureEntry {
 void resolve_texture(TextureEntry& entry);
 void resolve_surface(TextureEntry& entry);
 
-/// Ends the texture and surface objects of a context that goes.
-void forget_textures(std::uint64_t context_id) noexcept;
+/// Registers an object; its handle is the address of its state.
+unsigned long long publish_texture(std::shared_ptr<TextureEntry> entry);
+/// Ends the handle. The state that device code reads, and the array, stay until the work queued
+/// before has ended, as on a GPU. Fails with 1 for an unknown handle.
+void destroy_texture(unsigned long long handle, bool surface);
+/// A copy of the descriptions of an object. Fails with 1 for an unknown handle.
+TextureEntry texture_description(unsigned long long handle, bool surface);
+
+/// Ends the texture and surface objects of a destroyed context.
+void destroy_textures_of(std::uint64_t context_id) noexcept;
 
 }  // namespace cucpu::driver

@@ -2,59 +2,24 @@
 #include "cpu/engine/settings.hpp"
 
 #include <cstdlib>
-#include <cstring>
-#include <initializer_list>
-#include <utility>
 
+#include "cpu/base/environment.hpp"
 #include "cpu/engine/engine.hpp"
 
 namespace cucpu {
 namespace {
 
+using environment::flag;
+using environment::number;
+using environment::word;
+
 [[noreturn]] void refuse(const char* name, const char* value, const char* expected) {
-  throw LoadError{1, std::string{name} + "=" + value + ": expected " + expected};
-}
-
-bool flag(const char* name, bool otherwise) {
-  const char* value = std::getenv(name);
-  if (!value || !*value) return otherwise;
-  if (!std::strcmp(value, "0")) return false;
-  if (!std::strcmp(value, "1")) return true;
-  refuse(name, value, "0 or 1");
-}
-
-double number(const char* name, double otherwise, double most, const char* expected) {
-  const char* value = std::getenv(name);
-  if (!value || !*value) return otherwise;
-  char* end = nullptr;
-  const double parsed = std::strtod(value, &end);
-  if (*end || !(parsed >= 0) || parsed > most) refuse(name, value, expected);
-  return parsed;
-}
-
-/// One of a few words.
-template <typename T>
-T word(const char* name, std::initializer_list<std::pair<const char*, T>> words, T otherwise,
-       const char* expected) {
-  const char* value = std::getenv(name);
-  if (!value || !*value) return otherwise;
-  for (const auto& [text, meaning] : words)
-    if (!std::strcmp(value, text)) return meaning;
-  refuse(name, value, expected);
-}
-
-std::string default_cache_folder() {
-  if (const char* folder = std::getenv("CUCORE_CACHE_DIR"); folder && *folder) return folder;
-  if (const char* folder = std::getenv("XDG_CACHE_HOME"); folder && *folder == '/')
-    return std::string{folder} + "/cucore";
-  if (const char* home = std::getenv("HOME"); home && *home == '/')
-    return std::string{home} + "/.cache/cucore";
-  return {};
+  throw environment::Invalid{name, value, expected};
 }
 
 }  // namespace
 
-Settings Settings::from_environment() {
+Settings Settings::from_environment() try {
   Settings s;
   if (const char* value = std::getenv("CUCORE_CPU_W"); value && *value) {
     const char* const expected = "1, 4, 8, 16 or 32";
@@ -91,12 +56,14 @@ Settings Settings::from_environment() {
                  {{"0", Quick::never}, {"1", Quick::large}, {"always", Quick::always}}, s.quick,
                  "0, 1 or always");
   s.cache = flag("CUCORE_CPU_CACHE", true);
-  s.cache_folder = default_cache_folder();
+  s.cache_folder = environment::cache_folder();
   s.cache_limit = static_cast<std::uint64_t>(
       number("CUCORE_CACHE_SIZE", 512, 1e12, "a number of MiB") * 1048576.0);
-  s.time_limit = number("CUCORE_CPU_TIMEOUT", 0, 1e9, "seconds, 0 for none");
+  s.time_limit = environment::timeout_seconds();
   s.check = std::make_shared<check::Options>(check::Options::from_environment());
   return s;
+} catch (const environment::Invalid& error) {
+  throw LoadError{1, error.what()};
 }
 
 }  // namespace cucpu

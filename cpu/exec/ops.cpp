@@ -1,4 +1,4 @@
-// Operations.
+// Operations of streams and graph nodes.
 #include "cpu/exec/ops.hpp"
 
 #include <algorithm>
@@ -7,28 +7,30 @@
 #include <cstring>
 #include <string>
 
-#include "cpu/device/capture.hpp"
-#include "cpu/device/context.hpp"
-#include "cpu/device/guard.hpp"
 #include "cpu/engine/check/kinds.hpp"
 #include "cpu/engine/engine.hpp"
+#include "cpu/exec/callback.hpp"
 #include "cpu/exec/polling_run.hpp"
 #include "cpu/exec/thread_pool.hpp"
 #include "cpu/exec/touch.hpp"
 
 namespace cucpu::driver {
+
+thread_local bool t_in_callback = false;
+
 namespace {
 
-/// A worker inside a function of the program.
+/// While a worker runs a function of the program: another worker takes its place, and CUDA calls
+/// fail.
 class CallbackScope {
  public:
   CallbackScope() {
-    Pool::instance().enter_blocking();
+    ThreadPool::instance().enter_blocking();
     t_in_callback = true;
   }
   ~CallbackScope() {
     t_in_callback = false;
-    Pool::instance().leave_blocking();
+    ThreadPool::instance().leave_blocking();
   }
 };
 
@@ -51,8 +53,8 @@ void fill_row(char* row, T value, std::size_t count) {
   std::fill_n(reinterpret_cast<T*>(row), count, value);
 }
 
-/// The thread sanitizer stores with a lock held, which a fault would leave held for ever: memory
-/// that is gone is met before.
+/// A load before the atomic access: the thread sanitizer performs atomic accesses while it holds a
+/// lock, which a fault would leave locked, so unmapped memory must fault earlier.
 template <class T>
 __attribute__((no_sanitize("thread"))) std::atomic_ref<T> word(CUdeviceptr address) {
 #if defined(__SANITIZE_THREAD__)
@@ -135,7 +137,7 @@ void perform(const CUstreamBatchMemOpParams& op) {
                [&] { return text_of("a stream's write to 0x%llx", op.writeValue.address); });
 }
 
-/// A list of memory operations on its way.
+/// The execution of one list of memory operations.
 class MemoryOpsRun final : public PollingRun {
  public:
   MemoryOpsRun(Ref<MemoryOpsOp> op, Task& parent)
@@ -183,7 +185,7 @@ void BoxCopy::execute() const {
   if (check::kinds_in_environment() != 0) [[unlikely]]
     check_host_write(reinterpret_cast<std::uintptr_t>(dst),
                      (depth - 1) * dst_slice + (height - 1) * dst_pitch +
-                         width);  // gaps between rows count as written
+                         width);  // the gaps between rows count as initialized
   touch_memory([this] { move(); },
                [this] {
                  return "copy of " + extent_text(width, height, depth) +
@@ -210,7 +212,7 @@ void FillOp::write() const {
 }
 
 void FillOp::execute() const {
-  if (params.width == 0) return;  // of no bytes, perhaps at no address
+  if (params.width == 0) return;  // zero bytes; the address may be null
   const std::size_t row = params.width * params.elementSize;
   if (check::kinds_in_environment() != 0 && params.height > 0) [[unlikely]]
     check_host_write(params.dst, (params.height - 1) * params.pitch + row);
@@ -236,26 +238,6 @@ Progress CallbackOp::run(Task& task) {
 Progress MemoryOpsOp::run(Task& task) {
   const auto run = make_object<MemoryOpsRun>(Ref<MemoryOpsOp>{this}, task);
   return run->advance() ? Progress::done : Progress::pending;
-}
-
-std::uint64_t submit(Stream& stream, Ref<NodeOp> op) {
-  if (capture_node(stream, op)) return 0;
-  return stream.submit(std::move(op));
-}
-
-void run_synchronously(const Ref<InstantOp>& op) {
-  const Ref<Stream> stream = default_stream();
-  Context& context = stream->context();
-  require_capture_safe();
-  const bool idle = stream->drained() && (stream->role() == StreamRole::legacy
-                                              ? context.blocking_streams_with_work().empty()
-                                              : context.legacy_stream().drained());
-  if (idle) {
-    touch_in(context, [&] { op->execute(); });
-  } else {
-    stream->wait(stream->submit(op));
-  }
-  usable(context);
 }
 
 }  // namespace cucpu::driver

@@ -1,5 +1,5 @@
-// cpu/exec/ops.hpp: what streams do and graph nodes hold: copies, fills, host functions, memory
-// operations, marks.
+// cpu/exec/ops.hpp: operations of streams and graph nodes: copies, fills, host functions, memory
+// operations, event records.
 #pragma once
 
 #include <functional>
@@ -11,13 +11,13 @@
 
 namespace cucpu::driver {
 
-/// An operation that can be a graph node. Immutable: changing a node gives it another operation.
+/// An operation that can be a graph node. Immutable: a changed node gets another operation.
 class NodeOp : public Op {
  public:
   [[nodiscard]] virtual CUgraphNodeType type() const noexcept = 0;
 };
 
-/// One that needs no other thread and never waits: may also run in the calling thread.
+/// An operation that never waits and needs no worker, so it may also run in the calling thread.
 class InstantOp : public NodeOp {
  public:
   virtual void execute() const = 0;
@@ -27,13 +27,13 @@ class InstantOp : public NodeOp {
   }
 };
 
-/// A box of bytes from one place to another.
+/// Copies a box of bytes.
 struct BoxCopy {
   char* dst = nullptr;
   const char* src = nullptr;
   std::size_t dst_pitch = 0, dst_slice = 0, src_pitch = 0, src_slice = 0;
   std::size_t width = 0, height = 1, depth = 1;
-  /// Throws IllegalAddress where either end is not there.
+  /// Throws IllegalAddress when either end is unmapped.
   void execute() const;
 
  private:
@@ -47,9 +47,9 @@ class CopyOp final : public InstantOp {
   void execute() const override { box.execute(); }
 
   BoxCopy box;
-  CUDA_MEMCPY3D params{};  ///< as a graph reports it
+  CUDA_MEMCPY3D params{};  ///< the description that a graph node reports
   CUcontext context_handle = nullptr;
-  std::vector<char> staged;       ///< pageable source, taken at the call
+  std::vector<char> staged;       ///< the pageable source, copied during the call
   std::vector<Ref<Object>> keep;  ///< arrays
 };
 
@@ -73,7 +73,7 @@ class EmptyOp final : public InstantOp {
   void execute() const override {}
 };
 
-/// Runs a function of the program on a worker; CUDA calls inside it are refused.
+/// cuLaunchHostFunc: runs a function of the program on a worker. CUDA calls inside it fail.
 class HostOp final : public NodeOp {
  public:
   HostOp(CUhostFn function, void* data) : params{function, data} {}
@@ -83,7 +83,7 @@ class HostOp final : public NodeOp {
   CUDA_HOST_NODE_PARAMS params;
 };
 
-/// cuStreamAddCallback: hears of an error too.
+/// cuStreamAddCallback: runs after an error, too, and receives its code.
 class CallbackOp final : public Op {
  public:
   CallbackOp(CUstreamCallback function, CUstream stream, void* data)
@@ -111,7 +111,7 @@ class RecordOp final : public Op {
   Ref<Point> point_;
 };
 
-/// cuStreamWaitValue, cuStreamWriteValue and friends.
+/// cuStreamWaitValue*, cuStreamWriteValue*, cuStreamBatchMemOp.
 class MemoryOpsOp final : public NodeOp {
  public:
   explicit MemoryOpsOp(std::vector<CUstreamBatchMemOpParams> list) : list{std::move(list)} {}
@@ -123,7 +123,7 @@ class MemoryOpsOp final : public NodeOp {
   unsigned flags = 0;
 };
 
-/// Any piece of work of the driver's own, in stream order.
+/// Work of the driver itself, in stream order.
 class CallOp final : public Op {
  public:
   explicit CallOp(std::function<void()> f, bool always = false)
@@ -138,13 +138,5 @@ class CallOp final : public Op {
   std::function<void()> f_;
   bool always_;
 };
-
-/// Queues an operation, or adds it to the graph the stream is capturing. Returns the stream's
-/// number (0 when captured).
-std::uint64_t submit(Stream& stream, Ref<NodeOp> op);
-
-/// Runs an operation as a synchronous call does: after the default stream's work, over when this
-/// returns.
-void run_synchronously(const Ref<InstantOp>& op);
 
 }  // namespace cucpu::driver

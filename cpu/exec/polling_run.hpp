@@ -1,11 +1,11 @@
-// cpu/exec/polling_run.hpp: a list of steps on its way, of which some wait for something that
-// nobody announces; the poller has the run in between.
+// cpu/exec/polling_run.hpp: executes a list of steps. A step that waits for a condition without a
+// notification hands the run to the poller.
 #pragma once
 
 #include <cstddef>
 #include <functional>
 
-#include "cpu/device/context.hpp"
+#include "cpu/exec/execution_context.hpp"
 #include "cpu/exec/task.hpp"
 #include "cpu/exec/thread_pool.hpp"
 
@@ -13,17 +13,17 @@ namespace cucpu::driver {
 
 class PollingRun : public Object, public Task {
  public:
-  /// True when all steps are through; otherwise the poller has it, and the parent is driven on at
+  /// True when all steps are done. Otherwise the poller owns the run, and the parent is driven at
   /// the end.
   bool advance() {
     for (; at_ < steps_; ++at_) {
-      std::function<bool()> question = step(at_);
-      if (!question) continue;
+      std::function<bool()> condition = step(at_);
+      if (!condition) continue;
       Ref<PollingRun> pollers_own{this};
-      Pool::instance().poll([question = std::move(question),
-                             &context = context()] { return is_over(question, context); },
-                            *this);
-      (void)pollers_own.detach();  // drive() gives it back
+      ThreadPool::instance().poll([condition = std::move(condition),
+                                   &context = context()] { return is_over(condition, context); },
+                                  *this);
+      (void)pollers_own.detach();  // drive() releases the poller's reference
       return false;
     }
     return true;
@@ -32,7 +32,7 @@ class PollingRun : public Object, public Task {
   void drive() noexcept override {
     const Ref<PollingRun> self{this};
     release();
-    ++at_;  // the poller has waited for it
+    ++at_;  // the poller has waited for this step
     Task& parent = parent_;
     if (parent.context().is_broken()) at_ = steps_;
     bool through = true;
@@ -43,21 +43,22 @@ class PollingRun : public Object, public Task {
     }
     if (through) parent.drive();
   }
-  [[nodiscard]] Context& context() const noexcept override { return parent_.context(); }
+  [[nodiscard]] ExecutionContext& context() const noexcept override { return parent_.context(); }
 
  protected:
   PollingRun(std::size_t steps, Task& parent) : steps_{steps}, parent_{parent} {
     priority_ = parent.priority();
   }
-  /// Does that step: nothing is left to wait for, or what the poller asks until it says yes, once.
+  /// Executes one step. Returns the condition to poll, or nothing when the step is done. The poller
+  /// stops at the first `true`.
   virtual std::function<bool()> step(std::size_t at) = 0;
 
  private:
-  /// Memory that is gone ends the wait and breaks the context.
-  static bool is_over(const std::function<bool()>& question, Context& context) noexcept {
+  /// Unmapped memory ends the wait and sets the context's error.
+  static bool is_over(const std::function<bool()>& condition, ExecutionContext& context) noexcept {
     if (context.is_broken()) return true;
     try {
-      return question();
+      return condition();
     } catch (...) {
       context.break_with_current_exception();
       return true;

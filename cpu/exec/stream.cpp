@@ -5,15 +5,14 @@
 #include <chrono>
 #include <limits>
 
-#include "cpu/device/context.hpp"
+#include "cpu/exec/execution_context.hpp"
 #include "cpu/exec/thread_pool.hpp"
 
 namespace cucpu::driver {
 namespace {
 std::atomic<std::uint64_t> g_next_stream_id{1};
-// What a waiting host thread spends looking before it sleeps, at most: about the time two context
-// switches take. Less where looking has been in vain lately, so that waiting for long kernels costs
-// no processor time.
+// The longest time a waiting host thread spins before it sleeps: about two context switches. Halved
+// after each spin in vain, so that waits for long kernels cost no processor time.
 constexpr std::int64_t kSpin = 20'000;
 }  // namespace
 
@@ -27,7 +26,7 @@ Progress WaitOp::run(Task& task) {
   return stream_->wake_when(number_, task) ? Progress::pending : Progress::done;
 }
 
-Stream::Stream(Context& context, StreamRole role, unsigned flags, int priority)
+Stream::Stream(ExecutionContext& context, StreamRole role, unsigned flags, int priority)
     : context_{&context},
       role_{role},
       flags_{flags},
@@ -42,7 +41,7 @@ bool Stream::is_blocking() const noexcept {
 }
 
 std::uint64_t Stream::push(Ref<Op> op) {
-  Pool::instance().start();
+  ThreadPool::instance().start();
   bool idle = false;
   std::uint64_t number;
   {
@@ -52,10 +51,10 @@ std::uint64_t Stream::push(Ref<Op> op) {
     submitted_.store(number, std::memory_order_release);
     if (!active_) {
       active_ = idle = true;
-      retain();  // given back when the queue runs empty
+      retain();  // released when the queue is empty
     }
   }
-  if (idle) Pool::instance().post(*this);
+  if (idle) ThreadPool::instance().post(*this);
   return number;
 }
 
@@ -76,14 +75,14 @@ std::uint64_t Stream::submit(Ref<Op> op) {
         push(make_object<WaitOp>(Ref<Stream>{&legacy}, number));
         const std::lock_guard lock{mutex_};
         legacy_seen_ =
-            std::max(legacy_seen_, number);  // only once the wait is queued: making it may fail
+            std::max(legacy_seen_, number);  // set after the wait is queued, which may throw
       }
     }
   }
   return push(std::move(op));
 }
 
-std::uint64_t Stream::begin_outside() noexcept {
+std::uint64_t Stream::begin_external() noexcept {
   return submitted_.fetch_add(1, std::memory_order_release) + 1;
 }
 
@@ -105,22 +104,22 @@ bool Stream::comes_after(const Stream& stream, std::uint64_t number) const {
   });
 }
 
-/// Takes part in what this stream does now, if that can be; true: it may go on with `number`.
-bool Stream::take_part(std::uint64_t number) {
-  Pool& pool = Pool::instance();
+/// Helps with this stream's current work; true when `number` may be complete now.
+bool Stream::participate(std::uint64_t number) {
+  ThreadPool& pool = ThreadPool::instance();
   if (!pool.has_work()) return false;
-  const bool own = pool.take_back(*this);
-  const Pool::Help help = own ? Pool::Help::none : pool.help(*this);
-  if (own || help == Pool::Help::ended) advance(number);
-  return own || help != Pool::Help::none;
+  const bool own = pool.reclaim(*this);
+  const ThreadPool::Help help = own ? ThreadPool::Help::none : pool.help(*this);
+  if (own || help == ThreadPool::Help::ended) advance(number);
+  return own || help != ThreadPool::Help::none;
 }
 
 void Stream::wait(std::uint64_t number) {
   if (completed() >= number) return;
-  // The shortest way: no other thread has to wake up for a small kernel, and this one need not
-  // sleep while others work on a large one.
+  // The calling thread helps: a small kernel needs no wake-up of a worker, and this thread works on
+  // a large kernel instead of sleeping.
   const Ref<Stream> keep{this};
-  while (take_part(number))
+  while (participate(number))
     if (completed() >= number) return;
   const std::int64_t from = now_ns();
   const bool may_spin = sync_policy.load(std::memory_order_relaxed) != CU_SYNC_POLICY_BLOCKING_SYNC;
@@ -138,8 +137,8 @@ void Stream::wait(std::uint64_t number) {
         asm volatile("pause");
 #endif
       }
-      // A worker had taken the kernel, and shares it only now.
-      while (take_part(number))
+      // A worker that had taken the kernel may share it only now.
+      while (participate(number))
         if (completed() >= number) return;
     }
     spin_.store(spin / 2, std::memory_order_relaxed);
@@ -150,14 +149,14 @@ void Stream::wait(std::uint64_t number) {
     over_.wait(lock, [&] { return completed_.load() >= number; });
     waiting_.fetch_sub(1);
   }
-  // Looking would have done: waits are short again.
+  // A longer spin would have been enough: waits are short again.
   if (may_spin && now_ns() - from < 2 * kSpin) spin_.store(kSpin, std::memory_order_relaxed);
 }
 
 bool Stream::wake_when(std::uint64_t number, Task& task) {
   if (completed() >= number) return false;
   const std::lock_guard lock{mutex_};
-  waiters_.reserve(waiters_.size() + 1);  // fails before anything has changed
+  waiters_.reserve(waiters_.size() + 1);  // may throw, so it comes before any change
   waiting_.fetch_add(1);
   if (completed_.load() >= number) {
     waiting_.fetch_sub(1);
@@ -170,15 +169,16 @@ bool Stream::wake_when(std::uint64_t number, Task& task) {
 void Stream::finish_op() noexcept {
   in_op_ = false;
   const std::uint64_t number = completed_.load(std::memory_order_relaxed) + 1;
-  completed_.store(
-      number);  // sequentially consistent with waiting_: one side always sees the other
+  completed_.store(number);  // sequentially consistent with waiting_: either this thread sees the
+                             // waiter or the waiter sees the number
   if (waiting_.load() == 0) [[likely]]
     return;
   {
-    const std::lock_guard lock{mutex_};  // a host thread is either asleep by now or has yet to look
+    const std::lock_guard lock{
+        mutex_};  // a waiting host thread either sleeps or has not checked yet
   }
   over_.notify_all();
-  for (;;) {  // one by one: this must not need memory
+  for (;;) {  // one at a time: no allocation is allowed here
     Task* woken = nullptr;
     {
       const std::lock_guard lock{mutex_};
@@ -190,18 +190,18 @@ void Stream::finish_op() noexcept {
       waiters_.pop_back();
       waiting_.fetch_sub(1);
     }
-    Pool::instance().post(*woken);
+    ThreadPool::instance().post(*woken);
   }
 }
 
 void Stream::drive() noexcept { advance(std::numeric_limits<std::uint64_t>::max()); }
 
-/// Runs operations until the queue is empty; past `until` the rest is left to the workers.
+/// Runs operations until the queue is empty. After `until`, workers continue.
 void Stream::advance(std::uint64_t until) noexcept {
   if (in_op_) finish_op();
   for (;;) {
     if (completed_.load(std::memory_order_relaxed) >= until) {
-      Pool::instance().post(*this);
+      ThreadPool::instance().post(*this);
       return;
     }
     if (taken_.empty()) {
@@ -223,8 +223,8 @@ void Stream::advance(std::uint64_t until) noexcept {
         context_->break_with_current_exception();
       }
     }
-    if (progress == Progress::pending) return;  // not ours any more
-    op = nullptr;  // what it kept alive goes before anybody hears that it is over
+    if (progress == Progress::pending) return;  // another thread owns the task now
+    op = nullptr;  // destroys what the operation owns before waiters are notified
     finish_op();
   }
   release();

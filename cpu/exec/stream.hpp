@@ -1,4 +1,4 @@
-// cpu/exec/stream.hpp: a stream: operations in order, at most one of them running.
+// cpu/exec/stream.hpp: a stream: a queue of operations that run in order, one at a time.
 #pragma once
 
 #include <array>
@@ -15,23 +15,22 @@
 namespace cucpu::driver {
 
 class Capture;
-class GreenContext;
 
 enum class StreamRole { created, legacy, per_thread };
 
 class Stream final : public Handled<Stream, CUstream, Kind::stream>, public Task {
  public:
-  Stream(Context& context, StreamRole role, unsigned flags, int priority);
+  Stream(ExecutionContext& context, StreamRole role, unsigned flags, int priority);
   ~Stream() override;
 
-  /// Queues an operation behind everything queued before, with the implicit waits of the legacy
-  /// default stream. Returns its number: the operation is over once completed() has reached it.
+  /// Queues an operation after all queued before, with the implicit waits of the legacy default
+  /// stream. Returns its number: the operation is complete once completed() has reached it.
   std::uint64_t submit(Ref<Op> op);
 
-  /// Queues a wait for a number of another stream, and remembers it.
+  /// Queues a wait for a number of another stream and records it for comes_after().
   void submit_wait(const Ref<Stream>& stream, std::uint64_t number);
-  /// True when what is queued here from now on comes after that number of another stream, because a
-  /// wait for it was queued here. Waits of long ago may be forgotten.
+  /// True when work queued here from now on runs after that number of another stream, because a
+  /// wait for it was queued here. Only the last waits are known.
   [[nodiscard]] bool comes_after(const Stream& stream, std::uint64_t number) const;
 
   [[nodiscard]] std::uint64_t submitted() const noexcept {
@@ -42,20 +41,18 @@ class Stream final : public Handled<Stream, CUstream, Kind::stream>, public Task
   }
   [[nodiscard]] bool drained() const noexcept { return completed() >= submitted(); }
 
-  /// For a stream of an object's own, with nothing queued: counts an operation that ends with the
-  /// call of end_outside(), wherever that is made.
-  std::uint64_t begin_outside() noexcept;
-  void end_outside() noexcept { finish_op(); }
+  /// For a private stream with an empty queue: counts an operation that completes with
+  /// end_external(), called on any thread.
+  std::uint64_t begin_external() noexcept;
+  void end_external() noexcept { finish_op(); }
 
-  /// Waits in the calling thread: does the work itself when no worker has begun it, looks briefly,
-  /// then sleeps.
+  /// Blocks the calling thread: it runs work that no worker has started, then spins, then sleeps.
   void wait(std::uint64_t number);
 
-  /// Arranges for `task` to be posted when `number` is over; false when it already is (and nothing
-  /// was arranged).
+  /// Posts `task` when `number` completes; false when it is complete already (nothing is posted).
   bool wake_when(std::uint64_t number, Task& task);
 
-  [[nodiscard]] Context& context() const noexcept override { return *context_; }
+  [[nodiscard]] ExecutionContext& context() const noexcept override { return *context_; }
   [[nodiscard]] StreamRole role() const noexcept { return role_; }
   [[nodiscard]] unsigned flags() const noexcept { return flags_; }
   [[nodiscard]] bool is_blocking()
@@ -66,54 +63,54 @@ class Stream final : public Handled<Stream, CUstream, Kind::stream>, public Task
   std::atomic<CUsynchronizationPolicy> sync_policy{CU_SYNC_POLICY_AUTO};
   Ref<Object> green_context;  ///< the GreenContext it was made from, if any
   std::atomic<Capture*> capture{
-      nullptr};  ///< set while operations are recorded instead of run; owned by the capture
+      nullptr};  ///< not null while operations are captured instead of run; owned by the capture
 
-  /// Attribute values that only have to be kept. Guarded by attributes_mutex.
+  /// Attribute values that have no effect here. Guarded by attributes_mutex.
   std::mutex attributes_mutex;
   std::vector<std::pair<int, CUlaunchAttributeValue>> attributes;
 
  private:
   std::uint64_t push(Ref<Op> op);
   void finish_op() noexcept;
-  bool take_part(std::uint64_t number);
+  bool participate(std::uint64_t number);
   void advance(std::uint64_t until) noexcept;
 
-  Ref<Context> context_;
+  Ref<ExecutionContext> context_;
   const StreamRole role_;
   const unsigned flags_;
   const std::uint64_t id_;
 
-  // Written by those that queue work.
+  // Written by threads that queue work.
   alignas(64) mutable std::mutex mutex_;
   std::deque<Ref<Op>> queue_;
   std::atomic<std::uint64_t> submitted_{0};
-  bool active_ = false;            // some thread owns the task, or it is posted
-  std::uint64_t legacy_seen_ = 0;  // the legacy stream's number this stream already waits for
+  bool active_ = false;  // a thread owns the task, or it is posted
+  std::uint64_t legacy_seen_ =
+      0;  // the number of the legacy stream that this stream waits for already
   std::condition_variable over_;
   std::vector<std::pair<std::uint64_t, Task*>> waiters_;
   std::atomic<std::int64_t> spin_{
-      20'000};  // nanoseconds a waiting host thread looks before it sleeps; see wait()
-  std::atomic<std::uint32_t> waiting_{
-      0};  // host threads and tasks that want to hear of completions
+      20'000};  // nanoseconds that a waiting host thread spins; see wait()
+  std::atomic<std::uint32_t> waiting_{0};  // host threads and tasks that wait for completions
   struct KnownWait {
     std::uint64_t stream = 0, number = 0;  // the stream's id; 0: none
   };
-  std::array<KnownWait, 8> waits_;  // the last ones, for comes_after()
+  std::array<KnownWait, 8> waits_;  // the most recent waits, for comes_after()
   std::size_t next_wait_ = 0;
 
-  // Written by the owner of the task alone, for every operation: in lines of its own, or it and
-  // those that queue would wait for each other's.
-  alignas(64) std::deque<Ref<Op>> taken_;  // from the queue, all at once
+  // Written by the owner of the task for every operation. On its own cache line to avoid false
+  // sharing with threads that queue work.
+  alignas(64) std::deque<Ref<Op>> taken_;  // operations swapped out of the queue
   bool in_op_ = false;
   std::atomic<std::uint64_t> completed_{0};
 };
 
-/// The end of an operation in a stream, as an event keeps it.
+/// The completion of an operation in a stream, as an event stores it.
 class Point : public Object {
  public:
-  Ref<Stream> stream;  ///< null: over from the start
+  Ref<Stream> stream;  ///< null: complete from the start
   std::uint64_t number = 0;
-  std::atomic<std::int64_t> nanoseconds{0};  ///< when it happened, on the steady clock
+  std::atomic<std::int64_t> nanoseconds{0};  ///< time of the completion on the steady clock
   [[nodiscard]] bool is_over() const noexcept { return !stream || stream->completed() >= number; }
 };
 

@@ -1,12 +1,12 @@
-// Workers, the sharing of grids among them, and the monitor that polls and rescues.
+// Workers, work sharing of grids, and the monitor that polls conditions and adds workers.
 #include "cpu/exec/thread_pool.hpp"
 
 #include <algorithm>
 #include <thread>
 #include <utility>
 
-#include "cpu/device/context.hpp"
 #include "cpu/engine/run/detached_thread.hpp"
+#include "cpu/exec/execution_context.hpp"
 
 namespace cucpu::driver {
 namespace {
@@ -14,14 +14,14 @@ namespace {
 thread_local bool t_worker = false;
 thread_local Task* t_task = nullptr;
 
-// How long one idle worker looks for work before it sleeps: longer than a program takes from one
-// launch to the next.
+// How long one idle worker spins before it sleeps: longer than the time between two launches of a
+// program.
 constexpr auto kSpin = std::chrono::microseconds{40};
-// A worker busy for this long while other work waits gets a companion, so that a kernel that waits
-// for another stream (as a GPU with room for both would allow) does not hang.
+// When all workers are busy for this long while work waits, one more worker starts. Otherwise a
+// kernel that waits for another stream would hang, which a GPU with room for both runs.
 constexpr auto kStarved = std::chrono::milliseconds{5};
 constexpr unsigned kExtraMax = 256;
-// How long a program takes from a launch to waiting for it, where it does that at once.
+// The usual time from a launch to the wait for it, for programs that wait at once.
 constexpr auto kSoon = std::chrono::microseconds{4};
 
 void relax() noexcept {
@@ -32,10 +32,9 @@ void relax() noexcept {
 #endif
 }
 
-/// A lock held by others for some hundred instructions at a time: whoever looks again for as long
-/// gets it without the two system calls of a sleep and a wake-up, which a small kernel would pay
-/// for at every launch.
-void lock_soon(std::unique_lock<std::mutex>& lock) {
+/// Spins before it blocks. The lock is held for some hundred instructions at a time, so spinning
+/// usually avoids the two system calls of a sleep and a wake-up at every launch of a small kernel.
+void spin_then_lock(std::unique_lock<std::mutex>& lock) {
   for (int looks = 0; looks < 100; ++looks) {
     if (lock.try_lock()) return;
     for (int i = 0; i < 16; ++i) relax();
@@ -45,54 +44,54 @@ void lock_soon(std::unique_lock<std::mutex>& lock) {
 
 }  // namespace
 
-Pool& Pool::instance() {
-  static Pool& pool = *new Pool;  // leaked: its threads are never joined
+ThreadPool& ThreadPool::instance() {
+  static ThreadPool& pool = *new ThreadPool;  // never destroyed: its threads are never joined
   return pool;
 }
 
-std::unique_lock<std::mutex> Pool::hold() {
+std::unique_lock<std::mutex> ThreadPool::lock_mutex() {
   std::unique_lock lock{mutex_, std::defer_lock};
-  lock_soon(lock);
+  spin_then_lock(lock);
   return lock;
 }
 
-bool Pool::on_worker() noexcept { return t_worker; }
+bool ThreadPool::on_worker() noexcept { return t_worker; }
 
-void Pool::configure(unsigned threads) {
-  const auto lock = hold();
+void ThreadPool::configure(unsigned threads) {
+  const auto lock = lock_mutex();
   target_ = std::max(1u, threads);
 }
 
-void Pool::spawn(bool extra) {
+void ThreadPool::spawn(bool extra) {
   start_detached_thread("cucore-worker", [this, extra] { worker(extra); });
   ++alive_;
 }
 
-void Pool::ensure_workers() {
+void ThreadPool::ensure_workers() {
   while (alive_ < target_ && alive_ - blocked_ < target_) {
     try {
       spawn(false);
     } catch (...) {
-      if (alive_ > 0) return;  // fewer threads than wished, but work goes on
+      if (alive_ > 0) return;  // fewer threads than requested, but at least one
       throw;
     }
   }
 }
 
-void Pool::start_first() {
-  const auto lock = hold();
+void ThreadPool::start_first() {
+  const auto lock = lock_mutex();
   ensure_workers();
   started_.store(true, std::memory_order_release);
 }
 
-void Pool::wake(unsigned wanted, std::unique_lock<std::mutex>&) noexcept {
+void ThreadPool::wake(unsigned wanted, std::unique_lock<std::mutex>&) noexcept {
   for (unsigned coming = spinning_ + waking_; coming < wanted && sleeping_ > waking_; ++coming) {
     ++waking_;
     sleep_.notify_one();
   }
 }
 
-void Pool::kick_monitor(std::unique_lock<std::mutex>&) {
+void ThreadPool::kick_monitor(std::unique_lock<std::mutex>&) {
   if (!monitor_alive_) {
     start_detached_thread("cucore-monitor", [this] { monitor(); });
     monitor_alive_ = true;
@@ -103,15 +102,15 @@ void Pool::kick_monitor(std::unique_lock<std::mutex>&) {
   }
 }
 
-void Pool::try_kick_monitor(std::unique_lock<std::mutex>& lock) noexcept {
+void ThreadPool::try_kick_monitor(std::unique_lock<std::mutex>& lock) noexcept {
   try {
     kick_monitor(lock);
-  } catch (...) {  // no thread to be had: the workers there are will come to it
+  } catch (...) {  // no thread can be created: the existing workers will do the work
   }
 }
 
-void Pool::post(Task& task) noexcept {
-  auto lock = hold();
+void ThreadPool::post(Task& task) noexcept {
+  auto lock = lock_mutex();
   Ready& level = ready_[std::clamp(task.priority() + kLevels - 1, 0, kLevels - 1)];
   task.next = nullptr;
   (level.last ? level.last->next : level.first) = &task;
@@ -122,13 +121,13 @@ void Pool::post(Task& task) noexcept {
     if (sleeping_ > waking_)
       wake(waking_ + 1, lock);
     else if (sleeping_ == 0 && alive_ > 0 && ready_count_ > 0)
-      try_kick_monitor(lock);  // everybody is busy
+      try_kick_monitor(lock);  // all workers are busy
   }
 }
 
-bool Pool::take_back(Task& task) {
+bool ThreadPool::reclaim(Task& task) {
   if (work_.load(std::memory_order_relaxed) == 0) return false;
-  const auto lock = hold();
+  const auto lock = lock_mutex();
   auto& level = ready_[std::clamp(task.priority() + kLevels - 1, 0, kLevels - 1)];
   Task* before = nullptr;
   Task* at = level.first;
@@ -141,7 +140,7 @@ bool Pool::take_back(Task& task) {
   return true;
 }
 
-bool Pool::take_work(std::unique_lock<std::mutex>& lock, Task*& task, Ref<GridRun>& grid) {
+bool ThreadPool::take_work(std::unique_lock<std::mutex>& lock, Task*& task, Ref<GridRun>& grid) {
   if (ready_count_ > 0) {
     for (auto& level : ready_) {
       if (level.first == nullptr) continue;
@@ -163,20 +162,20 @@ bool Pool::take_work(std::unique_lock<std::mutex>& lock, Task*& task, Ref<GridRu
   return false;
 }
 
-Ref<GridRun> Pool::join(Shared::iterator grid) {
+Ref<GridRun> ThreadPool::join(Shared::iterator grid) {
   Ref<GridRun> run = *grid;
-  if (--run->helpers_left == 0) {  // no more may join
+  if (--run->helpers_left == 0) {  // the limit of helpers is reached
     shared_.erase(grid);
     work_.fetch_sub(1, std::memory_order_relaxed);
   } else {
-    shared_.splice(shared_.end(), shared_, grid);  // helpers spread over all grids
+    shared_.splice(shared_.end(), shared_, grid);  // round robin over all shared grids
   }
   return run;
 }
 
-void Pool::worker(bool extra) noexcept {
+void ThreadPool::worker(bool extra) noexcept {
   t_worker = true;
-  auto lock = hold();
+  auto lock = lock_mutex();
   for (;;) {
     Task* task = nullptr;
     Ref<GridRun> grid;
@@ -184,17 +183,17 @@ void Pool::worker(bool extra) noexcept {
       lock.unlock();
       if (task)
         task->drive();
-      else if (take_part(*grid))
+      else if (participate(*grid))
         grid->task().drive();
       grid = nullptr;
-      lock_soon(lock);
+      spin_then_lock(lock);
       continue;
     }
     if (extra && alive_ - blocked_ > target_) {
       --alive_;
       return;
     }
-    if (spinning_ == 0) {  // one looks, the others sleep
+    if (spinning_ == 0) {  // one worker spins, the others sleep
       ++spinning_;
       lock.unlock();
       const auto until = std::chrono::steady_clock::now() + kSpin;
@@ -203,7 +202,7 @@ void Pool::worker(bool extra) noexcept {
         for (int i = 0; i < 32; ++i) relax();
         if (std::chrono::steady_clock::now() >= until) break;
       }
-      lock_soon(lock);
+      spin_then_lock(lock);
       --spinning_;
       if (found || work_.load(std::memory_order_relaxed) != 0) continue;
     }
@@ -218,12 +217,12 @@ void Pool::worker(bool extra) noexcept {
 
 namespace {
 
-/// A thread in a kernel of a task; counted in a context whose share of the host's cores is limited.
-/// The grid may have ended by now, and the task with it, where others were faster.
+/// Marks the calling thread as inside a kernel of a task, and counts it in a context with a limited
+/// share of the cores. The grid and its task may have ended already when other threads were faster.
 class Worker {
  public:
   explicit Worker(const GridRun& run) noexcept
-      : before_{std::exchange(t_task, &run.task())}, context_{run.divided()} {
+      : before_{std::exchange(t_task, &run.task())}, context_{run.limited_context()} {
     if (context_) context_->workers.fetch_add(1, std::memory_order_relaxed);
   }
   ~Worker() {
@@ -235,46 +234,46 @@ class Worker {
 
  private:
   Task* const before_;
-  Ref<Context> context_;
+  Ref<ExecutionContext> context_;
 };
 
 }  // namespace
 
 GridRun::GridRun(std::unique_ptr<Launch> launch, Task& task)
     : launch_{std::move(launch)}, task_{&task} {
-  if (Context& context = task.context(); context.cores) divided_ = Ref<Context>{&context};
+  if (ExecutionContext& context = task.context(); context.cores)
+    limited_context_ = Ref<ExecutionContext>{&context};
 }
 
 GridRun::~GridRun() = default;
 
-/// How many threads may join the one that begins a grid, which may be one of the program's own:
-/// together as many as the pool has. Kernels of a green context that run at the
-/// same time divide its cores; each has one thread at least, or two that wait for each other would
-/// hang.
-unsigned Pool::helpers_for(const GridRun& run) const noexcept {
-  const Context& context = run.task().context();
+/// The number of threads that may join the thread that starts a grid (perhaps a thread of the
+/// program): together as many as the pool has. Concurrent kernels of a green context divide its
+/// cores; each gets at least one thread, or two kernels that wait for each other would hang.
+unsigned ThreadPool::helpers_for(const GridRun& run) const noexcept {
+  const ExecutionContext& context = run.task().context();
   if (context.cores == 0) return target_ - 1;
   const unsigned busy = context.workers.load(std::memory_order_relaxed);
   return context.cores > busy ? context.cores - busy : 0;
 }
 
-Task* Pool::running_task() noexcept { return t_task; }
+Task* ThreadPool::running_task() noexcept { return t_task; }
 
-Progress Pool::run_grid(const Ref<GridRun>& run) {
+Progress ThreadPool::run_grid(const Ref<GridRun>& run) {
   const Worker here{*run};
   const unsigned helpers = helpers_for(*run);
   bool share = target_ > 1 && run->launch().parallelism() > 1 && helpers > 0;
   if (share) {
-    // A thread that comes by itself need not be woken, nor be woken again at the end. Asked here:
-    // from when the grid is shared on, others may end it, and the task with it.
+    // A waiting thread that will help by itself needs no wake-up. Read before the grid is shared:
+    // afterwards other threads may end it and its task.
     const bool expected = t_worker && run->task().helped.exchange(false, std::memory_order_relaxed);
-    auto lock = hold();
+    auto lock = lock_mutex();
     ensure_workers();
     Shared entry;
     try {
       entry.push_back(run);
     } catch (const std::bad_alloc&) {
-      share = false;  // this thread alone does it as well
+      share = false;  // this thread runs the grid alone
     }
     if (share) {
       run->helpers_left = helpers;
@@ -291,7 +290,7 @@ Progress Pool::run_grid(const Ref<GridRun>& run) {
         while (!run->helped.load(std::memory_order_relaxed)) {
           relax();
           if (std::chrono::steady_clock::now() < until) continue;
-          lock_soon(lock);
+          spin_then_lock(lock);
           wake(wanted, lock);
           break;
         }
@@ -301,27 +300,27 @@ Progress Pool::run_grid(const Ref<GridRun>& run) {
   const bool last = run->launch().work();
   if (share) stop_sharing(run.get());
   if (!last) return Progress::pending;
-  run->task().context().settle(*run);
+  run->task().context().end_running(*run);
   return Progress::done;
 }
 
-/// True: the grid has ended in this thread, which owns the task now.
-bool Pool::take_part(GridRun& run) noexcept {
+/// True when this thread finished the grid and owns the task now.
+bool ThreadPool::participate(GridRun& run) noexcept {
   bool last = false;
   {
     const Worker here{run};
     last = run.launch().work();
   }
   stop_sharing(&run);
-  if (last) run.task().context().settle(run);
+  if (last) run.task().context().end_running(run);
   return last;
 }
 
-Pool::Help Pool::help(Task& task) noexcept {
+ThreadPool::Help ThreadPool::help(Task& task) noexcept {
   if (work_.load(std::memory_order_relaxed) == 0) return Help::none;
   Ref<GridRun> run;
   {
-    const auto lock = hold();
+    const auto lock = lock_mutex();
     const auto at = std::find_if(shared_.begin(), shared_.end(),
                                  [&](const auto& shared) { return &shared->task() == &task; });
     if (at == shared_.end()) return Help::none;
@@ -329,11 +328,11 @@ Pool::Help Pool::help(Task& task) noexcept {
   }
   run->helped.store(true, std::memory_order_relaxed);
   task.helped.store(true, std::memory_order_relaxed);
-  return take_part(*run) ? Help::ended : Help::some;
+  return participate(*run) ? Help::ended : Help::some;
 }
 
-void Pool::stop_sharing(const GridRun* run) noexcept {
-  const auto lock = hold();
+void ThreadPool::stop_sharing(const GridRun* run) noexcept {
+  const auto lock = lock_mutex();
   const auto at =
       std::find_if(shared_.begin(), shared_.end(), [&](const auto& r) { return r.get() == run; });
   if (at == shared_.end()) return;
@@ -341,35 +340,35 @@ void Pool::stop_sharing(const GridRun* run) noexcept {
   work_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-void Pool::poll(std::function<bool()> ready, Task& task) {
-  auto lock = hold();
+void ThreadPool::poll(std::function<bool()> ready, Task& task) {
+  auto lock = lock_mutex();
   pollers_.reserve(pollers_.size() + 1);
-  kick_monitor(lock);  // what can fail comes before what cannot be taken back
+  kick_monitor(lock);  // may throw, so it comes before the change
   pollers_.push_back({std::move(ready), &task});
 }
 
-void Pool::enter_blocking() {
+void ThreadPool::enter_blocking() {
   if (!t_worker) return;
-  auto lock = hold();
+  auto lock = lock_mutex();
   ++blocked_;
   if (alive_ - blocked_ < target_ && sleeping_ + spinning_ == 0 && alive_ < target_ + kExtraMax) {
     try {
       spawn(true);
-    } catch (...) {  // goes on with fewer
+    } catch (...) {  // continues with fewer workers
     }
   }
 }
 
-void Pool::leave_blocking() noexcept {
+void ThreadPool::leave_blocking() noexcept {
   if (!t_worker) return;
-  const auto lock = hold();
+  const auto lock = lock_mutex();
   --blocked_;
 }
 
-void Pool::monitor() noexcept {
-  auto lock = hold();
+void ThreadPool::monitor() noexcept {
+  auto lock = lock_mutex();
   std::chrono::microseconds nap{20};
-  std::chrono::steady_clock::time_point starved_since{};  // the epoch: not starved
+  std::chrono::steady_clock::time_point starved_since{};  // the epoch means: not starved
   for (;;) {
     const auto now = std::chrono::steady_clock::now();
     const auto woken =
@@ -380,17 +379,17 @@ void Pool::monitor() noexcept {
       pollers_.erase(woken);
       lock.unlock();
       post(*task);
-      lock_soon(lock);
+      spin_then_lock(lock);
       continue;
     }
-    // Nobody sleeps, work waits, and that for a while: one more worker.
+    // No worker is idle and work has waited for a while: add a worker.
     if (ready_count_ > 0 && sleeping_ + spinning_ == 0) {
       if (starved_since == decltype(starved_since){}) starved_since = now;
       if (now - starved_since >= kStarved && alive_ < target_ + kExtraMax) {
         starved_since = {};
         try {
           spawn(true);
-        } catch (...) {  // tries again later
+        } catch (...) {  // the monitor retries later
         }
       }
     } else {

@@ -1,4 +1,4 @@
-// What a fault of queued work says.
+// Fault reports of queued work.
 #include "cpu/exec/touch.hpp"
 
 #include <cstdio>

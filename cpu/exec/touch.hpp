@@ -1,24 +1,24 @@
-// cpu/exec/touch.hpp: queued work on memory that the program named, which may be gone when its turn
-// comes: the context breaks with a report, as after a kernel that ran into it.
+// cpu/exec/touch.hpp: accesses of queued work to memory that the program named. Memory that is
+// unmapped by then sets the context's error with a report, as a kernel's illegal access does.
 #pragma once
 
 #include <string>
 
 #include "cpu/base/error.hpp"
-#include "cpu/device/context.hpp"
 #include "cpu/engine/run/try_access.hpp"
+#include "cpu/exec/execution_context.hpp"
 
 namespace cucpu::driver {
 
-/// CUDA_ERROR_ILLEGAL_ADDRESS, and what a kernel's fault report would say.
+/// CUDA_ERROR_ILLEGAL_ADDRESS with a fault report.
 struct IllegalAddress : Error {
   std::string report;
 };
 
 [[noreturn]] void fail_touch(const MemoryFault& fault, std::string work);
 
-/// Runs plain reads and writes (see try_access()). Where the memory is not there, throws
-/// IllegalAddress; `name()` is a sentence's beginning that says which work it was.
+/// Runs plain reads and writes (see try_access()). Throws IllegalAddress on a fault; `name()` is
+/// the start of the report and names the work.
 template <class Work, class Name>
 void touch_memory(const Work& work, const Name& name) {
   MemoryFault fault;
@@ -26,9 +26,9 @@ void touch_memory(const Work& work, const Name& name) {
     fail_touch(fault, name());
 }
 
-/// Runs work in the calling thread; an IllegalAddress breaks the context and goes on to the caller.
+/// Runs work in the calling thread. An IllegalAddress sets the context's error and is rethrown.
 template <class Work>
-void touch_in(Context& context, const Work& work) {
+void touch_in(ExecutionContext& context, const Work& work) {
   try {
     work();
   } catch (const IllegalAddress&) {

@@ -35,11 +35,11 @@ class BranchedRun final : public Object {
       if (mine == nullptr)
         mine = &lane;
       else
-        Pool::instance().post(lane);
+        ThreadPool::instance().post(lane);
     }
     if (advance(*mine)) return true;
     for (unsigned i = 0; i < plan_->lanes; ++i)
-      if (Pool::instance().take_back(lanes_[i]) && advance(lanes_[i])) return true;
+      if (ThreadPool::instance().reclaim(lanes_[i]) && advance(lanes_[i])) return true;
     return false;
   }
 
@@ -50,7 +50,7 @@ class BranchedRun final : public Object {
       priority_ = priority;
     }
     void drive() noexcept override { run->drive(*this); }
-    Context& context() const noexcept override { return run->parent_->context(); }
+    ExecutionContext& context() const noexcept override { return context_of(*run->parent_); }
     GraphRun* graph_run() noexcept override { return run->parent_->graph_run(); }
 
     // Touched by the owner only.
@@ -74,7 +74,7 @@ class BranchedRun final : public Object {
         if (!is_last_arrival(to)) continue;
         Lane& other = lanes_[plan_->links[to].lane];
         other.at = to;
-        Pool::instance().post(other);
+        ThreadPool::instance().post(other);
       }
       if (link.next == Plan::kNone) return lanes_left_.fetch_sub(1, std::memory_order_acq_rel) == 1;
       if (plan_->links[link.next].arrivals > 1 && !is_last_arrival(link.next))

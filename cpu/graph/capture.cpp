@@ -8,7 +8,6 @@
 #include <set>
 
 #include "cpu/device/capture.hpp"
-#include "cpu/device/guard.hpp"
 #include "cpu/graph/nodes.hpp"
 
 namespace cucpu::driver {
@@ -76,7 +75,7 @@ bool is_capturing(Stream& stream) {
   return stream.capture.load(std::memory_order_acquire) != nullptr;
 }
 
-void require_whole(Capture& capture) {
+void require_valid(Capture& capture) {
   require(!capture.broken, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
@@ -93,7 +92,7 @@ void add_edge(std::vector<Edge>& edges, const Edge& edge) {
 
 /// The node that a captured operation stands for in the graph it is captured over. Changed
 /// parameters are told to the program, which may end the capture; they become the node's.
-GraphNode& meet_again(Capture& capture, const std::vector<Edge>& edges, Ref<NodeOp> op) {
+GraphNode& match_recaptured_node(Capture& capture, const std::vector<Edge>& edges, Ref<NodeOp> op) {
   Capture::Recapture& r = *capture.recapture;
   if (r.next >= capture.graph->nodes.size()) fail_recapture(capture);  // some may be destroyed
   GraphNode& node = *capture.graph->nodes[r.next++];
@@ -124,7 +123,7 @@ GraphNode& meet_again(Capture& capture, const std::vector<Edge>& edges, Ref<Node
 GraphNode& append(Capture& capture, Stream& stream, Ref<NodeOp> op) {
   Capture::Tail& tail = capture.tails[&stream];
   if (capture.recapture) {
-    GraphNode& node = meet_again(capture, tail.edges, std::move(op));
+    GraphNode& node = match_recaptured_node(capture, tail.edges, std::move(op));
     tail.edges = {{&node, {}}};
     return node;
   }
@@ -133,34 +132,13 @@ GraphNode& append(Capture& capture, Stream& stream, Ref<NodeOp> op) {
   return node;
 }
 
-void begin(Stream& stream, CUstreamCaptureMode mode, Ref<Graph> graph, std::vector<Edge> edges,
-           bool owns, std::optional<Capture::Recapture> recapture = {}) {
-  require(mode >= CU_STREAM_CAPTURE_MODE_GLOBAL && mode <= CU_STREAM_CAPTURE_MODE_RELAXED);
-  require(stream.role() != StreamRole::legacy, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-  const std::lock_guard lock{graph_mutex()};
-  require(!is_capturing(stream) && !is_captured_into(*graph), CUDA_ERROR_ILLEGAL_STATE);
-  auto capture = make_object<Capture>();
-  capture->id = g_next_id.fetch_add(1);
-  capture->graph = std::move(graph);
-  capture->owns_graph = owns;
-  capture->recapture = recapture;
-  capture->mode = mode;
-  capture->thread = this_thread();
-  capture->origin = &stream;
-  capture->tails[&stream].edges = std::move(edges);
-  capture->streams.emplace_back(&stream);
-  state().captures.insert(capture);
-  ++g_active;
-  stream.capture.store(capture.get(), std::memory_order_release);
-}
-
 /// Work in the legacy stream would wait for blocking streams, which cannot be while one of them is
 /// captured.
 void require_no_implicit_wait(Stream& stream) {
   if (stream.role() != StreamRole::legacy) return;
   for (const auto& capture : state().captures)
     for (const auto& other : capture->streams)
-      if (&other->context() == &stream.context() && other->is_blocking()) {
+      if (&context_of(*other) == &context_of(stream) && other->is_blocking()) {
         capture->broken = true;
         fail(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
       }
@@ -177,7 +155,7 @@ void finish(Capture& capture) {
 /// What a capture that came to nothing leaves: its graph goes with its nodes, whose handles would
 /// keep them, also where somebody has asked for the graph's own handle. Called without the lock:
 /// what the graph keeps alive may belong to the program, whose functions then run.
-void drop_graph(const Ref<Capture>& capture) noexcept {
+void destroy_failed_graph(const Ref<Capture>& capture) noexcept {
   if (!capture) return;
   const Ref<Graph> graph = std::move(capture->graph);
   if (capture->owns_graph) graph->retire_all();
@@ -202,12 +180,111 @@ bool is_joined(Capture& capture) {
 
 }  // namespace
 
+void begin_capture(Stream& stream, CUstreamCaptureMode mode, Ref<Graph> graph,
+                   std::vector<Edge> edges, bool owns, const RecaptureCallback* recapture) {
+  require(mode >= CU_STREAM_CAPTURE_MODE_GLOBAL && mode <= CU_STREAM_CAPTURE_MODE_RELAXED);
+  require(stream.role() != StreamRole::legacy, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  const std::lock_guard lock{graph_mutex()};
+  require(!is_capturing(stream) && !is_captured_into(*graph), CUDA_ERROR_ILLEGAL_STATE);
+  auto capture = make_object<Capture>();
+  capture->id = g_next_id.fetch_add(1);
+  capture->graph = std::move(graph);
+  capture->owns_graph = owns;
+  if (recapture) capture->recapture = Capture::Recapture{0, recapture->function, recapture->data};
+  capture->mode = mode;
+  capture->thread = this_thread();
+  capture->origin = &stream;
+  capture->tails[&stream].edges = std::move(edges);
+  capture->streams.emplace_back(&stream);
+  state().captures.insert(capture);
+  ++g_active;
+  stream.capture.store(capture.get(), std::memory_order_release);
+}
+
+void end_capture(Stream& stream, CUgraph* out) {
+  Ref<Capture> capture;  // outlives the lock, as what it holds may have to
+  Ref<Graph> graph;      // no longer the capture's: an event in the graph may hold the capture
+  std::unique_lock lock{graph_mutex()};
+  require(stream.capture.load() != nullptr, CUDA_ERROR_ILLEGAL_STATE);
+  require(out != nullptr);
+  *out = nullptr;
+  capture = Ref<Capture>{stream.capture.load()};
+  if (capture->origin != &stream) {
+    capture->broken = true;
+    fail(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+  }
+  if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED)
+    require(capture->thread == this_thread(), CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+  const bool broken = capture->broken, joined = broken || is_joined(*capture);
+  const bool whole =
+      !capture->recapture || capture->recapture->next == capture->graph->nodes.size();
+  finish(*capture);
+  if (broken || !joined || !whole) {
+    lock.unlock();
+    destroy_failed_graph(capture);
+    fail(broken   ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+         : joined ? CUDA_ERROR_GRAPH_RECAPTURE_FAILURE
+                  : CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+  }
+  graph = std::move(capture->graph);
+  *out = capture->owns_graph && !graph->is_published() ? graph->publish() : graph->handle();
+}
+
+CUstreamCaptureStatus capture_status(Stream& stream) {
+  if (!stream.capture.load(std::memory_order_acquire)) return CU_STREAM_CAPTURE_STATUS_NONE;
+  return stream.capture.load()->broken ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
+                                       : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+}
+
+void capture_info(Stream& stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
+                  const CUgraphNode** dependencies, const CUgraphEdgeData** data,
+                  std::size_t* count) {
+  const std::lock_guard lock{graph_mutex()};
+  *status = capture_status(stream);
+  if (*status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return;
+  Capture& capture = *stream.capture.load();
+  if (id) *id = capture.id;
+  if (graph)
+    *graph = capture.graph->is_published() ? capture.graph->handle() : capture.graph->publish();
+  Capture::Tail& tail = capture.tails[&stream];
+  tail.listed.clear();
+  tail.listed_data.clear();
+  for (const Edge& edge : tail.edges) {
+    tail.listed.push_back(edge.from->handle());
+    tail.listed_data.push_back(edge.data);
+  }
+  if (dependencies) *dependencies = tail.listed.data();
+  if (data) *data = tail.listed_data.data();
+  if (count) *count = tail.listed.size();
+}
+
+void update_capture_dependencies(Stream& stream, const CUgraphNode* dependencies,
+                                 const CUgraphEdgeData* data, std::size_t count, unsigned flags) {
+  const std::lock_guard lock{graph_mutex()};
+  require(stream.capture.load() != nullptr, CUDA_ERROR_ILLEGAL_STATE);
+  require((dependencies || count == 0) && flags <= CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+  Capture& capture = *stream.capture.load();
+  require_valid(capture);
+  std::vector<Edge> edges;
+  if (flags == CU_STREAM_ADD_CAPTURE_DEPENDENCIES) edges = capture.tails[&stream].edges;
+  for (std::size_t i = 0; i < count; ++i) {
+    GraphNode& node = node_of(dependencies[i]);
+    require(&node.graph == capture.graph.get());
+    add_edge(edges, {&node, data ? data[i] : CUgraphEdgeData{}});
+  }
+  capture.tails[&stream].edges = std::move(edges);
+}
+
+CUstreamCaptureMode exchange_capture_mode(CUstreamCaptureMode mode) noexcept {
+  return std::exchange(t_mode, mode);
+}
+
 bool capture_node(Stream& stream, const Ref<NodeOp>& op) {
   if (g_active.load(std::memory_order_acquire) == 0) [[likely]]
     return false;
   const std::lock_guard lock{graph_mutex()};
   if (is_capturing(stream)) {
-    require_whole(of(stream));
+    require_valid(of(stream));
     append(of(stream), stream, op);
     return true;
   }
@@ -248,13 +325,13 @@ void require_not_capturing(Context& context) {
   const std::lock_guard lock{graph_mutex()};
   for (const auto& capture : state().captures)
     for (const auto& stream : capture->streams)
-      if (&stream->context() == &context) {
+      if (&context_of(*stream) == &context) {
         capture->broken = true;
         fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
       }
 }
 
-void forget_captured(const GraphNode& node) noexcept {
+void remove_from_captures(const GraphNode& node) noexcept {
   const auto leaves_it = [&](const Edge& edge) { return edge.from == &node; };
   for (const auto& capture : state().captures) {
     for (auto& [stream, tail] : capture->tails) std::erase_if(tail.edges, leaves_it);
@@ -287,7 +364,7 @@ void abandon_capture(Stream& stream) noexcept {
     ended = Ref<Capture>{&capture};
     finish(capture);
   }
-  drop_graph(ended);
+  destroy_failed_graph(ended);
 }
 
 bool capture_record(Stream& stream, Event& event, bool external) {
@@ -296,7 +373,7 @@ bool capture_record(Stream& stream, Event& event, bool external) {
   const std::lock_guard lock{graph_mutex()};
   if (!is_capturing(stream)) return false;
   Capture& capture = of(stream);
-  require_whole(capture);
+  require_valid(capture);
   if (external) {
     append(capture, stream, make_object<EventRecordOp>(Ref<Event>{&event}));
     return true;
@@ -318,7 +395,7 @@ bool capture_wait(Stream& stream, Event& event, bool external) {
   const bool capturing = is_capturing(stream);
   if (external) {
     require(capturing);
-    require_whole(of(stream));
+    require_valid(of(stream));
     append(of(stream), stream, make_object<EventWaitOp>(Ref<Event>{&event}));
     return true;
   }
@@ -331,7 +408,7 @@ bool capture_wait(Stream& stream, Event& event, bool external) {
   }
   Capture& capture = *mark->capture;
   require(!capture.streams.empty(), CUDA_ERROR_CAPTURED_EVENT);  // that capture is over
-  require_whole(capture);
+  require_valid(capture);
   if (capturing && &of(stream) != &capture) {
     of(stream).broken = capture.broken = true;
     fail(CUDA_ERROR_STREAM_CAPTURE_MERGE);
@@ -354,7 +431,7 @@ CUdeviceptr capture_alloc(Stream& stream, std::size_t bytes, const CUmemPoolProp
     return 0;
   const std::lock_guard lock{graph_mutex()};
   if (!is_capturing(stream)) return 0;
-  require_whole(of(stream));
+  require_valid(of(stream));
   CUgraphNodeParams p{};
   p.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
   p.alloc.poolProps = pool;
@@ -369,155 +446,9 @@ bool capture_free(Stream& stream, CUdeviceptr address) {
     return false;
   const std::lock_guard lock{graph_mutex()};
   if (!is_capturing(stream)) return false;
-  require_whole(of(stream));
+  require_valid(of(stream));
   append(of(stream), stream, make_object<FreeOp>(address));
   return true;
 }
 
 }  // namespace cucpu::driver
-
-using namespace cucpu::driver;
-
-namespace {
-
-CUstreamCaptureStatus status_of(Stream& stream) {
-  if (!stream.capture.load(std::memory_order_acquire)) return CU_STREAM_CAPTURE_STATUS_NONE;
-  return stream.capture.load()->broken ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
-                                       : CU_STREAM_CAPTURE_STATUS_ACTIVE;
-}
-
-/// Queries about the legacy stream are refused while a blocking stream is capturing.
-Ref<Stream> asked_stream(CUstream handle) { return stream_of(handle); }
-
-}  // namespace
-
-extern "C" {
-
-CUresult cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode) {
-  return guarded([&] { begin(*stream_of(handle), mode, make_object<Graph>(), {}, true); });
-}
-
-CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph,
-                                     const CUgraphNode* dependencies, const CUgraphEdgeData* data,
-                                     size_t count, CUstreamCaptureMode mode) {
-  return guarded([&] {
-    const Ref<Stream> stream = stream_of(handle);
-    require(stream->role() != StreamRole::legacy, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    require(dependencies || count == 0);
-    Graph& g = graph_of(graph);
-    std::vector<Edge> edges;
-    for (std::size_t i = 0; i < count; ++i) {
-      GraphNode& node = node_of(dependencies[i]);
-      require(&node.graph == &g);
-      edges.push_back({&node, data ? data[i] : CUgraphEdgeData{}});
-    }
-    begin(*stream, mode, Ref<Graph>{&g}, std::move(edges), false);
-  });
-}
-
-CUresult cuStreamBeginRecaptureToGraph(CUstream handle, CUstreamCaptureMode mode, CUgraph graph,
-                                       CUgraphRecaptureCallback callback, void* data) {
-  return guarded([&] {
-    const Ref<Stream> stream = stream_of(handle);
-    begin(*stream, mode, Ref<Graph>{&graph_of(graph)}, {}, false,
-          Capture::Recapture{0, callback, data});
-  });
-}
-
-CUresult cuStreamEndCapture(CUstream handle, CUgraph* out) {
-  return guarded([&] {
-    const Ref<Stream> stream = stream_of(handle);
-    Ref<Capture> capture;  // outlives the lock, as what it holds may have to
-    Ref<Graph> graph;      // no longer the capture's: an event in the graph may hold the capture
-    std::unique_lock lock{graph_mutex()};
-    require(stream->capture.load() != nullptr, CUDA_ERROR_ILLEGAL_STATE);
-    require(out != nullptr);
-    *out = nullptr;
-    capture = Ref<Capture>{stream->capture.load()};
-    if (capture->origin != stream.get()) {
-      capture->broken = true;
-      fail(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
-    }
-    if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED)
-      require(capture->thread == this_thread(), CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
-    const bool broken = capture->broken, joined = broken || is_joined(*capture);
-    const bool whole =
-        !capture->recapture || capture->recapture->next == capture->graph->nodes.size();
-    finish(*capture);
-    if (broken || !joined || !whole) {
-      lock.unlock();
-      drop_graph(capture);
-      fail(broken   ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
-           : joined ? CUDA_ERROR_GRAPH_RECAPTURE_FAILURE
-                    : CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
-    }
-    graph = std::move(capture->graph);
-    *out = capture->owns_graph && !graph->is_published() ? graph->publish() : graph->handle();
-  });
-}
-
-CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* out) {
-  return guarded([&] {
-    require(out != nullptr);
-    const Ref<Stream> stream = asked_stream(handle);
-    const std::lock_guard lock{graph_mutex()};
-    *out = status_of(*stream);
-  });
-}
-
-CUresult cuStreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id,
-                                CUgraph* graph, const CUgraphNode** dependencies,
-                                const CUgraphEdgeData** data, size_t* count) {
-  return guarded([&] {
-    require(status != nullptr);
-    const Ref<Stream> stream = asked_stream(handle);
-    const std::lock_guard lock{graph_mutex()};
-    *status = status_of(*stream);
-    if (*status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return;
-    Capture& capture = *stream->capture.load();
-    if (id) *id = capture.id;
-    if (graph)
-      *graph = capture.graph->is_published() ? capture.graph->handle() : capture.graph->publish();
-    Capture::Tail& tail = capture.tails[stream.get()];
-    tail.listed.clear();
-    tail.listed_data.clear();
-    for (const Edge& edge : tail.edges) {
-      tail.listed.push_back(edge.from->handle());
-      tail.listed_data.push_back(edge.data);
-    }
-    if (dependencies) *dependencies = tail.listed.data();
-    if (data) *data = tail.listed_data.data();
-    if (count) *count = tail.listed.size();
-  });
-}
-
-CUresult cuStreamUpdateCaptureDependencies(CUstream handle, CUgraphNode* dependencies,
-                                           const CUgraphEdgeData* data, size_t count,
-                                           unsigned int flags) {
-  return guarded([&] {
-    const Ref<Stream> stream = stream_of(handle);
-    const std::lock_guard lock{graph_mutex()};
-    require(stream->capture.load() != nullptr, CUDA_ERROR_ILLEGAL_STATE);
-    require((dependencies || count == 0) && flags <= CU_STREAM_SET_CAPTURE_DEPENDENCIES);
-    Capture& capture = *stream->capture.load();
-    require_whole(capture);
-    std::vector<Edge> edges;
-    if (flags == CU_STREAM_ADD_CAPTURE_DEPENDENCIES) edges = capture.tails[stream.get()].edges;
-    for (std::size_t i = 0; i < count; ++i) {
-      GraphNode& node = node_of(dependencies[i]);
-      require(&node.graph == capture.graph.get());
-      add_edge(edges, {&node, data ? data[i] : CUgraphEdgeData{}});
-    }
-    capture.tails[stream.get()].edges = std::move(edges);
-  });
-}
-
-CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
-  return guarded([&] {
-    require(mode && *mode >= CU_STREAM_CAPTURE_MODE_GLOBAL &&
-            *mode <= CU_STREAM_CAPTURE_MODE_RELAXED);
-    std::swap(*mode, t_mode);
-  });
-}
-
-}  // extern "C"

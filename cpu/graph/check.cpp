@@ -5,7 +5,6 @@
 #include <set>
 #include <string>
 
-#include "cpu/device/copy.hpp"
 #include "cpu/device/memory.hpp"
 
 namespace cucpu::driver {
@@ -27,13 +26,13 @@ bool has_pageable_end(const CUDA_MEMCPY3D& p) {
          pageable(p.dstMemoryType, p.dstHost, p.dstDevice);
 }
 
-[[noreturn]] void refuse(Refusal& refusal, CUgraphInstantiateResult result, CUgraphNode node,
-                         const std::string& why) {
+[[noreturn]] void refuse(InstantiateError& refusal, CUgraphInstantiateResult result,
+                         CUgraphNode node, const std::string& why) {
   refusal = {result, node};
   fail(CUDA_ERROR_INVALID_VALUE, "cuGraphInstantiate: " + why);
 }
 
-void check_in_body(const Plan::Step& step, Refusal& refusal) {
+void check_in_body(const Plan::Step& step, InstantiateError& refusal) {
   const CUgraphNodeType type = step.op->type();
   if (!is_allowed_in_bodies(type))
     refuse(refusal, CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED, step.node,
@@ -49,7 +48,7 @@ void check_in_body(const Plan::Step& step, Refusal& refusal) {
 using Conditions = std::set<const Condition*>;
 
 void check_bodies(const Plan& plan, bool in_body, Conditions& made, Conditions& used,
-                  Refusal& refusal) {
+                  InstantiateError& refusal) {
   for (const auto& condition : plan.conditions) made.insert(condition.get());
   for (const Plan::Step& step : plan.steps) {
     if (in_body) check_in_body(step, refusal);
@@ -62,7 +61,7 @@ void check_bodies(const Plan& plan, bool in_body, Conditions& made, Conditions& 
 
 }  // namespace
 
-void require_good_conditions(const Plan& plan, Refusal& refusal) {
+void check_conditions(const Plan& plan, InstantiateError& refusal) {
   Conditions made, used;
   check_bodies(plan, false, made, used, refusal);
   if (!std::includes(used.begin(), used.end(), made.begin(), made.end()))

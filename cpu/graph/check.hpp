@@ -6,7 +6,7 @@
 namespace cucpu::driver {
 
 /// Why a graph could not become executable, as cuGraphInstantiateWithParams tells it.
-struct Refusal {
+struct InstantiateError {
   CUgraphInstantiateResult result = CUDA_GRAPH_INSTANTIATE_ERROR;
   CUgraphNode node = nullptr;
 };
@@ -14,6 +14,6 @@ struct Refusal {
 /// As on an H200: bodies of conditions take any node when they are built, and the graph is refused
 /// here with 1 when they, or what is inside of them, hold one that cannot run there; so it is when
 /// a condition was made that no node has.
-void require_good_conditions(const Plan& plan, Refusal& refusal);
+void check_conditions(const Plan& plan, InstantiateError& refusal);
 
 }  // namespace cucpu::driver

@@ -3,6 +3,7 @@
 
 #include "cpu/device/context.hpp"
 #include "cpu/engine/graph_launch.hpp"
+#include "cpu/exec/error_code.hpp"
 #include "cpu/exec/thread_pool.hpp"
 
 namespace cucpu::driver {
@@ -20,7 +21,7 @@ constexpr int kSuccess = 0, kInvalidValue = 1, kMemoryAllocation = 2, kNotPermit
 std::atomic<bool> g_exist{false};
 
 int launch_from_kernel(std::uint64_t exec, std::uint64_t how) noexcept {
-  Task* const task = Pool::running_task();
+  Task* const task = ThreadPool::running_task();
   GraphRun* const run = task ? task->graph_run() : nullptr;
   if (run == nullptr) return kNotPermitted;
   try {
@@ -33,7 +34,7 @@ int launch_from_kernel(std::uint64_t exec, std::uint64_t how) noexcept {
 }
 
 std::uint64_t current_graph() noexcept {
-  Task* const task = Pool::running_task();
+  Task* const task = ThreadPool::running_task();
   GraphRun* const run = task ? task->graph_run() : nullptr;
   if (run == nullptr || !run->exec().is_device_graph()) return 0;
   return reinterpret_cast<std::uint64_t>(run->exec().handle());
@@ -45,7 +46,7 @@ bool device_graphs_exist() noexcept { return g_exist.load(std::memory_order_rela
 
 void install_graph_launches() { cucpu::graph_launches() = {launch_from_kernel, current_graph}; }
 
-void require_launchable_by_kernels(const Plan& plan, Refusal& refusal) {
+void require_launchable_by_kernels(const Plan& plan, InstantiateError& refusal) {
   for (const Plan::Step& step : plan.steps) {
     const CUgraphNodeType type = step.op->type();
     if (type == CU_GRAPH_NODE_TYPE_GRAPH) {
@@ -75,7 +76,7 @@ void GraphRun::start(Task& then) {
 
 void GraphRun::post() noexcept {
   retain();  // given up when all is over
-  Pool::instance().post(*this);
+  ThreadPool::instance().post(*this);
 }
 
 void GraphRun::drive() noexcept {
@@ -118,7 +119,7 @@ void GraphRun::finish() noexcept {
   } else if (owner_) {
     owner_->arrive();
   } else {
-    Pool::instance().post(*then_);
+    ThreadPool::instance().post(*then_);
   }
   release();
 }

@@ -24,7 +24,7 @@ class GraphRun final : public Object, public Task {
   [[nodiscard]] GraphExec& exec() const noexcept { return *exec_; }
 
   void drive() noexcept override;
-  Context& context() const noexcept override { return context_; }
+  ExecutionContext& context() const noexcept override { return context_; }
   GraphRun* graph_run() noexcept override { return this; }
 
  private:
@@ -50,7 +50,7 @@ class GraphRun final : public Object, public Task {
 bool device_graphs_exist() noexcept;
 
 /// Fails with 801 for what such a graph cannot hold.
-void require_launchable_by_kernels(const Plan& plan, Refusal& refusal);
+void require_launchable_by_kernels(const Plan& plan, InstantiateError& refusal);
 
 void install_graph_launches();
 

@@ -1,8 +1,7 @@
-// cuGraphDebugDotPrint.
-#include <cinttypes>
+// Graphs in the DOT language.
 #include <cstdio>
+#include <string>
 
-#include "cpu/device/guard.hpp"
 #include "cpu/device/kernel_op.hpp"
 #include "cpu/graph/graph.hpp"
 
@@ -43,10 +42,6 @@ const char* type_name(CUgraphNodeType type) noexcept {
   }
 }
 
-}  // namespace cucpu::driver
-
-using namespace cucpu::driver;
-
 namespace {
 
 std::string details(GraphNode& node) {
@@ -66,7 +61,9 @@ std::string details(GraphNode& node) {
   return text;
 }
 
-void print(std::FILE* file, Graph& graph, bool verbose) {
+}  // namespace
+
+void print_dot(std::FILE* file, Graph& graph, bool verbose) {
   std::fprintf(file, "subgraph cluster_%u {\nlabel=\"graph_%u\"\n", graph.id, graph.id);
   for (const auto& node : graph.nodes) {
     std::fprintf(
@@ -74,9 +71,9 @@ void print(std::FILE* file, Graph& graph, bool verbose) {
         node->local_id, node->local_id, type_name(node->op->type()),
         verbose || node->op->type() == CU_GRAPH_NODE_TYPE_KERNEL ? details(*node).c_str() : "");
     if (const auto* child = dynamic_cast<const ChildGraphOp*>(node->op.get()))
-      print(file, *child->graph, verbose);
+      print_dot(file, *child->graph, verbose);
     if (const auto* conditional = dynamic_cast<const ConditionalOp*>(node->op.get()))
-      for (const auto& body : conditional->bodies) print(file, *body, verbose);
+      for (const auto& body : conditional->bodies) print_dot(file, *body, verbose);
   }
   for (const auto& node : graph.nodes)
     for (const Edge& edge : node->dependencies)
@@ -85,20 +82,4 @@ void print(std::FILE* file, Graph& graph, bool verbose) {
   std::fprintf(file, "}\n");
 }
 
-}  // namespace
-
-extern "C" CUresult cuGraphDebugDotPrint(CUgraph handle, const char* path, unsigned int flags) {
-  return guarded([&] {
-    require(path != nullptr);
-    Graph& graph = graph_of(handle);
-    std::FILE* file = std::fopen(path, "w");
-    require(file != nullptr, CUDA_ERROR_OPERATING_SYSTEM);
-    {
-      const std::lock_guard lock{graph_mutex()};
-      std::fprintf(file, "digraph dot {\n");
-      print(file, graph, flags & CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE);
-      std::fprintf(file, "}\n");
-    }
-    require(std::fclose(file) == 0, CUDA_ERROR_OPERATING_SYSTEM);
-  });
-}
+}  // namespace cucpu::driver

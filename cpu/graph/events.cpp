@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "cpu/device/context.hpp"
-#include "cpu/device/ipc_event.hpp"
+#include "cpu/device/ipc.hpp"
 
 namespace cucpu::driver {
 namespace {
@@ -15,7 +15,7 @@ class LaunchedRecord final : public NodeOp {
     point->stream =
         make_object<Stream>(context, StreamRole::created, unsigned{CU_STREAM_NON_BLOCKING}, 0);
     if (event.flags & CU_EVENT_INTERPROCESS) tell_others_ = begin_ipc_record(event);
-    point->number = point->stream->begin_outside();
+    point->number = point->stream->begin_external();
   }
   ~LaunchedRecord() override { end(); }
   CUgraphNodeType type() const noexcept override { return CU_GRAPH_NODE_TYPE_EVENT_RECORD; }
@@ -30,7 +30,7 @@ class LaunchedRecord final : public NodeOp {
   void end() noexcept {
     if (ended_.exchange(true)) return;
     point->nanoseconds = now_ns();
-    point->stream->end_outside();
+    point->stream->end_external();
     if (tell_others_) tell_others_();
   }
   std::function<void()> tell_others_;

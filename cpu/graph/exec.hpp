@@ -51,4 +51,11 @@ class GraphExec final : public Handled<GraphExec, CUgraphExec, Kind::graph_exec>
   std::atomic<unsigned> device_runs_{0};
 };
 
+GraphExec& exec_of(CUgraphExec handle);  ///< fails with 1
+
+/// Where two plans differ in a way an update cannot follow; SUCCESS when they do not differ.
+CUgraphExecUpdateResult difference(const Plan& now, const Plan& next, CUgraphNode* node);
+/// Gives the steps of `now` the operations of `next`.
+void take_over(Plan& now, const Plan& next);
+
 }  // namespace cucpu::driver

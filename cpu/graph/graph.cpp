@@ -2,11 +2,9 @@
 #include "cpu/graph/graph.hpp"
 
 #include <algorithm>
-#include <set>
 #include <unordered_map>
 
 #include "cpu/device/guard.hpp"
-#include "cpu/device/memory_pool.hpp"
 #include "cpu/graph/capture.hpp"
 
 namespace cucpu::driver {
@@ -24,11 +22,11 @@ unsigned levels(const Graph& graph, const Graph& not_this) {
   return most;
 }
 
-void settle(Graph& graph, unsigned depth) noexcept {
+void set_depth(Graph& graph, unsigned depth) noexcept {
   graph.is_body = true;
   graph.depth = depth;
   for (const auto& node : graph.nodes)
-    for_each_owned(*node->op, [&](Graph& inner) { settle(inner, depth + 1); });
+    for_each_owned(*node->op, [&](Graph& inner) { set_depth(inner, depth + 1); });
 }
 
 /// Of one of these kinds is a node of the graph, or of its children.
@@ -61,7 +59,7 @@ UserObject::~UserObject() {
 
 Ref<ChildGraphOp> make_child(const Graph& graph) {
   auto op = make_object<ChildGraphOp>();
-  UntilAdded unfinished{op};
+  UnaddedOpGuard unfinished{op};
   op->graph = graph.clone();
   op->graph->is_body = true;
   op->graph->publish();
@@ -69,7 +67,7 @@ Ref<ChildGraphOp> make_child(const Graph& graph) {
   return op;
 }
 
-UntilAdded::~UntilAdded() {
+UnaddedOpGuard::~UnaddedOpGuard() {
   if (!op_) return;
   for_each_owned(*op_, [](Graph& graph) {
     if (graph.is_body) graph.retire_all();
@@ -87,7 +85,7 @@ void ConditionalOp::add_body(const Ref<Graph>& body) {
 
 GraphNode& Graph::add(Ref<NodeOp> op, const std::vector<Edge>& dependencies) {
   const std::lock_guard lock{graph_mutex()};
-  UntilAdded unfinished{op};
+  UnaddedOpGuard unfinished{op};
   for_each_owned(
       *op, [&](const Graph& inner) { require(depth + 1 + levels(inner, *this) <= kDeepest); });
   if (const auto* free = dynamic_cast<const FreeOp*>(op.get()))
@@ -111,14 +109,14 @@ GraphNode& Graph::add(Ref<NodeOp> op, const std::vector<Edge>& dependencies) {
   }
   nodes.push_back(node);  // there is room
   if (conditional) conditional->condition->has_node = true;
-  for_each_owned(*node->op, [&](Graph& inner) { settle(inner, depth + 1); });
+  for_each_owned(*node->op, [&](Graph& inner) { set_depth(inner, depth + 1); });
   unfinished.added();
   return *node;
 }
 
 GraphNode& Graph::add(Ref<NodeOp> op, const CUgraphNode* dependencies, const CUgraphEdgeData* data,
                       std::size_t count) {
-  UntilAdded unfinished{op};
+  UnaddedOpGuard unfinished{op};
   require(dependencies || count == 0);
   const std::lock_guard lock{graph_mutex()};
   std::vector<Edge> edges;
@@ -158,7 +156,7 @@ void Graph::destroy(GraphNode& node) {
   for (GraphNode* dependent : node.dependents)
     std::erase_if(dependent->dependencies, [&](const Edge& e) { return e.from == &node; });
   std::erase_if(nodes, [&](const Ref<GraphNode>& n) { return n.get() == &node; });
-  forget_captured(node);
+  remove_from_captures(node);
   for_each_owned(*node.op, [](Graph& graph) { graph.retire_all(); });
   node.retire();
 }
@@ -194,12 +192,12 @@ void Graph::copy_into(Graph& copy) const {
     Ref<NodeOp> own;  // of what owns a graph, with a copy of that
     if (node->op->type() == CU_GRAPH_NODE_TYPE_GRAPH)
       own = make_child(*static_cast<const ChildGraphOp&>(*node->op).graph);
-    UntilAdded unfinished{own};
+    UnaddedOpGuard unfinished{own};
     auto made = make_object<GraphNode>(copy, own ? own : node->op, node->local_id);
     made->cloned_from = node->handle();
     made->publish();
     copy.nodes.push_back(made);  // there is room
-    for_each_owned(*made->op, [&](Graph& inner) { settle(inner, copy.depth + 1); });
+    for_each_owned(*made->op, [&](Graph& inner) { set_depth(inner, copy.depth + 1); });
     unfinished.added();
     twin[node.get()] = made.get();
   }

@@ -1,6 +1,8 @@
 // cpu/graph/graph.hpp: graphs of operations, and the flat plans that replay them.
 #pragma once
 
+#include <cstdio>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -123,6 +125,9 @@ std::shared_ptr<Plan> copy_plan(const Plan& plan);
 /// As cuGraphDebugDotPrint names it: "HOST".
 const char* type_name(CUgraphNodeType type) noexcept;
 
+/// Writes a graph and the graphs inside it as DOT clusters. Call with graph_mutex() held.
+void print_dot(std::FILE* file, Graph& graph, bool verbose);
+
 /// Runs a plan for `parent`; done when it ended at once.
 Progress run_plan(std::shared_ptr<const Plan> plan, Task& parent);
 
@@ -160,12 +165,12 @@ void for_each_owned(const NodeOp& op, F f) {
 }
 
 /// Ends the graphs of an operation that no node takes, and the handles inside them.
-class UntilAdded {
+class UnaddedOpGuard {
  public:
-  explicit UntilAdded(Ref<NodeOp> op) : op_{std::move(op)} {}
-  ~UntilAdded();
-  UntilAdded(const UntilAdded&) = delete;
-  UntilAdded& operator=(const UntilAdded&) = delete;
+  explicit UnaddedOpGuard(Ref<NodeOp> op) : op_{std::move(op)} {}
+  ~UnaddedOpGuard();
+  UnaddedOpGuard(const UnaddedOpGuard&) = delete;
+  UnaddedOpGuard& operator=(const UnaddedOpGuard&) = delete;
   void added() noexcept { op_ = {}; }
 
  private:
@@ -231,6 +236,13 @@ class MemoryNodes {
   std::vector<std::shared_ptr<GraphBlock>> allocated_, freed_;
   std::vector<GraphBlock*> of_others_;  ///< freed here, allocated by another graph
 };
+
+/// Of one device, as cuDeviceGetGraphMemAttribute reports them.
+struct GraphMemoryCounts {
+  std::uint64_t used = 0, used_high = 0, reserved = 0, reserved_high = 0;
+};
+/// Calls `f` with the counters of a device, under their lock.
+void with_graph_memory_counts(int device, const std::function<void(GraphMemoryCounts&)>& f);
 
 /// cuMemFreeAsync and, with no stream, cuMemFree of memory that a graph allocated: false for other
 /// memory. Fails with 1 when no launch has it allocated.

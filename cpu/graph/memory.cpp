@@ -1,5 +1,5 @@
-// Memory of graphs' allocation nodes. To the calls on the host it is allocated from a launch to its
-// free; the device's counters follow what has run.
+// Memory of graphs' allocation nodes. For calls on the host it is allocated from a launch to its
+// free; the device's counters follow the work that has run.
 #include "cpu/device/memory.hpp"
 
 #include <algorithm>
@@ -8,7 +8,6 @@
 #include <set>
 
 #include "cpu/device/capture.hpp"
-#include "cpu/device/guard.hpp"
 #include "cpu/graph/graph.hpp"
 
 namespace cucpu::driver {
@@ -26,15 +25,10 @@ class GraphBlock {
 
 namespace {
 
-/// As cuDeviceGetGraphMemAttribute tells it.
-struct Counts {
-  std::uint64_t used = 0, used_high = 0, reserved = 0, reserved_high = 0;
-};
-
 struct GraphMemory {
   std::mutex mutex;
   std::map<CUdeviceptr, std::weak_ptr<GraphBlock>> blocks;
-  std::map<int, Counts> counts;
+  std::map<int, GraphMemoryCounts> counts;
 
   std::shared_ptr<GraphBlock> find(CUdeviceptr address) {
     const std::lock_guard lock{mutex};
@@ -43,7 +37,7 @@ struct GraphMemory {
   }
   /// Call with the lock held.
   void set_in_use(GraphBlock& block, bool on) {
-    Counts& c = counts[block.device];
+    GraphMemoryCounts& c = counts[block.device];
     if (on && !block.in_use) c.used += block.bytes;
     if (!on && block.in_use) c.used -= block.bytes;
     c.used_high = std::max(c.used_high, c.used);
@@ -60,7 +54,7 @@ GraphMemory& graph_memory() {
 GraphBlock::GraphBlock(Device& device, std::size_t bytes)
     : device{device.ordinal},
       bytes{bytes},
-      memory{allocate_even_from_pools(bytes, 512, device.budget)} {
+      memory{allocate_trimming_pools(bytes, 512, device.budget)} {
   memory->kind = MemoryKind::pool;
   memory->device = device.ordinal;
 }
@@ -74,7 +68,7 @@ GraphBlock::~GraphBlock() {
     m.set_in_use(*this, false);
     m.counts[device].reserved -= bytes;
   }
-  MemoryMap::instance().take_out(address);
+  MemoryMap::instance().remove(address);
 }
 
 AllocOp::AllocOp(Device& device, const CUDA_MEM_ALLOC_NODE_PARAMS& given)
@@ -92,7 +86,7 @@ AllocOp::AllocOp(Device& device, const CUDA_MEM_ALLOC_NODE_PARAMS& given)
   }
   GraphMemory& m = graph_memory();
   const std::lock_guard lock{m.mutex};
-  Counts& c = m.counts[device.ordinal];
+  GraphMemoryCounts& c = m.counts[device.ordinal];
   m.blocks.emplace(params.dptr, block);
   try {
     MemoryMap::instance().insert(block->memory.record());
@@ -153,6 +147,12 @@ void MemoryNodes::launch() const noexcept {
   for (const auto& block : freed_) block->allocated = nullptr;
 }
 
+void with_graph_memory_counts(int device, const std::function<void(GraphMemoryCounts&)>& f) {
+  GraphMemory& m = graph_memory();
+  const std::lock_guard lock{m.mutex};
+  f(m.counts[device]);
+}
+
 bool free_graph_memory(CUdeviceptr address, Stream* stream) {
   GraphMemory& m = graph_memory();
   std::shared_ptr<GraphBlock> block = m.find(address);
@@ -185,55 +185,3 @@ bool free_graph_memory(CUdeviceptr address, Stream* stream) {
 }
 
 }  // namespace cucpu::driver
-
-using namespace cucpu::driver;
-
-namespace {
-
-/// The counter an attribute names, under the lock.
-template <class F>
-CUresult with_count(CUdevice dev, CUgraphMem_attribute attribute, const void* value, F f) {
-  return guarded([&] {
-    require(value != nullptr);
-    const int device = device_of(dev).ordinal;
-    GraphMemory& m = graph_memory();
-    const std::lock_guard lock{m.mutex};
-    Counts& c = m.counts[device];
-    switch (attribute) {
-      case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT:
-        return f(c.used, false, c.used);
-      case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH:
-        return f(c.used_high, true, c.used);
-      case CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT:
-        return f(c.reserved, false, c.reserved);
-      case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH:
-        return f(c.reserved_high, true, c.reserved);
-      default:
-        fail(CUDA_ERROR_INVALID_VALUE);
-    }
-  });
-}
-
-}  // namespace
-
-extern "C" {
-
-CUresult cuDeviceGraphMemTrim(CUdevice dev) {
-  return guarded([&] { device_of(dev); });  // nothing is kept beyond what nodes have
-}
-
-CUresult cuDeviceGetGraphMemAttribute(CUdevice dev, CUgraphMem_attribute attribute, void* value) {
-  return with_count(dev, attribute, value, [&](std::uint64_t& count, bool, std::uint64_t) {
-    *static_cast<cuuint64_t*>(value) = count;
-  });
-}
-
-CUresult cuDeviceSetGraphMemAttribute(CUdevice dev, CUgraphMem_attribute attribute, void* value) {
-  return with_count(dev, attribute, value,
-                    [&](std::uint64_t& high, bool settable, std::uint64_t now) {
-                      require(settable && *static_cast<const cuuint64_t*>(value) == 0);
-                      high = now;
-                    });
-}
-
-}  // extern "C"

@@ -5,12 +5,10 @@
 
 namespace cucpu::driver {
 
-/// Makes a node of a description and adds it; a CUresult, for entry points that only fill the
-/// description.
-CUresult add_node(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
-                  const CUgraphEdgeData* data, std::size_t count, CUgraphNodeParams& params);
+/// A copy of zero bytes fails with 1: a graph has no such node.
+Ref<NodeOp> make_copy_node(const CUDA_MEMCPY3D& params, CUcontext context);
 
-/// A fill of nothing at all is none that a graph takes.
+/// A fill of zero bytes fails with 1.
 Ref<NodeOp> make_fill_node(const CUDA_MEMSET_NODE_PARAMS& params, CUcontext context);
 
 /// A node's operation, which must be of one kind.
@@ -24,8 +22,10 @@ Op& op_of(CUgraphNode node) {
 /// The operation of a description that a node is given anew: a kernel keeps its attributes.
 Ref<NodeOp> make_changed_op(CUgraphNodeParams& params, const NodeOp& now);
 
-/// The general description of a batch of memory operations.
+/// The general description of a node from the one of its kind.
 CUgraphNodeParams described(const CUDA_BATCH_MEM_OP_NODE_PARAMS& params);
+CUgraphNodeParams described(const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS& params);
+CUgraphNodeParams described(const CUDA_EXT_SEM_WAIT_NODE_PARAMS& params);
 
 /// Gives a node another operation of the same kind.
 void set_op(CUgraphNode handle, Ref<NodeOp> op);

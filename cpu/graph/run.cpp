@@ -17,7 +17,7 @@ Progress run_conditional(const Plan::Step& step, Task& self, bool& looping) {
     case CU_GRAPH_COND_TYPE_SWITCH:
       return value() < step.bodies.size() ? run_plan(step.bodies[value()], self) : Progress::done;
     default:
-      while (value() != 0 && !self.context().is_broken()) {
+      while (value() != 0 && !context_of(self).is_broken()) {
         looping = true;  // if the body ends elsewhere, this step is asked again
         if (run_plan(step.bodies[0], self) == Progress::pending) return Progress::pending;
       }
@@ -49,7 +49,7 @@ class PlanRun final : public Object, public Task {
     release();
     parent.drive();
   }
-  Context& context() const noexcept override { return parent_->context(); }
+  ExecutionContext& context() const noexcept override { return context_of(*parent_); }
   GraphRun* graph_run() noexcept override { return parent_->graph_run(); }
 
  private:
@@ -62,7 +62,7 @@ class PlanRun final : public Object, public Task {
 }  // namespace
 
 Progress run_step(const Plan::Step& step, Task& self, bool& looping) {
-  Context& context = self.context();
+  Context& context = context_of(self);
   if (!step.enabled || (context.is_broken() && !step.op->runs_after_error())) return Progress::done;
   try {
     switch (step.op->type()) {

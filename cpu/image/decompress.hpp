@@ -1,5 +1,5 @@
-// cpu/image/decompress.hpp: the formats of cuMemBatchDecompressAsync. Input is not trusted: every
-// length is checked.
+// cpu/image/decompress.hpp: decompressors of cuMemBatchDecompressAsync. The input is untrusted:
+// every length is checked.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace cucpu::driver {
 
-/// All three write into `out` and answer how many bytes there were; nothing for damaged data or for
-/// more than fits.
+/// All three write into `out` and return the number of bytes; nothing for damaged data or when
+/// `out` is too small.
 std::optional<std::size_t> inflate_raw(std::span<const unsigned char> in,
                                        std::span<unsigned char> out);  ///< RFC 1951
 std::optional<std::size_t> snappy_decompress(std::span<const unsigned char> in,

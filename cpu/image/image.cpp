@@ -1,9 +1,10 @@
-// Fat binaries, ELF containers and plain PTX.
+// Readers of fat binaries, ELF containers, archives and PTX text.
 #include "cpu/image/image.hpp"
 
 #include <elf.h>
 #include <sys/uio.h>
 #include <unistd.h>
+#include <zstd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -17,9 +18,6 @@
 #include "cpu/base/error.hpp"
 #include "cpu/engine/engine.hpp"
 #include "cpu/image/lz4.hpp"
-#ifdef CUCORE_HAVE_ZSTD
-#include <zstd.h>
-#endif
 
 namespace cucpu::driver {
 namespace {
@@ -66,7 +64,7 @@ constexpr std::uint64_t kLz4 = 0x2000, kZstd = 0x8000;
           "machine code"};
 }
 
-/// Reads a T at `offset`, or fails when the image ends before.
+/// Reads a T at `offset`; fails when the image ends before.
 template <class T>
 T read_at(std::string_view image, std::size_t offset) {
   if (offset > image.size() || image.size() - offset < sizeof(T))
@@ -88,7 +86,8 @@ std::string until_zero(std::string_view text) {
 
 std::string decompress(std::string_view packed, std::uint64_t flags, std::size_t plain_bytes) {
   if (plain_bytes > kMaxText) invalid("an entry claims to be larger than 1 GiB");
-  // A byte of LZ4 stands for 255 at most, one of zstd for a quarter of a block of 128 KiB.
+  // The largest compression ratio: 255 for LZ4; for zstd a byte can encode a quarter of a block of
+  // 128 KiB.
   const std::size_t most = flags & kLz4 ? 255 : 32768;
   if (plain_bytes / most > packed.size() + 16)
     invalid("an entry claims to be larger than its compressed bytes can hold");
@@ -96,22 +95,16 @@ std::string decompress(std::string_view packed, std::uint64_t flags, std::size_t
   if (flags & kLz4) {
     if (!lz4_decompress(packed, plain)) invalid("an LZ4 entry is damaged");
   } else {
-#ifdef CUCORE_HAVE_ZSTD
     const std::size_t n = ZSTD_decompress(plain.data(), plain.size(), packed.data(), packed.size());
     if (ZSTD_isError(n) || n > plain.size()) invalid("a zstd entry is damaged");
     plain.resize(n);
-#else
-    throw LoadError{CUDA_ERROR_NO_BINARY_FOR_GPU,
-                    "error: the fat binary is compressed with zstd, and this build of the CPU "
-                    "device cannot read that. "
-                    "Compile with -Xfatbinary --compress-mode=none"};
-#endif
   }
   return plain;
 }
 
-/// Copies memory whose extent only its own, perhaps damaged, headers tell: bytes that are not there
-/// are an error, not a fault. A system that forbids to ask is trusted.
+/// Copies memory whose size is known only from its own headers, which may be damaged: unmapped
+/// bytes are an error, not a fault. Where the system forbids process_vm_readv, the headers are
+/// trusted.
 std::string copy_unsized(const char* from, std::size_t bytes) {
   if (bytes > kMaxText) invalid("it claims to be larger than 1 GiB");
   std::string copy(bytes, '\0');
@@ -136,7 +129,7 @@ std::size_t checked_end(std::uint64_t offset, std::uint64_t bytes) {
   return offset + bytes;
 }
 
-/// An ELF file of unknown length, as far as its own tables reach.
+/// An ELF file of unknown length, up to the end of its own tables.
 std::string copy_elf(const char* image) {
   const auto header = read_at<Elf64_Ehdr>(copy_unsized(image, sizeof(Elf64_Ehdr)), 0);
   const std::size_t table_bytes = std::size_t{header.e_shnum} * header.e_shentsize;
@@ -154,13 +147,12 @@ std::string copy_elf(const char* image) {
 
 std::vector<std::string> texts_of_fatbin(std::string_view image);
 
-/// Fat binaries one after the other, as an object file of the host holds them. One without PTX is
-/// left out.
+/// Consecutive fat binaries in an object file of the host. One without PTX is skipped.
 void add_texts_of_fatbins(std::string_view body, std::vector<std::string>& texts) {
   for (std::size_t at = 0; at + sizeof(FatbinHeader) <= body.size();) {
     const auto header = read_at<FatbinHeader>(body, at);
     if (header.magic != kFatbinMagic) {
-      at += 8;  // what aligns the next one
+      at += 8;  // padding before the next one
       continue;
     }
     const std::size_t bytes = checked_end(header.header_bytes, header.bytes);
@@ -239,7 +231,7 @@ std::vector<std::string> texts_of_fatbin(std::string_view image) {
       gpu_code = true;
       try {
         if (contained.empty()) contained = texts_of_elf(plain());
-      } catch (const LoadError&) {  // ordinary GPU code: PTX beside it may serve
+      } catch (const LoadError&) {  // GPU machine code; PTX next to it may be used
       }
     }
   }
@@ -260,7 +252,7 @@ bool has_magic(const void* image, std::uint32_t magic) {
 
 std::vector<std::string> ptx_of_image(const void* image, std::size_t size) {
   require(image != nullptr);
-  // Only 4 bytes may be looked at before the kind is known, and text may be shorter than that.
+  // Only 4 bytes may be read before the kind is known, and a text may be shorter.
   const char* bytes = static_cast<const char*>(image);
   const bool has_four = size >= 4 || (size == 0 && bytes[0] && bytes[1] && bytes[2] && bytes[3]);
   if (has_four && has_magic(image, kWrapperMagic)) {
@@ -300,15 +292,16 @@ std::vector<std::string> ptx_of_archive(std::string_view archive) {
     const std::size_t bytes = std::strtoull(size.c_str(), nullptr, 10);
     const std::string_view member = piece(archive, at + kHeader, bytes);
     at += kHeader + bytes + bytes % 2;
-    if (!member.starts_with(ELFMAG)) continue;  // tables of names and symbols
+    if (!member.starts_with(ELFMAG)) continue;  // tables of names or symbols
     if (member.find("nv_fatbin") == std::string_view::npos &&
         member.find("__nv_relfatbin") == std::string_view::npos &&
         read_at<Elf64_Ehdr>(member, 0).e_machine != EM_CUDA)
-      continue;  // code of the host alone, as a library for both has
+      continue;  // an object with host code only
     try {
       for (std::string& text : ptx_of_image(member.data(), member.size()))
         texts.push_back(std::move(text));
-    } catch (const LoadError& error) {  // its symbols may not be needed, or be the device's own
+    } catch (const LoadError&
+                 error) {  // the program may not need its symbols, or they are the device's own
       if (error.code != CUDA_ERROR_NO_BINARY_FOR_GPU) throw;
     }
   }
@@ -317,9 +310,9 @@ std::vector<std::string> ptx_of_archive(std::string_view archive) {
 
 std::string limit_registers(std::string_view ptx, unsigned registers) {
   std::string out;
-  std::size_t copied = 0;   // up to where `ptx` is in `out`
+  std::size_t copied = 0;   // end of the part of `ptx` that is in `out`
   bool in_entry = false;    // between ".entry" and its body
-  bool has_bounds = false;  // of its own, which go before the option
+  bool has_bounds = false;  // it has bounds of its own, which override the option
   const auto starts = [&](std::size_t at, std::string_view word) {
     return ptx.substr(at, word.size()) == word;
   };

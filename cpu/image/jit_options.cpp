@@ -1,4 +1,4 @@
-// JIT options.
+// Options of the JIT compiler.
 #include "cpu/image/jit_options.hpp"
 
 #include <elf.h>

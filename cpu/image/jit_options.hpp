@@ -17,17 +17,17 @@ class JitOptions {
 
   cucpu::LoadOptions load;  ///< its info_log points into this object
   std::string info, error;
-  unsigned max_registers = 0;  ///< of a thread; 0: no limit
+  unsigned max_registers = 0;  ///< limit per thread; 0: none
 
-  /// What the options say of the code itself goes into its texts.
+  /// Applies options that change the code to PTX texts.
   void apply(std::vector<std::string>& texts) const;
-  /// ptx_of_image() with the options applied; a cubin has been compiled without them.
+  /// ptx_of_image() with the options applied, except for cubins, which were compiled before.
   std::vector<std::string> texts_of(const void* image, std::size_t size) const;
 
   /// Writes logs and times to the caller's buffers.
   void report();
 
-  /// Runs `f`; a LoadError goes to the error log before it goes on.
+  /// Runs `f`; writes the text of a LoadError to the error log and rethrows it.
   template <class F>
   auto logged(F&& f) {
     try {
@@ -46,7 +46,8 @@ class JitOptions {
   const CUjit_option* options_;
   void** values_;
   unsigned info_room_ = 0,
-           error_room_ = 0;  // as given: a report writes how much it used in their place
+           error_room_ =
+               0;  // sizes as the caller gave them; a report overwrites them with the used sizes
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 

@@ -11,7 +11,7 @@ namespace cucpu::driver {
 std::optional<std::size_t> lz4_decompress_block(std::span<const unsigned char> packed,
                                                 std::span<unsigned char> out) {
   std::size_t in = 0, to = 0;
-  const auto extend = [&](std::size_t& length) {  // a length of 15 goes on in bytes of 255
+  const auto extend = [&](std::size_t& length) {  // a length of 15 continues in bytes of 255
     if (length != 15) return true;
     for (;;) {
       if (in >= packed.size()) return false;
@@ -37,7 +37,7 @@ std::optional<std::size_t> lz4_decompress_block(std::span<const unsigned char> p
     match += 4;
     if (offset == 0 || offset > to || match > out.size() - to) return std::nullopt;
     for (; match > 0; --match, ++to)
-      out[to] = out[to - offset];  // source and target may overlap: byte by byte
+      out[to] = out[to - offset];  // byte by byte: source and target may overlap
   }
   return to;
 }

@@ -6,8 +6,8 @@
 
 namespace cucpu::driver {
 
-/// Fills `out`, whose size is the plain size. False when the data is damaged; reads and writes stay
-/// inside both.
+/// Fills `out`, whose size is the decompressed size. False for damaged data; never accesses memory
+/// outside of both.
 bool lz4_decompress(std::string_view packed, std::string& out) noexcept;
 
 }  // namespace cucpu::driver

@@ -1,4 +1,4 @@
-// The reserved range.
+// The reserved address range.
 #include "cpu/mem/address_space.hpp"
 
 #include <sys/mman.h>
@@ -12,11 +12,11 @@ namespace {
 constexpr std::uintptr_t align_up(std::uintptr_t value, std::size_t align) {
   return (value + align - 1) & ~static_cast<std::uintptr_t>(align - 1);
 }
-// Low, when the place is free: the sum with an address in shared memory
-// (engine/run/shared_memory_arena) is still an address on x86-64, so that a fault there names it. A
-// wish only.
+// The preferred base is low: the sum of it and an address in shared memory
+// (engine/run/shared_memory_arena) is still a canonical address on x86-64, so a fault there reports
+// the address. Only a hint to mmap.
 #if defined(__SANITIZE_ADDRESS__)
-// Its shadow memory ends 2 GiB above 1 << 44 there; less is reserved then (below).
+// The sanitizer's shadow memory ends 2 GiB above 1 << 44; less is reserved then (below).
 constexpr std::uintptr_t kPlace = (std::uintptr_t{1} << 44) + (std::uintptr_t{1} << 40);
 #else
 constexpr std::uintptr_t kPlace = std::uintptr_t{1} << 44;
@@ -29,7 +29,7 @@ void* reserve(std::size_t bytes) {
 
 AddressSpace& AddressSpace::instance() {
   static AddressSpace& space =
-      *new AddressSpace;  // leaked: memory outlives every static destructor
+      *new AddressSpace;  // never destroyed: memory outlives every static destructor
   return space;
 }
 
@@ -53,7 +53,7 @@ std::uintptr_t AddressSpace::take(std::size_t bytes, std::size_t align, std::uin
   const std::uintptr_t end = base_ + bytes_;
   const auto carve = [&](std::map<std::uintptr_t, std::size_t>::iterator at, std::uintptr_t start) {
     const auto [from, size] = *at;
-    if (start + bytes < from + size)  // first: it may fail, and then nothing has changed
+    if (start + bytes < from + size)  // may throw, so it comes before any change
       free_.emplace(start + bytes, from + size - (start + bytes));
     if (start > from)
       at->second = start - from;
@@ -99,7 +99,8 @@ void AddressSpace::give(std::uintptr_t start, std::size_t bytes) noexcept {
   }
   try {
     free_.emplace(start, bytes);
-  } catch (const std::bad_alloc&) {  // the last ones need no note; others are lost
+  } catch (
+      const std::bad_alloc&) {  // the range at the end needs no entry; other ranges are not reused
     if (start + bytes == next_) next_ = start;
   }
 }

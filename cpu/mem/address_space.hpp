@@ -1,5 +1,5 @@
-// cpu/mem/address_space.hpp: the one range of addresses that all memory of the CPU devices comes
-// from. Reserved without memory behind it; whoever takes a piece decides what is mapped there.
+// cpu/mem/address_space.hpp: the address range of all memory of the CPU devices. Reserved without
+// memory; the owner of a part decides what is mapped there.
 #pragma once
 
 #include <cstddef>
@@ -22,18 +22,18 @@ class AddressSpace {
     return (bytes + page_ - 1) & ~(page_ - 1);
   }
 
-  /// A piece nobody else has; inaccessible. `bytes` is a multiple of the page, `align` a power of
-  /// two. Throws std::bad_alloc. Addresses given back are used again only once fresh ones run out,
-  /// so that a stray access to freed memory is seen.
+  /// Reserves an inaccessible part. `bytes` is a multiple of the page size, `align` a power of two.
+  /// Throws std::bad_alloc. Released addresses are reused only when no unused ones are left, so
+  /// that a use after free faults.
   std::uintptr_t take(std::size_t bytes, std::size_t align, std::uintptr_t wished = 0);
 
-  /// Gives a piece back; whatever was mapped there is gone when this returns.
+  /// Releases a part and unmaps all memory in it.
   void give(std::uintptr_t start, std::size_t bytes) noexcept;
 
-  /// Maps zeroed private memory over a piece that was taken. Throws std::bad_alloc.
+  /// Maps zeroed private memory over a reserved part. Throws std::bad_alloc.
   void commit(std::uintptr_t start, std::size_t bytes);
 
-  /// Makes a part of a taken piece inaccessible and empty.
+  /// Unmaps memory of a reserved part: it becomes inaccessible.
   void decommit(std::uintptr_t start, std::size_t bytes) noexcept;
 
  private:

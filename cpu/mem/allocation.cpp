@@ -1,4 +1,4 @@
-// The map of allocations, and where plain allocations come from.
+// The map of allocations, and the allocator of device memory.
 #include "cpu/mem/allocation.hpp"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kAlign = 512;
 constexpr std::size_t kFreedKept = 1024;
-// The kernel allows some 65,000 mappings in a process; a guarded allocation costs two.
+// Linux allows about 65,000 mappings per process; an allocation with a guard page uses two.
 constexpr std::size_t kGuardedMax = 16000;
 constexpr std::size_t kChunk = std::size_t{2} << 20;
 
@@ -27,7 +27,7 @@ constexpr std::size_t round_up(std::size_t value, std::size_t align) {
 std::atomic<std::size_t> g_guarded{0};
 std::atomic<std::uint64_t> g_next_id{1};
 
-/// Small allocations without guards, for programs with tens of thousands of them: first fit in
+/// Allocations without guard pages, for programs with tens of thousands of small ones: first fit in
 /// chunks of 2 MiB.
 class Chunks {
  public:
@@ -50,7 +50,7 @@ class Chunks {
     return carve(free_.emplace(start, kChunk).first, bytes);
   }
   void give(std::uintptr_t start, std::size_t bytes) {
-    std::fill_n(reinterpret_cast<char*>(start), bytes, 0);  // the next owner expects zeros
+    std::fill_n(reinterpret_cast<char*>(start), bytes, 0);  // new memory is zeroed
     const std::lock_guard lock{mutex_};
     auto next = free_.lower_bound(start);
     if (next != free_.end() && start + bytes == next->first && next->first % kChunk != 0) {
@@ -105,7 +105,7 @@ AllocationRef allocate_memory(std::size_t size, std::size_t align, Budget* budge
     start = space.take(pages + space.page(), piece_align);
     taken = pages + space.page();
     space.commit(start, pages);
-    // The last byte touches the guard page as nearly as the alignment allows.
+    // The end is as close to the guard page as the alignment allows.
     record->base = align > space.page()
                        ? start
                        : (start + pages - rounded) & ~static_cast<std::uintptr_t>(align - 1);
@@ -155,15 +155,15 @@ AllocationRef MemoryMap::find(std::uintptr_t address) const {
   return at->second;
 }
 
-AllocationRef MemoryMap::take_out(std::uintptr_t base,
-                                  const std::function<bool(const Allocation&)>& only) {
+AllocationRef MemoryMap::remove(std::uintptr_t base,
+                                const std::function<bool(const Allocation&)>& only) {
   const std::unique_lock lock{mutex_};
   const auto at = by_base_.find(base);
   if (at == by_base_.end() || (only && !only(*at->second))) return nullptr;
   AllocationRef found = std::move(at->second);
   by_base_.erase(at);
   touch();
-  remember_freed(*found);
+  record_freed(*found);
   return found;
 }
 
@@ -174,13 +174,13 @@ void MemoryMap::forget(std::uintptr_t base) noexcept {
 }
 
 void MemoryMap::release_context(std::uint64_t context_id) noexcept {
-  std::map<std::uintptr_t, AllocationRef> gone;  // filled node by node: this needs no memory
+  std::map<std::uintptr_t, AllocationRef> gone;  // filled with extracted nodes: allocates nothing
   {
     const std::unique_lock lock{mutex_};
     for (auto at = by_base_.begin(); at != by_base_.end();) {
       const auto here = at++;
       if (here->second->context_id != context_id) continue;
-      remember_freed(*here->second);
+      record_freed(*here->second);
       gone.insert(by_base_.extract(here));
     }
     touch();
@@ -195,7 +195,7 @@ bool MemoryMap::covers(std::uintptr_t address, std::size_t bytes) const {
     if (!a) return !AddressSpace::instance().contains(address);
     const std::size_t here = a->end() - address;
     if (bytes <= here) return true;
-    // Mappings next to each other in one reservation make one range.
+    // Adjacent mappings in one reservation count as one range.
     if (a->kind != MemoryKind::mapped && a->kind != MemoryKind::registered) return false;
     address += here;
     bytes -= here;
@@ -218,17 +218,17 @@ void MemoryMap::drop(const AllocationRef& allocation) {
   release(*allocation);
 }
 
-void MemoryMap::remember_freed(const Allocation& a) noexcept try {
+void MemoryMap::record_freed(const Allocation& a) noexcept try {
   const auto [at, is_new] = freed_.try_emplace(a.base);
   at->second = {a.base, a.size, a.id};
-  if (!is_new) return;  // the same address again, as pools hand them out
+  if (!is_new) return;  // a pool returned the same address again
   if (freed_order_.size() < kFreedKept) {
     freed_order_.push_back(a.base);
     return;
   }
   freed_.erase(std::exchange(freed_order_[next_freed_], a.base));
   next_freed_ = (next_freed_ + 1) % kFreedKept;
-} catch (const std::bad_alloc&) {  // a report will say less
+} catch (const std::bad_alloc&) {  // a later report lacks this allocation
 }
 
 std::string MemoryMap::describe(std::uintptr_t address) const {

@@ -1,4 +1,4 @@
-// cpu/mem/allocation.hpp: what is known about a piece of memory, found by any address inside it.
+// cpu/mem/allocation.hpp: records of allocations, found by any address inside them.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@
 
 namespace cucpu::driver {
 
-/// How much memory a device may hand out. One per device, never destroyed.
+/// The memory limit of one device. Never destroyed.
 class Budget {
  public:
   std::size_t limit = 0;
@@ -29,7 +29,7 @@ class Budget {
   }
   void give(std::size_t bytes) noexcept { used_->fetch_sub(bytes, std::memory_order_relaxed); }
   [[nodiscard]] std::size_t used() const noexcept { return used_->load(std::memory_order_relaxed); }
-  /// Counts in a place that others can see. Before the first use.
+  /// Counts in a shared counter, which NVML reads. Call before the first use.
   void count_in(std::atomic<std::uint64_t>& place) noexcept { used_ = &place; }
 
  private:
@@ -45,56 +45,56 @@ struct Allocation {
   MemoryKind kind = MemoryKind::device;
   int device = -1;               ///< ordinal; -1 when the memory belongs to the host
   std::uint64_t context_id = 0;  ///< 0 when no context owns it
-  std::uint64_t id = 0;          ///< unique in this process, never used again
-  unsigned flags = 0;            ///< of cuMemHostAlloc, cuMemHostRegister or cuMemAllocManaged
-  void* pool = nullptr;          ///< the MemPool it came from
-  unsigned handle_types = 0;     ///< CUmemAllocationHandleType bits it can be exported as
-  int shared_fd = -1;            ///< memfd behind it once it has been exported
-  bool own_pages = false;        ///< no other allocation shares its pages, so they can be remapped
+  std::uint64_t id = 0;          ///< unique in this process, never reused
+  unsigned flags = 0;         ///< flags of cuMemHostAlloc, cuMemHostRegister or cuMemAllocManaged
+  void* pool = nullptr;       ///< the MemPool that owns it
+  unsigned handle_types = 0;  ///< CUmemAllocationHandleType bits it can be exported as
+  int shared_fd = -1;         ///< memfd with its pages once it has been exported
+  bool own_pages = false;     ///< no other allocation shares its pages, so they can be remapped
   std::atomic<bool> sync_memops{false};
-  /// Read or written only with the map's lock held (managed memory calls are rare).
+  /// Guarded by the lock of the map.
   ManagedRanges managed;
-  /// Of mapped memory and graphs' memory: a bit per device that may read, and that may write. Read
+  /// Mapped memory and memory of graphs: a bit per device that may read, and that may write. Read
   /// without the lock.
   std::atomic<std::uint64_t> readable_by{0}, writable_by{0};
-  /// Undoes what made the memory; runs once, after the record left the map.
+  /// Frees the memory. Runs once, after the record has left the map.
   std::function<void(Allocation&)> release;
 
   [[nodiscard]] std::uintptr_t end() const noexcept { return base + size; }
 };
 using AllocationRef = std::shared_ptr<Allocation>;
 
-/// All memory the driver knows about. Thread-safe.
+/// All allocations of the driver. Thread-safe.
 class MemoryMap {
  public:
   static MemoryMap& instance();
 
   void insert(const AllocationRef& allocation);
-  /// As insert(); when that fails, the memory has been given back.
+  /// As insert(); frees the memory when that throws.
   void insert_new(const AllocationRef& allocation);
 
-  /// The allocation that holds `address`, if any. An address one past the end is outside.
+  /// The allocation that contains `address`, if any. An address one past the end is outside.
   [[nodiscard]] AllocationRef find(std::uintptr_t address) const;
 
-  /// Takes out the allocation that begins at `base` (and, if given, satisfies `only`); the caller
+  /// Removes the allocation that starts at `base` (and, if given, satisfies `only`); the caller
   /// then calls drop().
-  AllocationRef take_out(std::uintptr_t base,
-                         const std::function<bool(const Allocation&)>& only = {});
+  AllocationRef remove(std::uintptr_t base,
+                       const std::function<bool(const Allocation&)>& only = {});
 
-  /// Takes out what was inserted a moment ago and nobody has seen; unlike take_out() it leaves no
-  /// memory of it.
+  /// Removes a record inserted just now that no other thread has used; unlike remove(), it is not
+  /// recorded as freed.
   void forget(std::uintptr_t base) noexcept;
 
-  /// Takes out everything a context owns.
+  /// Removes all allocations of a context.
   void release_context(std::uint64_t context_id) noexcept;
 
-  /// True when [address, address+bytes) lies inside one allocation, or outside all memory of ours
-  /// (host memory).
+  /// True when [address, address+bytes) lies inside one allocation, or outside of the device's
+  /// address range (host memory).
   [[nodiscard]] bool covers(std::uintptr_t address, std::size_t bytes) const;
 
-  bool name_devices = false;  ///< in describe(): where there are several
-  /// A sentence for fault reports: the allocation at or nearest to the address. Works on freed
-  /// memory too.
+  bool name_devices = false;  ///< whether describe() names the device: set when there are several
+  /// A sentence for fault reports: the allocation that contains the address or is nearest to it,
+  /// live or freed.
   [[nodiscard]] std::string describe(std::uintptr_t address) const;
 
   void with_lock(const std::function<void()>& f);
@@ -102,8 +102,8 @@ class MemoryMap {
 
   static void drop(const AllocationRef& allocation);
 
-  /// Changes whenever memory comes or goes, or somebody's access to it changes (touch): what was
-  /// looked up before may be wrong.
+  /// Changes with every allocation, free, and change of access rights (touch()): cached results of
+  /// earlier lookups are then invalid.
   [[nodiscard]] std::uint64_t version() const noexcept {
     return version_.load(std::memory_order_acquire);
   }
@@ -118,13 +118,14 @@ class MemoryMap {
     std::size_t size;
     std::uint64_t id;
   };
-  std::map<std::uintptr_t, Freed> freed_;    // some of the newest, for reports
-  std::vector<std::uintptr_t> freed_order_;  // their addresses in a ring, as they came
+  std::map<std::uintptr_t, Freed> freed_;    // the most recently freed, for reports
+  std::vector<std::uintptr_t> freed_order_;  // their addresses in a ring buffer, oldest first
   std::size_t next_freed_ = 0;
-  void remember_freed(const Allocation&) noexcept;
+  void record_freed(const Allocation&) noexcept;
 };
 
-/// Memory that goes with its owner, also with one whose constructor fails half way.
+/// Owns memory: frees it in its destructor, also when the constructor of the enclosing object
+/// throws.
 class OwnedMemory {
  public:
   OwnedMemory() = default;
@@ -141,10 +142,10 @@ class OwnedMemory {
   AllocationRef memory_;
 };
 
-/// Memory of a device (or of the host, when `budget` is null), in a piece of its own that ends at a
-/// guard page while that is cheap, in shared chunks once there are very many. Aligned to 512 bytes
-/// or more, zeroed. The record is not in the map yet. Throws std::bad_alloc when the budget or the
-/// machine has no more.
+/// Allocates zeroed memory of a device (of the host when `budget` is null), aligned to at least 512
+/// bytes. An allocation ends at a guard page while that is cheap; very many small ones share
+/// chunks. The record is not in the map yet. Throws std::bad_alloc at the limit of the device or of
+/// the machine.
 AllocationRef allocate_memory(std::size_t size, std::size_t align, Budget* budget);
 
 }  // namespace cucpu::driver

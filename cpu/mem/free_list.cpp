@@ -1,28 +1,28 @@
-// cpu/mem/free_list.cpp: blocks by size. Every thread has a short list of its own; what it
-// frees beyond that goes to a list that all share, and a thread that has none takes that whole
-// list. Taking all at once needs no counter against a block that left and came back in between.
+// Free lists by block size. Every thread has a short list; blocks beyond its limit go to a shared
+// list. A thread with an empty list takes the whole shared list at once, which avoids the ABA
+// problem without a counter.
 #include "cpu/mem/free_list.hpp"
 
 #include <atomic>
 #include <cstdint>
 
-#include "cpu/base/sanitizer.hpp"
+#include "cpu/mem/sanitizer.hpp"
 
 namespace cucpu {
 namespace {
 
-// With the address sanitizer a freed block must stay freed.
+// With the address sanitizer a freed block must stay poisoned.
 #if defined(CUCPU_ASAN)
-constexpr bool kReuses = false;
+constexpr bool kRecycles = false;
 #else
-constexpr bool kReuses = true;
+constexpr bool kRecycles = true;
 #endif
 
-constexpr std::size_t kStep = 64;   // sizes are multiples of it, and blocks aligned to it
-constexpr std::size_t kSizes = 16;  // up to 1,024 bytes; larger ones come from the system
-constexpr unsigned kMostOwn = 64;   // blocks of a size in the list of a thread
-/// Bytes of a size in the shared list: what some thousand queued launches need. A queue that was
-/// longer gives the rest back.
+constexpr std::size_t kStep = 64;   // block sizes and alignment are multiples of it
+constexpr std::size_t kSizes = 16;  // up to 1,024 bytes; the system allocates larger blocks
+constexpr unsigned kMostOwn = 64;   // blocks per size in a thread's list
+/// Limit in bytes of one size in the shared list: enough for some thousand queued launches. Blocks
+/// beyond it are freed.
 constexpr std::size_t kMostShared = std::size_t{2} << 20;
 
 struct Block {
@@ -50,19 +50,19 @@ struct Own {
     unsigned count = 0;
   };
   List lists[kSizes];
-  ~Own() {  // a thread that ends leaves its blocks to the others
+  ~Own() {  // gives the blocks of an ending thread to the shared list
     for (std::size_t i = 0; i < kSizes; ++i) {
       while (Block* block = lists[i].first) {
         lists[i].first = block->next;
         push(shared[i], block);
       }
-      lists[i].count = kMostOwn;  // what is freed later in this thread goes to the shared list
+      lists[i].count = kMostOwn;  // blocks freed later in this thread go to the shared list
     }
   }
 };
 thread_local Own own;
-// Where the list of this thread is, found without the call that a thread-local of a loaded library
-// takes.
+// Pointer to this thread's list: faster than the function call of a thread_local in a shared
+// library.
 __attribute__((tls_model("initial-exec"))) thread_local Own* t_own = nullptr;
 [[gnu::noinline]] Own& first_own() noexcept { return *(t_own = &own); }
 Own& own_of_this_thread() noexcept { return t_own != nullptr ? *t_own : first_own(); }
@@ -74,7 +74,7 @@ void to_system(void* block) noexcept { ::operator delete (block, std::align_val_
 
 void* allocate_from_free_list(std::size_t bytes) {
   const std::size_t size = (bytes - 1) / kStep;
-  if (!kReuses || size >= kSizes) return from_system(bytes);
+  if (!kRecycles || size >= kSizes) return from_system(bytes);
   Own::List& list = own_of_this_thread().lists[size];
   if (list.first == nullptr) {
     Shared& all = shared[size];
@@ -92,7 +92,7 @@ void* allocate_from_free_list(std::size_t bytes) {
 
 void return_to_free_list(void* block, std::size_t bytes) noexcept {
   const std::size_t size = (bytes - 1) / kStep;
-  if (!kReuses || size >= kSizes) return to_system(block);
+  if (!kRecycles || size >= kSizes) return to_system(block);
   auto* const freed = static_cast<Block*>(block);
   Own::List& list = own_of_this_thread().lists[size];
   if (list.count < kMostOwn) {

@@ -1,5 +1,4 @@
-// cpu/mem/managed_ranges.hpp: what programs said about parts of managed memory: advice and
-// prefetches, page by page.
+// cpu/mem/managed_ranges.hpp: advice and prefetches of managed memory, by page.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +7,7 @@
 
 namespace cucpu::driver {
 
-/// A place managed memory may prefer or be sent to: CUmemLocation's type and id, type 0 for none.
+/// A preferred location or prefetch target: type and id of a CUmemLocation; type 0 for none.
 struct MemoryPlace {
   int type = 0, id = 0;
   bool operator==(const MemoryPlace&) const = default;
@@ -24,7 +23,7 @@ struct ManagedState {
 /// States of the pages of one allocation, by offset. Not thread-safe.
 class ManagedRanges {
  public:
-  /// Changes the state of every page that [offset, offset + bytes) touches.
+  /// Changes the state of every page that overlaps [offset, offset + bytes).
   template <class F>
   void change(std::size_t offset, std::size_t bytes, F&& f) {
     const std::size_t first = offset / kPage * kPage,
@@ -34,7 +33,7 @@ class ManagedRanges {
     merge(first, last);
   }
 
-  /// Calls f(state) for each different stretch that the range touches; at least once.
+  /// Calls f(state) for each run of equal states in the range; at least once.
   template <class F>
   void visit(std::size_t offset, std::size_t bytes, F&& f) const {
     auto at = states_.upper_bound(offset);
@@ -45,14 +44,14 @@ class ManagedRanges {
  private:
   using States = std::map<std::size_t, ManagedState>;
 
-  /// The stretch that begins at that offset, made if there is none.
+  /// The run that starts at an offset, split off if necessary.
   States::iterator cut(std::size_t at) {
     const auto next = states_.lower_bound(at);
     if (next != states_.end() && next->first == at) return next;
     return states_.emplace_hint(next, at,
                                 next == states_.begin() ? ManagedState{} : std::prev(next)->second);
   }
-  /// Forgets borders in [first, last] that divide nothing.
+  /// Merges equal neighbouring runs in [first, last].
   void merge(std::size_t first, std::size_t last) {
     for (auto at = states_.lower_bound(first); at != states_.end() && at->first <= last;) {
       const ManagedState before = at == states_.begin() ? ManagedState{} : std::prev(at)->second;
@@ -61,7 +60,7 @@ class ManagedRanges {
   }
 
   static constexpr std::size_t kPage = 4096;
-  States states_;  // from that offset on, until the next
+  States states_;  // offset -> state up to the next offset
 };
 
 }  // namespace cucpu::driver

@@ -8,10 +8,10 @@
 
 namespace cucpu {
 
-/// A T for each thread that asks, made at its first use. A thread_local T would be destroyed among
-/// the program's own thread_local objects, whose destructors may call the driver, and at exit()
-/// before the handlers of atexit(). This one goes after all of them (keys of POSIX threads), or
-/// with the process; a call that comes later still, from another key's destructor, makes a new one.
+/// One T per thread, made at first use. A thread_local T would be destroyed among the program's own
+/// thread_local objects, whose destructors may call the driver, and at exit() before the handlers
+/// of atexit(). POSIX thread keys are destroyed after all of them. A later call, from the
+/// destructor of another key, makes a new T.
 template <class T>
 class PerThread {
  public:
@@ -29,7 +29,7 @@ class PerThread {
     static const pthread_key_t key = [] {
       pthread_key_t made{};
       if (pthread_key_create(&made, [](void* object) {
-            delete static_cast<T*>(object);  // it may still ask for itself
+            delete static_cast<T*>(object);  // its destructor may still use get()
             current_ = nullptr;
           }) != 0)
         throw std::bad_alloc{};

@@ -1,4 +1,4 @@
-// Memory behind memfd.
+// Memory in a memfd.
 #include "cpu/mem/shared_arena.hpp"
 
 #include <fcntl.h>
@@ -19,15 +19,15 @@ namespace cucpu::driver {
 namespace {
 constexpr std::size_t kUnit = 64 << 10;
 constexpr std::size_t round_up(std::size_t bytes) { return (bytes + kUnit - 1) / kUnit * kUnit; }
-/// The most addresses one arena may take: the same in every process, and a small part of all.
+/// Address space of one arena: the same in every process, and a small part of the reserved range.
 std::size_t most_addresses() {
   return std::min(std::size_t{1} << 40, AddressSpace::instance().bytes() / 16);
 }
 }  // namespace
 
 namespace {
-/// Stands at the beginning of every arena's file: descriptors are numbers, and another one's file
-/// would give memory that nobody shares. The rest of the first unit is not used.
+/// The first bytes of every arena's file identify it: descriptors are plain numbers, and an import
+/// of another file must fail. The rest of the first unit is unused.
 constexpr char kMark[] = "cucore memory pool 1";
 
 bool has_mark(int fd) {
@@ -55,7 +55,7 @@ SharedArena::SharedArena(std::size_t capacity)
 
 void SharedArena::identify() {
   struct stat info {};
-  (void)fstat(fd_, &info);  // cannot fail: the descriptor is ours
+  (void)fstat(fd_, &info);  // cannot fail: the descriptor is valid
   identity_ = {info.st_dev, info.st_ino};
 }
 
@@ -67,7 +67,7 @@ SharedArena* SharedArena::adopt(int given) {
   const int fd = fcntl(given, F_DUPFD_CLOEXEC, 3);
   if (fd < 0) throw std::bad_alloc{};
   try {
-    // Addresses only; the exporter's limits bound the memory.
+    // Reserves addresses only; the exporter's limit bounds the memory.
     auto* const arena = new SharedArena{fd, most_addresses() + kUnit};
     arena->identify();
     return arena;
@@ -113,7 +113,7 @@ void SharedArena::give(std::size_t offset, std::size_t bytes) noexcept {
   bytes = round_up(bytes);
   AddressSpace::instance().decommit(base_ + offset, bytes);
   const std::lock_guard lock{mutex_};
-  // The pages go back to the system; the file keeps its length.
+  // Frees the pages; the file keeps its length.
   if (fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
                 static_cast<off_t>(bytes)) != 0) {
   }
@@ -129,7 +129,7 @@ void SharedArena::give(std::size_t offset, std::size_t bytes) noexcept {
     }
   try {
     free_.emplace(offset, bytes);
-  } catch (const std::bad_alloc&) {  // this part of the file stays unused
+  } catch (const std::bad_alloc&) {  // this part of the file is not reused
   }
 }
 
@@ -149,7 +149,7 @@ void SharedArena::map(std::size_t offset, std::size_t bytes) {
              static_cast<off_t>(from * kUnit)) == MAP_FAILED)
       throw std::bad_alloc{};
   };
-  for_unused(first, end, map_run);  // what fails half way is mapped again the next time
+  for_unused(first, end, map_run);  // a partial failure is repaired by the next call
   for (std::size_t unit = first; unit < end; ++unit) ++uses_[unit];
 }
 

@@ -1,5 +1,4 @@
-// cpu/mem/shared_arena.hpp: memory in a file of its own (memfd), so that another process can map
-// the same bytes.
+// cpu/mem/shared_arena.hpp: memory in a memfd that other processes can map.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +12,8 @@ namespace cucpu::driver {
 class SharedArena {
  public:
   explicit SharedArena(std::size_t capacity);  ///< a new file; throws std::bad_alloc
-  /// Another process's file; the descriptor is duplicated. Throws std::invalid_argument when it is
-  /// no file of ours.
+  /// Opens another process's file; duplicates the descriptor. Throws std::invalid_argument for a
+  /// file that is no arena.
   static SharedArena* adopt(int fd);
   ~SharedArena();
   SharedArena(const SharedArena&) = delete;
@@ -24,15 +23,16 @@ class SharedArena {
   [[nodiscard]] std::uintptr_t base() const noexcept { return base_; }
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
 
-  std::size_t take(std::size_t bytes);  ///< an offset, mapped and zeroed; throws std::bad_alloc
+  std::size_t take(
+      std::size_t bytes);  ///< returns an offset; mapped and zeroed; throws std::bad_alloc
   void give(std::size_t offset, std::size_t bytes) noexcept;
-  /// A part of somebody else's file, there until it is unmapped. Parts may overlap: the exporter
-  /// may have divided its memory anew before all of the old parts are unmapped. Throws
-  /// std::invalid_argument when it lies outside.
+  /// Maps a part of an imported file until it is unmapped. Parts may overlap: the exporter may have
+  /// divided its memory again before all old parts are unmapped. Throws std::invalid_argument for a
+  /// part outside of the file.
   void map(std::size_t offset, std::size_t bytes);
   void unmap(std::size_t offset, std::size_t bytes) noexcept;
 
-  /// The same in every process that has the file, different from all other files there are.
+  /// Identifies the file: equal in all processes that share it, different for all other files.
   struct Identity {
     std::uint64_t device, inode;
     friend bool operator==(const Identity&, const Identity&) = default;
@@ -42,7 +42,7 @@ class SharedArena {
  private:
   SharedArena(int fd, std::size_t capacity);
   void identify();
-  /// Calls `f` with the ends of every run of units that nobody uses.
+  /// Calls `f` with the bounds of every run of unused units.
   template <class F>
   void for_unused(std::size_t first, std::size_t end, F f) const {
     for (std::size_t unit = first; unit < end;) {
@@ -58,7 +58,7 @@ class SharedArena {
   std::mutex mutex_;
   std::size_t end_ = 0;                      // of the file
   std::map<std::size_t, std::size_t> free_;  // offset -> bytes
-  std::vector<std::uint32_t> uses_;          // by unit, of somebody else's file
+  std::vector<std::uint32_t> uses_;          // use count by unit of an imported file
   Identity identity_{};
 };
 

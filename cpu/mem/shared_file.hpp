@@ -1,4 +1,4 @@
-// cpu/mem/shared_file.hpp: files in memory that other processes map.
+// cpu/mem/shared_file.hpp: memfds that other processes map.
 #pragma once
 
 #include <fcntl.h>
@@ -7,8 +7,8 @@
 
 namespace cucpu::driver {
 
-/// A new file that can grow but not shrink: what one process has mapped, none that shares it can
-/// take away from under it. -1 when there is none to be had.
+/// A new memfd that can grow but not shrink, so no process that shares it can unmap pages of
+/// another one. -1 on failure.
 inline int make_shared_file(const char* name) noexcept {
   const int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (fd >= 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0) {

@@ -1,4 +1,4 @@
-// The page of this process.
+// The usage page of this process.
 #include "cpu/mem/usage.hpp"
 
 #include <sys/mman.h>
@@ -19,7 +19,8 @@ UsagePage& usage_page() {
       if (fd >= 0) close(fd);
       return *new UsagePage{};
     }
-    auto* made = new (p) UsagePage{};  // the descriptor stays open: it is how others find the page
+    auto* made =
+        new (p) UsagePage{};  // the descriptor stays open: other processes find the page through it
     std::memcpy(made->magic, kUsageMagic, sizeof made->magic);
     return *made;
   }();

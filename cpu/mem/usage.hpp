@@ -1,6 +1,6 @@
-// cpu/mem/usage.hpp: what a process uses of each device, for whoever monitors: a page in a memfd
-// that other processes of the same user find through /proc. It goes with its process, however that
-// ends.
+// cpu/mem/usage.hpp: the memory and contexts that a process uses on each device, for NVML: a page
+// in a memfd that other processes of the same user find through /proc. It is freed with its
+// process, however that ends.
 #pragma once
 
 #include <atomic>
@@ -15,12 +15,12 @@ inline constexpr unsigned kUsageDevices = 64;
 struct UsagePage {
   char magic[8];
   struct Device {
-    std::atomic<std::uint64_t> bytes;     ///< memory taken from it
-    std::atomic<std::uint64_t> contexts;  ///< ever made on it
+    std::atomic<std::uint64_t> bytes;     ///< memory allocated on it
+    std::atomic<std::uint64_t> contexts;  ///< contexts created on it so far
   } devices[kUsageDevices];               ///< by physical index
 };
 
-/// This process's page; made at the first call. Private memory when there can be no memfd.
+/// This process's page, made at the first call; private memory when memfd fails.
 UsagePage& usage_page();
 
 }  // namespace cucpu::driver

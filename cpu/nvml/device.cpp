@@ -1,4 +1,4 @@
-// nvmlDevice*: what the devices are, how much of them is used, and by whom.
+// nvmlDevice*: properties, memory use and processes of the devices.
 #include <sched.h>
 #include <unistd.h>
 
@@ -12,7 +12,7 @@ using namespace cucpu::nvml;
 
 namespace {
 
-constexpr unsigned kSmClock = 1000, kMemoryClock = 1600;  // MHz; what the driver's attributes say
+constexpr unsigned kSmClock = 1000, kMemoryClock = 1600;  // MHz, as the driver's attributes report
 constexpr unsigned kNoInstance = 0xffffffff;
 constexpr unsigned kCoresPerSm = 128;  // of compute capability 9.0
 
@@ -22,7 +22,7 @@ T& out(T* place) {
   return *place;
 }
 
-/// Structures that carry their version: size and number must be ones we know.
+/// Checks a structure with a version field: its size and version must be known.
 template <class T>
 void require_version(const T* place, unsigned number) {
   require(place != nullptr);
@@ -44,13 +44,12 @@ struct Memory {
 Memory memory_of(const nvmlDevice_st& device) {
   Memory m{settings().memory, 0, 0};
   for (const ProcessUse& use : processes_on(device)) m.used += use.bytes;
-  m.used = std::min(
-      m.used, m.total);  // each process has the whole device to itself; together they may exceed it
+  m.used = std::min(m.used, m.total);  // limits apply per process, so the sum may exceed the total
   m.free = m.total - m.used;
   return m;
 }
 
-/// Processes in CUDA's way of lists: the room in, the number out.
+/// Lists processes: *count is the capacity, then the number.
 template <class T, class Fill>
 nvmlReturn_t list_processes(nvmlDevice_t handle, unsigned* count, T* infos, Fill fill) {
   return guarded([&] {
@@ -101,7 +100,7 @@ void put_pci(const nvmlDevice_st& device, nvmlPciInfo_t& pci) {
   std::snprintf(pci.busId, sizeof pci.busId, NVML_DEVICE_PCI_BUS_ID_FMT, pci.domain, pci.bus, 0u);
 }
 
-/// The CPUs this process may use, as bits of words.
+/// The CPUs that this process may use, as a bit mask.
 void put_cpus(unsigned words, unsigned long* bits) {
   require(bits && words > 0);
   std::fill_n(bits, words, 0ul);
@@ -242,7 +241,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t handle, nvmlMemory_v2_t* me
 }
 
 nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t handle, nvmlBAR1Memory_t* memory) {
-  return guarded([&] {  // the host sees all of it
+  return guarded([&] {  // the host can access all memory
     const Memory m = memory_of(device_of(handle));
     out(memory) = {m.total, m.free, m.used};
   });
@@ -252,7 +251,7 @@ nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t handle, nvmlUtilization_
   return guarded([&] {
     const nvmlDevice_st& device = device_of(handle);
     const unsigned busy = utilization(device);
-    out(rates) = {busy, busy};  // there is no telling computation from memory traffic
+    out(rates) = {busy, busy};  // computation and memory traffic cannot be separated
   });
 }
 
@@ -438,7 +437,7 @@ nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t handle, unsigned int words
   });
 }
 nvmlReturn_t nvmlDeviceSetCpuAffinity(nvmlDevice_t handle) {
-  return guarded([&] { device_of(handle); });  // every CPU it may use is near
+  return guarded([&] { device_of(handle); });  // all CPUs of the process are local to the device
 }
 nvmlReturn_t nvmlDeviceClearCpuAffinity(nvmlDevice_t handle) {
   return guarded([&] { device_of(handle); });

@@ -1,4 +1,4 @@
-// What the host's own sensors say.
+// Sensors of the host.
 #include <cmath>
 #include <fstream>
 

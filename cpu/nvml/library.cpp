@@ -6,7 +6,8 @@
 #include "cpu/base/error.hpp"
 #include "cpu/nvml/nvml.hpp"
 
-// base/settings.cpp reports what it cannot read through these two; here it ends nvmlInit.
+// base/settings.cpp reports invalid settings through these two functions; here they make nvmlInit
+// fail.
 namespace cucpu::driver {
 void fail(CUresult) { throw nvml::Failure{NVML_ERROR_DRIVER_NOT_LOADED}; }
 void fail(CUresult code, std::string_view) { fail(code); }
@@ -159,7 +160,8 @@ nvmlReturn_t nvmlSystemGetProcessName(unsigned int pid, char* name, unsigned int
   return guarded([&] {
     require(name && length > 0);
     const std::string text = process_name(pid);
-    const std::size_t count = text.size() < length ? text.size() : length - 1;  // cut, as NVML does
+    const std::size_t count =
+        text.size() < length ? text.size() : length - 1;  // truncated, as NVML does
     std::memcpy(name, text.data(), count);
     name[count] = '\0';
   });
@@ -168,7 +170,8 @@ nvmlReturn_t nvmlSystemGetProcessName(unsigned int pid, char* name, unsigned int
 nvmlReturn_t nvmlSystemGetTopologyGpuSet(unsigned int, unsigned int* count, nvmlDevice_t* out) {
   return guarded([&] {
     require(count != nullptr);
-    const auto there = static_cast<unsigned>(devices().size());  // every CPU is near
+    const auto there =
+        static_cast<unsigned>(devices().size());  // all CPUs are local to all devices
     const unsigned room = *count;
     *count = there;
     if (!out) return;

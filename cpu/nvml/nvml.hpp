@@ -1,5 +1,4 @@
-// cpu/nvml/nvml.hpp: what the files of this library share: the devices, and the gate every entry
-// point goes through.
+// cpu/nvml/nvml.hpp: the devices, and guarded(), which every entry point calls.
 #pragma once
 
 #include <exception>
@@ -14,8 +13,8 @@
 
 #include "cpu/base/settings.hpp"
 
-/// A device: nvmlDevice_t is its address. NVML's numbers are physical: CUDA_VISIBLE_DEVICES changes
-/// nothing.
+/// A device: nvmlDevice_t is its address. NVML's indices are physical: CUDA_VISIBLE_DEVICES has no
+/// effect.
 struct nvmlDevice_st {
   int index;
   std::string uuid;
@@ -37,10 +36,11 @@ const driver::Settings& settings();
 std::vector<nvmlDevice_st>& devices();
 nvmlDevice_st& device_of(nvmlDevice_t handle);  ///< fails with INVALID_ARGUMENT
 
-/// Copies a text out as NVML does: INSUFFICIENT_SIZE when it does not fit with its end.
+/// Copies a text into the caller's buffer; INSUFFICIENT_SIZE when it does not fit with its
+/// terminator.
 void put_text(char* out, unsigned room, const std::string& text);
 
-/// The one gate: not initialized, and exceptions, become codes.
+/// Checks that the library is initialized, and turns exceptions into return codes.
 template <class F>
 nvmlReturn_t guarded(F&& f) noexcept {
   if (!is_initialized()) return NVML_ERROR_UNINITIALIZED;
@@ -56,17 +56,17 @@ nvmlReturn_t guarded(F&& f) noexcept {
   }
 }
 
-/// What one process uses of a device.
+/// The use of a device by one process.
 struct ProcessUse {
   unsigned pid;
   unsigned long long bytes;
 };
 std::vector<ProcessUse> processes_on(const nvmlDevice_st& device);
 
-/// Percent of the device's threads that those processes kept busy since the last question.
+/// Percentage of the device's threads that processes kept busy since the last query.
 unsigned utilization(const nvmlDevice_st& device);
 
-/// The host's sensor in degrees Celsius; fails with NOT_SUPPORTED where it has none.
+/// Temperature of the host in degrees Celsius; fails with NOT_SUPPORTED without a sensor.
 int temperature();
 std::string process_name(unsigned pid);  ///< fails with NOT_FOUND
 

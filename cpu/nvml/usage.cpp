@@ -1,5 +1,5 @@
-// Who uses the device: processes of this user that have a usage page (cpu/mem/usage.hpp), found
-// through /proc.
+// Finds the processes that use the device: those of this user with a usage page
+// (cpu/mem/usage.hpp), through /proc.
 #include "cpu/mem/usage.hpp"
 
 #include <dirent.h>
@@ -45,8 +45,8 @@ struct Page {
   unsigned long long bytes, contexts;
 };
 
-/// The pages of all processes we may look at, for one device. A forked child shares its parent's:
-/// counted once.
+/// The usage pages of all readable processes for one device. A forked child shares the page of its
+/// parent, which counts once.
 std::vector<Page> pages(int device) {
   std::vector<Page> found;
   std::set<std::pair<dev_t, ino_t>> seen;
@@ -76,12 +76,12 @@ std::vector<Page> pages(int device) {
   return found;
 }
 
-/// Clock ticks a process has spent, all its threads together; 0 when it is gone.
+/// Clock ticks that all threads of a process have used; 0 when it has ended.
 unsigned long long ticks_of(unsigned pid) {
   std::ifstream file{"/proc/" + std::to_string(pid) + "/stat"};
   std::string line;
   std::getline(file, line);
-  const std::size_t after = line.rfind(')');  // the name may hold anything
+  const std::size_t after = line.rfind(')');  // the name may contain any character
   if (after == std::string::npos) return 0;
   std::istringstream rest{line.substr(after + 1)};
   std::string field;
@@ -116,7 +116,7 @@ unsigned utilization(const nvmlDevice_st& device) {
   static std::mutex mutex;
   static std::map<int, Sample> last;
   const std::lock_guard lock{mutex};
-  if (!last.contains(device.index)) {  // nothing to compare with yet: a short look
+  if (!last.contains(device.index)) {  // first query: take two samples
     last[device.index] = take_sample(device);
     std::this_thread::sleep_for(std::chrono::milliseconds{20});
   }

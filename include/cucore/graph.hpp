@@ -190,12 +190,12 @@ CUCORE_EXPORT void set_kernel_node_attributes(CUgraphNode node, const LaunchConf
 
 /// Drops what graphs have kept and no longer need. The driver says so on threads where CUDA must
 /// not be called, so the owners wait for this; closing a graph and keep() do it too.
-CUCORE_EXPORT void drop_forgotten();
+CUCORE_EXPORT void release_deferred_owners();
 /// What the driver is given to say it no longer needs `data`, a std::shared_ptr<void>* made with
 /// new.
 CUCORE_EXPORT void CUDA_CB forget_owner(void* data);
-/// Called, on any thread, when something waits for drop_forgotten(); must not call CUDA.
-CUCORE_EXPORT void on_forgotten(void (*notify)());
+/// Called, on any thread, when something waits for release_deferred_owners(); must not call CUDA.
+CUCORE_EXPORT void set_release_hook(void (*notify)());
 
 /// Captures what `work` queues on `stream` into a graph instead of running it.
 CUCORE_EXPORT GraphDefinition capture(StreamRef stream, const std::function<void()>& work);

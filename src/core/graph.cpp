@@ -19,7 +19,7 @@ detail::GraphBox::~GraphBox() {
     const Relaxed relaxed;
     driver().cuGraphDestroy(handle);
   }
-  drop_forgotten();
+  release_deferred_owners();
 }
 
 detail::ExecBox::~ExecBox() {
@@ -29,7 +29,7 @@ detail::ExecBox::~ExecBox() {
     const Relaxed relaxed;
     driver().cuGraphExecDestroy(handle);
   }
-  drop_forgotten();
+  release_deferred_owners();
 }
 
 GraphDefinition GraphDefinition::create() {

@@ -42,14 +42,14 @@ void CUDA_CB forget_owner(void* data) {
   if (notify != nullptr) notify();
 }
 
-void drop_forgotten() {
+void release_deferred_owners() {
   std::vector<Owner> owners;  // dropped outside the lock: an owner may hold graphs of its own
   Forgotten& all = forgotten();
   const std::lock_guard lock{all.mutex};
   owners.swap(all.owners);
 }
 
-void on_forgotten(void (*notify)()) {
+void set_release_hook(void (*notify)()) {
   Forgotten& all = forgotten();
   const std::lock_guard lock{all.mutex};
   all.notify = notify;
@@ -79,7 +79,7 @@ static CUuserObject keep_in(detail::GraphBox* box, std::shared_ptr<void> owner) 
 }
 
 CUuserObject GraphDefinition::keep(std::shared_ptr<void> owner) {
-  drop_forgotten();
+  release_deferred_owners();
   detail::GraphBox* box = whole(box_.get());
   if (box == nullptr) throw InvalidStateError("there is no graph");
   return keep_in(box, std::move(owner));
@@ -104,7 +104,7 @@ void GraphDefinition::forget(CUuserObject kept) {
   if (box == nullptr) throw InvalidStateError("there is no graph");
   CUCORE_CALL(cuGraphReleaseUserObject(box->handle, kept, 1));
   std::erase_if(box->kept, [&](const auto& pair) { return pair.first == kept; });
-  drop_forgotten();
+  release_deferred_owners();
 }
 
 namespace {

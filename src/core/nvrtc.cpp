@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "core/cache_folder.hpp"
 #include "core/own_folders.hpp"
 #include "cucore/error.hpp"
 
@@ -39,13 +40,9 @@ Nvrtc load() {
   return t;
 }
 
-/// In XDG_CACHE_HOME, else ~/.cache, else the temporary folder, where the user's number is in the
-/// name.
+/// In the user's cache folder, else in the temporary folder under a name with the user's number.
 std::filesystem::path cache_folder() {
-  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg != nullptr && xdg[0] == '/')
-    return std::filesystem::path{xdg} / "cucore";
-  if (const char* home = std::getenv("HOME"); home != nullptr && home[0] == '/')
-    return std::filesystem::path{home} / ".cache" / "cucore";
+  if (auto folder = detail::user_cache_folder()) return *std::move(folder);
   return std::filesystem::temp_directory_path() / ("cucore-" + std::to_string(::geteuid()));
 }
 

@@ -13,6 +13,7 @@
 #include <system_error>
 #include <vector>
 
+#include "core/cache_folder.hpp"
 #include "core/own_folders.hpp"
 #include "core/sha256.hpp"
 #include "cucore/program_cache.hpp"
@@ -43,11 +44,7 @@ class Descriptor {
 }
 
 std::filesystem::path default_folder() {
-  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg != nullptr && xdg[0] == '/')
-    return std::filesystem::path{xdg} / "cucore/programs";
-  if (const char* home = std::getenv("HOME"); home != nullptr && home[0] == '/') {
-    return std::filesystem::path{home} / ".cache/cucore/programs";
-  }
+  if (const auto folder = detail::user_cache_folder()) return *folder / "programs";
   throw std::runtime_error{
       "a program cache needs a folder: neither XDG_CACHE_HOME nor HOME is set"};
 }

@@ -3,8 +3,8 @@
 // all fibers of a host thread are one fiber to it, apart from the scheduler.
 #pragma once
 
-#include "cpu/base/sanitizer.hpp"
 #include "cpu/engine/run/fiber.hpp"
+#include "cpu/mem/sanitizer.hpp"
 
 #if defined(CUCPU_ASAN)
 #include <sanitizer/asan_interface.h>

@@ -143,9 +143,9 @@ class Worker {
   std::uint32_t idle_rounds_ = 0, burst_ = 1;
   std::uint64_t idle_since_ns_ = 0, changed_ns_ = 0;  ///< when fibers last did no more than yield,
                                                       ///< and when a cluster last started or ended
-  std::multiset<std::uint64_t> wakes_;  ///< when fibers that sleep are to go on
-  Cluster* ended_ = nullptr;            ///< its last block has ended; the scheduler puts it away
-  bool out_of_memory_ = false;          ///< a fiber could not get a stack
+  std::multiset<std::uint64_t> wakes_;                ///< when fibers that sleep are to go on
+  Cluster* ended_ = nullptr;    ///< its last block has ended; the scheduler puts it away
+  bool out_of_memory_ = false;  ///< a fiber could not get a stack
   std::uint32_t smid_;
   FiberFault fault_;
   std::string print_buffer_;

@@ -142,11 +142,11 @@ void warn_fallback(const char* text) {
 }
 
 /// A graph's callables go on a thread of Python, where they may call CUDA.
-void drop_soon() {
+void schedule_release() {
   if (Py_IsInitialized() == 0) return;
   Py_AddPendingCall(
       [](void*) {
-        drop_forgotten();
+        release_deferred_owners();
         return 0;
       },
       nullptr);  // refused when many wait already, one of which will do it
@@ -217,6 +217,6 @@ extern "C" __attribute__((visibility("default"))) PyObject* PyInit__bindings() {
     return nullptr;
   }
   cucore::on_cpu_fallback(warn_fallback);
-  cucore::on_forgotten(drop_soon);
+  cucore::set_release_hook(schedule_release);
   return module;
 }

@@ -361,11 +361,11 @@ void bind_exec(nb::module_& m) {
 }  // namespace
 
 /// On a thread of the driver, where nothing can be dropped: the interpreter's main thread will.
-static void drop_soon() {
+static void schedule_release() {
   if (interpreter_is_ending()) return;
   Py_AddPendingCall(
       [](void*) {
-        drop_forgotten();
+        release_deferred_owners();
         return 0;
       },
       nullptr);  // refused when many wait already, one of which will do it
@@ -393,7 +393,7 @@ void CUDA_CB call_python(void* data) {
 }
 
 void bind_graph(nb::module_& m) {
-  on_forgotten(&drop_soon);
+  set_release_hook(&schedule_release);
   bind_exec(m);
 }
 CUCORE_BIND(kBindGraph, bind_graph)

@@ -209,8 +209,8 @@ PyObject* config_reduce(const LaunchConfig& c) {
 /// of our own classes, a kernel that has run in the stream's context, arguments of the usual kinds.
 /// False when anything is not so, or the driver refuses: nothing has happened then, and the long
 /// way does it or says what is wrong.
-[[gnu::always_inline]] inline bool launch_usually(PyObject* const* args,
-                                                  Py_ssize_t nargs) noexcept {
+[[gnu::always_inline]] inline bool try_fast_launch(PyObject* const* args,
+                                                   Py_ssize_t nargs) noexcept {
   if (nargs < 3 || Py_TYPE(args[0]) != usual.stream_type || Py_TYPE(args[1]) != usual.config_type ||
       Py_TYPE(args[2]) != usual.kernel_type)
     return false;
@@ -295,17 +295,17 @@ PyObject* launch_function(PyObject*, PyObject* const* args, Py_ssize_t nargs, Py
   Py_RETURN_NONE;
 }
 
-[[gnu::noinline]] PyObject* launch_slowly(PyObject* const* args, Py_ssize_t nargs,
-                                          PyObject* kwnames) noexcept {
+[[gnu::noinline]] PyObject* launch_general(PyObject* const* args, Py_ssize_t nargs,
+                                           PyObject* kwnames) noexcept {
   return guarded<launch_function>(nullptr, args, nargs, kwnames);
 }
 
 /// What Python calls.
 PyObject* launch_entry(PyObject*, PyObject* const* args, Py_ssize_t nargs,
                        PyObject* kwnames) noexcept {
-  if (kwnames == nullptr && launch_usually(args, nargs)) [[likely]]
+  if (kwnames == nullptr && try_fast_launch(args, nargs)) [[likely]]
     Py_RETURN_NONE;
-  return launch_slowly(args, nargs, kwnames);
+  return launch_general(args, nargs, kwnames);
 }
 
 }  // namespace

@@ -95,7 +95,7 @@ TEST_F(GraphTest, KeepsAnOwnerAsLongAsAnyGraphMadeFromIt) {
   EXPECT_FALSE(watched.expired());
   graph.close();
   for (int i = 0; i < 1000 && !watched.expired(); ++i) {  // the driver may say so on another thread
-    drop_forgotten();
+    release_deferred_owners();
     std::this_thread::sleep_for(std::chrono::milliseconds{1});
   }
   EXPECT_TRUE(watched.expired());

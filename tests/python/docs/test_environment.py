@@ -7,7 +7,7 @@ ROOT = Path(__file__).resolve().parents[3]
 NAME = r"((?:CUCORE|CUDA|CONDA|VIRTUAL|LD|XDG)_[A-Z][A-Z0-9_]*|HOME)"
 # A name in quotes as an argument of whatever reads the environment: getenv("X"), flag("X", true), environ.get("X"), environ["X"].
 READS = re.compile(
-    rf'(?:getenv|environment|variable|flag|number|word|setting|envvar_bool|environ\.get|environ)\s*[(\[]\s*"{NAME}"'
+    rf'(?:getenv|environment|variable|text|integer|flag|number|word|setting|envvar_bool|environ\.get|environ)\s*[(\[]\s*"{NAME}"'
 )
 
 

@@ -1,5 +1,5 @@
-// cpu/base/sanitizer.hpp: which sanitizer this is built with, if any: CUCPU_ASAN, CUCPU_TSAN.
-// GCC and clang say it in different ways.
+// cpu/mem/sanitizer.hpp: CUCPU_ASAN or CUCPU_TSAN is defined in a build with that sanitizer. GCC
+// and clang use different macros.
 #pragma once
 
 #if defined(__SANITIZE_ADDRESS__)

@@ -1,27 +1,13 @@
 // Green contexts: shares of the host's cores. Kernels in a green context's streams are run by as
-// many host threads as its share says (exec/pool.cpp). Work queues are only described: every stream
-// is a queue of its own here, so that none has to be shared.
+// many host threads as its share says (exec/thread_pool.cpp). Work queues are only described: every
+// stream is a queue of its own here, so that none has to be shared.
+#include "cpu/device/green_context.hpp"
+
 #include <algorithm>
 #include <cstring>
 
-#include "cpu/device/context.hpp"
 #include "cpu/device/event.hpp"
 #include "cpu/device/guard.hpp"
-
-namespace cucpu::driver {
-
-class ResourceDesc final : public Handled<ResourceDesc, CUdevResourceDesc, Kind::resource_desc> {
- public:
-  std::vector<CUdevResource> resources;
-};
-
-class GreenContext final : public Handled<GreenContext, CUgreenCtx, Kind::green_context> {
- public:
-  std::vector<CUdevResource> resources;
-  Ref<Context> context;
-};
-
-}  // namespace cucpu::driver
 
 using namespace cucpu::driver;
 
@@ -205,7 +191,7 @@ CUresult cuGreenCtxCreate(CUgreenCtx* out, CUdevResourceDesc desc, CUdevice dev,
     require(out && (flags & ~CU_GREEN_CTX_DEFAULT_STREAM) == 0);
     Device& device = device_of(dev);
     auto green = make_object<GreenContext>();
-    for (const CUdevResource& r : given<ResourceDesc>(desc).resources)
+    for (const CUdevResource& r : nonnull_object_of<ResourceDesc>(desc).resources)
       if (r.type != CU_DEV_RESOURCE_TYPE_WORKQUEUE) green->resources.push_back(r);
     if (const auto* queues = find(green->resources, CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG))
       require(queues->wqConfig.device == dev, CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
@@ -279,16 +265,16 @@ CUresult cuStreamGetGreenCtx(CUstream handle, CUgreenCtx* out) {
     require(out != nullptr);
     const Ref<Stream> stream = stream_of(handle);
     const Ref<Object> green =
-        stream->green_context ? stream->green_context : stream->context().green;
+        stream->green_context ? stream->green_context : context_of(*stream).green;
     *out = green ? static_cast<GreenContext&>(*green).handle() : nullptr;
   });
 }
 
 CUresult cuStreamGetCtx_v2(CUstream handle, CUcontext* context, CUgreenCtx* green_out) {
   return guarded([&] {
-    const Ref<Stream> stream = stream_even_broken(handle);
-    const Ref<Object> green = stream->context().green;
-    if (context) *context = green ? nullptr : stream->context().handle();
+    const Ref<Stream> stream = stream_of_any_state(handle);
+    const Ref<Object> green = context_of(*stream).green;
+    if (context) *context = green ? nullptr : context_of(*stream).handle();
     if (green_out) *green_out = green ? static_cast<GreenContext&>(*green).handle() : nullptr;
   });
 }
@@ -296,7 +282,7 @@ CUresult cuStreamGetCtx_v2(CUstream handle, CUcontext* context, CUgreenCtx* gree
 CUresult cuStreamGetDevResource(CUstream handle, CUdevResource* out, CUdevResourceType type) {
   return guarded([&] {
     const Ref<Stream> stream = stream_of(handle);
-    give(out, type, resources_of(stream->context()));
+    give(out, type, resources_of(context_of(*stream)));
   });
 }
 

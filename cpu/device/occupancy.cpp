@@ -1,0 +1,41 @@
+// Occupancy as a multiprocessor of compute capability 9.0 has it.
+#include <algorithm>
+#include <span>
+
+#include "cpu/device/kernel_op.hpp"
+
+namespace cucpu::driver {
+namespace {
+constexpr unsigned kWarp = 32, kMaxThreadsPerBlock = 1024, kWarpsPerSm = kMaxThreadsPerSm / kWarp,
+                   kRegisterUnit = 256, kSharedUnit = 128;
+unsigned round_up(unsigned value, unsigned unit) { return (value + unit - 1) / unit * unit; }
+}  // namespace
+
+unsigned blocks_per_sm(const cucpu::KernelInfo& info, unsigned threads,
+                       std::size_t dynamic_shared) {
+  if (threads == 0 || threads > kMaxThreadsPerBlock)
+    return 0;  // the kernel's own limit is not looked at
+  const unsigned warps = (threads + kWarp - 1) / kWarp;
+  unsigned blocks = std::min(kMaxBlocksPerSm, kWarpsPerSm / warps);
+  if (info.registers > 0) {
+    const unsigned per_warp = round_up(info.registers * kWarp, kRegisterUnit);
+    const unsigned warps_by_registers = kRegistersPerSm / per_warp / 4 * 4;  // warps come in fours
+    blocks = std::min(blocks, warps_by_registers / warps);
+  }
+  const std::size_t asked = info.static_shared_bytes + dynamic_shared;
+  if (asked > kSharedPerBlockOptIn) return 0;
+  const unsigned shared = round_up(static_cast<unsigned>(asked + kSharedReserved), kSharedUnit);
+  return std::min(blocks, static_cast<unsigned>(kSharedPerSm) / shared);
+}
+
+std::uint64_t active_clusters(std::span<const unsigned> processors, unsigned blocks,
+                              unsigned cluster) {
+  constexpr unsigned kMaxClusterBlocksPerSm = 8;
+  const std::uint64_t each = std::min(blocks, kMaxClusterBlocksPerSm);
+  std::uint64_t sum = 0;
+  for (const unsigned count : processors)
+    if (count >= cluster) sum += count * each / cluster;
+  return sum;
+}
+
+}  // namespace cucpu::driver

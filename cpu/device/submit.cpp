@@ -1,0 +1,32 @@
+// Operations into streams.
+#include "cpu/device/submit.hpp"
+
+#include <utility>
+
+#include "cpu/device/capture.hpp"
+#include "cpu/device/context.hpp"
+#include "cpu/exec/touch.hpp"
+
+namespace cucpu::driver {
+
+std::uint64_t submit(Stream& stream, Ref<NodeOp> op) {
+  if (capture_node(stream, op)) return 0;
+  return stream.submit(std::move(op));
+}
+
+void run_synchronously(const Ref<InstantOp>& op) {
+  const Ref<Stream> stream = default_stream();
+  Context& context = context_of(*stream);
+  require_capture_safe();
+  const bool idle = stream->drained() && (stream->role() == StreamRole::legacy
+                                              ? context.blocking_streams_with_work().empty()
+                                              : context.legacy_stream().drained());
+  if (idle) {
+    touch_in(context, [&] { op->execute(); });
+  } else {
+    stream->wait(stream->submit(op));
+  }
+  usable(context);
+}
+
+}  // namespace cucpu::driver

@@ -1,0 +1,17 @@
+// cpu/device/submit.hpp: how an operation enters a stream: queued, captured into a graph, or run at
+// once.
+#pragma once
+
+#include "cpu/exec/ops.hpp"
+
+namespace cucpu::driver {
+
+/// Queues an operation, or adds it to the graph the stream is capturing. Returns the stream's
+/// number (0 when captured).
+std::uint64_t submit(Stream& stream, Ref<NodeOp> op);
+
+/// Runs an operation as a synchronous call does: after the default stream's work, over when this
+/// returns.
+void run_synchronously(const Ref<InstantOp>& op);
+
+}  // namespace cucpu::driver

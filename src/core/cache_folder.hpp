@@ -1,0 +1,19 @@
+// core/cache_folder.hpp: where this library keeps its caches.
+#pragma once
+
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+
+namespace cucore::detail {
+
+/// `cucore` in XDG_CACHE_HOME, else in ~/.cache; none when neither variable is an absolute path.
+inline std::optional<std::filesystem::path> user_cache_folder() {
+  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg != nullptr && xdg[0] == '/')
+    return std::filesystem::path{xdg} / "cucore";
+  if (const char* home = std::getenv("HOME"); home != nullptr && home[0] == '/')
+    return std::filesystem::path{home} / ".cache" / "cucore";
+  return std::nullopt;
+}
+
+}  // namespace cucore::detail
