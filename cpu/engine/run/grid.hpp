@@ -92,14 +92,24 @@ class Grid {
   std::optional<FaultPlace> find_faulting_thread(std::uint64_t block, const FaultPlace& group,
                                                  std::uint32_t lanes) const noexcept;
 
+  // For workers.
+  [[nodiscard]] WorkStealingRanges& unclaimed() { return unclaimed_; }
+  [[nodiscard]] const std::byte* params() const { return params_; }
+  [[nodiscard]] void* workspace() { return workspace_; }
+  [[nodiscard]] std::uint64_t id() const { return id_; }
+  /// Not 0: generated code leaves through cucpu_rt_cancelled() or cucpu_rt_poll().
+  [[nodiscard]] const std::uint32_t* cancel_flag() const {
+    return reinterpret_cast<const std::uint32_t*>(&cancel_);
+  }
+  /// Stops the grid. The first call sets the fault.
+  void fail(int code, std::string report) noexcept;
+  /// Counts clusters as finished; true for the call that counts the last one.
+  bool finish(std::uint64_t clusters) noexcept;
+  void set_fault_place(FaultPlace place) { place_ = std::move(place); }  ///< of a replay
+
  private:
-  friend class Worker;
   enum : std::uint32_t { kGoesOn, kStopped, kCounted };  ///< code looks for anything but the first
   bool is_last_safepoint() noexcept;  ///< of a grid that is to be cancelled at a certain one
-  /// The first fault wins; asks everyone to stop.
-  void fail(int code, std::string report) noexcept;
-  /// True for the caller that accounts for the last cluster.
-  bool finish(std::uint64_t clusters) noexcept;
 
   std::shared_ptr<const Code> code_;
   std::shared_ptr<const TierUp> tier_up_;
