@@ -41,7 +41,8 @@ def _bytes(value: str) -> bool:
     match = re.fullmatch(r"\s*\+?(\d+\.?\d*|\.\d+)\s*([kKmMgGtT]?)(i?[bB])?\s*", value)
     if match is None:
         return False
-    return 2**20 <= float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " ") < 9e18
+    factor = float(1024 ** " KMGT".index(match[2].upper() or " "))
+    return 2**20 <= float(match[1]) * factor < 9e18
 
 
 def _absolute(value: str) -> bool:
