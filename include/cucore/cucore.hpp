@@ -19,3 +19,4 @@
 #include "cucore/program.hpp"          // IWYU pragma: export
 #include "cucore/program_cache.hpp"    // IWYU pragma: export
 #include "cucore/stream.hpp"           // IWYU pragma: export
+#include "cucore/typed_kernel.hpp"     // IWYU pragma: export
