@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cucore/buffer.hpp"           // IWYU pragma: export
+#include "cucore/buffer_ref.hpp"       // IWYU pragma: export
 #include "cucore/container.hpp"        // IWYU pragma: export
 #include "cucore/context.hpp"          // IWYU pragma: export
 #include "cucore/copy.hpp"             // IWYU pragma: export
@@ -19,4 +20,5 @@
 #include "cucore/program.hpp"          // IWYU pragma: export
 #include "cucore/program_cache.hpp"    // IWYU pragma: export
 #include "cucore/stream.hpp"           // IWYU pragma: export
+#include "cucore/texture.hpp"          // IWYU pragma: export
 #include "cucore/typed_kernel.hpp"     // IWYU pragma: export
