@@ -22,3 +22,4 @@
 #include "cucore/stream.hpp"           // IWYU pragma: export
 #include "cucore/texture.hpp"          // IWYU pragma: export
 #include "cucore/typed_kernel.hpp"     // IWYU pragma: export
+#include "cucore/virtual_memory.hpp"   // IWYU pragma: export
