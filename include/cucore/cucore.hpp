@@ -14,6 +14,8 @@
 #include "cucore/kernel.hpp"           // IWYU pragma: export
 #include "cucore/launch.hpp"           // IWYU pragma: export
 #include "cucore/linker.hpp"           // IWYU pragma: export
+#include "cucore/location.hpp"         // IWYU pragma: export
+#include "cucore/managed.hpp"          // IWYU pragma: export
 #include "cucore/memory_resource.hpp"  // IWYU pragma: export
 #include "cucore/object_code.hpp"      // IWYU pragma: export
 #include "cucore/pathfinder.hpp"       // IWYU pragma: export
