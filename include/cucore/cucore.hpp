@@ -13,6 +13,8 @@
 #include "cucore/error.hpp"             // IWYU pragma: export
 #include "cucore/event.hpp"             // IWYU pragma: export
 #include "cucore/graph.hpp"             // IWYU pragma: export
+#include "cucore/graph_builder.hpp"     // IWYU pragma: export
+#include "cucore/graph_node.hpp"        // IWYU pragma: export
 #include "cucore/graphics.hpp"          // IWYU pragma: export
 #include "cucore/kernel.hpp"            // IWYU pragma: export
 #include "cucore/launch.hpp"            // IWYU pragma: export
