@@ -21,19 +21,20 @@ int main() try {
 
   constexpr int n = 10'000;
   constexpr std::size_t bytes = n * sizeof(float);
-  CUdeviceptr address = 0;  // what the library has no class for, the driver's own functions do
-  CUCORE_CALL(cuMemAllocManaged(&address, 2 * bytes, CU_MEM_ATTACH_GLOBAL));
-  float* x = reinterpret_cast<float*>(address);
+  const auto resource =
+      cucore::MemoryPool::create({.type = CU_MEM_ALLOCATION_TYPE_MANAGED,
+                                  .location = cucore::Location::device(device.device_id()).raw()});
+  const cucore::Buffer both = cucore::Buffer::allocate(resource, 2 * bytes, stream);
+  stream.sync();  // from here on the host may use it
+  float* x = reinterpret_cast<float*>(both.handle());
   float* y = x + n;
   // The host writes in place: nothing is copied by hand.
   for (int i = 0; i < n; ++i) x[i] = std::sin(static_cast<float>(i));
 
-  const CUmemLocation here{CU_MEM_LOCATION_TYPE_DEVICE, {device.device_id()}};
-  const CUmemLocation host{CU_MEM_LOCATION_TYPE_HOST, {0}};
-  const CUstream queue = stream.handle();
-  CUCORE_CALL(cuMemPrefetchAsync(address, 2 * bytes, here, 0, queue));  // before it is needed
+  const cucore::ManagedRef memory{both};
+  memory.prefetch(cucore::Location::device(device.device_id()), stream);  // before it is needed
   cucore::launch(stream, {.grid = {(n + 255) / 256}, .block = {256}}, smooth, x, y, n);
-  CUCORE_CALL(cuMemPrefetchAsync(address, 2 * bytes, host, 0, queue));  // and back
+  memory.prefetch(cucore::Location::host(), stream);  // and back
   stream.sync();
 
   for (int i = 0; i < n; ++i) {
@@ -41,7 +42,6 @@ int main() try {
     if (std::abs(y[i] - mean) > 1e-6F) return 1;
   }
   std::printf("%s: smoothed %d numbers in managed memory\n", device.name().c_str(), n);
-  CUCORE_CALL(cuMemFree(address));
   return 0;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());

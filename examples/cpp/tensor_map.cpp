@@ -1,7 +1,6 @@
 // Tensor maps: the tensor memory accelerator brings a tile of a matrix into shared memory (compute
 // capability 9.0). A descriptor made on the host says how the matrix lies in memory; in the kernel
 // one thread asks for a tile.
-#include <array>
 #include <cstdio>
 #include <span>
 #include <vector>
@@ -73,17 +72,8 @@ int main() try {
   cucore::Buffer target = device.allocate(result.size() * sizeof(float), stream);
   source.copy_from(std::span{matrix}, stream);
 
-  // The innermost dimension first; strides, in bytes, of all dimensions but that one.
-  const std::array<cuuint64_t, 2> shape{columns, rows};
-  const std::array<cuuint64_t, 1> strides{columns * sizeof(float)};
-  const std::array<cuuint32_t, 2> tile{16, 16};
-  const std::array<cuuint32_t, 2> steps{1, 1};
-  CUtensorMap map;
-  CUCORE_CALL(cuTensorMapEncodeTiled(
-      &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, reinterpret_cast<void*>(source.handle()),
-      shape.data(), strides.data(), tile.data(), steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE,
-      CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
-      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+  const cucore::TensorMapDescriptor map{{.ptr = source.handle(), .shape = {rows, columns}},
+                                        {.box_dim = {16, 16}}};
   cucore::launch(stream, {.grid = {(columns + 15) / 16, (rows + 15) / 16}, .block = {64}},
                  transpose, map, target, static_cast<int>(rows), static_cast<int>(columns));
   target.copy_to(std::span{result}, stream);

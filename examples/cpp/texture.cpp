@@ -1,5 +1,4 @@
-// Samples a small picture through a texture: the hardware interpolates, wraps and converts. Arrays
-// and textures are the driver's own calls; CUCORE_CALL turns a failure into an exception.
+// Samples a small picture through a texture: the hardware interpolates, wraps and converts.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -25,29 +24,15 @@ int main() try {
   const std::array<unsigned char, 4> row{0, 64, 128, 255};
   std::array<std::array<unsigned char, 4>, 4> picture;
   picture.fill(row);
-  const CUDA_ARRAY_DESCRIPTOR shape{4, 4, CU_AD_FORMAT_UNSIGNED_INT8, 1};
-  CUarray array = nullptr;
-  CUCORE_CALL(cuArrayCreate(&array, &shape));
-  CUDA_MEMCPY2D copy{};
-  copy.srcMemoryType = CU_MEMORYTYPE_HOST;
-  copy.srcHost = picture.data();
-  copy.srcPitch = sizeof row;
-  copy.dstMemoryType = CU_MEMORYTYPE_ARRAY;
-  copy.dstArray = array;
-  copy.WidthInBytes = sizeof row;
-  copy.Height = picture.size();
-  CUCORE_CALL(cuMemcpy2DAsync(&copy, stream.handle()));
+  const cucore::OpaqueArray array{{.shape = {4, 4}, .format = cucore::ArrayFormat::uint8}};
+  array.copy_from(std::span{picture}, stream);
 
-  CUDA_RESOURCE_DESC resource{};
-  resource.resType = CU_RESOURCE_TYPE_ARRAY;
-  resource.res.array.hArray = array;
-  CUDA_TEXTURE_DESC sampling{};  // 0..255 reads as 0..1: a texture of bytes is one of fractions
-  std::ranges::fill(sampling.addressMode,
-                    CU_TR_ADDRESS_MODE_CLAMP);      // beyond the edge lies the edge
-  sampling.filterMode = CU_TR_FILTER_MODE_LINEAR;   // a point between pixels is a mix of four
-  sampling.flags = CU_TRSF_NORMALIZED_COORDINATES;  // the picture goes from 0 to 1
-  CUtexObject texture = 0;
-  CUCORE_CALL(cuTexObjectCreate(&texture, &resource, &sampling, nullptr));
+  cucore::TextureObjectOptions sampling;  // beyond the edge lies the edge, unless told otherwise
+  sampling.filter_mode = cucore::FilterMode::linear;        // a mix of the four nearest pixels
+  sampling.read_mode = cucore::ReadMode::normalized_float;  // 0..255 reads as 0..1
+  sampling.normalized_coords = true;                        // the picture goes from 0 to 1
+  const cucore::TextureObject texture{cucore::ResourceDescriptor::from_opaque_array(array),
+                                      sampling};
 
   std::array<float, 32> out{};
   cucore::Buffer buffer = device.allocate(sizeof out, stream);
@@ -55,8 +40,6 @@ int main() try {
                  static_cast<int>(out.size()));
   buffer.copy_to(std::span{out}, stream);
   stream.sync();
-  CUCORE_CALL(cuTexObjectDestroy(texture));
-  CUCORE_CALL(cuArrayDestroy(array));
 
   // The same mix by hand: 8 bits of fraction is what texture units keep.
   for (std::size_t i = 0; i < out.size(); ++i) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cucore/abi/driver.h"
+#include "cucore/buffer_ref.hpp"
 #include "cucore/export.hpp"
 #include "cucore/memory_resource.hpp"
 #include "cucore/stream.hpp"
@@ -39,6 +40,8 @@ class CUCORE_EXPORT Buffer {
   /// Names memory somebody else owns; `owner` is kept as long as this.
   static Buffer view(CUdeviceptr ptr, std::size_t size, std::shared_ptr<void> owner = nullptr);
 
+  /// The memory without owning it.
+  operator BufferRef() const noexcept { return {ptr_, size_}; }  // NOLINT: an owner is a view
   /// the address; 0 when closed
   [[nodiscard]] CUdeviceptr handle() const noexcept { return ptr_; }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }  ///< in bytes

@@ -1,11 +1,16 @@
-// cucore/copy.hpp: what a copy between linear memory and arrays is made of.
+// cucore/copy.hpp: what a copy between linear memory and arrays is made of, and many copies in one
+// call.
 #pragma once
 
 #include <cstddef>
 #include <optional>
+#include <span>
 
 #include "cucore/abi/driver.h"
+#include "cucore/buffer_ref.hpp"
 #include "cucore/export.hpp"
+#include "cucore/location.hpp"
+#include "cucore/stream.hpp"
 
 namespace cucore {
 
@@ -38,5 +43,34 @@ struct CopyExtent {
 /// the distances between rows, and from the place, that were there before.
 CUCORE_EXPORT void change_copy(CUDA_MEMCPY3D& copy, std::optional<CopyEnd> dst,
                                std::optional<CopyEnd> src, std::optional<CopyExtent> extent);
+
+/// When the source of a copy is read; the values are the driver's.
+enum class MemcpySrcAccessOrder {
+  stream = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM,                    ///< when the stream gets there
+  during_api_call = CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL,  ///< before the call returns
+  any = CU_MEMCPY_SRC_ACCESS_ORDER_ANY                           ///< at any time
+};
+/// Whether a copy may give way to kernels.
+enum class MemcpyOverlapMode { standard, prefer_overlap_with_compute };
+
+/// How a copy is made.
+struct CopyOptions {
+  MemcpySrcAccessOrder src_access_order = MemcpySrcAccessOrder::stream;  ///< when it reads
+  std::optional<Location> src_location_hint{};                           ///< where the source lies
+  std::optional<Location> dst_location_hint{};                   ///< where the destination lies
+  MemcpyOverlapMode overlap_mode = MemcpyOverlapMode::standard;  ///< beside kernels
+  friend bool operator==(const CopyOptions&, const CopyOptions&) = default;
+};
+
+/// Copies each source to the destination at the same place, in one call; `options` is one for all,
+/// one each, or none. Throws std::invalid_argument for numbers or sizes that differ, CUDAError in
+/// the legacy default stream.
+///
+/// Managed memory whose options are the standard ones is copied piece by piece: the batch of a
+/// GPU's driver was seen to read what such a page held before it was discarded, not what the host
+/// has written since.
+CUCORE_EXPORT void copy_batch(StreamRef stream, std::span<const BufferRef> srcs,
+                              std::span<const BufferRef> dsts,
+                              std::span<const CopyOptions> options = {});
 
 }  // namespace cucore

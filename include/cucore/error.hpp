@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "cucore/abi/driver.h"
 #include "cucore/export.hpp"
@@ -19,10 +21,15 @@ class CUCORE_EXPORT CUDAError : public std::runtime_error {
   [[nodiscard]] int code() const noexcept { return code_; }  ///< the library's result code
   /// the symbol of the code
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  /// What failed while cleaning up after this error, in order: the first error is the one thrown.
+  [[nodiscard]] const std::vector<std::string>& notes() const noexcept { return notes_; }
+  /// Adds a note.
+  void add_note(std::string note) { notes_.push_back(std::move(note)); }
 
  private:
   int code_;
   std::string name_;
+  std::vector<std::string> notes_;
 };
 
 /// The device has no room for an allocation (CUDA_ERROR_OUT_OF_MEMORY). The context stays usable.

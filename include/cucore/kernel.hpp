@@ -16,15 +16,25 @@ namespace cucore {
 
 class ObjectCode;
 
-/// Where one parameter lies in the kernel's parameter block.
+/// What a parameter is, where that is known. Structures, arrays and untyped bits are `unknown`:
+/// their size decides what may be passed.
+enum class ParamKind : std::uint8_t { unknown, integer, floating, pointer };
+
+/// Where one parameter lies in the kernel's parameter block, and what it is.
+///
+/// The driver gives offset and size. The kind comes from PTX (code that is PTX, and a cubin that
+/// carries its PTX), from the compilation where a Program of this process made the code, else from
+/// a mangled C++ name; a cubin with extern "C" names alone has none.
 struct ParamInfo {
-  std::size_t offset = 0;  ///< in the parameter block
-  std::size_t size = 0;    ///< in bytes
+  std::size_t offset = 0;               ///< in the parameter block
+  std::size_t size = 0;                 ///< in bytes
+  ParamKind kind = ParamKind::unknown;  ///< what may be passed
   friend bool operator==(const ParamInfo&, const ParamInfo&) = default;
 };
 
 namespace detail {
 class Library;       // a loaded CUlibrary; unloaded with its last user
+struct CodeImage;    // code before it is loaded
 struct KernelState;  // what all copies of one Kernel share
 }  // namespace detail
 
@@ -102,6 +112,9 @@ class CUCORE_EXPORT Kernel {
   [[nodiscard]] std::span<const ParamInfo> params() const;
   /// The same where it has been read already, else null: what params() then does may take a while.
   [[nodiscard]] const std::vector<ParamInfo>* known_params() const noexcept;
+  /// The name of a parameter in hand-written PTX; empty where it is not known. Compilers do not
+  /// keep the names of the source. Throws what params() throws.
+  [[nodiscard]] std::string param_name(std::size_t index) const;
   /// Size of the parameter block: end of the last parameter.
   [[nodiscard]] std::size_t params_size() const;
 

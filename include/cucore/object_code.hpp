@@ -94,6 +94,8 @@ class CUCORE_EXPORT ObjectCode {
   /// last copy. The first to attach wins. Null when nothing is attached.
   [[nodiscard]] void* attachment() const noexcept;
   void attach(std::shared_ptr<void> attachment) const;  ///< fills the slot, if it is empty
+  /// For the library itself: the code before it is loaded.
+  [[nodiscard]] std::shared_ptr<const detail::CodeImage> image() const;
 
  private:
   struct State;

@@ -2,6 +2,14 @@
 #include "cucore/copy.hpp"
 
 #include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "core/batch.hpp"
+#include "cucore/driver.hpp"
+#include "cucore/error.hpp"
+#include "cucore/managed.hpp"
 
 namespace cucore {
 namespace {
@@ -89,6 +97,67 @@ void change_copy(CUDA_MEMCPY3D& copy, std::optional<CopyEnd> dst, std::optional<
   }
   if (dst) point(destination(copy), *dst, now);
   if (src) point(source(copy), *src, now);
+}
+
+namespace {
+
+CUmemcpyAttributes attributes_of(const CopyOptions& options) {
+  CUmemcpyAttributes out{};
+  out.srcAccessOrder = static_cast<CUmemcpySrcAccessOrder>(options.src_access_order);
+  if (options.src_location_hint) out.srcLocHint = options.src_location_hint->raw();
+  if (options.dst_location_hint) out.dstLocHint = options.dst_location_hint->raw();
+  if (options.overlap_mode == MemcpyOverlapMode::prefer_overlap_with_compute)
+    out.flags = CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE;
+  return out;
+}
+
+void check_batch(std::span<const BufferRef> srcs, std::span<const BufferRef> dsts,
+                 std::size_t options) {
+  const auto text = [](std::size_t n) { return std::to_string(n); };
+  if (srcs.size() != dsts.size()) {
+    throw std::invalid_argument{"there are " + text(srcs.size()) + " sources but " +
+                                text(dsts.size()) + " destinations"};
+  }
+  if (options > 1 && options != srcs.size()) {
+    throw std::invalid_argument{"there are " + text(srcs.size()) + " copies but " + text(options) +
+                                " options: give one for all, or one each"};
+  }
+  for (std::size_t i = 0; i < srcs.size(); ++i) {
+    if (srcs[i].size() == dsts[i].size()) continue;
+    throw std::invalid_argument{"a source has " + text(srcs[i].size()) +
+                                " bytes, its destination " + text(dsts[i].size()) + ": srcs[" +
+                                text(i) + "] and dsts[" + text(i) + "]"};
+  }
+}
+
+}  // namespace
+
+void copy_batch(StreamRef stream, std::span<const BufferRef> srcs, std::span<const BufferRef> dsts,
+                std::span<const CopyOptions> options) {
+  check_batch(srcs, dsts, options.size());
+  const CopyOptions standard;
+  std::vector<BufferRef> from;
+  std::vector<BufferRef> into;
+  std::vector<CUmemcpyAttributes> attributes;
+  for (std::size_t i = 0; i < srcs.size(); ++i) {
+    const CopyOptions& how = options.empty() ? standard : options[options.size() == 1 ? 0 : i];
+    if (how == standard && (is_managed(srcs[i]) || is_managed(dsts[i]))) {
+      CUCORE_CALL(
+          cuMemcpyAsync(dsts[i].handle(), srcs[i].handle(), srcs[i].size(), stream.handle()));
+      continue;
+    }
+    from.push_back(srcs[i]);
+    into.push_back(dsts[i]);
+    attributes.push_back(attributes_of(how));
+  }
+  if (from.empty()) return;
+  detail::require_batch_stream(stream, "copy_batch");
+  detail::BatchMemory sources{from};
+  detail::BatchMemory targets{into};
+  auto indices = detail::each_its_own(attributes.size());
+  CUCORE_CALL(cuMemcpyBatchAsync(targets.addresses.data(), sources.addresses.data(),
+                                 sources.sizes.data(), from.size(), attributes.data(),
+                                 indices.data(), attributes.size(), stream.handle()));
 }
 
 }  // namespace cucore

@@ -125,6 +125,19 @@ const std::vector<ParamInfo>* Kernel::known_params() const noexcept {
   return state_->params_read.load(std::memory_order_acquire) ? &state_->params : nullptr;
 }
 
+/// What PTX declares is the kernel's own; a mangled name is the next best source.
+static void read_kinds(detail::KernelState& state, std::vector<ParamInfo>& params) {
+  const auto image = state.code                 ? state.code->image()
+                     : state.library != nullptr ? state.library->image()
+                                                : nullptr;
+  if (image != nullptr) {
+    const auto* declared = image->params_of(state.name);
+    if (declared != nullptr && detail::apply_declaration(*declared, params, state.param_names))
+      return;
+  }
+  detail::apply_declaration(detail::params_of_mangled_name(state.name), params, state.param_names);
+}
+
 std::span<const ParamInfo> Kernel::params() const {
   detail::KernelState& state = *state_;
   if (!state.params_read.load(std::memory_order_acquire)) [[unlikely]] {
@@ -148,12 +161,18 @@ std::span<const ParamInfo> Kernel::params() const {
         check(code, "cuKernelGetParamInfo");
         params.push_back(info);
       }
+      read_kinds(state, params);
       state.params_size = params.empty() ? 0 : params.back().offset + params.back().size;
       state.params = std::move(params);
       state.params_read.store(true, std::memory_order_release);
     }
   }
   return state.params;
+}
+
+std::string Kernel::param_name(std::size_t index) const {
+  static_cast<void>(params());
+  return index < state_->param_names.size() ? state_->param_names[index] : std::string{};
 }
 
 std::size_t Kernel::params_size() const {

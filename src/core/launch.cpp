@@ -120,7 +120,15 @@ void detail::launch_kernel(StreamRef stream, const LaunchConfig& config, const K
   launch_function(stream, config, kernel, reinterpret_cast<CUfunction>(kernel.handle()), arguments);
 }
 
-void detail::check_arguments(const Kernel& kernel, const std::size_t* sizes, std::size_t count) {
+std::string detail::wrong_kind_text(const Kernel& kernel, std::size_t index, std::string_view got) {
+  const std::string number = std::to_string(index);
+  const std::string name = kernel.param_name(index);
+  return "argument " + number + " of kernel " + (kernel.name().empty() ? "?" : kernel.name()) +
+         ": parameter " + number + (name.empty() ? "" : " '" + name + "'") + " is " +
+         describe_param(kernel.params()[index]) + ", got " + std::string{got};
+}
+
+void detail::check_arguments(const Kernel& kernel, const ArgumentType* types, std::size_t count) {
   const auto params = kernel.params();
   if (params.size() != count) {
     throw std::invalid_argument("kernel " + kernel.name() + " takes " +
@@ -128,9 +136,13 @@ void detail::check_arguments(const Kernel& kernel, const std::size_t* sizes, std
                                 std::to_string(count) + " were given");
   }
   for (std::size_t i = 0; i < count; ++i) {
-    if (params[i].size != sizes[i]) {
+    if (!is_compatible(types[i].kind, params[i].kind)) {
+      throw std::invalid_argument{
+          wrong_kind_text(kernel, i, describe_param({0, types[i].size, types[i].kind}))};
+    }
+    if (params[i].size != types[i].size) {
       throw std::invalid_argument("argument " + std::to_string(i) + " of kernel " + kernel.name() +
-                                  " has " + std::to_string(sizes[i]) +
+                                  " has " + std::to_string(types[i].size) +
                                   " bytes, but the kernel's parameter has " +
                                   std::to_string(params[i].size));
     }

@@ -54,8 +54,9 @@ Loaded& loaded() {
 }
 }  // namespace
 
-Library::Library(CUlibrary handle, std::unique_ptr<JitLog> log) noexcept
-    : handle_{handle}, log_{std::move(log)} {}
+Library::Library(CUlibrary handle, std::unique_ptr<JitLog> log,
+                 std::shared_ptr<const CodeImage> image) noexcept
+    : handle_{handle}, log_{std::move(log)}, image_{std::move(image)} {}
 
 namespace {
 /// Drivers are told where an image begins, not where it ends: what its headers say must lie inside.
@@ -125,7 +126,9 @@ void require_device_code(const std::string& code, std::string_view what) {
 
 }  // namespace
 
-std::shared_ptr<Library> Library::load(const std::string& code, std::string_view what) {
+std::shared_ptr<Library> Library::load(std::shared_ptr<const CodeImage> image) {
+  const std::string& code = image->code();
+  const std::string what = image->description();
   if (reaches_past_its_end(code))
     no_image("the code is cut off or damaged: its headers reach past its end", what);
   require_device_code(code, what);
@@ -135,7 +138,7 @@ std::shared_ptr<Library> Library::load(const std::string& code, std::string_view
       driver().cuLibraryLoadData(&handle, code.data(), log->options.data(), log->values.data(),
                                  static_cast<unsigned>(log->options.size()), nullptr, nullptr, 0);
   if (result != CUDA_SUCCESS) fail_with(*log, result, "cuLibraryLoadData", what);
-  auto library = std::make_shared<Library>(handle, std::move(log));
+  auto library = std::make_shared<Library>(handle, std::move(log), std::move(image));
   Loaded& all = loaded();
   const std::lock_guard lock{all.mutex};
   all.libraries[handle] = library;

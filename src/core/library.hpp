@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -10,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/code_image.hpp"
 #include "cucore/driver.hpp"
 #include "cucore/kernel.hpp"
 #include "cucore/object_code.hpp"
@@ -23,9 +23,10 @@ class JitLog;
 /// may be gone.
 class Library {
  public:
-  /// Loads code; `what` names it in errors, which carry the driver's compile log.
-  static std::shared_ptr<Library> load(const std::string& code, std::string_view what);
-  Library(CUlibrary handle, std::unique_ptr<JitLog> log) noexcept;
+  /// Loads code. Errors name it and carry the driver's compile log.
+  static std::shared_ptr<Library> load(std::shared_ptr<const CodeImage> image);
+  Library(CUlibrary handle, std::unique_ptr<JitLog> log,
+          std::shared_ptr<const CodeImage> image) noexcept;
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
   ~Library();
@@ -34,6 +35,8 @@ class Library {
   static std::shared_ptr<Library> find(CUlibrary handle);
 
   [[nodiscard]] CUlibrary handle() const noexcept { return handle_; }
+  /// The code this was loaded from.
+  [[nodiscard]] const std::shared_ptr<const CodeImage>& image() const noexcept { return image_; }
   /// Throws what `fail` throws, with the name of the code and the driver's compile log: a driver
   /// may compile PTX only when a kernel of it is first asked for.
   [[noreturn]] void fail_with_log(CUresult code, const char* call, std::string_view what) const;
@@ -41,21 +44,7 @@ class Library {
  private:
   CUlibrary handle_;
   std::unique_ptr<JitLog> log_;  // the driver may write to it until the library is unloaded
-};
-
-/// Code before it is loaded. Immutable but for the bytes of a file, which are read once.
-struct CodeImage {
-  CodeType type{};
-  std::string name;
-  SymbolMapping symbol_mapping;
-  std::optional<std::filesystem::path> file;
-
-  const std::string& code() const;  ///< reads the file at first
-  std::string description() const;  ///< "cubin code 'name'", for messages
-
-  mutable cucore::detail::Mutex mutex;  // guards what follows
-  mutable bool code_read = true;
-  mutable std::string bytes;
+  const std::shared_ptr<const CodeImage> image_;
 };
 
 /// A kernel as a function of one context, which launches sooner than the kernel itself.
@@ -102,6 +91,8 @@ struct alignas(64) KernelState {
   std::vector<ParamInfo> params;
   std::size_t params_size = 0;
   std::atomic<const ContextFunction*> functions{nullptr};  // a list that only grows, at its head
+
+  std::vector<std::string> param_names;  // empty, or one per parameter; final with `params`
 
   const std::shared_ptr<Library> library;  // null for a handle made elsewhere, and where `code` is
   const std::shared_ptr<const CodeImage>

@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "core/library.hpp"
+#include "cucore/container.hpp"
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
 #include "driver/mutex.hpp"
@@ -63,6 +64,29 @@ const std::string& detail::CodeImage::code() const {
   return bytes;  // final from now on, so the reference may leave the lock
 }
 
+const std::vector<detail::DeclaredParam>* detail::CodeImage::params_of(
+    std::string_view symbol) const {
+  const std::string& text = code();
+  const std::lock_guard lock{mutex};
+  if (!params_read) {
+    if (type == CodeType::ptx) {
+      add_params_of_ptx(text, params);
+    } else {
+      for (const std::string_view module : ptx_of_container(text))
+        add_params_of_ptx(module, params);
+    }
+    params_read = true;
+  }
+  const auto at = params.find(symbol);
+  return at != params.end() ? &at->second : nullptr;
+}
+
+void detail::CodeImage::remember_params(std::string_view ptx) const {
+  const std::lock_guard lock{mutex};
+  add_params_of_ptx(ptx, params);
+  params_read = true;
+}
+
 std::string detail::CodeImage::description() const {
   std::string text = code_type_name(type);
   if (file) return text + " file " + file->string();
@@ -89,7 +113,7 @@ struct ObjectCode::State {
             image->description() +
             " cannot be loaded as it is: link it first, Linker(code).link(\"cubin\")"};
       }
-      library = detail::Library::load(bytes, image->description());
+      library = detail::Library::load(image);
       loaded.store(true, std::memory_order_release);
     }
     return library;
@@ -150,6 +174,7 @@ const std::optional<std::filesystem::path>& ObjectCode::file() const noexcept {
   return state_->image->file;
 }
 const std::string& ObjectCode::code() const { return state_->image->code(); }
+std::shared_ptr<const detail::CodeImage> ObjectCode::image() const { return state_->image; }
 bool ObjectCode::is_loaded() const noexcept {
   return state_->loaded.load(std::memory_order_acquire);
 }

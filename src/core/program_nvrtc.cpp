@@ -1,4 +1,5 @@
 // program_nvrtc.cpp: C++ programs, compiled by NVRTC.
+#include "core/code_image.hpp"
 #include "core/nvrtc.hpp"
 #include "core/program_implementation.hpp"
 #include "core/program_options.hpp"
@@ -69,6 +70,11 @@ class NvrtcProgram final : public Program::Implementation {
     return text;
   }
   std::string cubin() const;
+  /// False with link-time optimization, for which NVRTC makes no PTX.
+  bool has_ptx() const {
+    std::size_t size = 0;
+    return nvrtc_.nvrtcGetPTXSize(program_, &size) == NVRTC_SUCCESS && size > 1;
+  }
 
   const Nvrtc& nvrtc_ = Nvrtc::get();
   nvrtcProgram program_ = nullptr;
@@ -149,7 +155,11 @@ ObjectCode NvrtcProgram::compile(CodeType target, std::span<const std::string> n
                       : target == CodeType::cubin
                           ? cubin()
                           : result(nvrtc_.nvrtcGetLTOIRSize, nvrtc_.nvrtcGetLTOIR, "nvrtcGetLTOIR");
-  return {target, std::move(bytes), options_.name, std::move(mapping)};
+  ObjectCode code{target, std::move(bytes), options_.name, std::move(mapping)};
+  // A cubin for a GPU has the sizes of parameters, not their types; NVRTC still has the PTX.
+  if (target == CodeType::cubin && !code_runs_on_the_cpu_device() && has_ptx())
+    code.image()->remember_params(ptx());
+  return code;
 }
 
 }  // namespace

@@ -71,11 +71,14 @@ class CopyOptions:
     def __repr__(self) -> str:
         return f"CopyOptions({', '.join(f'{n}={getattr(self, n)!r}' for n in self.__slots__)})"
 
-    def _numbers(self) -> list[int]:
-        order = {"stream": 1, "during_api_call": 2, "any": 3}[self.src_access_order.value]
-        src = (0, 0) if self.src_location_hint is None else location_of(self.src_location_hint)
-        dst = (0, 0) if self.dst_location_hint is None else location_of(self.dst_location_hint)
-        return [order, *src, *dst, 1 if self.overlap_mode is MemcpyOverlapMode.PREFER_OVERLAP_WITH_COMPUTE else 0]
+    def _described(self) -> Any:
+        """The options of C++."""
+        src, dst = (None if h is None else location_of(h) for h in (self.src_location_hint, self.dst_location_hint))
+        overlaps = self.overlap_mode is MemcpyOverlapMode.PREFER_OVERLAP_WITH_COMPUTE
+        return _core._CopyOptions.of(_ORDER[self.src_access_order], src, dst, overlaps)
+
+
+_ORDER = {MemcpySrcAccessOrder.STREAM: 1, MemcpySrcAccessOrder.DURING_API_CALL: 2, MemcpySrcAccessOrder.ANY: 3}
 
 
 def _buffers(buffers: Any, name: str) -> list[Any]:
@@ -100,32 +103,13 @@ def copy_batch(stream: Any, srcs: Sequence[Any], dsts: Sequence[Any], *, options
     >>> copy_batch(stream, [buffer, buffer], others)
     """
     sources, targets = _buffers(srcs, "srcs"), _buffers(dsts, "dsts")
-    if len(sources) != len(targets):
-        raise ValueError(f"there are {len(sources)} sources but {len(targets)} destinations")
-    for i, (src, dst) in enumerate(zip(sources, targets, strict=True)):
-        if src.size != dst.size:
-            raise ValueError(f"a source has {src.size} bytes, its destination {dst.size}: srcs[{i}] and dsts[{i}]")
-    if not sources:
-        return
     if options is None or isinstance(options, CopyOptions):
-        every = [options or CopyOptions()] * len(sources)
+        every = [] if options is None else [options]
     else:
         every = list(options)
         if len(every) != len(sources):
             raise ValueError(f"there are {len(sources)} copies but {len(every)} options: give one for all, or one each")
-    together = []
-    for i, (src, dst, how) in enumerate(zip(sources, targets, every, strict=True)):
-        if (src.is_managed or dst.is_managed) and how == CopyOptions():
-            dst.copy_from(src, stream=stream)
-        else:
-            together.append(i)
-    sources, targets, every = ([things[i] for i in together] for things in (sources, targets, every))
-    if not together:
-        return
-    _core.memcpy_batch(
-        [d.handle for d in targets], [s.handle for s in sources], [s.size for s in sources],
-        [o._numbers() for o in every], stream,
-    )  # fmt: skip
+    _core.copy_batch(stream, sources, targets, [how._described() for how in every])
 
 
 def _managed(buffers: Any) -> list[Any]:
@@ -138,14 +122,12 @@ def _managed(buffers: Any) -> list[Any]:
     return result
 
 
-def _locations(locations: Any, count: int) -> tuple[list[int], list[int]]:
+def _locations(locations: Any, count: int) -> list[tuple[int, int]]:
     if isinstance(locations, Sequence) and not isinstance(locations, str):
         if len(locations) != count:
             raise ValueError(f"there are {count} buffers but {len(locations)} locations: give one for all, or one each")
-        places = [location_of(place) for place in locations]
-    else:
-        places = [location_of(locations)] * count
-    return [kind for kind, _ in places], [number for _, number in places]
+        return [location_of(place) for place in locations]
+    return [location_of(locations)]
 
 
 def prefetch_batch(stream: Any, buffers: Sequence[Any], locations: Any) -> None:
@@ -155,9 +137,7 @@ def prefetch_batch(stream: Any, buffers: Sequence[Any], locations: Any) -> None:
     >>> prefetch_batch(stream, managed, [device, Host()])
     """
     found = _managed(buffers)
-    kinds, numbers = _locations(locations, len(found))
-    if found:
-        _core.mem_batch(0, [b.handle for b in found], [b.size for b in found], kinds, numbers, stream)
+    _core.prefetch_batch(stream, found, _locations(locations, len(found)))
 
 
 def discard_batch(stream: Any, buffers: Sequence[Any]) -> None:
@@ -170,9 +150,7 @@ def discard_batch(stream: Any, buffers: Sequence[Any]) -> None:
     >>> discard_batch(stream, managed)
     """
     found = _managed(buffers)
-    if found:
-        _core.mem_batch(1, [b.handle for b in found], [b.size for b in found], [], [], stream)
-        _core.mark_discarded(found)
+    _core.discard_batch(stream, found)
 
 
 def discard_prefetch_batch(stream: Any, buffers: Sequence[Any], locations: Any) -> None:
@@ -182,6 +160,4 @@ def discard_prefetch_batch(stream: Any, buffers: Sequence[Any], locations: Any) 
     >>> discard_prefetch_batch(stream, managed, device)
     """
     found = _managed(buffers)
-    kinds, numbers = _locations(locations, len(found))
-    if found:
-        _core.mem_batch(2, [b.handle for b in found], [b.size for b in found], kinds, numbers, stream)
+    _core.discard_prefetch_batch(stream, found, _locations(locations, len(found)))

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core
-from ._errors import CUDAError
 
 if TYPE_CHECKING:
     from ._core import Buffer
@@ -25,20 +23,6 @@ def _flags(flags: Any) -> int:
     return bits
 
 
-def _register(register: Callable[..., int], *arguments: Any) -> int:
-    """Register an object of OpenGL, with an error that says what is needed."""
-    try:
-        return register(*arguments)
-    except CUDAError as error:
-        raise CUDAError(
-            f"{error}: an OpenGL object can be registered while an OpenGL context of the same GPU is current in this "
-            "thread (make the window's context current first); the CPU device shares no memory with OpenGL: copy "
-            "through host memory there",
-            error.code,
-            error.name,
-        ) from error
-
-
 class GraphicsResource:
     """A buffer or image of OpenGL: map it for CUDA, unmap it for OpenGL. A context manager that does both.
 
@@ -49,20 +33,18 @@ class GraphicsResource:
     """
 
     __module__ = "cuda.core"
-    __slots__ = ("__weakref__", "_address", "_buffer", "_handle", "_stream")
-    _address: int  # of the memory while it is mapped
+    __slots__ = ("__weakref__", "_buffer", "_native", "_stream")
     _buffer: weakref.ref[Buffer] | None  # the Buffer holds this object
-    _handle: int
+    _native: _core._GraphicsResource
     _stream: Any
 
     def __init__(self) -> None:
         raise RuntimeError("a GraphicsResource comes from from_gl_buffer() or from_gl_image()")
 
     @classmethod
-    def _make(cls, handle: int, stream: Any) -> GraphicsResource:
+    def _make(cls, native: _core._GraphicsResource, stream: Any) -> GraphicsResource:
         self = cls.__new__(cls)
-        self._handle = handle
-        self._address = 0
+        self._native = native
         self._buffer = None
         self._stream = stream
         return self
@@ -70,66 +52,57 @@ class GraphicsResource:
     @classmethod
     def from_gl_buffer(cls, gl_buffer: int, *, flags: Any = None, stream: Any = None) -> GraphicsResource:
         """Register a buffer object; with a stream it is mapped by ``with``."""
-        return cls._make(_register(_core.graphics_register_gl_buffer, gl_buffer, _flags(flags)), stream)
+        return cls._make(_core._GraphicsResource.from_gl_buffer(gl_buffer, _flags(flags)), stream)
 
     @classmethod
     def from_gl_image(cls, image: int, target: int, *, flags: Any = None) -> GraphicsResource:
         """Register a texture or renderbuffer object."""
-        return cls._make(_register(_core.graphics_register_gl_image, image, target, _flags(flags)), None)
+        return cls._make(_core._GraphicsResource.from_gl_image(image, target, _flags(flags)), None)
 
     @property
     def handle(self) -> int:
         """The address of the mapped memory; needs map()."""
-        if not self._address:
-            raise RuntimeError("the resource is not mapped: call map() first")
-        return self._address
+        return self._native.address
 
     @property
     def resource_handle(self) -> Any:
         """The driver's handle, for cuda.bindings."""
         from cuda.bindings import driver
 
-        return driver.CUgraphicsResource(self._handle)
+        return driver.CUgraphicsResource(self._native.handle)
 
     @property
     def is_mapped(self) -> bool:
         """True between map() and unmap()."""
-        return self._address != 0
+        return self._native.is_mapped
 
     @property
     def is_closed(self) -> bool:
         """True after close()."""
-        return self._handle == 0
+        return self._native.is_closed
 
     def map(self, *, stream: Any) -> Buffer:
         """Hand the memory to CUDA until unmap(); returns it as a Buffer."""
-        if self.is_closed:
-            raise RuntimeError("the resource is closed")
-        if self._address:
-            raise RuntimeError("the resource is mapped already: call unmap() before map()")
-        self._address, size = _core.graphics_map(self._handle, stream)
+        address, size = self._native.map(stream)
         self._stream = stream
-        buffer = _core.Buffer.from_handle(self._address, size, owner=self)
+        buffer = _core.Buffer.from_handle(address, size, owner=self)
         self._buffer = weakref.ref(buffer)
         return buffer
 
     def unmap(self, *, stream: Any = None) -> None:
         """Hand the memory back to OpenGL."""
-        if not self._address:
-            raise RuntimeError("the resource is not mapped: there is nothing to unmap")
-        _core.graphics_unmap(self._handle, self._stream if stream is None else stream)
-        buffer, self._address = self._buffer() if self._buffer is not None else None, 0
-        if buffer is not None:
-            buffer.close()
+        self._native.unmap(self._stream if stream is None else stream)
+        self._close_buffer()
 
     def close(self, stream: Any = None) -> None:
         """Unmap and unregister; does nothing the second time."""
-        if self._handle == 0:
-            return
-        if self._address:
-            self.unmap(stream=stream)
-        handle, self._handle = self._handle, 0
-        _core.graphics_unregister(handle)
+        self._native.close(self._stream if stream is None else stream)
+        self._close_buffer()
+
+    def _close_buffer(self) -> None:
+        buffer, self._buffer = self._buffer() if self._buffer is not None else None, None
+        if buffer is not None:
+            buffer.close()
 
     def __enter__(self) -> object:
         if self._stream is None:
@@ -137,7 +110,7 @@ class GraphicsResource:
         return self.map(stream=self._stream)
 
     def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> Literal[False]:
-        if self._address:
+        if self.is_mapped:
             self.unmap()
         return False
 

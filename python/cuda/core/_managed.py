@@ -13,11 +13,8 @@ if TYPE_CHECKING:
 Buffer = _core.Buffer
 Device = _core.Device
 
-# The driver's numbers: places, advice, attributes of a range.
+# The driver's numbers of kinds of places.
 _DEVICE, _HOST, _HOST_NUMA, _HOST_NUMA_CURRENT = 1, 2, 3, 4
-_SET_READ_MOSTLY, _UNSET_READ_MOSTLY, _SET_PREFERRED, _UNSET_PREFERRED, _SET_ACCESSED, _UNSET_ACCESSED = range(1, 7)
-_ATTR_READ_MOSTLY, _ATTR_PREFERRED, _ATTR_PREFERRED_TYPE, _ATTR_PREFERRED_ID = 1, 2, 5, 6
-_DEVICE_CPU, _DEVICE_INVALID = -1, -2
 
 
 class Host:
@@ -95,6 +92,16 @@ def location_of(place: Any) -> tuple[int, int]:
     raise TypeError(f"a location must be a Device or a Host, not {type(place).__name__}")
 
 
+def place_of(location: tuple[int, int]) -> Any:
+    """The driver's (kind, number) as a Device or Host."""
+    kind, number = location
+    if kind == _DEVICE:
+        return Device(number)
+    if kind == _HOST_NUMA:
+        return Host(numa_id=number)
+    return Host.numa_current() if kind == _HOST_NUMA_CURRENT else Host()
+
+
 class AccessedBySetProxy(MutableSet):  # type: ignore[type-arg]
     """The devices (and the host) that keep a mapping of a managed buffer. Live: looks ask, changes act at once."""
 
@@ -106,10 +113,7 @@ class AccessedBySetProxy(MutableSet):  # type: ignore[type-arg]
         return set(it)
 
     def _members(self) -> list[Any]:
-        buffer = self._buffer
-        room = len(Device.get_all_devices()) + 1
-        numbers = _core.mem_range_accessed_by(buffer.handle, buffer.size, room)
-        return [Host() if n == _DEVICE_CPU else Device(n) for n in numbers if n != _DEVICE_INVALID]
+        return [place_of(found) for found in _core.managed_accessed_by(self._buffer)]
 
     def __contains__(self, location: object) -> bool:
         return location in self._members()
@@ -121,12 +125,10 @@ class AccessedBySetProxy(MutableSet):  # type: ignore[type-arg]
         return len(self._members())
 
     def add(self, location: Any) -> None:
-        kind, number = location_of(location)
-        _core.mem_advise(self._buffer.handle, self._buffer.size, _SET_ACCESSED, kind, number)
+        _core.managed_set_accessed_by(self._buffer, location_of(location), True)
 
     def discard(self, location: Any) -> None:
-        kind, number = location_of(location)
-        _core.mem_advise(self._buffer.handle, self._buffer.size, _UNSET_ACCESSED, kind, number)
+        _core.managed_set_accessed_by(self._buffer, location_of(location), False)
 
     def clear(self) -> None:
         for member in self._members():
@@ -158,41 +160,24 @@ class ManagedBuffer(Buffer):
         """Use managed memory by its address: mr takes it back when the buffer goes, or owner is kept alive meanwhile."""
         return _core.buffer_from_handle(cls, ptr, size, mr, owner, stream)
 
-    def _range(self) -> tuple[int, int]:
-        if self.is_closed:
-            raise RuntimeError("the buffer is closed")
-        return self.handle, self.size
-
     @property
     def read_mostly(self) -> bool:
         """True when readers are given copies of their own."""
-        return bool(_core.mem_range_attribute(*self._range(), _ATTR_READ_MOSTLY))
+        return _core.managed_read_mostly(self)
 
     @read_mostly.setter
     def read_mostly(self, value: bool) -> None:
-        advice = _SET_READ_MOSTLY if value else _UNSET_READ_MOSTLY
-        _core.mem_advise(*self._range(), advice, _HOST, 0)
+        _core.managed_set_read_mostly(self, bool(value))
 
     @property
     def preferred_location(self) -> Any:
         """The Device or Host the memory likes to be on, or None."""
-        kind = _core.mem_range_attribute(*self._range(), _ATTR_PREFERRED_TYPE)
-        number = _core.mem_range_attribute(*self._range(), _ATTR_PREFERRED_ID)
-        if kind == _DEVICE:
-            return Device(number)
-        if kind == _HOST:
-            return Host()
-        if kind == _HOST_NUMA:
-            return Host(numa_id=number)
-        return Host.numa_current() if kind == _HOST_NUMA_CURRENT else None
+        found = _core.managed_preferred_location(self)
+        return None if found is None else place_of(found)
 
     @preferred_location.setter
     def preferred_location(self, place: Any) -> None:
-        if place is None:
-            _core.mem_advise(*self._range(), _UNSET_PREFERRED, _HOST, 0)
-            return
-        kind, number = location_of(place)
-        _core.mem_advise(*self._range(), _SET_PREFERRED, kind, number)
+        _core.managed_set_preferred_location(self, None if place is None else location_of(place))
 
     @property
     def accessed_by(self) -> AccessedBySetProxy:
@@ -210,8 +195,7 @@ class ManagedBuffer(Buffer):
 
     def prefetch(self, location: Any, *, stream: Any) -> None:
         """Move the memory to a device or the host before it is used there."""
-        kind, number = location_of(location)
-        _core.mem_prefetch(*self._range(), kind, number, stream)
+        _core.managed_prefetch(self, location_of(location), stream)
 
     def discard(self, *, stream: Any) -> None:
         """Say that the contents are not needed any more; prefetch before you write again."""

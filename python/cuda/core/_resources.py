@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _core
@@ -12,8 +12,6 @@ from .typing import WorkqueueSharingScopeType
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_SM, _WORKQUEUE_CONFIG = 1, 1000
-_BACKFILL = 1
 _SCOPES = [WorkqueueSharingScopeType.DEVICE_CTX, WorkqueueSharingScopeType.GREEN_CTX_BALANCED]
 
 
@@ -21,7 +19,7 @@ class _Resource:
     """A part of a device, by the driver's description."""
 
     __slots__ = ("__weakref__", "_raw")
-    _raw: _core._DevResource
+    _raw: _core._SMResource | _core._WorkqueueResource
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
         raise RuntimeError(
@@ -29,7 +27,7 @@ class _Resource:
         )
 
     @classmethod
-    def _make(cls, raw: _core._DevResource) -> Self:
+    def _make(cls, raw: Any) -> Self:
         self = cls.__new__(cls)
         self._raw = raw
         return self
@@ -50,6 +48,7 @@ class SMResource(_Resource):
 
     __module__ = "cuda.core"
     __slots__ = ()
+    _raw: _core._SMResource
 
     @property
     def sm_count(self) -> int:
@@ -89,15 +88,9 @@ class SMResource(_Resource):
             return [int(v or 0) for v in field] if isinstance(field, Sequence) else [int(field)] * groups
 
         rows = list(zip(*(each(f) for f in fields), strict=True))
-        params = [[n, co, pref, _BACKFILL if fill else 0] for n, co, pref, fill in rows]
-        if any(n < 0 for row in params for n in row):
-            raise ValueError(f"counts cannot be negative: {min(n for row in params for n in row)}")
-        counts = {row[0] for row in params}
-        plain = all(row[1:] == [0, 0, 0] for row in params) and len(counts) == 1
-        if plain and _core.driver_version() < (13, 1):
-            parts, rest = self._raw.split_by_count(groups, counts.pop())
-        else:
-            parts, rest = self._raw.split(params)
+        if any(n < 0 for row in rows for n in row):
+            raise ValueError(f"counts cannot be negative: {min(n for row in rows for n in row)}")
+        parts, rest = self._raw.split([(n, co, preferred, bool(fill)) for n, co, preferred, fill in rows])
         return [SMResource._make(part) for part in parts], SMResource._make(rest)
 
     def __repr__(self) -> str:
@@ -109,6 +102,7 @@ class WorkqueueResource(_Resource):
 
     __module__ = "cuda.core"
     __slots__ = ()
+    _raw: _core._WorkqueueResource
 
     @property
     def device(self) -> Any:
@@ -132,8 +126,6 @@ class WorkqueueResource(_Resource):
         if options.sharing_scope is not None:
             self._raw.sharing_scope = _SCOPES.index(WorkqueueSharingScopeType(options.sharing_scope))
         if options.concurrency_limit is not None:
-            if options.concurrency_limit < 1:
-                raise ValueError(f"concurrency_limit must be at least 1, not {options.concurrency_limit}")
             self._raw.concurrency_limit = options.concurrency_limit
 
     def __repr__(self) -> str:
@@ -150,41 +142,40 @@ class DeviceResources:
     """
 
     __module__ = "cuda.core"
-    __slots__ = ("__weakref__", "_get", "_of")
-    _get: Callable[[int], _core._DevResource]
+    __slots__ = ("__weakref__", "_of", "_raw")
     _of: object
+    _raw: _core._DeviceResources
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
         raise RuntimeError("DeviceResources comes from the property resources; it cannot be made directly")
 
     @classmethod
-    def _make(cls, of: object, get: Callable[[int], _core._DevResource]) -> DeviceResources:
+    def _make(cls, of: object, raw: _core._DeviceResources) -> DeviceResources:
         self = cls.__new__(cls)
-        self._get = get
-        self._of = of
+        self._of, self._raw = of, raw
         return self
 
     @classmethod
     def _of_device(cls, device: Any) -> DeviceResources:
-        return cls._make(device, lambda kind: _core._DevResource.of_device(int(device), kind))
+        return cls._make(device, _core._DeviceResources.of_device(int(device)))
 
     @classmethod
     def _of_context(cls, context: Any) -> DeviceResources:
-        return cls._make(context, lambda kind: _core._DevResource.of_context(context, kind))
+        return cls._make(context, _core._DeviceResources.of_context(context))
 
     @classmethod
     def _of_stream(cls, stream: Any) -> DeviceResources:
-        return cls._make(stream, lambda kind: _core._DevResource.of_stream(stream, kind))
+        return cls._make(stream, _core._DeviceResources.of_stream(stream))
 
     @property
     def sm(self) -> SMResource:
         """The multiprocessors."""
-        return SMResource._make(self._get(_SM))
+        return SMResource._make(self._raw.sm)
 
     @property
     def workqueue(self) -> WorkqueueResource:
         """The work queues."""
-        return WorkqueueResource._make(self._get(_WORKQUEUE_CONFIG))
+        return WorkqueueResource._make(self._raw.workqueue)
 
     def __repr__(self) -> str:
         return f"<DeviceResources of {self._of!r}>"

@@ -68,7 +68,6 @@ _TYPES = {
     (2, 64): TensorMapDataType.FLOAT64,
     (4, 16): TensorMapDataType.BFLOAT16,
 }
-_BYTES = {0: 1, 1: 2, 2: 4, 3: 4, 4: 8, 5: 8, 6: 2, 7: 4, 8: 8, 9: 2, 10: 4, 11: 4, 12: 4}
 
 
 @dataclass
@@ -107,35 +106,13 @@ class TensorMapDescriptor:
 
     @classmethod
     def _from_view(cls, view: Any, options: TensorMapDescriptorOptions) -> TensorMapDescriptor:
-        rank = len(view.shape)
-        if not 1 <= rank <= 5:
-            raise ValueError(f"a tensor map has 1 to 5 dimensions, not {rank}")
-        box = tuple(int(n) for n in options.box_dim)
         steps = options.element_strides
-        steps = (1,) * rank if steps is None else tuple(int(n) for n in steps)
-        for name, value in (("box_dim", box), ("element_strides", steps)):
-            if len(value) != rank:
-                raise ValueError(f"{name} has {len(value)} values, the view {rank} dimensions")
-        if any(not 1 <= n <= 256 for n in box):
-            raise ValueError(f"box_dim must have values in 1..256, not {box}")
-        if any(not 1 <= n <= 8 for n in steps):
-            raise ValueError(f"element_strides must have values in 1..8, not {steps}")
-        kind = _data_type(view, options.data_type)
-        size = _BYTES[kind]
-        if view.ptr % 16:
-            raise ValueError(f"the address must be a multiple of 16, not {view.ptr:#x}")
-        strides = view._dense_strides()
-        if strides[-1] != 1:
-            raise ValueError(f"the last dimension must be contiguous: its stride is {strides[-1]}, not 1")
-        outer = [s * size for s in strides[:-1]]
-        if any(s % 16 or s >= 1 << 40 for s in outer):
-            raise ValueError(f"strides must be multiples of 16 bytes, below 2**40, not {outer}")
         self = cls.__new__(cls)
-        self._view, self._rank = view, rank
-        self._map = _core._TensorMap.tiled(
-            kind, view.ptr, list(reversed(view.shape)), list(reversed(outer)), list(reversed(box)),
-            list(reversed(steps)), int(options.interleave), int(options.swizzle), int(options.l2_promotion),
-            int(options.oob_fill),
+        self._view, self._rank = view, len(view.shape)
+        self._map = _core._TensorMap(
+            _data_type(view, options.data_type), view.ptr, view.shape, view._dense_strides(),
+            [int(n) for n in options.box_dim], [1] * self._rank if steps is None else [int(n) for n in steps],
+            int(options.interleave), int(options.swizzle), int(options.l2_promotion), int(options.oob_fill),
         )  # fmt: skip
         return self
 

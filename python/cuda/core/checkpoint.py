@@ -21,13 +21,12 @@ class Process:
     True
     """
 
-    __slots__ = ("_pid",)
+    __slots__ = ("_pid", "_process")
 
     def __init__(self, pid: int) -> None:
         if isinstance(pid, bool) or not isinstance(pid, int):
             raise TypeError(f"pid must be an int, not {type(pid).__name__}")
-        if pid <= 0:
-            raise ValueError(f"pid must be positive, not {pid}")
+        self._process = _core._CheckpointProcess(pid)
         self._pid = pid
 
     @property
@@ -38,32 +37,32 @@ class Process:
     @property
     def state(self) -> ProcessStateType:
         """ "running", "locked", "checkpointed" or "failed"."""
-        number = _core.checkpoint_state(self._pid)
+        number = self._process.state
         return _STATES[number]  # type: ignore[return-value]
 
     @property
     def restore_thread_id(self) -> int:
         """The thread that restore() must be called for when other tools stopped the process."""
-        return _core.checkpoint_thread(self._pid)
+        return self._process.restore_thread_id
 
     def lock(self, timeout_ms: int = 0) -> None:
         """Let no new CUDA work start; waits at most timeout_ms (0: for ever)."""
         if timeout_ms < 0:
             raise ValueError(f"timeout_ms must be at least 0, not {timeout_ms}")
-        _core.checkpoint_lock(self._pid, timeout_ms)
+        self._process.lock(timeout_ms)
 
     def checkpoint(self) -> None:
         """Save device memory to the host and let go of the GPUs."""
-        _core.checkpoint_save(self._pid)
+        self._process.checkpoint()
 
     def restore(self, gpu_mapping: Mapping[Any, Any] | None = None) -> None:
         """Take the GPUs back; gpu_mapping (old UUID or Device to new) says which."""
         pairs = [(_uuid_bytes(old), _uuid_bytes(new)) for old, new in (gpu_mapping or {}).items()]
-        _core.checkpoint_restore(self._pid, pairs)
+        self._process.restore(pairs)
 
     def unlock(self) -> None:
         """Let CUDA work go on."""
-        _core.checkpoint_unlock(self._pid)
+        self._process.unlock()
 
     def __repr__(self) -> str:
         return f"Process(pid={self._pid})"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from _thread import allocate_lock
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,21 +19,20 @@ __all__ = [
     "TextureObjectOptions",
 ]
 
-# The driver's numbers: (format, bytes).
+# The driver's numbers.
 _FORMATS = {
-    ArrayFormatType.UINT8: (0x01, 1),
-    ArrayFormatType.UINT16: (0x02, 2),
-    ArrayFormatType.UINT32: (0x03, 4),
-    ArrayFormatType.INT8: (0x08, 1),
-    ArrayFormatType.INT16: (0x09, 2),
-    ArrayFormatType.INT32: (0x0A, 4),
-    ArrayFormatType.FLOAT16: (0x10, 2),
-    ArrayFormatType.FLOAT32: (0x20, 4),
+    ArrayFormatType.UINT8: 0x01,
+    ArrayFormatType.UINT16: 0x02,
+    ArrayFormatType.UINT32: 0x03,
+    ArrayFormatType.INT8: 0x08,
+    ArrayFormatType.INT16: 0x09,
+    ArrayFormatType.INT32: 0x0A,
+    ArrayFormatType.FLOAT16: 0x10,
+    ArrayFormatType.FLOAT32: 0x20,
 }
-_SURFACE_LDST = 0x02
 _ADDRESS = {AddressModeType.WRAP: 0, AddressModeType.CLAMP: 1, AddressModeType.MIRROR: 2, AddressModeType.BORDER: 3}
 _FILTER = {FilterModeType.POINT: 0, FilterModeType.LINEAR: 1}
-_READ_AS_INTEGER, _NORMALIZED, _SRGB, _NO_TRILINEAR, _SEAMLESS = 0x01, 0x02, 0x10, 0x20, 0x40
+_READ = {ReadModeType.ELEMENT_TYPE: 0, ReadModeType.NORMALIZED_FLOAT: 1}
 _ARRAY, _MIPMAP, _LINEAR, _PITCH2D = 0, 1, 2, 3
 _KINDS = ("opaque_array", "mipmapped_array", "linear", "pitch2d")
 
@@ -129,69 +126,22 @@ def _options(given: Any, cls: Any) -> Any:
     return given
 
 
-class _Owned:
-    """A handle of the driver's, and what it needs alive. The last of those who hold it destroys it."""
-
-    __slots__ = ("_destroy", "_holders", "_lock", "handle", "needs")
-
-    def __init__(self, handle: int, destroy: Callable[[int], None], needs: Any = None) -> None:
-        self.handle, self.needs = handle, needs
-        self._destroy, self._holders, self._lock = destroy, 1, allocate_lock()
-
-    def hold(self) -> _Hold:
-        """One holder more, as an object that lets go when it goes."""
-        with self._lock:
-            self._holders += 1
-        return _Hold(self)
-
-    def release(self) -> None:
-        with self._lock:
-            self._holders -= 1
-            if self._holders:
-                return
-        try:
-            self._destroy(self.handle)
-        finally:
-            self.needs = None  # after it, in the order of streams
-
-
-class _Hold:
-    """Holds an ``_Owned`` as long as it lives."""
-
-    __slots__ = ("_owned",)
-
-    def __init__(self, owned: _Owned) -> None:
-        self._owned = owned
-
-    def __del__(self) -> None:
-        try:  # noqa: SIM105
-            self._owned.release()
-        except Exception:
-            pass
-
-
 class _Closable:
     """Something of the driver's on a device, until it is closed. What uses it (a graph, a texture of an array) keeps the
     driver's object longer."""
 
-    __slots__ = ("__weakref__", "_device", "_handle", "_owned")
+    __slots__ = ("__weakref__", "_device", "_native")
     _device: Any
-    _handle: int
-    _owned: _Owned
+    _native: _core._OpaqueArray | _core._MipmappedArray | _core._TextureObject | _core._SurfaceObject
 
     def __init__(self, *arg: Any, **kwargs: Any) -> None:
         raise RuntimeError(f"{type(self).__name__} objects come from Device.{self._maker}()")
 
     _maker = ""
 
-    def _own(self, handle: int, destroy: Callable[[int], None], needs: Any = None) -> None:
-        self._owned = _Owned(handle, destroy, needs)
-        self._handle = handle
-
-    def _hold(self) -> _Hold:
+    def _hold(self) -> Any:
         """Keeps the driver's object also when this one is closed."""
-        self._open()
-        return self._owned.hold()
+        return self._native.hold()
 
     @property
     def device(self) -> Any:
@@ -201,30 +151,22 @@ class _Closable:
     @property
     def is_closed(self) -> bool:
         """True after close()."""
-        return self._handle == 0
+        return self._native.is_closed
 
     def close(self) -> None:
         """Give it back; does nothing the second time."""
-        handle, self._handle = self._handle, 0
-        if handle:
-            self._owned.release()
+        self._native.close()
 
     def _open(self) -> int:
-        if self._handle == 0:
+        if self._native.is_closed:
             raise RuntimeError(f"the {type(self).__name__} is closed")
-        return self._handle
+        return self._native.handle
 
     def __enter__(self) -> Any:
         return self
 
     def __exit__(self, exc_type: Any, exc: Any, tb: Any) -> None:
         self.close()
-
-    def __del__(self) -> None:
-        try:  # noqa: SIM105
-            self.close()
-        except Exception:
-            pass
 
 
 def _bound(device: Any) -> Any:
@@ -273,50 +215,42 @@ class OpaqueArray(_Array):
     <OpaqueArray shape=(4, 2) format=float32 num_channels=1>
     """
 
-    __slots__ = ("_owner",)
-    _owner: Any
+    __slots__ = ()
     _maker = "create_opaque_array"
+    _native: _core._OpaqueArray
 
     @classmethod
-    def _wrap(
-        cls, device: Any, handle: int, shape: Any, fmt: Any, channels: int, ldst: bool, owner: Any
-    ) -> OpaqueArray:
+    def _wrap(cls, device: Any, native: Any, fmt: Any, channels: int, ldst: bool) -> OpaqueArray:
         self = cls.__new__(cls)
-        self._device, self._owner = device, owner
-        self._shape, self._format, self._channels, self._ldst = shape, fmt, channels, ldst
-        if owner is None:
-            self._own(handle, _core.array_destroy)
-        else:  # a level of a mipmapped array goes with it
-            self._own(handle, lambda _: None, owner._hold())
+        self._device, self._native = device, native
+        self._shape, self._format, self._channels, self._ldst = tuple(native.shape), fmt, channels, ldst
         return self
 
     @classmethod
     def _create(cls, device: Any, options: Any) -> OpaqueArray:
         options = _options(options, OpaqueArrayOptions)
         shape, fmt, channels = _shape(options.shape), _format(options.format), _channels(options.num_channels)
-        flags = _SURFACE_LDST if options.is_surface_load_store else 0
-        handle = _core.array_create(list(shape), _FORMATS[fmt][0], channels, flags) if _bound(device) else 0
-        return cls._wrap(device, handle, shape, fmt, channels, bool(options.is_surface_load_store), None)
+        ldst = bool(options.is_surface_load_store)
+        _bound(device)
+        native = _core._OpaqueArray(shape, _FORMATS[fmt], channels, ldst)
+        return cls._wrap(device, native, fmt, channels, ldst)
 
     @property
     def handle(self) -> Any:
         """The driver's handle, for cuda.bindings."""
         from cuda.bindings import driver
 
-        return driver.CUarray(self._handle)
+        return driver.CUarray(self._native.handle)
 
     @property
     def element_bytes(self) -> int:
         """Bytes of one element, all channels."""
-        return _FORMATS[self._format][1] * self._channels
+        return self._native.element_bytes
 
     @property
     def size_bytes(self) -> int:
         """Bytes of all elements, rows packed."""
-        total = self.element_bytes
-        for extent in self._shape:
-            total *= extent
-        return total
+        return self._native.size_bytes
 
     def _copy_end(self) -> tuple[int, tuple[int, int, int]]:
         """The handle, and how much a copy of the whole is: bytes of a row, rows, planes."""
@@ -325,10 +259,7 @@ class OpaqueArray(_Array):
 
     def _copy(self, other: Any, to_array: bool, stream: Any) -> None:
         address, size, keep = _linear(other, not to_array)
-        if size != self.size_bytes:
-            raise ValueError(f"the array has {self.size_bytes} bytes, the other side {size}")
-        handle, extent = self._copy_end()
-        _core.array_copy(handle, address, *extent, to_array, stream)
+        self._native.copy(address, size, to_array, stream)
         retain = getattr(stream, "_retain", None)
         if retain is not None:  # a GraphBuilder: the copy is made when the graph runs
             retain(_core.hold((self, other if keep is None else memoryview(other))))
@@ -374,22 +305,18 @@ class MipmappedArray(_Array):
     __slots__ = ("_levels",)
     _levels: int
     _maker = "create_mipmapped_array"
+    _native: _core._MipmappedArray
 
     @classmethod
     def _create(cls, device: Any, options: Any) -> MipmappedArray:
         options = _options(options, MipmappedArrayOptions)
         self = cls.__new__(cls)
-        self._handle, self._device = 0, _bound(device)
+        self._device = _bound(device)
         self._shape, self._format = _shape(options.shape), _format(options.format)
         self._channels, self._levels = _channels(options.num_channels), int(options.num_levels)
         self._ldst = bool(options.is_surface_load_store)
-        most = max(self._shape).bit_length()
-        if not 1 <= self._levels <= most:
-            raise ValueError(f"num_levels must be in 1..{most} for this shape, not {self._levels}")
-        flags = _SURFACE_LDST if self._ldst else 0
-        number = _FORMATS[self._format][0]
-        handle = _core.mipmapped_create(list(self._shape), number, self._channels, flags, self._levels)
-        self._own(handle, _core.mipmapped_destroy)
+        number = _FORMATS[self._format]
+        self._native = _core._MipmappedArray(self._shape, number, self._channels, self._levels, self._ldst)
         return self
 
     @property
@@ -397,7 +324,7 @@ class MipmappedArray(_Array):
         """The driver's handle, for cuda.bindings."""
         from cuda.bindings import driver
 
-        return driver.CUmipmappedArray(self._handle)
+        return driver.CUmipmappedArray(self._native.handle)
 
     @property
     def num_levels(self) -> int:
@@ -410,11 +337,8 @@ class MipmappedArray(_Array):
 
     def get_level(self, level: int) -> OpaqueArray:
         """One size of it, 0 the largest, as an array that lives in this one."""
-        if not 0 <= level < self._levels:
-            raise ValueError(f"level must be in 0..{self._levels - 1}, not {level}")
-        shape = tuple(max(1, extent >> level) for extent in self._shape)
-        handle = _core.mipmapped_level(self._open(), level)
-        return OpaqueArray._wrap(self._device, handle, shape, self._format, self._channels, self._ldst, self)
+        native = self._native.get_level(level)
+        return OpaqueArray._wrap(self._device, native, self._format, self._channels, self._ldst)
 
 
 class ResourceDescriptor:
@@ -477,13 +401,7 @@ class ResourceDescriptor:
         """A buffer as rows that are ``pitch_bytes`` apart."""
         self = cls._make(_PITCH2D, buffer, _format(format), _channels(num_channels))
         self._width, self._height, self._pitch = int(width), int(height), int(pitch_bytes)
-        row = self._width * _FORMATS[self._format][1] * self._channels
-        if self._pitch < row:
-            raise ValueError(f"pitch_bytes is smaller than a row: {self._pitch}, but a row has {row} bytes")
-        if self._pitch * self._height > buffer.size:
-            raise ValueError(
-                f"the buffer is smaller than height rows: {buffer.size} bytes, but {self._height} rows of {self._pitch}"
-            )
+        self._described()  # what does not fit is an error here
         return self
 
     @property
@@ -526,17 +444,20 @@ class ResourceDescriptor:
         """Bytes, of a linear resource."""
         return self._size
 
-    def _numbers(self) -> tuple[int, int, int, int, int, int, int]:
-        """As the driver's description wants it."""
-        source = self._source
-        if self._kind in (_ARRAY, _MIPMAP):
-            handle = source._open()
-        elif source.is_closed:
+    def _described(self) -> Any:
+        """The description of C++, which keeps an array."""
+        source, made = self._source, _core._ResourceDescriptor
+        if self._kind == _ARRAY:
+            return made.from_opaque_array(source._native)
+        if self._kind == _MIPMAP:
+            return made.from_mipmapped_array(source._native)
+        if source.is_closed:
             raise RuntimeError("the buffer is closed")
-        else:
-            handle = source.handle
-        width = (self._size if self._kind == _LINEAR else self._width) or 0
-        return self._kind, handle, _FORMATS[self._format][0], self._channels, width, self._height or 0, self._pitch or 0
+        kind = _FORMATS[self._format], self._channels
+        if self._kind == _LINEAR:
+            return made.from_linear(source.handle, self._size or 0, *kind)
+        rows = self._width or 0, self._height or 0, self._pitch or 0
+        return made.from_pitch2d(source.handle, source.size, *kind, *rows)
 
     def __repr__(self) -> str:
         return f"<ResourceDescriptor {self.kind} format={self._format.value} num_channels={self._channels}>"
@@ -551,7 +472,7 @@ class _Argument(_Closable):
     @property
     def handle(self) -> int:
         """The driver's handle, an int."""
-        return self._handle
+        return self._native.handle
 
     @property
     def _kernel_argument(self) -> int:
@@ -580,6 +501,7 @@ class TextureObject(_Argument):
     __slots__ = ("_options",)
     _options: TextureObjectOptions
     _maker = "create_texture_object"
+    _native: _core._TextureObject
 
     @classmethod
     def _create(cls, device: Any, resource: Any, options: Any) -> TextureObject:
@@ -589,25 +511,16 @@ class TextureObject(_Argument):
         modes = o.address_mode if isinstance(o.address_mode, (tuple, list)) else (o.address_mode,) * 3
         address = [_ADDRESS[AddressModeType(mode)] for mode in modes]
         address += [address[-1]] * (3 - len(address))
-        flags = 0
-        is_float = resource.format in (ArrayFormatType.FLOAT16, ArrayFormatType.FLOAT32)
-        if ReadModeType(o.read_mode) is ReadModeType.ELEMENT_TYPE and not is_float:
-            flags |= _READ_AS_INTEGER
-        for wanted, bit in (
-            (o.normalized_coords, _NORMALIZED),
-            (o.srgb, _SRGB),
-            (o.disable_trilinear_optimization, _NO_TRILINEAR),
-            (o.seamless_cubemap, _SEAMLESS),
-        ):
-            flags |= bit if wanted else 0
         self = cls.__new__(cls)
-        self._handle, self._device, self._resource, self._options = 0, _bound(device), resource, o
-        handle = _core.texture_create(
-            *resource._numbers(), address, _FILTER[FilterModeType(o.filter_mode)], flags, o.max_anisotropy,
+        self._device, self._resource, self._options = _bound(device), resource, o
+        keep = None if resource._kind in (_ARRAY, _MIPMAP) else _core.hold(resource.source)
+        self._native = _core._TextureObject(
+            resource._described(), keep, address[:3], _FILTER[FilterModeType(o.filter_mode)],
+            _READ[ReadModeType(o.read_mode)], bool(o.normalized_coords), bool(o.srgb),
+            bool(o.disable_trilinear_optimization), bool(o.seamless_cubemap), o.max_anisotropy,
             _FILTER[FilterModeType(o.mipmap_filter_mode)], o.mipmap_level_bias, o.min_mipmap_level_clamp,
-            o.max_mipmap_level_clamp, list(o.border_color or ()),
+            o.max_mipmap_level_clamp, o.border_color or (),
         )  # fmt: skip
-        self._own(handle, _core.texture_destroy, _core.hold(resource.source))
         return self
 
     @property
@@ -629,6 +542,7 @@ class SurfaceObject(_Argument):
 
     __slots__ = ()
     _maker = "create_surface_object"
+    _native: _core._SurfaceObject
 
     @classmethod
     def _create(cls, device: Any, resource: Any) -> SurfaceObject:
@@ -640,7 +554,6 @@ class SurfaceObject(_Argument):
         if not resource.source.is_surface_load_store:
             raise ValueError("a surface needs an array made with is_surface_load_store=True")
         self = cls.__new__(cls)
-        self._handle, self._device, self._resource = 0, _bound(device), resource
-        handle = _core.surface_create(resource.source._open())
-        self._own(handle, _core.surface_destroy, _core.hold(resource.source))
+        self._device, self._resource = _bound(device), resource
+        self._native = _core._SurfaceObject(resource._described())
         return self

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 
 #include "core/library.hpp"
 #include "cucore/driver.hpp"
@@ -28,13 +29,15 @@ ValueType inspect_numpy(PyObject* value) {
     return out;
   }
   const auto size = static_cast<std::size_t>(view.len);
-  const char code = view.format != nullptr && view.format[0] != '\0'
-                        ? view.format[std::strlen(view.format) - 1]
-                        : 'B';
+  const std::string_view format = view.format != nullptr ? view.format : "B";
+  const char code = format.empty() ? 'B' : format.back();
   out.kind = ValueType::by_buffer;
   out.size = static_cast<std::uint16_t>(size);
-  out.is_integer = std::strchr("bBhHiIlLqQnN", code) != nullptr &&
-                   std::strlen(view.format ? view.format : "B") == 1;
+  out.is_integer = std::strchr("bBhHiIlLqQnN", code) != nullptr && format.size() == 1;
+  out.value = out.is_integer || format == "?"                   ? ParamKind::integer
+              : format == "e" || format == "f" || format == "d" ? ParamKind::floating
+                                                                : ParamKind::unknown;
+  out.is_complex = format == "Zf" || format == "Zd";
   out.is_signed = std::strchr("bhilqn", code) != nullptr;
   if (size == 1 || size == 2 || size == 4 || size == 8 || size == 16) {
     const std::size_t align = size == 16 ? 8 : size;
@@ -78,6 +81,11 @@ ValueType inspect(PyObject* value) {
         out.is_integer =
             text != nullptr && *text != '\0' && std::strchr("bBhHiIlLqQ", *text) != nullptr;
         out.is_signed = out.is_integer && std::strchr("bhilq", *text) != nullptr;
+        const char one = text != nullptr ? *text : '\0';
+        out.value = out.is_integer || one == '?'             ? ParamKind::integer
+                    : one == 'f' || one == 'd'               ? ParamKind::floating
+                    : one == 'P' || one == 'z' || one == 'Z' ? ParamKind::pointer
+                                                             : ParamKind::unknown;
         Py_DECREF(code);
       }
       PyErr_Clear();
@@ -126,6 +134,22 @@ std::string where(const Kernel& kernel, std::size_t index) {
   throw nb::python_error();
 }
 
+/// The value keeps its type, which is not the parameter's: its bits would mean another number.
+[[noreturn]] void wrong_kind(const Kernel& kernel, std::size_t index, PyObject* value,
+                             const ParamInfo& param) {
+  std::string text = detail::wrong_kind_text(kernel, index, Py_TYPE(value)->tp_name);
+  if (param.kind == ParamKind::floating) {
+    text += PyLong_CheckExact(value) != 0
+                ? "; give a float, such as float(value)"
+                : "; give a float or a NumPy or ctypes scalar of that type";
+  } else {
+    text += param.kind == ParamKind::pointer ? "; give a Buffer or an address (int)"
+                                             : "; give an int, such as int(value)";
+  }
+  PyErr_SetString(PyExc_TypeError, text.c_str());
+  throw nb::python_error();
+}
+
 /// Writes an integer of any width; true when it fits, signed or unsigned.
 bool store_integer(void* out, std::size_t size, bool negative, std::uint64_t bits) {
   if (size < 8) {
@@ -169,12 +193,13 @@ static std::span<const ParamInfo> read_params(const Kernel& kernel) {
   return held.params();
 }
 
-static void pack_buffer(const Kernel& kernel, std::size_t index, PyObject* value, std::size_t size,
-                        void* place) {
+static void pack_buffer(const Kernel& kernel, std::size_t index, PyObject* value,
+                        const ParamInfo& param, void* place) {
   const Buffer& buffer = self_of<PyBuffer>(value).buffer;
   if (buffer.is_closed()) throw InvalidStateError(where(kernel, index) + ": the buffer is closed");
   const CUdeviceptr address = buffer.handle();
-  if (size != sizeof address) wrong_size(kernel, index, value, sizeof address, size);
+  if (param.size != sizeof address) wrong_size(kernel, index, value, sizeof address, param.size);
+  if (param.kind == ParamKind::floating) wrong_kind(kernel, index, value, param);
   std::memcpy(place, &address, sizeof address);
 }
 
@@ -201,18 +226,22 @@ void PackedArguments::pack(const Kernel& kernel, PyObject* const* args, std::siz
     const std::size_t size = params[i].size;
     if (Py_TYPE(value) == buffer_type) {
       pointers_[i] = block + params[i].offset;
-      pack_buffer(kernel, i, value, size, pointers_[i]);
+      pack_buffer(kernel, i, value, params[i], pointers_[i]);
     } else if (const ValueType* type = known_types.find(Py_TYPE(value));
-               type != nullptr && type->kind == ValueType::in_object && type->size == size) {
+               type != nullptr && type->kind == ValueType::in_object && type->size == size &&
+               accepts(params[i].kind, *type)) {
       pointers_[i] = reinterpret_cast<char*>(value) + type->offset;
     } else {
-      pack_one(kernel, i, value, size, block + params[i].offset);
+      pack_one(kernel, i, value, params[i], block + params[i].offset);
     }
   }
 }
 
-static void pack_int(const Kernel& kernel, std::size_t index, PyObject* value, std::size_t size,
-                     void* place) {
+static void pack_int(const Kernel& kernel, std::size_t index, PyObject* value,
+                     const ParamInfo& param, void* place) {
+  const std::size_t size = param.size;
+  // Not converted: where the kind is not known (see ParamInfo), the same call would store bits.
+  if (param.kind == ParamKind::floating) wrong_kind(kernel, index, value, param);
   if (size > 8) wrong_size(kernel, index, value, 8, size);
   std::int64_t number = 0;
   bool fits = as_int64(value, &number);
@@ -232,8 +261,11 @@ static void pack_int(const Kernel& kernel, std::size_t index, PyObject* value, s
   throw nb::python_error();
 }
 
-static void pack_float(const Kernel& kernel, std::size_t index, PyObject* value, std::size_t size,
-                       void* place) {
+static void pack_float(const Kernel& kernel, std::size_t index, PyObject* value,
+                       const ParamInfo& param, void* place) {
+  const std::size_t size = param.size;
+  if (!detail::is_compatible(ParamKind::floating, param.kind))
+    wrong_kind(kernel, index, value, param);
   const double number = PyFloat_AS_DOUBLE(value);
   if (size == sizeof(double)) {
     std::memcpy(place, &number, sizeof number);
@@ -246,26 +278,30 @@ static void pack_float(const Kernel& kernel, std::size_t index, PyObject* value,
 }
 
 void PackedArguments::pack_one(const Kernel& kernel, std::size_t index, PyObject* value,
-                               std::size_t size, void* place) {
+                               const ParamInfo& param, void* place) {
   pointers_[index] = place;
   const PyTypeObject* type = Py_TYPE(value);
   if (type == &PyLong_Type) {
-    pack_int(kernel, index, value, size, place);
+    pack_int(kernel, index, value, param, place);
   } else if (type == &PyFloat_Type) {
-    pack_float(kernel, index, value, size, place);
+    pack_float(kernel, index, value, param, place);
   } else {
-    pack_other(kernel, index, value, size, place);
+    pack_other(kernel, index, value, param, place);
   }
 }
 
 void PackedArguments::pack_other(const Kernel& kernel, std::size_t index, PyObject* value,
-                                 std::size_t size, void* place) {
+                                 const ParamInfo& param, void* place) {
+  const std::size_t size = param.size;
   if (PyBool_Check(value)) {
+    if (param.kind == ParamKind::floating || param.kind == ParamKind::pointer)
+      wrong_kind(kernel, index, value, param);
     if (size > 8) wrong_size(kernel, index, value, 1, size);
     store_integer(place, size, false, value == Py_True ? 1 : 0);
     return;
   }
   if (PyComplex_CheckExact(value)) {
+    if (param.kind != ParamKind::unknown) wrong_kind(kernel, index, value, param);
     const Py_complex number = PyComplex_AsCComplex(value);
     if (size == 2 * sizeof(double)) {
       const double both[2] = {number.real, number.imag};
@@ -290,7 +326,7 @@ void PackedArguments::pack_other(const Kernel& kernel, std::size_t index, PyObje
   std::size_t has = 0;
   switch (type.kind) {
     case ValueType::buffer:
-      pack_buffer(kernel, index, value, size, place);
+      pack_buffer(kernel, index, value, param, place);
       return;
     case ValueType::in_object:
       source = reinterpret_cast<const char*>(value) + type.offset;
@@ -307,13 +343,15 @@ void PackedArguments::pack_other(const Kernel& kernel, std::size_t index, PyObje
     case ValueType::by_int: {
       nb::object number = nb::steal(PyNumber_Long(value));
       if (!number.is_valid()) throw nb::python_error();
-      pack_int(kernel, index, number.ptr(), size, place);
+      if (param.kind == ParamKind::floating) wrong_kind(kernel, index, value, param);
+      pack_int(kernel, index, number.ptr(), param, place);
       return;
     }
     case ValueType::by_handle: {
       nb::object number = nb::handle{value}.attr("_kernel_argument");
       if (size != 8) wrong_size(kernel, index, value, 8, size);
-      pack_one(kernel, index, number.ptr(), size, place);
+      if (param.kind == ParamKind::floating) wrong_kind(kernel, index, value, param);
+      pack_one(kernel, index, number.ptr(), param, place);
       return;
     }
     case ValueType::by_address: {
@@ -342,6 +380,7 @@ void PackedArguments::pack_other(const Kernel& kernel, std::size_t index, PyObje
       throw nb::python_error();
     }
   }
+  if (!accepts(param.kind, type)) wrong_kind(kernel, index, value, param);
   if (has == size) {
     pointers_[index] = const_cast<void*>(source);
     return;

@@ -8,6 +8,7 @@
 
 #include "../type_table.hpp"
 #include "cucore/kernel.hpp"
+#include "cucore/launch.hpp"
 #include "support.hpp"
 
 namespace cucore::python {
@@ -26,11 +27,20 @@ struct ValueType {
   } kind = unknown;
   bool is_integer = false;
   bool is_signed = false;
+  // What a value of this type is; unknown for structures, which their size alone describes.
+  ParamKind value = ParamKind::unknown;
+  bool is_complex = false;   // two numbers: passed for no parameter that is known to be one
   std::uint16_t offset = 0;  // in_object: where the value lies in the instance
   std::uint16_t size = 0;
 };
 
 extern TypeTable<ValueType> known_types;
+
+/// Whether a value of a type may be passed for a parameter, as far as kinds are known.
+constexpr bool accepts(ParamKind parameter, const ValueType& type) noexcept {
+  return detail::is_compatible(type.value, parameter) &&
+         !(type.is_complex && parameter != ParamKind::unknown);
+}
 
 /// Holds the values of one launch. pointers() is valid as long as this and the Python arguments
 /// live.
@@ -50,9 +60,9 @@ class PackedArguments {
 
  private:
   /// Makes pointers_[index] point to the value: to `place`, where it is copied, or to where it is.
-  void pack_one(const Kernel& kernel, std::size_t index, PyObject* value, std::size_t size,
+  void pack_one(const Kernel& kernel, std::size_t index, PyObject* value, const ParamInfo& param,
                 void* place);
-  void pack_other(const Kernel& kernel, std::size_t index, PyObject* value, std::size_t size,
+  void pack_other(const Kernel& kernel, std::size_t index, PyObject* value, const ParamInfo& param,
                   void* place);
   void release_views() noexcept;
 

@@ -27,6 +27,11 @@ static void raise_cuda_error(const CUDAError& error, const char* class_name) {
   nb::object text = readable(error.what());
   if (!text.is_valid()) throw nb::python_error();
   nb::object value = type(text, error.code(), error.name().c_str());
+  if (!error.notes().empty()) {  // what add_note() keeps from Python 3.11 on
+    nb::list notes;
+    for (const std::string& note : error.notes()) notes.append(readable(note.c_str()));
+    value.attr("__notes__") = notes;
+  }
   PyErr_SetObject(type.ptr(), value.ptr());
 }
 

@@ -285,62 +285,54 @@ void bind_exec(nb::module_& m) {
         return (*executable_node)(self, node);
       },
       "node"_a);
-  const auto node = [](std::size_t h) { return reinterpret_cast<CUgraphNode>(h); };
+  const auto node = [](const PyGraph& g, std::size_t handle) {
+    return ExecutableNodeRef{exec_of(g), node_of(handle)};
+  };
   cls.def("_set_kernel", [=](const PyGraph& g, std::size_t n, const PyLaunchConfig& config,
                              nb::handle kernel, nb::handle args) {
     with_arguments(kernel, args, [&](const Kernel& k, void** pointers) {
-      const CUDA_KERNEL_NODE_PARAMS params = kernel_node_params(config, k, pointers);
-      CUCORE_CALL(cuGraphExecKernelNodeSetParams(exec_of(g), node(n), &params));
+      node(g, n).set_kernel(config, k, pointers);
     });
   });
   cls.def("_set_memcpy", [=](const PyGraph& g, std::size_t n, const PyCopyEnd& dst,
                              const PyCopyEnd& src, const PyCopyExtent& extent) {
-    const CUDA_MEMCPY3D params = changed_copy(node(n), dst, src, extent);
-    CUcontext context = nullptr;
-    CUCORE_CALL(cuCtxGetCurrent(&context));
-    CUCORE_CALL_WITHOUT_GIL(cuGraphExecMemcpyNodeSetParams(exec_of(g), node(n), &params, context));
+    const ExecutableNodeRef changed = node(g, n);
+    const WithoutGil release;
+    changed.set_memcpy(copy_end(dst), copy_end(src), copy_extent(extent));
   });
-  cls.def("_set_memset", [=](const PyGraph& g, std::size_t n, std::size_t dst, unsigned value,
-                             unsigned element_size, std::size_t width, std::size_t height,
-                             std::size_t pitch) {
-    const CUDA_MEMSET_NODE_PARAMS params =
-        memset_params(memset_of(dst, value, element_size, width, height, pitch));
-    CUcontext context = nullptr;
-    CUCORE_CALL(cuCtxGetCurrent(&context));
-    CUCORE_CALL_WITHOUT_GIL(cuGraphExecMemsetNodeSetParams(exec_of(g), node(n), &params, context));
-  });
+  cls.def("_set_memset",
+          [=](const PyGraph& g, std::size_t n, std::size_t dst, unsigned value,
+              unsigned element_size, std::size_t width, std::size_t height, std::size_t pitch) {
+            const ExecutableNodeRef changed = node(g, n);
+            const WithoutGil release;
+            changed.set_memset(memset_of(dst, value, element_size, width, height, pitch));
+          });
   cls.def(
       "_set_host",
       [=](const PyGraph& g, std::size_t n, nb::handle callable, std::size_t address,
           std::size_t data) {
-        const HostCall call = host_call(callable, address, data);
-        CUDA_HOST_NODE_PARAMS params{};
-        params.fn = call.function;
-        params.userData = call.data;
-        CUCORE_CALL_WITHOUT_GIL(cuGraphExecHostNodeSetParams(exec_of(g), node(n), &params));
+        const ExecutableNodeRef changed = node(g, n);
+        const HostNodeParams call = host_call(callable, address, data);
+        const WithoutGil release;
+        changed.set_host(call);
       },
       "node"_a, "callable"_a.none(), "address"_a, "data"_a);
   cls.def("_set_child", [=](const PyGraph& g, std::size_t n, const GraphDefinition& child) {
-    child.share();
-    CUCORE_CALL_WITHOUT_GIL(
-        cuGraphExecChildGraphNodeSetParams(exec_of(g), node(n), child.handle()));
+    const ExecutableNodeRef changed = node(g, n);
+    const WithoutGil release;
+    changed.set_child_graph(child);
   });
-  cls.def("_set_event", [=](const PyGraph& g, std::size_t n, bool record, const Event& event) {
-    if (record)
-      CUCORE_CALL_WITHOUT_GIL(
-          cuGraphExecEventRecordNodeSetEvent(exec_of(g), node(n), event.handle()));
-    else
-      CUCORE_CALL_WITHOUT_GIL(
-          cuGraphExecEventWaitNodeSetEvent(exec_of(g), node(n), event.handle()));
+  cls.def("_set_event", [=](const PyGraph& g, std::size_t n, const Event& event) {
+    const ExecutableNodeRef changed = node(g, n);
+    const WithoutGil release;
+    changed.set_event(event);
   });
   cls.def("_set_enabled", [=](const PyGraph& g, std::size_t n, bool on) {
-    CUCORE_CALL_WITHOUT_GIL(cuGraphNodeSetEnabled(exec_of(g), node(n), on ? 1 : 0));
+    const ExecutableNodeRef changed = node(g, n);
+    const WithoutGil release;
+    changed.set_enabled(on);
   });
-  cls.def("_is_enabled", [=](const PyGraph& g, std::size_t n) {
-    unsigned on = 0;
-    CUCORE_CALL(cuGraphNodeGetEnabled(exec_of(g), node(n), &on));
-    return on != 0;
-  });
+  cls.def("_is_enabled", [=](const PyGraph& g, std::size_t n) { return node(g, n).is_enabled(); });
   cls.def("_keep", &PyGraph::keep, "node"_a, "things"_a.none(), nb::lock_self());
   cls.def(
       "__eq__",

@@ -1,60 +1,42 @@
 // graph_capture.cpp: turning what is queued on a stream into a graph.
-#include "core/captured_free.hpp"
+#include "cucore/graph_builder.hpp"
 #include "graph_support.hpp"
 
 namespace cucore::python {
 
 static void bind_capture(nb::module_& m) {
+  const auto mode_of = [](int mode) { return static_cast<CUstreamCaptureMode>(mode); };
   // The graph that is being captured; `held` lives beside it.
-  m.def("capture_begin", [](const Stream& stream, int mode, nb::object held) {
-    CUCORE_CALL_WITHOUT_GIL(
-        cuStreamBeginCapture(stream.handle(), static_cast<CUstreamCaptureMode>(mode)));
-    CUstreamCaptureStatus status{};
-    CUgraph graph = nullptr;
-    CUCORE_CALL(cuStreamGetCaptureInfo(stream.handle(), &status, nullptr, &graph, nullptr, nullptr,
-                                       nullptr));
-    GraphDefinition definition = GraphDefinition::view(graph, GraphDefinition{});
+  m.def("capture_begin", [=](const Stream& stream, int mode, nb::object held) {
+    GraphDefinition definition = [&] {
+      const WithoutGil release;
+      return begin_capture(stream, mode_of(mode));
+    }();
     definition.keep_beside(keep_alive(std::move(held)));
     return definition;
   });
-  m.def("capture_begin_to", [](const Stream& stream, std::size_t graph, int mode) {
-    CUCORE_CALL_WITHOUT_GIL(
-        cuStreamBeginCaptureToGraph(stream.handle(), reinterpret_cast<CUgraph>(graph), nullptr,
-                                    nullptr, 0, static_cast<CUstreamCaptureMode>(mode)));
+  m.def("capture_begin_to", [=](const Stream& stream, std::size_t graph, int mode) {
+    const WithoutGil release;
+    begin_capture_to(stream, reinterpret_cast<CUgraph>(graph), mode_of(mode));
   });
   m.def("capture_end", [](const Stream& stream) {
-    CUgraph graph = nullptr;
-    CUresult ended{};
-    {
-      const WithoutGil unlocked;
-      ended = driver().cuStreamEndCapture(stream.handle(), &graph);
-      detail::free_after_captures();
-    }
-    check(ended, "cuStreamEndCapture");
-    return number(graph);
+    const WithoutGil release;
+    return number(end_capture(stream));
   });
   m.def("capture_info", [](const Stream& stream) {
-    CUstreamCaptureStatus status{};
-    cuuint64_t id = 0;
-    CUgraph graph = nullptr;
-    const CUgraphNode* nodes = nullptr;
-    const CUgraphEdgeData* data = nullptr;
-    std::size_t count = 0;
-    CUCORE_CALL(
-        cuStreamGetCaptureInfo(stream.handle(), &status, &id, &graph, &nodes, &data, &count));
-    return nb::make_tuple(static_cast<int>(status), static_cast<unsigned long long>(id),
-                          number(graph),
-                          handles_of(std::vector<CUgraphNode>(nodes, nodes + count)));
+    const CaptureInfo info = capture_info(stream);
+    return nb::make_tuple(static_cast<int>(info.status), static_cast<unsigned long long>(info.id),
+                          number(info.graph), handles_of(info.after));
   });
   m.def("capture_continue_after", [](const Stream& stream, const Handles& nodes) {
-    std::vector<CUgraphNode> list = nodes_of(nodes);
-    CUCORE_CALL_WITHOUT_GIL(cuStreamUpdateCaptureDependencies(
-        stream.handle(), list.data(), nullptr, list.size(), CU_STREAM_SET_CAPTURE_DEPENDENCIES));
+    const std::vector<CUgraphNode> list = nodes_of(nodes);
+    const WithoutGil release;
+    continue_capture_after(stream, list);
   });
   m.def(
       "launch_host",
       [](const Stream& stream, nb::handle callable, std::size_t address, std::size_t data) {
-        const HostCall call = host_call(callable, address, data);
+        const HostNodeParams call = host_call(callable, address, data);
         CUCORE_CALL_WITHOUT_GIL(cuLaunchHostFunc(stream.handle(), call.function, call.data));
       },
       "stream"_a, "callable"_a.none(), "address"_a, "data"_a);

@@ -49,7 +49,7 @@ static void bind_definition(nb::module_& m) {
   cls.def(
       "add_host",
       [](D& d, const Handles& after, nb::handle callable, std::size_t address, std::size_t data) {
-        const HostCall call = host_call(callable, address, data);
+        const HostNodeParams call = host_call(callable, address, data);
         WithoutGil release;
         return number(d.add_host(nodes_of(after), call.function, call.data));
       },

@@ -10,6 +10,7 @@
 #include "arguments.hpp"
 #include "core/waiting.hpp"
 #include "cucore/graph.hpp"
+#include "cucore/graph_node.hpp"
 #include "kept.hpp"
 #include "py_kernel.hpp"
 #include "py_launch_config.hpp"
@@ -38,16 +39,17 @@ inline std::size_t number(const void* pointer) { return reinterpret_cast<std::si
 /// Runs a Python callable on the driver's thread. What it raises goes to sys.unraisablehook.
 void CUDA_CB call_python(void* data);
 
-struct HostCall {
-  CUhostFn function;
-  void* data;
-};
 /// A Python callable (`address` is 0), or a C function and its data by address, which may be
 /// Python behind ctypes. Graphs may run it again and again: it counts as pending from now on.
-inline HostCall host_call(nb::handle callable, std::size_t address, std::size_t data) {
+inline HostNodeParams host_call(nb::handle callable, std::size_t address, std::size_t data) {
   cucore::detail::host_calls.fetch_add(1);
   if (address != 0) return {reinterpret_cast<CUhostFn>(address), reinterpret_cast<void*>(data)};
   return {&call_python, callable.ptr()};
+}
+
+/// A node by the number of its handle.
+inline GraphNodeRef node_of(std::size_t handle) {
+  return GraphNodeRef{reinterpret_cast<CUgraphNode>(handle)};
 }
 
 /// Packs the arguments of a kernel for as long as `use` runs, without the GIL; the driver copies
@@ -81,16 +83,11 @@ inline CopyEnd copy_end(const PyCopyEnd& end) {
 inline CopyExtent copy_extent(const PyCopyExtent& extent) {
   return {std::get<0>(extent), std::get<1>(extent), std::get<2>(extent)};
 }
-/// The parameters of a copy node, with what is named changed.
-inline CUDA_MEMCPY3D changed_copy(CUgraphNode node, const std::optional<PyCopyEnd>& dst,
-                                  const std::optional<PyCopyEnd>& src,
-                                  const std::optional<PyCopyExtent>& extent) {
-  CUDA_MEMCPY3D copy{};
-  CUCORE_CALL(cuGraphMemcpyNodeGetParams(node, &copy));
-  change_copy(copy, dst ? std::optional{copy_end(*dst)} : std::nullopt,
-              src ? std::optional{copy_end(*src)} : std::nullopt,
-              extent ? std::optional{copy_extent(*extent)} : std::nullopt);
-  return copy;
+inline std::optional<CopyEnd> copy_end(const std::optional<PyCopyEnd>& end) {
+  return end ? std::optional{copy_end(*end)} : std::nullopt;
+}
+inline std::optional<CopyExtent> copy_extent(const std::optional<PyCopyExtent>& extent) {
+  return extent ? std::optional{copy_extent(*extent)} : std::nullopt;
 }
 
 /// A cuda.core.graph.Graph made from a definition.

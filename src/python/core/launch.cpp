@@ -173,22 +173,26 @@ PyObject* config_reduce(const LaunchConfig& c) {
 
 /// A value of the usual kinds: where it lies, or null for one that needs a closer look. `room` has
 /// eight bytes.
-[[gnu::always_inline]] inline void* usual_argument(PyObject* value, std::size_t size,
+[[gnu::always_inline]] inline void* usual_argument(PyObject* value, const ParamInfo& param,
                                                    std::uint64_t* room) noexcept {
+  const std::size_t size = param.size;
   PyTypeObject* const type = Py_TYPE(value);
   if (type == usual.buffer_type) {
     *room = value_at<PyBuffer>(value, usual.buffer_at).buffer.handle();
-    return size == 8 && *room != 0 ? room : nullptr;  // closed, or of no bytes
+    return size == 8 && *room != 0 && param.kind != ParamKind::floating
+               ? room
+               : nullptr;  // closed, or of no bytes
   }
   if (type == &PyLong_Type) {
     std::int64_t number = 0;
-    if (!as_int64(value, &number)) return nullptr;
+    if (!as_int64(value, &number) || param.kind == ParamKind::floating) return nullptr;
     const bool fits = size == 8 || (size == 4 && number >= INT32_MIN &&
                                     number <= static_cast<std::int64_t>(UINT32_MAX));
     *room = static_cast<std::uint64_t>(number);  // little endian: the low bytes come first
     return fits ? room : nullptr;
   }
   if (type == &PyFloat_Type) {
+    if (!detail::is_compatible(ParamKind::floating, param.kind)) return nullptr;
     const double number = PyFloat_AS_DOUBLE(value);
     if (size == sizeof(double)) {
       std::memcpy(room, &number, sizeof number);
@@ -200,7 +204,8 @@ PyObject* config_reduce(const LaunchConfig& c) {
     return room;
   }
   const ValueType* const known = known_types.find(type);
-  if (known == nullptr || known->kind != ValueType::in_object || known->size != size)
+  if (known == nullptr || known->kind != ValueType::in_object || known->size != size ||
+      !accepts(param.kind, *known))
     return nullptr;
   return reinterpret_cast<char*>(value) + known->offset;
 }
@@ -230,7 +235,7 @@ PyObject* config_reduce(const LaunchConfig& c) {
   std::uint64_t rooms[kMost];
   const ParamInfo* const params = state.params.data();
   for (std::size_t i = 0; i < count; ++i) {
-    pointers[i] = usual_argument(args[3 + i], params[i].size, &rooms[i]);
+    pointers[i] = usual_argument(args[3 + i], params[i], &rooms[i]);
     if (pointers[i] == nullptr) return false;
   }
   return may_keep_lock(stream.handle()) &&
@@ -390,7 +395,10 @@ void bind_launch(nb::module_& m) {
       "Arguments are checked against the kernel's parameters: buffers and ints are "
       "addresses, NumPy and ctypes\n"
       "scalars and structures go by value, bool, int, float and complex where the "
-      "parameter's size fits them.\n\n"
+      "parameter's size fits them.\n"
+      "Where the code tells what a parameter is (PTX, code compiled here, mangled C++ names), a "
+      "value of another kind is\n"
+      "refused: an int for a float parameter, or a float for an int.\n\n"
       ">>> launch(stream, LaunchConfig(grid=1, block=32), kernel, buffer, 2)\n"
       ">>> launch(stream, LaunchConfig(grid=1, block=32), kernel, buffer)\n"
       "Traceback (most recent call last):\n"

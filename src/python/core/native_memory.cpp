@@ -25,18 +25,6 @@ PoolOptions pool_options(int type, int location_type, int location_id, bool ipc_
   return options;
 }
 
-/// Drivers refuse batches in the legacy default stream without a word.
-Stream batch_stream(nb::handle stream, const char* function) {
-  Stream on = stream_argument(stream.ptr(), function);
-  const CUstream handle = on.handle() ? on.handle() : default_stream_handle();
-  if (handle == CU_STREAM_LEGACY)
-    throw CUDAError{CUDA_ERROR_INVALID_VALUE, result_name(CUDA_ERROR_INVALID_VALUE),
-                    std::string{result_name(CUDA_ERROR_INVALID_VALUE)} + ": " + function +
-                        ": no batch can be queued in the legacy default stream; give it a stream "
-                        "of your own, or the default stream of the thread"};
-  return on;
-}
-
 GraphMemory& graph_memory(const Native& native) {
   auto* memory = dynamic_cast<GraphMemory*>(native.resource.get());
   if (memory == nullptr) throw InvalidStateError("the memory resource is no GraphMemoryResource");
@@ -144,81 +132,6 @@ void bind_native_memory(nb::module_& m) {
     CUipcMemHandle raw{};
     CUCORE_CALL_WITHOUT_GIL(cuIpcGetMemHandle(&raw, ptr));
     return nb::bytes(reinterpret_cast<const char*>(&raw), sizeof raw);
-  });
-  // Managed memory: advice, prefetch, ranges.
-  m.def("mem_advise",
-        [](std::size_t ptr, std::size_t size, int advice, int location_type, int location_id) {
-          CUCORE_CALL_WITHOUT_GIL(cuMemAdvise(ptr, size, static_cast<CUmem_advise>(advice),
-                                              location(location_type, location_id)));
-        });
-  m.def("mem_range_attribute", [](std::size_t ptr, std::size_t size, int attribute) {
-    int value = 0;
-    CUCORE_CALL_WITHOUT_GIL(cuMemRangeGetAttribute(
-        &value, sizeof value, static_cast<CUmem_range_attribute>(attribute), ptr, size));
-    return value;
-  });
-  m.def("mem_range_accessed_by", [](std::size_t ptr, std::size_t size, int count) {
-    std::vector<int> ids(static_cast<std::size_t>(count), -2);
-    CUCORE_CALL_WITHOUT_GIL(cuMemRangeGetAttribute(ids.data(), ids.size() * sizeof(int),
-                                                   CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, ptr, size));
-    return ids;
-  });
-  m.def("mem_prefetch", [](std::size_t ptr, std::size_t size, int location_type, int location_id,
-                           nb::handle stream) {
-    const Stream on = stream_argument(stream.ptr(), "prefetch");
-    CUCORE_CALL_WITHOUT_GIL(
-        cuMemPrefetchAsync(ptr, size, location(location_type, location_id), 0, on.handle()));
-  });
-  m.def("mem_batch", [](int what, std::vector<std::size_t> ptrs, std::vector<std::size_t> sizes,
-                        std::vector<int> location_types, std::vector<int> location_ids,
-                        nb::handle stream) {
-    constexpr const char* kNames[] = {"prefetch_batch", "discard_batch", "discard_prefetch_batch"};
-    const Stream on = batch_stream(stream, kNames[what]);
-    std::vector<CUdeviceptr> addresses(ptrs.begin(), ptrs.end());
-    std::vector<CUmemLocation> locations;
-    std::vector<std::size_t> indices;
-    for (std::size_t i = 0; i < location_types.size(); ++i) {
-      locations.push_back(location(location_types[i], location_ids[i]));
-      indices.push_back(i);
-    }
-    const std::size_t n = addresses.size();
-    if (what == 0) {
-      CUCORE_CALL_WITHOUT_GIL(cuMemPrefetchBatchAsync(addresses.data(), sizes.data(), n,
-                                                      locations.data(), indices.data(),
-                                                      locations.size(), 0, on.handle()));
-    } else if (what == 1) {
-      CUCORE_CALL_WITHOUT_GIL(
-          cuMemDiscardBatchAsync(addresses.data(), sizes.data(), n, 0, on.handle()));
-    } else {
-      CUCORE_CALL_WITHOUT_GIL(cuMemDiscardAndPrefetchBatchAsync(addresses.data(), sizes.data(), n,
-                                                                locations.data(), indices.data(),
-                                                                locations.size(), 0, on.handle()));
-    }
-  });
-  m.def("mark_discarded", [](nb::list buffers) {
-    for (nb::handle buffer : buffers) open_buffer(buffer.ptr()).discarded = true;
-  });
-  // One attribute set per copy: (order, src location, dst location, flags)
-  m.def("memcpy_batch", [](std::vector<std::size_t> dsts, std::vector<std::size_t> srcs,
-                           std::vector<std::size_t> sizes, std::vector<std::vector<int>> attributes,
-                           nb::handle stream) {
-    const Stream on = batch_stream(stream, "copy_batch");
-    std::vector<CUdeviceptr> into(dsts.begin(), dsts.end());
-    std::vector<CUdeviceptr> from(srcs.begin(), srcs.end());
-    std::vector<CUmemcpyAttributes> attrs;
-    std::vector<std::size_t> indices;
-    for (std::size_t i = 0; i < attributes.size(); ++i) {
-      CUmemcpyAttributes a{};
-      a.srcAccessOrder = static_cast<CUmemcpySrcAccessOrder>(attributes[i][0]);
-      a.srcLocHint = location(attributes[i][1], attributes[i][2]);
-      a.dstLocHint = location(attributes[i][3], attributes[i][4]);
-      a.flags = static_cast<unsigned>(attributes[i][5]);
-      attrs.push_back(a);
-      indices.push_back(i);
-    }
-    CUCORE_CALL_WITHOUT_GIL(cuMemcpyBatchAsync(into.data(), from.data(), sizes.data(), into.size(),
-                                               attrs.data(), indices.data(), attrs.size(),
-                                               on.handle()));
   });
 }
 CUCORE_BIND(kBindMemory, bind_native_memory)

@@ -1,40 +1,35 @@
-// tensor_map.cpp: descriptors by which the tensor memory accelerator moves tiles.
-#include <nanobind/stl/vector.h>
+// tensor_map.cpp: the C++ descriptor behind cuda.core.TensorMapDescriptor.
+#include "cucore/tensor_map.hpp"
 
-#include <cstring>
+#include <nanobind/stl/vector.h>
 
 #include "support.hpp"
 
 namespace cucore::python {
-namespace {
-struct TensorMap {
-  alignas(64) CUtensorMap map;
-};
-}  // namespace
 
 void bind_tensor_map(nb::module_& m) {
-  nb::class_<TensorMap> cls(m, "_TensorMap");
-  cls.def_static("tiled", [](int type, std::uintptr_t address, std::vector<cuuint64_t> dims,
-                             std::vector<cuuint64_t> strides, std::vector<cuuint32_t> box,
-                             std::vector<cuuint32_t> element_strides, int interleave, int swizzle,
-                             int promotion, int fill) {
-    auto* made = new TensorMap;
-    nb::object object = nb::cast(made, nb::rv_policy::take_ownership);
-    CUCORE_CALL(cuTensorMapEncodeTiled(
-        &made->map, static_cast<CUtensorMapDataType>(type), static_cast<cuuint32_t>(dims.size()),
-        reinterpret_cast<void*>(address), dims.data(), strides.data(), box.data(),
-        element_strides.data(), static_cast<CUtensorMapInterleave>(interleave),
-        static_cast<CUtensorMapSwizzle>(swizzle), static_cast<CUtensorMapL2promotion>(promotion),
-        static_cast<CUtensorMapFloatOOBfill>(fill)));
-    return object;
+  using Numbers = std::vector<std::int64_t>;
+  nb::class_<TensorMapDescriptor> cls(m, "_TensorMap");
+  cls.def("__init__", [](TensorMapDescriptor* self, int type, std::uintptr_t address, Numbers shape,
+                         Numbers strides, Numbers box, Numbers element_strides, int interleave,
+                         int swizzle, int promotion, int fill) {
+    const TensorRef tensor{address, std::move(shape), std::move(strides),
+                           static_cast<TensorMapDataType>(type)};
+    const TensorMapDescriptorOptions options{std::move(box),
+                                             std::move(element_strides),
+                                             static_cast<TensorMapInterleave>(interleave),
+                                             static_cast<TensorMapSwizzle>(swizzle),
+                                             static_cast<TensorMapL2Promotion>(promotion),
+                                             static_cast<TensorMapOOBFill>(fill)};
+    new (self) TensorMapDescriptor{tensor, options};
   });
-  cls.def("replace_address", [](TensorMap& t, std::uintptr_t address) {
-    CUCORE_CALL(cuTensorMapReplaceAddress(&t.map, reinterpret_cast<void*>(address)));
+  cls.def("replace_address",
+          [](TensorMapDescriptor& t, std::uintptr_t address) { t.replace_address(address); });
+  cls.def_prop_ro("address", [](const TensorMapDescriptor& t) {
+    return reinterpret_cast<std::uintptr_t>(&t.raw());
   });
-  cls.def_prop_ro("address",
-                  [](const TensorMap& t) { return reinterpret_cast<std::uintptr_t>(&t.map); });
-  cls.def_prop_ro("bytes", [](const TensorMap& t) {
-    return nb::bytes(reinterpret_cast<const char*>(&t.map), sizeof t.map);
+  cls.def_prop_ro("bytes", [](const TensorMapDescriptor& t) {
+    return nb::bytes(reinterpret_cast<const char*>(&t.raw()), sizeof t.raw());
   });
 }
 CUCORE_BIND(kBindRest, bind_tensor_map)

@@ -1,5 +1,9 @@
-// virtual_memory.cpp: addresses reserved apart from the memory behind them, for
-// VirtualMemoryResource.
+// virtual_memory.cpp: the C++ resource behind cuda.core.VirtualMemoryResource.
+#include "cucore/virtual_memory.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include "support.hpp"
@@ -7,60 +11,47 @@
 namespace cucore::python {
 namespace {
 
-CUmemAllocationProp properties(int type, int location_type, int location_id, int handle_types,
-                               bool rdma) {
-  CUmemAllocationProp p{};
-  p.type = static_cast<CUmemAllocationType>(type);
-  p.location = {static_cast<CUmemLocationType>(location_type), {location_id}};
-  p.requestedHandleTypes = static_cast<CUmemAllocationHandleType>(handle_types);
-  p.allocFlags.gpuDirectRDMACapable = rdma ? 1 : 0;
-  return p;
+using Options = VirtualMemoryResourceOptions;
+
+Options options(int type, int location, int handle_type, int granularity, bool rdma,
+                std::size_t hint, std::size_t alignment, std::vector<int> peers, int self_access,
+                int peer_access) {
+  return {static_cast<CUmemAllocationType>(type),
+          static_cast<CUmemLocationType>(location),
+          static_cast<CUmemAllocationHandleType>(handle_type),
+          static_cast<CUmemAllocationGranularity_flags>(granularity),
+          rdma,
+          hint,
+          alignment,
+          std::move(peers),
+          static_cast<CUmemAccess_flags>(self_access),
+          static_cast<CUmemAccess_flags>(peer_access)};
 }
 
 }  // namespace
 
 void bind_virtual_memory(nb::module_& m) {
-  m.def("vmm_granularity", [](int type, int lt, int li, int handles, bool rdma, int option) {
-    const CUmemAllocationProp p = properties(type, lt, li, handles, rdma);
-    std::size_t bytes = 0;
-    CUCORE_CALL(cuMemGetAllocationGranularity(
-        &bytes, &p, static_cast<CUmemAllocationGranularity_flags>(option)));
-    return bytes;
+  nb::class_<Options>(m, "_VirtualMemoryOptions").def_static("of", &options);
+  nb::class_<VirtualMemoryResource> cls(m, "_VirtualMemory");
+  cls.def_static("create", &VirtualMemoryResource::create);
+  cls.def_prop_ro("num_allocations", &VirtualMemoryResource::num_allocations);
+  cls.def("allocate", [](VirtualMemoryResource& r, std::size_t size) {
+    const WithoutGil release;
+    const CUdeviceptr ptr = r.allocate(size, StreamRef{nullptr});
+    return std::pair{static_cast<std::size_t>(ptr), r.size_of(ptr)};
   });
-  m.def("vmm_create", [](std::size_t size, int type, int lt, int li, int handles, bool rdma) {
-    const CUmemAllocationProp p = properties(type, lt, li, handles, rdma);
-    CUmemGenericAllocationHandle handle = 0;
-    CUCORE_CALL_WITHOUT_GIL(cuMemCreate(&handle, size, &p, 0));
-    return static_cast<unsigned long long>(handle);
+  cls.def("deallocate", [](VirtualMemoryResource& r, std::size_t ptr) {
+    const WithoutGil release;
+    r.deallocate(ptr, 0, StreamRef{nullptr});
   });
-  m.def("vmm_release",
-        [](unsigned long long handle) { CUCORE_CALL_WITHOUT_GIL(cuMemRelease(handle)); });
-  m.def("vmm_reserve", [](std::size_t size, std::size_t alignment, std::size_t hint) {
-    CUdeviceptr ptr = 0;
-    CUCORE_CALL_WITHOUT_GIL(cuMemAddressReserve(&ptr, size, alignment, hint, 0));
-    return static_cast<std::size_t>(ptr);
-  });
-  m.def("vmm_free", [](std::size_t ptr, std::size_t size) {
-    CUCORE_CALL_WITHOUT_GIL(cuMemAddressFree(ptr, size));
-  });
-  m.def("vmm_map", [](std::size_t ptr, std::size_t size, unsigned long long handle) {
-    CUCORE_CALL_WITHOUT_GIL(cuMemMap(ptr, size, 0, handle, 0));
-  });
-  m.def("vmm_unmap", [](std::size_t ptr, std::size_t size) {
-    WithoutGil release;  // waits for queued work, which may be a Python function
-    CUCORE_CALL(cuMemUnmap(ptr, size));
-  });
-  m.def("vmm_set_access",
-        [](std::size_t ptr, std::size_t size, std::vector<std::vector<int>> places) {
-          std::vector<CUmemAccessDesc> list;
-          for (const auto& place : places) {
-            CUmemAccessDesc d{};
-            d.location = {static_cast<CUmemLocationType>(place[0]), {place[1]}};
-            d.flags = static_cast<CUmemAccess_flags>(place[2]);
-            list.push_back(d);
-          }
-          CUCORE_CALL_WITHOUT_GIL(cuMemSetAccess(ptr, size, list.data(), list.size()));
-        });
+  cls.def(
+      "modify",
+      [](VirtualMemoryResource& r, std::size_t ptr, std::size_t size, std::optional<Options> how) {
+        const WithoutGil release;
+        const BufferRef grown = r.modify_allocation(ptr, size, how);
+        return std::pair{static_cast<std::size_t>(grown.handle()), grown.size()};
+      },
+      "ptr"_a, "size"_a, "how"_a.none());
 }
 CUCORE_BIND(kBindMemory, bind_virtual_memory)
 

@@ -26,8 +26,8 @@ RELEASE = re.compile(
 MEANT = {
     ("graph.cpp", "update"): "PyGraph::update gives the lock up itself",
     ("graph_definition.cpp", "add_kernel"): "with_arguments gives the lock up around it",
-    ("graph_nodes.cpp", "cuGraphKernelNodeSetParams"): "with_arguments gives the lock up around it",
-    ("graph.cpp", "cuGraphExecKernelNodeSetParams"): "with_arguments gives the lock up around it",
+    ("graph_nodes.cpp", "set_kernel"): "with_arguments gives the lock up around it",
+    ("graph.cpp", "set_kernel"): "with_arguments gives the lock up around it",
     ("kernel.cpp", "max_potential_cluster_size"): "cluster_query gives the lock up around it",
     ("graph.cpp", "cuLaunchHostFunc"): "from a destructor, which may run where the lock cannot be given up",
     ("device.cpp", "cuCtxSynchronize"): "on a thread of its own, which never had the lock",
@@ -101,7 +101,7 @@ def test_driver_calls_that_may_wait_are_made_without_the_lock(source: Path) -> N
 AMBIGUOUS = {
     "handle", "get", "set", "create", "allocate", "deallocate", "close", "release", "nodes", "edges", "load", "find", "wait",
     "make", "current", "view", "primary", "context", "device", "record", "library", "attach", "run",
-    "set_current",
+    "set_current", "state", "restore",
 }  # fmt: skip
 
 

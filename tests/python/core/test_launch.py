@@ -4,7 +4,8 @@ import ctypes
 import pickle
 
 import pytest
-from cuda.core import CUDAError, LaunchConfig, Program, ProgramOptions, Stream, launch
+from cuda.core import CUDAError, Kernel, LaunchConfig, ObjectCode, Program, ProgramOptions, Stream, launch
+from cuda.core.graph import GraphDefinition
 from cuda.core.texture import OpaqueArrayOptions, ResourceDescriptor
 from cuda.core.utils import StridedMemoryView
 
@@ -187,7 +188,6 @@ def unlaunched_scale(device):
         (np.float32(2), np.uint64(10)),
         (ctypes.c_float(2), ctypes.c_size_t(10)),
         (2.0, np.int8(10)),
-        (0x40000000, 10),  # an int is stored as it is: the bits of 2.0
     ],
 )
 def test_launches_after_the_first_take_the_same(device, stream, factor, n):
@@ -214,6 +214,98 @@ def test_launches_after_the_first_refuse_the_same(device, stream, args):
     with pytest.raises(first.type) as later:
         run(stream, kernel, buffer, *args, grid=1, block=32)
     assert str(later.value) == str(first.value)
+
+
+KINDS = [
+    # (position of the parameter, a value of another kind, what the message says)
+    (1, 3, "parameter 1 is float, got int; give a float"),
+    (1, np.int32(3), "parameter 1 is float, got numpy.int32"),
+    (1, np.uint32(3), "parameter 1 is float, got numpy.uint32"),
+    (1, ctypes.c_int(3), "parameter 1 is float, got c_int"),
+    (1, True, "parameter 1 is float, got bool"),
+    (2, 7.5, "parameter 2 is a 4-byte integer, got float; give an int"),
+    (2, 7.0, "parameter 2 is a 4-byte integer, got float"),
+    (2, np.float32(7), "parameter 2 is a 4-byte integer, got numpy.float32"),
+    (2, ctypes.c_float(7), "parameter 2 is a 4-byte integer, got c_float"),
+    (3, 1, "parameter 3 is double, got int"),
+    (3, np.int64(1), "parameter 3 is double, got numpy.int64"),
+    (3, np.complex64(1), "parameter 3 is double, got numpy.complex64"),
+    (3, 1j, "parameter 3 is double, got complex"),
+    (3, ctypes.c_void_p(0), "parameter 3 is double, got c_void_p"),
+    (4, 1.0, "parameter 4 is a (pointer|8-byte integer), got float"),
+    (4, np.float64(1), "parameter 4 is a.* got numpy.float64"),
+]
+KINDS_SOURCE = (
+    "__global__ void kinds(double* p, float f, int i, double d, const int* q) { p[0] = f; p[1] = i; p[2] = d; }"
+)
+
+
+def kernel_of_kinds(device, form):
+    options = ProgramOptions(arch=f"sm_{device.arch}")
+    if form == "mangled":  # the name is all that tells of the types
+        code = Program(KINDS_SOURCE, "c++", options).compile("cubin", name_expressions=("kinds",))
+        return code.get_kernel("kinds")
+    return Program('extern "C" ' + KINDS_SOURCE, "c++", options).compile(form).get_kernel("kinds")
+
+
+@pytest.mark.parametrize("form", ["ptx", "cubin", "mangled"])
+def test_a_value_of_another_kind_than_its_parameter_is_refused(device, stream, form):
+    kernel = kernel_of_kinds(device, form)
+    buffer = device.allocate(24, stream=stream)
+    config, good = LaunchConfig(grid=1, block=1), [buffer, 1.5, 2, 2.5, buffer]
+    for _ in range(2):  # the first launch goes another way than those after it
+        for at, value, words in KINDS:
+            with pytest.raises(TypeError, match=f"argument {at} of kernel .*kinds.*: {words}"):
+                launch(stream, config, kernel, *good[:at], value, *good[at + 1 :])
+        with pytest.raises(TypeError, match=r"parameter 3 is double, got .*Buffer"):
+            launch(stream, config, kernel, *good[:3], buffer, buffer)
+        launch(stream, config, kernel, *good)
+    out = np.zeros(3)
+    buffer.copy_to(out, stream=stream)
+    stream.sync()
+    assert out.tolist() == [1.5, 2, 2.5]
+
+
+@pytest.mark.parametrize("values", [(np.float32(1.5), np.int64(2), np.float64(2.5)), (ctypes.c_float(1.5), True, 2.5)])
+def test_a_value_of_the_kind_of_its_parameter_is_taken(device, stream, values):
+    kernel = kernel_of_kinds(device, "cubin")
+    buffer = device.allocate(24, stream=stream)
+    for _ in range(2):
+        launch(stream, LaunchConfig(grid=1, block=1), kernel, buffer, *values, 0)
+    out = np.zeros(3)
+    buffer.copy_to(out, stream=stream)
+    stream.sync()
+    assert out.tolist() == [1.5, int(values[1]), 2.5]
+
+
+def test_a_structure_is_taken_for_any_parameter_of_its_size(device, stream):
+    class Bits(ctypes.Structure):
+        _fields_ = [("value", ctypes.c_uint32)]
+
+    buffer = device.allocate(24, stream=stream)
+    launch(stream, LaunchConfig(grid=1, block=1), kernel_of_kinds(device, "ptx"), buffer, Bits(0x40000000), 2, 2.5, 0)
+    out = np.zeros(3)
+    buffer.copy_to(out, stream=stream)
+    stream.sync()
+    assert out[0] == 2.0
+
+
+def test_the_message_has_the_name_of_a_parameter_in_ptx(device, stream):
+    ptx = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k(.param .f32 factor) { ret; }"
+    kernel = ObjectCode.from_ptx(ptx).get_kernel("k")
+    with pytest.raises(TypeError, match="argument 0 of kernel k: parameter 0 'factor' is float, got int"):
+        launch(stream, LaunchConfig(grid=1, block=1), kernel, 3)
+
+
+def test_the_kind_is_known_in_graphs_and_by_handle(device, stream):
+    kernel = kernel_of_kinds(device, "cubin")
+    again = Kernel.from_handle(int(kernel.handle))
+    buffer = device.allocate(24, stream=stream)
+    config = LaunchConfig(grid=1, block=1)
+    with pytest.raises(TypeError, match="parameter 1 is float, got int"):
+        launch(stream, config, again, buffer, 3, 2, 2.5, buffer)
+    with pytest.raises(TypeError, match="parameter 1 is float, got int"):
+        GraphDefinition().launch(config, kernel, buffer, 3, 2, 2.5, buffer)
 
 
 def test_a_closed_buffer_is_named(device, stream, kernel):

@@ -186,7 +186,7 @@ class ExecutableEventRecordNode(ExecutableGraphNode):
 
     def update(self, event: Any) -> None:
         """Record this event from now on."""
-        self._graph._set_event(self._node._handle, True, event)
+        self._graph._set_event(self._node._handle, event)
         self._uses(_core.hold(event))
 
 
@@ -203,7 +203,7 @@ class ExecutableEventWaitNode(ExecutableGraphNode):
 
     def update(self, event: Any) -> None:
         """Wait for this event from now on."""
-        self._graph._set_event(self._node._handle, False, event)
+        self._graph._set_event(self._node._handle, event)
         self._uses(_core.hold(event))
 
 

@@ -451,17 +451,16 @@ class ChildGraphNode(GraphNode):
 
 class _EventNode(GraphNode):
     __slots__ = ()
-    _is_record = False
 
     @property
     def event(self) -> Event:
         """The event."""
         known = self._facts()
-        return known if known is not None else _core.event_node_get(self._handle, self._is_record)
+        return known if known is not None else _core.event_node_get(self._handle)
 
     def update(self, event: Event) -> None:
         """Use another event; graphs already instantiated stay as they are."""
-        _core.event_node_set(self._open(), self._is_record, event)
+        _core.event_node_set(self._open(), event)
         self._uses(_core.hold(event), event)
 
 
@@ -475,7 +474,6 @@ class EventRecordNode(_EventNode):
     """
 
     __slots__ = ()
-    _is_record = True
 
 
 class EventWaitNode(_EventNode):

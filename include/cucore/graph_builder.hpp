@@ -1,0 +1,120 @@
+// cucore/graph_builder.hpp: turns calls into nodes of a graph: branches, conditional bodies, child
+// graphs, functions of the host.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "cucore/abi/driver.h"
+#include "cucore/export.hpp"
+#include "cucore/graph.hpp"
+#include "cucore/stream.hpp"
+
+namespace cucore {
+
+/// Where the capture of a stream stands.
+struct CaptureInfo {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;  ///< whether there is one
+  cuuint64_t id = 0;                                             ///< of the capture
+  CUgraph graph = nullptr;                                       ///< that is made
+  std::vector<CUgraphNode> after;                                ///< what the next node comes after
+};
+/// Asks the driver.
+[[nodiscard]] CUCORE_EXPORT CaptureInfo capture_info(StreamRef stream);
+/// Starts a capture; the graph that is made becomes the result, which owns it once end_capture()
+/// has answered: result.own(handle).
+[[nodiscard]] CUCORE_EXPORT GraphDefinition begin_capture(StreamRef stream,
+                                                          CUstreamCaptureMode mode);
+/// The same into a graph that is there: the body of a conditional node.
+CUCORE_EXPORT void begin_capture_to(StreamRef stream, CUgraph graph, CUstreamCaptureMode mode);
+/// Ends a capture and answers its graph. Throws CUDAError where a forbidden call has broken it.
+[[nodiscard]] CUCORE_EXPORT CUgraph end_capture(StreamRef stream);
+/// The next node of a capture comes after these.
+CUCORE_EXPORT void continue_capture_after(StreamRef stream, std::span<const CUgraphNode> nodes);
+
+/// What a conditional node decides by; kernels are given it and set it.
+class GraphCondition {
+ public:
+  explicit GraphCondition(CUgraphConditionalHandle raw) noexcept : raw_{raw} {}  ///< By its handle.
+  [[nodiscard]] CUgraphConditionalHandle handle() const noexcept { return raw_; }  ///< the driver's
+  /// What launch() passes.
+  [[nodiscard]] CUgraphConditionalHandle kernel_argument() const noexcept { return raw_; }
+
+ private:
+  CUgraphConditionalHandle raw_;
+};
+
+/// Turns calls into nodes: between begin_building() and end_building() pass it where a stream is
+/// expected.
+///
+///     GraphBuilder builder{device.create_stream()};
+///     builder.begin_building();
+///     launch(builder, config, kernel, buffer, 1);
+///     const Graph graph = builder.end_building().complete();
+///
+/// Moves, never copies. Functions and child graphs are kept by the graph; kernels and buffers are
+/// the caller's. Used by one thread at a time.
+class CUCORE_EXPORT GraphBuilder {
+ public:
+  explicit GraphBuilder(const Stream& stream);  ///< Captures from this stream.
+  GraphBuilder(GraphBuilder&&) noexcept;
+  GraphBuilder& operator=(GraphBuilder&&) noexcept;
+  ~GraphBuilder();
+
+  /// The stream that work is captured from. Throws InvalidStateError when closed.
+  [[nodiscard]] const Stream& stream() const;
+  operator StreamRef() const { return stream(); }   // NOLINT: stands for its stream
+  [[nodiscard]] bool is_building() const noexcept;  ///< between begin and end
+  [[nodiscard]] bool is_closed() const noexcept;    ///< after close(), or joined
+  /// True for a builder that split() made, until it is joined.
+  [[nodiscard]] bool is_join_required() const noexcept;
+  /// The graph as nodes; while building, what has been captured so far. Throws InvalidStateError
+  /// where nothing was built.
+  [[nodiscard]] GraphDefinition graph_definition() const;
+
+  /// Starts: from now on calls with this builder become nodes.
+  GraphBuilder& begin_building(CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED);
+  /// Stops. Throws CUDAError where a forbidden call has broken the capture.
+  GraphBuilder& end_building();
+  /// Makes the graph ready to launch.
+  [[nodiscard]] Graph complete(const GraphCompleteOptions& options = {}) const;
+
+  /// Calls a function on the host at this point. It must not throw and must not call CUDA.
+  void callback(std::function<void()> function);
+  /// Runs a copy of another graph at this point.
+  void embed(const GraphDefinition& child);
+  /// Goes on in `count` branches that may run at once: this builder, and those that it returns.
+  [[nodiscard]] std::vector<GraphBuilder> split(int count);
+  /// Goes on in this branch after all of the others, which are closed.
+  void join(std::span<GraphBuilder> others);
+
+  /// What a conditional node decides by; it starts every launch at the default, if one is given.
+  [[nodiscard]] GraphCondition create_condition(std::optional<unsigned> default_value = {});
+  /// A builder for what runs when the condition is not zero.
+  [[nodiscard]] GraphBuilder if_then(GraphCondition condition);
+  /// Builders for what runs when the condition is not zero, and when it is.
+  [[nodiscard]] std::pair<GraphBuilder, GraphBuilder> if_else(GraphCondition condition);
+  /// A builder for what runs as long as the condition is not zero.
+  [[nodiscard]] GraphBuilder while_loop(GraphCondition condition);
+  /// Builders for `count` branches; the condition's value names the one that runs.
+  [[nodiscard]] std::vector<GraphBuilder> switch_case(GraphCondition condition, unsigned count);
+
+  /// Ends a capture that is still going on and forgets the graph. Does nothing the second time.
+  void close() noexcept;
+
+ private:
+  struct State;
+  explicit GraphBuilder(std::shared_ptr<State> state);
+  [[nodiscard]] State& building() const;
+  [[nodiscard]] std::vector<CUgraphNode> captured() const;
+  [[nodiscard]] std::vector<GraphBuilder> conditional(GraphCondition condition,
+                                                      CUgraphConditionalNodeType type,
+                                                      unsigned count);
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace cucore

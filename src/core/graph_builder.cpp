@@ -1,0 +1,293 @@
+// graph_builder.cpp: captures streams into graphs.
+#include "cucore/graph_builder.hpp"
+
+#include <stdexcept>
+#include <string>
+
+#include "core/captured_free.hpp"
+#include "cucore/device.hpp"
+#include "cucore/driver.hpp"
+#include "cucore/error.hpp"
+
+namespace cucore {
+
+CaptureInfo capture_info(StreamRef stream) {
+  CaptureInfo info;
+  const CUgraphNode* nodes = nullptr;
+  const CUgraphEdgeData* data = nullptr;
+  std::size_t count = 0;
+  CUCORE_CALL(cuStreamGetCaptureInfo(stream.handle(), &info.status, &info.id, &info.graph, &nodes,
+                                     &data, &count));
+  info.after.assign(nodes, nodes + count);
+  return info;
+}
+
+GraphDefinition begin_capture(StreamRef stream, CUstreamCaptureMode mode) {
+  CUCORE_CALL(cuStreamBeginCapture(stream.handle(), mode));
+  return GraphDefinition::view(capture_info(stream).graph, GraphDefinition{});
+}
+
+void begin_capture_to(StreamRef stream, CUgraph graph, CUstreamCaptureMode mode) {
+  CUCORE_CALL(cuStreamBeginCaptureToGraph(stream.handle(), graph, nullptr, nullptr, 0, mode));
+}
+
+CUgraph end_capture(StreamRef stream) {
+  CUgraph graph = nullptr;
+  const CUresult code = driver().cuStreamEndCapture(stream.handle(), &graph);
+  detail::free_after_captures();
+  check(code, "cuStreamEndCapture");
+  return graph;
+}
+
+void continue_capture_after(StreamRef stream, std::span<const CUgraphNode> nodes) {
+  std::vector<CUgraphNode> list(nodes.begin(), nodes.end());
+  CUCORE_CALL(cuStreamUpdateCaptureDependencies(stream.handle(), list.data(), nullptr, list.size(),
+                                                CU_STREAM_SET_CAPTURE_DEPENDENCIES));
+}
+
+struct GraphBuilder::State {
+  enum class Kind { primary, branch, body };
+  enum class Phase { fresh, building, ended, closed };
+
+  Stream stream;
+  Kind kind = Kind::primary;
+  Phase phase = Phase::fresh;
+  GraphDefinition definition;  // what is built; of a body a part of its parent's
+  // What split() made of this capture: they end with it.
+  std::vector<std::weak_ptr<State>> branches;
+  std::weak_ptr<State> root;  // of a branch: the state that has it among its branches
+
+  void close_branches() noexcept {
+    for (const auto& branch : branches) {
+      if (const auto open = branch.lock()) {
+        open->phase = Phase::closed;
+        open->stream = Stream{};
+      }
+    }
+    branches.clear();
+  }
+  [[nodiscard]] bool is_capturing() const noexcept {
+    CUstreamCaptureStatus status{};
+    return driver().cuStreamIsCapturing(stream.handle(), &status) == CUDA_SUCCESS &&
+           status != CU_STREAM_CAPTURE_STATUS_NONE;
+  }
+};
+
+GraphBuilder::GraphBuilder(const Stream& stream) : state_{std::make_shared<State>()} {
+  state_->stream = stream;
+}
+GraphBuilder::GraphBuilder(std::shared_ptr<State> state) : state_{std::move(state)} {}
+GraphBuilder::GraphBuilder(GraphBuilder&&) noexcept = default;
+GraphBuilder& GraphBuilder::operator=(GraphBuilder&& other) noexcept {
+  if (this != &other) {
+    close();
+    state_ = std::move(other.state_);
+  }
+  return *this;
+}
+GraphBuilder::~GraphBuilder() { close(); }
+
+const Stream& GraphBuilder::stream() const {
+  if (is_closed()) throw InvalidStateError{"the graph builder is closed"};
+  return state_->stream;
+}
+
+bool GraphBuilder::is_building() const noexcept {
+  return state_ != nullptr && state_->phase == State::Phase::building;
+}
+bool GraphBuilder::is_closed() const noexcept {
+  return state_ == nullptr || state_->phase == State::Phase::closed;
+}
+bool GraphBuilder::is_join_required() const noexcept {
+  return is_building() && state_->kind == State::Kind::branch;
+}
+
+GraphBuilder::State& GraphBuilder::building() const {
+  static_cast<void>(stream());
+  if (!is_building()) {
+    throw InvalidStateError{"the graph builder is not building: call begin_building() first"};
+  }
+  return *state_;
+}
+
+GraphDefinition GraphBuilder::graph_definition() const {
+  static_cast<void>(stream());
+  if (state_->phase == State::Phase::fresh) {
+    throw InvalidStateError{
+        "nothing was built: call begin_building(), queue work, and call end_building()"};
+  }
+  return state_->definition;
+}
+
+GraphBuilder& GraphBuilder::begin_building(CUstreamCaptureMode mode) {
+  const Stream& from = stream();
+  State& state = *state_;
+  if (state.kind == State::Kind::branch)
+    throw InvalidStateError{"a builder that split() made is building already"};
+  if (state.phase == State::Phase::building)
+    throw InvalidStateError{"the graph builder is building already"};
+  if (state.kind == State::Kind::body) {
+    if (state.phase == State::Phase::ended)
+      throw InvalidStateError{"the body of a conditional node can be built once only"};
+    begin_capture_to(from, state.definition.handle(), mode);
+  } else {
+    state.definition = begin_capture(from, mode);
+  }
+  state.phase = State::Phase::building;
+  return *this;
+}
+
+GraphBuilder& GraphBuilder::end_building() {
+  State& state = building();
+  if (state.kind == State::Kind::branch)
+    throw InvalidStateError{"a builder that split() made ends by join()"};
+  const bool is_primary = state.kind == State::Kind::primary;
+  CUgraph graph = nullptr;
+  try {
+    graph = end_capture(state.stream);
+  } catch (...) {
+    if (state.is_capturing()) throw;  // the call came from another thread, say: nothing has ended
+    if (is_primary) state.definition.own(nullptr);  // the driver has destroyed it
+    state.definition = GraphDefinition{};
+    state.phase = is_primary ? State::Phase::fresh : State::Phase::closed;
+    state.close_branches();
+    throw;
+  }
+  if (is_primary) state.definition.own(graph);
+  state.phase = State::Phase::ended;
+  return *this;
+}
+
+Graph GraphBuilder::complete(const GraphCompleteOptions& options) const {
+  const GraphDefinition definition = graph_definition();
+  if (state_->phase == State::Phase::building)
+    throw InvalidStateError{"the graph is still being built: call end_building() first"};
+  if (state_->kind != State::Kind::primary)
+    throw InvalidStateError{"only the builder that began the graph can complete it"};
+  return definition.instantiate(options);
+}
+
+/// A capture that a forbidden call has ended has no graph any more: the driver must not be asked to
+/// change it.
+std::vector<CUgraphNode> GraphBuilder::captured() const {
+  CaptureInfo info = capture_info(building().stream);
+  if (info.status != CU_STREAM_CAPTURE_STATUS_ACTIVE) {
+    throw InvalidStateError{
+        "the capture has ended: a call that is not allowed while capturing broke it, or the "
+        "builder that began it was closed; close this builder and begin again"};
+  }
+  return std::move(info.after);
+}
+
+void GraphBuilder::callback(std::function<void()> function) {
+  static_cast<void>(captured());  // else the stream would call at once
+  State& state = building();
+  auto kept = std::make_shared<std::function<void()>>(std::move(function));
+  const auto call = [](void* data) noexcept { (*static_cast<std::function<void()>*>(data))(); };
+  CUCORE_CALL(cuLaunchHostFunc(state.stream.handle(), call, kept.get()));
+  state.definition.keep_beside(std::move(kept));
+}
+
+void GraphBuilder::embed(const GraphDefinition& child) {
+  const auto after = captured();
+  State& state = building();
+  const CUgraphNode node = state.definition.add_child(after, child);
+  continue_capture_after(state.stream, {&node, 1});
+}
+
+std::vector<GraphBuilder> GraphBuilder::split(int count) {
+  State& state = building();
+  if (count < 2) {
+    throw std::invalid_argument{"split() needs at least 2 branches, not " + std::to_string(count)};
+  }
+  const auto root = state.kind == State::Kind::branch ? state.root.lock() : state_;
+  std::vector<GraphBuilder> made;
+  for (int i = 1; i < count; ++i) {
+    auto branch = std::make_shared<State>();
+    branch->stream = Stream::create(state.stream.context());
+    branch->stream.wait(state.stream);
+    branch->kind = State::Kind::branch;
+    branch->phase = State::Phase::building;
+    branch->definition = state.definition;
+    branch->root = root;
+    if (root != nullptr) root->branches.push_back(branch);
+    made.push_back(GraphBuilder{std::move(branch)});
+  }
+  return made;
+}
+
+void GraphBuilder::join(std::span<GraphBuilder> others) {
+  State& state = building();
+  for (const GraphBuilder& other : others) {
+    State& branch = other.building();
+    if (&branch == &state || branch.kind != State::Kind::branch)
+      throw std::invalid_argument{"join() takes builders that split() made"};
+  }
+  for (GraphBuilder& other : others) {
+    state.stream.wait(other.state_->stream);
+    // The stream stays until the capture has ended.
+    state.definition.keep_beside(std::make_shared<Stream>(other.state_->stream));
+    other.state_->phase = State::Phase::closed;
+    other.state_->stream = Stream{};
+  }
+}
+
+GraphCondition GraphBuilder::create_condition(std::optional<unsigned> default_value) {
+  static_cast<void>(captured());
+  return GraphCondition{
+      building().definition.create_condition(default_value.value_or(0), default_value.has_value())};
+}
+
+std::vector<GraphBuilder> GraphBuilder::conditional(GraphCondition condition,
+                                                    CUgraphConditionalNodeType type,
+                                                    unsigned count) {
+  const auto after = captured();
+  State& state = building();
+  std::vector<CUgraph> bodies;
+  const CUgraphNode node =
+      state.definition.add_conditional(after, condition.handle(), type, count, bodies);
+  continue_capture_after(state.stream, {&node, 1});
+  std::vector<GraphBuilder> made;
+  for (const CUgraph body : bodies) {
+    auto part = std::make_shared<State>();
+    part->stream = Stream::create(state.stream.context());
+    part->kind = State::Kind::body;
+    part->definition = GraphDefinition::view(body, state.definition);
+    made.push_back(GraphBuilder{std::move(part)});
+  }
+  return made;
+}
+
+GraphBuilder GraphBuilder::if_then(GraphCondition condition) {
+  return std::move(conditional(condition, CU_GRAPH_COND_TYPE_IF, 1).front());
+}
+std::pair<GraphBuilder, GraphBuilder> GraphBuilder::if_else(GraphCondition condition) {
+  auto bodies = conditional(condition, CU_GRAPH_COND_TYPE_IF, 2);
+  return {std::move(bodies[0]), std::move(bodies[1])};
+}
+GraphBuilder GraphBuilder::while_loop(GraphCondition condition) {
+  return std::move(conditional(condition, CU_GRAPH_COND_TYPE_WHILE, 1).front());
+}
+std::vector<GraphBuilder> GraphBuilder::switch_case(GraphCondition condition, unsigned count) {
+  return conditional(condition, CU_GRAPH_COND_TYPE_SWITCH, count);
+}
+
+void GraphBuilder::close() noexcept {
+  if (is_closed()) return;
+  State& state = *state_;
+  const bool was_building = state.phase == State::Phase::building;
+  state.phase = State::Phase::closed;
+  if (was_building && state.kind != State::Kind::branch && detail::may_free()) {
+    CUgraph graph = nullptr;
+    try {  // a capture that a call has broken has ended all the same
+      graph = end_capture(state.stream);
+    } catch (...) {
+    }
+    if (state.kind == State::Kind::primary) state.definition.own(graph);
+    state.close_branches();
+  }
+  state.definition = GraphDefinition{};
+  state.stream = Stream{};
+}
+
+}  // namespace cucore

@@ -1,0 +1,207 @@
+// graph_node.cpp: reads and changes the nodes of graphs.
+#include "cucore/graph_node.hpp"
+
+#include <stdexcept>
+#include <string>
+
+#include "cucore/driver.hpp"
+#include "cucore/error.hpp"
+
+namespace cucore {
+namespace {
+
+CUDA_HOST_NODE_PARAMS native(const HostNodeParams& params) {
+  CUDA_HOST_NODE_PARAMS out{};
+  out.fn = params.function;
+  out.userData = params.data;
+  return out;
+}
+
+CUcontext current_context() {
+  CUcontext context = nullptr;
+  CUCORE_CALL(cuCtxGetCurrent(&context));
+  return context;
+}
+
+CUDA_MEMCPY3D changed(GraphNodeRef node, const std::optional<CopyEnd>& dst,
+                      const std::optional<CopyEnd>& src, const std::optional<CopyExtent>& extent) {
+  CUDA_MEMCPY3D copy = node.memcpy();
+  change_copy(copy, dst, src, extent);
+  return copy;
+}
+
+}  // namespace
+
+CUgraphNodeType GraphNodeRef::type() const {
+  CUgraphNodeType type{};
+  CUCORE_CALL(cuGraphNodeGetType(raw_, &type));
+  return type;
+}
+
+std::vector<CUgraphNode> GraphNodeRef::pred() const {
+  std::size_t count = 0;
+  CUCORE_CALL(cuGraphNodeGetDependencies(raw_, nullptr, nullptr, &count));
+  std::vector<CUgraphNode> nodes(count);
+  std::vector<CUgraphEdgeData> data(count);
+  if (count != 0) CUCORE_CALL(cuGraphNodeGetDependencies(raw_, nodes.data(), data.data(), &count));
+  return nodes;
+}
+
+std::vector<CUgraphNode> GraphNodeRef::succ() const {
+  std::size_t count = 0;
+  CUCORE_CALL(cuGraphNodeGetDependentNodes(raw_, nullptr, nullptr, &count));
+  std::vector<CUgraphNode> nodes(count);
+  std::vector<CUgraphEdgeData> data(count);
+  if (count != 0)
+    CUCORE_CALL(cuGraphNodeGetDependentNodes(raw_, nodes.data(), data.data(), &count));
+  return nodes;
+}
+
+KernelNodeParams GraphNodeRef::kernel() const {
+  CUDA_KERNEL_NODE_PARAMS p{};
+  CUCORE_CALL(cuGraphKernelNodeGetParams(raw_, &p));
+  return {{p.gridDimX, p.gridDimY, p.gridDimZ},
+          {p.blockDimX, p.blockDimY, p.blockDimZ},
+          p.sharedMemBytes,
+          p.kern != nullptr ? p.kern : reinterpret_cast<CUkernel>(p.func)};
+}
+
+void GraphNodeRef::set_kernel(const LaunchConfig& config, const Kernel& kernel,
+                              void** arguments) const {
+  const CUDA_KERNEL_NODE_PARAMS params = kernel_node_params(config, kernel, arguments);
+  CUCORE_CALL(cuGraphKernelNodeSetParams(raw_, &params));
+  set_kernel_node_attributes(raw_, config);
+}
+
+CUDA_MEMCPY3D GraphNodeRef::memcpy() const {
+  CUDA_MEMCPY3D copy{};
+  CUCORE_CALL(cuGraphMemcpyNodeGetParams(raw_, &copy));
+  return copy;
+}
+
+void GraphNodeRef::set_memcpy(std::optional<CopyEnd> dst, std::optional<CopyEnd> src,
+                              std::optional<CopyExtent> extent) const {
+  const CUDA_MEMCPY3D params = changed(*this, dst, src, extent);
+  CUCORE_CALL(cuGraphMemcpyNodeSetParams(raw_, &params));
+}
+
+MemsetParams GraphNodeRef::memset() const {
+  CUDA_MEMSET_NODE_PARAMS p{};
+  CUCORE_CALL(cuGraphMemsetNodeGetParams(raw_, &p));
+  return {p.dst, p.pitch, p.value, p.elementSize, p.width, p.height};
+}
+
+void GraphNodeRef::set_memset(const MemsetParams& params) const {
+  const CUDA_MEMSET_NODE_PARAMS native = memset_params(params);
+  CUCORE_CALL(cuGraphMemsetNodeSetParams(raw_, &native));
+}
+
+HostNodeParams GraphNodeRef::host() const {
+  CUDA_HOST_NODE_PARAMS p{};
+  CUCORE_CALL(cuGraphHostNodeGetParams(raw_, &p));
+  return {p.fn, p.userData};
+}
+
+void GraphNodeRef::set_host(const HostNodeParams& params) const {
+  const CUDA_HOST_NODE_PARAMS p = native(params);
+  CUCORE_CALL(cuGraphHostNodeSetParams(raw_, &p));
+}
+
+CUgraph GraphNodeRef::child_graph() const {
+  CUgraph graph = nullptr;
+  CUCORE_CALL(cuGraphChildGraphNodeGetGraph(raw_, &graph));
+  return graph;
+}
+
+void GraphNodeRef::set_child_graph(const GraphDefinition& home,
+                                   const GraphDefinition& child) const {
+  if (child.handle() == child_graph() || child.handle() == home.handle()) {
+    constexpr CUresult kCode = CUDA_ERROR_INVALID_VALUE;
+    throw CUDAError{kCode, result_name(kCode),
+                    std::string{result_name(kCode)} +
+                        ": update(): a node cannot be given the graph it runs or is part of, "
+                        "which the driver would destroy while it reads it"};
+  }
+  CUgraphNodeParams params{};
+  params.type = CU_GRAPH_NODE_TYPE_GRAPH;
+  child.share();
+  params.graph.graph = child.handle();
+  CUCORE_CALL(cuGraphNodeSetParams(raw_, &params));
+}
+
+CUevent GraphNodeRef::event() const {
+  CUevent event = nullptr;
+  if (type() == CU_GRAPH_NODE_TYPE_EVENT_RECORD) {
+    CUCORE_CALL(cuGraphEventRecordNodeGetEvent(raw_, &event));
+  } else {
+    CUCORE_CALL(cuGraphEventWaitNodeGetEvent(raw_, &event));
+  }
+  return event;
+}
+
+void GraphNodeRef::set_event(EventRef event) const {
+  if (type() == CU_GRAPH_NODE_TYPE_EVENT_RECORD) {
+    CUCORE_CALL(cuGraphEventRecordNodeSetEvent(raw_, event.handle()));
+  } else {
+    CUCORE_CALL(cuGraphEventWaitNodeSetEvent(raw_, event.handle()));
+  }
+}
+
+CUDA_MEM_ALLOC_NODE_PARAMS GraphNodeRef::allocation() const {
+  CUDA_MEM_ALLOC_NODE_PARAMS params{};
+  CUCORE_CALL(cuGraphMemAllocNodeGetParams(raw_, &params));
+  return params;
+}
+
+CUdeviceptr GraphNodeRef::freed() const {
+  CUdeviceptr ptr = 0;
+  CUCORE_CALL(cuGraphMemFreeNodeGetParams(raw_, &ptr));
+  return ptr;
+}
+
+void ExecutableNodeRef::set_kernel(const LaunchConfig& config, const Kernel& kernel,
+                                   void** arguments) const {
+  const CUDA_KERNEL_NODE_PARAMS params = kernel_node_params(config, kernel, arguments);
+  CUCORE_CALL(cuGraphExecKernelNodeSetParams(graph_, node_.handle(), &params));
+}
+
+void ExecutableNodeRef::set_memcpy(std::optional<CopyEnd> dst, std::optional<CopyEnd> src,
+                                   std::optional<CopyExtent> extent) const {
+  const CUDA_MEMCPY3D params = changed(node_, dst, src, extent);
+  CUCORE_CALL(cuGraphExecMemcpyNodeSetParams(graph_, node_.handle(), &params, current_context()));
+}
+
+void ExecutableNodeRef::set_memset(const MemsetParams& params) const {
+  const CUDA_MEMSET_NODE_PARAMS native = memset_params(params);
+  CUCORE_CALL(cuGraphExecMemsetNodeSetParams(graph_, node_.handle(), &native, current_context()));
+}
+
+void ExecutableNodeRef::set_host(const HostNodeParams& params) const {
+  const CUDA_HOST_NODE_PARAMS p = native(params);
+  CUCORE_CALL(cuGraphExecHostNodeSetParams(graph_, node_.handle(), &p));
+}
+
+void ExecutableNodeRef::set_child_graph(const GraphDefinition& child) const {
+  child.share();
+  CUCORE_CALL(cuGraphExecChildGraphNodeSetParams(graph_, node_.handle(), child.handle()));
+}
+
+void ExecutableNodeRef::set_event(EventRef event) const {
+  if (node_.type() == CU_GRAPH_NODE_TYPE_EVENT_RECORD) {
+    CUCORE_CALL(cuGraphExecEventRecordNodeSetEvent(graph_, node_.handle(), event.handle()));
+  } else {
+    CUCORE_CALL(cuGraphExecEventWaitNodeSetEvent(graph_, node_.handle(), event.handle()));
+  }
+}
+
+void ExecutableNodeRef::set_enabled(bool enabled) const {
+  CUCORE_CALL(cuGraphNodeSetEnabled(graph_, node_.handle(), enabled ? 1 : 0));
+}
+
+bool ExecutableNodeRef::is_enabled() const {
+  unsigned enabled = 0;
+  CUCORE_CALL(cuGraphNodeGetEnabled(graph_, node_.handle(), &enabled));
+  return enabled != 0;
+}
+
+}  // namespace cucore

@@ -1,0 +1,96 @@
+// graphics.cpp: registers and maps memory of OpenGL.
+#include "cucore/graphics.hpp"
+
+#include <string>
+
+#include "core/relaxed.hpp"
+#include "core/waiting.hpp"
+#include "cucore/driver.hpp"
+#include "cucore/error.hpp"
+
+namespace cucore {
+namespace {
+
+/// A failed registration, with what is needed for one.
+void check_registration(CUresult code, const char* call) {
+  if (code == CUDA_SUCCESS) return;
+  try {
+    fail(code, call);
+  } catch (const CUDAError& error) {
+    throw CUDAError{error.code(), error.name(),
+                    std::string{error.what()} +
+                        ": an OpenGL object can be registered while an OpenGL context of the same "
+                        "GPU is current in this thread (make the window's context current first); "
+                        "the CPU device shares no memory with OpenGL: copy through host memory "
+                        "there"};
+  }
+}
+
+}  // namespace
+
+GraphicsResource GraphicsResource::from_gl_buffer(unsigned gl_buffer, unsigned flags) {
+  CUgraphicsResource resource = nullptr;
+  check_registration(driver().cuGraphicsGLRegisterBuffer(&resource, gl_buffer, flags),
+                     "cuGraphicsGLRegisterBuffer");
+  return GraphicsResource{resource};
+}
+
+GraphicsResource GraphicsResource::from_gl_image(unsigned image, unsigned target, unsigned flags) {
+  CUgraphicsResource resource = nullptr;
+  check_registration(driver().cuGraphicsGLRegisterImage(&resource, image, target, flags),
+                     "cuGraphicsGLRegisterImage");
+  return GraphicsResource{resource};
+}
+
+GraphicsResource::GraphicsResource(GraphicsResource&& other) noexcept
+    : handle_{std::exchange(other.handle_, nullptr)},
+      memory_{std::exchange(other.memory_, BufferRef{})} {}
+
+GraphicsResource& GraphicsResource::operator=(GraphicsResource&& other) noexcept {
+  GraphicsResource old{std::move(*this)};
+  handle_ = std::exchange(other.handle_, nullptr);
+  memory_ = std::exchange(other.memory_, BufferRef{});
+  return *this;
+}
+
+GraphicsResource::~GraphicsResource() {
+  if (handle_ == nullptr || !detail::may_free()) return;
+  try {
+    close();
+  } catch (...) {  // a destructor stays silent; close() is for those who want to know
+  }
+}
+
+BufferRef GraphicsResource::memory() const {
+  if (!is_mapped()) throw InvalidStateError{"the resource is not mapped: call map() first"};
+  return memory_;
+}
+
+BufferRef GraphicsResource::map(StreamRef stream) {
+  if (is_closed()) throw InvalidStateError{"the resource is closed"};
+  if (is_mapped())
+    throw InvalidStateError{"the resource is mapped already: call unmap() before map()"};
+  CUCORE_CALL(cuGraphicsMapResources(1, &handle_, stream.handle()));
+  CUdeviceptr ptr = 0;
+  std::size_t size = 0;
+  CUCORE_CALL(cuGraphicsResourceGetMappedPointer(&ptr, &size, handle_));
+  memory_ = {ptr, size};
+  return memory_;
+}
+
+void GraphicsResource::unmap(StreamRef stream) {
+  if (!is_mapped())
+    throw InvalidStateError{"the resource is not mapped: there is nothing to unmap"};
+  CUCORE_CALL(cuGraphicsUnmapResources(1, &handle_, stream.handle()));
+  memory_ = {};
+}
+
+void GraphicsResource::close(StreamRef stream) {
+  if (is_closed()) return;
+  const detail::Waiting waiting;
+  const detail::Relaxed relaxed;
+  if (is_mapped()) unmap(stream);
+  CUCORE_CALL(cuGraphicsUnregisterResource(std::exchange(handle_, nullptr)));
+}
+
+}  // namespace cucore

@@ -1,0 +1,104 @@
+"""Python only converts: what the C++ library can do is counted where Python does it, and the counts may only fall.
+
+A driver call in src/python/core, or a branch in python/cuda/core, is logic that a C++ program cannot use. Move it to src/core and
+lower the number here.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+CALL = re.compile(r"\bCUCORE_CALL(?:_WITHOUT_GIL)?\(|\bdriver\(\)\.cu[A-Z]|\btable\.cu[A-Z]")
+# file of src/python/core: driver calls it makes itself
+DRIVER_CALLS = {
+    "buffer.cpp": 3,
+    "buffer_copy.cpp": 3,
+    "device.cpp": 6,
+    "device_properties.cpp": 2,
+    "graph.cpp": 8,
+    "graph_capture.cpp": 1,
+    "launch.cpp": 1,
+    "native_memory.cpp": 1,
+    "py_buffer.hpp": 1,
+    "strided.cpp": 2,
+    "support.cpp": 4,
+    "view_foreign.cpp": 1,
+}
+# module of python/cuda/core: statements that decide or repeat (if, for, while, try, with)
+BRANCHES: dict[str, int] = {
+    "__init__.py": 4,
+    "_copy.py": 13,
+    "_dataclass.py": 2,
+    "_device.py": 1,
+    "_graphics.py": 7,
+    "_ipc.py": 9,
+    "_linker.py": 6,
+    "_managed.py": 17,
+    "_memory.py": 26,
+    "_module.py": 4,
+    "_options.py": 7,
+    "_peers.py": 12,
+    "_program.py": 10,
+    "_program_cache.py": 15,
+    "_resources.py": 16,
+    "_sharing.py": 17,
+    "_strenum.py": 1,
+    "_strided.py": 67,
+    "_tensor_map.py": 6,
+    "_virtual_memory.py": 7,
+    "_wait.py": 1,
+    "checkpoint.py": 5,
+    "graph/__init__.py": 1,
+    "graph/_builder.py": 35,
+    "graph/_definition.py": 36,
+    "graph/_executable.py": 4,
+    "graph/_nodes.py": 22,
+    "graph/_options.py": 3,
+    "system/__init__.py": 5,
+    "system/_device.py": 12,
+    "system/_events.py": 5,
+    "system/_nvml.py": 3,
+    "system/_parts.py": 3,
+    "texture.py": 23,
+    "utils.py": 3,
+}
+# Stand-ins for NVIDIA's private modules, and what is typing alone.
+NOT_COUNTED = ("_utils/", "experimental/", "typing.py", "system/typing.py", "_version.py")
+
+
+def driver_calls(file: Path) -> int:
+    text = re.sub(r"//[^\n]*|^#define.*(?:\\\n.*)*", "", file.read_text(), flags=re.MULTILINE)
+    return len(CALL.findall(text))
+
+
+def branches(file: Path) -> int:
+    kinds = (ast.If, ast.For, ast.While, ast.Try, ast.With)
+    return sum(isinstance(node, kinds) for node in ast.walk(ast.parse(file.read_text())))
+
+
+def counted_modules() -> dict[str, Path]:
+    folder = ROOT / "python/cuda/core"
+    found = {str(f.relative_to(folder)): f for f in sorted(folder.rglob("*.py"))}
+    return {name: f for name, f in found.items() if not name.startswith(NOT_COUNTED)}
+
+
+def test_the_bindings_make_no_more_driver_calls_than_recorded() -> None:
+    files = sorted((ROOT / "src/python/core").glob("*.[ch]pp"))
+    found = {f.name: n for f in files if (n := driver_calls(f))}
+    assert found == DRIVER_CALLS, "move the call to src/core; where the number has fallen, lower it here"
+
+
+@pytest.mark.parametrize("name", counted_modules())
+def test_a_module_of_cuda_core_decides_no_more_than_recorded(name: str) -> None:
+    found = branches(counted_modules()[name])
+    assert name in BRANCHES or found == 0, f"{name} is new: put its logic in src/core"
+    assert found <= BRANCHES.get(name, 0), f"{name} has {found} branches: put new logic in src/core"
+
+
+def test_no_module_is_recorded_that_is_gone() -> None:
+    assert set(BRANCHES) <= set(counted_modules())
