@@ -73,7 +73,7 @@ CUresult cuArrayGetPlane(CUarray* out, CUarray handle, unsigned int) {
   return guarded([&] {
     require(out != nullptr);
     object_of<Array>(handle);
-    fail(CUDA_ERROR_INVALID_VALUE);  // planes belong to video formats
+    fail(CUDA_ERROR_INVALID_VALUE);  // only video formats have planes
   });
 }
 
@@ -107,7 +107,7 @@ CUresult cuMipmappedArrayDestroy(CUmipmappedArray handle) {
   return guarded([&] {
     Ref<MipmappedArray> array{&object_of<MipmappedArray>(handle)};
     current_context();
-    array->context().synchronize();  // which need not be the current one
+    array->context().synchronize();  // the array's context, perhaps not the current one
     array->drop_levels();
     require(array->retire(), CUDA_ERROR_INVALID_HANDLE);
   });

@@ -1,6 +1,5 @@
-// cuCheckpoint*: stopping a process for a checkpoint of it. Everything of the CPU device is memory
-// of the process already, so what a checkpoint does is to wait for the work under way and to keep
-// further calls from beginning until the unlock.
+// cuCheckpoint*: stops a process for a checkpoint. All state of the CPU device is memory of the
+// process, so a checkpoint only waits for running work and blocks further calls until the unlock.
 #include <signal.h>
 #include <unistd.h>
 
@@ -26,7 +25,8 @@ bool all_drained() {
   return true;
 }
 
-/// Only this process can be stopped from inside it: 1 for no process at all, 801 for another one's.
+/// Only the calling process is supported: fails with 1 for an invalid process id, with 801 for
+/// another process.
 void require_own(int pid) {
   require(pid > 0);
   if (pid == getpid()) return;
@@ -34,7 +34,7 @@ void require_own(int pid) {
   fail(CUDA_ERROR_NOT_SUPPORTED, "the CPU device can lock and checkpoint the calling process only");
 }
 
-/// These calls go on while the process is locked; nothing else does.
+/// guarded() for calls that are allowed while the process is locked.
 template <class F>
 CUresult guarded_while_locked(F&& f) {
   const ProcessState now = g_process_state.load(std::memory_order_acquire);
@@ -69,7 +69,7 @@ CUresult cuCheckpointProcessGetRestoreThreadId(int pid, int* tid) {
   return guarded_while_locked([&] {
     require(tid != nullptr);
     require_own(pid);
-    *tid = getpid();  // the main thread: restoring needs none of its own
+    *tid = getpid();  // the main thread: restoring needs no thread of its own
   });
 }
 
@@ -119,7 +119,7 @@ CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs* args) {
           known |=
               std::memcmp(args->gpuPairs[i].oldUuid.bytes, device_of(d).uuid, sizeof(CUuuid)) == 0;
         require(known);
-        // Addresses and attributes name their device: there is no moving to another one.
+        // Addresses and attributes belong to a device: memory cannot move to another one.
         require(std::memcmp(&args->gpuPairs[i].oldUuid, &args->gpuPairs[i].newUuid,
                             sizeof(CUuuid)) == 0,
                 CUDA_ERROR_NOT_SUPPORTED);

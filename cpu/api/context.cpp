@@ -19,18 +19,18 @@ void check_flags(unsigned flags) {
   require((flags & ~kKnownFlags) == 0 && (sched == 0 || (sched & (sched - 1)) == 0));
 }
 
-/// The device's primary context, made if need be. Call with primary_mutex held.
+/// The device's primary context, created at first use. Call with primary_mutex held.
 Context& primary_of(Device& device) {
   if (!device.primary) {
     auto context = make_object<Context>(device, device.primary_flags, true);
     context->is_live = false;
-    context->publish();  // the handle's reference keeps it for good
+    context->publish();  // the handle's reference is never released
     device.primary = context.get();
   }
   return *device.primary;
 }
 
-/// Ends the primary context's life until somebody retains it again. Call with primary_mutex held.
+/// Resets the primary context; the next retain activates it again. Call with primary_mutex held.
 void end_primary(Device& device) {
   if (device.primary && device.primary->is_live) device.primary->tear_down();
 }
@@ -272,7 +272,7 @@ CUresult cuCtxSetSharedMemConfig(CUsharedconfig config) {
   return guarded([&] {
     require(config >= CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE &&
             config <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE);
-    current_context();  // banks are fixed, as on every recent device
+    current_context();  // the bank size is fixed, as on recent GPUs
   });
 }
 
@@ -325,7 +325,7 @@ CUresult cuCtxDetach(CUcontext handle) {
     require(!context.is_primary && !context.green, CUDA_ERROR_INVALID_CONTEXT);
     if (context.attached.fetch_sub(1) > 0) return CUDA_SUCCESS;
     context.attached = 0;
-    return cuCtxDestroy(handle);  // its maker's own use was the last
+    return cuCtxDestroy(handle);  // the use of its creator was the last one
   });
 }
 
@@ -362,7 +362,7 @@ CUresult cuCtxDisablePeerAccess(CUcontext peer_handle) {
 
 extern "C" __attribute__((visibility("default"))) const char* cucoreGetLastFaultReport(void) {
   struct Copy {
-    std::string text;  // the caller's until its thread asks again
+    std::string text;  // valid until the next call of the same thread
   };
   try {
     auto& copy = cucpu::PerThread<Copy>::get();

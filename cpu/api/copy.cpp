@@ -1,5 +1,4 @@
-// cuMemcpy*: every combination of host, device and array; in one stream, across devices, in
-// batches.
+// cuMemcpy*: copies between host, device and arrays, across devices, and in batches.
 #include "cpu/device/copy.hpp"
 
 #include <algorithm>
@@ -55,8 +54,7 @@ CUDA_MEMCPY3D without_peers(const CUDA_MEMCPY3D_PEER& p) {
   return w;
 }
 
-/// One end of the 1-D forms with arrays: bytes of a row. An array of more dimensions than one
-/// stands for its first row.
+/// Source or destination of a 1-D copy with an array: bytes of the first row.
 struct RowEnd {
   RowEnd(CUarray array, std::size_t offset)
       : kind{CU_MEMORYTYPE_ARRAY}, array{array}, offset{offset} {}
@@ -83,7 +81,7 @@ Ref<CopyOp> make_row_copy(const RowEnd& dst, const RowEnd& src, std::size_t byte
   return make_copy(p);
 }
 
-/// One side of a copy between contexts; none means the current one.
+/// A context of a peer copy; null is the current one.
 Context& peer_context(CUcontext handle) {
   return handle ? usable(context_of(handle)) : current_context();
 }
@@ -104,7 +102,7 @@ CUresult later(CUstream handle, CUdeviceptr dst, CUmemorytype dst_kind, CUdevice
   });
 }
 
-/// A copy of a row at once. Of no bytes there is none.
+/// Copies bytes of a row synchronously; zero bytes are skipped.
 CUresult row_now(const RowEnd& dst, const RowEnd& src, std::size_t bytes) {
   return guarded([&] {
     current_context();
@@ -127,7 +125,7 @@ void check_batch_attributes(const CUmemcpyAttributes* attrs, std::size_t count) 
   }
 }
 
-/// A batch is no node of a graph: captures go on without it.
+/// Batches cannot be captured; the capture stays valid.
 void require_no_capture(const Stream& stream) {
   require(stream.capture.load() == nullptr, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 }
@@ -191,7 +189,7 @@ CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
   return guarded([&] {
     current_context();
     Context& to = peer_context(dst_context);
-    peer_context(src_context).synchronize();  // serialised with what both contexts are doing
+    peer_context(src_context).synchronize();  // ordered after the work of both contexts
     to.synchronize();
     const ScopedContext scope{to};
     run_synchronously(make_copy(dst, kDevice, src, kDevice, bytes));

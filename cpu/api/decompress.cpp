@@ -27,8 +27,8 @@ void check(const CUmemDecompressParams& p) {
     require_device_range(reinterpret_cast<CUdeviceptr>(p.dstActBytes), sizeof *p.dstActBytes);
 }
 
-/// On copies of both ends: the decompressors own memory of their own, and cannot be left in the
-/// middle when that of the program is not there any more.
+/// Decompresses between copies of source and destination: a fault in the program's memory must not
+/// leave a decompressor, which owns memory.
 void decompress(const CUmemDecompressParams& p) {
   const auto name = [] { return std::string{"batch decompression"}; };
   std::vector<unsigned char> in(p.srcNumBytes), out(p.dstNumBytes);

@@ -97,7 +97,7 @@ CUresult cuDeviceGetExecAffinitySupport(int* out, CUexecAffinityType, CUdevice d
   return guarded([&] {
     require(out != nullptr);
     device_of(dev);
-    *out = 0;  // of no type there is, nor of one there is not
+    *out = 0;  // no supported type, and 0 for unknown types
   });
 }
 

@@ -50,7 +50,7 @@ CUresult cuEventCreate(CUevent* out, unsigned int flags) {
 
 CUresult cuEventDestroy(CUevent handle) {
   return guarded([&] {
-    // A graph may go on recording it: what other processes see goes with the last user.
+    // A graph may still record it: the shared page is released with the last reference.
     require(object_of<Event>(handle).retire(), CUDA_ERROR_INVALID_HANDLE);
   });
 }
@@ -116,7 +116,7 @@ CUresult cuCtxWaitEvent(CUcontext context_handle, CUevent event_handle) {
     Event& event = object_of<Event>(event_handle);
     require_not_capturing(context);
     for (auto& stream : context.streams()) event.wait_in(*stream);
-    // Streams that come later wait, too: for a stream that waits like the others.
+    // Streams created later wait, too: for a stream that waits like the others.
     const auto gate =
         make_object<Stream>(context, StreamRole::created, unsigned{CU_STREAM_NON_BLOCKING}, 0);
     event.wait_in(*gate);

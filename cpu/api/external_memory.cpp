@@ -20,10 +20,10 @@ CUresult cuImportExternalMemory(CUexternalMemory* out,
             desc->type <= CU_EXTERNAL_MEMORY_HANDLE_TYPE_DMABUF_FD);
     require(desc->type == CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD ||
                 desc->type == CU_EXTERNAL_MEMORY_HANDLE_TYPE_DMABUF_FD,
-            CUDA_ERROR_NOT_SUPPORTED);  // Windows' and NvSci's
+            CUDA_ERROR_NOT_SUPPORTED);  // handle types of Windows and NvSci
     require(desc->size <= file_bytes(desc->handle.fd));
     *out = make_object<ExternalMemory>(desc->handle.fd, static_cast<std::size_t>(desc->size))
-               ->publish();  // owns it now
+               ->publish();  // owns the descriptor
   });
 }
 

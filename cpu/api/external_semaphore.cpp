@@ -23,7 +23,7 @@ CUresult cuImportExternalSemaphore(CUexternalSemaphore* out,
       default:
         require(desc->type >= CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD &&
                 desc->type <= CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_WIN32);
-        fail(CUDA_ERROR_NOT_SUPPORTED);  // Windows' and NvSci's
+        fail(CUDA_ERROR_NOT_SUPPORTED);  // handle types of Windows and NvSci
     }
   });
 }

@@ -1,5 +1,5 @@
-// cuDeviceGetClique*: which devices reach each other's memory. The devices of CUCORE_CPU_DEVICES
-// all do, by plain pointers and by multicast ones; a single device is in no clique.
+// cuDeviceGetClique*: groups of devices with access to each other's memory. All devices of
+// CUCORE_CPU_DEVICES form one clique; a single device is in none.
 #include <algorithm>
 #include <cstring>
 
@@ -42,7 +42,7 @@ CUresult cuDeviceGetFabricClusterUuid(CUuuid* out, CUdevice dev) {
     device_of(dev);
     require(clique_count() > 0, CUDA_ERROR_NOT_SUPPORTED);
     unsigned char bytes[16];
-    device_uuid(-1, bytes);  // the machine's own
+    device_uuid(-1, bytes);  // the id of the machine
     std::memcpy(out->bytes, bytes, sizeof bytes);
   });
 }

@@ -89,16 +89,16 @@ CUresult cuGraphExecGetId(CUgraphExec exec, unsigned int* out) {
 
 CUresult cuGraphExecDestroy(CUgraphExec exec) {
   return guarded([&] {
-    const Ref<GraphExec> gone{&exec_of(exec)};
-    require(gone->retire());
-    gone->source().is_instantiated = false;
+    const Ref<GraphExec> removed{&exec_of(exec)};
+    require(removed->retire());
+    removed->source().is_instantiated = false;
   });
 }
 
 CUresult cuGraphUpload(CUgraphExec exec, CUstream stream) {
   return guarded([&] {
     GraphExec& graph = exec_of(exec);
-    stream_of(stream);  // nothing is moved: a plan is ready where it is
+    stream_of(stream);  // an upload copies nothing
     graph.set_uploaded();
   });
 }
@@ -107,7 +107,7 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {
   return guarded([&] {
     GraphExec& exec = exec_of(handle);
     const Ref<Stream> stream = stream_of(stream_handle);
-    require_not_capturing(*stream);  // as on an H200: what is captured embeds graphs, not launches
+    require_not_capturing(*stream);  // as on an H200: graph launches cannot be captured
     exec.launch(*stream);
     if (settings().blocking_launches) [[unlikely]] {
       stream->wait(stream->submitted());

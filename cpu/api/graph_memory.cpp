@@ -6,7 +6,7 @@ using namespace cucpu::driver;
 
 namespace {
 
-/// Calls `f` with the counter an attribute names, whether it can be set, and the current value.
+/// Calls `f` with the counter of an attribute, whether it can be set, and its current value.
 template <class F>
 CUresult with_count(CUdevice dev, CUgraphMem_attribute attribute, const void* value, F f) {
   return guarded([&] {
@@ -33,7 +33,7 @@ CUresult with_count(CUdevice dev, CUgraphMem_attribute attribute, const void* va
 extern "C" {
 
 CUresult cuDeviceGraphMemTrim(CUdevice dev) {
-  return guarded([&] { device_of(dev); });  // nothing is kept beyond what nodes have
+  return guarded([&] { device_of(dev); });  // there is no memory beyond that of nodes
 }
 
 CUresult cuDeviceGetGraphMemAttribute(CUdevice dev, CUgraphMem_attribute attribute, void* value) {

@@ -13,23 +13,24 @@ using namespace cucpu::driver;
 
 namespace {
 
-/// Makes a node of a description and adds it.
+/// Makes a node from a description and adds it to the graph.
 CUresult add(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies,
              const CUgraphEdgeData* data, std::size_t count, CUgraphNodeParams& params) {
   return guarded([&] {
-    // Of what is wrong a kernel node's function is told first, as an H200 tells it.
+    // As on an H200, an invalid function of a kernel node is reported before other errors.
     if (params.type == CU_GRAPH_NODE_TYPE_KERNEL && !params.kernel.kern)
       function_of(params.kernel.func);
     require(out != nullptr);
     Graph& g = graph_of(graph);
     const GraphNode& node = g.add(make_node_op(params), dependencies, data, count);
-    if (params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)  // the driver's array, as documented
+    if (params.type ==
+        CU_GRAPH_NODE_TYPE_CONDITIONAL)  // the array belongs to the driver, as documented
       params.conditional.phGraph_out = static_cast<ConditionalOp&>(*node.op).params.phGraph_out;
     *out = node.handle();
   });
 }
 
-/// Copies a list out in CUDA's way: *count is the room, then the number; with no room only the
+/// Copies a list to the caller: *count is the capacity, then the number; with a null list only the
 /// number.
 template <class T, class Get>
 void give_list(T* out, std::size_t* count, std::size_t size, Get get) {

@@ -1,6 +1,6 @@
-// Green contexts: shares of the host's cores. Kernels in a green context's streams are run by as
-// many host threads as its share says (exec/thread_pool.cpp). Work queues are only described: every
-// stream is a queue of its own here, so that none has to be shared.
+// Green contexts: shares of the host's cores. As many host threads run the kernels of a green
+// context as its share allows (exec/thread_pool.cpp). Work queues are stored without effect: every
+// stream is a queue of its own.
 #include "cpu/device/green_context.hpp"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ using namespace cucpu::driver;
 
 namespace {
 
-constexpr unsigned kQueues = 8;  // what a device offers unless the program asks for another number
+constexpr unsigned kQueues = 8;  // default number of work queues of a device
 
 CUdevResource all_cores() {
   CUdevResource r{};
@@ -33,7 +33,7 @@ CUdevResource queue_config(const Device& device) {
   return r;
 }
 
-/// Queues that are there: a context has its own, named by its number.
+/// The work queues of a context, identified by its number.
 CUdevResource queues_of(const Context& context) {
   CUdevResource r{};
   r.type = CU_DEV_RESOURCE_TYPE_WORKQUEUE;
@@ -61,7 +61,7 @@ void give(CUdevResource* out, CUdevResourceType type, const std::vector<CUdevRes
   *out = *r;
 }
 
-/// What a context has: a green one what it was made with, any other all there is.
+/// The resources of a context: those of its green context, or all of the device.
 std::vector<CUdevResource> resources_of(const Context& context) {
   std::vector<CUdevResource> list;
   if (context.green)
@@ -139,7 +139,7 @@ CUresult cuDevSmResourceSplit(CUdevResource* result, unsigned int groups,
     unsigned left = input->sm.smCount;
     for (unsigned i = 0; i < groups; ++i) {
       require(params[i].smCount <= left, CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
-      if (params[i].smCount == 0) params[i].smCount = left;  // as many as there are
+      if (params[i].smCount == 0) params[i].smCount = left;  // all remaining
       result[i] = *input;
       result[i].sm.smCount = params[i].smCount;
       left -= params[i].smCount;
@@ -170,7 +170,7 @@ CUresult cuDevResourceGenerateDesc(CUdevResourceDesc* out, CUdevResource* resour
         case CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG:
           check_queues(r);
           [[fallthrough]];
-        case CU_DEV_RESOURCE_TYPE_WORKQUEUE:  // one description of the queues, or queues
+        case CU_DEV_RESOURCE_TYPE_WORKQUEUE:  // a configuration of queues, or queues
           require(desc->resources.empty(), CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
           desc->resources.push_back(r);
           break;
@@ -181,7 +181,7 @@ CUresult cuDevResourceGenerateDesc(CUdevResourceDesc* out, CUdevResource* resour
     require(cores.sm.smCount > 0 && cores.sm.smCount <= settings().threads,
             CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
     desc->resources.insert(desc->resources.begin(), cores);
-    *out = desc->publish();  // descriptions are never destroyed, as the API has no call for it
+    *out = desc->publish();  // never destroyed: the API has no call for it
   });
 }
 
@@ -248,7 +248,8 @@ CUresult cuGreenCtxRecordEvent(CUgreenCtx handle, CUevent event_handle) {
   return guarded([&] {
     Context& context = usable(*green_of(handle).context);
     Event& event = object_of<Event>(event_handle);
-    // Green contexts are parts of the device's primary context: any of them may have made it.
+    // Green contexts belong to the device's primary context, so any of them may have created the
+    // event.
     const Context& maker = event.context();
     require(&maker.device == &context.device && (maker.is_primary || maker.green),
             CUDA_ERROR_INVALID_HANDLE);

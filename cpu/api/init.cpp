@@ -25,7 +25,7 @@
 void cucpu::on_unsupported(const char* function) noexcept {
   try {
     driver::log_message(CU_LOG_LEVEL_ERROR,
-                        std::string{function} + " is not there on the CPU device yet");
+                        std::string{function} + " is not implemented by the CPU device");
   } catch (...) {
   }
 }
@@ -41,7 +41,7 @@ struct Result {
   const char *name, *text;
 };
 
-/// Texts programs print and search for, where the plain words of the name differ.
+/// Texts that programs print and search for, where they differ from the words of the name.
 constexpr Result kTexts[] = {
     {CUDA_SUCCESS, "", "no error"},
     {CUDA_ERROR_INVALID_VALUE, "", "invalid argument"},
@@ -107,8 +107,9 @@ void in_forked_child() {
     g_process_state = ProcessState::forked;
 }
 
-/// Handlers of exit() that were registered before cuInit, and destructors of older static objects,
-/// run after this one and are refused, as NVIDIA's driver does: the compiler's own objects go, too.
+/// Handlers of exit() registered before cuInit, and destructors of older static objects, run after
+/// this handler. Their calls fail, as with NVIDIA's driver, because objects of the compiler are
+/// destroyed by then.
 void at_process_end() {
   if (g_process_state.load() != ProcessState::forked) g_process_state = ProcessState::ended;
 }
@@ -142,8 +143,7 @@ void initialize() {
   };
   try {
     static_cast<void>(cucpu::check::Options::from_environment());
-  } catch (const cucpu::LoadError&
-               error) {  // said aloud, as of other variables: cuInit has no place for a text
+  } catch (const cucpu::LoadError& error) {  // printed, because cuInit has no log
     std::fprintf(stderr, "cucore: %s\n", error.what());
     throw;
   }
@@ -164,7 +164,7 @@ extern "C" {
 CUresult cuInit(unsigned int flags) {
   static std::mutex& mutex = *new std::mutex;
   static CUresult result =
-      CUDA_ERROR_NOT_INITIALIZED;  // a failure is final: the environment does not change
+      CUDA_ERROR_NOT_INITIALIZED;  // a failure is final: the environment is read once
   static bool tried = false;
   return guarded_without_init([&] {
     require(flags == 0);
@@ -221,7 +221,7 @@ CUresult cuGetProcAddress(const char* symbol, void** out, int version, cuuint64_
       if (status) {
         *status = known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
                         : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-        return CUDA_SUCCESS;  // the status carries the answer
+        return CUDA_SUCCESS;  // the status has the result
       }
       return CUDA_ERROR_NOT_FOUND;
     }
@@ -237,8 +237,7 @@ CUresult cuGetExportTable(const void** out, const CUuuid* id) {
   return guarded_without_init([&] {
     require(out && id);
     *out = nullptr;
-    return CUDA_ERROR_NOT_SUPPORTED;  // NVIDIA's private tables: there is no public description of
-                                      // them
+    return CUDA_ERROR_NOT_SUPPORTED;  // tables of NVIDIA without public documentation
   });
 }
 

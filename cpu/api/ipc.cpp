@@ -25,7 +25,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle* out, CUdeviceptr address) {
     IpcState& s = ipc_state();
     const std::lock_guard lock{s.mutex};
     if (a->shared_fd < 0) {
-      context.synchronize();  // nothing may write while the pages move
+      context.synchronize();  // nothing may write while the pages are moved
       make_shareable(*a);
     }
     Ticket t = make_ticket(Shared::memory, a->shared_fd);
@@ -76,7 +76,7 @@ CUresult cuIpcOpenMemHandle(CUdeviceptr* out, CUipcMemHandle handle, unsigned in
       };
       s.opened[key] = {a->base, 1};
       MemoryMap::instance().insert(a);
-    } catch (...) {  // not by its release, which would want the lock
+    } catch (...) {  // not through its release function, which takes the lock
       s.opened.erase(key);
       space.give(start, bytes + space.page());
       throw;

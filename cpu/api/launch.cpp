@@ -11,7 +11,7 @@ using namespace cucpu::driver;
 
 namespace {
 
-/// Events that launch attributes want recorded around the kernel.
+/// Events that launch attributes record around the kernel.
 std::vector<Ref<Event>> events_for(const KernelOp& op) {
   std::vector<Ref<Event>> events;
   for (const CUlaunchAttribute& attribute : op.attributes) {
@@ -28,7 +28,7 @@ void launch(const CUlaunchConfig& config, CUfunction f, void** kernel_params, vo
   const Ref<Stream> stream = stream_of(config.hStream);
   Context* const current = peek_context();
   const bool elsewhere =
-      current != &context_of(*stream);  // a CUkernel is loaded where the stream is
+      current != &context_of(*stream);  // a CUkernel is loaded into the stream's context
   if (elsewhere) push_context(context_of(*stream));
   Ref<KernelOp> op;
   try {

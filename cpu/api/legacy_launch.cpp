@@ -1,5 +1,5 @@
-// Launches of CUDA's first days: a function's shape and arguments are set piece by piece, then
-// cuLaunch runs it. And the cooperative launch on several devices at once.
+// Launches of the first CUDA versions: shape and arguments of a function are set one by one, then
+// cuLaunch runs it. Also the cooperative launch on several devices.
 #include <cstring>
 #include <set>
 #include <vector>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr unsigned kMaxParamBytes = 4096;
 
-/// Runs `f` with what is kept for a function, locked.
+/// Runs `f` with the launch state of a function, locked.
 template <class F>
 CUresult edit(CUfunction handle, F f) {
   return guarded([&] {
@@ -54,7 +54,7 @@ CUresult launch(CUfunction handle, int width, int height, CUstream stream) {
   });
 }
 
-/// Every stream goes on only when all have got here.
+/// A barrier: every stream continues only when all have arrived.
 void join(const std::vector<Ref<Stream>>& streams) {
   std::vector<std::uint64_t> numbers;
   for (const auto& stream : streams) numbers.push_back(stream->submitted());
@@ -118,7 +118,7 @@ CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* list, unsigned
     std::vector<Ref<Stream>> streams;
     std::set<int> devices;
     for (unsigned i = 0; i < count;
-         ++i) {  // one launch per device, all of one shape, none in a default stream
+         ++i) {  // one launch per device, equal shapes, no default streams
       const CUDA_LAUNCH_PARAMS &a = list[0], &p = list[i];
       const Ref<Stream> stream = stream_of(p.hStream);
       require(stream->role() == StreamRole::created, CUDA_ERROR_INVALID_HANDLE);

@@ -1,5 +1,5 @@
-// Entry points of earlier CUDA versions whose parameters differ from today's: programs compiled
-// long ago call these.
+// Entry points of earlier CUDA versions with other parameters, for programs compiled with those
+// versions.
 #define CUCORE_ABI_ALL_VERSIONS
 #include <cstring>
 
@@ -16,7 +16,7 @@ CUmemLocation location_of(CUdevice device) {
 
 CUDA_KERNEL_NODE_PARAMS_v2 widened(const CUDA_KERNEL_NODE_PARAMS_v1& old) {
   CUDA_KERNEL_NODE_PARAMS_v2 p{};
-  std::memcpy(&p, &old, sizeof old);  // the newer one begins with the older
+  std::memcpy(&p, &old, sizeof old);  // the new structure starts with the old one
   return p;
 }
 

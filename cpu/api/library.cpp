@@ -52,7 +52,8 @@ CUresult cuLibraryLoadFromFile(CUlibrary* out, const char* path, CUjit_option* j
                                void** jit_values, unsigned int jit_count, CUlibraryOption* options,
                                void**, unsigned int count) {
   return guarded([&] {
-    JitOptions jit_options{jit_count, jit, jit_values};  // wrong ones are told before the file is
+    JitOptions jit_options{jit_count, jit,
+                           jit_values};  // invalid options are reported before the file
     require(out != nullptr);
     const std::string bytes = read_image_file(path);
     require(!bytes.empty(), CUDA_ERROR_INVALID_IMAGE);
@@ -122,7 +123,7 @@ CUresult cuLibraryGetManaged(CUdeviceptr* address, size_t* bytes, CUlibrary hand
   return guarded([&] {
     require(name != nullptr);
     const cucpu::Variable* known = library_of(handle).overview().code().find_variable(name);
-    require(known && known->managed, CUDA_ERROR_NOT_FOUND);  // before there is a context
+    require(known && known->managed, CUDA_ERROR_NOT_FOUND);  // checked before the context
     const cucpu::Variable& variable = variable_of(handle, name);
     if (address) *address = reinterpret_cast<CUdeviceptr>(variable.address);
     if (bytes) *bytes = variable.size;

@@ -1,4 +1,4 @@
-// cuLink*: PTX, our containers, object files and archives become one container.
+// cuLink*: links PTX, containers, object files and archives into one container.
 #include "cpu/device/context.hpp"
 #include "cpu/device/guard.hpp"
 #include "cpu/device/module.hpp"
@@ -19,7 +19,7 @@ void add(LinkState& state, CUjitInputType type, const void* data, std::size_t si
   state.options.logged([&] {
     const std::string_view archive{static_cast<const char*>(data), size};
     auto texts = type == CU_JIT_INPUT_LIBRARY ? ptx_of_archive(archive) : ptx_of_image(data, size);
-    if (type == CU_JIT_INPUT_PTX) state.options.apply(texts);  // the rest has been compiled before
+    if (type == CU_JIT_INPUT_PTX) state.options.apply(texts);  // other inputs were compiled before
     for (std::string& text : texts) state.texts.push_back(std::move(text));
     return 0;
   });
@@ -60,7 +60,7 @@ CUresult cuLinkComplete(CUlinkState handle, void** out, size_t* size) {
   return guarded([&] {
     LinkState& state = object_of<LinkState>(handle);
     require(out && !state.texts.empty());
-    // A look at the whole: symbols nobody defines are errors now, not at load time.
+    // Loads the result once: undefined symbols are errors of the link, not of the load.
     state.options.logged(
         [&] { return make_object<LoadedModule>(nullptr, state.texts, state.options.load); });
     state.output = make_container(state.texts);

@@ -45,7 +45,7 @@ CUresult cuLogsDumpToMemory(CUlogIterator* iterator, char* buffer, size_t* size,
   return guarded_without_init([&] {
     require(buffer && size && *size > 0 && flags == 0);
     std::string text = log_text_since(iterator);
-    if (text.size() + 1 > *size) text.erase(0, text.size() + 1 - *size);  // the newest part fits
+    if (text.size() + 1 > *size) text.erase(0, text.size() + 1 - *size);  // keeps the newest part
     std::memcpy(buffer, text.c_str(), text.size() + 1);
     *size = text.size();
   });

@@ -1,4 +1,4 @@
-// Managed memory: advice, prefetches and what is remembered of them. There is one memory, so
+// cuMemAllocManaged, cuMemAdvise, cuMemPrefetch*, cuMemRangeGetAttribute*. There is one memory, so
 // nothing moves.
 #include <cstring>
 
@@ -41,7 +41,7 @@ std::uint64_t bit_of(const CUmemLocation& location) {
   return location.type == CU_MEM_LOCATION_TYPE_DEVICE ? std::uint64_t{1} << location.id : kHostBit;
 }
 
-/// Prefetch in stream order: the location is the last one when the stream gets there.
+/// Prefetch in stream order: sets the last location when the stream reaches it.
 void prefetch(CUdeviceptr address, std::size_t bytes, const CUmemLocation& location,
               Stream& stream) {
   const AllocationRef a = managed_at(address, bytes);
@@ -61,8 +61,8 @@ int old_id(const MemoryPlace& place) {
   return place.type == 0 ? kInvalid : kCpu;
 }
 
-/// A range is asked through its first page, whatever the manual says of ranges that do not agree:
-/// so an H200 answers (tests/python/driver/test_managed_ranges.py).
+/// The attribute of a range is that of its first page, as on an H200
+/// (tests/python/driver/test_managed_ranges.py); the manual requires all pages to agree.
 ManagedState first_state(const Allocation& a, CUdeviceptr address) {
   ManagedState first;
   a.managed.visit(address - a.base, 1, [&](const ManagedState& s) { first = s; });
@@ -128,9 +128,8 @@ void apply(CUmem_advise advice, const CUmemLocation& location, ManagedState& s) 
   }
 }
 
-/// As on an H200: what comes before a range that is wrong is prefetched all the same, and a part
-/// begins where its start is met behind the part before it; starts that are not in order are never
-/// met.
+/// As on an H200, ranges before an invalid one are prefetched. A part starts at its start index
+/// when that follows the previous part; start indices out of order are ignored.
 void prefetch_batch(CUdeviceptr* addresses, std::size_t* sizes, std::size_t count,
                     CUmemLocation* locations, std::size_t* starts, std::size_t location_count,
                     unsigned long long flags, CUstream handle) {
@@ -174,7 +173,7 @@ CUresult cuMemDiscardBatchAsync(CUdeviceptr* addresses, size_t* sizes, size_t co
     require(addresses && sizes && count > 0 && flags == 0);
     batch_stream(handle);
     for (std::size_t i = 0; i < count; ++i)
-      managed_at(addresses[i], sizes[i]);  // contents may be kept: nothing to do
+      managed_at(addresses[i], sizes[i]);  // keeping the contents is allowed
   });
 }
 
@@ -256,7 +255,7 @@ CUresult cuMemGetLocationInfo(CUdeviceptr address, size_t size, size_t summary, 
       return MemoryPlace{CU_MEM_LOCATION_TYPE_HOST, 0};
     };
     MemoryMap::instance().with_lock([&] {
-      for (std::size_t i = 0; i * summary < size; ++i) {  // where each piece begins
+      for (std::size_t i = 0; i * summary < size; ++i) {  // start of each part
         const MemoryPlace found = place(address - a->base + i * summary);
         out[i] = {};
         out[i].type = static_cast<CUmemLocationType>(found.type);

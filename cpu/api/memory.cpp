@@ -34,7 +34,7 @@ void allocate_host(void** out, std::size_t bytes, unsigned flags) {
   *out = reinterpret_cast<void*>(a->base);
 }
 
-/// True where the host has memory on every page.
+/// True when every page of the range is mapped in the host.
 bool is_mapped(std::uintptr_t base, std::size_t bytes) {
   const std::size_t page = AddressSpace::instance().page();
   const std::uintptr_t end = base + bytes;
@@ -47,7 +47,7 @@ bool is_mapped(std::uintptr_t base, std::size_t bytes) {
   return true;
 }
 
-/// Takes an allocation out of the map once nothing queued can use it any more.
+/// Frees an allocation after all queued work that may use it.
 void free_after_work(std::uintptr_t base, bool (*is_mine)(const Allocation&)) {
   auto& map = MemoryMap::instance();
   const AllocationRef a = map.find(base);
@@ -115,7 +115,7 @@ CUresult cuMemFree(CUdeviceptr address) {
     if (free_graph_memory(address, nullptr)) return;
     if (a && a->base == address && a->kind == MemoryKind::pool) {
       require_capture_safe();
-      free_pool_memory(address);  // without a wait: whoever frees it so has seen to that
+      free_pool_memory(address);  // without a wait, which is the caller's responsibility
       return;
     }
     free_after_work(address, [](const Allocation& m) {

@@ -32,14 +32,14 @@ CUmemPoolProps checked(const CUmemPoolProps& p) {
 }
 
 CUdeviceptr allocate_async(std::size_t bytes, MemPool& pool, Stream& stream) {
-  if (bytes == 0) return 0;  // nothing, which cuMemFreeAsync takes back
+  if (bytes == 0) return 0;  // a null pointer, which cuMemFreeAsync accepts
   if (const CUdeviceptr captured = capture_alloc(stream, bytes, pool.props)) return captured;
   require(!pool.is_imported());
   return pool.allocate(bytes, stream);
 }
 
-/// What cuMemPoolExportPointer writes: no two allocations have the same, whatever their pools. The
-/// importer checks it against the file it has.
+/// The data of cuMemPoolExportPointer, unique among all allocations of all pools. The importer
+/// compares it with its file.
 struct ExportedPointer {
   char magic[8];
   SharedArena::Identity pool;
@@ -77,10 +77,10 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
     const auto is_mine = [](const Allocation& a) { return a.kind == MemoryKind::pool && a.pool; };
     const AllocationRef found = MemoryMap::instance().find(address);
     require(found && found->base == address);
-    // Check mode asks whether memory is there while kernels run: they must not outlive it.
+    // Check mode looks up memory while kernels run, so it must stay registered until they end.
     if (cucpu::check::kinds_in_environment() != 0) stream->wait(stream->submitted());
     if (found->kind == MemoryKind::device || found->kind == MemoryKind::managed) {
-      // cuMemAlloc's memory, freed in stream order: goes when the stream gets there.
+      // Memory of cuMemAlloc freed in stream order: freed when the stream reaches it.
       const AllocationRef record = MemoryMap::instance().remove(address);
       require(record != nullptr);
       drop_after(*stream, record, stream->submitted());
@@ -103,7 +103,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool handle) {
   return guarded([&] {
     Ref<MemPool> pool{&pool_of(handle)};
     require(!pool->is_default);
-    for (int i = 0; i < device_count(); ++i) {  // a device that used it falls back to its own
+    for (int i = 0; i < device_count(); ++i) {  // devices that use it get their default pool
       Device& device = device_of(i);
       const std::lock_guard lock{device.pool_mutex};
       if (device.current_pool.get() == pool.get()) device.current_pool = nullptr;
@@ -184,7 +184,7 @@ CUresult cuMemGetDefaultMemPool(CUmemoryPool* out, CUmemLocation* location,
                 location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
                 type == CU_MEM_ALLOCATION_TYPE_MANAGED,
             not_on(location->type));
-    // Pools of the host and of managed memory: one each for the process.
+    // One pool of host memory and one of managed memory per process.
     static std::mutex& mutex = *new std::mutex;
     static Ref<MemPool>* const pools = new Ref<MemPool>[2];
     const std::lock_guard lock{mutex};

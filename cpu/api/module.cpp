@@ -65,10 +65,10 @@ CUresult cuModuleUnload(CUmodule handle) {
     current_context();
     LoadedModule& module = module_of(handle);
     require(!module.library,
-            CUDA_ERROR_INVALID_HANDLE);  // a library's module goes with the library
+            CUDA_ERROR_INVALID_HANDLE);  // a library's module is unloaded with the library
     require_capture_safe();
     const Ref<LoadedModule> keep{&module};
-    module.context()->synchronize();  // which need not be the current one
+    module.context()->synchronize();  // the module's context, perhaps not the current one
     module.unload();
   });
 }

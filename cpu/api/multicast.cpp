@@ -25,7 +25,7 @@ void bind_memory(CUmemGenericAllocationHandle handle, int device, std::size_t of
                  unsigned long long flags) {
   require(flags == 0);
   require(memory.prop.location.type == CU_MEM_LOCATION_TYPE_DEVICE);
-  if (device < 0) device = memory.prop.location.id;  // the older calls take the memory's own device
+  if (device < 0) device = memory.prop.location.id;  // older calls use the device of the memory
   require(device_of(device).ordinal == memory.prop.location.id, CUDA_ERROR_INVALID_DEVICE);
   multicast_of(handle).bind(device, offset, Ref<PhysicalMemory>{&memory}, memory_offset, size);
 }

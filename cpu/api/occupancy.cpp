@@ -93,8 +93,7 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* out, CUfunction handle,
     require(static_cast<unsigned>(blocks) <=
             blocks_per_sm(info, static_cast<unsigned>(threads), 0));
     const std::size_t each = kSharedPerSm / static_cast<unsigned>(blocks) / 128 * 128;
-    const std::size_t used =
-        info.static_shared_bytes;  // an H200 leaves out what the system keeps for itself
+    const std::size_t used = info.static_shared_bytes;  // an H200 does not count the reserved part
     *out = std::min(each > used ? each - used : 0, kSharedPerBlockOptIn - used);
   });
 }
@@ -134,7 +133,7 @@ CUresult cuOccupancyMaxActiveClusters(int* out, CUfunction handle, const CUlaunc
     require(function.settings.non_portable_cluster || cluster <= kMaxClusterPortable,
             CUDA_ERROR_INVALID_CLUSTER_SIZE);
     if (cluster > kMaxCluster) return;
-    // All host threads are one group; a cluster with more blocks than there are runs as well.
+    // All host threads form one group; a cluster with more blocks than threads can run, too.
     const unsigned together[] = {std::max(context.multiprocessors(), cluster)};
     *out = static_cast<int>(active_clusters(together, blocks, cluster));
   });

@@ -1,4 +1,4 @@
-// cuPointer*: what is known about an address.
+// cuPointer*: attributes of addresses.
 #include <cstring>
 
 #include "cpu/device/context.hpp"
@@ -16,12 +16,12 @@ void put(void* data, T value) {
 }
 
 Context* context_with_id(std::uint64_t id) {
-  // Few contexts exist; the current one nearly always is the one.
+  // Contexts are few, and the current one is nearly always the right one.
   Context* current = peek_context();
   return current && current->id == id ? current : find_context(id);
 }
 
-/// Writes one attribute; false when the memory has no such thing.
+/// Writes one attribute; false when the memory does not have it.
 bool write_attribute(void* data, CUpointer_attribute attribute, const Allocation& a,
                      CUdeviceptr address) {
   const bool managed = is_managed(a);
@@ -74,7 +74,7 @@ bool write_attribute(void* data, CUpointer_attribute attribute, const Allocation
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
       put(data, 0u);
       return true;
-    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: {  // of the current context's device
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: {  // for the device of the current context
       Context* here = peek_context();
       const bool reads = !here || can_access(*here, address, false);
       const bool writes = reads && (!here || can_access(*here, address, true));
@@ -102,11 +102,11 @@ bool write_attribute(void* data, CUpointer_attribute attribute, const Allocation
       put(data, 0);
       return true;
     default:
-      return false;  // P2P tokens: a GPU's
+      return false;  // P2P tokens exist on GPUs only
   }
 }
 
-/// What memory unknown to CUDA answers.
+/// The attribute values of memory unknown to the driver.
 void write_unknown(void* data, CUpointer_attribute attribute, CUdeviceptr address) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:

@@ -1,5 +1,5 @@
-// Profiler, core dumps, notifications: controls of things a CPU device does not have, kept and
-// answered.
+// Profiler, core dumps, notifications: a CPU device has none. Settings are stored and returned, and
+// callbacks are never called.
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -30,7 +30,7 @@ struct StubState {
   std::set<CUasyncCallbackHandle> notifications;
   std::set<CUcoredumpCallbackHandle> start, complete;
 };
-StubState& kept() {
+StubState& stub_state() {
   static StubState& k = *new StubState;
   return k;
 }
@@ -60,7 +60,7 @@ CUresult get(CUcoredumpSettings attribute, void* value, std::size_t* size) {
   return guarded([&] {
     check(attribute);
     require(size != nullptr);
-    StubState& k = kept();
+    StubState& k = stub_state();
     const std::lock_guard lock{k.mutex};
     const auto at = k.coredump.find(attribute);
     std::string bytes = at == k.coredump.end() ? initial(attribute) : at->second;
@@ -78,7 +78,7 @@ CUresult set(CUcoredumpSettings attribute, void* value, std::size_t* size) {
     check(attribute);
     require(value && size);
     require(is_text(attribute) ? *size <= 1023 : *size >= value_bytes(attribute));
-    StubState& k = kept();
+    StubState& k = stub_state();
     const std::lock_guard lock{k.mutex};
     std::string bytes{static_cast<const char*>(value),
                       is_text(attribute) ? *size : value_bytes(attribute)};
@@ -125,7 +125,7 @@ CUresult cuCoredumpRegisterStartCallback(CUcoredumpStatusCallback f, void* data,
                                          CUcoredumpCallbackHandle* out) {
   return guarded([&] {
     require(f && out);
-    StubState& k = kept();
+    StubState& k = stub_state();
     const std::lock_guard lock{k.mutex};
     *out = *k.start.insert(new CUcoredumpCallbackEntry_st{f, data}).first;
   });
@@ -135,7 +135,7 @@ CUresult cuCoredumpRegisterCompleteCallback(CUcoredumpStatusCallback f, void* da
                                             CUcoredumpCallbackHandle* out) {
   return guarded([&] {
     require(f && out);
-    StubState& k = kept();
+    StubState& k = stub_state();
     const std::lock_guard lock{k.mutex};
     *out = *k.complete.insert(new CUcoredumpCallbackEntry_st{f, data}).first;
   });
@@ -143,7 +143,7 @@ CUresult cuCoredumpRegisterCompleteCallback(CUcoredumpStatusCallback f, void* da
 
 CUresult cuCoredumpDeregisterStartCallback(CUcoredumpCallbackHandle handle) {
   return guarded([&] {
-    StubState& k = kept();
+    StubState& k = stub_state();
     const std::lock_guard lock{k.mutex};
     require(k.start.erase(handle) == 1);
     delete handle;
@@ -152,7 +152,7 @@ CUresult cuCoredumpDeregisterStartCallback(CUcoredumpCallbackHandle handle) {
 
 CUresult cuCoredumpDeregisterCompleteCallback(CUcoredumpCallbackHandle handle) {
   return guarded([&] {
-    StubState& k = kept();
+    StubState& k = stub_state();
     const std::lock_guard lock{k.mutex};
     require(k.complete.erase(handle) == 1);
     delete handle;
@@ -164,7 +164,7 @@ CUresult cuDeviceRegisterAsyncNotification(CUdevice dev, CUasyncCallback f, void
   return guarded([&] {
     require(f && out);
     device_of(dev);
-    StubState& k = kept();
+    StubState& k = stub_state();
     const std::lock_guard lock{k.mutex};
     *out = *k.notifications.insert(new CUasyncCallbackEntry_st{f, data, dev}).first;
   });
@@ -173,7 +173,7 @@ CUresult cuDeviceRegisterAsyncNotification(CUdevice dev, CUasyncCallback f, void
 CUresult cuDeviceUnregisterAsyncNotification(CUdevice dev, CUasyncCallbackHandle handle) {
   return guarded([&] {
     require(is_device(dev));
-    StubState& k = kept();
+    StubState& k = stub_state();
     const std::lock_guard lock{k.mutex};
     require(k.notifications.erase(handle) == 1);
     delete handle;

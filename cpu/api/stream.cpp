@@ -63,7 +63,7 @@ CUresult memory_ops(CUstream handle, const CUstreamBatchMemOpParams* list, unsig
 CUstreamBatchMemOpParams one_op(CUstreamBatchMemOpType type, CUdeviceptr address, cuuint64_t value,
                                 unsigned flags) {
   CUstreamBatchMemOpParams op{};
-  op.waitValue.operation = type;  // waitValue and writeValue share their layout
+  op.waitValue.operation = type;  // waitValue and writeValue have the same layout
   op.waitValue.address = address;
   op.waitValue.value64 = value;
   op.waitValue.flags = flags;
@@ -105,9 +105,9 @@ CUresult cuStreamDestroy(CUstream handle) {
     abandon_capture(*stream);
     Context& context = context_of(*stream);
     const bool drained = stream->drained();
-    // Work already queued goes on, and the context still waits for it; the stream leaves with its
-    // last operation. Queued before the handle ends: when there is no memory for it, nothing has
-    // happened.
+    // Queued work continues, and the context still waits for it; the last operation removes the
+    // stream. That operation is queued before the handle is retired: without memory for it, nothing
+    // has changed.
     if (!drained)
       stream->submit(make_object<CallOp>(
           [raw = stream.get()] { context_of(*raw).remove_stream(*raw); }, true));
@@ -224,7 +224,7 @@ CUresult cuStreamSetAttribute(CUstream handle, CUstreamAttrID id, const CUstream
     const Ref<Stream> stream = stream_of(handle);
     if (id == CU_LAUNCH_ATTRIBUTE_PRIORITY) {
       require(value->priority == stream->priority(),
-              CUDA_ERROR_NOT_SUPPORTED);  // fixed when the stream was made
+              CUDA_ERROR_NOT_SUPPORTED);  // fixed at creation
       return;
     }
     if (id == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY) {

@@ -32,18 +32,18 @@ std::uint32_t element_bytes(CUtensorMapDataType type) {
     case CU_TENSOR_MAP_DATA_TYPE_FLOAT64:
       return 8;
     default:
-      fail(
-          CUDA_ERROR_INVALID_VALUE);  // packed 4- and 6-bit types came after compute capability 9.0
+      fail(CUDA_ERROR_INVALID_VALUE);  // packed 4- and 6-bit types require a compute capability
+                                       // above 9.0
   }
 }
 
-/// What tiled and im2col maps share, checked as the documentation says.
+/// The common part of tiled and im2col maps, with the documented checks.
 TensorMap common(CUtensorMap* out, CUtensorMapDataType type, cuuint32_t rank, void* address,
                  const cuuint64_t* dims, const cuuint64_t* strides, const cuuint32_t* steps,
                  CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
                  CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
-  // Kernels want maps at multiples of 64 bytes; this one may be a copy to be made a parameter of,
-  // and NVIDIA's own packages encode into memory that is not so aligned.
+  // The map itself may be unaligned: kernels require 64 bytes, but this may be a copy that becomes
+  // a parameter, and packages of NVIDIA encode into unaligned memory.
   require(out != nullptr);
   require(rank >= 1 && rank <= 5 && dims && steps && (strides || rank == 1));
   require(interleave >= CU_TENSOR_MAP_INTERLEAVE_NONE &&
@@ -59,7 +59,8 @@ TensorMap common(CUtensorMap* out, CUtensorMapDataType type, cuuint32_t rank, vo
       type == CU_TENSOR_MAP_DATA_TYPE_FLOAT16 || type >= CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
   require(floating || fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   const std::uint64_t align = interleave == CU_TENSOR_MAP_INTERLEAVE_32B ? 32 : 16;
-  require(reinterpret_cast<std::uintptr_t>(address) % align == 0);  // null: to be replaced
+  require(reinterpret_cast<std::uintptr_t>(address) % align ==
+          0);  // null is allowed: the address can be replaced later
   TensorMap map{};
   std::memcpy(map.magic, kTensorMapMagic, sizeof map.magic);
   map.address = reinterpret_cast<std::uint64_t>(address);
@@ -102,7 +103,7 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* out, CUtensorMapDataType type, cuui
       map.box[i] = static_cast<std::uint16_t>(box[i]);
     }
     const std::uint32_t inner = box[0] * map.element;
-    require(inner % 16 == 0);  // interleaved, too: found on an H200
+    require(inner % 16 == 0);  // also when interleaved, as on an H200
     if (interleave == CU_TENSOR_MAP_INTERLEAVE_NONE) {
       const std::uint32_t spans[] = {0, 32, 64, 128};
       if (swizzle != CU_TENSOR_MAP_SWIZZLE_NONE) require(inner <= spans[swizzle]);
@@ -154,7 +155,7 @@ CUresult cuTensorMapEncodeIm2colWide(CUtensorMap* out, CUtensorMapDataType type,
         mode == CU_TENSOR_MAP_IM2COL_WIDE_MODE_W ? TensorMap::im2col_w : TensorMap::im2col_w128;
     map.box[0] = static_cast<std::uint16_t>(channels);
     map.box[1] = static_cast<std::uint16_t>(pixels);
-    map.lower[0] = static_cast<std::int16_t>(lower);  // of the width alone
+    map.lower[0] = static_cast<std::int16_t>(lower);  // only for the width
     map.upper[0] = static_cast<std::int16_t>(upper);
     write_tensor_map(out, map);
   });

@@ -36,7 +36,7 @@ auto reference_in(CUmodule handle, const char* name, cucpu::ReferenceKind kind) 
       .handle();
 }
 
-/// Reads under the reference's lock.
+/// Calls `f` with the reference's lock held.
 template <class F>
 CUresult read(CUtexref handle, const void* out, F f) {
   return guarded([&] {
@@ -122,7 +122,7 @@ CUresult cuTexRefSetMipmappedArray(CUtexref handle, CUmipmappedArray array, unsi
 
 CUresult cuTexRefSetAddress(size_t* offset, CUtexref handle, CUdeviceptr address, size_t bytes) {
   return change(handle, [&](TextureReference& r) {
-    // Fetches begin at an aligned address; the program adds what is between that and its own.
+    // Fetches start at an aligned address; the program adds the returned offset.
     const std::size_t beyond = address % kAlignment;
     require(address != 0 && bytes > 0 && (offset || beyond == 0));
     CUDA_RESOURCE_DESC resource{};
@@ -318,8 +318,7 @@ CUresult cuParamSetTexRef(CUfunction function, int unit, CUtexref handle) {
     current_context();
     function_of(function);
     texture_of(handle);
-    require(unit ==
-            CU_PARAM_TR_DEFAULT);  // a reference is found by its name: there is nothing to set
+    require(unit == CU_PARAM_TR_DEFAULT);  // references are found by name, so nothing is set
   });
 }
 

@@ -1,4 +1,4 @@
-// cuUserObject*: things of the program that graphs keep alive.
+// cuUserObject*: objects of the program that graphs keep alive.
 #include <algorithm>
 
 #include "cpu/device/guard.hpp"
@@ -53,7 +53,8 @@ CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject handle, unsigned i
     require(count > 0);
     Graph& g = graph_of(graph);
     UserObject& object = object_of<UserObject>(handle, CUDA_ERROR_INVALID_VALUE);
-    const Ref<UserObject> keep{&object};  // the program's function must not run under the lock
+    const Ref<UserObject> keep{
+        &object};  // the program's destructor must not run with the lock held
     const std::lock_guard lock{graph_mutex()};
     for (unsigned i = 0; i < count; ++i) {
       const auto at = std::find_if(g.user_objects.begin(), g.user_objects.end(),

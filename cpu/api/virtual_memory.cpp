@@ -37,7 +37,7 @@ int place_of(const CUmemLocation& location) {
   return -1;
 }
 
-/// Takes over the file and what was taken from the budget, also when it fails.
+/// Owns the file and the reserved budget, even when it throws.
 Ref<PhysicalMemory> memory_in(int fd, std::size_t size, const CUmemAllocationProp& prop,
                               Budget* budget) {
   try {
@@ -59,7 +59,7 @@ CUresult cuMemGetAllocationGranularity(size_t* out, const CUmemAllocationProp* p
     require(out && prop &&
             (option == CU_MEM_ALLOC_GRANULARITY_MINIMUM ||
              option == CU_MEM_ALLOC_GRANULARITY_RECOMMENDED));
-    // A description of nothing has a granularity, too.
+    // An empty description has a granularity, too.
     if (prop->type != CU_MEM_ALLOCATION_TYPE_INVALID ||
         prop->location.type != CU_MEM_LOCATION_TYPE_INVALID)
       check(*prop);
@@ -72,7 +72,8 @@ CUresult cuMemAddressReserve(CUdeviceptr* out, size_t size, size_t alignment, CU
   return guarded([&] {
     require(out && size > 0 && size % kGranularity == 0 && flags == 0);
     require((alignment & (alignment - 1)) == 0);
-    require(size < (std::size_t{1} << 44), CUDA_ERROR_OUT_OF_MEMORY);  // more addresses than exist
+    require(size < (std::size_t{1} << 44),
+            CUDA_ERROR_OUT_OF_MEMORY);  // more than the address space
     VirtualMemory& s = virtual_memory();
     const std::lock_guard lock{s.mutex};
     const std::uintptr_t base =
@@ -89,7 +90,8 @@ CUresult cuMemAddressFree(CUdeviceptr address, size_t size) {
     const auto at = s.reserved.find(address);
     require(at != s.reserved.end() && at->second == size);
     const auto mapped = s.mapped.lower_bound(address);
-    require(mapped == s.mapped.end() || mapped->first >= address + size);  // unmap first
+    require(mapped == s.mapped.end() ||
+            mapped->first >= address + size);  // mappings must be unmapped before
     s.reserved.erase(at);
     AddressSpace::instance().give(address, size);
   });

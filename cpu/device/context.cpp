@@ -178,16 +178,16 @@ void Context::disown(ContextResource& resource) noexcept {
 }
 
 void Context::tear_down() {
-  std::vector<Ref<Stream>> gone =
+  std::vector<Ref<Stream>> removed =
       streams();  // the only statement here that may throw; nothing has changed yet
   is_live = false;
   break_with(CUDA_ERROR_CONTEXT_IS_DESTROYED, {});
   cancel_running(CUDA_ERROR_CONTEXT_IS_DESTROYED);
-  for (auto& stream : gone) {
+  for (auto& stream : removed) {
     abandon_capture(*stream);  // the capture could never be ended, and would make other calls fail
     stream->wait(stream->submitted());
   }
-  gone.erase(gone.begin());  // the legacy stream is destroyed with the context
+  removed.erase(removed.begin());  // the legacy stream is destroyed with the context
   {
     const std::lock_guard lock{mutex_};
     streams_.clear();
@@ -195,7 +195,7 @@ void Context::tear_down() {
     per_thread_.clear();
     gates_.clear();
   }
-  for (auto& stream : gone) stream->retire();
+  for (auto& stream : removed) stream->retire();
   release_deferred();
   destroy_textures_of(id);
   for (;;) {  // one at a time: a resource may destroy others, which remove themselves from the list

@@ -68,11 +68,11 @@ void release_deferred() noexcept {
   if (!w.any.load(std::memory_order_relaxed)) [[likely]]
     return;
   std::list<Deferred>
-      gone;  // destroyed after the lock is released: a destructor may defer another object
+      removed;  // destroyed after the lock is released: a destructor may defer another object
   const std::lock_guard lock{w.mutex};
   for (auto at = w.list.begin(); at != w.list.end();) {
     const auto here = at++;
-    if (here->work.is_over()) gone.splice(gone.end(), w.list, here);
+    if (here->work.is_over()) removed.splice(removed.end(), w.list, here);
   }
   w.any.store(!w.list.empty(), std::memory_order_relaxed);
 }

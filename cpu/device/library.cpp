@@ -7,7 +7,7 @@ Library::Library(std::vector<std::string> texts, const cucpu::LoadOptions& optio
     : texts_{std::move(texts)},
       options_{options},
       overview_{make_object<LoadedModule>(nullptr, texts_, options)} {
-  options_.info_log = nullptr;  // the caller's; gone after the load
+  options_.info_log = nullptr;  // points into the caller's object, which ends with the load
 }
 
 Library::~Library() = default;

@@ -1,4 +1,4 @@
-// What streams and graphs write to memory and wait for there.
+// Batches of memory operations.
 #include "cpu/device/memory_ops.hpp"
 
 #include "cpu/mem/allocation.hpp"

@@ -15,21 +15,21 @@
 namespace cucpu::driver {
 namespace {
 
-/// Sizes come in steps of an eighth, so that a freed block fits the next request of about its size.
+/// Size classes in steps of an eighth, so that a freed block fits the next request of similar size.
 struct SizeClass {
   std::size_t bytes = 0;
-  std::size_t index = 0;  ///< among all sizes
+  std::size_t index = 0;  ///< index of the size class
 };
 SizeClass size_class(std::size_t bytes) {
   if (bytes > std::size_t{1} << 62)
-    throw std::bad_alloc{};  // more than can be addressed, and rounding stays in range
+    throw std::bad_alloc{};  // too large; rounding below cannot overflow
   std::size_t step = 512, doublings = 0;
   for (; step * 16 < bytes; step *= 2) ++doublings;
   const std::size_t steps = (bytes + step - 1) / step;
   return {steps * step, doublings * 16 + steps - 1};
 }
 
-std::atomic<std::size_t> g_trimmable{0};  // bytes held free in all pools
+std::atomic<std::size_t> g_trimmable{0};  // unused bytes in all pools
 
 struct Registry {
   std::mutex mutex;
@@ -46,15 +46,15 @@ void enter(MemPool& pool) {
   r.pools.insert(&pool);
 }
 
-/// A GPU keeps the mapping of an imported block with its pool, so that work queued before the free
-/// finds it whatever its stream. Here it goes once all of that work is over.
+/// A GPU keeps the mapping of an imported block with its pool, so work of any stream queued before
+/// the free can still use it. Here it is unmapped once all of that work is complete.
 void unmap_after_work(const AllocationRef& memory) noexcept {
   std::shared_ptr<OwnedMemory> owner;
   try {
     owner = std::make_shared<OwnedMemory>(memory);
     release_after_queued_work(owner);
   } catch (const std::bad_alloc&) {
-    memory->release = nullptr;  // it stays mapped until the pool goes
+    memory->release = nullptr;  // it stays mapped until the pool is destroyed
   }
 }
 
@@ -125,7 +125,7 @@ AllocationRef MemPool::new_block(std::size_t bytes) {
   auto memory = std::make_shared<Allocation>();
   memory->size = bytes;
   memory->release = [arena = arena_, bytes,
-                     budget](Allocation& a) {  // made first: once memory is taken, nothing may fail
+                     budget](Allocation& a) {  // made first: nothing may throw after the allocation
     arena->give(a.base - arena->base(), bytes);
     if (budget) budget->give(bytes);
   };
@@ -141,7 +141,7 @@ AllocationRef MemPool::new_block(std::size_t bytes) {
 
 bool MemPool::take_free(std::size_t bytes, Stream& stream, Block& out, bool may_wait) {
   if ((check::kinds_in_environment() & check::kMemory) != 0)
-    return false;  // an access to freed memory must be seen
+    return false;  // a use after free must be detected
   if (!find_free(bin_of(bytes), stream, out, may_wait)) return false;
   g_trimmable -= out.bytes;
   return true;
@@ -181,18 +181,18 @@ CUdeviceptr MemPool::allocate(std::size_t bytes, Stream& stream) {
   std::unique_lock lock{mutex_};
   if (props.maxSize && (rounded > props.maxSize || in_use_ > props.maxSize - rounded))
     fail(CUDA_ERROR_OUT_OF_MEMORY);
-  // To wait for another stream's work is the last resort: that work may wait for this program.
+  // A wait for work of another stream is the last resort: that work may wait for this program.
   const bool is_full = props.maxSize && reserved_ + rounded > props.maxSize;
   bool found = take_free(rounded, stream, block, is_full);
   if (is_full && !found) trim_locked(props.maxSize - rounded);
-  in_use_ += rounded;  // counted before others come: together they stay within the bounds
+  in_use_ += rounded;  // counted first, so that concurrent allocations stay within the limit
   if (!found) {
     reserved_ += rounded;
     lock.unlock();
     try {
       try {
         block.memory = new_block(rounded);
-      } catch (const std::bad_alloc&) {  // what pools hold free may make room
+      } catch (const std::bad_alloc&) {  // unused memory of pools may be enough
         lock.lock();
         found = take_free(rounded, stream, block, true);
         if (found) reserved_ -= rounded;
@@ -231,7 +231,7 @@ CUdeviceptr MemPool::allocate(std::size_t bytes, Stream& stream) {
     MemoryMap::instance().insert(record);
     if (must_wait) stream.submit(make_object<WaitOp>(earlier, number));
     lock.lock();
-  } catch (...) {  // the memory leaves the pool, as if it had never been in it
+  } catch (...) {  // the memory is removed from the pool
     if (!lock.owns_lock()) lock.lock();
     used_.erase(base);
     in_use_ -= rounded;
@@ -244,13 +244,13 @@ CUdeviceptr MemPool::allocate(std::size_t bytes, Stream& stream) {
       MemoryMap::drop(memory);
     throw;
   }
-  retain();  // until it is freed
+  retain();  // released by the free
   in_use_high_ = std::max(in_use_high_, in_use_);
   return base;
 }
 
 void MemPool::free(const AllocationRef& record, Stream* stream) noexcept {
-  AllocationRef gone;
+  AllocationRef removed;
   {
     const std::lock_guard lock{mutex_};
     const auto at = used_.find(record->base);
@@ -259,7 +259,7 @@ void MemPool::free(const AllocationRef& record, Stream* stream) noexcept {
     used_.erase(at);
     in_use_ -= std::min<std::uint64_t>(in_use_, block.bytes);
     if (imported_) {
-      gone = block.memory;
+      removed = block.memory;
     } else {
       const std::size_t bytes = block.bytes;
       if (stream && !stream->drained()) {
@@ -272,16 +272,16 @@ void MemPool::free(const AllocationRef& record, Stream* stream) noexcept {
         g_trimmable += bytes;
       } catch (const std::bad_alloc&) {
         reserved_ -= block.bytes;
-        gone = block.memory;
+        removed = block.memory;
       }
     }
   }
-  if (gone && imported_)
-    unmap_after_work(gone);
-  else if (gone && stream && !stream->drained())
-    drop_after(*stream, gone, stream->submitted());
+  if (removed && imported_)
+    unmap_after_work(removed);
+  else if (removed && stream && !stream->drained())
+    drop_after(*stream, removed, stream->submitted());
   else
-    MemoryMap::drop(gone);
+    MemoryMap::drop(removed);
   release();
 }
 
@@ -298,7 +298,7 @@ void MemPool::trim_locked(std::size_t keep) noexcept {
         if (reserved_ <= keep || !block.is_over()) return false;
         reserved_ -= block.bytes;
         g_trimmable -= block.bytes;
-        MemoryMap::drop(block.memory);  // at once: a list of what goes would need memory
+        MemoryMap::drop(block.memory);  // freed here: a list of blocks to free would need memory
         return true;
       });
 }
@@ -391,7 +391,7 @@ void MemPool::set_attribute(CUmemPool_attribute attribute, const void* value) {
       break;
     case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
       std::memcpy(&number, value, sizeof number);
-      require(number == 0);  // only a reset
+      require(number == 0);  // only a reset is allowed
       reserved_high_ = reserved_;
       break;
     case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
@@ -411,7 +411,8 @@ void MemPool::set_access(const CUmemAccessDesc& access) {
   require(access.location.type == CU_MEM_LOCATION_TYPE_DEVICE, not_on(access.location.type));
   device_of(access.location.id);
   if (access.location.id == device()) {
-    require(access.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);  // its own device keeps access
+    require(access.flags ==
+            CU_MEM_ACCESS_FLAGS_PROT_READWRITE);  // the pool's own device always has access
     return;
   }
   const std::lock_guard lock{mutex_};

@@ -1,6 +1,6 @@
-// cpu/device/memory_pool.hpp: memory pools: stream-ordered allocation. A block freed in a stream
-// may be handed out again in the same stream at once, in another stream when the free is over, when
-// that stream waits for it anyway, or with a wait queued in between.
+// cpu/device/memory_pool.hpp: memory pools: stream-ordered allocation. A block freed in a stream is
+// reused in the same stream at once, in another stream when the free is complete, when that stream
+// waits for it anyway, or with a wait queued in between.
 #pragma once
 
 #include <map>
@@ -26,12 +26,12 @@ class MemPool final : public Handled<MemPool, CUmemoryPool, Kind::pool> {
     return props.location.type == CU_MEM_LOCATION_TYPE_DEVICE ? props.location.id : -1;
   }
 
-  /// Memory that operations queued in `stream` from now on may use. Fails with code 2.
+  /// Allocates memory for operations queued in `stream` from now on. Fails with 2.
   CUdeviceptr allocate(std::size_t bytes, Stream& stream);
-  /// Gives memory back behind all work queued in `stream` (null: nothing can use it any more).
-  /// Cannot fail: where the pool cannot keep the memory, it goes back to the device.
+  /// Frees memory after all work queued in `stream` (null: no work can use it). Cannot fail: memory
+  /// that the pool cannot keep is freed to the device.
   void free(const AllocationRef& record, Stream* stream) noexcept;
-  /// Returns memory that nobody uses to the system until at most `keep` bytes are held.
+  /// Frees unused memory to the system until at most `keep` bytes are held.
   void trim(std::size_t keep) noexcept;
   void trim_to_threshold() noexcept;
 
@@ -47,24 +47,24 @@ class MemPool final : public Handled<MemPool, CUmemoryPool, Kind::pool> {
   struct Block {
     AllocationRef memory;
     std::size_t bytes = 0;
-    Ref<Stream> stream;  // where it was freed; null when over
+    Ref<Stream> stream;  // stream of the free; null when the free is complete
     std::uint64_t number = 0;
     [[nodiscard]] bool is_over() const { return !stream || stream->completed() >= number; }
   };
-  /// Free blocks of one size, those that nothing can use any more apart: most of the time they are
-  /// all that is asked for, and looking at hundreds of others takes long.
+  /// Free blocks of one size. Blocks with a complete free are stored separately: they serve most
+  /// requests, and a scan of hundreds of others is slow.
   struct Bin {
     std::vector<Block> over, pending;
   };
   AllocationRef new_block(std::size_t bytes);
-  /// A free block; one that another stream's work may still use only with `may_wait`.
+  /// Finds a free block; one that another stream's work may still use only with `may_wait`.
   bool take_free(std::size_t bytes, Stream& stream, Block& out, bool may_wait);
   bool find_free(Bin& bin, Stream& stream, Block& out, bool may_wait);
   Bin& bin_of(std::size_t bytes);
   void trim_locked(std::size_t keep) noexcept;
 
   const bool imported_ = false;
-  std::shared_ptr<SharedArena> arena_;  // only pools that can be exported have one
+  std::shared_ptr<SharedArena> arena_;  // null for pools without export
   std::mutex mutex_;
   std::vector<Bin> free_;  // by size class
   std::map<std::uintptr_t, Block> used_;
@@ -73,27 +73,27 @@ class MemPool final : public Handled<MemPool, CUmemoryPool, Kind::pool> {
   std::map<int, CUmemAccess_flags> access_;
 };
 
-/// cuMemFree of pool memory: back to its pool, with no work left that could use it.
+/// cuMemFree of pool memory: returns it to its pool; no work uses it any more.
 void free_pool_memory(CUdeviceptr address);
 
-/// Gives memory back once the stream's work up to `number` is over; waits for that only where
-/// nothing can be queued.
+/// Frees memory once the stream's work up to `number` is complete; blocks only when nothing can be
+/// queued.
 void drop_after(Stream& stream, const AllocationRef& memory, std::uint64_t number) noexcept;
 
-/// The pool an allocation came from, or null.
+/// The pool of an allocation, or null.
 CUmemoryPool pool_handle(const Allocation& allocation);
 
-/// True for managed memory, also for what comes from a pool of managed memory.
+/// True for managed memory, including memory of a pool of managed memory.
 bool is_managed(const Allocation& allocation);
 
 MemPool& default_pool(Device& device);
 MemPool& current_pool(Device& device);
 
-/// Called by everything that waits: pools give back what they hold over their threshold, and what
-/// waited for queued work ends.
+/// Called by all waiting calls: pools free memory above their release threshold, and deferred
+/// objects are released.
 void trim_pools_after_wait() noexcept;
-/// Gives back all that pools hold free, whatever they were told to keep: other allocations need it.
-/// False: they held nothing.
+/// Frees all unused memory of all pools, regardless of their thresholds, for other allocations.
+/// False when there was none.
 bool trim_all_pools() noexcept;
 
 }  // namespace cucpu::driver

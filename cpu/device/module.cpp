@@ -33,7 +33,7 @@ void ModuleMemory::free(void* address) noexcept {
 }
 
 namespace {
-/// The settings of the CUkernel behind a function of a library's module, or null.
+/// The settings of the CUkernel of a function in a library's module, or null.
 FunctionSettings* kernel_settings(LoadedModule& module, const cucpu::Kernel& kernel) {
   if (!module.library || !module.context()) return nullptr;
   const cucpu::Kernel* twin = module.library->overview().code().find_kernel(kernel.info().name);

@@ -17,9 +17,10 @@ namespace cucpu::driver {
 class LoadedModule;
 class Library;
 
-/// What a program may set on a function; one set per context (CUfunction) or per device (CUkernel).
+/// Attributes of a function that a program can set: one set per context (CUfunction) or per device
+/// (CUkernel).
 struct FunctionSettings {
-  std::atomic<int> max_dynamic_shared{-1};  ///< bytes; -1: what fits without opting in
+  std::atomic<int> max_dynamic_shared{-1};  ///< bytes; -1: the default limit
   std::atomic<int> carveout{-1};
   std::atomic<int> non_portable_cluster{0};
   std::atomic<int> cluster_policy{0};
@@ -31,12 +32,12 @@ struct FunctionSettings {
 class Function final : public Handled<Function, CUfunction, Kind::function> {
  public:
   Function(LoadedModule& module, const cucpu::Kernel& kernel);
-  LoadedModule& module;  ///< outlives it: functions go with their module
+  LoadedModule& module;  ///< outlives it: functions are destroyed with their module
   const cucpu::Kernel& kernel;
-  FunctionSettings& settings;  ///< a library's functions share those of their CUkernel
+  FunctionSettings& settings;  ///< functions of a library share those of their CUkernel
   std::atomic<bool> is_loaded{false};
 
-  /// What cuFuncSetBlockShape and cuParamSet* left for cuLaunch.
+  /// State of cuFuncSetBlockShape and cuParamSet* for cuLaunch.
   struct LegacyLaunch {
     std::mutex mutex;
     unsigned block[3] = {1, 1, 1};
@@ -49,7 +50,7 @@ class Function final : public Handled<Function, CUfunction, Kind::function> {
   std::unique_ptr<FunctionSettings> own_settings_;
 };
 
-/// A texture or surface reference that a module has; ends with it.
+/// A texture or surface reference of a module; ends with the module.
 class ModuleReference {
  public:
   virtual void end() noexcept = 0;
@@ -58,11 +59,11 @@ class ModuleReference {
   ~ModuleReference() = default;
 };
 
-/// Where a module's variables live.
+/// The memory of a module's variables.
 class ModuleMemory final : public cucpu::VariableMemory {
  public:
   explicit ModuleMemory(Context* context)
-      : context_{context} {}  ///< null: a module that is only looked at
+      : context_{context} {}  ///< null: for a library's metadata
   void* allocate(std::size_t size, std::size_t align, bool managed) override;
   void free(void* address) noexcept override;
 
@@ -73,7 +74,7 @@ class ModuleMemory final : public cucpu::VariableMemory {
 class LoadedModule final : public Handled<LoadedModule, CUmodule, Kind::module>,
                            public ContextResource {
  public:
-  /// Throws LoadError. `context` may be null for a library's own look at the code.
+  /// Throws LoadError. `context` is null for a library's metadata.
   LoadedModule(Context* context, const std::vector<std::string>& texts,
                const cucpu::LoadOptions& options);
   ~LoadedModule() override;
@@ -82,14 +83,14 @@ class LoadedModule final : public Handled<LoadedModule, CUmodule, Kind::module>,
   cucpu::Module& code() const noexcept { return *code_; }
   Function& function(const cucpu::Kernel& kernel);  ///< made at first use
   Context* context() const noexcept { return context_.get(); }
-  void unload() noexcept;  ///< ends all its handles
+  void unload() noexcept;  ///< retires all its handles
   Library* library = nullptr;
 
   struct Reference {
     Ref<Object> object;
     ModuleReference* end = nullptr;
   };
-  /// The reference made of a variable, or what `make` gives at first use.
+  /// The reference of a variable, made by `make` at first use.
   Object& reference(const cucpu::Variable& variable, const std::function<Reference()>& make);
 
  private:
@@ -101,12 +102,12 @@ class LoadedModule final : public Handled<LoadedModule, CUmodule, Kind::module>,
   std::map<const cucpu::Variable*, Reference> references_;
 };
 
-/// CUkernel: a kernel of a library, in whatever context it is used.
+/// CUkernel: a kernel of a library, independent of the context.
 class LibraryKernel final : public Handled<LibraryKernel, CUkernel, Kind::kernel> {
  public:
   LibraryKernel(Library& library, const cucpu::Kernel& kernel) : library{library}, kernel{kernel} {}
   Library& library;
-  const cucpu::Kernel& kernel;    ///< in the library's own look at the code
+  const cucpu::Kernel& kernel;    ///< in the library's metadata
   FunctionSettings settings[64];  ///< per device
 };
 
@@ -130,7 +131,7 @@ class Library final : public Handled<Library, CUlibrary, Kind::library> {
   std::map<const cucpu::Kernel*, Ref<LibraryKernel>> kernels_;
 };
 
-/// The function a caller's handle means; a CUkernel stands for its function in the current context.
+/// The function of a handle; a CUkernel means its function in the current context.
 Function& function_of(CUfunction handle);
 
 int function_attribute(const cucpu::KernelInfo& info, const FunctionSettings& settings,
@@ -138,7 +139,7 @@ int function_attribute(const cucpu::KernelInfo& info, const FunctionSettings& se
 void set_function_attribute(const cucpu::KernelInfo& info, FunctionSettings& settings,
                             CUfunction_attribute attribute, int value);
 
-/// Dynamic shared memory a launch may ask for.
+/// The limit of a launch's dynamic shared memory.
 std::size_t dynamic_shared_limit(const cucpu::KernelInfo& info, const FunctionSettings& settings);
 
 }  // namespace cucpu::driver

@@ -60,7 +60,8 @@ void MulticastObject::bind(int device, std::size_t offset, Ref<PhysicalMemory> m
   require(memory_offset < memory->size && size <= memory->size - memory_offset);
   const std::lock_guard lock{mutex_};
   require(devices_.contains(device));
-  require(devices_.size() == prop.numDevices, CUDA_ERROR_ILLEGAL_STATE);  // all devices first
+  require(devices_.size() == prop.numDevices,
+          CUDA_ERROR_ILLEGAL_STATE);  // all devices must be added first
   std::vector<Binding>& list = bindings_[device];
   for (const Binding& b : list) require(offset >= b.offset + b.size || b.offset >= offset + size);
   void* p = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, memory->fd,
@@ -84,7 +85,7 @@ void MulticastObject::unbind(int device, std::size_t offset, std::size_t size) {
   for (const auto& [address, view] : views_) show(address, view);
 }
 
-/// Lays the first device's memory under a view; what is bound nowhere stays inaccessible.
+/// Maps the first device's memory under a view; unbound parts stay inaccessible.
 void MulticastObject::show(std::uintptr_t address, const View& view) const {
   AddressSpace::instance().decommit(address, view.size);
   for (const auto& [device, list] : bindings_) {

@@ -1,6 +1,5 @@
-// cpu/device/multicast.hpp: multicast objects: one range of addresses that stands for memory of
-// several devices. multimem instructions reach every copy; anything else at such an address reaches
-// the first one.
+// cpu/device/multicast.hpp: multicast objects: one address range for memory of several devices.
+// multimem instructions access every copy; other accesses use the first one.
 #pragma once
 
 #include <map>
@@ -23,15 +22,13 @@ class MulticastObject final : public Handled<MulticastObject, void*, Kind::multi
             std::size_t size);
   void unbind(int device, std::size_t offset, std::size_t size);
 
-  // -- what cuMemMap and cuMemSetAccess do with it
-  // --------------------------------------------------------------------------
-  void map(std::uintptr_t address,
-           std::size_t size);  ///< inaccessible until run_with_crash_recovery()
+  // -- for cuMemMap and cuMemSetAccess
+  void map(std::uintptr_t address, std::size_t size);  ///< inaccessible until protect()
   void protect(std::uintptr_t address, int protection);
   void unmap(std::uintptr_t address);
   int first_device() const;
 
-  /// Addresses of the copies of the byte at `offset`; how many there are.
+  /// Writes the addresses of the copies of the byte at `offset`; returns their number.
   unsigned copies(std::size_t offset, std::uintptr_t* out, unsigned room) const;
 
  private:
@@ -39,7 +36,7 @@ class MulticastObject final : public Handled<MulticastObject, void*, Kind::multi
     std::size_t offset, size;  // in the object
     Ref<PhysicalMemory> memory;
     std::size_t memory_offset;
-    std::uintptr_t private_map;  // the driver's own view of this copy
+    std::uintptr_t private_map;  // the driver's private mapping of this copy
   };
   struct View {
     std::size_t size;
@@ -55,7 +52,7 @@ class MulticastObject final : public Handled<MulticastObject, void*, Kind::multi
 
 MulticastObject* find_multicast(CUmemGenericAllocationHandle handle) noexcept;
 
-/// The engine's hook: copies behind an address of a mapped multicast object, 0 when it is none.
+/// Hooks::multicast: the copies of an address of a mapped multicast object; 0 for other addresses.
 unsigned multicast_copies(std::uintptr_t address, std::uintptr_t* out, unsigned room);
 
 }  // namespace cucpu::driver

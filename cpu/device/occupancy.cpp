@@ -1,4 +1,4 @@
-// Occupancy as a multiprocessor of compute capability 9.0 has it.
+// Occupancy of a multiprocessor of compute capability 9.0.
 #include <algorithm>
 #include <span>
 
@@ -14,12 +14,13 @@ unsigned round_up(unsigned value, unsigned unit) { return (value + unit - 1) / u
 unsigned blocks_per_sm(const cucpu::KernelInfo& info, unsigned threads,
                        std::size_t dynamic_shared) {
   if (threads == 0 || threads > kMaxThreadsPerBlock)
-    return 0;  // the kernel's own limit is not looked at
+    return 0;  // the limit of the kernel itself is not checked
   const unsigned warps = (threads + kWarp - 1) / kWarp;
   unsigned blocks = std::min(kMaxBlocksPerSm, kWarpsPerSm / warps);
   if (info.registers > 0) {
     const unsigned per_warp = round_up(info.registers * kWarp, kRegisterUnit);
-    const unsigned warps_by_registers = kRegistersPerSm / per_warp / 4 * 4;  // warps come in fours
+    const unsigned warps_by_registers =
+        kRegistersPerSm / per_warp / 4 * 4;  // allocated in units of four warps
     blocks = std::min(blocks, warps_by_registers / warps);
   }
   const std::size_t asked = info.static_shared_bytes + dynamic_shared;

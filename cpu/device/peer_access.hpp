@@ -1,4 +1,4 @@
-// cpu/device/peer_access.hpp: which memory the kernels of a context may touch, where there are
+// cpu/device/peer_access.hpp: the memory that kernels of a context may access when there are
 // several devices.
 #pragma once
 
@@ -9,12 +9,11 @@
 namespace cucpu::driver {
 
 /// False for memory of another device without peer access (cuCtxEnablePeerAccess), access to its
-/// pool (cuMemPoolSetAccess) or to the mapping (cuMemSetAccess). True for all other addresses: they
-/// are somebody's, or fault by themselves.
+/// pool (cuMemPoolSetAccess) or to the mapping (cuMemSetAccess). True for all other addresses,
+/// which are accessible or fault.
 bool can_access(Context& context, std::uintptr_t address, bool write);
 
-/// Whether they may use arrays that `home` owns: those of their own device, and with peer access
-/// those of others.
+/// Whether kernels of `context` may use arrays of `home`: on the same device, or with peer access.
 bool can_access_arrays(Context& context, const Context& home);
 
 }  // namespace cucpu::driver

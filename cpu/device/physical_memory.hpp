@@ -1,5 +1,5 @@
-// cpu/device/physical_memory.hpp: memory without an address (cuMemCreate): a memfd, mapped where a
-// program wants it.
+// cpu/device/physical_memory.hpp: memory without an address (cuMemCreate): a memfd that the program
+// maps.
 #pragma once
 
 #include <unistd.h>
@@ -8,8 +8,8 @@
 
 namespace cucpu::driver {
 
-inline constexpr std::size_t kGranularity = std::size_t{2}
-                                            << 20;  ///< of sizes and addresses of mappings
+inline constexpr std::size_t kGranularity =
+    std::size_t{2} << 20;  ///< granularity of sizes and addresses of mappings
 
 class PhysicalMemory final : public Handled<PhysicalMemory, void*, Kind::physical_memory> {
  public:
@@ -20,14 +20,15 @@ class PhysicalMemory final : public Handled<PhysicalMemory, void*, Kind::physica
     close(fd);
     if (budget_) budget_->give(size);
   }
-  /// Memory has one handle as long as it exists. It is handed out when it is made, and again for an
-  /// address where it is mapped; a program gives it back as often. Whoever holds a Ref may call it.
+  /// The memory has one handle with a use count. cuMemCreate acquires it, and so does
+  /// cuMemRetainAllocationHandle for a mapped address; each use is released once. The caller holds
+  /// a Ref.
   CUmemGenericAllocationHandle acquire_handle() {
     if (!handle()) publish_unowned();
     if (handle_uses_.fetch_add(1) == 0) retain();
     return reinterpret_cast<CUmemGenericAllocationHandle>(handle());
   }
-  /// False when the program has no handle to give back.
+  /// False when the program holds no use of the handle.
   bool release_handle() noexcept {
     int count = handle_uses_.load();
     do {
@@ -46,10 +47,11 @@ class PhysicalMemory final : public Handled<PhysicalMemory, void*, Kind::physica
   std::atomic<int> handle_uses_{0};
 };
 
-/// Fails with 1 where the program has no such handle, also when the memory is still mapped.
+/// The memory of a handle. Fails with 1 when the program holds no use of it, even while it is
+/// mapped.
 PhysicalMemory& memory_of(CUmemGenericAllocationHandle handle);
 
-/// The memory mapped at an address, and where in it the address lies; fails with 1 when there is
+/// The memory mapped at an address, and the offset of the address in it. Fails with 1 when there is
 /// none.
 struct MappedPlace {
   Ref<PhysicalMemory> memory;

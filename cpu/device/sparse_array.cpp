@@ -25,7 +25,7 @@ void TileRequest::perform() const {
 
 namespace {
 
-/// The tiles of a box in one level, rows of tiles first, as they follow each other in the memory.
+/// Adds the tiles of a box in one level, in row-major order, which is their order in the memory.
 void add_box(TileRequest& request, const CUDA_ARRAY3D_DESCRIPTOR& desc, const ArrayLayout& layout,
              char* data, const CUarrayMapInfo& info) {
   const auto& box = info.subresource.sparseLevel;
@@ -37,7 +37,7 @@ void add_box(TileRequest& request, const CUDA_ARRAY3D_DESCRIPTOR& desc, const Ar
           box.offsetY + std::size_t{box.extentHeight} <= layout.rows);
   require(box.offsetX % layout.tile_width == 0 && box.offsetY % layout.tile_height == 0);
   const auto whole = [](std::size_t from, std::size_t count, std::size_t tile, std::size_t end) {
-    return count % tile == 0 || from + count == end;  // a tile is cut by the array's edge only
+    return count % tile == 0 || from + count == end;  // only the edge of the array may cut a tile
   };
   require(whole(box.offsetX, box.extentWidth, layout.tile_width, desc.Width) &&
           whole(box.offsetY, box.extentHeight, layout.tile_height, layout.rows));
@@ -55,8 +55,8 @@ void add_box(TileRequest& request, const CUDA_ARRAY3D_DESCRIPTOR& desc, const Ar
       }
 }
 
-/// An array whose mapping was deferred gets its memory in one piece: as one level from edge to
-/// edge, or as `size` bytes from the start on, as cuArrayGetMemoryRequirements tells them.
+/// An array with deferred mapping is mapped as a whole: as one level from edge to edge, or as
+/// `size` bytes from the start, as cuArrayGetMemoryRequirements reports.
 void add_whole(TileRequest& request, const CUDA_ARRAY3D_DESCRIPTOR& desc, char* data,
                std::size_t bytes, const CUarrayMapInfo& info) {
   const auto& box = info.subresource.sparseLevel;
@@ -83,7 +83,7 @@ TileRequest tile_request_of(const CUarrayMapInfo& info, const Stream& stream) {
   require(info.memHandleType == CU_MEM_HANDLE_TYPE_GENERIC);
   if (info.memOperationType == CU_MEM_OPERATION_TYPE_MAP)
     request.memory = Ref<PhysicalMemory>{&memory_of(info.memHandle.memHandle)};
-  if (request.memory) {  // was it made to be mapped into arrays?
+  if (request.memory) {  // it must allow mapping into arrays
     require(request.memory->prop.location.id == device);
     require(request.memory->prop.allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL);
   }
@@ -109,7 +109,7 @@ TileRequest tile_request_of(const CUarrayMapInfo& info, const Stream& stream) {
     request.tiles = array.tiles;
     const bool deferred = array.desc.Flags & CUDA_ARRAY3D_DEFERRED_MAPPING;
     if (deferred) {
-      require(tail);  // a level alone would not be the whole
+      require(tail);  // a single level is not the whole array
       add_whole(request, array.desc, array.tiles->base, array.bytes, info);
     } else if (tail) {
       const auto& part = info.subresource.miptail;

@@ -11,11 +11,11 @@
 
 namespace cucpu::driver {
 
-/// A piece of an array, and the memory that goes there (nothing: it becomes empty).
+/// A part of an array and its memory; no memory unmaps it.
 struct TileMap {
   char* at;
   std::size_t bytes;
-  std::size_t offset;  // in the memory
+  std::size_t offset;  // offset in the memory
 };
 struct TileRequest {
   std::vector<TileMap> pieces;

@@ -1,4 +1,4 @@
-// Operations into streams.
+// Submission of operations.
 #include "cpu/device/submit.hpp"
 
 #include <utility>

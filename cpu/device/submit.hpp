@@ -1,4 +1,4 @@
-// cpu/device/submit.hpp: how an operation enters a stream: queued, captured into a graph, or run at
+// cpu/device/submit.hpp: submits an operation to a stream: queued, captured into a graph, or run at
 // once.
 #pragma once
 
@@ -6,12 +6,12 @@
 
 namespace cucpu::driver {
 
-/// Queues an operation, or adds it to the graph the stream is capturing. Returns the stream's
-/// number (0 when captured).
+/// Queues an operation, or adds it to the graph that the stream captures. Returns its number in the
+/// stream (0 when captured).
 std::uint64_t submit(Stream& stream, Ref<NodeOp> op);
 
-/// Runs an operation as a synchronous call does: after the default stream's work, over when this
-/// returns.
+/// Runs an operation as a synchronous call does: after the default stream's work; complete on
+/// return.
 void run_synchronously(const Ref<InstantOp>& op);
 
 }  // namespace cucpu::driver

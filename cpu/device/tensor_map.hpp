@@ -1,4 +1,4 @@
-// cpu/device/tensor_map.hpp: puts the engine's tensor map into the opaque bytes of a CUtensorMap.
+// cpu/device/tensor_map.hpp: writes the engine's tensor map into the opaque bytes of a CUtensorMap.
 #pragma once
 
 #include "cpu/base/abi.hpp"

@@ -27,9 +27,9 @@ struct Texels {
   unsigned channels;
 };
 
-/// What a view reads elements as; block-compressed formats have no channels here.
+/// Format and channels of a view. Block-compressed formats are not supported.
 Texels view_texels(CUresourceViewFormat format) {
-  const auto counted = [](CUarray_format f, int from, int at) {  // 1X, 2X, 4X follow each other
+  const auto counted = [](CUarray_format f, int from, int at) {  // 1X, 2X, 4X are consecutive
     return Texels{f, 1u << (at - from)};
   };
   constexpr CUarray_format kFormats[] = {CU_AD_FORMAT_UNSIGNED_INT8,  CU_AD_FORMAT_SIGNED_INT8,
@@ -44,7 +44,7 @@ Texels view_texels(CUresourceViewFormat format) {
 
 void describe(cucpu::TextureObject& s, CUarray_format format, unsigned channels) {
   require(format_bytes(format) > 0 && (channels == 1 || channels == 2 || channels == 4));
-  switch (format) {  // the normalized formats are read as the plain ones, never as integers
+  switch (format) {  // normalized formats are read as their integer formats, with conversion
     case CU_AD_FORMAT_UNORM_INT8X1:
     case CU_AD_FORMAT_UNORM_INT8X2:
     case CU_AD_FORMAT_UNORM_INT8X4:
@@ -72,7 +72,7 @@ void describe(cucpu::TextureObject& s, CUarray_format format, unsigned channels)
   s.channels = channels;
 }
 
-/// One level of an array, seen through the entry's view.
+/// Describes one level of an array through the entry's view.
 void place(const TextureEntry& o, cucpu::TextureObject& s, const CUDA_ARRAY3D_DESCRIPTOR& d,
            char* data, std::size_t pitch, std::size_t slice) {
   const bool sliced = d.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP);
@@ -108,7 +108,7 @@ void check_view(const TextureEntry& o, const CUDA_ARRAY3D_DESCRIPTOR& d, unsigne
   require(v.firstMipmapLevel <= v.lastMipmapLevel && v.lastMipmapLevel < levels);
 }
 
-/// The array that the entry keeps alive keeps its tiles, too.
+/// The entry owns a reference to the array, which owns its tiles.
 void resolve_tiles(cucpu::TextureObject& s, const std::shared_ptr<TileSet>& tiles) {
   if (!tiles) return;
   s.tiles = tiles->mapped.get();
@@ -196,16 +196,16 @@ unsigned long long publish_texture(std::shared_ptr<TextureEntry> object) {
 
 void destroy_texture(unsigned long long handle, bool surface) {
   Table& t = table();
-  std::shared_ptr<TextureEntry> gone;
+  std::shared_ptr<TextureEntry> removed;
   {
     const std::lock_guard lock{t.mutex};
     find(handle, surface);
-    gone = t.objects.find(handle)->second;
+    removed = t.objects.find(handle)->second;
   }
-  release_after_queued_work(gone);
+  release_after_queued_work(removed);
   const std::lock_guard lock{t.mutex};
   const auto at = t.objects.find(handle);
-  require(at != t.objects.end() && at->second == gone);  // another thread may have been faster
+  require(at != t.objects.end() && at->second == removed);  // another thread may have destroyed it
   t.objects.erase(at);
 }
 
@@ -257,7 +257,8 @@ void resolve_surface(TextureEntry& o) {
   require(o.resource.res.array.hArray != nullptr);
   require(object_of<Array>(o.resource.res.array.hArray).desc.Flags & CUDA_ARRAY3D_SURFACE_LDST);
   o.state = {};
-  o.state.flags = CU_TRSF_READ_AS_INTEGER;  // formatted stores; describe() takes it from others
+  o.state.flags =
+      CU_TRSF_READ_AS_INTEGER;  // formatted stores; describe() clears it for normalized formats
   o.is_surface = true;
   resolve_resource(o);
 }

@@ -1,5 +1,4 @@
-// cpu/device/texture.hpp: what texture objects, surface objects and the older references to them
-// share.
+// cpu/device/texture.hpp: the state of texture objects, surface objects and texture references.
 #pragma once
 
 #include <memory>
@@ -14,20 +13,21 @@ inline constexpr unsigned kTextureFlags = CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORM
                                           CU_TRSF_SRGB | CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION |
                                           CU_TRSF_SEAMLESS_CUBEMAP;
 
-/// A description by the program, and what device code reads of it.
+/// The program's descriptions, and the state that device code reads.
 struct TextureEntry {
   cucpu::TextureObject state{};
-  std::vector<cucpu::TextureObject> levels;  ///< of mipmapped arrays
+  std::vector<cucpu::TextureObject> levels;  ///< states of the levels of a mipmapped array
   CUDA_RESOURCE_DESC resource{};
   CUDA_TEXTURE_DESC texture{};
   CUDA_RESOURCE_VIEW_DESC view{};
   bool has_view = false, is_surface = false;
-  Ref<Object> keep;              ///< the array
-  std::uint64_t context_id = 0;  ///< of objects: where they were made, which they go with
+  Ref<Object> keep;  ///< the array
+  std::uint64_t context_id =
+      0;  ///< context of a texture or surface object, which destroys it; 0 for references
 };
 
-/// Fills `state` from the descriptions. Fails with 1 for what is out of bounds, 400 for a bad
-/// array.
+/// Fills `state` from the descriptions. Fails with 1 for invalid descriptions, with 400 for an
+/// invalid array.
 void resolve_texture(TextureEntry& entry);
 void resolve_surface(TextureEntry& entry);
 

@@ -14,7 +14,7 @@ namespace cucpu::driver {
 class TextureReference final : public Handled<TextureReference, CUtexref, Kind::texture>,
                                public ModuleReference {
  public:
-  /// `variable` is null for one that no module has.
+  /// `variable` is null for a reference without a module.
   TextureReference(Context* context, void* variable)
       : context_{context}, variable_{static_cast<std::uint64_t*>(variable)} {
     texture.addressMode[0] = texture.addressMode[1] = texture.addressMode[2] =
@@ -30,21 +30,20 @@ class TextureReference final : public Handled<TextureReference, CUtexref, Kind::
   CUarray_format format = CU_AD_FORMAT_FLOAT;
   unsigned channels = 1;
 
-  /// Makes the settings effective; leaves everything as it was when they make no sense. Call with
-  /// the lock held.
+  /// Applies the settings; changes nothing when they are invalid. Call with the lock held.
   void apply(const CUDA_RESOURCE_DESC& r, const CUDA_TEXTURE_DESC& t, bool bound) {
     std::unique_ptr<TextureEntry> next;
     if (bound) {
       next = std::make_unique<TextureEntry>();
       next->resource = r;
       next->texture = t;
-      // A reference may look at a mipmap without normalized coordinates until it is used.
+      // A reference may have a mipmapped array without normalized coordinates until it is used.
       if (r.resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY)
         next->texture.flags |= CU_TRSF_NORMALIZED_COORDINATES;
       resolve_texture(*next);
     }
     if (variable_) {
-      if (context_->is_live) context_->synchronize();  // kernels in flight read the old one
+      if (context_->is_live) context_->synchronize();  // kernels in flight read the old object
       *variable_ = next ? reinterpret_cast<std::uint64_t>(&next->state) : 0;
     }
     entry_ = std::move(next);

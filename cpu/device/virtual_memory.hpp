@@ -24,16 +24,17 @@ struct VirtualMemory {
   std::mutex mutex;
   std::map<std::uintptr_t, std::size_t> reserved;
   std::map<std::uintptr_t, Mapping> mapped;
-  std::atomic<bool> any_mapped{false};  ///< most programs never map memory
+  std::atomic<bool> any_mapped{false};  ///< false: no lookup is needed
 };
 VirtualMemory& virtual_memory();
 
-/// The mappings that make up [address, address + bytes) exactly. Call with the lock held.
+/// The mappings that cover [address, address + bytes) exactly. Fails with 1. Call with the lock
+/// held.
 std::vector<std::map<std::uintptr_t, Mapping>::iterator> mappings(VirtualMemory& s,
                                                                   std::uintptr_t address,
                                                                   std::size_t bytes);
 
-/// Sets the page protection that the access flags of all places allow together. Call with the lock
+/// Sets the union of the access rights of all locations as page protection. Call with the lock
 /// held.
 void protect(std::uintptr_t base, const Mapping& mapping);
 

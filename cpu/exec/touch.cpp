@@ -20,8 +20,8 @@ void fail_touch(const MemoryFault& fault, std::string work) {
     error.report += at;
     error.report += "; ";
     error.report += ours ? map.describe(fault.address)
-                         : "host memory that is not there or not open to this access; keep host "
-                           "memory as it is until the stream has passed the work that uses it";
+                         : "unmapped or protected host memory; keep host memory valid until the "
+                           "stream has completed the work that uses it";
   }
   throw error;
 }

@@ -1,5 +1,5 @@
-// Plans with branches. Each lane is a task: independent branches run at the same time, and a branch
-// that waits in a kernel for what another one writes does not keep the other from running.
+// Plans with branches. Each lane is a task: independent branches run concurrently, and a branch
+// whose kernel waits for memory of another branch does not block that branch.
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -23,8 +23,8 @@ class BranchedRun final : public Object {
     for (unsigned i = 0; i < plan_->lanes; ++i) lanes_[i].begin(*this, parent.priority());
   }
 
-  /// Hands all lanes that can start to the pool, save one, and runs that one and what no worker has
-  /// taken. True when the plan is through.
+  /// Posts all lanes that can start except one, and runs that one and those that no worker has
+  /// taken. True when the plan is complete.
   bool start() {
     Lane* mine = nullptr;
     for (unsigned i = 0; i < plan_->steps.size(); ++i) {
@@ -53,13 +53,13 @@ class BranchedRun final : public Object {
     ExecutionContext& context() const noexcept override { return context_of(*run->parent_); }
     GraphRun* graph_run() noexcept override { return run->parent_->graph_run(); }
 
-    // Touched by the owner only.
+    // Accessed only by the owner of the task.
     BranchedRun* run = nullptr;
     unsigned at = 0;
     bool in_step = false, looping = false;
   };
 
-  /// True when the plan is through; after false neither the lane nor this object may be touched
+  /// True when the plan is complete. After false, neither the lane nor this object may be accessed
   /// without a reference.
   bool advance(Lane& lane) {
     for (;;) {
@@ -78,7 +78,7 @@ class BranchedRun final : public Object {
       }
       if (link.next == Plan::kNone) return lanes_left_.fetch_sub(1, std::memory_order_acq_rel) == 1;
       if (plan_->links[link.next].arrivals > 1 && !is_last_arrival(link.next))
-        return false;  // another lane goes on with it
+        return false;  // another lane continues with it
       lane.at = link.next;
     }
   }
@@ -97,7 +97,7 @@ class BranchedRun final : public Object {
 
   std::shared_ptr<const Plan> plan_;
   Task* parent_;
-  std::unique_ptr<std::atomic<unsigned>[]> missing_;  // per step: arrivals it still waits for
+  std::unique_ptr<std::atomic<unsigned>[]> missing_;  // per step: missing arrivals
   std::unique_ptr<Lane[]> lanes_;
   std::atomic<unsigned> lanes_left_;
 };
@@ -106,7 +106,7 @@ class BranchedRun final : public Object {
 
 Progress run_branches(std::shared_ptr<const Plan> plan, Task& parent) {
   const Ref<BranchedRun> run = make_object<BranchedRun>(std::move(plan), parent);
-  run->retain();  // of the run itself: given up by the thread that ends it
+  run->retain();  // the run's own reference; released by the thread that completes it
   if (!run->start()) return Progress::pending;
   run->release();
   return Progress::done;
@@ -124,7 +124,7 @@ void make_lanes(Plan& plan) {
   std::vector<std::vector<unsigned>> signals(count);
   for (unsigned i = 0; i < count; ++i) {
     Plan::Link& link = plan.links[i];
-    unsigned before = Plan::kNone;  // the latest dependency that no other step continues
+    unsigned before = Plan::kNone;  // the last dependency that no other step continues
     for (const unsigned d : plan.shape[i])
       if (plan.links[d].next == Plan::kNone && (before == Plan::kNone || d > before)) before = d;
     if (before == Plan::kNone) {
@@ -135,8 +135,9 @@ void make_lanes(Plan& plan) {
       plan.links[before].next = i;
     }
     for (const unsigned d : plan.shape[i]) {
-      if (plan.links[d].lane == link.lane) continue;  // earlier in the same lane: over by then
-      if (!signals[d].empty() && signals[d].back() == i) continue;  // the same edge twice
+      if (plan.links[d].lane == link.lane)
+        continue;  // an earlier step of the same lane is complete by then
+      if (!signals[d].empty() && signals[d].back() == i) continue;  // duplicate edge
       signals[d].push_back(i);
       ++link.arrivals;
     }

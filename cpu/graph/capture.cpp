@@ -12,12 +12,12 @@
 
 namespace cucpu::driver {
 
-/// One capture: a graph that grows, and the streams that feed it. Guarded by graph_mutex().
+/// One capture: its graph, and the streams that add nodes. Guarded by graph_mutex().
 class Capture final : public Object {
  public:
   struct Tail {
     std::vector<Edge> edges;
-    std::vector<CUgraphNode> listed;  // what cuStreamGetCaptureInfo last handed out
+    std::vector<CUgraphNode> listed;  // result of the last cuStreamGetCaptureInfo
     std::vector<CUgraphEdgeData> listed_data;
   };
   std::uint64_t id = 0;
@@ -28,10 +28,11 @@ class Capture final : public Object {
   Stream* origin = nullptr;
   bool broken = false;
   std::map<Stream*, Tail> tails;
-  std::vector<std::weak_ptr<std::vector<Edge>>> marks;  // where events recorded in it stand
+  std::vector<std::weak_ptr<std::vector<Edge>>> marks;  // edges of the events recorded in it
   std::vector<Ref<Stream>> streams;
 
-  /// A capture over a graph that exists: its nodes are met again in the order they were made.
+  /// A capture into an existing graph: captured operations are matched with its nodes in their
+  /// order.
   struct Recapture {
     std::size_t next = 0;
     CUgraphRecaptureCallback callback = nullptr;
@@ -42,7 +43,7 @@ class Capture final : public Object {
 
 namespace {
 
-std::atomic<int> g_active{0};  // captures under way; 0 makes every check one load
+std::atomic<int> g_active{0};  // number of active captures; 0 makes every check one load
 std::atomic<std::uint64_t> g_next_id{1};
 
 struct State {
@@ -63,11 +64,12 @@ std::uint64_t this_thread() {
   return id;
 }
 
-/// What an event recorded in a capture stands for.
+/// The state of an event recorded in a capture.
 class Mark final : public Object {
  public:
   Ref<Capture> capture;
-  std::shared_ptr<std::vector<Edge>> edges;  // the capture knows of them: nodes may be destroyed
+  std::shared_ptr<std::vector<Edge>>
+      edges;  // shared with the capture, which removes destroyed nodes
 };
 
 Capture& of(Stream& stream) { return *stream.capture.load(std::memory_order_acquire); }
@@ -87,14 +89,15 @@ void add_edge(std::vector<Edge>& edges, const Edge& edge) {
 [[noreturn]] void fail_recapture(Capture& capture) {
   capture.broken = true;
   fail(CUDA_ERROR_GRAPH_RECAPTURE_FAILURE,
-       "what was captured differs in shape from the graph it is captured into");
+       "the captured operations differ in structure from the graph that is captured again");
 }
 
-/// The node that a captured operation stands for in the graph it is captured over. Changed
-/// parameters are told to the program, which may end the capture; they become the node's.
+/// The node that matches a captured operation in a recapture. The program's callback gets changed
+/// parameters and may end the capture; the node takes them over.
 GraphNode& match_recaptured_node(Capture& capture, const std::vector<Edge>& edges, Ref<NodeOp> op) {
   Capture::Recapture& r = *capture.recapture;
-  if (r.next >= capture.graph->nodes.size()) fail_recapture(capture);  // some may be destroyed
+  if (r.next >= capture.graph->nodes.size())
+    fail_recapture(capture);  // nodes may have been destroyed
   GraphNode& node = *capture.graph->nodes[r.next++];
   const CUgraphNodeType type = op->type();
   if (node.op->type() != type || node.dependencies.size() != edges.size()) fail_recapture(capture);
@@ -112,8 +115,7 @@ GraphNode& match_recaptured_node(Capture& capture, const std::vector<Edge>& edge
                                   : CU_GRAPH_RECAPTURE_INELIGIBLE_FOR_UPDATE;
     if (r.callback(r.data, node.handle(), &before, &after, status) != CUDA_SUCCESS) {
       capture.broken = true;
-      fail(CUDA_ERROR_GRAPH_RECAPTURE_FAILURE,
-           "the program refused a change while a graph was captured again");
+      fail(CUDA_ERROR_GRAPH_RECAPTURE_FAILURE, "the recapture callback rejected a changed node");
     }
   }
   node.op = std::move(op);
@@ -132,7 +134,7 @@ GraphNode& append(Capture& capture, Stream& stream, Ref<NodeOp> op) {
   return node;
 }
 
-/// Work in the legacy stream would wait for blocking streams, which cannot be while one of them is
+/// Work in the legacy stream waits for blocking streams, which is impossible while one of them is
 /// captured.
 void require_no_implicit_wait(Stream& stream) {
   if (stream.role() != StreamRole::legacy) return;
@@ -144,7 +146,7 @@ void require_no_implicit_wait(Stream& stream) {
       }
 }
 
-/// Takes all streams out of the capture.
+/// Removes all streams from the capture.
 void finish(Capture& capture) {
   const Ref<Capture> keep{&capture};
   for (auto& stream : capture.streams) stream->capture.store(nullptr, std::memory_order_release);
@@ -152,16 +154,16 @@ void finish(Capture& capture) {
   if (state().captures.erase(keep)) --g_active;
 }
 
-/// What a capture that came to nothing leaves: its graph goes with its nodes, whose handles would
-/// keep them, also where somebody has asked for the graph's own handle. Called without the lock:
-/// what the graph keeps alive may belong to the program, whose functions then run.
+/// Destroys the graph of a failed capture and its nodes, whose handles own references, even if the
+/// program has the graph's handle. Call without the lock: destructors of user objects are functions
+/// of the program.
 void destroy_failed_graph(const Ref<Capture>& capture) noexcept {
   if (!capture) return;
   const Ref<Graph> graph = std::move(capture->graph);
   if (capture->owns_graph) graph->retire_all();
 }
 
-/// True when every node a stream ended in leads to the origin's end.
+/// True when all streams have joined: every last node leads to the last node of the origin stream.
 bool is_joined(Capture& capture) {
   std::set<const GraphNode*> reached;
   std::vector<const GraphNode*> open;
@@ -202,8 +204,8 @@ void begin_capture(Stream& stream, CUstreamCaptureMode mode, Ref<Graph> graph,
 }
 
 void end_capture(Stream& stream, CUgraph* out) {
-  Ref<Capture> capture;  // outlives the lock, as what it holds may have to
-  Ref<Graph> graph;      // no longer the capture's: an event in the graph may hold the capture
+  Ref<Capture> capture;  // destroyed after the lock is released, because its members may be
+  Ref<Graph> graph;      // moved out of the capture: an event in the graph may own the capture
   std::unique_lock lock{graph_mutex()};
   require(stream.capture.load() != nullptr, CUDA_ERROR_ILLEGAL_STATE);
   require(out != nullptr);
@@ -359,7 +361,8 @@ void abandon_capture(Stream& stream) noexcept {
     const std::lock_guard lock{graph_mutex()};
     if (!is_capturing(stream)) return;
     Capture& capture = of(stream);
-    if (capture.origin != &stream) return;  // what it captured stays; the end asks if it was joined
+    if (capture.origin != &stream)
+      return;  // its nodes stay; the end of the capture checks that it was joined
     capture.broken = true;
     ended = Ref<Capture>{&capture};
     finish(capture);
@@ -381,7 +384,7 @@ bool capture_record(Stream& stream, Event& event, bool external) {
   auto mark = make_object<Mark>();
   mark->capture = Ref<Capture>{&capture};
   mark->edges = std::make_shared<std::vector<Edge>>(capture.tails[&stream].edges);
-  if (std::has_single_bit(capture.marks.size()))  // now and then
+  if (std::has_single_bit(capture.marks.size()))  // amortized cleanup
     std::erase_if(capture.marks, [](const auto& known) { return known.expired(); });
   capture.marks.push_back(mark->edges);
   event.set_captured(mark);
@@ -407,7 +410,7 @@ bool capture_wait(Stream& stream, Event& event, bool external) {
     fail(CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
   }
   Capture& capture = *mark->capture;
-  require(!capture.streams.empty(), CUDA_ERROR_CAPTURED_EVENT);  // that capture is over
+  require(!capture.streams.empty(), CUDA_ERROR_CAPTURED_EVENT);  // that capture has ended
   require_valid(capture);
   if (capturing && &of(stream) != &capture) {
     of(stream).broken = capture.broken = true;
@@ -438,7 +441,7 @@ CUdeviceptr capture_alloc(Stream& stream, std::size_t bytes, const CUmemPoolProp
   p.alloc.poolProps.handleTypes = CU_MEM_HANDLE_TYPE_NONE;
   p.alloc.bytesize = bytes;
   GraphNode& node = append(of(stream), stream, make_node_op(p));
-  return static_cast<AllocOp&>(*node.op).params.dptr;  // a recapture keeps the memory there is
+  return static_cast<AllocOp&>(*node.op).params.dptr;  // a recapture keeps the existing memory
 }
 
 bool capture_free(Stream& stream, CUdeviceptr address) {

@@ -6,18 +6,18 @@
 
 namespace cucpu::driver {
 
-/// The program's function that hears of changed parameters in a recapture.
+/// The program's callback for changed parameters in a recapture.
 struct RecaptureCallback {
   CUgraphRecaptureCallback function = nullptr;
   void* data = nullptr;
 };
-/// Starts a capture into `graph`, whose nodes are met again in their order where `recapture` is
-/// given. `owns`: a capture that fails destroys the graph.
+/// Starts a capture into `graph`. With `recapture`, operations are matched with its nodes in their
+/// order. `owns`: a failed capture destroys the graph.
 void begin_capture(Stream& stream, CUstreamCaptureMode mode, Ref<Graph> graph,
                    std::vector<Edge> edges, bool owns,
                    const RecaptureCallback* recapture = nullptr);
 void end_capture(Stream& stream, CUgraph* out);
-/// With the graphs' lock held.
+/// Call with the graphs' lock held.
 CUstreamCaptureStatus capture_status(Stream& stream);
 /// cuStreamGetCaptureInfo: null results are skipped.
 void capture_info(Stream& stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
@@ -28,21 +28,21 @@ void update_capture_dependencies(Stream& stream, const CUgraphNode* dependencies
 /// Sets the calling thread's mode; returns the mode before.
 CUstreamCaptureMode exchange_capture_mode(CUstreamCaptureMode mode) noexcept;
 
-/// Both answer true when the stream is (or becomes) part of a capture and nothing is left to do.
+/// Both return true when the stream is (or becomes) part of a capture; nothing else is left to do.
 bool capture_record(Stream& stream, Event& event, bool external);
 bool capture_wait(Stream& stream, Event& event, bool external);
 
-/// A node is destroyed: what is captured next does not follow it. With the graphs' lock held.
+/// Removes a destroyed node from the edges of captures. Call with the graphs' lock held.
 void remove_from_captures(const GraphNode& node) noexcept;
-/// Whether a stream is being captured into it. With the graphs' lock held.
+/// Whether a stream captures into the graph. Call with the graphs' lock held.
 bool is_captured_into(const Graph& graph) noexcept;
-/// A graph goes with the one it is part of: captures into it are invalid from now on, for a node
-/// they added would belong to nobody. With the graphs' lock held.
+/// Invalidates captures into a graph that is destroyed with its parent: their nodes would have no
+/// owner. Call with the graphs' lock held.
 void break_captures_into(const Graph& graph) noexcept;
 
-/// A captured cuMemAllocAsync: an allocation node. 0 when the stream is not capturing.
+/// Captures cuMemAllocAsync as an allocation node. 0 when the stream is not capturing.
 CUdeviceptr capture_alloc(Stream& stream, std::size_t bytes, const CUmemPoolProps& pool);
-/// A captured cuMemFreeAsync: a free node. False when the stream is not capturing.
+/// Captures cuMemFreeAsync as a free node. False when the stream is not capturing.
 bool capture_free(Stream& stream, CUdeviceptr address);
 
 }  // namespace cucpu::driver

@@ -1,4 +1,4 @@
-// cpu/graph/check.cpp
+// Checks of graphs at instantiation.
 #include "cpu/graph/check.hpp"
 
 #include <algorithm>
@@ -66,7 +66,7 @@ void check_conditions(const Plan& plan, InstantiateError& refusal) {
   check_bodies(plan, false, made, used, refusal);
   if (!std::includes(used.begin(), used.end(), made.begin(), made.end()))
     refuse(refusal, CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED, nullptr,
-           "no node has a condition that was made for the graph");
+           "the graph has a conditional handle that no node uses");
 }
 
 }  // namespace cucpu::driver

@@ -1,19 +1,19 @@
-// cpu/graph/check.hpp: what a graph must be to become executable, apart from its structure.
+// cpu/graph/check.hpp: checks of a graph at instantiation, apart from its structure.
 #pragma once
 
 #include "cpu/graph/graph.hpp"
 
 namespace cucpu::driver {
 
-/// Why a graph could not become executable, as cuGraphInstantiateWithParams tells it.
+/// The reason of a failed instantiation, for cuGraphInstantiateWithParams.
 struct InstantiateError {
   CUgraphInstantiateResult result = CUDA_GRAPH_INSTANTIATE_ERROR;
   CUgraphNode node = nullptr;
 };
 
-/// As on an H200: bodies of conditions take any node when they are built, and the graph is refused
-/// here with 1 when they, or what is inside of them, hold one that cannot run there; so it is when
-/// a condition was made that no node has.
+/// Fails with 1 when a body of a conditional node contains, at any depth, a node that cannot run
+/// there, or when a condition has no node. As on an H200, bodies accept any node while they are
+/// built.
 void check_conditions(const Plan& plan, InstantiateError& refusal);
 
 }  // namespace cucpu::driver

@@ -1,4 +1,4 @@
-// cpu/graph/condition.cpp
+// Conditions of conditional nodes.
 #include "cpu/graph/condition.hpp"
 
 #include <deque>
@@ -13,13 +13,13 @@ namespace {
 
 struct Places {
   std::mutex mutex;
-  std::deque<Condition> all;  // which moves none of them
+  std::deque<Condition> all;  // a deque: addresses stay valid
   std::vector<Condition*> unused;
   std::unordered_map<CUgraphConditionalHandle, std::weak_ptr<Condition>> known;
 };
 
 Places& places() {
-  static Places& instance = *new Places;  // kernels may run until the process is gone
+  static Places& instance = *new Places;  // never destroyed: kernels may run until the process ends
   return instance;
 }
 
@@ -27,7 +27,7 @@ Condition* take() {
   Places& p = places();
   const std::lock_guard lock{p.mutex};
   if (p.unused.empty()) {
-    p.unused.reserve(p.all.size() + 1);  // so that giving back needs no memory
+    p.unused.reserve(p.all.size() + 1);  // so that a release allocates nothing
     return &p.all.emplace_back();
   }
   Condition* const place = p.unused.back();

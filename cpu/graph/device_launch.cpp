@@ -1,4 +1,4 @@
-// Graphs that kernels launch: beside their own graph (fire and forget), or behind it (tail launch).
+// Graph launches by kernels: fire-and-forget and tail launches.
 #include "cpu/graph/device_launch.hpp"
 
 #include "cpu/device/context.hpp"
@@ -9,10 +9,10 @@
 namespace cucpu::driver {
 namespace {
 
-// The streams by which device code says how a graph is to be launched.
+// The named streams of device-side graph launches.
 constexpr std::uint64_t kTail = 0x0100000000000000, kBeside = 0x0200000000000000,
                         kSibling = 0x0300000000000000;
-// As the CUDA programming guide bounds them.
+// Limits of the CUDA programming guide.
 constexpr unsigned kMostBeside = 120;
 constexpr std::size_t kMostTails = 255;
 // cudaError_t
@@ -75,7 +75,7 @@ void GraphRun::start(Task& then) {
 }
 
 void GraphRun::post() noexcept {
-  retain();  // given up when all is over
+  retain();  // released at completion
   ThreadPool::instance().post(*this);
 }
 
@@ -97,7 +97,7 @@ void GraphRun::arrive() noexcept {
 
 void GraphRun::finish() noexcept {
   exec_->end_device_run();
-  plan_ = nullptr;  // what it kept alive goes before anybody hears that it is over
+  plan_ = nullptr;  // destroys what the plan owns before waiters are notified
   exec_ = nullptr;
   tails_.splice(tails_.end(), rest_);
   Ref<GraphRun> next;
@@ -110,7 +110,7 @@ void GraphRun::finish() noexcept {
       context_.break_with(code_of_current_exception(), {});
     }
   }
-  if (next) {  // it takes this one's place, so that a graph may follow itself for ever
+  if (next) {  // replaces this launch, so that a graph may launch itself without end
     next->exec_->begin_device_run(false);
     next->then_ = then_;
     next->owner_ = std::move(owner_);
@@ -130,7 +130,7 @@ int GraphRun::launch_beside(GraphRun& owner, Ref<GraphExec> exec) {
     if (launched_ == kMostBeside) return kInvalidValue;
     ++launched_;
   }
-  if (!exec->begin_device_run(true)) return kInvalidValue;  // it runs already
+  if (!exec->begin_device_run(true)) return kInvalidValue;  // it is running
   Ref<GraphRun> run;
   try {
     run = make_object<GraphRun>(exec->device_plan(), exec, context_, priority_);
@@ -139,7 +139,7 @@ int GraphRun::launch_beside(GraphRun& owner, Ref<GraphExec> exec) {
     throw;
   }
   run->owner_ = Ref<GraphRun>{&owner};
-  owner.open_.fetch_add(1, std::memory_order_relaxed);  // not 0: the caller's graph still runs
+  owner.open_.fetch_add(1, std::memory_order_relaxed);  // not 0: the launching graph still runs
   run->post();
   return kSuccess;
 }

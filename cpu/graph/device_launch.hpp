@@ -9,17 +9,17 @@
 
 namespace cucpu::driver {
 
-/// One launch of an executable graph, and all that its kernels launch. It is over when they are:
-/// first the graph and those launched to run beside it, then those that were to come behind it, one
-/// after the other, each with what it launches itself.
+/// One launch of an executable graph with all launches of its kernels. It completes after the graph
+/// and its fire-and-forget graphs, followed by its tail graphs in order, each with its own
+/// launches.
 class GraphRun final : public Object, public Task {
  public:
   GraphRun(std::shared_ptr<const Plan> plan, Ref<GraphExec> exec, Context& context, int priority);
 
-  /// Starts it for a stream, which is posted when all is over.
+  /// Starts it for a stream, which is posted at completion.
   void start(Task& then);
 
-  /// What a kernel of this graph asks for: a cudaError_t.
+  /// A launch by a kernel of this graph; returns a cudaError_t.
   int launch(CUgraphExec exec, std::uint64_t how);
   [[nodiscard]] GraphExec& exec() const noexcept { return *exec_; }
 
@@ -36,20 +36,20 @@ class GraphRun final : public Object, public Task {
   std::shared_ptr<const Plan> plan_;
   Ref<GraphExec> exec_;
   Context& context_;
-  Task* then_ = nullptr;           // a stream, or
-  Ref<GraphRun> owner_;            // the run that this one was launched beside
-  bool begun_ = false;             // touched by the owner of the task only
-  std::atomic<unsigned> open_{1};  // the graph itself, and runs beside it
+  Task* then_ = nullptr;           // the stream that waits, or
+  Ref<GraphRun> owner_;            // the run that launched this one as fire-and-forget
+  bool begun_ = false;             // accessed only by the owner of the task
+  std::atomic<unsigned> open_{1};  // the graph itself and its fire-and-forget runs
   std::mutex mutex_;
   unsigned launched_ = 0;
-  std::list<Ref<GraphExec>> tails_;  // to come behind this run: what its kernels asked for, and
-  std::list<Ref<GraphExec>> rest_;   // what others had asked for before
+  std::list<Ref<GraphExec>> tails_;  // tail launches of its kernels, and
+  std::list<Ref<GraphExec>> rest_;   // earlier tail launches of others
 };
 
-/// True once a graph that kernels may launch has been made: from then on launches are GraphRuns.
+/// True once a graph for device launch exists: launches are GraphRuns from then on.
 bool device_graphs_exist() noexcept;
 
-/// Fails with 801 for what such a graph cannot hold.
+/// Fails with 801 for nodes that a device graph does not support.
 void require_launchable_by_kernels(const Plan& plan, InstantiateError& refusal);
 
 void install_graph_launches();

@@ -1,4 +1,4 @@
-// Events of a graph's launch.
+// Events of one graph launch.
 #include "cpu/graph/events.hpp"
 
 #include <functional>
@@ -51,7 +51,7 @@ class LaunchedWait final : public NodeOp {
   Ref<Point> point_;
 };
 
-/// Waits for a record that another process may have made.
+/// Waits for a record that may belong to another process.
 class LaunchedIpcWait final : public NodeOp {
  public:
   explicit LaunchedIpcWait(Event& event) : wait_{ipc_wait(event)} {}

@@ -1,19 +1,19 @@
-// cpu/graph/events.hpp: events in graphs. A launch records the events of the graph's record
-// nodes, and waits for what the events of its wait nodes stand for at the call: as in a stream,
-// what happens to an event afterwards makes no difference.
+// cpu/graph/events.hpp: events in graphs. A launch records the events of the graph's record nodes,
+// and waits for the records that the events of its wait nodes have at the call. As in a stream,
+// later records of these events have no effect.
 #pragma once
 
 #include "cpu/graph/graph.hpp"
 
 namespace cucpu::driver {
 
-/// A plan as one launch runs it: with its own records and waits. The records are over when their
-/// steps have run, or when the plan goes.
+/// The plan of one launch, with its own records and waits. The records complete with their steps,
+/// or with the destruction of the plan.
 class LaunchedEvents {
  public:
   LaunchedEvents(const Plan& plan, Context& context);
   [[nodiscard]] const std::shared_ptr<const Plan>& plan() const noexcept { return plan_; }
-  /// The launch is queued: from now on the events stand for it.
+  /// Call once the launch is queued: sets the events' records.
   void publish() noexcept;
 
  private:

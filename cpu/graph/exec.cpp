@@ -11,11 +11,10 @@
 namespace cucpu::driver {
 namespace {
 
-/// A graph launch in a stream. Also what a stream that is being captured keeps: the launched graph
-/// as a child.
+/// A graph launch in a stream.
 class GraphLaunchOp final : public Op {
  public:
-  /// `exec` where kernels may launch graphs, else null.
+  /// `exec` is null unless kernels may launch graphs.
   GraphLaunchOp(std::shared_ptr<const Plan> plan, Ref<GraphExec> exec)
       : plan_{std::move(plan)}, exec_{std::move(exec)} {}
   Progress run(Task& task) override {
@@ -79,7 +78,7 @@ CUgraphExecUpdateResult difference(const Plan& now, const Plan& next, CUgraphNod
 }
 
 void take_over(Plan& now, const Plan& next) {
-  // What only the old parameters used goes with the last run that has them.
+  // Objects of the old parameters are released with the last run that uses them.
   now.user_objects = next.user_objects;
   now.conditions = next.conditions;
   for (std::size_t i = 0; i < now.steps.size(); ++i) {

@@ -16,37 +16,37 @@ class GraphExec final : public Handled<GraphExec, CUgraphExec, Kind::graph_exec>
   const unsigned id;
   const unsigned long long flags;
 
-  /// Changes one step (found at any depth by its node) without disturbing runs in flight. Fails
+  /// Changes one step (found at any depth by its node) without an effect on runs in flight. Fails
   /// with 1 when there is none.
   void change(CUgraphNode node, const std::function<void(Plan::Step&)>& edit);
-  /// Replaces operations after checking that the shape is the same; otherwise says what differs.
+  /// Replaces all operations when the structure is the same; otherwise returns the difference.
   CUgraphExecUpdateResultInfo update(const Graph& graph);
-  /// Queues a run in a stream, behind the last one in whatever stream that was.
+  /// Queues a run in a stream, after the last run in any stream.
   void launch(Stream& stream);
   [[nodiscard]] bool is_enabled(CUgraphNode node) const;
   [[nodiscard]] Graph& source() const noexcept { return *source_; }
 
-  /// Graphs that kernels may launch: made for it, and uploaded or launched before.
+  /// Kernels may launch the graph: instantiated for it, and uploaded or launched before.
   [[nodiscard]] bool is_device_graph() const noexcept {
     return flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH;
   }
   [[nodiscard]] bool is_uploaded() const noexcept { return uploaded_.load(); }
   void set_uploaded() noexcept { uploaded_ = true; }
   [[nodiscard]] std::shared_ptr<const Plan> device_plan() const;
-  /// Counts a run; `alone`: only when there is none, else false.
+  /// Counts a run; with `alone`, false when there is one already.
   bool begin_device_run(bool alone) noexcept;
   void end_device_run() noexcept { device_runs_.fetch_sub(1); }
 
  private:
   static unsigned next_id();
-  Plan& writable();  ///< with the lock held: a copy when a run in flight reads the plan
+  Plan& writable();  ///< call with the lock held; copies a plan that a run in flight reads
   mutable std::mutex mutex_;
   std::shared_ptr<Plan> plan_;
-  Ref<Graph> source_;        // keeps nodes' operations that the plan shares
-  Ref<Stream> last_stream_;  // where the last run was queued, and its number there
+  Ref<Graph> source_;        // keeps operations that the plan shares
+  Ref<Stream> last_stream_;  // stream of the last run, and its number there
   std::uint64_t last_number_ = 0;
-  std::optional<MemoryNodes> memory_;  // of plan_, where it has some: looked for at a launch
-  bool launched_ = false;              // the last run has plan_ itself, not one it was copied from
+  std::optional<MemoryNodes> memory_;  // memory nodes of plan_, collected at the first launch
+  bool launched_ = false;              // the last run uses plan_ itself, not the original of a copy
   std::atomic<bool> uploaded_{false};
   std::atomic<unsigned> device_runs_{0};
 };

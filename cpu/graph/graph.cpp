@@ -10,9 +10,9 @@
 namespace cucpu::driver {
 namespace {
 std::atomic<unsigned> g_next_graph_id{1};
-constexpr unsigned kDeepest = 256;  // what walks graphs inside graphs does so on its stack
+constexpr unsigned kDeepest = 256;  // limit of nesting: nested graphs are traversed recursively
 
-/// How many graphs are inside each other in `graph`. Fails where `not_this` is one of them.
+/// The nesting depth of `graph`. Fails when `not_this` is part of it.
 unsigned levels(const Graph& graph, const Graph& not_this) {
   require(&graph != &not_this);
   unsigned most = 0;
@@ -29,7 +29,7 @@ void set_depth(Graph& graph, unsigned depth) noexcept {
     for_each_owned(*node->op, [&](Graph& inner) { set_depth(inner, depth + 1); });
 }
 
-/// Of one of these kinds is a node of the graph, or of its children.
+/// True when the graph or its child graphs have a node of one of these kinds.
 bool has_nodes(const Graph& graph, std::initializer_list<CUgraphNodeType> kinds) {
   return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Ref<GraphNode>& node) {
     const CUgraphNodeType type = node->op->type();
@@ -52,7 +52,7 @@ GraphNode& node_of(CUgraphNode handle) {
 
 UserObject::~UserObject() {
   abandon();
-  const bool before = std::exchange(t_in_callback, true);  // it may not call CUDA
+  const bool before = std::exchange(t_in_callback, true);  // the function may not call CUDA
   destroy_(data_);
   t_in_callback = before;
 }
@@ -89,7 +89,7 @@ GraphNode& Graph::add(Ref<NodeOp> op, const std::vector<Edge>& dependencies) {
   for_each_owned(
       *op, [&](const Graph& inner) { require(depth + 1 + levels(inner, *this) <= kDeepest); });
   if (const auto* free = dynamic_cast<const FreeOp*>(op.get()))
-    for (const auto& node : nodes) {  // once only
+    for (const auto& node : nodes) {  // at most one free node per address
       const auto* other = dynamic_cast<const FreeOp*>(node->op.get());
       require(!other || other->address != free->address);
     }
@@ -103,11 +103,11 @@ GraphNode& Graph::add(Ref<NodeOp> op, const std::vector<Edge>& dependencies) {
       connect(*edge.from, *node, edge.data);
     }
     node->publish();
-  } catch (...) {  // the others must not know a node that is gone
+  } catch (...) {  // other nodes must not refer to a destroyed node
     for (const Edge& edge : node->dependencies) std::erase(edge.from->dependents, node.get());
     throw;
   }
-  nodes.push_back(node);  // there is room
+  nodes.push_back(node);  // capacity is reserved
   if (conditional) conditional->condition->has_node = true;
   for_each_owned(*node->op, [&](Graph& inner) { set_depth(inner, depth + 1); });
   unfinished.added();
@@ -175,7 +175,7 @@ Ref<Graph> Graph::clone() const {
   auto copy = make_object<Graph>();
   try {
     copy_into(*copy);
-  } catch (...) {  // its nodes have handles
+  } catch (...) {  // retire the handles of its nodes
     copy->retire_all();
     throw;
   }
@@ -189,14 +189,14 @@ void Graph::copy_into(Graph& copy) const {
   copy.nodes.reserve(nodes.size());
   std::unordered_map<const GraphNode*, GraphNode*> twin;
   for (const auto& node : nodes) {
-    Ref<NodeOp> own;  // of what owns a graph, with a copy of that
+    Ref<NodeOp> own;  // a copy of an operation that owns graphs
     if (node->op->type() == CU_GRAPH_NODE_TYPE_GRAPH)
       own = make_child(*static_cast<const ChildGraphOp&>(*node->op).graph);
     UnaddedOpGuard unfinished{own};
     auto made = make_object<GraphNode>(copy, own ? own : node->op, node->local_id);
     made->cloned_from = node->handle();
     made->publish();
-    copy.nodes.push_back(made);  // there is room
+    copy.nodes.push_back(made);  // capacity is reserved
     for_each_owned(*made->op, [&](Graph& inner) { set_depth(inner, copy.depth + 1); });
     unfinished.added();
     twin[node.get()] = made.get();
@@ -214,7 +214,7 @@ void Graph::retire_all() noexcept {
     for_each_owned(*node->op, [](Graph& graph) { graph.retire_all(); });
     node->retire();
   }
-  user_objects.clear();  // graphs made from this one hold their own
+  user_objects.clear();  // copies of this graph have their own references
   conditions.clear();
   retire();
 }

@@ -1,4 +1,4 @@
-// cpu/graph/graph.hpp: graphs of operations, and the flat plans that replay them.
+// cpu/graph/graph.hpp: graphs of operations, and plans: flat lists that launches execute.
 #pragma once
 
 #include <cstdio>
@@ -17,7 +17,7 @@ namespace cucpu::driver {
 class Graph;
 class GraphNode;
 
-/// One lock for the structure of all graphs: edits are rare and short. Recursive, for a node may
+/// The lock of the structure of all graphs: edits are rare and short. Recursive, because a node may
 /// own graphs.
 std::recursive_mutex& graph_mutex();
 
@@ -55,28 +55,29 @@ class Graph final : public Handled<Graph, CUgraph, Kind::graph> {
   const unsigned id;
   std::vector<Ref<GraphNode>> nodes;                   ///< in the order they were added
   std::vector<Ref<UserObject>> user_objects;           ///< one entry per reference
-  std::vector<std::shared_ptr<Condition>> conditions;  ///< that its kernels may set
+  std::vector<std::shared_ptr<Condition>> conditions;  ///< conditions that its kernels may set
   bool is_body = false;  ///< owned by a node: cannot be destroyed by the program
-  unsigned depth = 0;    ///< nodes it is inside of
-  /// Where some node of it or of its children allocates or frees, the graph is as it is: it cannot
-  /// be copied, loses no nodes or edges, and has one executable graph at a time.
+  unsigned depth = 0;    ///< nesting depth
+  /// True when a node of it or of its child graphs allocates or frees. Such a graph cannot be
+  /// copied, cannot lose nodes or edges, and has at most one executable graph.
   [[nodiscard]] bool has_memory_nodes() const;
-  [[nodiscard]] bool has_conditional_nodes() const;  ///< it or its children: it cannot be copied
-  std::atomic<bool> is_instantiated{false};          ///< looked at for such graphs only
+  [[nodiscard]] bool has_conditional_nodes()
+      const;                                 ///< in it or in its child graphs; it cannot be copied
+  std::atomic<bool> is_instantiated{false};  ///< used only for such graphs
 
-  /// The node owns the operation's graphs. When it fails they end, but for one that is moved.
+  /// The node owns the operation's graphs. On failure they are destroyed, except for a moved graph.
   GraphNode& add(Ref<NodeOp> op, const CUgraphNode* dependencies, const CUgraphEdgeData* data,
                  std::size_t count);
   GraphNode& add(Ref<NodeOp> op, const std::vector<Edge>& dependencies);
   void connect(GraphNode& from, GraphNode& to, const CUgraphEdgeData& data);
   void disconnect(GraphNode& from, GraphNode& to);
   void destroy(GraphNode& node);
-  /// A copy with copies of all child graphs. Nodes remember what they were copied from. Fails with
-  /// 801 where it has memory nodes or conditional nodes.
+  /// A copy with copies of all child graphs. Nodes store their originals. Fails with 801 for memory
+  /// nodes and conditional nodes.
   Ref<Graph> clone() const;
-  /// Ends the handles of the graph, its nodes and the graphs they own.
+  /// Retires the handles of the graph, its nodes and the graphs they own.
   void retire_all() noexcept;
-  /// Dependencies first; empty when there is a cycle.
+  /// Topological order; empty when there is a cycle.
   std::vector<GraphNode*> in_order() const;
 
  private:
@@ -87,29 +88,30 @@ class Graph final : public Handled<Graph, CUgraph, Kind::graph> {
 Graph& graph_of(CUgraph handle);
 GraphNode& node_of(CUgraphNode handle);
 
-/// A graph ready to run: operations in an order that respects all dependencies. Shared by runs in
-/// flight; an update makes a copy when one is.
+/// A graph ready to run: operations in topological order. Runs in flight share it; an update then
+/// makes a copy.
 struct Plan {
   static constexpr unsigned kNone = ~0U;
-  /// A step's place among the lanes of a graph with branches. A lane is a chain of steps, each a
-  /// dependency of the next.
+  /// The position of a step among the lanes of a graph with branches. A lane is a chain of steps,
+  /// each a dependency of the next.
   struct Link {
     unsigned lane = 0;
     unsigned next = kNone;  ///< the next step of the lane
-    unsigned arrivals =
-        0;  ///< steps it waits for: the one before in its lane, and those in other lanes
+    unsigned arrivals = 0;  ///< number of steps it waits for: the previous one of its lane, and
+                            ///< steps of other lanes
     unsigned first_signal = 0,
              last_signal = 0;  ///< steps of other lanes that wait for it, in `signals`
   };
   struct Step {
     Ref<NodeOp> op;
-    CUgraphNode node = nullptr;  ///< what programs name it by
+    CUgraphNode node = nullptr;  ///< the program's handle
     bool enabled = true;
-    std::vector<std::shared_ptr<Plan>> bodies;  ///< of child graphs and conditionals
+    std::vector<std::shared_ptr<Plan>> bodies;  ///< plans of child graphs and of bodies
   };
   std::vector<Step> steps;
-  std::vector<std::vector<unsigned>> shape;  ///< for updates: each step's dependencies, as indices
-  std::vector<Link> links;  ///< one per step; empty when every step waits for the one before it
+  std::vector<std::vector<unsigned>>
+      shape;                ///< for updates: the dependencies of each step, as indices
+  std::vector<Link> links;  ///< one per step; empty for a plan without branches
   std::vector<unsigned> signals;
   unsigned lanes = 1;
   bool has_events = false;  ///< some step at any depth records an event or waits for one
@@ -122,24 +124,23 @@ struct Plan {
 std::shared_ptr<Plan> make_plan(const Graph& graph);
 std::shared_ptr<Plan> copy_plan(const Plan& plan);
 
-/// As cuGraphDebugDotPrint names it: "HOST".
+/// The name in cuGraphDebugDotPrint, such as "HOST".
 const char* type_name(CUgraphNodeType type) noexcept;
 
 /// Writes a graph and the graphs inside it as DOT clusters. Call with graph_mutex() held.
 void print_dot(std::FILE* file, Graph& graph, bool verbose);
 
-/// Runs a plan for `parent`; done when it ended at once.
+/// Runs a plan for `parent`; `done` when it completed at once.
 Progress run_plan(std::shared_ptr<const Plan> plan, Task& parent);
 
-// -- operations only graphs have
-// ------------------------------------------------------------------------------------------
+// -- operations of graphs only
 
 class ChildGraphOp final : public NodeOp {
  public:
   CUgraphNodeType type() const noexcept override { return CU_GRAPH_NODE_TYPE_GRAPH; }
   Progress run(Task&) override {
     return Progress::done;
-  }  // the plan holds the child's plan and runs that
+  }  // the plan has the child's plan as a body
   Ref<Graph> graph;
 };
 
@@ -154,7 +155,8 @@ class ConditionalOp final : public NodeOp {
   std::shared_ptr<Condition> condition;
 };
 
-/// Each graph that an operation owns: a child graph, the bodies of a condition.
+/// Calls `f` with each graph that an operation owns: a child graph, or the bodies of a conditional
+/// node.
 template <class F>
 void for_each_owned(const NodeOp& op, F f) {
   if (op.type() == CU_GRAPH_NODE_TYPE_GRAPH) {
@@ -164,7 +166,7 @@ void for_each_owned(const NodeOp& op, F f) {
   }
 }
 
-/// Ends the graphs of an operation that no node takes, and the handles inside them.
+/// Destroys the graphs of an operation that was not added to a node.
 class UnaddedOpGuard {
  public:
   explicit UnaddedOpGuard(Ref<NodeOp> op) : op_{std::move(op)} {}
@@ -184,7 +186,7 @@ class EventRecordOp final : public NodeOp {
  public:
   explicit EventRecordOp(Ref<Event> event) : event{std::move(event)} {}
   CUgraphNodeType type() const noexcept override { return CU_GRAPH_NODE_TYPE_EVENT_RECORD; }
-  Progress run(Task&) override { return Progress::done; }  // a launch runs its own: LaunchedEvents
+  Progress run(Task&) override { return Progress::done; }  // a launch replaces it: LaunchedEvents
   Ref<Event> event;
 };
 
@@ -196,11 +198,11 @@ class EventWaitOp final : public NodeOp {
   Ref<Event> event;
 };
 
-/// Memory of an allocation node. It is there as long as a node of it is, a launch that nobody freed
-/// has it allocated, or its free is still queued.
+/// Memory of an allocation node. It lives as long as its nodes, an allocation by a launch without a
+/// free, and a queued free.
 class GraphBlock;
 
-/// Allocates in stream order; the address is fixed when the node is made.
+/// Allocates in stream order; the address is fixed at construction.
 class AllocOp final : public InstantOp {
  public:
   AllocOp(Device& device, const CUDA_MEM_ALLOC_NODE_PARAMS& params);
@@ -213,21 +215,21 @@ class AllocOp final : public InstantOp {
 
 class FreeOp final : public InstantOp {
  public:
-  explicit FreeOp(CUdeviceptr address);  ///< fails with 1 for memory of no allocation node
+  explicit FreeOp(CUdeviceptr address);  ///< fails with 1 unless an allocation node owns the memory
   CUgraphNodeType type() const noexcept override { return CU_GRAPH_NODE_TYPE_MEM_FREE; }
   void execute() const override;
   CUdeviceptr address;
   std::shared_ptr<GraphBlock> block;
 };
 
-/// The memory nodes of a plan at any depth, and what a launch does to their memory as the calls on
-/// the host see it: memory is allocated from the launch on until it is freed, whatever the device
-/// has come to.
+/// The memory nodes of a plan at any depth, and the effect of a launch on their memory as calls on
+/// the host see it: memory is allocated from the launch to the free, regardless of the progress of
+/// the device.
 class MemoryNodes {
  public:
   explicit MemoryNodes(const Plan& plan);
-  /// Fails with 1 when an earlier launch's memory was never freed, unless that is freed now, and
-  /// when there is nothing to free.
+  /// Fails with 1 when memory of an earlier launch was not freed, unless `auto_free` is set, and
+  /// when memory to be freed is not allocated.
   void check(bool auto_free) const;
   void launch() const noexcept;
 
@@ -244,11 +246,11 @@ struct GraphMemoryCounts {
 /// Calls `f` with the counters of a device, under their lock.
 void with_graph_memory_counts(int device, const std::function<void(GraphMemoryCounts&)>& f);
 
-/// cuMemFreeAsync and, with no stream, cuMemFree of memory that a graph allocated: false for other
-/// memory. Fails with 1 when no launch has it allocated.
+/// cuMemFreeAsync and, with a null stream, cuMemFree of graph memory; false for other memory. Fails
+/// with 1 when no launch has allocated it.
 bool free_graph_memory(CUdeviceptr address, Stream* stream);
 
-/// The operation that a node description asks for. Conditional nodes need the graph they go into.
+/// Makes the operation of a node description.
 Ref<NodeOp> make_node_op(CUgraphNodeParams& params);
 
 }  // namespace cucpu::driver

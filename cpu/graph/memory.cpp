@@ -19,8 +19,9 @@ class GraphBlock {
   const int device;
   const std::uint64_t bytes;
   OwnedMemory memory;
-  bool in_use = false;                    ///< by what has run; with the registry's lock
-  std::shared_ptr<GraphBlock> allocated;  ///< itself, from a launch to the free; with the lock
+  bool in_use = false;  ///< according to the work that has run; guarded by the lock
+  std::shared_ptr<GraphBlock>
+      allocated;  ///< itself, from a launch to the free; guarded by the lock
 };
 
 namespace {
@@ -64,7 +65,7 @@ GraphBlock::~GraphBlock() {
   GraphMemory& m = graph_memory();
   {
     const std::lock_guard lock{m.mutex};
-    if (m.blocks.erase(address) == 0) return;  // never known to anybody
+    if (m.blocks.erase(address) == 0) return;  // it was never registered
     m.set_in_use(*this, false);
     m.counts[device].reserved -= bytes;
   }
@@ -136,7 +137,8 @@ void MemoryNodes::check(bool auto_free) const {
   GraphMemory& m = graph_memory();
   const std::lock_guard lock{m.mutex};
   for (const auto& block : allocated_)
-    require(auto_free || !block->allocated);  // else the launch takes it over from the last
+    require(auto_free ||
+            !block->allocated);  // with auto_free, the launch takes over the memory of the last one
   for (const GraphBlock* block : of_others_) require(block->allocated != nullptr);
 }
 

@@ -27,7 +27,7 @@ Ref<NodeOp> make_alloc(CUDA_MEM_ALLOC_NODE_PARAMS& params) {
   return op;
 }
 
-constexpr unsigned kMostBodies = 1 << 16;  // of a switch
+constexpr unsigned kMostBodies = 1 << 16;  // limit of a switch node
 
 Ref<NodeOp> make_conditional(const CUDA_CONDITIONAL_NODE_PARAMS& params) {
   require(params.type >= CU_GRAPH_COND_TYPE_IF && params.type <= CU_GRAPH_COND_TYPE_SWITCH);

@@ -1,5 +1,5 @@
-// Plans: made from graphs, run step by step. A run is a task: the thread that ends a step goes on
-// with the next.
+// Plans: made from graphs, run step by step. A run is a task: the thread that completes a step
+// continues with the next.
 #include "cpu/graph/run.hpp"
 
 #include <unordered_map>
@@ -18,7 +18,7 @@ Progress run_conditional(const Plan::Step& step, Task& self, bool& looping) {
       return value() < step.bodies.size() ? run_plan(step.bodies[value()], self) : Progress::done;
     default:
       while (value() != 0 && !context_of(self).is_broken()) {
-        looping = true;  // if the body ends elsewhere, this step is asked again
+        looping = true;  // if the body completes on another thread, this step runs again
         if (run_plan(step.bodies[0], self) == Progress::pending) return Progress::pending;
       }
       looping = false;
@@ -26,7 +26,7 @@ Progress run_conditional(const Plan::Step& step, Task& self, bool& looping) {
   }
 }
 
-/// A plan without branches on its way.
+/// The run of a plan without branches.
 class PlanRun final : public Object, public Task {
  public:
   PlanRun(std::shared_ptr<const Plan> plan, Task& parent)
@@ -34,7 +34,7 @@ class PlanRun final : public Object, public Task {
     priority_ = parent.priority();
   }
 
-  /// True when the plan is through. After false, this object belongs to whoever drives it.
+  /// True when the plan is complete. After false, another thread owns this object.
   bool advance() {
     for (; at_ < plan_->steps.size(); ++at_)
       if (run_step(plan_->steps[at_], *this, looping_) == Progress::pending) return false;
@@ -56,7 +56,7 @@ class PlanRun final : public Object, public Task {
   std::shared_ptr<const Plan> plan_;
   Task* parent_;
   std::size_t at_ = 0;
-  bool looping_ = false;  // touched by the owner only
+  bool looping_ = false;  // accessed only by the owner
 };
 
 }  // namespace
@@ -82,7 +82,7 @@ Progress run_step(const Plan::Step& step, Task& self, bool& looping) {
 Progress run_plan(std::shared_ptr<const Plan> plan, Task& parent) {
   if (!plan->links.empty()) return run_branches(std::move(plan), parent);
   auto run = make_object<PlanRun>(std::move(plan), parent);
-  PlanRun* raw = run.detach();  // its own reference; drive() gives it up at the end
+  PlanRun* raw = run.detach();  // its own reference; drive() releases it at the end
   if (!raw->advance()) return Progress::pending;
   raw->release();
   return Progress::done;

@@ -1,4 +1,4 @@
-// cpu/graph/run.hpp: what runs of linear plans and of plans with branches share.
+// cpu/graph/run.hpp: steps of plans, for linear plans and for plans with branches.
 #pragma once
 
 #include "cpu/device/context.hpp"
@@ -6,14 +6,14 @@
 
 namespace cucpu::driver {
 
-/// Runs one step for `self`, which is driven when the step ends elsewhere. `looping` is set while
-/// the body of a while node runs: the step is then to be run again, not left.
+/// Runs one step for `self`, which is driven when the step completes on another thread. `looping`
+/// is set while the body of a while node runs: the step then runs again.
 Progress run_step(const Plan::Step& step, Task& self, bool& looping);
 
-/// Divides a plan into lanes; leaves `links` empty when one lane has them all.
+/// Divides a plan into lanes; `links` stays empty when one lane has all steps.
 void make_lanes(Plan& plan);
 
-/// Runs a plan that has lanes. The same contract as run_plan.
+/// Runs a plan with lanes; the contract of run_plan().
 Progress run_branches(std::shared_ptr<const Plan> plan, Task& parent);
 
 }  // namespace cucpu::driver

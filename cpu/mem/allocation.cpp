@@ -174,18 +174,19 @@ void MemoryMap::forget(std::uintptr_t base) noexcept {
 }
 
 void MemoryMap::release_context(std::uint64_t context_id) noexcept {
-  std::map<std::uintptr_t, AllocationRef> gone;  // filled with extracted nodes: allocates nothing
+  std::map<std::uintptr_t, AllocationRef>
+      removed;  // filled with extracted nodes: allocates nothing
   {
     const std::unique_lock lock{mutex_};
     for (auto at = by_base_.begin(); at != by_base_.end();) {
       const auto here = at++;
       if (here->second->context_id != context_id) continue;
       record_freed(*here->second);
-      gone.insert(by_base_.extract(here));
+      removed.insert(by_base_.extract(here));
     }
     touch();
   }
-  for (const auto& [base, allocation] : gone) drop(allocation);
+  for (const auto& [base, allocation] : removed) drop(allocation);
 }
 
 bool MemoryMap::covers(std::uintptr_t address, std::size_t bytes) const {

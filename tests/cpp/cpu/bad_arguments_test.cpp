@@ -1,5 +1,5 @@
-// Bad arguments to the functions that the walk through all others leaves out (codes.py), for they
-// change or stop the whole process.
+// Bad arguments of the functions that codes.py leaves out, because they change or stop the whole
+// process.
 #include <unistd.h>
 
 #include <string>
@@ -12,7 +12,7 @@ constexpr CUresult kBad = CUDA_ERROR_INVALID_VALUE;
 
 class BadArguments : public DriverTest {};
 
-TEST_F(BadArguments, OfStartingAndResetting) {
+TEST_F(BadArguments, InitAndResetReturnTheirErrorCodes) {
   EXPECT_EQ(kBad, cuInit(1));
   EXPECT_EQ(kBad, cuInit(0x80000000u));
   EXPECT_OK(cuInit(0));
@@ -20,7 +20,7 @@ TEST_F(BadArguments, OfStartingAndResetting) {
   EXPECT_EQ(CUDA_ERROR_INVALID_DEVICE, cuDevicePrimaryCtxReset(99));
 }
 
-TEST_F(BadArguments, OfCheckpoints) {
+TEST_F(BadArguments, CheckpointCallsReturnTheirErrorCodes) {
   constexpr int kNobody = 0x7fffffff;
   const int pid = getpid();
   CUprocessState state{};
@@ -35,7 +35,7 @@ TEST_F(BadArguments, OfCheckpoints) {
   EXPECT_NE(CUDA_SUCCESS, cuCheckpointProcessRestore(kNobody, nullptr));
   EXPECT_NE(CUDA_SUCCESS, cuCheckpointProcessUnlock(kNobody, nullptr));
   CUcheckpointRestoreArgs restore{};
-  restore.gpuPairsCount = 1;  // and no pairs
+  restore.gpuPairsCount = 1;  // with a null list
   ASSERT_OK(cuCheckpointProcessLock(pid, nullptr));
   ASSERT_OK(cuCheckpointProcessCheckpoint(pid, nullptr));
   EXPECT_EQ(kBad, cuCheckpointProcessRestore(pid, &restore));
@@ -44,7 +44,7 @@ TEST_F(BadArguments, OfCheckpoints) {
   EXPECT_OK(cuCtxSynchronize());
 }
 
-TEST_F(BadArguments, OfCoreDumps) {
+TEST_F(BadArguments, CoreDumpCallsReturnTheirErrorCodes) {
   bool on = false;
   std::size_t size = sizeof on, none = 0;
   const auto nothing = static_cast<CUcoredumpSettings>(9999);
@@ -66,7 +66,7 @@ TEST_F(BadArguments, OfCoreDumps) {
   EXPECT_EQ(kBad, cuCoredumpDeregisterCompleteCallback(nullptr));
 }
 
-TEST_F(BadArguments, OfTheProfilerAndTheLog) {
+TEST_F(BadArguments, ProfilerAndLogCallsReturnTheirErrorCodes) {
   EXPECT_EQ(kBad, cuProfilerInitialize(nullptr, "out", CU_OUT_CSV));
   EXPECT_EQ(kBad, cuProfilerInitialize("in", nullptr, CU_OUT_CSV));
   EXPECT_EQ(kBad, cuProfilerInitialize("in", "out", static_cast<CUoutput_mode>(9999)));
@@ -89,8 +89,8 @@ TEST_F(BadArguments, OfTheProfilerAndTheLog) {
   EXPECT_EQ(kBad, cuLogsDumpToMemory(&at, text, &size, 1));
 }
 
-/// What log callbacks do here: calls that fail and are logged themselves, and the end of a
-/// registration, the own one and that of the next.
+/// Actions of a log callback: calls that fail and write to the log, and unregistration of itself
+/// and of the next callback.
 struct Listener {
   CUlogsCallbackHandle own = nullptr, next = nullptr;
   int heard = 0;
@@ -106,7 +106,7 @@ struct Listener {
   }
 };
 
-TEST_F(BadArguments, MayBeGivenByCallbacksOfTheLog) {
+TEST_F(BadArguments, FailingCallsInLogCallbacksReturnTheirErrorCodes) {
   Listener first, second;
   ASSERT_OK(cuLogsRegisterCallback(Listener::hear, &first, &first.own));
   ASSERT_OK(cuLogsRegisterCallback(Listener::hear, &second, &second.own));

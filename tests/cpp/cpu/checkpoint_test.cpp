@@ -1,4 +1,4 @@
-// A process that is stopped for a checkpoint: calls wait, states follow each other.
+// Checkpoints: calls wait while the process is locked; the order of states.
 #include <unistd.h>
 
 #include <atomic>
@@ -19,7 +19,7 @@ class Checkpoints : public DriverTest {
   }
 };
 
-TEST_F(Checkpoints, GoThroughTheirStates) {
+TEST_F(Checkpoints, StatesFollowLockCheckpointRestoreUnlock) {
   const int pid = getpid();
   EXPECT_EQ(CU_PROCESS_STATE_RUNNING, state());
   EXPECT_EQ(CUDA_ERROR_ILLEGAL_STATE, cuCheckpointProcessUnlock(pid, nullptr));
@@ -27,7 +27,7 @@ TEST_F(Checkpoints, GoThroughTheirStates) {
   unsigned* word = words(1);
   ASSERT_OK(launch(kernel("store"), 1, nullptr, address(word), 8u));
   ASSERT_OK(cuCheckpointProcessLock(pid, nullptr));
-  EXPECT_EQ(8u, *word);  // the work under way is over
+  EXPECT_EQ(8u, *word);  // the running work has completed
   EXPECT_EQ(CU_PROCESS_STATE_LOCKED, state());
   EXPECT_EQ(CUDA_ERROR_ILLEGAL_STATE, cuCheckpointProcessLock(pid, nullptr));
   EXPECT_EQ(CUDA_ERROR_ILLEGAL_STATE, cuCheckpointProcessRestore(pid, nullptr));
@@ -59,7 +59,7 @@ TEST_F(Checkpoints, CallsOfOtherThreadsWaitForTheUnlock) {
   EXPECT_TRUE(through.load());
 }
 
-TEST_F(Checkpoints, ALockGivesUpAfterItsTimeout) {
+TEST_F(Checkpoints, LockFailsAfterItsTimeout) {
   unsigned* flag = words(1);
   ASSERT_OK(launch(kernel("spin"), 1, nullptr, address(flag)));
   CUcheckpointLockArgs args{};
@@ -70,7 +70,7 @@ TEST_F(Checkpoints, ALockGivesUpAfterItsTimeout) {
   ASSERT_OK(cuCtxSynchronize());
 }
 
-TEST_F(Checkpoints, NameProcessesAndDevicesThatExist) {
+TEST_F(Checkpoints, UnknownProcessesAndDevicesFail) {
   CUprocessState s{};
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuCheckpointProcessGetState(-4, &s));
   EXPECT_EQ(CUDA_ERROR_NOT_SUPPORTED, cuCheckpointProcessGetState(getppid(), &s));

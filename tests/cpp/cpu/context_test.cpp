@@ -1,4 +1,4 @@
-// Contexts, and the questions and settings of devices that other tests do not touch.
+// Contexts; queries and settings of devices without a test file of their own.
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -10,7 +10,7 @@ namespace {
 
 class Contexts : public DriverTest {};
 
-TEST_F(Contexts, SayWhatTheyAre) {
+TEST_F(Contexts, QueriesReturnFlagsDeviceAndVersion) {
   CUdevice device = -1;
   ASSERT_OK(cuCtxGetDevice(&device));
   EXPECT_EQ(0, device);
@@ -33,7 +33,7 @@ TEST_F(Contexts, SayWhatTheyAre) {
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuCtxGetDevice(nullptr));
 }
 
-TEST_F(Contexts, KeepTheirSettings) {
+TEST_F(Contexts, SettingsAreStored) {
   unsigned flags = 99;
   ASSERT_OK(cuCtxSetFlags(CU_CTX_SCHED_BLOCKING_SYNC));
   ASSERT_OK(cuCtxGetFlags(&flags));
@@ -55,7 +55,7 @@ TEST_F(Contexts, KeepTheirSettings) {
   EXPECT_OK(cuCtxSynchronize_v2(context_));
 }
 
-TEST_F(Contexts, AreDestroyedByTheLastUse) {
+TEST_F(Contexts, DetachOfTheLastUseDestroysTheContext) {
   CUcontext made = nullptr, attached = nullptr;
   ASSERT_OK(cuCtxCreate(&made, nullptr, 0, 0));
   ASSERT_OK(cuCtxAttach(&attached, 0));
@@ -68,7 +68,7 @@ TEST_F(Contexts, AreDestroyedByTheLastUse) {
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuCtxAttach(&attached, 1));
 }
 
-TEST_F(Contexts, TakeTheirTexturesAndSurfacesWithThem) {
+TEST_F(Contexts, DestructionDestroysTexturesAndSurfaces) {
   std::size_t before = 0, after = 0, total = 0;
   ASSERT_OK(cuMemGetInfo(&before, &total));
   CUcontext made = nullptr;
@@ -93,7 +93,7 @@ TEST_F(Contexts, TakeTheirTexturesAndSurfacesWithThem) {
   EXPECT_EQ(before, after) << "they kept the array";
 }
 
-TEST_F(Contexts, EventsOfAWholeContext) {
+TEST_F(Contexts, ContextEventsRecordAndWaitForAllStreams) {
   unsigned* flag = words(1);
   CUstream busy = nullptr, other = nullptr;
   ASSERT_OK(cuStreamCreate(&busy, CU_STREAM_NON_BLOCKING));
@@ -111,7 +111,7 @@ TEST_F(Contexts, EventsOfAWholeContext) {
   EXPECT_OK(cuEventQuery(event));
 }
 
-TEST_F(Contexts, StreamsOfLaterWaitForTheirContextsEvents) {
+TEST_F(Contexts, StreamsCreatedLaterWaitForContextEvents) {
   unsigned* flag = words(1);
   CUcontext second = nullptr;
   ASSERT_OK(cuCtxCreate(&second, nullptr, 0, 0));
@@ -127,7 +127,7 @@ TEST_F(Contexts, StreamsOfLaterWaitForTheirContextsEvents) {
   CUstream later = nullptr;
   ASSERT_OK(cuStreamCreate(&later, CU_STREAM_NON_BLOCKING));
   EXPECT_EQ(CUDA_ERROR_NOT_READY, cuStreamQuery(later));
-  std::thread{[&] {  // whose default stream comes to life only now
+  std::thread{[&] {  // its default stream is created now
     ASSERT_OK(cuCtxSetCurrent(second));
     EXPECT_EQ(CUDA_ERROR_NOT_READY, cuStreamQuery(CU_STREAM_PER_THREAD));
   }}
@@ -141,7 +141,7 @@ TEST_F(Contexts, StreamsOfLaterWaitForTheirContextsEvents) {
   ASSERT_OK(cuCtxSetCurrent(context_));
 }
 
-TEST_F(Contexts, DevicesAnswerOldQuestions) {
+TEST_F(Contexts, DeprecatedDeviceQueriesSucceed) {
   int major = 0, minor = -1;
   ASSERT_OK(cuDeviceComputeCapability(&major, &minor, 0));
   EXPECT_EQ(9, major);
@@ -176,7 +176,7 @@ TEST_F(Contexts, DevicesAnswerOldQuestions) {
 void note(CUasyncNotificationInfo*, void*, CUasyncCallbackHandle) {}
 void dumped(void*, int, CUdevice) {}
 
-TEST_F(Contexts, CallbacksForWhatNeverHappensAreKept) {
+TEST_F(Contexts, CallbacksOfUnsupportedEventsAreStored) {
   CUasyncCallbackHandle notification = nullptr;
   ASSERT_OK(cuDeviceRegisterAsyncNotification(0, note, nullptr, &notification));
   ASSERT_OK(cuDeviceUnregisterAsyncNotification(0, notification));
@@ -190,7 +190,7 @@ TEST_F(Contexts, CallbacksForWhatNeverHappensAreKept) {
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuCoredumpRegisterStartCallback(nullptr, nullptr, &start));
 }
 
-TEST_F(Contexts, CoreDumpSettingsAreKept) {
+TEST_F(Contexts, CoreDumpSettingsAreStored) {
   bool on = true;
   std::size_t size = sizeof on;
   ASSERT_OK(cuCoredumpSetAttributeGlobal(CU_COREDUMP_ENABLE_ON_EXCEPTION, &on, &size));
@@ -210,7 +210,7 @@ TEST_F(Contexts, CoreDumpSettingsAreKept) {
   EXPECT_OK(cuProfilerStop());
 }
 
-TEST_F(Contexts, GreenContextsTellOfTheirWorkQueues) {
+TEST_F(Contexts, GreenContextsReportWorkQueues) {
   CUdevResource queues{}, cores{}, read{};
   ASSERT_OK(cuDeviceGetDevResource(0, &queues, CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG));
   EXPECT_EQ(0, queues.wqConfig.device);
@@ -298,7 +298,7 @@ TEST_F(Contexts, GreenContextsHaveResourcesAndEvents) {
   ASSERT_OK(cuGreenCtxDestroy(green));
 }
 
-TEST(Peers, FourDevicesReachEachOthersMemory) {
+TEST(PeerAccess, PeerAccessBetweenFourDevicesSucceeds) {
   NEEDS_FRESH_PROCESS();
   setenv("CUCORE_CPU_DEVICES", "4", 1);
   ASSERT_OK(cuInit(0));

@@ -31,7 +31,7 @@ class Copies : public DriverTest {
 };
 using Words = std::vector<unsigned>;
 
-TEST_F(Copies, FillsHaveEveryWidth) {
+TEST_F(Copies, FillsOfEveryElementSizeSucceed) {
   ASSERT_OK(cuMemsetD16(a_, 0x1234, 4));
   EXPECT_EQ((Words{0x12341234, 0x12341234}), read<unsigned>(a_, 2));
   ASSERT_OK(cuMemsetD16Async(a_, 0x5678, 4, stream_));
@@ -52,7 +52,7 @@ TEST_F(Copies, FillsHaveEveryWidth) {
             cuMemsetD2D32(a_, 8, 0, 4, 2));  // the pitch is shorter than a row
 }
 
-TEST_F(Copies, GoBetweenArraysDevicesAndHosts) {
+TEST_F(Copies, CopiesBetweenArrayDeviceAndHostSucceed) {
   const CUarray x = line(16), y = line(16);
   Words host(16), back(16);
   std::iota(host.begin(), host.end(), 1u);
@@ -88,7 +88,7 @@ TEST_F(Copies, GoBetweenArraysDevicesAndHosts) {
   EXPECT_GE(needs.size, 16u * 16 * 4 + 8 * 8 * 4 + 4 * 4 * 4);
 }
 
-TEST_F(Copies, CopyBoxesInStreamOrder) {
+TEST_F(Copies, BoxCopiesRunInStreamOrder) {
   Words host(64);
   std::iota(host.begin(), host.end(), 0u);
   CUDA_MEMCPY2D flat{};
@@ -113,7 +113,7 @@ TEST_F(Copies, CopyBoxesInStreamOrder) {
   EXPECT_EQ(Words(4, 5), read<unsigned>(a_, 4));
 }
 
-TEST_F(Copies, ComeInBatches) {
+TEST_F(Copies, BatchCopiesSucceed) {
   ASSERT_OK(cuMemsetD32(a_, 3, 4));
   CUdeviceptr to[] = {b_, b_ + 64}, from[] = {a_, a_ + 4};
   std::size_t sizes[] = {8, 4}, starts[] = {0};
@@ -146,9 +146,9 @@ TEST_F(Copies, ComeInBatches) {
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemcpy3DBatchAsync(1, &op, 1, stream_));
 }
 
-TEST_F(Copies, OfABatchTakeTheirSourcesWhenTheirAttributesSay) {
+TEST_F(Copies, BatchCopiesReadSourcesInTheirAccessOrder) {
   unsigned* flag = words(1);
-  unsigned* from = words(4);  // pinned: a copy in stream order reads it late
+  unsigned* from = words(4);  // pinned, so a copy in stream order reads it late
   from[0] = 1, from[1] = 2, from[2] = 3, from[3] = 4;
   ASSERT_OK(cuMemsetD32(b_, 0, 64));
   ASSERT_OK(launch(kernel("spin"), 1, stream_, flag));
@@ -174,7 +174,7 @@ TEST_F(Copies, OfABatchTakeTheirSourcesWhenTheirAttributesSay) {
             cuMemcpyBatchAsync(to, sources, sizes, 3, attributes, starts, 2, stream_));
 }
 
-TEST_F(Copies, ManagedMemoryMovesInBatches) {
+TEST_F(Copies, BatchPrefetchesOfManagedMemorySucceed) {
   CUdeviceptr memory = 0;
   ASSERT_OK(cuMemAllocManaged(&memory, 8192, CU_MEM_ATTACH_GLOBAL));
   CUdeviceptr list[] = {memory};
@@ -200,7 +200,7 @@ TEST_F(Copies, ManagedMemoryMovesInBatches) {
   ASSERT_OK(cuMemFree(memory));
 }
 
-TEST_F(Copies, HostMemoryPoolsAndHandlesSayWhatTheyAre) {
+TEST_F(Copies, HostMemoryPoolsAndHandlesReportAttributes) {
   void* host = nullptr;
   ASSERT_OK(cuMemHostAlloc(&host, 4096, CU_MEMHOSTALLOC_PORTABLE));
   unsigned flags = 0;

@@ -8,7 +8,7 @@ namespace {
 
 using Bytes = std::vector<unsigned char>;
 
-/// zlib's answer for plain(): dynamic codes, and copies that reach into themselves.
+/// Output of zlib for plain(): dynamic Huffman codes and overlapping copies.
 const Bytes kDeflated = {
     75,  204, 201, 81,  40,  207, 47,  202, 86,  72,  204, 75,  81,  200, 203, 87,  40,  200, 73,
     172, 84,  200, 77,  204, 78,  45,  86,  72,  84,  72,  41,  5,   202, 166, 164, 150, 101, 38,
@@ -44,7 +44,7 @@ Bytes bytes_of(const char* text) { return {text, text + std::char_traits<char>::
 
 class Decompression : public DriverTest {
  protected:
-  /// What comes out; the number of bytes is in `actual_`.
+  /// The decompressed bytes; their number is in `actual_`.
   Bytes decompress(const Bytes& packed, std::size_t room, CUmemDecompressAlgorithm algorithm) {
     EXPECT_OK(cuMemAlloc(&source_, packed.size()));
     EXPECT_OK(cuMemAlloc(&target_, room));
@@ -70,7 +70,7 @@ class Decompression : public DriverTest {
   CUresult result_ = CUDA_SUCCESS;
 };
 
-TEST_F(Decompression, InflatesEveryKindOfBlock) {
+TEST_F(Decompression, DeflateBlocksOfEveryKindDecompress) {
   EXPECT_EQ(plain(), decompress(kDeflated, 1 << 16, CU_MEM_DECOMPRESS_ALGORITHM_DEFLATE));
   EXPECT_EQ(bytes_of("stored"), decompress({1, 6, 0, 249, 255, 115, 116, 111, 114, 101, 100}, 64,
                                            CU_MEM_DECOMPRESS_ALGORITHM_DEFLATE));
@@ -78,7 +78,7 @@ TEST_F(Decompression, InflatesEveryKindOfBlock) {
                                                       17, CU_MEM_DECOMPRESS_ALGORITHM_DEFLATE));
 }
 
-TEST_F(Decompression, ReadsSnappy) {
+TEST_F(Decompression, SnappyDecompresses) {
   // 20 bytes: "cuco" as a literal, then a copy of 11 from 4 back, then "!?" and a copy of 3 with
   // two bytes of offset.
   const Bytes packed = {20, 3 << 2, 'c', 'u', 'c',          'o', (7 << 2) | 1,
@@ -87,13 +87,13 @@ TEST_F(Decompression, ReadsSnappy) {
             decompress(packed, 64, CU_MEM_DECOMPRESS_ALGORITHM_SNAPPY));
 }
 
-TEST_F(Decompression, ReadsLz4Blocks) {
+TEST_F(Decompression, Lz4BlocksDecompress) {
   const Bytes packed = {0x44, 'a', 'b',  'c', 'd',
                         4,    0,   0x10, '.'};  // four literals, eight more from four back, a dot
   EXPECT_EQ(bytes_of("abcdabcdabcd."), decompress(packed, 64, CU_MEM_DECOMPRESS_ALGORITHM_LZ4));
 }
 
-TEST_F(Decompression, DamagedDataIsAnErrorAndTouchesNothingElse) {
+TEST_F(Decompression, DamagedDataFailsWithoutOtherWrites) {
   for (const std::size_t cut : {1u, 40u, 300u}) {
     Bytes short_one{kDeflated.begin(), kDeflated.begin() + static_cast<std::ptrdiff_t>(cut)};
     CUcontext own = nullptr;
@@ -110,7 +110,7 @@ TEST_F(Decompression, DamagedDataIsAnErrorAndTouchesNothingElse) {
   ASSERT_OK(cuCtxDestroy(own));
 }
 
-TEST_F(Decompression, NamesTheRequestThatIsWrong) {
+TEST_F(Decompression, InvalidRequestReportsItsIndex) {
   ASSERT_OK(cuMemAlloc(&source_, 64));
   CUmemDecompressParams jobs[2] = {};
   for (auto& job : jobs) {

@@ -7,9 +7,9 @@
 
 namespace {
 
-TEST(Driver, CallsBeforeInitAreRefused) {
-  // gtest runs each discovered test in a process of its own; when run by hand in one process
-  // another test came first.
+TEST(Driver, CallsBeforeInitFail) {
+  // ctest runs each test in its own process; in one process another test may have initialized the
+  // driver.
   int count = -1;
   const CUresult result = cuDeviceGetCount(&count);
   EXPECT_TRUE(result == CUDA_ERROR_NOT_INITIALIZED || result == CUDA_SUCCESS);
@@ -18,7 +18,7 @@ TEST(Driver, CallsBeforeInitAreRefused) {
   EXPECT_EQ(13040, version);
 }
 
-TEST(Driver, NamesItsErrors) {
+TEST(Driver, ErrorsHaveNamesAndTexts) {
   const char* text = nullptr;
   EXPECT_OK(cuGetErrorName(CUDA_ERROR_ILLEGAL_ADDRESS, &text));
   EXPECT_STREQ("CUDA_ERROR_ILLEGAL_ADDRESS", text);
@@ -28,7 +28,7 @@ TEST(Driver, NamesItsErrors) {
   EXPECT_EQ(nullptr, text);
 }
 
-TEST(Driver, FindsEntryPointsByNameAndVersion) {
+TEST(Driver, EntryPointsAreFoundByNameAndVersion) {
   void* address = nullptr;
   CUdriverProcAddressQueryResult status{};
   EXPECT_OK(cuGetProcAddress("cuMemAlloc", &address, 12000, CU_GET_PROC_ADDRESS_DEFAULT, &status));
@@ -45,7 +45,7 @@ TEST(Driver, FindsEntryPointsByNameAndVersion) {
   EXPECT_EQ(nullptr, address);
 }
 
-TEST(Device, DescribesItself) {
+TEST(Device, AttributesAreConsistent) {
   ASSERT_OK(cuInit(0));
   int count = 0;
   ASSERT_OK(cuDeviceGetCount(&count));
@@ -79,7 +79,7 @@ TEST(Device, DescribesItself) {
   EXPECT_EQ(0, std::memcmp(&first, &second, sizeof first));
 }
 
-TEST(Context, StackBelongsToTheThread) {
+TEST(Context, StackIsPerThread) {
   ASSERT_OK(cuInit(0));
   CUcontext a = nullptr, b = nullptr, top = nullptr;
   ASSERT_OK(cuCtxCreate(&a, nullptr, 0, 0));
@@ -105,7 +105,7 @@ TEST(Context, StackBelongsToTheThread) {
   EXPECT_EQ(nullptr, top);
 }
 
-TEST(Context, DestroyedUnderAnotherThreadIsNoticedThere) {
+TEST(Context, DestructionByAnotherThreadIsReported) {
   ASSERT_OK(cuInit(0));
   CUcontext context = nullptr;
   ASSERT_OK(cuCtxCreate(&context, nullptr, 0, 0));
@@ -114,7 +114,7 @@ TEST(Context, DestroyedUnderAnotherThreadIsNoticedThere) {
   ASSERT_OK(cuCtxSetCurrent(nullptr));
 }
 
-TEST(PrimaryContext, LivesWhileItIsRetained) {
+TEST(PrimaryContext, IsActiveWhileRetained) {
   ASSERT_OK(cuInit(0));
   unsigned flags = 1;
   int active = 1;
@@ -136,7 +136,7 @@ TEST(PrimaryContext, LivesWhileItIsRetained) {
   ASSERT_OK(cuCtxSetCurrent(nullptr));
 }
 
-TEST_F(DriverTest, RefusesHandlesItNeverGaveOut) {
+TEST_F(DriverTest, InvalidHandlesFail) {
   int local = 0;
   CUstream streams[] = {reinterpret_cast<CUstream>(&local),
                         reinterpret_cast<CUstream>(0x123456789abcULL),

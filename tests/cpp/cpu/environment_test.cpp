@@ -1,10 +1,16 @@
-// What the environment decides, each case in a process of its own.
+// Settings from environment variables, each case in its own process.
+#include "cpu/base/environment.hpp"
+
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <functional>
+#include <initializer_list>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "support.hpp"
 
@@ -28,7 +34,7 @@ int count_after_init() {
   return cuInit(0) == CUDA_SUCCESS && cuDeviceGetCount(&count) == CUDA_SUCCESS ? count : 200;
 }
 
-TEST(Environment, UnreadableValuesFailInit) {
+TEST(Environment, InvalidValuesFailInit) {
   NEEDS_FRESH_PROCESS();
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, in_process("CUCORE_CPU_DEVICES", "many", init_result));
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, in_process("CUCORE_CPU_THREADS", "0", init_result));
@@ -36,17 +42,18 @@ TEST(Environment, UnreadableValuesFailInit) {
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, in_process("CUCORE_CPU_TIMEOUT", "soon", init_result));
 }
 
-TEST(Environment, DevicesAreCountedAndChosen) {
+TEST(Environment, VisibleDevicesAreSelected) {
   NEEDS_FRESH_PROCESS();
   EXPECT_EQ(4, in_process("CUCORE_CPU_DEVICES", "4", count_after_init));
   EXPECT_EQ(2, in_process("CUCORE_CPU_DEVICES", "4", [] {
-              setenv("CUDA_VISIBLE_DEVICES", "3,1,9,0", 1);  // the first bad one ends the list
+              setenv("CUDA_VISIBLE_DEVICES", "3,1,9,0",
+                     1);  // the first invalid entry ends the list
               return count_after_init();
             }));
   EXPECT_EQ(CUDA_ERROR_NO_DEVICE, in_process("CUDA_VISIBLE_DEVICES", "-1", init_result));
 }
 
-TEST(Environment, MemoryIsBounded) {
+TEST(Environment, MemoryLimitIsEnforced) {
   NEEDS_FRESH_PROCESS();
   EXPECT_EQ(0, in_process("CUCORE_CPU_MEMORY", "64M", [] {
               CUcontext context = nullptr;
@@ -60,7 +67,7 @@ TEST(Environment, MemoryIsBounded) {
             }));
 }
 
-TEST(Environment, FourDevicesReachEachOther) {
+TEST(Environment, PeerAccessBetweenFourDevicesIsReported) {
   NEEDS_FRESH_PROCESS();
   EXPECT_EQ(0, in_process("CUCORE_CPU_DEVICES", "4", [] {
               CUcontext contexts[4];
@@ -87,6 +94,68 @@ TEST(Environment, FourDevicesReachEachOther) {
                 return 7;
               return 0;
             }));
+}
+
+/// Sets variables for a scope and restores them.
+class Variables {
+ public:
+  Variables(std::initializer_list<std::pair<const char*, const char*>> list) {
+    for (const auto& [name, value] : list) {
+      const char* before = std::getenv(name);
+      before_.emplace_back(name, before ? std::optional<std::string>{before} : std::nullopt);
+      if (value)
+        setenv(name, value, 1);
+      else
+        unsetenv(name);
+    }
+  }
+  ~Variables() {
+    for (const auto& [name, value] : before_)
+      if (value)
+        setenv(name, value->c_str(), 1);
+      else
+        unsetenv(name);
+  }
+  Variables(const Variables&) = delete;
+  Variables& operator=(const Variables&) = delete;
+
+ private:
+  std::vector<std::pair<const char*, std::optional<std::string>>> before_;
+};
+
+TEST(EnvironmentReader, EmptyVariableCountsAsUnset) {
+  const Variables variables{{"CUCORE_TEST", ""}};
+  EXPECT_EQ(std::nullopt, cucpu::environment::text("CUCORE_TEST"));
+  EXPECT_TRUE(cucpu::environment::flag("CUCORE_TEST", true));
+  EXPECT_EQ(7, cucpu::environment::integer("CUCORE_TEST", 7, 1, 9, "a digit"));
+}
+
+TEST(EnvironmentReader, InvalidValueThrowsWithNameValueAndExpectation) {
+  for (const char* value : {"many", "-1", "1e10", "5 s", "nan"}) {
+    const Variables variables{{"CUCORE_CPU_TIMEOUT", value}};
+    try {
+      cucpu::environment::timeout_seconds();
+      ADD_FAILURE() << value << " was accepted";
+    } catch (const cucpu::environment::Invalid& error) {
+      EXPECT_EQ("CUCORE_CPU_TIMEOUT", error.name);
+      EXPECT_EQ(value, error.value);
+      EXPECT_NE(std::string::npos, std::string{error.what()}.find("expected seconds"));
+    }
+  }
+  const Variables variables{{"CUCORE_CPU_TIMEOUT", "0.5"}};
+  EXPECT_EQ(0.5, cucpu::environment::timeout_seconds());
+}
+
+TEST(EnvironmentReader, CacheFolderComesFromItsVariableThenXdgThenHome) {
+  const Variables all{
+      {"CUCORE_CACHE_DIR", "mine"}, {"XDG_CACHE_HOME", "/xdg"}, {"HOME", "/home/user"}};
+  EXPECT_EQ("mine", cucpu::environment::cache_folder());
+  const Variables no_folder{{"CUCORE_CACHE_DIR", nullptr}};
+  EXPECT_EQ("/xdg/cucore", cucpu::environment::cache_folder());
+  const Variables relative{{"XDG_CACHE_HOME", "xdg"}};
+  EXPECT_EQ("/home/user/.cache/cucore", cucpu::environment::cache_folder());
+  const Variables no_home{{"HOME", nullptr}};
+  EXPECT_EQ("", cucpu::environment::cache_folder());
 }
 
 }  // namespace

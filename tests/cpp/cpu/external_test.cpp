@@ -1,4 +1,4 @@
-// Memory and semaphores that come from outside as file descriptors.
+// Imported memory and semaphores.
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -31,7 +31,7 @@ class External : public DriverTest {
   }
 };
 
-TEST_F(External, MemoryIsTheExportersBytes) {
+TEST_F(External, ImportedMemorySharesTheExportersBytes) {
   CUmemAllocationProp prop{};
   prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
@@ -74,7 +74,7 @@ TEST_F(External, MemoryIsTheExportersBytes) {
   ASSERT_OK(cuMemRelease(memory));
 }
 
-TEST_F(External, MemoryHoldsMipmappedArrays) {
+TEST_F(External, ImportedMemoryBacksMipmappedArrays) {
   const int fd = memfd_create("picture", MFD_CLOEXEC);
   ASSERT_EQ(0, ftruncate(fd, 1 << 20));
   const auto desc = describe(fd, 1 << 20);
@@ -109,7 +109,7 @@ TEST_F(External, MemoryHoldsMipmappedArrays) {
   ASSERT_OK(cuDestroyExternalMemory(external));
 }
 
-TEST_F(External, ForeignHandlesAreNotSupported) {
+TEST_F(External, UnsupportedHandleTypesFail) {
   auto desc = describe(0, 4096);
   desc.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_D3D12_HEAP;
   CUexternalMemory memory = nullptr;
@@ -125,9 +125,9 @@ TEST_F(External, ForeignHandlesAreNotSupported) {
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuImportExternalSemaphore(&made, &semaphore));
 }
 
-TEST_F(External, AStreamWaitsForABinarySemaphore) {
+TEST_F(External, StreamWaitsForBinarySemaphore) {
   const int fd = eventfd(0, EFD_CLOEXEC);
-  const int own = dup(fd);  // the import takes the descriptor over
+  const int own = dup(fd);  // the import owns the descriptor
   const CUexternalSemaphore semaphore = import(CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD, fd);
   CUstream stream = nullptr;
   ASSERT_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
@@ -152,7 +152,7 @@ TEST_F(External, AStreamWaitsForABinarySemaphore) {
   close(own);
 }
 
-TEST_F(External, GraphsSignalAndWaitOnATimeline) {
+TEST_F(External, GraphSignalsAndWaitsForTimelineSemaphore) {
   const int fd = memfd_create("timeline", MFD_CLOEXEC);
   ASSERT_EQ(0, ftruncate(fd, 4096));
   void* page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

@@ -1,18 +1,17 @@
-// An engine for tests of the driver layer: kernels are known by name and do one exact thing, so
-// that scheduling, errors and graphs can be tested without a compiler. It follows
-// cpu/engine/engine.hpp to the letter.
+// An engine for tests of the driver layer. Kernels are known by name and have fixed effects, so
+// that scheduling, errors and graphs can be tested without a compiler. It implements
+// cpu/engine/engine.hpp.
 //   noop()                    nothing
 //   add(u64 p, u32 n)         adds n to *p, once per block, atomically
 //   store(u64 p, u32 v)       *p = v, by block 0
-//   append(u64 log, u32 v)    log[1 + log[0]++] = v, by block 0: the order kernels ran in
+//   append(u64 log, u32 v)    log[1 + log[0]++] = v, by block 0: the order of kernels
 //   spin(u64 flag)            waits until *flag is not 0, or the grid is cancelled
-//   crowd(u64 c)              c[0] threads are in it, c[1] were at most, c[2] blocks have run
+//   crowd(u64 c)              c[0]: threads inside, c[1]: their maximum, c[2]: blocks that have run
 //   fault(u32 code)           ends with a fault
 //   take(u64 n, u64 p)        *p = malloc(n)
 //   countdown(u64 p, u64 c)   --*p and sets the graph condition c to *p != 0
-//   relaunch(u64 p, u64 e, u64 how)  while --*p is not 0: launches graph e (0: its own); p[1] is
-//   what
-//                             that answered
+//   relaunch(u64 p, u64 e, u64 how)  while --*p is not 0: launches graph e (0: its own);
+//                             p[1] is the result
 #include <atomic>
 #include <cstring>
 #include <map>
@@ -94,7 +93,7 @@ class FakeLaunch final : public Launch {
       const std::atomic_ref<unsigned> most{counts[1]};
       for (unsigned known = most.load(); known < here && !most.compare_exchange_weak(known, here);)
         ;
-      for (int i = 0; i < 20; ++i) std::this_thread::yield();  // others may come
+      for (int i = 0; i < 20; ++i) std::this_thread::yield();  // other threads may enter
       std::atomic_ref<unsigned>{counts[2]}.fetch_add(1);
       std::atomic_ref<unsigned>{counts[0]}.fetch_sub(1);
     } else if (name_ == "countdown") {
@@ -154,7 +153,8 @@ std::unique_ptr<Module> Module::load(std::span<const std::string_view> texts,
     static const std::regex variable{R"(\.global\s+\.u32\s+(\w+)\[(\d+)\])"};
     for (std::sregex_iterator at{text.begin(), text.end(), variable}, end; at != end; ++at) {
       const std::size_t bytes = 4 * std::stoul((*at)[2]);
-      module->variables_.reserve(module->variables_.size() + 1);  // before the memory is there
+      module->variables_.reserve(module->variables_.size() +
+                                 1);  // may throw, so it comes before the allocation
       module->variables_.push_back(
           {(*at)[1], memory.allocate(bytes, 16, false), bytes, false, false});
     }

@@ -1,4 +1,4 @@
-// Conditional nodes: what decides, what their bodies may hold, what is refused.
+// Conditional nodes: conditions, the contents of bodies, and errors.
 #include <functional>
 #include <string>
 
@@ -8,7 +8,7 @@ namespace {
 
 class GraphConditions : public LoggedGraphTest {};
 
-TEST_F(GraphConditions, WhileNodesLoopUntilDeviceCodeSaysStop) {
+TEST_F(GraphConditions, WhileNodeLoopsUntilDeviceCodeClearsTheCondition) {
   unsigned* left = words(1);
   const auto [handle, loop, body] = add_condition(graph_, CU_GRAPH_COND_TYPE_WHILE, 1);
   kernel_node(body, {append_node(body, {}, 4)}, "countdown", left, handle);
@@ -20,8 +20,8 @@ TEST_F(GraphConditions, WhileNodesLoopUntilDeviceCodeSaysStop) {
   }
 }
 
-/// A loop in a loop, whose condition and counter the outer one sets anew in every turn.
-TEST_F(GraphConditions, WhileNodesNest) {
+/// A nested loop whose condition and counter are reset in each iteration of the outer loop.
+TEST_F(GraphConditions, NestedWhileNodesLoop) {
   unsigned* left = words(2);
   const Condition outer = add_condition(graph_, CU_GRAPH_COND_TYPE_WHILE, 1);
   const CUgraph turn = outer.body;
@@ -38,7 +38,7 @@ TEST_F(GraphConditions, WhileNodesNest) {
   }
 }
 
-TEST_F(GraphConditions, GoWithTheLastGraphThatHasThem) {
+TEST_F(GraphConditions, ConditionsAreReleasedWithTheLastGraph) {
   const auto node_with = [&](CUgraph graph, CUgraphConditionalHandle handle) {
     CUgraphNodeParams params = condition_node(handle, CU_GRAPH_COND_TYPE_IF);
     CUgraphNode node = nullptr;
@@ -58,7 +58,7 @@ TEST_F(GraphConditions, GoWithTheLastGraphThatHasThem) {
   EXPECT_EQ(handle, later) << "its place is used again";
 }
 
-TEST_F(GraphConditions, ThatAreNoneAreRefused) {
+TEST_F(GraphConditions, InvalidConditionalHandlesFail) {
   CUgraphConditionalHandle handle = 0;
   ASSERT_OK(cuGraphConditionalHandleCreate(&handle, graph_, context_, 1, 0));
   const CUgraphNodeParams good = condition_node(handle, CU_GRAPH_COND_TYPE_IF);
@@ -70,7 +70,7 @@ TEST_F(GraphConditions, ThatAreNoneAreRefused) {
               cuGraphAddNode(&node, graph_, nullptr, nullptr, 0, &params));
   };
   refused([](auto& p) { p.handle = 0; });
-  refused([](auto& p) { p.handle = 12345; });  // looked up, never followed
+  refused([](auto& p) { p.handle = 12345; });  // looked up, never dereferenced
   refused([](auto& p) { p.handle += 8; });
   refused([](auto& p) { p.type = static_cast<CUgraphConditionalNodeType>(9999); });
   refused([](auto& p) { p.size = 0; });
@@ -122,7 +122,7 @@ class GraphBodies : public GraphConditions {
     p.memOp = {context_, 1, &op, 0};
     return p;
   }
-  /// The graph of the test cannot become executable; the log has the reason.
+  /// Expects that instantiation fails and that the log has the reason.
   void expect_refused(
       CUgraphNode node, const std::string& reason,
       CUgraphInstantiateResult result = CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED) {
@@ -141,7 +141,7 @@ class GraphBodies : public GraphConditions {
   }
 };
 
-TEST_F(GraphBodies, HoldKernelsCopiesFillsAndEmptyNodes) {
+TEST_F(GraphBodies, KernelsCopiesFillsAndEmptyNodesAreAllowed) {
   const auto [handle, condition, body] = add_condition(graph_, CU_GRAPH_COND_TYPE_IF, 1);
   CUgraphNodeParams p{};
   p.type = CU_GRAPH_NODE_TYPE_EMPTY;
@@ -161,8 +161,8 @@ TEST_F(GraphBodies, HoldKernelsCopiesFillsAndEmptyNodes) {
   EXPECT_EQ(6u, log_[41]);
 }
 
-// As on an H200: a body takes any node, and the graph cannot become executable.
-TEST_F(GraphBodies, HoldNoOtherKind) {
+// As on an H200, a body accepts any node, and instantiation fails.
+TEST_F(GraphBodies, OtherNodeKindsFailInstantiation) {
   CUstreamBatchMemOpParams op{};
   const std::pair<CUgraphNodeParams, const char*> kinds[] = {
       {host(), "HOST"},
@@ -180,7 +180,7 @@ TEST_F(GraphBodies, HoldNoOtherKind) {
   }
 }
 
-TEST_F(GraphBodies, HoldNoOtherKindInsideWhatTheyHold) {
+TEST_F(GraphBodies, NestedOtherNodeKindsFailInstantiation) {
   CUgraph child = nullptr;
   ASSERT_OK(cuGraphCreate(&child, 0));
   const CUgraphNode inside = add(child, host());
@@ -196,7 +196,7 @@ TEST_F(GraphBodies, HoldNoOtherKindInsideWhatTheyHold) {
   expect_refused(add(deeper, host()), "holds a HOST node");
 }
 
-TEST_F(GraphBodies, CopyNoPageableMemory) {
+TEST_F(GraphBodies, CopiesOfPageableMemoryFailInstantiation) {
   unsigned word = 0;
   for (const bool to : {true, false}) {
     ASSERT_OK(cuGraphCreate(&graph_, 0));
@@ -208,7 +208,7 @@ TEST_F(GraphBodies, CopyNoPageableMemory) {
   }
 }
 
-TEST_F(GraphConditions, HaveOneNodeNotNoneAndNotTwo) {
+TEST_F(GraphConditions, ConditionWithoutExactlyOneNodeFails) {
   CUgraphConditionalHandle handle = 0;
   CUgraphNode node = nullptr, other = nullptr;
   ASSERT_OK(cuGraphConditionalHandleCreate(&handle, graph_, context_, 0, 0));
@@ -228,7 +228,7 @@ TEST_F(GraphConditions, HaveOneNodeNotNoneAndNotTwo) {
   EXPECT_EQ((List{1}), run(instantiate()));
 }
 
-TEST_F(GraphBodies, LeaveTheGraphAroundThemFree) {
+TEST_F(GraphBodies, OuterGraphAcceptsAllNodeKinds) {
   const Condition condition = add_condition(graph_, CU_GRAPH_COND_TYPE_IF, 1);
   append_node(condition.body, {}, 3);
   add(graph_, host());

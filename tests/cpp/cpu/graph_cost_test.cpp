@@ -1,5 +1,5 @@
-// What a graph's launch costs its caller, against launching the same kernels one by one: processor
-// time of the calling thread, as a ratio.
+// The cost of a graph launch for its caller, compared to single launches of the same kernels: ratio
+// of processor time of the calling thread.
 #include <ctime>
 
 #include "support.hpp"
@@ -30,7 +30,8 @@ TEST_F(GraphCost, LaunchingTwentyKernelsAsAGraphCostsLessThanHalfOfTwentyLaunche
   CUgraphExec exec = nullptr;
   ASSERT_OK(cuGraphInstantiate(&exec, graph, 0));
   double apart = 0, together = 0;
-  for (int round = 0; round < kRounds; ++round) {  // in turn, so that both see the same machine
+  for (int round = 0; round < kRounds;
+       ++round) {  // alternating, so that both run under the same conditions
     double begin = thread_seconds();
     launch_all();
     apart += thread_seconds() - begin;

@@ -1,4 +1,4 @@
-// Events in graphs: a launch records and waits as calls at that moment would.
+// Events in graphs: a launch records and waits like calls at that time.
 #include "support.hpp"
 
 namespace {
@@ -31,7 +31,7 @@ class GraphEvents : public DriverTest {
   unsigned* flags_ = nullptr;
 };
 
-TEST_F(GraphEvents, AreRecordedByEveryLaunch) {
+TEST_F(GraphEvents, EveryLaunchRecords) {
   spin(0);
   record();
   instantiate();
@@ -49,7 +49,7 @@ TEST_F(GraphEvents, AreRecordedByEveryLaunch) {
   }
 }
 
-TEST_F(GraphEvents, AreOverBeforeTheGraphIs) {
+TEST_F(GraphEvents, RecordCompletesBeforeTheGraph) {
   spin(0);
   record();
   spin(1);
@@ -64,7 +64,7 @@ TEST_F(GraphEvents, AreOverBeforeTheGraphIs) {
   ASSERT_OK(cuStreamSynchronize(stream_));
 }
 
-TEST_F(GraphEvents, OfChildGraphsAreRecordedToo) {
+TEST_F(GraphEvents, ChildGraphEventsAreRecorded) {
   spin(0);
   record();
   CUgraph child = nullptr, graph = nullptr;
@@ -79,19 +79,20 @@ TEST_F(GraphEvents, OfChildGraphsAreRecordedToo) {
   ASSERT_OK(cuEventSynchronize(event_));
 }
 
-TEST_F(GraphEvents, AreWaitedForAsTheyWereAtTheLaunch) {
+TEST_F(GraphEvents, WaitUsesTheRecordAtTheLaunch) {
   wait();
   instantiate();
   ASSERT_OK(cuEventRecord(event_, other_));
   spin(0);
   ASSERT_OK(cuGraphLaunch(exec_, stream_));
-  ASSERT_OK(cuEventRecord(event_, stream_));  // behind the graph: it must not wait for itself
+  ASSERT_OK(
+      cuEventRecord(event_, stream_));  // recorded after the graph, which must not wait for itself
   set(0, 1);
   ASSERT_OK(cuStreamSynchronize(stream_));
   EXPECT_OK(cuEventQuery(event_));
 }
 
-TEST_F(GraphEvents, AreWaitedForBeforeTheSameLaunchRecordsThem) {
+TEST_F(GraphEvents, WaitPrecedesTheRecordOfTheSameLaunch) {
   wait();
   spin(0);
   record();
@@ -102,7 +103,7 @@ TEST_F(GraphEvents, AreWaitedForBeforeTheSameLaunchRecordsThem) {
   ASSERT_OK(cuStreamSynchronize(stream_));
 }
 
-TEST_F(GraphEvents, MayBeDestroyedBeforeTheLaunch) {
+TEST_F(GraphEvents, DestroyedEventsStillWorkInGraphs) {
   spin(0);
   record();
   instantiate();
@@ -112,7 +113,7 @@ TEST_F(GraphEvents, MayBeDestroyedBeforeTheLaunch) {
   ASSERT_OK(cuStreamSynchronize(stream_));
 }
 
-TEST_F(GraphEvents, AreOverWhenTheGraphFails) {
+TEST_F(GraphEvents, RecordsCompleteWhenTheGraphFails) {
   ASSERT_OK(launch(kernel("fault"), 1, stream_, 700u));
   record();
   instantiate();
@@ -121,7 +122,7 @@ TEST_F(GraphEvents, AreOverWhenTheGraphFails) {
   EXPECT_EQ(CUDA_ERROR_ILLEGAL_ADDRESS, cuStreamSynchronize(stream_));
 }
 
-TEST_F(GraphEvents, MeasureTheTimeBetweenNodes) {
+TEST_F(GraphEvents, ElapsedTimeBetweenNodesIsMeasured) {
   CUevent end = nullptr;
   ASSERT_OK(cuEventCreate(&end, 0));
   record();

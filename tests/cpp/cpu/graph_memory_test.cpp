@@ -1,4 +1,4 @@
-// Memory that graphs allocate: from a launch to its free, whatever becomes of the graph.
+// Memory of graphs: from a launch to the free, independent of the lifetime of the graph.
 #include <unistd.h>
 
 #include <atomic>
@@ -19,12 +19,12 @@ class GraphMemory : public DriverTest {
   }
   void TearDown() override {
     std::atomic_ref<unsigned>{* flag_} = 1;
-    // No context takes graphs along. What a test destroyed itself is refused.
+    // Graphs are not destroyed with a context. Destroying one twice fails.
     for (const CUgraphExec exec : execs_) cuGraphExecDestroy(exec);
     for (const CUgraph graph : graphs_) cuGraphDestroy(graph);
     DriverTest::TearDown();
   }
-  /// Memory that is allocated and filled with `value`; freed where `freed`.
+  /// A graph that allocates memory and fills it with `value`, and frees it if `freed`.
   CUgraph captured(unsigned value, bool freed = false) {
     EXPECT_OK(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED));
     EXPECT_OK(cuMemAllocAsync(&memory_, 64, stream_));
@@ -66,7 +66,7 @@ class GraphMemory : public DriverTest {
   unsigned *flag_ = nullptr, *seen_ = nullptr;
 };
 
-TEST_F(GraphMemory, OutlivesItsGraphUntilItIsFreed) {
+TEST_F(GraphMemory, MemoryOutlivesItsGraphUntilFreed) {
   const CUgraph graph = captured(17);
   const CUgraphExec exec = ready(graph);
   hold();
@@ -77,14 +77,15 @@ TEST_F(GraphMemory, OutlivesItsGraphUntilItIsFreed) {
   ASSERT_OK(cuMemcpyDtoHAsync(seen_, memory_, 64, stream_));
   ASSERT_OK(cuStreamSynchronize(stream_));
   EXPECT_EQ(17u, seen_[15]);
-  hold();  // what is queued before the free may still use it
+  hold();  // work queued before the free may still use the memory
   ASSERT_OK(cuMemsetD32Async(memory_, 18, 16, stream_));
   ASSERT_OK(cuMemcpyDtoHAsync(seen_, memory_, 64, stream_));
   ASSERT_OK(cuMemFreeAsync(memory_, stream_));
   EXPECT_GE(bytes(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT), 64u);
   release();
   EXPECT_EQ(18u, seen_[15]);
-  // A worker may still hold the last of a launch that is over: what never goes is a leak.
+  // A worker may still release the last references of a complete launch; only memory that is never
+  // freed is a leak.
   for (int look = 0; look < 2000 && bytes(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT) != 0; ++look)
     usleep(1000);
   EXPECT_EQ(0u, bytes(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT));
@@ -93,7 +94,7 @@ TEST_F(GraphMemory, OutlivesItsGraphUntilItIsFreed) {
   EXPECT_EQ(CUDA_ERROR_NOT_FOUND, cuMemGetAddressRange(&base, nullptr, memory_));
 }
 
-TEST_F(GraphMemory, IsFreedAsTheLastUpdateSays) {
+TEST_F(GraphMemory, UpdateChangesTheFreeNode) {
   CUgraphExec takes[2] = {};
   CUgraph frees[2] = {};
   CUdeviceptr memory[2] = {};
@@ -117,7 +118,7 @@ TEST_F(GraphMemory, IsFreedAsTheLastUpdateSays) {
   ASSERT_OK(cuGraphDestroy(frees[1]));
 }
 
-TEST_F(GraphMemory, IsFreedByAnotherGraph) {
+TEST_F(GraphMemory, AnotherGraphFreesTheMemory) {
   const CUgraphExec takes = ready(captured(5));
   ASSERT_OK(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED));
   ASSERT_OK(cuMemcpyDtoHAsync(seen_, memory_, 64, stream_));
@@ -136,7 +137,7 @@ TEST_F(GraphMemory, IsFreedByAnotherGraph) {
   }
 }
 
-TEST_F(GraphMemory, IsAllocatedFromTheLaunchOnWhateverTheDeviceHasComeTo) {
+TEST_F(GraphMemory, MemoryIsAllocatedFromTheLaunchOn) {
   const CUgraphExec exec = ready(captured(1));
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemFreeAsync(memory_, stream_)) << "never launched";
   for (int i = 0; i < 3; ++i) {
@@ -156,7 +157,7 @@ TEST_F(GraphMemory, IsAllocatedFromTheLaunchOnWhateverTheDeviceHasComeTo) {
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemFree(memory_));
 }
 
-TEST_F(GraphMemory, OfTheLastLaunchGoesWithTheNextWhereThatIsAsked) {
+TEST_F(GraphMemory, AutoFreeReleasesMemoryOfTheLastLaunch) {
   const CUgraphExec exec = ready(captured(1), CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
   hold();
   ASSERT_OK(cuGraphLaunch(exec, stream_));
@@ -168,7 +169,7 @@ TEST_F(GraphMemory, OfTheLastLaunchGoesWithTheNextWhereThatIsAsked) {
   EXPECT_EQ(0u, bytes(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT));
 }
 
-TEST_F(GraphMemory, IsFreedOnceInAGraphAndOnlyIfAGraphAllocatedIt) {
+TEST_F(GraphMemory, DoubleOrForeignFreeNodesFail) {
   const CUgraph graph = captured(1, true);
   CUgraphNode node = nullptr;
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuGraphAddMemFreeNode(&node, graph, nullptr, 0, memory_));
@@ -178,11 +179,11 @@ TEST_F(GraphMemory, IsFreedOnceInAGraphAndOnlyIfAGraphAllocatedIt) {
   ASSERT_OK(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED));
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemFreeAsync(plain, stream_));
   CUgraph empty = nullptr;
-  cuStreamEndCapture(stream_, &empty);  // whether the capture goes on is the driver's affair
+  cuStreamEndCapture(stream_, &empty);  // the state of the capture is unspecified
   ASSERT_OK(cuMemFreeAsync(plain, stream_));
 }
 
-TEST_F(GraphMemory, KeepsItsGraphAsItIs) {
+TEST_F(GraphMemory, GraphsWithMemoryNodesCannotChange) {
   const CUgraph graph = captured(1, true);
   CUgraph copy = nullptr, outer = nullptr;
   CUgraphNode node = nullptr, nodes[3] = {};
@@ -211,7 +212,7 @@ TEST_F(GraphMemory, KeepsItsGraphAsItIs) {
   ASSERT_OK(cuStreamSynchronize(stream_));
 }
 
-TEST_F(GraphMemory, TakesWhatPoolsHoldFree) {
+TEST_F(GraphMemory, AllocationNodeUsesUnusedPoolMemory) {
   std::size_t free = 0, total = 0;
   ASSERT_OK(cuMemGetInfo(&free, &total));
   CUmemoryPool pool = nullptr;

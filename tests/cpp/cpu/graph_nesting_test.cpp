@@ -1,5 +1,4 @@
-// Graphs inside graphs: who owns them, what a node that could not be added leaves, how deep they
-// go.
+// Nested graphs: ownership, failed additions, and the limit of depth.
 #include "graph_support.hpp"
 
 namespace {
@@ -24,7 +23,7 @@ class GraphNesting : public GraphTest {
   static constexpr auto kMove = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE;
   static constexpr auto kClone = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE;
 
-  /// Adds a condition to `graph`; its body is where to go on.
+  /// Adds a conditional node to `graph`; returns its body.
   CUresult add_condition(CUgraph graph, CUgraph* body, const CUgraphNode* after = nullptr) {
     CUgraphConditionalHandle handle = 0;
     EXPECT_OK(cuGraphConditionalHandleCreate(&handle, graph, context_, 0, 0));
@@ -35,7 +34,7 @@ class GraphNesting : public GraphTest {
     if (result == CUDA_SUCCESS) *body = params.conditional.phGraph_out[0];
     return result;
   }
-  /// Something the child holds whose end is seen.
+  /// A user object of the child graph whose destruction is observed.
   static void retain_counted(CUgraph graph, int* ends) {
     CUuserObject object = nullptr;
     ASSERT_OK(cuUserObjectCreate(
@@ -45,10 +44,10 @@ class GraphNesting : public GraphTest {
   }
 
   CUgraph child_ = nullptr, other_ = nullptr;
-  CUgraphNode stranger_ = nullptr;  // of the other graph: nothing in these two can follow it
+  CUgraphNode stranger_ = nullptr;  // a node of the other graph: an invalid dependency
 };
 
-TEST_F(GraphNesting, AChildThatCouldNotBeAddedLeavesNoCopy) {
+TEST_F(GraphNesting, FailedChildGraphNodeLeavesNoCopy) {
   int ends = 0;
   retain_counted(child_, &ends);
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, add_child(graph_, child_, kClone, &stranger_));
@@ -56,28 +55,28 @@ TEST_F(GraphNesting, AChildThatCouldNotBeAddedLeavesNoCopy) {
   EXPECT_EQ(1, ends);
 }
 
-TEST_F(GraphNesting, AConditionThatCouldNotBeAddedHasNoBody) {
+TEST_F(GraphNesting, FailedConditionalNodeLeavesNoBody) {
   CUgraph body = nullptr;
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, add_condition(graph_, &body, &stranger_));
   ASSERT_OK(add_condition(graph_, &body));
-  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuGraphDestroy(body));  // its node's
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuGraphDestroy(body));  // owned by its node
   size_t count = 0;
   ASSERT_OK(cuGraphGetNodes(graph_, nullptr, &count));
   EXPECT_EQ(1u, count);
 }
 
-TEST_F(GraphNesting, AMovedChildIsTheNodesAndEndsWithIt) {
+TEST_F(GraphNesting, MovedChildGraphBelongsToItsNode) {
   int ends = 0;
   retain_counted(child_, &ends);
   ASSERT_OK(add_child(graph_, child_, kMove));
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuGraphDestroy(child_));
-  EXPECT_EQ(CUDA_ERROR_NOT_SUPPORTED, add_child(other_, child_, kMove));  // once is all
+  EXPECT_EQ(CUDA_ERROR_NOT_SUPPORTED, add_child(other_, child_, kMove));  // it has been moved
   EXPECT_EQ(0, ends);
   ASSERT_OK(cuGraphDestroy(graph_));
   EXPECT_EQ(1, ends);
 }
 
-TEST_F(GraphNesting, AChildThatCouldNotBeMovedStaysTheProgramsOwn) {
+TEST_F(GraphNesting, FailedMoveLeavesTheChildGraphToTheProgram) {
   int ends = 0;
   retain_counted(child_, &ends);
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, add_child(graph_, child_, kMove, &stranger_));
@@ -88,16 +87,17 @@ TEST_F(GraphNesting, AChildThatCouldNotBeMovedStaysTheProgramsOwn) {
   EXPECT_EQ(1, ends);
 }
 
-TEST_F(GraphNesting, AGraphIsNotMovedIntoItself) {
+TEST_F(GraphNesting, MovingAGraphIntoItselfFails) {
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, add_child(graph_, graph_, kMove));
   ASSERT_OK(add_child(graph_, child_, kMove));
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, add_child(child_, graph_, kMove));
-  ASSERT_OK(add_child(child_, graph_, kClone));  // a copy is another graph
+  ASSERT_OK(add_child(child_, graph_, kClone));  // a copy is a different graph
   ASSERT_OK(cuGraphDestroy(graph_));
 }
 
-/// As documented: neither copied, nor a child in either way; nor is a graph with such a child.
-TEST_F(GraphNesting, OfConditionsIsInBodiesOnly) {
+/// As documented: such a graph cannot be copied, nor added as a child graph by copy or move; the
+/// same holds for a graph with such a child.
+TEST_F(GraphNesting, GraphsWithConditionsCannotBeCopiedOrNested) {
   CUgraph body = nullptr, copy = nullptr;
   ASSERT_OK(add_condition(child_, &body));
   const auto refused = [&](CUgraph graph) {
@@ -117,7 +117,7 @@ TEST_F(GraphNesting, OfConditionsIsInBodiesOnly) {
   ASSERT_OK(cuGraphDestroy(child_));
 }
 
-TEST_F(GraphNesting, GoesOnlySoDeep) {
+TEST_F(GraphNesting, NestingDepthIsLimited) {
   CUgraph inner = graph_;
   CUresult result = CUDA_SUCCESS;
   unsigned depth = 0;

@@ -1,5 +1,4 @@
-// Nodes of every kind: what they are told is what they say, before and after a graph has become
-// executable.
+// Nodes of every kind: parameters can be set and read, in graphs and in executable graphs.
 #include <atomic>
 #include <cstring>
 
@@ -29,7 +28,7 @@ class GraphNodes : public GraphTest {
   unsigned *log_ = nullptr, *word_ = nullptr;
 };
 
-TEST_F(GraphNodes, KernelsChangeTheirArguments) {
+TEST_F(GraphNodes, KernelArgumentsChange) {
   const CUgraphNode node = append_node(1);
   CUgraphExec exec = instantiate();
   unsigned value = 7;
@@ -37,7 +36,7 @@ TEST_F(GraphNodes, KernelsChangeTheirArguments) {
   auto p = kernel_params("append", args);
   ASSERT_OK(cuGraphKernelNodeSetParams(node, &p));
   run(exec);
-  EXPECT_EQ(1u, log_[1]);  // what is executable is apart
+  EXPECT_EQ(1u, log_[1]);  // the executable graph is independent
   log_[0] = 0;
   run(instantiate());
   EXPECT_EQ(7u, log_[1]);
@@ -62,7 +61,7 @@ TEST_F(GraphNodes, KernelAttributesAreCopied) {
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuGraphKernelNodeCopyAttributes(to, nullptr));
 }
 
-TEST_F(GraphNodes, KernelsKeepTheirAttributesWhenTheirParametersChange) {
+TEST_F(GraphNodes, KernelAttributesSurviveParameterChanges) {
   unsigned value = 1;
   void* args[] = {&log_, &value};
   ASSERT_OK(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED));
@@ -88,7 +87,7 @@ TEST_F(GraphNodes, KernelsKeepTheirAttributesWhenTheirParametersChange) {
   EXPECT_EQ(1, is_cooperative());
   CUgraphExec exec = nullptr;
   ASSERT_OK(cuGraphInstantiate(&exec, captured, 0));
-  any.kernel.gridDimX = 1u << 30;  // more blocks than run at a time
+  any.kernel.gridDimX = 1u << 30;  // more blocks than can run concurrently
   EXPECT_EQ(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, cuGraphExecNodeSetParams(exec, node, &any));
   any.kernel.gridDimX = 1;
   ASSERT_OK(cuGraphExecNodeSetParams(exec, node, &any));
@@ -160,7 +159,7 @@ TEST_F(GraphNodes, HostFunctionsChange) {
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuGraphHostNodeSetParams(node, &p));
 }
 
-TEST_F(GraphNodes, EventsAreRecordedAndWaitedFor) {
+TEST_F(GraphNodes, EventNodesRecordAndWait) {
   CUevent first = nullptr, second = nullptr, read = nullptr;
   ASSERT_OK(cuEventCreate(&first, 0));
   ASSERT_OK(cuEventCreate(&second, 0));
@@ -223,7 +222,7 @@ TEST_F(GraphNodes, MemoryOperationsChange) {
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuGraphBatchMemOpNodeSetParams(node, &p));
 }
 
-TEST_F(GraphNodes, AllocateAndFree) {
+TEST_F(GraphNodes, MemoryNodesAllocateAndFree) {
   CUDA_MEM_ALLOC_NODE_PARAMS p{}, read{};
   p.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
   p.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
@@ -287,7 +286,7 @@ TEST_F(GraphNodes, ChildGraphsChange) {
             cuGraphExecChildGraphNodeSetParams(exec, node, other));
 }
 
-TEST_F(GraphNodes, GenericParametersSetAndRead) {
+TEST_F(GraphNodes, GenericParametersRoundTrip) {
   CUgraphNodeParams p{}, read{};
   p.type = CU_GRAPH_NODE_TYPE_MEMSET;
   p.memset.dst = address(word_);
@@ -312,7 +311,7 @@ TEST_F(GraphNodes, GenericParametersSetAndRead) {
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuGraphExecNodeSetParams(exec, node, &p));
 }
 
-TEST_F(GraphNodes, KnowTheirGraphTheirNumberAndTheirNeighbours) {
+TEST_F(GraphNodes, QueriesReturnGraphIdAndNeighbours) {
   CUgraphNode a = nullptr, b = nullptr, c = nullptr;
   ASSERT_OK(cuGraphAddEmptyNode(&a, graph_, nullptr, 0));
   ASSERT_OK(cuGraphAddEmptyNode(&b, graph_, &a, 1));
@@ -349,7 +348,7 @@ TEST_F(GraphNodes, KnowTheirGraphTheirNumberAndTheirNeighbours) {
   EXPECT_EQ(2u, count);
 }
 
-TEST_F(GraphNodes, ExecutableGraphsHaveFlagsAndANumber) {
+TEST_F(GraphNodes, ExecutableGraphsReportFlagsAndId) {
   append_node(1);
   CUgraphExec exec = nullptr, other = instantiate();
   ASSERT_OK(
@@ -365,7 +364,7 @@ TEST_F(GraphNodes, ExecutableGraphsHaveFlagsAndANumber) {
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuGraphUpload(nullptr, stream_));
 }
 
-TEST_F(GraphNodes, UserObjectsLiveByCount) {
+TEST_F(GraphNodes, UserObjectsAreReferenceCounted) {
   std::atomic<int> gone{0};
   CUuserObject object = nullptr;
   ASSERT_OK(cuUserObjectCreate(&object, &gone, bump, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
@@ -377,7 +376,7 @@ TEST_F(GraphNodes, UserObjectsLiveByCount) {
   EXPECT_EQ(1, gone.load());
 }
 
-TEST_F(GraphNodes, CapturesContinueAGraphAndChangeItsEnds) {
+TEST_F(GraphNodes, CaptureIntoAGraphExtendsIt) {
   const CUgraphNode first = append_node(1);
   ASSERT_OK(cuStreamBeginCaptureToGraph(stream_, graph_, &first, nullptr, 1,
                                         CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));

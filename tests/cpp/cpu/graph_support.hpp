@@ -1,4 +1,4 @@
-// What the tests of graphs share: a graph and a stream per test, nodes of kernels, conditions.
+// Fixtures of graph tests: a graph and a stream per test, kernel nodes, conditions.
 #pragma once
 
 #include <vector>
@@ -45,7 +45,7 @@ class GraphTest : public DriverTest {
     CUgraphNode node = nullptr;
     CUgraph body = nullptr;
   };
-  /// A conditional node, and a condition that is `value` at each launch.
+  /// Adds a conditional node with a condition that is `value` at each launch.
   Condition add_condition(CUgraph graph, CUgraphConditionalNodeType type, unsigned value,
                           std::vector<CUgraphNode> after = {}) {
     Condition made;
@@ -83,7 +83,7 @@ class GraphTest : public DriverTest {
   CUgraph graph_ = nullptr;
 };
 
-/// With kernels that say in which order they ran.
+/// With kernels that log their order.
 class LoggedGraphTest : public GraphTest {
  protected:
   using List = std::vector<unsigned>;

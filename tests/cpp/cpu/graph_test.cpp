@@ -1,4 +1,4 @@
-// Graphs: built by hand, captured, launched, changed.
+// Graphs: built from nodes, captured, launched, updated.
 #include <atomic>
 #include <cstdio>
 #include <fstream>
@@ -11,7 +11,7 @@ namespace {
 
 class Graphs : public LoggedGraphTest {};
 
-TEST_F(Graphs, RunNodesAfterTheirDependencies) {
+TEST_F(Graphs, NodesRunAfterTheirDependencies) {
   const CUgraphNode a = append_node(graph_, {}, 1), b = append_node(graph_, {a}, 2);
   append_node(graph_, {b}, 3);
   const CUgraphExec exec = instantiate();
@@ -28,7 +28,7 @@ TEST_F(Graphs, RunNodesAfterTheirDependencies) {
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuGraphLaunch(exec, stream_));
 }
 
-TEST_F(Graphs, RefuseCycles) {
+TEST_F(Graphs, CyclesFailInstantiation) {
   const CUgraphNode a = append_node(graph_, {}, 1), b = append_node(graph_, {a}, 2);
   ASSERT_OK(cuGraphAddDependencies(graph_, &b, &a, nullptr, 1));
   CUgraphExec exec = nullptr;
@@ -76,7 +76,7 @@ TEST_F(Graphs, CaptureForksAndJoins) {
   EXPECT_EQ((List{1, 2, 2, 3}), logged());
 }
 
-TEST_F(Graphs, AContextThatGoesEndsItsCaptures) {
+TEST_F(Graphs, DestroyedContextEndsItsCaptures) {
   std::size_t before = 0, after = 0, total = 0;
   ASSERT_OK(cuMemGetInfo(&before, &total));
   CUcontext other = nullptr;
@@ -96,7 +96,7 @@ TEST_F(Graphs, AContextThatGoesEndsItsCaptures) {
   EXPECT_EQ(before, after) << "what was captured is still there";
 }
 
-TEST_F(Graphs, ACaptureThatFailsLeavesNoMemoryBehind) {
+TEST_F(Graphs, FailedCaptureLeaksNoMemory) {
   std::size_t before = 0, after = 0, total = 0;
   ASSERT_OK(cuMemGetInfo(&before, &total));
   CUdeviceptr p = 0;
@@ -111,7 +111,7 @@ TEST_F(Graphs, ACaptureThatFailsLeavesNoMemoryBehind) {
 
 // promise: A call that a capture forbids is an error, and the stream is usable again after the
 // builder is ended or closed
-TEST_F(Graphs, CaptureErrorsHaveTheirCodes) {
+TEST_F(Graphs, CaptureErrorsReturnTheirCodes) {
   CUstream side = nullptr, blocking = nullptr;
   CUevent event = nullptr, outside = nullptr;
   ASSERT_OK(cuStreamCreate(&side, CU_STREAM_NON_BLOCKING));
@@ -166,7 +166,7 @@ TEST_F(Graphs, CaptureErrorsHaveTheirCodes) {
   EXPECT_EQ(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(blocking, &captured));
 }
 
-TEST_F(Graphs, ABranchsStreamMayGoOnceItIsJoined) {
+TEST_F(Graphs, JoinedStreamCanBeDestroyedDuringCapture) {
   const CUfunction add = kernel("add");
   unsigned* sum = words(1);
   for (const bool joined : {true, false}) {
@@ -199,7 +199,7 @@ TEST_F(Graphs, ABranchsStreamMayGoOnceItIsJoined) {
   }
 }
 
-TEST_F(Graphs, ParametersAreTakenWhenTheNodeIsMade) {
+TEST_F(Graphs, ParametersAreCopiedAtNodeCreation) {
   unsigned value = 5;
   void* args[] = {&log_, &value};
   auto params = kernel_params("append", args);
@@ -220,7 +220,7 @@ TEST_F(Graphs, ParametersAreTakenWhenTheNodeIsMade) {
   EXPECT_EQ((List{}), logged());
 }
 
-TEST_F(Graphs, UpdatesFollowOnlyTheSameShape) {
+TEST_F(Graphs, UpdateWithAnotherStructureFails) {
   append_node(graph_, {append_node(graph_, {}, 1)}, 2);
   const CUgraphExec exec = instantiate();
   CUgraph other = nullptr;
@@ -254,7 +254,7 @@ TEST_F(Graphs, ChildGraphsAreCopies) {
   EXPECT_EQ((List{1, 2, 3}), logged());
 }
 
-TEST_F(Graphs, CapturedNodesMayBeDestroyedBeforeOthersFollowThem) {
+TEST_F(Graphs, DestroyedCapturedNodesAreSkipped) {
   CUevent event = nullptr;
   CUstream other = nullptr;
   ASSERT_OK(cuEventCreate(&event, 0));
@@ -273,7 +273,7 @@ TEST_F(Graphs, CapturedNodesMayBeDestroyedBeforeOthersFollowThem) {
   ASSERT_OK(cuGraphDestroyNode(last[0]));
   ask();
   EXPECT_EQ(0u, count);
-  ASSERT_OK(cuStreamWaitEvent(other, event, 0));  // of a node that is gone
+  ASSERT_OK(cuStreamWaitEvent(other, event, 0));  // of a destroyed node
   ASSERT_OK(cuMemsetD32Async(reinterpret_cast<CUdeviceptr>(log_), 2, 1, other));
   ASSERT_OK(cuMemsetD32Async(reinterpret_cast<CUdeviceptr>(log_ + 1), 3, 1, stream_));
   ASSERT_OK(cuEventRecord(event, other));
@@ -284,7 +284,7 @@ TEST_F(Graphs, CapturedNodesMayBeDestroyedBeforeOthersFollowThem) {
   EXPECT_EQ(2u, count);
 }
 
-TEST_F(Graphs, EventsOfALaunchAreCapturedWithIt) {
+TEST_F(Graphs, LaunchEventsAreCaptured) {
   CUstream other = nullptr;
   CUevent event = nullptr;
   ASSERT_OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
@@ -324,7 +324,7 @@ TEST_F(Graphs, EventsOfALaunchAreCapturedWithIt) {
   EXPECT_EQ(0u, log_[0]) << "nothing was launched";
 }
 
-TEST_F(Graphs, CapturedAllocationsAreNodes) {
+TEST_F(Graphs, CapturedAllocationsBecomeNodes) {
   ASSERT_OK(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_GLOBAL));
   CUdeviceptr p = 0;
   ASSERT_OK(cuMemAllocAsync(&p, 64, stream_));
@@ -342,7 +342,7 @@ TEST_F(Graphs, CapturedAllocationsAreNodes) {
   }
 }
 
-TEST_F(Graphs, UserObjectsGoWithTheLastReference) {
+TEST_F(Graphs, UserObjectsAreDestroyedWithTheLastReference) {
   static int destroyed;
   destroyed = 0;
   CUuserObject object = nullptr;
@@ -357,7 +357,7 @@ TEST_F(Graphs, UserObjectsGoWithTheLastReference) {
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuUserObjectRelease(object, 1));
 }
 
-TEST_F(Graphs, PrintThemselves) {
+TEST_F(Graphs, DotOutputListsNodesAndEdges) {
   append_node(graph_, {append_node(graph_, {}, 1)}, 2);
   const std::string path = testing::TempDir() + "cucore_graph.dot";
   ASSERT_OK(cuGraphDebugDotPrint(graph_, path.c_str(), CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE));
@@ -383,7 +383,7 @@ CUresult note_change(void* data, CUgraphNode node, const CUgraphNodeParams* befo
   return changes.answer;
 }
 
-TEST_F(Graphs, AreCapturedAgainWithOtherParameters) {
+TEST_F(Graphs, RecaptureUpdatesParameters) {
   kernel("append");  // loaded before a capture
   const auto capture = [&](List values) {
     for (const unsigned value : values)

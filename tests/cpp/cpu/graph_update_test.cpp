@@ -1,5 +1,4 @@
-// An executable graph takes over another graph: nodes of every kind, and what it says when it
-// cannot.
+// Updates of executable graphs: nodes of every kind, and the reasons of failures.
 #include <atomic>
 #include <functional>
 
@@ -63,7 +62,7 @@ class GraphUpdates : public GraphTest {
     chain.last = made.node;
     return made.body;
   }
-  /// One node of each kind that can be updated; `i` of 0 and 1 gives them other parameters.
+  /// Adds one node of each kind that can be updated; `i` selects the parameters.
   CUgraph every_kind(unsigned i) {
     Chain all = chain();
     add_kernel(all, &word_[0], 10 + i);
@@ -115,7 +114,7 @@ class GraphUpdates : public GraphTest {
   std::atomic<unsigned> called_[2] = {};
 };
 
-TEST_F(GraphUpdates, NodesOfEveryKindTakeTheNewParameters) {
+TEST_F(GraphUpdates, NodesOfEveryKindAreUpdated) {
   const CUgraphExec exec = instantiate(every_kind(0));
   run(exec);
   EXPECT_EQ((std::vector<unsigned>{10, 20, 30, 40, 50, 0}), std::vector(word_, word_ + 6));
@@ -127,12 +126,12 @@ TEST_F(GraphUpdates, NodesOfEveryKindTakeTheNewParameters) {
   EXPECT_EQ((std::vector<unsigned>{11, 21, 31, 41, 51, 61}), std::vector(word_, word_ + 6));
   EXPECT_EQ(1u, called_[0].load());
   EXPECT_EQ(1u, called_[1].load());
-  float between = -1;  // both were recorded, one in each run
+  float between = -1;  // both were recorded, one per run
   ASSERT_OK(cuEventElapsedTime(&between, events_[0], events_[1]));
   EXPECT_GE(between, 0);
 }
 
-TEST_F(GraphUpdates, SayWhichNodeIsOfAnotherKind) {
+TEST_F(GraphUpdates, UpdateReportsTheNodeOfAnotherKind) {
   Chain fills = chain(), copies = chain();
   add_kernel(fills, &word_[0], 1);
   add_fill(fills, &word_[1], 1);
@@ -143,10 +142,10 @@ TEST_F(GraphUpdates, SayWhichNodeIsOfAnotherKind) {
   EXPECT_EQ(CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, info.result);
   EXPECT_EQ(copies.last, info.errorNode);
   run(exec);
-  EXPECT_EQ(1u, word_[0]);  // as it was
+  EXPECT_EQ(1u, word_[0]);  // unchanged
 }
 
-TEST_F(GraphUpdates, AConditionStaysWhatItIs) {
+TEST_F(GraphUpdates, ChangedConditionTypeFails) {
   Chain first = chain(), second = chain();
   Chain body;
   body.graph = add_condition(first, CU_GRAPH_COND_TYPE_IF, 1);
@@ -160,7 +159,7 @@ TEST_F(GraphUpdates, AConditionStaysWhatItIs) {
   EXPECT_EQ(second.last, info.errorNode);
 }
 
-TEST_F(GraphUpdates, MemoryOfAGraphIsNotExchanged) {
+TEST_F(GraphUpdates, UpdateOfGraphMemoryFails) {
   const auto with_memory = [&] {
     Chain c = chain();
     CUgraphNodeParams p{};
@@ -182,7 +181,7 @@ TEST_F(GraphUpdates, MemoryOfAGraphIsNotExchanged) {
   run(exec);
 }
 
-TEST_F(GraphUpdates, ChildrenAndBodiesKeepTheirShape) {
+TEST_F(GraphUpdates, UpdateWithOtherChildStructureFails) {
   const auto with_child = [&](unsigned nodes) {
     Chain inner = chain(), outer = chain();
     for (unsigned i = 0; i < nodes; ++i) add_kernel(inner, &word_[0], i);

@@ -1,6 +1,6 @@
-// The k-th allocation of the host fails inside a driver call: the answer is CUDA_SUCCESS or
-// CUDA_ERROR_OUT_OF_MEMORY, the process lives, and afterwards everything works. In a program of its
-// own: it replaces operator new.
+// The k-th allocation of the host fails inside a driver call. The call returns CUDA_SUCCESS or
+// CUDA_ERROR_OUT_OF_MEMORY, and later calls succeed. A separate program, because it replaces
+// operator new.
 #include "injection.hpp"
 
 #include <cstdlib>
@@ -76,7 +76,7 @@ TEST_F(Injection, Memory) {
     if (code == CUDA_SUCCESS) code = cuMemsetD8Async(a, 1, 4096, nullptr);
     if (code == CUDA_SUCCESS) code = cuMemcpyDtoDAsync(b, a, 4096, nullptr);
     if (code == CUDA_SUCCESS) code = cuMemcpyDtoHAsync(host, b, 4096, nullptr);
-    t_left = -1;  // freeing is not what is tested here
+    t_left = -1;  // frees are not tested here
     EXPECT_OK(cuMemFreeHost(host));
     EXPECT_OK(b ? cuMemFreeAsync(b, nullptr) : CUDA_SUCCESS);
     EXPECT_OK(cuMemFree(a));
@@ -95,8 +95,7 @@ TEST_F(Injection, ModulesAndLaunches) {
     CUresult code = cuModuleGetFunction(&function, module, "add");
     if (code == CUDA_SUCCESS)
       code = launch(function, 4, nullptr, reinterpret_cast<CUdeviceptr>(word), 1u);
-    const Enough enough;  // waiting may run what is queued in this thread, and a kernel without
-                          // memory is an error that stays
+    const Enough enough;  // a wait may run kernels in this thread, where a failure is sticky
     const CUresult synced = cuCtxSynchronize();
     EXPECT_OK(cuModuleUnload(module));
     return code != CUDA_SUCCESS ? code : synced;

@@ -1,4 +1,4 @@
-// What the tests with failing allocations share; injection.cpp replaces operator new.
+// Fixtures of tests with failing allocations; injection.cpp replaces operator new.
 #pragma once
 
 #include <unistd.h>
@@ -11,15 +11,15 @@
 #include "support.hpp"
 
 extern thread_local long
-    t_left;  ///< allocations of this thread until one fails; negative: none will
+    t_left;  ///< allocations of this thread before the one that fails; negative: none fails
 extern std::atomic<long> g_failures;
 
 class Injection : public DriverTest {
  protected:
-  /// Calls `body` again and again, each time with a later allocation failing, until none fails. It
-  /// undoes what it does: the device has as much memory afterwards, the process as many files.
+  /// Calls `body` repeatedly, each time with a later failing allocation, until none fails. `body`
+  /// undoes its effects: device memory and open files are the same afterwards.
   static void each_allocation(const std::function<CUresult()>& body) {
-    ASSERT_EQ(CUDA_SUCCESS, body());  // what is made once and kept
+    ASSERT_EQ(CUDA_SUCCESS, body());  // creates objects that are made once
     ASSERT_EQ(CUDA_SUCCESS, cuCtxSynchronize());
     Left before;
     long k = 0;
@@ -32,8 +32,8 @@ class Injection : public DriverTest {
       ASSERT_TRUE(code == CUDA_SUCCESS || code == CUDA_ERROR_OUT_OF_MEMORY)
           << "allocation " << k << ": " << code;
       ASSERT_EQ(CUDA_SUCCESS, cuCtxSynchronize()) << "allocation " << k;
-      // A worker may still hold the last of a grid that is over, also of the one before the first
-      // look: what never comes back is a leak.
+      // A worker may still release the last references of an ended grid; only a permanent
+      // difference is a leak.
       Left after;
       for (int look = 0; look < 2000 && after.is_less_than(before); ++look) {
         usleep(1000);
@@ -68,7 +68,7 @@ class Injection : public DriverTest {
 #define TRY(call) \
   if (const CUresult code_of_call = (call); code_of_call != 0) return code_of_call
 
-/// Allocations succeed in this scope: for what undoes something, and is not what is tested.
+/// Allocations succeed in this scope: for cleanup, which is not tested.
 class Enough {
  public:
   Enough() : left_{t_left} { t_left = -1; }

@@ -1,5 +1,6 @@
-// The k-th allocation fails, family by family: contexts, pools, mapped memory, arrays and textures,
-// libraries and links, nodes of graphs, what streams do with memory, handles for and of others.
+// The k-th allocation fails, by family of calls: contexts, pools, mapped memory, arrays and
+// textures, libraries and links, graph nodes, stream memory operations, exported and imported
+// handles.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/eventfd.h>
@@ -81,7 +82,7 @@ TEST_F(Injection, Pools) {
     EXPECT_OK(cuMemPoolDestroy(pool));
     return code;
   };
-  // An imported pool takes many addresses: those of calls that failed are there for the next ones.
+  // An imported pool reserves many addresses: those of failed calls must be available again.
   for (int round = 0; round < 3; ++round) each_allocation(share);
 }
 
@@ -209,7 +210,7 @@ TEST_F(Injection, LibrariesAndLinks) {
 
 // promise: Whichever allocation fails inside a driver call, the answer is an error and nothing half
 // made is left
-TEST_F(Injection, NodesOfGraphs) {
+TEST_F(Injection, GraphNodes) {
   CUdeviceptr memory = 0;
   ASSERT_OK(cuMemAlloc(&memory, 4096));
   const CUfunction add = kernel("add");
@@ -262,7 +263,7 @@ TEST_F(Injection, NodesOfGraphs) {
 
 // promise: Whichever allocation fails inside a driver call, the answer is an error and nothing half
 // made is left
-TEST_F(Injection, MemoryOfGraphs) {
+TEST_F(Injection, GraphMemory) {
   each_allocation([&] {
     CUgraph graph = nullptr;
     CUgraphExec exec = nullptr;
@@ -292,7 +293,7 @@ TEST_F(Injection, MemoryOfGraphs) {
 
 // promise: Whichever allocation fails inside a driver call, the answer is an error and nothing half
 // made is left
-TEST_F(Injection, EventsOfGraphs) {
+TEST_F(Injection, GraphEvents) {
   each_allocation([&] {
     CUgraph graph = nullptr;
     CUgraphExec exec = nullptr;
@@ -311,8 +312,7 @@ TEST_F(Injection, EventsOfGraphs) {
     const Enough enough;
     for (const CUevent event : events)
       if (event) {
-        EXPECT_OK(
-            cuEventSynchronize(event));  // also where the launch failed: nobody waits for ever
+        EXPECT_OK(cuEventSynchronize(event));  // also after a failed launch: a wait must return
         EXPECT_OK(cuEventDestroy(event));
       }
     EXPECT_OK(cuCtxSynchronize());
@@ -328,7 +328,7 @@ TEST_F(Injection, EventsOfGraphs) {
 
 // promise: Whichever allocation fails inside a driver call, the answer is an error and nothing half
 // made is left
-TEST_F(Injection, WhatStreamsDoWithMemory) {
+TEST_F(Injection, StreamMemoryOperations) {
   unsigned* word = words(4);
   const CUdeviceptr at = address(word);
   CUstream stream = nullptr;
@@ -353,7 +353,7 @@ TEST_F(Injection, WhatStreamsDoWithMemory) {
 
 // promise: Whichever allocation fails inside a driver call, the answer is an error and nothing half
 // made is left
-TEST_F(Injection, HandlesForOthers) {
+TEST_F(Injection, ExportedHandles) {
   each_allocation([&] {
     CUdeviceptr memory = 0;
     CUipcMemHandle handle{};
@@ -371,7 +371,7 @@ TEST_F(Injection, HandlesForOthers) {
     desc.handle.fd = eventfd(0, EFD_CLOEXEC);
     const CUresult imported =
         code == CUDA_SUCCESS ? cuImportExternalSemaphore(&semaphore, &desc) : CUDA_ERROR_UNKNOWN;
-    if (imported != CUDA_SUCCESS) close(desc.handle.fd);  // it is still ours
+    if (imported != CUDA_SUCCESS) close(desc.handle.fd);  // still owned by the caller
     if (code == CUDA_SUCCESS) code = imported;
     CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS raise{};
     CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS wait{};
@@ -393,8 +393,8 @@ TEST_F(Injection, HandlesForOthers) {
   });
 }
 
-/// Another process, which gives out memory and an event before this one uses the driver.
-class InjectionOfHandles : public Injection {
+/// Another process that exports memory and an event before this process uses the driver.
+class InjectionHandles : public Injection {
  protected:
   void SetUp() override {
     NEEDS_FRESH_PROCESS();
@@ -434,7 +434,7 @@ class InjectionOfHandles : public Injection {
 
 // promise: Whichever allocation fails inside a driver call, the answer is an error and nothing half
 // made is left
-TEST_F(InjectionOfHandles, FromOthers) {
+TEST_F(InjectionHandles, ImportedHandles) {
   each_allocation([&] {
     CUdeviceptr memory = 0, again = 0;
     CUevent event = nullptr;

@@ -1,6 +1,6 @@
-// late_calls.cpp: a program whose thread_local objects, static objects and exit handlers call the
-// driver. A thread's objects are answered as any other call, although the driver's own state of the
-// thread is younger than they are; what runs after the driver has ended is told so (4).
+// A program whose thread_local objects, static objects and exit handlers call the driver. Calls of
+// a thread's objects succeed although the driver's per-thread state is younger; calls after the end
+// of the driver return CUDA_ERROR_DEINITIALIZED (4).
 #include <pthread.h>
 #include <unistd.h>
 
@@ -25,7 +25,7 @@ void expect(bool holds, const char* where, CUresult code) {
   _exit(1);
 }
 
-/// Every family of calls that a destructor makes, and a kernel.
+/// All families of calls in a destructor, and a kernel.
 CUresult use(CUmodule module, CUdeviceptr memory, CUstream stream) {
   CUfunction function = nullptr;
   CUresult code = cuModuleGetFunction(&function, module, "store");
@@ -45,7 +45,7 @@ struct Late {
   CUmodule module = nullptr;
   CUdeviceptr memory = 0;
   CUstream stream = nullptr;
-  bool ended = false;  // the driver is, when the destructor runs
+  bool ended = false;  // whether the driver has ended when the destructor runs
 
   explicit Late(const char* name, bool after) : where{name}, ended{after} {}
   void make() {
@@ -104,12 +104,12 @@ void with_key() {
 
 int main() {
   std::atexit([] {
-    const Late late = *at_exit;  // its copy's destructor does the calls
+    const Late late = *at_exit;  // the destructor of the copy makes the calls
     static_cast<void>(late);
   });
   pthread_key_create(&key, [](void* late) { delete static_cast<Late*>(late); });
   for (int round = 0; round < 3; ++round) {
-    // Made before the first call of the thread, so destroyed after what that call makes.
+    // Constructed before the first call of the thread, so destroyed after the state of that call.
     std::thread{[] { of_thread.make(); }}.join();
     std::thread{[] { with_key(); }}.join();
   }

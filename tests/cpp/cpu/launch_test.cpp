@@ -1,4 +1,4 @@
-// Modules, libraries, launches: what is checked, and with which code it is refused.
+// Modules, libraries, launches: checks and their error codes.
 #include <cstring>
 #include <string>
 
@@ -13,7 +13,7 @@ class Launches : public DriverTest {};
 
 // promise: A launch outside the device's limits is refused before it is queued, with kernel and
 // shape named
-TEST_F(Launches, RefuseBadShapesWithExactCodes) {
+TEST_F(Launches, InvalidShapesReturnExactCodes) {
   const CUfunction f = kernel("noop");
   const auto shape = [&](unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                          unsigned bz, unsigned shared = 0) {
@@ -39,7 +39,7 @@ TEST_F(Launches, RefuseBadShapesWithExactCodes) {
   EXPECT_OK(cuCtxSynchronize());
 }
 
-TEST_F(Launches, CheckClusters) {
+TEST_F(Launches, InvalidClustersFail) {
   const CUfunction f = kernel("noop");
   CUlaunchAttribute attribute{};
   attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
@@ -60,7 +60,7 @@ TEST_F(Launches, CheckClusters) {
   EXPECT_OK(cluster(12));
 }
 
-TEST_F(Launches, TakeArgumentsBothWays) {
+TEST_F(Launches, ArgumentsAsPointersAndAsBufferSucceed) {
   unsigned* sum = words(1);
   struct {
     unsigned* p;
@@ -80,7 +80,7 @@ TEST_F(Launches, TakeArgumentsBothWays) {
             cuLaunchKernel(f, 2, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
 }
 
-TEST_F(Launches, FaultsStickToTheContextAndKeepTheirReport) {
+TEST_F(Launches, FaultIsStickyAndKeepsItsReport) {
   const CUfunction add = kernel("add");
   unsigned* flag = words(1);
   ASSERT_OK(launch(kernel("fault"), 4, nullptr, 700u));
@@ -91,12 +91,12 @@ TEST_F(Launches, FaultsStickToTheContextAndKeepTheirReport) {
   EXPECT_EQ(CUDA_ERROR_ILLEGAL_ADDRESS, launch(add, 1, nullptr, flag, 1u));
   EXPECT_STREQ("kernel fault: told to fail", cucoreGetLastFaultReport());
   CUcontext fresh = nullptr;
-  ASSERT_OK(cuCtxCreate(&fresh, nullptr, 0, 0));  // another context of the process is healthy
+  ASSERT_OK(cuCtxCreate(&fresh, nullptr, 0, 0));  // another context is not affected
   EXPECT_OK(cuMemAlloc(&p, 4));
   EXPECT_OK(cuCtxDestroy(fresh));
 }
 
-TEST_F(Launches, ResetHealsThePrimaryContext) {
+TEST_F(Launches, ResetClearsTheErrorOfThePrimaryContext) {
   CUcontext primary = nullptr;
   ASSERT_OK(cuDevicePrimaryCtxRetain(&primary, 0));
   ASSERT_OK(cuCtxPushCurrent(primary));
@@ -120,7 +120,7 @@ TEST_F(Launches, ResetHealsThePrimaryContext) {
   ASSERT_OK(cuDevicePrimaryCtxRelease(0));
 }
 
-TEST_F(Launches, DestroyingAContextStopsAnEndlessKernel) {
+TEST_F(Launches, DestroyedContextStopsAnEndlessKernel) {
   CUcontext other = nullptr;
   ASSERT_OK(cuCtxCreate(&other, nullptr, 0, 0));
   CUmodule module = nullptr;
@@ -133,7 +133,7 @@ TEST_F(Launches, DestroyingAContextStopsAnEndlessKernel) {
   ASSERT_OK(cuCtxDestroy(other));
 }
 
-TEST_F(Launches, ModulesGiveFunctionsAndVariables) {
+TEST_F(Launches, ModulesReturnFunctionsAndVariables) {
   kernel("noop");
   unsigned count = 0;
   ASSERT_OK(cuModuleGetFunctionCount(&count, module_));
@@ -160,7 +160,7 @@ TEST_F(Launches, ModulesGiveFunctionsAndVariables) {
   module_ = nullptr;
 }
 
-TEST_F(Launches, CompileErrorsReachTheLog) {
+TEST_F(Launches, CompileErrorsAreWrittenToTheLog) {
   char log[200] = {}, info[200] = {};
   CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
                             CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES};
@@ -176,7 +176,7 @@ TEST_F(Launches, CompileErrorsReachTheLog) {
   EXPECT_STREQ("loaded by the fake engine", info);
 }
 
-TEST_F(Launches, LibrariesWorkInEveryContext) {
+TEST_F(Launches, LibrariesLoadIntoEveryContext) {
   CUlibrary library = nullptr;
   ASSERT_OK(cuLibraryLoadData(&library, kKernels, nullptr, nullptr, 0, nullptr, nullptr, 0));
   CUkernel kernel = nullptr;
@@ -208,7 +208,7 @@ TEST_F(Launches, LibrariesWorkInEveryContext) {
   EXPECT_EQ(CUDA_ERROR_INVALID_HANDLE, launch(there, 1, nullptr, sum, 2u));
 }
 
-TEST_F(Launches, LinkedPtxIsOneContainer) {
+TEST_F(Launches, LinkedPtxBecomesOneContainer) {
   CUlinkState link = nullptr;
   ASSERT_OK(cuLinkCreate(0, nullptr, nullptr, &link));
   std::string first = ".entry noop()", second = ".entry add(.param .u64 p, .param .u32 n)";
@@ -228,7 +228,7 @@ TEST_F(Launches, LinkedPtxIsOneContainer) {
   EXPECT_EQ(2u, count);
 }
 
-TEST_F(Launches, ImagesThatAreNoneSayWhatToDo) {
+TEST_F(Launches, InvalidImagesExplainWhatToDo) {
   CUmodule module = nullptr;
   std::string elf(64, '\0');
   std::memcpy(elf.data(), "\177ELF\2\1\1", 7);
@@ -262,8 +262,8 @@ TEST_F(Launches, OccupancyFollowsTheLimits) {
   EXPECT_EQ(64, size);
 }
 
-// The groups of multiprocessors of the H200 whose answers are in tests/python/driver/h200: 132 in
-// all, of which eight stand in pairs.
+// The groups of multiprocessors of the H200 recorded in tests/python/driver/h200: 132 in total,
+// eight of them in pairs.
 TEST_F(Launches, ClustersStayWithinAGroupOfMultiprocessors) {
   const unsigned groups[] = {16, 16, 16, 16, 16, 18, 18, 8, 2, 2, 2, 2};
   const unsigned answers[][6] = {// blocks, and clusters of 1, 2, 3, 8 and 16
@@ -280,7 +280,7 @@ TEST_F(Launches, ClustersStayWithinAGroupOfMultiprocessors) {
   }
 }
 
-TEST_F(Launches, AClusterThatCanBeLaunchedIsActiveAtLeastOnce) {
+TEST_F(Launches, LaunchableClusterHasOccupancyOfAtLeastOne) {
   CUlaunchConfig config{};
   config.gridDimX = 64, config.gridDimY = config.gridDimZ = 1;
   config.blockDimX = 1024, config.blockDimY = config.blockDimZ = 1;
@@ -295,8 +295,9 @@ TEST_F(Launches, AClusterThatCanBeLaunchedIsActiveAtLeastOnce) {
   ASSERT_OK(cuOccupancyMaxActiveClusters(&count, f, &config));
   EXPECT_GE(count, 1);
   attribute.value.clusterDim.x = 16;
-  EXPECT_EQ(CUDA_ERROR_INVALID_CLUSTER_SIZE,  // not without leave for more than eight
-            cuOccupancyMaxActiveClusters(&count, f, &config));
+  EXPECT_EQ(
+      CUDA_ERROR_INVALID_CLUSTER_SIZE,  // more than eight blocks need the non-portable attribute
+      cuOccupancyMaxActiveClusters(&count, f, &config));
   ASSERT_OK(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1));
   ASSERT_OK(cuOccupancyMaxActiveClusters(&count, f, &config));
   EXPECT_GE(count, 1);

@@ -1,4 +1,4 @@
-// Launches of CUDA's first days, and the cooperative launch on several devices.
+// Launches of the first CUDA versions, and the cooperative launch on several devices.
 #include <atomic>
 #include <cstdlib>
 
@@ -6,9 +6,9 @@
 
 namespace {
 
-class OldLaunches : public DriverTest {};
+class LegacyLaunch : public DriverTest {};
 
-TEST_F(OldLaunches, RunWhatWasSetPieceByPiece) {
+TEST_F(LegacyLaunch, LaunchRunsWithParametersSetBefore) {
   unsigned* sum = words(1);
   const CUfunction add = kernel("add");
   CUdeviceptr at = address(sum);
@@ -32,7 +32,7 @@ TEST_F(OldLaunches, RunWhatWasSetPieceByPiece) {
   ASSERT_OK(cuStreamDestroy(stream));
 }
 
-TEST_F(OldLaunches, RefuseWhatMakesNoSense) {
+TEST_F(LegacyLaunch, InvalidParametersFail) {
   const CUfunction add = kernel("add");
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuFuncSetBlockShape(add, 0, 1, 1));
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuParamSetSize(add, 1 << 20));
@@ -79,7 +79,7 @@ TEST(CooperativeLaunch, RunsOnSeveralDevicesAfterTheWorkOfAll) {
   for (unsigned i = 0; i < kDevices; ++i)
     list[i] = {functions[i], 1, 1, 1, 1, 1, 1, 0, streams[i], args};
   ASSERT_OK(cuLaunchCooperativeKernelMultiDevice(list, kDevices, 0));
-  EXPECT_EQ(CUDA_ERROR_NOT_READY, cuStreamQuery(streams[0]));  // device 1 is still at work
+  EXPECT_EQ(CUDA_ERROR_NOT_READY, cuStreamQuery(streams[0]));  // device 1 is still busy
   EXPECT_EQ(0u, *static_cast<volatile unsigned*>(log));
   std::atomic_ref{*static_cast<unsigned*>(gate)} = 1u;
   for (CUstream stream : streams) ASSERT_OK(cuStreamSynchronize(stream));

@@ -1,4 +1,4 @@
-// Libraries, kernels, functions and streams: the questions about them.
+// Queries of libraries, kernels, functions and streams.
 #include <sys/resource.h>
 
 #include <cstdio>
@@ -26,7 +26,7 @@ class Libraries : public DriverTest {
   CUkernel kernel_ = nullptr;
 };
 
-TEST_F(Libraries, ListTheirKernels) {
+TEST_F(Libraries, KernelsAreListed) {
   unsigned count = 0;
   ASSERT_OK(cuLibraryGetKernelCount(&count, library_));
   EXPECT_GE(count, 8u);
@@ -54,7 +54,7 @@ TEST_F(Libraries, ListTheirKernels) {
   EXPECT_EQ(module, home);
 }
 
-TEST_F(Libraries, KernelsTellTheirParametersAndAttributes) {
+TEST_F(Libraries, KernelsReportParametersAndAttributes) {
   std::size_t count = 0, offset = 0, size = 0;
   ASSERT_OK(cuKernelGetParamCount(kernel_, &count));
   EXPECT_EQ(2u, count);
@@ -74,7 +74,7 @@ TEST_F(Libraries, KernelsTellTheirParametersAndAttributes) {
   EXPECT_OK(cuFuncSetSharedMemConfig(function, CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE));
 }
 
-TEST_F(Libraries, FunctionsAreLoadedWhenTheyAreWanted) {
+TEST_F(Libraries, FunctionsAreLoadedLazily) {
   CUmoduleLoadingMode mode{};
   ASSERT_OK(cuModuleGetLoadingMode(&mode));
   EXPECT_EQ(CU_MODULE_LAZY_LOADING, mode);
@@ -87,7 +87,7 @@ TEST_F(Libraries, FunctionsAreLoadedWhenTheyAreWanted) {
   EXPECT_EQ(CU_FUNCTION_LOADING_STATE_LOADED, state);
 }
 
-TEST_F(Libraries, FindVariables) {
+TEST_F(Libraries, VariablesAreFound) {
   CUdeviceptr at = 0;
   std::size_t bytes = 0;
   ASSERT_OK(cuLibraryGetGlobal(&at, &bytes, library_, "table"));
@@ -98,7 +98,7 @@ TEST_F(Libraries, FindVariables) {
   EXPECT_NE(CUDA_SUCCESS, cuLibraryGetUnifiedFunction(&function, library_, "add"));
 }
 
-TEST_F(Libraries, ComeFromFiles) {
+TEST_F(Libraries, FilesLoad) {
   const std::string path = file();
   CUlibrary library = nullptr;
   ASSERT_OK(
@@ -149,7 +149,7 @@ TEST_F(Libraries, OccupancyFollowsTheLimits) {
   EXPECT_OK(cuOccupancyMaxActiveClusters(&clusters, function, &config));
 }
 
-TEST_F(Libraries, StreamsHavePropertiesAndAttributes) {
+TEST_F(Libraries, StreamsReportPropertiesAndAttributes) {
   CUstream stream = nullptr, other = nullptr;
   ASSERT_OK(cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, -2));
   ASSERT_OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
@@ -198,7 +198,7 @@ TEST_F(Libraries, StreamsWriteAndWaitFor64Bits) {
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuStreamBatchMemOp(stream, 2, nullptr, 0));
 }
 
-TEST_F(Libraries, SurfacesTexturesAndTensorMapsRepeatTheirDescriptions) {
+TEST_F(Libraries, DescriptionsOfTexturesSurfacesAndTensorMapsRoundTrip) {
   CUDA_ARRAY3D_DESCRIPTOR desc{};
   desc.Width = desc.Height = 8;
   desc.Format = CU_AD_FORMAT_FLOAT, desc.NumChannels = 1;
@@ -226,7 +226,7 @@ TEST_F(Libraries, SurfacesTexturesAndTensorMapsRepeatTheirDescriptions) {
   ASSERT_OK(cuTexObjectDestroy(texture));
 }
 
-TEST_F(Libraries, TheLogGoesToAFile) {
+TEST_F(Libraries, LogIsWrittenToAFile) {
   CUfunction none = nullptr;
   EXPECT_EQ(CUDA_ERROR_INVALID_HANDLE, cuFuncLoad(none));
   const std::string path = testing::TempDir() + "library_test.log";
@@ -237,7 +237,7 @@ TEST_F(Libraries, TheLogGoesToAFile) {
 }
 
 // promise: A damaged cubin, fatbin, container or link-time module is an error, never a crash
-TEST_F(Libraries, AnEntryThatClaimsMoreThanItsBytesCanHoldCostsNoMemory) {
+TEST_F(Libraries, OversizedCompressedEntryAllocatesNothing) {
   const auto resident = [] {
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);

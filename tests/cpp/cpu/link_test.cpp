@@ -1,4 +1,4 @@
-// cuLink*: what comes in object files and archives.
+// cuLink* with object files and archives.
 #include <elf.h>
 
 #include <cstdio>
@@ -82,7 +82,7 @@ class Linking : public DriverTest {
   CUlinkState link_ = nullptr;
 };
 
-TEST_F(Linking, ObjectFilesGiveTheirPtx) {
+TEST_F(Linking, PtxOfObjectFilesIsLinked) {
   const std::string body = fat_binary(1, ".entry noop()") + fat_binary(2, "machine code") +
                            fat_binary(1, ".entry store(.param .u64 p, .param .u32 v)");
   ASSERT_OK(add(CU_JIT_INPUT_OBJECT, object_file("__nv_relfatbin", body)));
@@ -91,7 +91,7 @@ TEST_F(Linking, ObjectFilesGiveTheirPtx) {
   EXPECT_EQ(3u, kernels());
 }
 
-TEST_F(Linking, ArchivesGiveThePtxOfTheirMembers) {
+TEST_F(Linking, PtxOfArchiveMembersIsLinked) {
   const std::string text = "not an object file", odd = object_file(".text", "odd");
   ASSERT_OK(add(CU_JIT_INPUT_LIBRARY,
                 archive({text, object_file("__nv_relfatbin", fat_binary(1, ".entry noop()")), odd,
@@ -100,7 +100,7 @@ TEST_F(Linking, ArchivesGiveThePtxOfTheirMembers) {
   EXPECT_EQ(2u, kernels());
 }
 
-TEST_F(Linking, WhatIsNoArchiveIsRefused) {
+TEST_F(Linking, InvalidArchiveFails) {
   EXPECT_EQ(CUDA_ERROR_INVALID_IMAGE, add(CU_JIT_INPUT_LIBRARY, ".entry noop()"));
   std::string cut = archive({object_file(".nv_fatbin", fat_binary(1, ".entry noop()"))});
   cut.resize(cut.size() - 9);

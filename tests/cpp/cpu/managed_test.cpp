@@ -1,4 +1,4 @@
-// Managed memory: advice and prefetches hold for the pages they were given for.
+// Managed memory: advice and prefetches are stored by page.
 #include <array>
 
 #include "support.hpp"
@@ -24,7 +24,7 @@ class ManagedMemory : public DriverTest {
   CUdeviceptr p_ = 0;
 };
 
-TEST_F(ManagedMemory, ReadMostlyIsTrueWhereTheFirstPageIs) {
+TEST_F(ManagedMemory, ReadMostlyIsThatOfTheFirstPage) {
   ASSERT_OK(cuMemAdvise(page(4), 4 * kPage, CU_MEM_ADVISE_SET_READ_MOSTLY, kDevice));
   constexpr auto kAsked = CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY;
   EXPECT_EQ(1, asked(kAsked, 4, 4));
@@ -40,14 +40,14 @@ TEST_F(ManagedMemory, ReadMostlyIsTrueWhereTheFirstPageIs) {
   EXPECT_EQ(1, asked(kAsked, 0, kPages));
 }
 
-TEST_F(ManagedMemory, AdviceReachesToTheEndsOfPages) {
+TEST_F(ManagedMemory, AdviceCoversWholePages) {
   ASSERT_OK(cuMemAdvise(page(2) + 100, 8, CU_MEM_ADVISE_SET_READ_MOSTLY, kDevice));
   EXPECT_EQ(1, asked(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, 2, 1));
   EXPECT_EQ(0, asked(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, 1, 1));
   EXPECT_EQ(0, asked(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, 3, 1));
 }
 
-TEST_F(ManagedMemory, AnswersThePlaceOfTheFirstPage) {
+TEST_F(ManagedMemory, LocationIsThatOfTheFirstPage) {
   ASSERT_OK(cuMemAdvise(p_, 8 * kPage, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, kDevice));
   ASSERT_OK(cuMemAdvise(page(8), 4 * kPage, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, kHost));
   constexpr auto kAsked = CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION;
@@ -65,7 +65,7 @@ TEST_F(ManagedMemory, AnswersThePlaceOfTheFirstPage) {
   EXPECT_EQ(CU_DEVICE_INVALID, asked(kAsked, 4, 1));
 }
 
-TEST_F(ManagedMemory, NamesTheDevicesOfTheFirstPage) {
+TEST_F(ManagedMemory, AccessedByIsThatOfTheFirstPage) {
   ASSERT_OK(cuMemAdvise(p_, 8 * kPage, CU_MEM_ADVISE_SET_ACCESSED_BY, kDevice));
   ASSERT_OK(cuMemAdvise(page(4), 8 * kPage, CU_MEM_ADVISE_SET_ACCESSED_BY, kHost));
   const auto by = [&](std::size_t first, std::size_t count) {
@@ -81,7 +81,7 @@ TEST_F(ManagedMemory, NamesTheDevicesOfTheFirstPage) {
   EXPECT_EQ((std::array{kNone, kNone, kNone}), by(12, 4));
 }
 
-TEST_F(ManagedMemory, RemembersWhereEachPartWasSent) {
+TEST_F(ManagedMemory, LastPrefetchLocationIsStoredByPage) {
   ASSERT_OK(cuMemPrefetchAsync(p_, 8 * kPage, kDevice, 0, nullptr));
   ASSERT_OK(cuMemPrefetchAsync(page(8), 8 * kPage, kHost, 0, nullptr));
   ASSERT_OK(cuCtxSynchronize());
@@ -104,7 +104,7 @@ TEST_F(ManagedMemory, RemembersWhereEachPartWasSent) {
   EXPECT_EQ(CU_DEVICE_CPU, asked(kAsked, 13, 3));
 }
 
-TEST_F(ManagedMemory, RefusesRangesAndAdviceThatDoNotExist) {
+TEST_F(ManagedMemory, InvalidRangesAndAdviceFail) {
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE,
             cuMemAdvise(page(8), 9 * kPage, CU_MEM_ADVISE_SET_READ_MOSTLY, kDevice));
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE,

@@ -1,6 +1,5 @@
-// CUCORE_CPU_MEMORY: whatever takes memory of the device counts, more than there is is answered
-// with code 2, and then nothing else has changed. Each test in a process of its own, for the limit
-// is read once.
+// CUCORE_CPU_MEMORY: all device memory counts, and an allocation above the limit fails with code 2
+// without other effects. Each test runs in its own process, because the limit is read once.
 #include <cstdlib>
 #include <functional>
 #include <string>
@@ -9,7 +8,7 @@
 
 namespace {
 
-/// Of the fake engine: *p = malloc(n).
+/// Kernel of the fake engine: *p = malloc(n).
 constexpr char kTake[] =
     ".version 9.0\n.target sm_90\n.address_size 64\n"
     ".visible .entry take(.param .u64 n, .param .u64 p) { ret; }\n";
@@ -64,8 +63,8 @@ class MemoryLimit : public DriverTest {
     EXPECT_EQ(kLimit, total);
     return free;
   }
-  /// The call asks for too much: code 2, no memory gone, what was there is there, the next call
-  /// works.
+  /// Expects that an oversized request fails with code 2, leaves the free memory and existing
+  /// allocations unchanged, and that the next call succeeds.
   void refuses(const char* what, const std::function<CUresult()>& call) {
     SCOPED_TRACE(what);
     const std::size_t before = free_bytes();
@@ -81,7 +80,7 @@ class MemoryLimit : public DriverTest {
     EXPECT_OK(cuMemFree(next));
     EXPECT_EQ(before, free_bytes());
   }
-  /// What the call takes counts, as long as it is not given back.
+  /// Expects that the memory of the call counts until it is freed.
   void counts(const char* what, const std::function<CUresult()>& take,
               const std::function<CUresult()>& give) {
     SCOPED_TRACE(what);
@@ -98,7 +97,7 @@ class MemoryLimit : public DriverTest {
   CUdeviceptr p_ = 0;
 };
 
-TEST_F(MemoryLimit, BoundsPlainAndManagedMemory) {
+TEST_F(MemoryLimit, AppliesToPlainAndManagedMemory) {
   std::size_t pitch = 0;
   refuses("cuMemAlloc", [&] { return cuMemAlloc(&p_, kTooMuch); });
   refuses("cuMemAllocPitch",
@@ -116,7 +115,7 @@ TEST_F(MemoryLimit, BoundsPlainAndManagedMemory) {
       give);
 }
 
-TEST_F(MemoryLimit, IsReachedToTheLastByte) {
+TEST_F(MemoryLimit, AllocationOfTheWholeLimitSucceeds) {
   const std::size_t rest = free_bytes();
   CUdeviceptr none = 0;
   ASSERT_OK(cuMemAlloc(&p_, rest));
@@ -129,7 +128,7 @@ TEST_F(MemoryLimit, IsReachedToTheLastByte) {
   EXPECT_EQ(rest, free_bytes());
 }
 
-TEST_F(MemoryLimit, BoundsPools) {
+TEST_F(MemoryLimit, AppliesToPools) {
   CUmemPoolProps props[3] = {device_pool(), device_pool(), device_pool()};
   props[1].handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   props[2].allocType = CU_MEM_ALLOCATION_TYPE_MANAGED;
@@ -148,7 +147,7 @@ TEST_F(MemoryLimit, BoundsPools) {
   }
 }
 
-TEST_F(MemoryLimit, BoundsWhatIsMappedLater) {
+TEST_F(MemoryLimit, AppliesToPhysicalMemory) {
   const CUmemAllocationProp prop = device_memory();
   CUmemGenericAllocationHandle memory = 0;
   refuses("cuMemCreate", [&] { return cuMemCreate(&memory, kTooMuch, &prop, 0); });
@@ -157,13 +156,13 @@ TEST_F(MemoryLimit, BoundsWhatIsMappedLater) {
       [&] { return cuMemRelease(memory); });
 }
 
-TEST_F(MemoryLimit, MemoryIsGivenBackWithTheLastHandleAndMapping) {
+TEST_F(MemoryLimit, PhysicalMemoryIsFreedWithLastHandleAndMapping) {
   const CUmemAllocationProp prop = device_memory();
   CUmemGenericAllocationHandle memory = 0, again = 0;
   CUdeviceptr range = 0;
   const std::size_t before = free_bytes();
   ASSERT_OK(cuMemAddressReserve(&range, kSome, 0, 0, 0));
-  EXPECT_EQ(before, free_bytes());  // addresses are no memory
+  EXPECT_EQ(before, free_bytes());  // reserved addresses use no memory
   ASSERT_OK(cuMemCreate(&memory, kSome, &prop, 0));
   ASSERT_OK(cuMemMap(range, kSome, 0, memory, 0));
   EXPECT_EQ(before - kSome, free_bytes());
@@ -179,7 +178,7 @@ TEST_F(MemoryLimit, MemoryIsGivenBackWithTheLastHandleAndMapping) {
   CUmemAllocationProp read{};
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemGetAllocationPropertiesFromHandle(&read, again));
   ASSERT_OK(cuMemRetainAllocationHandle(&again, reinterpret_cast<void*>(range)));
-  EXPECT_EQ(memory, again);  // the memory has one handle as long as it lives
+  EXPECT_EQ(memory, again);  // the memory has one handle for its lifetime
   ASSERT_OK(cuMemGetAllocationPropertiesFromHandle(&read, again));
   ASSERT_OK(cuMemUnmap(range, kSome));
   ASSERT_OK(cuMemRelease(again));
@@ -188,7 +187,7 @@ TEST_F(MemoryLimit, MemoryIsGivenBackWithTheLastHandleAndMapping) {
   ASSERT_OK(cuMemAddressFree(range, kSome));
 }
 
-TEST_F(MemoryLimit, BoundsArraysAndMipmaps) {
+TEST_F(MemoryLimit, AppliesToArraysAndMipmaps) {
   const CUDA_ARRAY3D_DESCRIPTOR large = array_of(kTooMuch), some = array_of(kSome);
   const CUDA_ARRAY_DESCRIPTOR flat_large{large.Width, large.Height, large.Format, 1};
   const CUDA_ARRAY_DESCRIPTOR flat_some{some.Width, some.Height, some.Format, 1};
@@ -212,7 +211,7 @@ TEST_F(MemoryLimit, BoundsArraysAndMipmaps) {
       [&] { return cuMipmappedArrayDestroy(mipmap); });
 }
 
-TEST_F(MemoryLimit, BoundsMemoryOfGraphs) {
+TEST_F(MemoryLimit, AppliesToGraphMemory) {
   CUgraph graph = nullptr;
   CUgraphNode node = nullptr;
   ASSERT_OK(cuGraphCreate(&graph, 0));
@@ -237,12 +236,12 @@ TEST_F(MemoryLimit, BoundsMemoryOfGraphs) {
       [&] { return cuGraphDestroy(graph); });
 }
 
-TEST_F(MemoryLimit, BoundsAllocationsThatAreCaptured) {
+TEST_F(MemoryLimit, AppliesToCapturedAllocations) {
   CUgraph graph = nullptr;
   const std::size_t before = free_bytes();
   ASSERT_OK(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED));
   EXPECT_EQ(CUDA_ERROR_OUT_OF_MEMORY, cuMemAllocAsync(&p_, kTooMuch, stream_));
-  ASSERT_OK(cuMemAllocAsync(&p_, kSome, stream_));  // the capture goes on
+  ASSERT_OK(cuMemAllocAsync(&p_, kSome, stream_));  // the capture is still valid
   ASSERT_OK(cuMemFreeAsync(p_, stream_));
   ASSERT_OK(cuStreamEndCapture(stream_, &graph));
   EXPECT_EQ(before - kSome, free_bytes());
@@ -253,7 +252,7 @@ TEST_F(MemoryLimit, BoundsAllocationsThatAreCaptured) {
   EXPECT_EQ(before, free_bytes());
 }
 
-TEST_F(MemoryLimit, BoundsVariablesOfModules) {
+TEST_F(MemoryLimit, AppliesToModuleVariables) {
   const auto text = [](std::size_t words) {
     return ".version 8.0\n.target sm_90\n.address_size 64\n.visible .global .u32 table[" +
            std::to_string(words) + "];\n";
@@ -276,7 +275,7 @@ TEST_F(MemoryLimit, BoundsVariablesOfModules) {
       [&] { return cuModuleUnload(module); });
 }
 
-TEST_F(MemoryLimit, BoundsMallocInKernels) {
+TEST_F(MemoryLimit, AppliesToMallocInKernels) {
   ASSERT_OK(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 4 * kLimit));
   CUdeviceptr answer = 0;
   ASSERT_OK(cuMemAllocManaged(&answer, 8, CU_MEM_ATTACH_GLOBAL));
@@ -285,13 +284,13 @@ TEST_F(MemoryLimit, BoundsMallocInKernels) {
   const std::size_t before = free_bytes();
   ASSERT_OK(launch(take, 1, stream_, std::uint64_t{kTooMuch}, answer));
   ASSERT_OK(cuStreamSynchronize(stream_));
-  EXPECT_EQ(0u, got);  // there is no more, and no fault
+  EXPECT_EQ(0u, got);  // null, without a fault
   EXPECT_EQ(before, free_bytes());
   ASSERT_OK(launch(take, 1, stream_, std::uint64_t{kSome}, answer));
   ASSERT_OK(cuStreamSynchronize(stream_));
   EXPECT_NE(0u, got);
   EXPECT_EQ(before - kSome, free_bytes());
-  // What kernels did not free goes with their context.
+  // Memory that kernels did not free is freed with the context.
   CUcontext left = nullptr;
   ASSERT_OK(cuCtxPopCurrent(&left));
   CUcontext other = nullptr;
@@ -301,7 +300,7 @@ TEST_F(MemoryLimit, BoundsMallocInKernels) {
   context_ = other;
 }
 
-TEST_F(MemoryLimit, IsNotAboutTheHostsMemory) {
+TEST_F(MemoryLimit, ExcludesHostMemory) {
   const std::size_t before = free_bytes();
   void* host = nullptr;
   ASSERT_OK(cuMemAllocHost(&host, kTooMuch));
@@ -316,14 +315,14 @@ TEST_F(MemoryLimit, IsNotAboutTheHostsMemory) {
   EXPECT_EQ(before, free_bytes());
   ASSERT_OK(cuMemFreeAsync(p_, stream_));
   ASSERT_OK(cuMemPoolDestroy(pool));
-  // No machine has so much, and the answer is the same.
+  // More than any machine has; the result is the same.
   refuses("cuMemAllocHost", [&] { return cuMemAllocHost(&host, std::size_t{1} << 60); });
   refuses("cuMemHostAlloc", [&] { return cuMemHostAlloc(&host, std::size_t{1} << 60, 0); });
 }
 
-class HeapOfKernels : public DriverTest {};
+class KernelHeap : public DriverTest {};
 
-TEST_F(HeapOfKernels, HasTheLimitOfItsContext) {
+TEST_F(KernelHeap, ContextLimitIsEnforced) {
   CUdeviceptr answer = 0;
   ASSERT_OK(cuMemAllocManaged(&answer, 8, CU_MEM_ATTACH_GLOBAL));
   const auto& got = *reinterpret_cast<std::uint64_t*>(answer);

@@ -1,4 +1,4 @@
-// Memory operations of streams and of graphs: every kind, every condition, and what is refused.
+// Memory operations of streams and graphs: all kinds, all conditions, and errors.
 #include "support.hpp"
 
 namespace {
@@ -64,7 +64,7 @@ class MemoryOps : public DriverTest {
   unsigned* word_ = nullptr;
 };
 
-TEST_F(MemoryOps, WaitForEveryCondition) {
+TEST_F(MemoryOps, WaitsForEveryConditionComplete) {
   constexpr cuuint64_t kHigh = cuuint64_t{1} << 40;
   const struct {
     unsigned flags;
@@ -72,7 +72,7 @@ TEST_F(MemoryOps, WaitForEveryCondition) {
   } cases[] = {
       {CU_STREAM_WAIT_VALUE_EQ, 4, 5, 5},
       {CU_STREAM_WAIT_VALUE_GEQ, 4, 5, 7},
-      {CU_STREAM_WAIT_VALUE_GEQ, ~cuuint64_t{0}, 5, 6},  // the difference counts: it may wrap
+      {CU_STREAM_WAIT_VALUE_GEQ, ~cuuint64_t{0}, 5, 6},  // compares the difference, which may wrap
       {CU_STREAM_WAIT_VALUE_AND, 8, 6, 2},
       {CU_STREAM_WAIT_VALUE_NOR, ~cuuint64_t{6}, 6, ~cuuint64_t{7}},
       {CU_STREAM_WAIT_VALUE_EQ | CU_STREAM_WAIT_VALUE_FLUSH, 1, 0, 0},
@@ -81,7 +81,8 @@ TEST_F(MemoryOps, WaitForEveryCondition) {
     for (const bool wide : {false, true})
       for (const bool as_graph : {false, true}) {
         SCOPED_TRACE(testing::Message() << c.flags << " " << wide << " " << as_graph);
-        const bool shifted = wide && c.flags == CU_STREAM_WAIT_VALUE_EQ;  // the upper half counts
+        const bool shifted =
+            wide && c.flags == CU_STREAM_WAIT_VALUE_EQ;  // the upper half is compared
         set(c.before);
         const auto op = wait(wide, c.wanted + (shifted ? kHigh : 0), c.flags);
         ASSERT_OK(as_graph ? in_graph(op) : in_stream(op));
@@ -91,7 +92,7 @@ TEST_F(MemoryOps, WaitForEveryCondition) {
       }
 }
 
-TEST_F(MemoryOps, WriteAndReduce) {
+TEST_F(MemoryOps, WritesAndReductionsSucceed) {
   const struct {
     CUstreamAtomicReductionOpType how;
     cuuint64_t before, value, narrow, wide;
@@ -115,12 +116,12 @@ TEST_F(MemoryOps, WriteAndReduce) {
         EXPECT_EQ(wide ? c.wide : c.narrow, get());
         run(write(false, 0));
         if (!wide) {
-          EXPECT_EQ(c.before >> 32 << 32, get());  // the other half is left alone
+          EXPECT_EQ(c.before >> 32 << 32, get());  // the other half is unchanged
         }
       }
 }
 
-TEST_F(MemoryOps, BarriersAndFlushesAreInOrderWithTheRest) {
+TEST_F(MemoryOps, BarriersAndFlushesRunInOrder) {
   CUstreamBatchMemOpParams list[4] = {
       write(false, 3), {}, {}, reduce(false, 4, CU_STREAM_ATOMIC_REDUCTION_OP_ADD)};
   list[1].memoryBarrier.operation = CU_STREAM_MEM_OP_BARRIER;
@@ -131,7 +132,7 @@ TEST_F(MemoryOps, BarriersAndFlushesAreInOrderWithTheRest) {
   EXPECT_EQ(7u, get());
 }
 
-TEST_F(MemoryOps, ThatAreNoneAreRefusedInStreamsAndGraphs) {
+TEST_F(MemoryOps, InvalidOperationsFailInStreamsAndGraphs) {
   const auto refused = [&](const char* what, const CUstreamBatchMemOpParams& op) {
     SCOPED_TRACE(what);
     EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, in_stream(op));

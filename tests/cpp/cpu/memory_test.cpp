@@ -1,4 +1,4 @@
-// Allocation, copies, fills and what is known about a pointer.
+// Allocation, copies, fills and pointer attributes.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 class Memory : public DriverTest {};
 
-TEST_F(Memory, RoundTripsBytes) {
+TEST_F(Memory, BytesRoundTrip) {
   std::vector<int> in(1000), out(1000);
   std::iota(in.begin(), in.end(), 7);
   CUdeviceptr a = 0, b = 0;
@@ -32,7 +32,7 @@ TEST_F(Memory, RoundTripsBytes) {
   EXPECT_OK(cuMemFree(0));
 }
 
-TEST_F(Memory, RefusesRangesOutsideAnAllocation) {
+TEST_F(Memory, RangesOutsideAnAllocationFail) {
   char host[64] = {};
   CUdeviceptr p = 0;
   ASSERT_OK(cuMemAlloc(&p, 32));
@@ -47,7 +47,7 @@ TEST_F(Memory, RefusesRangesOutsideAnAllocation) {
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemcpyDtoH(host, p, 4));
 }
 
-TEST_F(Memory, OverTheLimitIsCodeTwoAndNothingElse) {
+TEST_F(Memory, OversizedAllocationFailsWithOutOfMemory) {
   std::size_t free = 0, total = 0, after = 0;
   ASSERT_OK(cuMemGetInfo(&free, &total));
   CUdeviceptr p = 0;
@@ -64,8 +64,8 @@ TEST_F(Memory, OverTheLimitIsCodeTwoAndNothingElse) {
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemAlloc(&p, 0));
 }
 
-TEST_F(Memory, ManySmallAllocationsStayApart) {
-  constexpr int kCount = 20000;  // more than the guarded ones
+TEST_F(Memory, ManySmallAllocationsDoNotOverlap) {
+  constexpr int kCount = 20000;  // more than get guard pages
   std::vector<CUdeviceptr> all(kCount);
   for (int i = 0; i < kCount; ++i) {
     ASSERT_OK(cuMemAlloc(&all[i], 64));
@@ -79,7 +79,7 @@ TEST_F(Memory, ManySmallAllocationsStayApart) {
   for (CUdeviceptr p : all) ASSERT_OK(cuMemFree(p));
 }
 
-TEST_F(Memory, FillsInEveryWidth) {
+TEST_F(Memory, FillsOfEveryElementSizeSucceed) {
   CUdeviceptr p = 0;
   std::size_t pitch = 0;
   ASSERT_OK(cuMemAllocPitch(&p, &pitch, 40, 3, 4));
@@ -96,7 +96,7 @@ TEST_F(Memory, FillsInEveryWidth) {
   ASSERT_OK(cuMemFree(p));
 }
 
-TEST_F(Memory, CopiesBoxesBetweenPitches) {
+TEST_F(Memory, BoxCopiesBetweenPitchesSucceed) {
   constexpr std::size_t kWidth = 12, kHeight = 5, kDepth = 3;
   std::vector<unsigned char> in(kWidth * kHeight * kDepth), out(in.size());
   std::iota(in.begin(), in.end(), 0);
@@ -136,11 +136,11 @@ TEST_F(Memory, CopiesBoxesBetweenPitches) {
   back.srcPitch = 8;
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemcpy3D(&back));
   back.srcPitch = 64;
-  back.srcZ = 1;  // reaches past the end
+  back.srcZ = 1;  // out of bounds
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemcpy3D(&back));
 }
 
-TEST_F(Memory, KnowsWhatAPointerIs) {
+TEST_F(Memory, PointerAttributesAreReported) {
   CUdeviceptr device = 0, managed = 0;
   void* host = nullptr;
   ASSERT_OK(cuMemAlloc(&device, 1000));
@@ -176,7 +176,7 @@ TEST_F(Memory, KnowsWhatAPointerIs) {
   EXPECT_EQ(-2, ordinal);
 }
 
-TEST_F(Memory, RegistersHostMemoryOnce) {
+TEST_F(Memory, SecondRegistrationOfHostMemoryFails) {
   std::vector<char> bytes(10000);
   ASSERT_OK(cuMemHostRegister(bytes.data(), bytes.size(), 0));
   EXPECT_EQ(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, cuMemHostRegister(bytes.data() + 10, 10, 0));
@@ -187,7 +187,7 @@ TEST_F(Memory, RegistersHostMemoryOnce) {
   EXPECT_EQ(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, cuMemHostUnregister(bytes.data()));
 }
 
-TEST_F(Memory, RegistersOnlyHostMemoryThatIsThere) {
+TEST_F(Memory, RegistrationOfUnmappedMemoryFails) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   void* p = mmap(nullptr, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(MAP_FAILED, p);
@@ -200,7 +200,7 @@ TEST_F(Memory, RegistersOnlyHostMemoryThatIsThere) {
   ASSERT_EQ(0, munmap(p, 3 * page));
 }
 
-TEST_F(Memory, IsFreedBehindTheWorkOfItsOwnContext) {
+TEST_F(Memory, FreeWaitsForWorkOfItsContext) {
   unsigned* flag = words(1);
   CUdeviceptr p = 0;
   ASSERT_OK(cuMemAlloc(&p, 4096));
@@ -217,7 +217,7 @@ TEST_F(Memory, IsFreedBehindTheWorkOfItsOwnContext) {
   EXPECT_OK(cuStreamQuery(stream)) << "the kernel was over before its memory went";
 }
 
-TEST_F(Memory, OfAPoolIsFreedWithoutWaiting) {
+TEST_F(Memory, FreeOfPoolMemoryDoesNotWait) {
   unsigned* flag = words(1);
   CUstream stream = nullptr;
   ASSERT_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
@@ -230,7 +230,7 @@ TEST_F(Memory, OfAPoolIsFreedWithoutWaiting) {
   ASSERT_OK(cuStreamSynchronize(stream));
 }
 
-TEST_F(Memory, GoesWithItsContext) {
+TEST_F(Memory, DestroyedContextFreesItsMemory) {
   CUcontext other = nullptr;
   std::size_t before = 0, after = 0, total = 0;
   ASSERT_OK(cuMemGetInfo(&before, &total));

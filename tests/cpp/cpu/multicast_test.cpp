@@ -1,5 +1,4 @@
-// Multicast objects between the devices of CUCORE_CPU_DEVICES, and the cliques those devices are
-// in.
+// Multicast objects of several devices (CUCORE_CPU_DEVICES), and the clique of these devices.
 #include "cpu/device/multicast.hpp"
 
 #include <cstdlib>
@@ -38,7 +37,7 @@ CUdeviceptr map(CUmemGenericAllocationHandle memory, int device) {
   return range;
 }
 
-TEST(Multicast, AnAddressStandsForMemoryOfEveryDevice) {
+TEST(Multicast, AddressAccessesMemoryOfEveryDevice) {
   NEEDS_FRESH_PROCESS();
   start("2");
   CUcontext context = nullptr;
@@ -89,7 +88,7 @@ TEST(Multicast, AnAddressStandsForMemoryOfEveryDevice) {
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemRelease(multicast));
 }
 
-TEST(Multicast, ObjectsNeedDevicesThatExist) {
+TEST(Multicast, UnknownDevicesFail) {
   NEEDS_FRESH_PROCESS();
   start("2");
   CUmulticastObjectProp prop{};
@@ -106,7 +105,7 @@ TEST(Multicast, ObjectsNeedDevicesThatExist) {
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMulticastAddDevice(12345, 0));
 }
 
-TEST(Cliques, HoldTheDevicesOfTheProcess) {
+TEST(Cliques, AllDevicesFormOneClique) {
   NEEDS_FRESH_PROCESS();
   start("2");
   std::size_t count = 0;
@@ -126,7 +125,7 @@ TEST(Cliques, HoldTheDevicesOfTheProcess) {
   EXPECT_EQ(CUDA_ERROR_INVALID_DEVICE, cuDeviceGetCliqueCount(&count, 7));
 }
 
-TEST(Cliques, AreEmptyForASingleDevice) {
+TEST(Cliques, SingleDeviceIsInNoClique) {
   NEEDS_FRESH_PROCESS();
   start("1");
   std::size_t count = 9;

@@ -10,7 +10,7 @@ namespace {
 
 class Objects : public DriverTest {};
 
-TEST_F(Objects, ArraysKeepTheirShapeAndBytes) {
+TEST_F(Objects, ArraysKeepShapeAndBytes) {
   CUDA_ARRAY3D_DESCRIPTOR desc{};
   desc.Width = 10;
   desc.Height = 4;
@@ -59,12 +59,12 @@ TEST_F(Objects, ArraysKeepTheirShapeAndBytes) {
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuTexObjectDestroy(object));
   CUsurfObject surface = 0;
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE,
-            cuSurfObjectCreate(&surface, &resource));  // not made for stores
+            cuSurfObjectCreate(&surface, &resource));  // without the flag for stores
   ASSERT_OK(cuArrayDestroy(array));
   EXPECT_EQ(CUDA_ERROR_INVALID_HANDLE, cuArrayDestroy(array));
 }
 
-TEST_F(Objects, MipmapsHalveUntilOne) {
+TEST_F(Objects, MipmapLevelsHalveDownToOne) {
   CUDA_ARRAY3D_DESCRIPTOR desc{};
   desc.Width = desc.Height = 16;
   desc.Format = CU_AD_FORMAT_UNSIGNED_INT8;
@@ -80,7 +80,7 @@ TEST_F(Objects, MipmapsHalveUntilOne) {
   ASSERT_OK(cuMipmappedArrayDestroy(mipmap));
 }
 
-TEST_F(Objects, ManagedMemoryRemembersAdvice) {
+TEST_F(Objects, ManagedMemoryStoresAdvice) {
   CUdeviceptr p = 0;
   ASSERT_OK(cuMemAllocManaged(&p, 4096, CU_MEM_ATTACH_GLOBAL));
   std::memset(reinterpret_cast<void*>(p), 1, 4096);  // the host may write
@@ -107,7 +107,7 @@ TEST_F(Objects, ManagedMemoryRemembersAdvice) {
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemPrefetchAsync(plain, 16, device, 0, nullptr));
 }
 
-TEST_F(Objects, GreenContextsHoldAShareOfTheCores) {
+TEST_F(Objects, GreenContextsLimitTheCores) {
   CUdevResource all{}, one{}, rest{};
   ASSERT_OK(cuDeviceGetDevResource(0, &all, CU_DEV_RESOURCE_TYPE_SM));
   unsigned groups = 1;
@@ -130,7 +130,7 @@ TEST_F(Objects, GreenContextsHoldAShareOfTheCores) {
   EXPECT_EQ(CUDA_ERROR_INVALID_HANDLE, cuStreamQuery(stream));
 }
 
-TEST_F(Objects, TensorMapsAreChecked) {
+TEST_F(Objects, InvalidTensorMapsFail) {
   CUdeviceptr p = 0;
   ASSERT_OK(cuMemAlloc(&p, 1 << 16));
   CUtensorMap map;
@@ -151,7 +151,7 @@ TEST_F(Objects, TensorMapsAreChecked) {
   EXPECT_OK(cuTensorMapReplaceAddress(&map, reinterpret_cast<void*>(p + 1024)));
 }
 
-TEST_F(Objects, LogsSayWhatWentWrong) {
+TEST_F(Objects, LogContainsTheReason) {
   CUlogIterator start = 0;
   ASSERT_OK(cuLogsCurrent(&start, 0));
   static std::string heard;
@@ -170,7 +170,7 @@ TEST_F(Objects, LogsSayWhatWentWrong) {
   ASSERT_OK(cuLogsUnregisterCallback(callback));
 }
 
-TEST_F(Objects, ManagedMemoryOfAPoolIsPrefetchedAndFound) {
+TEST_F(Objects, ManagedPoolMemoryIsPrefetched) {
   CUmemPoolProps props{};
   props.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED;
   props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
@@ -201,12 +201,12 @@ TEST_F(Objects, ManagedMemoryOfAPoolIsPrefetchedAndFound) {
   ASSERT_OK(cuMemPoolDestroy(pool));
 }
 
-TEST_F(Objects, TheProfilerIsInitializedForNothing) {
+TEST_F(Objects, ProfilerCallsSucceedWithoutEffect) {
   ASSERT_OK(cuProfilerInitialize("config", "output", CU_OUT_CSV));
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuProfilerInitialize(nullptr, "output", CU_OUT_CSV));
 }
 
-TEST_F(Objects, ViewsNarrowLevelsAndLayers) {
+TEST_F(Objects, ViewsSelectLevelsAndLayers) {
   CUDA_ARRAY3D_DESCRIPTOR desc{};
   desc.Width = desc.Height = 16;
   desc.Depth = 4;
@@ -247,11 +247,12 @@ TEST_F(Objects, ViewsNarrowLevelsAndLayers) {
   EXPECT_EQ(CUDA_ERROR_NOT_SUPPORTED, cuTexObjectCreate(&object, &resource, &texture, &view));
   texture.flags = 0;
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE,
-            cuTexObjectCreate(&object, &resource, &texture, nullptr));  // mipmaps are normalized
+            cuTexObjectCreate(&object, &resource, &texture,
+                              nullptr));  // mipmaps need normalized coordinates
   ASSERT_OK(cuMipmappedArrayDestroy(mipmap));
 }
 
-TEST_F(Objects, WideTensorMapsHaveOneBox) {
+TEST_F(Objects, WideTensorMapsAreEncoded) {
   CUdeviceptr memory = 0;
   ASSERT_OK(cuMemAlloc(&memory, 1 << 16));
   CUtensorMap map;

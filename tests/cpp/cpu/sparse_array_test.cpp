@@ -1,4 +1,4 @@
-// Sparse arrays: tiles get memory and lose it again.
+// Sparse arrays: mapping and unmapping of tiles.
 #include <vector>
 
 #include "support.hpp"
@@ -53,7 +53,7 @@ class SparseArrays : public DriverTest {
     copy.Height = 1;
     return copy;
   }
-  /// A texel of a level that has memory is what was written to it.
+  /// Expects that a texel of a mapped level keeps its value.
   static void expect_kept(CUmipmappedArray mipmap, unsigned number) {
     CUarray level = nullptr;
     ASSERT_OK(cuMipmappedArrayGetLevel(&level, mipmap, number));
@@ -66,7 +66,7 @@ class SparseArrays : public DriverTest {
   CUmemGenericAllocationHandle memory_ = 0, plain_memory_ = 0;
 };
 
-TEST_F(SparseArrays, KeepWhatIsInMappedTiles) {
+TEST_F(SparseArrays, MappedTilesKeepTheirContents) {
   const auto desc = describe(300, 200);
   CUarray array = nullptr;
   ASSERT_OK(cuArray3DCreate(&array, &desc));
@@ -85,7 +85,7 @@ TEST_F(SparseArrays, KeepWhatIsInMappedTiles) {
   ASSERT_OK(cuMemcpy2D(&read));
   EXPECT_EQ(in, out);
 
-  // The tile's bytes are those of the memory it was given, from the offset on.
+  // The tile's bytes are those of the mapped memory at the offset.
   CUdeviceptr range = 0;
   ASSERT_OK(cuMemAddressReserve(&range, kUnit, 0, 0, 0));
   ASSERT_OK(cuMemMap(range, kUnit, 0, memory_, 0));
@@ -101,11 +101,11 @@ TEST_F(SparseArrays, KeepWhatIsInMappedTiles) {
   info.memOperationType = CU_MEM_OPERATION_TYPE_UNMAP;
   ASSERT_OK(cuMemMapArrayAsync(&info, 1, nullptr));
   ASSERT_OK(cuMemcpy2D(&read));
-  EXPECT_EQ(std::vector<float>(300), out);  // nothing there: zeros
+  EXPECT_EQ(std::vector<float>(300), out);  // unmapped: zeros
   ASSERT_OK(cuArrayDestroy(array));
 }
 
-TEST_F(SparseArrays, RefuseBoxesThatCutTiles) {
+TEST_F(SparseArrays, BoxesThatCutTilesFail) {
   const auto desc = describe(300, 200);
   CUarray array = nullptr;
   ASSERT_OK(cuArray3DCreate(&array, &desc));
@@ -137,7 +137,7 @@ TEST_F(SparseArrays, RefuseBoxesThatCutTiles) {
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemMapArrayAsync(&info, 1, nullptr));
 }
 
-TEST_F(SparseArrays, MipmapsPutTheirSmallLevelsIntoATail) {
+TEST_F(SparseArrays, SmallMipmapLevelsShareATail) {
   const auto desc = describe(512, 512);
   CUmipmappedArray mipmap = nullptr;
   ASSERT_OK(cuMipmappedArrayCreate(&mipmap, &desc, 10));
@@ -168,7 +168,7 @@ TEST_F(SparseArrays, MipmapsPutTheirSmallLevelsIntoATail) {
   ASSERT_OK(cuMipmappedArrayDestroy(mipmap));
 }
 
-TEST_F(SparseArrays, ArraysMappedLaterGetTheirMemoryInOnePiece) {
+TEST_F(SparseArrays, DeferredArraysAreMappedAsAWhole) {
   auto desc = describe(300, 200);
   desc.Flags = CUDA_ARRAY3D_DEFERRED_MAPPING;
   CUarray array = nullptr;
@@ -192,7 +192,7 @@ TEST_F(SparseArrays, ArraysMappedLaterGetTheirMemoryInOnePiece) {
        read = row(array, 199, out.data(), 300, true);
   ASSERT_OK(cuMemcpy2D(&write));
 
-  // Another array over the same memory sees the same texels.
+  // Another array mapped to the same memory has the same texels.
   CUarray other = nullptr;
   ASSERT_OK(cuArray3DCreate(&other, &desc));
   info.resource.array = other;
@@ -206,7 +206,7 @@ TEST_F(SparseArrays, ArraysMappedLaterGetTheirMemoryInOnePiece) {
   ASSERT_OK(cuArrayDestroy(array));
 }
 
-TEST_F(SparseArrays, MipmapsCanBeMappedLaterToo) {
+TEST_F(SparseArrays, DeferredMipmapsAreMapped) {
   auto desc = describe(64, 64);
   desc.Flags = CUDA_ARRAY3D_DEFERRED_MAPPING;
   CUmipmappedArray mipmap = nullptr;
@@ -225,7 +225,7 @@ TEST_F(SparseArrays, MipmapsCanBeMappedLaterToo) {
   ASSERT_OK(cuMipmappedArrayDestroy(mipmap));
 }
 
-TEST_F(SparseArrays, AreEitherSparseOrMappedLater) {
+TEST_F(SparseArrays, SparseAndDeferredFlagsExcludeEachOther) {
   auto desc = describe(64, 64);
   desc.Flags = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
   CUarray array = nullptr;

@@ -1,4 +1,4 @@
-// Streams, events, host functions and memory operations: order, overlap, and what waits for what.
+// Streams, events, host functions and memory operations: order, concurrency and waits.
 #include <atomic>
 #include <thread>
 
@@ -20,7 +20,7 @@ class Streams : public DriverTest {
   }
 };
 
-TEST_F(Streams, RunInOrder) {
+TEST_F(Streams, OperationsRunInOrder) {
   const CUstream s = stream();
   unsigned* log = words(200);
   for (unsigned i = 0; i < 100; ++i) ASSERT_OK(launch(kernel("append"), 1, s, log, i));
@@ -29,7 +29,7 @@ TEST_F(Streams, RunInOrder) {
   for (unsigned i = 0; i < 100; ++i) EXPECT_EQ(i, log[1 + i]);
 }
 
-TEST_F(Streams, WorkIsAsynchronousAndQueriesSayNotReady) {
+TEST_F(Streams, WorkIsAsynchronousAndQueriesReturnNotReady) {
   const CUstream s = stream();
   unsigned* flag = words(1);
   ASSERT_OK(launch(kernel("spin"), 1, s, flag));
@@ -46,7 +46,7 @@ TEST_F(Streams, WorkIsAsynchronousAndQueriesSayNotReady) {
 TEST_F(Streams, KernelsOfDifferentStreamsOverlap) {
   const CUstream a = stream(), b = stream(), c = stream();
   unsigned* flags = words(3);
-  // Each waits for what the next stream does: in one stream after the other this would hang.
+  // Each kernel waits for the next stream: hangs if the streams run one after the other.
   ASSERT_OK(launch(kernel("spin"), 1, a, flags));
   ASSERT_OK(launch(kernel("spin"), 1, b, flags + 1));
   ASSERT_OK(launch(kernel("spin"), 1, c, flags + 2));
@@ -65,9 +65,9 @@ TEST_F(Streams, EveryBlockRunsOnce) {
   EXPECT_EQ(30000u, *sum);
 }
 
-// Under a sanitizer this shows a worker that comes to a grid when all of it is done: the stream may
-// be gone by then.
-TEST_F(Streams, MayGoWhileAWorkerIsOnItsWayToTheirKernel) {
+// A worker may join a grid that has just ended, when the stream is already destroyed. A sanitizer
+// reports a use after free.
+TEST_F(Streams, DestructionWhileAWorkerJoinsTheKernelIsSafe) {
   unsigned* count = words(1);
   for (int i = 0; i < 500; ++i) {
     const CUstream s = stream();
@@ -78,7 +78,7 @@ TEST_F(Streams, MayGoWhileAWorkerIsOnItsWayToTheirKernel) {
   EXPECT_EQ(1500u, std::atomic_ref{*count}.load());
 }
 
-TEST_F(Streams, AThreadThatWaitsTakesThePlaceOfAWorkerNotOneMore) {
+TEST_F(Streams, WaitingThreadReplacesAWorker) {
   const CUstream s = stream();
   unsigned* counts = words(3);
   for (unsigned i = 0; i < 50; ++i) {
@@ -93,7 +93,7 @@ TEST_F(Streams, AThreadThatWaitsTakesThePlaceOfAWorkerNotOneMore) {
   EXPECT_LE(counts[1], std::thread::hardware_concurrency());
 }
 
-TEST_F(Streams, WaitForEventsOfOtherStreams) {
+TEST_F(Streams, StreamWaitsForEventsOfOtherStreams) {
   const CUstream a = stream(), b = stream();
   unsigned* flag = words(1);
   unsigned* log = words(8);
@@ -119,7 +119,7 @@ TEST_F(Streams, LegacyDefaultStreamWaitsForBlockingStreamsAndTheyForIt) {
   ASSERT_OK(launch(kernel("append"), 1, nullptr, log, 1u));
   ASSERT_OK(launch(kernel("append"), 1, blocking, log, 2u));
   ASSERT_OK(launch(kernel("noop"), 1, free));
-  ASSERT_OK(cuStreamSynchronize(free));  // takes no part
+  ASSERT_OK(cuStreamSynchronize(free));  // does not help
   EXPECT_EQ(CUDA_ERROR_NOT_READY, cuStreamQuery(nullptr));
   std::atomic_ref{* flag} = 1u;
   ASSERT_OK(cuStreamSynchronize(nullptr));
@@ -128,7 +128,7 @@ TEST_F(Streams, LegacyDefaultStreamWaitsForBlockingStreamsAndTheyForIt) {
   EXPECT_EQ(2u, log[2]);
 }
 
-TEST_F(Streams, PerThreadDefaultStreamIsTheThreadsOwn) {
+TEST_F(Streams, PerThreadDefaultStreamIsPerThread) {
   unsigned long long mine = 0, legacy = 0, other = 0;
   ASSERT_OK(cuStreamGetId(CU_STREAM_PER_THREAD, &mine));
   ASSERT_OK(cuStreamGetId(nullptr, &legacy));
@@ -204,7 +204,7 @@ TEST_F(Streams, ManyBlockedHostFunctionsDoNotStarveKernels) {
   ASSERT_OK(cuCtxSynchronize());
 }
 
-TEST_F(Streams, WaitForAndWriteValuesInMemory) {
+TEST_F(Streams, ValueWaitsAndWritesSucceed) {
   const CUstream a = stream(), b = stream();
   CUdeviceptr p = 0;
   ASSERT_OK(cuMemAlloc(&p, 16));
@@ -247,7 +247,7 @@ TEST_F(Streams, DestroyedStreamFinishesItsWork) {
 }
 
 // promise: Threads may compile, launch, capture and close at once
-TEST_F(Streams, CallsFromManyThreads) {
+TEST_F(Streams, CallsFromManyThreadsSucceed) {
   constexpr int kThreads = 8, kRounds = 200;
   kernel("add");
   unsigned* sum = words(1);
@@ -281,7 +281,7 @@ TEST_F(Streams, ManyThreadsQueueIntoOneStream) {
   constexpr unsigned kThreads = 4, kRounds = 20'000;
   CUstream s = nullptr;
   ASSERT_OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
-  unsigned calls = 0;  // one stream calls one function at a time
+  unsigned calls = 0;  // a stream runs one function at a time
   const auto count = [](void* at) { ++*static_cast<unsigned*>(at); };
   std::atomic<unsigned> ready{0};
   std::vector<std::thread> threads;

@@ -1,4 +1,4 @@
-// What the tests of the driver's C API share: a context per test, and the fake engine's kernels.
+// Fixtures of the driver's C API tests: a context per test, and the kernels of the fake engine.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,8 +11,8 @@
 #define ASSERT_OK(call) ASSERT_EQ(CUDA_SUCCESS, (call))
 #define EXPECT_OK(call) EXPECT_EQ(CUDA_SUCCESS, (call))
 
-/// For tests that fork a process which then starts the driver: ctest runs each test in a process of
-/// its own.
+/// For tests that fork a process which initializes the driver: ctest runs each test in its own
+/// process.
 #define NEEDS_FRESH_PROCESS()                                                    \
   if (int devices = 0; cuDeviceGetCount(&devices) != CUDA_ERROR_NOT_INITIALIZED) \
   GTEST_SKIP() << "the driver is in use in this process; run this test alone"
@@ -36,8 +36,8 @@ inline constexpr char kKernels[] = R"(
 .visible .entry countdown(.param .u64 p, .param .u64 condition) { ret; }
 )";
 
-/// A created context of its own for every test, gone afterwards, so that errors of one test never
-/// reach the next.
+/// A created context per test, destroyed afterwards, so that errors of one test do not affect the
+/// next.
 class DriverTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -63,7 +63,7 @@ class DriverTest : public testing::Test {
     void* params[] = {&args..., nullptr};
     return cuLaunchKernel(function, blocks, 1, 1, 1, 1, 1, 0, stream, params, nullptr);
   }
-  /// Memory that the host and kernels both see, zeroed.
+  /// Zeroed memory that host and kernels can access.
   unsigned* words(std::size_t count) {
     void* p = nullptr;
     EXPECT_OK(cuMemAllocHost(&p, count * sizeof(unsigned)));

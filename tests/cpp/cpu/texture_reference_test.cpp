@@ -1,5 +1,5 @@
-// Texture and surface references: what is set is what is read, and the module's variable holds the
-// object's handle.
+// Texture and surface references: settings round-trip, and the module's variable holds the handle
+// of the object.
 #include <cstdint>
 #include <cstring>
 
@@ -25,7 +25,7 @@ class TextureReferences : public DriverTest {
     EXPECT_OK(cuArray3DCreate(&made, &desc));
     return made;
   }
-  /// What device code finds behind a reference.
+  /// The state that device code reads through a reference.
   const cucpu::TextureObject* seen(const char* name) {
     CUdeviceptr at = 0;
     EXPECT_OK(cuModuleGetGlobal(&at, nullptr, module_, name));
@@ -36,7 +36,7 @@ class TextureReferences : public DriverTest {
   CUtexref texture_ = nullptr;
 };
 
-TEST_F(TextureReferences, AreFoundByName) {
+TEST_F(TextureReferences, ReferencesAreFoundByName) {
   CUtexref again = nullptr;
   ASSERT_OK(cuModuleGetTexRef(&again, module_, "picture"));
   EXPECT_EQ(texture_, again);
@@ -45,11 +45,11 @@ TEST_F(TextureReferences, AreFoundByName) {
   EXPECT_EQ(CUDA_ERROR_NOT_FOUND, cuModuleGetTexRef(&again, module_, "canvas"));
   EXPECT_EQ(CUDA_ERROR_NOT_FOUND, cuModuleGetTexRef(&again, module_, "nothing"));
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuModuleGetTexRef(&again, module_, nullptr));
-  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuTexRefDestroy(texture_));  // it is the module's
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuTexRefDestroy(texture_));  // owned by the module
   EXPECT_EQ(nullptr, seen("picture"));
 }
 
-TEST_F(TextureReferences, KeepWhatIsSet) {
+TEST_F(TextureReferences, SettingsAreStored) {
   ASSERT_OK(cuTexRefSetAddressMode(texture_, 1, CU_TR_ADDRESS_MODE_MIRROR));
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuTexRefSetAddressMode(texture_, 3, CU_TR_ADDRESS_MODE_WRAP));
   CUaddress_mode mode{};
@@ -94,7 +94,7 @@ TEST_F(TextureReferences, KeepWhatIsSet) {
   EXPECT_EQ(4, channels);
 }
 
-TEST_F(TextureReferences, LookAtLinearMemoryFromAnAlignedAddressOn) {
+TEST_F(TextureReferences, LinearMemoryIsBoundAtAnAlignedAddress) {
   CUdeviceptr memory = 0, read = 0;
   ASSERT_OK(cuMemAlloc(&memory, 4096));
   std::size_t offset = 1;
@@ -120,7 +120,7 @@ TEST_F(TextureReferences, LookAtLinearMemoryFromAnAlignedAddressOn) {
   ASSERT_OK(cuMemFree(memory));
 }
 
-TEST_F(TextureReferences, LookAtArrays) {
+TEST_F(TextureReferences, ArraysAreBound) {
   const CUarray picture = array(8, 4);
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuTexRefSetArray(texture_, picture, 0));
   ASSERT_OK(cuTexRefSetArray(texture_, picture, CU_TRSA_OVERRIDE_FORMAT));
@@ -131,7 +131,7 @@ TEST_F(TextureReferences, LookAtArrays) {
   EXPECT_EQ(CUDA_ERROR_INVALID_HANDLE,
             cuTexRefSetArray(texture_, reinterpret_cast<CUarray>(8), CU_TRSA_OVERRIDE_FORMAT));
   ASSERT_OK(cuTexRefGetArray(&read, texture_));
-  EXPECT_EQ(picture, read);  // a refused change changes nothing
+  EXPECT_EQ(picture, read);  // a failed change has no effect
 
   CUDA_ARRAY3D_DESCRIPTOR desc{};
   desc.Width = desc.Height = 16;
@@ -148,7 +148,7 @@ TEST_F(TextureReferences, LookAtArrays) {
   ASSERT_OK(cuArrayDestroy(picture));
 }
 
-TEST_F(TextureReferences, OfNoModuleAreMadeAndDestroyed) {
+TEST_F(TextureReferences, ReferencesWithoutModuleAreCreatedAndDestroyed) {
   CUtexref own = nullptr;
   ASSERT_OK(cuTexRefCreate(&own));
   ASSERT_OK(cuTexRefSetFilterMode(own, CU_TR_FILTER_MODE_LINEAR));
@@ -159,12 +159,12 @@ TEST_F(TextureReferences, OfNoModuleAreMadeAndDestroyed) {
   EXPECT_EQ(CUDA_ERROR_INVALID_HANDLE, cuTexRefSetFlags(own, 0));
 }
 
-TEST_F(TextureReferences, EndWithTheirModule) {
+TEST_F(TextureReferences, UnloadedModuleRetiresItsReferences) {
   ASSERT_OK(cuModuleUnload(module_));
   EXPECT_EQ(CUDA_ERROR_INVALID_HANDLE, cuTexRefSetFlags(texture_, 0));
 }
 
-TEST_F(TextureReferences, SurfacesNeedArraysMadeForStores) {
+TEST_F(TextureReferences, SurfaceWithoutStoreFlagFails) {
   CUsurfref surface = nullptr;
   ASSERT_OK(cuModuleGetSurfRef(&surface, module_, "canvas"));
   CUarray read = nullptr;

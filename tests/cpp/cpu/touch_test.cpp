@@ -1,5 +1,4 @@
-// Queued work on memory that is gone when its turn comes: an error with a report, never the end of
-// the process.
+// Queued work on memory that is freed before it runs: an error with a report, never a crash.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -17,7 +16,7 @@ namespace {
 constexpr std::size_t kUnit = std::size_t{2} << 20;
 constexpr std::size_t kHostBytes = std::size_t{1} << 16;
 
-class MemoryThatIsGone : public DriverTest {
+class FreedMemory : public DriverTest {
  protected:
   void SetUp() override {
     DriverTest::SetUp();
@@ -50,16 +49,16 @@ class MemoryThatIsGone : public DriverTest {
     munmap(host_, kHostBytes);
   }
 
-  /// What is queued from here on has not begun before go_on().
+  /// Work queued from here on waits for go_on().
   void hold() { ASSERT_OK(launch(kernel("spin"), 1, stream_, flag_)); }
   CUresult go_on() {
     std::atomic_ref<unsigned>{*flag_}.store(1);
     return cuStreamSynchronize(stream_);
   }
   void register_host() { ASSERT_OK(cuMemHostRegister(host_, kHostBytes, 0)); }
-  /// Nothing is there any more, and nothing else comes to be there, as after an munmap() it might.
+  /// Makes the memory inaccessible without releasing the addresses, which munmap() would.
   void lose_host() { ASSERT_EQ(0, mprotect(host_, kHostBytes, PROT_NONE)); }
-  /// As a garbage collector does it: with no context current, so that nothing is waited for.
+  /// Frees with no current context, as a garbage collector does: the free does not wait.
   void lose_mapping() {
     CUcontext mine = nullptr;
     ASSERT_OK(cuCtxPopCurrent(&mine));
@@ -67,7 +66,7 @@ class MemoryThatIsGone : public DriverTest {
     is_mapped_ = false;
     ASSERT_OK(cuCtxPushCurrent(mine));
   }
-  /// The context is lost, as after a kernel that ran into such memory, and the report says why.
+  /// Expects the context's error and its report, as after an illegal access of a kernel.
   void expect_fault(CUresult result, const std::string& work) {
     EXPECT_EQ(CUDA_ERROR_ILLEGAL_ADDRESS, result);
     EXPECT_EQ(CUDA_ERROR_ILLEGAL_ADDRESS, cuCtxSynchronize());
@@ -91,7 +90,7 @@ class MemoryThatIsGone : public DriverTest {
 };
 
 // promise: A copy or a fill whose memory is gone is a CUDA error with a report
-TEST_F(MemoryThatIsGone, EndsAQueuedCopyFromIt) {
+TEST_F(FreedMemory, QueuedCopyFromFreedMemoryFails) {
   hold();
   ASSERT_OK(cuMemcpyDtoDAsync(device_, mapped_, 4096, stream_));
   lose_mapping();
@@ -99,7 +98,7 @@ TEST_F(MemoryThatIsGone, EndsAQueuedCopyFromIt) {
   EXPECT_NE(std::string::npos, std::string{cucoreGetLastFaultReport()}.find("has been freed"));
 }
 
-TEST_F(MemoryThatIsGone, EndsAQueuedCopyToIt) {
+TEST_F(FreedMemory, QueuedCopyToFreedMemoryFails) {
   hold();
   ASSERT_OK(cuMemcpyDtoDAsync(mapped_, device_, 4096, stream_));
   lose_mapping();
@@ -107,21 +106,21 @@ TEST_F(MemoryThatIsGone, EndsAQueuedCopyToIt) {
 }
 
 // promise: A copy or a fill whose memory is gone is a CUDA error with a report
-TEST_F(MemoryThatIsGone, EndsAQueuedFill) {
+TEST_F(FreedMemory, QueuedFillFails) {
   hold();
   ASSERT_OK(cuMemsetD32Async(mapped_, 7, 1024, stream_));
   lose_mapping();
   expect_fault(go_on(), "fill of 4096 bytes at ");
 }
 
-TEST_F(MemoryThatIsGone, EndsAQueuedFillOfRows) {
+TEST_F(FreedMemory, QueuedFillOfRowsFails) {
   hold();
   ASSERT_OK(cuMemsetD2D16Async(mapped_, 512, 7, 64, 8, stream_));
   lose_mapping();
   expect_fault(go_on(), "fill of 8 rows of 128 bytes at ");
 }
 
-TEST_F(MemoryThatIsGone, EndsAQueuedCopyOfABox) {
+TEST_F(FreedMemory, QueuedBoxCopyFails) {
   hold();
   CUDA_MEMCPY3D p{};
   p.srcMemoryType = p.dstMemoryType = CU_MEMORYTYPE_DEVICE;
@@ -137,7 +136,7 @@ TEST_F(MemoryThatIsGone, EndsAQueuedCopyOfABox) {
   expect_fault(go_on(), "copy of 2 slices of 3 rows of 64 bytes from ");
 }
 
-TEST_F(MemoryThatIsGone, EndsACopyIntoAnArray) {
+TEST_F(FreedMemory, CopyIntoAnArrayFails) {
   CUDA_ARRAY_DESCRIPTOR desc{16, 0, CU_AD_FORMAT_UNSIGNED_INT32, 1};
   CUarray array = nullptr;
   ASSERT_OK(cuArrayCreate(&array, &desc));
@@ -145,7 +144,7 @@ TEST_F(MemoryThatIsGone, EndsACopyIntoAnArray) {
   expect_fault(cuMemcpyHtoA(array, 0, host_, 64), "copy of 64 bytes from " + hex(host_));
 }
 
-TEST_F(MemoryThatIsGone, EndsABatchOfCopies) {
+TEST_F(FreedMemory, BatchOfCopiesFails) {
   hold();
   CUdeviceptr to[] = {device_, device_ + 64}, from[] = {device_ + 128, mapped_};
   std::size_t sizes[] = {64, 64}, first = 0;
@@ -156,7 +155,7 @@ TEST_F(MemoryThatIsGone, EndsABatchOfCopies) {
   expect_fault(go_on(), "copy of 64 bytes from ");
 }
 
-TEST_F(MemoryThatIsGone, EndsACopyNodeOfAGraph) {
+TEST_F(FreedMemory, CopyNodeOfAGraphFails) {
   CUgraph graph = nullptr;
   ASSERT_OK(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED));
   ASSERT_OK(cuMemcpyDtoDAsync(device_, mapped_, 4096, stream_));
@@ -172,7 +171,7 @@ TEST_F(MemoryThatIsGone, EndsACopyNodeOfAGraph) {
   EXPECT_OK(cuGraphDestroy(graph));
 }
 
-TEST_F(MemoryThatIsGone, EndsAQueuedCopyFromRegisteredHostMemory) {
+TEST_F(FreedMemory, QueuedCopyFromUnmappedHostMemoryFails) {
   register_host();
   hold();
   ASSERT_OK(cuMemcpyHtoDAsync(device_, host_, 4096, stream_));
@@ -180,31 +179,31 @@ TEST_F(MemoryThatIsGone, EndsAQueuedCopyFromRegisteredHostMemory) {
   expect_fault(go_on(), "copy of 4096 bytes from ");
 }
 
-TEST_F(MemoryThatIsGone, EndsAWriteOfAStream) {
+TEST_F(FreedMemory, StreamWriteFails) {
   hold();
   ASSERT_OK(cuStreamWriteValue32(stream_, mapped_, 5, 0));
   lose_mapping();
   expect_fault(go_on(), "a stream's write to 0x");
 }
 
-TEST_F(MemoryThatIsGone, EndsAWaitForAValueThatHasNotBegun) {
+TEST_F(FreedMemory, QueuedValueWaitFails) {
   hold();
   ASSERT_OK(cuStreamWaitValue64(stream_, mapped_, 5, CU_STREAM_WAIT_VALUE_EQ));
   lose_mapping();
   expect_fault(go_on(), "a stream's wait for a value at 0x");
 }
 
-TEST_F(MemoryThatIsGone, EndsAWaitForAValueThatHasBegun) {
+TEST_F(FreedMemory, RunningValueWaitFails) {
   ASSERT_OK(cuMemsetD8(mapped_, 0, 64));
   ASSERT_OK(cuStreamWriteValue32(stream_, address(flag_), 1, 0));
   ASSERT_OK(cuStreamWaitValue32(stream_, mapped_, 5, CU_STREAM_WAIT_VALUE_EQ));
-  // The write before the wait is over: the poller looks at the word.
+  // The write before the wait is complete: the poller reads the word.
   while (std::atomic_ref<unsigned>{*flag_}.load() == 0) std::this_thread::yield();
   lose_mapping();
   expect_fault(cuStreamSynchronize(stream_), "a stream's wait for a value at 0x");
 }
 
-TEST_F(MemoryThatIsGone, EndsADecompression) {
+TEST_F(FreedMemory, DecompressionFails) {
   // Snappy: five literal bytes.
   const unsigned char packed[] = {5, 16, 'h', 'e', 'l', 'l', 'o'};
   ASSERT_OK(cuMemcpyHtoD(mapped_, packed, sizeof packed));
@@ -220,7 +219,7 @@ TEST_F(MemoryThatIsGone, EndsADecompression) {
   expect_fault(go_on(), "batch decompression");
 }
 
-TEST_F(MemoryThatIsGone, EndsAWaitForACounterWhoseFileWasCutOff) {
+TEST_F(FreedMemory, SemaphoreWaitOnTruncatedFileFails) {
   const int fd = memfd_create("counter", 0);
   ASSERT_EQ(0, ftruncate(fd, 4096));
   CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC desc{};
@@ -237,30 +236,30 @@ TEST_F(MemoryThatIsGone, EndsAWaitForACounterWhoseFileWasCutOff) {
 }
 
 // promise: A copy from or to host memory that is not there is a CUDA error
-TEST_F(MemoryThatIsGone, IsAnErrorOfACopyThatWaits) {
+TEST_F(FreedMemory, SynchronousCopyReturnsTheError) {
   lose_host();
   expect_fault(cuMemcpyHtoD(device_, host_, 256), "copy of 256 bytes from " + hex(host_));
   EXPECT_NE(std::string::npos, std::string{cucoreGetLastFaultReport()}.find("host memory"));
 }
 
-TEST_F(MemoryThatIsGone, IsAnErrorOfACopyBackToTheHost) {
-  ASSERT_EQ(0, mprotect(host_, kHostBytes, PROT_READ));  // there, but not for writing
+TEST_F(FreedMemory, CopyToHostReturnsTheError) {
+  ASSERT_EQ(0, mprotect(host_, kHostBytes, PROT_READ));  // mapped, but read-only
   expect_fault(cuMemcpyDtoH(host_, device_, 256), "copy of 256 bytes from ");
 }
 
-TEST_F(MemoryThatIsGone, IsAnErrorOfACopyThatIsStaged) {
+TEST_F(FreedMemory, StagedCopyReturnsTheError) {
   hold();
   lose_host();
   EXPECT_EQ(CUDA_ERROR_ILLEGAL_ADDRESS, cuMemcpyHtoDAsync(device_, host_, 256, stream_));
   expect_fault(go_on(), "copy of 256 bytes from " + hex(host_));
 }
 
-TEST_F(MemoryThatIsGone, IsAnErrorOfACopyOnAStreamWithNothingBefore) {
+TEST_F(FreedMemory, CopyOnAnIdleStreamReturnsTheError) {
   lose_host();
   expect_fault(cuMemcpyHtoDAsync(device_, host_, 256, stream_), "copy of 256 bytes from ");
 }
 
-TEST_F(MemoryThatIsGone, LeavesOtherContextsAndWhatComesNextUnharmed) {
+TEST_F(FreedMemory, OtherContextsAndLaterWorkAreUnaffected) {
   CUcontext other = nullptr;
   ASSERT_OK(cuCtxCreate(&other, nullptr, 0, 0));
   CUdeviceptr word = 0;
@@ -277,20 +276,20 @@ TEST_F(MemoryThatIsGone, LeavesOtherContextsAndWhatComesNextUnharmed) {
   EXPECT_OK(cuCtxDestroy(other));
 }
 
-/// A program's own mistake, outside the driver.
+/// An illegal access of the program itself.
 void poke() {
   volatile std::uintptr_t nowhere = 64;
   *reinterpret_cast<volatile char*>(nowhere) = 1;
 }
 
-using MemoryThatIsGoneDeathTest = MemoryThatIsGone;
+using FreedMemoryDeathTest = FreedMemory;
 // promise: A fault of the host goes to the handler that was there before
-TEST_F(MemoryThatIsGoneDeathTest, AFaultOfTheProgramItselfIsStillItsOwn) {
+TEST_F(FreedMemoryDeathTest, FaultOfTheProgramEndsTheProcess) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");  // a forked child may not use the driver
   EXPECT_EXIT(
       {
         std::signal(SIGSEGV, [](int) { std::_Exit(42); });
-        usleep(30'000);  // handlers are looked for again after 20 ms at the earliest
+        usleep(30'000);  // handlers are checked again after at least 20 ms
         if (cuMemsetD8(device_, 1, 64) != CUDA_SUCCESS) std::_Exit(1);
         poke();
       },

@@ -1,5 +1,4 @@
-// Virtual memory and sharing between processes: a child process of this test sees and changes the
-// parent's bytes.
+// Virtual memory, and memory and events shared with a child process.
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -19,8 +18,7 @@ namespace {
 
 constexpr std::size_t kUnit = std::size_t{2} << 20;
 
-/// Runs `child` in a process that has never used the driver: forked before cuInit. Each test here
-/// starts with it.
+/// Runs `child` in a process forked before cuInit. Each test starts with it.
 class Peer {
  public:
   explicit Peer(const std::function<bool(Peer&)>& child) {
@@ -56,7 +54,7 @@ class Peer {
     }
     ASSERT_EQ(static_cast<ssize_t>(bytes), sendmsg(socket_, &message, MSG_NOSIGNAL));
   }
-  /// Ends the process in the middle of whatever it does.
+  /// Kills the process.
   void die() {
     killed_ = true;
     kill(pid_, SIGKILL);
@@ -89,7 +87,7 @@ bool start_driver() {
   return ok(cuInit(0)) && ok(cuCtxCreate(&context, nullptr, 0, 0));
 }
 
-/// The parent's context, gone at the end of the test.
+/// The parent's context, destroyed at the end of the test.
 class Started {
  public:
   Started() { EXPECT_TRUE(start_driver()); }
@@ -100,7 +98,7 @@ class Started {
   }
 };
 
-TEST(Sharing, MemoryHandlesReachTheSameBytes) {
+TEST(Ipc, MemoryHandlesShareBytes) {
   NEEDS_FRESH_PROCESS();
   Peer peer{[](Peer& parent) {
     CUipcMemHandle handle;
@@ -134,7 +132,7 @@ TEST(Sharing, MemoryHandlesReachTheSameBytes) {
   ASSERT_OK(cuMemFree(p));
 }
 
-/// A pool that can be exported with a block in it, filled with a value.
+/// An exportable pool with one block that is filled with a value.
 struct SharedPool {
   bool make(unsigned value) {
     CUmemPoolProps props{};
@@ -155,7 +153,7 @@ struct SharedPool {
     peer.send(&data, sizeof data, fd);
     return close(fd) == 0;
   }
-  /// What another process sent, opened here; `data` names the block.
+  /// Opens the pool of another process; `data` names the block.
   bool receive(Peer& peer, CUmemPoolPtrExportData* data) {
     int fd = -1;
     if (!peer.receive(data, sizeof *data, &fd) || fd < 0 || !start_driver()) return false;
@@ -172,7 +170,7 @@ struct SharedPool {
   CUdeviceptr block = 0;
 };
 
-TEST(Sharing, PoolsTravelByFileDescriptor) {
+TEST(Ipc, PoolsAreImportedFromFileDescriptors) {
   NEEDS_FRESH_PROCESS();
   Peer peer{[](Peer& parent) {
     SharedPool theirs;
@@ -190,7 +188,7 @@ TEST(Sharing, PoolsTravelByFileDescriptor) {
   ASSERT_TRUE(mine.send(peer));
 }
 
-/// An event that another process may open, and a stream that stands still until release().
+/// An interprocess event, and a stream that waits for release().
 class Sharer {
  public:
   Sharer() {
@@ -206,7 +204,8 @@ class Sharer {
     EXPECT_OK(cuStreamWaitValue32(stream, reinterpret_cast<CUdeviceptr>(flag_), 1,
                                   CU_STREAM_WAIT_VALUE_EQ));
   }
-  /// Shows the peer the event, lets go when it says so, and ends with the stream's work.
+  /// Sends the event to the peer, releases the stream when the peer asks, and waits for the
+  /// stream's work.
   void release(Peer& peer) const {
     peer.send(&handle, sizeof handle);
     char byte = 0;
@@ -223,7 +222,8 @@ class Sharer {
   unsigned* flag_ = nullptr;
 };
 
-/// In the other process: an event of the first whose record is not over; null when that fails.
+/// In the other process: opens an event of the first process whose record is incomplete; null on
+/// failure.
 CUevent opened_event(Peer& parent) {
   CUipcEventHandle handle;
   CUevent event = nullptr;
@@ -233,13 +233,13 @@ CUevent opened_event(Peer& parent) {
   return event;
 }
 
-/// In the other process: the first may let its work go on.
+/// In the other process: lets the first process continue.
 void let_go(Peer& parent) {
   const char byte = 1;
   parent.send(&byte, 1);
 }
 
-TEST(Sharing, EventsCrossProcesses) {
+TEST(Ipc, EventsSynchronizeProcesses) {
   NEEDS_FRESH_PROCESS();
   Peer peer{[](Peer& parent) {
     const CUevent event = opened_event(parent);
@@ -254,8 +254,8 @@ TEST(Sharing, EventsCrossProcesses) {
   mine.release(peer);
 }
 
-/// A graph records it here, a graph waits for it there.
-TEST(Sharing, EventsOfGraphsCrossProcesses) {
+/// A graph records it here; a graph of the other process waits for it.
+TEST(Ipc, GraphEventsSynchronizeProcesses) {
   NEEDS_FRESH_PROCESS();
   Peer peer{[](Peer& parent) {
     CUgraph graph = nullptr;
@@ -282,12 +282,12 @@ TEST(Sharing, EventsOfGraphsCrossProcesses) {
   ASSERT_OK(cuEventRecordWithFlags(mine.event, mine.stream, CU_EVENT_RECORD_EXTERNAL));
   ASSERT_OK(cuStreamEndCapture(mine.stream, &graph));
   ASSERT_OK(cuGraphInstantiate(&exec, graph, 0));
-  ASSERT_OK(cuEventDestroy(mine.event));  // the graph goes on recording it
+  ASSERT_OK(cuEventDestroy(mine.event));  // the graph can still record it
   ASSERT_OK(cuGraphLaunch(exec, mine.stream));
   mine.release(peer);
 }
 
-TEST(Sharing, EventsOfWholeContextsCrossProcesses) {
+TEST(Ipc, ContextEventsSynchronizeProcesses) {
   NEEDS_FRESH_PROCESS();
   Peer peer{[](Peer& parent) {
     CUcontext context = nullptr;
@@ -309,7 +309,7 @@ TEST(Sharing, EventsOfWholeContextsCrossProcesses) {
   mine.release(peer);
 }
 
-/// What is open in this process: descriptors, and mappings of shared memory.
+/// Open descriptors and shared mappings of this process.
 std::pair<std::size_t, std::size_t> held() {
   std::size_t descriptors = 0, mappings = 0;
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator{"/proc/self/fd"})
@@ -321,7 +321,7 @@ std::pair<std::size_t, std::size_t> held() {
   return {descriptors, mappings};
 }
 
-TEST(Sharing, AnImporterThatDiesLeavesNothingBehind) {
+TEST(Ipc, CrashedImporterLeaksNothing) {
   NEEDS_FRESH_PROCESS();
   Peer peer{[](Peer& parent) {
     CUipcMemHandle handle;
@@ -355,7 +355,7 @@ TEST(Sharing, AnImporterThatDiesLeavesNothingBehind) {
   EXPECT_EQ(at_first, held());
 }
 
-TEST(Sharing, AnImporterOfAPoolThatDiesLeavesNothingBehind) {
+TEST(Ipc, CrashedPoolImporterLeaksNothing) {
   NEEDS_FRESH_PROCESS();
   Peer peer{[](Peer& parent) {
     SharedPool theirs;
@@ -383,7 +383,7 @@ TEST(Sharing, AnImporterOfAPoolThatDiesLeavesNothingBehind) {
   EXPECT_EQ(at_first, held());
 }
 
-TEST(Sharing, APoolWhoseExporterDiesIsThereForThoseWhoHaveIt) {
+TEST(Ipc, PoolOutlivesItsCrashedExporter) {
   NEEDS_FRESH_PROCESS();
   Peer peer{[](Peer& parent) {
     SharedPool mine;
@@ -397,7 +397,7 @@ TEST(Sharing, APoolWhoseExporterDiesIsThereForThoseWhoHaveIt) {
   EXPECT_TRUE(theirs.holds(5));
   ASSERT_OK(cuMemsetD32(theirs.block, 7, 25));
   EXPECT_TRUE(theirs.holds(7));
-  // What is queued before the free may still use it, also when it is opened again meanwhile.
+  // Work queued before the free may still use the block, also when it is opened again.
   void* flag = nullptr;
   unsigned* found = nullptr;
   CUstream stream = nullptr;
@@ -423,7 +423,7 @@ TEST(Sharing, APoolWhoseExporterDiesIsThereForThoseWhoHaveIt) {
   ASSERT_OK(cuCtxDestroy(context));
 }
 
-TEST(Sharing, AnExporterThatDiesTakesItsHandlesWithItAndEndsItsEvents) {
+TEST(Ipc, CrashedExporterInvalidatesHandlesAndCompletesEvents) {
   NEEDS_FRESH_PROCESS();
   struct Message {
     CUipcMemHandle memory;
@@ -459,17 +459,17 @@ TEST(Sharing, AnExporterThatDiesTakesItsHandlesWithItAndEndsItsEvents) {
   ASSERT_OK(cuStreamWaitEvent(stream, event, 0));
   EXPECT_EQ(CUDA_ERROR_NOT_READY, cuStreamQuery(stream));
   peer.die();
-  ASSERT_OK(cuStreamSynchronize(stream));  // nobody is left who could end the record
+  ASSERT_OK(cuStreamSynchronize(stream));  // the recording process has ended
   ASSERT_OK(cuEventSynchronize(event));
   int value = 0;
-  ASSERT_OK(cuMemcpyDtoH(&value, p, 4));  // what is mapped stays
+  ASSERT_OK(cuMemcpyDtoH(&value, p, 4));  // existing mappings stay valid
   EXPECT_EQ(9, value);
   ASSERT_OK(cuIpcCloseMemHandle(p));
   EXPECT_EQ(CUDA_ERROR_INVALID_HANDLE,
             cuIpcOpenMemHandle(&p, message.memory, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
 }
 
-TEST(Sharing, AForkedChildIsToldSo) {
+TEST(Ipc, CallsInAForkedChildFail) {
   const Started driver;
   const pid_t pid = fork();
   if (pid == 0) {
@@ -482,12 +482,12 @@ TEST(Sharing, AForkedChildIsToldSo) {
   int status = 0;
   waitpid(pid, &status, 0);
   EXPECT_EQ(0, status);
-  EXPECT_OK(cuCtxSynchronize());  // the parent goes on
+  EXPECT_OK(cuCtxSynchronize());  // the parent is not affected
 }
 
 class VirtualMemory : public DriverTest {};
 
-TEST(Sharing, EventsThatGoWithTheirContextCloseTheirFiles) {
+TEST(Ipc, DestroyedContextClosesFilesOfEvents) {
   ASSERT_OK(cuInit(0));
   const auto open_files = [] {
     return std::distance(std::filesystem::directory_iterator{"/proc/self/fd"}, {});
@@ -509,7 +509,7 @@ TEST(Sharing, EventsThatGoWithTheirContextCloseTheirFiles) {
   EXPECT_EQ(before, open_files());
 }
 
-TEST_F(VirtualMemory, MapsMemoryWhereItIsAsked) {
+TEST_F(VirtualMemory, MemoryIsMappedAtTheReservedAddress) {
   CUmemAllocationProp prop{};
   prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;

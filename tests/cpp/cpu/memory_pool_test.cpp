@@ -1,4 +1,4 @@
-// Memory pools: order, reuse and what they count.
+// Memory pools: stream order, reuse and counters.
 #include <atomic>
 #include <ctime>
 #include <string>
@@ -35,7 +35,7 @@ class Pools : public DriverTest {
   CUmemoryPool pool_ = nullptr;
 };
 
-TEST_F(Pools, SameStreamReusesAtOnce) {
+TEST_F(Pools, SameStreamReusesFreedBlock) {
   unsigned* flag = words(1);
   CUdeviceptr p = 0, q = 0, r = 0;
   ASSERT_OK(cuMemAllocFromPoolAsync(&p, 1000, pool_, a_));
@@ -47,12 +47,12 @@ TEST_F(Pools, SameStreamReusesAtOnce) {
   int off = 0;
   ASSERT_OK(cuMemPoolSetAttribute(pool_, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &off));
   ASSERT_OK(cuMemAllocFromPoolAsync(&r, 1000, pool_, b_));
-  EXPECT_NE(p, r);  // the free in the other stream is not over
+  EXPECT_NE(p, r);  // the free in the other stream is not complete
   std::atomic_ref{* flag} = 1u;
   ASSERT_OK(cuMemFreeAsync(r, b_));
 }
 
-TEST_F(Pools, AnotherStreamWaitsForTheFreeWhereThereIsNoMore) {
+TEST_F(Pools, AnotherStreamWaitsForTheFreeAtTheLimit) {
   constexpr std::size_t kBytes = 1 << 20;
   CUmemPoolProps props{};
   props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -74,8 +74,8 @@ TEST_F(Pools, AnotherStreamWaitsForTheFreeWhereThereIsNoMore) {
   ASSERT_OK(cuMemPoolDestroy(small));
 }
 
-// The other stream's work may wait for what this program does next.
-TEST_F(Pools, AnotherStreamIsNotWaitedForWhereThereIsRoom) {
+// The work of the other stream may wait for this program.
+TEST_F(Pools, AnotherStreamDoesNotWaitBelowTheLimit) {
   unsigned* flag = words(1);
   CUdeviceptr p = 0, q = 0;
   ASSERT_OK(cuMemAllocFromPoolAsync(&p, 1000, pool_, a_));
@@ -89,7 +89,7 @@ TEST_F(Pools, AnotherStreamIsNotWaitedForWhereThereIsRoom) {
   ASSERT_OK(cuMemFreeAsync(q, b_));
 }
 
-TEST_F(Pools, AStreamBehindTheFreeMayHaveTheMemoryAtOnce) {
+TEST_F(Pools, StreamThatWaitsForTheFreeReusesTheBlock) {
   const auto set = [&](CUmemPool_attribute attribute, int value) {
     ASSERT_OK(cuMemPoolSetAttribute(pool_, attribute, &value));
   };
@@ -106,11 +106,11 @@ TEST_F(Pools, AStreamBehindTheFreeMayHaveTheMemoryAtOnce) {
   ASSERT_OK(launch(kernel("noop"), 1, a_));
   ASSERT_OK(cuMemFreeAsync(p, a_));
   ASSERT_OK(cuMemAllocFromPoolAsync(&early, 1000, pool_, b_));
-  EXPECT_NE(p, early);  // b_ waits for less than that
+  EXPECT_NE(p, early);  // b_ waits for earlier work only
   ASSERT_OK(cuEventRecord(event, a_));
   ASSERT_OK(cuStreamWaitEvent(b_, event, 0));
   ASSERT_OK(cuMemAllocFromPoolAsync(&q, 1000, pool_, b_));
-  EXPECT_EQ(p, q);  // b_ waits for what a_ had queued when it was freed
+  EXPECT_EQ(p, q);  // b_ waits for the work of a_ at the free
   ASSERT_OK(cuMemFreeAsync(q, b_));
   set(CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, 0);
   CUstream c = nullptr;
@@ -118,7 +118,7 @@ TEST_F(Pools, AStreamBehindTheFreeMayHaveTheMemoryAtOnce) {
   ASSERT_OK(cuEventRecord(event, b_));
   ASSERT_OK(cuStreamWaitEvent(c, event, 0));
   ASSERT_OK(cuMemAllocFromPoolAsync(&r, 1000, pool_, c));
-  EXPECT_NE(p, r);  // not allowed to look at events
+  EXPECT_NE(p, r);  // the attribute forbids reuse through events
   EXPECT_EQ(CUDA_ERROR_NOT_READY, cuStreamQuery(c));
   std::atomic_ref{* flag} = 1u;
   ASSERT_OK(cuStreamSynchronize(c));
@@ -128,7 +128,7 @@ TEST_F(Pools, AStreamBehindTheFreeMayHaveTheMemoryAtOnce) {
   ASSERT_OK(cuEventDestroy(event));
 }
 
-TEST_F(Pools, CountWhatTheyHold) {
+TEST_F(Pools, UsageAttributesAreCounted) {
   std::uint64_t keep = UINT64_MAX;
   ASSERT_OK(cuMemPoolSetAttribute(pool_, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep));
   CUdeviceptr p = 0;
@@ -148,7 +148,7 @@ TEST_F(Pools, CountWhatTheyHold) {
   ASSERT_OK(cuMemPoolSetAttribute(pool_, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep));
   ASSERT_OK(cuMemAllocFromPoolAsync(&p, 1 << 20, pool_, a_));
   ASSERT_OK(cuMemFreeAsync(p, a_));
-  ASSERT_OK(cuStreamSynchronize(a_));  // a wait gives back what is over the threshold
+  ASSERT_OK(cuStreamSynchronize(a_));  // a wait frees memory above the threshold
   EXPECT_EQ(0u, attribute(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT));
 }
 
@@ -164,7 +164,7 @@ TEST_F(Pools, DefaultPoolBelongsToTheDevice) {
   CUmemoryPool found = nullptr;
   ASSERT_OK(cuPointerGetAttribute(&found, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, p));
   EXPECT_EQ(pool_, found);
-  ASSERT_OK(cuMemPoolDestroy(pool_));  // its memory stays until it is freed
+  ASSERT_OK(cuMemPoolDestroy(pool_));  // its memory exists until freed
   ASSERT_OK(cuMemsetD8(p, 1, 100));
   ASSERT_OK(cuMemFreeAsync(p, nullptr));
   ASSERT_OK(cuDeviceGetMemPool(&current, 0));
@@ -172,7 +172,7 @@ TEST_F(Pools, DefaultPoolBelongsToTheDevice) {
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemPoolTrimTo(pool_, 0));
 }
 
-TEST_F(Pools, GiveWhatTheyKeepToOtherAllocationsThatNeedIt) {  // as an H200's do
+TEST_F(Pools, UnusedPoolMemoryServesOtherAllocations) {  // as on an H200
   std::uint64_t all = ~std::uint64_t{0};
   ASSERT_OK(cuMemPoolSetAttribute(pool_, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &all));
   std::size_t free = 0, total = 0;
@@ -187,8 +187,8 @@ TEST_F(Pools, GiveWhatTheyKeepToOtherAllocationsThatNeedIt) {  // as an H200's d
   EXPECT_OK(cuMemFree(q));
 }
 
-/// Streams and threads at once: blocks in use never overlap, and the pool's bounds hold.
-TEST_F(Pools, ServeManyThreadsAndStreamsWithinTheirBounds) {
+/// Several threads and streams: blocks in use never overlap, and the limits hold.
+TEST_F(Pools, ConcurrentAllocationsStayWithinTheLimit) {
   constexpr unsigned kThreads = 4, kRounds = 300;
   constexpr std::size_t kBlock = 4096;
   constexpr std::size_t kMost = 3 * kThreads * kBlock;
@@ -231,7 +231,7 @@ TEST_F(Pools, ServeManyThreadsAndStreamsWithinTheirBounds) {
   ASSERT_OK(cuMemPoolDestroy(pool));
 }
 
-TEST_F(Pools, MakeRoomForOtherSizesWithinTheirBounds) {
+TEST_F(Pools, UnusedBlocksAreFreedForOtherSizes) {
   constexpr std::size_t kMost = 1 << 20;
   ASSERT_OK(cuMemPoolDestroy(pool_));
   pool_ = new_pool(kMost);
@@ -246,8 +246,8 @@ TEST_F(Pools, MakeRoomForOtherSizesWithinTheirBounds) {
   EXPECT_LE(attribute(CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), kMost);
 }
 
-/// As a ratio of processor time, alternating: what a pool holds does not slow it down.
-TEST_F(Pools, CostTheSameHoweverManyBlocksTheyHold) {
+/// Ratio of processor time, alternating: free blocks in a pool do not slow it down.
+TEST_F(Pools, AllocationTimeIsIndependentOfFreeBlocks) {
   constexpr int kHeld = 4000, kRounds = 400;
   cuuint64_t keep = ~cuuint64_t{0};
   const CUmemoryPool full = new_pool();
@@ -274,12 +274,13 @@ TEST_F(Pools, CostTheSameHoweverManyBlocksTheyHold) {
   EXPECT_LT(many, 3 * few);
 }
 
-TEST_F(Pools, OverTheLimitIsCodeTwo) {
+TEST_F(Pools, OversizedAllocationFailsWithOutOfMemory) {
   CUdeviceptr p = 0;
   std::size_t free = 0, total = 0;
   ASSERT_OK(cuMemGetInfo(&free, &total));
   EXPECT_EQ(CUDA_ERROR_OUT_OF_MEMORY, cuMemAllocFromPoolAsync(&p, total * 2, pool_, a_));
-  EXPECT_OK(cuMemAllocFromPoolAsync(&p, 0, pool_, a_));  // as an H200: nothing, which can be freed
+  EXPECT_OK(cuMemAllocFromPoolAsync(&p, 0, pool_,
+                                    a_));  // as on an H200: a null pointer, which can be freed
   EXPECT_EQ(0u, p);
   EXPECT_OK(cuMemFreeAsync(p, a_));
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemFreeAsync(12345, a_));

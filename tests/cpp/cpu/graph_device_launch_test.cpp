@@ -1,4 +1,4 @@
-// Graphs that kernels launch: beside their own graph, behind it, and what is refused.
+// Graph launches by kernels: fire-and-forget and tail launches, and invalid launches.
 #include <map>
 #include <vector>
 
@@ -36,8 +36,8 @@ class DeviceGraphs : public DriverTest {
     last = node;
   }
   void say(CUgraph graph, unsigned value) { add(graph, "append", address(log_), value); }
-  /// A node that launches a graph (0: its own) until the counter is 0; returns the counter, behind
-  /// which the answer of the last launch is.
+  /// Adds a node that launches a graph (0: its own) until the counter is 0. Returns the counter,
+  /// which is followed by the result of the last launch.
   unsigned* launches(CUgraph graph, CUgraphExec exec, std::uint64_t how, unsigned times = 1) {
     unsigned* counter = words(2);
     counter[0] = times + 1;
@@ -65,13 +65,13 @@ class DeviceGraphs : public DriverTest {
   std::map<CUgraph, CUgraphNode> last_;
 };
 
-TEST_F(DeviceGraphs, FollowThemselvesUntilTheyStop) {
+TEST_F(DeviceGraphs, TailLaunchOfItselfRepeatsUntilItStops) {
   const CUgraph loop = graph();
   say(loop, 1);
   const unsigned* counter = launches(loop, nullptr, kTail, 500);
   const CUgraphExec exec = ready(loop, kDevice);
   ASSERT_OK(cuGraphLaunch(exec, stream_));
-  ASSERT_OK(launch(kernel("append"), 1, stream_, address(log_), 2u));  // behind all of it
+  ASSERT_OK(launch(kernel("append"), 1, stream_, address(log_), 2u));  // after all launches
   const List found = logged();
   ASSERT_EQ(502u, found.size());
   EXPECT_EQ(2u, found.back());
@@ -79,7 +79,7 @@ TEST_F(DeviceGraphs, FollowThemselvesUntilTheyStop) {
   EXPECT_EQ(0u, counter[1]);
 }
 
-TEST_F(DeviceGraphs, RunBesideTheirLauncherAndEndWithIt) {
+TEST_F(DeviceGraphs, FireAndForgetGraphCompletesWithItsLauncher) {
   const CUgraph host = graph();
   unsigned* flag = words(1);
   const CUgraph beside = graph();
@@ -97,7 +97,7 @@ TEST_F(DeviceGraphs, RunBesideTheirLauncherAndEndWithIt) {
   EXPECT_EQ(0u, counter[1]);
 }
 
-TEST_F(DeviceGraphs, ComeBehindInOrderAndWhatTheyLaunchBeforeTheNext) {
+TEST_F(DeviceGraphs, TailGraphsRunInOrderWithTheirOwnLaunches) {
   const CUgraph first = graph();
   say(first, 1);
   const unsigned* inner = launches(first, saying(2), kTail);
@@ -110,19 +110,20 @@ TEST_F(DeviceGraphs, ComeBehindInOrderAndWhatTheyLaunchBeforeTheNext) {
   EXPECT_EQ(0u, inner[1]);
 }
 
-TEST_F(DeviceGraphs, MayRunBesideTheOneThatLaunchedThem) {
+TEST_F(DeviceGraphs, SiblingLaunchRunsConcurrently) {
   const CUgraph child = graph();
   const unsigned* counter = launches(child, saying(9), kSibling);
   const CUgraph host = graph();
   launches(host, ready(child, kDevice), kBeside);
-  const unsigned* none = launches(host, saying(8), kSibling);  // beside what? nobody launched it
+  const unsigned* none =
+      launches(host, saying(8), kSibling);  // invalid: no kernel launched this graph
   ASSERT_OK(cuGraphLaunch(ready(host), stream_));
   EXPECT_EQ((List{9}), logged());
   EXPECT_EQ(0u, counter[1]);
   EXPECT_EQ(1u, none[1]);
 }
 
-TEST_F(DeviceGraphs, AreLaunchedByKernelsOfGraphsOnly) {
+TEST_F(DeviceGraphs, LaunchOutsideOfAGraphFails) {
   const CUgraphExec exec = saying(1);
   unsigned* counter = words(2);
   counter[0] = 2;
@@ -132,7 +133,7 @@ TEST_F(DeviceGraphs, AreLaunchedByKernelsOfGraphsOnly) {
   EXPECT_EQ(800u, counter[1]);
 }
 
-TEST_F(DeviceGraphs, AreMadeForItAndUploadedBefore) {
+TEST_F(DeviceGraphs, LaunchWithoutFlagOrUploadFails) {
   const CUgraph plain = graph(), late = graph(), self = graph();
   say(plain, 1);
   say(late, 2);
@@ -150,7 +151,7 @@ TEST_F(DeviceGraphs, AreMadeForItAndUploadedBefore) {
   EXPECT_EQ(1u, beside_itself[1]);
 }
 
-TEST_F(DeviceGraphs, HoldKernelsCopiesAndFillsOnly) {
+TEST_F(DeviceGraphs, OtherNodeKindsFailInstantiation) {
   const CUgraph made = graph();
   say(made, 1);
   CUgraphNode empty = nullptr;
@@ -168,7 +169,7 @@ TEST_F(DeviceGraphs, HoldKernelsCopiesAndFillsOnly) {
       cuGraphInstantiate(&exec, made, kDevice | CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH));
 }
 
-TEST_F(DeviceGraphs, ChangeWhileTheyRunForTheNextRunOnly) {
+TEST_F(DeviceGraphs, UpdateDuringARunAffectsTheNextRun) {
   const CUgraph loop = graph();
   unsigned* flag = words(1);
   add(loop, "spin", address(flag));
@@ -180,7 +181,8 @@ TEST_F(DeviceGraphs, ChangeWhileTheyRunForTheNextRunOnly) {
   ASSERT_OK(cuGraphLaunch(ready(host), stream_));
   ASSERT_OK(cuGraphNodeSetEnabled(exec, saying_one, 0));
   std::atomic_ref{* flag} = 1u;
-  EXPECT_LE(logged().size(), 1u);  // before or after the run began: whole either way
+  EXPECT_LE(logged().size(),
+            1u);  // the update came before or after the start of the run; never in between
   log_[0] = 0;
   ASSERT_OK(cuGraphLaunch(exec, stream_));
   EXPECT_EQ(List{}, logged());

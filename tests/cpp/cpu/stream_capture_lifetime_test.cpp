@@ -1,9 +1,10 @@
-// Captures whose graph goes before they end: they are invalid from then on, and keep nothing.
+// Captures into a graph that is destroyed before the capture ends: the capture becomes invalid and
+// leaks nothing.
 #include "graph_support.hpp"
 
 namespace {
 
-class CaptureEnds : public GraphTest {
+class CaptureLifetime : public GraphTest {
  protected:
   void SetUp() override {
     GraphTest::SetUp();
@@ -20,14 +21,14 @@ class CaptureEnds : public GraphTest {
     CUdeviceptr memory = 0;
     ASSERT_OK(cuMemAllocAsync(&memory, 1 << 16, stream_));
   }
-  /// The graph of a capture, as a program gets at it before the end.
+  /// The graph of an active capture, from cuStreamGetCaptureInfo.
   CUgraph graph_of_capture() {
     CUstreamCaptureStatus status{};
     CUgraph graph = nullptr;
     EXPECT_OK(cuStreamGetCaptureInfo(stream_, &status, nullptr, &graph, nullptr, nullptr, nullptr));
     return graph;
   }
-  /// The graph is gone: nothing more is captured, and after the end all is as it was before.
+  /// Expects that the capture is invalid, and that its end restores the state before.
   void expect_invalid_until_the_end() {
     CUstreamCaptureStatus status{};
     EXPECT_OK(cuStreamIsCapturing(stream_, &status));
@@ -50,7 +51,7 @@ class CaptureEnds : public GraphTest {
 };
 
 /// As on an H200.
-TEST_F(CaptureEnds, BeforeItsGraphIsDestroyed) {
+TEST_F(CaptureLifetime, DestroyingTheGraphDuringCaptureFails) {
   capture_into(graph_);
   EXPECT_EQ(CUDA_ERROR_ILLEGAL_STATE, cuGraphDestroy(graph_));
   CUstream second = nullptr;
@@ -66,27 +67,27 @@ TEST_F(CaptureEnds, BeforeItsGraphIsDestroyed) {
   EXPECT_EQ(free_, free_memory());
 }
 
-TEST_F(CaptureEnds, BeforeItsOwnGraphIsDestroyed) {
+TEST_F(CaptureLifetime, DestroyingTheCapturesOwnGraphFails) {
   ASSERT_OK(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_RELAXED));
   EXPECT_EQ(CUDA_ERROR_ILLEGAL_STATE, cuGraphDestroy(graph_of_capture()));
   ASSERT_OK(cuStreamDestroy(stream_));
   EXPECT_EQ(free_, free_memory());
 }
 
-TEST_F(CaptureEnds, WithTheGraphThatABodyBelongsTo) {
+TEST_F(CaptureLifetime, DestroyingTheParentGraphInvalidatesCaptureIntoBody) {
   capture_into(add_condition(graph_, CU_GRAPH_COND_TYPE_IF, 0).body);
   ASSERT_OK(cuGraphDestroy(graph_));
   expect_invalid_until_the_end();
 }
 
-TEST_F(CaptureEnds, WithTheNodeThatABodyBelongsTo) {
+TEST_F(CaptureLifetime, DestroyingTheConditionalNodeInvalidatesCaptureIntoBody) {
   const Condition condition = add_condition(graph_, CU_GRAPH_COND_TYPE_IF, 0);
   capture_into(condition.body);
   ASSERT_OK(cuGraphDestroyNode(condition.node));
   expect_invalid_until_the_end();
 }
 
-TEST_F(CaptureEnds, WithTheStreamWhenTheGraphIsGone) {
+TEST_F(CaptureLifetime, DestroyingTheStreamEndsCaptureIntoDestroyedGraph) {
   capture_into(add_condition(graph_, CU_GRAPH_COND_TYPE_IF, 0).body);
   ASSERT_OK(cuGraphDestroy(graph_));
   CUdeviceptr memory = 0;
@@ -95,8 +96,8 @@ TEST_F(CaptureEnds, WithTheStreamWhenTheGraphIsGone) {
   EXPECT_EQ(free_, free_memory());
 }
 
-// Handles are used again after a while: ending the same one twice would take away another's.
-TEST_F(CaptureEnds, WithoutTheHandlesThatOthersGotMeanwhile) {
+// Slots of handles are reused: retiring a handle twice would end the handle of another object.
+TEST_F(CaptureLifetime, EndOfInvalidCaptureLeavesReusedHandlesAlone) {
   constexpr int kMany = 10000;
   const Condition condition = add_condition(graph_, CU_GRAPH_COND_TYPE_IF, 0);
   capture_into(condition.body);

@@ -1,5 +1,4 @@
-// Branches of graphs: independent ones run at the same time, and dependencies hold whatever the
-// threads do.
+// Branches of graphs: independent branches run concurrently, and all dependencies are respected.
 #include <atomic>
 #include <random>
 #include <thread>
@@ -18,7 +17,7 @@ class GraphBranches : public GraphTest {
   }
 };
 
-TEST_F(GraphBranches, ThatWaitForEachOtherBothGoOn) {
+TEST_F(GraphBranches, BranchesThatWaitForEachOtherComplete) {
   unsigned* flags = words(3);
   const CUgraphNode root = kernel_node(graph_, {}, "noop");
   const CUgraphNode a =
@@ -34,10 +33,10 @@ TEST_F(GraphBranches, ThatWaitForEachOtherBothGoOn) {
   }
 }
 
-TEST_F(GraphBranches, WithoutACommonRootWaitForEachOtherInBothOrders) {
+TEST_F(GraphBranches, BranchesWithoutCommonRootWaitInBothOrders) {
   unsigned* flags = words(2);
   kernel_node(graph_, {}, "spin",
-              &flags[1]);  // would hang if one branch had to end before the next begins
+              &flags[1]);  // hangs if the branches run one after the other
   kernel_node(graph_, {}, "store", &flags[0], 1u);
   kernel_node(graph_, {kernel_node(graph_, {}, "spin", &flags[0])}, "store", &flags[1], 1u);
   const CUgraphExec exec = instantiate();
@@ -47,7 +46,7 @@ TEST_F(GraphBranches, WithoutACommonRootWaitForEachOtherInBothOrders) {
   }
 }
 
-TEST_F(GraphBranches, OfAChildGraphWaitForTheParentsBranches) {
+TEST_F(GraphBranches, ChildGraphBranchesWaitForParentBranches) {
   unsigned* flags = words(2);
   CUgraph child = nullptr;
   ASSERT_OK(cuGraphCreate(&child, 0));
@@ -63,7 +62,7 @@ TEST_F(GraphBranches, OfAChildGraphWaitForTheParentsBranches) {
   }
 }
 
-TEST_F(GraphBranches, WithWhileNodesLoopSideBySide) {
+TEST_F(GraphBranches, WhileNodesInBranchesLoopConcurrently) {
   unsigned* counts = words(3);
   std::vector<CUgraphNode> ends;
   for (unsigned i = 0; i < 2; ++i) {
@@ -90,7 +89,7 @@ void stamp(void* data) {
   ticket->at = ticket->clock->fetch_add(1);
 }
 
-TEST_F(GraphBranches, KeepEveryDependencyOfRandomGraphs) {
+TEST_F(GraphBranches, RandomGraphsRespectAllDependencies) {
   std::mt19937 random{5};
   for (int round = 0; round < 30; ++round) {
     ASSERT_OK(cuGraphCreate(&graph_, 0));
@@ -124,7 +123,7 @@ TEST_F(GraphBranches, KeepEveryDependencyOfRandomGraphs) {
   }
 }
 
-TEST_F(GraphBranches, StopAfterAFault) {
+TEST_F(GraphBranches, FaultStopsAllBranches) {
   unsigned* flags = words(2);
   const CUgraphNode bad = kernel_node(graph_, {}, "fault", 719u);
   kernel_node(graph_, {bad}, "store", &flags[0], 1u);

@@ -1,4 +1,4 @@
-// Several threads at once: each captures graphs, launches and changes them, while others allocate.
+// Several threads capture, launch and update graphs while others allocate.
 #include <atomic>
 #include <thread>
 
@@ -6,7 +6,7 @@
 
 namespace {
 
-class CapturingThreads : public DriverTest {
+class CaptureThreads : public DriverTest {
  protected:
   static constexpr unsigned kThreads = 4, kRounds = 40;
   void SetUp() override {
@@ -14,7 +14,7 @@ class CapturingThreads : public DriverTest {
     add_ = kernel("add");
     counts_ = words(kThreads);
   }
-  /// Two streams and an event to fork and join them with.
+  /// Two streams, and an event for fork and join.
   struct Streams {
     Streams() {
       EXPECT_OK(cuStreamCreate(&first, CU_STREAM_NON_BLOCKING));
@@ -66,14 +66,14 @@ class CapturingThreads : public DriverTest {
   unsigned* counts_ = nullptr;
 };
 
-TEST_F(CapturingThreads, DoNotDisturbEachOther) {
+TEST_F(CaptureThreads, ConcurrentCapturesAreIndependent) {
   std::vector<std::thread> threads;
   for (unsigned t = 0; t < kThreads; ++t) threads.emplace_back([this, t] { work(&counts_[t]); });
   for (std::thread& thread : threads) thread.join();
 }
 
-/// One executable graph in the streams of all threads: its runs come one behind the other.
-TEST_F(CapturingThreads, ShareAnExecutableGraph) {
+/// One executable graph in the streams of all threads: its runs never overlap.
+TEST_F(CaptureThreads, ConcurrentLaunchesOfOneExecutableGraphSucceed) {
   CUgraphExec exec = nullptr;
   ASSERT_OK(cuGraphInstantiate(&exec, captured(Streams{}, counts_), 0));
   std::vector<std::thread> threads;
