@@ -1,6 +1,6 @@
-// cpu/engine/run/free_list.cpp: blocks by size. Every thread has a short list of its own; what it
-// frees beyond that goes to a list that all share, and a thread that has none takes that whole
-// list. Taking all at once needs no counter against a block that left and came back in between.
+// cpu/engine/run/free_list.cpp: free lists by size. Every thread has a short list of its own; the
+// rest goes to a shared list, and a thread whose list is empty takes the whole shared list. Taking
+// all entries at once avoids the ABA problem without a counter.
 #include "cpu/engine/run/free_list.hpp"
 
 #include <atomic>
@@ -11,18 +11,18 @@
 namespace cucpu {
 namespace {
 
-// With the address sanitizer a freed block must stay freed.
+// With the address sanitizer, freed memory is not reused, so that a use after free is reported.
 #if defined(CUCPU_ASAN)
 constexpr bool kReuses = false;
 #else
 constexpr bool kReuses = true;
 #endif
 
-constexpr std::size_t kStep = 64;   // sizes are multiples of it, and blocks aligned to it
-constexpr std::size_t kSizes = 16;  // up to 1,024 bytes; larger ones come from the system
-constexpr unsigned kMostOwn = 64;   // blocks of a size in the list of a thread
-/// Bytes of a size in the shared list: what some thousand queued launches need. A queue that was
-/// longer gives the rest back.
+constexpr std::size_t kStep = 64;   // sizes and alignments are multiples of it
+constexpr std::size_t kSizes = 16;  // up to 1,024 bytes; larger blocks use operator new
+constexpr unsigned kMostOwn = 64;   // blocks of one size in the list of a thread
+/// Bytes of one size in the shared list: enough for some thousand queued launches. More is returned
+/// to the system.
 constexpr std::size_t kMostShared = std::size_t{2} << 20;
 
 struct Block {
@@ -31,7 +31,7 @@ struct Block {
 
 struct alignas(kStep) Shared {
   std::atomic<Block*> first{nullptr};
-  std::atomic<unsigned> count{0};  // about
+  std::atomic<unsigned> count{0};  // approximate
 };
 constinit Shared shared[kSizes];
 
@@ -50,19 +50,20 @@ struct Own {
     unsigned count = 0;
   };
   List lists[kSizes];
-  ~Own() {  // a thread that ends leaves its blocks to the others
+  ~Own() {  // at thread exit, other threads get its blocks
     for (std::size_t i = 0; i < kSizes; ++i) {
       while (Block* block = lists[i].first) {
         lists[i].first = block->next;
         push(shared[i], block);
       }
-      lists[i].count = kMostOwn;  // what is freed later in this thread goes to the shared list
+      lists[i].count = kMostOwn;  // blocks freed later on this thread go to the shared list
     }
   }
 };
 thread_local Own own;
-// Where the list of this thread is, found without the call that a thread-local of a loaded library
-// takes.
+
+// A pointer to the list of this thread, with the initial-exec model: a thread-local variable of a
+// loaded library is otherwise found through a function call.
 __attribute__((tls_model("initial-exec"))) thread_local Own* t_own = nullptr;
 [[gnu::noinline]] Own& first_own() noexcept { return *(t_own = &own); }
 Own& own_of_this_thread() noexcept { return t_own != nullptr ? *t_own : first_own(); }

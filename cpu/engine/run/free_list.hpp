@@ -1,6 +1,6 @@
-// cpu/engine/run/free_list.hpp: memory for the small objects of a launch. They are made by the
-// thread that calls and freed by the one that runs the work, thousands of times a second, which is
-// what an allocator does worst: blocks that were freed are kept here and handed out again.
+// cpu/engine/run/free_list.hpp: free lists for the small objects of a launch. One thread allocates
+// them and another frees them, thousands of times a second, which is slow in general allocators.
+// Freed memory is kept here and allocated again.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,13 @@
 
 namespace cucpu {
 
-/// A block of at least this many bytes, aligned to 64. Throws std::bad_alloc.
+/// Allocates at least this many bytes, aligned to 64. Throws std::bad_alloc. Thread-safe.
 [[nodiscard]] void* allocate_from_free_list(std::size_t bytes);
-/// Takes it back, from any thread; `bytes` as it was asked for.
+/// Frees them, on any thread; `bytes` as in the allocation.
 void return_to_free_list(void* block, std::size_t bytes) noexcept;
 
-/// A base of classes whose objects come and go quickly. A destructor called through a base must be
-/// virtual.
+/// Base of classes whose objects are allocated from the free lists. A destructor called through a
+/// base must be virtual.
 struct FreeListAllocated {
   static void* operator new(std::size_t bytes) { return allocate_from_free_list(bytes); }
   static void* operator new(std::size_t bytes, std::align_val_t) {
@@ -30,7 +30,7 @@ struct FreeListAllocated {
   }
 };
 
-/// The same for containers.
+/// An allocator for containers.
 template <class T>
 struct FreeListAllocator {
   using value_type = T;

@@ -1,5 +1,5 @@
-// cpu/engine/run/sanitizer.hpp: which sanitizer this is built with, if any: CUCPU_ASAN, CUCPU_TSAN.
-// GCC and clang say it in different ways.
+// cpu/engine/run/sanitizer.hpp: CUCPU_ASAN or CUCPU_TSAN, if this is built with a sanitizer. GCC
+// and Clang define different macros.
 #pragma once
 
 #if defined(__SANITIZE_ADDRESS__)

@@ -23,7 +23,7 @@ struct Plan {
   const Linear& linear;
   Lanes lanes;
   bool groups_agree;  ///< all groups of a block pass the same barriers
-  bool quick;         ///< baseline code: masked code is short, at the cost of run time
+  bool baseline;      ///< baseline code: masked code is short, at the cost of run time
   /// The extensions at the beginning of a block that must be guarded.
   llvm::DenseMap<const llvm::BasicBlock*, llvm::SmallVector<llvm::Instruction*, 2>> guards{};
 };

@@ -95,7 +95,7 @@ std::function<Value*(Value* lane)> MemoryEmitter::addresses_of(Value* v, unsigne
 }
 
 bool MemoryEmitter::by_loop(bool rare) const {
-  return mask() ? rare : plan_.quick && width_ > 8 && !parts_.partial.edge();
+  return mask() ? rare : plan_.baseline && width_ > 8 && !parts_.partial.edge();
 }
 
 Value* MemoryEmitter::last_lane(Value* v) {
@@ -158,7 +158,7 @@ void MemoryEmitter::emit_load(LoadInst& load) {
     LoadInst* made =
         b_.CreateAlignedLoad(vector_type(type), scalar(pointer), align, load.getName());
     made->setVolatile(load.isVolatile());
-    ask_ahead(load, made, static_cast<std::uint64_t>(size) * width_);
+    emit_prefetch(load, made, static_cast<std::uint64_t>(size) * width_);
     return define(&load, made);
   }
   if (where.kind == Shape::Strided && !mask() && !by_loop(true)) {

@@ -56,7 +56,7 @@ class MemoryEmitter : public EmitterPart {
   unsigned extensions_in(Value* v, unsigned depth = 0) const;
   Value* contiguous(Value* pointer, std::int64_t size);
   Value* load_within_pages(llvm::Type*, Value* first, std::int64_t size, llvm::Align);
-  void ask_ahead(llvm::LoadInst&, llvm::LoadInst* made, std::uint64_t bytes);  // streams.cpp
+  void emit_prefetch(llvm::LoadInst&, llvm::LoadInst* made, std::uint64_t bytes);  // streams.cpp
 
   llvm::SmallPtrSet<const llvm::AtomicRMWInst*, 2> late_;
   Streams streams_;

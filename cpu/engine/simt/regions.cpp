@@ -1,5 +1,4 @@
-// cpu/engine/simt/regions.cpp: the frame of block code: regions between barriers, loops over lane
-// groups, and what lives across.
+// cpu/engine/simt/regions.cpp
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/InstIterator.h>
@@ -58,7 +57,7 @@ Function* RegionEmitter::run() {
                        GlobalValue::ExternalLinkage, state_.thread.getName() + ".block", module_);
   state_.function->addFnAttr(Attribute::NoUnwind);
   state_.function->addFnAttr(
-      Attribute::NullPointerIsValid);  // an access there is a fault, not licence to drop code
+      Attribute::NullPointerIsValid);  // an access to null faults; LLVM must not remove it
   state_.function->setSubprogram(state_.thread.getSubprogram());
   for (const char* name : {"target-cpu", "target-features"})
     if (state_.thread.hasFnAttribute(name))
@@ -74,7 +73,7 @@ Function* RegionEmitter::run() {
   bool masks_rare = plan_.lanes.threads() % width_ == 0;
   for (BasicBlock* block : plan_.flow.order)
     masks_rare &= !plan_.full.diverges(block) || parts_.partial.ends_the_grid(block);
-  parts_.masks.set_rare(masks_rare || plan_.quick);
+  parts_.masks.set_rare(masks_rare || plan_.baseline);
   unsigned groups = plan_.lanes.groups();
   group_ = temporary(entry_.getInt32Ty(), "group");
   parts_.masks.deoptimised() = temporary(entry_.getInt1Ty(), "deoptimised");
@@ -128,7 +127,7 @@ Function* RegionEmitter::run() {
     entry_.CreateStore(entry_.getInt32(0), group_);
     entry_.CreateBr(parts_.strips.strip() ? parts_.strips.strip()->rows : regions_.front()->enter);
     run_on();
-    // A new group starts with no lanes waiting and no values.
+    // A new group starts with undefined slots and empty mask slots.
     for (auto& region : regions_) {
       b_.SetInsertPoint(region->reset_point);
       parts_.values.clear_slots();
@@ -145,8 +144,7 @@ Function* RegionEmitter::run() {
   return state_.function;
 }
 
-// Every group has its mode before the first region: those that the region is left before do not
-// come to put theirs away.
+// Initializes the modes of all groups: groups that skip the first region do not store theirs.
 void RegionEmitter::start_modes() {
   const unsigned rest = plan_.lanes.threads() % width_, groups = plan_.lanes.groups();
   entry_.CreateMemSet(modes_, entry_.getInt8(kFull), groups * 4, Align{4});
@@ -158,10 +156,10 @@ void RegionEmitter::start_modes() {
   entry_.CreateStore(entry_.getInt32((1u << rest) - 1), last(masks_));
 }
 
-// What is done before each block, or strip of them, stands in the entry block behind its allocas;
-// from the end control goes back there, for the next in linear order, as long as the caller wants
-// more of them. Which those are a routine says (run/block_iteration.hpp): to compile it anew with
-// every kernel took a quarter of the time a short one takes.
+// Emits the iteration over blocks. The setup of a block, or of a strip, is in the entry block after
+// the allocas; the end of a block branches back to it while blocks are left. A routine computes the
+// next block (run/block_iteration.hpp): compiling it into every kernel took a quarter of the
+// compile time of a short one.
 void RegionEmitter::run_on() {
   BasicBlock* entry = &state_.function->getEntryBlock();
   BasicBlock::iterator first = entry->begin();
@@ -186,7 +184,8 @@ void RegionEmitter::run_on() {
   ReturnInst::Create(context_, end);
 }
 
-/// It touches the context and what no code can see.
+/// Declares a routine that accesses only the context and memory that is invisible to generated
+/// code.
 FunctionCallee RegionEmitter::routine(StringRef name, Type* result, ArrayRef<Type*> arguments) {
   FunctionCallee callee =
       module_.getOrInsertFunction(name, FunctionType::get(result, arguments, false));
@@ -200,8 +199,8 @@ FunctionCallee RegionEmitter::routine(StringRef name, Type* result, ArrayRef<Typ
   return callee;
 }
 
-/// The loop that this branch closes is not to be unrolled: passes over loops are left out where
-/// there are no others. Strips, rows and groups are short besides.
+/// Marks the loop of this latch: it is not unrolled, because loop passes are skipped for kernels
+/// without other loops. Loops over strips, rows and groups are short in addition.
 void RegionEmitter::leave_as_it_is(BranchInst* latch, bool is_short) {
   const auto says = [&](const char* what) {
     return MDNode::get(context_, MDString::get(context_, what));
@@ -213,11 +212,10 @@ void RegionEmitter::leave_as_it_is(BranchInst* latch, bool is_short) {
   latch->setMetadata(LLVMContext::MD_loop, kind);
 }
 
-// Which group runs is for fault reports: the thread is looked for among its lanes, by running the
-// block again. Where all addresses follow from the threads' indices, that finds it among all
-// threads of the block as well, and the store for each group is saved: between stores that stream
-// through memory it costs far more than its share, since processors see that whole lines are
-// written only when nothing comes between.
+// Whether each group stores its number, for fault reports: a replay of the block searches the
+// faulting thread among its lanes. If all addresses follow from thread indices, the replay finds it
+// among all threads of the block, and the store is omitted: between streaming stores it is
+// expensive, because processors detect full-line writes only without other stores in between.
 bool RegionEmitter::needs_group() const {
   return any_of(instructions(state_.thread), [&](Instruction& inst) {
     if (Value* pointer = getLoadStorePointerOperand(&inst)) return !plan_.full[pointer].scalar();
@@ -229,9 +227,8 @@ bool RegionEmitter::needs_group() const {
   });
 }
 
-/// Makes the loads of the region's entry, and resets those that the first group makes. Not where
-/// groups come to a region one by one: then each group makes its own, and nothing is kept for the
-/// whole block.
+/// Emits the loads of the region's entry, and resets those that the first group executes. Not if
+/// groups enter regions independently: then each group executes its own loads.
 void RegionEmitter::emit_entry_loads(Region& region) {
   b_.SetInsertPoint(region.enter);
   begin_block(Full);
@@ -257,7 +254,6 @@ void RegionEmitter::emit_entry_loads(Region& region) {
   b_.CreateBr(region.head);
 }
 
-/// The value of a load that is made once for all groups, or null.
 Value* RegionEmitter::block_load(LoadInst& load) {
   const BlockLoad kept = block_loads_.lookup(&load);
   if (!kept.value) return nullptr;
@@ -341,7 +337,7 @@ void RegionEmitter::emit_region(Region& region) {
   }
 }
 
-// Where a value that lives across barriers waits: an element per group in scratch.
+// The memory of a value that is live across barriers: an element per group in scratch memory.
 Value* RegionEmitter::array_element(Value* v, bool vector) {
   Type* type = parts_.values.slot(v, vector)->getAllocatedType();
   std::size_t size = module_.getDataLayout().getTypeAllocSize(type);
@@ -415,15 +411,14 @@ void RegionEmitter::enter_region(Region& region, Mode mode) {
   (void)mode;
 }
 
-// The current group stops at a barrier (or returns: null). What it needs behind the barrier is put
-// away.
+// Stores the values that the group needs after the barrier.
 void RegionEmitter::leave_region(Region* to) {
   b_.CreateStore(b_.getInt32(to ? to->id : kDone), exit_state_);
   if (to) {
     for (Value* v : plan_.flow.live_in(to->start)) {
       auto* inst = cast<Instruction>(v);
       if (rematerialisable(v)) continue;
-      // Unless the group came in another mode than it leaves, the value lies there already.
+      // The value is stored already unless the group entered in another mode.
       if (!region_->blocks.contains(inst->getParent()) && !changes_form(v)) continue;
       bool vector = !shape(v).scalar();
       if (plan_.groups_agree && plan_.block[v].kind == Shape::Uniform && !vector) {
@@ -459,7 +454,7 @@ void RegionEmitter::leave_region(Region* to) {
   b_.CreateBr(region_->next);
 }
 
-// Behind the loop over groups: on to the region the groups stopped before.
+// Emits the end of the loop over groups: continues with the region before which the groups stopped.
 void RegionEmitter::finish_region(Region& region) {
   unsigned groups = plan_.lanes.groups();
   BasicBlock* after = region.after;
@@ -514,8 +509,8 @@ void RegionEmitter::finish_region(Region& region) {
     }
     return;
   }
-  // Groups may be at different barriers: every region runs the groups that wait before it; when all
-  // have moved, a new round.
+  // Groups may wait at different barriers: every region runs the groups that wait before it, in
+  // rounds.
   if (&region != regions_.back().get()) {
     b_.CreateBr(regions_[region.id + 1]->enter);
     return;

@@ -124,7 +124,7 @@ static bool hoist(Value* value, Instruction* before) {
 // Hints to the processor, which no address can make fault. They come together, before the loads of
 // the block: one between two loads costs more than it saves (saxpy on a Neoverse N1: 1.22 times
 // native code, 1.14 without hints, 1.01 so).
-void MemoryEmitter::ask_ahead(LoadInst& load, LoadInst* made, std::uint64_t bytes) {
+void MemoryEmitter::emit_prefetch(LoadInst& load, LoadInst* made, std::uint64_t bytes) {
   const auto stream = streams_.find(&load);
   if (stream == streams_.end() || mode() != Full) return;
   asked_.push_back({stream->second, made, bytes});
