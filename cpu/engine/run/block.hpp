@@ -1,5 +1,5 @@
-// cpu/engine/run/block.hpp: the state of one resident block: its threads, barriers and warps.
-// Touched only by the host thread that runs it.
+// cpu/engine/run/block.hpp: the state of a resident block: its fibers, barriers and warps. Only the
+// host thread that runs the block accesses it.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace cucpu {
 struct Block;
 struct Cluster;
 
-/// What a fiber is doing; everything but kReady and kRunning names what it waits for.
+/// The state of a fiber. All but kUnstarted, kRunning, kReady and kDone name what it waits for.
 enum class Wait : std::uint8_t {
   kUnstarted,
   kRunning,
@@ -28,23 +28,23 @@ enum class Wait : std::uint8_t {
   kDone
 };
 
-/// One thread of a block (or a whole block, when its code is block code).
+/// The fiber of one thread of a block, or of a whole block for block code.
 struct Fiber {
   void* sp = nullptr;
-  Fiber* next = nullptr;  ///< in the ready queue, or among the waiters of a barrier
+  Fiber* next = nullptr;  ///< in the queue that holds the fiber
   Block* block = nullptr;
   Stack stack;
   ThreadContext thread{};
   Wait wait = Wait::kUnstarted;
-  bool arriving = false;            ///< is the last to come to a barrier
-  std::uint8_t barrier = 0;         ///< which barrier it waits at
-  std::uint32_t mask = 0;           ///< which lanes it waits for
-  std::uint64_t result = 0;         ///< what the operation it waited in gave it
-  const void* site = nullptr;       ///< activemask: where it was called
-  std::uint32_t cluster_phase = 0;  ///< the cluster barrier phase it has arrived in
+  bool arriving = false;            ///< the fiber is the last to arrive at a barrier
+  std::uint8_t barrier = 0;         ///< the barrier it waits at
+  std::uint32_t mask = 0;           ///< the lanes it waits for
+  std::uint64_t result = 0;         ///< the result of the operation it waited for
+  const void* site = nullptr;       ///< activemask: the address of the call
+  std::uint32_t cluster_phase = 0;  ///< the phase of the cluster barrier at which it arrived
 };
 
-/// A first-in first-out list of fibers through Fiber::next.
+/// An intrusive first-in first-out queue through Fiber::next.
 class FiberQueue {
  public:
   [[nodiscard]] bool empty() const { return head_ == nullptr; }
@@ -83,12 +83,12 @@ class FiberQueue {
 struct Barrier {
   std::uint32_t arrived = 0;
   std::uint32_t expected = 0;  ///< 0: every thread of the block that has not exited
-  std::uint32_t set = 0;       ///< predicates that were true, for the reductions
+  std::uint32_t set = 0;       ///< the number of true predicates, for reductions
   FiberQueue waiters;
 };
 
-/// A warp operation under way: lanes of `mask` gather until all that still live are there.
-struct Rendezvous {
+/// A pending warp operation: it completes when all lanes of `mask` that have not exited arrived.
+struct PendingWarpOperation {
   std::uint32_t mask = 0, arrived = 0;
   std::uint32_t kind = 0;
   std::uint64_t a[32];
@@ -98,11 +98,11 @@ struct Rendezvous {
 struct Warp {
   std::uint32_t live = 0;     ///< lanes that exist and have not exited
   std::uint32_t polling = 0;  ///< lanes that wait in activemask
-  std::uint32_t used = 0;     ///< open rendezvous, in front of `open`
-  std::vector<std::unique_ptr<Rendezvous>> open;
+  std::uint32_t used = 0;     ///< pending operations: the first entries of `open`
+  std::vector<std::unique_ptr<PendingWarpOperation>> open;
 };
 
-/// Four neighbouring warps that gather for a collective routine.
+/// A pending collective routine of four neighboring warps.
 struct Warpgroup {
   static constexpr std::uint32_t kWarps = 4, kThreads = 128;
   std::uint32_t arrived = 0;
@@ -116,19 +116,19 @@ struct Block {
   Cluster* cluster = nullptr;
   std::vector<Fiber> fibers;  ///< one per thread, or one for block code
   std::vector<Warp> warps;
-  std::vector<std::unique_ptr<Warpgroup>> warpgroups;  ///< made when first needed
+  std::vector<std::unique_ptr<Warpgroup>> warpgroups;  ///< created on first use
   Barrier barriers[16];
-  std::uint32_t pending_barriers = 0;  ///< barriers some thread has arrived at
+  std::uint32_t pending_barriers = 0;  ///< barriers at which a thread has arrived
   std::uint64_t linear = 0;            ///< linear index of the block in the grid (without clusters)
-  std::uint32_t run = 0;               ///< blocks behind it that the code runs in the same call
-  std::uint32_t started = 0;           ///< fibers[0, started) have run
-  std::uint32_t live = 0;              ///< threads that have not exited
-  std::uint32_t turned = 0;            ///< block code: the thread that came to a turn last
+  std::uint32_t run = 0;               ///< blocks after it that the code runs in the same call
+  std::uint32_t started = 0;           ///< fibers[0, started) have started
+  std::uint32_t live = 0;              ///< fibers that have not ended
+  std::uint32_t turned = 0;            ///< block code: the thread of the last call of turn()
   std::byte* scratch = nullptr;
   std::size_t scratch_bytes = 0;
 };
 
-/// Blocks that are resident together; without clusters, one block.
+/// The blocks of a cluster, resident together. A grid without clusters has clusters of one block.
 struct Cluster {
   std::vector<Block*> blocks;
   std::vector<std::byte*> shared;
@@ -136,11 +136,10 @@ struct Cluster {
   std::uint32_t phase = 0;
   FiberQueue waiters;
   std::uint32_t blocks_left = 0;
-  std::byte* arena = nullptr;  ///< the blocks' shared memory between guard pages, one stride after
-                               ///< the other, at the end
+  std::byte* arena = nullptr;  ///< shared memory of the blocks, at the end, between guard pages
   std::size_t arena_bytes = 0;
-  std::byte* end = nullptr;  ///< of what can be used
-  std::size_t room = 0;      ///< how much that is
+  std::byte* end = nullptr;  ///< the end of the accessible part
+  std::size_t room = 0;      ///< the size of the accessible part
 };
 
 }  // namespace cucpu

@@ -1,6 +1,6 @@
-// cpu/engine/run/block_context.hpp: what machine code knows of the block it runs. Plain memory with
-// a fixed layout: generated code loads from it by offsetof. One BlockContext per resident block,
-// owned by the host thread that runs the block.
+// cpu/engine/run/block_context.hpp: the state of a block that generated code accesses. Plain memory
+// with a fixed layout: generated code loads from it by offsetof. Each resident block has one
+// BlockContext, owned by the host thread that runs the block.
 #pragma once
 
 #include <cstddef>
@@ -18,33 +18,34 @@ struct BlockContext {
   std::uint32_t cluster_index[3];  ///< cluster_ctaid: this block inside its cluster
   std::uint32_t cluster_rank;      ///< cluster_ctarank: the same, linear
   const std::byte* params;         ///< packed kernel parameters
-  std::byte* shared;  ///< shared offset 0, 1024-byte aligned; `kSharedPadding` bytes may be touched
-                      ///< on both sides
-  std::uint32_t shared_bytes;  ///< static + dynamic, and what aligns dynamic memory between them
+  std::byte* shared;  ///< shared offset 0, 1024-byte aligned; `kSharedPadding` bytes on both sides
+                      ///< may be accessed
+  std::uint32_t shared_bytes;  ///< static + dynamic, with the padding that aligns dynamic memory
   std::uint32_t dynamic_shared_bytes;  ///< %dynamic_smem_size
   std::uint32_t
-      reserved_shared_offset;   ///< %reserved_smem_offset_1: 1 KiB behind the block's own bytes
+      reserved_shared_offset;   ///< %reserved_smem_offset_1: 1 KiB after the block's own bytes
   std::uint32_t block_threads;  ///< product of block[]
-  const std::uint32_t* cancel;  ///< not 0: leave through cucpu_rt_cancelled(); loops poll it
+  const std::uint32_t* cancel;  ///< not 0: leave through cucpu_rt_cancelled(). Loops poll it.
   std::byte* scratch;  ///< CompiledKernel::scratch_bytes long, 64-byte aligned, contents undefined
   void* grid_workspace;              ///< {u32 size, u32 barrier}: %envreg1 (high) : %envreg2 (low)
   std::uint64_t grid_id;             ///< %gridid
   std::byte* const* cluster_shared;  ///< [rank]: shared offset 0 of every block of the cluster
-  std::uint32_t smid, nsmid;         ///< the host thread that runs the block; how many there are
+  std::uint32_t smid, nsmid;  ///< the number of the host thread that runs the block; their count
   // ---------------------------------------------------------------------------------------------------------------
-  /// Volatile stores by generated code before it runs a thread or lane group (or once, when the
-  /// group does not matter); only fault reports read them.
+  /// Generated code stores these (volatile) before it runs a thread or lane group, or once if the
+  /// group is not needed to find the thread; only fault reports read them.
   std::uint32_t current_thread;  ///< linear thread index of the first lane
-  std::uint32_t current_lanes;  ///< how many threads from there run together (1 on the scalar path)
-  /// How many blocks, in linear order, the code goes on with when this one is done: it counts down,
-  /// and steps `index`. Only for code that says so (ObjectCode::runs_on), and without clusters.
+  std::uint32_t current_lanes;   ///< number of threads that run together (1 on the scalar path)
+  /// The number of blocks, in linear order, that the code runs after this one: it decrements this
+  /// and increments `index`. Only for code that iterates over blocks (Code::iterates_blocks), and
+  /// without clusters.
   std::uint32_t blocks_left;
-  /// How many blocks from `index` on, in x, run together: for fault reports, as current_lanes.
+  /// The number of blocks from `index` on, in x, that run together; for fault reports.
   std::uint32_t current_blocks;
 };
 
-/// Bytes before and behind a block's shared memory that generated code may read and rewrite
-/// (whole-vector accesses).
+/// Bytes before and after a block's shared memory that generated code may read and write back
+/// unchanged (whole-vector accesses).
 inline constexpr std::size_t kSharedPadding = 1024;
 
 /// First argument of thread code on the fiber path: one thread of a block.
@@ -60,6 +61,6 @@ using BlockFunction =
 using ThreadFunction = void(ThreadContext*);  ///< runs one thread on its own fiber
 
 static_assert(offsetof(BlockContext, params) == 64 && offsetof(BlockContext, cancel) == 96,
-              "no holes: generated code and its disk cache rely on this layout");
+              "no padding: generated code and its disk cache rely on this layout");
 
 }  // namespace cucpu

@@ -1,6 +1,5 @@
-// cpu/engine/run/block_iteration.hpp: the order in which block code that goes on by itself
-// (ObjectCode::runs_on) takes its blocks. Generated code calls the routines at the end of this
-// file.
+// cpu/engine/run/block_iteration.hpp: the order in which block code that iterates over blocks
+// (Code::iterates_blocks) runs them. Generated code calls the routines at the end of this file.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +9,7 @@
 
 namespace cucpu {
 
-/// `index` of the block behind, in linear order.
+/// Sets `index` to the next block in linear order.
 inline void increment_index(BlockContext& context) {
   std::uint32_t *const index = context.index, *const grid = context.grid;
   if (++index[0] != grid[0]) return;
@@ -20,7 +19,7 @@ inline void increment_index(BlockContext& context) {
   ++index[2];
 }
 
-/// On to the block behind. False: the caller wants no more blocks, and `index` stays.
+/// Advances to the next block. False: no block is left for this call, and `index` is unchanged.
 inline bool next_block(BlockContext& context) {
   if (context.blocks_left == 0) return false;
   --context.blocks_left;
@@ -28,9 +27,9 @@ inline bool next_block(BlockContext& context) {
   return true;
 }
 
-/// How many blocks, neighbours in x and at most `most`, make the next strip, whose first is `index`
-/// then. `end`: the column where the strip before ended, or 0, when there was none. The result is 0
-/// when the caller wants no more, and `index` is the last block then.
+/// The length of the next strip: at most `most` blocks that are neighbors in x. Its first block is
+/// then `index`. `end`: the column where the previous strip ended; 0: there was none. The result is
+/// 0 when no block is left, and `index` is then the last block.
 inline std::uint32_t next_strip(BlockContext& context, std::uint32_t end, std::uint32_t most) {
   if (end != 0) {
     context.index[0] = end - 1;
@@ -46,7 +45,7 @@ inline std::uint32_t next_strip(BlockContext& context, std::uint32_t end, std::u
 }  // namespace cucpu
 
 extern "C" {
-/// The same, and safepoints: they do not come back when the grid is cancelled.
+/// The same as routines. They are safepoints: they do not return when the grid is cancelled.
 bool cucpu_rt_next_block(cucpu::BlockContext*);
 std::uint32_t cucpu_rt_next_strip(cucpu::BlockContext*, std::uint32_t end, std::uint32_t most);
 }

@@ -16,7 +16,7 @@ namespace {
 struct Registry {
   std::shared_mutex mutex;
   std::unordered_multiset<std::uintptr_t> known;
-  std::atomic<std::uint64_t> generation{1};  ///< changes when a function goes
+  std::atomic<std::uint64_t> generation{1};  ///< incremented when a function is removed
 
   static Registry& get() {
     static auto* const registry = new Registry;  // kernels may run at exit
@@ -24,8 +24,8 @@ struct Registry {
   }
 };
 
-/// What an H200 answers: code lies low there, so what is found at a low address is no instruction,
-/// or no place for one; nothing is mapped elsewhere.
+/// The error of an H200: code lies at low addresses there, which hold no valid instruction here or
+/// are misaligned for one; all other addresses are unmapped.
 int code_of_bad_call(std::uint64_t address) {
   constexpr std::uint64_t kLow = std::uint64_t{1} << 32, kHigh = std::uint64_t{1} << 63;
   if (address == 0 || (address < kLow && address % 16 != 0)) return 718;
@@ -52,7 +52,7 @@ CallTargets::~CallTargets() {
 
 std::uint64_t cucpu_rt_call_target(std::uint64_t address) {
   using namespace cucpu;
-  // Most call sites call one function again and again.
+  // Most call sites call one function repeatedly.
   static thread_local std::uint64_t last = 0, generation = 0;
   Registry& r = Registry::get();
   const std::uint64_t now = r.generation.load(std::memory_order_acquire);
@@ -65,7 +65,7 @@ std::uint64_t cucpu_rt_call_target(std::uint64_t address) {
   }
   if (!known) {
     char text[80];
-    std::snprintf(text, sizeof text, "the call of 0x%llx, which is no function of a loaded module",
+    std::snprintf(text, sizeof text, "call of 0x%llx, which is no function of a loaded module",
                   static_cast<unsigned long long>(address));
     Worker::running()->trap(code_of_bad_call(address), __builtin_return_address(0), text);
   }

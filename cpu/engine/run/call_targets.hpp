@@ -1,5 +1,5 @@
-// cpu/engine/run/call_targets.hpp: the functions kernels may call through pointers. A pointer to
-// anything else is a bad program counter (718), found before control goes there.
+// cpu/engine/run/call_targets.hpp: the functions that kernels may call through pointers. A call of
+// any other address is an error (718, 715 or 700) that is detected before the jump.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace cucpu {
 
-/// Makes functions callable while it lives. Thread-safe.
+/// Makes functions callable during its lifetime. Thread-safe.
 class CallTargets {
  public:
   explicit CallTargets(std::vector<std::uintptr_t> addresses);
@@ -23,6 +23,7 @@ class CallTargets {
 }  // namespace cucpu
 
 extern "C" {
-/// `address`, if it is a function of a loaded module; else the thread ends with 718.
+/// Returns `address` if it is a function of a loaded module; otherwise the thread ends with an
+/// error.
 std::uint64_t cucpu_rt_call_target(std::uint64_t address);
 }

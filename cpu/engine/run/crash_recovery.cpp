@@ -29,7 +29,7 @@ struct RecoverableWork {
   bool done = false;
   bool crashed = false;
   bool no_memory = false;
-  bool thread_parked = true;  ///< its thread, when it crashed
+  bool thread_parked = true;  ///< after a crash, the thread waits for ever
   std::exception_ptr exception;
   char reason[512] = {};
   sigjmp_buf back{};
@@ -43,7 +43,7 @@ void finish(RecoverableWork& work, bool crashed) {
   const std::lock_guard lock{work.mutex};
   work.crashed = crashed;
   work.done = true;
-  work.over.notify_one();  // under the lock: the caller's RecoverableWork may be gone right after
+  work.over.notify_one();  // under the lock: the caller may destroy the object right after
 }
 
 void run(RecoverableWork& work) {
@@ -84,12 +84,12 @@ void* start(void* work) {
   return nullptr;
 }
 
-/// A thread that hears of faults only: other signals are for the program's own threads.
+/// A thread that receives fault signals only: other signals are for the program's own threads.
 bool launch(RecoverableWork& work, std::size_t stack) {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  pthread_attr_setguardsize(&attributes, 1 << 20);  // larger than any frame of the compiler
+  pthread_attr_setguardsize(&attributes, 1 << 20);  // larger than any stack frame of the compiler
   sigset_t mask, before;
   sigfillset(&mask);
   for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT})
@@ -106,7 +106,7 @@ bool launch(RecoverableWork& work, std::size_t stack) {
 }  // namespace
 
 void run_with_crash_recovery(const std::function<void()>& function) {
-  if (t_recoverable) return function();  // inside already
+  if (t_recoverable) return function();  // nested
   ensure_fault_handlers(true);
   auto work = std::make_unique<RecoverableWork>(function);
   bool started = false;
@@ -120,7 +120,8 @@ void run_with_crash_recovery(const std::function<void()>& function) {
   if (work->no_memory) throw std::bad_alloc{};
   if (work->crashed) {
     const std::string reason = work->reason;
-    if (work->thread_parked) static_cast<void>(work.release());  // its thread may look at it
+    if (work->thread_parked)
+      static_cast<void>(work.release());  // the parked thread still refers to it
     throw Crashed{reason};
   }
   if (work->exception) std::rethrow_exception(work->exception);

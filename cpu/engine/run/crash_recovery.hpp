@@ -1,5 +1,5 @@
-// cpu/engine/run/crash_recovery.hpp: runs work that may crash (the compiler) so that a crash is an
-// exception of the caller.
+// cpu/engine/run/crash_recovery.hpp: runs code that may crash (the compiler) and turns a crash into
+// an exception.
 #pragma once
 
 #include <functional>
@@ -8,28 +8,28 @@
 
 namespace cucpu {
 
-/// The work did not end by itself. `what()` says how: a signal, the stack, or the reason given to
+/// The work crashed. `what()` is the signal, "stack overflow", or the reason given to
 /// raise_crash().
 class Crashed : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// Runs `work` on a thread of its own with a large stack, and waits. Its exceptions come out here.
-/// A fault, an abort or a stack overflow in it is Crashed: its thread is then left standing for
-/// ever with what it held (locks of an allocator included), so that nobody else trips over it. That
-/// costs memory, not the process. Work that leaves by the functions below does so without
-/// destructors; its thread ends.
+/// Runs `work` on a thread of its own with a large stack, and waits. Exceptions of the work are
+/// rethrown. A fault, an abort or a stack overflow throws Crashed; the thread is then parked for
+/// ever with all it holds (locks of the allocator included), so that no other code sees
+/// inconsistent objects. Work that leaves through the functions below runs no destructors, and its
+/// thread ends.
 void run_with_crash_recovery(const std::function<void()>& work);
 
-/// Inside work: leaves it, for libraries whose fatal errors must not return. Does nothing
-/// elsewhere.
+/// Inside work: ends it with Crashed, for libraries whose fatal error handlers must not return.
+/// Returns outside of work.
 void raise_crash(const char* reason) noexcept;
 
-/// The same for want of memory: run_with_crash_recovery() throws std::bad_alloc.
+/// Inside work: ends it with std::bad_alloc. Returns outside of work.
 void raise_out_of_memory() noexcept;
 
-/// For the signal handler: leaves the work when this thread is in any.
+/// For the signal handler: ends the work that this thread runs. Returns if there is none.
 void recover_from_crash_signal(int signal, const void* address) noexcept;
 
 }  // namespace cucpu

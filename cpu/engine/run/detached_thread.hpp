@@ -1,4 +1,4 @@
-// cpu/engine/run/detached_thread.hpp: threads of ours in a program of somebody else.
+// cpu/engine/run/detached_thread.hpp: background threads of this library.
 #pragma once
 
 #include <pthread.h>
@@ -8,8 +8,8 @@
 
 namespace cucpu {
 
-/// A detached thread with all signals blocked (they belong to the program's own threads), save
-/// those that report a fault here. Throws std::system_error. `name`: at most 15 characters.
+/// Starts a detached thread with all signals blocked except fault signals: other signals belong to
+/// the program's own threads. Throws std::system_error. `name`: at most 15 characters.
 template <class F>
 void start_detached_thread(const char* name, F f) {
   sigset_t none, before;

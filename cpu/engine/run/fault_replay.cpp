@@ -1,5 +1,5 @@
-// cpu/engine/run/fault_replay.cpp: a vector access that faults is one instruction for several
-// threads; this finds the one.
+// cpu/engine/run/fault_replay.cpp: finds the thread whose access faulted. A vector access is one
+// instruction for several threads, so the block runs again thread by thread.
 #include <thread>
 
 #include "cpu/engine/run/grid.hpp"
@@ -11,8 +11,7 @@ namespace {
 constexpr double kReplaySeconds =
     2;  // seconds: a block may wait for memory that nobody writes in a replay
 
-/// A vector that crosses into a page that is not there faults at that page's start or anywhere in
-/// it.
+/// A vector access that crosses into an unmapped page faults at its start or anywhere in it.
 bool on_neighboring_pages(std::uintptr_t a, std::uintptr_t b) {
   constexpr std::uintptr_t kNear = 4096;
   return a - b < kNear || b - a < kNear;
@@ -22,7 +21,7 @@ bool on_neighboring_pages(std::uintptr_t a, std::uintptr_t b) {
 
 std::optional<FaultPlace> Grid::find_faulting_thread(std::uint64_t block, const FaultPlace& group,
                                                      std::uint32_t lanes) const noexcept try {
-  // Blocks that wait for others cannot be run alone.
+  // A block that waits for other blocks cannot run alone.
   if (!code_->scalar || replay_ || shape_.cooperative || shape_.cluster.volume() != 1 ||
       code_->waits_for_blocks)
     return std::nullopt;
@@ -31,14 +30,13 @@ std::optional<FaultPlace> Grid::find_faulting_thread(std::uint64_t block, const 
   replay.replay_ = true;
   replay.unclaimed_.restrict_to(block);
   replay.left_ = 1;
-  std::thread{[&replay] {  // with a worker of its own: this thread's is in the middle of the grid
-                           // that faulted
+  // On another thread: the worker of this thread runs the faulted grid.
+  std::thread{[&replay] {
     TimeLimit limit;
     limit.start(replay, kReplaySeconds);
     replay.work();
     limit.stop();
-  }}
-      .join();
+  }}.join();
   if (!replay.place_) return std::nullopt;
   const FaultPlace& found = *replay.place_;
   const bool same = found.code == group.code && found.thread - group.thread < lanes &&

@@ -1,5 +1,5 @@
-// cpu/engine/run/faults.cpp: a fault in kernel code ends the fiber, never the process; and the
-// report that names it.
+// cpu/engine/run/faults.cpp: handles faults in kernel code, which end the fiber and not the
+// process, and writes their reports.
 #include <signal.h>
 #include <ucontext.h>
 
@@ -13,7 +13,7 @@
 namespace cucpu {
 namespace {
 
-/// A fault of the compiler or of a kernel.
+/// Handles a fault of the compiler or of a kernel; false: it is neither.
 bool handle_kernel_fault(int signal, siginfo_t* info, void* context) {
   recover_from_crash_signal(signal, info->si_code > 0
                                         ? info->si_addr
@@ -40,7 +40,8 @@ bool handle_kernel_fault(int signal, siginfo_t* info, void* context) {
       fault.code = fault.pc == fault.address ? 718 : info->si_code == BUS_ADRALN ? 716 : 700;
       break;
     default:
-      fault.code = fault.pc == fault.address ? 718 : 700;  // no code there, or no memory
+      fault.code =
+          fault.pc == fault.address ? 718 : 700;  // a jump to an unmapped address, or an access
       fault.stack_overflow = worker->current().stack.guard_contains(fault.address, page_size());
 #if defined(__x86_64__)
       // A misaligned vector access is a general protection fault, which names no address.
@@ -49,8 +50,7 @@ bool handle_kernel_fault(int signal, siginfo_t* info, void* context) {
   }
   void* fake = nullptr;
   announce_switch_to_host(worker->host_stack(), &fake);
-  // Continue in the scheduler, as if the fiber had switched to it. The fiber is never entered
-  // again.
+  // Continue in the scheduler, as if the fiber had switched to it. The fiber never continues.
 #if defined(__aarch64__)
   machine->regs[1] = reinterpret_cast<std::uintptr_t>(worker->host_stack().sp);
   machine->pc = reinterpret_cast<std::uintptr_t>(&cucpu_fiber_resume);
@@ -117,7 +117,7 @@ std::string describe_thread(const Fiber& fiber, bool block_code,
 void Worker::trap(int code, const void* pc, std::string text) {
   fault_.code = code;
   if (!text.empty()) fault_.text = std::move(text);
-  // A call's return address may belong to the next line already.
+  // The return address may belong to the next line.
   if (pc) fault_.pc = reinterpret_cast<std::uintptr_t>(pc) - 1;
   abandon();
 }
@@ -125,9 +125,9 @@ void Worker::trap(int code, const void* pc, std::string text) {
 void Worker::report_fault() {
   FiberFault fault = std::exchange(fault_, FiberFault{});
   in_host_call = false;
-  if (fault.cancelled) return;  // whoever asked has said why
-  // As an H200 answers: the window for shared addresses is 16 MiB, and beyond it the instruction
-  // itself is wrong.
+  if (fault.cancelled) return;  // the caller of Grid::cancel gave the reason
+  // As on an H200: the window of shared addresses is 16 MiB; an access beyond it is an illegal
+  // instruction.
   if (fault.signal != 0 && fault.code == 700 && fault.has_address && !fault.stack_overflow) {
     const std::uintptr_t offset = fault.address - shared_base(current());
     if (in_shared(fault)) {

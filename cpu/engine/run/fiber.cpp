@@ -52,7 +52,7 @@ void StackPool::unmap_all() noexcept {
 void StackPool::configure(std::size_t size, bool guarded) {
   size = std::bit_ceil(std::max<std::size_t>(size, 64 * 1024));
   if (size <= size_ && size_ <= 4 * size && (guarded_ || !guarded))
-    return;  // close enough: keep what is mapped
+    return;  // keep the mapped stacks
   unmap_all();
   size_ = size;
   guarded_ = guarded;
@@ -60,7 +60,7 @@ void StackPool::configure(std::size_t size, bool guarded) {
 
 void StackPool::trim() {
   constexpr std::size_t kKeep = std::size_t{1}
-                                << 30;  // of address space; a stack holds a page or two
+                                << 30;  // of address space; a stack uses a page or two of it
   std::size_t held = 0;
   for (const Slab& slab : slabs_) held += slab.bytes;
   if (held > kKeep) unmap_all();
@@ -76,7 +76,7 @@ Stack StackPool::acquire() {
     auto* base = static_cast<std::byte*>(memory);
     slabs_.push_back({base, stride * count});
     for (std::size_t i = count; i-- > 0;) {
-      // A system out of mappings must not cost us the guard silently.
+      // Without a guard page (the process is out of mappings) the stack is not used.
       if ((guarded_ || i == 0) && mprotect(base + i * stride, page_size(), PROT_NONE) != 0)
         throw std::bad_alloc{};
       free_.push_back({base + i * stride + page_size(), size_});

@@ -1,5 +1,5 @@
-// cpu/engine/run/fiber.hpp: stacks and the switch between them. Fibers stay on the host thread that
-// started them.
+// cpu/engine/run/fiber.hpp: stacks of fibers and the context switch. A fiber stays on the host
+// thread that started it.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@ void cucpu_fiber_entry();
 
 namespace cucpu {
 
-/// Memory for one fiber's stack: [base, base + size), growing down; below it an inaccessible page,
-/// if the pool is guarded.
+/// The stack of one fiber: [base, base + size), growing down. If the pool is guarded, the page
+/// below it is inaccessible.
 struct Stack {
   std::byte* base = nullptr;
   std::size_t size = 0;
@@ -28,11 +28,13 @@ struct Stack {
 
 using FiberEntry = void(void*);  ///< must not return
 
-/// Writes the first frame of a fiber and gives the value to switch to. `color` spreads the hot
-/// frames of neighbouring fibers over cache sets (stacks are equally aligned otherwise).
+/// Writes the first frame of a fiber and returns its stack pointer, to switch to. `color`
+/// distributes the first frames of neighboring fibers over cache sets (all stacks have the same
+/// alignment).
 void* prepare_fiber(const Stack&, FiberEntry*, void* argument, unsigned color);
 
-/// The stacks of one host thread, all of one size at a time; last used first. Not thread-safe.
+/// Stacks of one host thread, all of the same size; the last one released is acquired first. Not
+/// thread-safe.
 class StackPool {
  public:
   StackPool() = default;
@@ -40,13 +42,13 @@ class StackPool {
   StackPool& operator=(const StackPool&) = delete;
   ~StackPool();
 
-  /// Stacks taken from now on hold at least `size` bytes. Only when none is in use. Guarded: every
-  /// stack has its own guard page, for code that may recurse. A guard costs two of the system's
-  /// limited mappings, so stacks with a known bound go without.
+  /// Sets the size of stacks, at least `size` bytes. No stack may be in use. Guarded: every stack
+  /// has a guard page, for code that may recurse. A guard page costs two of the limited number of
+  /// mappings of a process, so stacks with a known bound have none.
   void configure(std::size_t size, bool guarded);
-  [[nodiscard]] Stack acquire();  ///< throws std::bad_alloc
+  [[nodiscard]] Stack acquire();  ///< Throws std::bad_alloc.
   void release(Stack);
-  void trim();  ///< Gives memory back to the system when much is held. Only when none is in use.
+  void trim();  ///< Unmaps all stacks if they are large in total. No stack may be in use.
 
  private:
   void unmap_all() noexcept;

@@ -1,6 +1,6 @@
-// cpu/engine/run/fiber_switch.hpp: the one way from stack to stack, told to the sanitizers. The
-// address sanitizer follows every stack. The thread sanitizer has no room for thousands of fibers:
-// all fibers of a host thread are one fiber to it, apart from the scheduler.
+// cpu/engine/run/fiber_switch.hpp: switches between stacks, annotated for sanitizers. The address
+// sanitizer tracks every stack. The thread sanitizer cannot track thousands of fibers: it treats
+// all fibers of a host thread as one, separate from the scheduler.
 #pragma once
 
 #include "cpu/engine/run/fiber.hpp"
@@ -13,8 +13,8 @@
 
 #if defined(CUCPU_TSAN)
 #include <sanitizer/tsan_interface.h>
-/// For functions that are left for ever in the middle: the sanitizer would count their frames until
-/// it has no room for more.
+/// For functions that are abandoned before they return: the sanitizer would keep their frames on
+/// its shadow stack until that overflows.
 #define CUCPU_NO_SANITIZE_THREAD __attribute__((no_sanitize("thread")))
 #else
 #define CUCPU_NO_SANITIZE_THREAD
@@ -30,11 +30,11 @@ struct HostStack {
   std::size_t size = 0;
 #endif
 #if defined(CUCPU_TSAN)
-  void* fibers = nullptr;  ///< what the sanitizer takes all fibers for
+  void* fibers = nullptr;  ///< the sanitizer's handle for all fibers of the host thread
 #endif
 };
 
-/// No fiber goes on: what the sanitizer knows of their frames goes.
+/// Drops the sanitizer's record of all frames. No fiber may continue.
 inline void destroy_tsan_fibers([[maybe_unused]] HostStack& host) {
 #if defined(CUCPU_TSAN)
   if (host.fibers) __tsan_destroy_fiber(host.fibers);
@@ -42,7 +42,7 @@ inline void destroy_tsan_fibers([[maybe_unused]] HostStack& host) {
 #endif
 }
 
-/// From the scheduler into a fiber; returns when a fiber comes back, or is abandoned by a fault.
+/// Switches from the scheduler to a fiber; returns when a fiber leaves to the scheduler or faults.
 inline void enter_fiber(HostStack& host, void* to, [[maybe_unused]] const Stack& stack) {
 #if defined(CUCPU_ASAN)
   void* fake = nullptr;
@@ -56,14 +56,14 @@ inline void enter_fiber(HostStack& host, void* to, [[maybe_unused]] const Stack&
   cucpu_fiber_switch(&host.sp, to);
 #if defined(CUCPU_TSAN)
   __tsan_switch_to_fiber(own,
-                         0);  // here, not where it was left: that may have been a signal handler
+                         0);  // here, not in the fiber: a signal handler may have left it
 #endif
 #if defined(CUCPU_ASAN)
   __sanitizer_finish_switch_fiber(fake, nullptr, nullptr);
 #endif
 }
 
-/// From a fiber to another one.
+/// Switches from a fiber to another fiber.
 inline void switch_fiber(void** save, void* to, [[maybe_unused]] const Stack& stack) {
 #if defined(CUCPU_ASAN)
   void* fake = nullptr;
@@ -75,7 +75,7 @@ inline void switch_fiber(void** save, void* to, [[maybe_unused]] const Stack& st
 #endif
 }
 
-/// What a signal handler, or a fiber about to switch, says before control goes to the host's stack.
+/// Announces a switch to the stack of the host thread, from a fiber or a signal handler.
 inline void announce_switch_to_host([[maybe_unused]] HostStack& host,
                                     [[maybe_unused]] void** fake) {
 #if defined(CUCPU_ASAN)
@@ -83,7 +83,7 @@ inline void announce_switch_to_host([[maybe_unused]] HostStack& host,
 #endif
 }
 
-/// From a fiber to the scheduler.
+/// Switches from a fiber to the scheduler.
 inline void leave_fiber(void** save, HostStack& host) {
   void* fake = nullptr;
   announce_switch_to_host(host, &fake);
@@ -93,21 +93,21 @@ inline void leave_fiber(void** save, HostStack& host) {
 #endif
 }
 
-/// First thing a fresh fiber does.
+/// The first call on a new fiber.
 inline void finish_first_switch([[maybe_unused]] HostStack& host) {
 #if defined(CUCPU_ASAN)
   const void* bottom = nullptr;
   std::size_t size = 0;
   __sanitizer_finish_switch_fiber(nullptr, &bottom, &size);
-  if (!host.bottom) {  // the first fiber of all is always entered from the scheduler
+  if (!host.bottom) {  // the first fiber is always entered from the scheduler
     host.bottom = bottom;
     host.size = size;
   }
 #endif
 }
 
-/// A stack goes to a new fiber: what the last one left behind (it may have been abandoned) means
-/// nothing.
+/// Prepares a stack for a new fiber: the previous fiber may have been abandoned with poisoned
+/// frames.
 inline void unpoison_stack([[maybe_unused]] Stack& stack) {
 #if defined(CUCPU_ASAN)
   __asan_unpoison_memory_region(stack.base, stack.size);

@@ -1,5 +1,5 @@
-// cpu/engine/run/float_environment.hpp: default rounding and denormal modes while kernels run, the
-// caller's afterwards.
+// cpu/engine/run/float_environment.hpp: default rounding and denormal modes while kernels run; the
+// modes of the caller are restored afterwards.
 #pragma once
 
 #include <cstdint>

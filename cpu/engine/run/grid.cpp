@@ -16,7 +16,7 @@ Grid::Grid(std::shared_ptr<const Code> code, const LaunchShape& shape, const std
       shape_{shape},
       params_{params},
       clusters_{shape.grid.volume() / std::max<std::uint64_t>(1, shape.cluster.volume())},
-      // Blocks that wait for others count on those before them.
+      // Blocks that wait for others rely on earlier blocks to be resident.
       unclaimed_{clusters_, shape.cooperative || code_->waits_for_blocks} {
   static std::atomic<std::uint64_t> ids{0};
   id_ = ids.fetch_add(1, std::memory_order_relaxed);
@@ -33,13 +33,13 @@ Grid::~Grid() = default;
 
 bool Grid::work() noexcept {
   if (checker_ && checked_by_someone_.exchange(true))
-    return false;  // one host thread runs all of it
+    return false;  // check mode: one host thread runs the whole grid
   return Worker::of_this_thread().run(*this);
 }
 
 bool Grid::finish(std::uint64_t clusters) noexcept {
   if (clusters == 0) return false;
-  // Everything the blocks wrote is visible to whoever learns that the grid has ended.
+  // Release: the thread that learns of the end sees all that the blocks wrote.
   return left_.fetch_sub(clusters, std::memory_order_acq_rel) == clusters;
 }
 

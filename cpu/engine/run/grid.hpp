@@ -1,5 +1,5 @@
-// cpu/engine/run/grid.hpp: one launched grid, shared by the host threads that work on it. No LLVM:
-// code comes as function pointers.
+// cpu/engine/run/grid.hpp: one launched grid, shared by the host threads that run it. No LLVM: code
+// comes as function pointers.
 #pragma once
 
 #include <atomic>
@@ -25,19 +25,19 @@ struct Code {
   BlockFunction* block = nullptr;
   ThreadFunction* thread = nullptr;
   std::uint32_t static_shared_bytes = 0;
-  std::uint32_t dynamic_shared_offset = 0;  ///< static bytes, aligned as the extern arrays ask
+  std::uint32_t dynamic_shared_offset = 0;  ///< static bytes, aligned for the extern arrays
   std::uint32_t scratch_bytes = 0;
-  bool fills_scratch = false;  ///< CUCORE_CPU_STRICT: code that reads what it never wrote shows
+  bool fills_scratch = false;  ///< CUCORE_CPU_STRICT: makes reads of uninitialized scratch visible
   std::uint32_t stack_bytes = 64 * 1024;
-  bool recursive = false;         ///< stack use has no bound: guard pages
-  bool waits_for_blocks = false;  ///< spins on memory: blocks are started one by one
+  bool recursive = false;         ///< stack use has no static bound: stacks have guard pages
+  bool waits_for_blocks = false;  ///< spins on memory: clusters are started in linear order
   bool baseline = false;          ///< optimized code may replace it (tier_up.hpp)
   bool iterates_blocks =
       false;  ///< block code that runs the next BlockContext::blocks_left blocks in one call
-  std::shared_ptr<const check::Options> check;  ///< instrumented code: what to look for
-  /// "file:line" of a machine address inside the code; empty when unknown. May be slow.
+  std::shared_ptr<const check::Options> check;  ///< instrumented code: what it checks
+  /// "file:line" of an instruction address; empty if unknown. May be slow.
   std::function<std::string(std::uintptr_t)> line_of;
-  /// Vector code: the same kernel thread by thread, compiled when asked for. Throws LoadError.
+  /// Vector code: compiles the same kernel as scalar code. Throws LoadError.
   std::function<std::shared_ptr<const Code>()> scalar;
 };
 
@@ -60,24 +60,24 @@ class Grid {
        std::shared_ptr<const TierUp> = {});
 
   ~Grid();
-  bool work() noexcept;  ///< as Launch::work
+  bool work() noexcept;  ///< As Launch::work.
   void cancel(int code) noexcept;
   [[nodiscard]] std::uint64_t parallelism() const noexcept { return checker_ ? 1 : clusters_; }
-  [[nodiscard]] Checker* checker() const { return checker_.get(); }  ///< null: nothing is checked
+  [[nodiscard]] Checker* checker() const { return checker_.get(); }  ///< null: not check mode
   [[nodiscard]] const Fault* fault() const noexcept {
-    // Acquired: whoever cancelled may be another thread, and not one of those that ran blocks.
+    // Acquire: the thread that cancelled need not be one that ran blocks.
     return cancel_.load(std::memory_order_acquire) == kStopped && fault_ ? &*fault_ : nullptr;
   }
 
-  [[nodiscard]] const Code& code() const { return *code_; }  ///< that it began with
-  /// For blocks that start now.
+  [[nodiscard]] const Code& code() const { return *code_; }  ///< the code at launch
+  /// The code for blocks that start now: optimized code after a tier-up.
   [[nodiscard]] const Code& latest_code() const noexcept {
     const Code* const next = tier_up_ ? tier_up_->optimized_code() : nullptr;
     return next ? *next : *code_;
   }
   [[nodiscard]] const LaunchShape& shape() const { return shape_; }
   [[nodiscard]] const void* accessing_context() const { return accessing_context_; }
-  /// Asked at every safepoint.
+  /// Tested at every safepoint.
   [[nodiscard]] bool stopped() {
     const std::uint32_t state = cancel_.load(std::memory_order_relaxed);
     return state != kGoesOn && (state == kStopped || is_last_safepoint());
@@ -86,9 +86,9 @@ class Grid {
     return replay_;
   }  ///< runs a block again to locate a fault: nothing is printed
 
-  /// Which thread of a lane group faulted: runs the block again, thread by thread, and sees who
-  /// does. The context is lost by now, so what the block writes a second time is nobody's. Nullopt
-  /// when the second run goes another way.
+  /// Finds the thread of a lane group that faulted: runs the block again, thread by thread. The
+  /// context is lost by now, so that nobody reads what the block writes again. Nullopt if the
+  /// replay does not fault in the same way.
   std::optional<FaultPlace> find_faulting_thread(std::uint64_t block, const FaultPlace& group,
                                                  std::uint32_t lanes) const noexcept;
 
@@ -108,8 +108,12 @@ class Grid {
   void set_fault_place(FaultPlace place) { place_ = std::move(place); }  ///< of a replay
 
  private:
-  enum : std::uint32_t { kGoesOn, kStopped, kCounted };  ///< code looks for anything but the first
-  bool is_last_safepoint() noexcept;  ///< of a grid that is to be cancelled at a certain one
+  enum : std::uint32_t {
+    kGoesOn,
+    kStopped,
+    kCounted
+  };                                  ///< generated code tests for anything but kGoesOn
+  bool is_last_safepoint() noexcept;  ///< For tests: cancels the grid at the safepoint they chose.
 
   std::shared_ptr<const Code> code_;
   std::shared_ptr<const TierUp> tier_up_;
@@ -124,10 +128,10 @@ class Grid {
   alignas(64) WorkStealingRanges unclaimed_;
   alignas(64) std::atomic<std::uint64_t> left_;
   std::atomic<std::uint32_t> cancel_{kGoesOn};
-  std::atomic<std::uint64_t> safepoints_left_{0};  ///< where they are counted
+  std::atomic<std::uint64_t> safepoints_left_{0};  ///< for tests: until the grid is cancelled
   std::mutex mutex_;
   std::optional<Fault> fault_;
-  std::optional<FaultPlace> place_;  ///< of a quiet grid
+  std::optional<FaultPlace> place_;  ///< of a replay
   bool replay_ = false;
 };
 

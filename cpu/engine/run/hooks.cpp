@@ -1,4 +1,4 @@
-// cpu/engine/run/hooks.cpp: what the driver layer plugs in.
+// cpu/engine/run/hooks.cpp: callbacks that the driver layer sets.
 #include <cstdio>
 
 #include "cpu/engine/run/worker.hpp"

@@ -1,5 +1,6 @@
-// cpu/engine/run/safepoints.hpp: where a grid may be stopped (loops, block starts, turns of the
-// scheduler), one by one. Only tests count them: they cancel a grid at each in turn.
+// cpu/engine/run/safepoints.hpp: fault injection at safepoints, the points where a grid may be
+// stopped (loop back edges, block starts, the scheduler loop). Tests cancel a grid at each of them
+// in turn.
 #pragma once
 
 #include <atomic>
@@ -7,8 +8,8 @@
 
 namespace cucpu::safepoints {
 
-/// Grids made while this is not 0 are cancelled at that safepoint, the first being 1. Code
-/// compiled meanwhile counts the turns of its loops; it must not go into a cache.
+/// Not 0: grids launched now are cancelled at the safepoint with this number, starting from 1. Code
+/// compiled meanwhile counts its loop iterations and must not be cached.
 inline std::atomic<std::uint64_t> g_cancel_at{0};
 inline constexpr int kCode = 702;
 

@@ -13,9 +13,9 @@ namespace {
 constexpr std::size_t kUsable = std::size_t{4} << 30;
 constexpr std::size_t kOffsetRange = std::size_t{4} << 30;  // of a 32-bit offset
 
-// One range after the other from here on, where there is room: device memory lies below
-// (cpu/mem/address_space), and the sum of two such addresses is still an address on x86-64. A
-// shared access with a global address faults there, and the fault says where. A wish only.
+// Preferred address of the ranges, not required. Device memory lies below (cpu/mem/address_space),
+// and the sum of two such addresses is a canonical address on x86-64: a shared access with a global
+// address then faults with an address that identifies the mistake.
 constexpr std::uintptr_t kPreferredBase = std::uintptr_t{1} << 45;
 
 void* reserve(std::size_t bytes) {
@@ -80,7 +80,7 @@ void SharedMemoryArena::release(std::byte* address, std::size_t bytes) noexcept 
   try {
     free_.push_back({address, bytes});
   } catch (const std::bad_alloc&) {
-  }  // addresses are plenty
+  }  // the address range is lost, which is harmless
 }
 
 }  // namespace cucpu

@@ -1,6 +1,5 @@
-// cpu/engine/run/shared_memory_arena.hpp: where a host thread keeps the shared memory of its
-// blocks: a range so large that a shared address (32 bits from the block's base) cannot lead out of
-// it.
+// cpu/engine/run/shared_memory_arena.hpp: the reserved address range for the shared memory of the
+// blocks of a host thread. It is so large that a shared address (a 32-bit offset) stays inside.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +16,10 @@ class SharedMemoryArena {
   SharedMemoryArena(const SharedMemoryArena&) = delete;
   SharedMemoryArena& operator=(const SharedMemoryArena&) = delete;
 
-  /// Whole pages, inaccessible, behind everything taken before. Throws std::bad_alloc.
+  /// Allocates whole inaccessible pages. Throws std::bad_alloc.
   std::byte* allocate(std::size_t bytes);
   void release(std::byte* address, std::size_t bytes) noexcept;
-  /// Whether nothing else can be there: an address of the range, or of a piece mapped alone.
+  /// Whether the address belongs to the reserved range or to a separate mapping.
   [[nodiscard]] bool contains(std::uintptr_t address) const noexcept;
 
  private:
@@ -32,7 +31,7 @@ class SharedMemoryArena {
   std::size_t used_ = 0;
   bool tried_ = false;
   std::vector<Piece> free_;      ///< of the range
-  std::vector<Piece> separate_;  ///< mapped alone: the range is full, or the system refused it
+  std::vector<Piece> separate_;  ///< mapped separately: the range is full or could not be reserved
 };
 
 }  // namespace cucpu

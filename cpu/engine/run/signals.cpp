@@ -18,18 +18,17 @@ constinit std::atomic<FaultHandler> g_fault_handler{nullptr};
 std::mutex g_mutex;
 __attribute__((tls_model("initial-exec"))) thread_local bool t_chaining = false;
 
-/// Whether a handler that was there before us has seen this very fault often in a row and came back
-/// each time. LLVM's handler (of another copy, in another library) reinstates whom it finds, us,
-/// and returns: without an end to it the two would go round for ever.
+/// Whether previous handlers have returned from this same fault many times in a row. The handler of
+/// another copy of LLVM reinstalls ours and returns, which would loop for ever.
 bool is_repeated_fault(int signal, const siginfo_t* info, void* context) {
-  constexpr unsigned kPatience = 64;  // who mends faults does so at once
+  constexpr unsigned kPatience = 64;  // a handler that resolves faults does so the first time
   struct Last {
     int signal;
     std::uintptr_t address, pc;
     unsigned count;
   };
   static __attribute__((tls_model("initial-exec"))) thread_local Last last;
-  if (info->si_code <= 0) return false;  // sent by someone
+  if (info->si_code <= 0) return false;  // sent by kill
   const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
   const std::uintptr_t pc = program_counter(context);
   const bool again = last.signal == signal && last.address == address && last.pc == pc;
@@ -37,12 +36,12 @@ bool is_repeated_fault(int signal, const siginfo_t* info, void* context) {
   return last.count > kPatience;
 }
 
-/// Somebody else's signal: what would have happened without us.
+/// A signal that is not ours: does what would happen without our handler.
 void chain(int signal, siginfo_t* info, void* context) {
   struct sigaction previous = g_previous[signal];
   if (is_repeated_fault(signal, info, context)) previous = {};
   if (!t_chaining && (previous.sa_flags & SA_SIGINFO) != 0 && previous.sa_sigaction) {
-    t_chaining = true;  // a handler that hands the signal back to us must not go round in circles
+    t_chaining = true;  // a handler that calls ours must not recurse
     previous.sa_sigaction(signal, info, context);
     t_chaining = false;
     return;
@@ -54,16 +53,17 @@ void chain(int signal, siginfo_t* info, void* context) {
     t_chaining = false;
     return;
   }
-  // Ignoring a fault means running into it for ever; the system ends the process instead, as it
-  // does without us.
+  // An ignored fault would repeat for ever; the default action ends the process, as it would
+  // without our handler.
   struct sigaction fallback {};
   fallback.sa_handler = SIG_DFL;
   sigaction(signal, &fallback, nullptr);
-  if (info->si_code <= 0) raise(signal);  // sent by someone: does not happen again by itself
+  if (info->si_code <= 0) raise(signal);  // sent by kill: does not repeat by itself
 }
 
 void handle(int signal, siginfo_t* info, void* context) {
-  recover_from_access_fault(signal, info->si_code, info->si_addr);  // does not return from a copy
+  recover_from_access_fault(signal, info->si_code,
+                            info->si_addr);  // does not return from a queued access
   const FaultHandler handler = g_fault_handler.load(std::memory_order_acquire);
   if (handler && handler(signal, info, context)) return;
   chain(signal, info, context);
@@ -88,18 +88,17 @@ void set_fault_handler(FaultHandler handler) noexcept {
   g_fault_handler.store(handler, std::memory_order_release);
 }
 
-void ensure_fault_handlers(bool look) {
-  // Looking costs a system call, and handlers are replaced seldom: look again after 20 ms at the
-  // earliest.
-  static std::atomic<std::int64_t> looked{-1'000'000'000};
+void ensure_fault_handlers(bool force) {
+  // The test costs a system call, and handlers are rarely replaced.
+  static std::atomic<std::int64_t> tested{-1'000'000'000};
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
   const std::int64_t ms = time.tv_sec * 1000 + time.tv_nsec / 1'000'000;
-  if (!look && ms - looked.load(std::memory_order_acquire) < 20) return;
-  // SIGSEGV stands for all: whoever replaces handlers replaces that one.
+  if (!force && ms - tested.load(std::memory_order_acquire) < 20) return;
+  // Programs that replace handlers replace that of SIGSEGV.
   struct sigaction now {};
   sigaction(SIGSEGV, nullptr, &now);
-  if (is_our_handler(now)) return looked.store(ms, std::memory_order_release);
+  if (is_our_handler(now)) return tested.store(ms, std::memory_order_release);
   const std::lock_guard lock{g_mutex};
   for (const int signal : kSignals) {
     sigaction(signal, nullptr, &now);
@@ -111,7 +110,7 @@ void ensure_fault_handlers(bool look) {
     sigemptyset(&mine.sa_mask);
     sigaction(signal, &mine, nullptr);
   }
-  looked.store(ms, std::memory_order_release);
+  tested.store(ms, std::memory_order_release);
 }
 
 }  // namespace cucpu

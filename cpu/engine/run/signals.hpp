@@ -1,5 +1,5 @@
-// cpu/engine/run/signals.hpp: the handlers of fault signals, and whom a fault belongs to: a copy of
-// the driver (try_access.hpp), the engine, or whoever had a handler before us.
+// cpu/engine/run/signals.hpp: the handlers of fault signals. A fault belongs to a queued access
+// (try_access.hpp), to the engine, or to the handler that was installed before.
 #pragma once
 
 #include <signal.h>
@@ -8,15 +8,15 @@
 
 namespace cucpu {
 
-/// Installs the signal handlers (once, and again when someone has replaced them). `look`: see
-/// whether they are there in any case.
-void ensure_fault_handlers(bool look = false);
+/// Installs the signal handlers, again if they were replaced. Whether they were is tested at most
+/// every 20 ms unless `force` is set.
+void ensure_fault_handlers(bool force = false);
 
-/// Where the code was that a signal interrupted.
+/// The address of the instruction that a signal interrupted.
 std::uintptr_t program_counter(void* context) noexcept;
 
-/// Hears of a fault after try_access.hpp and before the handlers that were there: true when it was
-/// its own and the thread goes on by `context`. Runs in the signal handler.
+/// Called in the signal handler after try_access.hpp and before previous handlers. True: the fault
+/// was handled, and the thread continues with `context`.
 using FaultHandler = bool (*)(int signal, siginfo_t* info, void* context);
 void set_fault_handler(FaultHandler handler) noexcept;
 

@@ -14,16 +14,16 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Never destroyed: its thread may outlive main.
-struct Watch {
+/// Never destroyed: the thread may outlive main.
+struct Watchdog {
   std::mutex mutex;
   std::condition_variable changed;
   std::multimap<Clock::time_point, Grid*> deadlines;
   bool running = false;
 
-  static Watch& get() {
-    static auto* const watch = new Watch;
-    return *watch;
+  static Watchdog& get() {
+    static auto* const watchdog = new Watchdog;
+    return *watchdog;
   }
 
   void loop() {
@@ -38,8 +38,7 @@ struct Watch {
         changed.wait_until(lock, Clock::time_point{first->first});
         continue;
       }
-      first->second->cancel(
-          702);  // under the lock: stop() waits for it, so the grid is still there
+      first->second->cancel(702);  // under the lock: stop() waits for it, so the grid still exists
       deadlines.erase(first);
     }
   }
@@ -49,25 +48,25 @@ struct Watch {
 
 void TimeLimit::start(Grid& grid, double seconds) noexcept try {
   if (started_.exchange(true)) return;
-  Watch& watch = Watch::get();
-  const std::lock_guard lock{watch.mutex};
+  Watchdog& watchdog = Watchdog::get();
+  const std::lock_guard lock{watchdog.mutex};
   grid_ = &grid;
-  watch.deadlines.emplace(Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                             std::chrono::duration<double>(seconds)),
-                          &grid);
-  if (!watch.running) {
-    start_detached_thread("cucore-limit", [&watch] { watch.loop(); });
-    watch.running = true;
+  watchdog.deadlines.emplace(Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                                std::chrono::duration<double>(seconds)),
+                             &grid);
+  if (!watchdog.running) {
+    start_detached_thread("cucore-limit", [&watchdog] { watchdog.loop(); });
+    watchdog.running = true;
   }
-  watch.changed.notify_one();
+  watchdog.changed.notify_one();
 } catch (...) {
 }
 
 void TimeLimit::stop() noexcept {
   if (!started_) return;
-  Watch& watch = Watch::get();
-  const std::lock_guard lock{watch.mutex};
-  std::erase_if(watch.deadlines, [&](const auto& entry) { return entry.second == grid_; });
+  Watchdog& watchdog = Watchdog::get();
+  const std::lock_guard lock{watchdog.mutex};
+  std::erase_if(watchdog.deadlines, [&](const auto& entry) { return entry.second == grid_; });
 }
 
 }  // namespace cucpu

@@ -1,5 +1,5 @@
-// cpu/engine/run/time_limit.hpp: cancels grids that run too long. One host thread watches all of
-// them, and exists only when needed.
+// cpu/engine/run/time_limit.hpp: cancels grids that exceed a time limit. One watchdog thread,
+// started by the first limit, serves all grids.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@ namespace cucpu {
 
 class Grid;
 
-/// The watch over one grid. Must be stopped, or destroyed, before the grid goes.
+/// The time limit of one grid. Stop or destroy it before the grid.
 class TimeLimit {
  public:
   TimeLimit() = default;
@@ -16,7 +16,7 @@ class TimeLimit {
   TimeLimit(const TimeLimit&) = delete;
   TimeLimit& operator=(const TimeLimit&) = delete;
 
-  void start(Grid&, double seconds) noexcept;  ///< The first call counts; from any thread.
+  void start(Grid&, double seconds) noexcept;  ///< The first call counts. Thread-safe.
   void stop() noexcept;
 
  private:

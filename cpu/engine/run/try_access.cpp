@@ -15,8 +15,8 @@ struct AccessAttempt {
   sigjmp_buf back;
 };
 
-// The handler blocks no signals (SA_NODEFER), so that there is no mask to restore; but the thread
-// sanitizer puts a handler of its own before it, which blocks them all.
+// Our handler blocks no signals (SA_NODEFER), so the signal mask need not be restored. The thread
+// sanitizer's own handler, which calls ours, blocks all signals.
 #if defined(__SANITIZE_THREAD__)
 constexpr int kSaveMask = 1;
 #else

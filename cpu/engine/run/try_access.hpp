@@ -1,6 +1,6 @@
-// cpu/engine/run/try_access.hpp: reads and writes of memory that a program named and that may be
-// gone by now (copies, fills, stream memory operations): a fault in them is an answer, not the end
-// of the process.
+// cpu/engine/run/try_access.hpp: accesses to memory that the program named and that may be unmapped
+// by now (copies, fills, stream memory operations). A fault is a return value, not the end of the
+// process.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@ namespace cucpu {
 
 struct MemoryFault {
   std::uintptr_t address = 0;
-  bool has_address = false;  ///< the processor does not name an address that no memory can have
+  bool has_address = false;  ///< false for non-canonical addresses, which x86-64 does not report
 };
 
-/// Runs `work`; false when it ran into memory that is not there or may not be used so, which
-/// `fault` then tells. Work is left where that happens, without its destructors: it reads and
-/// writes, takes no lock and owns nothing.
+/// Runs `work`; false if an access faulted, which `fault` then describes. The work is left at the
+/// fault without running destructors: it must only read and write memory, take no lock and own
+/// nothing.
 bool try_access(void (*work)(const void*), const void* data, MemoryFault& fault) noexcept;
 
 template <class Work>
@@ -24,7 +24,7 @@ bool try_access(const Work& work, MemoryFault& fault) noexcept {
   return try_access([](const void* data) { (*static_cast<const Work*>(data))(); }, &work, fault);
 }
 
-/// For the signal handler: leaves the work when this thread is in any.
+/// For the signal handler: leaves the work that this thread runs. Returns if there is none.
 void recover_from_access_fault(int signal, int signal_code, const void* address) noexcept;
 
 }  // namespace cucpu

@@ -17,7 +17,7 @@ void for_lanes(std::uint32_t lanes, F&& f) {
 }
 
 /// shfl.sync of the PTX manual: c packs the clamp in bits 0-4 and the segment mask in bits 8-12.
-std::uint64_t shuffle(const Rendezvous& r, std::uint32_t lane) {
+std::uint64_t shuffle(const PendingWarpOperation& r, std::uint32_t lane) {
   const std::uint32_t clamp = r.c[lane] & 31, segment = r.c[lane] >> 8 & 31, b = r.b[lane] & 31;
   const std::uint32_t max_lane = (lane & segment) | (clamp & ~segment), min_lane = lane & segment;
   std::uint32_t from = lane;
@@ -41,11 +41,11 @@ std::uint64_t shuffle(const Rendezvous& r, std::uint32_t lane) {
       break;
   }
   if (!in_range) from = lane;
-  if (!(r.arrived >> from & 1)) from = lane;  // undefined in CUDA: the lane is not there
+  if (!(r.arrived >> from & 1)) from = lane;  // undefined in CUDA: the lane does not take part
   return (r.a[from] & 0xffffffffU) | std::uint64_t{in_range} << 32;
 }
 
-std::uint32_t reduce(const Rendezvous& r) {
+std::uint32_t reduce(const PendingWarpOperation& r) {
   const auto fold = [&](std::uint32_t start, auto f) {
     for_lanes(r.arrived,
               [&](std::uint32_t lane) { start = f(start, static_cast<std::uint32_t>(r.a[lane])); });
@@ -73,8 +73,8 @@ std::uint32_t reduce(const Rendezvous& r) {
   }
 }
 
-/// The result of every lane. `call` is set for collective routines only.
-void compute(Rendezvous& r, std::uint64_t (&result)[32]) {
+/// Computes the result of every lane.
+void compute(PendingWarpOperation& r, std::uint64_t (&result)[32]) {
   const std::uint32_t lanes = r.arrived;
   const auto all = [&](std::uint64_t value) {
     for_lanes(lanes, [&](std::uint32_t l) { result[l] = value; });
@@ -135,7 +135,7 @@ void compute(Rendezvous& r, std::uint64_t (&result)[32]) {
 
 bool ThreadScheduler::try_warp_operation(Block& block, std::uint32_t w, std::uint32_t slot) {
   Warp& warp = block.warps[w];
-  Rendezvous& r = *warp.open[slot];
+  PendingWarpOperation& r = *warp.open[slot];
   if ((r.mask & warp.live & ~r.arrived) != 0 || r.arrived == 0) return false;
   if (worker_.grid().checker()) worker_.grid().checker()->warp_done(block, w, r.arrived);
   std::uint64_t result[32];
@@ -241,17 +241,17 @@ std::uint64_t ThreadScheduler::warp_operation(std::uint32_t kind, std::uint32_t 
   mask |= bit;
   std::uint32_t slot = 0;
   for (; slot < warp.used; ++slot) {
-    const Rendezvous& r = *warp.open[slot];
+    const PendingWarpOperation& r = *warp.open[slot];
     if (r.mask == mask && r.kind == kind && !(r.arrived & bit)) break;
   }
   if (slot == warp.used) {
-    if (slot == warp.open.size()) warp.open.push_back(std::make_unique<Rendezvous>());
+    if (slot == warp.open.size()) warp.open.push_back(std::make_unique<PendingWarpOperation>());
     ++warp.used;
     warp.open[slot]->mask = mask;
     warp.open[slot]->kind = kind;
     warp.open[slot]->arrived = 0;
   }
-  Rendezvous& r = *warp.open[slot];
+  PendingWarpOperation& r = *warp.open[slot];
   r.a[lane] = a;
   r.b[lane] = b;
   r.c[lane] = c;

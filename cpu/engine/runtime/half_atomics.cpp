@@ -1,5 +1,5 @@
-// cpu/engine/runtime/half_atomics.cpp: read-modify-write that hosts lack, by compare and swap:
-// 16-bit floats, alone or in pairs; inc, dec; f64 sums with a GPU's NaNs.
+// cpu/engine/runtime/half_atomics.cpp: atomic operations that hosts lack, by compare and swap:
+// 16-bit floats, single or in pairs; inc, dec; f64 sums with the NaNs of a GPU.
 #include <atomic>
 #include <bit>
 #include <cmath>
@@ -81,8 +81,8 @@ CUCPU_HALF_ATOMICS(max, most)
 CUCPU_COUNTERS(32)
 CUCPU_COUNTERS(64)
 
-/// What float_sum (jit/float_atomics.cpp) makes, lane by lane and wherever the address leads: in
-/// shared memory memory's NaN comes first, quieted, in global memory the operand's, as it is.
+/// The same as float_sum (jit/float_atomics.cpp), for a generic address: in shared memory the NaN
+/// in memory has priority and is quieted; in global memory that of the operand has, unchanged.
 extern "C" std::uint64_t cucpu_rt_atom_add_f64(void* p, std::uint64_t x) {
   const bool shared = cucpu_rt_is_cluster_shared(reinterpret_cast<std::uintptr_t>(p));
   const auto value = [](std::uint64_t bits) { return std::bit_cast<double>(bits); };

@@ -1,7 +1,7 @@
-// cpu/engine/runtime/half_product.hpp: mma of halves into floats, the case that matters, with
-// vectors: the sums of tensor_sum.hpp (kHalfRule) for one row of the result at a time. Products of
-// halves are exact in a float, and so are they after a shift; a conversion to an integer cuts them
-// as a tensor core does.
+// cpu/engine/runtime/half_product.hpp: a vectorized matrix product of f16 into f32, the most
+// frequent case: the sums of tensor_sum.hpp (kHalfRule), one row of the result at a time. Products
+// of f16 are exact in f32, also when scaled by a power of two; the conversion to an integer
+// truncates them as a tensor core does.
 #pragma once
 
 #include <algorithm>
@@ -16,18 +16,19 @@ namespace cucpu {
 
 inline constexpr unsigned kHalfProductSize = 32, kHalfProductDepth = 16;
 
-/// One factor, spread out: k runs along the rows of `value` for a, n along them for b.
+/// One factor matrix, unpacked: rows of `value` contain k consecutive elements for a, n for b.
 struct HalfFactors {
   float value[kHalfProductSize * kHalfProductDepth];
   std::int8_t exponent[kHalfProductSize * kHalfProductDepth];  ///< kNoHalf for zero
 };
 
-/// With any other exponent, and with itself, less than that of any product, and no less than -128.
+/// The exponent of zero. Added to any exponent, itself included, it is less than that of any
+/// product and at least -128.
 inline constexpr std::int8_t kNoHalf = -64;
 
 /// False for infinities and NaN.
 inline bool set_half(HalfFactors& to, unsigned at, std::uint32_t half) {
-  constexpr float kExponents = 0x1p112f;  // what a half's exponent lacks in a float's field
+  constexpr float kExponents = 0x1p112f;  // the difference of the exponent biases
   const float size = std::bit_cast<float>((half & 0x7fff) << 13) * kExponents;
   to.value[at] = std::bit_cast<float>(std::bit_cast<std::uint32_t>(size) | (half & 0x8000) << 16);
   const auto field = static_cast<std::int32_t>(half >> 10 & 31);
@@ -36,11 +37,10 @@ inline bool set_half(HalfFactors& to, unsigned at, std::uint32_t half) {
   return field != 31;
 }
 
-// Between widths a vector of two registers is converted, for which compilers have instructions;
-// anything else is done with its halves.
+// Conversions between element widths use vectors of two registers, for which compilers have
+// instructions; all other operations use single registers.
 
-/// The same for the first `count` of them, a multiple of eight: false where one of them is not
-/// finite.
+/// Sets the first `count` elements (a multiple of eight); false if one of them is not finite.
 inline bool set_halves(HalfFactors& to, const std::uint16_t* halves, unsigned count) {
   using Halves [[gnu::vector_size(16)]] = std::uint16_t;
   using Wide [[gnu::vector_size(32)]] = std::uint32_t;
@@ -74,7 +74,8 @@ inline bool set_halves(HalfFactors& to, const std::uint16_t* halves, unsigned co
   return largest < 0x7c00;
 }
 
-/// Adds the cut sums of products to four accumulators, cut likewise, and cuts again.
+/// Adds the truncated sums of products to four accumulators, truncated in the same way, and
+/// truncates the results.
 inline void finish_half_sums(const void* tops, const void* sums, const void* presents,
                              const void* scales, float* c) {
   using Ints [[gnu::vector_size(16)]] = std::int32_t;

@@ -9,11 +9,11 @@
 namespace cucpu {
 namespace {
 
-constexpr std::uint64_t kLowest = 4096;  // nothing is ever lower
+constexpr std::uint64_t kLowest = 4096;  // no allocation is lower
 
 DeviceHeap* heap() { return heap_of_kernel() ? heap_of_kernel()() : nullptr; }
 
-/// Check mode asks from kernels, too.
+/// Also called by check mode, from kernels.
 [[maybe_unused]] const bool g_told = [] {
   g_device_heap_contains = [](std::uintptr_t address) {
     const DeviceHeap* here = heap();
@@ -39,8 +39,7 @@ void cucpu_rt_free(std::uint64_t address) {
   worker.current_fault().text = "free of an address that malloc did not give, or twice";
   worker.current_fault().address = address;
   worker.current_fault().has_address = true;
-  // The H200 looks for the heap's notes in front of the address, and faults where it cannot read
-  // them.
+  // As on an H200, which reads the heap's header before the address and faults if it is unmapped.
   const bool readable = (here && here->reaches(address)) ||
                         (hooks().find_allocation && hooks().find_allocation(address));
   cucpu_rt_trap(address >= kLowest && address % 8 != 0 ? 716 : readable ? 719 : 700);

@@ -1,5 +1,5 @@
-// cpu/engine/runtime/math.cpp: arithmetic too rare or too awkward for straight-line code: f64 with
-// directed rounding, fns, small formats.
+// cpu/engine/runtime/math.cpp: arithmetic that is rare or needs loops: f64 with directed rounding,
+// fns, conversions to 8-bit floats.
 #include <bit>
 #include <cfenv>
 #include <cmath>
@@ -10,7 +10,8 @@
 
 namespace {
 
-/// Sets the rounding mode for a scope. The operands are volatile, so that nothing moves out of it.
+/// Sets the rounding mode in a scope. Operands are volatile, so that the compiler keeps the
+/// operation inside.
 class Rounding {
  public:
   explicit Rounding(int mode) : old_{std::fegetround()} { std::fesetround(mode); }
@@ -22,7 +23,7 @@ class Rounding {
   int old_;
 };
 
-/// A result with a GPU's NaN: that of the first of these operands that is one, quieted, or
+/// Replaces a NaN result by that of a GPU: the first operand that is NaN, quieted, or
 /// 0xfff8000000000000.
 template <typename... Operands>
 double settled(double r, Operands... operands) {
@@ -65,8 +66,8 @@ CUCPU_DIRECTED(rz, FE_TOWARDZERO)
 CUCPU_DIRECTED(rm, FE_DOWNWARD)
 CUCPU_DIRECTED(rp, FE_UPWARD)
 
-/// The n-th set bit of mask from `base` on: upwards for n > 0, downwards for n < 0; n = 0 asks for
-/// bit `base` itself.
+/// The position of the n-th set bit of mask from `base` on: upwards for n > 0, downwards for n < 0;
+/// for n = 0, `base` if that bit is set.
 extern "C" std::uint32_t cucpu_rt_fns(std::uint32_t mask, std::uint32_t base,
                                       std::uint32_t offset) {
   const auto n = static_cast<std::int32_t>(offset);

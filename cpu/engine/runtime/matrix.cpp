@@ -1,5 +1,5 @@
 // cpu/engine/runtime/matrix.cpp: mma, ldmatrix, stmatrix and movmatrix for a whole warp.
-// Sums of floats in f32 are those of an H200 (tensor_sum.hpp); others are made in double and
+// Sums of floats in f32 are those of an H200 (tensor_sum.hpp); others are computed in double and
 // rounded once.
 #include "cpu/engine/runtime/matrix.hpp"
 
@@ -63,15 +63,14 @@ void for_elements(const Job& job, char which, Type t, unsigned words, Visit visi
   }
 }
 
-/// Where the elements of all lanes lie in a product of halves, one behind the other; made once for
-/// every shape.
+/// The positions of the elements of all lanes in an f16 product; computed once for every shape.
 struct HalfPlaces {
   std::uint32_t shape;  // m | n << 8 | k << 16 | flags << 24
   std::vector<std::uint16_t> a, b, c;
-  unsigned together_a, together_c;  // so many of a lane's elements lie side by side
+  unsigned together_a, together_c;  // the number of contiguous elements of a lane
 };
 
-/// How many elements lie side by side everywhere: eight, two or one.
+/// The number of elements that are contiguous for all lanes: eight, two or one.
 unsigned side_by_side(const std::vector<std::uint16_t>& places) {
   for (const unsigned count : {8U, 2U}) {
     bool all = places.size() / 32 % count == 0;
@@ -82,7 +81,7 @@ unsigned side_by_side(const std::vector<std::uint16_t>& places) {
   return 1;
 }
 
-/// Copies elements to and from their places, runs of Count of them.
+/// Copies elements to and from their positions, Count at a time.
 template <unsigned Count, typename Element>
 void spread(Element* to, const std::vector<std::uint16_t>& places, const std::uint32_t* const* from,
             unsigned first) {
@@ -129,8 +128,8 @@ const HalfPlaces& half_places(const Job& job) {
   return *known.back();
 }
 
-/// The product of halves with sums in f32. False where that is not asked for, or a number is not
-/// finite: nothing has happened then.
+/// The f16 product with sums in f32. False, without effect, for other types or if a factor is not
+/// finite.
 bool halves(const Job& job, const std::uint32_t* const* words, void* const* out) {
   if (job.a != Type::f16 || job.b != Type::f16 || job.c != Type::f32 || job.d != Type::f32)
     return false;
@@ -174,7 +173,7 @@ bool halves(const Job& job, const std::uint32_t* const* words, void* const* out)
   return true;
 }
 
-/// An H200 makes m8n8k4 of fused multiply-adds in f32, products first and the accumulator last.
+/// As on an H200, m8n8k4 uses fused multiply-adds in f32 and adds the accumulator last.
 double quad_sum(Type d, const double (&a)[4], const double (&b)[4][8], unsigned col, double c) {
   if (d != Type::f32)
     return a[0] * b[0][col] + a[1] * b[1][col] + a[2] * b[2][col] + a[3] * b[3][col] + c;
@@ -184,7 +183,7 @@ double quad_sum(Type d, const double (&a)[4], const double (&b)[4][8], unsigned 
   return sum + static_cast<float>(c);
 }
 
-/// mma.m8n8k4 of .f16: lanes 4q … 4q + 3 and those 16 further on make product q.
+/// mma.m8n8k4 of .f16: lanes 4q … 4q + 3 and those 16 further on compute product q.
 void quads(const Job& job, const std::uint32_t* const* words, void* const* out) {
   for (unsigned q = 0; q < 4; ++q) {
     double a[8][4], b[4][8], c[8][8];
@@ -246,7 +245,8 @@ extern "C" void cucpu_rt_warp_mma(std::uint32_t, const void* const* in, void* co
   // thread-local variables is small.
   struct Scratch {
     double a[32 * 256], b[32 * 256], c[32 * 32];
-    bool absent[32 * 256];  // of a sparse a: multiplies nothing, not even infinity
+    bool absent[32 *
+                256];  // elements that a sparse matrix omits: not multiplied, even with infinity
     Factor x[32 * 256], y[32 * 256];
     bool finite_row[32], finite_col[32];
   };
@@ -254,12 +254,13 @@ extern "C" void cucpu_rt_warp_mma(std::uint32_t, const void* const* in, void* co
   if (halves(job, words, out)) return;
   auto& [a, b, c, absent, factors_a, factors_b, finite_row, finite_col] = PerThread<Scratch>::get();
   const bool sparse = (job.flags & kMatrixSparse) != 0;
-  const unsigned behind = 4 + job.na + job.nb + job.nc;  // metadata and selector
+  const unsigned metadata =
+      4 + job.na + job.nb + job.nc;  // word index of the metadata; the selector follows
   if (sparse) std::memset(absent, 1, sizeof absent);
   for_elements(job, 'a', job.a, job.na, [&](unsigned lane, unsigned e, unsigned bits, Place p) {
     if (sparse) {
-      p.col = dense_column(job.a, job.k, head[behind + 1], p.row, p.col,
-                           [&](unsigned l) { return words[l][behind]; });
+      p.col = dense_column(job.a, job.k, head[metadata + 1], p.row, p.col,
+                           [&](unsigned l) { return words[l][metadata]; });
       absent[p.row * job.k + p.col] = false;
     }
     a[p.row * job.k + p.col] = decode(job.a, element(words[lane] + 4, bits, e));

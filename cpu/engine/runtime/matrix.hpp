@@ -1,4 +1,5 @@
-// cpu/engine/runtime/matrix.hpp: what the translator and the matrix routines agree on.
+// cpu/engine/runtime/matrix.hpp: the operands of matrix routines, shared by the translator and
+// matrix.cpp.
 // cucpu_rt_warp_mma's operands, 32-bit words: {m | n << 8 | k << 16, types a | b << 8 | c << 16 | d
 // << 24 (ptx::Type), flags, word counts a | b << 8 | c << 16 | d << 24, words of a, of b, of c;
 // sparse: metadata, selector}.

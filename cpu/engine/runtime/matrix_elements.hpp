@@ -1,5 +1,5 @@
-// cpu/engine/runtime/matrix_elements.hpp: the elements of matrix fragments: where they lie in
-// words, what numbers they are.
+// cpu/engine/runtime/matrix_elements.hpp: access to the elements of matrix fragments, and
+// conversion of their values.
 #pragma once
 
 #include <bit>
@@ -11,7 +11,7 @@
 
 namespace cucpu {
 
-/// tf32 travels as 32 bits.
+/// tf32 is stored in 32 bits.
 inline unsigned width_of(ptx::Type t) { return t == ptx::Type::tf32 ? 32 : ptx::bits_of(t); }
 
 inline std::uint64_t element(const std::uint32_t* words, unsigned bits, unsigned index) {

@@ -26,8 +26,8 @@ std::uint64_t pack(const State& s) {
          std::uint64_t{s.phase} << 63;
 }
 
-/// Changes the object; ends the phase when nothing is pending. What it was before, as the arriving
-/// thread saw it.
+/// Changes the object; completes the phase if nothing is pending. Returns the value before the
+/// change.
 template <typename Change>
 std::uint64_t update(void* address, Change change) {
   std::atomic_ref<std::uint64_t> cell{*static_cast<std::uint64_t*>(address)};
@@ -90,13 +90,13 @@ void cucpu_rt_mbarrier_complete_tx(void* address, std::uint32_t bytes) {
   (void)update(address, [=](State& s) { s.bytes -= static_cast<std::int32_t>(bytes); });
 }
 
-/// Has the phase that `state` was taken in ended?
+/// Whether the phase of `state` is complete.
 bool cucpu_rt_mbarrier_test(void* address, std::uint64_t state) {
   const std::atomic_ref<std::uint64_t> cell{*static_cast<std::uint64_t*>(address)};
   return unpack(cell.load(std::memory_order_acquire)).phase != unpack(state).phase;
 }
 
-/// Has the phase with this parity ended?
+/// Whether the phase with this parity is complete.
 bool cucpu_rt_mbarrier_test_parity(void* address, std::uint32_t parity) {
   const std::atomic_ref<std::uint64_t> cell{*static_cast<std::uint64_t*>(address)};
   return unpack(cell.load(std::memory_order_acquire)).phase != ((parity & 1) != 0);
@@ -104,7 +104,7 @@ bool cucpu_rt_mbarrier_test_parity(void* address, std::uint32_t parity) {
 
 std::uint32_t cucpu_rt_mbarrier_pending(std::uint64_t state) { return unpack(state).pending; }
 
-/// Copies `given` bytes and fills up to `size` with zeros.
+/// Copies `given` bytes and fills the rest of `size` bytes with zeros.
 void cucpu_rt_copy_fill(void* to, const void* from, std::uint32_t size, std::uint32_t given) {
   const std::uint32_t n = std::min(size, given);
   std::memcpy(to, from, n);

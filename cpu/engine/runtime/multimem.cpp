@@ -1,5 +1,5 @@
-// cpu/engine/runtime/multimem.cpp: multimem instructions: an address of a multicast object stands
-// for one place in the memory of each of its devices.
+// cpu/engine/runtime/multimem.cpp: multimem instructions: an address of a multicast object refers
+// to one copy in the memory of each of its devices.
 #include "cpu/engine/runtime/multimem.hpp"
 
 #include <atomic>
@@ -30,7 +30,7 @@ struct What {
         wide{(bits & kMultimemWide) != 0} {}
 };
 
-/// The copies behind `address`; what is no multicast address is the kernel's fault.
+/// The copies of `address`; any other address than that of a multicast object faults.
 std::span<const std::uintptr_t> copies_of(std::uint64_t address, std::uint32_t align,
                                           std::uintptr_t (&room)[kMostCopies]) {
   if (address % align != 0) cucpu_rt_misaligned(address);
@@ -87,7 +87,7 @@ void write(std::uintptr_t to, std::uint64_t value, std::uint32_t bytes) {
     store(std::uint64_t{});
 }
 
-/// Halves added as floats and rounded once.
+/// Adds f16 values as floats and rounds once.
 std::uint16_t wide_sum(Type half, std::span<const std::uint64_t> values, unsigned shift) {
   float sum = 0;
   for (std::size_t k = 0; k < values.size(); ++k) {
@@ -115,7 +115,7 @@ using namespace cucpu;
 
 extern "C" {
 
-/// One element of ld_reduce: what the copies at `address` give together.
+/// One element of ld_reduce: the reduction of all copies of `address`.
 std::uint64_t cucpu_rt_multimem_load(std::uint64_t address, std::uint32_t what_bits) {
   const What what{what_bits};
   std::uintptr_t room[kMostCopies];
@@ -166,7 +166,7 @@ void cucpu_rt_multimem_copy(std::uint64_t address, const std::byte* from, std::u
   }
   const std::uint32_t size = ptx::bytes_of(what.type);
   for (std::uint32_t at = 0; at < bytes;
-       at += 16) {  // memory is bound by pages: 16 bytes lie in one
+       at += 16) {  // memory is bound in pages, and 16 bytes lie in one page
     for (const std::uintptr_t copy : copies_of(address + at, 16, room)) {
       if (size == 0) {
         std::memcpy(reinterpret_cast<void*>(copy), from + at, 16);

@@ -1,5 +1,5 @@
-// cpu/engine/runtime/multimem.hpp: how the translator tells the multimem routines what to do:
-// ptx::Type, ReduceOp << 8, the alignment in bytes << 16, flags.
+// cpu/engine/runtime/multimem.hpp: the operation word of multimem routines, shared by the
+// translator and multimem.cpp: ptx::Type, ReduceOp << 8, the alignment in bytes << 16, flags.
 #pragma once
 
 #include <cstdint>

@@ -29,7 +29,7 @@ class Arguments {
   std::uint64_t next_;
 };
 
-/// Appends what printf makes of one conversion. `spec` is null-terminated.
+/// Appends one formatted conversion. `spec` is null-terminated.
 template <typename... T>
 void append(std::string& out, const char* spec, T... values) {
 #pragma GCC diagnostic push
@@ -44,8 +44,8 @@ void append(std::string& out, const char* spec, T... values) {
 #pragma GCC diagnostic pop
 }
 
-/// One conversion, from the character after '%'. Returns the first character behind it.
-/// An unknown conversion is printed as it stands, as the host's printf does.
+/// Formats one conversion, from the character after '%'. Returns the character after it. An unknown
+/// conversion is printed unchanged, as by the printf of the host.
 const char* convert(std::string& out, const char* at, Arguments& arguments) {
   const char* const start = at;
   char spec[96] = "%";
@@ -159,7 +159,7 @@ using namespace cucpu;
 std::int32_t cucpu_rt_vprintf(std::uint64_t format, std::uint64_t packed) {
   if (format == 0) return -1;
   Worker& worker = *Worker::running();
-  // The text grows in the worker's own string: when a bad %s ends this fiber, nothing is lost.
+  // The worker owns the text: an invalid %s abandons the fiber without running destructors.
   std::string& out = worker.print_buffer();
   out.clear();
   Arguments arguments{packed};

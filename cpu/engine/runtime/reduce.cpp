@@ -60,7 +60,7 @@ bool integer(ReduceOp op, bool is_signed, void* to, Word x) {
   });
 }
 
-/// The number of a and b, where one is not a number; -0 is less than +0.
+/// Minimum or maximum: a number wins over NaN, and -0 is less than +0. Or the sum.
 template <typename F>
 F choose(ReduceOp op, F a, F b) {
   if (op == ReduceOp::add) return a + b;
@@ -111,7 +111,7 @@ bool reduce_element(Type type, ReduceOp op, void* to, const void* from) {
     case Type::f64: {
       if (op != ReduceOp::add) return false;
       const double x = read<double>(from);
-      return exchange<std::uint64_t>(to, [=](std::uint64_t old) {  // NaNs pass as they are
+      return exchange<std::uint64_t>(to, [=](std::uint64_t old) {  // NaNs are not changed
         const auto before = std::bit_cast<double>(old);
         if (std::isnan(x)) return std::bit_cast<std::uint64_t>(x);
         if (std::isnan(before)) return old;

@@ -1,5 +1,4 @@
-// cpu/engine/runtime/reduce.hpp: one atomic reduction of memory, as bulk reductions make them
-// element by element.
+// cpu/engine/runtime/reduce.hpp: the atomic reduction of one element, for bulk reductions.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +9,8 @@ namespace cucpu {
 
 enum class ReduceOp : std::uint8_t { add, min, max, inc, dec, bit_and, bit_or, bit_xor };
 
-/// *to = op(*to, *from), atomically; both of this type. False when there is no such operation.
+/// Performs *to = op(*to, *from) atomically; both have this type. False if PTX has no such
+/// operation.
 bool reduce_element(ptx::Type type, ReduceOp op, void* to, const void* from);
 
 }  // namespace cucpu

@@ -1,5 +1,5 @@
-// cpu/engine/runtime/routines.cpp: the table of routines. Only addresses are taken, so every row is
-// declared alike.
+// cpu/engine/runtime/routines.cpp: the table of routines. Only addresses are taken, so all rows are
+// declared with the same type.
 #include "cpu/engine/runtime/table.hpp"
 
 extern "C" {
@@ -7,7 +7,7 @@ extern "C" {
 #include "cpu/engine/runtime/routines.def"
 #undef CUCPU_ROUTINE
 
-// What LLVM's code generator may call on its own.
+// Functions that LLVM's code generator calls.
 // clang-format off
 #define CUCPU_LIBCALLS(X) \
   X(memcpy) X(memmove) X(memset) X(memcmp) X(sin) X(cos) X(tan) X(exp) X(exp2) X(exp10) X(log) \

@@ -1,16 +1,16 @@
-// cpu/engine/runtime/routines.hpp: the system calls of a kernel. The table of all routines is in
-// table.hpp.
+// cpu/engine/runtime/routines.hpp: system calls of kernels (printf, malloc, assert, clocks,
+// graphs). The table of all routines is in table.hpp.
 #pragma once
 
 #include <cstdint>
 
 extern "C" {
 
-/// printf with PTX's packed, naturally aligned arguments: the number of arguments, -1 for a null
-/// format.
+/// printf with PTX's packed, naturally aligned arguments. Returns the number of arguments, -1 for a
+/// null format.
 std::int32_t cucpu_rt_vprintf(std::uint64_t format, std::uint64_t arguments);
-std::uint64_t cucpu_rt_malloc(std::uint64_t size);  ///< 0 when the device heap is full
-void cucpu_rt_free(std::uint64_t address);          ///< traps on what malloc did not give
+std::uint64_t cucpu_rt_malloc(std::uint64_t size);  ///< 0 if the device heap is full
+void cucpu_rt_free(std::uint64_t address);  ///< traps on an address that malloc did not return
 void cucpu_rt_assertfail(std::uint64_t message, std::uint64_t file, std::uint32_t line,
                          std::uint64_t function, std::uint64_t char_size);
 std::uint64_t cucpu_rt_clock64();      ///< a 1 GHz clock

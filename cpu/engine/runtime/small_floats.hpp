@@ -6,7 +6,7 @@
 
 namespace cucpu {
 
-/// Any value of an e<E>m<M> format with E <= 5 as float. e4m3: 0x7f is NaN, no infinities; e5m2:
+/// Decodes a value of an e<E>m<M> format with E <= 5. e4m3: 0x7f is NaN, no infinities; e5m2:
 /// IEEE; e2m1, e2m3, e3m2: all finite.
 inline float decode_small(std::uint32_t bits, unsigned exponent_bits, unsigned mantissa_bits) {
   const unsigned width = exponent_bits + mantissa_bits;
@@ -33,8 +33,8 @@ inline float decode_small(std::uint32_t bits, unsigned exponent_bits, unsigned m
 
 inline float half_to_float(std::uint16_t bits) { return decode_small(bits, 5, 10); }
 
-/// Rounded to nearest even and clamped to the largest finite value of an e<E>m<M> format. NaN is
-/// the caller's business.
+/// Rounds to nearest even and saturates at the largest finite value of an e<E>m<M> format. The
+/// value must not be NaN.
 inline std::uint32_t encode_small(float v, unsigned exponent_bits, unsigned mantissa_bits,
                                   std::uint32_t largest) {
   const auto bits = std::bit_cast<std::uint32_t>(v);
@@ -61,7 +61,7 @@ inline std::uint32_t encode_small(float v, unsigned exponent_bits, unsigned mant
   return sign | r;
 }
 
-/// IEEE rounding to half, infinities and the canonical NaN included.
+/// Converts to f16 with IEEE rounding; NaN becomes the canonical NaN.
 inline std::uint16_t float_to_half(float v) {
   const auto bits = std::bit_cast<std::uint32_t>(v);
   const std::uint32_t size = bits & 0x7fffffff;
@@ -75,7 +75,7 @@ inline float brain_to_float(std::uint16_t bits) {
   return std::bit_cast<float>(std::uint32_t{bits} << 16);
 }
 
-/// IEEE rounding to bf16, with the canonical NaN.
+/// Converts to bf16 with IEEE rounding; NaN becomes the canonical NaN.
 inline std::uint16_t float_to_brain(float v) {
   const auto bits = std::bit_cast<std::uint32_t>(v);
   if ((bits & 0x7fffffff) > 0x7f800000) return 0x7fff;

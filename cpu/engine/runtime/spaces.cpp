@@ -1,4 +1,4 @@
-// cpu/engine/runtime/spaces.cpp: which memory an address lies in (isspacep, getctarank).
+// cpu/engine/runtime/spaces.cpp: the state space of an address (isspacep, getctarank).
 #include "cpu/engine/runtime/spaces.hpp"
 
 #include <cstdint>
@@ -22,7 +22,7 @@ Constants& constants() {
   return all;
 }
 
-/// Which block of the running cluster has `address` in its shared memory; -1: none.
+/// The rank of the block of the running cluster whose shared memory contains `address`; -1: none.
 int shared_rank(std::uint64_t address) {
   const Worker* worker = Worker::running();
   if (worker == nullptr) return -1;
@@ -38,8 +38,8 @@ int shared_rank(std::uint64_t address) {
   return -1;
 }
 
-/// How far below a block's shared memory an address may lie and still count as its own: sums that
-/// come back above zero later.
+/// Addresses up to this far below a block's shared memory count as its own: later additions may
+/// bring them into bounds.
 constexpr std::uint64_t kBelow = std::uint64_t{1} << 20;
 
 }  // namespace
@@ -54,8 +54,8 @@ std::uint32_t cucpu_rt_cluster_rank_of(std::uint64_t address) {
 }
 
 /// cvta.to.shared::cluster: the offset in this block's shared memory, or that in another block's
-/// with its rank (FunctionTranslator::cluster_pointer). What lies in no block's stays what it is
-/// from here, where an access to it faults.
+/// with its rank (FunctionTranslator::cluster_pointer). Other addresses become an offset from this
+/// block's shared memory, where an access faults.
 std::uint64_t cucpu_rt_cluster_address(std::uint64_t address) {
   Worker* worker = Worker::running();
   if (worker == nullptr) return address;
@@ -73,7 +73,7 @@ std::uint64_t cucpu_rt_cluster_address(std::uint64_t address) {
   return (std::uint64_t{at} + 1) * (std::uint64_t{1} << 24) + from(block.cluster->shared[at]);
 }
 
-/// Local variables live on the stack of the fiber that runs.
+/// Local variables live on the stack of the running fiber.
 bool cucpu_rt_is_local(std::uint64_t address) {
   Worker* worker = Worker::running();
   if (worker == nullptr) return false;
@@ -81,7 +81,7 @@ bool cucpu_rt_is_local(std::uint64_t address) {
   return address - reinterpret_cast<std::uintptr_t>(stack.base) < stack.size;
 }
 
-/// Constant memory is ordinary memory here: only its variables tell it from global memory.
+/// Constant memory is ordinary memory here; only the registered variables belong to it.
 bool cucpu_rt_is_constant(std::uint64_t address) {
   const std::shared_lock lock{constants().mutex};
   auto next = constants().sizes.upper_bound(address);

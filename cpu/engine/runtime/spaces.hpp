@@ -7,7 +7,7 @@
 
 namespace cucpu {
 
-/// While it exists, generic addresses of this variable are those of constant memory.
+/// During its lifetime, generic addresses of this variable belong to constant memory.
 class ConstantVariable {
  public:
   ConstantVariable(const void* address, std::size_t size);

@@ -1,4 +1,4 @@
-// cpu/engine/runtime/sparse.hpp: where the elements of a 2:4 sparse matrix belong (mma.sp,
+// cpu/engine/runtime/sparse.hpp: the columns of the stored elements of a 2:4 sparse matrix (mma.sp,
 // wgmma.mma_async.sp).
 #pragma once
 

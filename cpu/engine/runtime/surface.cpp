@@ -1,5 +1,5 @@
-// cpu/engine/runtime/surface.cpp: where an access to a surface goes, formatted stores and
-// reductions (suld, sust, sured).
+// cpu/engine/runtime/surface.cpp: addresses of surface accesses, formatted stores and reductions
+// (suld, sust, sured).
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -20,9 +20,8 @@ struct Coordinates {
   std::int64_t x, y, z;  ///< x counts bytes
 };
 
-/// The place of `bytes` bytes, or null for one that is to be left alone: outside, or in a tile of a
-/// sparse array without memory. `step` is what a
-/// clamped access keeps to.
+/// The address of `bytes` bytes, or null for an access without effect: out of bounds, or in an
+/// unmapped tile of a sparse array. `step`: the alignment of clamped accesses.
 std::byte* place(const TextureObject& t, std::uint32_t config, Coordinates at, unsigned bytes,
                  unsigned step) {
   const std::uint32_t shape = config & cucpu::kTextureShape;
@@ -35,7 +34,7 @@ std::byte* place(const TextureObject& t, std::uint32_t config, Coordinates at, u
   if (!inside) {
     if ((config & cucpu::kSurfaceZero) != 0) return nullptr;
     if ((config & cucpu::kSurfaceClamp) == 0) cucpu_rt_trap(700);
-    if (step > row) return nullptr;  // nowhere does it fit
+    if (step > row) return nullptr;  // wider than a row
     at.x = std::clamp<std::int64_t>(at.x / step * step, 0, std::max<std::int64_t>(row - step, 0));
     at.y = std::clamp<std::int64_t>(at.y, 0, rows - 1);
     at.z = std::clamp<std::int64_t>(at.z, 0, slices - 1);
@@ -63,7 +62,7 @@ const TextureObject& surface_of(std::uint64_t object, std::uint32_t config) {
   return t;
 }
 
-/// A float as a normalized number of so many steps, halves towards zero; no number is zero.
+/// Converts a float to a normalized integer with so many steps; ties towards zero, NaN becomes 0.
 std::uint32_t steps(float v, float low, float most) {
   if (v != v) return 0;
   const float x = std::clamp(v, low, 1.0f) * most;
@@ -71,7 +70,7 @@ std::uint32_t steps(float v, float low, float most) {
       static_cast<std::int32_t>(std::copysign(std::ceil(std::fabs(x) - 0.5f), x)));
 }
 
-/// The half between a float and zero that is nearest to it.
+/// Rounds a float to half precision towards zero.
 std::uint16_t half_towards_zero(float v) {
   if (v != v) return 0x7e00;
   const std::uint16_t half = cucpu::float_to_half(v);
@@ -85,8 +84,8 @@ std::uint32_t signed_within(std::uint32_t bits, std::int32_t most) {
   return static_cast<std::uint32_t>(std::clamp(static_cast<std::int32_t>(bits), -most - 1, most));
 }
 
-/// A component as the surface's format holds it: normalized numbers and floats come from floats,
-/// whole numbers from whole numbers, which end at the largest and smallest there is.
+/// Converts a component to the format of the surface: normalized and float formats take floats,
+/// integer formats take integers and saturate.
 std::uint32_t component(const TextureObject& t, std::uint32_t bits) {
   const bool whole = (t.flags & 1) != 0;
   const float v = std::bit_cast<float>(bits);

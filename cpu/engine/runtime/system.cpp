@@ -1,4 +1,4 @@
-// cpu/engine/runtime/system.cpp: assertions and clocks of kernels, and what they do to graphs.
+// cpu/engine/runtime/system.cpp: assertions, clocks and graph launches of kernels.
 #include <time.h>
 
 #include <atomic>
@@ -25,7 +25,7 @@ std::uint64_t now(clockid_t clock) {
 void cucpu_rt_assertfail(std::uint64_t message, std::uint64_t file, std::uint32_t line,
                          std::uint64_t function, std::uint64_t) {
   Worker& worker = *Worker::running();
-  // In the worker's string, so that a bad pointer loses nothing.
+  // The worker owns the text: an invalid pointer abandons the fiber without running destructors.
   std::string& text = worker.print_buffer();
   text.clear();
   const auto add = [&](std::uint64_t address) {

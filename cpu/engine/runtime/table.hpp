@@ -1,5 +1,5 @@
-// cpu/engine/runtime/table.hpp: the row type alone; routines.cpp must not see the routines' real
-// signatures.
+// cpu/engine/runtime/table.hpp: the table of routines that generated code may call. Apart from the
+// declarations of the routines: routines.cpp must not see their real signatures.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
-// cpu/engine/runtime/tensor_copy.cpp: boxes of a tensor to and from shared memory
-// (cp.async.bulk.tensor), as a tensor map describes it, and tensormap.replace.
+// cpu/engine/runtime/tensor_copy.cpp: copies of a box of a tensor to and from shared memory
+// (cp.async.bulk.tensor), and tensormap.replace.
 #include "cpu/engine/runtime/tensor_copy.hpp"
 
 #include <algorithm>
@@ -37,9 +37,9 @@ const TensorMap& checked(const void* address, unsigned dims, bool im2col) {
   return map;
 }
 
-/// Shared memory with the map's swizzle: 16-byte chunks change places with others of their row of
-/// 128 bytes, by the number of that row. Shared memory starts at a multiple of 1 KiB, so addresses
-/// show the pattern's place.
+/// Shared memory with the map's swizzle: 16-byte chunks are permuted within their row of 128 bytes,
+/// by the number of the row. Shared memory starts at a multiple of 1 KiB, so the pattern follows
+/// from the address.
 std::byte* swizzled(const TensorMap& map, std::byte* at) {
   constexpr std::uintptr_t kMask[] = {0, 1, 3, 7};
   auto address = reinterpret_cast<std::uintptr_t>(at);
@@ -47,14 +47,13 @@ std::byte* swizzled(const TensorMap& map, std::byte* at) {
   return reinterpret_cast<std::byte*>(address);
 }
 
-/// How far apart the rows of a box lie in shared memory: under a swizzle, a whole row of its
-/// pattern, however narrow the box.
+/// The distance of the rows of a box in shared memory: with a swizzle, a whole row of its pattern.
 std::uint32_t pitch_of(const TensorMap& map, std::uint32_t row_bytes) {
   return map.swizzle == 0 ? row_bytes : std::max(row_bytes, 16U << (map.swizzle & 3));
 }
 
-/// One row of a box: `count` elements from `first` (which may lie outside) along dimension 0, at
-/// `row`; no row: all of it lies outside.
+/// One row of a box: `count` elements from `first` (which may be out of bounds) along dimension 0,
+/// at `row`; null: the whole row is out of bounds.
 struct Row {
   std::byte* row;
   std::int64_t first;
@@ -62,7 +61,7 @@ struct Row {
 };
 
 /// Visits the elements of a row by chunks of shared memory: (shared address, tensor address or
-/// none, bytes). `extent`: what of the tensor's rows counts as inside.
+/// null, bytes). `extent`: the number of elements of a row of the tensor that are in bounds.
 template <typename Visit>
 void visit_row(const TensorMap& map, const Row& row, std::int64_t extent, std::byte* shared,
                Visit visit) {
@@ -87,7 +86,7 @@ void visit_row(const TensorMap& map, const Row& row, std::int64_t extent, std::b
   }
 }
 
-/// Where a row starts in the tensor; none when a coordinate of dimension 1 and up is outside.
+/// The address of a row in the tensor; null if a coordinate of dimension 1 and up is out of bounds.
 std::byte* row_at(const TensorMap& map, const std::int64_t* position) {
   auto* at = reinterpret_cast<std::byte*>(map.address);
   for (unsigned i = 1; i < map.rank; ++i) {
@@ -119,9 +118,8 @@ std::uint32_t tile(const TensorMap& map, std::int64_t extent, std::byte* shared,
   return rows * row_bytes;
 }
 
-/// Pixels one after the other through the bounding box, which goes from `lower` to the tensor's
-/// last pixel + `upper` in every spatial dimension, then on to the next image; the offsets move all
-/// of them.
+/// Visits the pixels of the bounding box, which extends from `lower` to the tensor's last pixel +
+/// `upper` in every spatial dimension, image after image. The offsets are added to all of them.
 template <typename Visit>
 std::uint32_t im2col(const TensorMap& map, std::int64_t extent, std::byte* shared,
                      const std::int64_t* start, std::uint64_t offsets, Visit visit) {
@@ -150,8 +148,7 @@ std::uint32_t im2col(const TensorMap& map, std::int64_t extent, std::byte* share
 
 /// An interleaved tensor (NC/8HWC8 and the like): its innermost dimension counts slices of 16 or 32
 /// bytes, W of them in a row; then come H and D, which slice of the channels, and the image. A copy
-/// takes one slice of channels, whatever the box says about them; all of this is what the H200
-/// does.
+/// transfers one slice of channels, independent of the box. All of this is the behavior of an H200.
 class Slices {
  public:
   Slices(const TensorMap& map, std::byte* shared)
@@ -228,9 +225,8 @@ class Slices {
 
 enum class Way { in, out };
 
-/// As the H200 does it: what goes out starts inside the tensor's coordinates (they are not
-/// negative), and is written in whole chunks of 16 bytes, beyond the end of a row if it ends within
-/// one; what comes in is zero there.
+/// As on an H200: stores start at coordinates that are not negative, and write whole chunks of 16
+/// bytes, past the end of a row that ends within one; loads return zeros there.
 template <typename Visit>
 std::uint32_t box(Way way, const void* address, std::byte* shared, std::uint32_t what,
                   const std::int32_t (&c)[5], std::uint64_t offsets, Visit make) {
@@ -268,11 +264,11 @@ std::uint32_t box(Way way, const void* address, std::byte* shared, std::uint32_t
                 : tile(map, extent, shared, start, visit);
 }
 
-/// What an element outside of the tensor is, its low bytes: zero, or the NaN that fma.oob knows,
-/// 0x7ff7, repeated.
+/// The value of elements out of bounds (the low bytes): zero, or the NaN of fma.oob, 0x7ff7,
+/// repeated.
 std::uint64_t filler(const TensorMap& map) { return map.fill == 0 ? 0 : 0x7ff7'7ff7'7ff7'7ff7; }
 
-/// A float as a tf32 map loads it: rounded to 10 bits of fraction.
+/// Rounds a float to tf32 (10 fraction bits), for loads by tf32 maps.
 std::uint32_t rounded_to_tf32(std::uint32_t bits, bool flush) {
   const std::uint32_t size = bits & 0x7fffffff;
   if (size > 0x7f800000) return 0x7fffe000;
@@ -303,7 +299,8 @@ using namespace cucpu;
 
 extern "C" {
 
-/// The box at these coordinates into shared memory; how many bytes it has. what: rank, flags.
+/// Loads the box at these coordinates into shared memory and returns its size in bytes. what: rank,
+/// flags.
 std::uint32_t cucpu_rt_tensor_load(const void* map, std::byte* shared, std::uint32_t what,
                                    std::int32_t c0, std::int32_t c1, std::int32_t c2,
                                    std::int32_t c3, std::int32_t c4, std::uint64_t offsets) {

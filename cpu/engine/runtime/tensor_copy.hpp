@@ -1,4 +1,5 @@
-// cpu/engine/runtime/tensor_copy.hpp: what the translator and the tensor copy routines agree on.
+// cpu/engine/runtime/tensor_copy.hpp: flags of tensor copies, shared by the translator and
+// tensor_copy.cpp.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,7 @@ namespace cucpu {
 inline constexpr std::uint32_t kTensorRank = 7;     ///< these bits: the number of dimensions
 inline constexpr std::uint32_t kTensorIm2col = 16;  ///< .im2col and .im2col_no_offs
 
-/// The fields tensormap.replace changes, by the instruction's words.
+/// The fields of tensormap.replace, named as in the instruction.
 enum class TensorField : std::uint32_t {
   global_address,
   rank,

@@ -1,5 +1,5 @@
-// cpu/engine/runtime/tensor_map.hpp: what is inside a CUtensorMap of this device. The driver layer
-// writes it, tensor copies (tensor_copy.cpp) and tensormap.replace read and change it.
+// cpu/engine/runtime/tensor_map.hpp: the layout of a CUtensorMap on this device. The driver layer
+// writes it, tensor copies (tensor_copy.cpp) read it, and tensormap.replace changes it.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct TensorMap {
 };
 static_assert(sizeof(TensorMap) <= 128);
 
-/// The values of CUtensorMapDataType that device code tells apart.
+/// The values of CUtensorMapDataType.
 enum class TensorType : std::uint8_t {
   u8,
   u16,

@@ -1,8 +1,8 @@
-// cpu/engine/runtime/tensor_sum.hpp: how a tensor core of the H200 adds products. Products are
-// exact. All of a step and the accumulator are aligned to the largest exponent (an exponent of a
-// product is the sum of its factors' ones) and cut to so many bits below it; the sum of what is
-// left is exact, and cut again. The manual leaves all this open; recordings fix it
-// (tests/ptx/h200).
+// cpu/engine/runtime/tensor_sum.hpp: the rounding of sums in a tensor core of the H200. Products
+// are exact. The products of a step and the accumulator are aligned to the largest exponent (the
+// exponent of a product is the sum of those of its factors) and truncated to a number of bits below
+// it. The sum of the truncated values is exact, and truncated again. The PTX manual does not
+// specify this; recorded results of an H200 do (tests/ptx/h200).
 #pragma once
 
 #include <algorithm>
@@ -56,7 +56,7 @@ inline Factor factor_of(double value, FactorFormat format) {
   return {static_cast<std::int32_t>(std::ldexp(value, format.bits - exponent)), exponent};
 }
 
-/// value * 2^-shift, cut towards zero.
+/// value * 2^-shift, truncated towards zero.
 inline std::int64_t cut(std::int64_t value, int shift) {
   if (shift <= 0) return value * (std::int64_t{1} << std::min(-shift, 40));
   if (shift > 62) return 0;

@@ -23,14 +23,14 @@ struct Texel {
 
 constexpr std::uint32_t kSrgb = 16;  // of TextureObject::flags
 
-/// The nearest number with so many significant bits, none of them below 2^lowest.
+/// Rounds to so many significant bits, none of them below 2^lowest.
 float rounded(float v, int bits, int lowest) {
   if (!std::isfinite(v) || v == 0) return v;
   const int last = std::max(std::ilogb(v) - bits + 1, lowest);
   return std::ldexp(std::nearbyint(std::ldexp(v, -last)), last);
 }
 
-/// The border's colour as a texel of that format would hold it.
+/// The border color, converted to the format of the texels.
 float border_channel(const TextureObject& t, float v) {
   const auto steps = [v](float low, float most) {
     const float x = std::clamp(v, low, 1.0f) * most;
@@ -117,7 +117,7 @@ Texel texel_at(const TextureObject& t, std::int64_t x, std::int64_t y, std::int6
   return v;
 }
 
-/// A texel index under an addressing mode; -1: the border.
+/// Applies an addressing mode to a texel index; -1: the border.
 std::int64_t wrap_index(std::int64_t i, std::int64_t n, std::uint32_t mode) {
   if (i >= 0 && i < n) return i;
   switch (mode) {
@@ -134,14 +134,14 @@ std::int64_t wrap_index(std::int64_t i, std::int64_t n, std::uint32_t mode) {
   }
 }
 
-/// Where a coordinate lies between two texels: the second one's weight is in 256ths, as in the
+/// The position of a coordinate between two texels: the weight of the second, in 256ths as in the
 /// hardware.
 struct Axis {
   std::int64_t first = 0, second = 0;
   int weight = 0;
 };
 
-/// As an H200 does it (tests/python/ptx/texture_values.py): normalized coordinates keep 21 bits
+/// As on an H200 (tests/python/ptx/texture_values.py): normalized coordinates keep 21 bits
 /// after the point, positions between texels are rounded to 8.
 Axis axis_of(const TextureObject& t, unsigned dim, float v, std::uint32_t size, bool linear,
              int offset) {
@@ -175,9 +175,9 @@ Texel fetch(const TextureObject& t, std::int64_t x, std::int64_t y, std::int64_t
   return texel_at(t, x, y, z);
 }
 
-/// A share of 256 divided between two texels: the first one gets what the second one's rounded part
-/// leaves. Halves go to the second column but to the first slice; between rows they go to the first
-/// one in the first column and to the second one in the second.
+/// Divides a weight (of 256) between two texels: the second gets its rounded part, the first the
+/// rest. Ties are rounded towards the second column, the first slice, and between rows towards the
+/// first row in the first column and the second row in the second column.
 struct Shares {
   int first, second;
   Shares(int whole, int weight, bool halves_to_second = true)
@@ -185,13 +185,13 @@ struct Shares {
         second{whole - first} {}
 };
 
-/// Whether texels of that format can be mixed: whole numbers of 32 bits are not.
+/// Whether texels of the format can be filtered: 32-bit integers cannot.
 bool can_mix(const TextureObject& t) { return t.format != 3 && t.format != 10; }
 
-/// Numbers of 8 and 16 bits that are read as they are: a mixture is rounded to a whole number.
+/// Integers of 8 and 16 bits that are not normalized: filtered values are rounded to integers.
 bool is_whole(const TextureObject& t) { return (t.flags & 1) != 0 && t.format < 16; }
 
-/// Texels added up by their shares.
+/// A weighted sum of texels.
 class Sum {
  public:
   void add(const Texel& texel, int share, const TextureObject& t) {
@@ -199,7 +199,7 @@ class Sum {
     resident_ = resident_ && texel.resident;
     for (unsigned k = 0; k < 4; ++k) {
       double value = texel.f[k];
-      // Signed numbers are mixed as 16 bits, the smallest one as it is; only the result ends at -1.
+      // Signed components are filtered as 16 bits; only the result is clamped to -1.
       const auto whole = static_cast<std::int32_t>(texel.i[k]);
       if (t.format == 8) value = std::trunc(whole * 32767.0 / 127) / 32767;
       if (t.format == 9) value = whole / 32767.0;
@@ -207,7 +207,7 @@ class Sum {
       sum_[k] += share * value / 256;
     }
   }
-  /// What the filter of that format gives: 16 bits, or half precision, save for floats.
+  /// The filtered value: 16 bits or half precision, except for 32-bit floats.
   [[nodiscard]] Texel texel(const TextureObject& t) const {
     Texel v;
     v.integer = is_whole(t);
@@ -262,7 +262,7 @@ Face cube_face(float x, float y, float z) {
   return f;
 }
 
-/// The instruction's offset along an axis, in texels.
+/// The offset operand along an axis, in texels.
 int offset_of(std::uint32_t config, unsigned dim) {
   const int bits = static_cast<int>(config >> (cucpu::kTextureOffset + 4 * dim) & 15);
   return bits < 8 ? bits : bits - 16;
@@ -270,9 +270,10 @@ int offset_of(std::uint32_t config, unsigned dim) {
 
 bool is_filtered(const TextureObject& t) { return t.filter == 1 && can_mix(t); }
 
-/// A fetch by whole numbers, as an H200 makes it (tests/python/ptx/test_texture_forms.py): where
-/// the level is named coordinates end at the edge, else all is zero beyond it, whatever the
-/// addressing mode; and so is all of a one-dimensional array (such fetches are for plain memory).
+/// A fetch with integer coordinates, as on an H200 (tests/python/ptx/test_texture_forms.py): with a
+/// level operand coordinates are clamped, otherwise texels out of bounds are zero, for every
+/// addressing mode. All texels of a one-dimensional array are zero (such fetches are for linear
+/// memory).
 Texel fetch_at(const TextureObject& t, std::uint32_t config, std::uint32_t layer, std::uint32_t xb,
                std::uint32_t yb, std::uint32_t zb) {
   const std::uint32_t shape = config & cucpu::kTextureShape;
@@ -292,7 +293,7 @@ Texel fetch_at(const TextureObject& t, std::uint32_t config, std::uint32_t layer
   return inside ? fetch(t, x, y, z) : Texel{};
 }
 
-/// The three axes of a fetch by coordinates.
+/// The three axes of a fetch with float coordinates.
 struct Place {
   Axis x, y, z;
   Place(const TextureObject& t, std::uint32_t config, std::uint32_t layer, std::uint32_t xb,
@@ -309,7 +310,7 @@ struct Place {
     }
     x = axis_of(t, 0, fx, t.width, linear, offset_of(config, 0));
     if (shape != cucpu::kTexture1D) y = axis_of(t, 1, fy, t.height, linear, offset_of(config, 1));
-    // The hardware looks at the edge of a row of a picture: half of it is border.
+    // The hardware filters across the edge of a row: half of the weight is border.
     if (shape == cucpu::kTexture1D && linear && !layered && t.address[1] == 3) y = {-1, 0, 128};
     if (shape == cucpu::kTexture3D) {
       z = axis_of(t, 2, fz, t.depth, linear, offset_of(config, 2));
@@ -335,7 +336,8 @@ Texel gather(const TextureObject& t, std::uint32_t config, std::uint32_t layer, 
   return v;
 }
 
-/// Adds the texels around a place to a sum: `whole` of 256 in all, divided along z, then x, then y.
+/// Adds the texels around a position to a sum, with total weight `whole` of 256, divided along z,
+/// then x, then y.
 void add_filtered(const TextureObject& t, const Place& p, int whole, Sum& sum) {
   const Shares slices{whole, p.z.weight, false};
   const auto slice = [&](std::int64_t z, int share) {
@@ -366,7 +368,7 @@ Texel sample(const TextureObject& t, std::uint32_t config, std::uint32_t layer, 
   return sum.texel(t);
 }
 
-/// A mipmap at a level of detail, with 8 bits of it after the point.
+/// Fetches from a mipmap at a level of detail with 8 fraction bits.
 Texel sample_level(const TextureObject& t, float lod, std::uint32_t config, std::uint32_t layer,
                    std::uint32_t xb, std::uint32_t yb, std::uint32_t zb) {
   const float last = static_cast<float>(t.level_count - 1);
@@ -424,10 +426,10 @@ std::uint32_t cucpu_rt_texture_level(std::uint64_t object, std::uint32_t config,
   if (object == 0) cucpu_rt_trap(700);
   const TextureObject& t = *reinterpret_cast<const TextureObject*>(object);
   const std::uint32_t shape = config & cucpu::kTextureShape;
-  // How many texels of the base level a step covers; the larger of the two steps decides.
+  // The number of texels of the base level per step; the larger of the two gradients counts.
   const auto texels = [&](std::uint32_t x, std::uint32_t y, std::uint32_t z) {
     float dx = std::bit_cast<float>(x), dy = std::bit_cast<float>(y), dz = std::bit_cast<float>(z);
-    if (shape == cucpu::kTextureCube) {  // half the width of a face is one unit of direction
+    if (shape == cucpu::kTextureCube) {  // one unit of direction is half the width of a face
       const float half = static_cast<float>(t.width) / 2;
       return std::sqrt(dx * dx + dy * dy + dz * dz) * half;
     }
@@ -443,9 +445,9 @@ std::uint32_t cucpu_rt_texture_level(std::uint64_t object, std::uint32_t config,
   return std::bit_cast<std::uint32_t>(most > 0 ? std::log2(most) : -1000.0f);
 }
 
-// As an H200 answers (h200/surface_traps.xz and test_texture_forms.py): layers count as depth,
-// though a cubemap that is a texture has none; a one-dimensional texture has one row, or a row for
-// each layer and no depth, but such a surface none.
+// As on an H200 (h200/surface_traps.xz and test_texture_forms.py): layers count as depth, except
+// for cubemap textures; a one-dimensional texture has one row, or a row for each layer and no
+// depth, and such a surface has none.
 std::uint32_t cucpu_rt_texture_query(std::uint64_t object, std::uint32_t which,
                                      std::uint32_t level) {
   if (object == 0) cucpu_rt_trap(700);

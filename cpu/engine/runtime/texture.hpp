@@ -1,6 +1,6 @@
-// cpu/engine/runtime/texture.hpp: what a CUtexObject or CUsurfObject is on this device: the address
-// of a TextureObject. The driver layer fills it; tex, tld4, suld, sust and txq read it. Numbers are
-// those of the driver ABI (CUarray_format, …).
+// cpu/engine/runtime/texture.hpp: the layout of texture and surface objects: a CUtexObject or
+// CUsurfObject is the address of a TextureObject. The driver layer fills it; tex, tld4, suld, sust
+// and txq read it. Enumerators are those of the driver ABI (CUarray_format, …).
 #pragma once
 
 #include <atomic>
@@ -25,12 +25,11 @@ struct TextureObject {
   std::uint32_t flags = 0;               ///< CU_TRSF_*: 1 read as integer, 2 normalized coordinates
   bool is_surface = false, is_cube = false;
   float border[4] = {0, 0, 0, 0};
-  // Mipmaps: the object itself describes the base level, `levels` each of them (the base again
-  // first). None for anything else.
+  // Mipmaps: the object itself describes the base level, `levels` all levels including the base.
+  // Null for other textures.
   const TextureObject* levels = nullptr;
-  const void* home =
-      nullptr;  ///< an array's owner (cpu/engine/peer_access.hpp); null for plain memory
-  // Sparse arrays: which tiles have memory, and where the first of them is. None for all else.
+  const void* home = nullptr;  ///< an array's owner (cpu/engine/peer_access.hpp); null for plain memory
+  // Sparse arrays: which tiles are mapped, and the place of the first. Null for other arrays.
   const std::atomic<std::uint8_t>* tiles = nullptr;
   const std::byte* first_tile = nullptr;
   std::uint32_t level_count = 1;
@@ -50,7 +49,7 @@ inline constexpr std::uint32_t kSurfaceWide =
     256;  ///< of a reduction: 64 bits; the low byte is a ReduceOp
 inline constexpr std::uint32_t kTextureResident = 2048;  ///< asks whether all texels have memory
 inline constexpr std::uint32_t kTextureHalves = 4096;    ///< four components of 16 bits
-/// How far from the coordinates to fetch, in texels: four bits with a sign for each of x, y, z.
+/// The offset of the fetch from the coordinates, in texels: four signed bits for each of x, y, z.
 inline constexpr unsigned kTextureOffset = 13;
 inline constexpr std::uint32_t kTextureNamesLevel = 1u << 25;  ///< tex.level
 
@@ -72,7 +71,7 @@ constexpr unsigned channel_bytes(std::uint32_t format) {
 constexpr unsigned texel_bytes(const TextureObject& t) {
   return channel_bytes(t.format) * t.channels;
 }
-/// False in a tile of a sparse array that has no memory: it reads as zeros and keeps nothing.
+/// False in an unmapped tile of a sparse array: loads return zeros, and stores have no effect.
 inline bool is_resident(const TextureObject& t, const std::byte* at) {
   return t.tiles == nullptr ||
          t.tiles[static_cast<std::size_t>(at - t.first_tile) / kTileBytes].load(
@@ -82,27 +81,27 @@ inline bool is_resident(const TextureObject& t, const std::byte* at) {
 }  // namespace cucpu
 
 extern "C" {
-/// Two components, 32 bits each, the lower one in the low half (or four halves, or whether the
-/// texels have memory). Coordinates are the bits of floats or integers; `level` the bits of a float
-/// that only mipmaps look at.
+/// Returns two components of 32 bits, the first in the low half (or four f16, or whether the texels
+/// are mapped). Coordinates are the bits of floats or integers; `level` the bits of a float, which
+/// only mipmaps use.
 std::uint64_t cucpu_rt_texture(std::uint64_t object, std::uint32_t config, std::uint32_t layer,
                                std::uint32_t x, std::uint32_t y, std::uint32_t z,
                                std::uint32_t level);
-/// The level of detail that a pair of gradients asks for: the bits of a float.
+/// The level of detail for a pair of gradients, as the bits of a float.
 std::uint32_t cucpu_rt_texture_level(std::uint64_t object, std::uint32_t config, std::uint32_t xa,
                                      std::uint32_t ya, std::uint32_t za, std::uint32_t xb,
                                      std::uint32_t yb, std::uint32_t zb);
-/// The address of `bytes` bytes of a surface; x counts bytes. Outside: a trap, the nearest texel,
-/// or a place that reads as zero.
+/// The address of `bytes` bytes of a surface; x counts bytes. Out of bounds, by mode: a trap, the
+/// nearest texel, or an address that reads as zero.
 std::uint64_t cucpu_rt_surface(std::uint64_t object, std::uint32_t config, std::uint32_t layer,
                                std::uint32_t x, std::uint32_t y, std::uint32_t z,
                                std::uint32_t bytes);
-/// A formatted store: x counts texels, four 32-bit components, of which the format takes what it
-/// has.
+/// A formatted store of four 32-bit components, of which the format uses as many as it has; x
+/// counts texels.
 void cucpu_rt_surface_store(std::uint64_t object, std::uint32_t config, std::uint32_t layer,
                             std::uint32_t x, std::uint32_t y, std::uint32_t z, std::uint64_t low,
                             std::uint64_t high);
-/// A formatted reduction: x counts texels; the format says whether numbers are signed.
+/// A formatted reduction; x counts texels, and the format defines whether components are signed.
 void cucpu_rt_surface_reduce(std::uint64_t object, std::uint32_t config, std::uint32_t layer,
                              std::uint32_t x, std::uint32_t y, std::uint32_t z, std::uint32_t what,
                              std::uint64_t value);

@@ -1,6 +1,6 @@
-// cpu/engine/runtime/wgmma.cpp: products of a warpgroup: 64 x n, with b (and a, if it is not in
-// registers) in shared memory as a matrix descriptor says. Sums of floats in f32 are those of an
-// H200 (tensor_sum.hpp).
+// cpu/engine/runtime/wgmma.cpp: matrix products of a warpgroup: 64 x n, with b (and a, if it is not
+// in registers) in shared memory as described by a matrix descriptor. Sums of floats in f32 are
+// those of an H200 (tensor_sum.hpp).
 #include "cpu/engine/runtime/wgmma.hpp"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ using ptx::Type;
 
 constexpr unsigned kRows = 64, kMaxN = 256, kMaxK = 256;
 
-/// A matrix in shared memory, as the bits of its descriptor say.
+/// A matrix in shared memory, decoded from its descriptor.
 struct Descriptor {
   std::uint32_t start, leading, stride;  ///< bytes
   std::uint32_t base_offset;             ///< where the swizzle pattern starts, in rows of 128 bytes
@@ -193,7 +193,7 @@ class Product {
     double* d = scratch_->d;
     std::memset(d, 0, sizeof(double) * kRows * n_);
     if (all_modelled)
-      return;  // only an accumulator that is not finite asks for d, and then anything finite does
+      return;  // d is read only if an accumulator is not finite, and any finite value serves then
     for (unsigned i = 0; i < kRows; ++i) {
       double* sums = d + i * n_;
       for (unsigned k = 0; k < k_; ++k) {
@@ -205,7 +205,7 @@ class Product {
     }
   }
 
-  /// Factors of rows of a and columns of b, where sums are modelled.
+  /// Factors of rows of a and columns of b, for sums that follow TensorRule.
   void factorise() {
     const FactorFormat a = factor_format(type_a_), b = factor_format(type_b_);
     bits_ = a.bits + b.bits;
@@ -232,7 +232,7 @@ class Product {
     }
   }
 
-  /// Element (i, j) of the product plus what was there.
+  /// Element (i, j) of the product plus the accumulator.
   [[nodiscard]] std::uint64_t element_of(unsigned i, unsigned j, double old) const {
     if (!modelled_ || !scratch_->finite_row[i] || !scratch_->finite_col[j] || !std::isfinite(old))
       return finish(scratch_->d[i * n_ + j], old);

@@ -1,4 +1,5 @@
-// cpu/engine/runtime/wgmma.hpp: what the translator and wgmma.cpp agree on.
+// cpu/engine/runtime/wgmma.hpp: the operands of wgmma routines, shared by the translator and
+// wgmma.cpp.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@ inline constexpr std::uint32_t kWgmmaRegisterA = 1;  ///< a is in registers, not
 inline constexpr std::uint32_t kWgmmaSaturate = 2;
 inline constexpr std::uint32_t kWgmmaNegateA = 4, kWgmmaNegateB = 8;
 inline constexpr std::uint32_t kWgmmaTransposeA = 16,
-                               kWgmmaTransposeB = 32;  ///< m or n runs fastest
+                               kWgmmaTransposeB = 32;  ///< m or n is contiguous
 inline constexpr std::uint32_t kWgmmaSparse = 64;
 inline constexpr std::uint32_t kWgmmaAnd = 128;  ///< .and.popc
 

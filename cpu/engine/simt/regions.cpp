@@ -1,5 +1,4 @@
-// cpu/engine/simt/regions.cpp: the frame of block code: regions between barriers, loops over lane
-// groups, and what lives across.
+// cpu/engine/simt/regions.cpp
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/InstIterator.h>
@@ -25,7 +24,7 @@ enum GroupMode : std::uint32_t { kFull = 0, kMasked = 1, kDeoptimised = 2 };
 
 }  // namespace
 
-void Emitter::find_regions() {
+void RegionEmitter::find_regions() {
   auto add = [&](BasicBlock* start) {
     auto region = std::make_unique<Region>();
     region->id = static_cast<unsigned>(regions_.size());
@@ -51,31 +50,33 @@ void Emitter::find_regions() {
   }
 }
 
-Function* Emitter::run() {
+Function* RegionEmitter::run() {
   Type* pointer = PointerType::getUnqual(context_);
-  function_ = Function::Create(FunctionType::get(Type::getVoidTy(context_), {pointer}, false),
-                               GlobalValue::ExternalLinkage, thread_.getName() + ".block", module_);
-  function_->addFnAttr(Attribute::NoUnwind);
-  function_->addFnAttr(
-      Attribute::NullPointerIsValid);  // an access there is a fault, not licence to drop code
-  function_->setSubprogram(thread_.getSubprogram());
+  state_.function =
+      Function::Create(FunctionType::get(Type::getVoidTy(context_), {pointer}, false),
+                       GlobalValue::ExternalLinkage, state_.thread.getName() + ".block", module_);
+  state_.function->addFnAttr(Attribute::NoUnwind);
+  state_.function->addFnAttr(
+      Attribute::NullPointerIsValid);  // an access to null faults; LLVM must not remove it
+  state_.function->setSubprogram(state_.thread.getSubprogram());
   for (const char* name : {"target-cpu", "target-features"})
-    if (thread_.hasFnAttribute(name)) function_->addFnAttr(thread_.getFnAttribute(name));
-  block_context_ = function_->getArg(0);
-  function_->getArg(0)->setName("context");
-  function_->addParamAttr(0,
-                          Attribute::getWithDereferenceableBytes(context_, sizeof(BlockContext)));
-  function_->addParamAttr(0, Attribute::getWithAlignment(context_, Align{8}));
+    if (state_.thread.hasFnAttribute(name))
+      state_.function->addFnAttr(state_.thread.getFnAttribute(name));
+  state_.block_context = state_.function->getArg(0);
+  state_.function->getArg(0)->setName("context");
+  state_.function->addParamAttr(
+      0, Attribute::getWithDereferenceableBytes(context_, sizeof(BlockContext)));
+  state_.function->addParamAttr(0, Attribute::getWithAlignment(context_, Align{8}));
   BasicBlock* entry = new_block("entry");
   entry_.SetInsertPoint(entry);
   find_regions();
-  masks_are_rare_ = plan_.lanes.threads() % width_ == 0;
+  bool masks_rare = plan_.lanes.threads() % width_ == 0;
   for (BasicBlock* block : plan_.flow.order)
-    masks_are_rare_ &= !plan_.full.diverges(block) || ends_the_grid(block);
-  masks_are_rare_ |= plan_.quick;
+    masks_rare &= !plan_.full.diverges(block) || parts_.partial.ends_the_grid(block);
+  parts_.masks.set_rare(masks_rare || plan_.baseline);
   unsigned groups = plan_.lanes.groups();
   group_ = temporary(entry_.getInt32Ty(), "group");
-  deoptimised_ = temporary(entry_.getInt1Ty(), "deoptimised");
+  parts_.masks.deoptimised() = temporary(entry_.getInt1Ty(), "deoptimised");
   exit_state_ = temporary(entry_.getInt32Ty(), "exit.state");
   done_ = new_block("done");
   for (BasicBlock* block : plan_.flow.order)
@@ -90,7 +91,7 @@ Function* Emitter::run() {
     return at;
   };
   Value* scratch = context_field(pointer, offsetof(BlockContext, scratch), "scratch");
-  registers_["scratch"] = scratch;
+  parts_.instructions.registers()["scratch"] = scratch;
   auto scratch_array = [&](std::size_t element) {
     return entry_.CreateConstInBoundsGEP1_64(entry_.getInt8Ty(), scratch,
                                              reserve(element * groups));
@@ -112,42 +113,39 @@ Function* Emitter::run() {
     entry_.CreateMemSet(next_states_, entry_.getInt8(0xff), groups * 4, Align{4});
   }
   says_group_ = needs_group();
-  if (can_run_across()) begin_strip();
+  if (parts_.strips.can_run_across()) parts_.strips.begin_strip();
   for (auto& region : regions_) {
     emit_region(*region);
     if (!report_.refusal.empty()) break;
   }
   if (report_.refusal.empty()) {
-    if (strip_)
-      finish_strip(*regions_.front());
+    if (parts_.strips.strip())
+      parts_.strips.finish_strip(*regions_.front());
     else
       for (auto& region : regions_) finish_region(*region);
     if (modes_ && modes_before_) start_modes();
     entry_.CreateStore(entry_.getInt32(0), group_);
-    entry_.CreateBr(strip_ ? strip_->rows : regions_.front()->enter);
+    entry_.CreateBr(parts_.strips.strip() ? parts_.strips.strip()->rows : regions_.front()->enter);
     run_on();
-    // A new group starts with no lanes waiting and no values.
+    // A new group starts with undefined slots and empty mask slots.
     for (auto& region : regions_) {
       b_.SetInsertPoint(region->reset_point);
-      for (auto& [key, alloca] : slots_)
-        b_.CreateStore(PoisonValue::get(alloca->getAllocatedType()), alloca);
-      for (auto& [block, alloca] : mask_slots_)
-        b_.CreateStore(Constant::getNullValue(alloca->getAllocatedType()), alloca);
+      parts_.values.clear_slots();
+      parts_.masks.clear_slots();
     }
   }
   report_.scratch_bytes = scratch_bytes_;
   report_.regions = static_cast<unsigned>(regions_.size());
   if (!report_.refusal.empty()) {
-    function_->deleteBody();
-    function_->eraseFromParent();
+    state_.function->deleteBody();
+    state_.function->eraseFromParent();
     return nullptr;
   }
-  return function_;
+  return state_.function;
 }
 
-// Every group has its mode before the first region: those that the region is left before do not
-// come to put theirs away.
-void Emitter::start_modes() {
+// Initializes the modes of all groups: groups that skip the first region do not store theirs.
+void RegionEmitter::start_modes() {
   const unsigned rest = plan_.lanes.threads() % width_, groups = plan_.lanes.groups();
   entry_.CreateMemSet(modes_, entry_.getInt8(kFull), groups * 4, Align{4});
   if (rest == 0) return;
@@ -158,36 +156,37 @@ void Emitter::start_modes() {
   entry_.CreateStore(entry_.getInt32((1u << rest) - 1), last(masks_));
 }
 
-// What is done before each block, or strip of them, stands in the entry block behind its allocas;
-// from the end control goes back there, for the next in linear order, as long as the caller wants
-// more of them. Which those are a routine says (run/block_iteration.hpp): to compile it anew with
-// every kernel took a quarter of the time a short one takes.
-void Emitter::run_on() {
-  BasicBlock* entry = &function_->getEntryBlock();
+// Emits the iteration over blocks. The setup of a block, or of a strip, is in the entry block after
+// the allocas; the end of a block branches back to it while blocks are left. A routine computes the
+// next block (run/block_iteration.hpp): compiling it into every kernel took a quarter of the
+// compile time of a short one.
+void RegionEmitter::run_on() {
+  BasicBlock* entry = &state_.function->getEntryBlock();
   BasicBlock::iterator first = entry->begin();
   while (isa<AllocaInst>(first)) ++first;
   BasicBlock* again = entry->splitBasicBlock(first, "block");
   b_.SetInsertPoint(entry->getTerminator());
   b_.CreateStore(b_.getInt32(0), group_);
-  set_current(nullptr);
-  if (strip_) {
-    b_.CreateStore(b_.getInt32(0), strip_->before);
-    ReturnInst::Create(context_, strip_->none);
+  parts_.instructions.set_current(nullptr);
+  if (parts_.strips.strip()) {
+    b_.CreateStore(b_.getInt32(0), parts_.strips.strip()->before);
+    ReturnInst::Create(context_, parts_.strips.strip()->none);
     b_.SetInsertPoint(done_);
-    b_.CreateStore(strip_->end, strip_->before);
+    b_.CreateStore(parts_.strips.strip()->end, parts_.strips.strip()->before);
     leave_as_it_is(b_.CreateBr(again), false);
     return;
   }
   b_.SetInsertPoint(done_);
   CallInst* more = b_.CreateCall(routine("cucpu_rt_next_block", b_.getInt1Ty(), {b_.getPtrTy()}),
-                                 {block_context_});
+                                 {state_.block_context});
   BasicBlock* end = new_block("end");
   b_.CreateCondBr(more, again, end, MDBuilder{context_}.createBranchWeights(63, 1));
   ReturnInst::Create(context_, end);
 }
 
-/// It touches the context and what no code can see.
-FunctionCallee Emitter::routine(StringRef name, Type* result, ArrayRef<Type*> arguments) {
+/// Declares a routine that accesses only the context and memory that is invisible to generated
+/// code.
+FunctionCallee RegionEmitter::routine(StringRef name, Type* result, ArrayRef<Type*> arguments) {
   FunctionCallee callee =
       module_.getOrInsertFunction(name, FunctionType::get(result, arguments, false));
   if (auto* function = dyn_cast<Function>(callee.getCallee())) {
@@ -200,9 +199,9 @@ FunctionCallee Emitter::routine(StringRef name, Type* result, ArrayRef<Type*> ar
   return callee;
 }
 
-/// The loop that this branch closes is not to be unrolled: passes over loops are left out where
-/// there are no others. Strips, rows and groups are short besides.
-void Emitter::leave_as_it_is(BranchInst* latch, bool is_short) {
+/// Marks the loop of this latch: it is not unrolled, because loop passes are skipped for kernels
+/// without other loops. Loops over strips, rows and groups are short in addition.
+void RegionEmitter::leave_as_it_is(BranchInst* latch, bool is_short) {
   const auto says = [&](const char* what) {
     return MDNode::get(context_, MDString::get(context_, what));
   };
@@ -213,92 +212,12 @@ void Emitter::leave_as_it_is(BranchInst* latch, bool is_short) {
   latch->setMetadata(LLVMContext::MD_loop, kind);
 }
 
-// Blocks of a strip. 256 threads in a row: what kernels write column by column still fits into a
-// cache. Blocks of one row go on as they would have, just without a word about each.
-unsigned Emitter::strip_length() const {
-  constexpr unsigned kThreads = 256, kBlocks = 64;
-  const std::uint32_t row = plan_.lanes.block.x;
-  return row == plan_.lanes.threads() ? kBlocks : kThreads / row;
-}
-
-// Nothing but the order of threads that know nothing of each other changes.
-bool Emitter::can_run_across() const {
-  if (says_group_ || regions_.size() != 1 || plan_.lanes.block.x % width_ != 0 ||
-      strip_length() < 2)
-    return false;
-  return none_of(instructions(thread_), [](Instruction& inst) {
-    StringRef name = marker_name(&inst);
-    return name == "shared" || name.starts_with("sreg.cluster") ||
-           name.starts_with("sreg.ncluster");
-  });
-}
-
-void Emitter::begin_strip() {
-  Type* number = entry_.getInt32Ty();
-  AllocaInst* before = temporary(number, "before");
-  CallInst* blocks = entry_.CreateCall(
-      routine("cucpu_rt_next_strip", number, {entry_.getPtrTy(), number, number}),
-      {block_context_, entry_.CreateLoad(number, before), entry_.getInt32(strip_length())});
-  blocks->addRangeRetAttr(ConstantRange{APInt{32, 0}, APInt{32, strip_length() + 1}});
-  BasicBlock *none = new_block("end"), *strip = new_block("strip");
-  entry_.CreateCondBr(entry_.CreateICmpEQ(blocks, entry_.getInt32(0)), none, strip,
-                      MDBuilder{context_}.createBranchWeights(1, 63));
-  entry_.SetInsertPoint(strip);
-  Value* x = context_field(number, offsetof(BlockContext, index), "first.column");
-  Value* end = entry_.CreateAdd(x, blocks, "end.column", true);
-  strip_ = Strip{.column = temporary(number, "column"),
-                 .row = temporary(number, "row"),
-                 .before = before,
-                 .first = x,
-                 .end = end,
-                 .none = none,
-                 .rows = new_block("rows"),
-                 .blocks = new_block("blocks"),
-                 .next_block = new_block("blocks.next"),
-                 .next_row = new_block("rows.next")};
-  entry_.CreateStore(entry_.getInt32(0), strip_->row);
-  b_.SetInsertPoint(strip_->rows);
-  b_.CreateStore(strip_->first, strip_->column);
-  region_ = regions_.front().get();
-  begin_block(Full);
-  begin_row();
-  b_.SetInsertPoint(strip_->blocks);
-  b_.CreateStore(b_.getInt32(0), group_);
-  b_.CreateBr(regions_.front()->enter);
-}
-
-void Emitter::finish_strip(Region& region) {
-  Type* number = b_.getInt32Ty();
-  const auto advance = [&](AllocaInst* counter, Value* last, BasicBlock* again, BasicBlock* end) {
-    Value* next = b_.CreateAdd(b_.CreateLoad(number, counter), b_.getInt32(1), "", true, true);
-    b_.CreateStore(next, counter);
-    leave_as_it_is(b_.CreateCondBr(b_.CreateICmpNE(next, last), again, end));
-  };
-  const std::uint32_t rows = plan_.lanes.threads() / plan_.lanes.block.x;
-  const std::uint32_t groups = plan_.lanes.block.x / width_;
-  b_.SetInsertPoint(region.next);
-  if (groups == 1)
-    b_.CreateBr(strip_->next_block);
-  else
-    advance(group_, b_.getInt32(groups), region.head, strip_->next_block);
-  b_.SetInsertPoint(strip_->next_block);
-  advance(strip_->column, strip_->end, strip_->blocks, strip_->next_row);
-  b_.SetInsertPoint(strip_->next_row);
-  if (rows == 1)
-    b_.CreateBr(region.after);
-  else
-    advance(strip_->row, b_.getInt32(rows), strip_->rows, region.after);
-  b_.SetInsertPoint(region.after);
-  b_.CreateBr(done_);
-}
-
-// Which group runs is for fault reports: the thread is looked for among its lanes, by running the
-// block again. Where all addresses follow from the threads' indices, that finds it among all
-// threads of the block as well, and the store for each group is saved: between stores that stream
-// through memory it costs far more than its share, since processors see that whole lines are
-// written only when nothing comes between.
-bool Emitter::needs_group() const {
-  return any_of(instructions(thread_), [&](Instruction& inst) {
+// Whether each group stores its number, for fault reports: a replay of the block searches the
+// faulting thread among its lanes. If all addresses follow from thread indices, the replay finds it
+// among all threads of the block, and the store is omitted: between streaming stores it is
+// expensive, because processors detect full-line writes only without other stores in between.
+bool RegionEmitter::needs_group() const {
+  return any_of(instructions(state_.thread), [&](Instruction& inst) {
     if (Value* pointer = getLoadStorePointerOperand(&inst)) return !plan_.full[pointer].scalar();
     if (isa<AtomicRMWInst, AtomicCmpXchgInst>(inst))
       return !plan_.full[inst.getOperand(0)].scalar() || !inst.use_empty();
@@ -308,10 +227,9 @@ bool Emitter::needs_group() const {
   });
 }
 
-/// Makes the loads of the region's entry, and resets those that the first group makes. Not where
-/// groups come to a region one by one: then each group makes its own, and nothing is kept for the
-/// whole block.
-void Emitter::emit_entry_loads(Region& region) {
+/// Emits the loads of the region's entry, and resets those that the first group executes. Not if
+/// groups enter regions independently: then each group executes its own loads.
+void RegionEmitter::emit_entry_loads(Region& region) {
   b_.SetInsertPoint(region.enter);
   begin_block(Full);
   if (plan_.groups_agree && regions_.size() > 1) {
@@ -336,8 +254,7 @@ void Emitter::emit_entry_loads(Region& region) {
   b_.CreateBr(region.head);
 }
 
-/// The value of a load that is made once for all groups, or null.
-Value* Emitter::block_load(LoadInst& load) {
+Value* RegionEmitter::block_load(LoadInst& load) {
   const BlockLoad kept = block_loads_.lookup(&load);
   if (!kept.value) return nullptr;
   const BlockLoads& loads = plan_.block.block_loads();
@@ -356,7 +273,7 @@ Value* Emitter::block_load(LoadInst& load) {
   return b_.CreateLoad(load.getType(), kept.value);
 }
 
-void Emitter::emit_region(Region& region) {
+void RegionEmitter::emit_region(Region& region) {
   region_ = &region;
   emit_entry_loads(region);
   BasicBlock* start = new_block("region" + Twine{region.id} + ".group");
@@ -371,17 +288,17 @@ void Emitter::emit_region(Region& region) {
   b_.SetInsertPoint(start);
   if (says_group_)
     b_.CreateStore(b_.CreateMul(group, b_.getInt32(width_), "first.thread", true, true),
-                   b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), block_context_,
+                   b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), state_.block_context,
                                                  offsetof(BlockContext, current_thread)),
                    true);
   Value* mode = nullptr;
   unsigned rest = plan_.lanes.threads() % width_, full_groups = plan_.lanes.threads() / width_;
   if (modes_ && region.id != 0) {
     mode = b_.CreateLoad(b_.getInt32Ty(), b_.CreateGEP(b_.getInt32Ty(), modes_, group), "mode");
-    region.reset_point =
-        b_.CreateStore(b_.CreateICmpEQ(mode, b_.getInt32(kDeoptimised)), deoptimised_);
+    region.reset_point = b_.CreateStore(b_.CreateICmpEQ(mode, b_.getInt32(kDeoptimised)),
+                                        parts_.masks.deoptimised());
   } else {
-    region.reset_point = b_.CreateStore(b_.getFalse(), deoptimised_);
+    region.reset_point = b_.CreateStore(b_.getFalse(), parts_.masks.deoptimised());
   }
   BasicBlock* full = new_block("enter.full");
   if (mode || rest != 0) {
@@ -393,54 +310,55 @@ void Emitter::emit_region(Region& region) {
     begin_block(Masked);
     if (region.id == 0) {
       Value* lanes = b_.CreateICmpULT(lane_numbers(b_.getInt32Ty()), splat(b_.getInt32(rest)));
-      add_to_mask(region.start, lanes);
+      parts_.masks.add_to_mask(region.start, lanes);
     } else {
       Value* saved =
           b_.CreateLoad(b_.getInt32Ty(), b_.CreateGEP(b_.getInt32Ty(), masks_, group), "mask.bits");
       Value* narrow = b_.CreateTrunc(saved, IntegerType::get(context_, width_));
-      add_to_mask(region.start, b_.CreateBitCast(narrow, all_lanes()->getType()));
+      parts_.masks.add_to_mask(region.start, b_.CreateBitCast(narrow, all_lanes()->getType()));
     }
-    mask_ = load_mask(region.start);
+    parts_.masks.set_mask(parts_.masks.load_mask(region.start));
     enter_region(region, Masked);
-    b_.CreateBr(masked_block(region.start));
+    b_.CreateBr(parts_.flow.masked_block(region.start));
   } else {
     b_.CreateBr(full);
   }
   b_.SetInsertPoint(full);
   begin_block(Full);
   enter_region(region, Full);
-  b_.CreateBr(full_block(region.start));
+  b_.CreateBr(parts_.flow.full_block(region.start));
   while (!region.work.empty() && report_.refusal.empty()) {
     auto [copy, block] = region.work.back();
     region.work.pop_back();
     if (copy == Full)
-      emit_full(block);
+      parts_.flow.emit_full(block);
     else
-      emit_masked(block);
+      parts_.flow.emit_masked(block);
   }
 }
 
-// Where a value that lives across barriers waits: an element per group in scratch.
-Value* Emitter::array_element(Value* v, bool vector) {
-  Type* type = slot(v, vector)->getAllocatedType();
+// The memory of a value that is live across barriers: an element per group in scratch memory.
+Value* RegionEmitter::array_element(Value* v, bool vector) {
+  Type* type = parts_.values.slot(v, vector)->getAllocatedType();
   std::size_t size = module_.getDataLayout().getTypeAllocSize(type);
   auto [it, fresh] = arrays_.try_emplace({v, vector}, 0);
   if (fresh) {
     it->second = alignTo(scratch_bytes_, 64);
     scratch_bytes_ = it->second + size * plan_.lanes.groups();
   }
-  Value* base = b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), registers_["scratch"], it->second);
+  Value* base = b_.CreateConstInBoundsGEP1_64(
+      b_.getInt8Ty(), parts_.instructions.registers()["scratch"], it->second);
   Value* group = b_.CreateZExt(b_.CreateLoad(b_.getInt32Ty(), group_), b_.getInt64Ty());
   return b_.CreateInBoundsGEP(b_.getInt8Ty(), base, b_.CreateMul(group, b_.getInt64(size)));
 }
 
-bool Emitter::rematerialisable(Value* v, unsigned depth) const {
+bool RegionEmitter::rematerialisable(Value* v, unsigned depth) const {
   auto* inst = dyn_cast<Instruction>(v);
   if (!inst) return true;
   if (depth > kRematerialisationDepth || isa<PHINode>(inst)) return false;
   if (isa<AllocaInst>(inst)) return true;
   if (auto* load = dyn_cast<LoadInst>(inst)) {
-    if (!is_parameter_load(*load)) return false;
+    if (!parts_.memory.is_parameter_load(*load)) return false;
   } else if (auto* call = dyn_cast<CallInst>(inst)) {
     StringRef name = marker_name(call);
     return name.starts_with("sreg.") || name == "params" || name == "shared";
@@ -454,14 +372,14 @@ bool Emitter::rematerialisable(Value* v, unsigned depth) const {
   return true;
 }
 
-void Emitter::rematerialise(Value* v) {
+void RegionEmitter::rematerialise(Value* v) {
   auto* inst = dyn_cast<Instruction>(v);
-  if (!inst || scalars_.count(inst) || vectors_.count(inst)) return;
+  if (!inst || parts_.values.is_known(inst)) return;
   for (Value* operand : inst->operands()) rematerialise(operand);
-  emit(*inst);
+  parts_.instructions.emit(*inst);
 }
 
-void Emitter::enter_region(Region& region, Mode mode) {
+void RegionEmitter::enter_region(Region& region, Mode mode) {
   if (region.id == 0) return;
   for (Value* v : plan_.flow.live_in(region.start)) {
     auto* inst = cast<Instruction>(v);
@@ -484,24 +402,23 @@ void Emitter::enter_region(Region& region, Mode mode) {
         kept = temporary(v->getType(), v->getName() + ".kept");
         leaving = temporary(v->getType(), v->getName() + ".leaving");
       }
-      store_slot(v, false, b_.CreateLoad(v->getType(), kept));
+      parts_.values.store_slot(v, false, b_.CreateLoad(v->getType(), kept));
     } else {
-      AllocaInst* into = slot(v, vector);
+      AllocaInst* into = parts_.values.slot(v, vector);
       b_.CreateStore(b_.CreateLoad(into->getAllocatedType(), array_element(v, vector)), into);
     }
   }
   (void)mode;
 }
 
-// The current group stops at a barrier (or returns: null). What it needs behind the barrier is put
-// away.
-void Emitter::leave_region(Region* to) {
+// Stores the values that the group needs after the barrier.
+void RegionEmitter::leave_region(Region* to) {
   b_.CreateStore(b_.getInt32(to ? to->id : kDone), exit_state_);
   if (to) {
     for (Value* v : plan_.flow.live_in(to->start)) {
       auto* inst = cast<Instruction>(v);
       if (rematerialisable(v)) continue;
-      // Unless the group came in another mode than it leaves, the value lies there already.
+      // The value is stored already unless the group entered in another mode.
       if (!region_->blocks.contains(inst->getParent()) && !changes_form(v)) continue;
       bool vector = !shape(v).scalar();
       if (plan_.groups_agree && plan_.block[v].kind == Shape::Uniform && !vector) {
@@ -520,10 +437,10 @@ void Emitter::leave_region(Region* to) {
     if (modes_) {
       Value* group = b_.CreateLoad(b_.getInt32Ty(), group_);
       Value* mode = b_.getInt32(kFull);
-      if (mode_ == Masked) {
-        mode = b_.CreateSelect(b_.CreateLoad(b_.getInt1Ty(), deoptimised_),
+      if (parts_.masks.mode() == Masked) {
+        mode = b_.CreateSelect(b_.CreateLoad(b_.getInt1Ty(), parts_.masks.deoptimised()),
                                b_.getInt32(kDeoptimised), b_.getInt32(kMasked));
-        b_.CreateStore(b_.CreateZExt(bits(mask_), b_.getInt32Ty()),
+        b_.CreateStore(b_.CreateZExt(bits(mask()), b_.getInt32Ty()),
                        b_.CreateGEP(b_.getInt32Ty(), masks_, group));
       }
       b_.CreateStore(mode, b_.CreateGEP(b_.getInt32Ty(), modes_, group));
@@ -537,8 +454,8 @@ void Emitter::leave_region(Region* to) {
   b_.CreateBr(region_->next);
 }
 
-// Behind the loop over groups: on to the region the groups stopped before.
-void Emitter::finish_region(Region& region) {
+// Emits the end of the loop over groups: continues with the region before which the groups stopped.
+void RegionEmitter::finish_region(Region& region) {
   unsigned groups = plan_.lanes.groups();
   BasicBlock* after = region.after;
   b_.SetInsertPoint(region.next);
@@ -592,8 +509,8 @@ void Emitter::finish_region(Region& region) {
     }
     return;
   }
-  // Groups may be at different barriers: every region runs the groups that wait before it; when all
-  // have moved, a new round.
+  // Groups may wait at different barriers: every region runs the groups that wait before it, in
+  // rounds.
   if (&region != regions_.back().get()) {
     b_.CreateBr(regions_[region.id + 1]->enter);
     return;

@@ -60,7 +60,7 @@ std::vector<std::uint32_t> expected(std::uint32_t blocks, std::uint32_t turns) {
   return out;
 }
 
-class Quick : public testing::Test {
+class BaselineCode : public testing::Test {
  protected:
   static constexpr std::uint32_t kBlocks = 64;
   std::vector<std::uint32_t> out = std::vector<std::uint32_t>(kBlocks * 128);
@@ -86,7 +86,7 @@ class Quick : public testing::Test {
   }
 };
 
-TEST_F(Quick, BetterCodeTakesOverAndGivesTheSame) {
+TEST_F(BaselineCode, OptimizedCodeReplacesItWithTheSameResults) {
   const Environment cache{"CUCORE_CPU_CACHE", "0"};
   const auto module = load(kKernel, memory);
   EXPECT_TRUE(is_baseline(*module));
@@ -94,19 +94,19 @@ TEST_F(Quick, BetterCodeTakesOverAndGivesTheSame) {
   run(*module, 77);
 }
 
-TEST_F(Quick, NeverWhereItIsNotWanted) {
+TEST_F(BaselineCode, IsNotUsedWhenDisabled) {
   const Environment cache{"CUCORE_CPU_CACHE", "0"};
   const Environment never{"CUCORE_CPU_QUICK", "0"};
   EXPECT_FALSE(is_baseline(*load(kKernel, memory)));
 }
 
-TEST_F(Quick, SmallKernelsAreOptimisedAtOnce) {
+TEST_F(BaselineCode, SmallKernelsStartWithOptimizedCode) {
   const Environment cache{"CUCORE_CPU_CACHE", "0"};
   const Environment large{"CUCORE_CPU_QUICK", "1"};
   EXPECT_FALSE(is_baseline(*load(kKernel, memory)));
 }
 
-TEST_F(Quick, BlocksOfACooperativeGridAreOptimisedAtOnce) {
+TEST_F(BaselineCode, CooperativeGridsStartWithOptimizedCode) {
   const Environment cache{"CUCORE_CPU_CACHE", "0"};
   const auto module = load(kKernel, memory);
   LaunchShape together = shape;
@@ -117,7 +117,7 @@ TEST_F(Quick, BlocksOfACooperativeGridAreOptimisedAtOnce) {
   EXPECT_FALSE(is_baseline(*module));
 }
 
-TEST_F(Quick, TheDiskKeepsBothAndGivesTheBest) {
+TEST_F(BaselineCode, TheDiskCacheKeepsBothAndPrefersOptimizedCode) {
   const cucore::test::TemporaryFolder folder;
   const Environment cache{"CUCORE_CACHE_DIR", folder.path().string()};
   const Environment report{"CUCORE_CPU_REPORT", "1"};
@@ -144,7 +144,7 @@ TEST_F(Quick, TheDiskKeepsBothAndGivesTheBest) {
   EXPECT_EQ(best.find("vector"), std::string::npos) << best;
 }
 
-TEST_F(Quick, AModuleDoesNotWaitForWhatIsMade) {
+TEST_F(BaselineCode, UnloadingAModuleDoesNotWaitForTheCompilation) {
   const Environment cache{"CUCORE_CPU_CACHE", "0"};
   for (int i = 0; i < 8; ++i) {
     const auto module = load(kKernel, memory);

@@ -27,7 +27,7 @@ Index index_of(const BlockContext& context) {
   return {context.index[2], context.index[1], context.index[0]};
 }
 
-TEST(BlockIteration, EveryBlockComesOnceInLinearOrder) {
+TEST(BlockIteration, EachBlockComesOnceInLinearOrder) {
   BlockContext context = grid_of(3, 2, 4);
   std::vector<Index> order{index_of(context)};
   while (next_block(context)) order.push_back(index_of(context));
@@ -57,7 +57,7 @@ TEST(BlockIteration, StripsStayInTheirRowAndCoverTheGrid) {
   }
 }
 
-TEST(BlockIteration, NoMoreThanTheCallerWants) {
+TEST(BlockIteration, IterationEndsAfterTheClaimedBlocks) {
   BlockContext context = grid_of(8, 8, 1);
   context.index[0] = 6;
   context.blocks_left = 4;
@@ -70,7 +70,7 @@ TEST(BlockIteration, NoMoreThanTheCallerWants) {
 }
 
 // Whoever ran a single thread of a strip has said so in the context (for fault reports).
-TEST(BlockIteration, AStripEndsWhereItsCodeSays) {
+TEST(BlockIteration, AStripEndsAtTheColumnGivenByTheCode) {
   BlockContext context = grid_of(10, 1, 1);
   ASSERT_EQ(next_strip(context, 0, 4), 4u);
   context.index[0] = 2;

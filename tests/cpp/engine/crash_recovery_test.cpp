@@ -25,7 +25,7 @@ std::string crash_of(const std::function<void()>& work) {
   return *above < 0 ? 0 : deeper(here) + here[0];
 }
 
-TEST(CrashRecovery, WorkEndsOrItsExceptionComesOut) {
+TEST(CrashRecovery, WorkCompletesOrItsExceptionIsRethrown) {
   int n = 0;
   run_with_crash_recovery([&] { n = 7; });
   EXPECT_EQ(n, 7);

@@ -74,7 +74,7 @@ int recurse(int n, volatile char* sink) {
 }
 
 // promise: A stack overflow in a kernel never reaches the host's stack
-TEST(Faults, AStackOverflowIsAnIllegalAddressThatSaysSo) {
+TEST(Faults, AStackOverflowIsReportedAsIllegalAddress700) {
   Code code = thread_code([](ThreadContext*) {
     volatile char c;
     recurse(1, &c);
@@ -127,7 +127,7 @@ TEST(Faults, CancelStopsAKernelThatNeverEnds) {
   healthy();
 }
 
-TEST(Faults, RepeatedFaultsDoNotUseUpAnything) {
+TEST(Faults, RepeatedFaultsLeakNothing) {
   for (int i = 0; i < 300; ++i) {
     const auto outcome = run(thread_code([](ThreadContext* t) {
                                if (t->linear == 255) poke(16);
@@ -141,7 +141,7 @@ TEST(Faults, RepeatedFaultsDoNotUseUpAnything) {
 
 using FaultsDeathTest = ::testing::Test;
 // promise: A fault of the host goes to the handler that was there before
-TEST(FaultsDeathTest, AFaultOfTheHostGoesToTheHandlerThatWasThereBefore) {
+TEST(FaultsDeathTest, AFaultOfTheHostIsPassedToThePreviousHandler) {
   EXPECT_EXIT(
       {
         std::signal(SIGSEGV, [](int) { std::_Exit(42); });
@@ -158,7 +158,7 @@ TEST(FaultsDeathTest, AFaultOfTheHostGoesToTheHandlerThatWasThereBefore) {
       ::testing::KilledBySignal(SIGSEGV), "");
 }
 
-TEST(FaultsDeathTest, AHandlerThatOnlyReturnsDoesNotKeepTheProcessBusyForEver) {
+TEST(FaultsDeathTest, AHandlerThatOnlyReturnsDoesNotLoopForEver) {
   EXPECT_EXIT(
       {
         std::signal(SIGSEGV, [](int) {});
@@ -168,7 +168,7 @@ TEST(FaultsDeathTest, AHandlerThatOnlyReturnsDoesNotKeepTheProcessBusyForEver) {
       ::testing::KilledBySignal(SIGSEGV), "");
 }
 
-TEST(FaultsDeathTest, AHandlerThatMendsFaultsIsAskedAsOftenAsThereAreFaults) {
+TEST(FaultsDeathTest, AHandlerThatResolvesFaultsIsCalledForEveryFault) {
   EXPECT_EXIT(
       {
         static auto* const pages = static_cast<char*>(

@@ -21,7 +21,7 @@ TEST(FreeList, BlocksAreAlignedAndLargeEnough) {
   }
 }
 
-TEST(FreeList, ABlockIsNeverHandedOutTwice) {
+TEST(FreeList, ABlockIsNeverAllocatedTwice) {
   std::vector<void*> blocks;
   std::set<void*> different;
   for (int round = 0; round < 3; ++round) {
@@ -33,7 +33,7 @@ TEST(FreeList, ABlockIsNeverHandedOutTwice) {
   }
 }
 
-TEST(FreeList, BlocksTravelBetweenThreadsThatTakeAndGiveAtOnce) {
+TEST(FreeList, ThreadsAllocateAndFreeEachOthersBlocksConcurrently) {
   constexpr int kRounds = 20'000;
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
@@ -57,7 +57,7 @@ TEST(FreeList, BlocksTravelBetweenThreadsThatTakeAndGiveAtOnce) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(FreeList, WhatOneThreadFreesServesTheNext) {
+TEST(FreeList, BlocksFreedByOneThreadAreAllocatedByTheNext) {
   std::vector<void*> blocks;
   for (int i = 0; i < 100; ++i) blocks.push_back(allocate_from_free_list(900));
   std::thread{[&] {
@@ -82,7 +82,7 @@ struct alignas(64) Derived final : Base, FreeListAllocated {
   std::byte more[300];
 };
 
-TEST(FreeList, AnObjectGoesBackThroughItsBase) {
+TEST(FreeList, AnObjectDeletedThroughItsBaseIsReused) {
   Base* const object = new Derived;
   const void* const place = dynamic_cast<void*>(object);
   delete object;

@@ -25,7 +25,7 @@ Outcome run_with(const Code& code, const LaunchShape& s, Data& data, int threads
   return run(code, s, &pointer, threads);
 }
 
-TEST(Grid, BlockCodeSeesEveryBlockOnce) {
+TEST(Grid, BlockCodeRunsOncePerBlock) {
   Data data{7 * 5 * 3};
   const auto outcome =
       run_with(block_code([](BlockContext* c) {
@@ -37,7 +37,7 @@ TEST(Grid, BlockCodeSeesEveryBlockOnce) {
   for (auto& n : data.out) EXPECT_EQ(n, 1);
 }
 
-TEST(Grid, ThreadCodeSeesEveryThreadOnce) {
+TEST(Grid, ThreadCodeRunsOncePerThread) {
   Data data{3 * 4 * 2 * 6};
   const auto outcome = run_with(thread_code([](ThreadContext* t) {
                                   const auto* b = t->block;
@@ -203,7 +203,7 @@ TEST(Grid, ABlockMaySpinOnALaterBlockEvenWithOneHostThread) {
 }
 
 // Every block goes round a loop with a barrier until the block behind it has come.
-TEST(Grid, BlocksThatGoRoundABarrierLetLaterBlocksStart) {
+TEST(Grid, ThreadCodeThatSpinsAcrossABarrierLetsLaterBlocksStart) {
   Data data{32};
   const auto outcome = run_with(thread_code([](ThreadContext* t) {
                                   auto& d = param<Data>(*t->block);
@@ -220,7 +220,7 @@ TEST(Grid, BlocksThatGoRoundABarrierLetLaterBlocksStart) {
   for (std::uint32_t i = 0; i < 32; ++i) EXPECT_EQ(data.out[i], 1);
 }
 
-TEST(Grid, BlockCodeThatGoesRoundLetsLaterBlocksStart) {
+TEST(Grid, BlockCodeThatSpinsAcrossABarrierLetsLaterBlocksStart) {
   Data data{32};
   const auto outcome =
       run_with(block_code([](BlockContext* b) {
@@ -263,7 +263,7 @@ TEST(Grid, ADeadlockIsReportedWhileAnotherBlockWaitsForMemory) {
       << outcome.report;
 }
 
-TEST(Grid, BlocksOfAClusterMeetAndSeeEachOthersSharedMemory) {
+TEST(Grid, BlocksOfAClusterSynchronizeAndAccessEachOthersSharedMemory) {
   Data data{4 * 6};
   LaunchShape s = shape({6, 4}, {32});
   s.cluster = {3, 2, 1};
@@ -289,7 +289,7 @@ TEST(Grid, BlocksOfAClusterMeetAndSeeEachOthersSharedMemory) {
 }
 
 // promise: A barrier that not every thread reaches is an error that names it
-TEST(Grid, ABarrierNotEveryThreadReachesIsNamed) {
+TEST(Grid, ABarrierThatNotAllThreadsReachIsReportedAsDeadlock) {
   Data data{1};
   const auto outcome = run_with(thread_code([](ThreadContext* t) {
                                   if (t->linear < 32) {

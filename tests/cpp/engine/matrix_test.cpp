@@ -92,7 +92,7 @@ TEST(HalfProduct, LargestFactorsDoNotOverflow) {
   EXPECT_EQ(c[0], wanted);
 }
 
-TEST(HalfProduct, InfinitiesAndNanAreLeftToOthers) {
+TEST(HalfProduct, InfinitiesAndNanAreRejected) {
   HalfFactors a;
   EXPECT_FALSE(set_half(a, 0, 0x7c00));
   EXPECT_FALSE(set_half(a, 0, 0xfe01));
@@ -100,7 +100,7 @@ TEST(HalfProduct, InfinitiesAndNanAreLeftToOthers) {
   EXPECT_EQ(a.value[0], 0x1p-24f);
 }
 
-TEST(HalfProduct, ManyAreSetAsOneByOne) {
+TEST(HalfProduct, SettingManyEqualsSettingEach) {
   HalfFactors one, many;
   std::uint16_t halves[512];
   for (unsigned from = 0; from < 0x10000; from += 512) {

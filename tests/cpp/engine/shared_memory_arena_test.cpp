@@ -13,7 +13,7 @@ std::uintptr_t number(const std::byte* address) {
   return reinterpret_cast<std::uintptr_t>(address);
 }
 
-TEST(SharedMemoryArena, HoldsWhatA32BitOffsetReaches) {
+TEST(SharedMemoryArena, ContainsAllAddressesWithin32BitOffsets) {
   SharedMemoryArena space;
   const std::uintptr_t first = number(space.allocate(65536)),
                        second = number(space.allocate(65536));
@@ -33,7 +33,7 @@ TEST(SharedMemoryArena, HoldsWhatA32BitOffsetReaches) {
 }
 
 // What lies beside a piece is somebody else's memory.
-TEST(SharedSpaceDeathTest, HoldsAPieceAloneWhereTheSystemRefusesTheRange) {
+TEST(SharedMemoryArenaDeathTest, ContainsSeparateMappingsIfTheRangeCannotBeReserved) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers need more addresses than this leaves";
 #endif

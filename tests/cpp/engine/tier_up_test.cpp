@@ -76,7 +76,7 @@ class TierUpTest : public testing::TestWithParam<Change> {
   Counts counts;
 };
 
-TEST_P(TierUpTest, BlocksThatStartLaterRunWithIt) {
+TEST_P(TierUpTest, BlocksThatStartLaterRunOptimizedCode) {
   const Outcome outcome = run(shape(), 1);
   EXPECT_EQ(outcome.finishers, 1);
   EXPECT_EQ(outcome.code, 0);
@@ -116,7 +116,7 @@ TEST(TierUp, ShortRunsAddUp) {
   }
 }
 
-TEST(TierUp, WhatCannotBeMadeLeavesTheFirstCode) {
+TEST(TierUp, AFailedCompilationKeepsTheBaselineCode) {
   std::atomic<int> calls{0};
   const auto none = std::make_shared<TierUp>([&]() -> std::shared_ptr<const Code> {
     ++calls;
@@ -148,7 +148,7 @@ void look_whether_anybody_works() {
   std::_Exit(g_turns == before ? 0 : 1);
 }
 
-TEST(TierUpDeathTest, WorkStopsBeforeTheProcessEnds) {
+TEST(TierUpDeathTest, CompilationStopsBeforeTheProcessExits) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto ends = [] {
     std::atexit(look_whether_anybody_works);

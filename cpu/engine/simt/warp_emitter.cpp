@@ -1,5 +1,4 @@
-// cpu/engine/simt/emit_warp.cpp: warp operations. A group is a whole warp here: 32 lanes of one
-// vector.
+// cpu/engine/simt/warp_emitter.cpp
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/Module.h>
@@ -13,7 +12,7 @@ using namespace llvm;
 
 namespace {
 
-/// shfl.sync of the PTX manual for one lane: which lane it reads, and whether that lies in range.
+/// shfl.sync for one lane, as in the PTX manual: the source lane, and whether it is in range.
 struct Source {
   std::uint32_t lane;
   bool in_range;
@@ -39,11 +38,11 @@ Source shuffle_source(StringRef kind, std::uint32_t lane, std::uint32_t b, std::
 
 }  // namespace
 
-void Emitter::emit_warp(CallInst& call, StringRef name) {
+void WarpEmitter::emit_warp(CallInst& call, StringRef name) {
   ++report_.warp_operations;
-  if (name == "warp.sync") return;  // lanes of a group run in step
+  if (name == "warp.sync") return;  // lanes of a group run in lockstep
   if (width_ != 32) return refuse("warp operation in groups smaller than a warp");
-  Value* active = mask_ ? bits(mask_) : b_.getInt32(~0u);
+  Value* active = mask() ? bits(mask()) : b_.getInt32(~0u);
   if (name == "activemask") return define(&call, active);
   if (name.consume_front("shfl.")) return emit_shuffle(call, name);
   if (name.consume_front("vote.")) return emit_vote(call, name);
@@ -60,14 +59,13 @@ void Emitter::emit_warp(CallInst& call, StringRef name) {
   emit_collective(call, name);
 }
 
-void Emitter::emit_shuffle(CallInst& call, StringRef kind) {
+void WarpEmitter::emit_shuffle(CallInst& call, StringRef kind) {
   if (!kind.starts_with("up") && !kind.starts_with("down") && !kind.starts_with("bfly") &&
       !kind.starts_with("idx"))
     return refuse("cucpu.shfl." + kind);
   kind = kind.take_while([](char c) { return c != '.'; });
   Value* a = vec(call.getArgOperand(0));
-  if (mask_)
-    a = b_.CreateFreeze(a);  // what a lane that is off holds is undefined, but it is something
+  if (mask()) a = b_.CreateFreeze(a);  // inactive lanes may hold poison
   auto* b = dyn_cast<ConstantInt>(call.getArgOperand(1));
   auto* c = dyn_cast<ConstantInt>(call.getArgOperand(2));
   Value *moved, *valid;
@@ -98,7 +96,7 @@ void Emitter::emit_shuffle(CallInst& call, StringRef kind) {
                       : b_.CreateOr(lowest, b_.CreateAnd(distance, b_.CreateNot(segment)));
     valid = kind == "up" ? b_.CreateICmpSGE(from, highest) : b_.CreateICmpULE(from, highest);
     from = b_.CreateSelect(valid, from, lane);
-    if (mask_) from = b_.CreateAnd(b_.CreateFreeze(from), splat(b_.getInt32(31)));
+    if (mask()) from = b_.CreateAnd(b_.CreateFreeze(from), splat(b_.getInt32(31)));
     Value* memory = spill(a, "shuffled");
     Type* element = cast<VectorType>(a->getType())->getElementType();
     Value* pointers = b_.CreateGEP(element, memory, from);
@@ -108,13 +106,13 @@ void Emitter::emit_shuffle(CallInst& call, StringRef kind) {
   define(&call, b_.CreateInsertValue(pair, valid, 1));
 }
 
-void Emitter::emit_vote(CallInst& call, StringRef kind) {
+void WarpEmitter::emit_vote(CallInst& call, StringRef kind) {
   Value* p = vec(call.getArgOperand(0));
-  if (mask_) p = b_.CreateSelect(mask_, p, Constant::getNullValue(p->getType()));
+  if (mask()) p = b_.CreateSelect(mask(), p, Constant::getNullValue(p->getType()));
   bool one = shape(&call).scalar();
   auto spread = [&](Value* v) { return one ? v : splat(v); };
   Value* members = one ? scalar(call.getArgOperand(1)) : vec(call.getArgOperand(1));
-  Value* present = b_.CreateAnd(members, spread(mask_ ? bits(mask_) : b_.getInt32(~0u)));
+  Value* present = b_.CreateAnd(members, spread(mask() ? bits(mask()) : b_.getInt32(~0u)));
   Value* set = b_.CreateAnd(spread(bits(p)), members);
   Constant* zero = Constant::getNullValue(set->getType());
   Value* result = set;
@@ -129,9 +127,9 @@ void Emitter::emit_vote(CallInst& call, StringRef kind) {
   define(&call, result);
 }
 
-void Emitter::emit_match(CallInst& call, StringRef kind) {
+void WarpEmitter::emit_match(CallInst& call, StringRef kind) {
   Value* key = vec(call.getArgOperand(0));
-  if (mask_) key = b_.CreateFreeze(key);
+  if (mask()) key = b_.CreateFreeze(key);
   Type* type = call.getArgOperand(0)->getType();
   Value* keys = spill(key, "keys");
   Type* words = vector_type(b_.getInt32Ty());
@@ -144,7 +142,7 @@ void Emitter::emit_match(CallInst& call, StringRef kind) {
     b_.CreateStore(b_.CreateOr(b_.CreateLoad(words, same), add), same);
   });
   Value* members =
-      b_.CreateAnd(vec(call.getArgOperand(1)), splat(mask_ ? bits(mask_) : b_.getInt32(~0u)));
+      b_.CreateAnd(vec(call.getArgOperand(1)), splat(mask() ? bits(mask()) : b_.getInt32(~0u)));
   Value* matching = b_.CreateAnd(b_.CreateLoad(words, same), members);
   if (kind.starts_with("any")) return define(&call, matching);
   Value* all = b_.CreateICmpEQ(matching, members);
@@ -154,7 +152,7 @@ void Emitter::emit_match(CallInst& call, StringRef kind) {
   define(&call, b_.CreateInsertValue(pair, all, 1));
 }
 
-void Emitter::emit_reduction(CallInst& call, StringRef kind) {
+void WarpEmitter::emit_reduction(CallInst& call, StringRef kind) {
   Value* a = vec(call.getArgOperand(0));
   Constant* neutral;
   if (kind == "and" || kind == "umin") {
@@ -178,7 +176,7 @@ void Emitter::emit_reduction(CallInst& call, StringRef kind) {
     return b_.CreateIntMaxReduce(lanes, kind == "smax");
   };
   auto lanes_of = [&](Value* members) -> Value* {
-    Value* present = mask_ ? b_.CreateAnd(members, bits(mask_)) : members;
+    Value* present = mask() ? b_.CreateAnd(members, bits(mask())) : members;
     if (auto* constant = dyn_cast<ConstantInt>(present); constant && constant->isMinusOne())
       return nullptr;
     return b_.CreateBitCast(present, all_lanes()->getType());
@@ -193,9 +191,9 @@ void Emitter::emit_reduction(CallInst& call, StringRef kind) {
   define(&call, b_.CreateLoad(results->getAllocatedType(), results));
 }
 
-// Any other collective: a routine of the runtime that finds the lanes' operands in memory and
-// leaves the results there.
-void Emitter::emit_collective(CallInst& call, StringRef name) {
+// Any other collective operation: calls a routine that reads the operands of all lanes from memory
+// and writes their results to memory.
+void WarpEmitter::emit_collective(CallInst& call, StringRef name) {
   SmallVector<Type*> types;
   for (Value* argument : call.args()) types.push_back(argument->getType());
   auto* operands = StructType::get(context_, types);
@@ -226,7 +224,7 @@ void Emitter::emit_collective(CallInst& call, StringRef name) {
   FunctionCallee callee = module_.getOrInsertFunction(
       routine,
       FunctionType::get(b_.getVoidTy(), {b_.getInt32Ty(), b_.getPtrTy(), b_.getPtrTy()}, false));
-  b_.CreateCall(callee, {mask_ ? bits(mask_) : b_.getInt32(~0u), in_table, out_table});
+  b_.CreateCall(callee, {mask() ? bits(mask()) : b_.getInt32(~0u), in_table, out_table});
   if (call.getType()->isVoidTy()) return;
   auto* structure = dyn_cast<StructType>(result);
   unsigned members = structure ? structure->getNumElements() : 1;

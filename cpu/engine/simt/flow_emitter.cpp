@@ -1,5 +1,5 @@
-// cpu/engine/simt/emit_flow.cpp: blocks, branches and edges, in full and in masked code, and the
-// ways between the two.
+// cpu/engine/simt/flow_emitter.cpp: blocks, branches and edges, in full and in masked code, and the
+// edges between the two.
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Instructions.h>
@@ -14,30 +14,30 @@ namespace cucpu::simt {
 
 using namespace llvm;
 
-BasicBlock* Emitter::full_block(BasicBlock* block) {
-  BasicBlock*& copy = region_->full[block];
+BasicBlock* FlowEmitter::full_block(BasicBlock* block) {
+  BasicBlock*& copy = parts_.regions.current()->full[block];
   if (!copy) {
     copy = new_block(block->getName() + ".full");
-    region_->work.push_back({Full, block});
+    parts_.regions.current()->work.push_back({Full, block});
   }
   return copy;
 }
 
-// Masked blocks have two entries: one that looks whether any lane is on (or all are), one for those
-// who know.
-BasicBlock* Emitter::masked_block(BasicBlock* block, bool known_active) {
-  BasicBlock*& guard = region_->guard[block];
+// Masked blocks have two entries: one tests whether any lane is on (or all are), the other is for
+// edges where some lane is known to be on.
+BasicBlock* FlowEmitter::masked_block(BasicBlock* block, bool known_active) {
+  BasicBlock*& guard = parts_.regions.current()->guard[block];
   if (!guard) {
     guard = new_block(block->getName() + ".look");
-    region_->body[block] = new_block(block->getName() + ".masked");
-    region_->work.push_back({Masked, block});
+    parts_.regions.current()->body[block] = new_block(block->getName() + ".masked");
+    parts_.regions.current()->work.push_back({Masked, block});
     ++report_.masked_blocks;
   }
-  return known_active ? region_->body[block] : guard;
+  return known_active ? parts_.regions.current()->body[block] : guard;
 }
 
-// Such a block may run with no lane on: nothing it does can be seen, and nothing in it can fail.
-bool Emitter::harmless_without_lanes(BasicBlock* block) const {
+// Whether a block may run with no lane on: it has no side effects and cannot fault.
+bool FlowEmitter::harmless_without_lanes(BasicBlock* block) const {
   if (barrier_at_end(*block) || isa<ReturnInst>(block->getTerminator())) return false;
   if (block->size() > 24) return false;
   auto* branch = dyn_cast<BranchInst>(block->getTerminator());
@@ -56,52 +56,56 @@ bool Emitter::harmless_without_lanes(BasicBlock* block) const {
   return true;
 }
 
-void Emitter::emit_full(BasicBlock* block) {
-  b_.SetInsertPoint(region_->full[block]);
+void FlowEmitter::emit_full(BasicBlock* block) {
+  b_.SetInsertPoint(parts_.regions.current()->full[block]);
   begin_block(Full);
   for (Instruction& inst : *block)
-    if (!inst.isTerminator()) emit(inst);
+    if (!inst.isTerminator()) parts_.instructions.emit(inst);
   full_branch(block);
 }
 
-void Emitter::emit_masked(BasicBlock* block) {
-  BasicBlock* body = region_->body[block];
-  b_.SetInsertPoint(region_->guard[block]);
+void FlowEmitter::emit_masked(BasicBlock* block) {
+  BasicBlock* body = parts_.regions.current()->body[block];
+  b_.SetInsertPoint(parts_.regions.current()->guard[block]);
   begin_block(Masked);
   const auto& pending = plan_.linear.pending(block);
-  bool region_start = region_->id != 0 && region_->start == block;
+  bool region_start = parts_.regions.current()->id != 0 && parts_.regions.current()->start == block;
   if (!pending.empty() && !isa<ReturnInst>(block->getTerminator()) &&
       !harmless_without_lanes(block)) {
     BasicBlock* skip = masked_block(plan_.flow.order[*pending.begin()]);
-    b_.CreateCondBr(b_.CreateOrReduce(load_mask(block)), body, skip);
+    b_.CreateCondBr(b_.CreateOrReduce(parts_.masks.load_mask(block)), body, skip);
   } else if (pending.empty() && (plan_.linear.reconverges(block) || region_start) &&
              !isa<ReturnInst>(block->getTerminator())) {
     BasicBlock* together = new_block(block->getName() + ".together");
-    Value* all = b_.CreateAndReduce(load_mask(block));
+    Value* all = b_.CreateAndReduce(parts_.masks.load_mask(block));
     if (!plan_.guards.empty())
-      all = b_.CreateAnd(all, b_.CreateNot(b_.CreateLoad(b_.getInt1Ty(), deoptimised_)));
+      all = b_.CreateAnd(all,
+                         b_.CreateNot(b_.CreateLoad(b_.getInt1Ty(), parts_.masks.deoptimised())));
     b_.CreateCondBr(all, together, body);
     b_.SetInsertPoint(together);
     convert_to_full(block);
-    b_.CreateStore(Constant::getNullValue(mask_slot(block)->getAllocatedType()), mask_slot(block));
+    b_.CreateStore(Constant::getNullValue(parts_.masks.mask_slot(block)->getAllocatedType()),
+                   parts_.masks.mask_slot(block));
     b_.CreateBr(full_block(block));
   } else {
     b_.CreateBr(body);
   }
   b_.SetInsertPoint(body);
   begin_block(Masked);
-  mask_ = load_mask(block);
-  b_.CreateStore(Constant::getNullValue(mask_slot(block)->getAllocatedType()), mask_slot(block));
+  parts_.masks.set_mask(parts_.masks.load_mask(block));
+  b_.CreateStore(Constant::getNullValue(parts_.masks.mask_slot(block)->getAllocatedType()),
+                 parts_.masks.mask_slot(block));
   if (auto guard = plan_.guards.find(block); guard != plan_.guards.end()) {
     Value* wrapped = any_wraps(guard->second);
-    b_.CreateStore(b_.CreateOr(b_.CreateLoad(b_.getInt1Ty(), deoptimised_), wrapped), deoptimised_);
+    b_.CreateStore(b_.CreateOr(b_.CreateLoad(b_.getInt1Ty(), parts_.masks.deoptimised()), wrapped),
+                   parts_.masks.deoptimised());
   }
   for (Instruction& inst : *block)
-    if (!inst.isTerminator()) emit(inst);
+    if (!inst.isTerminator()) parts_.instructions.emit(inst);
   masked_branch(block);
 }
 
-void Emitter::assign_phis(BasicBlock* from, BasicBlock* to, Mode target, Value* mask) {
+void FlowEmitter::assign_phis(BasicBlock* from, BasicBlock* to, Mode target, Value* mask) {
   const Shapes& shapes = target == Full ? plan_.full : plan_.masked;
   SmallVector<std::tuple<PHINode*, bool, Value*>> values;
   for (PHINode& phi : to->phis()) {
@@ -114,29 +118,18 @@ void Emitter::assign_phis(BasicBlock* from, BasicBlock* to, Mode target, Value* 
   const bool blend = mask && needs_blend(from, to);
   for (auto [phi, vector, value] : values) {
     if (vector && blend) {
-      AllocaInst* into = slot(phi, true);
+      AllocaInst* into = parts_.values.slot(phi, true);
       Value* old = b_.CreateLoad(into->getAllocatedType(), into);
       b_.CreateStore(blend_lanes(mask, to_slot_form(value), old), into);
     } else {
-      store_slot(phi, vector, value);
+      parts_.values.store_slot(phi, vector, value);
     }
   }
 }
 
-/// A select by lanes; of structures, one for each member.
-Value* Emitter::blend_lanes(Value* mask, Value* yes, Value* no) {
-  auto* structure = dyn_cast<StructType>(yes->getType());
-  if (!structure) return b_.CreateSelect(mask, yes, no);
-  Value* result = PoisonValue::get(structure);
-  for (unsigned i = 0; i < structure->getNumElements(); ++i)
-    result = b_.CreateInsertValue(
-        result, blend_lanes(mask, b_.CreateExtractValue(yes, i), b_.CreateExtractValue(no, i)), i);
-  return result;
-}
-
-// Lanes already waiting at `to` keep their values, unless there cannot be any: a loop header has
-// none, nor has a join before the first of its edges.
-bool Emitter::needs_blend(BasicBlock* from, BasicBlock* to) const {
+// Lanes that already wait at `to` keep their values. No blend is needed if no lane can wait there:
+// at a loop header, and at a join before the first of its edges.
+bool FlowEmitter::needs_blend(BasicBlock* from, BasicBlock* to) const {
   Loop* loop = plan_.flow.loop_of(to);
   if (loop && loop->getHeader() == to) return false;
   if (plan_.flow.loop_of(from) != loop) return true;
@@ -145,20 +138,20 @@ bool Emitter::needs_blend(BasicBlock* from, BasicBlock* to) const {
   return false;
 }
 
-void Emitter::full_edge(BasicBlock* from, BasicBlock* to) {
+void FlowEmitter::full_edge(BasicBlock* from, BasicBlock* to) {
   assign_phis(from, to, Full, nullptr);
   b_.CreateBr(full_block(to));
 }
 
-void Emitter::masked_edge(BasicBlock* from, BasicBlock* to, Value* mask) {
+void FlowEmitter::masked_edge(BasicBlock* from, BasicBlock* to, Value* mask) {
   assign_phis(from, to, Masked, mask);
-  add_to_mask(to, mask);
+  parts_.masks.add_to_mask(to, mask);
 }
 
-// What the second edge hands on is read first: the first may begin another turn of a loop, whose
-// phis the lanes that leave it still hand out as they were.
-void Emitter::masked_edges(BasicBlock* from, BasicBlock* yes, Value* go_yes, BasicBlock* no,
-                           Value* go_no) {
+// The incoming values of the second edge are read first: the first edge may start the next
+// iteration of a loop and overwrite its phis, which the lanes that leave still need.
+void FlowEmitter::masked_edges(BasicBlock* from, BasicBlock* yes, Value* go_yes, BasicBlock* no,
+                               Value* go_no) {
   for (PHINode& phi : no->phis()) {
     Value* incoming = phi.getIncomingValueForBlock(from);
     if (isa<UndefValue>(incoming)) continue;
@@ -168,23 +161,24 @@ void Emitter::masked_edges(BasicBlock* from, BasicBlock* yes, Value* go_yes, Bas
   masked_edge(from, no, go_no);
 }
 
-void Emitter::convert_to_masked(BasicBlock* to) {
+void FlowEmitter::convert_to_masked(BasicBlock* to) {
   for (Value* v : plan_.flow.live_in(to))
-    if (plan_.full[v].scalar() && !plan_.masked[v].scalar()) store_slot(v, true, vec(v));
+    if (plan_.full[v].scalar() && !plan_.masked[v].scalar())
+      parts_.values.store_slot(v, true, vec(v));
 }
 
-void Emitter::convert_to_full(BasicBlock* to) {
+void FlowEmitter::convert_to_full(BasicBlock* to) {
   auto convert = [&](Value* v) {
     if (plan_.full[v].scalar() && !plan_.masked[v].scalar())
-      store_slot(v, false, b_.CreateExtractElement(vec(v), std::uint64_t{0}));
+      parts_.values.store_slot(v, false, b_.CreateExtractElement(vec(v), std::uint64_t{0}));
   };
   for (Value* v : plan_.flow.live_in(to)) convert(v);
   for (PHINode& phi : to->phis()) convert(&phi);
 }
 
-/// Whether first + span (or first - span) leaves the range of its type. A span that the type cannot
-/// hold always does.
-Value* Emitter::leaves_range(Value* first, std::uint64_t span, bool down, bool is_signed) {
+/// Whether first + span (or first - span) leaves the range of its type. A span that does not
+/// fit the type always does.
+Value* FlowEmitter::leaves_range(Value* first, std::uint64_t span, bool down, bool is_signed) {
   auto* type = cast<IntegerType>(first->getType());
   const unsigned magnitude_bits = type->getBitWidth() - (is_signed ? 1 : 0);
   if (!isUIntN(std::min(magnitude_bits, 64u), span)) return b_.getTrue();
@@ -196,14 +190,14 @@ Value* Emitter::leaves_range(Value* first, std::uint64_t span, bool down, bool i
 }
 
 /// Whether base + (W - 1) * stride leaves the range of the narrow type.
-Value* Emitter::wraps(Instruction& extension) {
+Value* FlowEmitter::wraps(Instruction& extension) {
   Value* narrow = extension.getOperand(0);
   Shape s = shape(narrow);
   return leaves_range(scalar(narrow), span_of(s.stride, width_), s.stride < 0,
                       isa<SExtInst>(extension));
 }
 
-Value* Emitter::any_wraps(ArrayRef<Instruction*> extensions) {
+Value* FlowEmitter::any_wraps(ArrayRef<Instruction*> extensions) {
   Value* any = nullptr;
   for (Instruction* extension : extensions) {
     Value* one =
@@ -214,8 +208,8 @@ Value* Emitter::any_wraps(ArrayRef<Instruction*> extensions) {
 }
 
 // Scalar tests for a comparison of a strided with a uniform value: the first and the last lane
-// decide.
-std::optional<Emitter::Tests> Emitter::strided_tests(ICmpInst& compare) {
+// determine the result.
+std::optional<FlowEmitter::Tests> FlowEmitter::strided_tests(ICmpInst& compare) {
   Value *left = compare.getOperand(0), *right = compare.getOperand(1);
   CmpInst::Predicate predicate = compare.getPredicate();
   if (shape(left).kind == Shape::Uniform || isa<Constant>(left)) {
@@ -241,7 +235,7 @@ std::optional<Emitter::Tests> Emitter::strided_tests(ICmpInst& compare) {
   Value* last = b_.CreateAdd(first, ConstantInt::get(type, up ? span : 0 - span));
   Value* low = b_.CreateICmp(predicate, first, bound);
   Value* high = b_.CreateICmp(predicate, last, bound);
-  // The ends stand for all lanes only if the lanes do not wrap around between them.
+  // The first and last lane determine the result only if no lane wraps between them.
   bool less = predicate == CmpInst::ICMP_SLT || predicate == CmpInst::ICMP_SLE ||
               predicate == CmpInst::ICMP_ULT || predicate == CmpInst::ICMP_ULE;
   bool exact = is_signed ? s.no_signed_wrap : s.no_unsigned_wrap;
@@ -255,8 +249,8 @@ std::optional<Emitter::Tests> Emitter::strided_tests(ICmpInst& compare) {
                b_.CreateAnd(fine, b_.CreateNot(less == up ? low : high))};
 }
 
-/// Whether a condition is made of comparisons of strided values only.
-bool Emitter::decided_by_index(Value* condition) const {
+/// Whether a condition consists of comparisons of strided and uniform values only.
+bool FlowEmitter::decided_by_index(Value* condition) const {
   using namespace PatternMatch;
   if (shape(condition).scalar()) return true;
   Value *a, *c;
@@ -269,7 +263,7 @@ bool Emitter::decided_by_index(Value* condition) const {
          shape(compare->getOperand(1)).scalar();
 }
 
-Emitter::Tests Emitter::tests_of(Value* condition) {
+FlowEmitter::Tests FlowEmitter::tests_of(Value* condition) {
   using namespace PatternMatch;
   if (shape(condition).scalar()) {
     Value* c = scalar(condition);
@@ -297,22 +291,20 @@ Emitter::Tests Emitter::tests_of(Value* condition) {
   return {b_.CreateAndReduce(lanes), b_.CreateNot(b_.CreateOrReduce(lanes))};
 }
 
-void Emitter::full_branch(BasicBlock* block) {
+void FlowEmitter::full_branch(BasicBlock* block) {
   Instruction* last = block->getTerminator();
   b_.SetCurrentDebugLocation(last->getDebugLoc());
-  if (isa<ReturnInst>(last)) return leave_region(nullptr);
+  if (isa<ReturnInst>(last)) return parts_.regions.leave_region(nullptr);
   if (CallInst* barrier = barrier_at_end(*block)) {
-    for (Region* to : region_->exits)
-      if (to->start == block->getSingleSuccessor()) return leave_region(to);
+    for (RegionEmitter::Region* to : parts_.regions.current()->exits)
+      if (to->start == block->getSingleSuccessor()) return parts_.regions.leave_region(to);
     (void)barrier;
   }
   auto* branch = cast<BranchInst>(last);
-  auto saved_scalars = scalars_;
-  auto saved_vectors = vectors_;
+  const ValueMap::Known saved = parts_.values.known();
   auto in = [&](BasicBlock* at) {
     b_.SetInsertPoint(at);
-    scalars_ = saved_scalars;
-    vectors_ = saved_vectors;
+    parts_.values.restore(saved);
   };
   if (branch->isUnconditional() || branch->getSuccessor(0) == branch->getSuccessor(1)) {
     BasicBlock* to = branch->getSuccessor(0);
@@ -320,19 +312,19 @@ void Emitter::full_branch(BasicBlock* block) {
     if (guard == plan_.guards.end()) return full_edge(block, to);
     BasicBlock* fine = new_block(block->getName() + ".fine");
     BasicBlock* wrapped = new_block(block->getName() + ".wrapped");
-    branch_if_wrapped(guard->second, wrapped, fine);
+    parts_.strips.branch_if_wrapped(guard->second, wrapped, fine);
     in(fine);
     full_edge(block, to);
     in(wrapped);
     convert_to_masked(to);
-    b_.CreateStore(b_.getTrue(), deoptimised_);
+    b_.CreateStore(b_.getTrue(), parts_.masks.deoptimised());
     masked_edge(block, to, all_lanes());
     b_.CreateBr(masked_block(to, true));
     return;
   }
   BasicBlock *yes = branch->getSuccessor(0), *no = branch->getSuccessor(1);
   if (plan_.full.diverges(block))
-    if (auto one = one_lane(block)) return emit_one_lane(block, *one);
+    if (auto one = parts_.partial.one_lane(block)) return parts_.partial.emit_one_lane(block, *one);
   BasicBlock* take_yes = new_block(block->getName() + ".yes");
   BasicBlock* take_no = new_block(block->getName() + ".no");
   if (!plan_.full.diverges(block)) {
@@ -344,7 +336,7 @@ void Emitter::full_branch(BasicBlock* block) {
     return;
   }
   Tests tests = tests_of(branch->getCondition());
-  Last after = last_group(block);
+  PartialGroupEmitter::Last after = parts_.partial.last_group(block);
   BasicBlock *on_yes = take_yes, *on_no = take_no;
   if (after.exit.found) {
     BasicBlock* leave = new_block(block->getName() + ".last");
@@ -357,17 +349,17 @@ void Emitter::full_branch(BasicBlock* block) {
     way = from;
     BasicBlock* here = b_.GetInsertBlock();
     in(leave);
-    leave_groups(after.exit);
+    parts_.partial.leave_groups(after.exit);
     in(here);
   }
   BasicBlock* second = new_block(block->getName() + ".second");
   BasicBlock* mixed = new_block(block->getName() + ".mixed");
-  // The side that stays in the loop is looked at first: it decides on every iteration.
+  // The test for the side that stays in the loop comes first: it is taken in most iterations.
   Loop* loop = plan_.flow.loop_of(block);
   bool no_first = loop && !loop->contains(yes) && loop->contains(no);
   b_.CreateCondBr(no_first ? tests.none : tests.all, no_first ? on_no : on_yes, second);
   b_.SetInsertPoint(second);
-  // Only where an index passes a bound do lanes part; registers are for the other groups.
+  // Lanes diverge only in the group where an index crosses a bound: that path is cold.
   MDNode* seldom = decided_by_index(branch->getCondition())
                        ? MDBuilder{context_}.createBranchWeights(1000, 1)
                        : nullptr;
@@ -377,37 +369,35 @@ void Emitter::full_branch(BasicBlock* block) {
   in(take_no);
   full_edge(block, no);
   in(mixed);
-  if (emit_tail(block)) return;
-  emit_edge(block);
+  if (parts_.partial.emit_tail(block)) return;
+  parts_.partial.emit_edge(block);
   Value* lanes = vec(branch->getCondition());
   convert_to_masked(yes);
   convert_to_masked(no);
   masked_edges(block, yes, lanes, no, b_.CreateNot(lanes));
   BasicBlock* next = plan_.flow.order[std::min(plan_.flow.at(yes), plan_.flow.at(no))];
-  // Tests of a conjunction are not exact: "mixed" may hold though one side has no lanes.
+  // Tests of a conjunction are not exact: "mixed" may be reached although one side has no lanes.
   b_.CreateBr(masked_block(next));
 }
 
-void Emitter::masked_branch(BasicBlock* block) {
+void FlowEmitter::masked_branch(BasicBlock* block) {
   Instruction* last = block->getTerminator();
   b_.SetCurrentDebugLocation(last->getDebugLoc());
-  if (isa<ReturnInst>(last)) return leave_region(nullptr);
+  if (isa<ReturnInst>(last)) return parts_.regions.leave_region(nullptr);
   if (barrier_at_end(*block)) {
-    for (Region* to : region_->exits)
-      if (to->start == block->getSingleSuccessor()) return leave_region(to);
+    for (RegionEmitter::Region* to : parts_.regions.current()->exits)
+      if (to->start == block->getSingleSuccessor()) return parts_.regions.leave_region(to);
   }
   auto* branch = cast<BranchInst>(last);
   const Linear& linear = plan_.linear;
-  auto saved_scalars = scalars_;
-  auto saved_vectors = vectors_;
+  const ValueMap::Known saved = parts_.values.known();
   auto in = [&](BasicBlock* at) {
     b_.SetInsertPoint(at);
-    scalars_ = saved_scalars;
-    vectors_ = saved_vectors;
+    parts_.values.restore(saved);
   };
   bool active = !harmless_without_lanes(block) || linear.pending(block).empty();
   auto go_on = [&](BasicBlock* to) {
-    masked_edge(block, to, mask_);
+    masked_edge(block, to, mask());
     BasicBlock* next = linear.next(plan_.flow.is_back_edge(block, to) ? nullptr : block, {to});
     b_.CreateBr(masked_block(next, next == to && active && !linear.reconverges(to)));
   };
@@ -424,11 +414,11 @@ void Emitter::masked_branch(BasicBlock* block) {
     go_on(no);
     return;
   }
-  // Lanes that are off may hold poison: a logical and, not a bitwise one.
+  // Lanes that are off may hold poison, so this is a select and not a bitwise and.
   Value* condition = vec(branch->getCondition());
   Constant* none = Constant::getNullValue(condition->getType());
-  Value* go_yes = b_.CreateSelect(mask_, condition, none);
-  Value* go_no = b_.CreateSelect(mask_, b_.CreateNot(condition), none);
+  Value* go_yes = b_.CreateSelect(mask(), condition, none);
+  Value* go_no = b_.CreateSelect(mask(), b_.CreateNot(condition), none);
   masked_edges(block, yes, go_yes, no, go_no);
   bool back_yes = plan_.flow.is_back_edge(block, yes), back_no = plan_.flow.is_back_edge(block, no);
   if (back_yes || back_no) {

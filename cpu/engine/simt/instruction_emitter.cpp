@@ -1,4 +1,4 @@
-// cpu/engine/simt/emit_inst.cpp: arithmetic, calls, special registers.
+// cpu/engine/simt/instruction_emitter.cpp: arithmetic, calls, special registers.
 #include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Instructions.h>
@@ -15,16 +15,16 @@ namespace cucpu::simt {
 
 using namespace llvm;
 
-void Emitter::emit(Instruction& inst) {
+void InstructionEmitter::emit(Instruction& inst) {
   if (isa<PHINode>(inst) || is_lazy(&inst)) return;
   b_.SetCurrentDebugLocation(inst.getDebugLoc());
   at_ = inst.getParent();
-  if (auto known = decided_.find(&inst); known != decided_.end())
+  if (auto known = parts_.strips.decided().find(&inst); known != parts_.strips.decided().end())
     return define(&inst, b_.getInt1(known->second));
-  if (auto* load = dyn_cast<LoadInst>(&inst)) return emit_load(*load);
-  if (auto* store = dyn_cast<StoreInst>(&inst)) return emit_store(*store);
-  if (auto* alloca = dyn_cast<AllocaInst>(&inst)) return emit_alloca(*alloca);
-  if (isa<AtomicRMWInst, AtomicCmpXchgInst>(inst)) return emit_atomic(inst);
+  if (auto* load = dyn_cast<LoadInst>(&inst)) return parts_.memory.emit_load(*load);
+  if (auto* store = dyn_cast<StoreInst>(&inst)) return parts_.memory.emit_store(*store);
+  if (auto* alloca = dyn_cast<AllocaInst>(&inst)) return parts_.memory.emit_alloca(*alloca);
+  if (isa<AtomicRMWInst, AtomicCmpXchgInst>(inst)) return parts_.memory.emit_atomic(inst);
   if (auto* call = dyn_cast<CallInst>(&inst)) return emit_call(*call);
   if (isa<FenceInst>(inst)) {
     b_.Insert(inst.clone());
@@ -37,24 +37,24 @@ void Emitter::emit(Instruction& inst) {
   for (Use& operand : copy->operands()) operand.set(scalar(operand.get()));
   copy->dropUnknownNonDebugMetadata();
   copy->setDebugLoc({});
-  // The base of a strided value belongs to lane 0, which may be off: what held for the thread need
-  // not hold for it.
+  // The base of a strided value is that of lane 0, which may be off: flags that hold for active
+  // threads need not hold for it.
   if (s.kind == Shape::Strided) copy->dropPoisonGeneratingFlags();
   b_.Insert(copy);
   define(&inst, copy);
 }
 
-void Emitter::emit_vector(Instruction& inst) {
+void InstructionEmitter::emit_vector(Instruction& inst) {
   auto operand = [&](unsigned i) { return vec(inst.getOperand(i)); };
   Value* result = nullptr;
   if (auto* binary = dyn_cast<BinaryOperator>(&inst)) {
     Value* right = operand(1);
     // Lanes that are off must not divide by zero.
-    if (inst.isIntDivRem() && mask_)
-      right = b_.CreateSelect(mask_, right, ConstantInt::get(right->getType(), 1));
+    if (inst.isIntDivRem() && mask())
+      right = b_.CreateSelect(mask(), right, ConstantInt::get(right->getType(), 1));
     Value* left = operand(0);
-    if (inst.isIntDivRem() && mask_)
-      left = b_.CreateSelect(mask_, left, ConstantInt::get(left->getType(), 0));
+    if (inst.isIntDivRem() && mask())
+      left = b_.CreateSelect(mask(), left, ConstantInt::get(left->getType(), 0));
     result = b_.CreateBinOp(binary->getOpcode(), left, right, inst.getName());
     if (auto* made = dyn_cast<Instruction>(result)) made->copyIRFlags(&inst);
   } else if (auto* unary = dyn_cast<UnaryOperator>(&inst)) {
@@ -92,13 +92,13 @@ void Emitter::emit_vector(Instruction& inst) {
     refuse(Twine{"instruction "} + inst.getOpcodeName());
     result = PoisonValue::get(vector_type(inst.getType()));
   }
-  // Lane 0 of a chain that is strided for full groups is looked at even when it is off.
-  if (auto* made = dyn_cast<Instruction>(result); made && mask_ && plan_.full[&inst].scalar())
+  // Lane 0 of a value that is strided in full code is read even if that lane is off.
+  if (auto* made = dyn_cast<Instruction>(result); made && mask() && plan_.full[&inst].scalar())
     made->dropPoisonGeneratingFlags();
   define(&inst, result);
 }
 
-void Emitter::emit_call(CallInst& call) {
+void InstructionEmitter::emit_call(CallInst& call) {
   StringRef name = marker_name(&call);
   if (!name.empty()) return emit_marker(call, name);
   if (auto* intrinsic = dyn_cast<IntrinsicInst>(&call))
@@ -115,7 +115,7 @@ void Emitter::emit_call(CallInst& call) {
   call_per_lane(call);
 }
 
-void Emitter::emit_intrinsic(CallInst& call, unsigned number) {
+void InstructionEmitter::emit_intrinsic(CallInst& call, unsigned number) {
   auto id = static_cast<Intrinsic::ID>(number);
   switch (id) {
     case Intrinsic::assume:
@@ -163,53 +163,7 @@ void Emitter::emit_intrinsic(CallInst& call, unsigned number) {
   define(&call, made);
 }
 
-Value* Emitter::spill(Value* vector, const Twine& name) {
-  Value* form = to_slot_form(vector);
-  AllocaInst* memory = temporary(form->getType(), name);
-  b_.CreateStore(form, memory);
-  return memory;
-}
-
-Value* Emitter::lane_of(Value* spilled, Value* lane, Type* type) {
-  bool flag = type->isIntegerTy(1);
-  Type* element = flag ? b_.getInt32Ty() : type;
-  Value* value = b_.CreateLoad(element, b_.CreateInBoundsGEP(element, spilled, lane));
-  return flag ? b_.CreateICmpNE(value, b_.getInt32(0)) : value;
-}
-
-void Emitter::for_each_lane(const std::function<void(Value* lane)>& body) {
-  for_each_lane(mask_ ? b_.CreateZExt(bits(mask_), b_.getInt64Ty()) : nullptr, body);
-}
-
-void Emitter::for_each_lane(Value* on, const std::function<void(Value* lane)>& body) {
-  BasicBlock* before = b_.GetInsertBlock();
-  BasicBlock* loop = new_block("lane");
-  BasicBlock* after = new_block("lanes.done");
-  b_.CreateBr(loop);
-  b_.SetInsertPoint(loop);
-  PHINode* at = b_.CreatePHI(b_.getInt64Ty(), 2);
-  Value* lane = at;
-  if (on) {
-    at->addIncoming(on, before);
-    lane = b_.CreateBinaryIntrinsic(Intrinsic::cttz, at, b_.getTrue());
-  } else {
-    at->addIncoming(b_.getInt64(0), before);
-  }
-  body(lane);
-  Value *following, *more;
-  if (on) {
-    following = b_.CreateAnd(at, b_.CreateSub(at, b_.getInt64(1)));
-    more = b_.CreateICmpNE(following, b_.getInt64(0));
-  } else {
-    following = b_.CreateAdd(at, b_.getInt64(1));
-    more = b_.CreateICmpNE(following, b_.getInt64(width_));
-  }
-  at->addIncoming(following, b_.GetInsertBlock());
-  b_.CreateCondBr(more, loop, after);
-  b_.SetInsertPoint(after);
-}
-
-void Emitter::call_per_lane(CallInst& call) {
+void InstructionEmitter::call_per_lane(CallInst& call) {
   SmallVector<std::pair<Value*, bool>> arguments;
   for (Value* argument : call.args()) {
     bool one = isa<Constant>(argument) || shape(argument).kind <= Shape::Uniform;
@@ -218,7 +172,7 @@ void Emitter::call_per_lane(CallInst& call) {
   bool yields = !call.getType()->isVoidTy() && !call.use_empty();
   if (yields && call.getType()->isStructTy()) return refuse("call that returns a structure");
   AllocaInst* results = yields ? temporary(slot_type(call.getType()), "results") : nullptr;
-  // What can fault says which thread it runs for.
+  // A call that may fault stores which thread it runs for.
   const bool may_fault = !call.doesNotAccessMemory();
   for_each_lane([&](Value* lane) {
     if (may_fault) set_current(b_.CreateTrunc(lane, b_.getInt32Ty()));
@@ -240,23 +194,23 @@ void Emitter::call_per_lane(CallInst& call) {
            from_slot_form(b_.CreateLoad(results->getAllocatedType(), results), call.getType()));
 }
 
-// Goes on when no lane that is on has a misaligned address; else the first of them faults.
-void Emitter::check_align(CallInst& call) {
+// Faults in the first active lane whose address is misaligned.
+void InstructionEmitter::check_align(CallInst& call) {
   Value* address = call.getArgOperand(0);
-  std::uint64_t mask = cast<ConstantInt>(call.getArgOperand(1))->getZExtValue();
+  std::uint64_t low_bits = cast<ConstantInt>(call.getArgOperand(1))->getZExtValue();
   Shape s = shape(address);
   bool one = s.kind <= Shape::Uniform ||
-             (s.kind == Shape::Strided && (static_cast<std::uint64_t>(s.stride) & mask) == 0);
+             (s.kind == Shape::Strided && (static_cast<std::uint64_t>(s.stride) & low_bits) == 0);
   Value* lanes = one ? nullptr : vec(address);
-  Value* low = one ? b_.CreateAnd(scalar(address), b_.getInt64(mask))
-                   : b_.CreateAnd(lanes, splat(b_.getInt64(mask)));
+  Value* low = one ? b_.CreateAnd(scalar(address), b_.getInt64(low_bits))
+                   : b_.CreateAnd(lanes, splat(b_.getInt64(low_bits)));
   Value* wrong = b_.CreateICmpNE(low, Constant::getNullValue(low->getType()));
-  if (!one && mask_) wrong = b_.CreateAnd(mask_, b_.CreateFreeze(wrong));
+  if (!one && mask()) wrong = b_.CreateAnd(mask(), b_.CreateFreeze(wrong));
   BasicBlock *fault = new_block("misaligned"), *after = new_block("aligned");
   b_.CreateCondBr(one ? wrong : b_.CreateOrReduce(wrong), fault, after,
                   MDBuilder{context_}.createBranchWeights(1, 1 << 20));
   b_.SetInsertPoint(fault);
-  Value* which = one ? mask_ : wrong;
+  Value* which = one ? mask() : wrong;
   Value* lane = b_.getInt32(0);
   if (which)
     lane = b_.CreateZExtOrTrunc(
@@ -273,26 +227,27 @@ void Emitter::check_align(CallInst& call) {
   b_.SetInsertPoint(after);
 }
 
-// For fault reports: the thread of one lane, or again all that it may be.
-void Emitter::set_current(Value* lane) {
+// For fault reports: the thread of one lane, or the threads of the group (or of the block).
+void InstructionEmitter::set_current(Value* lane) {
   auto field = [&](std::size_t offset) {
-    return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), block_context_, offset);
+    return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), state_.block_context, offset);
   };
-  Value* first = lane || says_group_ ? first_thread() : b_.getInt32(0);
+  Value* first = lane || parts_.regions.says_group() ? first_thread() : b_.getInt32(0);
   b_.CreateStore(lane ? b_.CreateAdd(first, lane) : first,
                  field(offsetof(BlockContext, current_thread)), true);
-  if (lane && strip_) {
-    b_.CreateStore(b_.CreateLoad(b_.getInt32Ty(), strip_->column),
+  if (lane && parts_.strips.strip()) {
+    b_.CreateStore(b_.CreateLoad(b_.getInt32Ty(), parts_.strips.strip()->column),
                    field(offsetof(BlockContext, index)), true);
     b_.CreateStore(b_.getInt32(1), field(offsetof(BlockContext, current_blocks)), true);
   }
-  const unsigned lanes = lane ? 1 : says_group_ ? width_ : plan_.lanes.threads();
+  const unsigned lanes = lane ? 1 : parts_.regions.says_group() ? width_ : plan_.lanes.threads();
   b_.CreateStore(b_.getInt32(lanes), field(offsetof(BlockContext, current_lanes)), true);
 }
 
 // Registers that are uniform over the block are loaded once, in the entry block.
-Value* Emitter::special_register(StringRef name, Type* type) {
-  if (strip_ && name == "sreg.ctaid.x") return b_.CreateLoad(type, strip_->column);
+Value* InstructionEmitter::special_register(StringRef name, Type* type) {
+  if (parts_.strips.strip() && name == "sreg.ctaid.x")
+    return b_.CreateLoad(type, parts_.strips.strip()->column);
   if (Value* known = registers_.lookup(name)) return known;
   struct Row {
     StringRef name;
@@ -346,31 +301,32 @@ Value* Emitter::special_register(StringRef name, Type* type) {
   return nullptr;
 }
 
-// The number of the group's first thread (at an edge, of the first that goes on), in its row where
-// rows are run through one by one.
-Value* Emitter::first_in_row() {
-  Value* first =
-      b_.CreateMul(b_.CreateLoad(b_.getInt32Ty(), group_), b_.getInt32(width_), "", true, true);
-  return edge_ ? b_.CreateAdd(first, edge_->first, "", true, true) : first;
+// The number of the group's first thread (at an edge, of the first active one), within its row if
+// rows run separately.
+Value* InstructionEmitter::first_in_row() {
+  Value* first = b_.CreateMul(b_.CreateLoad(b_.getInt32Ty(), parts_.regions.group()),
+                              b_.getInt32(width_), "", true, true);
+  return parts_.partial.edge() ? b_.CreateAdd(first, parts_.partial.edge()->first, "", true, true)
+                               : first;
 }
 
-Value* Emitter::first_thread() {
-  if (!strip_) return first_in_row();
-  Value* row = b_.CreateLoad(b_.getInt32Ty(), strip_->row);
+Value* InstructionEmitter::first_thread() {
+  if (!parts_.strips.strip()) return first_in_row();
+  Value* row = b_.CreateLoad(b_.getInt32Ty(), parts_.strips.strip()->row);
   return b_.CreateAdd(b_.CreateMul(row, b_.getInt32(plan_.lanes.block.x), "", true, true),
                       first_in_row(), "", true, true);
 }
 
-void Emitter::emit_marker(CallInst& call, StringRef name) {
+void InstructionEmitter::emit_marker(CallInst& call, StringRef name) {
   StringRef which = name;
   if (which.consume_front("sreg.tid.")) {
     unsigned d = static_cast<unsigned>(which[0] - 'x');
     const std::uint32_t size[3] = {plan_.lanes.block.x, plan_.lanes.block.y, plan_.lanes.block.z};
     std::uint32_t below = 1;
     for (unsigned i = 0; i < d; ++i) below *= size[i];
-    if (strip_ && d == 0) return define(&call, first_in_row());
-    if (strip_) {
-      Value* row = b_.CreateLoad(b_.getInt32Ty(), strip_->row);
+    if (parts_.strips.strip() && d == 0) return define(&call, first_in_row());
+    if (parts_.strips.strip()) {
+      Value* row = b_.CreateLoad(b_.getInt32Ty(), parts_.strips.strip()->row);
       return define(&call, d == 1 ? b_.CreateURem(row, b_.getInt32(size[1]))
                                   : b_.CreateUDiv(row, b_.getInt32(size[1])));
     }
@@ -408,14 +364,14 @@ void Emitter::emit_marker(CallInst& call, StringRef name) {
   }
   if (name == "trap") {
     Value* lane = b_.getInt32(0);
-    if (mask_)
+    if (mask())
       lane = b_.CreateZExtOrTrunc(
-          b_.CreateBinaryIntrinsic(Intrinsic::cttz, bits(mask_), b_.getTrue()), b_.getInt32Ty());
+          b_.CreateBinaryIntrinsic(Intrinsic::cttz, bits(mask()), b_.getTrue()), b_.getInt32Ty());
     set_current(lane);
     FunctionCallee trap =
         module_.getOrInsertFunction("cucpu_rt_trap", b_.getVoidTy(), b_.getInt32Ty());
     Value* code = call.getArgOperand(0);
-    b_.CreateCall(trap, {isa<Constant>(code) ? code : last_lane(code)});
+    b_.CreateCall(trap, {isa<Constant>(code) ? code : parts_.memory.last_lane(code)});
     return;
   }
   if (name == "check.align") return check_align(call);
@@ -423,7 +379,7 @@ void Emitter::emit_marker(CallInst& call, StringRef name) {
     b_.CreateCall(module_.getOrInsertFunction("cucpu_rt_turn", b_.getVoidTy()));
     return;
   }
-  if (name == "yield") {  // for another block, which this host thread may run
+  if (name == "yield") {  // this host thread may run the block that is waited for
     Value* time = call.getArgOperand(0);
     if (auto* known = dyn_cast<ConstantInt>(time); known && known->isZero()) {
       b_.CreateCall(module_.getOrInsertFunction("cucpu_rt_yield", b_.getVoidTy()));
@@ -431,28 +387,28 @@ void Emitter::emit_marker(CallInst& call, StringRef name) {
     }
     FunctionCallee sleep =
         module_.getOrInsertFunction("cucpu_rt_nanosleep", b_.getVoidTy(), b_.getInt32Ty());
-    b_.CreateCall(sleep, {isa<Constant>(time) ? time : last_lane(time)});
+    b_.CreateCall(sleep, {isa<Constant>(time) ? time : parts_.memory.last_lane(time)});
     return;
   }
   if (is_barrier(name)) {
     if (name == "barrier.sync") return;  // the end of a region
     if (!plan_.groups_agree)
       return refuse("barrier with a reduction that not all groups provably reach");
-    AllocaInst*& sum = accumulators_[&call];
+    AllocaInst*& sum = parts_.regions.accumulators()[&call];
     if (!sum) {
       sum = temporary(b_.getInt32Ty(), "accumulator");
       entry_.CreateStore(entry_.getInt32(0), sum);
     }
     Value* p = vec(call.getArgOperand(3));
     if (name.ends_with(".and")) p = b_.CreateNot(p);
-    if (mask_) p = b_.CreateSelect(mask_, p, Constant::getNullValue(p->getType()));
+    if (mask()) p = b_.CreateSelect(mask(), p, Constant::getNullValue(p->getType()));
     Value* count = b_.CreateZExtOrTrunc(
         b_.CreateUnaryIntrinsic(Intrinsic::ctpop, b_.CreateZExt(bits(p), b_.getInt64Ty())),
         b_.getInt32Ty());
     b_.CreateStore(b_.CreateAdd(b_.CreateLoad(b_.getInt32Ty(), sum), count), sum);
     return;
   }
-  if (is_warp_operation(name)) return emit_warp(call, name);
+  if (is_warp_operation(name)) return parts_.warps.emit_warp(call, name);
   refuse("cucpu." + name);
   if (!call.getType()->isVoidTy()) {
     Type* type = shape(&call).scalar() ? call.getType() : vector_type(call.getType());

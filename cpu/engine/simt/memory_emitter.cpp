@@ -1,4 +1,4 @@
-// cpu/engine/simt/emit_memory.cpp: loads, stores and private memory.
+// cpu/engine/simt/memory_emitter.cpp: loads, stores and private memory.
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Instructions.h>
@@ -8,17 +8,23 @@
 #include <llvm/TargetParser/Triple.h>
 
 #include "cpu/engine/simt/emitter.hpp"
+#include "cpu/engine/simt/deferrable_atomics.hpp"
 #include "cpu/engine/simt/markers.hpp"
 
 namespace cucpu::simt {
 
 using namespace llvm;
 
+MemoryEmitter::MemoryEmitter(EmitterParts& parts)
+    : EmitterPart{parts},
+      late_{find_deferrable_atomics(state_.thread)},
+      prefetches_{find_prefetches(plan_.flow, plan_.full, width_)} {}
+
 bool is_shared(const Instruction& access, const Value* pointer) {
   return space_of(access) == "shared" || marker_name(getUnderlyingObject(pointer)) == "shared";
 }
 
-bool Emitter::is_parameter_load(LoadInst& load) const {
+bool MemoryEmitter::is_parameter_load(LoadInst& load) const {
   if (!load.isSimple()) return false;
   APInt offset{64, 0};
   const Value* base = load.getPointerOperand()->stripAndAccumulateConstantOffsets(
@@ -26,26 +32,27 @@ bool Emitter::is_parameter_load(LoadInst& load) const {
   return marker_name(base) == "params";
 }
 
-Value* Emitter::active_pointers(Value* pointer) {
+Value* MemoryEmitter::active_pointers(Value* pointer) {
   Value* pointers = vec(pointer);
-  // The block's own context stands in for lanes that are off: it can always be read.
-  return mask_ ? b_.CreateSelect(mask_, pointers, splat(block_context_)) : pointers;
+  // Lanes that are off read the block's context, which is always readable.
+  return mask() ? b_.CreateSelect(mask(), pointers, splat(state_.block_context)) : pointers;
 }
 
-Value* Emitter::lane_pointer(Value* base, unsigned lane, std::int64_t stride) {
+Value* MemoryEmitter::lane_pointer(Value* base, unsigned lane, std::int64_t stride) {
   return b_.CreateGEP(
       b_.getInt8Ty(), base,
       b_.getInt64(static_cast<std::uint64_t>(stride * static_cast<std::int64_t>(lane))));
 }
 
-// Whether a lane of it can be computed by its instruction again. Of a value of an earlier block
-// only its slot is left: what it was made from may not have come along.
-bool Emitter::is_made_here(const Instruction* inst) const {
-  return inst->getParent() == at_ && (vectors_.count(inst) || is_lazy(inst)) &&
+// Whether one lane of a value can be computed again by its instruction. For a value of an earlier
+// block only its slot is available: its operands may not be.
+bool MemoryEmitter::is_made_here(const Instruction* inst) const {
+  return inst->getParent() == parts_.instructions.block() &&
+         (parts_.values.has_vector(inst) || is_lazy(inst)) &&
          isa<BinaryOperator, CastInst, GetElementPtrInst>(inst) && !inst->isIntDivRem();
 }
 
-Value* Emitter::copy_with(const Instruction* inst, ArrayRef<Value*> operands) {
+Value* MemoryEmitter::copy_with(const Instruction* inst, ArrayRef<Value*> operands) {
   Instruction* copy = inst->clone();
   for (unsigned i = 0; i < operands.size(); ++i) copy->setOperand(i, operands[i]);
   copy->dropUnknownNonDebugMetadata();
@@ -54,8 +61,8 @@ Value* Emitter::copy_with(const Instruction* inst, ArrayRef<Value*> operands) {
   return b_.Insert(copy);
 }
 
-// The address of a lane that is known only when the code runs.
-std::function<Value*(Value* lane)> Emitter::addresses_of(Value* v, unsigned depth) {
+// Computes the address of a lane whose number is known at run time only.
+std::function<Value*(Value* lane)> MemoryEmitter::addresses_of(Value* v, unsigned depth) {
   const Shape s = shape(v);
   if (isa<Constant>(v) || s.kind <= Shape::Uniform)
     return [one = scalar(v)](Value*) { return one; };
@@ -68,8 +75,7 @@ std::function<Value*(Value* lane)> Emitter::addresses_of(Value* v, unsigned dept
       return b_.CreateAdd(base, step);
     };
   }
-  // Indices of 32 bits take half the room of addresses, and what makes addresses of them is quick
-  // for one lane.
+  // 32-bit indices take half the memory of addresses, and computing one address from them is cheap.
   auto* inst = cast<Instruction>(v);
   if (depth > 0 && is_made_here(inst) &&
       module_.getDataLayout().getTypeSizeInBits(v->getType()) == 64 &&
@@ -88,20 +94,20 @@ std::function<Value*(Value* lane)> Emitter::addresses_of(Value* v, unsigned dept
   };
 }
 
-bool Emitter::by_loop(bool rare) const {
-  return mask_ ? rare : plan_.quick && width_ > 8 && !edge_;
+bool MemoryEmitter::by_loop(bool rare) const {
+  return mask() ? rare : plan_.baseline && width_ > 8 && !parts_.partial.edge();
 }
 
-Value* Emitter::last_lane(Value* v) {
+Value* MemoryEmitter::last_lane(Value* v) {
   if (shape(v).kind <= Shape::Uniform) return scalar(v);
-  if (!mask_) return b_.CreateExtractElement(vec(v), width_ - 1);
-  Value* on = bits(mask_);
+  if (!mask()) return b_.CreateExtractElement(vec(v), width_ - 1);
+  Value* on = bits(mask());
   Value* leading = b_.CreateBinaryIntrinsic(Intrinsic::ctlz, on, b_.getTrue());
   Value* lane = b_.CreateSub(ConstantInt::get(on->getType(), width_ - 1), leading);
   return b_.CreateExtractElement(vec(v), b_.CreateZExt(lane, b_.getInt64Ty()));
 }
 
-void Emitter::emit_load(LoadInst& load) {
+void MemoryEmitter::emit_load(LoadInst& load) {
   Type* type = load.getType();
   Value* pointer = load.getPointerOperand();
   Shape where = shape(pointer);
@@ -118,7 +124,7 @@ void Emitter::emit_load(LoadInst& load) {
       pointer->stripAndAccumulateConstantOffsets(module_.getDataLayout(), offset, true);
       Value*& known = parameters_[{offset.getZExtValue(), type}];
       if (!known) {
-        Value* base = special_register("params", entry_.getPtrTy());
+        Value* base = parts_.instructions.special_register("params", entry_.getPtrTy());
         known = entry_.CreateAlignedLoad(
             type,
             entry_.CreateConstInBoundsGEP1_64(entry_.getInt8Ty(), base, offset.getZExtValue()),
@@ -126,7 +132,7 @@ void Emitter::emit_load(LoadInst& load) {
       }
       return define(&load, known);
     }
-    if (Value* once = block_load(load)) return define(&load, once);
+    if (Value* once = parts_.regions.block_load(load)) return define(&load, once);
     LoadInst* made =
         copy_attributes(b_.CreateAlignedLoad(type, scalar(pointer), align, load.getName()));
     return define(&load, made);
@@ -145,40 +151,40 @@ void Emitter::emit_load(LoadInst& load) {
     });
     return define(&load, from_slot_form(b_.CreateLoad(results->getAllocatedType(), results), type));
   }
-  if (where.kind == Shape::Strided && where.stride == size && (!mask_ || shared)) {
+  if (where.kind == Shape::Strided && where.stride == size && (!mask() || shared)) {
     ++report_.loads_contiguous;
-    if (edge_) return define(&load, load_pieces(type, scalar(pointer), size, align));
+    if (parts_.partial.edge())
+      return define(&load, parts_.partial.load_pieces(type, scalar(pointer), size, align));
     LoadInst* made =
         b_.CreateAlignedLoad(vector_type(type), scalar(pointer), align, load.getName());
     made->setVolatile(load.isVolatile());
     emit_prefetch(load, made, static_cast<std::uint64_t>(size) * width_);
     return define(&load, made);
   }
-  if (where.kind == Shape::Strided && !mask_ && !by_loop(true)) {
+  if (where.kind == Shape::Strided && !mask() && !by_loop(true)) {
     ++report_.loads_strided;
     Value* base = scalar(pointer);
     Value* result = PoisonValue::get(vector_type(type));
     for (unsigned i = 0; i < width_; ++i) {
-      Value* from =
-          edge_ ? edge_pointer(base, i, where.stride) : lane_pointer(base, i, where.stride);
+      Value* from = parts_.partial.edge() ? parts_.partial.edge_pointer(base, i, where.stride)
+                                          : lane_pointer(base, i, where.stride);
       LoadInst* one = b_.CreateAlignedLoad(type, from, align);
       one->setVolatile(load.isVolatile());
       result = b_.CreateInsertElement(result, one, i);
     }
     return define(&load, result);
   }
-  if (mask_ && !masks_are_rare_ && !load.isVolatile() &&
+  if (mask() && !parts_.masks.are_rare() && !load.isVolatile() &&
       align.value() >= static_cast<std::uint64_t>(size) &&
       plan_.full[pointer].kind == Shape::Strided && plan_.full[pointer].stride == size) {
-    // Lane 0 may be off, so the address is strided only if it turns out to be. Then one load serves
-    // all lanes.
+    // Lane 0 may be off, so whether the address is contiguous is tested at run time. If it is, one
+    // load is enough for all lanes.
     if (Value* together = contiguous(pointer, size)) {
       ++report_.loads_contiguous;
       BasicBlock *fast = new_block("contiguous"), *slow = new_block("apart"),
                  *after = new_block("loaded");
       Value* first = lane_value(pointer, 0);
-      auto saved_scalars = scalars_;
-      auto saved_vectors = vectors_;
+      const ValueMap::Known saved = parts_.values.known();
       b_.CreateCondBr(together, fast, slow, MDBuilder{context_}.createBranchWeights(100'000, 1));
       b_.SetInsertPoint(fast);
       Value* whole = shared ? b_.CreateAlignedLoad(vector_type(type), first, align)
@@ -189,8 +195,7 @@ void Emitter::emit_load(LoadInst& load) {
       Value* parts = gather(load, type, align, true);
       BasicBlock* slow_end = b_.GetInsertBlock();
       b_.CreateBr(after);
-      scalars_ = saved_scalars;
-      vectors_ = saved_vectors;
+      parts_.values.restore(saved);
       b_.SetInsertPoint(after);
       PHINode* result = b_.CreatePHI(vector_type(type), 2);
       result->addIncoming(whole, fast_end);
@@ -198,14 +203,14 @@ void Emitter::emit_load(LoadInst& load) {
       return define(&load, result);
     }
   }
-  if (!mask_ || !masks_are_rare_) ++report_.gathers;
-  define(&load, gather(load, type, align, masks_are_rare_));
+  if (!mask() || !parts_.masks.are_rare()) ++report_.gathers;
+  define(&load, gather(load, type, align, parts_.masks.are_rare()));
 }
 
-// Contiguous lanes, some of them off: touches only pages that lanes touch which are on. Where the
-// vector crosses from one page into another and all lanes on one side are off, what lies on the
-// other side is loaded and moved into its place.
-Value* Emitter::load_within_pages(Type* type, Value* first, std::int64_t size, Align align) {
+// A contiguous load with some lanes off: accesses only pages that active lanes access. If the
+// vector crosses a page boundary and all lanes on one side are off, the other side is loaded and
+// shuffled into place.
+Value* MemoryEmitter::load_within_pages(Type* type, Value* first, std::int64_t size, Align align) {
   constexpr std::uint64_t kPage = 4096;
   const std::uint64_t bytes = static_cast<std::uint64_t>(size) * width_;
   BasicBlock *one = new_block("one.page"), *two = new_block("two.pages"),
@@ -220,7 +225,7 @@ Value* Emitter::load_within_pages(Type* type, Value* first, std::int64_t size, A
   b_.SetInsertPoint(two);
   Value* boundary = b_.CreateAnd(last, b_.getInt64(~(kPage - 1)));
   Value* lane = b_.CreateUDiv(b_.CreateSub(boundary, start), b_.getInt64(std::uint64_t(size)));
-  Value* on = b_.CreateZExt(bits(mask_), b_.getInt64Ty());
+  Value* on = b_.CreateZExt(bits(mask()), b_.getInt64Ty());
   Value* behind = b_.CreateLShr(on, lane);
   Value* before = b_.CreateXor(on, b_.CreateShl(behind, lane));
   Value* none = b_.getInt64(0);
@@ -242,7 +247,7 @@ Value* Emitter::load_within_pages(Type* type, Value* first, std::int64_t size, A
   return result;
 }
 
-Value* Emitter::gather(LoadInst& load, Type* type, Align align, bool rare) {
+Value* MemoryEmitter::gather(LoadInst& load, Type* type, Align align, bool rare) {
   Value* pointer = load.getPointerOperand();
   if (by_loop(rare)) {
     auto address = addresses_of(pointer);
@@ -258,8 +263,8 @@ Value* Emitter::gather(LoadInst& load, Type* type, Align align, bool rare) {
                                load.getName());
 }
 
-// The value of one lane, computed with scalar instructions where the chain allows.
-Value* Emitter::lane_value(Value* v, unsigned lane) {
+// The value of one lane, computed with scalar instructions where possible.
+Value* MemoryEmitter::lane_value(Value* v, unsigned lane) {
   Shape s = shape(v);
   if (isa<Constant>(v) || s.kind <= Shape::Uniform) return scalar(v);
   if (s.kind == Shape::Strided) {
@@ -273,7 +278,7 @@ Value* Emitter::lane_value(Value* v, unsigned lane) {
     SmallVector<Value*> operands;
     for (Value* operand : inst->operands()) {
       auto* other = dyn_cast<Instruction>(operand);
-      if (other && shape(other).kind == Shape::Varying && !vectors_.count(other) &&
+      if (other && shape(other).kind == Shape::Varying && !parts_.values.has_vector(other) &&
           !is_lazy(other)) {
         operands.clear();
         break;
@@ -285,9 +290,9 @@ Value* Emitter::lane_value(Value* v, unsigned lane) {
   return b_.CreateFreeze(b_.CreateExtractElement(vec(v), lane));
 }
 
-// How many extensions stand between a value and what is strided whatever lanes are on. One can wrap
-// once; two could hide each other.
-unsigned Emitter::extensions_in(Value* v, unsigned depth) const {
+// The number of extensions between a value and its strided root. With one, wrapping is detected;
+// with two, one wrap could hide another.
+unsigned MemoryEmitter::extensions_in(Value* v, unsigned depth) const {
   auto* inst = dyn_cast<Instruction>(v);
   if (!inst || shape(inst).scalar()) return 0;
   if (depth > 12 || isa<PHINode>(inst)) return 2;
@@ -298,7 +303,7 @@ unsigned Emitter::extensions_in(Value* v, unsigned depth) const {
   return sum;
 }
 
-Value* Emitter::contiguous(Value* pointer, std::int64_t size) {
+Value* MemoryEmitter::contiguous(Value* pointer, std::int64_t size) {
   if (extensions_in(pointer) > 1) return nullptr;
   Value* first = b_.CreatePtrToInt(lane_value(pointer, 0), b_.getInt64Ty());
   Value* last = b_.CreatePtrToInt(lane_value(pointer, width_ - 1), b_.getInt64Ty());
@@ -306,7 +311,7 @@ Value* Emitter::contiguous(Value* pointer, std::int64_t size) {
   return b_.CreateICmpEQ(b_.CreateSub(last, first), b_.getInt64(span));
 }
 
-void Emitter::emit_store(StoreInst& store) {
+void MemoryEmitter::emit_store(StoreInst& store) {
   Value *pointer = store.getPointerOperand(), *value = store.getValueOperand();
   Type* type = value->getType();
   Shape where = shape(pointer);
@@ -316,7 +321,7 @@ void Emitter::emit_store(StoreInst& store) {
     if (store.isAtomic()) made->setAtomic(store.getOrdering(), store.getSyncScopeID());
   };
   if (where.kind <= Shape::Uniform) {
-    ++report_.stores_uniform;  // lanes write one after the other; the last stays
+    ++report_.stores_uniform;  // lanes write in order; the last value remains
     return copy_attributes(b_.CreateAlignedStore(last_lane(value), scalar(pointer), align));
   }
   std::int64_t size = static_cast<std::int64_t>(module_.getDataLayout().getTypeStoreSize(type));
@@ -331,44 +336,46 @@ void Emitter::emit_store(StoreInst& store) {
     return;
   }
   if (where.kind == Shape::Strided && where.stride == size &&
-      (!mask_ || is_shared(store, pointer))) {
+      (!mask() || is_shared(store, pointer))) {
     ++report_.stores_contiguous;
     Value* base = scalar(pointer);
     Value* all = vec(value);
-    if (edge_) return store_pieces(all, base, size, align);
-    // Nobody else writes this block's shared memory: lanes that are off write back what they find.
-    if (mask_) all = b_.CreateSelect(mask_, all, b_.CreateAlignedLoad(all->getType(), base, align));
+    if (parts_.partial.edge()) return parts_.partial.store_pieces(all, base, size, align);
+    // Only this host thread writes the block's shared memory: lanes that are off write back the old
+    // value.
+    if (mask())
+      all = b_.CreateSelect(mask(), all, b_.CreateAlignedLoad(all->getType(), base, align));
     b_.CreateAlignedStore(all, base, align)->setVolatile(store.isVolatile());
     return;
   }
-  if (where.kind == Shape::Strided && !mask_ && !by_loop(true)) {
+  if (where.kind == Shape::Strided && !mask() && !by_loop(true)) {
     ++report_.stores_strided;
     Value* base = scalar(pointer);
     Value* all = vec(value);
     for (unsigned i = 0; i < width_; ++i) {
-      Value* to = edge_ ? edge_pointer(base, i, where.stride) : lane_pointer(base, i, where.stride);
+      Value* to = parts_.partial.edge() ? parts_.partial.edge_pointer(base, i, where.stride)
+                                        : lane_pointer(base, i, where.stride);
       b_.CreateAlignedStore(b_.CreateExtractElement(all, i), to, align)
           ->setVolatile(store.isVolatile());
     }
     return;
   }
   bool shared = is_shared(store, pointer);
-  bool once_contiguous = mask_ && !store.isVolatile() &&
+  bool once_contiguous = mask() && !store.isVolatile() &&
                          plan_.full[pointer].kind == Shape::Strided &&
-                         plan_.full[pointer].stride == size && (shared || !masks_are_rare_);
+                         plan_.full[pointer].stride == size && (shared || !parts_.masks.are_rare());
   if (Value* together = once_contiguous ? contiguous(pointer, size) : nullptr) {
     ++report_.stores_contiguous;
     BasicBlock *fast = new_block("contiguous"), *slow = new_block("apart"),
                *after = new_block("stored");
     Value* base = lane_value(pointer, 0);
     Value* all = vec(value);
-    auto saved_scalars = scalars_;
-    auto saved_vectors = vectors_;
+    const ValueMap::Known saved = parts_.values.known();
     b_.CreateCondBr(together, fast, slow, MDBuilder{context_}.createBranchWeights(1000, 1));
     b_.SetInsertPoint(fast);
     if (shared)
       b_.CreateAlignedStore(
-          b_.CreateSelect(mask_, all, b_.CreateAlignedLoad(all->getType(), base, align)), base,
+          b_.CreateSelect(mask(), all, b_.CreateAlignedLoad(all->getType(), base, align)), base,
           align);
     else
       store_lanes(all, base, align);
@@ -376,28 +383,26 @@ void Emitter::emit_store(StoreInst& store) {
     b_.SetInsertPoint(slow);
     scatter(store, align, true);
     b_.CreateBr(after);
-    scalars_ = saved_scalars;
-    vectors_ = saved_vectors;
+    parts_.values.restore(saved);
     b_.SetInsertPoint(after);
     return;
   }
-  if (!mask_ || !masks_are_rare_) ++report_.scatters;
-  scatter(store, align, masks_are_rare_);
+  if (!mask() || !parts_.masks.are_rare()) ++report_.scatters;
+  scatter(store, align, parts_.masks.are_rare());
 }
 
-// Contiguous global memory: nothing may be written where lanes are off. Where vectors cannot be
-// stored under a mask, registers whose lanes are all on are stored whole, what is left lane by
-// lane.
-void Emitter::store_lanes(Value* all, Value* base, Align align) {
+// Contiguous global memory: lanes that are off must not write. Without masked stores, registers
+// whose lanes are all on are stored whole, the others lane by lane.
+void MemoryEmitter::store_lanes(Value* all, Value* base, Align align) {
   Triple triple{module_.getTargetTriple()};
   if (triple.isX86()) {
-    b_.CreateMaskedStore(all, base, align, mask_);
+    b_.CreateMaskedStore(all, base, align, mask());
     return;
   }
   Type* type = cast<FixedVectorType>(all->getType())->getElementType();
   auto size = static_cast<unsigned>(module_.getDataLayout().getTypeStoreSize(type));
   unsigned lanes = std::min(width_, std::max(1u, 16 / size));
-  Value* left = b_.CreateZExt(bits(mask_), b_.getInt64Ty());
+  Value* left = b_.CreateZExt(bits(mask()), b_.getInt64Ty());
   for (unsigned first = 0; first < width_; first += lanes) {
     Value* part = b_.getInt64(((std::uint64_t{1} << lanes) - 1) << first);
     BasicBlock *before = b_.GetInsertBlock(), *whole = new_block("whole"),
@@ -428,7 +433,7 @@ void Emitter::store_lanes(Value* all, Value* base, Align align) {
   b_.SetInsertPoint(none);
 }
 
-void Emitter::scatter(StoreInst& store, Align align, bool rare) {
+void MemoryEmitter::scatter(StoreInst& store, Align align, bool rare) {
   Value *pointer = store.getPointerOperand(), *value = store.getValueOperand();
   if (by_loop(rare)) {
     auto address = addresses_of(pointer);
@@ -440,24 +445,25 @@ void Emitter::scatter(StoreInst& store, Align align, bool rare) {
     return;
   }
   Value* pointers = vec(pointer);
-  if (mask_) {  // lanes that are off write into a place nobody reads
-    Value*& sink = registers_["sink"];
+  if (mask()) {  // lanes that are off write to memory that nothing reads
+    Value*& sink = parts_.instructions.registers()["sink"];
     if (!sink) {
       auto* memory = temporary(ArrayType::get(b_.getInt64Ty(), 4), "sink");
       memory->setAlignment(Align{32});
       sink = memory;
     }
-    pointers = b_.CreateSelect(mask_, pointers, splat(sink));
+    pointers = b_.CreateSelect(mask(), pointers, splat(sink));
   }
   b_.CreateMaskedScatter(vec(value), pointers, align, all_lanes());
 }
 
-void Emitter::emit_alloca(AllocaInst& alloca) {
+void MemoryEmitter::emit_alloca(AllocaInst& alloca) {
   Value*& memory = private_memory_[&alloca];
   std::size_t size =
       alignTo(alloca.getAllocationSize(module_.getDataLayout())->getFixedValue(), 16);
-  bool across_barriers = regions_.size() > 1;  // else the next group may have the same place
-  if (!memory) {  // on the stack: that is where isspacep looks for local memory
+  bool across_barriers =
+      parts_.regions.all().size() > 1;  // otherwise the next group may use the same memory
+  if (!memory) {                        // on the stack, where isspacep expects local memory
     std::size_t lanes = width_ * (across_barriers ? plan_.lanes.groups() : 1u);
     AllocaInst* place =
         temporary(ArrayType::get(b_.getInt8Ty(), size * lanes), alloca.getName() + ".lanes");
@@ -465,7 +471,8 @@ void Emitter::emit_alloca(AllocaInst& alloca) {
     memory = place;
   }
   if (!across_barriers) return define(&alloca, memory);
-  Value* group = b_.CreateZExt(b_.CreateLoad(b_.getInt32Ty(), group_), b_.getInt64Ty());
+  Value* group =
+      b_.CreateZExt(b_.CreateLoad(b_.getInt32Ty(), parts_.regions.group()), b_.getInt64Ty());
   define(&alloca,
          b_.CreateGEP(b_.getInt8Ty(), memory, b_.CreateMul(group, b_.getInt64(size * width_))));
 }

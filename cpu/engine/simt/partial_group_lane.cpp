@@ -1,6 +1,6 @@
-// cpu/engine/simt/emit_one.cpp: branches that one lane takes run as scalar code for that lane; and
-// where the threads that go on are those up to some index, the loop over groups ends with the last
-// of them. Both in full code only.
+// cpu/engine/simt/partial_group_lane.cpp: branches that one lane takes run as scalar code for that
+// lane. Where the active threads are those up to some index, the loop over groups ends with the
+// last of them. Both in full code only.
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Instructions.h>
@@ -16,9 +16,9 @@ namespace cucpu::simt {
 
 using namespace llvm;
 
-/// The comparison a block's branch depends on alone, and whether it is negated. Both operands can
-/// be had in the block: of a comparison in an earlier region the result may be all that is left.
-ICmpInst* Emitter::comparison_of(BasicBlock* block, bool& negated) const {
+/// The only comparison that a block's branch depends on, and whether it is negated. Both operands
+/// are available in the block: of a comparison in an earlier region only the result may be.
+ICmpInst* PartialGroupEmitter::comparison_of(BasicBlock* block, bool& negated) const {
   using namespace PatternMatch;
   negated = false;
   Value* condition = cast<BranchInst>(block->getTerminator())->getCondition();
@@ -29,23 +29,25 @@ ICmpInst* Emitter::comparison_of(BasicBlock* block, bool& negated) const {
   }
   auto* compare = dyn_cast<ICmpInst>(condition);
   if (!compare) return nullptr;
-  if (!region_ || region_->id == 0) return compare;
+  if (!parts_.regions.current() || parts_.regions.current()->id == 0) return compare;
   for (Value* operand : compare->operands()) {
     auto* inst = dyn_cast<Instruction>(operand);
-    if (!inst || inst->getParent() == block || inst->getParent() == region_->start) continue;
-    // What a region finds when it is entered is what it uses (enter_region).
+    if (!inst || inst->getParent() == block || inst->getParent() == parts_.regions.current()->start)
+      continue;
+    // enter_region restores the values that the region uses.
     bool used = any_of(inst->users(), [&](User* user) {
-      return region_->blocks.contains(cast<Instruction>(user)->getParent());
+      return parts_.regions.current()->blocks.contains(cast<Instruction>(user)->getParent());
     });
-    if (!used || !is_contained(plan_.flow.live_in(region_->start), operand)) return nullptr;
+    if (!used || !is_contained(plan_.flow.live_in(parts_.regions.current()->start), operand))
+      return nullptr;
   }
   return compare;
 }
 
 // ---- one lane ----
 
-/// if (index == bound) body; with a body that can run for a lane alone.
-std::optional<Emitter::OneLane> Emitter::one_lane(BasicBlock* block) {
+/// Matches `if (index == bound) body;` with a body that can run for a single lane.
+std::optional<PartialGroupEmitter::OneLane> PartialGroupEmitter::one_lane(BasicBlock* block) {
   constexpr std::size_t kLongest = 32;
   auto* branch = cast<BranchInst>(block->getTerminator());
   bool negated;
@@ -61,7 +63,7 @@ std::optional<Emitter::OneLane> Emitter::one_lane(BasicBlock* block) {
   for (Instruction& inst : *body) {
     if (inst.isTerminator() || isa<PHINode>(inst)) continue;
     if (isa<AllocaInst, FenceInst>(inst)) return {};
-    for (Value* used : inst.operands()) {  // a structure of vectors has no lanes of its own
+    for (Value* used : inst.operands()) {  // lanes of a structure cannot be extracted
       auto* from = dyn_cast<Instruction>(used);
       if (from && from->getParent() != body && from->getType()->isStructTy()) return {};
     }
@@ -87,14 +89,14 @@ std::optional<Emitter::OneLane> Emitter::one_lane(BasicBlock* block) {
   return OneLane{hit, lane, body, join};
 }
 
-/// The value in one lane, whose number is known at run time only.
-Value* Emitter::value_at(Value* v, Value* lane) {
+/// The value in one lane whose number is known at run time only.
+Value* PartialGroupEmitter::value_at(Value* v, Value* lane) {
   if (isa<Constant>(v)) return v;
   Shape s = shape(v);
   if (s.kind <= Shape::Uniform) return scalar(v);
   if (s.kind == Shape::Varying) {
     auto* inst = dyn_cast<Instruction>(v);
-    if (inst && is_lazy(inst)) emit_vector(*inst);
+    if (inst && is_lazy(inst)) parts_.instructions.emit_vector(*inst);
     return b_.CreateExtractElement(vec(v), lane);
   }
   Type* type = v->getType();
@@ -107,7 +109,7 @@ Value* Emitter::value_at(Value* v, Value* lane) {
 }
 
 /// The inverse of value_at: the scalar form of a uniform or strided value, given one lane's.
-Value* Emitter::base_of(Shape s, Value* value, Value* lane) {
+Value* PartialGroupEmitter::base_of(Shape s, Value* value, Value* lane) {
   if (s.kind != Shape::Strided) return value;
   Type* type = value->getType();
   Type* number = type->isPointerTy() ? b_.getInt64Ty() : type;
@@ -118,20 +120,20 @@ Value* Emitter::base_of(Shape s, Value* value, Value* lane) {
                              : b_.CreateAdd(value, offset);
 }
 
-Value* Emitter::value_in_lane(Value* v, Value* lane, const LaneCopies& made) {
+Value* PartialGroupEmitter::value_in_lane(Value* v, Value* lane, const LaneCopies& made) {
   Value* known = made.lookup(v);
   return known ? known : value_at(v, lane);
 }
 
-void Emitter::copy_for_lane(BasicBlock& block, Value* lane, LaneCopies& made) {
+void PartialGroupEmitter::copy_for_lane(BasicBlock& block, Value* lane, LaneCopies& made) {
   for (Instruction& inst : block) {
     if (inst.isTerminator() || isa<DbgInfoIntrinsic>(inst)) continue;
-    if (auto* phi = dyn_cast<PHINode>(&inst)) {  // with one predecessor there are at most copies
+    if (auto* phi = dyn_cast<PHINode>(&inst)) {  // with one predecessor phis are copies
       made[phi] = value_in_lane(phi->getIncomingValue(0), lane, made);
       continue;
     }
     if (StringRef name = marker_name(&inst); !name.empty()) {
-      emit_marker(cast<CallInst>(inst), name);
+      parts_.instructions.emit_marker(cast<CallInst>(inst), name);
       made[&inst] = value_at(&inst, lane);
       continue;
     }
@@ -142,19 +144,18 @@ void Emitter::copy_for_lane(BasicBlock& block, Value* lane, LaneCopies& made) {
       if (!isa<BasicBlock>(use.get()) && !isa<Function>(use.get()) &&
           !isa<MetadataAsValue>(use.get()))
         use.set(value_in_lane(use.get(), lane, made));
-    if (auto* rmw = dyn_cast<AtomicRMWInst>(&inst); rmw && late_.contains(rmw))
+    if (auto* rmw = dyn_cast<AtomicRMWInst>(&inst); rmw && parts_.memory.is_late(rmw))
       copy->setMetadata(kDeferrable, MDNode::get(context_, {}));
     b_.Insert(copy, inst.getName());
     made[&inst] = copy;
   }
 }
 
-void Emitter::emit_one_lane(BasicBlock* block, const OneLane& one) {
+void PartialGroupEmitter::emit_one_lane(BasicBlock* block, const OneLane& one) {
   ++report_.one_lane;
   BasicBlock* alone = new_block(one.body->getName() + ".one");
   BasicBlock* skip = new_block(one.body->getName() + ".skip");
-  auto saved_scalars = scalars_;
-  auto saved_vectors = vectors_;
+  const ValueMap::Known saved = parts_.values.known();
   Last last = last_group(block);
   b_.CreateCondBr(one.hit, alone, skip);
   b_.SetInsertPoint(skip);
@@ -166,11 +167,9 @@ void Emitter::emit_one_lane(BasicBlock* block, const OneLane& one) {
     leave_groups(last.exit);
     b_.SetInsertPoint(go_on);
   }
-  scalars_ = saved_scalars;
-  vectors_ = saved_vectors;
-  full_edge(block, one.join);
-  scalars_ = saved_scalars;
-  vectors_ = saved_vectors;
+  parts_.values.restore(saved);
+  parts_.flow.full_edge(block, one.join);
+  parts_.values.restore(saved);
   b_.SetInsertPoint(alone);
   LaneCopies made;
   copy_for_lane(*one.body, one.lane, made);
@@ -197,7 +196,8 @@ void Emitter::emit_one_lane(BasicBlock* block, const OneLane& one) {
     } else
       lowerAtomicCmpXchgInst(cast<AtomicCmpXchgInst>(to));
   }
-  if (last.exit.found) return leave_groups(last.exit);  // it was the one thread of the block
+  if (last.exit.found)
+    return leave_groups(last.exit);  // it was the only active thread of the block
   SmallVector<std::tuple<PHINode*, bool, Value*>> values;
   for (PHINode& phi : one.join->phis()) {
     Value* in_lane = phi.getIncomingValueForBlock(one.body);
@@ -214,15 +214,14 @@ void Emitter::emit_one_lane(BasicBlock* block, const OneLane& one) {
                         b_.CreateInsertElement(vec(elsewhere),
                                                value_in_lane(in_lane, one.lane, made), one.lane)});
   }
-  for (auto [phi, vector, value] : values) store_slot(phi, vector, value);
-  b_.CreateBr(full_block(one.join));
+  for (auto [phi, vector, value] : values) parts_.values.store_slot(phi, vector, value);
+  b_.CreateBr(parts_.flow.full_block(one.join));
 }
 
 // ---- the last group ----
 
-/// Does the value grow from thread to thread over the whole block, never around the end of its
-/// range?
-bool Emitter::grows_with_groups(Value* v, unsigned depth) const {
+/// Whether the value increases from thread to thread over the whole block without wrapping.
+bool PartialGroupEmitter::grows_with_groups(Value* v, unsigned depth) const {
   auto* inst = dyn_cast<Instruction>(v);
   if (!inst || depth > 8 || plan_.full[inst].kind != Shape::Strided || plan_.full[inst].stride <= 0)
     return false;
@@ -256,16 +255,17 @@ bool Emitter::grows_with_groups(Value* v, unsigned depth) const {
   }
 }
 
-/// if (blockIdx.x * blockDim.x + threadIdx.x < n): one group of the whole grid can have lanes on
-/// both sides.
-bool Emitter::ends_the_grid(BasicBlock* block) const {
+/// if (blockIdx.x * blockDim.x + threadIdx.x < n): only one group of the grid can
+/// diverge.
+bool PartialGroupEmitter::ends_the_grid(BasicBlock* block) const {
   bool negated;
   ICmpInst* compare = comparison_of(block, negated);
   if (!compare || compare->isEquality() || plan_.flow.loop_of(block)) return false;
   Value *index = compare->getOperand(0), *bound = compare->getOperand(1);
   if (plan_.block[index].kind == Shape::Uniform) std::swap(index, bound);
   auto* load = dyn_cast<LoadInst>(bound);
-  if (!grows_with_groups(index) || !(isa<Constant>(bound) || (load && is_parameter_load(*load))))
+  if (!grows_with_groups(index) ||
+      !(isa<Constant>(bound) || (load && parts_.memory.is_parameter_load(*load))))
     return false;
   SmallVector<Value*> work{index};
   while (!work.empty()) {
@@ -277,12 +277,12 @@ bool Emitter::ends_the_grid(BasicBlock* block) const {
   return false;
 }
 
-/// Every group that enters the region comes to the end of this block, once, and nothing before it
-/// can be seen from outside.
-bool Emitter::all_groups_come(BasicBlock* block) const {
+/// Whether every group that enters the region reaches the end of this block, once, without side
+/// effects before it.
+bool PartialGroupEmitter::all_groups_come(BasicBlock* block) const {
   SmallPtrSet<BasicBlock*, 8> chain;
   auto inside = [&](BasicBlock* from) {
-    return region_->blocks.contains(from) && !barrier_at_end(*from);
+    return parts_.regions.current()->blocks.contains(from) && !barrier_at_end(*from);
   };
   for (BasicBlock* at = block;;) {
     if (!chain.insert(at).second) return false;
@@ -293,7 +293,7 @@ bool Emitter::all_groups_come(BasicBlock* block) const {
       if (!name.empty() && !name.starts_with("sreg.") && name != "params" && name != "shared")
         return false;
     }
-    if (at == region_->start) break;
+    if (at == parts_.regions.current()->start) break;
     BasicBlock* before = nullptr;
     for (BasicBlock* from : predecessors(at)) {
       if (!inside(from)) continue;
@@ -303,26 +303,27 @@ bool Emitter::all_groups_come(BasicBlock* block) const {
     if (!before || plan_.block.diverges(before)) return false;
     at = before;
   }
-  for (BasicBlock* from : predecessors(region_->start))
+  for (BasicBlock* from : predecessors(parts_.regions.current()->start))
     if (inside(from)) return false;
   return true;
 }
 
-/// Whether nothing happens from here to the end of the region, and to which region control goes
-/// then.
-Emitter::Exit Emitter::plain_exit(BasicBlock* block) const {
+/// Whether nothing is executed from here to the end of the region, and which region follows.
+PartialGroupEmitter::Exit PartialGroupEmitter::plain_exit(BasicBlock* block) const {
   for (unsigned steps = 0; steps < 8; ++steps) {
-    if (!region_->blocks.contains(block) || isa<PHINode>(block->front())) return {};
+    if (!parts_.regions.current()->blocks.contains(block) || isa<PHINode>(block->front()))
+      return {};
     if (isa<ReturnInst>(block->front())) return {true, nullptr};
     if (CallInst* barrier = barrier_at_end(*block)) {
       if (&block->front() != barrier || marker_name(barrier) != "barrier.sync") return {};
-      for (Region* to : region_->exits) {
+      for (RegionEmitter::Region* to : parts_.regions.current()->exits) {
         if (to->start != block->getSingleSuccessor()) continue;
         for (Value* v : plan_.flow.live_in(to->start)) {
-          if (!region_->blocks.contains(cast<Instruction>(v)->getParent())) continue;
-          // A group behind may come masked, where the value is another.
-          if (modes_ && !plan_.masked[v].scalar()) return {};
-          if (rematerialisable(v)) continue;
+          if (!parts_.regions.current()->blocks.contains(cast<Instruction>(v)->getParent()))
+            continue;
+          // A later group may enter in masked code, where the value has another form.
+          if (parts_.regions.modes() && !plan_.masked[v].scalar()) return {};
+          if (parts_.regions.rematerialisable(v)) continue;
           if (plan_.block[v].kind != Shape::Uniform || !plan_.full[v].scalar()) return {};
         }
         return {true, to};
@@ -335,7 +336,7 @@ Emitter::Exit Emitter::plain_exit(BasicBlock* block) const {
   return {};
 }
 
-Emitter::Last Emitter::last_group(BasicBlock* block) {
+PartialGroupEmitter::Last PartialGroupEmitter::last_group(BasicBlock* block) {
   if (!plan_.groups_agree || plan_.lanes.groups() < 2) return {};
   auto* branch = cast<BranchInst>(block->getTerminator());
   bool negated;
@@ -373,18 +374,19 @@ Emitter::Last Emitter::last_group(BasicBlock* block) {
   return last;
 }
 
-/// Ends the loop over groups: neither this one nor those behind have anything to put away but what
-/// is the same for all. They go on in the mode they came in.
-void Emitter::leave_groups(const Exit& exit) {
+/// Ends the loop over groups: this group and the later ones have only values to store that are
+/// uniform over the block. They keep their modes.
+void PartialGroupEmitter::leave_groups(const Exit& exit) {
   ++report_.last_groups;
-  if (region_->id == 0 && exit.to) modes_before_ = true;
+  if (parts_.regions.current()->id == 0 && exit.to) parts_.regions.modes_before() = true;
   constexpr unsigned kDone = 0xffff;  // as in regions.cpp
-  b_.CreateStore(b_.getInt32(exit.to ? exit.to->id : kDone), exit_state_);
+  b_.CreateStore(b_.getInt32(exit.to ? exit.to->id : kDone), parts_.regions.exit_state());
   if (exit.to) {
     for (Value* v : plan_.flow.live_in(exit.to->start)) {
-      if (!region_->blocks.contains(cast<Instruction>(v)->getParent()) || rematerialisable(v))
+      if (!parts_.regions.current()->blocks.contains(cast<Instruction>(v)->getParent()) ||
+          parts_.regions.rematerialisable(v))
         continue;
-      auto& [kept, leaving] = block_values_[v];
+      auto& [kept, leaving] = parts_.regions.block_values()[v];
       if (!kept) {
         kept = temporary(v->getType(), v->getName() + ".kept");
         leaving = temporary(v->getType(), v->getName() + ".leaving");
@@ -392,7 +394,8 @@ void Emitter::leave_groups(const Exit& exit) {
       b_.CreateStore(scalar(v), leaving);
     }
   }
-  b_.CreateBr(strip_ ? strip_->next_block : region_->after);
+  b_.CreateBr(parts_.strips.strip() ? parts_.strips.strip()->next_block
+                                    : parts_.regions.current()->after);
 }
 
 }  // namespace cucpu::simt

@@ -1,6 +1,6 @@
-// cpu/engine/simt/emit_tail.cpp: the group at the end of the grid, of which the first lanes alone
-// go on. There is one such group in all, so how fast it is matters less than how fast it is
-// compiled: a loop over its threads, one by one, where what is left to do is straight code.
+// cpu/engine/simt/partial_group_tail.cpp: the group at the end of the grid, of which only the
+// first lanes continue. There is one such group, so compile time matters more than run time: a loop
+// over its threads, if the remaining code is straight-line.
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Instructions.h>
@@ -13,11 +13,11 @@ namespace cucpu::simt {
 
 using namespace llvm;
 
-/// Whether a thread can do this alone.
-bool Emitter::can_run_alone(Instruction& inst) const {
+/// Whether an instruction can be executed for a single lane.
+bool PartialGroupEmitter::can_run_alone(Instruction& inst) const {
   if (auto* phi = dyn_cast<PHINode>(&inst)) return phi->getNumIncomingValues() == 1;
   if (isa<AllocaInst, FenceInst>(inst)) return false;
-  for (Value* used : inst.operands())  // a structure of vectors has no lanes of its own
+  for (Value* used : inst.operands())  // lanes of a structure cannot be extracted
     if (used->getType()->isStructTy() && isa<Instruction>(used) &&
         cast<Instruction>(used)->getParent() != inst.getParent())
       return false;
@@ -30,11 +30,11 @@ bool Emitter::can_run_alone(Instruction& inst) const {
   return !isa<CallInst>(inst) || isa<IntrinsicInst>(inst);
 }
 
-/// Where lanes part at the end of `block` because the grid ends: runs those that go on, and ends
-/// the group. False: nothing was written, they are left to masked code.
-bool Emitter::emit_tail(BasicBlock* block) {
+/// For lanes that diverge at the end of `block` because the grid ends: runs those that continue,
+/// and ends the group. False: nothing was emitted, masked code handles them.
+bool PartialGroupEmitter::emit_tail(BasicBlock* block) {
   auto* branch = cast<BranchInst>(block->getTerminator());
-  if (regions_.size() != 1 || !ends_the_grid(block)) return false;
+  if (parts_.regions.all().size() != 1 || !ends_the_grid(block)) return false;
   const bool on_yes = plain_exit(branch->getSuccessor(1)).found;
   if (!on_yes && !plain_exit(branch->getSuccessor(0)).found) return false;
   SmallVector<BasicBlock*> way;
@@ -60,9 +60,9 @@ bool Emitter::emit_tail(BasicBlock* block) {
   for (BasicBlock* at : way) copy_for_lane(*at, lane, made);
   Value* next = b_.CreateAdd(lane, b_.getInt64(1));
   lane->addIncoming(next, b_.GetInsertBlock());
-  leave_as_it_is(b_.CreateCondBr(b_.CreateICmpSLT(next, range.end), loop, after));
+  parts_.regions.leave_as_it_is(b_.CreateCondBr(b_.CreateICmpSLT(next, range.end), loop, after));
   b_.SetInsertPoint(after);
-  leave_region(nullptr);
+  parts_.regions.leave_region(nullptr);
   return true;
 }
 

@@ -1,5 +1,5 @@
-// cpu/engine/simt/emit_atomic.cpp: atomics: plain instructions in shared memory, one for all lanes
-// where their sum does.
+// cpu/engine/simt/memory_atomics.cpp: atomics: plain instructions in shared memory, and one
+// operation for all lanes if they can be combined.
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Instructions.h>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kUnrolledLanes = 32;
 
-/// What changes nothing for this operation; null: lanes cannot be put together before.
+/// The neutral element of this operation; null: lanes cannot be combined.
 Constant* neutral(AtomicRMWInst::BinOp operation, Type* type) {
   switch (operation) {
     case AtomicRMWInst::Add:
@@ -39,7 +39,7 @@ Constant* neutral(AtomicRMWInst::BinOp operation, Type* type) {
   }
 }
 
-/// All lanes put together by an operation that has a neutral value.
+/// Combines all lanes by an operation that has a neutral element.
 Value* folded(IRBuilderBase& b, AtomicRMWInst::BinOp operation, Value* lanes, Value* off) {
   switch (operation) {
     case AtomicRMWInst::Add:
@@ -70,14 +70,15 @@ Value* folded(IRBuilderBase& b, AtomicRMWInst::BinOp operation, Value* lanes, Va
 Value* new_value(IRBuilderBase& b, const AtomicRMWInst& rmw, Value* old, Value* operand) {
   if (rmw.getOperation() != AtomicRMWInst::FAdd)
     return buildAtomicRMWValue(rmw.getOperation(), b, old, operand);
-  // A GPU's NaN: f32's own, of two of f64 the one in memory (which is that of the second summand).
+  // The NaN of a GPU: the canonical one for f32; for f64, of two NaNs the one in memory (the second
+  // summand).
   Value* sum = b.CreateFAdd(operand, old);
   if (!sum->getType()->isFloatTy()) return sum;
   const APFloat canonical{APFloat::IEEEsingle(), APInt{32, 0x7fffffff}};
   return b.CreateSelect(b.CreateFCmpUNO(sum, sum), ConstantFP::get(b.getContext(), canonical), sum);
 }
 
-void Emitter::emit_atomic(Instruction& inst) {
+void MemoryEmitter::emit_atomic(Instruction& inst) {
   ++report_.atomics;
   auto* rmw = dyn_cast<AtomicRMWInst>(&inst);
   auto* cas = dyn_cast<AtomicCmpXchgInst>(&inst);
@@ -113,7 +114,7 @@ void Emitter::emit_atomic(Instruction& inst) {
     Value* value = vec(rmw->getValOperand());
     Type* type = rmw->getType();
     if (Constant* off = neutral(rmw->getOperation(), type)) {
-      if (mask_) value = b_.CreateSelect(mask_, value, splat(off));
+      if (mask()) value = b_.CreateSelect(mask(), value, splat(off));
       Value* total = folded(b_, rmw->getOperation(), value, off);
       perform(scalar(pointer), total, nullptr);
       return;
@@ -121,7 +122,7 @@ void Emitter::emit_atomic(Instruction& inst) {
   }
   Value* first = inst.getOperand(1);
   Value* second = cas ? inst.getOperand(2) : nullptr;
-  if (shared && !mask_ && inst.use_empty() && rmw && width_ <= kUnrolledLanes) {
+  if (shared && !mask() && inst.use_empty() && rmw && width_ <= kUnrolledLanes) {
     Value *pointers = vec(pointer), *values = vec(first);
     for (unsigned i = 0; i < width_; ++i)
       perform(b_.CreateExtractElement(pointers, i), b_.CreateExtractElement(values, i), nullptr);

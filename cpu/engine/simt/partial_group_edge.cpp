@@ -1,9 +1,9 @@
-// cpu/engine/simt/emit_edge.cpp: groups at an edge. Where an index decides that only neighbouring
-// lanes go on, at the rim of a picture for example, and at least four of them, the group runs as if
-// it were full: its pieces of four lanes are moved so far that they lie between the first of the
-// lanes and the last. Where pieces overlap, two lanes stand for one thread. They compute the same
-// at the same time, so that it does not matter. No masks are needed, nothing is read or written
-// for threads that do not go on, and what is contiguous stays so.
+// cpu/engine/simt/partial_group_edge.cpp: groups at an edge. If an index determines that only
+// neighboring lanes continue, at the border of an image for example, and at least four of them, the
+// group runs as full code: its pieces of four lanes are moved to lie between the first and the last
+// of these lanes. Where pieces overlap, two lanes compute the same thread at the same time. No
+// masks are needed, nothing is accessed for inactive threads, and contiguous accesses stay
+// contiguous.
 #include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/CFG.h>
 #include <llvm/IR/Constants.h>
@@ -24,12 +24,12 @@ using namespace llvm;
 namespace {
 
 constexpr unsigned kPiece = 4;
-constexpr std::size_t kLongest = 200;  // instructions that are worth another copy
+constexpr std::size_t kLongest = 200;  // the largest number of instructions to copy
 
 }  // namespace
 
-/// Whether two lanes may stand for one thread in this instruction.
-bool Emitter::same_twice(Instruction& inst) const {
+/// Whether two lanes may execute this instruction for the same thread.
+bool PartialGroupEmitter::same_twice(Instruction& inst) const {
   if (auto* phi = dyn_cast<PHINode>(&inst)) return phi->getNumIncomingValues() == 1;
   if (isa<BinaryOperator, UnaryOperator, CastInst, GetElementPtrInst, CmpInst, SelectInst,
           FreezeInst>(inst))
@@ -54,17 +54,18 @@ bool Emitter::same_twice(Instruction& inst) const {
   return false;
 }
 
-/// The blocks that a thread runs through which comes to `block` and goes on to `to`, from the
-/// start to the return; empty when two lanes must not stand for one thread in all of them, or if
-/// there is more than one way.
-SmallVector<BasicBlock*> Emitter::straight_way(BasicBlock* block, BasicBlock* to) const {
+/// The blocks on the path of a thread that reaches `block` and continues to `to`, from the start to
+/// the return; empty if there is more than one path, or if two lanes must not execute one of the
+/// blocks for the same thread.
+SmallVector<BasicBlock*> PartialGroupEmitter::straight_way(BasicBlock* block,
+                                                           BasicBlock* to) const {
   SmallVector<BasicBlock*> way;
   if (!all_groups_come(block)) return {};
   for (BasicBlock* at = block; at; at = at->getSinglePredecessor()) {
     way.push_back(at);
-    if (at == region_->start) break;
+    if (at == parts_.regions.current()->start) break;
   }
-  if (way.back() != region_->start) return {};
+  if (way.back() != parts_.regions.current()->start) return {};
   std::reverse(way.begin(), way.end());
   for (BasicBlock* at = to; at; at = at->getSingleSuccessor()) {
     if (way.size() > 16 || (at == to && at->getSinglePredecessor() != block)) return {};
@@ -80,10 +81,10 @@ SmallVector<BasicBlock*> Emitter::straight_way(BasicBlock* block, BasicBlock* to
   return size <= kLongest ? way : SmallVector<BasicBlock*>{};
 }
 
-/// Narrows the range of lanes for which the condition is `wanted`. False: it may be none.
-bool Emitter::narrow_range(Value* condition, bool wanted, LaneRange& range) {
+/// Narrows the range of lanes for which the condition is `wanted`. False: it may be empty.
+bool PartialGroupEmitter::narrow_range(Value* condition, bool wanted, LaneRange& range) {
   using namespace PatternMatch;
-  if (shape(condition).scalar()) return true;  // it is as wanted, or lanes would not part
+  if (shape(condition).scalar()) return true;  // it is as wanted, otherwise lanes would not diverge
   Value *a, *c;
   if (match(condition, m_Not(m_Value(a)))) return narrow_range(a, !wanted, range);
   if (wanted ? match(condition, m_LogicalAnd(m_Value(a), m_Value(c)))
@@ -103,7 +104,7 @@ bool Emitter::narrow_range(Value* condition, bool wanted, LaneRange& range) {
       !index->getType()->isIntegerTy() || index->getType()->getIntegerBitWidth() > 32)
     return false;
   Type* number = b_.getInt64Ty();
-  if (predicate == CmpInst::ICMP_NE) {  // one lane does not go on: the first or the last
+  if (predicate == CmpInst::ICMP_NE) {  // one lane does not continue: the first or the last
     Value* lane = b_.CreateZExt(b_.CreateSub(scalar(bound), scalar(index)), number);
     auto is = [&](std::uint64_t n) { return b_.CreateICmpEQ(lane, b_.getInt64(n)); };
     range.first =
@@ -129,8 +130,8 @@ bool Emitter::narrow_range(Value* condition, bool wanted, LaneRange& range) {
     to = b_.CreateBinaryIntrinsic(id, to, lane);
   };
   if (!exact) {
-    // x - 1 < n is how LLVM writes 1 <= x && x <= n: the index may begin anew inside the group, and
-    // the lanes before that have numbers that are too large, or else there are two ranges.
+    // x - 1 < n is how LLVM writes 1 <= x && x <= n: the index may wrap inside the group. The
+    // lanes before that have too large numbers; otherwise there are two ranges.
     auto around = b_.getInt64(std::uint64_t{1} << index->getType()->getIntegerBitWidth());
     Value* wraps = b_.CreateICmpUGT(b_.CreateAdd(from, b_.getInt64(width_ - 1)),
                                     b_.CreateSub(around, b_.getInt64(1)));
@@ -143,11 +144,13 @@ bool Emitter::narrow_range(Value* condition, bool wanted, LaneRange& range) {
   return true;
 }
 
-/// Where the lanes of a group part at the end of `block` and one side has nothing more to do: the
-/// other side for groups that can run as if they were full. Goes on where they cannot.
-void Emitter::emit_edge(BasicBlock* block) {
+/// For a group that diverges at the end of `block` while one side has nothing more to do: emits the
+/// other side for groups that can run as full code, and leaves the insertion point where they
+/// cannot.
+void PartialGroupEmitter::emit_edge(BasicBlock* block) {
   auto* branch = cast<BranchInst>(block->getTerminator());
-  if (regions_.size() != 1 || width_ <= kPiece || width_ % kPiece != 0 || ends_the_grid(block) ||
+  if (parts_.regions.all().size() != 1 || width_ <= kPiece || width_ % kPiece != 0 ||
+      ends_the_grid(block) ||
       Triple{module_.getTargetTriple()}.isX86())  // which has masked loads and stores
     return;
   const bool on_yes = plain_exit(branch->getSuccessor(1)).found;
@@ -163,8 +166,7 @@ void Emitter::emit_edge(BasicBlock* block) {
   Value* fits =
       b_.CreateAnd(b_.CreateICmpSGE(count, b_.getInt64(kPiece)), b_.CreateNot(range.broken));
   b_.CreateCondBr(fits, edge, apart, MDBuilder{context_}.createBranchWeights(100, 1));
-  auto saved_scalars = scalars_;
-  auto saved_vectors = vectors_;
+  const ValueMap::Known saved = parts_.values.known();
   b_.SetInsertPoint(edge);
   begin_block(Full);
   edge_.emplace();
@@ -175,7 +177,7 @@ void Emitter::emit_edge(BasicBlock* block) {
   for (BasicBlock* at : way) {
     if (auto guard = plan_.guards.find(at); guard != plan_.guards.end()) {
       BasicBlock* fine = new_block(at->getName() + ".fine");
-      branch_if_wrapped(guard->second, apart, fine);
+      parts_.strips.branch_if_wrapped(guard->second, apart, fine);
       b_.SetInsertPoint(fine);
     }
     for (Instruction& inst : *at) {
@@ -183,24 +185,23 @@ void Emitter::emit_edge(BasicBlock* block) {
       if (auto* phi = dyn_cast<PHINode>(&inst)) {
         Value* same = phi->getIncomingValue(0);
         if (shape(phi).scalar())
-          scalars_[phi] = scalar(same);
+          parts_.values.set_scalar(phi, scalar(same));
         else
-          vectors_[phi] = vec(same);
+          parts_.values.set_vector(phi, vec(same));
       } else {
-        emit(inst);
+        parts_.instructions.emit(inst);
       }
     }
   }
-  leave_region(nullptr);
+  parts_.regions.leave_region(nullptr);
   edge_.reset();
   begin_block(Full);
-  scalars_ = saved_scalars;
-  vectors_ = saved_vectors;
+  parts_.values.restore(saved);
   b_.SetInsertPoint(apart);
 }
 
-/// How many threads the lanes are away from the first that goes on, as a vector.
-Value* Emitter::edge_lanes(Type* number) {
+/// The distance of each lane from the first thread that continues, as a vector.
+Value* PartialGroupEmitter::edge_lanes(Type* number) {
   const auto pieces = static_cast<unsigned>(edge_->pieces.size());
   Value* first = PoisonValue::get(FixedVectorType::get(number, pieces));
   SmallVector<int> spread;
@@ -217,13 +218,15 @@ Value* Emitter::edge_lanes(Type* number) {
 }
 
 /// The address of a lane at an edge.
-Value* Emitter::edge_pointer(Value* base, unsigned lane, std::int64_t stride) {
+Value* PartialGroupEmitter::edge_pointer(Value* base, unsigned lane, std::int64_t stride) {
   Value* offset =
       b_.CreateMul(edge_->pieces[lane / kPiece], b_.getInt64(static_cast<std::uint64_t>(stride)));
-  return lane_pointer(b_.CreateGEP(b_.getInt8Ty(), base, offset), lane % kPiece, stride);
+  return parts_.memory.lane_pointer(b_.CreateGEP(b_.getInt8Ty(), base, offset), lane % kPiece,
+                                    stride);
 }
 
-Value* Emitter::load_pieces(Type* element, Value* base, std::int64_t size, Align align) {
+Value* PartialGroupEmitter::load_pieces(Type* element, Value* base, std::int64_t size,
+                                        Align align) {
   SmallVector<Value*> parts;
   Type* part = FixedVectorType::get(element, kPiece);
   for (unsigned lane = 0; lane < width_; lane += kPiece)
@@ -231,7 +234,7 @@ Value* Emitter::load_pieces(Type* element, Value* base, std::int64_t size, Align
   return concatenateVectors(b_, parts);
 }
 
-void Emitter::store_pieces(Value* all, Value* base, std::int64_t size, Align align) {
+void PartialGroupEmitter::store_pieces(Value* all, Value* base, std::int64_t size, Align align) {
   for (unsigned lane = 0; lane < width_; lane += kPiece) {
     SmallVector<int> numbers;
     for (unsigned i = 0; i < kPiece; ++i) numbers.push_back(static_cast<int>(lane + i));

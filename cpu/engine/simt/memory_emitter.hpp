@@ -1,0 +1,73 @@
+// cpu/engine/simt/memory_emitter.hpp: loads, stores, atomics and local variables.
+#pragma once
+
+#include <llvm/ADT/DenseMap.h>
+#include <llvm/ADT/SmallPtrSet.h>
+
+#include "cpu/engine/simt/emit_state.hpp"
+#include "cpu/engine/simt/prefetch.hpp"
+
+namespace cucpu::simt {
+
+/// Whether an access certainly goes to the block's shared memory.
+bool is_shared(const llvm::Instruction& access, const llvm::Value* pointer);
+
+/// The value that an atomic operation on shared memory stores.
+llvm::Value* new_value(llvm::IRBuilderBase&, const llvm::AtomicRMWInst&, llvm::Value* old,
+                       llvm::Value* operand);
+
+/// Emits accesses by the shape of their address: one scalar access if it is uniform, one vector
+/// access if it is contiguous, else a gather or scatter, or a loop over lanes.
+///
+/// Owns the memory of thread-local variables (one copy per lane), the kernel parameters that were
+/// loaded in the entry block, and the prefetches collected in the current block.
+/// Invariant: a lane that is off accesses no memory that a lane that is on would not access.
+class MemoryEmitter : public EmitterPart {
+ public:
+  explicit MemoryEmitter(EmitterParts&);
+
+  void emit_load(llvm::LoadInst&);
+  void emit_store(llvm::StoreInst&);
+  void emit_atomic(Instruction&);
+  void emit_alloca(llvm::AllocaInst&);
+  [[nodiscard]] bool is_parameter_load(llvm::LoadInst&) const;
+  /// Whether an atomic operation may take effect later than where it stands (late.hpp).
+  [[nodiscard]] bool is_late(const llvm::AtomicRMWInst* rmw) const { return late_.contains(rmw); }
+  /// The address of one lane of a strided pointer.
+  Value* lane_pointer(Value* base, unsigned lane, std::int64_t stride);
+  /// The value in the highest lane that is on.
+  Value* last_lane(Value* v);
+  void begin_block() { asked_.clear(); }
+
+ private:
+  Value* active_pointers(
+      Value* pointer);  ///< Lanes that are off point where a lane that is on does.
+  bool is_made_here(const Instruction*) const;
+  Value* copy_with(const Instruction*, llvm::ArrayRef<Value*> operands);  ///< For one lane.
+  /// Computes the address of one lane at a time, for loops over lanes. `depth`: of the expressions
+  /// that are copied instead of spilled.
+  std::function<Value*(Value* lane)> addresses_of(Value* pointer, unsigned depth = 6);
+  bool by_loop(bool rare) const;  ///< Whether a loop over lanes replaces a gather or scatter.
+  /// Where it is rare, a loop over lanes: little code, which leaves registers to the rest.
+  Value* gather(llvm::LoadInst&, llvm::Type*, llvm::Align, bool rare);
+  void scatter(llvm::StoreInst&, llvm::Align, bool rare);
+  void store_lanes(Value* all, Value* base, llvm::Align);
+  Value* lane_value(Value* v, unsigned lane);
+  unsigned extensions_in(Value* v, unsigned depth = 0) const;
+  Value* contiguous(Value* pointer, std::int64_t size);
+  Value* load_within_pages(llvm::Type*, Value* first, std::int64_t size, llvm::Align);
+  void emit_prefetch(llvm::LoadInst&, llvm::LoadInst* made, std::uint64_t bytes);  // streams.cpp
+
+  llvm::SmallPtrSet<const llvm::AtomicRMWInst*, 2> late_;
+  Prefetches prefetches_;
+  struct Asked {
+    Prefetch prefetch;
+    llvm::LoadInst* load;
+    std::uint64_t bytes;
+  };
+  llvm::SmallVector<Asked, 4> asked_;  ///< prefetches of the current block
+  llvm::DenseMap<Value*, Value*> private_memory_;
+  llvm::DenseMap<std::pair<std::uint64_t, llvm::Type*>, Value*> parameters_;
+};
+
+}  // namespace cucpu::simt

@@ -1,0 +1,101 @@
+// cpu/engine/simt/regions.hpp: the frame of block code: regions between barriers, the loop over the
+// groups of each region, and the values that are live across barriers.
+#pragma once
+
+#include <llvm/ADT/DenseMap.h>
+#include <llvm/ADT/SmallPtrSet.h>
+
+#include <memory>
+#include <vector>
+
+#include "cpu/engine/simt/emit_state.hpp"
+
+namespace cucpu::simt {
+
+/// Owns the regions, the group counter, and the memory of values that are live across barriers:
+/// scratch memory for values of each group, allocas for values that are uniform over the block.
+///
+/// Invariants: a group runs a region from its start to a barrier or to the end before the next
+/// group runs it. At the start of a group all slots are undefined and all mask slots zero.
+class RegionEmitter : public EmitterPart {
+ public:
+  explicit RegionEmitter(EmitterParts& parts) : EmitterPart{parts} {}
+
+  /// Code from a barrier (or the start) to the next barriers.
+  struct Region {
+    unsigned id;
+    BasicBlock* start;                          ///< of thread code
+    BasicBlock* enter;                          ///< of block code: once, before the groups
+    BasicBlock *head, *next, *after;            ///< of block code: the loop over groups
+    llvm::SmallPtrSet<BasicBlock*, 16> blocks;  ///< of thread code
+    llvm::DenseMap<BasicBlock*, BasicBlock*> full, guard, body;
+    std::vector<std::pair<Mode, BasicBlock*>> work;
+    llvm::SmallVector<Region*> exits;
+    bool ends = false;                   ///< some group may return from here
+    Instruction* reset_point = nullptr;  ///< where slots are made undefined for a new group
+  };
+
+  /// Emits the block function; null when something cannot be expressed (Report::refusal).
+  llvm::Function* run();
+
+  [[nodiscard]] const std::vector<std::unique_ptr<Region>>& all() const { return regions_; }
+  [[nodiscard]] Region* current() const { return region_; }
+  void set_current(Region* region) { region_ = region; }
+  /// Emits the end of the current group in this region: it stops before `to`, or returns (null).
+  void leave_region(Region* to);
+  /// Whether a value is computed again in the region that uses it instead of being stored.
+  bool rematerialisable(Value*, unsigned depth = 0) const;
+  void rematerialise(Value*);
+  /// The value of a load that runs once for all groups, or null.
+  Value* block_load(llvm::LoadInst&);
+  /// Marks a loop of the frame: it is not unrolled.
+  void leave_as_it_is(llvm::BranchInst* latch, bool is_short = true);
+  llvm::FunctionCallee routine(llvm::StringRef name, llvm::Type* result,
+                               llvm::ArrayRef<llvm::Type*> arguments);
+
+  [[nodiscard]] llvm::AllocaInst* group() const { return group_; }
+  [[nodiscard]] llvm::AllocaInst* exit_state() const { return exit_state_; }
+  [[nodiscard]] BasicBlock* done() const { return done_; }
+  [[nodiscard]] bool says_group() const { return says_group_; }
+  [[nodiscard]] Value* modes() const { return modes_; }
+  /// Some group may leave the first region without storing its mode.
+  bool& modes_before() { return modes_before_; }
+  auto& block_values() { return block_values_; }
+  auto& accumulators() { return accumulators_; }
+
+ private:
+  void find_regions();
+  void emit_entry_loads(Region&);
+  void emit_region(Region&);
+  void enter_region(Region&, Mode);
+  void finish_region(Region&);
+  void run_on();
+  void start_modes();
+  bool needs_group() const;
+  Value* array_element(Value* v, bool vector);
+  bool changes_form(const Value* v) const {
+    return plan_.full[v].scalar() != plan_.masked[v].scalar();
+  }
+
+  std::vector<std::unique_ptr<Region>> regions_;
+  Region* region_ = nullptr;
+  llvm::AllocaInst *group_ = nullptr, *exit_state_ = nullptr;
+  BasicBlock* done_ = nullptr;
+  bool masks_cross_barriers_ = false;
+  bool says_group_ = true;  ///< BlockContext::current_thread is stored for each group
+  /// Offsets in scratch memory of arrays with an element per group.
+  llvm::DenseMap<std::pair<Value*, unsigned>, std::size_t> arrays_;
+  std::size_t scratch_bytes_ = 0;
+  /// Values that are uniform over the block: the value, and what the region leaves.
+  llvm::DenseMap<Value*, std::pair<llvm::AllocaInst*, llvm::AllocaInst*>> block_values_;
+  /// A load that runs once for all groups (block_loads.hpp); `made` where the first group runs it.
+  struct BlockLoad {
+    llvm::AllocaInst *value = nullptr, *made = nullptr;
+  };
+  llvm::DenseMap<const llvm::LoadInst*, BlockLoad> block_loads_;
+  llvm::DenseMap<llvm::CallInst*, llvm::AllocaInst*> accumulators_;  ///< of barrier reductions
+  Value *modes_ = nullptr, *masks_ = nullptr, *states_ = nullptr, *next_states_ = nullptr;
+  bool modes_before_ = false;
+};
+
+}  // namespace cucpu::simt

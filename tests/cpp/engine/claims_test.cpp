@@ -1,0 +1,59 @@
+// tests/cpp/engine/claims_test.cpp: the clusters that one host thread has claimed from a grid.
+#include "cpu/engine/run/claims.hpp"
+
+#include <gtest/gtest.h>
+
+namespace cucpu::test {
+namespace {
+
+TEST(Claims, EveryClusterComesOnceAndNoneAfterTheLast) {
+  WorkStealingRanges ranges{1000, false};
+  Claims claims;
+  claims.begin(ranges);
+  std::uint64_t cluster = 0;
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    ASSERT_TRUE(claims.next(cluster));
+    ASSERT_EQ(cluster, i);
+  }
+  EXPECT_FALSE(claims.next(cluster));
+  EXPECT_FALSE(claims.next(cluster));
+}
+
+TEST(Claims, AClusterThatWasPutBackComesAgain) {
+  WorkStealingRanges ranges{3, true};
+  Claims claims;
+  claims.begin(ranges);
+  std::uint64_t cluster = 9;
+  ASSERT_TRUE(claims.next(cluster));
+  claims.put_back();
+  ASSERT_TRUE(claims.next(cluster));
+  EXPECT_EQ(cluster, 0);
+}
+
+TEST(Claims, TheFollowingClustersAreContiguousAndCountedOnce) {
+  WorkStealingRanges ranges{100'000, false, 1};
+  Claims claims;
+  claims.begin(ranges);
+  std::uint64_t cluster = 0, expected = 0;
+  while (claims.next(cluster)) {
+    ASSERT_EQ(cluster, expected);
+    expected += 1 + claims.take_following();
+  }
+  EXPECT_EQ(expected, 100'000);
+}
+
+TEST(Claims, AbandonedClustersCountAsFinished) {
+  WorkStealingRanges ranges{1000, false};
+  Claims claims;
+  claims.begin(ranges);
+  std::uint64_t cluster = 0;
+  ASSERT_TRUE(claims.next(cluster));
+  claims.finish(1);
+  ASSERT_TRUE(claims.next(cluster));
+  claims.put_back();
+  claims.abandon();
+  EXPECT_EQ(claims.finished(), 1000);
+}
+
+}  // namespace
+}  // namespace cucpu::test
