@@ -31,7 +31,7 @@ struct Code {
   std::uint32_t stack_bytes = 64 * 1024;
   bool recursive = false;         ///< stack use has no bound: guard pages
   bool waits_for_blocks = false;  ///< spins on memory: blocks are started one by one
-  bool quick = false;             ///< better code can be made, which takes longer
+  bool baseline = false;          ///< baseline tier: optimized code can be compiled
   bool runs_on =
       false;  ///< block code that goes on with the blocks behind (BlockContext::blocks_left)
   std::shared_ptr<const check::Options> check;  ///< instrumented code: what to look for

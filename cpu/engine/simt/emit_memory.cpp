@@ -89,7 +89,7 @@ std::function<Value*(Value* lane)> Emitter::addresses_of(Value* v, unsigned dept
 }
 
 bool Emitter::by_loop(bool rare) const {
-  return mask_ ? rare : plan_.quick && width_ > 8 && !edge_;
+  return mask_ ? rare : plan_.baseline && width_ > 8 && !edge_;
 }
 
 Value* Emitter::last_lane(Value* v) {

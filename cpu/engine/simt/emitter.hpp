@@ -27,7 +27,7 @@ struct Plan {
   const Linear& linear;
   Lanes lanes;
   bool groups_agree;  ///< all groups of a block take the same barriers
-  bool quick;         ///< masked code shall be short, whatever it takes to run
+  bool baseline;      ///< masked code is short and may be slow
   /// The extensions at the beginning of a block that must be guarded.
   llvm::DenseMap<const llvm::BasicBlock*, llvm::SmallVector<llvm::Instruction*, 2>> guards{};
 };

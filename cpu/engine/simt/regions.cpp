@@ -72,7 +72,7 @@ Function* Emitter::run() {
   masks_are_rare_ = plan_.lanes.threads() % width_ == 0;
   for (BasicBlock* block : plan_.flow.order)
     masks_are_rare_ &= !plan_.full.diverges(block) || ends_the_grid(block);
-  masks_are_rare_ |= plan_.quick;
+  masks_are_rare_ |= plan_.baseline;
   unsigned groups = plan_.lanes.groups();
   group_ = temporary(entry_.getInt32Ty(), "group");
   deoptimised_ = temporary(entry_.getInt1Ty(), "deoptimised");

@@ -1,4 +1,4 @@
-// tests/cpp/engine/baseline_test.cpp: kernels that begin with code that is quick to make.
+// tests/cpp/engine/baseline_test.cpp: kernels that start in the baseline tier.
 #include "../temporary_folder.hpp"
 #include "cpu/engine/jit_module.hpp"
 #include "ptx_fixture.hpp"
@@ -60,12 +60,12 @@ std::vector<std::uint32_t> expected(std::uint32_t blocks, std::uint32_t turns) {
   return out;
 }
 
-class Quick : public testing::Test {
+class Baseline : public testing::Test {
  protected:
   static constexpr std::uint32_t kBlocks = 64;
   std::vector<std::uint32_t> out = std::vector<std::uint32_t>(kBlocks * 128);
   const LaunchShape shape = shape_of({kBlocks, 1, 1}, {128, 1, 1});
-  Environment always{"CUCORE_CPU_QUICK", "always"};
+  Environment tier{"CUCORE_CPU_TIER", "baseline"};
   TestMemory memory;
 
   void run(const Module& module, std::uint32_t turns) {
@@ -75,38 +75,63 @@ class Quick : public testing::Test {
     EXPECT_EQ(ended.code, 0) << ended.report;
     EXPECT_EQ(out, expected(kBlocks, turns));
   }
-  [[nodiscard]] bool is_quick(const Module& module) const {
+  [[nodiscard]] bool is_baseline(const Module& module) const {
     const std::vector<std::byte> params(16);
     return static_cast<const JitKernel&>(*module.find_kernel("k"))
         .variant(shape, params.data())
-        .code->quick;
+        .code->baseline;
   }
-  void run_until_better(const Module& module) {
-    for (std::uint32_t turns = 1; is_quick(module); ++turns) run(module, 40 + turns % 100);
+  void run_until_optimized(const Module& module) {
+    for (std::uint32_t turns = 1; is_baseline(module); ++turns) run(module, 40 + turns % 100);
   }
 };
 
-TEST_F(Quick, BetterCodeTakesOverAndGivesTheSame) {
+TEST_F(Baseline, OptimizedCodeReplacesItWithTheSameResults) {
   const Environment cache{"CUCORE_CPU_CACHE", "0"};
   const auto module = load(kKernel, memory);
-  EXPECT_TRUE(is_quick(*module));
-  run_until_better(*module);
+  EXPECT_TRUE(is_baseline(*module));
+  run_until_optimized(*module);
   run(*module, 77);
 }
 
-TEST_F(Quick, NeverWhereItIsNotWanted) {
+TEST_F(Baseline, TheOptimizedTierCompilesOptimizedCodeFirst) {
   const Environment cache{"CUCORE_CPU_CACHE", "0"};
-  const Environment never{"CUCORE_CPU_QUICK", "0"};
-  EXPECT_FALSE(is_quick(*load(kKernel, memory)));
+  const Environment optimized{"CUCORE_CPU_TIER", "optimized"};
+  EXPECT_FALSE(is_baseline(*load(kKernel, memory)));
 }
 
-TEST_F(Quick, SmallKernelsAreOptimisedAtOnce) {
+TEST_F(Baseline, TheAutomaticTierOptimizesSmallKernelsFirst) {
   const Environment cache{"CUCORE_CPU_CACHE", "0"};
-  const Environment large{"CUCORE_CPU_QUICK", "1"};
-  EXPECT_FALSE(is_quick(*load(kKernel, memory)));
+  const Environment automatic{"CUCORE_CPU_TIER", "auto"};
+  EXPECT_FALSE(is_baseline(*load(kKernel, memory)));
 }
 
-TEST_F(Quick, BlocksOfACooperativeGridAreOptimisedAtOnce) {
+TEST(Tier, TheFormerVariableIsAnAlias) {
+  const auto tier = [](const char* value) {
+    const Environment former{"CUCORE_CPU_QUICK", value};
+    return Settings::from_environment().tier;
+  };
+  EXPECT_EQ(tier("0"), Settings::Tier::optimized);
+  EXPECT_EQ(tier("1"), Settings::Tier::automatic);
+  EXPECT_EQ(tier("always"), Settings::Tier::baseline);
+}
+
+TEST(Tier, TheNewVariableWinsOverTheFormerOne) {
+  const Environment former{"CUCORE_CPU_QUICK", "always"};
+  const Environment tier{"CUCORE_CPU_TIER", "optimized"};
+  EXPECT_EQ(Settings::from_environment().tier, Settings::Tier::optimized);
+}
+
+TEST(Tier, ADumpOfLaterFormsSelectsTheOptimizedTier) {
+  const Environment strict{"CUCORE_CPU_STRICT", "0"};
+  EXPECT_EQ(Settings::from_environment().tier, Settings::Tier::automatic);
+  for (const char* what : {"block", "asm", "after:gvn"}) {
+    const Environment dump{"CUCORE_CPU_DUMP", what};
+    EXPECT_EQ(Settings::from_environment().tier, Settings::Tier::optimized) << what;
+  }
+}
+
+TEST_F(Baseline, CooperativeGridsStartWithOptimizedCode) {
   const Environment cache{"CUCORE_CPU_CACHE", "0"};
   const auto module = load(kKernel, memory);
   LaunchShape together = shape;
@@ -114,41 +139,41 @@ TEST_F(Quick, BlocksOfACooperativeGridAreOptimisedAtOnce) {
   const Ended ended =
       launch(*module, "k", together, reinterpret_cast<std::uint64_t>(out.data()), 5U);
   EXPECT_EQ(ended.code, 0) << ended.report;
-  EXPECT_FALSE(is_quick(*module));
+  EXPECT_FALSE(is_baseline(*module));
 }
 
-TEST_F(Quick, TheDiskKeepsBothAndGivesTheBest) {
+TEST_F(Baseline, TheDiskCacheHoldsBothTiersAndPrefersTheOptimizedOne) {
   const cucore::test::TemporaryFolder folder;
   const Environment cache{"CUCORE_CACHE_DIR", folder.path().string()};
   const Environment report{"CUCORE_CPU_REPORT", "1"};
-  const auto loaded_quick = [&] {
+  const auto load_and_compile = [&] {
     testing::internal::CaptureStderr();
     const auto module = load(kKernel, memory);
-    const bool quick = is_quick(*module);  // compiled, not run: nothing follows
-    return std::pair{quick, testing::internal::GetCapturedStderr()};
+    const bool baseline = is_baseline(*module);  // without a run no optimized code is compiled
+    return std::pair{baseline, testing::internal::GetCapturedStderr()};
   };
-  const auto [first, compiled] = loaded_quick();
+  const auto [first, compiled] = load_and_compile();
   EXPECT_TRUE(first);
-  EXPECT_NE(compiled.find("vector, quick: "), std::string::npos) << compiled;
-  const auto [second, found] = loaded_quick();
+  EXPECT_NE(compiled.find("vector, baseline: "), std::string::npos) << compiled;
+  const auto [second, found] = load_and_compile();
   EXPECT_TRUE(second);
   EXPECT_NE(found.find("from the cache on disk"), std::string::npos) << found;
   {
     testing::internal::CaptureStderr();
     const auto module = load(kKernel, memory);
-    run_until_better(*module);
+    run_until_optimized(*module);
     EXPECT_NE(testing::internal::GetCapturedStderr().find(": vector: "), std::string::npos);
   }
-  const auto [third, best] = loaded_quick();
+  const auto [third, last] = load_and_compile();
   EXPECT_FALSE(third);
-  EXPECT_EQ(best.find("vector"), std::string::npos) << best;
+  EXPECT_EQ(last.find("vector"), std::string::npos) << last;
 }
 
-TEST_F(Quick, AModuleDoesNotWaitForWhatIsMade) {
+TEST_F(Baseline, UnloadingAModuleDoesNotWaitForItsCompilation) {
   const Environment cache{"CUCORE_CPU_CACHE", "0"};
   for (int i = 0; i < 8; ++i) {
     const auto module = load(kKernel, memory);
-    // Long enough to be asked for; whether it is there by now is left to chance.
+    // Long enough to start the compilation of optimized code, which may or may not end in time.
     run(*module, 1U << (10 + i));
   }
 }
