@@ -2,7 +2,7 @@
 """tools/suites.py LOGS JOBS [--widths=1,4] [PYTEST ARGUMENTS]: the Python suites in several processes of pytest, JOBS at a time; ends with the sum of their counts.
 
 A suite is a folder of tests or, where a folder takes long, each of its files. Suites that took longest the last time start first.
-With --widths it is each file of the PTX suite once for every number of lanes, named FILE@LANES, and with code that is quick to make (`quick`).
+With --widths it is each file of the PTX suite once for every number of lanes, named FILE@LANES, and in the baseline tier (`baseline`).
 One that has not ended after SUITE_SECONDS (default 3600) shows where its threads are and is ended: the run always comes to its counts.
 A report of leaked objects, which comes after pytest's own end, fails a suite too."""
 
@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PTX = "tests/python/ptx"
 FORCES_LANES = ("test_widths.py", "test_divergent_values.py")
-QUICK = "quick"  # in the place of a number of lanes
+BASELINE = "baseline"  # in the place of a number of lanes
 LONG = (PTX, "tests/python/robust", "tests/python/core")  # a file at a time
 ALONE = ("tests/python/speed",)  # counts threads, modules, instructions of a process: nothing beside it
 COUNTS = ("failed", "error", "passed", "skipped", "xfailed", "xpassed")
@@ -84,7 +84,7 @@ def run(suite: str, arguments: list[str], log: Path) -> tuple[str, int, str, flo
     plugins = [word for name in without for word in ("-p", name)]
     path, _, width = suite.partition("@")
     command = [sys.executable, "-m", "pytest", "-q", *plugins, *arguments, path]
-    setting = {} if not width else {"CUCORE_CPU_QUICK": "always"} if width == QUICK else {"CUCORE_CPU_W": width}
+    setting = {} if not width else {"CUCORE_CPU_TIER": "baseline"} if width == BASELINE else {"CUCORE_CPU_W": width}
     environment = os.environ | setting
     # Into a file: a process that a test left behind holds it open, but nobody waits for that.
     with log.open("w") as output:

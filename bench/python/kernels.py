@@ -10,7 +10,7 @@ the same median for wall times, which means something on a quiet machine only.
 Driver library and native side come from the build folder (built with -DCUCORE_BENCH=ON), NVRTC from NVIDIA's wheel. PoCL and Numba
 are not part of what the project needs: `make bench-setup` makes an environment for them; a side that is not there is shown as "–".
 
-Ratios are those of the code that a kernel ends up with: CUCORE_CPU_QUICK=0, unless it is set. What large kernels begin with shows in the
+Ratios are those of the optimized tier: CUCORE_CPU_TIER=optimized, unless it is set. What large kernels begin with shows in the
 times to compile.
 """
 
@@ -77,7 +77,7 @@ def main() -> int:
     parser.add_argument("kernels", nargs="*", help="parts of names; all when none is given")
     arguments = parser.parse_args()
     set_threads(arguments.threads)
-    os.environ.setdefault("CUCORE_CPU_QUICK", "0")
+    os.environ.setdefault("CUCORE_CPU_TIER", "optimized")
     driver = (arguments.build / "cpu/libcucore_cpu.so").resolve()
     library = (arguments.build / "bench/cpp/kernels/libbench_native.so").resolve()
     for needed in (driver, library):

@@ -6,34 +6,25 @@
 #include <llvm/Config/llvm-config.h>
 #include <llvm/IR/DiagnosticInfo.h>
 #include <llvm/IR/DiagnosticPrinter.h>
+#include <llvm/IR/InstIterator.h>
 #include <llvm/IR/OptBisect.h>
 #include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Target/TargetMachine.h>
-#include <llvm/Transforms/IPO/GlobalDCE.h>
 #include <sys/stat.h>
 
 #include <atomic>
-#include <cstring>
-#include <ctime>
+#include <cstdio>
 #include <utility>
 
+#include "cpu/engine/compilation.hpp"
 #include "cpu/engine/dump.hpp"
 #include "cpu/engine/jit/code_generator.hpp"
 #include "cpu/engine/jit/crash_recovery.hpp"
 #include "cpu/engine/jit/host_target.hpp"
-#include "cpu/engine/jit/instrument.hpp"
-#include "cpu/engine/jit/lower.hpp"
-#include "cpu/engine/jit/optimize.hpp"
-#include "cpu/engine/jit/state_space_check.hpp"
-#include "cpu/engine/nan/canonical_select.hpp"
-#include "cpu/engine/nan/f64_nan_fixup.hpp"
-#include "cpu/engine/nan/min_max.hpp"
-#include "cpu/engine/nan/operand_order.hpp"
-#include "cpu/engine/peer_access.hpp"
+#include "cpu/engine/pass_instrumentation.hpp"
+#include "cpu/engine/pipeline.hpp"
 #include "cpu/engine/run/crash_recovery.hpp"
 #include "cpu/engine/run/tier_up.hpp"
-#include "cpu/engine/simt/vectorize.hpp"
-#include "cpu/engine/simt/widen_masks.hpp"
 
 namespace cucpu {
 namespace {
@@ -42,9 +33,9 @@ using namespace llvm;
 
 /// Errors of LLVM become exceptions; left alone, it prints them and ends the process. Only inside
 /// run_with_crash_recovery().
-class Guarded {
+class DiagnosticErrors {
  public:
-  explicit Guarded(LLVMContext& context) : context_{context} {
+  explicit DiagnosticErrors(LLVMContext& context) : context_{context} {
     context_.setDiagnosticHandlerCallBack(
         [](const DiagnosticInfo* info, void* text) {
           if (info->getSeverity() != DS_Error) return;
@@ -55,8 +46,8 @@ class Guarded {
         },
         &errors_);
   }
-  Guarded(const Guarded&) = delete;
-  Guarded& operator=(const Guarded&) = delete;
+  DiagnosticErrors(const DiagnosticErrors&) = delete;
+  DiagnosticErrors& operator=(const DiagnosticErrors&) = delete;
   void check() const {
     if (!errors_.empty()) throw std::runtime_error{errors_};
   }
@@ -118,222 +109,92 @@ std::unique_ptr<llvm::Module> parse(std::string_view bitcode, LLVMContext& conte
   return std::move(*parsed);
 }
 
-/// Stack a call of the code needs, generously: what is allocated by name, and room for spills and
-/// routines. Any vector may be spilled, and in a large kernel with many lanes that is what there is
-/// most of. Without optimisation every one is, together with what it is made of.
-std::uint32_t stack_need(llvm::Module& module, bool quick) {
-  std::uint64_t bytes = 0, vectors = 0;
-  const DataLayout& layout = module.getDataLayout();
-  for (Function& function : module)
-    for (Instruction& instruction : instructions(function)) {
-      if (const auto* local = dyn_cast<AllocaInst>(&instruction)) {
-        if (const auto size = local->getAllocationSize(layout)) bytes += *size;
-      } else if (const auto* type = dyn_cast<FixedVectorType>(instruction.getType())) {
-        const std::uint64_t size = layout.getTypeAllocSize(instruction.getType());
-        vectors += quick ? std::max<std::uint64_t>(2 * size, 8 * type->getNumElements()) : size;
-      }
-    }
-  return static_cast<std::uint32_t>(
-      std::min<std::uint64_t>(48 * 1024 + bytes + bytes / 4 + vectors, 1U << 30));
+/// In units of cost_of() in simt/vectorize.cpp: about 60 ms of optimization on a Neoverse N1.
+constexpr unsigned kExpensive = 2500;
+
+std::optional<unsigned> baseline_beyond(const CompileJob& job, const Settings& settings) {
+  if (!job.may_be_baseline) return std::nullopt;
+  return settings.tier == Settings::Tier::baseline ? 0 : kExpensive;
 }
 
-/// A frame larger than the guard page must not step over it: it touches every page on its way.
-void probe_stacks(llvm::Module& module) {
-  for (Function& function : module)
-    if (!function.isDeclaration()) function.addFnAttr("probe-stack", "inline-asm");
+/// How a kernel was compiled, for CUCORE_CPU_REPORT.
+std::string path_of(const Compilation& c) {
+  if (c.block.function)
+    return (c.block.baseline  ? "vector, baseline: "
+            : c.block.reduced ? "vector, large: "
+                              : "vector: ") +
+           simt::to_string(c.block.report) + (c.needs.spins ? " spins" : "");
+  if (!c.code.fibers) return "scalar, loop over threads";
+  return c.needs.spins ? "scalar, fibers, spins" : "scalar, fibers";
 }
-
-/// Processor time of this thread in milliseconds: what other programs do shows least in it.
-class Stopwatch {
- public:
-  double lap() {
-    const double before = std::exchange(last_, now());
-    return last_ - before;
-  }
-
- private:
-  static double now() {
-    timespec t{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) * 1e-6;
-  }
-  double last_ = now();
-};
-
-/// Whether this host's f64 arithmetic gives other NaNs than were asked for: x86-64 makes those of a
-/// GPU, but chooses otherwise between two.
-bool gives_other_nans(const Settings& settings) {
-  return settings.nans == Settings::Nans::exact ||
-         (settings.nans == Settings::Nans::gpu && Triple{host_target().triple}.isAArch64());
-}
-
-/// Of optimising (simt/vectorize.cpp): what takes more than about 60 ms (Neoverse N1).
-constexpr unsigned kTakesLong = 2500;
-
-std::optional<unsigned> quick_beyond(const CompileJob& job, const Settings& settings) {
-  if (!job.may_be_quick) return std::nullopt;
-  return settings.quick == Settings::Quick::always ? 0 : kTakesLong;
-}
-
-int level_of(int optimization) { return optimization <= 0 ? 0 : optimization == 1 ? 1 : 2; }
-
-}  // namespace
-
-namespace {
 
 std::optional<ObjectCode> compile_unprotected(const CompileJob& job, const Settings& settings) {
-  Stopwatch watch;
   LLVMContext context;
-  const Guarded guarded{context};
+  const DiagnosticErrors errors{context};
   StopsWithProcess gate;
   if (job.in_background) context.setOptPassGate(gate);
+  PassInstrumentation instrumentation{settings, job.kernel};
   const auto generator = CodeGenerator::make(job.optimization);
-  std::unique_ptr<CodeGenerator> quick_generator;
-  TargetMachine* const target = generator->target();
-  const auto module = parse(job.bitcode, context, *target, job.kernel);
-  Function* kernel = module->getFunction(job.kernel);
-  if (!kernel) throw LoadError{500, "no thread code for kernel " + job.kernel};
-  extract_kernel(*kernel, job.check ? instrument_locals : nullptr);
-  kernel = module->getFunction(job.kernel);
-  ObjectCode code;
-  trap_state_space_violations(*module);
-  code.assumed = check_alignment(*module, job.aligned);
-  if (peer_access_check()) code.reached = check_peer_access(*module, job.aligned);
-  if (job.check) instrument(*module);
-  dump(settings.dump_thread, settings, job.kernel + ".thread.ll", *module);
-  const bool settles = gives_other_nans(settings) && has_f64_arithmetic(*module);
-  const double prepared = watch.lap();
-
-  double vectorized = 0;
-  Function* entry = nullptr;
-  std::string path;
+  const auto module = parse(job.bitcode, context, *generator->target(), job.kernel);
+  Compilation c{*module, job, settings, instrumentation};
+  c.function = module->getFunction(job.kernel);
+  if (!c.function) throw LoadError{500, "no thread code for kernel " + job.kernel};
+  c.target = generator->target();
+  c.generator = generator.get();
   if (job.block) {
-    simt::Options options;
-    options.block = *job.block;
-    options.width = settings.width;
-    options.small_grid = job.small_grid;
-    options.ordered_doubles = settles;
-    options.quick_beyond = quick_beyond(job, settings);
-    options.target = target;
-    const ThreadNeeds needs = find_needs(*kernel);
-    simt::BlockCode block;
-    if (needs.recursive) {
-      block.report.refusal = "calls functions that are not inlined";
-    } else {
-      block = simt::vectorize(*kernel, options);
-      if (!block.function && block.quick) {  // other lanes may do
-        options.quick_beyond.reset();
-        block = simt::vectorize(*kernel, options);
-      }
-    }
-    if (!block.function) {
-      report(settings, "kernel " + job.kernel + ": not vectorized: " + block.report.refusal);
-      return std::nullopt;
-    }
-    entry = block.function;
-    for (Function& other : *module)
-      if (!other.isDeclaration() && &other != entry) other.setLinkage(GlobalValue::InternalLinkage);
-    entry->setLinkage(GlobalValue::ExternalLinkage);
-    run_module_passes(*module, nullptr,
-                      [](ModulePassManager& passes) { passes.addPass(GlobalDCEPass()); });
-    entry->setName(kEntry);
-    try {
-      verify(*module, "vectorization");
-    } catch (const std::exception& error) {  // a mistake of ours must not cost the user the kernel:
-                                             // the scalar path is always there; tests want to know
-      if (settings.strict) throw;
-      static std::atomic<unsigned> fallbacks{0};
-      report(settings, "kernel " + job.kernel + ": not vectorized: invalid vector code (fallback " +
-                           std::to_string(++fallbacks) +
-                           " of this process; please report it): " + error.what());
-      return std::nullopt;
-    }
-    code.width = block.report.width;
-    code.waits_for_blocks = needs.spins;
-    code.runs_on = !needs.spins;
-    code.scratch_bytes = static_cast<std::uint32_t>(block.scratch_bytes);
-    code.quick = block.quick;
-    if (code.quick) quick_generator = CodeGenerator::make(0);
-    path = (block.quick  ? "vector, quick: "
-            : block.lean ? "vector, large: "
-                         : "vector: ") +
-           simt::to_string(block.report) + (needs.spins ? " spins" : "");
-    vectorized = watch.lap();
-    if (job.in_background) block_if_exiting();
-    if (settles) mark_first_operands(*entry);
-    simt::optimize(*entry, target, block.lean);
-  } else {
-    ThreadNeeds needs = find_needs(*kernel);
-    needs.fibers |= job.check;
-    code.fibers = needs.fibers;
-    code.recursive = needs.recursive;
-    code.waits_for_blocks = needs.spins;
-    entry = needs.fibers ? lower_to_fiber(*kernel, kEntry) : lower_to_loop(*kernel, kEntry);
-    path = needs.fibers ? needs.spins ? "scalar, fibers, spins" : "scalar, fibers"
-                        : "scalar, loop over threads";
-    verify(*module, "lowering");
-    if (settles) for_each(*module, mark_first_operands);
-    optimize_module(*module, target, level_of(job.optimization));
+    c.vector.block = *job.block;
+    c.vector.width = settings.width;
+    c.vector.small_grid = job.small_grid;
+    c.vector.baseline_beyond = baseline_beyond(job, settings);
+    c.vector.target = c.target;
   }
-  if (settles) fix_f64_nans(*module);
-  for_each(*module, [&](Function& f) { lower_min_max(f, target); });
-  if (job.block) fold_canonical_selects(*entry, target);
-  const double optimized = watch.lap();
-  if (job.in_background) block_if_exiting();
-  insert_safepoint_polls(*module, entry, code.fibers);
-  if (code.runs_on) combine_deferred_atomics(*entry);
-  expand_float_atomics(*module);
-  if (job.block) simt::widen_masks(*entry, target);
-  if (settings.strict) verify(*module, "inserting polls");
-  code.stack_bytes = stack_need(*module, code.quick);
-  if (code.recursive) probe_stacks(*module);
-  dump(settings.dump_block, settings, job.kernel + ".block.ll", *module);
-  CodeGenerator& last = quick_generator ? *quick_generator : *generator;
-  if (settings.dump_assembly)
-    dump_text(settings, job.kernel + ".s", emit_assembly(*module, last.target()));
-  code.object = last.object(*module);
-  guarded.check();
+  try {
+    pipeline::compile_kernel(c);
+  } catch (const InvalidCode& error) {
+    // The scalar path compiles every kernel, so a defect of the vectorizer does not cost the user
+    // the kernel. Tests are strict.
+    if (!job.block || settings.strict) throw;
+    static std::atomic<unsigned> fallbacks{0};
+    c.refusal = "invalid vector code (fallback " + std::to_string(++fallbacks) +
+                " of this process; please report it): " + error.what();
+  }
+  if (!c.refusal.empty()) {
+    report(settings, "kernel " + job.kernel + ": not vectorized: " + c.refusal);
+    return std::nullopt;
+  }
+  errors.check();
+  instrumentation.report_times();
   if (settings.report) {
+    const auto ms = [&](const char* stage) { return instrumentation.milliseconds(stage); };
     char times[200];
     std::snprintf(times, sizeof times,
                   " [prepare %.1f ms, vectorize %.1f ms, passes %.1f ms, code %.1f ms, %zu bytes]",
-                  prepared, vectorized, optimized, watch.lap(), code.object.size());
-    report(settings, "kernel " + job.kernel + ": " + path + times);
+                  ms("kernel"), ms("vector") + ms("entry"),
+                  ms("block") + ms("scalar") + ms("finish"), ms("codegen"), c.code.object.size());
+    report(settings, "kernel " + job.kernel + ": " + path_of(c) + times);
   }
-  return code;
+  return std::move(c.code);
 }
 
 FunctionsObject compile_functions_unprotected(std::string_view bitcode,
                                               std::span<const std::string> also, int optimization,
                                               const Settings& settings) {
   LLVMContext context;
-  const Guarded guarded{context};
+  const DiagnosticErrors errors{context};
+  PassInstrumentation instrumentation{settings, "functions"};
   const auto generator = CodeGenerator::make(optimization);
-  TargetMachine* const target = generator->target();
-  const auto module = parse(bitcode, context, *target);
-  FunctionsObject result;
-  result.names = extract_functions(*module, also);
-  if (result.names.empty()) return result;
-  trap_state_space_violations(*module);
-  check_alignment(*module, false);
-  if (peer_access_check()) check_peer_access(*module, false);
-  if (settings.check->kinds != 0) {
-    instrument_locals(*module);
-    instrument(*module);
-  }
-  const bool settles = gives_other_nans(settings) && has_f64_arithmetic(*module);
-  lower_functions(*module);
-  verify(*module, "lowering");
-  if (settles) for_each(*module, mark_first_operands);
-  optimize_module(*module, target, level_of(optimization));
-  if (settles) fix_f64_nans(*module);
-  for_each(*module, [&](Function& f) { lower_min_max(f, target); });
-  insert_safepoint_polls(*module, nullptr, false);
-  expand_float_atomics(*module);
-  probe_stacks(*module);
-  result.object = generator->object(*module);
-  guarded.check();
-  return result;
+  const auto module = parse(bitcode, context, *generator->target());
+  CompileJob job;
+  job.optimization = optimization;
+  job.check = settings.check->kinds != 0;
+  Compilation c{*module, job, settings, instrumentation};
+  c.target = generator->target();
+  c.generator = generator.get();
+  c.exported = also;
+  pipeline::compile_functions(c);
+  errors.check();
+  instrumentation.report_times();
+  return {std::move(c.code.object), std::move(c.names)};
 }
 
 }  // namespace
@@ -361,7 +222,7 @@ std::optional<ObjectCode> compile_kernel(const CompileJob& job, const Settings& 
   in_compiler(
       "kernel " + job.kernel, job.bitcode, settings,
       [&] { code = compile_unprotected(job, settings); },
-      std::span{optimizations}.first(job.may_be_quick ? 2 : 1));
+      std::span{optimizations}.first(job.may_be_baseline ? 2 : 1));
   return code;
 } catch (const LoadError& error) {
   // The scalar path is there for what the vectorizer fails at; tests want to know.

@@ -1,4 +1,5 @@
-// cpu/engine/dump.hpp: CUCORE_CPU_DUMP and CUCORE_CPU_REPORT.
+// cpu/engine/dump.hpp: files of CUCORE_CPU_DUMP, lines of CUCORE_CPU_REPORT, and inputs of the
+// compiler that made it crash.
 #pragma once
 
 #include <string>
@@ -16,8 +17,8 @@ void dump(bool wanted, const Settings&, const std::string& name, const llvm::Mod
 void dump_text(const Settings&, const std::string& name, std::string_view);
 void report(const Settings&, const std::string& line);
 
-/// After a crash of the compiler: keeps what it was given (PTX, or thread code as bitcode) beside
-/// the code cache. The path; empty when nothing could be kept.
+/// After a crash of the compiler: writes its input (PTX, or thread code as bitcode) to a file
+/// beside the code cache. Returns the path; empty when no file could be written.
 std::string keep_reproducer(const Settings&, const std::string& what, std::string_view input,
                             const std::string& reason) noexcept;
 

@@ -139,7 +139,7 @@ class Launch {
   /// How many threads could usefully call work() at once.
   [[nodiscard]] virtual std::uint64_t parallelism() const noexcept = 0;
 
-  /// Asks running blocks to stop at their next safe point with this code; blocks not started are
+  /// Asks running blocks to stop at their next safepoint with this code; blocks not started are
   /// dropped.
   virtual void cancel(int code) noexcept = 0;
 

@@ -53,7 +53,8 @@ class JitKernel final : public Kernel {
   struct Variant {
     Kind kind;
     std::shared_ptr<const JitCode> code;
-    std::shared_ptr<TierUp> tier_up;  ///< of code that was quick to make
+    std::shared_ptr<TierUp>
+        tier_up;  ///< compiles optimized code; null unless `code` is baseline code
     const Variant* next;
   };
   /// The code for a launch of this shape; compiles it when it is the first. Throws LoadError. Lives
@@ -71,7 +72,7 @@ class JitKernel final : public Kernel {
   const Variant& find(const LaunchShape&, bool aligned) const;
   const Variant& add(const Kind&, std::shared_ptr<const JitCode>, std::shared_ptr<TierUp>) const;
   [[nodiscard]] CompileJob job_for(const Kind&) const;
-  [[nodiscard]] std::shared_ptr<const JitCode> compile(const Kind&, bool may_be_quick) const;
+  [[nodiscard]] std::shared_ptr<const JitCode> compile(const Kind&, bool may_be_baseline) const;
   [[nodiscard]] std::shared_ptr<const JitCode> vector(const Kind&, ObjectCode) const;
   [[nodiscard]] std::shared_ptr<const JitCode> scalar(const Kind&) const;
   [[nodiscard]] std::shared_ptr<JitCode> link(ObjectCode) const;

@@ -20,12 +20,12 @@ bool is_small(const LaunchShape& shape) {
          fits(shape.grid.z, shape.block.z);
 }
 
-/// Whether a kernel of this module could be one that takes long to optimise. A module that could
-/// not have one does not even set up what makes quick code.
-bool may_begin_quick(const ThreadCode& source) {
+/// Whether a kernel of this module may be expensive to optimize. A small module needs no code
+/// generator for the baseline tier.
+bool may_start_in_baseline(const ThreadCode& source) {
   constexpr std::size_t kLeast = 2500;
-  if (source.settings.quick != Settings::Quick::large)
-    return source.settings.quick == Settings::Quick::always;
+  if (source.settings.tier != Settings::Tier::automatic)
+    return source.settings.tier == Settings::Tier::baseline;
   return source.optimization > 1 && source.bitcode.size() > kLeast;
 }
 
@@ -100,11 +100,11 @@ CompileJob JitKernel::job_for(const Kind& kind) const {
   return job;
 }
 
-std::shared_ptr<const JitCode> JitKernel::compile(const Kind& kind, bool may_be_quick) const {
+std::shared_ptr<const JitCode> JitKernel::compile(const Kind& kind, bool may_be_baseline) const {
   const ThreadCode& source = *module_.thread_code();
   CompileJob job = job_for(kind);
   if (source.settings.width != 1 && job.optimization > 0 && !job.check) {
-    job.may_be_quick = may_be_quick && may_begin_quick(source);
+    job.may_be_baseline = may_be_baseline && may_start_in_baseline(source);
     if (auto object = source.object(job)) return vector(kind, std::move(*object));
   }
   return scalar(kind);
@@ -176,9 +176,9 @@ std::shared_ptr<JitCode> JitKernel::link(ObjectCode object) const {
   code->stack_bytes = object.stack_bytes;
   code->recursive = object.recursive;
   code->waits_for_blocks = object.waits_for_blocks;
-  code->baseline = object.quick;
-  // Between blocks better code may take over.
-  code->iterates_blocks = object.runs_on && !object.quick;
+  code->baseline = object.baseline;
+  // Optimized code replaces baseline code between two blocks.
+  code->iterates_blocks = object.runs_on && !object.baseline;
   code->line_of = [raw = code.get(), start = reinterpret_cast<std::uintptr_t>(entry)](
                       std::uintptr_t pc) -> std::string {
     // Functions of the same object may lie before the entry point.

@@ -6,7 +6,7 @@
 
 #include "cpu/engine/dump.hpp"
 #include "cpu/engine/jit_module.hpp"
-#include "cpu/engine/translate/translate.hpp"
+#include "cpu/engine/pipeline.hpp"
 #include "cpu/ptx/parser.hpp"
 
 namespace cucpu {
@@ -93,7 +93,7 @@ JitModule::JitModule(std::span<const std::string_view> ptx, const LoadOptions& o
     TranslateOptions how;
     how.gpu_nans = settings.nans != Settings::Nans::host;
     how.exact_nans = settings.nans == Settings::Nans::exact;
-    made->translation = translate(pointers, made->context, how);
+    made->translation = pipeline::thread_code(pointers, made->context, how, settings);
     std::string bitcode;
     llvm::raw_string_ostream out{bitcode};
     llvm::WriteBitcodeToFile(*made->translation.module, out);

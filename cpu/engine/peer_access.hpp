@@ -1,6 +1,6 @@
-// cpu/engine/peer_access.hpp: where there are several devices, a kernel may touch only memory of
-// its own device and what it was given access to. The driver layer says who may touch what; kernels
-// compiled after that ask.
+// cpu/engine/peer_access.hpp: peer access of kernels. With several devices a kernel may access only
+// memory of its own device and of devices whose peer access is enabled. The driver layer knows
+// which; kernels compiled after it has set these functions check their accesses.
 #pragma once
 
 #include <cstdint>
@@ -8,35 +8,35 @@
 
 namespace cucpu {
 
-/// Whether kernels launched with that `reach` may read, or write, at the address. True for whatever
-/// is no device memory.
-using PeerAccessCheck = std::function<bool(const void* reach, std::uintptr_t address, bool write)>;
+/// Whether kernels launched with `accessor` (what the driver layer gave to PeerAccessScope) may
+/// read, or write, at the address. True for every address outside device memory.
+using PeerAccessCheck =
+    std::function<bool(const void* accessor, std::uintptr_t address, bool write)>;
 
 /// Empty while there is one device. Set once, before the first module is loaded.
 inline PeerAccessCheck& peer_access_check() {
-  static PeerAccessCheck* const function =
-      new PeerAccessCheck;  // never destroyed: kernels may run at exit
+  static PeerAccessCheck* const function = new PeerAccessCheck;  // kernels may run at exit
   return *function;
 }
 
-/// Whether such kernels may use arrays whose owner the driver layer calls `home`.
-using ArrayAccessCheck = std::function<bool(const void* reach, const void* home)>;
+/// Whether such kernels may access arrays of `owner`, a name that the driver layer gives.
+using ArrayAccessCheck = std::function<bool(const void* accessor, const void* owner)>;
 inline ArrayAccessCheck& array_access_check() {
   static ArrayAccessCheck* const function = new ArrayAccessCheck;
   return *function;
 }
 
-/// Launches made meanwhile by this thread are launched with `reach`; without one they may touch all
+/// While it exists, launches by this thread have this accessor. Without one they may access all
 /// memory.
 class PeerAccessScope {
  public:
-  explicit PeerAccessScope(const void* reach) noexcept { current() = reach; }
+  explicit PeerAccessScope(const void* accessor) noexcept { current() = accessor; }
   ~PeerAccessScope() { current() = nullptr; }
   PeerAccessScope(const PeerAccessScope&) = delete;
   PeerAccessScope& operator=(const PeerAccessScope&) = delete;
   static const void*& current() noexcept {
-    static thread_local const void* reach = nullptr;
-    return reach;
+    static thread_local const void* accessor = nullptr;
+    return accessor;
   }
 };
 

@@ -5,6 +5,7 @@
 
 #include "cpu/base/environment.hpp"
 #include "cpu/engine/engine.hpp"
+#include "cpu/engine/pipeline.hpp"
 
 namespace cucpu {
 namespace {
@@ -30,6 +31,7 @@ Settings Settings::from_environment() try {
     s.width = static_cast<unsigned>(width);
   }
   s.report = flag("CUCORE_CPU_REPORT", false);
+  s.times = flag("CUCORE_CPU_TIMES", false);
   s.strict = flag("CUCORE_CPU_STRICT", false);
   s.nans =
       word("CUCORE_CPU_NAN", {{"gpu", Nans::gpu}, {"exact", Nans::exact}, {"host", Nans::host}},
@@ -45,16 +47,29 @@ Settings Settings::from_environment() try {
                            : what == "block" || what == "llvm" ? &s.dump_block
                            : what == "asm"                     ? &s.dump_assembly
                                                                : nullptr;
-      if (!wanted) refuse("CUCORE_CPU_DUMP", value, "a list of ptx, thread, block, asm");
-      *wanted = true;
+      if (wanted) {
+        *wanted = true;
+      } else if (what.starts_with("after:") && pipeline::has_pass(what.substr(6))) {
+        s.dump_after.push_back(what.substr(6));
+      } else {
+        const std::string names = pipeline::pass_names();
+        refuse("CUCORE_CPU_DUMP", value,
+               ("a list of ptx, thread, block, asm and after:NAME, where NAME is one of " + names)
+                   .c_str());
+      }
     }
   }
   if (const char* value = std::getenv("CUCORE_CPU_DUMP_DIR"); value && *value)
     s.dump_folder = value;
-  if (s.width != 0 || s.strict || s.dump_block || s.dump_assembly) s.quick = Quick::never;
-  s.quick = word("CUCORE_CPU_QUICK",
-                 {{"0", Quick::never}, {"1", Quick::large}, {"always", Quick::always}}, s.quick,
-                 "0, 1 or always");
+  if (s.width != 0 || s.strict || s.dump_block || s.dump_assembly || !s.dump_after.empty())
+    s.tier = Tier::optimized;
+  s.tier = word("CUCORE_CPU_QUICK",  // the former name
+                {{"0", Tier::optimized}, {"1", Tier::automatic}, {"always", Tier::baseline}},
+                s.tier, "0, 1 or always");
+  s.tier = word(
+      "CUCORE_CPU_TIER",
+      {{"auto", Tier::automatic}, {"baseline", Tier::baseline}, {"optimized", Tier::optimized}},
+      s.tier, "auto, baseline or optimized");
   s.cache = flag("CUCORE_CPU_CACHE", true);
   s.cache_folder = environment::cache_folder();
   s.cache_limit = static_cast<std::uint64_t>(

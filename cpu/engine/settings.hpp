@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "cpu/engine/check/kinds.hpp"
 
@@ -12,20 +13,23 @@ namespace cucpu {
 struct Settings {
   unsigned width = 0;   ///< CUCORE_CPU_W: 1, 4, 8, 16 or 32 lanes; 0: chosen per kernel
   bool report = false;  ///< CUCORE_CPU_REPORT=1: a line per compiled kernel on standard error
-  /// CUCORE_CPU_STRICT=1: vector code that LLVM's verifier refuses is an error, and scratch memory
-  /// holds nonsense when a block begins.
+  bool times = false;   ///< CUCORE_CPU_TIMES=1: a line per pass of every compiled kernel
+  /// CUCORE_CPU_STRICT=1: LLVM's verifier runs after every pass of this project, what it rejects is
+  /// an error, and scratch memory holds a bit pattern when a block starts.
   bool strict = false;
-  /// CUCORE_CPU_QUICK: which kernels begin with code that is quick to make; better code follows in
-  /// the background. `large`, unless code of a certain kind is asked for (CUCORE_CPU_W,
-  /// CUCORE_CPU_STRICT, CUCORE_CPU_DUMP).
-  enum class Quick { never, large, always };
-  Quick quick = Quick::large;
-  /// CUCORE_CPU_NAN: whose NaNs f64 instructions give. `exact`: a GPU's, also where the choice is
-  /// between two, or an atomic operation does not know which memory it is in.
+  /// CUCORE_CPU_TIER=auto|baseline|optimized, or CUCORE_CPU_QUICK=1|always|0: the tier in which
+  /// kernels start. Optimized code replaces baseline code after a while. `automatic`: kernels that
+  /// are expensive to optimize start in the baseline tier. CUCORE_CPU_W, CUCORE_CPU_STRICT and
+  /// CUCORE_CPU_DUMP of later forms change the default to `optimized`.
+  enum class Tier { automatic, baseline, optimized };
+  Tier tier = Tier::automatic;
+  /// CUCORE_CPU_NAN: the NaN bits of f64 instructions. `exact`: those of a GPU also where two
+  /// operands are NaNs, and in atomic operations on generic addresses.
   enum class Nans { host, gpu, exact };
   Nans nans = Nans::gpu;
   bool dump_ptx = false, dump_thread = false, dump_block = false,
        dump_assembly = false;               ///< CUCORE_CPU_DUMP=ptx,thread,block,asm
+  std::vector<std::string> dump_after;      ///< CUCORE_CPU_DUMP=after:NAME: names of passes
   std::string dump_folder = "cucore_dump";  ///< CUCORE_CPU_DUMP_DIR
   bool cache = true;         ///< CUCORE_CPU_CACHE=0: nothing is read from or written to disk
   std::string cache_folder;  ///< CUCORE_CACHE_DIR, else the user's cache folder; empty: none

@@ -50,12 +50,13 @@ std::optional<ObjectCode> ThreadCode::object(const CompileJob& job) const {
                                      static_cast<std::uint64_t>(settings.nans)};
   if (job.block) numbers.insert(numbers.end(), {job.block->x, job.block->y, job.block->z});
   for (const std::uint64_t number : numbers) add(std::to_string(number));
-  // The best there is comes first.
-  const std::string best = cucpu::digest(key), quick = cucpu::digest(key + "quick\n");
-  const bool dumping = settings.dump_thread || settings.dump_block || settings.dump_assembly;
+  // Optimized code is preferred.
+  const std::string optimized = cucpu::digest(key), baseline = cucpu::digest(key + "baseline\n");
+  const bool dumping = settings.dump_thread || settings.dump_block || settings.dump_assembly ||
+                       !settings.dump_after.empty();
   if (cache_.usable() && !dumping) {
-    for (const std::string* const which : {&best, &quick}) {
-      if (which == &quick && !job.may_be_quick) break;
+    for (const std::string* const which : {&optimized, &baseline}) {
+      if (which == &baseline && !job.may_be_baseline) break;
       const auto found = cache_.get(*which);
       if (!found) continue;
       if (*found == "refused") return std::nullopt;
@@ -66,7 +67,7 @@ std::optional<ObjectCode> ThreadCode::object(const CompileJob& job) const {
     }
   }
   std::optional<ObjectCode> code = compile_kernel(job, settings);
-  cache_.put(code && code->quick ? quick : best, code ? code->pack() : "refused");
+  cache_.put(code && code->baseline ? baseline : optimized, code ? code->pack() : "refused");
   return code;
 }
 

@@ -28,7 +28,7 @@ class Memory final : public cucpu::VariableMemory {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const bool quiet = setenv("CUCORE_CPU_CACHE", "0", 1) == 0;
   (void)quiet;
-  setenv("CUCORE_CPU_QUICK", size / 2 % 2 ? "always" : "0", 1);
+  setenv("CUCORE_CPU_TIER", size / 2 % 2 ? "baseline" : "optimized", 1);
   Memory memory;
   const std::string text{reinterpret_cast<const char*>(data), size};
   const std::string_view texts[] = {text};

@@ -1,5 +1,5 @@
 """From PTX to machine code, each time in a fresh process: as the first kernel of it, with an empty folder of compiled code, and again in
-another process, which finds the code there. Large kernels begin with code that is quick to make; what the code takes that follows in the
+another process, which finds the code there. Large kernels start in the baseline tier; what the code takes that follows in the
 background is measured on its own."""
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def compiling(driver: Path, ptx: str, rounds: int) -> list[Compiling]:
                 spent, compiled = run(driver, file, kernel, threads, CUCORE_CACHE_DIR=f"{folder}/cache")
                 again.append(spent)
                 compiled_again += compiled
-                spent, _ = run(driver, file, kernel, threads, CUCORE_CPU_CACHE="0", CUCORE_CPU_QUICK="0")
+                spent, _ = run(driver, file, kernel, threads, CUCORE_CPU_CACHE="0", CUCORE_CPU_TIER="optimized")
                 best.append(spent)
         result.append(
             Compiling(name, instructions(text), goal, median(first), median(best), median(again), compiled_again)

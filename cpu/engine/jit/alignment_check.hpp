@@ -1,5 +1,5 @@
-// cpu/engine/jit/alignment_check.hpp: misaligned accesses are faults (716), as on a GPU, at no cost
-// where alignment follows from the code.
+// cpu/engine/jit/alignment_check.hpp: misaligned accesses are faults (716), as on a GPU, without a
+// check where alignment follows from the code.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,11 @@ struct ParamAlignment {
   friend bool operator==(const ParamAlignment&, const ParamAlignment&) = default;
 };
 
-/// Puts a `cucpu.check.align` before every access of thread code whose alignment cannot be proven.
-/// With `assume_params` parameters are taken to be aligned as accesses need it, and what was
-/// assumed is the result: the code is for launches that keep to it. Nearly all accesses are a
-/// parameter plus a multiple of their size, so this leaves few checks.
+/// Requires: thread code of one kernel, or of address-taken functions.
+/// Guarantees: a `cucpu.check.align` precedes every access whose alignment is not proven. With
+/// `assume_params` parameters count as aligned as the accesses need it; the result lists these
+/// assumptions, and the code is valid for launches that satisfy them. Few checks remain, because
+/// the address of most accesses is a parameter plus a multiple of the access size.
 std::vector<ParamAlignment> check_alignment(llvm::Module&, bool assume_params);
 
 }  // namespace cucpu

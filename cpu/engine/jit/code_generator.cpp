@@ -1,6 +1,8 @@
 // cpu/engine/jit/code_generator.cpp
 #include "cpu/engine/jit/code_generator.hpp"
 
+#include <llvm/Transforms/Utils/Cloning.h>
+
 #include <atomic>
 #include <stdexcept>
 
@@ -37,6 +39,18 @@ std::string CodeGenerator::object(llvm::Module& module) {
   passes_->run(module);
   passes_.reset();  // they may look at the module as long as they live
   return text_.str().str();
+}
+
+std::string emit_assembly(llvm::Module& module, llvm::TargetMachine* target) {
+  const std::unique_ptr<llvm::Module> copy =
+      llvm::CloneModule(module);  // codegen changes its input
+  llvm::SmallString<0> text;
+  llvm::raw_svector_ostream out{text};
+  llvm::legacy::PassManager passes;
+  if (target->addPassesToEmitFile(passes, out, nullptr, llvm::CodeGenFileType::AssemblyFile))
+    throw std::runtime_error{"this host's code generator cannot write assembly"};
+  passes.run(*copy);
+  return text.str().str();
 }
 
 void initialize_codegen_passes(int optimization) {

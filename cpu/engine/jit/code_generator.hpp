@@ -1,4 +1,4 @@
-// cpu/engine/jit/code_generator.hpp: LLVM's code generator for this host, set up for one
+// cpu/engine/jit/code_generator.hpp: LLVM's code generator for the host, set up for one
 // compilation.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace cucpu {
 
 class CodeGenerator {
  public:
-  /// One that nobody has used. `optimization` is 0..4. After
+  /// A new code generator. `optimization` is 0..4. Requires
   /// initialize_codegen_passes(optimization).
   static std::unique_ptr<CodeGenerator> make(int optimization);
   explicit CodeGenerator(int optimization);
@@ -22,7 +22,7 @@ class CodeGenerator {
   CodeGenerator& operator=(const CodeGenerator&) = delete;
 
   [[nodiscard]] llvm::TargetMachine* target() const { return target_.get(); }
-  /// An object file. Once only: the module is changed, and the passes are spent.
+  /// The object file of a module, which is changed. Can be called once.
   std::string object(llvm::Module&);
 
  private:
@@ -32,8 +32,12 @@ class CodeGenerator {
   std::unique_ptr<llvm::legacy::PassManager> passes_;
 };
 
-/// LLVM makes the passes of its code generator known when one is first used. To be called before
-/// work that generates code, outside with_crash_recovery(). The generator it takes is not lost.
+/// The assembly of a copy of the module.
+std::string emit_assembly(llvm::Module&, llvm::TargetMachine*);
+
+/// Registers the passes of LLVM's code generator, which LLVM does when the first code generator is
+/// set up. Call it before work that generates code, outside with_crash_recovery(). make() reuses
+/// the code generator that it sets up.
 void initialize_codegen_passes(int optimization);
 
 }  // namespace cucpu

@@ -1,15 +1,16 @@
-// cpu/engine/jit/crash_recovery.hpp: LLVM ends the process where it cannot go on; here that is an
-// exception.
+// cpu/engine/jit/crash_recovery.hpp: fatal errors of LLVM as exceptions; LLVM would end the
+// process.
 #pragma once
 
 #include <functional>
 
 namespace cucpu {
 
-/// Runs work that uses LLVM as run_with_crash_recovery() does. A fatal error of LLVM is Crashed.
-/// Memory that cannot be had, by LLVM or by us, is std::bad_alloc: the work is left there and then,
-/// without destructors (LLVM's objects are not whole any more), so what it made must be its own
-/// until it is done.
+/// Runs work that uses LLVM inside run_with_crash_recovery() (run/crash_recovery.hpp). A fatal
+/// error of LLVM is thrown as Crashed. A failed allocation, in LLVM or in this project, is thrown
+/// as std::bad_alloc; the work is then abandoned without running destructors, because objects of
+/// LLVM are in an inconsistent state. So the work must not publish what it creates before it is
+/// complete.
 void with_crash_recovery(const std::function<void()>& work);
 
 }  // namespace cucpu

@@ -4,6 +4,8 @@
 // compare-and-swap that makes the same sums in the same order, each rounded for itself: memory
 // holds what it could have held with an atomic operation for each. A place that was not the last
 // one is written at once, so that a bad address is a fault of the block that used it.
+#include "cpu/engine/jit/deferred_atomics.hpp"
+
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Intrinsics.h>
@@ -12,7 +14,7 @@
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 #include <llvm/Transforms/Utils/LowerAtomic.h>
 
-#include "cpu/engine/jit/optimize.hpp"
+#include "cpu/engine/jit/float_atomics.hpp"
 #include "cpu/engine/simt/deferrable_atomics.hpp"
 
 namespace cucpu {

@@ -3,12 +3,14 @@
 // shared memory it is memory's, quieted); f32 NaNs are canonical everywhere.
 // No host has such an instruction, so each is a compare-and-swap loop, which is what LLVM would
 // make of them anyway. Runs last: until here they are plain atomicrmw that passes understand.
+#include "cpu/engine/jit/float_atomics.hpp"
+
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
-#include "cpu/engine/jit/optimize.hpp"
+#include "cpu/engine/simt/markers.hpp"
 
 namespace cucpu {
 
@@ -18,12 +20,7 @@ namespace {
 
 /// Vector code makes plain instructions of shared atomics and drops the mark: what has none is not
 /// shared.
-bool is_shared(const AtomicRMWInst& atomic) {
-  const MDNode* space = atomic.getMetadata("cucpu.space");
-  if (!space || space->getNumOperands() == 0) return false;
-  const auto* name = dyn_cast<MDString>(space->getOperand(0));
-  return name && name->getString() == "shared";
-}
+bool is_shared(const AtomicRMWInst& atomic) { return simt::space_of(atomic) == "shared"; }
 
 Value* flushed(IRBuilderBase& b, Value* v) {
   Value* size = b.CreateUnaryIntrinsic(Intrinsic::fabs, v);

@@ -1,4 +1,4 @@
-// cpu/engine/jit/host_target.hpp: the machine code is generated for.
+// cpu/engine/jit/host_target.hpp: the target of code generation, which is the CPU of the host.
 #pragma once
 
 #include <memory>
@@ -11,14 +11,14 @@ class TargetMachine;
 namespace cucpu {
 
 struct HostTarget {
-  std::string triple, cpu,
-      features;  ///< features: "+a,-b", corrected by what the system really exposes
+  std::string triple, cpu;
+  std::string features;  ///< "+a,-b", corrected by what the operating system exposes
 };
 
-/// The host, found once. Registers LLVM's native target.
+/// Detected once. Registers LLVM's native target.
 const HostTarget& host_target();
 
-/// Not thread-safe itself: one per compilation. `optimization` is 0..4.
+/// One per compilation: a TargetMachine is not thread-safe. `optimization` is 0..4.
 std::unique_ptr<llvm::TargetMachine> make_target_machine(int optimization);
 
 }  // namespace cucpu

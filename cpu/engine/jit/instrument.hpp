@@ -1,5 +1,5 @@
-// cpu/engine/jit/instrument.hpp: check mode (CUCORE_CHECK): kernels say what they touch before they
-// touch it.
+// cpu/engine/jit/instrument.hpp: check mode (CUCORE_CHECK): kernels report accesses before they
+// execute them.
 #pragma once
 
 namespace llvm {
@@ -8,12 +8,14 @@ class Module;
 
 namespace cucpu {
 
-/// Lets every .local variable announce itself when its function is entered. After inlining, before
-/// promotion: what is announced stays in memory.
+/// Requires: inlined calls; local variables not yet promoted to registers.
+/// Guarantees: every function reports its .local variables when it is entered, which keeps them in
+/// memory.
 void instrument_locals(llvm::Module&);
 
-/// Puts a call of cucpu_rt_check before every access that PTX asked for, and the like before fences
-/// and routines that touch memory. After promotion.
+/// Requires: local variables promoted to registers.
+/// Guarantees: a call of cucpu_rt_check precedes every memory access of the PTX, and similar calls
+/// precede fences and runtime routines that access memory.
 void instrument(llvm::Module&);
 
 }  // namespace cucpu

@@ -1,4 +1,4 @@
-// cpu/engine/jit/llvm_once.hpp: what LLVM makes once.
+// cpu/engine/jit/llvm_once.hpp: one-time initialization of LLVM.
 #pragma once
 
 #include <atomic>
@@ -11,9 +11,10 @@
 
 namespace cucpu {
 
-/// What LLVM makes once it makes under locks, and does not make a second time: left half way for
-/// want of memory, it would hang or end the process. So it is made before other work, and never
-/// tried again.
+/// Like std::call_once, but a call that fails is never repeated. LLVM initializes some data under
+/// locks and cannot repeat it: interrupted by a lack of memory, a second attempt would hang or end
+/// the process. So it is initialized before other work, and after a failure every call throws
+/// std::bad_alloc.
 class LlvmOnce {
  public:
   void operator()(const std::function<void()>& make) {

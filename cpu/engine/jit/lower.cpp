@@ -1,19 +1,13 @@
 // cpu/engine/jit/lower.cpp: markers become loads from the contexts and calls of routines.
 #include "cpu/engine/jit/lower.hpp"
 
-#include <llvm/Analysis/AssumptionCache.h>
-#include <llvm/Analysis/TargetLibraryInfo.h>
 #include <llvm/IR/MDBuilder.h>
-#include <llvm/IR/PatternMatch.h>
-#include <llvm/TargetParser/Triple.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
 #include <stdexcept>
 
 #include "cpu/engine/run/block_context.hpp"
 #include "cpu/engine/run/routines.hpp"
-#include "cpu/engine/run/safepoints.hpp"
-#include "cpu/engine/simt/markers.hpp"
 
 namespace cucpu {
 namespace {
@@ -354,19 +348,19 @@ bool has_markers(Function& function) {
   return false;
 }
 
-Value* thread_of_call(IRBuilder<>& b, Module& module) {
+}  // namespace
+
+Value* current_thread(IRBuilderBase& b, Module& module) {
   FunctionCallee callee = module.getOrInsertFunction("cucpu_rt_thread", b.getPtrTy());
   cast<Function>(callee.getCallee())->setDoesNotThrow();
   return b.CreateCall(callee);
 }
 
-}  // namespace
-
 void lower_functions(Module& module) {
   for (Function& function : module) {
     if (function.isDeclaration() || !has_markers(function)) continue;
     IRBuilder<> b{&function.getEntryBlock(), function.getEntryBlock().getFirstInsertionPt()};
-    Lowering{function, fiber_place(b, thread_of_call(b, module))}.run();
+    Lowering{function, fiber_place(b, current_thread(b, module))}.run();
   }
 }
 
@@ -379,7 +373,7 @@ Function* lower_to_fiber(Function& kernel, const std::string& name) {
   return fiber;
 }
 
-Function* lower_to_loop(Function& kernel, const std::string& name) {
+Function* lower_to_thread_loop(Function& kernel, const std::string& name) {
   LLVMContext& context = kernel.getContext();
   Function* function = take_body(kernel, name);
   BasicBlock* body = &function->getEntryBlock();
@@ -452,113 +446,6 @@ Function* lower_to_loop(Function& kernel, const std::string& name) {
 
   Lowering{*function, place}.run();
   return function;
-}
-
-namespace {
-
-/// A loop that clears the lowest bit of a number until none is left, as those over the lanes of a
-/// mask do: 64 rounds at most.
-bool goes_over_bits(const Loop& loop) {
-  using namespace PatternMatch;
-  const auto* branch =
-      loop.getLoopLatch() ? dyn_cast<BranchInst>(loop.getLoopLatch()->getTerminator()) : nullptr;
-  if (!branch || !branch->isConditional()) return false;
-  ICmpInst::Predicate predicate{};
-  Value* rest = nullptr;
-  if (!match(branch->getCondition(), m_ICmp(predicate, m_Value(rest), m_Zero())) ||
-      !ICmpInst::isEquality(predicate))
-    return false;
-  const bool on_zero = predicate == ICmpInst::ICMP_EQ;
-  if (loop.contains(branch->getSuccessor(on_zero ? 0 : 1))) return false;
-  for (const PHINode& phi : loop.getHeader()->phis()) {
-    const int from = phi.getBasicBlockIndex(loop.getLoopLatch());
-    if (from >= 0 && phi.getIncomingValue(static_cast<unsigned>(from)) == rest &&
-        match(rest, m_c_And(m_Specific(&phi), m_Add(m_Specific(&phi), m_AllOnes()))))
-      return true;
-  }
-  return false;
-}
-
-/// The loop over blocks, every turn of which asks for the next ones: that is a safepoint.
-bool asks_for_blocks(const Loop& loop) {
-  const auto asks = [](const BasicBlock* block) {
-    return block && any_of(*block, [](const Instruction& inst) {
-             const auto* call = dyn_cast<CallInst>(&inst);
-             const Function* callee = call ? call->getCalledFunction() : nullptr;
-             return callee && callee->getName().starts_with("cucpu_rt_next_");
-           });
-  };
-  return asks(loop.getHeader()) || asks(loop.getLoopLatch());
-}
-
-}  // namespace
-
-void insert_safepoint_polls(Module& module, Function* entry, bool entry_is_fiber) {
-  LLVMContext& context = module.getContext();
-  const bool counted = safepoints::are_counted();
-  FunctionCallee cancelled = module.getOrInsertFunction(
-      counted ? "cucpu_rt_poll" : "cucpu_rt_cancelled", Type::getVoidTy(context));
-  if (auto* callee = dyn_cast<Function>(cancelled.getCallee())) {
-    if (!counted) callee->setDoesNotReturn();
-    callee->setDoesNotThrow();
-    callee->addFnAttr(Attribute::Cold);
-  }
-  for (Function& function : module) {
-    if (function.isDeclaration()) continue;
-    DominatorTree dominators{function};
-    LoopInfo loops{dominators};
-    if (loops.empty()) continue;
-    auto all = loops.getLoopsInPreorder();
-    constexpr std::size_t kMany =
-        200;  // counting rounds takes longer with every loop that was passed before
-    const bool few = all.size() <= kMany;
-    erase_if(all, [](const Loop* loop) {
-      return asks_for_blocks(*loop) || findOptionMDForLoop(loop, simt::kShortLoop) ||
-             goes_over_bits(*loop);
-    });
-    if (all.empty()) continue;
-    TargetLibraryInfoImpl library{Triple{module.getTargetTriple()}};
-    TargetLibraryInfo info{library};
-    AssumptionCache assumptions{function};
-    ScalarEvolution evolution{function, info, assumptions, dominators, loops};
-    SmallVector<BasicBlock*, 8> latches;
-    for (Loop* loop : all) {
-      constexpr unsigned kShort = 4096;
-      const unsigned count = few ? evolution.getSmallConstantMaxTripCount(loop) : 0;
-      if (count != 0 && count <= kShort) continue;
-      SmallVector<BasicBlock*, 4> found;
-      loop->getLoopLatches(found);
-      latches.append(found);
-    }
-    if (latches.empty()) continue;
-    IRBuilder<> b{&function.getEntryBlock(),
-                  function.getEntryBlock().getFirstNonPHIOrDbgOrAlloca()};
-    Value* block = nullptr;
-    if (&function == entry && !entry_is_fiber) {
-      block = function.getArg(0);
-    } else {
-      block = b.CreateLoad(b.getPtrTy(),
-                           &function == entry ? function.getArg(0) : thread_of_call(b, module));
-    }
-    Value* const flag = b.CreateLoad(
-        b.getPtrTy(),
-        b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), block, offsetof(BlockContext, cancel)));
-    for (BasicBlock* latch : latches) {
-      Instruction* terminator = latch->getTerminator();
-      b.SetInsertPoint(terminator);
-      LoadInst* state = b.CreateAlignedLoad(b.getInt32Ty(), flag, Align(4));
-      state->setAtomic(AtomicOrdering::Monotonic);
-      Value* stop = b.CreateICmpNE(state, b.getInt32(0));
-      Instruction* then =
-          SplitBlockAndInsertIfThen(stop, terminator->getIterator(), !counted,
-                                    MDBuilder{context}.createBranchWeights(1, 1 << 20));
-      b.SetInsertPoint(then);
-      auto* call = b.CreateCall(cancelled);
-      if (!counted) call->setDoesNotReturn();
-      if (DISubprogram* scope = function.getSubprogram())
-        call->setDebugLoc(DILocation::get(context, 0, 0, scope));
-    }
-  }
 }
 
 }  // namespace cucpu

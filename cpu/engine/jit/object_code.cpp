@@ -8,8 +8,8 @@ namespace cucpu {
 
 namespace {
 struct Header {
-  std::uint32_t version, fibers, width, scratch, stack, recursive, waits, runs_on, quick, assumed,
-      reached;
+  std::uint32_t version, fibers, width, scratch, stack, recursive, waits, runs_on, baseline,
+      assumed, reached;
 };
 constexpr std::uint32_t kVersion = 5;
 }  // namespace
@@ -23,7 +23,7 @@ std::string ObjectCode::pack() const {
                       recursive,
                       waits_for_blocks,
                       runs_on,
-                      quick,
+                      baseline,
                       static_cast<std::uint32_t>(assumed.size()),
                       static_cast<std::uint32_t>(reached.size())};
   std::string text(reinterpret_cast<const char*>(&header), sizeof header);
@@ -56,7 +56,7 @@ std::optional<ObjectCode> ObjectCode::unpack(std::string_view text) {
   code.recursive = header.recursive;
   code.waits_for_blocks = header.waits;
   code.runs_on = header.runs_on;
-  code.quick = header.quick;
+  code.baseline = header.baseline;
   return code;
 }
 

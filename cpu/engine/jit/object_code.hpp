@@ -20,8 +20,8 @@ struct ObjectCode {
   bool fibers = false;  ///< a ThreadFunction, else a BlockFunction
   std::uint32_t width = 1, scratch_bytes = 0, stack_bytes = 0;
   bool recursive = false, waits_for_blocks = false;
-  bool runs_on = false;  ///< goes on with the blocks behind: BlockContext::blocks_left
-  bool quick = false;    ///< better code can be made, which takes longer
+  bool runs_on = false;   ///< one call runs BlockContext::blocks_left further blocks
+  bool baseline = false;  ///< baseline tier: optimized code can be compiled
   std::vector<ParamAlignment> assumed;
   std::vector<ParamPeerAccess> reached;
 

@@ -1,5 +1,5 @@
-// cpu/engine/jit/peer_access.hpp: where there are several devices, a kernel may touch only memory
-// of its own device and what it was given access to. Only compiled in when there are several.
+// cpu/engine/jit/peer_access.hpp: checks of peer access in kernels. With several devices a kernel
+// may access only memory of its own device and of devices whose peer access is enabled.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,17 @@ class Module;
 
 namespace cucpu {
 
-/// A parameter that accesses are counted from: a launch looks whether its kernel may reach what it
-/// points to.
+/// The kernel parameter at `offset` is a pointer that accesses derive from; `write`: one of them is
+/// a store. A launch checks whether the kernel may access what it points to.
 struct ParamPeerAccess {
   std::uint32_t offset, write;
   friend bool operator==(const ParamPeerAccess&, const ParamPeerAccess&) = default;
 };
 
-/// Puts a call of `cucpu_rt_check_peer_access` before every global or generic access of thread
-/// code. With `assume_params` those counted from one parameter do without, and the parameters are
-/// returned.
+/// Requires: thread code of one kernel, or of address-taken functions; several devices.
+/// Guarantees: a call of `cucpu_rt_check_peer_access` precedes every global or generic access. With
+/// `assume_params` accesses that derive from one parameter have no check, and the result lists
+/// these parameters.
 std::vector<ParamPeerAccess> check_peer_access(llvm::Module&, bool assume_params);
 
 }  // namespace cucpu

@@ -7,8 +7,11 @@
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/PostDominators.h>
 #include <llvm/IR/Dominators.h>
+#include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/Module.h>
+#include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
 #include "cpu/engine/simt/markers.hpp"
 
@@ -18,13 +21,7 @@ namespace {
 using namespace llvm;
 using simt::is_barrier;
 using simt::marker_name;
-
-StringRef space_of(const Instruction& access) {
-  const MDNode* node = access.getMetadata("cucpu.space");
-  const auto* text =
-      node && node->getNumOperands() > 0 ? dyn_cast<MDString>(node->getOperand(0)) : nullptr;
-  return text ? text->getString() : StringRef{};
-}
+using simt::space_of;
 
 /// The condition of a branch or switch, or null.
 Value* condition_of(const BasicBlock& block) {
@@ -379,6 +376,69 @@ bool passes_barrier_every_iteration(const Loop& loop) {
     for (const BasicBlock* next : successors(block)) {
       if (next == loop.getHeader()) return false;
       if (loop.contains(next) && passed.insert(next).second) work.push_back(next);
+    }
+  }
+  return true;
+}
+
+/// Marks the back edges of loops that wait; true when there are any. Where every turn passes a
+/// barrier it is a `turn`: block code may go round with all its threads, and let other blocks run
+/// in between. Else it is a `yield`, and the first turns pass without: a loop that looks for a free
+/// place, or tries again what another thread came before it with, is mostly over by then, and a
+/// thread that gives way once makes the runtime start others on stacks of their own.
+bool mark_spin_loops(Function& function) {
+  constexpr unsigned kFree = 4;
+  DominatorTree dominators{function};
+  LoopInfo loops{dominators};
+  if (loops.empty()) return false;
+  const PostDominatorTree ends{function};
+  struct Spin {
+    SmallVector<BasicBlock*, 4> latches;
+    BasicBlock *header, *before;
+    bool at_barrier;
+  };
+  SmallVector<Spin, 4> found;
+  for (Loop* loop : loops.getLoopsInPreorder()) {
+    if (!is_spin_loop(*loop, loops, dominators, ends)) continue;
+    found.push_back(
+        {{}, loop->getHeader(), loop->getLoopPreheader(), passes_barrier_every_iteration(*loop)});
+    loop->getLoopLatches(found.back().latches);
+  }
+  if (found.empty()) return false;
+  Module& module = *function.getParent();
+  IRBuilder<> b{module.getContext()};
+  const auto call = [&](const char* name, ArrayRef<Value*> arguments) {
+    SmallVector<Type*, 1> types;
+    for (Value* argument : arguments) types.push_back(argument->getType());
+    FunctionCallee marker =
+        module.getOrInsertFunction(name, FunctionType::get(b.getVoidTy(), types, false));
+    cast<Function>(marker.getCallee())->setDoesNotThrow();
+    return b.CreateCall(marker, arguments);
+  };
+  for (const Spin& spin : found) {
+    AllocaInst* turns = nullptr;
+    if (!spin.at_barrier) {
+      BasicBlock& entry = function.getEntryBlock();
+      b.SetInsertPoint(&entry, entry.begin());
+      turns = b.CreateAlloca(b.getInt32Ty(), nullptr, "turns");
+      b.SetInsertPoint(spin.before ? spin.before->getTerminator() : turns->getNextNode());
+      b.CreateStore(b.getInt32(0), turns);
+    }
+    for (BasicBlock* latch : spin.latches) {
+      // Only where it goes round again; of a switch, which may go there by several edges, always.
+      const bool splits = isa<BranchInst>(latch->getTerminator());
+      const DebugLoc line = latch->getTerminator()->getDebugLoc();
+      Instruction* end = (splits ? SplitEdge(latch, spin.header) : latch)->getTerminator();
+      b.SetInsertPoint(end);
+      if (spin.at_barrier) {
+        call("cucpu.turn", {})->setDebugLoc(line);
+        continue;
+      }
+      Value* turn = b.CreateLoad(b.getInt32Ty(), turns);
+      b.CreateStore(b.CreateAdd(turn, b.getInt32(1)), turns);
+      Value* waits = b.CreateICmpUGE(turn, b.getInt32(kFree));
+      b.SetInsertPoint(SplitBlockAndInsertIfThen(waits, end, false));
+      call("cucpu.yield", {b.getInt32(0)})->setDebugLoc(line);
     }
   }
   return true;

@@ -1,8 +1,9 @@
-// cpu/engine/jit/spin_loops.hpp: which loops end when another thread writes memory.
+// cpu/engine/jit/spin_loops.hpp: loops that end only when another thread writes memory.
 #pragma once
 
 namespace llvm {
 class DominatorTree;
+class Function;
 class Loop;
 class LoopInfo;
 class PostDominatorTree;
@@ -10,14 +11,20 @@ class PostDominatorTree;
 
 namespace cucpu {
 
-/// Whether the loop may go round until another thread, of this block or another, or the host writes
-/// memory. Loops that get on by themselves do not count: those with a counter, work queues
-/// (`while ((i = atomicAdd(&next, 1)) < n)`), locks that are taken and given back in one turn.
+/// Whether the loop may iterate until another thread (of this block, of another, or of the host)
+/// writes memory. Loops that make progress on their own are no spin loops: counted loops, work
+/// queues (`while ((i = atomicAdd(&next, 1)) < n)`), locks that are acquired and released within
+/// one iteration.
 bool is_spin_loop(const llvm::Loop&, const llvm::LoopInfo&, const llvm::DominatorTree&,
                   const llvm::PostDominatorTree&);
 
-/// Whether every turn of the loop passes a barrier of the block: then the other threads of the
-/// block get on while one of them waits, whatever order they run in.
+/// Whether every iteration passes a barrier of the block. Then the other threads of the block make
+/// progress while one of them waits, in whatever order they run.
 bool passes_barrier_every_iteration(const llvm::Loop&);
+
+/// Requires: thread code.
+/// Guarantees: every back edge of a spin loop calls cucpu.turn (where every iteration passes a
+/// barrier) or cucpu.yield (elsewhere, from the fifth iteration on). Returns whether there is one.
+bool mark_spin_loops(llvm::Function&);
 
 }  // namespace cucpu

@@ -7,6 +7,8 @@
 #include <llvm/IR/Operator.h>
 #include <llvm/Transforms/Utils/Local.h>
 
+#include "cpu/engine/simt/markers.hpp"
+
 namespace cucpu {
 namespace {
 
@@ -45,8 +47,7 @@ void trap_state_space_violations(Module& module) {
   for (Function& function : module) {
     for (Instruction& i : instructions(function)) {
       if (ended.contains(i.getParent())) continue;
-      const MDNode* space = i.getMetadata("cucpu.space");
-      if (!space || cast<MDString>(space->getOperand(0))->getString() != "global") continue;
+      if (simt::space_of(i) != "global") continue;
       const Value* pointer = isa<StoreInst>(i) ? i.getOperand(1) : i.getOperand(0);
       const Value* root = root_of(pointer);
       const auto* call = dyn_cast<CallInst>(root);

@@ -1,4 +1,4 @@
-// cpu/engine/jit/state_space_check.hpp: accesses in a state space their address is not in (717).
+// cpu/engine/jit/state_space_check.hpp: accesses with an address of another state space (717).
 #pragma once
 
 namespace llvm {
@@ -7,9 +7,9 @@ class Module;
 
 namespace cucpu {
 
-/// An access to global memory whose address provably leads into shared or local memory becomes a
-/// trap, as on a GPU. Here all memory is the host's and the access would go through; what cannot be
-/// proven does.
+/// Requires: thread code.
+/// Guarantees: a global access whose address provably points to shared or local memory is a trap,
+/// as on a GPU. All memory is host memory here, so an access that is not proven invalid succeeds.
 void trap_state_space_violations(llvm::Module&);
 
 }  // namespace cucpu

@@ -1,4 +1,5 @@
-// cpu/engine/jit/underlying_values.hpp: what an address is computed from.
+// cpu/engine/jit/underlying_values.hpp: the values that an address is computed from (compare LLVM's
+// getUnderlyingObjects, which follows pointers only; PTX computes addresses with integers).
 #pragma once
 
 #include <llvm/ADT/SmallPtrSet.h>
@@ -9,14 +10,14 @@
 namespace cucpu {
 
 enum class Visit {
-  descend,  ///< go on with what this value is computed from
-  skip,     ///< it is known
-  stop,     ///< and so is the answer
+  descend,  ///< continue with the operands of this value
+  skip,     ///< do not visit its operands
+  stop,     ///< end the visit
 };
 
-/// Visits the values that `address` is the sum or a choice of, itself first, each once. False when
-/// the visit stopped, when there are too many, or when a value from memory or of a call may be an
-/// address itself (an index has fewer bits, or is scaled).
+/// Visits `address` and the values that it is a sum of or a selection from, each once. Returns
+/// false when the visitor stopped, when there are too many values, or when a loaded value or the
+/// result of a call may be an address itself (an index has fewer bits, or is scaled).
 template <typename Visitor>
 bool visit_underlying_values(llvm::Value* address, Visitor visitor) {
   constexpr unsigned kMost = 64;

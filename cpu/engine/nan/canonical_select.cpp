@@ -16,7 +16,7 @@ using namespace llvm;
 
 namespace {
 
-bool is_gpu_nan(const Value* v) {
+bool is_canonical_nan(const Value* v) {
   const Constant* constant = constant_of(v);
   if (const auto* number = dyn_cast_or_null<ConstantFP>(constant))
     return number->getValueAPF().bitcastToAPInt().isMaxSignedValue();
@@ -24,10 +24,10 @@ bool is_gpu_nan(const Value* v) {
   return bits && bits->getValue().isMaxSignedValue();
 }
 
-/// x of `isnan(x) ? NaN of a GPU : x`, in floats or in their bits; else null.
-Value* chosen(SelectInst& select, const Quiet& is_quiet) {
+/// x of `isnan(x) ? canonical NaN : x`, in floats or in their bits; else null.
+Value* canonicalized_value(SelectInst& select, const NeverSNaN& is_never_snan) {
   const auto choice = match_nan_select(select);
-  return choice && is_gpu_nan(choice->y) && is_quiet(choice->x) ? choice->x : nullptr;
+  return choice && is_canonical_nan(choice->y) && is_never_snan(choice->x) ? choice->x : nullptr;
 }
 
 }  // namespace
@@ -35,11 +35,11 @@ Value* chosen(SelectInst& select, const Quiet& is_quiet) {
 unsigned fold_canonical_selects(Function& block, const TargetMachine* target) {
   if (!target || !target->getTargetTriple().isAArch64()) return 0;
   const bool halves = target->getMCSubtargetInfo()->checkFeatures("+fullfp16");
-  const Quiet is_quiet{block};
+  const NeverSNaN is_never_snan{block};
   SmallVector<std::pair<SelectInst*, Value*>> found;
   for (Instruction& inst : instructions(block)) {
     auto* select = dyn_cast<SelectInst>(&inst);
-    Value* x = select ? chosen(*select, is_quiet) : nullptr;
+    Value* x = select ? canonicalized_value(*select, is_never_snan) : nullptr;
     if (!x) continue;
     const Type* type = x->getType()->getScalarType();
     if (type->isFloatTy() || (halves && type->isHalfTy())) found.push_back({select, x});

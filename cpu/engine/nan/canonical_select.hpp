@@ -1,5 +1,4 @@
-// cpu/engine/nan/canonical_select.hpp: the NaN a GPU gives, with one instruction where the
-// processor has one.
+// cpu/engine/nan/canonical_select.hpp: the canonical NaN in one instruction on AArch64.
 #pragma once
 
 #include <llvm/IR/Function.h>
@@ -7,10 +6,11 @@
 
 namespace cucpu {
 
-/// Rewrites `isnan(x) ? NaN of a GPU : x` in block code that no pass of LLVM will look at any more,
-/// for AArch64: FMAXNM of that NaN and x is the number, where x is one, and its first operand where
-/// both are quiet NaNs. Elsewhere, and where x may be a NaN that signals, nothing changes. Returns
-/// how many were rewritten.
+/// Requires: block code; no later pass of LLVM, which treats all NaNs as equal.
+/// Guarantees: on AArch64 `isnan(x) ? canonical NaN : x` is FMAXNM of the canonical NaN and x,
+/// which returns x where that is a number and its first operand where both are quiet NaNs. Where x
+/// may be a signaling NaN, and on other targets, nothing changes. Returns how many selects were
+/// replaced.
 unsigned fold_canonical_selects(llvm::Function& block, const llvm::TargetMachine* target);
 
 }  // namespace cucpu

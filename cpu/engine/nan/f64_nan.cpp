@@ -8,16 +8,16 @@
 
 #include "cpu/engine/nan/splat.hpp"
 
-namespace cucpu::nans {
+namespace cucpu::nan {
 
 using namespace llvm;
 
 namespace {
 
-constexpr std::uint64_t kMade = 0xfff8000000000000, kQuiet = 0x0008000000000000;
+constexpr std::uint64_t kDefaultNan = 0xfff8000000000000, kQuietBit = 0x0008000000000000;
 
-/// Whether a NaN is a NaN afterwards: a number made of its sign would show that.
-bool keeps_nans(const Instruction& i) {
+/// Whether the result for a NaN is a NaN again; a number would reveal the sign bit of the NaN.
+bool preserves_nan(const Instruction& i) {
   const APInt* c = nullptr;
   if (!i.isBitwiseLogicOp() || !PatternMatch::match(i.getOperand(1), PatternMatch::m_APInt(c)))
     return false;
@@ -26,15 +26,15 @@ bool keeps_nans(const Instruction& i) {
   return i.getOpcode() == Instruction::Xor ? c->isSubsetOf(sign) : (~sign).isSubsetOf(*c);
 }
 
-/// Bits of a double that only become a double again: the quiet bit set, one of two chosen.
-bool comes_back(const Value& bits, unsigned depth = 0) {
+/// Whether the bits of a double are used only to form a double again (quiet bit set, select).
+bool becomes_double_again(const Value& bits, unsigned depth = 0) {
   if (depth > 4) return false;
   for (const User* user : bits.users()) {
     const auto* i = dyn_cast<Instruction>(user);
     if (!i) return false;
     if (isa<BitCastInst>(i) && is_double(i)) continue;
     const bool chosen = isa<SelectInst>(i) && i->getOperand(0) != &bits;
-    if (!(keeps_nans(*i) || chosen) || !comes_back(*i, depth + 1)) return false;
+    if (!(preserves_nan(*i) || chosen) || !becomes_double_again(*i, depth + 1)) return false;
   }
   return true;
 }
@@ -49,26 +49,26 @@ Value* bits_of(IRBuilderBase& b, Value* v) {
 
 Value* is_nan(IRBuilderBase& b, Value* v) { return b.CreateFCmpUNO(v, v); }
 
-/// A constant that is no NaN is never the one that passes.
+/// A constant that is no NaN is never the NaN that propagates.
 bool is_number(const Value* v) {
   const auto* number = dyn_cast_or_null<ConstantFP>(constant_of(v));
   return number && !number->isNaN();
 }
 
-/// `r`, or where it is a NaN the one a GPU makes of these operands: the first NaN among them. The
-/// choice is made between integers: LLVM may treat all NaNs of a float select as equal.
-Value* chosen_here(IRBuilderBase& b, Value* r, ArrayRef<Value*> operands) {
+/// `r`, or where it is a NaN the NaN that a GPU produces: the first NaN among the operands. The
+/// select is between integers, because LLVM may treat all NaNs of a float select as equal.
+Value* select_gpu_nan(IRBuilderBase& b, Value* r, ArrayRef<Value*> operands) {
   Value* bits = bits_of(b, r);
-  bits = b.CreateSelect(is_nan(b, r), ConstantInt::get(bits->getType(), kMade), bits);
+  bits = b.CreateSelect(is_nan(b, r), ConstantInt::get(bits->getType(), kDefaultNan), bits);
   for (Value* v : reverse(operands)) {
     if (is_number(v)) continue;
-    Value* quiet = b.CreateOr(bits_of(b, v), ConstantInt::get(bits->getType(), kQuiet));
+    Value* quiet = b.CreateOr(bits_of(b, v), ConstantInt::get(bits->getType(), kQuietBit));
     bits = b.CreateSelect(is_nan(b, v), quiet, bits);
   }
   return b.CreateBitCast(bits, r->getType());
 }
 
-/// The same instruction with other operands, in another function.
+/// A copy of the instruction with other operands, in another function.
 Value* same(IRBuilderBase& b, const Instruction& i, ArrayRef<Value*> operands) {
   Instruction* copy = b.Insert(i.clone());
   copy->setDebugLoc({});
@@ -77,7 +77,7 @@ Value* same(IRBuilderBase& b, const Instruction& i, ArrayRef<Value*> operands) {
   return copy;
 }
 
-/// Which operands of an instruction a GPU looks for a NaN in, first to last.
+/// The operands of an instruction in the order in which a GPU looks for a NaN.
 SmallVector<unsigned, 3> order_of(const Instruction& i) {
   const auto* call = dyn_cast<IntrinsicInst>(&i);
   if (call && call->getIntrinsicID() == Intrinsic::fma) return {1, 2, 0};
@@ -86,8 +86,8 @@ SmallVector<unsigned, 3> order_of(const Instruction& i) {
   return {1, 0};
 }
 
-/// A function that almost never runs, and so leaves the registers of its callers alone; on AArch64
-/// only, as the convention has no room for the largest vectors of x86-64.
+/// A cold function that preserves all registers of its caller. On AArch64 only: the calling
+/// convention cannot pass the largest vectors of x86-64.
 Function* cold_function(Module& module, const Function& caller, const std::string& name, Type* type,
                         std::size_t operands) {
   auto* function =
@@ -105,10 +105,10 @@ Function* cold_function(Module& module, const Function& caller, const std::strin
   return function;
 }
 
-/// The result of an instruction on vectors with a GPU's NaNs, by a call: vectors of 16 lanes make
-/// long code. The call does what the instruction does; or, where that has constants, which are no
-/// NaNs, it chooses between its result and its other operands.
-Value* by_call(IRBuilderBase& b, Instruction& i) {
+/// The result of a vector instruction with the NaNs of a GPU, by a call, because the code for 16
+/// lanes is long. The function executes the instruction; or, where operands are constants, which
+/// are no NaNs, it selects between the result and the other operands.
+Value* call_cold_function(IRBuilderBase& b, Instruction& i) {
   SmallVector<unsigned, 3> order = order_of(i);
   const std::size_t all = order.size();
   erase_if(order, [&](unsigned k) { return is_number(i.getOperand(k)); });
@@ -134,7 +134,7 @@ Value* by_call(IRBuilderBase& b, Instruction& i) {
     for (unsigned k = 0; k < order.size(); ++k)
       ordered.push_back(arguments[whole ? order[k] : k + 1]);
     Value* r = whole ? same(body, i, arguments) : arguments[0];
-    body.CreateRet(chosen_here(body, r, ordered));
+    body.CreateRet(select_gpu_nan(body, r, ordered));
   }
   CallInst* made = b.CreateCall(function, given);
   made->setCallingConv(function->getCallingConv());
@@ -143,17 +143,17 @@ Value* by_call(IRBuilderBase& b, Instruction& i) {
 
 }  // namespace
 
-Use use_of(const Instruction& i) {
+NanUse nan_use_of(const Instruction& i) {
   switch (i.getOpcode()) {
     case Instruction::FAdd:
     case Instruction::FSub:
     case Instruction::FMul:
     case Instruction::FDiv:
-      return is_double(&i) ? Use::makes : Use::ignores;
+      return is_double(&i) ? NanUse::produces : NanUse::ignores;
     case Instruction::FCmp:
     case Instruction::FPToSI:
     case Instruction::FPToUI:
-      return Use::ignores;
+      return NanUse::ignores;
     case Instruction::PHI:
     case Instruction::Select:
     case Instruction::ShuffleVector:
@@ -161,25 +161,25 @@ Use use_of(const Instruction& i) {
     case Instruction::ExtractElement:
     case Instruction::Freeze:
     case Instruction::FNeg:
-      return is_double(&i) || comes_back(i) ? Use::moves : Use::sees;
+      return is_double(&i) || becomes_double_again(i) ? NanUse::forwards : NanUse::observes;
     case Instruction::BitCast:
-      return is_double(&i) || comes_back(i) ? Use::moves : Use::sees;
+      return is_double(&i) || becomes_double_again(i) ? NanUse::forwards : NanUse::observes;
     case Instruction::And:
     case Instruction::Or:
     case Instruction::Xor:
-      return keeps_nans(i) && comes_back(i) ? Use::moves : Use::sees;
+      return preserves_nan(i) && becomes_double_again(i) ? NanUse::forwards : NanUse::observes;
     case Instruction::Call:
       break;
     default:
-      return Use::sees;
+      return NanUse::observes;
   }
   const auto* call = dyn_cast<IntrinsicInst>(&i);
-  if (!call) return Use::sees;
+  if (!call) return NanUse::observes;
   switch (call->getIntrinsicID()) {
     case Intrinsic::fma:
     case Intrinsic::sqrt:
     case Intrinsic::vector_reduce_fadd:
-      return is_double(&i) ? Use::makes : Use::ignores;
+      return is_double(&i) ? NanUse::produces : NanUse::ignores;
     case Intrinsic::fabs:
     case Intrinsic::minnum:
     case Intrinsic::maxnum:
@@ -191,19 +191,19 @@ Use use_of(const Instruction& i) {
     case Intrinsic::rint:
     case Intrinsic::nearbyint:
     case Intrinsic::roundeven:
-      return is_double(&i) ? Use::moves : Use::sees;
+      return is_double(&i) ? NanUse::forwards : NanUse::observes;
     case Intrinsic::fptosi_sat:
     case Intrinsic::fptoui_sat:
-      return Use::ignores;
+      return NanUse::ignores;
     default:
-      return Use::sees;
+      return NanUse::observes;
   }
 }
 
-void settle(Instruction& i) {
+void replace_nan(Instruction& i) {
   IRBuilder<> b{i.getParent(), std::next(i.getIterator())};
   b.SetCurrentDebugLocation(i.getDebugLoc());
-  // All earlier uses first: what is made here uses the instruction as it is.
+  // Redirect all existing uses first: the code created here uses the instruction itself.
   auto* held = cast<Instruction>(b.CreateFreeze(&i));
   i.replaceUsesWithIf(held, [&](llvm::Use& use) { return use.getUser() != held; });
   Value* r = nullptr;
@@ -214,16 +214,16 @@ void settle(Instruction& i) {
     const unsigned lanes = cast<FixedVectorType>(at(1)->getType())->getNumElements();
     for (unsigned k = 0; k < lanes; ++k) {
       Value* lane = b.CreateExtractElement(at(1), k);
-      sum = chosen_here(b, b.CreateFAdd(sum, lane), {lane, sum});
+      sum = select_gpu_nan(b, b.CreateFAdd(sum, lane), {lane, sum});
     }
     Value* bits = b.CreateSelect(is_nan(b, &i), bits_of(b, sum), bits_of(b, &i));
     r = b.CreateBitCast(bits, i.getType());
   } else if (i.getType()->isVectorTy()) {
-    r = by_call(b, i);
+    r = call_cold_function(b, i);
   } else {
     SmallVector<Value*> operands;
     for (const unsigned k : order_of(i)) operands.push_back(i.getOperand(k));
-    r = chosen_here(b, &i, operands);
+    r = select_gpu_nan(b, &i, operands);
   }
   held->replaceAllUsesWith(r);
   held->eraseFromParent();
@@ -232,11 +232,11 @@ void settle(Instruction& i) {
 
 Value* any_nan(IRBuilderBase& b, ArrayRef<Value*> values) {
   const Module& module = *b.GetInsertBlock()->getModule();
-  // AArch64 has a maximum that is a NaN where one of the two is, and no test of a whole vector.
+  // AArch64 has a maximum that propagates NaNs, and no test of a whole vector.
   const bool maxima = Triple{module.getTargetTriple()}.isAArch64();
   MapVector<Type*, Value*> by_type;
   for (Value* v : values) {
-    Value* known = b.CreateFreeze(v);  // lanes that are off may hold anything
+    Value* known = b.CreateFreeze(v);  // inactive lanes may be poison
     if (!maxima) known = is_nan(b, known);
     Value*& all = by_type[v->getType()];
     all = !all ? known : maxima ? b.CreateMaximum(all, known) : b.CreateOr(all, known);
@@ -249,4 +249,4 @@ Value* any_nan(IRBuilderBase& b, ArrayRef<Value*> values) {
   return maxima ? is_nan(b, any) : any;
 }
 
-}  // namespace cucpu::nans
+}  // namespace cucpu::nan

@@ -1,9 +1,7 @@
-// cpu/engine/nan/f64_nan_fixup.cpp: f64 arithmetic with the NaNs of a GPU on hosts that make
-// others. Almost no result is a NaN, so arithmetic runs as it is. Where bits come to light (a
-// store, an integer, the end of the stretch of code) one test asks whether any result is a NaN;
-// only then the stretch runs again, with every instruction settled. A stretch is a whole loop that
-// writes nothing, or instructions of one basic block. After all optimization: LLVM's passes know no
-// NaN's bits.
+// cpu/engine/nan/f64_nan_fixup.cpp: almost no result is a NaN, so arithmetic runs unchanged. Where
+// bits are observed (a store, an integer, the end of the code sequence) one test asks whether any
+// result is a NaN; only then a copy of the sequence runs in which every instruction selects the NaN
+// of a GPU. A sequence is a whole loop without side effects, or instructions of one basic block.
 #include "cpu/engine/nan/f64_nan_fixup.hpp"
 
 #include <llvm/ADT/SetVector.h>
@@ -35,28 +33,27 @@ bool has_any(const Instruction& i, const Values& values) {
   });
 }
 
-/// Asking for memory ahead of its use changes nothing.
 bool is_prefetch(const Instruction& i) {
   const auto* call = dyn_cast<IntrinsicInst>(&i);
   return call && call->getIntrinsicID() == Intrinsic::prefetch;
 }
 
-/// Reads memory and does nothing else: may be done again while nothing has been written.
-bool plain_read(const Instruction& i) {
+/// A read without side effects, which can be repeated as long as nothing was written.
+bool is_simple_read(const Instruction& i) {
   if (const auto* load = dyn_cast<LoadInst>(&i)) return load->isSimple();
   const auto* call = dyn_cast<IntrinsicInst>(&i);
   return call && (call->getIntrinsicID() == Intrinsic::masked_load ||
                   call->getIntrinsicID() == Intrinsic::masked_gather);
 }
 
-/// Goes from `at` to a new block where one of these is a NaN, which almost never happens. Splits
-/// the block there; the first is the new block, empty, the second what follows.
+/// Branches before `at` to a new block if one of these values is a NaN, with weights that say
+/// never. Returns the new, empty block and the block that starts with `at`.
 std::pair<BasicBlock*, BasicBlock*> branch_on_nan(Instruction* at, ArrayRef<Value*> values) {
   BasicBlock* head = at->getParent();
   IRBuilder<> b{at};
-  Value* found = nans::any_nan(b, values);
+  Value* found = nan::any_nan(b, values);
   BasicBlock* rest = head->splitBasicBlock(at->getIterator(), "");
-  BasicBlock* again = BasicBlock::Create(head->getContext(), "again", head->getParent());
+  BasicBlock* again = BasicBlock::Create(head->getContext(), "nan", head->getParent());
   head->getTerminator()->eraseFromParent();
   b.SetInsertPoint(head);
   b.CreateCondBr(found, again, rest, MDBuilder{head->getContext()}.createBranchWeights(1, 1 << 20));
@@ -65,9 +62,9 @@ std::pair<BasicBlock*, BasicBlock*> branch_on_nan(Instruction* at, ArrayRef<Valu
 
 // ---- whole loops ----
 
-/// Whether a loop may run a second time instead of the first: nothing it does is noticed before it
-/// ends, and no NaN's bits come to light in it.
-bool may_run_again(const Loop& loop) {
+/// Whether a loop can run a second time: it has no side effects, and it observes the bits of no NaN
+/// that it produces.
+bool can_reexecute(const Loop& loop) {
   constexpr unsigned kMost = 4000;
   BasicBlock* exit = loop.getUniqueExitBlock();
   if (!exit || !loop.getLoopPreheader() || !loop.hasDedicatedExits()) return false;
@@ -77,31 +74,31 @@ bool may_run_again(const Loop& loop) {
     for (Instruction& i : *block) {
       if (is_prefetch(i)) continue;
       if (++size > kMost || i.mayHaveSideEffects()) return false;
-      if (i.mayReadFromMemory() && !plain_read(i)) return false;
+      if (i.mayReadFromMemory() && !is_simple_read(i)) return false;
       if (isa<CallInst>(i) && !isa<IntrinsicInst>(i)) return false;
-      if (nans::use_of(i) == nans::Use::makes) made.insert(&i);
+      if (nan::nan_use_of(i) == nan::NanUse::produces) made.insert(&i);
     }
   if (made.empty()) return false;
   for (unsigned k = 0; k < made.size(); ++k)
     for (User* user : made[k]->users()) {
       auto* i = cast<Instruction>(user);
       if (!loop.contains(i)) continue;
-      const nans::Use use = nans::use_of(*i);
-      if (use == nans::Use::sees) return false;
-      if (use == nans::Use::moves) made.insert(i);
+      const nan::NanUse use = nan::nan_use_of(*i);
+      if (use == nan::NanUse::observes) return false;
+      if (use == nan::NanUse::forwards) made.insert(i);
     }
   return true;
 }
 
-/// `done`: blocks that need no further look.
-void run_loop_again(const Loop& loop, SmallPtrSetImpl<BasicBlock*>& done) {
+/// `done`: blocks that need no further changes.
+void reexecute_loop(const Loop& loop, SmallPtrSetImpl<BasicBlock*>& done) {
   BasicBlock *exit = loop.getUniqueExitBlock(), *preheader = loop.getLoopPreheader();
   for (BasicBlock* block : loop.blocks()) done.insert(block);
   SmallVector<PHINode*> results;
   SmallVector<Value*> doubles;
   for (PHINode& phi : exit->phis()) {
     results.push_back(&phi);
-    if (nans::is_double(&phi)) doubles.push_back(&phi);
+    if (nan::is_double(&phi)) doubles.push_back(&phi);
   }
   if (doubles.empty()) return;
   const auto [again, rest] = branch_on_nan(exit->getFirstNonPHI(), doubles);
@@ -110,11 +107,11 @@ void run_loop_again(const Loop& loop, SmallPtrSetImpl<BasicBlock*>& done) {
   ValueToValueMapTy map;
   SmallVector<BasicBlock*> copies;
   for (BasicBlock* block : loop.blocks()) {
-    BasicBlock* copy = CloneBasicBlock(block, map, ".again", exit->getParent());
+    BasicBlock* copy = CloneBasicBlock(block, map, ".nan", exit->getParent());
     map[block] = copy;
     copies.push_back(copy);
   }
-  BasicBlock* end = BasicBlock::Create(exit->getContext(), "end.again", exit->getParent());
+  BasicBlock* end = BasicBlock::Create(exit->getContext(), "end.nan", exit->getParent());
   map[exit] = end;
   map[preheader] = again;
   remapInstructionsInBlocks(copies, map);
@@ -147,17 +144,18 @@ void run_loop_again(const Loop& loop, SmallPtrSetImpl<BasicBlock*>& done) {
     done.insert(copy);
     SmallVector<Instruction*> makers;
     for (Instruction& i : *copy)
-      if (nans::use_of(i) == nans::Use::makes) makers.push_back(&i);
-    for (Instruction* i : makers) nans::settle(*i);
+      if (nan::nan_use_of(i) == nan::NanUse::produces) makers.push_back(&i);
+    for (Instruction* i : makers) nan::replace_nan(*i);
   }
 }
 
 // ---- within a basic block ----
 
-/// The results of one stretch computed again.
-class Again {
+/// Computes the results of one code sequence a second time.
+class Reexecution {
  public:
-  Again(BasicBlock* into, const BasicBlock* from, const Values& made, const Instruction* last_write)
+  Reexecution(BasicBlock* into, const BasicBlock* from, const Values& made,
+              const Instruction* last_write)
       : b_{into}, from_{from}, made_{made}, last_write_{last_write} {}
 
   Value* operator()(Value* v) {
@@ -165,12 +163,12 @@ class Again {
     if (!i || i->getParent() != from_ || isa<PHINode>(i)) return v;
     if (const auto known = known_.find(i); known != known_.end()) return known->second;
     const bool made = made_.contains(i);
-    // A value that was read is read again rather than kept in a register for this.
-    const bool read = plain_read(*i) && (!last_write_ || last_write_->comesBefore(i));
-    const bool follows =
+    // A read is repeated: keeping its value for this rare path would occupy a register.
+    const bool read = is_simple_read(*i) && (!last_write_ || last_write_->comesBefore(i));
+    const bool forwards =
         isa<CastInst, ShuffleVectorInst, InsertElementInst, ExtractElementInst, SelectInst>(i);
     Value* result = i;
-    if (made || read || follows) {
+    if (made || read || forwards) {
       SmallVector<Value*> operands;
       bool changed = made || read;
       for (Value* operand : i->operands()) {
@@ -188,12 +186,12 @@ class Again {
   Value* copy(Instruction& i, ArrayRef<Value*> operands) {
     Instruction* copy = b_.Insert(i.clone());
     for (unsigned k = 0; k < operands.size(); ++k) copy->setOperand(k, operands[k]);
-    if (nans::use_of(i) != nans::Use::makes) return copy;
+    if (nan::nan_use_of(i) != nan::NanUse::produces) return copy;
     Instruction* held = cast<Instruction>(b_.CreateFreeze(copy));
-    nans::settle(*copy);
-    Value* settled = held->getOperand(0);
+    nan::replace_nan(*copy);
+    Value* fixed = held->getOperand(0);
     held->eraseFromParent();
-    return settled;
+    return fixed;
   }
 
   IRBuilder<> b_;
@@ -203,9 +201,9 @@ class Again {
   DenseMap<Instruction*, Value*> known_;
 };
 
-/// Everything made so far in this block that is used by `at` or later, settled before `at`. What
-/// follows is a new block, which is returned.
-BasicBlock* settle_before(Instruction* at, const Values& made, const Instruction* last_write) {
+/// Fixes all values produced so far in this block that are used by `at` or later. Returns the new
+/// block that starts with `at`.
+BasicBlock* fix_before(Instruction* at, const Values& made, const Instruction* last_write) {
   BasicBlock* head = at->getParent();
   Values live, tested;
   for (Instruction* i : made)
@@ -218,9 +216,9 @@ BasicBlock* settle_before(Instruction* at, const Values& made, const Instruction
     }
   if (live.empty()) return nullptr;
   SmallVector<Instruction*> work(live.begin(), live.end());
-  while (!work.empty()) {  // of integers, the doubles their bits are from
+  while (!work.empty()) {  // integers stand for the doubles that their bits come from
     Instruction* i = work.pop_back_val();
-    if (nans::is_double(i)) {
+    if (nan::is_double(i)) {
       tested.insert(i);
       continue;
     }
@@ -229,7 +227,7 @@ BasicBlock* settle_before(Instruction* at, const Values& made, const Instruction
         work.push_back(from);
   }
   const auto [again, rest] = branch_on_nan(at, SmallVector<Value*>(tested.begin(), tested.end()));
-  Again copy{again, head, made, last_write};
+  Reexecution copy{again, head, made, last_write};
   SmallVector<Value*> others;
   for (Instruction* i : live) others.push_back(copy(i));
   copy.end(rest);
@@ -246,26 +244,27 @@ BasicBlock* settle_before(Instruction* at, const Values& made, const Instruction
   return rest;
 }
 
-void settle_block(BasicBlock* block) {
+void fix_block(BasicBlock* block) {
   while (block) {
     Values made;
     const Instruction* last_write = nullptr;
     BasicBlock* next = nullptr;
     for (Instruction& i : *block) {
-      const nans::Use use = nans::use_of(i);
+      const nan::NanUse use = nan::nan_use_of(i);
       const bool touched = !isa<PHINode>(i) && has_any(i, made);
-      if (i.isTerminator() || (touched && use == nans::Use::sees)) {
-        next = made.empty() ? nullptr : settle_before(&i, made, last_write);
+      if (i.isTerminator() || (touched && use == nan::NanUse::observes)) {
+        next = made.empty() ? nullptr : fix_before(&i, made, last_write);
         break;
       }
-      if (use == nans::Use::makes || (touched && use == nans::Use::moves)) made.insert(&i);
+      if (use == nan::NanUse::produces || (touched && use == nan::NanUse::forwards))
+        made.insert(&i);
       if (i.mayWriteToMemory() && !is_prefetch(i)) last_write = &i;
     }
     block = next;
   }
 }
 
-void settle_function(Function& function) {
+void fix_function(Function& function) {
   SmallPtrSet<BasicBlock*, 32> done;
   {
     DominatorTree dominators{function};
@@ -279,17 +278,17 @@ void settle_function(Function& function) {
     SmallVector<Loop*> chosen;
     while (!work.empty()) {
       Loop* loop = work.pop_back_val();
-      if (may_run_again(*loop))
+      if (can_reexecute(*loop))
         chosen.push_back(loop);
       else
         work.append(loop->begin(), loop->end());
     }
-    for (Loop* loop : chosen) run_loop_again(*loop, done);
+    for (Loop* loop : chosen) reexecute_loop(*loop, done);
   }
   SmallVector<BasicBlock*> blocks;
   for (BasicBlock& block : function)
     if (!done.contains(&block)) blocks.push_back(&block);
-  for (BasicBlock* block : blocks) settle_block(block);
+  for (BasicBlock* block : blocks) fix_block(block);
 }
 
 }  // namespace
@@ -298,18 +297,18 @@ bool has_f64_arithmetic(const Module& module) {
   return any_of(module, [](const Function& function) {
     return any_of(instructions(function), [](const Instruction& i) {
       const auto* atomic = dyn_cast<AtomicRMWInst>(&i);
-      return i.hasMetadata("cucpu.f64") || (atomic && nans::is_double(atomic));
+      return i.hasMetadata("cucpu.f64") || (atomic && nan::is_double(atomic));
     });
   });
 }
 
 void fix_f64_nans(Module& module) {
-  SmallVector<Function*> functions;  // settling adds others, which are as they should be
+  SmallVector<Function*> functions;  // replace_nan() adds functions that need no changes
   for (Function& function : module)
     if (!function.isDeclaration()) functions.push_back(&function);
   for (Function* function : functions) {
     restore_operand_order(*function);
-    settle_function(*function);
+    fix_function(*function);
   }
 }
 

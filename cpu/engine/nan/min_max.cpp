@@ -29,15 +29,16 @@ Value* quieted(IRBuilder<>& b, Value* x) {
   return create_fmaxnm(b, x, x);
 }
 
-/// In f32, to which half is extended without loss, quieted on the way.
-Value* in_float(IRBuilder<>& b, const CallInst& call, function_ref<Value*(Value*, Value*)> make) {
+/// Computes f16 in f32: the extension is exact and quiets NaNs.
+Value* compute_in_f32(IRBuilder<>& b, const CallInst& call,
+                      function_ref<Value*(Value*, Value*)> make) {
   Value *x = call.getArgOperand(0), *y = call.getArgOperand(1);
   if (!is_half(x)) return make(x, y);
   Type* wide = x->getType()->getWithNewType(b.getFloatTy());
   return b.CreateFPTrunc(make(b.CreateFPExt(x, wide), b.CreateFPExt(y, wide)), call.getType());
 }
 
-Value* compared(IRBuilder<>& b, bool max, Value* x, Value* y) {
+Value* compare_and_select(IRBuilder<>& b, bool max, Value* x, Value* y) {
   const auto if_nan = [&](Value* tested, Value* other, Value* r) {
     Value* nan = b.CreateFCmpUNO(tested, tested);
     auto* never = dyn_cast<Constant>(nan);
@@ -47,14 +48,15 @@ Value* compared(IRBuilder<>& b, bool max, Value* x, Value* y) {
   return if_nan(x, y, if_nan(y, x, r));
 }
 
-/// `x > bound ? bound : x` and its like, which are one instruction here: null where it is another
-/// choice, or might be another NaN or zero. A NaN stays (FMIN) or becomes the bound (FMINNM).
-Value* bounded(SelectInst& select, function_ref<bool(const Value*)> is_quiet) {
+/// `x > bound ? bound : x` and similar selects as one instruction; null where the select is
+/// something else, or the instruction could give another NaN or zero. A NaN stays (FMIN) or becomes
+/// the bound (FMINNM).
+Value* fold_bound(SelectInst& select, function_ref<bool(const Value*)> is_never_snan) {
   auto* test = dyn_cast<FCmpInst>(select.getCondition());
   if (!test || test->getOperand(0)->getType() != select.getType()) return nullptr;
   Value *x = test->getOperand(0), *bound = test->getOperand(1);
   const auto* number = dyn_cast_or_null<ConstantFP>(constant_of(bound));
-  if (!number || number->isNaN() || !is_quiet(x)) return nullptr;
+  if (!number || number->isNaN() || !is_never_snan(x)) return nullptr;
   FCmpInst::Predicate when = test->getPredicate();  // the bound is taken
   if (select.getTrueValue() == x && select.getFalseValue() == bound)
     when = FCmpInst::getInversePredicate(when);
@@ -64,16 +66,16 @@ Value* bounded(SelectInst& select, function_ref<bool(const Value*)> is_quiet) {
   const bool min = ordered == FCmpInst::FCMP_OGT || ordered == FCmpInst::FCMP_OGE;
   if (!min && ordered != FCmpInst::FCMP_OLT && ordered != FCmpInst::FCMP_OLE) return nullptr;
   const bool strict = ordered == FCmpInst::FCMP_OGT || ordered == FCmpInst::FCMP_OLT;
-  // Of two zeros these take one by its sign, the choice the bound or x.
+  // Of two zeros the instruction chooses by sign, the select by position.
   if (number->isZero() && strict != (min != number->isNegative())) return nullptr;
   const Intrinsic::ID id = when == ordered ? (min ? Intrinsic::minimum : Intrinsic::maximum)
                                            : (min ? Intrinsic::minnum : Intrinsic::maxnum);
   return IRBuilder<>{&select}.CreateBinaryIntrinsic(id, x, bound);
 }
 
-/// The same choice between bits. Of floats LLVM's code generator makes the minimum or maximum that
-/// it takes it for, whatever that does with zeros of both signs and NaNs that signal.
-Value* chosen_bits(SelectInst& select) {
+/// The same select between integers. LLVM's code generator turns the select of floats into a
+/// minimum or maximum, which treats zeros of both signs and signaling NaNs differently.
+Value* select_bits(SelectInst& select) {
   IRBuilder<> b{&select};
   Type* bits =
       select.getType()->getWithNewType(b.getIntNTy(select.getType()->getScalarSizeInBits()));
@@ -83,8 +85,8 @@ Value* chosen_bits(SelectInst& select) {
   return b.CreateBitCast(chosen, select.getType());
 }
 
-/// x86-64's own lowering is wrong about zeros alone.
-bool is_mistaken_for_extreme(SelectInst& select, bool x86) {
+/// The lowering for x86-64 is wrong for zeros only.
+bool is_mistaken_for_min_max(SelectInst& select, bool x86) {
   Value *x = nullptr, *y = nullptr;
   const SelectPatternFlavor flavor = matchSelectPattern(&select, x, y).Flavor;
   if (flavor != SPF_FMINNUM && flavor != SPF_FMAXNUM) return false;
@@ -114,14 +116,16 @@ unsigned lower_min_max(Function& function, const TargetMachine* target) {
       found.push_back(call);
   }
   if (found.empty() && choices.empty()) return 0;
-  const Quiet was_quiet{function};
-  SmallPtrSet<const Value*, 8> loud;  // of what is made here
-  const auto is_quiet = [&](const Value* v) { return was_quiet(v) && !loud.contains(v); };
+  const NeverSNaN was_never_snan{function};
+  SmallPtrSet<const Value*, 8> may_be_snan;  // among the values created here
+  const auto is_never_snan = [&](const Value* v) {
+    return was_never_snan(v) && !may_be_snan.contains(v);
+  };
   for (SelectInst* select : choices) {
-    Value* made = is_native(select) ? bounded(*select, is_quiet) : nullptr;
-    if (!made && is_mistaken_for_extreme(*select, x86)) {
-      made = chosen_bits(*select);
-      if (!is_quiet(select)) loud.insert(made);
+    Value* made = is_native(select) ? fold_bound(*select, is_never_snan) : nullptr;
+    if (!made && is_mistaken_for_min_max(*select, x86)) {
+      made = select_bits(*select);
+      if (!is_never_snan(select)) may_be_snan.insert(made);
     }
     if (!made) continue;
     select->replaceAllUsesWith(made);
@@ -134,7 +138,7 @@ unsigned lower_min_max(Function& function, const TargetMachine* target) {
     IRBuilder<> b{call};
     if (is_native(call)) {
       for (Use& operand : call->args()) {
-        if (is_quiet(operand)) continue;
+        if (is_never_snan(operand)) continue;
         Value*& known = made[{call->getParent(), operand}];
         if (!known) known = quieted(b, operand);
         operand.set(known);
@@ -142,8 +146,9 @@ unsigned lower_min_max(Function& function, const TargetMachine* target) {
       continue;
     }
     const Intrinsic::ID id = call->getIntrinsicID();
-    call->replaceAllUsesWith(in_float(b, *call, [&](Value* x, Value* y) -> Value* {
-      return arm ? b.CreateBinaryIntrinsic(id, x, y) : compared(b, id == Intrinsic::maxnum, x, y);
+    call->replaceAllUsesWith(compute_in_f32(b, *call, [&](Value* x, Value* y) -> Value* {
+      return arm ? b.CreateBinaryIntrinsic(id, x, y)
+                 : compare_and_select(b, id == Intrinsic::maxnum, x, y);
     }));
     call->eraseFromParent();
   }

@@ -1,6 +1,6 @@
-// cpu/engine/nan/min_max.hpp: a GPU's min and max of f32 and f16. Thread code, block code and
-// LLVM's passes have them as one instruction, llvm.minnum or llvm.maxnum: -0 is less than +0, and a
-// NaN, even one that signals, yields to a number.
+// cpu/engine/nan/min_max.hpp: min and max of f32 and f16 as a GPU computes them: -0 is less than
+// +0, and a number wins over a NaN, even a signaling one. Thread code, block code and LLVM's passes
+// have them as llvm.minnum and llvm.maxnum.
 #pragma once
 
 #include <llvm/IR/Function.h>
@@ -8,11 +8,12 @@
 
 namespace cucpu {
 
-/// Makes them what the processor does, when no pass of LLVM will look at the function any more.
-/// AArch64's FMINNM and FMAXNM are right but for NaNs that signal: operands that may be such are
-/// made quiet first; other processors compare and choose. A choice between a value and a bound
-/// becomes one of FMIN, FMAX, FMINNM and FMAXNM where it is one, and is kept from becoming one
-/// where it is not. Returns how many min and max there are.
+/// Requires: no later pass of LLVM.
+/// Guarantees: llvm.minnum and llvm.maxnum give the result of a GPU on the target. AArch64 has
+/// FMINNM and FMAXNM, whose operands are quieted where they may be signaling NaNs; other targets
+/// compare and select. A select between a value and a constant bound is FMIN, FMAX, FMINNM or
+/// FMAXNM where it is equivalent to one, and a select of integers where LLVM's code generator would
+/// take it for one that it is not. Returns the number of min and max instructions.
 unsigned lower_min_max(llvm::Function&, const llvm::TargetMachine*);
 
 }  // namespace cucpu

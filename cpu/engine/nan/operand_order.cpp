@@ -1,5 +1,4 @@
-// cpu/engine/nan/operand_order.cpp: a mark is `llvm.arithmetic.fence` around the operand. Passes
-// move it with the operand, tell a + b from b + a by it, and count it as nothing.
+// cpu/engine/nan/operand_order.cpp
 #include "cpu/engine/nan/operand_order.hpp"
 
 #include <llvm/IR/IRBuilder.h>
@@ -17,7 +16,7 @@ bool is_fence(const Value* v) {
   return call && call->getIntrinsicID() == Intrinsic::arithmetic_fence;
 }
 
-/// An f64 instruction whose operands 0 and 1 LLVM may exchange.
+/// Whether LLVM may swap operands 0 and 1 of an f64 instruction.
 bool commutes(const Instruction& i) {
   if (!i.getType()->getScalarType()->isDoubleTy()) return false;
   const auto* call = dyn_cast<IntrinsicInst>(&i);
@@ -25,7 +24,7 @@ bool commutes(const Instruction& i) {
          (call && call->getIntrinsicID() == Intrinsic::fma);
 }
 
-/// Whether a value is a mark, or one of several that control or lanes choose between.
+/// Whether a value is a mark, or selected from values of which one is a mark.
 bool is_marked(const Value* v, SmallPtrSetImpl<const Value*>& seen) {
   if (is_fence(v)) return true;
   if (!isa<PHINode, SelectInst, ShuffleVectorInst, InsertElementInst, ExtractElementInst,
@@ -50,7 +49,7 @@ void mark_first_operands(Function& function) {
     if (first == second || isa<Constant>(first) || isa<Constant>(second)) continue;
     IRBuilder<> b{&i};
     auto* fence = cast<CallInst>(b.CreateArithmeticFence(first, first->getType()));
-    fence->getCalledFunction()->setSpeculatable();  // as what it marks is
+    fence->getCalledFunction()->setSpeculatable();  // as its operand is
     i.setOperand(0, fence);
   }
 }

@@ -1,18 +1,18 @@
-// cpu/engine/nan/operand_order.hpp: which operand of a sum or product of doubles is the first one.
-// LLVM takes it for granted that it does not matter and exchanges them; where both are NaNs, it
-// decides which of them a GPU passes on.
+// cpu/engine/nan/operand_order.hpp: the order of the operands of f64 sums and products. LLVM treats
+// them as commutative and swaps operands; where both are NaNs, a GPU chooses by their order.
 #pragma once
 
 #include <llvm/IR/Function.h>
 
 namespace cucpu {
 
-/// Marks the first operands, so that passes may exchange them and not lose track. Costs the code
-/// nothing; does not take part in what LLVM estimates.
+/// Requires: nothing.
+/// Guarantees: the first operand of every f64 sum, product and fma is marked by
+/// llvm.arithmetic.fence, which passes of LLVM keep with the operand and count as free.
 void mark_first_operands(llvm::Function&);
 
-/// Puts what is marked first again and takes the marks away. Nothing may be left between marking
-/// and this that does not know the marks.
+/// Requires: code that mark_first_operands() marked, changed only by passes that keep the marks.
+/// Guarantees: marked operands come first again, and no marks are left.
 void restore_operand_order(llvm::Function&);
 
 }  // namespace cucpu

@@ -14,20 +14,20 @@ using namespace llvm;
 
 namespace {
 
-bool signals(const APInt& bits) {
+bool is_snan(const APInt& bits) {
   if (bits.getBitWidth() == 32) return APFloat{APFloat::IEEEsingle(), bits}.isSignaling();
   return bits.getBitWidth() != 16 || APFloat{APFloat::IEEEhalf(), bits}.isSignaling();
 }
 
-bool is_quiet(const Constant& c) {
+bool is_never_snan(const Constant& c) {
   if (isa<UndefValue>(c) || c.isNullValue()) return true;
   if (auto* number = dyn_cast<ConstantFP>(&c)) return !number->getValueAPF().isSignaling();
-  if (auto* bits = dyn_cast<ConstantInt>(&c)) return !signals(bits->getValue());
+  if (auto* bits = dyn_cast<ConstantInt>(&c)) return !is_snan(bits->getValue());
   auto* type = dyn_cast<FixedVectorType>(c.getType());
   if (!type) return false;
-  if (const Constant* all = c.getSplatValue()) return is_quiet(*all);
+  if (const Constant* all = c.getSplatValue()) return is_never_snan(*all);
   for (unsigned i = 0; i < type->getNumElements(); ++i)
-    if (const Constant* one = c.getAggregateElement(i); !one || !is_quiet(*one)) return false;
+    if (const Constant* one = c.getAggregateElement(i); !one || !is_never_snan(*one)) return false;
   return true;
 }
 
@@ -62,9 +62,9 @@ bool is_arithmetic(const Instruction& inst) {
   }
 }
 
-/// Where the values come from that an instruction passes on, bit for bit but for signs; none where
-/// it does something else.
-SmallVector<const Value*, 4> passed_on(const Instruction& inst) {
+/// The operands of which an instruction forwards one unchanged, except for its sign; empty where it
+/// computes a new value.
+SmallVector<const Value*, 4> forwarded_operands(const Instruction& inst) {
   switch (inst.getOpcode()) {
     case Instruction::PHI: {
       auto values = cast<PHINode>(inst).incoming_values();
@@ -98,7 +98,7 @@ SmallVector<const Value*, 4> passed_on(const Instruction& inst) {
   }
 }
 
-bool may_be_one(const Type* type) {
+bool has_nan_bits(const Type* type) {
   const unsigned bits = type->getScalarSizeInBits();
   return (type->isIntOrIntVectorTy() || type->isFPOrFPVectorTy()) && (bits == 32 || bits == 16);
 }
@@ -124,35 +124,37 @@ Value* create_fmaxnm(IRBuilderBase& b, Value* x, Value* y) {
       MetadataAsValue::get(b.getContext(), MDString::get(b.getContext(), "fpexcept.ignore"));
   CallInst* made = b.CreateIntrinsic(Intrinsic::experimental_constrained_maxnum, {x->getType()},
                                      {x, y, ignored});
-  made->setDoesNotAccessMemory();  // not even the processor's flags, of which nobody asks
+  made->setDoesNotAccessMemory();  // floating-point exception flags are not used
   return made;
 }
 
-Quiet::Quiet(Function& function) {
+NeverSNaN::NeverSNaN(Function& function) {
   SmallVector<const Instruction*> found;
-  const auto is_loud = [&](const Value* from) {  // before anything is known of what passes it on
-    if (auto* constant = dyn_cast<Constant>(from)) return !is_quiet(*constant);
+  const auto may_be_snan = [&](const Value* from) {  // without knowledge of forwarding instructions
+    if (auto* constant = dyn_cast<Constant>(from)) return !is_never_snan(*constant);
     auto* inst = dyn_cast<Instruction>(from);
-    return !inst || (!is_arithmetic(*inst) && passed_on(*inst).empty());
+    return !inst || (!is_arithmetic(*inst) && forwarded_operands(*inst).empty());
   };
   for (const Instruction& inst : instructions(function))
-    if (may_be_one(inst.getType()) && any_of(passed_on(inst), is_loud) &&
-        loud_.insert(&inst).second)
+    if (has_nan_bits(inst.getType()) && any_of(forwarded_operands(inst), may_be_snan) &&
+        may_forward_snan_.insert(&inst).second)
       found.push_back(&inst);
   while (!found.empty()) {
     const Instruction* from = found.pop_back_val();
     for (const User* user : from->users())
-      if (auto* inst = dyn_cast<Instruction>(user);
-          inst && is_contained(passed_on(*inst), from) && loud_.insert(inst).second)
+      if (auto* inst = dyn_cast<Instruction>(user); inst &&
+                                                    is_contained(forwarded_operands(*inst), from) &&
+                                                    may_forward_snan_.insert(inst).second)
         found.push_back(inst);
   }
 }
 
-bool Quiet::operator()(const Value* v) const {
-  if (auto* constant = dyn_cast<Constant>(v)) return is_quiet(*constant);
+bool NeverSNaN::operator()(const Value* v) const {
+  if (auto* constant = dyn_cast<Constant>(v)) return is_never_snan(*constant);
   auto* inst = dyn_cast<Instruction>(v);
   if (!inst) return false;
-  return is_arithmetic(*inst) || (!loud_.contains(inst) && !passed_on(*inst).empty());
+  return is_arithmetic(*inst) ||
+         (!may_forward_snan_.contains(inst) && !forwarded_operands(*inst).empty());
 }
 
 }  // namespace cucpu

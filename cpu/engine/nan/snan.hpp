@@ -1,5 +1,5 @@
-// cpu/engine/nan/snan.hpp: which values of f32 and f16, or their bits, cannot be a NaN that
-// signals.
+// cpu/engine/nan/snan.hpp: which f32 and f16 values, or their bits as integers, are never signaling
+// NaNs.
 #pragma once
 
 #include <llvm/ADT/SmallPtrSet.h>
@@ -11,15 +11,16 @@
 
 namespace cucpu {
 
-/// Arithmetic gives quiet NaNs; what comes from memory, arguments or integers may signal. Looked at
-/// once, for a function as it is then.
-class Quiet {
+/// Results of arithmetic are numbers or quiet NaNs; values from memory, arguments and integers may
+/// be signaling NaNs. An analysis of a function at the time of construction.
+class NeverSNaN {
  public:
-  explicit Quiet(llvm::Function&);
+  explicit NeverSNaN(llvm::Function&);
   bool operator()(const llvm::Value*) const;
 
  private:
-  llvm::SmallPtrSet<const llvm::Instruction*, 32> loud_;  // of those that only pass values on
+  /// Instructions that forward one of their operands which may be a signaling NaN.
+  llvm::SmallPtrSet<const llvm::Instruction*, 32> may_forward_snan_;
 };
 
 /// `isnan(x) ? y : x`, in floats or in their bits.
@@ -28,8 +29,8 @@ struct NanSelect {
 };
 std::optional<NanSelect> match_nan_select(const llvm::SelectInst&);
 
-/// AArch64's FMAXNM, of quiet NaNs the first. LLVM folds a plain maxnum with a NaN, or of one
-/// value, away; this form it leaves alone.
+/// FMAXNM of AArch64, which returns the first operand where both are quiet NaNs. It is a
+/// constrained intrinsic: LLVM would fold a plain llvm.maxnum with a NaN, or of equal operands.
 llvm::Value* create_fmaxnm(llvm::IRBuilderBase&, llvm::Value* x, llvm::Value* y);
 
 }  // namespace cucpu

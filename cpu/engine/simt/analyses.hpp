@@ -1,5 +1,5 @@
-// cpu/engine/simt/analyses.hpp: LLVM's pass builder and its four managers of analyses, wired to
-// each other: what passes over a function or a module are run with.
+// cpu/engine/simt/analyses.hpp: LLVM's pass builder and its four analysis managers, registered with
+// each other.
 #pragma once
 
 #include <llvm/Analysis/TargetLibraryInfo.h>
@@ -8,8 +8,8 @@
 namespace cucpu::simt {
 
 struct Analyses {
-  /// library: which functions of C the code may call; none: those LLVM takes for granted. It must
-  /// live as long as this.
+  /// `library`: the functions of the C library that LLVM may recognize and call; null: its default.
+  /// It must outlive this object.
   explicit Analyses(llvm::TargetMachine* target = nullptr,
                     const llvm::TargetLibraryInfoImpl* library = nullptr)
       : builder{target} {
@@ -23,6 +23,24 @@ struct Analyses {
   }
   Analyses(const Analyses&) = delete;
   Analyses& operator=(const Analyses&) = delete;
+
+  /// Runs one pass and drops the results of analyses that it invalidated, as LLVM's pass managers
+  /// do.
+  template <typename Pass>
+  void run(llvm::Function& function, Pass pass) {
+    functions.invalidate(function, pass.run(function, functions));
+  }
+  template <typename Pass>
+  void run(llvm::Module& module, Pass pass) {
+    modules.invalidate(module, pass.run(module, modules));
+  }
+  /// Drops all results, after code was changed without LLVM's pass managers.
+  void clear() {
+    modules.clear();
+    sccs.clear();
+    functions.clear();
+    loops.clear();
+  }
 
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;

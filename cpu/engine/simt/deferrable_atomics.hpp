@@ -1,5 +1,5 @@
-// cpu/engine/simt/deferrable_atomics.hpp: atomics whose effect may come later than where they
-// stand.
+// cpu/engine/simt/deferrable_atomics.hpp: atomic operations that may take effect later than in
+// program order.
 #pragma once
 
 #include <llvm/ADT/SmallPtrSet.h>
@@ -7,12 +7,12 @@
 
 namespace cucpu::simt {
 
-/// The name of the metadata that block code puts on them (jit/deferred_atomics.cpp reads it).
+/// The metadata by which block code marks them for jit/deferred_atomics.hpp.
 inline constexpr const char* kDeferrable = "cucpu.deferrable";
 
-/// Relaxed atomics without a result that are the last thing their thread does to memory, in a
-/// kernel in which nobody waits for another block: nothing orders them before anything but the end
-/// of the grid, so they may be put off over some of the blocks that a host thread runs next.
+/// Relaxed atomics without a used result that are the last memory access of their thread, in a
+/// kernel in which no thread waits for another block. Only the end of the grid is ordered after
+/// them, so a host thread may defer them over some of the blocks that it runs next.
 llvm::SmallPtrSet<const llvm::AtomicRMWInst*, 2> find_deferrable_atomics(llvm::Function& thread);
 
 }  // namespace cucpu::simt

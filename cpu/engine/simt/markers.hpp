@@ -39,7 +39,7 @@ inline llvm::CallInst* barrier_at_end(llvm::BasicBlock& block) {
   return last && is_barrier(marker_name(last)) ? llvm::cast<llvm::CallInst>(last) : nullptr;
 }
 
-/// Among a loop's properties (`llvm.loop`): it ends soon, and needs no safe point.
+/// Among a loop's properties (`llvm.loop`): it ends soon, and needs no safepoint.
 inline constexpr const char* kShortLoop = "cucpu.short";
 
 }  // namespace cucpu::simt

@@ -7,8 +7,8 @@
 #include <llvm/IR/Operator.h>
 #include <llvm/TargetParser/Triple.h>
 
-#include "cpu/engine/simt/emitter.hpp"
 #include "cpu/engine/simt/deferrable_atomics.hpp"
+#include "cpu/engine/simt/emitter.hpp"
 #include "cpu/engine/simt/markers.hpp"
 
 namespace cucpu::simt {

@@ -7,13 +7,11 @@ class Function;
 
 namespace cucpu::simt {
 
-/// Drops the poison-generating flags (nsw, nuw, disjoint, nneg, exact) of integer instructions and
-/// sets again those that hold for every thread that reaches the instruction.
-///
-/// Requires: no later pass moves instructions to other blocks. LLVM keeps such a flag when it
-/// speculates an instruction, or derives it from how the result is used: a select hides the poison
-/// of the threads for which it does not hold. The shape analysis looks at all lanes of a group, so
-/// for it a flag must hold wherever the instruction is executed.
+/// Requires: no later pass moves instructions to other blocks.
+/// Guarantees: a poison-generating flag (nsw, nuw, disjoint, nneg, exact) of an integer instruction
+/// holds for every thread that executes the instruction. LLVM keeps a flag when it speculates an
+/// instruction, or derives it from uses of the result: a select hides the poison of the threads for
+/// which it does not hold. The shape analysis considers all lanes of a group.
 void rederive_poison_flags(llvm::Function& thread);
 
 }  // namespace cucpu::simt

@@ -1,4 +1,4 @@
-// cpu/engine/simt/prefetch.hpp: loads that go through memory in steps, whose next places are known.
+// cpu/engine/simt/prefetch.hpp: loads whose next addresses are known and are prefetched.
 #pragma once
 
 #include <llvm/ADT/DenseMap.h>
@@ -8,21 +8,20 @@
 
 namespace cucpu::simt {
 
-/// A load that is asked for ahead.
+/// How a load is prefetched.
 struct Prefetch {
-  bool last = false;            ///< of its block
-  llvm::Value* step = nullptr;  ///< in a loop: what its index grows by each time round
-  std::int64_t factor = 0;      ///< bytes of a step of one
+  bool last = false;            ///< the last prefetched load of its block
+  llvm::Value* step = nullptr;  ///< in a loop: by what its index grows per iteration
+  std::int64_t factor = 0;      ///< bytes per step of one
 };
 using Prefetches = llvm::DenseMap<const llvm::LoadInst*, Prefetch>;
 
-/// Of a kernel without loops, the loads whose groups read whole lines of the cache one behind the
-/// other. The processor sees such streams by itself, but has only as many loads under way as it can
-/// run ahead, which is little where several operations (NaN as a GPU makes them) wait for each:
-/// block code asks for what the next groups read. In loops, the loads whose address grows by a
-/// uniform amount that only the launch decides, as it does where a grid strides over its data:
-/// steps that long no processor foresees. Empty where that does not pay: many streams at a time,
-/// and machines whose windows are wide enough.
+/// In a kernel without loops: the loads by which consecutive groups read consecutive cache lines.
+/// The hardware prefetcher detects such streams, but out-of-order execution has too few loads in
+/// flight where several operations (such as canonical NaNs) depend on each. In loops: the loads
+/// whose address grows by a uniform amount that is known only at launch, as in a grid-stride loop;
+/// the hardware prefetcher does not detect such long strides. Empty where prefetching does not pay:
+/// with many streams at once, and on processors with a large enough window.
 Prefetches find_prefetches(const Flow&, const Shapes& full, unsigned width);
 
 }  // namespace cucpu::simt

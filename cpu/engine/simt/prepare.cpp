@@ -1,5 +1,4 @@
-// cpu/engine/simt/prepare.cpp: inlining, specialisation on the block shape, LLVM's scalar clean-up,
-// and what is refused.
+// cpu/engine/simt/prepare.cpp
 #include "cpu/engine/simt/prepare.hpp"
 
 #include <llvm/ADT/PostOrderIterator.h>
@@ -11,26 +10,18 @@
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/PatternMatch.h>
-#include <llvm/Transforms/Scalar/Scalarizer.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 #include <llvm/Transforms/Utils/Local.h>
 
-#include "cpu/engine/nan/operand_order.hpp"
-#include "cpu/engine/simt/analyses.hpp"
-#include "cpu/engine/simt/if_convert.hpp"
 #include "cpu/engine/simt/markers.hpp"
-#include "cpu/engine/simt/poison_flags.hpp"
 
 namespace cucpu::simt {
 
 using namespace llvm;
 
-namespace {
-
-constexpr unsigned kMaxInlinedCalls = 20'000;
-
 std::string inline_calls(Function& thread) {
+  constexpr unsigned kMaxInlinedCalls = 20'000;
   SmallVector<CallInst*> work;
   auto collect = [&](BasicBlock* from = nullptr) {
     (void)from;
@@ -56,12 +47,16 @@ std::string inline_calls(Function& thread) {
   return {};
 }
 
+namespace {
+
 void set_range(CallInst& call, std::uint64_t low, std::uint64_t high) {
   unsigned bits = call.getType()->getIntegerBitWidth();
   call.addRangeRetAttr(ConstantRange::getNonEmpty(APInt{bits, low}, APInt{bits, high}));
 }
 
-void specialise(Function& thread, const Options& options) {
+}  // namespace
+
+void specialize_block_shape(Function& thread, const Options& options) {
   const std::uint32_t size[3] = {options.block.x, options.block.y, options.block.z};
   std::uint64_t threads = options.block.volume();
   for (Instruction& inst : make_early_inc_range(instructions(thread))) {
@@ -98,9 +93,8 @@ void specialise(Function& thread, const Options& options) {
   }
 }
 
-// One return; a thread that exits or traps goes there. (A trap does not come back, but flow with
-// one end is simpler.)
-void unify_ends(Function& thread) {
+// A trap does not return, but control flow with one exit is simpler.
+void unify_exits(Function& thread) {
   unsigned ends = 0, dead = 0;
   for (BasicBlock& block : thread) {
     ends += isa<ReturnInst>(block.getTerminator());
@@ -122,31 +116,6 @@ void unify_ends(Function& thread) {
   if (pred_empty(end)) end->eraseFromParent();
 }
 
-void run_passes(Function& thread, StringRef pipeline, bool split_vectors = false) {
-  Analyses analyses;
-  FunctionPassManager passes;
-  if (split_vectors) {
-    ScalarizerPassOptions options;
-    options.ScalarizeLoadStore = true;
-    passes.addPass(ScalarizerPass{options});
-  }
-  if (auto error = analyses.builder.parsePassPipeline(passes, pipeline))
-    report_fatal_error(std::move(error));
-  passes.run(thread, analyses.functions);
-}
-
-constexpr StringRef kCleanUp =
-    "sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,"
-    "simplifycfg<no-switch-to-lookup;no-hoist-common-insts;no-sink-common-insts>,"
-    "correlated-propagation,instcombine<no-verify-fixpoint>,early-cse<memssa>,adce,"
-    "lower-switch,simplifycfg<no-switch-to-lookup;no-switch-range-to-icmp;no-hoist-common-insts>";
-
-void clean_up(Function& thread, const Options& options, bool split_vectors) {
-  if (options.ordered_doubles) mark_first_operands(thread);
-  run_passes(thread, kCleanUp, split_vectors);
-  if (options.ordered_doubles) restore_operand_order(thread);
-}
-
 // (x >> k) & c becomes (x & c << k) >> k: cutting off the low bits first is what makes a thread
 // index uniform.
 void mask_before_shift(Function& thread) {
@@ -165,9 +134,9 @@ void mask_before_shift(Function& thread) {
   }
 }
 
-// A comparison is made again in every block that uses it: it may need no more than a scalar test
-// there, and is not kept.
-void repeat_comparisons(Function& thread, bool for_branches_only = false) {
+namespace {
+
+void clone_comparisons(Function& thread, bool for_branches_only) {
   SmallVector<ICmpInst*> comparisons;
   for (Instruction& inst : instructions(thread))
     if (auto* compare = dyn_cast<ICmpInst>(&inst)) comparisons.push_back(compare);
@@ -188,12 +157,34 @@ void repeat_comparisons(Function& thread, bool for_branches_only = false) {
   }
 }
 
-bool irreducible(Function& thread) {
+}  // namespace
+
+void repeat_comparisons(Function& thread) { clone_comparisons(thread, false); }
+void repeat_branch_comparisons(Function& thread) { clone_comparisons(thread, true); }
+
+bool is_irreducible(Function& thread) {
   DominatorTree tree{thread};
   LoopInfo loops{tree};
   ReversePostOrderTraversal<const Function*> rpo{&thread};
   return containsIrreducibleCFG<const BasicBlock*>(rpo, loops);
 }
+
+void split_before(ArrayRef<Instruction*> points) {
+  for (Instruction* point : points) SplitBlock(point->getParent(), point);
+}
+
+void split_at_barriers(Function& thread) {
+  SmallVector<Instruction*> after;
+  for (BasicBlock& block : thread)  // lanes that have ended wait at a block without other code
+    if (isa<ReturnInst>(block.getTerminator()) && block.size() > 1)
+      after.push_back(block.getTerminator());
+  for (Instruction& inst : instructions(thread))
+    if (is_barrier(marker_name(&inst)) && !isa<ReturnInst>(inst.getNextNode()))
+      after.push_back(inst.getNextNode());
+  split_before(after);
+}
+
+namespace {
 
 // The block behind a branch that one thread of the block takes and that leads to `block` alone, or
 // null.
@@ -295,7 +286,7 @@ std::string find_spin_loop(Function& thread, const Options& options) {
   return {};
 }
 
-std::string find_unsupported(Function& thread, const Options& options) {
+std::string find_unsupported_instruction(Function& thread, const Options& options) {
   for (Instruction& inst : instructions(thread)) {
     auto fits = [](const Type* type) { return !type->isVectorTy() && !type->isArrayTy(); };
     bool all_fit = fits(inst.getType());
@@ -326,46 +317,11 @@ std::string find_unsupported(Function& thread, const Options& options) {
 
 }  // namespace
 
-void split_before(ArrayRef<Instruction*> points) {
-  for (Instruction* point : points) SplitBlock(point->getParent(), point);
-}
-
-std::string prepare(Function& thread, const Options& options) {
-  if (auto why = inline_calls(thread); !why.empty()) return why;
-  specialise(thread, options);
-  unify_ends(thread);
-  removeUnreachableBlocks(thread);
-  clean_up(thread, options, true);
-  if (if_convert(thread)) clean_up(thread, options, false);
-  if (irreducible(thread)) {
-    // The last of these knows branches only, and LLVM 19's fails at some critical edges.
-    run_passes(thread, "lower-switch,break-crit-edges,fix-irreducible");
-    if (irreducible(thread)) return "irreducible flow";
-  }
-  mask_before_shift(thread);
-  run_passes(thread, "loop-simplify,lcssa");
-  repeat_comparisons(thread);
-  run_passes(thread, "lcssa");
-  unify_ends(thread);
-  removeUnreachableBlocks(thread);
-  SmallVector<Instruction*> after;
-  for (BasicBlock& block : thread)  // lanes that are done wait at a block that does nothing
-    if (isa<ReturnInst>(block.getTerminator()) && block.size() > 1)
-      after.push_back(block.getTerminator());
-  for (Instruction& inst : instructions(thread))
-    if (is_barrier(marker_name(&inst)) && !isa<ReturnInst>(inst.getNextNode()))
-      after.push_back(inst.getNextNode());
-  split_before(after);
-  // Behind barriers too, now that a block ends at its barrier: if (index == bound) there is for one
-  // lane.
-  repeat_comparisons(thread, true);
-  run_passes(thread, "lcssa");
-  rederive_poison_flags(thread);
-  bool ends = false;
-  for (BasicBlock& block : thread) ends |= isa<ReturnInst>(block.getTerminator());
-  if (!ends) return "endless loop";
+std::string find_unsupported(Function& thread, const Options& options) {
+  if (none_of(thread, [](BasicBlock& block) { return isa<ReturnInst>(block.getTerminator()); }))
+    return "endless loop";
   if (auto why = find_spin_loop(thread, options); !why.empty()) return why;
-  return find_unsupported(thread, options);
+  return find_unsupported_instruction(thread, options);
 }
 
 Needs needs_of(Function& thread) {

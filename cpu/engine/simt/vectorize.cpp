@@ -1,4 +1,4 @@
-// cpu/engine/simt/vectorize.cpp: the order of things, from thread code to block code.
+// cpu/engine/simt/vectorize.cpp: chooses the width, analyses thread code and emits block code.
 #include "cpu/engine/simt/vectorize.hpp"
 
 #include <llvm/IR/InstIterator.h>
@@ -8,7 +8,6 @@
 #include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
-#include <llvm/Transforms/Utils/Cloning.h>
 
 #include "cpu/engine/simt/emitter.hpp"
 #include "cpu/engine/simt/markers.hpp"
@@ -253,41 +252,32 @@ void count(const Flow& flow, const Shapes& shapes, Report& report) {
 
 }  // namespace
 
-BlockCode vectorize(Function& original, const Options& options) {
+BlockCode vectorize(Function& thread, const Options& options) {
   BlockCode code;
   Report& report = code.report;
-  ValueToValueMapTy map;
-  Function* thread = CloneFunction(&original, map);
-  thread->setName(original.getName());
-  auto finish = [&] {
-    code.scratch_bytes = report.scratch_bytes;
-    thread->eraseFromParent();
-    return std::move(code);
-  };
-  report.refusal = prepare(*thread, options);
-  if (!report.refusal.empty()) return finish();
-  const std::uint64_t size = thread->getInstructionCount();
-  code.lean = size > kLarge;
-  if (size * thread->size() > kTooLarge) {
+  const std::uint64_t size = thread.getInstructionCount();
+  code.reduced = size > kLarge;
+  if (size * thread.size() > kTooLarge) {
     report.refusal = "too large: " + std::to_string(size) + " instructions in " +
-                     std::to_string(thread->size()) + " blocks";
-    return finish();
+                     std::to_string(thread.size()) + " blocks";
+    return code;
   }
-  const Needs needs = needs_of(*thread);
-  Lanes lanes{choose_width(options, needs, code.lean), options.block};
+  const Needs needs = needs_of(thread);
+  Lanes lanes{choose_width(options, needs, code.reduced), options.block};
   {
     // Where indices may wrap inside a group, control must be able to leave: split there, then
     // analyse for good.
-    Flow flow{*thread};
+    Flow flow{thread};
     if (options.width == 0 && !needs.whole_warps) {
       report.pressure = pressure(flow, Shapes{flow, lanes, Shapes::Scope::FullGroup});
       const unsigned registers = lanes.width / register_width(options.target);  // of a value
       if (registers > 1 && report.pressure * registers > kRegisters)
         lanes = Lanes{lanes.width / 2, options.block};
     }
-    code.quick = options.quick_beyond && cost_of(*thread, lanes.width) > *options.quick_beyond;
-    if (code.quick) {
-      code.lean = true;
+    code.baseline =
+        options.baseline_beyond && cost_of(thread, lanes.width) > *options.baseline_beyond;
+    if (code.baseline) {
+      code.reduced = true;
       lanes = Lanes{choose_width(options, needs, true), options.block};
     }
     lanes.whole_comparisons = groups_agree(flow, Shapes{flow, lanes, Shapes::Scope::Block});
@@ -302,7 +292,7 @@ BlockCode vectorize(Function& original, const Options& options) {
   report.width = lanes.width;
   report.groups = lanes.groups();
   const bool partial = lanes.threads() % lanes.width != 0;
-  Flow flow{*thread};
+  Flow flow{thread};
   Shapes full{flow, lanes, Shapes::Scope::FullGroup};
   Shapes masked{flow, lanes, Shapes::Scope::MaskedGroup};
   Shapes block{flow, lanes, Shapes::Scope::Block};
@@ -310,23 +300,24 @@ BlockCode vectorize(Function& original, const Options& options) {
   report.refusal = check(flow, linear);
   if (report.refusal.empty() && splits_warp_operation(flow, full))
     report.refusal = "warp operation on both sides of a divergent branch";
-  if (!report.refusal.empty()) return finish();
-  Plan plan{flow, full, masked, block, linear, lanes, groups_agree(flow, block), code.quick};
+  if (!report.refusal.empty()) return code;
+  Plan plan{flow, full, masked, block, linear, lanes, groups_agree(flow, block), code.baseline};
   for (BasicBlock* at : flow.order)
     for (Instruction& inst : *at) {
       if (!full.needs_guard(&inst)) break;
       plan.guards[at].push_back(&inst);
     }
   report.groups_agree = plan.groups_agree;
-  if (!plan.groups_agree && any_of(instructions(*thread), [](Instruction& inst) {
+  if (!plan.groups_agree && any_of(instructions(thread), [](Instruction& inst) {
         return marker_name(&inst) == "yield";
       })) {
     report.refusal = "waits for another block while groups may be at different barriers";
-    return finish();
+    return code;
   }
   count(flow, full, report);
-  code.function = Emitter{plan, *thread, report}.run();
-  return finish();
+  code.function = Emitter{plan, thread, report}.run();
+  code.scratch_bytes = report.scratch_bytes;
+  return code;
 }
 
 std::string to_string(const Report& r) {

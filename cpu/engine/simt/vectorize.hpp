@@ -1,6 +1,5 @@
 // cpu/engine/simt/vectorize.hpp: scalar thread code becomes block code in which W neighbouring
-// threads are one vector. The whole stage is these functions; docs/design/simt.md explains how it
-// works.
+// threads are one vector. docs/design/simt.md explains how it works.
 #pragma once
 
 #include <cstddef>
@@ -26,9 +25,9 @@ struct Options {
   bool small_grid = true;
   /// Sums and products of doubles keep the order of their operands (operand_order.hpp).
   bool ordered_doubles = false;
-  /// Beyond this cost of optimising (cost_of() in vectorize.cpp) code shall be quick to make rather
-  /// than quick to run.
-  std::optional<unsigned> quick_beyond;
+  /// Above this estimated cost of optimization (cost_of() in vectorize.cpp) the result is baseline
+  /// code, which compiles fast and runs slower. Not set: optimized code.
+  std::optional<unsigned> baseline_beyond;
   llvm::TargetMachine* target = nullptr;  ///< for the cost models of LLVM's passes; may be null
 };
 
@@ -60,17 +59,15 @@ struct BlockCode {
   llvm::Function* function =
       nullptr;  ///< void(BlockContext*), in the module of the thread code; null: see report.refusal
   std::size_t scratch_bytes = 0;  ///< what BlockContext::scratch must offer
-  bool lean = false;              ///< optimize() shall do without passes that take long
-  bool quick = false;             ///< lean, and code generation shall take no time either
+  bool reduced = false;           ///< a large kernel: only the fast passes of the block stage run
+  bool baseline = false;  ///< baseline tier: reduced, and code generation without optimization
   Report report;
 };
 
-/// Makes block code from thread code (docs/design/engine.md), which stays as it is. Never throws
-/// for what it cannot do: it refuses.
+/// Requires: thread code that find_unsupported() accepted (prepare.hpp).
+/// Guarantees: `function` is block code in the module of `thread`, which is changed and of no
+/// further use; or `function` is null and `report.refusal` says why.
 BlockCode vectorize(llvm::Function& thread, const Options&);
-
-/// LLVM's passes over block code, before code generation.
-void optimize(llvm::Function& block, llvm::TargetMachine*, bool lean = false);
 
 std::string to_string(const Report&);
 

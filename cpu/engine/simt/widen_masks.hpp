@@ -1,4 +1,4 @@
-// cpu/engine/simt/widen_masks.hpp: masks in the form in which the processor compares and chooses.
+// cpu/engine/simt/widen_masks.hpp: masks in the form in which the processor compares and selects.
 #pragma once
 
 #include <llvm/IR/Function.h>
@@ -6,12 +6,12 @@
 
 namespace cucpu::simt {
 
-/// AArch64 has no registers for masks: a comparison gives lanes of zeros or ones, as wide as what
-/// was compared, and a choice takes such. LLVM makes vectors of i1 lanes of bytes (and one register
-/// for every lane where they are more than sixteen and go from block to block), back and forth at
-/// every step. Here masks that are combined, or go from block to block, become vectors of i32 whose
-/// sign bits they are. For block code that no pass of LLVM will look at any more; for other
-/// processors nothing changes. Returns how many masks were rewritten.
+/// Requires: block code; no later pass of LLVM.
+/// Guarantees: on AArch64, masks that are combined or live across blocks are vectors of i32 whose
+/// sign bits are the mask; on other targets nothing changes. AArch64 has no mask registers: a
+/// comparison gives lanes of zeros or ones, as wide as its operands, and a select takes such lanes.
+/// LLVM lowers vectors of i1 to bytes (and to one register per lane where more than sixteen live
+/// across blocks) and converts at every step. Returns how many masks were rewritten.
 unsigned widen_masks(llvm::Function& block, const llvm::TargetMachine* target);
 
 }  // namespace cucpu::simt

@@ -253,13 +253,6 @@ void FunctionTranslator::finish() {
   for (llvm::BasicBlock* block : labels_) {
     if (block->getParent() == nullptr) delete block;
   }
-  if (module.diagnostics.failed()) return;
-  llvm::EliminateUnreachableBlocks(out);
-  promote_registers(out);
-  choose_fma(out);
-  drop_flushes(out);
-  recover_roots(out);
-  canonicalize_nans(out);
 }
 
 // The first .loc of a function makes its subprogram; what comes before has line 0.

@@ -1,4 +1,4 @@
-// cpu/engine/translate/passes.cpp: registers to SSA, address roots, canonical NaNs.
+// cpu/engine/translate/passes.cpp: registers to SSA, redundant flushes, addresses as getelementptr.
 #include "cpu/engine/translate/passes.hpp"
 
 #include <llvm/ADT/DenseMap.h>
@@ -23,7 +23,7 @@ void promote_registers(Function& f) {
   PromoteMemToReg(slots, tree);
 }
 
-void choose_fma(Function& f) {
+void lower_rounded_down_fma(Function& f) {
   SmallVector<CallInst*> calls;
   for (llvm::Instruction& i : instructions(f))
     if (auto* call = dyn_cast<CallInst>(&i);
@@ -131,7 +131,7 @@ bool is_flushed(Value* v) {
 
 }  // namespace
 
-void drop_flushes(Function& f) {
+void drop_redundant_flushes(Function& f) {
   SmallVector<SelectInst*> flushes;
   for (llvm::Instruction& i : instructions(f))
     if (i.hasMetadata(kFlush)) flushes.push_back(cast<SelectInst>(&i));
@@ -280,7 +280,7 @@ class Roots {
 
 }  // namespace
 
-void recover_roots(Function& f) {
+void recover_geps(Function& f) {
   Roots roots;
   SmallVector<IntToPtrInst*, 32> casts;
   for (llvm::Instruction& i : instructions(f)) {
@@ -294,180 +294,6 @@ void recover_roots(Function& f) {
     c->replaceAllUsesWith(b.CreateGEP(b.getInt8Ty(), root, offset));
     c->eraseFromParent();
   }
-}
-
-namespace {
-
-/// Does this instruction make NaNs of its own (rather than pass bits on)?
-/// f64 does not: a GPU passes f64 NaNs on as IEEE hosts do, and so do conversions from f64.
-bool is_arithmetic(const Value* v) {
-  const auto* i = dyn_cast<llvm::Instruction>(v);
-  if (i == nullptr || !i->getType()->isFloatingPointTy() || i->getType()->isDoubleTy())
-    return false;
-  switch (i->getOpcode()) {
-    case llvm::Instruction::FAdd:
-    case llvm::Instruction::FSub:
-    case llvm::Instruction::FMul:
-    case llvm::Instruction::FDiv:
-    case llvm::Instruction::FPExt:
-      return true;
-    case llvm::Instruction::FPTrunc:
-      return !i->getOperand(0)->getType()->isDoubleTy();
-    case llvm::Instruction::FNeg:
-      return true;
-    case llvm::Instruction::BitCast:
-      return i->hasMetadata("cucpu.made");
-    case llvm::Instruction::Call:
-      return isa<IntrinsicInst>(i);
-    default:
-      return false;
-  }
-}
-
-/// An exchange between lanes, which moves bits and does not look at them; else null.
-const CallInst* exchange(const Value* v) {
-  const auto* call = dyn_cast<CallInst>(v);
-  const Function* callee = call ? call->getCalledFunction() : nullptr;
-  return callee && callee->getName().starts_with("cucpu.shfl.") ? call : nullptr;
-}
-
-/// The exchange of which v is the result.
-const CallInst* exchange_of(const Value* v) {
-  const auto* result = dyn_cast<ExtractValueInst>(v);
-  return result && result->getIndices()[0] == 0 ? exchange(result->getAggregateOperand()) : nullptr;
-}
-
-enum class Origin { arithmetic, other, mixed };
-
-/// Where the bits of v come from, through phis, selects, sign changes and exchanges between lanes.
-Origin origin_of(Value* v, SmallPtrSetImpl<Value*>& seen,
-                 SmallVectorImpl<llvm::Instruction*>& makers) {
-  if (!seen.insert(v).second) return Origin::other;
-  if (is_arithmetic(v)) {
-    makers.push_back(cast<llvm::Instruction>(v));
-    return Origin::arithmetic;
-  }
-  SmallVector<Value*, 4> inputs;
-  if (auto* phi = dyn_cast<PHINode>(v)) {
-    inputs.append(phi->incoming_values().begin(), phi->incoming_values().end());
-  } else if (auto* s = dyn_cast<SelectInst>(v)) {
-    inputs.append({s->getTrueValue(), s->getFalseValue()});
-  } else if (auto* c = dyn_cast<BitCastInst>(v)) {
-    Value* bits = c->getOperand(0);
-    while (const CallInst* moved = exchange_of(bits)) bits = moved->getArgOperand(0);
-    auto* back = dyn_cast<BitCastInst>(bits);
-    if (back == nullptr || back->getSrcTy() != c->getType()) return Origin::mixed;
-    inputs.push_back(back->getOperand(0));
-  } else if (auto* c = dyn_cast<ConstantFP>(v)) {
-    return c->isNaN() ? Origin::mixed : Origin::other;
-  } else if (isa<UndefValue>(v)) {
-    return Origin::other;
-  } else {
-    return Origin::mixed;  // a load, an argument, bits of an integer: to be kept as they are
-  }
-  Origin all = Origin::other;
-  for (Value* in : inputs) {
-    const Origin one = origin_of(in, seen, makers);
-    if (one == Origin::mixed) all = Origin::mixed;
-    if (one == Origin::arithmetic && all == Origin::other) all = Origin::arithmetic;
-  }
-  return all;
-}
-
-class NanFixer {
- public:
-  /// The canonical form of v for a use before `at`.
-  void fix(llvm::Instruction* at, unsigned operand) {
-    Value* v = at->getOperand(operand);
-    if (!v->getType()->isFloatingPointTy()) return;
-    SmallPtrSet<Value*, 16> seen;
-    SmallVector<llvm::Instruction*, 8> makers;
-    const Origin origin = origin_of(v, seen, makers);
-    if (makers.empty()) return;
-    if (origin == Origin::arithmetic) {
-      if (Value*& known = at_use_[v]; known == nullptr || isa<PHINode>(v) || isa<SelectInst>(v)) {
-        if (is_arithmetic(v)) {
-          known = canonical(cast<llvm::Instruction>(v));
-          at->setOperand(operand, known);
-        } else {
-          IRBuilder<> b{at};
-          at->setOperand(operand, select_canonical(b, v));
-        }
-      } else {
-        at->setOperand(operand, known);
-      }
-      return;
-    }
-    // Mixed with bits that must stay: make the arithmetic results canonical where they are made,
-    // for this and all their uses.
-    for (llvm::Instruction* m : makers) {
-      if (!replaced_.insert(m).second) continue;
-      Value* c = canonical(m);
-      at_use_[m] = c;
-      m->replaceUsesWithIf(
-          c, [&](Use& use) { return !own_.contains(cast<llvm::Instruction>(use.getUser())); });
-    }
-  }
-
- private:
-  Value* canonical(llvm::Instruction* v) {
-    auto at = v->getInsertionPointAfterDef();
-    IRBuilder<> b{(*at)->getParent(), *at};
-    return select_canonical(b, v);
-  }
-
-  // The choice is made between integers: LLVM may treat all NaNs of a float select as equal.
-  Value* select_canonical(IRBuilder<>& b, Value* v) {
-    const unsigned bits = static_cast<unsigned>(v->getType()->getPrimitiveSizeInBits());
-    const std::uint64_t nan = bits == 16 ? 0x7fff : 0x7fffffff;
-    Value* test = b.CreateFCmpUNO(v, v);
-    Value* raw = b.CreateBitCast(v, b.getIntNTy(bits));
-    Value* chosen = b.CreateSelect(test, b.getIntN(bits, nan), raw);
-    Value* back = b.CreateBitCast(chosen, v->getType());
-    for (Value* made : {test, raw, chosen, back}) {
-      if (auto* i = dyn_cast<llvm::Instruction>(made)) own_.insert(i);
-    }
-    return back;
-  }
-
-  DenseMap<Value*, Value*> at_use_;
-  SmallPtrSet<llvm::Instruction*, 32> own_, replaced_;
-};
-
-/// Whether the bits of a float are read as one again, and nothing else: they need not be canonical
-/// before that float is seen.
-bool only_read_as_float(const Value* bits, const llvm::Type* type) {
-  return all_of(bits->uses(), [&](const Use& use) {
-    if (const auto* back = dyn_cast<BitCastInst>(use.getUser())) return back->getDestTy() == type;
-    const CallInst* moved = exchange(use.getUser());
-    return moved && use.getOperandNo() == 0 && all_of(moved->users(), [&](const User* result) {
-             return isa<ExtractValueInst>(result) &&
-                    (exchange_of(result) != moved || only_read_as_float(result, type));
-           });
-  });
-}
-
-}  // namespace
-
-void canonicalize_nans(Function& f) {
-  SmallVector<std::pair<llvm::Instruction*, unsigned>, 32> seen;
-  for (llvm::Instruction& i : instructions(f)) {
-    if (isa<StoreInst>(i)) {
-      seen.push_back({&i, 0});
-    } else if (auto* c = dyn_cast<BitCastInst>(&i)) {
-      if (c->getSrcTy()->isFloatingPointTy() && !c->hasMetadata("cucpu.raw") &&
-          !only_read_as_float(c, c->getSrcTy()))
-        seen.push_back({&i, 0});
-    } else if (auto* call = dyn_cast<CallInst>(&i); call != nullptr && !isa<IntrinsicInst>(call)) {
-      for (unsigned k = 0; k < call->arg_size(); ++k) seen.push_back({&i, k});
-    } else if (isa<AtomicRMWInst>(i)) {
-      seen.push_back({&i, 1});
-    } else if (isa<FPExtInst>(i) && i.hasMetadata("cucpu.seen")) {
-      seen.push_back({&i, 0});
-    }
-  }
-  NanFixer fixer;
-  for (const auto& [i, k] : seen) fixer.fix(i, k);
 }
 
 }  // namespace cucpu::ir

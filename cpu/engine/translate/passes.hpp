@@ -1,5 +1,5 @@
-// cpu/engine/translate/passes.hpp: what is done to a function after its statements have become
-// instructions.
+// cpu/engine/translate/passes.hpp: passes over the thread code of one function, in the order in
+// which pipeline.cpp runs them.
 #pragma once
 
 namespace llvm {
@@ -8,28 +8,29 @@ class Function;
 
 namespace cucpu::ir {
 
-/// Metadata: a select that makes zeros of subnormal numbers, its third operand otherwise; a value
-/// that is no subnormal number.
+/// Metadata of a select that flushes subnormals to zero and is its third operand otherwise; and of
+/// a value that is never subnormal.
 inline constexpr char kFlush[] = "cucpu.flush", kFlushed[] = "cucpu.flushed";
 
-/// Register allocas become SSA values. Needs: no unreachable blocks.
+/// Requires: no unreachable blocks.
+/// Guarantees: PTX registers, which the translator writes as allocas, are SSA values.
 void promote_registers(llvm::Function& f);
 
-/// cucpu.fma.down(x, y, z, r), r being x * y + z rounded down: where x is in [0, 1] and the
-/// constants y and z keep the sum between 2^23 and 2^24, whose floats are the integers, one
-/// comparison tells whether the nearest one is above; else r. Every expf has one.
-void choose_fma(llvm::Function& f);
+/// Requires: SSA form.
+/// Guarantees: no call of cucpu.fma.down(x, y, z, r) is left, where r is x * y + z rounded down.
+/// Where x is in [0, 1] and the constants y and z keep the sum between 2^23 and 2^24, whose floats
+/// are the integers, one comparison corrects the nearest sum; elsewhere the value is r. Every expf
+/// has one.
+void lower_rounded_down_fma(llvm::Function& f);
 
-/// A flush of what is surely no subnormal number (what was flushed before, integers, constants)
-/// becomes that value: the operands of most .ftz instructions are results of others.
-void drop_flushes(llvm::Function& f);
+/// Requires: SSA form.
+/// Guarantees: values that are never subnormal (flushed before, converted from integers, constants)
+/// are not flushed again. The operands of most .ftz instructions are results of others.
+void drop_redundant_flushes(llvm::Function& f);
 
-/// inttoptr of arithmetic on one variable's address becomes a getelementptr of that variable, so
-/// that SROA and alias analysis see it.
-void recover_roots(llvm::Function& f);
-
-/// A NaN that arithmetic made gets the GPU's bits (0x7fffffff, 0x7fff) where its bits can be seen.
-/// Last: it looks at uses.
-void canonicalize_nans(llvm::Function& f);
+/// Requires: SSA form.
+/// Guarantees: inttoptr of arithmetic on the address of one variable is a getelementptr of that
+/// variable, which SROA and alias analysis understand.
+void recover_geps(llvm::Function& f);
 
 }  // namespace cucpu::ir

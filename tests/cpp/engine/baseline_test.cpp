@@ -1,4 +1,4 @@
-// tests/cpp/engine/baseline_test.cpp: kernels that begin with code that is quick to make.
+// tests/cpp/engine/baseline_test.cpp: kernels that start in the baseline tier.
 #include "../temporary_folder.hpp"
 #include "cpu/engine/jit_module.hpp"
 #include "ptx_fixture.hpp"
@@ -60,12 +60,12 @@ std::vector<std::uint32_t> expected(std::uint32_t blocks, std::uint32_t turns) {
   return out;
 }
 
-class BaselineCode : public testing::Test {
+class Baseline : public testing::Test {
  protected:
   static constexpr std::uint32_t kBlocks = 64;
   std::vector<std::uint32_t> out = std::vector<std::uint32_t>(kBlocks * 128);
   const LaunchShape shape = shape_of({kBlocks, 1, 1}, {128, 1, 1});
-  Environment always{"CUCORE_CPU_QUICK", "always"};
+  Environment tier{"CUCORE_CPU_TIER", "baseline"};
   TestMemory memory;
 
   void run(const Module& module, std::uint32_t turns) {
@@ -81,32 +81,57 @@ class BaselineCode : public testing::Test {
         .variant(shape, params.data())
         .code->baseline;
   }
-  void run_until_better(const Module& module) {
+  void run_until_optimized(const Module& module) {
     for (std::uint32_t turns = 1; is_baseline(module); ++turns) run(module, 40 + turns % 100);
   }
 };
 
-TEST_F(BaselineCode, OptimizedCodeReplacesItWithTheSameResults) {
+TEST_F(Baseline, OptimizedCodeReplacesItWithTheSameResults) {
   const Environment cache{"CUCORE_CPU_CACHE", "0"};
   const auto module = load(kKernel, memory);
   EXPECT_TRUE(is_baseline(*module));
-  run_until_better(*module);
+  run_until_optimized(*module);
   run(*module, 77);
 }
 
-TEST_F(BaselineCode, IsNotUsedWhenDisabled) {
+TEST_F(Baseline, TheOptimizedTierCompilesOptimizedCodeFirst) {
   const Environment cache{"CUCORE_CPU_CACHE", "0"};
-  const Environment never{"CUCORE_CPU_QUICK", "0"};
+  const Environment optimized{"CUCORE_CPU_TIER", "optimized"};
   EXPECT_FALSE(is_baseline(*load(kKernel, memory)));
 }
 
-TEST_F(BaselineCode, SmallKernelsStartWithOptimizedCode) {
+TEST_F(Baseline, TheAutomaticTierOptimizesSmallKernelsFirst) {
   const Environment cache{"CUCORE_CPU_CACHE", "0"};
-  const Environment large{"CUCORE_CPU_QUICK", "1"};
+  const Environment automatic{"CUCORE_CPU_TIER", "auto"};
   EXPECT_FALSE(is_baseline(*load(kKernel, memory)));
 }
 
-TEST_F(BaselineCode, CooperativeGridsStartWithOptimizedCode) {
+TEST(Tier, TheFormerVariableIsAnAlias) {
+  const auto tier = [](const char* value) {
+    const Environment former{"CUCORE_CPU_QUICK", value};
+    return Settings::from_environment().tier;
+  };
+  EXPECT_EQ(tier("0"), Settings::Tier::optimized);
+  EXPECT_EQ(tier("1"), Settings::Tier::automatic);
+  EXPECT_EQ(tier("always"), Settings::Tier::baseline);
+}
+
+TEST(Tier, TheNewVariableWinsOverTheFormerOne) {
+  const Environment former{"CUCORE_CPU_QUICK", "always"};
+  const Environment tier{"CUCORE_CPU_TIER", "optimized"};
+  EXPECT_EQ(Settings::from_environment().tier, Settings::Tier::optimized);
+}
+
+TEST(Tier, ADumpOfLaterFormsSelectsTheOptimizedTier) {
+  const Environment strict{"CUCORE_CPU_STRICT", "0"};
+  EXPECT_EQ(Settings::from_environment().tier, Settings::Tier::automatic);
+  for (const char* what : {"block", "asm", "after:gvn"}) {
+    const Environment dump{"CUCORE_CPU_DUMP", what};
+    EXPECT_EQ(Settings::from_environment().tier, Settings::Tier::optimized) << what;
+  }
+}
+
+TEST_F(Baseline, CooperativeGridsStartWithOptimizedCode) {
   const Environment cache{"CUCORE_CPU_CACHE", "0"};
   const auto module = load(kKernel, memory);
   LaunchShape together = shape;
@@ -117,38 +142,38 @@ TEST_F(BaselineCode, CooperativeGridsStartWithOptimizedCode) {
   EXPECT_FALSE(is_baseline(*module));
 }
 
-TEST_F(BaselineCode, TheDiskCacheKeepsBothAndPrefersOptimizedCode) {
+TEST_F(Baseline, TheDiskCacheHoldsBothTiersAndPrefersTheOptimizedOne) {
   const cucore::test::TemporaryFolder folder;
   const Environment cache{"CUCORE_CACHE_DIR", folder.path().string()};
   const Environment report{"CUCORE_CPU_REPORT", "1"};
-  const auto loaded_quick = [&] {
+  const auto load_and_compile = [&] {
     testing::internal::CaptureStderr();
     const auto module = load(kKernel, memory);
-    const bool quick = is_baseline(*module);  // compiled, not run: nothing follows
-    return std::pair{quick, testing::internal::GetCapturedStderr()};
+    const bool baseline = is_baseline(*module);  // without a run no optimized code is compiled
+    return std::pair{baseline, testing::internal::GetCapturedStderr()};
   };
-  const auto [first, compiled] = loaded_quick();
+  const auto [first, compiled] = load_and_compile();
   EXPECT_TRUE(first);
-  EXPECT_NE(compiled.find("vector, quick: "), std::string::npos) << compiled;
-  const auto [second, found] = loaded_quick();
+  EXPECT_NE(compiled.find("vector, baseline: "), std::string::npos) << compiled;
+  const auto [second, found] = load_and_compile();
   EXPECT_TRUE(second);
   EXPECT_NE(found.find("from the cache on disk"), std::string::npos) << found;
   {
     testing::internal::CaptureStderr();
     const auto module = load(kKernel, memory);
-    run_until_better(*module);
+    run_until_optimized(*module);
     EXPECT_NE(testing::internal::GetCapturedStderr().find(": vector: "), std::string::npos);
   }
-  const auto [third, best] = loaded_quick();
+  const auto [third, last] = load_and_compile();
   EXPECT_FALSE(third);
-  EXPECT_EQ(best.find("vector"), std::string::npos) << best;
+  EXPECT_EQ(last.find("vector"), std::string::npos) << last;
 }
 
-TEST_F(BaselineCode, UnloadingAModuleDoesNotWaitForTheCompilation) {
+TEST_F(Baseline, UnloadingAModuleDoesNotWaitForItsCompilation) {
   const Environment cache{"CUCORE_CPU_CACHE", "0"};
   for (int i = 0; i < 8; ++i) {
     const auto module = load(kKernel, memory);
-    // Long enough to be asked for; whether it is there by now is left to chance.
+    // Long enough to start the compilation of optimized code, which may or may not end in time.
     run(*module, 1U << (10 + i));
   }
 }

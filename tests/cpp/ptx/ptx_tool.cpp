@@ -11,7 +11,7 @@
 #include <iostream>
 #include <sstream>
 
-#include "cpu/engine/translate/translate.hpp"
+#include "cpu/engine/pipeline.hpp"
 #include "cpu/ptx/parser.hpp"
 #include "cpu/ptx/printer.hpp"
 
@@ -50,7 +50,7 @@ int main(int argc, char** argv) {
     llvm::LLVMContext context;
     try {
       const cucpu::ptx::Module* module = parsed.module.get();
-      const cucpu::Translation t = cucpu::translate({&module, 1}, context);
+      const cucpu::Translation t = cucpu::pipeline::thread_code({&module, 1}, context);
       std::string broken;
       llvm::raw_string_ostream out{broken};
       if (llvm::verifyModule(*t.module, &out)) {

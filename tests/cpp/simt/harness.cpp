@@ -26,6 +26,7 @@
 
 #include "cpu/engine/nan/canonical_select.hpp"
 #include "cpu/engine/nan/min_max.hpp"
+#include "cpu/engine/pipeline.hpp"
 #include "cpu/engine/run/block_iteration.hpp"
 #include "cpu/engine/simt/analyses.hpp"
 #include "cpu/engine/simt/widen_masks.hpp"
@@ -390,7 +391,7 @@ cucpu::simt::Report run_vectorized(const Build& build, Work& work, unsigned widt
   cucpu::simt::Options options;
   options.block = work.block;
   options.width = width;
-  auto made = cucpu::simt::vectorize(*module->getFunction("kernel"), options);
+  auto made = cucpu::pipeline::vectorize(*module->getFunction("kernel"), options);
   if (std::getenv("SIMT_CODE")) module->print(errs(), nullptr);
   if (!made.function) return made.report;
   std::string broken;
@@ -408,7 +409,7 @@ cucpu::simt::Report run_vectorized(const Build& build, Work& work, unsigned widt
   builder.addFeatures({"-sve"});
 #endif
   auto machine = cantFail(builder.createTargetMachine());
-  cucpu::simt::optimize(*made.function, machine.get());
+  cucpu::pipeline::optimize_block(*made.function, machine.get());
   cucpu::lower_min_max(*made.function, machine.get());
   cucpu::fold_canonical_selects(*made.function, machine.get());
   cucpu::simt::widen_masks(*made.function, machine.get());

@@ -16,10 +16,9 @@
 
 #include "cpu/engine/nan/canonical_select.hpp"
 #include "cpu/engine/nan/min_max.hpp"
+#include "cpu/engine/pipeline.hpp"
 #include "cpu/engine/run/block_context.hpp"
-#include "cpu/engine/simt/vectorize.hpp"
 #include "cpu/engine/simt/widen_masks.hpp"
-#include "cpu/engine/translate/translate.hpp"
 #include "cpu/ptx/parser.hpp"
 
 namespace {
@@ -57,20 +56,20 @@ Made compile(const std::string& ptx, const std::string& kernel, cucpu::Dim3 bloc
   LLVMContext context;
   cucpu::TranslateOptions options;
   options.native_half = false;
-  auto translation = cucpu::translate(modules, context, options);
+  auto translation = cucpu::pipeline::thread_code(modules, context, options);
   Module& module = *translation.module;
   module.setTargetTriple(target.getTargetTriple().str());
   module.setDataLayout(target.createDataLayout());
   cucpu::simt::Options how;
   how.block = block;
   how.target = &target;
-  auto made = cucpu::simt::vectorize(*module.getFunction(kernel), how);
+  auto made = cucpu::pipeline::vectorize(*module.getFunction(kernel), how);
   EXPECT_EQ(made.report.refusal, "") << kernel;
   if (!made.function) return {made.report, ""};
   for (Function& function : module)
     if (&function != made.function && !function.isDeclaration()) function.deleteBody();
   EXPECT_FALSE(verifyModule(module, &errs())) << kernel;
-  cucpu::simt::optimize(*made.function, &target);
+  cucpu::pipeline::optimize_block(*made.function, &target);
   cucpu::lower_min_max(*made.function, &target);
   cucpu::fold_canonical_selects(*made.function, &target);
   cucpu::simt::widen_masks(*made.function, &target);

@@ -26,7 +26,7 @@ MODES: dict[str, dict[str, str]] = {
     "W=16": {"CUCORE_CPU_W": "16"},
     "W=32": {"CUCORE_CPU_W": "32"},
     "default": {},
-    "baseline": {"CUCORE_CPU_QUICK": "always"},
+    "baseline": {"CUCORE_CPU_TIER": "baseline"},
     "check": {},  # CUCORE_CHECK, which a process reads once
 }
 CHECK = {"CUCORE_CHECK": "memory,race,init,sync"}
@@ -78,7 +78,7 @@ def from_seed(language: str, seed: int, count: int) -> Batch:
 
 
 def set_mode(mode: str) -> None:
-    for name in ("CUCORE_CPU_W", "CUCORE_CPU_QUICK"):
+    for name in ("CUCORE_CPU_W", "CUCORE_CPU_TIER"):
         os.environ.pop(name, None)
     os.environ.update(MODES[mode])
 

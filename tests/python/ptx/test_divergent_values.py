@@ -23,7 +23,7 @@ ON_GPU = os.environ.get("CUCORE_DEVICE") == "gpu"
 def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Read when a module is loaded."""
     if request.param == "baseline":
-        monkeypatch.setenv("CUCORE_CPU_QUICK", "always")
+        monkeypatch.setenv("CUCORE_CPU_TIER", "baseline")
     elif request.param.isdigit():
         monkeypatch.setenv("CUCORE_CPU_W", request.param)
     if not ON_GPU:

@@ -158,7 +158,7 @@ def test_blocks_that_wait_for_each_other_all_get_on(wait: str) -> None:
         {"CUCORE_CPU_W": "1"},
         {"CUCORE_CPU_W": "4"},
         {"CUCORE_CPU_W": "32"},
-        {"CUCORE_CPU_QUICK": "always", "CUCORE_CPU_STRICT": "0"},
+        {"CUCORE_CPU_TIER": "baseline", "CUCORE_CPU_STRICT": "0"},
         {"CUCORE_CHECK": "memory,init"},
     ],
     ids=lambda settings: "-".join(settings.values()),

@@ -23,12 +23,12 @@ def device() -> Device:
     return Device()
 
 
-@pytest.fixture(params=["", "1", "4", "8", "16", "32", "quick"])
+@pytest.fixture(params=["", "1", "4", "8", "16", "32", "baseline"])
 def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if os.environ.get("CUCORE_DEVICE") == "gpu" and request.param:
         pytest.skip("about the CPU device's code")
-    if request.param == "quick":
-        monkeypatch.setenv("CUCORE_CPU_QUICK", "always")
+    if request.param == "baseline":
+        monkeypatch.setenv("CUCORE_CPU_TIER", "baseline")
     elif request.param:
         monkeypatch.setenv("CUCORE_CPU_W", request.param)
 

@@ -45,12 +45,12 @@ extern "C" __global__ void wait_in_a_warp(int* out, int nanoseconds) {
 """
 
 
-@pytest.fixture(params=["", "1", "4", "8", "16", "32", "quick"])
+@pytest.fixture(params=["", "1", "4", "8", "16", "32", "baseline"])
 def program(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Program:
     if os.environ.get("CUCORE_DEVICE") == "gpu" and request.param:
         pytest.skip("about the CPU device's code")
-    if request.param == "quick":
-        monkeypatch.setenv("CUCORE_CPU_QUICK", "always")
+    if request.param == "baseline":
+        monkeypatch.setenv("CUCORE_CPU_TIER", "baseline")
     elif request.param:
         monkeypatch.setenv("CUCORE_CPU_W", request.param)
     return Program(SOURCE)

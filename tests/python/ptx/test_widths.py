@@ -1,4 +1,4 @@
-"""The programs that matter most, with every number of lanes forced, with the scalar path and with code that is quick to make: answers do
+"""The programs that matter most, with every number of lanes forced, with the scalar path and in the baseline tier: answers do
 not depend on it.
 
 `make test-widths` runs the whole PTX suite that way.
@@ -61,5 +61,5 @@ def test_the_width_is_the_one_asked_for(
     Program('extern "C" __global__ void twice(int* a) { a[threadIdx.x] *= 2; }').run("twice", 1, 96, data)
     assert data.tolist() == list(range(0, 192, 2))
     report = capfd.readouterr().err
-    said = {"1": "scalar, loop over threads", "quick": "vector, quick: "}
+    said = {"1": "scalar, loop over threads", "baseline": "vector, baseline: "}
     assert said.get(width, f"W={width} ") in report, report
