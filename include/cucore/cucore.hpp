@@ -16,6 +16,7 @@
 #include "cucore/graph_builder.hpp"     // IWYU pragma: export
 #include "cucore/graph_node.hpp"        // IWYU pragma: export
 #include "cucore/graphics.hpp"          // IWYU pragma: export
+#include "cucore/ipc.hpp"               // IWYU pragma: export
 #include "cucore/kernel.hpp"            // IWYU pragma: export
 #include "cucore/launch.hpp"            // IWYU pragma: export
 #include "cucore/linker.hpp"            // IWYU pragma: export
