@@ -24,7 +24,6 @@ DRIVER_CALLS = {
     "graph_capture.cpp": 1,
     "launch.cpp": 1,
     "py_buffer.hpp": 1,
-    "strided.cpp": 2,
     "support.cpp": 4,
     "view_foreign.cpp": 1,
 }
