@@ -1,6 +1,6 @@
 // Two processes work on one buffer: the memory is shared, no bytes are sent. The parent exports its
-// pool as a file descriptor, which the child inherits, and the buffer as 64 bytes, which it reads
-// from its standard input.
+// pool as a file descriptor, which the child inherits, and the buffer as a few bytes, which it
+// reads from its standard input.
 #include <fcntl.h>
 
 #include <cstdio>
@@ -20,11 +20,10 @@ static int child(int descriptor) {
   const cucore::Device device;
   device.set_current();
   const cucore::Stream stream = device.create_stream();
-  CUmemPoolPtrExportData exported{};
-  if (std::fread(&exported, sizeof exported, 1, stdin) != 1) return 1;
+  cucore::IPCBufferDescriptor shared;
+  if (std::fread(&shared, sizeof shared, 1, stdin) != 1) return 1;
   const auto pool = cucore::MemoryPool::from_file_descriptor(descriptor, {.ipc_enabled = true});
-  const auto buffer =
-      cucore::Buffer::adopt(pool->import_pointer(exported), kCount * sizeof(int), pool, stream);
+  const cucore::Buffer buffer = cucore::import_buffer(pool, shared, stream);
   cucore::Program program{kSource, cucore::SourceType::cxx};
   const cucore::Kernel twice = program.compile(cucore::CodeType::cubin).get_kernel("twice");
   cucore::launch(stream, {.grid = {1}, .block = {kCount}}, twice, buffer);
@@ -46,10 +45,10 @@ int main(int count, char** words) try {
 
   const int descriptor = pool->export_file_descriptor();
   fcntl(descriptor, F_SETFD, 0);  // the child keeps it
-  const CUmemPoolPtrExportData exported = pool->export_pointer(buffer.handle());
+  const cucore::IPCBufferDescriptor shared = cucore::export_buffer(buffer);
   const std::string command = "'" + std::string{words[0]} + "' " + std::to_string(descriptor);
   FILE* other = popen(command.c_str(), "w");
-  if (other == nullptr || std::fwrite(&exported, sizeof exported, 1, other) != 1) return 1;
+  if (other == nullptr || std::fwrite(&shared, sizeof shared, 1, other) != 1) return 1;
   if (pclose(other) != 0) return 1;  // waits for its end
 
   std::vector<int> result(kCount);

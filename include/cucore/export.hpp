@@ -4,5 +4,5 @@
 #define CUCORE_EXPORT __attribute__((visibility("default")))
 
 #if __cplusplus < 202002L
-#error "cucore needs C++20: compile with -std=c++20, or link cucore::cucore in CMake, which asks for it"
+#error "cucore needs C++20: compile with -std=c++20"
 #endif

@@ -125,7 +125,7 @@ requires(!std::same_as<T, Buffer> &&
 /// number, sizes and kinds against the kernel's parameters.
 template <class Use, class... Args>
 void with_arguments(const Kernel& kernel, Use use, const Args&... args) {
-  const auto run = [&](auto... held) {
+  const auto run = [&](auto&&... held) {  // temporaries, not copied: a tensor map has 128 bytes
     const std::array<ArgumentType, sizeof...(held)> types{held.type...};
     check_arguments(kernel, types.data(), types.size());
     std::array<void*, sizeof...(held) + 1> pointers{static_cast<void*>(&held.value)..., nullptr};

@@ -77,6 +77,8 @@ class DriverObject {
   std::shared_ptr<const void> needs_;
 };
 
+}  // namespace detail
+
 /// What owners of driver objects have in common: a share in one, until close().
 class CUCORE_EXPORT DriverObjectOwner {
  public:
@@ -90,20 +92,19 @@ class CUCORE_EXPORT DriverObjectOwner {
   [[nodiscard]] std::shared_ptr<const void> hold() const;
 
  protected:
-  DriverObjectOwner(std::shared_ptr<DriverObject> object, const char* what)
+  DriverObjectOwner(std::shared_ptr<detail::DriverObject> object, const char* what)
       : object_{std::move(object)}, what_{what} {}
   [[nodiscard]] std::uint64_t raw() const noexcept { return object_ ? object_->handle() : 0; }
   [[nodiscard]] std::uint64_t open() const;  // throws InvalidStateError when closed
 
  private:
-  std::shared_ptr<DriverObject> object_;
+  std::shared_ptr<detail::DriverObject> object_;
   const char* what_;
 };
-}  // namespace detail
 
 /// An array in a layout of the device's own, made in the current context. Copies share one array,
 /// which the last of them destroys. Rows are packed on the other side of a copy.
-class CUCORE_EXPORT OpaqueArray : public detail::DriverObjectOwner {
+class CUCORE_EXPORT OpaqueArray : public DriverObjectOwner {
  public:
   /// Throws std::invalid_argument for options that make no array.
   explicit OpaqueArray(const OpaqueArrayOptions& options);
@@ -140,7 +141,7 @@ class CUCORE_EXPORT OpaqueArray : public detail::DriverObjectOwner {
 };
 
 /// An array and smaller sizes of it, made in the current context.
-class CUCORE_EXPORT MipmappedArray : public detail::DriverObjectOwner {
+class CUCORE_EXPORT MipmappedArray : public DriverObjectOwner {
  public:
   /// Throws std::invalid_argument for options that make no array.
   explicit MipmappedArray(const MipmappedArrayOptions& options);
@@ -214,7 +215,7 @@ struct TextureObjectOptions {
 
 /// A texture to pass to a kernel (cudaTextureObject_t), made in the current context. Keeps the
 /// array it reads.
-class CUCORE_EXPORT TextureObject : public detail::DriverObjectOwner {
+class CUCORE_EXPORT TextureObject : public DriverObjectOwner {
  public:
   /// Throws CUDAError where the driver refuses.
   explicit TextureObject(const ResourceDescriptor& resource,
@@ -229,7 +230,7 @@ class CUCORE_EXPORT TextureObject : public detail::DriverObjectOwner {
 
 /// A surface to pass to a kernel (cudaSurfaceObject_t), made in the current context. Keeps the
 /// array it reads and writes.
-class CUCORE_EXPORT SurfaceObject : public detail::DriverObjectOwner {
+class CUCORE_EXPORT SurfaceObject : public DriverObjectOwner {
  public:
   /// Throws std::invalid_argument for what is no array made with is_surface_load_store.
   explicit SurfaceObject(const ResourceDescriptor& resource);

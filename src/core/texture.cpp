@@ -31,17 +31,17 @@ detail::DriverObject::~DriverObject() {
   }
 }
 
-void detail::DriverObjectOwner::close() {
+void DriverObjectOwner::close() {
   const auto object = std::exchange(object_, nullptr);
   if (object.use_count() == 1) object->destroy();
 }
 
-std::shared_ptr<const void> detail::DriverObjectOwner::hold() const {
+std::shared_ptr<const void> DriverObjectOwner::hold() const {
   static_cast<void>(open());
   return object_;
 }
 
-std::uint64_t detail::DriverObjectOwner::open() const {
+std::uint64_t DriverObjectOwner::open() const {
   if (object_ == nullptr) throw InvalidStateError{std::string{"the "} + what_ + " is closed"};
   return object_->handle();
 }

@@ -93,16 +93,9 @@ def _rebuild_resource(cls: Any, uuid: Any, device_id: int, handle: Any) -> Any:
 
 def export_buffer(buffer: Any) -> IPCBufferDescriptor:
     resource = buffer.memory_resource
-    if buffer.is_managed:
-        raise RuntimeError(
-            "the buffer cannot be shared: no driver exports managed memory; allocate it from a DeviceMemoryResource or a "
-            "PinnedMemoryResource made with ipc_enabled=True"
-        )
-    if hasattr(resource, "is_ipc_enabled"):
-        if not resource.is_ipc_enabled:
-            raise RuntimeError("the buffer cannot be shared: its memory resource was made without ipc_enabled=True")
-        return IPCBufferDescriptor._make(resource._native.export_pointer(buffer.handle), buffer.size)
-    return IPCBufferDescriptor._make(_core.ipc_get_mem_handle(buffer.handle), buffer.size, "memory")
+    native = resource._native if hasattr(resource, "is_ipc_enabled") else None
+    payload, kind = _core.export_memory(buffer.handle, buffer.size, native)
+    return IPCBufferDescriptor._make(payload, buffer.size, kind)
 
 
 def import_buffer(mr: Any, descriptor: IPCBufferDescriptor, stream: Any) -> Any:

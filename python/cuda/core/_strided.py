@@ -451,7 +451,9 @@ class StridedMemoryView(_core._View):
             )
         if stream is None:
             raise ValueError("copy_from(): a stream is needed: pass stream=")
-        _copy_elements(self, other, stream)
+        bits = self._dl_type[1] * self._dl_type[2]
+        strides, theirs = self._dense_strides(), other._dense_strides()
+        _core.copy_strided(self.ptr, strides, other.ptr, theirs, self.shape, bits, stream)
         if blocking or (blocking is None and _CPU in (self._dl_device[0], other._dl_device[0])):
             stream.sync()
 
@@ -466,41 +468,6 @@ class StridedMemoryView(_core._View):
             f"StridedMemoryView(ptr={self.ptr:#x}, shape={self.shape}, strides={self.strides}, "
             f"device_id={self.device_id}, is_device_accessible={self.is_device_accessible}, readonly={self.readonly})"
         )
-
-
-def _copy_elements(dst: StridedMemoryView, src: StridedMemoryView, stream: Any) -> None:
-    """Copies of packed runs: neighbouring dimensions that are packed on both sides are one run."""
-    item = dst._itemsize()
-    dims = [(n, d, s) for n, d, s in zip(dst.shape, dst._dense_strides(), src._dense_strides(), strict=True) if n != 1]
-    if any(n == 0 for n, _, _ in dims):
-        return
-    dims.sort(key=lambda x: x[1], reverse=True)  # the order of the destination's memory
-    run = 1
-    while dims and dims[-1][1] == dims[-1][2] == run:
-        run *= dims.pop()[0]
-    if run == 1 and item < 1:
-        raise NotImplementedError(
-            "elements smaller than a byte cannot be copied one by one: make both views contiguous"
-        )
-    if not dims:
-        _core.memcpy_async(dst.ptr, src.ptr, run * item, stream)
-        return
-    rows, d_step, s_step = dims.pop()
-    width = run * item
-    if d_step * item < width or s_step * item < width:
-        raise NotImplementedError(
-            f"views that overlap themselves or run backwards cannot be copied: strides {src.strides} to {dst.strides}"
-        )
-
-    def walk(level: int, d_ptr: int, s_ptr: int) -> None:
-        if level == len(dims):
-            _core.memcpy_2d_async(d_ptr, d_step * item, s_ptr, s_step * item, width, rows, stream)
-            return
-        count, d, s = dims[level]
-        for i in range(count):
-            walk(level + 1, d_ptr + i * d * item, s_ptr + i * s * item)
-
-    walk(0, dst.ptr, src.ptr)
 
 
 class _StridedMemoryViewProxy:

@@ -3,7 +3,7 @@
 
 #include "arguments.hpp"
 #include "buffer_spares.hpp"
-#include "core/imported_memory.hpp"
+#include "cucore/ipc.hpp"
 #include "dlpack.hpp"
 #include "length.hpp"
 #include "py_buffer.hpp"
@@ -608,22 +608,19 @@ void bind_buffer(nb::module_& m) {
       [](nb::handle resource, nb::bytes handle, std::size_t size, nb::handle stream) {
         Stream on;
         if (!stream.is_none()) on = stream_argument(stream.ptr(), "from_ipc_descriptor");
+        IPCBufferDescriptor descriptor;
+        check_length("an IPC buffer handle", handle.size(), descriptor.payload.size());
+        std::memcpy(descriptor.payload.data(), handle.c_str(), descriptor.payload.size());
+        descriptor.size = size;
+        std::shared_ptr<MemoryPool> pool;
+        if (resource.is_none())
+          descriptor.kind = IPCBufferDescriptor::Kind::memory;
+        else
+          pool = std::dynamic_pointer_cast<MemoryPool>(open_native(native_object(resource)));
         PyBuffer made;
-        if (resource.is_none()) {
-          CUipcMemHandle raw{};
-          check_length("an IPC memory handle", handle.size(), sizeof raw);
-          std::memcpy(&raw, handle.c_str(), sizeof raw);
+        {
           const WithoutGil unlocked;
-          made.buffer = detail::open_imported(raw, size, on);
-        } else {
-          CUmemPoolPtrExportData data{};
-          check_length("an IPC buffer handle", handle.size(), sizeof data);
-          std::memcpy(&data, handle.c_str(), sizeof data);
-          const auto pool =
-              std::dynamic_pointer_cast<MemoryPool>(open_native(native_object(resource)));
-          if (pool == nullptr) throw InvalidStateError("the memory resource has no pool");
-          const WithoutGil unlocked;
-          made.buffer = detail::open_imported(pool, data, size, on);
+          made.buffer = import_buffer(pool, descriptor, on);
         }
         if (!resource.is_none()) made.resource = nb::borrow(resource);
         made.mapped = true;

@@ -1,25 +1,30 @@
 // dlpack.cpp: capsules of the DLPack exchange format, both ways.
 #include "dlpack.hpp"
 
-#include <vector>
+#include <stdexcept>
+#include <utility>
 
 #include "py_buffer.hpp"
 
 namespace cucore::python {
 namespace {
 
-/// What an exported tensor owns. Managed is one of the two capsule structs.
-template <class Managed>
-struct Export {
-  Managed managed{};
-  std::vector<std::int64_t> extents;
-  PyObject* keep = nullptr;
-
-  static void release(Managed* managed) {
-    auto* self = static_cast<Export*>(managed->manager_ctx);
-    let_go(self->keep);
-    delete self;
+/// Keeps a Python object until a consumer is done, on whatever thread that is.
+class KeepObject {
+ public:
+  KeepObject() = default;
+  explicit KeepObject(nb::object object) : object_{object.release().ptr()} {}
+  KeepObject(KeepObject&& other) noexcept : object_{std::exchange(other.object_, nullptr)} {}
+  KeepObject& operator=(KeepObject&& other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
   }
+  ~KeepObject() {
+    if (object_ != nullptr) let_go(object_);
+  }
+
+ private:
+  PyObject* object_ = nullptr;
 };
 
 /// Runs when a capsule goes that no consumer took over (a consumer renames it).
@@ -31,23 +36,6 @@ void drop_capsule(PyObject* capsule, const char* name) {
   auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, name));
   if (managed != nullptr && managed->deleter != nullptr) managed->deleter(managed);
   PyErr_Restore(type, value, trace);
-}
-
-template <class Managed>
-Managed* new_export(const DLTensor& tensor, nb::object keep) {
-  auto* self = new Export<Managed>;
-  const auto rank = static_cast<std::size_t>(tensor.ndim);
-  self->extents.assign(tensor.shape, tensor.shape + rank);
-  if (tensor.strides != nullptr)
-    self->extents.insert(self->extents.end(), tensor.strides, tensor.strides + rank);
-  self->managed.dl_tensor = tensor;
-  self->managed.dl_tensor.shape = self->extents.data();
-  self->managed.dl_tensor.strides =
-      tensor.strides != nullptr ? self->extents.data() + rank : nullptr;
-  self->managed.manager_ctx = self;
-  self->managed.deleter = &Export<Managed>::release;
-  self->keep = keep.release().ptr();
-  return &self->managed;
 }
 
 constexpr const char* kLegacy = "dltensor";
@@ -121,8 +109,7 @@ nb::object make_dlpack_capsule(const DLTensor& tensor, bool versioned, bool read
                                nb::object keep) {
   PyObject* capsule = nullptr;
   if (versioned) {
-    auto* managed = new_export<DLManagedTensorVersioned>(tensor, std::move(keep));
-    managed->version = kDLPackVersion;
+    auto* managed = export_tensor<DLManagedTensorVersioned>(tensor, KeepObject{std::move(keep)});
     managed->flags = readonly ? kDLFlagReadOnly : 0;
     capsule = PyCapsule_New(managed, kVersioned, [](PyObject* c) {
       drop_capsule<DLManagedTensorVersioned>(c, kVersioned);
@@ -134,7 +121,7 @@ nb::object make_dlpack_capsule(const DLTensor& tensor, bool versioned, bool read
                       "read-only memory needs DLPack 1.0: ask with max_version=(1, 0)");
       throw nb::python_error();
     }
-    auto* managed = new_export<DLManagedTensor>(tensor, std::move(keep));
+    auto* managed = export_tensor<DLManagedTensor>(tensor, KeepObject{std::move(keep)});
     capsule = PyCapsule_New(managed, kLegacy,
                             [](PyObject* c) { drop_capsule<DLManagedTensor>(c, kLegacy); });
     if (capsule == nullptr) managed->deleter(managed);
@@ -143,45 +130,26 @@ nb::object make_dlpack_capsule(const DLTensor& tensor, bool versioned, bool read
   return nb::steal(capsule);
 }
 
-/// Of a producer that is wrong, not of one that cannot be helped: its words are followed below.
-static void check_tensor(const DLTensor& tensor) {
-  const char* wrong = nullptr;
-  if (tensor.ndim < 0) wrong = "a negative number of dimensions";
-  if (tensor.ndim > 0 && tensor.shape == nullptr) wrong = "dimensions, but no shape";
-  for (std::int32_t i = 0; wrong == nullptr && i < tensor.ndim; ++i)
-    if (tensor.shape[i] < 0) wrong = "a negative extent";
-  if (wrong == nullptr) return;
-  PyErr_Format(PyExc_BufferError, "the DLPack tensor is not valid: it has %s", wrong);
-  throw nb::python_error();
+/// Takes the tensor of a capsule over, which is then marked as used. BufferError for a tensor that
+/// is not valid.
+template <class Managed>
+static ImportedTensor import_from(nb::handle capsule, const char* name, const char* used) {
+  auto* const managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule.ptr(), name));
+  try {
+    ImportedTensor imported = import_tensor(managed);
+    if (PyCapsule_SetName(capsule.ptr(), used) != 0) throw nb::python_error();
+    return imported;
+  } catch (const std::invalid_argument& error) {
+    PyErr_SetString(PyExc_BufferError, error.what());
+    throw nb::python_error();
+  }
 }
 
 ImportedTensor import_dlpack(nb::handle capsule) {
-  if (PyCapsule_IsValid(capsule.ptr(), kVersioned) != 0) {
-    auto* managed =
-        static_cast<DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule.ptr(), kVersioned));
-    if (managed->version.major != 1) {
-      PyErr_Format(PyExc_BufferError, "DLPack version %u.%u is not known", managed->version.major,
-                   managed->version.minor);
-      throw nb::python_error();
-    }
-    check_tensor(managed->dl_tensor);
-    if (PyCapsule_SetName(capsule.ptr(), "used_dltensor_versioned") != 0) throw nb::python_error();
-    return {managed->dl_tensor, (managed->flags & kDLFlagReadOnly) != 0,
-            std::shared_ptr<void>{static_cast<void*>(managed), [](void* p) {
-                                    auto* m = static_cast<DLManagedTensorVersioned*>(p);
-                                    if (m->deleter != nullptr) m->deleter(m);
-                                  }}};
-  }
-  if (PyCapsule_IsValid(capsule.ptr(), kLegacy) != 0) {
-    auto* managed = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), kLegacy));
-    check_tensor(managed->dl_tensor);
-    if (PyCapsule_SetName(capsule.ptr(), "used_dltensor") != 0) throw nb::python_error();
-    return {managed->dl_tensor, false,
-            std::shared_ptr<void>{static_cast<void*>(managed), [](void* p) {
-                                    auto* m = static_cast<DLManagedTensor*>(p);
-                                    if (m->deleter != nullptr) m->deleter(m);
-                                  }}};
-  }
+  if (PyCapsule_IsValid(capsule.ptr(), kVersioned) != 0)
+    return import_from<DLManagedTensorVersioned>(capsule, kVersioned, "used_dltensor_versioned");
+  if (PyCapsule_IsValid(capsule.ptr(), kLegacy) != 0)
+    return import_from<DLManagedTensor>(capsule, kLegacy, "used_dltensor");
   PyErr_SetString(PyExc_BufferError, "not a DLPack capsule, or one that was used already");
   throw nb::python_error();
 }

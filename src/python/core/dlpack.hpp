@@ -3,56 +3,14 @@
 
 #include <cstdint>
 
+#include "cucore/dlpack.hpp"
 #include "support.hpp"
 
 namespace cucore::python {
 
 struct MemoryTraits;
 
-enum DLDeviceType : std::int32_t { kDLCPU = 1, kDLCUDA = 2, kDLCUDAHost = 3, kDLCUDAManaged = 13 };
-struct DLDevice {
-  DLDeviceType device_type;
-  std::int32_t device_id;
-};
-enum DLDataTypeCode : std::uint8_t {
-  kDLInt = 0,
-  kDLUInt = 1,
-  kDLFloat = 2,
-  kDLBfloat = 4,
-  kDLComplex = 5,
-  kDLBool = 6
-};
-struct DLDataType {
-  std::uint8_t code;
-  std::uint8_t bits;
-  std::uint16_t lanes;
-};
-struct DLTensor {
-  void* data;
-  DLDevice device;
-  std::int32_t ndim;
-  DLDataType dtype;
-  std::int64_t* shape;
-  std::int64_t* strides;
-  std::uint64_t byte_offset;
-};
-struct DLManagedTensor {
-  DLTensor dl_tensor;
-  void* manager_ctx;
-  void (*deleter)(DLManagedTensor* self);
-};
-struct DLPackVersion {
-  std::uint32_t major;
-  std::uint32_t minor;
-};
-struct DLManagedTensorVersioned {
-  DLPackVersion version;
-  void* manager_ctx;
-  void (*deleter)(DLManagedTensorVersioned* self);
-  std::uint64_t flags;
-  DLTensor dl_tensor;
-};
-constexpr std::uint64_t kDLFlagReadOnly = 1;
+using namespace dlpack;
 
 /// What a type with __dlpack_c_exchange_api__ offers to C: a table for the life of the process.
 struct DLPackExchangeHeader {
@@ -68,7 +26,6 @@ struct DLPackExchange {
   int (*tensor_of_object)(void* object, DLTensor* out);  ///< borrowed; may be null
   int (*current_stream)(DLDeviceType type, std::int32_t device, void** out);
 };
-constexpr DLPackVersion kDLPackVersion{1, 1};
 
 DLDevice dl_device_of(const MemoryTraits& traits);
 /// BufferError when a consumer asks for another device or for a copy.
@@ -82,12 +39,6 @@ bool wants_versioned(PyObject* max_version);
 nb::object make_dlpack_capsule(const DLTensor& tensor, bool versioned, bool readonly,
                                nb::object keep);
 
-/// A tensor somebody exported, and what keeps it alive.
-struct ImportedTensor {
-  DLTensor tensor;
-  bool readonly;
-  std::shared_ptr<void> owner;
-};
 /// Takes a "dltensor" or "dltensor_versioned" capsule over.
 ImportedTensor import_dlpack(nb::handle capsule);
 

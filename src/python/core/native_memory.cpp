@@ -7,7 +7,7 @@
 #include <cstring>
 #include <optional>
 
-#include "length.hpp"
+#include "cucore/ipc.hpp"
 #include "py_buffer.hpp"
 
 namespace cucore::python {
@@ -91,13 +91,6 @@ void bind_native_memory(nb::module_& m) {
   cls.def(
       "export_fd", [](const Native& n) { return n.pool().export_file_descriptor(); },
       nb::call_guard<WithoutGil>());
-  cls.def("export_pointer", [](const Native& n, std::size_t ptr) {
-    const CUmemPoolPtrExportData data = [&] {
-      WithoutGil release;
-      return n.pool().export_pointer(ptr);
-    }();
-    return nb::bytes(reinterpret_cast<const char*>(&data), sizeof data);
-  });
   cls.def(
       "set_access",
       [](const Native& n, int device, int flags) {
@@ -127,12 +120,20 @@ void bind_native_memory(nb::module_& m) {
       },
       "ptr"_a.none(), "size"_a, "stream"_a.none());
 
-  // Plain device allocations shared between processes.
-  m.def("ipc_get_mem_handle", [](std::size_t ptr) {
-    CUipcMemHandle raw{};
-    CUCORE_CALL_WITHOUT_GIL(cuIpcGetMemHandle(&raw, ptr));
-    return nb::bytes(reinterpret_cast<const char*>(&raw), sizeof raw);
-  });
+  // A buffer for other processes; `native` is its pool, None for a plain allocation.
+  m.def(
+      "export_memory",
+      [](std::size_t ptr, std::size_t size, const Native* native) {
+        const auto descriptor = [&] {
+          const WithoutGil release;
+          return export_memory({ptr, size}, native != nullptr ? &native->pool() : nullptr);
+        }();
+        return nb::make_tuple(
+            nb::bytes(reinterpret_cast<const char*>(descriptor.payload.data()),
+                      descriptor.payload.size()),
+            descriptor.kind == IPCBufferDescriptor::Kind::pool ? "pool" : "memory");
+      },
+      "ptr"_a, "size"_a, "native"_a.none());
 }
 CUCORE_BIND(kBindMemory, bind_native_memory)
 

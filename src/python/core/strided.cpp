@@ -2,6 +2,9 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
 
+#include <stdexcept>
+
+#include "cucore/strided_memory_view.hpp"
 #include "dlpack.hpp"
 #include "py_buffer.hpp"
 
@@ -48,29 +51,19 @@ void bind_strided(nb::module_& m) {
     PyBuffer_Release(&view);
     return address;
   });
-  m.def("memcpy_async", [](std::size_t dst, std::size_t src, std::size_t size, nb::handle stream) {
-    Stream storage;
-    const Stream& on = stream_argument(stream.ptr(), "copy", storage);
-    WithoutGil release;
-    CUCORE_CALL(cuMemcpyAsync(dst, src, size, on.handle()));
-  });
-  // Rows of `width` bytes, `height` of them, at their own distances.
-  m.def("memcpy_2d_async",
-        [](std::size_t dst, std::size_t dst_pitch, std::size_t src, std::size_t src_pitch,
-           std::size_t width, std::size_t height, nb::handle stream) {
-          Stream storage;
-          const Stream& on = stream_argument(stream.ptr(), "copy", storage);
-          CUDA_MEMCPY2D p{};
-          p.srcMemoryType = CU_MEMORYTYPE_UNIFIED;
-          p.srcDevice = src;
-          p.srcPitch = src_pitch;
-          p.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
-          p.dstDevice = dst;
-          p.dstPitch = dst_pitch;
-          p.WidthInBytes = width;
-          p.Height = height;
-          WithoutGil release;
-          CUCORE_CALL(cuMemcpy2DAsync(&p, on.handle()));
+  // Elements of `bits` bits each, between two layouts of one shape.
+  m.def("copy_strided",
+        [](std::size_t dst, const std::vector<std::int64_t>& dst_strides, std::size_t src,
+           const std::vector<std::int64_t>& src_strides, const std::vector<std::int64_t>& shape,
+           std::size_t bits, nb::handle stream) {
+          const Stream on = stream_argument(stream.ptr(), "copy");
+          try {
+            const WithoutGil release;
+            copy_strided(dst, dst_strides, src, src_strides, shape, bits, on);
+          } catch (const std::domain_error& error) {
+            PyErr_SetString(PyExc_NotImplementedError, error.what());
+            throw nb::python_error();
+          }
         });
   // Makes the consumer's stream wait for the producer's; both by address.
   m.def("order_streams", [](std::size_t producer, std::size_t consumer) {

@@ -23,9 +23,7 @@ DRIVER_CALLS = {
     "graph.cpp": 8,
     "graph_capture.cpp": 1,
     "launch.cpp": 1,
-    "native_memory.cpp": 1,
     "py_buffer.hpp": 1,
-    "strided.cpp": 2,
     "support.cpp": 4,
     "view_foreign.cpp": 1,
 }

@@ -119,7 +119,7 @@ pool = DeviceMemoryResource(device, options=DeviceMemoryResourceOptions(max_size
 stream = device.create_stream()
 event = device.create_event(EventOptions(ipc_enabled=True))
 plain = driver.cuMemAlloc(4096)[1]
-handle = _core.ipc_get_mem_handle(int(plain))
+handle, _ = _core.export_memory(int(plain), 4096, None)
 pooled = pool.allocate(4096, stream=stream); stream.sync()
 """
 

@@ -1,6 +1,7 @@
-// imported_memory.cpp: allocations of other processes.
-#include "core/imported_memory.hpp"
+// ipc.cpp: allocations of other processes.
+#include "cucore/ipc.hpp"
 
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <stdexcept>
@@ -11,8 +12,9 @@
 #include "core/relaxed.hpp"
 #include "cucore/driver.hpp"
 #include "cucore/error.hpp"
+#include "cucore/managed.hpp"
 
-namespace cucore::detail {
+namespace cucore {
 namespace {
 
 /// Another process's plain allocation, which is unmapped by a call that waits.
@@ -23,7 +25,7 @@ class OpenedMemory final : public MemoryResource {
     throw InvalidStateError("memory of another process cannot be allocated here");
   }
   void deallocate(CUdeviceptr ptr, std::size_t, StreamRef stream) override {
-    const Relaxed relaxed;
+    const detail::Relaxed relaxed;
     const ScopedContext scope{context_};
     const CUresult waited =
         stream.handle() != nullptr ? driver().cuStreamSynchronize(stream.handle()) : CUDA_SUCCESS;
@@ -120,28 +122,66 @@ Buffer open(const void* pool, std::string_view handle, std::size_t size, const S
   return Buffer::adopt(ptr, size, std::move(mapping), stream);
 }
 
+/// A handle of the driver's that another process sent.
 template <class Handle>
-std::string_view bytes_of(const Handle& handle) {
-  return {reinterpret_cast<const char*>(&handle), sizeof handle};
+Handle handle_of(const IPCBufferDescriptor& descriptor) {
+  static_assert(sizeof(Handle) == sizeof descriptor.payload);
+  Handle handle;
+  std::memcpy(&handle, descriptor.payload.data(), sizeof handle);
+  return handle;
 }
 
 }  // namespace
 
-Buffer open_imported(const std::shared_ptr<MemoryPool>& pool, const CUmemPoolPtrExportData& data,
-                     std::size_t size, const Stream& stream) {
-  return open(pool.get(), bytes_of(data), size, stream, [&] {
-    return std::pair<std::shared_ptr<MemoryResource>, CUdeviceptr>{pool,
-                                                                   pool->import_pointer(data)};
+IPCBufferDescriptor export_memory(BufferRef memory, const MemoryPool* pool) {
+  if (pool != nullptr ? pool->is_managed() : is_managed(memory)) {
+    throw InvalidStateError{
+        "the buffer cannot be shared: no driver exports managed memory; allocate it from a "
+        "DeviceMemoryResource or a PinnedMemoryResource made with ipc_enabled=True"};
+  }
+  IPCBufferDescriptor out;
+  out.size = memory.size();
+  if (pool != nullptr) {
+    if (!pool->is_ipc_enabled()) {
+      throw InvalidStateError{
+          "the buffer cannot be shared: its memory resource was made without ipc_enabled=True"};
+    }
+    const CUmemPoolPtrExportData data = pool->export_pointer(memory.handle());
+    std::memcpy(out.payload.data(), &data, sizeof out.payload);
+    return out;
+  }
+  CUipcMemHandle handle{};
+  CUCORE_CALL(cuIpcGetMemHandle(&handle, memory.handle()));
+  std::memcpy(out.payload.data(), &handle, sizeof out.payload);
+  out.kind = IPCBufferDescriptor::Kind::memory;
+  return out;
+}
+
+IPCBufferDescriptor export_buffer(const Buffer& buffer) {
+  return export_memory(buffer, dynamic_cast<const MemoryPool*>(buffer.memory_resource().get()));
+}
+
+Buffer import_buffer(const std::shared_ptr<MemoryPool>& pool, const IPCBufferDescriptor& descriptor,
+                     const Stream& stream) {
+  using Opened = std::pair<std::shared_ptr<MemoryResource>, CUdeviceptr>;
+  const std::string_view name{reinterpret_cast<const char*>(descriptor.payload.data()),
+                              descriptor.payload.size()};
+  if (descriptor.kind == IPCBufferDescriptor::Kind::memory) {
+    return open(nullptr, name, descriptor.size, stream, [&] {
+      auto opened = std::make_shared<OpenedMemory>(Context::current());
+      CUdeviceptr ptr = 0;
+      CUCORE_CALL(cuIpcOpenMemHandle(&ptr, handle_of<CUipcMemHandle>(descriptor),
+                                     CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+      return Opened{std::move(opened), ptr};
+    });
+  }
+  if (pool == nullptr || !pool->is_ipc_enabled()) {
+    throw InvalidStateError{
+        "the buffer needs its own memory resource, opened with from_allocation_handle()"};
+  }
+  return open(pool.get(), name, descriptor.size, stream, [&] {
+    return Opened{pool, pool->import_pointer(handle_of<CUmemPoolPtrExportData>(descriptor))};
   });
 }
 
-Buffer open_imported(const CUipcMemHandle& handle, std::size_t size, const Stream& stream) {
-  return open(nullptr, bytes_of(handle), size, stream, [&] {
-    auto opened = std::make_shared<OpenedMemory>(Context::current());
-    CUdeviceptr ptr = 0;
-    CUCORE_CALL(cuIpcOpenMemHandle(&ptr, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
-    return std::pair<std::shared_ptr<MemoryResource>, CUdeviceptr>{std::move(opened), ptr};
-  });
-}
-
-}  // namespace cucore::detail
+}  // namespace cucore

@@ -1,0 +1,47 @@
+// cucore/ipc.hpp: memory that another process made, used in place.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "cucore/abi/driver.h"
+#include "cucore/buffer.hpp"
+#include "cucore/buffer_ref.hpp"
+#include "cucore/export.hpp"
+#include "cucore/memory_resource.hpp"
+#include "cucore/stream.hpp"
+
+namespace cucore {
+
+/// Names a buffer of another process. Plain bytes: send it as it is. Memory of a pool needs the
+/// pool too, which goes as a file descriptor: MemoryPool::export_file_descriptor().
+struct IPCBufferDescriptor {
+  /// What the memory is of.
+  enum class Kind : std::uint64_t {
+    pool,   ///< of a pool that was made with ipc_enabled
+    memory  ///< of a plain allocation (cuMemAlloc)
+  };
+  std::array<std::byte, 64> payload{};  ///< the driver's name of it
+  std::uint64_t size = 0;               ///< in bytes
+  Kind kind = Kind::pool;               ///< what is needed to open it
+};
+
+/// A descriptor of memory for other processes. `pool` is where it comes from, null for a plain
+/// allocation. Throws InvalidStateError for a pool that was made without ipc_enabled, and for
+/// managed memory, which no driver exports.
+[[nodiscard]] CUCORE_EXPORT IPCBufferDescriptor export_memory(BufferRef memory,
+                                                              const MemoryPool* pool);
+/// The same for a buffer, whose memory resource says what it is of.
+[[nodiscard]] CUCORE_EXPORT IPCBufferDescriptor export_buffer(const Buffer& buffer);
+
+/// Opens memory of another process. `pool` is the pool it is of, opened with
+/// MemoryPool::from_file_descriptor(), null for a plain allocation. Drivers map it once in a
+/// process: buffers share the mapping, which goes in the order of the stream that the last of them
+/// is closed on. Throws std::invalid_argument where it has less bytes than the descriptor says.
+[[nodiscard]] CUCORE_EXPORT Buffer import_buffer(const std::shared_ptr<MemoryPool>& pool,
+                                                 const IPCBufferDescriptor& descriptor,
+                                                 const Stream& stream);
+
+}  // namespace cucore

@@ -1,0 +1,70 @@
+// cucore/strided_memory_view.hpp: where an array lies and how it is laid out, whoever made it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "cucore/abi/driver.h"
+#include "cucore/buffer.hpp"
+#include "cucore/dlpack.hpp"
+#include "cucore/export.hpp"
+#include "cucore/stream.hpp"
+
+namespace cucore {
+
+/// An array in memory of the host or a device. Copies name the same memory; what it was imported
+/// from is kept alive, a Buffer is not.
+class CUCORE_EXPORT StridedMemoryView {
+ public:
+  /// The memory of a buffer as elements; `strides` count elements, empty: dense. Throws
+  /// std::invalid_argument where the buffer is too small.
+  static StridedMemoryView from_buffer(const Buffer& buffer, std::vector<std::int64_t> shape,
+                                       dlpack::DLDataType dtype,
+                                       std::vector<std::int64_t> strides = {});
+  /// A tensor of another library, taken over. Throws std::invalid_argument.
+  static StridedMemoryView from_dlpack(dlpack::DLManagedTensorVersioned* managed);
+  /// A tensor for another library, which calls its deleter; `owner` is kept until then.
+  [[nodiscard]] dlpack::DLManagedTensorVersioned* to_dlpack(
+      std::shared_ptr<void> owner = nullptr) const;
+
+  [[nodiscard]] CUdeviceptr ptr() const noexcept { return ptr_; }  ///< of the first element
+  /// extents
+  [[nodiscard]] const std::vector<std::int64_t>& shape() const noexcept { return shape_; }
+  /// in elements, one per dimension
+  [[nodiscard]] const std::vector<std::int64_t>& strides() const noexcept { return strides_; }
+  [[nodiscard]] dlpack::DLDataType dtype() const noexcept { return dtype_; }  ///< of an element
+  [[nodiscard]] dlpack::DLDevice device() const noexcept { return device_; }  ///< where it is
+  [[nodiscard]] bool readonly() const noexcept { return readonly_; }  ///< must not be written
+  [[nodiscard]] std::int64_t size() const noexcept;                   ///< elements
+  /// The last dimension varies fastest and nothing lies between elements.
+  [[nodiscard]] bool is_contiguous_c() const;
+  /// The same with the first dimension.
+  [[nodiscard]] bool is_contiguous_f() const;
+
+  /// Copies the elements of a view of the same shape and type. Throws std::invalid_argument for
+  /// another one and for a read-only destination, and what copy_strided() throws.
+  void copy_from(const StridedMemoryView& source, StreamRef stream) const;
+
+ private:
+  StridedMemoryView() = default;
+  CUdeviceptr ptr_ = 0;
+  std::vector<std::int64_t> shape_;
+  std::vector<std::int64_t> strides_;
+  dlpack::DLDataType dtype_{};
+  dlpack::DLDevice device_{dlpack::kDLCPU, 0};
+  bool readonly_ = false;
+  std::shared_ptr<void> owner_;
+};
+
+/// Copies elements of `bits` bits each, in as few copies as the strides (in elements) allow. Throws
+/// std::domain_error for elements smaller than a byte that are not contiguous, and for views that
+/// overlap themselves or run backwards.
+CUCORE_EXPORT void copy_strided(CUdeviceptr dst, std::span<const std::int64_t> dst_strides,
+                                CUdeviceptr src, std::span<const std::int64_t> src_strides,
+                                std::span<const std::int64_t> shape, std::size_t bits,
+                                StreamRef stream);
+
+}  // namespace cucore

@@ -1,0 +1,209 @@
+// strided_memory_view.cpp: arrays by their layout, and copies between them.
+#include "cucore/strided_memory_view.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+#include "cucore/driver.hpp"
+#include "cucore/error.hpp"
+
+namespace cucore {
+namespace {
+
+using Extents = std::vector<std::int64_t>;
+
+Extents dense_strides(const Extents& shape) {
+  Extents strides(shape.size(), 1);
+  for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
+  return strides;
+}
+
+std::string text_of(std::span<const std::int64_t> values) {
+  std::string text = "(";
+  for (std::size_t i = 0; i < values.size(); ++i)
+    text += (i == 0 ? "" : ", ") + std::to_string(values[i]);
+  return text + (values.size() == 1 ? ",)" : ")");
+}
+
+/// Where the memory of a resource is.
+dlpack::DLDevice device_of(const MemoryResource* resource) {
+  if (resource == nullptr) return {dlpack::kDLCUDA, 0};
+  const int id = std::max(resource->device_id(), 0);
+  if (resource->is_managed()) return {dlpack::kDLCUDAManaged, id};
+  if (resource->is_device_accessible() && resource->is_host_accessible())
+    return {dlpack::kDLCUDAHost, 0};
+  return resource->is_device_accessible() ? dlpack::DLDevice{dlpack::kDLCUDA, id}
+                                          : dlpack::DLDevice{dlpack::kDLCPU, 0};
+}
+
+bool is_packed(const Extents& shape, const Extents& strides) {
+  std::int64_t expected = 1;
+  for (std::size_t i = shape.size(); i-- > 0;) {
+    if (shape[i] == 0) return true;
+    if (shape[i] != 1 && strides[i] != expected) {
+      return std::ranges::find(shape, 0) != shape.end();
+    }
+    expected *= shape[i];
+  }
+  return true;
+}
+
+struct Dimension {
+  std::int64_t count;
+  std::int64_t dst;
+  std::int64_t src;
+};
+
+/// Rows at a distance, `height` of them.
+void copy_rows(CUdeviceptr dst, std::size_t dst_pitch, CUdeviceptr src, std::size_t src_pitch,
+               std::size_t width, std::size_t height, StreamRef stream) {
+  CUDA_MEMCPY2D p{};
+  p.srcMemoryType = CU_MEMORYTYPE_UNIFIED;
+  p.srcDevice = src;
+  p.srcPitch = src_pitch;
+  p.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+  p.dstDevice = dst;
+  p.dstPitch = dst_pitch;
+  p.WidthInBytes = width;
+  p.Height = height;
+  CUCORE_CALL(cuMemcpy2DAsync(&p, stream.handle()));
+}
+
+}  // namespace
+
+void copy_strided(CUdeviceptr dst, std::span<const std::int64_t> dst_strides, CUdeviceptr src,
+                  std::span<const std::int64_t> src_strides, std::span<const std::int64_t> shape,
+                  std::size_t bits, StreamRef stream) {
+  std::vector<Dimension> dims;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 0) return;
+    if (shape[i] != 1) dims.push_back({shape[i], dst_strides[i], src_strides[i]});
+  }
+  // In the order of the destination's memory; dimensions that are packed on both sides are one run.
+  std::ranges::stable_sort(dims, std::ranges::greater{}, &Dimension::dst);
+  std::int64_t run = 1;
+  while (!dims.empty() && dims.back().dst == run && dims.back().src == run) {
+    run *= dims.back().count;
+    dims.pop_back();
+  }
+  const std::size_t run_bits = static_cast<std::size_t>(run) * bits;
+  if (dims.empty()) {
+    CUCORE_CALL(cuMemcpyAsync(dst, src, (run_bits + 7) / 8, stream.handle()));
+    return;
+  }
+  if (bits % 8 != 0) {
+    throw std::domain_error{
+        "elements smaller than a byte cannot be copied one by one: make both views contiguous"};
+  }
+  const auto item = static_cast<std::int64_t>(bits / 8);
+  const auto width = static_cast<std::int64_t>(run_bits / 8);
+  const Dimension rows = dims.back();
+  dims.pop_back();
+  if (rows.dst * item < width || rows.src * item < width) {
+    throw std::domain_error{
+        "views that overlap themselves or run backwards cannot be copied: strides " +
+        text_of(src_strides) + " to " + text_of(dst_strides)};
+  }
+  Extents at(dims.size(), 0);  // an odometer over the outer dimensions
+  while (true) {
+    CUdeviceptr to = dst;
+    CUdeviceptr from = src;
+    for (std::size_t i = 0; i < dims.size(); ++i) {
+      to += static_cast<CUdeviceptr>(at[i] * dims[i].dst * item);
+      from += static_cast<CUdeviceptr>(at[i] * dims[i].src * item);
+    }
+    copy_rows(to, static_cast<std::size_t>(rows.dst * item), from,
+              static_cast<std::size_t>(rows.src * item), static_cast<std::size_t>(width),
+              static_cast<std::size_t>(rows.count), stream);
+    std::size_t i = dims.size();
+    while (i > 0 && ++at[i - 1] == dims[i - 1].count) at[--i] = 0;
+    if (i == 0) return;
+  }
+}
+
+StridedMemoryView StridedMemoryView::from_buffer(const Buffer& buffer, Extents shape,
+                                                 dlpack::DLDataType dtype, Extents strides) {
+  if (strides.empty()) strides = dense_strides(shape);
+  if (strides.size() != shape.size()) {
+    throw std::invalid_argument{"there are " + std::to_string(shape.size()) + " extents but " +
+                                std::to_string(strides.size()) + " strides"};
+  }
+  std::int64_t last = 0;  // the highest element
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] < 0 || strides[i] < 0)
+      throw std::invalid_argument{"extents and strides of a buffer cannot be negative"};
+    last += (shape[i] - 1) * strides[i];
+  }
+  const bool is_empty = std::ranges::find(shape, 0) != shape.end();
+  const std::size_t bits = std::size_t{dtype.bits} * dtype.lanes;
+  const std::size_t needed = is_empty ? 0 : (static_cast<std::size_t>(last + 1) * bits + 7) / 8;
+  if (needed > buffer.size()) {
+    throw std::invalid_argument{"the layout needs " + std::to_string(needed) +
+                                " bytes, the buffer has " + std::to_string(buffer.size())};
+  }
+  StridedMemoryView view;
+  view.ptr_ = buffer.handle();
+  view.shape_ = std::move(shape);
+  view.strides_ = std::move(strides);
+  view.dtype_ = dtype;
+  view.device_ = device_of(buffer.memory_resource().get());
+  return view;
+}
+
+StridedMemoryView StridedMemoryView::from_dlpack(dlpack::DLManagedTensorVersioned* managed) {
+  dlpack::ImportedTensor imported = dlpack::import_tensor(managed);
+  const dlpack::DLTensor& t = imported.tensor;
+  StridedMemoryView view;
+  view.ptr_ = reinterpret_cast<CUdeviceptr>(t.data) + t.byte_offset;
+  view.shape_.assign(t.shape, t.shape + t.ndim);
+  if (t.strides != nullptr)
+    view.strides_.assign(t.strides, t.strides + t.ndim);
+  else
+    view.strides_ = dense_strides(view.shape_);
+  view.dtype_ = t.dtype;
+  view.device_ = t.device;
+  view.readonly_ = imported.readonly;
+  view.owner_ = std::move(imported.owner);
+  return view;
+}
+
+dlpack::DLManagedTensorVersioned* StridedMemoryView::to_dlpack(std::shared_ptr<void> owner) const {
+  Extents shape = shape_;
+  Extents strides = strides_;
+  dlpack::DLTensor t{};
+  t.data = reinterpret_cast<void*>(ptr_);
+  t.device = device_;
+  t.ndim = static_cast<std::int32_t>(shape.size());
+  t.dtype = dtype_;
+  t.shape = shape.data();
+  t.strides = strides.data();
+  auto* const made = dlpack::export_tensor<dlpack::DLManagedTensorVersioned>(
+      t, std::pair{owner_, std::move(owner)});
+  made->flags = readonly_ ? dlpack::kDLFlagReadOnly : 0;
+  return made;
+}
+
+std::int64_t StridedMemoryView::size() const noexcept {
+  std::int64_t elements = 1;
+  for (const std::int64_t extent : shape_) elements *= extent;
+  return elements;
+}
+
+bool StridedMemoryView::is_contiguous_c() const { return is_packed(shape_, strides_); }
+
+bool StridedMemoryView::is_contiguous_f() const {
+  return is_packed({shape_.rbegin(), shape_.rend()}, {strides_.rbegin(), strides_.rend()});
+}
+
+void StridedMemoryView::copy_from(const StridedMemoryView& source, StreamRef stream) const {
+  if (readonly_) throw std::invalid_argument{"copy_from(): this view is read-only"};
+  if (source.shape_ != shape_ || source.dtype_ != dtype_) {
+    throw std::invalid_argument{"copy_from(): shapes and types must be equal: " +
+                                text_of(source.shape_) + " to " + text_of(shape_)};
+  }
+  copy_strided(ptr_, strides_, source.ptr_, source.strides_, shape_,
+               std::size_t{dtype_.bits} * dtype_.lanes, stream);
+}
+
+}  // namespace cucore
