@@ -1,4 +1,5 @@
-// table_test.cpp: which library CUCORE_DEVICE selects, and what the errors say.
+// driver_selection_test.cpp: the library that CUCORE_DEVICE selects, and the errors of a failed
+// selection.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,7 +17,7 @@
 namespace cucore {
 namespace {
 
-/// Runs code in a child, because a process loads one driver only; true when it returned true.
+/// Runs code in a child process, because a process loads one driver only. Returns its result.
 template <class Code>
 bool in_child(Code code) {
   const pid_t child = fork();
@@ -34,33 +35,33 @@ bool in_child(Code code) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-bool error_contains(const std::string& words) {
+bool error_contains(const std::string& expected) {
   try {
     driver();
   } catch (const DriverNotFoundError& error) {
-    return std::string{error.what()}.find(words) != std::string::npos;
+    return std::string{error.what()}.find(expected) != std::string::npos;
   }
   return false;
 }
 
 bool cpu_device_is_built() { return std::getenv("CUCORE_CPU_LIBRARY") != nullptr; }
 
-class Table : public ::testing::Test {
+class DriverSelection : public ::testing::Test {
  protected:
   void SetUp() override {
     if (driver_is_loaded())
-      GTEST_SKIP() << "the driver is in use in this process; run this test alone";
+      GTEST_SKIP() << "the driver is already loaded in this process; run this test alone";
   }
 };
 
-TEST_F(Table, AnUnknownDeviceNamesTheVariable) {
+TEST_F(DriverSelection, UnknownDeviceRaisesAnErrorThatNamesTheVariable) {
   EXPECT_TRUE(in_child([] {
     setenv("CUCORE_DEVICE", "abacus", 1);
     return error_contains("CUCORE_DEVICE=abacus") && error_contains("auto, gpu or cpu");
   }));
 }
 
-TEST_F(Table, AMissingCpuLibraryListsWhatWasTried) {
+TEST_F(DriverSelection, MissingCpuLibraryRaisesAnErrorWithItsPath) {
   EXPECT_TRUE(in_child([] {
     setenv("CUCORE_DEVICE", "cpu", 1);
     setenv("CUCORE_CPU_LIBRARY", "/nonexistent/libcucore_cpu.so", 1);
@@ -68,7 +69,7 @@ TEST_F(Table, AMissingCpuLibraryListsWhatWasTried) {
   }));
 }
 
-TEST_F(Table, ARelativeCpuLibraryIsRefused) {
+TEST_F(DriverSelection, RelativeCpuLibraryPathRaisesAnError) {
   EXPECT_TRUE(in_child([] {
     setenv("CUCORE_DEVICE", "cpu", 1);
     setenv("CUCORE_CPU_LIBRARY", "libcucore_cpu.so", 1);
@@ -77,7 +78,7 @@ TEST_F(Table, ARelativeCpuLibraryIsRefused) {
 }
 
 // promise: No library is loaded from the working directory
-TEST_F(Table, NothingIsLoadedFromTheWorkingDirectory) {
+TEST_F(DriverSelection, NoLibraryIsLoadedFromTheWorkingDirectory) {
   EXPECT_TRUE(in_child([] {
     const auto folder =
         std::filesystem::temp_directory_path() / ("cucore-table-" + std::to_string(getpid()));
@@ -90,16 +91,16 @@ TEST_F(Table, NothingIsLoadedFromTheWorkingDirectory) {
     try {
       driver();
       good = driver_info().path.find(folder.string()) ==
-             std::string::npos;  // a machine with a real driver
+             std::string::npos;  // this machine has NVIDIA's driver
     } catch (const DriverNotFoundError& error) {
-      good = std::string{error.what()}.find("not an absolute path") != std::string::npos;
+      good = std::string{error.what()}.find("not absolute paths") != std::string::npos;
     }
     std::filesystem::remove_all(folder);
     return good;
   }));
 }
 
-TEST_F(Table, ADriverLoadsOnceWhoeverAsks) {
+TEST_F(DriverSelection, ConcurrentFirstCallsLoadTheDriverOnce) {
   if (!cpu_device_is_built()) GTEST_SKIP() << "built without the CPU device";
   EXPECT_TRUE(in_child([] {
     setenv("CUCORE_DEVICE", "cpu", 1);
@@ -118,20 +119,20 @@ TEST_F(Table, ADriverLoadsOnceWhoeverAsks) {
   }));
 }
 
-int notices = 0;
+int warnings = 0;
 
 // promise: The CPU device is used by choice or with a warning that says so
-TEST_F(Table, AutoTellsOnceThatItFellBack) {
+TEST_F(DriverSelection, FallbackToTheCpuDeviceIsReportedOnce) {
   if (!cpu_device_is_built()) GTEST_SKIP() << "built without the CPU device";
   EXPECT_TRUE(in_child([] {
     unsetenv("CUCORE_DEVICE");
     on_cpu_fallback([](const char* text) {
-      ++notices;
-      if (std::string{text}.find("CUCORE_DEVICE=cpu") == std::string::npos) notices = 100;
+      ++warnings;
+      if (std::string{text}.find("CUCORE_DEVICE=cpu") == std::string::npos) warnings = 100;
     });
     driver();
     driver();
-    return notices == (driver_info().fell_back_to_cpu ? 1 : 0);
+    return warnings == (driver_info().fell_back_to_cpu ? 1 : 0);
   }));
 }
 
