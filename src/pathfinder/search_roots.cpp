@@ -1,5 +1,5 @@
-// Roots of the search. Nothing here is looked at before a component is asked for.
-#include "pathfinder/places.hpp"
+// search_roots.cpp: evaluated on the first search, not when the library is loaded.
+#include "pathfinder/search_roots.hpp"
 
 #include <dirent.h>
 #include <sys/stat.h>
