@@ -1,4 +1,5 @@
-// The facts of api/ against real headers: every size, offset, value and prototype.
+// abi_test.cpp: compares every size, offset, value and prototype of api/ with the rendered headers
+// and with NVIDIA's.
 #include <gtest/gtest.h>
 
 #include <string_view>
@@ -18,32 +19,32 @@ const std::vector<const FactTable*> kTables = {
 #undef CUCORE_TABLE
 };
 
-bool is_ours(const FactTable& table) {
+bool is_rendered(const FactTable& table) {
   return std::string_view{table.header}.starts_with("cucore/abi/");
 }
 
 void expect_all_rows_agree(const FactTable& table) {
-  EXPECT_GT(table.rows.size(), 10u) << table.library << " has hardly any facts";
+  EXPECT_GT(table.rows.size(), 10u) << table.library << " has too few facts";
   for (const FactRow& row : table.rows) {
     EXPECT_EQ(row.expected, row.actual)
         << table.library << ": " << row.text << " in <" << table.header << ">";
   }
 }
 
-TEST(Abi, OurHeadersSayWhatTheTablesSay) {
+TEST(Abi, RenderedHeadersMatchTheFacts) {
   for (const FactTable* table : kTables) {
-    if (is_ours(*table)) expect_all_rows_agree(*table);
+    if (is_rendered(*table)) expect_all_rows_agree(*table);
   }
 }
 
-TEST(Abi, RealHeadersSayWhatTheTablesSay) {
+TEST(Abi, NvidiaHeadersMatchTheFacts) {
 #ifndef CUCORE_HAVE_CUDA_HEADERS
-  GTEST_SKIP() << "CUDA headers of the tables' version are not installed: pip install -r "
+  GTEST_SKIP() << "CUDA headers of the facts' version are not installed: pip install -r "
                   "tools/requirements.txt";
 #endif
   int compared = 0;
   for (const FactTable* table : kTables) {
-    if (is_ours(*table)) continue;
+    if (is_rendered(*table)) continue;
     expect_all_rows_agree(*table);
     compared += static_cast<int>(table->rows.size());
   }
@@ -57,9 +58,9 @@ extern "C" int cucore_c_headers_compile(void);
 int coexist_before();
 int coexist_after();
 
-TEST(Abi, HeadersCompileAsC11) { EXPECT_EQ(cucore_c_headers_compile(), 8); }
+TEST(Abi, RenderedHeadersCompileAsC11) { EXPECT_EQ(cucore_c_headers_compile(), 8); }
 
-TEST(Abi, OurDriverHeaderStandsBesideCudaH) {
-  EXPECT_EQ(coexist_before(), 1);  // <cuda.h> first: ours adds nothing
-  EXPECT_EQ(coexist_after(), 1);   // ours first: a later <cuda.h> is harmless
+TEST(Abi, RenderedDriverHeaderCompilesBeforeAndAfterCudaH) {
+  EXPECT_EQ(coexist_before(), 1);  // <cuda.h> first: the rendered header adds nothing
+  EXPECT_EQ(coexist_after(), 1);   // rendered header first: <cuda.h> adds nothing
 }
