@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""tools/ctest_few.py FOLDER JOBS LOG [EXCEPT]: the tests ctest knows of a build folder in few processes, JOBS at a time; ends with their counts.
+"""tools/ctest_batches.py FOLDER JOBS LOG [EXCEPT]: runs the ctest tests of a build folder in batches, JOBS processes in parallel, and prints their counts.
 
-ctest starts a process for each test. Under the address sanitizer the look for leaks at the end of a process takes seconds on AArch64
-(GCC's library walks a table of 2^28 entries several times), so here a process runs many tests of a program; those that skip there, which
-is what tests do that need a process of their own, run once more each alone. Programs that are not GoogleTest run as they are. EXCEPT: a
-regular expression; tests whose name has it are left out. What all printed goes to LOG, of those that failed here too."""
+ctest starts a process for each test. Under the address sanitizer the leak check at process exit takes seconds on AArch64 (GCC's library
+walks a table of 2^28 entries several times), so one process runs many tests of a program. Tests that skip in a batch run again in their
+own process, because tests that need a process of their own skip in a shared one. Programs that do not use GoogleTest run unchanged.
+EXCEPT: a regular expression; tests whose name matches it are not run. LOG receives all output; that of failed tests is also printed."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import Any
 
 FILTER = "--gtest_filter="
-TESTS_OF_A_PROCESS = 16  # at least; a program with more is divided where there are jobs for its parts
-SECONDS = 3600  # of one process; after that it hangs
+TESTS_OF_A_PROCESS = 16  # minimum batch size; a program with more tests is split if there are enough jobs
+SECONDS = 3600  # time limit of one process
 ENDED = re.compile(r"\[  (     OK|SKIPPED|FAILED ) ?\] ([^\s,]+).* \(\d+ ms\)$", re.MULTILINE)
 
 
 @dataclass
 class Process:
-    """One to be started: a program with tests of it, or any command where there are none."""
+    """A process to start: a program with a list of its tests, or a command without tests."""
 
     command: list[str]
     environment: dict[str, str]
@@ -55,7 +55,7 @@ class Process:
         return self
 
     def ended(self) -> dict[str, str]:
-        """How each test of it ended."""
+        """The result of each test."""
         return {name: how.strip() for how, name in ENDED.findall(self.output)}
 
 
@@ -98,7 +98,9 @@ def processes(folder: Path, jobs: int, without: str | None) -> list[Process]:
     for process in programs.values():
         tests = process.tests
         parts = max(1, min(jobs, len(tests) // TESTS_OF_A_PROCESS))
-        found += [replace(process, tests=tests[part::parts]) for part in range(parts)]  # neighbours take as long
+        found += [
+            replace(process, tests=tests[part::parts]) for part in range(parts)
+        ]  # interleaved: neighbours take similar time
     return found
 
 
@@ -119,7 +121,7 @@ def main(arguments: list[str]) -> int:
         for process in done:
             to.write(process.output)
             ended = process.ended()
-            unsaid = [name for name in process.tests if name not in ended]  # it died before
+            unsaid = [name for name in process.tests if name not in ended]  # the process crashed before this test
             good = process.status == 0 and not unsaid
             if process.tests:
                 passed += sum(how == "OK" for how in ended.values())
