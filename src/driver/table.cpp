@@ -145,7 +145,7 @@ void disable_table_in_forked_child() {
 #undef CUCORE_FN
 }
 
-bool is_set_to_1(const char* variable) {
+bool flag(const char* variable) {
   const char* value = std::getenv(variable);
   return value != nullptr && std::strcmp(value, "1") == 0;
 }
@@ -196,7 +196,7 @@ int device_count(const Library& library, std::vector<std::string>& tried) {
 void fill(State& s, const Library& library) {
   using Find = CUresult (*)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*);
   const auto find = reinterpret_cast<Find>(library.symbol("cuGetProcAddress_v2"));
-  s.info.per_thread_stream = is_set_to_1("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM");
+  s.info.per_thread_stream = flag("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM");
   const cuuint64_t flags = s.info.per_thread_stream ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
                                                     : CU_GET_PROC_ADDRESS_LEGACY_STREAM;
   const auto lookup = [&](const char* entry, const char* symbol, int since,
