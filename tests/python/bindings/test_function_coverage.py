@@ -1,6 +1,6 @@
-"""Every function of every API is called by a Python test, or there is a reason why not; the list can only get shorter.
+"""Every function of every API is called by a Python test, or the list of exceptions contains it with a reason.
 
-Looks for `.name(` and `.name,` in the tests of the bindings: what is only mentioned in a text does not count.
+The test searches for `.name(` and `.name,` in the tests of the bindings; names in text do not count.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def functions(module: str) -> set[str]:
 
 @pytest.fixture(scope="module")
 def called() -> set[str]:
-    """Names that are called, or handed on to be called, in some test of the bindings."""
+    """Names that a test of the bindings calls or passes as a callable."""
     found: set[str] = set()
     for file in HERE.glob("*.py"):
         text = file.read_text()
@@ -53,7 +53,7 @@ def called() -> set[str]:
 
 
 @pytest.mark.parametrize("module", EXCEPTIONS)
-def test_each_function_is_called_by_a_test(module: str, called: set[str]) -> None:
+def test_every_function_is_called_by_a_test(module: str, called: set[str]) -> None:
     never = {
         name for name in functions(module) - called if not any(fnmatch.fnmatch(name, e) for e in EXCEPTIONS[module])
     }
@@ -61,7 +61,7 @@ def test_each_function_is_called_by_a_test(module: str, called: set[str]) -> Non
 
 
 @pytest.mark.parametrize("module", [m for m in EXCEPTIONS if m != "nvml"])
-def test_each_exception_is_needed(module: str, called: set[str]) -> None:
+def test_every_exception_of_the_list_is_needed(module: str, called: set[str]) -> None:
     for pattern in EXCEPTIONS[module]:
         names = {name for name in functions(module) if fnmatch.fnmatch(name, pattern)}
         assert names and not names <= called, f"{pattern} names nothing that is left out"

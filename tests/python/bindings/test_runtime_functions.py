@@ -1,4 +1,4 @@
-"""One behaviour, or a few, of each family of runtime functions."""
+"""A few functions of each group of the runtime API."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def library(check: Any, compile_ptx: Any) -> Any:
     check(r.cudaLibraryUnload(made))
 
 
-def test_devices(check: Any) -> None:
+def test_device_queries_return_values(check: Any) -> None:
     assert check(r.cudaGetDeviceCount()) >= 1 and check(r.cudaGetDevice()) == 0
     properties = check(r.cudaGetDeviceProperties(0))
     assert properties.major >= 7 and properties.warpSize == 32 and properties.name.strip(b"\0")
@@ -70,7 +70,7 @@ def test_devices(check: Any) -> None:
     check(r.cudaSetValidDevices([0], 1))
 
 
-def test_memory_of_every_kind(memory: int, stream: Any, check: Any, ints: Any) -> None:
+def test_memory_of_every_kind_is_allocated_and_set(memory: int, stream: Any, check: Any, ints: Any) -> None:
     kind = r.cudaMemcpyKind
     check(r.cudaMemsetAsync(memory, 1, 8, stream))
     check(r.cudaMemset2D(memory + 64, 32, 2, 4, 2))
@@ -99,7 +99,7 @@ def test_memory_of_every_kind(memory: int, stream: Any, check: Any, ints: Any) -
     assert attributes.type == r.cudaMemoryType.cudaMemoryTypeDevice and attributes.device == 0
 
 
-def test_pools(stream: Any, check: Any) -> None:
+def test_memory_pool_attributes_and_access_are_set(stream: Any, check: Any) -> None:
     properties = r.cudaMemPoolProps()
     properties.allocType = r.cudaMemAllocationType.cudaMemAllocationTypePinned
     properties.location.type = r.cudaMemLocationType.cudaMemLocationTypeDevice
@@ -118,7 +118,7 @@ def test_pools(stream: Any, check: Any) -> None:
     check(r.cudaMemPoolDestroy(pool))
 
 
-def test_streams_and_events(check: Any) -> None:
+def test_stream_and_event_queries_return_their_settings(check: Any) -> None:
     _, most = check(r.cudaDeviceGetStreamPriorityRange())
     stream = check(r.cudaStreamCreateWithPriority(r.cudaStreamNonBlocking, most))
     assert (
@@ -142,7 +142,9 @@ def test_streams_and_events(check: Any) -> None:
     check(r.cudaStreamDestroy(stream))
 
 
-def test_libraries_kernels_and_occupancy(library: Any, memory: int, stream: Any, check: Any, ints: Any) -> None:
+def test_library_kernels_and_occupancy_are_queried(
+    library: Any, memory: int, stream: Any, check: Any, ints: Any
+) -> None:
     kernel = check(r.cudaLibraryGetKernel(library, b"add"))
     assert check(r.cudaLibraryGetKernelCount(library)) == 1
     assert [int(k) for k in check(r.cudaLibraryEnumerateKernels(1, library))] == [int(kernel)]
@@ -163,7 +165,7 @@ def test_libraries_kernels_and_occupancy(library: Any, memory: int, stream: Any,
     assert ints(memory, 1) == [7]
 
 
-def test_graphs(memory: int, stream: Any, check: Any, ints: Any) -> None:
+def test_graph_nodes_and_edges_are_queried(memory: int, stream: Any, check: Any, ints: Any) -> None:
     graph = check(r.cudaGraphCreate(0))
     fill = r.cudaMemsetParams()
     fill.dst, fill.value, fill.elementSize, fill.width, fill.height = memory, 3, 4, 4, 1
@@ -210,7 +212,7 @@ def test_graphs(memory: int, stream: Any, check: Any, ints: Any) -> None:
     assert seen == ["mine"]
 
 
-def test_arrays_and_mipmaps(check: Any) -> None:
+def test_arrays_and_mipmaps_are_copied_and_queried(check: Any) -> None:
     one = check(r.cudaCreateChannelDesc(8, 0, 0, 0, r.cudaChannelFormatKind.cudaChannelFormatKindUnsigned))
     array = check(r.cudaMallocArray(one, 8, 4, 0))
     desc, extent, flags = check(r.cudaArrayGetInfo(array))
@@ -229,7 +231,7 @@ def test_arrays_and_mipmaps(check: Any) -> None:
     check(r.cudaFreeMipmappedArray(mipmap))
 
 
-def test_handles_and_what_remains(memory: int, check: Any) -> None:
+def test_ipc_handles_and_errors_are_queried(memory: int, check: Any) -> None:
     handle = check(r.cudaIpcGetMemHandle(memory))
     assert any(ctypes.string_at(handle.getPtr(), 64))
     assert check(r.cudaGetErrorName(r.cudaError_t.cudaErrorInvalidValue)) == b"cudaErrorInvalidValue"

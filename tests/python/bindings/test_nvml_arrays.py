@@ -1,4 +1,4 @@
-"""NVML functions with arrays, counts and sizes, against a library that keeps to the manual (tests/doubles/nvml.cpp)."""
+"""NVML functions with arrays, counts and sizes, with a test double that follows the manual (tests/doubles/nvml.cpp)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import doubles
 
 SEVEN = [100, 101, 102, 103, 104, 105, 106]
-# call: what it answers; for arrays of structs the first field of each
+# call: expected result; for arrays of structs the first field of each
 NUMBERS = {
     "device_get_accounting_pids(1)": SEVEN,
     "device_get_active_vgpus(1)": SEVEN,
@@ -82,7 +82,7 @@ for wrong in ("text", [None], 3, [(1, 2, 3)]):
 
 
 def run(program: str) -> str:
-    # NVML is looked for by the system's loader; CUCORE_DEVICE must not choose the CPU device's own.
+    # The dynamic linker finds NVML; CUCORE_DEVICE must not select that of the CPU device.
     environment = {name: value for name, value in os.environ.items() if name != "CUCORE_DEVICE"}
     environment["LD_LIBRARY_PATH"] = doubles.path()
     text = f"from cuda.bindings import nvml\nSEVEN = {SEVEN}\n" + program
@@ -93,7 +93,7 @@ def run(program: str) -> str:
 
 @pytest.fixture(scope="module")
 def answers() -> dict[str, str]:
-    """All calls in one process: what each said, or raised."""
+    """Runs all calls in one process: the result or exception of each."""
     lines = ["def said(call):", "    try: return call()", "    except Exception as error: return repr(error)"]
     lines += [f"print({call!r}, '|', said(lambda: [int(x) for x in nvml.{call}]))" for call in NUMBERS]
     lines += [f"print({c!r}, '|', said(lambda: [int(x.{field}) for x in nvml.{c}]))" for c, field in STRUCTS.items()]
@@ -102,9 +102,9 @@ def answers() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("call", [*NUMBERS, *STRUCTS, *TEXTS])
-def test_what_the_library_has_comes_back(answers: dict[str, str], call: str) -> None:
+def test_array_query_returns_the_values_of_the_library(answers: dict[str, str], call: str) -> None:
     assert answers[call] == str(NUMBERS.get(call, TEXTS.get(call, SEVEN)))
 
 
-def test_samples_structs_and_fields() -> None:
+def test_samples_structs_and_field_values_are_returned() -> None:
     run(OTHERS)

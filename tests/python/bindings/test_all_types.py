@@ -1,4 +1,4 @@
-"""Every function, struct, handle and enum of every module: what help() says, what fields take and give back."""
+"""Every function, struct, handle and enum of every module: docstrings, and the values that fields accept and return."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def classes(module: str, base: type) -> Iterator[type]:
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_help_shows_the_c_signature_and_the_role_of_each_parameter(module: str) -> None:
+def test_docstring_of_every_function_has_the_c_signature_and_parameter_roles(module: str) -> None:
     made = loaded(module)
     functions = [getattr(made, name) for name in made.__all__ if inspect.isroutine(getattr(made, name))]
     assert all(f.__doc__ for f in functions)
-    functions = [f for f in functions if inspect.isbuiltin(f)]  # the others are written in Python
+    functions = [f for f in functions if inspect.isbuiltin(f)]  # the others are implemented in Python
     assert len(functions) > 10
     for function in functions:
         prototype, *lines = function.__doc__.splitlines()
@@ -49,11 +49,11 @@ def test_help_shows_the_c_signature_and_the_role_of_each_parameter(module: str) 
 
 
 class Wrong:
-    """Of a type that no field takes."""
+    """A type that no field accepts."""
 
 
 @pytest.mark.parametrize("module", ["driver", "runtime", "nvrtc", "nvml", "cufile"])
-def test_fields_take_what_they_gave_and_name_themselves_otherwise(module: str) -> None:
+def test_every_field_accepts_its_value_and_names_itself_in_errors(module: str) -> None:
     count = 0
     for cls in classes(module, _bindings.Record):
         record = cls()
@@ -66,7 +66,7 @@ def test_fields_take_what_they_gave_and_name_themselves_otherwise(module: str) -
                 setattr(record, name, Wrong())
             assert name in str(caught.value), f"{cls.__name__}.{name}: {caught.value}"
             if isinstance(caught.value, AttributeError):
-                continue  # a field that is read only
+                continue  # a read-only field
             setattr(record, name, value)
             assert str(getattr(record, name)) == str(value), f"{cls.__name__}.{name}"
         assert isinstance(repr(record), str) and isinstance(str(record), str)
@@ -75,7 +75,7 @@ def test_fields_take_what_they_gave_and_name_themselves_otherwise(module: str) -
 
 @pytest.mark.parametrize("module", ["nvml", "cufile"])
 def test_dtypes_have_the_layout_of_their_structs(module: str) -> None:
-    """For every dtype of the facts that has a struct here: NumPy reads from a struct what its fields say, and no more."""
+    """For every dtype with a struct: NumPy reads the same values from the struct's memory as its fields."""
     numpy = pytest.importorskip("numpy")
     made = loaded(module)
     facts = json.loads((ROOT / f"tests/compat/facts/cuda.bindings.{module}.json").read_text())
@@ -105,7 +105,7 @@ def test_binary_fields_are_bytes_and_pointers_are_signed_in_dtypes() -> None:
 
 
 @pytest.mark.parametrize("module", C_STYLE)
-def test_handles_are_numbers_with_an_address(module: str) -> None:
+def test_every_handle_has_a_number_and_an_address(module: str) -> None:
     for cls in classes(module, _bindings.Handle):
         handle = cls(5)
         assert int(handle) == 5 and handle == cls(5) and handle != cls() and int(cls()) == 0
@@ -115,7 +115,7 @@ def test_handles_are_numbers_with_an_address(module: str) -> None:
 
 
 @pytest.mark.parametrize("module", MODULES[:8])
-def test_enums_are_numbers_with_names(module: str) -> None:
+def test_every_enum_member_has_a_number_and_a_name(module: str) -> None:
     enums = [cls for cls in classes(module, int) if hasattr(cls, "__members__")]
     assert enums
     for cls in enums:

@@ -1,4 +1,4 @@
-"""Kernel arguments in every documented form, through every function that launches; launch attributes; packed arguments."""
+"""Kernel arguments in every documented form with every launch function; launch attributes; packed arguments."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Eleven(enum.IntEnum):
 
 
 class Answers:
-    """Knows where its value lies."""
+    """An argument that has the address of its value."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -61,7 +61,7 @@ def as_address(pointer: int) -> Any:
     return ctypes.addressof(array), (array, values)
 
 
-# name: pointer -> (argument, what must stay alive)
+# name: pointer -> (argument, objects to keep alive)
 FORMS: dict[str, Callable[[int], Any]] = {
     "values with ctypes types": lambda p: (((p, 11, 2.5, Pair(7, 5.5), True), PLAIN), None),
     "ctypes values without types": lambda p: (((ctypes.c_void_p(p), ctypes.c_int(11), ctypes.c_float(2.5), Pair(7, 5.5), ctypes.c_bool(True)), (None,) * 5), None),
@@ -100,7 +100,7 @@ LAUNCHERS = ["cuLaunchKernel", "cuLaunchKernelEx", "cuLaunchCooperativeKernel", 
 
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)
-def test_every_form_through_every_launch(
+def test_every_argument_form_works_with_every_launch_function(
     launcher: str, compile_kernel: Any, memory: Any, stream: Any, ints: Any, check: Any
 ) -> None:
     launch = launchers(compile_kernel(SOURCE, "put"), stream, check)[launcher]
@@ -112,8 +112,10 @@ def test_every_form_through_every_launch(
         assert ints(memory, 5) == EXPECTED, form
 
 
-def test_arguments_packed_into_a_buffer(compile_kernel: Any, memory: Any, stream: Any, ints: Any, check: Any) -> None:
-    """`extra`: the address of a list of markers and addresses, as in C."""
+def test_packed_argument_buffer_reaches_the_kernel(
+    compile_kernel: Any, memory: Any, stream: Any, ints: Any, check: Any
+) -> None:
+    """`extra` is the address of a list of markers and addresses, as in C."""
 
     class Packed(ctypes.Structure):
         _fields_ = [
@@ -148,7 +150,7 @@ def attribute(kind: str, **fields: Any) -> Any:
     return made
 
 
-def test_attributes_change_a_launch(
+def test_driver_launch_attributes_take_effect(
     compile_kernel: Any, device: Any, memory: Any, stream: Any, ints: Any, check: Any
 ) -> None:
     if not check(d.cuDeviceGetAttribute(d.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, device)):
@@ -178,7 +180,7 @@ def test_attributes_change_a_launch(
     check(d.cuEventDestroy(event))
 
 
-def test_attributes_of_the_runtime_change_a_launch(
+def test_runtime_launch_attributes_take_effect(
     compile_kernel: Any, device: Any, memory: Any, stream: Any, ints: Any, check: Any
 ) -> None:
     if not check(d.cuDeviceGetAttribute(d.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, device)):
@@ -195,7 +197,7 @@ def test_attributes_of_the_runtime_change_a_launch(
     assert ints(memory, 4) == [0, 1, 2, 3]
 
 
-def test_a_context_is_created_by_name_too(device: Any, check: Any) -> None:
+def test_context_creation_accepts_keyword_arguments(device: Any, check: Any) -> None:
     for arguments in ({"flags": 0, "dev": device}, {"ctxCreateParams": None, "flags": 0, "dev": device}):
         check(d.cuCtxDestroy(check(d.cuCtxCreate(**arguments))))
     parameters = d.CUctxCreateParams()

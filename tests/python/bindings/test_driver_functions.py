@@ -1,4 +1,4 @@
-"""One behaviour, or a few, of each family of driver functions: that values go where C's parameters say."""
+"""A few functions of each group of the driver API: arguments and results are passed in the right places."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def library(ptx: bytes, check: Any) -> Any:
 # ---- devices and contexts
 
 
-def test_devices(device: Any, context: Any, check: Any) -> None:
+def test_device_queries_return_values(device: Any, context: Any, check: Any) -> None:
     assert check(d.cuDeviceGetCount()) >= 1
     assert check(d.cuDeviceGetName(128, device)).strip(b"\0")
     assert len(check(d.cuDeviceGetUuid(device)).bytes) == 16
@@ -54,7 +54,7 @@ def test_devices(device: Any, context: Any, check: Any) -> None:
     assert check(d.cuDeviceGetExecAffinitySupport(support, device)) in (0, 1, False, True)
 
 
-def test_contexts(device: Any, context: Any, check: Any) -> None:
+def test_contexts_are_created_pushed_popped_and_destroyed(device: Any, context: Any, check: Any) -> None:
     assert int(check(d.cuCtxGetCurrent())) == int(context)
     assert int(check(d.cuCtxGetDevice())) == int(device)
     check(d.cuCtxPushCurrent(context))
@@ -73,7 +73,7 @@ def test_contexts(device: Any, context: Any, check: Any) -> None:
     check(d.cuEventDestroy(event))
 
 
-def test_green_contexts_and_the_resources_they_are_made_of(device: Any, context: Any, check: Any) -> None:
+def test_green_context_has_the_resources_it_was_created_with(device: Any, context: Any, check: Any) -> None:
     kind = d.CUdevResourceType.CU_DEV_RESOURCE_TYPE_SM
     code, whole = d.cuDeviceGetDevResource(device, kind)
     if code == d.CUresult.CUDA_ERROR_NOT_SUPPORTED:
@@ -101,7 +101,9 @@ def test_green_contexts_and_the_resources_they_are_made_of(device: Any, context:
 # ---- code
 
 
-def test_libraries_and_kernels(library: Any, device: Any, memory: Any, stream: Any, check: Any, ints: Any) -> None:
+def test_library_enumerates_its_kernels_and_globals(
+    library: Any, device: Any, memory: Any, stream: Any, check: Any, ints: Any
+) -> None:
     assert check(d.cuLibraryGetKernelCount(library)) == 2
     kernels = check(d.cuLibraryEnumerateKernels(2, library))
     assert sorted(check(d.cuKernelGetName(kernel)) for kernel in kernels) == [b"add", b"other"]
@@ -123,7 +125,7 @@ def test_libraries_and_kernels(library: Any, device: Any, memory: Any, stream: A
     pointer, size = check(d.cuLibraryGetGlobal(library, b"total"))
     assert size == 4 and ints(pointer, 1) == [5]
     assert d.cuLibraryGetGlobal(library, b"nothing")[0] == d.CUresult.CUDA_ERROR_NOT_FOUND
-    add = d.CUfunction(int(check(d.cuLibraryGetKernel(library, b"add"))))  # a kernel may stand for a function
+    add = d.CUfunction(int(check(d.cuLibraryGetKernel(library, b"add"))))  # a kernel is accepted as a function
     values = ((memory, 7), (None, ctypes.c_int))
     check(d.cuLaunchKernel(add, 1, 1, 1, 32, 1, 1, 0, stream, values, 0))
     check(d.cuLaunchCooperativeKernel(add, 1, 1, 1, 32, 1, 1, 0, stream, values))
@@ -131,7 +133,7 @@ def test_libraries_and_kernels(library: Any, device: Any, memory: Any, stream: A
     assert ints(memory, 1) == [2 * 32 * 7]
 
 
-def test_modules_and_occupancy(ptx: bytes, context: Any, check: Any, tmp_path: Any) -> None:
+def test_module_enumerates_its_functions_and_globals(ptx: bytes, context: Any, check: Any, tmp_path: Any) -> None:
     file = tmp_path / "code.ptx"
     file.write_bytes(ptx.rstrip(b"\0"))
     module = check(d.cuModuleLoad(str(file).encode()))
@@ -162,7 +164,7 @@ def test_modules_and_occupancy(ptx: bytes, context: Any, check: Any, tmp_path: A
 # ---- memory
 
 
-def test_fills_and_copies_of_every_width(memory: Any, stream: Any, check: Any, ints: Any) -> None:
+def test_memset_and_copies_of_every_width_write_memory(memory: Any, stream: Any, check: Any, ints: Any) -> None:
     check(d.cuMemsetD32(memory, 7, 4))
     check(d.cuMemsetD16(int(memory) + 16, 0x0101, 8))
     check(d.cuMemsetD8Async(int(memory) + 32, 2, 4, stream))
@@ -193,7 +195,7 @@ def test_fills_and_copies_of_every_width(memory: Any, stream: Any, check: Any, i
     assert 0 < free <= total
 
 
-def test_copies_in_two_and_three_dimensions(memory: Any, stream: Any, check: Any) -> None:
+def test_2d_and_3d_copies_preserve_bytes(memory: Any, stream: Any, check: Any) -> None:
     check(d.cuMemcpyHtoD(memory, bytes(range(256)), 256))
     p = d.CUDA_MEMCPY2D()
     p.srcMemoryType = p.dstMemoryType = d.CUmemorytype.CU_MEMORYTYPE_DEVICE
@@ -220,7 +222,7 @@ def test_copies_in_two_and_three_dimensions(memory: Any, stream: Any, check: Any
     assert bytes(back) == bytes([0, 1, 2, 3, 8, 9, 10, 11, 32, 33, 34, 35, 40, 41, 42, 43])
 
 
-def test_pitched_pinned_managed_and_registered_memory(context: Any, check: Any) -> None:
+def test_pitched_pinned_managed_and_registered_memory_is_allocated(context: Any, check: Any) -> None:
     pointer, pitch = check(d.cuMemAllocPitch(100, 4, 4))
     assert pitch >= 100
     check(d.cuMemFree(pointer))
@@ -239,7 +241,7 @@ def test_pitched_pinned_managed_and_registered_memory(context: Any, check: Any) 
     check(d.cuMemHostUnregister(start))
 
 
-def test_pools(device: Any, context: Any, stream: Any, check: Any) -> None:
+def test_memory_pool_attributes_and_access_are_set(device: Any, context: Any, stream: Any, check: Any) -> None:
     properties = d.CUmemPoolProps()
     properties.allocType = d.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
     properties.location.type = d.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
@@ -261,7 +263,7 @@ def test_pools(device: Any, context: Any, stream: Any, check: Any) -> None:
     check(d.cuMemPoolDestroy(pool))
 
 
-def test_virtual_memory(device: Any, context: Any, check: Any, ints: Any) -> None:
+def test_virtual_memory_is_reserved_mapped_and_accessed(device: Any, context: Any, check: Any, ints: Any) -> None:
     properties = d.CUmemAllocationProp()
     properties.type = d.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
     properties.location.type = d.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
@@ -286,7 +288,7 @@ def test_virtual_memory(device: Any, context: Any, check: Any, ints: Any) -> Non
     check(d.cuMemAddressFree(address, 2 * size))
 
 
-def test_handles_for_other_processes(device: Any, context: Any, memory: Any, check: Any) -> None:
+def test_ipc_handles_are_exported(device: Any, context: Any, memory: Any, check: Any) -> None:
     handle = check(d.cuIpcGetMemHandle(memory))
     assert any(ctypes.string_at(handle.getPtr(), 64))
     event = check(d.cuEventCreate(d.CUevent_flags.CU_EVENT_INTERPROCESS | d.CUevent_flags.CU_EVENT_DISABLE_TIMING))
@@ -297,7 +299,7 @@ def test_handles_for_other_processes(device: Any, context: Any, memory: Any, che
 # ---- streams, events and graphs
 
 
-def test_streams_and_events(context: Any, device: Any, check: Any, ints: Any) -> None:
+def test_stream_and_event_queries_return_their_settings(context: Any, device: Any, check: Any, ints: Any) -> None:
     _least, most = check(d.cuCtxGetStreamPriorityRange())
     stream = check(d.cuStreamCreateWithPriority(d.CUstream_flags.CU_STREAM_NON_BLOCKING, most))
     assert check(d.cuStreamGetPriority(stream)) == most
@@ -333,7 +335,7 @@ def test_streams_and_events(context: Any, device: Any, check: Any, ints: Any) ->
     check(d.cuMemFree(flag))
 
 
-def test_graphs_of_every_plain_node(
+def test_graph_with_every_simple_node_type_runs(
     memory: Any, stream: Any, context: Any, library: Any, check: Any, ints: Any
 ) -> None:
     graph = check(d.cuGraphCreate(0))
@@ -396,7 +398,7 @@ def test_graphs_of_every_plain_node(
     check(d.cuEventDestroy(event))
 
 
-def test_arrays_and_their_descriptors(context: Any, check: Any) -> None:
+def test_array_returns_its_descriptor(context: Any, check: Any) -> None:
     wanted = d.CUDA_ARRAY_DESCRIPTOR()
     wanted.Width, wanted.Height, wanted.Format, wanted.NumChannels = (
         8,
@@ -422,7 +424,7 @@ def test_arrays_and_their_descriptors(context: Any, check: Any) -> None:
     check(d.cuArrayDestroy(array))
 
 
-def test_what_remains(context: Any, check: Any) -> None:
+def test_entry_points_errors_and_versions_are_queried(context: Any, check: Any) -> None:
     check(d.cuProfilerStart())
     check(d.cuProfilerStop())
     address, status = check(d.cuGetProcAddress(b"cuInit", 12000, 0))

@@ -1,4 +1,4 @@
-"""The raising style: the same functions, whose errors raise and whose values come back bare."""
+"""The raising style: functions raise errors and return bare values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ IDS = ["driver", "runtime", "nvrtc"]
 
 
 @pytest.mark.parametrize(("plain", "raises"), PAIRS, ids=IDS)
-def test_it_has_every_function_with_its_signature(plain: Any, raises: Any) -> None:
+def test_raising_module_has_every_function_with_its_signature(plain: Any, raises: Any) -> None:
     functions = [name for name in plain.__all__ if inspect.isbuiltin(getattr(plain, name))]
     assert len(functions) > 20
     for name in functions:
@@ -30,12 +30,12 @@ def test_it_has_every_function_with_its_signature(plain: Any, raises: Any) -> No
 
 
 @pytest.mark.parametrize(("plain", "raises"), PAIRS, ids=IDS)
-def test_types_are_the_same_in_both_styles(plain: Any, raises: Any) -> None:
+def test_types_are_shared_by_both_styles(plain: Any, raises: Any) -> None:
     classes = [name for name in plain.__all__ if inspect.isclass(getattr(plain, name))]
     assert classes and all(getattr(plain, name) is getattr(raises, name) for name in classes)
 
 
-def test_nothing_one_value_or_several(context: Any) -> None:
+def test_raising_functions_return_bare_values(context: Any) -> None:
     assert raising.cuCtxSynchronize() is None
     memory = raising.cuMemAlloc(64)
     assert isinstance(memory, driver.CUdeviceptr)
@@ -48,7 +48,7 @@ def test_nothing_one_value_or_several(context: Any) -> None:
     assert raising.cuMemFree(memory) is None
 
 
-def test_errors_say_which_function_failed_and_why(context: Any) -> None:
+def test_error_names_the_function_and_the_code(context: Any) -> None:
     with pytest.raises(raising.CUDABindingsError, match=r"^cuDeviceGet: CUDA_ERROR_INVALID_DEVICE \(101\): ") as caught:
         raising.cuDeviceGet(9999)
     assert (caught.value.code, caught.value.function) == (driver.CUresult.CUDA_ERROR_INVALID_DEVICE, "cuDeviceGet")
@@ -57,7 +57,7 @@ def test_errors_say_which_function_failed_and_why(context: Any) -> None:
     assert (again.code, again.function, str(again)) == (caught.value.code, "cuDeviceGet", str(caught.value))
 
 
-def test_errors_of_the_runtime_and_the_compiler(context: Any) -> None:
+def test_runtime_and_nvrtc_errors_have_their_code(context: Any) -> None:
     with pytest.raises(raising_runtime.CUDABindingsError) as caught:
         raising_runtime.cudaSetDevice(9999)
     assert caught.value.code is runtime.cudaError_t.cudaErrorInvalidDevice
@@ -70,7 +70,7 @@ def test_errors_of_the_runtime_and_the_compiler(context: Any) -> None:
     raising_nvrtc.nvrtcDestroyProgram(program)
 
 
-def test_a_program_in_the_raising_style(context: Any, device: Any, stream: Any) -> None:
+def test_program_in_the_raising_style_runs(context: Any, device: Any, stream: Any) -> None:
     source = b'extern "C" __global__ void put(int* p, int v) { *p = v; }'
     program = raising_nvrtc.nvrtcCreateProgram(source, b"put.cu", 0, [], [])
     raising_nvrtc.nvrtcCompileProgram(program, 1, ["--gpu-architecture=compute_75"])

@@ -1,4 +1,4 @@
-"""What the generator renders is data, and little of it: one row for a function, one for each parameter."""
+"""The generator renders one row per function and one row per parameter."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def roles(rows: Any, library: str, function: str) -> list[str]:
     return [f"{p.name}:{p.role}" for p in row.params]
 
 
-# One function of each kind: between them they have every role there is.
+# Examples that together use every role.
 ONE_OF_EACH = [
     ("driver", "cuMemAlloc", ["dptr:out", "bytesize:in"]),
     ("driver", "cuDeviceGetName", ["name:out_chars", "length:in", "dev:in"]),
@@ -77,17 +77,17 @@ def test_each_parameter_has_one_role(rows: Any, library: str, function: str, exp
     assert roles(rows, library, function) == expected
 
 
-def test_every_role_is_in_the_list_above(rows: Any) -> None:
+def test_every_role_has_an_example(rows: Any) -> None:
     used = {str(p.role) for library in rows.values() for row in library.functions for p in row.params}
     shown = {parameter.split(":")[1] for _, _, parameters in ONE_OF_EACH for parameter in parameters}
     assert used - shown == set()
 
 
 @pytest.mark.parametrize(("library", "function", "expected"), ONE_OF_EACH, ids=[row[1] for row in ONE_OF_EACH])
-def test_what_is_rendered_of_a_function_can_be_read(
+def test_rendered_rows_of_an_example_match_its_roles(
     rows: Any, library: str, function: str, expected: list[str]
 ) -> None:
-    """One row, with the number of parameters, and one row per parameter that begins with its name's place."""
+    """A function has one row with its number of parameters, and one row per parameter that begins with the name's offset."""
     text = rendered(rows, library)
     lines = [line for line in text if re.search(rf"(SLOT\({function}\)|\b{function}\)>>::invoke)", line)]
     parameters = [line for line in text if f"// {function}." in line]
@@ -98,7 +98,7 @@ def test_what_is_rendered_of_a_function_can_be_read(
 
 
 def shown(rows: Any, library: str, function: str) -> str:
-    """All that is rendered of a function, with names in place of numbers: the C function, its stub, its parameter rows."""
+    """The rendered output of a function with names instead of numbers: C function, stub, parameter rows."""
     row = next(r for r in rows[library].functions if r.function.name == function)
     stub = next(s for s in stubs(rows[library]) if s.startswith(f"def {row.function.python or function}("))
     lines = [rows[library].prototype(row.function), stub]
@@ -115,21 +115,21 @@ def stubs(renderer_: Any) -> list[str]:
     return bindings_stubs.Stubs(renderer_).render().splitlines()
 
 
-def test_what_is_rendered_of_one_function_of_each_kind_is_as_committed(rows: Any) -> None:
-    """rendered.txt is for reading; write it again with what this test finds when a change of it is meant."""
+def test_rendered_rows_match_the_committed_file(rows: Any) -> None:
+    """rendered.txt documents the rendered rows. After an intended change, replace it with the text of this test's failure."""
     found = "\n".join(shown(rows, library, function) for library, function, _ in ONE_OF_EACH)
     committed = Path(__file__).with_name("rendered.txt").read_text().partition("\n\n")[2]
     assert found == committed
 
 
-def test_a_function_is_one_line_and_a_line_per_parameter(rows: Any) -> None:
+def test_function_has_one_row_and_one_row_per_parameter(rows: Any) -> None:
     text = rows["driver"].render()
     lines = [line for line in text.splitlines() if "cuStreamWaitEvent" in line and '"' not in line]
     assert len(lines) == 1 + 3
     assert max(len(line) for line in text.splitlines() if '"' not in line) < 260
 
 
-def test_names_are_sorted_for_the_search(rows: Any) -> None:
+def test_rendered_names_are_sorted(rows: Any) -> None:
     text = rows["driver"].render()
     block = re.search(r"kText\[\] =\n(.*?);\n", text, re.S)
     assert block is not None
@@ -142,6 +142,6 @@ def test_names_are_sorted_for_the_search(rows: Any) -> None:
     assert names == sorted(names, key=str.encode)
 
 
-def test_stubs_are_python(rows: Any) -> None:
+def test_rendered_stubs_are_valid_python(rows: Any) -> None:
     for library in rows.values():
         compile(bindings_stubs.Stubs(library).render(), f"{library.name}.pyi", "exec")
