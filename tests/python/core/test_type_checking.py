@@ -1,4 +1,4 @@
-"""Type checkers know the packages: the examples pass mypy --strict, mistakes do not."""
+"""The packages are typed: the examples pass mypy --strict, and type errors are found."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ INSTALLED = Path(cuda.core.__file__).resolve().parents[2]
 
 
 def check(*files: Path, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Runs mypy on files, with the installed packages where it looks for imports."""
+    """Runs mypy on files with the installed packages in its search path."""
     config = folder / "mypy.ini"
     elsewhere = "".join(f"[mypy-{name}.*]\nignore_missing_imports = True\n" for name in ("cupy", "torch"))
     options = (
@@ -27,7 +27,7 @@ def check(*files: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     )
     config.write_text(f"[mypy]\n{options}{elsewhere}")
     environment = dict(os.environ)
-    if str(INSTALLED) not in site.getsitepackages():  # mypy looks there itself, and refuses to be told
+    if str(INSTALLED) not in site.getsitepackages():  # mypy searches it by itself and rejects it in MYPYPATH
         environment["MYPYPATH"] = str(INSTALLED)
     return subprocess.run(
         [sys.executable, "-m", "mypy", "--config-file", str(config), "--cache-dir", str(folder), *map(str, files)],
@@ -53,7 +53,7 @@ WRONG = {
 }
 
 
-def test_mistakes_are_found(tmp_path: Path) -> None:
+def test_type_errors_are_found(tmp_path: Path) -> None:
     lines = [
         "from cuda.bindings import driver, nvml",
         "from cuda.core import Device, LaunchConfig, Program",
@@ -70,6 +70,6 @@ def test_mistakes_are_found(tmp_path: Path) -> None:
         assert found, f"{line}: no {kind} in\n{done.stdout}"
 
 
-def test_the_packages_say_they_are_typed() -> None:
+def test_packages_have_a_py_typed_marker() -> None:
     for package in (cuda.core, cuda.bindings):
         assert (Path(package.__file__).parent / "py.typed").exists()  # type: ignore[arg-type]

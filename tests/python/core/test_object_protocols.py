@@ -1,4 +1,4 @@
-"""One of every public class: a repr that says what it is, weak references, equality and hashing as the API facts say, pickling."""
+"""An object of every public class: repr, weak references, equality, hashing and pickling match the API facts."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ SOURCE = 'extern "C" __global__ void f(int* p) {}'
 
 
 class World:
-    """Things to make others from, each made when first asked for."""
+    """Objects that other objects are created from, each created on first use."""
 
     def __init__(self) -> None:
         self.device = Device(0)
@@ -78,7 +78,7 @@ class World:
         return self.definition.embed(inner)
 
     def ready(self, make: Callable[[Any], Any]) -> Any:
-        """A node of a graph that is ready to launch."""
+        """A node of an executable graph."""
         definition = graph.GraphDefinition()
         node = make(definition)
         executable = definition.instantiate()
@@ -165,7 +165,7 @@ MAKE: dict[str, Callable[[World], Any]] = {
     "InMemoryProgramCache": lambda w: utils.InMemoryProgramCache(),
     "StridedMemoryView": lambda w: w.view,
 }
-# No object of exactly this class exists, or none on a test machine.
+# No object has exactly this class, or none on a test machine.
 ABSTRACT = {
     "ConditionalNode", "ExecutableGraphNode", "GraphNode", "MemoryResource", "ProgramCacheResource", "GraphicsResource",
     "FileStreamProgramCache",
@@ -184,7 +184,7 @@ def made(world: World, name: str) -> Any:
     except CUDAError as error:
         if error.code not in (801, 914):  # not supported, invalid resource type
             raise
-        pytest.skip(str(error))  # what this device cannot do
+        pytest.skip(str(error))  # not supported by this device
 
 
 def public() -> set[str]:
@@ -195,12 +195,12 @@ def public() -> set[str]:
     }
 
 
-def test_every_public_class_is_made_here() -> None:
+def test_every_public_class_is_tested() -> None:
     assert public() - ABSTRACT == set(MAKE)
 
 
 @pytest.mark.parametrize("name", MAKE)
-def test_its_repr_says_what_it_is(world: World, name: str) -> None:
+def test_repr_names_the_class(world: World, name: str) -> None:
     thing = made(world, name)
     assert type(thing).__name__ == name
     text = repr(thing)
@@ -209,9 +209,9 @@ def test_its_repr_says_what_it_is(world: World, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MAKE)
-def test_it_can_be_watched(world: World, name: str) -> None:
+def test_object_supports_weak_references(world: World, name: str) -> None:
     thing = made(world, name)
-    if name.endswith("Options") or name == "GraphCondition":  # values, not things
+    if name.endswith("Options") or name == "GraphCondition":  # compared by value
         return
     assert weakref.ref(thing)() is thing
 
@@ -227,7 +227,7 @@ CLASSES = facts()
 
 
 @pytest.mark.parametrize("name", [name for name in MAKE if name in CLASSES])
-def test_it_compares_and_hashes_as_the_facts_say(world: World, name: str) -> None:
+def test_equality_and_hash_match_the_facts(world: World, name: str) -> None:
     thing = made(world, name)
     assert thing == thing and thing != object()
     compared = any("__eq__" in row for row in CLASSES[name]["methods"])
@@ -242,9 +242,9 @@ def test_it_compares_and_hashes_as_the_facts_say(world: World, name: str) -> Non
 @pytest.mark.parametrize(
     "name", [n for n in MAKE if n in CLASSES and any("__reduce__" in r for r in CLASSES[n]["methods"])]
 )
-def test_it_pickles_where_the_facts_say_so(world: World, name: str) -> None:
+def test_pickling_matches_the_facts(world: World, name: str) -> None:
     if name in ("Buffer", "DeviceMemoryResource", "PinnedMemoryResource"):
-        return  # between processes only: test_memory_resources.py
+        return  # pickled only between processes: test_memory_resources.py
     thing = made(world, name)
     again = pickle.loads(pickle.dumps(thing))
     assert type(again) is type(thing)
@@ -253,8 +253,8 @@ def test_it_pickles_where_the_facts_say_so(world: World, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["Buffer", "DeviceProperties", "Event", "Kernel", "ObjectCode", "Stream"])
-def test_what_others_make_is_not_made_directly(name: str) -> None:
-    """Neither by a call, nor by __new__, nor through a derived class. (Stream() makes one, as older programs expect.)"""
+def test_internal_class_cannot_be_instantiated(name: str) -> None:
+    """A call, __new__ and a derived class all raise. (Stream() creates a stream, for compatibility.)"""
     cls = getattr(cuda.core, name, None) or getattr(cuda.core._core, name)
 
     class Derived(cls):  # type: ignore[misc, valid-type]
@@ -266,7 +266,7 @@ def test_what_others_make_is_not_made_directly(name: str) -> None:
             make()
 
 
-def test_options_are_values() -> None:
+def test_options_compare_and_pickle_by_value() -> None:
     for name, make in MAKE.items():
         if name.endswith("Options") and name != "ContextOptions":
             first, second = make(None), make(None)  # type: ignore[arg-type]
@@ -279,8 +279,8 @@ def test_options_are_values() -> None:
     [EventOptions, StreamOptions, DeviceMemoryResourceOptions, PinnedMemoryResourceOptions],
     ids=lambda c: c.__name__,
 )
-def test_options_made_by_a_call_are_what_their_init_makes(cls: Any) -> None:
-    """The call does without the Python code of __init__ where it can."""
+def test_fast_option_constructor_equals_init(cls: Any) -> None:
+    """The constructor avoids the Python code of __init__ if possible."""
     names = cls.__init__.__code__.co_varnames[1 : cls.__init__.__code__.co_argcount]
 
     def made(*given: Any, **named: Any) -> Any:

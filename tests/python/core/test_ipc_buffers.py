@@ -1,4 +1,4 @@
-"""Buffers of another process: which memory they name, and when their mapping goes. The other process is real."""
+"""Buffers opened from another process: their memory and the lifetime of their mapping. The tests start real processes."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def content(buffer: Buffer, stream: Any) -> bytes:
 
 
 def blocked(stream: Any) -> Callable[[], None]:
-    """Stops the work queued on the stream from now on until the answer is called."""
+    """Blocks the stream until the returned function is called."""
     gate = threading.Event()
     assert driver.cuLaunchHostFunc(stream.handle, lambda _: gate.wait(), None)[0] == 0
     return gate.set
 
 
 def in_another_process(task: Callable[..., None], *args: Any) -> Any:
-    """What a task says in a process of its own."""
+    """The result of a task in a separate process."""
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
     process = context.Process(target=task, args=(*args, there))
@@ -52,7 +52,7 @@ def in_another_process(task: Callable[..., None], *args: Any) -> Any:
     return answer
 
 
-# ---- which memory
+# ---- memory
 
 
 def read_all(buffers: list[Buffer], answer: Any) -> None:
@@ -62,7 +62,7 @@ def read_all(buffers: list[Buffer], answer: Any) -> None:
     answer.send([content(buffer, stream)[0] for buffer in buffers])
 
 
-def test_buffers_of_several_pools_keep_their_own_memory_in_another_process(device, stream):
+def test_buffers_of_several_pools_open_their_own_memory(device, stream):
     pools = [shared_pool(device) for _ in range(3)]
     buffers = [pool.allocate(256, stream=stream) for pool in pools for _ in range(2)]
     for value, buffer in enumerate(buffers, 1):
@@ -86,8 +86,8 @@ def open_in_the_wrong_pool(wrong: DeviceMemoryResource, descriptor: Any, answer:
         answer.send(error.code)
 
 
-@pytest.mark.cpu_only  # a GPU's driver has a rule of its own, which is documented nowhere
-def test_a_pointer_of_another_pool_is_an_error(device, stream):
+@pytest.mark.cpu_only  # a GPU's driver has an undocumented rule
+def test_pointer_of_another_pool_raises(device, stream):
     right, wrong = shared_pool(device), shared_pool(device)
     buffer = right.allocate(256, stream=stream)
     wrong.allocate(256, stream=stream).close(stream)
@@ -95,11 +95,11 @@ def test_a_pointer_of_another_pool_is_an_error(device, stream):
     assert in_another_process(open_in_the_wrong_pool, wrong, buffer.ipc_descriptor) == 1
 
 
-# ---- when the mapping goes
+# ---- lifetime of the mapping
 
 
 def copy_then_close(how: str, mr: DeviceMemoryResource, descriptor: Any, answer: Any) -> None:
-    """Closes a buffer while a copy into it is queued behind work that has not ended."""
+    """Closes a buffer while a copy to it is queued after unfinished work."""
     device = Device(0)
     device.set_current()
     stream, other = device.create_stream(), device.create_stream()
@@ -139,10 +139,10 @@ def copy_then_close(how: str, mr: DeviceMemoryResource, descriptor: Any, answer:
         "the stream of the copy",
         "another stream",
         "a second user",
-        pytest.param("the pool", marks=pytest.mark.cpu_only),  # no document says so for a GPU
+        pytest.param("the pool", marks=pytest.mark.cpu_only),  # not documented for a GPU
     ],
 )
-def test_a_copy_queued_before_the_close_still_finds_the_memory(device, stream, how):
+def test_copy_queued_before_close_completes(device, stream, how):
     mr = shared_pool(device)
     buffer = mr.allocate(SIZE, stream=stream)
     buffer.fill(1, stream=stream)
@@ -175,7 +175,7 @@ def count_mappings(mr: DeviceMemoryResource, descriptor: Any, answer: Any) -> No
     answer.send(found)
 
 
-def test_buffers_share_one_mapping_which_goes_with_the_last(device, stream):
+def test_buffers_share_one_mapping_that_is_released_with_the_last(device, stream):
     mr = shared_pool(device)
     buffer = mr.allocate(SIZE, stream=stream)
     buffer.fill(9, stream=stream)
@@ -192,11 +192,11 @@ def too_large(mr: DeviceMemoryResource, descriptor: Any, answer: Any) -> None:
         Buffer.from_ipc_descriptor(mr, larger, stream=stream)
         answer.send("opened")
     except ValueError as error:
-        kept = Buffer.from_ipc_descriptor(mr, descriptor, stream=stream)  # nothing is left of the attempt
+        kept = Buffer.from_ipc_descriptor(mr, descriptor, stream=stream)  # the failed attempt leaves nothing
         answer.send(f"{'1073741824' in str(error)} {content(kept, stream)[0]}")
 
 
-def test_a_descriptor_that_says_too_much_is_refused_and_leaves_no_mapping(device, stream):
+def test_descriptor_with_a_larger_size_raises_and_leaves_no_mapping(device, stream):
     mr = shared_pool(device)
     buffer = mr.allocate(SIZE, stream=stream)
     buffer.fill(3, stream=stream)
@@ -205,7 +205,7 @@ def test_a_descriptor_that_says_too_much_is_refused_and_leaves_no_mapping(device
 
 
 def reuse(mr: DeviceMemoryResource, pipe: Any) -> None:
-    """Opens what it is sent, one after the other, each when the one before is closed."""
+    """Opens the received buffers one after the other; closes each before it opens the next."""
     device = Device(0)
     device.set_current()
     stream = device.create_stream()
@@ -217,7 +217,7 @@ def reuse(mr: DeviceMemoryResource, pipe: Any) -> None:
         pipe.send((len(data), set(data)))
 
 
-def test_memory_that_the_exporter_divides_anew_is_mapped_right(device, stream):
+def test_memory_that_the_exporter_reuses_is_mapped_correctly(device, stream):
     mr = shared_pool(device)
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
@@ -225,7 +225,7 @@ def test_memory_that_the_exporter_divides_anew_is_mapped_right(device, stream):
     process.start()
     there.close()
     for value, size in enumerate((1 << 20, 1 << 16, 3 << 16, 1 << 21), 1):
-        lead = mr.allocate(1 << 16, stream=stream) if value % 2 else None  # so that pieces begin elsewhere
+        lead = mr.allocate(1 << 16, stream=stream) if value % 2 else None  # so that allocations start at other offsets
         buffer = mr.allocate(size, stream=stream)
         buffer.fill(value, stream=stream)
         stream.sync()
@@ -241,7 +241,7 @@ def test_memory_that_the_exporter_divides_anew_is_mapped_right(device, stream):
 
 
 def open_inside_the_old(mr: DeviceMemoryResource, pipe: Any) -> None:
-    """Opens a buffer in the place of one that is closed, while work queued before its close has not ended."""
+    """Opens a buffer at the address of a closed one while work queued before the close is unfinished."""
     device = Device(0)
     device.set_current()
     stream, other = device.create_stream(), device.create_stream()
@@ -260,8 +260,8 @@ def open_inside_the_old(mr: DeviceMemoryResource, pipe: Any) -> None:
     pipe.send(set(content(new, other)))
 
 
-@pytest.mark.cpu_only  # the exporter frees memory that another process still reads, which CUDA forbids
-def test_a_buffer_in_the_place_of_a_closed_one_stays_when_that_is_unmapped(device, stream):
+@pytest.mark.cpu_only  # the exporter frees memory that another process still reads, which is undefined in CUDA
+def test_buffer_at_the_address_of_a_closed_one_stays_mapped(device, stream):
     mr = shared_pool(device)
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()

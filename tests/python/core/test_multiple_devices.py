@@ -1,4 +1,4 @@
-"""Several devices: what a Device does, and what is made from it, belongs to it whatever is current; and leaves that as it was."""
+"""Several devices: objects belong to the device that creates them, and calls do not change the current device."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import textwrap
 
 import pytest
 
-pytestmark = pytest.mark.cpu_only  # four devices are a setting of the CPU device
+pytestmark = pytest.mark.cpu_only  # the CPU device can be configured with four devices
 
 PRELUDE = """
     import ctypes, gc, pickle, threading
@@ -83,11 +83,11 @@ MADE = {
 
 
 @pytest.mark.parametrize("what", MADE)
-def test_it_belongs_to_its_device_and_the_current_one_stays(what: str) -> None:
+def test_object_belongs_to_its_device_and_the_current_device_is_unchanged(what: str) -> None:
     run(f"{MADE[what]}\nstill_home()")
 
 
-def test_a_launch_runs_on_the_device_of_its_stream() -> None:
+def test_launch_runs_on_the_device_of_its_stream() -> None:
     run("""
     kernel = code.get_kernel("put")
     config = LaunchConfig(grid=1, block=1)
@@ -105,7 +105,7 @@ def test_a_launch_runs_on_the_device_of_its_stream() -> None:
     """)
 
 
-def test_threads_have_a_device_of_their_own() -> None:
+def test_current_device_is_per_thread() -> None:
     run("""
     seen = {}
     def work(n):
@@ -121,8 +121,8 @@ def test_threads_have_a_device_of_their_own() -> None:
     """)
 
 
-def test_objects_go_where_they_were_made() -> None:
-    """Streams, events, buffers and graphs of another device close while this one is current."""
+def test_objects_are_closed_on_their_device() -> None:
+    """Streams, events, buffers and graphs of another device are closed while this one is current."""
     run("""
     s = other.create_stream()
     things = [s.record(), other.allocate(64, stream=s), GraphDefinition(), other.create_context(
@@ -135,7 +135,7 @@ def test_objects_go_where_they_were_made() -> None:
     """)
 
 
-def test_copies_go_between_devices() -> None:
+def test_copy_between_devices_preserves_bytes() -> None:
     run("""
     a_stream, b_stream = home.create_stream(), other.create_stream()
     a, b = home.allocate(64, stream=a_stream), other.allocate(64, stream=b_stream)
@@ -150,7 +150,7 @@ def test_copies_go_between_devices() -> None:
     """)
 
 
-def test_events_of_two_devices_are_not_subtracted() -> None:
+def test_subtraction_of_events_of_two_devices_raises() -> None:
     run("""
     options = EventOptions(timing_enabled=True)
     a, b = home.create_stream().record(options=options), other.create_stream().record(options=options)

@@ -1,4 +1,4 @@
-"""Arrays, textures, tensor maps, and parts of a device."""
+"""Arrays, textures, tensor maps and device resources."""
 
 import pytest
 from cuda.core import ContextOptions, CUDAError, SMResourceOptions
@@ -13,7 +13,7 @@ from cuda.core.utils import StridedMemoryView
 NOT_SUPPORTED = 801
 
 
-def test_arrays_hold_what_is_copied_to_them(device, stream):
+def test_array_keeps_copied_data(device, stream):
     with device.create_opaque_array(OpaqueArrayOptions((8, 4), "float32", 1)) as array:
         assert array.shape == (8, 4) and array.element_bytes == 4 and array.size_bytes == 128
         data = bytes(range(128))
@@ -37,7 +37,7 @@ def test_mipmapped_arrays_have_smaller_levels(device):
         device.create_mipmapped_array(MipmappedArrayOptions((8, 8), "uint8", 4, 30))
 
 
-def test_textures_and_surfaces_are_made_over_resources(device, stream):
+def test_textures_and_surfaces_are_created_from_resources(device, stream):
     array = device.create_opaque_array(OpaqueArrayOptions((8, 4), "float32", 1, is_surface_load_store=True))
     resource = ResourceDescriptor.from_opaque_array(array)
     assert resource.kind == "opaque_array" and resource.source is array
@@ -62,7 +62,7 @@ def test_textures_and_surfaces_are_made_over_resources(device, stream):
     assert texture.is_closed and surface.is_closed
 
 
-def test_tensor_maps_are_checked_and_made(device, stream):
+def test_tensor_map_is_created_and_invalid_arguments_raise(device, stream):
     np = pytest.importorskip("numpy")
     buffer = device.allocate(64 * 64 * 4, stream=stream)
     view = StridedMemoryView.from_buffer(buffer, (64, 64), dtype=np.dtype(np.float32))
@@ -79,7 +79,7 @@ def test_tensor_maps_are_checked_and_made(device, stream):
         view.as_tensor_map()
 
 
-def test_a_context_on_some_multiprocessors(device):
+def test_green_context_has_a_part_of_the_multiprocessors(device):
     resources = device.resources
     assert resources.sm.sm_count == device.properties.multiprocessor_count
     groups, rest = resources.sm.split(SMResourceOptions(count=resources.sm.min_partition_size))

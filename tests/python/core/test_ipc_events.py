@@ -1,4 +1,4 @@
-"""Events between processes: one records, the other waits."""
+"""Events shared between processes: one records, the other waits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cuda.core import Device, Event, EventOptions
 
 
 def wait_for(connection):
-    """In another process: opens the event, tells that it waits, and then that it is over."""
+    """Runs in another process: opens the event, reports that it waits, and then that the wait has ended."""
     device = Device(0)
     device.set_current()
     descriptor = connection.recv()
@@ -23,7 +23,7 @@ def wait_for(connection):
     connection.send(("done", event.is_done))
 
 
-def test_an_event_is_waited_for_in_another_process(device, stream):
+def test_other_process_waits_for_an_event(device, stream):
     event = device.create_event(EventOptions(ipc_enabled=True))
     assert event.is_ipc_enabled
     descriptor = event.ipc_descriptor
@@ -45,6 +45,6 @@ def test_an_event_is_waited_for_in_another_process(device, stream):
     assert other.exitcode == 0
 
 
-def test_only_descriptors_are_opened(device):
+def test_opening_anything_but_a_descriptor_raises(device):
     with pytest.raises(TypeError):
         Event.from_ipc_descriptor(b"no descriptor")
