@@ -1,4 +1,4 @@
-"""Who a device is: its UUID, LUID and PCI address are the same in every process, and each device has its own."""
+"""UUID, LUID and PCI address of a device are unique and equal in every process."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def devices(**settings: str) -> list[dict[str, str]]:
     return json.loads(done.stdout)  # type: ignore[no-any-return]
 
 
-def test_devices_are_the_same_in_every_process_and_differ_among_themselves() -> None:
+def test_device_identifiers_are_unique_and_equal_in_every_process() -> None:
     first = devices(CUCORE_CPU_DEVICES="3")
     assert devices(CUCORE_CPU_DEVICES="3") == first
     for key in ("uuid", "luid", "bus"):
@@ -50,7 +50,7 @@ def test_devices_are_the_same_in_every_process_and_differ_among_themselves() -> 
     assert all(device["nvml"] == device["uuid"] for device in first)
 
 
-def test_visible_devices_keep_who_they_are() -> None:
+def test_visible_devices_keep_their_identifiers() -> None:
     first = devices(CUCORE_CPU_DEVICES="3")
     assert devices(CUCORE_CPU_DEVICES="3", CUDA_VISIBLE_DEVICES="2,0") == [first[2], first[0]]
     assert devices() == first[:1]

@@ -1,4 +1,4 @@
-"""What one user shares between processes is not there for another: handles of memory, pools and events are refused."""
+"""IPC handles of memory, pools and events of one user return an error in processes of another user."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ print(int(d.cuIpcOpenMemHandle(memory, 1)[0]), int(d.cuIpcOpenEventHandle(event)
 
 
 def answers(exporter: int, importer: int) -> str:
-    """The codes of opening the memory and the event that `exporter` shares, as `importer`; 0 stands for root."""
+    """The error codes of `importer` for opening the memory and the event of `exporter`; 0 is root."""
     environment = os.environ | {"CUCORE_DEVICE": "cpu"}
     command = [sys.executable, "-c", EXPORTER.replace("USER", str(exporter))]
     with subprocess.Popen(
@@ -72,9 +72,9 @@ REFUSED = "400 400"
 
 
 @pytest.mark.parametrize(("exporter", "importer"), [(0, NOBODY), (NOBODY, SOMEBODY), (NOBODY, 0)])
-def test_handles_of_another_user_are_refused(exporter: int, importer: int) -> None:
+def test_handles_of_another_user_return_an_error(exporter: int, importer: int) -> None:
     assert answers(exporter, importer) == REFUSED
 
 
-def test_the_same_user_may_open_them() -> None:
+def test_handles_of_the_same_user_are_opened() -> None:
     assert answers(0, 0) == "0 0"

@@ -1,4 +1,4 @@
-"""Memory that goes to other processes as a file descriptor: none of them can take it away from under the others."""
+"""Memory exported as a file descriptor: no process can truncate it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def exported_pool(check: Any) -> int:
 
 
 @pytest.mark.parametrize("export", [exported_memory, exported_pool])
-def test_a_shared_file_cannot_be_cut_off(context: Any, check: Any, export: Any) -> None:
+def test_exported_file_cannot_be_truncated(context: Any, check: Any, export: Any) -> None:
     descriptor = export(check)
     size = os.fstat(descriptor).st_size
     assert size >= 1 << 20
@@ -51,13 +51,13 @@ def made_file(how: str, check: Any) -> int:
 
 
 @pytest.mark.parametrize("how", ["memfd", "empty", "a name", "memory"])
-def test_a_file_that_is_no_pools_is_refused_as_a_pool(check, how):
+def test_import_of_a_file_that_is_not_a_pool_returns_an_error(check, how):
     file = made_file(how, check)
     assert d.cuMemPoolImportFromShareableHandle(file, DESCRIPTOR, 0)[0] == d.CUresult.CUDA_ERROR_INVALID_VALUE
     os.close(file)
 
 
-def test_a_pool_of_cuda_core_says_that_a_descriptor_is_no_pools(check):
+def test_cuda_core_import_of_a_file_that_is_not_a_pool_raises(check):
     file = os.memfd_create("other")
     handle = IPCAllocationHandle._make(os.dup(file), None)
     with pytest.raises(CUDAError, match=r"file descriptor \d+ is not the handle of a memory pool"):
@@ -65,13 +65,13 @@ def test_a_pool_of_cuda_core_says_that_a_descriptor_is_no_pools(check):
     os.close(file)
 
 
-def test_a_pools_file_is_taken_as_a_pool(check):
+def test_exported_pool_is_imported(check):
     file = exported_pool(check)
     assert check(d.cuMemPoolImportFromShareableHandle(file, DESCRIPTOR, 0))
     os.close(file)
 
 
 @pytest.mark.parametrize("size", [1 << 44, 1 << 47, 1 << 62, 2**64 - (2 << 20)], ids=hex)
-def test_more_addresses_than_there_are_cannot_be_reserved(check, size):
+def test_reservation_larger_than_the_address_space_is_out_of_memory(check, size):
     assert d.cuMemAddressReserve(size, 0, 0, 0)[0] == d.CUresult.CUDA_ERROR_OUT_OF_MEMORY
     assert d.cuMemAddressReserve(size + 1 if size < 2**63 else 1, 0, 0, 0)[0] == d.CUresult.CUDA_ERROR_INVALID_VALUE

@@ -1,4 +1,4 @@
-"""What bodies of conditions may hold: any node can be put there, and the graph is refused when it is to become executable, as by an H200."""
+"""Node types in conditional bodies: any node can be added, and unsupported ones fail at instantiation, as on an H200."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RELAXED = d.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
 
 
 class World:
-    """A graph to fill, and memory for its nodes."""
+    """A graph, and memory for its nodes."""
 
     def __init__(self, check: Callable[..., Any], context: Any, stream: Any) -> None:
         self.check, self.context, self.stream = check, context, stream
@@ -39,7 +39,7 @@ class World:
         return self.check(d.cuGraphConditionalHandleCreate(graph, self.context, value, d.CU_GRAPH_COND_ASSIGN_DEFAULT))
 
     def add(self, graph: Any, handle: Any) -> tuple[Any, Any]:
-        """Adds the node of a condition: the code, and its body."""
+        """Adds a conditional node; returns the error code and its body."""
         p = d.CUgraphNodeParams()
         p.type = KIND.CU_GRAPH_NODE_TYPE_CONDITIONAL
         p.conditional.handle, p.conditional.type = handle, d.CUgraphConditionalNodeType.CU_GRAPH_COND_TYPE_IF
@@ -53,7 +53,7 @@ class World:
         return body
 
     def instantiate(self) -> tuple[Any, Any, Any]:
-        """The code, the result, and the kind of the node that was wrong."""
+        """Error code, instantiation result, and type of the failing node."""
         params = d.CUDA_GRAPH_INSTANTIATE_PARAMS()
         code, exec_ = d.cuGraphInstantiateWithParams(self.graph, params)
         if code == 0:
@@ -132,7 +132,7 @@ def in_condition(fill: Callable[[World, Any], None]) -> Callable[[World, Any], N
 
 
 @pytest.mark.parametrize("fill", [empty, memset, to_pinned, in_child(memset), in_condition(memset)])
-def test_bodies_hold_copies_fills_empty_nodes_children_and_conditions(world: World, fill: Any) -> None:
+def test_body_accepts_supported_node_types(world: World, fill: Any) -> None:
     fill(world, world.body(world.graph))
     assert world.instantiate() == (0, RESULT.CUDA_GRAPH_INSTANTIATE_SUCCESS, None)
 
@@ -151,19 +151,21 @@ def test_bodies_hold_copies_fills_empty_nodes_children_and_conditions(world: Wor
         (in_condition(host), KIND.CU_GRAPH_NODE_TYPE_HOST),
     ],
 )
-def test_bodies_hold_no_other_kind_whether_they_run_or_not(world: World, fill: Any, kind: Any, value: int) -> None:
+def test_body_with_an_unsupported_node_type_fails_to_instantiate(
+    world: World, fill: Any, kind: Any, value: int
+) -> None:
     fill(world, world.body(world.graph, value))
     assert world.instantiate() == (INVALID_VALUE, RESULT.CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED, kind)
 
 
 @pytest.mark.parametrize("fill", [to_pageable, from_pageable])
-def test_bodies_copy_no_pageable_memory(world: World, fill: Any) -> None:
+def test_body_with_a_copy_of_pageable_memory_fails_to_instantiate(world: World, fill: Any) -> None:
     fill(world, world.body(world.graph))
     told = RESULT.CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED
     assert world.instantiate() == (INVALID_VALUE, told, KIND.CU_GRAPH_NODE_TYPE_MEMCPY)
 
 
-def test_a_condition_has_one_node_not_none_and_not_two(world: World) -> None:
+def test_condition_with_no_node_or_two_nodes_fails_to_instantiate(world: World) -> None:
     handle = world.condition(world.graph)
     memset(world, world.graph)
     told = RESULT.CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED
@@ -173,7 +175,7 @@ def test_a_condition_has_one_node_not_none_and_not_two(world: World) -> None:
     assert world.instantiate()[0] == 0
 
 
-def test_graphs_with_conditions_are_neither_copied_nor_children(world: World, check: Any) -> None:
+def test_graph_with_conditions_cannot_be_cloned_or_embedded(world: World, check: Any) -> None:
     world.body(world.graph)
     assert d.cuGraphClone(world.graph)[0] == d.CUresult.CUDA_ERROR_NOT_SUPPORTED
     around = check(d.cuGraphCreate(0))

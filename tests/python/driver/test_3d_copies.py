@@ -1,4 +1,4 @@
-"""Boxes copied between host memory, device memory and arrays, in every combination, against NumPy."""
+"""2D and 3D copies between host memory, device memory and arrays, in every combination, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 KINDS = ("host", "pinned", "device", "managed", "array", "unified")
-# Bytes of an element: format and number of channels of an array that has it.
+# Element size in bytes: array format and number of channels.
 ELEMENTS = {1: ("UNSIGNED_INT8", 1), 2: ("HALF", 1), 4: ("FLOAT", 1), 8: ("UNSIGNED_INT16", 4), 16: ("FLOAT", 4)}
 
 
 @dataclass
 class Side:
-    """One end of a copy: a volume of bytes (slices, rows, bytes of a row with its padding), and where the box begins in it."""
+    """Source or destination of a copy: a volume of bytes (slices, rows, padded row bytes), and the origin of the box in it."""
 
     kind: str
     volume: np.ndarray
     element: int
-    width: int  # elements of a row; what is beyond them in the volume is padding
+    width: int  # elements of a row; the rest of the row is padding
     at: tuple[int, int, int]  # slice, row, element
 
     def box(self, extent: tuple[int, int, int]) -> np.ndarray:
@@ -35,7 +35,7 @@ class Side:
 
 
 class Place:
-    """The memory of a side on the device under test."""
+    """The memory of one side on the device under test."""
 
     def __init__(self, side: Side, check: Callable[[Any], Any]) -> None:
         self.side, self.check = side, check
@@ -73,7 +73,7 @@ class Place:
             check(d.cuMemcpy3D(copy))
 
     def put(self, copy: Any, end: str) -> None:
-        """Makes this the source or target (`end`: src, dst) of a description."""
+        """Sets this as source or destination (`end`: src, dst) of a copy descriptor."""
         side = self.side
         type_ = {"host": "HOST", "pinned": "HOST", "managed": "UNIFIED"}.get(side.kind, side.kind.upper())
         setattr(copy, f"{end}MemoryType", getattr(d.CUmemorytype, f"CU_MEMORYTYPE_{type_}"))
@@ -135,14 +135,14 @@ def sides(draw: Any, kind: str, element: int, extent: tuple[int, int, int], seed
 
 @pytest.mark.parametrize("source", KINDS)
 @pytest.mark.parametrize("target", KINDS)
-def test_a_box_of_three_dimensions(context: Any, check: Any, stream: Any, source: str, target: str) -> None:
+def test_3d_copy_equals_numpy(context: Any, check: Any, stream: Any, source: str, target: str) -> None:
     @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), database=None, derandomize=True)
     @given(data=st.data(), element=st.sampled_from(sorted(ELEMENTS)), later=st.booleans())
     def copies(data: Any, element: int, later: bool) -> None:
         extent = tuple(data.draw(st.integers(1, 5)) for _ in range(3))
         ends = [data.draw(sides(kind, element, extent, seed)) for kind, seed in ((source, 1), (target, 2))]
         places = [Place(side, check) for side in ends]
-        check(d.cuCtxSynchronize())  # the stream does not wait for what was copied so far
+        check(d.cuCtxSynchronize())  # the stream does not wait for earlier copies
         copy = d.CUDA_MEMCPY3D()
         places[0].put(copy, "src")
         places[1].put(copy, "dst")
@@ -165,7 +165,7 @@ def test_a_box_of_three_dimensions(context: Any, check: Any, stream: Any, source
 
 @pytest.mark.parametrize("source", KINDS)
 @pytest.mark.parametrize("target", KINDS)
-def test_a_box_of_two_dimensions(context: Any, check: Any, stream: Any, source: str, target: str) -> None:
+def test_2d_copy_equals_numpy(context: Any, check: Any, stream: Any, source: str, target: str) -> None:
     @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck), database=None, derandomize=True)
     @given(
         data=st.data(), element=st.sampled_from(sorted(ELEMENTS)), how=st.sampled_from(["now", "later", "unaligned"])
@@ -199,8 +199,8 @@ def test_a_box_of_two_dimensions(context: Any, check: Any, stream: Any, source: 
     copies()
 
 
-def test_boxes_that_do_not_fit_are_refused(context: Any, check: Any) -> None:
-    """One element, row or slice too many of an array, and rows wider than the pitch."""
+def test_copy_out_of_bounds_returns_an_error(context: Any, check: Any) -> None:
+    """One element, row or slice more than the array has, and rows wider than the pitch."""
     side = Side("array", np.zeros((2, 3, 16), np.uint8), 4, 4, (0, 0, 0))
     array = Place(side, check)
     host = np.zeros(4096, np.uint8)

@@ -1,4 +1,4 @@
-"""A green context's kernels are run by as many host threads as its share of the cores; each program has a process of its own."""
+"""Kernels of a green context run on as many host threads as it has cores; each program runs in a separate process."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ print("fine")
 
 
 @pytest.mark.parametrize("share", [1, 2])
-def test_kernels_keep_to_their_share(share: int) -> None:
+def test_kernels_of_a_green_context_use_only_its_cores(share: int) -> None:
     environment = os.environ | {"CUCORE_DEVICE": "cpu", "CUCORE_CPU_THREADS": "4"}
     done = subprocess.run([sys.executable, "-c", PROGRAM.replace("SHARE", str(share))], env=environment, capture_output=True, text=True, check=False)  # fmt: skip
     assert (done.returncode, done.stdout) == (0, "fine\n"), done.stderr
