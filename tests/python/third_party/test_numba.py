@@ -1,6 +1,7 @@
-"""numba-cuda, its released wheel, on our packages: the first programs of its documentation compute the right numbers.
+"""The released wheel of numba-cuda on cucore's packages: the first programs of its documentation compute the right results.
 
-tools/test puts it, without its dependencies, into a folder of its own: its wheel asks for NVIDIA's packages, whose names are ours.
+tools/test installs it without dependencies into a separate folder, because its wheel requires NVIDIA's packages, whose names cucore
+provides.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from numba import cuda, float32, int32
 
 
 def run(program: str, devices: int = 1) -> str:
-    """A process of its own: numba's LLVM and ours then share it, and nothing of it stays here."""
-    device = "--gpu" if os.environ.get("CUCORE_DEVICE") == "gpu" else "--cpu"  # numba looks for libcuda.so.1 itself
+    """A separate process, which loads both numba's LLVM and cucore's."""
+    device = "--gpu" if os.environ.get("CUCORE_DEVICE") == "gpu" else "--cpu"  # numba searches for libcuda.so.1 itself
     many = ["--devices", str(devices)] if devices > 1 else []
     command = [
         sys.executable,
@@ -47,7 +48,7 @@ def run(program: str, devices: int = 1) -> str:
     return done.stdout
 
 
-def test_vectors_are_added() -> None:
+def test_numba_vector_add_computes_the_sum() -> None:
     out = run("""
 @cuda.jit
 def add(a, b, out):
@@ -64,16 +65,16 @@ np.testing.assert_array_equal(z.copy_to_host(), a + b)
 import cuda.core as core
 print(core.__file__)
 """)
-    assert "others" not in out  # our packages, not NVIDIA's
+    assert "others" not in out  # cucore's packages, not NVIDIA's
 
 
-def test_the_program_of_the_guide_runs() -> None:
+def test_numba_guide_program_runs() -> None:
     page = (Path(__file__).resolve().parents[3] / "docs" / "guide" / "interop.md").read_text()
     program = page.split("<!-- file: first_kernel.py -->\n```python\n")[1].split("```")[0]
     run(program)
 
 
-def test_a_block_reduces_in_shared_memory_and_adds_atomically() -> None:
+def test_numba_shared_memory_reduction_is_correct() -> None:
     run("""
 @cuda.jit
 def total(data, out):
@@ -100,7 +101,7 @@ assert out[0] == data.sum(), (out[0], data.sum())
 """)
 
 
-def test_matrices_are_multiplied_in_tiles() -> None:
+def test_numba_tiled_matrix_multiplication_is_correct() -> None:
     run("""
 TILE = 16
 
@@ -133,7 +134,7 @@ np.testing.assert_allclose(c, a @ b, rtol=1e-5)
 """)
 
 
-def test_functions_ufuncs_and_streams() -> None:
+def test_numba_functions_ufuncs_and_streams_work() -> None:
     run("""
 import math
 from numba import vectorize
@@ -165,7 +166,7 @@ np.testing.assert_allclose(hypotenuse(np.float32([3, 5]), np.float32([4, 12])), 
 
 
 @pytest.mark.cpu_only
-def test_several_devices_work_side_by_side() -> None:
+def test_numba_uses_several_devices() -> None:
     run(
         """
 @cuda.jit

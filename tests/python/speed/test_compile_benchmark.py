@@ -1,4 +1,4 @@
-"""What the benchmark says about compiling: one kernel of a file alone, and what its table calls met."""
+"""The compile benchmark: extraction of single kernels, and the goals in its table."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Any:
         del sys.modules[name]
 
 
-def test_a_kernel_is_taken_out_of_its_file_alone(bench: Any) -> None:
+def test_single_kernel_is_extracted_from_a_ptx_file(bench: Any) -> None:
     compiling = bench("kernel_bench.compiling")
     first, second = (compiling.alone(PTX, name) for name in ("first", "second"))
     assert first.startswith(".version 8.0\n.target sm_90") and second.startswith(".version 8.0\n.target sm_90")
@@ -57,13 +57,13 @@ def test_a_kernel_is_taken_out_of_its_file_alone(bench: Any) -> None:
         compiling.alone(PTX, "third")
 
 
-def test_parameters_are_known_by_their_types(bench: Any) -> None:
+def test_parameter_types_are_read_from_ptx(bench: Any) -> None:
     first_launch = bench("kernel_bench.first_launch")
     assert first_launch.parameters(PTX, "first") == ["u64"]
     assert first_launch.parameters(PTX, "second") == ["u64", "f32", "u64"]
 
 
-def test_the_table_says_what_is_met(bench: Any) -> None:
+def test_table_marks_goals_as_met_or_missed(bench: Any) -> None:
     row, table = bench("kernel_bench.compiling").Compiling, bench("kernel_bench.page").compiled
     lines = table(
         [row("saxpy", 20, 15e6, 12e6, 12e6, 3e6, 0), row("large", 300, 100e6, 250e6, 400e6, 5e6, 2)],

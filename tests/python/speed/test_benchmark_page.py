@@ -1,4 +1,4 @@
-"""The page of the benchmarks is what the JSON files of the runs say."""
+"""The benchmark page matches the JSON files of the runs."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def check(folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_page_and_the_plots_follow_from_the_runs() -> None:
+def test_page_and_plots_match_the_recorded_runs() -> None:
     done = check(PAGE)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_another_number_makes_the_page_stale(tmp_path: Path) -> None:
+def test_changed_number_makes_the_page_stale(tmp_path: Path) -> None:
     folder = tmp_path / "benchmarks"
     shutil.copytree(PAGE, folder)
     assert check(folder).returncode == 0
@@ -34,7 +34,7 @@ def test_another_number_makes_the_page_stale(tmp_path: Path) -> None:
     assert done.returncode == 1 and "README.md" in done.stdout and "h200.svg" in done.stdout
 
 
-def test_a_goal_is_met_missed_or_out_of_reach() -> None:
+def test_goal_is_met_missed_or_out_of_reach() -> None:
     sys.path.insert(0, str(ROOT / "bench"))
     import page
 
