@@ -1,4 +1,4 @@
-"""Whole programs as users write them: solvers, graphs, tables, transforms, generators; each against NumPy or plain Python."""
+"""Complete programs: solvers, graphs, hash tables, transforms, generators; compared with NumPy or Python."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ptxsuite.program import Program
 skip_module_without_nvrtc()
 
 
-def test_small_floats_of_every_kind() -> None:
-    """fp4, fp6, fp8 and powers of two: every code to float and back, and the rounding of a ramp."""
+def test_fp4_fp6_and_fp8_conversions_match_their_formats() -> None:
+    """fp4, fp6, fp8 and e8m0: every code to float and back, and the rounding of a ramp."""
     program = Program("""
     #include <cuda_fp8.h>
     #include <cuda_fp6.h>
@@ -63,7 +63,7 @@ def test_small_floats_of_every_kind() -> None:
     got = np.zeros(3 * ramp.size, np.float32)
     program.run("rounded", 41, 128, ramp, got, ramp.size)
     for k, table in enumerate((decoded(2, 3, 1), decoded(3, 2, 3), decoded(2, 1, 1))):
-        values = np.unique(table)  # ties go to the even code; too large is the largest
+        values = np.unique(table)  # ties round to even; too large values saturate
         half = (values[:-1] + values[1:]) / 2
         near = values[np.searchsorted(half, ramp)]
         ties = np.isin(ramp.astype(np.float64), half)
@@ -72,8 +72,8 @@ def test_small_floats_of_every_kind() -> None:
         assert ties.sum() >= 4 and np.isin(mine[ties], values.astype(np.float32)).all()
 
 
-def test_random_number_generators_of_curand() -> None:
-    """XORWOW and MRG32k3a step by step as published, skipped sequences, and the moments of distributions."""
+def test_curand_generators_match_their_definitions() -> None:
+    """XORWOW and MRG32k3a as published, skipped sequences, and the moments of distributions."""
     program = Program("""
     #include <curand_kernel.h>
     extern "C" __global__ void steps(unsigned* xorwow, double* mrg, unsigned* skipped) {
@@ -128,7 +128,7 @@ def test_random_number_generators_of_curand() -> None:
     assert abs(out[3].mean() - 2) < 0.04 and abs(out[3].var() - 1 / 3) < 0.04
 
 
-def test_matrix_products_of_every_element_by_wmma() -> None:
+def test_wmma_products_of_every_element_type_match_numpy() -> None:
     program = Program("""
     #include <mma.h>
     #include <cuda_bf16.h>
@@ -181,7 +181,7 @@ def test_matrix_products_of_every_element_by_wmma() -> None:
     check("halves", 16, 16, 16, (np.float16, np.float16), -3, False, False)
 
 
-def test_breadth_first_search_with_queues() -> None:
+def test_breadth_first_search_finds_the_distances() -> None:
     program = Program("""
     #include <cuda/atomic>
     extern "C" __global__ void level(const int* starts, const int* edges, const int* queue, int count, int* next, int* next_count, int* distance, int depth) {
@@ -231,8 +231,8 @@ def test_breadth_first_search_with_queues() -> None:
     assert distance.tolist() == [wanted.get(node, -1) for node in range(nodes)]
 
 
-def test_hash_table_of_pairs() -> None:
-    """Open addressing with 64-bit compare and swap, 128-bit exchange where it is there, look-up by cooperative tiles."""
+def test_hash_table_finds_every_pair() -> None:
+    """Open addressing with 64-bit compare and swap, 128-bit exchange if available, look-up by cooperative tiles."""
     program = Program("""
     #include <cooperative_groups.h>
     namespace cg = cooperative_groups;
@@ -278,7 +278,7 @@ def test_hash_table_of_pairs() -> None:
     assert found.tolist() == [wanted.get(k, 0xFFFFFFFF) for k in range(4000)]
 
 
-def test_fourier_transform_in_shared_memory() -> None:
+def test_fourier_transform_in_shared_memory_matches_numpy() -> None:
     program = Program("""
     #include <cuda/std/complex>
     using C = cuda::std::complex<double>;
@@ -310,8 +310,8 @@ def test_fourier_transform_in_shared_memory() -> None:
     np.testing.assert_allclose(out.view(np.complex128), np.fft.fft(data), atol=1e-10)
 
 
-def test_backtracking_with_a_stack_of_its_own() -> None:
-    """Queens by bit masks, each thread another start; recursion and a local stack must agree."""
+def test_backtracking_counts_all_solutions() -> None:
+    """N queens with bit masks, one start per thread; recursion and an explicit stack must agree."""
     program = Program("""
     __device__ __noinline__ int recurse(int n, unsigned cols, unsigned left, unsigned right, int row) {
       if (row == n) return 1;
@@ -355,8 +355,8 @@ def test_backtracking_with_a_stack_of_its_own() -> None:
         assert totals.tolist() == [solutions, solutions]
 
 
-def test_cluster_shares_a_histogram() -> None:
-    """Distributed shared memory by cooperative groups: each block holds a part of the bins, all blocks add to all parts."""
+def test_cluster_histogram_matches_numpy() -> None:
+    """Distributed shared memory with cooperative groups: each block holds a part of the bins, and all blocks add to all parts."""
     program = Program("""
     #include <cooperative_groups.h>
     namespace cg = cooperative_groups;
@@ -379,7 +379,7 @@ def test_cluster_shares_a_histogram() -> None:
     assert bins.tolist() == np.bincount(data, minlength=256).tolist()
 
 
-def test_tiles_through_a_pipeline_of_stages() -> None:
+def test_pipelined_stencil_matches_numpy() -> None:
     """cuda::pipeline with four stages between producers and consumers of one block; a stencil over the tiles."""
     program = Program("""
     #include <cooperative_groups.h>
@@ -419,7 +419,7 @@ def test_tiles_through_a_pipeline_of_stages() -> None:
     assert np.array_equal(out, np.convolve(data, np.ones(8, np.float32), "valid")[: out.size])
 
 
-def test_words_are_counted_in_text() -> None:
+def test_word_count_matches_python() -> None:
     """Bytes, unaligned strings, look-up tables in constant memory, a trie in global memory with locks."""
     program = Program("""
     struct Node { int child[26]; int count; int lock; };
@@ -477,8 +477,8 @@ def test_words_are_counted_in_text() -> None:
     assert dict(zip(asked, counts.tolist(), strict=True)) == {w: wanted.get(w, 0) for w in asked}
 
 
-def test_shapes_with_virtual_functions_are_traced() -> None:
-    """Objects made on the device by new, called through their tables by other kernels, and deleted there."""
+def test_ray_tracer_with_virtual_functions_matches_python() -> None:
+    """Objects created with new on the device, called through virtual functions by other kernels, and deleted on the device."""
     program = Program("""
     struct Shape { __device__ virtual float hit(float x, float y) const = 0; __device__ virtual ~Shape() {} };
     struct Ball : Shape { float x, y, r; __device__ Ball(float x, float y, float r) : x(x), y(y), r(r) {}
@@ -505,7 +505,7 @@ def test_shapes_with_virtual_functions_are_traced() -> None:
     picture, gone = np.zeros((48, 64), np.float32), np.zeros(1, np.int32)
     from ptxsuite.program import device
 
-    counter = device().memory(gone)  # lives as long as the boxes that point at it
+    counter = device().memory(gone)  # must outlive the boxes that point to it
     program.run("make", 1, 32, parts, counter.address)
     program.run("trace", (4, 6, 1), (16, 8, 1), picture, 64)
     y, x = np.mgrid[:48, :64].astype(np.float32)
@@ -523,7 +523,7 @@ def test_shapes_with_virtual_functions_are_traced() -> None:
     counter.free()
 
 
-def test_polynomials_have_the_roots_that_were_put_in() -> None:
+def test_polynomial_solver_finds_the_roots() -> None:
     """Durand-Kerner with complex doubles: divergent loops that end when the whole warp has converged."""
     program = Program("""
     #include <cuda/std/complex>

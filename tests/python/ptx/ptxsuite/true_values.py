@@ -26,9 +26,9 @@ def _flushed(value: np.ndarray, least: float) -> np.ndarray:
 
 
 def approximated(form: Form, given: np.ndarray) -> np.ndarray | None:
-    """What the result would be without any error; nothing where there is no simple formula.
+    """The exact result; None if there is no simple formula.
 
-    f32 quotients and roots are taken in double precision, f64 ones in long double.
+    f32 quotients and roots are computed in double precision, f64 ones in long double.
     """
     from .compare import as_float
 

@@ -1,4 +1,4 @@
-"""Kernels that compute: halves, eight-bit floats, mathematics, matrices, random numbers, through NVRTC, against NumPy."""
+"""Numeric kernels: half, fp8, math functions, matrices, random numbers, compiled with NVRTC, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ptxsuite.program import Program
 skip_module_without_nvrtc()
 
 
-def test_half_and_bfloat16_headers() -> None:
+def test_half_and_bfloat16_functions_match_numpy() -> None:
     program = Program("""
     #include <cuda_fp16.h>
     #include <cuda_bf16.h>
@@ -44,7 +44,7 @@ def test_half_and_bfloat16_headers() -> None:
     assert np.array_equal(more & 4 != 0, (x / y).astype(np.float16) > 1)
 
 
-def test_eight_bit_floats() -> None:
+def test_fp8_conversions_match_the_format() -> None:
     program = Program("""
     #include <cuda_fp8.h>
     extern "C" __global__ void small(const float* in, float* e4m3, float* e5m2) {
@@ -64,7 +64,7 @@ def test_eight_bit_floats() -> None:
     assert np.array_equal(e5m2[:14], np.array(expected, np.float32))
 
 
-def test_math_functions() -> None:
+def test_math_functions_are_within_their_error_bounds() -> None:
     names32 = [
         "sinf",
         "cosf",
@@ -135,7 +135,7 @@ def test_math_functions() -> None:
     assert np.allclose(cosines, np.cos(far), atol=2e-15)
 
 
-def test_fast_math() -> None:
+def test_fast_math_is_within_its_error_bounds() -> None:
     program = Program(
         """
     extern "C" __global__ void fast(const float* a, float* o) {
@@ -154,7 +154,7 @@ def test_fast_math() -> None:
     assert np.allclose(out, expected, rtol=1e-5, atol=1e-5)
 
 
-def test_wmma_matrix_product() -> None:
+def test_wmma_matrix_product_matches_numpy() -> None:
     program = Program("""
     #include <mma.h>
     #include <cuda_fp16.h>
@@ -180,8 +180,8 @@ def test_wmma_matrix_product() -> None:
     assert np.array_equal(c, 2 * (a.astype(np.float32) @ b.astype(np.float32).T + 0.5))
 
 
-def test_wmma_of_doubles() -> None:
-    """Its instructions say how they round."""
+def test_wmma_of_doubles_matches_numpy() -> None:
+    """Its instructions have an explicit rounding mode."""
     program = Program("""
     #include <mma.h>
     using namespace nvcuda;
@@ -204,8 +204,8 @@ def test_wmma_of_doubles() -> None:
     np.testing.assert_allclose(c, a @ b.T + 0.5, rtol=1e-14)
 
 
-def test_128_bit_integers() -> None:
-    """NVRTC divides with chains of sub.cc, subc and addc: the carry of a difference, read by a sum."""
+def test_128_bit_integer_arithmetic_matches_python() -> None:
+    """NVRTC's division uses chains of sub.cc, subc and addc: an addition reads the carry of a subtraction."""
     program = Program(
         """
     typedef unsigned long long u64;
@@ -245,7 +245,7 @@ def test_128_bit_integers() -> None:
         assert [int(v[0]) | int(v[1]) << 64 for v in out[i]] == [v % (1 << 128) for v in wanted], (hex(x), hex(y))
 
 
-def test_philox_random_numbers() -> None:
+def test_philox_random_numbers_match_the_reference() -> None:
     program = Program("""
     #include <curand_kernel.h>
     extern "C" __global__ void numbers(unsigned* bits, float* normal) {

@@ -1,8 +1,8 @@
-"""Copies of interleaved tensors, element by element as an H200 made them (tests/ptx/h200/interleaved.xz): 16- and 32-byte slices, all
-ranks, boxes over every edge, steps, swizzles, types, pixels of convolutions, stores.
+"""Copies of interleaved tensors match the recording of an H200 (tests/ptx/h200/interleaved.xz): 16- and 32-byte slices, all
+ranks, boxes across every edge, strides, swizzles, types, im2col, stores.
 
-A row is a copy (way, map, place) and where each 16-bit word of it went: runs of [byte, first number, count], of numbers that go up by
-one or of zeros. The tensor's memory counts up from 1; it starts 16 KiB before the tensor. What a store writes counts up from 1, too."""
+A row is a copy (direction, map, position) and the destination of its 16-bit words: runs of [byte, first number, count] of consecutive
+numbers or zeros. The tensor's memory contains consecutive numbers from 1 and starts 16 KiB before the tensor; so does stored data."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def runs(words: np.ndarray) -> list[list[int]]:
 
 
 def copied(program: Program, row: list, map_: Map, rank: int) -> np.ndarray:
-    """What is in shared memory after a load, as much as the recording has of it."""
+    """The contents of shared memory after a load, as far as recorded."""
     size = max(at + 2 * count for at, _, count in row[-1])
     out = np.full(size, UNTOUCHED & 0xFF, np.uint8)
     at = Five(*row[9])
@@ -54,7 +54,7 @@ def copied(program: Program, row: list, map_: Map, rank: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("way", ["load", "store", "im2col"])
-def test_every_recorded_copy_of_an_interleaved_tensor(program: Program, way: str) -> None:
+def test_interleaved_tensor_copies_match_the_recording(program: Program, way: str) -> None:
     numbers = (np.arange(SIZE // 2) + 1).astype(np.uint16)
     u64, u32 = ctypes.c_uint64, ctypes.c_uint32
     memory = device().memory(numbers)

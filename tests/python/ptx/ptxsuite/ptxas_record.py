@@ -1,7 +1,6 @@
-"""Lines of PTX that ptxas was asked about: whether it takes each. A record is a bit for every line, for .version 9.4 and sm_90: 1 where it is
-refused.
+"""Records which lines of PTX ptxas rejects. A record has one bit per line, for .version 9.4 and sm_90: 1 if ptxas rejects it.
 
-    python -m ptxsuite.asked PTXAS     (in tests/python/ptx) asks ptxas about every line, and records its answers
+python -m ptxsuite.ptxas_record PTXAS     (in tests/python/ptx) runs ptxas on every line and records the results
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ def module(lines: Sequence[str]) -> str:
     return head + "\n".join(lines) + "\nret;\n}\n"
 
 
-def refused(name: str, lines: Sequence[str]) -> np.ndarray:
-    """For every line whether ptxas refuses it."""
+def rejected(name: str, lines: Sequence[str]) -> np.ndarray:
+    """True for every line that ptxas rejects."""
     bits = np.frombuffer(lzma.decompress((RECORDS / f"{name}.xz").read_bytes()), np.uint8)
     return np.unpackbits(bits).astype(bool)[: len(lines)]
 
 
 def ask(ptxas: str, lines: Sequence[str]) -> np.ndarray:
-    """Some mistakes are only found where there are no others: what was taken is asked again."""
+    """ptxas reports some errors only if there are no others, so accepted lines are checked again."""
     answers = np.zeros(len(lines), bool)
     while True:
         left = np.flatnonzero(~answers)
@@ -58,7 +57,7 @@ def _ask_once(ptxas: str, lines: Sequence[str]) -> np.ndarray:
         end = len(lines)
         for number, text in re.findall(r"line (\d+); error\s*: (.*)", said):
             answers[at + int(number) - FIRST_LINE] = True
-            if "syntax error" in text:  # it reads no further
+            if "syntax error" in text:  # ptxas stops here
                 end = min(end, at + int(number) - FIRST_LINE + 1)
         at = end
     return answers

@@ -1,5 +1,5 @@
-"""Every combination of modifiers, types and sizes of registers: refused is what ptxas refuses. Of loads, stores, atomics, fences and prefetches,
-and of what computes."""
+"""Combinations of modifiers, types and register sizes are rejected if and only if ptxas rejects them: loads, stores, atomics, fences, prefetches
+and arithmetic instructions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import re
 
 import pytest
-from ptxsuite import accesses, asked, scalars
+from ptxsuite import accesses, ptxas_record, scalars
 from ptxsuite.device import DriverError
 from ptxsuite.program import device
 
@@ -18,21 +18,21 @@ PARTS = 16
 
 
 def lines_of(kind: str, part: int, bad: bool) -> list[str]:
-    """Every sixteenth of those that ptxas refuses or takes."""
+    """One part (of PARTS) of the lines that ptxas rejects or accepts."""
     lines = LINES[kind]
-    return [line for line, no in zip(lines, asked.refused(kind, lines), strict=True) if no == bad][part::PARTS]
+    return [line for line, no in zip(lines, ptxas_record.rejected(kind, lines), strict=True) if no == bad][part::PARTS]
 
 
 def wrong(lines: list[str]) -> set[int]:
-    """Of which of these lines the CPU device says that they are wrong."""
+    """The indices of the lines that the CPU device rejects."""
     found: set[int] = set()
     left = list(range(len(lines)))
     while left:
         try:
-            device().unload(device().load(asked.module([lines[k] for k in left]).encode()))
+            device().unload(device().load(ptxas_record.module([lines[k] for k in left]).encode()))
             break
         except DriverError as error:
-            numbers = {int(n) - asked.FIRST_LINE for n in re.findall(r":(\d+):\d+: error: ", error.log)}
+            numbers = {int(n) - ptxas_record.FIRST_LINE for n in re.findall(r":(\d+):\d+: error: ", error.log)}
             assert numbers, error.log
             found |= {left[n] for n in numbers}
             left = [k for n, k in enumerate(left) if n not in numbers]
@@ -41,13 +41,13 @@ def wrong(lines: list[str]) -> set[int]:
 
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("kind", LINES)
-def test_what_ptxas_takes_is_taken(kind: str, part: int) -> None:
+def test_lines_that_ptxas_accepts_are_accepted(kind: str, part: int) -> None:
     lines = lines_of(kind, part, bad=False)
     assert [lines[k] for k in sorted(wrong(lines))] == []
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("kind", LINES)
-def test_what_ptxas_refuses_is_refused(kind: str, part: int) -> None:
+def test_lines_that_ptxas_rejects_are_rejected(kind: str, part: int) -> None:
     lines = lines_of(kind, part, bad=True)
     assert [lines[k] for k in sorted(set(range(len(lines))) - wrong(lines))] == []
