@@ -1,4 +1,4 @@
-"""Code that cannot be loaded: damaged in every way, refused without harm."""
+"""Damaged PTX, containers and link-time code are rejected with an error and never crash the process."""
 
 import random
 
@@ -35,7 +35,7 @@ def still_loads():
 
 
 def load(make, data):
-    """True when it loads; an error must be one of the loader's."""
+    """True if the code loads; an error must be one of the loader's."""
     try:
         make(data).get_kernel("k")
     except (CUDAError, RuntimeError, ValueError) as error:
@@ -62,28 +62,28 @@ def flips(data, count, seed=1):
 
 
 @pytest.mark.promise("Malformed PTX is error 218 with line and column")
-def test_ptx_cut_off_anywhere(device):
+def test_truncated_ptx_raises(device):
     for text in truncations(PTX.encode(), 60):
         assert not load(ObjectCode.from_ptx, text) or text.rstrip().endswith(b"}")
     still_loads()
 
 
 @pytest.mark.promise("Malformed PTX is error 218 with line and column")
-def test_the_place_is_named(device):
+def test_ptx_syntax_error_names_the_line(device):
     with pytest.raises(CUDAError) as caught:
         ObjectCode.from_ptx(PTX.replace("mad.lo.s32", "mad.xx.s32").encode()).get_kernel("k")
     assert caught.value.code == 218 and ("15:" in str(caught.value) or "line 15" in str(caught.value))
 
 
 @DAMAGE
-def test_ptx_with_flipped_bits(device):
+def test_ptx_with_flipped_bits_never_crashes(device):
     for text in flips(PTX.encode(), 150):
         load(ObjectCode.from_ptx, text)
     still_loads()
 
 
 @pytest.mark.promise("A failed load leaves nothing behind and the next load works")
-def test_failed_loads_leave_no_symbols(device):
+def test_failed_load_leaves_no_symbols(device):
     broken = PTX.replace("ret;", "ret; bogus.u32 %r1;")
     for _ in range(3):
         with pytest.raises(CUDAError):
@@ -107,14 +107,14 @@ def fatbin():
 
 @DAMAGE
 @pytest.mark.parametrize("kind", ["cubin", "fatbin"])
-@pytest.mark.cpu_only  # a driver that is not ours may trust its own files
-def test_containers_cut_off_and_flipped(device, code, kind):
+@pytest.mark.cpu_only  # NVIDIA's driver does not validate its files
+def test_truncated_or_changed_container_never_crashes(device, code, kind):
     data, make = (code, ObjectCode.from_cubin) if kind == "cubin" else (fatbin(), ObjectCode.from_fatbin)
     for text in truncations(data, 40):
         load(make, text)
     for text in flips(data, 60):
         load(make, text)
-    for text in flips(data[:256], 200):  # the headers are where lengths and offsets are
+    for text in flips(data[:256], 200):  # the headers contain lengths and offsets
         load(make, text + data[256:])
     still_loads()
 
@@ -135,7 +135,7 @@ def test_containers_cut_off_and_flipped(device, code, kind):
     ids=repr,
 )
 @pytest.mark.parametrize("kind", ["from_ptx", "from_cubin", "from_fatbin", "from_ltoir", "from_object", "from_library"])
-def test_bytes_that_are_no_code(device, kind, data):
+def test_bytes_that_are_not_code_raise(device, kind, data):
     with pytest.raises((CUDAError, RuntimeError, ValueError)):
         getattr(ObjectCode, kind)(data).get_kernel("k")
     still_loads()
@@ -143,7 +143,7 @@ def test_bytes_that_are_no_code(device, kind, data):
 
 @DAMAGE
 @pytest.mark.cpu_only
-def test_the_drivers_own_entry_points_take_no_bad_image(device, code):
+def test_driver_load_functions_reject_bad_images(device, code):
     for data in (*truncations(code, 20), *flips(code[:256], 60), b"", b"\x7fELF"):
         image = bytes(data) + b"\0" * 64
         error, module = driver.cuModuleLoadData(image)
@@ -154,7 +154,7 @@ def test_the_drivers_own_entry_points_take_no_bad_image(device, code):
 
 
 @DAMAGE
-def test_link_time_code_that_is_damaged(device):
+def test_damaged_link_time_code_raises(device):
     try:
         good = Program(
             'extern "C" __global__ void k() {}',
@@ -197,7 +197,7 @@ def test_link_time_code_that_is_damaged(device):
     ],
     ids=lambda text: text[:40],
 )
-def test_ptx_without_end(device, text):
+def test_deeply_nested_or_endless_ptx_is_rejected(device, text):
     load(ObjectCode.from_ptx, f".version 8.0\n.target sm_80\n.address_size 64\n{text}\n".encode())
     still_loads()
 
@@ -206,7 +206,7 @@ def test_ptx_without_end(device, text):
     "PTX of an unknown version or with an unknown instruction is a named error; no kernel is ever left out"
 )
 @pytest.mark.cpu_only
-def test_a_module_with_one_unknown_instruction_loads_no_kernel(device):
+def test_module_with_an_unknown_instruction_raises_and_loads_no_kernel(device):
     text = PTX + PTX[PTX.index(".visible .entry") :].replace("entry k", "entry other").replace(
         "mad.lo.s32", "frobnicate.s32"
     )

@@ -1,4 +1,4 @@
-"""Closing: twice, in any order, from any thread; and what a closed object says."""
+"""Closing objects twice, in any order and from any thread; errors of closed objects."""
 
 import gc
 import os
@@ -33,7 +33,7 @@ ONE = LaunchConfig(grid=1, block=1)
 
 
 def make_all(device, kernel, folder):
-    """One of each kind that can be closed, made from each other, with work queued on them."""
+    """One object of each kind that can be closed, with work queued on them."""
     made = {}
     made["stream"] = stream = device.create_stream()
     made["other stream"] = device.create_stream(options={"nonblocking": False})
@@ -91,11 +91,11 @@ ANY_ORDER = pytest.mark.promise(
 )
 @hypothesis.settings(
     max_examples=60,
-    derandomize=os.environ.get("CUCORE_LONG") != "1",  # the same orders every time, but in long runs
+    derandomize=os.environ.get("CUCORE_LONG") != "1",  # fixed seeds, except in long runs
     deadline=None,
     suppress_health_check=list(hypothesis.HealthCheck),
 )
-def test_shuffled_closes(tmp_path_factory, device, kernel, order, how):
+def test_objects_closed_twice_in_any_order_raise_nothing(tmp_path_factory, device, kernel, order, how):
     made = make_all(device, kernel, tmp_path_factory.getbasetemp())
     assert sorted(made) == sorted(NAMES)
     for name, way in zip(order, how, strict=True):
@@ -105,7 +105,7 @@ def test_shuffled_closes(tmp_path_factory, device, kernel, order, how):
         elif way == "twice":
             thing.close()
             thing.close()
-        elif way in ("thread", "no context"):  # a fresh thread has no context
+        elif way in ("thread", "no context"):  # a new thread has no context
             thread = threading.Thread(
                 target=thing.close if way == "thread" else (lambda held: held.clear()),
                 args=() if way == "thread" else ([thing],),
@@ -122,8 +122,8 @@ def test_shuffled_closes(tmp_path_factory, device, kernel, order, how):
 
 @pytest.mark.promise("Every method of a closed object raises an error that names the object")
 @pytest.mark.parametrize("name", NAMES)
-def test_every_method_of_a_closed_object(device, kernel, tmp_path, name):
-    """No method of a closed object crashes or hangs; those that need the object say that it is closed."""
+def test_every_method_of_a_closed_object_raises_an_error_that_names_it(device, kernel, tmp_path, name):
+    """No method of a closed object crashes or hangs; methods that need the object raise an error that it is closed."""
     made = make_all(device, kernel, tmp_path)
     thing = made[name]
     thing.close()
@@ -152,7 +152,7 @@ def test_every_method_of_a_closed_object(device, kernel, tmp_path, name):
                 except RuntimeError as error:
                     said.append(str(error))
     repr(thing), hash(thing), thing == thing
-    if name not in ("virtual", "program", "linker"):  # their own tests say what these do
+    if name not in ("virtual", "program", "linker"):  # tested elsewhere
         assert any("closed" in text for text in said), (name, said[:5])
     for other in made.values():
         other.close()
@@ -160,7 +160,7 @@ def test_every_method_of_a_closed_object(device, kernel, tmp_path, name):
 
 
 @pytest.mark.promise("A closed buffer is refused by name, in copies and as a kernel argument")
-def test_closed_buffers_and_streams_as_arguments(device, stream, kernel):
+def test_closed_buffer_or_stream_as_argument_raises(device, stream, kernel):
     buffer, closed = device.allocate(64, stream=stream), device.allocate(64, stream=stream)
     closed.close()
     for call in (
@@ -193,7 +193,7 @@ def test_closed_buffers_and_streams_as_arguments(device, stream, kernel):
 
 
 @pytest.mark.promise("A buffer closed while work on it is queued is freed after that work")
-def test_a_buffer_is_closed_while_its_kernel_waits(device, stream, kernel, gate):
+def test_buffer_closed_while_a_kernel_is_queued_is_freed_after_it(device, stream, kernel, gate):
     buffer = device.allocate(4, stream=stream)
     buffer.fill(0, stream=stream)
     shut = gate(stream)
@@ -203,7 +203,7 @@ def test_a_buffer_is_closed_while_its_kernel_waits(device, stream, kernel, gate)
     out.copy_from(buffer, stream=stream)
     buffer.close()  # the kernels above have not run
     other = device.create_stream()
-    again = device.allocate(4, stream=other)  # may not be the same bytes yet
+    again = device.allocate(4, stream=other)  # the memory must not be reused yet
     again.fill(0xFF, stream=other)
     other.sync()
     shut.open()
@@ -212,12 +212,12 @@ def test_a_buffer_is_closed_while_its_kernel_waits(device, stream, kernel, gate)
 
 
 @pytest.mark.promise("A buffer closed while work on it is queued is freed after that work")
-def test_a_buffer_is_closed_while_another_thread_copies_from_it(device, stream, gate):
+def test_buffer_closed_while_another_thread_copies_is_freed_after_the_copy(device, stream, gate):
     buffer = device.allocate(64, stream=stream)
     buffer.fill(7, stream=stream)
     shut = gate(stream)
     with ThreadPoolExecutor(1) as threads:
-        while True:  # until a call holds its destination: it waits for the kernel then
+        while True:  # until a call has exported its destination buffer: it then waits for the kernel
             out = bytearray(64)
             view = memoryview(out)
             copy = threads.submit(buffer.copy_to, view, stream=stream)
@@ -226,7 +226,7 @@ def test_a_buffer_is_closed_while_another_thread_copies_from_it(device, stream, 
                 view.release()
             except BufferError:
                 break
-            copy.exception()  # the view was released before the call looked at it
+            copy.exception()  # the view was released before the call used it
         buffer.close()
         shut.open()
         copy.result()
@@ -237,7 +237,7 @@ def test_a_buffer_is_closed_while_another_thread_copies_from_it(device, stream, 
 
 @pytest.mark.promise("One object closed by many threads at once is closed once")
 @pytest.mark.parametrize("name", NAMES)
-def test_many_threads_close_one_object(device, kernel, tmp_path, name):
+def test_object_closed_by_many_threads_is_closed_once(device, kernel, tmp_path, name):
     for _ in range(3):
         made = make_all(device, kernel, tmp_path)
         thing = made[name]

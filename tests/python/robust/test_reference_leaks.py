@@ -1,4 +1,4 @@
-"""References: whatever is done, and also when it fails, doing it again leaves no more Python objects than doing it once."""
+"""Repeating an operation, successful or failing, creates no additional Python objects."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def viewed(array: Any, stream: Any) -> Any:
 
 
 class Raises:
-    """An argument whose every question is answered by an exception."""
+    """An argument whose special methods all raise."""
 
     def __index__(self) -> int:
         raise KeyError("index")
@@ -224,7 +224,7 @@ def blocks() -> int:
 
 
 def grows(things: Things, operation: Callable[[], Any]) -> list[int]:
-    """How many blocks each of several rounds left, up to the first that left none: caches fill, threads end."""
+    """Blocks allocated by each round, up to the first round that allocates none: earlier rounds fill caches."""
     growths: list[int] = []
     for _ in range(16):
         before = blocks()
@@ -239,13 +239,13 @@ def grows(things: Things, operation: Callable[[], Any]) -> list[int]:
 
 @LEAVES_NOTHING
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_an_operation_leaves_nothing_behind(things, name):
+def test_operation_leaks_no_references(things, name):
     assert not grows(things, lambda: OPERATIONS[name](things))
 
 
 @LEAVES_NOTHING
 @pytest.mark.parametrize("name", FAILURES)
-def test_an_operation_that_fails_leaves_nothing_behind(things, name):
+def test_failing_operation_leaks_no_references(things, name):
     def attempt() -> None:
         with pytest.raises(Exception):  # noqa: B017 - which one is the business of other tests
             FAILURES[name](things)
@@ -254,8 +254,8 @@ def test_an_operation_that_fails_leaves_nothing_behind(things, name):
 
 
 @LEAVES_NOTHING
-def test_classes_made_in_a_function_are_forgotten(things):
-    """Types are remembered, so that the next call is fast: only those that live on anyway."""
+def test_local_classes_are_freed_after_use(things):
+    """The type cache must not keep types alive."""
 
     def use() -> list[weakref.ref[type]]:
         class Foreign:
@@ -277,6 +277,6 @@ def test_classes_made_in_a_function_are_forgotten(things):
     assert [reference() for reference in made] == [None, None, None]
 
 
-def test_a_reference_that_is_kept_would_be_found(things):
+def test_leaked_reference_is_detected(things):
     kept: list[object] = []
     assert grows(things, lambda: kept.append(object()))

@@ -1,7 +1,7 @@
-"""The interpreter's lock and calls that queue work: whoever needs it gets it.
+"""Calls that queue work release the GIL for threads and host functions that need it.
 
-The interval after which Python asks a thread for the lock is set so long that only a call that gives it up lets others run. A driver's
-queue would have to be full for a real deadlock, which takes longer and looks the same.
+Python's switch interval is set so long that only a call that releases the GIL lets other threads run. A real deadlock needs a
+full queue of the driver, which takes longer and looks the same.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cuda.bindings import driver
 from cuda.core import LaunchConfig, launch
 
 ONE = LaunchConfig(grid=1, block=1)
-MANY = 1_000_000  # until somebody has had a turn: a busy machine takes its time to wake a thread
+MANY = 1_000_000  # until another thread has run: a busy machine wakes threads late
 CALLS = (
     "launch",
     "graph launch",
@@ -62,7 +62,7 @@ def calls(device: Any, kernel: Callable[[str], Any]) -> dict[str, Callable[[], o
         code, address = driver.cuMemAllocAsync(64, stream.handle)
         assert code == 0 and driver.cuMemFreeAsync(address, stream.handle) == (0,)
 
-    bindings_launch()  # from the second on it may keep the lock
+    bindings_launch()  # from the second allocation on it may keep the GIL
     stream.sync()
     return {
         "launch": lambda: launch(stream, ONE, nothing),
@@ -80,7 +80,7 @@ def calls(device: Any, kernel: Callable[[str], Any]) -> dict[str, Callable[[], o
 
 @pytest.mark.promise("Host callbacks can never deadlock against a waiting caller")
 @pytest.mark.parametrize("name", CALLS)
-def test_a_host_function_gets_the_lock_from_calls_that_queue_work(device, calls, name) -> None:
+def test_host_function_gets_the_gil_during_calls_that_queue_work(device, calls, name) -> None:
     behind = device.create_stream()
     ran = threading.Event()
     assert driver.cuLaunchHostFunc(behind.handle, lambda _: ran.set(), None) == (driver.CUresult.CUDA_SUCCESS,)
@@ -94,11 +94,11 @@ def test_a_host_function_gets_the_lock_from_calls_that_queue_work(device, calls,
 
 
 @pytest.mark.parametrize("name", ["launch", "graph launch", "launch of the bindings", "fill of the bindings"])
-def test_another_thread_gets_its_turn_between_launches(device, calls, name) -> None:
+def test_another_thread_gets_the_gil_between_launches(device, calls, name) -> None:
     turn = threading.Event()
 
     def other() -> None:
-        time.sleep(0.001)  # gives the lock up, and needs it again
+        time.sleep(0.001)  # releases the GIL and acquires it again
         turn.set()
 
     thread = threading.Thread(target=other)

@@ -1,4 +1,4 @@
-"""Programs that mean harm, or do it without meaning to: whatever they try, an error is an exception and the process lives on."""
+"""Misuse of the API, deliberate or not, raises an exception and never crashes the process."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ if not on_gpu: calls += [Stream.from_handle, lambda x: Kernel.from_handle(x)]
 
 
 @NEVER_MADE
-def test_methods_of_objects_that_were_never_made(child):
-    """What cls.__new__(cls) gives, and a subclass whose __init__ forgets the one above."""
+def test_methods_of_an_uninitialized_object_raise(child):
+    """The result of cls.__new__(cls), and a subclass whose __init__ does not call that of its base."""
     out = child.ok(
         OBJECTS
         + """
@@ -102,8 +102,8 @@ ONLY_OURS = [Buffer, Stream, Event, Kernel, ObjectCode, DeviceProperties]
 
 @NEVER_MADE
 @pytest.mark.parametrize("cls", ONLY_OURS)
-def test_what_only_we_make_has_no_way_around_it(cls):
-    """The class, what is derived from it, and the ways to an object past the constructor: copying it and unpickling."""
+def test_internal_classes_cannot_be_instantiated_copied_or_unpickled(cls):
+    """Applies to the class, to derived classes, and to copying and unpickling, which bypass the constructor."""
     derived = type("Derived", (cls,), {"__init__": lambda self: None})
     for wanted in (cls, derived):
         for way in (
@@ -118,7 +118,7 @@ def test_what_only_we_make_has_no_way_around_it(cls):
 
 
 @NEVER_MADE
-def test_arguments_that_were_never_made(child):
+def test_uninitialized_object_as_argument_raises(child):
     child.ok(
         OBJECTS
         + """
@@ -176,7 +176,7 @@ values += [nasty(v) for v in broken]
 
 
 @NEVER_MADE
-def test_arguments_of_every_wrong_kind(child):
+def test_argument_of_a_wrong_type_raises(child):
     child.ok(
         OBJECTS
         + NASTY
@@ -194,7 +194,7 @@ launch(stream, one, kernel); stream.sync()
 
 
 @pytest.mark.promise("Exceptions raised by signal handlers at any moment leave everything usable")
-def test_a_handler_that_raises_all_the_time(child):
+def test_exceptions_of_signal_handlers_leave_everything_usable(child):
     out = child.ok(
         """
         import random, signal
@@ -240,7 +240,7 @@ def test_a_handler_that_raises_all_the_time(child):
 
 
 @LIMITS
-def test_no_file_can_be_opened_any_more(child):
+def test_exhausted_file_descriptors_do_not_crash(child):
     status, _, err = child.run(
         """
         import resource
@@ -276,13 +276,13 @@ def test_no_file_can_be_opened_any_more(child):
         stream.sync()
         """
     )
-    assert status == 0 and "Traceback" not in err, err  # LLVM says there that it cannot read /proc/cpuinfo
+    assert status == 0 and "Traceback" not in err, err  # LLVM reports on stderr that it cannot read /proc/cpuinfo
 
 
 @LIMITS
-@pytest.mark.cpu_only  # a GPU's driver makes threads of its own
-def test_small_stacks(child):
-    """The limit on stacks is the size of a thread's stack, too."""
+@pytest.mark.cpu_only  # a GPU's driver creates its own threads
+def test_kernels_run_with_a_small_stack_limit(child):
+    """The stack limit is also the default stack size of new threads."""
     program = """
         setup()
         launch(stream, LaunchConfig(grid=4, block=256), code.get_kernel("nothing"))
@@ -313,8 +313,8 @@ print(answer[0])
 
 @LIMITS
 @pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
-def test_paths_that_are_no_text(child, tmp_path, locale):
-    """A working directory, a cache and a temporary folder whose names no encoding can read."""
+def test_paths_that_are_not_valid_utf8_work(child, tmp_path, locale):
+    """Working directory, cache and temporary folder have names that are not valid UTF-8."""
     folder = os.fsencode(tmp_path) + b"/\xff\xfe \n'\"; \xc3\xbc"
     os.makedirs(folder)
     name = os.fsdecode(folder)
@@ -331,7 +331,7 @@ def test_paths_that_are_no_text(child, tmp_path, locale):
 
 @LIMITS
 @pytest.mark.cpu_only
-def test_an_error_that_names_what_is_no_text(child):
+def test_error_shows_invalid_utf8_escaped(child):
     status, _, err = child.run(COMPILE, CUCORE_CPU_CACHE=os.fsdecode(b"/\xff\xfe"))
     assert status == 1 and r"CUCORE_CPU_CACHE=/\xff\xfe: expected 0 or 1" in err, err
 
@@ -339,7 +339,7 @@ def test_an_error_that_names_what_is_no_text(child):
 @LIMITS
 @pytest.mark.cpu_only
 @pytest.mark.parametrize("state", ["read-only", "a file", "full", "nowhere"])
-def test_cache_folders_that_take_nothing(child, tmp_path, state):
+def test_unwritable_cache_folder_is_not_used(child, tmp_path, state):
     folder = tmp_path / "cache"
     mounted = {"read-only": "ro,mode=700", "full": "size=4k,mode=700"}.get(state)
     if state == "a file":

@@ -1,4 +1,4 @@
-"""Launches with wrong shapes and wrong arguments: refused before anything is queued, with names."""
+"""Launches with invalid shapes or arguments raise an error that names them, before anything is queued."""
 
 import ctypes
 from decimal import Decimal
@@ -20,7 +20,7 @@ def works_after(device, stream, kernel):
     assert back[0] == 1
 
 
-LIMITS = [  # the shape that is still good, and the one past it
+LIMITS = [  # the largest valid shape, and the next larger one
     ({"block": (1024, 1, 1)}, {"block": (1025, 1, 1)}),
     ({"block": (1, 1024, 1)}, {"block": (1, 1025, 1)}),
     ({"block": (1, 1, 64)}, {"block": (1, 1, 65)}),
@@ -34,7 +34,7 @@ LIMITS = [  # the shape that is still good, and the one past it
 
 @pytest.mark.promise("A launch outside the device's limits is refused before it is queued, with kernel and shape named")
 @pytest.mark.parametrize(("good", "bad"), LIMITS, ids=str)
-def test_each_limit_and_one_past_it(device, stream, kernel, good, bad):
+def test_launch_at_each_limit_works_and_one_past_it_raises(device, stream, kernel, good, bad):
     launch(stream, LaunchConfig(**({"grid": 1, "block": 1} | good)), kernel("nothing"))
     with pytest.raises(CUDAError, match="kernel nothing, grid") as caught:
         launch(stream, LaunchConfig(**({"grid": 1, "block": 1} | bad)), kernel("nothing"))
@@ -44,7 +44,7 @@ def test_each_limit_and_one_past_it(device, stream, kernel, good, bad):
 
 
 @pytest.mark.promise("A cooperative launch that cannot fit is error 720")
-def test_a_cooperative_grid_that_does_not_fit(device, stream, kernel):
+def test_cooperative_grid_that_does_not_fit_is_error_720(device, stream, kernel):
     with pytest.raises(CUDAError, match="kernel nothing") as caught:
         launch(stream, LaunchConfig(grid=1 << 24, block=1024, is_cooperative=True), kernel("nothing"))
     assert caught.value.code == 720
@@ -54,7 +54,7 @@ def test_a_cooperative_grid_that_does_not_fit(device, stream, kernel):
 @pytest.mark.promise("A launch outside the device's limits is refused before it is queued, with kernel and shape named")
 @pytest.mark.parametrize("shape", [-1, 0, 2**31, 2**32, 2**64, (1, -1), (), (1, 1, 1, 1), "x", 1.5, None, (None,)])
 @pytest.mark.parametrize("which", ["grid", "block", "cluster"])
-def test_shapes_that_are_none(stream, kernel, which, shape):
+def test_invalid_launch_shape_raises(stream, kernel, which, shape):
     if (which, shape) in (("cluster", None), ("grid", 2**31)):
         return
     with pytest.raises((TypeError, ValueError, OverflowError, CUDAError)):
@@ -66,7 +66,7 @@ class Big(ctypes.Structure):
 
 
 class OneElement:
-    """As an array of one element of another library: it has an int(), which is not its address."""
+    """An array of one element of another library: its int() is not its address."""
 
     __cuda_array_interface__ = {"version": 3}
 
@@ -99,7 +99,7 @@ WRONG = [
 
 @pytest.mark.promise("A missing, surplus, oversized or mistyped kernel argument is named")
 @pytest.mark.parametrize(("arguments", "words"), WRONG, ids=lambda v: str(v)[:40])
-def test_wrong_arguments_are_named_and_nothing_runs(device, stream, kernel, arguments, words):
+def test_wrong_kernel_argument_raises_an_error_that_names_it(device, stream, kernel, arguments, words):
     with pytest.raises((TypeError, OverflowError, ValueError), match=words):
         launch(stream, LaunchConfig(grid=1, block=1), kernel("scale"), *arguments)
     works_after(device, stream, kernel)
@@ -114,7 +114,7 @@ def test_wrong_arguments_are_named_and_nothing_runs(device, stream, kernel, argu
         ((0, 1.0, 2, 3), (ctypes.c_void_p, ctypes.c_float, ctypes.c_size_t, ctypes.c_int)),
     ],
 )
-def test_the_bindings_count_arguments_too(device, stream, kernel, given):
+def test_wrong_number_of_kernel_arguments_of_the_bindings_raises(device, stream, kernel, given):
     error, function = driver.cuKernelGetFunction(kernel("scale").handle)
     assert error == 0
     with pytest.raises((TypeError, ValueError), match="argument"):
@@ -122,14 +122,14 @@ def test_the_bindings_count_arguments_too(device, stream, kernel, given):
     works_after(device, stream, kernel)
 
 
-def test_a_null_pointer_is_passed_as_zero(device, stream, kernel):
+def test_none_is_passed_as_a_null_pointer(device, stream, kernel):
     for null in (0, np.uintp(0), ctypes.c_void_p(0), driver.CUdeviceptr(0)):
         launch(stream, LaunchConfig(grid=1, block=1), kernel("add_one"), null, 0)
     stream.sync()
 
 
 @pytest.mark.parametrize("wrong", ["12", b"12", 1.5, Decimal(1), Fraction(1)], ids=repr)
-def test_the_driver_call_takes_integers_for_c_integers_only(device, stream, kernel, wrong):
+def test_c_integer_argument_accepts_only_integers(device, stream, kernel, wrong):
     values = ((0, wrong), (ctypes.c_void_p, ctypes.c_int))
     with pytest.raises(TypeError, match="an integer is needed"):
         driver.cuLaunchKernel(int(kernel("add_one").handle), 1, 1, 1, 1, 1, 1, 0, stream.handle, values, 0)

@@ -1,4 +1,4 @@
-"""Compilers that are missing, too old, or fail: an error that says so, and the next compilation works."""
+"""A missing, old or failing compiler raises an error that explains why, and the next compilation works."""
 
 from __future__ import annotations
 
@@ -61,22 +61,24 @@ def fake(folder: Path, *flags: str) -> Path:
 
 
 @PROMISE
-def test_a_compiler_that_fails(tmp_path: Path) -> None:
+def test_failing_compiler_raises_its_error_and_the_next_compilation_works(tmp_path: Path) -> None:
     said = use(fake(tmp_path))
-    assert len(said) == 2  # the second try is as good as the first
+    assert len(said) == 2  # the second attempt raises the same error
     for line in said:
         assert line.startswith("NVRTCError 11 NVRTC_ERROR_INTERNAL_ERROR") and "it burned" in line
 
 
 @PROMISE
-def test_a_compiler_that_is_too_old(tmp_path: Path) -> None:
+def test_old_compiler_raises_an_error_that_names_the_missing_function(tmp_path: Path) -> None:
     for line in use(fake(tmp_path, "-DOLD")):
         assert "nvrtcCompileProgram is missing in" in line and "libnvrtc.so" in line
 
 
 @PROMISE
-def test_a_compiler_that_is_not_there(tmp_path: Path, bare_environment: dict[str, str]) -> None:
-    """Only our own packages are on the path; what was tried is told."""
+def test_missing_compiler_raises_an_error_that_lists_the_paths_tried(
+    tmp_path: Path, bare_environment: dict[str, str]
+) -> None:
+    """Without NVIDIA's packages on the path, the error lists the paths tried."""
     import cucore
     import cuda.core
 

@@ -1,6 +1,6 @@
-"""The k-th call of a driver function fails: that error is raised, and nothing half made is left behind.
+"""If the k-th call of a driver function fails, its error is raised and partially created objects are released.
 
-CUCORE_LONG=1 lets every call fail once; else three of each function do.
+CUCORE_LONG=1 lets every call fail once; otherwise three calls of each function do.
 """
 
 import re
@@ -120,7 +120,7 @@ def alive():
 @pytest.mark.promise(
     "When any driver call fails, that error is raised and what was half made is released",
 )
-def test_each_call_fails_once(child, faulty):
+def test_failing_driver_call_raises_its_error_and_leaks_nothing(child, faulty):
     out = child.ok(
         SCENARIO
         + """
@@ -170,8 +170,8 @@ for line in wrong: print(line)
 
 
 @pytest.mark.promise("The first error is the one raised; what fails while cleaning up is attached to it or left unsaid")
-def test_a_second_failure_in_every_cleanup(child, faulty):
-    """One call fails, and from then on all calls of a function that frees: the first failure is the one raised."""
+def test_error_during_cleanup_is_attached_to_the_first_error(child, faulty):
+    """One call fails, and then all calls of a function that frees: the first error is raised."""
     out = child.ok(
         SCENARIO
         + """

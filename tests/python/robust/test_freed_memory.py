@@ -1,10 +1,10 @@
-"""Copies and fills whose memory is gone when their turn comes: an exception with a report, never the end of the process."""
+"""A queued copy or fill whose memory is unmapped before it runs raises an exception with a report; the process survives."""
 
 from __future__ import annotations
 
 import pytest
 
-# A GPU's driver copies from host memory in the calling thread, and dies where that memory is gone.
+# A GPU's driver copies from host memory in the calling thread, and crashes if that memory is unmapped.
 pytestmark = pytest.mark.cpu_only
 
 COMMON = """
@@ -54,7 +54,7 @@ CASES = {
 
 @pytest.mark.promise("A copy from or to host memory that is not there is a CUDA error")
 @pytest.mark.parametrize("name", CASES)
-def test_host_memory_that_is_not_there(child, name):
+def test_copy_of_unmapped_host_memory_is_a_cuda_error(child, name):
     work, sentence = CASES[name]
     child.ok(
         COMMON
@@ -83,7 +83,7 @@ stream.sync()
     ],
     ids=["fill", "copy from", "copy to"],
 )
-def test_device_memory_that_was_unmapped_before_its_turn_came(child, work, sentence):
+def test_queued_copy_of_unmapped_device_memory_is_a_cuda_error_with_a_report(child, work, sentence):
     child.ok(
         COMMON
         + f"""
@@ -157,12 +157,12 @@ for round in range(3):
 """
 
 
-@pytest.mark.cpu_only  # an H200 is lost to the process after a fault
+@pytest.mark.cpu_only  # after a fault the process can no longer use an H200
 @pytest.mark.parametrize("fault", [False, True])
 @pytest.mark.parametrize(
     "reset", ["assert driver.cuDevicePrimaryCtxReset(0)[0] == 0", "assert runtime.cudaDeviceReset()[0] == 0"]
 )
-def test_new_objects_work_after_the_primary_context_was_reset(child, fault, reset):
+def test_objects_created_after_a_primary_context_reset_work(child, fault, reset):
     child.ok(AFTER_A_RESET.format(fault=fault, reset=reset))
 
 
@@ -182,9 +182,9 @@ except CUDAError:
 """
 
 
-@pytest.mark.cpu_only  # the fault ends the use of a GPU
+@pytest.mark.cpu_only  # after the fault the process can no longer use a GPU
 @pytest.mark.parametrize(
     "end", ["pass", "builders.clear(); gc.collect()", "driver.cuDevicePrimaryCtxReset(0); del builders"]
 )
-def test_graph_builders_that_are_left_after_a_fault_are_silent(child, end):
+def test_unfinished_graph_builder_is_destroyed_silently_after_a_fault(child, end):
     child.ok(UNFINISHED.format(end=end))

@@ -1,4 +1,4 @@
-"""Pickles and descriptors from elsewhere: checked before use, and read without a driver."""
+"""Pickles and IPC descriptors from other processes are validated before use and unpickled without a driver."""
 
 import multiprocessing
 import os
@@ -34,7 +34,7 @@ def shared(device, stream):
 @pytest.mark.parametrize(
     "payload", [b"", b"\0", bytes(63), bytes(65), bytes(4096), "text", None, 3], ids=lambda v: repr(v)[:12]
 )
-def test_handles_of_the_wrong_length(payload):
+def test_handle_of_the_wrong_length_raises(payload):
     for kind in ("pool", "memory", "other"):
         with pytest.raises((TypeError, ValueError)):
             IPCBufferDescriptor._make(payload, 4096, kind)
@@ -43,8 +43,8 @@ def test_handles_of_the_wrong_length(payload):
 
 
 @REFUSED
-@pytest.mark.cpu_only  # a driver that is not ours may trust its own handles
-def test_damaged_buffer_handles(device, stream):
+@pytest.mark.cpu_only  # NVIDIA's driver does not validate its handles
+def test_damaged_buffer_handle_raises(device, stream):
     pool, buffer = shared(device, stream)
     good = buffer.ipc_descriptor
     handle = pool.allocation_handle
@@ -71,7 +71,7 @@ def test_damaged_buffer_handles(device, stream):
 
 
 def open_with_sizes(mr, descriptor, sizes, answer):
-    """In another process: opens the same buffer with each size; the answer is what came of it."""
+    """Runs in another process: opens the same buffer with each size and returns the outcomes."""
     device = Device(0)
     device.set_current()
     stream = device.create_stream()
@@ -88,7 +88,7 @@ def open_with_sizes(mr, descriptor, sizes, answer):
 
 
 @REFUSED
-def test_a_descriptor_that_claims_more_than_there_is(device, stream):
+def test_descriptor_with_a_larger_size_raises(device, stream):
     try:
         pool, buffer = shared(device, stream)
     except CUDAError as error:
@@ -101,7 +101,7 @@ def test_a_descriptor_that_claims_more_than_there_is(device, stream):
     process = context.Process(target=open_with_sizes, args=(pool, buffer.ipc_descriptor, sizes, there))
     process.start()
     there.close()
-    outcomes = here.recv()  # ends with an exception where the other process does
+    outcomes = here.recv()  # raises if the other process fails
     process.join()
     for size, outcome in zip(sizes[:2], outcomes, strict=False):
         assert re.fullmatch(
@@ -110,8 +110,8 @@ def test_a_descriptor_that_claims_more_than_there_is(device, stream):
     assert outcomes[2:] == [buffer.size, 16, buffer.size]
 
 
-# What is imported later may lie where only the first user can read.
-STRANGER = """
+# Modules that are imported later may be readable by the first user only.
+OTHER_USER = """
 import pickle, uuid, multiprocessing.reduction, cuda.core._ipc, cuda.core._memory, cuda.core._sharing; from cuda.bindings import driver; from cuda.core import _core; Device(0).set_current()
 os.setgid(65534); os.setuid(65534)
 device = Device(0); device.set_current()
@@ -125,23 +125,23 @@ pooled = pool.allocate(4096, stream=stream); stream.sync()
 
 
 @pytest.mark.promise("What another user's process gives out is refused, and what is ours is not given to it")
-@pytest.mark.cpu_only  # about who may open what through the system: a GPU's driver has its own rules
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
-@pytest.mark.parametrize("exporter", ["stranger", "self"])
-def test_another_user(child, tmp_path, exporter):
+@pytest.mark.cpu_only  # tests permissions of the operating system; a GPU's driver has its own rules
+@pytest.mark.skipif(os.geteuid() != 0, reason="requires root to change the user")
+@pytest.mark.parametrize("exporter", ["other user", "self"])
+def test_handles_of_another_user_are_rejected(child, tmp_path, exporter):
     home = tmp_path / "home"
     home.mkdir(mode=0o777)
-    stranger = STRANGER.splitlines()
+    other_user = OTHER_USER.splitlines()
     exports = "\n".join(
         [
-            *(stranger if exporter == "stranger" else [stranger[1], *stranger[3:]]),
+            *(other_user if exporter == "other user" else [other_user[1], *other_user[3:]]),
             "print(pickle.dumps((handle, event.ipc_descriptor, int(pool.allocation_handle))).hex(), flush=True)",
             "import sys; sys.stdin.read()",
         ]
     )
     imports = "\n".join(
         [
-            *stranger[: 3 if exporter == "self" else 2],
+            *other_user[: 3 if exporter == "self" else 2],
             """
 device = Device(0); device.set_current()
 handle, descriptor, fd = pickle.loads(bytes.fromhex(os.environ["GIVEN"]))
@@ -176,7 +176,7 @@ except CUDAError as error:
 
 @REFUSED
 @pytest.mark.cpu_only
-def test_damaged_event_handles(device):
+def test_damaged_event_handle_raises(device):
     event = device.create_event(EventOptions(ipc_enabled=True))
     numbers = random.Random(4)
     for _ in range(100):
@@ -189,7 +189,7 @@ def test_damaged_event_handles(device):
 
 
 @pytest.mark.promise("Unpickling code, options, descriptors and errors touches no driver and needs no device")
-def test_pickles_load_without_a_device(child, device, stream, code, tmp_path):
+def test_unpickling_needs_no_driver_and_no_device(child, device, stream, code, tmp_path):
     ptx = b".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n"
     things = [
         LaunchConfig(grid=1, block=2),
@@ -217,7 +217,7 @@ def test_pickles_load_without_a_device(child, device, stream, code, tmp_path):
 
 
 @pytest.mark.promise("An error carries its CUDA code and name as values, and says which call failed")
-def test_errors_carry_code_name_and_call(device, stream):
+def test_error_has_code_name_and_function(device, stream):
     with pytest.raises(CUDAError) as caught:
         device.allocate(2**60, stream=stream)
     error = caught.value
